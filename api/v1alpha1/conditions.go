@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package v1alpha1
+
+// Condition types. Ready sums up the others; Degraded means that something will not mend itself;
+// Stalled is present only while nothing will change without a new spec.
+const (
+	// ConditionReady is True when every matching node is verified for the current plan.
+	ConditionReady = "Ready"
+	// ConditionProgressing is True while nodes are on the way to the current plan.
+	ConditionProgressing = "Progressing"
+	// ConditionDegraded is True when something failed that will not mend itself.
+	ConditionDegraded = "Degraded"
+	// ConditionStalled is True while nothing will change without a new spec.
+	ConditionStalled = "Stalled"
+	// ConditionApplied is True on a node whose running kernel has the plan's command line.
+	ConditionApplied = "Applied"
+	// ConditionDeJittered is True when the running kernel proves that isolated CPUs are left alone.
+	ConditionDeJittered = "DeJittered"
+	// ConditionNUMAAligned is True when CPUs, hugepages, NICs and kubelet are aligned by NUMA node.
+	ConditionNUMAAligned = "NUMAAligned"
+)
+
+// Condition reasons.
+const (
+	// ReasonVerified means that the kernel's state satisfies the plan.
+	ReasonVerified = "Verified"
+	// ReasonChecksFailed means that a critical check failed.
+	ReasonChecksFailed = "ChecksFailed"
+	// ReasonChecksUnknown means that the facts for a critical check are missing.
+	ReasonChecksUnknown = "ChecksUnknown"
+	// ReasonAwaitingInventory means that the node's agent has not reported yet.
+	ReasonAwaitingInventory = "AwaitingInventory"
+	// ReasonAwaitingPlan means that the node has no plan yet.
+	ReasonAwaitingPlan = "AwaitingPlan"
+	// ReasonAwaitingVerification means that the agent has not verified the current plan yet.
+	ReasonAwaitingVerification = "AwaitingVerification"
+	// ReasonRebootPending means that the running kernel has an older plan.
+	ReasonRebootPending = "RebootPending"
+	// ReasonRollingOut means that the platform is bringing the plan to the nodes.
+	ReasonRollingOut = "RollingOut"
+	// ReasonRolloutComplete means that all nodes have the current plan.
+	ReasonRolloutComplete = "RolloutComplete"
+	// ReasonPaused means that spec.rollout.state is Paused.
+	ReasonPaused = "Paused"
+	// ReasonPlanImpossible means that the profile cannot be met on a node.
+	ReasonPlanImpossible = "PlanImpossible"
+	// ReasonNoNodes means that no node matches.
+	ReasonNoNodes = "NoNodes"
+	// ReasonProfilesOverlap means that another profile selects the same node.
+	ReasonProfilesOverlap = "ProfilesOverlap"
+	// ReasonPerformanceProfileConflict means that a PerformanceProfile governs the same pool.
+	ReasonPerformanceProfileConflict = "PerformanceProfileConflict"
+	// ReasonPoolConflict means that a node is in another custom pool, or that an existing pool does not fit.
+	ReasonPoolConflict = "PoolConflict"
+	// ReasonPlatformFailed means that the platform reports a failure.
+	ReasonPlatformFailed = "PlatformFailed"
+	// ReasonAsExpected means that nothing is wrong.
+	ReasonAsExpected = "AsExpected"
+	// ReasonDeleting means that the nodes are being given back.
+	ReasonDeleting = "Deleting"
+)
+
+// Labels, taints and names that the operator puts on objects.
+const (
+	// LabelProfile on a Node or child object names the profile that governs it.
+	LabelProfile = "lowlatency.dev/profile"
+	// LabelPool on a Node names its managed pool.
+	LabelPool = "lowlatency.dev/pool"
+	// TaintUnverified keeps pods off a node whose gate is Taint until it is verified.
+	TaintUnverified = "lowlatency.dev/unverified"
+	// Finalizer lets the operator give nodes back before a profile disappears.
+	Finalizer = "lowlatency.dev/return-nodes"
+	// PlanKey is the key of a plan in its ConfigMap.
+	PlanKey = "plan.json"
+)

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// LowLatencyNode is what one node is to be and what its running kernel says it is. It has the name of the
+// Node, is created by the operator and owned by the Node; its status is written by that node's agent.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=lln,categories=lowlatency
+// +kubebuilder:printcolumn:name="Profile",type=string,JSONPath=`.spec.profile`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
+// +kubebuilder:printcolumn:name="De-jittered",type=string,JSONPath=`.status.conditions[?(@.type=="DeJittered")].status`
+// +kubebuilder:printcolumn:name="NUMA-aligned",type=string,JSONPath=`.status.conditions[?(@.type=="NUMAAligned")].status`
+// +kubebuilder:printcolumn:name="Passed",type=integer,JSONPath=`.status.checks.passed`
+// +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.checks.failed`
+// +kubebuilder:printcolumn:name="Unknown",type=integer,JSONPath=`.status.checks.unknown`
+// +kubebuilder:printcolumn:name="Plan",type=string,priority=1,JSONPath=`.spec.planHash`
+// +kubebuilder:printcolumn:name="Kernel",type=string,priority=1,JSONPath=`.status.inventory.kernelRelease`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type LowLatencyNode struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is written by the operator: which profile governs the node and which plan it is to prove.
+	// +required
+	Spec LowLatencyNodeSpec `json:"spec"`
+
+	// status is written by the node's agent.
+	// +optional
+	Status LowLatencyNodeStatus `json:"status,omitzero"`
+}
+
+// LowLatencyNodeList is a list of LowLatencyNode.
+//
+// +kubebuilder:object:root=true
+type LowLatencyNodeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []LowLatencyNode `json:"items"`
+}
+
+// LowLatencyNodeSpec says which profile governs the node and which plan it is to prove.
+type LowLatencyNodeSpec struct {
+	// profile is the name of the LowLatencyNodeProfile that governs the node.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Profile string `json:"profile"`
+
+	// planHash identifies the plan of this node. When omitted, there is no plan yet: the agent reports its
+	// inventory only.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	PlanHash string `json:"planHash,omitempty"`
+
+	// planConfigMap is the name of the ConfigMap, in the operator's namespace, that holds the plan under the
+	// key plan.json. All nodes of one shape share it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	PlanConfigMap string `json:"planConfigMap,omitempty"`
+}
+
+// LowLatencyNodeStatus is what the node's agent read from the running kernel.
+type LowLatencyNodeStatus struct {
+	// conditions are Applied, DeJittered, NUMAAligned and Ready.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation of the spec that this status speaks of.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// verifiedPlanHash is the plan that the findings and conditions were read against.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	VerifiedPlanHash string `json:"verifiedPlanHash,omitempty"`
+
+	// inventory is the node's hardware and kernel as far as plans depend on it.
+	// +optional
+	Inventory *Inventory `json:"inventory,omitempty"`
+
+	// checks counts the checks by outcome.
+	// +optional
+	Checks *CheckCounts `json:"checks,omitempty"`
+
+	// findings are all checks that have not passed, the most severe first, at most 128.
+	// +kubebuilder:validation:MaxItems=128
+	// +listType=map
+	// +listMapKey=check
+	// +optional
+	Findings []Finding `json:"findings,omitempty"`
+}
+
+// Inventory is a node's hardware and kernel as far as plans depend on it. An absent field means that the
+// host does not say.
+type Inventory struct {
+	// hash changes when any other field does.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Hash string `json:"hash,omitempty"`
+
+	// architecture is the machine name of the kernel in Go's notation, amd64 or arm64.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	Architecture string `json:"architecture,omitempty"`
+
+	// processorVendor is Intel, AMD, ARM or what the processor calls itself.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ProcessorVendor string `json:"processorVendor,omitempty"`
+
+	// processorModel is the processor's own name.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	ProcessorModel string `json:"processorModel,omitempty"`
+
+	// microcode is the revision of the loaded microcode.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	Microcode string `json:"microcode,omitempty"`
+
+	// biosVersion is the version of the firmware.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	BIOSVersion string `json:"biosVersion,omitempty"`
+
+	// product is the name of the machine.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Product string `json:"product,omitempty"`
+
+	// kernelRelease is the running kernel, as uname -r prints it.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	KernelRelease string `json:"kernelRelease,omitempty"`
+
+	// kernelType is Default or RealTime, as the running kernel says.
+	// +optional
+	KernelType KernelType `json:"kernelType,omitempty"`
+
+	// kernelCommandLine is the command line of the running kernel.
+	// +kubebuilder:validation:MaxLength=8192
+	// +optional
+	KernelCommandLine string `json:"kernelCommandLine,omitempty"`
+
+	// hypervisor names the virtual machine monitor when the node is a virtual machine.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Hypervisor string `json:"hypervisor,omitempty"`
+
+	// onlineCPUs are the CPUs that are online.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	OnlineCPUs string `json:"onlineCPUs,omitempty"`
+
+	// offlineCPUs are the CPUs that are present but offline.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	OfflineCPUs string `json:"offlineCPUs,omitempty"`
+
+	// cores are the physical cores, each as the list of its CPUs, online and, where the firmware says,
+	// offline ones.
+	// +kubebuilder:validation:MaxItems=4096
+	// +kubebuilder:validation:items:MaxLength=64
+	// +listType=atomic
+	// +optional
+	Cores []string `json:"cores,omitempty"`
+
+	// packages are the processor packages, each as the list of its CPUs.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +listType=atomic
+	// +optional
+	Packages []string `json:"packages,omitempty"`
+
+	// l3Domains are the last-level caches, each as the list of the CPUs that share it.
+	// +kubebuilder:validation:MaxItems=512
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +listType=atomic
+	// +optional
+	L3Domains []string `json:"l3Domains,omitempty"`
+
+	// numaNodes are the NUMA nodes, memory-only ones included.
+	// +kubebuilder:validation:MaxItems=1024
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	NUMANodes []InventoryNUMANode `json:"numaNodes,omitempty"`
+
+	// nics are the network devices on PCI, at most 256.
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=map
+	// +listMapKey=pciAddress
+	// +optional
+	NICs []InventoryNIC `json:"nics,omitempty"`
+
+	// minimumFrequencyKilohertz is the lowest frequency of the hardware, where cpufreq tells it.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MinimumFrequencyKilohertz int64 `json:"minimumFrequencyKilohertz,omitempty"`
+
+	// maximumFrequencyKilohertz is the highest frequency of the hardware, where cpufreq tells it.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MaximumFrequencyKilohertz int64 `json:"maximumFrequencyKilohertz,omitempty"`
+}
+
+// InventoryNUMANode is a NUMA node of a host.
+type InventoryNUMANode struct {
+	// id is the number of the NUMA node.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1023
+	// +required
+	ID int32 `json:"id"`
+
+	// cpus are the online CPUs of the NUMA node.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	CPUs string `json:"cpus,omitempty"`
+
+	// memoryBytes is the memory of the NUMA node in bytes; absent when the host does not say.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MemoryBytes *int64 `json:"memoryBytes,omitempty"`
+
+	// distances are the distances to the NUMA nodes in ascending order of their numbers, as the firmware
+	// states them; 10 is local.
+	// +kubebuilder:validation:MaxItems=1024
+	// +listType=atomic
+	// +optional
+	Distances []int32 `json:"distances,omitempty"`
+
+	// hugepageSizesKibibytes are the sizes of hugepages that the kernel offers, in KiB.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	HugepageSizesKibibytes []int64 `json:"hugepageSizesKibibytes,omitempty"`
+}
+
+// InventoryNIC is a network device of a host.
+type InventoryNIC struct {
+	// pciAddress is the PCI address, such as 0000:3b:00.0.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +required
+	PCIAddress string `json:"pciAddress"`
+
+	// interfaceName is the name of the network interface; absent when no driver made one.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	InterfaceName string `json:"interfaceName,omitempty"`
+
+	// vendorID is the PCI vendor.
+	// +kubebuilder:validation:MaxLength=8
+	// +optional
+	VendorID string `json:"vendorID,omitempty"`
+
+	// deviceID is the PCI device.
+	// +kubebuilder:validation:MaxLength=8
+	// +optional
+	DeviceID string `json:"deviceID,omitempty"`
+
+	// driver is the kernel driver.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Driver string `json:"driver,omitempty"`
+
+	// numaNode is the NUMA node; absent when the firmware does not say (numa_node is -1).
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1023
+	// +optional
+	NUMANode *int32 `json:"numaNode,omitempty"`
+
+	// localCPUs are the CPUs that the kernel calls local to the device.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	LocalCPUs string `json:"localCPUs,omitempty"`
+
+	// physicalFunction is the PCI address of the physical function when this is a virtual one.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	PhysicalFunction string `json:"physicalFunction,omitempty"`
+}
+
+// CheckCounts counts checks by outcome.
+type CheckCounts struct {
+	// passed is the number of checks that the kernel satisfies.
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	Passed int32 `json:"passed"`
+
+	// failed is the number of checks that the kernel contradicts.
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	Failed int32 `json:"failed"`
+
+	// unknown is the number of checks whose facts the host does not give.
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	Unknown int32 `json:"unknown"`
+
+	// waived is the number of checks that failed and are accepted by the profile.
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	Waived int32 `json:"waived"`
+}
+
+// Severity says how much a failed check matters.
+//
+// +kubebuilder:validation:Enum=Critical;High;Medium;Low
+type Severity string
+
+const (
+	// SeverityCritical makes a condition False.
+	SeverityCritical Severity = "Critical"
+	// SeverityHigh costs latency regularly.
+	SeverityHigh Severity = "High"
+	// SeverityMedium costs latency sometimes.
+	SeverityMedium Severity = "Medium"
+	// SeverityLow is worth knowing.
+	SeverityLow Severity = "Low"
+)
+
+// Outcome is the result of a check.
+//
+// +kubebuilder:validation:Enum=Passed;Failed;Unknown;Waived
+type Outcome string
+
+const (
+	// OutcomePassed means that the kernel satisfies the check.
+	OutcomePassed Outcome = "Passed"
+	// OutcomeFailed means that the kernel contradicts it.
+	OutcomeFailed Outcome = "Failed"
+	// OutcomeUnknown means that the host does not give the facts.
+	OutcomeUnknown Outcome = "Unknown"
+	// OutcomeWaived means that the check did not pass and the profile accepts that.
+	OutcomeWaived Outcome = "Waived"
+)
+
+// Finding is one check that has not passed.
+type Finding struct {
+	// check is the identifier of the check, as in docs/checks.md.
+	// +required
+	Check CheckID `json:"check"`
+
+	// outcome is Failed, Unknown or Waived.
+	// +required
+	Outcome Outcome `json:"outcome"`
+
+	// severity is Critical, High, Medium or Low.
+	// +required
+	Severity Severity `json:"severity"`
+
+	// message is one sentence that says what is wrong and names the object: CPU, IRQ, file or NIC.
+	// +kubebuilder:validation:MaxLength=1024
+	// +required
+	Message string `json:"message"`
+
+	// observed is what the kernel says.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Observed string `json:"observed,omitempty"`
+
+	// expected is what the plan says.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Expected string `json:"expected,omitempty"`
+
+	// fix is what to do.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Fix string `json:"fix,omitempty"`
+
+	// reboot says whether the fix takes effect only after a reboot.
+	// +optional
+	Reboot RebootRequirement `json:"reboot,omitempty"`
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// LowLatencyNodeProfile says how a set of nodes is to be partitioned, tuned and verified. The operator
+// computes an exact plan for every matching node from that node's own topology, applies it through the
+// platform, and reports from the running kernel whether each node is de-jittered and NUMA-aligned.
+//
+// Nodes of different shape may live under one profile. A node may be matched by one profile only; when
+// two match, both report it and neither changes that node.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=llnp,categories=lowlatency
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.matched`
+// +kubebuilder:printcolumn:name="Applied",type=integer,JSONPath=`.status.nodes.applied`
+// +kubebuilder:printcolumn:name="De-jittered",type=integer,JSONPath=`.status.nodes.deJittered`
+// +kubebuilder:printcolumn:name="NUMA-aligned",type=integer,JSONPath=`.status.nodes.numaAligned`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40",message="metadata.name must be at most 40 characters long, because the names of machine config pools are made from it."
+type LowLatencyNodeProfile struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is how the matching nodes are to be partitioned, tuned and verified.
+	// +required
+	Spec LowLatencyNodeProfileSpec `json:"spec"`
+
+	// status is what the operator planned for the matching nodes and what their kernels report.
+	// +optional
+	Status LowLatencyNodeProfileStatus `json:"status,omitzero"`
+}
+
+// LowLatencyNodeProfileList is a list of LowLatencyNodeProfile.
+//
+// +kubebuilder:object:root=true
+type LowLatencyNodeProfileList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []LowLatencyNodeProfile `json:"items"`
+}
+
+// LowLatencyNodeProfileSpec is the intent for a set of nodes. Every section but nodeSelector may be
+// omitted; the values then in force are listed in status.effective.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.memory) || !has(self.memory.kernelPageSize) || self.memory.kernelPageSize != '64Ki' || !has(self.kernel) || !has(self.kernel.type) || self.kernel.type != 'RealTime'",message="spec.memory.kernelPageSize 64Ki cannot be combined with spec.kernel.type RealTime: no real-time kernel with 64 KiB pages exists."
+// +kubebuilder:validation:XValidation:rule="!has(self.interrupts) || !has(self.interrupts.placement) || self.interrupts.placement != 'PerPod' || !has(self.interrupts.balancer) || self.interrupts.balancer != 'Stopped'",message="spec.interrupts.balancer Stopped cannot be combined with spec.interrupts.placement PerPod: the container runtime moves interrupts through irqbalance."
+type LowLatencyNodeProfileSpec struct {
+	// nodeSelector selects the nodes by their labels. A node must carry all of them. It cannot select
+	// control-plane nodes together with workers, because a platform pool holds one kind only.
+	// +required
+	NodeSelector NodeSelector `json:"nodeSelector"`
+
+	// pools says how the nodes are grouped for the platform that changes them. When omitted, the
+	// operator manages one pool for each shape of node.
+	// +optional
+	Pools PoolsSpec `json:"pools,omitzero"`
+
+	// cpus divides the CPUs of a node. When omitted, the partition is derived from each node's topology.
+	// +optional
+	CPUs CPUsSpec `json:"cpus,omitzero"`
+
+	// memory reserves hugepages and sets what the kernel does with memory in the background.
+	// +optional
+	Memory MemorySpec `json:"memory,omitzero"`
+
+	// interrupts says where device interrupts may be handled.
+	// +optional
+	Interrupts InterruptsSpec `json:"interrupts,omitzero"`
+
+	// numa says how strictly the kubelet keeps a pod's CPUs, memory and devices on one NUMA node.
+	// +optional
+	NUMA NUMASpec `json:"numa,omitzero"`
+
+	// power sets frequency and idle-state behaviour.
+	// +optional
+	Power PowerSpec `json:"power,omitzero"`
+
+	// kernel selects the kernel and its arguments.
+	// +optional
+	Kernel KernelSpec `json:"kernel,omitzero"`
+
+	// network names the NICs that matter to this profile and sets their queues and packet steering.
+	// +optional
+	Network NetworkSpec `json:"network,omitzero"`
+
+	// kubelet holds settings of the node's kubelet that do not follow from the other sections.
+	// +optional
+	Kubelet KubeletSpec `json:"kubelet,omitzero"`
+
+	// containerRuntime holds settings of the node's container runtime.
+	// +optional
+	ContainerRuntime ContainerRuntimeSpec `json:"containerRuntime,omitzero"`
+
+	// system stops services, unloads kernel modules and sets kernel parameters, as the clean-up script of
+	// a hand-tuned host does.
+	// +optional
+	System SystemSpec `json:"system,omitzero"`
+
+	// verification says what a node must prove and what happens while it has not.
+	// +optional
+	Verification VerificationSpec `json:"verification,omitzero"`
+
+	// rollout says whether changes are carried out.
+	// +optional
+	Rollout RolloutSpec `json:"rollout,omitzero"`
+}
+
+// LabelValue is the value of a Kubernetes label.
+//
+// +kubebuilder:validation:MaxLength=63
+type LabelValue string
+
+// Labels are label keys and the values that they must have.
+//
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:MaxProperties=8
+// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317)",message="a label key must be at most 317 characters long."
+type Labels map[string]LabelValue
+
+// NodeSelector selects nodes by label.
+type NodeSelector struct {
+	// matchLabels are the labels that a node must carry, each with this value, 1 to 8 of them.
+	// +required
+	MatchLabels Labels `json:"matchLabels"`
+}
+
+// PoolManagement says who owns the platform pools.
+//
+// +kubebuilder:validation:Enum=Managed;Existing
+type PoolManagement string
+
+const (
+	// PoolsManaged lets the operator create one MachineConfigPool for each shape of node.
+	PoolsManaged PoolManagement = "Managed"
+	// PoolsExisting uses a MachineConfigPool that somebody else owns.
+	PoolsExisting PoolManagement = "Existing"
+)
+
+// PoolsSpec says how nodes are grouped into MachineConfigPools.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.management) && self.management == 'Existing') == has(self.existing)",message="spec.pools.existing must be set when spec.pools.management is Existing, and only then."
+// +kubebuilder:validation:XValidation:rule="!has(self.maximumUnavailableNodes) || !has(self.management) || self.management == 'Managed'",message="spec.pools.maximumUnavailableNodes applies to Managed pools only; an existing pool has its own spec.maxUnavailable."
+type PoolsSpec struct {
+	// management is Managed or Existing. Managed: the operator creates a MachineConfigPool for each shape
+	// of node and moves the nodes into it by a label. Existing: the profile binds to one pool that
+	// somebody else owns; a second shape in it is a finding. When omitted, this means the user has no
+	// opinion and the operator chooses a default, which is subject to change over time. The current
+	// default is Managed.
+	// +optional
+	Management PoolManagement `json:"management,omitempty"`
+
+	// existing names the pool to bind to when management is Existing:
+	//
+	//	pools:
+	//	  management: Existing
+	//	  existing:
+	//	    machineConfigPoolSelector: {pools.operator.machineconfiguration.openshift.io/trading: ""}
+	//	    machineConfigLabels: {machineconfiguration.openshift.io/role: trading}
+	//
+	// +optional
+	Existing *ExistingPool `json:"existing,omitempty"`
+
+	// maximumUnavailableNodes is how many nodes of a managed pool may reboot at the same time, 1 to 1000.
+	// When omitted, the platform's own default is used, which is one.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	MaximumUnavailableNodes int32 `json:"maximumUnavailableNodes,omitempty"`
+}
+
+// ExistingPool names a MachineConfigPool that the operator does not own.
+type ExistingPool struct {
+	// machineConfigPoolSelector are labels of the MachineConfigPool. They must select exactly one pool.
+	// +required
+	MachineConfigPoolSelector Labels `json:"machineConfigPoolSelector"`
+
+	// machineConfigLabels are the labels put on MachineConfigs so that the pool selects them. When
+	// omitted, the label machineconfiguration.openshift.io/role with the pool's name is used.
+	// +optional
+	MachineConfigLabels Labels `json:"machineConfigLabels,omitempty"`
+}
+
+// RolloutState says whether changes are carried out.
+//
+// +kubebuilder:validation:Enum=Active;Paused
+type RolloutState string
+
+const (
+	// RolloutActive carries out changes.
+	RolloutActive RolloutState = "Active"
+	// RolloutPaused plans and verifies but writes nothing to the platform.
+	RolloutPaused RolloutState = "Paused"
+)
+
+// RolloutSpec says whether changes are carried out.
+type RolloutSpec struct {
+	// state is Active or Paused. Paused: nodes are planned and verified, but nothing is written to the
+	// platform. When omitted, this means the user has no opinion and the operator chooses a default,
+	// which is subject to change over time. The current default is Active.
+	// +optional
+	State RolloutState `json:"state,omitempty"`
+}

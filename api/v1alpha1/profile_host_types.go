@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package v1alpha1
+
+// ResourceManagement says who gives CPUs, memory and devices to pods.
+//
+// +kubebuilder:validation:Enum=KubeletManagers;DynamicResourceAllocation
+type ResourceManagement string
+
+const (
+	// ResourceManagementKubelet uses the kubelet's CPU, memory and topology managers.
+	ResourceManagementKubelet ResourceManagement = "KubeletManagers"
+	// ResourceManagementDRA switches these managers off in favour of Dynamic Resource Allocation drivers.
+	ResourceManagementDRA ResourceManagement = "DynamicResourceAllocation"
+)
+
+// FullCores says whether a pod's exclusive CPUs must be whole cores.
+//
+// +kubebuilder:validation:Enum=Required;NotRequired
+type FullCores string
+
+const (
+	// FullCoresRequired refuses pods that would share a physical core with another.
+	FullCoresRequired FullCores = "Required"
+	// FullCoresNotRequired admits them.
+	FullCoresNotRequired FullCores = "NotRequired"
+)
+
+// MemoryQuantity is an amount of memory in the notation of Kubernetes, such as 500Mi.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=20
+// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]{0,14}(Ki|Mi|Gi|k|M|G)?$')",message="an amount of memory is a whole number with Ki, Mi, Gi, k, M, G or no unit, for example 500Mi."
+type MemoryQuantity string
+
+// KubeletSpec holds settings of the kubelet that do not follow from the other sections.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.resourceManagement) || self.resourceManagement != 'DynamicResourceAllocation' || !has(self.fullCores)",message="spec.kubelet.fullCores has no meaning with spec.kubelet.resourceManagement DynamicResourceAllocation."
+type KubeletSpec struct {
+	// resourceManagement is KubeletManagers or DynamicResourceAllocation. When omitted, this means the user
+	// has no opinion and the operator chooses a default, which is subject to change over time. The current
+	// default is KubeletManagers.
+	// +optional
+	ResourceManagement ResourceManagement `json:"resourceManagement,omitempty"`
+
+	// fullCores is Required or NotRequired: the option full-pcpus-only of the static CPU manager policy.
+	// When omitted, this means the user has no opinion and the operator chooses a default, which is
+	// subject to change over time. The current default is Required with topologyPolicy SingleNUMANode and
+	// NotRequired otherwise.
+	// +optional
+	FullCores FullCores `json:"fullCores,omitempty"`
+
+	// systemReservedMemory is kept back for system daemons. When omitted, this means the user has no
+	// opinion and the operator chooses a default, which is subject to change over time. The current
+	// default is 500Mi.
+	// +optional
+	SystemReservedMemory MemoryQuantity `json:"systemReservedMemory,omitempty"`
+
+	// kubeReservedMemory is kept back for the kubelet and the container runtime. When omitted, this means
+	// the user has no opinion and the operator chooses a default, which is subject to change over time.
+	// The current default is 500Mi.
+	// +optional
+	KubeReservedMemory MemoryQuantity `json:"kubeReservedMemory,omitempty"`
+
+	// evictionHardMemory is the free memory below which the kubelet evicts pods. When omitted, this means
+	// the user has no opinion and the operator chooses a default, which is subject to change over time.
+	// The current default is 100Mi.
+	// +optional
+	EvictionHardMemory MemoryQuantity `json:"evictionHardMemory,omitempty"`
+
+	// additionalConfiguration holds further fields of KubeletConfiguration (kubelet.config.k8s.io/v1beta1)
+	// as YAML or JSON text of at most 16384 characters, for example "maxPods: 100". Fields that the
+	// operator computes are refused, unknown fields too.
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=16384
+	// +optional
+	AdditionalConfiguration string `json:"additionalConfiguration,omitempty"`
+}
+
+// ExecPlacement says on which of its CPUs a container's exec processes start.
+//
+// +kubebuilder:validation:Enum=FirstCPU;AnyCPU
+type ExecPlacement string
+
+const (
+	// ExecFirstCPU starts exec processes, such as probes, on the container's first CPU.
+	ExecFirstCPU ExecPlacement = "FirstCPU"
+	// ExecAnyCPU lets them use all CPUs of the container.
+	ExecAnyCPU ExecPlacement = "AnyCPU"
+)
+
+// ContainerRuntimeSpec holds settings of the container runtime.
+type ContainerRuntimeSpec struct {
+	// execPlacement is FirstCPU or AnyCPU: where exec probes and kubectl exec run in a container with
+	// exclusive CPUs. When omitted, this means the user has no opinion and the operator chooses a default,
+	// which is subject to change over time. The current default is FirstCPU.
+	// +optional
+	ExecPlacement ExecPlacement `json:"execPlacement,omitempty"`
+}
+
+// UnitName is the name of a systemd unit, such as fwupd-refresh.timer.
+//
+// +kubebuilder:validation:MinLength=3
+// +kubebuilder:validation:MaxLength=255
+// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.:@-]+[.](service|socket|timer|path|target|mount|slice)$')",message="a systemd unit is written with its type, for example fwupd-refresh.timer."
+type UnitName string
+
+// ModuleName is the name of a kernel module, such as ip_tables.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=55
+// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$')",message="a kernel module name consists of letters, digits, _ and -."
+type ModuleName string
+
+// PacketFilterMode says what becomes of the host's packet filter rules.
+//
+// +kubebuilder:validation:Enum=Kept;Flushed
+type PacketFilterMode string
+
+const (
+	// PacketFilterKept leaves the rules.
+	PacketFilterKept PacketFilterMode = "Kept"
+	// PacketFilterFlushed deletes all nftables rules before the kubelet starts.
+	PacketFilterFlushed PacketFilterMode = "Flushed"
+)
+
+// SystemSpec does what the clean-up script of a hand-tuned host does.
+type SystemSpec struct {
+	// stopServices are systemd units that are stopped and masked, at most 64. When omitted, this means the
+	// user has no opinion and the operator chooses a default, which is subject to change over time. The
+	// current default is fwupd-refresh.timer, whose firmware queries cause system-management interrupts.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=set
+	// +optional
+	StopServices []UnitName `json:"stopServices,omitempty"`
+
+	// unloadModules are kernel modules that are unloaded and kept from loading, at most 64.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=set
+	// +optional
+	UnloadModules []ModuleName `json:"unloadModules,omitempty"`
+
+	// packetFilter is Kept or Flushed. Flushed removes the rules of nftables before the kubelet starts;
+	// whatever needs them, such as kube-proxy, installs its own again. When omitted, this means the user has
+	// no opinion and the operator chooses a default, which is subject to change over time. The current
+	// default is Kept.
+	// +optional
+	PacketFilter PacketFilterMode `json:"packetFilter,omitempty"`
+
+	// kernelParameters are set besides those that the operator computes, at most 64. One that
+	// contradicts a computed one is a finding and the node gets no plan.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	KernelParameters []KernelParameter `json:"kernelParameters,omitempty"`
+}
+
+// KernelParameter is a sysctl.
+type KernelParameter struct {
+	// name of the parameter, such as net.core.busy_poll.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9_-]+([.][A-Za-z0-9_-]+)+$')",message="a kernel parameter is written with dots, for example net.core.busy_poll."
+	// +required
+	Name string `json:"name"`
+
+	// value of the parameter.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.,:/+ -]+$')",message="the value of a kernel parameter consists of letters, digits, spaces and _.,:/+-."
+	// +required
+	Value string `json:"value"`
+}
+
+// VerificationGate says what happens to a node that is not verified.
+//
+// +kubebuilder:validation:Enum=ReportOnly;Taint
+type VerificationGate string
+
+const (
+	// GateReportOnly reports and does nothing else.
+	GateReportOnly VerificationGate = "ReportOnly"
+	// GateTaint keeps latency-critical pods away until the node is verified.
+	GateTaint VerificationGate = "Taint"
+)
+
+// VerificationSpec says what a node must prove and what happens while it has not.
+type VerificationSpec struct {
+	// gate is ReportOnly or Taint. Taint puts the taint lowlatency.dev/unverified with effect NoSchedule on
+	// a node until its agent has verified the current plan, and again when a critical check fails. When
+	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to
+	// change over time. The current default is ReportOnly.
+	// +optional
+	Gate VerificationGate `json:"gate,omitempty"`
+
+	// budget is how much measured jitter an isolated CPU may show. When omitted, jitter is not judged.
+	// +optional
+	Budget *JitterBudget `json:"budget,omitempty"`
+
+	// waivedChecks are checks whose failure is accepted, at most 64. A waived check is still evaluated and
+	// counted as waived.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=check
+	// +optional
+	WaivedChecks []WaivedCheck `json:"waivedChecks,omitempty"`
+}
+
+// JitterBudget limits the jitter measured on isolated CPUs.
+//
+// +kubebuilder:validation:MinProperties=1
+type JitterBudget struct {
+	// maximumInterruptionMicroseconds is the longest interruption allowed, 1 to 1000000. When omitted, a
+	// single interruption is not judged.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	MaximumInterruptionMicroseconds int32 `json:"maximumInterruptionMicroseconds,omitempty"`
+
+	// stolenPartsPerMillion is the share of time that may be taken from a spinning program, 1 to 1000000.
+	// When omitted, the share is not judged.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	StolenPartsPerMillion int32 `json:"stolenPartsPerMillion,omitempty"`
+}
+
+// CheckID is the identifier of a check, such as power.turbo.
+//
+// +kubebuilder:validation:MinLength=3
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9-]+([.][a-z0-9-]+)+$')",message="a check is written as group.name, for example power.turbo."
+type CheckID string
+
+// WaivedCheck accepts the failure of a check.
+type WaivedCheck struct {
+	// check is the identifier of the check, as in docs/checks.md.
+	// +required
+	Check CheckID `json:"check"`
+
+	// reason says why the failure is accepted, 1 to 256 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +required
+	Reason string `json:"reason"`
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package host reads one Linux host below a root path ("/", "/host", an unpacked snapshot, a test
+// tree) into Facts. It reads files and interprets their notation; it judges nothing. A fact that the
+// host does not give stays absent, with the reason.
+package host
+
+import (
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+)
+
+// Fact is one value read from a host. The zero Fact is absent.
+type Fact[T any] struct {
+	// Value is meaningful only when Known.
+	Value T `json:"value,omitzero"`
+	// Known tells whether the host gave the value.
+	Known bool `json:"known"`
+	// Source is the file that was read, as an absolute path of the host, such as
+	// /sys/devices/system/cpu/isolated.
+	Source string `json:"source,omitempty"`
+	// Reason says why the value is absent: "no such file", "permission denied", "not a number: …".
+	Reason string `json:"reason,omitempty"`
+}
+
+// Get returns the value and whether the host gave it.
+func (f Fact[T]) Get() (T, bool) { return f.Value, f.Known }
+
+// Known returns a fact that was read from source.
+func Known[T any](value T, source string) Fact[T] {
+	return Fact[T]{Value: value, Known: true, Source: source}
+}
+
+// Absent returns a fact that source does not give, for the reason.
+func Absent[T any](source, reason string) Fact[T] {
+	return Fact[T]{Source: source, Reason: reason}
+}
+
+// Facts are what one host says about itself at one moment.
+type Facts struct {
+	// Name is the host's name, from /proc/sys/kernel/hostname; commands may override it.
+	Name Fact[string]
+	// Architecture is the machine in Go's notation (amd64, arm64), from /proc/sys/kernel/arch or, in
+	// older kernels and snapshots, from the shape of /proc/cpuinfo.
+	Architecture Fact[string]
+	// Kernel is the running kernel.
+	Kernel Kernel
+	// Processor describes the processors; hosts with different processors in one machine do not exist.
+	Processor Processor
+	// Firmware is what DMI says.
+	Firmware Firmware
+	// CPUs are the logical CPUs.
+	CPUs CPUs
+	// NUMANodes are the NUMA nodes in ascending order; empty when the kernel was built without NUMA.
+	NUMANodes []NUMANode
+	// Hugepages are the pools of the whole host in ascending order of size.
+	Hugepages []HugepagePool
+	// MemoryTotalBytes is MemTotal of /proc/meminfo.
+	MemoryTotalBytes Fact[int64]
+	// Interrupts are the counters of /proc/interrupts.
+	Interrupts Interrupts
+	// Softirqs are the counters of /proc/softirqs.
+	Softirqs Softirqs
+	// NICs are the network devices on PCI, in ascending order of PCI address.
+	NICs []NIC
+	// Processes are the processes of interest that run (by /proc/*/comm): irqbalance, tuned, stalld.
+	Processes Fact[[]Process]
+	// Kubelet is the state of the kubelet on this host.
+	Kubelet Kubelet
+	// Settings are small files of /proc/sys, /sys and /etc, by absolute path; see SettingPaths for which.
+	// Use Setting to look one up.
+	Settings map[string]Fact[string]
+}
+
+// Setting returns the content of a small file, without surrounding white space. A path that was not
+// read is absent.
+func (f *Facts) Setting(path string) Fact[string] {
+	if fact, ok := f.Settings[path]; ok {
+		return fact
+	}
+	return Absent[string](path, "not read")
+}
+
+// Kernel is the running kernel.
+type Kernel struct {
+	// Release is uname -r, from /proc/sys/kernel/osrelease or /proc/version.
+	Release Fact[string]
+	// RealTime tells whether the kernel is PREEMPT_RT: /sys/kernel/realtime is 1, or, where that file is
+	// missing, /proc/version names PREEMPT_RT (or PREEMPT RT).
+	RealTime Fact[bool]
+	// CommandLine is /proc/cmdline in one line.
+	CommandLine Fact[string]
+	// PageSizeBytes is the base page size, from KernelPageSize of /proc/self/smaps or the hugepage sizes.
+	PageSizeBytes Fact[int64]
+}
+
+// Processor describes the processors.
+type Processor struct {
+	// Vendor is "Intel", "AMD", "ARM" or the processor's own word (vendor_id or CPU implementer).
+	Vendor Fact[string]
+	// Model is the model name.
+	Model Fact[string]
+	// Microcode is the revision of the loaded microcode.
+	Microcode Fact[string]
+	// Flags are the feature flags of the first processor ("constant_tsc", "hypervisor", …).
+	Flags Fact[[]string]
+	// Hypervisor names the virtual machine monitor; "" on hardware; absent where the host does not tell.
+	Hypervisor Fact[string]
+}
+
+// Firmware is what DMI says.
+type Firmware struct {
+	Vendor      Fact[string]
+	Product     Fact[string]
+	BIOSVersion Fact[string]
+}
+
+// CPUs are the logical CPUs of a host.
+type CPUs struct {
+	Online   Fact[cpus.Set]
+	Offline  Fact[cpus.Set]
+	Present  Fact[cpus.Set]
+	Possible Fact[cpus.Set]
+	// Isolated is /sys/devices/system/cpu/isolated (isolcpus=domain).
+	Isolated Fact[cpus.Set]
+	// NoHzFull is /sys/devices/system/cpu/nohz_full.
+	NoHzFull Fact[cpus.Set]
+	// List are the present CPUs in ascending order.
+	List []CPU
+}
+
+// CPU is one logical CPU.
+type CPU struct {
+	ID int
+	// Online tells whether the CPU runs. The boot CPU may have no "online" file; it is online.
+	Online Fact[bool]
+	// Package, Die, Cluster and Core are the identifiers in topology/; negative ones are absent.
+	Package, Die, Cluster, Core Fact[int]
+	// Siblings are the CPUs of the same core, itself included. Offline CPUs list none.
+	Siblings Fact[cpus.Set]
+	// Caches in the order of their index folders.
+	Caches []Cache
+	// NUMANode is the NUMA node whose cpulist holds the CPU.
+	NUMANode Fact[int]
+	// IdleStates in the order of their folders.
+	IdleStates []IdleState
+	// Frequency is what cpufreq says about the CPU.
+	Frequency Frequency
+}
+
+// Cache is one cache as one CPU sees it.
+type Cache struct {
+	Level      Fact[int]
+	Type       Fact[string]
+	SizeBytes  Fact[int64]
+	SharedCPUs Fact[cpus.Set]
+}
+
+// IdleState is one idle state of one CPU.
+type IdleState struct {
+	Name            Fact[string]
+	LatencyMicros   Fact[int64]
+	Disabled        Fact[bool]
+	Usage           Fact[uint64]
+	ResidencyMicros Fact[int64]
+}
+
+// Frequency is what cpufreq says about one CPU, in kHz. It never comes from scaling_cur_freq or
+// cpuinfo_cur_freq, whose reading makes the CPU run code.
+type Frequency struct {
+	Driver, Governor                 Fact[string]
+	HardwareMinimum, HardwareMaximum Fact[int64]
+	ScalingMinimum, ScalingMaximum   Fact[int64]
+	EnergyPerformancePreference      Fact[string]
+}
+
+// NUMANode is one NUMA node.
+type NUMANode struct {
+	ID int
+	// CPUs are the online CPUs of the NUMA node; the empty set for memory-only nodes.
+	CPUs Fact[cpus.Set]
+	// Distances to the NUMA nodes in ascending order of their numbers.
+	Distances Fact[[]int]
+	// MemoryTotalBytes and MemoryFreeBytes come from the node's meminfo.
+	MemoryTotalBytes, MemoryFreeBytes Fact[int64]
+	// Hugepages in ascending order of size.
+	Hugepages []HugepagePool
+}
+
+// HugepagePool is the pool of hugepages of one size.
+type HugepagePool struct {
+	SizeKibibytes        int64
+	Total, Free, Surplus Fact[int64]
+}
+
+// Interrupts are the counters of /proc/interrupts and the routing of /proc/irq.
+type Interrupts struct {
+	// Columns are the CPUs of the counter columns.
+	Columns []int
+	// Lines in the order of the file. Absent when the file is missing.
+	Lines Fact[[]InterruptLine]
+	// DefaultAffinity is /proc/irq/default_smp_affinity.
+	DefaultAffinity Fact[cpus.Set]
+	// Routes are the folders of /proc/irq in ascending order.
+	Routes []InterruptRoute
+}
+
+// InterruptLine is one line of /proc/interrupts.
+type InterruptLine struct {
+	// Name is the number of the IRQ or a name such as LOC.
+	Name string
+	// Counts are one per column; fewer for lines such as ERR, which count for the machine.
+	Counts []uint64
+	// Description is the rest of the line: controller, trigger and actions.
+	Description string
+}
+
+// InterruptRoute is where one IRQ may be and is delivered.
+type InterruptRoute struct {
+	Number int
+	// Affinity is smp_affinity_list: where the IRQ may be delivered.
+	Affinity Fact[cpus.Set]
+	// EffectiveAffinity is effective_affinity_list: where it is delivered.
+	EffectiveAffinity Fact[cpus.Set]
+	// NUMANode is the node file; absent when -1.
+	NUMANode Fact[int]
+	// Actions are the names of the handlers (subdirectories, or the description of /proc/interrupts).
+	Actions []string
+}
+
+// Softirqs are the counters of /proc/softirqs.
+type Softirqs struct {
+	Columns []int
+	Lines   Fact[[]InterruptLine]
+}
+
+// NIC is a network device on PCI.
+type NIC struct {
+	// PCIAddress such as 0000:3b:00.0.
+	PCIAddress string
+	// Name of the interface; absent when no driver made one or /sys/class/net is missing.
+	Name Fact[string]
+	// Vendor and Device are PCI identifiers such as 0x8086.
+	Vendor, Device Fact[string]
+	// Class is the PCI class, 0x020000 for Ethernet.
+	Class Fact[string]
+	// Driver is the name of the bound kernel driver.
+	Driver Fact[string]
+	// NUMANode of the device; absent with the reason "the firmware reports -1" when unknown.
+	NUMANode Fact[int]
+	// LocalCPUs is local_cpulist.
+	LocalCPUs Fact[cpus.Set]
+	// PhysicalFunction is the PCI address of the physical function; absent when this is one.
+	PhysicalFunction Fact[string]
+	// VirtualFunctions are the PCI addresses of the enabled virtual functions.
+	VirtualFunctions []string
+	// MaximumVirtualFunctions is sriov_totalvfs.
+	MaximumVirtualFunctions Fact[int]
+	// Carrier tells whether the link is up.
+	Carrier Fact[bool]
+	// SpeedMegabits is the link speed in Mbit/s; absent when the link is down.
+	SpeedMegabits Fact[int64]
+	// LinkSpeed, LinkWidth, MaximumLinkSpeed and MaximumLinkWidth describe the PCIe link.
+	LinkSpeed, MaximumLinkSpeed Fact[string]
+	LinkWidth, MaximumLinkWidth Fact[int]
+	// Interrupts are the numbers of its MSI vectors (msi_irqs).
+	Interrupts []int
+}
+
+// Process is a running process.
+type Process struct {
+	PID  int
+	Name string
+	// AllowedCPUs is Cpus_allowed_list of its status.
+	AllowedCPUs Fact[cpus.Set]
+	// Environment holds IRQBALANCE_* variables of irqbalance; empty for others.
+	Environment map[string]string
+}
+
+// Kubelet is the state of the kubelet on a host.
+type Kubelet struct {
+	// ConfigPath is the configuration file that was found.
+	// Config is its text, as /etc/kubernetes/kubelet.conf or /var/lib/kubelet/config.yaml has it.
+	Config Fact[string]
+	// CPUManagerState is /var/lib/kubelet/cpu_manager_state.
+	CPUManagerState Fact[string]
+	// MemoryManagerState is /var/lib/kubelet/memory_manager_state.
+	MemoryManagerState Fact[string]
+}

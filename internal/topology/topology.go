@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package topology turns what a host says (host.Facts, or the Inventory that an agent reported) into
+// the values that plans are made of: cores, packages, L3 domains, NUMA nodes and NICs. It is pure.
+package topology
+
+import (
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+)
+
+// Topology is the hardware of one host and the kernel that runs on it. An unknown number is nil or an
+// empty string, never zero.
+type Topology struct {
+	// Architecture is amd64 or arm64.
+	Architecture string
+	// Vendor is Intel, AMD, ARM or the processor's own word; "" when unknown.
+	Vendor string
+	// Model is the processor's name.
+	Model string
+	// Hypervisor names the virtual machine monitor; "" on hardware.
+	Hypervisor string
+	// KernelRelease is uname -r of the running kernel.
+	KernelRelease string
+	// KernelRealTime tells whether the running kernel is PREEMPT_RT; nil when unknown.
+	KernelRealTime *bool
+	// CommandLine of the running kernel; "" when unknown.
+	CommandLine string
+	// Online, Offline and Present CPUs.
+	Online, Offline, Present cpus.Set
+	// Cores in ascending order of their first CPU. Offline CPUs whose core is unknown are in none.
+	Cores []Core
+	// Packages in ascending order of their first CPU.
+	Packages []cpus.Set
+	// L3Domains are the sets of CPUs that share a last-level cache of level 3; empty when the host has or
+	// tells none.
+	L3Domains []cpus.Set
+	// NUMANodes in ascending order, memory-only ones included. A host without NUMA has one node 0 with all
+	// CPUs and the whole memory.
+	NUMANodes []NUMANode
+	// NICs in ascending order of PCI address.
+	NICs []NIC
+	// MinimumFrequency and MaximumFrequency of the hardware in kHz; 0 when unknown.
+	MinimumFrequency, MaximumFrequency int64
+}
+
+// Core is a physical core.
+type Core struct {
+	// CPUs are the threads of the core, offline siblings included where the host names them.
+	CPUs cpus.Set
+	// NUMANode, Package and L3 are indices by number (NUMA node number, index into Packages and L3Domains);
+	// -1 when unknown.
+	NUMANode, Package, L3 int
+}
+
+// NUMANode is a NUMA node.
+type NUMANode struct {
+	ID   int
+	CPUs cpus.Set
+	// MemoryBytes is nil when the host does not say.
+	MemoryBytes *int64
+	// Distances to the NUMA nodes in ascending order of their numbers; empty when unknown.
+	Distances []int
+	// HugepageSizes that the kernel offers, in KiB, ascending.
+	HugepageSizes []int64
+	// Hugepages are the pools as the host has them now; nil in a topology made from an Inventory.
+	Hugepages []HugepagePool
+}
+
+// HugepagePool is the number of hugepages of one size on one NUMA node.
+type HugepagePool struct {
+	SizeKibibytes, Total, Free int64
+}
+
+// NIC is a network device on PCI.
+type NIC struct {
+	PCIAddress string
+	// Name of the interface; "" when there is none.
+	Name string
+	// Vendor and Device are PCI identifiers such as 0x1924.
+	Vendor, Device string
+	Driver         string
+	// NUMANode is nil when the firmware does not say.
+	NUMANode *int
+	// LocalCPUs as the kernel says; empty when unknown.
+	LocalCPUs cpus.Set
+	// PhysicalFunction is the PCI address of the physical function of a virtual one; "" otherwise.
+	PhysicalFunction string
+}
