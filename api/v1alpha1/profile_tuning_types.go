@@ -94,7 +94,7 @@ type PowerSpec struct {
 	//	HighPerformance    | ShallowByKernel | Active          | Performance | Kept
 	//	LowLatency         | ShallowByQoS    | Active          | Performance | Kept
 	//	PerPod             | Kept            | Passive         | Kept        | Kept
-	//	Kept               | Kept            | Kept            | Kept        | Kept
+	//	| Kept            | Kept            | Kept        | Kept
 	//
 	// When omitted, this means the user has no opinion and the operator chooses a default, which is
 	// subject to change over time. The current default is LowLatency.

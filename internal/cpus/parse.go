@@ -18,7 +18,7 @@ func Parse(list string) (Set, error) {
 		return Set{}, nil
 	}
 	var ids []int
-	for _, element := range strings.SplitSeq(list, ",") {
+	for element := range strings.SplitSeq(list, ",") {
 		more, err := parseElement(strings.TrimSpace(element))
 		if err != nil {
 			return Set{}, fmt.Errorf("CPU list %q: %w", abbreviate(list), err)

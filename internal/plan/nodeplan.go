@@ -7,9 +7,8 @@
 package plan
 
 import (
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
-
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 )
 
 // Source says what kind of thing a planned value came from.
