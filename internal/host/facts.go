@@ -138,6 +138,10 @@ type CPU struct {
 	Package, Die, Cluster, Core Fact[int]
 	// Siblings are the CPUs of the same core, itself included. Offline CPUs list none.
 	Siblings Fact[cpus.Set]
+	// PackageCPUs are the online CPUs of the same package, itself included: package_cpus_list, or
+	// core_siblings_list on older kernels. Where Package is absent (-1) or repeats, as on some arm64 boards
+	// and machines with books of sockets, only this tells packages apart.
+	PackageCPUs Fact[cpus.Set]
 	// Caches in the order of their index folders.
 	Caches []Cache
 	// NUMANode is the NUMA node whose cpulist holds the CPU.
