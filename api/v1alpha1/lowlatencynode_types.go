@@ -183,8 +183,9 @@ type Inventory struct {
 	// +optional
 	Cores []string `json:"cores,omitempty"`
 
-	// packages are the processor packages, each as the list of its CPUs.
-	// +kubebuilder:validation:MaxItems=64
+	// packages are the processor packages, each as the list of its CPUs. Virtual machines often show one
+	// package per CPU.
+	// +kubebuilder:validation:MaxItems=512
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +listType=atomic
 	// +optional
