@@ -28,12 +28,13 @@ type Topology struct {
 	CommandLine string
 	// Online, Offline and Present CPUs.
 	Online, Offline, Present cpus.Set
-	// Cores in ascending order of their first CPU. Offline CPUs whose core is unknown are in none.
+	// Cores in ascending order of their first CPU. CPUs whose core is unknown are in none: offline ones on
+	// most kernels, and online ones of hosts without topology folders (see WithoutCore).
 	Cores []Core
-	// Packages in ascending order of their first CPU.
+	// Packages in ascending order of their first CPU, with offline CPUs where the host names their package.
 	Packages []cpus.Set
-	// L3Domains are the sets of CPUs that share a last-level cache of level 3; empty when the host has or
-	// tells none.
+	// L3Domains are the sets of online CPUs that share a cache of level 3, in ascending order of their
+	// first CPU; empty when the host has or tells none.
 	L3Domains []cpus.Set
 	// NUMANodes in ascending order, memory-only ones included. A host without NUMA has one node 0 with all
 	// CPUs and the whole memory.
@@ -55,7 +56,8 @@ type Core struct {
 
 // NUMANode is a NUMA node.
 type NUMANode struct {
-	ID   int
+	ID int
+	// CPUs are the online CPUs; the empty set for memory-only NUMA nodes.
 	CPUs cpus.Set
 	// MemoryBytes is nil when the host does not say.
 	MemoryBytes *int64

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package topology
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+)
+
+// The bounds of an Inventory, as the markers of its fields say.
+const (
+	architectureLimit = 32
+	microcodeLimit    = 32
+	interfaceLimit    = 32
+	nameLimit         = 64
+	textLimit         = 128
+	pciIDLimit        = 8
+	commandLineLimit  = 8192
+	cpuListLimit      = 1024
+	coreLimit         = 4096
+	packageLimit      = 512
+	l3Limit           = 512
+	nicLimit          = 256
+)
+
+// Inventory reports a topology, and the firmware and microcode of the facts that it was made from,
+// within the bounds of the API. Longer text is cut, and virtual functions beyond 256 NICs are left out.
+// When a CPU list cannot be written in 1024 characters even in stride notation, or there are more
+// cores than the bounds allow, onlineCPUs is left out, and FromInventory refuses the inventory rather than plan on a part of the machine.
+func Inventory(f *host.Facts, t *Topology) *v1alpha1.Inventory {
+	w := &writer{}
+	inventory := &v1alpha1.Inventory{
+		Architecture:              t.Architecture,
+		ProcessorVendor:           t.Vendor,
+		ProcessorModel:            t.Model,
+		Microcode:                 clip(f.Processor.Microcode.Value, microcodeLimit),
+		BIOSVersion:               clip(f.Firmware.BIOSVersion.Value, textLimit),
+		Product:                   clip(f.Firmware.Product.Value, textLimit),
+		KernelRelease:             t.KernelRelease,
+		KernelType:                kernelType(t.KernelRealTime),
+		KernelCommandLine:         t.CommandLine,
+		Hypervisor:                t.Hypervisor,
+		OnlineCPUs:                w.list(t.Online),
+		OfflineCPUs:               w.list(t.Offline),
+		Packages:                  w.lists(t.Packages, packageLimit),
+		L3Domains:                 w.lists(t.L3Domains, l3Limit),
+		MinimumFrequencyKilohertz: t.MinimumFrequency,
+		MaximumFrequencyKilohertz: t.MaximumFrequency,
+	}
+	cores := make([]cpus.Set, 0, len(t.Cores))
+	for _, core := range t.Cores {
+		cores = append(cores, core.CPUs)
+	}
+	inventory.Cores = w.lists(cores, coreLimit)
+	for _, node := range t.NUMANodes {
+		inventory.NUMANodes = append(inventory.NUMANodes, w.numaNode(node))
+	}
+	for _, nic := range reportedNICs(t.NICs) {
+		inventory.NICs = append(inventory.NICs, w.nic(nic))
+	}
+	if w.overflow {
+		inventory.OnlineCPUs = ""
+	}
+	inventory.Hash = inventoryHash(inventory)
+	return inventory
+}
+
+// inventoryHash covers every field but the hash itself.
+func inventoryHash(inventory *v1alpha1.Inventory) string {
+	plain := *inventory
+	plain.Hash = ""
+	// Marshalling fails only for values that JSON cannot hold; the type has none.
+	data, err := json.Marshal(plain)
+	if err != nil {
+		panic(fmt.Errorf("writing an inventory as JSON: %w", err))
+	}
+	return digest(data)
+}
+
+func kernelType(realTime *bool) v1alpha1.KernelType {
+	switch {
+	case realTime == nil:
+		return ""
+	case *realTime:
+		return v1alpha1.KernelRealTime
+	default:
+		return v1alpha1.KernelDefault
+	}
+}
+
+// writer writes CPU lists and remembers whether one did not fit.
+type writer struct{ overflow bool }
+
+func (w *writer) list(set cpus.Set) string {
+	text, fits := listText(set)
+	w.overflow = w.overflow || !fits
+	return text
+}
+
+func (w *writer) lists(sets []cpus.Set, limit int) []string {
+	w.overflow = w.overflow || len(sets) > limit
+	var texts []string
+	for _, set := range sets[:min(len(sets), limit)] {
+		texts = append(texts, w.list(set))
+	}
+	return texts
+}
+
+func (w *writer) numaNode(node NUMANode) v1alpha1.InventoryNUMANode {
+	reported := v1alpha1.InventoryNUMANode{
+		ID:                     int32(min(node.ID, math.MaxInt32)),
+		CPUs:                   w.list(node.CPUs),
+		MemoryBytes:            clone(node.MemoryBytes),
+		HugepageSizesKibibytes: slices.Clone(node.HugepageSizes),
+	}
+	for _, distance := range node.Distances {
+		reported.Distances = append(reported.Distances, int32(min(distance, math.MaxInt32)))
+	}
+	return reported
+}
+
+// reportedNICs drops virtual functions, the highest addresses first, where there are too many NICs.
+func reportedNICs(nics []NIC) []NIC {
+	if len(nics) <= nicLimit {
+		return nics
+	}
+	kept := slices.Clone(nics)
+	slices.SortStableFunc(kept, func(a, b NIC) int { return cmp.Compare(a.PhysicalFunction, b.PhysicalFunction) })
+	kept = kept[:nicLimit]
+	slices.SortFunc(kept, func(a, b NIC) int { return cmp.Compare(a.PCIAddress, b.PCIAddress) })
+	return kept
+}
+
+func (w *writer) nic(nic NIC) v1alpha1.InventoryNIC {
+	reported := v1alpha1.InventoryNIC{
+		PCIAddress:       nic.PCIAddress,
+		InterfaceName:    nic.Name,
+		VendorID:         nic.Vendor,
+		DeviceID:         nic.Device,
+		Driver:           nic.Driver,
+		LocalCPUs:        w.list(nic.LocalCPUs),
+		PhysicalFunction: nic.PhysicalFunction,
+	}
+	if nic.NUMANode != nil {
+		node := int32(min(*nic.NUMANode, math.MaxInt32))
+		reported.NUMANode = &node
+	}
+	return reported
+}
+
+// FromInventory rebuilds the topology that Inventory reported, without the current hugepage pools. It
+// fails on an inventory that FromFacts would not have let pass, with the field or file.
+func FromInventory(inventory *v1alpha1.Inventory) (*Topology, error) {
+	r := &reader{}
+	t := &Topology{
+		Architecture:     inventory.Architecture,
+		Vendor:           inventory.ProcessorVendor,
+		Model:            inventory.ProcessorModel,
+		Hypervisor:       inventory.Hypervisor,
+		KernelRelease:    inventory.KernelRelease,
+		CommandLine:      inventory.KernelCommandLine,
+		Online:           r.set("onlineCPUs", inventory.OnlineCPUs),
+		Offline:          r.set("offlineCPUs", inventory.OfflineCPUs),
+		Packages:         r.sets("packages", inventory.Packages),
+		L3Domains:        r.sets("l3Domains", inventory.L3Domains),
+		MinimumFrequency: inventory.MinimumFrequencyKilohertz,
+		MaximumFrequency: inventory.MaximumFrequencyKilohertz,
+	}
+	if inventory.KernelType != "" {
+		realTime := inventory.KernelType == v1alpha1.KernelRealTime
+		t.KernelRealTime = &realTime
+	}
+	for _, threads := range r.sets("cores", inventory.Cores) {
+		t.Cores = append(t.Cores, Core{CPUs: threads})
+	}
+	for _, node := range inventory.NUMANodes {
+		t.NUMANodes = append(t.NUMANodes, r.numaNode(node))
+	}
+	for _, nic := range inventory.NICs {
+		t.NICs = append(t.NICs, r.nic(nic))
+	}
+	t.Present = t.Online.Union(t.Offline)
+	if r.err == nil {
+		r.err = t.complete()
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("reading an inventory: %w", r.err)
+	}
+	t.locateCores()
+	return t, nil
+}
+
+// complete finds what an inventory must say and does not, and contradictions.
+func (t *Topology) complete() error {
+	if t.Online.IsEmpty() {
+		return errors.New("onlineCPUs is empty")
+	}
+	return t.validate()
+}
+
+// reader parses CPU lists and keeps the first error.
+type reader struct{ err error }
+
+func (r *reader) set(field, text string) cpus.Set {
+	set, err := cpus.Parse(text)
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("%s: %w", field, err)
+	}
+	return set
+}
+
+func (r *reader) sets(field string, texts []string) []cpus.Set {
+	var sets []cpus.Set
+	for i, text := range texts {
+		sets = append(sets, r.set(fmt.Sprintf("%s[%d]", field, i), text))
+	}
+	return sets
+}
+
+func (r *reader) numaNode(from v1alpha1.InventoryNUMANode) NUMANode {
+	node := NUMANode{
+		ID:            int(from.ID),
+		CPUs:          r.set(fmt.Sprintf("numaNodes[id=%d].cpus", from.ID), from.CPUs),
+		MemoryBytes:   clone(from.MemoryBytes),
+		HugepageSizes: slices.Clone(from.HugepageSizesKibibytes),
+	}
+	for _, distance := range from.Distances {
+		node.Distances = append(node.Distances, int(distance))
+	}
+	return node
+}
+
+func (r *reader) nic(from v1alpha1.InventoryNIC) NIC {
+	nic := NIC{
+		PCIAddress:       from.PCIAddress,
+		Name:             from.InterfaceName,
+		Vendor:           from.VendorID,
+		Device:           from.DeviceID,
+		Driver:           from.Driver,
+		LocalCPUs:        r.set(fmt.Sprintf("nics[%s].localCPUs", from.PCIAddress), from.LocalCPUs),
+		PhysicalFunction: from.PhysicalFunction,
+	}
+	if from.NUMANode != nil {
+		node := int(*from.NUMANode)
+		nic.NUMANode = &node
+	}
+	return nic
+}
+
+func clone[T any](value *T) *T {
+	if value == nil {
+		return nil
+	}
+	return new(*value)
+}
+
+// clip returns valid text of at most limit characters.
+func clip(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit])
+	}
+	return text
+}

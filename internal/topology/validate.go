@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package topology
+
+import (
+	"fmt"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+)
+
+// The files of Documentation/ABI/{testing,stable}/sysfs-devices-{system-cpu,node} that errors name.
+const (
+	onlineFile  = "/sys/devices/system/cpu/online"
+	presentFile = "/sys/devices/system/cpu/present"
+)
+
+func nodeFile(id int) string { return fmt.Sprintf("/sys/devices/system/node/node%d/cpulist", id) }
+
+func cpuFile(cpu int, name string) string {
+	return fmt.Sprintf("/sys/devices/system/cpu/cpu%d/%s", cpu, name)
+}
+
+// validate finds contradictions between sets that must not overlap.
+func (t *Topology) validate() error {
+	owner := map[int]int{}
+	for _, node := range t.NUMANodes {
+		for _, cpu := range node.CPUs.IDs() {
+			if other, taken := owner[cpu]; taken {
+				return fmt.Errorf("CPU %d is in the NUMA nodes %d and %d (%s and %s), as the kernel shows with numa=fake; "+
+					"a plan needs NUMA nodes that do not overlap", cpu, other, node.ID, nodeFile(other), nodeFile(node.ID))
+			}
+			owner[cpu] = node.ID
+		}
+	}
+	threads := make([]cpus.Set, 0, len(t.Cores))
+	for _, core := range t.Cores {
+		threads = append(threads, core.CPUs)
+		if err := withinOneNode(core.CPUs, owner); err != nil {
+			return err
+		}
+	}
+	for _, group := range []struct {
+		kind, file string
+		sets       []cpus.Set
+	}{
+		{"core", "topology/thread_siblings_list", threads},
+		{"package", "topology/core_siblings_list", t.Packages},
+		{"L3 cache", "cache/index*/shared_cpu_list", t.L3Domains},
+	} {
+		if err := t.validateGroup(group.kind, group.file, group.sets); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validateGroup finds CPUs that do not exist or that two sets share.
+func (t *Topology) validateGroup(kind, file string, sets []cpus.Set) error {
+	owner := map[int]cpus.Set{}
+	for _, set := range sets {
+		if missing := set.Difference(t.Present); !missing.IsEmpty() {
+			return fmt.Errorf("%s: the %s of CPUs %s holds CPUs %s, which are not present according to %s",
+				cpuFile(set.First(), file), kind, set, missing, presentFile)
+		}
+		for _, cpu := range set.IDs() {
+			if other, taken := owner[cpu]; taken {
+				return fmt.Errorf("CPU %d has two different sets of CPUs with the same %s, %s (%s) and %s (%s)",
+					cpu, kind, other, cpuFile(other.First(), file), set, cpuFile(set.First(), file))
+			}
+			owner[cpu] = set
+		}
+	}
+	return nil
+}
+
+// withinOneNode finds threads of one core in different NUMA nodes.
+func withinOneNode(core cpus.Set, nodeOf map[int]int) error {
+	first := -1
+	for _, cpu := range core.IDs() {
+		node, known := nodeOf[cpu]
+		if !known {
+			continue
+		}
+		if first >= 0 && node != nodeOf[first] {
+			return fmt.Errorf("CPUs %d and %d share a core (%s) but are in the NUMA nodes %d and %d (%s and %s)",
+				first, cpu, cpuFile(first, "topology/thread_siblings_list"), nodeOf[first], node,
+				nodeFile(nodeOf[first]), nodeFile(node))
+		}
+		first = cpu
+	}
+	return nil
+}
+
+// locateCores fills in where each core is.
+func (t *Topology) locateCores() {
+	for i := range t.Cores {
+		core := &t.Cores[i]
+		core.NUMANode = -1
+		for _, node := range t.NUMANodes {
+			if node.CPUs.Overlaps(core.CPUs) {
+				core.NUMANode = node.ID
+			}
+		}
+		core.Package = overlapping(t.Packages, core.CPUs)
+		core.L3 = overlapping(t.L3Domains, core.CPUs)
+	}
+}
+
+// overlapping returns the index of the first set that shares a CPU with the core, or -1.
+func overlapping(sets []cpus.Set, core cpus.Set) int {
+	for _, cpu := range core.IDs() {
+		if at := indexOf(sets, cpu); at >= 0 {
+			return at
+		}
+	}
+	return -1
+}
