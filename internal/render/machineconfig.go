@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package render
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coreos/ignition/v2/config/v3_2"
+	"github.com/coreos/ignition/v2/config/v3_2/types"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+)
+
+// MachineConfig carries everything that takes effect with a reboot: kernel, kernel arguments, files and
+// units. It is the only writer of kernel arguments. Its Ignition configuration has version 3.2.0, which every
+// supported release of OpenShift reads; one that Ignition's own parser refuses is an error.
+func MachineConfig(in Input) (*mcfgv1.MachineConfig, error) {
+	in, err := in.checked()
+	if err != nil {
+		return nil, err
+	}
+	kernel, err := kernelType(in.Plan.Kernel)
+	if err != nil {
+		return nil, fmt.Errorf("rendering MachineConfig for pool %q: %w", in.Pool.Name, err)
+	}
+	arguments, err := kernelArguments(in.Plan.KernelArguments)
+	if err != nil {
+		return nil, fmt.Errorf("rendering MachineConfig for pool %q: %w", in.Pool.Name, err)
+	}
+	ignition, err := ignitionConfig(in.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("rendering MachineConfig for pool %q: %w", in.Pool.Name, err)
+	}
+	metadata := in.metadata(MachineConfigName(in.Pool.Name), "machine-config")
+	maps.Copy(metadata.Labels, in.Pool.machineConfigLabels())
+	return &mcfgv1.MachineConfig{
+		TypeMeta:   metav1.TypeMeta{APIVersion: mcfgv1.GroupVersion.String(), Kind: "MachineConfig"},
+		ObjectMeta: metadata,
+		Spec: mcfgv1.MachineConfigSpec{
+			KernelType:      kernel,
+			KernelArguments: arguments,
+			Config:          runtime.RawExtension{Raw: ignition},
+		},
+	}, nil
+}
+
+// kernelType is the machine-config operator's word for a kernel. It has none for a real-time kernel with
+// 64 KiB pages (pkg/controller/common, ValidateMachineConfig).
+func kernelType(kernel plan.KernelPlan) (string, error) {
+	switch {
+	case kernel.Type == v1alpha1.KernelRealTime && kernel.PageSize == v1alpha1.PageSize64Ki:
+		return "", fmt.Errorf("OpenShift has no %s kernel with %s pages", kernel.Type, kernel.PageSize)
+	case kernel.Type == v1alpha1.KernelRealTime:
+		return "realtime", nil
+	case kernel.PageSize == v1alpha1.PageSize64Ki:
+		return "64k-pages", nil
+	default:
+		return "default", nil
+	}
+}
+
+// kernelArguments are one entry each in planned order: the machine-config operator compares the list, so
+// another order would be another configuration and a reboot.
+func kernelArguments(planned []plan.Argument) ([]string, error) {
+	arguments := make([]string, 0, len(planned))
+	for _, argument := range planned {
+		if argument.Text == "" || strings.ContainsFunc(argument.Text, unprintableOrSpace) {
+			return nil, fmt.Errorf("kernel argument %q is empty or contains white space", argument.Text)
+		}
+		arguments = append(arguments, argument.Text)
+	}
+	return arguments, nil
+}
+
+func unprintableOrSpace(r rune) bool { return r <= ' ' || r == 0x7f }
+
+// ignitionConfig prints the Ignition configuration and has Ignition's own parser judge what was printed.
+func ignitionConfig(p *plan.NodePlan) ([]byte, error) {
+	config := types.Config{Ignition: types.Ignition{Version: types.MaxVersion.String()}}
+	for _, file := range p.Files {
+		config.Storage.Files = append(config.Storage.Files, ignitionFile(file))
+	}
+	units := slices.Concat(p.Units, maskedUnits(p))
+	for _, unit := range units {
+		config.Systemd.Units = append(config.Systemd.Units, ignitionUnit(unit))
+	}
+	raw, err := marshalWithoutEmpty(config)
+	if err != nil {
+		return nil, fmt.Errorf("printing the Ignition configuration: %w", err)
+	}
+	if _, report, err := v3_2.Parse(raw); err != nil {
+		return nil, fmt.Errorf("ignition refuses the configuration: %w: %s", err, report.String())
+	}
+	return raw, nil
+}
+
+// maskedUnits masks the services that are to stay stopped, unless the plan has a unit of that name already.
+func maskedUnits(p *plan.NodePlan) []plan.Unit {
+	planned := map[string]bool{}
+	for _, unit := range p.Units {
+		planned[unit.Name] = true
+	}
+	var units []plan.Unit
+	for _, service := range p.StopServices {
+		if !planned[service.Name] {
+			units = append(units, plan.Unit{Name: service.Name, Masked: true})
+		}
+	}
+	return units
+}
+
+func ignitionFile(file plan.File) types.File {
+	source := "data:text/plain;charset=utf-8;base64," + base64.StdEncoding.EncodeToString([]byte(file.Content))
+	return types.File{
+		// A new node may bring a file of this name in its image; Ignition would stop the first boot there.
+		Node:          types.Node{Path: file.Path, Overwrite: ptr.To(true)},
+		FileEmbedded1: types.FileEmbedded1{Contents: types.Resource{Source: &source}, Mode: ptr.To(file.Mode)},
+	}
+}
+
+// ignitionUnit leaves "enabled" out for units that have no content of their own: stating false would disable
+// the distribution's unit that only gets a drop-in.
+func ignitionUnit(unit plan.Unit) types.Unit {
+	out := types.Unit{Name: unit.Name}
+	if unit.Masked {
+		out.Mask = ptr.To(true)
+	}
+	if unit.Content != "" {
+		out.Contents = ptr.To(unit.Content)
+	}
+	if unit.Enabled || unit.Content != "" && !unit.Masked {
+		out.Enabled = ptr.To(unit.Enabled)
+	}
+	for _, name := range slices.Sorted(maps.Keys(unit.DropIns)) {
+		out.Dropins = append(out.Dropins, types.Dropin{Name: name, Contents: ptr.To(unit.DropIns[name])})
+	}
+	return out
+}
+
+// marshalWithoutEmpty prints without the empty objects that Ignition's types print for unset structures.
+func marshalWithoutEmpty(config types.Config) ([]byte, error) {
+	raw, err := json.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, err
+	}
+	removeEmptyMaps(fields)
+	return json.Marshal(fields)
+}
+
+func removeEmptyMaps(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, field := range value {
+			removeEmptyMaps(field)
+			if inner, ok := field.(map[string]any); ok && len(inner) == 0 {
+				delete(value, key)
+			}
+		}
+	case []any:
+		for _, element := range value {
+			removeEmptyMaps(element)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package render turns a NodePlan into the objects that bring it to the nodes of one OpenShift pool:
+// MachineConfigPool, plan ConfigMap, RuntimeClass, MachineConfig, KubeletConfig and Tuned. It is pure: what
+// it returns depends on its input alone, so that the offline render command prints exactly what the
+// controller applies. Whatever the platform would refuse, or would bring nodes down with, is an error here.
+package render
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+)
+
+// Input is what the objects of one pool are made from.
+type Input struct {
+	// Plan is what every node of the pool is to become.
+	Plan *plan.NodePlan
+	// Pool is the MachineConfigPool that carries the plan.
+	Pool Pool
+	// Namespace is the operator's namespace, where the plan ConfigMap lives.
+	Namespace string
+
+	// planHash is set once the input was checked; see checked.
+	planHash string
+}
+
+// Pool is a MachineConfigPool as far as rendering depends on it.
+type Pool struct {
+	// Name of the MachineConfigPool. It is part of a label's name, hence at most 63 characters.
+	Name string
+	// Management is Managed when the pool itself is rendered, too. Empty means Managed.
+	Management v1alpha1.PoolManagement
+	// PoolSelector are the labels by which a KubeletConfig finds an Existing pool. A managed pool has its own.
+	PoolSelector map[string]string
+	// MachineConfigLabels are the labels by which the pool selects MachineConfigs. When empty, the label
+	// machineconfiguration.openshift.io/role with the pool's name is used.
+	MachineConfigLabels map[string]string
+	// MaximumUnavailableNodes of a managed pool; 0 leaves the platform's default, which is one.
+	MaximumUnavailableNodes int32
+	// Paused holds a managed pool while several of its objects change, so that they cost one reboot. When
+	// false, the field is left out: an administrator who pauses the pool by hand keeps it paused.
+	Paused bool
+}
+
+func (p Pool) managed() bool { return p.Management != v1alpha1.PoolsExisting }
+
+// Objects renders everything for one pool, in the order in which it is to be applied: the pool and the plan
+// first, since the others are useless without them; the objects that cause a reboot later; Tuned, which acts
+// at once, last. An Existing pool belongs to somebody else and is not among them. The objects carry no status,
+// no server-side fields and no empty values, so they can be applied or printed as they are.
+func Objects(in Input) ([]*unstructured.Unstructured, error) {
+	in, err := in.checked()
+	if err != nil {
+		return nil, err
+	}
+	kinds := []func(Input) (runtime.Object, error){
+		object(PlanConfigMap), object(RuntimeClass), object(MachineConfig), object(KubeletConfig), object(Tuned),
+	}
+	if in.Pool.managed() {
+		kinds = append([]func(Input) (runtime.Object, error){object(MachineConfigPool)}, kinds...)
+	}
+	objects := make([]*unstructured.Unstructured, 0, len(kinds))
+	for _, kind := range kinds {
+		typed, err := kind(in)
+		if err != nil {
+			return nil, err
+		}
+		plain, err := toUnstructured(typed)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, plain)
+	}
+	return objects, nil
+}
+
+// object lets functions with different results stand in one list.
+func object[T runtime.Object](kind func(Input) (T, error)) func(Input) (runtime.Object, error) {
+	return func(in Input) (runtime.Object, error) { return kind(in) }
+}
+
+// checked returns the input with its plan's hash, or an error when names in it cannot be used for objects or
+// labels. An input that was checked before is returned as it is.
+func (in Input) checked() (Input, error) {
+	if in.planHash != "" {
+		return in, nil
+	}
+	if in.Plan == nil {
+		return Input{}, errors.New("rendering without a plan")
+	}
+	if err := in.checkNames(); err != nil {
+		return Input{}, fmt.Errorf("rendering the plan of profile %q for pool %q: %w", in.Plan.Profile, in.Pool.Name, err)
+	}
+	in.planHash = in.Plan.Hash()
+	if in.planHash == "" {
+		return Input{}, fmt.Errorf("the plan of profile %q has no hash", in.Plan.Profile)
+	}
+	return in, nil
+}
