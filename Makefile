@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Low Latency Node Operator Authors.
+
+# Tool versions, shared with hack/toolchain.sh and the tests.
+include hack/versions.env
+
+# What is deployed: make deploy IMG=registry/name:tag
+IMG ?= lowlatency-operator:latest
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+PLATFORMS ?= linux/amd64,linux/arm64
+CONTAINER_TOOL ?= docker
+KUBECTL ?= kubectl
+
+# How long each fuzz target runs, and how often each benchmark.
+FUZZTIME ?= 5s
+BENCHCOUNT ?= 1
+# The least part of internal/ that the tests must execute, in percent.
+COVERAGE_MINIMUM ?= 85
+
+# Where hack/toolchain.sh keeps programs, by the same rule.
+CACHE := $(or $(LOWLATENCY_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lowlatency-operator)
+CONTROLLER_GEN := $(CACHE)/bin/controller-gen-$(CONTROLLER_TOOLS_VERSION)
+GOLANGCI_LINT := $(CACHE)/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
+KUSTOMIZE := $(CACHE)/bin/kustomize-$(KUSTOMIZE_VERSION)
+BENCHSTAT := $(CACHE)/bin/benchstat-$(BENCHSTAT_VERSION)
+
+# One binary without C code, reproducible from the source alone.
+export CGO_ENABLED ?= 0
+GO_BUILD := go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
+BOILERPLATE := hack/boilerplate.go.txt
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+##@ General
+
+.PHONY: help
+help: ## Show this text.
+	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make <target>\n"} \
+		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-zA-Z_-]+:.*?##/ {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: envtest ## Watch the operator tune and prove a simulated fleet; ONESHOT=1 runs it through and judges the end.
+	go run ./hack/demo $(if $(ONESHOT),--oneshot)
+
+##@ Development
+
+.PHONY: manifests
+manifests: $(CONTROLLER_GEN) ## Generate CRDs and the manager's role from the markers in the code.
+	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config=config/rbac
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) ## Generate deep copies, apply configurations and docs/checks.md.
+	$(CONTROLLER_GEN) object:headerFile=$(BOILERPLATE) paths=./api/v1alpha1
+	$(CONTROLLER_GEN) applyconfiguration:headerFile=$(BOILERPLATE) paths=./api/v1alpha1
+	go run ./hack/checksdoc
+
+.PHONY: fmt
+fmt: $(GOLANGCI_LINT) ## Format the code.
+	$(GOLANGCI_LINT) fmt
+
+.PHONY: vet
+vet: ## Run go vet.
+	go vet ./...
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run the linters.
+	$(GOLANGCI_LINT) run
+
+.PHONY: lint-fix
+lint-fix: $(GOLANGCI_LINT) ## Run the linters and repair what they can.
+	$(GOLANGCI_LINT) run --fix
+
+.PHONY: verify
+verify: ## Fail when something generated is not what its source says.
+	hack/verify.sh
+
+##@ Test
+
+.PHONY: test
+test: envtest ## Run every test, with a real API server and the real kubelet's validation; fail below 85 % of internal/.
+	go test -coverprofile=cover.out ./...
+	hack/coverage.sh cover.out internal/ $(COVERAGE_MINIMUM)
+	$(MAKE) --no-print-directory test-kubelet
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no API server.
+	go test $$(hack/unit-packages.sh)
+
+.PHONY: test-kubelet
+test-kubelet: ## Put rendered kubelet configurations before the kubelet's own validation.
+	cd test/kubelet && go test ./...
+
+.PHONY: test-hwloc
+test-hwloc: ## Compare the topology with lstopo's (needs Debian's hwloc).
+	go test -count=1 ./test/hwloc/...
+
+.PHONY: test-fuzz
+test-fuzz: ## Run each fuzz target for FUZZTIME.
+	hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: envtest ## Run the benchmarks; the result is in dist/bench.txt.
+	@mkdir -p dist
+	go test -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) \
+		$$(hack/packages-with.sh '^func Benchmark') | tee dist/bench.txt
+
+.PHONY: bench-compare
+bench-compare: $(BENCHSTAT) ## Compare dist/bench.txt with an older result: make bench-compare OLD=file.
+	$(BENCHSTAT) $(or $(OLD),$(error OLD must name an older result of make bench)) dist/bench.txt
+
+##@ Build
+
+.PHONY: build
+build: build-cli ## Build the operator and the command line into bin/.
+	$(GO_BUILD) -o bin/lowlatency-operator ./cmd/lowlatency-operator
+
+.PHONY: build-cli
+build-cli: ## Build kubectl-lowlatency into bin/.
+	$(GO_BUILD) -o bin/kubectl-lowlatency ./cmd/kubectl-lowlatency
+
+.PHONY: run
+run: ## Run the manager on this machine against the current kubeconfig's cluster.
+	go run ./cmd/lowlatency-operator manager
+
+.PHONY: docker-build
+docker-build: ## Build the image for this machine's architecture.
+	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .
+
+.PHONY: docker-push
+docker-push: ## Push the image.
+	$(CONTAINER_TOOL) push $(IMG)
+
+.PHONY: docker-buildx
+docker-buildx: ## Build and push the image for PLATFORMS.
+	$(CONTAINER_TOOL) buildx build --push --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) -t $(IMG) .
+
+.PHONY: build-installer
+build-installer: $(KUSTOMIZE) ## Write everything that make deploy applies into dist/install.yaml.
+	@mkdir -p dist
+	hack/kustomize-build.sh $(KUSTOMIZE) $(IMG) > dist/install.yaml
+
+##@ Deployment
+
+.PHONY: install
+install: $(KUSTOMIZE) ## Install the CRDs into the current kubeconfig's cluster.
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side -f -
+
+.PHONY: uninstall
+uninstall: $(KUSTOMIZE) ## Remove the CRDs and with them every profile.
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
+
+.PHONY: deploy
+deploy: $(KUSTOMIZE) ## Deploy the operator with image IMG.
+	hack/kustomize-build.sh $(KUSTOMIZE) $(IMG) | $(KUBECTL) apply --server-side -f -
+
+.PHONY: undeploy
+undeploy: $(KUSTOMIZE) ## Remove the operator; delete the profiles first, so that it can give the nodes back.
+	hack/kustomize-build.sh $(KUSTOMIZE) $(IMG) | $(KUBECTL) delete --ignore-not-found -f -
+
+##@ Tools
+
+.PHONY: toolchain
+toolchain: ## Provide every tool in the per-user cache: download where possible, else build.
+	hack/toolchain.sh
+
+.PHONY: envtest
+envtest: ## Provide etcd and kube-apiserver only.
+	@hack/toolchain.sh envtest
+
+$(CONTROLLER_GEN):
+	@hack/toolchain.sh controller-gen
+
+$(GOLANGCI_LINT):
+	@hack/toolchain.sh golangci-lint
+
+$(KUSTOMIZE):
+	@hack/toolchain.sh kustomize
+
+$(BENCHSTAT):
+	@hack/toolchain.sh benchstat

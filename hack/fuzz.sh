@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Low Latency Node Operator Authors.
+#
+# Runs every fuzz target of this module for a while, one after the other; finding none is an error:
+#
+#   hack/fuzz.sh [duration of each, default 5s]
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+duration=${1:-5s}
+count=0
+for package in $(hack/packages-with.sh '^func Fuzz'); do
+  for target in $(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$package"/*_test.go | cut -d' ' -f2); do
+    printf '%s\n' "=== $target in $package"
+    go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "$duration"
+    count=$((count + 1))
+  done
+done
+[ "$count" -gt 0 ] || { printf 'fuzz: no fuzz target found\n' >&2; exit 1; }
+printf 'fuzz: %d targets ran for %s each without a finding\n' "$count" "$duration"

@@ -1,0 +1,231 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Low Latency Node Operator Authors.
+#
+# Provides the programs that the project runs and does not import, in a per-user cache that survives a
+# fresh clone:
+#
+#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat]...
+#
+# Without arguments, all of them. Only Go is needed. etcd and kube-apiserver are downloaded with
+# setup-envtest where its index can be reached, and built from Go modules where it cannot. Several runs at
+# the same time are safe: they take turns, and a program appears in the cache only when it is complete.
+#
+#   LOWLATENCY_CACHE     the cache (default: $XDG_CACHE_HOME/lowlatency-operator)
+#   LOWLATENCY_DOWNLOAD  "never" builds without trying the download
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=hack/versions.env
+source "$here/versions.env"
+
+# Neither a developer's workspace nor flags meant for this project's own build apply to the tools.
+export GOWORK=off GOFLAGS="" CGO_ENABLED=0
+
+cache=${LOWLATENCY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/lowlatency-operator}
+platform=$(go env GOHOSTOS)-$(go env GOHOSTARCH)
+store=$cache/k8s/$KUBERNETES_VERSION-$platform
+logs=$cache/log
+staging=
+child=
+
+cleanup() {
+  if [ -n "$child" ]; then kill "$child" 2>/dev/null || true; fi
+  if [ -n "$staging" ]; then rm -rf "$staging"; fi
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+fail() {
+  printf 'toolchain: %s\n' "$*" >&2
+  exit 1
+}
+
+# progress TITLE SECONDS shows the time that a step takes: in place on a terminal, else every 15 seconds.
+progress() {
+  if [ -t 1 ]; then
+    printf '\r%s ... %d s' "$1" "$2"
+  elif [ $(($2 % 15)) -eq 0 ] && [ "$2" -gt 0 ]; then
+    printf '%s ... %d s\n' "$1" "$2"
+  fi
+}
+
+# attempt TITLE LOG LIMIT COMMAND... runs the command with its output in LOG and returns its status, or 124
+# when it took longer than LIMIT seconds.
+attempt() {
+  local title=$1 log=$2 limit=$3 start=$SECONDS elapsed=0 shown=-1 status=0
+  shift 3
+  mkdir -p "$logs"
+  [ -t 1 ] || printf '%s ...\n' "$title"
+  "$@" >"$log" 2>&1 9>&- &
+  child=$!
+  while kill -0 "$child" 2>/dev/null; do
+    elapsed=$((SECONDS - start))
+    if [ "$elapsed" -ge "$limit" ]; then
+      kill "$child" 2>/dev/null || true
+      printf 'no end within %d seconds\n' "$limit" >>"$log"
+      status=124
+      break
+    fi
+    if [ "$elapsed" -ne "$shown" ]; then
+      progress "$title" "$elapsed"
+      shown=$elapsed
+    fi
+    sleep 0.2
+  done
+  if [ "$status" -eq 0 ]; then wait "$child" || status=$?; else wait "$child" 2>/dev/null || true; fi
+  child=
+  elapsed=$((SECONDS - start))
+  [ ! -t 1 ] || printf '\r'
+  if [ "$status" -eq 0 ]; then
+    printf '%s ... done in %d s\n' "$title" "$elapsed"
+  else
+    printf '%s ... failed after %d s\n' "$title" "$elapsed"
+  fi
+  return "$status"
+}
+
+# build TITLE NAME COMMAND... runs a step that must succeed.
+build() {
+  local title=$1 name=$2 log=$logs/$2.log
+  shift 2
+  attempt "$title" "$log" 3600 "$@" && return
+  printf '%s\n' "--- the last lines of $log" >&2
+  tail -n 20 "$log" >&2
+  printf '%s\n' "---" >&2
+  fail "$name could not be built, see above; modules come from GOPROXY=$(go env GOPROXY). Run the same command again once the cause is gone."
+}
+
+# tool_path NAME VERSION is where a tool is kept: another version is another file.
+tool_path() { printf '%s/bin/%s-%s' "$cache" "$1" "$2"; }
+
+# install_tool NAME VERSION PACKAGE HINT installs a Go program at its exact version.
+install_tool() {
+  local name=$1 version=$2 package=$3 hint=$4 target
+  target=$(tool_path "$name" "$version")
+  mkdir -p "$cache/bin"
+  staging=$(mktemp -d "$cache/bin/.$name.XXXXXX")
+  build "building $name $version ($hint; once per machine)" "$name-$version" \
+    env GOBIN="$staging" go install "$package@$version"
+  mv -f "$staging/$name" "$target"
+  rm -rf "$staging"
+  staging=
+}
+
+# The stamp of the store tells which versions it was made for.
+envtest_stamp() { printf 'kubernetes %s etcd %s\n' "$KUBERNETES_VERSION" "$ETCD_VERSION"; }
+
+have_envtest() {
+  [ -x "$store/etcd" ] && [ -x "$store/kube-apiserver" ] &&
+    [ "$(cat "$store/.stamp" 2>/dev/null)" = "$(envtest_stamp)" ]
+}
+
+# download_envtest DIR downloads into DIR when the index can be reached and has the version.
+download_envtest() {
+  local dir=$1 log=$logs/setup-envtest.log setup
+  [ "${LOWLATENCY_DOWNLOAD:-}" != never ] || return 1
+  install_setup_envtest || return 1
+  setup=$(tool_path setup-envtest "$SETUP_ENVTEST_VERSION")
+  if ! attempt "looking for a download of etcd and kube-apiserver $KUBERNETES_VERSION" "$log" 10 \
+    "$setup" list --bin-dir "$dir" "$KUBERNETES_VERSION"; then
+    printf 'no download can be reached (%s); building from Go modules instead\n' "$log"
+    return 1
+  fi
+  if ! grep -q "$KUBERNETES_VERSION" "$log"; then
+    printf 'no download of %s is offered; building from Go modules instead\n' "$KUBERNETES_VERSION"
+    return 1
+  fi
+  if ! attempt "downloading etcd and kube-apiserver $KUBERNETES_VERSION" "$log" 300 \
+    "$setup" use --bin-dir "$dir" "$KUBERNETES_VERSION"; then
+    printf 'the download failed (%s); building from Go modules instead\n' "$log"
+    return 1
+  fi
+  mv "$dir/k8s/$KUBERNETES_VERSION-$platform"/* "$dir/" && rm -rf "$dir/k8s"
+}
+
+install_setup_envtest() {
+  local target
+  target=$(tool_path setup-envtest "$SETUP_ENVTEST_VERSION")
+  [ -x "$target" ] && return
+  mkdir -p "$cache/bin"
+  attempt "building setup-envtest $SETUP_ENVTEST_VERSION (a few seconds; once per machine)" "$logs/setup-envtest.log" 120 \
+    env GOBIN="$cache/bin/.setup-envtest.$$" \
+    go install "sigs.k8s.io/controller-runtime/tools/setup-envtest@$SETUP_ENVTEST_VERSION" || return 1
+  mv -f "$cache/bin/.setup-envtest.$$/setup-envtest" "$target"
+  rmdir "$cache/bin/.setup-envtest.$$"
+}
+
+# go_build MODULE OUTPUT LDFLAGS PACKAGE builds in a module of its own below hack/. It replaces the shell, so
+# that an interrupted run ends the compiler as well: run it through build only.
+go_build() { cd "$here/$1" && exec go build -trimpath -ldflags "$3" -o "$2" "$4"; }
+
+build_envtest() {
+  local dir=$1 version=k8s.io/component-base/version
+  rm -rf "$dir/k8s"
+  local minor=${KUBERNETES_VERSION#*.}
+  build "building etcd $ETCD_VERSION from source (about 1 minute on 2 cores; once per machine)" \
+    "etcd-$ETCD_VERSION" go_build etcd "$dir/etcd" "-s -w" .
+  build "building kube-apiserver $KUBERNETES_VERSION from source (about 4 minutes on 2 cores; once per machine)" \
+    "kube-apiserver-$KUBERNETES_VERSION" go_build kubernetes "$dir/kube-apiserver" \
+    "-s -w -X $version.gitVersion=v$KUBERNETES_VERSION -X $version.gitMajor=${KUBERNETES_VERSION%%.*} -X $version.gitMinor=${minor%%.*}" \
+    k8s.io/kubernetes/cmd/kube-apiserver
+}
+
+install_envtest() {
+  mkdir -p "$cache/k8s"
+  staging=$(mktemp -d "$cache/k8s/.$KUBERNETES_VERSION.XXXXXX")
+  download_envtest "$staging" || build_envtest "$staging"
+  envtest_stamp >"$staging/.stamp"
+  chmod 755 "$staging"
+  rm -rf "$store"
+  mv "$staging" "$store"
+  staging=
+}
+
+# present TOOL succeeds when the cache holds the tool at its version.
+present() {
+  case $1 in
+  envtest) have_envtest ;;
+  controller-gen) [ -x "$(tool_path controller-gen "$CONTROLLER_TOOLS_VERSION")" ] ;;
+  golangci-lint) [ -x "$(tool_path golangci-lint "$GOLANGCI_LINT_VERSION")" ] ;;
+  kustomize) [ -x "$(tool_path kustomize "$KUSTOMIZE_VERSION")" ] ;;
+  benchstat) [ -x "$(tool_path benchstat "$BENCHSTAT_VERSION")" ] ;;
+  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize and benchstat" ;;
+  esac
+}
+
+install() {
+  case $1 in
+  envtest) install_envtest ;;
+  controller-gen) install_tool controller-gen "$CONTROLLER_TOOLS_VERSION" \
+    sigs.k8s.io/controller-tools/cmd/controller-gen "about 30 seconds on 2 cores" ;;
+  golangci-lint) install_tool golangci-lint "$GOLANGCI_LINT_VERSION" \
+    github.com/golangci/golangci-lint/v2/cmd/golangci-lint "about 4 minutes on 2 cores" ;;
+  kustomize) install_tool kustomize "$KUSTOMIZE_VERSION" \
+    sigs.k8s.io/kustomize/kustomize/v5 "about 30 seconds on 2 cores" ;;
+  benchstat) install_tool benchstat "$BENCHSTAT_VERSION" \
+    golang.org/x/perf/cmd/benchstat "about 10 seconds on 2 cores" ;;
+  esac
+}
+
+take_turn() {
+  command -v flock >/dev/null || return 0
+  exec 9>"$cache/.lock"
+  flock -n 9 && return
+  printf 'waiting for another run of hack/toolchain.sh on this machine to finish\n'
+  flock 9
+}
+
+main() {
+  command -v go >/dev/null || fail "go is not on the PATH: install Go $(awk '$1 == "go" {print $2; exit}' "$here/../go.mod") or newer"
+  mkdir -p "$cache" || fail "the cache folder $cache cannot be made: set LOWLATENCY_CACHE to a folder that you may write"
+  [ $# -gt 0 ] || set -- envtest controller-gen golangci-lint kustomize benchstat
+  local tool missing=0
+  for tool in "$@"; do present "$tool" || missing=1; done
+  [ "$missing" -eq 1 ] || return 0
+  take_turn
+  for tool in "$@"; do present "$tool" || install "$tool"; done
+}
+
+main "$@"

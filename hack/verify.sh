@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Low Latency Node Operator Authors.
+#
+# Generates everything again and fails when a file changes by it. The changes stay in the work tree, to be
+# looked at and committed. With CI=true, the work tree must be clean afterwards as well.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# state prints each file that is not ignored, with the hash of its content.
+state() {
+  git ls-files --cached --others --exclude-standard | sort -u | while IFS= read -r file; do
+    if [ -f "$file" ]; then printf '%s %s\n' "$(git hash-object --no-filters -- "$file")" "$file"; fi
+  done
+}
+
+before=$(state)
+make --no-print-directory manifests generate
+for module in . test/kubelet; do
+  (cd "$module" && go mod tidy -diff) || {
+    printf 'verify: %s/go.mod or go.sum is not tidy: run "go mod tidy" there\n' "$module" >&2
+    exit 1
+  }
+done
+changed=$(diff <(printf '%s\n' "$before") <(state) | sed -n 's/^[<>] [0-9a-f]* //p' | sort -u)
+if [ -n "$changed" ]; then
+  git --no-pager diff --stat || true
+  printf 'verify: these files are not what their sources generate; commit them as they are now:\n%s\n' "$changed" >&2
+  exit 1
+fi
+if [ "${CI:-}" = true ] && [ -n "$(git status --porcelain)" ]; then
+  git --no-pager status --short
+  printf 'verify: the work tree has changes that are not committed\n' >&2
+  exit 1
+fi
+printf 'verify: everything generated is up to date\n'
