@@ -70,8 +70,9 @@ func (s Set) Intersection(o Set) Set { return Set{s.set.Intersection(o.set)} }
 // Difference returns the CPUs of s that are not in o.
 func (s Set) Difference(o Set) Set { return Set{s.set.Difference(o.set)} }
 
-// Equal tells whether both sets hold the same CPUs.
-func (s Set) Equal(o Set) bool { return s.set.Equals(o.set) }
+// Equal tells whether both sets hold the same CPUs. It does not use CPUSet.Equals, to which the zero
+// value and an empty set made by an operation differ.
+func (s Set) Equal(o Set) bool { return s.Len() == o.Len() && s.IsSubsetOf(o) }
 
 // IsSubsetOf tells whether every CPU of s is in o.
 func (s Set) IsSubsetOf(o Set) bool { return s.set.IsSubsetOf(o.set) }
