@@ -84,6 +84,7 @@ type LowLatencyNodeStatus struct {
 
 	// observedGeneration is the generation of the spec that this status speaks of.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -214,11 +215,13 @@ type Inventory struct {
 
 	// minimumFrequencyKilohertz is the lowest frequency of the hardware, where cpufreq tells it.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000000
 	// +optional
 	MinimumFrequencyKilohertz int64 `json:"minimumFrequencyKilohertz,omitempty"`
 
 	// maximumFrequencyKilohertz is the highest frequency of the hardware, where cpufreq tells it.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000000
 	// +optional
 	MaximumFrequencyKilohertz int64 `json:"maximumFrequencyKilohertz,omitempty"`
 }
@@ -238,18 +241,23 @@ type InventoryNUMANode struct {
 
 	// memoryBytes is the memory of the NUMA node in bytes; absent when the host does not say.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
 	MemoryBytes *int64 `json:"memoryBytes,omitempty"`
 
 	// distances are the distances to the NUMA nodes in ascending order of their numbers, as the firmware
 	// states them; 10 is local.
 	// +kubebuilder:validation:MaxItems=1024
+	// +kubebuilder:validation:items:Minimum=0
+	// +kubebuilder:validation:items:Maximum=255
 	// +listType=atomic
 	// +optional
 	Distances []int32 `json:"distances,omitempty"`
 
 	// hugepageSizesKibibytes are the sizes of hugepages that the kernel offers, in KiB.
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=1073741824
 	// +listType=atomic
 	// +optional
 	HugepageSizesKibibytes []int64 `json:"hugepageSizesKibibytes,omitempty"`
@@ -304,21 +312,25 @@ type InventoryNIC struct {
 type CheckCounts struct {
 	// passed is the number of checks that the kernel satisfies.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
 	// +required
 	Passed int32 `json:"passed"`
 
 	// failed is the number of checks that the kernel contradicts.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
 	// +required
 	Failed int32 `json:"failed"`
 
 	// unknown is the number of checks whose facts the host does not give.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
 	// +required
 	Unknown int32 `json:"unknown"`
 
 	// waived is the number of checks that failed and are accepted by the profile.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
 	// +required
 	Waived int32 `json:"waived"`
 }

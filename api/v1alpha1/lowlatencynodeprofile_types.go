@@ -120,13 +120,14 @@ type LowLatencyNodeProfileSpec struct {
 // LabelValue is the value of a Kubernetes label.
 //
 // +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$')",message="a label value is empty or begins and ends with a letter or digit, with letters, digits and _.- between."
 type LabelValue string
 
 // Labels are label keys and the values that they must have.
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:MaxProperties=8
-// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317)",message="a label key must be at most 317 characters long."
+// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && key.matches('^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",message="a label key is a name of at most 63 letters, digits and _.-, which a DNS name and a slash may precede."
 type Labels map[string]LabelValue
 
 // NodeSelector selects nodes by label.

@@ -35,6 +35,8 @@ const (
 // MemorySpec reserves hugepages and sets what the kernel does with memory in the background.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.hugepages) || has(self.defaultHugepageSize)",message="spec.memory.defaultHugepageSize must be set when spec.memory.hugepages is set."
+// +kubebuilder:validation:XValidation:rule="!has(self.kernelPageSize) || self.kernelPageSize != '64Ki' || !has(self.defaultHugepageSize) || self.defaultHugepageSize in ['2Mi', '512Mi', '16Gi']",message="with spec.memory.kernelPageSize 64Ki, spec.memory.defaultHugepageSize must be 2Mi, 512Mi or 16Gi."
+// +kubebuilder:validation:XValidation:rule="(has(self.kernelPageSize) && self.kernelPageSize == '64Ki') || !has(self.defaultHugepageSize) || self.defaultHugepageSize in ['64Ki', '2Mi', '32Mi', '1Gi']",message="spec.memory.defaultHugepageSize 512Mi and 16Gi exist only with spec.memory.kernelPageSize 64Ki."
 // +kubebuilder:validation:XValidation:rule="!has(self.kernelPageSize) || self.kernelPageSize != '64Ki' || !has(self.hugepages) || self.hugepages.all(page, page.size in ['2Mi', '512Mi', '16Gi'])",message="with spec.memory.kernelPageSize 64Ki, hugepages must be of size 2Mi, 512Mi or 16Gi."
 // +kubebuilder:validation:XValidation:rule="(has(self.kernelPageSize) && self.kernelPageSize == '64Ki') || !has(self.hugepages) || self.hugepages.all(page, page.size in ['64Ki', '2Mi', '32Mi', '1Gi'])",message="hugepages of size 512Mi and 16Gi exist only with spec.memory.kernelPageSize 64Ki."
 type MemorySpec struct {

@@ -19,6 +19,7 @@ type LowLatencyNodeProfileStatus struct {
 
 	// observedGeneration is the generation of the spec that this status speaks of.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -52,26 +53,31 @@ type LowLatencyNodeProfileStatus struct {
 type NodeCounts struct {
 	// matched is the number of nodes that nodeSelector selects.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
 	// +required
 	Matched int32 `json:"matched"`
 
 	// planned is the number of nodes with a plan.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
 	// +required
 	Planned int32 `json:"planned"`
 
 	// applied is the number of nodes whose running kernel and kubelet have the current plan.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
 	// +required
 	Applied int32 `json:"applied"`
 
 	// deJittered is the number of nodes whose kernel proves that isolated CPUs are left alone.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
 	// +required
 	DeJittered int32 `json:"deJittered"`
 
 	// numaAligned is the number of nodes whose CPUs, hugepages, NICs and kubelet are NUMA-aligned.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
 	// +required
 	NUMAAligned int32 `json:"numaAligned"`
 }
@@ -138,6 +144,7 @@ type ShapeStatus struct {
 
 	// nodes is the number of nodes with this plan.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
 	// +required
 	Nodes int32 `json:"nodes"`
 

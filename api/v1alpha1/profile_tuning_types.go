@@ -94,7 +94,7 @@ type PowerSpec struct {
 	//	HighPerformance    | ShallowByKernel | Active          | Performance | Kept
 	//	LowLatency         | ShallowByQoS    | Active          | Performance | Kept
 	//	PerPod             | Kept            | Passive         | Kept        | Kept
-	//	| Kept            | Kept            | Kept        | Kept
+	//	Kept               | Kept            | Kept            | Kept        | Kept
 	//
 	// When omitted, this means the user has no opinion and the operator chooses a default, which is
 	// subject to change over time. The current default is LowLatency.
@@ -291,8 +291,6 @@ const (
 )
 
 // NetworkSpec names the NICs that matter to this profile and sets their queues and packet steering.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.devices) || size(self.devices) > 0",message="spec.network.devices must not be empty when it is set."
 type NetworkSpec struct {
 	// devices select the NICs whose queues are set, at most 32; a NIC that matches one of them is selected.
 	// Until a BypassNICPool claims NICs on a node, they are also the bypass NICs that BypassNICLocal and

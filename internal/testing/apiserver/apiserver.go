@@ -65,8 +65,11 @@ func Start(options Options) (*Environment, error) {
 		return nil, err
 	}
 	environment := &envtest.Environment{
-		Scheme:                scheme,
-		BinaryAssetsDirectory: binaries,
+		Scheme: scheme,
+		ControlPlane: envtest.ControlPlane{
+			APIServer: &envtest.APIServer{Path: filepath.Join(binaries, "kube-apiserver")},
+			Etcd:      &envtest.Etcd{Path: filepath.Join(binaries, "etcd")},
+		},
 		CRDDirectoryPaths:     crds,
 		ErrorIfCRDPathMissing: true,
 	}
