@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package topology
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/crdschema"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+)
+
+// randomFacts makes a consistent host of random shape: sockets, dies, cores, threads, interleaved or
+// blockwise numbering, offline CPUs with and without topology, sparse and memory-only NUMA nodes, and
+// facts that are absent at random.
+func randomFacts(r *rand.Rand) *host.Facts {
+	sockets, nodesPerSocket := 1+r.IntN(4), 1+r.IntN(3)
+	coresPerNode, threads := 1+r.IntN(8), 1+r.IntN(2)
+	nodes := sockets * nodesPerSocket
+	cores := nodes * coresPerNode
+	interleaved := r.IntN(2) == 0
+	nodeOf := func(core int) int {
+		if interleaved {
+			return core % nodes
+		}
+		return core / coresPerNode
+	}
+	offline := map[int]bool{}
+	if threads == 2 && r.IntN(3) == 0 {
+		for core := range cores {
+			offline[cores+core] = r.IntN(2) == 0
+		}
+	}
+	members := func(keep func(cpu int) bool) host.Fact[cpus.Set] {
+		var ids []int
+		for cpu := range cores * threads {
+			if keep(cpu) && !offline[cpu] {
+				ids = append(ids, cpu)
+			}
+		}
+		return known(cpus.Of(ids...))
+	}
+	f := &host.Facts{
+		Architecture: maybe(r, "amd64"),
+		Kernel: host.Kernel{
+			Release: maybe(r, "6.12.0"), RealTime: maybe(r, r.IntN(2) == 0),
+			CommandLine: maybe(r, strings.Repeat("isolcpus=1 ", r.IntN(1000))),
+		},
+		Processor: host.Processor{
+			Vendor: maybe(r, "AMD"), Model: maybe(r, strings.Repeat("EPYC ", r.IntN(60))),
+			Microcode: maybe(r, strings.Repeat("0xff", r.IntN(20))), Hypervisor: maybe(r, "KVM"),
+		},
+		Firmware:         host.Firmware{BIOSVersion: maybe(r, "1.2\xff"), Product: maybe(r, strings.Repeat("R7", 90))},
+		MemoryTotalBytes: maybe(r, int64(1<<34)),
+		NICs:             randomNICs(r),
+	}
+	for cpu := range cores * threads {
+		core := cpu % cores
+		entry := host.CPU{ID: cpu, Online: known(!offline[cpu])}
+		if !offline[cpu] || r.IntN(2) == 0 {
+			entry.Package, entry.Core = known(nodeOf(core)/nodesPerSocket), known(core)
+		}
+		if !offline[cpu] {
+			entry.Siblings = members(func(other int) bool { return other%cores == core })
+			entry.Caches = []host.Cache{{
+				Level: known(3), Type: known("Unified"),
+				SharedCPUs: members(func(other int) bool { return nodeOf(other%cores) == nodeOf(core) }),
+			}}
+			entry.Frequency.HardwareMaximum = maybe(r, int64(3000000+cpu))
+		}
+		f.CPUs.List = append(f.CPUs.List, entry)
+	}
+	if nodes == 1 && r.IntN(2) == 0 {
+		return f
+	}
+	for node := range nodes {
+		f.NUMANodes = append(f.NUMANodes, host.NUMANode{
+			ID: 3 * node, CPUs: members(func(cpu int) bool { return nodeOf(cpu%cores) == node }),
+			MemoryTotalBytes: maybe(r, int64(1<<30)), Distances: maybe(r, make([]int, nodes+1)),
+			Hugepages: []host.HugepagePool{{SizeKibibytes: 2048, Total: known[int64](3), Free: known[int64](1)}},
+		})
+	}
+	f.NUMANodes = append(f.NUMANodes, host.NUMANode{ID: 100, CPUs: known(cpus.Set{})})
+	return f
+}
+
+func randomNICs(r *rand.Rand) []host.NIC {
+	var nics []host.NIC
+	for slot := range r.IntN(6) {
+		physical := fmt.Sprintf("0000:%02x:00.0", slot)
+		nics = append(nics, host.NIC{
+			PCIAddress: physical, Name: maybe(r, fmt.Sprint("ens", slot)), Vendor: maybe(r, "0x1924"), Device: maybe(r, "0x0b03"),
+			Driver: maybe(r, "sfc"), NUMANode: maybe(r, 0), LocalCPUs: maybe(r, cpus.Of(0)),
+		})
+		for function := range r.IntN(4) {
+			nics = append(nics, host.NIC{PCIAddress: fmt.Sprintf("0000:%02x:02.%d", slot, function), PhysicalFunction: known(physical)})
+		}
+	}
+	return nics
+}
+
+func maybe[T any](r *rand.Rand, value T) host.Fact[T] {
+	if r.IntN(4) == 0 {
+		return host.Absent[T]("test", "left out")
+	}
+	return known(value)
+}
+
+func TestInventoryRoundTrip(t *testing.T) {
+	for seed := range uint64(500) {
+		f := randomFacts(rand.New(rand.NewPCG(seed, 1)))
+		want, err := FromFacts(f)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		inventory := Inventory(f, want)
+		got, err := FromInventory(inventory)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(NUMANode{}, "Hugepages")); diff != "" {
+			t.Fatalf("seed %d (-before +after):\n%s", seed, diff)
+		}
+		if got.Signature() != want.Signature() {
+			t.Errorf("seed %d: the inventory has another signature", seed)
+		}
+		if again := Inventory(f, got); again.Hash != inventory.Hash {
+			t.Errorf("seed %d: the inventory of the inventory has another hash", seed)
+		}
+	}
+}
+
+// inventoryErrors puts an inventory before the schema of the CRD.
+func inventoryErrors(t *testing.T, schemas *crdschema.Schemas, inventory *v1alpha1.Inventory) error {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1alpha1.LowLatencyNode{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "LowLatencyNode"},
+		ObjectMeta: metav1.ObjectMeta{Name: "node"},
+		Spec:       v1alpha1.LowLatencyNodeSpec{Profile: "trading"},
+		Status:     v1alpha1.LowLatencyNodeStatus{Inventory: inventory},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schemas.Validate(t.Context(), &unstructured.Unstructured{Object: content}).ToAggregate()
+}
+
+func TestInventoryStaysWithinTheBoundsOfTheAPI(t *testing.T) {
+	schemas, err := crdschema.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := known(strings.Repeat("ü", 10000))
+	extreme := &host.Facts{
+		Architecture: long,
+		Kernel:       host.Kernel{Release: long, CommandLine: long, RealTime: known(false)},
+		Processor:    host.Processor{Vendor: long, Model: long, Microcode: long, Hypervisor: long},
+		Firmware:     host.Firmware{BIOSVersion: long, Product: long},
+	}
+	for cpu := range 1024 {
+		extreme.CPUs.List = append(extreme.CPUs.List, host.CPU{
+			ID: cpu, Online: known(true), Siblings: known(cpus.Of(cpu)), Package: known(cpu % 2),
+		})
+	}
+	for nic := range 400 {
+		entry := host.NIC{PCIAddress: fmt.Sprintf("0000:%02x:%02x.0", nic/32, nic%32), Name: long, Vendor: long, Device: long, Driver: long}
+		if nic < 200 {
+			entry.PhysicalFunction = known("0000:0c:00.0")
+		}
+		extreme.NICs = append(extreme.NICs, entry)
+	}
+	inputs := map[string]*host.Facts{"extreme": extreme}
+	for seed := range uint64(50) {
+		inputs[fmt.Sprint("seed ", seed)] = randomFacts(rand.New(rand.NewPCG(seed, 2)))
+	}
+	for name, f := range inputs {
+		top, err := FromFacts(f)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		inventory := Inventory(f, top)
+		if err := inventoryErrors(t, schemas, inventory); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := FromInventory(inventory); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	top, err := FromFacts(extreme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored, err := FromInventory(Inventory(extreme, top))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(restored.PhysicalNICs()); got != 200 || len(restored.NICs) != 256 {
+		t.Errorf("%d physical NICs of %d are left; virtual functions go first", got, len(restored.NICs))
+	}
+	if diff := cmp.Diff(top.Packages, restored.Packages); diff != "" {
+		t.Errorf("every other CPU of 1024 fits with strides (-want +got):\n%s", diff)
+	}
+}
+
+func TestInventoryThatDoesNotFitIsRefused(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	f := &host.Facts{}
+	for cpu := range 4000 {
+		if r.IntN(2) == 0 {
+			f.CPUs.List = append(f.CPUs.List, host.CPU{ID: cpu, Online: known(true)})
+		}
+	}
+	top, err := FromFacts(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := FromInventory(Inventory(f, top)); err == nil || !strings.Contains(err.Error(), "onlineCPUs") {
+		t.Errorf("an inventory with a part of the CPUs passed: %v", err)
+	}
+}
+
+func TestInventoryHash(t *testing.T) {
+	f := smtHost(t)
+	f.Firmware.Product = known("R750")
+	top, err := FromFacts(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inventory := Inventory(f, top)
+	if !regexp.MustCompile(`^[0-9a-f]{16}$`).MatchString(inventory.Hash) {
+		t.Errorf("hash %q is not 16 hexadecimal digits", inventory.Hash)
+	}
+	if again := Inventory(f, top); again.Hash != inventory.Hash {
+		t.Errorf("hashes of equal inventories differ: %s and %s", again.Hash, inventory.Hash)
+	}
+	fields := reflect.TypeFor[v1alpha1.Inventory]()
+	for i := range fields.NumField() {
+		changed := inventory.DeepCopy()
+		change(t, reflect.ValueOf(changed).Elem().Field(i))
+		name, hash := fields.Field(i).Name, inventoryHash(changed)
+		if (hash == inventory.Hash) != (name == "Hash") {
+			t.Errorf("changing %s: hash %s, before %s", name, hash, inventory.Hash)
+		}
+	}
+}
+
+// change gives a field of an inventory another value.
+func change(t *testing.T, field reflect.Value) {
+	t.Helper()
+	switch field.Kind() {
+	case reflect.String:
+		field.SetString(field.String() + "x")
+	case reflect.Int64:
+		field.SetInt(field.Int() + 1)
+	case reflect.Slice:
+		field.Set(reflect.Append(field, reflect.Zero(field.Type().Elem())))
+	default:
+		t.Fatalf("no change for %s", field.Kind())
+	}
+}
+
+func TestFromInventoryRefuses(t *testing.T) {
+	cases := map[string]struct {
+		inventory v1alpha1.Inventory
+		want      string
+	}{
+		"nothing":         {want: "onlineCPUs is empty"},
+		"a bad list":      {inventory: v1alpha1.Inventory{OnlineCPUs: "0-x"}, want: "onlineCPUs"},
+		"a bad core":      {inventory: v1alpha1.Inventory{OnlineCPUs: "0-1", Cores: []string{"0", "?"}}, want: "cores[1]"},
+		"a core too much": {inventory: v1alpha1.Inventory{OnlineCPUs: "0-1", Cores: []string{"0", "2"}}, want: "CPUs 2, which are not present"},
+		"a bad NUMA node": {
+			inventory: v1alpha1.Inventory{OnlineCPUs: "0", NUMANodes: []v1alpha1.InventoryNUMANode{{ID: 5, CPUs: "-"}}},
+			want:      "numaNodes[id=5].cpus",
+		},
+		"overlapping NUMA nodes": {
+			inventory: v1alpha1.Inventory{OnlineCPUs: "0", NUMANodes: []v1alpha1.InventoryNUMANode{{CPUs: "0"}, {ID: 1, CPUs: "0"}}},
+			want:      "CPU 0 is in the NUMA nodes 0 and 1",
+		},
+		"a bad NIC": {
+			inventory: v1alpha1.Inventory{OnlineCPUs: "0", NICs: []v1alpha1.InventoryNIC{{PCIAddress: "0000:3b:00.0", LocalCPUs: "z"}}},
+			want:      "nics[0000:3b:00.0].localCPUs",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := FromInventory(&tc.inventory); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v does not say %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func FuzzFromInventory(f *testing.F) {
+	f.Add([]byte(`{"onlineCPUs":"0-3","cores":["0,2","1,3"],"numaNodes":[{"id":0,"cpus":"0-3","distances":[10]}]}`))
+	f.Add([]byte(`{"onlineCPUs":"0","kernelType":"RealTime","nics":[{"pciAddress":"a","numaNode":7}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var inventory v1alpha1.Inventory
+		if json.Unmarshal(data, &inventory) != nil {
+			return
+		}
+		top, err := FromInventory(&inventory)
+		if err != nil {
+			return
+		}
+		again, err := FromInventory(Inventory(&host.Facts{}, top))
+		if err != nil {
+			t.Fatalf("the inventory of an accepted inventory is refused: %v", err)
+		}
+		if again.Signature() != top.Signature() {
+			t.Fatal("the signature changed on the way")
+		}
+	})
+}
+
+func FuzzListText(f *testing.F) {
+	f.Add("0-3,8")
+	f.Add("0-1022:1/2")
+	f.Add("0,1,4,5,8,9,20")
+	f.Fuzz(func(t *testing.T, text string) {
+		set, err := cpus.Parse(text)
+		if err != nil {
+			return
+		}
+		written := strideText(set)
+		got, err := cpus.Parse(written)
+		if err != nil || !got.Equal(set) {
+			t.Fatalf("%s became %q, which is %s (%v)", set, written, got, err)
+		}
+	})
+}
+
+func TestStrideText(t *testing.T) {
+	cases := map[string]string{
+		"":                   "",
+		"5":                  "5",
+		"0-3":                "0-3",
+		"0,2,4,6":            "0-6:1/2",
+		"0-1,4-5,8-9":        "0-9:2/4",
+		"1,3,5,7,20-23,30":   "1-7:1/2,20-23,30",
+		"0-1,64-65,128,4000": "0-65:2/64,128-4000:1/3872",
+	}
+	for text, want := range cases {
+		if got := strideText(list(t, text)); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func BenchmarkFromInventory(b *testing.B) {
+	f := &host.Facts{}
+	for cpu := range 128 {
+		f.CPUs.List = append(f.CPUs.List, host.CPU{ID: cpu, Online: known(true), Siblings: known(cpus.Of(cpu%64, cpu%64+64))})
+	}
+	top, err := FromFacts(f)
+	if err != nil {
+		b.Fatal(err)
+	}
+	inventory := Inventory(f, top)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := FromInventory(inventory); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

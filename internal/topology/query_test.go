@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package topology
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+func TestQueries(t *testing.T) {
+	top := &Topology{
+		Online: list(t, "0-5"), Offline: list(t, "6-7"), Present: list(t, "0-7"),
+		Cores: []Core{
+			{CPUs: list(t, "0,6"), NUMANode: 0, Package: 0, L3: 0},
+			{CPUs: list(t, "1"), NUMANode: 0, Package: 0, L3: 0},
+			{CPUs: list(t, "2-3"), NUMANode: 4, Package: 0, L3: -1},
+			{CPUs: list(t, "4"), NUMANode: -1, Package: -1, L3: -1},
+		},
+		L3Domains: cpusSets(t, "0-1"),
+		NUMANodes: []NUMANode{{ID: 0, CPUs: list(t, "0-1")}, {ID: 1}, {ID: 4, CPUs: list(t, "2-3")}},
+	}
+	if got := top.CoresOf(0); len(got) != 2 || got[0].CPUs.String() != "0,6" || got[1].CPUs.String() != "1" {
+		t.Errorf("cores of NUMA node 0: %v", got)
+	}
+	if got := top.CoresOf(7); got != nil {
+		t.Errorf("cores of a NUMA node that does not exist: %v", got)
+	}
+	if got := top.WithoutCore().String(); got != "5" {
+		t.Errorf("online CPUs without core: %s, want 5", got)
+	}
+	if got := top.NUMANodesWithCPUs(); len(got) != 2 || got[0].ID != 0 || got[1].ID != 4 {
+		t.Errorf("NUMA nodes with CPUs: %v", got)
+	}
+	if !top.HasNUMA() {
+		t.Error("three NUMA nodes are NUMA")
+	}
+	if node, ok := top.NUMANode(4); !ok || node.CPUs.String() != "2-3" {
+		t.Errorf("NUMA node 4: %v, %v", node, ok)
+	}
+	if _, ok := top.NUMANode(2); ok {
+		t.Error("NUMA node 2 does not exist")
+	}
+	cases := map[int]struct {
+		wantSiblings, wantL3 string
+		wantNode             int
+	}{
+		0: {wantSiblings: "0,6", wantL3: "0-1", wantNode: 0},
+		6: {wantSiblings: "0,6", wantNode: 0},
+		2: {wantSiblings: "2-3", wantNode: 4},
+		4: {wantSiblings: "4", wantNode: -1},
+		5: {wantNode: -1},
+		9: {wantNode: -1},
+	}
+	for cpu, tc := range cases {
+		if got := top.SiblingsOf(cpu).String(); got != tc.wantSiblings {
+			t.Errorf("siblings of CPU %d: %q, want %q", cpu, got, tc.wantSiblings)
+		}
+		if got := top.L3Of(cpu).String(); got != tc.wantL3 {
+			t.Errorf("L3 of CPU %d: %q, want %q", cpu, got, tc.wantL3)
+		}
+		if got := top.NUMANodeOf(cpu); got != tc.wantNode {
+			t.Errorf("NUMA node of CPU %d: %d, want %d", cpu, got, tc.wantNode)
+		}
+	}
+}
+
+func TestMatchNICs(t *testing.T) {
+	const (
+		solarflare = "0000:3b:00.0"
+		second     = "0000:3b:00.1"
+		function   = "0000:3b:02.0"
+		intel      = "0000:18:00.0"
+		bound      = "0000:af:00.0"
+	)
+	top := &Topology{NICs: []NIC{
+		{PCIAddress: intel, Name: "eno1", Vendor: "0x8086", Device: "0x1572", Driver: "i40e"},
+		{PCIAddress: solarflare, Name: "ens2f0np0", Vendor: "0x1924", Device: "0x0b03", Driver: "sfc"},
+		{PCIAddress: second, Name: "ens2f1np1", Vendor: "0x1924", Device: "0x0b03", Driver: "sfc"},
+		{PCIAddress: function, Name: "ens2f0v0", Vendor: "0x1924", Device: "0x1b03", Driver: "sfc", PhysicalFunction: solarflare},
+		{PCIAddress: bound, Vendor: "0x8086", Device: "0x158B", Driver: "vfio-pci"},
+	}}
+	cases := map[string]struct {
+		selectors []v1alpha1.NICSelector
+		want      []string
+	}{
+		"nothing":                           {},
+		"empty selector":                    {selectors: []v1alpha1.NICSelector{{}}},
+		"exact name":                        {selectors: []v1alpha1.NICSelector{{InterfaceName: "eno1"}}, want: []string{intel}},
+		"a prefix is no match":              {selectors: []v1alpha1.NICSelector{{InterfaceName: "eno"}}},
+		"star":                              {selectors: []v1alpha1.NICSelector{{InterfaceName: "ens2f*"}}, want: []string{solarflare, second}},
+		"question mark":                     {selectors: []v1alpha1.NICSelector{{InterfaceName: "ens2f?np?"}}, want: []string{solarflare, second}},
+		"negated":                           {selectors: []v1alpha1.NICSelector{{InterfaceName: "!eno*"}}, want: []string{solarflare, second}},
+		"negated with vendor":               {selectors: []v1alpha1.NICSelector{{InterfaceName: "!ens2f0*", VendorID: "0x1924"}}, want: []string{second}},
+		"vendor":                            {selectors: []v1alpha1.NICSelector{{VendorID: "0x8086"}}, want: []string{intel, bound}},
+		"vendor and device in other case":   {selectors: []v1alpha1.NICSelector{{VendorID: "0x8086", DeviceID: "0x158b"}}, want: []string{bound}},
+		"driver":                            {selectors: []v1alpha1.NICSelector{{Driver: "sfc"}}, want: []string{solarflare, second}},
+		"all fields must match":             {selectors: []v1alpha1.NICSelector{{VendorID: "0x8086", Driver: "sfc"}}},
+		"virtual function by address":       {selectors: []v1alpha1.NICSelector{{PCIAddress: function}}, want: []string{function}},
+		"address with a field that differs": {selectors: []v1alpha1.NICSelector{{PCIAddress: function, Driver: "vfio-pci"}}},
+		"virtual function not by name":      {selectors: []v1alpha1.NICSelector{{InterfaceName: "ens2f0v0"}}},
+		"any selector matches, once each":   {selectors: []v1alpha1.NICSelector{{Driver: "sfc"}, {InterfaceName: "ens2f0np0"}, {PCIAddress: intel}}, want: []string{intel, solarflare, second}},
+		"a pattern that is none":            {selectors: []v1alpha1.NICSelector{{InterfaceName: "eno[1"}, {InterfaceName: "!eno[1"}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, nic := range top.MatchNICs(tc.selectors) {
+				got = append(got, nic.PCIAddress)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	physical := top.PhysicalNICs()
+	if len(physical) != 4 || len(top.NICs) != 5 {
+		t.Errorf("%d physical NICs of %d", len(physical), len(top.NICs))
+	}
+	for _, nic := range physical {
+		if nic.PCIAddress == function {
+			t.Error("a virtual function among physical NICs")
+		}
+	}
+}
