@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+const settingClocksource = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+
+// clockChecks ask what reading the time costs.
+func clockChecks() []Check {
+	deJittered := []string{v1alpha1.ConditionDeJittered}
+	return []Check{
+		{
+			ID: "clock.source", Severity: v1alpha1.SeverityCritical, Conditions: deJittered,
+			Title:  "The clock is read from a processor register",
+			Why:    "Reading hpet or acpi_pm takes a microsecond and a system call; reading tsc or arch_sys_counter takes 20 ns.",
+			Reads:  []string{settingClocksource},
+			Fix:    "Boot with tsc=reliable if the firmware's TSC is sound; see the kernel's log for why it was marked unstable.",
+			Reboot: v1alpha1.RebootRequired,
+			Source: "kernel: Documentation/timers/timekeeping.rst, Documentation/virt/kvm/x86/timekeeping.rst",
+			run:    clocksourceIsFast,
+		},
+		{
+			ID: "clock.tsc", Severity: v1alpha1.SeverityCritical, Conditions: deJittered,
+			Title:   "The time-stamp counter runs at a constant rate and in all idle states",
+			Applies: "amd64, unless a paravirtual clock is in use and the plan does not ask for the TSC",
+			Why:     "A counter that stops or changes its rate makes the kernel fall back to a slow clock, and tickless CPUs keep their tick.",
+			Reads:   []string{"/proc/cpuinfo (flags constant_tsc, nonstop_tsc)"},
+			Fix:     "Use hardware with an invariant TSC; in a virtual machine, let the hypervisor pass the flag on.",
+			Reboot:  v1alpha1.RebootRequired,
+			Source:  "kernel: arch/x86/kernel/cpu/{intel,amd}.c; kernel/time/tick-sched.c (a stable TSC is needed for nohz_full)",
+			run:     tscIsInvariant,
+		},
+	}
+}
+
+// reliableTSCPlanned tells whether the plan asks for the time-stamp counter.
+func (s *state) reliableTSCPlanned() bool { return s.planned.Contains("tsc=reliable") }
+
+// paravirtualClocks are clocksources that a hypervisor offers and programs read without a system call.
+func paravirtualClocks() []string { return []string{"kvm-clock", "hyperv_clocksource_tsc_page"} }
+
+// fastClocks are the clocksources that the plan accepts: the architecture's register, and in a virtual
+// machine those of the hypervisor unless the plan asks for the TSC.
+func (s *state) fastClocks() []string {
+	if s.plan.Architecture == "arm64" {
+		return []string{"arch_sys_counter"}
+	}
+	if hypervisor, ok := s.facts.Processor.Hypervisor.Get(); ok && hypervisor != "" && !s.reliableTSCPlanned() {
+		return append([]string{"tsc"}, paravirtualClocks()...)
+	}
+	return []string{"tsc"}
+}
+
+func clocksourceIsFast(s *state) verdict {
+	accepted := s.fastClocks()
+	expected := strings.Join(accepted, " or ")
+	return judge(s.facts.Setting(settingClocksource), expected, func(found string) verdict {
+		if slices.Contains(accepted, found) {
+			return passed(found)
+		}
+		return failed(fmt.Sprintf("the kernel keeps time with %s, not %s", orNone(found), expected), found, expected)
+	})
+}
+
+func tscIsInvariant(s *state) verdict {
+	clock, _ := s.facts.Setting(settingClocksource).Get()
+	if s.plan.Architecture == "arm64" || !s.reliableTSCPlanned() && slices.Contains(paravirtualClocks(), clock) {
+		return notApplicable()
+	}
+	wanted := []string{"constant_tsc", "nonstop_tsc"}
+	expected := strings.Join(wanted, " and ")
+	return judge(s.facts.Processor.Flags, expected, func(flags []string) verdict {
+		missing := slices.DeleteFunc(slices.Clone(wanted), func(flag string) bool { return slices.Contains(flags, flag) })
+		if len(missing) == 0 {
+			return passed(expected)
+		}
+		text := strings.Join(missing, " and ")
+		return failed("the processor lacks "+text, "no "+text, expected)
+	})
+}

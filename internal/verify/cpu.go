@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	"fmt"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cmdline"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+)
+
+const (
+	settingSMTActive      = "/sys/devices/system/cpu/smt/active"
+	settingCgroupIsolated = "/sys/fs/cgroup/cpuset.cpus.isolated"
+)
+
+// partitionChecks ask whether the CPUs are divided as planned.
+func partitionChecks() []Check {
+	return []Check{
+		{
+			ID: "cpu.partition", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionDeJittered},
+			Title:  "Housekeeping and isolated CPUs are exactly the online CPUs",
+			Why:    "A CPU that belongs to no set runs whatever the scheduler puts there, and a housekeeping CPU that is missing leaves its work to isolated ones.",
+			Reads:  []string{"/sys/devices/system/cpu/online"},
+			Fix:    "Bring the CPUs online or offline as planned (/sys/devices/system/cpu/cpuN/online), or change spec.cpus.",
+			Reboot: v1alpha1.RebootNotRequired,
+			Source: "kernel: Documentation/timers/no_hz.rst (at least one housekeeping CPU)",
+			run:    partitionIsSound,
+		},
+		{
+			ID: "cpu.online", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionDeJittered},
+			Title:  "Every isolated CPU is online",
+			Why:    "Pods that were promised the CPU cannot start.",
+			Reads:  []string{"/sys/devices/system/cpu/cpu*/online"},
+			Fix:    "Write 1 to /sys/devices/system/cpu/cpuN/online.",
+			Reboot: v1alpha1.RebootNotRequired,
+			Source: "kernel: Documentation/core-api/cpu_hotplug.rst",
+			run: func(s *state) verdict {
+				return s.surveyCPUs(s.plan.CPUs.Isolated, "online", func(cpu *host.CPU) answer {
+					return about(cpu.Online, func(online bool) string { return unless(online, "offline") })
+				})
+			},
+		},
+		{
+			ID: "cpu.siblings", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionDeJittered},
+			Title:  "No isolated CPU shares its core with a CPU that is not isolated",
+			Why:    "Sibling threads share execution units and the first two cache levels: work on one slows the other down unpredictably.",
+			Reads:  []string{"/sys/devices/system/cpu/cpu*/topology/thread_siblings_list"},
+			Fix:    "Give both threads of a core to one set in spec.cpus, or set spec.cpus.simultaneousMultithreading to Disabled.",
+			Reboot: v1alpha1.RebootRequired,
+			Source: "kernel: Documentation/admin-guide/cputopology.rst",
+			run:    siblingsAreTogether,
+		},
+		{
+			ID: "cpu.smt", Severity: v1alpha1.SeverityHigh, Conditions: []string{v1alpha1.ConditionDeJittered},
+			Title:   "Simultaneous multithreading is off",
+			Applies: "spec.cpus.simultaneousMultithreading is Disabled",
+			Why:     "A sibling thread that runs takes execution units and cache from an isolated CPU.",
+			Reads:   []string{settingSMTActive},
+			Fix:     "Boot with nosmt, or write off to /sys/devices/system/cpu/smt/control.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/ABI/testing/sysfs-devices-system-cpu (smt)",
+			owns:    []string{"/sys/devices/system/cpu/smt/*"},
+			run: func(s *state) verdict {
+				if s.plan.CPUs.SMT != v1alpha1.SMTDisabled {
+					return notApplicable()
+				}
+				return s.settingIs(settingSMTActive, "0")
+			},
+		},
+	}
+}
+
+// isolationChecks ask whether the scheduler, the tick and RCU leave isolated CPUs alone.
+func isolationChecks() []Check {
+	return []Check{
+		{
+			ID: "cpu.isolated", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionDeJittered},
+			Title:  "The scheduler balances no task onto an isolated CPU",
+			Why:    "Any task of the system may be moved onto the CPU and run there for milliseconds.",
+			Reads:  []string{"/sys/devices/system/cpu/isolated", settingCgroupIsolated, "/proc/cmdline (tuned.non_isolcpus)"},
+			Fix:    "Boot with isolcpus=domain,managed_irq, as the plan's kernel arguments say.",
+			Reboot: v1alpha1.RebootRequired,
+			Source: "kernel: Documentation/admin-guide/kernel-parameters.txt (isolcpus=), cgroup-v2.rst (cpuset.cpus.isolated); TuneD cpu-partitioning",
+			run:    schedulerIsolates,
+		},
+		{
+			ID: "cpu.nohz-full", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionDeJittered},
+			Title:   "Isolated CPUs run without the scheduler tick",
+			Applies: "spec.cpus.tick is Stopped",
+			Why:     "The tick interrupts a spinning program 100 to 1000 times a second for one to several microseconds.",
+			Reads:   []string{"/sys/devices/system/cpu/nohz_full"},
+			Fix:     "Boot with nohz_full= for the isolated CPUs on a kernel built with CONFIG_NO_HZ_FULL.",
+			Reboot:  v1alpha1.RebootRequired,
+			Source:  "kernel: Documentation/timers/no_hz.rst",
+			run:     tickIsStopped,
+		},
+		{
+			ID: "cpu.rcu-offload", Severity: v1alpha1.SeverityHigh, Conditions: []string{v1alpha1.ConditionDeJittered},
+			Title:  "RCU callbacks of isolated CPUs run elsewhere",
+			Why:    "RCU frees memory in softirq context on the CPU that asked for it: bursts of tens of microseconds.",
+			Reads:  []string{"/proc/cmdline (rcu_nocbs, nohz_full)", "/sys/devices/system/cpu/nohz_full"},
+			Fix:    "Boot with rcu_nocbs= for the isolated CPUs.",
+			Reboot: v1alpha1.RebootRequired,
+			Source: "kernel: Documentation/admin-guide/kernel-parameters.txt (rcu_nocbs=, nohz_full= implies it)",
+			run:    rcuIsOffloaded,
+		},
+		{
+			ID: "cpu.init-affinity", Severity: v1alpha1.SeverityMedium, Conditions: []string{v1alpha1.ConditionDeJittered},
+			Title:  "Process 1, from which services inherit, keeps to housekeeping CPUs",
+			Why:    "Services inherit the CPUs of the process that starts them.",
+			Reads:  []string{"/proc/1/status (Cpus_allowed_list)"},
+			Fix:    "Boot with systemd.cpu_affinity= for the housekeeping CPUs, or set CPUAffinity= in /etc/systemd/system.conf.",
+			Reboot: v1alpha1.RebootRequired,
+			Source: "systemd: systemd-system.conf(5) (CPUAffinity=)",
+			run:    initKeepsToHousekeeping,
+		},
+	}
+}
+
+// unless returns the phrase when the condition does not hold.
+func unless(holds bool, phrase string) string {
+	if holds {
+		return ""
+	}
+	return "is " + phrase
+}
+
+func partitionIsSound(s *state) verdict {
+	housekeeping, isolated := s.plan.CPUs.Housekeeping, s.plan.CPUs.Isolated
+	expected := fmt.Sprintf("housekeeping %s, isolated %s, nothing else online", housekeeping, isolated)
+	if both := housekeeping.Intersection(isolated); !both.IsEmpty() {
+		return failed(cpuNames(both)+" "+isOrAre(both)+" planned as housekeeping and as isolated", both.String(), expected)
+	}
+	if housekeeping.IsEmpty() {
+		return failed("the plan has no housekeeping CPU", "", expected)
+	}
+	return judge(s.facts.CPUs.Online, expected, func(online cpus.Set) verdict {
+		if stray := online.Difference(housekeeping.Union(isolated)); !stray.IsEmpty() {
+			return failed(fmt.Sprintf("%s %s online and neither housekeeping nor isolated", cpuNames(stray), isOrAre(stray)), online.String(), expected)
+		}
+		if gone := housekeeping.Difference(online); !gone.IsEmpty() {
+			return failed(fmt.Sprintf("housekeeping %s %s not online", cpuNames(gone), isOrAre(gone)), online.String(), expected)
+		}
+		return passed(online.String())
+	})
+}
+
+func siblingsAreTogether(s *state) verdict {
+	isolated := s.plan.CPUs.Isolated
+	others := s.plan.CPUs.Housekeeping
+	if online, ok := s.facts.CPUs.Online.Get(); ok {
+		others = others.Union(online)
+	}
+	return s.surveyCPUs(isolated, "whole cores isolated", func(cpu *host.CPU) answer {
+		return about(cpu.Siblings, func(siblings cpus.Set) string {
+			foreign := siblings.Difference(isolated).Intersection(others)
+			return unless(foreign.IsEmpty(), "isolated and shares its core with "+cpuNames(foreign)+", which is not")
+		})
+	})
+}
+
+// schedulerIsolates accepts both ways of taking CPUs out of the scheduler's domains: isolcpus=domain and
+// isolated cgroup partitions. With isolation PerPod the CPUs stay balanced; TuneD's cpu-partitioning
+// profile then moves tasks away, which its marker on the command line shows.
+func schedulerIsolates(s *state) verdict {
+	isolated := s.plan.CPUs.Isolated
+	if s.plan.CPUs.Isolation == v1alpha1.IsolationPerPod {
+		return s.tunedPartitions(isolated)
+	}
+	dynamic := s.cpuListSetting(settingCgroupIsolated)
+	if dynamic.Known && isolated.IsSubsetOf(dynamic.Value) {
+		return passed(dynamic.Value.String())
+	}
+	return judge(s.facts.CPUs.Isolated, isolated.String(), func(static cpus.Set) verdict {
+		found := static.Union(dynamic.Value)
+		return s.lacks(isolated.Difference(found), found, "in the scheduler's domains: %s not in /sys/devices/system/cpu/isolated")
+	})
+}
+
+// tunedPartitions judges TuneD's own marker; without it, the container runtime isolates pod by pod and
+// there is nothing to see on the host.
+func (s *state) tunedPartitions(isolated cpus.Set) verdict {
+	line, ok := s.running.Get()
+	if !ok {
+		return notApplicable()
+	}
+	mask, ok := line.Get("tuned.non_isolcpus")
+	if !ok {
+		return notApplicable()
+	}
+	balanced, err := cpus.ParseMask(mask)
+	if err != nil {
+		return unknown("/proc/cmdline", "tuned.non_isolcpus: "+err.Error(), isolated.String())
+	}
+	return s.lacks(isolated.Intersection(balanced), balanced, "left to all tasks by TuneD: %s in tuned.non_isolcpus")
+}
+
+// lacks fails when CPUs remain for which something does not hold. The phrase takes "it is" or "they are".
+func (s *state) lacks(remaining, found cpus.Set, phrase string) verdict {
+	if remaining.IsEmpty() {
+		return passed(found.String())
+	}
+	they := "they are"
+	if remaining.Len() == 1 {
+		they = "it is"
+	}
+	message := fmt.Sprintf("isolated %s %s "+phrase, cpuNames(remaining), isOrAre(remaining), they)
+	return failed(message, orNone(found.String()), s.plan.CPUs.Isolated.String())
+}
+
+func tickIsStopped(s *state) verdict {
+	if s.plan.CPUs.Tick != v1alpha1.TickStopped {
+		return notApplicable()
+	}
+	isolated := s.plan.CPUs.Isolated
+	return judge(s.facts.CPUs.NoHzFull, isolated.String(), func(stopped cpus.Set) verdict {
+		return s.lacks(isolated.Difference(stopped), stopped, "interrupted by the scheduler tick: %s not in /sys/devices/system/cpu/nohz_full")
+	})
+}
+
+func rcuIsOffloaded(s *state) verdict {
+	isolated := s.plan.CPUs.Isolated
+	tickless := s.facts.CPUs.NoHzFull
+	if tickless.Known && isolated.IsSubsetOf(tickless.Value) {
+		return passed("nohz_full " + tickless.Value.String())
+	}
+	return judge(s.running, isolated.String(), func(line cmdline.Line) verdict {
+		offloaded := argumentCPUs(line, "rcu_nocbs", s.possibleCPUs()).Union(tickless.Value)
+		if !tickless.Known {
+			offloaded = offloaded.Union(argumentCPUs(line, "nohz_full", s.possibleCPUs()))
+		}
+		return s.lacks(isolated.Difference(offloaded), offloaded, "left with their RCU callbacks: %s neither in rcu_nocbs= nor in nohz_full=")
+	})
+}
+
+func initKeepsToHousekeeping(s *state) verdict {
+	if _, planned := s.planned.Get("systemd.cpu_affinity"); !planned && s.plan.CPUs.Isolation == v1alpha1.IsolationPerPod {
+		return notApplicable()
+	}
+	expected := "within " + s.plan.CPUs.Housekeeping.String()
+	return judge(s.facts.Processes, expected, func(processes []host.Process) verdict {
+		for _, process := range processes {
+			if process.PID == 1 {
+				return judge(process.AllowedCPUs, expected, func(allowed cpus.Set) verdict {
+					return s.lacks(allowed.Intersection(s.plan.CPUs.Isolated), allowed, "open to process 1: %s in its Cpus_allowed_list")
+				})
+			}
+		}
+		return unknown("/proc/1/status", "not read", expected)
+	})
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+)
+
+const (
+	settingIntelStatus = "/sys/devices/system/cpu/intel_pstate/status"
+	settingAMDStatus   = "/sys/devices/system/cpu/amd_pstate/status"
+	settingNoTurbo     = "/sys/devices/system/cpu/intel_pstate/no_turbo"
+	settingBoost       = "/sys/devices/system/cpu/cpufreq/boost"
+)
+
+// frequencyChecks ask how the frequency of the CPUs is chosen.
+func frequencyChecks() []Check {
+	deJittered := []string{v1alpha1.ConditionDeJittered}
+	const byGovernor = "spec.power.governor is Performance"
+	return []Check{
+		{
+			ID: "power.governor", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			Title:   "Isolated CPUs run the performance governor",
+			Applies: byGovernor,
+			Why:     "Other governors lower the frequency and take tens of microseconds to raise it again.",
+			Reads:   []string{"/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"},
+			Fix:     "Write performance to scaling_governor of the CPUs named.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/admin-guide/pm/cpufreq.rst",
+			owns:    []string{"/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor"},
+			run: where(func(s *state) bool { return s.plan.Power.Governor == v1alpha1.GovernorPerformance }, func(s *state) verdict {
+				return s.cpuTextIs(func(cpu *host.CPU) host.Fact[string] { return cpu.Frequency.Governor }, "performance", "governor")
+			}),
+		},
+		{
+			ID: "power.energy-preference", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			Title:   "Isolated CPUs prefer performance over energy",
+			Applies: byGovernor + ", spec.power.frequencyDriver is Active",
+			Why:     "The processor itself then lowers the frequency of a CPU that seems idle.",
+			Reads:   []string{"/sys/devices/system/cpu/cpu*/cpufreq/energy_performance_preference"},
+			Fix:     "Write performance to energy_performance_preference of the CPUs named.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/admin-guide/pm/intel_pstate.rst, amd-pstate.rst",
+			owns: []string{
+				"/sys/devices/system/cpu/cpu*/cpufreq/energy_performance_preference",
+				"/sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference",
+			},
+			run: where(energyPreferenceApplies, func(s *state) verdict {
+				return s.cpuTextIs(func(cpu *host.CPU) host.Fact[string] { return cpu.Frequency.EnergyPerformancePreference },
+					"performance", "energy preference")
+			}),
+		},
+		{
+			ID: "power.frequency-driver", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			Title:   "The frequency driver is in the planned mode",
+			Applies: "amd64, spec.power.frequencyDriver is not Kept",
+			Why:     "The mode decides whether the processor, the kernel or nobody chooses frequencies.",
+			Reads:   []string{settingIntelStatus, settingAMDStatus, "/sys/devices/system/cpu/cpu*/cpufreq/scaling_driver"},
+			Fix:     "Boot with the planned intel_pstate= or amd_pstate= argument.",
+			Reboot:  v1alpha1.RebootRequired,
+			Source:  "kernel: Documentation/admin-guide/pm/intel_pstate.rst, amd-pstate.rst",
+			owns:    []string{settingIntelStatus, settingAMDStatus},
+			run:     frequencyDriverIsPlanned,
+		},
+		{
+			ID: "power.turbo", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			Title:   "Turbo is as planned",
+			Applies: "spec.power.turbo is Enabled or Disabled",
+			Why:     "With turbo, the frequency of a core changes with the load and temperature of the others.",
+			Reads:   []string{settingNoTurbo, settingBoost},
+			Fix:     "Write to no_turbo or boost, or change the firmware's setting.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/admin-guide/pm/intel_pstate.rst (no_turbo), cpufreq.rst (boost)",
+			owns:    []string{settingNoTurbo, settingBoost},
+			run:     turboIsPlanned,
+		},
+		{
+			ID: "power.maximum-frequency", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			Title:   "Frequencies are capped as planned",
+			Applies: "spec.power caps frequencies",
+			Why:     "The caps share the processor's power budget between isolated and housekeeping CPUs.",
+			Reads:   []string{"/sys/devices/system/cpu/cpu*/cpufreq/scaling_max_freq"},
+			Fix:     "Write the planned frequency in kHz to scaling_max_freq of the CPUs named.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/admin-guide/pm/cpufreq.rst (scaling_max_freq)",
+			owns:    []string{"/sys/devices/system/cpu/cpu*/cpufreq/scaling_max_freq", "/sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq"},
+			run:     frequenciesAreCapped,
+		},
+	}
+}
+
+// where makes a check that is evaluated only where it applies.
+func where(applies func(*state) bool, run func(*state) verdict) func(*state) verdict {
+	return func(s *state) verdict {
+		if !applies(s) {
+			return notApplicable()
+		}
+		return run(s)
+	}
+}
+
+func energyPreferenceApplies(s *state) bool {
+	return s.plan.Power.Governor == v1alpha1.GovernorPerformance && s.plan.Power.FrequencyDriver == v1alpha1.FrequencyDriverActive
+}
+
+// cpuTextIs asks every isolated CPU for a text.
+func (s *state) cpuTextIs(read func(*host.CPU) host.Fact[string], want, what string) verdict {
+	return s.surveyCPUs(s.plan.CPUs.Isolated, want, func(cpu *host.CPU) answer {
+		return about(read(cpu), func(found string) string {
+			if found == want {
+				return ""
+			}
+			return fmt.Sprintf("has %s %s, not %s", what, orNone(found), want)
+		})
+	})
+}
+
+// frequencyDriverIsPlanned reads the mode of the vendor's driver. A disabled driver has no mode; then the
+// CPUs must use another one.
+func frequencyDriverIsPlanned(s *state) verdict {
+	mode := s.plan.Power.FrequencyDriver
+	if s.plan.Architecture == "arm64" || mode == v1alpha1.FrequencyDriverKept || mode == "" {
+		return notApplicable()
+	}
+	want := strings.ToLower(string(mode))
+	for _, path := range []string{settingIntelStatus, settingAMDStatus} {
+		found, ok := s.facts.Setting(path).Get()
+		switch {
+		case !ok:
+			continue
+		case found == want, mode == v1alpha1.FrequencyDriverDisabled && (found == "off" || found == "disable"):
+			return passed(path + " is " + found)
+		case found == "off", found == "disable":
+			continue
+		}
+		return failed(fmt.Sprintf("%s is %s, not %s", path, found, want), found, want)
+	}
+	if mode == v1alpha1.FrequencyDriverDisabled {
+		return s.driverIsDisabled()
+	}
+	return s.surveyDrivers(want, func(driver string) bool { return strings.Contains(driver, "pstate") || driver == "intel_cpufreq" })
+}
+
+// driverIsDisabled accepts the argument that disables the vendor's driver, or another driver at work.
+func (s *state) driverIsDisabled() verdict {
+	if line, ok := s.running.Get(); ok && (line.Contains("intel_pstate=disable") || line.Contains("amd_pstate=disable")) {
+		return passed("disabled on the command line")
+	}
+	vendor := []string{"intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp", "amd_pstate", "amd_pstate_epp"}
+	return s.surveyDrivers("disabled", func(driver string) bool { return !slices.Contains(vendor, driver) })
+}
+
+func (s *state) surveyDrivers(want string, accepted func(string) bool) verdict {
+	return s.surveyCPUs(s.plan.CPUs.Isolated, want, func(cpu *host.CPU) answer {
+		return about(cpu.Frequency.Driver, func(driver string) string {
+			if accepted(driver) {
+				return ""
+			}
+			return fmt.Sprintf("uses frequency driver %s, wanted mode %s", orNone(driver), want)
+		})
+	})
+}
+
+// turboIsPlanned reads intel_pstate's no_turbo, else the generic boost file.
+func turboIsPlanned(s *state) verdict {
+	var wantNoTurbo, wantBoost string
+	switch s.plan.Power.Turbo {
+	case v1alpha1.TurboEnabled:
+		wantNoTurbo, wantBoost = "0", "1"
+	case v1alpha1.TurboDisabled:
+		wantNoTurbo, wantBoost = "1", "0"
+	default:
+		return notApplicable()
+	}
+	if s.facts.Setting(settingNoTurbo).Known {
+		return s.settingIs(settingNoTurbo, wantNoTurbo)
+	}
+	return s.settingIs(settingBoost, wantBoost)
+}
+
+func frequenciesAreCapped(s *state) verdict {
+	power := s.plan.Power
+	return worst(s.cap(s.plan.CPUs.Isolated, int64(power.IsolatedMaximum)), s.cap(s.plan.CPUs.Housekeeping, int64(power.HousekeepingMaximum)))
+}
+
+// cap judges the cap of a set of CPUs; zero is no cap.
+func (s *state) cap(set cpus.Set, want int64) verdict {
+	if want == 0 {
+		return notApplicable()
+	}
+	expected := fmt.Sprintf("%d kHz", want)
+	return s.surveyCPUs(set, expected, func(cpu *host.CPU) answer {
+		return about(cpu.Frequency.ScalingMaximum, func(found int64) string {
+			if found == want {
+				return ""
+			}
+			return fmt.Sprintf("may run at up to %d kHz, wanted %d kHz", found, want)
+		})
+	})
+}

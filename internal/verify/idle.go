@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cmdline"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+)
+
+const (
+	settingLatencyLimit = "/dev/cpu_dma_latency"
+	settingIdleDriver   = "/sys/devices/system/cpu/cpuidle/current_driver"
+)
+
+// idleChecks ask how deep isolated CPUs may sleep, and how deep they did.
+func idleChecks() []Check {
+	deJittered := []string{v1alpha1.ConditionDeJittered}
+	const unlessKept = "spec.power.idleStates is not Kept"
+	return []Check{
+		{
+			ID: "power.idle-states", Severity: v1alpha1.SeverityCritical, Conditions: deJittered,
+			Title:   "Isolated CPUs cannot enter deep idle states",
+			Applies: unlessKept,
+			Why:     "Leaving a deep idle state takes 10 to 200 microseconds, and its caches may be cold.",
+			Reads: []string{
+				"/proc/cmdline (idle)", settingLatencyLimit, "/sys/devices/system/cpu/cpu*/cpuidle/state*/{latency,disable}",
+				"/sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us", settingIdleDriver,
+			},
+			Fix:    "Boot with the planned idle arguments, or let TuneD hold its PM QoS request (force_latency); see whether the tuned service runs.",
+			Reboot: v1alpha1.RebootNotRequired,
+			Source: "kernel: Documentation/admin-guide/pm/cpuidle.rst, Documentation/power/pm_qos_interface.rst",
+			owns:   []string{settingLatencyLimit, settingIdleDriver, "/sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us"},
+			run:    idleStatesAreShallow,
+		},
+		{
+			ID: "power.idle-entries", Severity: v1alpha1.SeverityCritical, Conditions: deJittered, Window: true,
+			Title:   "No isolated CPU entered a deep idle state since the last reading",
+			Applies: "spec.power.idleStates is ShallowByKernel or ShallowByQoS",
+			Why:     "Leaving a deep idle state takes 10 to 200 microseconds, and its caches may be cold.",
+			Reads:   []string{"/sys/devices/system/cpu/cpu*/cpuidle/state*/usage"},
+			Fix:     "Find who allowed the state: TuneD's PM QoS request is gone, or the firmware overrides the kernel.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/admin-guide/pm/cpuidle.rst (usage)",
+			run:     deepStatesWereNotEntered,
+		},
+	}
+}
+
+func idleStatesAreShallow(s *state) verdict {
+	switch s.plan.Power.IdleStates {
+	case v1alpha1.IdlePolling:
+		return s.idlePolls()
+	case v1alpha1.IdleShallowByKernel, v1alpha1.IdleShallowByQoS:
+		return s.surveyIdleStates()
+	default:
+		return notApplicable()
+	}
+}
+
+// idlePolls looks for the argument by which idle CPUs spin: idle=poll on x86, nohlt on arm64
+// (Documentation/admin-guide/kernel-parameters.txt).
+func (s *state) idlePolls() verdict {
+	const expected = "idle=poll or nohlt"
+	return judge(s.running, expected, func(line cmdline.Line) verdict {
+		for _, argument := range []string{"idle=poll", "nohlt"} {
+			if line.Contains(argument) {
+				return passed(argument)
+			}
+		}
+		found := failed("idle CPUs sleep: the kernel was booted without idle=poll", "no idle=poll", expected)
+		found.reboot = v1alpha1.RebootRequired
+		return found
+	})
+}
+
+// surveyIdleStates asks every isolated CPU for a deep state that it may enter.
+func (s *state) surveyIdleStates() verdict {
+	limit := s.latencyLimit()
+	return s.surveyCPUs(s.plan.CPUs.Isolated, "no state deeper than the first", func(cpu *host.CPU) answer {
+		if len(cpu.IdleStates) == 0 {
+			return s.withoutIdleStates(cpu.ID)
+		}
+		for _, state := range cpu.IdleStates {
+			if found := s.deepState(cpu, state, limit); found != (answer{}) {
+				return found
+			}
+		}
+		return answer{}
+	})
+}
+
+// withoutIdleStates accepts a CPU that lists no idle states only if the kernel says that no driver is
+// at work.
+func (s *state) withoutIdleStates(id int) answer {
+	if driver, ok := s.facts.Setting(settingIdleDriver).Get(); ok && driver == "none" {
+		return answer{}
+	}
+	return answer{absent: true, source: fmt.Sprintf("/sys/devices/system/cpu/cpu%d/cpuidle", id), reason: "no idle states are listed"}
+}
+
+// deepState judges one state of one CPU: it must be shallow, disabled, or above the latency limit. Where
+// the plan relies on the limit of all CPUs and that cannot be read, nothing is known.
+func (s *state) deepState(cpu *host.CPU, state host.IdleState, limit host.Fact[int64]) answer {
+	latency, ok := state.LatencyMicros.Get()
+	switch {
+	case !ok:
+		return answer{absent: true, source: state.LatencyMicros.Source, reason: state.LatencyMicros.Reason}
+	case latency <= shallowLatency(cpu.IdleStates), state.Disabled.Value, latency > s.cpuLatencyLimit(cpu.ID):
+		return answer{}
+	case limit.Known && latency > limit.Value:
+		return answer{}
+	case !limit.Known && s.plan.Power.IdleStates == v1alpha1.IdleShallowByQoS:
+		return answer{absent: true, source: limit.Source, reason: limit.Reason}
+	}
+	return answer{wrong: fmt.Sprintf("may enter idle state %s, which takes %d µs to leave", state.Name.Value, latency)}
+}
+
+// shallowLatency is the exit latency of the first state that is not polling: deeper ones are deep.
+func shallowLatency(states []host.IdleState) int64 {
+	for _, state := range states {
+		if latency, ok := state.LatencyMicros.Get(); ok && latency > 0 {
+			return latency
+		}
+	}
+	return 0
+}
+
+// latencyLimit is the PM QoS limit of all CPUs in microseconds.
+func (s *state) latencyLimit() host.Fact[int64] {
+	return parseSetting(s.facts.Setting(settingLatencyLimit), parseMicros)
+}
+
+// cpuLatencyLimit is the PM QoS limit of one CPU in microseconds. The kernel writes "n/a" for none at all
+// tolerated and 0 for no limit (Documentation/ABI/testing/sysfs-devices-power).
+func (s *state) cpuLatencyLimit(id int) int64 {
+	path := fmt.Sprintf("/sys/devices/system/cpu/cpu%d/power/pm_qos_resume_latency_us", id)
+	text, ok := s.facts.Setting(path).Get()
+	if ok && text == "n/a" {
+		return 0
+	}
+	limit, err := parseMicros(text)
+	if !ok || err != nil || limit == 0 {
+		return math.MaxInt64
+	}
+	return limit
+}
+
+func parseMicros(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }
+
+// deepStatesWereNotEntered compares how often each isolated CPU entered its deep states.
+func deepStatesWereNotEntered(s *state) verdict {
+	mode := s.plan.Power.IdleStates
+	if mode != v1alpha1.IdleShallowByKernel && mode != v1alpha1.IdleShallowByQoS {
+		return notApplicable()
+	}
+	earlier := map[int][]host.IdleState{}
+	for _, cpu := range s.before.CPUs.List {
+		earlier[cpu.ID] = cpu.IdleStates
+	}
+	return s.surveyCPUs(s.plan.CPUs.Isolated, "no entry", func(cpu *host.CPU) answer {
+		if len(cpu.IdleStates) == 0 {
+			return s.withoutIdleStates(cpu.ID)
+		}
+		for i, state := range cpu.IdleStates {
+			if state.LatencyMicros.Value <= shallowLatency(cpu.IdleStates) {
+				continue
+			}
+			if i >= len(earlier[cpu.ID]) {
+				return answer{absent: true, source: state.Usage.Source, reason: "not read before"}
+			}
+			if found := entered(state, earlier[cpu.ID][i]); found != (answer{}) {
+				return found
+			}
+		}
+		return answer{}
+	})
+}
+
+// entered compares the entries into one deep state.
+func entered(now, before host.IdleState) answer {
+	if !before.Usage.Known {
+		return about(before.Usage, func(uint64) string { return "" })
+	}
+	return about(now.Usage, func(usage uint64) string {
+		if usage <= before.Usage.Value {
+			return ""
+		}
+		return fmt.Sprintf("entered idle state %s, which takes %d µs to leave, since the last reading", now.Name.Value, now.LatencyMicros.Value)
+	})
+}

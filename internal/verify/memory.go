@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+const (
+	settingTHP        = "/sys/kernel/mm/transparent_hugepage/enabled"
+	settingKSM        = "/sys/kernel/mm/ksm/run"
+	settingSwaps      = "/proc/swaps"
+	settingSwappiness = "/proc/sys/vm/swappiness"
+)
+
+// memoryChecks ask what the kernel does with memory behind the back of programs.
+func memoryChecks() []Check {
+	deJittered := []string{v1alpha1.ConditionDeJittered}
+	return []Check{
+		{
+			ID: "memory.numa-balancing", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			Title:   "Automatic NUMA balancing is as planned",
+			Applies: "the plan sets kernel.numa_balancing",
+			Why:     "The kernel unmaps pages of every program to see who uses them; each costs a page fault.",
+			Reads:   []string{"/proc/sys/kernel/numa_balancing"},
+			Fix:     "Set kernel.numa_balancing to 0.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/admin-guide/sysctl/kernel.rst (numa_balancing)",
+			owns:    []string{"/proc/sys/kernel/numa_balancing"},
+			run:     plannedSysctl("kernel.numa_balancing"),
+		},
+		{
+			ID: "memory.transparent-hugepages", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			Title:   "Transparent hugepages are as planned",
+			Applies: "the plan sets transparent hugepages",
+			Why:     "khugepaged copies pages and stalls the program that owns them.",
+			Reads:   []string{settingTHP},
+			Fix:     "Write never to " + settingTHP + ", or boot with transparent_hugepage=never.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/admin-guide/mm/transhuge.rst",
+			owns:    []string{settingTHP},
+			run:     transparentHugepagesArePlanned,
+		},
+		{
+			ID: "memory.ksm", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			Title:   "Same-page merging does not run",
+			Applies: "the plan stops same-page merging",
+			Why:     "A merged page costs its writer a page fault and a copy.",
+			Reads:   []string{settingKSM},
+			Fix:     "Write 2 to " + settingKSM + ".",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/admin-guide/mm/ksm.rst",
+			owns:    []string{settingKSM},
+			run:     samePageMergingIsOff,
+		},
+		{
+			ID: "memory.vmstat", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			Title:   "Memory statistics are collected at the planned interval",
+			Applies: "the plan sets vm.stat_interval",
+			Why:     "By default a kernel worker folds the counters of every CPU once a second, on that CPU.",
+			Reads:   []string{"/proc/sys/vm/stat_interval"},
+			Fix:     "Set vm.stat_interval to the planned number of seconds.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/admin-guide/sysctl/vm.rst (stat_interval)",
+			owns:    []string{"/proc/sys/vm/stat_interval"},
+			run:     plannedSysctl("vm.stat_interval"),
+		},
+		{
+			ID: "memory.compaction", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			Title:   "Memory is compacted in advance only as planned",
+			Applies: "the plan sets vm.compaction_proactiveness",
+			Why:     "Compaction moves pages of running programs and interrupts all CPUs to flush their address caches.",
+			Reads:   []string{"/proc/sys/vm/compaction_proactiveness"},
+			Fix:     "Set vm.compaction_proactiveness to the planned value.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/admin-guide/sysctl/vm.rst (compaction_proactiveness)",
+			owns:    []string{"/proc/sys/vm/compaction_proactiveness"},
+			run:     plannedSysctl("vm.compaction_proactiveness"),
+		},
+		{
+			ID: "memory.swap", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			Title:  "There is no swap, or the kernel hardly uses it",
+			Why:    "A page that was swapped out costs its program milliseconds.",
+			Reads:  []string{settingSwaps, settingSwappiness},
+			Fix:    "Switch swap off (swapoff -a, and in fstab), or set vm.swappiness to 10 or less.",
+			Reboot: v1alpha1.RebootNotRequired,
+			Source: "kernel: Documentation/admin-guide/sysctl/vm.rst (swappiness); TuneD latency-performance",
+			owns:   []string{settingSwaps, settingSwappiness},
+			run:    swapIsUnused,
+		},
+	}
+}
+
+// transparentHugepagesArePlanned takes the wanted mode from the planned file or kernel argument.
+func transparentHugepagesArePlanned(s *state) verdict {
+	want, ok := s.sysfs(settingTHP)
+	if !ok {
+		want, ok = s.planned.Get("transparent_hugepage")
+	}
+	if !ok {
+		return notApplicable()
+	}
+	return s.settingIs(settingTHP, want)
+}
+
+// samePageMergingIsOff accepts 0 (stopped, pages stay merged) and 2 (stopped and unmerged).
+func samePageMergingIsOff(s *state) verdict {
+	want, ok := s.sysfs(settingKSM)
+	if !ok || want == "1" {
+		return notApplicable()
+	}
+	return judge(s.facts.Setting(settingKSM), want, func(found string) verdict {
+		if found == "0" || found == "2" {
+			return passed(found)
+		}
+		return failed(fmt.Sprintf("%s is %s: pages of programs are merged", settingKSM, orNone(found)), found, want)
+	})
+}
+
+// swapIsUnused accepts a host without swap and one that swaps only as the last resort.
+func swapIsUnused(s *state) verdict {
+	const expected = "no swap, or vm.swappiness of at most 10"
+	swaps := s.facts.Setting(settingSwaps)
+	if text, ok := swaps.Get(); ok && len(strings.Split(strings.TrimSpace(text), "\n")) <= 1 {
+		return passed("no swap")
+	}
+	swappiness := parseSetting(s.facts.Setting(settingSwappiness), strconv.Atoi)
+	if swappiness.Known && swappiness.Value <= 10 {
+		return passed(fmt.Sprintf("vm.swappiness is %d", swappiness.Value))
+	}
+	return judge(swaps, expected, func(string) verdict {
+		return judge(swappiness, expected, func(value int) verdict {
+			return failed(fmt.Sprintf("the host swaps: %s lists a device and vm.swappiness is %d", settingSwaps, value),
+				fmt.Sprintf("vm.swappiness is %d", value), expected)
+		})
+	})
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+)
+
+// numaChecks ask whether CPUs, hugepages and NICs meet on one NUMA node.
+func numaChecks() []Check {
+	return append([]Check{
+		{
+			ID: "numa.nodes", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionNUMAAligned},
+			Title:  "The host has the NUMA nodes that the plan was made for",
+			Why:    "Placement was computed for another layout: firmware options such as sub-NUMA clustering change it.",
+			Reads:  []string{"/sys/devices/system/node/node*/cpulist"},
+			Fix:    "Restore the firmware's NUMA options, or let the operator plan anew from the new inventory.",
+			Reboot: v1alpha1.RebootRequired,
+			Source: "kernel: Documentation/admin-guide/mm/numa_memory_policy.rst",
+			run:    numaNodesArePlanned,
+		},
+		{
+			ID: "memory.hugepages-numa", Severity: v1alpha1.SeverityCritical,
+			Conditions: []string{v1alpha1.ConditionApplied, v1alpha1.ConditionNUMAAligned},
+			Title:      "Every NUMA node holds the planned hugepages",
+			Applies:    "spec.memory.hugepages is set",
+			Why:        "A pod that finds no hugepage beside its CPUs and NIC does not start, or reads remote memory at twice the latency.",
+			Reads:      []string{"/sys/devices/system/node/node*/hugepages/hugepages-*/{nr,free,surplus}_hugepages"},
+			Fix:        "Reserve the pages early at boot, before memory is fragmented; see the hugepage units' log.",
+			Reboot:     v1alpha1.RebootRequired,
+			Source:     "kernel: Documentation/admin-guide/mm/hugetlbpage.rst",
+			run:        hugepagesAreReserved,
+		},
+	}, nicChecks()...)
+}
+
+const forBypassNICs = "the plan names bypass NICs"
+
+// nicChecks ask where the bypass NICs of the plan are.
+func nicChecks() []Check {
+	aligned := []string{v1alpha1.ConditionNUMAAligned}
+	return []Check{
+		{
+			ID: "numa.nic-locality", Severity: v1alpha1.SeverityCritical, Conditions: aligned,
+			Title:   "Every bypass NIC is on its planned NUMA node",
+			Applies: forBypassNICs + ", and the host has several NUMA nodes",
+			Why:     "Without it nothing can be placed near the NIC: each packet may cross the link between sockets.",
+			Reads:   []string{"/sys/bus/pci/devices/*/numa_node"},
+			Fix:     "Look for the firmware option that describes PCI locality, or put the NIC into another slot.",
+			Reboot:  v1alpha1.RebootRequired,
+			Source:  "kernel: Documentation/ABI/testing/sysfs-bus-pci (numa_node; -1 is unknown)",
+			run:     eachBypassNIC((*state).nicIsLocal),
+		},
+		{
+			ID: "numa.near-cpus", Severity: v1alpha1.SeverityCritical, Conditions: aligned,
+			Title:   "There are isolated CPUs near every bypass NIC",
+			Applies: forBypassNICs,
+			Why:     "A pod cannot get its CPUs and the NIC on one NUMA node.",
+			Reads:   []string{"/sys/bus/pci/devices/*/local_cpulist"},
+			Fix:     "Isolate CPUs of the NIC's NUMA node (spec.cpus), or put the NIC into a slot of another one.",
+			Reboot:  v1alpha1.RebootRequired,
+			Source:  "kernel: Documentation/ABI/testing/sysfs-bus-pci (local_cpulist)",
+			run:     eachBypassNIC((*state).nicHasCPUs),
+		},
+		{
+			ID: "numa.virtual-functions", Severity: v1alpha1.SeverityHigh, Conditions: aligned,
+			Title:   "Virtual functions are on the NUMA node of their physical function",
+			Applies: "a bypass NIC has virtual functions",
+			Why:     "Device plugins place a pod by the virtual function's NUMA node.",
+			Reads:   []string{"/sys/bus/pci/devices/*/numa_node"},
+			Fix:     "Unbind and recreate the virtual functions; update the firmware.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/PCI/pci-iov-howto.rst",
+			run:     eachBypassNIC((*state).virtualFunctionsAreLocal),
+		},
+		{
+			ID: "numa.nic-interrupts", Severity: v1alpha1.SeverityHigh, Conditions: aligned,
+			Title:   "Interrupts of bypass NICs are handled on the NIC's NUMA node",
+			Applies: forBypassNICs + ", " + onHousekeeping + ", and the NIC's NUMA node has housekeeping CPUs",
+			Why:     "The handler reads descriptors that the NIC wrote into the cache of its own NUMA node.",
+			Reads:   []string{"/sys/bus/pci/devices/*/msi_irqs", "/proc/irq/*/effective_affinity_list"},
+			Fix:     "Write the housekeeping CPUs of that NUMA node to /proc/irq/N/smp_affinity_list.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/core-api/irq/irq-affinity.rst",
+			run:     where(func(s *state) bool { return !s.interruptsMayRoam() }, eachBypassNIC((*state).nicInterruptsAreLocal)),
+		},
+		{
+			ID: "nic.pcie-link", Severity: v1alpha1.SeverityHigh, Conditions: aligned,
+			Title:   "The PCIe link of every bypass NIC runs at its full speed and width",
+			Applies: forBypassNICs,
+			Why:     "A link that trained down adds latency to every packet and drops them under load.",
+			Reads:   []string{"/sys/bus/pci/devices/*/{current,max}_link_{speed,width}"},
+			Fix:     "Reseat the card, use a slot with enough lanes, check the firmware's link options.",
+			Reboot:  v1alpha1.RebootRequired,
+			Source:  "kernel: Documentation/ABI/testing/sysfs-bus-pci (current_link_speed, max_link_speed)",
+			run:     eachBypassNIC((*state).linkIsFull),
+		},
+	}
+}
+
+// multipleNUMANodes tells whether the host has several NUMA nodes with CPUs.
+func (s *state) multipleNUMANodes() host.Fact[bool] {
+	withCPUs := 0
+	for _, node := range s.facts.NUMANodes {
+		if !node.CPUs.Known {
+			return host.Absent[bool](node.CPUs.Source, node.CPUs.Reason)
+		}
+		if !node.CPUs.Value.IsEmpty() {
+			withCPUs++
+		}
+	}
+	if withCPUs == 0 && s.plan.Verification.MultipleNUMANodes {
+		return host.Absent[bool]("/sys/devices/system/node", "no NUMA nodes are listed")
+	}
+	return host.Known(withCPUs > 1, "/sys/devices/system/node")
+}
+
+func numaNodesArePlanned(s *state) verdict {
+	describe := map[bool]string{true: "several NUMA nodes with CPUs", false: "one NUMA node with CPUs"}
+	want := s.plan.Verification.MultipleNUMANodes
+	return judge(s.multipleNUMANodes(), describe[want], func(found bool) verdict {
+		if found == want {
+			return passed(describe[found])
+		}
+		return failed(fmt.Sprintf("the host has %s, the plan was made for %s", describe[found], describe[want]), describe[found], describe[want])
+	})
+}
+
+// hugepagesAreReserved judges each planned reservation on its NUMA node, and reservations that the
+// kernel spreads by the sum over all.
+func hugepagesAreReserved(s *state) verdict {
+	verdicts := make([]verdict, 0, len(s.plan.Hugepages))
+	for _, want := range s.promised() {
+		if want.numaNode == nil {
+			verdicts = append(verdicts, poolHolds(s.facts.Hugepages, want, "the host", "/sys/kernel/mm/hugepages"))
+			continue
+		}
+		verdicts = append(verdicts, s.nodeHolds(want))
+	}
+	return worst(verdicts...)
+}
+
+// promise is a number of hugepages of one size on one NUMA node, or on the host.
+type promise struct {
+	size          v1alpha1.HugepageSize
+	sizeKibibytes int64
+	count         int64
+	numaNode      *int
+}
+
+// promised adds up the planned hugepages by size and NUMA node; the host as a whole must hold the sum
+// of all if some are spread.
+func (s *state) promised() []promise {
+	var promises []promise
+	add := func(p plan.HugepagePlan, numaNode *int) {
+		same := func(q promise) bool { return q.sizeKibibytes == p.SizeKibibytes && equalNodes(q.numaNode, numaNode) }
+		i := slices.IndexFunc(promises, same)
+		if i < 0 {
+			i = len(promises)
+			promises = append(promises, promise{size: p.Size, sizeKibibytes: p.SizeKibibytes, numaNode: numaNode})
+		}
+		promises[i].count += p.Count
+	}
+	for _, planned := range s.plan.Hugepages {
+		if planned.NUMANode != nil {
+			add(planned, planned.NUMANode)
+		}
+		add(planned, nil)
+	}
+	return promises
+}
+
+func equalNodes(a, b *int) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+func (s *state) nodeHolds(want promise) verdict {
+	path := fmt.Sprintf("/sys/devices/system/node/node%d/hugepages", *want.numaNode)
+	for _, node := range s.facts.NUMANodes {
+		if node.ID == *want.numaNode {
+			return poolHolds(node.Hugepages, want, fmt.Sprintf("NUMA node %d", node.ID), path)
+		}
+	}
+	return unknown(path, "no such NUMA node", fmt.Sprintf("%d hugepages of %s", want.count, want.size))
+}
+
+// poolHolds judges one pool. Surplus pages vanish when they are freed, so they do not count.
+func poolHolds(pools []host.HugepagePool, want promise, place, path string) verdict {
+	expected := fmt.Sprintf("%s: %d hugepages of %s", place, want.count, want.size)
+	for _, pool := range pools {
+		if pool.SizeKibibytes != want.sizeKibibytes {
+			continue
+		}
+		return judge(pool.Total, expected, func(total int64) verdict {
+			total -= pool.Surplus.Value
+			observed := fmt.Sprintf("%s: %d hugepages of %s, %s free", place, total, want.size, freeText(pool.Free))
+			if total >= want.count {
+				return passed(observed)
+			}
+			return failed(fmt.Sprintf("%s holds %d hugepages of %s, planned are %d", place, total, want.size, want.count), observed, expected)
+		})
+	}
+	return unknown(fmt.Sprintf("%s/hugepages-%dkB", path, want.sizeKibibytes), "no such pool", expected)
+}
+
+func freeText(free host.Fact[int64]) string {
+	if count, ok := free.Get(); ok {
+		return strconv.FormatInt(count, 10)
+	}
+	return "an unknown number"
+}
+
+// nic is a bypass NIC of the plan as the host has it.
+type nic struct {
+	*host.NIC
+	planned plan.NICPlan
+	// name is "NIC ens2f0 (0000:3b:00.0)".
+	name string
+}
+
+// eachBypassNIC judges every bypass NIC of the plan and names those that the host does not have.
+func eachBypassNIC(rule func(*state, nic) verdict) func(*state) verdict {
+	return func(s *state) verdict {
+		verdicts := make([]verdict, 0, len(s.plan.BypassNICs))
+		for _, planned := range s.plan.BypassNICs {
+			found, ok := s.nic(planned.PCIAddress)
+			if !ok {
+				verdicts = append(verdicts, unknown("/sys/bus/pci/devices/"+planned.PCIAddress, "no such network device", "present"))
+				continue
+			}
+			verdicts = append(verdicts, rule(s, nic{NIC: found, planned: planned, name: nicName(found)}))
+		}
+		return worst(verdicts...)
+	}
+}
+
+func (s *state) nic(address string) (*host.NIC, bool) {
+	for i := range s.facts.NICs {
+		if s.facts.NICs[i].PCIAddress == address {
+			return &s.facts.NICs[i], true
+		}
+	}
+	return nil, false
+}
+
+func nicName(n *host.NIC) string {
+	if name, ok := n.Name.Get(); ok {
+		return fmt.Sprintf("NIC %s (%s)", name, n.PCIAddress)
+	}
+	return "NIC " + n.PCIAddress
+}
+
+// nicIsLocal judges where the NIC is. On a host with one NUMA node, everything is local.
+func (s *state) nicIsLocal(n nic) verdict {
+	if multiple := s.multipleNUMANodes(); multiple.Known && !multiple.Value {
+		return notApplicable()
+	}
+	return judge(n.NUMANode, "a known NUMA node", func(node int) verdict {
+		observed := fmt.Sprintf("%s: NUMA node %d", n.PCIAddress, node)
+		if n.planned.NUMANode != nil && *n.planned.NUMANode != node {
+			return failed(fmt.Sprintf("%s is on NUMA node %d, planned is %d", n.name, node, *n.planned.NUMANode), observed,
+				fmt.Sprintf("%s: NUMA node %d", n.PCIAddress, *n.planned.NUMANode))
+		}
+		return passed(observed)
+	})
+}
+
+// nicHasCPUs looks for isolated CPUs beside the NIC. Where the firmware does not place the NIC, the
+// kernel calls every CPU local, which says nothing.
+func (s *state) nicHasCPUs(n nic) verdict {
+	expected := "isolated CPUs beside the NIC"
+	if multiple := s.multipleNUMANodes(); !multiple.Known || multiple.Value {
+		if !n.NUMANode.Known {
+			return unknown(n.NUMANode.Source, n.NUMANode.Reason, expected)
+		}
+	}
+	return judge(n.LocalCPUs, expected, func(local cpus.Set) verdict {
+		near := local.Intersection(s.plan.CPUs.Isolated)
+		if near.IsEmpty() {
+			return failed(fmt.Sprintf("no isolated CPU is near %s, whose local CPUs are %s", n.name, local), local.String(), expected)
+		}
+		return passed(fmt.Sprintf("%s: isolated %s", n.PCIAddress, cpuNames(near)))
+	})
+}
+
+func (s *state) virtualFunctionsAreLocal(n nic) verdict {
+	verdicts := make([]verdict, 0, len(n.VirtualFunctions))
+	for _, address := range n.VirtualFunctions {
+		function, ok := s.nic(address)
+		if !ok {
+			continue
+		}
+		verdicts = append(verdicts, judge(n.NUMANode, "", func(want int) verdict {
+			expected := fmt.Sprintf("NUMA node %d", want)
+			return judge(function.NUMANode, expected, func(found int) verdict {
+				if found == want {
+					return passed(expected)
+				}
+				return failed(fmt.Sprintf("virtual function %s is on NUMA node %d, its %s on %d", address, found, n.name, want),
+					fmt.Sprintf("NUMA node %d", found), expected)
+			})
+		}))
+	}
+	return worst(verdicts...)
+}
+
+// nicInterruptsAreLocal judges nearness only; that interrupts stay off isolated CPUs is a check of its
+// own.
+func (s *state) nicInterruptsAreLocal(n nic) verdict {
+	local, ok := n.LocalCPUs.Get()
+	near := local.Intersection(s.plan.CPUs.Housekeeping)
+	if !ok || near.IsEmpty() {
+		return notApplicable()
+	}
+	verdicts := make([]verdict, 0, len(n.Interrupts))
+	for i := range s.facts.Interrupts.Routes {
+		route := &s.facts.Interrupts.Routes[i]
+		if !slices.Contains(n.Interrupts, route.Number) {
+			continue
+		}
+		verdicts = append(verdicts, judge(route.EffectiveAffinity, near.String(), func(effective cpus.Set) verdict {
+			if remote := effective.Difference(local).Difference(s.plan.CPUs.Isolated); !remote.IsEmpty() {
+				return failed(fmt.Sprintf("%s of %s is delivered to remote %s; wanted %s",
+					interruptName(route.Number, route.Actions), n.name, cpuNames(remote), near), effective.String(), near.String())
+			}
+			return passed(near.String())
+		}))
+	}
+	return worst(verdicts...)
+}
+
+// linkIsFull compares speed and width of the PCIe link with what both ends can do. Virtual functions
+// have no link of their own.
+func (s *state) linkIsFull(n nic) verdict {
+	if n.PhysicalFunction.Known {
+		return notApplicable()
+	}
+	return worst(
+		compareLink(n, "speed", n.LinkSpeed, n.MaximumLinkSpeed),
+		compareLink(n, "width", n.LinkWidth, n.MaximumLinkWidth),
+	)
+}
+
+func compareLink[T comparable](n nic, what string, current, maximum host.Fact[T]) verdict {
+	return judge(maximum, "", func(most T) verdict {
+		expected := fmt.Sprintf("%s %v", what, most)
+		return judge(current, expected, func(now T) verdict {
+			observed := fmt.Sprintf("%s %v", what, now)
+			if now == most {
+				return passed(observed)
+			}
+			return failed(fmt.Sprintf("the PCIe link of %s has %s of %v", n.name, observed, most), observed, expected)
+		})
+	})
+}

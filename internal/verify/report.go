@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	"cmp"
+	"slices"
+	"unicode/utf8"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// Bounds of LowLatencyNodeStatus.findings in the API.
+const (
+	maximumFindings = 128
+	maximumMessage  = 1024
+	maximumDetail   = 512
+)
+
+// Counts counts the results by outcome. Skipped checks do not count.
+func (r Report) Counts() v1alpha1.CheckCounts {
+	var counts v1alpha1.CheckCounts
+	for _, result := range r.Results {
+		switch result.Outcome {
+		case v1alpha1.OutcomePassed:
+			counts.Passed++
+		case v1alpha1.OutcomeFailed:
+			counts.Failed++
+		case v1alpha1.OutcomeUnknown:
+			counts.Unknown++
+		case v1alpha1.OutcomeWaived:
+			counts.Waived++
+		}
+	}
+	return counts
+}
+
+// Findings returns the results that are not passed within the bounds of the API: the most severe
+// first, within a severity failed before unknown before waived, then in the order of the catalogue.
+func (r Report) Findings() []v1alpha1.Finding {
+	notPassed := slices.DeleteFunc(slices.Clone(r.Results), func(result Result) bool {
+		return result.Outcome == v1alpha1.OutcomePassed
+	})
+	slices.SortStableFunc(notPassed, func(a, b Result) int {
+		return cmp.Or(
+			cmp.Compare(severityRank(a.Check.Severity), severityRank(b.Check.Severity)),
+			cmp.Compare(outcomeRank(a.Outcome), outcomeRank(b.Outcome)),
+		)
+	})
+	notPassed = notPassed[:min(len(notPassed), maximumFindings)]
+	findings := make([]v1alpha1.Finding, 0, len(notPassed))
+	for _, result := range notPassed {
+		findings = append(findings, result.finding())
+	}
+	return findings
+}
+
+// finding is the result as the API carries it.
+func (r Result) finding() v1alpha1.Finding {
+	return v1alpha1.Finding{
+		Check:    r.Check.ID,
+		Outcome:  r.Outcome,
+		Severity: r.Check.Severity,
+		Message:  shorten(r.Message, maximumMessage),
+		Observed: shorten(r.Observed, maximumDetail),
+		Expected: shorten(r.Expected, maximumDetail),
+		Fix:      shorten(r.Fix, maximumDetail),
+		Reboot:   r.Reboot,
+	}
+}
+
+// severityRank orders severities, the most severe first.
+func severityRank(severity v1alpha1.Severity) int {
+	return slices.Index([]v1alpha1.Severity{
+		v1alpha1.SeverityCritical, v1alpha1.SeverityHigh, v1alpha1.SeverityMedium, v1alpha1.SeverityLow,
+	}, severity)
+}
+
+// outcomeRank orders outcomes, the one that needs action first.
+func outcomeRank(outcome v1alpha1.Outcome) int {
+	return slices.Index([]v1alpha1.Outcome{
+		v1alpha1.OutcomeFailed, v1alpha1.OutcomeUnknown, v1alpha1.OutcomeWaived, v1alpha1.OutcomePassed,
+	}, outcome)
+}
+
+// shorten cuts a text to at most limit bytes, and says so with an ellipsis. The API counts
+// characters, of which there are never more than bytes.
+func shorten(text string, limit int) string {
+	const ellipsis = "…"
+	if len(text) <= limit {
+		return text
+	}
+	cut := limit - len(ellipsis)
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + ellipsis
+}

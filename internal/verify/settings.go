@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	"fmt"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+)
+
+// settingIs compares a small file with its planned value.
+func (s *state) settingIs(path, want string) verdict {
+	return judge(s.facts.Setting(path), want, func(found string) verdict {
+		if sameSetting(path, found, want) {
+			return passed(found)
+		}
+		return failed(fmt.Sprintf("%s is %s, not %s", path, orNone(found), orNone(want)), found, want)
+	})
+}
+
+// plannedSysctl is a check of one kernel parameter, if the plan sets it.
+func plannedSysctl(name string) func(*state) verdict {
+	return func(s *state) verdict {
+		want, ok := s.sysctl(name)
+		if !ok {
+			return notApplicable()
+		}
+		return s.settingIs(host.SysctlPath(name), want)
+	}
+}
+
+// sysctl returns the planned value of a kernel parameter.
+func (s *state) sysctl(name string) (string, bool) { return lookup(s.plan.Sysctls, name) }
+
+// sysfs returns the planned value of a file below /sys.
+func (s *state) sysfs(path string) (string, bool) { return lookup(s.plan.Sysfs, path) }
+
+func lookup(settings []plan.Setting, name string) (string, bool) {
+	for _, setting := range settings {
+		if setting.Name == name {
+			return setting.Value, true
+		}
+	}
+	return "", false
+}
+
+// otherSysctlsArePlanned judges the planned kernel parameters that have no check of their own.
+func otherSysctlsArePlanned(s *state) verdict {
+	return s.othersArePlanned(s.plan.Sysctls, host.SysctlPath)
+}
+
+// otherSysfsFilesArePlanned judges the planned files below /sys that have no check of their own.
+func otherSysfsFilesArePlanned(s *state) verdict {
+	return s.othersArePlanned(s.plan.Sysfs, func(path string) string { return path })
+}
+
+func (s *state) othersArePlanned(settings []plan.Setting, path func(string) string) verdict {
+	var verdicts []verdict
+	for _, setting := range settings {
+		if file := path(setting.Name); !s.isOwned(file) {
+			verdicts = append(verdicts, s.settingIs(file, setting.Value))
+		}
+	}
+	joined := worst(verdicts...)
+	if joined.outcome == v1alpha1.OutcomePassed {
+		return passed(fmt.Sprintf("%d as planned", len(verdicts)))
+	}
+	return joined
+}
+
+// sameSetting compares two values of a small file as the kernel does: white space between fields, the
+// notation of CPU masks and the choices that are not selected do not count.
+func sameSetting(path, found, want string) bool {
+	found, want = selected(found), selected(want)
+	if strings.Join(strings.Fields(found), " ") == strings.Join(strings.Fields(want), " ") {
+		return true
+	}
+	if !isMask(path) {
+		return false
+	}
+	foundMask, err := cpus.ParseMask(found)
+	if err != nil {
+		return false
+	}
+	wantMask, err := cpus.ParseMask(want)
+	return err == nil && foundMask.Equal(wantMask)
+}
+
+// isMask tells whether the kernel writes the file in mask format.
+func isMask(path string) bool {
+	return strings.HasSuffix(path, "cpumask") || strings.HasSuffix(path, "_mask") || strings.HasSuffix(path, "_cpus")
+}
+
+// selected returns the chosen one of "always madvise [never]", or the value itself.
+func selected(value string) string {
+	_, rest, opened := strings.Cut(value, "[")
+	choice, _, closed := strings.Cut(rest, "]")
+	if opened && closed {
+		return choice
+	}
+	return value
+}
+
+// maskSetting reads a setting in mask format.
+func (s *state) maskSetting(path string) host.Fact[cpus.Set] {
+	return parseSetting(s.facts.Setting(path), cpus.ParseMask)
+}
+
+// cpuListSetting reads a setting in list format.
+func (s *state) cpuListSetting(path string) host.Fact[cpus.Set] {
+	return parseSetting(s.facts.Setting(path), cpus.Parse)
+}
+
+// parseSetting interprets a small file; what cannot be interpreted is absent.
+func parseSetting[T any](text host.Fact[string], parse func(string) (T, error)) host.Fact[T] {
+	value, ok := text.Get()
+	if !ok {
+		return host.Absent[T](text.Source, text.Reason)
+	}
+	parsed, err := parse(value)
+	if err != nil {
+		return host.Absent[T](text.Source, err.Error())
+	}
+	return host.Known(parsed, text.Source)
+}
+
+// orNone keeps an empty value readable in a sentence.
+func orNone(value string) string {
+	if value == "" {
+		return "empty"
+	}
+	return value
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+)
+
+// verdict is what a check found. The zero verdict means that the check does not apply to the plan.
+type verdict struct {
+	outcome            v1alpha1.Outcome
+	message            string
+	observed, expected string
+	// fix and reboot replace those of the check where the verdict knows better.
+	fix    string
+	reboot v1alpha1.RebootRequirement
+}
+
+// notApplicable is the verdict of a check that the plan does not ask for.
+func notApplicable() verdict { return verdict{} }
+
+// passed says what was observed.
+func passed(observed string) verdict {
+	return verdict{outcome: v1alpha1.OutcomePassed, observed: observed, message: "as planned"}
+}
+
+// failed says in one sentence what is wrong.
+func failed(message, observed, expected string) verdict {
+	return verdict{outcome: v1alpha1.OutcomeFailed, message: message, observed: observed, expected: expected}
+}
+
+// unknown says which fact is missing and why.
+func unknown(source, reason, expected string) verdict {
+	if reason == "" {
+		reason = "no value"
+	}
+	message := fmt.Sprintf("%s cannot be read: %s", source, reason)
+	return verdict{outcome: v1alpha1.OutcomeUnknown, message: message, expected: expected}
+}
+
+// judge hands a known fact to a rule; an absent one is Unknown.
+func judge[T any](fact host.Fact[T], expected string, rule func(T) verdict) verdict {
+	value, ok := fact.Get()
+	if !ok {
+		return unknown(fact.Source, fact.Reason, expected)
+	}
+	return rule(value)
+}
+
+// worst joins the verdicts of several objects that one check looks at: one that failed decides, else
+// one that is unknown, else they passed. Verdicts that do not apply do not count.
+func worst(verdicts ...verdict) verdict {
+	for _, outcome := range []v1alpha1.Outcome{v1alpha1.OutcomeFailed, v1alpha1.OutcomeUnknown, v1alpha1.OutcomePassed} {
+		if joined, ok := joinVerdicts(verdicts, outcome); ok {
+			return joined
+		}
+	}
+	return notApplicable()
+}
+
+// joinVerdicts joins the verdicts of one outcome, and tells whether there are any.
+func joinVerdicts(verdicts []verdict, outcome v1alpha1.Outcome) (verdict, bool) {
+	joined := verdict{outcome: outcome}
+	var messages, observed, expected []string
+	for _, v := range verdicts {
+		if v.outcome != outcome {
+			continue
+		}
+		messages = appendNew(messages, v.message)
+		observed = appendNew(observed, v.observed)
+		expected = appendNew(expected, v.expected)
+		if joined.fix == "" {
+			joined.fix = v.fix
+		}
+		if joined.reboot != v1alpha1.RebootRequired {
+			joined.reboot = v.reboot
+		}
+	}
+	joined.message = enumerate(messages)
+	joined.observed, joined.expected = enumerate(observed), enumerate(expected)
+	return joined, len(messages) > 0
+}
+
+// appendNew appends a text that is not empty and not yet in the list.
+func appendNew(list []string, text string) []string {
+	for _, present := range list {
+		if present == text {
+			return list
+		}
+	}
+	if text == "" {
+		return list
+	}
+	return append(list, text)
+}
+
+// enumerated is how many objects a sentence names; the rest is counted.
+const enumerated = 5
+
+// enumerate joins items with semicolons and counts those beyond the first few.
+func enumerate(items []string) string {
+	if len(items) <= enumerated {
+		return strings.Join(items, "; ")
+	}
+	return strings.Join(items[:enumerated], "; ") + fmt.Sprintf("; and %d more", len(items)-enumerated)
+}
+
+// cpuNames is "CPU 5" or "CPUs 2-5".
+func cpuNames(set cpus.Set) string {
+	if set.Len() == 1 {
+		return "CPU " + strconv.Itoa(set.First())
+	}
+	return "CPUs " + set.String()
+}
+
+// isOrAre agrees with cpuNames.
+func isOrAre(set cpus.Set) string {
+	if set.Len() == 1 {
+		return "is"
+	}
+	return "are"
+}

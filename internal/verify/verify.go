@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package verify holds the catalogue of checks that prove, from what a running kernel says about
+// itself, whether a plan is in force on a host. A check has three outcomes: the kernel satisfies it,
+// contradicts it, or does not give the facts. It is pure.
+package verify
+
+import (
+	"path"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cmdline"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+)
+
+// Input is what the checks are evaluated on.
+type Input struct {
+	// Plan is what the host is to be.
+	Plan *plan.NodePlan
+	// Facts are what the host says now.
+	Facts *host.Facts
+	// Before are what the same host said earlier; nil when it was read once only. Checks that compare
+	// counters of two moments are then left out of the report.
+	Before *host.Facts
+}
+
+// Result is the outcome of one check on one host.
+type Result struct {
+	Check   Check
+	Outcome v1alpha1.Outcome
+	// Message is one sentence that names the object: CPU, IRQ, file or NIC.
+	Message string
+	// Observed is what the kernel says, Expected what the plan says.
+	Observed, Expected string
+	// Fix is what to do; "" when the check passed.
+	Fix string
+	// Reboot says whether the fix takes effect only after a reboot; "" when the check passed.
+	Reboot v1alpha1.RebootRequirement
+}
+
+// Skip is a check that was not evaluated.
+type Skip struct {
+	Check v1alpha1.CheckID
+	// Reason is why.
+	Reason string
+}
+
+// Report is the outcome of all checks on one host.
+type Report struct {
+	// Results of the checks that apply to the plan, in the order of the catalogue.
+	Results []Result
+	// Skipped are the checks that do not apply to the plan, and those that compare the counters of two
+	// moments when only one was read.
+	Skipped []Skip
+}
+
+// Reasons for which a check is skipped.
+const (
+	skippedWithoutWindow = "it compares counters of two moments, and the host was read once only"
+	skippedByPlan        = "the plan does not ask for it"
+)
+
+// Evaluate runs every check of the catalogue. It never fails: what cannot be read is Unknown.
+func Evaluate(in Input) Report {
+	s := newState(in)
+	waived := waivers(in.Plan)
+	var report Report
+	for _, check := range Catalogue() {
+		if check.Window && in.Before == nil {
+			report.Skipped = append(report.Skipped, Skip{Check: check.ID, Reason: skippedWithoutWindow})
+			continue
+		}
+		found := check.run(s)
+		if found.outcome == "" {
+			report.Skipped = append(report.Skipped, Skip{Check: check.ID, Reason: skippedByPlan})
+			continue
+		}
+		report.Results = append(report.Results, check.result(found, waived[check.ID]))
+	}
+	return report
+}
+
+// waivers maps the checks that the plan waives to the reason of each.
+func waivers(p *plan.NodePlan) map[v1alpha1.CheckID]string {
+	waived := map[v1alpha1.CheckID]string{}
+	for _, w := range p.Verification.Waived {
+		waived[w.Check] = w.Reason
+	}
+	return waived
+}
+
+// result turns what a check found into its result. The waiver is "" when the check is not waived.
+func (c Check) result(found verdict, waiver string) Result {
+	result := Result{
+		Check: c, Outcome: found.outcome, Message: found.message,
+		Observed: found.observed, Expected: found.expected,
+	}
+	if found.outcome == v1alpha1.OutcomePassed {
+		return result
+	}
+	result.Fix, result.Reboot = c.Fix, c.Reboot
+	if found.fix != "" {
+		result.Fix = found.fix
+	}
+	if found.reboot != "" {
+		result.Reboot = found.reboot
+	}
+	if waiver != "" {
+		result.Outcome = v1alpha1.OutcomeWaived
+		result.Message += " (waived: " + waiver + ")"
+	}
+	return result
+}
+
+// state is what the checks read: the input, and what several of them derive from it.
+type state struct {
+	plan   *plan.NodePlan
+	facts  *host.Facts
+	before *host.Facts
+	// running is the command line of the running kernel, planned the arguments of the plan.
+	running host.Fact[cmdline.Line]
+	planned cmdline.Line
+	// cpuByID indexes facts.CPUs.List.
+	cpuByID map[int]*host.CPU
+	// owned are patterns of the settings that some check judges by itself.
+	owned []string
+}
+
+func newState(in Input) *state {
+	s := &state{
+		plan: in.Plan, facts: in.Facts, before: in.Before,
+		running: runningLine(in.Facts), planned: plannedLine(in.Plan),
+		cpuByID: make(map[int]*host.CPU, len(in.Facts.CPUs.List)),
+	}
+	for i := range in.Facts.CPUs.List {
+		cpu := &in.Facts.CPUs.List[i]
+		s.cpuByID[cpu.ID] = cpu
+	}
+	for _, check := range Catalogue() {
+		s.owned = append(s.owned, check.owns...)
+	}
+	return s
+}
+
+// isOwned tells whether a check of its own judges the setting.
+func (s *state) isOwned(setting string) bool {
+	for _, pattern := range s.owned {
+		if matched, err := path.Match(pattern, setting); err == nil && matched {
+			return true
+		}
+	}
+	return false
+}
