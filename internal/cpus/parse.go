@@ -17,59 +17,71 @@ func Parse(list string) (Set, error) {
 	if list == "" || list == "(null)" {
 		return Set{}, nil
 	}
-	var ids []int
-	for element := range strings.SplitSeq(list, ",") {
-		more, err := parseElement(strings.TrimSpace(element))
+	var words []uint64
+	named := 0
+	for text := range strings.SplitSeq(list, ",") {
+		e, err := parseElement(strings.TrimSpace(text))
 		if err != nil {
 			return Set{}, fmt.Errorf("CPU list %q: %w", abbreviate(list), err)
 		}
-		ids = append(ids, more...)
-		if len(ids) > 2*(MaxCPU+1) {
+		if named += e.size(); named > 2*(MaxCPU+1) {
 			return Set{}, fmt.Errorf("CPU list %q repeats CPUs more often than any kernel does", abbreviate(list))
 		}
+		words = e.addTo(words)
 	}
-	return Of(ids...), nil
+	return Set{words}, nil
+}
+
+// element is one element of a list: of every group of CPUs from first to last, the first used ones. A
+// plain range uses every CPU of groups of one.
+type element struct{ first, last, used, group int }
+
+// size returns how many CPUs the element names, at least.
+func (e element) size() int {
+	return (e.last-e.first)/e.group*e.used + 1
+}
+
+func (e element) addTo(words []uint64) []uint64 {
+	if e.used == e.group {
+		return withRange(words, e.first, e.last)
+	}
+	for start := e.first; start <= e.last; start += e.group {
+		words = withRange(words, start, min(start+e.used-1, e.last))
+	}
+	return words
 }
 
 // parseElement reads one "N", "N-M" or "N-M:used/group" of a list.
-func parseElement(element string) ([]int, error) {
-	span, stride, strided := strings.Cut(element, ":")
+func parseElement(text string) (element, error) {
+	span, stride, strided := strings.Cut(text, ":")
 	from, to, ranged := strings.Cut(span, "-")
 	first, err := parseID(from)
 	if err != nil {
-		return nil, err
+		return element{}, err
 	}
 	last := first
 	if ranged {
 		if last, err = parseID(to); err != nil {
-			return nil, err
+			return element{}, err
 		}
 	}
 	if last < first {
-		return nil, fmt.Errorf("range %q runs backwards", span)
+		return element{}, fmt.Errorf("range %q runs backwards", span)
 	}
-	used, group := 1, 1
-	if strided {
-		if !ranged {
-			return nil, fmt.Errorf("%q has a stride but no range", element)
-		}
-		if used, group, err = parseStride(stride); err != nil {
-			return nil, err
-		}
+	if !strided {
+		return element{first, last, 1, 1}, nil
 	}
-	var ids []int
-	for start := first; start <= last; start += group {
-		for id := start; id < start+used && id <= last; id++ {
-			ids = append(ids, id)
-		}
+	if !ranged {
+		return element{}, fmt.Errorf("%q has a stride but no range", text)
 	}
-	return ids, nil
+	used, group, err := parseStride(stride)
+	return element{first, last, used, group}, err
 }
 
 func parseStride(stride string) (used, group int, err error) {
 	left, right, ok := strings.Cut(stride, "/")
 	if !ok {
-		return 0, 0, fmt.Errorf("stride %q is not of the form used/group", stride)
+		return 0, 0, fmt.Errorf("stride %q is not of the form used/group", abbreviate(stride))
 	}
 	if used, err = parseID(left); err != nil {
 		return 0, 0, err
@@ -98,24 +110,20 @@ func parseID(text string) (int, error) {
 // highest first ("ff,ffffffff"), as in /proc/irq/default_smp_affinity.
 func ParseMask(mask string) (Set, error) {
 	mask = strings.TrimSpace(mask)
-	words := strings.Split(mask, ",")
-	if len(words) > (MaxCPU+1)/32 {
+	groups := strings.Count(mask, ",") + 1
+	if groups > (MaxCPU+1)/32 {
 		return Set{}, fmt.Errorf("CPU mask %q is longer than %d CPUs", abbreviate(mask), MaxCPU+1)
 	}
-	var ids []int
-	for i, word := range words {
-		bits, err := strconv.ParseUint(word, 16, 32)
+	words := make([]uint64, (groups+1)/2)
+	for text := range strings.SplitSeq(mask, ",") {
+		value, err := strconv.ParseUint(text, 16, 32)
 		if err != nil {
-			return Set{}, fmt.Errorf("CPU mask %q: %q is not a 32-bit hexadecimal group", abbreviate(mask), abbreviate(word))
+			return Set{}, fmt.Errorf("CPU mask %q: %q is not a 32-bit hexadecimal group", abbreviate(mask), abbreviate(text))
 		}
-		base := (len(words) - 1 - i) * 32
-		for bit := range 32 {
-			if bits&(1<<bit) != 0 {
-				ids = append(ids, base+bit)
-			}
-		}
+		groups--
+		words[groups/2] |= value << (groups % 2 * 32)
 	}
-	return Of(ids...), nil
+	return trimmed(words), nil
 }
 
 // abbreviate keeps quoted input short enough for an error message.
