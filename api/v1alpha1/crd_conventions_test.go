@@ -165,16 +165,15 @@ func TestCRDsAreFoundByUsers(t *testing.T) {
 	}
 }
 
-// TestConventionsAreNoticed breaks each convention once.
-func TestConventionsAreNoticed(t *testing.T) {
-	described := func(s apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
-		s.Description = "x is described."
-		return s
-	}
-	cases := map[string]struct {
-		schema apiextensionsv1.JSONSchemaProps
-		want   []string
-	}{
+// offence is a schema that breaks conventions.
+type offence struct {
+	schema apiextensionsv1.JSONSchemaProps
+	want   []string
+}
+
+// offences breaks each convention at least once.
+func offences() map[string]offence {
+	return map[string]offence{
 		"a boolean": {
 			schema: described(apiextensionsv1.JSONSchemaProps{Type: "boolean"}),
 			want:   []string{"a boolean cannot grow a third value: use an enum"},
@@ -188,13 +187,11 @@ func TestConventionsAreNoticed(t *testing.T) {
 			want:   []string{"int-or-string says one thing in two ways: use one of them"},
 		},
 		"a default": {
-			schema: described(apiextensionsv1.JSONSchemaProps{
-				Type: "string", MaxLength: ptr.To[int64](1), Default: &apiextensionsv1.JSON{Raw: []byte(`"a"`)},
-			}),
-			want: []string{"a schema default changes what users wrote and can never change itself"},
+			schema: described(shortString(apiextensionsv1.JSONSchemaProps{Default: &apiextensionsv1.JSON{Raw: []byte(`"a"`)}})),
+			want:   []string{"a schema default changes what users wrote and can never change itself"},
 		},
 		"anything goes": {
-			schema: described(apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}),
+			schema: described(apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}),
 			want:   []string{"an object names its fields or is a map", "free-form content cannot be validated"},
 		},
 		"a string of any length": {
@@ -212,19 +209,19 @@ func TestConventionsAreNoticed(t *testing.T) {
 			want: []string{"a map has maxProperties"},
 		},
 		"an integer with one bound": {
-			schema: described(apiextensionsv1.JSONSchemaProps{Type: "integer", Minimum: ptr.To(0.0)}),
+			schema: described(apiextensionsv1.JSONSchemaProps{Type: "integer", Minimum: new(0.0)}),
 			want:   []string{"an integer has a minimum and a maximum"},
 		},
 		"a bound beyond 2^53": {
-			schema: described(apiextensionsv1.JSONSchemaProps{Type: "integer", Minimum: ptr.To(0.0), Maximum: ptr.To(0x1p62)}),
+			schema: described(apiextensionsv1.JSONSchemaProps{Type: "integer", Minimum: new(0.0), Maximum: new(0x1p62)}),
 			want:   []string{"a bound survives the JSON number of a client"},
 		},
 		"no description": {
-			schema: apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: ptr.To[int64](1)},
+			schema: shortString(apiextensionsv1.JSONSchemaProps{}),
 			want:   []string{"a description begins with the field's own name", "a field has a description"},
 		},
 		"a description in Go's notation": {
-			schema: apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: ptr.To[int64](1), Description: "X is described."},
+			schema: shortString(apiextensionsv1.JSONSchemaProps{Description: "X is described."}),
 			want:   []string{"a description begins with the field's own name"},
 		},
 		"an enum value in lower case": {
@@ -232,15 +229,25 @@ func TestConventionsAreNoticed(t *testing.T) {
 			want:   []string{"an enum value is written in UpperCamelCase"},
 		},
 		"a rule without a sentence": {
-			schema: described(apiextensionsv1.JSONSchemaProps{
-				Type: "string", MaxLength: ptr.To[int64](1),
-				XValidations: apiextensionsv1.ValidationRules{{Rule: "self != ''"}},
-			}),
-			want: []string{"a rule's message is a sentence"},
+			schema: described(shortString(apiextensionsv1.JSONSchemaProps{XValidations: apiextensionsv1.ValidationRules{{Rule: "self != ''"}}})),
+			want:   []string{"a rule's message is a sentence"},
 		},
 	}
+}
+
+func described(schema apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+	schema.Description = "x is described."
+	return schema
+}
+
+func shortString(schema apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+	schema.Type, schema.MaxLength = "string", new(int64(1))
+	return schema
+}
+
+func TestConventionsAreNoticed(t *testing.T) {
 	noticed := map[string]bool{}
-	for name, tc := range cases {
+	for name, tc := range offences() {
 		t.Run(name, func(t *testing.T) {
 			got := broken(node{path: "spec.x", property: "x", schema: tc.schema})
 			if !slices.Equal(got, tc.want) {

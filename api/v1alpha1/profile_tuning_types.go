@@ -87,14 +87,14 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.isolatedMaximumFrequencyKilohertz) == has(self.housekeepingMaximumFrequencyKilohertz)",message="spec.power.isolatedMaximumFrequencyKilohertz and spec.power.housekeepingMaximumFrequencyKilohertz must be set together."
 type PowerSpec struct {
 	// preset is MaximumDeterminism, HighPerformance, LowLatency, PerPod or Kept; a setting below overrides
-	// what the preset says.
+	// what the preset says. A dash stands for Kept.
 	//
 	//	preset             | idleStates      | frequencyDriver | governor    | turbo
-	//	MaximumDeterminism | Polling         | Active          | Performance | Kept
-	//	HighPerformance    | ShallowByKernel | Active          | Performance | Kept
-	//	LowLatency         | ShallowByQoS    | Active          | Performance | Kept
-	//	PerPod             | Kept            | Passive         | Kept        | Kept
-	//	Kept               | Kept            | Kept            | Kept        | Kept
+	//	MaximumDeterminism | Polling         | Active          | Performance | -
+	//	HighPerformance    | ShallowByKernel | Active          | Performance | -
+	//	LowLatency         | ShallowByQoS    | Active          | Performance | -
+	//	PerPod             | -               | Passive         | -           | -
+	//	Kept               | -               | -               | -           | -
 	//
 	// When omitted, this means the user has no opinion and the operator chooses a default, which is
 	// subject to change over time. The current default is LowLatency.

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package v1alpha1_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/apiserver"
+)
+
+func TestAPIServer(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "The objects on a real API server")
+}
+
+var _ = Describe("The objects on a real API server", Ordered, ContinueOnFailure, func() {
+	var environment *apiserver.Environment
+
+	BeforeAll(func() {
+		var err error
+		environment, err = apiserver.Start(apiserver.Options{Platform: apiserver.Kubernetes})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { Expect(environment.Stop()).To(Succeed()) })
+	})
+
+	admin := func() client.Client { return environment.Client() }
+
+	Context("the rules of LowLatencyNodeProfile", func() { describeProfileRules(admin) })
+	Context("the rules of LowLatencyNode", func() { describeNodeRules(admin) })
+	Context("the bounds and enums", func() { describeBounds(admin) })
+	Context("the samples", func() { describeSamples(admin) })
+})
