@@ -90,7 +90,7 @@ func checkPolicyOptions(configuration *kubeletv1beta1.KubeletConfiguration) erro
 }
 
 func knownOptions(field string, options map[string]string, known ...string) error {
-	var problems []error
+	problems := make([]error, 0, len(options))
 	for _, option := range slices.Sorted(maps.Keys(options)) {
 		problems = append(problems, oneOf(field, option, known...))
 	}

@@ -16,7 +16,6 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -124,8 +123,8 @@ func ignitionFile(file plan.File) types.File {
 	source := "data:text/plain;charset=utf-8;base64," + base64.StdEncoding.EncodeToString([]byte(file.Content))
 	return types.File{
 		// A new node may bring a file of this name in its image; Ignition would stop the first boot there.
-		Node:          types.Node{Path: file.Path, Overwrite: ptr.To(true)},
-		FileEmbedded1: types.FileEmbedded1{Contents: types.Resource{Source: &source}, Mode: ptr.To(file.Mode)},
+		Node:          types.Node{Path: file.Path, Overwrite: new(true)},
+		FileEmbedded1: types.FileEmbedded1{Contents: types.Resource{Source: &source}, Mode: new(file.Mode)},
 	}
 }
 
@@ -134,16 +133,16 @@ func ignitionFile(file plan.File) types.File {
 func ignitionUnit(unit plan.Unit) types.Unit {
 	out := types.Unit{Name: unit.Name}
 	if unit.Masked {
-		out.Mask = ptr.To(true)
+		out.Mask = new(true)
 	}
 	if unit.Content != "" {
-		out.Contents = ptr.To(unit.Content)
+		out.Contents = new(unit.Content)
 	}
 	if unit.Enabled || unit.Content != "" && !unit.Masked {
-		out.Enabled = ptr.To(unit.Enabled)
+		out.Enabled = new(unit.Enabled)
 	}
 	for _, name := range slices.Sorted(maps.Keys(unit.DropIns)) {
-		out.Dropins = append(out.Dropins, types.Dropin{Name: name, Contents: ptr.To(unit.DropIns[name])})
+		out.Dropins = append(out.Dropins, types.Dropin{Name: name, Contents: new(unit.DropIns[name])})
 	}
 	return out
 }

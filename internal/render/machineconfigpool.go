@@ -5,6 +5,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,9 +29,7 @@ func MachineConfigPool(in Input) (*mcfgv1.MachineConfigPool, error) {
 		return nil, fmt.Errorf("pool %q is not managed by profile %q", in.Pool.Name, in.Plan.Profile)
 	}
 	metadata := in.metadata(in.Pool.Name, "machine-config-pool")
-	for key, value := range in.Pool.poolSelector() {
-		metadata.Labels[key] = value
-	}
+	maps.Copy(metadata.Labels, in.Pool.poolSelector())
 	return &mcfgv1.MachineConfigPool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: mcfgv1.GroupVersion.String(), Kind: "MachineConfigPool"},
 		ObjectMeta: metadata,
@@ -46,7 +45,7 @@ func MachineConfigPool(in Input) (*mcfgv1.MachineConfigPool, error) {
 }
 
 func maximumUnavailable(nodes int32) *intstr.IntOrString {
-	if nodes == 0 {
+	if nodes <= 0 {
 		return nil
 	}
 	limit := intstr.FromInt32(nodes)

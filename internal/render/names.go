@@ -94,7 +94,7 @@ func (in Input) checkNames() error {
 }
 
 func checkLabels(what string, labels map[string]string) error {
-	var problems []error
+	problems := make([]error, 0, 2*len(labels))
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		problems = append(problems,
 			describe(what, key, validation.IsQualifiedName),

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -32,7 +31,7 @@ func PlanConfigMap(in Input) (*corev1.ConfigMap, error) {
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "ConfigMap"},
 		ObjectMeta: metadata,
-		Immutable:  ptr.To(true),
+		Immutable:  new(true),
 		Data:       map[string]string{v1alpha1.PlanKey: text},
 	}, nil
 }

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/ini.v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+)
+
+// profileOf renders the TuneD profile and reads it back.
+func profileOf(t *testing.T, p *plan.NodePlan) map[string]map[string]string {
+	t.Helper()
+	text, err := tunedProfile(p)
+	if err != nil {
+		t.Fatalf("tunedProfile: %v", err)
+	}
+	return readProfile(t, text)
+}
+
+// readProfile reads as TuneD does: one "name=value" per line, # begins a comment anywhere.
+func readProfile(t *testing.T, text string) map[string]map[string]string {
+	t.Helper()
+	file, err := ini.LoadSources(ini.LoadOptions{KeyValueDelimiters: "=", IgnoreContinuation: true}, []byte(text))
+	if err != nil {
+		t.Fatalf("reading the profile: %v\n%s", err, text)
+	}
+	profile := map[string]map[string]string{}
+	for _, s := range file.Sections() {
+		if len(s.Keys()) > 0 {
+			profile[s.Name()] = s.KeysHash()
+		}
+	}
+	return profile
+}
+
+// sectionCase is a change to an empty plan, and sections that the profile has then.
+type sectionCase struct {
+	change func(*plan.NodePlan)
+	want   map[string]map[string]string
+}
+
+func TestTunedSections(t *testing.T) {
+	checkSections(t, map[string]sectionCase{
+		"kernel parameters": {
+			change: func(p *plan.NodePlan) { p.Sysctls = settings("net.core.busy_poll", "50", "vm.stat_interval", "10") },
+			want:   map[string]map[string]string{"sysctl": {"net.core.busy_poll": "50", "vm.stat_interval": "10"}},
+		},
+		"transparent hugepages have their own option": {
+			change: func(p *plan.NodePlan) {
+				p.Sysfs = settings("/sys/kernel/mm/ksm/run", "2", "/sys/kernel/mm/transparent_hugepage/enabled", "never")
+			},
+			want: map[string]map[string]string{
+				"sysfs": {"/sys/kernel/mm/ksm/run": "2"},
+				"vm":    {"transparent_hugepages": "never"},
+			},
+		},
+		"Intel processors have energy hints": {
+			change: func(p *plan.NodePlan) { p.Vendor, p.Power.Governor = "Intel", v1alpha1.GovernorPerformance },
+			want: map[string]map[string]string{"cpu": {
+				"governor": "performance", "energy_perf_bias": "performance", "min_perf_pct": "100", "replace": "true",
+			}},
+		},
+		"other processors have none": {
+			change: func(p *plan.NodePlan) { p.Vendor, p.Power.Governor = "AMD", v1alpha1.GovernorPerformance },
+			want:   map[string]map[string]string{"cpu": {"governor": "performance", "replace": "true"}},
+		},
+		"shallow idle states on x86": {
+			change: func(p *plan.NodePlan) { p.Power.IdleStates = v1alpha1.IdleShallowByQoS },
+			want:   map[string]map[string]string{"cpu": {"force_latency": "cstate.id:1|3", "replace": "true"}},
+		},
+		"shallow idle states on arm64": {
+			change: func(p *plan.NodePlan) { p.Architecture, p.Power.IdleStates = "arm64", v1alpha1.IdleShallowByQoS },
+			want:   map[string]map[string]string{"cpu": {"force_latency": "cstate.id:0|3", "replace": "true"}},
+		},
+		"what is kept is not inherited either": {
+			change: func(*plan.NodePlan) {},
+			want: map[string]map[string]string{
+				"cpu": {"enabled": "false"}, "irqbalance": {"enabled": "false"},
+			},
+		},
+	})
+}
+
+func TestTunedSectionsOfInterrupts(t *testing.T) {
+	checkSections(t, map[string]sectionCase{
+		"the scheduler plugin does nothing": {
+			change: func(*plan.NodePlan) {},
+			want: map[string]map[string]string{
+				"scheduler": {"runtime": "0", "irq_process": "false", "default_irq_smp_affinity": "ignore"},
+			},
+		},
+		"banned CPUs": {
+			change: func(p *plan.NodePlan) {
+				p.Interrupts = plan.InterruptPlan{Balancer: v1alpha1.BalancerRestricted, Banned: set(t, "2-7")}
+			},
+			want: map[string]map[string]string{"irqbalance": {"banned_cpus": "2-7"}},
+		},
+		"banned CPUs in a file of the plan": {
+			change: func(p *plan.NodePlan) {
+				p.Interrupts = plan.InterruptPlan{Balancer: v1alpha1.BalancerRestricted, Banned: set(t, "2-7")}
+				p.Files = []plan.File{{Path: "/etc/sysconfig/irqbalance"}}
+			},
+			want: map[string]map[string]string{"irqbalance": {"enabled": "false"}},
+		},
+		"stopped services": {
+			change: func(p *plan.NodePlan) {
+				p.StopServices = settings("tuned.service", "", "fwupd-refresh.timer", "")
+				p.Interrupts.Balancer = v1alpha1.BalancerStopped
+			},
+			want: map[string]map[string]string{"service": {
+				"service.fwupd-refresh.timer": "stop", "service.irqbalance.service": "stop", "service.tuned.service": "stop",
+			}},
+		},
+		"queues of every NIC": {
+			change: func(p *plan.NodePlan) { p.Network.Queues = 4 },
+			want:   map[string]map[string]string{"net": {"channels": "combined 4"}},
+		},
+		"queues of one NIC": {
+			change: func(p *plan.NodePlan) {
+				p.Network = plan.NetworkPlan{Queues: 4, Devices: []v1alpha1.NICSelector{{Driver: "sfc"}}}
+			},
+			want: map[string]map[string]string{"net": {
+				"channels": "combined 4", "devices_udev_regex": `\A(?=[\s\S]*^ID_NET_DRIVER=sfc$)`,
+			}},
+		},
+	})
+}
+
+func checkSections(t *testing.T, cases map[string]sectionCase) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &plan.NodePlan{Profile: "p", Architecture: "amd64"}
+			tc.change(p)
+			profile := profileOf(t, p)
+			for section, want := range tc.want {
+				if diff := cmp.Diff(want, profile[section]); diff != "" {
+					t.Errorf("[%s] (-want +got):\n%s", section, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestTunedHasNoSecondWriter makes sure that nothing but the MachineConfig sets kernel arguments, and that an empty
+// plan says nothing more than it must.
+func TestTunedHasNoSecondWriter(t *testing.T) {
+	for name, in := range examples(t) {
+		if _, has := profileOf(t, in.Plan)["bootloader"]; has {
+			t.Errorf("%s: the profile has a bootloader section", name)
+		}
+	}
+	got := profileOf(t, &plan.NodePlan{Profile: "p"})
+	for _, section := range []string{"sysctl", "sysfs", "vm", "service", "net"} {
+		if options, has := got[section]; has {
+			t.Errorf("an empty plan renders [%s] %v", section, options)
+		}
+	}
+	want := map[string]string{"include": "openshift-node", "summary": "Low-latency node of profile p"}
+	if diff := cmp.Diff(want, got["main"]); diff != "" {
+		t.Errorf("[main] (-want +got):\n%s", diff)
+	}
+}
+
+func TestTunedRecommends(t *testing.T) {
+	in := example(t, "realtime-existing")
+	in.Pool.MachineConfigLabels = map[string]string{"a": "1", "b": "2"}
+	object, err := Tuned(in)
+	if err != nil {
+		t.Fatalf("Tuned: %v", err)
+	}
+	got, _, err := unstructured.NestedSlice(object.Object, "spec", "recommend")
+	if err != nil {
+		t.Fatalf("spec.recommend: %v", err)
+	}
+	want := []any{map[string]any{
+		"profile": "lowlatency-ran", "priority": int64(15), "machineConfigLabels": map[string]any{"a": "1", "b": "2"},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("spec.recommend (-want +got):\n%s", diff)
+	}
+	if object.GetNamespace() != "openshift-cluster-node-tuning-operator" {
+		t.Errorf("namespace = %q", object.GetNamespace())
+	}
+}
+
+func TestTunedRefusals(t *testing.T) {
+	cases := map[string]struct {
+		name, value string
+		want        string
+	}{
+		"a value with a new line":     {"vm.swappiness", "1\n[script]\nscript=/tmp/x", "control character"},
+		"a value with a return":       {"vm.swappiness", "1\rx", "control character"},
+		"a value with a comment":      {"vm.swappiness", "1 # 2", "comment"},
+		"a value with a variable":     {"vm.swappiness", "${f:exec:reboot}", "variable"},
+		"a value with a comparison":   {"vm.swappiness", ">10", "comparison"},
+		"an empty value":              {"vm.swappiness", "", "empty"},
+		"a value of spaces":           {"vm.swappiness", " ", "empty"},
+		"a value after a space":       {"vm.swappiness", " 1", "white space"},
+		"an empty name":               {"", "1", "name of an option"},
+		"a name with a new line":      {"vm.swap\npiness", "1", "control character"},
+		"a name with a section":       {"[script]", "1", "name of an option"},
+		"a name with an equals sign":  {"a=b", "1", "name of an option"},
+		"a name that is a comment":    {"#vm.swappiness", "1", "name of an option"},
+		"a name that is a comment, 2": {";vm.swappiness", "1", "name of an option"},
+		"a name with a space":         {"vm swappiness", "1", "name of an option"},
+		"a parameter that repeats":    {"vm.stat_interval", "1", "set twice"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := example(t, "trading-xeon")
+			in.Plan.Sysctls = append(in.Plan.Sysctls, plan.Setting{Name: tc.name, Value: tc.value})
+			_, err := Tuned(in)
+			wantError(t, err, tc.want)
+			wantError(t, err, "[sysctl]")
+		})
+	}
+	t.Run("a NIC selector without a condition", func(t *testing.T) {
+		in := example(t, "trading-xeon")
+		in.Plan.Network.Devices = append(in.Plan.Network.Devices, v1alpha1.NICSelector{})
+		_, err := Tuned(in)
+		wantError(t, err, "selects nothing")
+	})
+}
+
+// FuzzTunedProfile plants arbitrary text in a setting: either it is refused or it comes back as itself.
+func FuzzTunedProfile(f *testing.F) {
+	f.Add("vm.swappiness", "10")
+	f.Add("/sys/a", "1\n[bootloader]\ncmdline=quiet")
+	f.Add("net.ipv4.tcp_rmem", "4096 87380 6291456")
+	f.Add("a", "`b`")
+	f.Fuzz(func(t *testing.T, name, value string) {
+		text, err := printProfile([]section{{name: "sysctl", options: []option{{name, value}, {"last", "1"}}}})
+		if err != nil {
+			return
+		}
+		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		if len(lines) != 3 || lines[0] != "[sysctl]" || lines[2] != "last=1" {
+			t.Fatalf("%q=%q printed %q", name, value, text)
+		}
+		gotName, gotValue, _ := strings.Cut(lines[1], "=")
+		if gotName != name || gotValue != value {
+			t.Errorf("%q=%q is read back as %q=%q", name, value, gotName, gotValue)
+		}
+	})
+}
