@@ -1,24 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Package agent is what runs on a node: it reads the host, evaluates the plan of the node and writes
-// what the running kernel says into the status of its own LowLatencyNode. It changes nothing on the
-// host.
 package agent
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 )
 
-// Agent keeps the status of one LowLatencyNode true.
+const (
+	// DefaultInterval between two passes: reading /proc/interrupts costs in proportion to CPUs times
+	// interrupts, so more often than every half minute is not worth it.
+	DefaultInterval = time.Minute
+	// DefaultWindow is the least time between two readings whose counters are compared.
+	DefaultWindow = 10 * time.Second
+	// FieldManager owns the status of a LowLatencyNode.
+	FieldManager = "lowlatency-agent"
+
+	// retryInterval is how long the agent waits after a pass that failed.
+	retryInterval = 5 * time.Second
+	// intervalJitter spreads the passes of a fleet that was started at one moment.
+	intervalJitter = 0.1
+)
+
+// Agent keeps the status of one LowLatencyNode true. Its methods must not be called concurrently.
 type Agent struct {
-	// Client writes the status, and reads the LowLatencyNode and the ConfigMap of its plan. When it can
-	// watch, the agent reacts to a new plan at once, else at its next pass.
+	// Client writes the status, and reads the LowLatencyNode and the ConfigMap of its plan. If it is a
+	// client.WithWatch, the agent reacts to a new plan at once, else at its next pass.
 	Client client.Client
 	// NodeName is the name of the Node and of its LowLatencyNode.
 	NodeName string
@@ -33,11 +57,130 @@ type Agent struct {
 	// Window is the least time between two readings whose counters are compared; zero means
 	// DefaultWindow.
 	Window time.Duration
+	// KeepTo keeps the threads of this process to the housekeeping CPUs of a plan; nil leaves them where
+	// they are. PinProcess does it.
+	KeepTo func(housekeeping cpus.Set) error
+
+	plan    plannedState
+	history history
+	// missing tells that the absence of the LowLatencyNode has been logged.
+	missing bool
 }
 
-// Run passes over the host every Interval, and at once when the node's spec changes, until the context
+// Run passes over the host every Interval, and at once when the spec of its LowLatencyNode changes,
+// until the context ends. A pass that fails is logged and tried again. It returns nil when the context
 // ends.
-func (a *Agent) Run(ctx context.Context) error { return errors.New("not yet") }
+func (a *Agent) Run(ctx context.Context) error {
+	changed := make(chan struct{}, 1)
+	if watcher, ok := a.Client.(client.WithWatch); ok {
+		go a.watch(ctx, watcher, changed)
+	}
+	for ctx.Err() == nil {
+		timer := a.clock().NewTimer(a.pass(ctx))
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+	return nil
+}
 
-// Once reads the host, evaluates the plan and writes the status if it changed.
-func (a *Agent) Once(ctx context.Context) error { return errors.New("not yet") }
+// pass passes over the host once and returns how long to wait for the next time.
+func (a *Agent) pass(ctx context.Context) time.Duration {
+	if err := a.Once(ctx); err != nil {
+		if ctx.Err() == nil {
+			a.log(ctx).Error(err, "Pass over the host failed")
+		}
+		return min(retryInterval, a.interval())
+	}
+	return wait.Jitter(a.nextPass(), intervalJitter)
+}
+
+// nextPass is how long to wait for the next pass: not longer than the window while no earlier reading
+// is there to compare with.
+func (a *Agent) nextPass() time.Duration {
+	if a.history.tooShort() {
+		return min(a.interval(), a.window())
+	}
+	return a.interval()
+}
+
+// Once reads the host, evaluates the plan and writes the status if it changed. Without a LowLatencyNode
+// it does nothing and waits for the operator to create it. A host that cannot be read is no error: the
+// status says which file it was.
+func (a *Agent) Once(ctx context.Context) error {
+	node := &v1alpha1.LowLatencyNode{}
+	err := a.Client.Get(ctx, client.ObjectKey{Name: a.NodeName}, node)
+	if apierrors.IsNotFound(err) {
+		a.awaitNode(ctx)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading LowLatencyNode %q: %w", a.NodeName, err)
+	}
+	a.missing = false
+	if err := a.updatePlan(ctx, node.Spec); err != nil {
+		return err
+	}
+	seen := a.observe(ctx)
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("reading the host: %w", err)
+	}
+	seen.Generation, seen.Now = node.Generation, metav1.NewTime(a.clock().Now())
+	status := Observe(node.Status, seen)
+	if equality.Semantic.DeepEqual(node.Status, status) {
+		return nil
+	}
+	return a.write(ctx, node.UID, status)
+}
+
+// awaitNode says once that there is no LowLatencyNode yet.
+func (a *Agent) awaitNode(ctx context.Context) {
+	if !a.missing {
+		a.log(ctx).Info("Waiting for the LowLatencyNode: no profile selects this node yet")
+		a.missing = true
+	}
+}
+
+// write applies the status, and nothing else, of the agent's own LowLatencyNode. The UID keeps it from
+// writing to an object that was deleted and created again in between.
+func (a *Agent) write(ctx context.Context, uid types.UID, status v1alpha1.LowLatencyNodeStatus) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+	if err != nil {
+		return fmt.Errorf("converting the status of LowLatencyNode %q: %w", a.NodeName, err)
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"status": content}}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("LowLatencyNode"))
+	object.SetName(a.NodeName)
+	object.SetUID(uid)
+	err = a.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
+		client.FieldOwner(FieldManager), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("applying the status of LowLatencyNode %q: %w", a.NodeName, err)
+	}
+	return nil
+}
+
+func (a *Agent) log(ctx context.Context) logr.Logger {
+	return ctrl.LoggerFrom(ctx).WithName("agent").WithValues("node", a.NodeName)
+}
+
+func (a *Agent) clock() clock.Clock {
+	if a.Clock == nil {
+		return clock.RealClock{}
+	}
+	return a.Clock
+}
+
+func (a *Agent) interval() time.Duration { return orDefault(a.Interval, DefaultInterval) }
+
+func (a *Agent) window() time.Duration { return orDefault(a.Window, DefaultWindow) }
+
+func orDefault(value, standard time.Duration) time.Duration {
+	if value <= 0 {
+		return standard
+	}
+	return value
+}

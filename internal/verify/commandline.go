@@ -6,6 +6,7 @@ package verify
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cmdline"
@@ -125,7 +126,7 @@ func parseCPUArgument(list string, possible cpus.Set) (cpus.Set, bool) {
 		return possible, !possible.IsEmpty()
 	}
 	if strings.Contains(list, "N") && !possible.IsEmpty() {
-		list = strings.ReplaceAll(list, "N", fmt.Sprint(possible.Last()))
+		list = strings.ReplaceAll(list, "N", strconv.Itoa(possible.Last()))
 	}
 	set, err := cpus.Parse(list)
 	return set, err == nil

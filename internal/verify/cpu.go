@@ -138,7 +138,7 @@ func partitionIsSound(s *state) verdict {
 	if housekeeping.IsEmpty() {
 		return failed("the plan has no housekeeping CPU", "", expected)
 	}
-	return judge(s.facts.CPUs.Online, expected, func(online cpus.Set) verdict {
+	return judge(s.onlineCPUs(), expected, func(online cpus.Set) verdict {
 		if stray := online.Difference(housekeeping.Union(isolated)); !stray.IsEmpty() {
 			return failed(fmt.Sprintf("%s %s online and neither housekeeping nor isolated", cpuNames(stray), isOrAre(stray)), online.String(), expected)
 		}
@@ -149,10 +149,29 @@ func partitionIsSound(s *state) verdict {
 	})
 }
 
+// onlineCPUs is the kernel's own list, and where that is missing, as in many snapshots, what the CPUs say
+// one by one.
+func (s *state) onlineCPUs() host.Fact[cpus.Set] {
+	if s.facts.CPUs.Online.Known || len(s.facts.CPUs.List) == 0 {
+		return s.facts.CPUs.Online
+	}
+	var ids []int
+	for _, cpu := range s.facts.CPUs.List {
+		online, ok := cpu.Online.Get()
+		if !ok {
+			return host.Absent[cpus.Set](cpu.Online.Source, cpu.Online.Reason)
+		}
+		if online {
+			ids = append(ids, cpu.ID)
+		}
+	}
+	return host.Known(cpus.Of(ids...), "/sys/devices/system/cpu/cpu*/online")
+}
+
 func siblingsAreTogether(s *state) verdict {
 	isolated := s.plan.CPUs.Isolated
 	others := s.plan.CPUs.Housekeeping
-	if online, ok := s.facts.CPUs.Online.Get(); ok {
+	if online, ok := s.onlineCPUs().Get(); ok {
 		others = others.Union(online)
 	}
 	return s.surveyCPUs(isolated, "whole cores isolated", func(cpu *host.CPU) answer {

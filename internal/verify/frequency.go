@@ -122,48 +122,51 @@ func (s *state) cpuTextIs(read func(*host.CPU) host.Fact[string], want, what str
 	})
 }
 
-// frequencyDriverIsPlanned reads the mode of the vendor's driver. A disabled driver has no mode; then the
-// CPUs must use another one.
+// frequencyDriverIsPlanned reads the mode of the vendor's driver.
 func frequencyDriverIsPlanned(s *state) verdict {
 	mode := s.plan.Power.FrequencyDriver
 	if s.plan.Architecture == "arm64" || mode == v1alpha1.FrequencyDriverKept || mode == "" {
 		return notApplicable()
 	}
-	want := strings.ToLower(string(mode))
-	for _, path := range []string{settingIntelStatus, settingAMDStatus} {
-		found, ok := s.facts.Setting(path).Get()
-		switch {
-		case !ok:
-			continue
-		case found == want, mode == v1alpha1.FrequencyDriverDisabled && (found == "off" || found == "disable"):
-			return passed(path + " is " + found)
-		case found == "off", found == "disable":
-			continue
-		}
-		return failed(fmt.Sprintf("%s is %s, not %s", path, found, want), found, want)
-	}
+	found := s.driverMode()
 	if mode == v1alpha1.FrequencyDriverDisabled {
-		return s.driverIsDisabled()
+		return s.driverIsDisabled(found)
 	}
-	return s.surveyDrivers(want, func(driver string) bool { return strings.Contains(driver, "pstate") || driver == "intel_cpufreq" })
+	want := strings.ToLower(string(mode))
+	return judge(found, want, func(running string) verdict {
+		if running == want {
+			return passed(found.Source + " is " + running)
+		}
+		return failed(fmt.Sprintf("%s is %s, not %s", found.Source, running, want), running, want)
+	})
 }
 
-// driverIsDisabled accepts the argument that disables the vendor's driver, or another driver at work.
-func (s *state) driverIsDisabled() verdict {
+// driverMode is the mode of intel_pstate or amd_pstate; a driver that is not at work says "off" or
+// "disable".
+func (s *state) driverMode() host.Fact[string] {
+	intel, amd := s.facts.Setting(settingIntelStatus), s.facts.Setting(settingAMDStatus)
+	if amd.Known && !intel.Known || s.plan.Vendor == "AMD" {
+		return amd
+	}
+	return intel
+}
+
+// driverIsDisabled accepts a vendor's driver that says so, the argument that disables it, and CPUs that
+// use another driver. A disabled driver may have no mode to read.
+func (s *state) driverIsDisabled(mode host.Fact[string]) verdict {
+	if mode.Value == "off" || mode.Value == "disable" {
+		return passed(mode.Source + " is " + mode.Value)
+	}
 	if line, ok := s.running.Get(); ok && (line.Contains("intel_pstate=disable") || line.Contains("amd_pstate=disable")) {
 		return passed("disabled on the command line")
 	}
 	vendor := []string{"intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp", "amd_pstate", "amd_pstate_epp"}
-	return s.surveyDrivers("disabled", func(driver string) bool { return !slices.Contains(vendor, driver) })
-}
-
-func (s *state) surveyDrivers(want string, accepted func(string) bool) verdict {
-	return s.surveyCPUs(s.plan.CPUs.Isolated, want, func(cpu *host.CPU) answer {
+	return s.surveyCPUs(s.plan.CPUs.Isolated, "another frequency driver", func(cpu *host.CPU) answer {
 		return about(cpu.Frequency.Driver, func(driver string) string {
-			if accepted(driver) {
-				return ""
+			if slices.Contains(vendor, driver) {
+				return "uses frequency driver " + driver + ", which is to be disabled"
 			}
-			return fmt.Sprintf("uses frequency driver %s, wanted mode %s", orNone(driver), want)
+			return ""
 		})
 	})
 }

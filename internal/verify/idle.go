@@ -121,10 +121,11 @@ func (s *state) deepState(cpu *host.CPU, state host.IdleState, limit host.Fact[i
 	return answer{wrong: fmt.Sprintf("may enter idle state %s, which takes %d µs to leave", state.Name.Value, latency)}
 }
 
-// shallowLatency is the exit latency of the first state that is not polling: deeper ones are deep.
+// shallowLatency is the exit latency in microseconds of the first state that is not polling (C1, WFI);
+// states that take longer are deep.
 func shallowLatency(states []host.IdleState) int64 {
 	for _, state := range states {
-		if latency, ok := state.LatencyMicros.Get(); ok && latency > 0 {
+		if latency, ok := state.LatencyMicros.Get(); ok && state.Name.Value != "POLL" {
 			return latency
 		}
 	}
@@ -139,8 +140,7 @@ func (s *state) latencyLimit() host.Fact[int64] {
 // cpuLatencyLimit is the PM QoS limit of one CPU in microseconds. The kernel writes "n/a" for none at all
 // tolerated and 0 for no limit (Documentation/ABI/testing/sysfs-devices-power).
 func (s *state) cpuLatencyLimit(id int) int64 {
-	path := fmt.Sprintf("/sys/devices/system/cpu/cpu%d/power/pm_qos_resume_latency_us", id)
-	text, ok := s.facts.Setting(path).Get()
+	text, ok := s.facts.Setting(latencyLimitPath(id)).Get()
 	if ok && text == "n/a" {
 		return 0
 	}
@@ -149,6 +149,10 @@ func (s *state) cpuLatencyLimit(id int) int64 {
 		return math.MaxInt64
 	}
 	return limit
+}
+
+func latencyLimitPath(id int) string {
+	return fmt.Sprintf("/sys/devices/system/cpu/cpu%d/power/pm_qos_resume_latency_us", id)
 }
 
 func parseMicros(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }

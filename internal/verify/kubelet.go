@@ -88,7 +88,7 @@ func field(name, found, want string) verdict {
 
 // options compares policy options: every planned one must be there with its value.
 func options(name string, found, want map[string]string) verdict {
-	var verdicts []verdict
+	verdicts := make([]verdict, 0, len(want))
 	for _, option := range slices.Sorted(maps.Keys(want)) {
 		verdicts = append(verdicts, field(name+"."+option, found[option], want[option]))
 	}
@@ -180,7 +180,7 @@ func (s *state) sharedPoolIsPlanned(state cpuManagerState) verdict {
 	}
 	isolated := s.plan.CPUs.Isolated.Difference(s.plan.CPUs.DataPlane)
 	if missing := isolated.Difference(known); !missing.IsEmpty() {
-		return failed(fmt.Sprintf("the kubelet does not know isolated %s", cpuNames(missing)), "default set "+state.DefaultCPUSet, "all of "+isolated.String())
+		return failed("the kubelet does not know isolated "+cpuNames(missing), "default set "+state.DefaultCPUSet, "all of "+isolated.String())
 	}
 	return passed("default set " + state.DefaultCPUSet)
 }

@@ -204,9 +204,9 @@ func poolHolds(pools []host.HugepagePool, want promise, place, path string) verd
 		}
 		return judge(pool.Total, expected, func(total int64) verdict {
 			total -= pool.Surplus.Value
-			observed := fmt.Sprintf("%s: %d hugepages of %s, %s free", place, total, want.size, freeText(pool.Free))
+			observed := fmt.Sprintf("%s: %d hugepages of %s", place, total, want.size)
 			if total >= want.count {
-				return passed(observed)
+				return passed(observed + ", " + freeText(pool.Free) + " free")
 			}
 			return failed(fmt.Sprintf("%s holds %d hugepages of %s, planned are %d", place, total, want.size, want.count), observed, expected)
 		})

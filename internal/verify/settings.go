@@ -5,6 +5,7 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -135,4 +136,22 @@ func orNone(value string) string {
 		return "empty"
 	}
 	return value
+}
+
+// SettingPaths are the files below /proc/sys and /sys that the checks of a plan read beyond those that
+// host.Read reads for every plan, ascending: the planned settings, and the latency limit of each
+// isolated CPU. Hand them to (*host.Host).ReadWith.
+func SettingPaths(p *plan.NodePlan) []string {
+	paths := make([]string, 0, len(p.Sysctls)+len(p.Sysfs)+p.CPUs.Isolated.Len())
+	for _, sysctl := range p.Sysctls {
+		paths = append(paths, host.SysctlPath(sysctl.Name))
+	}
+	for _, file := range p.Sysfs {
+		paths = append(paths, file.Name)
+	}
+	for _, id := range p.CPUs.Isolated.IDs() {
+		paths = append(paths, latencyLimitPath(id))
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }

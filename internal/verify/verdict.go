@@ -68,14 +68,14 @@ func worst(verdicts ...verdict) verdict {
 // joinVerdicts joins the verdicts of one outcome, and tells whether there are any.
 func joinVerdicts(verdicts []verdict, outcome v1alpha1.Outcome) (verdict, bool) {
 	joined := verdict{outcome: outcome}
-	var messages, observed, expected []string
+	var messages, observed, expected texts
 	for _, v := range verdicts {
 		if v.outcome != outcome {
 			continue
 		}
-		messages = appendNew(messages, v.message)
-		observed = appendNew(observed, v.observed)
-		expected = appendNew(expected, v.expected)
+		messages.add(v.message)
+		observed.add(v.observed)
+		expected.add(v.expected)
 		if joined.fix == "" {
 			joined.fix = v.fix
 		}
@@ -83,22 +83,26 @@ func joinVerdicts(verdicts []verdict, outcome v1alpha1.Outcome) (verdict, bool) 
 			joined.reboot = v.reboot
 		}
 	}
-	joined.message = enumerate(messages)
-	joined.observed, joined.expected = enumerate(observed), enumerate(expected)
-	return joined, len(messages) > 0
+	joined.message = enumerate(messages.distinct)
+	joined.observed, joined.expected = enumerate(observed.distinct), enumerate(expected.distinct)
+	return joined, len(messages.distinct) > 0
 }
 
-// appendNew appends a text that is not empty and not yet in the list.
-func appendNew(list []string, text string) []string {
-	for _, present := range list {
-		if present == text {
-			return list
-		}
+// texts collects the distinct texts that are not empty, in the order in which they came.
+type texts struct {
+	distinct []string
+	seen     map[string]bool
+}
+
+func (t *texts) add(text string) {
+	if text == "" || t.seen[text] {
+		return
 	}
-	if text == "" {
-		return list
+	if t.seen == nil {
+		t.seen = map[string]bool{}
 	}
-	return append(list, text)
+	t.seen[text] = true
+	t.distinct = append(t.distinct, text)
 }
 
 // enumerated is how many objects a sentence names; the rest is counted.

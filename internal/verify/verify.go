@@ -64,10 +64,11 @@ const (
 
 // Evaluate runs every check of the catalogue. It never fails: what cannot be read is Unknown.
 func Evaluate(in Input) Report {
-	s := newState(in)
+	catalogue := Catalogue()
+	s := newState(in, catalogue)
 	waived := waivers(in.Plan)
 	var report Report
-	for _, check := range Catalogue() {
+	for _, check := range catalogue {
 		if check.Window && in.Before == nil {
 			report.Skipped = append(report.Skipped, Skip{Check: check.ID, Reason: skippedWithoutWindow})
 			continue
@@ -128,7 +129,7 @@ type state struct {
 	owned []string
 }
 
-func newState(in Input) *state {
+func newState(in Input, catalogue []Check) *state {
 	s := &state{
 		plan: in.Plan, facts: in.Facts, before: in.Before,
 		running: runningLine(in.Facts), planned: plannedLine(in.Plan),
@@ -138,7 +139,7 @@ func newState(in Input) *state {
 		cpu := &in.Facts.CPUs.List[i]
 		s.cpuByID[cpu.ID] = cpu
 	}
-	for _, check := range Catalogue() {
+	for _, check := range catalogue {
 		s.owned = append(s.owned, check.owns...)
 	}
 	return s

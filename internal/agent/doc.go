@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package agent is what runs on a node: it reads the host, evaluates the plan of the node and writes
+// what the running kernel says into the status of its own LowLatencyNode. It changes nothing on the
+// host.
+//
+// # Being quiet
+//
+// An agent that disturbs isolated CPUs would falsify what it reports. It reads plain memory of the
+// kernel only: no MSR, no performance counter, no current frequency, whose reading makes the CPU in
+// question run code. It keeps its threads to the housekeeping CPUs of the plan (KeepTo, PinProcess), as
+// a Go program spreads its threads over all CPUs that it may use. It should run with GOMAXPROCS at
+// MaximumProcs. Nothing is written while nothing changes.
+//
+// # Rights
+//
+// On its own LowLatencyNode, by resource name: get and watch; on its status: patch. On the ConfigMaps
+// of plans in the operator's namespace: get. It lists nothing and creates nothing.
+package agent
+
+// MaximumProcs is the largest GOMAXPROCS with which the agent should run: one thread that reads, and one
+// for the garbage collector and the API server.
+const MaximumProcs = 2

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
+)
+
+// maximumConditionMessage keeps messages within what tables and logs can bear; the API allows 32768.
+const maximumConditionMessage = 2048
+
+// Observation is what one pass over a host found.
+type Observation struct {
+	// Generation of the LowLatencyNode that the pass looked at.
+	Generation int64
+	// PlanHash is the plan that Report was made for.
+	PlanHash string
+	// Inventory of the host; nil when the host could not be read.
+	Inventory *v1alpha1.Inventory
+	// Report of the checks; nil when nothing could be verified, for Reason and Message.
+	Report          *verify.Report
+	Reason, Message string
+	// Now is the time of the pass.
+	Now metav1.Time
+}
+
+// Observe returns the status that follows from an observation. What has not changed keeps its
+// transition time, so that a pass that finds nothing new gives an equal status. The inventory of a host
+// that cannot be read for the moment stays: the node did not lose its hardware, and plans depend on it.
+func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.LowLatencyNodeStatus {
+	status := v1alpha1.LowLatencyNodeStatus{
+		ObservedGeneration: seen.Generation,
+		Inventory:          seen.Inventory,
+		Conditions:         append([]metav1.Condition(nil), previous.Conditions...),
+	}
+	if status.Inventory == nil {
+		status.Inventory = previous.Inventory
+	}
+	conditions := unverified(seen)
+	if seen.Report != nil {
+		counts := seen.Report.Counts()
+		status.VerifiedPlanHash, status.Checks, status.Findings = seen.PlanHash, &counts, seen.Report.Findings()
+		conditions = seen.Report.Conditions(seen.Generation)
+	}
+	for _, condition := range conditions {
+		condition.LastTransitionTime = seen.Now
+		condition.Message = clip(condition.Message)
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	return status
+}
+
+// unverified are the conditions of a node of which nothing could be verified.
+func unverified(seen Observation) []metav1.Condition {
+	types := append(verify.ConditionTypes(), v1alpha1.ConditionReady)
+	conditions := make([]metav1.Condition, 0, len(types))
+	for _, conditionType := range types {
+		conditions = append(conditions, metav1.Condition{
+			Type: conditionType, Status: metav1.ConditionUnknown, ObservedGeneration: seen.Generation,
+			Reason: seen.Reason, Message: seen.Message,
+		})
+	}
+	return conditions
+}
+
+// clip bounds a message.
+func clip(message string) string {
+	const ellipsis = "…"
+	if len(message) <= maximumConditionMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maximumConditionMessage-len(ellipsis)], "") + ellipsis
+}
+
+// observe passes over the host once.
+func (a *Agent) observe(ctx context.Context) Observation {
+	facts, err := a.read(ctx)
+	if err != nil {
+		return Observation{Reason: v1alpha1.ReasonChecksUnknown, Message: err.Error()}
+	}
+	found, err := topology.FromFacts(facts)
+	if err != nil {
+		return Observation{Reason: v1alpha1.ReasonChecksUnknown, Message: fmt.Errorf("understanding the host: %w", err).Error()}
+	}
+	seen := Observation{Inventory: topology.Inventory(facts, found)}
+	before := a.history.before(reading{at: a.clock().Now(), facts: facts}, a.window())
+	if a.plan.plan == nil {
+		seen.Reason, seen.Message = v1alpha1.ReasonAwaitingPlan, a.plan.problem
+		return seen
+	}
+	report := verify.Evaluate(verify.Input{Plan: a.plan.plan, Facts: facts, Before: before})
+	seen.PlanHash, seen.Report = a.plan.hash, &report
+	return seen
+}
+
+// read opens the host anew on every pass, since what is mounted at the root may have been replaced.
+func (a *Agent) read(ctx context.Context) (facts *host.Facts, err error) {
+	opened, err := host.Open(a.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	extra := []string{bootIDPath}
+	if a.plan.plan != nil {
+		extra = append(extra, verify.SettingPaths(a.plan.plan)...)
+	}
+	return opened.ReadWith(ctx, extra)
+}
