@@ -19,10 +19,10 @@ COVERAGE_MINIMUM ?= 85
 
 # Where hack/toolchain.sh keeps programs, by the same rule.
 CACHE := $(or $(LOWLATENCY_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lowlatency-operator)
-CONTROLLER_GEN := $(CACHE)/bin/controller-gen-$(CONTROLLER_TOOLS_VERSION)
-GOLANGCI_LINT := $(CACHE)/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
-KUSTOMIZE := $(CACHE)/bin/kustomize-$(KUSTOMIZE_VERSION)
-BENCHSTAT := $(CACHE)/bin/benchstat-$(BENCHSTAT_VERSION)
+CONTROLLER_GEN := $(CACHE)/bin/controller-gen-$(CONTROLLER_TOOLS_VERSION)/controller-gen
+GOLANGCI_LINT := $(CACHE)/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
+KUSTOMIZE := $(CACHE)/bin/kustomize-$(KUSTOMIZE_VERSION)/kustomize
+BENCHSTAT := $(CACHE)/bin/benchstat-$(BENCHSTAT_VERSION)/benchstat
 
 # One binary without C code, reproducible from the source alone.
 export CGO_ENABLED ?= 0

@@ -12,7 +12,7 @@
 # the same time are safe: they take turns, and a program appears in the cache only when it is complete.
 #
 #   LOWLATENCY_CACHE     the cache (default: $XDG_CACHE_HOME/lowlatency-operator)
-#   LOWLATENCY_DOWNLOAD  "never" builds without trying the download
+#   LOWLATENCY_DOWNLOAD  "never" builds without trying the download; a URL is the index of a mirror
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -97,20 +97,25 @@ build() {
   fail "$name could not be built, see above; modules come from GOPROXY=$(go env GOPROXY). Run the same command again once the cause is gone."
 }
 
-# tool_path NAME VERSION is where a tool is kept: another version is another file.
-tool_path() { printf '%s/bin/%s-%s' "$cache" "$1" "$2"; }
+# tool_path NAME VERSION is where a tool is kept: another version is another folder.
+tool_path() { printf '%s/bin/%s-%s/%s' "$cache" "$1" "$2" "$1"; }
+
+# publish FOLDER gives the finished staging folder its name.
+publish() {
+  chmod 755 "$staging"
+  rm -rf "$1"
+  mv "$staging" "$1"
+  staging=
+}
 
 # install_tool NAME VERSION PACKAGE HINT installs a Go program at its exact version.
 install_tool() {
-  local name=$1 version=$2 package=$3 hint=$4 target
-  target=$(tool_path "$name" "$version")
+  local name=$1 version=$2 package=$3 hint=$4
   mkdir -p "$cache/bin"
   staging=$(mktemp -d "$cache/bin/.$name.XXXXXX")
   build "building $name $version ($hint; once per machine)" "$name-$version" \
     env GOBIN="$staging" go install "$package@$version"
-  mv -f "$staging/$name" "$target"
-  rm -rf "$staging"
-  staging=
+  publish "$(dirname "$(tool_path "$name" "$version")")"
 }
 
 # The stamp of the store tells which versions it was made for.
@@ -123,12 +128,16 @@ have_envtest() {
 
 # download_envtest DIR downloads into DIR when the index can be reached and has the version.
 download_envtest() {
-  local dir=$1 log=$logs/setup-envtest.log setup
-  [ "${LOWLATENCY_DOWNLOAD:-}" != never ] || return 1
-  install_setup_envtest || return 1
-  setup=$(tool_path setup-envtest "$SETUP_ENVTEST_VERSION")
+  local dir=$1 log=$logs/setup-envtest.log setup=$1/setup/setup-envtest
+  local options=(--bin-dir "$1")
+  case ${LOWLATENCY_DOWNLOAD:-} in
+  never) return 1 ;;
+  ?*) options+=(--index "$LOWLATENCY_DOWNLOAD") ;;
+  esac
+  attempt "building setup-envtest $SETUP_ENVTEST_VERSION (a few seconds)" "$log" 120 env GOBIN="$dir/setup" \
+    go install "sigs.k8s.io/controller-runtime/tools/setup-envtest@$SETUP_ENVTEST_VERSION" || return 1
   if ! attempt "looking for a download of etcd and kube-apiserver $KUBERNETES_VERSION" "$log" 10 \
-    "$setup" list --bin-dir "$dir" "$KUBERNETES_VERSION"; then
+    "$setup" list "${options[@]}" "$KUBERNETES_VERSION"; then
     printf 'no download can be reached (%s); building from Go modules instead\n' "$log"
     return 1
   fi
@@ -137,23 +146,11 @@ download_envtest() {
     return 1
   fi
   if ! attempt "downloading etcd and kube-apiserver $KUBERNETES_VERSION" "$log" 300 \
-    "$setup" use --bin-dir "$dir" "$KUBERNETES_VERSION"; then
+    "$setup" use "${options[@]}" "$KUBERNETES_VERSION"; then
     printf 'the download failed (%s); building from Go modules instead\n' "$log"
     return 1
   fi
-  mv "$dir/k8s/$KUBERNETES_VERSION-$platform"/* "$dir/" && rm -rf "$dir/k8s"
-}
-
-install_setup_envtest() {
-  local target
-  target=$(tool_path setup-envtest "$SETUP_ENVTEST_VERSION")
-  [ -x "$target" ] && return
-  mkdir -p "$cache/bin"
-  attempt "building setup-envtest $SETUP_ENVTEST_VERSION (a few seconds; once per machine)" "$logs/setup-envtest.log" 120 \
-    env GOBIN="$cache/bin/.setup-envtest.$$" \
-    go install "sigs.k8s.io/controller-runtime/tools/setup-envtest@$SETUP_ENVTEST_VERSION" || return 1
-  mv -f "$cache/bin/.setup-envtest.$$/setup-envtest" "$target"
-  rmdir "$cache/bin/.setup-envtest.$$"
+  mv "$dir/k8s/$KUBERNETES_VERSION-$platform"/* "$dir/"
 }
 
 # go_build MODULE OUTPUT LDFLAGS PACKAGE builds in a module of its own below hack/. It replaces the shell, so
@@ -162,7 +159,6 @@ go_build() { cd "$here/$1" && exec go build -trimpath -ldflags "$3" -o "$2" "$4"
 
 build_envtest() {
   local dir=$1 version=k8s.io/component-base/version
-  rm -rf "$dir/k8s"
   local minor=${KUBERNETES_VERSION#*.}
   build "building etcd $ETCD_VERSION from source (about 1 minute on 2 cores; once per machine)" \
     "etcd-$ETCD_VERSION" go_build etcd "$dir/etcd" "-s -w" .
@@ -176,11 +172,9 @@ install_envtest() {
   mkdir -p "$cache/k8s"
   staging=$(mktemp -d "$cache/k8s/.$KUBERNETES_VERSION.XXXXXX")
   download_envtest "$staging" || build_envtest "$staging"
+  rm -rf "$staging/k8s" "$staging/setup"
   envtest_stamp >"$staging/.stamp"
-  chmod 755 "$staging"
-  rm -rf "$store"
-  mv "$staging" "$store"
-  staging=
+  publish "$store"
 }
 
 # present TOOL succeeds when the cache holds the tool at its version.

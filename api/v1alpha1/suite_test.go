@@ -34,4 +34,5 @@ var _ = Describe("The objects on a real API server", Ordered, ContinueOnFailure,
 	Context("the rules of LowLatencyNode", func() { describeNodeRules(admin) })
 	Context("the bounds and enums", func() { describeBounds(admin) })
 	Context("the samples", func() { describeSamples(admin) })
+	Context("the apply configurations", func() { describeApply(admin) })
 })
