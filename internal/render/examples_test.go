@@ -95,9 +95,14 @@ func tradingXeon(t testing.TB) *plan.NodePlan {
 		Kubelet: managedKubelet(housekeeping, "single-numa-node", "pod"),
 		Files: []plan.File{
 			{Path: "/etc/crio/crio.conf.d/99-lowlatency.conf", Mode: 0o644, Content: "[crio.runtime]\ninfra_ctr_cpuset = \"0-1,40-41\"\n"},
+			{Path: "/etc/lowlatency/irqbalance.env", Mode: 0o644, Content: "IRQBALANCE_BANNED_CPULIST=2-39,42-79\n"},
 			{Path: "/etc/modprobe.d/lowlatency.conf", Mode: 0o644, Content: "blacklist ip_tables\n"},
 		},
 		Units: []plan.Unit{
+			{Name: "fwupd-refresh.timer", Masked: true},
+			{Name: "irqbalance.service", DropIns: map[string]string{
+				"10-lowlatency.conf": "[Service]\nEnvironmentFile=/etc/lowlatency/irqbalance.env\n",
+			}},
 			{Name: "kubelet.service", DropIns: map[string]string{
 				"20-lowlatency.conf": "[Unit]\nRequires=lowlatency-hugepages-2048kB-node1.service\n",
 				"10-lowlatency.conf": "[Service]\nCPUAffinity=0-1,40-41\n",
@@ -161,8 +166,7 @@ func realTimeXeon(t testing.TB) *plan.NodePlan {
 			CPUManagerPolicy: "none", MemoryManagerPolicy: "None", TopologyManagerPolicy: "none",
 			ReservedSystemCPUs: housekeeping.String(),
 		},
-		Units:        []plan.Unit{{Name: "irqbalance.service", Masked: true}},
-		StopServices: settings("irqbalance.service", ""),
+		Units: []plan.Unit{{Name: "irqbalance.service", Masked: true}},
 	}
 }
 

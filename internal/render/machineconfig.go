@@ -90,8 +90,7 @@ func ignitionConfig(p *plan.NodePlan) ([]byte, error) {
 	for _, file := range p.Files {
 		config.Storage.Files = append(config.Storage.Files, ignitionFile(file))
 	}
-	units := slices.Concat(p.Units, maskedUnits(p))
-	for _, unit := range units {
+	for _, unit := range p.Units {
 		config.Systemd.Units = append(config.Systemd.Units, ignitionUnit(unit))
 	}
 	raw, err := marshalWithoutEmpty(config)
@@ -102,21 +101,6 @@ func ignitionConfig(p *plan.NodePlan) ([]byte, error) {
 		return nil, fmt.Errorf("ignition refuses the configuration: %w: %s", err, report.String())
 	}
 	return raw, nil
-}
-
-// maskedUnits masks the services that are to stay stopped, unless the plan has a unit of that name already.
-func maskedUnits(p *plan.NodePlan) []plan.Unit {
-	planned := map[string]bool{}
-	for _, unit := range p.Units {
-		planned[unit.Name] = true
-	}
-	var units []plan.Unit
-	for _, service := range p.StopServices {
-		if !planned[service.Name] {
-			units = append(units, plan.Unit{Name: service.Name, Masked: true})
-		}
-	}
-	return units
 }
 
 func ignitionFile(file plan.File) types.File {

@@ -5,6 +5,7 @@ package render
 
 import (
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -51,14 +52,15 @@ func TestIgnitionHoldsThePlan(t *testing.T) {
 			if diff := cmp.Diff(in.Plan.Files, files, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("files (-plan +Ignition):\n%s", diff)
 			}
-			masked := map[string]bool{}
-			for _, unit := range parsed.Systemd.Units {
-				masked[unit.Name] = ptr.Deref(unit.Mask, false)
+			var planned, units []string
+			for _, unit := range in.Plan.Units {
+				planned = append(planned, fmt.Sprintf("%s masked %t", unit.Name, unit.Masked))
 			}
-			for _, service := range in.Plan.StopServices {
-				if !masked[service.Name] {
-					t.Errorf("%s is to be stopped but not masked", service.Name)
-				}
+			for _, unit := range parsed.Systemd.Units {
+				units = append(units, fmt.Sprintf("%s masked %t", unit.Name, ptr.Deref(unit.Mask, false)))
+			}
+			if diff := cmp.Diff(planned, units); diff != "" {
+				t.Errorf("units (-plan +Ignition):\n%s", diff)
 			}
 		})
 	}
@@ -110,14 +112,6 @@ func TestIgnitionUnit(t *testing.T) {
 	}
 }
 
-func TestStoppedServiceIsMaskedOnce(t *testing.T) {
-	in := example(t, "realtime-existing")
-	units := ignitionOf(t, in).Systemd.Units
-	if len(units) != 1 || units[0].Name != "irqbalance.service" || !ptr.Deref(units[0].Mask, false) {
-		t.Errorf("units = %+v, want irqbalance.service masked, once", units)
-	}
-}
-
 func TestIgnitionRefusals(t *testing.T) {
 	cases := map[string]struct {
 		change func(*plan.NodePlan)
@@ -128,15 +122,14 @@ func TestIgnitionRefusals(t *testing.T) {
 			func(p *plan.NodePlan) { p.Files = append(p.Files, p.Files[0]) }, "duplicate",
 		},
 		"a mode that is no mode":           {func(p *plan.NodePlan) { p.Files[0].Mode = 0o20000 }, "mode"},
-		"a unit without a type":            {func(p *plan.NodePlan) { p.Units[1].Name = "hugepages" }, "extension"},
-		"a unit that systemd cannot parse": {func(p *plan.NodePlan) { p.Units[1].Content = "[Unit" }, "unit"},
+		"a unit without a type":            {func(p *plan.NodePlan) { p.Units[3].Name = "hugepages" }, "extension"},
+		"a unit that systemd cannot parse": {func(p *plan.NodePlan) { p.Units[3].Content = "[Unit" }, "unit"},
 		"a drop-in without .conf": {
-			func(p *plan.NodePlan) { p.Units[0].DropIns = map[string]string{"x": "[Service]\n"} }, "extension",
+			func(p *plan.NodePlan) { p.Units[2].DropIns = map[string]string{"x": "[Service]\n"} }, "extension",
 		},
 		"the same unit twice": {
 			func(p *plan.NodePlan) { p.Units = append(p.Units, p.Units[1]) }, "duplicate",
 		},
-		"a stopped service without a type": {func(p *plan.NodePlan) { p.StopServices = settings("fwupd", "") }, "extension"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -5,8 +5,6 @@ package render
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,8 +19,6 @@ const (
 	// tunedPriority is before the Node Tuning Operator's own profiles, 20 for those of PerformanceProfiles and 30 and
 	// 40 for its defaults; a smaller number goes first.
 	tunedPriority = 15
-	// irqbalanceFile is what TuneD's irqbalance plugin writes.
-	irqbalanceFile = "/etc/sysconfig/irqbalance"
 	// transparentHugepagesFile has an option of its own in TuneD.
 	transparentHugepagesFile = "/sys/kernel/mm/transparent_hugepage/enabled"
 )
@@ -83,7 +79,7 @@ func tunedProfile(p *plan.NodePlan) (string, error) {
 	}
 	return printProfile([]section{
 		main, sysctlSection(p.Sysctls), sysfsSection(p.Sysfs), memorySection(p.Sysfs), cpuSection(p),
-		irqbalanceSection(p), schedulerSection(), serviceSection(p), network,
+		irqbalanceSection(), schedulerSection(), serviceSection(p.Units), network,
 	})
 }
 
@@ -147,15 +143,11 @@ func shallowLatency(architecture string) string {
 	return "cstate.id:1|3"
 }
 
-// irqbalanceSection bans CPUs where the plan says so. Where it does not, or where the plan has the file itself, the
-// plugin is switched off: a second writer would let the machine-config daemon find its file changed and degrade the node.
-func irqbalanceSection(p *plan.NodePlan) section {
+// irqbalanceSection switches the plugin off, which a parent profile may switch on. The plan bans CPUs by a drop-in of
+// irqbalance.service, while the plugin writes /etc/sysconfig/irqbalance, as CRI-O does for each pod that asks for
+// quiet CPUs: with TuneD as a second writer, a restart of it would take back what CRI-O wrote.
+func irqbalanceSection() section {
 	s := section{name: "irqbalance"}
-	ownFile := slices.ContainsFunc(p.Files, func(f plan.File) bool { return f.Path == irqbalanceFile })
-	if p.Interrupts.Balancer == v1alpha1.BalancerRestricted && !ownFile && !p.Interrupts.Banned.IsEmpty() {
-		s.set("banned_cpus", p.Interrupts.Banned.String())
-		return s
-	}
 	s.set("enabled", "false")
 	return s
 }
@@ -170,18 +162,13 @@ func schedulerSection() section {
 	return s
 }
 
-// serviceSection stops services at once; that they stay stopped is the MachineConfig's part, which masks them.
-func serviceSection(p *plan.NodePlan) section {
-	names := map[string]bool{}
-	for _, service := range p.StopServices {
-		names[service.Name] = true
-	}
-	if p.Interrupts.Balancer == v1alpha1.BalancerStopped {
-		names["irqbalance.service"] = true
-	}
+// serviceSection stops at once what the MachineConfig masks from the next boot on.
+func serviceSection(units []plan.Unit) section {
 	s := section{name: "service"}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		s.set("service."+name, "stop")
+	for _, unit := range units {
+		if unit.Masked {
+			s.set("service."+unit.Name, "stop")
+		}
 	}
 	return s
 }

@@ -97,26 +97,20 @@ func TestTunedSectionsOfInterrupts(t *testing.T) {
 				"scheduler": {"runtime": "0", "irq_process": "false", "default_irq_smp_affinity": "ignore"},
 			},
 		},
-		"banned CPUs": {
+		"banned CPUs are the plan's drop-in's part": {
 			change: func(p *plan.NodePlan) {
 				p.Interrupts = plan.InterruptPlan{Balancer: v1alpha1.BalancerRestricted, Banned: set(t, "2-7")}
-			},
-			want: map[string]map[string]string{"irqbalance": {"banned_cpus": "2-7"}},
-		},
-		"banned CPUs in a file of the plan": {
-			change: func(p *plan.NodePlan) {
-				p.Interrupts = plan.InterruptPlan{Balancer: v1alpha1.BalancerRestricted, Banned: set(t, "2-7")}
-				p.Files = []plan.File{{Path: "/etc/sysconfig/irqbalance"}}
 			},
 			want: map[string]map[string]string{"irqbalance": {"enabled": "false"}},
 		},
 		"stopped services": {
 			change: func(p *plan.NodePlan) {
-				p.StopServices = settings("tuned.service", "", "fwupd-refresh.timer", "")
-				p.Interrupts.Balancer = v1alpha1.BalancerStopped
+				p.Units = []plan.Unit{
+					{Name: "fwupd-refresh.timer", Masked: true}, {Name: "irqbalance.service", Masked: true}, {Name: "kubelet.service"},
+				}
 			},
 			want: map[string]map[string]string{"service": {
-				"service.fwupd-refresh.timer": "stop", "service.irqbalance.service": "stop", "service.tuned.service": "stop",
+				"service.fwupd-refresh.timer": "stop", "service.irqbalance.service": "stop",
 			}},
 		},
 		"queues of every NIC": {
