@@ -63,7 +63,8 @@ type Facts struct {
 	Softirqs Softirqs
 	// NICs are the network devices on PCI, in ascending order of PCI address.
 	NICs []NIC
-	// Processes are the processes of interest that run (by /proc/*/comm): irqbalance, tuned, stalld.
+	// Processes are the processes of interest that run (by /proc/*/comm): irqbalance, tuned, stalld. Known
+	// and empty when none of them runs; absent when /proc shows no processes.
 	Processes Fact[[]Process]
 	// Kubelet is the state of the kubelet on this host.
 	Kubelet Kubelet
@@ -283,8 +284,8 @@ type Process struct {
 
 // Kubelet is the state of the kubelet on a host.
 type Kubelet struct {
-	// ConfigPath is the configuration file that was found.
-	// Config is its text, as /etc/kubernetes/kubelet.conf or /var/lib/kubelet/config.yaml has it.
+	// Config is the text of its KubeletConfiguration, as /etc/kubernetes/kubelet.conf or
+	// /var/lib/kubelet/config.yaml has it; Source says which.
 	Config Fact[string]
 	// CPUManagerState is /var/lib/kubelet/cpu_manager_state.
 	CPUManagerState Fact[string]

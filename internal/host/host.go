@@ -6,26 +6,142 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"sync/atomic"
 )
 
-// Host is a Linux host that can be read: a root directory or a snapshot.
-type Host struct{}
+// Host is a Linux host that can be read: below a root directory, or from a snapshot. Its methods may be
+// called from several goroutines, but not after Close.
+type Host struct {
+	// path is what the host was opened by, for messages.
+	path string
+	tree tree
 
-// Open opens a host: a directory that holds proc and sys ("/", "/host", an unpacked snapshot), or a
-// snapshot archive (tar, compressed with gzip or bzip2; recognised by its content).
-func Open(path string) (*Host, error) { return nil, errors.New("not readable: " + path) }
-
-// Read reads everything but files that only one plan needs.
-func (h *Host) Read(ctx context.Context) (*Facts, error) { return h.ReadWith(ctx, nil) }
-
-// ReadWith reads like Read, and the given small files of /proc/sys and /sys into Facts.Settings.
-func (h *Host) ReadWith(ctx context.Context, extra []string) (*Facts, error) {
-	return nil, ctx.Err()
+	// cpuinfo is what /proc/cpuinfo of a running host said when it was first read.
+	cpuinfo atomic.Pointer[cpuinfo]
 }
 
-// Snapshot writes what Read reads as an archive that Open reads.
-func (h *Host) Snapshot(ctx context.Context, w io.Writer) error { return ctx.Err() }
+// Open opens a host: a directory that holds proc and sys ("/", "/host", an unpacked snapshot), or an
+// archive of one (tar, plain or compressed with gzip or bzip2; recognised by its content; its entries may
+// be below one common folder). Close it after use. Errors name the path.
+func Open(path string) (*Host, error) {
+	opened, err := openTree(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening host %s: %w", path, err)
+	}
+	return &Host{path: path, tree: opened}, nil
+}
+
+func openTree(path string) (tree, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	switch {
+	case info.IsDir():
+		return openHostDirectory(path)
+	case info.Mode().IsRegular():
+		return openArchive(path)
+	}
+	return nil, errors.New("neither a directory nor a file")
+}
+
+func openHostDirectory(path string) (tree, error) {
+	opened, err := openDirectory(path)
+	if err != nil {
+		return nil, err
+	}
+	view := opened.view()
+	defer view.release()
+	if !isHost(view) {
+		return nil, errors.Join(errNoHost, opened.Close())
+	}
+	return opened, nil
+}
+
+func openArchive(path string) (tree, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	defer closeRead(file)
+	read, err := readArchive(file, defaultArchiveLimits())
+	if err != nil {
+		return nil, err
+	}
+	return rootOf(read)
+}
+
+var errNoHost = errors.New("it holds neither proc nor sys")
+
+// rootOf finds the root of a host in an archive: at the top or in the only folder there.
+func rootOf(read *memoryTree) (tree, error) {
+	if isHost(read) {
+		return read, nil
+	}
+	if folders := read.directories(); len(folders) == 1 {
+		if below := read.below(folders[0]); isHost(below) {
+			return below, nil
+		}
+	}
+	return nil, errNoHost
+}
+
+func isHost(v view) bool {
+	for _, name := range []string{"proc", "sys"} {
+		if found, err := newWalk(v).resolve(name); err == nil && found.node.kind == kindDirectory {
+			return true
+		}
+	}
+	return false
+}
 
 // Close releases the host.
-func (h *Host) Close() error { return nil }
+func (h *Host) Close() error { return h.tree.Close() }
+
+// Read reads the host. What the host does not tell is an absent fact. An error names the file that makes
+// no sense and on which everything else hangs: the CPU lists, the CPU lists of NUMA nodes, the tables of
+// interrupts and softirqs, a directory with more entries than any host has. A canceled context is an error.
+func (h *Host) Read(ctx context.Context) (*Facts, error) { return h.ReadWith(ctx, nil) }
+
+// ReadWith reads like Read and adds small files below /proc/sys and /sys to Facts.Settings, by absolute
+// path: those that a plan sets and SettingPaths does not list. Other paths become absent facts.
+func (h *Host) ReadWith(ctx context.Context, extra []string) (*Facts, error) {
+	return h.read(ctx, extra, nil)
+}
+
+// Snapshot writes an archive (tar, gzip) of the files that Read reads and nothing else, from which Open
+// and Read give the same Facts. Equal hosts give equal bytes: entries are sorted, without times or owners.
+// Of the environment of irqbalance only its own variables are kept, and of other processes nothing.
+func (h *Host) Snapshot(ctx context.Context, w io.Writer) error {
+	taken := newRecording()
+	if _, err := h.read(ctx, nil, taken); err != nil {
+		return err
+	}
+	view := h.tree.view()
+	defer view.release()
+	if err := taken.write(newWalk(view), w); err != nil {
+		return fmt.Errorf("writing a snapshot of host %s: %w", h.path, err)
+	}
+	return nil
+}
+
+// read fills Facts section by section, and records what it touches if asked to.
+func (h *Host) read(ctx context.Context, extra []string, taken *recording) (*Facts, error) {
+	view := h.tree.view()
+	defer view.release()
+	r := newReader(ctx, view, taken)
+	facts := &Facts{}
+	for _, section := range []func(*reader, *Facts){
+		readKernel, h.readProcessor, readCPUs, readNUMANodes, readMemory, readInterrupts,
+		readNICs, readProcesses, readKubelet, readSettings(extra),
+	} {
+		section(r, facts)
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("reading host %s: %w", h.path, r.err)
+	}
+	return facts, nil
+}

@@ -5,12 +5,134 @@ package host
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
+// SettingPaths are the small files that every Read puts into Facts.Settings, ascending: what decides
+// about the latency of a host, wherever the kernel keeps it. Read adds the masks of the workqueues and
+// the mitigations of CPU vulnerabilities, whose names differ from host to host.
+func SettingPaths() []string {
+	var paths []string
+	for folder, names := range settingNames() {
+		for name := range strings.FieldsSeq(names) {
+			paths = append(paths, folder+"/"+name)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// settingNames are the names of the settings by folder. Files below /proc/sys/net belong to the network
+// namespace of the reader.
+func settingNames() map[string]string {
+	return map[string]string{
+		"/dev":           "cpu_dma_latency",
+		"/etc/default":   "irqbalance",
+		"/etc/sysconfig": "irqbalance",
+		"/proc":          "swaps",
+		"/proc/1":        "status",
+		"/proc/sys/kernel": "hung_task_timeout_secs nmi_watchdog numa_balancing sched_rt_period_us " +
+			"sched_rt_runtime_us soft_watchdog softlockup_panic timer_migration watchdog watchdog_cpumask watchdog_thresh",
+		"/proc/sys/kernel/random": "boot_id",
+		"/proc/sys/net/core":      "busy_poll busy_read netdev_budget netdev_budget_usecs rps_default_mask",
+		"/proc/sys/net/ipv4":      "tcp_fastopen",
+		"/proc/sys/vm": "compaction_proactiveness dirty_background_bytes dirty_background_ratio dirty_bytes " +
+			"dirty_expire_centisecs dirty_ratio dirty_writeback_centisecs overcommit_memory stat_interval swappiness " +
+			"zone_reclaim_mode",
+		"/sys/bus/workqueue/devices/writeback":           "cpumask",
+		"/sys/devices/system/clocksource/clocksource0":   "available_clocksource current_clocksource",
+		"/sys/devices/system/cpu/amd_pstate":             "prefcore status",
+		"/sys/devices/system/cpu/cpufreq":                "boost",
+		"/sys/devices/system/cpu/cpuidle":                "current_driver current_governor current_governor_ro",
+		"/sys/devices/system/cpu/intel_pstate":           "max_perf_pct min_perf_pct no_turbo status",
+		"/sys/devices/system/cpu/smt":                    "active control",
+		"/sys/devices/system/machinecheck/machinecheck0": "check_interval ignore_ce",
+		"/sys/devices/virtual/workqueue":                 "cpumask cpumask_isolated cpumask_requested",
+		"/sys/firmware/acpi":                             "platform_profile",
+		"/sys/fs/cgroup":                                 "cpuset.cpus.effective cpuset.cpus.isolated",
+		"/sys/kernel":                                    "realtime",
+		"/sys/kernel/mm/ksm":                             "pages_shared run",
+		"/sys/kernel/mm/transparent_hugepage":            "defrag enabled",
+		"/sys/kernel/mm/transparent_hugepage/khugepaged": "defrag",
+		"/sys/module/intel_idle/parameters":              "max_cstate",
+		"/sys/module/pcie_aspm/parameters":               "policy",
+		"/sys/module/processor/parameters":               "max_cstate",
+		"/sys/module/rcutree/parameters":                 "kthread_prio",
+		"/sys/module/workqueue/parameters":               "power_efficient",
+	}
+}
+
+const (
+	workqueueRoot     = "/sys/devices/virtual/workqueue"
+	vulnerabilityRoot = cpuRoot + "/vulnerabilities"
+)
+
+// readSettings reads the settings of every host and those that are asked for.
+func readSettings(extra []string) func(*reader, *Facts) {
+	return func(r *reader, f *Facts) {
+		f.Settings = map[string]Fact[string]{}
+		for _, file := range slices.Concat(SettingPaths(), r.numerousSettings()) {
+			f.Settings[file] = r.textFact(file)
+		}
+		for _, file := range extra {
+			if _, known := f.Settings[file]; !known {
+				f.Settings[file] = r.extraSetting(file)
+			}
+		}
+		r.keepLatencyLimits(f.CPUs)
+	}
+}
+
+// numerousSettings are the settings whose names a host tells.
+func (r *reader) numerousSettings() []string {
+	queues := r.members(workqueueRoot, maxEntries, func(e entry) bool { return e.kind != kindFile && e.name != "power" })
+	for i, name := range queues {
+		queues[i] = workqueueRoot + "/" + name + "/cpumask"
+	}
+	vulnerabilities := r.members(vulnerabilityRoot, maxEntries, func(e entry) bool { return e.kind == kindFile })
+	for i, name := range vulnerabilities {
+		vulnerabilities[i] = vulnerabilityRoot + "/" + name
+	}
+	return slices.Concat(queues, vulnerabilities)
+}
+
+// extraSetting reads a setting that somebody asked for. Other files than the kernel's own are not read: a
+// name from a profile must not fetch a secret from the host.
+func (r *reader) extraSetting(file string) Fact[string] {
+	isKernels := strings.HasPrefix(file, "/proc/sys/") || strings.HasPrefix(file, "/sys/")
+	switch {
+	case !isKernels || path.Clean(file) != file:
+		return Absent[string](file, "not read: neither below /proc/sys nor below /sys")
+	case r.live && interrupts(file):
+		return Absent[string](file, reasonInterrupts)
+	}
+	return r.textFact(file)
+}
+
+// interrupts tells the files that make a CPU run code in order to be read: frequencies are measured, and
+// the energy bias and, in older kernels, the energy preference are registers of the CPU.
+func interrupts(file string) bool {
+	return slices.Contains([]string{
+		"scaling_cur_freq", "cpuinfo_cur_freq", "cpuinfo_avg_freq", "bios_limit", "energy_perf_bias", energyPreferenceFile,
+	}, path.Base(file))
+}
+
+// keepLatencyLimits puts the PM QoS limit of each CPU into a snapshot: plans ask for those of their
+// isolated CPUs, and nobody knows the plan when the snapshot is made.
+func (r *reader) keepLatencyLimits(sets CPUs) {
+	if r.taken == nil {
+		return
+	}
+	for _, id := range sets.Present.Value.IDs() {
+		r.textFact(cpuFolder(id) + "/power/pm_qos_resume_latency_us")
+	}
+}
+
 // SysctlPath returns the file of a sysctl: kernel.timer_migration is /proc/sys/kernel/timer_migration. As
 // in sysctl.d(5), dots and slashes change places if the first separator is a dot, so that
-// net.ipv4.conf.enp3s0/200.forwarding names the interface enp3s0.200.
+// net.ipv4.conf.enp3s0/200.forwarding names the interface enp3s0.200. The result is below /proc/sys
+// whatever the name.
 func SysctlPath(name string) string {
 	if first := strings.IndexAny(name, "./"); first >= 0 && name[first] == '.' {
 		name = strings.Map(swapSeparators, name)

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package host
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	pciRoot    = "/sys/bus/pci/devices"
+	deviceRoot = "/sys/devices"
+	netRoot    = "/sys/class/net"
+
+	// networkClass begins the PCI class of network controllers (PCI Code and ID Assignment, base class 02h).
+	networkClass = "0x02"
+
+	// maxBridges bounds the depth of a PCI tree: a domain has 256 buses.
+	maxBridges = 256
+
+	reasonNoInterface = "no interface on this device"
+)
+
+// readNICs merges the PCI devices of the network class with the interfaces whose device is on PCI. Either
+// view alone has gaps: a device that is bound to vfio-pci has no interface, and some snapshots have no
+// /sys/class/net or no /sys/bus/pci.
+func readNICs(r *reader, f *Facts) {
+	devices := r.networkDevices()
+	interfaces := r.interfaces()
+	for address, found := range interfaces {
+		if _, ok := devices[address]; !ok {
+			devices[address] = found.device
+		}
+	}
+	vectors := vectorsByDevice(f.Interrupts.Lines.Value)
+	for _, address := range slices.Sorted(maps.Keys(devices)) {
+		if r.broken() != nil {
+			return
+		}
+		nic := r.nic(address, devices[address]+"/")
+		if len(nic.Interrupts) == 0 {
+			nic.Interrupts = vectors[address]
+		}
+		r.addInterface(&nic, interfaces[address])
+		f.NICs = append(f.NICs, nic)
+	}
+}
+
+// networkDevices returns the folders of the PCI devices of the network class by PCI address.
+func (r *reader) networkDevices() map[string]string {
+	devices := r.pciDevices()
+	maps.DeleteFunc(devices, func(_, folder string) bool {
+		return !strings.HasPrefix(r.textFact(folder+"/class").Value, networkClass)
+	})
+	return devices
+}
+
+// pciDevices returns the folders of all PCI devices by PCI address.
+func (r *reader) pciDevices() map[string]string {
+	devices := map[string]string{}
+	for _, address := range r.members(pciRoot, maxEntries, isPCIDevice) {
+		devices[address] = pciRoot + "/" + address
+	}
+	if len(devices) > 0 {
+		return devices
+	}
+	isDomain := func(e entry) bool { return e.kind == kindDirectory && strings.HasPrefix(e.name, "pci") }
+	for _, domain := range r.members(deviceRoot, maxEntries, isDomain) {
+		r.descend(deviceRoot+"/"+domain, maxBridges, devices)
+	}
+	return devices
+}
+
+// descend collects the PCI devices below a bridge.
+func (r *reader) descend(dir string, depth int, devices map[string]string) {
+	isDevice := func(e entry) bool { return e.kind == kindDirectory && isPCIDevice(e) }
+	for _, address := range r.members(dir, maxEntries, isDevice) {
+		devices[address] = dir + "/" + address
+		if depth == 0 || len(devices) > maxEntries {
+			r.fail(dir, tooManyError{maxEntries})
+			return
+		}
+		r.descend(dir+"/"+address, depth-1, devices)
+	}
+}
+
+// isPCIDevice recognises an address such as 0000:3b:00.0. Domains of Intel VMD have five digits.
+func isPCIDevice(e entry) bool {
+	domain, rest, ok := strings.Cut(e.name, ":")
+	return ok && len(domain) >= 4 && len(domain) <= 8 && isHexadecimal(domain) && len(rest) == len("3b:00.0") &&
+		rest[2] == ':' && rest[5] == '.' && isHexadecimal(rest[:2]+rest[3:5]) && rest[6] >= '0' && rest[6] <= '7'
+}
+
+func isHexadecimal(text string) bool { return strings.Trim(text, "0123456789abcdef") == "" }
+
+func (r *reader) nic(address, folder string) NIC {
+	nic := NIC{
+		PCIAddress: address,
+		Name:       Absent[string](netRoot, reasonNoInterface),
+		Vendor:     r.nameFact(folder + "vendor"),
+		Device:     r.nameFact(folder + "device"),
+		Class:      r.nameFact(folder + "class"),
+		Driver:     r.linkFact(folder+"driver", "no driver is bound"),
+		NUMANode:   read(r, source[int]{folder + "numa_node", parseNUMANode}),
+		LocalCPUs:  read(r, r.set(folder+"local_cpulist", folder+"local_cpus")...),
+
+		PhysicalFunction:        r.linkFact(folder+"physfn", "this is a physical function"),
+		MaximumVirtualFunctions: r.identifierFact(folder + "sriov_totalvfs"),
+		LinkSpeed:               r.nameFact(folder + "current_link_speed"),
+		MaximumLinkSpeed:        r.nameFact(folder + "max_link_speed"),
+		LinkWidth:               r.identifierFact(folder + "current_link_width"),
+		MaximumLinkWidth:        r.identifierFact(folder + "max_link_width"),
+		Interrupts:              r.numbered(folder+"msi_irqs", "", "", maxEntries),
+	}
+	for _, index := range r.numbered(path.Clean(folder), "virtfn", "", maxEntries) {
+		if function := r.linkFact(folder+"virtfn"+strconv.Itoa(index), ""); function.Known {
+			nic.VirtualFunctions = append(nic.VirtualFunctions, function.Value)
+		}
+	}
+	return nic
+}
+
+// linkFact is the last element of the target of a link, such as the name of a driver.
+func (r *reader) linkFact(file, missing string) Fact[string] {
+	target, err := r.link(file)
+	switch {
+	case err == nil:
+		return Known(path.Base(target), file)
+	case reasonOf(err) == reasonMissing:
+		return Absent[string](file, missing)
+	}
+	return Absent[string](file, reasonOf(err))
+}
+
+// vectorsByDevice takes the vectors of PCI devices out of the descriptions of interrupts, where kernels
+// since 6.3 and those of RHEL 9 name the device: "IR-PCI-MSIX-0000:3b:00.0    1-edge      eth0-rx-0".
+func vectorsByDevice(lines []InterruptLine) map[string][]int {
+	message := regexp.MustCompile(`^\S*PCI-MSIX?-([0-9a-f]+:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s`)
+	vectors := map[string][]int{}
+	for _, line := range lines {
+		number, ok := numberIn(line.Name, "", "")
+		if match := message.FindStringSubmatch(line.Description); ok && match != nil {
+			vectors[match[1]] = append(vectors[match[1]], number)
+		}
+	}
+	return vectors
+}
+
+// netInterface is a network interface whose device is on PCI.
+type netInterface struct {
+	name string
+	// device is the folder of the PCI device.
+	device string
+	// port tells the interfaces of a device with several ports apart.
+	port int
+}
+
+// interfaces returns the interface of each PCI device that has one. Where one device has several, as a
+// ConnectX-3 does for its ports, the first port counts.
+func (r *reader) interfaces() map[string]netInterface {
+	byAddress := map[string]netInterface{}
+	isInterface := func(e entry) bool { return e.kind != kindFile }
+	for _, name := range r.members(netRoot, maxEntries, isInterface) {
+		device, ok := r.deviceOf(name)
+		if !ok || r.isRepresentor(name) {
+			continue
+		}
+		found := netInterface{name, device, r.identifierFact(netRoot + "/" + name + "/dev_port").Value}
+		address := path.Base(device)
+		if known, ok := byAddress[address]; !ok || cmp.Compare(found.port, known.port) < 0 {
+			byAddress[address] = found
+		}
+	}
+	return byAddress
+}
+
+// deviceOf returns the folder of the PCI device that an interface belongs to. The device of a virtio
+// interface is virtioN, a child of the PCI device. Interfaces on other children, such as a USB adapter
+// below its host controller or a subfunction, are no NICs on PCI.
+func (r *reader) deviceOf(name string) (string, bool) {
+	device, err := r.directory(netRoot + "/" + name + "/device")
+	if err != nil {
+		return "", false
+	}
+	if _, ok := numberIn(path.Base(device), "virtio", ""); ok {
+		device = path.Dir(device)
+	}
+	return device, isPCIDevice(entry{name: path.Base(device)})
+}
+
+// isRepresentor recognises the interfaces that stand for the virtual functions of a NIC in switchdev mode
+// and hang on its physical function (devlink: phys_port_name pf0vf1, pf0sf2, c1pf0).
+func (r *reader) isRepresentor(name string) bool {
+	port := strings.TrimLeft(r.textFact(netRoot+"/"+name+"/phys_port_name").Value, "c0123456789")
+	return strings.HasPrefix(port, "pf")
+}
+
+// addInterface adds what the interface tells.
+func (r *reader) addInterface(nic *NIC, found netInterface) {
+	if found.name == "" {
+		nic.Carrier = Absent[bool](netRoot, reasonNoInterface)
+		nic.SpeedMegabits = Absent[int64](netRoot, reasonNoInterface)
+		return
+	}
+	folder := netRoot + "/" + found.name + "/"
+	nic.Name = Known(found.name, netRoot+"/"+found.name)
+	nic.Carrier = r.switchFact(folder + "carrier")
+	nic.SpeedMegabits = read(r, source[int64]{folder + "speed", parseSpeed})
+}
+
+// parseSpeed reads the speed of a link, SPEED_UNKNOWN (-1) while it is down.
+func parseSpeed(text string) (int64, error) {
+	speed, err := parseNumber(text)
+	if err == nil && speed <= 0 {
+		return 0, fmt.Errorf("the link has no speed (%d): it is down or virtual", speed)
+	}
+	return speed, err
+}

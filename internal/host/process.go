@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package host
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+)
+
+const procRoot = "/proc"
+
+// processesOfInterest are the daemons that move interrupts, threads or settings around.
+func processesOfInterest() map[string]bool {
+	return map[string]bool{"irqbalance": true, "tuned": true, "stalld": true}
+}
+
+// readProcesses looks for the daemons of interest among all processes. What it sees of others goes
+// nowhere, except for the name of process 1, which shows that a snapshot had processes at all.
+func readProcesses(r *reader, f *Facts) {
+	names, err := r.peekList(procRoot, func(e entry) bool {
+		_, ok := numberIn(e.name, "", "")
+		return ok
+	})
+	switch {
+	case err != nil:
+		f.Processes = Absent[[]Process](procRoot, reasonOf(err))
+		return
+	case len(names) == 0:
+		f.Processes = Absent[[]Process](procRoot, "no processes")
+		return
+	}
+	f.Processes = Known[[]Process](nil, procRoot)
+	for _, pid := range numbersIn(names, "", "") {
+		f.Processes.Value = append(f.Processes.Value, r.process(pid)...)
+	}
+	// The first process is recorded whoever it is, or a snapshot would seem to come from no running host.
+	r.taken.list(procRoot, []string{strconv.Itoa(numbersIn(names, "", "")[0])}, nil)
+}
+
+// process returns a process if it is of interest. Processes come and go: one that vanished is none.
+func (r *reader) process(pid int) []Process {
+	folder := procRoot + "/" + strconv.Itoa(pid)
+	content, err := r.peek(folder+"/comm", smallFile)
+	name := strings.TrimSpace(content)
+	if err != nil || !processesOfInterest()[name] {
+		return nil
+	}
+	r.taken.file(folder+"/comm", content, nil)
+	process := Process{
+		PID:         pid,
+		Name:        name,
+		AllowedCPUs: read(r, source[cpus.Set]{folder + "/status", r.parseAllowedCPUs}),
+	}
+	if name == "irqbalance" {
+		process.Environment = r.environment(folder + "/environ")
+	}
+	return []Process{process}
+}
+
+// parseAllowedCPUs finds Cpus_allowed_list in the status of a process.
+func (r *reader) parseAllowedCPUs(status string) (cpus.Set, error) {
+	const key = "Cpus_allowed_list"
+	list, ok := parseColonPairs(status, key)[key]
+	if !ok {
+		return cpus.Set{}, errNoAllowedCPUs
+	}
+	return r.parseSet(list)
+}
+
+// environment reads the variables that irqbalance(1) obeys. An environment may hold secrets: nothing else
+// of it is kept, nor put into a snapshot.
+func (r *reader) environment(file string) map[string]string {
+	content, err := r.peek(file, smallFile)
+	if err != nil {
+		r.taken.file(file, "", err)
+		return nil
+	}
+	variables := map[string]string{}
+	var kept strings.Builder
+	for variable := range strings.SplitSeq(content, "\x00") {
+		name, value, ok := strings.Cut(variable, "=")
+		if ok && strings.HasPrefix(name, "IRQBALANCE_") {
+			variables[name] = strings.ToValidUTF8(value, "")
+			kept.WriteString(variable + "\x00")
+		}
+	}
+	r.taken.file(file, kept.String(), nil)
+	return variables
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// kind is what a name in a tree stands for.
+type kind uint8
+
+const (
+	kindFile kind = iota + 1
+	kindDirectory
+	kindLink
+	// kindOther are pipes, devices and sockets: opening one may block or act, so they are never opened.
+	kindOther
+)
+
+func kindOf(mode fs.FileMode) kind {
+	switch {
+	case mode.IsRegular():
+		return kindFile
+	case mode.IsDir():
+		return kindDirectory
+	case mode.Type() == fs.ModeSymlink:
+		return kindLink
+	}
+	return kindOther
+}
+
+// node is one name in a tree.
+type node struct {
+	kind kind
+	// target of a symbolic link, as it is written.
+	target string
+	// size as the file system tells it; 0 for files of /proc.
+	size int64
+}
+
+// entry is one name in a directory.
+type entry struct {
+	name string
+	kind kind
+}
+
+// tree holds the files of a host.
+type tree interface {
+	view() view
+	Close() error
+}
+
+// view looks at a tree for the time of one Read. Names are relative to the root, clean and
+// slash-separated; none of their directories may be a symbolic link: walk sees to that. A view is for one
+// goroutine.
+type view interface {
+	// lstat describes a name and follows no link.
+	lstat(name string) (node, error)
+	// readFile returns the content of a regular file, or an error if it is longer than limit.
+	readFile(name string, limit int) (string, error)
+	// readDir lists a directory, or fails if it holds more than limit names.
+	readDir(name string, limit int) ([]entry, error)
+	release()
+}
+
+// Errors of trees beyond fs.ErrNotExist and fs.ErrPermission. They are compared with errors.Is.
+var (
+	errNotRegular    = errors.New("not a regular file")
+	errNotDirectory  = errors.New("not a directory")
+	errNotLink       = errors.New("not a symbolic link")
+	errLoop          = errors.New("too many symbolic links, perhaps a loop")
+	errNoAllowedCPUs = errors.New("no line Cpus_allowed_list")
+	errOutside       = errors.New("a symbolic link leads out of the root")
+)
+
+// tooLargeError says that a file is longer than is sensible for it.
+type tooLargeError struct{ limit int }
+
+func (e tooLargeError) Error() string { return fmt.Sprintf("longer than %d bytes", e.limit) }
+
+// tooManyError says that a directory or a list holds more than any real host has.
+type tooManyError struct{ limit int }
+
+func (e tooManyError) Error() string { return fmt.Sprintf("holds more than %d entries", e.limit) }
+
+// unreadableError is the reason for which a file could not be read when its snapshot was made.
+type unreadableError struct{ reason string }
+
+func (e unreadableError) Error() string { return e.reason }
+
+// Is makes a recorded "permission denied" behave like the original.
+func (e unreadableError) Is(target error) bool {
+	return target == fs.ErrPermission && e.reason == reasonPermission
+}
+
+const (
+	reasonMissing    = "no such file"
+	reasonPermission = "permission denied"
+)
+
+// reasonOf puts an error of a tree into the words of Fact.Reason, without the path: a Fact has it.
+func reasonOf(err error) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return reasonMissing
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return reasonPermission
+	}
+	return withoutPath(err).Error()
+}
+
+// withoutPath takes the path off an error whose message is going to name it anyway.
+func withoutPath(err error) error {
+	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
+		return pathError.Err
+	}
+	return err
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package host
+
+import (
+	"path"
+	"strings"
+)
+
+// maxLinks is how many symbolic links one path may cross: MAXSYMLINKS of the kernel (include/linux/namei.h).
+const maxLinks = 40
+
+// walk resolves the symbolic links of a tree, always within its root: an absolute target begins at the
+// root, as it would for a process that was chrooted there, and a relative one that climbs above the root
+// is an error. It remembers the directories that it has resolved, so it must not outlive one Read.
+type walk struct {
+	view view
+	dirs map[string]string
+	// crossed is told each link that is followed, if anybody listens.
+	crossed func(name, target string)
+}
+
+func newWalk(v view) *walk { return &walk{view: v, dirs: map[string]string{".": "."}} }
+
+// place is where a path leads: a name without symbolic links, and what it is.
+type place struct {
+	name string
+	node node
+}
+
+// resolve follows every link of a path.
+func (w *walk) resolve(name string) (place, error) {
+	links := 0
+	parent, err := w.directory(path.Dir(name), &links)
+	if err != nil {
+		return place{}, err
+	}
+	if name == "." {
+		return place{".", node{kind: kindDirectory}}, nil
+	}
+	return w.step(parent, path.Base(name), &links)
+}
+
+// parentOf follows every link but the last one.
+func (w *walk) parentOf(name string) (string, error) {
+	links := 0
+	return w.directory(path.Dir(name), &links)
+}
+
+// directory follows the links of a directory's path and remembers the outcome.
+func (w *walk) directory(name string, links *int) (string, error) {
+	if known, ok := w.dirs[name]; ok {
+		return known, nil
+	}
+	parent, err := w.directory(path.Dir(name), links)
+	if err != nil {
+		return "", err
+	}
+	at, err := w.step(parent, path.Base(name), links)
+	if err != nil {
+		return "", err
+	}
+	if at.node.kind != kindDirectory {
+		return "", errNotDirectory
+	}
+	w.dirs[name] = at.name
+	return at.name, nil
+}
+
+// step goes from a directory to one of its names, through links if it is one.
+func (w *walk) step(at, base string, links *int) (place, error) {
+	next := path.Join(at, base)
+	found, err := w.view.lstat(next)
+	if err != nil || found.kind != kindLink {
+		return place{next, found}, err
+	}
+	if *links++; *links > maxLinks {
+		return place{}, errLoop
+	}
+	if w.crossed != nil {
+		w.crossed(next, found.target)
+	}
+	return w.follow(at, found.target, links)
+}
+
+// follow goes from a directory along the target of a link.
+func (w *walk) follow(at, target string, links *int) (place, error) {
+	if strings.HasPrefix(target, "/") {
+		at = "."
+	}
+	here := place{at, node{kind: kindDirectory}}
+	for component := range strings.SplitSeq(target, "/") {
+		var err error
+		switch {
+		case component == "" || component == ".":
+			continue
+		case here.node.kind != kindDirectory:
+			return place{}, errNotDirectory
+		case component == ".." && here.name == ".":
+			return place{}, errOutside
+		case component == "..":
+			here = place{path.Dir(here.name), node{kind: kindDirectory}}
+		default:
+			here, err = w.step(here.name, component, links)
+		}
+		if err != nil {
+			return place{}, err
+		}
+	}
+	return here, nil
+}
