@@ -25,13 +25,96 @@ type Changes struct {
 	Items []Change `json:"items"`
 }
 
-// Reboot is Required when any change needs a reboot, else Unknown when any may, else NotRequired.
+// Reboot is Required when any change needs a reboot, else Unknown when any may, else NotRequired. It says
+// what the kernel needs; a platform may reboot a node for less.
 func (c Changes) Reboot() v1alpha1.RebootRequirement {
-	return v1alpha1.RebootUnknown
+	found := v1alpha1.RebootNotRequired
+	for _, change := range c.Items {
+		switch {
+		case change.Reboot == v1alpha1.RebootRequired:
+			return v1alpha1.RebootRequired
+		case change.Reboot == v1alpha1.RebootUnknown:
+			found = v1alpha1.RebootUnknown
+		}
+	}
+	return found
 }
 
-// Diff compares two plans. A nil plan is a host that no plan has touched.
-func Diff(from, to *NodePlan) Changes { return Changes{} }
+// unread stands for a value that could not be read.
+const unread = "unknown"
 
-// DiffRunning compares what a host runs now with a plan.
-func DiffRunning(facts *host.Facts, to *NodePlan) Changes { return Changes{} }
+// Diff compares two plans. A nil plan is a host that no plan has touched.
+func Diff(from, to *NodePlan) Changes {
+	before, after := map[string]item{}, map[string]bool{}
+	for _, i := range from.items() {
+		before[i.what] = i
+	}
+	var changes Changes
+	for _, i := range to.items() {
+		after[i.what] = true
+		was, existed := before[i.what]
+		if !existed || !i.equals(was.value, i.value) {
+			changes.Items = append(changes.Items, i.change(was.value, i.value))
+		}
+	}
+	for _, i := range from.items() {
+		if !after[i.what] {
+			changes.Items = append(changes.Items, i.change(i.value, ""))
+		}
+	}
+	return changes
+}
+
+// DiffRunning compares what a host runs now with a plan. What the facts do not speak of, such as files
+// that were not read, is left out. What they should speak of but do not is a change from "unknown"; it
+// makes the need for a reboot Unknown where the change would need one.
+func DiffRunning(facts *host.Facts, to *NodePlan) Changes {
+	if facts == nil {
+		facts = &host.Facts{}
+	}
+	var changes Changes
+	if to == nil {
+		return changes
+	}
+	for _, i := range to.items() {
+		if i.observe == nil {
+			continue
+		}
+		value, reason := i.observe(facts)
+		switch {
+		case reason != "":
+			changes.Items = append(changes.Items, i.unknown(reason))
+		case !i.equals(value, i.value):
+			changes.Items = append(changes.Items, i.change(value, i.value))
+		}
+	}
+	changes.Items = append(changes.Items, unplannedArguments(facts, to)...)
+	return changes
+}
+
+// item is one thing that a plan decides.
+type item struct {
+	what, value string
+	reboot      v1alpha1.RebootRequirement
+	why         string
+	// same compares two values; nil compares texts.
+	same func(a, b string) bool
+	// observe reads the value from a host, or says why it cannot; nil when hosts do not tell.
+	observe func(*host.Facts) (value, reason string)
+}
+
+func (i item) equals(a, b string) bool {
+	return a == b || i.same != nil && i.same(a, b)
+}
+
+func (i item) change(from, to string) Change {
+	return Change{What: i.what, From: from, To: to, Reboot: i.reboot, Why: i.why}
+}
+
+func (i item) unknown(reason string) Change {
+	reboot := i.reboot
+	if reboot == v1alpha1.RebootRequired {
+		reboot = v1alpha1.RebootUnknown
+	}
+	return Change{What: i.what, From: unread, To: i.value, Reboot: reboot, Why: "the host does not tell: " + reason}
+}

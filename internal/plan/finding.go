@@ -4,6 +4,10 @@
 package plan
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
@@ -21,4 +25,87 @@ type Finding struct {
 	Message string `json:"message"`
 	// Remedy says what to do.
 	Remedy string `json:"remedy"`
+}
+
+// The planning rules. Each names one thing that a profile may ask and a host may be unable to give.
+const (
+	ruleProfileName       = "plan.profile-name"
+	ruleUnsafeText        = "plan.unsafe-text"
+	ruleArchitecture      = "plan.architecture"
+	ruleVendor            = "plan.vendor"
+	rulePageSize          = "plan.page-size"
+	ruleRealTime          = "plan.real-time-kernel"
+	ruleSMT               = "plan.smt"
+	ruleOfflineCPUs       = "plan.offline-cpus"
+	ruleCPUList           = "plan.cpu-list"
+	ruleCPUsExist         = "plan.cpus-exist"
+	ruleCPUsOverlap       = "plan.cpus-overlap"
+	ruleCPUsCovered       = "plan.cpus-covered"
+	ruleNothingIsolated   = "plan.nothing-isolated"
+	ruleNoHousekeeping    = "plan.no-housekeeping"
+	ruleBootCPU           = "plan.boot-cpu"
+	ruleSplitSiblings     = "plan.split-siblings"
+	ruleNUMAHousekeeping  = "plan.numa-housekeeping"
+	ruleNUMAIsolated      = "plan.numa-isolated"
+	ruleSharedCache       = "plan.shared-cache"
+	ruleDataPlane         = "plan.data-plane"
+	ruleNICSelection      = "plan.nic-selection"
+	ruleNICLocality       = "plan.nic-locality"
+	ruleKernelArguments   = "plan.kernel-arguments"
+	ruleCommandLineLength = "plan.command-line-length"
+	ruleHugepageSize      = "plan.hugepage-size"
+	ruleHugepagePlace     = "plan.hugepage-place"
+	ruleHugepageMemory    = "plan.hugepage-memory"
+	ruleReservedMemory    = "plan.reserved-memory"
+	ruleQuantity          = "plan.quantity"
+	ruleKubeletExtra      = "plan.kubelet-configuration"
+	ruleNUMANodeCount     = "plan.numa-node-count"
+	ruleIdleStates        = "plan.idle-states"
+	ruleFrequencyDriver   = "plan.frequency-driver"
+	ruleFrequencyRange    = "plan.frequency-range"
+	ruleTurbo             = "plan.turbo"
+	ruleIOMMU             = "plan.iommu"
+	ruleKernelParameters  = "plan.kernel-parameters"
+	ruleStopServices      = "plan.stop-services"
+)
+
+// report adds a finding. The message is completed to a sentence that names the node.
+func (p *planner) report(severity v1alpha1.Severity, rule, field, remedy, format string, values ...any) {
+	p.findings = append(p.findings, Finding{
+		Rule:     rule,
+		Severity: severity,
+		Field:    field,
+		Node:     p.input.Node,
+		Message:  fmt.Sprintf("%s on node %s: %s.", field, p.input.Node, fmt.Sprintf(format, values...)),
+		Remedy:   remedy,
+	})
+}
+
+// critical adds a finding that leaves the node without a plan.
+func (p *planner) critical(rule, field, remedy, format string, values ...any) {
+	p.report(v1alpha1.SeverityCritical, rule, field, remedy, format, values...)
+}
+
+// blocked tells whether a finding forbids a plan.
+func (p *planner) blocked() bool {
+	return slices.ContainsFunc(p.findings, func(f Finding) bool { return f.Severity == v1alpha1.SeverityCritical })
+}
+
+// severityRank orders the most severe first.
+func severityRank(severity v1alpha1.Severity) int {
+	return slices.Index([]v1alpha1.Severity{
+		v1alpha1.SeverityCritical, v1alpha1.SeverityHigh, v1alpha1.SeverityMedium, v1alpha1.SeverityLow,
+	}, severity)
+}
+
+// sortFindings puts the most severe first, and otherwise keeps a fixed order.
+func sortFindings(findings []Finding) {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(severityRank(a.Severity), severityRank(b.Severity)),
+			cmp.Compare(a.Rule, b.Rule),
+			cmp.Compare(a.Field, b.Field),
+			cmp.Compare(a.Message, b.Message),
+		)
+	})
 }

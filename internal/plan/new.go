@@ -21,7 +21,66 @@ type Input struct {
 	BypassNICs []topology.NIC
 }
 
-// New computes the plan of one node. The plan is nil when a finding is Critical.
-func New(in Input) (*NodePlan, []Finding) {
-	return nil, nil
+// planner makes one plan. Each step reads what earlier steps decided, decides its own part of the plan
+// and reports what cannot be met.
+type planner struct {
+	input     Input
+	effective EffectiveSpec
+	spec      v1alpha1.LowLatencyNodeProfileSpec
+	topology  *topology.Topology
+	machine   machine
+	// release of the running kernel; the zero release when unknown.
+	release release
+	// near are the NUMA nodes that hold a bypass NIC.
+	near     map[int]bool
+	plan     *NodePlan
+	findings []Finding
 }
+
+// New computes the plan of one node. It is nil when a finding is Critical. The same input always makes
+// the same plan and the same findings, the most severe first. The exact amount of memory never changes a
+// plan; too little of it is a finding.
+func New(in Input) (*NodePlan, []Finding) {
+	p := newPlanner(in)
+	p.run(p.checkProfile, p.checkHost, p.planNICs, p.planKernel, p.planPower, p.planCPUs)
+	if !p.blocked() {
+		p.run(p.planVerification, p.planKubelet, p.planHugepages, p.planInterrupts, p.planNetwork,
+			p.planKernelArguments, p.planSysctls, p.planSysfs, p.planSystem, p.planHost)
+	}
+	sortFindings(p.findings)
+	if p.blocked() {
+		return nil, p.findings
+	}
+	return p.plan, p.findings
+}
+
+func newPlanner(in Input) *planner {
+	effective := Effective(in.Profile, in.Topology.Architecture)
+	return &planner{
+		input:     in,
+		effective: effective,
+		spec:      effective.Spec,
+		topology:  in.Topology,
+		machine:   machineOf(in.Topology, effective.Spec.CPUs.SimultaneousMultithreading),
+		release:   parseRelease(in.Topology.KernelRelease),
+		near:      map[int]bool{},
+		plan: &NodePlan{
+			Profile:      in.Profile.Name,
+			Architecture: in.Topology.Architecture,
+			Vendor:       in.Topology.Vendor,
+		},
+	}
+}
+
+// run takes the steps in order.
+func (p *planner) run(steps ...func()) {
+	for _, step := range steps {
+		step()
+	}
+}
+
+// origin says where the value of a field came from.
+func (p *planner) origin(field string) Origin { return p.effective.Origin(field) }
+
+// by is the origin of a choice of the operator for a reason that no field speaks of.
+func by(reason string) Origin { return Origin{Source: FromDefault, Detail: reason} }

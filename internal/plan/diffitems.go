@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// Reasons why a change does or does not need a reboot.
+const (
+	whyCommandLine = "the kernel reads its command line at boot only"
+	whyKernel      = "another kernel has to be booted"
+	whyAtOnce      = "it takes effect at once"
+	whyKubelet     = "the kubelet restarts; pods with exclusive CPUs are drained first"
+	whyRuntime     = "the container runtime restarts"
+	whyHotplug     = "CPUs go offline and come back while the kernel runs"
+	whyFragmented  = "free memory in pieces of this size is rarely found after boot"
+	whyUnit        = "systemd starts it at the next boot, and what it does can be done now"
+)
+
+// items lists everything that a plan decides, in a fixed order. A nil plan decides nothing.
+func (p *NodePlan) items() []item {
+	if p == nil {
+		return nil
+	}
+	return slices.Concat(p.kernelItems(), p.cpuItems(), p.argumentItems(), p.hugepageItems(),
+		p.runtimeItems(), p.settingItems(), p.kubeletItems(), p.fileItems(), p.agentItems())
+}
+
+func (p *NodePlan) kernelItems() []item {
+	return []item{
+		{what: "kernel type", value: string(p.Kernel.Type), reboot: v1alpha1.RebootRequired, why: whyKernel,
+			observe: observeKernelType},
+		{what: "kernel page size", value: string(p.Kernel.PageSize), reboot: v1alpha1.RebootRequired, why: whyKernel,
+			observe: observePageSize},
+	}
+}
+
+func (p *NodePlan) cpuItems() []item {
+	required, not := v1alpha1.RebootRequired, v1alpha1.RebootNotRequired
+	return []item{
+		{what: "housekeeping CPUs", value: p.CPUs.Housekeeping.String(), reboot: required, why: whyCommandLine},
+		{what: "isolated CPUs", value: p.CPUs.Isolated.String(), reboot: required, why: whyCommandLine},
+		{what: "shared CPUs", value: p.CPUs.Shared.String(), reboot: not, why: whyRuntime},
+		{what: "data plane CPUs", value: p.CPUs.DataPlane.String(), reboot: not, why: whyKubelet},
+		{what: "offline CPUs", value: p.CPUs.Offline.String(), reboot: not, why: whyHotplug,
+			observe: observeOffline(p.CPUs.Offline)},
+	}
+}
+
+// argumentItems has one item for each name of an argument; hugepages has one for each size.
+func (p *NodePlan) argumentItems() []item {
+	texts := make([]string, len(p.KernelArguments))
+	for i, a := range p.KernelArguments {
+		texts[i] = a.Text
+	}
+	names, groups := groupArguments(texts)
+	var items []item
+	for _, name := range names {
+		items = append(items, item{
+			what: argumentItem(name), value: strings.Join(groups[name], " "),
+			reboot: v1alpha1.RebootRequired, why: whyCommandLine,
+			same: sameArgument, observe: observeArgument(name, groups[name]),
+		})
+	}
+	return items
+}
+
+func argumentItem(name string) string { return "kernel argument " + name }
+
+// groupArguments groups arguments by name, in the order in which names first occur. The number of hugepages
+// belongs to the size before it and is called "hugepages of 2M"; the size itself is dropped.
+func groupArguments(texts []string) (names []string, groups map[string][]string) {
+	groups = map[string][]string{}
+	size := ""
+	for _, text := range texts {
+		name := argumentName(text)
+		_, value, _ := strings.Cut(text, "=")
+		if name == "hugepagesz" || name == "default_hugepagesz" {
+			size = value
+		}
+		switch {
+		case name == "hugepagesz":
+			continue
+		case name == "hugepages" && size != "":
+			name += " of " + size
+		}
+		if len(groups[name]) == 0 {
+			names = append(names, name)
+		}
+		groups[name] = append(groups[name], text)
+	}
+	return names, groups
+}
+
+func (p *NodePlan) hugepageItems() []item {
+	var items []item
+	for _, pages := range p.Hugepages {
+		if pages.NUMANode == nil || pages.Method != ByUnit {
+			continue
+		}
+		i := item{
+			what:    fmt.Sprintf("hugepages of %s on NUMA node %d", pages.Size, *pages.NUMANode),
+			value:   strconv.FormatInt(pages.Count, 10),
+			reboot:  v1alpha1.RebootNotRequired,
+			why:     whyAtOnce,
+			observe: observeHugepages(*pages.NUMANode, pages.SizeKibibytes),
+		}
+		if pages.SizeKibibytes >= kibibytesPerGibibyte {
+			i.reboot, i.why = v1alpha1.RebootRequired, whyFragmented
+		}
+		items = append(items, i)
+	}
+	return items
+}
+
+// runtimeItems are what a running system takes on at once, besides sysctl and sysfs.
+func (p *NodePlan) runtimeItems() []item {
+	queues := "kept"
+	if p.Network.Queues > 0 {
+		devices, _ := json.Marshal(p.Network.Devices)
+		queues = fmt.Sprintf("%d on %s", p.Network.Queues, devices)
+	}
+	items := []item{
+		{what: "interrupt placement", value: string(p.Interrupts.Placement)},
+		{what: "default interrupt affinity", value: p.Interrupts.DefaultAffinity.String(), same: sameCPUs,
+			observe: observeDefaultAffinity},
+		{what: "irqbalance", value: fmt.Sprintf("%s, banned CPUs %q", p.Interrupts.Balancer, p.Interrupts.Banned)},
+		{what: "idle states", value: string(p.Power.IdleStates)},
+		{what: "governor", value: string(p.Power.Governor)},
+		{what: "NIC queues", value: queues},
+		{what: "receive packet steering", value: string(p.Network.Steering)},
+	}
+	if p.Power.Governor == v1alpha1.GovernorPerformance {
+		items[4].observe = observeGovernor
+	}
+	for i := range items {
+		items[i].reboot, items[i].why = v1alpha1.RebootNotRequired, whyAtOnce
+	}
+	return items
+}
+
+func (p *NodePlan) settingItems() []item {
+	var items []item
+	for _, s := range p.Sysctls {
+		path := "/proc/sys/" + strings.ReplaceAll(s.Name, ".", "/")
+		items = append(items, item{what: "sysctl " + s.Name, value: s.Value, reboot: v1alpha1.RebootNotRequired,
+			why: whyAtOnce, same: sameSetting, observe: observeSetting(path)})
+	}
+	for _, s := range p.Sysfs {
+		items = append(items, item{what: s.Name, value: s.Value, reboot: v1alpha1.RebootNotRequired,
+			why: whyAtOnce, same: sameSetting, observe: observeSetting(s.Name)})
+	}
+	return items
+}
+
+// kubeletItems has one item for each field of KubeletConfiguration, as JSON.
+func (p *NodePlan) kubeletItems() []item {
+	fields := map[string]any{}
+	// Writing and reading back texts and maps of texts cannot fail.
+	data, _ := json.Marshal(p.Kubelet)
+	_ = json.Unmarshal(data, &fields)
+	delete(fields, "origin")
+	delete(fields, "additional")
+	maps.Copy(fields, p.Kubelet.Additional)
+	var items []item
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		items = append(items, item{what: "kubelet " + name, value: kubeletValue(fields[name]),
+			reboot: v1alpha1.RebootNotRequired, why: whyKubelet, same: sameCPUs, observe: observeKubelet(name)})
+	}
+	return items
+}
+
+// kubeletValue writes texts as they are and everything else as JSON.
+func kubeletValue(value any) string {
+	if text, ok := value.(string); ok {
+		return text
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(data)
+}
+
+func (p *NodePlan) fileItems() []item {
+	var items []item
+	for _, f := range p.Files {
+		i := item{what: "file " + f.Path, value: fmt.Sprintf("mode %o, %s", f.Mode, digest(f.Content)),
+			reboot: v1alpha1.RebootNotRequired, why: whyAtOnce}
+		if strings.HasPrefix(f.Path, "/etc/crio/") {
+			i.why = whyRuntime
+		}
+		items = append(items, i)
+	}
+	for _, u := range p.Units {
+		items = append(items, item{what: "unit " + u.Name, value: describeUnit(u),
+			reboot: v1alpha1.RebootNotRequired, why: whyUnit})
+	}
+	for _, m := range p.UnloadModules {
+		items = append(items, item{what: "kernel module " + m.Name, value: "unloaded",
+			reboot: v1alpha1.RebootNotRequired, why: whyAtOnce})
+	}
+	return items
+}
+
+func describeUnit(u Unit) string {
+	var parts []string
+	if u.Masked {
+		parts = append(parts, "masked")
+	}
+	if u.Enabled {
+		parts = append(parts, "enabled")
+	}
+	if u.Content != "" {
+		parts = append(parts, digest(u.Content))
+	}
+	for _, name := range slices.Sorted(maps.Keys(u.DropIns)) {
+		parts = append(parts, name+" "+digest(u.DropIns[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// digest stands for a content in a line of text.
+func digest(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return "sha256 " + hex.EncodeToString(sum[:6])
+}
+
+// agentItems are what only the agent goes by.
+func (p *NodePlan) agentItems() []item {
+	waived := joined(p.Verification.Waived, func(w v1alpha1.WaivedCheck) string { return string(w.Check) })
+	nics := joined(p.BypassNICs, func(n NICPlan) string { return n.PCIAddress })
+	return []item{
+		{what: "bypass NICs", value: nics, reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
+		{what: "verification gate", value: string(p.Verification.Gate), reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
+		{what: "waived checks", value: waived, reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
+	}
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package plan
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// release is the version of a kernel, such as {5, 14} for 5.14.0-427.el9.x86_64.
+type release struct{ major, minor int }
+
+// parseRelease reads the first two numbers of uname -r. Anything else is the zero release.
+func parseRelease(text string) release {
+	version, _, _ := strings.Cut(text, "-")
+	numbers := strings.SplitN(version, ".", 3)
+	if len(numbers) < 2 {
+		return release{}
+	}
+	major, majorErr := strconv.Atoi(numbers[0])
+	minor, minorErr := strconv.Atoi(numbers[1])
+	if majorErr != nil || minorErr != nil {
+		return release{}
+	}
+	return release{major, minor}
+}
+
+// known tells whether the host told its kernel.
+func (r release) known() bool { return r != release{} }
+
+// atLeast tells whether a known release is this one or a later one.
+func (r release) atLeast(major, minor int) bool {
+	return r.major > major || r.major == major && r.minor >= minor
+}
+
+// checkHost refuses hosts for which nothing can be planned, and kernels that do not exist for them.
+func (p *planner) checkHost() {
+	p.plan.CPUs.SMT = p.spec.CPUs.SimultaneousMultithreading
+	p.checkArchitecture()
+	p.checkSMT()
+	p.checkOfflineCPUs()
+}
+
+func (p *planner) checkArchitecture() {
+	const field = "status.inventory"
+	switch p.topology.Architecture {
+	case architectureAMD64:
+		if v := p.topology.Vendor; v != vendorIntel && v != vendorAMD {
+			p.report(v1alpha1.SeverityMedium, ruleVendor, field,
+				"Set what the processor needs in spec.kernel.additionalArguments.",
+				"the processor's vendor is %q, so no argument that only Intel or AMD kernels know is planned", v)
+		}
+	case architectureARM64:
+	case "":
+		p.critical(ruleArchitecture, field, "Let the agent report the node again, or take a complete snapshot.",
+			"the host does not tell its architecture, and kernel arguments depend on it")
+	default:
+		p.critical(ruleArchitecture, field, "Exclude the node by spec.nodeSelector.",
+			"architecture %s is neither amd64 nor arm64", p.topology.Architecture)
+	}
+}
+
+// checkSMT speaks up where nosmt may do nothing: arm64 has had SMT control since Linux 6.15
+// (arch/arm64/Kconfig selects HOTPLUG_SMT).
+func (p *planner) checkSMT() {
+	threaded := false
+	for _, c := range p.topology.Cores {
+		threaded = threaded || c.CPUs.Len() > 1
+	}
+	if p.spec.CPUs.SimultaneousMultithreading != v1alpha1.SMTDisabled || !threaded ||
+		p.topology.Architecture != architectureARM64 || p.release.atLeast(6, 15) {
+		return
+	}
+	p.report(v1alpha1.SeverityMedium, ruleSMT, "spec.cpus.simultaneousMultithreading",
+		"Disable multithreading in the firmware, or use a kernel of at least 6.15.",
+		"arm64 kernel %q may not know nosmt, which came with Linux 6.15", p.topology.KernelRelease)
+}
+
+func (p *planner) checkOfflineCPUs() {
+	if p.machine.hidden.IsEmpty() {
+		return
+	}
+	p.report(v1alpha1.SeverityMedium, ruleOfflineCPUs, "spec.cpus.simultaneousMultithreading",
+		"Let the node reboot; the plan is made again, with these CPUs, when they are online.",
+		"CPUs %s are offline because the running kernel was booted with nosmt, and the host does not tell "+
+			"which cores they belong to, so this plan does not divide them", p.machine.hidden)
+}
+
+// planKernel decides the kernel flavour and page size. 64 KiB pages exist on arm64 only, and there is no
+// real-time kernel with them.
+func (p *planner) planKernel() {
+	const field = "spec.memory.kernelPageSize"
+	kernel, pages := p.spec.Kernel.Type, p.spec.Memory.KernelPageSize
+	p.plan.Kernel = KernelPlan{Type: kernel, PageSize: pages, Origin: p.origin("spec.kernel.type")}
+	if pages != v1alpha1.PageSize64Ki {
+		return
+	}
+	p.plan.Kernel.Origin = p.origin(field)
+	if p.topology.Architecture == architectureAMD64 {
+		p.critical(rulePageSize, field, "Leave spec.memory.kernelPageSize out, or select arm64 nodes only.",
+			"amd64 has no kernel with 64 KiB pages")
+	}
+	if kernel == v1alpha1.KernelRealTime {
+		p.critical(ruleRealTime, field, "Choose either 64Ki pages or the real-time kernel.",
+			"there is no real-time kernel with 64 KiB pages")
+	}
+}
+
+// The patterns repeat the API's own validation, so that a profile that no API server has seen cannot put
+// line breaks or quotes into a file or a command line either.
+var (
+	kernelArgumentPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(=[A-Za-z0-9_.,:;/@+=!&%*~-]*)?$`)
+	unitNamePattern       = regexp.MustCompile(`^[A-Za-z0-9_.:@-]+[.](service|socket|timer|path|target|mount|slice)$`)
+	moduleNamePattern     = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	parameterNamePattern  = regexp.MustCompile(`^[a-z0-9_-]+([.][A-Za-z0-9_-]+)+$`)
+	parameterValuePattern = regexp.MustCompile(`^[A-Za-z0-9_.,:/+ -]+$`)
+)
+
+// checkProfile refuses texts that could break out of the files and the command line they are put into.
+func (p *planner) checkProfile() {
+	if problems := validation.IsDNS1123Subdomain(p.input.Profile.Name); len(problems) > 0 {
+		p.critical(ruleProfileName, "metadata.name", "Rename the profile.",
+			"%q is not a valid name, and it becomes a part of file and object names: %s", p.input.Profile.Name, problems[0])
+	}
+	matchAll(p, "spec.kernel.additionalArguments", kernelArgumentPattern, p.spec.Kernel.AdditionalArguments)
+	matchAll(p, "spec.system.stopServices", unitNamePattern, p.spec.System.StopServices)
+	matchAll(p, "spec.system.unloadModules", moduleNamePattern, p.spec.System.UnloadModules)
+	var names, values []string
+	for _, parameter := range p.spec.System.KernelParameters {
+		names, values = append(names, parameter.Name), append(values, parameter.Value)
+	}
+	matchAll(p, "spec.system.kernelParameters", parameterNamePattern, names)
+	matchAll(p, "spec.system.kernelParameters", parameterValuePattern, values)
+}
+
+// matchAll reports the texts of a list that do not match.
+func matchAll[T ~string](p *planner, field string, pattern *regexp.Regexp, texts []T) {
+	for i, value := range texts {
+		if !pattern.MatchString(string(value)) {
+			p.critical(ruleUnsafeText, element(field, i), "Write it with the characters that the field's documentation allows.",
+				"%q holds characters that are not allowed", value)
+		}
+	}
+}
+
+// element is the path of a list's element.
+func element(field string, index int) string { return field + "[" + strconv.Itoa(index) + "]" }

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// maximumCommandLine is COMMAND_LINE_SIZE of x86 and arm64 in bytes; the kernel cuts off what is beyond
+// (arch/x86/include/asm/setup.h, arch/arm64/include/uapi/asm/setup.h).
+const maximumCommandLine = 2048
+
+// argumentRule is one row of the table of kernel arguments: the argument, when it is wanted, and why.
+// Unless a row says otherwise, the meaning is that of Documentation/admin-guide/kernel-parameters.txt.
+type argumentRule struct {
+	text   string
+	wanted bool
+	origin Origin
+}
+
+// planKernelArguments makes the command line's planned part: the rows of the tables in a fixed order, then
+// the user's own arguments in theirs.
+func (p *planner) planKernelArguments() {
+	rules := slices.Concat(p.isolationRules(), p.clockRules(), p.memoryRules(), p.iommuRules(), p.powerRules())
+	for _, r := range rules {
+		if r.wanted {
+			p.plan.KernelArguments = append(p.plan.KernelArguments, Argument{Text: r.text, Origin: r.origin})
+		}
+	}
+	p.addArguments()
+	length := 0
+	for _, a := range p.plan.KernelArguments {
+		length += len(a.Text) + 1
+	}
+	if length > maximumCommandLine {
+		p.critical(ruleCommandLineLength, "spec.kernel.additionalArguments",
+			"Remove arguments, or choose CPU sets that are written in fewer ranges.",
+			"the planned kernel arguments have %d bytes, and the kernel reads %d", length, maximumCommandLine)
+	}
+}
+
+// isolationRules keep other work off isolated CPUs.
+func (p *planner) isolationRules() []argumentRule {
+	c := p.plan.CPUs
+	isolated := c.Isolated.String()
+	static := c.Isolation == v1alpha1.IsolationStatic
+	stopped := c.Tick == v1alpha1.TickStopped
+	housekeeping := p.spec.Interrupts.Placement == v1alpha1.InterruptsHousekeeping
+	tick, isolation, interrupts := p.origin("spec.cpus.tick"), p.origin("spec.cpus.isolation"), p.origin("spec.interrupts.placement")
+	return []argumentRule{
+		// Ticks of different CPUs do not meet at the same locks.
+		{"skew_tick=1", true, by("timer ticks of different CPUs are kept apart")},
+		{"nohz=on", stopped, tick},
+		{"nohz_full=" + isolated, stopped, tick},
+		{"rcu_nocbs=" + isolated, true, by("RCU callbacks are offloaded from isolated CPUs")},
+		{"isolcpus=domain,managed_irq," + isolated, static, isolation},
+		{"isolcpus=managed_irq," + isolated, !static, isolation},
+		// man kernel-command-line(7) of systemd: CPU affinity of the service manager and all it starts.
+		{"systemd.cpu_affinity=" + c.Housekeeping.String(), true, c.Origin},
+		{"irqaffinity=" + c.Housekeeping.String(), housekeeping, interrupts},
+		{"irqaffinity=" + p.plan.Interrupts.DefaultAffinity.String(), !housekeeping && !c.DataPlane.IsEmpty(),
+			p.origin("spec.cpus.explicit.dataPlane")},
+		{"nosmt", c.SMT == v1alpha1.SMTDisabled, p.origin("spec.cpus.simultaneousMultithreading")},
+	}
+}
+
+// clockRules stop periodic checks and grace periods that interrupt every CPU.
+func (p *planner) clockRules() []argumentRule {
+	k := p.spec.Kernel
+	amd64 := p.topology.Architecture == architectureAMD64
+	quiet := k.Watchdogs == v1alpha1.ActivityDisabled
+	checks := p.origin("spec.kernel.machineChecks")
+	return []argumentRule{
+		{"tsc=reliable", amd64 && k.Clocksource == v1alpha1.ClocksourceReliableTSC, p.origin("spec.kernel.clocksource")},
+		{"nmi_watchdog=0", quiet, p.origin("spec.kernel.watchdogs")},
+		{"nosoftlockup", quiet, p.origin("spec.kernel.watchdogs")},
+		// Documentation/arch/x86/x86_64/boot-options.rst.
+		{"mce=ignore_ce", amd64 && k.MachineChecks == v1alpha1.MachineChecksCorrectedErrorsIgnored, checks},
+		{"mce=off", amd64 && k.MachineChecks == v1alpha1.MachineChecksOff, checks},
+		// Expedited grace periods interrupt all CPUs. A real-time kernel sets this by itself.
+		{"rcupdate.rcu_normal_after_boot=1", true, by("expedited RCU grace periods interrupt every CPU")},
+		// Documented since Linux 6.12: RCU leaves a CPU alone for that many milliseconds of a grace period.
+		{"rcutree.nohz_full_patience_delay=1000", p.release.atLeast(6, 12) && p.plan.CPUs.Tick == v1alpha1.TickStopped,
+			p.origin("spec.cpus.tick")},
+		// A busy real-time task below this priority cannot starve RCU and with it the whole kernel.
+		{"rcutree.kthread_prio=11", k.Type == v1alpha1.KernelRealTime, p.origin("spec.kernel.type")},
+	}
+}
+
+// memoryRules reserve hugepages. Every size gets its pair hugepagesz and hugepages, also with 0 pages when
+// units reserve them, so that kernels before 5.8 know the size at all.
+func (p *planner) memoryRules() []argumentRule {
+	origin := p.origin("spec.memory.hugepages")
+	rules := []argumentRule{{"transparent_hugepage=never", p.spec.Memory.TransparentHugepages == v1alpha1.ActivityDisabled,
+		p.origin("spec.memory.transparentHugepages")}}
+	if size := p.spec.Memory.DefaultHugepageSize; size != "" {
+		rules = append(rules, argumentRule{"default_hugepagesz=" + kernelSize(size), true,
+			p.origin("spec.memory.defaultHugepageSize")})
+	}
+	counts := map[v1alpha1.HugepageSize]int64{}
+	var sizes []v1alpha1.HugepageSize
+	for _, pages := range p.plan.Hugepages {
+		if !slices.Contains(sizes, pages.Size) {
+			sizes = append(sizes, pages.Size)
+		}
+		if pages.Method == ByKernelArgument {
+			counts[pages.Size] += pages.Count
+		}
+	}
+	for _, size := range sizes {
+		rules = append(rules,
+			argumentRule{"hugepagesz=" + kernelSize(size), true, origin},
+			argumentRule{"hugepages=" + strconv.FormatInt(counts[size], 10), true, origin})
+	}
+	return rules
+}
+
+// kernelSize writes a size as the kernel does: 1G for 1Gi.
+func kernelSize(size v1alpha1.HugepageSize) string { return strings.TrimSuffix(string(size), "i") }
+
+// iommuRules set the IOMMU. AMD's is on by default and arm64's cannot be switched off.
+func (p *planner) iommuRules() []argumentRule {
+	const field = "spec.kernel.iommu"
+	mode, origin := p.spec.Kernel.IOMMU, p.origin(field)
+	amd64 := p.topology.Architecture == architectureAMD64
+	intel, amd := amd64 && p.topology.Vendor == vendorIntel, amd64 && p.topology.Vendor == vendorAMD
+	used := mode == v1alpha1.IOMMUPassthrough || mode == v1alpha1.IOMMUTranslated
+	disabled := mode == v1alpha1.IOMMUDisabled
+	if disabled && !amd64 {
+		p.report(v1alpha1.SeverityHigh, ruleIOMMU, field, "Choose Passthrough, which costs DMA nothing.",
+			"%s kernels have no argument that switches the IOMMU off", p.topology.Architecture)
+	}
+	return []argumentRule{
+		{"intel_iommu=on", intel && used, origin},
+		{"intel_iommu=off", intel && disabled, origin},
+		{"amd_iommu=off", amd && disabled, origin},
+		{"iommu=off", amd64 && disabled && !intel && !amd, origin},
+		{"iommu=pt", amd64 && mode == v1alpha1.IOMMUPassthrough, origin},
+		{"iommu.passthrough=1", !amd64 && mode == v1alpha1.IOMMUPassthrough, origin},
+		{"iommu.passthrough=0", mode == v1alpha1.IOMMUTranslated, origin},
+	}
+}
+
+// powerRules set frequency drivers and idle states. idle=poll exists on x86 only; arm64 polls with nohlt,
+// and with cpuidle.off=1 it waits in WFI, its shallowest state.
+func (p *planner) powerRules() []argumentRule {
+	w := p.plan.Power
+	idle, driver := p.origin("spec.power.idleStates"), p.origin("spec.power.frequencyDriver")
+	amd64 := p.topology.Architecture == architectureAMD64
+	intel := amd64 && p.topology.Vendor == vendorIntel
+	polling := w.IdleStates == v1alpha1.IdlePolling
+	shallow := w.IdleStates == v1alpha1.IdleShallowByKernel
+	mode, known := pstateModes()[w.FrequencyDriver]
+	return []argumentRule{
+		{"intel_pstate=" + mode, intel && known, driver},
+		{"amd_pstate=" + mode, amd64 && !intel && known, driver},
+		{"processor.max_cstate=1", amd64 && (shallow || polling), idle},
+		{"intel_idle.max_cstate=0", intel && (shallow || polling), idle},
+		{"idle=poll", amd64 && polling, idle},
+		{"nohlt", !amd64 && polling, idle},
+		{"cpuidle.off=1", !amd64 && shallow, idle},
+	}
+}
+
+// pstateModes are the values of intel_pstate and amd_pstate.
+func pstateModes() map[v1alpha1.FrequencyDriverMode]string {
+	return map[v1alpha1.FrequencyDriverMode]string{
+		v1alpha1.FrequencyDriverActive:   "active",
+		v1alpha1.FrequencyDriverPassive:  "passive",
+		v1alpha1.FrequencyDriverGuided:   "guided",
+		v1alpha1.FrequencyDriverDisabled: "disable",
+	}
+}
+
+// reservedArguments decide which CPUs exist or are isolated, so they must agree with the plan even where
+// it has no such argument. The value is the field to use instead.
+func reservedArguments() map[string]string {
+	return map[string]string{
+		"nosmt":         "spec.cpus.simultaneousMultithreading",
+		"nohz_full":     "spec.cpus.tick",
+		"isolcpus":      "spec.cpus",
+		"rcu_nocbs":     "spec.cpus",
+		"maxcpus":       "spec.cpus.explicit.offline",
+		"nr_cpus":       "spec.cpus.explicit.offline",
+		"possible_cpus": "spec.cpus.explicit.offline",
+		"nosmp":         "spec.cpus.explicit.offline",
+	}
+}
+
+// mayRepeat tells whether an argument is read every time it occurs, so that two values do not contradict
+// each other.
+func mayRepeat(name string) bool {
+	return slices.Contains([]string{"console", "earlycon", "earlyprintk", "hugepagesz", "hugepages", "ifname",
+		"initcall_blacklist", "ip", "memmap", "modprobe.blacklist", "module_blacklist", "nameserver", "pci",
+		"systemd.mask", "systemd.setenv", "systemd.wants", "vlan", "bond", "bridge", "team", "reserve_mem"}, name) ||
+		strings.HasPrefix(name, "rd.")
+}
+
+// argumentName is the name of an argument; the kernel takes "-" and "_" for the same (parameq in
+// kernel/params.c).
+func argumentName(text string) string {
+	name, _, _ := strings.Cut(text, "=")
+	return strings.ReplaceAll(name, "-", "_")
+}
+
+// addArguments appends the user's arguments. One that the plan has already is left out; one that
+// contradicts the plan or another one is refused.
+func (p *planner) addArguments() {
+	computed, given := map[string]Argument{}, map[string]Argument{}
+	for _, a := range p.plan.KernelArguments {
+		computed[argumentName(a.Text)] = a
+	}
+	for i, wanted := range p.spec.Kernel.AdditionalArguments {
+		field := element("spec.kernel.additionalArguments", i)
+		argument := Argument{Text: string(wanted), Origin: Origin{Source: FromField, Detail: field}}
+		name := argumentName(argument.Text)
+		if !p.acceptArgument(argument, computed[name], given[name]) {
+			continue
+		}
+		given[name] = argument
+		p.plan.KernelArguments = append(p.plan.KernelArguments, argument)
+	}
+}
+
+// acceptArgument tells whether a user's argument is to be appended. Computed and earlier are the plan's
+// and the user's arguments of the same name, empty when there are none.
+func (p *planner) acceptArgument(argument, computed, earlier Argument) bool {
+	name, field := argumentName(argument.Text), argument.Origin.Detail
+	owner, reserved := reservedArguments()[name]
+	switch {
+	case computed.Text != "" && (name == "hugepages" || name == "hugepagesz"):
+		p.critical(ruleKernelArguments, field, "Use spec.memory.hugepages for all hugepages.",
+			"%s would be read together with the planned %s", argument.Text, computed.Text)
+	case sameArgument(argument.Text, computed.Text), sameArgument(argument.Text, earlier.Text) && !mayRepeat(name):
+		return false
+	case computed.Text != "" && !mayRepeat(name):
+		p.critical(ruleKernelArguments, field, fmt.Sprintf("Remove it, or change %s.", computed.Origin.Detail),
+			"%s contradicts %s, which comes from %s", argument.Text, computed.Text, computed.Origin.Detail)
+	case earlier.Text != "" && !mayRepeat(name):
+		p.critical(ruleKernelArguments, field, "Remove one of the two.",
+			"%s contradicts %s in %s", argument.Text, earlier.Text, earlier.Origin.Detail)
+	case reserved && computed.Text == "":
+		p.critical(ruleKernelArguments, field, fmt.Sprintf("Use %s.", owner),
+			"%s changes which CPUs there are or are isolated, behind the plan's back", argument.Text)
+	default:
+		return true
+	}
+	return false
+}

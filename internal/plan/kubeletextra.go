@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// additionalField is the field with further kubelet settings.
+const additionalField = "spec.kubelet.additionalConfiguration"
+
+// computedFields are the fields of KubeletConfiguration that the plan decides, and what decides them.
+// The two cgroup fields are not computed, but the kubelet refuses them together with reservedSystemCPUs
+// (pkg/kubelet/apis/config/validation/validation.go).
+func computedFields() map[string]string {
+	return map[string]string{
+		"cpuManagerPolicy":          "spec.kubelet.resourceManagement",
+		"cpuManagerReconcilePeriod": "spec.kubelet.resourceManagement",
+		"topologyManagerPolicy":     "spec.numa.topologyPolicy",
+		"topologyManagerScope":      "spec.numa.scope",
+		"memoryManagerPolicy":       "spec.numa.topologyPolicy",
+		"reservedSystemCPUs":        "spec.cpus",
+		"reservedMemory":            "spec.kubelet.systemReservedMemory and its neighbours",
+		"systemReservedCgroup":      "spec.cpus, because the kubelet refuses it beside reservedSystemCPUs",
+		"kubeReservedCgroup":        "spec.cpus, because the kubelet refuses it beside reservedSystemCPUs",
+	}
+}
+
+// planAdditionalConfiguration adds the user's kubelet settings. Maps of which the plan computes some keys
+// take the user's other keys.
+func (p *planner) planAdditionalConfiguration() {
+	given := p.spec.Kubelet.AdditionalConfiguration
+	if given == "" {
+		return
+	}
+	fields, err := parseKubeletConfiguration(given)
+	if err != nil {
+		p.critical(ruleKubeletExtra, additionalField,
+			"Write fields of KubeletConfiguration of kubelet.config.k8s.io/v1beta1 only.", "%s", err)
+		return
+	}
+	computed := computedFields()
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if by, ok := computed[name]; ok {
+			p.critical(ruleKubeletExtra, additionalField, "Remove it.", "%s is decided by %s", name, by)
+			delete(fields, name)
+		}
+	}
+	for _, m := range p.sharedMaps() {
+		p.mergeMap(m, fields[m.name])
+		delete(fields, m.name)
+	}
+	p.checkOptions()
+	if len(fields) > 0 {
+		p.plan.Kubelet.Additional = fields
+	}
+}
+
+// parseKubeletConfiguration reads YAML or JSON as the kubelet itself does, strictly: unknown fields, fields
+// in the wrong case, fields given twice and values of the wrong type are errors.
+func parseKubeletConfiguration(text string) (map[string]any, error) {
+	scheme := runtime.NewScheme()
+	if err := kubeletconfig.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	decoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme,
+		json.SerializerOptions{Yaml: true, Strict: true})
+	kind := kubeletconfig.SchemeGroupVersion.WithKind("KubeletConfiguration")
+	if _, _, err := decoder.Decode([]byte(text), &kind, &kubeletconfig.KubeletConfiguration{}); err != nil {
+		return nil, err
+	}
+	fields := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
+		return nil, err
+	}
+	delete(fields, "kind")
+	delete(fields, "apiVersion")
+	return fields, nil
+}
+
+// sharedMap is a map of KubeletConfiguration that the plan and the user fill together.
+type sharedMap struct {
+	name   string
+	values *map[string]string
+	// computed keys belong to the plan.
+	computed []string
+	// known keys are all that exist; empty when the user may name any.
+	known []string
+}
+
+// sharedMaps lists the maps. The options are those of pkg/kubelet/cm/cpumanager/policy_options.go and
+// pkg/kubelet/cm/topologymanager/policy_options.go; the kubelet does not start with any other.
+func (p *planner) sharedMaps() []sharedMap {
+	k := &p.plan.Kubelet
+	cpuOptions := []string{"distribute-cpus-across-numa", "align-by-socket", "distribute-cpus-across-cores",
+		"strict-cpu-reservation", "prefer-align-cpus-by-uncorecache"}
+	topologyOptions := []string{"prefer-closest-numa-nodes"}
+	if k.CPUManagerPolicy == policyNone {
+		cpuOptions = []string{"(none with this policy)"}
+	}
+	if k.TopologyManagerPolicy == policyNone {
+		topologyOptions = []string{"(none with this policy)"}
+	}
+	return []sharedMap{
+		{"cpuManagerPolicyOptions", &k.CPUManagerPolicyOptions, []string{optionFullPCPUsOnly}, cpuOptions},
+		{"topologyManagerPolicyOptions", &k.TopologyManagerPolicyOptions, []string{optionMaxNUMANodes}, topologyOptions},
+		{"systemReserved", &k.SystemReserved, []string{resourceMemory}, []string{"cpu", "ephemeral-storage", "pid"}},
+		{"kubeReserved", &k.KubeReserved, []string{resourceMemory}, []string{"cpu", "ephemeral-storage", "pid"}},
+		{"evictionHard", &k.EvictionHard, []string{evictMemoryAvailable}, nil},
+	}
+}
+
+// mergeMap adds the user's keys to a map of the plan.
+func (p *planner) mergeMap(m sharedMap, given any) {
+	values, _ := given.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		value, _ := values[key].(string)
+		switch {
+		case slices.Contains(m.computed, key):
+			p.critical(ruleKubeletExtra, additionalField, "Remove it.", "%s.%s is computed by the operator", m.name, key)
+		case len(m.known) > 0 && !slices.Contains(m.known, key):
+			p.critical(ruleKubeletExtra, additionalField, "Remove it.",
+				"%s.%s is not one of %s", m.name, key, strings.Join(m.known, ", "))
+		case strings.HasSuffix(m.name, "PolicyOptions") && !isBool(value):
+			p.critical(ruleKubeletExtra, additionalField, "Write \"true\" or \"false\".",
+				"%s.%s is %q, which is neither true nor false", m.name, key, value)
+		default:
+			if *m.values == nil {
+				*m.values = map[string]string{}
+			}
+			(*m.values)[key] = value
+		}
+	}
+}
+
+func isBool(text string) bool {
+	_, err := strconv.ParseBool(text)
+	return err == nil
+}
+
+// incompatibleOptions are options of the CPU manager that the kubelet refuses together
+// (NewStaticPolicyOptions in pkg/kubelet/cm/cpumanager/policy_options.go).
+func incompatibleOptions() [][2]string {
+	const acrossCores, acrossNUMA, byCache = "distribute-cpus-across-cores", "distribute-cpus-across-numa",
+		"prefer-align-cpus-by-uncorecache"
+	return [][2]string{
+		{optionFullPCPUsOnly, acrossCores},
+		{acrossNUMA, acrossCores},
+		{byCache, acrossCores},
+		{byCache, acrossNUMA},
+	}
+}
+
+// checkOptions refuses combinations with which the kubelet does not start.
+func (p *planner) checkOptions() {
+	k := p.plan.Kubelet
+	enabled := func(option string) bool {
+		value, err := strconv.ParseBool(k.CPUManagerPolicyOptions[option])
+		return err == nil && value
+	}
+	for _, pair := range incompatibleOptions() {
+		if enabled(pair[0]) && enabled(pair[1]) {
+			p.critical(ruleKubeletExtra, additionalField, "Remove one of them; spec.kubelet.fullCores decides full-pcpus-only.",
+				"the options %s and %s of the CPU manager exclude each other", pair[0], pair[1])
+		}
+	}
+	if enabled("align-by-socket") && p.spec.NUMA.TopologyPolicy == v1alpha1.TopologySingleNUMANode {
+		p.critical(ruleKubeletExtra, additionalField, "Remove it.",
+			"the option align-by-socket of the CPU manager excludes spec.numa.topologyPolicy SingleNUMANode")
+	}
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// maximumSettingLength is the bound of EffectiveSetting.value in the API.
+const maximumSettingLength = 1024
+
+// setting is one field of the spec and its value as text; "" when the field does not apply.
+type setting struct {
+	field, value string
+}
+
+// Settings lists the settings in force, ascending by field, at most 64. Fields that do not apply, such as
+// the CPU lists of a derived partition, are left out.
+func (e EffectiveSpec) Settings() []v1alpha1.EffectiveSetting {
+	all := slices.Concat(e.cpuSettings(), e.memorySettings(), e.tuningSettings(), e.platformSettings())
+	var settings []v1alpha1.EffectiveSetting
+	for _, s := range all {
+		if s.value == "" {
+			continue
+		}
+		settings = append(settings, v1alpha1.EffectiveSetting{
+			Field:  s.field,
+			Value:  shorten(s.value, maximumSettingLength),
+			Origin: settingOrigin(e.Origin(s.field).Source),
+		})
+	}
+	slices.SortFunc(settings, func(a, b v1alpha1.EffectiveSetting) int { return cmp.Compare(a.Field, b.Field) })
+	return settings
+}
+
+func settingOrigin(source Source) v1alpha1.SettingOrigin {
+	switch source {
+	case FromField:
+		return v1alpha1.OriginProfile
+	case FromPreset:
+		return v1alpha1.OriginPreset
+	default:
+		return v1alpha1.OriginDefault
+	}
+}
+
+func (e EffectiveSpec) cpuSettings() []setting {
+	c := e.Spec.CPUs
+	settings := []setting{
+		{"spec.cpus.partition", string(c.Partition)},
+		{"spec.cpus.simultaneousMultithreading", string(c.SimultaneousMultithreading)},
+		{"spec.cpus.isolation", string(c.Isolation)},
+		{"spec.cpus.tick", string(c.Tick)},
+	}
+	if d := c.Derived; d != nil {
+		settings = append(settings,
+			setting{"spec.cpus.derived.housekeepingCores", housekeepingCoresText(d.HousekeepingCores)},
+			setting{"spec.cpus.derived.spread", string(d.Spread)},
+			setting{"spec.cpus.derived.keepNearBypassNICs", string(d.KeepNearBypassNICs)},
+			setting{"spec.cpus.derived.sharedCaches", string(d.SharedCaches)})
+	}
+	if x := c.Explicit; x != nil {
+		settings = append(settings,
+			setting{"spec.cpus.explicit.housekeeping", string(x.Housekeeping)},
+			setting{"spec.cpus.explicit.isolated", string(x.Isolated)},
+			setting{"spec.cpus.explicit.offline", string(x.Offline)},
+			setting{"spec.cpus.explicit.shared", string(x.Shared)},
+			setting{"spec.cpus.explicit.dataPlane", string(x.DataPlane)},
+			setting{"spec.cpus.explicit.dataPlaneLoadBalancing", string(x.DataPlaneLoadBalancing)})
+	}
+	return settings
+}
+
+func housekeepingCoresText(cores int32) string {
+	if cores == 0 {
+		return "1 per NUMA node, at least 2 in all on nodes with more than 4 cores"
+	}
+	return strconv.Itoa(int(cores))
+}
+
+func (e EffectiveSpec) memorySettings() []setting {
+	m, n, i := e.Spec.Memory, e.Spec.NUMA, e.Spec.Interrupts
+	return []setting{
+		{"spec.memory.defaultHugepageSize", string(m.DefaultHugepageSize)},
+		{"spec.memory.hugepages", joined(m.Hugepages, describeReservation)},
+		{"spec.memory.kernelPageSize", string(m.KernelPageSize)},
+		{"spec.memory.transparentHugepages", string(m.TransparentHugepages)},
+		{"spec.memory.samePageMerging", string(m.SamePageMerging)},
+		{"spec.interrupts.placement", string(i.Placement)},
+		{"spec.interrupts.balancer", string(i.Balancer)},
+		{"spec.numa.topologyPolicy", string(n.TopologyPolicy)},
+		{"spec.numa.scope", string(n.Scope)},
+		{"spec.numa.automaticBalancing", string(n.AutomaticBalancing)},
+	}
+}
+
+func describeReservation(r v1alpha1.HugepageReservation) string {
+	if r.NUMANode != nil {
+		return fmt.Sprintf("%d x %s on NUMA node %d", r.Count, r.Size, *r.NUMANode)
+	}
+	return fmt.Sprintf("%d x %s %s", r.Count, r.Size, r.Placement)
+}
+
+func (e EffectiveSpec) tuningSettings() []setting {
+	p, k, n := e.Spec.Power, e.Spec.Kernel, e.Spec.Network
+	iommu := string(k.IOMMU)
+	if iommu == "" {
+		iommu = "Passthrough on amd64, Kept on arm64"
+	}
+	return []setting{
+		{"spec.power.preset", string(p.Preset)},
+		{"spec.power.idleStates", string(p.IdleStates)},
+		{"spec.power.frequencyDriver", string(p.FrequencyDriver)},
+		{"spec.power.governor", string(p.Governor)},
+		{"spec.power.turbo", string(p.Turbo)},
+		{"spec.power.isolatedMaximumFrequencyKilohertz", number(p.IsolatedMaximumFrequencyKilohertz)},
+		{"spec.power.housekeepingMaximumFrequencyKilohertz", number(p.HousekeepingMaximumFrequencyKilohertz)},
+		{"spec.kernel.type", string(k.Type)},
+		{"spec.kernel.machineChecks", string(k.MachineChecks)},
+		{"spec.kernel.watchdogs", string(k.Watchdogs)},
+		{"spec.kernel.clocksource", string(k.Clocksource)},
+		{"spec.kernel.iommu", iommu},
+		{"spec.kernel.timerMigration", string(k.TimerMigration)},
+		{"spec.kernel.realTimeThrottling", string(k.RealTimeThrottling)},
+		{"spec.kernel.additionalArguments", joined(k.AdditionalArguments, text)},
+		{"spec.network.devices", joined(n.Devices, describeSelector)},
+		{"spec.network.queues", string(n.Queues)},
+		{"spec.network.receivePacketSteering", string(n.ReceivePacketSteering)},
+	}
+}
+
+func describeSelector(s v1alpha1.NICSelector) string {
+	parts := []string{s.InterfaceName, s.VendorID, s.DeviceID, s.Driver, s.PCIAddress}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
+}
+
+func (e EffectiveSpec) platformSettings() []setting {
+	k, s, v, pools := e.Spec.Kubelet, e.Spec.System, e.Spec.Verification, e.Spec.Pools
+	budget := ptr.Deref(v.Budget, v1alpha1.JitterBudget{})
+	return []setting{
+		{"spec.pools.management", string(pools.Management)},
+		{"spec.pools.maximumUnavailableNodes", number(pools.MaximumUnavailableNodes)},
+		{"spec.rollout.state", string(e.Spec.Rollout.State)},
+		{"spec.kubelet.resourceManagement", string(k.ResourceManagement)},
+		{"spec.kubelet.fullCores", string(k.FullCores)},
+		{"spec.kubelet.systemReservedMemory", string(k.SystemReservedMemory)},
+		{"spec.kubelet.kubeReservedMemory", string(k.KubeReservedMemory)},
+		{"spec.kubelet.evictionHardMemory", string(k.EvictionHardMemory)},
+		{"spec.kubelet.additionalConfiguration", k.AdditionalConfiguration},
+		{"spec.containerRuntime.execPlacement", string(e.Spec.ContainerRuntime.ExecPlacement)},
+		{"spec.system.stopServices", joined(s.StopServices, text)},
+		{"spec.system.unloadModules", joined(s.UnloadModules, text)},
+		{"spec.system.packetFilter", string(s.PacketFilter)},
+		{"spec.system.kernelParameters", joined(s.KernelParameters, func(p v1alpha1.KernelParameter) string {
+			return p.Name + "=" + p.Value
+		})},
+		{"spec.verification.gate", string(v.Gate)},
+		{"spec.verification.waivedChecks", joined(v.WaivedChecks, func(w v1alpha1.WaivedCheck) string {
+			return string(w.Check)
+		})},
+		{"spec.verification.budget.maximumInterruptionMicroseconds", number(budget.MaximumInterruptionMicroseconds)},
+		{"spec.verification.budget.stolenPartsPerMillion", number(budget.StolenPartsPerMillion)},
+	}
+}
+
+func text[T ~string](value T) string { return string(value) }
+
+// number is "" for 0, which stands for an omitted number throughout the API.
+func number(value int32) string {
+	if value == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(value))
+}
+
+func joined[T any](list []T, describe func(T) string) string {
+	texts := make([]string, len(list))
+	for i, item := range list {
+		texts[i] = describe(item)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// shorten cuts a text to at most limit bytes, at the boundary of a character, with a sign that it did.
+func shorten(long string, limit int) string {
+	const sign = "…"
+	if len(long) <= limit {
+		return long
+	}
+	return strings.ToValidUTF8(long[:limit-len(sign)], "") + sign
+}

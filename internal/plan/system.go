@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// planSystem stops services, unloads modules and flushes the packet filter.
+func (p *planner) planSystem() {
+	p.planServices()
+	p.planModules()
+	if p.spec.System.PacketFilter == v1alpha1.PacketFilterFlushed {
+		p.addUnit(Unit{
+			Name:    "lowlatency-flush-packet-filter.service",
+			Enabled: true,
+			Content: oneshot{
+				description: "Delete all rules of nftables",
+				commands:    []string{"/usr/sbin/nft flush ruleset"},
+				after:       []string{"nftables.service", "iptables.service", "ip6tables.service", "firewalld.service"},
+			}.content(),
+			Origin: p.origin("spec.system.packetFilter"),
+		})
+	}
+}
+
+// neededServices are services without which a node is lost to the cluster.
+func neededServices() []string {
+	return []string{kubeletUnit, "crio.service", "containerd.service", "NetworkManager.service",
+		"machine-config-daemon-firstboot.service", "machine-config-daemon-pull.service", "systemd-udevd.service",
+		"dbus.service", "dbus-broker.service", "sshd.service"}
+}
+
+// planServices stops and masks units.
+func (p *planner) planServices() {
+	const field = "spec.system.stopServices"
+	var names []string
+	for i, name := range p.spec.System.StopServices {
+		if slices.Contains(neededServices(), string(name)) {
+			p.critical(ruleStopServices, element(field, i), "Remove it.", "without %s the node is lost to the cluster", name)
+		}
+		names = append(names, string(name))
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		p.plan.StopServices = append(p.plan.StopServices, Setting{Name: name, Origin: p.origin(field)})
+		if name != irqbalanceUnit || p.spec.Interrupts.Balancer != v1alpha1.BalancerStopped {
+			p.maskService(name)
+		}
+	}
+}
+
+// maskService masks a unit. One that is to be stopped cannot have a drop-in at the same time.
+func (p *planner) maskService(name string) {
+	const field = "spec.system.stopServices"
+	if slices.ContainsFunc(p.plan.Units, func(u Unit) bool { return u.Name == name }) {
+		p.critical(ruleStopServices, field, "Remove it, or set spec.interrupts.balancer to Stopped.",
+			"%s is to be stopped, but spec.interrupts.balancer %s needs it", name, p.spec.Interrupts.Balancer)
+		return
+	}
+	p.addUnit(Unit{Name: name, Masked: true, Origin: p.origin(field)})
+}
+
+// planModules keeps modules from loading by any way (man modprobe.d(5): install), and unloads those that
+// the initial RAM disk has loaded already.
+func (p *planner) planModules() {
+	const field = "spec.system.unloadModules"
+	var names []string
+	for _, name := range p.spec.System.UnloadModules {
+		names = append(names, string(name))
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) == 0 {
+		return
+	}
+	origin := p.origin(field)
+	var content strings.Builder
+	var commands []string
+	for _, name := range names {
+		// A module that is not there, or in use, is no reason to keep the node down.
+		commands = append(commands, "-/usr/sbin/modprobe --remove --quiet "+name)
+		p.plan.UnloadModules = append(p.plan.UnloadModules, Setting{Name: name, Origin: origin})
+		fmt.Fprintf(&content, "blacklist %s\ninstall %s /bin/false\n", name, name)
+	}
+	p.addFile(File{
+		Path: "/etc/modprobe.d/lowlatency-" + p.plan.Profile + ".conf", Mode: 0o644,
+		Content: content.String(), Origin: origin,
+	})
+	p.addUnit(Unit{
+		Name:    "lowlatency-unload-modules.service",
+		Enabled: true,
+		Content: oneshot{
+			description: "Unload kernel modules",
+			commands:    commands,
+		}.content(),
+		Origin: origin,
+	})
+}
