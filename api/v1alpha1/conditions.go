@@ -62,6 +62,14 @@ const (
 	ReasonDeleting = "Deleting"
 )
 
+// Conditions of a Node, as the operator repeats those of its LowLatencyNode.
+const (
+	// NodeConditionDeJittered on a Node is DeJittered of its LowLatencyNode.
+	NodeConditionDeJittered = "LowLatencyDeJittered"
+	// NodeConditionNUMAAligned on a Node is NUMAAligned of its LowLatencyNode.
+	NodeConditionNUMAAligned = "LowLatencyNUMAAligned"
+)
+
 // Labels, taints and names that the operator puts on objects.
 const (
 	// LabelProfile on a Node or child object names the profile that governs it.
