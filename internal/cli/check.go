@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
+)
+
+type checkOptions struct {
+	targets
+	window time.Duration
+	format *choice
+}
+
+func (a *app) checkCommand() *cobra.Command {
+	options := &checkOptions{format: newFormat()}
+	command := &cobra.Command{
+		Use:   "check -f FILE [--root [NAME=]PATH]...",
+		Short: "Compare what a host's kernel says now with the plan",
+		Long: `Plan the host, then compare what its running kernel says about itself with the plan, by the same checks as
+the node's agent. Reading changes nothing, and makes no isolated CPU run code. Checks that count interrupts
+and other events need two readings: give --window on a live host.
+
+Exit codes: 0 no critical check failed; 1 one did, or the profile does not fit the host; 2 wrong usage or
+input. What a host does not tell is Unknown: it is listed, and is no failure.`,
+		Example: "  kubectl lowlatency check -f trading.yaml --window 10s\n  kubectl lowlatency check -f trading.yaml --root node.tar.gz",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), options) },
+	}
+	options.addFlags(command)
+	command.Flags().DurationVar(&options.window, "window", 0, "read a live host twice, so long apart, such as 10s")
+	command.Flags().VarP(options.format, "output", "o", "output format")
+	return command
+}
+
+func (a *app) check(ctx context.Context, options *checkOptions) error {
+	if options.window < 0 {
+		return fmt.Errorf("--window %s is negative", options.window)
+	}
+	profile, nodes, err := options.load(ctx, a)
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes {
+		if node.facts == nil {
+			return fmt.Errorf("check reads hosts; the inventory of LowLatencyNode %q is not enough, give --root", node.name)
+		}
+	}
+	all := planNodes(profile, nodes)
+	before, err := a.secondReading(ctx, options, all)
+	if err != nil {
+		return err
+	}
+	views := make([]view.Check, 0, len(all))
+	failed := false
+	for i, node := range all {
+		v := view.Unplanned(node.name, profile.Name, node.findings)
+		if node.plan != nil {
+			report := verify.Evaluate(verify.Input{Plan: node.plan, Facts: node.facts, Before: before[i]})
+			v = view.OfReport(node.name, node.plan, node.topology, report, node.findings)
+		}
+		if options.window > 0 {
+			seconds := options.window.Seconds()
+			v.WindowSeconds = &seconds
+		}
+		failed = failed || v.Failed()
+		views = append(views, v)
+	}
+	if err := a.print(options.format.value, views, func() string { return text.Checks(views, a.palette(), a.width()) }); err != nil {
+		return err
+	}
+	if failed {
+		return errFindings
+	}
+	return nil
+}
+
+// secondReading waits for the window and reads every host again. It returns the first reading of each
+// node, or nil for each without a window.
+func (a *app) secondReading(ctx context.Context, options *checkOptions, all []planned) ([]*host.Facts, error) {
+	before := make([]*host.Facts, len(all))
+	if options.window == 0 {
+		return before, nil
+	}
+	select {
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the second reading: %w", ctx.Err())
+	case <-time.After(options.window):
+	}
+	for i, node := range all {
+		again, err := readNode(ctx, node.root)
+		if err != nil {
+			return nil, err
+		}
+		if interrupts(again.facts) == interrupts(node.facts) {
+			return nil, fmt.Errorf("%s counted no interrupt within %s: --window is for live hosts, not for snapshots", node.root, options.window)
+		}
+		before[i], all[i].facts, all[i].topology = node.facts, again.facts, again.topology
+	}
+	return before, nil
+}
+
+// interrupts adds up all counters. On a live host the sum grows all the time.
+func interrupts(facts *host.Facts) uint64 {
+	var sum uint64
+	lines, _ := facts.Interrupts.Lines.Get()
+	for _, line := range lines {
+		for _, count := range line.Counts {
+			sum += count
+		}
+	}
+	return sum
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package cli is kubectl-lowlatency: it reads hosts, snapshots and manifests, calls the same functions as
+// the operator, and prints what they return. It needs no cluster.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	// ExitOK means that the command did what it was asked to and found nothing critical.
+	ExitOK = 0
+	// ExitFindings means that a critical check failed, or that a node has no plan.
+	ExitFindings = 1
+	// ExitUsage means that arguments or input are wrong; a sentence on the standard error says how.
+	ExitUsage = 2
+)
+
+// errFindings ends a command with ExitFindings; everything there is to say has been printed.
+var errFindings = errors.New("critical findings")
+
+// Streams are what a command reads and writes.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Run runs one command line, without the name of the program, and returns the exit code.
+func Run(ctx context.Context, args []string, streams Streams) int {
+	root := newRoot(streams)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.Is(err, errFindings):
+		return ExitFindings
+	default:
+		fmt.Fprintf(streams.Err, "error: %s\n", err)
+		return ExitUsage
+	}
+}
+
+func newRoot(streams Streams) *cobra.Command {
+	app := &app{Streams: streams}
+	root := &cobra.Command{
+		Use:   "kubectl-lowlatency",
+		Short: "Plan, render and check low-latency nodes without a cluster",
+		Long: `Plan, render and check low-latency nodes, from LowLatencyNodeProfiles in files and from hosts or
+their snapshots. Nothing here needs a cluster; the functions are those of the operator, so what render
+prints is what the operator applies.
+
+Exit codes: 0 done; 1 a critical check failed or a node has no plan; 2 wrong usage or input.`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl lowlatency"},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
+	root.PersistentFlags().Var(&app.colour, "color", "colours in text: auto (on a terminal, unless NO_COLOR is set), always or never")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	})
+	root.AddCommand(
+		app.snapshotCommand(),
+		app.topologyCommand(),
+		app.planCommand(),
+		app.renderCommand(),
+		app.checkCommand(),
+		app.importCommand(),
+		app.versionCommand(),
+	)
+	return root
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+// node is one host that a command works on.
+type node struct {
+	name string
+	// root is the flag that named the host.
+	root string
+	// facts are nil for a node that is known by its inventory only.
+	facts    *host.Facts
+	topology *topology.Topology
+}
+
+// rootHelp explains the flag --root.
+const rootHelp = "`[NAME=]PATH` of a host: a folder with its /proc and /sys, such as / or an unpacked snapshot, or a snapshot file. " +
+	"NAME is the node's name; without it, the host's own name or the file's"
+
+// readNode reads one host. The root is [NAME=]PATH.
+func readNode(ctx context.Context, root string) (node, error) {
+	name, path := splitRoot(root)
+	facts, err := readFacts(ctx, path)
+	if err != nil {
+		return node{}, err
+	}
+	if name == "" {
+		name = nodeName(facts, path)
+	}
+	machine, err := topology.FromFacts(facts)
+	if err != nil {
+		return node{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return node{name: name, root: root, facts: facts, topology: machine}, nil
+}
+
+// readNodes reads several hosts, whose names must differ.
+func readNodes(ctx context.Context, roots []string) ([]node, error) {
+	nodes := make([]node, 0, len(roots))
+	for _, root := range roots {
+		node, err := readNode(ctx, root)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes, checkNames(nodes)
+}
+
+func checkNames(nodes []node) error {
+	seen := map[string]bool{}
+	for _, node := range nodes {
+		if seen[node.name] {
+			return fmt.Errorf("two hosts have the name %q; name them with --root NAME=PATH", node.name)
+		}
+		seen[node.name] = true
+	}
+	return nil
+}
+
+func readFacts(ctx context.Context, path string) (*host.Facts, error) {
+	opened, err := host.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := opened.Read(ctx)
+	if closing := opened.Close(); err == nil && closing != nil {
+		err = closing
+	}
+	if err != nil {
+		return nil, err
+	}
+	return facts, nil
+}
+
+// splitRoot takes NAME=PATH apart. What is a path as a whole, or does not begin with a node's name, has
+// no name.
+func splitRoot(root string) (name, path string) {
+	name, path, found := strings.Cut(root, "=")
+	if !found || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "", root
+	}
+	if _, err := os.Stat(root); err == nil || !errors.Is(err, os.ErrNotExist) {
+		return "", root
+	}
+	return name, path
+}
+
+// nodeName is the host's own name, else the name of the folder or file without its endings.
+func nodeName(facts *host.Facts, path string) string {
+	if name, known := facts.Name.Get(); known && name != "" {
+		return name
+	}
+	name := filepath.Base(path)
+	for _, ending := range []string{".gz", ".bz2", ".tgz", ".tar"} {
+		name = strings.TrimSuffix(name, ending)
+	}
+	if name == "/" || name == "." {
+		return "localhost"
+	}
+	return name
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/crdschema"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/importer"
+)
+
+func (a *app) importCommand() *cobra.Command {
+	var files []string
+	format := &choice{value: "yaml", allowed: []string{"yaml", "json"}}
+	command := &cobra.Command{
+		Use:   "import -f PERFORMANCEPROFILE",
+		Short: "Turn a PerformanceProfile into a LowLatencyNodeProfile that means the same",
+		Long: `Print the LowLatencyNodeProfile that means the same as a PerformanceProfile of OpenShift
+(performance.openshift.io/v2, v1 or v1alpha1): the same CPU sets, hugepages, kernel arguments and kubelet
+behaviour. Whatever has no exact counterpart is a comment above the object; with -o json, it is a line on
+the standard error.`,
+		Example: "  oc get performanceprofile performance -o yaml | kubectl lowlatency import -f - > trading.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.importProfiles(cmd.Context(), files, format.value)
+		},
+	}
+	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "`FILE` with a PerformanceProfile; - for the standard input; repeatable")
+	command.Flags().VarP(format, "output", "o", "output format")
+	return command
+}
+
+func (a *app) importProfiles(ctx context.Context, files []string, format string) error {
+	if len(files) == 0 {
+		return errors.New("give the file with the PerformanceProfile: -f FILE, or -f - for the standard input")
+	}
+	schemas, err := crdschema.Load()
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		documents, err := readDocuments(a.In, file)
+		if err != nil {
+			return err
+		}
+		for _, document := range documents {
+			if err := a.importProfile(ctx, schemas, document, format); err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+		}
+	}
+	return nil
+}
+
+// importProfile converts one document and judges the result as the API server will.
+func (a *app) importProfile(ctx context.Context, schemas *crdschema.Schemas, document []byte, format string) error {
+	profile, remarks, err := importer.FromPerformanceProfile(document)
+	if err != nil {
+		return err
+	}
+	object, err := manifest(profile)
+	if err != nil {
+		return err
+	}
+	if errs := schemas.Validate(ctx, object); len(errs) > 0 {
+		return fmt.Errorf("the PerformanceProfile %q cannot be expressed: %s", profile.Name, sentences(errs))
+	}
+	if format == "json" {
+		for _, remark := range remarks {
+			fmt.Fprintf(a.Err, "remark: %s\n", remark)
+		}
+		return writeJSON(a.Out, object.Object)
+	}
+	return writeProfile(a.Out, object, remarks)
+}
+
+// manifest is the profile as a manifest: without the empty status and creation time.
+func manifest(profile *v1alpha1.LowLatencyNodeProfile) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(profile)
+	if err != nil {
+		return nil, fmt.Errorf("writing the profile %q: %w", profile.Name, err)
+	}
+	object := &unstructured.Unstructured{Object: content}
+	unstructured.RemoveNestedField(object.Object, "status")
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	return object, nil
+}
+
+func writeProfile(out io.Writer, object *unstructured.Unstructured, remarks []string) error {
+	data, err := yaml.Marshal(object.Object)
+	if err != nil {
+		return fmt.Errorf("writing the profile %q: %w", object.GetName(), err)
+	}
+	var b strings.Builder
+	b.WriteString("---\n")
+	if len(remarks) > 0 {
+		b.WriteString("# What has no exact counterpart:\n")
+	}
+	for _, remark := range remarks {
+		b.WriteString(comment(remark))
+	}
+	b.Write(data)
+	_, err = io.WriteString(out, b.String())
+	return err
+}
+
+// comment writes a remark as an item of a list in YAML comments. Line breaks in it would end the comment.
+func comment(remark string) string {
+	var b strings.Builder
+	line := "# -"
+	for word := range strings.FieldsSeq(remark) {
+		if len(line)+1+len(word) > defaultWidth && line != "# -" {
+			b.WriteString(line + "\n")
+			line = "#  "
+		}
+		line += " " + word
+	}
+	b.WriteString(line + "\n")
+	return b.String()
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	yamlreader "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/crdschema"
+)
+
+// maximumManifest is how much of one file is read: far above any list of profiles, far below what would
+// exhaust memory.
+const maximumManifest = 64 << 20
+
+// manifests are the objects of the files given with -f.
+type manifests struct {
+	profiles []*v1alpha1.LowLatencyNodeProfile
+	nodes    []*v1alpha1.LowLatencyNode
+}
+
+// manifestReader reads and judges manifests.
+type manifestReader struct {
+	in      io.Reader
+	schemas *crdschema.Schemas
+}
+
+// readManifests reads YAML or JSON files, each with any number of documents and lists; "-" is the
+// standard input.
+func (a *app) readManifests(ctx context.Context, files []string) (*manifests, error) {
+	if len(files) == 0 {
+		return nil, errors.New("give the file with the LowLatencyNodeProfile: -f FILE, or -f - for the standard input")
+	}
+	schemas, err := crdschema.Load()
+	if err != nil {
+		return nil, err
+	}
+	reader := &manifestReader{in: a.In, schemas: schemas}
+	var all manifests
+	for _, file := range files {
+		if err := reader.readFile(ctx, file, &all); err != nil {
+			return nil, err
+		}
+	}
+	return &all, nil
+}
+
+func (r *manifestReader) readFile(ctx context.Context, file string, into *manifests) error {
+	documents, err := readDocuments(r.in, file)
+	if err != nil {
+		return err
+	}
+	for i, document := range documents {
+		where := file
+		if len(documents) > 1 {
+			where = fmt.Sprintf("%s, document %d", file, i+1)
+		}
+		if err := r.readDocument(ctx, where, document, into); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readDocuments splits a file into its documents, empty ones left out.
+func readDocuments(in io.Reader, file string) ([][]byte, error) {
+	if file != "-" {
+		opened, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer opened.Close()
+		in = opened
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maximumManifest+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	if len(data) > maximumManifest {
+		return nil, fmt.Errorf("%s is larger than %d bytes", file, maximumManifest)
+	}
+	var documents [][]byte
+	for reader := yamlreader.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", file, err)
+		}
+		if hasContent(document) {
+			documents = append(documents, document)
+		}
+	}
+	if len(documents) == 0 {
+		return nil, fmt.Errorf("%s holds no object", file)
+	}
+	return documents, nil
+}
+
+// hasContent tells whether a document holds anything but blanks, comments and markers.
+func hasContent(document []byte) bool {
+	for line := range strings.Lines(string(document)) {
+		line = strings.TrimSpace(line)
+		if line != "" && line != "---" && !strings.HasPrefix(line, "#") {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *manifestReader) readDocument(ctx context.Context, where string, document []byte, into *manifests) error {
+	data, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	var object unstructured.Unstructured
+	if err := object.UnmarshalJSON(data); err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	if !object.IsList() {
+		return r.addObject(ctx, where, &object, into)
+	}
+	list, err := object.ToList()
+	if err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	for i := range list.Items {
+		if err := r.addObject(ctx, fmt.Sprintf("%s, item %d", where, i+1), &list.Items[i], into); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addObject judges one object by its CRD and decodes it.
+func (r *manifestReader) addObject(ctx context.Context, where string, object *unstructured.Unstructured, into *manifests) error {
+	where = fmt.Sprintf("%s, %s %q", where, object.GetKind(), object.GetName())
+	if !r.schemas.Knows(object.GroupVersionKind()) {
+		return fmt.Errorf("%s: only LowLatencyNodeProfile and LowLatencyNode of %s are read here, not %s",
+			where, v1alpha1.GroupVersion, object.GroupVersionKind().GroupVersion())
+	}
+	if errs := r.schemas.Validate(ctx, object); len(errs) > 0 {
+		return fmt.Errorf("%s: %s", where, sentences(errs))
+	}
+	var err error
+	switch object.GetKind() {
+	case "LowLatencyNodeProfile":
+		into.profiles, err = decodeInto(into.profiles, object)
+	case "LowLatencyNode":
+		into.nodes, err = decodeInto(into.nodes, object)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	return nil
+}
+
+// decodeInto appends the object as a typed one. Fields that the type does not have are an error.
+func decodeInto[T any](list []*T, object *unstructured.Unstructured) ([]*T, error) {
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
+		return list, err
+	}
+	return append(list, typed), nil
+}
+
+// sentences puts the errors of an object into one line, or one line each when there are several.
+func sentences(errs field.ErrorList) string {
+	lines := make([]string, 0, len(errs))
+	for _, err := range errs {
+		lines = append(lines, strings.TrimPrefix(err.Error(), "<nil>: "))
+	}
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	return "\n  " + strings.Join(lines, "\n  ")
+}
+
+// profile returns the profile with the name, or the only one when the name is empty.
+func (m *manifests) profile(name string) (*v1alpha1.LowLatencyNodeProfile, error) {
+	names := make([]string, 0, len(m.profiles))
+	for _, profile := range m.profiles {
+		if profile.Name == name || name == "" && len(m.profiles) == 1 {
+			return profile, nil
+		}
+		names = append(names, profile.Name)
+	}
+	switch {
+	case len(names) == 0:
+		return nil, errors.New("the files hold no LowLatencyNodeProfile")
+	case name == "":
+		return nil, fmt.Errorf("the files hold %d profiles, %s; choose one with --profile", len(names), strings.Join(names, ", "))
+	default:
+		return nil, fmt.Errorf("the files hold no profile %q, but %s", name, strings.Join(names, ", "))
+	}
+}

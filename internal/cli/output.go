@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+)
+
+// defaultWidth is the width of drawings that do not go to a terminal.
+const defaultWidth = 110
+
+// app is what all commands share.
+type app struct {
+	Streams
+	colour colourMode
+}
+
+// choice is a flag that takes one of several words.
+type choice struct {
+	value   string
+	allowed []string
+}
+
+// String returns the word chosen.
+func (c *choice) String() string { return c.value }
+
+// Set chooses a word.
+func (c *choice) Set(value string) error {
+	if !slices.Contains(c.allowed, value) {
+		return fmt.Errorf("must be one of %s", strings.Join(c.allowed, ", "))
+	}
+	c.value = value
+	return nil
+}
+
+// Type names the kind of flag in the help.
+func (c *choice) Type() string { return strings.Join(c.allowed, "|") }
+
+// colourMode is the flag --color; "" means auto.
+type colourMode string
+
+// String returns the mode.
+func (m *colourMode) String() string {
+	if *m == "" {
+		return "auto"
+	}
+	return string(*m)
+}
+
+// Set chooses the mode.
+func (m *colourMode) Set(value string) error {
+	choice := choice{allowed: []string{"auto", "always", "never"}}
+	if err := choice.Set(value); err != nil {
+		return err
+	}
+	*m = colourMode(value)
+	return nil
+}
+
+// Type names the kind of flag in the help.
+func (m *colourMode) Type() string { return "auto|always|never" }
+
+// palette returns the paints for the standard output.
+func (a *app) palette() text.Palette {
+	switch a.colour.String() {
+	case "always":
+		return text.NewPalette(true)
+	case "never":
+		return text.NewPalette(false)
+	}
+	_, plain := os.LookupEnv("NO_COLOR")
+	_, isTerminal := a.terminal()
+	return text.NewPalette(isTerminal && !plain)
+}
+
+// width is the number of columns to draw on.
+func (a *app) width() int {
+	if file, ok := a.terminal(); ok {
+		if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 {
+			return columns
+		}
+	}
+	return defaultWidth
+}
+
+func (a *app) terminal() (*os.File, bool) {
+	file, ok := a.Out.(*os.File)
+	return file, ok && term.IsTerminal(int(file.Fd()))
+}
+
+// printer prints a value for programs, or as the text that draw returns.
+func (a *app) print(format string, value any, draw func() string) error {
+	switch format {
+	case "json":
+		return writeJSON(a.Out, value)
+	case "yaml":
+		data, err := yaml.Marshal(value)
+		if err != nil {
+			return fmt.Errorf("writing YAML: %w", err)
+		}
+		_, err = a.Out.Write(data)
+		return err
+	default:
+		_, err := io.WriteString(a.Out, draw())
+		return err
+	}
+}
+
+func writeJSON(out io.Writer, value any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
+	return nil
+}

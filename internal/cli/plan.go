@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+)
+
+// againstRunning is the value of --against that compares with what the host runs now.
+const againstRunning = "running"
+
+type planOptions struct {
+	targets
+	against string
+	format  *choice
+}
+
+func (a *app) planCommand() *cobra.Command {
+	options := &planOptions{format: newFormat()}
+	command := &cobra.Command{
+		Use:   "plan -f FILE [--root [NAME=]PATH]...",
+		Short: "Show what each node is to become, where each value comes from, and what would change",
+		Long: `Show the plan of each node: CPU sets, kernel arguments, hugepages, interrupts, kernel parameters,
+kubelet settings, files and units, each with the field, preset or piece of hardware that it comes from.
+Nodes with equal plans are shown together. With --against, show what differs from another version of the
+profile, or from what the host runs now, and why that needs a reboot or not.
+
+Exit codes: 0 every node has a plan; 1 a node has none; 2 wrong usage or input.`,
+		Example: `  kubectl lowlatency plan -f trading.yaml --root a.tar.gz --root b=./snapshots/b
+  kubectl lowlatency plan -f trading.yaml --root a.tar.gz --against running
+  kubectl get llnp,lln -o yaml | kubectl lowlatency plan -f - --profile trading -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.plan(cmd.Context(), options) },
+	}
+	options.addFlags(command)
+	command.Flags().StringVar(&options.against, "against", "", "show the difference to `FILE`, another version of the profile, or to what the host is \"running\"")
+	command.Flags().VarP(options.format, "output", "o", "output format")
+	return command
+}
+
+func (a *app) plan(ctx context.Context, options *planOptions) error {
+	profile, nodes, err := options.load(ctx, a)
+	if err != nil {
+		return err
+	}
+	differ, err := a.differ(ctx, options.against, profile.Name)
+	if err != nil {
+		return err
+	}
+	all := planNodes(profile, nodes)
+	views := make([]view.Plan, 0, len(all))
+	drawn := make([]text.NodePlan, 0, len(all))
+	for _, node := range all {
+		against, changes := differ(node)
+		v, err := view.OfPlan(node.name, profile.Name, node.plan, node.findings, against, changes)
+		if err != nil {
+			return err
+		}
+		if options.against == "" {
+			v.Changes = nil
+		}
+		views = append(views, v)
+		drawn = append(drawn, text.NodePlan{View: v, Topology: node.topology, Plan: node.plan})
+	}
+	err = a.print(options.format.value, views, func() string {
+		return text.Plans(drawn, options.against, a.palette(), a.width())
+	})
+	if err != nil {
+		return err
+	}
+	return unplanned(all)
+}
+
+// differ returns the function that compares one node's plan with what --against names. Without the flag
+// it is what the node runs.
+func (a *app) differ(ctx context.Context, against, name string) (func(planned) (string, plan.Changes), error) {
+	if against == "" || against == againstRunning {
+		return differsFromRunning, nil
+	}
+	other, err := a.readManifests(ctx, []string{against})
+	if err != nil {
+		return nil, err
+	}
+	if len(other.profiles) == 1 {
+		name = ""
+	}
+	older, err := other.profile(name)
+	if err != nil {
+		return nil, err
+	}
+	return func(node planned) (string, plan.Changes) { return against, differsFrom(older, node) }, nil
+}
+
+func differsFromRunning(node planned) (string, plan.Changes) {
+	if node.plan == nil || node.facts == nil {
+		return againstRunning, unknownChanges()
+	}
+	return againstRunning, plan.DiffRunning(node.facts, node.plan)
+}
+
+func differsFrom(older *v1alpha1.LowLatencyNodeProfile, node planned) plan.Changes {
+	if node.plan == nil {
+		return unknownChanges()
+	}
+	before, _ := plan.New(plan.Input{Profile: older, Node: node.name, Topology: node.topology})
+	return plan.Diff(before, node.plan)
+}
+
+// unknownChanges stand for a comparison that cannot be made.
+func unknownChanges() plan.Changes {
+	return plan.Changes{Items: []plan.Change{{
+		What: "the running system", Reboot: v1alpha1.RebootUnknown, Why: "it could not be read",
+	}}}
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+)
+
+func (a *app) snapshotCommand() *cobra.Command {
+	var root, output string
+	command := &cobra.Command{
+		Use:   "snapshot -o FILE",
+		Short: "Save what the other commands read of a host into one file",
+		Long: `Save the files of /proc, /sys and /etc that the other commands read into a .tar.gz, which every
+command takes as --root. Nothing but these files is read, and nothing on the host is changed.`,
+		Example: "  kubectl lowlatency snapshot -o node.tar.gz\n  kubectl lowlatency topology --root node.tar.gz",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.snapshot(cmd.Context(), root, output)
+		},
+	}
+	command.Flags().StringVar(&root, "root", "/", "`PATH` of the host: a folder with its /proc and /sys, or a snapshot")
+	command.Flags().StringVarP(&output, "output", "o", "", "`FILE` to write, such as node.tar.gz; - for the standard output")
+	return command
+}
+
+func (a *app) snapshot(ctx context.Context, root, output string) error {
+	if output == "" {
+		return errors.New("say where the snapshot goes, for example with -o node.tar.gz")
+	}
+	opened, err := host.Open(root)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	if output == "-" {
+		return opened.Snapshot(ctx, a.Out)
+	}
+	return writeSnapshot(ctx, opened, output)
+}
+
+// writeSnapshot writes beside the target and renames, so that a failure leaves no half of a file.
+func writeSnapshot(ctx context.Context, opened *host.Host, output string) error {
+	partial := output + ".partial"
+	file, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return fmt.Errorf("writing the snapshot: %w", err)
+	}
+	defer os.Remove(partial)
+	if err := errors.Join(opened.Snapshot(ctx, file), file.Close()); err != nil {
+		return fmt.Errorf("writing %s: %w", output, err)
+	}
+	if err := os.Rename(partial, output); err != nil {
+		return fmt.Errorf("writing the snapshot: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package text
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+)
+
+// Checks draws how hosts compare with their plans.
+func Checks(checks []view.Check, palette Palette, columns int) string {
+	drawn := make([]string, 0, len(checks))
+	for _, check := range checks {
+		drawn = append(drawn, drawCheck(check, palette, columns))
+	}
+	return strings.Join(drawn, "\n")
+}
+
+func drawCheck(check view.Check, palette Palette, columns int) string {
+	if check.PlanHash == nil {
+		node := NodePlan{View: view.Plan{Node: check.Node, Findings: check.PlanFindings}}
+		return palette.Title(check.Node) + ": " + palette.Bad("the profile "+check.Profile+" does not fit this host") + "\n" +
+			planFindings([]NodePlan{node}, palette, columns)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s against profile %s, plan %s\n", palette.Title(check.Node), check.Profile, *check.PlanHash)
+	b.WriteString(counts(check, palette) + "\n")
+	b.WriteString(conditions(check, palette, columns))
+	b.WriteString("\n" + numaTable(check, palette, columns))
+	if len(check.Findings) > 0 {
+		b.WriteString("\n" + palette.Title("findings") + "\n")
+	}
+	for _, finding := range check.Findings {
+		b.WriteString(block(
+			join(paintOutcome(finding, palette)(string(finding.Outcome)), string(finding.Severity), palette.Title(string(finding.Check))),
+			[][]string{
+				{"", finding.Message},
+				{"observed", finding.Observed},
+				{"expected", finding.Expected},
+				{"fix", finding.Fix + rebootNote(finding.Reboot)},
+			}, palette, columns))
+	}
+	if len(check.PlanFindings) > 0 {
+		node := NodePlan{View: view.Plan{Node: check.Node, Findings: check.PlanFindings}}
+		b.WriteString("\n" + palette.Title("the plan itself"))
+		b.WriteString(planFindings([]NodePlan{node}, palette, columns))
+	}
+	return b.String()
+}
+
+func rebootNote(reboot v1alpha1.RebootRequirement) string {
+	if reboot == v1alpha1.RebootRequired {
+		return " (takes effect after a reboot)"
+	}
+	return ""
+}
+
+func paintOutcome(finding v1alpha1.Finding, palette Palette) Paint {
+	if finding.Outcome == v1alpha1.OutcomeFailed && finding.Severity == v1alpha1.SeverityCritical {
+		return palette.Bad
+	}
+	if finding.Outcome == v1alpha1.OutcomeFailed {
+		return palette.Warn
+	}
+	return palette.Faint
+}
+
+// counts says how many checks had which outcome.
+func counts(check view.Check, palette Palette) string {
+	c := check.Counts
+	line := join(
+		palette.Good(fmt.Sprintf("%d passed", c.Passed)),
+		palette.Bad(fmt.Sprintf("%d failed", c.Failed)),
+		fmt.Sprintf("%d unknown", c.Unknown),
+		fmt.Sprintf("%d waived", c.Waived),
+		palette.Faint(fmt.Sprintf("%d not evaluated", len(check.Skipped))),
+	)
+	if check.WindowSeconds != nil {
+		return join(line, fmt.Sprintf("counters over %g s", *check.WindowSeconds))
+	}
+	return line
+}
+
+func conditions(check view.Check, palette Palette, columns int) string {
+	rows := make([][]string, 0, len(check.Conditions))
+	for _, condition := range check.Conditions {
+		paint := palette.Warn
+		switch condition.Status {
+		case metav1.ConditionTrue:
+			paint = palette.Good
+		case metav1.ConditionFalse:
+			paint = palette.Bad
+		}
+		rows = append(rows, []string{condition.Type, paint(string(condition.Status)), condition.Reason, condition.Message})
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	return "\n" + Table([]string{"CONDITION", "STATUS", "REASON", "MESSAGE"}, rows, palette, columns)
+}
+
+// numaTable says what each NUMA node offers.
+func numaTable(check view.Check, palette Palette, columns int) string {
+	rows := make([][]string, 0, len(check.NUMANodes))
+	for _, node := range check.NUMANodes {
+		rows = append(rows, []string{
+			fmt.Sprint(node.ID), orDash(node.Housekeeping.String()), orDash(node.Isolated.String()),
+			strings.Join(hugepageStates(node.Hugepages, palette), "\n"), orDash(strings.Join(node.NICs, ", ")),
+		})
+	}
+	return Table([]string{"NUMA", "HOUSEKEEPING", "ISOLATED", "HUGEPAGES promised/present/free", "NICs"}, rows, palette, columns)
+}
+
+func hugepageStates(states []view.HugepageState, palette Palette) []string {
+	if len(states) == 0 {
+		return []string{"-"}
+	}
+	lines := make([]string, 0, len(states))
+	for _, state := range states {
+		line := fmt.Sprintf("%s  %s/%s/%s", bytes(state.SizeKibibytes*1024),
+			number(state.Promised, "spread"), number(state.Total, "?"), number(state.Free, "?"))
+		if state.Promised != nil && state.Total != nil && *state.Total < *state.Promised {
+			line = palette.Bad(line)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func number(value *int64, unknown string) string {
+	if value == nil {
+		return unknown
+	}
+	return fmt.Sprint(*value)
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package text
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+// role is what a plan does with a set of CPUs.
+type role struct {
+	// letter on the map, word in the legend.
+	letter, word string
+	set          cpus.Set
+	paint        Paint
+}
+
+// rolesOf are the roles that a plan gives to CPUs; a CPU has the first that holds it.
+func rolesOf(p *plan.NodePlan, palette Palette) []role {
+	all := []role{
+		{"S", "shared (a part of housekeeping)", p.CPUs.Shared, palette.Shared},
+		{"D", "dataplane (isolated, for no pod)", p.CPUs.DataPlane, palette.DataPlane},
+		{"H", "housekeeping", p.CPUs.Housekeeping, palette.Housekeeping},
+		{"I", "isolated", p.CPUs.Isolated, palette.Isolated},
+	}
+	return slices.DeleteFunc(all, func(r role) bool { return r.set.IsEmpty() })
+}
+
+// cpuMap draws which CPU gets which role, in the frame of the machine.
+func cpuMap(p *plan.NodePlan, t *topology.Topology, palette Palette, columns int) []string {
+	m := newMachine(t, palette, columns)
+	roles := rolesOf(p, palette)
+	roleOf := func(cpu int) (role, bool) {
+		i := slices.IndexFunc(roles, func(r role) bool { return r.set.Contains(cpu) })
+		if i < 0 {
+			return role{}, false
+		}
+		return roles[i], true
+	}
+	m.mark = func(cpu int) string {
+		if r, ok := roleOf(cpu); ok {
+			return r.paint(fmt.Sprint(cpu))
+		}
+		return palette.Faint(fmt.Sprintf("(%d)", cpu))
+	}
+	m.note = func(core topology.Core) string {
+		var letters []string
+		for _, cpu := range core.CPUs.IDs() {
+			if r, ok := roleOf(cpu); ok && !slices.Contains(letters, r.paint(r.letter)) {
+				letters = append(letters, r.paint(r.letter))
+			}
+		}
+		if len(letters) == 0 {
+			letters = []string{palette.Faint("o")}
+		}
+		return strings.Join(letters, "/") + " "
+	}
+	near := map[string]bool{}
+	for _, nic := range p.BypassNICs {
+		near[nic.PCIAddress] = true
+	}
+	m.nicMark = func(nic topology.NIC) string {
+		if near[nic.PCIAddress] {
+			return " " + palette.Title("N")
+		}
+		return ""
+	}
+	lines := m.boxes()
+	return append(lines, mapLegend(roles, p.CPUs.Offline, len(near) > 0, palette)...)
+}
+
+// mapLegend explains the letters, with the CPU list of each.
+func mapLegend(roles []role, offline cpus.Set, near bool, palette Palette) []string {
+	var rows [][]string
+	for _, r := range slices.Backward(roles) {
+		rows = append(rows, []string{r.paint(r.letter), r.word, r.set.String()})
+	}
+	if !offline.IsEmpty() {
+		rows = append(rows, []string{palette.Faint("o"), "offline", offline.String()})
+	}
+	if near {
+		rows = append(rows, []string{palette.Title("N"), "bypass NIC; the CPUs of its NUMA node are near it", ""})
+	}
+	return align(rows)
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package text
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+// minimumWidth is the narrowest drawing; below, boxes have no room for cores.
+const minimumWidth = 60
+
+// machine draws one topology.
+type machine struct {
+	*topology.Topology
+	palette Palette
+	columns int
+	// cell is the width of the widest core.
+	cell int
+	// brackets tells whether cores were put into brackets.
+	brackets bool
+	// mark decorates a CPU; the default marks offline ones.
+	mark func(cpu int) string
+	// note comes before a core, "" for none.
+	note func(core topology.Core) string
+	// nicMark comes before a NIC.
+	nicMark func(nic topology.NIC) string
+}
+
+// Topology draws the machine: a box for each package and NUMA node, with its cores, memory and NICs.
+func Topology(name string, t *topology.Topology, palette Palette, columns int) string {
+	m := newMachine(t, palette, columns)
+	lines := append(m.headline(name), m.boxes()...)
+	lines = append(lines, m.leftovers()...)
+	lines = append(lines, m.distances()...)
+	if legend := m.legend(); legend != "" {
+		lines = append(lines, "", palette.Faint(legend))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func newMachine(t *topology.Topology, palette Palette, columns int) *machine {
+	m := &machine{Topology: t, palette: palette, columns: max(columns, minimumWidth)}
+	m.mark = func(cpu int) string {
+		if t.Offline.Contains(cpu) {
+			return palette.Faint(fmt.Sprintf("(%d)", cpu))
+		}
+		return fmt.Sprint(cpu)
+	}
+	m.note = func(topology.Core) string { return "" }
+	m.nicMark = func(topology.NIC) string { return "" }
+	return m
+}
+
+// headline says what the machine is.
+func (m *machine) headline(name string) []string {
+	memory := ""
+	if total, known := m.memory(); known {
+		memory = bytes(total)
+	}
+	processor := m.Model
+	if processor == "" {
+		processor = m.Vendor
+	}
+	kernel := m.KernelRelease
+	if m.KernelRealTime != nil && *m.KernelRealTime {
+		kernel += " (real-time)"
+	}
+	lines := []string{
+		m.palette.Title(name),
+		join(processor, m.Architecture, prefix("virtual machine: ", m.Hypervisor), prefix("kernel ", kernel)),
+		join(plural(len(m.Packages), "package"), plural(len(m.Cores), "core"), m.cpuCount(),
+			plural(len(m.NUMANodes), "NUMA node"), memory),
+	}
+	return append(lines, "")
+}
+
+func (m *machine) cpuCount() string {
+	count := plural(m.Online.Len(), "CPU") + " online"
+	if !m.Offline.IsEmpty() {
+		count += fmt.Sprintf(", %d offline", m.Offline.Len())
+	}
+	return count
+}
+
+// memory adds up the NUMA nodes; unknown when one of them does not say.
+func (m *machine) memory() (int64, bool) {
+	var total int64
+	for _, node := range m.NUMANodes {
+		if node.MemoryBytes == nil {
+			return 0, false
+		}
+		total += *node.MemoryBytes
+	}
+	return total, len(m.NUMANodes) > 0
+}
+
+// boxes draws the packages with their NUMA nodes inside. Where a NUMA node spans packages, as on hosts
+// without NUMA, it is the other way round.
+func (m *machine) boxes() []string {
+	var lines []string
+	drawn := map[int]bool{}
+	for id, pkg := range m.Packages {
+		nodes := m.nodesWithin(pkg)
+		if len(nodes) == 0 {
+			continue
+		}
+		for _, node := range nodes {
+			drawn[node.ID] = true
+		}
+		title := fmt.Sprintf("package %d", id)
+		if len(nodes) == 1 {
+			lines = append(lines, m.nodeBox(title+" · ", nodes[0], m.columns)...)
+			continue
+		}
+		var inner []string
+		for _, node := range nodes {
+			inner = append(inner, m.nodeBox("", node, m.columns-4)...)
+		}
+		lines = append(lines, box(join(title, plural(m.coresWithin(pkg), "core")), inner, m.columns, m.palette)...)
+	}
+	for _, node := range m.NUMANodes {
+		if !drawn[node.ID] {
+			lines = append(lines, m.nodeBox("", node, m.columns)...)
+		}
+	}
+	return lines
+}
+
+// nodesWithin are the NUMA nodes all of whose CPUs belong to the package.
+func (m *machine) nodesWithin(pkg cpus.Set) []topology.NUMANode {
+	var nodes []topology.NUMANode
+	for _, node := range m.NUMANodes {
+		if !node.CPUs.IsEmpty() && node.CPUs.IsSubsetOf(pkg) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+func (m *machine) coresWithin(set cpus.Set) int {
+	count := 0
+	for _, core := range m.Cores {
+		if core.CPUs.Overlaps(set) {
+			count++
+		}
+	}
+	return count
+}
+
+// nodeBox draws one NUMA node.
+func (m *machine) nodeBox(titlePrefix string, node topology.NUMANode, columns int) []string {
+	inner := columns - 4
+	title := titlePrefix + fmt.Sprintf("NUMA node %d", node.ID)
+	cores := m.CoresOf(node.ID)
+	memory := "memory unknown"
+	if node.MemoryBytes != nil {
+		memory = bytes(*node.MemoryBytes)
+	}
+	count := plural(len(cores), "core")
+	if node.CPUs.IsEmpty() {
+		count = "no CPUs"
+	}
+	lines := m.packagesOf(cores, inner)
+	if pages := hugepages(node); pages != "" {
+		lines = append(lines, wrap("hugepages  "+pages, "           ", inner)...)
+	}
+	lines = append(lines, m.nics(func(nic topology.NIC) bool { return nic.NUMANode != nil && *nic.NUMANode == node.ID })...)
+	return box(join(title, count, m.caches(cores), memory), lines, columns, m.palette)
+}
+
+// caches counts the L3 caches of some cores.
+func (m *machine) caches(cores []topology.Core) string {
+	seen := map[int]bool{}
+	for _, core := range cores {
+		if core.L3 >= 0 {
+			seen[core.L3] = true
+		}
+	}
+	if len(seen) == 0 {
+		return ""
+	}
+	return plural(len(seen), "L3 cache")
+}
+
+// packagesOf draws cores by package when they belong to several, as on hosts without NUMA.
+func (m *machine) packagesOf(cores []topology.Core, columns int) []string {
+	byPackage := map[int][]topology.Core{}
+	for _, core := range cores {
+		byPackage[core.Package] = append(byPackage[core.Package], core)
+	}
+	if len(byPackage) <= 1 {
+		return m.coreRows(cores, columns)
+	}
+	var lines []string
+	for id := -1; id < len(m.Packages); id++ {
+		if len(byPackage[id]) == 0 {
+			continue
+		}
+		title := fmt.Sprintf("package %d", id)
+		if id < 0 {
+			title = "package unknown"
+		}
+		lines = append(lines, box(title, m.coreRows(byPackage[id], columns-4), columns, m.palette)...)
+	}
+	return lines
+}
+
+// coreRows draws cores in rows, those that share an L3 cache in brackets.
+func (m *machine) coreRows(cores []topology.Core, columns int) []string {
+	var order []int
+	groups := map[int][]string{}
+	for _, core := range cores {
+		if _, seen := groups[core.L3]; !seen {
+			order = append(order, core.L3)
+		}
+		groups[core.L3] = append(groups[core.L3], m.core(core))
+	}
+	if len(order) == 1 {
+		return flow(groups[order[0]], "  ", columns)
+	}
+	m.brackets = true
+	var pieces []string
+	for _, l3 := range order {
+		open, shut := "[ ", " ]"
+		if l3 < 0 {
+			open, shut = "  ", "  "
+		}
+		for i, line := range flow(groups[l3], "  ", columns-4) {
+			if i > 0 {
+				line = "  " + line
+			} else {
+				line = m.palette.Faint(open) + line
+			}
+			pieces = append(pieces, line)
+		}
+		pieces[len(pieces)-1] += m.palette.Faint(shut)
+	}
+	return flow(pieces, " ", columns)
+}
+
+// core draws one core: its threads, aligned with all other cores.
+func (m *machine) core(core topology.Core) string {
+	return m.note(core) + padRight(m.threads(core), m.cellWidth())
+}
+
+func (m *machine) threads(core topology.Core) string {
+	var threads []string
+	for _, cpu := range core.CPUs.IDs() {
+		threads = append(threads, m.mark(cpu))
+	}
+	return strings.Join(threads, ",")
+}
+
+func (m *machine) cellWidth() int {
+	if m.cell == 0 {
+		for _, core := range m.Cores {
+			m.cell = max(m.cell, width(m.threads(core)))
+		}
+	}
+	return m.cell
+}
+
+// hugepages lists the pools that hold pages; the sizes alone where the numbers are unknown.
+func hugepages(node topology.NUMANode) string {
+	var pools []string
+	for _, pool := range node.Hugepages {
+		if pool.Total > 0 {
+			pools = append(pools, fmt.Sprintf("%d × %s (%d free)", pool.Total, bytes(pool.SizeKibibytes*1024), pool.Free))
+		}
+	}
+	if len(pools) == 0 && len(node.Hugepages) > 0 {
+		return "none"
+	}
+	return strings.Join(pools, ", ")
+}
+
+// nics lists the physical NICs that belong, with the number of their virtual functions.
+func (m *machine) nics(belongs func(topology.NIC) bool) []string {
+	virtual := map[string]int{}
+	for _, nic := range m.NICs {
+		virtual[nic.PhysicalFunction]++
+	}
+	var rows [][]string
+	for _, nic := range m.NICs {
+		if nic.PhysicalFunction != "" || !belongs(nic) {
+			continue
+		}
+		functions := ""
+		if count := virtual[nic.PCIAddress]; count > 0 {
+			functions = "+ " + plural(count, "virtual function")
+		}
+		rows = append(rows, []string{
+			"NIC" + m.nicMark(nic), orDash(nic.Name), nic.PCIAddress,
+			strings.TrimPrefix(orDash(nic.Vendor), "0x") + ":" + strings.TrimPrefix(orDash(nic.Device), "0x"),
+			orDash(nic.Driver), functions,
+		})
+	}
+	return align(rows)
+}
+
+// leftovers are what belongs to no box.
+func (m *machine) leftovers() []string {
+	var lines []string
+	if lost := m.nics(func(nic topology.NIC) bool { return nic.NUMANode == nil }); len(lost) > 0 {
+		title := "NICs whose NUMA node the firmware does not tell:"
+		if len(m.NUMANodes) > 1 {
+			title = m.palette.Warn(title)
+		}
+		lines = append(lines, "", title)
+		for _, line := range lost {
+			lines = append(lines, "  "+line)
+		}
+	}
+	for _, lost := range []struct {
+		title string
+		cpus  cpus.Set
+	}{
+		{"offline CPUs whose core the host does not tell: ", m.Offline},
+		{"CPUs whose core the host does not tell: ", m.Online},
+	} {
+		if rest := lost.cpus.Difference(m.inCores()); !rest.IsEmpty() {
+			lines = append(lines, "", lost.title+rest.String())
+		}
+	}
+	return lines
+}
+
+func (m *machine) inCores() cpus.Set {
+	var all cpus.Set
+	for _, core := range m.Cores {
+		all = all.Union(core.CPUs)
+	}
+	return all
+}
+
+// distances draws the matrix of NUMA distances where there are several NUMA nodes and the host knows it.
+func (m *machine) distances() []string {
+	known := slices.ContainsFunc(m.NUMANodes, func(n topology.NUMANode) bool { return len(n.Distances) > 0 })
+	if len(m.NUMANodes) < 2 || !known {
+		return nil
+	}
+	header := []string{"NUMA distances"}
+	rows := [][]string{}
+	for _, node := range m.NUMANodes {
+		header = append(header, fmt.Sprint(node.ID))
+		row := []string{padLeft(fmt.Sprintf("node %d", node.ID), len(header[0]))}
+		for _, distance := range node.Distances {
+			row = append(row, fmt.Sprint(distance))
+		}
+		rows = append(rows, row)
+	}
+	return append([]string{""}, alignRight(append([][]string{header}, rows...))...)
+}
+
+func (m *machine) legend() string {
+	var parts []string
+	if slices.ContainsFunc(m.Cores, func(core topology.Core) bool { return core.CPUs.Len() > 1 }) {
+		parts = append(parts, "a,b: threads of one core")
+	}
+	if m.brackets {
+		parts = append(parts, "[ ]: cores that share an L3 cache")
+	}
+	if m.Offline.Overlaps(m.inCores()) {
+		parts = append(parts, "(n): offline")
+	}
+	return join(parts...)
+}
+
+func prefix(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

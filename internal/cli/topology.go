@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+)
+
+// newFormat is the flag -o of commands whose text is for people.
+func newFormat() *choice {
+	return &choice{value: "text", allowed: []string{"text", "json", "yaml"}}
+}
+
+func (a *app) topologyCommand() *cobra.Command {
+	var root string
+	format := newFormat()
+	command := &cobra.Command{
+		Use:     "topology",
+		Short:   "Draw the CPUs, caches, NUMA nodes, memory and NICs of a host",
+		Example: "  kubectl lowlatency topology\n  kubectl lowlatency topology --root node.tar.gz -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.topology(cmd.Context(), root, format.value)
+		},
+	}
+	command.Flags().StringVar(&root, "root", "/", rootHelp)
+	command.Flags().VarP(format, "output", "o", "output format")
+	return command
+}
+
+func (a *app) topology(ctx context.Context, root, format string) error {
+	node, err := readNode(ctx, root)
+	if err != nil {
+		return err
+	}
+	return a.print(format, view.OfTopology(node.name, node.topology), func() string {
+		return text.Topology(node.name, node.topology, a.palette(), a.width())
+	})
+}

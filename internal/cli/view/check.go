@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package view
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
+)
+
+// Check is how one host compares with its plan now. Without a plan only Node, Profile and PlanFindings
+// are set.
+type Check struct {
+	Node     string  `json:"node"`
+	Profile  string  `json:"profile"`
+	PlanHash *string `json:"planHash"`
+	// WindowSeconds is the time between the two readings; null when the host was read once.
+	WindowSeconds *float64             `json:"windowSeconds"`
+	Counts        v1alpha1.CheckCounts `json:"counts"`
+	Conditions    []Condition          `json:"conditions"`
+	Findings      []v1alpha1.Finding   `json:"findings"`
+	Passed        []v1alpha1.CheckID   `json:"passed"`
+	Skipped       []Skip               `json:"skipped"`
+	NUMANodes     []CheckNUMANode      `json:"numaNodes"`
+	PlanFindings  []plan.Finding       `json:"planFindings"`
+}
+
+// Condition is a condition that the agent would report.
+type Condition struct {
+	Type    string                 `json:"type"`
+	Status  metav1.ConditionStatus `json:"status"`
+	Reason  string                 `json:"reason"`
+	Message string                 `json:"message"`
+}
+
+// Skip is a check that was not evaluated, and why.
+type Skip struct {
+	Check  v1alpha1.CheckID `json:"check"`
+	Reason string           `json:"reason"`
+}
+
+// CheckNUMANode is what a NUMA node offers to latency-critical pods.
+type CheckNUMANode struct {
+	ID           int             `json:"id"`
+	Housekeeping cpus.Set        `json:"housekeeping"`
+	Isolated     cpus.Set        `json:"isolated"`
+	Hugepages    []HugepageState `json:"hugepages"`
+	NICs         []string        `json:"nics"`
+}
+
+// HugepageState compares the pool of one size on one NUMA node with the plan.
+type HugepageState struct {
+	SizeKibibytes int64 `json:"sizeKibibytes"`
+	// Promised is the number that the plan reserves on this NUMA node; null when the kernel spreads the
+	// pages of this size.
+	Promised *int64 `json:"promised"`
+	Total    *int64 `json:"total"`
+	Free     *int64 `json:"free"`
+}
+
+// OfReport is the view of a report.
+func OfReport(node string, p *plan.NodePlan, t *topology.Topology, report verify.Report, findings []plan.Finding) Check {
+	hash := p.Hash()
+	view := Check{
+		Node: node, Profile: p.Profile, PlanHash: &hash,
+		Counts:       report.Counts(),
+		Conditions:   each(report.Conditions(0), condition),
+		Findings:     append([]v1alpha1.Finding{}, report.Findings()...),
+		Passed:       []v1alpha1.CheckID{},
+		Skipped:      each(report.Skipped, func(s verify.Skip) Skip { return Skip{s.Check, s.Reason} }),
+		NUMANodes:    each(t.NUMANodes, func(n topology.NUMANode) CheckNUMANode { return checkNUMANode(n, p, t) }),
+		PlanFindings: append([]plan.Finding{}, findings...),
+	}
+	for _, result := range report.Results {
+		if result.Outcome == v1alpha1.OutcomePassed {
+			view.Passed = append(view.Passed, result.Check.ID)
+		}
+	}
+	return view
+}
+
+// Unplanned is the view of a host that the profile does not fit.
+func Unplanned(node, profile string, findings []plan.Finding) Check {
+	return Check{
+		Node: node, Profile: profile,
+		Conditions: []Condition{}, Findings: []v1alpha1.Finding{}, Passed: []v1alpha1.CheckID{}, Skipped: []Skip{},
+		NUMANodes: []CheckNUMANode{}, PlanFindings: append([]plan.Finding{}, findings...),
+	}
+}
+
+// Failed tells whether a critical check failed, or there is no plan to check.
+func (c Check) Failed() bool {
+	for _, finding := range c.Findings {
+		if finding.Severity == v1alpha1.SeverityCritical && finding.Outcome == v1alpha1.OutcomeFailed {
+			return true
+		}
+	}
+	return c.PlanHash == nil
+}
+
+func condition(c metav1.Condition) Condition {
+	return Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
+}
+
+func checkNUMANode(node topology.NUMANode, p *plan.NodePlan, t *topology.Topology) CheckNUMANode {
+	view := CheckNUMANode{
+		ID:           node.ID,
+		Housekeeping: p.CPUs.Housekeeping.Intersection(node.CPUs),
+		Isolated:     p.CPUs.Isolated.Intersection(node.CPUs),
+		Hugepages:    []HugepageState{},
+		NICs:         []string{},
+	}
+	for _, pool := range numaNode(node).Hugepages {
+		state := HugepageState{SizeKibibytes: pool.SizeKibibytes, Total: pool.Total, Free: pool.Free}
+		state.Promised = promised(node.ID, pool.SizeKibibytes, p.Hugepages)
+		if state.Promised == nil || *state.Promised > 0 || pool.Total == nil || *pool.Total > 0 {
+			view.Hugepages = append(view.Hugepages, state)
+		}
+	}
+	for _, nic := range t.NICs {
+		if nic.NUMANode != nil && *nic.NUMANode == node.ID && nic.PhysicalFunction == "" {
+			view.NICs = append(view.NICs, nicName(nic))
+		}
+	}
+	return view
+}
+
+// promised adds up the pages of one size that the plan reserves on one NUMA node.
+func promised(node int, sizeKibibytes int64, reservations []plan.HugepagePlan) *int64 {
+	var sum int64
+	for _, reservation := range reservations {
+		if reservation.SizeKibibytes != sizeKibibytes {
+			continue
+		}
+		if reservation.NUMANode == nil {
+			return nil
+		}
+		if *reservation.NUMANode == node {
+			sum += reservation.Count
+		}
+	}
+	return &sum
+}
+
+func nicName(nic topology.NIC) string {
+	if nic.Name != "" {
+		return nic.Name
+	}
+	return nic.PCIAddress
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package importer
+
+import (
+	"fmt"
+	"regexp"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// maximumDevices is the limit that the CRD sets on spec.network.devices.
+const maximumDevices = 32
+
+// network converts spec.net and the two annotations on receive packet steering.
+func (c *converter) network() error {
+	c.spec.Network = v1alpha1.NetworkSpec{
+		Queues:                v1alpha1.QueuesKept,
+		ReceivePacketSteering: c.packetSteering(),
+	}
+	net := c.source.Spec.Net
+	if net == nil {
+		return nil
+	}
+	if !isTrue(net.UserLevelNetworking, false) {
+		if len(net.Devices) > 0 {
+			c.remark("spec.net.devices", "without spec.net.userLevelNetworking they have no effect; they were left out.")
+		}
+		return nil
+	}
+	if len(net.Devices) > maximumDevices {
+		return invalid("spec.net.devices", "there are %d; a LowLatencyNodeProfile takes at most %d", len(net.Devices), maximumDevices)
+	}
+	for i, device := range net.Devices {
+		if err := c.device(fmt.Sprintf("spec.net.devices[%d]", i), device); err != nil {
+			return err
+		}
+	}
+	if len(net.Devices) > 0 && len(c.spec.Network.Devices) == 0 {
+		c.remark("spec.net", "no device is left, and an empty list would mean every NIC; the number of queues stays as it is.")
+		return nil
+	}
+	c.spec.Network.Queues = v1alpha1.QueuesHousekeepingCPUs
+	return nil
+}
+
+// device converts one element of spec.net.devices.
+func (c *converter) device(field string, device sourceDevice) error {
+	var selector v1alpha1.NICSelector
+	if device == (sourceDevice{}) {
+		return invalid(field, "it names no interface, vendor or device")
+	}
+	for _, id := range []struct {
+		name string
+		from *string
+		to   *string
+	}{
+		{".vendorID", device.VendorID, &selector.VendorID},
+		{".deviceID", device.DeviceID, &selector.DeviceID},
+	} {
+		if id.from == nil {
+			continue
+		}
+		if !regexp.MustCompile(`^0x[0-9a-fA-F]{4}$`).MatchString(*id.from) {
+			return invalid(field+id.name, "%q is not 0x and four hexadecimal digits", *id.from)
+		}
+		*id.to = *id.from
+	}
+	if selector.DeviceID != "" && selector.VendorID == "" {
+		return invalid(field+".deviceID", "it may be set only together with vendorID")
+	}
+	if name := device.InterfaceName; name != nil {
+		if !regexp.MustCompile(`^!?[A-Za-z0-9_.*?:-]{1,31}$`).MatchString(*name) {
+			c.remark(field+".interfaceName", "%q is not a name of letters, digits and _.:- with the wildcards * and ?; the device was left out.", *name)
+			return nil
+		}
+		selector.InterfaceName = *name
+	}
+	c.spec.Network.Devices = append(c.spec.Network.Devices, selector)
+	return nil
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package importer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// sourceGroup is the API group of PerformanceProfile.
+const sourceGroup = "performance.openshift.io"
+
+// performanceProfile is a PerformanceProfile of performance.openshift.io/v2. The older versions v1 and
+// v1alpha1 have a part of its fields, with the same names and meanings but one: see
+// globallyDisableIrqLoadBalancing.
+type performanceProfile struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        metav1.ObjectMeta `json:"metadata"`
+	Spec            sourceSpec        `json:"spec"`
+	Status          json.RawMessage   `json:"status,omitempty"`
+}
+
+type sourceSpec struct {
+	CPU                             *sourceCPU            `json:"cpu,omitempty"`
+	HardwareTuning                  *sourceHardwareTuning `json:"hardwareTuning,omitempty"`
+	HugePages                       *sourceHugepages      `json:"hugepages,omitempty"`
+	MachineConfigLabel              map[string]string     `json:"machineConfigLabel,omitempty"`
+	MachineConfigPoolSelector       map[string]string     `json:"machineConfigPoolSelector,omitempty"`
+	NodeSelector                    map[string]string     `json:"nodeSelector,omitempty"`
+	RealTimeKernel                  *sourceRealTimeKernel `json:"realTimeKernel,omitempty"`
+	KernelPageSize                  *string               `json:"kernelPageSize,omitempty"`
+	AdditionalKernelArgs            []string              `json:"additionalKernelArgs,omitempty"`
+	NUMA                            *sourceNUMA           `json:"numa,omitempty"`
+	Net                             *sourceNet            `json:"net,omitempty"`
+	GloballyDisableIrqLoadBalancing *bool                 `json:"globallyDisableIrqLoadBalancing,omitempty"`
+	WorkloadHints                   *sourceHints          `json:"workloadHints,omitempty"`
+}
+
+type sourceCPU struct {
+	Reserved        *string `json:"reserved,omitempty"`
+	Isolated        *string `json:"isolated,omitempty"`
+	BalanceIsolated *bool   `json:"balanceIsolated,omitempty"`
+	Offlined        *string `json:"offlined,omitempty"`
+	Shared          *string `json:"shared,omitempty"`
+	OvsDpdk         *string `json:"ovsDpdk,omitempty"`
+}
+
+type sourceHardwareTuning struct {
+	IsolatedCpuFreq *int64 `json:"isolatedCpuFreq,omitempty"`
+	ReservedCpuFreq *int64 `json:"reservedCpuFreq,omitempty"`
+}
+
+type sourceHugepages struct {
+	DefaultHugepagesSize *string              `json:"defaultHugepagesSize,omitempty"`
+	Pages                []sourceHugepageSize `json:"pages,omitempty"`
+}
+
+type sourceHugepageSize struct {
+	Size  string `json:"size,omitempty"`
+	Count int32  `json:"count,omitempty"`
+	Node  *int32 `json:"node,omitempty"`
+}
+
+type sourceRealTimeKernel struct {
+	Enabled *bool `json:"enabled,omitempty"`
+}
+
+type sourceNUMA struct {
+	TopologyPolicy *string `json:"topologyPolicy,omitempty"`
+}
+
+type sourceNet struct {
+	UserLevelNetworking *bool          `json:"userLevelNetworking,omitempty"`
+	Devices             []sourceDevice `json:"devices,omitempty"`
+}
+
+type sourceDevice struct {
+	InterfaceName *string `json:"interfaceName,omitempty"`
+	VendorID      *string `json:"vendorID,omitempty"`
+	DeviceID      *string `json:"deviceID,omitempty"`
+}
+
+type sourceHints struct {
+	HighPowerConsumption  *bool `json:"highPowerConsumption,omitempty"`
+	RealTime              *bool `json:"realTime,omitempty"`
+	PerPodPowerManagement *bool `json:"perPodPowerManagement,omitempty"`
+	MixedCpus             *bool `json:"mixedCpus,omitempty"`
+}
+
+// decode reads one PerformanceProfile in YAML or JSON. Fields that the type does not have are returned
+// as remarks: the API server that holds the original dropped them, too.
+func decode(document []byte) (*performanceProfile, []string, error) {
+	data, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading YAML: %w", err)
+	}
+	var source performanceProfile
+	strict, err := kjson.UnmarshalStrict(data, &source)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading a PerformanceProfile: %w", err)
+	}
+	if err := source.checkKind(); err != nil {
+		return nil, nil, err
+	}
+	remarks := make([]string, 0, len(strict))
+	for _, problem := range strict {
+		remarks = append(remarks, problem.Error()+" is not a field of a PerformanceProfile; it was ignored.")
+	}
+	return &source, remarks, nil
+}
+
+func (p *performanceProfile) checkKind() error {
+	version := p.GroupVersionKind()
+	if p.Kind != "PerformanceProfile" || version.Group != sourceGroup {
+		return fmt.Errorf("kind: %q of %q is not a PerformanceProfile of %s", p.Kind, p.APIVersion, sourceGroup)
+	}
+	if !slices.Contains([]string{"v2", "v1", "v1alpha1"}, version.Version) {
+		return fmt.Errorf("apiVersion: %q is none of %s/v2, v1 and v1alpha1", p.APIVersion, sourceGroup)
+	}
+	if p.Metadata.Name == "" {
+		return errors.New("metadata.name: a PerformanceProfile has a name")
+	}
+	return nil
+}
+
+// isTrue returns the value of an optional switch.
+func isTrue(value *bool, fallback bool) bool {
+	if value == nil {
+		return fallback
+	}
+	return *value
+}
+
+// hints returns spec.workloadHints with the operator's defaults: realTime is on unless told otherwise.
+func (p *performanceProfile) hints() (realTime, highPower, perPodPower, mixedCPUs bool) {
+	hints := p.Spec.WorkloadHints
+	if hints == nil {
+		hints = &sourceHints{}
+	}
+	return isTrue(hints.RealTime, true), isTrue(hints.HighPowerConsumption, false),
+		isTrue(hints.PerPodPowerManagement, false), isTrue(hints.MixedCpus, false)
+}
