@@ -1,22 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Package controllers holds the reconcilers of the operator.
+// Package controllers holds the reconcilers of the operator. Each reads the world once, from the cache,
+// decides by functions that know nothing but what was read, writes by server-side apply, and writes its status
+// once. None decides from a condition that it has written itself.
 package controllers
 
 import (
+	"context"
+	"fmt"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/metrics"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift"
 )
+
+// recorderName is the reporting controller of events.
+const recorderName = "lowlatency-operator"
 
 // Options say how the reconcilers are to work.
 type Options struct {
 	// Namespace is where the operator keeps the plans, one ConfigMap for each.
 	Namespace string
+	// Platform brings plans to nodes; nil finds out which one it is by the kinds that the API server serves.
+	Platform platform.Platform
+	// Clock tells the time; nil means the real one.
+	Clock clock.PassiveClock
+	// Registerer takes the metrics; nil means the registry that controller-runtime serves.
+	Registerer prometheus.Registerer
 }
 
-// Setup adds the reconcilers and their metrics to a manager that was made with ManagerOptions.
-func Setup(mgr ctrl.Manager, options Options) error { return nil }
+// Scheme returns a scheme with all kinds that the reconcilers read by their Go types.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, mcfgv1.Install, v1alpha1.AddToScheme)
+	if err := builder.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering kinds: %w", err)
+	}
+	return scheme, nil
+}
 
-// ManagerOptions completes the options of a manager with what the reconcilers need of its cache: which
-// objects it holds and what of them.
-func ManagerOptions(options ctrl.Options, own Options) ctrl.Options { return options }
+// Setup adds the reconcilers and their metrics to a manager whose scheme has the kinds of Scheme. Its cache is
+// smaller when it was made with ManagerOptions.
+func Setup(mgr ctrl.Manager, options Options) error {
+	if err := options.complete(mgr); err != nil {
+		return err
+	}
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.LowLatencyNode{}, indexProfile, profileOf)
+	if err != nil {
+		return fmt.Errorf("indexing LowLatencyNodes by profile: %w", err)
+	}
+	profiles := &ProfileReconciler{
+		client: mgr.GetClient(), platform: options.Platform, namespace: options.Namespace,
+		recorder: mgr.GetEventRecorder(recorderName), clock: options.Clock, plans: newPlanner(),
+	}
+	if err := profiles.setup(mgr); err != nil {
+		return fmt.Errorf("setting up the reconciler of LowLatencyNodeProfiles: %w", err)
+	}
+	nodes := &NodeReconciler{client: mgr.GetClient(), recorder: mgr.GetEventRecorder(recorderName), clock: options.Clock}
+	if err := nodes.setup(mgr); err != nil {
+		return fmt.Errorf("setting up the reconciler of LowLatencyNodes: %w", err)
+	}
+	collector := metrics.New(mgr.GetClient(), options.Namespace, options.Clock, mgr.Elected())
+	if err := options.Registerer.Register(collector); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	return nil
+}
+
+// complete fills in what the caller has left open.
+func (o *Options) complete(mgr ctrl.Manager) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Registerer == nil {
+		o.Registerer = ctrlmetrics.Registry
+	}
+	if o.Platform != nil {
+		return nil
+	}
+	detected, err := detectPlatform(mgr, o.Namespace)
+	o.Platform = detected
+	return err
+}
+
+func detectPlatform(mgr ctrl.Manager, namespace string) (platform.Platform, error) {
+	kind, err := platform.Detect(mgr.GetRESTMapper())
+	if err != nil {
+		return nil, err
+	}
+	if kind != platform.OpenShift {
+		return platform.None{}, nil
+	}
+	return openshift.New(openshift.Options{
+		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Client: mgr.GetClient(),
+		Mapper: mgr.GetRESTMapper(), Namespace: namespace,
+	})
+}
+
+// profileOf is the index of LowLatencyNodes.
+func profileOf(object client.Object) []string {
+	report, ok := object.(*v1alpha1.LowLatencyNode)
+	if !ok {
+		return nil
+	}
+	return []string{report.Spec.Profile}
+}

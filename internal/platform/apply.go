@@ -6,6 +6,7 @@ package platform
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,9 +18,10 @@ import (
 // FieldManager owns every field that the operator writes.
 const FieldManager = "lowlatency-operator"
 
-// Apply writes the object by server-side apply and takes over fields that somebody else has set.
+// Apply writes the object by server-side apply and takes over fields that somebody else has set. The object
+// itself stays as it is.
 func Apply(ctx context.Context, writer client.Client, object *unstructured.Unstructured) error {
-	err := writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
+	err := writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()),
 		client.FieldOwner(FieldManager), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("applying %s: %w", Describe(object), err)
@@ -53,4 +55,15 @@ func LabelNode(ctx context.Context, writer client.Client, node *corev1.Node, pro
 			"labels":          labels,
 		},
 	}})
+}
+
+// maximumNames is how many objects a message names before it says how many more there are.
+const maximumNames = 5
+
+// Names lists names in a sentence: "a, b, c, d, e and 7 more".
+func Names(names []string) string {
+	if len(names) <= maximumNames {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maximumNames], ", "), len(names)-maximumNames)
 }

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Command lowlatency-operator is all processes of the operator in one binary: the manager, which plans and
+// reports, and the agent, which runs on every node that is planned for.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := newCommand().ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+// newCommand returns the command with all its subcommands.
+func newCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:           "lowlatency-operator",
+		Short:         "Plan, tune and verify the nodes of latency-critical workloads",
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	command.AddCommand(newManagerCommand(), newAgentCommand())
+	return command
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/lowlatency-dev/lowlatency-operator/controllers"
+)
+
+// Leader election as OpenShift recommends it: an API server that is away for a minute, as during an upgrade,
+// does not cost the leadership (openshift/enhancements, CONVENTIONS.md).
+const (
+	leaseDuration = 137 * time.Second
+	renewDeadline = 107 * time.Second
+	retryPeriod   = 26 * time.Second
+)
+
+// The manager writes in bursts, when a profile changes; API priority and fairness protects the API server.
+const (
+	requestsPerSecond = 50
+	requestBurst      = 100
+)
+
+// managerFlags are the flags that users of kubebuilder projects expect.
+type managerFlags struct {
+	metricsAddress string
+	secureMetrics  bool
+	certPath       string
+	certName       string
+	certKey        string
+	probeAddress   string
+	leaderElect    bool
+	enableHTTP2    bool
+	namespace      string
+	verbose        bool
+}
+
+func newManagerCommand() *cobra.Command {
+	flags := &managerFlags{}
+	command := &cobra.Command{
+		Use:   "manager",
+		Short: "Plan for the nodes, have the platform change them, and report",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return runManager(command.Context(), flags)
+		},
+	}
+	flags.register(command.Flags())
+	return command
+}
+
+func (f *managerFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.metricsAddress, "metrics-bind-address", "0",
+		"The address of the metrics endpoint, such as :8443 for HTTPS or :8080 for HTTP; 0 for none.")
+	flags.BoolVar(&f.secureMetrics, "metrics-secure", true,
+		"Serve metrics over HTTPS, to those whom the API server authorizes.")
+	flags.StringVar(&f.certPath, "metrics-cert-path", "", "The folder with the certificate of the metrics endpoint.")
+	flags.StringVar(&f.certName, "metrics-cert-name", "tls.crt", "The name of the certificate file.")
+	flags.StringVar(&f.certKey, "metrics-cert-key", "tls.key", "The name of the key file.")
+	flags.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081", "The address of /healthz and /readyz.")
+	flags.BoolVar(&f.leaderElect, "leader-elect", false, "Let one of several managers act.")
+	flags.BoolVar(&f.enableHTTP2, "enable-http2", false,
+		"Serve HTTP/2 on the metrics endpoint. Off because of CVE-2023-44487 and CVE-2023-39325.")
+	flags.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
+		"The namespace in which the plans are kept. Defaults to the environment variable POD_NAMESPACE.")
+	flags.BoolVar(&f.verbose, "verbose", false, "Log details, too.")
+}
+
+// runManager runs until the context ends.
+func runManager(ctx context.Context, flags *managerFlags) error {
+	if flags.namespace == "" {
+		return errors.New("no namespace is given: set --namespace or the environment variable POD_NAMESPACE")
+	}
+	setLogger(flags.verbose)
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the API server: %w", err)
+	}
+	config.QPS, config.Burst = requestsPerSecond, requestBurst
+	mgr, err := newManager(config, flags)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the manager: %w", err)
+	}
+	return nil
+}
+
+func newManager(config *rest.Config, flags *managerFlags) (ctrl.Manager, error) {
+	options, err := managerOptions(config, flags)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("creating the manager: %w", err)
+	}
+	if err := controllers.Setup(mgr, controllers.Options{Namespace: flags.namespace}); err != nil {
+		return nil, err
+	}
+	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("adding the liveness probe: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("readyz", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("adding the readiness probe: %w", err)
+	}
+	return mgr, nil
+}
+
+func managerOptions(config *rest.Config, flags *managerFlags) (ctrl.Options, error) {
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		return ctrl.Options{}, err
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return ctrl.Options{}, fmt.Errorf("connecting to the API server: %w", err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	if err != nil {
+		return ctrl.Options{}, fmt.Errorf("asking the API server for its kinds: %w", err)
+	}
+	options := ctrl.Options{
+		Scheme:                        scheme,
+		Metrics:                       flags.metricsOptions(),
+		HealthProbeBindAddress:        flags.probeAddress,
+		LeaderElection:                flags.leaderElect,
+		LeaderElectionID:              "manager.lowlatency.dev",
+		LeaderElectionNamespace:       flags.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 new(leaseDuration),
+		RenewDeadline:                 new(renewDeadline),
+		RetryPeriod:                   new(retryPeriod),
+	}
+	return controllers.ManagerOptions(options, mapper, controllers.Options{Namespace: flags.namespace})
+}
+
+func (f *managerFlags) metricsOptions() metricsserver.Options {
+	options := metricsserver.Options{
+		BindAddress:   f.metricsAddress,
+		SecureServing: f.secureMetrics,
+		CertDir:       f.certPath,
+		CertName:      f.certName,
+		KeyName:       f.certKey,
+	}
+	if !f.enableHTTP2 {
+		options.TLSOpts = append(options.TLSOpts, func(config *tls.Config) { config.NextProtos = []string{"http/1.1"} })
+	}
+	if f.secureMetrics {
+		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	return options
+}
+
+// setLogger logs as JSON lines, which every log collector reads.
+func setLogger(verbose bool) {
+	level := slog.LevelInfo
+	if verbose {
+		level = slog.LevelDebug
+	}
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+}

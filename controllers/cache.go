@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	"slices"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+)
+
+// indexProfile is the field by which LowLatencyNodes are found.
+const indexProfile = "spec.profile"
+
+// ManagerOptions completes the options of a manager, so that its cache holds only what the reconcilers read:
+// of the kinds that others write, too, the objects that carry a profile's label, and of Nodes a fraction.
+func ManagerOptions(options ctrl.Options, mapper meta.RESTMapper, own Options) (ctrl.Options, error) {
+	kind, err := platform.Detect(mapper)
+	if err != nil {
+		return options, err
+	}
+	ours, err := labels.NewRequirement(v1alpha1.LabelProfile, selection.Exists, nil)
+	if err != nil {
+		return options, err
+	}
+	selector := labels.NewSelector().Add(*ours)
+	byObject := map[client.Object]cache.ByObject{
+		&corev1.Node{}: {Transform: stripNode},
+		&corev1.ConfigMap{}: {
+			Namespaces: map[string]cache.Config{own.Namespace: {LabelSelector: selector}},
+		},
+	}
+	if kind == platform.OpenShift {
+		// Who has paused a pool is read from its managed fields.
+		byObject[&mcfgv1.MachineConfigPool{}] = cache.ByObject{Transform: keep}
+		for _, object := range openshift.OwnObjects() {
+			byObject[object] = ownedObjects(object, selector)
+		}
+	}
+	options.Cache.ByObject = byObject
+	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
+	return options, nil
+}
+
+// ownedObjects selects our objects of a kind. Only Tuned has a namespace.
+func ownedObjects(object client.Object, selector labels.Selector) cache.ByObject {
+	if object.GetObjectKind().GroupVersionKind().Kind == "Tuned" {
+		return cache.ByObject{Namespaces: map[string]cache.Config{render.TunedNamespace: {LabelSelector: selector}}}
+	}
+	return cache.ByObject{Label: selector}
+}
+
+var _ toolscache.TransformFunc = keep
+
+func keep(object any) (any, error) { return object, nil }
+
+var _ toolscache.TransformFunc = stripNode
+
+// stripNode leaves of a Node what is decided by: names, labels, the annotations of the machine-config daemon,
+// taints and our own conditions. A Node's images alone are many times as large.
+func stripNode(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil
+	}
+	return &corev1.Node{
+		TypeMeta: node.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion,
+			Labels: node.Labels, Annotations: daemonAnnotations(node),
+			DeletionTimestamp: node.DeletionTimestamp,
+		},
+		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints},
+		Status: corev1.NodeStatus{Conditions: slices.Clip(ownConditions(node.Status.Conditions))},
+	}, nil
+}
+
+// daemonAnnotations are the annotations of a node by which its pool may not be removed yet.
+func daemonAnnotations(node *corev1.Node) map[string]string {
+	kept := map[string]string{}
+	for _, key := range openshift.NodeAnnotations() {
+		if value, found := node.Annotations[key]; found {
+			kept[key] = value
+		}
+	}
+	return kept
+}

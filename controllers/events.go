@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// maximumNote is the limit of the events API for a note.
+const maximumNote = 1024
+
+// actionVerify and actionRoll are what the operator was doing, for the action of an event.
+const (
+	actionRoll   = "Roll"
+	actionVerify = "Verify"
+	actionGate   = "Gate"
+)
+
+// announcement is an event about a condition that has become another.
+type announcement struct {
+	// kind is corev1.EventTypeNormal or corev1.EventTypeWarning.
+	kind   string
+	reason string
+}
+
+// announceProfile tells of the conditions of a profile that have changed with the status that was written.
+func announceProfile(recorder events.EventRecorder, profile *v1alpha1.LowLatencyNodeProfile, next *v1alpha1.LowLatencyNodeProfileStatus) {
+	for i := range next.Conditions {
+		condition := &next.Conditions[i]
+		before := meta.FindStatusCondition(profile.Status.Conditions, condition.Type)
+		if about, worth := profileAnnouncement(before, condition); worth {
+			recorder.Eventf(profile, nil, about.kind, about.reason, actionRoll, "%s", shorten(condition.Message, maximumNote))
+		}
+	}
+}
+
+// profileAnnouncement decides which transitions of a profile are worth an event: that all nodes became
+// verified, that something broke or was mended, that a rollout began.
+func profileAnnouncement(before, after *metav1.Condition) (announcement, bool) {
+	if before != nil && before.Status == after.Status {
+		return announcement{}, false
+	}
+	isTrue := after.Status == metav1.ConditionTrue
+	switch {
+	case after.Type == v1alpha1.ConditionReady && isTrue:
+		return announcement{corev1.EventTypeNormal, v1alpha1.ReasonVerified}, true
+	case after.Type == v1alpha1.ConditionDegraded && isTrue:
+		return announcement{corev1.EventTypeWarning, after.Reason}, true
+	case after.Type == v1alpha1.ConditionDegraded && before != nil:
+		return announcement{corev1.EventTypeNormal, "Recovered"}, true
+	case after.Type == v1alpha1.ConditionProgressing && isTrue:
+		return announcement{corev1.EventTypeNormal, after.Reason}, true
+	default:
+		return announcement{}, false
+	}
+}

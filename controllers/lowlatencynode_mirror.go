@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+)
+
+// mirrored is a condition of a LowLatencyNode that its Node shows, too.
+type mirrored struct {
+	condition string
+	onNode    corev1.NodeConditionType
+	// proven and disproven are the reasons of the events about it.
+	proven, disproven string
+}
+
+func mirroredConditions() []mirrored {
+	return []mirrored{
+		{v1alpha1.ConditionDeJittered, v1alpha1.NodeConditionDeJittered, "DeJittered", "NotDeJittered"},
+		{v1alpha1.ConditionNUMAAligned, v1alpha1.NodeConditionNUMAAligned, "NUMAAligned", "NotNUMAAligned"},
+	}
+}
+
+// mirror writes the conditions to the Node, if they have changed, and tells of transitions.
+func (r *NodeReconciler) mirror(ctx context.Context, w *nodeWorld) error {
+	want := nodeConditions(w)
+	if sameConditions(w.node.Status.Conditions, want) {
+		return nil
+	}
+	now := metav1.NewTime(r.clock.Now().Truncate(time.Second))
+	object := nodeStatusObject(w.node, withTransitions(w.node.Status.Conditions, want, now))
+	err := r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
+		client.FieldOwner(platform.FieldManager), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("writing the conditions of Node %s: %w", w.node.Name, err)
+	}
+	r.announce(w, want)
+	return nil
+}
+
+// nodeConditions are the conditions that the Node is to show: none without a LowLatencyNode.
+func nodeConditions(w *nodeWorld) []corev1.NodeCondition {
+	if w.report == nil {
+		return nil
+	}
+	var conditions []corev1.NodeCondition
+	for _, m := range mirroredConditions() {
+		condition := currentCondition(w.report, w.report.Spec.PlanHash, m.condition)
+		conditions = append(conditions, corev1.NodeCondition{
+			Type: m.onNode, Status: corev1.ConditionStatus(condition.Status),
+			Reason: condition.Reason, Message: truncate(condition.Message),
+		})
+	}
+	return conditions
+}
+
+// ownConditions are those of a Node's conditions that the operator writes.
+func ownConditions(conditions []corev1.NodeCondition) []corev1.NodeCondition {
+	var own []corev1.NodeCondition
+	for _, m := range mirroredConditions() {
+		if condition := findNodeCondition(conditions, m.onNode); condition != nil {
+			own = append(own, *condition)
+		}
+	}
+	return own
+}
+
+func findNodeCondition(conditions []corev1.NodeCondition, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	at := slices.IndexFunc(conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
+	if at < 0 {
+		return nil
+	}
+	return &conditions[at]
+}
+
+// sameConditions compares what conditions say; times do not count.
+func sameConditions(have, want []corev1.NodeCondition) bool {
+	return slices.EqualFunc(ownConditions(have), want, func(a, b corev1.NodeCondition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+	})
+}
+
+// withTransitions keeps the time of the last transition where the status is what it was.
+func withTransitions(have, want []corev1.NodeCondition, now metav1.Time) []corev1.NodeCondition {
+	timed := slices.Clone(want)
+	for i := range timed {
+		timed[i].LastTransitionTime = now
+		if old := findNodeCondition(have, timed[i].Type); old != nil && old.Status == timed[i].Status && !old.LastTransitionTime.IsZero() {
+			timed[i].LastTransitionTime = old.LastTransitionTime
+		}
+	}
+	return timed
+}
+
+func nodeStatusObject(node *corev1.Node, conditions []corev1.NodeCondition) *unstructured.Unstructured {
+	list := make([]any, 0, len(conditions))
+	for _, condition := range conditions {
+		list = append(list, map[string]any{
+			"type":               string(condition.Type),
+			"status":             string(condition.Status),
+			"reason":             condition.Reason,
+			"message":            condition.Message,
+			"lastTransitionTime": condition.LastTransitionTime.UTC().Format(time.RFC3339),
+		})
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Node",
+		"metadata":   map[string]any{"name": node.Name, "uid": string(node.UID)},
+		"status":     map[string]any{"conditions": list},
+	}}
+}
+
+// announce tells of conditions whose status has become another. That a condition is Unknown is told only
+// when it was known before.
+func (r *NodeReconciler) announce(w *nodeWorld, want []corev1.NodeCondition) {
+	for _, m := range mirroredConditions() {
+		after := findNodeCondition(want, m.onNode)
+		if after == nil {
+			continue
+		}
+		if about, worth := nodeAnnouncement(findNodeCondition(w.node.Status.Conditions, m.onNode), after, m); worth {
+			r.recorder.Eventf(w.report, w.node, about.kind, about.reason, actionVerify, "%s", shorten(after.Message, maximumNote))
+		}
+	}
+}
+
+func nodeAnnouncement(before, after *corev1.NodeCondition, m mirrored) (announcement, bool) {
+	switch {
+	case before != nil && before.Status == after.Status:
+		return announcement{}, false
+	case after.Status == corev1.ConditionTrue:
+		return announcement{corev1.EventTypeNormal, m.proven}, true
+	case after.Status == corev1.ConditionFalse:
+		return announcement{corev1.EventTypeWarning, m.disproven}, true
+	case before != nil:
+		return announcement{corev1.EventTypeNormal, m.proven + "Unknown"}, true
+	default:
+		return announcement{}, false
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+)
+
+const (
+	// returnTime and returnTimePerNode are how long giving nodes back may take before the profile reports
+	// that somebody has to look after it. A node that drains and reboots needs minutes.
+	returnTime        = time.Hour
+	returnTimePerNode = 15 * time.Minute
+)
+
+// giveBack returns the nodes and removes everything that was made for the profile, a step at a time, and then
+// lets the profile go. The status says what it waits for.
+func (r *ProfileReconciler) giveBack(ctx context.Context, w *profileWorld) (ctrl.Result, error) {
+	if !slices.Contains(w.profile.Finalizers, v1alpha1.Finalizer) {
+		return ctrl.Result{}, nil
+	}
+	d := decideReturn(w)
+	rest, err := r.platform.Return(ctx, d.intent)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if rest.Done() {
+		if rest, err = r.forget(ctx, w, d); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if rest.Done() {
+		return ctrl.Result{}, r.dropFinalizer(ctx, w.profile)
+	}
+	s := newReturnSummary(w, rest, r.clock.Now())
+	return ctrl.Result{RequeueAfter: rest.RetryAfter}, r.report(ctx, w.profile, s)
+}
+
+// forget removes what the operator keeps besides the platform: plans, LowLatencyNodes and labels. Taints and
+// Node conditions go with the LowLatencyNodes.
+func (r *ProfileReconciler) forget(ctx context.Context, w *profileWorld, d *decision) (platform.Remainder, error) {
+	rest := platform.Remainder{RetryAfter: returnRetry}
+	for _, name := range slices.Sorted(maps.Keys(w.plans)) {
+		rest.Objects = append(rest.Objects, "ConfigMap "+name)
+		if err := r.deletePlan(ctx, name); err != nil {
+			return rest, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.reports)) {
+		report := w.reports[name]
+		if report.Spec.Profile != w.profile.Name || d.intent.Held[name] != "" {
+			continue
+		}
+		rest.Objects = append(rest.Objects, "LowLatencyNode "+name)
+		if err := r.client.Delete(ctx, report.DeepCopy()); client.IgnoreNotFound(err) != nil {
+			return rest, fmt.Errorf("deleting LowLatencyNode %s: %w", name, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		marked, err := r.unmark(ctx, w, d, w.nodes[name])
+		if err != nil {
+			return rest, err
+		}
+		if marked {
+			rest.Nodes = append(rest.Nodes, name)
+		}
+	}
+	return rest, nil
+}
+
+// returnRetry is when to look again at what is being removed; all of it is watched.
+const returnRetry = 30 * time.Second
+
+// unmark takes our labels from a node, and tells whether the node still had any mark of ours. Marks besides
+// labels are taken away by the reconciler of LowLatencyNodes.
+func (r *ProfileReconciler) unmark(ctx context.Context, w *profileWorld, d *decision, node *corev1.Node) (bool, error) {
+	if node.Labels[v1alpha1.LabelProfile] == w.profile.Name && d.intent.Held[node.Name] == "" {
+		return true, platform.LabelNode(ctx, r.client, node, "", "")
+	}
+	return selectsNode(w.profile, node) && len(rivals(w.others, node)) == 0 && hasMarks(node), nil
+}

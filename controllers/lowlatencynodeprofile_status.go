@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+)
+
+// Bounds of LowLatencyNodeProfile.status in the API.
+const (
+	maximumShapes    = 64
+	maximumFindings  = 64
+	maximumEffective = 64
+	maximumArguments = 8192
+	maximumCPUs      = 1024
+)
+
+// summary is everything that the status of a profile is computed from.
+type summary struct {
+	generation int64
+	// paused tells whether spec.rollout.state is Paused.
+	paused  bool
+	members []member
+	shapes  []platform.Shape
+	outcome platform.Outcome
+	// phases of the pools by name.
+	phases    map[string]platform.Pool
+	effective []v1alpha1.EffectiveSetting
+	// problems are what will not mend itself, the gravest first.
+	problems []problem
+	// returning is set while the profile is being deleted.
+	returning *platform.Remainder
+	// overdue tells that the deletion takes longer than it should.
+	overdue bool
+}
+
+// newSummary sums up a profile that is in force.
+func newSummary(w *profileWorld, d *decision, outcome platform.Outcome) *summary {
+	s := &summary{
+		generation: w.profile.Generation,
+		paused:     d.intent.ReadOnly,
+		members:    d.members,
+		shapes:     d.intent.Shapes,
+		outcome:    outcome,
+		phases:     make(map[string]platform.Pool, len(outcome.Pools)),
+		effective:  plan.Effective(w.profile, architecture(d.intent.Shapes)).Settings(),
+	}
+	for _, pool := range outcome.Pools {
+		s.phases[pool.Name] = pool
+	}
+	s.problems = findProblems(s)
+	return s
+}
+
+// newReturnSummary sums up a profile that is being deleted.
+func newReturnSummary(w *profileWorld, rest platform.Remainder, now time.Time) *summary {
+	s := &summary{generation: w.profile.Generation, returning: &rest}
+	patience := returnTime + time.Duration(len(rest.Nodes))*returnTimePerNode
+	s.overdue = w.profile.DeletionTimestamp != nil && now.Sub(w.profile.DeletionTimestamp.Time) > patience
+	s.problems = findProblems(s)
+	return s
+}
+
+// architecture is that of all shapes; "" when they differ.
+func architecture(shapes []platform.Shape) string {
+	common := ""
+	for i := range shapes {
+		switch shapes[i].Plan.Architecture {
+		case common:
+		default:
+			if common != "" {
+				return ""
+			}
+			common = shapes[i].Plan.Architecture
+		}
+	}
+	return common
+}
+
+// status computes the status. Of the previous one it takes only when conditions changed last.
+func (s *summary) status(previous *v1alpha1.LowLatencyNodeProfileStatus, now metav1.Time) v1alpha1.LowLatencyNodeProfileStatus {
+	next := v1alpha1.LowLatencyNodeProfileStatus{
+		Conditions:         slices.Clone(previous.Conditions),
+		ObservedGeneration: s.generation,
+		Nodes:              s.counts(),
+		Effective:          bounded(s.effective, maximumEffective),
+		Shapes:             s.shapeStatuses(),
+		Findings:           s.findings(),
+	}
+	if s.returning != nil {
+		next.Nodes, next.Effective, next.Shapes, next.Findings = previous.Nodes, previous.Effective, previous.Shapes, previous.Findings
+	}
+	for _, condition := range s.conditions() {
+		condition.ObservedGeneration = s.generation
+		condition.LastTransitionTime = now
+		condition.Message = truncate(condition.Message)
+		meta.SetStatusCondition(&next.Conditions, condition)
+	}
+	if !s.isStalled() {
+		meta.RemoveStatusCondition(&next.Conditions, v1alpha1.ConditionStalled)
+	}
+	slices.SortFunc(next.Conditions, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
+	return next
+}
+
+// counts counts the members by how far they are.
+func (s *summary) counts() *v1alpha1.NodeCounts {
+	counts := &v1alpha1.NodeCounts{Matched: int32(min(len(s.members), 1<<30))}
+	for i := range s.members {
+		m := &s.members[i]
+		counts.Planned += one(m.plan() != nil)
+		counts.Applied += one(m.is(v1alpha1.ConditionApplied))
+		counts.DeJittered += one(m.is(v1alpha1.ConditionDeJittered))
+		counts.NUMAAligned += one(m.is(v1alpha1.ConditionNUMAAligned))
+	}
+	return counts
+}
+
+func one(yes bool) int32 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// shapeStatuses describes the shapes, the most frequent first.
+func (s *summary) shapeStatuses() []v1alpha1.ShapeStatus {
+	statuses := make([]v1alpha1.ShapeStatus, 0, len(s.shapes))
+	reboots := s.reboots()
+	for i := range s.shapes {
+		shape := &s.shapes[i]
+		statuses = append(statuses, v1alpha1.ShapeStatus{
+			Hash:            shape.Hash,
+			Pool:            s.outcome.PoolOf[shape.Hash],
+			Nodes:           int32(min(len(shape.Nodes), 1<<30)),
+			KernelArguments: shorten(argumentLine(shape.Plan), maximumArguments),
+			Housekeeping:    shorten(shape.Plan.CPUs.Housekeeping.String(), maximumCPUs),
+			Isolated:        shorten(shape.Plan.CPUs.Isolated.String(), maximumCPUs),
+			Reboot:          reboots[shape.Hash],
+		})
+	}
+	slices.SortFunc(statuses, func(a, b v1alpha1.ShapeStatus) int {
+		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Hash, b.Hash))
+	})
+	return bounded(statuses, maximumShapes)
+}
+
+func argumentLine(p *plan.NodePlan) string {
+	arguments := make([]string, 0, len(p.KernelArguments))
+	for _, argument := range p.KernelArguments {
+		arguments = append(arguments, argument.Text)
+	}
+	return strings.Join(arguments, " ")
+}
+
+// reboots says for each shape whether some node has to reboot before the plan is in force. Every change of
+// what a pool holds reboots its nodes, so a node that does not have the plan yet has to.
+func (s *summary) reboots() map[string]v1alpha1.RebootRequirement {
+	reboots := make(map[string]v1alpha1.RebootRequirement, len(s.shapes))
+	for i := range s.members {
+		m := &s.members[i]
+		hash := m.planHash()
+		if hash == "" || reboots[hash] == v1alpha1.RebootRequired {
+			continue
+		}
+		switch m.status(v1alpha1.ConditionApplied) {
+		case metav1.ConditionTrue:
+			if reboots[hash] == "" {
+				reboots[hash] = v1alpha1.RebootNotRequired
+			}
+		case metav1.ConditionFalse:
+			reboots[hash] = v1alpha1.RebootRequired
+		default:
+			reboots[hash] = rebootBeforeVerification(m)
+		}
+	}
+	return reboots
+}
+
+// rebootBeforeVerification judges a node whose agent has not looked at the current plan yet by the kernel
+// command line that it has reported.
+func rebootBeforeVerification(m *member) v1alpha1.RebootRequirement {
+	running := m.report.Status.Inventory.KernelCommandLine
+	if running == "" {
+		return v1alpha1.RebootUnknown
+	}
+	words := strings.Fields(running)
+	for _, argument := range m.plan().KernelArguments {
+		if !slices.Contains(words, argument.Text) {
+			return v1alpha1.RebootRequired
+		}
+	}
+	return v1alpha1.RebootUnknown
+}
+
+// sameStatus tells whether writing the next status would change nothing.
+func sameStatus(a, b *v1alpha1.LowLatencyNodeProfileStatus) bool {
+	return a.ObservedGeneration == b.ObservedGeneration && equalPointers(a.Nodes, b.Nodes) &&
+		slices.Equal(a.Conditions, b.Conditions) && slices.Equal(a.Effective, b.Effective) &&
+		slices.Equal(a.Shapes, b.Shapes) && slices.Equal(a.Findings, b.Findings)
+}
+
+func equalPointers[T comparable](a, b *T) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
+
+func bounded[T any](list []T, limit int) []T { return list[:min(len(list), limit)] }
+
+// shorten cuts a text to a number of bytes, and says so with an ellipsis.
+func shorten(text string, limit int) string {
+	const ellipsis = "…"
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
+}
+
+// maximumMessage bounds condition messages; the API allows far more than people read.
+const maximumMessage = 1024
+
+func truncate(message string) string { return shorten(message, maximumMessage) }
+
+// andMore is the end of a sentence about the first of several nodes.
+func andMore(more int) string {
+	if more <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %d more)", more)
+}

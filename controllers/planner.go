@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+const (
+	// anyNode stands for the node's name in the findings of a plan that several nodes share. No node can
+	// have this name.
+	anyNode = "{{node}}"
+	// rememberedNodes bounds the nodes whose plans are remembered; more nodes cost planning, nothing else.
+	rememberedNodes = 16384
+	// rememberedPlans bounds the distinct plans.
+	rememberedPlans = 1024
+
+	ruleInventory = "plan.inventory"
+)
+
+// planned is the outcome of planning for one inventory. It is shared by all nodes that report it.
+type planned struct {
+	// plan is nil when a finding is critical. Equal plans are one object.
+	plan      *plan.NodePlan
+	hash      string
+	signature string
+	// configMap is the name of the ConfigMap that holds the plan.
+	configMap string
+	findings  []sharedFinding
+}
+
+// sharedFinding is a finding as it reads for every node that has it.
+type sharedFinding struct {
+	check    string
+	severity v1alpha1.Severity
+	// text is a sentence and what to do, with anyNode for the name of the node.
+	text string
+}
+
+// planner makes plans and remembers them, so that the event of one node costs no planning for the others.
+type planner struct {
+	mutex sync.Mutex
+	// byNode remembers the plan of each node until it reports another inventory hash. A node's word about
+	// its hash decides about that node only.
+	byNode *memo[nodeKey, *planned]
+	// byContent shares plans between nodes whose inventories are equal, as the planner itself finds.
+	byContent *memo[contentKey, *planned]
+	// byHash makes equal plans one object.
+	byHash *memo[hashKey, *plan.NodePlan]
+}
+
+type generation struct {
+	profile    types.UID
+	generation int64
+}
+
+type nodeKey struct {
+	generation
+	node, inventoryHash string
+}
+
+type contentKey struct {
+	generation
+	content [sha256.Size]byte
+}
+
+type hashKey struct {
+	profile types.UID
+	hash    string
+}
+
+func newPlanner() *planner {
+	return &planner{
+		byNode:    newMemo[nodeKey, *planned](rememberedNodes),
+		byContent: newMemo[contentKey, *planned](rememberedNodes),
+		byHash:    newMemo[hashKey, *plan.NodePlan](rememberedPlans),
+	}
+}
+
+// plan returns the plan of the node that reports the inventory.
+func (p *planner) plan(profile *v1alpha1.LowLatencyNodeProfile, node string, inventory *v1alpha1.Inventory) *planned {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	at := generation{profile: profile.UID, generation: profile.Generation}
+	key := nodeKey{generation: at, node: node, inventoryHash: inventory.Hash}
+	if known, found := p.byNode.get(key); found {
+		return known
+	}
+	result := p.planContent(at, profile, inventory)
+	p.byNode.put(key, result)
+	return result
+}
+
+func (p *planner) planContent(at generation, profile *v1alpha1.LowLatencyNodeProfile, inventory *v1alpha1.Inventory) *planned {
+	content, err := digest(inventory)
+	if err != nil {
+		return impossible(err)
+	}
+	key := contentKey{generation: at, content: content}
+	if known, found := p.byContent.get(key); found {
+		return known
+	}
+	result := newPlanned(profile, inventory)
+	if result.plan != nil {
+		shared := hashKey{profile: profile.UID, hash: result.hash}
+		if known, found := p.byHash.get(shared); found {
+			result.plan = known
+		} else {
+			p.byHash.put(shared, result.plan)
+		}
+	}
+	p.byContent.put(key, result)
+	return result
+}
+
+func newPlanned(profile *v1alpha1.LowLatencyNodeProfile, inventory *v1alpha1.Inventory) *planned {
+	hardware, err := topology.FromInventory(inventory)
+	if err != nil {
+		return impossible(err)
+	}
+	nodePlan, findings := plan.New(plan.Input{Profile: profile, Node: anyNode, Topology: hardware})
+	if nodePlan == nil {
+		return &planned{findings: shared(findings)}
+	}
+	hash := nodePlan.Hash()
+	return &planned{
+		plan: nodePlan, hash: hash, configMap: render.PlanConfigMapName(profile.Name, hash),
+		signature: hardware.Signature(), findings: shared(findings),
+	}
+}
+
+// impossible is the outcome for an inventory that cannot be read.
+func impossible(err error) *planned {
+	return &planned{findings: []sharedFinding{{
+		check: ruleInventory, severity: v1alpha1.SeverityCritical,
+		text: fmt.Sprintf("status.inventory of LowLatencyNode %s cannot be read: %s. See the log of the agent on that node.",
+			anyNode, err.Error()),
+	}}}
+}
+
+func shared(findings []plan.Finding) []sharedFinding {
+	var texts []sharedFinding
+	for _, finding := range findings {
+		texts = append(texts, sharedFinding{
+			check: finding.Rule, severity: finding.Severity,
+			text: strings.TrimSpace(finding.Message + " " + finding.Remedy),
+		})
+	}
+	return texts
+}
+
+// digest identifies the content of an inventory.
+func digest(inventory *v1alpha1.Inventory) ([sha256.Size]byte, error) {
+	content := *inventory
+	content.Hash = ""
+	text, err := json.Marshal(&content)
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("printing the inventory: %w", err)
+	}
+	return sha256.Sum256(text), nil
+}
+
+// onNode is a text of a shared finding as it reads for one node.
+func onNode(text, node string) string { return strings.ReplaceAll(text, anyNode, node) }

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// setup watches everything that a profile is decided from.
+func (r *ProfileReconciler) setup(mgr ctrl.Manager) error {
+	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
+	build := ctrl.NewControllerManagedBy(mgr).
+		Named("lowlatencynodeprofile").
+		For(&v1alpha1.LowLatencyNodeProfile{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.LowLatencyNodeProfile{}, handler.EnqueueRequestsFromMapFunc(r.allProfiles),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.LowLatencyNode{}, handler.EnqueueRequestsFromMapFunc(profileOfReport), changed).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.profilesOfNode),
+			builder.WithPredicates(nodeMoved())).
+		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(profileOfLabel), changed)
+	for _, watch := range r.platform.Watches() {
+		mapping := profileOfLabel
+		if watch.Shared {
+			mapping = r.allProfiles
+		}
+		build = build.Watches(watch.Object, handler.EnqueueRequestsFromMapFunc(mapping), changed)
+	}
+	return build.Complete(r)
+}
+
+// setup watches what a node is decided from.
+func (r *NodeReconciler) setup(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("lowlatencynode").
+		For(&v1alpha1.LowLatencyNode{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(nodeMarked())).
+		Watches(&v1alpha1.LowLatencyNodeProfile{}, handler.EnqueueRequestsFromMapFunc(r.reportsOfProfile),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(r)
+}
+
+func requestFor(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}
+
+// profileOfReport is the profile that a LowLatencyNode names.
+func profileOfReport(_ context.Context, object client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range profileOf(object) {
+		requests = append(requests, requestFor(name))
+	}
+	return requests
+}
+
+// profileOfLabel is the profile that an object's label names.
+func profileOfLabel(_ context.Context, object client.Object) []reconcile.Request {
+	if name := object.GetLabels()[v1alpha1.LabelProfile]; name != "" {
+		return []reconcile.Request{requestFor(name)}
+	}
+	return nil
+}
+
+// allProfiles are all profiles: what changed may concern any of them.
+func (r *ProfileReconciler) allProfiles(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.profilesThat(ctx, func(*v1alpha1.LowLatencyNodeProfile) bool { return true })
+}
+
+// profilesOfNode are the profiles that select the node, and the one that governs it.
+func (r *ProfileReconciler) profilesOfNode(ctx context.Context, object client.Object) []reconcile.Request {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	return r.profilesThat(ctx, func(profile *v1alpha1.LowLatencyNodeProfile) bool {
+		return selectsNode(profile, node) || node.Labels[v1alpha1.LabelProfile] == profile.Name
+	})
+}
+
+func (r *ProfileReconciler) profilesThat(ctx context.Context, concern func(*v1alpha1.LowLatencyNodeProfile) bool) []reconcile.Request {
+	var profiles v1alpha1.LowLatencyNodeProfileList
+	if err := r.client.List(ctx, &profiles, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list LowLatencyNodeProfiles for an event")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range profiles.Items {
+		if concern(&profiles.Items[i]) {
+			requests = append(requests, requestFor(profiles.Items[i].Name))
+		}
+	}
+	return requests
+}
+
+// reportsOfProfile are the LowLatencyNodes of a profile.
+func (r *NodeReconciler) reportsOfProfile(ctx context.Context, object client.Object) []reconcile.Request {
+	var reports v1alpha1.LowLatencyNodeList
+	err := r.client.List(ctx, &reports, client.MatchingFields{indexProfile: object.GetName()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list LowLatencyNodes for an event")
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(reports.Items))
+	for i := range reports.Items {
+		requests = append(requests, requestFor(reports.Items[i].Name))
+	}
+	return requests
+}
+
+// nodeMoved passes changes of a Node that decide where it belongs. Kubelets write their Nodes all the time.
+func nodeMoved() predicate.Predicate {
+	return nodeChanged(func(before, after *corev1.Node) bool {
+		return before.UID != after.UID || !maps.Equal(before.Labels, after.Labels) ||
+			!maps.Equal(daemonAnnotations(before), daemonAnnotations(after)) || hasMarks(before) != hasMarks(after)
+	})
+}
+
+// nodeMarked passes changes of a Node that concern what is written on it.
+func nodeMarked() predicate.Predicate {
+	return nodeChanged(func(before, after *corev1.Node) bool {
+		return before.UID != after.UID || !maps.Equal(before.Labels, after.Labels) ||
+			!slices.Equal(before.Spec.Taints, after.Spec.Taints) ||
+			!sameConditions(before.Status.Conditions, ownConditions(after.Status.Conditions))
+	})
+}
+
+func nodeChanged(matters func(before, after *corev1.Node) bool) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(update event.UpdateEvent) bool {
+		before, isNode := update.ObjectOld.(*corev1.Node)
+		after, isAlsoNode := update.ObjectNew.(*corev1.Node)
+		return isNode && isAlsoNode && matters(before, after)
+	}}
+}

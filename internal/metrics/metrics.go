@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package metrics exposes what the objects of the operator say as Prometheus metrics. They are computed from
+// the cache when they are scraped, so that they cannot be stale and end with the objects they speak of.
+// docs/metrics.md is made of Descriptions. How often reconciling fails is told by controller-runtime
+// (controller_runtime_reconcile_errors_total).
+package metrics
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// patience bounds how long a scrape waits for the cache.
+const patience = 5 * time.Second
+
+// Description describes one metric.
+type Description struct {
+	Name   string
+	Labels []string
+	Help   string
+}
+
+// Names of the metrics.
+const (
+	profileCondition = "lowlatency_profile_status_condition"
+	profileNodes     = "lowlatency_profile_nodes"
+	profileShapes    = "lowlatency_profile_shapes"
+	nodeCondition    = "lowlatency_node_status_condition"
+	nodeChecks       = "lowlatency_node_checks"
+	findings         = "lowlatency_findings_nodes"
+	planAge          = "lowlatency_plan_age_seconds"
+)
+
+// Descriptions describes all metrics, in the order of the documentation. Labels are bounded: by the number of
+// profiles, of nodes, of checks in the catalogue, and of plans in use.
+func Descriptions() []Description {
+	return []Description{
+		{profileCondition, []string{"profile", "type", "status"},
+			"Conditions of each LowLatencyNodeProfile: 1 for the status that a condition has, 0 for the others."},
+		{profileNodes, []string{"profile", "state"},
+			"Number of nodes of each LowLatencyNodeProfile that are matched, planned, applied, deJittered and numaAligned."},
+		{profileShapes, []string{"profile"},
+			"Number of distinct plans of each LowLatencyNodeProfile."},
+		{nodeCondition, []string{"node", "profile", "type", "status"},
+			"Conditions of each LowLatencyNode: 1 for the status that a condition has; the other statuses are left out."},
+		{nodeChecks, []string{"node", "profile", "outcome"},
+			"Number of checks on each node that are passed, failed, unknown and waived."},
+		{findings, []string{"profile", "check", "severity", "outcome"},
+			"Number of nodes of each LowLatencyNodeProfile on which a check has this outcome, other than passed."},
+		{planAge, []string{"profile", "plan"},
+			"Seconds since each plan in use was made."},
+	}
+}
+
+// Collector computes the metrics.
+type Collector struct {
+	reader    client.Reader
+	namespace string
+	clock     clock.PassiveClock
+	elected   <-chan struct{}
+	described map[string]*prometheus.Desc
+}
+
+var _ prometheus.Collector = (*Collector)(nil)
+
+// New returns a collector that reads from a cache. It collects nothing before elected is closed, so that of
+// several replicas of the operator one tells.
+func New(reader client.Reader, namespace string, clock clock.PassiveClock, elected <-chan struct{}) *Collector {
+	c := &Collector{reader: reader, namespace: namespace, clock: clock, elected: elected, described: map[string]*prometheus.Desc{}}
+	for _, d := range Descriptions() {
+		c.described[d.Name] = prometheus.NewDesc(d.Name, d.Help, d.Labels, nil)
+	}
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, d := range Descriptions() {
+		descriptions <- c.described[d.Name]
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	select {
+	case <-c.elected:
+	default:
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, collect := range []func(context.Context, chan<- prometheus.Metric) error{
+		c.collectProfiles, c.collectNodes, c.collectPlans,
+	} {
+		if err := collect(ctx, out); err != nil {
+			logf.Log.WithName("metrics").Error(err, "Failed to read from the cache for a scrape")
+		}
+	}
+}
+
+func (c *Collector) gauge(out chan<- prometheus.Metric, name string, value float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(c.described[name], prometheus.GaugeValue, value, labels...)
+}
+
+func (c *Collector) collectProfiles(ctx context.Context, out chan<- prometheus.Metric) error {
+	var profiles v1alpha1.LowLatencyNodeProfileList
+	if err := c.reader.List(ctx, &profiles, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	for i := range profiles.Items {
+		profile := &profiles.Items[i]
+		for _, condition := range profile.Status.Conditions {
+			for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
+				value := 0.0
+				if condition.Status == status {
+					value = 1
+				}
+				c.gauge(out, profileCondition, value, profile.Name, condition.Type, string(status))
+			}
+		}
+		c.gauge(out, profileShapes, float64(len(profile.Status.Shapes)), profile.Name)
+		if nodes := profile.Status.Nodes; nodes != nil {
+			c.gauge(out, profileNodes, float64(nodes.Matched), profile.Name, "matched")
+			c.gauge(out, profileNodes, float64(nodes.Planned), profile.Name, "planned")
+			c.gauge(out, profileNodes, float64(nodes.Applied), profile.Name, "applied")
+			c.gauge(out, profileNodes, float64(nodes.DeJittered), profile.Name, "deJittered")
+			c.gauge(out, profileNodes, float64(nodes.NUMAAligned), profile.Name, "numaAligned")
+		}
+	}
+	return nil
+}
+
+// findingKey is what findings are counted by.
+type findingKey struct{ profile, check, severity, outcome string }
+
+func (c *Collector) collectNodes(ctx context.Context, out chan<- prometheus.Metric) error {
+	var nodes v1alpha1.LowLatencyNodeList
+	if err := c.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	counts := map[findingKey]int{}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		profile := node.Spec.Profile
+		for _, condition := range node.Status.Conditions {
+			c.gauge(out, nodeCondition, 1, node.Name, profile, condition.Type, string(condition.Status))
+		}
+		if checks := node.Status.Checks; checks != nil {
+			c.gauge(out, nodeChecks, float64(checks.Passed), node.Name, profile, "passed")
+			c.gauge(out, nodeChecks, float64(checks.Failed), node.Name, profile, "failed")
+			c.gauge(out, nodeChecks, float64(checks.Unknown), node.Name, profile, "unknown")
+			c.gauge(out, nodeChecks, float64(checks.Waived), node.Name, profile, "waived")
+		}
+		for _, f := range node.Status.Findings {
+			counts[findingKey{profile, string(f.Check), string(f.Severity), string(f.Outcome)}]++
+		}
+	}
+	for key, count := range counts {
+		c.gauge(out, findings, float64(count), key.profile, key.check, key.severity, key.outcome)
+	}
+	return nil
+}
+
+func (c *Collector) collectPlans(ctx context.Context, out chan<- prometheus.Metric) error {
+	var plans metav1.PartialObjectMetadataList
+	plans.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+	err := c.reader.List(ctx, &plans, client.InNamespace(c.namespace), client.HasLabels{v1alpha1.LabelProfile}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return err
+	}
+	for i := range plans.Items {
+		plan := &plans.Items[i]
+		age := c.clock.Since(plan.CreationTimestamp.Time)
+		c.gauge(out, planAge, max(age.Seconds(), 0), plan.Labels[v1alpha1.LabelProfile], plan.Name)
+	}
+	return nil
+}

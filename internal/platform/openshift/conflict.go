@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package openshift
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+)
+
+func poolConflict(node, format string, args ...any) *platform.Conflict {
+	return &platform.Conflict{Reason: v1alpha1.ReasonPoolConflict, Node: node, Message: fmt.Sprintf(format, args...)}
+}
+
+// controlPlaneConflict reports control-plane nodes under managed pools. OpenShift keeps them in the pool
+// master whatever custom pool selects them, so that a managed pool would never reach them.
+func controlPlaneConflict(intent *platform.Intent) *platform.Conflict {
+	var controlPlane []string
+	for _, name := range intent.Selected {
+		if node := intent.Nodes[name]; node != nil && isControlPlane(node) {
+			controlPlane = append(controlPlane, name)
+		}
+	}
+	switch {
+	case len(controlPlane) == 0:
+		return nil
+	case len(controlPlane) < len(intent.Selected):
+		return poolConflict("", "spec.nodeSelector selects the control-plane nodes %s together with workers, but a "+
+			"MachineConfigPool holds one kind only: use a profile of its own for the control plane", platform.Names(controlPlane))
+	default:
+		return poolConflict("", "OpenShift keeps the control-plane nodes %s in MachineConfigPool master: set "+
+			"spec.pools.management to Existing and select that pool", platform.Names(controlPlane))
+	}
+}
+
+// otherPoolConflict reports a node that is in a custom pool of somebody else. Labelling it would put it into
+// two custom pools, in which case the machine-config operator stops working on it.
+func (w *world) otherPoolConflict(node *corev1.Node) *platform.Conflict {
+	for _, name := range w.customPools(node.Labels) {
+		if owner(w.pools[name]) == "" {
+			return poolConflict(node.Name, "node %s is in MachineConfigPool %s, which somebody else owns, and a node can be "+
+				"in one custom pool only: take it out of that pool, or bind the profile to the pool with "+
+				"spec.pools.management Existing", node.Name, name)
+		}
+	}
+	return nil
+}
+
+// existingPoolConflict reports why a pool of somebody else cannot carry the plan: it would change nodes
+// that the profile does not select, or miss some that it does, or there is more than one plan.
+func (w *world) existingPoolConflict(pool *mcfgv1.MachineConfigPool, intent *platform.Intent) *platform.Conflict {
+	if owner(pool) != "" {
+		return poolConflict("", "MachineConfigPool %s is managed by profile %s and cannot be used as an existing pool: "+
+			"select another pool", pool.Name, owner(pool))
+	}
+	var outside, strangers []string
+	for _, name := range sortedKeys(intent.Nodes) {
+		member, selected := w.primaryPool(withoutOurPool(intent.Nodes[name])) == pool.Name, intent.Governs(name)
+		switch {
+		case selected && !member:
+			outside = append(outside, name)
+		case member && !selected:
+			strangers = append(strangers, name)
+		}
+	}
+	switch {
+	case len(outside) > 0:
+		return poolConflict(outside[0], "MachineConfigPool %s does not hold the selected nodes %s: move them into the pool, "+
+			"or narrow spec.nodeSelector", pool.Name, platform.Names(outside))
+	case len(strangers) > 0:
+		return poolConflict(strangers[0], "MachineConfigPool %s holds nodes %s, which spec.nodeSelector does not select and "+
+			"which would be changed, too: widen spec.nodeSelector, or use a pool of its own", pool.Name, platform.Names(strangers))
+	case len(intent.Shapes) > 1:
+		return poolConflict("", "MachineConfigPool %s holds nodes that need %d different plans (%s), and a pool carries one: "+
+			"use one pool and profile for each, or spec.pools.management Managed", pool.Name, len(intent.Shapes), shapes(intent))
+	default:
+		return nil
+	}
+}
+
+// shapes lists the nodes of each shape.
+func shapes(intent *platform.Intent) string {
+	var parts []string
+	for i := range intent.Shapes {
+		parts = append(parts, "plan "+intent.Shapes[i].Hash+": "+platform.Names(intent.Shapes[i].Nodes))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, "; ")
+}
+
+// performanceProfileConflict reports a PerformanceProfile that governs the target's pool or nodes: it
+// writes the same kernel arguments and kubelet settings.
+func (w *world) performanceProfileConflict(t *target) *platform.Conflict {
+	pool := t.live
+	if pool == nil {
+		pool = t.pool
+	}
+	for _, p := range w.performanceProfiles {
+		if p.governs(pool, t.nodes) {
+			return &platform.Conflict{
+				Reason: v1alpha1.ReasonPerformanceProfileConflict,
+				Message: fmt.Sprintf("PerformanceProfile %s governs nodes of MachineConfigPool %s, too: delete it "+
+					"(kubectl-lowlatency import turns it into a profile), or take these nodes out of one of the two",
+					p.name, t.name()),
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package openshift brings plans to nodes by way of OpenShift's machine-config operator: one
+// MachineConfigPool for each shape, or a pool that somebody else owns, a MachineConfig and a KubeletConfig for
+// it, and a Tuned object for what takes effect at once. A change costs each node one reboot.
+package openshift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	nodev1 "k8s.io/api/node/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+)
+
+// Platform is OpenShift.
+type Platform struct {
+	cache     client.Reader
+	live      client.Reader
+	writer    client.Client
+	namespace string
+	peer      bool
+
+	rendered renderings
+}
+
+var _ platform.Platform = (*Platform)(nil)
+
+// Options are what the platform works with.
+type Options struct {
+	// Cache answers from memory. It must hold what Kinds returns.
+	Cache client.Reader
+	// Live answers from the API server. It is asked only about rendered configurations that are awaited.
+	Live client.Reader
+	// Client writes.
+	Client client.Client
+	// Mapper tells which kinds the API server serves.
+	Mapper meta.RESTMapper
+	// Namespace is where the plans are.
+	Namespace string
+}
+
+// New returns the platform. Whether the cluster has PerformanceProfiles is asked once; an operator that
+// runs when that kind is installed has to be started again.
+func New(options Options) (*Platform, error) {
+	peer, err := platform.Serves(options.Mapper, performanceProfileKind())
+	if err != nil {
+		return nil, err
+	}
+	tuned, err := platform.Serves(options.Mapper, tunedKind())
+	if err != nil {
+		return nil, err
+	}
+	if !tuned {
+		return nil, errors.New("the cluster serves no tuned.openshift.io/v1 Tuned: enable its capability NodeTuning")
+	}
+	return &Platform{
+		cache: options.Cache, live: options.Live, writer: options.Client,
+		namespace: options.Namespace, peer: peer,
+	}, nil
+}
+
+func tunedKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "tuned.openshift.io", Version: "v1", Kind: kindTuned}
+}
+
+// ownKinds are the kinds, besides the pool and the plan, of the objects that are rendered.
+func ownKinds() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{
+		mcfgv1.GroupVersion.WithKind(kindMachineConfig),
+		mcfgv1.GroupVersion.WithKind(kindKubeletConfig),
+		tunedKind(),
+		nodev1.SchemeGroupVersion.WithKind(kindRuntimeClass),
+	}
+}
+
+// OwnObjects returns an empty object of each kind of which only the operator's own objects, which carry the
+// label of a profile, need to be in the cache.
+func OwnObjects() []client.Object {
+	var objects []client.Object
+	for _, kind := range ownKinds() {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(kind)
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// Watches implements platform.Platform.
+func (p *Platform) Watches() []platform.Watch {
+	watches := []platform.Watch{{Object: &mcfgv1.MachineConfigPool{}, Shared: true}}
+	for _, object := range OwnObjects() {
+		watches = append(watches, platform.Watch{Object: object})
+	}
+	if p.peer {
+		peer := &unstructured.Unstructured{}
+		peer.SetGroupVersionKind(performanceProfileKind())
+		watches = append(watches, platform.Watch{Object: peer, Shared: true})
+	}
+	return watches
+}
+
+// Roll implements platform.Platform.
+func (p *Platform) Roll(ctx context.Context, intent *platform.Intent) (platform.Outcome, error) {
+	w, err := p.gather(ctx, intent.Profile.Name)
+	if err != nil {
+		return platform.Outcome{}, err
+	}
+	targets, conflicts := aim(w, intent, p.namespace, p.rendered.objects)
+	if err := p.gatherEvidence(ctx, w, targets); err != nil {
+		return platform.Outcome{}, err
+	}
+	d := decideRoll(w, intent, targets, conflicts)
+	return d.outcome, p.carryOut(ctx, d.steps)
+}
+
+// Return implements platform.Platform.
+func (p *Platform) Return(ctx context.Context, intent *platform.Intent) (platform.Remainder, error) {
+	w, err := p.gather(ctx, intent.Profile.Name)
+	if err != nil {
+		return platform.Remainder{}, err
+	}
+	if err := p.gatherKubelets(ctx, w); err != nil {
+		return platform.Remainder{}, err
+	}
+	steps, rest := decideReturn(w, intent)
+	return rest, p.carryOut(ctx, steps)
+}
+
+// carryOut stops at the first step that fails: later ones count on earlier ones.
+func (p *Platform) carryOut(ctx context.Context, steps []step) error {
+	for _, step := range steps {
+		if err := step.do(ctx, p.writer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gather reads the world from the cache, once.
+func (p *Platform) gather(ctx context.Context, profile string) (*world, error) {
+	w := &world{
+		pools:    map[string]*mcfgv1.MachineConfigPool{},
+		objects:  map[key]*unstructured.Unstructured{},
+		kubelets: map[string][]mcfgv1.MachineConfig{},
+	}
+	var pools mcfgv1.MachineConfigPoolList
+	if err := p.cache.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing MachineConfigPools: %w", err)
+	}
+	for i := range pools.Items {
+		w.pools[pools.Items[i].Name] = &pools.Items[i]
+	}
+	for _, kind := range ownKinds() {
+		objects, err := p.list(ctx, kind, client.MatchingLabels{v1alpha1.LabelProfile: profile})
+		if err != nil {
+			return nil, err
+		}
+		for i := range objects {
+			w.objects[key{kind.Kind, objects[i].GetName()}] = &objects[i]
+		}
+	}
+	if !p.peer {
+		return w, nil
+	}
+	peers, err := p.list(ctx, performanceProfileKind())
+	if err != nil {
+		return nil, err
+	}
+	for i := range peers {
+		w.performanceProfiles = append(w.performanceProfiles, parsePerformanceProfile(&peers[i]))
+	}
+	slices.SortFunc(w.performanceProfiles, func(a, b performanceProfile) int { return compareStrings(a.name, b.name) })
+	return w, nil
+}
+
+func (p *Platform) list(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := p.cache.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("listing %ss: %w", kind.Kind, err)
+	}
+	return list.Items, nil
+}
+
+// gatherEvidence reads the rendered configurations of the pools that the operator holds.
+func (p *Platform) gatherEvidence(ctx context.Context, w *world, targets []*target) error {
+	if err := p.gatherKubelets(ctx, w); err != nil {
+		return err
+	}
+	for _, t := range targets {
+		if !heldByUs(t.live) || t.conflict != nil {
+			continue
+		}
+		rendered, err := p.machineConfig(ctx, t.live.Spec.Configuration.Name)
+		if err != nil {
+			return err
+		}
+		t.evidence = evidence{rendered: rendered, kubelets: w.kubelets[t.name()]}
+	}
+	return nil
+}
+
+// gatherKubelets reads the MachineConfigs that were generated from KubeletConfigs for the pools that the
+// operator holds.
+func (p *Platform) gatherKubelets(ctx context.Context, w *world) error {
+	for name, pool := range w.pools {
+		if !heldByUs(pool) {
+			continue
+		}
+		for _, source := range kubeletSources(pool) {
+			config, err := p.machineConfig(ctx, source)
+			if err != nil {
+				return err
+			}
+			if config != nil {
+				w.kubelets[name] = append(w.kubelets[name], *config)
+			}
+		}
+	}
+	return nil
+}
+
+// machineConfig reads one MachineConfig from the API server; nil when it does not exist.
+func (p *Platform) machineConfig(ctx context.Context, name string) (*mcfgv1.MachineConfig, error) {
+	if name == "" {
+		return nil, nil
+	}
+	config := &mcfgv1.MachineConfig{}
+	err := p.live.Get(ctx, client.ObjectKey{Name: name}, config)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading MachineConfig %s: %w", name, err)
+	default:
+		return config, nil
+	}
+}
+
+// maximumRenderings bounds what is remembered. A profile has at most some dozens of shapes.
+const maximumRenderings = 512
+
+// renderings remembers what was rendered, so that an event that changes no plan costs no rendering.
+type renderings struct {
+	mutex   sync.Mutex
+	results map[rendering][]*unstructured.Unstructured
+}
+
+// rendering identifies an input. Plans are compared by identity: equal plans are one object.
+type rendering struct {
+	plan  any
+	pool  string
+	limit int32
+	// labels are those of an existing pool, printed.
+	labels string
+}
+
+// objects renders an input, or returns what it was rendered to before. The result is shared: not to be changed.
+func (r *renderings) objects(in render.Input) ([]*unstructured.Unstructured, error) {
+	id := rendering{
+		plan: in.Plan, pool: string(in.Pool.Management) + "/" + in.Pool.Name, limit: in.Pool.MaximumUnavailableNodes,
+		labels: fmt.Sprint(in.Pool.PoolSelector, in.Pool.MachineConfigLabels),
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if objects, found := r.results[id]; found {
+		return objects, nil
+	}
+	objects, err := render.Objects(in)
+	if err != nil {
+		return nil, err
+	}
+	if r.results == nil || len(r.results) >= maximumRenderings {
+		r.results = map[rendering][]*unstructured.Unstructured{}
+	}
+	r.results[id] = objects
+	return objects, nil
+}

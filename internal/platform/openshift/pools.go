@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package openshift
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+)
+
+// nameLength is how many characters of a signature or hash become part of a pool's name.
+const nameLength = 8
+
+// seat is a number of nodes of one shape that already sit in a pool.
+type seat struct {
+	shape, pool string
+	nodes       int
+}
+
+// AssignPools returns the name of the managed pool of each shape, by the shape's hash. A shape keeps the pool
+// in which most of its nodes already sit, so that a change of the profile changes what a pool holds and not
+// where its nodes are. Another shape gets the name <profile>-<signature>, or, where that name is taken,
+// <profile>-<hash>. The result depends neither on the order of the shapes nor on anything but the arguments.
+//
+// current is the pool of each node that is in a pool of this profile; taken are names that this profile
+// cannot have, because a pool of that name has another owner.
+func AssignPools(profile string, current map[string]string, shapes []platform.Shape, taken map[string]bool) map[string]string {
+	assigned := make(map[string]string, len(shapes))
+	used := make(map[string]bool, len(shapes)+len(taken))
+	for name := range taken {
+		used[name] = taken[name]
+	}
+	for _, s := range seats(current, shapes) {
+		if assigned[s.shape] == "" && !used[s.pool] {
+			assigned[s.shape], used[s.pool] = s.pool, true
+		}
+	}
+	newcomers := slices.DeleteFunc(slices.Clone(shapes), func(s platform.Shape) bool { return assigned[s.Hash] != "" })
+	slices.SortFunc(newcomers, func(a, b platform.Shape) int {
+		return cmp.Or(cmp.Compare(a.Signature, b.Signature), cmp.Compare(a.Hash, b.Hash))
+	})
+	for _, shape := range newcomers {
+		name := freeName(profile, shape, used)
+		assigned[shape.Hash], used[name] = name, true
+	}
+	return assigned
+}
+
+// seats counts the nodes of each shape in each pool, the most numerous first.
+func seats(current map[string]string, shapes []platform.Shape) []seat {
+	var all []seat
+	for _, shape := range shapes {
+		count := map[string]int{}
+		for _, node := range shape.Nodes {
+			if pool := current[node]; pool != "" {
+				count[pool]++
+			}
+		}
+		for pool, nodes := range count {
+			all = append(all, seat{shape: shape.Hash, pool: pool, nodes: nodes})
+		}
+	}
+	slices.SortFunc(all, func(a, b seat) int {
+		return cmp.Or(cmp.Compare(b.nodes, a.nodes), cmp.Compare(a.pool, b.pool), cmp.Compare(a.shape, b.shape))
+	})
+	return all
+}
+
+// freeName takes the first free piece of the shape's signature, then of its hash.
+func freeName(profile string, shape platform.Shape, used map[string]bool) string {
+	for text := shape.Signature + shape.Hash; len(text) > nameLength; text = text[nameLength:] {
+		if name := profile + "-" + text[:nameLength]; !used[name] {
+			return name
+		}
+	}
+	return profile + "-" + shape.Hash
+}

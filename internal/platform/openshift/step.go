@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package openshift
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+)
+
+// step is one write. Exactly one of apply, remove and label is set.
+type step struct {
+	// apply is written by server-side apply.
+	apply *unstructured.Unstructured
+	// remove is deleted if it is still the same object.
+	remove *unstructured.Unstructured
+	// label is given the labels profile and pool.
+	label         *corev1.Node
+	profile, pool string
+}
+
+func (s step) do(ctx context.Context, writer client.Client) error {
+	switch {
+	case s.apply != nil:
+		return platform.Apply(ctx, writer, s.apply)
+	case s.remove != nil:
+		return remove(ctx, writer, s.remove)
+	default:
+		return platform.LabelNode(ctx, writer, s.label, s.profile, s.pool)
+	}
+}
+
+func remove(ctx context.Context, writer client.Client, object *unstructured.Unstructured) error {
+	uid := object.GetUID()
+	err := writer.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &uid})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s: %w", platform.Describe(object), err)
+	}
+	return nil
+}
+
+// String says what the step does, for logs and tests.
+func (s step) String() string {
+	switch {
+	case s.apply != nil:
+		paused, _, err := unstructured.NestedBool(s.apply.Object, "spec", "paused")
+		if err == nil && paused {
+			return "pause " + s.apply.GetName()
+		}
+		return "apply " + platform.Describe(s.apply)
+	case s.remove != nil:
+		return "remove " + platform.Describe(s.remove)
+	default:
+		return fmt.Sprintf("label %s profile=%q pool=%q", s.label.Name, s.profile, s.pool)
+	}
+}
+
+// poolReference is the machine config pool as an object without fields: applied as it is, it gives up
+// every field that the operator has owned in a pool of somebody else.
+func poolReference(pool *mcfgv1.MachineConfigPool) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": mcfgv1.GroupVersion.String(),
+		"kind":       "MachineConfigPool",
+		"metadata":   map[string]any{"name": pool.Name, "uid": string(pool.UID)},
+	}}
+}
+
+// paused returns a copy of the pool object with which the operator holds the pool, and says for which plan.
+func paused(pool *unstructured.Unstructured, planHash string) *unstructured.Unstructured {
+	held := pool.DeepCopy()
+	annotations := held.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[AnnotationPausedFor] = planHash
+	held.SetAnnotations(annotations)
+	spec, ok := held.Object["spec"].(map[string]any)
+	if !ok {
+		spec = map[string]any{}
+		held.Object["spec"] = spec
+	}
+	spec["paused"] = true
+	return held
+}
+
+// AnnotationPausedFor on a MachineConfigPool says that the operator holds the pool until its rendered
+// configuration has the plan with this hash, so that the change costs one reboot.
+const AnnotationPausedFor = "lowlatency.dev/paused-for"
+
+// owns tells whether the operator owns a field of the pool's spec, according to the API server's record.
+// A field may have several owners: a pool that its administrator has paused, too, stays paused when the
+// operator lets go of it.
+func owns(pool *mcfgv1.MachineConfigPool, field string) bool {
+	for _, entry := range pool.ManagedFields {
+		if entry.Manager != platform.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply ||
+			entry.Subresource != "" || entry.FieldsV1 == nil {
+			continue
+		}
+		if hasField(entry.FieldsV1.GetRawBytes(), field) {
+			return true
+		}
+	}
+	return false
+}
+
+// heldByUs tells whether the operator itself has paused the pool.
+func heldByUs(pool *mcfgv1.MachineConfigPool) bool {
+	return pool != nil && pool.Spec.Paused && owns(pool, "paused")
+}
+
+// hasField looks for a field of the spec in the API server's notation of field sets.
+func hasField(fields []byte, name string) bool {
+	var set struct {
+		Spec map[string]json.RawMessage `json:"f:spec"`
+	}
+	if err := json.Unmarshal(fields, &set); err != nil {
+		return false
+	}
+	_, found := set.Spec["f:"+name]
+	return found
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package openshift
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+)
+
+// target is a pool, the plan that it is to carry and the objects that bring the plan to it.
+type target struct {
+	shape *platform.Shape
+	input render.Input
+	// want are the objects that bring the plan to the pool, in the order of applying. The plan itself is
+	// not among them, because the agents need it even while nothing may be changed.
+	want []*unstructured.Unstructured
+	// pool is the pool that is wanted; nil when somebody else owns it.
+	pool       *mcfgv1.MachineConfigPool
+	poolObject *unstructured.Unstructured
+	// live is the pool as it is; nil when it does not exist.
+	live *mcfgv1.MachineConfigPool
+	// nodes of the shape that may be in the pool.
+	nodes []*corev1.Node
+	// conflict keeps the pool from being touched.
+	conflict *platform.Conflict
+	evidence evidence
+}
+
+func (t *target) name() string { return t.input.Pool.Name }
+
+// managed tells whether the pool is the operator's own.
+func (t *target) managed() bool { return t.input.Pool.Management != v1alpha1.PoolsExisting }
+
+// renderer turns a plan into objects. It exists so that equal plans are rendered once.
+type renderer func(render.Input) ([]*unstructured.Unstructured, error)
+
+// aim chooses the pool of every shape. What keeps a shape or a node from its pool comes back as conflicts.
+func aim(w *world, intent *platform.Intent, namespace string, renders renderer) ([]*target, []platform.Conflict) {
+	targets, conflicts := choosePools(w, intent)
+	for _, t := range targets {
+		t.input.Plan, t.input.Namespace = t.shape.Plan, namespace
+		t.live = w.pools[t.name()]
+		if err := t.renderWith(renders); err != nil {
+			t.conflict = &platform.Conflict{Reason: v1alpha1.ReasonPlanImpossible, Message: err.Error()}
+		}
+		if t.conflict == nil {
+			t.conflict = w.performanceProfileConflict(t)
+		}
+		if t.conflict != nil {
+			conflicts = append(conflicts, *t.conflict)
+		}
+	}
+	slices.SortFunc(targets, func(a, b *target) int { return compareStrings(a.name(), b.name()) })
+	return targets, conflicts
+}
+
+func choosePools(w *world, intent *platform.Intent) ([]*target, []platform.Conflict) {
+	if len(intent.Shapes) == 0 {
+		return nil, nil
+	}
+	if intent.Profile.Spec.Pools.Management == v1alpha1.PoolsExisting {
+		return existingPool(w, intent)
+	}
+	if conflict := controlPlaneConflict(intent); conflict != nil {
+		return nil, []platform.Conflict{*conflict}
+	}
+	return managedPools(w, intent)
+}
+
+// renderWith renders the objects of the target.
+func (t *target) renderWith(renders renderer) error {
+	objects, err := renders(t.input)
+	if err != nil {
+		return fmt.Errorf("the plan for the nodes of MachineConfigPool %s cannot be written: %w", t.name(), err)
+	}
+	for _, object := range objects {
+		switch object.GetKind() {
+		case kindPool:
+			t.pool = &mcfgv1.MachineConfigPool{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, t.pool); err != nil {
+				return fmt.Errorf("reading the rendered MachineConfigPool %s: %w", t.name(), err)
+			}
+			t.poolObject = object
+		case "ConfigMap":
+		default:
+			t.want = append(t.want, object)
+		}
+	}
+	return nil
+}
+
+// managedPools gives every shape a pool of its own.
+func managedPools(w *world, intent *platform.Intent) ([]*target, []platform.Conflict) {
+	profile := intent.Profile.Name
+	current, taken := map[string]string{}, map[string]bool{}
+	for name, pool := range w.pools {
+		taken[name] = owner(pool) != profile
+	}
+	for name, node := range intent.Nodes {
+		if pool := node.Labels[v1alpha1.LabelPool]; pool != "" && w.pools[pool] != nil {
+			current[name] = pool
+		}
+	}
+	names := AssignPools(profile, current, intent.Shapes, taken)
+	targets := make([]*target, 0, len(intent.Shapes))
+	var conflicts []platform.Conflict
+	for i := range intent.Shapes {
+		shape := &intent.Shapes[i]
+		t := &target{shape: shape, input: render.Input{Pool: render.Pool{
+			Name:                    names[shape.Hash],
+			Management:              v1alpha1.PoolsManaged,
+			MaximumUnavailableNodes: intent.Profile.Spec.Pools.MaximumUnavailableNodes,
+		}}}
+		for _, name := range shape.Nodes {
+			node := intent.Nodes[name]
+			if conflict := w.otherPoolConflict(node); conflict != nil {
+				conflicts = append(conflicts, *conflict)
+				continue
+			}
+			t.nodes = append(t.nodes, node)
+		}
+		if len(t.nodes) > 0 {
+			targets = append(targets, t)
+		}
+	}
+	return targets, conflicts
+}
+
+// existingPool binds the one shape to the one pool that the profile names. The operator does not choose
+// between shapes: it applies nothing until there is one.
+func existingPool(w *world, intent *platform.Intent) ([]*target, []platform.Conflict) {
+	pool, conflict := w.findExistingPool(intent.Profile)
+	if conflict != nil {
+		return nil, []platform.Conflict{*conflict}
+	}
+	existing := intent.Profile.Spec.Pools.Existing
+	t := &target{shape: &intent.Shapes[0], input: render.Input{Pool: render.Pool{
+		Name:                pool.Name,
+		Management:          v1alpha1.PoolsExisting,
+		PoolSelector:        plain(existing.MachineConfigPoolSelector),
+		MachineConfigLabels: plain(existing.MachineConfigLabels),
+	}}}
+	for _, name := range t.shape.Nodes {
+		t.nodes = append(t.nodes, intent.Nodes[name])
+	}
+	t.conflict = w.existingPoolConflict(pool, intent)
+	return []*target{t}, nil
+}
+
+// findExistingPool finds the pool to which the profile binds.
+func (w *world) findExistingPool(profile *v1alpha1.LowLatencyNodeProfile) (*mcfgv1.MachineConfigPool, *platform.Conflict) {
+	selector := plain(profile.Spec.Pools.Existing.MachineConfigPoolSelector)
+	var found []string
+	for name, pool := range w.pools {
+		if matches(selector, pool.Labels) {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	switch len(found) {
+	case 0:
+		return nil, poolConflict("", "spec.pools.existing.machineConfigPoolSelector selects no MachineConfigPool: "+
+			"correct it, or create the pool")
+	case 1:
+		return w.pools[found[0]], nil
+	default:
+		return nil, poolConflict("", "spec.pools.existing.machineConfigPoolSelector selects the MachineConfigPools %s: "+
+			"add a label that only one of them has", platform.Names(found))
+	}
+}
+
+func plain(set v1alpha1.Labels) map[string]string {
+	if len(set) == 0 {
+		return nil
+	}
+	labels := make(map[string]string, len(set))
+	for key, value := range set {
+		labels[key] = string(value)
+	}
+	return labels
+}
+
+func sortedKeys[V any](set map[string]V) []string { return slices.Sorted(maps.Keys(set)) }
+
+func compareStrings(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	default:
+		return 0
+	}
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package openshift
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// Pools that OpenShift itself has. A node is in at most one custom pool, and a control-plane node in none
+// (machine-config-operator, pkg/helpers, GetPoolsForNode).
+const (
+	masterPool  = "master"
+	workerPool  = "worker"
+	arbiterPool = "arbiter"
+)
+
+// Annotations by which the machine-config operator and its daemon agree about a node
+// (machine-config-operator, pkg/daemon/constants).
+const (
+	annotationCurrentConfig = "machineconfiguration.openshift.io/currentConfig"
+	annotationDesiredConfig = "machineconfiguration.openshift.io/desiredConfig"
+)
+
+// key identifies an object of the platform.
+type key struct{ kind, name string }
+
+// world is what the API server has, as far as one profile is concerned.
+type world struct {
+	// pools are all MachineConfigPools by name.
+	pools map[string]*mcfgv1.MachineConfigPool
+	// objects are what the operator has made for the profile, pools excepted.
+	objects map[key]*unstructured.Unstructured
+	// kubelets are the MachineConfigs made of KubeletConfigs from which the configuration of a pool that
+	// the operator holds was merged, as far as they still exist, by the name of the pool.
+	kubelets map[string][]mcfgv1.MachineConfig
+	// performanceProfiles of the cluster; nil when it has no such kind.
+	performanceProfiles []performanceProfile
+}
+
+// selects tells whether a label selector matches. For the machine-config operator a nil or empty selector
+// matches nothing.
+func selects(selector *metav1.LabelSelector, set map[string]string) bool {
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && !parsed.Empty() && parsed.Matches(labels.Set(set))
+}
+
+// owner is the profile for which the operator has made a pool; "" when somebody else has made it.
+func owner(pool *mcfgv1.MachineConfigPool) string { return pool.Labels[v1alpha1.LabelProfile] }
+
+// isControlPlane tells whether OpenShift keeps the node in the pool master, whatever labels it has besides.
+func isControlPlane(node *corev1.Node) bool {
+	for _, role := range []string{"master", "control-plane", "arbiter"} {
+		if _, found := node.Labels["node-role.kubernetes.io/"+role]; found {
+			return true
+		}
+	}
+	return false
+}
+
+// customPools returns the names of the pools, other than OpenShift's own, that select a node with these
+// labels, ascending.
+func (w *world) customPools(nodeLabels map[string]string) []string {
+	var names []string
+	for name, pool := range w.pools {
+		builtIn := name == masterPool || name == workerPool || name == arbiterPool
+		if !builtIn && selects(pool.Spec.NodeSelector, nodeLabels) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// primaryPool is the pool whose configuration a node with these labels gets; "" when there is none or more
+// than one custom pool selects the node.
+func (w *world) primaryPool(nodeLabels map[string]string) string {
+	custom := w.customPools(nodeLabels)
+	selected := func(name string) bool {
+		pool := w.pools[name]
+		return pool != nil && selects(pool.Spec.NodeSelector, nodeLabels)
+	}
+	switch {
+	case len(custom) > 1:
+		return ""
+	case selected(masterPool):
+		return masterPool
+	case len(custom) == 1:
+		return custom[0]
+	case selected(workerPool):
+		return workerPool
+	default:
+		return ""
+	}
+}
+
+// withoutOurPool are the labels that a node has once it is in no managed pool.
+func withoutOurPool(node *corev1.Node) map[string]string {
+	if _, found := node.Labels[v1alpha1.LabelPool]; !found {
+		return node.Labels
+	}
+	rest := maps.Clone(node.Labels)
+	delete(rest, v1alpha1.LabelPool)
+	return rest
+}
+
+// hasConfigOf tells whether the machine-config daemon of a node still has, or is told to take, a configuration
+// that was rendered for the pool. Rendered configurations are named rendered-<pool>-<hash> and disappear
+// with the pool; a daemon whose current configuration is gone cannot work any more.
+func hasConfigOf(node *corev1.Node, pool string) bool {
+	for _, annotation := range []string{annotationCurrentConfig, annotationDesiredConfig} {
+		hash, found := strings.CutPrefix(node.Annotations[annotation], "rendered-"+pool+"-")
+		if found && hash != "" && !strings.Contains(hash, "-") {
+			return true
+		}
+	}
+	return false
+}
+
+// NodeAnnotations are the annotations of a Node from which the platform decides.
+func NodeAnnotations() []string { return []string{annotationCurrentConfig, annotationDesiredConfig} }
