@@ -4,14 +4,15 @@
 package controllers
 
 import (
+	"fmt"
 	"slices"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -28,32 +29,44 @@ const indexProfile = "spec.profile"
 
 // ManagerOptions completes the options of a manager, so that its cache holds only what the reconcilers read:
 // of the kinds that others write, too, the objects that carry a profile's label, and of Nodes a fraction.
-func ManagerOptions(options ctrl.Options, mapper meta.RESTMapper, own Options) (ctrl.Options, error) {
-	kind, err := platform.Detect(mapper)
-	if err != nil {
-		return options, err
+func ManagerOptions(options ctrl.Options, own Options) ctrl.Options {
+	options.NewCache = func(config *rest.Config, cached cache.Options) (cache.Cache, error) {
+		kind, err := platform.Detect(cached.Mapper)
+		if err != nil {
+			return nil, err
+		}
+		cached.ByObject, err = cachedObjects(kind, own.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		cached.DefaultTransform = cache.TransformStripManagedFields()
+		return cache.New(config, cached)
 	}
+	return options
+}
+
+// cachedObjects says what the cache holds of each kind.
+func cachedObjects(kind platform.Kind, namespace string) (map[client.Object]cache.ByObject, error) {
 	ours, err := labels.NewRequirement(v1alpha1.LabelProfile, selection.Exists, nil)
 	if err != nil {
-		return options, err
+		return nil, fmt.Errorf("selecting our own objects: %w", err)
 	}
 	selector := labels.NewSelector().Add(*ours)
 	byObject := map[client.Object]cache.ByObject{
 		&corev1.Node{}: {Transform: stripNode},
 		&corev1.ConfigMap{}: {
-			Namespaces: map[string]cache.Config{own.Namespace: {LabelSelector: selector}},
+			Namespaces: map[string]cache.Config{namespace: {LabelSelector: selector}},
 		},
 	}
-	if kind == platform.OpenShift {
-		// Who has paused a pool is read from its managed fields.
-		byObject[&mcfgv1.MachineConfigPool{}] = cache.ByObject{Transform: keep}
-		for _, object := range openshift.OwnObjects() {
-			byObject[object] = ownedObjects(object, selector)
-		}
+	if kind != platform.OpenShift {
+		return byObject, nil
 	}
-	options.Cache.ByObject = byObject
-	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
-	return options, nil
+	// Who has paused a pool is read from its managed fields.
+	byObject[&mcfgv1.MachineConfigPool{}] = cache.ByObject{Transform: keep}
+	for _, object := range openshift.OwnObjects() {
+		byObject[object] = ownedObjects(object, selector)
+	}
+	return byObject, nil
 }
 
 // ownedObjects selects our objects of a kind. Only Tuned has a namespace.

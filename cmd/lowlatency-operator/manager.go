@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -106,7 +105,7 @@ func runManager(ctx context.Context, flags *managerFlags) error {
 }
 
 func newManager(config *rest.Config, flags *managerFlags) (ctrl.Manager, error) {
-	options, err := managerOptions(config, flags)
+	options, err := managerOptions(flags)
 	if err != nil {
 		return nil, err
 	}
@@ -126,18 +125,10 @@ func newManager(config *rest.Config, flags *managerFlags) (ctrl.Manager, error) 
 	return mgr, nil
 }
 
-func managerOptions(config *rest.Config, flags *managerFlags) (ctrl.Options, error) {
+func managerOptions(flags *managerFlags) (ctrl.Options, error) {
 	scheme, err := controllers.Scheme()
 	if err != nil {
 		return ctrl.Options{}, err
-	}
-	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return ctrl.Options{}, fmt.Errorf("connecting to the API server: %w", err)
-	}
-	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-	if err != nil {
-		return ctrl.Options{}, fmt.Errorf("asking the API server for its kinds: %w", err)
 	}
 	options := ctrl.Options{
 		Scheme:                        scheme,
@@ -151,7 +142,7 @@ func managerOptions(config *rest.Config, flags *managerFlags) (ctrl.Options, err
 		RenewDeadline:                 new(renewDeadline),
 		RetryPeriod:                   new(retryPeriod),
 	}
-	return controllers.ManagerOptions(options, mapper, controllers.Options{Namespace: flags.namespace})
+	return controllers.ManagerOptions(options, controllers.Options{Namespace: flags.namespace}), nil
 }
 
 func (f *managerFlags) metricsOptions() metricsserver.Options {
