@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package config_test holds the manifests against a real API server: that it accepts them, and that they permit what
+// is meant and nothing else.
+package config_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	applyv1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/apiserver"
+)
+
+const (
+	// nodeNameExtra is where the API server puts the node of the pod that a token was issued for.
+	nodeNameExtra   = "authentication.kubernetes.io/node-name"
+	systemNamespace = "lowlatency-operator-system"
+	agentNamespace  = "lowlatency-operator-agents"
+	// policyDelay is how long the API server may take to put a new admission policy in force.
+	policyDelay = 30 * time.Second
+)
+
+func TestDeployment(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "The deployment on a real API server")
+}
+
+// build runs kustomize on a folder.
+func build(folder string) []*unstructured.Unstructured {
+	GinkgoHelper()
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionUnspecified
+	resources, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), folder)
+	Expect(err).NotTo(HaveOccurred())
+	objects := make([]*unstructured.Unstructured, 0, resources.Size())
+	for _, resource := range resources.Resources() {
+		content, err := resource.MarshalJSON()
+		Expect(err).NotTo(HaveOccurred())
+		object := &unstructured.Unstructured{}
+		Expect(object.UnmarshalJSON(content)).To(Succeed())
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// find returns the object of a kind and name as its own type.
+func find[T any](objects []*unstructured.Unstructured, kind, name string) *T {
+	GinkgoHelper()
+	for _, object := range objects {
+		if object.GetKind() == kind && object.GetName() == name {
+			typed := new(T)
+			Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed)).To(Succeed())
+			return typed
+		}
+	}
+	Fail("there is no " + kind + " " + name)
+	return nil
+}
+
+// refusal matches a refusal with a sentence.
+func refusal(sentence string) OmegaMatcher {
+	return And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring(sentence)))
+}
+
+var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailure, func() {
+	var (
+		environment *apiserver.Environment
+		objects     []*unstructured.Unstructured
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		var err error
+		environment, err = apiserver.Start(apiserver.Options{Platform: apiserver.Kubernetes})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { Expect(environment.Stop()).To(Succeed()) })
+
+		objects = build("default")
+		for _, object := range objects {
+			apply := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
+			Expect(environment.Client().Apply(ctx, apply, client.FieldOwner("kubectl"), client.ForceOwnership)).
+				To(Succeed(), "%s %s", object.GetKind(), object.GetName())
+		}
+		for _, name := range []string{"node-1", "node-2"} {
+			Expect(environment.Client().Create(ctx, &v1alpha1.LowLatencyNode{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec:       v1alpha1.LowLatencyNodeSpec{Profile: "trading"},
+			})).To(Succeed())
+		}
+	})
+
+	Context("the manager", func() {
+		It("runs under the restricted pod security standard", func(ctx SpecContext) {
+			deployment := find[appsv1.Deployment](objects, "Deployment", "lowlatency-operator-controller-manager")
+			Expect(deployment.Namespace).To(Equal(systemNamespace))
+			Expect(*deployment.Spec.Replicas).To(BeEquivalentTo(2))
+			Expect(createPod(ctx, environment.Client(), systemNamespace, deployment.Spec.Template)).To(Succeed())
+		})
+
+		It("writes plans into its own namespace only, and reads no secret", func(ctx SpecContext) {
+			deployment := find[appsv1.Deployment](objects, "Deployment", "lowlatency-operator-controller-manager")
+			manager := impersonate(environment, deployment.Namespace, deployment.Spec.Template, "node-1")
+			plan := func(namespace string) error {
+				return manager.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}}, client.DryRunAll)
+			}
+			Expect(plan(systemNamespace)).To(Succeed())
+			Expect(plan("default")).To(Satisfy(apierrors.IsForbidden))
+			Expect(manager.List(ctx, &corev1.SecretList{}, client.InNamespace(systemNamespace))).To(Satisfy(apierrors.IsForbidden))
+			Expect(manager.List(ctx, &v1alpha1.LowLatencyNodeProfileList{})).To(Succeed())
+			Expect(manager.List(ctx, &corev1.NodeList{})).To(Succeed())
+		})
+	})
+
+	Context("the agent", func() {
+		var daemonSet *appsv1.DaemonSet
+
+		BeforeAll(func() {
+			daemonSet = find[appsv1.DaemonSet](objects, "DaemonSet", "lowlatency-operator-agent")
+		})
+
+		as := func(nodes ...string) client.Client {
+			GinkgoHelper()
+			return impersonate(environment, daemonSet.Namespace, daemonSet.Spec.Template, nodes...)
+		}
+
+		report := func(ctx context.Context, agent client.Client, node string) error {
+			status := applyv1alpha1.LowLatencyNode(node).
+				WithStatus(applyv1alpha1.LowLatencyNodeStatus().WithVerifiedPlanHash("abc"))
+			return agent.Status().Apply(ctx, status, client.FieldOwner("lowlatency-agent"))
+		}
+
+		It("mounts the host, which only its own namespace admits", func(ctx SpecContext) {
+			Expect(daemonSet.Namespace).To(Equal(agentNamespace))
+			Expect(createPod(ctx, environment.Client(), agentNamespace, daemonSet.Spec.Template)).To(Succeed())
+			Expect(createPod(ctx, environment.Client(), systemNamespace, daemonSet.Spec.Template)).
+				To(refusal(`violates PodSecurity "restricted:latest"`))
+		})
+
+		It("can change nothing on the host", func() {
+			container := daemonSet.Spec.Template.Spec.Containers[0]
+			Expect(container.SecurityContext.Capabilities.Drop).To(ConsistOf(corev1.Capability("ALL")))
+			Expect(container.SecurityContext.Capabilities.Add).To(BeEmpty())
+			Expect(*container.SecurityContext.Privileged).To(BeFalse())
+			for _, mount := range container.VolumeMounts {
+				Expect(mount.ReadOnly).To(BeTrue(), mount.Name)
+			}
+		})
+
+		It("writes the status of its own node and of no other", func(ctx SpecContext) {
+			// A policy is in force some time after it was written.
+			Eventually(func() error { return report(ctx, as("node-1"), "node-2") }).WithTimeout(policyDelay).Should(refusal(
+				"the status of LowLatencyNode node-2 is written by the agent on that node only; this token is bound to node node-1."))
+			Expect(report(ctx, as("node-1"), "node-1")).To(Succeed())
+			Expect(report(ctx, as("node-2"), "node-2")).To(Succeed())
+
+			var node v1alpha1.LowLatencyNode
+			Expect(environment.Client().Get(ctx, client.ObjectKey{Name: "node-1"}, &node)).To(Succeed())
+			Expect(node.Status.VerifiedPlanHash).To(Equal("abc"))
+		})
+
+		It("writes no status with a token that is bound to no node, or to two", func(ctx SpecContext) {
+			Eventually(func() error { return report(ctx, as(), "node-1") }).WithTimeout(policyDelay).Should(refusal(
+				"this token is bound to no node."))
+			Expect(report(ctx, as("node-1", "node-2"), "node-1")).To(refusal("is written by the agent on that node only"))
+		})
+
+		It("reads plans, and no other ConfigMap", func(ctx SpecContext) {
+			for _, namespace := range []string{systemNamespace, agentNamespace} {
+				Expect(environment.Client().Create(ctx, &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "trading-abc"},
+				})).To(Succeed())
+			}
+			var plan corev1.ConfigMap
+			Expect(as("node-1").Get(ctx, client.ObjectKey{Namespace: systemNamespace, Name: "trading-abc"}, &plan)).To(Succeed())
+			Expect(as("node-1").Get(ctx, client.ObjectKey{Namespace: agentNamespace, Name: "trading-abc"}, &plan)).
+				To(Satisfy(apierrors.IsForbidden))
+		})
+
+		It("may watch its LowLatencyNode and do nothing else with it", func(ctx SpecContext) {
+			agent := as("node-1")
+			var node v1alpha1.LowLatencyNode
+			Expect(agent.Get(ctx, client.ObjectKey{Name: "node-1"}, &node)).To(Succeed())
+			node.Spec.Profile = "another"
+			Expect(agent.Update(ctx, &node)).To(Satisfy(apierrors.IsForbidden))
+			Expect(agent.Delete(ctx, &node)).To(Satisfy(apierrors.IsForbidden))
+			Expect(agent.Create(ctx, &v1alpha1.LowLatencyNode{
+				ObjectMeta: metav1.ObjectMeta{Name: "node-3"}, Spec: v1alpha1.LowLatencyNodeSpec{Profile: "trading"},
+			})).To(Satisfy(apierrors.IsForbidden))
+			Expect(agent.List(ctx, &corev1.NodeList{})).To(Satisfy(apierrors.IsForbidden))
+			Expect(agent.List(ctx, &corev1.SecretList{})).To(Satisfy(apierrors.IsForbidden))
+		})
+	})
+})
+
+// createPod asks the API server whether it would admit a pod of a template.
+func createPod(ctx context.Context, admin client.Client, namespace string, template corev1.PodTemplateSpec) error {
+	return admin.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "trial", Labels: template.Labels, Annotations: template.Annotations,
+		},
+		Spec: template.Spec,
+	}, client.DryRunAll, client.FieldValidation("Strict"))
+}
+
+// impersonate returns a client with the identity of a template's pods, on nodes.
+func impersonate(
+	environment *apiserver.Environment, namespace string, template corev1.PodTemplateSpec, nodes ...string,
+) client.Client {
+	GinkgoHelper()
+	config := environment.Config()
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + namespace + ":" + template.Spec.ServiceAccountName,
+		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
+	}
+	if len(nodes) > 0 {
+		config.Impersonate.Extra = map[string][]string{nodeNameExtra: nodes}
+	}
+	impersonated, err := client.New(config, client.Options{Scheme: environment.Client().Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	return impersonated
+}
