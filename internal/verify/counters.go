@@ -29,8 +29,7 @@ func interruptCounterChecks() []Check {
 			Source:  "kernel: Documentation/filesystems/proc.rst (/proc/interrupts)",
 			run: func(s *state) verdict {
 				return s.roamingOr(func() verdict {
-					return s.countersStand(s.facts.Interrupts.Columns, s.facts.Interrupts.Lines, s.before.Interrupts.Columns,
-						s.before.Interrupts.Lines, isDeviceInterrupt)
+					return s.countersStand(interruptCounters(s.facts), interruptCounters(s.before), isDeviceInterrupt)
 				})
 			},
 		},
@@ -43,8 +42,7 @@ func interruptCounterChecks() []Check {
 			Reboot: v1alpha1.RebootNotRequired,
 			Source: "kernel: arch/x86/kernel/irq.c (arch_show_interrupts)",
 			run: func(s *state) verdict {
-				return s.countersStand(s.facts.Interrupts.Columns, s.facts.Interrupts.Lines, s.before.Interrupts.Columns,
-					s.before.Interrupts.Lines, isOneOf("NMI", "PMI", "MCE", "THR", "TRM"))
+				return s.countersStand(interruptCounters(s.facts), interruptCounters(s.before), isOneOf("NMI", "PMI", "MCE", "THR", "TRM"))
 			},
 		},
 		{
@@ -58,8 +56,7 @@ func interruptCounterChecks() []Check {
 			Source:  "kernel: Documentation/filesystems/proc.rst (/proc/softirqs)",
 			run: func(s *state) verdict {
 				return s.roamingOr(func() verdict {
-					return s.countersStand(s.facts.Softirqs.Columns, s.facts.Softirqs.Lines, s.before.Softirqs.Columns,
-						s.before.Softirqs.Lines, isOneOf("NET_RX", "NET_TX", "BLOCK", "TASKLET"))
+					return s.countersStand(softirqCounters(s.facts), softirqCounters(s.before), isOneOf("NET_RX", "NET_TX", "BLOCK", "TASKLET"))
 				})
 			},
 		},
@@ -84,20 +81,21 @@ func isOneOf(names ...string) func(string) bool {
 }
 
 // countersStand fails when a counter of an isolated CPU has grown between the two readings.
-func (s *state) countersStand(columns []int, lines host.Fact[[]host.InterruptLine],
-	columnsBefore []int, linesBefore host.Fact[[]host.InterruptLine], concerns func(string) bool,
-) verdict {
-	const expected = "no increase"
-	return judge(linesBefore, expected, func(before []host.InterruptLine) verdict {
-		return judge(lines, expected, func(now []host.InterruptLine) verdict {
-			earlier := map[string]map[int]uint64{}
-			for _, line := range before {
-				earlier[line.Name] = byCPU(columnsBefore, line.Counts)
+func (s *state) countersStand(now, before counters, concerns func(string) bool) verdict {
+	return judge(before.lines, noIncrease, func(linesBefore []host.InterruptLine) verdict {
+		return judge(now.lines, noIncrease, func(lines []host.InterruptLine) verdict {
+			earlier := make(map[string][]uint64, len(linesBefore))
+			for _, line := range linesBefore {
+				earlier[line.Name] = line.Counts
 			}
-			verdicts := []verdict{passed("no increase")}
-			for _, line := range now {
-				if concerns(line.Name) {
-					verdicts = append(verdicts, s.counterStands(line, byCPU(columns, line.Counts), earlier[line.Name]))
+			columns := isolatedColumns(s.plan.CPUs.Isolated, now.columns, before.columns)
+			verdicts := []verdict{passed(noIncrease)}
+			for _, line := range lines {
+				if !concerns(line.Name) {
+					continue
+				}
+				if found := s.counterStands(line, earlier[line.Name], columns); found != (verdict{}) {
+					verdicts = append(verdicts, found)
 				}
 			}
 			return worst(verdicts...)
@@ -105,25 +103,69 @@ func (s *state) countersStand(columns []int, lines host.Fact[[]host.InterruptLin
 	})
 }
 
-// counterStands judges one line. A line that is new counts from zero; a counter that ran backwards
-// belongs to another boot.
-func (s *state) counterStands(line host.InterruptLine, now, before map[int]uint64) verdict {
+const noIncrease = "no increase"
+
+// counters is a table of counters by CPU, such as /proc/interrupts.
+type counters struct {
+	columns []int
+	lines   host.Fact[[]host.InterruptLine]
+}
+
+func interruptCounters(f *host.Facts) counters {
+	return counters{f.Interrupts.Columns, f.Interrupts.Lines}
+}
+
+func softirqCounters(f *host.Facts) counters { return counters{f.Softirqs.Columns, f.Softirqs.Lines} }
+
+// column is where the counts of one CPU are in the two tables.
+type column struct{ cpu, now, before int }
+
+func isolatedColumns(isolated cpus.Set, now, before []int) []column {
+	indexBefore := make(map[int]int, len(before))
+	for i, id := range before {
+		indexBefore[id] = i
+	}
+	columns := make([]column, 0, isolated.Len())
+	for i, id := range now {
+		if !isolated.Contains(id) {
+			continue
+		}
+		at, ok := indexBefore[id]
+		if !ok {
+			at = len(before)
+		}
+		columns = append(columns, column{cpu: id, now: i, before: at})
+	}
+	return columns
+}
+
+// count is the count in a column; lines and columns that were not there count as zero.
+func count(counts []uint64, at int) uint64 {
+	if at < len(counts) {
+		return counts[at]
+	}
+	return 0
+}
+
+// counterStands judges one line. A counter that ran backwards belongs to another boot.
+func (s *state) counterStands(line host.InterruptLine, before []uint64, columns []column) verdict {
 	var total uint64
 	var hit []int
-	for _, id := range s.plan.CPUs.Isolated.IDs() {
-		if now[id] < before[id] {
-			return unknown("the counter "+line.Name, "it ran backwards, so the host was rebooted between the readings", "no increase")
+	for _, c := range columns {
+		was, is := count(before, c.before), count(line.Counts, c.now)
+		if is < was {
+			return unknown("the counter "+line.Name, "it ran backwards, so the host was rebooted between the readings", noIncrease)
 		}
-		if grown := now[id] - before[id]; grown > 0 {
-			total += grown
-			hit = append(hit, id)
+		if is > was {
+			total += is - was
+			hit = append(hit, c.cpu)
 		}
 	}
 	if total == 0 {
-		return passed("no increase")
+		return verdict{}
 	}
 	return failed(fmt.Sprintf("%s came %s on isolated %s since the last reading", s.counterName(line.Name), times(total), cpuNames(cpus.Of(hit...))),
-		line.Name+" grew", "no increase")
+		line.Name+" grew", noIncrease)
 }
 
 // counterName is "IRQ 142 (sfc-ens2f0-3)" for numbered lines and the name for others.
@@ -152,15 +194,4 @@ func times(count uint64) string {
 		return "tens to hundreds of times"
 	}
 	return "thousands of times"
-}
-
-// byCPU maps the counts of a line to the CPUs of their columns.
-func byCPU(columns []int, counts []uint64) map[int]uint64 {
-	mapped := make(map[int]uint64, len(columns))
-	for i, id := range columns {
-		if i < len(counts) {
-			mapped[id] = counts[i]
-		}
-	}
-	return mapped
 }

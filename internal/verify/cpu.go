@@ -40,7 +40,12 @@ func partitionChecks() []Check {
 			Source: "kernel: Documentation/core-api/cpu_hotplug.rst",
 			run: func(s *state) verdict {
 				return s.surveyCPUs(s.plan.CPUs.Isolated, "online", func(cpu *host.CPU) answer {
-					return about(cpu.Online, func(online bool) string { return unless(online, "offline") })
+					return about(cpu.Online, func(online bool) string {
+						if online {
+							return ""
+						}
+						return "offline"
+					})
 				})
 			},
 		},
@@ -121,14 +126,6 @@ func isolationChecks() []Check {
 	}
 }
 
-// unless returns the phrase when the condition does not hold.
-func unless(holds bool, phrase string) string {
-	if holds {
-		return ""
-	}
-	return "is " + phrase
-}
-
 func partitionIsSound(s *state) verdict {
 	housekeeping, isolated := s.plan.CPUs.Housekeeping, s.plan.CPUs.Isolated
 	expected := fmt.Sprintf("housekeeping %s, isolated %s, nothing else online", housekeeping, isolated)
@@ -177,7 +174,10 @@ func siblingsAreTogether(s *state) verdict {
 	return s.surveyCPUs(isolated, "whole cores isolated", func(cpu *host.CPU) answer {
 		return about(cpu.Siblings, func(siblings cpus.Set) string {
 			foreign := siblings.Difference(isolated).Intersection(others)
-			return unless(foreign.IsEmpty(), "isolated and shares its core with "+cpuNames(foreign)+", which is not")
+			if foreign.IsEmpty() {
+				return ""
+			}
+			return fmt.Sprintf("its core is shared with %s, which %s not isolated", cpuNames(foreign), isOrAre(foreign))
 		})
 	})
 }

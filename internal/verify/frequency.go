@@ -117,7 +117,7 @@ func (s *state) cpuTextIs(read func(*host.CPU) host.Fact[string], want, what str
 			if found == want {
 				return ""
 			}
-			return fmt.Sprintf("has %s %s, not %s", what, orNone(found), want)
+			return fmt.Sprintf("%s %s, not %s", what, orNone(found), want)
 		})
 	})
 }
@@ -164,7 +164,7 @@ func (s *state) driverIsDisabled(mode host.Fact[string]) verdict {
 	return s.surveyCPUs(s.plan.CPUs.Isolated, "another frequency driver", func(cpu *host.CPU) answer {
 		return about(cpu.Frequency.Driver, func(driver string) string {
 			if slices.Contains(vendor, driver) {
-				return "uses frequency driver " + driver + ", which is to be disabled"
+				return "frequency driver " + driver + ", which is to be disabled"
 			}
 			return ""
 		})
@@ -204,7 +204,7 @@ func (s *state) cap(set cpus.Set, want int64) verdict {
 			if found == want {
 				return ""
 			}
-			return fmt.Sprintf("may run at up to %d kHz, wanted %d kHz", found, want)
+			return fmt.Sprintf("maximum frequency %d kHz, not %d kHz", found, want)
 		})
 	})
 }

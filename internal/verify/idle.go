@@ -118,7 +118,7 @@ func (s *state) deepState(cpu *host.CPU, state host.IdleState, limit host.Fact[i
 	case !limit.Known && s.plan.Power.IdleStates == v1alpha1.IdleShallowByQoS:
 		return answer{absent: true, source: limit.Source, reason: limit.Reason}
 	}
-	return answer{wrong: fmt.Sprintf("may enter idle state %s, which takes %d µs to leave", state.Name.Value, latency)}
+	return answer{wrong: fmt.Sprintf("idle state %s, which takes %d µs to leave, is allowed", state.Name.Value, latency)}
 }
 
 // shallowLatency is the exit latency in microseconds of the first state that is not polling (C1, WFI);
@@ -195,6 +195,6 @@ func entered(now, before host.IdleState) answer {
 		if usage <= before.Usage.Value {
 			return ""
 		}
-		return fmt.Sprintf("entered idle state %s, which takes %d µs to leave, since the last reading", now.Name.Value, now.LatencyMicros.Value)
+		return fmt.Sprintf("idle state %s, which takes %d µs to leave, was entered since the last reading", now.Name.Value, now.LatencyMicros.Value)
 	})
 }

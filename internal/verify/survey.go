@@ -11,7 +11,7 @@ import (
 )
 
 // answer is what one CPU answers to a check's question: what is wrong with it ("" when nothing is), or
-// why the fact is absent. What is wrong completes the sentence "CPUs 2-5 …".
+// why the fact is absent. What is wrong follows "CPUs 2-5: ".
 type answer struct {
 	wrong          string
 	absent         bool
@@ -70,7 +70,7 @@ func (v *survey) verdict(set cpus.Set, expected string) verdict {
 func (v *survey) sentence() string {
 	sentences := make([]string, 0, len(v.faults))
 	for _, fault := range v.faults {
-		sentences = append(sentences, cpuNames(cpus.Of(v.faulty[fault]...))+" "+fault)
+		sentences = append(sentences, cpuNames(cpus.Of(v.faulty[fault]...))+": "+fault)
 	}
 	return enumerate(sentences)
 }

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	"fmt"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+)
+
+// fixture is a plan and a host that satisfies it in every point: two NUMA nodes of four CPUs, two
+// threads to a core, the first core of each NUMA node for housekeeping.
+type fixture struct {
+	plan          *plan.NodePlan
+	facts, before *host.Facts
+}
+
+func (f fixture) evaluate() Report {
+	return Evaluate(Input{Plan: f.plan, Facts: f.facts, Before: f.before})
+}
+
+// set changes a small file of the host.
+func (f fixture) set(path, value string) { f.facts.Settings[path] = host.Known(value, path) }
+
+// remove makes a small file absent.
+func (f fixture) remove(paths ...string) {
+	for _, path := range paths {
+		f.facts.Settings[path] = host.Absent[string](path, "no such file")
+	}
+}
+
+// boot replaces the command line of the running kernel.
+func (f fixture) boot(commandLine string) {
+	f.facts.Kernel.CommandLine = host.Known(commandLine, "/proc/cmdline")
+}
+
+// eachCPU changes the listed CPUs.
+func (f fixture) eachCPU(change func(*host.CPU), ids ...int) {
+	for _, id := range ids {
+		change(&f.facts.CPUs.List[id])
+	}
+}
+
+func absent[T any](source string) host.Fact[T] { return host.Absent[T](source, "no such file") }
+
+func known[T any](value T) host.Fact[T] { return host.Known(value, "test") }
+
+func list(text string) cpus.Set {
+	set, err := cpus.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return set
+}
+
+const soundCommandLine = "BOOT_IMAGE=/vmlinuz root=/dev/sda1 isolcpus=managed_irq,domain,2-3,6-7 nohz_full=2-3,6-7 rcu_nocbs=2-3,6-7 " +
+	"irqaffinity=0-1,4-5 systemd.cpu_affinity=0,1,4,5 nmi_watchdog=0 nosoftlockup tsc=reliable mce=ignore_ce " +
+	"hugepagesz=1G hugepages=2 hugepagesz=2M hugepages=8"
+
+func soundPlan() *plan.NodePlan {
+	zero, one := 0, 1
+	return &plan.NodePlan{
+		Profile: "trading", Architecture: "amd64", Vendor: "Intel",
+		CPUs: plan.CPUPlan{
+			Housekeeping: list("0-1,4-5"), Isolated: list("2-3,6-7"),
+			SMT: v1alpha1.SMTKept, Isolation: v1alpha1.IsolationStatic, Tick: v1alpha1.TickStopped,
+		},
+		Kernel: plan.KernelPlan{Type: v1alpha1.KernelDefault, PageSize: v1alpha1.PageSize4Ki},
+		KernelArguments: arguments("isolcpus=domain,managed_irq,2,3,6,7", "nohz_full=2-3,6-7", "rcu_nocbs=2-3,6-7",
+			"irqaffinity=0-1,4-5", "systemd.cpu_affinity=0-1,4-5", "nmi_watchdog=0", "nosoftlockup", "tsc=reliable", "mce=ignore_ce",
+			"hugepagesz=1G", "hugepages=2", "hugepagesz=2M", "hugepages=8"),
+		Hugepages: []plan.HugepagePlan{
+			{Size: "1Gi", SizeKibibytes: 1 << 20, Count: 2},
+			{Size: "2Mi", SizeKibibytes: 2 << 10, Count: 8, NUMANode: &one},
+		},
+		Interrupts: plan.InterruptPlan{
+			Placement: v1alpha1.InterruptsHousekeeping, DefaultAffinity: list("0-1,4-5"),
+			Balancer: v1alpha1.BalancerRestricted, Banned: list("2-3,6-7"),
+		},
+		Power: plan.PowerPlan{
+			IdleStates: v1alpha1.IdleShallowByQoS, FrequencyDriver: v1alpha1.FrequencyDriverActive,
+			Governor: v1alpha1.GovernorPerformance, Turbo: v1alpha1.TurboDisabled,
+		},
+		Sysctls: settings("kernel.numa_balancing", "0", "kernel.sched_rt_runtime_us", "-1", "kernel.timer_migration", "1",
+			"net.core.busy_poll", "50", "vm.compaction_proactiveness", "0", "vm.stat_interval", "10"),
+		Sysfs: settings(settingTHP, "never", settingKSM, "2", settingWorkqueue, "33", "/sys/module/test/parameters/quiet", "Y"),
+		Kubelet: plan.KubeletPlan{
+			CPUManagerPolicy: "static", CPUManagerPolicyOptions: map[string]string{"full-pcpus-only": "true"},
+			TopologyManagerPolicy: "single-numa-node", TopologyManagerScope: "pod",
+			MemoryManagerPolicy: "Static", ReservedSystemCPUs: "0-1,4-5",
+			ReservedMemory: []plan.MemoryReservation{{NUMANode: 0, Limits: map[string]string{"memory": "1100Mi"}}},
+		},
+		BypassNICs:   []plan.NICPlan{{PCIAddress: "0000:3b:00.0", NUMANode: &zero}},
+		Verification: plan.VerificationPlan{MultipleNUMANodes: true},
+	}
+}
+
+func arguments(texts ...string) []plan.Argument {
+	list := make([]plan.Argument, 0, len(texts))
+	for _, text := range texts {
+		list = append(list, plan.Argument{Text: text})
+	}
+	return list
+}
+
+func settings(pairs ...string) []plan.Setting {
+	var list []plan.Setting
+	for i := 0; i < len(pairs); i += 2 {
+		list = append(list, plan.Setting{Name: pairs[i], Value: pairs[i+1]})
+	}
+	return list
+}
+
+func soundFacts() *host.Facts {
+	facts := &host.Facts{
+		Kernel: host.Kernel{RealTime: known(false), PageSizeBytes: known(int64(4096))},
+		Processor: host.Processor{
+			Hypervisor: known(""), Flags: known([]string{"fpu", "constant_tsc", "nonstop_tsc"}),
+		},
+		CPUs: host.CPUs{
+			Online: known(list("0-7")), Present: known(list("0-7")), Possible: known(list("0-7")),
+			Isolated: known(list("2-3,6-7")), NoHzFull: known(list("2-3,6-7")),
+		},
+		NUMANodes: []host.NUMANode{
+			{ID: 0, CPUs: known(list("0-3")), Hugepages: pools(1, 0)},
+			{ID: 1, CPUs: known(list("4-7")), Hugepages: pools(1, 8)},
+		},
+		Hugepages: pools(2, 8),
+		Processes: known([]host.Process{
+			{PID: 1, Name: "systemd", AllowedCPUs: known(list("0-1,4-5"))},
+			{PID: 700, Name: "irqbalance", Environment: map[string]string{"IRQBALANCE_BANNED_CPULIST": "2-3,6-7"}},
+		}),
+		NICs: []host.NIC{soundNIC()},
+		Kubelet: host.Kubelet{
+			Config: known("kind: KubeletConfiguration\ncpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: \"true\"}\n" +
+				"reservedSystemCPUs: 0,1,4,5\ntopologyManagerPolicy: single-numa-node\ntopologyManagerScope: pod\n" +
+				"memoryManagerPolicy: Static\nreservedMemory: [{numaNode: 0, limits: {memory: 1153433600}}]\n"),
+			CPUManagerState:    known(`{"policyName":"static","defaultCpuSet":"0-1,4-7","entries":{"pod-a":{"engine":"2-3"}},"checksum":1}`),
+			MemoryManagerState: known(`{"policyName":"Static","machineState":{},"checksum":2}`),
+		},
+		Settings: soundSettings(),
+	}
+	for id := range 8 {
+		facts.CPUs.List = append(facts.CPUs.List, soundCPU(id))
+	}
+	facts.Interrupts = soundInterrupts()
+	facts.Softirqs = host.Softirqs{Columns: []int{0, 1, 2, 3, 4, 5, 6, 7}, Lines: known([]host.InterruptLine{
+		{Name: "NET_RX", Counts: []uint64{9, 9, 1, 1, 9, 9, 1, 1}},
+		{Name: "TIMER", Counts: []uint64{9, 9, 1, 1, 9, 9, 1, 1}},
+	})}
+	return facts
+}
+
+func soundInterrupts() host.Interrupts {
+	return host.Interrupts{
+		Columns: []int{0, 1, 2, 3, 4, 5, 6, 7},
+		Lines: known([]host.InterruptLine{
+			{Name: "8", Counts: []uint64{1, 0, 0, 0, 0, 0, 0, 0}},
+			{Name: "142", Counts: []uint64{70, 0, 3, 0, 0, 0, 0, 0}},
+			{Name: "NMI", Counts: []uint64{1, 1, 1, 1, 1, 1, 1, 1}},
+			{Name: "LOC", Counts: []uint64{5, 5, 5, 5, 5, 5, 5, 5}},
+		}),
+		DefaultAffinity: known(list("0-1,4-5")),
+		Routes: []host.InterruptRoute{
+			{Number: 8, Affinity: known(list("0-7")), EffectiveAffinity: known(list("0")), Actions: []string{"rtc0"}},
+			// Interrupt 9 has no handler: it is delivered nowhere, whatever its file says.
+			{Number: 9, Affinity: known(list("0-7")), EffectiveAffinity: known(list("2"))},
+			{Number: 142, Affinity: known(list("0-1")), EffectiveAffinity: known(list("1")), Actions: []string{"sfc-ens2f0-3"}},
+		},
+	}
+}
+
+func pools(gigantic, huge int64) []host.HugepagePool {
+	return []host.HugepagePool{
+		{SizeKibibytes: 2 << 10, Total: known(huge), Free: known(huge), Surplus: known(int64(0))},
+		{SizeKibibytes: 1 << 20, Total: known(gigantic), Free: known(gigantic), Surplus: known(int64(0))},
+	}
+}
+
+func soundCPU(id int) host.CPU {
+	node := id / 4
+	return host.CPU{
+		ID: id, Online: known(true), Siblings: known(cpus.Of(id&^1, id|1)), NUMANode: known(node),
+		IdleStates: []host.IdleState{idleState("POLL", 0), idleState("C1", 2), idleState("C6", 133)},
+		Frequency: host.Frequency{
+			Driver: known("intel_pstate"), Governor: known("performance"),
+			ScalingMaximum: known(int64(3000000)), EnergyPerformancePreference: known("performance"),
+		},
+	}
+}
+
+func idleState(name string, latency int64) host.IdleState {
+	return host.IdleState{Name: known(name), LatencyMicros: known(latency), Disabled: known(false), Usage: known(uint64(5))}
+}
+
+func soundNIC() host.NIC {
+	return host.NIC{
+		PCIAddress: "0000:3b:00.0", Name: known("ens2f0"), NUMANode: known(0), LocalCPUs: known(list("0-3")),
+		PhysicalFunction: host.Absent[string]("physfn", "it is a physical function"),
+		LinkSpeed:        known("16.0 GT/s PCIe"), MaximumLinkSpeed: known("16.0 GT/s PCIe"), LinkWidth: known(8), MaximumLinkWidth: known(8),
+		Interrupts: []int{142},
+	}
+}
+
+func soundSettings() map[string]host.Fact[string] {
+	values := map[string]string{
+		settingSMTActive:                        "1",
+		settingNMIWatchdog:                      "0",
+		settingSoftWatchdog:                     "0",
+		settingIgnoreCE:                         "1",
+		settingTHP:                              "always madvise [never]",
+		settingKSM:                              "2",
+		settingSwaps:                            "Filename\tType\tSize\tUsed\tPriority",
+		settingClocksource:                      "tsc",
+		settingIntelStatus:                      "active",
+		settingNoTurbo:                          "1",
+		settingLatencyLimit:                     "2",
+		settingWorkqueue:                        "33",
+		settingWriteback:                        "ff",
+		"/proc/sys/vm/swappiness":               "60",
+		"/proc/sys/kernel/numa_balancing":       "0",
+		"/proc/sys/kernel/sched_rt_runtime_us":  "-1",
+		"/proc/sys/kernel/timer_migration":      "1",
+		"/proc/sys/net/core/busy_poll":          "50",
+		"/proc/sys/vm/compaction_proactiveness": "0",
+		"/proc/sys/vm/stat_interval":            "10",
+		"/sys/module/test/parameters/quiet":     "Y",
+	}
+	facts := make(map[string]host.Fact[string], len(values))
+	for path, value := range values {
+		facts[path] = host.Known(value, path)
+	}
+	for id := range 8 {
+		path := fmt.Sprintf("/sys/devices/system/cpu/cpu%d/power/pm_qos_resume_latency_us", id)
+		facts[path] = host.Known("0", path)
+	}
+	return facts
+}
+
+// sound is a host that satisfies its plan, read twice with nothing in between.
+func sound() fixture {
+	f := fixture{plan: soundPlan(), facts: soundFacts(), before: soundFacts()}
+	f.boot(soundCommandLine)
+	return f
+}

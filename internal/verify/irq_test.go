@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+)
+
+// roam lets interrupts use every CPU.
+func roam(f fixture) { f.plan.Interrupts.Placement = v1alpha1.InterruptsPerPod }
+
+func interruptCases() map[v1alpha1.CheckID]checkCases {
+	return map[v1alpha1.CheckID]checkCases{
+		"irq.default-affinity": {
+			"as planned": {want: passes},
+			"per pod":    {change: roam, want: doesNotApply},
+			"every CPU": {
+				change: func(f fixture) { f.facts.Interrupts.DefaultAffinity = known(list("0-7")) },
+				want:   fails, wantMessage: "/proc/irq/default_smp_affinity holds isolated CPUs 2-3,6-7",
+			},
+			"not told": {
+				change: func(f fixture) {
+					f.facts.Interrupts.DefaultAffinity = absent[cpus.Set]("/proc/irq/default_smp_affinity")
+				},
+				want: isUnknown, wantMessage: "/proc/irq/default_smp_affinity",
+			},
+		},
+		"irq.effective-affinity": effectiveAffinityCases(),
+		"irq.managed": {
+			"as planned": {want: passes},
+			"per pod":    {change: roam, want: doesNotApply},
+			"a list without flags": {
+				change: func(f fixture) { f.boot("isolcpus=2-3,6-7") },
+				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 2-3,6-7: isolcpus=2-3,6-7",
+			},
+			"some CPUs": {
+				change: func(f fixture) { f.boot("isolcpus=domain,managed_irq,2-3") },
+				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 6-7: isolcpus=domain,managed_irq,2-3",
+			},
+			"a flag without a list": {
+				change: func(f fixture) { f.boot("isolcpus=managed_irq") },
+				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 2-3,6-7: isolcpus=managed_irq",
+			},
+			"not told": {
+				change: func(f fixture) { f.facts.Kernel.CommandLine = absent[string]("/proc/cmdline") },
+				want:   isUnknown, wantMessage: "/proc/cmdline",
+			},
+		},
+		"irq.balancer": balancerCases(),
+	}
+}
+
+func effectiveAffinityCases() checkCases {
+	route := func(f fixture) *host.InterruptRoute { return &f.facts.Interrupts.Routes[2] }
+	return checkCases{
+		"as planned": {want: passes},
+		"per pod":    {change: roam, want: doesNotApply},
+		"moved to an isolated CPU": {
+			change: func(f fixture) { route(f).EffectiveAffinity = known(list("3")) },
+			want:   fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to isolated CPU 3; wanted 0-1,4-5",
+		},
+		"moved to housekeeping and isolated CPUs": {
+			change: func(f fixture) { route(f).EffectiveAffinity = known(list("1,6-7")) },
+			want:   fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to isolated CPUs 6-7; wanted 0-1,4-5",
+		},
+		"wanted CPUs follow from the partition": {
+			change: func(f fixture) {
+				f.plan.Interrupts.DefaultAffinity = cpus.Set{}
+				route(f).EffectiveAffinity = known(list("3"))
+			},
+			want: fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to isolated CPU 3; wanted 0-1,4-5",
+		},
+		"a handler without a name": {
+			change: func(f fixture) {
+				route(f).Actions = nil
+				route(f).EffectiveAffinity = known(list("2"))
+			},
+			want: fails, wantMessage: "IRQ 142 is delivered to isolated CPU 2; wanted 0-1,4-5",
+		},
+		"many moved": {
+			change: func(f fixture) {
+				f.facts.Interrupts.Routes = nil
+				for number := range 8 {
+					f.facts.Interrupts.Routes = append(f.facts.Interrupts.Routes,
+						host.InterruptRoute{Number: number, EffectiveAffinity: known(list("3")), Actions: []string{"nvme"}})
+				}
+			},
+			want: fails, wantMessage: "IRQ 0 (nvme) is delivered to isolated CPU 3; wanted 0-1,4-5; " +
+				"IRQ 1 (nvme) is delivered to isolated CPU 3; wanted 0-1,4-5; " +
+				"IRQ 2 (nvme) is delivered to isolated CPU 3; wanted 0-1,4-5; " +
+				"IRQ 3 (nvme) is delivered to isolated CPU 3; wanted 0-1,4-5; " +
+				"IRQ 4 (nvme) is delivered to isolated CPU 3; wanted 0-1,4-5; and 3 more",
+		},
+		"not told, but not allowed either": {
+			change: func(f fixture) {
+				route(f).EffectiveAffinity = absent[cpus.Set]("/proc/irq/142/effective_affinity_list")
+			},
+			want: passes,
+		},
+		"not told, and allowed": {
+			change: func(f fixture) {
+				route(f).EffectiveAffinity = absent[cpus.Set]("/proc/irq/142/effective_affinity_list")
+				route(f).Affinity = known(list("0-7"))
+			},
+			want: isUnknown, wantMessage: "/proc/irq/142/effective_affinity_list",
+		},
+		"without a table every folder counts": {
+			change: func(f fixture) { f.facts.Interrupts.Lines = absent[[]host.InterruptLine]("/proc/interrupts") },
+			want:   fails, wantMessage: "IRQ 9 is delivered to isolated CPU 2; wanted 0-1,4-5",
+		},
+		"no interrupts at all": {
+			change: func(f fixture) { f.facts.Interrupts.Routes = nil },
+			want:   isUnknown, wantMessage: "no interrupt is listed",
+		},
+	}
+}
+
+func balancerCases() checkCases {
+	environment := func(f fixture, variables map[string]string) { f.facts.Processes.Value[1].Environment = variables }
+	return checkCases{
+		"restricted":  {want: passes},
+		"kept":        {change: func(f fixture) { f.plan.Interrupts.Balancer = v1alpha1.BalancerKept }, want: doesNotApply},
+		"not running": {change: func(f fixture) { f.facts.Processes.Value = f.facts.Processes.Value[:1] }, want: passes},
+		"running though stopped": {
+			change: func(f fixture) { f.plan.Interrupts.Balancer = v1alpha1.BalancerStopped },
+			want:   fails, wantMessage: "irqbalance runs as process 700",
+		},
+		"banned from some": {
+			change: func(f fixture) { environment(f, map[string]string{"IRQBALANCE_BANNED_CPULIST": "2-3"}) },
+			want:   fails, wantMessage: "irqbalance (process 700) may use isolated CPUs 6-7",
+		},
+		"banned by mask": {
+			change: func(f fixture) { environment(f, map[string]string{"IRQBALANCE_BANNED_CPUS": "000000cc"}) }, want: passes,
+		},
+		"an unreadable mask": {
+			change: func(f fixture) { environment(f, map[string]string{"IRQBALANCE_BANNED_CPUS": "2-3"}) },
+			want:   isUnknown, wantMessage: "/proc/700/environ",
+		},
+		"banned by its file": {
+			change: func(f fixture) {
+				environment(f, nil)
+				f.facts.CPUs.Isolated = known(cpus.Set{})
+				f.set(settingBalancerRedHat, "# IRQBALANCE_BANNED_CPULIST=0\n\nONESHOT\nIRQBALANCE_BANNED_CPULIST=\"2-3,6-7\"\n")
+			},
+			want: passes,
+		},
+		"banned from some by its file": {
+			change: func(f fixture) {
+				environment(f, nil)
+				f.set(settingBalancerDebian, "IRQBALANCE_BANNED_CPUS=0000000c")
+			},
+			want: fails, wantMessage: "irqbalance (process 700) may use isolated CPUs 6-7",
+		},
+		"avoids isolated and tickless CPUs by itself": {
+			change: func(f fixture) {
+				environment(f, nil)
+				f.facts.CPUs.Isolated = known(list("2-3"))
+				f.set(settingBalancerRedHat, "")
+			},
+			want: passes,
+		},
+		"nothing to avoid": {
+			change: func(f fixture) {
+				environment(f, nil)
+				f.facts.CPUs.Isolated, f.facts.CPUs.NoHzFull = known(cpus.Set{}), known(cpus.Set{})
+			},
+			want: fails, wantMessage: "irqbalance (process 700) may use isolated CPUs 2-3,6-7",
+		},
+		"what it avoids is not told": {
+			change: func(f fixture) {
+				environment(f, nil)
+				f.facts.CPUs.Isolated = absent[cpus.Set]("/sys/devices/system/cpu/isolated")
+			},
+			want: isUnknown, wantMessage: "/sys/devices/system/cpu/isolated",
+		},
+		"no process is listed": {
+			change: func(f fixture) { f.facts.Processes = absent[[]host.Process]("/proc") }, want: isUnknown, wantMessage: "/proc",
+		},
+	}
+}
+
+func counterCases() map[v1alpha1.CheckID]checkCases {
+	once := func(f fixture) { f.facts.Interrupts.Lines.Value[1].Counts[3]++ }
+	noTable := func(f fixture) { f.facts.Interrupts.Lines = absent[[]host.InterruptLine]("/proc/interrupts") }
+	return map[v1alpha1.CheckID]checkCases{
+		"irq.delivered": {
+			"nothing": {want: passes},
+			"per pod": {change: roam, want: doesNotApply},
+			"on housekeeping CPUs": {
+				change: func(f fixture) { f.facts.Interrupts.Lines.Value[1].Counts[0] += 1000 }, want: passes,
+			},
+			"once": {
+				change: once, want: fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) came once on isolated CPU 3 since the last reading",
+			},
+			"from two devices": {
+				change: func(f fixture) {
+					f.facts.Interrupts.Lines.Value[0].Counts[2] += 5
+					f.facts.Interrupts.Lines.Value[1].Counts[6] += 50
+					f.facts.Interrupts.Lines.Value[1].Counts[7] += 5000
+				},
+				want: fails,
+				wantMessage: "IRQ 8 (rtc0) came a few times on isolated CPU 2 since the last reading; " +
+					"IRQ 142 (sfc-ens2f0-3) came thousands of times on isolated CPUs 6-7 since the last reading",
+			},
+			"from a new device": {
+				change: func(f fixture) {
+					f.facts.Interrupts.Lines.Value = append(f.facts.Interrupts.Lines.Value,
+						host.InterruptLine{Name: "200", Counts: []uint64{0, 0, 40}})
+				},
+				want: fails, wantMessage: "IRQ 200 came tens to hundreds of times on isolated CPU 2 since the last reading",
+			},
+			"another boot": {
+				change: func(f fixture) { f.before.Interrupts.Lines.Value[1].Counts[2] = 400 },
+				want:   isUnknown, wantMessage: "rebooted",
+			},
+			"not told now":    {change: noTable, want: isUnknown, wantMessage: "/proc/interrupts"},
+			"not told before": {change: func(f fixture) { f.before.Interrupts.Lines = absent[[]host.InterruptLine]("/proc/interrupts") }, want: isUnknown, wantMessage: "/proc/interrupts"},
+		},
+		"irq.machine": {
+			"nothing": {want: passes},
+			"local timer interrupts do not count": {
+				change: func(f fixture) { f.facts.Interrupts.Lines.Value[3].Counts[3]++ }, want: passes,
+			},
+			"watchdog": {
+				change: func(f fixture) { f.facts.Interrupts.Lines.Value[2].Counts[3]++ },
+				want:   fails, wantMessage: "NMI came once on isolated CPU 3 since the last reading",
+			},
+			"not told": {change: noTable, want: isUnknown, wantMessage: "/proc/interrupts"},
+		},
+		"irq.softirqs": {
+			"nothing": {want: passes},
+			"per pod": {change: roam, want: doesNotApply},
+			"timers do not count": {
+				change: func(f fixture) { f.facts.Softirqs.Lines.Value[1].Counts[3]++ }, want: passes,
+			},
+			"packets": {
+				change: func(f fixture) { f.facts.Softirqs.Lines.Value[0].Counts[7] += 3 },
+				want:   fails, wantMessage: "NET_RX came a few times on isolated CPU 7 since the last reading",
+			},
+			"not told": {
+				change: func(f fixture) { f.facts.Softirqs.Lines = absent[[]host.InterruptLine]("/proc/softirqs") },
+				want:   isUnknown, wantMessage: "/proc/softirqs",
+			},
+		},
+	}
+}
+
+func workqueueCases() map[v1alpha1.CheckID]checkCases {
+	return map[v1alpha1.CheckID]checkCases{
+		"workqueue.unbound": {
+			"as planned": {want: passes},
+			"every CPU": {
+				change: func(f fixture) { f.set(settingWorkqueue, "ff") },
+				want:   fails, wantMessage: settingWorkqueue + " holds isolated CPUs 2-3,6-7",
+			},
+			"unreadable": {change: func(f fixture) { f.set(settingWorkqueue, "0-3") }, want: isUnknown, wantMessage: settingWorkqueue},
+			"missing":    {change: func(f fixture) { f.remove(settingWorkqueue) }, want: isUnknown, wantMessage: settingWorkqueue},
+		},
+		"workqueue.writeback": {
+			"kept off by the global mask": {want: passes},
+			"every CPU": {
+				change: func(f fixture) { f.set(settingWorkqueue, "37") },
+				want:   fails, wantMessage: settingWriteback + " holds isolated CPU 2",
+			},
+			"only its own mask is told": {
+				change: func(f fixture) { f.remove(settingWorkqueue); f.set(settingWriteback, "33") }, want: passes,
+			},
+			"missing": {change: func(f fixture) { f.remove(settingWriteback) }, want: isUnknown, wantMessage: settingWriteback},
+		},
+	}
+}

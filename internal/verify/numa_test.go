@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+)
+
+// oneNode makes a host of one NUMA node.
+func oneNode(f fixture) {
+	f.facts.NUMANodes = f.facts.NUMANodes[:1]
+	f.facts.NUMANodes[0].CPUs = known(list("0-7"))
+}
+
+func numaCases() map[v1alpha1.CheckID]checkCases {
+	return map[v1alpha1.CheckID]checkCases{
+		"numa.nodes": {
+			"as planned": {want: passes},
+			"one node as planned": {
+				change: func(f fixture) { oneNode(f); f.plan.Verification.MultipleNUMANodes = false }, want: passes,
+			},
+			"a kernel without NUMA": {
+				change: func(f fixture) { f.facts.NUMANodes, f.plan.Verification.MultipleNUMANodes = nil, false }, want: passes,
+			},
+			"a node of memory does not count": {
+				change: func(f fixture) {
+					f.facts.NUMANodes[1].CPUs = known(cpus.Set{})
+					f.plan.Verification.MultipleNUMANodes = false
+				},
+				want: passes,
+			},
+			"fewer": {
+				change: oneNode, want: fails,
+				wantMessage: "the host has one NUMA node with CPUs, the plan was made for several NUMA nodes with CPUs",
+			},
+			"none is listed": {
+				change: func(f fixture) { f.facts.NUMANodes = nil }, want: isUnknown, wantMessage: "/sys/devices/system/node",
+			},
+			"CPUs are not told": {
+				change: func(f fixture) {
+					f.facts.NUMANodes[1].CPUs = absent[cpus.Set]("/sys/devices/system/node/node1/cpulist")
+				},
+				want: isUnknown, wantMessage: "/sys/devices/system/node/node1/cpulist",
+			},
+		},
+		"memory.hugepages-numa": hugepageCases(),
+	}
+}
+
+func hugepageCases() checkCases {
+	return checkCases{
+		"as planned":   {want: passes},
+		"none planned": {change: func(f fixture) { f.plan.Hugepages = nil }, want: doesNotApply},
+		"too few on the host": {
+			change: func(f fixture) { f.facts.Hugepages[1].Total = known(int64(1)) },
+			want:   fails, wantMessage: "the host holds 1 hugepages of 1Gi, planned are 2",
+		},
+		"on the wrong node": {
+			change: func(f fixture) {
+				f.facts.NUMANodes[0].Hugepages[0].Total = known(int64(8))
+				f.facts.NUMANodes[1].Hugepages[0].Total = known(int64(0))
+			},
+			want: fails, wantMessage: "NUMA node 1 holds 0 hugepages of 2Mi, planned are 8",
+		},
+		"only on loan": {
+			change: func(f fixture) { f.facts.NUMANodes[1].Hugepages[0].Surplus = known(int64(3)) },
+			want:   fails, wantMessage: "NUMA node 1 holds 5 hugepages of 2Mi, planned are 8",
+		},
+		"spread and placed pages add up": {
+			change: func(f fixture) {
+				f.plan.Hugepages = append(f.plan.Hugepages, plan.HugepagePlan{Size: "2Mi", SizeKibibytes: 2 << 10, Count: 4})
+			},
+			want: fails, wantMessage: "the host holds 8 hugepages of 2Mi, planned are 12",
+		},
+		"used pages": {
+			change: func(f fixture) { f.facts.NUMANodes[1].Hugepages[0].Free = absent[int64]("free_hugepages") }, want: passes,
+		},
+		"no such size": {
+			change: func(f fixture) { f.facts.NUMANodes[1].Hugepages = f.facts.NUMANodes[1].Hugepages[1:] },
+			want:   isUnknown, wantMessage: "/sys/devices/system/node/node1/hugepages/hugepages-2048kB",
+		},
+		"no such node": {
+			change: oneNode, want: isUnknown, wantMessage: "/sys/devices/system/node/node1/hugepages cannot be read: no such NUMA node",
+		},
+		"not told": {
+			change: func(f fixture) { f.facts.Hugepages[1].Total = absent[int64]("nr_hugepages") }, want: isUnknown, wantMessage: "nr_hugepages",
+		},
+	}
+}
+
+func nicCases() map[v1alpha1.CheckID]checkCases {
+	unplaced := func(f fixture) { f.facts.NICs[0].NUMANode = host.Absent[int]("numa_node", "the firmware reports -1") }
+	without := func(f fixture) { f.plan.BypassNICs = nil }
+	gone := func(f fixture) { f.facts.NICs = nil }
+	return map[v1alpha1.CheckID]checkCases{
+		"numa.nic-locality": {
+			"as planned": {want: passes},
+			"no NICs":    {change: without, want: doesNotApply},
+			"one node":   {change: func(f fixture) { oneNode(f); unplaced(f) }, want: doesNotApply},
+			"elsewhere": {
+				change: func(f fixture) { f.facts.NICs[0].NUMANode = known(1) },
+				want:   fails, wantMessage: "NIC ens2f0 (0000:3b:00.0) is on NUMA node 1, planned is 0",
+			},
+			"not told by the firmware": {change: unplaced, want: isUnknown, wantMessage: "numa_node cannot be read: the firmware reports -1"},
+			"gone":                     {change: gone, want: isUnknown, wantMessage: "/sys/bus/pci/devices/0000:3b:00.0"},
+		},
+		"numa.near-cpus": {
+			"as planned": {want: passes},
+			"no NICs":    {change: without, want: doesNotApply},
+			"none": {
+				change: func(f fixture) {
+					f.facts.NICs[0].LocalCPUs, f.facts.NICs[0].Name = known(list("0-1")), absent[string]("net")
+				},
+				want: fails, wantMessage: "no isolated CPU is near NIC 0000:3b:00.0, whose local CPUs are 0-1",
+			},
+			"one node": {change: func(f fixture) { oneNode(f); unplaced(f) }, want: passes},
+			"every CPU, because nobody knows": {
+				change: func(f fixture) { unplaced(f); f.facts.NICs[0].LocalCPUs = known(list("0-7")) },
+				want:   isUnknown, wantMessage: "the firmware reports -1",
+			},
+			"not told": {
+				change: func(f fixture) { f.facts.NICs[0].LocalCPUs = absent[cpus.Set]("local_cpulist") },
+				want:   isUnknown, wantMessage: "local_cpulist",
+			},
+		},
+		"numa.virtual-functions": virtualFunctionCases(unplaced),
+		"numa.nic-interrupts":    nicInterruptCases(),
+		"nic.pcie-link": {
+			"full": {want: passes},
+			"a virtual function": {
+				change: func(f fixture) {
+					f.facts.NICs[0].PhysicalFunction = known("0000:3b:00.1")
+					f.facts.NICs[0].LinkSpeed = absent[string]("current_link_speed")
+				},
+				want: doesNotApply,
+			},
+			"narrow": {
+				change: func(f fixture) { f.facts.NICs[0].LinkWidth = known(4) },
+				want:   fails, wantMessage: "the PCIe link of NIC ens2f0 (0000:3b:00.0) has width 4 of 8",
+			},
+			"slow": {
+				change: func(f fixture) { f.facts.NICs[0].LinkSpeed = known("8.0 GT/s PCIe") },
+				want:   fails, wantMessage: "the PCIe link of NIC ens2f0 (0000:3b:00.0) has speed 8.0 GT/s PCIe of 16.0 GT/s PCIe",
+			},
+			"not told": {
+				change: func(f fixture) { f.facts.NICs[0].LinkWidth = absent[int]("current_link_width") },
+				want:   isUnknown, wantMessage: "current_link_width",
+			},
+		},
+	}
+}
+
+func virtualFunctionCases(unplaced func(fixture)) checkCases {
+	add := func(f fixture, node host.Fact[int]) {
+		f.facts.NICs[0].VirtualFunctions = []string{"0000:3b:02.0", "0000:3b:02.1"}
+		f.facts.NICs = append(f.facts.NICs, host.NIC{PCIAddress: "0000:3b:02.0", NUMANode: node})
+	}
+	return checkCases{
+		"none":       {want: doesNotApply},
+		"as planned": {change: func(f fixture) { add(f, known(0)) }, want: passes},
+		"elsewhere": {
+			change: func(f fixture) { add(f, known(1)) },
+			want:   fails, wantMessage: "virtual function 0000:3b:02.0 is on NUMA node 1, its NIC ens2f0 (0000:3b:00.0) on 0",
+		},
+		"not told": {change: func(f fixture) { add(f, absent[int]("numa_node")) }, want: isUnknown, wantMessage: "numa_node"},
+		"not told of the physical function": {
+			change: func(f fixture) { add(f, known(0)); unplaced(f) }, want: isUnknown, wantMessage: "the firmware reports -1",
+		},
+	}
+}
+
+func nicInterruptCases() checkCases {
+	return checkCases{
+		"near":    {want: passes},
+		"per pod": {change: roam, want: doesNotApply},
+		"no housekeeping CPU is near": {
+			change: func(f fixture) { f.facts.NICs[0].LocalCPUs = known(list("2-3")) }, want: doesNotApply,
+		},
+		"remote": {
+			change: func(f fixture) { f.facts.Interrupts.Routes[2].EffectiveAffinity = known(list("4")) },
+			want:   fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) of NIC ens2f0 (0000:3b:00.0) is delivered to remote CPU 4; wanted 0-1",
+		},
+		"isolated CPUs are another check's": {
+			change: func(f fixture) { f.facts.Interrupts.Routes[2].EffectiveAffinity = known(list("6")) }, want: passes,
+		},
+		"not told": {
+			change: func(f fixture) {
+				f.facts.Interrupts.Routes[2].EffectiveAffinity = absent[cpus.Set]("effective_affinity_list")
+			},
+			want: isUnknown, wantMessage: "effective_affinity_list",
+		},
+	}
+}
