@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package main
+
+import (
+	_ "embed"
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// bypassInterface is the first port of the bypass NIC of the simulated hosts.
+const bypassInterface = "ens2f0np0"
+
+//go:embed trading.yaml
+var profileYAML string
+
+//go:embed thismachine.yaml
+var realHostYAML string
+
+func parseProfile(text string) (*v1alpha1.LowLatencyNodeProfile, error) {
+	profile := &v1alpha1.LowLatencyNodeProfile{}
+	if err := yaml.UnmarshalStrict([]byte(text), profile); err != nil {
+		return nil, fmt.Errorf("reading the demo's profile: %w", err)
+	}
+	return profile, nil
+}

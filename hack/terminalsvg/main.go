@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Command terminalsvg draws terminal output, with its colours, as an SVG for the documentation:
+//
+//	script -qec 'make demo ONESHOT=1' /dev/null | go run ./hack/terminalsvg -from 'The rollout' -lines 20 > docs/images/demo.svg
+package main
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"html"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	cellWidth, lineHeight, margin = 8.4, 19.0, 16.0
+	foreground, background        = "#d8dee9", "#1f2430"
+)
+
+func main() {
+	from := flag.String("from", "", "draw from the first line that contains this text")
+	lines := flag.Int("lines", 40, "how many lines to draw")
+	flag.Parse()
+	if err := run(os.Stdin, os.Stdout, *from, *lines); err != nil {
+		fmt.Fprintf(os.Stderr, "error: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// run draws the wanted lines of a recording.
+func run(in io.Reader, out io.Writer, from string, count int) error {
+	recorded, err := read(in)
+	if err != nil {
+		return err
+	}
+	wanted := cut(recorded, from, count)
+	if len(wanted) == 0 {
+		return fmt.Errorf("no line contains %q", from)
+	}
+	_, err = io.WriteString(out, draw(wanted))
+	if err != nil {
+		return fmt.Errorf("writing the picture: %w", err)
+	}
+	return nil
+}
+
+// read returns the lines as a terminal shows them in the end: "cursor up" and "erase below" take back
+// what was drawn before.
+func read(in io.Reader) ([]string, error) {
+	up := regexp.MustCompile(`^\x1b\[(\d+)A\x1b\[J`)
+	var lines []string
+	scanner := bufio.NewScanner(in)
+	for scanner.Scan() {
+		line := strings.TrimRight(scanner.Text(), "\r")
+		if match := up.FindStringSubmatch(line); match != nil {
+			var back int
+			if _, err := fmt.Sscan(match[1], &back); err != nil {
+				return nil, fmt.Errorf("reading %q: %w", match[1], err)
+			}
+			lines = lines[:max(0, len(lines)-back)]
+			line = line[len(match[0]):]
+		}
+		lines = append(lines, line)
+	}
+	if err := scanner.Err(); err != nil {
+		return nil, fmt.Errorf("reading the recording: %w", err)
+	}
+	return lines, nil
+}
+
+// cut returns count lines from the first one that contains the text.
+func cut(lines []string, from string, count int) []string {
+	for i, line := range lines {
+		if strings.Contains(line, from) {
+			return lines[i:min(len(lines), i+count)]
+		}
+	}
+	return nil
+}
+
+// span is text in one style.
+type span struct {
+	text, colour string
+	bold         bool
+	column       int
+}
+
+// palette maps the foreground colours of SGR sequences.
+func palette() map[string]string {
+	return map[string]string{
+		"31": "#ff6b6b", "32": "#8fd46b", "33": "#ffd166", "34": "#6fb1fc", "35": "#d699ff", "36": "#5fd7d7", "90": "#7b8496",
+		"91": "#ff6b6b", "92": "#8fd46b", "93": "#ffd166", "94": "#6fb1fc", "95": "#d699ff", "96": "#5fd7d7", "97": "#ffffff",
+	}
+}
+
+// spans splits a line at its SGR sequences.
+func spans(line string) []span {
+	sequence := regexp.MustCompile(`\x1b\[([0-9;]*)m`)
+	colours := palette()
+	current := span{colour: foreground}
+	var out []span
+	column := 0
+	add := func(text string) {
+		if text != "" {
+			out = append(out, span{text: text, colour: current.colour, bold: current.bold, column: column})
+			column += utf8.RuneCountInString(text)
+		}
+	}
+	position := 0
+	for _, match := range sequence.FindAllStringSubmatchIndex(line, -1) {
+		add(line[position:match[0]])
+		position = match[1]
+		for code := range strings.SplitSeq(line[match[2]:match[3]], ";") {
+			switch {
+			case code == "" || code == "0":
+				current = span{colour: foreground}
+			case code == "1":
+				current.bold = true
+			case colours[code] != "":
+				current.colour = colours[code]
+			}
+		}
+	}
+	add(line[position:])
+	return out
+}
+
+// draw lays the lines out in a grid of cells.
+func draw(lines []string) string {
+	var body strings.Builder
+	widest := 0
+	for row, line := range lines {
+		for _, s := range spans(line) {
+			widest = max(widest, s.column+utf8.RuneCountInString(s.text))
+			weight := ""
+			if s.bold {
+				weight = ` font-weight="bold"`
+			}
+			fmt.Fprintf(&body, `<text x="%.1f" y="%.1f" fill="%s"%s textLength="%.1f" xml:space="preserve">%s</text>`+"\n",
+				margin+float64(s.column)*cellWidth, margin+float64(row+1)*lineHeight-5, s.colour, weight,
+				float64(utf8.RuneCountInString(s.text))*cellWidth, html.EscapeString(s.text))
+		}
+	}
+	width, height := 2*margin+float64(widest)*cellWidth, 2*margin+float64(len(lines))*lineHeight
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="14">
+<rect width="100%%" height="100%%" rx="8" fill="%s"/>
+%s</svg>
+`, width, height, background, body.String())
+}
