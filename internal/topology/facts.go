@@ -41,9 +41,7 @@ func FromFacts(f *host.Facts) (*Topology, error) {
 		NUMANodes:      nodes,
 		NICs:           nicsOf(f.NICs),
 	}
-	for _, threads := range coresOf(f.CPUs.List, online) {
-		t.Cores = append(t.Cores, Core{CPUs: threads})
-	}
+	t.Cores = each(coresOf(f.CPUs.List, online), func(threads cpus.Set) Core { return Core{CPUs: threads} })
 	t.MinimumFrequency, t.MaximumFrequency = frequencyRange(f.CPUs.List)
 	if err := t.validate(); err != nil {
 		return nil, err
@@ -197,10 +195,7 @@ func numaNodesOf(f *host.Facts, present, online cpus.Set) ([]NUMANode, error) {
 }
 
 func sizesOf(pools []host.HugepagePool) []int64 {
-	var sizes []int64
-	for _, pool := range pools {
-		sizes = append(sizes, pool.SizeKibibytes)
-	}
+	sizes := each(pools, func(pool host.HugepagePool) int64 { return pool.SizeKibibytes })
 	slices.Sort(sizes)
 	return sizes
 }
@@ -218,9 +213,8 @@ func poolsOf(pools []host.HugepagePool) []HugepagePool {
 }
 
 func nicsOf(from []host.NIC) []NIC {
-	var nics []NIC
-	for _, nic := range from {
-		nics = append(nics, NIC{
+	nics := each(from, func(nic host.NIC) NIC {
+		return NIC{
 			PCIAddress:       nic.PCIAddress,
 			Name:             clip(nic.Name.Value, interfaceLimit),
 			Vendor:           clip(nic.Vendor.Value, pciIDLimit),
@@ -229,8 +223,8 @@ func nicsOf(from []host.NIC) []NIC {
 			NUMANode:         pointer(nic.NUMANode),
 			LocalCPUs:        nic.LocalCPUs.Value,
 			PhysicalFunction: nic.PhysicalFunction.Value,
-		})
-	}
+		}
+	})
 	slices.SortFunc(nics, func(a, b NIC) int { return cmp.Compare(a.PCIAddress, b.PCIAddress) })
 	return nics
 }
@@ -253,6 +247,19 @@ func pointer[T any](fact host.Fact[T]) *T {
 		return &value
 	}
 	return nil
+}
+
+// each converts the elements of a list. No element gives nil, so that topologies compare equal however
+// they were made.
+func each[From, To any](from []From, convert func(From) To) []To {
+	if len(from) == 0 {
+		return nil
+	}
+	to := make([]To, len(from))
+	for i, element := range from {
+		to[i] = convert(element)
+	}
+	return to
 }
 
 // distinct returns the different non-empty sets in ascending order of their first CPU.

@@ -5,6 +5,7 @@ package topology
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -25,11 +26,7 @@ func list(t *testing.T, text string) cpus.Set {
 
 func cpusSets(t *testing.T, texts ...string) []cpus.Set {
 	t.Helper()
-	var sets []cpus.Set
-	for _, text := range texts {
-		sets = append(sets, list(t, text))
-	}
-	return sets
+	return each(texts, func(text string) cpus.Set { return list(t, text) })
 }
 
 func known[T any](value T) host.Fact[T] { return host.Known(value, "test") }
@@ -88,14 +85,14 @@ func hostOf(t *testing.T, nodes map[int]string, threads ...thread) *host.Facts {
 // one L3 cache each.
 func smtHost(t *testing.T) *host.Facts {
 	t.Helper()
-	var threads []thread
-	for id := range 8 {
+	threads := make([]thread, 8)
+	for id := range threads {
 		core := id % 4
 		first := core / 2 * 2
 		members := fmt.Sprintf("%d-%d,%d-%d", first, first+1, first+4, first+5)
-		threads = append(threads, thread{
+		threads[id] = thread{
 			id: id, pkg: core / 2, core: core % 2, siblings: fmt.Sprintf("%d,%d", core, core+4), pkgCPUs: members, l3: members,
-		})
+		}
 	}
 	return hostOf(t, map[int]string{0: "0-1,4-5", 1: "2-3,6-7"}, threads...)
 }
@@ -120,11 +117,16 @@ func describe(t *Topology) map[string][]string {
 	return out
 }
 
-func TestFromFactsLayout(t *testing.T) {
-	cases := map[string]struct {
-		facts *host.Facts
-		want  map[string][]string
-	}{
+// layoutCase is a host and the sets that its topology has.
+type layoutCase struct {
+	facts *host.Facts
+	want  map[string][]string
+}
+
+// ordinaryLayouts have every fact, or those that offline CPUs still have.
+func ordinaryLayouts(t *testing.T) map[string]layoutCase {
+	t.Helper()
+	return map[string]layoutCase{
 		"two sockets with SMT": {
 			facts: smtHost(t),
 			want: map[string][]string{
@@ -172,6 +174,13 @@ func TestFromFactsLayout(t *testing.T) {
 				"nodes":    {"0: 0-1"},
 			},
 		},
+	}
+}
+
+// oddLayouts repeat or lack numbers.
+func oddLayouts(t *testing.T) map[string]layoutCase {
+	t.Helper()
+	return map[string]layoutCase{
 		"core identifiers that repeat across dies and packages": {
 			facts: hostOf(t, map[int]string{0: "0-1", 1: "2-3"},
 				thread{id: 0, pkg: 0, die: 0, core: 0, siblings: "0"}, thread{id: 1, pkg: 0, die: 1, core: 0, siblings: "1"},
@@ -228,6 +237,11 @@ func TestFromFactsLayout(t *testing.T) {
 			},
 		},
 	}
+}
+
+func TestFromFactsLayout(t *testing.T) {
+	cases := ordinaryLayouts(t)
+	maps.Copy(cases, oddLayouts(t))
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := FromFacts(tc.facts)

@@ -52,21 +52,13 @@ func Inventory(f *host.Facts, t *Topology) *v1alpha1.Inventory {
 		Hypervisor:                t.Hypervisor,
 		OnlineCPUs:                w.list(t.Online),
 		OfflineCPUs:               w.list(t.Offline),
+		Cores:                     w.lists(t.threads(), coreLimit),
 		Packages:                  w.lists(t.Packages, packageLimit),
 		L3Domains:                 w.lists(t.L3Domains, l3Limit),
+		NUMANodes:                 each(t.NUMANodes, w.numaNode),
+		NICs:                      each(reportedNICs(t.NICs), w.nic),
 		MinimumFrequencyKilohertz: t.MinimumFrequency,
 		MaximumFrequencyKilohertz: t.MaximumFrequency,
-	}
-	cores := make([]cpus.Set, 0, len(t.Cores))
-	for _, core := range t.Cores {
-		cores = append(cores, core.CPUs)
-	}
-	inventory.Cores = w.lists(cores, coreLimit)
-	for _, node := range t.NUMANodes {
-		inventory.NUMANodes = append(inventory.NUMANodes, w.numaNode(node))
-	}
-	for _, nic := range reportedNICs(t.NICs) {
-		inventory.NICs = append(inventory.NICs, w.nic(nic))
 	}
 	if w.overflow {
 		inventory.OnlineCPUs = ""
@@ -109,25 +101,21 @@ func (w *writer) list(set cpus.Set) string {
 
 func (w *writer) lists(sets []cpus.Set, limit int) []string {
 	w.overflow = w.overflow || len(sets) > limit
-	var texts []string
-	for _, set := range sets[:min(len(sets), limit)] {
-		texts = append(texts, w.list(set))
-	}
-	return texts
+	return each(sets[:min(len(sets), limit)], w.list)
 }
 
 func (w *writer) numaNode(node NUMANode) v1alpha1.InventoryNUMANode {
-	reported := v1alpha1.InventoryNUMANode{
-		ID:                     int32(min(node.ID, math.MaxInt32)),
+	return v1alpha1.InventoryNUMANode{
+		ID:                     toInt32(node.ID),
 		CPUs:                   w.list(node.CPUs),
 		MemoryBytes:            clone(node.MemoryBytes),
+		Distances:              each(node.Distances, toInt32),
 		HugepageSizesKibibytes: slices.Clone(node.HugepageSizes),
 	}
-	for _, distance := range node.Distances {
-		reported.Distances = append(reported.Distances, int32(min(distance, math.MaxInt32)))
-	}
-	return reported
 }
+
+// toInt32 keeps numbers of the firmware within the type of the API.
+func toInt32(number int) int32 { return int32(min(number, math.MaxInt32)) }
 
 // reportedNICs drops virtual functions, the highest addresses first, where there are too many NICs.
 func reportedNICs(nics []NIC) []NIC {
@@ -152,8 +140,7 @@ func (w *writer) nic(nic NIC) v1alpha1.InventoryNIC {
 		PhysicalFunction: nic.PhysicalFunction,
 	}
 	if nic.NUMANode != nil {
-		node := int32(min(*nic.NUMANode, math.MaxInt32))
-		reported.NUMANode = &node
+		reported.NUMANode = new(toInt32(*nic.NUMANode))
 	}
 	return reported
 }
@@ -173,22 +160,15 @@ func FromInventory(inventory *v1alpha1.Inventory) (*Topology, error) {
 		Offline:          r.set("offlineCPUs", inventory.OfflineCPUs),
 		Packages:         r.sets("packages", inventory.Packages),
 		L3Domains:        r.sets("l3Domains", inventory.L3Domains),
+		NUMANodes:        each(inventory.NUMANodes, r.numaNode),
+		NICs:             each(inventory.NICs, r.nic),
 		MinimumFrequency: inventory.MinimumFrequencyKilohertz,
 		MaximumFrequency: inventory.MaximumFrequencyKilohertz,
 	}
 	if inventory.KernelType != "" {
-		realTime := inventory.KernelType == v1alpha1.KernelRealTime
-		t.KernelRealTime = &realTime
+		t.KernelRealTime = new(inventory.KernelType == v1alpha1.KernelRealTime)
 	}
-	for _, threads := range r.sets("cores", inventory.Cores) {
-		t.Cores = append(t.Cores, Core{CPUs: threads})
-	}
-	for _, node := range inventory.NUMANodes {
-		t.NUMANodes = append(t.NUMANodes, r.numaNode(node))
-	}
-	for _, nic := range inventory.NICs {
-		t.NICs = append(t.NICs, r.nic(nic))
-	}
+	t.Cores = each(r.sets("cores", inventory.Cores), func(threads cpus.Set) Core { return Core{CPUs: threads} })
 	t.Present = t.Online.Union(t.Offline)
 	if r.err == nil {
 		r.err = t.complete()
@@ -220,24 +200,21 @@ func (r *reader) set(field, text string) cpus.Set {
 }
 
 func (r *reader) sets(field string, texts []string) []cpus.Set {
-	var sets []cpus.Set
-	for i, text := range texts {
-		sets = append(sets, r.set(fmt.Sprintf("%s[%d]", field, i), text))
-	}
-	return sets
+	index := -1
+	return each(texts, func(text string) cpus.Set {
+		index++
+		return r.set(fmt.Sprintf("%s[%d]", field, index), text)
+	})
 }
 
 func (r *reader) numaNode(from v1alpha1.InventoryNUMANode) NUMANode {
-	node := NUMANode{
+	return NUMANode{
 		ID:            int(from.ID),
 		CPUs:          r.set(fmt.Sprintf("numaNodes[id=%d].cpus", from.ID), from.CPUs),
 		MemoryBytes:   clone(from.MemoryBytes),
+		Distances:     each(from.Distances, func(distance int32) int { return int(distance) }),
 		HugepageSizes: slices.Clone(from.HugepageSizesKibibytes),
 	}
-	for _, distance := range from.Distances {
-		node.Distances = append(node.Distances, int(distance))
-	}
-	return node
 }
 
 func (r *reader) nic(from v1alpha1.InventoryNIC) NIC {
@@ -251,8 +228,7 @@ func (r *reader) nic(from v1alpha1.InventoryNIC) NIC {
 		PhysicalFunction: from.PhysicalFunction,
 	}
 	if from.NUMANode != nil {
-		node := int(*from.NUMANode)
-		nic.NUMANode = &node
+		nic.NUMANode = new(int(*from.NUMANode))
 	}
 	return nic
 }

@@ -24,36 +24,71 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
-// randomFacts makes a consistent host of random shape: sockets, dies, cores, threads, interleaved or
-// blockwise numbering, offline CPUs with and without topology, sparse and memory-only NUMA nodes, and
-// facts that are absent at random.
+// shape is the layout of a random host: sockets, cores, threads, interleaved or blockwise numbering, and
+// CPUs that are offline.
+type shape struct {
+	nodes, nodesPerSocket, cores, coresPerNode, threads int
+	interleaved                                         bool
+	offline                                             map[int]bool
+}
+
+func randomShape(r *rand.Rand) shape {
+	s := shape{
+		nodesPerSocket: 1 + r.IntN(3), coresPerNode: 1 + r.IntN(8), threads: 1 + r.IntN(2),
+		interleaved: r.IntN(2) == 0, offline: map[int]bool{},
+	}
+	s.nodes = (1 + r.IntN(4)) * s.nodesPerSocket
+	s.cores = s.nodes * s.coresPerNode
+	if s.threads == 2 && r.IntN(3) == 0 {
+		for core := range s.cores {
+			s.offline[s.cores+core] = r.IntN(2) == 0
+		}
+	}
+	return s
+}
+
+// nodeOf is the NUMA node of a CPU, counted from 0 without gaps.
+func (s shape) nodeOf(cpu int) int {
+	core := cpu % s.cores
+	if s.interleaved {
+		return core % s.nodes
+	}
+	return core / s.coresPerNode
+}
+
+// members are the online CPUs that satisfy a condition.
+func (s shape) members(keep func(cpu int) bool) host.Fact[cpus.Set] {
+	var ids []int
+	for cpu := range s.cores * s.threads {
+		if keep(cpu) && !s.offline[cpu] {
+			ids = append(ids, cpu)
+		}
+	}
+	return known(cpus.Of(ids...))
+}
+
+// cpu gives the facts of a CPU; an offline one has its topology at random.
+func (s shape) cpu(r *rand.Rand, id int) host.CPU {
+	entry := host.CPU{ID: id, Online: known(!s.offline[id])}
+	if !s.offline[id] || r.IntN(2) == 0 {
+		entry.Package, entry.Core = known(s.nodeOf(id)/s.nodesPerSocket), known(id%s.cores)
+	}
+	if s.offline[id] {
+		return entry
+	}
+	entry.Siblings = s.members(func(other int) bool { return other%s.cores == id%s.cores })
+	entry.Caches = []host.Cache{{
+		Level: known(3), Type: known("Unified"),
+		SharedCPUs: s.members(func(other int) bool { return s.nodeOf(other) == s.nodeOf(id) }),
+	}}
+	entry.Frequency.HardwareMaximum = maybe(r, int64(3000000+id))
+	return entry
+}
+
+// randomFacts makes a consistent host of random shape with facts that are absent at random, sparse
+// numbers of NUMA nodes, and one that has memory only.
 func randomFacts(r *rand.Rand) *host.Facts {
-	sockets, nodesPerSocket := 1+r.IntN(4), 1+r.IntN(3)
-	coresPerNode, threads := 1+r.IntN(8), 1+r.IntN(2)
-	nodes := sockets * nodesPerSocket
-	cores := nodes * coresPerNode
-	interleaved := r.IntN(2) == 0
-	nodeOf := func(core int) int {
-		if interleaved {
-			return core % nodes
-		}
-		return core / coresPerNode
-	}
-	offline := map[int]bool{}
-	if threads == 2 && r.IntN(3) == 0 {
-		for core := range cores {
-			offline[cores+core] = r.IntN(2) == 0
-		}
-	}
-	members := func(keep func(cpu int) bool) host.Fact[cpus.Set] {
-		var ids []int
-		for cpu := range cores * threads {
-			if keep(cpu) && !offline[cpu] {
-				ids = append(ids, cpu)
-			}
-		}
-		return known(cpus.Of(ids...))
-	}
+	s := randomShape(r)
 	f := &host.Facts{
 		Architecture: maybe(r, "amd64"),
 		Kernel: host.Kernel{
@@ -68,29 +103,16 @@ func randomFacts(r *rand.Rand) *host.Facts {
 		MemoryTotalBytes: maybe(r, int64(1<<34)),
 		NICs:             randomNICs(r),
 	}
-	for cpu := range cores * threads {
-		core := cpu % cores
-		entry := host.CPU{ID: cpu, Online: known(!offline[cpu])}
-		if !offline[cpu] || r.IntN(2) == 0 {
-			entry.Package, entry.Core = known(nodeOf(core)/nodesPerSocket), known(core)
-		}
-		if !offline[cpu] {
-			entry.Siblings = members(func(other int) bool { return other%cores == core })
-			entry.Caches = []host.Cache{{
-				Level: known(3), Type: known("Unified"),
-				SharedCPUs: members(func(other int) bool { return nodeOf(other%cores) == nodeOf(core) }),
-			}}
-			entry.Frequency.HardwareMaximum = maybe(r, int64(3000000+cpu))
-		}
-		f.CPUs.List = append(f.CPUs.List, entry)
+	for id := range s.cores * s.threads {
+		f.CPUs.List = append(f.CPUs.List, s.cpu(r, id))
 	}
-	if nodes == 1 && r.IntN(2) == 0 {
+	if s.nodes == 1 && r.IntN(2) == 0 {
 		return f
 	}
-	for node := range nodes {
+	for node := range s.nodes {
 		f.NUMANodes = append(f.NUMANodes, host.NUMANode{
-			ID: 3 * node, CPUs: members(func(cpu int) bool { return nodeOf(cpu%cores) == node }),
-			MemoryTotalBytes: maybe(r, int64(1<<30)), Distances: maybe(r, make([]int, nodes+1)),
+			ID: 3 * node, CPUs: s.members(func(cpu int) bool { return s.nodeOf(cpu) == node }),
+			MemoryTotalBytes: maybe(r, int64(1<<30)), Distances: maybe(r, make([]int, s.nodes+1)),
 			Hugepages: []host.HugepagePool{{SizeKibibytes: 2048, Total: known[int64](3), Free: known[int64](1)}},
 		})
 	}
@@ -99,14 +121,15 @@ func randomFacts(r *rand.Rand) *host.Facts {
 }
 
 func randomNICs(r *rand.Rand) []host.NIC {
-	var nics []host.NIC
-	for slot := range r.IntN(6) {
+	slots, functions := r.IntN(6), r.IntN(4)
+	nics := make([]host.NIC, 0, slots*(1+functions))
+	for slot := range slots {
 		physical := fmt.Sprintf("0000:%02x:00.0", slot)
 		nics = append(nics, host.NIC{
 			PCIAddress: physical, Name: maybe(r, fmt.Sprint("ens", slot)), Vendor: maybe(r, "0x1924"), Device: maybe(r, "0x0b03"),
 			Driver: maybe(r, "sfc"), NUMANode: maybe(r, 0), LocalCPUs: maybe(r, cpus.Of(0)),
 		})
-		for function := range r.IntN(4) {
+		for function := range functions {
 			nics = append(nics, host.NIC{PCIAddress: fmt.Sprintf("0000:%02x:02.%d", slot, function), PhysicalFunction: known(physical)})
 		}
 	}
@@ -159,20 +182,18 @@ func inventoryErrors(t *testing.T, schemas *crdschema.Schemas, inventory *v1alph
 	return schemas.Validate(t.Context(), &unstructured.Unstructured{Object: content}).ToAggregate()
 }
 
-func TestInventoryStaysWithinTheBoundsOfTheAPI(t *testing.T) {
-	schemas, err := crdschema.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+// extremeFacts has text without end, a thousand CPUs in two interleaved packages and 400 NICs, the first
+// half of them virtual functions.
+func extremeFacts() *host.Facts {
 	long := known(strings.Repeat("ü", 10000))
-	extreme := &host.Facts{
+	f := &host.Facts{
 		Architecture: long,
 		Kernel:       host.Kernel{Release: long, CommandLine: long, RealTime: known(false)},
 		Processor:    host.Processor{Vendor: long, Model: long, Microcode: long, Hypervisor: long},
 		Firmware:     host.Firmware{BIOSVersion: long, Product: long},
 	}
 	for cpu := range 1024 {
-		extreme.CPUs.List = append(extreme.CPUs.List, host.CPU{
+		f.CPUs.List = append(f.CPUs.List, host.CPU{
 			ID: cpu, Online: known(true), Siblings: known(cpus.Of(cpu)), Package: known(cpu % 2),
 		})
 	}
@@ -181,9 +202,17 @@ func TestInventoryStaysWithinTheBoundsOfTheAPI(t *testing.T) {
 		if nic < 200 {
 			entry.PhysicalFunction = known("0000:0c:00.0")
 		}
-		extreme.NICs = append(extreme.NICs, entry)
+		f.NICs = append(f.NICs, entry)
 	}
-	inputs := map[string]*host.Facts{"extreme": extreme}
+	return f
+}
+
+func TestInventoryStaysWithinTheBoundsOfTheAPI(t *testing.T) {
+	schemas, err := crdschema.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs := map[string]*host.Facts{"extreme": extremeFacts()}
 	for seed := range uint64(50) {
 		inputs[fmt.Sprint("seed ", seed)] = randomFacts(rand.New(rand.NewPCG(seed, 2)))
 	}
@@ -200,11 +229,15 @@ func TestInventoryStaysWithinTheBoundsOfTheAPI(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	top, err := FromFacts(extreme)
+}
+
+func TestInventoryOfAnExtremeHost(t *testing.T) {
+	f := extremeFacts()
+	top, err := FromFacts(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	restored, err := FromInventory(Inventory(extreme, top))
+	restored, err := FromInventory(Inventory(f, top))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package topology
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -23,11 +24,9 @@ import (
 func (t *Topology) MatchNICs(selectors []v1alpha1.NICSelector) []NIC {
 	var matched []NIC
 	for _, nic := range t.NICs {
-		for _, selector := range selectors {
-			if selects(selector, nic) {
-				matched = append(matched, nic)
-				break
-			}
+		selected := func(selector v1alpha1.NICSelector) bool { return selects(selector, nic) }
+		if slices.ContainsFunc(selectors, selected) {
+			matched = append(matched, nic)
 		}
 	}
 	return matched
@@ -38,11 +37,13 @@ func selects(s v1alpha1.NICSelector, nic NIC) bool {
 		return false
 	}
 	return (s.InterfaceName == "" || matchesName(s.InterfaceName, nic.Name)) &&
-		(s.VendorID == "" || strings.EqualFold(s.VendorID, nic.Vendor)) &&
-		(s.DeviceID == "" || strings.EqualFold(s.DeviceID, nic.Device)) &&
-		(s.Driver == "" || s.Driver == nic.Driver) &&
-		(s.PCIAddress == "" || s.PCIAddress == nic.PCIAddress)
+		equalOrUnset(strings.ToLower(s.VendorID), strings.ToLower(nic.Vendor)) &&
+		equalOrUnset(strings.ToLower(s.DeviceID), strings.ToLower(nic.Device)) &&
+		equalOrUnset(s.Driver, nic.Driver) &&
+		equalOrUnset(s.PCIAddress, nic.PCIAddress)
 }
+
+func equalOrUnset(wanted, is string) bool { return wanted == "" || wanted == is }
 
 func matchesName(pattern, name string) bool {
 	if name == "" {

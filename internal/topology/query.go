@@ -77,11 +77,12 @@ func (t *Topology) HasNUMA() bool { return len(t.NUMANodes) > 1 }
 
 // WithoutCore returns the online CPUs whose core the host does not tell.
 func (t *Topology) WithoutCore() cpus.Set {
-	inCores := make([]cpus.Set, 0, len(t.Cores))
-	for _, core := range t.Cores {
-		inCores = append(inCores, core.CPUs)
-	}
-	return t.Online.Difference(cpus.Set{}.Union(inCores...))
+	return t.Online.Difference(cpus.Set{}.Union(t.threads()...))
+}
+
+// threads returns the CPUs of each core.
+func (t *Topology) threads() []cpus.Set {
+	return each(t.Cores, func(core Core) cpus.Set { return core.CPUs })
 }
 
 // PhysicalNICs returns the NICs that are not virtual functions.

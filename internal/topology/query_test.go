@@ -11,8 +11,10 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-func TestQueries(t *testing.T) {
-	top := &Topology{
+// looseTopology has offline siblings, a core on no NUMA node, a CPU in no core and a memory-only node.
+func looseTopology(t *testing.T) *Topology {
+	t.Helper()
+	return &Topology{
 		Online: list(t, "0-5"), Offline: list(t, "6-7"), Present: list(t, "0-7"),
 		Cores: []Core{
 			{CPUs: list(t, "0,6"), NUMANode: 0, Package: 0, L3: 0},
@@ -23,17 +25,52 @@ func TestQueries(t *testing.T) {
 		L3Domains: cpusSets(t, "0-1"),
 		NUMANodes: []NUMANode{{ID: 0, CPUs: list(t, "0-1")}, {ID: 1}, {ID: 4, CPUs: list(t, "2-3")}},
 	}
-	if got := top.CoresOf(0); len(got) != 2 || got[0].CPUs.String() != "0,6" || got[1].CPUs.String() != "1" {
-		t.Errorf("cores of NUMA node 0: %v", got)
+}
+
+func TestQueriesOfCPUs(t *testing.T) {
+	top := looseTopology(t)
+	cases := map[string]struct {
+		cpu                  int
+		wantSiblings, wantL3 string
+		wantNode             int
+	}{
+		"with an offline sibling":       {cpu: 0, wantSiblings: "0,6", wantL3: "0-1", wantNode: 0},
+		"offline":                       {cpu: 6, wantSiblings: "0,6", wantNode: 0},
+		"without L3 cache":              {cpu: 2, wantSiblings: "2-3", wantNode: 4},
+		"on no NUMA node":               {cpu: 4, wantSiblings: "4", wantNode: -1},
+		"in no core":                    {cpu: 5, wantNode: -1},
+		"which the machine has not got": {cpu: 9, wantNode: -1},
 	}
-	if got := top.CoresOf(7); got != nil {
-		t.Errorf("cores of a NUMA node that does not exist: %v", got)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := top.SiblingsOf(tc.cpu).String(); got != tc.wantSiblings {
+				t.Errorf("siblings of CPU %d: %q, want %q", tc.cpu, got, tc.wantSiblings)
+			}
+			if got := top.L3Of(tc.cpu).String(); got != tc.wantL3 {
+				t.Errorf("L3 of CPU %d: %q, want %q", tc.cpu, got, tc.wantL3)
+			}
+			if got := top.NUMANodeOf(tc.cpu); got != tc.wantNode {
+				t.Errorf("NUMA node of CPU %d: %d, want %d", tc.cpu, got, tc.wantNode)
+			}
+		})
+	}
+}
+
+func TestQueriesOfTheMachine(t *testing.T) {
+	top := looseTopology(t)
+	cores := map[int][]string{0: {"0,6", "1"}, 4: {"2-3"}, 7: nil}
+	for node, want := range cores {
+		got := each(top.CoresOf(node), func(c Core) string { return c.CPUs.String() })
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("cores of NUMA node %d (-want +got):\n%s", node, diff)
+		}
 	}
 	if got := top.WithoutCore().String(); got != "5" {
 		t.Errorf("online CPUs without core: %s, want 5", got)
 	}
-	if got := top.NUMANodesWithCPUs(); len(got) != 2 || got[0].ID != 0 || got[1].ID != 4 {
-		t.Errorf("NUMA nodes with CPUs: %v", got)
+	got := each(top.NUMANodesWithCPUs(), func(n NUMANode) int { return n.ID })
+	if diff := cmp.Diff([]int{0, 4}, got); diff != "" {
+		t.Errorf("NUMA nodes with CPUs (-want +got):\n%s", diff)
 	}
 	if !top.HasNUMA() {
 		t.Error("three NUMA nodes are NUMA")
@@ -43,28 +80,6 @@ func TestQueries(t *testing.T) {
 	}
 	if _, ok := top.NUMANode(2); ok {
 		t.Error("NUMA node 2 does not exist")
-	}
-	cases := map[int]struct {
-		wantSiblings, wantL3 string
-		wantNode             int
-	}{
-		0: {wantSiblings: "0,6", wantL3: "0-1", wantNode: 0},
-		6: {wantSiblings: "0,6", wantNode: 0},
-		2: {wantSiblings: "2-3", wantNode: 4},
-		4: {wantSiblings: "4", wantNode: -1},
-		5: {wantNode: -1},
-		9: {wantNode: -1},
-	}
-	for cpu, tc := range cases {
-		if got := top.SiblingsOf(cpu).String(); got != tc.wantSiblings {
-			t.Errorf("siblings of CPU %d: %q, want %q", cpu, got, tc.wantSiblings)
-		}
-		if got := top.L3Of(cpu).String(); got != tc.wantL3 {
-			t.Errorf("L3 of CPU %d: %q, want %q", cpu, got, tc.wantL3)
-		}
-		if got := top.NUMANodeOf(cpu); got != tc.wantNode {
-			t.Errorf("NUMA node of CPU %d: %d, want %d", cpu, got, tc.wantNode)
-		}
 	}
 }
 
@@ -107,10 +122,7 @@ func TestMatchNICs(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, nic := range top.MatchNICs(tc.selectors) {
-				got = append(got, nic.PCIAddress)
-			}
+			got := each(top.MatchNICs(tc.selectors), func(nic NIC) string { return nic.PCIAddress })
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
@@ -45,22 +46,19 @@ func (t *Topology) Signature() string {
 
 // firstThreads returns the first CPU of each core, and the online CPUs that are in no core.
 func (t *Topology) firstThreads() cpus.Set {
-	firsts := make([]int, 0, len(t.Cores))
-	for _, core := range t.Cores {
-		firsts = append(firsts, core.CPUs.First())
-	}
+	firsts := each(t.threads(), cpus.Set.First)
 	return cpus.Of(firsts...).Union(t.WithoutCore())
 }
 
+// nicPositions says what physical NICs are on which NUMA node, in an order that does not depend on slots.
 func (t *Topology) nicPositions() []string {
-	var positions []string
-	for _, nic := range t.PhysicalNICs() {
+	positions := each(t.PhysicalNICs(), func(nic NIC) string {
 		node := "unknown"
 		if nic.NUMANode != nil {
-			node = fmt.Sprint(*nic.NUMANode)
+			node = strconv.Itoa(*nic.NUMANode)
 		}
-		positions = append(positions, fmt.Sprintf("%s:%s node %s", nic.Vendor, nic.Device, node))
-	}
+		return fmt.Sprintf("%s:%s node %s", nic.Vendor, nic.Device, node)
+	})
 	slices.Sort(positions)
 	return positions
 }

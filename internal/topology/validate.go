@@ -4,6 +4,7 @@
 package topology
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
@@ -23,36 +24,35 @@ func cpuFile(cpu int, name string) string {
 
 // validate finds contradictions between sets that must not overlap.
 func (t *Topology) validate() error {
-	owner := map[int]int{}
+	nodeOf, err := t.nodeOfCPUs()
+	if err != nil {
+		return err
+	}
+	for _, core := range t.Cores {
+		if err := withinOneNode(core.CPUs, nodeOf); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(
+		t.validateGroup("core", "topology/thread_siblings_list", t.threads()),
+		t.validateGroup("package", "topology/core_siblings_list", t.Packages),
+		t.validateGroup("L3 cache", "cache/index*/shared_cpu_list", t.L3Domains),
+	)
+}
+
+// nodeOfCPUs gives the NUMA node of each CPU.
+func (t *Topology) nodeOfCPUs() (map[int]int, error) {
+	nodeOf := map[int]int{}
 	for _, node := range t.NUMANodes {
 		for _, cpu := range node.CPUs.IDs() {
-			if other, taken := owner[cpu]; taken {
-				return fmt.Errorf("CPU %d is in the NUMA nodes %d and %d (%s and %s), as the kernel shows with numa=fake; "+
+			if other, taken := nodeOf[cpu]; taken {
+				return nil, fmt.Errorf("CPU %d is in the NUMA nodes %d and %d (%s and %s), as the kernel shows with numa=fake; "+
 					"a plan needs NUMA nodes that do not overlap", cpu, other, node.ID, nodeFile(other), nodeFile(node.ID))
 			}
-			owner[cpu] = node.ID
+			nodeOf[cpu] = node.ID
 		}
 	}
-	threads := make([]cpus.Set, 0, len(t.Cores))
-	for _, core := range t.Cores {
-		threads = append(threads, core.CPUs)
-		if err := withinOneNode(core.CPUs, owner); err != nil {
-			return err
-		}
-	}
-	for _, group := range []struct {
-		kind, file string
-		sets       []cpus.Set
-	}{
-		{"core", "topology/thread_siblings_list", threads},
-		{"package", "topology/core_siblings_list", t.Packages},
-		{"L3 cache", "cache/index*/shared_cpu_list", t.L3Domains},
-	} {
-		if err := t.validateGroup(group.kind, group.file, group.sets); err != nil {
-			return err
-		}
-	}
-	return nil
+	return nodeOf, nil
 }
 
 // validateGroup finds CPUs that do not exist or that two sets share.
