@@ -74,7 +74,7 @@ func cutCount(text string) (count uint64, rest string, ok bool) {
 func parseCounterLine(line string, columns int) (InterruptLine, error) {
 	name, rest, ok := strings.Cut(line, ":")
 	name = strings.TrimSpace(name)
-	if !ok || name == "" || strings.ContainsFunc(name, isBinary) {
+	if _, err := plainText(line); err != nil || !ok || name == "" {
 		return InterruptLine{}, fmt.Errorf("%q is not of the form NAME: COUNTERS", abbreviate(line))
 	}
 	rest = strings.TrimSpace(rest)
@@ -89,6 +89,6 @@ func parseCounterLine(line string, columns int) (InterruptLine, error) {
 	}
 	// The strings are cloned so that a Facts that is kept does not keep the whole file.
 	return InterruptLine{
-		Name: strings.Clone(name), Counts: counts, Description: strings.Clone(strings.ToValidUTF8(rest, "")),
+		Name: strings.Clone(name), Counts: counts, Description: strings.Clone(rest),
 	}, nil
 }

@@ -89,9 +89,12 @@ func rootOf(read *memoryTree) (tree, error) {
 	return nil, errNoHost
 }
 
+// hostFolders are the folders by which a host is recognised; one of them is enough.
+func hostFolders() []string { return []string{"/proc", "/sys"} }
+
 func isHost(v view) bool {
-	for _, name := range []string{"proc", "sys"} {
-		if found, err := newWalk(v).resolve(name); err == nil && found.node.kind == kindDirectory {
+	for _, name := range hostFolders() {
+		if found, err := newWalk(v).resolve(relative(name)); err == nil && found.node.kind == kindDirectory {
 			return true
 		}
 	}
@@ -133,6 +136,10 @@ func (h *Host) read(ctx context.Context, extra []string, taken *recording) (*Fac
 	view := h.tree.view()
 	defer view.release()
 	r := newReader(ctx, view, taken)
+	for _, dir := range hostFolders() {
+		// Errors do not matter: this is only to show in a snapshot that the folder was there.
+		_, _ = r.directory(dir)
+	}
 	facts := &Facts{}
 	for _, section := range []func(*reader, *Facts){
 		readKernel, h.readProcessor, readCPUs, readNUMANodes, readMemory, readInterrupts,

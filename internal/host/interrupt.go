@@ -14,8 +14,8 @@ import (
 const irqRoot = "/proc/irq"
 
 func readInterrupts(r *reader, f *Facts) {
-	f.Interrupts.Columns, f.Interrupts.Lines = r.counters("/proc/interrupts")
-	f.Softirqs.Columns, f.Softirqs.Lines = r.counters("/proc/softirqs")
+	f.Interrupts.Columns, f.Interrupts.Lines = r.counters("/proc/interrupts", largeFile)
+	f.Softirqs.Columns, f.Softirqs.Lines = r.counters("/proc/softirqs", mediumFile)
 	f.Interrupts.DefaultAffinity = read(r, source[cpus.Set]{irqRoot + "/default_smp_affinity", r.parseMask})
 	actions := actionsByName(f.Interrupts.Lines.Value)
 	f.Interrupts.Routes = each(r.numbered(irqRoot, "", "", maxEntries), func(number int) InterruptRoute {
@@ -24,8 +24,8 @@ func readInterrupts(r *reader, f *Facts) {
 }
 
 // counters reads a counter table; one that makes no sense ends the Read.
-func (r *reader) counters(file string) ([]int, Fact[[]InterruptLine]) {
-	text, err := r.content(file, largeFile)
+func (r *reader) counters(file string, limit int) ([]int, Fact[[]InterruptLine]) {
+	text, err := r.content(file, limit)
 	if err == nil {
 		var table counterTable
 		if table, err = parseCounters(text); err == nil {

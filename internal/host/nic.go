@@ -5,7 +5,9 @@ package host
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"regexp"
@@ -22,8 +24,9 @@ const (
 	// networkClass begins the PCI class of network controllers (PCI Code and ID Assignment, base class 02h).
 	networkClass = "0x02"
 
-	// maxBridges bounds the depth of a PCI tree: a domain has 256 buses.
-	maxBridges = 256
+	// maxBridges bounds the depth of a PCI tree. A domain has 256 buses, but every bridge between a device
+	// and its root costs latency and power; real trees are half a dozen deep.
+	maxBridges = 64
 
 	reasonNoInterface = "no interface on this device"
 )
@@ -84,7 +87,7 @@ func (r *reader) descend(dir string, depth int, devices map[string]string) {
 	for _, address := range r.members(dir, maxEntries, isDevice) {
 		devices[address] = dir + "/" + address
 		if depth == 0 || len(devices) > maxEntries {
-			r.fail(dir, tooManyError{maxEntries})
+			r.fail(dir, errPCITree)
 			return
 		}
 		r.descend(dir+"/"+address, depth-1, devices)
@@ -107,11 +110,11 @@ func (r *reader) nic(address, folder string) NIC {
 		Vendor:     r.nameFact(folder + "vendor"),
 		Device:     r.nameFact(folder + "device"),
 		Class:      r.nameFact(folder + "class"),
-		Driver:     r.linkFact(folder+"driver", "no driver is bound"),
+		Driver:     r.linkFact(folder+"driver", "no driver is bound", parseName),
 		NUMANode:   read(r, source[int]{folder + "numa_node", parseNUMANode}),
 		LocalCPUs:  read(r, r.set(folder+"local_cpulist", folder+"local_cpus")...),
 
-		PhysicalFunction:        r.linkFact(folder+"physfn", "this is a physical function"),
+		PhysicalFunction:        r.linkFact(folder+"physfn", "this is a physical function", parsePCIAddress),
 		MaximumVirtualFunctions: r.identifierFact(folder + "sriov_totalvfs"),
 		LinkSpeed:               r.nameFact(folder + "current_link_speed"),
 		MaximumLinkSpeed:        r.nameFact(folder + "max_link_speed"),
@@ -120,7 +123,7 @@ func (r *reader) nic(address, folder string) NIC {
 		Interrupts:              r.numbered(folder+"msi_irqs", "", "", maxEntries),
 	}
 	for _, index := range r.numbered(path.Clean(folder), "virtfn", "", maxEntries) {
-		if function := r.linkFact(folder+"virtfn"+strconv.Itoa(index), ""); function.Known {
+		if function := r.linkFact(folder+"virtfn"+strconv.Itoa(index), reasonMissing, parsePCIAddress); function.Known {
 			nic.VirtualFunctions = append(nic.VirtualFunctions, function.Value)
 		}
 	}
@@ -128,15 +131,28 @@ func (r *reader) nic(address, folder string) NIC {
 }
 
 // linkFact is the last element of the target of a link, such as the name of a driver.
-func (r *reader) linkFact(file, missing string) Fact[string] {
+func (r *reader) linkFact(file, missing string, parse func(string) (string, error)) Fact[string] {
 	target, err := r.link(file)
-	switch {
-	case err == nil:
-		return Known(path.Base(target), file)
-	case reasonOf(err) == reasonMissing:
+	if errors.Is(err, fs.ErrNotExist) {
 		return Absent[string](file, missing)
 	}
-	return Absent[string](file, reasonOf(err))
+	if err == nil {
+		target, err = plainText(path.Base(target))
+	}
+	if err == nil {
+		target, err = parse(target)
+	}
+	if err != nil {
+		return Absent[string](file, reasonOf(err))
+	}
+	return Known(target, file)
+}
+
+func parsePCIAddress(text string) (string, error) {
+	if !isPCIDevice(entry{name: text}) {
+		return "", fmt.Errorf("not a PCI address: %q", abbreviate(text))
+	}
+	return text, nil
 }
 
 // vectorsByDevice takes the vectors of PCI devices out of the descriptions of interrupts, where kernels

@@ -129,7 +129,7 @@ func parseColonPairs(text string, wanted ...string) map[string]string {
 	found := make(map[string]string, len(wanted))
 	for line := range strings.Lines(text) {
 		name, value, ok := strings.Cut(line, ":")
-		if !ok {
+		if !ok || len(line) > longLine {
 			continue
 		}
 		name = strings.TrimSpace(name)

@@ -40,7 +40,7 @@ func (h *Host) cpuinfoOf(r *reader) (info cpuinfo, reason string) {
 	if known := h.cpuinfo.Load(); known != nil && r.live && r.taken == nil {
 		return *known, ""
 	}
-	text, err := r.content(cpuinfoFile, largeFile)
+	text, err := r.content(cpuinfoFile, mediumFile)
 	if err == nil {
 		text, err = plainText(text)
 	}

@@ -21,9 +21,13 @@ import (
 const (
 	// smallFile bounds the files that hold one value or a page of text.
 	smallFile = 1 << 20
-	// largeFile bounds the files that grow with the number of CPUs: /proc/interrupts of a host with 1024
-	// CPUs and 5000 interrupts has 56 MB.
+	// mediumFile bounds the files that grow with the number of CPUs.
+	mediumFile = 16 << 20
+	// largeFile bounds /proc/interrupts, which grows with CPUs and devices alike: 56 MB on a host with 1024
+	// CPUs and 5000 interrupts.
 	largeFile = 64 << 20
+	// longLine bounds one line of a text, such as the flags of a processor.
+	longLine = 64 << 10
 
 	// maxCPUs is the number of CPUs of the largest kernel, see cpus.MaxCPU.
 	maxCPUs = cpus.MaxCPU + 1
@@ -205,7 +209,7 @@ func (r *reader) peekList(dir string, wanted func(entry) bool) ([]string, error)
 	}
 	var names []string
 	for _, e := range entries {
-		if e.kind != kindOther && wanted(e) {
+		if _, err := plainText(e.name); err == nil && e.kind != kindOther && wanted(e) {
 			names = append(names, e.name)
 		}
 	}

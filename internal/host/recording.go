@@ -126,6 +126,7 @@ func (t *recording) write(w *walk, out io.Writer) error {
 	}
 	packed := gzip.NewWriter(out)
 	archive := tar.NewWriter(packed)
+	delete(tree.nodes, ".")
 	for _, name := range slices.Sorted(maps.Keys(tree.nodes)) {
 		if err := writeNode(archive, name, tree.nodes[name]); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -155,12 +156,12 @@ func writeNode(archive *tar.Writer, name string, n *memoryNode) error {
 // tree lays out what was recorded: files in their real place, and the links that were crossed on the way.
 func (t *recording) tree(w *walk) (*memoryTree, error) {
 	layout := layout{walk: w, tree: newMemoryTree()}
-	w.crossed = layout.link
+	w.visit = layout.visit
 	for _, name := range slices.Sorted(maps.Keys(t.files)) {
 		layout.file(layout.realName(name), t.files[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.followed)) {
-		layout.add(layout.realName(name), &memoryNode{node: node{kind: kindDirectory}})
+		layout.visit(layout.realName(name), node{kind: kindDirectory})
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.names)) {
 		layout.name(name)
@@ -190,9 +191,8 @@ func (l *layout) file(name, content string) {
 	l.add(name, &memoryNode{node: node{kind: kindFile}, content: content})
 }
 
-func (l *layout) link(name, target string) {
-	l.add(name, &memoryNode{node: node{kind: kindLink, target: target}})
-}
+// visit adds a link or a directory on the way to something.
+func (l *layout) visit(name string, found node) { l.add(name, &memoryNode{node: found}) }
 
 // realName is where a path leads. What vanished since it was read stays under the name it had.
 func (l *layout) realName(name string) string {
@@ -219,5 +219,5 @@ func (l *layout) name(name string) {
 		l.file(real, content)
 		return
 	}
-	l.add(real, &memoryNode{node: node{kind: found.kind, target: found.target}})
+	l.visit(real, found)
 }

@@ -114,7 +114,7 @@ func (r *reader) extraSetting(file string) Fact[string] {
 // the energy bias and, in older kernels, the energy preference are registers of the CPU.
 func interrupts(file string) bool {
 	return slices.Contains([]string{
-		"scaling_cur_freq", "cpuinfo_cur_freq", "cpuinfo_avg_freq", "bios_limit", "energy_perf_bias", energyPreferenceFile,
+		"scaling_cur_freq", "cpuinfo_cur_freq", "cpuinfo_avg_freq", "feedback_ctrs", "energy_perf_bias", energyPreferenceFile,
 	}, path.Base(file))
 }
 

@@ -11,14 +11,18 @@ import (
 // maxLinks is how many symbolic links one path may cross: MAXSYMLINKS of the kernel (include/linux/namei.h).
 const maxLinks = 40
 
+// maxDepth is how many directories deep a file may be; those of /sys are a dozen. A directoryView keeps
+// each of them open.
+const maxDepth = 128
+
 // walk resolves the symbolic links of a tree, always within its root: an absolute target begins at the
 // root, as it would for a process that was chrooted there, and a relative one that climbs above the root
 // is an error. It remembers the directories that it has resolved, so it must not outlive one Read.
 type walk struct {
 	view view
 	dirs map[string]string
-	// crossed is told each link that is followed, if anybody listens.
-	crossed func(name, target string)
+	// visit is told each link and directory on the way, if anybody listens.
+	visit func(name string, found node)
 }
 
 func newWalk(v view) *walk { return &walk{view: v, dirs: map[string]string{".": "."}} }
@@ -71,15 +75,18 @@ func (w *walk) directory(name string, links *int) (string, error) {
 // step goes from a directory to one of its names, through links if it is one.
 func (w *walk) step(at, base string, links *int) (place, error) {
 	next := path.Join(at, base)
+	if strings.Count(next, "/") > maxDepth {
+		return place{}, errTooDeep
+	}
 	found, err := w.view.lstat(next)
+	if w.visit != nil && err == nil && found.kind != kindFile {
+		w.visit(next, found)
+	}
 	if err != nil || found.kind != kindLink {
 		return place{next, found}, err
 	}
 	if *links++; *links > maxLinks {
 		return place{}, errLoop
-	}
-	if w.crossed != nil {
-		w.crossed(next, found.target)
 	}
 	return w.follow(at, found.target, links)
 }
