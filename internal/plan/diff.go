@@ -30,11 +30,12 @@ type Changes struct {
 func (c Changes) Reboot() v1alpha1.RebootRequirement {
 	found := v1alpha1.RebootNotRequired
 	for _, change := range c.Items {
-		switch {
-		case change.Reboot == v1alpha1.RebootRequired:
+		switch change.Reboot {
+		case v1alpha1.RebootRequired:
 			return v1alpha1.RebootRequired
-		case change.Reboot == v1alpha1.RebootUnknown:
+		case v1alpha1.RebootUnknown:
 			found = v1alpha1.RebootUnknown
+		case v1alpha1.RebootNotRequired:
 		}
 	}
 	return found

@@ -65,7 +65,7 @@ func (p *NodePlan) argumentItems() []item {
 		texts[i] = a.Text
 	}
 	names, groups := groupArguments(texts)
-	var items []item
+	items := make([]item, 0, len(names))
 	for _, name := range names {
 		items = append(items, item{
 			what: argumentItem(name), value: strings.Join(groups[name], " "),
@@ -151,7 +151,7 @@ func (p *NodePlan) runtimeItems() []item {
 }
 
 func (p *NodePlan) settingItems() []item {
-	var items []item
+	items := make([]item, 0, len(p.Sysctls)+len(p.Sysfs))
 	for _, s := range p.Sysctls {
 		path := "/proc/sys/" + strings.ReplaceAll(s.Name, ".", "/")
 		items = append(items, item{what: "sysctl " + s.Name, value: s.Value, reboot: v1alpha1.RebootNotRequired,
@@ -173,7 +173,7 @@ func (p *NodePlan) kubeletItems() []item {
 	delete(fields, "origin")
 	delete(fields, "additional")
 	maps.Copy(fields, p.Kubelet.Additional)
-	var items []item
+	items := make([]item, 0, len(fields))
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		items = append(items, item{what: "kubelet " + name, value: kubeletValue(fields[name]),
 			reboot: v1alpha1.RebootNotRequired, why: whyKubelet, same: sameCPUs, observe: observeKubelet(name)})
@@ -194,7 +194,7 @@ func kubeletValue(value any) string {
 }
 
 func (p *NodePlan) fileItems() []item {
-	var items []item
+	items := make([]item, 0, len(p.Files)+len(p.Units)+len(p.UnloadModules))
 	for _, f := range p.Files {
 		i := item{what: "file " + f.Path, value: fmt.Sprintf("mode %o, %s", f.Mode, digest(f.Content)),
 			reboot: v1alpha1.RebootNotRequired, why: whyAtOnce}

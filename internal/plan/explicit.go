@@ -45,8 +45,10 @@ func (p *planner) planExplicit() {
 	if !c.DataPlane.IsEmpty() {
 		c.DataPlaneBalancing = p.spec.CPUs.Explicit.DataPlaneLoadBalancing
 	}
-	p.judgeSiblings()
-	p.judgeDataPlane()
+	if !p.blocked() {
+		p.judgeSiblings()
+		p.judgeDataPlane()
+	}
 }
 
 // explicitLists reads the CPU lists.

@@ -31,10 +31,7 @@ func parseRelease(text string) release {
 	return release{major, minor}
 }
 
-// known tells whether the host told its kernel.
-func (r release) known() bool { return r != release{} }
-
-// atLeast tells whether a known release is this one or a later one.
+// atLeast tells whether the release is known and this one or a later one.
 func (r release) atLeast(major, minor int) bool {
 	return r.major > major || r.major == major && r.minor >= minor
 }
@@ -131,21 +128,24 @@ func (p *planner) checkProfile() {
 	matchAll(p, "spec.kernel.additionalArguments", kernelArgumentPattern, p.spec.Kernel.AdditionalArguments)
 	matchAll(p, "spec.system.stopServices", unitNamePattern, p.spec.System.StopServices)
 	matchAll(p, "spec.system.unloadModules", moduleNamePattern, p.spec.System.UnloadModules)
-	var names, values []string
-	for _, parameter := range p.spec.System.KernelParameters {
-		names, values = append(names, parameter.Name), append(values, parameter.Value)
+	for i, parameter := range p.spec.System.KernelParameters {
+		field := element("spec.system.kernelParameters", i)
+		p.match(field, parameterNamePattern, parameter.Name)
+		p.match(field, parameterValuePattern, parameter.Value)
 	}
-	matchAll(p, "spec.system.kernelParameters", parameterNamePattern, names)
-	matchAll(p, "spec.system.kernelParameters", parameterValuePattern, values)
 }
 
 // matchAll reports the texts of a list that do not match.
 func matchAll[T ~string](p *planner, field string, pattern *regexp.Regexp, texts []T) {
-	for i, value := range texts {
-		if !pattern.MatchString(string(value)) {
-			p.critical(ruleUnsafeText, element(field, i), "Write it with the characters that the field's documentation allows.",
-				"%q holds characters that are not allowed", value)
-		}
+	for i, text := range texts {
+		p.match(element(field, i), pattern, string(text))
+	}
+}
+
+func (p *planner) match(field string, pattern *regexp.Regexp, text string) {
+	if !pattern.MatchString(text) {
+		p.critical(ruleUnsafeText, field, "Write it with the characters that the field's documentation allows.",
+			"%q holds characters that are not allowed", text)
 	}
 }
 

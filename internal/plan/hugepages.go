@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -144,7 +145,7 @@ func (p *planner) placeOn(field string, numa int, count int64) []share {
 	return nil
 }
 
-func nodeNumber(n topology.NUMANode) string { return fmt.Sprint(n.ID) }
+func nodeNumber(n topology.NUMANode) string { return strconv.Itoa(n.ID) }
 
 func (p *planner) placeOnEach(chosen func(topology.NUMANode) bool, count int64) []share {
 	var shares []share
@@ -257,51 +258,53 @@ func gibibytes(kibibytes int64) string {
 	return strings.TrimSuffix(whole, ".0") + " GiB"
 }
 
+// pool is the hugepages of one size in one place.
+type pool struct {
+	kibibytes int64
+	// numa is unknown where the kernel chooses.
+	numa int
+}
+
 // methods chooses how the pages are reserved. Pages that the kernel spreads, and all pages of a host with
 // memory on one NUMA node, are reserved by kernel arguments, before memory is fragmented. Pages for a
 // certain NUMA node are reserved by a unit: the kernel takes hugepages=<node>:<n> since Linux 5.16 only,
 // and a distribution's kernel does not tell whether it does. A size that has both is reserved by units
 // altogether, because a unit sets the number of all pages of that size on its NUMA node.
 func (p *planner) methods(reservations []reservation) []HugepagePlan {
-	single := len(p.nodesWithMemory()) <= 1
 	byUnit := map[v1alpha1.HugepageSize]bool{}
 	for _, r := range reservations {
-		byUnit[r.size] = byUnit[r.size] || (!r.spread && !single)
+		byUnit[r.size] = byUnit[r.size] || !r.spread && len(p.nodesWithMemory()) > 1
 	}
-	type key struct {
-		kibibytes int64
-		numa      int
-	}
-	plans := map[key]HugepagePlan{}
-	add := func(r reservation, numa *int, count int64, method HugepageMethod) {
-		k := key{r.kibibytes, unknown}
-		if numa != nil {
-			k.numa = *numa
-		}
-		sum := plans[k].Count + count
-		plans[k] = HugepagePlan{Size: r.size, SizeKibibytes: r.kibibytes, Count: sum, NUMANode: numa,
-			Method: method, Origin: p.origin("spec.memory.hugepages")}
-	}
+	pools := map[pool]HugepagePlan{}
 	for _, r := range reservations {
+		method, shares := ByKernelArgument, r.shares
 		switch {
 		case byUnit[r.size]:
-			for _, s := range r.shares {
-				add(r, &s.numa, s.count, ByUnit)
-			}
+			method = ByUnit
 		case r.spread:
-			add(r, nil, r.count, ByKernelArgument)
-		default:
-			for _, s := range r.shares {
-				add(r, &s.numa, s.count, ByKernelArgument)
+			shares = []share{{unknown, r.count}}
+		}
+		for _, s := range shares {
+			at := pool{r.kibibytes, s.numa}
+			planned := HugepagePlan{Size: r.size, SizeKibibytes: r.kibibytes, Count: pools[at].Count + s.count,
+				Method: method, Origin: p.origin("spec.memory.hugepages")}
+			if s.numa != unknown {
+				planned.NUMANode = &s.numa
 			}
+			pools[at] = planned
 		}
 	}
-	keys := slices.SortedFunc(maps.Keys(plans), func(a, b key) int {
+	return inOrder(pools)
+}
+
+// inOrder lists pools by size and then by NUMA node.
+func inOrder(pools map[pool]HugepagePlan) []HugepagePlan {
+	places := slices.SortedFunc(maps.Keys(pools), func(a, b pool) int {
 		return cmp.Or(cmp.Compare(a.kibibytes, b.kibibytes), cmp.Compare(a.numa, b.numa))
 	})
-	var ordered []HugepagePlan
-	for _, k := range keys {
-		ordered = append(ordered, plans[k])
+	ordered := make([]HugepagePlan, len(places))
+	for i, place := range places {
+		ordered[i] = pools[place]
 	}
 	return ordered
 }

@@ -124,48 +124,93 @@ func (p *planner) memoryRules() []argumentRule {
 // kernelSize writes a size as the kernel does: 1G for 1Gi.
 func kernelSize(size v1alpha1.HugepageSize) string { return strings.TrimSuffix(string(size), "i") }
 
-// iommuRules set the IOMMU. AMD's is on by default and arm64's cannot be switched off.
-func (p *planner) iommuRules() []argumentRule {
-	const field = "spec.kernel.iommu"
-	mode, origin := p.spec.Kernel.IOMMU, p.origin(field)
-	amd64 := p.topology.Architecture == architectureAMD64
-	intel, amd := amd64 && p.topology.Vendor == vendorIntel, amd64 && p.topology.Vendor == vendorAMD
-	used := mode == v1alpha1.IOMMUPassthrough || mode == v1alpha1.IOMMUTranslated
-	disabled := mode == v1alpha1.IOMMUDisabled
-	if disabled && !amd64 {
-		p.report(v1alpha1.SeverityHigh, ruleIOMMU, field, "Choose Passthrough, which costs DMA nothing.",
-			"%s kernels have no argument that switches the IOMMU off", p.topology.Architecture)
+// platform is what the vendor-dependent tables are keyed by: Intel, AMD, or else the architecture.
+func (p *planner) platform() string {
+	if v := p.topology.Vendor; p.topology.Architecture == architectureAMD64 && (v == vendorIntel || v == vendorAMD) {
+		return v
 	}
-	return []argumentRule{
-		{"intel_iommu=on", intel && used, origin},
-		{"intel_iommu=off", intel && disabled, origin},
-		{"amd_iommu=off", amd && disabled, origin},
-		{"iommu=off", amd64 && disabled && !intel && !amd, origin},
-		{"iommu=pt", amd64 && mode == v1alpha1.IOMMUPassthrough, origin},
-		{"iommu.passthrough=1", !amd64 && mode == v1alpha1.IOMMUPassthrough, origin},
-		{"iommu.passthrough=0", mode == v1alpha1.IOMMUTranslated, origin},
+	return p.topology.Architecture
+}
+
+// iommuArguments set the IOMMU. AMD's is on by default, and arm64 has no argument that switches it off.
+func iommuArguments() map[string]map[v1alpha1.IOMMUMode][]string {
+	const pass, translate, disable = v1alpha1.IOMMUPassthrough, v1alpha1.IOMMUTranslated, v1alpha1.IOMMUDisabled
+	return map[string]map[v1alpha1.IOMMUMode][]string{
+		vendorIntel: {
+			pass:      {"intel_iommu=on", "iommu=pt"},
+			translate: {"intel_iommu=on", "iommu.passthrough=0"},
+			disable:   {"intel_iommu=off"},
+		},
+		vendorAMD: {
+			pass:      {"iommu=pt"},
+			translate: {"iommu.passthrough=0"},
+			disable:   {"amd_iommu=off"},
+		},
+		architectureAMD64: {
+			pass:      {"iommu=pt"},
+			translate: {"iommu.passthrough=0"},
+			disable:   {"iommu=off"},
+		},
+		architectureARM64: {
+			pass:      {"iommu.passthrough=1"},
+			translate: {"iommu.passthrough=0"},
+		},
 	}
 }
 
-// powerRules set frequency drivers and idle states. idle=poll exists on x86 only; arm64 polls with nohlt,
-// and with cpuidle.off=1 it waits in WFI, its shallowest state.
-func (p *planner) powerRules() []argumentRule {
-	w := p.plan.Power
-	idle, driver := p.origin("spec.power.idleStates"), p.origin("spec.power.frequencyDriver")
-	amd64 := p.topology.Architecture == architectureAMD64
-	intel := amd64 && p.topology.Vendor == vendorIntel
-	polling := w.IdleStates == v1alpha1.IdlePolling
-	shallow := w.IdleStates == v1alpha1.IdleShallowByKernel
-	mode, known := pstateModes()[w.FrequencyDriver]
-	return []argumentRule{
-		{"intel_pstate=" + mode, intel && known, driver},
-		{"amd_pstate=" + mode, amd64 && !intel && known, driver},
-		{"processor.max_cstate=1", amd64 && (shallow || polling), idle},
-		{"intel_idle.max_cstate=0", intel && (shallow || polling), idle},
-		{"idle=poll", amd64 && polling, idle},
-		{"nohlt", !amd64 && polling, idle},
-		{"cpuidle.off=1", !amd64 && shallow, idle},
+func (p *planner) iommuRules() []argumentRule {
+	const field = "spec.kernel.iommu"
+	mode := p.spec.Kernel.IOMMU
+	arguments, possible := iommuArguments()[p.platform()][mode]
+	if !possible && mode != v1alpha1.IOMMUKept {
+		p.report(v1alpha1.SeverityHigh, ruleIOMMU, field, "Choose Passthrough, which costs DMA nothing.",
+			"%s kernels have no argument for IOMMU mode %s", p.topology.Architecture, mode)
 	}
+	return always(arguments, p.origin(field))
+}
+
+// always are rules without a condition.
+func always(arguments []string, origin Origin) []argumentRule {
+	rules := make([]argumentRule, len(arguments))
+	for i, text := range arguments {
+		rules[i] = argumentRule{text, true, origin}
+	}
+	return rules
+}
+
+// idleArguments keep idle CPUs from sleeping deeply. idle=poll exists on x86 only; arm64 polls with nohlt,
+// and with cpuidle.off=1 it waits in WFI, its shallowest state.
+func idleArguments() map[string]map[v1alpha1.IdleStates][]string {
+	const polling, shallow = v1alpha1.IdlePolling, v1alpha1.IdleShallowByKernel
+	return map[string]map[v1alpha1.IdleStates][]string{
+		vendorIntel: {
+			polling: {"processor.max_cstate=1", "intel_idle.max_cstate=0", "idle=poll"},
+			shallow: {"processor.max_cstate=1", "intel_idle.max_cstate=0"},
+		},
+		vendorAMD: {
+			polling: {"processor.max_cstate=1", "idle=poll"},
+			shallow: {"processor.max_cstate=1"},
+		},
+		architectureAMD64: {
+			polling: {"processor.max_cstate=1", "idle=poll"},
+			shallow: {"processor.max_cstate=1"},
+		},
+		architectureARM64: {
+			polling: {"nohlt"},
+			shallow: {"cpuidle.off=1"},
+		},
+	}
+}
+
+// powerRules set the frequency driver and idle states.
+func (p *planner) powerRules() []argumentRule {
+	platform, w := p.platform(), p.plan.Power
+	mode, known := pstateModes()[w.FrequencyDriver]
+	driver := p.origin("spec.power.frequencyDriver")
+	return append([]argumentRule{
+		{"intel_pstate=" + mode, known && platform == vendorIntel, driver},
+		{"amd_pstate=" + mode, known && platform == vendorAMD, driver},
+	}, always(idleArguments()[platform][w.IdleStates], p.origin("spec.power.idleStates"))...)
 }
 
 // pstateModes are the values of intel_pstate and amd_pstate.
@@ -229,27 +274,26 @@ func (p *planner) addArguments() {
 }
 
 // acceptArgument tells whether a user's argument is to be appended. Computed and earlier are the plan's
-// and the user's arguments of the same name, empty when there are none.
+// and the user's arguments of the same name, empty when there are none. The arguments of hugepages may
+// repeat, but not beside the plan's: each hugepages= belongs to the hugepagesz= before it.
 func (p *planner) acceptArgument(argument, computed, earlier Argument) bool {
 	name, field := argumentName(argument.Text), argument.Origin.Detail
-	owner, reserved := reservedArguments()[name]
-	switch {
-	case computed.Text != "" && (name == "hugepages" || name == "hugepagesz"):
-		p.critical(ruleKernelArguments, field, "Use spec.memory.hugepages for all hugepages.",
-			"%s would be read together with the planned %s", argument.Text, computed.Text)
-	case sameArgument(argument.Text, computed.Text), sameArgument(argument.Text, earlier.Text) && !mayRepeat(name):
+	ordered := name == "hugepages" || name == "hugepagesz"
+	repeats := mayRepeat(name) && (!ordered || computed.Text == "")
+	for _, other := range []Argument{computed, earlier} {
+		if other.Text == "" || repeats {
+			continue
+		}
+		if ordered || !sameArgument(argument.Text, other.Text) {
+			p.critical(ruleKernelArguments, field, fmt.Sprintf("Remove it, or change %s.", other.Origin.Detail),
+				"%s cannot stand beside %s, which comes from %s", argument.Text, other.Text, other.Origin.Detail)
+		}
 		return false
-	case computed.Text != "" && !mayRepeat(name):
-		p.critical(ruleKernelArguments, field, fmt.Sprintf("Remove it, or change %s.", computed.Origin.Detail),
-			"%s contradicts %s, which comes from %s", argument.Text, computed.Text, computed.Origin.Detail)
-	case earlier.Text != "" && !mayRepeat(name):
-		p.critical(ruleKernelArguments, field, "Remove one of the two.",
-			"%s contradicts %s in %s", argument.Text, earlier.Text, earlier.Origin.Detail)
-	case reserved && computed.Text == "":
+	}
+	owner, reserved := reservedArguments()[name]
+	if reserved {
 		p.critical(ruleKernelArguments, field, fmt.Sprintf("Use %s.", owner),
 			"%s changes which CPUs there are or are isolated, behind the plan's back", argument.Text)
-	default:
-		return true
 	}
-	return false
+	return !reserved
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
@@ -31,15 +30,15 @@ type layout struct {
 func (l layout) topology() *topology.Topology {
 	t := &topology.Topology{
 		Architecture: l.architecture, Vendor: l.vendor, Model: "test", KernelRelease: l.release,
-		KernelRealTime: ptr.To(false), CommandLine: "root=/dev/sda1 rw",
+		KernelRealTime: new(false), CommandLine: "root=/dev/sda1 rw",
 		MinimumFrequency: l.minimumFrequency, MaximumFrequency: l.maxFrequency,
 	}
 	cores := l.numaNodes * l.coresPerNode
 	number := func(core, thread int) int { return l.first + l.stride*(thread*cores+core) }
 	for core := range cores {
-		var threads []int
-		for thread := range l.threads {
-			threads = append(threads, number(core, thread))
+		threads := make([]int, l.threads)
+		for thread := range threads {
+			threads[thread] = number(core, thread)
 		}
 		node, l3 := core/l.coresPerNode, unknown
 		if l.cachesPerNode > 0 {
@@ -52,7 +51,7 @@ func (l layout) topology() *topology.Topology {
 			t.L3Domains = grow(t.L3Domains, l3, set)
 		}
 		if len(t.NUMANodes) <= node {
-			t.NUMANodes = append(t.NUMANodes, topology.NUMANode{ID: node, MemoryBytes: ptr.To(l.memoryPerNode),
+			t.NUMANodes = append(t.NUMANodes, topology.NUMANode{ID: node, MemoryBytes: new(l.memoryPerNode),
 				HugepageSizes: l.hugepageSizes})
 		}
 		t.NUMANodes[node].CPUs = t.NUMANodes[node].CPUs.Union(set)
@@ -76,9 +75,9 @@ func xeon() *topology.Topology {
 		threads: 2, cachesPerNode: 1, memoryPerNode: 192 * gibibyte, stride: 1, hugepageSizes: []int64{2048, 1048576},
 		minimumFrequency: 800000, maxFrequency: 3600000}.topology()
 	t.NICs = []topology.NIC{
-		nic("0000:3b:00.0", "ens1f0", "0x1924", ptr.To(0)),
-		nic("0000:af:00.0", "ens2f0", "0x1924", ptr.To(1)),
-		nic("0000:af:00.1", "ens2f1", "0x8086", ptr.To(1)),
+		nic("0000:3b:00.0", "ens1f0", "0x1924", new(0)),
+		nic("0000:af:00.0", "ens2f0", "0x1924", new(1)),
+		nic("0000:af:00.1", "ens2f1", "0x8086", new(1)),
 	}
 	return t
 }
@@ -88,7 +87,7 @@ func epyc() *topology.Topology {
 	t := layout{architecture: "amd64", vendor: "AMD", release: "6.12.0-55.el10.x86_64", numaNodes: 8, coresPerNode: 8,
 		threads: 2, cachesPerNode: 2, memoryPerNode: 64 * gibibyte, stride: 1, hugepageSizes: []int64{2048, 1048576},
 		minimumFrequency: 1500000, maxFrequency: 3700000}.topology()
-	t.NICs = []topology.NIC{nic("0000:61:00.0", "ens3", "0x15b3", ptr.To(2))}
+	t.NICs = []topology.NIC{nic("0000:61:00.0", "ens3", "0x15b3", new(2))}
 	return t
 }
 
@@ -96,7 +95,7 @@ func epyc() *topology.Topology {
 func arm() *topology.Topology {
 	t := layout{architecture: "arm64", vendor: "ARM", release: "5.14.0-427.el9.aarch64", numaNodes: 2, coresPerNode: 64,
 		threads: 1, memoryPerNode: 256 * gibibyte, stride: 1, hugepageSizes: []int64{64, 2048, 32768, 1048576}}.topology()
-	t.NICs = []topology.NIC{nic("0003:01:00.0", "enP3s1", "0x15b3", ptr.To(1))}
+	t.NICs = []topology.NIC{nic("0003:01:00.0", "enP3s1", "0x15b3", new(1))}
 	return t
 }
 
@@ -119,7 +118,7 @@ func nic(address, name, vendor string, numa *int) topology.NIC {
 
 // withMemoryNode adds a NUMA node that has memory only.
 func withMemoryNode(t *topology.Topology) *topology.Topology {
-	t.NUMANodes = append(t.NUMANodes, topology.NUMANode{ID: len(t.NUMANodes), MemoryBytes: ptr.To(128 * gibibyte)})
+	t.NUMANodes = append(t.NUMANodes, topology.NUMANode{ID: len(t.NUMANodes), MemoryBytes: new(128 * gibibyte)})
 	return t
 }
 
@@ -184,24 +183,28 @@ func planOf(t testingT, machine *topology.Topology, change ...func(*v1alpha1.Low
 // findingsOf plans and returns the findings, written as "rule severity field".
 func findingsOf(machine *topology.Topology, change ...func(*v1alpha1.LowLatencyNodeProfileSpec)) []string {
 	_, findings := New(Input{Profile: profileWith(change...), Node: "node-1", Topology: machine})
-	var found []string
-	for _, f := range findings {
-		found = append(found, fmt.Sprintf("%s %s %s", f.Rule, f.Severity, f.Field))
-	}
-	return found
+	return list(findings, func(f Finding) string { return fmt.Sprintf("%s %s %s", f.Rule, f.Severity, f.Field) })
 }
 
 func describe(findings []Finding) string {
 	return joined(findings, func(f Finding) string { return f.Message })
 }
 
-// texts are the kernel arguments of a plan.
-func texts(plan *NodePlan) []string {
-	var list []string
-	for _, a := range plan.KernelArguments {
-		list = append(list, a.Text)
+// arguments are the kernel arguments of a plan.
+func arguments(plan *NodePlan) []string {
+	return list(plan.KernelArguments, func(a Argument) string { return a.Text })
+}
+
+// list describes each item; nil for none.
+func list[T any](items []T, describe func(T) string) []string {
+	if len(items) == 0 {
+		return nil
 	}
-	return list
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = describe(item)
+	}
+	return texts
 }
 
 // testingT is what tests, benchmarks and fuzz targets have in common.

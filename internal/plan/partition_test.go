@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
@@ -16,16 +15,35 @@ import (
 
 type change = func(*v1alpha1.LowLatencyNodeProfileSpec)
 
-func TestDerivedPartition(t *testing.T) {
-	first := v1alpha1.SpreadFirstNUMANode
-	near := v1alpha1.NearNICIsolated
-	allowed := v1alpha1.CacheSharingAllowed
-	cases := map[string]struct {
-		machine                        *topology.Topology
-		profile                        []change
-		wantHousekeeping, wantIsolated string
-		wantFindings                   []string
-	}{
+// partitionCase is a machine, a profile and the partition that they make.
+type partitionCase struct {
+	machine                        *topology.Topology
+	profile                        []change
+	wantHousekeeping, wantIsolated string
+	wantFindings                   []string
+}
+
+func runPartitionCases(t *testing.T, cases map[string]partitionCase) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			plan := planOf(t, tc.machine, tc.profile...)
+			if got := plan.CPUs.Housekeeping.String(); got != tc.wantHousekeeping {
+				t.Errorf("housekeeping %s, want %s", got, tc.wantHousekeeping)
+			}
+			if got := plan.CPUs.Isolated.String(); got != tc.wantIsolated {
+				t.Errorf("isolated %s, want %s", got, tc.wantIsolated)
+			}
+			if diff := cmp.Diff(tc.wantFindings, findingsOf(tc.machine, tc.profile...)); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDerivedNumberOfCores counts from every NUMA node or from the first.
+func TestDerivedNumberOfCores(t *testing.T) {
+	runPartitionCases(t, map[string]partitionCase{
 		"one core of each NUMA node by default": {
 			machine:          xeon(),
 			wantHousekeeping: "0,20,40,60", wantIsolated: "1-19,21-39,41-59,61-79",
@@ -43,18 +61,24 @@ func TestDerivedPartition(t *testing.T) {
 			wantHousekeeping: "0-2,20-22,40-42,60-62", wantIsolated: "3-19,23-39,43-59,63-79",
 		},
 		"from the first NUMA node": {
-			machine: xeon(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 3, Spread: first})},
+			machine: xeon(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 3, Spread: v1alpha1.SpreadFirstNUMANode})},
 			wantHousekeeping: "0-2,40-42", wantIsolated: "3-39,43-79",
 			wantFindings: []string{"plan.numa-housekeeping Low spec.cpus.derived"},
 		},
 		"two in all from the first NUMA node by default": {
-			machine: xeon(), profile: []change{derived(v1alpha1.DerivedCPUs{Spread: first})},
+			machine: xeon(), profile: []change{derived(v1alpha1.DerivedCPUs{Spread: v1alpha1.SpreadFirstNUMANode})},
 			wantHousekeeping: "0-1,40-41", wantIsolated: "2-39,42-79",
 			wantFindings: []string{"plan.numa-housekeeping Low spec.cpus.derived"},
 		},
+	})
+}
+
+// TestDerivedNearNICsAndCaches weighs locality against the number of cores.
+func TestDerivedNearNICsAndCaches(t *testing.T) {
+	runPartitionCases(t, map[string]partitionCase{
 		"away from the bypass NIC of NUMA node 1": {
 			machine: xeon(), profile: []change{solarflare,
-				derived(v1alpha1.DerivedCPUs{HousekeepingCores: 21, Spread: first, KeepNearBypassNICs: near})},
+				derived(v1alpha1.DerivedCPUs{HousekeepingCores: 21, Spread: v1alpha1.SpreadFirstNUMANode, KeepNearBypassNICs: v1alpha1.NearNICIsolated})},
 			wantHousekeeping: "0-20,40-60", wantIsolated: "21-39,61-79",
 			wantFindings: []string{"plan.numa-isolated Medium spec.cpus.derived"},
 		},
@@ -63,14 +87,33 @@ func TestDerivedPartition(t *testing.T) {
 				func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 					s.Network.Devices = []v1alpha1.NICSelector{{InterfaceName: "ens1f0"}}
 				},
-				derived(v1alpha1.DerivedCPUs{HousekeepingCores: 3, Spread: first, KeepNearBypassNICs: near})},
+				derived(v1alpha1.DerivedCPUs{HousekeepingCores: 3, Spread: v1alpha1.SpreadFirstNUMANode, KeepNearBypassNICs: v1alpha1.NearNICIsolated})},
 			wantHousekeeping: "0,20-21,40,60-61", wantIsolated: "1-19,22-39,41-59,62-79",
 		},
 		"one core only near the bypass NIC": {
 			machine: xeon(), profile: []change{solarflare,
-				derived(v1alpha1.DerivedCPUs{HousekeepingCores: 4, KeepNearBypassNICs: near})},
+				derived(v1alpha1.DerivedCPUs{HousekeepingCores: 4, KeepNearBypassNICs: v1alpha1.NearNICIsolated})},
 			wantHousekeeping: "0-3,20,40-43,60", wantIsolated: "4-19,21-39,44-59,61-79",
 		},
+		"rounded up to whole caches": {
+			machine: large(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 1})},
+			wantHousekeeping: "0-7,128-135,256-263,384-391", wantIsolated: "8-127,136-255,264-383,392-511",
+		},
+		"not rounded when sharing is allowed": {
+			machine: large(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 1, SharedCaches: v1alpha1.CacheSharingAllowed})},
+			wantHousekeeping: "0,128,256,384", wantIsolated: "1-127,129-255,257-383,385-511",
+		},
+		"not rounded when nothing would be left": {
+			machine: small2Caches(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 5})},
+			wantHousekeeping: "0-4", wantIsolated: "5-7",
+			wantFindings: []string{"plan.shared-cache Low spec.cpus.derived"},
+		},
+	})
+}
+
+// TestDerivedUnusualCPUs divides threads, offline CPUs and odd numbering.
+func TestDerivedUnusualCPUs(t *testing.T) {
+	runPartitionCases(t, map[string]partitionCase{
 		"first threads without multithreading": {
 			machine: xeon(), profile: []change{smtDisabled},
 			wantHousekeeping: "0,20", wantIsolated: "1-19,21-39",
@@ -87,19 +130,6 @@ func TestDerivedPartition(t *testing.T) {
 			machine:          withoutSMT(xeon(), false),
 			wantHousekeeping: "0,20", wantIsolated: "1-19,21-39",
 			wantFindings: []string{"plan.offline-cpus Medium spec.cpus.simultaneousMultithreading"},
-		},
-		"rounded up to whole caches": {
-			machine: large(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 1})},
-			wantHousekeeping: "0-7,128-135,256-263,384-391", wantIsolated: "8-127,136-255,264-383,392-511",
-		},
-		"not rounded when sharing is allowed": {
-			machine: large(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 1, SharedCaches: allowed})},
-			wantHousekeeping: "0,128,256,384", wantIsolated: "1-127,129-255,257-383,385-511",
-		},
-		"not rounded when nothing would be left": {
-			machine: small2Caches(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 5})},
-			wantHousekeeping: "0-4", wantIsolated: "5-7",
-			wantFindings: []string{"plan.shared-cache Low spec.cpus.derived"},
 		},
 		"a NUMA node with memory only needs no housekeeping": {
 			machine:          withMemoryNode(xeon()),
@@ -118,27 +148,7 @@ func TestDerivedPartition(t *testing.T) {
 			machine:          coreless(small(4, 1)),
 			wantHousekeeping: "0", wantIsolated: "1-3",
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			plan, findings := New(Input{Profile: profileWith(tc.profile...), Node: "node-1", Topology: tc.machine})
-			if plan == nil {
-				t.Fatalf("no plan: %s", describe(findings))
-			}
-			if got := plan.CPUs.Housekeeping.String(); got != tc.wantHousekeeping {
-				t.Errorf("housekeeping %s, want %s", got, tc.wantHousekeeping)
-			}
-			if got := plan.CPUs.Isolated.String(); got != tc.wantIsolated {
-				t.Errorf("isolated %s, want %s", got, tc.wantIsolated)
-			}
-			if plan.CPUs.Origin.Source != FromTopology {
-				t.Errorf("origin %v, want the topology", plan.CPUs.Origin)
-			}
-			if diff := cmp.Diff(tc.wantFindings, findingsOf(tc.machine, tc.profile...)); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
-			}
-		})
-	}
+	})
 }
 
 // small2Caches has one NUMA node with two L3 domains of four cores.
@@ -214,15 +224,15 @@ func TestPlanningAgainAfterNosmtChangesNothing(t *testing.T) {
 }
 
 func TestBypassNICsOfPools(t *testing.T) {
-	claimed := nic("0000:b0:00.0", "", "0x1924", ptr.To(1))
+	claimed := nic("0000:b0:00.0", "", "0x1924", new(1))
 	plan, _ := New(Input{
 		Profile: profileWith(solarflare, derived(v1alpha1.DerivedCPUs{HousekeepingCores: 2, KeepNearBypassNICs: v1alpha1.NearNICIsolated})),
 		Node:    "node-1", Topology: xeon(),
 		BypassNICs: []topology.NIC{claimed, xeon().NICs[1]},
 	})
 	want := []NICPlan{
-		{PCIAddress: "0000:af:00.0", Vendor: "0x1924", Device: "0x0b03", NUMANode: ptr.To(1)},
-		{PCIAddress: "0000:b0:00.0", Vendor: "0x1924", Device: "0x0b03", NUMANode: ptr.To(1)},
+		{PCIAddress: "0000:af:00.0", Vendor: "0x1924", Device: "0x0b03", NUMANode: new(1)},
+		{PCIAddress: "0000:b0:00.0", Vendor: "0x1924", Device: "0x0b03", NUMANode: new(1)},
 	}
 	if diff := cmp.Diff(want, plan.BypassNICs); diff != "" {
 		t.Errorf("bypass NICs (-want +got):\n%s", diff)

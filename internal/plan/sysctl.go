@@ -5,6 +5,7 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -74,10 +75,5 @@ func (p *planner) addParameters(settings map[string]Setting) {
 
 // byName lists settings in ascending order of their names.
 func byName(settings map[string]Setting) []Setting {
-	var list []Setting
-	for _, s := range settings {
-		list = append(list, s)
-	}
-	slices.SortFunc(list, func(a, b Setting) int { return cmp.Compare(a.Name, b.Name) })
-	return list
+	return slices.SortedFunc(maps.Values(settings), func(a, b Setting) int { return cmp.Compare(a.Name, b.Name) })
 }

@@ -39,15 +39,12 @@ func neededServices() []string {
 // planServices stops and masks units.
 func (p *planner) planServices() {
 	const field = "spec.system.stopServices"
-	var names []string
 	for i, name := range p.spec.System.StopServices {
 		if slices.Contains(neededServices(), string(name)) {
 			p.critical(ruleStopServices, element(field, i), "Remove it.", "without %s the node is lost to the cluster", name)
 		}
-		names = append(names, string(name))
 	}
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
+	for _, name := range sortedSet(p.spec.System.StopServices) {
 		p.plan.StopServices = append(p.plan.StopServices, Setting{Name: name, Origin: p.origin(field)})
 		if name != irqbalanceUnit || p.spec.Interrupts.Balancer != v1alpha1.BalancerStopped {
 			p.maskService(name)
@@ -70,18 +67,13 @@ func (p *planner) maskService(name string) {
 // the initial RAM disk has loaded already.
 func (p *planner) planModules() {
 	const field = "spec.system.unloadModules"
-	var names []string
-	for _, name := range p.spec.System.UnloadModules {
-		names = append(names, string(name))
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
+	names := sortedSet(p.spec.System.UnloadModules)
 	if len(names) == 0 {
 		return
 	}
 	origin := p.origin(field)
 	var content strings.Builder
-	var commands []string
+	commands := make([]string, 0, len(names))
 	for _, name := range names {
 		// A module that is not there, or in use, is no reason to keep the node down.
 		commands = append(commands, "-/usr/sbin/modprobe --remove --quiet "+name)
@@ -101,4 +93,14 @@ func (p *planner) planModules() {
 		}.content(),
 		Origin: origin,
 	})
+}
+
+// sortedSet lists the distinct texts of a list in ascending order.
+func sortedSet[T ~string](list []T) []string {
+	set := make([]string, len(list))
+	for i, text := range list {
+		set[i] = string(text)
+	}
+	slices.Sort(set)
+	return slices.Compact(set)
 }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
+
+// TestGoldenPlans compares whole plans and their findings with files that people have read.
+func TestGoldenPlans(t *testing.T) {
+	cases := map[string]struct {
+		machine *topology.Topology
+		change  change
+	}{
+		"xeon-trading": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			rich(s)
+			smtDisabled(s)
+			s.CPUs.Derived = &v1alpha1.DerivedCPUs{HousekeepingCores: 2, KeepNearBypassNICs: v1alpha1.NearNICIsolated}
+			s.Power.Preset = v1alpha1.PowerMaximumDeterminism
+			s.Kernel.MachineChecks = v1alpha1.MachineChecksCorrectedErrorsIgnored
+		}},
+		"epyc-real-time": {epyc(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			s.Kernel.Type = v1alpha1.KernelRealTime
+			s.CPUs.Isolation = v1alpha1.IsolationPerPod
+			s.Interrupts.Placement = v1alpha1.InterruptsPerPod
+			s.Power.Preset = v1alpha1.PowerPerPod
+			s.Memory.DefaultHugepageSize = "1Gi"
+			s.Memory.Hugepages = []v1alpha1.HugepageReservation{{Size: "1Gi", Count: 4, Placement: v1alpha1.HugepagesEveryNUMANode}}
+		}},
+		"arm-dataplane": {arm(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			explicit(v1alpha1.ExplicitCPUs{Housekeeping: "0-1,64-65", Isolated: "4-61,68-127", Shared: "2-3,66-67", DataPlane: "62",
+				DataPlaneLoadBalancing: v1alpha1.LoadBalancingDisabled, Offline: "63"})(s)
+			s.Memory.KernelPageSize, s.Memory.DefaultHugepageSize = "64Ki", "512Mi"
+			s.Memory.Hugepages = []v1alpha1.HugepageReservation{{Size: "512Mi", Count: 32}}
+			s.Network.Queues, s.Network.ReceivePacketSteering = v1alpha1.QueuesHousekeepingCPUs, v1alpha1.PacketSteeringVirtualDevices
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			plan, findings := New(Input{Profile: profileWith(tc.change), Node: "node-1", Topology: tc.machine})
+			var got bytes.Buffer
+			encoder := json.NewEncoder(&got)
+			encoder.SetEscapeHTML(false)
+			encoder.SetIndent("", "  ")
+			if err := encoder.Encode(map[string]any{"plan": plan, "findings": findings}); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", name+".json")
+			if *update {
+				if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got.String()); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

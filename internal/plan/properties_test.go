@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package plan
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+// randomTopology is a regular machine with some disorder: offline CPUs, a memory-only NUMA node, NICs
+// anywhere or nowhere, nosmt in force.
+func randomTopology(r *rand.Rand) *topology.Topology {
+	l := layout{
+		architecture: []string{"amd64", "arm64"}[r.IntN(2)], vendor: []string{"Intel", "AMD", "ARM", ""}[r.IntN(4)],
+		release:   []string{"4.18.0", "5.14.0", "6.15.2", ""}[r.IntN(4)],
+		numaNodes: 1 + r.IntN(10), coresPerNode: 1 + r.IntN(12), threads: 1 + r.IntN(3), cachesPerNode: r.IntN(4),
+		memoryPerNode: int64(r.IntN(64)) * gibibyte, first: r.IntN(2), stride: 1 + r.IntN(3),
+		minimumFrequency: int64(r.IntN(2)) * 800000, maxFrequency: 3500000,
+	}
+	t := l.topology()
+	if r.IntN(4) == 0 {
+		withMemoryNode(t)
+	}
+	if r.IntN(4) == 0 {
+		withoutSMT(t, r.IntN(2) == 0)
+	}
+	if ids := t.Online.IDs(); len(ids) > 2 && r.IntN(4) == 0 {
+		offlined(t, ids[1+r.IntN(len(ids)-1)])
+	}
+	for range r.IntN(3) {
+		var numa *int
+		if r.IntN(3) > 0 {
+			numa = new(r.IntN(len(t.NUMANodes)))
+		}
+		withNIC(t, numa)
+	}
+	return t
+}
+
+// randomSpec is a profile with values in every section.
+func randomSpec(r *rand.Rand, t *topology.Topology) change {
+	pick := func(values ...string) string { return values[r.IntN(len(values))] }
+	return func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+		s.CPUs.SimultaneousMultithreading = v1alpha1.SMTMode(pick("", "Kept", "Disabled"))
+		s.CPUs.Tick, s.CPUs.Isolation = v1alpha1.TickMode(pick("", "Stopped", "Periodic")), v1alpha1.CPUIsolation(pick("", "Static", "PerPod"))
+		s.CPUs.Derived = &v1alpha1.DerivedCPUs{
+			HousekeepingCores:  int32(r.IntN(5)),
+			Spread:             v1alpha1.CoreSpread(pick("", "PerNUMANode", "FirstNUMANode")),
+			KeepNearBypassNICs: v1alpha1.NearNICPreference(pick("", "Isolated", "NoPreference")),
+			SharedCaches:       v1alpha1.CacheSharing(pick("", "Avoided", "Allowed")),
+		}
+		if ids := t.Online.IDs(); r.IntN(4) == 0 && len(ids) > 1 {
+			cut := 1 + r.IntN(len(ids)-1)
+			explicit(v1alpha1.ExplicitCPUs{Housekeeping: v1alpha1.CPUList(cpus.Of(ids[:cut]...).String()),
+				Isolated: v1alpha1.CPUList(cpus.Of(ids[cut:]...).String())})(s)
+			s.CPUs.Derived = nil
+		}
+		if r.IntN(2) == 0 {
+			s.Network.Devices = []v1alpha1.NICSelector{{InterfaceName: "ens2f0"}}
+		}
+		if r.IntN(2) == 0 {
+			s.Memory.DefaultHugepageSize = "2Mi"
+			s.Memory.Hugepages = []v1alpha1.HugepageReservation{
+				{Size: "2Mi", Count: int32(1 + r.IntN(4000)), Placement: v1alpha1.HugepagePlacement(pick("", "Spread", "EveryNUMANode", "BypassNICLocal"))},
+				{Size: v1alpha1.HugepageSize(pick("2Mi", "1Gi", "32Mi")), Count: int32(1 + r.IntN(40)), NUMANode: new(int32(r.IntN(8)))},
+			}
+		}
+		s.Interrupts.Placement = v1alpha1.InterruptPlacement(pick("", "Housekeeping", "PerPod"))
+		s.NUMA.TopologyPolicy = v1alpha1.TopologyPolicy(pick("", "None", "BestEffort", "Restricted", "SingleNUMANode"))
+		s.Power.Preset = v1alpha1.PowerPreset(pick("", "MaximumDeterminism", "HighPerformance", "LowLatency", "PerPod", "Kept"))
+		s.Power.Turbo = v1alpha1.TurboMode(pick("", "Enabled", "Disabled"))
+		s.Kernel.Type = v1alpha1.KernelType(pick("", "Default", "RealTime"))
+		s.Kernel.IOMMU = v1alpha1.IOMMUMode(pick("", "Passthrough", "Translated", "Disabled", "Kept"))
+		s.Kubelet.SystemReservedMemory = v1alpha1.MemoryQuantity(pick("", "1Gi", "1000M", "123456789"))
+	}
+}
+
+// FuzzNew: whatever the machine and the profile, there is a plan that keeps its promises, or a Critical
+// finding that says why there is none.
+func FuzzNew(f *testing.F) {
+	for seed := range uint64(300) {
+		f.Add(seed, seed*7919)
+	}
+	f.Fuzz(func(t *testing.T, a, b uint64) {
+		r := rand.New(rand.NewPCG(a, b))
+		machine := randomTopology(r)
+		in := Input{Profile: profileWith(randomSpec(r, machine)), Node: "node-1", Topology: machine}
+		plan, findings := New(in)
+		for i, finding := range findings {
+			if finding.Message == "" || finding.Remedy == "" || finding.Field == "" || finding.Rule == "" || finding.Node != "node-1" {
+				t.Errorf("finding %+v lacks something", finding)
+			}
+			if i > 0 && severityRank(finding.Severity) < severityRank(findings[i-1].Severity) {
+				t.Errorf("finding %+v is more severe than the one before", finding)
+			}
+		}
+		critical := len(findings) > 0 && findings[0].Severity == v1alpha1.SeverityCritical
+		if critical != (plan == nil) {
+			t.Fatalf("critical %t, plan %v", critical, plan)
+		}
+		if plan == nil {
+			return
+		}
+		checkPartition(t, machine, in.Profile.Spec, plan)
+		checkReservedMemory(t, plan.Kubelet)
+		checkHugepages(t, machine, plan)
+		checkOrigins(t, plan)
+		again, _ := New(in)
+		if plan.Hash() != again.Hash() || !cmp.Equal(plan, again) {
+			t.Errorf("planning twice differs:\n%s", cmp.Diff(plan, again))
+		}
+		if changes := Diff(plan, again); len(changes.Items) != 0 {
+			t.Errorf("a plan differs from itself: %v", changesOf(changes))
+		}
+	})
+}
+
+func checkPartition(t *testing.T, machine *topology.Topology, spec v1alpha1.LowLatencyNodeProfileSpec, plan *NodePlan) {
+	t.Helper()
+	c := plan.CPUs
+	if c.Housekeeping.Overlaps(c.Isolated) || c.Housekeeping.IsEmpty() || c.Isolated.IsEmpty() {
+		t.Fatalf("housekeeping %s and isolated %s", c.Housekeeping, c.Isolated)
+	}
+	online := machineOf(machine, c.SMT).usable
+	if c.SMT == v1alpha1.SMTKept && !machine.Online.IsSubsetOf(online) {
+		t.Errorf("online CPUs %s are divided as %s", machine.Online, online)
+	}
+	if got := c.Housekeeping.Union(c.Isolated, c.Offline); !online.IsSubsetOf(got) {
+		t.Errorf("CPUs %s are divided, want %s", got, online)
+	}
+	if spec.CPUs.Explicit != nil {
+		return
+	}
+	onNode := map[int]bool{}
+	for _, core := range machine.Cores {
+		threads := core.CPUs.Intersection(online)
+		if threads.Overlaps(c.Housekeeping) && threads.Overlaps(c.Isolated) {
+			t.Errorf("core %s is split", threads)
+		}
+		if c.SMT == v1alpha1.SMTDisabled && threads.Len() > 1 {
+			t.Errorf("core %s has %d threads", core.CPUs, threads.Len())
+		}
+		onNode[core.NUMANode] = onNode[core.NUMANode] || threads.Overlaps(c.Housekeeping)
+	}
+	for _, core := range machine.Cores {
+		if spec.CPUs.Derived.Spread != v1alpha1.SpreadFirstNUMANode && core.CPUs.Overlaps(c.Isolated) && !onNode[core.NUMANode] {
+			t.Errorf("NUMA node %d has isolated CPUs but no housekeeping CPU", core.NUMANode)
+		}
+	}
+	if !c.Housekeeping.Contains(online.First()) {
+		t.Errorf("boot CPU %d is isolated", online.First())
+	}
+}
+
+// checkHugepages: no NUMA node gives more than it has.
+func checkHugepages(t *testing.T, machine *topology.Topology, plan *NodePlan) {
+	t.Helper()
+	total := map[int]int64{}
+	for _, h := range plan.Hugepages {
+		if h.Count <= 0 || (h.Method == ByUnit) != (unitOf(plan, unitNameOf(h)).Name != "") {
+			t.Errorf("hugepages %+v with units %v", h, unitNames(plan))
+		}
+		if h.NUMANode != nil {
+			total[*h.NUMANode] += h.Count * h.SizeKibibytes * 1024
+		}
+	}
+	for numa, bytes := range total {
+		node, ok := machine.NUMANode(numa)
+		if !ok || *node.MemoryBytes < bytes {
+			t.Errorf("NUMA node %d is to give %d bytes", numa, bytes)
+		}
+	}
+}
+
+func unitNameOf(h HugepagePlan) string {
+	if h.NUMANode == nil {
+		return "none"
+	}
+	return "lowlatency-hugepages-" + number(int32(h.SizeKibibytes)) + "kB-numa" + cpus.Of(*h.NUMANode).String() + ".service"
+}
+
+// checkOrigins: every value says where it came from.
+func checkOrigins(t *testing.T, plan *NodePlan) {
+	t.Helper()
+	data, err := json.Marshal(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree any
+	if err := json.Unmarshal(data, &tree); err != nil {
+		t.Fatal(err)
+	}
+	var walk func(path string, node any)
+	walk = func(path string, node any) {
+		switch v := node.(type) {
+		case map[string]any:
+			if origin, ok := v["origin"].(map[string]any); ok && (origin["source"] == "" || origin["detail"] == "") {
+				t.Errorf("%s has no origin", path)
+			}
+			for name, child := range v {
+				walk(path+"."+name, child)
+			}
+		case []any:
+			for _, child := range v {
+				walk(path+"[]", child)
+			}
+		}
+	}
+	walk("plan", tree)
+}
+
+func BenchmarkNew(b *testing.B) {
+	for name, machine := range map[string]*topology.Topology{"80 CPUs": xeon(), "512 CPUs": large()} {
+		b.Run(name, func(b *testing.B) {
+			in := Input{Profile: profileWith(rich), Node: "node-1", Topology: machine}
+			if machine.NICs == nil {
+				in.BypassNICs = xeon().NICs
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if plan, findings := New(in); plan == nil {
+					b.Fatal(describe(findings))
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkHash(b *testing.B) {
+	plan := planOf(b, large())
+	b.ReportAllocs()
+	for b.Loop() {
+		plan.Hash()
+	}
+}

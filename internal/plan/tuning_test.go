@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+func nothing(*v1alpha1.LowLatencyNodeProfileSpec) {}
+
+// changedSettings lists what a change of the profile adds to or takes from a list of settings.
+func changedSettings(t *testing.T, machine *topology.Topology, of func(*NodePlan) []Setting, c change) []string {
+	t.Helper()
+	write := func(s Setting) string { return s.Name + "=" + s.Value }
+	return difference(list(of(planOf(t, machine)), write), list(of(planOf(t, machine, c)), write))
+}
+
+func sysctls(p *NodePlan) []Setting { return p.Sysctls }
+func sysfs(p *NodePlan) []Setting   { return p.Sysfs }
+
+func TestSysctls(t *testing.T) {
+	want := []string{"kernel.hung_task_timeout_secs=600", "kernel.nmi_watchdog=0", "kernel.numa_balancing=0",
+		"kernel.sched_rt_runtime_us=-1", "kernel.timer_migration=1", "vm.compaction_proactiveness=0",
+		"vm.dirty_background_ratio=3", "vm.dirty_ratio=10", "vm.stat_interval=10", "vm.swappiness=10"}
+	got := list(planOf(t, xeon()).Sysctls, func(s Setting) string {
+		if s.Origin.Detail == "" {
+			t.Errorf("%s has no origin", s.Name)
+		}
+		return s.Name + "=" + s.Value
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kernel parameters (-want +got):\n%s", diff)
+	}
+	old := xeon()
+	old.KernelRelease = "4.18.0-553.el8.x86_64"
+	cases := map[string]struct {
+		machine *topology.Topology
+		change  change
+		want    string
+	}{
+		"kept": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			s.Kernel = v1alpha1.KernelSpec{Watchdogs: "Kept", TimerMigration: "Kept", RealTimeThrottling: "Kept"}
+			s.NUMA.AutomaticBalancing = "Kept"
+		}, "-kernel.nmi_watchdog=0 -kernel.numa_balancing=0 -kernel.sched_rt_runtime_us=-1 -kernel.timer_migration=1"},
+		"timers stay": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Kernel.TimerMigration = "Disabled" },
+			"-kernel.timer_migration=1 +kernel.timer_migration=0"},
+		"steering": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Network.ReceivePacketSteering = "AllDevices" },
+			"+net.core.rps_default_mask=10000100,00100001"},
+		"own parameters": {xeon(), parameter("net.core.busy_poll", "50"), "+net.core.busy_poll=50"},
+		"the same again": {xeon(), parameter("vm.swappiness", "10"), ""},
+		"an old kernel":  {old, nothing, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(strings.Fields(tc.want), changedSettings(t, tc.machine, sysctls, tc.change)); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if slices.ContainsFunc(planOf(t, old).Sysctls, func(s Setting) bool { return s.Name == "vm.compaction_proactiveness" }) {
+		t.Error("Linux 4.18 gets a parameter of Linux 5.9")
+	}
+}
+
+func parameter(name, value string) change {
+	return func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+		s.System.KernelParameters = []v1alpha1.KernelParameter{{Name: name, Value: value}}
+	}
+}
+
+func TestSysfs(t *testing.T) {
+	const cpu = "/sys/devices/system/cpu/"
+	turbo := func(mode v1alpha1.TurboMode) change {
+		return func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Power.Turbo = mode }
+	}
+	cases := map[string]struct {
+		machine *topology.Topology
+		change  change
+		want    string
+	}{
+		"pages kept": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			s.Memory.TransparentHugepages, s.Memory.SamePageMerging = "Kept", "Kept"
+		}, "-/sys/kernel/mm/ksm/run=2 -/sys/kernel/mm/transparent_hugepage/enabled=never"},
+		"Intel turbo off": {xeon(), turbo("Disabled"), "+" + cpu + "intel_pstate/no_turbo=1"},
+		"Intel turbo on":  {xeon(), turbo("Enabled"), "+" + cpu + "intel_pstate/no_turbo=0"},
+		"Intel without intel_pstate": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			s.Power.Turbo, s.Power.FrequencyDriver = "Disabled", "Disabled"
+		}, "+" + cpu + "cpufreq/boost=0"},
+		"AMD turbo on":  {epyc(), turbo("Enabled"), "+" + cpu + "cpufreq/boost=1"},
+		"arm turbo off": {arm(), turbo("Disabled"), "+" + cpu + "cpufreq/boost=0"},
+		"frequency caps": {small(2, 1), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			s.Power.IsolatedMaximumFrequencyKilohertz, s.Power.HousekeepingMaximumFrequencyKilohertz = 3000000, 1500000
+		}, "+" + cpu + "cpu0/cpufreq/scaling_max_freq=1500000 +" + cpu + "cpu1/cpufreq/scaling_max_freq=3000000"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(strings.Fields(tc.want), changedSettings(t, tc.machine, sysfs, tc.change)); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+		})
+	}
+	plan := planOf(t, xeon())
+	for _, path := range []string{"/sys/devices/virtual/workqueue/cpumask", "/sys/bus/workqueue/devices/writeback/cpumask"} {
+		if !slices.ContainsFunc(plan.Sysfs, func(s Setting) bool { return s.Name == path && s.Value == "10000100,00100001" }) {
+			t.Errorf("%s does not hold the housekeeping CPUs", path)
+		}
+	}
+}
+
+func TestHardwareFindings(t *testing.T) {
+	caps := func(isolated int32) change {
+		return func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			s.Power.IsolatedMaximumFrequencyKilohertz, s.Power.HousekeepingMaximumFrequencyKilohertz = isolated, 1600000
+		}
+	}
+	other := xeon()
+	other.Vendor = "Hygon"
+	nowhere := xeon()
+	nowhere.Architecture = ""
+	riscv := xeon()
+	riscv.Architecture = "riscv64"
+	threadedArm := layout{architecture: "arm64", vendor: "ARM", release: "6.12.0", numaNodes: 1, coresPerNode: 4, threads: 2,
+		memoryPerNode: 8 * gibibyte, stride: 1}.topology()
+	newerArm := layout{architecture: "arm64", vendor: "ARM", release: "6.15.1", numaNodes: 1, coresPerNode: 4, threads: 2,
+		memoryPerNode: 8 * gibibyte, stride: 1}.topology()
+	cases := map[string]struct {
+		machine *topology.Topology
+		change  change
+		want    []string
+	}{
+		"a frequency in range":     {xeon(), caps(3600000), nil},
+		"a frequency out of range": {xeon(), caps(3600001), []string{"plan.frequency-range Critical spec.power.isolatedMaximumFrequencyKilohertz"}},
+		"an unknown range": {arm(), caps(2000000), []string{"plan.frequency-range Low spec.power.housekeepingMaximumFrequencyKilohertz",
+			"plan.frequency-range Low spec.power.isolatedMaximumFrequencyKilohertz"}},
+		"Intel cannot guide": {xeon(), driver(v1alpha1.FrequencyDriverGuided), []string{"plan.frequency-driver High spec.power.frequencyDriver"}},
+		"arm needs no mode":  {arm(), driver(v1alpha1.FrequencyDriverGuided), nil},
+		"another vendor":     {other, nothing, []string{"plan.vendor Medium status.inventory"}},
+		"turbo of another vendor": {other, func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Power.Turbo = "Disabled" },
+			[]string{"plan.turbo Medium spec.power.turbo", "plan.vendor Medium status.inventory"}},
+		"an unknown architecture": {nowhere, nothing, []string{"plan.architecture Critical status.inventory"}},
+		"another architecture":    {riscv, nothing, []string{"plan.architecture Critical status.inventory"}},
+		"large pages on amd64": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Memory.KernelPageSize = "64Ki" },
+			[]string{"plan.page-size Critical spec.memory.kernelPageSize"}},
+		"large pages in real time": {arm(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			s.Memory.KernelPageSize, s.Kernel.Type = "64Ki", "RealTime"
+		}, []string{"plan.real-time-kernel Critical spec.memory.kernelPageSize"}},
+		"no IOMMU on arm":          {arm(), iommu(v1alpha1.IOMMUDisabled), []string{"plan.iommu High spec.kernel.iommu"}},
+		"nosmt on an older arm":    {threadedArm, smtDisabled, []string{"plan.smt Medium spec.cpus.simultaneousMultithreading"}},
+		"nosmt on a newer arm":     {newerArm, smtDisabled, nil},
+		"a contradicted parameter": {xeon(), parameter("vm.swappiness", "60"), []string{"plan.kernel-parameters Critical spec.system.kernelParameters[0]"}},
+		"an unsafe parameter":      {xeon(), parameter("vm.x", "1\n2"), []string{"plan.unsafe-text Critical spec.system.kernelParameters[0]"}},
+		"an unsafe name":           {xeon(), parameter("vm", "1"), []string{"plan.unsafe-text Critical spec.system.kernelParameters[0]"}},
+		"an unsafe module": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.System.UnloadModules = []v1alpha1.ModuleName{"a b"} },
+			[]string{"plan.unsafe-text Critical spec.system.unloadModules[0]"}},
+		"an unsafe unit": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			s.System.StopServices = []v1alpha1.UnitName{"../x.service"}
+		},
+			[]string{"plan.unsafe-text Critical spec.system.stopServices[0]"}},
+		"the kubelet stopped": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			s.System.StopServices = []v1alpha1.UnitName{"a.service", "kubelet.service"}
+		},
+			[]string{"plan.stop-services Critical spec.system.stopServices[1]"}},
+		"irqbalance stopped and needed": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			s.System.StopServices = []v1alpha1.UnitName{"irqbalance.service"}
+		},
+			[]string{"plan.stop-services Critical spec.system.stopServices"}},
+		"a selector without NICs": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			s.Network.Devices = []v1alpha1.NICSelector{{InterfaceName: "ens1f0"}, {VendorID: "0xffff"}}
+		}, []string{"plan.nic-selection Medium spec.network.devices[1]"}},
+		"a NIC somewhere": {withNIC(arm(), nil), solarflare, []string{"plan.nic-locality High spec.network.devices"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, findingsOf(tc.machine, tc.change)); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestProfileNameIsSafe(t *testing.T) {
+	profile := profileWith()
+	profile.Name = "../../etc"
+	plan, findings := New(Input{Profile: profile, Node: "node-1", Topology: xeon()})
+	if plan != nil || len(findings) != 1 || findings[0].Rule != "plan.profile-name" {
+		t.Errorf("plan %v, findings %s", plan, describe(findings))
+	}
+}
+
+func TestPowerPlanIsWhatTheHostCanHave(t *testing.T) {
+	cases := map[string]struct {
+		machine *topology.Topology
+		want    v1alpha1.FrequencyDriverMode
+	}{
+		"Intel": {xeon(), v1alpha1.FrequencyDriverKept},
+		"AMD":   {epyc(), v1alpha1.FrequencyDriverGuided},
+		"arm64": {arm(), v1alpha1.FrequencyDriverKept},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := planOf(t, tc.machine, driver(v1alpha1.FrequencyDriverGuided)).Power.FrequencyDriver; got != tc.want {
+				t.Errorf("driver mode %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestQueues(t *testing.T) {
+	plan := planOf(t, xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+		s.Network.Queues = v1alpha1.QueuesHousekeepingCPUs
+		s.Network.Devices = []v1alpha1.NICSelector{{InterfaceName: "ens2f0"}, {InterfaceName: "ens1f0"}}
+	})
+	want := NetworkPlan{Queues: 4, Steering: v1alpha1.PacketSteeringOff, Origin: Origin{FromField, "spec.network.queues"},
+		Devices: []v1alpha1.NICSelector{{InterfaceName: "ens1f0"}, {InterfaceName: "ens2f0"}}}
+	if diff := cmp.Diff(want, plan.Network); diff != "" {
+		t.Errorf("network (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseRelease(t *testing.T) {
+	for text, want := range map[string]release{
+		"5.14.0-427.el9.x86_64": {5, 14}, "6.12": {6, 12}, "6.1-rc3": {6, 1}, "": {}, "x.y": {}, "6": {}, "6.x.1": {},
+	} {
+		if got := parseRelease(text); got != want {
+			t.Errorf("release of %q is %v, want %v", text, got, want)
+		}
+	}
+}
