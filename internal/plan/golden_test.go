@@ -17,7 +17,11 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
-var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
+func TestMain(m *testing.M) {
+	flag.Bool("update", false, "write the golden files instead of comparing with them")
+	flag.Parse()
+	os.Exit(m.Run())
+}
 
 // TestGoldenPlans compares whole plans and their findings with files that people have read.
 func TestGoldenPlans(t *testing.T) {
@@ -59,7 +63,7 @@ func TestGoldenPlans(t *testing.T) {
 				t.Fatal(err)
 			}
 			path := filepath.Join("testdata", name+".json")
-			if *update {
+			if flag.Lookup("update").Value.String() == "true" {
 				if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
 					t.Fatal(err)
 				}

@@ -164,16 +164,19 @@ RequiredBy=kubelet.service
 	}
 }
 
-func TestSystemClean(t *testing.T) {
-	plan := planOf(t, small(4, 1), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
-		s.System = v1alpha1.SystemSpec{
-			StopServices:  []v1alpha1.UnitName{"tuned.service", "bluetooth.service"},
-			UnloadModules: []v1alpha1.ModuleName{"ip_tables", "bridge"},
-			PacketFilter:  v1alpha1.PacketFilterFlushed,
-		}
-		s.Interrupts.Balancer = v1alpha1.BalancerStopped
-		s.Network.ReceivePacketSteering = v1alpha1.PacketSteeringVirtualDevices
-	})
+// cleaned is a profile that does all that spec.system can.
+func cleaned(s *v1alpha1.LowLatencyNodeProfileSpec) {
+	s.System = v1alpha1.SystemSpec{
+		StopServices:  []v1alpha1.UnitName{"tuned.service", "bluetooth.service"},
+		UnloadModules: []v1alpha1.ModuleName{"ip_tables", "bridge"},
+		PacketFilter:  v1alpha1.PacketFilterFlushed,
+	}
+	s.Interrupts.Balancer = v1alpha1.BalancerStopped
+	s.Network.ReceivePacketSteering = v1alpha1.PacketSteeringVirtualDevices
+}
+
+func TestServices(t *testing.T) {
+	plan := planOf(t, small(4, 1), cleaned)
 	wantUnits := []string{"bluetooth.service", "irqbalance.service", "lowlatency-flush-packet-filter.service",
 		"lowlatency-unload-modules.service", "tuned.service"}
 	if diff := cmp.Diff(wantUnits, unitNames(plan)); diff != "" {
@@ -186,11 +189,16 @@ func TestSystemClean(t *testing.T) {
 	if diff := cmp.Diff([]string{"bluetooth.service", "tuned.service"}, list(plan.StopServices, name)); diff != "" {
 		t.Errorf("services (-want +got):\n%s", diff)
 	}
+}
+
+func TestModules(t *testing.T) {
+	plan := planOf(t, small(4, 1), cleaned)
+	name := func(s Setting) string { return s.Name }
 	if diff := cmp.Diff([]string{"bridge", "ip_tables"}, list(plan.UnloadModules, name)); diff != "" {
 		t.Errorf("modules (-want +got):\n%s", diff)
 	}
-	wantModules := "blacklist bridge\ninstall bridge /bin/false\nblacklist ip_tables\ninstall ip_tables /bin/false\n"
-	if diff := cmp.Diff(wantModules, file(plan, "/etc/modprobe.d/lowlatency-trading.conf")); diff != "" {
+	want := "blacklist bridge\ninstall bridge /bin/false\nblacklist ip_tables\ninstall ip_tables /bin/false\n"
+	if diff := cmp.Diff(want, file(plan, "/etc/modprobe.d/lowlatency-trading.conf")); diff != "" {
 		t.Errorf("modprobe.d (-want +got):\n%s", diff)
 	}
 	unload := unitOf(plan, "lowlatency-unload-modules.service").Content
@@ -199,6 +207,10 @@ func TestSystemClean(t *testing.T) {
 			t.Errorf("unit %q does not hold %q", unload, line)
 		}
 	}
+}
+
+func TestPacketFilterAndSteering(t *testing.T) {
+	plan := planOf(t, small(4, 1), cleaned)
 	flush := unitOf(plan, "lowlatency-flush-packet-filter.service").Content
 	if !strings.Contains(flush, "nft flush ruleset") || !strings.Contains(flush, "Before=kubelet.service") || strings.Contains(flush, "RequiredBy") {
 		t.Errorf("unit %q does not flush the rules before the kubelet starts, or keeps it from starting", flush)

@@ -102,20 +102,39 @@ func withNIC(t *topology.Topology, numa *int) *topology.Topology {
 	return t
 }
 
-func TestHugepageFindings(t *testing.T) {
-	const every, nearNIC = v1alpha1.HugepagesEveryNUMANode, v1alpha1.HugepagesBypassNICLocal
+// findingCase is a machine, a profile, the findings that they make and words of the first one.
+type findingCase struct {
+	machine   *topology.Topology
+	profile   []change
+	want      []string
+	wantWords []string
+}
+
+func runFindingCases(t *testing.T, cases map[string]findingCase) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, findingsOf(tc.machine, tc.profile...)); diff != "" {
+				t.Fatalf("findings (-want +got):\n%s", diff)
+			}
+			_, findings := New(Input{Profile: profileWith(tc.profile...), Node: "node-1", Topology: tc.machine})
+			for _, word := range tc.wantWords {
+				if !strings.Contains(findings[0].Message, word) {
+					t.Errorf("message %q does not say %q", findings[0].Message, word)
+				}
+			}
+		})
+	}
+}
+
+// TestHugepagePlaces refuses sizes and places that the host has not.
+func TestHugepagePlaces(t *testing.T) {
+	const nearNIC = v1alpha1.HugepagesBypassNICLocal
 	noPages := small(4, 1)
 	noPages.NUMANodes[0].HugepageSizes = []int64{2048}
-	unknownMemory := xeon()
-	unknownMemory.NUMANodes[0].MemoryBytes = nil
 	noMemory := xeon()
 	noMemory.NUMANodes[1].MemoryBytes = new(int64(0))
-	cases := map[string]struct {
-		machine   *topology.Topology
-		profile   []change
-		want      []string
-		wantWords []string
-	}{
+	runFindingCases(t, map[string]findingCase{
 		"a size that the architecture has not": {
 			machine: xeon(), profile: []change{hugepages(v1alpha1.HugepageReservation{Size: "32Mi", Count: 1})},
 			want: []string{"plan.hugepage-size Critical spec.memory.defaultHugepageSize", "plan.hugepage-size Critical spec.memory.hugepages[0]"},
@@ -137,6 +156,28 @@ func TestHugepageFindings(t *testing.T) {
 			machine: noMemory, profile: []change{hugepages(v1alpha1.HugepageReservation{Size: "2Mi", Count: 1, NUMANode: new(int32(1))})},
 			want: []string{"plan.hugepage-place Critical spec.memory.hugepages[0]"},
 		},
+		"near no NIC": {
+			machine: xeon(), profile: []change{hugepages(v1alpha1.HugepageReservation{Size: "2Mi", Count: 1, Placement: nearNIC})},
+			want: []string{"plan.hugepage-place Critical spec.memory.hugepages[0]"},
+		},
+		"near a NIC whose place is unknown": {
+			machine: withNIC(epyc(), nil), profile: []change{solarflare, hugepages(v1alpha1.HugepageReservation{Size: "2Mi", Count: 1, Placement: nearNIC})},
+			want:      []string{"plan.hugepage-place Critical spec.memory.hugepages[0]", "plan.nic-locality High spec.network.devices"},
+			wantWords: []string{"0000:b0:00.0"},
+		},
+		"near a NIC without memory": {
+			machine: noMemory, profile: []change{solarflare, hugepages(v1alpha1.HugepageReservation{Size: "2Mi", Count: 1, Placement: nearNIC})},
+			want: []string{"plan.hugepage-place Critical spec.memory.hugepages[0]"},
+		},
+	})
+}
+
+// TestHugepageMemory refuses more pages than a NUMA node can give.
+func TestHugepageMemory(t *testing.T) {
+	const every = v1alpha1.HugepagesEveryNUMANode
+	unknownMemory := xeon()
+	unknownMemory.NUMANodes[0].MemoryBytes = nil
+	runFindingCases(t, map[string]findingCase{
 		"more than the NUMA node has": {
 			machine: xeon(), profile: []change{hugepages(v1alpha1.HugepageReservation{Size: "1Gi", Count: 100, NUMANode: new(int32(1))},
 				v1alpha1.HugepageReservation{Size: "2Mi", Count: 48128, NUMANode: new(int32(1))}, v1alpha1.HugepageReservation{Size: "2Mi", Count: 1, NUMANode: new(int32(0))})},
@@ -160,33 +201,7 @@ func TestHugepageFindings(t *testing.T) {
 			machine: unknownMemory, profile: []change{hugepages(v1alpha1.HugepageReservation{Size: "1Gi", Count: 8})},
 			want: []string{"plan.hugepage-memory Low spec.memory.hugepages[0]"},
 		},
-		"near no NIC": {
-			machine: xeon(), profile: []change{hugepages(v1alpha1.HugepageReservation{Size: "2Mi", Count: 1, Placement: nearNIC})},
-			want: []string{"plan.hugepage-place Critical spec.memory.hugepages[0]"},
-		},
-		"near a NIC whose place is unknown": {
-			machine: withNIC(epyc(), nil), profile: []change{solarflare, hugepages(v1alpha1.HugepageReservation{Size: "2Mi", Count: 1, Placement: nearNIC})},
-			want:      []string{"plan.hugepage-place Critical spec.memory.hugepages[0]", "plan.nic-locality High spec.network.devices"},
-			wantWords: []string{"0000:b0:00.0"},
-		},
-		"near a NIC without memory": {
-			machine: noMemory, profile: []change{solarflare, hugepages(v1alpha1.HugepageReservation{Size: "2Mi", Count: 1, Placement: nearNIC})},
-			want: []string{"plan.hugepage-place Critical spec.memory.hugepages[0]"},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, findingsOf(tc.machine, tc.profile...)); diff != "" {
-				t.Fatalf("findings (-want +got):\n%s", diff)
-			}
-			_, findings := New(Input{Profile: profileWith(tc.profile...), Node: "node-1", Topology: tc.machine})
-			for _, word := range tc.wantWords {
-				if !strings.Contains(findings[0].Message, word) {
-					t.Errorf("message %q does not say %q", findings[0].Message, word)
-				}
-			}
-		})
-	}
+	})
 }
 
 func manyTimes(text string, count int) []string {

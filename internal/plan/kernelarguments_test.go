@@ -199,9 +199,9 @@ func TestAdditionalArguments(t *testing.T) {
 }
 
 func longArguments() []v1alpha1.KernelArgument {
-	var many []v1alpha1.KernelArgument
-	for i := range 20 {
-		many = append(many, v1alpha1.KernelArgument("a"+strings.Repeat("b", i)+"="+strings.Repeat("x", 100)))
+	many := make([]v1alpha1.KernelArgument, 20)
+	for i := range many {
+		many[i] = v1alpha1.KernelArgument("a" + strings.Repeat("b", i) + "=" + strings.Repeat("x", 100))
 	}
 	return many
 }

@@ -29,18 +29,28 @@ func (p *planner) planNICs() {
 
 // bypassNICs are the selected NICs and those that pools claim, each once, in order of PCI address.
 func (p *planner) bypassNICs() []topology.NIC {
-	nics := slices.Clone(p.input.BypassNICs)
-	for i, selector := range p.spec.Network.Devices {
-		selected := p.topology.MatchNICs([]v1alpha1.NICSelector{selector})
-		if len(selected) == 0 {
-			p.report(v1alpha1.SeverityMedium, ruleNICSelection, element(devicesField, i),
-				"Correct the selector, or exclude the node by spec.nodeSelector.",
-				"%q matches no NIC of the %d that the host has", describeSelector(selector), len(p.topology.PhysicalNICs()))
-		}
-		nics = append(nics, selected...)
-	}
+	nics := append(slices.Clone(p.input.BypassNICs), p.selectedNICs()...)
 	slices.SortStableFunc(nics, func(a, b topology.NIC) int { return cmp.Compare(a.PCIAddress, b.PCIAddress) })
 	return slices.CompactFunc(nics, func(a, b topology.NIC) bool { return a.PCIAddress == b.PCIAddress })
+}
+
+// selectedNICs are the NICs that spec.network.devices selects. One profile may serve nodes with different
+// NICs, so a selector without a match matters little as long as another one has some.
+func (p *planner) selectedNICs() []topology.NIC {
+	selectors := p.spec.Network.Devices
+	all := p.topology.MatchNICs(selectors)
+	severity := v1alpha1.SeverityLow
+	if len(all) == 0 {
+		severity = v1alpha1.SeverityMedium
+	}
+	for i, selector := range selectors {
+		if len(p.topology.MatchNICs([]v1alpha1.NICSelector{selector})) == 0 {
+			p.report(severity, ruleNICSelection, element(devicesField, i),
+				"Correct the selector, or exclude the node by spec.nodeSelector.",
+				"%q matches none of the host's %d NICs", describeSelector(selector), len(p.topology.PhysicalNICs()))
+		}
+	}
+	return all
 }
 
 // localityOf is the NUMA node of a NIC. On a host with one NUMA node it is that one whatever the firmware

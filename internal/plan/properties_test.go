@@ -6,6 +6,7 @@ package plan
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,14 +95,7 @@ func FuzzNew(f *testing.F) {
 		machine := randomTopology(r)
 		in := Input{Profile: profileWith(randomSpec(r, machine)), Node: "node-1", Topology: machine}
 		plan, findings := New(in)
-		for i, finding := range findings {
-			if finding.Message == "" || finding.Remedy == "" || finding.Field == "" || finding.Rule == "" || finding.Node != "node-1" {
-				t.Errorf("finding %+v lacks something", finding)
-			}
-			if i > 0 && severityRank(finding.Severity) < severityRank(findings[i-1].Severity) {
-				t.Errorf("finding %+v is more severe than the one before", finding)
-			}
-		}
+		checkFindings(t, findings)
 		critical := len(findings) > 0 && findings[0].Severity == v1alpha1.SeverityCritical
 		if critical != (plan == nil) {
 			t.Fatalf("critical %t, plan %v", critical, plan)
@@ -109,7 +103,10 @@ func FuzzNew(f *testing.F) {
 		if plan == nil {
 			return
 		}
-		checkPartition(t, machine, in.Profile.Spec, plan)
+		checkPartition(t, machine, plan)
+		if in.Profile.Spec.CPUs.Explicit == nil {
+			checkCores(t, machine, in.Profile.Spec.CPUs.Derived.Spread, plan.CPUs)
+		}
 		checkReservedMemory(t, plan.Kubelet)
 		checkHugepages(t, machine, plan)
 		checkOrigins(t, plan)
@@ -123,40 +120,60 @@ func FuzzNew(f *testing.F) {
 	})
 }
 
-func checkPartition(t *testing.T, machine *topology.Topology, spec v1alpha1.LowLatencyNodeProfileSpec, plan *NodePlan) {
+// checkFindings: every finding says all it should, and the most severe come first.
+func checkFindings(t *testing.T, findings []Finding) {
+	t.Helper()
+	for i, f := range findings {
+		if slices.Contains([]string{f.Message, f.Remedy, f.Field, f.Rule}, "") || f.Node != "node-1" {
+			t.Errorf("finding %+v lacks something", f)
+		}
+		if i > 0 && severityRank(f.Severity) < severityRank(findings[i-1].Severity) {
+			t.Errorf("finding %+v is more severe than the one before", f)
+		}
+	}
+}
+
+// checkPartition: housekeeping and isolated CPUs are all there is, and share nothing.
+func checkPartition(t *testing.T, machine *topology.Topology, plan *NodePlan) {
 	t.Helper()
 	c := plan.CPUs
 	if c.Housekeeping.Overlaps(c.Isolated) || c.Housekeeping.IsEmpty() || c.Isolated.IsEmpty() {
 		t.Fatalf("housekeeping %s and isolated %s", c.Housekeeping, c.Isolated)
 	}
-	online := machineOf(machine, c.SMT).usable
-	if c.SMT == v1alpha1.SMTKept && !machine.Online.IsSubsetOf(online) {
-		t.Errorf("online CPUs %s are divided as %s", machine.Online, online)
+	divided := machine.Online
+	if c.SMT == v1alpha1.SMTDisabled {
+		divided = machineOf(machine, c.SMT).usable
 	}
-	if got := c.Housekeeping.Union(c.Isolated, c.Offline); !online.IsSubsetOf(got) {
-		t.Errorf("CPUs %s are divided, want %s", got, online)
-	}
-	if spec.CPUs.Explicit != nil {
-		return
-	}
-	onNode := map[int]bool{}
-	for _, core := range machine.Cores {
-		threads := core.CPUs.Intersection(online)
-		if threads.Overlaps(c.Housekeeping) && threads.Overlaps(c.Isolated) {
-			t.Errorf("core %s is split", threads)
-		}
-		if c.SMT == v1alpha1.SMTDisabled && threads.Len() > 1 {
-			t.Errorf("core %s has %d threads", core.CPUs, threads.Len())
-		}
-		onNode[core.NUMANode] = onNode[core.NUMANode] || threads.Overlaps(c.Housekeeping)
+	all := c.Housekeeping.Union(c.Isolated, c.Offline)
+	if !divided.IsSubsetOf(all) {
+		t.Errorf("CPUs %s are divided, want %s", all, divided)
 	}
 	for _, core := range machine.Cores {
-		if spec.CPUs.Derived.Spread != v1alpha1.SpreadFirstNUMANode && core.CPUs.Overlaps(c.Isolated) && !onNode[core.NUMANode] {
+		if threads := core.CPUs.Intersection(all); c.SMT == v1alpha1.SMTDisabled && threads.Len() > 1 {
+			t.Errorf("core %s has threads %s", core.CPUs, threads)
+		}
+	}
+}
+
+// checkCores: a derived partition splits no core, keeps the boot CPU, and leaves no NUMA node with isolated
+// CPUs to others.
+func checkCores(t *testing.T, machine *topology.Topology, spread v1alpha1.CoreSpread, c CPUPlan) {
+	t.Helper()
+	served := map[int]bool{}
+	for _, core := range machine.Cores {
+		kept, isolated := core.CPUs.Intersection(c.Housekeeping), core.CPUs.Intersection(c.Isolated)
+		if !kept.IsEmpty() && !isolated.IsEmpty() {
+			t.Errorf("core %s is split", core.CPUs)
+		}
+		served[core.NUMANode] = served[core.NUMANode] || !kept.IsEmpty()
+	}
+	for _, core := range machine.Cores {
+		if spread != v1alpha1.SpreadFirstNUMANode && core.CPUs.Overlaps(c.Isolated) && !served[core.NUMANode] {
 			t.Errorf("NUMA node %d has isolated CPUs but no housekeeping CPU", core.NUMANode)
 		}
 	}
-	if !c.Housekeeping.Contains(online.First()) {
-		t.Errorf("boot CPU %d is isolated", online.First())
+	if boot := c.Housekeeping.Union(c.Isolated).First(); !c.Housekeeping.Contains(boot) {
+		t.Errorf("boot CPU %d is isolated", boot)
 	}
 }
 

@@ -174,7 +174,8 @@ func TestHardwareFindings(t *testing.T) {
 			[]string{"plan.stop-services Critical spec.system.stopServices"}},
 		"a selector without NICs": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 			s.Network.Devices = []v1alpha1.NICSelector{{InterfaceName: "ens1f0"}, {VendorID: "0xffff"}}
-		}, []string{"plan.nic-selection Medium spec.network.devices[1]"}},
+		}, []string{"plan.nic-selection Low spec.network.devices[1]"}},
+		"no NIC selected": {small(4, 1), solarflare, []string{"plan.nic-selection Medium spec.network.devices[0]"}},
 		"a NIC somewhere": {withNIC(arm(), nil), solarflare, []string{"plan.nic-locality High spec.network.devices"}},
 	}
 	for name, tc := range cases {
