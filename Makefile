@@ -4,8 +4,9 @@
 # Tool versions, shared with hack/toolchain.sh and the tests.
 include hack/versions.env
 
-# What is deployed: make deploy IMG=registry/name:tag
+# What is deployed: make deploy IMG=registry/name:tag CONFIG=openshift
 IMG ?= lowlatency-operator:latest
+CONFIG ?= default
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 PLATFORMS ?= linux/amd64,linux/arm64
 CONTAINER_TOOL ?= docker
@@ -26,7 +27,7 @@ BENCHSTAT := $(CACHE)/bin/benchstat-$(BENCHSTAT_VERSION)/benchstat
 
 # One binary without C code, reproducible from the source alone.
 export CGO_ENABLED ?= 0
-GO_BUILD := go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
+GO_BUILD := go build -trimpath -ldflags "-s -w -X main.release=$(VERSION)"
 BOILERPLATE := hack/boilerplate.go.txt
 
 SHELL := /usr/bin/env bash
@@ -44,7 +45,7 @@ help: ## Show this text.
 
 .PHONY: demo
 demo: envtest ## Watch the operator tune and prove a simulated fleet; ONESHOT=1 runs it through and judges the end.
-	go run ./hack/demo $(if $(ONESHOT),--oneshot)
+	go run ./hack/demo $(if $(filter-out 0,$(ONESHOT)),--oneshot)
 
 ##@ Development
 
@@ -142,7 +143,7 @@ docker-buildx: ## Build and push the image for PLATFORMS.
 .PHONY: build-installer
 build-installer: $(KUSTOMIZE) ## Write everything that make deploy applies into dist/install.yaml.
 	@mkdir -p dist
-	hack/kustomize-build.sh $(KUSTOMIZE) $(IMG) > dist/install.yaml
+	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) > dist/install.yaml
 
 ##@ Deployment
 
@@ -156,11 +157,11 @@ uninstall: $(KUSTOMIZE) ## Remove the CRDs and with them every profile.
 
 .PHONY: deploy
 deploy: $(KUSTOMIZE) ## Deploy the operator with image IMG.
-	hack/kustomize-build.sh $(KUSTOMIZE) $(IMG) | $(KUBECTL) apply --server-side -f -
+	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
 undeploy: $(KUSTOMIZE) ## Remove the operator; delete the profiles first, so that it can give the nodes back.
-	hack/kustomize-build.sh $(KUSTOMIZE) $(IMG) | $(KUBECTL) delete --ignore-not-found -f -
+	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) | $(KUBECTL) delete --ignore-not-found -f -
 
 ##@ Tools
 

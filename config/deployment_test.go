@@ -7,6 +7,7 @@ package config_test
 
 import (
 	"context"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -124,6 +125,36 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 			Expect(manager.List(ctx, &corev1.SecretList{}, client.InNamespace(systemNamespace))).To(Satisfy(apierrors.IsForbidden))
 			Expect(manager.List(ctx, &v1alpha1.LowLatencyNodeProfileList{})).To(Succeed())
 			Expect(manager.List(ctx, &corev1.NodeList{})).To(Succeed())
+		})
+	})
+
+	It("starts the binary with flags that it has", func(ctx SpecContext) {
+		for _, template := range []corev1.PodTemplateSpec{
+			find[appsv1.Deployment](build("openshift"), "Deployment", "lowlatency-operator-controller-manager").Spec.Template,
+			find[appsv1.DaemonSet](objects, "DaemonSet", "lowlatency-operator-agent").Spec.Template,
+		} {
+			args := append([]string{"run", "../cmd/lowlatency-operator"}, template.Spec.Containers[0].Args...)
+			output, err := exec.CommandContext(ctx, "go", append(args, "--help")...).CombinedOutput()
+			Expect(err).NotTo(HaveOccurred(), string(output))
+		}
+	})
+
+	Context("the monitoring of OpenShift", func() {
+		It("verifies the certificate of the metrics that the manager serves", func(ctx SpecContext) {
+			monitored := build("openshift")
+			deployment := find[appsv1.Deployment](monitored, "Deployment", "lowlatency-operator-controller-manager")
+			Expect(createPod(ctx, environment.Client(), systemNamespace, deployment.Spec.Template)).To(Succeed())
+			pod := deployment.Spec.Template.Spec
+			Expect(pod.Containers[0].Args).To(ContainElement("--metrics-cert-path=" + pod.Containers[0].VolumeMounts[0].MountPath))
+
+			service := find[corev1.Service](monitored, "Service", "lowlatency-operator-controller-manager-metrics")
+			Expect(service.Annotations).To(HaveKeyWithValue(
+				"service.beta.openshift.io/serving-cert-secret-name", pod.Volumes[0].Secret.SecretName))
+			monitor := find[unstructured.Unstructured](monitored, "ServiceMonitor", "lowlatency-operator-controller-manager")
+			endpoints, _, err := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(endpoints).To(ConsistOf(HaveKeyWithValue("tlsConfig",
+				HaveKeyWithValue("serverName", service.Name+"."+service.Namespace+".svc"))))
 		})
 	})
 

@@ -162,3 +162,26 @@ func TestModuleDirectoryOfAnUnknownModule(t *testing.T) {
 		t.Errorf("moduleDirectory = %v, want an error that names the module", err)
 	}
 }
+
+// TestVersionsAgree holds the versions that are looked for against those that are built.
+func TestVersionsAgree(t *testing.T) {
+	cases := map[string]struct{ file, requirement string }{
+		"KUBERNETES_VERSION": {file: "kubernetes/go.mod", requirement: "k8s.io/kubernetes v"},
+		"ETCD_VERSION":       {file: "etcd/go.mod", requirement: "go.etcd.io/etcd/server/v3 v"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			version, err := readVersion("../../../hack/versions.env", name)
+			if err != nil {
+				t.Fatalf("readVersion: %v", err)
+			}
+			content, err := os.ReadFile(filepath.Join("../../../hack", tc.file))
+			if err != nil {
+				t.Fatalf("ReadFile: %v", err)
+			}
+			if want := tc.requirement + version; !strings.Contains(string(content), want+" ") && !strings.Contains(string(content), want+"\n") {
+				t.Errorf("hack/%s does not require %s", tc.file, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,34 @@
+# One binary for every role; the first argument chooses it: manager, agent.
+ARG BUILDER_IMAGE=golang:1.26
+# Any image with CA certificates will do, for example a UBI for a certified build.
+ARG BASE_IMAGE=gcr.io/distroless/static:nonroot
+
+# The compiler runs on the machine's own architecture and cross-compiles: there is no C code.
+FROM --platform=$BUILDPLATFORM ${BUILDER_IMAGE} AS builder
+ARG TARGETOS=linux
+ARG TARGETARCH
+ARG VERSION=unknown
+WORKDIR /workspace
+COPY go.mod go.sum ./
+RUN go mod download
+COPY api/ api/
+COPY cmd/ cmd/
+COPY config/crd/ config/crd/
+COPY controllers/ controllers/
+COPY internal/ internal/
+RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
+    go build -trimpath -ldflags "-s -w -X main.release=${VERSION}" -o lowlatency-operator ./cmd/lowlatency-operator
+
+FROM ${BASE_IMAGE}
+ARG VERSION=unknown
+LABEL name="lowlatency-operator" \
+      vendor="The Low Latency Node Operator Authors" \
+      version="${VERSION}" \
+      summary="Keeps Kubernetes nodes quiet for low-latency workloads and proves it" \
+      description="Plans, applies and verifies the low-latency tuning of nodes" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}"
+COPY LICENSE /licenses/LICENSE
+COPY --from=builder /workspace/lowlatency-operator /lowlatency-operator
+USER 65532:65532
+ENTRYPOINT ["/lowlatency-operator"]
