@@ -329,7 +329,7 @@ func TestSettingsMayBeNonsense(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			facts := readAll(t, files{}.with(tc.tree))
+			facts := readAll(t, tc.tree)
 			expect(t, "the setting", facts.Setting("/"+file), tc.want)
 		})
 	}

@@ -26,7 +26,8 @@ const linkTo = "-> "
 
 // with returns the files and others.
 func (f files) with(others ...files) files {
-	all := maps.Clone(f)
+	all := files{}
+	maps.Copy(all, f)
 	for _, other := range others {
 		maps.Copy(all, other)
 	}
