@@ -56,10 +56,11 @@ func run(ctx context.Context, narrator *narrator, oneshot bool) error {
 			return err
 		}
 	}
-	narrator.epilogue(stage)
 	if oneshot {
+		narrator.say("\nThe final state is as promised. make demo without ONESHOT=1 keeps everything running.")
 		return nil
 	}
+	narrator.epilogue(stage)
 	narrator.say("Everything keeps running. Press Ctrl-C to end and remove it.")
 	<-ctx.Done()
 	return nil

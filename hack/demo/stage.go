@@ -141,13 +141,9 @@ func (s *stage) startOperator(ctx context.Context) error {
 		return fmt.Errorf("building the scheme: %w", err)
 	}
 	options := controllers.Options{Namespace: namespace, Registerer: prometheus.NewRegistry()}
-	managerOptions, err := controllers.ManagerOptions(ctrl.Options{
+	manager, err := ctrl.NewManager(s.environment.Config(), controllers.ManagerOptions(ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-	}, s.client.RESTMapper(), options)
-	if err != nil {
-		return fmt.Errorf("configuring the manager: %w", err)
-	}
-	manager, err := ctrl.NewManager(s.environment.Config(), managerOptions)
+	}, options))
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}

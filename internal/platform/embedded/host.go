@@ -51,7 +51,11 @@ func (h *Host) Boot(ctx context.Context, rendered *mcfgv1.MachineConfig) error {
 		return fmt.Errorf("writing the configuration of host %s: %w", h.Name, err)
 	}
 	arguments := append([]string{h.BaseCommandLine}, rendered.Spec.KernelArguments...)
-	options := hosttree.BootOptions{CommandLine: strings.Join(arguments, " ")}
+	offline, err := offlineCPUs(ignition)
+	if err != nil {
+		return fmt.Errorf("booting host %s: %w", h.Name, err)
+	}
+	options := hosttree.BootOptions{CommandLine: strings.Join(arguments, " "), Offline: offline}
 	switch rendered.Spec.KernelType {
 	case "realtime":
 		options.KernelType = v1alpha1.KernelRealTime
@@ -154,25 +158,96 @@ func configurationFiles(ignition types.Config) (map[string]hostFile, error) {
 	return files, nil
 }
 
-// runUnit executes what an enabled one-shot unit starts, if the program is in the tree. A program of
-// the operating system itself, which the tree does not have, is passed over.
-func (h *Host) runUnit(ctx context.Context, u *types.Unit) error {
+// execStarts are the command lines of a one-shot unit that is enabled, and its environment.
+func execStarts(u *types.Unit) (lines, environment []string, err error) {
 	if u.Contents == nil || u.Enabled == nil || !*u.Enabled {
-		return nil
+		return nil, nil, nil
 	}
 	options, err := unit.DeserializeOptions(strings.NewReader(*u.Contents))
 	if err != nil {
-		return fmt.Errorf("reading unit %s of host %s: %w", u.Name, h.Name, err)
+		return nil, nil, fmt.Errorf("reading unit %s: %w", u.Name, err)
 	}
-	environment := h.scriptEnvironment()
 	for _, option := range options {
 		switch option.Name {
 		case "Environment":
 			environment = append(environment, strings.Trim(option.Value, `"`))
 		case "ExecStart":
-			if err := h.execute(ctx, option.Value, environment); err != nil {
-				return fmt.Errorf("unit %s of host %s failed: %w", u.Name, h.Name, err)
+			lines = append(lines, option.Value)
+		}
+	}
+	return lines, environment, nil
+}
+
+// offlineScript is the rendered program that takes CPUs offline, each an argument.
+const offlineScript = "lowlatency-offline-cpus"
+
+// offlineCPUs are the CPUs that units of the configuration take offline. A tree does so as a part of
+// booting, since more files change than the script writes.
+func offlineCPUs(ignition types.Config) (string, error) {
+	var offline []string
+	for i := range ignition.Systemd.Units {
+		lines, _, err := execStarts(&ignition.Systemd.Units[i])
+		if err != nil {
+			return "", err
+		}
+		for _, line := range lines {
+			if words := strings.Fields(line); len(words) > 0 && path.Base(words[0]) == offlineScript {
+				offline = append(offline, words[1:]...)
 			}
+		}
+	}
+	return strings.Join(offline, ","), nil
+}
+
+// runUnit executes what an enabled one-shot unit starts, if the program is in the tree. A program of
+// the operating system itself, which the tree does not have, is passed over.
+func (h *Host) runUnit(ctx context.Context, u *types.Unit) error {
+	lines, environment, err := execStarts(u)
+	if err != nil {
+		return fmt.Errorf("host %s: %w", h.Name, err)
+	}
+	for _, line := range lines {
+		before := h.hugepages()
+		if err := h.execute(ctx, line, append(h.scriptEnvironment(), environment...)); err != nil {
+			return fmt.Errorf("unit %s of host %s failed: %w", u.Name, h.Name, err)
+		}
+		if err := h.settleHugepages(before); err != nil {
+			return fmt.Errorf("unit %s of host %s failed: %w", u.Name, h.Name, err)
+		}
+	}
+	return nil
+}
+
+// hugepages are the sizes of the pools of all NUMA nodes, by file.
+func (h *Host) hugepages() map[string]string {
+	pools := map[string]string{}
+	files, err := filepath.Glob(filepath.Join(h.Dir, "sys/devices/system/node/node*/hugepages/*/nr_hugepages"))
+	if err != nil {
+		return pools
+	}
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil {
+			pools[file] = strings.TrimSpace(string(text))
+		}
+	}
+	return pools
+}
+
+// settleHugepages lets the tree do what a kernel does when a script has written to a pool: take the
+// pages from the memory of the NUMA node, as far as it reaches, and count them for the whole host.
+func (h *Host) settleHugepages(before map[string]string) error {
+	for file, wanted := range h.hugepages() {
+		if wanted == before[file] {
+			continue
+		}
+		if err := os.WriteFile(file, []byte(before[file]+"\n"), 0o644); err != nil {
+			return fmt.Errorf("reserving hugepages: %w", err)
+		}
+		if err := hosttree.WriteSetting(h.Dir, "/"+strings.TrimPrefix(file, h.Dir+"/"), wanted); err != nil {
+			return fmt.Errorf("reserving hugepages: %w", err)
+		}
+		if got := h.hugepages()[file]; got != wanted {
+			return fmt.Errorf("%s: only %s of %s hugepages could be reserved", file, got, wanted)
 		}
 	}
 	return nil

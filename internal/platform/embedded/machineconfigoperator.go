@@ -86,6 +86,9 @@ func (o *MachineConfigOperator) syncPool(ctx context.Context, pool *mcfgv1.Machi
 	if err != nil {
 		return err
 	}
+	if err := o.adopt(ctx, pool, nodes); err != nil {
+		return err
+	}
 	r := newRollout(rendered.Name, nodes)
 	for _, node := range r.next(pool) {
 		if err := o.startUpdate(ctx, node, rendered); err != nil {
@@ -99,6 +102,26 @@ func (o *MachineConfigOperator) syncPool(ctx context.Context, pool *mcfgv1.Machi
 	pool.Status = status
 	if err := o.Client.Status().Update(ctx, pool); err != nil {
 		return fmt.Errorf("writing the status of MachineConfigPool %q: %w", pool.Name, err)
+	}
+	return nil
+}
+
+// adopt records for nodes that have just joined the worker pool that they have its configuration: a node
+// that is installed boots with what the pool had then.
+func (o *MachineConfigOperator) adopt(ctx context.Context, pool *mcfgv1.MachineConfigPool, nodes []*corev1.Node) error {
+	if pool.Name != workerPool {
+		return nil
+	}
+	for _, node := range nodes {
+		if node.Annotations[annotationCurrentConfig] != "" {
+			continue
+		}
+		current := pool.Spec.Configuration.Name
+		annotations := map[string]string{annotationCurrentConfig: current, annotationDesiredConfig: current, annotationState: stateDone}
+		if err := o.patchNode(ctx, node.Name, false, annotations); err != nil {
+			return err
+		}
+		node.Annotations = annotations
 	}
 	return nil
 }

@@ -69,6 +69,9 @@ func tunedPluginFiles() []tunedPluginFile {
 	return []tunedPluginFile{
 		{section: "vm", option: "transparent_hugepages", path: "/sys/kernel/mm/transparent_hugepage/enabled"},
 		{section: "cpu", option: "governor", path: cpu + "cpu*/cpufreq/scaling_governor"},
+		// intel_pstate and amd_pstate, in active mode, prefer performance as soon as the governor is
+		// performance (drivers/cpufreq/intel_pstate.c, intel_pstate_hwp_set).
+		{section: "cpu", option: "governor", path: cpu + "cpu*/cpufreq/energy_performance_preference"},
 		{section: "cpu", option: "energy_performance_preference", path: cpu + "cpu*/cpufreq/energy_performance_preference"},
 		{section: "cpu", option: "energy_perf_bias", path: cpu + "cpu*/power/energy_perf_bias", numbers: map[string]string{"performance": "0", "normal": "6", "powersave": "15"}},
 		{section: "cpu", option: "min_perf_pct", path: cpu + "intel_pstate/min_perf_pct"},
