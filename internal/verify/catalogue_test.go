@@ -17,6 +17,8 @@ import (
 // checkCase changes the sound host or its plan, and says what one check makes of it.
 type checkCase struct {
 	change func(f fixture)
+	// once tells that the host was read once only.
+	once bool
 	// want is "" when the check does not apply.
 	want v1alpha1.Outcome
 	// wantMessage is the whole message of a check that failed, and a part of it when it is unknown.
@@ -45,21 +47,30 @@ func TestChecks(t *testing.T) {
 				if tc.change != nil {
 					tc.change(f)
 				}
+				if tc.once {
+					f.before = nil
+				}
 				result, found := find(f.evaluate(), id)
-				if found != (tc.want != "") {
-					t.Fatalf("evaluated: %t, want %t (%+v)", found, tc.want != "", result)
-				}
-				if result.Outcome != tc.want {
-					t.Fatalf("got %s (%s), want %s", result.Outcome, result.Message, tc.want)
-				}
-				if tc.want == v1alpha1.OutcomeFailed && result.Message != tc.wantMessage {
-					t.Errorf("message:\n got %s\nwant %s", result.Message, tc.wantMessage)
-				}
-				if tc.want == v1alpha1.OutcomeUnknown && (tc.wantMessage == "" || !strings.Contains(result.Message, tc.wantMessage)) {
-					t.Errorf("message %q does not name %q", result.Message, tc.wantMessage)
-				}
+				tc.compare(t, result, found)
 			})
 		}
+	}
+}
+
+// compare holds the result of a check against the case.
+func (tc checkCase) compare(t *testing.T, result Result, found bool) {
+	t.Helper()
+	if found != (tc.want != "") {
+		t.Fatalf("evaluated: %t, want %t (%+v)", found, tc.want != "", result)
+	}
+	if result.Outcome != tc.want {
+		t.Fatalf("got %s (%s), want %s", result.Outcome, result.Message, tc.want)
+	}
+	if tc.want == v1alpha1.OutcomeFailed && result.Message != tc.wantMessage {
+		t.Errorf("message:\n got %s\nwant %s", result.Message, tc.wantMessage)
+	}
+	if tc.want == v1alpha1.OutcomeUnknown && (tc.wantMessage == "" || !strings.Contains(result.Message, tc.wantMessage)) {
+		t.Errorf("message %q does not name %q", result.Message, tc.wantMessage)
 	}
 }
 

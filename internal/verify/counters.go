@@ -27,11 +27,9 @@ func interruptCounterChecks() []Check {
 			Fix:     "Write the housekeeping CPUs to /proc/irq/N/smp_affinity_list and restrict irqbalance.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/filesystems/proc.rst (/proc/interrupts)",
-			run: func(s *state) verdict {
-				return s.roamingOr(func() verdict {
-					return s.countersStand(interruptCounters(s.facts), interruptCounters(s.before), isDeviceInterrupt)
-				})
-			},
+			run: where(someAreQuiet, func(s *state) verdict {
+				return s.interruptsStand(s.quietCPUs(), isDeviceInterrupt)
+			}),
 		},
 		{
 			ID: "irq.machine", Severity: v1alpha1.SeverityHigh, Conditions: deJittered, Window: true,
@@ -42,7 +40,7 @@ func interruptCounterChecks() []Check {
 			Reboot: v1alpha1.RebootNotRequired,
 			Source: "kernel: arch/x86/kernel/irq.c (arch_show_interrupts)",
 			run: func(s *state) verdict {
-				return s.countersStand(interruptCounters(s.facts), interruptCounters(s.before), isOneOf("NMI", "PMI", "MCE", "THR", "TRM"))
+				return s.interruptsStand(s.plan.CPUs.Isolated, isOneOf("NMI", "PMI", "MCE", "THR", "TRM"))
 			},
 		},
 		{
@@ -54,44 +52,38 @@ func interruptCounterChecks() []Check {
 			Fix:     "Find the device whose interrupts or packets the CPU handles: interrupt affinity, receive and transmit packet steering.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/filesystems/proc.rst (/proc/softirqs)",
-			run: func(s *state) verdict {
-				return s.roamingOr(func() verdict {
-					return s.countersStand(softirqCounters(s.facts), softirqCounters(s.before), isOneOf("NET_RX", "NET_TX", "BLOCK", "TASKLET"))
-				})
-			},
+			run: where(someAreQuiet, func(s *state) verdict {
+				return s.countersStand(s.quietCPUs(), softirqCounters(s.facts), softirqCounters(s.before), isOneOf("NET_RX", "NET_TX", "BLOCK", "TASKLET"))
+			}),
 		},
 	}
 }
 
-// roamingOr leaves out checks that have no meaning while interrupts may use every CPU.
-func (s *state) roamingOr(run func() verdict) verdict {
-	if s.interruptsMayRoam() {
-		return notApplicable()
-	}
-	return run()
+func isDeviceInterrupt(line host.InterruptLine) bool {
+	_, err := strconv.Atoi(line.Name)
+	return err == nil && !isPrivate(line)
 }
 
-func isDeviceInterrupt(name string) bool {
-	_, err := strconv.Atoi(name)
-	return err == nil
+func isOneOf(names ...string) func(host.InterruptLine) bool {
+	return func(line host.InterruptLine) bool { return slices.Contains(names, line.Name) }
 }
 
-func isOneOf(names ...string) func(string) bool {
-	return func(name string) bool { return slices.Contains(names, name) }
+func (s *state) interruptsStand(set cpus.Set, concerns func(host.InterruptLine) bool) verdict {
+	return s.countersStand(set, interruptCounters(s.facts), interruptCounters(s.before), concerns)
 }
 
-// countersStand fails when a counter of an isolated CPU has grown between the two readings.
-func (s *state) countersStand(now, before counters, concerns func(string) bool) verdict {
+// countersStand fails when a counter of one of the CPUs has grown between the two readings.
+func (s *state) countersStand(set cpus.Set, now, before counters, concerns func(host.InterruptLine) bool) verdict {
 	return judge(before.lines, noIncrease, func(linesBefore []host.InterruptLine) verdict {
 		return judge(now.lines, noIncrease, func(lines []host.InterruptLine) verdict {
 			earlier := make(map[string][]uint64, len(linesBefore))
 			for _, line := range linesBefore {
 				earlier[line.Name] = line.Counts
 			}
-			columns := isolatedColumns(s.plan.CPUs.Isolated, now.columns, before.columns)
+			columns := columnsOf(set, now.columns, before.columns)
 			verdicts := []verdict{passed(noIncrease)}
 			for _, line := range lines {
-				if !concerns(line.Name) {
+				if !concerns(line) {
 					continue
 				}
 				if found := s.counterStands(line, earlier[line.Name], columns); found != (verdict{}) {
@@ -120,14 +112,14 @@ func softirqCounters(f *host.Facts) counters { return counters{f.Softirqs.Column
 // column is where the counts of one CPU are in the two tables.
 type column struct{ cpu, now, before int }
 
-func isolatedColumns(isolated cpus.Set, now, before []int) []column {
+func columnsOf(set cpus.Set, now, before []int) []column {
 	indexBefore := make(map[int]int, len(before))
 	for i, id := range before {
 		indexBefore[id] = i
 	}
-	columns := make([]column, 0, isolated.Len())
+	columns := make([]column, 0, set.Len())
 	for i, id := range now {
-		if !isolated.Contains(id) {
+		if !set.Contains(id) {
 			continue
 		}
 		at, ok := indexBefore[id]

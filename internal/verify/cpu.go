@@ -4,7 +4,9 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cmdline"
@@ -14,6 +16,7 @@ import (
 
 const (
 	settingSMTActive      = "/sys/devices/system/cpu/smt/active"
+	settingInitStatus     = "/proc/1/status"
 	settingCgroupIsolated = "/sys/fs/cgroup/cpuset.cpus.isolated"
 )
 
@@ -117,7 +120,7 @@ func isolationChecks() []Check {
 			ID: "cpu.init-affinity", Severity: v1alpha1.SeverityMedium, Conditions: []string{v1alpha1.ConditionDeJittered},
 			Title:  "Process 1, from which services inherit, keeps to housekeeping CPUs",
 			Why:    "Services inherit the CPUs of the process that starts them.",
-			Reads:  []string{"/proc/1/status (Cpus_allowed_list)"},
+			Reads:  []string{settingInitStatus + " (Cpus_allowed_list)"},
 			Fix:    "Boot with systemd.cpu_affinity= for the housekeeping CPUs, or set CPUAffinity= in /etc/systemd/system.conf.",
 			Reboot: v1alpha1.RebootRequired,
 			Source: "systemd: systemd-system.conf(5) (CPUAffinity=)",
@@ -261,14 +264,17 @@ func initKeepsToHousekeeping(s *state) verdict {
 		return notApplicable()
 	}
 	expected := "within " + s.plan.CPUs.Housekeeping.String()
-	return judge(s.facts.Processes, expected, func(processes []host.Process) verdict {
-		for _, process := range processes {
-			if process.PID == 1 {
-				return judge(process.AllowedCPUs, expected, func(allowed cpus.Set) verdict {
-					return s.lacks(allowed.Intersection(s.plan.CPUs.Isolated), allowed, "open to process 1: %s in its Cpus_allowed_list")
-				})
-			}
-		}
-		return unknown("/proc/1/status", "not read", expected)
+	return judge(parseSetting(s.facts.Setting(settingInitStatus), allowedCPUs), expected, func(allowed cpus.Set) verdict {
+		return s.lacks(allowed.Intersection(s.plan.CPUs.Isolated), allowed, "open to process 1: %s in its Cpus_allowed_list")
 	})
+}
+
+// allowedCPUs finds Cpus_allowed_list in the status of a process (proc_pid_status(5)).
+func allowedCPUs(status string) (cpus.Set, error) {
+	for line := range strings.Lines(status) {
+		if list, found := strings.CutPrefix(line, "Cpus_allowed_list:"); found {
+			return cpus.Parse(list)
+		}
+	}
+	return cpus.Set{}, errors.New("it has no Cpus_allowed_list")
 }

@@ -126,7 +126,7 @@ func isolationCases() map[v1alpha1.CheckID]checkCases {
 		"cpu.init-affinity": {
 			"as planned": {want: passes},
 			"everywhere": {
-				change: func(f fixture) { f.facts.Processes.Value[0].AllowedCPUs = known(list("0-7")) },
+				change: func(f fixture) { f.set(settingInitStatus, "Name:\tsystemd\nCpus_allowed_list:\t0-7\n") },
 				want:   fails, wantMessage: "isolated CPUs 2-3,6-7 are open to process 1: they are in its Cpus_allowed_list",
 			},
 			"left to pods": {
@@ -136,13 +136,12 @@ func isolationCases() map[v1alpha1.CheckID]checkCases {
 			"left to pods but planned": {
 				change: func(f fixture) { f.plan.CPUs.Isolation = v1alpha1.IsolationPerPod }, want: passes,
 			},
-			"no process is listed": {
-				change: func(f fixture) { f.facts.Processes = absent[[]host.Process]("/proc") },
-				want:   isUnknown, wantMessage: "/proc",
+			"missing": {
+				change: func(f fixture) { f.remove(settingInitStatus) }, want: isUnknown, wantMessage: settingInitStatus,
 			},
-			"process 1 is not listed": {
-				change: func(f fixture) { f.facts.Processes.Value = f.facts.Processes.Value[1:] },
-				want:   isUnknown, wantMessage: "/proc/1/status",
+			"a status without it": {
+				change: func(f fixture) { f.set(settingInitStatus, "Name:\tsystemd\n") },
+				want:   isUnknown, wantMessage: "/proc/1/status cannot be read: it has no Cpus_allowed_list",
 			},
 		},
 	}

@@ -131,7 +131,7 @@ func soundFacts() *host.Facts {
 		},
 		Hugepages: pools(2, 8),
 		Processes: known([]host.Process{
-			{PID: 1, Name: "systemd", AllowedCPUs: known(list("0-1,4-5"))},
+			{PID: 400, Name: "tuned"},
 			{PID: 700, Name: "irqbalance", Environment: map[string]string{"IRQBALANCE_BANNED_CPULIST": "2-3,6-7"}},
 		}),
 		NICs: []host.NIC{soundNIC()},
@@ -208,6 +208,7 @@ func soundNIC() host.NIC {
 
 func soundSettings() map[string]host.Fact[string] {
 	values := map[string]string{
+		settingInitStatus:                       "Name:\tsystemd\nCpus_allowed:\t33\nCpus_allowed_list:\t0-1,4-5\n",
 		settingSMTActive:                        "1",
 		settingNMIWatchdog:                      "0",
 		settingSoftWatchdog:                     "0",

@@ -79,9 +79,19 @@ func (s *state) idlePolls() verdict {
 	})
 }
 
-// surveyIdleStates asks every isolated CPU for a deep state that it may enter.
+// surveyIdleStates asks every isolated CPU for a deep state that it may enter. To read the latency limit
+// takes a privilege that a read-only agent does not have; then power.idle-entries judges alone, by what the
+// CPUs did.
 func (s *state) surveyIdleStates() verdict {
 	limit := s.latencyLimit()
+	found := s.surveyShallow(limit)
+	if found.outcome == v1alpha1.OutcomeUnknown && !limit.Known && s.before != nil {
+		return notApplicable()
+	}
+	return found
+}
+
+func (s *state) surveyShallow(limit host.Fact[int64]) verdict {
 	return s.surveyCPUs(s.plan.CPUs.Isolated, "no state deeper than the first", func(cpu *host.CPU) answer {
 		if len(cpu.IdleStates) == 0 {
 			return s.withoutIdleStates(cpu.ID)
@@ -171,14 +181,8 @@ func deepStatesWereNotEntered(s *state) verdict {
 		if len(cpu.IdleStates) == 0 {
 			return s.withoutIdleStates(cpu.ID)
 		}
-		for i, state := range cpu.IdleStates {
-			if state.LatencyMicros.Value <= shallowLatency(cpu.IdleStates) {
-				continue
-			}
-			if i >= len(earlier[cpu.ID]) {
-				return answer{absent: true, source: state.Usage.Source, reason: "not read before"}
-			}
-			if found := entered(state, earlier[cpu.ID][i]); found != (answer{}) {
+		for i := range cpu.IdleStates {
+			if found := entered(cpu.IdleStates, i, earlier[cpu.ID]); found != (answer{}) {
 				return found
 			}
 		}
@@ -186,15 +190,24 @@ func deepStatesWereNotEntered(s *state) verdict {
 	})
 }
 
-// entered compares the entries into one deep state.
-func entered(now, before host.IdleState) answer {
-	if !before.Usage.Known {
-		return about(before.Usage, func(uint64) string { return "" })
+// entered compares the entries into one state, if it is a deep one.
+func entered(states []host.IdleState, index int, earlier []host.IdleState) answer {
+	state := states[index]
+	latency, ok := state.LatencyMicros.Get()
+	switch {
+	case !ok:
+		return answer{absent: true, source: state.LatencyMicros.Source, reason: state.LatencyMicros.Reason}
+	case latency <= shallowLatency(states):
+		return answer{}
+	case index >= len(earlier):
+		return answer{absent: true, source: state.Usage.Source, reason: "not read before"}
+	case !earlier[index].Usage.Known:
+		return answer{absent: true, source: earlier[index].Usage.Source, reason: earlier[index].Usage.Reason}
 	}
-	return about(now.Usage, func(usage uint64) string {
-		if usage <= before.Usage.Value {
+	return about(state.Usage, func(usage uint64) string {
+		if usage <= earlier[index].Usage.Value {
 			return ""
 		}
-		return fmt.Sprintf("idle state %s, which takes %d µs to leave, was entered since the last reading", now.Name.Value, now.LatencyMicros.Value)
+		return fmt.Sprintf("idle state %s, which takes %d µs to leave, was entered since the last reading", state.Name.Value, latency)
 	})
 }

@@ -5,6 +5,7 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,7 +21,7 @@ const (
 )
 
 // onHousekeeping is when interrupt checks apply.
-const onHousekeeping = "spec.interrupts.placement is Housekeeping"
+const onHousekeeping = "spec.interrupts.placement is Housekeeping, else for spec.cpus.explicit.dataPlane"
 
 // interruptChecks ask where device interrupts are delivered.
 func interruptChecks() []Check {
@@ -35,7 +36,7 @@ func interruptChecks() []Check {
 			Fix:     "Boot with irqaffinity= for the housekeeping CPUs, or write their mask to /proc/irq/default_smp_affinity.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/core-api/irq/irq-affinity.rst",
-			run:     defaultAffinityIsOff,
+			run:     where(someAreQuiet, defaultAffinityIsOff),
 		},
 		{
 			ID: "irq.effective-affinity", Severity: v1alpha1.SeverityCritical, Conditions: deJittered,
@@ -43,21 +44,20 @@ func interruptChecks() []Check {
 			Applies: onHousekeeping,
 			Why:     "Each interrupt takes two to tens of microseconds from the program on that CPU.",
 			Reads:   []string{"/proc/irq/*/effective_affinity_list", "/proc/irq/*/smp_affinity_list", "/proc/interrupts"},
-			Fix:     "Write the housekeeping CPUs to /proc/irq/N/smp_affinity_list and restrict irqbalance. An I/O error means a managed interrupt: boot with isolcpus=managed_irq, or give the device fewer queues.",
+			Fix:     "Write the housekeeping CPUs to /proc/irq/N/smp_affinity_list and restrict irqbalance. An input/output error means a managed interrupt: boot with isolcpus=managed_irq, or give the device fewer queues.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/core-api/irq/irq-affinity.rst (effective_affinity_list tells where, smp_affinity_list only where allowed)",
-			run:     effectiveAffinityIsOff,
+			run:     where(someAreQuiet, effectiveAffinityIsOff),
 		},
 		{
 			ID: "irq.managed", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
-			Title:   "Managed interrupts are kept off isolated CPUs where possible",
-			Applies: onHousekeeping,
-			Why:     "The kernel spreads the queues of NVMe and many NICs over all CPUs itself and refuses to move them.",
-			Reads:   []string{"/proc/cmdline (isolcpus)"},
-			Fix:     "Boot with isolcpus=managed_irq and the isolated CPUs.",
-			Reboot:  v1alpha1.RebootRequired,
-			Source:  "kernel: Documentation/admin-guide/kernel-parameters.txt (isolcpus=managed_irq, best effort)",
-			run:     managedInterruptsAreOff,
+			Title:  "Managed interrupts are kept off isolated CPUs where possible",
+			Why:    "The kernel spreads the queues of NVMe and many NICs over all CPUs itself and refuses to move them.",
+			Reads:  []string{"/proc/cmdline (isolcpus)"},
+			Fix:    "Boot with isolcpus=managed_irq and the isolated CPUs.",
+			Reboot: v1alpha1.RebootRequired,
+			Source: "kernel: Documentation/admin-guide/kernel-parameters.txt (isolcpus=managed_irq, best effort)",
+			run:    managedInterruptsAreOff,
 		},
 		{
 			ID: "irq.balancer", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
@@ -74,80 +74,124 @@ func interruptChecks() []Check {
 	}
 }
 
-// interruptsMayRoam tells whether the plan lets interrupts use every CPU until a pod objects.
-func (s *state) interruptsMayRoam() bool {
-	return s.plan.Interrupts.Placement == v1alpha1.InterruptsPerPod
+// quietCPUs are the CPUs that device interrupts must leave alone: all isolated ones, or, where interrupts
+// may use every CPU until a pod objects, those of the data plane, which belong to no pod.
+func (s *state) quietCPUs() cpus.Set {
+	if s.plan.Interrupts.Placement == v1alpha1.InterruptsPerPod {
+		return s.plan.CPUs.DataPlane
+	}
+	return s.plan.CPUs.Isolated
 }
 
+// someAreQuiet tells whether there are such CPUs.
+func someAreQuiet(s *state) bool { return !s.quietCPUs().IsEmpty() }
+
 func defaultAffinityIsOff(s *state) verdict {
-	if s.interruptsMayRoam() {
-		return notApplicable()
-	}
-	expected := "within " + s.plan.CPUs.Housekeeping.String()
-	return judge(s.facts.Interrupts.DefaultAffinity, expected, func(found cpus.Set) verdict {
-		return s.offIsolated("/proc/irq/default_smp_affinity", found)
+	return judge(s.facts.Interrupts.DefaultAffinity, "within "+s.wantedForInterrupts().String(), func(found cpus.Set) verdict {
+		return offCPUs("/proc/irq/default_smp_affinity", found, s.quietCPUs(), s.wantedForInterrupts())
 	})
 }
 
-// offIsolated fails when a set of CPUs that work may use holds isolated ones.
-func (s *state) offIsolated(path string, found cpus.Set) verdict {
-	expected := "within " + s.plan.CPUs.Housekeeping.String()
-	if wrong := found.Intersection(s.plan.CPUs.Isolated); !wrong.IsEmpty() {
-		return failed(fmt.Sprintf("%s holds isolated %s", path, cpuNames(wrong)), found.String(), expected)
+// wantedForInterrupts are the CPUs that interrupts are to use.
+func (s *state) wantedForInterrupts() cpus.Set {
+	if s.plan.Interrupts.DefaultAffinity.IsEmpty() {
+		return s.plan.CPUs.Housekeeping
+	}
+	return s.plan.Interrupts.DefaultAffinity
+}
+
+// offCPUs fails when a set of CPUs that some work may use holds CPUs that are to be quiet.
+func offCPUs(path string, found, quiet, wanted cpus.Set) verdict {
+	if wrong := found.Intersection(quiet); !wrong.IsEmpty() {
+		return failed(fmt.Sprintf("%s holds isolated %s", path, cpuNames(wrong)), found.String(), "within "+wanted.String())
 	}
 	return passed(found.String())
 }
 
 func effectiveAffinityIsOff(s *state) verdict {
-	if s.interruptsMayRoam() {
-		return notApplicable()
-	}
-	active := s.activeInterrupts()
+	lines := s.interruptLines()
 	var verdicts []verdict
 	for i := range s.facts.Interrupts.Routes {
 		route := &s.facts.Interrupts.Routes[i]
-		if active == nil || active[route.Number] || len(route.Actions) > 0 {
+		if s.isDelivered(route, lines) && !s.isBoundManaged(route) {
 			verdicts = append(verdicts, s.routeIsOff(route))
 		}
 	}
 	if len(verdicts) == 0 {
-		return unknown("/proc/irq/*/effective_affinity_list", "no interrupt is listed", "within "+s.plan.CPUs.Housekeeping.String())
+		return unknown("/proc/irq/*/effective_affinity_list", "no interrupt is listed", "within "+s.wantedForInterrupts().String())
 	}
 	joined := worst(verdicts...)
 	if joined.outcome == v1alpha1.OutcomePassed {
-		joined.observed = fmt.Sprintf("%d interrupts within %s", len(verdicts), s.plan.CPUs.Housekeeping)
+		joined.observed = fmt.Sprintf("%d interrupts keep off %s", len(verdicts), cpuNames(s.quietCPUs()))
 	}
 	return joined
 }
 
-// activeInterrupts are the interrupts that have a handler: /proc/interrupts lists no others, while
-// /proc/irq has folders for all. It is nil when the host does not tell.
-func (s *state) activeInterrupts() map[int]bool {
+// interruptLines are the numbered lines of /proc/interrupts; nil when the host does not tell them.
+func (s *state) interruptLines() map[int]*host.InterruptLine {
 	lines, ok := s.facts.Interrupts.Lines.Get()
 	if !ok {
 		return nil
 	}
-	active := map[int]bool{}
-	for _, line := range lines {
-		if number, err := strconv.Atoi(line.Name); err == nil {
-			active[number] = true
+	byNumber := make(map[int]*host.InterruptLine, len(lines))
+	for i := range lines {
+		if number, err := strconv.Atoi(lines[i].Name); err == nil {
+			byNumber[number] = &lines[i]
 		}
 	}
-	return active
+	return byNumber
+}
+
+// isDelivered tells whether the interrupt has a handler and a route: /proc/interrupts lists those only,
+// while /proc/irq has a folder for every interrupt.
+func (s *state) isDelivered(route *host.InterruptRoute, lines map[int]*host.InterruptLine) bool {
+	line, listed := lines[route.Number]
+	if listed {
+		return !isPrivate(*line)
+	}
+	return lines == nil || len(route.Actions) > 0
+}
+
+// isPrivate tells interrupts that each CPU has of its own, such as arm64's timer, which are no device's:
+// the GIC numbers them below 32 (Arm Generic Interrupt Controller Architecture Specification, INTIDs).
+func isPrivate(line host.InterruptLine) bool {
+	words := strings.Fields(line.Description)
+	if len(words) < 2 || !strings.HasPrefix(words[0], "GIC") {
+		return false
+	}
+	number, err := strconv.Atoi(words[1])
+	return err == nil && number < 32
+}
+
+// isBoundManaged tells managed interrupts all of whose CPUs are isolated. The kernel moves them for nobody,
+// but they come only when a program on these CPUs does input or output itself
+// (Documentation/admin-guide/kernel-parameters.txt, isolcpus=managed_irq); whether they do, irq.delivered
+// sees. The kernel does not tell which interrupts are managed, so the drivers that ask for them are known
+// by the names of their queues.
+func (s *state) isBoundManaged(route *host.InterruptRoute) bool {
+	allowed, ok := route.Affinity.Get()
+	return ok && !allowed.IsEmpty() && allowed.IsSubsetOf(s.plan.CPUs.Isolated.Union(s.plan.CPUs.Offline)) &&
+		slices.ContainsFunc(route.Actions, isManagedQueue)
+}
+
+// isManagedQueue knows the queues of drivers that use PCI_IRQ_AFFINITY or irq_create_affinity_masks in the
+// kernel. The admin queue of NVMe is not managed.
+func isManagedQueue(action string) bool {
+	drivers := []string{"nvme", "megasas", "mpt3sas", "mpi3mr", "hpsa", "smartpqi", "lpfc", "qla2xxx", "hisi_sas"}
+	isDriver := func(driver string) bool { return strings.HasPrefix(action, driver) }
+	virtual := strings.HasPrefix(action, "virtio") && strings.Contains(action, "-req")
+	return virtual || slices.ContainsFunc(drivers, isDriver) && !strings.HasSuffix(action, "q0")
 }
 
 // routeIsOff judges one interrupt by where it is delivered. Where the kernel does not tell that, the
 // interrupt passes only if it is not even allowed on isolated CPUs.
 func (s *state) routeIsOff(route *host.InterruptRoute) verdict {
-	wanted := s.plan.Interrupts.DefaultAffinity
-	if wanted.IsEmpty() {
-		wanted = s.plan.CPUs.Housekeeping
-	}
-	if allowed, ok := route.Affinity.Get(); ok && !route.EffectiveAffinity.Known && !allowed.Overlaps(s.plan.CPUs.Isolated) {
+	wanted, quiet := s.wantedForInterrupts(), s.quietCPUs()
+	if allowed, ok := route.Affinity.Get(); ok && !route.EffectiveAffinity.Known && !allowed.Overlaps(quiet) {
 		return passed("")
 	}
 	return judge(route.EffectiveAffinity, wanted.String(), func(effective cpus.Set) verdict {
-		wrong := effective.Intersection(s.plan.CPUs.Isolated)
+		wrong := effective.Intersection(quiet)
 		if wrong.IsEmpty() {
 			return passed("")
 		}
@@ -165,9 +209,6 @@ func interruptName(number int, actions []string) string {
 }
 
 func managedInterruptsAreOff(s *state) verdict {
-	if s.interruptsMayRoam() {
-		return notApplicable()
-	}
 	isolated := s.plan.CPUs.Isolated
 	expected := "isolcpus=managed_irq," + isolated.String()
 	return judge(s.running, expected, func(line cmdline.Line) verdict {

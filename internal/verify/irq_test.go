@@ -4,6 +4,8 @@
 package verify
 
 import (
+	"maps"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -31,7 +33,7 @@ func interruptCases() map[v1alpha1.CheckID]checkCases {
 		"irq.effective-affinity": effectiveAffinityCases(),
 		"irq.managed": {
 			"as planned": {want: passes},
-			"per pod":    {change: roam, want: doesNotApply},
+			"per pod":    {change: roam, want: passes},
 			"a list without flags": {
 				change: func(f fixture) { f.boot("isolcpus=2-3,6-7") },
 				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 2-3,6-7: isolcpus=2-3,6-7",
@@ -53,11 +55,30 @@ func interruptCases() map[v1alpha1.CheckID]checkCases {
 	}
 }
 
+// route is the interrupt of the bypass NIC.
+func route(f fixture) *host.InterruptRoute { return &f.facts.Interrupts.Routes[2] }
+
 func effectiveAffinityCases() checkCases {
-	route := func(f fixture) *host.InterruptRoute { return &f.facts.Interrupts.Routes[2] }
-	return checkCases{
+	cases := specialInterruptCases()
+	maps.Copy(cases, checkCases{
 		"as planned": {want: passes},
 		"per pod":    {change: roam, want: doesNotApply},
+		"per pod, but the data plane is quiet": {
+			change: func(f fixture) {
+				roam(f)
+				f.plan.CPUs.DataPlane, f.plan.Interrupts.DefaultAffinity = list("7"), list("0-6")
+				route(f).EffectiveAffinity = known(list("3"))
+			},
+			want: passes,
+		},
+		"per pod, but on the data plane": {
+			change: func(f fixture) {
+				roam(f)
+				f.plan.CPUs.DataPlane, f.plan.Interrupts.DefaultAffinity = list("7"), list("0-6")
+				route(f).EffectiveAffinity = known(list("7"))
+			},
+			want: fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to isolated CPU 7; wanted 0-6",
+		},
 		"moved to an isolated CPU": {
 			change: func(f fixture) { route(f).EffectiveAffinity = known(list("3")) },
 			want:   fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to isolated CPU 3; wanted 0-1,4-5",
@@ -114,6 +135,48 @@ func effectiveAffinityCases() checkCases {
 		"no interrupts at all": {
 			change: func(f fixture) { f.facts.Interrupts.Routes = nil },
 			want:   isUnknown, wantMessage: "no interrupt is listed",
+		},
+	})
+	return cases
+}
+
+// specialInterruptCases are interrupts that are no device's, or that nobody can move.
+func specialInterruptCases() checkCases {
+	return checkCases{
+		"a private interrupt": {
+			change: func(f fixture) {
+				f.facts.Interrupts.Lines.Value[1].Description = "GICv3  30 Level     arch_timer"
+				route(f).EffectiveAffinity = known(list("2"))
+			},
+			want: passes,
+		},
+		"a shared interrupt of the same controller": {
+			change: func(f fixture) {
+				f.facts.Interrupts.Lines.Value[1].Description = "GICv3  82 Level     sfc-ens2f0-3"
+				route(f).EffectiveAffinity = known(list("2"))
+			},
+			want: fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to isolated CPU 2; wanted 0-1,4-5",
+		},
+		"a managed queue of isolated CPUs": {
+			change: func(f fixture) {
+				route(f).Actions = []string{"nvme0q3"}
+				route(f).Affinity, route(f).EffectiveAffinity = known(list("2-3")), known(list("2"))
+			},
+			want: passes,
+		},
+		"a managed queue that could be elsewhere": {
+			change: func(f fixture) {
+				route(f).Actions = []string{"virtio1-req.0"}
+				route(f).Affinity, route(f).EffectiveAffinity = known(list("1-2")), known(list("2"))
+			},
+			want: fails, wantMessage: "IRQ 142 (virtio1-req.0) is delivered to isolated CPU 2; wanted 0-1,4-5",
+		},
+		"an admin queue, which is not managed": {
+			change: func(f fixture) {
+				route(f).Actions = []string{"nvme0q0"}
+				route(f).Affinity, route(f).EffectiveAffinity = known(list("2-3")), known(list("2"))
+			},
+			want: fails, wantMessage: "IRQ 142 (nvme0q0) is delivered to isolated CPU 2; wanted 0-1,4-5",
 		},
 	}
 }
@@ -189,6 +252,13 @@ func counterCases() map[v1alpha1.CheckID]checkCases {
 		"irq.delivered": {
 			"nothing": {want: passes},
 			"per pod": {change: roam, want: doesNotApply},
+			"a private one": {
+				change: func(f fixture) {
+					f.facts.Interrupts.Lines.Value[1].Description = "GICv3  30 Level     arch_timer"
+					f.facts.Interrupts.Lines.Value[1].Counts[3] += 100
+				},
+				want: passes,
+			},
 			"on housekeeping CPUs": {
 				change: func(f fixture) { f.facts.Interrupts.Lines.Value[1].Counts[0] += 1000 }, want: passes,
 			},

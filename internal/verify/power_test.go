@@ -160,6 +160,10 @@ func idleCases() map[v1alpha1.CheckID]checkCases {
 			"the state is new": {
 				change: func(f fixture) { f.before.CPUs.List[6].IdleStates = nil }, want: isUnknown, wantMessage: "not read before",
 			},
+			"how long a state takes is not told": {
+				change: func(f fixture) { f.facts.CPUs.List[3].IdleStates[2].LatencyMicros = absent[int64]("state2/latency") },
+				want:   isUnknown, wantMessage: "state2/latency",
+			},
 			"not told before": {
 				change: func(f fixture) { f.before.CPUs.List[6].IdleStates[2].Usage = absent[uint64]("state2/usage") },
 				want:   isUnknown, wantMessage: "state2/usage",
@@ -188,7 +192,10 @@ func idleStateCases(withoutStates func(fixture)) checkCases {
 			},
 			want: passes,
 		},
-		"the limit is not told": {change: func(f fixture) { f.remove(settingLatencyLimit) }, want: isUnknown, wantMessage: settingLatencyLimit},
+		"the limit is not told": {
+			change: func(f fixture) { f.remove(settingLatencyLimit) }, once: true, want: isUnknown, wantMessage: settingLatencyLimit,
+		},
+		"the limit is not told, but what the CPUs did": {change: func(f fixture) { f.remove(settingLatencyLimit) }, want: doesNotApply},
 		"disabled one by one": {
 			change: func(f fixture) {
 				f.remove(settingLatencyLimit)

@@ -10,7 +10,7 @@ import (
 
 const (
 	settingWorkqueue = "/sys/devices/virtual/workqueue/cpumask"
-	settingWriteback = "/sys/devices/virtual/workqueue/writeback/cpumask"
+	settingWriteback = "/sys/bus/workqueue/devices/writeback/cpumask"
 )
 
 // workqueueChecks ask where the kernel's own deferred work runs.
@@ -36,7 +36,7 @@ func workqueueChecks() []Check {
 			Fix:    "Write the mask of the housekeeping CPUs to " + settingWriteback + ".",
 			Reboot: v1alpha1.RebootNotRequired,
 			Source: "kernel: Documentation/core-api/workqueue.rst; TuneD cpu-partitioning",
-			owns:   []string{settingWriteback, "/sys/bus/workqueue/devices/writeback/cpumask"},
+			owns:   []string{settingWriteback, "/sys/devices/virtual/workqueue/writeback/cpumask"},
 			run:    func(s *state) verdict { return s.maskIsOffIsolated(settingWriteback) },
 		},
 	}
@@ -50,6 +50,6 @@ func (s *state) maskIsOffIsolated(path string) verdict {
 		if global, ok := s.maskSetting(settingWorkqueue).Get(); ok {
 			found = found.Intersection(global)
 		}
-		return s.offIsolated(path, found)
+		return offCPUs(path, found, s.plan.CPUs.Isolated, s.plan.CPUs.Housekeeping)
 	})
 }
