@@ -13,15 +13,16 @@ import (
 )
 
 // FromFacts derives the topology from what a host says. It fails when the host contradicts itself in
-// a way that no plan could be trusted on: a CPU in two NUMA nodes or cores, a NUMA node with a CPU
-// that does not exist, no online CPU at all. The error names the files. Numbers that the host does not
-// give are absent in the topology; a distance row of the wrong length counts as not given.
+// a way that no plan could be trusted on: a CPU in two NUMA nodes, cores, packages or L3 caches, no
+// online CPU at all. The error names the files. CPUs that such lists name and that are not present do not
+// count: some kernels and snapshots name them. Numbers that the host does not give are absent in the
+// topology; a row of distances of the wrong length counts as not given.
 func FromFacts(f *host.Facts) (*Topology, error) {
 	present, online, err := presentAndOnline(&f.CPUs)
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := numaNodesOf(f, present, online)
+	nodes, err := numaNodesOf(f, online)
 	if err != nil {
 		return nil, err
 	}
@@ -36,12 +37,12 @@ func FromFacts(f *host.Facts) (*Topology, error) {
 		Online:         online,
 		Offline:        present.Difference(online),
 		Present:        present,
-		Packages:       packagesOf(f.CPUs.List, online),
+		Packages:       packagesOf(f.CPUs.List, present, online),
 		L3Domains:      l3DomainsOf(f.CPUs.List, online),
 		NUMANodes:      nodes,
 		NICs:           nicsOf(f.NICs),
 	}
-	t.Cores = each(coresOf(f.CPUs.List, online), func(threads cpus.Set) Core { return Core{CPUs: threads} })
+	t.Cores = each(coresOf(f.CPUs.List, present, online), func(threads cpus.Set) Core { return Core{CPUs: threads} })
 	t.MinimumFrequency, t.MaximumFrequency = frequencyRange(f.CPUs.List)
 	if err := t.validate(); err != nil {
 		return nil, err
@@ -83,12 +84,27 @@ func selectCPUs(list []host.CPU, keep func(host.CPU) bool) cpus.Set {
 // coresOf groups CPUs by the sibling lists of the online ones. Core identifiers are not enough: some
 // AMD machines repeat them within a package without a die number. An offline CPU that still has a
 // topology folder joins the one core with its identifiers; when none or several have them, it is in none.
-func coresOf(list []host.CPU, online cpus.Set) []cpus.Set {
+//
+// Siblings with different core identifiers are cores of their own: AMD's compute units (family 15h) share
+// a front end and a floating-point unit, which makes them siblings to the scheduler.
+func coresOf(list []host.CPU, present, online cpus.Set) []cpus.Set {
+	coreIDs := map[int]int{}
+	for _, cpu := range list {
+		if id, known := cpu.Core.Get(); known {
+			coreIDs[cpu.ID] = id
+		}
+	}
 	var cores []cpus.Set
 	for _, cpu := range list {
-		if siblings, known := cpu.Siblings.Get(); known && online.Contains(cpu.ID) {
-			cores = append(cores, siblings)
+		siblings, known := cpu.Siblings.Get()
+		if !known || !online.Contains(cpu.ID) {
+			continue
 		}
+		other := siblings.Filter(func(id int) bool {
+			coreID, known := coreIDs[id]
+			return known && cpu.Core.Known && coreID != cpu.Core.Value
+		})
+		cores = append(cores, siblings.Difference(other).Intersection(present))
 	}
 	cores = distinct(cores)
 	return joinOffline(cores, list, online, func(cpu host.CPU) (identity, bool) {
@@ -97,7 +113,7 @@ func coresOf(list []host.CPU, online cpus.Set) []cpus.Set {
 }
 
 // packagesOf groups CPUs by the kernel's list of the CPUs of a package, else by its number.
-func packagesOf(list []host.CPU, online cpus.Set) []cpus.Set {
+func packagesOf(list []host.CPU, present, online cpus.Set) []cpus.Set {
 	var packages []cpus.Set
 	numbered := map[int][]int{}
 	for _, cpu := range list {
@@ -105,7 +121,7 @@ func packagesOf(list []host.CPU, online cpus.Set) []cpus.Set {
 			continue
 		}
 		if members, known := cpu.PackageCPUs.Get(); known {
-			packages = append(packages, members)
+			packages = append(packages, members.Intersection(present))
 		} else if number, known := cpu.Package.Get(); known {
 			numbered[number] = append(numbered[number], cpu.ID)
 		}
@@ -158,7 +174,7 @@ func l3DomainsOf(list []host.CPU, online cpus.Set) []cpus.Set {
 }
 
 // numaNodesOf returns the NUMA nodes, or one node 0 where the kernel was built without NUMA.
-func numaNodesOf(f *host.Facts, present, online cpus.Set) ([]NUMANode, error) {
+func numaNodesOf(f *host.Facts, online cpus.Set) ([]NUMANode, error) {
 	if len(f.NUMANodes) == 0 {
 		return []NUMANode{{
 			CPUs:          online,
@@ -173,10 +189,6 @@ func numaNodesOf(f *host.Facts, present, online cpus.Set) ([]NUMANode, error) {
 		if !known {
 			return nil, fmt.Errorf("%s, which lists the CPUs of NUMA node %d, cannot be read: %s",
 				nodeFile(from.ID), from.ID, from.CPUs.Reason)
-		}
-		if missing := members.Difference(present); !missing.IsEmpty() {
-			return nil, fmt.Errorf("%s: NUMA node %d lists CPUs %s, which are not present according to %s",
-				nodeFile(from.ID), from.ID, missing, presentFile)
 		}
 		node := NUMANode{
 			ID:            from.ID,

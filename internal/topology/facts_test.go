@@ -174,6 +174,17 @@ func ordinaryLayouts(t *testing.T) map[string]layoutCase {
 				"nodes":    {"0: 0-1"},
 			},
 		},
+		"lists with CPUs that are not present": {
+			facts: hostOf(t, map[int]string{0: "0-1,9"},
+				thread{id: 0, siblings: "0,8", pkgCPUs: "0-15", l3: "0-15"}, thread{id: 1, siblings: "1,9", pkgCPUs: "0-15", l3: "0-15"}),
+			want: map[string][]string{
+				"cpus":     {"online 0-1", "offline ", "present 0-1"},
+				"cores":    {"0 node 0 package 0 l3 0", "1 node 0 package 0 l3 0"},
+				"packages": {"0-1"},
+				"l3":       {"0-1"},
+				"nodes":    {"0: 0-1"},
+			},
+		},
 	}
 }
 
@@ -193,6 +204,19 @@ func oddLayouts(t *testing.T) map[string]layoutCase {
 				},
 				"packages": {"0-1", "2-3"},
 				"nodes":    {"0: 0-1", "1: 2-3"},
+			},
+		},
+		"siblings with core identifiers of their own are compute units of AMD": {
+			facts: hostOf(t, map[int]string{0: "0-3,9"},
+				thread{id: 0, core: 0, siblings: "0-1"}, thread{id: 1, core: 1, siblings: "0-1"},
+				thread{id: 2, core: 2, siblings: "2-3"}, thread{id: 3, core: 2, siblings: "2-3"}),
+			want: map[string][]string{
+				"cpus": {"online 0-3", "offline ", "present 0-3"},
+				"cores": {
+					"0 node 0 package 0 l3 -1", "1 node 0 package 0 l3 -1", "2-3 node 0 package 0 l3 -1",
+				},
+				"packages": {"0-3"},
+				"nodes":    {"0: 0-3"},
 			},
 		},
 		"package numbers that repeat are told apart by the list of the package's CPUs": {
@@ -352,10 +376,6 @@ func TestFromFactsRefusesContradictions(t *testing.T) {
 			}(),
 			want: []string{"/sys/devices/system/cpu/online lists CPUs 2", "/sys/devices/system/cpu/present"},
 		},
-		"NUMA node with a CPU that is not present": {
-			facts: hostOf(t, map[int]string{3: "0-1,9"}, pair...),
-			want:  []string{"/sys/devices/system/node/node3/cpulist", "CPUs 9", "not present"},
-		},
 		"CPU in two NUMA nodes": {
 			facts: hostOf(t, map[int]string{0: "0-1", 1: "1"}, pair...),
 			want:  []string{"CPU 1", "NUMA nodes 0 and 1", "node0/cpulist", "node1/cpulist", "numa=fake"},
@@ -371,10 +391,6 @@ func TestFromFactsRefusesContradictions(t *testing.T) {
 		"siblings that disagree": {
 			facts: hostOf(t, nil, thread{id: 0, siblings: "0-1"}, thread{id: 1, siblings: "1"}),
 			want:  []string{"CPU 1", "core", "cpu0/topology/thread_siblings_list", "cpu1/topology/thread_siblings_list"},
-		},
-		"sibling that is not present": {
-			facts: hostOf(t, nil, thread{id: 0, siblings: "0,8"}),
-			want:  []string{"cpu0/topology/thread_siblings_list", "CPUs 8", "not present"},
 		},
 		"siblings in two NUMA nodes": {
 			facts: hostOf(t, map[int]string{0: "0", 1: "1"}, thread{id: 0, siblings: "0-1"}, thread{id: 1, siblings: "0-1"}),

@@ -319,6 +319,10 @@ func TestFromInventoryRefuses(t *testing.T) {
 			inventory: v1alpha1.Inventory{OnlineCPUs: "0", NUMANodes: []v1alpha1.InventoryNUMANode{{ID: 5, CPUs: "-"}}},
 			want:      "numaNodes[id=5].cpus",
 		},
+		"a NUMA node with a CPU that is not online": {
+			inventory: v1alpha1.Inventory{OnlineCPUs: "0", NUMANodes: []v1alpha1.InventoryNUMANode{{ID: 3, CPUs: "0,9"}}},
+			want:      "NUMA node 3 (/sys/devices/system/node/node3/cpulist) holds CPUs 9, which are not online",
+		},
 		"overlapping NUMA nodes": {
 			inventory: v1alpha1.Inventory{OnlineCPUs: "0", NUMANodes: []v1alpha1.InventoryNUMANode{{CPUs: "0"}, {ID: 1, CPUs: "0"}}},
 			want:      "CPU 0 is in the NUMA nodes 0 and 1",

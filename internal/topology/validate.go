@@ -44,6 +44,10 @@ func (t *Topology) validate() error {
 func (t *Topology) nodeOfCPUs() (map[int]int, error) {
 	nodeOf := map[int]int{}
 	for _, node := range t.NUMANodes {
+		if missing := node.CPUs.Difference(t.Online); !missing.IsEmpty() {
+			return nil, fmt.Errorf("NUMA node %d (%s) holds CPUs %s, which are not online according to %s",
+				node.ID, nodeFile(node.ID), missing, onlineFile)
+		}
 		for _, cpu := range node.CPUs.IDs() {
 			if other, taken := nodeOf[cpu]; taken {
 				return nil, fmt.Errorf("CPU %d is in the NUMA nodes %d and %d (%s and %s), as the kernel shows with numa=fake; "+
