@@ -25,7 +25,7 @@ const kubeletKind = "KubeletConfiguration"
 // does not start, and its node is lost until somebody logs in; so a setting that the kubelet would refuse, or that
 // the machine-config operator keeps for itself, is an error here.
 func KubeletConfig(in Input) (*mcfgv1.KubeletConfig, error) {
-	in, err := in.checked()
+	in, err := in.checked(Input.checkPool)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ import (
 // units. It is the only writer of kernel arguments. Its Ignition configuration has version 3.2.0, which every
 // supported release of OpenShift reads; one that Ignition's own parser refuses is an error.
 func MachineConfig(in Input) (*mcfgv1.MachineConfig, error) {
-	in, err := in.checked()
+	in, err := in.checked(Input.checkPool)
 	if err != nil {
 		return nil, err
 	}

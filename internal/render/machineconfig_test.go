@@ -52,7 +52,8 @@ func TestIgnitionHoldsThePlan(t *testing.T) {
 			if diff := cmp.Diff(in.Plan.Files, files, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("files (-plan +Ignition):\n%s", diff)
 			}
-			var planned, units []string
+			planned := make([]string, 0, len(in.Plan.Units))
+			units := make([]string, 0, len(in.Plan.Units))
 			for _, unit := range in.Plan.Units {
 				planned = append(planned, fmt.Sprintf("%s masked %t", unit.Name, unit.Masked))
 			}

@@ -21,7 +21,7 @@ const workerRole = "worker"
 // MachineConfigPool is the pool of all nodes that carry the pool's label. Calling it for an Existing pool is an
 // error, because that pool has another owner.
 func MachineConfigPool(in Input) (*mcfgv1.MachineConfigPool, error) {
-	in, err := in.checked()
+	in, err := in.checked(Input.checkPool)
 	if err != nil {
 		return nil, err
 	}

@@ -77,17 +77,27 @@ func (p Pool) machineConfigLabels() map[string]string {
 	return map[string]string{LabelMachineConfigRole: p.Name}
 }
 
-// checkNames makes sure that the API server will take every name and label that is made of the input.
-func (in Input) checkNames() error {
+// checkProfile makes sure that the profile's name can be a part of names and a label's value.
+func (in Input) checkProfile() error {
+	return errors.Join(
+		describe("profile name", in.Plan.Profile, validation.IsDNS1123Subdomain),
+		describe("profile name", in.Plan.Profile, validation.IsValidLabelValue),
+	)
+}
+
+// checkNamespace makes sure that there is a namespace.
+func (in Input) checkNamespace() error {
+	return describe("operator namespace", in.Namespace, validation.IsDNS1123Label)
+}
+
+// checkPool makes sure that the API server will take every name and label that is made of the pool.
+func (in Input) checkPool() error {
 	if len(in.Pool.poolSelector()) == 0 {
 		return errors.New("an existing pool needs labels that select it")
 	}
 	return errors.Join(
-		describe("profile name", in.Plan.Profile, validation.IsDNS1123Subdomain),
-		describe("profile name", in.Plan.Profile, validation.IsValidLabelValue),
 		describe("pool name", in.Pool.Name, validation.IsDNS1123Subdomain),
 		describe("pool name", in.Pool.Name, validation.IsValidLabelValue),
-		describe("operator namespace", in.Namespace, validation.IsDNS1123Label),
 		checkLabels("pool selector", in.Pool.poolSelector()),
 		checkLabels("MachineConfig label", in.Pool.machineConfigLabels()),
 	)

@@ -18,7 +18,7 @@ import (
 // PlanConfigMap holds the plan for the agents of the pool's nodes. It is immutable, so its bytes may depend
 // only on what its name stands for: the origins of values, which do not count for the plan's hash, are left out.
 func PlanConfigMap(in Input) (*corev1.ConfigMap, error) {
-	in, err := in.checked()
+	in, err := in.checked(Input.checkNamespace)
 	if err != nil {
 		return nil, err
 	}

@@ -22,9 +22,9 @@ import (
 type Input struct {
 	// Plan is what every node of the pool is to become.
 	Plan *plan.NodePlan
-	// Pool is the MachineConfigPool that carries the plan.
+	// Pool is the MachineConfigPool that carries the plan; the plan ConfigMap and the RuntimeClass need none.
 	Pool Pool
-	// Namespace is the operator's namespace, where the plan ConfigMap lives.
+	// Namespace is the operator's namespace, where the plan ConfigMap lives; no other object needs it.
 	Namespace string
 
 	// planHash is set once the input was checked; see checked.
@@ -56,7 +56,7 @@ func (p Pool) managed() bool { return p.Management != v1alpha1.PoolsExisting }
 // at once, last. An Existing pool belongs to somebody else and is not among them. The objects carry no status,
 // no server-side fields and no empty values, so they can be applied or printed as they are.
 func Objects(in Input) ([]*unstructured.Unstructured, error) {
-	in, err := in.checked()
+	in, err := in.checked(Input.checkPool, Input.checkNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -86,16 +86,20 @@ func object[T runtime.Object](kind func(Input) (T, error)) func(Input) (runtime.
 	return func(in Input) (runtime.Object, error) { return kind(in) }
 }
 
-// checked returns the input with its plan's hash, or an error when names in it cannot be used for objects or
-// labels. An input that was checked before is returned as it is.
-func (in Input) checked() (Input, error) {
+// checked returns the input with its plan's hash, or an error when names in it cannot be used for objects or labels:
+// that of the profile, and whatever else the object needs. An input that was checked before is returned as it is.
+func (in Input) checked(needs ...func(Input) error) (Input, error) {
 	if in.planHash != "" {
 		return in, nil
 	}
 	if in.Plan == nil {
 		return Input{}, errors.New("rendering without a plan")
 	}
-	if err := in.checkNames(); err != nil {
+	problems := []error{in.checkProfile()}
+	for _, check := range needs {
+		problems = append(problems, check(in))
+	}
+	if err := errors.Join(problems...); err != nil {
 		return Input{}, fmt.Errorf("rendering the plan of profile %q for pool %q: %w", in.Plan.Profile, in.Pool.Name, err)
 	}
 	in.planHash = in.Plan.Hash()

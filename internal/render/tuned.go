@@ -32,7 +32,7 @@ func TunedGroupVersionKind() schema.GroupVersionKind {
 // alone, states every other setting itself, and has no bootloader section, so that kernel arguments have one
 // writer. No published Go module has the type, hence the untyped result.
 func Tuned(in Input) (*unstructured.Unstructured, error) {
-	in, err := in.checked()
+	in, err := in.checked(Input.checkPool)
 	if err != nil {
 		return nil, err
 	}

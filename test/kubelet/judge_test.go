@@ -5,6 +5,7 @@ package kubelet
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -240,9 +241,7 @@ func unchecked(t *testing.T, kubelet plan.KubeletPlan) []byte {
 	}
 	delete(fields, "origin")
 	fields["apiVersion"], fields["kind"] = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
-	for name, value := range additional {
-		fields[name] = value
-	}
+	maps.Copy(fields, additional)
 	if raw, err = json.Marshal(fields); err != nil {
 		t.Fatal(err)
 	}
