@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,45 +58,46 @@ func (a *app) check(ctx context.Context, options *checkOptions) error {
 		}
 	}
 	all := planNodes(profile, nodes)
-	before, err := a.secondReading(ctx, options, all)
+	before, err := secondReading(ctx, options.window, all)
 	if err != nil {
 		return err
 	}
 	views := make([]view.Check, 0, len(all))
-	failed := false
 	for i, node := range all {
-		v := view.Unplanned(node.name, profile.Name, node.findings)
-		if node.plan != nil {
-			report := verify.Evaluate(verify.Input{Plan: node.plan, Facts: node.facts, Before: before[i]})
-			v = view.OfReport(node.name, node.plan, node.topology, report, node.findings)
-		}
-		if options.window > 0 {
-			seconds := options.window.Seconds()
-			v.WindowSeconds = &seconds
-		}
-		failed = failed || v.Failed()
-		views = append(views, v)
+		views = append(views, checkNode(profile.Name, node, before[i], options.window))
 	}
-	if err := a.print(options.format.value, views, func() string { return text.Checks(views, a.palette(), a.width()) }); err != nil {
-		return err
+	err = a.print(options.format.value, views, func() string { return text.Checks(views, a.palette(), a.width()) })
+	if err == nil && slices.ContainsFunc(views, view.Check.Failed) {
+		err = errFindings
 	}
-	if failed {
-		return errFindings
+	return err
+}
+
+// checkNode compares one node with its plan.
+func checkNode(profile string, node planned, before *host.Facts, window time.Duration) view.Check {
+	v := view.Unplanned(node.name, profile, node.findings)
+	if node.plan != nil {
+		report := verify.Evaluate(verify.Input{Plan: node.plan, Facts: node.facts, Before: before})
+		v = view.OfReport(node.name, node.plan, node.topology, report, node.findings)
 	}
-	return nil
+	if window > 0 {
+		seconds := window.Seconds()
+		v.WindowSeconds = &seconds
+	}
+	return v
 }
 
 // secondReading waits for the window and reads every host again. It returns the first reading of each
 // node, or nil for each without a window.
-func (a *app) secondReading(ctx context.Context, options *checkOptions, all []planned) ([]*host.Facts, error) {
+func secondReading(ctx context.Context, window time.Duration, all []planned) ([]*host.Facts, error) {
 	before := make([]*host.Facts, len(all))
-	if options.window == 0 {
+	if window == 0 {
 		return before, nil
 	}
 	select {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for the second reading: %w", ctx.Err())
-	case <-time.After(options.window):
+	case <-time.After(window):
 	}
 	for i, node := range all {
 		again, err := readNode(ctx, node.root)
@@ -103,7 +105,7 @@ func (a *app) secondReading(ctx context.Context, options *checkOptions, all []pl
 			return nil, err
 		}
 		if interrupts(again.facts) == interrupts(node.facts) {
-			return nil, fmt.Errorf("%s counted no interrupt within %s: --window is for live hosts, not for snapshots", node.root, options.window)
+			return nil, fmt.Errorf("%s counted no interrupt within %s: --window is for live hosts, not for snapshots", node.root, window)
 		}
 		before[i], all[i].facts, all[i].topology = node.facts, again.facts, again.topology
 	}

@@ -33,6 +33,11 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
+// complain writes a line to the standard error. That it cannot be written cannot be said anywhere.
+func (s Streams) complain(format string, args ...any) {
+	_, _ = fmt.Fprintf(s.Err, format+"\n", args...)
+}
+
 // Run runs one command line, without the name of the program, and returns the exit code.
 func Run(ctx context.Context, args []string, streams Streams) int {
 	root := newRoot(streams)
@@ -44,7 +49,7 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 	case errors.Is(err, errFindings):
 		return ExitFindings
 	default:
-		fmt.Fprintf(streams.Err, "error: %s\n", err)
+		streams.complain("error: %s", err)
 		return ExitUsage
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/crdschema"
@@ -69,38 +69,32 @@ func (a *app) importProfile(ctx context.Context, schemas *crdschema.Schemas, doc
 	if err != nil {
 		return err
 	}
-	object, err := manifest(profile)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(profile)
 	if err != nil {
-		return err
+		return fmt.Errorf("writing the profile %q: %w", profile.Name, err)
 	}
-	if errs := schemas.Validate(ctx, object); len(errs) > 0 {
-		return fmt.Errorf("the PerformanceProfile %q cannot be expressed: %s", profile.Name, sentences(errs))
+	if errs := schemas.Validate(ctx, &unstructured.Unstructured{Object: content}); len(errs) > 0 {
+		return fmt.Errorf("the PerformanceProfile %q cannot be expressed:%s", profile.Name, sentences(errs))
 	}
 	if format == "json" {
 		for _, remark := range remarks {
-			fmt.Fprintf(a.Err, "remark: %s\n", remark)
+			a.complain("remark: %s", remark)
 		}
-		return writeJSON(a.Out, object.Object)
+		return writeJSON(a.Out, profile)
 	}
-	return writeProfile(a.Out, object, remarks)
+	return writeProfile(a.Out, profile, remarks)
 }
 
-// manifest is the profile as a manifest: without the empty status and creation time.
-func manifest(profile *v1alpha1.LowLatencyNodeProfile) (*unstructured.Unstructured, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(profile)
+// writeProfile writes the remarks as comments and the profile in the order of its API, as people write it.
+func writeProfile(out io.Writer, profile *v1alpha1.LowLatencyNodeProfile, remarks []string) error {
+	data, err := orderedYAML(struct {
+		APIVersion string                             `json:"apiVersion"`
+		Kind       string                             `json:"kind"`
+		Metadata   metav1.ObjectMeta                  `json:"metadata"`
+		Spec       v1alpha1.LowLatencyNodeProfileSpec `json:"spec"`
+	}{profile.APIVersion, profile.Kind, profile.ObjectMeta, profile.Spec})
 	if err != nil {
-		return nil, fmt.Errorf("writing the profile %q: %w", profile.Name, err)
-	}
-	object := &unstructured.Unstructured{Object: content}
-	unstructured.RemoveNestedField(object.Object, "status")
-	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
-	return object, nil
-}
-
-func writeProfile(out io.Writer, object *unstructured.Unstructured, remarks []string) error {
-	data, err := yaml.Marshal(object.Object)
-	if err != nil {
-		return fmt.Errorf("writing the profile %q: %w", object.GetName(), err)
+		return fmt.Errorf("writing the profile %q: %w", profile.Name, err)
 	}
 	var b strings.Builder
 	b.WriteString("---\n")

@@ -78,20 +78,9 @@ func (r *manifestReader) readFile(ctx context.Context, file string, into *manife
 
 // readDocuments splits a file into its documents, empty ones left out.
 func readDocuments(in io.Reader, file string) ([][]byte, error) {
-	if file != "-" {
-		opened, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer opened.Close()
-		in = opened
-	}
-	data, err := io.ReadAll(io.LimitReader(in, maximumManifest+1))
+	data, err := readAll(in, file)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", file, err)
-	}
-	if len(data) > maximumManifest {
-		return nil, fmt.Errorf("%s is larger than %d bytes", file, maximumManifest)
+		return nil, err
 	}
 	var documents [][]byte
 	for reader := yamlreader.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
@@ -110,6 +99,26 @@ func readDocuments(in io.Reader, file string) ([][]byte, error) {
 		return nil, fmt.Errorf("%s holds no object", file)
 	}
 	return documents, nil
+}
+
+func readAll(in io.Reader, file string) ([]byte, error) {
+	if file != "-" {
+		opened, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		// Nothing was written, so nothing can be lost on closing.
+		defer func() { _ = opened.Close() }()
+		in = opened
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maximumManifest+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	if len(data) > maximumManifest {
+		return nil, fmt.Errorf("%s is larger than %d bytes", file, maximumManifest)
+	}
+	return data, nil
 }
 
 // hasContent tells whether a document holds anything but blanks, comments and markers.
@@ -155,7 +164,7 @@ func (r *manifestReader) addObject(ctx context.Context, where string, object *un
 			where, v1alpha1.GroupVersion, object.GroupVersionKind().GroupVersion())
 	}
 	if errs := r.schemas.Validate(ctx, object); len(errs) > 0 {
-		return fmt.Errorf("%s: %s", where, sentences(errs))
+		return fmt.Errorf("%s:%s", where, sentences(errs))
 	}
 	var err error
 	switch object.GetKind() {
@@ -179,14 +188,15 @@ func decodeInto[T any](list []*T, object *unstructured.Unstructured) ([]*T, erro
 	return append(list, typed), nil
 }
 
-// sentences puts the errors of an object into one line, or one line each when there are several.
+// sentences puts the errors of an object behind a colon: on the same line, or on one each when there are
+// several.
 func sentences(errs field.ErrorList) string {
 	lines := make([]string, 0, len(errs))
 	for _, err := range errs {
 		lines = append(lines, strings.TrimPrefix(err.Error(), "<nil>: "))
 	}
 	if len(lines) == 1 {
-		return lines[0]
+		return " " + lines[0]
 	}
 	return "\n  " + strings.Join(lines, "\n  ")
 }

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	yamlv3 "go.yaml.in/yaml/v3"
 	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
 
@@ -125,4 +127,38 @@ func writeJSON(out io.Writer, value any) error {
 		return fmt.Errorf("writing JSON: %w", err)
 	}
 	return nil
+}
+
+// orderedYAML writes a value as YAML with its fields in the order of their types, not of the alphabet.
+func orderedYAML(value any) ([]byte, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var document yamlv3.Node
+	// JSON is YAML, and its reader keeps the order of fields.
+	if err := yamlv3.Unmarshal(data, &document); err != nil {
+		return nil, err
+	}
+	blockStyle(&document)
+	var b bytes.Buffer
+	encoder := yamlv3.NewEncoder(&b)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(&document); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// blockStyle takes the braces and quotes of JSON off a document; quotes stay where a reader of YAML 1.1, as
+// kubectl is one, would take the text for something else, such as Off for a boolean.
+func blockStyle(node *yamlv3.Node) {
+	var plain any
+	err := yaml.Unmarshal([]byte(node.Value), &plain)
+	if node.Kind != yamlv3.ScalarNode || node.Tag != "!!str" || err == nil && plain == node.Value {
+		node.Style = 0
+	}
+	for _, child := range node.Content {
+		blockStyle(child)
+	}
 }

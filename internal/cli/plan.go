@@ -60,7 +60,7 @@ func (a *app) plan(ctx context.Context, options *planOptions) error {
 	drawn := make([]text.NodePlan, 0, len(all))
 	for _, node := range all {
 		against, changes := differ(node)
-		v, err := view.OfPlan(node.name, profile.Name, node.plan, node.findings, against, changes)
+		v, err := view.OfPlan(node.name, profile, node.plan, node.findings, against, changes)
 		if err != nil {
 			return err
 		}

@@ -72,9 +72,7 @@ func (a *app) render(ctx context.Context, options *renderOptions) error {
 		return err
 	}
 	all := planNodes(profile, nodes)
-	for _, node := range all {
-		a.complain(node)
-	}
+	a.explainUnplanned(all)
 	bundles, err := bundlesFor(profile, all, options)
 	if err != nil {
 		return err
@@ -89,11 +87,17 @@ func (a *app) render(ctx context.Context, options *renderOptions) error {
 	return unplanned(all)
 }
 
-// complain says on the standard error why a node has no plan.
-func (a *app) complain(node planned) {
-	for _, finding := range node.findings {
-		if node.plan == nil && finding.Severity == v1alpha1.SeverityCritical {
-			fmt.Fprintf(a.Err, "node %s has no plan: %s: %s %s\n", node.name, finding.Field, finding.Message, finding.Remedy)
+// explainUnplanned says on the standard error why nodes have no plan.
+func (a *app) explainUnplanned(all []planned) {
+	for _, node := range all {
+		if node.plan != nil {
+			continue
+		}
+		for _, finding := range node.findings {
+			if finding.Severity != v1alpha1.SeverityCritical {
+				continue
+			}
+			a.complain("no plan: %s %s", finding.Message, finding.Remedy)
 		}
 	}
 }

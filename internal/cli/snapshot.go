@@ -40,11 +40,12 @@ func (a *app) snapshot(ctx context.Context, root, output string) error {
 	if err != nil {
 		return err
 	}
-	defer opened.Close()
 	if output == "-" {
-		return opened.Snapshot(ctx, a.Out)
+		err = opened.Snapshot(ctx, a.Out)
+	} else {
+		err = writeSnapshot(ctx, opened, output)
 	}
-	return writeSnapshot(ctx, opened, output)
+	return errors.Join(err, opened.Close())
 }
 
 // writeSnapshot writes beside the target and renames, so that a failure leaves no half of a file.
@@ -54,12 +55,12 @@ func writeSnapshot(ctx context.Context, opened *host.Host, output string) error 
 	if err != nil {
 		return fmt.Errorf("writing the snapshot: %w", err)
 	}
-	defer os.Remove(partial)
-	if err := errors.Join(opened.Snapshot(ctx, file), file.Close()); err != nil {
-		return fmt.Errorf("writing %s: %w", output, err)
+	err = errors.Join(opened.Snapshot(ctx, file), file.Close())
+	if err == nil {
+		err = os.Rename(partial, output)
 	}
-	if err := os.Rename(partial, output); err != nil {
-		return fmt.Errorf("writing the snapshot: %w", err)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", output, errors.Join(err, os.Remove(partial)))
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ func (s *Schemas) Validate(ctx context.Context, object *unstructured.Unstructure
 func (k *kind) unknownFields(object *unstructured.Unstructured) field.ErrorList {
 	paths := pruning.PruneWithOptions(object.DeepCopy().Object, k.structural, true,
 		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
-	var errs field.ErrorList
+	errs := make(field.ErrorList, 0, len(paths))
 	for _, path := range paths {
 		errs = append(errs, field.Forbidden(field.NewPath(path), "unknown field"))
 	}

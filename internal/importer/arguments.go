@@ -51,7 +51,7 @@ func (c *converter) hintArguments() {
 	if realTime, _, _, _ := c.source.hints(); realTime {
 		c.keepArgument("rcutree.kthread_prio=11")
 	}
-	if c.spec.Power.FrequencyDriver == v1alpha1.FrequencyDriverKept {
+	if c.spec.Power.FrequencyDriver == v1alpha1.FrequencyDriverKept && !c.isARM64() {
 		c.keepArgument("intel_pstate=active")
 		c.keepArgument("amd_pstate=guided")
 	}
@@ -88,11 +88,12 @@ func (c *converter) keepArgument(text string) {
 		return
 	}
 	name, _, _ := strings.Cut(text, "=")
-	kept := slices.DeleteFunc(c.spec.Kernel.AdditionalArguments, func(other v1alpha1.KernelArgument) bool {
+	arguments := &c.spec.Kernel.AdditionalArguments
+	*arguments = slices.DeleteFunc(*arguments, func(other v1alpha1.KernelArgument) bool {
 		otherName, _, _ := strings.Cut(string(other), "=")
 		return string(other) == text || otherName == name && slices.Contains(overridable(), name)
 	})
-	c.spec.Kernel.AdditionalArguments = append(kept, v1alpha1.KernelArgument(text))
+	*arguments = append(*arguments, v1alpha1.KernelArgument(text))
 }
 
 // overridable are the arguments that this package adds by itself and of which the kernel obeys the last.
@@ -195,7 +196,8 @@ func (c *converter) idleArguments(arguments []cmdline.Arg) {
 	has := func(text string) bool {
 		return slices.ContainsFunc(arguments, func(a cmdline.Arg) bool { return a.Text() == text })
 	}
-	if c.spec.Power.Preset != v1alpha1.PowerLowLatency && c.spec.Power.Preset != v1alpha1.PowerHighPerformance {
+	leavesChoice := []v1alpha1.PowerPreset{v1alpha1.PowerLowLatency, v1alpha1.PowerHighPerformance}
+	if c.isARM64() || !slices.Contains(leavesChoice, c.spec.Power.Preset) {
 		return
 	}
 	switch {

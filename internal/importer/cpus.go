@@ -58,7 +58,7 @@ func (c *converter) cpuLists(source *sourceCPU) (map[string]cpus.Set, error) {
 	var fields []cpuField
 	for _, list := range []struct {
 		name     string
-		text     *string
+		text     *cpuText
 		required bool
 	}{
 		{"reserved", source.Reserved, true},
@@ -85,11 +85,11 @@ func (c *converter) cpuLists(source *sourceCPU) (map[string]cpus.Set, error) {
 	return lists, nil
 }
 
-func parseCPUs(field string, text *string, required bool) (cpus.Set, error) {
+func parseCPUs(field string, text *cpuText, required bool) (cpus.Set, error) {
 	if text == nil {
-		text = new(string)
+		text = new(cpuText)
 	}
-	set, err := cpus.Parse(*text)
+	set, err := cpus.Parse(string(*text))
 	if err != nil {
 		return cpus.Set{}, invalid(field, "%w", err)
 	}

@@ -4,8 +4,8 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -62,27 +62,12 @@ func (r *hugepageReader) pageSize(text string) error {
 
 // count reads "512", or "0:512,1:256" with a number for each NUMA node.
 func (r *hugepageReader) count(text string) error {
-	size := r.size
-	if size == "" {
-		// The default of amd64, and of arm64 with pages of 4 KiB.
-		size = "2Mi"
-	}
 	var reservations []v1alpha1.HugepageReservation
 	for part := range strings.SplitSeq(text, ",") {
-		reservation := v1alpha1.HugepageReservation{Size: size}
-		if node, rest, found := strings.Cut(part, ":"); found {
-			id, err := strconv.ParseInt(node, 10, 32)
-			if err != nil || id < 0 {
-				return fmt.Errorf("%q is no NUMA node", node)
-			}
-			number := int32(id)
-			reservation.NUMANode, part = &number, rest
+		reservation, err := r.reservation(part)
+		if err != nil {
+			return err
 		}
-		count, err := strconv.ParseInt(part, 10, 64)
-		if err != nil || count < 0 || count > math.MaxInt32 {
-			return fmt.Errorf("%q is not a number of pages", part)
-		}
-		reservation.Count = int32(count)
 		reservations = append(reservations, reservation)
 	}
 	if r.spec.Memory.DefaultHugepageSize == "" {
@@ -94,6 +79,34 @@ func (r *hugepageReader) count(text string) error {
 		}
 	}
 	return nil
+}
+
+// reservation reads "512" or "0:512".
+func (r *hugepageReader) reservation(text string) (v1alpha1.HugepageReservation, error) {
+	// Without a size, the kernel means the default one of amd64, and of arm64 with pages of 4 KiB.
+	reservation := v1alpha1.HugepageReservation{Size: cmp.Or(r.size, "2Mi")}
+	node, count, found := strings.Cut(text, ":")
+	if found {
+		id, err := natural(node)
+		if err != nil {
+			return reservation, fmt.Errorf("%q is no NUMA node", node)
+		}
+		reservation.NUMANode = &id
+	} else {
+		count = text
+	}
+	pages, err := natural(count)
+	if err != nil {
+		return reservation, fmt.Errorf("%q is not a number of pages", count)
+	}
+	reservation.Count = pages
+	return reservation, nil
+}
+
+// natural reads a number that is not negative.
+func natural(text string) (int32, error) {
+	number, err := strconv.ParseUint(text, 10, 31)
+	return int32(number), err
 }
 
 // kernelSize reads a size as the kernel's memparse does: a number with K, M or G in either case.

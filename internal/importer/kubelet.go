@@ -6,10 +6,10 @@ package importer
 import (
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -53,8 +53,8 @@ func (c *converter) useDynamicAllocation() {
 }
 
 func (c *converter) remarkOnReservedMemory() {
-	switch c.spec.NUMA.TopologyPolicy {
-	case v1alpha1.TopologyRestricted, v1alpha1.TopologySingleNUMANode:
+	strict := []v1alpha1.TopologyPolicy{v1alpha1.TopologyRestricted, v1alpha1.TopologySingleNUMANode}
+	if slices.Contains(strict, c.spec.NUMA.TopologyPolicy) {
 		c.remark("spec.numa.topologyPolicy", "a PerformanceProfile reserves the kubelet's memory on NUMA node 0; this profile reserves the same amount on a NUMA node with housekeeping CPUs, away from bypass NICs.")
 	}
 }
@@ -174,11 +174,13 @@ func (c *converter) memoryQuantity(configuration map[string]any, key, entry stri
 	if !ok {
 		return
 	}
-	if !regexp.MustCompile(`^[1-9][0-9]{0,14}(Ki|Mi|Gi|k|M|G)?$`).MatchString(amount) {
-		c.remarkOnKubelet(key+"["+entry+"]", "%q is not a whole number with Ki, Mi, Gi, k, M, G or no unit; %s stays.", amount, *to)
+	quantity, err := resource.ParseQuantity(amount)
+	bytes := resource.NewQuantity(quantity.Value(), resource.BinarySI)
+	if err != nil || bytes.Cmp(quantity) != 0 || bytes.Sign() <= 0 {
+		c.remarkOnKubelet(key+"["+entry+"]", "%q is not a whole number of bytes; %s stays.", amount, *to)
 		return
 	}
-	*to = v1alpha1.MemoryQuantity(amount)
+	*to = v1alpha1.MemoryQuantity(bytes.String())
 }
 
 // fullCores moves full-pcpus-only into its field; a PerformanceProfile lets the annotation win.

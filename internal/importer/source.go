@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
@@ -44,17 +47,35 @@ type sourceSpec struct {
 }
 
 type sourceCPU struct {
-	Reserved        *string `json:"reserved,omitempty"`
-	Isolated        *string `json:"isolated,omitempty"`
-	BalanceIsolated *bool   `json:"balanceIsolated,omitempty"`
-	Offlined        *string `json:"offlined,omitempty"`
-	Shared          *string `json:"shared,omitempty"`
-	OvsDpdk         *string `json:"ovsDpdk,omitempty"`
+	Reserved        *cpuText `json:"reserved,omitempty"`
+	Isolated        *cpuText `json:"isolated,omitempty"`
+	BalanceIsolated *bool    `json:"balanceIsolated,omitempty"`
+	Offlined        *cpuText `json:"offlined,omitempty"`
+	Shared          *cpuText `json:"shared,omitempty"`
+	OvsDpdk         *cpuText `json:"ovsDpdk,omitempty"`
+}
+
+// cpuText is a CPU list. One CPU without quotes is a number in YAML; what is meant is clear.
+type cpuText string
+
+// UnmarshalJSON reads a text or a whole number.
+func (t *cpuText) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err == nil {
+		*t = cpuText(text)
+		return nil
+	}
+	var number uint32
+	if err := json.Unmarshal(data, &number); err != nil {
+		return fmt.Errorf("a CPU list is a text such as \"0-3,8\", not %.40s", data)
+	}
+	*t = cpuText(strconv.FormatUint(uint64(number), 10))
+	return nil
 }
 
 type sourceHardwareTuning struct {
-	IsolatedCpuFreq *int64 `json:"isolatedCpuFreq,omitempty"`
-	ReservedCpuFreq *int64 `json:"reservedCpuFreq,omitempty"`
+	IsolatedFrequency *int64 `json:"isolatedCpuFreq,omitempty"`
+	ReservedFrequency *int64 `json:"reservedCpuFreq,omitempty"`
 }
 
 type sourceHugepages struct {
@@ -104,7 +125,7 @@ func decode(document []byte) (*performanceProfile, []string, error) {
 	var source performanceProfile
 	strict, err := kjson.UnmarshalStrict(data, &source)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading a PerformanceProfile: %w", err)
+		return nil, nil, describe(err)
 	}
 	if err := source.checkKind(); err != nil {
 		return nil, nil, err
@@ -114,6 +135,23 @@ func decode(document []byte) (*performanceProfile, []string, error) {
 		remarks = append(remarks, problem.Error()+" is not a field of a PerformanceProfile; it was ignored.")
 	}
 	return &source, remarks, nil
+}
+
+// describe says in the words of YAML which field has a value of the wrong type.
+func describe(err error) error {
+	wrongType := regexp.MustCompile(`^json: cannot unmarshal (\S+) .*into Go struct field \w+\.(\S+) of type (\S+)$`)
+	parts := wrongType.FindStringSubmatch(err.Error())
+	if parts == nil {
+		return fmt.Errorf("reading a PerformanceProfile: %w", err)
+	}
+	wanted := parts[3]
+	switch {
+	case strings.HasPrefix(wanted, "[]"):
+		wanted = "list"
+	case strings.HasPrefix(wanted, "map") || strings.Contains(wanted, "."):
+		wanted = "object"
+	}
+	return invalid(parts[2], "it must be of type %s, not %s", wanted, parts[1])
 }
 
 func (p *performanceProfile) checkKind() error {

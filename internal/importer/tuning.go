@@ -51,20 +51,11 @@ func (c *converter) numa() error {
 
 // power converts the power hints and spec.hardwareTuning.
 func (c *converter) power() error {
-	realTime, highPower, perPod, _ := c.source.hints()
+	_, highPower, perPod, _ := c.source.hints()
 	if highPower && perPod {
 		return invalid("spec.workloadHints", "highPowerConsumption and perPodPowerManagement cannot both be true")
 	}
-	switch {
-	case perPod:
-		c.spec.Power.Preset = v1alpha1.PowerPerPod
-	case highPower && realTime:
-		c.spec.Power.Preset = v1alpha1.PowerMaximumDeterminism
-	case highPower:
-		c.spec.Power.Preset = v1alpha1.PowerHighPerformance
-	default:
-		c.spec.Power.Preset = v1alpha1.PowerLowLatency
-	}
+	c.spec.Power.Preset = c.powerPreset()
 	switch {
 	case perPod:
 		c.spec.Power.FrequencyDriver = v1alpha1.FrequencyDriverPassive
@@ -72,9 +63,27 @@ func (c *converter) power() error {
 		c.spec.Power.FrequencyDriver = v1alpha1.FrequencyDriverActive
 	default:
 		c.spec.Power.FrequencyDriver = v1alpha1.FrequencyDriverKept
-		c.remark("spec.workloadHints", "the modes of the frequency drivers are written out as kernel arguments: guided on AMD; active on Intel, where a PerformanceProfile takes what TuneD recommends for the processor.")
+		if !c.isARM64() {
+			c.remark("spec.workloadHints", "the modes of the frequency drivers are written out as kernel arguments: guided on AMD; active on Intel, where a PerformanceProfile takes what TuneD recommends for the processor.")
+		}
 	}
 	return c.frequencies(c.source.Spec.HardwareTuning)
+}
+
+// powerPreset is the preset with the idle states that the hints stand for. On arm64 the hint
+// highPowerConsumption changes nothing.
+func (c *converter) powerPreset() v1alpha1.PowerPreset {
+	realTime, highPower, perPod, _ := c.source.hints()
+	switch {
+	case perPod:
+		return v1alpha1.PowerPerPod
+	case !highPower || c.isARM64():
+		return v1alpha1.PowerLowLatency
+	case realTime:
+		return v1alpha1.PowerMaximumDeterminism
+	default:
+		return v1alpha1.PowerHighPerformance
+	}
 }
 
 // frequencies converts spec.hardwareTuning: both values end up in scaling_max_freq.
@@ -82,11 +91,11 @@ func (c *converter) frequencies(tuning *sourceHardwareTuning) error {
 	if tuning == nil {
 		return nil
 	}
-	isolated, err := kilohertz("spec.hardwareTuning.isolatedCpuFreq", tuning.IsolatedCpuFreq)
+	isolated, err := kilohertz("spec.hardwareTuning.isolatedCpuFreq", tuning.IsolatedFrequency)
 	if err != nil {
 		return err
 	}
-	housekeeping, err := kilohertz("spec.hardwareTuning.reservedCpuFreq", tuning.ReservedCpuFreq)
+	housekeeping, err := kilohertz("spec.hardwareTuning.reservedCpuFreq", tuning.ReservedFrequency)
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,10 @@ package text
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
+	prettytext "github.com/jedib0t/go-pretty/v6/text"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -33,11 +35,24 @@ func drawCheck(check view.Check, palette Palette, columns int) string {
 	b.WriteString(counts(check, palette) + "\n")
 	b.WriteString(conditions(check, palette, columns))
 	b.WriteString("\n" + numaTable(check, palette, columns))
-	if len(check.Findings) > 0 {
-		b.WriteString("\n" + palette.Title("findings") + "\n")
+	b.WriteString(failures(check.Findings, palette, columns))
+	b.WriteString(others(check.Findings, palette, columns))
+	if len(check.PlanFindings) > 0 {
+		node := NodePlan{View: view.Plan{Node: check.Node, Findings: check.PlanFindings}}
+		b.WriteString("\n" + palette.Title("the plan itself"))
+		b.WriteString(planFindings([]NodePlan{node}, palette, columns))
 	}
-	for _, finding := range check.Findings {
-		b.WriteString(block(
+	return b.String()
+}
+
+// failures draws the failed checks at length.
+func failures(findings []v1alpha1.Finding, palette Palette, columns int) string {
+	var b strings.Builder
+	for _, finding := range findings {
+		if finding.Outcome != v1alpha1.OutcomeFailed {
+			continue
+		}
+		b.WriteString("\n" + block(
 			join(paintOutcome(finding, palette)(string(finding.Outcome)), string(finding.Severity), palette.Title(string(finding.Check))),
 			[][]string{
 				{"", finding.Message},
@@ -46,12 +61,23 @@ func drawCheck(check view.Check, palette Palette, columns int) string {
 				{"fix", finding.Fix + rebootNote(finding.Reboot)},
 			}, palette, columns))
 	}
-	if len(check.PlanFindings) > 0 {
-		node := NodePlan{View: view.Plan{Node: check.Node, Findings: check.PlanFindings}}
-		b.WriteString("\n" + palette.Title("the plan itself"))
-		b.WriteString(planFindings([]NodePlan{node}, palette, columns))
-	}
 	return b.String()
+}
+
+// others lists the checks that did not pass and did not fail.
+func others(findings []v1alpha1.Finding, palette Palette, columns int) string {
+	var rows [][]string
+	for _, finding := range findings {
+		if finding.Outcome != v1alpha1.OutcomeFailed {
+			rows = append(rows, []string{
+				string(finding.Outcome), string(finding.Severity), string(finding.Check), finding.Message,
+			})
+		}
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	return "\n" + Table([]string{"OUTCOME", "SEVERITY", "CHECK", "MESSAGE"}, rows, palette, columns)
 }
 
 func rebootNote(reboot v1alpha1.RebootRequirement) string {
@@ -90,14 +116,13 @@ func counts(check view.Check, palette Palette) string {
 func conditions(check view.Check, palette Palette, columns int) string {
 	rows := make([][]string, 0, len(check.Conditions))
 	for _, condition := range check.Conditions {
-		paint := palette.Warn
-		switch condition.Status {
-		case metav1.ConditionTrue:
-			paint = palette.Good
-		case metav1.ConditionFalse:
-			paint = palette.Bad
-		}
-		rows = append(rows, []string{condition.Type, paint(string(condition.Status)), condition.Reason, condition.Message})
+		paint := map[metav1.ConditionStatus]Paint{
+			metav1.ConditionTrue: palette.Good, metav1.ConditionFalse: palette.Bad, metav1.ConditionUnknown: palette.Warn,
+		}[condition.Status]
+		rows = append(rows, []string{
+			condition.Type, paint(string(condition.Status)), condition.Reason,
+			prettytext.Snip(condition.Message, columns, "…"),
+		})
 	}
 	if len(rows) == 0 {
 		return ""
@@ -110,11 +135,11 @@ func numaTable(check view.Check, palette Palette, columns int) string {
 	rows := make([][]string, 0, len(check.NUMANodes))
 	for _, node := range check.NUMANodes {
 		rows = append(rows, []string{
-			fmt.Sprint(node.ID), orDash(node.Housekeeping.String()), orDash(node.Isolated.String()),
+			strconv.Itoa(node.ID), orDash(node.Housekeeping.String()), orDash(node.Isolated.String()),
 			strings.Join(hugepageStates(node.Hugepages, palette), "\n"), orDash(strings.Join(node.NICs, ", ")),
 		})
 	}
-	return Table([]string{"NUMA", "HOUSEKEEPING", "ISOLATED", "HUGEPAGES promised/present/free", "NICs"}, rows, palette, columns)
+	return Table([]string{"NUMA", "HOUSEKEEPING", "ISOLATED", "HUGEPAGES (planned/present/free)", "NICs"}, rows, palette, columns)
 }
 
 func hugepageStates(states []view.HugepageState, palette Palette) []string {
@@ -137,5 +162,5 @@ func number(value *int64, unknown string) string {
 	if value == nil {
 		return unknown
 	}
-	return fmt.Sprint(*value)
+	return strconv.FormatInt(*value, 10)
 }

@@ -6,6 +6,7 @@ package text
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
@@ -21,13 +22,13 @@ type role struct {
 	paint        Paint
 }
 
-// rolesOf are the roles that a plan gives to CPUs; a CPU has the first that holds it.
+// rolesOf are the roles that a plan gives to CPUs. No CPU has two.
 func rolesOf(p *plan.NodePlan, palette Palette) []role {
 	all := []role{
-		{"S", "shared (a part of housekeeping)", p.CPUs.Shared, palette.Shared},
-		{"D", "dataplane (isolated, for no pod)", p.CPUs.DataPlane, palette.DataPlane},
-		{"H", "housekeeping", p.CPUs.Housekeeping, palette.Housekeeping},
-		{"I", "isolated", p.CPUs.Isolated, palette.Isolated},
+		{"H", "housekeeping", p.CPUs.Housekeeping.Difference(p.CPUs.Shared), palette.Housekeeping},
+		{"S", "shared", p.CPUs.Shared, palette.Shared},
+		{"I", "isolated", p.CPUs.Isolated.Difference(p.CPUs.DataPlane), palette.Isolated},
+		{"D", "dataplane", p.CPUs.DataPlane, palette.DataPlane},
 	}
 	return slices.DeleteFunc(all, func(r role) bool { return r.set.IsEmpty() })
 }
@@ -45,7 +46,7 @@ func cpuMap(p *plan.NodePlan, t *topology.Topology, palette Palette, columns int
 	}
 	m.mark = func(cpu int) string {
 		if r, ok := roleOf(cpu); ok {
-			return r.paint(fmt.Sprint(cpu))
+			return r.paint(strconv.Itoa(cpu))
 		}
 		return palette.Faint(fmt.Sprintf("(%d)", cpu))
 	}
@@ -78,14 +79,20 @@ func cpuMap(p *plan.NodePlan, t *topology.Topology, palette Palette, columns int
 // mapLegend explains the letters, with the CPU list of each.
 func mapLegend(roles []role, offline cpus.Set, near bool, palette Palette) []string {
 	var rows [][]string
-	for _, r := range slices.Backward(roles) {
+	for _, r := range roles {
 		rows = append(rows, []string{r.paint(r.letter), r.word, r.set.String()})
 	}
 	if !offline.IsEmpty() {
 		rows = append(rows, []string{palette.Faint("o"), "offline", offline.String()})
 	}
+	lines := align(rows)
 	if near {
-		rows = append(rows, []string{palette.Title("N"), "bypass NIC; the CPUs of its NUMA node are near it", ""})
+		lines = append(lines, palette.Title("N")+"  bypass NIC: the CPUs of its NUMA node are near it")
 	}
-	return align(rows)
+	return lines
+}
+
+// CPUMap draws which CPU of a machine gets which role in a plan, at most columns wide.
+func CPUMap(p *plan.NodePlan, t *topology.Topology, palette Palette, columns int) string {
+	return strings.Join(cpuMap(p, t, palette, columns), "\n")
 }

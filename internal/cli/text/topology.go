@@ -6,6 +6,7 @@ package text
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
@@ -50,7 +51,7 @@ func newMachine(t *topology.Topology, palette Palette, columns int) *machine {
 		if t.Offline.Contains(cpu) {
 			return palette.Faint(fmt.Sprintf("(%d)", cpu))
 		}
-		return fmt.Sprint(cpu)
+		return strconv.Itoa(cpu)
 	}
 	m.note = func(topology.Core) string { return "" }
 	m.nicMark = func(topology.NIC) string { return "" }
@@ -71,13 +72,13 @@ func (m *machine) headline(name string) []string {
 	if m.KernelRealTime != nil && *m.KernelRealTime {
 		kernel += " (real-time)"
 	}
-	lines := []string{
+	return []string{
 		m.palette.Title(name),
 		join(processor, m.Architecture, prefix("virtual machine: ", m.Hypervisor), prefix("kernel ", kernel)),
 		join(plural(len(m.Packages), "package"), plural(len(m.Cores), "core"), m.cpuCount(),
 			plural(len(m.NUMANodes), "NUMA node"), memory),
+		"",
 	}
-	return append(lines, "")
 }
 
 func (m *machine) cpuCount() string {
@@ -250,7 +251,7 @@ func (m *machine) core(core topology.Core) string {
 }
 
 func (m *machine) threads(core topology.Core) string {
-	var threads []string
+	threads := make([]string, 0, core.CPUs.Len())
 	for _, cpu := range core.CPUs.IDs() {
 		threads = append(threads, m.mark(cpu))
 	}
@@ -348,10 +349,10 @@ func (m *machine) distances() []string {
 	header := []string{"NUMA distances"}
 	rows := [][]string{}
 	for _, node := range m.NUMANodes {
-		header = append(header, fmt.Sprint(node.ID))
+		header = append(header, strconv.Itoa(node.ID))
 		row := []string{padLeft(fmt.Sprintf("node %d", node.ID), len(header[0]))}
 		for _, distance := range node.Distances {
-			row = append(row, fmt.Sprint(distance))
+			row = append(row, strconv.Itoa(distance))
 		}
 		rows = append(rows, row)
 	}

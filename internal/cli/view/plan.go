@@ -128,9 +128,9 @@ type Verification struct {
 }
 
 // OfPlan is the view of a node's plan. The plan is nil when a finding is Critical.
-func OfPlan(node, profile string, p *plan.NodePlan, findings []plan.Finding, against string, changes plan.Changes) (Plan, error) {
+func OfPlan(node string, profile *v1alpha1.LowLatencyNodeProfile, p *plan.NodePlan, findings []plan.Finding, against string, changes plan.Changes) (Plan, error) {
 	view := Plan{
-		Node: node, Profile: profile, Against: against, Reboot: changes.Reboot(),
+		Node: node, Profile: profile.Name, Against: against, Reboot: changes.Reboot(),
 		Changes: changes.Items, Findings: append([]plan.Finding{}, findings...),
 	}
 	if p == nil {
@@ -138,7 +138,7 @@ func OfPlan(node, profile string, p *plan.NodePlan, findings []plan.Finding, aga
 		return view, nil
 	}
 	hash := p.Hash()
-	content, err := content(p)
+	content, err := content(p, plan.Effective(profile, p.Architecture))
 	if err != nil {
 		return Plan{}, fmt.Errorf("node %s: %w", node, err)
 	}
@@ -146,7 +146,7 @@ func OfPlan(node, profile string, p *plan.NodePlan, findings []plan.Finding, aga
 	return view, nil
 }
 
-func content(p *plan.NodePlan) (*Content, error) {
+func content(p *plan.NodePlan, effective plan.EffectiveSpec) (*Content, error) {
 	kubelet, err := Kubelet(p.Kubelet)
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func content(p *plan.NodePlan) (*Content, error) {
 		UnloadModules: each(p.UnloadModules, name),
 		BypassNICs:    append([]plan.NICPlan{}, p.BypassNICs...),
 		Verification:  Verification{p.Verification.Gate, append([]v1alpha1.WaivedCheck{}, p.Verification.Waived...)},
-		Origins:       Origins(p),
+		Origins:       origins(p, effective),
 	}, nil
 }
 
@@ -212,35 +212,4 @@ func Kubelet(p plan.KubeletPlan) (map[string]any, error) {
 	delete(fields, "additional")
 	maps.Copy(fields, p.Additional)
 	return fields, nil
-}
-
-// Origins says, for each value of a plan, where it came from. Keys are the JSON paths of the view:
-// "kernelArguments[3]", "hugepages[0]", "kubelet".
-func Origins(p *plan.NodePlan) map[string]plan.Origin {
-	origins := map[string]plan.Origin{
-		"housekeeping": p.CPUs.Origin, "isolated": p.CPUs.Origin, "offline": p.CPUs.Origin,
-		"kernelType": p.Kernel.Origin, "kernelPageSize": p.Kernel.Origin,
-		"interrupts": p.Interrupts.Origin, "power": p.Power.Origin, "network": p.Network.Origin, "kubelet": p.Kubelet.Origin,
-	}
-	add := func(list string, i int, origin plan.Origin) { origins[fmt.Sprintf("%s[%d]", list, i)] = origin }
-	for i, argument := range p.KernelArguments {
-		add("kernelArguments", i, argument.Origin)
-	}
-	for i, pages := range p.Hugepages {
-		add("hugepages", i, pages.Origin)
-	}
-	for list, settings := range map[string][]plan.Setting{
-		"sysctls": p.Sysctls, "sysfs": p.Sysfs, "stopServices": p.StopServices, "unloadModules": p.UnloadModules,
-	} {
-		for i, setting := range settings {
-			add(list, i, setting.Origin)
-		}
-	}
-	for i, file := range p.Files {
-		add("files", i, file.Origin)
-	}
-	for i, unit := range p.Units {
-		add("units", i, unit.Origin)
-	}
-	return origins
 }
