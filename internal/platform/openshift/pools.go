@@ -70,7 +70,7 @@ func seats(current map[string]string, shapes []platform.Shape) []seat {
 
 // freeName takes the first free piece of the shape's signature, then of its hash.
 func freeName(profile string, shape platform.Shape, used map[string]bool) string {
-	for text := shape.Signature + shape.Hash; len(text) > nameLength; text = text[nameLength:] {
+	for text := shape.Signature + shape.Hash; len(text) >= nameLength; text = text[nameLength:] {
 		if name := profile + "-" + text[:nameLength]; !used[name] {
 			return name
 		}

@@ -22,10 +22,12 @@ type decision struct {
 // decideRoll decides about all pools of a profile from the world alone.
 func decideRoll(w *world, intent *platform.Intent, targets []*target, conflicts []platform.Conflict) decision {
 	d := decision{outcome: platform.Outcome{PoolOf: map[string]string{}, Conflicts: conflicts}}
-	d.steps = releaseSteps(intent)
+	who := sortNodes(intent, targets)
+	for _, node := range who.released {
+		d.steps = append(d.steps, step{label: node})
+	}
 	for _, t := range targets {
-		moving, stuck := members(intent, targets, t)
-		v := w.decide(t, intent.Profile.Name, moving, stuck)
+		v := w.decide(t, intent.Profile.Name, who.moving[t.name()], who.stuck[t.name()])
 		d.steps = append(d.steps, v.steps...)
 		d.outcome.PoolOf[t.shape.Hash] = t.name()
 		d.outcome.Pools = append(d.outcome.Pools, v.state)
@@ -40,62 +42,66 @@ func decideRoll(w *world, intent *platform.Intent, targets []*target, conflicts 
 	return d
 }
 
-// releaseSteps takes our labels from nodes that the profile does not select any more and that nobody else
-// is about to take over.
-func releaseSteps(intent *platform.Intent) []step {
-	var steps []step
-	for _, name := range sortedKeys(intent.Nodes) {
-		node := intent.Nodes[name]
-		if isReleased(intent, node) {
-			steps = append(steps, step{label: node})
+// sorting is what is to become of nodes that are not where they belong.
+type sorting struct {
+	// released nodes lose our labels: the profile does not select them any more, and nobody else is about
+	// to take them over.
+	released []*corev1.Node
+	// moving are the nodes of a pool that are about to move to another, by the pool's name.
+	moving map[string][]string
+	// stuck are the nodes of a pool that do not belong there and must not be changed, with the reason.
+	stuck map[string]map[string]string
+}
+
+// sortNodes looks at every node once.
+func sortNodes(intent *platform.Intent, targets []*target) sorting {
+	s := sorting{moving: map[string][]string{}, stuck: map[string]map[string]string{}}
+	belongs, managed := make(map[string]*target, len(intent.Nodes)), map[string]bool{}
+	for _, t := range targets {
+		managed[t.name()] = t.managed()
+		for _, node := range t.nodes {
+			belongs[node.Name] = t
 		}
 	}
-	return steps
+	for name, node := range intent.Nodes {
+		pool, home := node.Labels[v1alpha1.LabelPool], belongs[name]
+		switch {
+		case isReleased(intent, node):
+			s.released = append(s.released, node)
+		case !managed[pool] || home != nil && home.name() == pool:
+		default:
+			s.misplaced(intent, name, pool, home)
+		}
+	}
+	slices.SortFunc(s.released, func(a, b *corev1.Node) int { return compareStrings(a.Name, b.Name) })
+	for _, names := range s.moving {
+		slices.Sort(names)
+	}
+	return s
+}
+
+// misplaced notes a node that is in a pool where it does not belong.
+func (s *sorting) misplaced(intent *platform.Intent, node, pool string, home *target) {
+	why := intent.Held[node]
+	switch {
+	case why != "":
+	case home == nil:
+		why = "there is no pool that it may be in"
+	case home.conflict != nil:
+		why = fmt.Sprintf("it belongs to MachineConfigPool %s, to which nothing can be applied", home.name())
+	default:
+		s.moving[pool] = append(s.moving[pool], node)
+		return
+	}
+	if s.stuck[pool] == nil {
+		s.stuck[pool] = map[string]string{}
+	}
+	s.stuck[pool][node] = why
 }
 
 func isReleased(intent *platform.Intent, node *corev1.Node) bool {
 	_, held := intent.Held[node.Name]
-	return node.Labels[v1alpha1.LabelProfile] == intent.Profile.Name && !intent.Governs(node.Name) && !held
-}
-
-// members sorts the nodes that are in the target's pool and do not belong there: those that are about to
-// move to another pool, and those that must not be changed, with the reason.
-func members(intent *platform.Intent, targets []*target, t *target) (moving []string, stuck map[string]string) {
-	stuck = map[string]string{}
-	for _, name := range sortedKeys(intent.Nodes) {
-		node := intent.Nodes[name]
-		switch {
-		case !isMember(t, node) || slices.Contains(t.shape.Nodes, name) || isReleased(intent, node):
-		case intent.Held[name] != "":
-			stuck[name] = intent.Held[name]
-		default:
-			if why := blocked(targets, name); why != "" {
-				stuck[name] = why
-				continue
-			}
-			moving = append(moving, name)
-		}
-	}
-	return moving, stuck
-}
-
-// isMember tells whether a node is in the target's pool now. The members of a pool that somebody else
-// owns have been compared with the profile's selector already; see existingPoolConflict.
-func isMember(t *target, node *corev1.Node) bool {
-	return t.managed() && node.Labels[v1alpha1.LabelPool] == t.name()
-}
-
-// blocked says why a node cannot move to its own pool; "" when it can.
-func blocked(targets []*target, node string) string {
-	for _, t := range targets {
-		if slices.Contains(t.shape.Nodes, node) && slices.ContainsFunc(t.nodes, func(n *corev1.Node) bool { return n.Name == node }) {
-			if t.conflict == nil {
-				return ""
-			}
-			return fmt.Sprintf("it belongs to MachineConfigPool %s, to which nothing can be applied", t.name())
-		}
-	}
-	return "there is no pool that it may be in"
+	return node.Labels[v1alpha1.LabelProfile] == intent.Profile.Name && !held && !intent.Governs(node.Name)
 }
 
 // leaveStalePools removes what belongs to no shape any more.

@@ -240,7 +240,8 @@ func (w *world) progress(t *target) (platform.Phase, string) {
 	if message := w.failure(t); message != "" {
 		return platform.PhaseFailed, message
 	}
-	if updated(t.live) && (!t.managed() || int(status.MachineCount) == len(t.nodes)) {
+	// Until the machine-config operator has counted the nodes that were just labelled, its figures say nothing.
+	if updated(t.live) && (!t.managed() || int(status.MachineCount) >= len(t.nodes)) {
 		return platform.PhaseInForce, ""
 	}
 	if t.live.Spec.Paused {

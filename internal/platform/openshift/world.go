@@ -39,6 +39,8 @@ type key struct{ kind, name string }
 type world struct {
 	// pools are all MachineConfigPools by name.
 	pools map[string]*mcfgv1.MachineConfigPool
+	// selectors are the node selectors of pools that were needed, by the pool's name.
+	selectors map[string]labels.Selector
 	// objects are what the operator has made for the profile, pools excepted.
 	objects map[key]*unstructured.Unstructured
 	// kubelets are the MachineConfigs made of KubeletConfigs from which the configuration of a pool that
@@ -48,11 +50,36 @@ type world struct {
 	performanceProfiles []performanceProfile
 }
 
-// selects tells whether a label selector matches. For the machine-config operator a nil or empty selector
-// matches nothing.
+// selects tells whether a label selector matches.
 func selects(selector *metav1.LabelSelector, set map[string]string) bool {
+	return parseSelector(selector).Matches(labels.Set(set))
+}
+
+// parseSelector reads a selector as the machine-config operator does, for which one that is empty or wrong
+// matches nothing.
+func parseSelector(selector *metav1.LabelSelector) labels.Selector {
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	return err == nil && !parsed.Empty() && parsed.Matches(labels.Set(set))
+	if err != nil || parsed.Empty() {
+		return labels.Nothing()
+	}
+	return parsed
+}
+
+// selectsNode tells whether a pool selects nodes with these labels. Selectors are parsed once, since there may
+// be thousands of nodes.
+func (w *world) selectsNode(pool string, nodeLabels map[string]string) bool {
+	if w.pools[pool] == nil {
+		return false
+	}
+	selector, found := w.selectors[pool]
+	if !found {
+		selector = parseSelector(w.pools[pool].Spec.NodeSelector)
+		if w.selectors == nil {
+			w.selectors = map[string]labels.Selector{}
+		}
+		w.selectors[pool] = selector
+	}
+	return selector.Matches(labels.Set(nodeLabels))
 }
 
 // owner is the profile for which the operator has made a pool; "" when somebody else has made it.
@@ -72,9 +99,9 @@ func isControlPlane(node *corev1.Node) bool {
 // labels, ascending.
 func (w *world) customPools(nodeLabels map[string]string) []string {
 	var names []string
-	for name, pool := range w.pools {
+	for name := range w.pools {
 		builtIn := name == masterPool || name == workerPool || name == arbiterPool
-		if !builtIn && selects(pool.Spec.NodeSelector, nodeLabels) {
+		if !builtIn && w.selectsNode(name, nodeLabels) {
 			names = append(names, name)
 		}
 	}
@@ -86,18 +113,14 @@ func (w *world) customPools(nodeLabels map[string]string) []string {
 // than one custom pool selects the node.
 func (w *world) primaryPool(nodeLabels map[string]string) string {
 	custom := w.customPools(nodeLabels)
-	selected := func(name string) bool {
-		pool := w.pools[name]
-		return pool != nil && selects(pool.Spec.NodeSelector, nodeLabels)
-	}
 	switch {
 	case len(custom) > 1:
 		return ""
-	case selected(masterPool):
+	case w.selectsNode(masterPool, nodeLabels):
 		return masterPool
 	case len(custom) == 1:
 		return custom[0]
-	case selected(workerPool):
+	case w.selectsNode(workerPool, nodeLabels):
 		return workerPool
 	default:
 		return ""

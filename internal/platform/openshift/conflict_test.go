@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package openshift
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+)
+
+// bound makes an intent bind to an existing pool.
+func bound(i *platform.Intent, selector string) {
+	i.Profile.Spec.Pools = v1alpha1.PoolsSpec{
+		Management: v1alpha1.PoolsExisting,
+		Existing:   &v1alpha1.ExistingPool{MachineConfigPoolSelector: v1alpha1.Labels{selector: ""}},
+	}
+}
+
+func TestConflicts(t *testing.T) {
+	const cnf = "pools.operator.machineconfiguration.openshift.io/worker-cnf"
+	withPool := func(name, label string, nodes ...string) func(*cluster) {
+		return func(c *cluster) {
+			c.pools[name] = pool(name, map[string]string{label: ""})
+			for _, node := range nodes {
+				c.nodes[node].Labels[label] = ""
+			}
+		}
+	}
+	cases := map[string]struct {
+		before   func(*cluster)
+		fleet    fleet
+		intent   func(*platform.Intent)
+		peers    []performanceProfile
+		renderer renderer
+		want     []platform.Conflict
+		// wantSteps tells whether anything is written nevertheless.
+		wantSteps bool
+	}{
+		"none": {fleet: fleet{"n1": "a1"}, wantSteps: true},
+		"a node in another custom pool": {
+			before: withPool("infra", "infra", "n1"), fleet: fleet{"n1": "a1"},
+			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n1", Message: "node n1 is in MachineConfigPool infra, which somebody else owns"}},
+		},
+		"one of two nodes in another custom pool": {
+			before: withPool("infra", "infra", "n1"), fleet: fleet{"n1": "a1", "n2": "a1"},
+			want:      []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n1", Message: "node n1 is in MachineConfigPool infra"}},
+			wantSteps: true,
+		},
+		"control-plane nodes": {
+			before: func(c *cluster) { c.nodes["n1"].Labels["node-role.kubernetes.io/master"] = "" }, fleet: fleet{"n1": "a1"},
+			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "OpenShift keeps the control-plane nodes n1 in MachineConfigPool master"}},
+		},
+		"control-plane nodes and workers": {
+			before: func(c *cluster) { c.nodes["n1"].Labels["node-role.kubernetes.io/control-plane"] = "" }, fleet: fleet{"n1": "a1", "n2": "a1"},
+			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "selects the control-plane nodes n1 together with workers"}},
+		},
+		"a PerformanceProfile that selects a node": {
+			fleet: fleet{"n1": "a1"}, peers: []performanceProfile{{name: "cnf", nodeSelector: map[string]string{"role": "trading"}}},
+			want: []platform.Conflict{{Reason: v1alpha1.ReasonPerformanceProfileConflict, Message: "PerformanceProfile cnf governs nodes of MachineConfigPool " + tradingPool}},
+		},
+		"a PerformanceProfile whose machine configs every custom pool takes in": {
+			fleet: fleet{"n1": "a1"},
+			peers: []performanceProfile{{name: "all", nodeSelector: map[string]string{"x": ""}, machineConfigLabels: map[string]string{mcfgv1.MachineConfigRoleLabelKey: "worker"}}},
+			want:  []platform.Conflict{{Reason: v1alpha1.ReasonPerformanceProfileConflict, Message: "PerformanceProfile all"}},
+		},
+		"a PerformanceProfile on other nodes": {
+			fleet: fleet{"n1": "a1"}, wantSteps: true,
+			peers: []performanceProfile{{name: "cnf", nodeSelector: map[string]string{"x": ""}, poolSelector: map[string]string{"x": ""}, machineConfigLabels: map[string]string{"x": ""}}},
+		},
+		"a plan that cannot be rendered": {
+			fleet:    fleet{"n1": "a1"},
+			renderer: func(render.Input) ([]*unstructured.Unstructured, error) { return nil, errors.New("no such kernel") },
+			want:     []platform.Conflict{{Reason: v1alpha1.ReasonPlanImpossible, Message: "cannot be written: no such kernel"}},
+		},
+		"no existing pool": {
+			fleet: fleet{"n1": "a1"}, intent: func(i *platform.Intent) { bound(i, "nowhere") },
+			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "selects no MachineConfigPool"}},
+		},
+		"two existing pools": {
+			before: func(c *cluster) {
+				withPool("worker-cnf", "cnf", "n1")(c)
+				c.pools[workerPool].Labels[cnf] = ""
+			},
+			fleet: fleet{"n1": "a1"}, intent: func(i *platform.Intent) { bound(i, cnf) },
+			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "selects the MachineConfigPools worker, worker-cnf"}},
+		},
+		"an existing pool of another profile": {
+			before: func(c *cluster) {
+				withPool("worker-cnf", "cnf", "n1")(c)
+				c.pools["worker-cnf"].Labels[v1alpha1.LabelProfile] = "other"
+			},
+			fleet: fleet{"n1": "a1"}, intent: func(i *platform.Intent) { bound(i, cnf) },
+			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "MachineConfigPool worker-cnf is managed by profile other"}},
+		},
+		"an existing pool without a selected node": {
+			before: withPool("worker-cnf", "cnf", "n1"), fleet: fleet{"n1": "a1", "n2": "a1"},
+			intent: func(i *platform.Intent) { bound(i, cnf) },
+			want:   []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n2", Message: "MachineConfigPool worker-cnf does not hold the selected nodes n2"}},
+		},
+		"an existing pool with a node that is not selected": {
+			before: withPool("worker-cnf", "cnf", "n1", "n2"), fleet: fleet{"n1": "a1"},
+			intent: func(i *platform.Intent) { bound(i, cnf) },
+			want:   []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n2", Message: "MachineConfigPool worker-cnf holds nodes n2, which spec.nodeSelector does not select"}},
+		},
+		"an existing pool with two shapes": {
+			before: withPool("worker-cnf", "cnf", "n1", "n2"), fleet: fleet{"n1": "a1", "n2": "b1"},
+			intent: func(i *platform.Intent) { bound(i, cnf) },
+			want:   []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "MachineConfigPool worker-cnf holds nodes that need 2 different plans (plan "}},
+		},
+		"an existing pool that fits": {
+			before: withPool("worker-cnf", "cnf", "n1"), fleet: fleet{"n1": "a1"},
+			intent: func(i *platform.Intent) { bound(i, cnf) }, wantSteps: true,
+		},
+		"the control plane in its own pool": {
+			before: func(c *cluster) {
+				for _, node := range c.nodes {
+					node.Labels["node-role.kubernetes.io/master"] = ""
+				}
+			},
+			fleet: fleet{"n1": "a1", "n2": "a1"}, intent: func(i *platform.Intent) { bound(i, "pools.operator.machineconfiguration.openshift.io/master") },
+			wantSteps: true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, "n1", "n2")
+			if tc.before != nil {
+				tc.before(c)
+			}
+			w, intent := c.world(), tc.fleet.intent(c)
+			w.performanceProfiles = tc.peers
+			if tc.intent != nil {
+				tc.intent(intent)
+			}
+			if tc.renderer == nil {
+				tc.renderer = renderText
+			}
+			targets, conflicts := aim(w, intent, "operator", tc.renderer)
+			d := decideRoll(w, intent, targets, conflicts)
+			expectConflicts(t, d.outcome.Conflicts, tc.want)
+			if got := len(d.steps) > 0; got != tc.wantSteps {
+				t.Errorf("steps are %v, want some: %v", d.steps, tc.wantSteps)
+			}
+			for _, s := range d.steps {
+				if s.label != nil {
+					t.Errorf("node %s would be labelled", s.label.Name)
+				}
+			}
+		})
+	}
+}
+
+func expectConflicts(t *testing.T, got, want []platform.Conflict) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("conflicts are %+v, want %+v", got, want)
+	}
+	for i := range want {
+		if got[i].Reason != want[i].Reason || got[i].Node != want[i].Node || !strings.Contains(got[i].Message, want[i].Message) {
+			t.Errorf("conflict is %+v, want %+v", got[i], want[i])
+		}
+	}
+}
+
+func TestNothingIsUndoneForLackOfPlans(t *testing.T) {
+	c := newCluster(t, "n1", "n2")
+	c.finish(fleet{"n1": "a1"})
+	l := c.look(fleet{})
+	l.intent.Selected, l.intent.Held["n1"] = []string{"n1"}, "the profile cannot be met on it"
+	if d := c.act(l, 0); len(d.steps) > 0 {
+		t.Errorf("the first step is %s, want none", d.steps[0])
+	}
+}
+
+func TestPrimaryPool(t *testing.T) {
+	w := &world{pools: map[string]*mcfgv1.MachineConfigPool{
+		masterPool: pool(masterPool, map[string]string{"master": ""}),
+		workerPool: pool(workerPool, map[string]string{"worker": ""}),
+		"infra":    pool("infra", map[string]string{"infra": ""}),
+		"cnf":      pool("cnf", map[string]string{"cnf": ""}),
+		"empty":    {ObjectMeta: metav1.ObjectMeta{Name: "empty"}, Spec: mcfgv1.MachineConfigPoolSpec{NodeSelector: &metav1.LabelSelector{}}},
+		"broken": {ObjectMeta: metav1.ObjectMeta{Name: "broken"}, Spec: mcfgv1.MachineConfigPoolSpec{NodeSelector: &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "infra", Operator: "Near"}},
+		}}},
+	}}
+	cases := map[string]struct {
+		labels []string
+		want   string
+	}{
+		"a worker":                      {[]string{"worker"}, workerPool},
+		"a custom node":                 {[]string{"worker", "infra"}, "infra"},
+		"a custom node without worker":  {[]string{"infra"}, "infra"},
+		"a node in two custom pools":    {[]string{"worker", "infra", "cnf"}, ""},
+		"a control-plane node":          {[]string{"master"}, masterPool},
+		"a compact control-plane node":  {[]string{"master", "worker"}, masterPool},
+		"a control-plane node as infra": {[]string{"master", "infra"}, masterPool},
+		"a node in no pool":             {nil, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			set := map[string]string{}
+			for _, label := range tc.labels {
+				set[label] = ""
+			}
+			if got := w.primaryPool(set); got != tc.want {
+				t.Errorf("primaryPool() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestHasConfigOf(t *testing.T) {
+	cases := map[string]struct {
+		annotations map[string]string
+		want        bool
+	}{
+		"none":                       {nil, false},
+		"current":                    {map[string]string{annotationCurrentConfig: "rendered-trading-1a2b"}, true},
+		"desired":                    {map[string]string{annotationDesiredConfig: "rendered-trading-1a2b"}, true},
+		"of another pool":            {map[string]string{annotationCurrentConfig: "rendered-worker-1a2b"}, false},
+		"of a pool of a longer name": {map[string]string{annotationCurrentConfig: "rendered-trading-floor-1a2b"}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
+			if got := hasConfigOf(node, "trading"); got != tc.want {
+				t.Errorf("hasConfigOf() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestParsePerformanceProfile(t *testing.T) {
+	role := mcfgv1.MachineConfigRoleLabelKey
+	cases := map[string]struct {
+		spec map[string]any
+		want performanceProfile
+	}{
+		"both selectors are made of the role": {
+			spec: map[string]any{"nodeSelector": map[string]any{"node-role.kubernetes.io/worker-cnf": ""}},
+			want: performanceProfile{
+				poolSelector: map[string]string{role: "worker-cnf"}, machineConfigLabels: map[string]string{role: "worker-cnf"},
+				nodeSelector: map[string]string{"node-role.kubernetes.io/worker-cnf": ""},
+			},
+		},
+		"selectors that are set": {
+			spec: map[string]any{
+				"nodeSelector": map[string]any{"cnf": "yes"}, "machineConfigPoolSelector": map[string]any{"pool": "cnf"},
+				"machineConfigLabel": map[string]any{"config": "cnf"},
+			},
+			want: performanceProfile{
+				poolSelector: map[string]string{"pool": "cnf"}, machineConfigLabels: map[string]string{"config": "cnf"},
+				nodeSelector: map[string]string{"cnf": "yes"},
+			},
+		},
+		"fields of a wrong type": {
+			spec: map[string]any{"nodeSelector": "cnf"},
+			want: performanceProfile{poolSelector: map[string]string{role: ""}, machineConfigLabels: map[string]string{role: ""}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := parsePerformanceProfile(&unstructured.Unstructured{Object: map[string]any{
+				"metadata": map[string]any{"name": "cnf"}, "spec": tc.spec,
+			}})
+			tc.want.name = "cnf"
+			expectEqual(t, tc.want, got)
+		})
+	}
+}

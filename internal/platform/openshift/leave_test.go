@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package openshift
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+)
+
+// giveBack lets the platform decide once about a profile that is being deleted.
+func (c *cluster) giveBack(change func(*platform.Intent)) ([]string, platform.Remainder) {
+	l := c.look(fleet{})
+	l.intent.Selected = nil
+	if change != nil {
+		change(l.intent)
+	}
+	c.evidence(l.w, nil)
+	steps, rest := decideReturn(l.w, l.intent)
+	var texts []string
+	for _, s := range steps {
+		texts = append(texts, s.String())
+		c.take(s)
+	}
+	return texts, rest
+}
+
+func TestReturnOfManagedPools(t *testing.T) {
+	c := newCluster(t, "n1", "n2", "n3")
+	c.finish(fleet{"n1": "a1", "n2": "a1"})
+	clear(c.reboots)
+
+	steps, rest := c.giveBack(nil)
+	want := []string{`label n1 profile="trading" pool=""`, `label n2 profile="trading" pool=""`}
+	if diff := cmp.Diff(want, steps); diff != "" {
+		t.Fatalf("first the nodes leave (-want +got):\n%s", diff)
+	}
+	if rest.Done() || !slices.Equal(rest.Nodes, []string{"n1", "n2"}) {
+		t.Fatalf("after that %+v is left, want both nodes", rest)
+	}
+
+	c.reboot("n1")
+	steps, rest = c.giveBack(nil)
+	if len(steps) > 0 || !strings.Contains(rest.Waiting, "nodes n2 are leaving MachineConfigPool "+tradingPool) {
+		t.Fatalf("while a node still has the old configuration: %v, %+v", steps, rest)
+	}
+
+	c.reboot("n2")
+	steps, rest = c.giveBack(nil)
+	if len(steps) > 0 || !strings.Contains(rest.Waiting, "still counts 2 nodes") {
+		t.Fatalf("while the platform still counts nodes: %v, %+v", steps, rest)
+	}
+
+	c.settle()
+	steps, rest = c.giveBack(nil)
+	want = []string{"remove Tuned lowlatency-" + tradingPool, "remove MachineConfig 50-lowlatency-" + tradingPool, "remove KubeletConfig lowlatency-" + tradingPool}
+	if diff := cmp.Diff(want, steps); diff != "" || len(rest.Objects) != 3 {
+		t.Fatalf("then the objects go, %+v is left (-want +got):\n%s", rest, diff)
+	}
+	steps, rest = c.giveBack(nil)
+	if len(steps) > 0 || !strings.Contains(rest.Waiting, "removing KubeletConfig") {
+		t.Fatalf("while an object is being removed: %v, %+v", steps, rest)
+	}
+
+	c.settle()
+	steps, _ = c.giveBack(nil)
+	if diff := cmp.Diff([]string{"remove MachineConfigPool " + tradingPool}, steps); diff != "" {
+		t.Fatalf("then the pool goes (-want +got):\n%s", diff)
+	}
+	if steps, rest = c.giveBack(nil); len(steps) > 0 || !rest.Done() {
+		t.Fatalf("in the end: %v, %+v", steps, rest)
+	}
+	for name, count := range c.reboots {
+		if count != 1 {
+			t.Errorf("node %s rebooted %d times, want once", name, count)
+		}
+	}
+}
+
+func TestReturnLeavesNodesToTheirNextProfile(t *testing.T) {
+	c := newCluster(t, "n1", "n2")
+	c.finish(fleet{"n1": "a1", "n2": "a1"})
+	steps, rest := c.giveBack(func(i *platform.Intent) { i.Held["n2"] = "profile other is about to take it over" })
+	if diff := cmp.Diff([]string{`label n1 profile="trading" pool=""`}, steps); diff != "" {
+		t.Errorf("steps mismatch (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(rest.Waiting, "node n2 stays meanwhile, because profile other is about to take it over") {
+		t.Errorf("waiting is %q", rest.Waiting)
+	}
+}
+
+func TestReturnFromAPausedPool(t *testing.T) {
+	c := newCluster(t, "n1", "n2")
+	p := c.pools[workerPool]
+	p.Spec.Paused = true
+	p.Status.UpdatedMachineCount = 0
+	steps, rest := c.giveBack(func(i *platform.Intent) { bound(i, "pools.operator.machineconfiguration.openshift.io/worker") })
+	if len(steps) > 0 || !strings.Contains(rest.Waiting, "MachineConfigPool worker is paused by its administrator") {
+		t.Errorf("steps are %v, %+v is left", steps, rest)
+	}
+	p.Spec.Paused = false
+	if _, rest = c.giveBack(func(i *platform.Intent) { bound(i, "pools.operator.machineconfiguration.openshift.io/worker") }); !strings.Contains(rest.Waiting, "has rolled back 0 of 2 nodes") {
+		t.Errorf("%+v is left", rest)
+	}
+}
+
+func TestObjectsBeingRemovedAreNotRemovedAgain(t *testing.T) {
+	gone := poolReference(pool("x", nil))
+	now := metav1.Now()
+	gone.SetDeletionTimestamp(&now)
+	steps, rest := removal(gone)
+	if len(steps) > 0 || rest.Done() {
+		t.Errorf("steps are %v, %+v is left", steps, rest)
+	}
+}
+
+func TestStalePoolsOfAProfile(t *testing.T) {
+	c := newCluster(t, "n1", "n2")
+	c.finish(fleet{"n1": "a1", "n2": "b1"})
+	c.nodes["n2"].Labels[v1alpha1.LabelProfile] = "trading"
+	d := c.finish(fleet{"n1": "a1"})
+	if len(d.outcome.Pools) != 1 || len(c.pools) != 3 {
+		t.Errorf("pools are %v, want that of n1 besides master and worker", sortedKeys(c.pools))
+	}
+	if config := c.nodes["n2"].Annotations[annotationCurrentConfig]; !strings.HasPrefix(config, "rendered-worker-") {
+		t.Errorf("node n2 has %s, want that of the pool worker", config)
+	}
+}
