@@ -4,6 +4,10 @@
 package render
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -46,9 +50,38 @@ func examples(t testing.TB) map[string]Input {
 	}
 }
 
+// plannedExamples are the examples, and the planner's own golden plans for the machines of its tests: with them, what
+// is judged is what comes out of planning and rendering together.
+func plannedExamples(t testing.TB) map[string]Input {
+	t.Helper()
+	inputs := examples(t)
+	folder := filepath.Join("..", "plan", "testdata")
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("golden plans in %s: %v, %v", folder, files, err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var golden struct {
+			Plan *plan.NodePlan `json:"plan"`
+		}
+		if err := json.Unmarshal(content, &golden); err != nil || golden.Plan == nil {
+			t.Fatalf("reading %s: plan %v, %v", file, golden.Plan, err)
+		}
+		// OpenShift refuses feature gates; see TestKubeletConfigurationRefusals.
+		delete(golden.Plan.Kubelet.Additional, "featureGates")
+		name := "planned-" + strings.TrimSuffix(filepath.Base(file), ".json")
+		inputs[name] = Input{Plan: golden.Plan, Pool: Pool{Name: name}, Namespace: operatorNamespace}
+	}
+	return inputs
+}
+
 func example(t testing.TB, name string) Input {
 	t.Helper()
-	in, ok := examples(t)[name]
+	in, ok := plannedExamples(t)[name]
 	if !ok {
 		t.Fatalf("no example %q", name)
 	}

@@ -147,7 +147,7 @@ func checkSections(t *testing.T, cases map[string]sectionCase) {
 // TestTunedHasNoSecondWriter makes sure that nothing but the MachineConfig sets kernel arguments, and that an empty
 // plan says nothing more than it must.
 func TestTunedHasNoSecondWriter(t *testing.T) {
-	for name, in := range examples(t) {
+	for name, in := range plannedExamples(t) {
 		if _, has := profileOf(t, in.Plan)["bootloader"]; has {
 			t.Errorf("%s: the profile has a bootloader section", name)
 		}
