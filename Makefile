@@ -58,7 +58,7 @@ manifests: $(CONTROLLER_GEN) ## Generate CRDs and the manager's role from the ma
 generate: $(CONTROLLER_GEN) ## Generate deep copies, apply configurations and docs/checks.md.
 	$(CONTROLLER_GEN) object:headerFile=$(BOILERPLATE) paths=./api/v1alpha1
 	$(CONTROLLER_GEN) applyconfiguration:headerFile=$(BOILERPLATE) paths=./api/v1alpha1
-	go run ./hack/checksdoc
+	go run ./hack/checksdoc > docs/checks.md.new && mv docs/checks.md.new docs/checks.md
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format the code.
@@ -98,6 +98,7 @@ test-kubelet: ## Put rendered kubelet configurations before the kubelet's own va
 
 .PHONY: test-hwloc
 test-hwloc: ## Compare the topology with lstopo's (needs Debian's hwloc).
+	@command -v lstopo-no-graphics >/dev/null || { echo "test-hwloc: lstopo is missing: install Debian's hwloc-nox" >&2; exit 1; }
 	go test -count=1 ./test/hwloc/...
 
 .PHONY: test-fuzz
