@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package embedded
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coreos/ignition/v2/config/util"
+	"github.com/coreos/ignition/v2/config/v3_5/types"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
+)
+
+// newHost is a Xeon that has booted untuned.
+func newHost(t *testing.T) *Host {
+	t.Helper()
+	machine := hosttree.Xeon()
+	dir := t.TempDir()
+	if err := machine.Write(dir); err != nil {
+		t.Fatalf("building the host: %v", err)
+	}
+	h := &Host{Name: "xeon", Dir: dir, BaseCommandLine: machine.BaseCommandLine()}
+	if err := h.Boot(t.Context(), &mcfgv1.MachineConfig{}); err != nil {
+		t.Fatalf("booting the host untuned: %v", err)
+	}
+	return h
+}
+
+// facts are what the production code reads of a host.
+func facts(t *testing.T, h *Host) *host.Facts {
+	t.Helper()
+	opened, err := host.Open(h.Dir)
+	if err != nil {
+		t.Fatalf("opening the host: %v", err)
+	}
+	defer opened.Close() //nolint:errcheck // Only read.
+	read, err := opened.Read(t.Context())
+	if err != nil {
+		t.Fatalf("reading the host: %v", err)
+	}
+	return read
+}
+
+// configuration is a rendered configuration with the given files, units and kernel arguments.
+func configuration(t *testing.T, files []types.File, units []types.Unit, arguments ...string) *mcfgv1.MachineConfig {
+	t.Helper()
+	raw, err := json.Marshal(types.Config{
+		Ignition: types.Ignition{Version: types.MaxVersion.String()},
+		Storage:  types.Storage{Files: files},
+		Systemd:  types.Systemd{Units: units},
+	})
+	if err != nil {
+		t.Fatalf("writing the configuration: %v", err)
+	}
+	config := &mcfgv1.MachineConfig{Spec: mcfgv1.MachineConfigSpec{KernelArguments: arguments}}
+	config.Spec.Config.Raw = raw
+	return config
+}
+
+func file(path, content string) types.File {
+	return types.File{
+		Node:          types.Node{Path: path},
+		FileEmbedded1: types.FileEmbedded1{Mode: util.IntToPtr(0o755), Contents: types.Resource{Source: util.StrToPtr(dataURL([]byte(content)))}},
+	}
+}
+
+func oneShot(name, command string) types.Unit {
+	return types.Unit{Name: name, Enabled: util.BoolToPtr(true), Contents: util.StrToPtr("[Service]\nType=oneshot\nEnvironment=\"GREETING=hello\"\nExecStart=" + command + "\n")}
+}
+
+func TestBootLeavesTheTracesOfItsConfiguration(t *testing.T) {
+	h := newHost(t)
+	script := "#!/bin/sh\necho 64 >$LOWLATENCY_SYSFS/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages\necho \"$GREETING $1\" >$LOWLATENCY_PROCFS/greeting\n"
+	err := h.Boot(t.Context(), configuration(t,
+		[]types.File{file("/usr/local/bin/reserve", script), file(kubeletConfigPath, `{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","cpuManagerPolicy":"static","memoryManagerPolicy":"Static"}`)},
+		[]types.Unit{
+			oneShot("reserve.service", "/usr/local/bin/reserve world"),
+			oneShot("elsewhere.service", "/usr/bin/not-in-the-tree"),
+			oneShot("lowlatency-offline-cpus.service", "/usr/local/bin/lowlatency-offline-cpus 5 37"),
+			{Name: "irqbalance.service", Mask: util.BoolToPtr(true)},
+		}, "nohz_full=4-31", "isolcpus=domain,managed_irq,4-31"))
+	if err != nil {
+		t.Fatalf("booting: %v", err)
+	}
+	read := facts(t, h)
+	if got := read.CPUs.NoHzFull.Value.String(); got != "4-31" {
+		t.Errorf("nohz_full %q, want 4-31", got)
+	}
+	if got := read.CPUs.Isolated.Value.String(); got != "4-31" {
+		t.Errorf("isolated %q, want 4-31", got)
+	}
+	if got := read.CPUs.Offline.Value.String(); got != "5,37" {
+		t.Errorf("offline CPUs %q, want 5,37", got)
+	}
+	for _, pool := range read.Hugepages {
+		if pool.SizeKibibytes == 2048 && pool.Total.Value != 64 {
+			t.Errorf("the host counts %d hugepages of 2 MiB, want the 64 that the unit reserved", pool.Total.Value)
+		}
+	}
+	for _, process := range read.Processes.Value {
+		if process.Name == "irqbalance" {
+			t.Error("irqbalance runs although it is masked")
+		}
+	}
+	if greeting, err := os.ReadFile(filepath.Join(h.Dir, "proc/greeting")); err != nil || string(greeting) != "hello world\n" {
+		t.Errorf("the unit's program wrote %q (%v), want its environment and argument", greeting, err)
+	}
+	if !strings.Contains(read.Kubelet.CPUManagerState.Value, `"policyName":"static"`) {
+		t.Errorf("CPU manager state %q does not follow from the kubelet's configuration", read.Kubelet.CPUManagerState.Value)
+	}
+}
+
+func TestBootRemovesWhatTheConfigurationNoLongerHas(t *testing.T) {
+	h := newHost(t)
+	if err := h.Boot(t.Context(), configuration(t, []types.File{file("/etc/ours", "x"), file("/etc/kept", "1")}, nil)); err != nil {
+		t.Fatalf("booting: %v", err)
+	}
+	if err := h.Boot(t.Context(), configuration(t, []types.File{file("/etc/kept", "2")}, nil)); err != nil {
+		t.Fatalf("booting again: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(h.Dir, "etc/ours")); !os.IsNotExist(err) {
+		t.Errorf("/etc/ours is still there: %v", err)
+	}
+	if content, err := os.ReadFile(filepath.Join(h.Dir, "etc/kept")); err != nil || string(content) != "2" {
+		t.Errorf("/etc/kept holds %q (%v), want 2", content, err)
+	}
+}
+
+func TestBootFailures(t *testing.T) {
+	cases := map[string]struct {
+		files []types.File
+		units []types.Unit
+		want  string
+	}{
+		"a unit that fails keeps the host away": {
+			files: []types.File{file("/usr/local/bin/fail", "#!/bin/sh\necho no memory >&2\nexit 3\n")},
+			units: []types.Unit{oneShot("fail.service", "/usr/local/bin/fail")},
+			want:  "unit fail.service of host xeon failed: /usr/local/bin/fail: exit status 3: no memory",
+		},
+		"more hugepages than the NUMA node holds": {
+			files: []types.File{file("/usr/local/bin/greedy", "#!/bin/sh\necho 99999999 >$LOWLATENCY_SYSFS/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages\n")},
+			units: []types.Unit{oneShot("greedy.service", "/usr/local/bin/greedy")},
+			want:  "of 99999999 hugepages could be reserved",
+		},
+		"a kubelet configuration with an unknown field": {
+			files: []types.File{file(kubeletConfigPath, `{"cpuManagerPolice":"static"}`)},
+			want:  "the kubelet of host xeon refuses its configuration",
+		},
+		"a file outside of the tree": {
+			files: []types.File{file("/../../escape", "x")},
+			want:  "",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			err := h.Boot(t.Context(), configuration(t, tc.files, tc.units))
+			if tc.want == "" {
+				if _, statErr := os.Stat(filepath.Join(h.Dir, "..", "escape")); !os.IsNotExist(statErr) {
+					t.Errorf("a file was written outside of the tree (%v)", statErr)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestApplyTuned(t *testing.T) {
+	h := newHost(t)
+	err := h.ApplyTuned(`[main]
+summary=x
+[sysctl]
+vm.stat_interval=10
+[sysfs]
+/sys/devices/virtual/workqueue/cpumask=3
+/sys/devices/system/cpu/cpu*/no/such/file=1
+[vm]
+transparent_hugepages=never
+[cpu]
+governor=performance
+`)
+	if err != nil {
+		t.Fatalf("applying: %v", err)
+	}
+	read := facts(t, h)
+	for path, want := range map[string]string{
+		"/proc/sys/vm/stat_interval":                  "10",
+		"/sys/devices/virtual/workqueue/cpumask":      "3",
+		"/sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]",
+	} {
+		if got := read.Setting(path).Value; got != want {
+			t.Errorf("%s holds %q, want %q", path, got, want)
+		}
+	}
+	for _, cpu := range read.CPUs.List {
+		if got := cpu.Frequency.Governor.Value; got != "performance" {
+			t.Errorf("CPU %d has governor %q, want performance", cpu.ID, got)
+			break
+		}
+	}
+	if err := h.ApplyTuned("[sysfs]\n/sys/[=1\n"); err == nil {
+		t.Error("a path with a broken wildcard was accepted")
+	}
+}
