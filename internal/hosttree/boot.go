@@ -63,9 +63,9 @@ func (m Machine) validate() error {
 	if len(m.Distances) != m.numaNodes() {
 		return fmt.Errorf("machine %s: %d rows of distances for %d NUMA nodes", m.Hostname, len(m.Distances), m.numaNodes())
 	}
-	for _, device := range m.devices() {
-		if len(device.address) != len("0000:00:00.0") {
-			return fmt.Errorf("machine %s: PCI address %q is not of the form 0000:3b:00.0", m.Hostname, device.address)
+	for _, address := range m.addresses() {
+		if len(address) != len("0000:00:00.0") {
+			return fmt.Errorf("machine %s: PCI address %q is not of the form 0000:3b:00.0", m.Hostname, address)
 		}
 	}
 	return nil
@@ -104,7 +104,7 @@ func describe(dir string) (description, error) {
 
 // come makes the machine come up: the new /proc and /sys are written aside and then take the place of the
 // old ones, so that a reader sees one or the other.
-func come(dir string, d description) error {
+func come(dir string, d description) (err error) {
 	k, err := d.kernel()
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func come(dir string, d description) error {
 	if err != nil {
 		return fmt.Errorf("booting a host tree: %w", err)
 	}
-	defer os.RemoveAll(aside)
+	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
 	t := newTree(filepath.Join(aside, "new"))
 	k.write(t, readServices(dir))
 	if t.err != nil {

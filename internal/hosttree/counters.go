@@ -58,7 +58,7 @@ func (c *counters) String() string {
 func parseCounters(text string) (*counters, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	c := &counters{}
-	for _, column := range strings.Fields(lines[0]) {
+	for column := range strings.FieldsSeq(lines[0]) {
 		cpu, err := strconv.Atoi(strings.TrimPrefix(column, "CPU"))
 		if err != nil {
 			return nil, fmt.Errorf("column %q is not a CPU", column)

@@ -215,6 +215,7 @@ func (k *kernel) writeIdle(t *tree) {
 	driver, states := k.idleDriver()
 	t.file(cpuFolder+"/cpuidle/current_driver", driver)
 	t.file(cpuFolder+"/cpuidle/current_governor", "menu")
+	t.file(cpuFolder+"/cpuidle/current_governor_ro", "menu")
 	for _, cpu := range k.online.IDs() {
 		for index, state := range states {
 			folder := cpuPath(cpu, fmt.Sprint("cpuidle/state", index))

@@ -21,7 +21,8 @@ type device struct {
 	functions []string
 }
 
-// devices lists the NICs with their virtual functions, and the disks.
+// devices lists the disks and the NICs. Virtual functions follow each other from slot 2 of their bus on and
+// are bound to vfio-pci, so that they have no interface.
 func (m Machine) devices() []device {
 	var devices []device
 	for _, disk := range m.Disks {
@@ -29,24 +30,37 @@ func (m Machine) devices() []device {
 			address: disk.PCIAddress, vendor: "0x144d", id: "0xa824", class: "0x010802", driver: "nvme", numaNode: disk.NUMANode,
 		})
 	}
+	enabled := map[string]int{}
 	for i := range m.NICs {
 		nic := &m.NICs[i]
 		physical := device{
 			address: nic.PCIAddress, vendor: nic.Vendor, id: nic.Device, class: "0x020000", driver: nic.Driver,
 			numaNode: nic.NUMANode, nic: nic,
 		}
-		for number := range nic.VirtualFunctions {
+		bus := nic.PCIAddress[:len("0000:00:")]
+		for range nic.VirtualFunctions {
 			virtual := physical
-			// Functions of the second port follow those of the first.
-			index := int(nic.PCIAddress[len(nic.PCIAddress)-1]-'0')*nic.VirtualFunctions + number
-			virtual.address = fmt.Sprintf("%s%02x.%d", nic.PCIAddress[:len("0000:00:")], 2+index/8, index%8)
-			virtual.physical, virtual.nic = nic.PCIAddress, nil
+			virtual.address = fmt.Sprintf("%s%02x.%d", bus, 2+enabled[bus]/8, enabled[bus]%8)
+			virtual.physical, virtual.nic, virtual.driver = nic.PCIAddress, nil, "vfio-pci"
 			physical.functions = append(physical.functions, virtual.address)
 			devices = append(devices, virtual)
+			enabled[bus]++
 		}
 		devices = append(devices, physical)
 	}
 	return devices
+}
+
+// addresses are the PCI addresses that the machine states.
+func (m Machine) addresses() []string {
+	addresses := make([]string, 0, len(m.NICs)+len(m.Disks))
+	for _, nic := range m.NICs {
+		addresses = append(addresses, nic.PCIAddress)
+	}
+	for _, disk := range m.Disks {
+		addresses = append(addresses, disk.PCIAddress)
+	}
+	return addresses
 }
 
 // folder is the device below the root port of its bus.

@@ -5,6 +5,7 @@ package hosttree
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
@@ -33,7 +34,7 @@ func writeRoute(t *tree, folder string, r route) {
 func (k *kernel) writeCounters(t *tree) {
 	interrupts := counters{columns: k.online.IDs()}
 	for _, irq := range k.interrupts() {
-		interrupts.add(fmt.Sprint(irq.number), irq.chip+"      "+irq.handler)
+		interrupts.add(strconv.Itoa(irq.number), irq.chip+"      "+irq.handler)
 	}
 	names := [][2]string{
 		{"NMI", "Non-maskable interrupts"}, {"LOC", "Local timer interrupts"}, {"SPU", "Spurious interrupts"},
@@ -75,7 +76,7 @@ func (k *kernel) writeKernelFiles(t *tree) {
 	current, available := k.clocksource()
 	t.file("/sys/devices/system/clocksource/clocksource0/current_clocksource", current)
 	t.file("/sys/devices/system/clocksource/clocksource0/available_clocksource", available)
-	t.file("/sys/module/pcie_aspm/parameters/policy", "[default] performance powersave powersupersave")
+	k.writeParameters(t)
 	checks, _ := k.line.Get("mce")
 	if k.Architecture == "amd64" && checks != "off" {
 		ignore := 0
@@ -86,6 +87,33 @@ func (k *kernel) writeKernelFiles(t *tree) {
 		t.file("/sys/devices/system/machinecheck/machinecheck0/ignore_ce", ignore)
 		t.file("/sys/devices/system/machinecheck/machinecheck0/check_interval", 300)
 	}
+}
+
+// writeParameters writes parameters of the kernel's parts: what the command line says, else the default.
+// Tickless CPUs make power-efficient workqueues unbound (workqueue_init_early).
+func (k *kernel) writeParameters(t *tree) {
+	efficient, boost := "N", "0"
+	if !k.isolation[flagNoise].IsEmpty() {
+		efficient = "Y"
+	}
+	if k.realTime() {
+		boost = "1"
+	}
+	parameters := map[string]string{
+		"processor.max_cstate": "8", "rcutree.kthread_prio": boost, "workqueue.power_efficient": efficient,
+	}
+	if len(k.NativeIdleStates) > 0 {
+		parameters["intel_idle.max_cstate"] = "9"
+	}
+	for name, value := range parameters {
+		if asked, given := k.line.Get(name); given {
+			value = asked
+		}
+		part, parameter, _ := strings.Cut(name, ".")
+		t.file("/sys/module/"+part+"/parameters/"+parameter, value)
+	}
+	policy, _ := k.line.Get("pcie_aspm.policy")
+	t.file("/sys/module/pcie_aspm/parameters/policy", choice(policy, "default", "default", "performance", "powersave", "powersupersave"))
 }
 
 // unboundWork follows workqueue_init_early of kernel/workqueue.c: unbound workqueues keep off CPUs without

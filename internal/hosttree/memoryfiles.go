@@ -16,12 +16,8 @@ const nodeFolder = "/sys/devices/system/node"
 // online CPUs.
 func (k *kernel) writeNUMANodes(t *tree) {
 	members := k.groups(k.online, func(p place) int { return p.numaNode })
-	var all, withCPUs []int
 	for node := range k.numaNodes() {
-		all = append(all, node)
-		if _, some := members[node]; some {
-			withCPUs = append(withCPUs, node)
-		} else {
+		if _, some := members[node]; !some {
 			members[node] = notationOf(cpus.Set{})
 		}
 		folder := fmt.Sprint(nodeFolder, "/node", node)
@@ -38,10 +34,21 @@ func (k *kernel) writeNUMANodes(t *tree) {
 			t.file(pool+"/surplus_hugepages", 0)
 		}
 	}
+	// Lists of NUMA nodes have the notation of CPU lists.
+	all := upTo(k.numaNodes())
 	for _, name := range []string{"online", "possible", "has_memory", "has_normal_memory"} {
-		t.file(nodeFolder+"/"+name, cpus.Of(all...))
+		t.file(nodeFolder+"/"+name, all)
 	}
-	t.file(nodeFolder+"/has_cpu", cpus.Of(withCPUs...))
+	t.file(nodeFolder+"/has_cpu", all.Filter(func(node int) bool { return members[node].list != "" }))
+}
+
+// upTo returns the numbers below n.
+func upTo(n int) cpus.Set {
+	numbers := make([]int, n)
+	for i := range numbers {
+		numbers[i] = i
+	}
+	return cpus.Of(numbers...)
 }
 
 // writeHugepages writes the pools of the whole machine (Documentation/admin-guide/mm/hugetlbpage.rst) and
@@ -58,6 +65,7 @@ func (k *kernel) writeHugepages(t *tree) {
 	mode, _ := k.line.Get("transparent_hugepage")
 	t.file("/sys/kernel/mm/transparent_hugepage/enabled", choice(mode, "madvise", "always", "madvise", "never"))
 	t.file("/sys/kernel/mm/transparent_hugepage/defrag", choice("", "madvise", "always", "defer", "defer+madvise", "madvise", "never"))
+	t.file("/sys/kernel/mm/transparent_hugepage/khugepaged/defrag", 1)
 	t.file("/sys/kernel/mm/ksm/run", 0)
 	t.file("/sys/kernel/mm/ksm/pages_shared", 0)
 }

@@ -50,12 +50,13 @@ func (k *kernel) writeSysctls(t *tree) {
 		"kernel/numa_balancing":     balancing,
 		"kernel/sched_rt_period_us": 1000000, "kernel/sched_rt_runtime_us": 950000,
 		"kernel/timer_migration": 1, "kernel/hung_task_timeout_secs": 120, "kernel/sched_schedstats": 0,
-		"vm/stat_interval": 1, "vm/swappiness": 60, "vm/compaction_proactiveness": 20, "vm/zone_reclaim_mode": 0,
+		"kernel/softlockup_panic": 0,
+		"vm/stat_interval":        1, "vm/swappiness": 60, "vm/compaction_proactiveness": 20, "vm/zone_reclaim_mode": 0,
 		"vm/dirty_ratio": 20, "vm/dirty_background_ratio": 10, "vm/dirty_bytes": 0, "vm/dirty_background_bytes": 0,
 		"vm/dirty_writeback_centisecs": 500, "vm/dirty_expire_centisecs": 3000, "vm/overcommit_memory": 0,
 		"vm/nr_hugepages":    k.hugepages.total(k.hugepages.defaultSize),
 		"net/core/busy_poll": 0, "net/core/busy_read": 0, "net/core/rps_default_mask": cpus.Set{}.Mask(),
-		"net/core/netdev_budget": 300, "net/ipv4/tcp_fastopen": 1,
+		"net/core/netdev_budget": 300, "net/core/netdev_budget_usecs": 2000, "net/ipv4/tcp_fastopen": 1,
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		t.file("/proc/sys/"+name, values[name])

@@ -6,6 +6,7 @@ package hosttree
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -228,13 +229,13 @@ func (f *files) replace(path, content string) {
 	}
 }
 
-func replaceWithin(dir, path, content string) error {
+func replaceWithin(dir, path, content string) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	const aside = ".write"
+	defer func() { err = errors.Join(err, root.Close()) }()
+	aside := fmt.Sprintf(".write-%x", rand.Uint64())
 	path = strings.TrimPrefix(path, "/")
 	if err := root.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
