@@ -10,12 +10,20 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 duration=${1:-5s}
 count=0
+failed=()
 for package in $(hack/packages-with.sh '^func Fuzz'); do
   for target in $(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$package"/*_test.go | cut -d' ' -f2); do
     printf '%s\n' "=== $target in $package"
-    go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "$duration"
+    go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "$duration" || failed+=("$target in $package")
     count=$((count + 1))
   done
 done
-[ "$count" -gt 0 ] || { printf 'fuzz: no fuzz target found\n' >&2; exit 1; }
+if [ "$count" -eq 0 ]; then
+  printf 'fuzz: no fuzz target found\n' >&2
+  exit 1
+fi
+if [ "${#failed[@]}" -gt 0 ]; then
+  printf 'fuzz: %s failed; an input that it found lies in testdata/fuzz of the package\n' "${failed[@]}" >&2
+  exit 1
+fi
 printf 'fuzz: %d targets ran for %s each without a finding\n' "$count" "$duration"
