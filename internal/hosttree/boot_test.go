@@ -350,15 +350,14 @@ func TestBootResetsRuntimeSettingsAndKeepsFiles(t *testing.T) {
 
 func TestBootTwiceGivesTheSameTree(t *testing.T) {
 	dir := written(t, small())
-	var trees []map[string]string
-	for range 2 {
+	var trees [2]map[string]string
+	for i := range trees {
 		if err := Boot(dir, BootOptions{CommandLine: "nosmt isolcpus=2-3"}); err != nil {
 			t.Fatal(err)
 		}
-		trees = append(trees, allFiles(t, dir))
+		trees[i] = allFiles(t, dir)
+		delete(trees[i], "proc/sys/kernel/random/boot_id")
 	}
-	delete(trees[0], "proc/sys/kernel/random/boot_id")
-	delete(trees[1], "proc/sys/kernel/random/boot_id")
 	if diff := cmp.Diff(trees[0], trees[1]); diff != "" {
 		t.Errorf("(-first +second):\n%s", diff)
 	}
@@ -456,13 +455,13 @@ func TestBootRefuses(t *testing.T) {
 	}
 }
 
-func FuzzIsolate(f *testing.F) {
-	f.Add("isolcpus=domain,managed_irq,2-7 nohz_full=2-7", "hugepages=3")
-	f.Add("isolcpus=nohz,,1-2 isolcpus=,5", "hugepagesz=1G hugepages=0:1,1:")
+// FuzzBootArguments boots with anything and asks for what must hold of every kernel.
+func FuzzBootArguments(f *testing.F) {
+	f.Add("isolcpus=domain,managed_irq,2-7 nohz_full=2-7 irqaffinity=0-1")
+	f.Add("isolcpus=nohz,,1-2 isolcpus=,5 hugepagesz=1G hugepages=0:1,1: nosmt")
 	m := small()
-	f.Fuzz(func(t *testing.T, isolation, pages string) {
-		d := description{Machine: m, Options: BootOptions{CommandLine: isolation + " " + pages}}
-		k, err := d.kernel()
+	f.Fuzz(func(t *testing.T, commandLine string) {
+		k, err := description{Machine: m, Options: BootOptions{CommandLine: commandLine}}.kernel()
 		if err != nil {
 			return
 		}
@@ -474,17 +473,27 @@ func FuzzIsolate(f *testing.F) {
 		if k.unboundWork().IsEmpty() {
 			t.Error("no CPU is left for unbound work")
 		}
-		for node := range m.numaNodes() {
-			if held := k.hugepages.reservedKiB(node); held < 0 || held > m.MemoryBytesPerNUMANode/1024 {
-				t.Errorf("NUMA node %d holds %d KiB of hugepages", node, held)
-			}
-		}
-		for number, r := range k.routes {
-			if !r.effective.IsSubsetOf(k.online) || !r.effective.IsSubsetOf(r.allowed) {
-				t.Errorf("IRQ %d may go to %s and goes to %s of %s", number, r.allowed, r.effective, k.online)
-			}
-		}
+		checkHugepages(t, k)
+		checkRoutes(t, k)
 	})
+}
+
+func checkHugepages(t *testing.T, k *kernel) {
+	t.Helper()
+	for node := range k.numaNodes() {
+		if held := k.hugepages.reservedKiB(node); held < 0 || held > k.MemoryBytesPerNUMANode/1024 {
+			t.Errorf("NUMA node %d holds %d KiB of hugepages", node, held)
+		}
+	}
+}
+
+func checkRoutes(t *testing.T, k *kernel) {
+	t.Helper()
+	for number, r := range k.routes {
+		if !r.effective.IsSubsetOf(k.online) || !r.effective.IsSubsetOf(r.allowed) {
+			t.Errorf("IRQ %d may go to %s and goes to %s of %s", number, r.allowed, r.effective, k.online)
+		}
+	}
 }
 
 func BenchmarkBoot(b *testing.B) {

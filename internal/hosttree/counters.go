@@ -59,11 +59,12 @@ func parseCounters(text string) (*counters, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	c := &counters{}
 	for column := range strings.FieldsSeq(lines[0]) {
-		cpu, err := strconv.Atoi(strings.TrimPrefix(column, "CPU"))
-		if err != nil {
+		number, named := strings.CutPrefix(column, "CPU")
+		cpu, err := strconv.ParseUint(number, 10, 31)
+		if !named || err != nil {
 			return nil, fmt.Errorf("column %q is not a CPU", column)
 		}
-		c.columns = append(c.columns, cpu)
+		c.columns = append(c.columns, int(cpu))
 	}
 	for _, line := range lines[1:] {
 		if err := c.parseRow(line); err != nil {
@@ -75,24 +76,26 @@ func parseCounters(text string) (*counters, error) {
 
 func (c *counters) parseRow(line string) error {
 	name, rest, found := strings.Cut(strings.TrimSpace(line), ":")
-	if !found {
+	if !found || name == "" {
 		return fmt.Errorf("line %q has no name", line)
+	}
+	if isTotal(name) {
+		c.totals = append(c.totals, name)
+		return nil
 	}
 	row := counterRow{name: name}
 	for range c.columns {
-		rest = strings.TrimLeft(rest, " ")
-		field, after, _ := strings.Cut(rest, " ")
+		field, after, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
 		count, err := strconv.ParseUint(field, 10, 64)
 		if err != nil {
-			break
+			return fmt.Errorf("line %q has too few counts", line)
 		}
 		row.counts, rest = append(row.counts, count), after
-	}
-	if len(row.counts) < len(c.columns) {
-		c.totals = append(c.totals, name)
-		return nil
 	}
 	row.text = strings.TrimPrefix(rest, " ")
 	c.rows = append(c.rows, row)
 	return nil
 }
+
+// isTotal tells lines with one count for the machine.
+func isTotal(name string) bool { return name == "ERR" || name == "MIS" || name == "Err" }

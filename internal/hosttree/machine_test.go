@@ -243,6 +243,7 @@ func absent(v reflect.Value, path string, report func(path, why string)) {
 		for i := range v.Len() {
 			absent(v.Index(i), fmt.Sprintf("%s[%d]", path, i), report)
 		}
+	default:
 	}
 }
 

@@ -287,6 +287,7 @@ func TestTickRefuses(t *testing.T) {
 func FuzzCounters(f *testing.F) {
 	f.Add("           CPU0       CPU1\n  0:         57          0  IO-APIC   2-edge      timer\nERR:          0\n")
 	f.Add("CPU3\nNMI: 1\n")
+	f.Add("CPU0\nNMI: 1 2\nERR: 0\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		table, err := parseCounters(text)
 		if err != nil {
