@@ -21,18 +21,28 @@ func PinProcess(set cpus.Set) error {
 	for _, id := range set.IDs() {
 		mask.Set(id)
 	}
+	// A thread that has not been reached yet may start another: the second round finds it.
+	for range 2 {
+		if err := pinThreads(&mask); err != nil {
+			return fmt.Errorf("keeping this process to CPUs %s: %w", set, err)
+		}
+	}
+	return nil
+}
+
+func pinThreads(mask *unix.CPUSet) error {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
-		return fmt.Errorf("listing the threads of this process: %w", err)
+		return fmt.Errorf("listing threads: %w", err)
 	}
 	for _, thread := range threads {
 		id, err := strconv.Atoi(thread.Name())
 		if err != nil {
 			continue
 		}
-		err = unix.SchedSetaffinity(id, &mask)
+		err = unix.SchedSetaffinity(id, mask)
 		if err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("keeping thread %d to CPUs %s: %w", id, set, err)
+			return fmt.Errorf("thread %d: %w", id, err)
 		}
 	}
 	return nil

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/agent"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/tunedhost"
+)
+
+var _ = Describe("An agent", Ordered, func() {
+	var (
+		api    *cluster
+		host   *tunedhost.Host
+		clock  *clocktesting.FakeClock
+		worker *agent.Agent
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		api = startCluster(ctx)
+		DeferCleanup(func() { Expect(api.environment.Stop()).To(Succeed()) })
+	})
+
+	BeforeEach(func(ctx SpecContext) {
+		var err error
+		host, err = tunedhost.New(ctx, GinkgoT().TempDir(), tunedhost.Small(hosttree.Xeon()), tunedhost.Profile())
+		Expect(err).NotTo(HaveOccurred())
+		clock = clocktesting.NewFakeClock(time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC))
+		worker = &agent.Agent{
+			Client: api.agent, NodeName: nodeName, Namespace: namespace, Root: host.Dir, Clock: clock,
+			Interval: time.Minute, Window: 10 * time.Second,
+		}
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(api.admin.Delete(ctx, &v1alpha1.LowLatencyNode{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}))).To(Succeed())
+			Expect(api.admin.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(namespace))).To(Succeed())
+		})
+	})
+
+	node := func(ctx context.Context) *v1alpha1.LowLatencyNode {
+		GinkgoHelper()
+		found := &v1alpha1.LowLatencyNode{}
+		Expect(api.admin.Get(ctx, client.ObjectKey{Name: nodeName}, found)).To(Succeed())
+		return found
+	}
+	create := func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(api.admin.Create(ctx, &v1alpha1.LowLatencyNode{
+			ObjectMeta: metav1.ObjectMeta{Name: nodeName}, Spec: v1alpha1.LowLatencyNodeSpec{Profile: "trading"},
+		})).To(Succeed())
+	}
+	// publish stores a plan as the operator does, and names it in the node's spec.
+	publish := func(ctx context.Context, text string) {
+		GinkgoHelper()
+		name := "trading-" + host.Plan.Hash()
+		Expect(api.admin.Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Data: map[string]string{v1alpha1.PlanKey: text},
+		})).To(Succeed())
+		found := node(ctx)
+		found.Spec.PlanHash, found.Spec.PlanConfigMap = host.Plan.Hash(), name
+		Expect(api.admin.Update(ctx, found)).To(Succeed())
+	}
+	planText := func() string {
+		GinkgoHelper()
+		text, err := json.Marshal(host.Plan)
+		Expect(err).NotTo(HaveOccurred())
+		return string(text)
+	}
+	// pass lets some time go by and passes over the host.
+	pass := func(ctx context.Context) *v1alpha1.LowLatencyNode {
+		GinkgoHelper()
+		clock.Step(time.Minute)
+		Expect(worker.Once(ctx)).To(Succeed())
+		return node(ctx)
+	}
+	condition := func(found *v1alpha1.LowLatencyNode, conditionType string) string {
+		c := meta.FindStatusCondition(found.Status.Conditions, conditionType)
+		if c == nil {
+			return "absent"
+		}
+		return fmt.Sprintf("%s %s", c.Status, c.Reason)
+	}
+	message := func(found *v1alpha1.LowLatencyNode, conditionType string) string {
+		return meta.FindStatusCondition(found.Status.Conditions, conditionType).Message
+	}
+
+	It("waits for its LowLatencyNode and does not create it", func(ctx SpecContext) {
+		Expect(worker.Once(ctx)).To(Succeed())
+		Expect(worker.Once(ctx)).To(Succeed())
+		err := api.admin.Get(ctx, client.ObjectKey{Name: nodeName}, &v1alpha1.LowLatencyNode{})
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "got %v", err)
+	})
+
+	It("reports the inventory of a node without a plan", func(ctx SpecContext) {
+		create(ctx)
+		found := pass(ctx)
+		Expect(found.Status.Inventory).NotTo(BeNil())
+		Expect(found.Status.Inventory.OnlineCPUs).To(Equal("0-15"))
+		Expect(found.Status.Inventory.NUMANodes).To(HaveLen(2))
+		Expect(found.Status.Checks).To(BeNil())
+		Expect(found.Status.VerifiedPlanHash).To(BeEmpty())
+		for _, conditionType := range []string{"Applied", "DeJittered", "NUMAAligned", "Ready"} {
+			Expect(condition(found, conditionType)).To(Equal("Unknown AwaitingPlan"))
+		}
+		Expect(pass(ctx).ResourceVersion).To(Equal(found.ResourceVersion), "an idle node was written")
+	})
+
+	It("writes its own status and nothing else", func(ctx SpecContext) {
+		create(ctx)
+		found := pass(ctx)
+		owned := 0
+		for _, entry := range found.ManagedFields {
+			if entry.Manager != agent.FieldManager {
+				continue
+			}
+			owned++
+			Expect(entry.Subresource).To(Equal("status"))
+			Expect(entry.FieldsV1.GetRawString()).To(HavePrefix(`{"f:status":`))
+		}
+		Expect(owned).To(Equal(1))
+		Expect(found.Generation).To(Equal(int64(1)))
+	})
+
+	It("says which reboot a plan waits for, and turns green when the host has it", func(ctx SpecContext) {
+		create(ctx)
+		publish(ctx, planText())
+		found := pass(ctx)
+		Expect(found.Status.VerifiedPlanHash).To(Equal(host.Plan.Hash()))
+		Expect(found.Status.ObservedGeneration).To(Equal(found.Generation))
+		Expect(condition(found, "Applied")).To(Equal("False RebootPending"))
+		Expect(message(found, "Applied")).To(ContainSubstring("the kernel was booted without nohz_full="))
+		Expect(found.Status.Checks.Failed).To(BeNumerically(">", 5))
+		Expect(found.Status.Findings[0].Severity).To(Equal(v1alpha1.SeverityCritical))
+		since := meta.FindStatusCondition(found.Status.Conditions, "Ready").LastTransitionTime
+
+		Expect(meta.FindStatusCondition(pass(ctx).Status.Conditions, "Ready").LastTransitionTime).To(Equal(since))
+
+		Expect(host.Apply()).To(Succeed())
+		pass(ctx)
+		found = pass(ctx)
+		Expect(found.Status.Findings).To(BeEmpty())
+		for _, conditionType := range []string{"Applied", "DeJittered", "NUMAAligned", "Ready"} {
+			Expect(condition(found, conditionType)).To(Equal("True Verified"))
+		}
+		Expect(meta.FindStatusCondition(found.Status.Conditions, "Ready").LastTransitionTime.After(since.Time)).To(BeTrue())
+
+		By("staying silent while nothing changes")
+		for range 3 {
+			Expect(pass(ctx).ResourceVersion).To(Equal(found.ResourceVersion), "an idle node was written")
+		}
+	})
+
+	It("names an interrupt that was moved, and forgives it when it is moved back", func(ctx SpecContext) {
+		create(ctx)
+		publish(ctx, planText())
+		Expect(host.Apply()).To(Succeed())
+		Expect(condition(pass(ctx), "DeJittered")).To(Equal("True Verified"))
+
+		irq, err := hosttree.FindIRQ(host.Dir, host.BypassNIC())
+		Expect(err).NotTo(HaveOccurred())
+		isolated := host.Plan.CPUs.Isolated.First()
+		Expect(hosttree.MoveIRQ(host.Dir, irq, cpus.Of(isolated))).To(Succeed())
+		Expect(hosttree.Tick(host.Dir, time.Minute)).To(Succeed())
+		found := pass(ctx)
+		Expect(condition(found, "DeJittered")).To(Equal("False ChecksFailed"))
+		Expect(message(found, "DeJittered")).To(ContainSubstring("IRQ %d (%s-0) is delivered to isolated CPU %d", irq, host.BypassNIC(), isolated))
+		Expect(message(found, "DeJittered")).To(ContainSubstring("irq.delivered"))
+		Expect(condition(found, "Applied")).To(Equal("True Verified"))
+
+		Expect(hosttree.MoveIRQ(host.Dir, irq, cpus.Of(host.Plan.CPUs.Housekeeping.Last()))).To(Succeed())
+		Expect(hosttree.Tick(host.Dir, time.Minute)).To(Succeed())
+		Expect(condition(pass(ctx), "DeJittered")).To(Equal("True Verified"))
+	})
+
+	DescribeTable("waits for a plan that it cannot read",
+		func(ctx SpecContext, text func() string, want string) {
+			create(ctx)
+			publish(ctx, text())
+			found := pass(ctx)
+			Expect(condition(found, "Ready")).To(Equal("Unknown AwaitingPlan"))
+			Expect(message(found, "Ready")).To(ContainSubstring(want))
+			Expect(found.Status.Inventory).NotTo(BeNil())
+			Expect(found.Status.VerifiedPlanHash).To(BeEmpty())
+		},
+		Entry("no JSON", func() string { return "{" }, "plan.json"),
+		Entry("another plan", func() string { return "{}" }, "it holds plan "),
+	)
+
+	It("waits for a ConfigMap that is not there yet, and takes it when it is", func(ctx SpecContext) {
+		create(ctx)
+		publish(ctx, planText())
+		stored := &corev1.ConfigMap{}
+		key := client.ObjectKey{Namespace: namespace, Name: node(ctx).Spec.PlanConfigMap}
+		Expect(api.admin.Get(ctx, key, stored)).To(Succeed())
+		Expect(api.admin.Delete(ctx, stored)).To(Succeed())
+		found := pass(ctx)
+		Expect(condition(found, "Ready")).To(Equal("Unknown AwaitingPlan"))
+		Expect(message(found, "Ready")).To(Equal("ConfigMap " + key.String() + " does not exist"))
+
+		stored.ResourceVersion, stored.UID = "", ""
+		Expect(api.admin.Create(ctx, stored)).To(Succeed())
+		Expect(pass(ctx).Status.VerifiedPlanHash).To(Equal(host.Plan.Hash()))
+
+		By("not asking for the ConfigMap again while the plan stays the same")
+		Expect(api.admin.Delete(ctx, stored)).To(Succeed())
+		Expect(pass(ctx).Status.VerifiedPlanHash).To(Equal(host.Plan.Hash()))
+	})
+
+	It("says which ConfigMap lacks the plan", func(ctx SpecContext) {
+		create(ctx)
+		publish(ctx, planText())
+		stored := &corev1.ConfigMap{}
+		Expect(api.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: node(ctx).Spec.PlanConfigMap}, stored)).To(Succeed())
+		stored.Data = nil
+		Expect(api.admin.Update(ctx, stored)).To(Succeed())
+		Expect(message(pass(ctx), "Ready")).To(ContainSubstring("it has no key plan.json"))
+	})
+
+	It("names the file that it cannot read, and recovers", func(ctx SpecContext) {
+		create(ctx)
+		publish(ctx, planText())
+		Expect(host.Apply()).To(Succeed())
+		inventory := pass(ctx).Status.Inventory
+		online := filepath.Join(host.Dir, "sys/devices/system/cpu/online")
+		sound, err := os.ReadFile(online)
+		Expect(err).NotTo(HaveOccurred())
+
+		Expect(os.WriteFile(online, []byte("both\n"), 0o600)).To(Succeed())
+		found := pass(ctx)
+		Expect(condition(found, "Ready")).To(Equal("Unknown ChecksUnknown"))
+		Expect(message(found, "Ready")).To(ContainSubstring("/sys/devices/system/cpu/online"))
+		Expect(found.Status.Inventory).To(Equal(inventory), "the hardware has not gone away")
+		Expect(found.Status.VerifiedPlanHash).To(BeEmpty())
+
+		Expect(os.WriteFile(online, sound, 0o600)).To(Succeed())
+		Expect(condition(pass(ctx), "Ready")).To(Equal("True Verified"))
+	})
+
+	It("names a host that contradicts itself", func(ctx SpecContext) {
+		create(ctx)
+		Expect(os.WriteFile(filepath.Join(host.Dir, "sys/devices/system/node/node1/cpulist"), []byte("0-15\n"), 0o600)).To(Succeed())
+		found := pass(ctx)
+		Expect(condition(found, "Ready")).To(Equal("Unknown ChecksUnknown"))
+		Expect(message(found, "Ready")).To(HavePrefix("understanding the host: "))
+	})
+
+	It("survives a root that is not mounted", func(ctx SpecContext) {
+		create(ctx)
+		worker.Root = filepath.Join(host.Dir, "missing")
+		Expect(message(pass(ctx), "Ready")).To(ContainSubstring(worker.Root))
+	})
+
+	It("keeps its threads to the housekeeping CPUs of the plan", func(ctx SpecContext) {
+		var kept []string
+		worker.KeepTo = func(set cpus.Set) error {
+			kept = append(kept, set.String())
+			return errors.New("the container may not")
+		}
+		create(ctx)
+		publish(ctx, planText())
+		pass(ctx)
+		Expect(condition(pass(ctx), "Applied")).To(Equal("False RebootPending"), "the failure to pin must not stop the agent")
+		Expect(kept).To(Equal([]string{host.Plan.CPUs.Housekeeping.String()}))
+	})
+
+	It("reports an API server that refuses", func(ctx SpecContext) {
+		create(ctx)
+		worker.NodeName = "worker-2"
+		err := worker.Once(ctx)
+		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "got %v", err)
+		Expect(err).To(MatchError(ContainSubstring(`reading LowLatencyNode "worker-2"`)))
+	})
+
+	It("does not write for a pass that was interrupted", func(ctx SpecContext) {
+		create(ctx)
+		canceled, cancel := context.WithCancel(ctx)
+		cancel()
+		Expect(worker.Once(canceled)).To(MatchError(context.Canceled))
+		Expect(node(ctx).Status.Conditions).To(BeEmpty())
+	})
+
+	It("reacts to a new plan at once and stops when it is told to", func(ctx SpecContext) {
+		worker.Clock, worker.Interval, worker.Window = nil, time.Hour, time.Hour
+		running, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- worker.Run(running) }()
+
+		create(ctx)
+		Eventually(ctx, func() string { return condition(node(ctx), "Ready") }).WithTimeout(10 * time.Second).Should(Equal("Unknown AwaitingPlan"))
+		publish(ctx, planText())
+		Eventually(ctx, func() string { return condition(node(ctx), "Applied") }).WithTimeout(10 * time.Second).Should(Equal("False RebootPending"))
+
+		By("starting over with an object that was deleted and created again")
+		Expect(api.admin.Delete(ctx, node(ctx))).To(Succeed())
+		create(ctx)
+		Eventually(ctx, func() string { return condition(node(ctx), "Ready") }).WithTimeout(10 * time.Second).Should(Equal("Unknown AwaitingPlan"))
+
+		stop()
+		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
+	})
+
+	It("tries again soon after a pass that failed", func(ctx SpecContext) {
+		failures := 0
+		worker.Client = interceptor.NewClient(api.agent, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				if failures++; failures == 1 {
+					return errors.New("the API server is away")
+				}
+				return c.Get(ctx, key, object, options...)
+			},
+			Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+				return nil, errors.New("the API server is away")
+			},
+		})
+		create(ctx)
+		running, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- worker.Run(running) }()
+		Eventually(ctx, clock.HasWaiters).Should(BeTrue())
+		Expect(condition(node(ctx), "Ready")).To(Equal("absent"))
+		Eventually(ctx, func() string {
+			clock.Step(time.Second)
+			return condition(node(ctx), "Ready")
+		}).WithTimeout(10 * time.Second).Should(Equal("Unknown AwaitingPlan"))
+		stop()
+		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
+	})
+
+	It("passes over the host at every interval without a watch", func(ctx SpecContext) {
+		worker.Client = struct{ client.Client }{api.agent}
+		create(ctx)
+		running, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- worker.Run(running) }()
+		Eventually(ctx, func() string { return condition(node(ctx), "Ready") }).WithTimeout(10 * time.Second).Should(Equal("Unknown AwaitingPlan"))
+		publish(ctx, planText())
+		Eventually(ctx, func() string {
+			clock.Step(10 * time.Second)
+			return condition(node(ctx), "Applied")
+		}).WithTimeout(20 * time.Second).Should(Equal("False RebootPending"))
+		stop()
+		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
+	})
+})
