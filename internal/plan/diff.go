@@ -4,6 +4,9 @@
 package plan
 
 import (
+	"slices"
+	"strings"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
@@ -44,22 +47,30 @@ func (c Changes) Reboot() v1alpha1.RebootRequirement {
 // unread stands for a value that could not be read.
 const unread = "unknown"
 
+// Kinds of items.
+const (
+	kindArgument = "kernel argument"
+	kindSysctl   = "sysctl"
+	kindFile     = "file"
+	kindKubelet  = "kubelet setting"
+)
+
 // Diff compares two plans. A nil plan is a host that no plan has touched.
 func Diff(from, to *NodePlan) Changes {
 	before, after := map[string]item{}, map[string]bool{}
 	for _, i := range from.items() {
-		before[i.what] = i
+		before[i.what()] = i
 	}
 	var changes Changes
 	for _, i := range to.items() {
-		after[i.what] = true
-		was, existed := before[i.what]
+		after[i.what()] = true
+		was, existed := before[i.what()]
 		if !existed || !i.equals(was.value, i.value) {
 			changes.Items = append(changes.Items, i.change(was.value, i.value))
 		}
 	}
 	for _, i := range from.items() {
-		if !after[i.what] {
+		if !after[i.what()] {
 			changes.Items = append(changes.Items, i.change(i.value, ""))
 		}
 	}
@@ -67,16 +78,18 @@ func Diff(from, to *NodePlan) Changes {
 }
 
 // DiffRunning compares what a host runs now with a plan. What the facts do not speak of, such as files
-// that were not read, is left out. What they should speak of but do not is a change from "unknown"; it
-// makes the need for a reboot Unknown where the change would need one.
+// that were not read, is left out. What they should speak of but do not is a change from "unknown", at the
+// end, in one line for all that lack for the same reason; it makes the need for a reboot Unknown where the
+// change would need one.
 func DiffRunning(facts *host.Facts, to *NodePlan) Changes {
 	if facts == nil {
 		facts = &host.Facts{}
 	}
-	var changes Changes
 	if to == nil {
-		return changes
+		return Changes{}
 	}
+	var changes []Change
+	var gaps gaps
 	for _, i := range to.items() {
 		if i.observe == nil {
 			continue
@@ -84,24 +97,72 @@ func DiffRunning(facts *host.Facts, to *NodePlan) Changes {
 		value, reason := i.observe(facts)
 		switch {
 		case reason != "":
-			changes.Items = append(changes.Items, i.unknown(reason))
+			gaps.add(i, "the host does not tell: "+reason)
 		case !i.equals(value, i.value):
-			changes.Items = append(changes.Items, i.change(value, i.value))
+			changes = append(changes, i.change(value, i.value))
 		}
 	}
-	changes.Items = append(changes.Items, unplannedArguments(facts, to)...)
+	return Changes{Items: slices.Concat(changes, unplannedArguments(facts, to), gaps.changes())}
+}
+
+// gaps collect items whose values could not be read, in groups of one kind that lack for one reason.
+type gaps struct{ groups []gap }
+
+type gap struct {
+	why   string
+	items []item
+}
+
+func (g *gaps) add(i item, why string) {
+	if i.reboot == v1alpha1.RebootRequired {
+		i.reboot = v1alpha1.RebootUnknown
+	}
+	at := slices.IndexFunc(g.groups, func(have gap) bool {
+		return i.kind != "" && have.why == why && have.items[0].kind == i.kind && have.items[0].reboot == i.reboot
+	})
+	if at < 0 {
+		g.groups = append(g.groups, gap{why: why, items: []item{i}})
+		return
+	}
+	g.groups[at].items = append(g.groups[at].items, i)
+}
+
+// changes has one change for each group.
+func (g *gaps) changes() []Change {
+	changes := make([]Change, len(g.groups))
+	for i, group := range g.groups {
+		first := group.items[0]
+		c := Change{What: first.what(), From: unread, To: first.value, Reboot: first.reboot, Why: group.why}
+		if len(group.items) > 1 {
+			c.What = first.kind + "s"
+			c.To = joined(group.items, item.brief)
+		}
+		changes[i] = c
+	}
 	return changes
 }
 
 // item is one thing that a plan decides.
 type item struct {
-	what, value string
-	reboot      v1alpha1.RebootRequirement
-	why         string
+	// kind and name say what it is: kind "sysctl", name "vm.swappiness". Things that are one of a kind have
+	// no kind.
+	kind, name, value string
+	reboot            v1alpha1.RebootRequirement
+	why               string
 	// same compares two values; nil compares texts.
 	same func(a, b string) bool
 	// observe reads the value from a host, or says why it cannot; nil when hosts do not tell.
 	observe func(*host.Facts) (value, reason string)
+}
+
+func (i item) what() string { return strings.TrimSpace(i.kind + " " + i.name) }
+
+// brief is the item as one of a list. Kernel arguments have their name in their value.
+func (i item) brief() string {
+	if i.kind == kindArgument {
+		return i.value
+	}
+	return i.name + "=" + i.value
 }
 
 func (i item) equals(a, b string) bool {
@@ -109,13 +170,5 @@ func (i item) equals(a, b string) bool {
 }
 
 func (i item) change(from, to string) Change {
-	return Change{What: i.what, From: from, To: to, Reboot: i.reboot, Why: i.why}
-}
-
-func (i item) unknown(reason string) Change {
-	reboot := i.reboot
-	if reboot == v1alpha1.RebootRequired {
-		reboot = v1alpha1.RebootUnknown
-	}
-	return Change{What: i.what, From: unread, To: i.value, Reboot: reboot, Why: "the host does not tell: " + reason}
+	return Change{What: i.what(), From: from, To: to, Reboot: i.reboot, Why: i.why}
 }

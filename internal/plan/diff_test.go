@@ -60,7 +60,7 @@ func TestDiff(t *testing.T) {
 		},
 		"the kubelet": {
 			to:         []change{configuration("maxPods: 100")},
-			want:       []string{"kubelet maxPods:  -> 100 (NotRequired)"},
+			want:       []string{"kubelet setting maxPods:  -> 100 (NotRequired)"},
 			wantReboot: v1alpha1.RebootNotRequired,
 		},
 	}
@@ -162,6 +162,9 @@ func TestDiffRunning(t *testing.T) {
 			f.Kernel.CommandLine.Value = strings.ReplaceAll(strings.ReplaceAll(f.Kernel.CommandLine.Value, isolated, "1,2,3"),
 				"isolcpus=domain,managed_irq", "isolcpus=managed_irq,domain")
 		}, wantReboot: v1alpha1.RebootNotRequired},
+		"the last of two counts": {facts: func(f *host.Facts) {
+			f.Kernel.CommandLine.Value = "nohz=off " + f.Kernel.CommandLine.Value
+		}, wantReboot: v1alpha1.RebootNotRequired},
 		"a missing and another argument": {facts: func(f *host.Facts) {
 			f.Kernel.CommandLine.Value = strings.NewReplacer("nosoftlockup", "", "nohz_full=1-3", "nohz_full=2-3").Replace(f.Kernel.CommandLine.Value)
 		}, want: []string{"kernel argument nohz_full: nohz_full=2-3 -> nohz_full=1-3 (Required)",
@@ -182,12 +185,13 @@ func TestDiffRunning(t *testing.T) {
 			delete(f.Settings, "/proc/sys/vm/stat_interval")
 		}, want: []string{"default interrupt affinity: 0-3 -> 0 (NotRequired)",
 			"governor: performance, powersave -> Performance (NotRequired)",
-			"sysctl vm.stat_interval: unknown -> 10 (NotRequired)", "sysctl vm.swappiness: 60 -> 10 (NotRequired)",
-			"/sys/kernel/mm/transparent_hugepage/enabled: always -> never (NotRequired)"},
+			"sysctl vm.swappiness: 60 -> 10 (NotRequired)",
+			"file /sys/kernel/mm/transparent_hugepage/enabled: always -> never (NotRequired)",
+			"sysctl vm.stat_interval: unknown -> 10 (NotRequired)"},
 			wantReboot: v1alpha1.RebootNotRequired},
 		"the kubelet": {facts: func(f *host.Facts) {
 			f.Kubelet.Config.Value = strings.ReplaceAll(f.Kubelet.Config.Value, "topologyManagerScope: pod", "")
-		}, want: []string{"kubelet topologyManagerScope:  -> pod (NotRequired)"}, wantReboot: v1alpha1.RebootNotRequired},
+		}, want: []string{"kubelet setting topologyManagerScope:  -> pod (NotRequired)"}, wantReboot: v1alpha1.RebootNotRequired},
 		"CPUs that are to go offline": {
 			profile:    []change{explicit(v1alpha1.ExplicitCPUs{Housekeeping: "0", Isolated: "1-2", Offline: "3"})},
 			facts:      func(*host.Facts) {},
@@ -236,6 +240,28 @@ func TestDiffRunningWithoutFacts(t *testing.T) {
 	}
 }
 
+// TestUnknownValuesAreGrouped: a snapshot without a whole folder is not reported file by file.
+func TestUnknownValuesAreGrouped(t *testing.T) {
+	plan := planOf(t, small(4, 1))
+	facts := hostWith(plan)
+	facts.Settings = nil
+	facts.Kernel.CommandLine = host.Absent[string]("/proc/cmdline", "no such file")
+	got := map[string]string{}
+	for _, c := range DiffRunning(facts, plan).Items {
+		got[c.What] = c.To + " (" + string(c.Reboot) + ") " + c.Why
+	}
+	want := map[string]string{
+		"kernel arguments": strings.Join(arguments(plan), ", ") + " (Unknown) the host does not tell: /proc/cmdline: no such file",
+		"sysctls": joined(plan.Sysctls, func(s Setting) string { return s.Name + "=" + s.Value }) +
+			" (NotRequired) the host does not tell: not read",
+		"files": joined(plan.Sysfs, func(s Setting) string { return s.Name + "=" + s.Value }) +
+			" (NotRequired) the host does not tell: not read",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
 func TestDiffRunningHugepages(t *testing.T) {
 	plan := planOf(t, xeon(), hugepages(v1alpha1.HugepageReservation{Size: "2Mi", Count: 400, NUMANode: new(int32(1))}))
 	for total, want := range map[int64][]string{400: nil, 12: {"hugepages of 2Mi on NUMA node 1: 12 -> 400 (NotRequired)"}} {
@@ -243,7 +269,7 @@ func TestDiffRunningHugepages(t *testing.T) {
 			{SizeKibibytes: 2048, Total: host.Known(total, "nr_hugepages")}}}}}
 		var got []string
 		for _, c := range changesOf(DiffRunning(facts, plan)) {
-			if strings.HasPrefix(c, "hugepages") {
+			if strings.HasPrefix(c, "hugepages of") {
 				got = append(got, c)
 			}
 		}

@@ -39,9 +39,9 @@ func (p *NodePlan) items() []item {
 
 func (p *NodePlan) kernelItems() []item {
 	return []item{
-		{what: "kernel type", value: string(p.Kernel.Type), reboot: v1alpha1.RebootRequired, why: whyKernel,
+		{name: "kernel type", value: string(p.Kernel.Type), reboot: v1alpha1.RebootRequired, why: whyKernel,
 			observe: observeKernelType},
-		{what: "kernel page size", value: string(p.Kernel.PageSize), reboot: v1alpha1.RebootRequired, why: whyKernel,
+		{name: "kernel page size", value: string(p.Kernel.PageSize), reboot: v1alpha1.RebootRequired, why: whyKernel,
 			observe: observePageSize},
 	}
 }
@@ -49,11 +49,11 @@ func (p *NodePlan) kernelItems() []item {
 func (p *NodePlan) cpuItems() []item {
 	required, not := v1alpha1.RebootRequired, v1alpha1.RebootNotRequired
 	return []item{
-		{what: "housekeeping CPUs", value: p.CPUs.Housekeeping.String(), reboot: required, why: whyCommandLine},
-		{what: "isolated CPUs", value: p.CPUs.Isolated.String(), reboot: required, why: whyCommandLine},
-		{what: "shared CPUs", value: p.CPUs.Shared.String(), reboot: not, why: whyRuntime},
-		{what: "data plane CPUs", value: p.CPUs.DataPlane.String(), reboot: not, why: whyKubelet},
-		{what: "offline CPUs", value: p.CPUs.Offline.String(), reboot: not, why: whyHotplug,
+		{name: "housekeeping CPUs", value: p.CPUs.Housekeeping.String(), reboot: required, why: whyCommandLine},
+		{name: "isolated CPUs", value: p.CPUs.Isolated.String(), reboot: required, why: whyCommandLine},
+		{name: "shared CPUs", value: p.CPUs.Shared.String(), reboot: not, why: whyRuntime},
+		{name: "data plane CPUs", value: p.CPUs.DataPlane.String(), reboot: not, why: whyKubelet},
+		{name: "offline CPUs", value: p.CPUs.Offline.String(), reboot: not, why: whyHotplug,
 			observe: observeOffline(p.CPUs.Offline)},
 	}
 }
@@ -68,15 +68,13 @@ func (p *NodePlan) argumentItems() []item {
 	items := make([]item, 0, len(names))
 	for _, name := range names {
 		items = append(items, item{
-			what: argumentItem(name), value: strings.Join(groups[name], " "),
+			kind: kindArgument, name: name, value: strings.Join(groups[name], " "),
 			reboot: v1alpha1.RebootRequired, why: whyCommandLine,
 			same: sameArgument, observe: observeArgument(name, groups[name]),
 		})
 	}
 	return items
 }
-
-func argumentItem(name string) string { return "kernel argument " + name }
 
 // groupArguments groups arguments by name, in the order in which names first occur. The number of hugepages
 // belongs to the size before it and is called "hugepages of 2M"; the size itself is dropped.
@@ -110,7 +108,7 @@ func (p *NodePlan) hugepageItems() []item {
 			continue
 		}
 		i := item{
-			what:    fmt.Sprintf("hugepages of %s on NUMA node %d", pages.Size, *pages.NUMANode),
+			name:    fmt.Sprintf("hugepages of %s on NUMA node %d", pages.Size, *pages.NUMANode),
 			value:   strconv.FormatInt(pages.Count, 10),
 			reboot:  v1alpha1.RebootNotRequired,
 			why:     whyAtOnce,
@@ -132,14 +130,14 @@ func (p *NodePlan) runtimeItems() []item {
 		queues = fmt.Sprintf("%d on %s", p.Network.Queues, devices)
 	}
 	items := []item{
-		{what: "interrupt placement", value: string(p.Interrupts.Placement)},
-		{what: "default interrupt affinity", value: p.Interrupts.DefaultAffinity.String(), same: sameCPUs,
+		{name: "interrupt placement", value: string(p.Interrupts.Placement)},
+		{name: "default interrupt affinity", value: p.Interrupts.DefaultAffinity.String(), same: sameCPUs,
 			observe: observeDefaultAffinity},
-		{what: "irqbalance", value: fmt.Sprintf("%s, banned CPUs %q", p.Interrupts.Balancer, p.Interrupts.Banned)},
-		{what: "idle states", value: string(p.Power.IdleStates)},
-		{what: "governor", value: string(p.Power.Governor)},
-		{what: "NIC queues", value: queues},
-		{what: "receive packet steering", value: string(p.Network.Steering)},
+		{name: "irqbalance", value: fmt.Sprintf("%s, banned CPUs %q", p.Interrupts.Balancer, p.Interrupts.Banned)},
+		{name: "idle states", value: string(p.Power.IdleStates)},
+		{name: "governor", value: string(p.Power.Governor)},
+		{name: "NIC queues", value: queues},
+		{name: "receive packet steering", value: string(p.Network.Steering)},
 	}
 	if p.Power.Governor == v1alpha1.GovernorPerformance {
 		items[4].observe = observeGovernor
@@ -154,11 +152,11 @@ func (p *NodePlan) settingItems() []item {
 	items := make([]item, 0, len(p.Sysctls)+len(p.Sysfs))
 	for _, s := range p.Sysctls {
 		path := "/proc/sys/" + strings.ReplaceAll(s.Name, ".", "/")
-		items = append(items, item{what: "sysctl " + s.Name, value: s.Value, reboot: v1alpha1.RebootNotRequired,
+		items = append(items, item{kind: kindSysctl, name: s.Name, value: s.Value, reboot: v1alpha1.RebootNotRequired,
 			why: whyAtOnce, same: sameSetting, observe: observeSetting(path)})
 	}
 	for _, s := range p.Sysfs {
-		items = append(items, item{what: s.Name, value: s.Value, reboot: v1alpha1.RebootNotRequired,
+		items = append(items, item{kind: kindFile, name: s.Name, value: s.Value, reboot: v1alpha1.RebootNotRequired,
 			why: whyAtOnce, same: sameSetting, observe: observeSetting(s.Name)})
 	}
 	return items
@@ -175,7 +173,7 @@ func (p *NodePlan) kubeletItems() []item {
 	maps.Copy(fields, p.Kubelet.Additional)
 	items := make([]item, 0, len(fields))
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		items = append(items, item{what: "kubelet " + name, value: kubeletValue(fields[name]),
+		items = append(items, item{kind: kindKubelet, name: name, value: kubeletValue(fields[name]),
 			reboot: v1alpha1.RebootNotRequired, why: whyKubelet, same: sameCPUs, observe: observeKubelet(name)})
 	}
 	return items
@@ -196,7 +194,7 @@ func kubeletValue(value any) string {
 func (p *NodePlan) fileItems() []item {
 	items := make([]item, 0, len(p.Files)+len(p.Units)+len(p.UnloadModules))
 	for _, f := range p.Files {
-		i := item{what: "file " + f.Path, value: fmt.Sprintf("mode %o, %s", f.Mode, digest(f.Content)),
+		i := item{kind: kindFile, name: f.Path, value: fmt.Sprintf("mode %o, %s", f.Mode, digest(f.Content)),
 			reboot: v1alpha1.RebootNotRequired, why: whyAtOnce}
 		if strings.HasPrefix(f.Path, "/etc/crio/") {
 			i.why = whyRuntime
@@ -204,11 +202,11 @@ func (p *NodePlan) fileItems() []item {
 		items = append(items, i)
 	}
 	for _, u := range p.Units {
-		items = append(items, item{what: "unit " + u.Name, value: describeUnit(u),
+		items = append(items, item{name: "unit " + u.Name, value: describeUnit(u),
 			reboot: v1alpha1.RebootNotRequired, why: whyUnit})
 	}
 	for _, m := range p.UnloadModules {
-		items = append(items, item{what: "kernel module " + m.Name, value: "unloaded",
+		items = append(items, item{name: "kernel module " + m.Name, value: "unloaded",
 			reboot: v1alpha1.RebootNotRequired, why: whyAtOnce})
 	}
 	return items
@@ -242,8 +240,8 @@ func (p *NodePlan) agentItems() []item {
 	waived := joined(p.Verification.Waived, func(w v1alpha1.WaivedCheck) string { return string(w.Check) })
 	nics := joined(p.BypassNICs, func(n NICPlan) string { return n.PCIAddress })
 	return []item{
-		{what: "bypass NICs", value: nics, reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
-		{what: "verification gate", value: string(p.Verification.Gate), reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
-		{what: "waived checks", value: waived, reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
+		{name: "bypass NICs", value: nics, reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
+		{name: "verification gate", value: string(p.Verification.Gate), reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
+		{name: "waived checks", value: waived, reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
 	}
 }

@@ -79,7 +79,9 @@ func (p *planner) planHugepages() {
 }
 
 // checkSize tells whether the kernel offers a size; "" needs none. What the running kernel lists counts
-// only on amd64, because on arm64 the plan may boot another kernel with another page size.
+// only on amd64, because on arm64 the plan may boot another kernel with another page size; and it proves
+// something only for the kernels of today, which list every size that the processor has, where older ones
+// listed those that the command line named (gigantic_pages_init in arch/x86/mm/hugetlbpage.c).
 func (p *planner) checkSize(field string, size v1alpha1.HugepageSize) bool {
 	if size == "" {
 		return true
@@ -91,12 +93,16 @@ func (p *planner) checkSize(field string, size v1alpha1.HugepageSize) bool {
 			"%s kernels with %s pages have no hugepages of %s", p.topology.Architecture, pages, size)
 		return false
 	}
-	if p.topology.Architecture == architectureAMD64 && !p.running(hugepageKibibytes()[size]) {
-		p.critical(ruleHugepageSize, field, "Choose another size, or another processor type for the virtual machine.",
-			"the processor has no pages of %s, because the running kernel does not offer them", size)
-		return false
+	if p.topology.Architecture != architectureAMD64 || p.running(hugepageKibibytes()[size]) {
+		return true
 	}
-	return true
+	severity := v1alpha1.SeverityMedium
+	if p.release.atLeast(4, 18) {
+		severity = v1alpha1.SeverityCritical
+	}
+	p.report(severity, ruleHugepageSize, field, "Choose another size, or another processor type for the virtual machine.",
+		"the running kernel does not offer hugepages of %s, as it does where the processor has them", size)
+	return severity != v1alpha1.SeverityCritical
 }
 
 // running tells whether the running kernel offers a size, or does not tell its sizes.

@@ -132,6 +132,8 @@ func TestHugepagePlaces(t *testing.T) {
 	const nearNIC = v1alpha1.HugepagesBypassNICLocal
 	noPages := small(4, 1)
 	noPages.NUMANodes[0].HugepageSizes = []int64{2048}
+	olderKernel := small(4, 1)
+	olderKernel.NUMANodes[0].HugepageSizes, olderKernel.KernelRelease = []int64{2048}, ""
 	noMemory := xeon()
 	noMemory.NUMANodes[1].MemoryBytes = new(int64(0))
 	runFindingCases(t, map[string]findingCase{
@@ -140,12 +142,16 @@ func TestHugepagePlaces(t *testing.T) {
 			want: []string{"plan.hugepage-size Critical spec.memory.defaultHugepageSize", "plan.hugepage-size Critical spec.memory.hugepages[0]"},
 		},
 		"a size that the page size has not": {
-			machine: arm(), profile: []change{defaultSize("1Gi"), func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Memory.KernelPageSize = "64Ki" }},
+			machine: arm(), profile: []change{gigabytePages, func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Memory.KernelPageSize = "64Ki" }},
 			want: []string{"plan.hugepage-size Critical spec.memory.defaultHugepageSize"},
 		},
 		"a size that the processor has not": {
-			machine: noPages, profile: []change{defaultSize("1Gi")},
+			machine: noPages, profile: []change{gigabytePages},
 			want: []string{"plan.hugepage-size Critical spec.memory.defaultHugepageSize"},
+		},
+		"a size that an older kernel does not list": {
+			machine: olderKernel, profile: []change{gigabytePages},
+			want: []string{"plan.hugepage-size Medium spec.memory.defaultHugepageSize"},
 		},
 		"a NUMA node that does not exist": {
 			machine: xeon(), profile: []change{hugepages(v1alpha1.HugepageReservation{Size: "2Mi", Count: 1, NUMANode: new(int32(4))})},

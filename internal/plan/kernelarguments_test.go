@@ -101,7 +101,7 @@ func TestKernelArgumentsOfSettings(t *testing.T) {
 		"arm IOMMU bypassed":   {arm(), iommu(v1alpha1.IOMMUPassthrough), "+iommu.passthrough=1"},
 		"arm IOMMU used":       {arm(), iommu(v1alpha1.IOMMUTranslated), "+iommu.passthrough=0"},
 		"arm cannot do so":     {arm(), iommu(v1alpha1.IOMMUDisabled), ""},
-		"hugepages by default": {xeon(), defaultSize("1Gi"), "+default_hugepagesz=1G"},
+		"hugepages by default": {xeon(), gigabytePages, "+default_hugepagesz=1G"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -146,9 +146,7 @@ func iommu(mode v1alpha1.IOMMUMode) change {
 	return func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Kernel.IOMMU = mode }
 }
 
-func defaultSize(size v1alpha1.HugepageSize) change {
-	return func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Memory.DefaultHugepageSize = size }
-}
+func gigabytePages(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Memory.DefaultHugepageSize = "1Gi" }
 
 func extra(arguments ...v1alpha1.KernelArgument) change {
 	return func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Kernel.AdditionalArguments = arguments }

@@ -59,7 +59,8 @@ type NodePlan struct {
 	// Files and Units are put on the host, ascending by path and name.
 	Files []File `json:"files,omitempty"`
 	Units []Unit `json:"units,omitempty"`
-	// StopServices are stopped and masked; UnloadModules unloaded and kept from loading.
+	// StopServices are stopped and masked; UnloadModules unloaded and kept from loading. Units and Files
+	// hold what does so at boot; these lists are for those who do it now.
 	StopServices  []Setting `json:"stopServices,omitempty"`
 	UnloadModules []Setting `json:"unloadModules,omitempty"`
 	// BypassNICs are the NICs that BypassNICLocal and keepNearBypassNICs spoke of.
@@ -131,7 +132,8 @@ type InterruptPlan struct {
 	Origin Origin   `json:"origin"`
 }
 
-// PowerPlan is the frequency and idle behaviour.
+// PowerPlan is the frequency and idle behaviour, as far as the host can have it: what it cannot have is
+// Kept, with a finding.
 type PowerPlan struct {
 	IdleStates      v1alpha1.IdleStates          `json:"idleStates"`
 	FrequencyDriver v1alpha1.FrequencyDriverMode `json:"frequencyDriver"`
@@ -201,7 +203,8 @@ type Unit struct {
 	Name string `json:"name"`
 	// Content of the unit; "" for a unit that only gets drop-ins or is masked.
 	Content string `json:"content,omitempty"`
-	// Enabled units are started at boot.
+	// Enabled units are started at boot. It says nothing about a unit without content: whether the
+	// distribution's own unit starts stays as it is.
 	Enabled bool `json:"enabled"`
 	Masked  bool `json:"masked,omitempty"`
 	// DropIns by file name, such as 10-lowlatency.conf.

@@ -52,6 +52,10 @@ func TestDerivedNumberOfCores(t *testing.T) {
 			machine:          small(8, 2),
 			wantHousekeeping: "0-1,8-9", wantIsolated: "2-7,10-15",
 		},
+		"two cores from the only NUMA node": {
+			machine: small(8, 1), profile: []change{derived(v1alpha1.DerivedCPUs{Spread: v1alpha1.SpreadFirstNUMANode})},
+			wantHousekeeping: "0-1", wantIsolated: "2-7",
+		},
 		"one core of four": {
 			machine:          small(4, 1),
 			wantHousekeeping: "0", wantIsolated: "1-3",

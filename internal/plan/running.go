@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -28,7 +29,7 @@ func told[T any](fact host.Fact[T], text func(T) string) (value, reason string) 
 
 // missing is never empty, so that an absent fact cannot pass for an empty value.
 func missing(source, reason string) string {
-	return strings.Trim(source+": "+reason, ": ") + " (no value)"
+	return strings.Trim(source+": "+cmp.Or(reason, "no value"), ": ")
 }
 
 func observeKernelType(f *host.Facts) (value, reason string) {
@@ -93,7 +94,10 @@ func observeHugepages(numa int, kibibytes int64) func(*host.Facts) (string, stri
 // observeSetting reads a small file. Files that list all choices mark the current one with brackets.
 func observeSetting(path string) func(*host.Facts) (string, string) {
 	return func(f *host.Facts) (value, reason string) {
-		return told(f.Setting(path), func(content string) string {
+		// The path is the item's own name, so that the reason need not repeat it.
+		fact := f.Setting(path)
+		fact.Source = ""
+		return told(fact, func(content string) string {
 			if _, rest, marked := strings.Cut(content, "["); marked {
 				choice, _, _ := strings.Cut(rest, "]")
 				return choice
@@ -183,12 +187,12 @@ func unplannedArguments(f *host.Facts, to *NodePlan) []Change {
 	groups, _ := runningArguments(f)
 	planned := map[string]bool{}
 	for _, i := range to.argumentItems() {
-		planned[i.what] = true
+		planned[i.name] = true
 	}
 	var changes []Change
 	for _, name := range decidingArguments() {
-		if running := groups[name]; len(running) > 0 && !planned[argumentItem(name)] {
-			changes = append(changes, Change{What: argumentItem(name), From: strings.Join(running, " "),
+		if running := groups[name]; len(running) > 0 && !planned[name] {
+			changes = append(changes, Change{What: kindArgument + " " + name, From: strings.Join(running, " "),
 				Reboot: v1alpha1.RebootRequired, Why: whyCommandLine})
 		}
 	}
