@@ -96,9 +96,9 @@ func numbered(n int, format string) []string {
 
 // listed shows CPUs with + when they are online and - when they are not.
 func listed(list []CPU) string {
-	var shown []string
+	shown := make([]string, 0, len(list))
 	for _, cpu := range list {
-		shown = append(shown, strconv.Itoa(cpu.ID)+map[string]string{"true": "+", "false": "-"}[fmt.Sprint(cpu.Online.Value)])
+		shown = append(shown, strconv.Itoa(cpu.ID)+map[bool]string{true: "+", false: "-"}[cpu.Online.Value])
 	}
 	return strings.Join(shown, " ")
 }
@@ -212,8 +212,9 @@ func TestCaches(t *testing.T) {
 			for file, content := range tc.tree {
 				tree["cpu0/cache/"+file] = content
 			}
-			var got []string
-			for _, cache := range readAll(t, cpuFiles(tree)).CPUs.List[0].Caches {
+			caches := readAll(t, cpuFiles(tree)).CPUs.List[0].Caches
+			got := make([]string, 0, len(caches))
+			for _, cache := range caches {
 				got = append(got, strings.Join([]string{shown(cache.Level), shown(cache.Type), shown(cache.SizeBytes), shown(cache.SharedCPUs)}, " "))
 			}
 			if strings.Join(got, "\n") != strings.Join(tc.want, "\n") {

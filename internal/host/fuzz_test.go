@@ -6,8 +6,12 @@ package host
 import (
 	"archive/tar"
 	"bytes"
+	"maps"
+	"path"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -79,5 +83,59 @@ func snapshotSeeds(f *testing.F) [][]byte {
 	return [][]byte{
 		small.pack(f, ""), small.pack(f, "./top/"), nic.pack(f, ""), loops.pack(f, ""), odd,
 		small.with(nic).pack(f, "")[:2000], files{"proc/../sys/x": ""}.pack(f, ""),
+	}
+}
+
+// FuzzHost replaces any file of a sound host by any content or link. Unlike a damaged archive, that gets
+// past the checksums of tar and into every parser.
+func FuzzHost(f *testing.F) {
+	sound := xeon{cpus: 2, irqs: 2}.files().with(files{
+		"proc/7/comm": "irqbalance", "proc/7/environ": "IRQBALANCE_BANNED_CPUS=f\x00", "proc/7/status": "Cpus_allowed_list: 0",
+	})
+	seeded := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(sound)) {
+		// One file of each name is enough: those of other CPUs are read by the same code.
+		if base := path.Base(name); !seeded[base] {
+			seeded[base] = true
+			f.Add(name, sound[name])
+		}
+	}
+	for _, content := range []string{"", "-1", "0-99", "(null)", "99999999999999999999", "\xff\x00", linkTo + "/", linkTo + ".", linkTo + "../../../../..", "x: y"} {
+		for _, name := range []string{"sys/devices/system/cpu/present", "sys/devices/system/cpu/cpu1", "sys/class/net/eth9", "proc/interrupts", "proc/self", indexFile} {
+			f.Add(name, content)
+		}
+	}
+	f.Fuzz(func(t *testing.T, name, content string) {
+		if name = path.Clean(name); !isPossibleName(name, content) {
+			return
+		}
+		tree := newMemoryTree()
+		for sound, content := range sound {
+			if sound != name && !strings.HasPrefix(sound, name+"/") && !strings.HasPrefix(name, sound+"/") {
+				addFuzzed(t, tree, sound, content)
+			}
+		}
+		addFuzzed(t, tree, name, content)
+		if isHost(tree) {
+			compareWithSnapshot(t, &Host{path: "fuzzed", tree: tree})
+		}
+	})
+}
+
+// isPossibleName tells whether a file system or an archive could hold the file.
+func isPossibleName(name, content string) bool {
+	isLink := strings.HasPrefix(content, linkTo)
+	return utf8.ValidString(name) && !strings.ContainsRune(name, 0) && !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "..") &&
+		(!isLink || !strings.ContainsRune(content, 0))
+}
+
+func addFuzzed(t *testing.T, tree *memoryTree, name, content string) {
+	t.Helper()
+	added := &memoryNode{node: node{kind: kindFile, size: int64(len(content))}, content: content}
+	if target, isLink := strings.CutPrefix(content, linkTo); isLink {
+		added = &memoryNode{node: node{kind: kindLink, target: target}}
+	}
+	if name != "." {
+		must(t, tree.add(name, added))
 	}
 }

@@ -81,7 +81,7 @@ func TestParseCountersRefuses(t *testing.T) {
 		"blank header":      {"   \n 0: 1\n", "names no CPU"},
 		"no header":         {" 0: 1 timer\n", `names "0:" where a CPU belongs`},
 		"descending header": {"CPU1 CPU0\n", "names CPU0 after CPU1"},
-		"repeated CPU":      {"CPU1 CPU1\n", "names CPU1 after CPU1"},
+		"repeated CPU":      {strings.Repeat("CPU1 ", 2), "names CPU1 after CPU1"},
 		"CPU too high":      {"CPU8192\n", `names "CPU8192" where`},
 		"leading zero":      {"CPU00\n", `names "CPU00" where`},
 		"no name":           {"CPU0\n: 1\n", "line 2:"},
@@ -117,8 +117,8 @@ func TestRoutes(t *testing.T) {
 		"proc/irq/31/affinity_hint":            "0",
 		"proc/irq/prof_cpu_mask":               "f",
 	}
-	got := []string{}
 	interrupts := readAll(t, tree).Interrupts
+	got := make([]string, 0, len(interrupts.Routes))
 	for _, route := range interrupts.Routes {
 		got = append(got, fmt.Sprintf("%d allowed %s, at %s, node %s, for %q", route.Number,
 			shown(route.Affinity), shown(route.EffectiveAffinity), shown(route.NUMANode), route.Actions))
@@ -194,19 +194,25 @@ func FuzzInterrupts(f *testing.F) {
 			t.Fatalf("%d columns and %d lines", len(table.columns), len(table.lines))
 		}
 		for _, line := range table.lines {
-			if len(line.Counts) > len(table.columns) || cap(line.Counts) > len(text) {
-				t.Fatalf("line %s has %d counters (room for %d) in %d columns", line.Name, len(line.Counts), cap(line.Counts), len(table.columns))
-			}
-			for _, count := range line.Counts {
-				if !strings.Contains(text, strconv.FormatUint(count, 10)) {
-					t.Fatalf("counter %d is not in the text", count)
-				}
-			}
-			if !strings.Contains(text, line.Description) || !strings.Contains(text, line.Name) {
-				t.Fatalf("%q or %q is not in the text", line.Name, line.Description)
-			}
+			checkLine(t, text, line, len(table.columns))
 		}
 		actionsByName(table.lines)
 		vectorsByDevice(table.lines)
 	})
+}
+
+func checkLine(t *testing.T, text string, line InterruptLine, columns int) {
+	t.Helper()
+	if len(line.Counts) > columns || cap(line.Counts) > len(text) {
+		t.Fatalf("line %s has %d counters (room for %d) in %d columns", line.Name, len(line.Counts), cap(line.Counts), columns)
+	}
+	for _, count := range line.Counts {
+		// Leading zeros apart, each number stands in the text.
+		if !strings.Contains(text, strconv.FormatUint(count, 10)) {
+			t.Fatalf("counter %d is not in the text", count)
+		}
+	}
+	if !strings.Contains(text, line.Description) || !strings.Contains(text, line.Name) {
+		t.Fatalf("%q or %q is not in the text", line.Name, line.Description)
+	}
 }

@@ -5,6 +5,7 @@ package host
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func netDevice(name, address, child string, attributes files) files {
 
 // brief names NICs in short.
 func brief(nics []NIC) []string {
-	var texts []string
+	texts := slices.Grow([]string(nil), len(nics))
 	for _, nic := range nics {
 		text := nic.PCIAddress
 		if name, known := nic.Name.Get(); known {

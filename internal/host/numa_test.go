@@ -39,8 +39,9 @@ func TestNUMANodes(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, node := range readAll(t, nodeFiles(tc.tree)).NUMANodes {
+			nodes := readAll(t, nodeFiles(tc.tree)).NUMANodes
+			got := make([]string, 0, len(nodes))
+			for _, node := range nodes {
 				got = append(got, fmt.Sprintf("%d: %s %s", node.ID, shown(node.CPUs), shown(node.Distances)))
 			}
 			if strings.Join(got, "\n") != strings.Join(tc.want, "\n") {

@@ -257,7 +257,7 @@ func TestProcesses(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			processes := readAll(t, tc.tree).Processes
-			got := []string{}
+			got := make([]string, 0, len(processes.Value))
 			for _, p := range processes.Value {
 				got = append(got, fmt.Sprintf("%d %s on %s with %v", p.PID, p.Name, shown(p.AllowedCPUs), p.Environment))
 			}

@@ -117,10 +117,7 @@ func (x xeon) addNodes(tree files) {
 
 func (x xeon) addInterrupts(tree files) {
 	var interrupts, softirqs strings.Builder
-	header := " "
-	for id := range x.cpus {
-		header += fmt.Sprintf(" CPU%-7d", id)
-	}
+	header := "  " + strings.Join(numbered(x.cpus, "CPU%-7d"), " ")
 	counts := strings.Repeat("          7", x.cpus)
 	interrupts.WriteString(header + "\n")
 	for irq := range x.irqs {
