@@ -46,17 +46,13 @@ func profileAnnouncement(before, after *metav1.Condition) (announcement, bool) {
 	if before != nil && before.Status == after.Status {
 		return announcement{}, false
 	}
-	isTrue := after.Status == metav1.ConditionTrue
-	switch {
-	case after.Type == v1alpha1.ConditionReady && isTrue:
-		return announcement{corev1.EventTypeNormal, v1alpha1.ReasonVerified}, true
-	case after.Type == v1alpha1.ConditionDegraded && isTrue:
-		return announcement{corev1.EventTypeWarning, after.Reason}, true
-	case after.Type == v1alpha1.ConditionDegraded && before != nil:
-		return announcement{corev1.EventTypeNormal, "Recovered"}, true
-	case after.Type == v1alpha1.ConditionProgressing && isTrue:
-		return announcement{corev1.EventTypeNormal, after.Reason}, true
-	default:
-		return announcement{}, false
+	if after.Status != metav1.ConditionTrue {
+		return announcement{corev1.EventTypeNormal, "Recovered"}, after.Type == v1alpha1.ConditionDegraded && before != nil
 	}
+	kind, worth := map[string]string{
+		v1alpha1.ConditionReady:       corev1.EventTypeNormal,
+		v1alpha1.ConditionProgressing: corev1.EventTypeNormal,
+		v1alpha1.ConditionDegraded:    corev1.EventTypeWarning,
+	}[after.Type]
+	return announcement{kind, after.Reason}, worth
 }

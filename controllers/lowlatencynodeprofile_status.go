@@ -115,7 +115,7 @@ func (s *summary) status(previous *v1alpha1.LowLatencyNodeProfileStatus, now met
 	return next
 }
 
-// counts counts the members by how far they are.
+// counts says how many members are how far.
 func (s *summary) counts() *v1alpha1.NodeCounts {
 	counts := &v1alpha1.NodeCounts{Matched: int32(min(len(s.members), 1<<30))}
 	for i := range s.members {

@@ -151,7 +151,7 @@ func impossible(err error) *planned {
 }
 
 func shared(findings []plan.Finding) []sharedFinding {
-	var texts []sharedFinding
+	texts := make([]sharedFinding, 0, len(findings))
 	for _, finding := range findings {
 		texts = append(texts, sharedFinding{
 			check: finding.Rule, severity: finding.Severity,

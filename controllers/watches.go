@@ -60,11 +60,11 @@ func requestFor(name string) reconcile.Request {
 
 // profileOfReport is the profile that a LowLatencyNode names.
 func profileOfReport(_ context.Context, object client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, name := range profileOf(object) {
-		requests = append(requests, requestFor(name))
+	report, ok := object.(*v1alpha1.LowLatencyNode)
+	if !ok {
+		return nil
 	}
-	return requests
+	return []reconcile.Request{requestFor(report.Spec.Profile)}
 }
 
 // profileOfLabel is the profile that an object's label names.

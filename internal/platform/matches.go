@@ -5,6 +5,7 @@ package platform
 
 import (
 	"encoding/json"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -63,15 +64,7 @@ func contains(live, want any) bool {
 		return true
 	case []any:
 		elements, ok := live.([]any)
-		if !ok || len(elements) != len(want) {
-			return false
-		}
-		for i := range want {
-			if !contains(elements[i], want[i]) {
-				return false
-			}
-		}
-		return true
+		return ok && slices.EqualFunc(elements, want, contains)
 	default:
 		return live == want || sameNumber(live, want)
 	}

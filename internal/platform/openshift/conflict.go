@@ -87,7 +87,7 @@ func (w *world) existingPoolConflict(pool *mcfgv1.MachineConfigPool, intent *pla
 
 // shapes lists the nodes of each shape.
 func shapes(intent *platform.Intent) string {
-	var parts []string
+	parts := make([]string, 0, len(intent.Shapes))
 	for i := range intent.Shapes {
 		parts = append(parts, "plan "+intent.Shapes[i].Hash+": "+platform.Names(intent.Shapes[i].Nodes))
 	}

@@ -26,26 +26,66 @@ func bound(i *platform.Intent, selector string) {
 	}
 }
 
-func TestConflicts(t *testing.T) {
-	const cnf = "pools.operator.machineconfiguration.openshift.io/worker-cnf"
-	withPool := func(name, label string, nodes ...string) func(*cluster) {
-		return func(c *cluster) {
-			c.pools[name] = pool(name, map[string]string{label: ""})
-			for _, node := range nodes {
-				c.nodes[node].Labels[label] = ""
-			}
+const cnfLabel = "pools.operator.machineconfiguration.openshift.io/worker-cnf"
+
+// withPool adds a pool of somebody else that holds the nodes.
+func withPool(name, label string, nodes ...string) func(*cluster) {
+	return func(c *cluster) {
+		c.pools[name] = pool(name, map[string]string{label: ""})
+		for _, node := range nodes {
+			c.nodes[node].Labels[label] = ""
 		}
 	}
-	cases := map[string]struct {
-		before   func(*cluster)
-		fleet    fleet
-		intent   func(*platform.Intent)
-		peers    []performanceProfile
-		renderer renderer
-		want     []platform.Conflict
-		// wantSteps tells whether anything is written nevertheless.
-		wantSteps bool
-	}{
+}
+
+// boundToCNF binds the profile to that pool.
+func boundToCNF(i *platform.Intent) { bound(i, cnfLabel) }
+
+type conflictCase struct {
+	before   func(*cluster)
+	fleet    fleet
+	intent   func(*platform.Intent)
+	peers    []performanceProfile
+	renderer renderer
+	want     []platform.Conflict
+	// wantSteps tells whether anything is written nevertheless.
+	wantSteps bool
+}
+
+func runConflicts(t *testing.T, cases map[string]conflictCase) {
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) { tc.run(t) })
+	}
+}
+
+func (tc conflictCase) run(t *testing.T) {
+	c := newCluster(t, "n1", "n2")
+	if tc.before != nil {
+		tc.before(c)
+	}
+	w, intent := c.world(), tc.fleet.intent(c)
+	w.performanceProfiles = tc.peers
+	if tc.intent != nil {
+		tc.intent(intent)
+	}
+	if tc.renderer == nil {
+		tc.renderer = renderText
+	}
+	targets, conflicts := aim(w, intent, "operator", tc.renderer)
+	d := decideRoll(w, intent, targets, conflicts)
+	expectConflicts(t, d.outcome.Conflicts, tc.want)
+	if got := len(d.steps) > 0; got != tc.wantSteps {
+		t.Errorf("steps are %v, want some: %v", d.steps, tc.wantSteps)
+	}
+	for _, s := range d.steps {
+		if s.label != nil {
+			t.Errorf("node %s would be labelled", s.label.Name)
+		}
+	}
+}
+
+func TestConflictsOfManagedPools(t *testing.T) {
+	runConflicts(t, map[string]conflictCase{
 		"none": {fleet: fleet{"n1": "a1"}, wantSteps: true},
 		"a node in another custom pool": {
 			before: withPool("infra", "infra", "n1"), fleet: fleet{"n1": "a1"},
@@ -64,6 +104,11 @@ func TestConflicts(t *testing.T) {
 			before: func(c *cluster) { c.nodes["n1"].Labels["node-role.kubernetes.io/control-plane"] = "" }, fleet: fleet{"n1": "a1", "n2": "a1"},
 			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "selects the control-plane nodes n1 together with workers"}},
 		},
+	})
+}
+
+func TestConflictsWithPeers(t *testing.T) {
+	runConflicts(t, map[string]conflictCase{
 		"a PerformanceProfile that selects a node": {
 			fleet: fleet{"n1": "a1"}, peers: []performanceProfile{{name: "cnf", nodeSelector: map[string]string{"role": "trading"}}},
 			want: []platform.Conflict{{Reason: v1alpha1.ReasonPerformanceProfileConflict, Message: "PerformanceProfile cnf governs nodes of MachineConfigPool " + tradingPool}},
@@ -82,6 +127,11 @@ func TestConflicts(t *testing.T) {
 			renderer: func(render.Input) ([]*unstructured.Unstructured, error) { return nil, errors.New("no such kernel") },
 			want:     []platform.Conflict{{Reason: v1alpha1.ReasonPlanImpossible, Message: "cannot be written: no such kernel"}},
 		},
+	})
+}
+
+func TestConflictsOfExistingPools(t *testing.T) {
+	runConflicts(t, map[string]conflictCase{
 		"no existing pool": {
 			fleet: fleet{"n1": "a1"}, intent: func(i *platform.Intent) { bound(i, "nowhere") },
 			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "selects no MachineConfigPool"}},
@@ -89,9 +139,9 @@ func TestConflicts(t *testing.T) {
 		"two existing pools": {
 			before: func(c *cluster) {
 				withPool("worker-cnf", "cnf", "n1")(c)
-				c.pools[workerPool].Labels[cnf] = ""
+				c.pools[workerPool].Labels[cnfLabel] = ""
 			},
-			fleet: fleet{"n1": "a1"}, intent: func(i *platform.Intent) { bound(i, cnf) },
+			fleet: fleet{"n1": "a1"}, intent: boundToCNF,
 			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "selects the MachineConfigPools worker, worker-cnf"}},
 		},
 		"an existing pool of another profile": {
@@ -99,27 +149,27 @@ func TestConflicts(t *testing.T) {
 				withPool("worker-cnf", "cnf", "n1")(c)
 				c.pools["worker-cnf"].Labels[v1alpha1.LabelProfile] = "other"
 			},
-			fleet: fleet{"n1": "a1"}, intent: func(i *platform.Intent) { bound(i, cnf) },
+			fleet: fleet{"n1": "a1"}, intent: boundToCNF,
 			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "MachineConfigPool worker-cnf is managed by profile other"}},
 		},
 		"an existing pool without a selected node": {
 			before: withPool("worker-cnf", "cnf", "n1"), fleet: fleet{"n1": "a1", "n2": "a1"},
-			intent: func(i *platform.Intent) { bound(i, cnf) },
+			intent: boundToCNF,
 			want:   []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n2", Message: "MachineConfigPool worker-cnf does not hold the selected nodes n2"}},
 		},
 		"an existing pool with a node that is not selected": {
 			before: withPool("worker-cnf", "cnf", "n1", "n2"), fleet: fleet{"n1": "a1"},
-			intent: func(i *platform.Intent) { bound(i, cnf) },
+			intent: boundToCNF,
 			want:   []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n2", Message: "MachineConfigPool worker-cnf holds nodes n2, which spec.nodeSelector does not select"}},
 		},
 		"an existing pool with two shapes": {
 			before: withPool("worker-cnf", "cnf", "n1", "n2"), fleet: fleet{"n1": "a1", "n2": "b1"},
-			intent: func(i *platform.Intent) { bound(i, cnf) },
+			intent: boundToCNF,
 			want:   []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "MachineConfigPool worker-cnf holds nodes that need 2 different plans (plan "}},
 		},
 		"an existing pool that fits": {
 			before: withPool("worker-cnf", "cnf", "n1"), fleet: fleet{"n1": "a1"},
-			intent: func(i *platform.Intent) { bound(i, cnf) }, wantSteps: true,
+			intent: boundToCNF, wantSteps: true,
 		},
 		"the control plane in its own pool": {
 			before: func(c *cluster) {
@@ -130,34 +180,7 @@ func TestConflicts(t *testing.T) {
 			fleet: fleet{"n1": "a1", "n2": "a1"}, intent: func(i *platform.Intent) { bound(i, "pools.operator.machineconfiguration.openshift.io/master") },
 			wantSteps: true,
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, "n1", "n2")
-			if tc.before != nil {
-				tc.before(c)
-			}
-			w, intent := c.world(), tc.fleet.intent(c)
-			w.performanceProfiles = tc.peers
-			if tc.intent != nil {
-				tc.intent(intent)
-			}
-			if tc.renderer == nil {
-				tc.renderer = renderText
-			}
-			targets, conflicts := aim(w, intent, "operator", tc.renderer)
-			d := decideRoll(w, intent, targets, conflicts)
-			expectConflicts(t, d.outcome.Conflicts, tc.want)
-			if got := len(d.steps) > 0; got != tc.wantSteps {
-				t.Errorf("steps are %v, want some: %v", d.steps, tc.wantSteps)
-			}
-			for _, s := range d.steps {
-				if s.label != nil {
-					t.Errorf("node %s would be labelled", s.label.Name)
-				}
-			}
-		})
-	}
+	})
 }
 
 func expectConflicts(t *testing.T, got, want []platform.Conflict) {

@@ -230,11 +230,11 @@ func (w *world) poolsToReturn(intent *platform.Intent) []string {
 
 func merge(a, b platform.Remainder) platform.Remainder {
 	waiting := []string{a.Waiting, b.Waiting}
-	nodes := append(a.Nodes, b.Nodes...)
+	nodes := slices.Concat(a.Nodes, b.Nodes)
 	slices.Sort(nodes)
 	return platform.Remainder{
 		Nodes:      slices.Compact(nodes),
-		Objects:    append(a.Objects, b.Objects...),
+		Objects:    slices.Concat(a.Objects, b.Objects),
 		Waiting:    strings.Join(slices.DeleteFunc(waiting, func(text string) bool { return text == "" }), "; "),
 		RetryAfter: max(a.RetryAfter, b.RetryAfter),
 	}

@@ -90,8 +90,9 @@ func ownKinds() []schema.GroupVersionKind {
 // OwnObjects returns an empty object of each kind of which only the operator's own objects, which carry the
 // label of a profile, need to be in the cache.
 func OwnObjects() []client.Object {
-	var objects []client.Object
-	for _, kind := range ownKinds() {
+	kinds := ownKinds()
+	objects := make([]client.Object, 0, len(kinds))
+	for _, kind := range kinds {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(kind)
 		objects = append(objects, object)

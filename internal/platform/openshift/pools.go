@@ -50,7 +50,7 @@ func AssignPools(profile string, current map[string]string, shapes []platform.Sh
 
 // seats counts the nodes of each shape in each pool, the most numerous first.
 func seats(current map[string]string, shapes []platform.Shape) []seat {
-	var all []seat
+	all := make([]seat, 0, len(shapes))
 	for _, shape := range shapes {
 		count := map[string]int{}
 		for _, node := range shape.Nodes {

@@ -57,7 +57,7 @@ func (e evidence) missing(pool *mcfgv1.MachineConfigPool, own *mcfgv1.MachineCon
 	}
 	mine := slices.IndexFunc(e.kubelets, func(config mcfgv1.MachineConfig) bool { return ownedBy(&config, kubeletConfig) })
 	if mine < 0 {
-		return fmt.Sprintf("%s was rendered without our KubeletConfig", e.rendered.Name)
+		return e.rendered.Name + " was rendered without our KubeletConfig"
 	}
 	if lack := lacks(e.rendered, &e.kubelets[mine]); lack != "" {
 		return fmt.Sprintf("%s does not hold %s of MachineConfig %s yet", e.rendered.Name, lack, e.kubelets[mine].Name)

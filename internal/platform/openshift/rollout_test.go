@@ -4,10 +4,12 @@
 package openshift
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,37 +28,106 @@ func (c *cluster) steps(intent *platform.Intent) ([]string, platform.Outcome) {
 	targets, conflicts := aim(w, intent, "operator", renderText)
 	c.evidence(w, targets)
 	d := decideRoll(w, intent, targets, conflicts)
-	var texts []string
+	texts := make([]string, 0, len(d.steps))
 	for _, s := range d.steps {
 		texts = append(texts, s.String())
 	}
 	return texts, d.outcome
 }
 
-func TestRollout(t *testing.T) {
-	one := fleet{"n1": "a1"}
-	write := []string{
+// oneNode is the fleet of most cases.
+func oneNode() fleet { return fleet{"n1": "a1"} }
+
+// writing are the steps that write a plan into the pool.
+func writing() []string {
+	return []string{
 		"pause " + tradingPool, "apply MachineConfig 50-lowlatency-" + tradingPool,
 		"apply KubeletConfig lowlatency-" + tradingPool, "apply Tuned lowlatency-" + tradingPool,
 	}
-	label := `label n1 profile="trading" pool="` + tradingPool + `"`
-	inForce := func(c *cluster) { c.finish(one) }
-	written := func(c *cluster) { c.act(c.look(one), 100) }
-	rendered := func(c *cluster) {
-		written(c)
-		c.kubelet(key{kindKubeletConfig, "lowlatency-" + tradingPool})
-		c.render(tradingPool)
+}
+
+// inForce, written and rendered bring the cluster to where the plan of oneNode is that far.
+func inForce(c *cluster) { c.finish(oneNode()) }
+
+func written(c *cluster) { c.act(c.look(oneNode()), 100) }
+
+func rendered(c *cluster) {
+	written(c)
+	c.kubelet(key{kindKubeletConfig, "lowlatency-" + tradingPool})
+	c.render(tradingPool)
+}
+
+// rolling brings the cluster to where the pool was let go.
+func rolling(c *cluster) {
+	rendered(c)
+	c.act(c.look(oneNode()), 100)
+	c.status(tradingPool)
+}
+
+// pausedByAdmin pauses the pool in the name of somebody else.
+func pausedByAdmin(c *cluster) {
+	inForce(c)
+	c.pools[tradingPool].Spec.Paused = true
+	c.pools[tradingPool].ManagedFields = []metav1.ManagedFieldsEntry{pausedBy("admin", metav1.ManagedFieldsOperationUpdate)}
+}
+
+// twoNodes brings two nodes into the pool.
+func twoNodes(c *cluster) { c.finish(fleet{"n1": "a1", "n2": "a1"}) }
+
+// withoutPlan makes n2 a node that the profile selects and that has no plan.
+func withoutPlan(i *platform.Intent) {
+	i.Selected, i.Held["n2"] = []string{"n1", "n2"}, "the profile cannot be met on it"
+}
+
+type rolloutCase struct {
+	before func(*cluster)
+	// fleet is oneNode when it is nil.
+	fleet       fleet
+	intent      func(*platform.Intent)
+	want        []string
+	wantPhase   platform.Phase
+	wantMessage string
+}
+
+func runRollouts(t *testing.T, cases map[string]rolloutCase) {
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, "n1", "n2")
+			tc.before(c)
+			if tc.fleet == nil {
+				tc.fleet = oneNode()
+			}
+			intent := tc.fleet.intent(c)
+			if tc.intent != nil {
+				tc.intent(intent)
+			}
+			steps, outcome := c.steps(intent)
+			if diff := cmp.Diff(tc.want, stepsOf(steps, tradingPool), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("steps mismatch (-want +got):\n%s", diff)
+			}
+			expectPool(t, outcome.Pools, tc.wantPhase, tc.wantMessage)
+		})
 	}
-	cases := map[string]struct {
-		before      func(*cluster)
-		fleet       fleet
-		intent      func(*platform.Intent)
-		want        []string
-		wantPhase   platform.Phase
-		wantMessage string
-	}{
+}
+
+// expectPool checks how far the pool is. An empty message is to be empty; of another, a part counts.
+func expectPool(t *testing.T, pools []platform.Pool, phase platform.Phase, message string) {
+	t.Helper()
+	at := slices.IndexFunc(pools, func(p platform.Pool) bool { return p.Name == tradingPool })
+	if at < 0 {
+		t.Fatalf("there is no pool %s in %+v", tradingPool, pools)
+	}
+	got := pools[at]
+	if got.Phase != phase || !strings.Contains(got.Message, message) || message == "" && got.Message != "" {
+		t.Errorf("pool is %s: %q, want %s: %q", got.Phase, got.Message, phase, message)
+	}
+}
+
+// TestRolloutOfAPlan follows a plan from the first write to the last node.
+func TestRolloutOfAPlan(t *testing.T) {
+	runRollouts(t, map[string]rolloutCase{
 		"a new pool is created paused, and no node is in it yet": {
-			before: func(*cluster) {}, want: write, wantPhase: platform.PhaseWriting,
+			before: func(*cluster) {}, want: writing(), wantPhase: platform.PhaseWriting,
 			wantMessage: "is paused while its configuration is written",
 		},
 		"nothing happens before the KubeletConfig is taken in": {
@@ -71,16 +142,12 @@ func TestRollout(t *testing.T) {
 			want: nil, wantPhase: platform.PhaseWriting, wantMessage: "has no rendered configuration yet",
 		},
 		"a rendered pool gets its nodes and is let go": {
-			before: rendered, want: []string{label, "apply MachineConfigPool " + tradingPool}, wantPhase: platform.PhaseRolling,
+			before: rendered, want: []string{`label n1 profile="trading" pool="` + tradingPool + `"`, "apply MachineConfigPool " + tradingPool}, wantPhase: platform.PhaseRolling,
 			wantMessage: "begins to roll",
 		},
 		"a pool that rolls is left alone": {
-			before: func(c *cluster) {
-				rendered(c)
-				c.act(c.look(one), 100)
-				c.status(tradingPool)
-			},
-			want: nil, wantPhase: platform.PhaseRolling, wantMessage: "has updated 0 of 1 nodes",
+			before: rolling,
+			want:   nil, wantPhase: platform.PhaseRolling, wantMessage: "has updated 0 of 1 nodes",
 		},
 		"a pool whose nodes are not counted yet is not in force": {
 			before: func(c *cluster) {
@@ -92,29 +159,35 @@ func TestRollout(t *testing.T) {
 		},
 		"a pool in force is left alone": {before: inForce, want: nil, wantPhase: platform.PhaseInForce},
 		"a changed plan is written into the paused pool": {
-			before: inForce, fleet: fleet{"n1": "a2"}, want: write, wantPhase: platform.PhaseWriting,
+			before: inForce, fleet: fleet{"n1": "a2"}, want: writing(), wantPhase: platform.PhaseWriting,
 			wantMessage: "is paused while its configuration is written",
 		},
+	})
+}
+
+// TestRolloutRestores covers what others have changed.
+func TestRolloutRestores(t *testing.T) {
+	runRollouts(t, map[string]rolloutCase{
 		"what somebody has changed is written again": {
 			before: func(c *cluster) {
 				inForce(c)
 				c.objects[key{kindMachineConfig, "50-lowlatency-" + tradingPool}].Object["spec"] = map[string]any{"kernelArguments": []any{"mine"}}
 			},
-			want: write[:2], wantPhase: platform.PhaseWriting, wantMessage: "is paused while",
+			want: writing()[:2], wantPhase: platform.PhaseWriting, wantMessage: "is paused while",
 		},
 		"a change that takes effect at once needs no pause": {
 			before: func(c *cluster) {
 				inForce(c)
 				delete(c.objects, key{kindTuned, "lowlatency-" + tradingPool})
 			},
-			want: write[3:], wantPhase: platform.PhaseInForce,
+			want: writing()[3:], wantPhase: platform.PhaseInForce,
 		},
 		"a label that somebody has taken away needs no pause": {
 			before: func(c *cluster) {
 				inForce(c)
 				c.objects[key{kindMachineConfig, "50-lowlatency-" + tradingPool}].SetLabels(nil)
 			},
-			want: write[1:2], wantPhase: platform.PhaseInForce,
+			want: writing()[1:2], wantPhase: platform.PhaseInForce,
 		},
 		"a changed pool is restored without a pause": {
 			before: func(c *cluster) {
@@ -123,50 +196,52 @@ func TestRollout(t *testing.T) {
 			},
 			want: []string{"apply MachineConfigPool " + tradingPool}, wantPhase: platform.PhaseInForce,
 		},
+	})
+}
+
+// TestRolloutOfPausedPools covers pools that somebody else holds.
+func TestRolloutOfPausedPools(t *testing.T) {
+	runRollouts(t, map[string]rolloutCase{
 		"a pool that its administrator has paused stays paused": {
 			before: func(c *cluster) {
-				inForce(c)
-				c.pools[tradingPool].Spec.Paused = true
-				c.pools[tradingPool].ManagedFields = []metav1.ManagedFieldsEntry{pausedBy("admin", metav1.ManagedFieldsOperationUpdate)}
+				pausedByAdmin(c)
 				c.pools[tradingPool].Status.UpdatedMachineCount = 0
 			},
 			want: nil, wantPhase: platform.PhaseStopped, wantMessage: "is paused by its administrator",
 		},
 		"a change is written into a pool that its administrator has paused": {
-			before: func(c *cluster) {
-				inForce(c)
-				c.pools[tradingPool].Spec.Paused = true
-				c.pools[tradingPool].ManagedFields = []metav1.ManagedFieldsEntry{pausedBy("admin", metav1.ManagedFieldsOperationUpdate)}
-			},
-			fleet: fleet{"n1": "a2"}, want: write, wantPhase: platform.PhaseWriting, wantMessage: "is paused while",
+			before: pausedByAdmin,
+			fleet:  fleet{"n1": "a2"}, want: writing(), wantPhase: platform.PhaseWriting, wantMessage: "is paused while",
 		},
+	})
+}
+
+// TestRolloutWithStrangers covers pools with nodes that do not belong there.
+func TestRolloutWithStrangers(t *testing.T) {
+	runRollouts(t, map[string]rolloutCase{
 		"a pool that holds a node without a plan is left alone": {
-			before: func(c *cluster) { c.finish(fleet{"n1": "a1", "n2": "a1"}) }, fleet: fleet{"n1": "a2"},
-			intent: func(i *platform.Intent) {
-				i.Selected, i.Held["n2"] = []string{"n1", "n2"}, "the profile cannot be met on it"
-			},
-			want: nil, wantPhase: platform.PhaseHeld,
+			before: twoNodes, fleet: fleet{"n1": "a2"},
+			intent: withoutPlan,
+			want:   nil, wantPhase: platform.PhaseHeld,
 			wantMessage: "MachineConfigPool " + tradingPool + " is left as it is, because node n2 in it must not be changed: the profile cannot be met on it",
 		},
 		"an unchanged pool with a node without a plan is in force": {
-			before: func(c *cluster) { c.finish(fleet{"n1": "a1", "n2": "a1"}) }, fleet: fleet{"n1": "a1"},
-			intent: func(i *platform.Intent) {
-				i.Selected, i.Held["n2"] = []string{"n1", "n2"}, "the profile cannot be met on it"
-			},
-			want: nil, wantPhase: platform.PhaseInForce,
+			before: twoNodes, fleet: fleet{"n1": "a1"},
+			intent: withoutPlan,
+			want:   nil, wantPhase: platform.PhaseInForce,
 		},
 		"a node that the profile no longer selects is released": {
-			before: func(c *cluster) { c.finish(fleet{"n1": "a1", "n2": "a1"}) }, fleet: fleet{"n1": "a1"},
+			before: twoNodes, fleet: fleet{"n1": "a1"},
 			want: []string{`label n2 profile="" pool=""`}, wantPhase: platform.PhaseInForce,
 		},
 		"a node that another profile takes over is left to it": {
-			before: func(c *cluster) { c.finish(fleet{"n1": "a1", "n2": "a1"}) }, fleet: fleet{"n1": "a1"},
+			before: twoNodes, fleet: fleet{"n1": "a1"},
 			intent: func(i *platform.Intent) { i.Held["n2"] = "profile other is about to take it over" },
 			want:   nil, wantPhase: platform.PhaseInForce,
 		},
 		"a pool waits for nodes that move to another": {
 			before: func(c *cluster) {
-				c.finish(fleet{"n1": "a1", "n2": "a1"})
+				twoNodes(c)
 				f := fleet{"n1": "a2", "n2": "c2"}
 				c.act(c.look(f), 100)
 				c.kubelet(key{kindKubeletConfig, "lowlatency-" + tradingPool})
@@ -175,6 +250,12 @@ func TestRollout(t *testing.T) {
 			fleet: fleet{"n1": "a2", "n2": "c2"}, want: nil, wantPhase: platform.PhaseWriting,
 			wantMessage: "is paused until the nodes n2 have left it",
 		},
+	})
+}
+
+// TestRolloutFailures covers what the platform reports.
+func TestRolloutFailures(t *testing.T) {
+	runRollouts(t, map[string]rolloutCase{
 		"a degraded pool is a failure": {
 			before: func(c *cluster) {
 				inForce(c)
@@ -216,35 +297,7 @@ func TestRollout(t *testing.T) {
 			before: func(*cluster) {}, intent: func(i *platform.Intent) { i.ReadOnly = true },
 			want: nil, wantPhase: platform.PhaseWriting, wantMessage: "is paused while",
 		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, "n1", "n2")
-			tc.before(c)
-			f := tc.fleet
-			if f == nil {
-				f = one
-			}
-			intent := f.intent(c)
-			if tc.intent != nil {
-				tc.intent(intent)
-			}
-			got, outcome := c.steps(intent)
-			got = stepsOf(got, tradingPool)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("steps mismatch (-want +got):\n%s", diff)
-			}
-			state := outcome.Pools[len(outcome.Pools)-1]
-			for _, p := range outcome.Pools {
-				if p.Name == tradingPool {
-					state = p
-				}
-			}
-			if state.Phase != tc.wantPhase || !strings.Contains(state.Message, tc.wantMessage) || tc.wantMessage == "" && state.Message != "" {
-				t.Errorf("pool is %s: %q, want %s: %q", state.Phase, state.Message, tc.wantPhase, tc.wantMessage)
-			}
-		})
-	}
+	})
 }
 
 // stepsOf leaves the steps about one pool, and those about nodes.
@@ -275,7 +328,7 @@ func TestSamePool(t *testing.T) {
 			p.Spec.MaxUnavailable = &limit
 			p.ManagedFields = []metav1.ManagedFieldsEntry{{
 				Manager: platform.FieldManager, Operation: metav1.ManagedFieldsOperationApply,
-				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:maxUnavailable":{}}}`)},
+				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:maxUnavailable":{}}}`),
 			}}
 		}},
 		"a label is missing":  {want: func(p *mcfgv1.MachineConfigPool) { p.Labels["x"] = "y" }},
@@ -301,7 +354,7 @@ func TestSamePool(t *testing.T) {
 func TestHeldByUs(t *testing.T) {
 	entry := func(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
-			Manager: manager, Operation: operation, Subresource: subresource, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+			Manager: manager, Operation: operation, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields),
 		}
 	}
 	const apply = metav1.ManagedFieldsOperationApply
@@ -352,7 +405,8 @@ func TestPausedPool(t *testing.T) {
 	}
 }
 
-func TestExistingPoolIsChangedOnce(t *testing.T) {
+// withExistingPool puts all nodes into a pool of somebody else.
+func withExistingPool(t *testing.T) *cluster {
 	c := newCluster(t, "n1", "n2")
 	c.pools["worker-cnf"] = pool("worker-cnf", map[string]string{"cnf": ""})
 	for _, node := range c.nodes {
@@ -360,57 +414,63 @@ func TestExistingPoolIsChangedOnce(t *testing.T) {
 	}
 	c.settle()
 	clear(c.reboots)
-	f := fleet{"n1": "a1", "n2": "a1"}
-	bind := func() look {
-		l := c.look(f)
-		l.intent.Profile.Spec.Pools = v1alpha1.PoolsSpec{
-			Management: v1alpha1.PoolsExisting,
-			Existing:   &v1alpha1.ExistingPool{MachineConfigPoolSelector: v1alpha1.Labels{"pools.operator.machineconfiguration.openshift.io/worker-cnf": ""}},
-		}
-		return l
-	}
-	for range 6 {
-		c.act(bind(), 100)
-		c.settle()
-	}
-	d := c.act(bind(), 100)
-	c.expectInForce(f, d)
-	p := c.pools["worker-cnf"]
-	if p.Spec.Paused || p.Annotations[AnnotationPausedFor] != "" || p.Labels[v1alpha1.LabelProfile] != "" {
-		t.Errorf("the pool of somebody else was left changed: %+v", p)
-	}
-	for name, count := range c.reboots {
-		if count != 1 {
-			t.Errorf("node %s rebooted %d times, want once", name, count)
-		}
-	}
+	return c
+}
 
-	clear(c.reboots)
-	for range 8 {
-		l := bind()
-		c.evidence(l.w, nil)
-		l.intent.Shapes, l.intent.Selected = nil, nil
-		steps, rest := decideReturn(l.w, l.intent)
-		for _, s := range steps {
-			c.take(s)
-		}
-		if rest.Done() {
-			break
-		}
-		c.settle()
-	}
-	if len(c.objects) > 0 || c.pools["worker-cnf"].Spec.Paused {
-		t.Errorf("left behind: %v, paused %v", objectNames(c.objects), c.pools["worker-cnf"].Spec.Paused)
+// boundLook looks at the cluster for a profile that is bound to that pool.
+func (c *cluster) boundLook(f fleet) look {
+	l := c.look(f)
+	bound(l.intent, "pools.operator.machineconfiguration.openshift.io/worker-cnf")
+	return l
+}
+
+func (c *cluster) expectOneReboot() {
+	c.t.Helper()
+	if len(c.reboots) != len(c.nodes) {
+		c.t.Errorf("the nodes %v rebooted, want all", sortedKeys(c.reboots))
 	}
 	for name, count := range c.reboots {
 		if count != 1 {
-			t.Errorf("node %s rebooted %d times on return, want once", name, count)
+			c.t.Errorf("node %s rebooted %d times, want once", name, count)
 		}
 	}
 }
 
+func TestExistingPoolIsChangedOnce(t *testing.T) {
+	c, f := withExistingPool(t), fleet{"n1": "a1", "n2": "a1"}
+	for range 6 {
+		c.act(c.boundLook(f), 100)
+		c.settle()
+	}
+	c.expectInForce(f, c.act(c.boundLook(f), 100))
+	c.expectOneReboot()
+	p := c.pools["worker-cnf"]
+	if p.Spec.Paused || p.Annotations[AnnotationPausedFor] != "" || p.Labels[v1alpha1.LabelProfile] != "" {
+		t.Errorf("the pool of somebody else was left changed: %+v", p)
+	}
+}
+
+func TestExistingPoolIsReturnedOnce(t *testing.T) {
+	c, f := withExistingPool(t), fleet{"n1": "a1", "n2": "a1"}
+	for range 6 {
+		c.act(c.boundLook(f), 100)
+		c.settle()
+	}
+	clear(c.reboots)
+	for rest := (platform.Remainder{Waiting: "start"}); !rest.Done(); c.settle() {
+		_, rest = c.giveBack(func(i *platform.Intent) { bound(i, "pools.operator.machineconfiguration.openshift.io/worker-cnf") })
+		if c.turns++; c.turns > 20 {
+			t.Fatalf("the deletion does not end: %+v", rest)
+		}
+	}
+	c.expectOneReboot()
+	if len(c.objects) > 0 || c.pools["worker-cnf"].Spec.Paused {
+		t.Errorf("left behind: %v, paused %v", objectNames(c.objects), c.pools["worker-cnf"].Spec.Paused)
+	}
+}
+
 func objectNames(objects map[key]*unstructured.Unstructured) []string {
-	var names []string
+	names := make([]string, 0, len(objects))
 	for k := range objects {
 		names = append(names, k.kind+" "+k.name)
 	}

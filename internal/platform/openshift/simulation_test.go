@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -81,7 +82,7 @@ func (c *cluster) addNode(name string) {
 
 func (c *cluster) next() string {
 	c.version++
-	return fmt.Sprint(c.version)
+	return strconv.Itoa(c.version)
 }
 
 // world is a copy of the cluster as the platform reads it.
@@ -185,7 +186,7 @@ func (c *cluster) applyPool(object *unstructured.Unstructured) {
 func pausedBy(manager string, operation metav1.ManagedFieldsOperationType) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: operation,
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:paused":{}}}`)},
+		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:paused":{}}}`),
 	}
 }
 
