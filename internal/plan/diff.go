@@ -105,6 +105,18 @@ func DiffRunning(facts *host.Facts, to *NodePlan) Changes {
 	return Changes{Items: slices.Concat(changes, unplannedArguments(facts, to), gaps.changes())}
 }
 
+// ArgumentChanges is the part of DiffRunning about a command line that can be read: one change for each
+// name of an argument, whatever the notation of CPU lists.
+func ArgumentChanges(facts *host.Facts, to *NodePlan) []Change {
+	var changes []Change
+	for _, i := range to.argumentItems() {
+		if value, reason := i.observe(facts); reason == "" && !i.equals(value, i.value) {
+			changes = append(changes, i.change(value, i.value))
+		}
+	}
+	return append(changes, unplannedArguments(facts, to)...)
+}
+
 // gaps collect items whose values could not be read, in groups of one kind that lack for one reason.
 type gaps struct{ groups []gap }
 

@@ -5,10 +5,12 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -223,6 +225,10 @@ func TestDiffRunning(t *testing.T) {
 			}
 			if got := changes.Reboot(); got != tc.wantReboot {
 				t.Errorf("reboot %s, want %s", got, tc.wantReboot)
+			}
+			ofArguments := slices.DeleteFunc(slices.Clone(tc.want), func(what string) bool { return !strings.HasPrefix(what, kindArgument) })
+			if diff := cmp.Diff(ofArguments, changesOf(Changes{Items: ArgumentChanges(facts, plan)}), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("changes of arguments (-want +got):\n%s", diff)
 			}
 		})
 	}

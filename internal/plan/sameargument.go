@@ -24,8 +24,11 @@ func sameArgument(a, b string) bool {
 	if argumentName(a) != argumentName(b) {
 		return false
 	}
-	_, left, _ := strings.Cut(a, "=")
-	_, right, _ := strings.Cut(b, "=")
+	_, left, hasLeft := strings.Cut(a, "=")
+	_, right, hasRight := strings.Cut(b, "=")
+	if left == right && hasLeft == hasRight {
+		return true
+	}
 	return slices.Contains(cpuListArguments(), argumentName(a)) && sameCPUs(left, right)
 }
 

@@ -33,68 +33,12 @@ func plannedLine(p *plan.NodePlan) cmdline.Line {
 	return line
 }
 
-// parameter is one parameter of a command line in a form that can be compared: hugepage counts carry
-// their size in the name, CPU lists are normalised.
-type parameter struct {
-	name, value string
-	hasValue    bool
-}
-
-func (p parameter) String() string {
-	if !p.hasValue {
-		return p.name
-	}
-	return p.name + "=" + p.value
-}
-
-// parameters turns arguments into comparable parameters. The argument "hugepages" counts pages of the
-// size that the "hugepagesz" before it names (Documentation/admin-guide/mm/hugetlbpage.rst), so the two
-// belong together.
-func parameters(args []cmdline.Arg, possible cpus.Set) []parameter {
-	found := make([]parameter, 0, len(args))
-	size := ""
-	for _, arg := range args {
-		p := parameter{name: strings.ReplaceAll(arg.Name, "-", "_"), value: arg.Value, hasValue: arg.HasValue}
-		switch {
-		case p.name == "hugepagesz":
-			size = p.value
-		case p.name == "hugepages" && size != "":
-			p.name = "hugepagesz=" + size + " hugepages"
-		case p.name == "isolcpus":
-			p.value = normalIsolcpus(p.value, possible)
-		case slices.Contains(cpuListParameters(), p.name):
-			p.value = normalCPUs(p.value, possible)
-		}
-		found = append(found, p)
-	}
-	return found
-}
-
-// cpuListParameters are parameters whose value is a CPU list, for which "0,1,2" is the same as "0-2".
-func cpuListParameters() []string {
-	return []string{"nohz_full", "rcu_nocbs", "irqaffinity", "systemd.cpu_affinity", "kthread_cpus"}
-}
-
-// additiveParameters may be repeated with different values, each of which takes effect.
-func additiveParameters() []string { return []string{"hugepagesz", "mce", "console", "earlycon"} }
-
 // normalCPUs writes a CPU list in its shortest form; a text that is none stays as it is.
 func normalCPUs(list string, possible cpus.Set) string {
 	if set, ok := parseCPUArgument(list, possible); ok {
 		return set.String()
 	}
 	return list
-}
-
-// normalIsolcpus sorts the flags of isolcpus= and writes its list in its shortest form.
-func normalIsolcpus(value string, possible cpus.Set) string {
-	flags, list := splitIsolcpus(value)
-	names := make([]string, 0, len(flags)+1)
-	for flag := range flags {
-		names = append(names, flag)
-	}
-	slices.Sort(names)
-	return strings.Join(append(names, normalCPUs(list, possible)), ",")
 }
 
 // splitIsolcpus divides "managed_irq,domain,2-3" into flags and list. A list without a flag means
@@ -155,24 +99,53 @@ func (s *state) possibleCPUs() cpus.Set {
 	return s.facts.CPUs.Present.Value
 }
 
-// commandLineIsPlanned names every planned argument that is missing, has another value, or is
-// overridden by a later one.
+// commandLineIsPlanned names every planned argument that is missing or has another value, and every
+// argument that contradicts the plan.
 func commandLineIsPlanned(s *state) verdict {
-	return judge(s.running, s.planText(), func(line cmdline.Line) verdict {
-		possible := s.possibleCPUs()
-		wanted := parameters(s.planned.Args(), possible)
-		running := parameters(line.Args(), possible)
-		var faults []verdict
-		for _, want := range wanted {
-			if v, ok := compareParameter(want, wanted, running); !ok {
-				faults = append(faults, v)
+	return judge(s.running, s.planText(), func(cmdline.Line) verdict {
+		var missing, faults, observed []string
+		for _, change := range plan.ArgumentChanges(s.facts, s.plan) {
+			from, to := argumentTexts(change)
+			if from == "" {
+				missing = append(missing, to)
+				continue
 			}
+			observed = append(observed, from)
+			faults = append(faults, booted(from, to))
+		}
+		if len(missing) > 0 {
+			faults = append([]string{"the kernel was booted without " + strings.Join(missing, " ")}, faults...)
 		}
 		if len(faults) > 0 {
-			return worst(faults...)
+			return failed(strings.Join(faults, "; "), strings.Join(observed, " "), s.planText())
 		}
-		return passed(fmt.Sprintf("all %d planned arguments", len(wanted)))
+		return passed(fmt.Sprintf("all %d planned arguments", len(s.plan.KernelArguments)))
 	})
+}
+
+// argumentTexts are the argument of the running kernel and the planned one; "" when there is none. A
+// number of hugepages says nothing without its size.
+func argumentTexts(change plan.Change) (from, to string) {
+	from, to = change.From, change.To
+	if _, size, sized := strings.Cut(change.What, " of "); sized {
+		prefix := "hugepagesz=" + size + " "
+		from, to = prefixed(prefix, from), prefixed(prefix, to)
+	}
+	return from, to
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+func booted(from, to string) string {
+	if to == "" {
+		return fmt.Sprintf("the kernel was booted with %s, which the plan does without", from)
+	}
+	return fmt.Sprintf("the kernel was booted with %s, wanted %s", from, to)
 }
 
 func (s *state) planText() string {
@@ -181,39 +154,4 @@ func (s *state) planText() string {
 		texts = append(texts, argument.Text)
 	}
 	return strings.Join(texts, " ")
-}
-
-// compareParameter looks for one planned parameter on the running command line.
-func compareParameter(want parameter, wanted, running []parameter) (verdict, bool) {
-	same := withName(running, want.name)
-	if len(same) == 0 {
-		return failed(fmt.Sprintf("the kernel was booted without %s", want), "no "+want.name, want.String()), false
-	}
-	if !slices.Contains(same, want) {
-		found := joinParameters(same)
-		return failed(fmt.Sprintf("the kernel was booted with %s, wanted %s", found, want), found, want.String()), false
-	}
-	last := same[len(same)-1]
-	if slices.Contains(additiveParameters(), want.name) || slices.Contains(withName(wanted, want.name), last) {
-		return verdict{}, true
-	}
-	return failed(fmt.Sprintf("%s is overridden by a later %s", want, last), joinParameters(same), want.String()), false
-}
-
-func withName(list []parameter, name string) []parameter {
-	var same []parameter
-	for _, p := range list {
-		if p.name == name {
-			same = append(same, p)
-		}
-	}
-	return same
-}
-
-func joinParameters(list []parameter) string {
-	texts := make([]string, 0, len(list))
-	for _, p := range list {
-		texts = append(texts, p.String())
-	}
-	return strings.Join(slices.Compact(texts), " and ")
 }

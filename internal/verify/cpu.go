@@ -255,7 +255,7 @@ func rcuIsOffloaded(s *state) verdict {
 		if !tickless.Known {
 			offloaded = offloaded.Union(argumentCPUs(line, "nohz_full", s.possibleCPUs()))
 		}
-		return s.lacks(isolated.Difference(offloaded), offloaded, "left with their RCU callbacks: %s neither in rcu_nocbs= nor in nohz_full=")
+		return s.lacks(isolated.Difference(offloaded), offloaded, "left to run RCU callbacks: %s neither in rcu_nocbs= nor in nohz_full=")
 	})
 }
 
@@ -265,7 +265,9 @@ func initKeepsToHousekeeping(s *state) verdict {
 	}
 	expected := "within " + s.plan.CPUs.Housekeeping.String()
 	return judge(parseSetting(s.facts.Setting(settingInitStatus), allowedCPUs), expected, func(allowed cpus.Set) verdict {
-		return s.lacks(allowed.Intersection(s.plan.CPUs.Isolated), allowed, "open to process 1: %s in its Cpus_allowed_list")
+		found := s.lacks(allowed.Intersection(s.plan.CPUs.Isolated), allowed, "open to process 1: %s in its Cpus_allowed_list")
+		found.expected = expected
+		return found
 	})
 }
 

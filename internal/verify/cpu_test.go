@@ -239,5 +239,5 @@ func rcuCases() checkCases {
 }
 
 func rcuMessage(cpus, they string) string {
-	return strings.Join([]string{"isolated", cpus, "left with their RCU callbacks:", they, "neither in rcu_nocbs= nor in nohz_full="}, " ")
+	return strings.Join([]string{"isolated", cpus, "left to run RCU callbacks:", they, "neither in rcu_nocbs= nor in nohz_full="}, " ")
 }

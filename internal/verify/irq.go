@@ -113,7 +113,7 @@ func effectiveAffinityIsOff(s *state) verdict {
 	var verdicts []verdict
 	for i := range s.facts.Interrupts.Routes {
 		route := &s.facts.Interrupts.Routes[i]
-		if s.isDelivered(route, lines) && !s.isBoundManaged(route) {
+		if s.isDelivered(route, lines) && !s.isBound(route) {
 			verdicts = append(verdicts, s.routeIsOff(route))
 		}
 	}
@@ -163,12 +163,15 @@ func isPrivate(line host.InterruptLine) bool {
 	return err == nil && number < 32
 }
 
-// isBoundManaged tells managed interrupts all of whose CPUs are isolated. The kernel moves them for nobody,
-// but they come only when a program on these CPUs does input or output itself
-// (Documentation/admin-guide/kernel-parameters.txt, isolcpus=managed_irq); whether they do, irq.delivered
-// sees. The kernel does not tell which interrupts are managed, so the drivers that ask for them are known
-// by the names of their queues.
-func (s *state) isBoundManaged(route *host.InterruptRoute) bool {
+// isBound tells interrupts that nobody can move and that come only at need; whether they do, irq.delivered
+// sees. They are the timer of old PCs, with which x86 boots (arch/x86/kernel/time.c), and managed interrupts
+// all of whose CPUs are isolated, which come when a program on these CPUs does input or output itself
+// (Documentation/admin-guide/kernel-parameters.txt, isolcpus=managed_irq). The kernel does not tell which
+// interrupts are managed, so the drivers that ask for them are known by the names of their queues.
+func (s *state) isBound(route *host.InterruptRoute) bool {
+	if route.Number == 0 && slices.Contains(route.Actions, "timer") {
+		return true
+	}
 	allowed, ok := route.Affinity.Get()
 	return ok && !allowed.IsEmpty() && allowed.IsSubsetOf(s.plan.CPUs.Isolated.Union(s.plan.CPUs.Offline)) &&
 		slices.ContainsFunc(route.Actions, isManagedQueue)
@@ -219,7 +222,7 @@ func managedInterruptsAreOff(s *state) verdict {
 			covered = cpuListOf(list, s.possibleCPUs())
 		}
 		if missing := isolated.Difference(covered); !missing.IsEmpty() {
-			return failed(fmt.Sprintf("the running kernel may put managed interrupts on isolated %s: isolcpus=%s", cpuNames(missing), value),
+			return failed(fmt.Sprintf("the running kernel may put managed interrupts on isolated %s: isolcpus is %s", cpuNames(missing), orNone(value)),
 				"isolcpus="+value, expected)
 		}
 		return passed("isolcpus=" + value)

@@ -36,15 +36,19 @@ func interruptCases() map[v1alpha1.CheckID]checkCases {
 			"per pod":    {change: roam, want: passes},
 			"a list without flags": {
 				change: func(f fixture) { f.boot("isolcpus=2-3,6-7") },
-				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 2-3,6-7: isolcpus=2-3,6-7",
+				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 2-3,6-7: isolcpus is 2-3,6-7",
 			},
 			"some CPUs": {
 				change: func(f fixture) { f.boot("isolcpus=domain,managed_irq,2-3") },
-				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 6-7: isolcpus=domain,managed_irq,2-3",
+				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 6-7: isolcpus is domain,managed_irq,2-3",
+			},
+			"none": {
+				change: func(f fixture) { f.boot("quiet") },
+				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 2-3,6-7: isolcpus is empty",
 			},
 			"a flag without a list": {
 				change: func(f fixture) { f.boot("isolcpus=managed_irq") },
-				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 2-3,6-7: isolcpus=managed_irq",
+				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 2-3,6-7: isolcpus is managed_irq",
 			},
 			"not told": {
 				change: func(f fixture) { f.facts.Kernel.CommandLine = absent[string]("/proc/cmdline") },
@@ -156,6 +160,12 @@ func specialInterruptCases() checkCases {
 				route(f).EffectiveAffinity = known(list("2"))
 			},
 			want: fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to isolated CPU 2; wanted 0-1,4-5",
+		},
+		"the timer of the boot CPU": {
+			change: func(f fixture) {
+				*route(f) = host.InterruptRoute{Number: 0, EffectiveAffinity: known(list("2")), Actions: []string{"timer"}}
+			},
+			want: passes,
 		},
 		"a managed queue of isolated CPUs": {
 			change: func(f fixture) {

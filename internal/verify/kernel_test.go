@@ -45,41 +45,49 @@ func kernelCases() map[v1alpha1.CheckID]checkCases {
 }
 
 func commandLineCases() checkCases {
-	booted := func(old, replacement string) func(f fixture) {
+	bootedWith := func(old, replacement string) func(f fixture) {
 		return func(f fixture) { f.boot(strings.ReplaceAll(soundCommandLine, old, replacement)) }
 	}
 	return checkCases{
 		"as planned, in other notations": {want: passes},
 		"an argument is missing": {
-			change: booted(" nohz_full=2-3,6-7", ""),
+			change: bootedWith(" nohz_full=2-3,6-7", ""),
 			want:   fails, wantMessage: "the kernel was booted without nohz_full=2-3,6-7",
 		},
 		"several are missing": {
-			change: booted(" nmi_watchdog=0 nosoftlockup", ""),
-			want:   fails, wantMessage: "the kernel was booted without nmi_watchdog=0; the kernel was booted without nosoftlockup",
+			change: bootedWith(" nmi_watchdog=0 nosoftlockup", ""),
+			want:   fails, wantMessage: "the kernel was booted without nmi_watchdog=0 nosoftlockup",
 		},
 		"an older CPU list": {
-			change: booted("rcu_nocbs=2-3,6-7", "rcu_nocbs=2-3"),
+			change: bootedWith("rcu_nocbs=2-3,6-7", "rcu_nocbs=2-3"),
 			want:   fails, wantMessage: "the kernel was booted with rcu_nocbs=2-3, wanted rcu_nocbs=2-3,6-7",
 		},
 		"a flag of isolcpus is missing": {
-			change: booted("isolcpus=managed_irq,domain,2-3,6-7", "isolcpus=managed_irq,2-3,6-7"),
-			want:   fails, wantMessage: "the kernel was booted with isolcpus=managed_irq,2-3,6-7, wanted isolcpus=domain,managed_irq,2-3,6-7",
+			change: bootedWith("isolcpus=managed_irq,domain,2-3,6-7", "isolcpus=managed_irq,2-3,6-7"),
+			want:   fails, wantMessage: "the kernel was booted with isolcpus=managed_irq,2-3,6-7, wanted isolcpus=domain,managed_irq,2,3,6,7",
 		},
 		"a later argument overrides": {
-			change: booted("tsc=reliable", "tsc=reliable tsc=nowatchdog"),
-			want:   fails, wantMessage: "tsc=reliable is overridden by a later tsc=nowatchdog",
+			change: bootedWith("tsc=reliable", "tsc=reliable tsc=nowatchdog"),
+			want:   fails, wantMessage: "the kernel was booted with tsc=nowatchdog, wanted tsc=reliable",
 		},
-		"repeated with the same value": {change: booted("hugepagesz=1G", "tsc=reliable hugepagesz=1G"), want: passes},
-		"machine-check options add up": {change: booted("mce=ignore_ce", "mce=ignore_ce mce=bootlog"), want: passes},
-		"underscores for dashes":       {change: booted("nmi_watchdog=0", "nmi-watchdog=0"), want: passes},
+		"repeated with the same value": {change: bootedWith("hugepagesz=1G", "tsc=reliable hugepagesz=1G"), want: passes},
+		"underscores for dashes":       {change: bootedWith("nmi_watchdog=0", "nmi-watchdog=0"), want: passes},
 		"the number of pages belongs to the size before it": {
-			change: booted("hugepagesz=1G hugepages=2 hugepagesz=2M hugepages=8", "hugepagesz=1G hugepages=8 hugepagesz=2M hugepages=2"),
+			change: bootedWith("hugepagesz=1G hugepages=2 hugepagesz=2M hugepages=8", "hugepagesz=1G hugepages=8 hugepagesz=2M hugepages=2"),
 			want:   fails,
 			wantMessage: "the kernel was booted with hugepagesz=1G hugepages=8, wanted hugepagesz=1G hugepages=2; " +
 				"the kernel was booted with hugepagesz=2M hugepages=2, wanted hugepagesz=2M hugepages=8",
 		},
-		"the last CPU by its letter": {change: booted("nohz_full=2-3,6-7", "nohz_full=2-3,6-N"), want: passes},
+		"missing, different and in the way": {
+			change: bootedWith(" nosoftlockup tsc=reliable", " tsc=unstable idle=poll"),
+			want:   fails,
+			wantMessage: "the kernel was booted without nosoftlockup; the kernel was booted with tsc=unstable, wanted tsc=reliable; " +
+				"the kernel was booted with idle=poll, which the plan does without",
+		},
+		"hugepages of a size are missing": {
+			change: bootedWith(" hugepagesz=2M hugepages=8", ""),
+			want:   fails, wantMessage: "the kernel was booted without hugepagesz=2M hugepages=8",
+		},
 		"not told": {
 			change: func(f fixture) {
 				f.facts.Kernel.CommandLine = host.Absent[string]("/proc/cmdline", "permission denied")
