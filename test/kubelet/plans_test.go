@@ -17,7 +17,7 @@ import (
 )
 
 // attempts is the number of random profiles on random machines.
-const attempts = 3000
+const attempts = 1500
 
 // TestKubeletTakesEveryPlan plans random profiles for random machines. Whatever plan comes out, the kubelet starts with
 // it and gives exactly the isolated CPUs to pods, without those of the data plane.
@@ -129,7 +129,7 @@ func randomProfile(r *rand.Rand, host *topology.Topology) *v1alpha1.LowLatencyNo
 		ResourceManagement:   pick(r, "", "", "", v1alpha1.ResourceManagementKubelet, v1alpha1.ResourceManagementDRA),
 		FullCores:            pick(r, "", v1alpha1.FullCoresRequired, v1alpha1.FullCoresNotRequired),
 		SystemReservedMemory: randomMemory(r), KubeReservedMemory: randomMemory(r), EvictionHardMemory: randomMemory(r),
-		AdditionalConfiguration: pick(r, "", "", "maxPods: 100\npodPidsLimit: 4096\n", `{"serializeImagePulls": false}`),
+		AdditionalConfiguration: pick(r, additionalConfigurations()...),
 	}
 	if r.IntN(3) == 0 {
 		s.Memory.DefaultHugepageSize = "2Mi"
@@ -138,6 +138,23 @@ func randomProfile(r *rand.Rand, host *topology.Topology) *v1alpha1.LowLatencyNo
 		}}
 	}
 	return profile
+}
+
+// additionalConfigurations are settings that meet computed ones in the same maps, and some that do not.
+func additionalConfigurations() []string {
+	return []string{
+		"", "", "", "maxPods: 100\npodPidsLimit: 4096\n", `{"serializeImagePulls": false}`,
+		`cpuManagerPolicyOptions: {distribute-cpus-across-numa: "true"}`,
+		`cpuManagerPolicyOptions: {strict-cpu-reservation: "true", prefer-align-cpus-by-uncorecache: "true"}`,
+		`cpuManagerPolicyOptions: {distribute-cpus-across-numa: "true", prefer-align-cpus-by-uncorecache: "true"}`,
+
+		`cpuManagerPolicyOptions: {strict-cpu-reservation: "perhaps"}`,
+		`topologyManagerPolicyOptions: {prefer-closest-numa-nodes: "true"}`,
+		`topologyManagerPolicyOptions: {max-allowable-numa-nodes: "4"}`,
+		"systemReserved: {cpu: 500m, ephemeral-storage: 1Gi}\nkubeReserved: {cpu: 500m}\n",
+		"evictionHard: {nodefs.available: 5%, pid.available: 10%}\n",
+		"evictionSoft: {memory.available: 1Gi}\nevictionSoftGracePeriod: {memory.available: 1m}\n",
+	}
 }
 
 // randomMemory has amounts in several units, so that sums have to be computed and not compared as text.
