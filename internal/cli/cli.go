@@ -41,7 +41,8 @@ func (s Streams) complain(format string, args ...any) {
 // Run runs one command line, without the name of the program, and returns the exit code.
 func Run(ctx context.Context, args []string, streams Streams) int {
 	root := newRoot(streams)
-	root.SetArgs(args)
+	// Given nil, cobra would take the arguments of the process.
+	root.SetArgs(append([]string{}, args...))
 	err := root.ExecuteContext(ctx)
 	switch {
 	case err == nil:

@@ -137,6 +137,9 @@ func (r *manifestReader) readDocument(ctx context.Context, where string, documen
 	if err != nil {
 		return fmt.Errorf("%s: %w", where, err)
 	}
+	if !bytes.HasPrefix(data, []byte("{")) {
+		return fmt.Errorf("%s: this is no object with apiVersion and kind", where)
+	}
 	var object unstructured.Unstructured
 	if err := object.UnmarshalJSON(data); err != nil {
 		return fmt.Errorf("%s: %w", where, err)

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -119,7 +120,22 @@ func bundlesFor(profile *v1alpha1.LowLatencyNodeProfile, all []planned, options 
 		bundles = append(bundles, bundle{pool: pool.Name, nodes: shape.Nodes, objects: objects})
 	}
 	slices.SortFunc(bundles, func(a, b bundle) int { return cmp.Compare(a.pool, b.pool) })
+	dropRepeated(bundles)
 	return bundles, nil
+}
+
+// dropRepeated leaves the objects that all pools of a profile share, such as the RuntimeClass, in the
+// first bundle only.
+func dropRepeated(bundles []bundle) {
+	var seen []*unstructured.Unstructured
+	for i := range bundles {
+		bundles[i].objects = slices.DeleteFunc(bundles[i].objects, func(object *unstructured.Unstructured) bool {
+			return slices.ContainsFunc(seen, func(other *unstructured.Unstructured) bool {
+				return equality.Semantic.DeepEqual(object, other)
+			})
+		})
+		seen = append(seen, bundles[i].objects...)
+	}
 }
 
 // shapesOf groups nodes by equal plans, ascending by hash. Nodes without a plan are in none.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -114,7 +115,8 @@ func (s *Schemas) Knows(gvk schema.GroupVersionKind) bool {
 }
 
 // Validate judges an object as a create request with strict field validation is judged. Each error has
-// the path of the field and the sentence of the API server. The object must be of a known kind.
+// the path of the field and the sentence of the API server; they are sorted by path. The object must be of
+// a known kind.
 func (s *Schemas) Validate(ctx context.Context, object *unstructured.Unstructured) field.ErrorList {
 	known, ok := s.kinds[object.GroupVersionKind()]
 	if !ok {
@@ -123,13 +125,19 @@ func (s *Schemas) Validate(ctx context.Context, object *unstructured.Unstructure
 	if unknown := known.unknownFields(object); len(unknown) > 0 {
 		return unknown
 	}
-	errs := validation.ValidateObjectMetaAccessor(object, known.namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	errs = append(errs, schemavalidation.ValidateCustomResource(nil, object.Object, known.validator)...)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, known.structural, object.Object)...)
-	if blocksRules(errs) || known.rules == nil {
+	errs := known.validate(ctx, object)
+	slices.SortStableFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+	return errs
+}
+
+func (k *kind) validate(ctx context.Context, object *unstructured.Unstructured) field.ErrorList {
+	errs := validation.ValidateObjectMetaAccessor(object, k.namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs = append(errs, schemavalidation.ValidateCustomResource(nil, object.Object, k.validator)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, k.structural, object.Object)...)
+	if blocksRules(errs) || k.rules == nil {
 		return errs
 	}
-	broken, _ := known.rules.Validate(ctx, nil, known.structural, object.Object, nil, celconfig.RuntimeCELCostBudget)
+	broken, _ := k.rules.Validate(ctx, nil, k.structural, object.Object, nil, celconfig.RuntimeCELCostBudget)
 	return append(errs, broken...)
 }
 

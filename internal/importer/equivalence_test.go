@@ -45,7 +45,7 @@ func machineOf(architecture, vendor string) *topology.Topology {
 	t.Present = t.Online
 	for id, set := range numa {
 		t.NUMANodes = append(t.NUMANodes, topology.NUMANode{
-			ID: id, CPUs: set, MemoryBytes: ptr.To[int64](64 << 30), Distances: []int{10, 20},
+			ID: id, CPUs: set, MemoryBytes: new(int64(64 << 30)), Distances: []int{10, 20},
 			HugepageSizes: []int64{64, 2048, 32 << 10, 512 << 10, 1 << 20, 16 << 20},
 		})
 	}

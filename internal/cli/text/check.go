@@ -25,10 +25,10 @@ func Checks(checks []view.Check, palette Palette, columns int) string {
 }
 
 func drawCheck(check view.Check, palette Palette, columns int) string {
+	node := []NodePlan{{View: view.Plan{Node: check.Node, Findings: check.PlanFindings}}}
 	if check.PlanHash == nil {
-		node := NodePlan{View: view.Plan{Node: check.Node, Findings: check.PlanFindings}}
 		return palette.Title(check.Node) + ": " + palette.Bad("the profile "+check.Profile+" does not fit this host") + "\n" +
-			planFindings([]NodePlan{node}, palette, columns)
+			planFindings("findings", node, palette, columns)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s against profile %s, plan %s\n", palette.Title(check.Node), check.Profile, *check.PlanHash)
@@ -37,11 +37,7 @@ func drawCheck(check view.Check, palette Palette, columns int) string {
 	b.WriteString("\n" + numaTable(check, palette, columns))
 	b.WriteString(failures(check.Findings, palette, columns))
 	b.WriteString(others(check.Findings, palette, columns))
-	if len(check.PlanFindings) > 0 {
-		node := NodePlan{View: view.Plan{Node: check.Node, Findings: check.PlanFindings}}
-		b.WriteString("\n" + palette.Title("the plan itself"))
-		b.WriteString(planFindings([]NodePlan{node}, palette, columns))
-	}
+	b.WriteString(planFindings("findings about the plan", node, palette, columns))
 	return b.String()
 }
 

@@ -62,6 +62,7 @@ func cpuMap(p *plan.NodePlan, t *topology.Topology, palette Palette, columns int
 		}
 		return strings.Join(letters, "/") + " "
 	}
+	working := p.CPUs.Housekeeping.Union(p.CPUs.Isolated)
 	near := map[string]bool{}
 	for _, nic := range p.BypassNICs {
 		near[nic.PCIAddress] = true
@@ -73,11 +74,11 @@ func cpuMap(p *plan.NodePlan, t *topology.Topology, palette Palette, columns int
 		return ""
 	}
 	lines := m.boxes()
-	return append(lines, mapLegend(roles, p.CPUs.Offline, len(near) > 0, palette)...)
+	return append(lines, mapLegend(roles, p.CPUs.Offline, !m.inCores().IsSubsetOf(working), len(near) > 0, palette)...)
 }
 
 // mapLegend explains the letters, with the CPU list of each.
-func mapLegend(roles []role, offline cpus.Set, near bool, palette Palette) []string {
+func mapLegend(roles []role, offline cpus.Set, threadsOff, near bool, palette Palette) []string {
 	var rows [][]string
 	for _, r := range roles {
 		rows = append(rows, []string{r.paint(r.letter), r.word, r.set.String()})
@@ -86,6 +87,9 @@ func mapLegend(roles []role, offline cpus.Set, near bool, palette Palette) []str
 		rows = append(rows, []string{palette.Faint("o"), "offline", offline.String()})
 	}
 	lines := align(rows)
+	if threadsOff {
+		lines = append(lines, palette.Faint("(n)")+" a CPU that is offline")
+	}
 	if near {
 		lines = append(lines, palette.Title("N")+"  bypass NIC: the CPUs of its NUMA node are near it")
 	}

@@ -19,7 +19,7 @@ type sameFinding struct {
 
 // planFindings draws what cannot be met, or is doubtful, on some node: the most severe first, equal
 // findings once.
-func planFindings(nodes []NodePlan, palette Palette, columns int) string {
+func planFindings(title string, nodes []NodePlan, palette Palette, columns int) string {
 	groups := groupFindings(nodes)
 	if len(groups) == 0 {
 		return ""
@@ -27,7 +27,7 @@ func planFindings(nodes []NodePlan, palette Palette, columns int) string {
 	rank := func(g *sameFinding) int { return slices.Index(severityOrder(), g.finding.Severity) }
 	slices.SortStableFunc(groups, func(a, b *sameFinding) int { return rank(a) - rank(b) })
 	var b strings.Builder
-	b.WriteString("\n" + palette.Title("findings") + "\n")
+	b.WriteString("\n" + palette.Title(title) + "\n")
 	for _, g := range groups {
 		f := g.finding
 		b.WriteString(block(

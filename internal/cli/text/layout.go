@@ -5,6 +5,7 @@ package text
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	prettytext "github.com/jedib0t/go-pretty/v6/text"
@@ -85,13 +86,13 @@ func plural(count int, thing string) string {
 	return fmt.Sprintf("%d %ss", count, thing)
 }
 
+// separator stands between parts of a line.
+const separator = " · "
+
 // join puts the non-empty parts side by side, a dot between them.
-func join(parts ...string) string {
-	var kept []string
-	for _, part := range parts {
-		if part != "" {
-			kept = append(kept, part)
-		}
-	}
-	return strings.Join(kept, " · ")
+func join(parts ...string) string { return strings.Join(known(parts), separator) }
+
+// known leaves empty texts out.
+func known(texts []string) []string {
+	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
 }

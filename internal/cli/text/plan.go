@@ -32,7 +32,7 @@ func Plans(nodes []NodePlan, against string, palette Palette, columns int) strin
 	if against != "" {
 		b.WriteString(differences(nodes, against, palette, columns))
 	}
-	b.WriteString(planFindings(nodes, palette, columns))
+	b.WriteString(planFindings("findings", nodes, palette, columns))
 	return b.String()
 }
 

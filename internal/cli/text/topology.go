@@ -72,13 +72,17 @@ func (m *machine) headline(name string) []string {
 	if m.KernelRealTime != nil && *m.KernelRealTime {
 		kernel += " (real-time)"
 	}
-	return []string{
-		m.palette.Title(name),
-		join(processor, m.Architecture, prefix("virtual machine: ", m.Hypervisor), prefix("kernel ", kernel)),
-		join(plural(len(m.Packages), "package"), plural(len(m.Cores), "core"), m.cpuCount(),
-			plural(len(m.NUMANodes), "NUMA node"), memory),
-		"",
+	lines := []string{m.palette.Title(name)}
+	for _, parts := range [][]string{
+		{processor, m.Architecture, prefix("virtual machine: ", m.Hypervisor), prefix("kernel ", kernel)},
+		{
+			plural(len(m.Packages), "package"), plural(len(m.Cores), "core"), m.cpuCount(),
+			plural(len(m.NUMANodes), "NUMA node"), memory,
+		},
+	} {
+		lines = append(lines, flow(known(parts), separator, m.columns)...)
 	}
+	return append(lines, "")
 }
 
 func (m *machine) cpuCount() string {

@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+func TestMain(m *testing.M) {
+	flag.Bool("update", false, "write the golden files instead of comparing with them")
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// small is a machine whose drawing fits a page: one package, two NUMA nodes, four L3 caches.
+func small(name string) hosttree.Machine {
+	m := hosttree.EPYC()
+	m.Hostname, m.Packages, m.NUMANodesPerPackage = name, 1, 2
+	m.CoresPerNUMANode, m.CoresPerL3 = 4, 2
+	m.Distances = [][]int{{10, 12}, {12, 10}}
+	m.NICs = m.NICs[:2]
+	m.NICs[1].NUMANode, m.NICs[1].VirtualFunctions = 1, 2
+	m.Disks = nil
+	return m
+}
+
+// smaller has half of its cores.
+func smaller(name string) hosttree.Machine {
+	m := small(name)
+	m.CoresPerNUMANode = 2
+	return m
+}
+
+func tree(t *testing.T, m hosttree.Machine) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), m.Hostname)
+	if err := m.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// result is what a command line left behind.
+type result struct {
+	code     int
+	out, err string
+}
+
+// run runs a command line with a text on the standard input.
+func run(t *testing.T, in string, args ...string) result {
+	t.Helper()
+	var out, err bytes.Buffer
+	code := Run(t.Context(), args, Streams{In: strings.NewReader(in), Out: &out, Err: &err})
+	return result{code, out.String(), err.String()}
+}
+
+// golden compares a text with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+const profileHead = `apiVersion: lowlatency.dev/v1alpha1
+kind: LowLatencyNodeProfile
+metadata: {name: trading}
+spec:
+  nodeSelector: {matchLabels: {node-role.kubernetes.io/trading: ""}}
+`
+
+const profileText = profileHead + `  cpus:
+    derived: {housekeepingCores: 1, keepNearBypassNICs: Isolated}
+    simultaneousMultithreading: Disabled
+  memory:
+    defaultHugepageSize: 1Gi
+    hugepages:
+    - {size: 1Gi, count: 4, numaNode: 1}
+    - {size: 2Mi, count: 64, placement: BypassNICLocal}
+  power: {preset: MaximumDeterminism}
+  kernel: {additionalArguments: [audit=0]}
+  network: {devices: [{vendorID: "0x1924"}]}
+  kubelet: {additionalConfiguration: "maxPods: 100"}
+  system: {unloadModules: [ip_tables]}
+`
+
+func TestTopology(t *testing.T) {
+	got := run(t, "", "topology", "--root", tree(t, small("epyc")))
+	if got.code != ExitOK || got.err != "" {
+		t.Errorf("exit code %d, standard error %q", got.code, got.err)
+	}
+	golden(t, "topology.txt", got.out)
+
+	other := tree(t, smaller("a"))
+	inJSON := run(t, "", "topology", "-o", "json", "--root", "b="+other)
+	golden(t, "topology.json", inJSON.out)
+	inYAML := run(t, "", "topology", "-o", "yaml", "--root", "b="+other)
+	converted, err := yaml.YAMLToJSON([]byte(inYAML.out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compact, err := yaml.YAMLToJSON([]byte(inJSON.out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(compact), string(converted)); diff != "" {
+		t.Errorf("YAML and JSON differ (-JSON +YAML):\n%s", diff)
+	}
+}
+
+// TestPlan looks for what the command adds to the plan: the drawing itself is tested beside the code.
+func TestPlan(t *testing.T) {
+	profile := write(t, "profile.yaml", profileText)
+	older := write(t, "older.yaml", strings.ReplaceAll(profileText, "MaximumDeterminism", "LowLatency"))
+	impossible := write(t, "impossible.yaml", profileHead+"  memory: {defaultHugepageSize: 1Gi, hugepages: [{size: 1Gi, count: 4, numaNode: 7}]}\n")
+	a, c := tree(t, small("a")), tree(t, smaller("c"))
+	both := []string{"--root", a, "--root", c, "--root", "b=" + a}
+	cases := map[string]struct {
+		args    []string
+		code    int
+		want    []string
+		wantNot []string
+	}{
+		"equal plans are drawn once": {
+			args:    append([]string{"-f", profile}, both...),
+			want:    []string{": 2 nodes (a, b)\n", ": 1 node (c)\n", "  nohz_full=2-3,5-7 ", "  nohz_full=1,3 ", "H 0,(8)", "NIC N  ens1f0np0"},
+			wantNot: []string{"changes from", "\x1b["},
+		},
+		"another version": {
+			args: append([]string{"-f", profile, "--against", older}, both...),
+			want: []string{"changes from " + older + " to this plan on a, ", "  kernel argument idle ", "reboot: "},
+		},
+		"the running system": {
+			args: []string{"-f", profile, "--root", c, "--against", "running"},
+			want: []string{"changes from what runs now to this plan on c\n", "  kernel argument nohz_full "},
+		},
+		"colours": {
+			args: []string{"-f", profile, "--root", c, "--color", "always"},
+			want: []string{"\x1b["},
+		},
+		"no plan": {
+			args: append([]string{"-f", impossible}, both...), code: ExitFindings,
+			want: []string{"no plan", "1 Critical", "Critical · plan.hugepage-place · spec.memory.hugepages[0] · a, c, b\n"},
+		},
+		"no plan, with a comparison": {
+			args: append([]string{"-f", impossible, "--against", profile}, both...), code: ExitFindings,
+			want: []string{"no plan"}, wantNot: []string{"changes from"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, "", append([]string{"plan"}, tc.args...)...)
+			if got.code != tc.code || got.err != "" {
+				t.Errorf("exit code %d, want %d; standard error %q", got.code, tc.code, got.err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(got.out, want) {
+					t.Errorf("%q is missing in:\n%s", want, got.out)
+				}
+			}
+			for _, unwanted := range tc.wantNot {
+				if strings.Contains(got.out, unwanted) {
+					t.Errorf("%q is in:\n%s", unwanted, got.out)
+				}
+			}
+		})
+	}
+}
+
+// planJSON is a part of what plan -o json promises to pipelines.
+type planJSON struct {
+	Node, Profile, Reboot, Against  string
+	Housekeeping, Isolated, Offline string
+	Hugepages                       []map[string]any
+}
+
+// planMore is the rest.
+type planMore struct {
+	PlanHash        string
+	KernelArguments []string
+	Kubelet         map[string]any
+	Files, Units    []map[string]any
+	Changes         []map[string]string
+	Origins         map[string]struct{ Source, Detail string }
+}
+
+// readPlan runs plan -o json for one host.
+func readPlan(t *testing.T, args ...string) (planJSON, planMore) {
+	t.Helper()
+	got := run(t, "", append([]string{"plan", "-o", "json"}, args...)...)
+	var plans []planJSON
+	var more []planMore
+	err := errors.Join(yaml.Unmarshal([]byte(got.out), &plans), yaml.Unmarshal([]byte(got.out), &more))
+	if err != nil || len(plans) != 1 {
+		t.Fatalf("%d plans, %v: %+v", len(plans), err, got)
+	}
+	return plans[0], more[0]
+}
+
+func TestPlanInJSON(t *testing.T) {
+	got, more := readPlan(t, "-f", write(t, "profile.yaml", profileText), "--root", tree(t, small("a")))
+	want := planJSON{
+		Node: "a", Profile: "trading", Reboot: "Required", Against: "running", Housekeeping: "0-1,4", Isolated: "2-3,5-7",
+		Hugepages: []map[string]any{
+			{"size": "2Mi", "count": 64.0, "numaNode": 1.0, "method": "Unit"},
+			{"size": "1Gi", "count": 4.0, "numaNode": 1.0, "method": "Unit"},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+	if len(more.PlanHash) != 16 || len(more.Files) == 0 || len(more.Units) == 0 || more.Changes != nil {
+		t.Errorf("plan: %+v", more)
+	}
+	if more.Kubelet["reservedSystemCPUs"] != "0-1,4" || more.Kubelet["maxPods"] != 100.0 {
+		t.Errorf("kubelet: %v", more.Kubelet)
+	}
+	haveOrigins(t, more)
+}
+
+// haveOrigins fails for kernel arguments and kubelet settings without an origin.
+func haveOrigins(t *testing.T, more planMore) {
+	t.Helper()
+	paths := make([]string, 0, len(more.KernelArguments)+len(more.Kubelet))
+	for i := range more.KernelArguments {
+		paths = append(paths, fmt.Sprintf("kernelArguments[%d]", i))
+	}
+	for name := range more.Kubelet {
+		paths = append(paths, "kubelet."+name)
+	}
+	for _, path := range paths {
+		if more.Origins[path].Source == "" || more.Origins[path].Detail == "" {
+			t.Errorf("%s has no origin", path)
+		}
+	}
+}
+
+func TestPlanAgainstInJSON(t *testing.T) {
+	profile, host := write(t, "profile.yaml", profileText), tree(t, small("a"))
+	if _, more := readPlan(t, "-f", profile, "--root", host, "--against", "running"); len(more.Changes) == 0 || more.Changes[0]["reboot"] == "" {
+		t.Errorf("changes: %+v", more.Changes)
+	}
+	same, more := readPlan(t, "-f", profile, "--root", host, "--against", profile)
+	if len(more.Changes) != 0 || same.Reboot != "NotRequired" || same.Against != profile {
+		t.Errorf("against itself: reboot %s against %s, changes %+v", same.Reboot, same.Against, more.Changes)
+	}
+}
+
+func TestCheckOfAnUntunedHost(t *testing.T) {
+	profile := write(t, "profile.yaml", profileText)
+	host := tree(t, small("a"))
+	got := run(t, "", "check", "-f", profile, "--root", host)
+	if got.code != ExitFindings || got.err != "" {
+		t.Errorf("exit code %d, standard error %q", got.code, got.err)
+	}
+	for _, want := range []string{
+		"a against profile trading, plan ", " failed · ", "CONDITION ", "Applied ",
+		"1     4             5-7       2 MiB  64/0/0                     ens1f0np0\n", "Failed · Critical · kernel.command-line\n", "    fix       ",
+	} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%q is missing in:\n%s", want, got.out)
+		}
+	}
+	unfit := profileHead + "  cpus: {partition: Explicit, explicit: {housekeeping: '0', isolated: '90'}}\n"
+	got = run(t, unfit, "check", "-f", "-", "--root", host)
+	if got.code != ExitFindings || !strings.HasPrefix(got.out, "a: the profile trading does not fit this host\n") {
+		t.Errorf("a profile that does not fit: %+v", got)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	profile := write(t, "profile.yaml", profileText)
+	two := write(t, "two.yaml", profileText+"---\n"+strings.Replace(profileText, "name: trading", "name: other", 1))
+	host := tree(t, smaller("a"))
+	cases := map[string]struct {
+		in   string
+		args []string
+		want string
+	}{
+		"an unknown command":  {args: []string{"tune"}, want: `unknown command "tune" for "kubectl lowlatency"`},
+		"an unknown flag":     {args: []string{"plan", "--rot", "/"}, want: "unknown flag: --rot; see kubectl lowlatency plan --help"},
+		"an unknown format":   {args: []string{"plan", "-o", "xml"}, want: `invalid argument "xml" for "-o, --output" flag: must be one of text, json, yaml; see kubectl lowlatency plan --help`},
+		"an unknown colour":   {args: []string{"plan", "--color", "red"}, want: `invalid argument "red" for "--color" flag: must be one of auto, always, never; see kubectl lowlatency plan --help`},
+		"an argument":         {args: []string{"topology", "x"}, want: `unknown command "x" for "kubectl lowlatency topology"`},
+		"no file":             {args: []string{"plan"}, want: "give the file with the LowLatencyNodeProfile: -f FILE, or -f - for the standard input"},
+		"no file to import":   {args: []string{"import"}, want: "give the file with the PerformanceProfile: -f FILE, or -f - for the standard input"},
+		"no file to write":    {args: []string{"snapshot", "--root", host}, want: "say where the snapshot goes, for example with -o node.tar.gz"},
+		"a missing file":      {args: []string{"plan", "-f", "none.yaml"}, want: "open none.yaml: no such file or directory"},
+		"an empty file":       {in: "---\n# nothing\n", args: []string{"plan", "-f", "-"}, want: "- holds no object"},
+		"no YAML":             {in: "a: b: c", args: []string{"plan", "-f", "-"}, want: "-: yaml: mapping values are not allowed in this context"},
+		"a key twice":         {in: "kind: A\nkind: B\n", args: []string{"plan", "-f", "-"}, want: "-: yaml: unmarshal errors:\n  line 2: key \"kind\" already set in map"},
+		"no object":           {in: "[]", args: []string{"plan", "-f", "-"}, want: "-: this is no object with apiVersion and kind"},
+		"another kind":        {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", args: []string{"plan", "-f", "-"}, want: `-, Pod "a": only LowLatencyNodeProfile and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not v1`},
+		"an unknown field":    {in: profileText + "---\n" + profileHead + "  cpu: {}\n", args: []string{"plan", "-f", "-"}, want: `-, document 2, LowLatencyNodeProfile "trading": spec.cpu: Forbidden: unknown field`},
+		"an unknown metadata": {in: strings.Replace(profileHead, "name: trading", "name: a, title: b", 1), args: []string{"plan", "-f", "-"}, want: `-, LowLatencyNodeProfile "a": strict decoding error: unknown field "metadata.title"`},
+		"a rule of the API":   {in: profileHead + "  cpus: {partition: Explicit}\n", args: []string{"plan", "-f", "-"}, want: `-, LowLatencyNodeProfile "trading": spec.cpus: Invalid value: spec.cpus.explicit must be set when spec.cpus.partition is Explicit, and only then.`},
+		"several errors": {
+			in: profileHead + "  cpus: {tick: Slow}\n  numa: {scope: Rack}\n", args: []string{"plan", "-f", "-"},
+			want: `-, LowLatencyNodeProfile "trading":` + "\n" +
+				`  spec.cpus.tick: Unsupported value: "Slow": supported values: "Stopped", "Periodic"` + "\n" +
+				`  spec.numa.scope: Unsupported value: "Rack": supported values: "Container", "Pod"`,
+		},
+		"an item of a list": {
+			in:   "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: node}}\n",
+			args: []string{"plan", "-f", "-"},
+			want: `-, item 1, Node "node": only LowLatencyNodeProfile and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not v1`,
+		},
+		"no profile":           {in: "apiVersion: lowlatency.dev/v1alpha1\nkind: LowLatencyNode\nmetadata: {name: node}\nspec: {profile: a}\n", args: []string{"plan", "-f", "-"}, want: "the files hold no LowLatencyNodeProfile"},
+		"a node without facts": {in: "apiVersion: lowlatency.dev/v1alpha1\nkind: LowLatencyNode\nmetadata: {name: node}\nspec: {profile: a}\n", args: []string{"plan", "-f", "-", "-f", profile}, want: `LowLatencyNode "node" has no status.inventory yet`},
+		"several profiles":     {args: []string{"plan", "-f", two}, want: "the files hold 2 profiles, trading, other; choose one with --profile"},
+		"an absent profile":    {args: []string{"plan", "-f", two, "--profile", "x"}, want: `the files hold no profile "x", but trading, other`},
+		"an absent old profile": {
+			args: []string{"plan", "-f", profile, "--root", host, "--against", "none.yaml"}, want: "open none.yaml: no such file or directory",
+		},
+		"an ambiguous old profile": {
+			in: strings.ReplaceAll(profileText+"---\n"+profileText, "name: trading", "name: x"), args: []string{"plan", "-f", profile, "--root", host, "--against", "-"},
+			want: `the files hold no profile "trading", but x, x`,
+		},
+		"two hosts of one name": {args: []string{"plan", "-f", profile, "--root", host, "--root", host}, want: `two hosts have the name "a"; name them with --root NAME=PATH`},
+		"a negative window":     {args: []string{"check", "-f", profile, "--root", host, "--window", "-1s"}, want: "--window -1s is negative"},
+		"a window on files":     {args: []string{"check", "-f", profile, "--root", host, "--window", "1ms"}, want: host + " counted no interrupt within 1ms: --window is for live hosts, not for snapshots"},
+		"a file to import":      {in: "kind: Pod\napiVersion: v1\n", args: []string{"import", "-f", "-"}, want: `-: kind: "Pod" of "v1" is not a PerformanceProfile of performance.openshift.io`},
+		"an inexpressible import": {
+			in: "apiVersion: performance.openshift.io/v2\nkind: PerformanceProfile\nmetadata: {name: a}\nspec:\n  nodeSelector: {a/b: ''}\n" +
+				"  cpu: {reserved: 0-1, isolated: 2-3}\n  kernelPageSize: 64k\n  realTimeKernel: {enabled: true}\n",
+			args: []string{"import", "-f", "-"},
+			want: `-: the PerformanceProfile "a" cannot be expressed: spec: Invalid value: spec.memory.kernelPageSize 64Ki cannot be combined with spec.kernel.type RealTime: no real-time kernel with 64 KiB pages exists.`,
+		},
+		"an existing pool without name": {
+			in:   profileHead + "  pools: {management: Existing, existing: {machineConfigPoolSelector: {a: b}}}\n",
+			args: []string{"render", "-f", "-", "--root", host},
+			want: "spec.pools.existing does not tell the name of the MachineConfigPool; give it with --pool",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, tc.in, tc.args...)
+			want := result{code: ExitUsage, err: "error: " + tc.want + "\n"}
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(result{})); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestASnapshotTellsTheSame(t *testing.T) {
+	dir := tree(t, small("epyc"))
+	file := filepath.Join(t.TempDir(), "node.tar.gz")
+	if got := run(t, "", "snapshot", "--root", dir, "-o", file); got != (result{}) {
+		t.Fatalf("snapshot: %+v", got)
+	}
+	if leftover, err := filepath.Glob(file + "?*"); err != nil || len(leftover) > 0 {
+		t.Errorf("files left behind: %v, %v", leftover, err)
+	}
+	for _, command := range [][]string{
+		{"topology", "-o", "json"},
+		{"check", "-o", "json", "-f", write(t, "profile.yaml", profileText)},
+	} {
+		want := run(t, "", append(command, "--root", dir)...)
+		got := run(t, "", append(command, "--root", file)...)
+		if diff := cmp.Diff(want.out, got.out); diff != "" || got.out == "" {
+			t.Errorf("%s (-folder +snapshot):\n%s", command[0], diff)
+		}
+	}
+	streamed := run(t, "", "snapshot", "--root", dir, "-o", "-")
+	if streamed.code != ExitOK || !strings.HasPrefix(streamed.out, "\x1f\x8b") {
+		t.Errorf("the standard output holds no gzip archive, exit code %d: %s", streamed.code, streamed.err)
+	}
+}
+
+func TestASnapshotThatFailsLeavesNothing(t *testing.T) {
+	folder := t.TempDir()
+	for _, output := range []string{filepath.Join(folder, "none", "a.tar.gz"), folder} {
+		got := run(t, "", "snapshot", "--root", tree(t, smaller("a")), "-o", output)
+		if got.code != ExitUsage || !strings.HasPrefix(got.err, "error: writing ") {
+			t.Errorf("snapshot to %s: %+v", output, got)
+		}
+	}
+	if got := run(t, "", "snapshot", "--root", filepath.Join(folder, "none"), "-o", "-"); got.code != ExitUsage {
+		t.Errorf("snapshot of nothing: %+v", got)
+	}
+	entries, err := os.ReadDir(filepath.Dir(folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), ".partial") {
+			t.Errorf("%s was left behind", entry.Name())
+		}
+	}
+}
+
+// TestAnInventoryStandsForAHost plans from what an agent reported, as kubectl get -o yaml gives it.
+func TestAnInventoryStandsForAHost(t *testing.T) {
+	dir := tree(t, small("epyc"))
+	host, err := readNode(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := v1alpha1.LowLatencyNode{
+		Spec:   v1alpha1.LowLatencyNodeSpec{Profile: "trading"},
+		Status: v1alpha1.LowLatencyNodeStatus{Inventory: topology.Inventory(host.facts, host.topology)},
+	}
+	object.APIVersion, object.Kind, object.Name = v1alpha1.GroupVersion.String(), "LowLatencyNode", "reported"
+	data, err := yaml.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile := write(t, "profile.yaml", profileText)
+	inventory := write(t, "node.yaml", string(data))
+
+	fromHost, hash := readPlan(t, "-f", profile, "--root", dir)
+	fromInventory, sameHash := readPlan(t, "-f", profile, "-f", inventory)
+	if hash.PlanHash == "" || hash.PlanHash != sameHash.PlanHash {
+		t.Errorf("the plans %s and %s differ", hash.PlanHash, sameHash.PlanHash)
+	}
+	if fromInventory.Node != "reported" || fromInventory.Reboot != "Unknown" || fromHost.Reboot != "Required" {
+		t.Errorf("an inventory does not tell whether a reboot is needed: %+v, %+v", fromHost, fromInventory)
+	}
+	got := run(t, "", "check", "-f", profile, "-f", inventory)
+	if want := "error: check reads hosts; the inventory of LowLatencyNode \"reported\" is not enough, give --root\n"; got.err != want {
+		t.Errorf("check: %q", got.err)
+	}
+}
+
+// TestCheckPassesWithThePlanInForce boots the machine with what was planned. Critical checks that no file of the tree
+// tells are Unknown, which is no failure.
+func TestCheckPassesWithThePlanInForce(t *testing.T) {
+	dir := tree(t, small("epyc"))
+	profile := write(t, "profile.yaml", profileHead)
+	var plans []struct{ KernelArguments []string }
+	if err := yaml.Unmarshal([]byte(run(t, "", "plan", "-f", profile, "--root", dir, "-o", "json").out), &plans); err != nil {
+		t.Fatal(err)
+	}
+	line := small("epyc").BaseCommandLine() + " " + strings.Join(plans[0].KernelArguments, " ")
+	if err := hosttree.Boot(dir, hosttree.BootOptions{CommandLine: line}); err != nil {
+		t.Fatal(err)
+	}
+	got := run(t, "", "check", "-f", profile, "--root", dir, "-o", "json")
+	var checks []struct {
+		Findings []v1alpha1.Finding
+		Passed   []string
+	}
+	if err := yaml.Unmarshal([]byte(got.out), &checks); err != nil {
+		t.Fatal(err)
+	}
+	critical := false
+	for _, finding := range checks[0].Findings {
+		critical = critical || finding.Severity == v1alpha1.SeverityCritical && finding.Outcome == v1alpha1.OutcomeFailed
+	}
+	if want := map[bool]int{true: ExitFindings, false: ExitOK}[critical]; got.code != want {
+		t.Errorf("exit code %d, want %d", got.code, want)
+	}
+	for _, id := range []string{"kernel.command-line", "cpu.isolated", "cpu.nohz-full"} {
+		if !strings.Contains(strings.Join(checks[0].Passed, " ")+" ", id+" ") {
+			t.Errorf("%s did not pass: %v", id, checks[0].Findings)
+		}
+	}
+}
+
+func TestImport(t *testing.T) {
+	const source = `apiVersion: performance.openshift.io/v2
+kind: PerformanceProfile
+metadata: {name: cnf}
+spec:
+  cpu: {reserved: 0-1, isolated: 2-3}
+  nodeSelector: {node-role.kubernetes.io/cnf: ""}
+  additionalKernelArgs: ["quoted=\"a b\""]
+`
+	got := run(t, source+"---\n"+strings.Replace(source, "name: cnf", "name: second", 1), "import", "-f", "-")
+	if got.code != ExitOK || got.err != "" {
+		t.Errorf("import: exit code %d, standard error %q", got.code, got.err)
+	}
+	golden(t, "import.yaml", got.out)
+
+	// What import prints, plan takes.
+	file := write(t, "imported.yaml", got.out)
+	if planned := run(t, "", "plan", "-f", file, "--profile", "cnf", "--root", tree(t, smaller("a"))); !strings.Contains(planned.out, "plan.cpus-covered") {
+		t.Errorf("plan of the import: %+v", planned)
+	}
+
+	inJSON := run(t, source, "import", "-f", "-", "-o", "json")
+	if inJSON.code != ExitOK || !strings.Contains(inJSON.err, "remark: spec.additionalKernelArgs: ") {
+		t.Errorf("import -o json: %+v", inJSON)
+	}
+	var profile v1alpha1.LowLatencyNodeProfile
+	if err := yaml.UnmarshalStrict([]byte(inJSON.out), &profile); err != nil || profile.Spec.CPUs.Explicit.Isolated != "2-3" {
+		t.Errorf("import -o json printed %s: %v", inJSON.out, err)
+	}
+}
+
+func TestVersionAndHelp(t *testing.T) {
+	if got := run(t, "", "version"); got.code != ExitOK || !strings.HasPrefix(got.out, "kubectl-lowlatency ") {
+		t.Errorf("version: %+v", got)
+	}
+	got := run(t, "")
+	if got.code != ExitOK || !strings.Contains(got.out, "kubectl lowlatency [command]") {
+		t.Errorf("help: %+v", got)
+	}
+	for _, command := range []string{"snapshot", "topology", "plan", "render", "check", "import", "version", "completion"} {
+		if !strings.Contains(got.out, "\n  "+command+" ") {
+			t.Errorf("the help does not name %s:\n%s", command, got.out)
+		}
+	}
+	if got := run(t, "", "completion", "bash"); got.code != ExitOK || !strings.Contains(got.out, "kubectl-lowlatency") {
+		t.Errorf("completion: exit code %d, standard error %q", got.code, got.err)
+	}
+}
