@@ -62,6 +62,7 @@ func cpuMap(p *plan.NodePlan, t *topology.Topology, palette Palette, columns int
 		}
 		return strings.Join(letters, "/") + " "
 	}
+	m.pages = func(node topology.NUMANode) string { return plannedPages(p, node) }
 	working := p.CPUs.Housekeeping.Union(p.CPUs.Isolated)
 	near := map[string]bool{}
 	for _, nic := range p.BypassNICs {
@@ -75,6 +76,21 @@ func cpuMap(p *plan.NodePlan, t *topology.Topology, palette Palette, columns int
 	}
 	lines := m.boxes()
 	return append(lines, mapLegend(roles, p.CPUs.Offline, !m.inCores().IsSubsetOf(working), len(near) > 0, palette)...)
+}
+
+// plannedPages lists the hugepages that are planned for a NUMA node.
+func plannedPages(p *plan.NodePlan, node topology.NUMANode) string {
+	var parts []string
+	for _, pages := range p.Hugepages {
+		text := fmt.Sprintf("%d × %s", pages.Count, pages.Size)
+		switch {
+		case pages.NUMANode == nil && (node.MemoryBytes == nil || *node.MemoryBytes > 0):
+			parts = append(parts, "a share of "+text)
+		case pages.NUMANode != nil && *pages.NUMANode == node.ID:
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // mapLegend explains the letters, with the CPU list of each.

@@ -29,6 +29,8 @@ type machine struct {
 	mark func(cpu int) string
 	// note comes before a core, "" for none.
 	note func(core topology.Core) string
+	// pages says what hugepages a NUMA node has, "" for nothing to say.
+	pages func(node topology.NUMANode) string
 	// nicMark comes before a NIC.
 	nicMark func(nic topology.NIC) string
 }
@@ -54,6 +56,7 @@ func newMachine(t *topology.Topology, palette Palette, columns int) *machine {
 		return strconv.Itoa(cpu)
 	}
 	m.note = func(topology.Core) string { return "" }
+	m.pages = hugepages
 	m.nicMark = func(topology.NIC) string { return "" }
 	return m
 }
@@ -172,7 +175,7 @@ func (m *machine) nodeBox(titlePrefix string, node topology.NUMANode, columns in
 		count = "no CPUs"
 	}
 	lines := m.packagesOf(cores, inner)
-	if pages := hugepages(node); pages != "" {
+	if pages := m.pages(node); pages != "" {
 		lines = append(lines, wrap("hugepages  "+pages, "           ", inner)...)
 	}
 	lines = append(lines, m.nics(func(nic topology.NIC) bool { return nic.NUMANode != nil && *nic.NUMANode == node.ID })...)
