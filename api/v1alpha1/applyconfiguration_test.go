@@ -17,7 +17,8 @@ import (
 func describeApply(admin func() client.Client) {
 	It("writes spec and status with the generated apply configurations", func(ctx SpecContext) {
 		spec := applyv1alpha1.LowLatencyNode("node-2").
-			WithSpec(applyv1alpha1.LowLatencyNodeSpec().WithProfile("trading").WithPlanHash("abc"))
+			WithSpec(applyv1alpha1.LowLatencyNodeSpec().
+				WithProfile("trading").WithPlanHash("abc").WithPlanConfigMap("trading-abc"))
 		Expect(admin().Apply(ctx, spec, client.FieldOwner("manager"))).To(Succeed())
 		status := applyv1alpha1.LowLatencyNode("node-2").
 			WithStatus(applyv1alpha1.LowLatencyNodeStatus().WithVerifiedPlanHash("abc").
@@ -27,7 +28,7 @@ func describeApply(admin func() client.Client) {
 		var got v1alpha1.LowLatencyNode
 		Expect(admin().Get(ctx, client.ObjectKey{Name: "node-2"}, &got)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(admin().Delete(ctx, &got)).To(Succeed()) })
-		Expect(got.Spec).To(Equal(v1alpha1.LowLatencyNodeSpec{Profile: "trading", PlanHash: "abc"}))
+		Expect(got.Spec).To(Equal(v1alpha1.LowLatencyNodeSpec{Profile: "trading", PlanHash: "abc", PlanConfigMap: "trading-abc"}))
 		Expect(got.Status).To(Equal(v1alpha1.LowLatencyNodeStatus{
 			VerifiedPlanHash: "abc", Checks: &v1alpha1.CheckCounts{Passed: 30},
 		}))

@@ -53,6 +53,8 @@ type LowLatencyNodeList struct {
 }
 
 // LowLatencyNodeSpec says which profile governs the node and which plan it is to prove.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.planHash) == has(self.planConfigMap)",message="spec.planHash and spec.planConfigMap must be set together."
 type LowLatencyNodeSpec struct {
 	// profile is the name of the LowLatencyNodeProfile that governs the node.
 	// +kubebuilder:validation:MinLength=1

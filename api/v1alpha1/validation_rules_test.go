@@ -437,10 +437,20 @@ func nodeRules() []nodeRule {
 			}}
 		}
 	}
-	return []nodeRule{{
-		field:    "status.findings[].check",
-		message:  "a check is written as group.name, for example power.turbo.",
-		accepted: finding("irq.affinity"),
-		rejected: finding("affinity"),
-	}}
+	return []nodeRule{
+		{
+			field:   "spec",
+			message: "spec.planHash and spec.planConfigMap must be set together.",
+			accepted: func(n *v1alpha1.LowLatencyNode) {
+				n.Spec.PlanHash, n.Spec.PlanConfigMap = "abc", "trading-abc"
+			},
+			rejected: func(n *v1alpha1.LowLatencyNode) { n.Spec.PlanHash = "abc" },
+		},
+		{
+			field:    "status.findings[].check",
+			message:  "a check is written as group.name, for example power.turbo.",
+			accepted: finding("irq.affinity"),
+			rejected: finding("affinity"),
+		},
+	}
 }

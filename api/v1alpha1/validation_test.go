@@ -163,18 +163,21 @@ func describeNodeRules(admin func() client.Client) {
 		DeferCleanup(func(ctx SpecContext) { Expect(admin().Delete(ctx, created)).To(Succeed()) })
 	})
 
-	update := func(ctx SpecContext, change func(*v1alpha1.LowLatencyNode)) (*v1alpha1.LowLatencyNode, error) {
+	update := func(ctx SpecContext, field string, change func(*v1alpha1.LowLatencyNode)) (*v1alpha1.LowLatencyNode, error) {
 		node := created.DeepCopy()
 		change(node)
-		return node, admin().Status().Update(ctx, node, client.DryRunAll)
+		if strings.HasPrefix(field, "status") {
+			return node, admin().Status().Update(ctx, node, client.DryRunAll)
+		}
+		return node, admin().Update(ctx, node, client.DryRunAll)
 	}
 	for _, r := range nodeRules() {
 		It("accepts and rejects at "+r.field+": "+r.message, func(ctx SpecContext) {
-			accepted, err := update(ctx, r.accepted)
+			accepted, err := update(ctx, r.field, r.accepted)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(has(accepted, r.field)).To(BeTrue(), "the accepted object has no value at "+r.field)
 
-			_, err = update(ctx, r.rejected)
+			_, err = update(ctx, r.field, r.rejected)
 			Expect(apierrors.IsInvalid(err)).To(BeTrue(), "not refused as invalid: %v", err)
 			Expect(objections(err, r.message)).To(Equal(map[place]int{{r.field, r.message}: 1}))
 		})
