@@ -112,12 +112,13 @@ func (c *converter) kubeletConfiguration(configuration map[string]any) error {
 	return nil
 }
 
-// refusedKubeletFields are the fields of KubeletConfiguration that a LowLatencyNodeProfile computes, and
-// those that the kubelet refuses beside them.
+// refusedKubeletFields are the fields of KubeletConfiguration that a LowLatencyNodeProfile computes, those
+// that the kubelet refuses beside them, and those that OpenShift's machine-config operator keeps to itself.
 func refusedKubeletFields() []string {
 	return []string{
-		"cpuManagerPolicy", "cpuManagerReconcilePeriod", "kubeReservedCgroup", "memoryManagerPolicy",
-		"reservedMemory", "reservedSystemCPUs", "systemReservedCgroup", "topologyManagerPolicy", "topologyManagerScope",
+		"cgroupDriver", "clusterDNS", "clusterDomain", "cpuManagerPolicy", "cpuManagerReconcilePeriod", "failSwapOn",
+		"featureGates", "kubeReservedCgroup", "memoryManagerPolicy", "memorySwap", "reservedMemory", "reservedSystemCPUs",
+		"staticPodPath", "systemReservedCgroup", "topologyManagerPolicy", "topologyManagerScope",
 	}
 }
 
@@ -127,8 +128,7 @@ func kubeletOptions() map[string][]string {
 	resources := []string{"cpu", "ephemeral-storage", "pid"}
 	return map[string][]string{
 		"cpuManagerPolicyOptions": {
-			"distribute-cpus-across-numa", "align-by-socket", "distribute-cpus-across-cores",
-			"strict-cpu-reservation", "prefer-align-cpus-by-uncorecache",
+			"distribute-cpus-across-numa", "strict-cpu-reservation", "prefer-align-cpus-by-uncorecache",
 		},
 		"topologyManagerPolicyOptions": {"prefer-closest-numa-nodes"},
 		"systemReserved":               resources,

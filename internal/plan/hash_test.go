@@ -28,7 +28,7 @@ func rich(s *v1alpha1.LowLatencyNodeProfileSpec) {
 		PacketFilter:     v1alpha1.PacketFilterFlushed,
 	}
 	s.Kernel.AdditionalArguments = []v1alpha1.KernelArgument{"audit=0", "psi=0"}
-	s.Kubelet.AdditionalConfiguration = "maxPods: 100\nfeatureGates: {origin: true}\n"
+	s.Kubelet.AdditionalConfiguration = "maxPods: 100\nstaticPodURLHeader: {origin: [a]}\n"
 	s.Verification = v1alpha1.VerificationSpec{Gate: v1alpha1.GateTaint, WaivedChecks: []v1alpha1.WaivedCheck{
 		{Check: "power.turbo", Reason: "firmware"}, {Check: "memory.swap", Reason: "none"}}}
 }
@@ -64,7 +64,7 @@ func TestHashIgnoresTheOrderOfSets(t *testing.T) {
 		turn(s.System.UnloadModules)
 		turn(s.System.KernelParameters)
 		turn(s.Verification.WaivedChecks)
-		s.Kubelet.AdditionalConfiguration = "featureGates: {origin: true}\nmaxPods: 100\n"
+		s.Kubelet.AdditionalConfiguration = "staticPodURLHeader: {origin: [a]}\nmaxPods: 100\n"
 	}
 	before, after := planOf(t, xeon(), rich), planOf(t, xeon(), turned)
 	if before.Hash() != after.Hash() {
@@ -90,7 +90,7 @@ func TestHashSeesEveryPart(t *testing.T) {
 		"sysfs":           func(p *NodePlan) { p.Sysfs[0].Value = "1" },
 		"kubelet":         func(p *NodePlan) { p.Kubelet.EvictionHard["memory.available"] = "1Gi" },
 		"kubelet extra":   func(p *NodePlan) { p.Kubelet.Additional["maxPods"] = 99.0 },
-		"a key origin":    func(p *NodePlan) { p.Kubelet.Additional["featureGates"] = map[string]any{"origin": false} },
+		"a key origin":    func(p *NodePlan) { p.Kubelet.Additional["staticPodURLHeader"] = map[string]any{"origin": []any{"b"}} },
 		"file":            func(p *NodePlan) { p.Files[0].Content += " " },
 		"unit":            func(p *NodePlan) { p.Units[0].Masked = !p.Units[0].Masked },
 		"service":         func(p *NodePlan) { p.StopServices = p.StopServices[1:] },

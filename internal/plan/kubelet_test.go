@@ -176,7 +176,7 @@ func TestAdditionalConfiguration(t *testing.T) {
 		// wantWord is in the finding that refuses the text.
 		wantWord string
 	}{
-		"YAML":                     {text: "maxPods: 100\nfeatureGates: {A: true}\n", want: `{"additional":{"featureGates":{"A":true},"maxPods":100}}`},
+		"YAML":                     {text: "maxPods: 100\nregistryBurst: 5\n", want: `{"additional":{"maxPods":100,"registryBurst":5}}`},
 		"JSON":                     {text: `{"maxPods": 100}`, want: `{"additional":{"maxPods":100}}`},
 		"with its kind":            {text: "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\nmaxPods: 9", want: `{"additional":{"maxPods":9}}`},
 		"a key of a shared map":    {text: "systemReserved: {cpu: 500m}", want: `{"systemReserved":{"cpu":"500m","memory":"500Mi"}}`},
@@ -198,9 +198,10 @@ func TestAdditionalConfiguration(t *testing.T) {
 		"an unknown option":        {text: `cpuManagerPolicyOptions: {faster: "true"}`, wantWord: "cpuManagerPolicyOptions.faster"},
 		"an option without a bool": {text: `cpuManagerPolicyOptions: {strict-cpu-reservation: "maybe"}`, wantWord: "maybe"},
 		"a refused cgroup":         {text: "systemReservedCgroup: /system.slice", wantWord: "systemReservedCgroup"},
-		"options that exclude the plan's": {text: `cpuManagerPolicyOptions: {distribute-cpus-across-cores: "true"}`,
-			wantWord: "full-pcpus-only and distribute-cpus-across-cores"},
-		"options that exclude the policy": {text: `cpuManagerPolicyOptions: {align-by-socket: "true"}`, wantWord: "align-by-socket"},
+		"a field of the platform":  {text: "featureGates: {A: true}", wantWord: "featureGates is decided by the platform"},
+		"options that exclude each other": {text: `cpuManagerPolicyOptions: {distribute-cpus-across-numa: "true", prefer-align-cpus-by-uncorecache: "true"}`,
+			wantWord: "prefer-align-cpus-by-uncorecache and distribute-cpus-across-numa"},
+		"an option behind a feature gate": {text: `cpuManagerPolicyOptions: {align-by-socket: "true"}`, wantWord: "align-by-socket is not one of"},
 		"options without a manager": {text: `cpuManagerPolicyOptions: {strict-cpu-reservation: "true"}`, change: func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 			s.Kubelet.ResourceManagement = v1alpha1.ResourceManagementDRA
 		}, wantWord: "strict-cpu-reservation"},

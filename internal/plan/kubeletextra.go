@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
-
-	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
 // additionalField is the field with further kubelet settings.
@@ -37,6 +35,12 @@ func computedFields() map[string]string {
 	}
 }
 
+// platformFields are the fields of KubeletConfiguration that belong to OpenShift's machine-config operator: it
+// refuses a KubeletConfig that sets one (pkg/controller/kubelet-config, validateUserKubeletConfig).
+func platformFields() []string {
+	return []string{"cgroupDriver", "clusterDNS", "clusterDomain", "failSwapOn", "featureGates", "memorySwap", "staticPodPath"}
+}
+
 // planAdditionalConfiguration adds the user's kubelet settings. Maps of which the plan computes some keys
 // take the user's other keys.
 func (p *planner) planAdditionalConfiguration() {
@@ -50,13 +54,7 @@ func (p *planner) planAdditionalConfiguration() {
 			"Write fields of KubeletConfiguration of kubelet.config.k8s.io/v1beta1 only.", "%s", err)
 		return
 	}
-	computed := computedFields()
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if by, ok := computed[name]; ok {
-			p.critical(ruleKubeletExtra, additionalField, "Remove it.", "%s is decided by %s", name, by)
-			delete(fields, name)
-		}
-	}
+	p.refuseForeignFields(fields)
 	for _, m := range p.sharedMaps() {
 		p.mergeMap(m, fields[m.name])
 		delete(fields, m.name)
@@ -64,6 +62,21 @@ func (p *planner) planAdditionalConfiguration() {
 	p.checkOptions()
 	if len(fields) > 0 {
 		p.plan.Kubelet.Additional = fields
+	}
+}
+
+// refuseForeignFields removes the fields that somebody else decides, with a finding for each.
+func (p *planner) refuseForeignFields(fields map[string]any) {
+	computed, platform := computedFields(), platformFields()
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		by, ok := computed[name]
+		if slices.Contains(platform, name) {
+			by, ok = "the platform, which refuses it here", true
+		}
+		if ok {
+			p.critical(ruleKubeletExtra, additionalField, "Remove it.", "%s is decided by %s", name, by)
+			delete(fields, name)
+		}
 	}
 }
 
@@ -100,11 +113,11 @@ type sharedMap struct {
 }
 
 // sharedMaps lists the maps. The options are those of pkg/kubelet/cm/cpumanager/policy_options.go and
-// pkg/kubelet/cm/topologymanager/policy_options.go; the kubelet does not start with any other.
+// pkg/kubelet/cm/topologymanager/policy_options.go that the default feature gates allow; the kubelet does not
+// start with any other.
 func (p *planner) sharedMaps() []sharedMap {
 	k := &p.plan.Kubelet
-	cpuOptions := []string{"distribute-cpus-across-numa", "align-by-socket", "distribute-cpus-across-cores",
-		"strict-cpu-reservation", "prefer-align-cpus-by-uncorecache"}
+	cpuOptions := []string{optionAcrossNUMA, "strict-cpu-reservation", optionByCache}
 	topologyOptions := []string{"prefer-closest-numa-nodes"}
 	if k.CPUManagerPolicy == policyNone {
 		cpuOptions = []string{"(none with this policy)"}
@@ -149,34 +162,20 @@ func isBool(text string) bool {
 	return err == nil
 }
 
-// incompatibleOptions are options of the CPU manager that the kubelet refuses together
-// (NewStaticPolicyOptions in pkg/kubelet/cm/cpumanager/policy_options.go).
-func incompatibleOptions() [][2]string {
-	const acrossCores, acrossNUMA, byCache = "distribute-cpus-across-cores", "distribute-cpus-across-numa",
-		"prefer-align-cpus-by-uncorecache"
-	return [][2]string{
-		{optionFullPCPUsOnly, acrossCores},
-		{acrossNUMA, acrossCores},
-		{byCache, acrossCores},
-		{byCache, acrossNUMA},
-	}
-}
+const (
+	optionAcrossNUMA = "distribute-cpus-across-numa"
+	optionByCache    = "prefer-align-cpus-by-uncorecache"
+)
 
-// checkOptions refuses combinations with which the kubelet does not start.
+// checkOptions refuses the combination of options with which the kubelet does not start
+// (NewStaticPolicyOptions in pkg/kubelet/cm/cpumanager/policy_options.go).
 func (p *planner) checkOptions() {
-	k := p.plan.Kubelet
 	enabled := func(option string) bool {
-		value, err := strconv.ParseBool(k.CPUManagerPolicyOptions[option])
+		value, err := strconv.ParseBool(p.plan.Kubelet.CPUManagerPolicyOptions[option])
 		return err == nil && value
 	}
-	for _, pair := range incompatibleOptions() {
-		if enabled(pair[0]) && enabled(pair[1]) {
-			p.critical(ruleKubeletExtra, additionalField, "Remove one of them; spec.kubelet.fullCores decides full-pcpus-only.",
-				"the options %s and %s of the CPU manager exclude each other", pair[0], pair[1])
-		}
-	}
-	if enabled("align-by-socket") && p.spec.NUMA.TopologyPolicy == v1alpha1.TopologySingleNUMANode {
-		p.critical(ruleKubeletExtra, additionalField, "Remove it.",
-			"the option align-by-socket of the CPU manager excludes spec.numa.topologyPolicy SingleNUMANode")
+	if enabled(optionByCache) && enabled(optionAcrossNUMA) {
+		p.critical(ruleKubeletExtra, additionalField, "Remove one of them.",
+			"the options %s and %s of the CPU manager exclude each other", optionByCache, optionAcrossNUMA)
 	}
 }

@@ -71,8 +71,6 @@ func plannedExamples(t testing.TB) map[string]Input {
 		if err := json.Unmarshal(content, &golden); err != nil || golden.Plan == nil {
 			t.Fatalf("reading %s: plan %v, %v", file, golden.Plan, err)
 		}
-		// OpenShift refuses feature gates; see TestKubeletConfigurationRefusals.
-		delete(golden.Plan.Kubelet.Additional, "featureGates")
 		name := "planned-" + strings.TrimSuffix(filepath.Base(file), ".json")
 		inputs[name] = Input{Plan: golden.Plan, Pool: Pool{Name: name}, Namespace: operatorNamespace}
 	}
