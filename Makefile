@@ -71,6 +71,7 @@ vet: ## Run go vet.
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run the linters.
 	$(GOLANGCI_LINT) run
+	cd test/kubelet && $(GOLANGCI_LINT) run
 
 .PHONY: lint-fix
 lint-fix: $(GOLANGCI_LINT) ## Run the linters and repair what they can.
@@ -84,7 +85,7 @@ verify: ## Fail when something generated is not what its source says.
 
 .PHONY: test
 test: envtest ## Run every test, with a real API server and the real kubelet's validation; fail below 85 % of internal/.
-	go test -coverprofile=cover.out ./...
+	go test -timeout 20m -coverprofile=cover.out ./...
 	hack/coverage.sh cover.out internal/ $(COVERAGE_MINIMUM)
 	$(MAKE) --no-print-directory test-kubelet
 
