@@ -141,6 +141,10 @@ func TestBootSMT(t *testing.T) {
 		"mitigations":     boot(small(), "mitigations=auto,nosmt", off),
 		"nosmt=force":     boot(small(), "nosmt=force", map[string]string{cpuRoot + "smt/control": "forceoff", cpuRoot + "online": "0-7"}),
 		"without threads": boot(smallArm(), "nosmt", map[string]string{cpuRoot + "smt/control": "notsupported", cpuRoot + "online": "0-7", cpuRoot + "cpu0/online": "1"}),
+		"a NUMA node without CPUs": {machine: small(), options: BootOptions{Offline: "4-7,12-15"}, want: map[string]string{
+			"sys/devices/system/node/online": "0-1", "sys/devices/system/node/has_cpu": "0", "sys/devices/system/node/node1/cpulist": "",
+			"sys/devices/system/node/node1/cpumap": "0",
+		}},
 		"offline by a unit": {machine: small(), options: BootOptions{Offline: "3,11"}, want: map[string]string{
 			cpuRoot + "online": "0-2,4-10,12-15", cpuRoot + "cpu3/online": "0", cpuRoot + "cpu3/topology/core_id": "-",
 			cpuRoot + "smt/active": "1",

@@ -23,17 +23,17 @@ func TestMoveIRQ(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Boot(dir, BootOptions{CommandLine: "nosmt"}); err != nil {
+	if err := Boot(dir, BootOptions{CommandLine: "nosmt", Offline: "5"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := MoveIRQ(dir, irq, cpus.Of(9, 6, 7)); err != nil {
+	if err := MoveIRQ(dir, irq, cpus.Of(9, 5, 6, 7)); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := routesOf(t, dir)["ens2f0np0-0"], "6-7,9 at 6"; got != want {
-		t.Errorf("the interrupt is at %s, want %s: CPU 9 is offline", got, want)
+	if got, want := routesOf(t, dir)["ens2f0np0-0"], "5-7,9 at 6"; got != want {
+		t.Errorf("the interrupt is at %s, want %s: CPUs 5 and 9 are offline", got, want)
 	}
-	if got := content(t, dir, irqFile(irq, "smp_affinity")) + " " + content(t, dir, irqFile(irq, "effective_affinity")); got != "2c0 40" {
-		t.Errorf("masks %s, want 2c0 40", got)
+	if got := content(t, dir, irqFile(irq, "smp_affinity")) + " " + content(t, dir, irqFile(irq, "effective_affinity")); got != "2e0 40" {
+		t.Errorf("masks %s, want 2e0 40", got)
 	}
 	managed := slices.IndexFunc(small().interrupts(), func(i interrupt) bool { return !i.managed.IsEmpty() })
 	refused := map[string]struct {
@@ -214,6 +214,23 @@ func TestTick(t *testing.T) {
 	received := growth(t, softirqs(before), softirqs(after), "NET_RX")
 	if received[6] != 200 || received[5] != 0 {
 		t.Errorf("received packets: %v, want some on CPU 6 and none on 5", received)
+	}
+}
+
+func TestTickSparesManagedInterruptsOfIsolatedCPUs(t *testing.T) {
+	dir := written(t, small())
+	if err := Boot(dir, BootOptions{CommandLine: "isolcpus=domain,managed_irq,4-7,12-15"}); err != nil {
+		t.Fatal(err)
+	}
+	before := facts(t, dir)
+	if err := Tick(dir, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	after := facts(t, dir)
+	for name, want := range map[string]int{"nvme0q1": 1, "nvme0q2": 0} {
+		if got := growth(t, before.Interrupts, after.Interrupts, name); len(got) != want {
+			t.Errorf("%s came on CPUs %v, want %d of them", name, got, want)
+		}
 	}
 }
 

@@ -245,6 +245,15 @@ func oddLayouts(t *testing.T) map[string]layoutCase {
 				"nodes":    {"0: 0-3", "2: ", "33: 4-5"},
 			},
 		},
+		"a NUMA node that is offline while its CPUs run": {
+			facts: hostOf(t, map[int]string{1: "1"}, thread{id: 0, siblings: "0"}, thread{id: 1, core: 1, siblings: "1"}),
+			want: map[string][]string{
+				"cpus":     {"online 0-1", "offline ", "present 0-1"},
+				"cores":    {"0 node -1 package 0 l3 -1", "1 node 1 package 0 l3 -1"},
+				"packages": {"0-1"},
+				"nodes":    {"1: 1"},
+			},
+		},
 		"no topology, no NUMA": {
 			facts: hostOf(t, nil, thread{id: 0, noTopology: true}, thread{id: 1, noTopology: true}),
 			want: map[string][]string{
@@ -298,6 +307,7 @@ func TestFromFactsValues(t *testing.T) {
 	f.Kernel = host.Kernel{Release: known("5.14.0-570.rt"), RealTime: known(true), CommandLine: known("quiet nosmt")}
 	f.CPUs.List[0].Frequency = host.Frequency{HardwareMinimum: known[int64](800000), HardwareMaximum: known[int64](3000000)}
 	f.CPUs.List[1].Frequency = host.Frequency{HardwareMinimum: known[int64](1000000), HardwareMaximum: known[int64](3900000)}
+	f.CPUs.List[2].Frequency = host.Frequency{HardwareMinimum: known[int64](700000), HardwareMaximum: known[int64](3100000)}
 	f.NUMANodes[0].MemoryTotalBytes = known[int64](1 << 30)
 	f.NUMANodes[0].Distances = known([]int{10, 21})
 	f.NUMANodes[1].Distances = known([]int{21, 10, 30})
@@ -331,7 +341,7 @@ func TestFromFactsValues(t *testing.T) {
 			{PCIAddress: "0000:3b:00.0", PhysicalFunction: "0000:3b:00.1"},
 			{PCIAddress: "0000:af:00.0", Name: "ens1f0", NUMANode: &one, LocalCPUs: list(t, "2-3,6-7")},
 		},
-		MinimumFrequency: 800000, MaximumFrequency: 3900000,
+		MinimumFrequency: 700000, MaximumFrequency: 3900000,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -250,19 +250,31 @@ func TestInventoryOfAnExtremeHost(t *testing.T) {
 }
 
 func TestInventoryThatDoesNotFitIsRefused(t *testing.T) {
+	const count = 4000
 	r := rand.New(rand.NewPCG(1, 1))
-	f := &host.Facts{}
-	for cpu := range 4000 {
+	var random, all []int
+	for cpu := range count {
+		all = append(all, cpu)
 		if r.IntN(2) == 0 {
-			f.CPUs.List = append(f.CPUs.List, host.CPU{ID: cpu, Online: known(true)})
+			random = append(random, cpu)
 		}
 	}
-	top, err := FromFacts(f)
-	if err != nil {
-		t.Fatal(err)
+	single := make([]Core, count*2)
+	for cpu := range single {
+		single[cpu].CPUs = cpus.Of(cpu)
 	}
-	if _, err := FromInventory(Inventory(f, top)); err == nil || !strings.Contains(err.Error(), "onlineCPUs") {
-		t.Errorf("an inventory with a part of the CPUs passed: %v", err)
+	cases := map[string]Topology{
+		"online CPUs without pattern":             {Online: cpus.Of(random...)},
+		"CPUs of a NUMA node without pattern":     {Online: cpus.Of(all...), NUMANodes: []NUMANode{{CPUs: cpus.Of(random...)}}},
+		"more cores than the API holds":           {Online: cpus.Of(all...), Cores: single},
+		"local CPUs of a NIC without any pattern": {Online: cpus.Of(all...), NICs: []NIC{{LocalCPUs: cpus.Of(random...)}}},
+	}
+	for name, top := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := FromInventory(Inventory(&host.Facts{}, &top)); err == nil || !strings.Contains(err.Error(), "onlineCPUs is empty") {
+				t.Errorf("an inventory with a part of the machine passed: %v", err)
+			}
+		})
 	}
 }
 
