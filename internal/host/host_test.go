@@ -8,12 +8,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -155,15 +157,22 @@ func TestArchiveEntries(t *testing.T) {
 func TestViewsAgree(t *testing.T) {
 	tree := files{
 		"proc/file": "12345", "proc/dir/below": "x", "proc/link": linkTo + "file", "proc/empty/": "",
+		"proc/dir2/below": "y",
 	}
 	dir, err := openDirectory(tree.write(t))
 	must(t, err)
 	t.Cleanup(func() { must(t, dir.Close()) })
 	archive, err := readArchive(bytes.NewReader(tree.pack(t, "")), defaultArchiveLimits())
 	must(t, err)
-	for _, name := range []string{".", "proc", "proc/file", "proc/dir", "proc/link", "proc/empty", "proc/none", "none/none"} {
+	// One view sees them all, and must not mix up the directories that it keeps open.
+	view := dir.view()
+	defer view.release()
+	for _, name := range []string{
+		".", "proc", "proc/file", "proc/dir", "proc/dir/below", "proc/dir2/below", "proc/dir", "proc/link", "proc/empty",
+		"proc/none", "proc/dir/none", "none/none", "proc/dir/below",
+	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(describe(dir.view(), name), describe(archive, name)); diff != "" {
+			if diff := cmp.Diff(describe(view, name), describe(archive, name)); diff != "" {
 				t.Errorf("(-directory +archive):\n%s", diff)
 			}
 		})
@@ -172,7 +181,6 @@ func TestViewsAgree(t *testing.T) {
 
 // describe puts all that a view says about a name into words.
 func describe(v view, name string) map[string]string {
-	defer v.release()
 	said := map[string]string{}
 	found, err := v.lstat(name)
 	said["kind"] = reasonOrNone(err)
@@ -211,9 +219,13 @@ func TestSymbolicLinks(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret")
 	must(t, os.WriteFile(outside, []byte("secret"), 0o600))
 	const file = "proc/sys/kernel/osrelease"
-	chain := files{}
-	for i := range maxLinks + 1 {
-		chain["proc/"+string(rune('A'+i))] = linkTo + string(rune('A'+i+1))
+	// chain is a chain of links that ends in a file.
+	chain := func(links int) files {
+		tree := files{file: linkTo + "/proc/1", fmt.Sprintf("proc/%d", links): "6.1.0"}
+		for i := 1; i < links; i++ {
+			tree[fmt.Sprintf("proc/%d", i)] = linkTo + strconv.Itoa(i+1)
+		}
+		return tree
 	}
 	cases := map[string]struct {
 		tree files
@@ -232,7 +244,8 @@ func TestSymbolicLinks(t *testing.T) {
 		"loop of one":                {files{file: linkTo + "osrelease"}, "absent: too many symbolic links, perhaps a loop"},
 		"loop of two":                {files{file: linkTo + "x", "proc/sys/kernel/x": linkTo + "osrelease"}, "absent: too many symbolic links, perhaps a loop"},
 		"loop of directories":        {files{"proc/sys/kernel": linkTo + "kernel/kernel"}, "absent: too many symbolic links, perhaps a loop"},
-		"too long a chain":           {chain.with(files{file: linkTo + "/proc/A"}), "absent: too many symbolic links, perhaps a loop"},
+		"longest chain":              {chain(maxLinks), "6.1.0"},
+		"too long a chain":           {chain(maxLinks + 1), "absent: too many symbolic links, perhaps a loop"},
 		"dangling":                   {files{file: linkTo + "none"}, "absent: no such file"},
 		"to a directory":             {files{file: linkTo + "/proc"}, "absent: not a regular file"},
 		"through a file":             {files{file: linkTo + "/proc/x/y", "proc/x": "6.1.0"}, "absent: not a directory"},
@@ -352,9 +365,64 @@ func TestPipesAreNotOpened(t *testing.T) {
 	expect(t, "the vendor", facts.Processor.Vendor, "absent: not a regular file")
 	expect(t, "isolated", facts.CPUs.Isolated, "absent: not a regular file")
 
-	must(t, syscall.Mkfifo(filepath.Join(root, "proc/interrupts"), 0o600))
-	if _, err = readInTime(t, root); err == nil || !strings.Contains(err.Error(), "/proc/interrupts: not a regular file") {
-		t.Errorf("a pipe in place of /proc/interrupts gives %v", err)
+	for name, want := range map[string]string{"proc/irq": "not a directory", "proc/interrupts": "not a regular file"} {
+		pipe := filepath.Join(root, name)
+		must(t, syscall.Mkfifo(pipe, 0o600))
+		if _, err = readInTime(t, root); err == nil || !strings.Contains(err.Error(), "/"+name+": "+want) {
+			t.Errorf("a pipe in place of /%s gives %v", name, err)
+		}
+		must(t, os.Remove(pipe))
+	}
+}
+
+// watchedView fails the test when something else than a file or directory is opened.
+type watchedView struct {
+	view
+
+	t *testing.T
+}
+
+func (v watchedView) readFile(name string, limit int) (string, error) {
+	v.check(name, kindFile)
+	return v.view.readFile(name, limit)
+}
+
+func (v watchedView) readDir(name string, limit int) ([]entry, error) {
+	v.check(name, kindDirectory)
+	return v.view.readDir(name, limit)
+}
+
+func (v watchedView) check(name string, want kind) {
+	v.t.Helper()
+	if found, err := v.lstat(name); err != nil || found.kind != want {
+		v.t.Errorf("%s was opened; it is of kind %d (%v), want %d", name, found.kind, err, want)
+	}
+}
+
+type watchedTree struct {
+	tree
+
+	t *testing.T
+}
+
+func (w watchedTree) view() view { return watchedView{w.tree.view(), w.t} }
+
+// TestOnlyFilesAreOpened puts a device in the place of every setting and of some directories: opening a
+// device may do anything.
+func TestOnlyFilesAreOpened(t *testing.T) {
+	headers := []tar.Header{
+		{Name: "proc/cpuinfo", Typeflag: tar.TypeChar}, {Name: "sys/devices/system/cpu/cpu0/cache", Typeflag: tar.TypeBlock},
+		{Name: "sys/devices/system/cpu/isolated", Typeflag: tar.TypeSymlink, Linkname: "/proc/cpuinfo"},
+		{Name: "proc/7/comm", Typeflag: tar.TypeFifo}, {Name: "etc/kubernetes/kubelet.conf", Typeflag: tar.TypeFifo},
+	}
+	for _, setting := range SettingPaths() {
+		headers = append(headers, tar.Header{Name: setting[1:], Typeflag: tar.TypeChar})
+	}
+	opened, err := openTree(writeFile(t, packHeaders(t, headers, nil)))
+	must(t, err)
+	_, err = (&Host{tree: watchedTree{opened, t}}).Read(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "/sys/devices/system/cpu/cpu0/cache: not a directory") {
+		t.Errorf("a device in place of a directory gives %v", err)
 	}
 }
 

@@ -203,6 +203,9 @@ func (r *reader) peekList(dir string, wanted func(entry) bool) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
+	if found.node.kind != kindDirectory {
+		return nil, errNotDirectory
+	}
 	entries, err := r.walk.view.readDir(found.name, maxEntries)
 	if err != nil {
 		return nil, err
