@@ -252,22 +252,21 @@ func TestInventoryOfAnExtremeHost(t *testing.T) {
 func TestInventoryThatDoesNotFitIsRefused(t *testing.T) {
 	const count = 4000
 	r := rand.New(rand.NewPCG(1, 1))
-	var random, all []int
-	for cpu := range count {
-		all = append(all, cpu)
-		if r.IntN(2) == 0 {
-			random = append(random, cpu)
-		}
-	}
 	single := make([]Core, count*2)
+	everyCPU := make([]int, count)
+	for cpu := range everyCPU {
+		everyCPU[cpu] = cpu
+	}
 	for cpu := range single {
 		single[cpu].CPUs = cpus.Of(cpu)
 	}
+	all := cpus.Of(everyCPU...)
+	random := all.Filter(func(int) bool { return r.IntN(2) == 0 })
 	cases := map[string]Topology{
-		"online CPUs without pattern":             {Online: cpus.Of(random...)},
-		"CPUs of a NUMA node without pattern":     {Online: cpus.Of(all...), NUMANodes: []NUMANode{{CPUs: cpus.Of(random...)}}},
-		"more cores than the API holds":           {Online: cpus.Of(all...), Cores: single},
-		"local CPUs of a NIC without any pattern": {Online: cpus.Of(all...), NICs: []NIC{{LocalCPUs: cpus.Of(random...)}}},
+		"online CPUs without pattern":             {Online: random},
+		"CPUs of a NUMA node without pattern":     {Online: all, NUMANodes: []NUMANode{{CPUs: random}}},
+		"more cores than the API holds":           {Online: all, Cores: single},
+		"local CPUs of a NIC without any pattern": {Online: all, NICs: []NIC{{LocalCPUs: random}}},
 	}
 	for name, top := range cases {
 		t.Run(name, func(t *testing.T) {
