@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -89,13 +88,16 @@ func (a *Agent) Run(ctx context.Context) error {
 
 // pass passes over the host once and returns how long to wait for the next time.
 func (a *Agent) pass(ctx context.Context) time.Duration {
-	if err := a.Once(ctx); err != nil {
-		if ctx.Err() == nil {
-			a.log(ctx).Error(err, "Pass over the host failed")
-		}
-		return min(retryInterval, a.interval())
+	err := a.Once(ctx)
+	switch {
+	case err == nil:
+		return wait.Jitter(a.nextPass(), intervalJitter)
+	case apierrors.IsConflict(err):
+		a.log(ctx).V(1).Info("The LowLatencyNode changed during a pass over the host")
+	case ctx.Err() == nil:
+		a.log(ctx).Error(err, "Pass over the host failed")
 	}
-	return wait.Jitter(a.nextPass(), intervalJitter)
+	return min(retryInterval, a.interval())
 }
 
 // nextPass is how long to wait for the next pass: not longer than the window while no earlier reading
@@ -133,7 +135,7 @@ func (a *Agent) Once(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(node.Status, status) {
 		return nil
 	}
-	return a.write(ctx, node.UID, status)
+	return a.write(ctx, node.ResourceVersion, status)
 }
 
 // awaitNode says once that there is no LowLatencyNode yet.
@@ -144,9 +146,9 @@ func (a *Agent) awaitNode(ctx context.Context) {
 	}
 }
 
-// write applies the status, and nothing else, of the agent's own LowLatencyNode. The UID keeps it from
-// writing to an object that was deleted and created again in between.
-func (a *Agent) write(ctx context.Context, uid types.UID, status v1alpha1.LowLatencyNodeStatus) error {
+// write applies the status, and nothing else, of the agent's own LowLatencyNode. The resource version keeps
+// it from writing about one plan, or one object, onto another: both may have been replaced in between.
+func (a *Agent) write(ctx context.Context, resourceVersion string, status v1alpha1.LowLatencyNodeStatus) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 	if err != nil {
 		return fmt.Errorf("converting the status of LowLatencyNode %q: %w", a.NodeName, err)
@@ -154,7 +156,7 @@ func (a *Agent) write(ctx context.Context, uid types.UID, status v1alpha1.LowLat
 	object := &unstructured.Unstructured{Object: map[string]any{"status": content}}
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("LowLatencyNode"))
 	object.SetName(a.NodeName)
-	object.SetUID(uid)
+	object.SetResourceVersion(resourceVersion)
 	err = a.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
 		client.FieldOwner(FieldManager), client.ForceOwnership)
 	if err != nil {
