@@ -95,6 +95,19 @@ func TestStartWithoutBinaries(t *testing.T) {
 	}
 }
 
+func TestStartReportsABinaryThatDoesNotRun(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
+			t.Fatalf("WriteFile: %v", err)
+		}
+	}
+	t.Setenv("KUBEBUILDER_ASSETS", folder)
+	if _, err := Start(Options{}); err == nil || !strings.Contains(err.Error(), "starting etcd and kube-apiserver") {
+		t.Errorf("Start = %v, want an error that says what was being started", err)
+	}
+}
+
 func TestStartReportsARefusedCRD(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "absent.yaml")
 	_, err := Start(Options{CRDs: []string{path}})
