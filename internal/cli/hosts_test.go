@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"os"
+	"testing"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+)
+
+func TestSplitRoot(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("name=folder", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct{ name, path string }{
+		"/":                   {"", "/"},
+		"/snapshots/a.tgz":    {"", "/snapshots/a.tgz"},
+		"worker-1=/snapshots": {"worker-1", "/snapshots"},
+		"a.b.example.com=x=y": {"a.b.example.com", "x=y"},
+		"/snapshots/a=b":      {"", "/snapshots/a=b"},
+		"No_Name=/x":          {"", "No_Name=/x"},
+		"=/x":                 {"", "=/x"},
+		"name=folder":         {"", "name=folder"},
+	}
+	for root, want := range cases {
+		if name, path := splitRoot(root); name != want.name || path != want.path {
+			t.Errorf("splitRoot(%q) = %q, %q, want %q, %q", root, name, path, want.name, want.path)
+		}
+	}
+}
+
+func TestNodeName(t *testing.T) {
+	named := &host.Facts{Name: host.Known("itself", "/proc/sys/kernel/hostname")}
+	cases := map[string]struct {
+		facts      *host.Facts
+		path, want string
+	}{
+		"its own name":       {named, "/snapshots/other.tgz", "itself"},
+		"a snapshot":         {&host.Facts{}, "/snapshots/worker1.tgz", "worker1"},
+		"a tar.gz":           {&host.Facts{}, "node.tar.gz", "node"},
+		"a tar.bz2":          {&host.Facts{}, "node.tar.bz2", "node"},
+		"a folder":           {&host.Facts{}, "/snapshots/b/", "b"},
+		"nothing that tells": {&host.Facts{}, "/", "localhost"},
+		"the folder itself":  {&host.Facts{}, ".", "localhost"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := nodeName(tc.facts, tc.path); got != tc.want {
+				t.Errorf("nodeName = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
