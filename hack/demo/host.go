@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fatih/color"
@@ -89,10 +90,11 @@ func (s *stage) realHostVerdict(ctx context.Context, profileName string) (string
 
 func realHostReport(node *v1alpha1.LowLatencyNode) string {
 	inventory, checks := node.Status.Inventory, node.Status.Checks
-	report := fmt.Sprintf("%s · kernel %s · CPUs %s\n%d checks passed, %d failed, %d unknown\n",
+	var report strings.Builder
+	fmt.Fprintf(&report, "%s · kernel %s · CPUs %s\n%d checks passed, %d failed, %d unknown\n",
 		inventory.ProcessorModel, inventory.KernelRelease, inventory.OnlineCPUs, checks.Passed, checks.Failed, checks.Unknown)
 	for _, finding := range node.Status.Findings[:min(3, len(node.Status.Findings))] {
-		report += fmt.Sprintf("\n%s  %s  %s\n%s\nfix: %s\n", finding.Outcome, finding.Severity, finding.Check, finding.Message, finding.Fix)
+		fmt.Fprintf(&report, "\n%s  %s  %s\n%s\nfix: %s\n", finding.Outcome, finding.Severity, finding.Check, finding.Message, finding.Fix)
 	}
-	return report
+	return report.String()
 }

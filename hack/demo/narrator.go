@@ -27,7 +27,10 @@ func newNarrator(out *os.File) *narrator {
 	return &narrator{out: out, terminal: term.IsTerminal(int(out.Fd())), started: time.Now()}
 }
 
-func (n *narrator) printf(format string, arguments ...any) { fmt.Fprintf(n.out, format, arguments...) }
+// printf writes to the terminal. When that is gone, nobody reads the story, and there is nobody to tell.
+func (n *narrator) printf(format string, arguments ...any) {
+	_, _ = fmt.Fprintf(n.out, format, arguments...)
+}
 
 // heading begins an act of the story.
 func (n *narrator) heading(title, text string) {
@@ -52,7 +55,7 @@ func (n *narrator) done(format string, arguments ...any) {
 
 // block prints indented text as it is.
 func (n *narrator) block(text string) {
-	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		n.printf("   %s\n", line)
 	}
 }

@@ -180,9 +180,11 @@ func (s *stage) addMachines(ctx context.Context) error {
 				return err
 			}
 			s.machines[name] = group.text
+			s.narrator.say("%-12s %s", name, group.text)
 		}
 	}
-	s.machines[realHost] = "real: the machine this runs on"
+	s.machines[realHost] = "real: the machine this runs on, read-only"
+	s.narrator.say("%-12s %s", realHost, s.machines[realHost])
 	return s.fleet.AddRealHost(ctx, realHost, runtime.GOARCH, map[string]string{"lowlatency.dev/demo": "real-host"})
 }
 

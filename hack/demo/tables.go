@@ -17,7 +17,7 @@ import (
 
 // profileTable is what `kubectl get llnp` and `kubectl get lln` show, in one picture.
 func profileTable(profile *v1alpha1.LowLatencyNodeProfile, nodes []nodeRow) string {
-	return profileLine(profile) + "\n" + nodeTable(nodes)
+	return profileLine(profile) + "\n\n" + nodeTable(nodes) + "\n"
 }
 
 func profileLine(profile *v1alpha1.LowLatencyNodeProfile) string {

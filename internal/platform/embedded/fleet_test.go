@@ -6,6 +6,7 @@ package embedded
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -115,10 +116,13 @@ var _ = Describe("a fleet", Ordered, func() {
 		object.SetNamespace("default")
 		Expect(cluster.Create(ctx, &object)).To(Succeed())
 		running, stop := context.WithCancel(ctx)
-		ended := make(chan error)
+		ended := make(chan error, 1)
 		tuning := &NodeTuning{Client: cluster, Fleet: fleet, Clock: clock.RealClock{}, Interval: interval}
 		go func() { ended <- tuning.Run(running) }()
 		statInterval := func() (string, error) {
+			if len(ended) > 0 {
+				return "", fmt.Errorf("the node tuning operator ended: %w", <-ended)
+			}
 			text, err := os.ReadFile(filepath.Join(dir, "arm-1/proc/sys/vm/stat_interval"))
 			return string(text), err
 		}

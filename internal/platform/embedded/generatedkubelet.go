@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/coreos/ignition/v2/config/util"
 	"github.com/coreos/ignition/v2/config/v3_5/types"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -100,10 +99,10 @@ func generatedKubelet(config *mcfgv1.KubeletConfig, pool string) (*mcfgv1.Machin
 	ignition := types.Config{
 		Ignition: types.Ignition{Version: types.MaxVersion.String()},
 		Storage: types.Storage{Files: []types.File{{
-			Node: types.Node{Path: kubeletConfigPath, Overwrite: util.BoolToPtr(true)},
+			Node: types.Node{Path: kubeletConfigPath, Overwrite: new(true)},
 			FileEmbedded1: types.FileEmbedded1{
-				Mode:     util.IntToPtr(0o644),
-				Contents: types.Resource{Source: util.StrToPtr(dataURL(text))},
+				Mode:     new(0o644),
+				Contents: types.Resource{Source: new(dataURL(text))},
 			},
 		}}},
 	}

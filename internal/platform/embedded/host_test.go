@@ -7,11 +7,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/coreos/ignition/v2/config/util"
 	"github.com/coreos/ignition/v2/config/v3_5/types"
+	"github.com/google/go-cmp/cmp"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -67,12 +68,12 @@ func configuration(t *testing.T, files []types.File, units []types.Unit, argumen
 func file(path, content string) types.File {
 	return types.File{
 		Node:          types.Node{Path: path},
-		FileEmbedded1: types.FileEmbedded1{Mode: util.IntToPtr(0o755), Contents: types.Resource{Source: util.StrToPtr(dataURL([]byte(content)))}},
+		FileEmbedded1: types.FileEmbedded1{Mode: new(0o755), Contents: types.Resource{Source: new(dataURL([]byte(content)))}},
 	}
 }
 
 func oneShot(name, command string) types.Unit {
-	return types.Unit{Name: name, Enabled: util.BoolToPtr(true), Contents: util.StrToPtr("[Service]\nType=oneshot\nEnvironment=\"GREETING=hello\"\nExecStart=" + command + "\n")}
+	return types.Unit{Name: name, Enabled: new(true), Contents: new("[Service]\nType=oneshot\nEnvironment=\"GREETING=hello\"\nExecStart=" + command + "\n")}
 }
 
 func TestBootLeavesTheTracesOfItsConfiguration(t *testing.T) {
@@ -84,37 +85,45 @@ func TestBootLeavesTheTracesOfItsConfiguration(t *testing.T) {
 			oneShot("reserve.service", "/usr/local/bin/reserve world"),
 			oneShot("elsewhere.service", "/usr/bin/not-in-the-tree"),
 			oneShot("lowlatency-offline-cpus.service", "/usr/local/bin/lowlatency-offline-cpus 5 37"),
-			{Name: "irqbalance.service", Mask: util.BoolToPtr(true)},
+			{Name: "irqbalance.service", Mask: new(true)},
 		}, "nohz_full=4-31", "isolcpus=domain,managed_irq,4-31"))
 	if err != nil {
 		t.Fatalf("booting: %v", err)
 	}
-	read := facts(t, h)
-	if got := read.CPUs.NoHzFull.Value.String(); got != "4-31" {
-		t.Errorf("nohz_full %q, want 4-31", got)
-	}
-	if got := read.CPUs.Isolated.Value.String(); got != "4-31" {
-		t.Errorf("isolated %q, want 4-31", got)
-	}
-	if got := read.CPUs.Offline.Value.String(); got != "5,37" {
-		t.Errorf("offline CPUs %q, want 5,37", got)
-	}
-	for _, pool := range read.Hugepages {
-		if pool.SizeKibibytes == 2048 && pool.Total.Value != 64 {
-			t.Errorf("the host counts %d hugepages of 2 MiB, want the 64 that the unit reserved", pool.Total.Value)
-		}
-	}
-	for _, process := range read.Processes.Value {
-		if process.Name == "irqbalance" {
-			t.Error("irqbalance runs although it is masked")
-		}
-	}
+	checkFacts(t, facts(t, h))
 	if greeting, err := os.ReadFile(filepath.Join(h.Dir, "proc/greeting")); err != nil || string(greeting) != "hello world\n" {
 		t.Errorf("the unit's program wrote %q (%v), want its environment and argument", greeting, err)
 	}
-	if !strings.Contains(read.Kubelet.CPUManagerState.Value, `"policyName":"static"`) {
-		t.Errorf("CPU manager state %q does not follow from the kubelet's configuration", read.Kubelet.CPUManagerState.Value)
+}
+
+// checkFacts compares what the production code reads with what the configuration asked for.
+func checkFacts(t *testing.T, read *host.Facts) {
+	t.Helper()
+	state := read.Kubelet.CPUManagerState.Value
+	got := map[string]any{
+		"nohz_full":  read.CPUs.NoHzFull.Value.String(),
+		"isolated":   read.CPUs.Isolated.Value.String(),
+		"offline":    read.CPUs.Offline.Value.String(),
+		"2 MiB":      hugepagesOf(read, 2048),
+		"irqbalance": slices.ContainsFunc(read.Processes.Value, func(p host.Process) bool { return p.Name == "irqbalance" }),
+		"CPUManager": strings.Contains(state, `"policyName":"static"`),
 	}
+	want := map[string]any{
+		"nohz_full": "4-31", "isolated": "4-31", "offline": "5,37", "2 MiB": int64(64), "irqbalance": false, "CPUManager": true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("facts (-want +got):\n%s", diff)
+	}
+}
+
+// hugepagesOf is the number of hugepages of one size on the whole host; -1 when there is no such pool.
+func hugepagesOf(read *host.Facts, kibibytes int64) int64 {
+	for _, pool := range read.Hugepages {
+		if pool.SizeKibibytes == kibibytes {
+			return pool.Total.Value
+		}
+	}
+	return -1
 }
 
 func TestBootRemovesWhatTheConfigurationNoLongerHas(t *testing.T) {

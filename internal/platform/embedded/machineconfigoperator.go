@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
@@ -202,9 +203,7 @@ func (o *MachineConfigOperator) patchNode(ctx context.Context, name string, cord
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
-	for key, value := range annotations {
-		node.Annotations[key] = value
-	}
+	maps.Copy(node.Annotations, annotations)
 	if err := o.Client.Patch(ctx, &node, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("updating Node %q: %w", name, err)
 	}

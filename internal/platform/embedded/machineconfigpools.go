@@ -135,24 +135,24 @@ func poolStatus(pool *mcfgv1.MachineConfigPool, r rollout, now metav1.Time) mcfg
 	if done {
 		status.Configuration = pool.Spec.Configuration
 	}
-	set := func(kind mcfgv1.MachineConfigPoolConditionType, is bool, reason string) {
-		status.Conditions = append(status.Conditions, poolCondition(pool, kind, is, reason, now))
+	set := func(kind mcfgv1.MachineConfigPoolConditionType, is bool) {
+		status.Conditions = append(status.Conditions, poolCondition(pool, kind, is, now))
 	}
-	set(mcfgv1.MachineConfigPoolUpdated, done, "")
-	set(mcfgv1.MachineConfigPoolUpdating, !done && !pool.Spec.Paused, "")
-	set(mcfgv1.MachineConfigPoolNodeDegraded, r.broke > 0, "")
-	set(mcfgv1.MachineConfigPoolRenderDegraded, false, "")
-	set(mcfgv1.MachineConfigPoolDegraded, r.broke > 0, "")
+	set(mcfgv1.MachineConfigPoolUpdated, done)
+	set(mcfgv1.MachineConfigPoolUpdating, !done && !pool.Spec.Paused)
+	set(mcfgv1.MachineConfigPoolNodeDegraded, r.broke > 0)
+	set(mcfgv1.MachineConfigPoolRenderDegraded, false)
+	set(mcfgv1.MachineConfigPoolDegraded, r.broke > 0)
 	return status
 }
 
 // poolCondition keeps the transition time of a condition that has not changed.
-func poolCondition(pool *mcfgv1.MachineConfigPool, kind mcfgv1.MachineConfigPoolConditionType, is bool, reason string, now metav1.Time) mcfgv1.MachineConfigPoolCondition {
+func poolCondition(pool *mcfgv1.MachineConfigPool, kind mcfgv1.MachineConfigPoolConditionType, is bool, now metav1.Time) mcfgv1.MachineConfigPoolCondition {
 	status := corev1.ConditionFalse
 	if is {
 		status = corev1.ConditionTrue
 	}
-	condition := mcfgv1.MachineConfigPoolCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: now}
+	condition := mcfgv1.MachineConfigPoolCondition{Type: kind, Status: status, LastTransitionTime: now}
 	for _, old := range pool.Status.Conditions {
 		if old.Type == kind && old.Status == status {
 			condition.LastTransitionTime = old.LastTransitionTime

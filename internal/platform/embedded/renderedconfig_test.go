@@ -23,43 +23,53 @@ func machineConfig(name, kernelType, ignition string, arguments ...string) mcfgv
 	}
 }
 
+// filesOf are the files that a MachineConfig puts on a host, by path.
+func filesOf(t *testing.T, config *mcfgv1.MachineConfig) map[string]string {
+	t.Helper()
+	parsed, err := parseIgnition(config)
+	if err != nil {
+		t.Fatalf("%s is not valid Ignition: %v", config.Name, err)
+	}
+	files, err := configurationFiles(parsed)
+	if err != nil {
+		t.Fatalf("reading the files of %s: %v", config.Name, err)
+	}
+	contents := map[string]string{}
+	for path, file := range files {
+		contents[path] = string(file.content)
+	}
+	return contents
+}
+
+func renderedPool(t *testing.T, configs ...mcfgv1.MachineConfig) *mcfgv1.MachineConfig {
+	t.Helper()
+	rendered, err := renderPool("fast", configs)
+	if err != nil {
+		t.Fatalf("rendering: %v", err)
+	}
+	return rendered
+}
+
 func TestRenderPool(t *testing.T) {
 	low := machineConfig("50-a", "realtime", `{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/x","contents":{"source":"data:,low"}}]}}`, "a=1", "b=2")
 	high := machineConfig("60-b", "default", `{"ignition":{"version":"3.4.0"},"storage":{"files":[{"path":"/etc/x","contents":{"source":"data:,high"}},{"path":"/etc/y","contents":{"source":"data:,y"}}]}}`, "c")
 	bare := machineConfig("00-worker", "", "")
-	rendered, err := renderPool("fast", []mcfgv1.MachineConfig{high, bare, low})
-	if err != nil {
-		t.Fatalf("rendering: %v", err)
-	}
+	rendered := renderedPool(t, high, bare, low)
 	if diff := cmp.Diff([]string{"a=1", "b=2", "c"}, rendered.Spec.KernelArguments); diff != "" {
 		t.Errorf("kernel arguments (-want +got):\n%s", diff)
 	}
 	if rendered.Spec.KernelType != "realtime" {
 		t.Errorf("kernel type %q, want realtime", rendered.Spec.KernelType)
 	}
-	parsed, err := parseIgnition(rendered)
-	if err != nil {
-		t.Fatalf("the rendering is not valid Ignition: %v", err)
-	}
-	files, err := configurationFiles(parsed)
-	if err != nil {
-		t.Fatalf("reading the rendered files: %v", err)
-	}
-	got := map[string]string{}
-	for path, file := range files {
-		got[path] = string(file.content)
-	}
-	if diff := cmp.Diff(map[string]string{"/etc/x": "high", "/etc/y": "y"}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{"/etc/x": "high", "/etc/y": "y"}, filesOf(t, rendered)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	again, err := renderPool("fast", []mcfgv1.MachineConfig{low, high, bare})
-	if err != nil || again.Name != rendered.Name {
-		t.Errorf("the order in which MachineConfigs are listed changed the name: %q, then %q (%v)", rendered.Name, again.Name, err)
+	if again := renderedPool(t, low, high, bare); again.Name != rendered.Name {
+		t.Errorf("the order in which MachineConfigs are listed changed the name: %q, then %q", rendered.Name, again.Name)
 	}
 	high.Spec.KernelArguments = []string{"d"}
-	other, err := renderPool("fast", []mcfgv1.MachineConfig{low, high, bare})
-	if err != nil || other.Name == rendered.Name {
-		t.Errorf("another argument did not change the name %q (%v)", other.Name, err)
+	if other := renderedPool(t, low, high, bare); other.Name == rendered.Name {
+		t.Errorf("another argument did not change the name %q", other.Name)
 	}
 }
 
@@ -82,20 +92,16 @@ func TestGeneratedKubelet(t *testing.T) {
 	if generated.Name != "99-fast-generated-kubelet" || generated.Labels[mcfgv1.MachineConfigRoleLabelKey] != "fast" {
 		t.Errorf("name %q and labels %v", generated.Name, generated.Labels)
 	}
-	parsed, err := parseIgnition(generated)
-	if err != nil {
-		t.Fatalf("reading what was generated: %v", err)
-	}
-	files, err := configurationFiles(parsed)
-	if err != nil {
-		t.Fatalf("reading the files: %v", err)
-	}
 	var kubelet map[string]any
-	if err := json.Unmarshal(files[kubeletConfigPath].content, &kubelet); err != nil {
+	if err := json.Unmarshal([]byte(filesOf(t, generated)[kubeletConfigPath]), &kubelet); err != nil {
 		t.Fatalf("reading the kubelet configuration: %v", err)
 	}
-	if kubelet["maxPods"] != float64(10) || kubelet["cpuManagerPolicy"] != "static" || kubelet["cgroupDriver"] != "systemd" {
-		t.Errorf("kubelet configuration %v does not lay the KubeletConfig over the platform's own settings", kubelet)
+	want := map[string]any{
+		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "systemd",
+		"rotateCertificates": true, "maxPods": float64(10), "cpuManagerPolicy": "static",
+	}
+	if diff := cmp.Diff(want, kubelet); diff != "" {
+		t.Errorf("the platform's settings with the KubeletConfig over them (-want +got):\n%s", diff)
 	}
 	config.Spec.KubeletConfig.Raw = []byte(`{`)
 	if _, err := generatedKubelet(config, "fast"); err == nil || !strings.Contains(err.Error(), `KubeletConfig "lowlatency-fast"`) {
