@@ -87,6 +87,7 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 	}
 	worker := &agent.Agent{
 		Client: direct, NodeName: flags.nodeName, Namespace: flags.namespace, Root: flags.root, Interval: flags.interval,
+		KeepTo: agent.PinProcess,
 	}
 	return worker.Run(ctx)
 }

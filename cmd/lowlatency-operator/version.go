@@ -5,9 +5,17 @@ package main
 
 import "runtime/debug"
 
-// version is what the Go toolchain has recorded about the build: the version of the module, or else the
-// commit, with "-dirty" for a changed work tree.
+// release is the version that a release build states, as the Makefile and the Dockerfile do.
+//
+//nolint:gochecknoglobals // The linker can set a package variable only.
+var release string
+
+// version is the release, or else what the Go toolchain has recorded about the build: the version of the
+// module, or the commit, with "-dirty" for a changed work tree.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
