@@ -44,6 +44,11 @@ type nodeWorld struct {
 
 // Reconcile carries one agent's report over to its Node.
 func (r *NodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	result, err := r.reconcile(ctx, request)
+	return withoutConflict(ctx, result, err)
+}
+
+func (r *NodeReconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	world, err := r.gather(ctx, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -49,6 +49,11 @@ var _ reconcile.Reconciler = (*ProfileReconciler)(nil)
 
 // Reconcile brings one profile a step further.
 func (r *ProfileReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	result, err := r.reconcile(ctx, request)
+	return withoutConflict(ctx, result, err)
+}
+
+func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	profile := &v1alpha1.LowLatencyNodeProfile{}
 	if err := r.client.Get(ctx, request.NamespacedName, profile); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

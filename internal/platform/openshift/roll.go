@@ -56,6 +56,7 @@ type sorting struct {
 // sortNodes looks at every node once.
 func sortNodes(intent *platform.Intent, targets []*target) sorting {
 	s := sorting{moving: map[string][]string{}, stuck: map[string]map[string]string{}}
+	s.withoutPlan(intent, targets)
 	belongs, managed := make(map[string]*target, len(intent.Nodes)), map[string]bool{}
 	for _, t := range targets {
 		managed[t.name()] = t.managed()
@@ -80,6 +81,21 @@ func sortNodes(intent *platform.Intent, targets []*target) sorting {
 	return s
 }
 
+// withoutPlan notes the nodes of an existing pool for which there is no plan: they are in the pool, and would
+// get the plan of the others.
+func (s *sorting) withoutPlan(intent *platform.Intent, targets []*target) {
+	for _, t := range targets {
+		if t.managed() {
+			continue
+		}
+		for _, name := range intent.Selected {
+			if why := intent.Held[name]; why != "" {
+				s.stick(t.name(), name, why)
+			}
+		}
+	}
+}
+
 // misplaced notes a node that is in a pool where it does not belong.
 func (s *sorting) misplaced(intent *platform.Intent, node, pool string, home *target) {
 	why := intent.Held[node]
@@ -93,6 +109,10 @@ func (s *sorting) misplaced(intent *platform.Intent, node, pool string, home *ta
 		s.moving[pool] = append(s.moving[pool], node)
 		return
 	}
+	s.stick(pool, node, why)
+}
+
+func (s *sorting) stick(pool, node, why string) {
 	if s.stuck[pool] == nil {
 		s.stuck[pool] = map[string]string{}
 	}

@@ -450,6 +450,16 @@ func TestExistingPoolIsChangedOnce(t *testing.T) {
 	}
 }
 
+func TestExistingPoolWaitsForAllPlans(t *testing.T) {
+	c := withExistingPool(t)
+	l := c.boundLook(fleet{"n1": "a1"})
+	l.intent.Selected, l.intent.Held["n2"] = []string{"n1", "n2"}, "its agent has not reported an inventory yet"
+	d := c.act(l, 100)
+	if len(d.steps) > 0 || d.outcome.Pools[0].Phase != platform.PhaseHeld {
+		t.Errorf("steps are %v, pool is %+v, want it held", d.steps, d.outcome.Pools[0])
+	}
+}
+
 func TestExistingPoolIsReturnedOnce(t *testing.T) {
 	c, f := withExistingPool(t), fleet{"n1": "a1", "n2": "a1"}
 	for range 6 {

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+)
+
+const currentConfig = "machineconfiguration.openshift.io/currentConfig"
+
+// playAgents lets the agent of every node look at its host once: it reports the hardware, and whether the
+// node has taken the configuration of its pool. Nodes whose names begin with epyc have that hardware.
+func (s *suite) playAgents(ctx context.Context) {
+	GinkgoHelper()
+	var reports v1alpha1.LowLatencyNodeList
+	Expect(s.client.List(ctx, &reports)).To(Succeed())
+	for i := range reports.Items {
+		report := &reports.Items[i]
+		before := report.DeepCopy()
+		report.Status.Inventory = s.xeon
+		if strings.HasPrefix(report.Name, "epyc") {
+			report.Status.Inventory = s.epyc
+		}
+		s.verify(ctx, report)
+		s.writeReport(ctx, before, report)
+	}
+}
+
+// verify sets the conditions for the plan that the node is to have. Findings that a spec has put there decide.
+func (s *suite) verify(ctx context.Context, report *v1alpha1.LowLatencyNode) {
+	if report.Status.VerifiedPlanHash = report.Spec.PlanHash; report.Spec.PlanHash == "" {
+		report.Status.Conditions = nil
+		return
+	}
+	applied := metav1.Condition{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonVerified, Message: "applied"}
+	if !s.hasConfigOfPool(ctx, report.Name) {
+		applied.Status, applied.Reason, applied.Message = metav1.ConditionFalse, v1alpha1.ReasonRebootPending, "the kernel has other arguments"
+	}
+	meta.SetStatusCondition(&report.Status.Conditions, applied)
+	for _, kind := range []string{v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned} {
+		condition := metav1.Condition{Type: kind, Status: applied.Status, Reason: applied.Reason, Message: "proven"}
+		if kind == v1alpha1.ConditionDeJittered && len(report.Status.Findings) > 0 {
+			condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonChecksFailed
+			condition.Message = report.Status.Findings[0].Message
+		}
+		meta.SetStatusCondition(&report.Status.Conditions, condition)
+	}
+}
+
+// hasConfigOfPool tells whether the node runs what its pool is rendered to, and whether that has our objects.
+func (s *suite) hasConfigOfPool(ctx context.Context, name string) bool {
+	node := &corev1.Node{}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return false
+	}
+	var pools mcfgv1.MachineConfigPoolList
+	Expect(s.client.List(ctx, &pools)).To(Succeed())
+	names := customPools(node, pools.Items)
+	return slices.ContainsFunc(pools.Items, func(pool mcfgv1.MachineConfigPool) bool {
+		return slices.Contains(names, pool.Name) && node.Annotations[currentConfig] == pool.Spec.Configuration.Name &&
+			slices.ContainsFunc(pool.Spec.Configuration.Source, func(source corev1.ObjectReference) bool {
+				return source.Name == render.MachineConfigName(pool.Name)
+			})
+	})
+}
+
+func (s *suite) writeReport(ctx context.Context, before, report *v1alpha1.LowLatencyNode) {
+	GinkgoHelper()
+	if equality.Semantic.DeepEqual(before.Status, report.Status) {
+		return
+	}
+	err := s.client.Status().Patch(ctx, report, client.MergeFrom(before))
+	if !apierrors.IsNotFound(err) {
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// find makes the agent of a node report a critical finding; "" makes it report none.
+func (s *suite) find(ctx context.Context, name, message string) {
+	GinkgoHelper()
+	report := &v1alpha1.LowLatencyNode{}
+	Expect(s.client.Get(ctx, client.ObjectKey{Name: name}, report)).To(Succeed())
+	before := report.DeepCopy()
+	report.Status.Findings = nil
+	if message != "" {
+		report.Status.Findings = []v1alpha1.Finding{{
+			Check: "irq.affinity", Severity: v1alpha1.SeverityCritical, Outcome: v1alpha1.OutcomeFailed, Message: message,
+		}}
+	}
+	s.verify(ctx, report)
+	s.writeReport(ctx, before, report)
+}
+
+// eventually lets the agents work until the assertion holds.
+func (s *suite) eventually(ctx context.Context, assertion func(Gomega)) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		s.playAgents(ctx)
+		assertion(g)
+	}, patience, pause).Should(Succeed())
+}
+
+// expectCondition lets the agents work until a condition of the profile has the status and the reason.
+func (s *suite) expectCondition(ctx context.Context, profile, kind string, status metav1.ConditionStatus, reason string) *metav1.Condition {
+	GinkgoHelper()
+	var found *metav1.Condition
+	s.eventually(ctx, func(g Gomega) {
+		conditions := s.profile(ctx, profile).Status.Conditions
+		found = meta.FindStatusCondition(conditions, kind)
+		g.Expect(found).NotTo(BeNil())
+		g.Expect([]string{string(found.Status), found.Reason}).To(Equal([]string{string(status), reason}), "%v", conditionsOf(conditions))
+	})
+	return found
+}
+
+// expectReady lets the agents work until the profile is Ready for its current spec.
+func (s *suite) expectReady(ctx context.Context, profile string) {
+	GinkgoHelper()
+	s.eventually(ctx, func(g Gomega) {
+		p := s.profile(ctx, profile)
+		ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+		g.Expect(ready).NotTo(BeNil())
+		g.Expect(ready.ObservedGeneration).To(Equal(p.Generation))
+		g.Expect(ready.Status).To(Equal(metav1.ConditionTrue), "%v", conditionsOf(p.Status.Conditions))
+	})
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// requestCounter counts the requests of a client by method and resource. Watches are not counted, nor are events
+// and leases.
+type requestCounter struct {
+	mutex  sync.Mutex
+	counts map[string]int
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+func (c *requestCounter) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if counts(request) {
+			c.mutex.Lock()
+			c.counts[request.Method+" "+request.URL.Path]++
+			c.mutex.Unlock()
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+func counts(request *http.Request) bool {
+	return request.URL.Query().Get("watch") == "" && !strings.Contains(request.URL.Path, "/events") &&
+		!strings.Contains(request.URL.Path, "/leases")
+}
+
+// reset forgets what was counted.
+func (c *requestCounter) reset() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	clear(c.counts)
+}
+
+func (c *requestCounter) snapshot() map[string]int {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return maps.Clone(c.counts)
+}
+
+// rebootCounter is the reboot of simulated nodes: it takes no time and always succeeds.
+type rebootCounter struct {
+	mutex  sync.Mutex
+	counts map[string]int
+}
+
+// Reboot implements embedded.Rebooter.
+func (c *rebootCounter) Reboot(_ context.Context, node string, _ *mcfgv1.MachineConfig) error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.counts[node]++
+	return nil
+}
+
+func (c *rebootCounter) reset() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	clear(c.counts)
+}
+
+func (c *rebootCounter) of(node string) int {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.counts[node]
+}
+
+// nodeWatch sees every state of every node, and notes those in which a node is in two custom pools.
+type nodeWatch struct {
+	mutex sync.Mutex
+	found []string
+	// moves are the pools that each node was in, by its label, in order.
+	moves map[string][]string
+}
+
+func watchNodes(ctx context.Context, processes *sync.WaitGroup, reader client.WithWatch) *nodeWatch {
+	w := &nodeWatch{moves: map[string][]string{}}
+	stream, err := reader.Watch(ctx, &corev1.NodeList{})
+	Expect(err).NotTo(HaveOccurred())
+	processes.Go(func() {
+		defer GinkgoRecover()
+		defer stream.Stop()
+		for event := range stream.ResultChan() {
+			node, ok := event.Object.(*corev1.Node)
+			if !ok || event.Type == watch.Deleted {
+				continue
+			}
+			var pools mcfgv1.MachineConfigPoolList
+			if err := reader.List(ctx, &pools); err == nil {
+				w.see(node, pools.Items)
+			}
+		}
+	})
+	return w
+}
+
+func (w *nodeWatch) see(node *corev1.Node, pools []mcfgv1.MachineConfigPool) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if names := customPools(node, pools); len(names) > 1 {
+		w.found = append(w.found, fmt.Sprintf("%s in %v", node.Name, names))
+	}
+	moves, pool := w.moves[node.Name], node.Labels[v1alpha1.LabelPool]
+	if len(moves) == 0 || moves[len(moves)-1] != pool {
+		w.moves[node.Name] = append(moves, pool)
+	}
+}
+
+func customPools(node *corev1.Node, pools []mcfgv1.MachineConfigPool) []string {
+	var names []string
+	for i := range pools {
+		selector, err := metav1.LabelSelectorAsSelector(pools[i].Spec.NodeSelector)
+		if err == nil && pools[i].Name != "worker" && selector.Matches(labels.Set(node.Labels)) {
+			names = append(names, pools[i].Name)
+		}
+	}
+	return names
+}
+
+func (w *nodeWatch) violations() []string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return slices.Clone(w.found)
+}
+
+// reset forgets the moves.
+func (w *nodeWatch) reset() {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	clear(w.moves)
+}
+
+// movesOf are the pools that a node has been in, by its label, in order; "" is none.
+func (w *nodeWatch) movesOf(node string) []string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return slices.Clone(w.moves[node])
+}
+
+// addNodes creates worker nodes with the label role=<role>.
+func (s *suite) addNodes(ctx context.Context, role string, names ...string) {
+	GinkgoHelper()
+	for _, name := range names {
+		Expect(s.client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{"node-role.kubernetes.io/worker": "", "role": role},
+		}})).To(Succeed())
+	}
+}
+
+// relabel sets labels of a node; an empty value takes one away.
+func (s *suite) relabel(ctx context.Context, name string, set map[string]string) {
+	GinkgoHelper()
+	node := &corev1.Node{}
+	Expect(s.client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
+	before := node.DeepCopy()
+	for key, value := range set {
+		node.Labels[key] = value
+		if value == "" {
+			delete(node.Labels, key)
+		}
+	}
+	Expect(s.client.Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
+}
+
+// addProfile creates a profile that selects the nodes of a role.
+func (s *suite) addProfile(ctx context.Context, name, role string, change ...func(*v1alpha1.LowLatencyNodeProfile)) *v1alpha1.LowLatencyNodeProfile {
+	GinkgoHelper()
+	profile := &v1alpha1.LowLatencyNodeProfile{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	profile.Spec.NodeSelector.MatchLabels = v1alpha1.Labels{"role": v1alpha1.LabelValue(role)}
+	profile.Spec.Pools.MaximumUnavailableNodes = 10
+	for _, c := range change {
+		c(profile)
+	}
+	Expect(s.client.Create(ctx, profile)).To(Succeed())
+	return profile
+}
+
+// changeProfile changes the spec of a profile.
+func (s *suite) changeProfile(ctx context.Context, name string, change func(*v1alpha1.LowLatencyNodeProfile)) {
+	GinkgoHelper()
+	profile := s.profile(ctx, name)
+	before := profile.DeepCopy()
+	change(profile)
+	Expect(s.client.Patch(ctx, profile, client.MergeFrom(before))).To(Succeed())
+}
+
+func (s *suite) profile(ctx context.Context, name string) *v1alpha1.LowLatencyNodeProfile {
+	GinkgoHelper()
+	profile := &v1alpha1.LowLatencyNodeProfile{}
+	Expect(s.client.Get(ctx, client.ObjectKey{Name: name}, profile)).To(Succeed())
+	return profile
+}
+
+func (s *suite) node(ctx context.Context, name string) *corev1.Node {
+	GinkgoHelper()
+	node := &corev1.Node{}
+	Expect(s.client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
+	return node
+}
+
+// managedPools are the operator's pools by name.
+func (s *suite) managedPools(ctx context.Context) map[string]*mcfgv1.MachineConfigPool {
+	GinkgoHelper()
+	var pools mcfgv1.MachineConfigPoolList
+	Expect(s.client.List(ctx, &pools, client.HasLabels{v1alpha1.LabelProfile})).To(Succeed())
+	byName := map[string]*mcfgv1.MachineConfigPool{}
+	for i := range pools.Items {
+		byName[pools.Items[i].Name] = &pools.Items[i]
+	}
+	return byName
+}
+
+// ownKinds are the kinds of everything that the operator makes.
+func ownKinds() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{
+		mcfgv1.GroupVersion.WithKind("MachineConfigPool"), mcfgv1.GroupVersion.WithKind("MachineConfig"),
+		mcfgv1.GroupVersion.WithKind("KubeletConfig"), nodev1.SchemeGroupVersion.WithKind("RuntimeClass"),
+		{Group: "tuned.openshift.io", Version: "v1", Kind: "Tuned"}, corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+	}
+}
+
+// ownObjects are the objects of the operator, as "Kind name".
+func (s *suite) ownObjects(ctx context.Context) []string {
+	GinkgoHelper()
+	var names []string
+	for _, kind := range ownKinds() {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		Expect(s.client.List(ctx, list, client.HasLabels{v1alpha1.LabelProfile})).To(Succeed())
+		for i := range list.Items {
+			names = append(names, kind.Kind+" "+list.Items[i].GetName())
+		}
+	}
+	return names
+}
+
+// expectNothingLeft checks that nothing of the operator's is left on any node and no object of its own exists.
+func (s *suite) expectNothingLeft(ctx context.Context) {
+	GinkgoHelper()
+	Expect(s.ownObjects(ctx)).To(BeEmpty())
+	var reports v1alpha1.LowLatencyNodeList
+	Expect(s.client.List(ctx, &reports)).To(Succeed())
+	Expect(reports.Items).To(BeEmpty())
+	var nodes corev1.NodeList
+	Expect(s.client.List(ctx, &nodes)).To(Succeed())
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		Expect(node.Labels).NotTo(HaveKey(v1alpha1.LabelProfile))
+		Expect(node.Labels).NotTo(HaveKey(v1alpha1.LabelPool))
+		Expect(node.Spec.Taints).NotTo(ContainElement(HaveField("Key", v1alpha1.TaintUnverified)))
+		Expect(node.Status.Conditions).To(BeEmpty())
+	}
+}
+
+// collectGarbage deletes the machine configs whose KubeletConfig is gone, as a cluster's garbage collector does.
+func (s *suite) collectGarbage(ctx context.Context) {
+	GinkgoHelper()
+	var configs mcfgv1.MachineConfigList
+	Expect(s.client.List(ctx, &configs)).To(Succeed())
+	for i := range configs.Items {
+		if strings.HasPrefix(configs.Items[i].Name, "99-") {
+			Expect(s.client.Delete(ctx, &configs.Items[i])).To(Succeed())
+		}
+	}
+}
+
+// conditionsOf prints conditions, so that a failing test says what the operator says.
+func conditionsOf(conditions []metav1.Condition) []string {
+	var texts []string
+	for _, c := range conditions {
+		texts = append(texts, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+	}
+	return texts
+}

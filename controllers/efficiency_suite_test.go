@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers_test
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+func describeEfficiency(s *suite) {
+	Describe("the load on the API server", func() {
+		BeforeEach(func(ctx SpecContext) {
+			s.addNodes(ctx, "trading", "xeon-1", "xeon-2", "xeon-3", "epyc-1", "epyc-2", "epyc-3")
+			s.addProfile(ctx, "trading", "trading")
+			s.expectReady(ctx, "trading")
+			s.expectQuiet()
+		})
+
+		It("is nothing while nothing changes", func() {
+			s.requests.reset()
+			Consistently(s.requests.snapshot, 5*time.Second, time.Second).Should(BeEmpty())
+		})
+
+		It("is some writes and no read for the status of one node", func(ctx SpecContext) {
+			s.requests.reset()
+			s.find(ctx, "xeon-2", strayInterrupt)
+			s.expectCondition(ctx, "trading", v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonChecksFailed)
+			s.expectQuiet()
+			Expect(s.requests.snapshot()).To(Equal(map[string]int{
+				"PATCH /api/v1/nodes/xeon-2/status":                                         1,
+				"PATCH /apis/lowlatency.dev/v1alpha1/lowlatencynodeprofiles/trading/status": 1,
+			}))
+		})
+
+		It("is one write for each plan, node and pool when the profile changes", func(ctx SpecContext) {
+			s.requests.reset()
+			s.changeProfile(ctx, "trading", func(p *v1alpha1.LowLatencyNodeProfile) {
+				p.Spec.Kernel.AdditionalArguments = []v1alpha1.KernelArgument{"audit=0"}
+			})
+			s.expectReady(ctx, "trading")
+			s.expectQuiet()
+			for request, count := range s.requests.snapshot() {
+				method, path, _ := strings.Cut(request, " ")
+				if method == http.MethodGet {
+					Expect(path).To(ContainSubstring("/machineconfigs/"), "only rendered configurations are read")
+				}
+				if strings.Contains(path, "/lowlatencynodes/") || strings.Contains(path, "/configmaps/") {
+					Expect(count).To(Equal(1), request)
+				}
+				Expect(path).NotTo(MatchRegexp("/nodes/[^/]+$"), "no node is labelled again")
+			}
+		})
+	})
+}
+
+// expectQuiet waits until the operator has made no request for a second.
+func (s *suite) expectQuiet() {
+	GinkgoHelper()
+	before := map[string]int{"not": 1}
+	Eventually(func(g Gomega) {
+		now := s.requests.snapshot()
+		last := before
+		before = now
+		g.Expect(now).To(Equal(last))
+	}, patience, time.Second).Should(Succeed())
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/controllers"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/embedded"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/apiserver"
+)
+
+const (
+	namespace = "lowlatency-operator-system"
+	// patience is how long a rollout may take on a slow machine; pause is how often it is looked at.
+	patience = 90 * time.Second
+	pause    = 100 * time.Millisecond
+)
+
+// suite is a real API server with the operator's manager on it, a simulated machine-config operator, and
+// agents that are played by the specs.
+type suite struct {
+	client client.WithWatch
+	// requests are those of the operator's manager.
+	requests *requestCounter
+	// reboots counts how often each node took a new configuration.
+	reboots *rebootCounter
+	// inventories by hardware.
+	xeon, epyc *v1alpha1.Inventory
+	// twice are nodes that were seen in two custom pools.
+	twice *nodeWatch
+}
+
+func TestControllers(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(GinkgoLogr)
+	s := &suite{
+		requests: &requestCounter{counts: map[string]int{}}, reboots: &rebootCounter{counts: map[string]int{}},
+		xeon: controllers.InventoryOf(t, hosttree.Xeon()), epyc: controllers.InventoryOf(t, hosttree.EPYC()),
+	}
+	BeforeSuite(s.start)
+	AfterEach(s.cleanUp)
+	describeRollout(s)
+	describeVerification(s)
+	describeConflicts(s)
+	describePools(s)
+	describeEfficiency(s)
+	RunSpecs(t, "controllers")
+}
+
+func (s *suite) start(ctx SpecContext) {
+	environment, err := apiserver.Start(apiserver.Options{CRDs: []string{
+		filepath.Join("testdata", "performance.openshift.io_performanceprofiles.yaml"),
+	}})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(environment.Stop)
+	scheme, err := controllers.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	s.client, err = client.NewWithWatch(environment.Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	for _, name := range []string{namespace, render.TunedNamespace} {
+		Expect(s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+	}
+	Expect(s.client.Create(ctx, workerPool())).To(Succeed())
+
+	running, stop := context.WithCancel(context.Background())
+	var processes sync.WaitGroup
+	DeferCleanup(func() {
+		stop()
+		processes.Wait()
+	})
+	platform := &embedded.MachineConfigOperator{Client: s.client, Rebooter: s.reboots, Clock: clock.RealClock{}, Interval: pause}
+	processes.Go(func() {
+		defer GinkgoRecover()
+		Expect(platform.Run(running)).To(Succeed())
+	})
+	s.twice = watchNodes(running, &processes, s.client)
+
+	restConfig := environment.Config()
+	restConfig.QPS = -1
+	restConfig.Wrap(s.requests.wrap)
+	options := controllers.Options{Namespace: namespace, Registerer: prometheus.NewRegistry()}
+	mgr, err := ctrl.NewManager(restConfig, controllers.ManagerOptions(ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	}, options))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(controllers.Setup(mgr, options)).To(Succeed())
+	processes.Go(func() {
+		defer GinkgoRecover()
+		Expect(mgr.Start(running)).To(Succeed())
+	})
+}
+
+// workerPool is the pool that every cluster has, with a machine config, since a pool without one is not rendered.
+func workerPool() *mcfgv1.MachineConfigPool {
+	return &mcfgv1.MachineConfigPool{
+		ObjectMeta: metav1.ObjectMeta{Name: "worker", Labels: map[string]string{"pools.operator.machineconfiguration.openshift.io/worker": ""}},
+		Spec: mcfgv1.MachineConfigPoolSpec{
+			MachineConfigSelector: &metav1.LabelSelector{MatchLabels: map[string]string{mcfgv1.MachineConfigRoleLabelKey: "worker"}},
+			NodeSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{"node-role.kubernetes.io/worker": ""}},
+		},
+	}
+}
+
+// cleanUp deletes the profiles, lets the operator give everything back, and deletes the nodes. Every spec is
+// thereby a spec of deletion, too.
+func (s *suite) cleanUp(ctx SpecContext) {
+	Expect(s.client.DeleteAllOf(ctx, &v1alpha1.LowLatencyNodeProfile{})).To(Succeed())
+	Eventually(func(g Gomega) {
+		s.playAgents(ctx)
+		var profiles v1alpha1.LowLatencyNodeProfileList
+		g.Expect(s.client.List(ctx, &profiles)).To(Succeed())
+		for i := range profiles.Items {
+			g.Expect(conditionsOf(profiles.Items[i].Status.Conditions)).To(BeEmpty(), "profile %s is still there", profiles.Items[i].Name)
+		}
+		g.Expect(profiles.Items).To(BeEmpty())
+	}, patience, pause).Should(Succeed())
+	s.expectNothingLeft(ctx)
+	s.collectGarbage(ctx)
+	Expect(s.client.DeleteAllOf(ctx, &corev1.Node{})).To(Succeed())
+	Expect(s.twice.violations()).To(BeEmpty(), "nodes in two custom pools")
+	s.reboots.reset()
+	s.twice.reset()
+}
