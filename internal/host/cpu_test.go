@@ -331,6 +331,31 @@ func openLive(t *testing.T, tree files, live bool) tree {
 	return opened
 }
 
+// TestRunningKernel: procfs gives no size for a file that has content; a copy of it does, or has none.
+func TestRunningKernel(t *testing.T) {
+	cases := map[string]struct {
+		version string
+		size    int64
+		want    bool
+	}{
+		"procfs":     {"Linux version 6.1.0", 0, true},
+		"copy":       {"Linux version 6.1.0", 19, false},
+		"empty copy": {"", 0, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tree := newMemoryTree()
+			must(t, tree.add("proc/version", &memoryNode{node: node{kind: kindFile, size: tc.size}, content: tc.version}))
+			if r := newReader(t.Context(), tree, nil); r.live != tc.want {
+				t.Errorf("live is %t, want %t", r.live, tc.want)
+			}
+		})
+	}
+	if r := newReader(t.Context(), newMemoryTree(), nil); r.live {
+		t.Error("a tree without /proc/version seems to be running")
+	}
+}
+
 func TestTooManyFolders(t *testing.T) {
 	many := func(prefix string, n int) files {
 		tree := files{"proc/": ""}

@@ -26,6 +26,9 @@ type Host struct {
 // Open opens a host: a directory that holds proc and sys ("/", "/host", an unpacked snapshot), or an
 // archive of one (tar, plain or compressed with gzip or bzip2; recognised by its content; its entries may
 // be below one common folder). Close it after use. Errors name the path.
+//
+// Who reads a running host again and again should keep it open: up to Linux 5.17, the first Read of each
+// Host interrupts every CPU once (see readProcessor).
 func Open(path string) (*Host, error) {
 	opened, err := openTree(path)
 	if err != nil {
