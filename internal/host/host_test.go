@@ -410,14 +410,16 @@ func (w watchedTree) view() view { return watchedView{w.tree.view(), w.t} }
 // TestOnlyFilesAreOpened puts a device in the place of every setting and of some directories: opening a
 // device may do anything.
 func TestOnlyFilesAreOpened(t *testing.T) {
-	headers := []tar.Header{
+	paths := SettingPaths()
+	settings := make([]tar.Header, len(paths))
+	for i, path := range paths {
+		settings[i] = tar.Header{Name: path[1:], Typeflag: tar.TypeChar}
+	}
+	headers := slices.Concat(settings, []tar.Header{
 		{Name: "proc/cpuinfo", Typeflag: tar.TypeChar}, {Name: "sys/devices/system/cpu/cpu0/cache", Typeflag: tar.TypeBlock},
 		{Name: "sys/devices/system/cpu/isolated", Typeflag: tar.TypeSymlink, Linkname: "/proc/cpuinfo"},
 		{Name: "proc/7/comm", Typeflag: tar.TypeFifo}, {Name: "etc/kubernetes/kubelet.conf", Typeflag: tar.TypeFifo},
-	}
-	for _, setting := range SettingPaths() {
-		headers = append(headers, tar.Header{Name: setting[1:], Typeflag: tar.TypeChar})
-	}
+	})
 	opened, err := openTree(writeFile(t, packHeaders(t, headers, nil)))
 	must(t, err)
 	_, err = (&Host{tree: watchedTree{opened, t}}).Read(t.Context())
