@@ -14,7 +14,7 @@ failed=()
 for package in $(hack/packages-with.sh '^func Fuzz'); do
   for target in $(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$package"/*_test.go | cut -d' ' -f2); do
     printf '%s\n' "=== $target in $package"
-    go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "$duration" || failed+=("$target in $package")
+    go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "$duration" -fuzzminimizetime 10x || failed+=("$target in $package")
     count=$((count + 1))
   done
 done
