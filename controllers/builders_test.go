@@ -92,13 +92,6 @@ func (r *reportWrapper) verified(hash, statuses string) *reportWrapper {
 	return r
 }
 
-func (r *reportWrapper) finding(check string, severity v1alpha1.Severity, outcome v1alpha1.Outcome, message string) *reportWrapper {
-	r.Status.Findings = append(r.Status.Findings, v1alpha1.Finding{
-		Check: v1alpha1.CheckID(check), Severity: severity, Outcome: outcome, Message: message,
-	})
-	return r
-}
-
 func (r *reportWrapper) obj() *v1alpha1.LowLatencyNode { return r.DeepCopy() }
 
 // makePlanned makes the outcome of planning that has a plan.

@@ -27,11 +27,16 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-// requestCounter counts the requests of a client by method and resource. Watches are not counted, nor are events
-// and leases.
+// requestCounter counts the requests of a client by method and resource, and notes what it watches. Events and
+// leases are not counted.
 type requestCounter struct {
-	mutex  sync.Mutex
-	counts map[string]int
+	mutex   sync.Mutex
+	counts  map[string]int
+	watched map[string]bool
+}
+
+func newRequestCounter() *requestCounter {
+	return &requestCounter{counts: map[string]int{}, watched: map[string]bool{}}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -40,18 +45,31 @@ func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func (c *requestCounter) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		if counts(request) {
-			c.mutex.Lock()
-			c.counts[request.Method+" "+request.URL.Path]++
-			c.mutex.Unlock()
-		}
+		c.count(request)
 		return next.RoundTrip(request)
 	})
 }
 
-func counts(request *http.Request) bool {
-	return request.URL.Query().Get("watch") == "" && !strings.Contains(request.URL.Path, "/events") &&
-		!strings.Contains(request.URL.Path, "/leases")
+func (c *requestCounter) count(request *http.Request) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	path := request.URL.Path
+	switch {
+	case request.URL.Query().Has("watch"):
+		c.watched[path] = true
+	case strings.Contains(path, "/events") || strings.Contains(path, "/leases"):
+	default:
+		c.counts[request.Method+" "+path]++
+	}
+}
+
+// watches tells whether the client watches a resource.
+func (c *requestCounter) watches(path string) func() bool {
+	return func() bool {
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		return c.watched[path]
+	}
 }
 
 // reset forgets what was counted.
@@ -191,7 +209,7 @@ func (s *suite) relabel(ctx context.Context, name string, set map[string]string)
 }
 
 // addProfile creates a profile that selects the nodes of a role.
-func (s *suite) addProfile(ctx context.Context, name, role string, change ...func(*v1alpha1.LowLatencyNodeProfile)) *v1alpha1.LowLatencyNodeProfile {
+func (s *suite) addProfile(ctx context.Context, name, role string, change ...func(*v1alpha1.LowLatencyNodeProfile)) {
 	GinkgoHelper()
 	profile := &v1alpha1.LowLatencyNodeProfile{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	profile.Spec.NodeSelector.MatchLabels = v1alpha1.Labels{"role": v1alpha1.LabelValue(role)}
@@ -200,7 +218,6 @@ func (s *suite) addProfile(ctx context.Context, name, role string, change ...fun
 		c(profile)
 	}
 	Expect(s.client.Create(ctx, profile)).To(Succeed())
-	return profile
 }
 
 // changeProfile changes the spec of a profile.
@@ -250,8 +267,9 @@ func ownKinds() []schema.GroupVersionKind {
 // ownObjects are the objects of the operator, as "Kind name".
 func (s *suite) ownObjects(ctx context.Context) []string {
 	GinkgoHelper()
-	var names []string
-	for _, kind := range ownKinds() {
+	kinds := ownKinds()
+	names := make([]string, 0, len(kinds))
+	for _, kind := range kinds {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
 		Expect(s.client.List(ctx, list, client.HasLabels{v1alpha1.LabelProfile})).To(Succeed())
@@ -294,7 +312,7 @@ func (s *suite) collectGarbage(ctx context.Context) {
 
 // conditionsOf prints conditions, so that a failing test says what the operator says.
 func conditionsOf(conditions []metav1.Condition) []string {
-	var texts []string
+	texts := make([]string, 0, len(conditions))
 	for _, c := range conditions {
 		texts = append(texts, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
 	}

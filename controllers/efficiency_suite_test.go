@@ -4,8 +4,10 @@
 package controllers_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -27,6 +29,17 @@ func describeEfficiency(s *suite) {
 		It("is nothing while nothing changes", func() {
 			s.requests.reset()
 			Consistently(s.requests.snapshot, 5*time.Second, time.Second).Should(BeEmpty())
+		})
+
+		It("is no write when the operator starts again", func() {
+			ctx, stop := context.WithCancel(context.Background())
+			var processes sync.WaitGroup
+			requests := newRequestCounter()
+			s.startManager(ctx, &processes, requests)
+			Eventually(requests.watches("/apis/machineconfiguration.openshift.io/v1/machineconfigpools"), patience, pause).Should(BeTrue(), "it has started")
+			Consistently(func() []string { return writes(requests.snapshot()) }, 5*time.Second, time.Second).Should(BeEmpty())
+			stop()
+			processes.Wait()
 		})
 
 		It("is some writes and no read for the status of one node", func(ctx SpecContext) {
@@ -59,6 +72,17 @@ func describeEfficiency(s *suite) {
 			}
 		})
 	})
+}
+
+// writes are the requests that change something.
+func writes(requests map[string]int) []string {
+	var found []string
+	for request := range requests {
+		if !strings.HasPrefix(request, http.MethodGet+" ") {
+			found = append(found, request)
+		}
+	}
+	return found
 }
 
 // expectQuiet waits until the operator has made no request for a second.

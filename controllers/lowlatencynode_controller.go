@@ -44,25 +44,24 @@ type nodeWorld struct {
 
 // Reconcile carries one agent's report over to its Node.
 func (r *NodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	result, err := r.reconcile(ctx, request)
-	return withoutConflict(ctx, result, err)
+	return withoutConflict(ctx, ctrl.Result{}, r.reconcile(ctx, request.Name))
 }
 
-func (r *NodeReconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	world, err := r.gather(ctx, request.Name)
+func (r *NodeReconciler) reconcile(ctx context.Context, name string) error {
+	world, err := r.gather(ctx, name)
 	if err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
 	if world.report != nil && world.report.DeletionTimestamp.IsZero() && world.isAbandoned() {
 		if err := r.client.Delete(ctx, world.report); client.IgnoreNotFound(err) != nil {
-			return ctrl.Result{}, fmt.Errorf("deleting LowLatencyNode %s: %w", request.Name, err)
+			return fmt.Errorf("deleting LowLatencyNode %s: %w", name, err)
 		}
 		world.report = nil
 	}
 	if world.node == nil {
-		return ctrl.Result{}, nil
+		return nil
 	}
-	return ctrl.Result{}, errors.Join(r.mirror(ctx, world), r.gate(ctx, world))
+	return errors.Join(r.mirror(ctx, world), r.gate(ctx, world))
 }
 
 func (r *NodeReconciler) gather(ctx context.Context, name string) (*nodeWorld, error) {

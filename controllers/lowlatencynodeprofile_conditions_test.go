@@ -67,27 +67,12 @@ func runConditions(t *testing.T, cases map[string]conditionCase) {
 func expectConditions(t *testing.T, s *summary, want, wantReasons string, wantMessages map[string]string) {
 	t.Helper()
 	conditions := s.conditions()
-	var statuses strings.Builder
-	var reasons []string
-	for _, kind := range []string{
-		v1alpha1.ConditionReady, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded,
-		v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned,
-	} {
-		condition := meta.FindStatusCondition(conditions, kind)
-		if condition == nil || condition.Message == "" {
-			t.Fatalf("condition %s is %+v", kind, condition)
-		}
-		statuses.WriteByte(condition.Status[0])
-		reasons = append(reasons, condition.Reason)
+	statuses, reasons := printConditions(t, conditions)
+	if statuses != want {
+		t.Errorf("conditions are %s, want %s: %+v", statuses, want, conditions)
 	}
-	if meta.FindStatusCondition(conditions, v1alpha1.ConditionStalled) != nil {
-		statuses.WriteByte('S')
-	}
-	if got := statuses.String(); got != want {
-		t.Errorf("conditions are %s, want %s: %+v", got, want, conditions)
-	}
-	if got := strings.Join(reasons, " "); got != wantReasons {
-		t.Errorf("reasons are %q, want %q", got, wantReasons)
+	if reasons != wantReasons {
+		t.Errorf("reasons are %q, want %q", reasons, wantReasons)
 	}
 	for kind, part := range wantMessages {
 		condition := meta.FindStatusCondition(conditions, kind)
@@ -97,6 +82,28 @@ func expectConditions(t *testing.T, s *summary, want, wantReasons string, wantMe
 	}
 }
 
+// printConditions prints conditions as the truth table does.
+func printConditions(t *testing.T, conditions []metav1.Condition) (statuses, reasons string) {
+	t.Helper()
+	var letters strings.Builder
+	words := make([]string, 0, len(conditions))
+	for _, kind := range []string{
+		v1alpha1.ConditionReady, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded,
+		v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned,
+	} {
+		condition := meta.FindStatusCondition(conditions, kind)
+		if condition == nil || condition.Message == "" {
+			t.Fatalf("condition %s is %+v", kind, condition)
+		}
+		letters.WriteByte(condition.Status[0])
+		words = append(words, condition.Reason)
+	}
+	if meta.FindStatusCondition(conditions, v1alpha1.ConditionStalled) != nil {
+		letters.WriteByte('S')
+	}
+	return letters.String(), strings.Join(words, "/")
+}
+
 func TestConditionsOfARollout(t *testing.T) {
 	fresh := member{node: makeNode("n2")}
 	planned := member{node: makeNode("n1"), report: makeReport("n1", "trading").verified("old", "TTT").obj(), planned: makePlanned("h")}
@@ -104,12 +111,12 @@ func TestConditionsOfARollout(t *testing.T) {
 	rebooting.report.Status.Conditions[0].Reason = v1alpha1.ReasonRebootPending
 	runConditions(t, map[string]conditionCase{
 		"no node": {
-			want: "FFFUU", wantReasons: "NoNodes NoNodes AsExpected NoNodes NoNodes",
+			want: "FFFUU", wantReasons: "NoNodes/NoNodes/AsExpected/NoNodes/NoNodes",
 			wantMessages: map[string]string{"Ready": "spec.nodeSelector selects no node"},
 		},
 		"an agent has not reported": {
 			members: []member{verifiedMember("n1", "h", "TTT"), fresh}, outcome: inForce(),
-			want: "FTFUU", wantReasons: "AwaitingInventory AwaitingInventory AsExpected AwaitingInventory AwaitingInventory",
+			want: "FTFUU", wantReasons: "AwaitingInventory/AwaitingInventory/AsExpected/AwaitingInventory/AwaitingInventory",
 			wantMessages: map[string]string{
 				"Progressing": "the agents of nodes n2 have not reported an inventory yet",
 				"DeJittered":  "node n2: the agent has not reported an inventory yet",
@@ -117,31 +124,31 @@ func TestConditionsOfARollout(t *testing.T) {
 		},
 		"the pool is being written": {
 			members: []member{planned}, outcome: poolsOf(platform.PhaseWriting, "pool trading-1 is being written"),
-			want: "FTFUU", wantReasons: "RollingOut RollingOut AsExpected AwaitingVerification AwaitingVerification",
+			want: "FTFUU", wantReasons: "RollingOut/RollingOut/AsExpected/AwaitingVerification/AwaitingVerification",
 			wantMessages: map[string]string{"Ready": "pool trading-1 is being written", "DeJittered": "node n1: the agent has not verified plan h yet"},
 		},
 		"nodes reboot": {
 			members: []member{rebooting, verifiedMember("n2", "h", "TTT")}, outcome: poolsOf(platform.PhaseRolling, "1 of 2 nodes"),
-			want: "FTFFU", wantReasons: "RollingOut RollingOut AsExpected ChecksFailed ChecksUnknown",
+			want: "FTFFU", wantReasons: "RollingOut/RollingOut/AsExpected/ChecksFailed/ChecksUnknown",
 			wantMessages: map[string]string{"Progressing": "1 of 2 nodes"},
 		},
 		"the pool is done and an agent has not looked again": {
 			members: []member{planned}, outcome: inForce(),
-			want: "FTFUU", wantReasons: "AwaitingVerification AwaitingVerification AsExpected AwaitingVerification AwaitingVerification",
+			want: "FTFUU", wantReasons: "AwaitingVerification/AwaitingVerification/AsExpected/AwaitingVerification/AwaitingVerification",
 		},
 		"the pool is done and a node has not rebooted": {
 			members: []member{rebooting}, outcome: inForce(),
-			want: "FTFFU", wantReasons: "RebootPending RebootPending AsExpected ChecksFailed ChecksUnknown",
+			want: "FTFFU", wantReasons: "RebootPending/RebootPending/AsExpected/ChecksFailed/ChecksUnknown",
 			wantMessages: map[string]string{"Ready": "node n1: Applied is disproven by IRQ 142"},
 		},
 		"all nodes are verified": {
 			members: []member{verifiedMember("n1", "h", "TTT"), verifiedMember("n2", "h", "TTT")}, outcome: inForce(),
-			want: "TFFTT", wantReasons: "Verified RolloutComplete AsExpected Verified Verified",
+			want: "TFFTT", wantReasons: "Verified/RolloutComplete/AsExpected/Verified/Verified",
 			wantMessages: map[string]string{"Ready": "all 2 nodes are verified for the current plan"},
 		},
 		"no platform changes nodes": {
 			members: []member{rebooting}, outcome: platform.Outcome{},
-			want: "FTFFU", wantReasons: "RebootPending RebootPending AsExpected ChecksFailed ChecksUnknown",
+			want: "FTFFU", wantReasons: "RebootPending/RebootPending/AsExpected/ChecksFailed/ChecksUnknown",
 		},
 	})
 }
@@ -150,7 +157,7 @@ func TestConditionsOfChecks(t *testing.T) {
 	runConditions(t, map[string]conditionCase{
 		"a node is not de-jittered": {
 			members: []member{verifiedMember("n1", "h", "TTT"), verifiedMember("n2", "h", "TFT"), verifiedMember("n3", "h", "TFT")}, outcome: inForce(),
-			want: "FFTFT", wantReasons: "ChecksFailed RolloutComplete ChecksFailed ChecksFailed Verified",
+			want: "FFTFT", wantReasons: "ChecksFailed/RolloutComplete/ChecksFailed/ChecksFailed/Verified",
 			wantMessages: map[string]string{
 				"Degraded":   "node n2: DeJittered is disproven by IRQ 142 (and 1 more)",
 				"DeJittered": "node n2: DeJittered is disproven by IRQ 142 (and 1 more)",
@@ -158,16 +165,16 @@ func TestConditionsOfChecks(t *testing.T) {
 		},
 		"a node is not NUMA-aligned": {
 			members: []member{verifiedMember("n1", "h", "TTF")}, outcome: inForce(),
-			want: "FFTTF", wantReasons: "ChecksFailed RolloutComplete ChecksFailed Verified ChecksFailed",
+			want: "FFTTF", wantReasons: "ChecksFailed/RolloutComplete/ChecksFailed/Verified/ChecksFailed",
 		},
 		"the facts of a check are missing": {
 			members: []member{verifiedMember("n1", "h", "TUT"), verifiedMember("n2", "h", "TTT")}, outcome: inForce(),
-			want: "UFFUT", wantReasons: "ChecksUnknown RolloutComplete AsExpected ChecksUnknown Verified",
+			want: "UFFUT", wantReasons: "ChecksUnknown/RolloutComplete/AsExpected/ChecksUnknown/Verified",
 			wantMessages: map[string]string{"Ready": "node n1: DeJittered has no facts"},
 		},
 		"one node fails and another is unknown": {
 			members: []member{verifiedMember("n1", "h", "TUT"), verifiedMember("n2", "h", "TFT")}, outcome: inForce(),
-			want: "FFTFT", wantReasons: "ChecksFailed RolloutComplete ChecksFailed ChecksFailed Verified",
+			want: "FFTFT", wantReasons: "ChecksFailed/RolloutComplete/ChecksFailed/ChecksFailed/Verified",
 		},
 	})
 }
@@ -180,30 +187,30 @@ func TestConditionsOfProblems(t *testing.T) {
 	runConditions(t, map[string]conditionCase{
 		"two profiles select a node": {
 			members: []member{disputed}, outcome: platform.Outcome{},
-			want: "FFTUUS", wantReasons: "ProfilesOverlap ProfilesOverlap ProfilesOverlap ProfilesOverlap ProfilesOverlap",
+			want: "FFTUUS", wantReasons: "ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ProfilesOverlap",
 			wantMessages: map[string]string{"Degraded": "node n1 is selected by profile other, too", "Stalled": "node n1 is selected"},
 		},
 		"two profiles select a node while others roll": {
 			members: []member{disputed, waiting}, outcome: poolsOf(platform.PhaseRolling, "0 of 1 nodes"),
-			want: "FTTUU", wantReasons: "ProfilesOverlap RollingOut ProfilesOverlap ProfilesOverlap ProfilesOverlap",
+			want: "FTTUU", wantReasons: "ProfilesOverlap/RollingOut/ProfilesOverlap/ProfilesOverlap/ProfilesOverlap",
 		},
 		"the profile cannot be met on a node": {
 			members: []member{without, verifiedMember("n2", "h", "TTT")}, outcome: inForce(),
-			want: "FFTUUS", wantReasons: "PlanImpossible PlanImpossible PlanImpossible AwaitingPlan AwaitingPlan",
+			want: "FFTUUS", wantReasons: "PlanImpossible/PlanImpossible/PlanImpossible/AwaitingPlan/AwaitingPlan",
 			wantMessages: map[string]string{"Degraded": "spec.cpus on node n1: CPU 99 does not exist. Name one that does."},
 		},
 		"a pool is held because of such a node": {
 			members: []member{without, waiting}, outcome: poolsOf(platform.PhaseHeld, "pool trading-1 is left as it is"),
-			want: "FFTUUS", wantReasons: "PlanImpossible PlanImpossible PlanImpossible AwaitingPlan AwaitingPlan",
+			want: "FFTUUS", wantReasons: "PlanImpossible/PlanImpossible/PlanImpossible/AwaitingPlan/AwaitingPlan",
 		},
 		"a pool is held because of a node that leaves": {
 			members: []member{waiting}, outcome: poolsOf(platform.PhaseHeld, "pool trading-1 is left as it is"),
-			want: "FTFUU", wantReasons: "RollingOut RollingOut AsExpected AwaitingVerification AwaitingVerification",
+			want: "FTFUU", wantReasons: "RollingOut/RollingOut/AsExpected/AwaitingVerification/AwaitingVerification",
 		},
 		"a PerformanceProfile governs the pool": {
 			members: []member{waiting}, outcome: conflicting(v1alpha1.ReasonPerformanceProfileConflict, "", "PerformanceProfile cnf governs"),
 			want:        "FFTUUS",
-			wantReasons: "PerformanceProfileConflict PerformanceProfileConflict PerformanceProfileConflict AwaitingVerification AwaitingVerification",
+			wantReasons: "PerformanceProfileConflict/PerformanceProfileConflict/PerformanceProfileConflict/AwaitingVerification/AwaitingVerification",
 		},
 		"a node is in another pool and the rest is fine": {
 			members: []member{verifiedMember("n1", "h", "TTT"), waiting},
@@ -212,16 +219,16 @@ func TestConditionsOfProblems(t *testing.T) {
 				o.Conflicts = conflicting(v1alpha1.ReasonPoolConflict, "n2", "node n2 is in MachineConfigPool infra").Conflicts
 				return o
 			}(),
-			want: "FFTUUS", wantReasons: "PoolConflict PoolConflict PoolConflict AwaitingVerification AwaitingVerification",
+			want: "FFTUUS", wantReasons: "PoolConflict/PoolConflict/PoolConflict/AwaitingVerification/AwaitingVerification",
 		},
 		"the platform fails": {
 			members: []member{waiting}, outcome: poolsOf(platform.PhaseFailed, "pool trading-1 reports NodeDegraded"),
-			want: "FFTUU", wantReasons: "PlatformFailed PlatformFailed PlatformFailed AwaitingVerification AwaitingVerification",
+			want: "FFTUU", wantReasons: "PlatformFailed/PlatformFailed/PlatformFailed/AwaitingVerification/AwaitingVerification",
 			wantMessages: map[string]string{"Degraded": "pool trading-1 reports NodeDegraded"},
 		},
 		"the gravest problem speaks": {
 			members: []member{disputed, without, verifiedMember("n3", "h", "TFT")}, outcome: poolsOf(platform.PhaseFailed, "failed"),
-			want: "FFTFUS", wantReasons: "ProfilesOverlap ProfilesOverlap ProfilesOverlap ChecksFailed ProfilesOverlap",
+			want: "FFTFUS", wantReasons: "ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ChecksFailed/ProfilesOverlap",
 			wantMessages: map[string]string{"Degraded": "is left as it is: narrow spec.nodeSelector of one of them (and 3 more)"},
 		},
 	})
@@ -233,16 +240,16 @@ func TestConditionsOfPauses(t *testing.T) {
 		"the profile is paused before the rollout": {
 			profile: makeProfile("trading").paused(), members: []member{verifiedMember("n1", "h", "TTT"), waiting},
 			outcome: poolsOf(platform.PhaseWriting, "to be written"),
-			want:    "FFFUU", wantReasons: "Paused Paused AsExpected AwaitingVerification AwaitingVerification",
+			want:    "FFFUU", wantReasons: "Paused/Paused/AsExpected/AwaitingVerification/AwaitingVerification",
 			wantMessages: map[string]string{"Progressing": "nothing is written to the platform, 1 nodes wait for their plan"},
 		},
 		"the profile is paused after the rollout": {
 			profile: makeProfile("trading").paused(), members: []member{verifiedMember("n1", "h", "TTT")}, outcome: inForce(),
-			want: "TFFTT", wantReasons: "Verified Paused AsExpected Verified Verified",
+			want: "TFFTT", wantReasons: "Verified/Paused/AsExpected/Verified/Verified",
 		},
 		"the pool is paused by its administrator": {
 			members: []member{waiting}, outcome: poolsOf(platform.PhaseStopped, "MachineConfigPool trading-1 is paused by its administrator"),
-			want: "FFFUU", wantReasons: "Paused Paused AsExpected AwaitingVerification AwaitingVerification",
+			want: "FFFUU", wantReasons: "Paused/Paused/AsExpected/AwaitingVerification/AwaitingVerification",
 			wantMessages: map[string]string{"Ready": "MachineConfigPool trading-1 is paused by its administrator"},
 		},
 	})
@@ -256,11 +263,11 @@ func TestConditionsOfADeletion(t *testing.T) {
 		profile.DeletionTimestamp = &metav1.Time{Time: now.Add(-since)}
 		return newReturnSummary(&profileWorld{profile: profile}, rest, now)
 	}
-	expectConditions(t, deleting(time.Minute), "FTFUU", "Deleting Deleting AsExpected Deleting Deleting", map[string]string{
+	expectConditions(t, deleting(time.Minute), "FTFUU", "Deleting/Deleting/AsExpected/Deleting/Deleting", map[string]string{
 		"Progressing": "2 nodes and 1 objects are left to give back: nodes n1, n2 are leaving",
 	})
-	expectConditions(t, deleting(90*time.Minute), "FTFUU", "Deleting Deleting AsExpected Deleting Deleting", nil)
-	expectConditions(t, deleting(91*time.Minute), "FTTUU", "Deleting Deleting Deleting Deleting Deleting", map[string]string{
+	expectConditions(t, deleting(90*time.Minute), "FTFUU", "Deleting/Deleting/AsExpected/Deleting/Deleting", nil)
+	expectConditions(t, deleting(91*time.Minute), "FTTUU", "Deleting/Deleting/Deleting/Deleting/Deleting", map[string]string{
 		"Degraded": "giving the nodes back takes longer than it should: nodes n1, n2 are leaving",
 	})
 }

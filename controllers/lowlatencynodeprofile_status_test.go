@@ -158,7 +158,7 @@ func TestFindings(t *testing.T) {
 }
 
 func TestFindingsAreBounded(t *testing.T) {
-	var members []member
+	members := make([]member, 0, 100)
 	for i := range 100 {
 		m := verifiedMember(fmt.Sprintf("n%03d", i), "h", "TFT")
 		m.report.Status.Findings = []v1alpha1.Finding{{
@@ -180,7 +180,7 @@ func TestFindingsAreBounded(t *testing.T) {
 
 func TestArchitecture(t *testing.T) {
 	of := func(names ...string) []platform.Shape {
-		var shapes []platform.Shape
+		shapes := make([]platform.Shape, 0, len(names))
 		for _, name := range names {
 			shapes = append(shapes, platform.Shape{Plan: &plan.NodePlan{Architecture: name}})
 		}

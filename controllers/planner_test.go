@@ -36,63 +36,74 @@ func TestMemo(t *testing.T) {
 	}
 }
 
-func TestPlanner(t *testing.T) {
+func TestPlannerShares(t *testing.T) {
 	xeon, epyc := inventoryOf(t, hosttree.Xeon()), inventoryOf(t, hosttree.EPYC())
 	profile := makeProfile("trading").obj()
+	changed := profile.DeepCopy()
+	changed.Generation, changed.Spec.CPUs.Tick = 2, v1alpha1.TickPeriodic
+	liar := epyc.DeepCopy()
+	liar.Hash = xeon.Hash
 	p := newPlanner()
 	first := p.plan(profile, "n1", xeon)
 	if first.plan == nil || first.hash == "" || first.signature == "" || first.configMap != "trading-"+first.hash {
 		t.Fatalf("plan is %+v, want a complete one", first)
 	}
-	t.Run("nodes with equal inventories share a plan", func(t *testing.T) {
-		if again := p.plan(profile, "n2", xeon.DeepCopy()); again != first {
-			t.Error("the plan was made again")
-		}
-	})
-	t.Run("other hardware has another plan", func(t *testing.T) {
-		if other := p.plan(profile, "n3", epyc); other.hash == first.hash {
-			t.Errorf("both plans have the hash %s", other.hash)
-		}
-	})
-	t.Run("a node that claims another's hash plans for itself only", func(t *testing.T) {
-		liar := epyc.DeepCopy()
-		liar.Hash = xeon.Hash
-		if lied := p.plan(profile, "n4", liar); lied.hash == first.hash {
-			t.Error("the claim was believed")
-		}
-		if honest := p.plan(profile, "n5", xeon); honest != first {
-			t.Error("another node suffers from the claim")
-		}
-	})
-	t.Run("equal plans are one object although the inventories differ", func(t *testing.T) {
-		rebooted := xeon.DeepCopy()
-		rebooted.Hash, rebooted.KernelCommandLine = "other", rebooted.KernelCommandLine+" quiet"
-		if again := p.plan(profile, "n1", rebooted); again == first || again.plan != first.plan {
-			t.Error("the plan is another object")
-		}
-	})
-	t.Run("a new generation is planned anew", func(t *testing.T) {
-		changed := profile.DeepCopy()
-		changed.Generation, changed.Spec.CPUs.Tick = 2, v1alpha1.TickPeriodic
-		if next := p.plan(changed, "n1", xeon); next.hash == first.hash {
-			t.Error("the plan is that of the old generation")
-		}
-	})
-	t.Run("an inventory that cannot be read is a finding", func(t *testing.T) {
-		broken := xeon.DeepCopy()
-		broken.Hash, broken.OnlineCPUs = "broken", "0-"
-		got := p.plan(profile, "n6", broken)
-		if got.plan != nil || len(got.findings) != 1 || !strings.Contains(onNode(got.findings[0].text, "n6"), "LowLatencyNode n6 cannot be read") {
-			t.Errorf("plan is %+v, want a finding", got)
-		}
-	})
-	t.Run("a plan that is impossible has findings for any node", func(t *testing.T) {
-		greedy := profile.DeepCopy()
-		greedy.Generation = 3
-		greedy.Spec.Memory.Hugepages = []v1alpha1.HugepageReservation{{Size: "1Gi", Count: 100000}}
-		got := p.plan(greedy, "n1", xeon)
-		if got.plan != nil || len(got.findings) == 0 || !strings.Contains(got.findings[0].text, anyNode) {
-			t.Errorf("plan is %+v, want findings about %s", got, anyNode)
-		}
-	})
+	cases := map[string]struct {
+		profile   *v1alpha1.LowLatencyNodeProfile
+		node      string
+		inventory *v1alpha1.Inventory
+		wantSame  bool
+	}{
+		"the same node again":               {profile, "n1", xeon, true},
+		"another node of equal inventory":   {profile, "n2", xeon.DeepCopy(), true},
+		"other hardware":                    {profile, "n3", epyc, false},
+		"a node that claims another's hash": {profile, "n4", liar, false},
+		"a new generation":                  {changed, "n1", xeon, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := p.plan(tc.profile, tc.node, tc.inventory)
+			if (got == first) != tc.wantSame || (got.hash == first.hash) != tc.wantSame {
+				t.Errorf("plan is %s, the first is %s, want the same: %v", got.hash, first.hash, tc.wantSame)
+			}
+		})
+	}
+	if honest := p.plan(profile, "n5", xeon); honest != first {
+		t.Error("another node suffers from the claim")
+	}
+}
+
+func TestPlannerMakesEqualPlansOneObject(t *testing.T) {
+	xeon := inventoryOf(t, hosttree.Xeon())
+	rebooted := xeon.DeepCopy()
+	rebooted.Hash, rebooted.KernelCommandLine = "other", rebooted.KernelCommandLine+" quiet"
+	profile, p := makeProfile("trading").obj(), newPlanner()
+	first, again := p.plan(profile, "n1", xeon), p.plan(profile, "n1", rebooted)
+	if again == first || again.plan != first.plan {
+		t.Error("the plan is another object")
+	}
+}
+
+func TestPlannerFindings(t *testing.T) {
+	xeon := inventoryOf(t, hosttree.Xeon())
+	broken := xeon.DeepCopy()
+	broken.Hash, broken.OnlineCPUs = "broken", "0-"
+	greedy := makeProfile("trading").obj()
+	greedy.Spec.Memory.Hugepages = []v1alpha1.HugepageReservation{{Size: "1Gi", Count: 100000}}
+	cases := map[string]struct {
+		profile   *v1alpha1.LowLatencyNodeProfile
+		inventory *v1alpha1.Inventory
+		want      string
+	}{
+		"an inventory that cannot be read": {makeProfile("trading").obj(), broken, "LowLatencyNode n6 cannot be read"},
+		"a plan that is impossible":        {greedy, xeon, "spec.memory.hugepages[0] on node n6"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := newPlanner().plan(tc.profile, "n6", tc.inventory)
+			if got.plan != nil || len(got.findings) == 0 || !strings.Contains(onNode(got.findings[0].text, "n6"), tc.want) {
+				t.Errorf("plan is %+v, want %q", got, tc.want)
+			}
+		})
+	}
 }

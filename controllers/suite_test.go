@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -41,6 +41,7 @@ const (
 // suite is a real API server with the operator's manager on it, a simulated machine-config operator, and
 // agents that are played by the specs.
 type suite struct {
+	config *rest.Config
 	client client.WithWatch
 	// requests are those of the operator's manager.
 	requests *requestCounter
@@ -56,7 +57,7 @@ func TestControllers(t *testing.T) {
 	RegisterFailHandler(Fail)
 	ctrl.SetLogger(GinkgoLogr)
 	s := &suite{
-		requests: &requestCounter{counts: map[string]int{}}, reboots: &rebootCounter{counts: map[string]int{}},
+		requests: newRequestCounter(), reboots: &rebootCounter{counts: map[string]int{}},
 		xeon: controllers.InventoryOf(t, hosttree.Xeon()), epyc: controllers.InventoryOf(t, hosttree.EPYC()),
 	}
 	BeforeSuite(s.start)
@@ -97,19 +98,26 @@ func (s *suite) start(ctx SpecContext) {
 	})
 	s.twice = watchNodes(running, &processes, s.client)
 
-	restConfig := environment.Config()
+	s.config = environment.Config()
+	s.startManager(running, &processes, s.requests)
+}
+
+// startManager starts the operator as its command does, and counts its requests.
+func (s *suite) startManager(ctx context.Context, processes *sync.WaitGroup, requests *requestCounter) {
+	GinkgoHelper()
+	restConfig := rest.CopyConfig(s.config)
 	restConfig.QPS = -1
-	restConfig.Wrap(s.requests.wrap)
+	restConfig.Wrap(requests.wrap)
 	options := controllers.Options{Namespace: namespace, Registerer: prometheus.NewRegistry()}
 	mgr, err := ctrl.NewManager(restConfig, controllers.ManagerOptions(ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Scheme: s.client.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Controller: config.Controller{SkipNameValidation: new(true)},
 	}, options))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(controllers.Setup(mgr, options)).To(Succeed())
 	processes.Go(func() {
 		defer GinkgoRecover()
-		Expect(mgr.Start(running)).To(Succeed())
+		Expect(mgr.Start(ctx)).To(Succeed())
 	})
 }
 
