@@ -34,8 +34,9 @@ func machines() []hosttree.Machine {
 // inventories are what the agents of the five classes report.
 func inventories(tb testing.TB) []*v1alpha1.Inventory {
 	tb.Helper()
-	var all []*v1alpha1.Inventory
-	for _, machine := range machines() {
+	classes := machines()
+	all := make([]*v1alpha1.Inventory, len(classes))
+	for i, machine := range classes {
 		dir := tb.TempDir()
 		if err := machine.Write(dir); err != nil {
 			tb.Fatalf("building a host: %v", err)
@@ -55,7 +56,7 @@ func inventories(tb testing.TB) []*v1alpha1.Inventory {
 		if err != nil {
 			tb.Fatalf("deriving a topology: %v", err)
 		}
-		all = append(all, topology.Inventory(facts, hardware))
+		all[i] = topology.Inventory(facts, hardware)
 	}
 	return all
 }
