@@ -84,6 +84,7 @@ func (s *suite) start(ctx SpecContext) {
 		Expect(s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 	}
 	Expect(s.client.Create(ctx, workerPool())).To(Succeed())
+	s.grantPermissions(ctx)
 
 	running, stop := context.WithCancel(context.Background())
 	var processes sync.WaitGroup
@@ -107,6 +108,7 @@ func (s *suite) startManager(ctx context.Context, processes *sync.WaitGroup, req
 	GinkgoHelper()
 	restConfig := rest.CopyConfig(s.config)
 	restConfig.QPS = -1
+	restConfig.Impersonate = impersonation()
 	restConfig.Wrap(requests.wrap)
 	options := controllers.Options{Namespace: namespace, Registerer: prometheus.NewRegistry()}
 	mgr, err := ctrl.NewManager(restConfig, controllers.ManagerOptions(ctrl.Options{

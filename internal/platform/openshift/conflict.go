@@ -40,11 +40,23 @@ func controlPlaneConflict(intent *platform.Intent) *platform.Conflict {
 	}
 }
 
-// otherPoolConflict reports a node that is in a custom pool of somebody else. Labelling it would put it into
-// two custom pools, in which case the machine-config operator stops working on it.
-func (w *world) otherPoolConflict(node *corev1.Node) *platform.Conflict {
-	for _, name := range w.customPools(node.Labels) {
-		if owner(w.pools[name]) == "" {
+// foreignPools are the custom pools that the operator has not made, ascending.
+func (w *world) foreignPools() []string {
+	var names []string
+	for name, pool := range w.pools {
+		if owner(pool) == "" && !isBuiltIn(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// otherPoolConflict reports a node that is in one of the foreign pools. Labelling it would put it into two
+// custom pools, in which case the machine-config operator stops working on it.
+func (w *world) otherPoolConflict(node *corev1.Node, foreign []string) *platform.Conflict {
+	for _, name := range foreign {
+		if w.selectsNode(name, node.Labels) {
 			return poolConflict(node.Name, "node %s is in MachineConfigPool %s, which somebody else owns, and a node can be "+
 				"in one custom pool only: take it out of that pool, or bind the profile to the pool with "+
 				"spec.pools.management Existing", node.Name, name)

@@ -69,7 +69,7 @@ func New(options Options) (*Platform, error) {
 	}
 	return &Platform{
 		cache: options.Cache, live: options.Live, writer: options.Client,
-		namespace: options.Namespace, peer: peer,
+		namespace: options.Namespace, peer: peer, rendered: renderings{render: render.Objects},
 	}, nil
 }
 
@@ -257,6 +257,8 @@ const maximumRenderings = 512
 
 // renderings remembers what was rendered, so that an event that changes no plan costs no rendering.
 type renderings struct {
+	// render makes the objects of an input.
+	render  renderer
 	mutex   sync.Mutex
 	results map[rendering][]*unstructured.Unstructured
 }
@@ -281,7 +283,7 @@ func (r *renderings) objects(in render.Input) ([]*unstructured.Unstructured, err
 	if objects, found := r.results[id]; found {
 		return objects, nil
 	}
-	objects, err := render.Objects(in)
+	objects, err := r.render(in)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ import (
 // cluster is an API server with a machine-config operator in memory. Every act of the latter is a step of its
 // own, so that a test can put them in any order between the steps of the platform.
 type cluster struct {
-	t       *testing.T
+	t       testing.TB
 	pools   map[string]*mcfgv1.MachineConfigPool
 	objects map[key]*unstructured.Unstructured
 	configs map[string]*mcfgv1.MachineConfig
@@ -40,7 +40,7 @@ type cluster struct {
 	turns   int
 }
 
-func newCluster(t *testing.T, nodes ...string) *cluster {
+func newCluster(t testing.TB, nodes ...string) *cluster {
 	c := &cluster{
 		t: t, pools: map[string]*mcfgv1.MachineConfigPool{}, objects: map[key]*unstructured.Unstructured{},
 		configs: map[string]*mcfgv1.MachineConfig{}, nodes: map[string]*corev1.Node{}, reboots: map[string]int{},
@@ -185,7 +185,7 @@ func (c *cluster) applyPool(object *unstructured.Unstructured) {
 
 func pausedBy(manager string, operation metav1.ManagedFieldsOperationType) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
-		Manager: manager, Operation: operation,
+		Manager: manager, Operation: operation, APIVersion: mcfgv1.GroupVersion.String(), FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:paused":{}}}`),
 	}
 }
@@ -431,7 +431,7 @@ func renderText(in render.Input) ([]*unstructured.Unstructured, error) {
 		object(kindMachineConfig, render.MachineConfigName(name),
 			map[string]any{v1alpha1.LabelProfile: in.Plan.Profile, mcfgv1.MachineConfigRoleLabelKey: name},
 			map[string]any{"kernelArguments": []any{text}, "config": ignition}),
-		object(kindKubeletConfig, render.KubeletConfigName(name), labels, map[string]any{"plan": text[:2]}),
+		object(kindKubeletConfig, render.KubeletConfigName(name), labels, map[string]any{"kubeletConfig": map[string]any{"plan": text[:2]}}),
 		object(kindTuned, render.TunedName(name), labels, map[string]any{"plan": text}),
 	}
 	if in.Pool.Management == v1alpha1.PoolsExisting {

@@ -112,7 +112,7 @@ func managedPools(w *world, intent *platform.Intent) ([]*target, []platform.Conf
 			current[name] = pool
 		}
 	}
-	names := AssignPools(profile, current, intent.Shapes, taken)
+	names, foreign := AssignPools(profile, current, intent.Shapes, taken), w.foreignPools()
 	targets := make([]*target, 0, len(intent.Shapes))
 	var conflicts []platform.Conflict
 	for i := range intent.Shapes {
@@ -124,7 +124,7 @@ func managedPools(w *world, intent *platform.Intent) ([]*target, []platform.Conf
 		}}}
 		for _, name := range shape.Nodes {
 			node := intent.Nodes[name]
-			if conflict := w.otherPoolConflict(node); conflict != nil {
+			if conflict := w.otherPoolConflict(node, foreign); conflict != nil {
 				conflicts = append(conflicts, *conflict)
 				continue
 			}

@@ -95,13 +95,17 @@ func isControlPlane(node *corev1.Node) bool {
 	return false
 }
 
+// isBuiltIn tells whether a pool is one of OpenShift's own.
+func isBuiltIn(pool string) bool {
+	return pool == masterPool || pool == workerPool || pool == arbiterPool
+}
+
 // customPools returns the names of the pools, other than OpenShift's own, that select a node with these
 // labels, ascending.
 func (w *world) customPools(nodeLabels map[string]string) []string {
 	var names []string
 	for name := range w.pools {
-		builtIn := name == masterPool || name == workerPool || name == arbiterPool
-		if !builtIn && w.selectsNode(name, nodeLabels) {
+		if !isBuiltIn(name) && w.selectsNode(name, nodeLabels) {
 			names = append(names, name)
 		}
 	}
