@@ -72,7 +72,7 @@ func contains(live, want any) bool {
 
 // sameNumber compares numbers of different Go types: what was decoded from JSON is int64 or float64.
 func sameNumber(a, b any) bool {
-	return isNumber(a) && isNumber(b) && print(a) == print(b)
+	return isNumber(a) && isNumber(b) && asText(a) == asText(b)
 }
 
 func isNumber(value any) bool {
@@ -84,7 +84,7 @@ func isNumber(value any) bool {
 	}
 }
 
-func print(value any) string {
+func asText(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return ""

@@ -178,7 +178,7 @@ func (w *world) objectKeys() []key {
 	for k := range w.objects {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, func(a, b key) int { return compareStrings(b.kind+"/"+b.name, a.kind+"/"+a.name) })
+	slices.SortFunc(keys, func(a, b key) int { return strings.Compare(b.kind+"/"+b.name, a.kind+"/"+a.name) })
 	return keys
 }
 

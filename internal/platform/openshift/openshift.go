@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
@@ -184,7 +185,7 @@ func (p *Platform) gather(ctx context.Context, profile string) (*world, error) {
 	for i := range peers {
 		w.performanceProfiles = append(w.performanceProfiles, parsePerformanceProfile(&peers[i]))
 	}
-	slices.SortFunc(w.performanceProfiles, func(a, b performanceProfile) int { return compareStrings(a.name, b.name) })
+	slices.SortFunc(w.performanceProfiles, func(a, b performanceProfile) int { return strings.Compare(a.name, b.name) })
 	return w, nil
 }
 

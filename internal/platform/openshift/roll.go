@@ -6,6 +6,7 @@ package openshift
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -74,7 +75,7 @@ func sortNodes(intent *platform.Intent, targets []*target) sorting {
 			s.misplaced(intent, name, pool, home)
 		}
 	}
-	slices.SortFunc(s.released, func(a, b *corev1.Node) int { return compareStrings(a.Name, b.Name) })
+	slices.SortFunc(s.released, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	for _, names := range s.moving {
 		slices.Sort(names)
 	}
@@ -144,5 +145,5 @@ func (d *decision) leaveStalePools(w *world, intent *platform.Intent, targets []
 			d.outcome.Pools = append(d.outcome.Pools, platform.Pool{Name: name, Phase: platform.PhaseRolling, Message: rest.Waiting})
 		}
 	}
-	slices.SortFunc(d.outcome.Pools, func(a, b platform.Pool) int { return compareStrings(a.Name, b.Name) })
+	slices.SortFunc(d.outcome.Pools, func(a, b platform.Pool) int { return strings.Compare(a.Name, b.Name) })
 }

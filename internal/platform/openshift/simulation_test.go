@@ -472,7 +472,7 @@ func (f fleet) intent(c *cluster) *platform.Intent {
 			Nodes: nodes,
 		})
 	}
-	slices.SortFunc(intent.Shapes, func(a, b platform.Shape) int { return compareStrings(a.Hash, b.Hash) })
+	slices.SortFunc(intent.Shapes, func(a, b platform.Shape) int { return strings.Compare(a.Hash, b.Hash) })
 	return intent
 }
 

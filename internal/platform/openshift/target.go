@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -61,7 +62,7 @@ func aim(w *world, intent *platform.Intent, namespace string, renders renderer) 
 			conflicts = append(conflicts, *t.conflict)
 		}
 	}
-	slices.SortFunc(targets, func(a, b *target) int { return compareStrings(a.name(), b.name()) })
+	slices.SortFunc(targets, func(a, b *target) int { return strings.Compare(a.name(), b.name()) })
 	return targets, conflicts
 }
 
@@ -192,14 +193,3 @@ func plain(set v1alpha1.Labels) map[string]string {
 }
 
 func sortedKeys[V any](set map[string]V) []string { return slices.Sorted(maps.Keys(set)) }
-
-func compareStrings(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
-	}
-}
