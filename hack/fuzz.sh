@@ -14,7 +14,11 @@ failed=()
 for package in $(hack/packages-with.sh '^func Fuzz'); do
   for target in $(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$package"/*_test.go | cut -d' ' -f2); do
     printf '%s\n' "=== $target in $package"
-    go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "$duration" -fuzzminimizetime 10x || failed+=("$target in $package")
+    # Go may report its own deadline as a failure; one that found an input names it.
+    output=$(go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "$duration" -fuzzminimizetime 10x 2>&1) ||
+      { grep -q '^    context deadline exceeded$' <<<"$output" && ! grep -q 'Failing input' <<<"$output"; } ||
+      failed+=("$target in $package")
+    printf '%s\n' "$output"
     count=$((count + 1))
   done
 done
