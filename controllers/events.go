@@ -41,13 +41,15 @@ func announceProfile(recorder events.EventRecorder, profile *v1alpha1.LowLatency
 }
 
 // profileAnnouncement decides which transitions of a profile are worth an event: that all nodes became
-// verified, that something broke or was mended, that a rollout began.
+// verified, that something broke, broke in another way or was mended, that a rollout began. Progressing stays
+// True from the wait for an inventory to the rollout, so a new reason counts as a transition.
 func profileAnnouncement(before, after *metav1.Condition) (announcement, bool) {
-	if before != nil && before.Status == after.Status {
-		return announcement{}, false
-	}
 	if after.Status != metav1.ConditionTrue {
-		return announcement{corev1.EventTypeNormal, "Recovered"}, after.Type == v1alpha1.ConditionDegraded && before != nil
+		mended := after.Type == v1alpha1.ConditionDegraded && before != nil && before.Status == metav1.ConditionTrue
+		return announcement{corev1.EventTypeNormal, "Recovered"}, mended
+	}
+	if before != nil && before.Status == after.Status && before.Reason == after.Reason {
+		return announcement{}, false
 	}
 	kind, worth := map[string]string{
 		v1alpha1.ConditionReady:       corev1.EventTypeNormal,

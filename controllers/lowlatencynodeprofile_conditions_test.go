@@ -243,6 +243,10 @@ func TestConditionsOfPauses(t *testing.T) {
 			want:    "FFFUU", wantReasons: "Paused/Paused/AsExpected/AwaitingVerification/AwaitingVerification",
 			wantMessages: map[string]string{"Progressing": "nothing is written to the platform, 1 nodes wait for their plan"},
 		},
+		"the profile is paused before an agent has reported": {
+			profile: makeProfile("trading").paused(), members: []member{{node: makeNode("n1")}},
+			want: "FFFUU", wantReasons: "Paused/Paused/AsExpected/AwaitingInventory/AwaitingInventory",
+		},
 		"the profile is paused after the rollout": {
 			profile: makeProfile("trading").paused(), members: []member{verifiedMember("n1", "h", "TTT")}, outcome: inForce(),
 			want: "TFFTT", wantReasons: "Verified/Paused/AsExpected/Verified/Verified",

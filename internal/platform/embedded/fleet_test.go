@@ -6,7 +6,6 @@ package embedded
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -103,25 +102,27 @@ var _ = Describe("a fleet", Ordered, func() {
 
 	It("hands TuneD profiles to the nodes of the pool, and keeps them over a reboot", func(ctx context.Context) {
 		role := map[string]string{mcfgv1.MachineConfigRoleLabelKey: "tuning"}
-		Expect(cluster.Create(ctx, &mcfgv1.MachineConfigPool{
+		pool := &mcfgv1.MachineConfigPool{
 			ObjectMeta: metav1.ObjectMeta{Name: "tuning"},
 			Spec: mcfgv1.MachineConfigPoolSpec{
 				Paused: true, MachineConfigSelector: &metav1.LabelSelector{MatchLabels: role},
 				NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tuning": "yes"}},
 			},
-		})).To(Succeed())
+		}
 		object := tunedObject("tuning", 15, "tuning", "[sysctl]\nvm.stat_interval=10\n")
 		object.SetAPIVersion("tuned.openshift.io/v1")
 		object.SetKind("Tuned")
 		object.SetNamespace("default")
-		Expect(cluster.Create(ctx, &object)).To(Succeed())
+		createForContainer(ctx, pool, &object)
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		tuning := &NodeTuning{Client: cluster, Fleet: fleet, Clock: clock.RealClock{}, Interval: interval}
 		go func() { ended <- tuning.Run(running) }()
 		statInterval := func() (string, error) {
-			if len(ended) > 0 {
-				return "", fmt.Errorf("the node tuning operator ended: %w", <-ended)
+			select {
+			case err := <-ended:
+				return "", StopTrying("the node tuning operator ended").Wrap(err)
+			default:
 			}
 			text, err := os.ReadFile(filepath.Join(dir, "arm-1/proc/sys/vm/stat_interval"))
 			return string(text), err

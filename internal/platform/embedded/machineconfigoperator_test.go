@@ -75,6 +75,16 @@ func firstNode() *corev1.Node {
 	return n
 }
 
+// createForContainer creates objects that the specs of this container share, and deletes them after the last: the
+// containers of the suite run in any order on one API server.
+func createForContainer(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Expect(cluster.Create(ctx, object)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(cluster.Delete(ctx, object)).To(Succeed()) })
+	}
+}
+
 var _ = Describe("the simulated machine-config operator", Ordered, func() {
 	reboots := &rebooter{release: make(chan error)}
 
@@ -105,9 +115,7 @@ var _ = Describe("the simulated machine-config operator", Ordered, func() {
 			node("fast-a", map[string]string{"fast": ""}),
 			node("fast-b", map[string]string{"fast": ""}),
 		}
-		for _, object := range objects {
-			Expect(cluster.Create(ctx, object)).To(Succeed())
-		}
+		createForContainer(ctx, objects...)
 		running, stop := context.WithCancel(context.Background())
 		operator := &MachineConfigOperator{Client: cluster, Rebooter: reboots, Clock: clock.RealClock{}, Interval: interval}
 		ended := make(chan error)

@@ -598,3 +598,49 @@ func runFleets(t *testing.T, seed uint64, sequence []fleet) {
 		}
 	}
 }
+
+// TestReturnInAnyOrder deletes a profile while the machine-config operator works in any order, and the operator
+// is stopped between any two steps.
+func TestReturnInAnyOrder(t *testing.T) {
+	for seed := range uint64(seeds()) {
+		random := rand.New(rand.NewPCG(seed, seed))
+		c := newCluster(t, "n1", "n2", "n3", "n4")
+		c.finish(fleet{"n1": "a1", "n2": "a1", "n3": "b1"})
+		clear(c.reboots)
+		for range 60 {
+			if random.IntN(4) == 0 {
+				c.returnSome(random.IntN(6))
+				continue
+			}
+			acts := c.actors()
+			acts[random.IntN(len(acts))]()
+		}
+		for c.turns = 0; !c.returnSome(1000).Done(); c.settle() {
+			if c.turns++; c.turns > 100 {
+				t.Fatalf("with seed %d the deletion does not end", seed)
+			}
+		}
+		for name, count := range c.reboots {
+			if count != 1 {
+				t.Errorf("with seed %d node %s rebooted %d times, want once", seed, name, count)
+			}
+		}
+		if len(c.reboots) != 3 || len(c.objects) > 0 || len(c.pools) != 2 {
+			t.Fatalf("with seed %d these rebooted: %v, and these are left: %v %v", seed, c.reboots, objectNames(c.objects), sortedKeys(c.pools))
+		}
+	}
+}
+
+// returnSome lets the platform decide about the deletion and take the first steps.
+func (c *cluster) returnSome(limit int) platform.Remainder {
+	l := c.look(fleet{})
+	l.intent.Selected = nil
+	c.evidence(l.w, nil)
+	steps, rest := decideReturn(l.w, l.intent)
+	for i, s := range steps {
+		if i >= limit || !c.take(s) {
+			break
+		}
+	}
+	return rest
+}
