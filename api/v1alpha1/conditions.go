@@ -82,4 +82,8 @@ const (
 	Finalizer = "lowlatency.dev/return-nodes"
 	// PlanKey is the key of a plan in its ConfigMap.
 	PlanKey = "plan.json"
+	// PoolKey is the key of a BypassNICPool in its ConfigMap.
+	PoolKey = "pool.json"
+	// PoolConfigMapPrefix precedes the name of a BypassNICPool in the name of its ConfigMap.
+	PoolConfigMapPrefix = "bypass-"
 )
