@@ -53,7 +53,7 @@ type BypassStack struct {
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=64
-// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9._+-]*$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._+-]*$')",message="a version begins with a letter or digit and consists of letters, digits and ._+-, for example 9.1.1.37."
 type StackVersion string
 
 // UserSpaceSource says where the user files of a stack come from.
@@ -81,9 +81,9 @@ type UserSpaceSpec struct {
 
 	// hostPath is the folder of the node below which the stack is installed, such as /opt/onload. The files are
 	// looked for in its usr/lib64, usr/lib and lib folders.
-	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:Pattern=`^(/[A-Za-z0-9_+-][A-Za-z0-9._+-]*)+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(/[A-Za-z0-9_+-][A-Za-z0-9._+-]*)+$')",message="userSpace.hostPath is an absolute path of letters, digits and ._+-, without a slash at its end, for example /opt/onload."
 	// +optional
 	HostPath string `json:"hostPath,omitempty"`
 }
@@ -173,9 +173,9 @@ type OnloadStack struct {
 // OnloadOption is an EF_ option of Onload.
 type OnloadOption struct {
 	// name is the option, such as EF_POLL_USEC.
-	// +kubebuilder:validation:MinLength=4
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^EF_[A-Z0-9_]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^EF_[A-Z0-9_]+$')",message="an option of Onload is written as EF_ and upper-case letters, digits and _, for example EF_POLL_USEC."
 	// +required
 	Name string `json:"name"`
 
@@ -183,7 +183,7 @@ type OnloadOption struct {
 	// set.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9 ._:;,=/+-]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9 ._:;,=/+-]+$')",message="the value of an option consists of letters, digits, spaces and ._:;,=/+-."
 	// +required
 	Value string `json:"value"`
 }
@@ -216,7 +216,7 @@ type TCPDirectAttribute struct {
 	// name is the attribute, such as ctpio_mode. The attribute interface is set by the operator.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9_]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9_]*$')",message="an attribute of TCPDirect is written in lower-case letters, digits and _, for example ctpio_mode."
 	// +kubebuilder:validation:XValidation:rule="self != 'interface'",message="the attribute interface is set by the operator, to the interface of the container's NIC."
 	// +required
 	Name string `json:"name"`
@@ -224,7 +224,7 @@ type TCPDirectAttribute struct {
 	// value of the attribute.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._-]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$')",message="the value of an attribute consists of letters, digits and ._-."
 	// +required
 	Value string `json:"value"`
 }

@@ -62,6 +62,12 @@ type BypassNICPoolList struct {
 // +kubebuilder:validation:XValidation:rule="self.stack.type != 'VFIO' || !has(self.sharing) || !has(self.sharing.mode) || self.sharing.mode == 'Exclusive'",message="spec.sharing.mode Shared cannot be combined with spec.stack.type VFIO: one program owns a VFIO device."
 // +kubebuilder:validation:XValidation:rule="!has(self.virtualFunctions) || !has(self.sharing) || !has(self.sharing.mode) || self.sharing.mode == 'Exclusive'",message="spec.sharing.mode Shared cannot be combined with spec.virtualFunctions: each virtual function is handed out as a whole."
 // +kubebuilder:validation:XValidation:rule="self.stack.type != 'TCPDirect' || (has(self.hugepages) && self.hugepages.exists(page, page.size == '2Mi'))",message="spec.hugepages must hold pages of size 2Mi with spec.stack.type TCPDirect, which allocates its buffers from them even where the default size is another."
+// +kubebuilder:validation:XValidation:rule="self.stack.type != 'VFIO' || !has(self.networkAttachment) || self.networkAttachment.type != 'HostDevice'",message="spec.networkAttachment.type HostDevice cannot be combined with spec.stack.type VFIO: a VFIO device has no network interface that could move; use SRIOV on virtual functions, or omit spec.networkAttachment."
+// +kubebuilder:validation:XValidation:rule="!has(self.networkAttachment) || self.networkAttachment.type != 'SRIOV' || has(self.virtualFunctions) || self.nics.all(term, has(term.role) && term.role == 'VirtualFunction')",message="spec.networkAttachment.type SRIOV needs virtual functions: set spec.virtualFunctions, or role VirtualFunction in every term of spec.nics."
+// +kubebuilder:validation:XValidation:rule="!has(self.networkAttachment) || !(self.networkAttachment.type in ['HostDevice', 'SRIOV']) || !has(self.sharing) || !has(self.sharing.mode) || self.sharing.mode == 'Exclusive'",message="spec.sharing.mode Shared cannot be combined with spec.networkAttachment.type HostDevice or SRIOV, which move the interface into one pod; share with MACVLAN, IPVLAN or host networking."
+// +kubebuilder:validation:XValidation:rule="!has(self.networkAttachment) || !has(self.networkAttachment.parentInterface) || (!has(self.virtualFunctions) && self.nics.all(term, has(term.interfaces) && term.interfaces.all(name, name == self.networkAttachment.parentInterface)))",message="with spec.networkAttachment.type MACVLAN or IPVLAN, every term of spec.nics must name spec.networkAttachment.parentInterface as its only interface and spec.virtualFunctions must be omitted: the child is made on that interface whichever NIC the pod holds."
+// +kubebuilder:validation:XValidation:rule="!has(self.virtualFunctions) || self.nics.all(term, !has(term.role) || term.role == 'PhysicalFunction')",message="spec.virtualFunctions cannot be combined with role VirtualFunction in spec.nics: virtual functions are created on physical functions."
+// +kubebuilder:validation:XValidation:rule="self.stack.type != 'VFIO' || has(self.virtualFunctions) || self.nics.all(term, !has(term.interfaces) && (!has(term.link) || term.link == 'Any') && (!has(term.drivers) || 'vfio-pci' in term.drivers))",message="with spec.stack.type VFIO and without spec.virtualFunctions, terms of spec.nics must select by vendor, devices or pciAddresses, or have vfio-pci among drivers: once bound to vfio-pci, a NIC has no interface, no link and no other driver."
 type BypassNICPoolSpec struct {
 	// nodeSelector selects the nodes by their labels. A node must carry all of them, and must be governed by
 	// a LowLatencyNodeProfile.
@@ -90,6 +96,7 @@ type BypassNICPoolSpec struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)+/[a-z0-9]([a-z0-9_.-]{0,61}[a-z0-9])?$')",message="spec.resourceName must be a domain, a slash and a name of lower-case letters, digits and _.-, such as lowlatency.dev/x2."
 	// +kubebuilder:validation:XValidation:rule="!self.split('/')[0].endsWith('kubernetes.io')",message="spec.resourceName must not be in the domain kubernetes.io, which the kubelet keeps for itself."
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('requests.')",message="spec.resourceName must not begin with requests., by which resource quotas name resources."
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.resourceName cannot be changed, because running pods were admitted with it; create another pool."
 	// +required
 	ResourceName string `json:"resourceName"`
@@ -129,30 +136,30 @@ type BypassNICPoolSpec struct {
 
 // PCIID is a vendor or device of PCI: four lower-case hexadecimal digits.
 //
-// +kubebuilder:validation:MinLength=4
+// +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=4
-// +kubebuilder:validation:Pattern=`^[0-9a-f]{4}$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{4}$')",message="a PCI vendor or device is written as four lower-case hexadecimal digits without 0x, for example 1924."
 type PCIID string
 
 // DriverName is the name of a kernel driver.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9_-]*$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9_-]*$')",message="a driver name begins with a letter or digit and consists of letters, digits, _ and -."
 type DriverName string
 
 // InterfaceName is the name of a network interface; * stands for any letters at its end.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=15
-// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_.:-]*\*?$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.:-]+[*]?$')",message="an interface name consists of letters, digits and _.:-, and may end with *, which does not stand alone."
 type InterfaceName string
 
 // PCIAddress is the address of a PCI function, such as 0000:3b:00.0.
 //
-// +kubebuilder:validation:MinLength=12
+// +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=16
-// +kubebuilder:validation:Pattern=`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]$')",message="a PCI address is written as in sysfs, for example 0000:3b:00.0."
 type PCIAddress string
 
 // LinkState says which link a NIC must have to belong to a pool.
@@ -344,7 +351,7 @@ type NetworkAttachmentSpec struct {
 	// interface of a NIC of the pool on every node.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=15
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_.:-]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.:-]+$')",message="an interface name consists of letters, digits and _.:-."
 	// +optional
 	ParentInterface string `json:"parentInterface,omitempty"`
 
@@ -353,7 +360,7 @@ type NetworkAttachmentSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="a namespace is a name of lower-case letters, digits and -, which begins and ends with a letter or digit."
 	// +listType=set
 	// +required
 	Namespaces []string `json:"namespaces"`

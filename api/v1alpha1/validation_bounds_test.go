@@ -112,6 +112,8 @@ func describeBounds(admin func() client.Client) {
 			"spec.network.devices[0]", "at least 1 properties"),
 	)
 
+	describeNICPoolBounds(admin)
+
 	It("refuses an unknown field with strict validation", func(ctx SpecContext) {
 		err := admin().Create(ctx, profileWith(`cpus: {isolated: "2-3"}`), client.DryRunAll, client.FieldValidation("Strict"))
 		Expect(err).To(MatchError(ContainSubstring(`unknown field "spec.cpus.isolated"`)))
