@@ -31,6 +31,9 @@ type Rival struct {
 	Name string `json:"name"`
 	// NICs are its terms.
 	NICs []v1alpha1.NICTerm `json:"nics"`
+	// VirtualFunctions is how many virtual functions it creates on each NIC; 0 when it hands out the NICs
+	// themselves. A rival that creates them claims the NIC with all its virtual functions.
+	VirtualFunctions int32 `json:"virtualFunctions,omitempty"`
 	// Nodes that both pools select.
 	Nodes []string `json:"nodes"`
 }
@@ -52,16 +55,21 @@ type Device struct {
 	// Series is the series of the NIC, such as X2; "" when its PCI identifiers are not known.
 	Series string
 	Health v1alpha1.NICHealth
-	// Reasons say why the NIC is not healthy, each in one sentence with the file or device and the way out.
+	// Reasons are what there is to say about the NIC, each in one sentence with the file or device and the way
+	// out, the gravest first, at most 8. A NIC that is healthy has those that cost something and forbid
+	// nothing, such as a PCIe link with fewer lanes than it could have.
 	Reasons []string
-	// Units is how many containers may hold the NIC; 0 for one that is ineligible.
-	Units    int
+	// Units is how many containers may hold the NIC; 0 for one that is ineligible, or whose driver does not say
+	// how many virtual interfaces it has.
+	Units int
+	// Shared tells that the NIC is handed out in shares, see DeviceIDs.
+	Shared   bool
 	Versions Versions
 }
 
 // Versions are what the parts of a stack call themselves; "" for a part that was not found.
 type Versions struct {
-	// Module is the version of the kernel module.
+	// Module is the version of the kernel module of Onload; of the NIC's driver it is no part.
 	Module string
 	// User is the version of the user files on the node.
 	User string
