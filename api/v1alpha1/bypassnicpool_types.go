@@ -342,6 +342,7 @@ const (
 // NetworkAttachmentSpec describes the NetworkAttachmentDefinition of a pool.
 //
 // +kubebuilder:validation:XValidation:rule="(self.type in ['MACVLAN', 'IPVLAN']) == has(self.parentInterface)",message="spec.networkAttachment.parentInterface must be set with type MACVLAN or IPVLAN, and only then."
+// +kubebuilder:validation:XValidation:rule="self.type != 'IPVLAN' || !has(self.addresses) || self.addresses == 'Static'",message="spec.networkAttachment.addresses None cannot be combined with type IPVLAN: the ipvlan plugin makes no interface without an address."
 type NetworkAttachmentSpec struct {
 	// type is HostDevice, SRIOV, MACVLAN or IPVLAN.
 	// +required

@@ -35,5 +35,6 @@ var _ = Describe("The objects on a real API server", Ordered, ContinueOnFailure,
 	Context("the rules of BypassNICPool", func() { describeNICPoolRules(admin) })
 	Context("the bounds and enums", func() { describeBounds(admin) })
 	Context("the samples", func() { describeSamples(admin) })
+	Context("the examples of the documents", func() { describeDocuments(admin) })
 	Context("the apply configurations", func() { describeApply(admin) })
 })

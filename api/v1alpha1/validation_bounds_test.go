@@ -137,7 +137,7 @@ func describeSamples(admin func() client.Client) {
 		files, err := filepath.Glob("../../config/samples/*.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		files = slices.DeleteFunc(files, func(file string) bool { return filepath.Base(file) == "kustomization.yaml" })
-		Expect(len(files)).To(BeNumerically(">=", 3), "samples: %v", files)
+		Expect(len(files)).To(BeNumerically(">=", 7), "samples: %v", files)
 		for _, file := range files {
 			content, err := os.ReadFile(file)
 			Expect(err).NotTo(HaveOccurred())

@@ -299,6 +299,14 @@ func attachmentRules() []nicPoolRule {
 		},
 		{
 			field:    "spec.networkAttachment",
+			message:  "spec.networkAttachment.addresses None cannot be combined with type IPVLAN: the ipvlan plugin makes no interface without an address.",
+			accepted: attach(v1alpha1.AttachmentIPVLAN),
+			rejected: all(attach(v1alpha1.AttachmentIPVLAN), func(p *nicPool) {
+				p.Spec.NetworkAttachment.Addresses = v1alpha1.AddressesNone
+			}),
+		},
+		{
+			field:    "spec.networkAttachment",
 			message:  "spec.networkAttachment.parentInterface must be set with type MACVLAN or IPVLAN, and only then.",
 			accepted: attach(v1alpha1.AttachmentHostDevice),
 			rejected: all(attach(v1alpha1.AttachmentMACVLAN), func(p *nicPool) { p.Spec.NetworkAttachment.ParentInterface = "" }),
