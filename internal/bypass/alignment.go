@@ -92,15 +92,12 @@ func (c Container) held(resource string) []string {
 
 // deviceOf is the device that an identifier of the device plugin stands for.
 func deviceOf(devices []Device, id string) (Device, bool) {
-	i := slices.IndexFunc(devices, func(d Device) bool { return isUnitOf(id, d.NIC.PCIAddress) })
+	i := slices.IndexFunc(devices, func(d Device) bool { return OfDeviceID(id) == d.NIC.PCIAddress })
 	if i < 0 {
 		return Device{}, false
 	}
 	return devices[i], true
 }
-
-// isUnitOf tells whether an identifier is the address of the NIC, or one share of it.
-func isUnitOf(id, address string) bool { return id == address || strings.HasPrefix(id, address+"-") }
 
 func compareHolders(a, b Holder) int {
 	key := func(h Holder) []string {
@@ -111,11 +108,10 @@ func compareHolders(a, b Holder) int {
 
 // place is a part of what a container has, and the NUMA nodes that it is on.
 type place struct {
-	// what begins a sentence: "CPUs 2-3".
-	what string
-	// nodes is empty when they are not known, for the reason.
-	nodes  []int
-	reason string
+	// text is "CPUs 2-3 on NUMA node 0", or says what is missing.
+	text string
+	// nodes is empty when they are not known.
+	nodes []int
 }
 
 // Alignment tells whether the CPUs, the memory with its hugepages, and the NICs of a container are on one NUMA
@@ -129,66 +125,61 @@ func Alignment(container Container, t *topology.Topology) (v1alpha1.Alignment, s
 	}
 	places := append([]place{placeOfCPUs(container.CPUs, t)}, placesOfMemory(container.Memory)...)
 	places = append(places, placesOfNICs(container.Devices, t)...)
-	nodes, unknown := map[int]bool{}, []string{}
+	nodes, all, unknown := map[int]bool{}, []string{}, []string{}
 	for _, part := range places {
+		all = append(all, part.text)
 		for _, node := range part.nodes {
 			nodes[node] = true
 		}
 		if len(part.nodes) == 0 {
-			unknown = append(unknown, part.String())
+			unknown = append(unknown, part.text)
 		}
 	}
 	switch {
 	case len(nodes) > 1:
-		return v1alpha1.AlignmentSplit, sentence(places)
+		return v1alpha1.AlignmentSplit, strings.Join(all, ", ")
 	case len(unknown) > 0:
-		return v1alpha1.AlignmentUnknown, strings.Join(unknown, "; ")
+		return v1alpha1.AlignmentUnknown, strings.Join(unknown, ", ")
 	default:
 		return v1alpha1.AlignmentAligned, ""
 	}
 }
 
-// sentence says what is where.
-func sentence(places []place) string {
-	parts := make([]string, 0, len(places))
-	for _, part := range places {
-		parts = append(parts, part.String())
+// placed is what is on the NUMA nodes, or, if there are none, what is where somebody does not tell.
+func placed(what string, nodes []int, silent string) place {
+	if len(nodes) == 0 {
+		return place{text: what + " on a NUMA node that " + silent + " does not tell"}
 	}
-	return strings.Join(parts, "; ")
-}
-
-// String is "CPUs 2-3: NUMA node 0".
-func (p place) String() string {
-	switch len(p.nodes) {
-	case 0:
-		return p.what + ": " + p.reason
-	case 1:
-		return fmt.Sprintf("%s: NUMA node %d", p.what, p.nodes[0])
-	}
-	names := make([]string, 0, len(p.nodes))
-	for _, node := range p.nodes {
+	names := make([]string, 0, len(nodes))
+	for _, node := range nodes {
 		names = append(names, strconv.Itoa(node))
 	}
-	return p.what + ": NUMA nodes " + strings.Join(names, ", ")
+	on := " on NUMA node "
+	if len(nodes) > 1 {
+		on = " on NUMA nodes "
+	}
+	return place{text: what + on + strings.Join(names, " and "), nodes: nodes}
 }
+
+// withLimits is what it takes to have CPUs and memory of one's own (kubernetes: pod QoS class Guaranteed).
+const withLimits = "with limits equal to requests in every container of the pod"
 
 func placeOfCPUs(set cpus.Set, t *topology.Topology) place {
 	if set.IsEmpty() {
-		return place{what: "CPUs", reason: "it has none of its own and runs on those that all pods share; " +
-			"ask for whole CPUs, with limits equal to requests in every container of the pod"}
+		return place{text: "no CPUs of its own (that takes whole CPUs, " + withLimits + ")"}
 	}
-	part := place{what: cpuNames(set)}
+	var nodes []int
 	rest := set
 	for _, node := range t.NUMANodes {
-		if !node.CPUs.Intersection(set).IsEmpty() {
-			part.nodes = append(part.nodes, node.ID)
+		if node.CPUs.Overlaps(set) {
+			nodes = append(nodes, node.ID)
 			rest = rest.Difference(node.CPUs)
 		}
 	}
 	if !rest.IsEmpty() {
-		return place{what: cpuNames(rest), reason: "on no NUMA node that the host lists"}
+		nodes = nil
 	}
-	return part
+	return placed(cpuNames(set), nodes, "the host")
 }
 
 // cpuNames is "CPU 5" or "CPUs 2-5".
@@ -208,14 +199,13 @@ func placesOfMemory(blocks []MemoryBlock) []place {
 		}
 	}
 	if len(byType) == 0 {
-		return []place{{what: "memory", reason: "the kubelet pinned none; " +
-			"that takes memoryManagerPolicy Static, and limits equal to requests in every container of the pod"}}
+		return []place{{text: "no pinned memory (that takes memoryManagerPolicy Static, " + withLimits + ")"}}
 	}
 	places := make([]place, 0, len(byType))
 	for _, name := range slices.Sorted(maps.Keys(byType)) {
 		nodes := byType[name]
 		slices.Sort(nodes)
-		places = append(places, place{what: name, nodes: slices.Compact(nodes), reason: "the kubelet does not say where"})
+		places = append(places, placed(name, slices.Compact(nodes), "the kubelet"))
 	}
 	return places
 }
@@ -226,23 +216,23 @@ func placesOfNICs(devices []HeldDevices, t *topology.Topology) []place {
 		if !holds(devices, nic.PCIAddress) {
 			continue
 		}
-		part := place{what: nicName(nic), reason: "the firmware does not tell its NUMA node"}
+		var nodes []int
 		if nic.NUMANode != nil {
-			part.nodes = []int{*nic.NUMANode}
+			nodes = []int{*nic.NUMANode}
 		}
-		places = append(places, part)
+		places = append(places, placed(nameOf(nic), nodes, "the firmware"))
 	}
 	return places
 }
 
 func holds(devices []HeldDevices, address string) bool {
 	return slices.ContainsFunc(devices, func(held HeldDevices) bool {
-		return slices.ContainsFunc(held.IDs, func(id string) bool { return isUnitOf(id, address) })
+		return slices.ContainsFunc(held.IDs, func(id string) bool { return OfDeviceID(id) == address })
 	})
 }
 
-// nicName is "NIC ens2f0 (0000:3b:00.0)".
-func nicName(nic topology.NIC) string {
+// nameOf is "NIC ens2f0 (0000:3b:00.0)".
+func nameOf(nic topology.NIC) string {
 	if nic.Name == "" {
 		return "NIC " + nic.PCIAddress
 	}

@@ -40,8 +40,8 @@ func pinned(kind string, nodes ...int) MemoryBlock {
 
 func TestAlignment(t *testing.T) {
 	const (
-		shared = "CPUs: it has none of its own and runs on those that all pods share; ask for whole CPUs, with limits equal to requests in every container of the pod"
-		free   = "memory: the kubelet pinned none; that takes memoryManagerPolicy Static, and limits equal to requests in every container of the pod"
+		shared = "no CPUs of its own (that takes whole CPUs, with limits equal to requests in every container of the pod)"
+		free   = "no pinned memory (that takes memoryManagerPolicy Static, with limits equal to requests in every container of the pod)"
 	)
 	cases := map[string]struct {
 		cpus   cpus.Set
@@ -58,24 +58,24 @@ func TestAlignment(t *testing.T) {
 		},
 		"the NIC is elsewhere": {
 			cpus: cpus.Of(4, 5), nics: []string{nearZero}, memory: []MemoryBlock{pinned("memory", 1), pinned("hugepages-2Mi", 1)},
-			want: v1alpha1.AlignmentSplit, wantMessage: "CPUs 4-5: NUMA node 1; hugepages-2Mi: NUMA node 1; memory: NUMA node 1; NIC ens1 (0000:3b:00.0): NUMA node 0",
+			want: v1alpha1.AlignmentSplit, wantMessage: "CPUs 4-5 on NUMA node 1, hugepages-2Mi on NUMA node 1, memory on NUMA node 1, NIC ens1 (0000:3b:00.0) on NUMA node 0",
 		},
 		"the hugepages are elsewhere": {
 			cpus: cpus.Of(4), nics: []string{nearOne}, memory: []MemoryBlock{pinned("hugepages-1Gi", 0)},
-			want: v1alpha1.AlignmentSplit, wantMessage: "CPU 4: NUMA node 1; hugepages-1Gi: NUMA node 0; NIC 0000:81:00.0: NUMA node 1",
+			want: v1alpha1.AlignmentSplit, wantMessage: "CPU 4 on NUMA node 1, hugepages-1Gi on NUMA node 0, NIC 0000:81:00.0 on NUMA node 1",
 		},
 		"CPUs of both": {
 			cpus: cpus.Of(3, 4), nics: []string{nearOne}, memory: []MemoryBlock{pinned("memory", 1)},
-			want: v1alpha1.AlignmentSplit, wantMessage: "CPUs 3-4: NUMA nodes 0, 1; memory: NUMA node 1; NIC 0000:81:00.0: NUMA node 1",
+			want: v1alpha1.AlignmentSplit, wantMessage: "CPUs 3-4 on NUMA nodes 0 and 1, memory on NUMA node 1, NIC 0000:81:00.0 on NUMA node 1",
 		},
 		"memory of both": {
 			cpus: cpus.Of(4), nics: []string{nearOne}, memory: []MemoryBlock{pinned("memory", 1), pinned("memory", 1, 0)},
-			want: v1alpha1.AlignmentSplit, wantMessage: "CPU 4: NUMA node 1; memory: NUMA nodes 0, 1; NIC 0000:81:00.0: NUMA node 1",
+			want: v1alpha1.AlignmentSplit, wantMessage: "CPU 4 on NUMA node 1, memory on NUMA nodes 0 and 1, NIC 0000:81:00.0 on NUMA node 1",
 		},
 		"two NICs": {
 			cpus: cpus.Of(4), nics: []string{nearOne, nearZero}, memory: []MemoryBlock{pinned("memory", 1)},
 			want:        v1alpha1.AlignmentSplit,
-			wantMessage: "CPU 4: NUMA node 1; memory: NUMA node 1; NIC ens1 (0000:3b:00.0): NUMA node 0; NIC 0000:81:00.0: NUMA node 1",
+			wantMessage: "CPU 4 on NUMA node 1, memory on NUMA node 1, NIC ens1 (0000:3b:00.0) on NUMA node 0, NIC 0000:81:00.0 on NUMA node 1",
 		},
 		"shares of one NIC": {
 			cpus: cpus.Of(4), nics: []string{nearOne + "-0", nearOne + "-11"}, memory: []MemoryBlock{pinned("memory", 1)},
@@ -90,19 +90,19 @@ func TestAlignment(t *testing.T) {
 		},
 		"memory that is somewhere": {
 			cpus: cpus.Of(4), nics: []string{nearOne}, memory: []MemoryBlock{pinned("hugepages-2Mi")},
-			want: v1alpha1.AlignmentUnknown, wantMessage: "hugepages-2Mi: the kubelet does not say where",
+			want: v1alpha1.AlignmentUnknown, wantMessage: "hugepages-2Mi on a NUMA node that the kubelet does not tell",
 		},
 		"a NIC that is somewhere": {
 			cpus: cpus.Of(4), nics: []string{nowhere}, memory: []MemoryBlock{pinned("memory", 1)},
-			want: v1alpha1.AlignmentUnknown, wantMessage: "NIC ens3 (0000:c1:00.0): the firmware does not tell its NUMA node",
+			want: v1alpha1.AlignmentUnknown, wantMessage: "NIC ens3 (0000:c1:00.0) on a NUMA node that the firmware does not tell",
 		},
 		"CPUs that the host does not list": {
 			cpus: cpus.Of(4, 9), nics: []string{nearOne}, memory: []MemoryBlock{pinned("memory", 1)},
-			want: v1alpha1.AlignmentUnknown, wantMessage: "CPU 9: on no NUMA node that the host lists",
+			want: v1alpha1.AlignmentUnknown, wantMessage: "CPUs 4,9 on a NUMA node that the host does not tell",
 		},
 		"what is known is apart already": {
 			cpus: cpus.Of(4), nics: []string{nearZero}, want: v1alpha1.AlignmentSplit,
-			wantMessage: "CPU 4: NUMA node 1; " + free + "; NIC ens1 (0000:3b:00.0): NUMA node 0",
+			wantMessage: "CPU 4 on NUMA node 1, " + free + ", NIC ens1 (0000:3b:00.0) on NUMA node 0",
 		},
 		"one NUMA node": {nics: []string{nowhere}, single: true, want: v1alpha1.AlignmentAligned},
 	}
