@@ -27,7 +27,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type == 'VFIO' ? has(self.vfio) : !has(self.vfio)",message="spec.stack.vfio must be set when spec.stack.type is VFIO, and only then."
 // +union
 type BypassStack struct {
-	// type is Onload, TCPDirect, EFVI or VFIO.
+	// type is Onload, TCPDirect, EFVI or VFIO. Onload accelerates the sockets of unchanged programs. TCPDirect and
+	// EFVI are libraries that programs are written for. VFIO gives the whole PCI function to a user-space driver,
+	// such as one of DPDK.
 	// +unionDiscriminator
 	// +required
 	Type StackType `json:"type"`
@@ -141,22 +143,27 @@ type OnloadStack struct {
 	// +required
 	UserSpace UserSpaceSpec `json:"userSpace"`
 
-	// start is Preload, Launcher or Application. When omitted, this means the user has no opinion and the
+	// start is Preload, Launcher or Application. Preload: LD_PRELOAD names libonload.so, so that every program of
+	// the container that uses sockets is accelerated. Launcher: the script onload is mounted, and the container's
+	// command calls it. Application: the image arranges it. When omitted, this means the user has no opinion and the
 	// operator chooses a default, which is subject to change over time. The current default is Preload with
 	// userSpace.source HostPath and Application otherwise.
 	// +optional
 	Start OnloadStart `json:"start,omitempty"`
 
-	// profile is None, Latency or LatencyBest. It is turned into EF_ options for each node, because LatencyBest
-	// depends on model and speed of the NICs. When omitted, this means the user has no opinion and the operator
+	// profile is None, Latency or LatencyBest: which EF_ options a container gets besides those of options.
+	// Latency and LatencyBest are Onload's own profiles latency and latency-best. They are turned into EF_ options
+	// for each node, because LatencyBest depends on model and speed of the NICs. When omitted, this means the user has no opinion and the operator
 	// chooses a default, which is subject to change over time. The current default is Latency.
 	// +optional
 	Profile OnloadProfile `json:"profile,omitempty"`
 
-	// options are EF_ options that are set besides those of the profile and win over them, at most 64:
+	// options are EF_ options that are set besides those of the profile and win over them, at most 64. With
+	// EF_NO_FAIL 0, a socket that Onload cannot accelerate is an error and not a kernel socket:
 	//
 	//	options:
 	//	- {name: EF_POLL_USEC, value: "-1"}
+	//	- {name: EF_NO_FAIL, value: "0"}
 	//
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
@@ -164,7 +171,9 @@ type OnloadStack struct {
 	// +optional
 	Options []OnloadOption `json:"options,omitempty"`
 
-	// datapath is Native or ExperimentalAFXDP. When omitted, this means the user has no opinion and the operator
+	// datapath is Native or ExperimentalAFXDP. Native needs a NIC of the vendor with its own driver.
+	// ExperimentalAFXDP runs Onload on AF_XDP sockets of any NIC whose driver has XDP: it uses no hugepages, and
+	// Onload's own project calls it work in progress. When omitted, this means the user has no opinion and the operator
 	// chooses a default, which is subject to change over time. The current default is Native.
 	// +optional
 	Datapath OnloadDatapath `json:"datapath,omitempty"`
@@ -255,8 +264,9 @@ const (
 
 // VFIOStack is the section of stack type VFIO. The NICs, or their virtual functions, are bound to vfio-pci.
 type VFIOStack struct {
-	// isolation is IOMMU or NoIOMMU. NoIOMMU is for machines without an IOMMU, such as virtual ones: a program
-	// that owns the device can then write to all memory of the node. When omitted, this means the user has no
+	// isolation is IOMMU or NoIOMMU. IOMMU: the device reaches the memory of its program and no other, and
+	// the plan of the node gets the kernel arguments that this needs. NoIOMMU is for machines without an IOMMU,
+	// such as virtual ones: a program that owns the device can then write to all memory of the node. When omitted, this means the user has no
 	// opinion and the operator chooses a default, which is subject to change over time. The current default is
 	// IOMMU.
 	// +optional

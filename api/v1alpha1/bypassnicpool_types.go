@@ -15,6 +15,14 @@ import (
 // A pool serves nodes that a LowLatencyNodeProfile governs: hugepages, IOMMU arguments and virtual functions of the
 // pool become part of that profile's plan.
 //
+// Never handed out are a NIC that carries the node's own traffic, and a NIC that two pools select: status.findings
+// names them.
+//
+// A pod asks for a NIC as for a CPU, with a limit of the resource that spec.resourceName names:
+//
+//	resources:
+//	  limits: {cpu: "4", memory: 2Gi, hugepages-2Mi: 800Mi, lowlatency.dev/x2: "1"}
+//
 // +genclient
 // +genclient:nonNamespaced
 // +kubebuilder:object:root=true
@@ -69,12 +77,13 @@ type BypassNICPoolList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.virtualFunctions) || self.nics.all(term, !has(term.role) || term.role == 'PhysicalFunction')",message="spec.virtualFunctions cannot be combined with role VirtualFunction in spec.nics: virtual functions are created on physical functions."
 // +kubebuilder:validation:XValidation:rule="self.stack.type != 'VFIO' || has(self.virtualFunctions) || self.nics.all(term, !has(term.interfaces) && (!has(term.link) || term.link == 'Any') && (!has(term.drivers) || 'vfio-pci' in term.drivers))",message="with spec.stack.type VFIO and without spec.virtualFunctions, terms of spec.nics must select by vendor, devices or pciAddresses, or have vfio-pci among drivers: once bound to vfio-pci, a NIC has no interface, no link and no other driver."
 type BypassNICPoolSpec struct {
-	// nodeSelector selects the nodes by their labels. A node must carry all of them, and must be governed by
-	// a LowLatencyNodeProfile.
+	// nodeSelector selects the nodes by their labels. A node must carry all of them. On a node that no
+	// LowLatencyNodeProfile governs, or more than one selects, nothing is handed out, and status.findings says so.
 	// +required
 	NodeSelector NodeSelector `json:"nodeSelector"`
 
-	// nics select the NICs, 1 to 16 terms. A NIC belongs to the pool when it matches one of the terms:
+	// nics select the NICs, 1 to 16 terms. A NIC belongs to the pool when it matches one of the terms, each port
+	// by itself, because each port is a PCI function of its own:
 	//
 	//	nics:
 	//	- {vendor: "1924", devices: ["0b03"], drivers: [sfc]}
@@ -86,7 +95,8 @@ type BypassNICPoolSpec struct {
 	// +required
 	NICs []NICTerm `json:"nics"`
 
-	// stack is the software that the pods use on the NIC.
+	// stack is the software that the pods use on the NIC. It decides what a container gets with the NIC (device
+	// files, libraries, environment) and what must be right before a NIC is handed out.
 	// +required
 	Stack BypassStack `json:"stack"`
 
@@ -103,11 +113,14 @@ type BypassNICPoolSpec struct {
 
 	// sharing says whether a NIC is handed to one container or to several. When omitted, a NIC is handed to
 	// one.
+	//
+	// Containers that share a NIC share its bandwidth, its filters and its hugepages, too.
 	// +optional
 	Sharing SharingSpec `json:"sharing,omitzero"`
 
 	// hugepages are reserved for every NIC of the pool, on the NIC's own NUMA node, besides those of the
-	// LowLatencyNodeProfile; 1 to 4 sizes:
+	// LowLatencyNodeProfile; 1 to 4 sizes. Reserving is not giving: a pod must ask for them with a limit such as
+	// hugepages-2Mi.
 	//
 	//	hugepages:
 	//	- {size: 2Mi, countPerNIC: 400}
@@ -123,13 +136,16 @@ type BypassNICPoolSpec struct {
 	// +optional
 	Interrupts NICInterruptsSpec `json:"interrupts,omitzero"`
 
-	// virtualFunctions are created on every NIC of the pool and handed out instead of it. When omitted, the
-	// NICs themselves are handed out.
+	// virtualFunctions are created on every NIC of the pool and handed out instead of it; the NIC itself keeps its
+	// driver. With stack type VFIO they are bound to vfio-pci. When omitted, the NICs themselves are handed out.
 	// +optional
 	VirtualFunctions *VirtualFunctionsSpec `json:"virtualFunctions,omitempty"`
 
 	// networkAttachment makes a NetworkAttachmentDefinition by which Multus gives a pod the interface of its
-	// NIC. When omitted, none is made.
+	// NIC. When omitted, none is made: pods of the stacks Onload, TCPDirect and EFVI then need hostNetwork, or an
+	// attachment of somebody else. A pod names the attachment in an annotation:
+	//
+	//	k8s.v1.cni.cncf.io/networks: '[{"name": "x2", "ips": ["192.168.7.11/24"]}]'
 	// +optional
 	NetworkAttachment *NetworkAttachmentSpec `json:"networkAttachment,omitempty"`
 }
@@ -196,14 +212,15 @@ type NICTerm struct {
 	// +optional
 	Vendor PCIID `json:"vendor,omitempty"`
 
-	// devices are PCI devices of the vendor, 1 to 32; a NIC has one of them.
+	// devices are PCI devices of the vendor, 1 to 32; a NIC has one of them. Of Solarflare (1924), 0a03 is the 8000
+	// series, 0b03 the X2, 0c03 and 2c03 the X4; of Xilinx (10ee), 5084 is the X3.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=set
 	// +optional
 	Devices []PCIID `json:"devices,omitempty"`
 
-	// drivers are kernel drivers, 1 to 8; a NIC is bound to one of them.
+	// drivers are kernel drivers such as sfc, xilinx_efct or vfio-pci, 1 to 8; a NIC is bound to one of them.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=set
@@ -263,8 +280,8 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.maximumSharesPerNIC) || (has(self.mode) && self.mode == 'Shared')",message="spec.sharing.maximumSharesPerNIC applies to spec.sharing.mode Shared only."
 type SharingSpec struct {
-	// mode is Exclusive or Shared. Shared: as many containers as the NIC has virtual interfaces (VIs) for, which
-	// is read from the driver. When omitted, this means the user has no opinion and the operator chooses a
+	// mode is Exclusive or Shared. Exclusive: one container. Shared: as many containers as the NIC has virtual
+	// interfaces (VIs) for, which is read from the driver, and no more than maximumSharesPerNIC. When omitted, this means the user has no opinion and the operator chooses a
 	// default, which is subject to change over time. The current default is Exclusive.
 	// +optional
 	Mode SharingMode `json:"mode,omitempty"`
@@ -344,19 +361,23 @@ const (
 // +kubebuilder:validation:XValidation:rule="(self.type in ['MACVLAN', 'IPVLAN']) == has(self.parentInterface)",message="spec.networkAttachment.parentInterface must be set with type MACVLAN or IPVLAN, and only then."
 // +kubebuilder:validation:XValidation:rule="self.type != 'IPVLAN' || !has(self.addresses) || self.addresses == 'Static'",message="spec.networkAttachment.addresses None cannot be combined with type IPVLAN: the ipvlan plugin makes no interface without an address."
 type NetworkAttachmentSpec struct {
-	// type is HostDevice, SRIOV, MACVLAN or IPVLAN.
+	// type is HostDevice, SRIOV, MACVLAN or IPVLAN. HostDevice moves the interface itself into the pod, and back
+	// when the pod ends. SRIOV does so with a virtual function, and sets it up through its NIC; it is the only type
+	// for stack type VFIO. MACVLAN and IPVLAN leave the interface to the node and put a child of it into the pod;
+	// they work with stack type Onload only.
 	// +required
 	Type NetworkAttachmentType `json:"type"`
 
-	// parentInterface is the interface of the node on which a MACVLAN or IPVLAN child is made. It must be the
-	// interface of a NIC of the pool on every node.
+	// parentInterface is the interface of the node on which a MACVLAN or IPVLAN child is made. It must be the only
+	// interface that spec.nics name, so that the child is on the NIC that the pod was given.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=15
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.:-]+$')",message="an interface name consists of letters, digits and _.:-."
 	// +optional
 	ParentInterface string `json:"parentInterface,omitempty"`
 
-	// namespaces in which the NetworkAttachmentDefinition is made, under the name of the pool, 1 to 32.
+	// namespaces in which the NetworkAttachmentDefinition is made, under the name of the pool, 1 to 32. They must
+	// exist.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
@@ -367,7 +388,7 @@ type NetworkAttachmentSpec struct {
 	Namespaces []string `json:"namespaces"`
 
 	// addresses is Static or None: how the interface gets its address. Static: the pod's annotation
-	// says it. When omitted, this means the user has no opinion and the operator chooses a default, which is
+	// k8s.v1.cni.cncf.io/networks says it, under ips. None: it gets none. When omitted, this means the user has no opinion and the operator chooses a default, which is
 	// subject to change over time. The current default is Static.
 	// +optional
 	Addresses AddressAssignment `json:"addresses,omitempty"`
