@@ -145,13 +145,17 @@ func (a *archiveReader) content(header *tar.Header) (*memoryNode, error) {
 		return a.hardLink(header.Linkname)
 	case tar.TypeXGlobalHeader:
 		return nil, nil
+	case tar.TypeChar:
+		return &memoryNode{node: node{
+			kind: kindDevice, permissions: permissionsOf(header), major: uint32(header.Devmajor), minor: uint32(header.Devminor),
+		}}, nil
 	}
 	return &memoryNode{node: node{kind: kindOther}}, nil
 }
 
 // file reads the content of a file, if it is not longer than any file that is ever read.
 func (a *archiveReader) file(header *tar.Header) (*memoryNode, error) {
-	file := &memoryNode{node: node{kind: kindFile, size: header.Size}}
+	file := &memoryNode{node: node{kind: kindFile, size: header.Size, permissions: permissionsOf(header)}}
 	if header.Size > int64(a.limits.file) {
 		file.oversized = a.limits.file
 		return file, nil
@@ -167,6 +171,8 @@ func (a *archiveReader) file(header *tar.Header) (*memoryNode, error) {
 	file.content = a.buffer.String()
 	return file, nil
 }
+
+func permissionsOf(header *tar.Header) uint32 { return uint32(header.FileInfo().Mode().Perm()) }
 
 // hardLink finds the file that an earlier entry brought.
 func (a *archiveReader) hardLink(target string) (*memoryNode, error) {

@@ -30,6 +30,10 @@ type Route struct {
 	Gateway netip.Addr
 }
 
+// Equal tells whether two routes are the same. Comparisons field by field stop at the addresses, whose fields
+// are private to their package.
+func (r Route) Equal(other Route) bool { return r == other }
+
 // DeviceNode is a character device file.
 type DeviceNode struct {
 	// Mode holds the permission bits.
@@ -48,7 +52,9 @@ type Onload struct {
 	InterfaceVersion Fact[string]
 	// SourceVersion is /sys/module/onload/srcversion.
 	SourceVersion Fact[string]
-	// ControlPlanePIDs are the processes of the control plane, from /proc/driver/onload/cp_server_pids.
+	// ControlPlanePIDs are the processes of the control plane, ascending: /proc/driver/onload/cp_server_pids,
+	// and since that hides the processes of other PID namespaces from a container, the processes of that name
+	// that /proc shows.
 	ControlPlanePIDs Fact[[]int]
 	// Stacks is the number of stacks, from /proc/driver/onload/stacks.
 	Stacks Fact[int]
@@ -89,8 +95,18 @@ type UserSpace struct {
 type UserFile struct {
 	// Path is the absolute path on the host.
 	Path string
-	// InterfaceVersions are the interface versions (checksums of 32 hexadecimal digits) that the file holds.
+	// Unreadable says why the file could not be read, such as "permission denied"; "" when it could.
+	Unreadable string
+	// InterfaceVersions are the checksums of interfaces, 32 hexadecimal digits each, that the file holds, in the
+	// order of the file. libonload.so holds that of the kernel module which it belongs to (oo_uk_intf_ver of
+	// Onload's src/lib/transport/ip/netif_init.c, the same as uk_intf_ver of the module) among others: those of
+	// the control plane and of ef_vi. ef_vi needs no equal version: every libciul claims that of 2014
+	// (ef_vi_set_intf_ver of src/lib/ciul/pt_endpoint.c), and the module accepts it.
 	InterfaceVersions []string
-	// Version is the release that the file names; "" when it names none.
+	// Version is the release that the file names; "" when it names none. libonload.so names that of Onload, which
+	// the module's must equal as well (oo_version_check_impl of src/include/onload/version_check.h), and
+	// libonload_zf.so that of TCPDirect; the others name none that could be told from other texts.
 	Version string
+	// BuiltWith is the release of Onload that libonload_zf.so was built with; "" for other files.
+	BuiltWith string
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // readDeadline bounds the reading of one file. Files of /proc and /sys answer at once; a few, such as
@@ -101,7 +103,10 @@ func (v *directoryView) lstat(name string) (node, error) {
 	if err != nil {
 		return node{}, err
 	}
-	found := node{kind: kindOf(info.Mode()), size: info.Size()}
+	found := node{kind: kindOf(info.Mode()), size: info.Size(), permissions: uint32(info.Mode().Perm())}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && found.kind == kindDevice {
+		found.major, found.minor = unix.Major(stat.Rdev), unix.Minor(stat.Rdev)
+	}
 	if found.kind == kindLink {
 		found.target, err = dir.Readlink(base)
 	}
@@ -109,40 +114,46 @@ func (v *directoryView) lstat(name string) (node, error) {
 }
 
 func (v *directoryView) readFile(name string, limit int) (string, error) {
-	dir, err := v.handle(path.Dir(name))
+	v.buffer.Reset()
+	err := v.copyFile(name, limit, &v.buffer)
 	if err != nil {
 		return "", err
+	}
+	return v.buffer.String(), nil
+}
+
+func (v *directoryView) copyFile(name string, limit int, to io.Writer) error {
+	dir, err := v.handle(path.Dir(name))
+	if err != nil {
+		return err
 	}
 	// The caller has seen a regular file here. Should a pipe have taken its place since, O_NONBLOCK keeps
 	// opening it from blocking, and the second look refuses it.
 	file, err := dir.OpenFile(path.Base(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer closeRead(file)
 	info, err := file.Stat()
 	if err != nil {
-		return "", err
+		return err
 	}
 	if !info.Mode().IsRegular() {
-		return "", errNotRegular
+		return errNotRegular
 	}
-	return v.content(file, limit)
+	return copyContent(file, limit, to)
 }
 
-func (v *directoryView) content(file *os.File, limit int) (string, error) {
+func copyContent(file *os.File, limit int, to io.Writer) error {
 	if err := file.SetReadDeadline(time.Now().Add(readDeadline)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
-		return "", err
+		return err
 	}
-	v.buffer.Reset()
 	// Files of /proc and /sys give their size as 0 or 4096, so only reading tells how long they are.
-	if _, err := v.buffer.ReadFrom(io.LimitReader(file, int64(limit)+1)); err != nil {
-		return "", err
+	length, err := io.Copy(to, io.LimitReader(file, int64(limit)+1))
+	if err == nil && length > int64(limit) {
+		err = tooLargeError{limit}
 	}
-	if v.buffer.Len() > limit {
-		return "", tooLargeError{limit}
-	}
-	return v.buffer.String(), nil
+	return err
 }
 
 // closeRead closes a file that was only read from: it has nothing to lose.

@@ -63,7 +63,8 @@ type Facts struct {
 	Softirqs Softirqs
 	// NICs are the network devices on PCI, in ascending order of PCI address.
 	NICs []NIC
-	// Processes are the processes of interest that run (by /proc/*/comm): irqbalance, tuned, stalld. Known
+	// Processes are the processes of interest that run (by /proc/*/comm): irqbalance, tuned, stalld, the
+	// control plane of Onload. Known
 	// and empty when none of them runs; absent when /proc shows no processes.
 	Processes Fact[[]Process]
 	// Kubelet is the state of the kubelet on this host.

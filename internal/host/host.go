@@ -129,10 +129,11 @@ func (h *Host) ReadWith(ctx context.Context, request Request) (*Facts, error) {
 
 // Snapshot writes an archive (tar, gzip) of the files that Read reads and nothing else, from which Open
 // and Read give the same Facts. Equal hosts give equal bytes: entries are sorted, without times or owners.
-// Of the environment of irqbalance only its own variables are kept, and of other processes nothing.
+// Of the environment of irqbalance only its own variables are kept, of other processes nothing, and of the
+// libraries in DefaultUserSpaces only what they say about their versions.
 func (h *Host) Snapshot(ctx context.Context, w io.Writer) error {
 	taken := newRecording()
-	if _, err := h.read(ctx, Request{}, taken); err != nil {
+	if _, err := h.read(ctx, Request{UserSpaces: DefaultUserSpaces()}, taken); err != nil {
 		return err
 	}
 	view := h.tree.view()
@@ -156,6 +157,7 @@ func (h *Host) read(ctx context.Context, request Request, taken *recording) (*Fa
 	for _, section := range []func(*reader, *Facts){
 		readKernel, h.readProcessor, readCPUs, readNUMANodes, readMemory, readInterrupts,
 		readNICs, readProcesses, readKubelet, readSettings(request.Settings),
+		readBypass(request.UserSpaces),
 	} {
 		section(r, facts)
 	}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -380,6 +381,11 @@ type watchedView struct {
 	view
 
 	t *testing.T
+}
+
+func (v watchedView) copyFile(name string, limit int, to io.Writer) error {
+	v.check(name, kindFile)
+	return v.view.copyFile(name, limit, to)
 }
 
 func (v watchedView) readFile(name string, limit int) (string, error) {

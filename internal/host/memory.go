@@ -5,6 +5,7 @@ package host
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -77,6 +78,15 @@ func (t *memoryTree) readFile(name string, limit int) (string, error) {
 		return "", tooLargeError{limit}
 	}
 	return found.content, nil
+}
+
+func (t *memoryTree) copyFile(name string, limit int, to io.Writer) error {
+	content, err := t.readFile(name, limit)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(to, content)
+	return err
 }
 
 func (t *memoryTree) readDir(name string, limit int) ([]entry, error) {

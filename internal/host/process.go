@@ -12,9 +12,10 @@ import (
 
 const procRoot = "/proc"
 
-// processesOfInterest are the daemons that move interrupts, threads or settings around.
+// processesOfInterest are the daemons that move interrupts, threads or settings around, and the control plane of
+// Onload.
 func processesOfInterest() map[string]bool {
-	return map[string]bool{"irqbalance": true, "tuned": true, "stalld": true}
+	return map[string]bool{"irqbalance": true, "tuned": true, "stalld": true, controlPlane: true}
 }
 
 // readProcesses looks for the daemons of interest among all processes. What it sees of others goes

@@ -184,9 +184,21 @@ func (r *reader) directory(dir string) (string, error) {
 	return path.Join("/", found.name), nil
 }
 
+// folder tells why a directory cannot be looked into; a snapshot records that, or that the directory is there.
+func (r *reader) folder(dir string) error {
+	if reason, ok := r.unreadable[dir]; ok {
+		return unreadableError{reason}
+	}
+	_, err := r.directory(dir)
+	if err != nil {
+		r.taken.file(dir, "", err)
+	}
+	return err
+}
+
 // list returns the wanted names of a directory in ascending order.
 func (r *reader) list(dir string, wanted func(entry) bool) ([]string, error) {
-	names, err := r.peekList(dir, wanted)
+	names, err := r.peekList(dir, func(e entry) bool { return e.kind != kindDevice && wanted(e) })
 	r.taken.list(dir, names, err)
 	return names, err
 }

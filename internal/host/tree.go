@@ -6,6 +6,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 )
 
@@ -16,7 +17,9 @@ const (
 	kindFile kind = iota + 1
 	kindDirectory
 	kindLink
-	// kindOther are pipes, devices and sockets: opening one may block or act, so they are never opened.
+	// kindDevice are character devices. Like kindOther they are never opened.
+	kindDevice
+	// kindOther are pipes, block devices and sockets: opening one may block or act, so they are never opened.
 	kindOther
 )
 
@@ -28,6 +31,8 @@ func kindOf(mode fs.FileMode) kind {
 		return kindDirectory
 	case mode.Type() == fs.ModeSymlink:
 		return kindLink
+	case mode.Type() == fs.ModeDevice|fs.ModeCharDevice:
+		return kindDevice
 	}
 	return kindOther
 }
@@ -39,6 +44,10 @@ type node struct {
 	target string
 	// size as the file system tells it; 0 for files of /proc.
 	size int64
+	// permissions are the permission bits of a file or device.
+	permissions uint32
+	// major and minor are the numbers of a device.
+	major, minor uint32
 }
 
 // entry is one name in a directory.
@@ -61,6 +70,8 @@ type view interface {
 	lstat(name string) (node, error)
 	// readFile returns the content of a regular file, or an error if it is longer than limit.
 	readFile(name string, limit int) (string, error)
+	// copyFile writes the content of a regular file to a writer piece by piece, or fails if it is longer than limit.
+	copyFile(name string, limit int, to io.Writer) error
 	// readDir lists a directory, or fails if it holds more than limit names.
 	readDir(name string, limit int) ([]entry, error)
 	release()
