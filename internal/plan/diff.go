@@ -161,6 +161,9 @@ type item struct {
 	kind, name, value string
 	reboot            v1alpha1.RebootRequirement
 	why               string
+	// whenNew is why no reboot is needed where there was nothing before, which is "" or none; "" when one is
+	// needed there, too.
+	whenNew, none string
 	// same compares two values; nil compares texts.
 	same func(a, b string) bool
 	// observe reads the value from a host, or says why it cannot; nil when hosts do not tell.
@@ -182,5 +185,8 @@ func (i item) equals(a, b string) bool {
 }
 
 func (i item) change(from, to string) Change {
+	if i.whenNew != "" && (from == "" || from == i.none) {
+		i.reboot, i.why = v1alpha1.RebootNotRequired, i.whenNew
+	}
 	return Change{What: i.what(), From: from, To: to, Reboot: i.reboot, Why: i.why}
 }

@@ -25,6 +25,7 @@ const (
 	whyRuntime     = "the container runtime restarts"
 	whyHotplug     = "CPUs go offline and come back while the kernel runs"
 	whyFragmented  = "free memory in pieces of this size is rarely found after boot"
+	whyInUse       = "pods may hold virtual functions and devices; a reboot is what surely frees them"
 	whyUnit        = "systemd starts it at the next boot, and what it does can be done now"
 )
 
@@ -34,7 +35,7 @@ func (p *NodePlan) items() []item {
 		return nil
 	}
 	return slices.Concat(p.kernelItems(), p.cpuItems(), p.argumentItems(), p.hugepageItems(),
-		p.runtimeItems(), p.settingItems(), p.kubeletItems(), p.fileItems(), p.agentItems())
+		p.runtimeItems(), p.settingItems(), p.kubeletItems(), p.fileItems(), p.poolItems(), p.agentItems())
 }
 
 func (p *NodePlan) kernelItems() []item {
@@ -233,6 +234,42 @@ func describeUnit(u Unit) string {
 func digest(content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return "sha256 " + hex.EncodeToString(sum[:6])
+}
+
+// poolItems are what becomes of the NICs of pools. Their units, files and hugepages have items of their own.
+func (p *NodePlan) poolItems() []item {
+	var items []item
+	for _, pool := range p.BypassPools {
+		items = append(items, item{name: "BypassNICPool " + pool.Name, reboot: v1alpha1.RebootNotRequired, why: whyAtOnce,
+			value: joined(pool.NICs, func(n PoolNICPlan) string { return n.PCIAddress })})
+		for _, nic := range pool.NICs {
+			items = append(items, nic.items()...)
+		}
+	}
+	return items
+}
+
+// items of one NIC. What is new is made while the kernel runs; what pods may hold is taken away by a reboot.
+func (n PoolNICPlan) items() []item {
+	items := []item{{
+		name: "interrupts of NIC " + n.PCIAddress, reboot: v1alpha1.RebootNotRequired, why: whyAtOnce,
+		value: strings.TrimSpace(string(n.Interrupts) + " " + n.InterruptCPUs.String()),
+	}}
+	if n.VirtualFunctions > 0 {
+		items = append(items, item{
+			name: "virtual functions of NIC " + n.PCIAddress, value: strconv.Itoa(n.VirtualFunctions), reboot: v1alpha1.RebootRequired,
+			why: whyInUse, none: "0", whenNew: whyUnit, observe: observeFunctions(n.PCIAddress),
+		})
+	}
+	if n.Driver != "" {
+		name := "driver of NIC " + n.PCIAddress
+		if n.VirtualFunctions > 0 {
+			name = "driver of the virtual functions of NIC " + n.PCIAddress
+		}
+		items = append(items, item{name: name, value: n.Driver, reboot: v1alpha1.RebootRequired, why: whyInUse, whenNew: whyUnit,
+			observe: n.observeDriver})
+	}
+	return items
 }
 
 // agentItems are what only the agent goes by.

@@ -67,6 +67,10 @@ const (
 	ruleIOMMU             = "plan.iommu"
 	ruleKernelParameters  = "plan.kernel-parameters"
 	ruleStopServices      = "plan.stop-services"
+	rulePoolNIC           = "plan.pool-nic"
+	rulePoolFunctions     = "plan.pool-virtual-functions"
+	rulePoolDriver        = "plan.pool-driver"
+	rulePoolInterrupts    = "plan.pool-interrupts"
 )
 
 // report adds a finding. The message is completed to a sentence that names the node.

@@ -22,6 +22,7 @@ func (p *planner) planHost() {
 	p.hugepageUnits()
 	p.offlineUnit()
 	p.dataPlaneUnits()
+	p.poolUnits()
 	p.packetSteeringFiles()
 	p.runtimeFile()
 	slices.SortFunc(p.plan.Files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })

@@ -44,9 +44,13 @@ type share struct {
 	count int64
 }
 
-// reservation is one element of spec.memory.hugepages, divided over NUMA nodes.
+// reservation is one element of spec.memory.hugepages, divided over NUMA nodes, or what a pool asks for one of
+// its NICs.
 type reservation struct {
-	field     string
+	field string
+	// remedy is what to do when the memory does not suffice.
+	remedy    string
+	origin    Origin
 	size      v1alpha1.HugepageSize
 	kibibytes int64
 	count     int64
@@ -67,6 +71,8 @@ func (p *planner) planHugepages() {
 		}
 		reservations = append(reservations, reservation{
 			field:     field,
+			remedy:    "Lower the count, choose another NUMA node, or exclude the node by spec.nodeSelector.",
+			origin:    p.origin("spec.memory.hugepages"),
 			size:      wanted.Size,
 			kibibytes: hugepageKibibytes()[wanted.Size],
 			count:     int64(wanted.Count),
@@ -74,6 +80,7 @@ func (p *planner) planHugepages() {
 			shares:    p.place(field, wanted),
 		})
 	}
+	reservations = append(reservations, p.poolReservations()...)
 	p.checkMemory(reservations)
 	p.plan.Hugepages = p.methods(reservations)
 }
@@ -242,7 +249,7 @@ func (p *planner) checkNode(r reservation, s share, used int64, full map[int]boo
 	}
 	full[s.numa] = true
 	others := gibibytes(used - s.count*r.kibibytes)
-	p.critical(ruleHugepageMemory, r.field, "Lower the count, choose another NUMA node, or exclude the node by spec.nodeSelector.",
+	p.critical(ruleHugepageMemory, r.field, r.remedy,
 		"%d pages of %s, %s, are asked for on NUMA node %d, which has %s, of which %s go to other hugepages and %s are reserved by the kubelet",
 		s.count, r.size, asked, s.numa, gibibytes(*node.MemoryBytes/1024), others, gibibytes(reserved/1024))
 }
@@ -293,7 +300,7 @@ func (p *planner) methods(reservations []reservation) []HugepagePlan {
 		for _, s := range shares {
 			at := pool{r.kibibytes, s.numa}
 			planned := HugepagePlan{Size: r.size, SizeKibibytes: r.kibibytes, Count: pools[at].Count + s.count,
-				Method: method, Origin: p.origin("spec.memory.hugepages")}
+				Method: method, Origin: both(pools[at].Origin, r.origin)}
 			if s.numa != unknown {
 				planned.NUMANode = &s.numa
 			}
@@ -301,6 +308,17 @@ func (p *planner) methods(reservations []reservation) []HugepagePlan {
 		}
 	}
 	return inOrder(pools)
+}
+
+// both is the origin of a sum.
+func both(one, other Origin) Origin {
+	switch {
+	case one.Detail == "" || one == other:
+		return other
+	case one.Source != other.Source:
+		return Origin{Source: other.Source, Detail: one.Detail + " and " + other.Detail}
+	}
+	return Origin{Source: one.Source, Detail: one.Detail + " and " + other.Detail}
 }
 
 // inOrder lists pools by size and then by NUMA node.

@@ -43,7 +43,9 @@ type planner struct {
 	// release of the running kernel; the zero release when unknown.
 	release release
 	// near are the NUMA nodes that hold a bypass NIC.
-	near     map[int]bool
+	near map[int]bool
+	// pools are those of the input with the NICs that they may have.
+	pools    []Pool
 	plan     *NodePlan
 	findings []Finding
 }
@@ -53,10 +55,10 @@ type planner struct {
 // plan; too little of it is a finding.
 func New(in Input) (*NodePlan, []Finding) {
 	p := newPlanner(in)
-	p.run(p.checkProfile, p.checkHost, p.planNICs, p.planKernel, p.planPower, p.planCPUs)
+	p.run(p.checkProfile, p.checkHost, p.claimNICs, p.planNICs, p.planKernel, p.planPower, p.planCPUs)
 	if !p.blocked() {
-		p.run(p.planVerification, p.planKubelet, p.planHugepages, p.planInterrupts, p.planNetwork,
-			p.planKernelArguments, p.planSysctls, p.planSysfs, p.planSystem, p.planHost)
+		p.run(p.planVerification, p.planKubelet, p.planHugepages, p.planInterrupts, p.planPools,
+			p.planNetwork, p.planKernelArguments, p.planSysctls, p.planSysfs, p.planSystem, p.planHost)
 	}
 	sortFindings(p.findings)
 	if p.blocked() {

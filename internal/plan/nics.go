@@ -30,6 +30,9 @@ func (p *planner) planNICs() {
 // bypassNICs are the selected NICs and those that pools claim, each once, in order of PCI address.
 func (p *planner) bypassNICs() []topology.NIC {
 	nics := append(slices.Clone(p.input.BypassNICs), p.selectedNICs()...)
+	for _, pool := range p.pools {
+		nics = append(nics, pool.NICs...)
+	}
 	slices.SortStableFunc(nics, func(a, b topology.NIC) int { return cmp.Compare(a.PCIAddress, b.PCIAddress) })
 	return slices.CompactFunc(nics, func(a, b topology.NIC) bool { return a.PCIAddress == b.PCIAddress })
 }
@@ -62,7 +65,13 @@ func (p *planner) localityOf(nic topology.NIC) (int, bool) {
 	case len(p.topology.NUMANodes) == 1:
 		return p.topology.NUMANodes[0].ID, true
 	}
-	p.report(v1alpha1.SeverityHigh, ruleNICLocality, devicesField,
+	field := devicesField
+	for _, pool := range p.pools {
+		if hasNIC(pool.NICs, nic.PCIAddress) {
+			field = poolField(pool.Name, "spec.nics")
+		}
+	}
+	p.report(v1alpha1.SeverityHigh, ruleNICLocality, field,
 		"Set the NUMA locality of the slot in the firmware, or move the NIC to another slot.",
 		"the firmware does not say which NUMA node NIC %s (%s) is on, and the host has %d of them",
 		nic.PCIAddress, cmp.Or(nic.Name, "no interface"), len(p.topology.NUMANodes))

@@ -23,6 +23,8 @@ const (
 	FromDefault Source = "Default"
 	// FromTopology is the hardware of the host.
 	FromTopology Source = "Topology"
+	// FromPool is a field of a BypassNICPool.
+	FromPool Source = "BypassNICPool"
 )
 
 // Origin says where a planned value came from.
@@ -63,8 +65,11 @@ type NodePlan struct {
 	// hold what does so at boot; these lists are for those who do it now.
 	StopServices  []Setting `json:"stopServices,omitempty"`
 	UnloadModules []Setting `json:"unloadModules,omitempty"`
-	// BypassNICs are the NICs that BypassNICLocal and keepNearBypassNICs spoke of.
+	// BypassNICs are the NICs that BypassNICLocal and keepNearBypassNICs spoke of, those of pools included.
 	BypassNICs []NICPlan `json:"bypassNICs,omitempty"`
+	// BypassPools are the BypassNICPools with NICs on the host, ascending by name. Their hugepages are among
+	// Hugepages.
+	BypassPools []PoolPlan `json:"bypassPools,omitempty"`
 	// Verification is what the agent needs besides the above.
 	Verification VerificationPlan `json:"verification"`
 }
@@ -219,6 +224,30 @@ type NICPlan struct {
 	Device     string `json:"device,omitempty"`
 	// NUMANode is nil when the firmware does not say.
 	NUMANode *int `json:"numaNode,omitempty"`
+}
+
+// PoolPlan is what becomes of the NICs of one BypassNICPool.
+type PoolPlan struct {
+	// Name of the BypassNICPool.
+	Name string `json:"name"`
+	// NICs in ascending order of their addresses. Those that the pool selects and must not have, such as one
+	// that carries the node's own traffic, are not among them.
+	NICs []PoolNICPlan `json:"nics"`
+}
+
+// PoolNICPlan is what becomes of one NIC of a pool.
+type PoolNICPlan struct {
+	PCIAddress string `json:"pciAddress"`
+	// VirtualFunctions is how many virtual functions are created on the NIC; 0 leaves those that it has.
+	VirtualFunctions int `json:"virtualFunctions,omitempty"`
+	// Driver is what the virtual functions, or the NIC itself where none are created, are bound to; ""
+	// leaves the kernel's choice.
+	Driver string `json:"driver,omitempty"`
+	// Interrupts is the effective placement of the interrupts of the NIC and of its virtual functions.
+	Interrupts v1alpha1.NICInterruptPlacement `json:"interrupts"`
+	// InterruptCPUs are the CPUs that handle them; the empty set where they are left alone.
+	InterruptCPUs cpus.Set `json:"interruptCPUs"`
+	Origin        Origin   `json:"origin"`
 }
 
 // VerificationPlan is what the agent needs besides the rest of the plan.

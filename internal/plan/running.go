@@ -91,6 +91,46 @@ func observeHugepages(numa int, kibibytes int64) func(*host.Facts) (string, stri
 	}
 }
 
+// observeFunctions counts the virtual functions of a NIC.
+func observeFunctions(address string) func(*host.Facts) (string, string) {
+	return func(f *host.Facts) (value, reason string) {
+		nic, reason := nicOf(f, address)
+		if nic == nil {
+			return "", reason
+		}
+		return strconv.Itoa(len(nic.VirtualFunctions)), ""
+	}
+}
+
+// observeDriver reads the driver of a NIC, or those of its virtual functions. Nothing is bound where there are none.
+func (n PoolNICPlan) observeDriver(f *host.Facts) (value, reason string) {
+	nic, reason := nicOf(f, n.PCIAddress)
+	if nic == nil {
+		return "", reason
+	}
+	if n.VirtualFunctions == 0 {
+		return nic.Driver.Value, ""
+	}
+	var drivers []string
+	for _, address := range nic.VirtualFunctions {
+		if function, _ := nicOf(f, address); function != nil && !slices.Contains(drivers, function.Driver.Value) {
+			drivers = append(drivers, function.Driver.Value)
+		}
+	}
+	slices.Sort(drivers)
+	return strings.Join(drivers, ", "), ""
+}
+
+// nicOf finds a NIC, or says that there is none.
+func nicOf(f *host.Facts, address string) (found *host.NIC, reason string) {
+	for i := range f.NICs {
+		if f.NICs[i].PCIAddress == address {
+			return &f.NICs[i], ""
+		}
+	}
+	return nil, "there is no NIC " + address
+}
+
 // observeSetting reads a small file. Files that list all choices mark the current one with brackets.
 func observeSetting(path string) func(*host.Facts) (string, string) {
 	return func(f *host.Facts) (value, reason string) {

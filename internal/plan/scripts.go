@@ -17,6 +17,10 @@ var (
 	offlineScript string
 	//go:embed scripts/dataplane-partition.sh
 	dataPlaneScript string
+	//go:embed scripts/bypass-nic.sh
+	bypassNICScript string
+	//go:embed scripts/nic-interrupts.sh
+	nicInterruptsScript string
 )
 
 // addScript puts a script on the host and returns its path.

@@ -137,8 +137,9 @@ func poolContainer(in PoolInput) corev1.Container {
 
 // poolAffinity brings the plugin to the nodes of the pool that a profile governs.
 func poolAffinity(selector v1alpha1.NodeSelector) *corev1.Affinity {
-	expressions := []corev1.NodeSelectorRequirement{{Key: v1alpha1.LabelProfile, Operator: corev1.NodeSelectorOpExists}}
 	labels := nodeLabels(selector)
+	expressions := make([]corev1.NodeSelectorRequirement, 0, 1+len(labels))
+	expressions = append(expressions, corev1.NodeSelectorRequirement{Key: v1alpha1.LabelProfile, Operator: corev1.NodeSelectorOpExists})
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		expressions = append(expressions, corev1.NodeSelectorRequirement{
 			Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{labels[key]},
