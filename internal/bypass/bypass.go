@@ -69,7 +69,7 @@ type Device struct {
 
 // Versions are what the parts of a stack call themselves; "" for a part that was not found.
 type Versions struct {
-	// Module is the version of the kernel module of Onload; of the NIC's driver it is no part.
+	// Module is the version of the kernel module.
 	Module string
 	// User is the version of the user files on the node.
 	User string

@@ -74,7 +74,9 @@ func matches(term v1alpha1.NICTerm, nic topology.NIC) bool {
 }
 
 // isIn tells whether a field of a term that lists values agrees with a NIC; a field that was omitted does.
-func isIn[T comparable](wanted []T, is T) bool { return len(wanted) == 0 || slices.Contains(wanted, is) }
+func isIn[T comparable](wanted []T, is T) bool {
+	return len(wanted) == 0 || slices.Contains(wanted, is)
+}
 
 // matchesInterface compares names; a NIC without an interface, such as one bound to vfio-pci, agrees with none.
 func matchesInterface(wanted []v1alpha1.InterfaceName, name string) bool {

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package bypass
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+// management refuses a NIC that carries the node's own traffic: rebinding it or giving it to a pod cuts the node off.
+func (c *candidate) management() verdict {
+	b := c.bypass()
+	const without = "the NIC may carry the node's own traffic"
+	if v := absent(b.Networks, "The routes of the node", without, "let the program read /proc/1/net of the node"); v.level != levelPassed {
+		return v
+	}
+	if len(c.in.HostAddresses) == 0 {
+		return unknown("The addresses by which the cluster knows the node were not given, so %s; give the program "+
+			"status.hostIPs of its pod, or the addresses of the Node.", without)
+	}
+	carried := topology.ManagementInterfaces(b, c.in.HostAddresses)
+	if len(carried) == 0 {
+		return unknown("No route of the node in %s is a default route or leads to an address of the node, so %s; see "+
+			"by which interface the node is reached.", b.Networks.Source, without)
+	}
+	for _, nic := range c.handled() {
+		if v := c.carries(nic, carried); v.level != levelPassed {
+			return v
+		}
+	}
+	return passed()
+}
+
+// handled are the NICs that are touched when the candidate is handed out: itself and the one that its pool
+// creates it on. A virtual function that somebody else made leaves its NIC alone.
+func (c *candidate) handled() []host.NIC {
+	if c.creator != nil {
+		return []host.NIC{c.nic, *c.creator}
+	}
+	return []host.NIC{c.nic}
+}
+
+func (c *candidate) carries(nic host.NIC, carried map[string]string) verdict {
+	name, known := nic.Name.Get()
+	if !known {
+		return passed()
+	}
+	if what, ok := carried[name]; ok {
+		return refused("Interface %s carries %s, so its NIC is never handed out or bound to another driver; exclude it "+
+			"in spec.nics, or move that traffic to another NIC.", name, what)
+	}
+	upper := upperOf(c.bypass().Lower, name)
+	if upper == "" || c.isTraced(carried) {
+		return passed()
+	}
+	return refused("Interface %s is a port of %s, and the node's own traffic leaves by %s, which the host traces to no "+
+		"NIC, so it may be this one; exclude the NIC in spec.nics.", name, upper,
+		strings.Join(slices.Sorted(maps.Keys(carried)), ", "))
+}
+
+// isTraced tells whether one of the interfaces is a NIC. A bridge of Open vSwitch has no lower interfaces in sysfs:
+// its ports are below ovs-system, another interface.
+func (c *candidate) isTraced(carried map[string]string) bool {
+	return slices.ContainsFunc(c.in.Facts.NICs, func(nic host.NIC) bool {
+		_, ok := carried[nic.Name.Value]
+		return nic.Name.Known && ok
+	})
+}
+
+// upperOf returns an interface that is directly above another; "" when there is none.
+func upperOf(lower map[string][]string, name string) string {
+	for _, upper := range slices.Sorted(maps.Keys(lower)) {
+		if slices.Contains(lower[upper], name) {
+			return upper
+		}
+	}
+	return ""
+}
+
+// rivals refuses a NIC that another pool claims: two plugins would hand it to two containers.
+func (c *candidate) rivals() verdict {
+	var names []string
+	for _, rival := range c.in.Pool.Rivals {
+		if slices.Contains(rival.Nodes, c.in.Node) && c.isClaimedBy(rival) {
+			names = append(names, rival.Name)
+		}
+	}
+	if len(names) == 0 {
+		return passed()
+	}
+	slices.Sort(names)
+	return refused("NIC %s is also selected by BypassNICPool %s, so neither pool hands it out; make the terms of "+
+		"spec.nics exclude each other.", c.name(), strings.Join(names, ", "))
+}
+
+// isClaimedBy tells whether a rival takes the NIC, or one that is touched when it is handed out. A rival that creates
+// virtual functions takes them with their NIC.
+func (c *candidate) isClaimedBy(rival Rival) bool {
+	claimed := c.handled()
+	if physical := c.nic.PhysicalFunction; rival.VirtualFunctions > 0 && physical.Known {
+		for _, nic := range c.in.Facts.NICs {
+			if nic.PCIAddress == physical.Value {
+				claimed = append(claimed, nic)
+			}
+		}
+	}
+	return slices.ContainsFunc(claimed, func(nic host.NIC) bool {
+		return slices.ContainsFunc(rival.NICs, func(term v1alpha1.NICTerm) bool { return matches(term, describe(nic)) })
+	})
+}
+
+// supported refuses a NIC that the stack has no datapath for. VFIO takes every PCI function.
+func (c *candidate) supported() verdict {
+	if c.stack.experimental {
+		return passed()
+	}
+	if c.stack.isVFIO() {
+		return c.bifurcated()
+	}
+	for _, id := range []host.Fact[string]{c.nic.Vendor, c.nic.Device} {
+		if v := absent(id, "A PCI identifier of "+c.name(), "its series is not known",
+			"let the program read /sys of the node"); v.level != levelPassed {
+			return v
+		}
+	}
+	if slices.Contains(c.model.Stacks, c.stack.kind) {
+		return passed()
+	}
+	what := "of no series that " + string(c.stack.kind) + " knows"
+	if c.modelKnown {
+		what = "of series " + c.model.Series
+	}
+	return refused("NIC %s (%s:%s) is %s, and %s needs series 8000, X2, X3 or X4; select others in spec.nics.%s",
+		c.name(), pciID(c.nic.Vendor.Value), pciID(c.nic.Device.Value), what, c.stack.kind, c.alternative())
+}
+
+// alternative names the other datapath of Onload.
+func (c *candidate) alternative() string {
+	if c.stack.kind != v1alpha1.StackOnload {
+		return ""
+	}
+	return " Other NICs are reached by spec.stack.onload.datapath ExperimentalAFXDP only."
+}
+
+// bifurcated notes NICs whose user-space driver works beside the kernel's and not through VFIO.
+func (c *candidate) bifurcated() verdict {
+	if c.model.Driver != mlx5 {
+		return passed()
+	}
+	return noted("DPDK drives NIC %s (%s) beside the kernel driver mlx5_core and finds none behind vfio-pci; use VFIO "+
+		"on it only for a program with a driver of its own.", c.name(), c.model.Series)
+}
+
+// nativeXDP refuses a NIC whose driver has no native XDP for Onload on AF_XDP. Registering such a NIC succeeds, and
+// the next accelerated program makes the kernel panic with a null pointer in af_xdp_vi_alloc.
+func (c *candidate) nativeXDP() verdict {
+	if !c.stack.experimental {
+		return passed()
+	}
+	const remedy = "bind the NIC to its network driver"
+	if v := absent(c.nic.Driver, "The driver of "+c.name(), "whether it has native XDP is not known", remedy); v.level != levelPassed {
+		return v
+	}
+	if driver := c.nic.Driver.Value; !slices.Contains(xdpDrivers(), driver) {
+		return refused("Driver %s of NIC %s is not known to have native XDP, without which an accelerated program makes "+
+			"the kernel panic; select NICs with one of the drivers %s.", driver, c.name(), strings.Join(xdpDrivers(), ", "))
+	}
+	return noted("Onload reaches NIC %s by AF_XDP (spec.stack.onload.datapath ExperimentalAFXDP): experimental, without "+
+		"the vendor's support, hugepages or hardware timestamps.", c.name())
+}
+
+// xdpDrivers are the PCI drivers with native XDP for AF_XDP sockets in every kernel from 6.1: those whose network
+// device sets ndo_bpf. A network device of virtio-pci has the driver virtio_net.
+func xdpDrivers() []string {
+	return []string{
+		"bnxt_en", "ena", "i40e", "ice", "igb", "igc", "ixgbe", "ixgbevf", mlx5, "nfp", "qede", "sfc", "virtio-pci",
+	}
+}

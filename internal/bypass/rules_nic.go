@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package bypass
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+)
+
+// driver wants vfio-pci for VFIO, and the driver of the series for Onload's native datapath; that of AF_XDP is a
+// matter of nativeXDP.
+func (c *candidate) driver() verdict {
+	wanted := c.model.Driver
+	remedy := "unbind it from that driver and load the driver of Onload's release"
+	if c.stack.isVFIO() {
+		wanted, remedy = driverVFIO, "the profile that governs the node binds it; see the profile's status"
+	}
+	if wanted == "" || c.stack.experimental {
+		return passed()
+	}
+	if is, known := c.nic.Driver.Get(); known {
+		if is == wanted {
+			return passed()
+		}
+		return failed("NIC %s is bound to driver %s and %s needs %s; %s.", c.name(), is, c.stack.kind, wanted, remedy)
+	}
+	if c.nic.Driver.Reason == noDriver {
+		return failed("NIC %s is bound to no driver and %s needs %s; %s.", c.name(), c.stack.kind, wanted,
+			strings.Replace(remedy, "unbind it from that driver and ", "", 1))
+	}
+	return absent(c.nic.Driver, "The driver of "+c.name(), "it may be another than "+wanted,
+		"let the program read /sys of the node")
+}
+
+// noDriver is how internal/host says that the driver link of a device does not exist.
+const noDriver = "no driver is bound"
+
+// carrier wants a link. A NIC of VFIO has no interface that could tell.
+func (c *candidate) carrier() verdict {
+	up, known := c.nic.Carrier.Get()
+	switch {
+	case c.stack.isVFIO() || up:
+		return passed()
+	case known:
+		return failed("Interface %s of NIC %s has no link (%s is 0); plug in the cable, or set the interface up on the "+
+			"node and on the switch.", c.nic.Name.Value, c.nic.PCIAddress, cmp.Or(c.nic.Carrier.Source, "carrier"))
+	case c.isAway():
+		return noted("The interface of NIC %s is in the network namespace of a pod, from where its link is not told.",
+			c.nic.PCIAddress)
+	default:
+		return absent(c.nic.Carrier, "The link of "+c.name(), "a pod may get a NIC without one",
+			"set the interface up: the kernel tells the link of those only")
+	}
+}
+
+// isAway tells whether the interface of the NIC is in a pod: its network driver is bound, the node sees no
+// interface, and the pool's network attachment is of a type that moves it.
+func (c *candidate) isAway() bool {
+	attachment := c.in.Pool.Spec.NetworkAttachment
+	moves := attachment != nil && (attachment.Type == v1alpha1.AttachmentHostDevice || attachment.Type == v1alpha1.AttachmentSRIOV)
+	return moves && !c.nic.Name.Known && c.nic.Driver.Known && c.nic.Driver.Value != driverVFIO
+}
+
+// numaNode notes a NIC whose NUMA node is not known. The kubelet then aligns nothing with it.
+func (c *candidate) numaNode() verdict {
+	if c.nic.NUMANode.Known {
+		return passed()
+	}
+	return noted("The NUMA node of NIC %s is not known from %s (%s), so the kubelet cannot place CPUs and hugepages "+
+		"beside it; look for a NUMA setting in the firmware of the machine.", c.name(),
+		cmp.Or(c.nic.NUMANode.Source, "numa_node"), cmp.Or(c.nic.NUMANode.Reason, "not read"))
+}
+
+// pciLink notes a PCIe link that was trained below what the NIC can do. It costs latency and bandwidth, and the NIC
+// still works as wanted otherwise, so that it is a reason and not a failure: whether it is worth a visit to the
+// machine is for people to decide. Virtual NICs have no link.
+func (c *candidate) pciLink() verdict {
+	var below []string
+	speed, maximum := transfers(c.nic.LinkSpeed), transfers(c.nic.MaximumLinkSpeed)
+	if speed > 0 && speed < maximum {
+		below = append(below, c.nic.LinkSpeed.Value+" of "+c.nic.MaximumLinkSpeed.Value)
+	}
+	width, known := c.nic.LinkWidth.Get()
+	if known && width > 0 && c.nic.MaximumLinkWidth.Known && width < c.nic.MaximumLinkWidth.Value {
+		below = append(below, "x"+strconv.Itoa(width)+" of x"+strconv.Itoa(c.nic.MaximumLinkWidth.Value))
+	}
+	if len(below) == 0 {
+		return passed()
+	}
+	return noted("The PCIe link of NIC %s is trained to %s (current_link_* and max_link_* in its folder below "+
+		"/sys/bus/pci/devices); see which speed and width the slot has and reseat the card.",
+		c.name(), strings.Join(below, " and "))
+}
+
+// transfers returns the number of a link speed such as "8.0 GT/s PCIe"; 0 when it is not known.
+func transfers(fact host.Fact[string]) float64 {
+	number, _, _ := strings.Cut(fact.Value, " ")
+	speed, err := strconv.ParseFloat(number, 64)
+	if !fact.Known || err != nil {
+		return 0
+	}
+	return speed
+}
+
+// virtualFunctions speaks of the number of virtual functions that the pool creates: on the NIC itself while it has
+// none, on each of them while there are fewer than wanted.
+func (c *candidate) virtualFunctions() verdict {
+	wanted := c.in.Pool.Spec.VirtualFunctions
+	if wanted == nil {
+		return passed()
+	}
+	nic := c.nic
+	if c.creator != nil {
+		nic = *c.creator
+	}
+	is := len(nic.VirtualFunctions)
+	format := "NIC %s has %d of the %d virtual functions of spec.virtualFunctions.countPerNIC (sriov_numvfs)%s; the " +
+		"profile that governs the node creates them, see the profile's status."
+	offers := ""
+	if most, known := nic.MaximumVirtualFunctions.Get(); known && most < int(wanted.CountPerNIC) {
+		offers = " and offers " + strconv.Itoa(most) + " at most"
+	}
+	switch {
+	case is == 0:
+		return failed(format, nameOfNIC(nic), is, wanted.CountPerNIC, offers)
+	case is < int(wanted.CountPerNIC):
+		return noted(format, nameOfNIC(nic), is, wanted.CountPerNIC, offers)
+	default:
+		return passed()
+	}
+}
+
+// hugepages wants pages of 2 MiB on the NIC's NUMA node where the stack cannot do without: TCPDirect allocates all
+// buffers from them, and NICs of series X3 and X4 receive into them, whatever the default size is. Pages that are
+// all in use are noted only: the kubelet counts them, and the pods of this pool may be the users.
+func (c *candidate) hugepages() verdict {
+	wantsPages := c.stack.kind == v1alpha1.StackTCPDirect || c.model.SuperBuffers && !c.stack.isVFIO() && !c.stack.experimental
+	if !wantsPages {
+		return passed()
+	}
+	pool, where, found := c.smallPages()
+	if !found || !pool.Total.Known || !pool.Free.Known {
+		return unknown("The hugepages of 2 MiB of %s cannot be read (%s), so NIC %s may find none; let the program read "+
+			"/sys/devices/system/node of the node.", where, cmp.Or(pool.Free.Reason, pool.Total.Reason, "no pool of that size"), c.name())
+	}
+	switch {
+	case pool.Total.Value == 0:
+		return failed("There are no hugepages of 2 MiB on %s, and %s cannot work without them on NIC %s; add {size: 2Mi} "+
+			"to spec.hugepages of the pool.", where, c.stack.kind, c.name())
+	case pool.Free.Value == 0:
+		return noted("All %d hugepages of 2 MiB on %s are in use (free_hugepages is 0); if no pod holds them, add pages "+
+			"or find the process of the node that does.", pool.Total.Value, where)
+	default:
+		return passed()
+	}
+}
+
+// smallPages returns the hugepages of 2 MiB of the NIC's NUMA node, or of the host when the NUMA node is not known.
+func (c *candidate) smallPages() (pool host.HugepagePool, where string, found bool) {
+	where, pools := "the node", c.in.Facts.Hugepages
+	if id, known := c.nic.NUMANode.Get(); known {
+		where, pools = "NUMA node "+strconv.Itoa(id), nil
+		for _, node := range c.in.Facts.NUMANodes {
+			if node.ID == id {
+				pools = node.Hugepages
+			}
+		}
+	}
+	const smallPage = 2048
+	index := slices.IndexFunc(pools, func(p host.HugepagePool) bool { return p.SizeKibibytes == smallPage })
+	if index < 0 {
+		return host.HugepagePool{}, where, false
+	}
+	return pools[index], where, true
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package bypass
+
+import (
+	"slices"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+)
+
+// isRelease tells whether what a part calls itself names a release. Packages write 9.1.1.37; builds from the
+// repository "24d0c2a7 2026-07-24 v9_2", of which any word may be asked for.
+func isRelease(wanted, is string) bool { return slices.Contains(strings.Fields(is), wanted) }
+
+// moduleVersion wants the release that the spec names in the kernel.
+func (c *candidate) moduleVersion() verdict {
+	if c.stack.moduleVersion == "" || !c.isLoaded() {
+		return passed()
+	}
+	version := c.bypass().Onload.Version
+	if v := absent(version, "The version of the module onload", "it may not be "+c.stack.moduleVersion+" of "+
+		c.stack.moduleField, "load the module onload"); v.level != levelPassed {
+		return v
+	}
+	if isRelease(c.stack.moduleVersion, version.Value) {
+		return passed()
+	}
+	return failed("The module onload has version %s (%s) and %s wants %s; load that release on the node, or change the "+
+		"field.", shown(version.Value), version.Source, c.stack.moduleField, c.stack.moduleVersion)
+}
+
+// shown quotes what a part calls itself.
+func shown(version string) string { return clip(strings.TrimSpace(version), valueLimit) }
+
+// userFiles wants the user files of the stack on the node.
+func (c *candidate) userFiles() verdict {
+	if !c.stack.fromHost() {
+		return passed()
+	}
+	files := c.files()
+	folder := c.stack.userSpace.HostPath
+	if v := absent(files, "The folder "+folder+" of spec.stack userSpace.hostPath", "the user files of "+
+		string(c.stack.kind)+" may be missing", "install them there, or correct the field"); v.level != levelPassed {
+		return v
+	}
+	missing := missingFrom(c.stack.files, func(name string) bool { _, ok := files.Value[name]; return ok })
+	if len(missing) == 0 {
+		return passed()
+	}
+	return failed("%s is in none of usr/lib64, usr/lib, lib and their like below %s of spec.stack userSpace.hostPath; "+
+		"install %s there, or use userSpace.source Application.", strings.Join(missing, ", "), folder, c.stack.kind)
+}
+
+// files are the user files on the node.
+func (c *candidate) files() host.Fact[map[string]host.UserFile] {
+	space, asked := c.bypass().UserSpaces[c.stack.userSpace.HostPath]
+	if !asked {
+		return host.Absent[map[string]host.UserFile](c.stack.userSpace.HostPath, "not looked for")
+	}
+	return space.Files
+}
+
+// library returns the file whose version is that of the user space.
+func (c *candidate) library() (host.UserFile, bool) {
+	if !c.stack.fromHost() {
+		return host.UserFile{}, false
+	}
+	file, ok := c.files().Value[c.stack.library]
+	return file, ok
+}
+
+// interfaceVersion wants libonload.so and the module to have one interface version (uk_intf_ver). With another, the
+// module refuses the library, and the program runs on kernel sockets and exits 0. Other libraries hold the
+// versions of other interfaces, which the kernel does not tell.
+func (c *candidate) interfaceVersion() verdict {
+	file, ok := c.library()
+	if !ok || c.stack.kind != v1alpha1.StackOnload || !c.isLoaded() {
+		return passed()
+	}
+	version := c.bypass().Onload.InterfaceVersion
+	if v := absent(version, "The interface version (uk_intf_ver) of the module onload", file.Path+" may not fit it",
+		remedyProc); v.level != levelPassed {
+		return v
+	}
+	if len(file.InterfaceVersions) == 0 {
+		return unknown("No interface version was found in %s, and the module onload wants %s (uk_intf_ver of %s); see "+
+			"that the file is a library of Onload.", file.Path, version.Value, version.Source)
+	}
+	if slices.Contains(file.InterfaceVersions, version.Value) {
+		return passed()
+	}
+	return failed("%s%s has interface version %s and the module onload%s wants %s (uk_intf_ver of %s), so programs run "+
+		"on kernel sockets; install module and user files of one build.", file.Path, inBrackets(file.Version),
+		strings.Join(firstOf(file.InterfaceVersions, 2), ", "), inBrackets(c.bypass().Onload.Version.Value),
+		version.Value, version.Source)
+}
+
+func firstOf(texts []string, count int) []string { return texts[:min(count, len(texts))] }
+
+func inBrackets(version string) string {
+	if version = shown(version); version == "" {
+		return ""
+	}
+	return " (" + version + ")"
+}
+
+// userVersion wants the user files to have the release that the spec names; for EFVI without one, that of the
+// module.
+func (c *candidate) userVersion() verdict {
+	file, ok := c.library()
+	wanted, origin := c.wantedUserVersion()
+	if !ok || wanted == "" || isRelease(wanted, file.Version) {
+		return passed()
+	}
+	if file.Version == "" {
+		if c.provesInterface(file) {
+			return passed()
+		}
+		return unknown("%s does not say which release it is of, and %s wants %s; see where the file comes from, or omit "+
+			"the field.", file.Path, origin, shown(wanted))
+	}
+	if c.stack.kind == v1alpha1.StackEFVI && isSameBuild(wanted, file.Version) {
+		return passed()
+	}
+	return failed("%s has version %s and %s wants %s; install that release below %s, or change the field.",
+		file.Path, shown(file.Version), origin, shown(wanted), c.stack.userSpace.HostPath)
+}
+
+// provesInterface tells whether a file of no known release holds the module's interface version: a checksum of the
+// build, which tells more than a release does.
+func (c *candidate) provesInterface(file host.UserFile) bool {
+	version, known := c.bypass().Onload.InterfaceVersion.Get()
+	return known && slices.Contains(file.InterfaceVersions, version)
+}
+
+func isSameBuild(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) }
+
+// wantedUserVersion returns the release that the user files must have and who wants it; "" for any.
+func (c *candidate) wantedUserVersion() (wanted, origin string) {
+	if c.stack.kind == v1alpha1.StackEFVI && c.stack.userVersion == "" {
+		version := c.bypass().Onload.Version
+		return version.Value, "the module onload (" + version.Source + ")"
+	}
+	return c.stack.userVersion, c.stack.userField
+}
+
+// versions returns what the parts of the stack call themselves.
+func (c *candidate) versions() Versions {
+	if c.stack.isVFIO() {
+		return Versions{}
+	}
+	file, _ := c.library()
+	return Versions{Module: shown(c.bypass().Onload.Version.Value), User: shown(file.Version)}
+}
