@@ -125,6 +125,19 @@ func come(dir string, d description) (err error) {
 	if err := replace(dir, t.root, filepath.Join(aside, "old")); err != nil {
 		return fmt.Errorf("booting a host tree: %w", err)
 	}
+	t = newTree(dir)
+	t.err = removeAll(dir, "/dev/onload", "/dev/onload_epoll", "/dev/sfc_char", vfioFolder)
+	t.directory("/dev")
+	k.writeOnloadFiles(t)
+	k.writeVFIO(t)
+	if t.err != nil {
+		return fmt.Errorf("booting a host tree: %w", t.err)
+	}
+	return d.save(dir)
+}
+
+// save keeps the description for the next boot or change.
+func (d description) save(dir string) error {
 	data, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
 		return fmt.Errorf("describing a host tree: %w", err)
@@ -253,6 +266,7 @@ func (k *kernel) write(t *tree, s services) {
 	for _, part := range []func(*tree){
 		k.writeCPUs, k.writeTopology, k.writeNUMANodes, k.writeHugepages, k.writeFrequency, k.writeIdle,
 		k.writeInterrupts, k.writeCounters, k.writeDevices, k.writeFirmware, k.writeProcess, k.writeSysctls, k.writeKernelFiles,
+		k.writeRoutes, k.writeOnload,
 	} {
 		part(t)
 	}

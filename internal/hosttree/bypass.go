@@ -3,6 +3,12 @@
 
 package hosttree
 
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
 // OnloadState says how much of Onload a machine has.
 type OnloadState string
 
@@ -52,47 +58,145 @@ func NewOnload() Onload {
 	}
 }
 
-// SolarflareX2 is a port of an X2522 (1924:0b03, driver sfc) with 16 virtual functions at most. The
-// identifiers of this and the other NICs are those of the public PCI ID database and of the drivers' own
-// tables.
-func SolarflareX2(name, pciAddress string, numaNode int) NIC { return NIC{} }
+// SolarflareX2 is a port of an X2522 with 25 Gb/s. The identifiers of this and the other NICs are those of the public
+// PCI ID database and of the tables of the drivers.
+func SolarflareX2(name, pciAddress string, numaNode int) NIC {
+	return NIC{
+		Name: name, PCIAddress: pciAddress, Vendor: "0x1924", Device: "0x0b03", Driver: "sfc", NUMANode: numaNode,
+		Queues: 8, SpeedMegabits: 25000, MaximumVirtualFunctions: 16,
+	}
+}
 
-// Solarflare8000 is a port of an SFN8522 (1924:0a03, driver sfc).
-func Solarflare8000(name, pciAddress string, numaNode int) NIC { return NIC{} }
+// Solarflare8000 is a port of an SFN8522 with 10 Gb/s.
+func Solarflare8000(name, pciAddress string, numaNode int) NIC {
+	nic := SolarflareX2(name, pciAddress, numaNode)
+	nic.Device, nic.SpeedMegabits = "0x0a03", 10000
+	return nic
+}
 
-// AlveoX4 is a port of an Alveo X4 (1924:0c03, driver sfc).
-func AlveoX4(name, pciAddress string, numaNode int) NIC { return NIC{} }
+// AlveoX4 is a port of an X4 with 100 Gb/s.
+func AlveoX4(name, pciAddress string, numaNode int) NIC {
+	nic := SolarflareX2(name, pciAddress, numaNode)
+	nic.Device, nic.SpeedMegabits = "0x0c03", 100000
+	return nic
+}
 
-// AlveoX3 is a port of an Alveo X3522 (10ee:5084, driver xilinx_efct).
-func AlveoX3(name, pciAddress string, numaNode int) NIC { return NIC{} }
+// AlveoX3 is a port of an X3522 with 25 Gb/s. It has no virtual functions.
+func AlveoX3(name, pciAddress string, numaNode int) NIC {
+	return NIC{
+		Name: name, PCIAddress: pciAddress, Vendor: "0x10ee", Device: "0x5084", Driver: "xilinx_efct", NUMANode: numaNode,
+		Queues: 8, SpeedMegabits: 25000,
+	}
+}
 
-// IntelE810 is a port of an E810-C (8086:1592, driver ice) with 128 virtual functions at most.
-func IntelE810(name, pciAddress string, numaNode int) NIC { return NIC{} }
+// IntelE810 is a port of an E810-C with 100 Gb/s.
+func IntelE810(name, pciAddress string, numaNode int) NIC {
+	return NIC{
+		Name: name, PCIAddress: pciAddress, Vendor: "0x8086", Device: "0x1592", Driver: "ice", NUMANode: numaNode,
+		Queues: 8, SpeedMegabits: 100000, MaximumVirtualFunctions: 128,
+	}
+}
 
 // SetOnload gives the host another installation of Onload, as loading, unloading or upgrading it does; it
-// lasts over Boot. UserFolder of the old one is removed.
-func SetOnload(dir string, onload Onload) error { return nil }
+// lasts over Boot. The user files of the old one go.
+func SetOnload(dir string, onload Onload) error {
+	d, err := describe(dir)
+	if err != nil {
+		return err
+	}
+	for _, path := range d.Machine.onloadPaths() {
+		if err := os.RemoveAll(filepath.Join(dir, path)); err != nil {
+			return fmt.Errorf("removing Onload from a host tree: %w", err)
+		}
+	}
+	d.Machine.Onload = onload
+	t := newTree(dir)
+	d.Machine.writeOnload(t)
+	d.Machine.writeOnloadFiles(t)
+	if t.err != nil {
+		return fmt.Errorf("installing Onload on a host tree: %w", t.err)
+	}
+	return d.save(dir)
+}
+
+// changeOnload changes the installation that the host has.
+func changeOnload(dir string, change func(*Onload)) error {
+	d, err := describe(dir)
+	if err != nil {
+		return err
+	}
+	change(&d.Machine.Onload)
+	return SetOnload(dir, d.Machine.Onload)
+}
 
 // UnloadOnload takes the modules out of the kernel; the user files stay. It does what "onload_tool unload" does.
-func UnloadOnload(dir string) error { return nil }
+func UnloadOnload(dir string) error {
+	return changeOnload(dir, func(o *Onload) { o.State = OnloadInstalled })
+}
 
 // SetOnloadVersion loads other modules than the user files belong to.
-func SetOnloadVersion(dir, version, interfaceVersion string) error { return nil }
+func SetOnloadVersion(dir, version, interfaceVersion string) error {
+	return changeOnload(dir, func(o *Onload) {
+		o.UserVersion, o.UserInterfaceVersion = o.userVersion(), o.userInterfaceVersion()
+		o.State, o.Version, o.InterfaceVersion = OnloadLoaded, version, interfaceVersion
+	})
+}
+
+// SetDefaultRoute gives the host a default route through an interface, and NodeAddress in its network; "" takes
+// both away. It lasts over Boot.
+func SetDefaultRoute(dir, nicName string) error {
+	d, err := describe(dir)
+	if err != nil {
+		return err
+	}
+	d.Machine.DefaultRoute = nicName
+	t := newTree(dir)
+	d.Machine.writeRoutes(t)
+	if t.err != nil {
+		return fmt.Errorf("setting the default route of a host tree: %w", t.err)
+	}
+	return d.save(dir)
+}
 
 // SetCarrier plugs the cable of a NIC in or out. The NIC is given by its interface.
-func SetCarrier(dir, nicName string, up bool) error { return nil }
+func SetCarrier(dir, nicName string, up bool) error {
+	_, nic, err := findNIC(dir, func(nic NIC) bool { return nic.Name == nicName })
+	if err != nil {
+		return fmt.Errorf("plugging a cable: %w", err)
+	}
+	if !up {
+		nic.SpeedMegabits = 0
+	}
+	f := &files{root: dir}
+	for name, value := range nic.link() {
+		f.replace("/sys/class/net/"+nicName+"/"+name, fmt.Sprintln(value))
+	}
+	return f.err
+}
 
-// TrainLink sets what the PCIe link of a NIC runs with, such as "8.0 GT/s PCIe" and 4 lanes; what it could
-// run with stays.
-func TrainLink(dir, nicName, speed string, width int) error { return nil }
+// TrainLink sets what the PCIe link of a NIC runs with, such as "5.0 GT/s PCIe" and 4 lanes; what it could
+// run with stays. The NIC is given by its interface.
+func TrainLink(dir, nicName, speed string, width int) error {
+	_, nic, err := findNIC(dir, func(nic NIC) bool { return nic.Name == nicName })
+	if err != nil {
+		return fmt.Errorf("training a link: %w", err)
+	}
+	f := &files{root: dir}
+	f.replace(pciFolder(nic.PCIAddress)+"/current_link_speed", speed+"\n")
+	f.replace(pciFolder(nic.PCIAddress)+"/current_link_width", fmt.Sprintln(width))
+	return f.err
+}
 
-// CreateVirtualFunctions does what writing a number to sriov_numvfs of a NIC does: the old virtual functions go,
-// new ones appear without a driver, each in an IOMMU group of its own. It fails for more than sriov_totalvfs.
-func CreateVirtualFunctions(dir, pciAddress string, count int) error { return nil }
-
-// BindDriver binds a PCI function to another driver, such as vfio-pci, whose group then appears below /dev/vfio;
-// "" unbinds it. A physical function that leaves its driver loses its interface.
-func BindDriver(dir, pciAddress, driver string) error { return nil }
-
-// SetDefaultRoute gives the host a default route through an interface; "" takes it away. It lasts over Boot.
-func SetDefaultRoute(dir, nicName string) error { return nil }
+// findNIC finds a NIC that the machine states.
+func findNIC(dir string, wanted func(NIC) bool) (description, NIC, error) {
+	d, err := describe(dir)
+	if err != nil {
+		return d, NIC{}, err
+	}
+	for _, nic := range d.Machine.NICs {
+		if wanted(nic) {
+			return d, nic, nil
+		}
+	}
+	return d, NIC{}, fmt.Errorf("machine %s has no such NIC", d.Machine.Hostname)
+}

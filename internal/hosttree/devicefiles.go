@@ -19,6 +19,8 @@ type device struct {
 	physical string
 	// functions are the addresses of the virtual functions.
 	functions []string
+	// iommuGroup is 0 for a device in none.
+	iommuGroup int
 }
 
 // devices lists the disks and the NICs. Virtual functions follow each other from slot 2 of their bus on and
@@ -35,13 +37,14 @@ func (m Machine) devices() []device {
 		nic := &m.NICs[i]
 		physical := device{
 			address: nic.PCIAddress, vendor: nic.Vendor, id: nic.Device, class: "0x020000", driver: nic.Driver,
-			numaNode: nic.NUMANode, nic: nic,
+			numaNode: nic.NUMANode, nic: nic, iommuGroup: nic.IOMMUGroup,
 		}
 		bus := nic.PCIAddress[:len("0000:00:")]
-		for range nic.VirtualFunctions {
+		for number := range nic.VirtualFunctions {
 			virtual := physical
 			virtual.address = fmt.Sprintf("%s%02x.%d", bus, 2+enabled[bus]/8, enabled[bus]%8)
-			virtual.physical, virtual.nic, virtual.driver = nic.PCIAddress, nil, "vfio-pci"
+			virtual.physical, virtual.nic, virtual.driver = nic.PCIAddress, nil, vfioDriver
+			virtual.iommuGroup = virtualGroup(*nic, number)
 			physical.functions = append(physical.functions, virtual.address)
 			devices = append(devices, virtual)
 			enabled[bus]++
@@ -81,19 +84,8 @@ func pciFolder(address string) string {
 // writeDevices writes what Documentation/ABI/testing/{sysfs-bus-pci,sysfs-class-net} describe.
 func (k *kernel) writeDevices(t *tree) {
 	for _, d := range k.devices() {
+		k.writeDevice(t, d)
 		folder := d.folder()
-		t.file(folder+"/vendor", d.vendor)
-		t.file(folder+"/device", d.id)
-		t.file(folder+"/class", d.class)
-		t.file(folder+"/numa_node", d.numaNode)
-		local := k.online
-		if d.numaNode >= 0 {
-			local = k.onNode(d.numaNode).Intersection(k.online)
-		}
-		t.masks(folder, "local_cpus", "local_cpulist", notationOf(local))
-		t.link(folder+"/driver", "/sys/bus/pci/drivers/"+d.driver)
-		t.directory("/sys/bus/pci/drivers/" + d.driver)
-		t.link("/sys/bus/pci/devices/"+d.address, folder)
 		for _, irq := range k.interrupts() {
 			if irq.device == d.address {
 				t.file(fmt.Sprint(folder, "/msi_irqs/", irq.number), "msix")
@@ -106,11 +98,31 @@ func (k *kernel) writeDevices(t *tree) {
 	}
 }
 
-// writeFunctions writes the links between physical and virtual functions.
-func (k *kernel) writeFunctions(t *tree, d device) {
-	if d.physical != "" {
-		t.link(d.folder()+"/physfn", pciFolder(d.physical))
+// writeDevice writes what every device on PCI has.
+func (k *kernel) writeDevice(t *tree, d device) {
+	folder := d.folder()
+	t.file(folder+"/vendor", d.vendor)
+	t.file(folder+"/device", d.id)
+	t.file(folder+"/class", d.class)
+	t.file(folder+"/numa_node", d.numaNode)
+	local := k.online
+	if d.numaNode >= 0 {
+		local = k.onNode(d.numaNode).Intersection(k.online)
 	}
+	t.masks(folder, "local_cpus", "local_cpulist", notationOf(local))
+	if d.driver != "" {
+		t.link(folder+"/driver", "/sys/bus/pci/drivers/"+d.driver)
+		t.directory("/sys/bus/pci/drivers/" + d.driver)
+	}
+	if d.physical != "" {
+		t.link(folder+"/physfn", pciFolder(d.physical))
+	}
+	d.writeGroup(t)
+	t.link(pciDevices+d.address, folder)
+}
+
+// writeFunctions writes the links of a physical function to its virtual functions.
+func (k *kernel) writeFunctions(t *tree, d device) {
 	for number, address := range d.functions {
 		t.link(fmt.Sprint(d.folder(), "/virtfn", number), pciFolder(address))
 	}
@@ -123,15 +135,25 @@ func (k *kernel) writeInterface(t *tree, folder string, nic *NIC) {
 		t.file(folder+"/"+kind+"_link_speed", "8.0 GT/s PCIe")
 		t.file(folder+"/"+kind+"_link_width", 8)
 	}
-	network := path.Join(folder, "net", nic.Name)
-	carrier, state, speed := 1, "up", nic.SpeedMegabits
+	writeNetwork(t, nic)
+}
+
+// link is what the interface of a NIC says about its link, by file.
+func (nic NIC) link() map[string]any {
 	if nic.SpeedMegabits == 0 {
 		// ethtool's SPEED_UNKNOWN, as net/core/net-sysfs.c prints it without a link.
-		carrier, state, speed = 0, "down", -1
+		return map[string]any{"carrier": 0, "operstate": "down", "speed": -1}
 	}
-	t.file(network+"/carrier", carrier)
-	t.file(network+"/operstate", state)
-	t.file(network+"/speed", speed)
+	return map[string]any{"carrier": 1, "operstate": "up", "speed": nic.SpeedMegabits}
+}
+
+// writeNetwork writes the interface of a NIC.
+func writeNetwork(t *tree, nic *NIC) {
+	folder := pciFolder(nic.PCIAddress)
+	network := path.Join(folder, "net", nic.Name)
+	for name, value := range nic.link() {
+		t.file(network+"/"+name, value)
+	}
 	for queue := range nic.Queues {
 		t.file(fmt.Sprintf("%s/queues/rx-%d/rps_cpus", network, queue), cpus.Set{}.Mask())
 		t.directory(fmt.Sprintf("%s/queues/tx-%d", network, queue))

@@ -35,6 +35,7 @@ func Xeon() Machine {
 			ports(NIC{Name: "ens2f%[1]dnp%[1]d", PCIAddress: "0000:af:00.%d", Vendor: "0x1924", Device: "0x0b03", Driver: "sfc", NUMANode: 1, Queues: 8, SpeedMegabits: 25000, MaximumVirtualFunctions: 16}, 2, 0)...,
 		),
 		Disks:         []Disk{{Name: "nvme0", PCIAddress: "0000:65:00.0", NUMANode: 0, Queues: 2}},
+		DefaultRoute:  "eno1",
 		KernelRelease: "5.14.0-570.49.1.el9_6.x86_64",
 		Firmware:      Firmware{Vendor: "Dell Inc.", Product: "PowerEdge R750", BIOSVersion: "1.15.2"},
 	}
@@ -68,6 +69,7 @@ func EPYC() Machine {
 			ports(NIC{Name: "ens1f%[1]dnp%[1]d", PCIAddress: "0000:81:00.%d", Vendor: "0x1924", Device: "0x0b03", Driver: "sfc", NUMANode: 3, Queues: 8, SpeedMegabits: 25000, MaximumVirtualFunctions: 16}, 2, 0)...,
 		),
 		Disks:         []Disk{{Name: "nvme0", PCIAddress: "0000:43:00.0", NUMANode: 1, Queues: nodes}},
+		DefaultRoute:  "ens3f0np0",
 		KernelRelease: "5.14.0-570.49.1.el9_6.x86_64",
 		Firmware:      Firmware{Vendor: "Dell Inc.", Product: "PowerEdge R7525", BIOSVersion: "2.14.1"},
 	}
@@ -97,6 +99,7 @@ func Arm() Machine {
 			ports(NIC{Name: "enP4p3s0f%[1]dnp%[1]d", PCIAddress: "0004:03:00.%d", Vendor: "0x1924", Device: "0x0b03", Driver: "sfc", NUMANode: 1, Queues: 8, SpeedMegabits: 25000, MaximumVirtualFunctions: 16}, 2, 0)...,
 		),
 		Disks:         []Disk{{Name: "nvme0", PCIAddress: "0005:01:00.0", NUMANode: 0, Queues: 2}},
+		DefaultRoute:  "enp1s0f0np0",
 		KernelRelease: "5.14.0-570.49.1.el9_6.aarch64",
 		Firmware:      Firmware{Vendor: "HPE", Product: "ProLiant RL300 Gen11", BIOSVersion: "1.70"},
 	}

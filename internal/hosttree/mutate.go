@@ -76,6 +76,8 @@ func effects() []effect {
 		{regexp.MustCompile(`^/proc/irq/([0-9]+)/smp_affinity_list$`), writeAffinity},
 		{regexp.MustCompile(`^(/sys/devices/system/node/node([0-9]+)/hugepages)/hugepages-([0-9]+)kB/nr_hugepages$`), writeNodeHugepages},
 		{regexp.MustCompile(`^/sys/devices/system/cpu/(smt/control|cpu[0-9]+/online)$`), refuseHotplug},
+		{regexp.MustCompile(`^/sys/bus/pci/devices/([0-9a-f:.]+)/sriov_numvfs$`), writeSRIOV},
+		{regexp.MustCompile(`^/sys/bus/pci/drivers/([^/]+)/(bind|unbind)$`), writeBinding},
 		{regexp.MustCompile(`^/sys/kernel/mm/hugepages/|^/proc/sys/vm/nr_hugepages`), refuseSpread},
 	}
 }

@@ -48,6 +48,7 @@ func FromFacts(f *host.Facts) (*Topology, error) {
 		return nil, err
 	}
 	t.locateCores()
+	MarkManagement(t, &f.Bypass, nil)
 	return t, nil
 }
 
@@ -235,6 +236,8 @@ func nicsOf(from []host.NIC) []NIC {
 			NUMANode:         pointer(nic.NUMANode),
 			LocalCPUs:        nic.LocalCPUs.Value,
 			PhysicalFunction: nic.PhysicalFunction.Value,
+
+			MaximumVirtualFunctions: nic.MaximumVirtualFunctions.Value,
 		}
 	})
 	slices.SortFunc(nics, func(a, b NIC) int { return cmp.Compare(a.PCIAddress, b.PCIAddress) })

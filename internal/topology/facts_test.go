@@ -6,6 +6,7 @@ package topology
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -316,9 +317,13 @@ func TestFromFactsValues(t *testing.T) {
 		{SizeKibibytes: 1048576, Total: known[int64](4)},
 	}
 	f.NICs = []host.NIC{
-		{PCIAddress: "0000:af:00.0", Name: known("ens1f0"), NUMANode: known(1), LocalCPUs: known(list(t, "2-3,6-7"))},
+		{
+			PCIAddress: "0000:af:00.0", Name: known("ens1f0"), NUMANode: known(1), LocalCPUs: known(list(t, "2-3,6-7")),
+			MaximumVirtualFunctions: known(16),
+		},
 		{PCIAddress: "0000:3b:00.0", NUMANode: host.Absent[int]("numa_node", "the firmware reports -1"), PhysicalFunction: known("0000:3b:00.1")},
 	}
+	f.Bypass.Networks = known([]host.Route{{Destination: netip.MustParsePrefix("::/0"), Interface: "ens1f0"}})
 	got, err := FromFacts(f)
 	if err != nil {
 		t.Fatal(err)
@@ -339,7 +344,7 @@ func TestFromFactsValues(t *testing.T) {
 		},
 		NICs: []NIC{
 			{PCIAddress: "0000:3b:00.0", PhysicalFunction: "0000:3b:00.1"},
-			{PCIAddress: "0000:af:00.0", Name: "ens1f0", NUMANode: &one, LocalCPUs: list(t, "2-3,6-7")},
+			{PCIAddress: "0000:af:00.0", Name: "ens1f0", NUMANode: &one, LocalCPUs: list(t, "2-3,6-7"), MaximumVirtualFunctions: 16, Management: "the default route"},
 		},
 		MinimumFrequency: 700000, MaximumFrequency: 3900000,
 	}

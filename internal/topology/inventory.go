@@ -138,6 +138,9 @@ func (w *writer) nic(nic NIC) v1alpha1.InventoryNIC {
 		Driver:           nic.Driver,
 		LocalCPUs:        w.list(nic.LocalCPUs),
 		PhysicalFunction: nic.PhysicalFunction,
+		Management:       nic.Management,
+
+		MaximumVirtualFunctions: toInt32(nic.MaximumVirtualFunctions),
 	}
 	if nic.NUMANode != nil {
 		reported.NUMANode = new(toInt32(*nic.NUMANode))
@@ -226,6 +229,9 @@ func (r *reader) nic(from v1alpha1.InventoryNIC) NIC {
 		Driver:           from.Driver,
 		LocalCPUs:        r.set(fmt.Sprintf("nics[%s].localCPUs", from.PCIAddress), from.LocalCPUs),
 		PhysicalFunction: from.PhysicalFunction,
+		Management:       from.Management,
+
+		MaximumVirtualFunctions: int(from.MaximumVirtualFunctions),
 	}
 	if from.NUMANode != nil {
 		nic.NUMANode = new(int(*from.NUMANode))
