@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +25,7 @@ import (
 type agentFlags struct {
 	nodeName  string
 	root      string
+	hostIP    string
 	namespace string
 	interval  time.Duration
 	verbose   bool
@@ -50,6 +53,9 @@ func (f *agentFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.root, "root", "/host", "The folder at which the root file system of the host is mounted.")
 	flags.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
 		"The namespace of the plans. Defaults to the environment variable POD_NAMESPACE.")
+	flags.StringVar(&f.hostIP, "host-ip", os.Getenv("HOST_IP"),
+		"The addresses of the node, with commas between them: the NIC that carries them is never given away. "+
+			"Defaults to the environment variable HOST_IP.")
 	flags.DurationVar(&f.interval, "interval", 0, "The time between two looks at the host; 0 for the agent's own default.")
 	flags.BoolVar(&f.verbose, "verbose", false, "Log details, too.")
 }
@@ -72,6 +78,10 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 	if err := flags.check(); err != nil {
 		return err
 	}
+	addresses, err := parseAddresses(flags.hostIP)
+	if err != nil {
+		return err
+	}
 	setLogger(flags.verbose)
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -87,7 +97,24 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 	}
 	worker := &agent.Agent{
 		Client: direct, NodeName: flags.nodeName, Namespace: flags.namespace, Root: flags.root, Interval: flags.interval,
-		KeepTo: agent.PinProcess,
+		HostAddresses: addresses, KeepTo: agent.PinProcess,
 	}
 	return worker.Run(ctx)
+}
+
+// parseAddresses reads addresses with commas between them, as the downward API writes status.hostIPs.
+func parseAddresses(text string) ([]netip.Addr, error) {
+	var addresses []netip.Addr
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		address, err := netip.ParseAddr(part)
+		if err != nil {
+			return nil, fmt.Errorf("--host-ip holds %q, which is no IP address", part)
+		}
+		addresses = append(addresses, address)
+	}
+	return addresses, nil
 }

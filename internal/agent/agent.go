@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -49,6 +50,11 @@ type Agent struct {
 	Namespace string
 	// Root is where the host's root file system is found, such as /host.
 	Root string
+	// HostAddresses are the addresses by which the cluster knows the node; a NIC that carries them is never given
+	// away.
+	HostAddresses []netip.Addr
+	// PodResources is the socket of the kubelet's PodResources service; "" means podresources.Socket below Root.
+	PodResources string
 	// Clock tells the time; nil means the real one.
 	Clock clock.Clock
 	// Interval between two passes; zero means DefaultInterval.
@@ -62,6 +68,9 @@ type Agent struct {
 
 	plan    plannedState
 	history history
+	pools   []poolState
+	kubelet answer
+	root    openedRoot
 	// missing tells that the absence of the LowLatencyNode has been logged.
 	missing bool
 }
@@ -83,7 +92,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		timer.Stop()
 	}
-	return nil
+	return a.root.close()
 }
 
 // pass passes over the host once and returns how long to wait for the next time.
@@ -124,6 +133,9 @@ func (a *Agent) Once(ctx context.Context) error {
 	}
 	a.missing = false
 	if err := a.updatePlan(ctx, node.Spec); err != nil {
+		return err
+	}
+	if err := a.updatePools(ctx, node.Spec.BypassPools); err != nil {
 		return err
 	}
 	seen := a.observe(ctx)

@@ -5,8 +5,8 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,6 +32,8 @@ type Observation struct {
 	// Report of the checks; nil when nothing could be verified, for Reason and Message.
 	Report          *verify.Report
 	Reason, Message string
+	// Pools that select the node.
+	Pools []PoolObservation
 	// Now is the time of the pass.
 	Now metav1.Time
 }
@@ -43,6 +45,7 @@ func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.
 	status := v1alpha1.LowLatencyNodeStatus{
 		ObservedGeneration: seen.Generation,
 		Inventory:          seen.Inventory,
+		BypassNICs:         mergeNICs(previous.BypassNICs, seen.Pools),
 		Conditions:         append([]metav1.Condition(nil), previous.Conditions...),
 	}
 	if status.Inventory == nil {
@@ -56,7 +59,7 @@ func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.
 	}
 	for _, condition := range conditions {
 		condition.LastTransitionTime = seen.Now
-		condition.Message = clip(condition.Message)
+		condition.Message = clipTo(condition.Message, maximumConditionMessage)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	return status
@@ -75,46 +78,48 @@ func unverified(seen Observation) []metav1.Condition {
 	return conditions
 }
 
-// clip bounds a message.
-func clip(message string) string {
+// clipTo bounds a text; the API counts characters, of which there are never more than bytes.
+func clipTo(text string, limit int) string {
 	const ellipsis = "…"
-	if len(message) <= maximumConditionMessage {
-		return message
+	if len(text) <= limit {
+		return text
 	}
-	return strings.ToValidUTF8(message[:maximumConditionMessage-len(ellipsis)], "") + ellipsis
+	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 }
 
 // observe passes over the host once.
 func (a *Agent) observe(ctx context.Context) Observation {
 	facts, err := a.read(ctx)
 	if err != nil {
-		return Observation{Reason: v1alpha1.ReasonChecksUnknown, Message: err.Error()}
+		return a.unobserved(err)
 	}
 	found, err := topology.FromFacts(facts)
 	if err != nil {
-		return Observation{Reason: v1alpha1.ReasonChecksUnknown, Message: fmt.Errorf("understanding the host: %w", err).Error()}
+		return a.unobserved(fmt.Errorf("understanding the host: %w", err))
 	}
+	markManagement(found, facts, a.HostAddresses)
 	seen := Observation{Inventory: topology.Inventory(facts, found)}
+	pools, holders := a.observePools(ctx, facts, found)
+	seen.Pools = pools
 	before := a.history.before(reading{at: a.clock().Now(), facts: facts}, a.window())
 	if a.plan.plan == nil {
 		seen.Reason, seen.Message = v1alpha1.ReasonAwaitingPlan, a.plan.problem
 		return seen
 	}
-	report := verify.Evaluate(verify.Input{Plan: a.plan.plan, Facts: facts, Before: before})
+	report := verify.Evaluate(verify.Input{Plan: a.plan.plan, Facts: facts, Before: before, Holders: holders})
 	seen.PlanHash, seen.Report = a.plan.hash, &report
 	return seen
 }
 
-// read opens the host anew on every pass, since what is mounted at the root may have been replaced.
-func (a *Agent) read(ctx context.Context) (facts *host.Facts, err error) {
-	opened, err := host.Open(a.Root)
-	if err != nil {
-		return nil, err
+// unobserved is what a pass over a host that cannot be read found.
+func (a *Agent) unobserved(err error) Observation {
+	return Observation{Reason: v1alpha1.ReasonChecksUnknown, Message: err.Error(), Pools: a.unobservedPools(err.Error())}
+}
+
+// markManagement notes which NICs carry traffic of the node itself.
+func markManagement(t *topology.Topology, facts *host.Facts, addresses []netip.Addr) {
+	carried := topology.ManagementInterfaces(&facts.Bypass, addresses)
+	for i := range t.NICs {
+		t.NICs[i].Management = carried[t.NICs[i].Name]
 	}
-	defer func() { err = errors.Join(err, opened.Close()) }()
-	extra := []string{bootIDPath}
-	if a.plan.plan != nil {
-		extra = append(extra, verify.SettingPaths(a.plan.plan)...)
-	}
-	return opened.ReadWith(ctx, host.Request{Settings: extra})
 }

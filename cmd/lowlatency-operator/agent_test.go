@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package main
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParseAddresses(t *testing.T) {
+	cases := map[string]struct {
+		text, wantError string
+		want            []netip.Addr
+	}{
+		"none": {},
+		"one":  {text: "10.0.0.5", want: []netip.Addr{netip.MustParseAddr("10.0.0.5")}},
+		"both families": {
+			text: "10.0.0.5, fd00::5,", want: []netip.Addr{netip.MustParseAddr("10.0.0.5"), netip.MustParseAddr("fd00::5")},
+		},
+		"a name": {text: "10.0.0.5,worker-1", wantError: `--host-ip holds "worker-1", which is no IP address`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseAddresses(tc.text)
+			if (err == nil) != (tc.wantError == "") || err != nil && err.Error() != tc.wantError {
+				t.Errorf("error %v, want %q", err, tc.wantError)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheAgentRefusesAWrongAddress(t *testing.T) {
+	command := newCommand()
+	command.SetArgs([]string{"agent", "--node-name", "n", "--namespace", "x", "--host-ip", "here"})
+	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), `--host-ip holds "here"`) {
+		t.Errorf("error is %v", err)
+	}
+}

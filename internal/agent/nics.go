@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package agent
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+)
+
+// Bounds of LowLatencyNodeStatus.bypassNICs in the API.
+const (
+	maximumNICs    = 256
+	maximumReasons = 8
+	maximumUsers   = 64
+	maximumReason  = 512
+	maximumName    = 32
+	maximumVersion = 64
+)
+
+// PoolObservation is what one pass found out about one BypassNICPool.
+type PoolObservation struct {
+	// Name of the pool.
+	Name string
+	// NICs that the pool selects on the node.
+	NICs []v1alpha1.NodeBypassNIC
+	// Problem says why the pool could not be evaluated; "" when it could.
+	Problem string
+}
+
+// reportNICs describes the devices of a pool within the bounds of the API.
+func reportNICs(pool *bypass.Pool, devices []bypass.Device, holders []bypass.Holder) []v1alpha1.NodeBypassNIC {
+	nics := make([]v1alpha1.NodeBypassNIC, 0, len(devices))
+	for _, device := range devices {
+		nic := v1alpha1.NodeBypassNIC{
+			Pool: pool.Name, PoolGeneration: pool.Generation,
+			PCIAddress:    device.NIC.PCIAddress,
+			InterfaceName: clipTo(device.NIC.Name.Value, maximumName),
+			Model:         clipTo(device.Series, maximumVersion),
+			Health:        device.Health,
+			Reasons:       reasons(device.Reasons),
+			ModuleVersion: clipTo(device.Versions.Module, maximumVersion),
+			UserVersion:   clipTo(device.Versions.User, maximumVersion),
+			Units:         int32(device.Units),
+			Users:         users(device.NIC.PCIAddress, holders),
+		}
+		if node, ok := device.NIC.NUMANode.Get(); ok {
+			id := int32(node)
+			nic.NUMANode = &id
+		}
+		nics = append(nics, nic)
+	}
+	return nics
+}
+
+func reasons(all []string) []string {
+	if len(all) == 0 {
+		return nil
+	}
+	clipped := make([]string, 0, maximumReasons)
+	for _, reason := range all[:min(len(all), maximumReasons)] {
+		clipped = append(clipped, clipTo(reason, maximumReason))
+	}
+	return clipped
+}
+
+// users are the containers that hold units of the NIC, in the order of the holders.
+func users(address string, holders []bypass.Holder) []v1alpha1.NICUser {
+	var all []v1alpha1.NICUser
+	for _, holder := range holders {
+		if holder.PCIAddress != address || len(all) == maximumUsers {
+			continue
+		}
+		all = append(all, v1alpha1.NICUser{
+			Namespace: holder.Container.Namespace, Pod: holder.Container.Pod, Container: holder.Container.Name,
+			Alignment: holder.Alignment, Message: clipTo(holder.Message, maximumReason),
+		})
+	}
+	return all
+}
+
+// mergeNICs returns the NICs of all pools in ascending order of pool and PCI address. The NICs of a pool that could
+// not be evaluated stay, as the node did not lose them, but nothing is claimed of them any more.
+func mergeNICs(previous []v1alpha1.NodeBypassNIC, pools []PoolObservation) []v1alpha1.NodeBypassNIC {
+	var merged []v1alpha1.NodeBypassNIC
+	for _, pool := range pools {
+		if pool.Problem == "" {
+			merged = append(merged, pool.NICs...)
+			continue
+		}
+		for _, nic := range previous {
+			if nic.Pool == pool.Name {
+				merged = append(merged, unproven(nic, pool.Problem))
+			}
+		}
+	}
+	slices.SortStableFunc(merged, func(a, b v1alpha1.NodeBypassNIC) int {
+		return cmp.Or(strings.Compare(a.Pool, b.Pool), strings.Compare(a.PCIAddress, b.PCIAddress))
+	})
+	return merged[:min(len(merged), maximumNICs)]
+}
+
+// unproven is a NIC of which nothing is known at the moment.
+func unproven(nic v1alpha1.NodeBypassNIC, problem string) v1alpha1.NodeBypassNIC {
+	unknown := *nic.DeepCopy()
+	unknown.Health, unknown.Reasons = v1alpha1.NICUnknown, []string{clipTo(problem, maximumReason)}
+	for i := range unknown.Users {
+		unknown.Users[i].Alignment, unknown.Users[i].Message = v1alpha1.AlignmentUnknown, clipTo(problem, maximumReason)
+	}
+	return unknown
+}
