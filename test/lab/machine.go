@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+const (
+	// bootLimit bounds one start: under a minute on two idle cores, several on busy ones.
+	bootLimit = 10 * time.Minute
+	// shutdownLimit is how long an orderly shutdown may take before the machine is switched off.
+	shutdownLimit = 3 * time.Minute
+	// unplugLimit bounds the guest's answer to a removed device.
+	unplugLimit = 2 * time.Minute
+	progressGap = 15 * time.Second
+)
+
+// Machine is a running virtual machine. Its methods are for one goroutine at a time.
+type Machine struct {
+	image    *Image
+	spec     Spec
+	progress io.Writer
+	// dir holds the machine's own disk, console log and sockets, and goes away with it.
+	dir     string
+	process *process
+	client  *ssh.Client
+}
+
+// process is one run of QEMU.
+type process struct {
+	files files
+	// done is closed when QEMU has ended; err and stderr may be read then.
+	done   chan struct{}
+	err    error
+	stderr bytes.Buffer
+	kill   func()
+}
+
+// Start boots a machine and waits for its shell. The caller must Stop it. QEMU ends with the context, and with
+// this process, however that ends.
+func (i *Image) Start(ctx context.Context, spec Spec, progress io.Writer) (*Machine, error) {
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "lab-")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for machine %s: %w", spec.Name, err)
+	}
+	m := &Machine{image: i, spec: spec, progress: progress, dir: dir}
+	err = m.makeDisk(ctx)
+	if err == nil {
+		err = m.boot(ctx, spec.Boot)
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Stop())
+	}
+	return m, nil
+}
+
+// makeDisk makes the copy-on-write disk.
+func (m *Machine) makeDisk(ctx context.Context) error {
+	out, err := exec.CommandContext(ctx, "qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw",
+		"-b", m.image.file(diskFile), m.file("disk.qcow2")).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("making the disk of machine %s: %w: %s", m.spec.Name, err, out)
+	}
+	return nil
+}
+
+func (m *Machine) file(name string) string { return filepath.Join(m.dir, name) }
+
+// boot starts QEMU and waits for the shell.
+func (m *Machine) boot(ctx context.Context, boot Boot) error {
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	// A socket of an earlier run is in the way of the next.
+	if err := os.RemoveAll(m.file("qmp")); err != nil {
+		return fmt.Errorf("removing an old socket: %w", err)
+	}
+	f := files{
+		kernel: m.image.file("vmlinuz-" + string(boot.Kernel)), initrd: m.image.file("initrd-" + string(boot.Kernel)),
+		disk: m.file("disk.qcow2"), serial: m.file("serial.log"), qmp: m.file("qmp"), sshPort: port,
+	}
+	m.process, err = startQEMU(ctx, m.spec.arguments(boot, f), f)
+	if err != nil {
+		return err
+	}
+	return m.waitForShell(ctx)
+}
+
+// startQEMU starts QEMU at low priority, so that a test machine does not starve what it is tested with.
+func startQEMU(ctx context.Context, args []string, f files) (*process, error) {
+	p := &process{files: f, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(ctx)
+	p.kill = cancel
+	command := exec.CommandContext(ctx, "nice", append([]string{"-n", "10", "qemu-system-x86_64"}, args...)...)
+	command.Stderr = &p.stderr
+	// The signal comes when the thread that started QEMU ends, so that thread must wait for QEMU.
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer cancel()
+		err := command.Start()
+		started <- err
+		if err == nil {
+			p.err = command.Wait()
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting QEMU: %w", err)
+	}
+	return p, nil
+}
+
+// waitForShell tries until the machine answers, QEMU ends, or the time is over.
+func (m *Machine) waitForShell(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, bootLimit, fmt.Errorf("no shell within %s", bootLimit))
+	defer cancel()
+	start := time.Now()
+	stop := every(progressGap, func() {
+		report(m.progress, "%s: booting, %.0f s: %s", m.spec.Name, time.Since(start).Seconds(), m.lastConsoleLine())
+	})
+	defer stop()
+	for {
+		client, err := m.image.dial(ctx, loopback(m.process.files.sshPort))
+		if err == nil {
+			m.client = client
+			report(m.progress, "%s: up after %.0f s", m.spec.Name, time.Since(start).Seconds())
+			return nil
+		}
+		select {
+		case <-m.process.done:
+			return fmt.Errorf("machine %s: QEMU ended: %w: %s", m.spec.Name, m.process.err, strings.TrimSpace(m.process.stderr.String()))
+		default:
+		}
+		if waiting := pause(ctx, 500*time.Millisecond); waiting != nil {
+			return fmt.Errorf("machine %s did not boot: %w (%w); its console ends with\n%s", m.spec.Name, waiting, err, m.Console(15))
+		}
+	}
+}
+
+// Console returns the last lines of the kernel's console.
+func (m *Machine) Console(lines int) string {
+	content, err := os.ReadFile(m.file("serial.log"))
+	if err != nil {
+		return err.Error()
+	}
+	return lastLines(string(content), lines)
+}
+
+func (m *Machine) lastConsoleLine() string {
+	line := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, m.Console(1))
+	return line[:min(len(line), 90)]
+}
+
+// Execute runs a shell command as root and returns how it ended, success or not. The error tells that it could
+// not be run, or that the context ended first.
+func (m *Machine) Execute(ctx context.Context, command string) (Result, error) {
+	return execute(ctx, m.client, command, nil, nil)
+}
+
+// Run runs a shell command as root that must succeed, and returns its standard output.
+func (m *Machine) Run(ctx context.Context, command string) (string, error) {
+	result, err := m.Execute(ctx, command)
+	if err == nil && result.ExitCode != 0 {
+		err = fmt.Errorf("machine %s: %q ended with %d: %s", m.spec.Name, short(command), result.ExitCode,
+			strings.TrimSpace(result.Stderr+result.Stdout))
+	}
+	return result.Stdout, err
+}
+
+// CopyTo copies a local file into the machine, with its permissions. Missing folders are made.
+func (m *Machine) CopyTo(ctx context.Context, local, remote string) error {
+	info, err := os.Stat(local)
+	if err != nil {
+		return fmt.Errorf("copying to machine %s: %w", m.spec.Name, err)
+	}
+	return sendFile(ctx, m.client, local, remote, info.Mode())
+}
+
+// WriteFile writes a file in the machine. Missing folders are made.
+func (m *Machine) WriteFile(ctx context.Context, remote, content string, mode os.FileMode) error {
+	return send(ctx, m.client, strings.NewReader(content), remote, mode)
+}
+
+// CopyFrom copies a file of the machine to this one.
+func (m *Machine) CopyFrom(ctx context.Context, remote, local string) error {
+	return receiveFile(ctx, m.client, remote, local)
+}
+
+// Reboot shuts the machine down in order and boots it from the same disk with another kernel or other
+// arguments, as a changed boot loader would.
+func (m *Machine) Reboot(ctx context.Context, boot Boot) error {
+	if err := boot.validate(m.spec.Name); err != nil {
+		return err
+	}
+	if err := m.shutDown(ctx); err != nil {
+		return err
+	}
+	return m.boot(ctx, boot)
+}
+
+// shutDown waits for the end of QEMU, and switches the machine off when that takes too long.
+func (m *Machine) shutDown(ctx context.Context) error {
+	// The shell may be gone before it answers, so only QEMU's end counts.
+	asking, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	_, _ = m.Execute(asking, "sync; systemctl --no-block poweroff")
+	m.hangUp()
+	select {
+	case <-m.process.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("shutting machine %s down: %w", m.spec.Name, context.Cause(ctx))
+	case <-time.After(shutdownLimit):
+		console := m.Console(15)
+		m.switchOff()
+		return fmt.Errorf("machine %s did not shut down within %s; its console ends with\n%s", m.spec.Name, shutdownLimit, console)
+	}
+}
+
+// hangUp closes the shell; that the other end may be gone is expected.
+func (m *Machine) hangUp() {
+	if m.client != nil {
+		_ = m.client.Close()
+		m.client = nil
+	}
+}
+
+func (m *Machine) switchOff() {
+	if m.process != nil {
+		m.process.kill()
+		<-m.process.done
+	}
+}
+
+// Unplug takes a NIC out of its slot and waits until the machine's kernel has let it go.
+func (m *Machine) Unplug(ctx context.Context, id string) error {
+	return m.withMonitor(ctx, func(ctx context.Context, qmp *monitor) error {
+		if err := qmp.execute(ctx, "device_del", map[string]any{"id": id}); err != nil {
+			return err
+		}
+		return qmp.waitDeleted(ctx, id)
+	})
+}
+
+// Plug puts a NIC that was unplugged into its slot again. The machine's kernel needs some seconds to find it.
+func (m *Machine) Plug(ctx context.Context, id string) error {
+	for _, nic := range m.spec.NICs {
+		if nic.ID != id {
+			continue
+		}
+		arguments := map[string]any{}
+		for _, p := range m.spec.nicDevice(nic) {
+			arguments[p.name] = p.value
+			if p.value == "on" {
+				arguments[p.name] = true
+			}
+		}
+		return m.withMonitor(ctx, func(ctx context.Context, qmp *monitor) error {
+			return qmp.execute(ctx, "device_add", arguments)
+		})
+	}
+	return fmt.Errorf("machine %s has no NIC %q", m.spec.Name, id)
+}
+
+func (m *Machine) withMonitor(ctx context.Context, do func(context.Context, *monitor) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, unplugLimit, fmt.Errorf("no answer within %s", unplugLimit))
+	defer cancel()
+	qmp, err := openMonitor(ctx, m.process.files.qmp)
+	if err == nil {
+		err = errors.Join(do(ctx, qmp), qmp.close())
+	}
+	if err != nil {
+		return fmt.Errorf("machine %s: %w", m.spec.Name, err)
+	}
+	return nil
+}
+
+// Stop switches the machine off without shutting it down and removes what belongs to it. It may be called on a
+// machine that has ended, and twice.
+func (m *Machine) Stop() error {
+	m.hangUp()
+	m.switchOff()
+	if err := os.RemoveAll(m.dir); err != nil {
+		return fmt.Errorf("removing what machine %s left: %w", m.spec.Name, err)
+	}
+	return nil
+}
+
+// freePort finds a port for the machine's shell. QEMU does not tell which one it took, so it is chosen here;
+// that another program takes it first is possible and ends the start with QEMU's message.
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("looking for a free port: %w", err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	return port, listener.Close()
+}

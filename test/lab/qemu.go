@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package lab
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// managementMAC is what hack/lab/root/etc/systemd/network matches.
+const managementMAC = "52:54:00:00:00:01"
+
+// files are what one run of QEMU reads and writes.
+type files struct {
+	kernel, initrd, disk string
+	// serial is the kernel's console, qmp the monitor's socket.
+	serial, qmp string
+	// sshPort of this machine leads to the guest's port 22.
+	sshPort int
+}
+
+// arguments are those of qemu-system-x86_64.
+func (s Spec) arguments(boot Boot, f files) []string {
+	t := s.Topology
+	args := []string{
+		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none", "-vga", "none",
+		// The interpreter's cache of translated code is per machine; a small one is translated again and again.
+		"-accel", "tcg,thread=multi,tb-size=512",
+		// "max" alone calls itself AMD, whose frequency driver then fails in a loop.
+		"-cpu", "max,vendor=GenuineIntel,family=6,model=85,stepping=4,la57=off",
+		"-machine", "q35,sata=off,smbus=off,i8042=off,vmport=off",
+		"-m", fmt.Sprintf("%dM", t.NUMANodes*t.MebibytesPerNode),
+		"-smp", fmt.Sprintf("%d,sockets=%d,cores=%d,threads=%d", t.CPUs(), t.Packages, t.CoresPerPackage, t.ThreadsPerCore),
+		"-kernel", f.kernel, "-initrd", f.initrd, "-append", commandLine(s, boot),
+		"-serial", "file:" + f.serial, "-qmp", "unix:" + f.qmp + ",server=on,wait=off",
+	}
+	args = append(args, s.numaArguments()...)
+	if s.IOMMU == Present {
+		args = append(args, "-device", "intel-iommu,intremap=off")
+	}
+	// Beside a pxb-pcie every device must name its bus.
+	args = append(args,
+		"-drive", "file="+f.disk+",if=none,id=disk,format=qcow2,cache=unsafe",
+		"-device", "virtio-blk-pci,bus=pcie.0,drive=disk",
+		"-netdev", fmt.Sprintf("user,id=management,restrict=off,hostfwd=tcp:127.0.0.1:%d-:22", f.sshPort),
+		"-device", "virtio-net-pci,bus=pcie.0,netdev=management,romfile=,mac="+managementMAC,
+		"-device", "virtio-rng-pci,bus=pcie.0")
+	for i, nic := range s.NICs {
+		args = append(args,
+			"-device", fmt.Sprintf("pcie-root-port,id=port-%s,bus=bridge%d,chassis=%d,slot=%d", nic.ID, nic.NUMANode, i+1, i+1),
+			"-netdev", fmt.Sprintf("hubport,id=net-%s,hubid=1", nic.ID),
+			"-device", deviceArgument(s.nicDevice(nic)))
+	}
+	return args
+}
+
+func (s Spec) numaArguments() []string {
+	var args []string
+	t := s.Topology
+	each := t.CPUs() / t.NUMANodes
+	for node := range t.NUMANodes {
+		args = append(args,
+			"-object", fmt.Sprintf("memory-backend-ram,id=memory%d,size=%dM", node, t.MebibytesPerNode),
+			"-numa", fmt.Sprintf("node,nodeid=%d,cpus=%d-%d,memdev=memory%d", node, node*each, (node+1)*each-1, node))
+	}
+	for node := range t.NUMANodes {
+		for other := node + 1; other < t.NUMANodes; other++ {
+			args = append(args, "-numa", fmt.Sprintf("dist,src=%d,dst=%d,val=20", node, other))
+		}
+	}
+	for node := range t.NUMANodes {
+		args = append(args, "-device",
+			fmt.Sprintf("pxb-pcie,id=bridge%d,bus=pcie.0,bus_nr=%d,numa_node=%d", node, 32*(node+1), node))
+	}
+	return args
+}
+
+// property is one property of a device, in QEMU's order and spelling.
+type property struct{ name, value string }
+
+// nicDevice are the properties of a NIC's device; the monitor takes them as well when it is plugged in.
+func (s Spec) nicDevice(nic NIC) []property {
+	index := 0
+	for i := range s.NICs {
+		if s.NICs[i].ID == nic.ID {
+			index = i
+		}
+	}
+	device := []property{
+		{"driver", string(nic.Model)}, {"id", nic.ID}, {"bus", "port-" + nic.ID}, {"netdev", "net-" + nic.ID},
+		{"mac", fmt.Sprintf("52:54:00:00:%02x:%02x", nic.NUMANode+1, index+1)}, {"romfile", ""},
+	}
+	if nic.Model == Virtio {
+		device = append(device, property{"disable-legacy", "on"})
+		if s.IOMMU == Present {
+			device = append(device, property{"iommu_platform", "on"})
+		}
+	}
+	return device
+}
+
+func deviceArgument(device []property) string {
+	parts := make([]string, 0, len(device))
+	for _, p := range device {
+		if p.name == "driver" {
+			parts = append(parts, p.value)
+			continue
+		}
+		parts = append(parts, p.name+"="+p.value)
+	}
+	return strings.Join(parts, ",")
+}
+
+// commandLine is the kernel's. The root disk is mounted writable at once and not examined, which spares the
+// remount and the check of a disk that is thrown away.
+func commandLine(s Spec, boot Boot) string {
+	words := []string{
+		"console=ttyS0,115200", "root=/dev/vda", "rw", "fsck.mode=skip", "rootdelay=300", "panic=10",
+		"systemd.hostname=" + s.Name, "systemd.show_status=0", "systemd.default_timeout_start_sec=600",
+	}
+	if s.IOMMU == Present {
+		words = append(words, "intel_iommu=on")
+	}
+	return strings.Join(append(words, boot.Arguments...), " ")
+}
+
+// address of a forwarded port.
+func loopback(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }

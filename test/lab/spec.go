@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package lab boots real kernels for tests: virtual machines of a chosen CPU, NUMA and NIC layout under QEMU,
+// in which the project's own programs run. QEMU emulates the processors in software (TCG), so the lab needs no
+// hardware virtualisation. It shows what a kernel does with a setting, and says nothing about time: latency
+// measured in it means nothing.
+package lab
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Kernel is one of the kernels in the image.
+type Kernel string
+
+const (
+	// Standard is Debian's linux-image-amd64.
+	Standard Kernel = "standard"
+	// RealTime is Debian's linux-image-rt-amd64, built with PREEMPT_RT.
+	RealTime Kernel = "rt"
+)
+
+// Models of NICs. Igb needs QEMU 8 or newer; it is the only one with virtual functions.
+const (
+	E1000e Model = "e1000e"
+	Igb    Model = "igb"
+	Virtio Model = "virtio-net-pci"
+)
+
+// Model is QEMU's name of an emulated NIC.
+type Model string
+
+// Spec is what a machine is made of.
+type Spec struct {
+	// Name is the host name, and what progress and errors call the machine.
+	Name     string
+	Topology Topology
+	NICs     []NIC
+	Boot     Boot
+	// IOMMU adds Intel's DMA remapping. Interrupt remapping stays off: with it, QEMU 10.0.2 was seen to end
+	// in an assertion (iotlb_to_section) while the guest enumerated PCI.
+	IOMMU Presence
+}
+
+// Presence says whether a part is there.
+type Presence int
+
+const (
+	// Absent parts are left out; it is the zero value.
+	Absent Presence = iota
+	// Present parts are there.
+	Present
+)
+
+// Topology is the layout of processors and memory. QEMU numbers CPUs consecutively by package, core and
+// thread, so the threads of one core are neighbours, and so are the CPUs of one NUMA node.
+type Topology struct {
+	Packages, CoresPerPackage, ThreadsPerCore int
+	// NUMANodes divides the CPUs and the memory evenly. At most 7: each has a PCI host bridge of its own.
+	NUMANodes int
+	// MebibytesPerNode is the memory of each NUMA node.
+	MebibytesPerNode int
+}
+
+// CPUs is the number of CPUs of the machine.
+func (t Topology) CPUs() int { return t.Packages * t.CoresPerPackage * t.ThreadsPerCore }
+
+// NIC is a network device behind a PCIe port of one NUMA node. All NICs of a machine hang on one hub inside
+// QEMU, so what one sends the others receive, and nothing leaves the machine.
+type NIC struct {
+	// ID names the device towards QEMU: lower-case letters and digits.
+	ID       string
+	Model    Model
+	NUMANode int
+}
+
+// Boot is what a machine is started with.
+type Boot struct {
+	Kernel Kernel
+	// Arguments are added to the kernel's command line.
+	Arguments []string
+}
+
+// Two machines of the lab have at most this many NUMA nodes and NICs each, because bus numbers end at 255.
+const (
+	maximumNodes = 7
+	maximumNICs  = 24
+)
+
+// Validate tells what is wrong with a spec in one sentence.
+func (s Spec) Validate() error {
+	t := s.Topology
+	switch {
+	case s.Name == "":
+		return errors.New("a machine of the lab needs a name")
+	case t.Packages < 1 || t.CoresPerPackage < 1 || t.ThreadsPerCore < 1:
+		return fmt.Errorf("machine %s: packages, cores and threads must each be at least 1", s.Name)
+	case t.NUMANodes < 1 || t.NUMANodes > maximumNodes || t.CPUs()%t.NUMANodes != 0:
+		return fmt.Errorf("machine %s: %d CPUs cannot be divided over %d NUMA nodes (1 to %d)", s.Name, t.CPUs(), t.NUMANodes, maximumNodes)
+	case t.MebibytesPerNode < 256:
+		return fmt.Errorf("machine %s: %d MiB per NUMA node is too little to boot: give at least 256", s.Name, t.MebibytesPerNode)
+	case len(s.NICs) > maximumNICs:
+		return fmt.Errorf("machine %s: %d NICs are more than %d", s.Name, len(s.NICs), maximumNICs)
+	}
+	return errors.Join(s.Boot.validate(s.Name), s.validateNICs())
+}
+
+func (b Boot) validate(name string) error {
+	if b.Kernel != Standard && b.Kernel != RealTime {
+		return fmt.Errorf("machine %s: the image has no kernel %q, only %q and %q", name, b.Kernel, Standard, RealTime)
+	}
+	return nil
+}
+
+func (s Spec) validateNICs() error {
+	seen := map[string]bool{}
+	for _, nic := range s.NICs {
+		if nic.ID == "" || seen[nic.ID] {
+			return fmt.Errorf("machine %s: the ID %q of a NIC is empty or taken", s.Name, nic.ID)
+		}
+		if nic.NUMANode < 0 || nic.NUMANode >= s.Topology.NUMANodes {
+			return fmt.Errorf("machine %s: NIC %s is on NUMA node %d, which the machine does not have", s.Name, nic.ID, nic.NUMANode)
+		}
+		seen[nic.ID] = true
+	}
+	return nil
+}
