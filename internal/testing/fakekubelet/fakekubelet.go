@@ -53,6 +53,7 @@ type Kubelet struct {
 	endpoints     map[string][]*endpoint
 	wedged        map[string]bool
 	devices       map[string][]*deviceplugin.Device
+	lists         map[string]int
 	registrations []Registration
 	pods          []*podresources.PodResources
 	cpus          []int64
@@ -64,7 +65,7 @@ type Kubelet struct {
 func New(folder string) *Kubelet {
 	return &Kubelet{
 		folder: folder, changed: make(chan struct{}), endpoints: map[string][]*endpoint{}, wedged: map[string]bool{},
-		devices: map[string][]*deviceplugin.Device{},
+		devices: map[string][]*deviceplugin.Device{}, lists: map[string]int{},
 	}
 }
 
@@ -183,6 +184,23 @@ func (k *Kubelet) Registrations() []Registration {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	return slices.Clone(k.registrations)
+}
+
+// Lists is how many lists the plugins of a resource have sent.
+func (k *Kubelet) Lists(resource string) int {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	return k.lists[resource]
+}
+
+// Drop ends the connections to the plugins of a resource, as a kubelet does that has lost its account of them.
+func (k *Kubelet) Drop(resource string) {
+	k.mutex.Lock()
+	endpoints := slices.Clone(k.endpoints[resource])
+	k.mutex.Unlock()
+	for _, endpoint := range endpoints {
+		endpoint.close()
+	}
 }
 
 // Connected is the number of plugins that serve a resource.

@@ -106,7 +106,10 @@ func (k *Kubelet) follow(e *endpoint) {
 		if err != nil {
 			return
 		}
-		k.update(func() { k.devices[e.resource] = sortDevices(list.GetDevices()) })
+		k.update(func() {
+			k.devices[e.resource] = sortDevices(list.GetDevices())
+			k.lists[e.resource]++
+		})
 	}
 }
 

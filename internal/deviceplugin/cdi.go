@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package deviceplugin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+)
+
+// specFolder is the folder of CDI specifications.
+type specFolder struct {
+	path  string
+	mutex sync.Mutex
+	// name and content are the specification that was written last.
+	name    string
+	content []byte
+}
+
+// kind is the CDI kind of a resource. Both of its parts must begin with a letter there, which those of a resource need
+// not.
+func kind(resource string) string {
+	domain, name, _ := strings.Cut(resource, "/")
+	return letterFirst(domain) + "/" + letterFirst(name)
+}
+
+func letterFirst(text string) string {
+	if text != "" && text[0] >= 'a' && text[0] <= 'z' {
+		return text
+	}
+	return "nic-" + text
+}
+
+// specName is the name of the file. It follows from the resource, not from the pool, because two files with the same
+// device make that device unusable: the pool that takes a resource over must replace the file of the one before.
+func specName(resource string) string {
+	return strings.ReplaceAll(kind(resource), "/", "-") + ".json"
+}
+
+// write writes the specification of an inventory unless it is there. A resource with nothing to give has none: a
+// specification without devices is invalid.
+func (f *specFolder) write(v *inventory) error {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.name, f.content = specName(v.resource), nil
+	spec, err := newSpec(v)
+	if err != nil {
+		return err
+	}
+	if len(spec.Devices) == 0 {
+		return f.remove()
+	}
+	content, err := json.MarshalIndent(spec, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing the CDI specification of %s: %w", v.resource, err)
+	}
+	content = append(content, '\n')
+	f.content = content
+	return f.restore()
+}
+
+// ensure writes the specification again if it is no longer there as it was written last.
+func (f *specFolder) ensure() error {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.content == nil {
+		return nil
+	}
+	return f.restore()
+}
+
+func (f *specFolder) restore() error {
+	path := filepath.Join(f.path, f.name)
+	if found, err := os.ReadFile(path); err == nil && bytes.Equal(found, f.content) {
+		return nil
+	}
+	if err := os.MkdirAll(f.path, 0o755); err != nil {
+		return fmt.Errorf("creating the folder of CDI specifications: %w", err)
+	}
+	if err := replaceFile(path, f.content); err != nil {
+		return fmt.Errorf("writing the CDI specification %s: %w", path, err)
+	}
+	return nil
+}
+
+func (f *specFolder) remove() error {
+	path := filepath.Join(f.path, f.name)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the CDI specification %s of no device: %w", path, err)
+	}
+	return nil
+}
+
+// replaceFile replaces a file in one step. Runtimes read files that end in .json and .yaml only, so they never see the
+// one that is being written.
+func replaceFile(path string, content []byte) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temporary.Name()) }()
+	_, err = temporary.Write(content)
+	// Runtimes may run as another user than root.
+	err = errors.Join(err, temporary.Chmod(0o644), temporary.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), path)
+}
+
+// newSpec describes every unit that has something to give. Mounts that all NICs have in common stand once for all: a
+// container gets them with the first of its units. Device files stand at each unit, because one without any edit makes
+// the whole specification invalid (container-device-interface, pkg/cdi/device.go, validate).
+func newSpec(v *inventory) (*specs.Spec, error) {
+	perNIC := map[string]specs.ContainerEdits{}
+	for nic, given := range v.perNIC {
+		edits := containerEdits(given)
+		if len(edits.DeviceNodes)+len(edits.Mounts) > 0 {
+			perNIC[nic] = edits
+		}
+	}
+	shared := commonMounts(perNIC)
+	spec := &specs.Spec{Kind: kind(v.resource), ContainerEdits: specs.ContainerEdits{Mounts: shared}}
+	for nic, edits := range perNIC {
+		if len(edits.DeviceNodes) > 0 {
+			edits.Mounts = slices.DeleteFunc(edits.Mounts, func(mount *specs.Mount) bool { return hasMount(shared, mount) })
+			perNIC[nic] = edits
+		}
+	}
+	for _, unit := range v.units {
+		if edits, any := perNIC[unit.nic]; any {
+			spec.Devices = append(spec.Devices, specs.Device{Name: unit.id, ContainerEdits: edits})
+		}
+	}
+	// The lowest version that has all that is used, so that old runtimes take it, too.
+	version, err := specs.MinimumRequiredVersion(spec)
+	if err != nil {
+		return nil, fmt.Errorf("choosing the version of the CDI specification of %s: %w", v.resource, err)
+	}
+	spec.Version = version
+	return spec, nil
+}
+
+// containerEdits are edits in the words of CDI. Variables are not among them: they depend on all units of a container
+// and are part of the answer to Allocate.
+func containerEdits(edits bypass.Edits) specs.ContainerEdits {
+	var converted specs.ContainerEdits
+	for _, node := range edits.DeviceNodes {
+		converted.DeviceNodes = append(converted.DeviceNodes, &specs.DeviceNode{Path: node.Path, Permissions: node.Permissions})
+	}
+	for _, mount := range edits.Mounts {
+		converted.Mounts = append(converted.Mounts, &specs.Mount{
+			HostPath: mount.HostPath, ContainerPath: mount.ContainerPath, Options: []string{"ro", "nosuid", "nodev", "bind"},
+		})
+	}
+	return converted
+}
+
+// commonMounts are those that all NICs have.
+func commonMounts(perNIC map[string]specs.ContainerEdits) []*specs.Mount {
+	var shared []*specs.Mount
+	begun := false
+	for _, edits := range perNIC {
+		if !begun {
+			shared, begun = slices.Clone(edits.Mounts), true
+			continue
+		}
+		shared = slices.DeleteFunc(shared, func(mount *specs.Mount) bool { return !hasMount(edits.Mounts, mount) })
+	}
+	return shared
+}
+
+func hasMount(mounts []*specs.Mount, wanted *specs.Mount) bool {
+	return slices.ContainsFunc(mounts, func(mount *specs.Mount) bool {
+		return mount.HostPath == wanted.HostPath && mount.ContainerPath == wanted.ContainerPath
+	})
+}
