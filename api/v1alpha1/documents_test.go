@@ -59,8 +59,8 @@ func fencedText(markdown string) string {
 // documents are all files that show whole objects to users.
 func documents() []string {
 	GinkgoHelper()
-	files := []string{"../../README.md"}
-	for _, pattern := range []string{"../../docs/*.md", "../../docs/examples/*.yaml"} {
+	var files []string
+	for _, pattern := range []string{"../../docs/examples/*.yaml", "../../docs/*.md", "../../*.md"} {
 		found, err := filepath.Glob(pattern)
 		Expect(err).NotTo(HaveOccurred())
 		files = append(files, found...)
@@ -92,6 +92,18 @@ func describeDocuments(admin func() client.Client) {
 		Expect(kinds).To(And(HaveKey("LowLatencyNodeProfile"), HaveKey("BypassNICPool"), HaveKey("Pod")))
 	})
 
+	It("show a sample or example that has a file of its own as it is there", func() {
+		originals := originalObjects()
+		Expect(originals).To(And(HaveKey("BypassNICPool x2-onload"), HaveKey("Pod feed-handler")))
+		for _, file := range documents() {
+			for _, object := range wholeObjects(file) {
+				if original, found := originals[nameOf(object)]; found {
+					Expect(object.Object).To(Equal(original), "%s in %s", nameOf(object), file)
+				}
+			}
+		}
+	})
+
 	It("show a pod for the resource of a sample pool, Guaranteed and with the hugepages of its stack", func() {
 		pools := samplePools()
 		pods := 0
@@ -105,6 +117,29 @@ func describeDocuments(admin func() client.Client) {
 		}
 		Expect(pods).To(BeNumerically(">=", len(pools)))
 	})
+}
+
+func nameOf(object *unstructured.Unstructured) string {
+	return object.GetKind() + " " + object.GetName()
+}
+
+// originalObjects are those that have a file of their own, by kind and name. Profiles are left out: a document may show
+// a shorter one under the same name.
+func originalObjects() map[string]map[string]any {
+	GinkgoHelper()
+	originals := map[string]map[string]any{}
+	for _, pattern := range []string{"../../config/samples/*.yaml", "../../docs/examples/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		Expect(err).NotTo(HaveOccurred())
+		for _, file := range files {
+			for _, object := range wholeObjects(file) {
+				if object.GetKind() != "LowLatencyNodeProfile" {
+					originals[nameOf(object)] = object.Object
+				}
+			}
+		}
+	}
+	return originals
 }
 
 // samplePools are the pools of config/samples by the name of their resource.
