@@ -2,7 +2,8 @@
 // Copyright The Low Latency Node Operator Authors.
 
 // Command lowlatency-operator is all processes of the operator in one binary: the manager, which plans and
-// reports, and the agent, which runs on every node that is planned for.
+// reports, the agent, which runs on every node that is planned for, and the device plugin, which runs on every node of
+// a BypassNICPool.
 package main
 
 import (
@@ -34,6 +35,6 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	command.AddCommand(newManagerCommand(), newAgentCommand())
+	command.AddCommand(newManagerCommand(), newAgentCommand(), newDevicePluginCommand())
 	return command
 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/deviceplugin"
+)
+
+// devicePluginFlags say which pool the device plugin serves, and where it finds the host, the kubelet and the
+// container runtime.
+type devicePluginFlags struct {
+	poolFile      string
+	root          string
+	nodeName      string
+	hostIP        string
+	kubeletFolder string
+	cdiFolder     string
+	interval      time.Duration
+	verbose       bool
+}
+
+func newDevicePluginCommand() *cobra.Command {
+	flags := &devicePluginFlags{}
+	command := &cobra.Command{
+		Use:   "device-plugin",
+		Short: "Hand the NICs of a BypassNICPool to the kubelet of this node",
+		Long: "Hand the NICs of a BypassNICPool to the kubelet of this node, as a device plugin. It needs no access to the\n" +
+			"API server and no capability: it reads the pool from a file and the host below a folder, and writes its\n" +
+			"socket in the kubelet's folder and a specification in the folder of CDI.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return runDevicePlugin(command.Context(), flags)
+		},
+	}
+	flags.register(command.Flags())
+	return command
+}
+
+func (f *devicePluginFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.poolFile, "pool-file", "", "The file that holds the pool as JSON, from the pool's ConfigMap.")
+	flags.StringVar(&f.root, "root", "/host", "The folder at which the root file system of the host is mounted.")
+	flags.StringVar(&f.nodeName, "node-name", os.Getenv("NODE_NAME"),
+		"The name of the node. Defaults to the environment variable NODE_NAME.")
+	flags.StringVar(&f.hostIP, "host-ip", os.Getenv("HOST_IP"),
+		"The addresses of the node, with commas between them: the NIC that carries them is never given away. "+
+			"Defaults to the environment variable HOST_IP.")
+	flags.StringVar(&f.kubeletFolder, "kubelet-dir", deviceplugin.DefaultKubeletFolder, "The folder of the kubelet.")
+	flags.StringVar(&f.cdiFolder, "cdi-dir", deviceplugin.DefaultCDIFolder,
+		"The folder in which the container runtime looks for CDI specifications.")
+	flags.DurationVar(&f.interval, "interval", deviceplugin.DefaultInterval, "The time between two looks at the host.")
+	flags.BoolVar(&f.verbose, "verbose", false, "Log details, too.")
+}
+
+func (f *devicePluginFlags) check() error {
+	switch {
+	case f.poolFile == "":
+		return errors.New("no pool is given: set --pool-file to the file with the pool")
+	case f.nodeName == "":
+		return errors.New("no node is given: set --node-name or the environment variable NODE_NAME")
+	case f.interval <= 0:
+		return fmt.Errorf("--interval %s is not positive", f.interval)
+	default:
+		return nil
+	}
+}
+
+// plugin returns the plugin that the flags describe.
+func (f *devicePluginFlags) plugin() (*deviceplugin.Plugin, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	addresses, err := parseAddresses(f.hostIP)
+	if err != nil {
+		return nil, err
+	}
+	source := &deviceplugin.Source{
+		PoolFile: f.poolFile, Root: f.root, NodeName: f.nodeName, HostAddresses: addresses,
+	}
+	return &deviceplugin.Plugin{
+		Evaluate: source.Evaluate, PoolFile: f.poolFile, KubeletFolder: f.kubeletFolder, CDIFolder: f.cdiFolder,
+		Interval: f.interval,
+	}, nil
+}
+
+// runDevicePlugin runs until the context ends.
+func runDevicePlugin(ctx context.Context, flags *devicePluginFlags) error {
+	plugin, err := flags.plugin()
+	if err != nil {
+		return err
+	}
+	setLogger(flags.verbose)
+	return plugin.Run(ctx)
+}
