@@ -47,6 +47,7 @@ func (p *planner) claimNICs() {
 			continue
 		}
 		slices.SortFunc(nics, func(a, b topology.NIC) int { return cmp.Compare(a.PCIAddress, b.PCIAddress) })
+		nics = slices.CompactFunc(nics, func(a, b topology.NIC) bool { return a.PCIAddress == b.PCIAddress })
 		p.pools = append(p.pools, Pool{Name: pool.Name, Spec: pool.Spec, NICs: nics})
 	}
 	slices.SortFunc(p.pools, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
@@ -54,6 +55,9 @@ func (p *planner) claimNICs() {
 
 func (p *planner) mayClaim(pool Pool, nic topology.NIC) bool {
 	field := poolField(pool.Name, "spec.nics")
+	rival := slices.IndexFunc(p.input.Pools, func(other Pool) bool {
+		return other.Name != pool.Name && hasNIC(other.NICs, nic.PCIAddress)
+	})
 	switch {
 	case nic.Management != "":
 		p.report(v1alpha1.SeverityHigh, rulePoolNIC, field, "Take the NIC out of the pool, or move the node's own traffic to another NIC.",
@@ -61,6 +65,9 @@ func (p *planner) mayClaim(pool Pool, nic topology.NIC) bool {
 	case !addressPattern.MatchString(nic.PCIAddress):
 		p.report(v1alpha1.SeverityHigh, rulePoolNIC, field, "Let the agent report the node again, or take a new snapshot.",
 			"%q is no address on PCI", nic.PCIAddress)
+	case rival >= 0:
+		p.report(v1alpha1.SeverityHigh, rulePoolNIC, field, "Let one of the pools select it only.",
+			"BypassNICPool %s selects NIC %s, too, so neither pool has it", p.input.Pools[rival].Name, nicText(nic))
 	default:
 		return true
 	}

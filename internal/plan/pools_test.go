@@ -12,11 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
+// poolChange changes a pool.
+type poolChange = func(*v1alpha1.BypassNICPoolSpec)
+
 // poolWith is a pool of NICs of the machine.
-func poolWith(name string, nics []topology.NIC, change ...func(*v1alpha1.BypassNICPoolSpec)) Pool {
+func poolWith(name string, nics []topology.NIC, change ...poolChange) Pool {
 	spec := &v1alpha1.BypassNICPoolSpec{
 		NICs:         []v1alpha1.NICTerm{{Vendor: "1924"}},
 		Stack:        v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{}},
@@ -28,7 +32,7 @@ func poolWith(name string, nics []topology.NIC, change ...func(*v1alpha1.BypassN
 	return Pool{Name: name, Spec: spec, NICs: nics}
 }
 
-func pagesPerNIC(size v1alpha1.HugepageSize, count int32) func(*v1alpha1.BypassNICPoolSpec) {
+func pagesPerNIC(size v1alpha1.HugepageSize, count int32) poolChange {
 	return func(s *v1alpha1.BypassNICPoolSpec) {
 		s.Hugepages = append(s.Hugepages, v1alpha1.NICHugepages{Size: size, CountPerNIC: count})
 	}
@@ -43,17 +47,17 @@ func withoutIOMMU(s *v1alpha1.BypassNICPoolSpec) {
 	s.Stack.VFIO.Isolation = v1alpha1.VFIOIsolationNoIOMMU
 }
 
-func functions(count int32) func(*v1alpha1.BypassNICPoolSpec) {
+func functions(count int32) poolChange {
 	return func(s *v1alpha1.BypassNICPoolSpec) {
 		s.VirtualFunctions = &v1alpha1.VirtualFunctionsSpec{CountPerNIC: count}
 	}
 }
 
-func placed(placement v1alpha1.NICInterruptPlacement) func(*v1alpha1.BypassNICPoolSpec) {
+func placed(placement v1alpha1.NICInterruptPlacement) poolChange {
 	return func(s *v1alpha1.BypassNICPoolSpec) { s.Interrupts.Placement = placement }
 }
 
-func terms(terms ...v1alpha1.NICTerm) func(*v1alpha1.BypassNICPoolSpec) {
+func terms(terms ...v1alpha1.NICTerm) poolChange {
 	return func(s *v1alpha1.BypassNICPoolSpec) { s.NICs = terms }
 }
 
@@ -130,6 +134,16 @@ func claimCases() map[string]poolCase {
 			pools: []Pool{poolWith("feed", []topology.NIC{managed}, vfio, pagesPerNIC("2Mi", 400))},
 			wantFindings: []string{"High plan.pool-nic: BypassNICPool feed spec.nics on node node-1: NIC 0000:af:00.0 (ens2f0) carries " +
 				"the default route and is left alone."},
+		},
+		"a NIC of two pools is given to neither": {
+			pools:     []Pool{poolWith("feed", []topology.NIC{secondNIC()}), poolWith("order", []topology.NIC{firstNIC(), secondNIC()})},
+			want:      []string{"0000:3b:00.0 " + local + " 0,40"},
+			wantUnits: []string{nicInterruptsUnit},
+			wantFindings: []string{
+				"High plan.pool-nic: BypassNICPool feed spec.nics on node node-1: BypassNICPool order selects NIC 0000:af:00.0 (ens2f0), too, so neither pool has it.",
+				"High plan.pool-nic: BypassNICPool order spec.nics on node node-1: BypassNICPool feed selects NIC 0000:af:00.0 (ens2f0), too, so neither pool has it.",
+			},
+			wantBypassNIC: []string{"0000:3b:00.0"},
 		},
 		"an address that would break out of a command is refused": {
 			pools: []Pool{poolWith("feed", []topology.NIC{nic("x; reboot", "e", "0x1924", new(0))})},
@@ -409,6 +423,92 @@ func TestVFIOFiles(t *testing.T) {
 			}
 			if got := file(plan, "/etc/modprobe.d/10-lowlatency-vfio.conf"); got != tc.wantOptions {
 				t.Errorf("options %q, want %q", got, tc.wantOptions)
+			}
+		})
+	}
+}
+
+// TestDiffOfPools: what is new is made while the kernel runs, what pods may hold is not.
+func TestDiffOfPools(t *testing.T) {
+	of := func(change ...poolChange) *NodePlan { return vfioPlan(t, change...) }
+	cases := map[string]struct {
+		from, to *NodePlan
+		want     []string
+	}{
+		"a new pool": {
+			from: planOf(t, xeon()), to: of(functions(2)),
+			want: []string{
+				// Memory is reserved where no bypass NIC is.
+				"kubelet setting reservedMemory NotRequired",
+				"file /etc/modules-load.d/10-lowlatency-vfio.conf NotRequired",
+				"file /usr/local/bin/lowlatency-bypass-nic NotRequired",
+				"file /usr/local/bin/lowlatency-nic-interrupts NotRequired",
+				"unit lowlatency-bypass-nic-0000-3b-00.0.service NotRequired",
+				"unit lowlatency-nic-interrupts.service NotRequired",
+				"BypassNICPool dpdk NotRequired",
+				"interrupts of NIC 0000:3b:00.0 NotRequired",
+				"virtual functions of NIC 0000:3b:00.0 NotRequired",
+				"driver of the virtual functions of NIC 0000:3b:00.0 NotRequired",
+				"bypass NICs NotRequired",
+			},
+		},
+		"more virtual functions": {
+			from: of(functions(2)), to: of(functions(3)),
+			want: []string{"unit lowlatency-bypass-nic-0000-3b-00.0.service NotRequired", "virtual functions of NIC 0000:3b:00.0 Required"},
+		},
+		"the NIC instead of its functions": {
+			from: of(functions(2)), to: of(),
+			want: []string{
+				"unit lowlatency-bypass-nic-0000-3b-00.0.service NotRequired",
+				"driver of NIC 0000:3b:00.0 NotRequired",
+				"virtual functions of NIC 0000:3b:00.0 Required",
+				"driver of the virtual functions of NIC 0000:3b:00.0 Required",
+			},
+		},
+		"other CPUs for interrupts": {
+			from: of(functions(2)), to: of(functions(2), placed(v1alpha1.NICInterruptsHousekeeping)),
+			want: []string{"unit lowlatency-nic-interrupts.service NotRequired", "interrupts of NIC 0000:3b:00.0 NotRequired"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := list(Diff(tc.from, tc.to).Items, func(c Change) string { return c.What + " " + string(c.Reboot) })
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDiffRunningOfPools compares what a host has with the plan of a pool.
+func TestDiffRunningOfPools(t *testing.T) {
+	function := func(driver string) host.NIC {
+		return host.NIC{PCIAddress: "0000:3b:08.0", Driver: host.Known(driver, "")}
+	}
+	with := func(driver string, functions ...string) host.NIC {
+		return host.NIC{PCIAddress: testNIC, Driver: host.Known(driver, ""), VirtualFunctions: functions}
+	}
+	cases := map[string]struct {
+		plan *NodePlan
+		nics []host.NIC
+		want []string
+	}{
+		"as planned":     {vfioPlan(t, functions(1)), []host.NIC{with("sfc", "0000:3b:08.0"), function("vfio-pci")}, nil},
+		"nothing yet":    {vfioPlan(t, functions(1)), []host.NIC{with("sfc")}, []string{"virtual functions of NIC 0000:3b:00.0: 0 -> 1 (NotRequired)", "driver of the virtual functions of NIC 0000:3b:00.0:  -> vfio-pci (NotRequired)"}},
+		"another driver": {vfioPlan(t, functions(1)), []host.NIC{with("sfc", "0000:3b:08.0"), function("iavf")}, []string{"driver of the virtual functions of NIC 0000:3b:00.0: iavf -> vfio-pci (Required)"}},
+		"the NIC itself": {vfioPlan(t), []host.NIC{with("sfc")}, []string{"driver of NIC 0000:3b:00.0: sfc -> vfio-pci (Required)"}},
+		"no such NIC":    {vfioPlan(t), nil, []string{"driver of NIC 0000:3b:00.0: unknown -> vfio-pci (Unknown)"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := slices.DeleteFunc(changesOf(DiffRunning(&host.Facts{NICs: tc.nics}, tc.plan)), func(change string) bool {
+				return !strings.Contains(change, "of NIC") && !strings.Contains(change, "of the virtual functions")
+			})
+			if len(got) == 0 {
+				got = nil
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -84,6 +84,44 @@ func randomSpec(r *rand.Rand, t *topology.Topology) change {
 	}
 }
 
+// randomPools share out the NICs of the machine.
+func randomPools(r *rand.Rand, t *topology.Topology) []Pool {
+	pools := make([]Pool, 0, len(t.NICs))
+	stacks := []poolChange{vfio, withoutIOMMU, func(*v1alpha1.BypassNICPoolSpec) {}}
+	for _, nic := range t.NICs {
+		nic.MaximumVirtualFunctions = r.IntN(3)
+		if r.IntN(5) == 0 {
+			nic.Management = "the default route"
+		}
+		placement := []v1alpha1.NICInterruptPlacement{"", "NICLocalHousekeeping", "Housekeeping", "Kept"}[r.IntN(4)]
+		pool := poolWith("pool"+number(int32(1+len(pools))), []topology.NIC{nic}, stacks[r.IntN(len(stacks))], placed(placement))
+		if r.IntN(2) == 0 {
+			functions(int32(1 + r.IntN(3)))(pool.Spec)
+		}
+		if r.IntN(2) == 0 {
+			pagesPerNIC([]v1alpha1.HugepageSize{"2Mi", "1Gi"}[r.IntN(2)], int32(1+r.IntN(20)))(pool.Spec)
+		}
+		pools = append(pools, pool)
+	}
+	return pools
+}
+
+// checkPools: interrupts go to housekeeping CPUs or stay, and each NIC that is changed has its unit.
+func checkPools(t *testing.T, plan *NodePlan) {
+	t.Helper()
+	for _, pool := range plan.BypassPools {
+		for _, nic := range pool.NICs {
+			if !nic.InterruptCPUs.IsSubsetOf(plan.CPUs.Housekeeping) || nic.InterruptCPUs.IsEmpty() != (nic.Interrupts == v1alpha1.NICInterruptsKept) {
+				t.Errorf("interrupts of %s are %s on %s, housekeeping is %s", nic.PCIAddress, nic.Interrupts, nic.InterruptCPUs, plan.CPUs.Housekeeping)
+			}
+			changed := nic.VirtualFunctions > 0 || nic.Driver != ""
+			if unit := unitOf(plan, bypassNICUnitName(nic.PCIAddress)); (unit.Name != "") != changed {
+				t.Errorf("NIC %+v with unit %q", nic, unit.Name)
+			}
+		}
+	}
+}
+
 // FuzzNew: whatever the machine and the profile, there is a plan that keeps its promises, or a Critical
 // finding that says why there is none.
 func FuzzNew(f *testing.F) {
@@ -94,6 +132,7 @@ func FuzzNew(f *testing.F) {
 		r := rand.New(rand.NewPCG(a, b))
 		machine := randomTopology(r)
 		in := Input{Profile: profileWith(randomSpec(r, machine)), Node: "node-1", Topology: machine}
+		in.Pools = randomPools(r, machine)
 		plan, findings := New(in)
 		checkFindings(t, findings)
 		critical := len(findings) > 0 && findings[0].Severity == v1alpha1.SeverityCritical
@@ -109,6 +148,7 @@ func FuzzNew(f *testing.F) {
 		}
 		checkReservedMemory(t, plan.Kubelet)
 		checkHugepages(t, machine, plan)
+		checkPools(t, plan)
 		checkOrigins(t, plan)
 		again, _ := New(in)
 		if plan.Hash() != again.Hash() || !cmp.Equal(plan, again) {
