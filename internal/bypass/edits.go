@@ -79,10 +79,9 @@ func candidatesOf(in Input, devices []Device) ([]*candidate, error) {
 
 // mounts are the user files that the container gets, in ascending order of their names there.
 func (c *candidate) mounts() ([]Mount, error) {
-	files := c.files().Value
 	mounts := map[string]Mount{}
 	for _, name := range slices.Concat(c.stack.files, c.stack.extras) {
-		file, ok := files[name]
+		file, ok := c.file(name)
 		if !ok && slices.Contains(c.stack.files, name) {
 			return nil, fmt.Errorf("%s was not found below %s of spec.stack userSpace.hostPath; install it there, or use "+
 				"userSpace.source Application", name, c.stack.userSpace.HostPath)

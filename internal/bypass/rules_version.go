@@ -46,12 +46,23 @@ func (c *candidate) userFiles() verdict {
 		string(c.stack.kind)+" may be missing", "install them there, or correct the field"); v.level != levelPassed {
 		return v
 	}
-	missing := missingFrom(c.stack.files, func(name string) bool { _, ok := files.Value[name]; return ok })
-	if len(missing) == 0 {
-		return passed()
+	missing := missingFrom(c.stack.files, func(name string) bool { _, ok := c.file(name); return ok })
+	if len(missing) > 0 {
+		return failed("%s is in none of usr/lib64, usr/lib, usr/bin and their like below %s of spec.stack "+
+			"userSpace.hostPath; install %s there, or use userSpace.source Application.",
+			strings.Join(missing, ", "), folder, c.stack.kind)
 	}
-	return failed("%s is in none of usr/lib64, usr/lib, lib and their like below %s of spec.stack userSpace.hostPath; "+
-		"install %s there, or use userSpace.source Application.", strings.Join(missing, ", "), folder, c.stack.kind)
+	return c.unreadable()
+}
+
+// unreadable is about files that are there and cannot be read, and so not mounted for sure.
+func (c *candidate) unreadable() verdict {
+	for _, name := range c.stack.files {
+		if file, _ := c.file(name); file.Unreadable != "" {
+			return unknown("%s cannot be read (%s), so its version is not known; correct its permissions.", file.Path, file.Unreadable)
+		}
+	}
+	return passed()
 }
 
 // files are the user files on the node.
@@ -68,7 +79,17 @@ func (c *candidate) library() (host.UserFile, bool) {
 	if !c.stack.fromHost() {
 		return host.UserFile{}, false
 	}
-	file, ok := c.files().Value[c.stack.library]
+	return c.file(c.stack.library)
+}
+
+// file returns a user file by name: an installation may have a library under the name with its number only, or, when
+// people made it, under the one without.
+func (c *candidate) file(name string) (host.UserFile, bool) {
+	files := c.files().Value
+	if file, ok := files[name]; ok {
+		return file, true
+	}
+	file, ok := files[strings.TrimSuffix(name, ".1")]
 	return file, ok
 }
 
@@ -77,7 +98,7 @@ func (c *candidate) library() (host.UserFile, bool) {
 // versions of other interfaces, which the kernel does not tell.
 func (c *candidate) interfaceVersion() verdict {
 	file, ok := c.library()
-	if !ok || c.stack.kind != v1alpha1.StackOnload || !c.isLoaded() {
+	if !ok || file.Unreadable != "" || c.stack.kind != v1alpha1.StackOnload || !c.isLoaded() {
 		return passed()
 	}
 	version := c.bypass().Onload.InterfaceVersion
@@ -107,44 +128,87 @@ func inBrackets(version string) string {
 	return " (" + version + ")"
 }
 
-// userVersion wants the user files to have the release that the spec names; for EFVI without one, that of the
-// module.
+// userVersion wants the user files to have the release that the spec names. For Onload without one, it is that of the
+// module, which compares releases besides interface versions (oo_version_check_impl). libciul.so names no release:
+// every one of them speaks the interface of 2014, and the module accepts that (ef_vi_set_intf_ver).
 func (c *candidate) userVersion() verdict {
 	file, ok := c.library()
 	wanted, origin := c.wantedUserVersion()
-	if !ok || wanted == "" || isRelease(wanted, file.Version) {
+	if !ok || file.Unreadable != "" || wanted == "" || isRelease(lastWord(wanted), file.Version) {
 		return passed()
 	}
-	if file.Version == "" {
-		if c.provesInterface(file) {
-			return passed()
-		}
+	switch {
+	case file.Version != "":
+		return failed("%s has version %s and %s wants %s; install that release below %s, or change the field.",
+			file.Path, shown(file.Version), origin, shown(wanted), c.stack.userSpace.HostPath)
+	case c.stack.kind == v1alpha1.StackEFVI:
+		return noted("%s does not say which release it is of, and %s wants %s; every release of libciul.so works with "+
+			"every module of Onload.", file.Path, origin, shown(wanted))
+	case c.stack.kind == v1alpha1.StackOnload && c.holdsInterface(file):
+		return passed()
+	default:
 		return unknown("%s does not say which release it is of, and %s wants %s; see where the file comes from, or omit "+
 			"the field.", file.Path, origin, shown(wanted))
 	}
-	if c.stack.kind == v1alpha1.StackEFVI && isSameBuild(wanted, file.Version) {
-		return passed()
-	}
-	return failed("%s has version %s and %s wants %s; install that release below %s, or change the field.",
-		file.Path, shown(file.Version), origin, shown(wanted), c.stack.userSpace.HostPath)
 }
 
-// provesInterface tells whether a file of no known release holds the module's interface version: a checksum of the
-// build, which tells more than a release does.
-func (c *candidate) provesInterface(file host.UserFile) bool {
+// holdsInterface tells whether a file holds the module's interface version: a checksum of the build, which tells
+// more than a release does.
+func (c *candidate) holdsInterface(file host.UserFile) bool {
 	version, known := c.bypass().Onload.InterfaceVersion.Get()
 	return known && slices.Contains(file.InterfaceVersions, version)
 }
 
-func isSameBuild(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) }
-
 // wantedUserVersion returns the release that the user files must have and who wants it; "" for any.
 func (c *candidate) wantedUserVersion() (wanted, origin string) {
-	if c.stack.kind == v1alpha1.StackEFVI && c.stack.userVersion == "" {
-		version := c.bypass().Onload.Version
+	version := c.bypass().Onload.Version
+	if c.stack.kind == v1alpha1.StackOnload && c.stack.userVersion == "" && c.isLoaded() {
 		return version.Value, "the module onload (" + version.Source + ")"
 	}
 	return c.stack.userVersion, c.stack.userField
+}
+
+// builtWith wants libonload_zf.so to be built with the release of Onload that the kernel runs: "TCPDirect must be used
+// with a matching version of Onload" (release notes of TCPDirect 9.0).
+func (c *candidate) builtWith() verdict {
+	file, ok := c.library()
+	if !ok || file.Unreadable != "" || c.stack.kind != v1alpha1.StackTCPDirect || !c.isLoaded() {
+		return passed()
+	}
+	version := c.bypass().Onload.Version
+	if v := absent(version, "The version of the module onload", file.Path+" may not fit it", remedyProc); v.level != levelPassed {
+		return v
+	}
+	if file.BuiltWith == "" {
+		return unknown("%s does not say which release of Onload it was built with, and the module onload has %s (%s); see "+
+			"where the file comes from.", file.Path, shown(version.Value), version.Source)
+	}
+	if isSameRelease(file.BuiltWith, version.Value) {
+		return passed()
+	}
+	return failed("%s%s was built with Onload %s and the module onload has %s (%s); install the TCPDirect that belongs to "+
+		"that release.", file.Path, inBrackets(file.Version), shown(file.BuiltWith), shown(version.Value), version.Source)
+}
+
+// isSameRelease tells whether two parts are of one release: by their last words, "v9_2" in "24d0c2a7 2026-07-24 v9_2",
+// and of 9.0.1.31 by the first three numbers, because the fourth counts the packages of one product.
+func isSameRelease(a, b string) bool {
+	return lastWord(a) != "" && releaseNumber(lastWord(a)) == releaseNumber(lastWord(b))
+}
+
+// lastWord of a version is the release.
+func lastWord(version string) string {
+	words := strings.Fields(version)
+	if len(words) == 0 {
+		return ""
+	}
+	return words[len(words)-1]
+}
+
+// releaseNumber cuts the fourth number off.
+func releaseNumber(version string) string {
+	numbers := strings.Split(version, ".")
+	return strings.Join(numbers[:min(len(numbers), 3)], ".")
 }
 
 // versions returns what the parts of the stack call themselves.

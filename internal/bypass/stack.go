@@ -14,8 +14,8 @@ const (
 	nodeVFIO        = "/dev/vfio/vfio"
 
 	fileOnload     = "libonload.so"
-	fileExtensions = "libonload_ext.so"
-	fileTCPDirect  = "libonload_zf.so"
+	fileExtensions = "libonload_ext.so.1"
+	fileTCPDirect  = "libonload_zf.so.1"
 	fileCPlane     = "libefcp.so.1"
 	fileEFVI       = "libciul.so.1"
 	fileLauncher   = "onload"

@@ -157,6 +157,7 @@ func rules() []func(*candidate) verdict {
 		(*candidate).virtualInterfaces, (*candidate).shares,
 		// Versions.
 		(*candidate).moduleVersion, (*candidate).userFiles, (*candidate).interfaceVersion, (*candidate).userVersion,
+		(*candidate).builtWith,
 		// Memory.
 		(*candidate).hugepages,
 		// VFIO.
