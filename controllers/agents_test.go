@@ -37,6 +37,9 @@ func (s *suite) playAgents(ctx context.Context) {
 		if strings.HasPrefix(report.Name, "epyc") {
 			report.Status.Inventory = s.epyc
 		}
+		report.Status.BypassNICs = slices.DeleteFunc(report.Status.BypassNICs, func(nic v1alpha1.NodeBypassNIC) bool {
+			return !slices.Contains(report.Spec.BypassPools, nic.Pool)
+		})
 		s.verify(ctx, report)
 		s.writeReport(ctx, before, report)
 	}

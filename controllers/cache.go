@@ -8,8 +8,10 @@ import (
 	"slices"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/rest"
@@ -35,8 +37,11 @@ func ManagerOptions(options ctrl.Options, own Options) ctrl.Options {
 		if err != nil {
 			return nil, err
 		}
-		cached.ByObject, err = cachedObjects(kind, own.Namespace)
+		cached.ByObject, err = cachedObjects(kind, own.withDefaults())
 		if err != nil {
+			return nil, err
+		}
+		if err := cacheAttachments(&cached); err != nil {
 			return nil, err
 		}
 		cached.DefaultTransform = cache.TransformStripManagedFields()
@@ -46,17 +51,26 @@ func ManagerOptions(options ctrl.Options, own Options) ctrl.Options {
 }
 
 // cachedObjects says what the cache holds of each kind.
-func cachedObjects(kind platform.Kind, namespace string) (map[client.Object]cache.ByObject, error) {
-	ours, err := labels.NewRequirement(v1alpha1.LabelProfile, selection.Exists, nil)
+func cachedObjects(kind platform.Kind, own Options) (map[client.Object]cache.ByObject, error) {
+	selector, err := carrying(v1alpha1.LabelProfile)
 	if err != nil {
-		return nil, fmt.Errorf("selecting our own objects: %w", err)
+		return nil, err
 	}
-	selector := labels.NewSelector().Add(*ours)
+	ofPools, err := carrying(v1alpha1.LabelBypassPool)
+	if err != nil {
+		return nil, err
+	}
 	byObject := map[client.Object]cache.ByObject{
 		&corev1.Node{}: {Transform: stripNode},
 		&corev1.ConfigMap{}: {
-			Namespaces: map[string]cache.Config{namespace: {LabelSelector: selector}},
+			Namespaces: map[string]cache.Config{
+				// Plans and pools have no other label in common.
+				own.Namespace:      {LabelSelector: labels.SelectorFromSet(labels.Set{labelManagedBy: managedBy})},
+				own.AgentNamespace: {LabelSelector: ofPools},
+			},
+			Transform: stripPlan,
 		},
+		&appsv1.DaemonSet{}: {Namespaces: map[string]cache.Config{own.AgentNamespace: {LabelSelector: ofPools}}},
 	}
 	if kind != platform.OpenShift {
 		return byObject, nil
@@ -67,6 +81,37 @@ func cachedObjects(kind platform.Kind, namespace string) (map[client.Object]cach
 		byObject[object] = ownedObjects(object, selector)
 	}
 	return byObject, nil
+}
+
+// Label that render puts on every object of the operator.
+const (
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	managedBy      = "lowlatency-operator"
+)
+
+// carrying selects objects that carry a label.
+func carrying(label string) (labels.Selector, error) {
+	exists, err := labels.NewRequirement(label, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("selecting our own objects: %w", err)
+	}
+	return labels.NewSelector().Add(*exists), nil
+}
+
+// cacheAttachments restricts the cache of NetworkAttachmentDefinitions to our own, where there are any.
+func cacheAttachments(cached *cache.Options) error {
+	served, err := platform.Serves(cached.Mapper, attachmentKind())
+	if err != nil || !served {
+		return err
+	}
+	ofPools, err := carrying(v1alpha1.LabelBypassPool)
+	if err != nil {
+		return err
+	}
+	attachment := &unstructured.Unstructured{}
+	attachment.SetGroupVersionKind(attachmentKind())
+	cached.ByObject[attachment] = cache.ByObject{Label: ofPools}
+	return nil
 }
 
 // ownedObjects selects our objects of a kind. Only Tuned has a namespace.
@@ -80,6 +125,20 @@ func ownedObjects(object client.Object, selector labels.Selector) cache.ByObject
 var _ toolscache.TransformFunc = keep
 
 func keep(object any) (any, error) { return object, nil }
+
+var _ toolscache.TransformFunc = stripPlan
+
+// stripPlan leaves of the ConfigMap of a plan its metadata: plans are immutable and as large as all else together.
+func stripPlan(object any) (any, error) {
+	if plain, ok := object.(*unstructured.Unstructured); ok {
+		plain.SetManagedFields(nil)
+		if plain.GetLabels()[v1alpha1.LabelProfile] != "" {
+			delete(plain.Object, "data")
+		}
+		return plain, nil
+	}
+	return cache.TransformStripManagedFields()(object)
+}
 
 var _ toolscache.TransformFunc = stripNode
 

@@ -298,7 +298,8 @@ func (s *suite) expectNothingLeft(ctx context.Context) {
 	}
 }
 
-// collectGarbage deletes the machine configs whose KubeletConfig is gone, as a cluster's garbage collector does.
+// collectGarbage deletes the machine configs whose KubeletConfig is gone, and the objects whose pool is gone, as a
+// cluster's garbage collector does.
 func (s *suite) collectGarbage(ctx context.Context) {
 	GinkgoHelper()
 	var configs mcfgv1.MachineConfigList
@@ -308,6 +309,7 @@ func (s *suite) collectGarbage(ctx context.Context) {
 			Expect(s.client.Delete(ctx, &configs.Items[i])).To(Succeed())
 		}
 	}
+	s.collectObjectsOfPools(ctx)
 }
 
 // conditionsOf prints conditions, so that a failing test says what the operator says.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -15,11 +16,12 @@ import (
 // maximumNote is the limit of the events API for a note.
 const maximumNote = 1024
 
-// actionVerify and actionRoll are what the operator was doing, for the action of an event.
+// What the operator was doing, for the action of an event.
 const (
 	actionRoll   = "Roll"
 	actionVerify = "Verify"
 	actionGate   = "Gate"
+	actionServe  = "Serve"
 )
 
 // announcement is an event about a condition that has become another.
@@ -29,18 +31,18 @@ type announcement struct {
 	reason string
 }
 
-// announceProfile tells of the conditions of a profile that have changed with the status that was written.
-func announceProfile(recorder events.EventRecorder, profile *v1alpha1.LowLatencyNodeProfile, next *v1alpha1.LowLatencyNodeProfileStatus) {
-	for i := range next.Conditions {
-		condition := &next.Conditions[i]
-		before := meta.FindStatusCondition(profile.Status.Conditions, condition.Type)
-		if about, worth := profileAnnouncement(before, condition); worth {
-			recorder.Eventf(profile, nil, about.kind, about.reason, actionRoll, "%s", shorten(condition.Message, maximumNote))
+// announceConditions tells of the conditions of a profile or pool that have changed with the status that was
+// written.
+func announceConditions(recorder events.EventRecorder, object runtime.Object, before, after []metav1.Condition, action string) {
+	for i := range after {
+		condition := &after[i]
+		if about, worth := profileAnnouncement(meta.FindStatusCondition(before, condition.Type), condition); worth {
+			recorder.Eventf(object, nil, about.kind, about.reason, action, "%s", shorten(condition.Message, maximumNote))
 		}
 	}
 }
 
-// profileAnnouncement decides which transitions of a profile are worth an event: that all nodes became
+// profileAnnouncement decides which transitions of a profile or pool are worth an event: that all nodes became
 // verified, that something broke, broke in another way or was mended, that a rollout began. Progressing stays
 // True from the wait for an inventory to the rollout, so a new reason counts as a transition.
 func profileAnnouncement(before, after *metav1.Condition) (announcement, bool) {

@@ -70,7 +70,7 @@ func (r *ProfileReconciler) adopt(ctx context.Context, w *profileWorld, d *decis
 
 // wantedSpec is the spec of a member's LowLatencyNode.
 func wantedSpec(profile string, m *member) v1alpha1.LowLatencyNodeSpec {
-	spec := v1alpha1.LowLatencyNodeSpec{Profile: profile}
+	spec := v1alpha1.LowLatencyNodeSpec{Profile: profile, BypassPools: m.pools.names()}
 	if m.plan() != nil {
 		spec.PlanHash, spec.PlanConfigMap = m.planned.hash, m.planned.configMap
 	}
@@ -89,6 +89,9 @@ func reportObject(spec v1alpha1.LowLatencyNodeSpec, node *corev1.Node) *unstruct
 	if spec.PlanHash != "" {
 		fields["planHash"], fields["planConfigMap"] = spec.PlanHash, spec.PlanConfigMap
 	}
+	if len(spec.BypassPools) > 0 {
+		fields["bypassPools"] = asList(spec.BypassPools)
+	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(),
 		"kind":       "LowLatencyNode",
@@ -101,6 +104,15 @@ func reportObject(spec v1alpha1.LowLatencyNodeSpec, node *corev1.Node) *unstruct
 		},
 		"spec": fields,
 	}}
+}
+
+// asList is a list of texts as JSON has it.
+func asList(texts []string) []any {
+	list := make([]any, 0, len(texts))
+	for _, text := range texts {
+		list = append(list, text)
+	}
+	return list
 }
 
 // publishPlans writes the plan of each shape where the agents find it. Plans are immutable and named by their

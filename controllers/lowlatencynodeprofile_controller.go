@@ -11,8 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,7 +38,7 @@ var _ reconcile.Reconciler = (*ProfileReconciler)(nil)
 // +kubebuilder:rbac:groups=lowlatency.dev,resources=lowlatencynodeprofiles/status,verbs=patch
 // +kubebuilder:rbac:groups=lowlatency.dev,resources=lowlatencynodes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",namespace=lowlatency-operator-system,resources=configmaps,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools;machineconfigs;kubeletconfigs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=node.k8s.io,resources=runtimeclasses,verbs=get;list;watch;create;patch;delete
@@ -117,18 +115,9 @@ func (r *ProfileReconciler) report(ctx context.Context, profile *v1alpha1.LowLat
 	if sameStatus(&profile.Status, &next) {
 		return nil
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&next)
-	if err != nil {
-		return fmt.Errorf("converting the status of LowLatencyNodeProfile %s: %w", profile.Name, err)
-	}
-	object := profileReference(profile, nil)
-	unstructured.RemoveNestedField(object.Object, "metadata", "finalizers")
-	object.Object["status"] = fields
-	err = r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
-		client.FieldOwner(platform.FieldManager), client.ForceOwnership)
-	if err != nil {
+	if err := writeStatus(ctx, r.client, "LowLatencyNodeProfile", profile, &next); err != nil {
 		return fmt.Errorf("writing the status of LowLatencyNodeProfile %s: %w", profile.Name, err)
 	}
-	announceProfile(r.recorder, profile, &next)
+	announceConditions(r.recorder, profile, profile.Status.Conditions, next.Conditions, actionRoll)
 	return nil
 }

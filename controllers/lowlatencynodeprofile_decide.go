@@ -24,6 +24,8 @@ type member struct {
 	report *v1alpha1.LowLatencyNode
 	// rivals are the other profiles that select the node, ascending. A node with rivals is left as it is.
 	rivals []string
+	// pools are the BypassNICPools that select the node.
+	pools *poolSet
 	// planned is nil until the agent has reported an inventory, and for a node with rivals.
 	planned *planned
 }
@@ -61,11 +63,14 @@ func decide(w *profileWorld, plans *planner) *decision {
 		Held:     map[string]string{},
 		ReadOnly: w.profile.Spec.Rollout.State == v1alpha1.RolloutPaused,
 	}}
+	pools := newPoolIndex(w.pools)
 	for _, node := range w.nodes {
 		rivals := rivals(w.others, node)
 		switch {
 		case selectsNode(w.profile, node):
-			d.members = append(d.members, member{node: node, report: w.reports[node.Name], rivals: rivals})
+			d.members = append(d.members, member{
+				node: node, report: w.reports[node.Name], rivals: rivals, pools: pools.of(node),
+			})
 		case len(rivals) > 0 && node.Labels[v1alpha1.LabelProfile] == w.profile.Name:
 			d.intent.Held[node.Name] = fmt.Sprintf("profile %s is about to take it over", rivals[0])
 		}
@@ -112,7 +117,7 @@ func (d *decision) planMembers(profile *v1alpha1.LowLatencyNodeProfile, plans *p
 		case !hasInventory(m.report):
 			d.intent.Held[m.name()] = "its agent has not reported an inventory yet"
 		default:
-			m.planned = plans.plan(profile, m.name(), m.report.Status.Inventory)
+			m.planned = plans.plan(profile, m.pools, m.name(), m.report.Status.Inventory)
 			if m.plan() == nil {
 				d.intent.Held[m.name()] = "the profile cannot be met on it"
 			}

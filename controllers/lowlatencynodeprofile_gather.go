@@ -21,6 +21,8 @@ type profileWorld struct {
 	profile *v1alpha1.LowLatencyNodeProfile
 	// others are the other profiles that are not being deleted.
 	others []*v1alpha1.LowLatencyNodeProfile
+	// pools are the BypassNICPools that are not being deleted.
+	pools []*v1alpha1.BypassNICPool
 	// nodes are all nodes of the cluster by name.
 	nodes map[string]*corev1.Node
 	// reports are the LowLatencyNodes by name: those of the profile, and those of the nodes that it selects.
@@ -32,7 +34,7 @@ type profileWorld struct {
 func (r *ProfileReconciler) gather(ctx context.Context, profile *v1alpha1.LowLatencyNodeProfile) (*profileWorld, error) {
 	w := &profileWorld{profile: profile}
 	for _, read := range []func(context.Context, *profileWorld) error{
-		r.gatherProfiles, r.gatherNodes, r.gatherReports, r.gatherPlans,
+		r.gatherProfiles, r.gatherPools, r.gatherNodes, r.gatherReports, r.gatherPlans,
 	} {
 		if err := read(ctx, w); err != nil {
 			return nil, err
@@ -53,6 +55,12 @@ func (r *ProfileReconciler) gatherProfiles(ctx context.Context, w *profileWorld)
 		}
 	}
 	return nil
+}
+
+func (r *ProfileReconciler) gatherPools(ctx context.Context, w *profileWorld) error {
+	pools, err := livingPools(ctx, r.client)
+	w.pools = pools
+	return err
 }
 
 func (r *ProfileReconciler) gatherNodes(ctx context.Context, w *profileWorld) error {
@@ -111,10 +119,15 @@ func (r *ProfileReconciler) gatherPlans(ctx context.Context, w *profileWorld) er
 
 // selectsNode tells whether the profile's selector matches the node.
 func selectsNode(profile *v1alpha1.LowLatencyNodeProfile, node *corev1.Node) bool {
-	for key, value := range profile.Spec.NodeSelector.MatchLabels {
+	return matches(profile.Spec.NodeSelector, node)
+}
+
+// matches tells whether the node has all labels of the selector. One without labels selects nothing.
+func matches(selector v1alpha1.NodeSelector, node *corev1.Node) bool {
+	for key, value := range selector.MatchLabels {
 		if found, ok := node.Labels[key]; !ok || found != string(value) {
 			return false
 		}
 	}
-	return len(profile.Spec.NodeSelector.MatchLabels) > 0
+	return len(selector.MatchLabels) > 0
 }

@@ -42,9 +42,6 @@ func (s *suite) grantPermissions(ctx context.Context) {
 			return
 		}
 		Expect(err).NotTo(HaveOccurred())
-		if role.GetNamespace() != "" {
-			role.SetNamespace(namespace)
-		}
 		Expect(s.client.Create(ctx, role)).To(Succeed())
 		s.bindRole(ctx, role)
 	}

@@ -64,6 +64,8 @@ type planner struct {
 type generation struct {
 	profile    types.UID
 	generation int64
+	// pools is the key of the pools that select the node.
+	pools string
 }
 
 type nodeKey struct {
@@ -89,21 +91,21 @@ func newPlanner() *planner {
 	}
 }
 
-// plan returns the plan of the node that reports the inventory.
-func (p *planner) plan(profile *v1alpha1.LowLatencyNodeProfile, node string, inventory *v1alpha1.Inventory) *planned {
+// plan returns the plan of the node that the pools select and that reports the inventory.
+func (p *planner) plan(profile *v1alpha1.LowLatencyNodeProfile, pools *poolSet, node string, inventory *v1alpha1.Inventory) *planned {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	at := generation{profile: profile.UID, generation: profile.Generation}
+	at := generation{profile: profile.UID, generation: profile.Generation, pools: pools.key()}
 	key := nodeKey{generation: at, node: node, inventoryHash: inventory.Hash}
 	if known, found := p.byNode.get(key); found {
 		return known
 	}
-	result := p.planContent(at, profile, inventory)
+	result := p.planContent(at, profile, pools, inventory)
 	p.byNode.put(key, result)
 	return result
 }
 
-func (p *planner) planContent(at generation, profile *v1alpha1.LowLatencyNodeProfile, inventory *v1alpha1.Inventory) *planned {
+func (p *planner) planContent(at generation, profile *v1alpha1.LowLatencyNodeProfile, pools *poolSet, inventory *v1alpha1.Inventory) *planned {
 	content, err := digest(inventory)
 	if err != nil {
 		return impossible(err)
@@ -112,7 +114,7 @@ func (p *planner) planContent(at generation, profile *v1alpha1.LowLatencyNodePro
 	if known, found := p.byContent.get(key); found {
 		return known
 	}
-	result := newPlanned(profile, inventory)
+	result := newPlanned(profile, pools, inventory)
 	if result.plan != nil {
 		shared := hashKey{profile: profile.UID, hash: result.hash}
 		if known, found := p.byHash.get(shared); found {
@@ -125,12 +127,14 @@ func (p *planner) planContent(at generation, profile *v1alpha1.LowLatencyNodePro
 	return result
 }
 
-func newPlanned(profile *v1alpha1.LowLatencyNodeProfile, inventory *v1alpha1.Inventory) *planned {
+func newPlanned(profile *v1alpha1.LowLatencyNodeProfile, pools *poolSet, inventory *v1alpha1.Inventory) *planned {
 	hardware, err := topology.FromInventory(inventory)
 	if err != nil {
 		return impossible(err)
 	}
-	nodePlan, findings := plan.New(plan.Input{Profile: profile, Node: anyNode, Topology: hardware})
+	nodePlan, findings := plan.New(plan.Input{
+		Profile: profile, Node: anyNode, Topology: hardware, Pools: pools.claims(hardware.NICs),
+	})
 	if nodePlan == nil {
 		return &planned{findings: shared(findings)}
 	}

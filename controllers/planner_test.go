@@ -44,7 +44,7 @@ func TestPlannerShares(t *testing.T) {
 	liar := epyc.DeepCopy()
 	liar.Hash = xeon.Hash
 	p := newPlanner()
-	first := p.plan(profile, "n1", xeon)
+	first := p.plan(profile, nil, "n1", xeon)
 	if first.plan == nil || first.hash == "" || first.signature == "" || first.configMap != "trading-"+first.hash {
 		t.Fatalf("plan is %+v, want a complete one", first)
 	}
@@ -62,13 +62,13 @@ func TestPlannerShares(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := p.plan(tc.profile, tc.node, tc.inventory)
+			got := p.plan(tc.profile, nil, tc.node, tc.inventory)
 			if (got == first) != tc.wantSame || (got.hash == first.hash) != tc.wantSame {
 				t.Errorf("plan is %s, the first is %s, want the same: %v", got.hash, first.hash, tc.wantSame)
 			}
 		})
 	}
-	if honest := p.plan(profile, "n5", xeon); honest != first {
+	if honest := p.plan(profile, nil, "n5", xeon); honest != first {
 		t.Error("another node suffers from the claim")
 	}
 }
@@ -78,7 +78,7 @@ func TestPlannerMakesEqualPlansOneObject(t *testing.T) {
 	rebooted := xeon.DeepCopy()
 	rebooted.Hash, rebooted.KernelCommandLine = "other", rebooted.KernelCommandLine+" quiet"
 	profile, p := makeProfile("trading").obj(), newPlanner()
-	first, again := p.plan(profile, "n1", xeon), p.plan(profile, "n1", rebooted)
+	first, again := p.plan(profile, nil, "n1", xeon), p.plan(profile, nil, "n1", rebooted)
 	if again == first || again.plan != first.plan {
 		t.Error("the plan is another object")
 	}
@@ -100,7 +100,7 @@ func TestPlannerFindings(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := newPlanner().plan(tc.profile, "n6", tc.inventory)
+			got := newPlanner().plan(tc.profile, nil, "n6", tc.inventory)
 			if got.plan != nil || len(got.findings) == 0 || !strings.Contains(onNode(got.findings[0].text, "n6"), tc.want) {
 				t.Errorf("plan is %+v, want %q", got, tc.want)
 			}

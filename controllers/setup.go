@@ -25,6 +25,9 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift"
 )
 
+// DefaultAgentNamespace is the namespace of agents and device plugins as config/agent makes it.
+const DefaultAgentNamespace = "lowlatency-operator-agents"
+
 // recorderName is the reporting controller of events.
 const recorderName = "lowlatency-operator"
 
@@ -32,6 +35,11 @@ const recorderName = "lowlatency-operator"
 type Options struct {
 	// Namespace is where the operator keeps the plans, one ConfigMap for each.
 	Namespace string
+	// AgentNamespace is where pods may use the host: agents and device plugins run there. Empty means
+	// DefaultAgentNamespace.
+	AgentNamespace string
+	// Image of the operator, which the device plugins run, too. Without it pools are reported as impossible.
+	Image string
 	// Platform brings plans to nodes; nil finds out which one it is by the kinds that the API server serves.
 	Platform platform.Platform
 	// Clock tells the time; nil means the real one.
@@ -53,6 +61,7 @@ func Scheme() (*runtime.Scheme, error) {
 // Setup adds the reconcilers and their metrics to a manager whose scheme has the kinds of Scheme. Its cache is
 // smaller when it was made with ManagerOptions.
 func Setup(mgr ctrl.Manager, options Options) error {
+	options = options.withDefaults()
 	if err := options.complete(mgr); err != nil {
 		return err
 	}
@@ -71,11 +80,35 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := nodes.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodes: %w", err)
 	}
+	if err := setupPools(mgr, options); err != nil {
+		return fmt.Errorf("setting up the reconciler of BypassNICPools: %w", err)
+	}
 	collector := metrics.New(mgr.GetClient(), options.Namespace, options.Clock, mgr.Elected())
 	if err := options.Registerer.Register(collector); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	return nil
+}
+
+// withDefaults names the namespace of the agents when the caller has not.
+func (o Options) withDefaults() Options {
+	if o.AgentNamespace == "" {
+		o.AgentNamespace = DefaultAgentNamespace
+	}
+	return o
+}
+
+func setupPools(mgr ctrl.Manager, options Options) error {
+	attachments, err := platform.Serves(mgr.GetRESTMapper(), attachmentKind())
+	if err != nil {
+		return err
+	}
+	pools := &PoolReconciler{
+		client: mgr.GetClient(), objects: mgr.GetCache(), namespace: options.Namespace, agentNamespace: options.AgentNamespace,
+		image: options.Image, attachments: attachments, recorder: mgr.GetEventRecorder(recorderName), clock: options.Clock,
+		selections: newSelections(),
+	}
+	return pools.setup(mgr)
 }
 
 // complete fills in what the caller has left open.

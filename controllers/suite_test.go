@@ -33,6 +33,9 @@ import (
 
 const (
 	namespace = "lowlatency-operator-system"
+	// applications is a namespace of pods that use NICs.
+	applications = "applications"
+	image        = "registry.example/lowlatency-operator:v1"
 	// patience is how long a rollout may take on a slow machine; pause is how often it is looked at.
 	patience = 90 * time.Second
 	pause    = 100 * time.Millisecond
@@ -66,6 +69,7 @@ func TestControllers(t *testing.T) {
 	describeVerification(s)
 	describeConflicts(s)
 	describePools(s)
+	describeBypassNICPools(s)
 	describeEfficiency(s)
 	RunSpecs(t, "controllers")
 }
@@ -73,6 +77,7 @@ func TestControllers(t *testing.T) {
 func (s *suite) start(ctx SpecContext) {
 	environment, err := apiserver.Start(apiserver.Options{CRDs: []string{
 		filepath.Join("testdata", "performance.openshift.io_performanceprofiles.yaml"),
+		filepath.Join("testdata", "k8s.cni.cncf.io_network-attachment-definitions.yaml"),
 	}})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(environment.Stop)
@@ -80,7 +85,7 @@ func (s *suite) start(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	s.client, err = client.NewWithWatch(environment.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	for _, name := range []string{namespace, render.TunedNamespace} {
+	for _, name := range []string{namespace, controllers.DefaultAgentNamespace, applications, render.TunedNamespace} {
 		Expect(s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 	}
 	Expect(s.client.Create(ctx, workerPool())).To(Succeed())
@@ -110,7 +115,7 @@ func (s *suite) startManager(ctx context.Context, processes *sync.WaitGroup, req
 	restConfig.QPS = -1
 	restConfig.Impersonate = impersonation()
 	restConfig.Wrap(requests.wrap)
-	options := controllers.Options{Namespace: namespace, Registerer: prometheus.NewRegistry()}
+	options := controllers.Options{Namespace: namespace, Image: image, Registerer: prometheus.NewRegistry()}
 	mgr, err := ctrl.NewManager(restConfig, controllers.ManagerOptions(ctrl.Options{
 		Scheme: s.client.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: config.Controller{SkipNameValidation: new(true)},
@@ -137,6 +142,7 @@ func workerPool() *mcfgv1.MachineConfigPool {
 // cleanUp deletes the profiles, lets the operator give everything back, and deletes the nodes. Every spec is
 // thereby a spec of deletion, too.
 func (s *suite) cleanUp(ctx SpecContext) {
+	Expect(s.client.DeleteAllOf(ctx, &v1alpha1.BypassNICPool{})).To(Succeed())
 	Expect(s.client.DeleteAllOf(ctx, &v1alpha1.LowLatencyNodeProfile{})).To(Succeed())
 	Eventually(func(g Gomega) {
 		s.playAgents(ctx)
@@ -149,6 +155,7 @@ func (s *suite) cleanUp(ctx SpecContext) {
 	}, patience, pause).Should(Succeed())
 	s.expectNothingLeft(ctx)
 	s.collectGarbage(ctx)
+	Expect(s.objectsOfPools(ctx)).To(BeEmpty(), "everything is owned by a pool")
 	Expect(s.client.DeleteAllOf(ctx, &corev1.Node{})).To(Succeed())
 	Expect(s.twice.violations()).To(BeEmpty(), "nodes in two custom pools")
 	s.reboots.reset()

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -30,6 +32,8 @@ func (r *ProfileReconciler) setup(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.LowLatencyNodeProfile{}, handler.EnqueueRequestsFromMapFunc(r.allProfiles),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.LowLatencyNode{}, handler.EnqueueRequestsFromMapFunc(profileOfReport), changed).
+		Watches(&v1alpha1.BypassNICPool{}, handler.EnqueueRequestsFromMapFunc(r.allProfiles),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.profilesOfNode),
 			builder.WithPredicates(nodeMoved())).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(profileOfLabel), changed)
@@ -52,6 +56,103 @@ func (r *NodeReconciler) setup(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.LowLatencyNodeProfile{}, handler.EnqueueRequestsFromMapFunc(r.reportsOfProfile),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(r)
+}
+
+// setup watches what a pool is decided from.
+func (r *PoolReconciler) setup(mgr ctrl.Manager) error {
+	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
+	build := ctrl.NewControllerManagedBy(mgr).
+		Named("bypassnicpool").
+		For(&v1alpha1.BypassNICPool{}, generation).
+		Watches(&v1alpha1.BypassNICPool{}, handler.EnqueueRequestsFromMapFunc(r.allPools), generation).
+		Watches(&v1alpha1.LowLatencyNodeProfile{}, handler.EnqueueRequestsFromMapFunc(r.allPools), generation).
+		Watches(&v1alpha1.LowLatencyNode{}, handler.EnqueueRequestsFromMapFunc(poolsOfReport),
+			builder.WithPredicates(nicsReported())).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfNode),
+			builder.WithPredicates(nodeRelabelled()))
+	for _, kind := range poolObjectKinds(r.attachments) {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(kind)
+		build = build.Watches(object, handler.EnqueueRequestsFromMapFunc(poolOfLabel), changed)
+	}
+	return build.Complete(r)
+}
+
+// allPools are all pools: what changed may concern any of them.
+func (r *PoolReconciler) allPools(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.poolsThat(ctx, func(*v1alpha1.BypassNICPool) bool { return true })
+}
+
+// poolsOfNode are the pools that select the node.
+func (r *PoolReconciler) poolsOfNode(ctx context.Context, object client.Object) []reconcile.Request {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	return r.poolsThat(ctx, func(pool *v1alpha1.BypassNICPool) bool { return matches(pool.Spec.NodeSelector, node) })
+}
+
+func (r *PoolReconciler) poolsThat(ctx context.Context, concern func(*v1alpha1.BypassNICPool) bool) []reconcile.Request {
+	pools, err := livingPools(ctx, r.client)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list BypassNICPools for an event")
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, pool := range pools {
+		if concern(pool) {
+			requests = append(requests, requestFor(pool.Name))
+		}
+	}
+	return requests
+}
+
+// poolsOfReport are the pools whose NICs a LowLatencyNode is to report.
+func poolsOfReport(_ context.Context, object client.Object) []reconcile.Request {
+	report, ok := object.(*v1alpha1.LowLatencyNode)
+	if !ok {
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(report.Spec.BypassPools))
+	for _, name := range report.Spec.BypassPools {
+		requests = append(requests, requestFor(name))
+	}
+	return requests
+}
+
+// poolOfLabel is the pool that an object's label names.
+func poolOfLabel(_ context.Context, object client.Object) []reconcile.Request {
+	if name := object.GetLabels()[v1alpha1.LabelBypassPool]; name != "" {
+		return []reconcile.Request{requestFor(name)}
+	}
+	return nil
+}
+
+// nicsReported passes changes of a LowLatencyNode that concern NICs. Agents write about the kernel far more often.
+func nicsReported() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(update event.UpdateEvent) bool {
+		before, isReport := update.ObjectOld.(*v1alpha1.LowLatencyNode)
+		after, isAlsoReport := update.ObjectNew.(*v1alpha1.LowLatencyNode)
+		return isReport && isAlsoReport && (inventoryHash(before) != inventoryHash(after) ||
+			!slices.Equal(before.Spec.BypassPools, after.Spec.BypassPools) ||
+			!equality.Semantic.DeepEqual(before.Status.BypassNICs, after.Status.BypassNICs))
+	}}
+}
+
+// inventoryHash is "" while the agent has not reported an inventory.
+func inventoryHash(report *v1alpha1.LowLatencyNode) string {
+	if !hasInventory(report) {
+		return ""
+	}
+	return report.Status.Inventory.Hash
+}
+
+// nodeRelabelled passes changes of a Node that decide which pools select it.
+func nodeRelabelled() predicate.Predicate {
+	return nodeChanged(func(before, after *corev1.Node) bool {
+		return before.UID != after.UID || !maps.Equal(before.Labels, after.Labels)
+	})
 }
 
 func requestFor(name string) reconcile.Request {

@@ -102,14 +102,14 @@ func TestStripNode(t *testing.T) {
 }
 
 func TestCachedObjects(t *testing.T) {
-	onKubernetes, err := cachedObjects(platform.Kubernetes, "operator")
+	onKubernetes, err := cachedObjects(platform.Kubernetes, Options{Namespace: "operator", AgentNamespace: "agents"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(onKubernetes) != 2 {
-		t.Errorf("on Kubernetes %d kinds are restricted, want Node and ConfigMap", len(onKubernetes))
+	if len(onKubernetes) != 3 {
+		t.Errorf("on Kubernetes %d kinds are restricted, want Node, ConfigMap and DaemonSet", len(onKubernetes))
 	}
-	onOpenShift, err := cachedObjects(platform.OpenShift, "operator")
+	onOpenShift, err := cachedObjects(platform.OpenShift, Options{Namespace: "operator", AgentNamespace: "agents"})
 	if err != nil {
 		t.Fatal(err)
 	}

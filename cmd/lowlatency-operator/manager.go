@@ -49,6 +49,8 @@ type managerFlags struct {
 	leaderElect    bool
 	enableHTTP2    bool
 	namespace      string
+	agentNamespace string
+	image          string
 	verbose        bool
 }
 
@@ -80,6 +82,10 @@ func (f *managerFlags) register(flags *pflag.FlagSet) {
 		"Serve HTTP/2 on the metrics endpoint. Off because of CVE-2023-44487 and CVE-2023-39325.")
 	flags.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
 		"The namespace in which the plans are kept. Defaults to the environment variable POD_NAMESPACE.")
+	flags.StringVar(&f.agentNamespace, "agent-namespace", controllers.DefaultAgentNamespace,
+		"The namespace in which pods may use the host, where the device plugins of BypassNICPools run.")
+	flags.StringVar(&f.image, "image", os.Getenv("OPERATOR_IMAGE"),
+		"The image of the operator, which the device plugins of BypassNICPools run. Defaults to the environment variable OPERATOR_IMAGE.")
 	flags.BoolVar(&f.verbose, "verbose", false, "Log details, too.")
 }
 
@@ -113,7 +119,7 @@ func newManager(config *rest.Config, flags *managerFlags) (ctrl.Manager, error) 
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}
-	if err := controllers.Setup(mgr, controllers.Options{Namespace: flags.namespace}); err != nil {
+	if err := controllers.Setup(mgr, flags.options()); err != nil {
 		return nil, err
 	}
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
@@ -142,7 +148,11 @@ func managerOptions(flags *managerFlags) (ctrl.Options, error) {
 		RenewDeadline:                 new(renewDeadline),
 		RetryPeriod:                   new(retryPeriod),
 	}
-	return controllers.ManagerOptions(options, controllers.Options{Namespace: flags.namespace}), nil
+	return controllers.ManagerOptions(options, flags.options()), nil
+}
+
+func (f *managerFlags) options() controllers.Options {
+	return controllers.Options{Namespace: f.namespace, AgentNamespace: f.agentNamespace, Image: f.image}
 }
 
 func (f *managerFlags) metricsOptions() metricsserver.Options {

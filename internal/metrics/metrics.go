@@ -40,6 +40,12 @@ const (
 	nodeChecks       = "lowlatency_node_checks"
 	findings         = "lowlatency_findings_nodes"
 	planAge          = "lowlatency_plan_age_seconds"
+	poolCondition    = "lowlatency_pool_condition"
+	poolNodes        = "lowlatency_pool_nodes"
+	poolNICs         = "lowlatency_pool_nics"
+	poolUnits        = "lowlatency_pool_units"
+	poolUsers        = "lowlatency_pool_containers"
+	poolVersions     = "lowlatency_pool_version_nics"
 )
 
 // Descriptions describes all metrics, in the order of the documentation. Labels are bounded: by the number of
@@ -60,6 +66,18 @@ func Descriptions() []Description {
 			"Number of nodes of each LowLatencyNodeProfile on which a check has this outcome, other than passed."},
 		{planAge, []string{"profile", "plan"},
 			"Seconds since each plan in use was made."},
+		{poolCondition, []string{"pool", "type", "status", "reason"},
+			"Conditions of each BypassNICPool with their reasons: 1 for the status that a condition has; the other statuses are left out."},
+		{poolNodes, []string{"pool", "state"},
+			"Number of nodes of each BypassNICPool that are matched and reporting."},
+		{poolNICs, []string{"pool", "health"},
+			"Number of NICs of each BypassNICPool that are Healthy, Unhealthy, Unknown and Ineligible."},
+		{poolUnits, []string{"pool", "state"},
+			"Number of units of the resource of each BypassNICPool that healthy NICs give (advertised) and that containers hold (allocated)."},
+		{poolUsers, []string{"pool", "alignment"},
+			"Number of containers that hold a unit of a BypassNICPool, by whether CPUs, hugepages and NIC are on one NUMA node: Aligned, Split or Unknown."},
+		{poolVersions, []string{"pool", "module", "user"},
+			"Number of NICs of each BypassNICPool by the versions of kernel module and user files that their nodes have."},
 	}
 }
 
@@ -101,7 +119,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for _, collect := range []func(context.Context, chan<- prometheus.Metric) error{
-		c.collectProfiles, c.collectNodes, c.collectPlans,
+		c.collectProfiles, c.collectNodes, c.collectPlans, c.collectPools,
 	} {
 		if err := collect(ctx, out); err != nil {
 			logf.Log.WithName("metrics").Error(err, "Failed to read from the cache for a scrape")
@@ -149,7 +167,7 @@ func (c *Collector) collectNodes(ctx context.Context, out chan<- prometheus.Metr
 	if err := c.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
-	counts := map[findingKey]int{}
+	counts, nics := map[findingKey]int{}, nicCounts{}
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
 		profile := node.Spec.Profile
@@ -162,12 +180,16 @@ func (c *Collector) collectNodes(ctx context.Context, out chan<- prometheus.Metr
 			c.gauge(out, nodeChecks, float64(checks.Unknown), node.Name, profile, "unknown")
 			c.gauge(out, nodeChecks, float64(checks.Waived), node.Name, profile, "waived")
 		}
+		nics.add(node)
 		for _, f := range node.Status.Findings {
 			counts[findingKey{profile, string(f.Check), string(f.Severity), string(f.Outcome)}]++
 		}
 	}
 	for key, count := range counts {
 		c.gauge(out, findings, float64(count), key.profile, key.check, key.severity, key.outcome)
+	}
+	for key, count := range nics {
+		c.gauge(out, key.metric, float64(count), key.labels()...)
 	}
 	return nil
 }

@@ -78,7 +78,21 @@ func exampleObjects() []client.Object {
 		CreationTimestamp: metav1.NewTime(now().Add(-90 * time.Second)),
 	}}
 	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "operator"}}
-	return []client.Object{profile, first, node("n2"), plan, other}
+	first.Status.BypassNICs = []v1alpha1.NodeBypassNIC{
+		{Pool: "x2", Health: v1alpha1.NICHealthy, ModuleVersion: "9.1.1", UserVersion: "9.1.1", Users: []v1alpha1.NICUser{
+			{Alignment: v1alpha1.AlignmentAligned}, {Alignment: v1alpha1.AlignmentAligned}, {Alignment: v1alpha1.AlignmentSplit},
+		}},
+		{Pool: "x2", Health: v1alpha1.NICUnhealthy, ModuleVersion: "9.1.1", UserVersion: "9.0.2"},
+		{Pool: "x2", Health: v1alpha1.NICUnhealthy, ModuleVersion: "9.1.1", UserVersion: "9.0.2"},
+		{Pool: "dpdk", Health: v1alpha1.NICUnknown},
+	}
+	pool := &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: "x2"}}
+	pool.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNICsUnhealthy,
+	}}
+	pool.Status.Nodes = &v1alpha1.PoolNodeCounts{Matched: 3, Reporting: 1}
+	pool.Status.NICs = &v1alpha1.PoolNICCounts{Found: 3, Eligible: 3, Healthy: 1, Units: 8, Allocated: 3}
+	return []client.Object{profile, first, node("n2"), plan, other, pool}
 }
 
 func TestCollector(t *testing.T) {
@@ -91,6 +105,18 @@ lowlatency_node_checks{node="n1",outcome="unknown",profile="trading"} 2
 lowlatency_node_checks{node="n1",outcome="waived",profile="trading"} 3
 lowlatency_node_status_condition{node="n1",profile="trading",status="Unknown",type="DeJittered"} 1
 lowlatency_plan_age_seconds{plan="trading-a",profile="trading"} 90
+lowlatency_pool_condition{pool="x2",reason="NICsUnhealthy",status="True",type="Degraded"} 1
+lowlatency_pool_containers{alignment="Aligned",pool="x2"} 2
+lowlatency_pool_containers{alignment="Split",pool="x2"} 1
+lowlatency_pool_nics{health="Healthy",pool="x2"} 1
+lowlatency_pool_nics{health="Unhealthy",pool="x2"} 2
+lowlatency_pool_nics{health="Unknown",pool="dpdk"} 1
+lowlatency_pool_nodes{pool="x2",state="matched"} 3
+lowlatency_pool_nodes{pool="x2",state="reporting"} 1
+lowlatency_pool_units{pool="x2",state="advertised"} 8
+lowlatency_pool_units{pool="x2",state="allocated"} 3
+lowlatency_pool_version_nics{module="9.1.1",pool="x2",user="9.0.2"} 2
+lowlatency_pool_version_nics{module="9.1.1",pool="x2",user="9.1.1"} 1
 lowlatency_profile_nodes{profile="trading",state="applied"} 2
 lowlatency_profile_nodes{profile="trading",state="deJittered"} 1
 lowlatency_profile_nodes{profile="trading",state="matched"} 3
@@ -190,7 +216,7 @@ func documentation() []byte {
 The manager serves these metrics, all gauges, besides those of controller-runtime and Go. They are computed from
 what the objects say at the time of the scrape; of several replicas, the leader tells them. Failures of
 reconciling are counted by controller-runtime: ` + "`controller_runtime_reconcile_errors_total`" + `, with the controllers
-` + "`lowlatencynodeprofile` and `lowlatencynode`" + `.
+` + "`lowlatencynodeprofile`, `lowlatencynode` and `bypassnicpool`" + `.
 
 This file is written by ` + "`go test ./internal/metrics -update`" + `.
 

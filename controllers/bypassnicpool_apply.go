@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+)
+
+// annotationDigest on an object of a pool identifies what was applied. By it a field is noticed that is not to be
+// there any more: what the desired object does not have is not compared otherwise.
+const annotationDigest = "lowlatency.dev/digest"
+
+// unrenderable is an error that only another spec or another start of the operator mends.
+type unrenderable struct{ error }
+
+func (e unrenderable) Unwrap() error { return e.error }
+
+// render makes the objects of the pool, owned by it.
+func (r *PoolReconciler) render(w *poolWorld, d *poolDecision) ([]*unstructured.Unstructured, error) {
+	if r.image == "" {
+		return nil, unrenderable{errors.New("the image of the device plugin is not known: " +
+			"start the operator's manager with --image or the environment variable OPERATOR_IMAGE")}
+	}
+	objects, err := render.PoolObjects(render.PoolInput{
+		Pool: w.pool, Config: d.content, Image: r.image, OperatorNamespace: r.namespace, AgentNamespace: r.agentNamespace,
+	})
+	if err != nil {
+		return nil, unrenderable{err}
+	}
+	for _, object := range objects {
+		if err := own(object, w.pool); err != nil {
+			return nil, err
+		}
+	}
+	return objects, nil
+}
+
+// own makes the pool the owner of an object, and notes what the object is.
+func own(object *unstructured.Unstructured, pool *v1alpha1.BypassNICPool) error {
+	fields, err := json.Marshal(object.Object)
+	if err != nil {
+		return fmt.Errorf("printing %s: %w", platform.Describe(object), err)
+	}
+	digest := sha256.Sum256(fields)
+	annotations := maps.Clone(object.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[annotationDigest] = hex.EncodeToString(digest[:8])
+	object.SetAnnotations(annotations)
+	owners := []any{map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "BypassNICPool", "name": pool.Name, "uid": string(pool.UID),
+	}}
+	if err := unstructured.SetNestedSlice(object.Object, owners, "metadata", "ownerReferences"); err != nil {
+		return fmt.Errorf("setting the owner of %s: %w", platform.Describe(object), err)
+	}
+	return nil
+}
+
+// withoutAttachments takes the objects away that the API server does not know.
+func withoutAttachments(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool {
+		return object.GroupVersionKind() == attachmentKind()
+	})
+}
+
+// prune deletes what was made for the pool and is not wanted any more.
+func (r *PoolReconciler) prune(ctx context.Context, w *poolWorld, wanted []*unstructured.Unstructured) error {
+	keep := make(map[objectKey]bool, len(wanted))
+	for _, object := range wanted {
+		keep[keyOf(object)] = true
+	}
+	stale := slices.SortedFunc(maps.Keys(w.objects), func(a, b objectKey) int {
+		return cmp.Or(cmp.Compare(a.kind.Kind, b.kind.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for _, key := range stale {
+		if keep[key] {
+			continue
+		}
+		object := w.objects[key].DeepCopy()
+		if err := r.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting %s in namespace %s: %w", platform.Describe(object), key.Namespace, err)
+		}
+	}
+	return nil
+}
+
+// pluginCounts says on how many nodes the device plugin is to run and is ready.
+type pluginCounts struct{ wanted, ready int32 }
+
+func (c pluginCounts) starting() bool { return c.ready < c.wanted }
+
+// countPlugins reads what the DaemonSet of the pool says about its current spec.
+func countPlugins(w *poolWorld) pluginCounts {
+	var counts pluginCounts
+	for key, object := range w.objects {
+		daemonSet := &appsv1.DaemonSet{}
+		if key.kind.Kind != "DaemonSet" || runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, daemonSet) != nil {
+			continue
+		}
+		counts.wanted += daemonSet.Status.DesiredNumberScheduled
+		counts.ready += min(daemonSet.Status.NumberReady, daemonSet.Status.UpdatedNumberScheduled)
+	}
+	return counts
+}
+
+// writeStatus replaces what the operator has said in the status of one of our objects. The UID keeps the write from
+// reaching an object that has been created anew under the name.
+func writeStatus(ctx context.Context, writer client.Client, kind string, object client.Object, status any) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return fmt.Errorf("converting it: %w", err)
+	}
+	reference := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(),
+		"kind":       kind,
+		"metadata":   map[string]any{"name": object.GetName(), "uid": string(object.GetUID())},
+		"status":     fields,
+	}}
+	return writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(reference),
+		client.FieldOwner(platform.FieldManager), client.ForceOwnership)
+}

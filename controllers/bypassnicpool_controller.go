@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+)
+
+// PoolReconciler runs the device plugin of a BypassNICPool on the nodes that it selects, and sums up what the agents
+// report about its NICs. Everything that it makes is owned by the pool and goes with it.
+type PoolReconciler struct {
+	client client.Client
+	// objects reads what was made for pools, from the cache.
+	objects client.Reader
+	// namespace is the operator's own, agentNamespace the one in which pods may use the host.
+	namespace, agentNamespace string
+	// image of the operator, which holds the device plugin; "" when it is not known.
+	image string
+	// attachments tells whether the API server serves NetworkAttachmentDefinitions.
+	attachments bool
+	recorder    events.EventRecorder
+	clock       clock.PassiveClock
+	selections  *selections
+}
+
+var _ reconcile.Reconciler = (*PoolReconciler)(nil)
+
+// Network attachments are in the namespaces of the applications, wherever those are.
+//
+// +kubebuilder:rbac:groups=lowlatency.dev,resources=bypassnicpools,verbs=get;list;watch
+// +kubebuilder:rbac:groups=lowlatency.dev,resources=bypassnicpools/status,verbs=patch
+// +kubebuilder:rbac:groups="",namespace=lowlatency-operator-agents,resources=configmaps,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,namespace=lowlatency-operator-agents,resources=daemonsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=get;list;watch;create;patch;delete
+
+// Reconcile brings one pool a step further.
+func (r *PoolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	return withoutConflict(ctx, ctrl.Result{}, r.reconcile(ctx, request.Name))
+}
+
+func (r *PoolReconciler) reconcile(ctx context.Context, name string) error {
+	pool := &v1alpha1.BypassNICPool{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, pool); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !pool.DeletionTimestamp.IsZero() {
+		// The owner references let the garbage collector remove everything.
+		return nil
+	}
+	world, err := r.gather(ctx, pool)
+	if err != nil {
+		return err
+	}
+	d := decidePool(world, r.selections)
+	failure := r.publish(ctx, world, d)
+	if _, final := errors.AsType[unrenderable](failure); final {
+		return r.report(ctx, newPoolSummary(world, d, failure))
+	}
+	if failure != nil && !refused(failure) {
+		return failure
+	}
+	return errors.Join(failure, r.report(ctx, newPoolSummary(world, d, failure)))
+}
+
+// publish makes the objects of the pool what they are to be, and removes those that it is not to have any more.
+func (r *PoolReconciler) publish(ctx context.Context, w *poolWorld, d *poolDecision) error {
+	wanted, err := r.render(w, d)
+	if err != nil {
+		return err
+	}
+	if err := r.apply(ctx, w, wanted); err != nil {
+		return err
+	}
+	if w.pool.Spec.NetworkAttachment != nil && !r.attachments {
+		return unrenderable{errors.New("spec.networkAttachment needs Multus, but the API server does not serve " +
+			"NetworkAttachmentDefinitions: install Multus and start the operator again, or remove the field")}
+	}
+	return nil
+}
+
+// apply writes what differs, and removes what is not wanted any more.
+func (r *PoolReconciler) apply(ctx context.Context, w *poolWorld, wanted []*unstructured.Unstructured) error {
+	if !r.attachments {
+		wanted = withoutAttachments(wanted)
+	}
+	for _, object := range wanted {
+		if platform.Compare(w.objects[keyOf(object)], object) == platform.Same {
+			continue
+		}
+		if err := platform.Apply(ctx, r.client, object); err != nil {
+			return err
+		}
+	}
+	return r.prune(ctx, w, wanted)
+}
+
+// report writes the status, if it changed, and tells of transitions.
+func (r *PoolReconciler) report(ctx context.Context, s *poolSummary) error {
+	now := metav1.NewTime(r.clock.Now().Truncate(time.Second))
+	next := s.status(now)
+	if samePoolStatus(&s.pool.Status, &next) {
+		return nil
+	}
+	// Nobody reads the status of a pool that was deleted meanwhile.
+	if err := writeStatus(ctx, r.client, "BypassNICPool", s.pool, &next); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of BypassNICPool %s: %w", s.pool.Name, err)
+	}
+	announceConditions(r.recorder, s.pool, s.pool.Status.Conditions, next.Conditions, actionServe)
+	return nil
+}

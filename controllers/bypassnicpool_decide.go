@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+// poolNode is a node that a pool selects.
+type poolNode struct {
+	node *corev1.Node
+	// report is nil until the operator has created the LowLatencyNode.
+	report *v1alpha1.LowLatencyNode
+	// pools are all pools that select the node.
+	pools *poolSet
+	// profiles are those that select the node, ascending. A node is governed when there is exactly one.
+	profiles []string
+	// nics are what the agent says about the NICs of the pool.
+	nics []*v1alpha1.NodeBypassNIC
+	// selection is what the pool selects by the node's inventory.
+	selection nicSelection
+}
+
+func (n *poolNode) name() string { return n.node.Name }
+
+// isServed tells whether the pool hands out NICs on the node.
+func (n *poolNode) isServed(pool string) bool {
+	return len(n.profiles) == 1 && slices.Contains(n.pools.names(), pool)
+}
+
+// isReporting tells whether the agent has reported the NICs of the pool for its current spec. An agent that names
+// none has reported when the inventory has none.
+func (n *poolNode) isReporting(pool *v1alpha1.BypassNICPool) bool {
+	if !hasInventory(n.report) || !slices.Contains(n.report.Spec.BypassPools, pool.Name) {
+		return false
+	}
+	for _, nic := range n.nics {
+		if nic.PoolGeneration != pool.Generation {
+			return false
+		}
+	}
+	return len(n.nics) > 0 || !n.selection.expected
+}
+
+// poolDecision is what a pool makes of the world.
+type poolDecision struct {
+	// content is what the nodes are told.
+	content bypass.Pool
+	// nodes in ascending order of their names.
+	nodes []poolNode
+}
+
+// decidePool looks at every node of the pool.
+func decidePool(w *poolWorld, selections *selections) *poolDecision {
+	d := &poolDecision{
+		content: bypass.Pool{Name: w.pool.Name, Generation: w.pool.Generation, Spec: w.pool.Spec},
+		nodes:   make([]poolNode, 0, len(w.nodes)),
+	}
+	index := newPoolIndex(w.pools)
+	for _, node := range w.nodes {
+		n := poolNode{
+			node: node, report: w.reports[node.Name], pools: index.of(node), profiles: rivals(w.profiles, node),
+		}
+		n.nics = nicsOfPool(n.report, w.pool.Name)
+		if hasInventory(n.report) {
+			n.selection = selections.of(w.pool, n.pools, n.name(), n.report.Status.Inventory)
+		}
+		d.nodes = append(d.nodes, n)
+	}
+	d.content.Rivals = poolRivals(w.pool, w.pools, d.nodes)
+	return d
+}
+
+// nicsOfPool are what a report says about the NICs of a pool that is to be reported.
+func nicsOfPool(report *v1alpha1.LowLatencyNode, pool string) []*v1alpha1.NodeBypassNIC {
+	if report == nil || !slices.Contains(report.Spec.BypassPools, pool) {
+		return nil
+	}
+	var nics []*v1alpha1.NodeBypassNIC
+	for i := range report.Status.BypassNICs {
+		if nic := &report.Status.BypassNICs[i]; nic.Pool == pool {
+			nics = append(nics, nic)
+		}
+	}
+	return nics
+}
+
+// poolRivals are the other pools that select some of the nodes.
+func poolRivals(pool *v1alpha1.BypassNICPool, pools []*v1alpha1.BypassNICPool, nodes []poolNode) []bypass.Rival {
+	var rivals []bypass.Rival
+	for _, other := range pools {
+		if other.Name == pool.Name {
+			continue
+		}
+		var common []string
+		for i := range nodes {
+			if matches(other.Spec.NodeSelector, nodes[i].node) {
+				common = append(common, nodes[i].name())
+			}
+		}
+		if len(common) > 0 {
+			rivals = append(rivals, bypass.Rival{Name: other.Name, NICs: contestedTerms(pool, other), Nodes: common})
+		}
+	}
+	return rivals
+}
+
+// contestedTerms are the terms by which a rival takes NICs from a pool. Of two pools with one resource name the
+// kubelet would serve the one that registered last, whatever NIC the other has promised, so each of them contests
+// all NICs of the other.
+func contestedTerms(pool, rival *v1alpha1.BypassNICPool) []v1alpha1.NICTerm {
+	if pool.Spec.ResourceName == rival.Spec.ResourceName {
+		return append(slices.Clone(rival.Spec.NICs), pool.Spec.NICs...)
+	}
+	return rival.Spec.NICs
+}
+
+// nicSelection is what a pool selects on a node by the node's inventory.
+type nicSelection struct {
+	// expected tells that the agent has to report a NIC.
+	expected bool
+	// contested are the NICs of the pool that other pools select, too.
+	contested []contestedNIC
+}
+
+// contestedNIC is a NIC that several pools select.
+type contestedNIC struct {
+	address, name string
+	// rivals are the other pools, ascending.
+	rivals []string
+}
+
+// selections remembers what pools select, so that the event of one node costs no work for the others.
+type selections struct {
+	mutex sync.Mutex
+	known *memo[selectionKey, nicSelection]
+}
+
+type selectionKey struct {
+	pool                       types.UID
+	pools, node, inventoryHash string
+}
+
+func newSelections() *selections {
+	return &selections{known: newMemo[selectionKey, nicSelection](rememberedNodes)}
+}
+
+func (s *selections) of(pool *v1alpha1.BypassNICPool, pools *poolSet, node string, inventory *v1alpha1.Inventory) nicSelection {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	key := selectionKey{pool: pool.UID, pools: pools.key(), node: node, inventoryHash: inventory.Hash}
+	if known, found := s.known.get(key); found {
+		return known
+	}
+	result := newSelection(pool, pools, inventory)
+	s.known.put(key, result)
+	return result
+}
+
+// newSelection is empty for an inventory that cannot be read, which the profile reports.
+func newSelection(pool *v1alpha1.BypassNICPool, pools *poolSet, inventory *v1alpha1.Inventory) nicSelection {
+	hardware, err := topology.FromInventory(inventory)
+	if err != nil {
+		return nicSelection{}
+	}
+	// An inventory does not tell links, so the agent need not find a NIC that is to have one.
+	certain := slices.DeleteFunc(slices.Clone(pool.Spec.NICs), func(term v1alpha1.NICTerm) bool {
+		return term.Link == v1alpha1.LinkUp
+	})
+	result := nicSelection{expected: len(bypass.Select(certain, hardware.NICs)) > 0}
+	contested := pools.contested(hardware.NICs)
+	for _, nic := range bypass.Claims(&pool.Spec, hardware.NICs) {
+		rivals := slices.DeleteFunc(slices.Clone(contested[nic.PCIAddress]), func(name string) bool { return name == pool.Name })
+		if len(rivals) > 0 {
+			result.contested = append(result.contested, contestedNIC{address: nic.PCIAddress, name: nic.Name, rivals: rivals})
+		}
+	}
+	return result
+}
+
+// describeNIC names a NIC by its address and, where there is one, its interface.
+func describeNIC(address, name string) string {
+	if name == "" {
+		return "NIC " + address
+	}
+	return fmt.Sprintf("NIC %s (%s)", address, name)
+}
+
+// poolFinding is what keeps NICs from being handed out, or from being of use.
+type poolFinding struct {
+	// reason is a condition reason.
+	reason string
+	// node is "" when the finding is about the whole pool; address is "" when it is about no single NIC.
+	node, address string
+	text          string
+}
+
+// isProblem tells whether the finding will not mend itself. A NIC that must not be handed out is no problem as long
+// as others can be.
+func (f *poolFinding) isProblem() bool {
+	return poolGravity(f.reason) <= poolGravity(v1alpha1.ReasonNICsUnhealthy)
+}
+
+// poolGravity orders the reasons of findings: what makes all others moot comes first.
+func poolGravity(reason string) int {
+	return slices.Index([]string{
+		v1alpha1.ReasonPoolsConflict,
+		v1alpha1.ReasonPlatformFailed,
+		v1alpha1.ReasonNodesUngoverned,
+		v1alpha1.ReasonNICsUnhealthy,
+		v1alpha1.ReasonNICsUnknown,
+		v1alpha1.ReasonNoNICs,
+		v1alpha1.ReasonChecksFailed,
+	}, reason)
+}
+
+// nodeFindings are those of one node.
+func nodeFindings(pool *v1alpha1.BypassNICPool, n *poolNode) []poolFinding {
+	if !n.isServed(pool.Name) {
+		return []poolFinding{{reason: v1alpha1.ReasonNodesUngoverned, node: n.name(), text: unservedText(n)}}
+	}
+	findings := conflictFindings(pool, n)
+	isContested := func(nic *v1alpha1.NodeBypassNIC) bool {
+		return len(n.pools.namesakes(pool)) > 0 || slices.ContainsFunc(n.selection.contested, func(c contestedNIC) bool {
+			return c.address == nic.PCIAddress
+		})
+	}
+	for _, nic := range n.nics {
+		if !isContested(nic) && nic.Health != v1alpha1.NICHealthy {
+			findings = append(findings, healthFinding(n.name(), nic))
+		}
+		findings = append(findings, userFindings(n.name(), nic)...)
+	}
+	return findings
+}
+
+// unservedText says why nothing is handed out on a node that the pool selects.
+func unservedText(n *poolNode) string {
+	switch len(n.profiles) {
+	case 0:
+		return fmt.Sprintf("no LowLatencyNodeProfile selects node %s, so none of its NICs is handed out: "+
+			"let spec.nodeSelector of a profile match the node, or create a profile for it", n.name())
+	case 1:
+		return fmt.Sprintf("node %s is selected by more than %d BypassNICPools, of which the first by name are served: "+
+			"narrow spec.nodeSelector of some of them", n.name(), maximumPoolsPerNode)
+	default:
+		return fmt.Sprintf("node %s is selected by profiles %s and left as it is, so none of its NICs is handed out: "+
+			"narrow spec.nodeSelector of one of the profiles", n.name(), strings.Join(n.profiles, ", "))
+	}
+}
+
+// conflictFindings are the claims of other pools on what this pool hands out on the node.
+func conflictFindings(pool *v1alpha1.BypassNICPool, n *poolNode) []poolFinding {
+	if names := n.pools.namesakes(pool); len(names) > 0 {
+		return []poolFinding{{reason: v1alpha1.ReasonPoolsConflict, node: n.name(), text: fmt.Sprintf(
+			"on node %s the resource %s is claimed by BypassNICPool %s, too, and handed out by neither: "+
+				"create one of them with another spec.resourceName, or narrow its spec.nodeSelector",
+			n.name(), pool.Spec.ResourceName, strings.Join(names, ", "))}}
+	}
+	findings := make([]poolFinding, 0, len(n.selection.contested))
+	for _, nic := range n.selection.contested {
+		findings = append(findings, poolFinding{
+			reason: v1alpha1.ReasonPoolsConflict, node: n.name(), address: nic.address, text: fmt.Sprintf(
+				"%s on node %s is selected by BypassNICPool %s, too, and handed out by neither: "+
+					"narrow spec.nics or spec.nodeSelector of one of them",
+				describeNIC(nic.address, nic.name), n.name(), strings.Join(nic.rivals, ", ")),
+		})
+	}
+	return findings
+}
+
+// healthFinding says why a NIC is not healthy, in the words of the agent.
+func healthFinding(node string, nic *v1alpha1.NodeBypassNIC) poolFinding {
+	reason := map[v1alpha1.NICHealth]string{
+		v1alpha1.NICUnknown:    v1alpha1.ReasonNICsUnknown,
+		v1alpha1.NICIneligible: v1alpha1.ReasonNoNICs,
+	}[nic.Health]
+	if reason == "" {
+		reason = v1alpha1.ReasonNICsUnhealthy
+	}
+	why := strings.Join(nic.Reasons, " ")
+	if why == "" {
+		why = "the agent gives no reason"
+	}
+	return poolFinding{
+		reason: reason, node: node, address: nic.PCIAddress,
+		text: fmt.Sprintf("%s on node %s is %s: %s", describeNIC(nic.PCIAddress, nic.InterfaceName), node,
+			strings.ToLower(string(nic.Health)), why),
+	}
+}
+
+// userFindings name the containers whose CPUs, hugepages and NIC are not on one NUMA node.
+func userFindings(node string, nic *v1alpha1.NodeBypassNIC) []poolFinding {
+	var findings []poolFinding
+	for i := range nic.Users {
+		if user := &nic.Users[i]; user.Alignment == v1alpha1.AlignmentSplit {
+			findings = append(findings, poolFinding{
+				reason: v1alpha1.ReasonChecksFailed, node: node, address: nic.PCIAddress,
+				text: fmt.Sprintf("container %s of pod %s/%s holds %s on node %s, but is split over NUMA nodes: %s",
+					user.Container, user.Namespace, user.Pod, describeNIC(nic.PCIAddress, nic.InterfaceName), node, user.Message),
+			})
+		}
+	}
+	return findings
+}
