@@ -216,7 +216,8 @@ type NodeBypassNIC struct {
 	// +required
 	Health NICHealth `json:"health"`
 
-	// reasons say why the NIC is not healthy, each in one sentence, at most 8.
+	// reasons say why the NIC is not healthy, each in one sentence, at most 8. Those of a healthy NIC say what it
+	// could do better, such as a PCIe link that was trained to half its width.
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=512
 	// +listType=atomic
@@ -233,7 +234,7 @@ type NodeBypassNIC struct {
 	// +optional
 	UserVersion string `json:"userVersion,omitempty"`
 
-	// units of the resource that the NIC gives.
+	// units of the resource that the NIC gives: how many containers may hold it.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1024
 	// +required
