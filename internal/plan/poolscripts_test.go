@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -304,7 +305,13 @@ func TestBypassNICScript(t *testing.T) {
 func (k *fakeKernel) check(drivers, files map[string]string) {
 	k.t.Helper()
 	for address, want := range drivers {
-		if got := k.driver(address); got != want {
+		got := k.driver(address)
+		// The fake kernel answers a little later than the write returns.
+		for attempt := 0; got != want && attempt < 100; attempt++ {
+			time.Sleep(10 * time.Millisecond)
+			got = k.driver(address)
+		}
+		if got != want {
 			k.t.Errorf("driver of %s is %q, want %q", address, got, want)
 		}
 	}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package render
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+)
+
+const agentNamespace = "lowlatency-agents"
+
+// pools are BypassNICPools of different stacks.
+func pools() map[string]PoolInput {
+	onload := &v1alpha1.BypassNICPool{
+		ObjectMeta: metav1.ObjectMeta{Name: "x2", Generation: 3},
+		Spec: v1alpha1.BypassNICPoolSpec{
+			NodeSelector: v1alpha1.NodeSelector{MatchLabels: v1alpha1.Labels{"node-role.kubernetes.io/trading": "", "rack": "r7"}},
+			NICs:         []v1alpha1.NICTerm{{Vendor: "1924", Devices: []v1alpha1.PCIID{"0b03"}}},
+			Stack: v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{
+				UserSpace: v1alpha1.UserSpaceSpec{Source: v1alpha1.UserSpaceHostPath, HostPath: "/opt/onload"},
+				Options:   []v1alpha1.OnloadOption{{Name: "EF_POLL_USEC", Value: "-1"}},
+			}},
+			ResourceName: "lowlatency.dev/x2",
+			Sharing:      v1alpha1.SharingSpec{Mode: v1alpha1.SharingShared, MaximumSharesPerNIC: 8},
+			Hugepages:    []v1alpha1.NICHugepages{{Size: "2Mi", CountPerNIC: 400}},
+			NetworkAttachment: &v1alpha1.NetworkAttachmentSpec{
+				Type: v1alpha1.AttachmentMACVLAN, ParentInterface: "ens1f0", Namespaces: []string{"trading", "research"},
+			},
+		},
+	}
+	dpdk := &v1alpha1.BypassNICPool{
+		ObjectMeta: metav1.ObjectMeta{Name: "dpdk"},
+		Spec: v1alpha1.BypassNICPoolSpec{
+			NodeSelector:     v1alpha1.NodeSelector{MatchLabels: v1alpha1.Labels{"dataplane": "yes"}},
+			NICs:             []v1alpha1.NICTerm{{Vendor: "8086"}},
+			Stack:            v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{}},
+			ResourceName:     "lowlatency.dev/dpdk",
+			VirtualFunctions: &v1alpha1.VirtualFunctionsSpec{CountPerNIC: 8},
+			NetworkAttachment: &v1alpha1.NetworkAttachmentSpec{
+				Type: v1alpha1.AttachmentSRIOV, Namespaces: []string{"dataplane"}, Addresses: v1alpha1.AddressesNone,
+			},
+		},
+	}
+	inputs := map[string]PoolInput{}
+	for _, pool := range []*v1alpha1.BypassNICPool{onload, dpdk} {
+		config := bypass.Pool{Name: pool.Name, Generation: pool.Generation, Spec: pool.Spec}
+		if pool == dpdk {
+			config.Rivals = []bypass.Rival{{Name: "other", NICs: []v1alpha1.NICTerm{{Drivers: []v1alpha1.DriverName{"ice"}}}, Nodes: []string{"node-1"}}}
+		}
+		inputs["pool-"+pool.Name] = PoolInput{
+			Pool: pool, Config: config, Image: "registry.example/lowlatency-operator:v0.1.0",
+			OperatorNamespace: operatorNamespace, AgentNamespace: agentNamespace,
+		}
+	}
+	return inputs
+}
+
+func renderPool(t testing.TB, in PoolInput) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := PoolObjects(in)
+	if err != nil {
+		t.Fatalf("PoolObjects: %v", err)
+	}
+	return objects
+}
+
+// TestGoldenPools compares every byte with a file that a person has read.
+func TestGoldenPools(t *testing.T) {
+	for name, in := range pools() {
+		t.Run(name, func(t *testing.T) {
+			got, err := YAML(renderPool(t, in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", name+".yaml")
+			if updating() {
+				if err := os.WriteFile(path, got, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("%s differs (-want +got):\n%s", path, diff)
+			}
+		})
+	}
+}
+
+// TestPoolConfig: what the nodes read back is what the operator knows.
+func TestPoolConfig(t *testing.T) {
+	in := pools()["pool-dpdk"]
+	for _, object := range renderPool(t, in)[:2] {
+		text, _, err := unstructured.NestedString(object.Object, "data", v1alpha1.PoolKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got bypass.Pool
+		if err := json.Unmarshal([]byte(text), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(in.Config, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", object.GetNamespace(), diff)
+		}
+	}
+}
+
+// TestDevicePluginHasNoPrivileges: the plugin has no rights beyond root's own on two folders.
+func TestDevicePluginHasNoPrivileges(t *testing.T) {
+	var set appsv1.DaemonSet
+	object := find(t, renderPool(t, pools()["pool-x2"]), "DaemonSet")
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &set); err != nil {
+		t.Fatal(err)
+	}
+	pod := set.Spec.Template.Spec
+	if pod.HostNetwork || pod.HostPID || pod.HostIPC || *pod.AutomountServiceAccountToken {
+		t.Errorf("the pod shares the host's namespaces or has a token: %+v", pod)
+	}
+	for _, container := range pod.Containers {
+		c := container.SecurityContext
+		if *c.Privileged || *c.AllowPrivilegeEscalation || !*c.ReadOnlyRootFilesystem || len(c.Capabilities.Add) > 0 ||
+			!slices.Contains(c.Capabilities.Drop, "ALL") {
+			t.Errorf("container %s has privileges: %+v", container.Name, c)
+		}
+		var writable []string
+		for _, mount := range container.VolumeMounts {
+			if !mount.ReadOnly {
+				writable = append(writable, mount.MountPath)
+			}
+		}
+		if diff := cmp.Diff([]string{socketFolder, cdiFolder}, writable); diff != "" {
+			t.Errorf("writable folders (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestNetworkAttachments compares the CNI configuration for each type.
+func TestNetworkAttachments(t *testing.T) {
+	const none = v1alpha1.AddressesNone
+	cases := map[string]struct {
+		attachment v1alpha1.NetworkAttachmentSpec
+		want       string
+	}{
+		"a device of the host": {
+			v1alpha1.NetworkAttachmentSpec{Type: v1alpha1.AttachmentHostDevice},
+			`{"cniVersion":"1.0.0","name":"x2","type":"host-device","capabilities":{"ips":true},"ipam":{"type":"static"}}`,
+		},
+		"a virtual function without address": {
+			v1alpha1.NetworkAttachmentSpec{Type: v1alpha1.AttachmentSRIOV, Addresses: none},
+			`{"cniVersion":"1.0.0","name":"x2","type":"sriov"}`,
+		},
+		"macvlan": {
+			v1alpha1.NetworkAttachmentSpec{Type: v1alpha1.AttachmentMACVLAN, ParentInterface: "ens1f0", Addresses: none},
+			`{"cniVersion":"1.0.0","name":"x2","type":"macvlan","master":"ens1f0","mode":"bridge"}`,
+		},
+		"ipvlan": {
+			v1alpha1.NetworkAttachmentSpec{Type: v1alpha1.AttachmentIPVLAN, ParentInterface: "ens1f0", Addresses: v1alpha1.AddressesStatic},
+			`{"cniVersion":"1.0.0","name":"x2","type":"ipvlan","master":"ens1f0","mode":"l2","capabilities":{"ips":true},"ipam":{"type":"static"}}`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := pools()["pool-x2"]
+			in.Pool.Spec.Sharing = v1alpha1.SharingSpec{}
+			tc.attachment.Namespaces = []string{"trading"}
+			in.Pool.Spec.NetworkAttachment = &tc.attachment
+			object := find(t, renderPool(t, in), "NetworkAttachmentDefinition")
+			got, _, err := unstructured.NestedString(object.Object, "spec", "config")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("configuration (-want +got):\n%s", diff)
+			}
+			if got := object.GetAnnotations()[annotationResourceName]; got != "lowlatency.dev/x2" {
+				t.Errorf("resource name %q", got)
+			}
+		})
+	}
+}
+
+// TestPoolsThatCannotBeRendered: an error names what is wrong.
+func TestPoolsThatCannotBeRendered(t *testing.T) {
+	attach := func(attachment v1alpha1.NetworkAttachmentSpec) func(*PoolInput) {
+		return func(in *PoolInput) {
+			attachment.Namespaces = []string{"trading"}
+			in.Pool.Spec.NetworkAttachment = &attachment
+		}
+	}
+	cases := map[string]struct {
+		change func(*PoolInput)
+		want   string
+	}{
+		"no pool":            {func(in *PoolInput) { in.Pool = nil }, "without a BypassNICPool"},
+		"no image":           {func(in *PoolInput) { in.Image = "" }, "the image of the device plugin is not known"},
+		"a name with spaces": {func(in *PoolInput) { in.Pool.Name, in.Config.Name = "a b", "a b" }, `"a b"`},
+		"another pool":       {func(in *PoolInput) { in.Config.Name = "other" }, `that of pool "other"`},
+		"no namespace":       {func(in *PoolInput) { in.AgentNamespace = "" }, "agents' namespace"},
+		"one namespace":      {func(in *PoolInput) { in.AgentNamespace = in.OperatorNamespace }, "share the namespace"},
+		"a bad resource":     {func(in *PoolInput) { in.Pool.Spec.ResourceName = "a/b/c" }, "resource name"},
+		"a bad label": {func(in *PoolInput) {
+			in.Pool.Spec.NodeSelector.MatchLabels = v1alpha1.Labels{"a": "b c"}
+		}, "spec.nodeSelector a"},
+		"an unknown attachment":   {attach(v1alpha1.NetworkAttachmentSpec{Type: "Tunnel"}), `"Tunnel" is not known`},
+		"a shared NIC in one pod": {attach(v1alpha1.NetworkAttachmentSpec{Type: v1alpha1.AttachmentHostDevice}), "choose MACVLAN, IPVLAN"},
+		"ipvlan without address": {attach(v1alpha1.NetworkAttachmentSpec{
+			Type: v1alpha1.AttachmentIPVLAN, ParentInterface: "ens1f0", Addresses: v1alpha1.AddressesNone,
+		}), "needs spec.networkAttachment.addresses Static"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := pools()["pool-x2"]
+			tc.change(&in)
+			objects, err := PoolObjects(in)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || objects != nil {
+				t.Errorf("%d objects, error %v, want %q", len(objects), err, tc.want)
+			}
+		})
+	}
+}
