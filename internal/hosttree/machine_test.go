@@ -201,7 +201,7 @@ func absentFacts() map[string]string {
 		`EnergyPerformancePreference$`:    "the driver takes none",
 		`Processor\.Microcode$`:           "arm64 has none",
 		`Interrupts\.Routes\[.*NUMANode$`: "interrupts without device are on no NUMA node",
-		`VFIO\.NoIOMMU$`:                 "the module vfio is not loaded",
+		`VFIO\.NoIOMMU$`:                  "the module vfio is not loaded",
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"path"
+	"strings"
 )
 
 // controlPlaneInterface and efviInterface are further checksums that libraries of Onload hold.
@@ -108,9 +109,5 @@ func (o Onload) userFiles() map[string]string {
 
 // library is a file with the constants that a library holds.
 func library(constants ...string) string {
-	content := "\x7fELF\x02\x01\x01\x00\x00"
-	for _, constant := range constants {
-		content += constant + "\x00"
-	}
-	return content
+	return "\x7fELF\x02\x01\x01\x00\x00" + strings.Join(constants, "\x00") + "\x00"
 }

@@ -130,11 +130,12 @@ func removeVirtualFunctions(dir, pciAddress string) error {
 }
 
 func removeAll(dir string, paths ...string) error {
-	var failures []error
 	for _, name := range paths {
-		failures = append(failures, os.RemoveAll(filepath.Join(dir, name)))
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return err
+		}
 	}
-	return errors.Join(failures...)
+	return nil
 }
 
 // groupOf is the IOMMU group of a function; "" for none.
@@ -165,6 +166,14 @@ func BindDriver(dir, pciAddress, driver string) error {
 	if err := unbind(dir, pciAddress, node); err != nil {
 		return fmt.Errorf("unbinding %s: %w", pciAddress, err)
 	}
+	if err := bind(dir, pciAddress, driver, node); err != nil {
+		return fmt.Errorf("binding %s to the driver %q: %w", pciAddress, driver, err)
+	}
+	return nil
+}
+
+// bind gives a function without a driver to one, which makes a group device or an interface.
+func bind(dir, pciAddress, driver, node string) error {
 	t := newTree(dir)
 	if driver != "" {
 		t.directory("/sys/bus/pci/drivers/" + driver)
@@ -177,21 +186,17 @@ func BindDriver(dir, pciAddress, driver string) error {
 	if _, nic, err := findNIC(dir, func(nic NIC) bool { return nic.PCIAddress == pciAddress }); err == nil && driver == nic.Driver {
 		writeNetwork(t, &nic)
 	}
-	if t.err != nil {
-		return fmt.Errorf("binding %s to the driver %q: %w", pciAddress, driver, t.err)
-	}
-	return nil
+	return t.err
 }
 
 // unbind takes a function from its driver, with what that driver made.
 func unbind(dir, pciAddress, node string) error {
 	folder := pciFolder(pciAddress)
-	gone := []string{folder + "/driver", folder + "/net", folder + "/msi_irqs", vfioFolder + node}
 	interfaces, err := filepath.Glob(filepath.Join(dir, folder, "net", "*"))
 	for _, name := range interfaces {
-		gone = append(gone, "/sys/class/net/"+filepath.Base(name))
+		err = errors.Join(err, removeAll(dir, "/sys/class/net/"+filepath.Base(name)))
 	}
-	return errors.Join(err, removeAll(dir, gone...))
+	return errors.Join(err, removeAll(dir, folder+"/driver", folder+"/net", folder+"/msi_irqs", vfioFolder+node))
 }
 
 // writeVFIO writes the device files of the functions that are bound to vfio-pci right after boot.

@@ -84,7 +84,7 @@ func TestManagementInterfaces(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := &host.Bypass{Networks: known(tc.routes), Lower: lower}
-			var addresses []netip.Addr
+			addresses := make([]netip.Addr, 0, len(tc.addresses))
 			for _, text := range tc.addresses {
 				addresses = append(addresses, netip.MustParseAddr(text))
 			}
