@@ -72,7 +72,7 @@ func snapshotSeeds(f *testing.F) [][]byte {
 		"sys/devices/system/cpu/online": "0-1", "sys/devices/system/cpu/cpu0/cache/index0/size": "32K",
 		"sys/devices/system/cpu/cpu0/cpufreq": linkTo + "../cpufreq/policy0", "sys/devices/system/cpu/cpufreq/policy0/scaling_driver": "x",
 		"sys/devices/system/node/node0/cpumap": "3", "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "1",
-	}
+	}.with(onloadHost(), routedHost())
 	nic := pciDevice(nicA, "0x020000", files{"virtfn0": linkTo + "../" + vfA0, "driver": linkTo + "../../drivers/x"}).
 		with(netDevice("eth0", nicA, "/virtio0", files{"speed": "-1"}))
 	loops := files{"proc/version": linkTo + "version", "sys/class": linkTo + "/sys/class/net", "sys/bus": linkTo + "../../..", "sys/x": linkTo + "/"}

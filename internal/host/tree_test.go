@@ -138,10 +138,16 @@ func snapshot(t testing.TB, path string) string {
 // top folder, and a snapshot of each, and makes sure that all give the same facts.
 func readAll(t *testing.T, tree files) *Facts {
 	t.Helper()
+	return readAllWith(t, tree, Request{})
+}
+
+// readAllWith does so with further requests.
+func readAllWith(t *testing.T, tree files, request Request) *Facts {
+	t.Helper()
 	// A tree without proc and sys is no host.
 	tree = tree.with(files{"proc/": "", "sys/": ""})
 	dir := tree.write(t)
-	facts, err := readPath(t, dir)
+	facts, err := open(t, dir).ReadWith(t.Context(), request)
 	must(t, err)
 	forms := map[string]string{
 		"archive":                        writeFile(t, tree.pack(t, "")),
@@ -156,7 +162,7 @@ func readAll(t *testing.T, tree files) *Facts {
 	}
 	for name, path := range forms {
 		t.Run("as "+name, func(t *testing.T) {
-			again, err := readPath(t, path)
+			again, err := open(t, path).ReadWith(t.Context(), request)
 			must(t, err)
 			if diff := cmp.Diff(facts, again); diff != "" {
 				t.Errorf("other facts than from the directory (-directory +%s):\n%s", name, diff)
