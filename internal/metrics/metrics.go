@@ -76,8 +76,8 @@ func Descriptions() []Description {
 			"Number of units of the resource of each BypassNICPool that healthy NICs give (advertised) and that containers hold (allocated)."},
 		{poolUsers, []string{"pool", "alignment"},
 			"Number of containers that hold a unit of a BypassNICPool, by whether CPUs, hugepages and NIC are on one NUMA node: Aligned, Split or Unknown."},
-		{poolVersions, []string{"pool", "module", "user"},
-			"Number of NICs of each BypassNICPool by the versions of kernel module and user files that their nodes have."},
+		{poolVersions, []string{"pool", "health", "versions", "module", "user"},
+			"Number of NICs of each BypassNICPool by the versions of kernel module and user files that their nodes have, and whether these are Equal, Different or Incomplete."},
 	}
 }
 

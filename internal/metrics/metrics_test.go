@@ -84,7 +84,7 @@ func exampleObjects() []client.Object {
 		}},
 		{Pool: "x2", Health: v1alpha1.NICUnhealthy, ModuleVersion: "9.1.1", UserVersion: "9.0.2"},
 		{Pool: "x2", Health: v1alpha1.NICUnhealthy, ModuleVersion: "9.1.1", UserVersion: "9.0.2"},
-		{Pool: "dpdk", Health: v1alpha1.NICUnknown},
+		{Pool: "dpdk", Health: v1alpha1.NICUnknown, ModuleVersion: "9.1.1"},
 	}
 	pool := &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: "x2"}}
 	pool.Status.Conditions = []metav1.Condition{{
@@ -115,8 +115,9 @@ lowlatency_pool_nodes{pool="x2",state="matched"} 3
 lowlatency_pool_nodes{pool="x2",state="reporting"} 1
 lowlatency_pool_units{pool="x2",state="advertised"} 8
 lowlatency_pool_units{pool="x2",state="allocated"} 3
-lowlatency_pool_version_nics{module="9.1.1",pool="x2",user="9.0.2"} 2
-lowlatency_pool_version_nics{module="9.1.1",pool="x2",user="9.1.1"} 1
+lowlatency_pool_version_nics{health="Healthy",module="9.1.1",pool="x2",user="9.1.1",versions="Equal"} 1
+lowlatency_pool_version_nics{health="Unhealthy",module="9.1.1",pool="x2",user="9.0.2",versions="Different"} 2
+lowlatency_pool_version_nics{health="Unknown",module="9.1.1",pool="dpdk",user="",versions="Incomplete"} 1
 lowlatency_profile_nodes{profile="trading",state="applied"} 2
 lowlatency_profile_nodes{profile="trading",state="deJittered"} 1
 lowlatency_profile_nodes{profile="trading",state="matched"} 3
@@ -193,7 +194,7 @@ func TestRegister(t *testing.T) {
 
 func TestDocumentation(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "metrics.md")
-	want := documentation()
+	want := documentation(t)
 	if updating() {
 		if err := os.WriteFile(path, want, 0o644); err != nil {
 			t.Fatal(err)
@@ -209,7 +210,8 @@ func TestDocumentation(t *testing.T) {
 }
 
 // documentation is docs/metrics.md.
-func documentation() []byte {
+func documentation(t *testing.T) []byte {
+	t.Helper()
 	var text bytes.Buffer
 	text.WriteString(`# Metrics
 
@@ -225,6 +227,17 @@ This file is written by ` + "`go test ./internal/metrics -update`" + `.
 `)
 	for _, d := range Descriptions() {
 		fmt.Fprintf(&text, "| `%s` | `%s` | %s |\n", d.Name, strings.Join(d.Labels, "`, `"), d.Help)
+	}
+	text.WriteString(`
+## Alerts
+
+` + "`config/prometheus`" + ` has these rules for the Prometheus operator.
+
+| Alert | Fires after | When |
+|---|---|---|
+`)
+	for _, alert := range readAlerts(t) {
+		fmt.Fprintf(&text, "| `%s` | %s | `%s` |\n", alert.Alert, alert.For, strings.ReplaceAll(alert.Expr, "|", `\|`))
 	}
 	return text.Bytes()
 }

@@ -12,14 +12,32 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-// nicKey is what NICs and their users are counted by: a metric, a pool, and one or two further labels.
-type nicKey struct{ metric, pool, first, second string }
+// nicKey is what NICs and their users are counted by: a metric, a pool, and what tells about the NIC or the user.
+type nicKey struct {
+	metric, pool string
+	// is a health or an alignment.
+	is string
+	// module and user are versions; both are "" for metrics without.
+	module, user string
+}
 
 func (k nicKey) labels() []string {
 	if k.metric == poolVersions {
-		return []string{k.pool, k.first, k.second}
+		return []string{k.pool, k.is, comparison(k.module, k.user), k.module, k.user}
 	}
-	return []string{k.pool, k.first}
+	return []string{k.pool, k.is}
+}
+
+// comparison says whether two versions are the same text. Whether they fit each other is told by the NIC's health.
+func comparison(module, user string) string {
+	switch {
+	case module == "" || user == "":
+		return "Incomplete"
+	case module == user:
+		return "Equal"
+	default:
+		return "Different"
+	}
 }
 
 // nicCounts counts what the agents of all nodes say about the NICs of pools.
@@ -28,12 +46,12 @@ type nicCounts map[nicKey]int
 func (c nicCounts) add(node *v1alpha1.LowLatencyNode) {
 	for i := range node.Status.BypassNICs {
 		nic := &node.Status.BypassNICs[i]
-		c[nicKey{metric: poolNICs, pool: nic.Pool, first: string(nic.Health)}]++
+		c[nicKey{metric: poolNICs, pool: nic.Pool, is: string(nic.Health)}]++
 		if nic.ModuleVersion != "" || nic.UserVersion != "" {
-			c[nicKey{poolVersions, nic.Pool, nic.ModuleVersion, nic.UserVersion}]++
+			c[nicKey{poolVersions, nic.Pool, string(nic.Health), nic.ModuleVersion, nic.UserVersion}]++
 		}
 		for _, user := range nic.Users {
-			c[nicKey{metric: poolUsers, pool: nic.Pool, first: string(user.Alignment)}]++
+			c[nicKey{metric: poolUsers, pool: nic.Pool, is: string(user.Alignment)}]++
 		}
 	}
 }

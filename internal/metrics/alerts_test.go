@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package metrics
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
+)
+
+// alertRule is a rule of a PrometheusRule.
+type alertRule struct {
+	Alert       string            `json:"alert"`
+	Expr        string            `json:"expr"`
+	For         string            `json:"for"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// readAlerts are the rules that are deployed.
+func readAlerts(t *testing.T) []alertRule {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "config", "prometheus", "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Spec struct {
+			Groups []struct {
+				Rules []alertRule `json:"rules"`
+			} `json:"groups"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	var rules []alertRule
+	for _, group := range file.Spec.Groups {
+		rules = append(rules, group.Rules...)
+	}
+	if len(rules) == 0 {
+		t.Fatal("there are no alerts")
+	}
+	return rules
+}
+
+func TestAlerts(t *testing.T) {
+	for _, rule := range readAlerts(t) {
+		t.Run(rule.Alert, func(t *testing.T) {
+			if _, err := time.ParseDuration(rule.For); err != nil {
+				t.Errorf("for: %v", err)
+			}
+			if rule.Labels["severity"] != "warning" && rule.Labels["severity"] != "critical" {
+				t.Errorf("the severity is %q", rule.Labels["severity"])
+			}
+			if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
+				t.Error("summary or description is missing")
+			}
+			checkSelectors(t, rule)
+		})
+	}
+}
+
+// checkSelectors makes sure that the rule asks for metrics, labels and values that exist, and that its texts use labels
+// that all of its metrics have.
+func checkSelectors(t *testing.T, rule alertRule) {
+	t.Helper()
+	selectors := regexp.MustCompile(`(lowlatency_\w+)\{([^}]*)\}`).FindAllStringSubmatch(rule.Expr, -1)
+	if len(selectors) == 0 || len(selectors) != strings.Count(rule.Expr, "lowlatency_") {
+		t.Fatalf("%q has a selector that cannot be read", rule.Expr)
+	}
+	for _, selector := range selectors {
+		labels := labelsOf(t, selector[1])
+		for _, matcher := range regexp.MustCompile(`(\w+)=~?"([^"]*)"`).FindAllStringSubmatch(selector[2], -1) {
+			if !slices.Contains(labels, matcher[1]) {
+				t.Errorf("%s has no label %s", selector[1], matcher[1])
+			}
+			if matcher[1] == "check" && !isCheck(matcher[2]) {
+				t.Errorf("there is no check %s", matcher[2])
+			}
+		}
+		for _, used := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(rule.Annotations["summary"]+rule.Annotations["description"], -1) {
+			if !slices.Contains(labels, used[1]) {
+				t.Errorf("the text uses label %s, which %s does not have", used[1], selector[1])
+			}
+		}
+	}
+}
+
+func labelsOf(t *testing.T, metric string) []string {
+	t.Helper()
+	for _, d := range Descriptions() {
+		if d.Name == metric {
+			return d.Labels
+		}
+	}
+	t.Errorf("there is no metric %s", metric)
+	return nil
+}
+
+func isCheck(id string) bool {
+	return slices.ContainsFunc(verify.Catalogue(), func(check verify.Check) bool { return string(check.ID) == id })
+}
