@@ -31,7 +31,7 @@ func numaChecks() []Check {
 			ID: "memory.hugepages-numa", Severity: v1alpha1.SeverityCritical,
 			Conditions: []string{v1alpha1.ConditionApplied, v1alpha1.ConditionNUMAAligned},
 			Title:      "Every NUMA node holds the planned hugepages",
-			Applies:    "spec.memory.hugepages is set",
+			Applies:    "spec.memory.hugepages is set, or spec.hugepages of a BypassNICPool with a NIC on the node",
 			Why:        "A pod that finds no hugepage beside its CPUs and NIC does not start, or reads remote memory at twice the latency.",
 			Reads:      []string{"/sys/devices/system/node/node*/hugepages/hugepages-*/{nr,free,surplus}_hugepages"},
 			Fix:        "Reserve the pages early at boot, before memory is fragmented; see the hugepage units' log.",
@@ -39,7 +39,7 @@ func numaChecks() []Check {
 			Source:     "kernel: Documentation/admin-guide/mm/hugetlbpage.rst",
 			run:        hugepagesAreReserved,
 		},
-	}, nicChecks()...)
+	}, slices.Concat(nicChecks(), poolChecks())...)
 }
 
 const forBypassNICs = "the plan names bypass NICs"
@@ -84,7 +84,7 @@ func nicChecks() []Check {
 		{
 			ID: "numa.nic-interrupts", Severity: v1alpha1.SeverityHigh, Conditions: aligned,
 			Title:   "Interrupts of bypass NICs are handled on the NIC's NUMA node",
-			Applies: forBypassNICs + ", " + onHousekeeping + ", and the NIC's NUMA node has housekeeping CPUs",
+			Applies: forBypassNICs + ", " + onHousekeeping + ", the NIC's NUMA node has housekeeping CPUs, and the NIC is in no BypassNICPool",
 			Why:     "The handler reads descriptors that the NIC wrote into the cache of its own NUMA node.",
 			Reads:   []string{"/sys/bus/pci/devices/*/msi_irqs", "/proc/irq/*/effective_affinity_list"},
 			Fix:     "Write the housekeeping CPUs of that NUMA node to /proc/irq/N/smp_affinity_list.",
@@ -316,11 +316,11 @@ func (s *state) virtualFunctionsAreLocal(n nic) verdict {
 }
 
 // nicInterruptsAreLocal judges nearness only; that interrupts stay off isolated CPUs is a check of its
-// own.
+// own, and so is what a BypassNICPool says about its NICs.
 func (s *state) nicInterruptsAreLocal(n nic) verdict {
 	local, ok := n.LocalCPUs.Get()
 	near := local.Intersection(s.plan.CPUs.Housekeeping)
-	if !ok || near.IsEmpty() {
+	if !ok || near.IsEmpty() || s.isInPool(n.PCIAddress) {
 		return notApplicable()
 	}
 	verdicts := make([]verdict, 0, len(n.Interrupts))

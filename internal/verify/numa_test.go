@@ -184,6 +184,13 @@ func nicInterruptCases() checkCases {
 			change: func(f fixture) { f.facts.Interrupts.Routes[2].EffectiveAffinity = known(list("4")) },
 			want:   fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) of NIC ens2f0 (0000:3b:00.0) is delivered to remote CPU 4; wanted 0-1",
 		},
+		"the pool decides": {
+			change: func(f fixture) {
+				inPool(f, nil)
+				f.facts.Interrupts.Routes[2].EffectiveAffinity = known(list("4"))
+			},
+			want: doesNotApply,
+		},
 		"isolated CPUs are another check's": {
 			change: func(f fixture) { f.facts.Interrupts.Routes[2].EffectiveAffinity = known(list("6")) }, want: passes,
 		},
