@@ -128,12 +128,3 @@ func (s stack) isVFIO() bool { return s.kind == v1alpha1.StackVFIO }
 
 // fromHost tells that the user files are those of the node.
 func (s stack) fromHost() bool { return s.userSpace.Source == v1alpha1.UserSpaceHostPath }
-
-// UserFolders returns the folders of a node in which the user files of the pool are looked for; none when the
-// application brings them.
-func UserFolders(spec *v1alpha1.BypassNICPoolSpec) []string {
-	if s := stackOf(spec); s.fromHost() {
-		return []string{s.userSpace.HostPath}
-	}
-	return nil
-}

@@ -108,7 +108,7 @@ func (c *candidate) isLoaded() bool { return c.modules().level != levelFailed }
 // judge returns the verdicts of all rules, the gravest first; those that passed are left out.
 func (c *candidate) judge() []verdict {
 	var verdicts []verdict
-	for _, rule := range rules() {
+	for _, rule := range c.rules() {
 		verdicts = append(verdicts, rule(c))
 	}
 	for _, bad := range c.badOptions() {
@@ -144,8 +144,14 @@ func healthOf(verdicts []verdict) v1alpha1.NICHealth {
 	}
 }
 
-// rules in the order in which equally grave sentences are told.
-func rules() []func(*candidate) verdict {
+// rules in the order in which equally grave sentences are told. A NIC that is to have virtual functions need not be
+// what only they must be.
+func (c *candidate) rules() []func(*candidate) verdict {
+	if c.isCreator() {
+		return []func(*candidate) verdict{
+			(*candidate).management, (*candidate).rivals, (*candidate).supported, (*candidate).virtualFunctions,
+		}
+	}
 	return []func(*candidate) verdict{
 		// What forbids the NIC.
 		(*candidate).management, (*candidate).rivals, (*candidate).supported, (*candidate).nativeXDP,
