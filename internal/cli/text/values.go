@@ -34,6 +34,7 @@ func values(v view.Plan, palette Palette, columns int) string {
 		{"interrupts", t.interrupts},
 		{"power", t.power},
 		{"network", t.network},
+		{"bypass NIC pools", t.bypassPools},
 		{"kernel parameters", func() { t.settings("sysctls", v.Sysctls) }},
 		{"sysfs", func() { t.settings("sysfs", v.Sysfs) }},
 		{"kubelet", t.kubelet},
@@ -58,7 +59,7 @@ func (t *valueTable) add(path, format string, args ...any) {
 // from writes an origin: a field by its path, others with what they are.
 func from(origin plan.Origin) string {
 	switch origin.Source {
-	case plan.FromField:
+	case plan.FromField, plan.FromPool:
 		return origin.Detail
 	case plan.FromPreset:
 		return "preset: " + origin.Detail
@@ -141,6 +142,25 @@ func (t *valueTable) network() {
 	}
 	t.add("network.queues", "NIC queues %s", queues)
 	t.add("network.receivePacketSteering", "receive packet steering %s", t.view.Network.ReceivePacketSteering)
+}
+
+func (t *valueTable) bypassPools() {
+	for i, pool := range t.view.BypassPools {
+		for j, nic := range pool.NICs {
+			what := ""
+			if nic.VirtualFunctions != nil {
+				what = fmt.Sprintf("%d virtual functions, ", *nic.VirtualFunctions)
+			}
+			if nic.Driver != nil {
+				what += "driver " + *nic.Driver + ", "
+			}
+			where := "left alone"
+			if !nic.InterruptCPUs.IsEmpty() {
+				where = fmt.Sprintf("on %s (%s)", nic.InterruptCPUs, nic.Interrupts)
+			}
+			t.add(fmt.Sprintf("bypassPools[%d].nics[%d]", i, j), "NIC %s: %sinterrupts %s", nic.PCIAddress, what, where)
+		}
+	}
 }
 
 func (t *valueTable) settings(list string, settings []view.Setting) {

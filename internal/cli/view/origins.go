@@ -32,6 +32,9 @@ func origins(p *plan.NodePlan, effective plan.EffectiveSpec) map[string]plan.Ori
 	addEach(all, "sysfs", p.Sysfs, settingOrigin)
 	addEach(all, "stopServices", p.StopServices, settingOrigin)
 	addEach(all, "unloadModules", p.UnloadModules, settingOrigin)
+	for i, pool := range p.BypassPools {
+		addEach(all, fmt.Sprintf("bypassPools[%d].nics", i), pool.NICs, func(n plan.PoolNICPlan) plan.Origin { return n.Origin })
+	}
 	addEach(all, "files", p.Files, func(f plan.File) plan.Origin { return f.Origin })
 	addEach(all, "units", p.Units, func(u plan.Unit) plan.Origin { return u.Origin })
 	return all

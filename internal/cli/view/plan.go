@@ -52,6 +52,7 @@ type Content struct {
 	StopServices    []string               `json:"stopServices"`
 	UnloadModules   []string               `json:"unloadModules"`
 	BypassNICs      []plan.NICPlan         `json:"bypassNICs"`
+	BypassPools     []BypassPool           `json:"bypassPools,omitempty"`
 	Verification    Verification           `json:"verification"`
 	Origins         map[string]plan.Origin `json:"origins"`
 }
@@ -103,6 +104,23 @@ type Network struct {
 	Queues                *int                    `json:"queues"`
 	Devices               []v1alpha1.NICSelector  `json:"devices"`
 	ReceivePacketSteering v1alpha1.PacketSteering `json:"receivePacketSteering"`
+}
+
+// BypassPool is what becomes of the NICs of a BypassNICPool.
+type BypassPool struct {
+	Name string          `json:"name"`
+	NICs []BypassPoolNIC `json:"nics"`
+}
+
+// BypassPoolNIC is what becomes of one NIC of a pool.
+type BypassPoolNIC struct {
+	PCIAddress string `json:"pciAddress"`
+	// VirtualFunctions is null when none are created, Driver when the kernel chooses it.
+	VirtualFunctions *int                           `json:"virtualFunctions"`
+	Driver           *string                        `json:"driver"`
+	Interrupts       v1alpha1.NICInterruptPlacement `json:"interrupts"`
+	// InterruptCPUs are empty when interrupts are left alone.
+	InterruptCPUs cpus.Set `json:"interruptCPUs"`
 }
 
 // File is a file that is put on the host. Mode is octal, such as "0644".
@@ -170,6 +188,7 @@ func content(p *plan.NodePlan, effective plan.EffectiveSpec) (*Content, error) {
 		StopServices:  each(p.StopServices, name),
 		UnloadModules: each(p.UnloadModules, name),
 		BypassNICs:    append([]plan.NICPlan{}, p.BypassNICs...),
+		BypassPools:   bypassPools(p.BypassPools),
 		Verification:  Verification{p.Verification.Gate, append([]v1alpha1.WaivedCheck{}, p.Verification.Waived...)},
 		Origins:       origins(p, effective),
 	}, nil
@@ -184,6 +203,14 @@ func power(p plan.PowerPlan) Power {
 		p.IdleStates, p.FrequencyDriver, p.Governor, p.Turbo,
 		known(p.IsolatedMaximum), known(p.HousekeepingMaximum),
 	}
+}
+
+func bypassPools(pools []plan.PoolPlan) []BypassPool {
+	return each(pools, func(p plan.PoolPlan) BypassPool {
+		return BypassPool{Name: p.Name, NICs: each(p.NICs, func(n plan.PoolNICPlan) BypassPoolNIC {
+			return BypassPoolNIC{n.PCIAddress, known(n.VirtualFunctions), known(n.Driver), n.Interrupts, n.InterruptCPUs}
+		})}
+	})
 }
 
 func setting(s plan.Setting) Setting { return Setting{s.Name, s.Value} }
