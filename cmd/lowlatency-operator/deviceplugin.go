@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/deviceplugin"
 )
@@ -88,7 +89,7 @@ func (f *devicePluginFlags) plugin() (*deviceplugin.Plugin, error) {
 	}
 	return &deviceplugin.Plugin{
 		Evaluate: source.Evaluate, PoolFile: f.poolFile, KubeletFolder: f.kubeletFolder, CDIFolder: f.cdiFolder,
-		Interval: f.interval,
+		Interval: f.interval, Log: ctrl.Log.WithName("device-plugin").WithValues("node", f.nodeName),
 	}, nil
 }
 

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/testr"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
@@ -134,7 +133,7 @@ func (f *fixture) run(plugin *Plugin) (stop func()) {
 	f.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	if t, ok := f.TB.(*testing.T); ok {
-		ctx = ctrl.LoggerInto(ctx, testr.New(t))
+		plugin.Log = testr.New(t)
 	}
 	var running sync.WaitGroup
 	running.Go(func() {

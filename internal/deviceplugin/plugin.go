@@ -24,7 +24,6 @@ import (
 
 	"github.com/go-logr/logr"
 	deviceplugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 )
@@ -64,36 +63,37 @@ type Plugin struct {
 	CDIFolder string
 	// Interval between two looks at the host; zero means DefaultInterval.
 	Interval time.Duration
+	// Log tells what happens to NICs and kubelet; the zero value tells nothing.
+	Log logr.Logger
 }
 
 // Run serves until the context ends, whatever happens to the hardware, the kubelet or the files meanwhile. The error
 // says what this process itself lacks.
 func (p *Plugin) Run(ctx context.Context) error {
-	log := ctrl.LoggerFrom(ctx).WithName("device-plugin")
-	watched, err := newWatch(log, filepath.Join(p.KubeletFolder, pluginsFolder), p.PoolFile)
+	watched, err := newWatch(p.Log, filepath.Join(p.KubeletFolder, pluginsFolder), p.PoolFile)
 	if err != nil {
 		return fmt.Errorf("watching the kubelet's folder: %w", err)
 	}
 	shown := newBoard()
 	specs := &specFolder{path: p.CDIFolder}
-	kubelet := &registrar{folder: watched.sockets, log: log, board: shown, specs: specs}
+	kubelet := &registrar{folder: watched.sockets, log: p.Log, board: shown, specs: specs}
 	var running sync.WaitGroup
 	running.Go(func() { watched.run(ctx) })
-	running.Go(func() { p.look(ctx, log, shown, specs, watched.pool) })
+	running.Go(func() { p.look(ctx, shown, specs, watched.pool) })
 	kubelet.run(ctx, watched)
 	running.Wait()
 	return nil
 }
 
 // look looks at the host every Interval and when the pool changes, and shows what it finds.
-func (p *Plugin) look(ctx context.Context, log logr.Logger, shown *board, specs *specFolder, changed <-chan struct{}) {
+func (p *Plugin) look(ctx context.Context, shown *board, specs *specFolder, changed <-chan struct{}) {
 	interval := p.Interval
 	if interval <= 0 {
 		interval = DefaultInterval
 	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	observer := &observer{evaluate: p.Evaluate, specs: specs, board: shown, log: log}
+	observer := &observer{evaluate: p.Evaluate, specs: specs, board: shown, log: p.Log}
 	for ctx.Err() == nil {
 		observer.once(ctx)
 		select {
