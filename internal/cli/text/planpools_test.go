@@ -24,7 +24,7 @@ func TestPlannedPools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := values(v, NewPalette(false), 0)
+	got := values(v, NewPalette(false), 160)
 	for _, want := range []string{
 		"bypass NIC pools",
 		"NIC 0000:3b:00.0: 8 virtual functions, driver vfio-pci, interrupts on 0-1 (Housekeeping)",
@@ -35,7 +35,7 @@ func TestPlannedPools(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if strings.Contains(values(view.Plan{Content: &view.Content{}}, NewPalette(false), 0), "bypass NIC pools") {
+	if strings.Contains(values(view.Plan{Content: &view.Content{}}, NewPalette(false), 160), "bypass NIC pools") {
 		t.Error("a plan without pools speaks of them")
 	}
 }
