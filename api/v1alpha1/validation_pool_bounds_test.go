@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -128,5 +129,42 @@ func describeNICPoolBounds(admin func() client.Client) {
 
 	It("affords its rules for a pool that is as large as the bounds allow", func(ctx SpecContext) {
 		Expect(admin().Create(ctx, largestNICPool(), client.DryRunAll)).To(Succeed())
+	})
+	Context("in the status of a LowLatencyNode", func() { describeNodeNICs(admin) })
+}
+
+// describeNodeNICs shows what an agent can report about the NICs of pools.
+func describeNodeNICs(admin func() client.Client) {
+	report := func(ctx SpecContext, nics ...v1alpha1.NodeBypassNIC) error {
+		node := &v1alpha1.LowLatencyNode{
+			ObjectMeta: metav1.ObjectMeta{Name: "node-2"},
+			Spec:       v1alpha1.LowLatencyNodeSpec{Profile: "trading", BypassPools: []string{"x2"}},
+		}
+		Expect(admin().Create(ctx, node)).To(Succeed())
+		defer func() { Expect(admin().Delete(ctx, node)).To(Succeed()) }()
+		node.Status.BypassNICs = nics
+		return admin().Status().Update(ctx, node)
+	}
+	healthy := func(pool string) v1alpha1.NodeBypassNIC {
+		return v1alpha1.NodeBypassNIC{Pool: pool, PCIAddress: "0000:3b:00.0", Health: v1alpha1.NICHealthy}
+	}
+
+	It("takes one NIC from two pools, and from one pool once", func(ctx SpecContext) {
+		Expect(report(ctx, healthy("x2"), healthy("x2-shared"))).To(Succeed())
+		Expect(report(ctx, healthy("x2"), healthy("x2"))).To(MatchError(ContainSubstring("Duplicate value")))
+	})
+
+	It("takes the largest report, and no longer one", func(ctx SpecContext) {
+		largest := make([]v1alpha1.NodeBypassNIC, 0, 256)
+		for _, address := range numbered[string](256, 32) {
+			nic := healthy("x2")
+			nic.PCIAddress = address
+			for range 8 {
+				nic.Reasons = append(nic.Reasons, strings.Repeat("r", 512))
+			}
+			largest = append(largest, nic)
+		}
+		Expect(report(ctx, largest...)).To(Succeed())
+		Expect(report(ctx, append(largest, healthy("x2"))...)).To(MatchError(ContainSubstring("at most 256 items")))
 	})
 }
