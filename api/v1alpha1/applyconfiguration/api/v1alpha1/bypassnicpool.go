@@ -24,6 +24,14 @@ import (
 //
 // A pool serves nodes that a LowLatencyNodeProfile governs: hugepages, IOMMU arguments and virtual functions of the
 // pool become part of that profile's plan.
+//
+// Never handed out are a NIC that carries the node's own traffic, and a NIC that two pools select: status.findings
+// names them.
+//
+// A pod asks for a NIC as for a CPU, with a limit of the resource that spec.resourceName names:
+//
+// resources:
+// limits: {cpu: "4", memory: 2Gi, hugepages-2Mi: 800Mi, lowlatency.dev/x2: "1"}
 type BypassNICPoolApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata.

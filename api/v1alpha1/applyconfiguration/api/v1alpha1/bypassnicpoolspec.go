@@ -10,36 +10,44 @@ package v1alpha1
 //
 // BypassNICPoolSpec says which NICs are handed out, and by which stack.
 type BypassNICPoolSpecApplyConfiguration struct {
-	// nodeSelector selects the nodes by their labels. A node must carry all of them, and must be governed by
-	// a LowLatencyNodeProfile.
+	// nodeSelector selects the nodes by their labels. A node must carry all of them. On a node that no
+	// LowLatencyNodeProfile governs, or more than one selects, nothing is handed out, and status.findings says so.
 	NodeSelector *NodeSelectorApplyConfiguration `json:"nodeSelector,omitempty"`
-	// nics select the NICs, 1 to 16 terms. A NIC belongs to the pool when it matches one of the terms:
+	// nics select the NICs, 1 to 16 terms. A NIC belongs to the pool when it matches one of the terms, each port
+	// by itself, because each port is a PCI function of its own:
 	//
 	// nics:
 	// - {vendor: "1924", devices: ["0b03"], drivers: [sfc]}
 	// - {vendor: "10ee", devices: ["5084"], numaNodes: [1]}
 	NICs []NICTermApplyConfiguration `json:"nics,omitempty"`
-	// stack is the software that the pods use on the NIC.
+	// stack is the software that the pods use on the NIC. It decides what a container gets with the NIC (device
+	// files, libraries, environment) and what must be right before a NIC is handed out.
 	Stack *BypassStackApplyConfiguration `json:"stack,omitempty"`
 	// resourceName is the extended resource that a pod asks for, such as lowlatency.dev/x2. It cannot be
 	// changed, because running pods were admitted with it.
 	ResourceName *string `json:"resourceName,omitempty"`
 	// sharing says whether a NIC is handed to one container or to several. When omitted, a NIC is handed to
 	// one.
+	//
+	// Containers that share a NIC share its bandwidth, its filters and its hugepages, too.
 	Sharing *SharingSpecApplyConfiguration `json:"sharing,omitempty"`
 	// hugepages are reserved for every NIC of the pool, on the NIC's own NUMA node, besides those of the
-	// LowLatencyNodeProfile; 1 to 4 sizes:
+	// LowLatencyNodeProfile; 1 to 4 sizes. Reserving is not giving: a pod must ask for them with a limit such as
+	// hugepages-2Mi.
 	//
 	// hugepages:
 	// - {size: 2Mi, countPerNIC: 400}
 	Hugepages []NICHugepagesApplyConfiguration `json:"hugepages,omitempty"`
 	// interrupts says which CPUs handle the interrupts of the NICs.
 	Interrupts *NICInterruptsSpecApplyConfiguration `json:"interrupts,omitempty"`
-	// virtualFunctions are created on every NIC of the pool and handed out instead of it. When omitted, the
-	// NICs themselves are handed out.
+	// virtualFunctions are created on every NIC of the pool and handed out instead of it; the NIC itself keeps its
+	// driver. With stack type VFIO they are bound to vfio-pci. When omitted, the NICs themselves are handed out.
 	VirtualFunctions *VirtualFunctionsSpecApplyConfiguration `json:"virtualFunctions,omitempty"`
 	// networkAttachment makes a NetworkAttachmentDefinition by which Multus gives a pod the interface of its
-	// NIC. When omitted, none is made.
+	// NIC. When omitted, none is made: pods of the stacks Onload, TCPDirect and EFVI then need hostNetwork, or an
+	// attachment of somebody else. A pod names the attachment in an annotation:
+	//
+	// k8s.v1.cni.cncf.io/networks: '[{"name": "x2", "ips": ["192.168.7.11/24"]}]'
 	NetworkAttachment *NetworkAttachmentSpecApplyConfiguration `json:"networkAttachment,omitempty"`
 }
 

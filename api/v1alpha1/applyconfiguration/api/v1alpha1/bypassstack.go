@@ -14,7 +14,9 @@ import (
 //
 // BypassStack is the software that pods use on the NIC: a type and the section of that type.
 type BypassStackApplyConfiguration struct {
-	// type is Onload, TCPDirect, EFVI or VFIO.
+	// type is Onload, TCPDirect, EFVI or VFIO. Onload accelerates the sockets of unchanged programs. TCPDirect and
+	// EFVI are libraries that programs are written for. VFIO gives the whole PCI function to a user-space driver,
+	// such as one of DPDK.
 	Type *apiv1alpha1.StackType `json:"type,omitempty"`
 	// onload is the section of type Onload.
 	Onload *OnloadStackApplyConfiguration `json:"onload,omitempty"`

@@ -14,15 +14,19 @@ import (
 //
 // NetworkAttachmentSpec describes the NetworkAttachmentDefinition of a pool.
 type NetworkAttachmentSpecApplyConfiguration struct {
-	// type is HostDevice, SRIOV, MACVLAN or IPVLAN.
+	// type is HostDevice, SRIOV, MACVLAN or IPVLAN. HostDevice moves the interface itself into the pod, and back
+	// when the pod ends. SRIOV does so with a virtual function, and sets it up through its NIC; it is the only type
+	// for stack type VFIO. MACVLAN and IPVLAN leave the interface to the node and put a child of it into the pod;
+	// they work with stack type Onload only.
 	Type *apiv1alpha1.NetworkAttachmentType `json:"type,omitempty"`
-	// parentInterface is the interface of the node on which a MACVLAN or IPVLAN child is made. It must be the
-	// interface of a NIC of the pool on every node.
+	// parentInterface is the interface of the node on which a MACVLAN or IPVLAN child is made. It must be the only
+	// interface that spec.nics name, so that the child is on the NIC that the pod was given.
 	ParentInterface *string `json:"parentInterface,omitempty"`
-	// namespaces in which the NetworkAttachmentDefinition is made, under the name of the pool, 1 to 32.
+	// namespaces in which the NetworkAttachmentDefinition is made, under the name of the pool, 1 to 32. They must
+	// exist.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// addresses is Static or None: how the interface gets its address. Static: the pod's annotation
-	// says it. When omitted, this means the user has no opinion and the operator chooses a default, which is
+	// k8s.v1.cni.cncf.io/networks says it, under ips. None: it gets none. When omitted, this means the user has no opinion and the operator chooses a default, which is
 	// subject to change over time. The current default is Static.
 	Addresses *apiv1alpha1.AddressAssignment `json:"addresses,omitempty"`
 }

@@ -16,9 +16,10 @@ import (
 type NICTermApplyConfiguration struct {
 	// vendor is the PCI vendor: 1924 is Solarflare, 10ee Xilinx, 8086 Intel, 15b3 Mellanox.
 	Vendor *apiv1alpha1.PCIID `json:"vendor,omitempty"`
-	// devices are PCI devices of the vendor, 1 to 32; a NIC has one of them.
+	// devices are PCI devices of the vendor, 1 to 32; a NIC has one of them. Of Solarflare (1924), 0a03 is the 8000
+	// series, 0b03 the X2, 0c03 and 2c03 the X4; of Xilinx (10ee), 5084 is the X3.
 	Devices []apiv1alpha1.PCIID `json:"devices,omitempty"`
-	// drivers are kernel drivers, 1 to 8; a NIC is bound to one of them.
+	// drivers are kernel drivers such as sfc, xilinx_efct or vfio-pci, 1 to 8; a NIC is bound to one of them.
 	Drivers []apiv1alpha1.DriverName `json:"drivers,omitempty"`
 	// interfaces are names of network interfaces, 1 to 32; a * at the end stands for any letters.
 	Interfaces []apiv1alpha1.InterfaceName `json:"interfaces,omitempty"`

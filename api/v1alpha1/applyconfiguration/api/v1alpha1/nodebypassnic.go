@@ -28,13 +28,14 @@ type NodeBypassNICApplyConfiguration struct {
 	NUMANode *int32 `json:"numaNode,omitempty"`
 	// health is Healthy, Unhealthy, Unknown or Ineligible.
 	Health *apiv1alpha1.NICHealth `json:"health,omitempty"`
-	// reasons say why the NIC is not healthy, each in one sentence, at most 8.
+	// reasons say why the NIC is not healthy, each in one sentence, at most 8. Those of a healthy NIC say what it
+	// could do better, such as a PCIe link that was trained to half its width.
 	Reasons []string `json:"reasons,omitempty"`
 	// moduleVersion is the version of the stack's kernel module.
 	ModuleVersion *string `json:"moduleVersion,omitempty"`
 	// userVersion is the version of the stack's user files on the node.
 	UserVersion *string `json:"userVersion,omitempty"`
-	// units of the resource that the NIC gives.
+	// units of the resource that the NIC gives: how many containers may hold it.
 	Units *int32 `json:"units,omitempty"`
 	// users are the containers that hold a unit, at most 64.
 	Users []NICUserApplyConfiguration `json:"users,omitempty"`

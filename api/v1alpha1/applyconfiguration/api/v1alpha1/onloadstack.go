@@ -19,20 +19,27 @@ type OnloadStackApplyConfiguration struct {
 	Version *apiv1alpha1.StackVersion `json:"version,omitempty"`
 	// userSpace says where libonload.so and its companions come from.
 	UserSpace *UserSpaceSpecApplyConfiguration `json:"userSpace,omitempty"`
-	// start is Preload, Launcher or Application. When omitted, this means the user has no opinion and the
+	// start is Preload, Launcher or Application. Preload: LD_PRELOAD names libonload.so, so that every program of
+	// the container that uses sockets is accelerated. Launcher: the script onload is mounted, and the container's
+	// command calls it. Application: the image arranges it. When omitted, this means the user has no opinion and the
 	// operator chooses a default, which is subject to change over time. The current default is Preload with
 	// userSpace.source HostPath and Application otherwise.
 	Start *apiv1alpha1.OnloadStart `json:"start,omitempty"`
-	// profile is None, Latency or LatencyBest. It is turned into EF_ options for each node, because LatencyBest
-	// depends on model and speed of the NICs. When omitted, this means the user has no opinion and the operator
+	// profile is None, Latency or LatencyBest: which EF_ options a container gets besides those of options.
+	// Latency and LatencyBest are Onload's own profiles latency and latency-best. They are turned into EF_ options
+	// for each node, because LatencyBest depends on model and speed of the NICs. When omitted, this means the user has no opinion and the operator
 	// chooses a default, which is subject to change over time. The current default is Latency.
 	Profile *apiv1alpha1.OnloadProfile `json:"profile,omitempty"`
-	// options are EF_ options that are set besides those of the profile and win over them, at most 64:
+	// options are EF_ options that are set besides those of the profile and win over them, at most 64. With
+	// EF_NO_FAIL 0, a socket that Onload cannot accelerate is an error and not a kernel socket:
 	//
 	// options:
 	// - {name: EF_POLL_USEC, value: "-1"}
+	// - {name: EF_NO_FAIL, value: "0"}
 	Options []OnloadOptionApplyConfiguration `json:"options,omitempty"`
-	// datapath is Native or ExperimentalAFXDP. When omitted, this means the user has no opinion and the operator
+	// datapath is Native or ExperimentalAFXDP. Native needs a NIC of the vendor with its own driver.
+	// ExperimentalAFXDP runs Onload on AF_XDP sockets of any NIC whose driver has XDP: it uses no hugepages, and
+	// Onload's own project calls it work in progress. When omitted, this means the user has no opinion and the operator
 	// chooses a default, which is subject to change over time. The current default is Native.
 	Datapath *apiv1alpha1.OnloadDatapath `json:"datapath,omitempty"`
 }

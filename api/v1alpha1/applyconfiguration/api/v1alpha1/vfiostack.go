@@ -14,8 +14,9 @@ import (
 //
 // VFIOStack is the section of stack type VFIO. The NICs, or their virtual functions, are bound to vfio-pci.
 type VFIOStackApplyConfiguration struct {
-	// isolation is IOMMU or NoIOMMU. NoIOMMU is for machines without an IOMMU, such as virtual ones: a program
-	// that owns the device can then write to all memory of the node. When omitted, this means the user has no
+	// isolation is IOMMU or NoIOMMU. IOMMU: the device reaches the memory of its program and no other, and
+	// the plan of the node gets the kernel arguments that this needs. NoIOMMU is for machines without an IOMMU,
+	// such as virtual ones: a program that owns the device can then write to all memory of the node. When omitted, this means the user has no
 	// opinion and the operator chooses a default, which is subject to change over time. The current default is
 	// IOMMU.
 	Isolation *apiv1alpha1.VFIOIsolation `json:"isolation,omitempty"`
