@@ -138,6 +138,7 @@ func setVIs(in *Input, total int) {
 func TestSelect(t *testing.T) {
 	one := 1
 	nics := []topology.NIC{
+		{PCIAddress: "fffe:01:00.0", Name: "mid0", Vendor: "0x8086", Device: "0x1592", Driver: "ice"},
 		{PCIAddress: "10000:01:00.0", Name: "far0", Vendor: "0x8086", Device: "0x1592", Driver: "ice"},
 		{PCIAddress: secondX2, Name: "ens1f1", Vendor: "0x1924", Device: "0x0B03", Driver: "sfc", NUMANode: &one},
 		{PCIAddress: firstX2, Name: "ens1f0", Vendor: "0x1924", Device: "0x0b03", Driver: "sfc"},
@@ -150,7 +151,7 @@ func TestSelect(t *testing.T) {
 		"vendor":         {v1alpha1.NICTerm{Vendor: "1924"}, []string{firstX2, secondX2}},
 		"other vendor":   {v1alpha1.NICTerm{Vendor: "10ee"}, nil},
 		"device":         {v1alpha1.NICTerm{Vendor: "1924", Devices: []v1alpha1.PCIID{"0a03", "0b03"}}, []string{firstX2, secondX2}},
-		"driver":         {v1alpha1.NICTerm{Drivers: []v1alpha1.DriverName{"ice", "sfc"}}, []string{firstX2, secondX2, "10000:01:00.0"}},
+		"driver":         {v1alpha1.NICTerm{Drivers: []v1alpha1.DriverName{"ice", "sfc"}}, []string{firstX2, secondX2, "fffe:01:00.0", "10000:01:00.0"}},
 		"name":           {v1alpha1.NICTerm{Interfaces: []v1alpha1.InterfaceName{"ens1f1"}}, []string{secondX2}},
 		"beginning":      {v1alpha1.NICTerm{Interfaces: []v1alpha1.InterfaceName{"ens1*"}}, []string{firstX2, secondX2}},
 		"a name is full": {v1alpha1.NICTerm{Interfaces: []v1alpha1.InterfaceName{"ens1"}}, nil},

@@ -264,9 +264,10 @@ func zfAttributes(held []*candidate, attributes []v1alpha1.TCPDirectAttribute) s
 	if held[0].in.Pool.Spec.NetworkAttachment != nil || name == "" {
 		name = attachedInterface
 	}
-	parts := make([]string, 0, 1+len(attributes))
+	good, _ := goodAttributes(attributes)
+	parts := make([]string, 0, 1+len(good))
 	parts = append(parts, "interface="+name)
-	for _, attribute := range attributes {
+	for _, attribute := range good {
 		parts = append(parts, attribute.Name+"="+attribute.Value)
 	}
 	return strings.Join(parts, ";")

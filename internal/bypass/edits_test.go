@@ -31,7 +31,7 @@ func TestContainerEdits(t *testing.T) {
 	}
 	direct := tcpDirectInput()
 	direct.Pool.Spec.Stack.TCPDirect.Attributes = []v1alpha1.TCPDirectAttribute{
-		{Name: "ctpio_mode", Value: "ct"}, {Name: "reactor_spin_count", Value: "256"},
+		{Name: "ctpio_mode", Value: "ct"}, {Name: "reactor_spin_count", Value: "256"}, {Name: "spin", Value: "1"},
 	}
 	attached := tcpDirectInput()
 	attached.Pool.Spec.NetworkAttachment = &v1alpha1.NetworkAttachmentSpec{Type: v1alpha1.AttachmentHostDevice}

@@ -25,6 +25,7 @@ func TestCheckOption(t *testing.T) {
 		"less than for ever":     {"EF_POLL_USEC", "-2", "a whole number from 0 to 4294967295"},
 		"the largest number":     {"EF_POLL_USEC", "4294967295", ""},
 		"one more":               {"EF_POLL_USEC", "4294967296", "a whole number from 0 to 4294967295"},
+		"no number is for ever":  {"EF_TX_PUSH", "-1", "a whole number from 0 to 1"},
 		"a negative default":     {"EF_IRQ_CHANNEL", "-1", ""},
 		"a range of its own":     {"EF_TXQ_SIZE", "8192", "a whole number from -1 to 4096"},
 		"8 bits":                 {"EF_TCP_FIN_TIMEOUT", "256", "from 0 to 255"},
@@ -44,6 +45,28 @@ func TestCheckOption(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := CheckOption(v1alpha1.OnloadOption{Name: tc.name, Value: tc.value})
+			if !strings.Contains(got, tc.want) || (tc.want == "") != (got == "") {
+				t.Errorf("the sentence is %q, want %q in it", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestCheckAttribute(t *testing.T) {
+	cases := map[string]struct{ name, value, want string }{
+		"number":          {"reactor_spin_count", "256", ""},
+		"negative":        {"rx_ring_max", "-1", ""},
+		"hexadecimal":     {"log_level", "0xb0f", ""},
+		"text":            {"ctpio_mode", "sf-np", ""},
+		"not a number":    {"n_bufs", "many", `value "many" is not a whole number`},
+		"half a number":   {"n_bufs", "1_000", "not a whole number"},
+		"binary":          {"n_bufs", "0b1", "not a whole number"},
+		"unknown":         {"spin", "1", "Attribute spin in spec.stack.tcpDirect.attributes is not set"},
+		"of the emulator": {"emu", "1", "correct the name"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := CheckAttribute(v1alpha1.TCPDirectAttribute{Name: tc.name, Value: tc.value})
 			if !strings.Contains(got, tc.want) || (tc.want == "") != (got == "") {
 				t.Errorf("the sentence is %q, want %q in it", got, tc.want)
 			}

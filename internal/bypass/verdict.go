@@ -111,7 +111,7 @@ func (c *candidate) judge() []verdict {
 	for _, rule := range c.rules() {
 		verdicts = append(verdicts, rule(c))
 	}
-	for _, bad := range c.badOptions() {
+	for _, bad := range c.badSettings() {
 		verdicts = append(verdicts, noted("%s", bad))
 	}
 	verdicts = slices.DeleteFunc(verdicts, func(v verdict) bool { return v.level == levelPassed })
@@ -119,12 +119,16 @@ func (c *candidate) judge() []verdict {
 	return verdicts
 }
 
-func (c *candidate) badOptions() []string {
+// badSettings are sentences about what the pool would set and the stack would not take.
+func (c *candidate) badSettings() []string {
+	var bad []string
 	if o := c.in.Pool.Spec.Stack.Onload; o != nil {
-		_, bad := goodOptions(o.Options)
-		return bad
+		_, bad = goodOptions(o.Options)
 	}
-	return nil
+	if t := c.in.Pool.Spec.Stack.TCPDirect; t != nil {
+		_, bad = goodAttributes(t.Attributes)
+	}
+	return bad
 }
 
 // healthOf is the health that the gravest verdict gives.

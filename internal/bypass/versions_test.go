@@ -135,6 +135,13 @@ func TestVersionsOfOtherStacks(t *testing.T) {
 		"TCPDirect of the wanted release": {
 			input: tcpDirectInput, change: func(in *Input) { in.Pool.Spec.Stack.TCPDirect.Version = "9.1.2.8" }, want: healthy,
 		},
+		"TCPDirect with an attribute that it does not know": {
+			input: tcpDirectInput,
+			change: func(in *Input) {
+				in.Pool.Spec.Stack.TCPDirect.Attributes = []v1alpha1.TCPDirectAttribute{{Name: "spin", Value: "1"}}
+			},
+			want: healthy, wantReason: "Attribute spin in spec.stack.tcpDirect.attributes is not set",
+		},
 		"TCPDirect of another release": {
 			input: tcpDirectInput, change: func(in *Input) { in.Pool.Spec.Stack.TCPDirect.Version = "9.2.0.1" },
 			want: unhealthy, wantReason: "libonload_zf.so.1 has version 9.1.2.8 and spec.stack.tcpDirect.version wants 9.2.0.1",
