@@ -6,14 +6,12 @@ package agent
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
@@ -97,7 +95,7 @@ func (a *Agent) observe(ctx context.Context) Observation {
 	if err != nil {
 		return a.unobserved(fmt.Errorf("understanding the host: %w", err))
 	}
-	markManagement(found, facts, a.HostAddresses)
+	topology.MarkManagement(found, &facts.Bypass, a.HostAddresses)
 	seen := Observation{Inventory: topology.Inventory(facts, found)}
 	pools, holders := a.observePools(ctx, facts, found)
 	seen.Pools = pools
@@ -114,12 +112,4 @@ func (a *Agent) observe(ctx context.Context) Observation {
 // unobserved is what a pass over a host that cannot be read found.
 func (a *Agent) unobserved(err error) Observation {
 	return Observation{Reason: v1alpha1.ReasonChecksUnknown, Message: err.Error(), Pools: a.unobservedPools(err.Error())}
-}
-
-// markManagement notes which NICs carry traffic of the node itself.
-func markManagement(t *topology.Topology, facts *host.Facts, addresses []netip.Addr) {
-	carried := topology.ManagementInterfaces(&facts.Bypass, addresses)
-	for i := range t.NICs {
-		t.NICs[i].Management = carried[t.NICs[i].Name]
-	}
 }

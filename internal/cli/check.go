@@ -48,7 +48,7 @@ func (a *app) check(ctx context.Context, options *checkOptions) error {
 	if options.window < 0 {
 		return fmt.Errorf("--window %s is negative", options.window)
 	}
-	profile, nodes, err := options.load(ctx, a)
+	wanted, nodes, err := options.load(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -57,14 +57,14 @@ func (a *app) check(ctx context.Context, options *checkOptions) error {
 			return fmt.Errorf("check reads hosts; the inventory of LowLatencyNode %q is not enough, give --root", node.name)
 		}
 	}
-	all := planNodes(profile, nodes)
+	all := planNodes(wanted, nodes)
 	before, err := secondReading(ctx, options.window, all)
 	if err != nil {
 		return err
 	}
 	views := make([]view.Check, 0, len(all))
 	for i, node := range all {
-		views = append(views, checkNode(profile.Name, node, before[i], options.window))
+		views = append(views, checkNode(wanted.profile.Name, node, before[i], options.window))
 	}
 	err = a.print(options.format.value, views, func() string { return text.Checks(views, a.palette(), a.width()) })
 	if err == nil && slices.ContainsFunc(views, view.Check.Failed) {
@@ -100,7 +100,7 @@ func secondReading(ctx context.Context, window time.Duration, all []planned) ([]
 	case <-time.After(window):
 	}
 	for i, node := range all {
-		again, err := readNode(ctx, node.root)
+		again, err := readNode(ctx, node.root, reading{})
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,7 @@
 // Copyright The Low Latency Node Operator Authors.
 
 // Package cli is kubectl-lowlatency: it reads hosts, snapshots and manifests, calls the same functions as
-// the operator, and prints what they return. It needs no cluster.
+// the operator, and prints what they return. Only the command pool asks a cluster, and only without files.
 package cli
 
 import (
@@ -18,7 +18,7 @@ import (
 const (
 	// ExitOK means that the command did what it was asked to and found nothing critical.
 	ExitOK = 0
-	// ExitFindings means that a critical check failed, or that a node has no plan.
+	// ExitFindings means that a critical check failed, that a node has no plan, or that a NIC of a pool is not healthy.
 	ExitFindings = 1
 	// ExitUsage means that arguments or input are wrong; a sentence on the standard error says how.
 	ExitUsage = 2
@@ -60,11 +60,11 @@ func newRoot(streams Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-lowlatency",
 		Short: "Plan, render and check low-latency nodes without a cluster",
-		Long: `Plan, render and check low-latency nodes, from LowLatencyNodeProfiles in files and from hosts or
-their snapshots. Nothing here needs a cluster; the functions are those of the operator, so what render
+		Long: `Plan, render and check low-latency nodes, from LowLatencyNodeProfiles and BypassNICPools in files and from hosts or
+their snapshots. Nothing but pool without -f asks a cluster; the functions are those of the operator, so what render
 prints is what the operator applies.
 
-Exit codes: 0 done; 1 a critical check failed or a node has no plan; 2 wrong usage or input.`,
+Exit codes: 0 done; 1 a critical check failed, a node has no plan, or a NIC of a pool is not healthy; 2 wrong usage or input.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl lowlatency"},
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -84,6 +84,7 @@ Exit codes: 0 done; 1 a critical check failed or a node has no plan; 2 wrong usa
 		app.planCommand(),
 		app.renderCommand(),
 		app.checkCommand(),
+		app.poolCommand(),
 		app.importCommand(),
 		app.versionCommand(),
 	)

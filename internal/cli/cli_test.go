@@ -316,7 +316,7 @@ func TestErrors(t *testing.T) {
 		"an unknown format":   {args: []string{"plan", "-o", "xml"}, want: `invalid argument "xml" for "-o, --output" flag: must be one of text, json, yaml; see kubectl lowlatency plan --help`},
 		"an unknown colour":   {args: []string{"plan", "--color", "red"}, want: `invalid argument "red" for "--color" flag: must be one of auto, always, never; see kubectl lowlatency plan --help`},
 		"an argument":         {args: []string{"topology", "x"}, want: `unknown command "x" for "kubectl lowlatency topology"`},
-		"no file":             {args: []string{"plan"}, want: "give the file with the LowLatencyNodeProfile: -f FILE, or -f - for the standard input"},
+		"no file":             {args: []string{"plan"}, want: "give the file with what is wanted: -f FILE, or -f - for the standard input"},
 		"no file to import":   {args: []string{"import"}, want: "give the file with the PerformanceProfile: -f FILE, or -f - for the standard input"},
 		"no file to write":    {args: []string{"snapshot", "--root", host}, want: "say where the snapshot goes, for example with -o node.tar.gz"},
 		"a missing file":      {args: []string{"plan", "-f", "none.yaml"}, want: "open none.yaml: no such file or directory"},
@@ -324,7 +324,7 @@ func TestErrors(t *testing.T) {
 		"no YAML":             {in: "a: b: c", args: []string{"plan", "-f", "-"}, want: "-: yaml: mapping values are not allowed in this context"},
 		"a key twice":         {in: "kind: A\nkind: B\n", args: []string{"plan", "-f", "-"}, want: "-: yaml: unmarshal errors:\n  line 2: key \"kind\" already set in map"},
 		"no object":           {in: "[]", args: []string{"plan", "-f", "-"}, want: "-: this is no object with apiVersion and kind"},
-		"another kind":        {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", args: []string{"plan", "-f", "-"}, want: `-, Pod "a": only LowLatencyNodeProfile and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not v1`},
+		"another kind":        {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", args: []string{"plan", "-f", "-"}, want: `-, Pod "a": only LowLatencyNodeProfile, BypassNICPool and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not v1`},
 		"an unknown field":    {in: profileText + "---\n" + profileHead + "  cpu: {}\n", args: []string{"plan", "-f", "-"}, want: `-, document 2, LowLatencyNodeProfile "trading": spec.cpu: Forbidden: unknown field`},
 		"an unknown metadata": {in: strings.Replace(profileHead, "name: trading", "name: a, title: b", 1), args: []string{"plan", "-f", "-"}, want: `-, LowLatencyNodeProfile "a": strict decoding error: unknown field "metadata.title"`},
 		"a rule of the API":   {in: profileHead + "  cpus: {partition: Explicit}\n", args: []string{"plan", "-f", "-"}, want: `-, LowLatencyNodeProfile "trading": spec.cpus: Invalid value: spec.cpus.explicit must be set when spec.cpus.partition is Explicit, and only then.`},
@@ -337,7 +337,7 @@ func TestErrors(t *testing.T) {
 		"an item of a list": {
 			in:   "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: node}}\n",
 			args: []string{"plan", "-f", "-"},
-			want: `-, item 1, Node "node": only LowLatencyNodeProfile and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not v1`,
+			want: `-, item 1, Node "node": only LowLatencyNodeProfile, BypassNICPool and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not v1`,
 		},
 		"no profile":           {in: "apiVersion: lowlatency.dev/v1alpha1\nkind: LowLatencyNode\nmetadata: {name: node}\nspec: {profile: a}\n", args: []string{"plan", "-f", "-"}, want: "the files hold no LowLatencyNodeProfile"},
 		"a node without facts": {in: "apiVersion: lowlatency.dev/v1alpha1\nkind: LowLatencyNode\nmetadata: {name: node}\nspec: {profile: a}\n", args: []string{"plan", "-f", "-", "-f", profile}, want: `LowLatencyNode "node" has no status.inventory yet`},
@@ -427,7 +427,7 @@ func TestASnapshotThatFailsLeavesNothing(t *testing.T) {
 // TestAnInventoryStandsForAHost plans from what an agent reported, as kubectl get -o yaml gives it.
 func TestAnInventoryStandsForAHost(t *testing.T) {
 	dir := tree(t, small("epyc"))
-	host, err := readNode(t.Context(), dir)
+	host, err := readNode(t.Context(), dir, reading{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -531,7 +531,7 @@ func TestVersionAndHelp(t *testing.T) {
 	if got.code != ExitOK || !strings.Contains(got.out, "kubectl lowlatency [command]") {
 		t.Errorf("help: %+v", got)
 	}
-	for _, command := range []string{"snapshot", "topology", "plan", "render", "check", "import", "version", "completion"} {
+	for _, command := range []string{"snapshot", "topology", "plan", "render", "check", "pool", "import", "version", "completion"} {
 		if !strings.Contains(got.out, "\n  "+command+" ") {
 			t.Errorf("the help does not name %s:\n%s", command, got.out)
 		}

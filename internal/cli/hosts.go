@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,33 @@ type node struct {
 	// facts are nil for a node that is known by its inventory only.
 	facts    *host.Facts
 	topology *topology.Topology
+	// pools are the names of the BypassNICPools that select the node; empty when that is not known.
+	pools []string
+	// addresses by which a cluster may know the node.
+	addresses []netip.Addr
+}
+
+// reading is what is read of hosts besides the usual.
+type reading struct {
+	request host.Request
+	// addresses by which a cluster knows the hosts.
+	addresses []netip.Addr
+}
+
+// hostIPHelp explains the flag --host-ip.
+const hostIPHelp = "`ADDRESS` by which the cluster knows one of the hosts, whose NIC is then never given away; repeatable"
+
+// parseAddresses reads the values of --host-ip.
+func parseAddresses(texts []string) ([]netip.Addr, error) {
+	addresses := make([]netip.Addr, 0, len(texts))
+	for _, text := range texts {
+		address, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil, fmt.Errorf("--host-ip %q is no IP address", text)
+		}
+		addresses = append(addresses, address)
+	}
+	return addresses, nil
 }
 
 // rootHelp explains the flag --root.
@@ -32,9 +60,9 @@ const rootHelp = "`[NAME=]PATH` of a host: a folder with its /proc and /sys, suc
 	"NAME is the node's name; without it, the host's own name or the file's"
 
 // readNode reads one host. The root is [NAME=]PATH.
-func readNode(ctx context.Context, root string) (node, error) {
+func readNode(ctx context.Context, root string, asked reading) (node, error) {
 	name, path := splitRoot(root)
-	facts, err := readFacts(ctx, path)
+	facts, err := readFacts(ctx, path, asked.request)
 	if err != nil {
 		return node{}, err
 	}
@@ -45,14 +73,15 @@ func readNode(ctx context.Context, root string) (node, error) {
 	if err != nil {
 		return node{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return node{name: name, root: root, facts: facts, topology: machine}, nil
+	topology.MarkManagement(machine, &facts.Bypass, asked.addresses)
+	return node{name: name, root: root, facts: facts, topology: machine, addresses: asked.addresses}, nil
 }
 
 // readNodes reads several hosts, whose names must differ.
-func readNodes(ctx context.Context, roots []string) ([]node, error) {
+func readNodes(ctx context.Context, roots []string, asked reading) ([]node, error) {
 	nodes := make([]node, 0, len(roots))
 	for _, root := range roots {
-		node, err := readNode(ctx, root)
+		node, err := readNode(ctx, root, asked)
 		if err != nil {
 			return nil, err
 		}
@@ -72,12 +101,12 @@ func checkNames(nodes []node) error {
 	return nil
 }
 
-func readFacts(ctx context.Context, path string) (*host.Facts, error) {
+func readFacts(ctx context.Context, path string, request host.Request) (*host.Facts, error) {
 	opened, err := host.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	facts, err := opened.Read(ctx)
+	facts, err := opened.ReadWith(ctx, request)
 	if closing := opened.Close(); err == nil && closing != nil {
 		err = closing
 	}

@@ -30,6 +30,7 @@ const maximumManifest = 64 << 20
 // manifests are the objects of the files given with -f.
 type manifests struct {
 	profiles []*v1alpha1.LowLatencyNodeProfile
+	pools    []*v1alpha1.BypassNICPool
 	nodes    []*v1alpha1.LowLatencyNode
 }
 
@@ -43,7 +44,7 @@ type manifestReader struct {
 // standard input.
 func (a *app) readManifests(ctx context.Context, files []string) (*manifests, error) {
 	if len(files) == 0 {
-		return nil, errors.New("give the file with the LowLatencyNodeProfile: -f FILE, or -f - for the standard input")
+		return nil, errors.New("give the file with what is wanted: -f FILE, or -f - for the standard input")
 	}
 	schemas, err := crdschema.Load()
 	if err != nil {
@@ -163,7 +164,7 @@ func (r *manifestReader) readDocument(ctx context.Context, where string, documen
 func (r *manifestReader) addObject(ctx context.Context, where string, object *unstructured.Unstructured, into *manifests) error {
 	where = fmt.Sprintf("%s, %s %q", where, object.GetKind(), object.GetName())
 	if !r.schemas.Knows(object.GroupVersionKind()) {
-		return fmt.Errorf("%s: only LowLatencyNodeProfile and LowLatencyNode of %s are read here, not %s",
+		return fmt.Errorf("%s: only LowLatencyNodeProfile, BypassNICPool and LowLatencyNode of %s are read here, not %s",
 			where, v1alpha1.GroupVersion, object.GroupVersionKind().GroupVersion())
 	}
 	if errs := r.schemas.Validate(ctx, object); len(errs) > 0 {
@@ -173,6 +174,8 @@ func (r *manifestReader) addObject(ctx context.Context, where string, object *un
 	switch object.GetKind() {
 	case "LowLatencyNodeProfile":
 		into.profiles, err = decodeInto(into.profiles, object)
+	case "BypassNICPool":
+		into.pools, err = decodeInto(into.pools, object)
 	case "LowLatencyNode":
 		into.nodes, err = decodeInto(into.nodes, object)
 	}

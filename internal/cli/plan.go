@@ -47,20 +47,20 @@ Exit codes: 0 every node has a plan; 1 a node has none; 2 wrong usage or input.`
 }
 
 func (a *app) plan(ctx context.Context, options *planOptions) error {
-	profile, nodes, err := options.load(ctx, a)
+	wanted, nodes, err := options.load(ctx, a)
 	if err != nil {
 		return err
 	}
-	differ, err := a.differ(ctx, options.against, profile.Name)
+	differ, err := a.differ(ctx, options.against, wanted.profile.Name)
 	if err != nil {
 		return err
 	}
-	all := planNodes(profile, nodes)
+	all := planNodes(wanted, nodes)
 	views := make([]view.Plan, 0, len(all))
 	drawn := make([]text.NodePlan, 0, len(all))
 	for _, node := range all {
 		against, changes := differ(node)
-		v, err := view.OfPlan(node.name, profile, node.plan, node.findings, against, changes)
+		v, err := view.OfPlan(node.name, wanted.profile, node.plan, node.findings, against, changes)
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (a *app) differ(ctx context.Context, against, name string) (func(planned) (
 	if len(other.profiles) == 1 {
 		name = ""
 	}
-	older, err := other.profile(name)
+	older, err := other.wanted(name)
 	if err != nil {
 		return nil, err
 	}
@@ -106,11 +106,11 @@ func differsFromRunning(node planned) (string, plan.Changes) {
 	return againstRunning, plan.DiffRunning(node.facts, node.plan)
 }
 
-func differsFrom(older *v1alpha1.LowLatencyNodeProfile, node planned) plan.Changes {
+func differsFrom(older wanted, node planned) plan.Changes {
 	if node.plan == nil {
 		return unknownChanges()
 	}
-	before, _ := plan.New(plan.Input{Profile: older, Node: node.name, Topology: node.topology})
+	before, _ := older.plan(node.node)
 	return plan.Diff(before, node.plan)
 }
 

@@ -19,6 +19,7 @@ type targets struct {
 	files   []string
 	profile string
 	roots   []string
+	hostIPs []string
 }
 
 // planned is one node with its plan, which is nil when a finding is Critical.
@@ -31,37 +32,48 @@ type planned struct {
 func (t *targets) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringArrayVarP(&t.files, "filename", "f", nil,
-		"`FILE` with a LowLatencyNodeProfile, and with LowLatencyNodes whose inventories stand for hosts; - for the standard input; repeatable")
+		"`FILE` with a LowLatencyNodeProfile, with BypassNICPools beside it, and with LowLatencyNodes whose inventories stand for hosts; - for the standard input; repeatable")
 	flags.StringVar(&t.profile, "profile", "", "`NAME` of the profile, when the files hold several")
 	flags.StringArrayVar(&t.roots, "root", nil, rootHelp+"; repeatable; / when neither a root nor a LowLatencyNode is given")
+	flags.StringArrayVar(&t.hostIPs, "host-ip", nil, hostIPHelp)
 }
 
-// load reads the profile and the nodes.
-func (t *targets) load(ctx context.Context, a *app) (*v1alpha1.LowLatencyNodeProfile, []node, error) {
+// load reads the profile, the pools and the nodes.
+func (t *targets) load(ctx context.Context, a *app) (wanted, []node, error) {
 	all, err := a.readManifests(ctx, t.files)
 	if err != nil {
-		return nil, nil, err
+		return wanted{}, nil, err
 	}
-	profile, err := all.profile(t.profile)
+	wanted, err := all.wanted(t.profile)
 	if err != nil {
-		return nil, nil, err
+		return wanted, nil, err
 	}
+	nodes, err := t.nodes(ctx, all)
+	return wanted, nodes, err
+}
+
+// nodes reads the hosts, and makes nodes of the LowLatencyNodes.
+func (t *targets) nodes(ctx context.Context, all *manifests) ([]node, error) {
 	roots := t.roots
 	if len(roots) == 0 && len(all.nodes) == 0 {
 		roots = []string{"/"}
 	}
-	nodes, err := readNodes(ctx, roots)
+	addresses, err := parseAddresses(t.hostIPs)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	nodes, err := readNodes(ctx, roots, reading{addresses: addresses})
+	if err != nil {
+		return nil, err
 	}
 	for _, object := range all.nodes {
 		node, err := inventoryNode(object)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		nodes = append(nodes, node)
 	}
-	return profile, nodes, checkNames(nodes)
+	return nodes, checkNames(nodes)
 }
 
 // inventoryNode makes a node of what an agent reported about it.
@@ -73,13 +85,13 @@ func inventoryNode(object *v1alpha1.LowLatencyNode) (node, error) {
 	if err != nil {
 		return node{}, fmt.Errorf("LowLatencyNode %q: %w", object.Name, err)
 	}
-	return node{name: object.Name, topology: machine}, nil
+	return node{name: object.Name, topology: machine, pools: object.Spec.BypassPools}, nil
 }
 
-func planNodes(profile *v1alpha1.LowLatencyNodeProfile, nodes []node) []planned {
+func planNodes(wanted wanted, nodes []node) []planned {
 	all := make([]planned, 0, len(nodes))
 	for _, node := range nodes {
-		p, findings := plan.New(plan.Input{Profile: profile, Node: node.name, Topology: node.topology})
+		p, findings := wanted.plan(node)
 		all = append(all, planned{node: node, plan: p, findings: findings})
 	}
 	return all

@@ -68,13 +68,13 @@ Exit codes: 0 done; 1 a node has no plan, nothing is printed for it; 2 wrong usa
 }
 
 func (a *app) render(ctx context.Context, options *renderOptions) error {
-	profile, nodes, err := options.load(ctx, a)
+	wanted, nodes, err := options.load(ctx, a)
 	if err != nil {
 		return err
 	}
-	all := planNodes(profile, nodes)
+	all := planNodes(wanted, nodes)
 	a.explainUnplanned(all)
-	bundles, err := bundlesFor(profile, all, options)
+	bundles, err := bundlesFor(wanted.profile, all, options)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func rendered(t *testing.T, profileText, root string, pool render.Pool) string {
 	if err := yaml.UnmarshalStrict([]byte(profileText), &profile); err != nil {
 		t.Fatal(err)
 	}
-	host, err := readNode(t.Context(), root)
+	host, err := readNode(t.Context(), root, reading{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (a *app) topologyCommand() *cobra.Command {
 }
 
 func (a *app) topology(ctx context.Context, root, format string) error {
-	node, err := readNode(ctx, root)
+	node, err := readNode(ctx, root, reading{})
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (s *Source) Evaluate(ctx context.Context) (Reading, error) {
 	if err != nil {
 		return Reading{}, fmt.Errorf("%s: %w", s.PoolFile, err)
 	}
-	facts, err := s.readHost(ctx, pool.Spec.Stack)
+	facts, err := s.readHost(ctx, &pool.Spec)
 	if err != nil {
 		return Reading{}, fmt.Errorf("reading the host of node %q: %w", s.NodeName, err)
 	}
@@ -49,28 +49,11 @@ func (s *Source) Evaluate(ctx context.Context) (Reading, error) {
 }
 
 // readHost opens the host anew each time: what is mounted there may have been mounted again.
-func (s *Source) readHost(ctx context.Context, stack v1alpha1.BypassStack) (facts *host.Facts, err error) {
+func (s *Source) readHost(ctx context.Context, spec *v1alpha1.BypassNICPoolSpec) (facts *host.Facts, err error) {
 	opened, err := host.Open(s.Root)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	return opened.ReadWith(ctx, host.Request{UserSpaces: userSpaces(stack)})
-}
-
-// userSpaces are the folders of the host in which the pool has user files.
-func userSpaces(stack v1alpha1.BypassStack) []string {
-	var spec v1alpha1.UserSpaceSpec
-	switch {
-	case stack.Onload != nil:
-		spec = stack.Onload.UserSpace
-	case stack.TCPDirect != nil:
-		spec = stack.TCPDirect.UserSpace
-	case stack.EFVI != nil:
-		spec = stack.EFVI.UserSpace
-	}
-	if spec.HostPath == "" {
-		return nil
-	}
-	return []string{spec.HostPath}
+	return opened.ReadWith(ctx, host.Request{UserSpaces: bypass.UserSpaceFolders(spec)})
 }

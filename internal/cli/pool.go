@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+)
+
+type poolOptions struct {
+	files   []string
+	roots   []string
+	hostIPs []string
+	access  clusterAccess
+	format  *choice
+}
+
+func (a *app) poolCommand() *cobra.Command {
+	options := &poolOptions{format: newFormat()}
+	command := &cobra.Command{
+		Use:   "pool [NAME] [-f FILE [--root [NAME=]PATH]...]",
+		Short: "Show the NICs of BypassNICPools: health, versions, users, and what would fit next",
+		Long: `Show the NICs that BypassNICPools select, whether each can be handed out and why not, which versions of the
+stack were found, and how many units are free on each NUMA node.
+
+Without -f, the pools and what the agents report come from the cluster of the kubeconfig, with the containers that hold
+each NIC. With -f, nothing is asked of a cluster: the pools of the files are evaluated on hosts or their snapshots, by the
+same functions as on the nodes, and what a container with each NIC gets is shown.
+
+Exit codes: 0 every NIC is healthy; 1 one is not, or there is none; 2 wrong usage or input.`,
+		Example: `  kubectl lowlatency pool x2
+  kubectl lowlatency pool -f pool.yaml --root /
+  kubectl lowlatency pool -f pool.yaml --root a.tar.gz --root b=./snapshots/b -o json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.pool(cmd.Context(), strings.Join(args, ""), options)
+		},
+	}
+	flags := command.Flags()
+	flags.StringArrayVarP(&options.files, "filename", "f", nil, "`FILE` with BypassNICPools; - for the standard input; repeatable")
+	flags.StringArrayVar(&options.roots, "root", nil, rootHelp+"; repeatable; / with -f and without --root")
+	flags.StringArrayVar(&options.hostIPs, "host-ip", nil, hostIPHelp+"; without it, no NIC with an interface is known to be free")
+	options.access.addFlags(flags)
+	flags.VarP(options.format, "output", "o", "output format")
+	return command
+}
+
+func (a *app) pool(ctx context.Context, name string, options *poolOptions) error {
+	views, err := a.poolViews(ctx, name, options)
+	if err != nil {
+		return err
+	}
+	err = a.print(options.format.value, views, func() string { return text.Pools(views, a.palette(), a.width()) })
+	if err == nil && slices.ContainsFunc(views, func(pool view.Pool) bool { return !pool.IsHealthy() }) {
+		err = errFindings
+	}
+	return err
+}
+
+func (a *app) poolViews(ctx context.Context, name string, options *poolOptions) ([]view.Pool, error) {
+	if len(options.files) == 0 {
+		if len(options.roots) > 0 {
+			return nil, errors.New("--root needs -f FILE with the BypassNICPool that is to be evaluated on the host")
+		}
+		return poolsOfCluster(ctx, name, &options.access)
+	}
+	all, err := a.readManifests(ctx, options.files)
+	if err != nil {
+		return nil, err
+	}
+	pools := all.sortedPools()
+	chosen, err := choosePools(pools, name)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := readPoolHosts(ctx, options, pools)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]view.Pool, 0, len(chosen))
+	for _, pool := range chosen {
+		views = append(views, evaluatePool(pool, pools, hosts))
+	}
+	return views, nil
+}
+
+// choosePools returns the pool with the name, or all pools when the name is empty.
+func choosePools(pools []*v1alpha1.BypassNICPool, name string) ([]*v1alpha1.BypassNICPool, error) {
+	if len(pools) == 0 {
+		return nil, errors.New("the files hold no BypassNICPool")
+	}
+	if name == "" {
+		return pools, nil
+	}
+	names := make([]string, 0, len(pools))
+	for _, pool := range pools {
+		if pool.Name == name {
+			return []*v1alpha1.BypassNICPool{pool}, nil
+		}
+		names = append(names, pool.Name)
+	}
+	return nil, fmt.Errorf("the files hold no BypassNICPool %q, but %s", name, strings.Join(names, ", "))
+}
+
+// readPoolHosts reads the hosts with the user files that the pools ask for.
+func readPoolHosts(ctx context.Context, options *poolOptions, pools []*v1alpha1.BypassNICPool) ([]node, error) {
+	var asked reading
+	for _, pool := range pools {
+		asked.request.UserSpaces = append(asked.request.UserSpaces, bypass.UserSpaceFolders(&pool.Spec)...)
+	}
+	slices.Sort(asked.request.UserSpaces)
+	asked.request.UserSpaces = slices.Compact(asked.request.UserSpaces)
+	addresses, err := parseAddresses(options.hostIPs)
+	if err != nil {
+		return nil, err
+	}
+	asked.addresses = addresses
+	if len(options.roots) == 0 {
+		options.roots = []string{"/"}
+	}
+	return readNodes(ctx, options.roots, asked)
+}
+
+// evaluatePool says what a pool hands out on the hosts, when all pools select all of them.
+func evaluatePool(pool *v1alpha1.BypassNICPool, all []*v1alpha1.BypassNICPool, hosts []node) view.Pool {
+	names := make([]string, 0, len(hosts))
+	for _, host := range hosts {
+		names = append(names, host.name)
+	}
+	content := bypass.Pool{Name: pool.Name, Generation: pool.Generation, Spec: pool.Spec}
+	for _, other := range all {
+		if other.Name != pool.Name {
+			content.Rivals = append(content.Rivals, bypass.RivalOf(pool, other, names))
+		}
+	}
+	evaluated := view.OfPool(pool.Name, &pool.Spec)
+	for _, host := range hosts {
+		in := bypass.Input{Pool: content, Node: host.name, HostAddresses: host.addresses, Facts: host.facts}
+		evaluated.Nodes = append(evaluated.Nodes, view.OfDevices(host.name, bypass.Devices(in),
+			func(device bypass.Device) (bypass.Edits, error) {
+				return bypass.ContainerEdits(in, []bypass.Device{device})
+			}))
+	}
+	return evaluated
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"cmp"
+	"slices"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+)
+
+// wanted is what files ask for: a profile, and the BypassNICPools beside it in ascending order of their names.
+type wanted struct {
+	profile *v1alpha1.LowLatencyNodeProfile
+	pools   []*v1alpha1.BypassNICPool
+}
+
+// wanted returns the profile with the name, or the only one when the name is empty, with the pools of the files.
+func (m *manifests) wanted(profile string) (wanted, error) {
+	chosen, err := m.profile(profile)
+	return wanted{profile: chosen, pools: m.sortedPools()}, err
+}
+
+func (m *manifests) sortedPools() []*v1alpha1.BypassNICPool {
+	return slices.SortedFunc(slices.Values(m.pools), func(a, b *v1alpha1.BypassNICPool) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// plan makes the plan of a node.
+func (w wanted) plan(node node) (*plan.NodePlan, []plan.Finding) {
+	return plan.New(plan.Input{Profile: w.profile, Node: node.name, Topology: node.topology, Pools: w.poolsOf(node)})
+}
+
+// poolsOf are the pools that select a node with the NICs that each of them hands out there.
+func (w wanted) poolsOf(node node) []plan.Pool {
+	selecting := selecting(w.pools, node)
+	shares := bypass.Shares(selecting, node.topology.NICs)
+	pools := make([]plan.Pool, 0, len(shares))
+	for i, nics := range shares {
+		pools = append(pools, plan.Pool{Name: selecting[i].Name, Spec: &selecting[i].Spec, NICs: nics})
+	}
+	return pools
+}
+
+// selecting are the pools that select a node. A host has no labels to hold against nodeSelector, so that it counts as
+// selected; of a LowLatencyNode the operator has noted which pools select it.
+func selecting(pools []*v1alpha1.BypassNICPool, node node) []*v1alpha1.BypassNICPool {
+	if len(node.pools) == 0 {
+		return pools
+	}
+	return slices.DeleteFunc(slices.Clone(pools), func(pool *v1alpha1.BypassNICPool) bool {
+		return !slices.Contains(node.pools, pool.Name)
+	})
+}

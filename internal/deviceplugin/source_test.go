@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package deviceplugin
+
+import (
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/fakekubelet"
+)
+
+// tradingHost is a machine with an X2 on each NUMA node, Onload, and another NIC for its own traffic.
+func tradingHost(t *testing.T) string {
+	t.Helper()
+	machine := hosttree.Xeon()
+	machine.NICs = []hosttree.NIC{
+		hosttree.IntelE810("eno1", "0000:17:00.0", 0),
+		hosttree.SolarflareX2("sf0", nic0, 0), hosttree.SolarflareX2("sf1", nic1, 1),
+	}
+	machine.DefaultRoute = "eno1"
+	machine.Onload = hosttree.NewOnload()
+	root := filepath.Join(t.TempDir(), "host")
+	if err := machine.Write(root); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func tradingPool() bypass.Pool {
+	pool := poolNamed("trading", resourceX2)
+	pool.Spec.NICs = []v1alpha1.NICTerm{{Vendor: "1924", Devices: []v1alpha1.PCIID{"0b03"}}}
+	pool.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{
+		UserSpace: v1alpha1.UserSpaceSpec{Source: v1alpha1.UserSpaceHostPath, HostPath: "/opt/onload"},
+	}}
+	return pool
+}
+
+func writePool(t *testing.T, path string, pool bypass.Pool) {
+	t.Helper()
+	text, err := json.Marshal(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestHost changes a host as its operators and its hardware do, and looks at what the kubelet has.
+func TestHost(t *testing.T) {
+	f := newFixture(t)
+	root, poolFile := tradingHost(t), filepath.Join(t.TempDir(), v1alpha1.PoolKey)
+	writePool(t, poolFile, tradingPool())
+	source := &Source{
+		PoolFile: poolFile, Root: root, NodeName: "worker-1", HostAddresses: []netip.Addr{netip.MustParseAddr(hosttree.NodeAddress)},
+	}
+	f.run(&Plugin{
+		Evaluate: source.Evaluate, PoolFile: poolFile, KubeletFolder: f.kubelet.Folder(), CDIFolder: f.cdi, Interval: often,
+	})
+	f.awaitUnits(resourceX2, nic0, nic1)
+	want := []string{nic0 + " Healthy node 0", nic1 + " Healthy node 1"}
+	if diff := cmp.Diff(want, listed(f.kubelet.Devices(resourceX2))); diff != "" {
+		t.Errorf("devices (-want +got):\n%s", diff)
+	}
+	_, answer, err := f.kubelet.Admit(t.Context(), fakekubelet.Container{Pod: "feed", Name: container}, resourceX2, 2)
+	must(t, err)
+	if got := answer.GetEnvs()["PCIDEVICE_LOWLATENCY_DEV_X2"]; got != nic0+","+nic1 {
+		t.Errorf("variables are %v", answer.GetEnvs())
+	}
+	spec := readSpec(t, f.cdi, resourceX2)
+	if len(spec.Devices) != 2 || len(spec.Devices[0].ContainerEdits.DeviceNodes) == 0 || len(spec.ContainerEdits.Mounts) == 0 {
+		t.Errorf("the specification is %+v", spec)
+	}
+
+	must(t, hosttree.SetCarrier(root, "sf1", false))
+	f.awaitUnits(resourceX2, nic0)
+	must(t, hosttree.SetCarrier(root, "sf1", true))
+	f.awaitUnits(resourceX2, nic0, nic1)
+
+	must(t, hosttree.SetOnloadVersion(root, "9.2.0.11", strings.Repeat("a", 32)))
+	f.awaitUnits(resourceX2)
+	_, err = f.kubelet.Allocate(t.Context(), fakekubelet.Container{Pod: "late", Name: container}, resourceX2, nic0)
+	if err == nil || !strings.Contains(err.Error(), hosttree.OnloadVersion) || !strings.Contains(err.Error(), "9.2.0.11") {
+		t.Errorf("error is %v, want both versions", err)
+	}
+	must(t, hosttree.SetOnload(root, hosttree.NewOnload()))
+	f.awaitUnits(resourceX2, nic0, nic1)
+
+	must(t, hosttree.UnloadOnload(root))
+	f.awaitUnits(resourceX2)
+	must(t, hosttree.SetOnload(root, hosttree.NewOnload()))
+	f.awaitUnits(resourceX2, nic0, nic1)
+
+	away := root + "-away"
+	must(t, os.Rename(root, away))
+	f.awaitUnits(resourceX2)
+	must(t, os.Rename(away, root))
+	f.awaitUnits(resourceX2, nic0, nic1)
+}
+
+func TestSourceErrors(t *testing.T) {
+	root := tradingHost(t)
+	folder := t.TempDir()
+	good, bad := filepath.Join(folder, "good.json"), filepath.Join(folder, "bad.json")
+	writePool(t, good, tradingPool())
+	must(t, os.WriteFile(bad, []byte(`{"name":`), 0o600))
+	cases := map[string]struct {
+		source Source
+		want   string
+	}{
+		"no pool":       {Source{PoolFile: "/nowhere/pool.json", Root: root}, "/nowhere/pool.json"},
+		"a broken pool": {Source{PoolFile: bad, Root: root}, bad},
+		"no host":       {Source{PoolFile: good, Root: "/nowhere", NodeName: "worker-1"}, `node "worker-1"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := tc.source.Evaluate(t.Context())
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error is %v, want one with %s", err, tc.want)
+			}
+		})
+	}
+	if _, err := (&Source{PoolFile: "/nowhere", Root: root}).Evaluate(t.Context()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error is %v", err)
+	}
+}
