@@ -24,9 +24,10 @@ import (
 type specFolder struct {
 	path  string
 	mutex sync.Mutex
-	// name and content are the specification that was written last.
+	// name and content are the specification that was written last; written is its file.
 	name    string
 	content []byte
+	written fs.FileInfo
 }
 
 // kind is the CDI kind of a resource. Both of its parts must begin with a letter there, which those of a resource need
@@ -54,20 +55,21 @@ func specName(resource string) string {
 func (f *specFolder) write(v *inventory) error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.name, f.content = specName(v.resource), nil
 	spec, err := newSpec(v)
 	if err != nil {
 		return err
 	}
 	if len(spec.Devices) == 0 {
-		return f.remove()
+		return f.remove(v.resource)
 	}
 	content, err := json.MarshalIndent(spec, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing the CDI specification of %s: %w", v.resource, err)
 	}
 	content = append(content, '\n')
-	f.content = content
+	if name := specName(v.resource); f.name != name || !bytes.Equal(f.content, content) {
+		f.name, f.content, f.written = name, content, nil
+	}
 	return f.restore()
 }
 
@@ -83,19 +85,35 @@ func (f *specFolder) ensure() error {
 
 func (f *specFolder) restore() error {
 	path := filepath.Join(f.path, f.name)
-	if found, err := os.ReadFile(path); err == nil && bytes.Equal(found, f.content) {
+	if f.intact(path) {
 		return nil
 	}
 	if err := os.MkdirAll(f.path, 0o755); err != nil {
 		return fmt.Errorf("creating the folder of CDI specifications: %w", err)
 	}
-	if err := replaceFile(path, f.content); err != nil {
+	// The file of the process before this one stays if it is right: a runtime reads them all again for a new one.
+	if found, err := os.ReadFile(path); err != nil || !bytes.Equal(found, f.content) {
+		if err := replaceFile(path, f.content); err != nil {
+			return fmt.Errorf("writing the CDI specification %s: %w", path, err)
+		}
+	}
+	var err error
+	f.written, err = os.Stat(path)
+	if err != nil {
 		return fmt.Errorf("writing the CDI specification %s: %w", path, err)
 	}
 	return nil
 }
 
-func (f *specFolder) remove() error {
+// intact tells whether the file is the one that was written, without reading it.
+func (f *specFolder) intact(path string) bool {
+	found, err := os.Stat(path)
+	return err == nil && f.written != nil && os.SameFile(f.written, found) && found.Size() == f.written.Size() &&
+		found.ModTime().Equal(f.written.ModTime())
+}
+
+func (f *specFolder) remove(resource string) error {
+	f.name, f.content, f.written = specName(resource), nil, nil
 	path := filepath.Join(f.path, f.name)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the CDI specification %s of no device: %w", path, err)
