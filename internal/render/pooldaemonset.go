@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	// PoolServiceAccount is the service account of device plugins in the agents' namespace. It has no rights in the
-	// API; on OpenShift it may use the security context constraint that lets a pod mount the host.
-	PoolServiceAccount = "device-plugin"
+	// PoolServiceAccount is the service account of device plugins in the agents' namespace, under the name that it
+	// has after config/default. It has no rights in the API; on OpenShift it may use the security context constraint
+	// that lets a pod mount the host.
+	PoolServiceAccount = "lowlatency-operator-device-plugin"
 
 	devicePlugin = "device-plugin"
 	// hostFolder, configFolder, socketFolder and cdiFolder are where the container finds the host, the pool, the
