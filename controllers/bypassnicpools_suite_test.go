@@ -233,11 +233,14 @@ func (s *suite) servesNICs(ctx SpecContext) {
 	Expect(meta.IsStatusConditionFalse(ready.Status.Conditions, v1alpha1.ConditionDegraded)).To(BeTrue())
 
 	By("evaluating it again after a change of the spec")
+	s.expectReady(ctx, "trading")
+	s.reboots.reset()
 	s.changePool(ctx, "x2", func(pool *v1alpha1.BypassNICPool) { pool.Spec.Stack.Onload.Version = "9.1.1" })
 	s.expectPool(ctx, "x2", v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonAwaitingNodes)
 	s.eventually(ctx, func(g Gomega) {
 		g.Expect(s.poolFile(ctx, g, namespace, "x2").Generation).To(Equal(int64(2)))
 	})
+	s.expectReady(ctx, "trading")
 	Expect(s.reboots.of("xeon-1")).To(BeZero(), "nothing in the plan depends on the stack's version")
 }
 

@@ -84,6 +84,9 @@ func (s *poolSet) claims(nics []topology.NIC) []plan.Pool {
 
 // contested are the NICs that several of the pools claim, each with the names of these pools, ascending.
 func (s *poolSet) contested(nics []topology.NIC) map[string][]string {
+	if s == nil {
+		return nil
+	}
 	claims := make(map[string][]topology.NIC, len(s.pools))
 	for _, pool := range s.pools {
 		claims[pool.Name] = bypass.Claims(&pool.Spec, nics)
@@ -93,6 +96,9 @@ func (s *poolSet) contested(nics []topology.NIC) map[string][]string {
 
 // namesakes are the other pools with the resource name of the pool.
 func (s *poolSet) namesakes(pool *v1alpha1.BypassNICPool) []string {
+	if s == nil {
+		return nil
+	}
 	var names []string
 	for _, other := range s.pools {
 		if other.Name != pool.Name && other.Spec.ResourceName == pool.Spec.ResourceName {
