@@ -153,7 +153,8 @@ func removeSockets(folder string) error {
 		if entry.Type()&fs.ModeSocket == 0 {
 			continue
 		}
-		if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil {
+		// Its plugin may have removed it in between.
+		if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing an old socket: %w", err)
 		}
 	}
