@@ -105,6 +105,14 @@ test-hwloc: ## Compare the topology with lstopo's (needs Debian's hwloc).
 	@command -v lstopo-no-graphics >/dev/null || { echo "test-hwloc: lstopo is missing: install Debian's hwloc-nox" >&2; exit 1; }
 	go test -count=1 ./test/hwloc/...
 
+.PHONY: lab
+lab: ## Run the tests on real kernels in emulated machines (needs root, QEMU and mmdebstrap; see docs/lab.md).
+	go test -tags lab -count=1 -timeout 60m -v ./test/lab
+
+.PHONY: lab-image
+lab-image: ## Build the lab's image into the per-user cache only.
+	go test -tags lab -count=1 -timeout 60m -v -run '^TestImage$$' ./test/lab
+
 .PHONY: test-fuzz
 test-fuzz: ## Run each fuzz target for FUZZTIME.
 	hack/fuzz.sh $(FUZZTIME)

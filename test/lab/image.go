@@ -43,32 +43,40 @@ type Image struct {
 	machine ssh.PublicKey
 }
 
-// OpenImage returns the image of this version of hack/lab, and builds it first when this user's cache does not
-// hold it. It reports what it does on progress. The error names the Debian packages that are missing.
+// OpenImage returns the image of this version of hack/lab/image, and builds it first when this user's cache does
+// not hold it. It reports what it does on progress. The error names the Debian packages that are missing.
 func OpenImage(ctx context.Context, progress io.Writer) (*Image, error) {
 	if err := Requirements(); err != nil {
 		return nil, err
 	}
-	scripts, err := scriptFolder(ctx)
+	dir, err := built(ctx, "image", writeKeys, progress)
 	if err != nil {
 		return nil, err
 	}
+	return loadImage(dir)
+}
+
+// built returns the folder that hack/lab/<name>/build.sh fills, in this user's cache, and runs the script first when
+// the cache has nothing of this version of it. Prepare puts into the folder what the script needs.
+func built(ctx context.Context, name string, prepare func(dir string) error, progress io.Writer) (string, error) {
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return "", err
+	}
+	scripts := filepath.Join(root, "hack", "lab", name)
 	version, err := hashTree(scripts)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	cache, err := cacheFolder()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	dir := filepath.Join(cache, "lab", version)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		err = provide(ctx, scripts, dir, progress)
-		if err != nil {
-			return nil, err
-		}
+	dir := filepath.Join(cache, "lab", name+"-"+version)
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
 	}
-	return loadImage(dir)
+	return dir, build{name: name, script: filepath.Join(scripts, "build.sh"), dir: dir, prepare: prepare, progress: progress}.run(ctx)
 }
 
 // Requirements tells which programs are missing, and the Debian packages that bring them.
@@ -90,32 +98,40 @@ func Requirements() error {
 		strings.Join(missing, ", "), strings.Join(packages, " "))
 }
 
-// provide builds the image into dir, which appears only when it is complete. Runs at the same time take turns.
-func provide(ctx context.Context, scripts, dir string, progress io.Writer) (err error) {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+// build is one part of the lab that a script makes.
+type build struct {
+	name, script, dir string
+	prepare           func(dir string) error
+	progress          io.Writer
+}
+
+// run makes the folder, which appears only when it is complete. Runs at the same time take turns.
+func (b build) run(ctx context.Context) (err error) {
+	parent := filepath.Dir(b.dir)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return fmt.Errorf("making the lab's cache: %w", err)
 	}
-	release, err := takeTurn(ctx, filepath.Dir(dir))
+	release, err := takeTurn(ctx, parent)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if _, err := os.Stat(dir); err == nil {
+	if _, err := os.Stat(b.dir); err == nil {
 		return nil
 	}
-	staging, err := os.MkdirTemp(filepath.Dir(dir), ".building-")
+	staging, err := os.MkdirTemp(parent, ".building-")
 	if err != nil {
 		return fmt.Errorf("making the lab's cache: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(staging)) }()
-	if err := writeKeys(staging); err != nil {
+	if err := b.prepare(staging); err != nil {
 		return err
 	}
-	if err := runBuild(ctx, filepath.Join(scripts, "build.sh"), staging, progress); err != nil {
+	if err := b.runScript(ctx, staging); err != nil {
 		return err
 	}
-	if err := os.Rename(staging, dir); err != nil {
-		return fmt.Errorf("putting the image into the lab's cache: %w", err)
+	if err := os.Rename(staging, b.dir); err != nil {
+		return fmt.Errorf("putting the lab's %s into the cache: %w", b.name, err)
 	}
 	return nil
 }
@@ -133,16 +149,16 @@ func takeTurn(ctx context.Context, dir string) (release func(), err error) {
 			return func() { _ = lock.Close() }, nil
 		}
 		if err := pause(ctx, time.Second); err != nil {
-			return nil, fmt.Errorf("waiting for another build of the lab's image: %w", errors.Join(err, lock.Close()))
+			return nil, fmt.Errorf("waiting for another build of the lab: %w", errors.Join(err, lock.Close()))
 		}
 	}
 }
 
-func runBuild(ctx context.Context, script, staging string, progress io.Writer) error {
+func (b build) runScript(ctx context.Context, staging string) error {
 	ctx, cancel := context.WithTimeout(ctx, buildLimit)
 	defer cancel()
 	var log bytes.Buffer
-	command := exec.CommandContext(ctx, script, staging)
+	command := exec.CommandContext(ctx, b.script, staging)
 	command.Stdout, command.Stderr = &log, &log
 	// The build has children of its own, which end with it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -150,14 +166,14 @@ func runBuild(ctx context.Context, script, staging string, progress io.Writer) e
 	command.WaitDelay = 10 * time.Second
 	start := time.Now()
 	stop := every(10*time.Second, func() {
-		report(progress, "image: building, %.0f s: %s", time.Since(start).Seconds(), "once per user and version of hack/lab")
+		report(b.progress, "%s: building, %.0f s (once per user and version of hack/lab/%s)", b.name, time.Since(start).Seconds(), b.name)
 	})
 	err := command.Run()
 	stop()
 	if err != nil {
-		return fmt.Errorf("building the lab's image with %s: %w\n%s", script, err, lastLines(log.String(), 25))
+		return fmt.Errorf("building the lab's %s with %s: %w\n%s", b.name, b.script, err, lastLines(log.String(), 25))
 	}
-	report(progress, "image: built in %.0f s", time.Since(start).Seconds())
+	report(b.progress, b.name+": built in %.0f s", time.Since(start).Seconds())
 	return nil
 }
 
@@ -206,15 +222,7 @@ func loadImage(dir string) (*Image, error) {
 
 func (i *Image) file(name string) string { return filepath.Join(i.Dir, name) }
 
-// scriptFolder is hack/lab of this module, which the go command finds from any package.
-func scriptFolder(ctx context.Context) (string, error) {
-	root, err := moduleRoot(ctx)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(root, "hack", "lab"), nil
-}
-
+// moduleRoot asks the go command, which knows it in any package.
 func moduleRoot(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,6 +36,7 @@ const (
 type Machine struct {
 	image    *Image
 	spec     Spec
+	emulator emulator
 	progress io.Writer
 	// dir holds the machine's own disk, console log and sockets, and goes away with it.
 	dir     string
@@ -58,11 +60,15 @@ func (i *Image) Start(ctx context.Context, spec Spec, progress io.Writer) (*Mach
 	if err := spec.Validate(); err != nil {
 		return nil, err
 	}
+	emulator, err := emulatorFor(ctx, spec, progress)
+	if err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "lab-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for machine %s: %w", spec.Name, err)
 	}
-	m := &Machine{image: i, spec: spec, progress: progress, dir: dir}
+	m := &Machine{image: i, spec: spec, emulator: emulator, progress: progress, dir: dir}
 	err = m.makeDisk(ctx)
 	if err == nil {
 		err = m.boot(ctx, spec.Boot)
@@ -99,19 +105,20 @@ func (m *Machine) boot(ctx context.Context, boot Boot) error {
 		kernel: m.image.file("vmlinuz-" + string(boot.Kernel)), initrd: m.image.file("initrd-" + string(boot.Kernel)),
 		disk: m.file("disk.qcow2"), serial: m.file("serial.log"), qmp: m.file("qmp"), sshPort: port,
 	}
-	m.process, err = startQEMU(ctx, m.spec.arguments(boot, f), f)
+	m.process, err = m.emulator.start(ctx, m.spec.arguments(boot, f), f)
 	if err != nil {
 		return err
 	}
 	return m.waitForShell(ctx)
 }
 
-// startQEMU starts QEMU at low priority, so that a test machine does not starve what it is tested with.
-func startQEMU(ctx context.Context, args []string, f files) (*process, error) {
+// start starts QEMU at low priority, so that a test machine does not starve what it is tested with.
+func (e emulator) start(ctx context.Context, args []string, f files) (*process, error) {
 	p := &process{files: f, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(ctx)
 	p.kill = cancel
-	command := exec.CommandContext(ctx, "nice", append([]string{"-n", "10", "qemu-system-x86_64"}, args...)...)
+	command := exec.CommandContext(ctx, "nice", slices.Concat([]string{"-n", "10", e.program}, e.arguments, args)...)
+	command.Env = append(os.Environ(), e.environment...)
 	command.Stderr = &p.stderr
 	// The signal comes when the thread that started QEMU ends, so that thread must wait for QEMU.
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}

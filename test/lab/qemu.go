@@ -4,13 +4,45 @@
 package lab
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // managementMAC is what hack/lab/root/etc/systemd/network matches.
 const managementMAC = "52:54:00:00:00:01"
+
+// emulator is a QEMU: its program, its own first arguments, and its environment.
+type emulator struct {
+	program     string
+	arguments   []string
+	environment []string
+}
+
+// emulatorFor is the installed QEMU, or that of Debian's backports where the machine needs it and the installed one
+// is older.
+func emulatorFor(ctx context.Context, s Spec, progress io.Writer) (emulator, error) {
+	const installed = "qemu-system-x86_64"
+	needsIgb := slices.ContainsFunc(s.NICs, func(nic NIC) bool { return nic.Model == Igb })
+	if !needsIgb || exec.CommandContext(ctx, installed, "-device", "igb,help").Run() == nil {
+		return emulator{program: installed}, nil
+	}
+	dir, err := built(ctx, "qemu", func(string) error { return nil }, progress)
+	if err != nil {
+		return emulator{}, err
+	}
+	return emulator{
+		program:   filepath.Join(dir, "usr", "bin", installed),
+		arguments: []string{"-L", filepath.Join(dir, "usr", "share", "qemu"), "-L", filepath.Join(dir, "usr", "share", "seabios")},
+		// Modules of another QEMU end it, so its own come first.
+		environment: []string{"QEMU_MODULE_DIR=" + filepath.Join(dir, "usr", "lib", "x86_64-linux-gnu", "qemu")},
+	}, nil
+}
 
 // files are what one run of QEMU reads and writes.
 type files struct {
@@ -117,7 +149,7 @@ func deviceArgument(device []property) string {
 // remount and the check of a disk that is thrown away.
 func commandLine(s Spec, boot Boot) string {
 	words := []string{
-		"console=ttyS0,115200", "root=/dev/vda", "rw", "fsck.mode=skip", "rootdelay=300", "panic=10",
+		"console=ttyS0,115200", "root=/dev/vda", "rw", "fsck.mode=skip", "panic=10",
 		"systemd.hostname=" + s.Name, "systemd.show_status=0", "systemd.default_timeout_start_sec=600",
 	}
 	if s.IOMMU == Present {

@@ -22,7 +22,8 @@ const (
 	RealTime Kernel = "rt"
 )
 
-// Models of NICs. Igb needs QEMU 8 or newer; it is the only one with virtual functions.
+// Models of NICs. Igb is the only one with virtual functions, 7 of them; where the installed QEMU is older than 8,
+// which brought it, the lab unpacks a newer one.
 const (
 	E1000e Model = "e1000e"
 	Igb    Model = "igb"
@@ -83,10 +84,11 @@ type Boot struct {
 	Arguments []string
 }
 
-// Two machines of the lab have at most this many NUMA nodes and NICs each, because bus numbers end at 255.
+// More NUMA nodes than this have no bus numbers, of which 32 belong to each node and which end at 255; each NIC
+// takes one, and its virtual functions another.
 const (
 	maximumNodes = 7
-	maximumNICs  = 24
+	maximumNICs  = 12
 )
 
 // Validate tells what is wrong with a spec in one sentence.

@@ -4,7 +4,7 @@
 #
 # Builds what a machine of the lab boots from. Called by package test/lab, which keeps the result:
 #
-#   hack/lab/build.sh OUT
+#   hack/lab/image/build.sh OUT
 #
 # OUT must hold authorized_keys. Afterwards it also holds
 #
@@ -52,7 +52,8 @@ mapfile -t lines < <(sources)
 excluded=(
   '/usr/share/man/*' '/usr/share/doc/*' '/usr/share/locale/*'
   '/lib/modules/*/kernel/drivers/gpu/*' '/lib/modules/*/kernel/drivers/media/*'
-  '/lib/modules/*/kernel/drivers/net/wireless/*' '/lib/modules/*/kernel/drivers/infiniband/*'
+  '/lib/modules/*/kernel/drivers/net/wireless/*' '/lib/modules/*/kernel/net/wireless/*'
+  '/lib/modules/*/kernel/drivers/infiniband/*' '/lib/modules/*/kernel/arch/x86/crypto/*'
   '/lib/modules/*/kernel/drivers/staging/*' '/lib/modules/*/kernel/drivers/isdn/*'
   '/lib/modules/*/kernel/sound/*'
 )

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Low Latency Node Operator Authors.
+#
+# Unpacks the QEMU of Debian's backports, for the NIC model igb with its virtual functions, which bookworm's own
+# QEMU does not have. Called by package test/lab, which keeps the result:
+#
+#   hack/lab/qemu/build.sh OUT
+#
+# Afterwards OUT holds usr/bin/qemu-system-x86_64 and what it reads. Its libraries are those of Debian's
+# qemu-system-x86, which must be installed. The packages come from where this machine's own apt gets bookworm's,
+# or from LAB_BACKPORTS_SOURCE: a line like "deb http://deb.debian.org/debian bookworm-backports main".
+set -euo pipefail
+
+release=bookworm
+out=${1:?"usage: build.sh OUT"}
+
+fail() {
+  printf 'lab: %s\n' "$*" >&2
+  exit 1
+}
+
+source_line() {
+  if [ -n "${LAB_BACKPORTS_SOURCE:-}" ]; then
+    printf '%s\n' "$LAB_BACKPORTS_SOURCE"
+    return
+  fi
+  apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+    awk -v r="$release" '$2 == r && $3 == "main" {print "deb", $1, r "-backports", "main"; exit}'
+}
+
+line=$(source_line)
+[ -n "$line" ] || fail "this machine's apt knows no archive of Debian $release: set LAB_BACKPORTS_SOURCE to a line like 'deb URI $release-backports main'"
+
+work=$out/apt
+mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/packages"
+printf '%s\n' "$line" >"$work/sources.list"
+# apt gives up root for downloads, to a user who must be able to write here.
+options=(-q -o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=- -o "Dir::State::Lists=$work/lists"
+  -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=root -o Acquire::Languages=none)
+apt-get "${options[@]}" update
+(cd "$work/packages" && apt-get "${options[@]}" download qemu-system-x86 qemu-system-common qemu-system-data seabios)
+for package in "$work"/packages/*.deb; do dpkg -x "$package" "$out"; done
+rm -rf "$work"
+# Modules of another QEMU end it, so its own come first, and only those of one device are asked for.
+QEMU_MODULE_DIR=$out/usr/lib/x86_64-linux-gnu/qemu "$out/usr/bin/qemu-system-x86_64" -device igb,help >/dev/null ||
+  fail "the QEMU of $release-backports has no NIC model igb, or lacks a library: install Debian's qemu-system-x86"
