@@ -60,6 +60,22 @@ const (
 	ReasonAsExpected = "AsExpected"
 	// ReasonDeleting means that the nodes are being given back.
 	ReasonDeleting = "Deleting"
+	// ReasonNICsHealthy means that every NIC that a pool may hand out is healthy.
+	ReasonNICsHealthy = "NICsHealthy"
+	// ReasonNICsUnhealthy means that a NIC lacks what its stack needs.
+	ReasonNICsUnhealthy = "NICsUnhealthy"
+	// ReasonNICsUnknown means that a node does not give a fact that the stack of a NIC needs.
+	ReasonNICsUnknown = "NICsUnknown"
+	// ReasonNoNICs means that a pool has no NIC that it may hand out.
+	ReasonNoNICs = "NoNICs"
+	// ReasonAwaitingNodes means that agents have not reported the NICs of a pool for its current spec yet.
+	ReasonAwaitingNodes = "AwaitingNodes"
+	// ReasonPluginsStarting means that the device plugin of a pool does not run on all of its nodes yet.
+	ReasonPluginsStarting = "PluginsStarting"
+	// ReasonPoolsConflict means that another BypassNICPool claims the same NIC or resource name on a node.
+	ReasonPoolsConflict = "PoolsConflict"
+	// ReasonNodesUngoverned means that a node of a pool is not governed by exactly one LowLatencyNodeProfile.
+	ReasonNodesUngoverned = "NodesUngoverned"
 )
 
 // Conditions of a Node, as the operator repeats those of its LowLatencyNode.
@@ -76,10 +92,16 @@ const (
 	LabelProfile = "lowlatency.dev/profile"
 	// LabelPool on a Node names its managed pool.
 	LabelPool = "lowlatency.dev/pool"
+	// LabelBypassPool on a child object names the BypassNICPool that it was made for.
+	LabelBypassPool = "lowlatency.dev/bypass-pool"
 	// TaintUnverified keeps pods off a node whose gate is Taint until it is verified.
 	TaintUnverified = "lowlatency.dev/unverified"
 	// Finalizer lets the operator give nodes back before a profile disappears.
 	Finalizer = "lowlatency.dev/return-nodes"
 	// PlanKey is the key of a plan in its ConfigMap.
 	PlanKey = "plan.json"
+	// PoolKey is the key of a BypassNICPool in its ConfigMap.
+	PoolKey = "pool.json"
+	// PoolConfigMapPrefix precedes the name of a BypassNICPool in the name of its ConfigMap.
+	PoolConfigMapPrefix = "bypass-"
 )

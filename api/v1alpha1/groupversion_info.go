@@ -34,6 +34,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&LowLatencyNodeProfile{}, &LowLatencyNodeProfileList{},
 		&LowLatencyNode{}, &LowLatencyNodeList{},
+		&BypassNICPool{}, &BypassNICPoolList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

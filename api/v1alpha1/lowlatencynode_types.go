@@ -75,6 +75,15 @@ type LowLatencyNodeSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	PlanConfigMap string `json:"planConfigMap,omitempty"`
+
+	// bypassPools are the names of the BypassNICPools that select the node, at most 16. The agent reads each
+	// from the ConfigMap bypass-<name> in the operator's namespace.
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=40
+	// +listType=set
+	// +optional
+	BypassPools []string `json:"bypassPools,omitempty"`
 }
 
 // LowLatencyNodeStatus is what the node's agent read from the running kernel.
@@ -111,6 +120,14 @@ type LowLatencyNodeStatus struct {
 	// +listMapKey=check
 	// +optional
 	Findings []Finding `json:"findings,omitempty"`
+
+	// bypassNICs are the NICs that BypassNICPools select on this node, at most 256.
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=map
+	// +listMapKey=pool
+	// +listMapKey=pciAddress
+	// +optional
+	BypassNICs []NodeBypassNIC `json:"bypassNICs,omitempty"`
 }
 
 // Inventory is a node's hardware and kernel as far as plans depend on it. An absent field means that the
@@ -310,6 +327,18 @@ type InventoryNIC struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	PhysicalFunction string `json:"physicalFunction,omitempty"`
+
+	// maximumVirtualFunctions is how many virtual functions the NIC can have.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	MaximumVirtualFunctions int32 `json:"maximumVirtualFunctions,omitempty"`
+
+	// management says which traffic of the node itself the NIC carries, such as "the default route"; absent
+	// when it carries none. Such a NIC is never given away.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Management string `json:"management,omitempty"`
 }
 
 // CheckCounts counts checks by outcome.

@@ -32,7 +32,9 @@ var _ = Describe("The objects on a real API server", Ordered, ContinueOnFailure,
 
 	Context("the rules of LowLatencyNodeProfile", func() { describeProfileRules(admin) })
 	Context("the rules of LowLatencyNode", func() { describeNodeRules(admin) })
+	Context("the rules of BypassNICPool", func() { describeNICPoolRules(admin) })
 	Context("the bounds and enums", func() { describeBounds(admin) })
 	Context("the samples", func() { describeSamples(admin) })
+	Context("the examples of the documents", func() { describeDocuments(admin) })
 	Context("the apply configurations", func() { describeApply(admin) })
 })

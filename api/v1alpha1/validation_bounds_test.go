@@ -112,6 +112,8 @@ func describeBounds(admin func() client.Client) {
 			"spec.network.devices[0]", "at least 1 properties"),
 	)
 
+	describeNICPoolBounds(admin)
+
 	It("refuses an unknown field with strict validation", func(ctx SpecContext) {
 		err := admin().Create(ctx, profileWith(`cpus: {isolated: "2-3"}`), client.DryRunAll, client.FieldValidation("Strict"))
 		Expect(err).To(MatchError(ContainSubstring(`unknown field "spec.cpus.isolated"`)))
@@ -135,7 +137,7 @@ func describeSamples(admin func() client.Client) {
 		files, err := filepath.Glob("../../config/samples/*.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		files = slices.DeleteFunc(files, func(file string) bool { return filepath.Base(file) == "kustomization.yaml" })
-		Expect(len(files)).To(BeNumerically(">=", 3), "samples: %v", files)
+		Expect(len(files)).To(BeNumerically(">=", 7), "samples: %v", files)
 		for _, file := range files {
 			content, err := os.ReadFile(file)
 			Expect(err).NotTo(HaveOccurred())

@@ -116,5 +116,5 @@ func (a *Agent) read(ctx context.Context) (facts *host.Facts, err error) {
 	if a.plan.plan != nil {
 		extra = append(extra, verify.SettingPaths(a.plan.plan)...)
 	}
-	return opened.ReadWith(ctx, extra)
+	return opened.ReadWith(ctx, host.Request{Settings: extra})
 }

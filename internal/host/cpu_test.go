@@ -302,7 +302,7 @@ func TestEnergyPreferenceOfIsolatedCPUs(t *testing.T) {
 			tree["proc/sys/kernel/osrelease"] = tc.release
 			h := &Host{path: "running", tree: openLive(t, tree, !tc.copied)}
 			taken := newRecording()
-			facts, err := h.read(t.Context(), nil, taken)
+			facts, err := h.read(t.Context(), Request{}, taken)
 			must(t, err)
 			for id, want := range tc.want {
 				expect(t, "the preference", facts.CPUs.List[id].Frequency.EnergyPerformancePreference, want)
@@ -311,7 +311,7 @@ func TestEnergyPreferenceOfIsolatedCPUs(t *testing.T) {
 				t.Errorf("the snapshot would say %q", reason)
 			}
 			bias := "/sys/devices/system/cpu/cpu1/power/energy_perf_bias"
-			facts, err = h.ReadWith(t.Context(), []string{bias})
+			facts, err = h.ReadWith(t.Context(), Request{Settings: []string{bias}})
 			must(t, err)
 			if got := shown(facts.Setting(bias)); (got == left) != !tc.copied {
 				t.Errorf("the energy bias is %q", got)

@@ -68,6 +68,8 @@ type Facts struct {
 	Processes Fact[[]Process]
 	// Kubelet is the state of the kubelet on this host.
 	Kubelet Kubelet
+	// Bypass is what the host says about kernel-bypass stacks.
+	Bypass Bypass
 	// Settings are small files of /proc/sys, /sys and /etc, by absolute path; see SettingPaths for which.
 	// Use Setting to look one up.
 	Settings map[string]Fact[string]

@@ -117,15 +117,24 @@ func isHost(v view) bool {
 // Close releases the host.
 func (h *Host) Close() error { return h.tree.Close() }
 
+// Request is what a Read is to look at beyond what every Read does.
+type Request struct {
+	// Settings are further small files below /proc/sys and /sys for Facts.Settings, by absolute path: those
+	// that a plan sets and SettingPaths does not list. Other paths become absent facts.
+	Settings []string
+	// UserSpaces are the folders, as absolute paths of the host, below which user files of a bypass stack are
+	// looked for: the keys of Facts.Bypass.UserSpaces. "/" is the host's own installation.
+	UserSpaces []string
+}
+
 // Read reads the host. What the host does not tell is an absent fact. An error names the file that makes
 // no sense and on which everything else hangs: the CPU lists, the CPU lists of NUMA nodes, the tables of
 // interrupts and softirqs, a directory with more entries than any host has. A canceled context is an error.
-func (h *Host) Read(ctx context.Context) (*Facts, error) { return h.ReadWith(ctx, nil) }
+func (h *Host) Read(ctx context.Context) (*Facts, error) { return h.ReadWith(ctx, Request{}) }
 
-// ReadWith reads like Read and adds small files below /proc/sys and /sys to Facts.Settings, by absolute
-// path: those that a plan sets and SettingPaths does not list. Other paths become absent facts.
-func (h *Host) ReadWith(ctx context.Context, extra []string) (*Facts, error) {
-	return h.read(ctx, extra, nil)
+// ReadWith reads like Read, and what is requested besides.
+func (h *Host) ReadWith(ctx context.Context, request Request) (*Facts, error) {
+	return h.read(ctx, request, nil)
 }
 
 // Snapshot writes an archive (tar, gzip) of the files that Read reads and nothing else, from which Open
@@ -133,7 +142,7 @@ func (h *Host) ReadWith(ctx context.Context, extra []string) (*Facts, error) {
 // Of the environment of irqbalance only its own variables are kept, and of other processes nothing.
 func (h *Host) Snapshot(ctx context.Context, w io.Writer) error {
 	taken := newRecording()
-	if _, err := h.read(ctx, nil, taken); err != nil {
+	if _, err := h.read(ctx, Request{}, taken); err != nil {
 		return err
 	}
 	view := h.tree.view()
@@ -145,7 +154,7 @@ func (h *Host) Snapshot(ctx context.Context, w io.Writer) error {
 }
 
 // read fills Facts section by section, and records what it touches if asked to.
-func (h *Host) read(ctx context.Context, extra []string, taken *recording) (*Facts, error) {
+func (h *Host) read(ctx context.Context, request Request, taken *recording) (*Facts, error) {
 	view := h.tree.view()
 	defer view.release()
 	r := newReader(ctx, view, taken)
@@ -156,7 +165,7 @@ func (h *Host) read(ctx context.Context, extra []string, taken *recording) (*Fac
 	facts := &Facts{}
 	for _, section := range []func(*reader, *Facts){
 		readKernel, h.readProcessor, readCPUs, readNUMANodes, readMemory, readInterrupts,
-		readNICs, readProcesses, readKubelet, readSettings(extra),
+		readNICs, readProcesses, readKubelet, readSettings(request.Settings),
 	} {
 		section(r, facts)
 	}

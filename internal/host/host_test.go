@@ -512,7 +512,7 @@ func TestSnapshotOfThisHost(t *testing.T) {
 	}
 	h := open(t, "/")
 	taken := newRecording()
-	facts, err := h.read(t.Context(), nil, taken)
+	facts, err := h.read(t.Context(), Request{}, taken)
 	must(t, err)
 	expect(t, "the architecture", facts.Architecture, runtime.GOARCH)
 	if facts.CPUs.Online.Value.IsEmpty() || len(facts.CPUs.List) == 0 || !facts.Kernel.Release.Known {
@@ -606,7 +606,7 @@ func TestSnapshotOfWhatVanishes(t *testing.T) {
 	root := files{"proc/cmdline": "quiet", "proc/version": linkTo + "v", "proc/v": "Linux version 6.1.0 x", "proc/irq/5/": "", "sys/": ""}.write(t)
 	h := open(t, root)
 	taken := newRecording()
-	facts, err := h.read(t.Context(), nil, taken)
+	facts, err := h.read(t.Context(), Request{}, taken)
 	must(t, err)
 	for _, name := range []string{"proc/version", "proc/v", "proc/irq"} {
 		must(t, os.RemoveAll(filepath.Join(root, name)))
@@ -654,7 +654,7 @@ func TestReadWith(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			facts, err := open(t, root).ReadWith(t.Context(), []string{tc.path})
+			facts, err := open(t, root).ReadWith(t.Context(), Request{Settings: []string{tc.path}})
 			must(t, err)
 			if got := shown(facts.Settings[tc.path]); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)

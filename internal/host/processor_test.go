@@ -153,7 +153,7 @@ func TestCPUInfoIsOpenedOnce(t *testing.T) {
 			expect(t, "the vendor", facts.Processor.Vendor, map[bool]string{true: "Intel", false: "AMD"}[live])
 			expect(t, "the microcode, which may change,", facts.Processor.Microcode, "0x2")
 			taken := newRecording()
-			_, err = h.read(t.Context(), nil, taken)
+			_, err = h.read(t.Context(), Request{}, taken)
 			must(t, err)
 			if taken.files[cpuinfoFile] != amdCPUInfo {
 				t.Error("the snapshot has not the file of now")

@@ -59,6 +59,10 @@ type Machine struct {
 
 	NICs  []NIC  `json:"nics"`
 	Disks []Disk `json:"disks,omitempty"`
+	// DefaultRoute is the interface of the default route; "" for a host without one.
+	DefaultRoute string `json:"defaultRoute,omitempty"`
+	// Onload is what the machine has of Onload.
+	Onload Onload `json:"onload,omitzero"`
 
 	// KernelRelease is uname -r of the distribution's default kernel.
 	KernelRelease string   `json:"kernelRelease"`
@@ -91,6 +95,8 @@ type NIC struct {
 	// MaximumVirtualFunctions is sriov_totalvfs; VirtualFunctions of them are enabled.
 	MaximumVirtualFunctions int `json:"maximumVirtualFunctions,omitempty"`
 	VirtualFunctions        int `json:"virtualFunctions,omitempty"`
+	// IOMMUGroup of the function; 0 for one without. Virtual functions get groups of their own.
+	IOMMUGroup int `json:"iommuGroup,omitempty"`
 }
 
 // Disk is an NVMe controller: its queues have managed interrupts, which user space cannot move.

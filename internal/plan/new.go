@@ -19,6 +19,17 @@ type Input struct {
 	// BypassNICs are further bypass NICs, such as those that a BypassNICPool claims on the node, besides
 	// the ones that spec.network.devices select.
 	BypassNICs []topology.NIC
+	// Pools are the BypassNICPools that select the node, in ascending order of their names. Their hugepages,
+	// virtual functions, driver bindings and interrupts become part of the plan.
+	Pools []Pool
+}
+
+// Pool is a BypassNICPool with the NICs that it hands out on the node.
+type Pool struct {
+	Name string
+	Spec *v1alpha1.BypassNICPoolSpec
+	// NICs that the pool selects on the node and that no other pool does.
+	NICs []topology.NIC
 }
 
 // planner makes one plan. Each step reads what earlier steps decided, decides its own part of the plan

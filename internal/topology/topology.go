@@ -88,4 +88,9 @@ type NIC struct {
 	LocalCPUs cpus.Set
 	// PhysicalFunction is the PCI address of the physical function of a virtual one; "" otherwise.
 	PhysicalFunction string
+	// MaximumVirtualFunctions is how many virtual functions the NIC can have; 0 when none or unknown.
+	MaximumVirtualFunctions int
+	// Management says which traffic of the node the NIC carries, such as "the default route"; "" when none.
+	// Such a NIC is never given away or bound to another driver.
+	Management string
 }

@@ -32,7 +32,7 @@ func allCases() map[v1alpha1.CheckID]checkCases {
 	all := map[v1alpha1.CheckID]checkCases{}
 	for _, subject := range []map[v1alpha1.CheckID]checkCases{
 		kernelCases(), partitionCases(), isolationCases(), interruptCases(), counterCases(), workqueueCases(),
-		backgroundCases(), memoryCases(), clockCases(), frequencyCases(), idleCases(), numaCases(), nicCases(), kubeletCases(),
+		backgroundCases(), memoryCases(), clockCases(), frequencyCases(), idleCases(), numaCases(), nicCases(), podCases(), kubeletCases(),
 	} {
 		maps.Copy(all, subject)
 	}

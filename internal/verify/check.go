@@ -54,6 +54,7 @@ func Catalogue() []Check {
 		frequencyChecks(),
 		idleChecks(),
 		numaChecks(),
+		podChecks(),
 		kubeletChecks(),
 	)
 }

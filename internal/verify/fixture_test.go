@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -17,10 +18,14 @@ import (
 type fixture struct {
 	plan          *plan.NodePlan
 	facts, before *host.Facts
+	pods          *pods
 }
 
+// pods are what the kubelet says about the containers of the host; nothing on a host without BypassNICPools.
+type pods struct{ holders *host.Fact[[]bypass.Holder] }
+
 func (f fixture) evaluate() Report {
-	return Evaluate(Input{Plan: f.plan, Facts: f.facts, Before: f.before})
+	return Evaluate(Input{Plan: f.plan, Facts: f.facts, Before: f.before, Holders: f.pods.holders})
 }
 
 // set changes a small file of the host.
@@ -244,7 +249,7 @@ func soundSettings() map[string]host.Fact[string] {
 
 // sound is a host that satisfies its plan, read twice with nothing in between.
 func sound() fixture {
-	f := fixture{plan: soundPlan(), facts: soundFacts(), before: soundFacts()}
+	f := fixture{plan: soundPlan(), facts: soundFacts(), before: soundFacts(), pods: &pods{}}
 	f.boot(soundCommandLine)
 	return f
 }

@@ -10,6 +10,7 @@ import (
 	"path"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cmdline"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -24,6 +25,9 @@ type Input struct {
 	// Before are what the same host said earlier; nil when it was read once only. Checks that compare
 	// counters of two moments are then left out of the report.
 	Before *host.Facts
+	// Holders are the containers that hold a NIC of a BypassNICPool, as the kubelet tells; nil when no pool selects
+	// the node.
+	Holders *host.Fact[[]bypass.Holder]
 }
 
 // Result is the outcome of one check on one host.
@@ -117,9 +121,10 @@ func (c Check) result(found verdict, waiver string) Result {
 
 // state is what the checks read: the input, and what several of them derive from it.
 type state struct {
-	plan   *plan.NodePlan
-	facts  *host.Facts
-	before *host.Facts
+	plan    *plan.NodePlan
+	facts   *host.Facts
+	before  *host.Facts
+	holders *host.Fact[[]bypass.Holder]
 	// running is the command line of the running kernel, planned the arguments of the plan.
 	running host.Fact[cmdline.Line]
 	planned cmdline.Line
@@ -131,7 +136,7 @@ type state struct {
 
 func newState(in Input, catalogue []Check) *state {
 	s := &state{
-		plan: in.Plan, facts: in.Facts, before: in.Before,
+		plan: in.Plan, facts: in.Facts, before: in.Before, holders: in.Holders,
 		running: runningLine(in.Facts), planned: plannedLine(in.Plan),
 		cpuByID: make(map[int]*host.CPU, len(in.Facts.CPUs.List)),
 	}

@@ -19,6 +19,14 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=lowlatency.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("BypassNICPool"):
+		return &apiv1alpha1.BypassNICPoolApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BypassNICPoolSpec"):
+		return &apiv1alpha1.BypassNICPoolSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BypassNICPoolStatus"):
+		return &apiv1alpha1.BypassNICPoolStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BypassStack"):
+		return &apiv1alpha1.BypassStackApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CheckCounts"):
 		return &apiv1alpha1.CheckCountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ContainerRuntimeSpec"):
@@ -29,6 +37,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.DerivedCPUsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("EffectiveSetting"):
 		return &apiv1alpha1.EffectiveSettingApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("EFVIStack"):
+		return &apiv1alpha1.EFVIStackApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ExistingPool"):
 		return &apiv1alpha1.ExistingPoolApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ExplicitCPUs"):
@@ -67,16 +77,42 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.LowLatencyNodeStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MemorySpec"):
 		return &apiv1alpha1.MemorySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NetworkAttachmentSpec"):
+		return &apiv1alpha1.NetworkAttachmentSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NetworkSpec"):
 		return &apiv1alpha1.NetworkSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NICHugepages"):
+		return &apiv1alpha1.NICHugepagesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NICInterruptsSpec"):
+		return &apiv1alpha1.NICInterruptsSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NICSelector"):
 		return &apiv1alpha1.NICSelectorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NICTerm"):
+		return &apiv1alpha1.NICTermApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NICUser"):
+		return &apiv1alpha1.NICUserApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NodeBypassNIC"):
+		return &apiv1alpha1.NodeBypassNICApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeCounts"):
 		return &apiv1alpha1.NodeCountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeSelector"):
 		return &apiv1alpha1.NodeSelectorApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NUMASpec"):
 		return &apiv1alpha1.NUMASpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OnloadOption"):
+		return &apiv1alpha1.OnloadOptionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OnloadStack"):
+		return &apiv1alpha1.OnloadStackApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PoolFinding"):
+		return &apiv1alpha1.PoolFindingApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PoolMember"):
+		return &apiv1alpha1.PoolMemberApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PoolNIC"):
+		return &apiv1alpha1.PoolNICApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PoolNICCounts"):
+		return &apiv1alpha1.PoolNICCountsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PoolNodeCounts"):
+		return &apiv1alpha1.PoolNodeCountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PoolsSpec"):
 		return &apiv1alpha1.PoolsSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PowerSpec"):
@@ -87,10 +123,22 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RolloutSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ShapeStatus"):
 		return &apiv1alpha1.ShapeStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SharingSpec"):
+		return &apiv1alpha1.SharingSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SystemSpec"):
 		return &apiv1alpha1.SystemSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TCPDirectAttribute"):
+		return &apiv1alpha1.TCPDirectAttributeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TCPDirectStack"):
+		return &apiv1alpha1.TCPDirectStackApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("UserSpaceSpec"):
+		return &apiv1alpha1.UserSpaceSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VerificationSpec"):
 		return &apiv1alpha1.VerificationSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VFIOStack"):
+		return &apiv1alpha1.VFIOStackApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VirtualFunctionsSpec"):
+		return &apiv1alpha1.VirtualFunctionsSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WaivedCheck"):
 		return &apiv1alpha1.WaivedCheckApplyConfiguration{}
 

@@ -85,7 +85,7 @@ func (h *Host) Read(ctx context.Context, extra ...string) (facts *host.Facts, er
 		return nil, fmt.Errorf("opening %s: %w", h.Machine.Hostname, err)
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	facts, err = opened.ReadWith(ctx, extra)
+	facts, err = opened.ReadWith(ctx, host.Request{Settings: extra})
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", h.Machine.Hostname, err)
 	}

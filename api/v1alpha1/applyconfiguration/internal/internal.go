@@ -26,8 +26,120 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AddressAssignment
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.Alignment
+  scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BackgroundActivity
   scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BypassNICPool
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BypassNICPoolSpec
+    - name: status
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BypassNICPoolStatus
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BypassNICPoolSpec
+  map:
+    fields:
+    - name: hugepages
+      type:
+        list:
+          elementType:
+            namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICHugepages
+          elementRelationship: associative
+          keys:
+          - size
+    - name: interrupts
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICInterruptsSpec
+    - name: networkAttachment
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NetworkAttachmentSpec
+    - name: nics
+      type:
+        list:
+          elementType:
+            namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICTerm
+          elementRelationship: atomic
+    - name: nodeSelector
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NodeSelector
+    - name: resourceName
+      type:
+        scalar: string
+    - name: sharing
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.SharingSpec
+    - name: stack
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BypassStack
+    - name: virtualFunctions
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.VirtualFunctionsSpec
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BypassNICPoolStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: findings
+      type:
+        list:
+          elementType:
+            namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PoolFinding
+          elementRelationship: atomic
+    - name: members
+      type:
+        list:
+          elementType:
+            namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PoolMember
+          elementRelationship: associative
+          keys:
+          - node
+    - name: nics
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PoolNICCounts
+    - name: nodes
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PoolNodeCounts
+    - name: observedGeneration
+      type:
+        scalar: numeric
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BypassStack
+  map:
+    fields:
+    - name: efvi
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.EFVIStack
+    - name: onload
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.OnloadStack
+    - name: tcpDirect
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.TCPDirectStack
+    - name: type
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.StackType
+    - name: vfio
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.VFIOStack
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.CPUIsolation
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.CPUList
@@ -101,6 +213,17 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: spread
       type:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.CoreSpread
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.DriverName
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.EFVIStack
+  map:
+    fields:
+    - name: onloadVersion
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.StackVersion
+    - name: userSpace
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.UserSpaceSpec
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.EffectiveSetting
   map:
     fields:
@@ -200,6 +323,8 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.IOMMUMode
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.IdleStates
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.InterfaceName
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.InterruptBalancer
   scalar: string
@@ -311,6 +436,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: localCPUs
       type:
         scalar: string
+    - name: management
+      type:
+        scalar: string
+    - name: maximumVirtualFunctions
+      type:
+        scalar: numeric
     - name: numaNode
       type:
         scalar: numeric
@@ -426,6 +557,8 @@ var schemaYAML = typed.YAMLObject(`types:
   map:
     elementType:
       namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.LabelValue
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.LinkState
+  scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.LowLatencyNode
   map:
     fields:
@@ -549,6 +682,12 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.LowLatencyNodeSpec
   map:
     fields:
+    - name: bypassPools
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
     - name: planConfigMap
       type:
         scalar: string
@@ -561,6 +700,15 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.LowLatencyNodeStatus
   map:
     fields:
+    - name: bypassNICs
+      type:
+        list:
+          elementType:
+            namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NodeBypassNIC
+          elementRelationship: associative
+          keys:
+          - pool
+          - pciAddress
     - name: checks
       type:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.CheckCounts
@@ -616,6 +764,27 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BackgroundActivity
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.ModuleName
   scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICHealth
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICHugepages
+  map:
+    fields:
+    - name: countPerNIC
+      type:
+        scalar: numeric
+    - name: size
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.HugepageSize
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICInterruptPlacement
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICInterruptsSpec
+  map:
+    fields:
+    - name: placement
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICInterruptPlacement
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICRole
+  scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICSelector
   map:
     fields:
@@ -634,6 +803,66 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: vendorID
       type:
         scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICTerm
+  map:
+    fields:
+    - name: devices
+      type:
+        list:
+          elementType:
+            namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PCIID
+          elementRelationship: associative
+    - name: drivers
+      type:
+        list:
+          elementType:
+            namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.DriverName
+          elementRelationship: associative
+    - name: interfaces
+      type:
+        list:
+          elementType:
+            namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.InterfaceName
+          elementRelationship: associative
+    - name: link
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.LinkState
+    - name: numaNodes
+      type:
+        list:
+          elementType:
+            scalar: numeric
+          elementRelationship: associative
+    - name: pciAddresses
+      type:
+        list:
+          elementType:
+            namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PCIAddress
+          elementRelationship: associative
+    - name: role
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICRole
+    - name: vendor
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PCIID
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICUser
+  map:
+    fields:
+    - name: alignment
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.Alignment
+    - name: container
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: pod
+      type:
+        scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NUMASpec
   map:
     fields:
@@ -647,6 +876,26 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.TopologyPolicy
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NearNICPreference
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NetworkAttachmentSpec
+  map:
+    fields:
+    - name: addresses
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AddressAssignment
+    - name: namespaces
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: parentInterface
+      type:
+        scalar: string
+    - name: type
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NetworkAttachmentType
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NetworkAttachmentType
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NetworkSpec
   map:
@@ -663,6 +912,51 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: receivePacketSteering
       type:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PacketSteering
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NodeBypassNIC
+  map:
+    fields:
+    - name: health
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICHealth
+    - name: interfaceName
+      type:
+        scalar: string
+    - name: model
+      type:
+        scalar: string
+    - name: moduleVersion
+      type:
+        scalar: string
+    - name: numaNode
+      type:
+        scalar: numeric
+    - name: pciAddress
+      type:
+        scalar: string
+    - name: pool
+      type:
+        scalar: string
+    - name: poolGeneration
+      type:
+        scalar: numeric
+    - name: reasons
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: units
+      type:
+        scalar: numeric
+    - name: userVersion
+      type:
+        scalar: string
+    - name: users
+      type:
+        list:
+          elementType:
+            namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICUser
+          elementRelationship: atomic
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NodeCounts
   map:
     fields:
@@ -687,7 +981,52 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: matchLabels
       type:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.Labels
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.OnloadDatapath
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.OnloadOption
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: value
+      type:
+        scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.OnloadProfile
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.OnloadStack
+  map:
+    fields:
+    - name: datapath
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.OnloadDatapath
+    - name: options
+      type:
+        list:
+          elementType:
+            namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.OnloadOption
+          elementRelationship: associative
+          keys:
+          - name
+    - name: profile
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.OnloadProfile
+    - name: start
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.OnloadStart
+    - name: userSpace
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.UserSpaceSpec
+    - name: version
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.StackVersion
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.OnloadStart
+  scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.Outcome
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PCIAddress
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PCIID
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PacketFilterMode
   scalar: string
@@ -695,8 +1034,79 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PageSize
   scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PoolFinding
+  map:
+    fields:
+    - name: message
+      type:
+        scalar: string
+    - name: node
+      type:
+        scalar: string
+    - name: pciAddress
+      type:
+        scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PoolManagement
   scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PoolMember
+  map:
+    fields:
+    - name: nics
+      type:
+        list:
+          elementType:
+            namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PoolNIC
+          elementRelationship: associative
+          keys:
+          - pciAddress
+    - name: node
+      type:
+        scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PoolNIC
+  map:
+    fields:
+    - name: allocated
+      type:
+        scalar: numeric
+    - name: health
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICHealth
+    - name: numaNode
+      type:
+        scalar: numeric
+    - name: pciAddress
+      type:
+        scalar: string
+    - name: units
+      type:
+        scalar: numeric
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PoolNICCounts
+  map:
+    fields:
+    - name: allocated
+      type:
+        scalar: numeric
+    - name: eligible
+      type:
+        scalar: numeric
+    - name: found
+      type:
+        scalar: numeric
+    - name: healthy
+      type:
+        scalar: numeric
+    - name: units
+      type:
+        scalar: numeric
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PoolNodeCounts
+  map:
+    fields:
+    - name: matched
+      type:
+        scalar: numeric
+    - name: reporting
+      type:
+        scalar: numeric
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PoolsSpec
   map:
     fields:
@@ -794,6 +1204,21 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: reboot
       type:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.RebootRequirement
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.SharingMode
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.SharingSpec
+  map:
+    fields:
+    - name: maximumSharesPerNIC
+      type:
+        scalar: numeric
+    - name: mode
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.SharingMode
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.StackType
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.StackVersion
+  scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.SystemSpec
   map:
     fields:
@@ -820,6 +1245,35 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.ModuleName
           elementRelationship: associative
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.TCPDirectAttribute
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: value
+      type:
+        scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.TCPDirectStack
+  map:
+    fields:
+    - name: attributes
+      type:
+        list:
+          elementType:
+            namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.TCPDirectAttribute
+          elementRelationship: associative
+          keys:
+          - name
+    - name: onloadVersion
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.StackVersion
+    - name: userSpace
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.UserSpaceSpec
+    - name: version
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.StackVersion
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.TickMode
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.TimerMigration
@@ -832,6 +1286,25 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.UnitName
   scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.UserSpaceSource
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.UserSpaceSpec
+  map:
+    fields:
+    - name: hostPath
+      type:
+        scalar: string
+    - name: source
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.UserSpaceSource
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.VFIOIsolation
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.VFIOStack
+  map:
+    fields:
+    - name: isolation
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.VFIOIsolation
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.VerificationGate
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.VerificationSpec
@@ -851,6 +1324,12 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - check
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.VirtualFunctionsSpec
+  map:
+    fields:
+    - name: countPerNIC
+      type:
+        scalar: numeric
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.WaivedCheck
   map:
     fields:

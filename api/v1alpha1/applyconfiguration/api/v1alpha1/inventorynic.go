@@ -26,6 +26,11 @@ type InventoryNICApplyConfiguration struct {
 	LocalCPUs *string `json:"localCPUs,omitempty"`
 	// physicalFunction is the PCI address of the physical function when this is a virtual one.
 	PhysicalFunction *string `json:"physicalFunction,omitempty"`
+	// maximumVirtualFunctions is how many virtual functions the NIC can have.
+	MaximumVirtualFunctions *int32 `json:"maximumVirtualFunctions,omitempty"`
+	// management says which traffic of the node itself the NIC carries, such as "the default route"; absent
+	// when it carries none. Such a NIC is never given away.
+	Management *string `json:"management,omitempty"`
 }
 
 // InventoryNICApplyConfiguration constructs a declarative configuration of the InventoryNIC type for use with
@@ -95,5 +100,21 @@ func (b *InventoryNICApplyConfiguration) WithLocalCPUs(value string) *InventoryN
 // If called multiple times, the PhysicalFunction field is set to the value of the last call.
 func (b *InventoryNICApplyConfiguration) WithPhysicalFunction(value string) *InventoryNICApplyConfiguration {
 	b.PhysicalFunction = &value
+	return b
+}
+
+// WithMaximumVirtualFunctions sets the MaximumVirtualFunctions field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaximumVirtualFunctions field is set to the value of the last call.
+func (b *InventoryNICApplyConfiguration) WithMaximumVirtualFunctions(value int32) *InventoryNICApplyConfiguration {
+	b.MaximumVirtualFunctions = &value
+	return b
+}
+
+// WithManagement sets the Management field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Management field is set to the value of the last call.
+func (b *InventoryNICApplyConfiguration) WithManagement(value string) *InventoryNICApplyConfiguration {
+	b.Management = &value
 	return b
 }

@@ -18,6 +18,9 @@ type LowLatencyNodeSpecApplyConfiguration struct {
 	// planConfigMap is the name of the ConfigMap, in the operator's namespace, that holds the plan under the
 	// key plan.json. All nodes of one shape share it.
 	PlanConfigMap *string `json:"planConfigMap,omitempty"`
+	// bypassPools are the names of the BypassNICPools that select the node, at most 16. The agent reads each
+	// from the ConfigMap bypass-<name> in the operator's namespace.
+	BypassPools []string `json:"bypassPools,omitempty"`
 }
 
 // LowLatencyNodeSpecApplyConfiguration constructs a declarative configuration of the LowLatencyNodeSpec type for use with
@@ -47,5 +50,15 @@ func (b *LowLatencyNodeSpecApplyConfiguration) WithPlanHash(value string) *LowLa
 // If called multiple times, the PlanConfigMap field is set to the value of the last call.
 func (b *LowLatencyNodeSpecApplyConfiguration) WithPlanConfigMap(value string) *LowLatencyNodeSpecApplyConfiguration {
 	b.PlanConfigMap = &value
+	return b
+}
+
+// WithBypassPools adds the given value to the BypassPools field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the BypassPools field.
+func (b *LowLatencyNodeSpecApplyConfiguration) WithBypassPools(values ...string) *LowLatencyNodeSpecApplyConfiguration {
+	for i := range values {
+		b.BypassPools = append(b.BypassPools, values[i])
+	}
 	return b
 }

@@ -26,6 +26,8 @@ type LowLatencyNodeStatusApplyConfiguration struct {
 	Checks *CheckCountsApplyConfiguration `json:"checks,omitempty"`
 	// findings are all checks that have not passed, the most severe first, at most 128.
 	Findings []FindingApplyConfiguration `json:"findings,omitempty"`
+	// bypassNICs are the NICs that BypassNICPools select on this node, at most 256.
+	BypassNICs []NodeBypassNICApplyConfiguration `json:"bypassNICs,omitempty"`
 }
 
 // LowLatencyNodeStatusApplyConfiguration constructs a declarative configuration of the LowLatencyNodeStatus type for use with
@@ -88,6 +90,19 @@ func (b *LowLatencyNodeStatusApplyConfiguration) WithFindings(values ...*Finding
 			panic("nil value passed to WithFindings")
 		}
 		b.Findings = append(b.Findings, *values[i])
+	}
+	return b
+}
+
+// WithBypassNICs adds the given value to the BypassNICs field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the BypassNICs field.
+func (b *LowLatencyNodeStatusApplyConfiguration) WithBypassNICs(values ...*NodeBypassNICApplyConfiguration) *LowLatencyNodeStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithBypassNICs")
+		}
+		b.BypassNICs = append(b.BypassNICs, *values[i])
 	}
 	return b
 }

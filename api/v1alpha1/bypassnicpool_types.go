@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// BypassNICPool hands the kernel-bypass NICs of a set of nodes to pods as an extended resource. Every unit of the
+// resource stands for a NIC, a virtual function or a share of a NIC, and carries that NIC's NUMA node, so that the
+// kubelet's topology manager places CPUs, hugepages and NIC together. A NIC whose stack would not accelerate, because
+// a device node, a version or the control plane is missing, is advertised unhealthy, and the status says why.
+//
+// A pool serves nodes that a LowLatencyNodeProfile governs: hugepages, IOMMU arguments and virtual functions of the
+// pool become part of that profile's plan.
+//
+// Never handed out are a NIC that carries the node's own traffic, and a NIC that two pools select: status.findings
+// names them.
+//
+// A pod asks for a NIC as for a CPU, with a limit of the resource that spec.resourceName names:
+//
+//	resources:
+//	  limits: {cpu: "4", memory: 2Gi, hugepages-2Mi: 800Mi, lowlatency.dev/x2: "1"}
+//
+// +genclient
+// +genclient:nonNamespaced
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=bnp,categories=lowlatency
+// +kubebuilder:printcolumn:name="Stack",type=string,JSONPath=`.spec.stack.type`
+// +kubebuilder:printcolumn:name="Resource",type=string,JSONPath=`.spec.resourceName`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.matched`
+// +kubebuilder:printcolumn:name="NICs",type=integer,JSONPath=`.status.nics.found`
+// +kubebuilder:printcolumn:name="Healthy",type=integer,JSONPath=`.status.nics.healthy`
+// +kubebuilder:printcolumn:name="In-use",type=integer,JSONPath=`.status.nics.allocated`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40",message="metadata.name must be at most 40 characters long, because the names of daemon sets are made from it."
+type BypassNICPool struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec says which NICs are handed out, and by which stack.
+	// +required
+	Spec BypassNICPoolSpec `json:"spec"`
+
+	// status is what the nodes say about the NICs.
+	// +optional
+	Status BypassNICPoolStatus `json:"status,omitzero"`
+}
+
+// BypassNICPoolList is a list of BypassNICPool.
+//
+// +kubebuilder:object:root=true
+type BypassNICPoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []BypassNICPool `json:"items"`
+}
+
+// BypassNICPoolSpec says which NICs are handed out, and by which stack.
+//
+// +kubebuilder:validation:XValidation:rule="self.stack.type == 'Onload' || !has(self.networkAttachment) || !(self.networkAttachment.type in ['MACVLAN', 'IPVLAN'])",message="spec.networkAttachment.type MACVLAN and IPVLAN work with spec.stack.type Onload only: ef_vi and TCPDirect find no NIC behind them, and a VFIO device has no network interface."
+// +kubebuilder:validation:XValidation:rule="self.stack.type != 'VFIO' || !has(self.sharing) || !has(self.sharing.mode) || self.sharing.mode == 'Exclusive'",message="spec.sharing.mode Shared cannot be combined with spec.stack.type VFIO: one program owns a VFIO device."
+// +kubebuilder:validation:XValidation:rule="!has(self.virtualFunctions) || !has(self.sharing) || !has(self.sharing.mode) || self.sharing.mode == 'Exclusive'",message="spec.sharing.mode Shared cannot be combined with spec.virtualFunctions: each virtual function is handed out as a whole."
+// +kubebuilder:validation:XValidation:rule="self.stack.type != 'TCPDirect' || (has(self.hugepages) && self.hugepages.exists(page, page.size == '2Mi'))",message="spec.hugepages must hold pages of size 2Mi with spec.stack.type TCPDirect, which allocates its buffers from them even where the default size is another."
+// +kubebuilder:validation:XValidation:rule="self.stack.type != 'VFIO' || !has(self.networkAttachment) || self.networkAttachment.type != 'HostDevice'",message="spec.networkAttachment.type HostDevice cannot be combined with spec.stack.type VFIO: a VFIO device has no network interface that could move; use SRIOV on virtual functions, or omit spec.networkAttachment."
+// +kubebuilder:validation:XValidation:rule="!has(self.networkAttachment) || self.networkAttachment.type != 'SRIOV' || has(self.virtualFunctions) || self.nics.all(term, has(term.role) && term.role == 'VirtualFunction')",message="spec.networkAttachment.type SRIOV needs virtual functions: set spec.virtualFunctions, or role VirtualFunction in every term of spec.nics."
+// +kubebuilder:validation:XValidation:rule="!has(self.networkAttachment) || !(self.networkAttachment.type in ['HostDevice', 'SRIOV']) || !has(self.sharing) || !has(self.sharing.mode) || self.sharing.mode == 'Exclusive'",message="spec.sharing.mode Shared cannot be combined with spec.networkAttachment.type HostDevice or SRIOV, which move the interface into one pod; share with MACVLAN, IPVLAN or host networking."
+// +kubebuilder:validation:XValidation:rule="!has(self.networkAttachment) || !has(self.networkAttachment.parentInterface) || (!has(self.virtualFunctions) && self.nics.all(term, has(term.interfaces) && term.interfaces.all(name, name == self.networkAttachment.parentInterface)))",message="with spec.networkAttachment.type MACVLAN or IPVLAN, every term of spec.nics must name spec.networkAttachment.parentInterface as its only interface and spec.virtualFunctions must be omitted: the child is made on that interface whichever NIC the pod holds."
+// +kubebuilder:validation:XValidation:rule="!has(self.virtualFunctions) || self.nics.all(term, !has(term.role) || term.role == 'PhysicalFunction')",message="spec.virtualFunctions cannot be combined with role VirtualFunction in spec.nics: virtual functions are created on physical functions."
+// +kubebuilder:validation:XValidation:rule="self.stack.type != 'VFIO' || has(self.virtualFunctions) || self.nics.all(term, !has(term.interfaces) && (!has(term.link) || term.link == 'Any') && (!has(term.drivers) || 'vfio-pci' in term.drivers))",message="with spec.stack.type VFIO and without spec.virtualFunctions, terms of spec.nics must select by vendor, devices or pciAddresses, or have vfio-pci among drivers: once bound to vfio-pci, a NIC has no interface, no link and no other driver."
+type BypassNICPoolSpec struct {
+	// nodeSelector selects the nodes by their labels. A node must carry all of them. On a node that no
+	// LowLatencyNodeProfile governs, or more than one selects, nothing is handed out, and status.findings says so.
+	// +required
+	NodeSelector NodeSelector `json:"nodeSelector"`
+
+	// nics select the NICs, 1 to 16 terms. A NIC belongs to the pool when it matches one of the terms, each port
+	// by itself, because each port is a PCI function of its own:
+	//
+	//	nics:
+	//	- {vendor: "1924", devices: ["0b03"], drivers: [sfc]}
+	//	- {vendor: "10ee", devices: ["5084"], numaNodes: [1]}
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +required
+	NICs []NICTerm `json:"nics"`
+
+	// stack is the software that the pods use on the NIC. It decides what a container gets with the NIC (device
+	// files, libraries, environment) and what must be right before a NIC is handed out.
+	// +required
+	Stack BypassStack `json:"stack"`
+
+	// resourceName is the extended resource that a pod asks for, such as lowlatency.dev/x2. It cannot be
+	// changed, because running pods were admitted with it.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)+/[a-z0-9]([a-z0-9_.-]{0,61}[a-z0-9])?$')",message="spec.resourceName must be a domain, a slash and a name of lower-case letters, digits and _.-, such as lowlatency.dev/x2."
+	// +kubebuilder:validation:XValidation:rule="!self.split('/')[0].endsWith('kubernetes.io')",message="spec.resourceName must not be in the domain kubernetes.io, which the kubelet keeps for itself."
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('requests.')",message="spec.resourceName must not begin with requests., by which resource quotas name resources."
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.resourceName cannot be changed, because running pods were admitted with it; create another pool."
+	// +required
+	ResourceName string `json:"resourceName"`
+
+	// sharing says whether a NIC is handed to one container or to several. When omitted, a NIC is handed to
+	// one.
+	//
+	// Containers that share a NIC share its bandwidth, its filters and its hugepages, too.
+	// +optional
+	Sharing SharingSpec `json:"sharing,omitzero"`
+
+	// hugepages are reserved for every NIC of the pool, on the NIC's own NUMA node, besides those of the
+	// LowLatencyNodeProfile; 1 to 4 sizes. Reserving is not giving: a pod must ask for them with a limit such as
+	// hugepages-2Mi.
+	//
+	//	hugepages:
+	//	- {size: 2Mi, countPerNIC: 400}
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=map
+	// +listMapKey=size
+	// +optional
+	Hugepages []NICHugepages `json:"hugepages,omitempty"`
+
+	// interrupts says which CPUs handle the interrupts of the NICs.
+	// +optional
+	Interrupts NICInterruptsSpec `json:"interrupts,omitzero"`
+
+	// virtualFunctions are created on every NIC of the pool and handed out instead of it; the NIC itself keeps its
+	// driver. With stack type VFIO they are bound to vfio-pci. When omitted, the NICs themselves are handed out.
+	// +optional
+	VirtualFunctions *VirtualFunctionsSpec `json:"virtualFunctions,omitempty"`
+
+	// networkAttachment makes a NetworkAttachmentDefinition by which Multus gives a pod the interface of its
+	// NIC. When omitted, none is made: pods of the stacks Onload, TCPDirect and EFVI then need hostNetwork, or an
+	// attachment of somebody else. A pod names the attachment in an annotation:
+	//
+	//	k8s.v1.cni.cncf.io/networks: '[{"name": "x2", "ips": ["192.168.7.11/24"]}]'
+	// +optional
+	NetworkAttachment *NetworkAttachmentSpec `json:"networkAttachment,omitempty"`
+}
+
+// PCIID is a vendor or device of PCI: four lower-case hexadecimal digits.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=4
+// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{4}$')",message="a PCI vendor or device is written as four lower-case hexadecimal digits without 0x, for example 1924."
+type PCIID string
+
+// DriverName is the name of a kernel driver.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9_-]*$')",message="a driver name begins with a letter or digit and consists of letters, digits, _ and -."
+type DriverName string
+
+// InterfaceName is the name of a network interface; * stands for any letters at its end.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=15
+// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.:-]+[*]?$')",message="an interface name consists of letters, digits and _.:-, and may end with *, which does not stand alone."
+type InterfaceName string
+
+// PCIAddress is the address of a PCI function, such as 0000:3b:00.0.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]$')",message="a PCI address is written as in sysfs, for example 0000:3b:00.0."
+type PCIAddress string
+
+// LinkState says which link a NIC must have to belong to a pool.
+//
+// +kubebuilder:validation:Enum=Any;Up
+type LinkState string
+
+const (
+	// LinkAny takes a NIC with and without a link.
+	LinkAny LinkState = "Any"
+	// LinkUp takes a NIC only while it has a link.
+	LinkUp LinkState = "Up"
+)
+
+// NICRole is the part a PCI function plays in SR-IOV.
+//
+// +kubebuilder:validation:Enum=PhysicalFunction;VirtualFunction
+type NICRole string
+
+const (
+	// RolePhysicalFunction is a NIC itself, whether or not it can have virtual functions.
+	RolePhysicalFunction NICRole = "PhysicalFunction"
+	// RoleVirtualFunction is a virtual function of a NIC.
+	RoleVirtualFunction NICRole = "VirtualFunction"
+)
+
+// NICTerm describes NICs. A NIC matches when it satisfies every field that is given.
+//
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="!has(self.devices) || has(self.vendor)",message="a term of spec.nics with devices needs the vendor, because device numbers are the vendor's own."
+// +kubebuilder:validation:XValidation:rule="has(self.vendor) || has(self.drivers) || has(self.interfaces) || has(self.pciAddresses)",message="a term of spec.nics must name a vendor, drivers, interfaces or pciAddresses: numaNodes, link and role alone would take every NIC."
+type NICTerm struct {
+	// vendor is the PCI vendor: 1924 is Solarflare, 10ee Xilinx, 8086 Intel, 15b3 Mellanox.
+	// +optional
+	Vendor PCIID `json:"vendor,omitempty"`
+
+	// devices are PCI devices of the vendor, 1 to 32; a NIC has one of them. Of Solarflare (1924), 0a03 is the 8000
+	// series, 0b03 the X2, 0c03 and 2c03 the X4; of Xilinx (10ee), 5084 is the X3.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=set
+	// +optional
+	Devices []PCIID `json:"devices,omitempty"`
+
+	// drivers are kernel drivers such as sfc, xilinx_efct or vfio-pci, 1 to 8; a NIC is bound to one of them.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=set
+	// +optional
+	Drivers []DriverName `json:"drivers,omitempty"`
+
+	// interfaces are names of network interfaces, 1 to 32; a * at the end stands for any letters.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=set
+	// +optional
+	Interfaces []InterfaceName `json:"interfaces,omitempty"`
+
+	// pciAddresses are addresses on PCI, 1 to 64.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=set
+	// +optional
+	PCIAddresses []PCIAddress `json:"pciAddresses,omitempty"`
+
+	// numaNodes are NUMA nodes, 1 to 64; the NIC is local to one of them. A NIC whose NUMA node the firmware
+	// does not tell does not match.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:Minimum=0
+	// +kubebuilder:validation:items:Maximum=1023
+	// +listType=set
+	// +optional
+	NUMANodes []int32 `json:"numaNodes,omitempty"`
+
+	// link is Any or Up. Up takes a NIC only while it has a link. When omitted, this means the user has no
+	// opinion and the operator chooses a default, which is subject to change over time. The current default is
+	// Any: a NIC without link stays in the pool and is reported unhealthy.
+	// +optional
+	Link LinkState `json:"link,omitempty"`
+
+	// role is PhysicalFunction or VirtualFunction. When omitted, this means the user has no opinion and the
+	// operator chooses a default, which is subject to change over time. The current default is
+	// PhysicalFunction.
+	// +optional
+	Role NICRole `json:"role,omitempty"`
+}
+
+// SharingMode says how many containers may hold one NIC.
+//
+// +kubebuilder:validation:Enum=Exclusive;Shared
+type SharingMode string
+
+const (
+	// SharingExclusive hands a NIC to one container.
+	SharingExclusive SharingMode = "Exclusive"
+	// SharingShared hands a NIC to as many containers as it has virtual interfaces for.
+	SharingShared SharingMode = "Shared"
+)
+
+// SharingSpec says how many containers may hold one NIC.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.maximumSharesPerNIC) || (has(self.mode) && self.mode == 'Shared')",message="spec.sharing.maximumSharesPerNIC applies to spec.sharing.mode Shared only."
+type SharingSpec struct {
+	// mode is Exclusive or Shared. Exclusive: one container. Shared: as many containers as the NIC has virtual
+	// interfaces (VIs) for, which is read from the driver, and no more than maximumSharesPerNIC. When omitted, this means the user has no opinion and the operator chooses a
+	// default, which is subject to change over time. The current default is Exclusive.
+	// +optional
+	Mode SharingMode `json:"mode,omitempty"`
+
+	// maximumSharesPerNIC is the most containers that share one NIC, 1 to 1024. The number of virtual
+	// interfaces of the NIC is the limit in any case.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1024
+	// +optional
+	MaximumSharesPerNIC int32 `json:"maximumSharesPerNIC,omitempty"`
+}
+
+// NICHugepages are hugepages for every NIC of a pool.
+type NICHugepages struct {
+	// size of one page.
+	// +required
+	Size HugepageSize `json:"size"`
+
+	// countPerNIC is the number of pages for each NIC, 1 to 16777216, on the NIC's own NUMA node.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16777216
+	// +required
+	CountPerNIC int32 `json:"countPerNIC"`
+}
+
+// NICInterruptPlacement says which CPUs handle the interrupts of a NIC.
+//
+// +kubebuilder:validation:Enum=NICLocalHousekeeping;Housekeeping;Kept
+type NICInterruptPlacement string
+
+const (
+	// NICInterruptsLocalHousekeeping places them on housekeeping CPUs of the NIC's own NUMA node.
+	NICInterruptsLocalHousekeeping NICInterruptPlacement = "NICLocalHousekeeping"
+	// NICInterruptsHousekeeping places them on any housekeeping CPU.
+	NICInterruptsHousekeeping NICInterruptPlacement = "Housekeeping"
+	// NICInterruptsKept leaves them where the profile and the driver put them.
+	NICInterruptsKept NICInterruptPlacement = "Kept"
+)
+
+// NICInterruptsSpec says which CPUs handle the interrupts of the NICs.
+type NICInterruptsSpec struct {
+	// placement is NICLocalHousekeeping, Housekeeping or Kept. When omitted, this means the user has no opinion
+	// and the operator chooses a default, which is subject to change over time. The current default is
+	// NICLocalHousekeeping where the NIC's NUMA node has a housekeeping CPU, and Housekeeping elsewhere.
+	// +optional
+	Placement NICInterruptPlacement `json:"placement,omitempty"`
+}
+
+// VirtualFunctionsSpec says which virtual functions are created on a NIC.
+type VirtualFunctionsSpec struct {
+	// countPerNIC is the number of virtual functions on each NIC, 1 to 256. A NIC that offers fewer is a
+	// finding.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=256
+	// +required
+	CountPerNIC int32 `json:"countPerNIC"`
+}
+
+// NetworkAttachmentType is the way in which a pod gets the interface of its NIC.
+//
+// +kubebuilder:validation:Enum=HostDevice;SRIOV;MACVLAN;IPVLAN
+type NetworkAttachmentType string
+
+const (
+	// AttachmentHostDevice moves the interface into the pod with the host-device plugin.
+	AttachmentHostDevice NetworkAttachmentType = "HostDevice"
+	// AttachmentSRIOV moves the virtual function into the pod with the sriov plugin.
+	AttachmentSRIOV NetworkAttachmentType = "SRIOV"
+	// AttachmentMACVLAN puts a macvlan child of the interface into the pod.
+	AttachmentMACVLAN NetworkAttachmentType = "MACVLAN"
+	// AttachmentIPVLAN puts an ipvlan child of the interface into the pod.
+	AttachmentIPVLAN NetworkAttachmentType = "IPVLAN"
+)
+
+// NetworkAttachmentSpec describes the NetworkAttachmentDefinition of a pool.
+//
+// +kubebuilder:validation:XValidation:rule="(self.type in ['MACVLAN', 'IPVLAN']) == has(self.parentInterface)",message="spec.networkAttachment.parentInterface must be set with type MACVLAN or IPVLAN, and only then."
+// +kubebuilder:validation:XValidation:rule="self.type != 'IPVLAN' || !has(self.addresses) || self.addresses == 'Static'",message="spec.networkAttachment.addresses None cannot be combined with type IPVLAN: the ipvlan plugin makes no interface without an address."
+type NetworkAttachmentSpec struct {
+	// type is HostDevice, SRIOV, MACVLAN or IPVLAN. HostDevice moves the interface itself into the pod, and back
+	// when the pod ends. SRIOV does so with a virtual function, and sets it up through its NIC; it is the only type
+	// for stack type VFIO. MACVLAN and IPVLAN leave the interface to the node and put a child of it into the pod;
+	// they work with stack type Onload only.
+	// +required
+	Type NetworkAttachmentType `json:"type"`
+
+	// parentInterface is the interface of the node on which a MACVLAN or IPVLAN child is made. It must be the only
+	// interface that spec.nics name, so that the child is on the NIC that the pod was given.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.:-]+$')",message="an interface name consists of letters, digits and _.:-."
+	// +optional
+	ParentInterface string `json:"parentInterface,omitempty"`
+
+	// namespaces in which the NetworkAttachmentDefinition is made, under the name of the pool, 1 to 32. They must
+	// exist.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="a namespace is a name of lower-case letters, digits and -, which begins and ends with a letter or digit."
+	// +listType=set
+	// +required
+	Namespaces []string `json:"namespaces"`
+
+	// addresses is Static or None: how the interface gets its address. Static: the pod's annotation
+	// k8s.v1.cni.cncf.io/networks says it, under ips. None: it gets none. When omitted, this means the user has no opinion and the operator chooses a default, which is
+	// subject to change over time. The current default is Static.
+	// +optional
+	Addresses AddressAssignment `json:"addresses,omitempty"`
+}
+
+// AddressAssignment says how the interface of a pod gets its address.
+//
+// +kubebuilder:validation:Enum=Static;None
+type AddressAssignment string
+
+const (
+	// AddressesStatic takes the address from the pod's annotation.
+	AddressesStatic AddressAssignment = "Static"
+	// AddressesNone assigns none.
+	AddressesNone AddressAssignment = "None"
+)

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package v1alpha1_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// fencedYAML is a block of YAML in a Markdown document.
+func fencedYAML() *regexp.Regexp { return regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$") }
+
+// wholeObjects returns the objects of a YAML file or Markdown document. A part of an object, which shows a single
+// field, is left out.
+func wholeObjects(file string) []*unstructured.Unstructured {
+	GinkgoHelper()
+	content, err := os.ReadFile(file)
+	Expect(err).NotTo(HaveOccurred())
+	text := string(content)
+	if filepath.Ext(file) == ".md" {
+		text = fencedText(text)
+	}
+	var objects []*unstructured.Unstructured
+	for part := range strings.SplitSeq(text, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(part), &object.Object)).To(Succeed(), "%s:\n%s", file, part)
+		if object.GetKind() != "" {
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
+
+// fencedText is the YAML of a Markdown document, as one text of several documents.
+func fencedText(markdown string) string {
+	var text strings.Builder
+	for _, block := range fencedYAML().FindAllStringSubmatch(markdown, -1) {
+		text.WriteString(block[1] + "\n---\n")
+	}
+	return text.String()
+}
+
+// documents are all files that show whole objects to users.
+func documents() []string {
+	GinkgoHelper()
+	files := []string{"../../README.md"}
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/examples/*.yaml"} {
+		found, err := filepath.Glob(pattern)
+		Expect(err).NotTo(HaveOccurred())
+		files = append(files, found...)
+	}
+	return files
+}
+
+// describeDocuments shows that users can apply what the documents tell them to.
+func describeDocuments(admin func() client.Client) {
+	It("apply unchanged, in the namespace and with the runtime class that they name", func(ctx SpecContext) {
+		surroundings := []client.Object{
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "trading"}},
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "dataplane"}},
+			&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-trading"}, Handler: "high-performance"},
+			&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-dataplane"}, Handler: "high-performance"},
+		}
+		for _, object := range surroundings {
+			Expect(admin().Create(ctx, object)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(admin().Delete(ctx, object)).To(Succeed()) })
+		}
+		kinds := map[string]int{}
+		for _, file := range documents() {
+			for _, object := range wholeObjects(file) {
+				kinds[object.GetKind()]++
+				Expect(admin().Create(ctx, object, client.DryRunAll, client.FieldValidation("Strict"))).
+					To(Succeed(), "%s in %s", object.GetName(), file)
+			}
+		}
+		Expect(kinds).To(And(HaveKey("LowLatencyNodeProfile"), HaveKey("BypassNICPool"), HaveKey("Pod")))
+	})
+
+	It("show a pod for the resource of a sample pool, Guaranteed and with the hugepages of its stack", func() {
+		pools := samplePools()
+		pods := 0
+		for _, file := range documents() {
+			for _, object := range wholeObjects(file) {
+				if object.GetKind() == "Pod" {
+					pods++
+					checkPod(podOf(object), pools)
+				}
+			}
+		}
+		Expect(pods).To(BeNumerically(">=", len(pools)))
+	})
+}
+
+// samplePools are the pools of config/samples by the name of their resource.
+func samplePools() map[string]*nicPool {
+	GinkgoHelper()
+	files, err := filepath.Glob("../../config/samples/bypass-*.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	pools := map[string]*nicPool{}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		pool := &nicPool{}
+		Expect(yaml.UnmarshalStrict(content, pool)).To(Succeed(), file)
+		pools[pool.Spec.ResourceName] = pool
+	}
+	stacks := map[v1alpha1.StackType]bool{}
+	for _, pool := range pools {
+		stacks[pool.Spec.Stack.Type] = true
+	}
+	Expect(stacks).To(HaveLen(4), "stacks of the samples: %v", stacks)
+	return pools
+}
+
+func podOf(object *unstructured.Unstructured) *corev1.Pod {
+	GinkgoHelper()
+	content, err := object.MarshalJSON()
+	Expect(err).NotTo(HaveOccurred())
+	pod := &corev1.Pod{}
+	Expect(yaml.UnmarshalStrict(content, pod)).To(Succeed(), object.GetName())
+	return pod
+}
+
+// checkPod expects that a pod asks for a NIC of a pool, and that the kubelet would align it: whole CPUs, memory and
+// hugepages, each with a limit, in every container.
+func checkPod(pod *corev1.Pod, pools map[string]*nicPool) {
+	GinkgoHelper()
+	Expect(pod.Spec.Containers).To(HaveLen(1), pod.Name)
+	Expect(pod.Spec.InitContainers).To(BeEmpty(), pod.Name)
+	container := pod.Spec.Containers[0]
+	limits := container.Resources.Limits
+	Expect(container.Resources.Requests).To(Or(BeEmpty(), Equal(limits)), pod.Name)
+	Expect(limits.Cpu().MilliValue()).To(And(BeNumerically(">", 0), WithTransform(wholeCPUs, BeTrue())), pod.Name)
+	Expect(limits.Memory().Value()).To(BeNumerically(">", 0), pod.Name)
+
+	pool := poolOf(limits, pools)
+	Expect(pool).NotTo(BeNil(), "pod %s asks for no resource of the sample pools", pod.Name)
+	for _, pages := range pool.Spec.Hugepages {
+		Expect(limits).To(HaveKey(corev1.ResourceName("hugepages-"+string(pages.Size))), pod.Name)
+	}
+	attached := strings.Contains(pod.Annotations["k8s.v1.cni.cncf.io/networks"], fmt.Sprintf("%q", pool.Name))
+	Expect(attached).To(Equal(pool.Spec.NetworkAttachment != nil), "networks of pod %s", pod.Name)
+	if attached {
+		Expect(slices.Contains(pool.Spec.NetworkAttachment.Namespaces, pod.Namespace)).To(BeTrue(), pod.Name)
+	}
+}
+
+func wholeCPUs(milli int64) bool { return milli%1000 == 0 }
+
+func poolOf(limits corev1.ResourceList, pools map[string]*nicPool) *nicPool {
+	for name := range limits {
+		if pool, found := pools[string(name)]; found {
+			return pool
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package v1alpha1_test
+
+import (
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// nicPoolWith returns a pool with the given fields of spec beside or instead of the required ones.
+func nicPoolWith(spec string) *unstructured.Unstructured {
+	object := parse("{apiVersion: lowlatency.dev/v1alpha1, kind: BypassNICPool, metadata: {name: x2}}")
+	content := map[string]any{}
+	Expect(yaml.Unmarshal([]byte(`
+nodeSelector: {matchLabels: {trading: ""}}
+nics: [{vendor: "1924"}]
+stack: {type: EFVI, efvi: {userSpace: {source: Application}}}
+resourceName: lowlatency.dev/x2
+`), &content)).To(Succeed())
+	Expect(yaml.Unmarshal([]byte(spec), &content)).To(Succeed())
+	object.Object["spec"] = content
+	return object
+}
+
+// numbered returns count texts of the given length that end with different numbers.
+func numbered[T ~string](count, length int) []T {
+	list := make([]T, 0, count)
+	for i := range count {
+		end := fmt.Sprintf("%04d", i)
+		list = append(list, T(strings.Repeat("A", length-len(end))+end))
+	}
+	return list
+}
+
+// largestTerm fills every list of a term.
+func largestTerm() v1alpha1.NICTerm {
+	term := v1alpha1.NICTerm{
+		Vendor:     "1924",
+		Drivers:    append(numbered[v1alpha1.DriverName](7, 63), "vfio-pci"),
+		Interfaces: numbered[v1alpha1.InterfaceName](32, 15),
+		Link:       v1alpha1.LinkUp,
+		Role:       v1alpha1.RolePhysicalFunction,
+	}
+	for i := range 64 {
+		term.PCIAddresses = append(term.PCIAddresses, v1alpha1.PCIAddress(fmt.Sprintf("10000000:%02x:00.0", i)))
+		term.NUMANodes = append(term.NUMANodes, int32(i))
+	}
+	for i := range 32 {
+		term.Devices = append(term.Devices, v1alpha1.PCIID(fmt.Sprintf("%04x", i)))
+	}
+	return term
+}
+
+// largestNICPool fills every list whose rules look at each item.
+func largestNICPool() *nicPool {
+	pool := newNICPool()
+	pool.Spec.NICs = nil
+	for range 16 {
+		pool.Spec.NICs = append(pool.Spec.NICs, largestTerm())
+	}
+	pool.Spec.ResourceName = strings.Repeat("a", 64) + "." + strings.Repeat("b", 58) + "/" + "nic1"
+	pool.Spec.VirtualFunctions = &v1alpha1.VirtualFunctionsSpec{CountPerNIC: 256}
+	pool.Spec.Stack.Onload.UserSpace = onHost("/" + strings.Repeat("a", 254))
+	for _, name := range numbered[string](64, 61) {
+		pool.Spec.Stack.Onload.Options = append(pool.Spec.Stack.Onload.Options,
+			v1alpha1.OnloadOption{Name: "EF_" + name, Value: strings.Repeat("1", 256)})
+	}
+	pool.Spec.NetworkAttachment = &v1alpha1.NetworkAttachmentSpec{Type: v1alpha1.AttachmentSRIOV}
+	for _, name := range numbered[string](32, 63) {
+		pool.Spec.NetworkAttachment.Namespaces = append(pool.Spec.NetworkAttachment.Namespaces, strings.ToLower(name))
+	}
+	return pool
+}
+
+// describeNICPoolBounds shows that the schema of BypassNICPool is in force, by one sample of each sort of bound.
+func describeNICPoolBounds(admin func() client.Client) {
+	DescribeTable("refuses a pool with",
+		func(ctx SpecContext, spec, wantField, wantMessage string) {
+			err := admin().Create(ctx, nicPoolWith(spec), client.DryRunAll, client.FieldValidation("Strict"))
+			Expect(apierrors.IsInvalid(err)).To(BeTrue(), "not refused as invalid: %v", err)
+			Expect(err).To(MatchError(And(ContainSubstring(wantField+": "), ContainSubstring(wantMessage))))
+		},
+		Entry("a stack that does not exist", `stack: {type: DPDK}`,
+			"spec.stack.type", `supported values: "Onload", "TCPDirect", "EFVI", "VFIO"`),
+		Entry("no NICs", `nics: []`, "spec.nics", "at least 1 items"),
+		Entry("too many terms", "nics: ["+strings.Repeat("{vendor: '1924'}, ", 17)+"]", "spec.nics", "at most 16 items"),
+		Entry("a term without a field", `nics: [{}]`, "spec.nics[0]", "at least 1 properties"),
+		Entry("a device named twice", `nics: [{vendor: "1924", devices: ["0b03", "0b03"]}]`,
+			"spec.nics[0].devices[1]", "Duplicate value"),
+		Entry("a negative NUMA node", `nics: [{vendor: "1924", numaNodes: [-1]}]`,
+			"spec.nics[0].numaNodes[0]", "greater than or equal to 0"),
+		Entry("an unknown link state", `nics: [{vendor: "1924", link: up}]`,
+			"spec.nics[0].link", `supported values: "Any", "Up"`),
+		Entry("an interface name that Linux cannot have", `nics: [{interfaces: [abcdefghijklmnop]}]`,
+			"spec.nics[0].interfaces[0]", "may not be more than 15"),
+		Entry("a resource name without a name", `resourceName: a/`,
+			"spec.resourceName", "at least 3 chars long"),
+		Entry("hugepages of one size twice", `hugepages: [{size: 2Mi, countPerNIC: 1}, {size: 2Mi, countPerNIC: 2}]`,
+			"spec.hugepages[1]", "Duplicate value"),
+		Entry("no hugepages of a size", `hugepages: [{size: 2Mi, countPerNIC: 0}]`,
+			"spec.hugepages[0].countPerNIC", "greater than or equal to 1"),
+		Entry("hugepages of a size that no kernel has", `hugepages: [{size: 4Mi, countPerNIC: 1}]`,
+			"spec.hugepages[0].size", "supported values"),
+		Entry("no shares", `sharing: {mode: Shared, maximumSharesPerNIC: 0}`,
+			"spec.sharing.maximumSharesPerNIC", "greater than or equal to 1"),
+		Entry("more virtual functions than PCI gives a NIC", `virtualFunctions: {countPerNIC: 257}`,
+			"spec.virtualFunctions.countPerNIC", "less than or equal to 256"),
+		Entry("an attachment to no namespace", `networkAttachment: {type: HostDevice, namespaces: []}`,
+			"spec.networkAttachment.namespaces", "at least 1 items"),
+		Entry("an option given twice", `stack: {type: Onload, onload: {userSpace: {source: Application}, options:
+			[{name: EF_A, value: "1"}, {name: EF_A, value: "2"}]}}`,
+			"spec.stack.onload.options[1]", "Duplicate value"),
+		Entry("a stack without user space", `stack: {type: TCPDirect, tcpDirect: {}}`,
+			"spec.stack.tcpDirect.userSpace", "Required value"),
+		Entry("interrupts of every CPU", `interrupts: {placement: Everywhere}`,
+			"spec.interrupts.placement", "supported values"),
+	)
+
+	It("affords its rules for a pool that is as large as the bounds allow", func(ctx SpecContext) {
+		Expect(admin().Create(ctx, largestNICPool(), client.DryRunAll)).To(Succeed())
+	})
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package bypass decides, from what a host says, which NICs of a node a BypassNICPool hands out, whether each of
+// them is fit for its stack, how many containers may hold it, and what a container gets with it. It is pure: the
+// device plugin, the agent and the command line call the same functions on the same facts, so what the status says
+// is what the kubelet is told.
+package bypass
+
+import (
+	"net/netip"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+)
+
+// Pool is a BypassNICPool as the nodes get it: the JSON text under the key v1alpha1.PoolKey of the pool's ConfigMap.
+type Pool struct {
+	// Name and Generation are those of the BypassNICPool.
+	Name       string `json:"name"`
+	Generation int64  `json:"generation"`
+	// Spec is its spec.
+	Spec v1alpha1.BypassNICPoolSpec `json:"spec"`
+	// Rivals are the other pools that select some of the same nodes.
+	Rivals []Rival `json:"rivals,omitempty"`
+}
+
+// Rival is another pool that selects some nodes of a pool. A NIC that both select is handed out by neither.
+type Rival struct {
+	// Name of the BypassNICPool.
+	Name string `json:"name"`
+	// NICs are its terms.
+	NICs []v1alpha1.NICTerm `json:"nics"`
+	// VirtualFunctions is how many virtual functions it creates on each NIC; 0 when it hands out the NICs
+	// themselves. A rival that creates them claims the NIC with all its virtual functions.
+	VirtualFunctions int32 `json:"virtualFunctions,omitempty"`
+	// Nodes that both pools select.
+	Nodes []string `json:"nodes"`
+}
+
+// Input is what the devices of a node follow from.
+type Input struct {
+	Pool Pool
+	// Node is the name of the node.
+	Node string
+	// HostAddresses are the addresses by which the cluster knows the node.
+	HostAddresses []netip.Addr
+	// Facts are what the host says, its Bypass included.
+	Facts *host.Facts
+}
+
+// Device is one NIC, or one virtual function, that the pool selects on a node.
+type Device struct {
+	NIC host.NIC
+	// Series is the series of the NIC, such as X2; "" when its PCI identifiers are not known.
+	Series string
+	Health v1alpha1.NICHealth
+	// Reasons are what there is to say about the NIC, each in one sentence with the file or device and the way
+	// out, the gravest first, at most 8. A NIC that is healthy has those that cost something and forbid
+	// nothing, such as a PCIe link with fewer lanes than it could have.
+	Reasons []string
+	// Units is how many containers may hold the NIC; 0 for one that is ineligible, or whose driver does not say
+	// how many virtual interfaces it has.
+	Units int
+	// Shared tells that the NIC is handed out in shares, see DeviceIDs.
+	Shared   bool
+	Versions Versions
+}
+
+// Versions are what the parts of a stack call themselves; "" for a part that was not found.
+type Versions struct {
+	// Module is the version of the kernel module of Onload; of the NIC's driver it is no part.
+	Module string
+	// User is the version of the user files on the node.
+	User string
+}
+
+// Edits are what a container gets with the devices that it holds.
+type Edits struct {
+	DeviceNodes []DeviceNode
+	Mounts      []Mount
+	Environment []Variable
+}
+
+// DeviceNode is a device file of the node, which the container sees under the same path.
+type DeviceNode struct {
+	Path string
+	// Permissions are letters of rwm, as in the device cgroup.
+	Permissions string
+}
+
+// Mount is a file or folder of the node that the container sees, read-only.
+type Mount struct {
+	HostPath      string
+	ContainerPath string
+}
+
+// Variable is an environment variable.
+type Variable struct{ Name, Value string }

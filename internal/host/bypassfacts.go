@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package host
+
+import "net/netip"
+
+// Bypass is what a host says about kernel-bypass stacks, and about the interfaces that carry its own traffic.
+type Bypass struct {
+	Onload Onload
+	VFIO   VFIO
+	// DeviceNodes are the device files of bypass stacks that exist, by path: /dev/onload, /dev/onload_epoll,
+	// /dev/sfc_char, /dev/vfio/vfio and the groups below /dev/vfio. Absent when /dev cannot be read.
+	DeviceNodes Fact[map[string]DeviceNode]
+	// Networks are the routes of the main table of the host, from /proc/1/net/route and ipv6_route (or
+	// /proc/net/… in snapshots).
+	Networks Fact[[]Route]
+	// Lower are the interfaces directly below an interface: the slaves of a bond, the ports of a bridge, the
+	// parent of a VLAN; from /sys/class/net/*/lower_*.
+	Lower map[string][]string
+	// UserSpaces are the user files of a stack below each folder that was asked for.
+	UserSpaces map[string]UserSpace
+}
+
+// Route is a route of the host.
+type Route struct {
+	Destination netip.Prefix
+	Interface   string
+	// Gateway is invalid when the destination is directly connected.
+	Gateway netip.Addr
+}
+
+// DeviceNode is a character device file.
+type DeviceNode struct {
+	// Mode holds the permission bits.
+	Mode uint32
+	// Major and Minor are the device numbers.
+	Major, Minor uint32
+	// Simulated tells that the file is a regular file of a test tree or snapshot, without device numbers.
+	Simulated bool
+}
+
+// Onload is the state of the modules of Onload.
+type Onload struct {
+	// Version is onload_version of /proc/driver/onload/version, or /sys/module/onload/version.
+	Version Fact[string]
+	// InterfaceVersion is uk_intf_ver of /proc/driver/onload/version, which the user library must equal.
+	InterfaceVersion Fact[string]
+	// SourceVersion is /sys/module/onload/srcversion.
+	SourceVersion Fact[string]
+	// ControlPlanePIDs are the processes of the control plane, from /proc/driver/onload/cp_server_pids.
+	ControlPlanePIDs Fact[[]int]
+	// Stacks is the number of stacks, from /proc/driver/onload/stacks.
+	Stacks Fact[int]
+	// Resources are the tables of /proc/driver/sfc_resource/resources by name, such as VI.
+	Resources Fact[map[string]ResourceCount]
+	// Interfaces are those that sfc_resource has registered: the folders of /proc/driver/sfc_resource besides
+	// devices, and what its devices folder lists.
+	Interfaces Fact[[]string]
+	// Modules are the loaded modules of the stack by name (onload, sfc_char, sfc_resource, sfc, xilinx_efct),
+	// each with its version; "" for a module without one.
+	Modules Fact[map[string]string]
+}
+
+// ResourceCount is a table of /proc/driver/sfc_resource/resources.
+type ResourceCount struct {
+	// Total is what the hardware has; absent for resources that do not tell.
+	Total Fact[int]
+	// Current is how many are in use, Maximum the most that ever were.
+	Current, Maximum int
+}
+
+// VFIO is the state of the kernel's VFIO drivers.
+type VFIO struct {
+	// Groups are the IOMMU groups of PCI functions by PCI address.
+	Groups map[string]int
+	// NoIOMMU is /sys/module/vfio/parameters/enable_unsafe_noiommu_mode.
+	NoIOMMU Fact[bool]
+}
+
+// UserSpace are the user files of a stack below one folder.
+type UserSpace struct {
+	// Files are the files of the stack by name (libonload.so, libonload_ext.so, libonload_zf.so, libefcp.so.1,
+	// libciul.so.1, onload), each with its path on the host. Absent when the folder cannot be read.
+	Files Fact[map[string]UserFile]
+}
+
+// UserFile is one file of a stack's user space.
+type UserFile struct {
+	// Path is the absolute path on the host.
+	Path string
+	// InterfaceVersions are the interface versions (checksums of 32 hexadecimal digits) that the file holds.
+	InterfaceVersions []string
+	// Version is the release that the file names; "" when it names none.
+	Version string
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package render
+
+import (
+	"maps"
+	"path"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+const (
+	// PoolServiceAccount is the service account of device plugins in the agents' namespace. It has no rights in the
+	// API; on OpenShift it may use the security context constraint that lets a pod mount the host.
+	PoolServiceAccount = "device-plugin"
+
+	devicePlugin = "device-plugin"
+	// hostFolder, configFolder, socketFolder and cdiFolder are where the container finds the host, the pool, the
+	// kubelet's socket (k8s.io/kubelet/pkg/apis/deviceplugin, DevicePluginPath) and the folder of CDI
+	// specifications that change (cncf-tags/container-device-interface, DefaultDynamicDir).
+	hostFolder   = "/host"
+	configFolder = "/etc/lowlatency"
+	socketFolder = "/var/lib/kubelet/device-plugins"
+	cdiFolder    = "/var/run/cdi"
+)
+
+// poolDaemonSet runs the device plugin of a pool on its nodes. The container is root without any capability: the
+// folder of the kubelet's socket is root's. It reads the host, and writes that folder and the folder of CDI
+// specifications only.
+func poolDaemonSet(in PoolInput) *appsv1.DaemonSet {
+	metadata := in.metadata(PoolObjectName(in.Pool.Name), in.AgentNamespace, devicePlugin)
+	unavailable := intstr.FromString("10%")
+	return &appsv1.DaemonSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet"},
+		ObjectMeta: metadata,
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: poolPodLabels(in)},
+			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{
+				Type:          appsv1.RollingUpdateDaemonSetStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &unavailable},
+			},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{
+					Labels: maps.Clone(metadata.Labels),
+					Annotations: map[string]string{
+						"kubectl.kubernetes.io/default-container": devicePlugin,
+						"openshift.io/required-scc":               "privileged",
+						"target.workload.openshift.io/management": `{"effect": "PreferredDuringScheduling"}`,
+					},
+				},
+				Spec: poolPod(in),
+			},
+		},
+	}
+}
+
+// poolPodLabels select the pods of the DaemonSet; they can never change.
+func poolPodLabels(in PoolInput) map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/component": devicePlugin,
+		v1alpha1.LabelBypassPool:      in.Pool.Name,
+	}
+}
+
+func poolPod(in PoolInput) corev1.PodSpec {
+	return corev1.PodSpec{
+		ServiceAccountName:            PoolServiceAccount,
+		AutomountServiceAccountToken:  new(false),
+		PriorityClassName:             "system-node-critical",
+		TerminationGracePeriodSeconds: new(int64(5)),
+		Affinity:                      poolAffinity(in.Pool.Spec.NodeSelector),
+		// A node that is not yet verified has our own taint; its NICs are to be there when it is lifted.
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		SecurityContext: &corev1.PodSecurityContext{
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			// Where SELinux is enforced, only this type may read the files of the host and write the folder of
+			// the kubelet's socket.
+			SELinuxOptions: &corev1.SELinuxOptions{Type: "spc_t"},
+		},
+		Containers: []corev1.Container{poolContainer(in)},
+		Volumes: []corev1.Volume{
+			hostVolume("host", "/", corev1.HostPathDirectory),
+			hostVolume("sockets", socketFolder, corev1.HostPathDirectory),
+			hostVolume("cdi", cdiFolder, corev1.HostPathDirectoryOrCreate),
+			{Name: "pool", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: PoolObjectName(in.Pool.Name)},
+			}}},
+		},
+	}
+}
+
+func poolContainer(in PoolInput) corev1.Container {
+	return corev1.Container{
+		Name:  devicePlugin,
+		Image: in.Image,
+		Args: []string{
+			devicePlugin,
+			"--pool-file=" + path.Join(configFolder, v1alpha1.PoolKey),
+			"--root=" + hostFolder,
+			"--node-name=$(NODE_NAME)",
+		},
+		Env: []corev1.EnvVar{
+			// One thread that reads, one for the garbage collector and the kubelet.
+			{Name: "GOMAXPROCS", Value: "2"},
+			{Name: "NODE_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}},
+		},
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse("10m"),
+			corev1.ResourceMemory: resource.MustParse("32Mi"),
+		}},
+		SecurityContext: &corev1.SecurityContext{
+			RunAsUser:                new(int64(0)),
+			RunAsGroup:               new(int64(0)),
+			Privileged:               new(false),
+			AllowPrivilegeEscalation: new(false),
+			ReadOnlyRootFilesystem:   new(true),
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+		VolumeMounts: []corev1.VolumeMount{
+			// Also /proc and /sys below it, where the runtime can do that.
+			{Name: "host", MountPath: hostFolder, ReadOnly: true, RecursiveReadOnly: new(corev1.RecursiveReadOnlyIfPossible)},
+			{Name: "sockets", MountPath: socketFolder},
+			{Name: "cdi", MountPath: cdiFolder},
+			// The whole folder: a file mounted by itself would not follow a change of the ConfigMap.
+			{Name: "pool", MountPath: configFolder, ReadOnly: true},
+		},
+	}
+}
+
+// poolAffinity brings the plugin to the nodes of the pool that a profile governs.
+func poolAffinity(selector v1alpha1.NodeSelector) *corev1.Affinity {
+	expressions := []corev1.NodeSelectorRequirement{{Key: v1alpha1.LabelProfile, Operator: corev1.NodeSelectorOpExists}}
+	labels := nodeLabels(selector)
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		expressions = append(expressions, corev1.NodeSelectorRequirement{
+			Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{labels[key]},
+		})
+	}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: expressions}},
+		},
+	}}
+}
+
+// nodeLabels are the labels that a node of the pool carries.
+func nodeLabels(selector v1alpha1.NodeSelector) map[string]string {
+	labels := make(map[string]string, len(selector.MatchLabels))
+	for key, value := range selector.MatchLabels {
+		labels[key] = string(value)
+	}
+	return labels
+}
+
+func hostVolume(name, folder string, kind corev1.HostPathType) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		HostPath: &corev1.HostPathVolumeSource{Path: folder, Type: &kind},
+	}}
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	"fmt"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+)
+
+// podChecks ask what the kubelet gave to the containers that hold bypass NICs.
+func podChecks() []Check {
+	return []Check{
+		{
+			ID: "numa.pods", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionNUMAAligned},
+			Title:   "Every container that holds a bypass NIC has its CPUs, memory and NIC on one NUMA node",
+			Applies: "a BypassNICPool selects the node",
+			Why:     "Each packet that crosses the link between sockets costs some hundred nanoseconds, and the pod runs all the same.",
+			Reads:   []string{"/var/lib/kubelet/pod-resources/kubelet.sock"},
+			Fix:     "Start the pod anew with whole CPUs and limits equal to requests; topologyManagerPolicy single-numa-node then refuses what cannot be aligned.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kubernetes: pkg/kubelet/apis/podresources, pkg/kubelet/cm/topologymanager",
+			run:     holdersAreAligned,
+		},
+	}
+}
+
+// holdersAreAligned judges every container once, however many NICs it holds: it has one alignment.
+func holdersAreAligned(s *state) verdict {
+	if s.holders == nil {
+		return notApplicable()
+	}
+	const expected = "CPUs, memory and NIC on one NUMA node"
+	return judge(*s.holders, expected, func(holders []bypass.Holder) verdict {
+		if len(holders) == 0 {
+			return passed("no container holds a NIC of a BypassNICPool")
+		}
+		verdicts := make([]verdict, 0, len(holders))
+		for _, holder := range holders {
+			verdicts = append(verdicts, holderIsAligned(holder, expected))
+		}
+		return worst(verdicts...)
+	})
+}
+
+func holderIsAligned(holder bypass.Holder, expected string) verdict {
+	name := holder.Container.String()
+	switch holder.Alignment {
+	case v1alpha1.AlignmentAligned:
+		return passed(name + " on one NUMA node")
+	case v1alpha1.AlignmentSplit:
+		return failed(fmt.Sprintf("%s is spread over NUMA nodes: %s", name, holder.Message), holder.Message, expected)
+	default:
+		return verdict{
+			outcome:  v1alpha1.OutcomeUnknown,
+			message:  fmt.Sprintf("%s cannot be proven to be on one NUMA node: %s", name, holder.Message),
+			expected: expected,
+		}
+	}
+}
