@@ -34,6 +34,6 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	command.AddCommand(newManagerCommand(), newAgentCommand())
+	command.AddCommand(newManagerCommand(), newAgentCommand(), newProbeCommand())
 	return command
 }

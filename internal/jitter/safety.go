@@ -25,12 +25,9 @@ type Placement struct {
 	Measured, Control cpus.Set
 }
 
-// Siblings are the CPUs of one core.
-type Siblings []cpus.Set
-
 // Place decides where the probe runs: control CPUs are online CPUs of no core that is measured, so that the control
 // thread does not share a core's resources with the loop. An error says which CPU cannot be measured and why.
-func Place(measured, online cpus.Set, cores Siblings, owners []Owner) (Placement, error) {
+func Place(measured, online cpus.Set, cores []cpus.Set, owners []Owner) (Placement, error) {
 	if missing := measured.Difference(online); !missing.IsEmpty() {
 		return Placement{}, fmt.Errorf("CPU %s is not online; online are %s", missing, online)
 	}

@@ -125,7 +125,7 @@ func overInterruptions(sorted []uint64, c clock) []Percentile {
 // overTime are the percentiles over moments: the longest gaps whose time together exceeds the share of time that
 // the percentile leaves.
 func overTime(sorted []uint64, duration uint64, c clock) []Percentile {
-	var all []Percentile
+	all := make([]Percentile, 0, len(percents()))
 	for _, percent := range percents() {
 		left := (100 - percent) / 100 * float64(duration)
 		all = append(all, Percentile{percent, c.length(momentLength(sorted, left))})
