@@ -35,6 +35,6 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	command.AddCommand(newManagerCommand(), newAgentCommand(), newDevicePluginCommand())
+	command.AddCommand(newManagerCommand(), newAgentCommand(), newDevicePluginCommand(), newProbeCommand())
 	return command
 }

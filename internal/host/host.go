@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync/atomic"
 )
 
@@ -25,7 +26,7 @@ type Host struct {
 
 // Open opens a host: a directory that holds proc and sys ("/", "/host", an unpacked snapshot), or an
 // archive of one (tar, plain or compressed with gzip or bzip2; recognised by its content; its entries may
-// be below one common folder). Close it after use. Errors name the path.
+// be below one common folder, or in the folder fsroot of it). Close it after use. Errors name the path.
 //
 // Who reads a running host again and again should keep it open: up to Linux 5.17, the first Read of each
 // Host interrupts every CPU once (see readProcessor).
@@ -79,14 +80,23 @@ func openArchive(path string) (tree, error) {
 
 var errNoHost = errors.New("it holds neither proc nor sys")
 
-// rootOf finds the root of a host in an archive: at the top or in the only folder there.
+// rootOf finds the root of a host in an archive: at the top, in the only folder there, or in that folder's fsroot,
+// where hwloc-gather-topology puts it when it gathers the processors' CPUID besides.
 func rootOf(read *memoryTree) (tree, error) {
 	if isHost(read) {
 		return read, nil
 	}
-	if folders := read.directories(); len(folders) == 1 {
-		if below := read.below(folders[0]); isHost(below) {
-			return below, nil
+	folders := read.directories()
+	if len(folders) != 1 {
+		return nil, errNoHost
+	}
+	below := read.below(folders[0])
+	if isHost(below) {
+		return below, nil
+	}
+	if slices.Contains(below.directories(), "fsroot") {
+		if root := below.below("fsroot"); isHost(root) {
+			return root, nil
 		}
 	}
 	return nil, errNoHost

@@ -52,6 +52,7 @@ func TestOpenRefuses(t *testing.T) {
 		"archive of no host":   {writeFile(t, files{"etc/passwd": "root"}.pack(t, "")), "neither proc nor sys"},
 		"two top folders":      {writeFile(t, files{"a/proc/": "", "b/proc/": ""}.pack(t, "")), "neither proc nor sys"},
 		"two folders deep":     {writeFile(t, files{"a/b/proc/": ""}.pack(t, "")), "neither proc nor sys"},
+		"fsroot of no host":    {writeFile(t, files{"a/fsroot/etc/": "", "a/cpuid/pu0": ""}.pack(t, "")), "neither proc nor sys"},
 		"proc is a file":       {writeFile(t, files{"proc": "x"}.pack(t, "")), "neither proc nor sys"},
 		"name leads out":       {writeFile(t, files{"proc/x": ""}.pack(t, "../")), "../proc/x: the name leads out"},
 		"name leads out later": {writeFile(t, files{"x": ""}.pack(t, "proc/../../")), "leads out of the archive"},

@@ -153,6 +153,7 @@ func readAllWith(t *testing.T, tree files, request Request) *Facts {
 		"archive":                        writeFile(t, tree.pack(t, "")),
 		"compressed archive":             writeFile(t, zip(t, tree.pack(t, "./"))),
 		"archive with a top folder":      writeFile(t, tree.pack(t, "worker-1/")),
+		"archive with fsroot":            writeFile(t, tree.pack(t, "worker-1/fsroot/")),
 		"archive with a ./top folder":    writeFile(t, zip(t, tree.pack(t, "./worker-1/"))),
 		"snapshot":                       snapshot(t, dir),
 		"snapshot of an archive":         snapshot(t, writeFile(t, tree.pack(t, ""))),

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/podresources"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+// busyWindow is how long the probe looks whether the CPUs are at work for others.
+const busyWindow = 500 * time.Millisecond
+
+// reportColumns is the width of the report, which is read in logs, too.
+const reportColumns = 120
+
+// probeFlags say what the probe measures.
+type probeFlags struct {
+	request jitter.Request
+	cpus    string
+	root    string
+	output  string
+	onBusy  string
+	dryRun  bool
+	measure bool
+}
+
+func newProbeCommand() *cobra.Command {
+	command := &cobra.Command{Use: "probe", Short: "Measure this node"}
+	flags := &probeFlags{}
+	measure := &cobra.Command{
+		Use:   "jitter",
+		Short: "Measure how often and for how long something else runs on CPUs",
+		Long: "Measure how often and for how long something else runs on CPUs, with a loop on the cycle counter, and say\n" +
+			"what the kernel counted when it happened. Without --cpus, the isolated CPUs of the running kernel are\n" +
+			"measured. The probe never runs on CPUs that a pod owns, nor on CPUs that are at work.",
+		Example: "  lowlatency-operator probe jitter --root / --cpus 4-7 --duration 60s\n" +
+			"  lowlatency-operator probe jitter --root / --cpus 4-7 -o svg > jitter.svg",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if flags.measure {
+				return jitter.Serve(command.InOrStdin(), command.OutOrStdout())
+			}
+			return runJitterProbe(command.Context(), flags, command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+	flags.register(measure.Flags())
+	command.AddCommand(measure)
+	return command
+}
+
+func (f *probeFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.cpus, "cpus", "", "The CPUs to measure, in the kernel's list format. Defaults to the isolated CPUs.")
+	flags.DurationVar(&f.request.Duration, "duration", 10*time.Second, "How long to measure.")
+	flags.DurationVar(&f.request.WarmUp, "warm-up", time.Second, "How long to run the loop before.")
+	flags.DurationVar(&f.request.Threshold, "threshold", 500*time.Nanosecond, "The least length of an interruption.")
+	flags.IntVar(&f.request.Priority, "priority", 0, "Run as SCHED_FIFO with this priority; 0 runs as SCHED_OTHER.")
+	flags.StringVar(&f.root, "root", "/host", "The folder at which the root file system of the host is mounted.")
+	flags.StringVarP(&f.output, "output", "o", "text", "The form of the result: text, json or svg.")
+	flags.StringVar(&f.onBusy, "on-busy", "refuse", "What to do when a CPU is at work for others: refuse, or measure nevertheless.")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "Say what would be measured from where, and measure nothing.")
+	flags.BoolVar(&f.measure, "measure", false, "Be the process that measures, which the probe starts itself.")
+	_ = flags.MarkHidden("measure")
+}
+
+// runJitterProbe measures, or says what it would do.
+func runJitterProbe(ctx context.Context, flags *probeFlags, out, progress io.Writer) error {
+	write, known := map[string]func(io.Writer, *jitter.Result) error{
+		"text": writeText, "json": writeJSON, "svg": writePlot,
+	}[flags.output]
+	if !known {
+		return fmt.Errorf("--output %s is not text, json or svg", flags.output)
+	}
+	h, err := host.Open(flags.root)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = h.Close() }()
+	placement, err := flags.place(ctx, h)
+	if err != nil {
+		return err
+	}
+	flags.request.CPUs = placement.Measured.IDs()
+	if err := flags.request.Check(); err != nil {
+		return err
+	}
+	say(progress, "measuring CPUs %s for %s after a warm-up of %s, controlled from CPUs %s\n",
+		placement.Measured, flags.request.Duration, flags.request.WarmUp, placement.Control)
+	if flags.dryRun {
+		return nil
+	}
+	if flags.onBusy != "measure" {
+		if err := refuseBusy(ctx, flags.root, placement.Measured); err != nil {
+			return err
+		}
+	}
+	result, err := jitter.Run(ctx, jitter.Options{
+		Request: flags.request, Placement: placement, Host: h, Command: measuringProcess,
+		Progress: showProgress(progress, flags.request.Duration),
+	})
+	if err != nil {
+		return err
+	}
+	return write(out, result)
+}
+
+// place decides on which CPUs the probe runs.
+func (f *probeFlags) place(ctx context.Context, h *host.Host) (jitter.Placement, error) {
+	facts, err := h.Read(ctx)
+	if err != nil {
+		return jitter.Placement{}, err
+	}
+	machine, err := topology.FromFacts(facts)
+	if err != nil {
+		return jitter.Placement{}, err
+	}
+	measured, err := f.measured(facts)
+	if err != nil {
+		return jitter.Placement{}, err
+	}
+	owners, err := cpuOwners(ctx, f.root)
+	if err != nil {
+		return jitter.Placement{}, err
+	}
+	cores := make([]cpus.Set, 0, len(machine.Cores))
+	for _, core := range machine.Cores {
+		cores = append(cores, core.CPUs)
+	}
+	return jitter.Place(measured, machine.Online, cores, owners)
+}
+
+func (f *probeFlags) measured(facts *host.Facts) (cpus.Set, error) {
+	if f.cpus != "" {
+		set, err := cpus.Parse(f.cpus)
+		if err != nil {
+			return cpus.Set{}, fmt.Errorf("--cpus: %w", err)
+		}
+		return set, nil
+	}
+	isolated, known := facts.CPUs.Isolated.Get()
+	if !known || isolated.IsEmpty() {
+		return cpus.Set{}, errors.New("the running kernel isolates no CPUs: say with --cpus which to measure")
+	}
+	return isolated, nil
+}
+
+// cpuOwners are the containers that own CPUs. A host without the kubelet's socket has none; where the kubelet does not
+// answer, nobody knows, and nothing is measured.
+func cpuOwners(ctx context.Context, root string) ([]jitter.Owner, error) {
+	socket := filepath.Join(root, podresources.Socket)
+	if _, err := os.Stat(socket); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	containers, known := podresources.List(ctx, socket).Get()
+	if !known {
+		return nil, fmt.Errorf("the kubelet does not say at %s which pods own CPUs, and the probe never runs on those", socket)
+	}
+	var owners []jitter.Owner
+	for _, c := range containers {
+		owners = append(owners, jitter.Owner{Name: strings.Join([]string{c.Namespace, c.Pod, c.Name}, "/"), CPUs: c.CPUs})
+	}
+	return owners, nil
+}
+
+// refuseBusy is an error that names the CPUs that are at work.
+func refuseBusy(ctx context.Context, root string, measured cpus.Set) error {
+	proc, err := procfs.NewFS(filepath.Join(root, "proc"))
+	if err != nil {
+		return fmt.Errorf("reading /proc of the host: %w", err)
+	}
+	before, err := proc.Stat()
+	if err != nil {
+		return fmt.Errorf("reading /proc/stat: %w", err)
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(busyWindow):
+	}
+	after, err := proc.Stat()
+	if err != nil {
+		return fmt.Errorf("reading /proc/stat: %w", err)
+	}
+	if busy := jitter.Busy(measured, before, after); busy != "" {
+		return fmt.Errorf("%s: the probe would disturb that work and measure it; stop it, measure other CPUs, or say --on-busy=measure", busy)
+	}
+	return nil
+}
+
+// measuringProcess is this program again.
+func measuringProcess(ctx context.Context) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	command := exec.CommandContext(ctx, self, "probe", "jitter", "--measure")
+	command.Env = append(os.Environ(), jitter.Environment()...)
+	return command
+}
+
+// say writes a line for people; whether it can be written changes nothing.
+func say(w io.Writer, format string, values ...any) { _, _ = fmt.Fprintf(w, format, values...) }
+
+// showProgress says every few seconds how far the measurement is.
+func showProgress(w io.Writer, duration time.Duration) func(time.Duration) {
+	const every = 2 * time.Second
+	next := every
+	return func(passed time.Duration) {
+		if passed >= next && passed < duration {
+			say(w, "%s of %s\n", passed.Round(time.Second), duration)
+			next = passed + every
+		}
+	}
+}
+
+func writeText(w io.Writer, result *jitter.Result) error {
+	_, err := io.WriteString(w, text.Jitter(result, text.NewPalette(false), reportColumns))
+	return err
+}
+
+func writeJSON(w io.Writer, result *jitter.Result) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(result)
+}
+
+func writePlot(w io.Writer, result *jitter.Result) error {
+	_, err := io.WriteString(w, jitter.Plot(result))
+	return err
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
+)
+
+// isolatingHost is the tree of a host with isolated CPUs.
+func isolatingHost(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := hosttree.Xeon().Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := hosttree.Boot(dir, hosttree.BootOptions{CommandLine: "isolcpus=domain,managed_irq,4-7"}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func probe(t *testing.T, arguments ...string) (out, progress string, err error) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	command := newCommand()
+	command.SetArgs(append([]string{"probe", "jitter"}, arguments...))
+	command.SetOut(&stdout)
+	command.SetErr(&stderr)
+	err = command.ExecuteContext(t.Context())
+	return stdout.String(), stderr.String(), err
+}
+
+func TestProbeSaysWhatItWouldDo(t *testing.T) {
+	out, progress, err := probe(t, "--root", isolatingHost(t), "--dry-run", "--duration", "30s")
+	if err != nil || out != "" {
+		t.Fatalf("a dry run gives %q, %v", out, err)
+	}
+	if want := "measuring CPUs 4-7 for 30s after a warm-up of 1s, controlled from CPUs 0-3,8-"; !strings.HasPrefix(progress, want) {
+		t.Errorf("a dry run says %q, want %q", progress, want)
+	}
+}
+
+func TestProbeRefuses(t *testing.T) {
+	root := isolatingHost(t)
+	kubelet := isolatingHost(t)
+	socket := filepath.Join(kubelet, "var/lib/kubelet/pod-resources")
+	if err := os.MkdirAll(socket, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(socket, "kubelet.sock"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		arguments []string
+		want      string
+	}{
+		"an unknown form":             {[]string{"--root", root, "-o", "yaml"}, "--output yaml is not text, json or svg"},
+		"a list that is none":         {[]string{"--root", root, "--cpus", "4-"}, "--cpus: "},
+		"no host":                     {[]string{"--root", "/does/not/exist"}, "/does/not/exist"},
+		"a CPU that is not online":    {[]string{"--root", root, "--cpus", "4000"}, "CPU 4000 is not online"},
+		"a duration of nothing":       {[]string{"--root", root, "--duration", "0s"}, "the duration 0s"},
+		"a kubelet that says nothing": {[]string{"--root", kubelet, "--dry-run"}, "the probe never runs on those"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, _, err := probe(t, tc.arguments...); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the error is %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestProgressIsShownEveryFewSeconds(t *testing.T) {
+	var out bytes.Buffer
+	show := showProgress(&out, 5*time.Second)
+	for passed := time.Duration(0); passed <= 6*time.Second; passed += 100 * time.Millisecond {
+		show(passed)
+	}
+	if want := "2s of 5s\n4s of 5s\n"; out.String() != want {
+		t.Errorf("progress is %q, want %q", out.String(), want)
+	}
+}
+
+func TestResultsAreWritten(t *testing.T) {
+	result := &jitter.Result{Scheduling: "SCHED_OTHER", CPUs: []jitter.CPUResult{{CPU: 3}}}
+	var text, encoded, plot bytes.Buffer
+	if err := writeText(&text, result); err != nil || !strings.Contains(text.String(), "SCHED_OTHER") {
+		t.Errorf("the text is %q, %v", text.String(), err)
+	}
+	var decoded jitter.Result
+	if err := writeJSON(&encoded, result); err != nil {
+		t.Error(err)
+	}
+	if err := json.Unmarshal(encoded.Bytes(), &decoded); err != nil || decoded.CPUs[0].CPU != 3 {
+		t.Errorf("the JSON is %s, %v", encoded.String(), err)
+	}
+	if err := writePlot(&plot, result); err != nil || !strings.HasPrefix(plot.String(), "<svg") {
+		t.Errorf("the plot is %q, %v", plot.String(), err)
+	}
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package text
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
+)
+
+// worstShown is how many of the longest interruptions of a CPU are shown.
+const worstShown = 5
+
+// Jitter draws what a measurement of jitter found: a line for each CPU, then the longest interruptions with what
+// the kernel counted about that time.
+func Jitter(result *jitter.Result, palette Palette, columns int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "interruptions of %s and longer · %s · records %s\n", nanoseconds(result.ThresholdNanoseconds), result.Scheduling, result.MemoryLocked)
+	fmt.Fprintf(&b, "counter %.1f MHz, %.1f ppm from the kernel's clock\n\n", result.CounterHertz/1e6, result.CalibrationPartsPerMillion)
+	b.WriteString(Table(
+		[]string{"CPU", "LOOP", "PER SECOND", "STOLEN (ppm)", "MEDIAN", "P99", "P99.9", "MAXIMUM", "P99.99 OF TIME"},
+		jitterRows(result), palette, columns))
+	for i := range result.CPUs {
+		b.WriteString("\n" + worst(&result.CPUs[i], palette, columns))
+	}
+	return b.String()
+}
+
+func jitterRows(result *jitter.Result) [][]string {
+	rows := make([][]string, 0, len(result.CPUs))
+	for i := range result.CPUs {
+		one := &result.CPUs[i]
+		rows = append(rows, []string{
+			strconv.Itoa(one.CPU), fmt.Sprintf("%.1f ns", one.LoopNanoseconds), fmt.Sprintf("%.1f", one.InterruptionsPerSecond),
+			fmt.Sprintf("%.1f", one.StolenPartsPerMillion), percentile(one.OverInterruptions, 50), percentile(one.OverInterruptions, 99),
+			percentile(one.OverInterruptions, 99.9), nanoseconds(one.MaximumNanoseconds), percentile(one.OverTime, 99.99),
+		})
+	}
+	return rows
+}
+
+func percentile(all []jitter.Percentile, percent float64) string {
+	for _, p := range all {
+		if p.Percent == percent {
+			return nanoseconds(p.Nanoseconds)
+		}
+	}
+	return "-"
+}
+
+// nanoseconds writes a length with three digits.
+func nanoseconds(length int64) string {
+	d := time.Duration(length)
+	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
+		if d >= unit {
+			return d.Round(unit / 100).String()
+		}
+	}
+	return d.String()
+}
+
+// worst shows the longest interruptions of a CPU, the longest first.
+func worst(one *jitter.CPUResult, palette Palette, columns int) string {
+	title := palette.Title(fmt.Sprintf("CPU %d, the longest", one.CPU))
+	if one.NotRecorded > 0 {
+		title += palette.Warn(fmt.Sprintf(" (%d interruptions had no room in the record)", one.NotRecorded))
+	}
+	if len(one.Worst) == 0 {
+		return title + ": none\n"
+	}
+	longest := slices.Clone(one.Worst)
+	slices.SortStableFunc(longest, func(a, b jitter.Interruption) int { return cmp.Compare(b.LengthNanoseconds, a.LengthNanoseconds) })
+	var rows [][]string
+	for _, i := range longest[:min(worstShown, len(longest))] {
+		rows = append(rows, []string{nanoseconds(i.LengthNanoseconds), "+" + nanoseconds(i.AtNanoseconds), causes(i.Causes)})
+	}
+	return title + "\n" + Table([]string{"LENGTH", "AT", "WHAT THE KERNEL COUNTED MEANWHILE"}, rows, palette, columns)
+}
+
+// causes names the counters that moved, at most five.
+func causes(all []jitter.Cause) string {
+	const most = 5
+	if len(all) == 0 {
+		return "nothing: firmware (SMI), the hypervisor or the hardware"
+	}
+	var names []string
+	for _, cause := range all[:min(most, len(all))] {
+		names = append(names, fmt.Sprintf("%s ×%d", cause.Name, cause.Count))
+	}
+	if more := len(all) - most; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package text
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
+)
+
+func TestJitter(t *testing.T) {
+	cause := func(name string, count uint64) jitter.Cause { return jitter.Cause{Name: name, Count: count} }
+	result := &jitter.Result{
+		CounterHertz: 2.6e9, CalibrationPartsPerMillion: 0.04, ThresholdNanoseconds: 500, MemoryLocked: "locked", Scheduling: "SCHED_FIFO 1",
+		CPUs: []jitter.CPUResult{
+			{
+				CPU: 4, LoopNanoseconds: 6.92, Interruptions: 3, NotRecorded: 1, InterruptionsPerSecond: 0.3, StolenPartsPerMillion: 12.34, MaximumNanoseconds: 7_920_090,
+				OverInterruptions: []jitter.Percentile{{Percent: 50, Nanoseconds: 900}, {Percent: 99, Nanoseconds: 7_920_090}, {Percent: 99.9, Nanoseconds: 7_920_090}},
+				OverTime:          []jitter.Percentile{{Percent: 99.99, Nanoseconds: 1_234}},
+				Worst: []jitter.Interruption{
+					{AtNanoseconds: 1_000_000, LengthNanoseconds: 900},
+					{AtNanoseconds: 2_500_000_000, LengthNanoseconds: 7_920_090, Causes: []jitter.Cause{
+						cause("LOC Local timer interrupts", 7), cause("a", 6), cause("b", 5), cause("c", 4), cause("d", 3), cause("e", 2), cause("f", 1),
+					}},
+				},
+			},
+			{CPU: 5, LoopNanoseconds: 7},
+		},
+	}
+	const want = `interruptions of 500ns and longer · SCHED_FIFO 1 · records locked
+counter 2600.0 MHz, 0.0 ppm from the kernel's clock
+
+CPU  LOOP    PER SECOND  STOLEN (ppm)  MEDIAN  P99     P99.9   MAXIMUM  P99.99 OF TIME
+4    6.9 ns  0.3         12.3          900ns   7.92ms  7.92ms  7.92ms   1.23µs
+5    7.0 ns  0.0         0.0           -       -       -       0s       -
+
+CPU 4, the longest (1 interruptions had no room in the record)
+LENGTH  AT     WHAT THE KERNEL COUNTED MEANWHILE
+7.92ms  +2.5s  LOC Local timer interrupts ×7, a ×6, b ×5, c ×4, d ×3, and 2 more
+900ns   +1ms   nothing: firmware (SMI), the hypervisor or the hardware
+
+CPU 5, the longest: none
+`
+	if diff := cmp.Diff(want, Jitter(result, NewPalette(false), 120)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

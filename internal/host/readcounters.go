@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package host
+
+import (
+	"context"
+	"fmt"
+)
+
+// Counters are what a host counted up to one moment.
+type Counters struct {
+	// Interrupts has the columns and lines of /proc/interrupts only.
+	Interrupts Interrupts
+	Softirqs   Softirqs
+}
+
+// ReadCounters reads /proc/interrupts and /proc/softirqs and nothing else, for those who read them often. What the
+// host does not have is absent; an error names the table that makes no sense.
+func (h *Host) ReadCounters(ctx context.Context) (*Counters, error) {
+	view := h.tree.view()
+	defer view.release()
+	r := newReader(ctx, view, nil)
+	counters := &Counters{}
+	counters.Interrupts.Columns, counters.Interrupts.Lines = r.counters("/proc/interrupts", largeFile)
+	counters.Softirqs.Columns, counters.Softirqs.Lines = r.counters("/proc/softirqs", mediumFile)
+	if r.err != nil {
+		return nil, fmt.Errorf("reading the counters of host %s: %w", h.path, r.err)
+	}
+	return counters, nil
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package jitter
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+)
+
+// counted is a sample with two CPUs, 2 and 3.
+func counted(at int64, timer, network, softirq [2]uint64, preemptions uint64) Sample {
+	line := func(name, description string, counts [2]uint64) host.InterruptLine {
+		return host.InterruptLine{Name: name, Description: description, Counts: counts[:]}
+	}
+	counters := &host.Counters{}
+	counters.Interrupts.Columns = []int{2, 3}
+	counters.Interrupts.Lines = host.Known([]host.InterruptLine{
+		line("142", "PCI-MSI  524288-edge   eth0-rx-0", network), line("LOC", "Local timer interrupts", timer),
+		{Name: "ERR", Counts: []uint64{uint64(at)}},
+	}, "/proc/interrupts")
+	counters.Softirqs.Columns = []int{2, 3}
+	counters.Softirqs.Lines = host.Known([]host.InterruptLine{line("NET_RX", "", softirq)}, "/proc/softirqs")
+	return Sample{at, counters, map[int]uint64{3: preemptions}}
+}
+
+func TestAttribute(t *testing.T) {
+	samples := []Sample{
+		counted(1_000, [2]uint64{5, 5}, [2]uint64{0, 0}, [2]uint64{0, 0}, 1),
+		counted(2_000, [2]uint64{9, 6}, [2]uint64{0, 3}, [2]uint64{0, 2}, 2),
+		counted(3_000, [2]uint64{9, 6}, [2]uint64{4, 3}, [2]uint64{0, 2}, 2),
+	}
+	result := &Result{CPUs: []CPUResult{{CPU: 3, Worst: []Interruption{
+		{ClockNanoseconds: 500, LengthNanoseconds: 10},
+		{ClockNanoseconds: 1_500, LengthNanoseconds: 100},
+		{ClockNanoseconds: 1_900, LengthNanoseconds: 500},
+		{ClockNanoseconds: 2_500, LengthNanoseconds: 100},
+		{ClockNanoseconds: 2_950, LengthNanoseconds: 100},
+	}}}}
+	Attribute(result, samples)
+	moved := []Cause{
+		{CauseInterrupt, "142 PCI-MSI 524288-edge eth0-rx-0", 3}, {CauseSoftirq, "NET_RX", 2},
+		{CauseInterrupt, "LOC Local timer interrupts", 1}, {CauseContextSwitch, "nonvoluntary_ctxt_switches", 1},
+	}
+	want := [][]Cause{
+		nil,   // before the first sample
+		moved, // within two samples
+		moved, // across a sample
+		nil,   // nothing moved on CPU 3: CPU 2 does not matter
+		nil,   // after the last sample
+	}
+	for i, w := range want {
+		if diff := cmp.Diff(w, result.CPUs[0].Worst[i].Causes); diff != "" {
+			t.Errorf("interruption %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+func TestAttributeToACPUThatCameOnline(t *testing.T) {
+	before, after := counted(0, [2]uint64{}, [2]uint64{}, [2]uint64{}, 0), counted(100, [2]uint64{1, 1}, [2]uint64{}, [2]uint64{}, 0)
+	before.Counters.Interrupts.Columns = []int{2}
+	result := &Result{CPUs: []CPUResult{{CPU: 3, Worst: []Interruption{{ClockNanoseconds: 50, LengthNanoseconds: 1}}}}}
+	Attribute(result, []Sample{before, after})
+	if causes := result.CPUs[0].Worst[0].Causes; causes != nil {
+		t.Errorf("a CPU without an earlier count has the causes %v", causes)
+	}
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package jitter
+
+// Result is what a measurement found. Its JSON form is documented in docs/jitter.md.
+type Result struct {
+	// CounterHertz is the frequency of the cycle counter, and CalibrationPartsPerMillion how far the clock of the
+	// kernel and the counter drifted apart over the measurement.
+	CounterHertz               float64 `json:"counterHertz"`
+	CalibrationPartsPerMillion float64 `json:"calibrationPartsPerMillion"`
+	// ThresholdNanoseconds is the least length of an interruption.
+	ThresholdNanoseconds int64 `json:"thresholdNanoseconds"`
+	// MemoryLocked tells whether the records could be locked into memory: "locked", or why not.
+	MemoryLocked string `json:"memoryLocked"`
+	// Scheduling is SCHED_OTHER or SCHED_FIFO with the priority.
+	Scheduling string `json:"scheduling"`
+	// CPUs in ascending order.
+	CPUs []CPUResult `json:"cpus"`
+}
+
+// CPUResult is what was found on one CPU. All lengths are in nanoseconds.
+type CPUResult struct {
+	CPU                 int     `json:"cpu"`
+	DurationNanoseconds int64   `json:"durationNanoseconds"`
+	Loops               uint64  `json:"loops"`
+	LoopNanoseconds     float64 `json:"loopNanoseconds"`
+	// Interruptions is the number of gaps of the threshold or longer; NotRecorded of them had no room in the
+	// record and are missing from everything below but InterruptionsPerSecond.
+	Interruptions          uint64  `json:"interruptions"`
+	NotRecorded            uint64  `json:"notRecorded"`
+	InterruptionsPerSecond float64 `json:"interruptionsPerSecond"`
+	StolenNanoseconds      int64   `json:"stolenNanoseconds"`
+	StolenPartsPerMillion  float64 `json:"stolenPartsPerMillion"`
+	MaximumNanoseconds     int64   `json:"maximumNanoseconds"`
+	// OverInterruptions are percentiles of the lengths of interruptions, as sysjitter prints them.
+	OverInterruptions []Percentile `json:"overInterruptions"`
+	// OverTime are percentiles over moments: at a random moment, the interruption that is going on is at most so
+	// long; 0 when none is.
+	OverTime []Percentile `json:"overTime"`
+	// Histogram counts interruptions by length, in powers of two.
+	Histogram []Bucket `json:"histogram"`
+	// HDR is the same as an HDR histogram in nanoseconds, V2 compressed, in base64.
+	HDR string `json:"hdr"`
+	// Worst are the longest interruptions in the order of time.
+	Worst []Interruption `json:"worst"`
+}
+
+// Percentile is a length that a share of all stays below.
+type Percentile struct {
+	Percent     float64 `json:"percent"`
+	Nanoseconds int64   `json:"nanoseconds"`
+}
+
+// Bucket counts interruptions of at least From and less than To nanoseconds.
+type Bucket struct {
+	FromNanoseconds int64  `json:"fromNanoseconds"`
+	ToNanoseconds   int64  `json:"toNanoseconds"`
+	Count           uint64 `json:"count"`
+}
+
+// Interruption is one of the longest.
+type Interruption struct {
+	// AtNanoseconds since the begin of the measurement.
+	AtNanoseconds     int64 `json:"atNanoseconds"`
+	LengthNanoseconds int64 `json:"lengthNanoseconds"`
+	// Causes are the counters of the kernel that moved on this CPU about that time. When none did, it was
+	// firmware (SMI), the hypervisor, or the hardware.
+	Causes []Cause `json:"causes,omitempty"`
+
+	// ClockNanoseconds is when it began, by CLOCK_MONOTONIC of the host.
+	ClockNanoseconds int64 `json:"clockNanoseconds"`
+}
+
+// Cause is a counter of the kernel that moved.
+type Cause struct {
+	// Kind is Interrupt, Softirq or ContextSwitch.
+	Kind CauseKind `json:"kind"`
+	// Name is the line of /proc/interrupts or /proc/softirqs, with its description.
+	Name string `json:"name"`
+	// Count is by how much the counter moved between the two readings around the interruption.
+	Count uint64 `json:"count"`
+}
+
+// CauseKind is the kind of a counter.
+type CauseKind string
+
+const (
+	// CauseInterrupt is a line of /proc/interrupts.
+	CauseInterrupt CauseKind = "Interrupt"
+	// CauseSoftirq is a line of /proc/softirqs.
+	CauseSoftirq CauseKind = "Softirq"
+	// CauseContextSwitch is nonvoluntary_ctxt_switches of the measuring thread.
+	CauseContextSwitch CauseKind = "ContextSwitch"
+)
