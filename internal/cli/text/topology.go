@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -112,43 +113,22 @@ func (m *machine) memory() (int64, bool) {
 // without NUMA, it is the other way round.
 func (m *machine) boxes() []string {
 	var lines []string
-	drawn := map[int]bool{}
-	for id, pkg := range m.Packages {
-		nodes := m.nodesWithin(pkg)
-		if len(nodes) == 0 {
-			continue
+	for _, frame := range layout.Packages(m.Topology) {
+		title := ""
+		if frame.ID != layout.Unknown {
+			title = fmt.Sprintf("package %d", frame.ID)
 		}
-		for _, node := range nodes {
-			drawn[node.ID] = true
-		}
-		title := fmt.Sprintf("package %d", id)
-		if len(nodes) == 1 {
-			lines = append(lines, m.nodeBox(title+" · ", nodes[0], m.columns)...)
+		if len(frame.Nodes) == 1 {
+			lines = append(lines, m.nodeBox(title, frame.Nodes[0], m.columns)...)
 			continue
 		}
 		var inner []string
-		for _, node := range nodes {
+		for _, node := range frame.Nodes {
 			inner = append(inner, m.nodeBox("", node, m.columns-4)...)
 		}
-		lines = append(lines, box(join(title, plural(m.coresWithin(pkg), "core")), inner, m.columns, m.palette)...)
-	}
-	for _, node := range m.NUMANodes {
-		if !drawn[node.ID] {
-			lines = append(lines, m.nodeBox("", node, m.columns)...)
-		}
+		lines = append(lines, box(join(title, plural(m.coresWithin(m.Packages[frame.ID]), "core")), inner, m.columns, m.palette)...)
 	}
 	return lines
-}
-
-// nodesWithin are the NUMA nodes all of whose CPUs belong to the package.
-func (m *machine) nodesWithin(pkg cpus.Set) []topology.NUMANode {
-	var nodes []topology.NUMANode
-	for _, node := range m.NUMANodes {
-		if !node.CPUs.IsEmpty() && node.CPUs.IsSubsetOf(pkg) {
-			nodes = append(nodes, node)
-		}
-	}
-	return nodes
 }
 
 func (m *machine) coresWithin(set cpus.Set) int {
@@ -161,10 +141,10 @@ func (m *machine) coresWithin(set cpus.Set) int {
 	return count
 }
 
-// nodeBox draws one NUMA node.
-func (m *machine) nodeBox(titlePrefix string, node topology.NUMANode, columns int) []string {
+// nodeBox draws one NUMA node; its package comes first in the title.
+func (m *machine) nodeBox(frame string, node topology.NUMANode, columns int) []string {
 	inner := columns - 4
-	title := titlePrefix + fmt.Sprintf("NUMA node %d", node.ID)
+	title := join(frame, fmt.Sprintf("NUMA node %d", node.ID))
 	cores := m.CoresOf(node.ID)
 	memory := "memory unknown"
 	if node.MemoryBytes != nil {
@@ -178,7 +158,7 @@ func (m *machine) nodeBox(titlePrefix string, node topology.NUMANode, columns in
 	if pages := m.pages(node); pages != "" {
 		lines = append(lines, wrap("hugepages  "+pages, "           ", inner)...)
 	}
-	lines = append(lines, m.nics(func(nic topology.NIC) bool { return nic.NUMANode != nil && *nic.NUMANode == node.ID })...)
+	lines = append(lines, m.nics(&node.ID)...)
 	return box(join(title, count, m.caches(cores), memory), lines, columns, m.palette)
 }
 
@@ -198,48 +178,35 @@ func (m *machine) caches(cores []topology.Core) string {
 
 // packagesOf draws cores by package when they belong to several, as on hosts without NUMA.
 func (m *machine) packagesOf(cores []topology.Core, columns int) []string {
-	byPackage := map[int][]topology.Core{}
-	for _, core := range cores {
-		byPackage[core.Package] = append(byPackage[core.Package], core)
-	}
-	if len(byPackage) <= 1 {
+	groups := layout.ByPackage(cores)
+	if len(groups) <= 1 {
 		return m.coreRows(cores, columns)
 	}
 	var lines []string
-	for id := -1; id < len(m.Packages); id++ {
-		if len(byPackage[id]) == 0 {
-			continue
-		}
-		title := fmt.Sprintf("package %d", id)
-		if id < 0 {
+	for _, group := range groups {
+		title := fmt.Sprintf("package %d", group.ID)
+		if group.ID == layout.Unknown {
 			title = "package unknown"
 		}
-		lines = append(lines, box(title, m.coreRows(byPackage[id], columns-4), columns, m.palette)...)
+		lines = append(lines, box(title, m.coreRows(group.Cores, columns-4), columns, m.palette)...)
 	}
 	return lines
 }
 
 // coreRows draws cores in rows, those that share an L3 cache in brackets.
 func (m *machine) coreRows(cores []topology.Core, columns int) []string {
-	var order []int
-	groups := map[int][]string{}
-	for _, core := range cores {
-		if _, seen := groups[core.L3]; !seen {
-			order = append(order, core.L3)
-		}
-		groups[core.L3] = append(groups[core.L3], m.core(core))
-	}
-	if len(order) == 1 {
-		return flow(groups[order[0]], "  ", columns)
+	groups := layout.ByL3(cores)
+	var pieces []string
+	if len(groups) == 1 {
+		return flow(m.corePieces(groups[0]), "  ", columns)
 	}
 	m.brackets = true
-	var pieces []string
-	for _, l3 := range order {
+	for _, group := range groups {
 		open, shut := "[ ", " ]"
-		if l3 < 0 {
+		if group.ID == layout.Unknown {
 			open, shut = "  ", "  "
 		}
-		for i, line := range flow(groups[l3], "  ", columns-4) {
+		for i, line := range flow(m.corePieces(group), "  ", columns-4) {
 			if i > 0 {
 				line = "  " + line
 			} else {
@@ -250,6 +217,14 @@ func (m *machine) coreRows(cores []topology.Core, columns int) []string {
 		pieces[len(pieces)-1] += m.palette.Faint(shut)
 	}
 	return flow(pieces, " ", columns)
+}
+
+func (m *machine) corePieces(group layout.Group) []string {
+	pieces := make([]string, 0, len(group.Cores))
+	for _, core := range group.Cores {
+		pieces = append(pieces, m.core(core))
+	}
+	return pieces
 }
 
 // core draws one core: its threads, aligned with all other cores.
@@ -288,19 +263,12 @@ func hugepages(node topology.NUMANode) string {
 	return strings.Join(pools, ", ")
 }
 
-// nics lists the physical NICs that belong, with the number of their virtual functions.
-func (m *machine) nics(belongs func(topology.NIC) bool) []string {
-	virtual := map[string]int{}
-	for _, nic := range m.NICs {
-		virtual[nic.PhysicalFunction]++
-	}
+// nics lists the physical NICs of a NUMA node, or those without one, with the number of their virtual functions.
+func (m *machine) nics(numaNode *int) []string {
 	var rows [][]string
-	for _, nic := range m.NICs {
-		if nic.PhysicalFunction != "" || !belongs(nic) {
-			continue
-		}
+	for _, nic := range layout.PhysicalNICs(m.Topology, numaNode) {
 		functions := ""
-		if count := virtual[nic.PCIAddress]; count > 0 {
+		if count := layout.VirtualFunctions(m.Topology, nic.PCIAddress); count > 0 {
 			functions = "+ " + plural(count, "virtual function")
 		}
 		rows = append(rows, []string{
@@ -315,7 +283,7 @@ func (m *machine) nics(belongs func(topology.NIC) bool) []string {
 // leftovers are what belongs to no box.
 func (m *machine) leftovers() []string {
 	var lines []string
-	if lost := m.nics(func(nic topology.NIC) bool { return nic.NUMANode == nil }); len(lost) > 0 {
+	if lost := m.nics(nil); len(lost) > 0 {
 		title := "NICs whose NUMA node the firmware does not tell:"
 		if len(m.NUMANodes) > 1 {
 			title = m.palette.Warn(title)
