@@ -23,7 +23,7 @@ func Pools(pools []view.Pool, palette Palette, columns int) string {
 
 func drawPool(pool view.Pool, palette Palette, columns int) string {
 	var b strings.Builder
-	b.WriteString(palette.Title("pool "+pool.Pool) + separator + join(string(pool.Stack), pool.ResourceName, poolCounts(pool, palette)) + "\n")
+	b.WriteString(poolHead(pool, palette))
 	b.WriteString(poolTable(pool, palette, columns))
 	for _, node := range pool.Nodes {
 		b.WriteString(poolReasons(node, palette, columns))
@@ -33,6 +33,10 @@ func drawPool(pool view.Pool, palette Palette, columns int) string {
 		b.WriteString(poolEdits(node, palette, columns))
 	}
 	return b.String()
+}
+
+func poolHead(pool view.Pool, palette Palette) string {
+	return join(palette.Title("pool "+pool.Pool), string(pool.Stack), pool.ResourceName, poolCounts(pool, palette)) + "\n"
 }
 
 // poolCounts says how many NICs there are and how many of them are healthy.

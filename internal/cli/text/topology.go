@@ -30,10 +30,14 @@ type machine struct {
 	mark func(cpu int) string
 	// note comes before a core, "" for none.
 	note func(core topology.Core) string
-	// pages says what hugepages a NUMA node has, "" for nothing to say.
-	pages func(node topology.NUMANode) string
-	// nicMark comes before a NIC.
-	nicMark func(nic topology.NIC) string
+	// pages says what hugepages a NUMA node has, in lines of at most so many columns.
+	pages func(node topology.NUMANode, columns int) []string
+	// nicMark comes before a NIC, nicNote behind it.
+	nicMark, nicNote func(nic topology.NIC) string
+	// notes are lines below the NICs of a NUMA node.
+	notes func(node topology.NUMANode, columns int) []string
+	// letter stands for a CPU where there is no room for numbers; nil draws the numbers.
+	letter func(cpu int) string
 }
 
 // Topology draws the machine: a box for each package and NUMA node, with its cores, memory and NICs.
@@ -57,8 +61,10 @@ func newMachine(t *topology.Topology, palette Palette, columns int) *machine {
 		return strconv.Itoa(cpu)
 	}
 	m.note = func(topology.Core) string { return "" }
-	m.pages = hugepages
+	m.pages = func(node topology.NUMANode, columns int) []string { return hugepageLine(hugepages(node), columns) }
 	m.nicMark = func(topology.NIC) string { return "" }
+	m.nicNote = m.nicMark
+	m.notes = func(topology.NUMANode, int) []string { return nil }
 	return m
 }
 
@@ -155,10 +161,9 @@ func (m *machine) nodeBox(frame string, node topology.NUMANode, columns int) []s
 		count = "no CPUs"
 	}
 	lines := m.packagesOf(cores, inner)
-	if pages := m.pages(node); pages != "" {
-		lines = append(lines, wrap("hugepages  "+pages, "           ", inner)...)
-	}
+	lines = append(lines, m.pages(node, inner)...)
 	lines = append(lines, m.nics(&node.ID)...)
+	lines = append(lines, m.notes(node, inner)...)
 	return box(join(title, count, m.caches(cores), memory), lines, columns, m.palette)
 }
 
@@ -196,6 +201,9 @@ func (m *machine) packagesOf(cores []topology.Core, columns int) []string {
 // coreRows draws cores in rows, those that share an L3 cache in brackets.
 func (m *machine) coreRows(cores []topology.Core, columns int) []string {
 	groups := layout.ByL3(cores)
+	if m.letter != nil {
+		return m.letterRows(groups, columns)
+	}
 	var pieces []string
 	if len(groups) == 1 {
 		return flow(m.corePieces(groups[0]), "  ", columns)
@@ -249,6 +257,14 @@ func (m *machine) cellWidth() int {
 	return m.cell
 }
 
+// hugepageLine is a line about hugepages, or none for "".
+func hugepageLine(pages string, columns int) []string {
+	if pages == "" {
+		return nil
+	}
+	return wrap("hugepages  "+pages, "           ", columns)
+}
+
 // hugepages lists the pools that hold pages; the sizes alone where the numbers are unknown.
 func hugepages(node topology.NUMANode) string {
 	var pools []string
@@ -265,8 +281,9 @@ func hugepages(node topology.NUMANode) string {
 
 // nics lists the physical NICs of a NUMA node, or those without one, with the number of their virtual functions.
 func (m *machine) nics(numaNode *int) []string {
-	var rows [][]string
-	for _, nic := range layout.PhysicalNICs(m.Topology, numaNode) {
+	found := layout.PhysicalNICs(m.Topology, numaNode)
+	rows := make([][]string, 0, len(found))
+	for _, nic := range found {
 		functions := ""
 		if count := layout.VirtualFunctions(m.Topology, nic.PCIAddress); count > 0 {
 			functions = "+ " + plural(count, "virtual function")
@@ -274,7 +291,7 @@ func (m *machine) nics(numaNode *int) []string {
 		rows = append(rows, []string{
 			"NIC" + m.nicMark(nic), orDash(nic.Name), nic.PCIAddress,
 			strings.TrimPrefix(orDash(nic.Vendor), "0x") + ":" + strings.TrimPrefix(orDash(nic.Device), "0x"),
-			orDash(nic.Driver), functions,
+			orDash(nic.Driver), join(functions, m.nicNote(nic)),
 		})
 	}
 	return align(rows)
