@@ -17,6 +17,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/picture"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -35,7 +36,7 @@ type nodeOptions struct {
 }
 
 func (a *app) nodeCommand() *cobra.Command {
-	options := &nodeOptions{format: newFormat()}
+	options := &nodeOptions{format: &choice{value: "text", allowed: []string{"text", "json", "yaml", "svg"}}}
 	command := &cobra.Command{
 		Use:   "node [NAME] [-f FILE [--root [NAME=]PATH]]",
 		Short: "Draw a node: CPUs by role, NICs, hugepages, who uses them, and what its kernel says",
@@ -76,15 +77,21 @@ func (a *app) node(ctx context.Context, name string, options *nodeOptions) error
 		return err
 	}
 	drawn.Jitter = measured
-	if err := a.print(options.format.value, drawn, func() string {
-		return text.Node(drawn, time.Now(), a.palette(), a.width())
-	}); err != nil {
+	if err := a.print(options.format.value, drawn, func() string { return a.drawNode(options.format.value, drawn) }); err != nil {
 		return err
 	}
 	if drawn.Failed() {
 		return errFindings
 	}
 	return nil
+}
+
+// drawNode draws a node in one of the formats for people.
+func (a *app) drawNode(format string, drawn *view.Node) string {
+	if format == "svg" {
+		return picture.SVG(drawn)
+	}
+	return text.Node(drawn, time.Now(), a.palette(), a.width())
 }
 
 // readJitter reads the result of a measurement, or nothing when there is no file.

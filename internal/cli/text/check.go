@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 )
 
@@ -49,7 +50,7 @@ func failures(findings []v1alpha1.Finding, palette Palette, columns int) string 
 			continue
 		}
 		b.WriteString("\n" + block(
-			join(paintOutcome(finding, palette)(string(finding.Outcome)), string(finding.Severity), palette.Title(string(finding.Check))),
+			layout.Join(paintOutcome(finding, palette)(string(finding.Outcome)), string(finding.Severity), palette.Title(string(finding.Check))),
 			[][]string{
 				{"", finding.Message},
 				{"observed", finding.Observed},
@@ -107,7 +108,7 @@ func counts(c v1alpha1.CheckCounts, skipped *int, window *float64, palette Palet
 	if window != nil {
 		parts = append(parts, fmt.Sprintf("counters over %g s", *window))
 	}
-	return join(parts...)
+	return layout.Join(parts...)
 }
 
 func conditions(all []view.Condition, palette Palette, columns int) string {
@@ -148,7 +149,7 @@ func hugepageStates(states []view.HugepageState, palette Palette) []string {
 	}
 	lines := make([]string, 0, len(states))
 	for _, state := range states {
-		line := fmt.Sprintf("%s  %s/%s/%s", bytes(state.SizeKibibytes*1024),
+		line := fmt.Sprintf("%s  %s/%s/%s", layout.Bytes(state.SizeKibibytes*1024),
 			number(state.Promised, "spread"), number(state.Total, "?"), number(state.Free, "?"))
 		if state.Promised != nil && state.Total != nil && *state.Total < *state.Promised {
 			line = palette.Bad(line)

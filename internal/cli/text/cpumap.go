@@ -36,25 +36,21 @@ func rolesOf(p *plan.NodePlan, palette Palette) []role {
 
 // drawn gives each role its letter and colour.
 func drawn(roles []view.Role, palette Palette) []role {
-	styles := map[view.RoleName]role{
-		view.RoleHousekeeping: {letter: "H", word: "housekeeping", paint: palette.Housekeeping},
-		view.RoleShared:       {letter: "S", word: "shared", paint: palette.Shared},
-		view.RoleIsolated:     {letter: "I", word: "isolated", paint: palette.Isolated},
-		view.RoleDataPlane:    {letter: "D", word: "dataplane", paint: palette.DataPlane},
-		view.RoleOffline:      {letter: offlineLetter, word: "offline", paint: palette.Faint},
-		view.RoleNone:         {letter: "-", word: "in no set of the plan", paint: palette.Faint},
+	paints := map[view.RoleName]Paint{
+		view.RoleHousekeeping: palette.Housekeeping,
+		view.RoleShared:       palette.Shared,
+		view.RoleIsolated:     palette.Isolated,
+		view.RoleDataPlane:    palette.DataPlane,
+		view.RoleOwned:        palette.Owned,
+		view.RoleOffline:      palette.Faint,
+		view.RoleNone:         palette.Faint,
 	}
 	all := make([]role, 0, len(roles))
 	for _, r := range roles {
-		style := styles[r.Role]
-		style.set = r.CPUs
-		all = append(all, style)
+		all = append(all, role{r.Role.Letter(), r.Role.Words(), r.CPUs, paints[r.Role]})
 	}
 	return all
 }
-
-// offlineLetter stands for a CPU that is off.
-const offlineLetter = "o"
 
 // roleAt is the role of a CPU; the last one that holds it.
 func roleAt(roles []role, cpu int) (role, bool) {
@@ -71,7 +67,7 @@ func coreLetters(core topology.Core, roles []role, palette Palette) []string {
 	var letters []string
 	for _, cpu := range core.CPUs.IDs() {
 		r, ok := roleAt(roles, cpu)
-		if painted := r.letter; ok && r.letter != offlineLetter {
+		if painted := r.letter; ok && r.letter != view.RoleOffline.Letter() {
 			painted = r.paint(painted)
 			if !slices.Contains(letters, painted) {
 				letters = append(letters, painted)
@@ -79,7 +75,7 @@ func coreLetters(core topology.Core, roles []role, palette Palette) []string {
 		}
 	}
 	if len(letters) == 0 {
-		return []string{palette.Faint(offlineLetter)}
+		return []string{palette.Faint(view.RoleOffline.Letter())}
 	}
 	return letters
 }
@@ -135,7 +131,7 @@ func mapLegend(roles []role, offline cpus.Set, threadsOff, near bool, palette Pa
 		rows = append(rows, []string{r.paint(r.letter), r.word, r.set.String()})
 	}
 	if !offline.IsEmpty() {
-		rows = append(rows, []string{palette.Faint(offlineLetter), "offline", offline.String()})
+		rows = append(rows, []string{palette.Faint(view.RoleOffline.Letter()), "offline", offline.String()})
 	}
 	lines := align(rows)
 	if threadsOff {

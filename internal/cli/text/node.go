@@ -24,7 +24,7 @@ func Node(v *view.Node, now time.Time, palette Palette, columns int) string {
 	b.WriteString(strings.Join(d.headline(v.Node), "\n"))
 	b.WriteString(nodeVerdict(v, palette, columns))
 	b.WriteString(nodeConditions(v.Conditions, now, palette, columns) + "\n")
-	b.WriteString(strings.Join(slices.Concat(d.boxes(), d.leftovers(), d.key()), "\n") + "\n")
+	b.WriteString(strings.Join(slices.Concat(d.boxes(), d.leftovers(), d.wide(), d.key()), "\n") + "\n")
 	b.WriteString(nodeContainers(v.Containers, palette, columns))
 	b.WriteString("\n" + numaTable(v.NUMANodes, palette, columns))
 	for _, pool := range v.Pools {
@@ -116,10 +116,7 @@ type nodeDrawing struct {
 }
 
 func newNodeDrawing(v *view.Node, palette Palette, columns int) *nodeDrawing {
-	d := &nodeDrawing{machine: newMachine(v.Topology(), palette, columns), view: v, roles: drawn(v.Roles, palette)}
-	if owned := v.Owned(); !owned.IsEmpty() {
-		d.roles = append(d.roles, role{letter: "P", word: "owned by a container", set: owned, paint: palette.Owned})
-	}
+	d := &nodeDrawing{machine: newMachine(v.Topology(), palette, columns), view: v, roles: drawn(v.DrawnRoles(), palette)}
 	d.mark, d.note, d.pages = d.number, d.letters, d.bars
 	d.nicMark, d.nicNote, d.notes = d.nicSign, d.nicUse, d.findings
 	if v.Topology().Online.Union(v.Topology().Offline).Len() >= crowd {
@@ -128,17 +125,12 @@ func newNodeDrawing(v *view.Node, palette Palette, columns int) *nodeDrawing {
 	return d
 }
 
-// hit tells whether a finding names a CPU.
-func (d *nodeDrawing) hit(cpu int) bool {
-	return slices.ContainsFunc(d.view.Findings, func(f view.NodeFinding) bool { return f.Place.CPUs.Contains(cpu) })
-}
-
 func (d *nodeDrawing) number(cpu int) string {
 	r, known := roleAt(d.roles, cpu)
 	switch {
-	case d.hit(cpu):
+	case d.view.Names(cpu):
 		return d.palette.Bad(strconv.Itoa(cpu))
-	case known && r.letter == offlineLetter:
+	case known && r.letter == view.RoleOffline.Letter():
 		return d.palette.Faint(fmt.Sprintf("(%d)", cpu))
 	case known:
 		return r.paint(strconv.Itoa(cpu))
@@ -156,7 +148,7 @@ func (d *nodeDrawing) warning(hit bool) string {
 }
 
 func (d *nodeDrawing) letters(core topology.Core) string {
-	return padRight(strings.Join(coreLetters(core, d.roles, d.palette), "/"), d.lettersWidth()) + d.warning(slices.ContainsFunc(core.CPUs.IDs(), d.hit))
+	return padRight(strings.Join(coreLetters(core, d.roles, d.palette), "/"), d.lettersWidth()) + d.warning(slices.ContainsFunc(core.CPUs.IDs(), d.view.Names))
 }
 
 // lettersWidth is the room that the letters of any core need.
@@ -175,45 +167,35 @@ func (d *nodeDrawing) single(cpu int) string {
 	if r.paint == nil {
 		return "? "
 	}
-	return r.paint(r.letter) + d.warning(d.hit(cpu))
+	return r.paint(r.letter) + d.warning(d.view.Names(cpu))
 }
 
 func (d *nodeDrawing) nicSign(nic topology.NIC) string {
-	hit := slices.ContainsFunc(d.view.Findings, func(f view.NodeFinding) bool { return slices.Contains(f.Place.NICs, nic.PCIAddress) })
-	return d.warning(hit)
+	return d.warning(d.view.NamesNIC(nic.PCIAddress))
 }
 
 // nicUse says which pool a NIC belongs to, and what the node itself does with it.
 func (d *nodeDrawing) nicUse(nic topology.NIC) string {
 	var uses []string
-	for _, pool := range d.view.Pools {
-		for _, found := range pool.NICsOf(nic.PCIAddress) {
-			users := ""
-			if found.Users != nil {
-				users = ", " + poolUnits(found)
-			}
-			uses = append(uses, "pool "+pool.Pool+": "+paintHealth(found.Health, d.palette)(string(found.Health))+users)
-		}
+	for _, use := range d.view.UsesOf(nic.PCIAddress) {
+		uses = append(uses, "pool "+use.Pool+": "+paintHealth(use.NIC.Health, d.palette)(string(use.NIC.Health))+use.Words())
 	}
 	if nic.Management != "" {
 		uses = append(uses, "carries "+nic.Management)
 	}
-	return join(uses...)
+	return layout.Join(uses...)
 }
 
 // findings lists those that are to be shown at a NUMA node, each in one line.
 func (d *nodeDrawing) findings(node topology.NUMANode, columns int) []string {
 	const most = 12
-	var rows [][]string
-	nics := layout.PhysicalNICs(d.Topology, &node.ID)
-	cores := d.CoresOf(node.ID)
-	for _, finding := range d.view.Findings {
-		if finding.Place.In(&node, cores, nics) {
-			rows = append(rows, []string{
-				d.palette.Bad("!"), prettytext.Snip(finding.Place.Label(&node, cores, nics), columns/4, "…"),
-				paintSeverity(finding.Severity, d.palette)(string(finding.Severity)), string(finding.Check), finding.Message,
-			})
-		}
+	local := d.view.FindingsAt(&node)
+	rows := make([][]string, 0, len(local))
+	for _, finding := range local {
+		rows = append(rows, []string{
+			d.palette.Bad("!"), prettytext.Snip(finding.Label, columns/4, "…"),
+			paintSeverity(finding.Severity, d.palette)(string(finding.Severity)), string(finding.Check), finding.Message,
+		})
 	}
 	more := len(rows) - most
 	lines := align(rows[:min(most, len(rows))])
@@ -228,13 +210,10 @@ func (d *nodeDrawing) findings(node topology.NUMANode, columns int) []string {
 
 // bars draws the hugepages of a NUMA node, a bar for each size.
 func (d *nodeDrawing) bars(node topology.NUMANode, _ int) []string {
-	i := slices.IndexFunc(d.view.NUMANodes, func(n view.CheckNUMANode) bool { return n.ID == node.ID })
-	if i < 0 {
-		return nil
-	}
-	var rows [][]string
-	for _, state := range d.view.NUMANodes[i].Hugepages {
-		rows = append(rows, []string{"hugepages", bytes(state.SizeKibibytes * 1024), d.bar(state), hugepageWords(state)})
+	pools := d.view.HugepagesAt(node.ID)
+	rows := make([][]string, 0, len(pools))
+	for _, state := range pools {
+		rows = append(rows, []string{"hugepages", layout.Bytes(state.SizeKibibytes * 1024), d.bar(state), state.Words()})
 	}
 	return align(rows)
 }
@@ -247,13 +226,24 @@ func (d *nodeDrawing) bar(state view.HugepageState) string {
 		d.palette.Bad(strings.Repeat("×", shares.Missing)) + d.palette.Faint(strings.Repeat("?", shares.Unknown))
 }
 
-// hugepageWords are the numbers of a bar.
-func hugepageWords(state view.HugepageState) string {
-	promised := "planned " + number(state.Promised, "?")
-	if state.Total == nil || state.Free == nil {
-		return join(promised, "what is there is not reported")
+// wide lists the failed checks that are about no NUMA node in particular.
+func (d *nodeDrawing) wide() []string {
+	var lines []string
+	for _, wide := range d.view.WideFindings() {
+		checks := make([]string, 0, len(wide.Checks))
+		for _, check := range wide.Checks {
+			checks = append(checks, string(check))
+		}
+		head := "! " + wide.What + ": "
+		for i, line := range wrap(strings.Join(checks, ", "), "", d.columns-len(head)) {
+			lead := strings.Repeat(" ", len(head))
+			if i == 0 {
+				lead = d.palette.Bad("!") + head[1:]
+			}
+			lines = append(lines, lead+line)
+		}
 	}
-	return join(fmt.Sprintf("%d of %d in use", *state.Total-*state.Free, *state.Total), promised)
+	return lines
 }
 
 // key explains letters and signs, with the CPU list of each role.
@@ -270,7 +260,7 @@ func (d *nodeDrawing) key() []string {
 	if slices.ContainsFunc(d.view.NUMANodes, func(n view.CheckNUMANode) bool { return len(n.Hugepages) > 0 }) {
 		signs = append(signs, "hugepages: █ in use, ░ free, × planned and not there")
 	}
-	return append(lines, flow(signs, separator, d.columns)...)
+	return append(lines, flow(signs, layout.Separator, d.columns)...)
 }
 
 // nodeContainers lists the containers that own CPUs.

@@ -70,49 +70,11 @@ func newMachine(t *topology.Topology, palette Palette, columns int) *machine {
 
 // headline says what the machine is.
 func (m *machine) headline(name string) []string {
-	memory := ""
-	if total, known := m.memory(); known {
-		memory = bytes(total)
-	}
-	processor := m.Model
-	if processor == "" {
-		processor = m.Vendor
-	}
-	kernel := m.KernelRelease
-	if m.KernelRealTime != nil && *m.KernelRealTime {
-		kernel += " (real-time)"
-	}
 	lines := []string{m.palette.Title(name)}
-	for _, parts := range [][]string{
-		{processor, m.Architecture, prefix("virtual machine: ", m.Hypervisor), prefix("kernel ", kernel)},
-		{
-			plural(len(m.Packages), "package"), plural(len(m.Cores), "core"), m.cpuCount(),
-			plural(len(m.NUMANodes), "NUMA node"), memory,
-		},
-	} {
-		lines = append(lines, flow(known(parts), separator, m.columns)...)
+	for _, parts := range layout.Headline(m.Topology) {
+		lines = append(lines, flow(parts, layout.Separator, m.columns)...)
 	}
 	return append(lines, "")
-}
-
-func (m *machine) cpuCount() string {
-	count := plural(m.Online.Len(), "CPU") + " online"
-	if !m.Offline.IsEmpty() {
-		count += fmt.Sprintf(", %d offline", m.Offline.Len())
-	}
-	return count
-}
-
-// memory adds up the NUMA nodes; unknown when one of them does not say.
-func (m *machine) memory() (int64, bool) {
-	var total int64
-	for _, node := range m.NUMANodes {
-		if node.MemoryBytes == nil {
-			return 0, false
-		}
-		total += *node.MemoryBytes
-	}
-	return total, len(m.NUMANodes) > 0
 }
 
 // boxes draws the packages with their NUMA nodes inside. Where a NUMA node spans packages, as on hosts
@@ -120,65 +82,28 @@ func (m *machine) memory() (int64, bool) {
 func (m *machine) boxes() []string {
 	var lines []string
 	for _, frame := range layout.Packages(m.Topology) {
-		title := ""
-		if frame.ID != layout.Unknown {
-			title = fmt.Sprintf("package %d", frame.ID)
-		}
 		if len(frame.Nodes) == 1 {
-			lines = append(lines, m.nodeBox(title, frame.Nodes[0], m.columns)...)
+			lines = append(lines, m.nodeBox(frame, frame.Nodes[0], m.columns)...)
 			continue
 		}
 		var inner []string
 		for _, node := range frame.Nodes {
-			inner = append(inner, m.nodeBox("", node, m.columns-4)...)
+			inner = append(inner, m.nodeBox(frame, node, m.columns-4)...)
 		}
-		lines = append(lines, box(join(title, plural(m.coresWithin(m.Packages[frame.ID]), "core")), inner, m.columns, m.palette)...)
+		lines = append(lines, box(layout.FrameTitle(m.Topology, frame), inner, m.columns, m.palette)...)
 	}
 	return lines
 }
 
-func (m *machine) coresWithin(set cpus.Set) int {
-	count := 0
-	for _, core := range m.Cores {
-		if core.CPUs.Overlaps(set) {
-			count++
-		}
-	}
-	return count
-}
-
-// nodeBox draws one NUMA node; its package comes first in the title.
-func (m *machine) nodeBox(frame string, node topology.NUMANode, columns int) []string {
+// nodeBox draws one NUMA node.
+func (m *machine) nodeBox(frame layout.Package, node topology.NUMANode, columns int) []string {
 	inner := columns - 4
-	title := join(frame, fmt.Sprintf("NUMA node %d", node.ID))
 	cores := m.CoresOf(node.ID)
-	memory := "memory unknown"
-	if node.MemoryBytes != nil {
-		memory = bytes(*node.MemoryBytes)
-	}
-	count := plural(len(cores), "core")
-	if node.CPUs.IsEmpty() {
-		count = "no CPUs"
-	}
 	lines := m.packagesOf(cores, inner)
 	lines = append(lines, m.pages(node, inner)...)
 	lines = append(lines, m.nics(&node.ID)...)
 	lines = append(lines, m.notes(node, inner)...)
-	return box(join(title, count, m.caches(cores), memory), lines, columns, m.palette)
-}
-
-// caches counts the L3 caches of some cores.
-func (m *machine) caches(cores []topology.Core) string {
-	seen := map[int]bool{}
-	for _, core := range cores {
-		if core.L3 >= 0 {
-			seen[core.L3] = true
-		}
-	}
-	if len(seen) == 0 {
-		return ""
-	}
-	return plural(len(seen), "L3 cache")
+	return box(layout.NodeTitle(m.Topology, frame, &node), lines, columns, m.palette)
 }
 
 // packagesOf draws cores by package when they belong to several, as on hosts without NUMA.
@@ -270,7 +195,7 @@ func hugepages(node topology.NUMANode) string {
 	var pools []string
 	for _, pool := range node.Hugepages {
 		if pool.Total > 0 {
-			pools = append(pools, fmt.Sprintf("%d × %s (%d free)", pool.Total, bytes(pool.SizeKibibytes*1024), pool.Free))
+			pools = append(pools, fmt.Sprintf("%d × %s (%d free)", pool.Total, layout.Bytes(pool.SizeKibibytes*1024), pool.Free))
 		}
 	}
 	if len(pools) == 0 && len(node.Hugepages) > 0 {
@@ -286,12 +211,12 @@ func (m *machine) nics(numaNode *int) []string {
 	for _, nic := range found {
 		functions := ""
 		if count := layout.VirtualFunctions(m.Topology, nic.PCIAddress); count > 0 {
-			functions = "+ " + plural(count, "virtual function")
+			functions = "+ " + layout.Plural(count, "virtual function")
 		}
 		rows = append(rows, []string{
 			"NIC" + m.nicMark(nic), orDash(nic.Name), nic.PCIAddress,
 			strings.TrimPrefix(orDash(nic.Vendor), "0x") + ":" + strings.TrimPrefix(orDash(nic.Device), "0x"),
-			orDash(nic.Driver), join(functions, m.nicNote(nic)),
+			orDash(nic.Driver), layout.Join(functions, m.nicNote(nic)),
 		})
 	}
 	return align(rows)
@@ -362,14 +287,7 @@ func (m *machine) legend() string {
 	if m.Offline.Overlaps(m.inCores()) {
 		parts = append(parts, "(n): offline")
 	}
-	return join(parts...)
-}
-
-func prefix(before, text string) string {
-	if text == "" {
-		return ""
-	}
-	return before + text
+	return layout.Join(parts...)
 }
 
 func orDash(text string) string {

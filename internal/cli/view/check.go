@@ -4,11 +4,13 @@
 package view
 
 import (
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
@@ -63,6 +65,21 @@ type HugepageState struct {
 	Promised *int64 `json:"promised"`
 	Total    *int64 `json:"total"`
 	Free     *int64 `json:"free"`
+}
+
+// Words are the numbers of a pool of hugepages.
+func (s HugepageState) Words() string {
+	promised := ""
+	if s.Promised != nil {
+		promised = fmt.Sprintf("planned %d", *s.Promised)
+	}
+	if s.Total == nil || s.Free == nil {
+		return layout.Join(promised, "what is there is not reported")
+	}
+	if *s.Total == 0 && promised == "" {
+		return "none"
+	}
+	return layout.Join(fmt.Sprintf("%d of %d in use", *s.Total-*s.Free, *s.Total), promised)
 }
 
 // Shares are the parts of a bar of hugepages.

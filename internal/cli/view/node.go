@@ -5,6 +5,7 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -70,11 +72,31 @@ const (
 	RoleIsolated RoleName = "Isolated"
 	// RoleDataPlane CPUs are isolated ones for a virtual switch.
 	RoleDataPlane RoleName = "DataPlane"
+	// RoleOwned CPUs are those that a container owns, whatever the plan made of them. It is for drawings only.
+	RoleOwned RoleName = "Owned"
 	// RoleOffline CPUs are off.
 	RoleOffline RoleName = "Offline"
 	// RoleNone CPUs are online and in no set of the plan, or there is no plan.
 	RoleNone RoleName = "None"
 )
+
+// Letter stands for the role in drawings.
+func (r RoleName) Letter() string { return r.sign()[0] }
+
+// Words name the role in legends.
+func (r RoleName) Words() string { return r.sign()[1] }
+
+func (r RoleName) sign() [2]string {
+	return map[RoleName][2]string{
+		RoleHousekeeping: {"H", "housekeeping"},
+		RoleShared:       {"S", "shared"},
+		RoleIsolated:     {"I", "isolated"},
+		RoleDataPlane:    {"D", "dataplane"},
+		RoleOwned:        {"P", "owned by a container"},
+		RoleOffline:      {"o", "offline"},
+		RoleNone:         {"-", "in no set of the plan"},
+	}[r]
+}
 
 // Role is a set of CPUs with the same role.
 type Role struct {
@@ -174,13 +196,25 @@ func ofNode(in NodeInput) Node {
 	}
 	if in.Plan != nil {
 		view.PlanHash = known(in.Plan.Hash())
+		return view
+	}
+	for i := range view.NUMANodes {
+		for j := range view.NUMANodes[i].Hugepages {
+			view.NUMANodes[i].Hugepages[j].Promised = nil
+		}
 	}
 	return view
 }
 
 func (n *Node) setFindings(findings []v1alpha1.Finding) {
+	var isolated cpus.Set
+	for _, role := range n.Roles {
+		if role.Role == RoleIsolated || role.Role == RoleDataPlane {
+			isolated = isolated.Union(role.CPUs)
+		}
+	}
 	n.Findings = each(findings, func(f v1alpha1.Finding) NodeFinding {
-		return NodeFinding{Finding: f, Documentation: documentation(f.Check), Place: placeOf(f, n.topology)}
+		return NodeFinding{Finding: f, Documentation: documentation(f.Check), Place: placeOf(f, n.topology, isolated)}
 	})
 }
 
@@ -205,6 +239,123 @@ func (n *Node) RoleOf(cpu int) RoleName {
 		}
 	}
 	return RoleNone
+}
+
+// DrawnRoles are the roles, and that of CPUs that containers own; it comes last, and hides the others.
+func (n *Node) DrawnRoles() []Role {
+	all := slices.Clone(n.Roles)
+	if owned := n.Owned(); !owned.IsEmpty() {
+		all = append(all, Role{RoleOwned, owned})
+	}
+	return all
+}
+
+// DrawnRole is the role of a CPU in drawings.
+func (n *Node) DrawnRole(cpu int) RoleName {
+	if n.Owned().Contains(cpu) {
+		return RoleOwned
+	}
+	return n.RoleOf(cpu)
+}
+
+// Names tells whether a failed check names the CPU, and not simply all isolated ones.
+func (n *Node) Names(cpu int) bool {
+	return slices.ContainsFunc(n.Findings, func(f NodeFinding) bool {
+		return !f.Place.EveryIsolated && f.Place.CPUs.Contains(cpu)
+	})
+}
+
+// NamesNIC tells whether a failed check names the NIC with the PCI address.
+func (n *Node) NamesNIC(pciAddress string) bool {
+	return slices.ContainsFunc(n.Findings, func(f NodeFinding) bool { return slices.Contains(f.Place.NICs, pciAddress) })
+}
+
+// LocalFinding is a failed check that is to be shown at a NUMA node.
+type LocalFinding struct {
+	NodeFinding
+	// Label names what of the NUMA node it is about: CPUs, NICs or the node itself.
+	Label string
+}
+
+// FindingsAt are the failed checks that are to be shown at a NUMA node, the most severe first.
+func (n *Node) FindingsAt(node *topology.NUMANode) []LocalFinding {
+	nics := layout.PhysicalNICs(n.topology, &node.ID)
+	cores := n.topology.CoresOf(node.ID)
+	var local []LocalFinding
+	for _, finding := range n.Findings {
+		if finding.Place.in(node, cores, nics) {
+			local = append(local, LocalFinding{finding, finding.Place.label(node, cores, nics)})
+		}
+	}
+	return local
+}
+
+// WideFindings are failed checks that are to be shown at no NUMA node.
+type WideFindings struct {
+	// What they are about: every isolated CPU, or the whole node.
+	What   string
+	Checks []v1alpha1.CheckID
+}
+
+// WideFindings are the failed checks about every isolated CPU, and those about the whole node, where there are such.
+func (n *Node) WideFindings() []WideFindings {
+	wide := []WideFindings{{What: "every isolated CPU"}, {What: "the whole node"}}
+	for _, finding := range n.Findings {
+		switch {
+		case finding.Outcome != v1alpha1.OutcomeFailed:
+		case finding.Place.EveryIsolated:
+			wide[0].Checks = append(wide[0].Checks, finding.Check)
+		case finding.Place.IsNowhere():
+			wide[1].Checks = append(wide[1].Checks, finding.Check)
+		}
+	}
+	return slices.DeleteFunc(wide, func(w WideFindings) bool { return len(w.Checks) == 0 })
+}
+
+// HugepagesAt are the pools of hugepages of a NUMA node.
+func (n *Node) HugepagesAt(node int) []HugepageState {
+	for _, view := range n.NUMANodes {
+		if view.ID == node {
+			return view.Hugepages
+		}
+	}
+	return nil
+}
+
+// OwnersOf names the containers that own a CPU.
+func (n *Node) OwnersOf(cpu int) []string {
+	var names []string
+	for _, container := range n.Containers {
+		if container.CPUs.Contains(cpu) {
+			names = append(names, container.Name())
+		}
+	}
+	return names
+}
+
+// NICUse is a NIC as a pool has it.
+type NICUse struct {
+	Pool string
+	NIC  PoolNIC
+}
+
+// Words say how many units are used, as far as that is known: ", 1 of 3 used".
+func (u NICUse) Words() string {
+	if u.NIC.Users == nil {
+		return ""
+	}
+	return fmt.Sprintf(", %d of %d used", len(u.NIC.Users), u.NIC.Units)
+}
+
+// UsesOf are the pools that have the NIC.
+func (n *Node) UsesOf(pciAddress string) []NICUse {
+	var uses []NICUse
+	for _, pool := range n.Pools {
+		for _, nic := range pool.NICsOf(pciAddress) {
+			uses = append(uses, NICUse{pool.Pool, nic})
+		}
+	}
+	return uses
 }
 
 // Owned are the CPUs that containers own.

@@ -20,6 +20,8 @@ import (
 // such as one about a kernel parameter, has no place.
 type Place struct {
 	CPUs cpus.Set `json:"cpus"`
+	// EveryIsolated tells that all isolated CPUs are among CPUs, so that it would say nothing to mark each.
+	EveryIsolated bool `json:"everyIsolated"`
 	// NICs by PCI address.
 	NICs []string `json:"nics"`
 	// NUMANodes that the sentence names as such.
@@ -31,19 +33,18 @@ func (p Place) IsNowhere() bool {
 	return p.CPUs.IsEmpty() && len(p.NICs) == 0 && len(p.NUMANodes) == 0
 }
 
-// In tells whether the finding is to be shown at a NUMA node: one of its CPUs or NICs is there, or it names just the node.
-func (p Place) In(node *topology.NUMANode, cores []topology.Core, nics []topology.NIC) bool {
+// in tells whether the finding is to be shown at a NUMA node: one of its CPUs or NICs is there, or it names just the node.
+func (p Place) in(node *topology.NUMANode, cores []topology.Core, nics []topology.NIC) bool {
 	at := slices.ContainsFunc(nics, func(nic topology.NIC) bool { return slices.Contains(p.NICs, nic.PCIAddress) })
-	return at || p.CPUs.Overlaps(cpusAt(node, cores)) || slices.Contains(p.NUMANodes, node.ID)
+	return at || !p.EveryIsolated && p.CPUs.Overlaps(cpusAt(node, cores)) || slices.Contains(p.NUMANodes, node.ID)
 }
 
-// Label names what of a NUMA node the finding is about: its CPUs and NICs there, or the node itself.
-func (p Place) Label(node *topology.NUMANode, cores []topology.Core, nics []topology.NIC) string {
+// label names what of a NUMA node the finding is about: its CPUs and NICs there, or the node itself.
+func (p Place) label(node *topology.NUMANode, cores []topology.Core, nics []topology.NIC) string {
 	var labels []string
-	here := p.CPUs.Intersection(cpusAt(node, cores))
-	switch here.Len() {
-	case 0:
-	case 1:
+	switch here := p.CPUs.Intersection(cpusAt(node, cores)); {
+	case p.EveryIsolated || here.IsEmpty():
+	case here.Len() == 1:
 		labels = append(labels, "CPU "+here.String())
 	default:
 		labels = append(labels, "CPUs "+here.String())
@@ -79,12 +80,13 @@ const cpuList = `\bCPUs? ([0-9]+(?:[-,][0-9]+)*)\b`
 
 // placeOf finds what a finding names. Checks of many CPUs name them all in what was observed, and some of them at length in the
 // sentence. What is unknown is so nowhere in particular, and what was waived is to be shown nowhere.
-func placeOf(finding v1alpha1.Finding, t *topology.Topology) Place {
+func placeOf(finding v1alpha1.Finding, t *topology.Topology, isolated cpus.Set) Place {
 	place := Place{NICs: []string{}, NUMANodes: []int{}}
 	if finding.Outcome != v1alpha1.OutcomeFailed {
 		return place
 	}
 	place.CPUs = cpusIn(finding, t)
+	place.EveryIsolated = !isolated.IsEmpty() && isolated.IsSubsetOf(place.CPUs)
 	for _, nic := range t.NICs {
 		if names(finding.Message, nic.PCIAddress) || names(finding.Message, nic.Name) || names(finding.Observed, nic.PCIAddress) {
 			place.NICs = append(place.NICs, nic.PCIAddress)
