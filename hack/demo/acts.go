@@ -41,6 +41,11 @@ func acts() []act {
 			The platform that rolls the pools is simulated; what judges the nodes is not.`, playRollout},
 		{"A node goes wrong", `Somebody moves an interrupt of the bypass NIC on ` + wrongNode + ` to an isolated CPU.`, playSabotage},
 		{"The correction", `The interrupt goes back to a housekeeping CPU.`, playCorrection},
+		{"A pool of NICs", `One BypassNICPool takes the Solarflare NICs of all eight. Each NIC brings 400 hugepages of 2 MiB, which must
+			be on its own NUMA node. The device plugins are the real ones, on real sockets; the kubelet is simulated.`, playPool},
+		{"Half an upgrade", `Somebody loads other modules of Onload on ` + wrongNode + ` and forgets the user files. Onload would fall back to
+			kernel sockets without a word: the program runs, and is slow.`, playOtherRelease},
+		{"The other half", `The user files follow.`, playSameRelease},
 		{"This machine", `The same checks on the real kernel of the machine on which this runs. Nothing is changed on it.`, playRealHost},
 	}
 }

@@ -90,6 +90,8 @@ func (n *narrator) epilogue(s *stage) {
 		"kubectl get lowlatency",
 		"kubectl describe llnp trading",
 		"kubectl explain llnp.spec.cpus",
+		"kubectl describe bnp x2",
+		"go run ./cmd/kubectl-lowlatency pool x2                    # its NICs, their versions, and what fits next",
 		"kubectl patch llnp trading --type merge -p '{\"spec\":{\"cpus\":{\"tick\":\"Periodic\"}}}'   # one more reboot per node",
 		"go run ./cmd/kubectl-lowlatency topology --root /          # this machine, without any cluster",
 	} {

@@ -18,6 +18,9 @@ const bypassInterface = "ens2f0np0"
 //go:embed trading.yaml
 var profileYAML string
 
+//go:embed pool.yaml
+var poolYAML string
+
 //go:embed thismachine.yaml
 var realHostYAML string
 
@@ -27,4 +30,12 @@ func parseProfile(text string) (*v1alpha1.LowLatencyNodeProfile, error) {
 		return nil, fmt.Errorf("reading the demo's profile: %w", err)
 	}
 	return profile, nil
+}
+
+func parsePool(text string) (*v1alpha1.BypassNICPool, error) {
+	pool := &v1alpha1.BypassNICPool{}
+	if err := yaml.UnmarshalStrict([]byte(text), pool); err != nil {
+		return nil, fmt.Errorf("reading the demo's pool: %w", err)
+	}
+	return pool, nil
 }

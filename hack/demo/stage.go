@@ -50,6 +50,7 @@ type stage struct {
 	client      client.Client
 	watcher     client.WithWatch
 	fleet       *embedded.Fleet
+	kubelets    *embedded.Kubelets
 	machines    map[string]string
 	running     sync.WaitGroup
 	failures    chan error
@@ -71,6 +72,9 @@ func newStage(ctx context.Context, narrator *narrator) (*stage, error) {
 	}
 	s.fleet = &embedded.Fleet{
 		Client: s.client, Dir: filepath.Join(dir, "hosts"), Agent: s.runAgent, Clock: clock.RealClock{}, BootTime: bootTime,
+	}
+	s.kubelets = &embedded.Kubelets{
+		Client: s.client, Fleet: s.fleet, Dir: filepath.Join(dir, "kubelets"), Plugin: runPlugin, Clock: clock.RealClock{}, Interval: pace,
 	}
 	s.kubeconfig = filepath.Join(dir, "kubeconfig")
 	return s, errors.Join(writeKubeconfig(s.environment.Config(), s.kubeconfig), s.prepareCluster(ctx))
@@ -109,6 +113,7 @@ func (s *stage) start(name string, run func() error) {
 func (s *stage) prepareCluster(ctx context.Context) error {
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controllers.DefaultAgentNamespace}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "openshift-cluster-node-tuning-operator"}},
 		&mcfgv1.MachineConfigPool{
 			ObjectMeta: metav1.ObjectMeta{Name: "worker", Labels: map[string]string{"pools.operator.machineconfiguration.openshift.io/worker": ""}},
@@ -126,12 +131,13 @@ func (s *stage) prepareCluster(ctx context.Context) error {
 	return nil
 }
 
-// startPlatform starts what OpenShift would run: the simulated machine-config and node tuning operators.
+// startPlatform starts what OpenShift would run: the simulated machine-config and node tuning operators, and kubelets.
 func (s *stage) startPlatform(ctx context.Context) {
 	machineConfig := &embedded.MachineConfigOperator{Client: s.client, Rebooter: s.fleet, Clock: clock.RealClock{}, Interval: pace}
 	tuning := &embedded.NodeTuning{Client: s.client, Fleet: s.fleet, Clock: clock.RealClock{}, Interval: pace}
 	s.start("the simulated machine-config operator", func() error { return machineConfig.Run(ctx) })
 	s.start("the simulated node tuning operator", func() error { return tuning.Run(ctx) })
+	s.start("the simulated kubelets", func() error { return s.kubelets.Run(ctx) })
 }
 
 // startOperator runs the operator's manager in this process, wired as in production.
@@ -140,7 +146,7 @@ func (s *stage) startOperator(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("building the scheme: %w", err)
 	}
-	options := controllers.Options{Namespace: namespace, Registerer: prometheus.NewRegistry()}
+	options := controllers.Options{Namespace: namespace, Image: "lowlatency-operator:demo", Registerer: prometheus.NewRegistry()}
 	manager, err := ctrl.NewManager(s.environment.Config(), controllers.ManagerOptions(ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	}, options))
@@ -159,6 +165,9 @@ func (s *stage) runAgent(ctx context.Context, node, root string) error {
 	a := &agent.Agent{
 		Client: s.watcher, NodeName: node, Namespace: namespace, Root: root, Clock: clock.RealClock{}, Interval: time.Second,
 	}
+	if node != realHost {
+		a.HostAddresses, a.PodResources = nodeAddresses(), s.kubelets.PodResources(node)
+	}
 	return a.Run(ctx)
 }
 
@@ -176,7 +185,7 @@ func (s *stage) addMachines(ctx context.Context) error {
 	} {
 		for i := range group.count {
 			name := fmt.Sprintf("%s-%d", group.prefix, i+1)
-			if err := s.fleet.Add(ctx, name, group.machine, trading); err != nil {
+			if err := s.fleet.Add(ctx, name, withOnload(group.machine), trading); err != nil {
 				return err
 			}
 			s.machines[name] = group.text

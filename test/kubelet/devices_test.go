@@ -94,7 +94,7 @@ func (r *rig) evaluate(context.Context) (deviceplugin.Reading, error) {
 	defer r.mutex.Unlock()
 	pool := bypass.Pool{Name: "trading", Spec: v1alpha1.BypassNICPoolSpec{ResourceName: resourceX2}}
 	return deviceplugin.Reading{Pool: pool, Devices: r.nics, Edits: func(devices []bypass.Device) (bypass.Edits, error) {
-		var addresses []string
+		addresses := make([]string, 0, len(devices))
 		for _, device := range devices {
 			addresses = append(addresses, device.NIC.PCIAddress)
 		}
@@ -204,17 +204,23 @@ func TestPodsAreAligned(t *testing.T) {
 	if err := r.kubelet.Admit(t.Context(), podWith("across", 3)); err == nil || !strings.Contains(err.Error(), "TopologyAffinityError") {
 		t.Errorf("error is %v, want that three units are not on one NUMA node", err)
 	}
-	options, err := r.kubelet.Manager.GetDeviceRunContainerOptions(t.Context(), first, &first.Spec.Containers[0])
+	r.expectBothNICs(first)
+}
+
+// expectBothNICs checks that the runtime is told two devices, and that the environment names the same ones.
+func (r *rig) expectBothNICs(pod *corev1.Pod) {
+	r.Helper()
+	options, err := r.kubelet.Manager.GetDeviceRunContainerOptions(r.Context(), pod, &pod.Spec.Containers[0])
 	if err != nil {
-		t.Fatal(err)
+		r.Fatal(err)
 	}
-	var names []string
+	names := make([]string, 0, len(options.CDIDevices))
 	for _, device := range options.CDIDevices {
 		names = append(names, strings.TrimPrefix(device.Name, resourceX2+"="))
 	}
 	slices.Sort(names)
 	if len(names) != 2 || len(options.Envs) != 1 || options.Envs[0].Value != strings.Join(names, ",") {
-		t.Errorf("the container gets %+v", options)
+		r.Errorf("the container gets %+v", options)
 	}
 }
 
