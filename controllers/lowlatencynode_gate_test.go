@@ -141,8 +141,9 @@ func TestStartupTaint(t *testing.T) {
 func TestConditionsSpeakOfTheBoot(t *testing.T) {
 	w := startingWorld(t)
 	statuses := func() []string {
-		var all []string
-		for _, condition := range w.conditions() {
+		conditions := w.conditions()
+		all := make([]string, 0, len(conditions))
+		for _, condition := range conditions {
 			all = append(all, string(condition.Status)+" "+condition.Reason)
 		}
 		return slices.Compact(all)

@@ -145,7 +145,7 @@ func TestDecideByChecks(t *testing.T) {
 
 // flapping is a node that fails every half minute, and is mended ten seconds before noon.
 func flapping(times int) []v1alpha1.NodeTransition {
-	var steps []step
+	steps := make([]step, 0, 2*times)
 	for i := range times {
 		end := 30*(times-1-i) + 10
 		steps = append(steps, step{seconds: end + 15, what: "DTF"}, step{seconds: end, what: "DFT"})
