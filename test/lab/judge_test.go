@@ -128,7 +128,7 @@ func (j *judged) tuneRunning(input render.Input) {
 	} {
 		j.must(j.WriteFile(j.t.Context(), file, content, 0o644))
 	}
-	j.run("systemctl enable tuned.service")
+	j.run("systemctl --no-reload enable tuned.service")
 }
 
 // ignition takes files and units out of an Ignition configuration.

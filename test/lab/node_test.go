@@ -124,15 +124,15 @@ func (n *node) apply(p nodePlan, kernel lab.Kernel) {
 			write("/etc/systemd/system/"+unit.Name+".d/"+name, content, 0o644)
 		}
 		if unit.Enabled {
-			commands = append(commands, "systemctl enable "+unit.Name)
+			commands = append(commands, "systemctl --no-reload enable "+unit.Name)
 		}
 		if unit.Masked {
-			commands = append(commands, "systemctl mask "+unit.Name)
+			commands = append(commands, "systemctl --no-reload mask "+unit.Name)
 		}
 	}
 	// What the plan's units are required by.
 	write("/etc/systemd/system/kubelet.service", "[Service]\nType=oneshot\nRemainAfterExit=true\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n", 0o644)
-	n.run(strings.Join(append(commands, "systemctl enable kubelet.service"), "\n"))
+	n.run(strings.Join(append(commands, "systemctl --no-reload enable kubelet.service"), "\n"))
 	n.must(n.Reboot(n.t.Context(), lab.Boot{Kernel: kernel, Arguments: p.KernelArguments}))
 	// Services that set something have ended.
 	n.run("systemctl is-system-running --wait || true; systemctl is-active kubelet.service")

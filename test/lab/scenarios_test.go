@@ -131,8 +131,9 @@ func placeScenarios() []scenario {
 		},
 		{
 			name:    "a busy thread is on isolated CPU 6",
-			disturb: background("busy", "taskset -c 6 sh -c 'while :; do :; done'"), restore: stop("busy"), readings: 2,
-			want: verdicts{yes, yes, yes}, changes: map[string]string{},
+			disturb: background("busy", "taskset -c 6 sh -c 'while :; do :; done'"), restore: stop("busy"),
+			want: verdicts{yes, no, yes}, changes: one("cpu.foreign-tasks", failed),
+			says: one("cpu.foreign-tasks", "runs on isolated CPU 6"),
 		},
 		{
 			name:    "the kubelet runs with another policy",
