@@ -46,8 +46,8 @@ type Cluster struct {
 	running []*program
 }
 
-// StartCluster starts the control plane. The caller must Stop it. The programs end with the context, and with this
-// process, however that ends.
+// StartCluster starts the control plane. The caller must Stop it. The controllers end with the context, and with this
+// process, however that ends; etcd and kube-apiserver, which envtest starts, end with Stop only.
 func StartCluster(ctx context.Context, programs Programs, progress io.Writer) (*Cluster, error) {
 	dir, err := os.MkdirTemp("", "lab-cluster-")
 	if err != nil {
