@@ -21,7 +21,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
-// patience is for how many intervals the last answer of a kubelet is believed that does not answer. A kubelet that
+// patience is for how many full intervals the last answer of a kubelet is believed that does not answer. A kubelet that
 // is restarted is away for some seconds, and the containers keep what they have meanwhile.
 const patience = 2
 
@@ -127,7 +127,11 @@ func (a *Agent) observePools(ctx context.Context, facts *host.Facts, t *topology
 		devices := bypass.Devices(bypass.Input{Pool: *state.pool, Node: a.NodeName, HostAddresses: a.HostAddresses, Facts: facts})
 		holders := bypass.Holders(state.pool.Spec.ResourceName, devices, containers.Value, t)
 		all.Value = append(all.Value, holders...)
-		observed = append(observed, PoolObservation{Name: state.name, NICs: reportNICs(state.pool, devices, holders)})
+		nics := reportNICs(state.pool, devices, holders)
+		for i := range nics {
+			nics[i].Hugepages = bypass.HugepageSupply(&state.pool.Spec, &devices[i].NIC, facts)
+		}
+		observed = append(observed, PoolObservation{Name: state.name, NICs: nics})
 	}
 	if !containers.Known {
 		all = host.Absent[[]bypass.Holder](containers.Source, containers.Reason)
@@ -152,7 +156,7 @@ func (a *Agent) containers(ctx context.Context) host.Fact[[]bypass.Container] {
 	}
 	now := a.clock().Now()
 	containers := podresources.List(ctx, socket)
-	if !containers.Known && a.kubelet.containers.Known && now.Sub(a.kubelet.at) <= patience*a.interval() {
+	if !containers.Known && a.kubelet.containers.Known && now.Sub(a.kubelet.at) <= patience*orDefault(a.FullInterval, DefaultFullInterval) {
 		return a.kubelet.containers
 	}
 	a.kubelet = answer{now, containers}

@@ -213,6 +213,7 @@ func TestFindingsAreOrderedAndCounted(t *testing.T) {
 	f.facts.Interrupts.Routes[2].EffectiveAffinity = known(list("3"))
 	f.set(settingTHP, "[always] madvise never")
 	f.boot("quiet")
+	f.pods.qualification = nil
 	f.plan.Verification.Waived = []v1alpha1.WaivedCheck{{Check: "kernel.command-line", Reason: "test"}}
 	report := f.evaluate()
 	got := make([]string, 0, 6)
@@ -284,6 +285,7 @@ func TestReportIsDeterministic(t *testing.T) {
 func TestEmptyFactsPassNothing(t *testing.T) {
 	f := sound()
 	f.facts, f.before = &host.Facts{}, nil
+	*f.pods = pods{}
 	report := f.evaluate()
 	for _, result := range report.Results {
 		if result.Outcome == v1alpha1.OutcomePassed {

@@ -41,12 +41,18 @@ type Node struct {
 	// Containers with exclusive CPUs; null when that is not known.
 	Containers []NodeContainer `json:"containers"`
 	NUMANodes  []CheckNUMANode `json:"numaNodes"`
-	Pools      []Pool          `json:"pools"`
-	Findings   []NodeFinding   `json:"findings"`
+	// Kubelet are the settings of the kubelet that align pods; absent when they were not compared.
+	Kubelet  []SettingState `json:"kubelet,omitempty"`
+	Pools    []Pool         `json:"pools"`
+	Findings []NodeFinding  `json:"findings"`
 	// Passed and Skipped are null from a cluster, which knows their number only.
 	Passed       []v1alpha1.CheckID `json:"passed"`
 	Skipped      []Skip             `json:"skipped"`
 	PlanFindings []plan.Finding     `json:"planFindings"`
+	// Transitions of conditions, the last first, and Drift are what the agent of the node remembers; of a host that was
+	// read just now there are none.
+	Transitions []v1alpha1.NodeTransition `json:"transitions"`
+	Drift       []v1alpha1.CheckDrift     `json:"drift"`
 	// Jitter is what a measurement on the node found; null without one.
 	Jitter *jitter.Result `json:"jitter"`
 
@@ -151,6 +157,9 @@ type NodeInput struct {
 	Containers []NodeContainer
 	// Pools that select the node, each with this node alone.
 	Pools []Pool
+	// Truth is what the host says about interrupts, memory reserved by the kubelet and the kubelet's settings; nil when that
+	// was not read.
+	Truth *verify.Truth
 	// Jitter is nil without a measurement.
 	Jitter *jitter.Result
 }
@@ -163,6 +172,11 @@ func OfHost(in NodeInput, report *verify.Report) Node {
 	}
 	check := OfReport(in.Name, in.Plan, in.Topology, *report, in.PlanFindings)
 	view.Counts, view.Passed, view.Skipped = &check.Counts, check.Passed, check.Skipped
+	if in.Truth != nil {
+		check.NUMANodes = view.NUMANodes
+		check.AddTruth(*in.Truth)
+		view.Kubelet = check.Kubelet
+	}
 	view.Conditions = each(check.Conditions, func(c Condition) NodeCondition { return NodeCondition{Condition: c} })
 	view.setFindings(check.Findings)
 	return view
@@ -183,6 +197,9 @@ func OfStatus(in NodeInput, object *v1alpha1.LowLatencyNode) Node {
 		return of
 	})
 	view.setFindings(object.Status.Findings)
+	view.Drift = append(view.Drift, object.Status.Drift...)
+	view.Transitions = append(view.Transitions, object.Status.Transitions...)
+	slices.SortStableFunc(view.Transitions, func(a, b v1alpha1.NodeTransition) int { return b.Time.Compare(a.Time.Time) })
 	return view
 }
 
@@ -193,17 +210,30 @@ func ofNode(in NodeInput) Node {
 		NUMANodes: each(in.Topology.NUMANodes, func(n topology.NUMANode) CheckNUMANode { return checkNUMANode(n, in.Plan, in.Topology) }),
 		Pools:     append([]Pool{}, in.Pools...), Findings: []NodeFinding{},
 		PlanFindings: append([]plan.Finding{}, in.PlanFindings...), Jitter: in.Jitter, topology: in.Topology,
+		Transitions: []v1alpha1.NodeTransition{}, Drift: []v1alpha1.CheckDrift{},
 	}
 	if in.Plan != nil {
 		view.PlanHash = known(in.Plan.Hash())
-		return view
 	}
 	for i := range view.NUMANodes {
-		for j := range view.NUMANodes[i].Hugepages {
-			view.NUMANodes[i].Hugepages[j].Promised = nil
-		}
+		view.NUMANodes[i].Hugepages = tellingPools(view.NUMANodes[i].Hugepages, in.Plan != nil)
 	}
 	return view
+}
+
+// tellingPools leaves out pools of which nothing is planned and nothing is known. Without a plan, it is not known what
+// is planned.
+func tellingPools(pools []HugepageState, planned bool) []HugepageState {
+	telling := []HugepageState{}
+	for _, pool := range pools {
+		if !planned {
+			pool.Promised = nil
+		}
+		if pool.Total != nil || pool.Promised == nil && planned || pool.Promised != nil && *pool.Promised > 0 {
+			telling = append(telling, pool)
+		}
+	}
+	return telling
 }
 
 func (n *Node) setFindings(findings []v1alpha1.Finding) {
@@ -230,6 +260,9 @@ func (n *Node) AllFindings() []v1alpha1.Finding {
 func (n *Node) Failed() bool {
 	return n.PlanHash == nil || hasCriticalFailure(n.AllFindings())
 }
+
+// IsMisfit tells that the profile does not fit the node, so that there is no plan; findings about the plan say why.
+func (n *Node) IsMisfit() bool { return n.PlanHash == nil && len(n.PlanFindings) > 0 }
 
 // RoleOf is what the plan makes of a CPU.
 func (n *Node) RoleOf(cpu int) RoleName {
