@@ -92,7 +92,7 @@ func describeNICPoolBounds(admin func() client.Client) {
 			Expect(err).To(MatchError(And(ContainSubstring(wantField+": "), ContainSubstring(wantMessage))))
 		},
 		Entry("a stack that does not exist", `stack: {type: DPDK}`,
-			"spec.stack.type", `supported values: "Onload", "TCPDirect", "EFVI", "VFIO"`),
+			"spec.stack.type", `supported values: "Onload", "TCPDirect", "EFVI", "VFIO", "AFXDP"`),
 		Entry("no NICs", `nics: []`, "spec.nics", "at least 1 items"),
 		Entry("too many terms", "nics: ["+strings.Repeat("{vendor: '1924'}, ", 17)+"]", "spec.nics", "at most 16 items"),
 		Entry("a term without a field", `nics: [{}]`, "spec.nics[0]", "at least 1 properties"),

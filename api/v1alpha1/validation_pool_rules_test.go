@@ -279,7 +279,7 @@ func attachmentRules() []nicPoolRule {
 	return []nicPoolRule{
 		{
 			field:    "spec",
-			message:  "spec.networkAttachment.type MACVLAN and IPVLAN work with spec.stack.type Onload only: ef_vi and TCPDirect find no NIC behind them, and a VFIO device has no network interface.",
+			message:  "spec.networkAttachment.type MACVLAN and IPVLAN work with spec.stack.type Onload only: ef_vi and TCPDirect find no NIC behind them, AF_XDP sockets no queues, and a VFIO device has no network interface.",
 			accepted: attach(v1alpha1.AttachmentIPVLAN),
 			rejected: all(useTCPDirect, attach(v1alpha1.AttachmentMACVLAN)),
 		},
