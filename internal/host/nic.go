@@ -223,12 +223,24 @@ func (r *reader) addInterface(nic *NIC, found netInterface) {
 	if found.name == "" {
 		nic.Carrier = Absent[bool](netRoot, reasonNoInterface)
 		nic.SpeedMegabits = Absent[int64](netRoot, reasonNoInterface)
+		nic.ReceiveQueues = Absent[int](netRoot, reasonNoInterface)
 		return
 	}
 	folder := netRoot + "/" + found.name + "/"
 	nic.Name = Known(found.name, netRoot+"/"+found.name)
 	nic.Carrier = r.switchFact(folder + "carrier")
 	nic.SpeedMegabits = read(r, source[int64]{folder + "speed", parseSpeed})
+	nic.ReceiveQueues = r.receiveQueues(folder + "queues")
+}
+
+// receiveQueues counts the folders that net_rx_queue_update_kobjects (net/core/net-sysfs.c) keeps, one for each queue
+// that the driver uses now. Every interface has one, so that none is a folder that was not recorded.
+func (r *reader) receiveQueues(folder string) Fact[int] {
+	queues := r.numbered(folder, "rx-", "", maxEntries)
+	if len(queues) == 0 {
+		return Absent[int](folder, reasonMissing)
+	}
+	return Known(len(queues), folder)
 }
 
 // parseSpeed reads the speed of a link, SPEED_UNKNOWN (-1) while it is down.
