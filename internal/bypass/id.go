@@ -48,3 +48,12 @@ func OfDeviceID(id string) string {
 	address, _, _ := strings.Cut(id, "-")
 	return address
 }
+
+// Share is a unit that a container was given.
+type Share struct {
+	// ID is one of DeviceIDs.
+	ID     string
+	Device Device
+	// Queues are those that the unit stands for; see QueuesOf.
+	Queues []int
+}
