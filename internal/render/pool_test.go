@@ -55,8 +55,21 @@ func pools() map[string]PoolInput {
 			},
 		},
 	}
+	sockets := &v1alpha1.BypassNICPool{
+		ObjectMeta: metav1.ObjectMeta{Name: "e810-sockets"},
+		Spec: v1alpha1.BypassNICPoolSpec{
+			NodeSelector: v1alpha1.NodeSelector{MatchLabels: v1alpha1.Labels{"feeds": "yes"}},
+			NICs:         []v1alpha1.NICTerm{{Drivers: []v1alpha1.DriverName{"ice"}}},
+			Stack: v1alpha1.BypassStack{Type: v1alpha1.StackAFXDP, AFXDP: &v1alpha1.AFXDPStack{
+				Queues:   v1alpha1.AFXDPQueuesSpec{First: new(int32(4)), Count: 8},
+				Steering: v1alpha1.AFXDPSteeringSpec{Type: v1alpha1.SteeringUDPPorts, UDPPorts: []int32{30001}},
+			}},
+			ResourceName: "lowlatency.dev/e810-queue",
+			Sharing:      v1alpha1.SharingSpec{Mode: v1alpha1.SharingShared},
+		},
+	}
 	inputs := map[string]PoolInput{}
-	for _, pool := range []*v1alpha1.BypassNICPool{onload, dpdk} {
+	for _, pool := range []*v1alpha1.BypassNICPool{onload, dpdk, sockets} {
 		config := bypass.Pool{Name: pool.Name, Generation: pool.Generation, Spec: pool.Spec}
 		if pool == dpdk {
 			config.Rivals = []bypass.Rival{{Name: "other", NICs: []v1alpha1.NICTerm{{Drivers: []v1alpha1.DriverName{"ice"}}}, Nodes: []string{"node-1"}}}
