@@ -83,21 +83,21 @@ const (
 	ethernetType   = 12
 	tagLength      = 4
 
-	typeIPv4        = 0x0800
-	typeIPv6        = 0x86dd
-	typeTag         = 0x8100
-	typeServiceTag  = 0x88a8
-	protocolUDP     = 17
-	udpHeader       = 8
-	udpDestination  = 2
-	ipv4Header      = 20
-	ipv4Begin       = 0x45
-	ipv4Fragment    = 6
-	ipv4Fragmented  = 0x3fff
-	ipv4Protocol    = 9
-	ipv6Header      = 40
-	ipv6NextHeader  = 6
-	lengthWithTag = ethernetHeader + tagLength
+	typeIPv4       = 0x0800
+	typeIPv6       = 0x86dd
+	typeTag        = 0x8100
+	typeServiceTag = 0x88a8
+	protocolUDP    = 17
+	udpHeader      = 8
+	udpDestination = 2
+	ipv4Header     = 20
+	ipv4Begin      = 0x45
+	ipv4Fragment   = 6
+	ipv4Fragmented = 0x3fff
+	ipv4Protocol   = 9
+	ipv6Header     = 40
+	ipv6NextHeader = 6
+	lengthWithTag  = ethernetHeader + tagLength
 )
 
 // filter lets the frames through to redirect that are UDP datagrams to one of the ports, and the others to labelPass.
