@@ -73,7 +73,7 @@ func prepared(t *testing.T) (*Manager, bypass.Device) {
 
 func allocate(t *testing.T, m *Manager, device bypass.Device, queues ...int) string {
 	t.Helper()
-	var shares []bypass.Share
+	shares := make([]bypass.Share, 0, len(queues))
 	for _, queue := range queues {
 		id := testAddress + "-" + strconv.Itoa(queue)
 		shares = append(shares, bypass.Share{ID: id, Device: device, Queues: bypass.QueuesOf(device, id)})
@@ -330,7 +330,7 @@ func TestAllocationLosesQueues(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = unix.Close(memory) }()
-		answers := one.transcript(t, "/connect,a", "/xsk_map_fd,nic0")
+		answers := []string{one.transcript(t, "/connect,a", "/xsk_map_fd,nic0")}
 		for _, queue := range []string{"0", "1"} {
 			answer, file, err := one.ask("/xsk_socket,nic0,"+queue+",4096,64", memory)
 			if err != nil {
@@ -339,9 +339,9 @@ func TestAllocationLosesQueues(t *testing.T) {
 			if file >= 0 {
 				_ = unix.Close(file)
 			}
-			answers += " " + answer
+			answers = append(answers, answer)
 		}
-		return answers
+		return strings.Join(answers, " ")
 	}
 	const want = "/host_ok /fd_ack /fd_ack /fd_nak"
 	if is := ask(); is != want {
@@ -433,10 +433,10 @@ func TestSteering(t *testing.T) {
 	}
 }
 
-// hasProgram tells whether an interface runs an XDP program in its driver.
-func hasProgram(t *testing.T, name string) bool {
+// hasProgram tells whether nic0 runs an XDP program in its driver.
+func hasProgram(t *testing.T) bool {
 	t.Helper()
-	output, err := exec.Command("ip", "link", "show", "dev", name).CombinedOutput()
+	output, err := exec.Command("ip", "link", "show", "dev", "nic0").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
@@ -446,23 +446,23 @@ func hasProgram(t *testing.T, name string) bool {
 // TestDetaching: the program leaves a NIC that the pool gives up, but not while a container may hold it.
 func TestDetaching(t *testing.T) {
 	m, device := prepared(t)
-	if !hasProgram(t, "nic0") {
+	if !hasProgram(t) {
 		t.Error("the program is not attached")
 	}
 	allocate(t, m, device, 0)
 	m.Prepare(testPool(), nil)
-	if !hasProgram(t, "nic0") {
+	if !hasProgram(t) {
 		t.Error("the program was taken off a NIC that a container holds")
 	}
 	m.revoke(&allocation{NICs: []allocatedNIC{{Address: testAddress, Queues: []int{0}}}})
 	m.Prepare(testPool(), nil)
-	if hasProgram(t, "nic0") {
+	if hasProgram(t) {
 		t.Error("the program stays on a NIC that nobody holds")
 	}
 	if pins, err := filepath.Glob(filepath.Join(m.Pins, "*")); err != nil || len(pins) > 0 {
 		t.Errorf("pinned are still %v: %v", pins, err)
 	}
-	if problems := m.Prepare(testPool(), []bypass.Device{device}); len(problems) > 0 || !hasProgram(t, "nic0") {
+	if problems := m.Prepare(testPool(), []bypass.Device{device}); len(problems) > 0 || !hasProgram(t) {
 		t.Errorf("the program does not come back: %v", problems)
 	}
 }
@@ -471,12 +471,12 @@ func TestDetaching(t *testing.T) {
 func TestReplacedNIC(t *testing.T) {
 	m, device := prepared(t)
 	allocate(t, m, device, 0)
-	run(t, "ip", "link", "delete", "nic0")
+	ip(t, "link", "delete", "nic0")
 	if problems := m.Prepare(testPool(), []bypass.Device{device}); !strings.Contains(problems[testAddress], "interface nic0 is not there") {
 		t.Errorf("problems are %v", problems)
 	}
-	run(t, "ip", "link", "add", "nic0", "type", "veth", "peer", "name", "wire0")
-	if problems := m.Prepare(testPool(), []bypass.Device{device}); len(problems) > 0 || !hasProgram(t, "nic0") {
+	ip(t, "link", "add", "nic0", "type", "veth", "peer", "name", "wire0")
+	if problems := m.Prepare(testPool(), []bypass.Device{device}); len(problems) > 0 || !hasProgram(t) {
 		t.Errorf("problems are %v", problems)
 	}
 	if err := m.mapOf(t, 0).Put(uint32(0), uint32(boundSocket(t))); err != nil {

@@ -98,7 +98,8 @@ func (a *allocation) holds(address string, queue int) bool {
 // interfaces and queues, the first in the variable that users of Intel's AF_XDP device plugin know.
 func (a *allocation) edits(folder, pool string) bypass.Edits {
 	var given bypass.Edits
-	var names, queues []string
+	names := make([]string, 0, len(a.NICs))
+	var queues []string
 	for _, nic := range a.NICs {
 		for _, name := range nic.names() {
 			given.Mounts = append(given.Mounts, bypass.Mount{
@@ -205,13 +206,11 @@ func (a *allocation) store(folder string) error {
 
 // forget removes what was stored of an allocation that has lost all its queues. Its folder stays; see Manager.revoke.
 func (a *allocation) forget(folder, pins string) error {
-	problems := []error{remove(a.file(folder))}
 	stale, err := filepath.Glob(filepath.Join(pins, "*", a.ID))
-	problems = append(problems, err)
-	for _, pin := range stale {
-		problems = append(problems, remove(pin))
+	for _, file := range append(stale, a.file(folder)) {
+		err = errors.Join(err, remove(file))
 	}
-	return errors.Join(problems...)
+	return err
 }
 
 // readAllocations reads what was stored for a resource. A file that cannot be read is skipped and told.

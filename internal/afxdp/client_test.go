@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -187,6 +186,6 @@ func receive(socket int, area []byte) error {
 		return errors.New("the ring of frames is empty")
 	}
 	frame := (*unix.XDPDesc)(unsafe.Pointer(&received[offsets.Rx.Desc]))
-	fmt.Fprintln(os.Stdout, "frame:", strings.TrimRight(string(area[frame.Addr+ethernetHeader:][:frame.Len-ethernetHeader]), "\x00"))
+	fmt.Println("frame:", strings.TrimRight(string(area[frame.Addr+ethernetHeader:][:frame.Len-ethernetHeader]), "\x00"))
 	return nil
 }

@@ -52,7 +52,7 @@ func reexecute(m *testing.M) int {
 	command := exec.Command("/proc/self/exe", os.Args[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.Env = append(os.Environ(), stageVariable+"="+stageNamespace, folderVariable+"="+folder)
-	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Unshareflags: 0}
+	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}
 	err = command.Run()
 	var failed *exec.ExitError
 	switch {
@@ -93,16 +93,16 @@ func kernelFolder(t *testing.T) string {
 // makeVeth makes a pair of interfaces with two queues, in the driver of which XDP runs natively.
 func makeVeth(t *testing.T, name, peer string) {
 	t.Helper()
-	run(t, "ip", "link", "add", name, "numrxqueues", "2", "numtxqueues", "2", "type", "veth", "peer", "name", peer,
+	ip(t, "link", "add", name, "numrxqueues", "2", "numtxqueues", "2", "type", "veth", "peer", "name", peer,
 		"numrxqueues", "2", "numtxqueues", "2")
-	t.Cleanup(func() { run(t, "ip", "link", "delete", name) })
-	run(t, "ip", "link", "set", name, "up")
-	run(t, "ip", "link", "set", peer, "up")
+	t.Cleanup(func() { ip(t, "link", "delete", name) })
+	ip(t, "link", "set", name, "up")
+	ip(t, "link", "set", peer, "up")
 }
 
-func run(t *testing.T, name string, arguments ...string) {
+func ip(t *testing.T, arguments ...string) {
 	t.Helper()
-	if output, err := exec.Command(name, arguments...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %v: %v\n%s", name, arguments, err, output)
+	if output, err := exec.Command("ip", arguments...).CombinedOutput(); err != nil {
+		t.Fatalf("ip %v: %v\n%s", arguments, err, output)
 	}
 }

@@ -55,21 +55,29 @@ type request struct {
 	numbers []int
 }
 
+// fieldsOf tells how many names and numbers follow a request; not known for what is none.
+func fieldsOf(kind string) (names, numbers int, known bool) {
+	switch kind {
+	case requestVersion, requestFinish:
+		return 0, 0, true
+	case requestConnect, requestMap:
+		return 1, 0, true
+	case requestSocket:
+		return 1, 3, true
+	case requestBusyPoll:
+		return 0, 2, true
+	default:
+		return 0, 0, false
+	}
+}
+
 // parseRequest reads a packet. Programs in C end it with a zero byte, or send their whole buffer.
 func parseRequest(packet []byte) (request, error) {
 	text, _, _ := strings.Cut(string(packet), "\x00")
 	parts := strings.Split(strings.TrimSpace(text), ",")
 	asked := request{kind: parts[0]}
-	names, numbers := 0, 0
-	switch asked.kind {
-	case requestVersion, requestFinish:
-	case requestConnect, requestMap:
-		names = 1
-	case requestSocket:
-		names, numbers = 1, 3
-	case requestBusyPoll:
-		numbers = 2
-	default:
+	names, numbers, known := fieldsOf(asked.kind)
+	if !known {
 		return request{}, fmt.Errorf("no such request: %q", text)
 	}
 	if len(parts) != 1+names+numbers {
@@ -77,7 +85,7 @@ func parseRequest(packet []byte) (request, error) {
 	}
 	if names > 0 {
 		asked.name = strings.TrimSpace(parts[1])
-		if asked.name == "" || strings.ContainsFunc(asked.name, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		if asked.name == "" || strings.ContainsFunc(asked.name, isNoLetter) {
 			return request{}, fmt.Errorf("a request without a name: %q", text)
 		}
 	}
@@ -90,6 +98,9 @@ func parseRequest(packet []byte) (request, error) {
 	}
 	return asked, nil
 }
+
+// isNoLetter finds what neither a host name nor an interface name has.
+func isNoLetter(r rune) bool { return r <= ' ' || r > '~' }
 
 // geometry is what a container wants of a socket.
 type geometry struct{ queue, chunk, ring int }

@@ -131,24 +131,29 @@ func TestBusyPolling(t *testing.T) {
 	}
 }
 
+// memoryOf is a memfd, filled or not.
+func memoryOf(t *testing.T, size int64, filled bool) int {
+	t.Helper()
+	file, err := unix.MemfdCreate("frames", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Ftruncate(file, size); err != nil {
+		t.Fatal(err)
+	}
+	if filled {
+		if _, err := unix.Pwrite(file, make([]byte, size), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = unix.Close(file) })
+	return file
+}
+
 // TestMemory: only memory that the container has paid for becomes that of a socket.
 func TestMemory(t *testing.T) {
 	kernelFolder(t)
-	memfd := func(size int64, filled bool) int {
-		file, err := unix.MemfdCreate("frames", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := unix.Ftruncate(file, size); err != nil {
-			t.Fatal(err)
-		}
-		if filled {
-			if _, err := unix.Pwrite(file, make([]byte, size), 0); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return file
-	}
+	memfd := func(size int64, filled bool) int { return memoryOf(t, size, filled) }
 	kernelFile, err := os.Open("/proc/self/status")
 	if err != nil {
 		t.Fatal(err)
