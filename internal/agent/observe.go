@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -16,6 +17,9 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
+// maximumBootID bounds status.bootID in the API; a boot ID is a UUID.
+const maximumBootID = 64
+
 // maximumConditionMessage keeps messages within what tables and logs can bear; the API allows 32768.
 const maximumConditionMessage = 2048
 
@@ -25,6 +29,8 @@ type Observation struct {
 	Generation int64
 	// PlanHash is the plan that Report was made for.
 	PlanHash string
+	// BootID is the boot of the kernel that was looked at; "" when the host could not be read or does not tell.
+	BootID string
 	// Inventory of the host; nil when the host could not be read.
 	Inventory *v1alpha1.Inventory
 	// Report of the checks; nil when nothing could be verified, for Reason and Message.
@@ -32,6 +38,11 @@ type Observation struct {
 	Reason, Message string
 	// Pools that select the node.
 	Pools []PoolObservation
+
+	// counts of drift that are not in the status yet, and the files that could not be put back; both by check.
+	counts     map[v1alpha1.CheckID]driftCount
+	unrepaired map[v1alpha1.CheckID][]string
+
 	// Now is the time of the pass.
 	Now metav1.Time
 }
@@ -44,7 +55,9 @@ func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.
 		ObservedGeneration: seen.Generation,
 		Inventory:          seen.Inventory,
 		BypassNICs:         mergeNICs(previous.BypassNICs, seen.Pools),
+		BootID:             cmp.Or(seen.BootID, previous.BootID),
 		Conditions:         append([]metav1.Condition(nil), previous.Conditions...),
+		Drift:              previous.Drift,
 	}
 	if status.Inventory == nil {
 		status.Inventory = previous.Inventory
@@ -54,12 +67,14 @@ func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.
 		counts := seen.Report.Counts()
 		status.VerifiedPlanHash, status.Checks, status.Findings = seen.PlanHash, &counts, seen.Report.Findings()
 		conditions = seen.Report.Conditions(seen.Generation)
+		status.Drift = mergeDrift(previous.Drift, seen.counts, seen.unrepaired)
 	}
 	for _, condition := range conditions {
 		condition.LastTransitionTime = seen.Now
 		condition.Message = clipTo(condition.Message, maximumConditionMessage)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
+	status.Transitions = recordTransitions(&previous, &status, seen.Now)
 	return status
 }
 
@@ -85,8 +100,9 @@ func clipTo(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 }
 
-// observe passes over the host once.
-func (a *Agent) observe(ctx context.Context) Observation {
+// observe passes over the whole host once. The status is what earlier passes have reported.
+func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatus) Observation {
+	a.latest = latestPass{}
 	facts, err := a.read(ctx)
 	if err != nil {
 		return a.unobserved(err)
@@ -96,16 +112,21 @@ func (a *Agent) observe(ctx context.Context) Observation {
 		return a.unobserved(fmt.Errorf("understanding the host: %w", err))
 	}
 	topology.MarkManagement(found, &facts.Bypass, a.HostAddresses)
-	seen := Observation{Inventory: topology.Inventory(facts, found)}
+	seen := Observation{Inventory: topology.Inventory(facts, found), BootID: clipTo(facts.Setting(bootIDPath).Value, maximumBootID)}
 	pools, holders := a.observePools(ctx, facts, found)
 	seen.Pools = pools
-	before := a.history.before(reading{at: a.clock().Now(), facts: facts}, a.window())
+	now := a.clock().Now()
+	before := a.history.before(reading{at: now, facts: facts}, a.window())
 	if a.plan.plan == nil {
 		seen.Reason, seen.Message = v1alpha1.ReasonAwaitingPlan, a.plan.problem
 		return seen
 	}
-	report := verify.Evaluate(verify.Input{Plan: a.plan.plan, Facts: facts, Before: before, Holders: holders})
-	seen.PlanHash, seen.Report = a.plan.hash, &report
+	in := verify.Input{Plan: a.plan.plan, Facts: facts, Before: before, Holders: holders}
+	report := verify.Evaluate(in)
+	a.drift.compare(report, a.plan.hash, status)
+	seen.unrepaired = a.repair(ctx, in, report, now)
+	seen.PlanHash, seen.Report, seen.counts = a.plan.hash, &report, a.drift.counts
+	a.latest = latestPass{at: now, facts: facts, report: &report}
 	return seen
 }
 

@@ -5,6 +5,10 @@
 
 package v1alpha1
 
+import (
+	apiv1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
 // BypassNICPoolSpecApplyConfiguration represents a declarative configuration of the BypassNICPoolSpec type for use
 // with apply.
 //
@@ -26,6 +30,12 @@ type BypassNICPoolSpecApplyConfiguration struct {
 	// resourceName is the extended resource that a pod asks for, such as lowlatency.dev/x2. It cannot be
 	// changed, because running pods were admitted with it.
 	ResourceName *string `json:"resourceName,omitempty"`
+	// startup is AsProfile or Taint. With Taint, a node of the pool has the taint lowlatency.dev/unverified with effect
+	// NoSchedule from its start until the kubelet advertises every unit that its healthy NICs give, so that no pod is
+	// sent there before the device plugin is registered; again after each reboot. AsProfile does so where
+	// spec.verification.gate of the LowLatencyNodeProfile is Taint. When omitted, this means the user has no opinion
+	// and the operator chooses a default, which is subject to change over time. The current default is AsProfile.
+	Startup *apiv1alpha1.PoolStartup `json:"startup,omitempty"`
 	// sharing says whether a NIC is handed to one container or to several. When omitted, a NIC is handed to
 	// one.
 	//
@@ -91,6 +101,14 @@ func (b *BypassNICPoolSpecApplyConfiguration) WithStack(value *BypassStackApplyC
 // If called multiple times, the ResourceName field is set to the value of the last call.
 func (b *BypassNICPoolSpecApplyConfiguration) WithResourceName(value string) *BypassNICPoolSpecApplyConfiguration {
 	b.ResourceName = &value
+	return b
+}
+
+// WithStartup sets the Startup field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Startup field is set to the value of the last call.
+func (b *BypassNICPoolSpecApplyConfiguration) WithStartup(value apiv1alpha1.PoolStartup) *BypassNICPoolSpecApplyConfiguration {
+	b.Startup = &value
 	return b
 }
 
