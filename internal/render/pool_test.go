@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/afxdp"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 )
 
@@ -160,6 +161,42 @@ func TestDevicePluginHasNoPrivileges(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{socketFolder, cdiFolder}, writable); diff != "" {
 		t.Errorf("writable folders (-want +got):\n%s", diff)
+	}
+}
+
+// TestPluginOfSockets: only the plugin of stack AFXDP has the node's network and capabilities, and no privilege beyond.
+func TestPluginOfSockets(t *testing.T) {
+	var plain, with appsv1.DaemonSet
+	for name, set := range map[string]*appsv1.DaemonSet{"pool-x2": &plain, "pool-e810-sockets": &with} {
+		object := find(t, renderPool(t, pools()[name]), "DaemonSet")
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pod, container := with.Spec.Template.Spec, with.Spec.Template.Spec.Containers[0]
+	if !pod.HostNetwork || pod.HostPID || pod.HostIPC {
+		t.Errorf("network, PID and IPC of the host are %t, %t, %t", pod.HostNetwork, pod.HostPID, pod.HostIPC)
+	}
+	want := plain.Spec.Template.Spec.Containers[0].SecurityContext.DeepCopy()
+	want.Capabilities.Add = []corev1.Capability{"BPF", "IPC_LOCK", "NET_ADMIN", "NET_RAW"}
+	if diff := cmp.Diff(want, container.SecurityContext); diff != "" {
+		t.Errorf("security context (-want +got):\n%s", diff)
+	}
+	// What a container is given is mounted from the path that the plugin sees.
+	var added []string
+	for _, mount := range container.VolumeMounts[len(plain.Spec.Template.Spec.Containers[0].VolumeMounts):] {
+		added = append(added, mount.MountPath)
+		for _, volume := range pod.Volumes {
+			if volume.Name == mount.Name && volume.HostPath.Path != mount.MountPath {
+				t.Errorf("%s of the host is mounted at %s", volume.HostPath.Path, mount.MountPath)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{afxdp.DefaultFolder, "/sys/fs/bpf"}, added); diff != "" {
+		t.Errorf("mounts (-want +got):\n%s", diff)
+	}
+	if !strings.HasPrefix(afxdp.DefaultPins, "/sys/fs/bpf/") {
+		t.Errorf("pins are in %s, which is not mounted", afxdp.DefaultPins)
 	}
 }
 
