@@ -109,6 +109,10 @@ test-hwloc: ## Compare the topology with lstopo's (needs Debian's hwloc).
 lab: ## Run the tests on real kernels in emulated machines (needs root, QEMU and mmdebstrap; see docs/lab.md).
 	go test -tags lab -count=1 -timeout 60m -v ./test/lab
 
+.PHONY: lab-pools
+lab-pools: ## Show BypassNICPools on a real node: PREEMPT_RT kernel, kubelet and containerd in an emulated machine.
+	go test -tags lab -count=1 -timeout 90m -v ./test/lab/pools
+
 .PHONY: lab-image
 lab-image: ## Build the lab's image into the per-user cache only.
 	go test -tags lab -count=1 -timeout 60m -v -run '^TestImage$$' ./test/lab

@@ -31,7 +31,7 @@ const (
 	// DefaultInterval between two looks at the counters: reading /proc/interrupts costs in proportion to CPUs times
 	// interrupts, so more often than every half minute is not worth it.
 	DefaultInterval = 30 * time.Second
-	// DefaultFullInterval between two passes over the whole host. What announces its changes is looked at at once.
+	// DefaultFullInterval between two passes over the whole host. Changes that are announced do not wait for it.
 	DefaultFullInterval = 2 * time.Minute
 	// DefaultWindow is the least time between two readings whose counters are compared.
 	DefaultWindow = 10 * time.Second
@@ -77,9 +77,11 @@ type Agent struct {
 	KeepTo func(housekeeping cpus.Set) error
 	// Repairer puts back what has drifted where the profile asks for it; nil where the agent may only read the host.
 	Repairer Repairer
-	// Announcements tell that something on the host may have changed, so that the whole host is looked at at once;
+	// Announcements tell that something on the host may have changed, and make the agent look at all of it at once;
 	// nil for none. Watch makes them.
 	Announcements <-chan struct{}
+	// Reports gets what each pass over the whole host has found; nil for nobody.
+	Reports *ReportServer
 
 	plan    plannedState
 	history history
@@ -221,8 +223,12 @@ func (a *Agent) Once(ctx context.Context) error {
 			return err
 		}
 	}
-	if seen.Report != nil {
-		a.drift.counts = nil
+	if seen.Report == nil {
+		return nil
+	}
+	a.drift.counts = nil
+	if a.Reports != nil {
+		a.Reports.Set(a.report(seen, status.Drift))
 	}
 	return nil
 }

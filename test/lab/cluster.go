@@ -74,7 +74,7 @@ func (c *Cluster) startServer() error {
 	if err != nil {
 		return err
 	}
-	server := &envtest.APIServer{Path: c.programs.file("kube-apiserver"), CertDir: c.dir}
+	server := &envtest.APIServer{Path: c.programs.File("kube-apiserver"), CertDir: c.dir}
 	server.CA = authority
 	// envtest leaves service accounts out, because nobody makes them there; here a controller does.
 	server.Configure().Disable("disable-admission-plugins").
@@ -83,7 +83,7 @@ func (c *Cluster) startServer() error {
 		Set("service-cluster-ip-range", services).
 		Set("endpoint-reconciler-type", "none")
 	c.environment = &envtest.Environment{
-		ControlPlane:             envtest.ControlPlane{APIServer: server, Etcd: &envtest.Etcd{Path: c.programs.file("etcd")}},
+		ControlPlane:             envtest.ControlPlane{APIServer: server, Etcd: &envtest.Etcd{Path: c.programs.File("etcd")}},
 		ControlPlaneStartTimeout: controlPlaneLimit, ControlPlaneStopTimeout: controlPlaneLimit,
 	}
 	if c.config, err = c.environment.Start(); err != nil {
@@ -139,7 +139,7 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 			return err
 		}
 		flags := append([]string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0"}, controller.flags...)
-		if err := c.Launch(ctx, controller.name, c.programs.file(controller.name), flags...); err != nil {
+		if err := c.Launch(ctx, controller.name, c.programs.File(controller.name), flags...); err != nil {
 			return err
 		}
 	}
