@@ -64,12 +64,13 @@ type Manager struct {
 // Prepare attaches the NICs that can be handed out and takes up the allocations of the process before this one. The
 // result has a sentence for each NIC, by its PCI address, that cannot be handed out. Pools of other stacks have none.
 func (m *Manager) Prepare(pool bypass.Pool, devices []bypass.Device) map[string]string {
-	if pool.Spec.Stack.AFXDP == nil {
-		return nil
-	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.pool = pool
+	if pool.Spec.Stack.AFXDP == nil {
+		m.detachOthers(nil)
+		return nil
+	}
 	if m.nics == nil {
 		m.nics, m.allocations = map[string]*nic{}, map[string]*allocation{}
 	}

@@ -531,6 +531,23 @@ func TestNICsThatCannotBeAttached(t *testing.T) {
 	}
 }
 
+// TestStackChanges: the program leaves the NICs of a pool that gets another stack.
+func TestStackChanges(t *testing.T) {
+	m, device := prepared(t)
+	pool := testPool()
+	pool.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackVFIO}
+	if problems := m.Prepare(pool, []bypass.Device{device}); len(problems) > 0 || hasProgram(t) {
+		t.Errorf("the program stays: %v", problems)
+	}
+	edits, err := m.Allocate([]bypass.Share{{ID: testAddress, Device: device}})
+	if err != nil || len(edits.Mounts) > 0 {
+		t.Errorf("a container gets %+v, %v", edits, err)
+	}
+	if problems := m.Prepare(testPool(), []bypass.Device{device}); len(problems) > 0 || !hasProgram(t) {
+		t.Errorf("the program does not come back: %v", problems)
+	}
+}
+
 func TestOtherStacks(t *testing.T) {
 	m := &Manager{Pins: "/nowhere", Folder: "/nowhere"}
 	pool := bypass.Pool{Name: "x2", Spec: v1alpha1.BypassNICPoolSpec{Stack: v1alpha1.BypassStack{Type: v1alpha1.StackVFIO}}}

@@ -40,11 +40,19 @@ func (s *server) run(ctx context.Context, listener *net.UnixListener) {
 	places := make(chan struct{}, sessionLimit)
 	for {
 		connection, err := listener.AcceptUnix()
-		if err != nil {
-			if ctx.Err() == nil {
-				s.log.Error(err, "The socket of an allocation has failed")
+		if ctx.Err() != nil {
+			if err == nil {
+				_ = connection.Close()
 			}
 			return
+		}
+		if err != nil {
+			s.log.Error(err, "A container cannot connect; trying again")
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+			continue
 		}
 		select {
 		case places <- struct{}{}:
