@@ -23,7 +23,6 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
@@ -96,8 +95,9 @@ type Agent struct {
 
 // latestPass is the latest pass over the whole host that could be verified; zero when there is none.
 type latestPass struct {
-	at     time.Time
-	facts  *host.Facts
+	at time.Time
+	// in is what the report was made of.
+	in     verify.Input
 	report *verify.Report
 }
 
@@ -167,12 +167,13 @@ func (a *Agent) countersTellNothingNew(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	facts, err := opened.ReadActivity(ctx, a.latest.facts, a.plan.plan.CPUs.Isolated)
+	in := a.latest.in
+	in.Facts, err = opened.ReadActivity(ctx, in.Facts, in.Plan.CPUs.Isolated)
 	if err != nil {
 		return false
 	}
-	before := a.history.before(reading{at: a.clock().Now(), facts: facts}, a.window())
-	found := verify.EvaluateActivity(verify.Input{Plan: a.plan.plan, Facts: facts, Before: before})
+	in.Before = a.history.before(reading{at: a.clock().Now(), facts: in.Facts}, a.window())
+	found := verify.EvaluateActivity(in)
 	return !slices.ContainsFunc(found, func(result verify.Result) bool {
 		return !slices.ContainsFunc(a.latest.report.Results, func(known verify.Result) bool {
 			return known.Check.ID == result.Check.ID && known.Outcome == result.Outcome

@@ -126,8 +126,9 @@ func TestNoReadMakesAnotherCPURunCode(t *testing.T) {
 	if got, want := strings.Join(quiet.opened(), " "), "cpuinfo interrupts scaling_governor"; got != want {
 		t.Errorf("a full pass opened %s of the files that it needs, want %s", got, want)
 	}
-	report := verify.Evaluate(verify.Input{Plan: h.Plan, Facts: facts})
-	a.latest = latestPass{at: a.clock().Now(), facts: facts, report: &report}
+	in := verify.Input{Plan: h.Plan, Facts: facts}
+	report := verify.Evaluate(in)
+	a.latest = latestPass{at: a.clock().Now(), in: in, report: &report}
 	if !a.countersTellNothingNew(t.Context()) {
 		t.Error("the counters tell something new")
 	}

@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -170,7 +171,8 @@ func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Kubeconfig writes the connection of a user in some groups, and returns its file.
 func (c *Cluster) Kubeconfig(user string, groups ...string) (string, error) {
-	path := c.file(user + ".kubeconfig")
+	// The variable KUBECONFIG holds a list with colons between its files.
+	path := c.file(strings.ReplaceAll(user, ":", "-") + ".kubeconfig")
 	content, err := c.kubeconfig(c.config.Host, user, groups)
 	if err != nil {
 		return "", err

@@ -44,14 +44,16 @@ func poolMachine(files string) lab.Spec {
 	}
 }
 
+// fact is what a command on the machine says when all is well.
+type fact struct{ name, command, want string }
+
 // kernelFacts are true of the machine after it has booted with its plan, and how to see them. The functions of the
 // NIC behind bridge N are at its bus.
-func kernelFacts() []struct{ name, command, want string } {
+func kernelFacts() []fact {
 	driver := func(device string) string {
 		return "basename $(readlink /sys/bus/pci/devices/" + device + "/driver)"
 	}
-	const pages = "cat /sys/devices/system/node/node%d/hugepages/hugepages-2048kB/nr_hugepages"
-	return []struct{ name, command, want string }{
+	return []fact{
 		{"kernel with PREEMPT_RT", "cat /sys/kernel/realtime", "1"},
 		{"isolated CPUs", "cat /sys/devices/system/cpu/isolated", "1-3,5-7"},
 		{"virtual functions of the igb", "cat /sys/bus/pci/devices/0000:41:00.0/sriov_numvfs", "2"},
@@ -61,9 +63,16 @@ func kernelFacts() []struct{ name, command, want string } {
 		{"driver of the whole NIC on NUMA node 0", driver("0000:21:00.0"), "vfio-pci"},
 		{"driver of the whole NIC on NUMA node 1", driver("0000:42:00.0"), "vfio-pci"},
 		{"driver of the NIC that is nobody's", driver("0000:43:00.0"), "virtio-pci"},
+		{"units that failed", "systemctl list-units --state=failed --plain --no-legend | wc -l", "0"},
+	}
+}
+
+// hugepageFacts become true when the kubelet starts, which requires the units that reserve them.
+func hugepageFacts() []fact {
+	const pages = "cat /sys/devices/system/node/node%d/hugepages/hugepages-2048kB/nr_hugepages"
+	return []fact{
 		{"hugepages on NUMA node 0", fmt.Sprintf(pages, 0), "16"},
 		{"hugepages on NUMA node 1", fmt.Sprintf(pages, 1), "32"},
-		{"units that failed", "systemctl list-units --state=failed --plain --no-legend | wc -l", "0"},
 	}
 }
 

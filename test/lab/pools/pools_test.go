@@ -37,7 +37,7 @@ func TestPools(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	// What runs ends with stop, which still looks at it when this test has failed.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	s := &scene{ctx: ctx, table: &outcomes{}}
+	s := &scene{ctx: ctx, table: &outcomes{}, built: t.TempDir()}
 	t.Cleanup(func() {
 		s.stop(t)
 		cancel()
@@ -77,16 +77,24 @@ func (s *scene) raise(t *testing.T) bool {
 		s.apply(t, planned)
 		return "arguments, hugepages, drivers by the plan's own units"
 	}) && s.step(t, "kernel is as planned", func(t *testing.T) string {
-		for _, fact := range kernelFacts() {
-			if got := s.run(t, fact.command); got != fact.want {
-				t.Errorf("%s: got %q, want %q", fact.name, got, fact.want)
-			}
-		}
+		s.compare(t, kernelFacts())
 		return fmt.Sprintf("%d facts, vfio-pci bound", len(kernelFacts()))
 	}) && s.step(t, "node joins", func(t *testing.T) string {
 		s.join(t, planned)
-		return s.ready(t)
+		seen := s.ready(t)
+		s.compare(t, hugepageFacts())
+		return seen
 	}) && s.step(t, "operator deploys device plugins", s.deploy)
+}
+
+// compare looks at the machine for facts.
+func (s *scene) compare(t *testing.T, facts []fact) {
+	t.Helper()
+	for _, fact := range facts {
+		if got := s.run(t, fact.command); got != fact.want {
+			t.Errorf("%s: got %q, want %q", fact.name, got, fact.want)
+		}
+	}
 }
 
 // ready waits for the node and gives it the label of the profile.

@@ -97,7 +97,6 @@ func (o *outcomes) print() {
 // build builds the project's programs as they are released, static, and that of the lab's pods.
 func (s *scene) build(t *testing.T) {
 	t.Helper()
-	s.built = t.TempDir()
 	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", s.built+"/",
 		module+"/cmd/...", module+"/test/lab/workload")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
