@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -48,7 +49,7 @@ func (h *handover) Allocate(shares []bypass.Share) (bypass.Edits, error) {
 			HostPath: "/run/" + share.ID, ContainerPath: fmt.Sprintf("/sockets/%s/%d", share.Device.NIC.PCIAddress, share.Queues[0]),
 		})
 	}
-	edits.Environment = []bypass.Variable{{Name: "SHARES", Value: fmt.Sprint(len(shares))}}
+	edits.Environment = []bypass.Variable{{Name: "SHARES", Value: strconv.Itoa(len(shares))}}
 	return edits, nil
 }
 
@@ -82,7 +83,7 @@ func TestHandoverGivesQueues(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"/run/0000:3b:00.0-4 at /sockets/0000:3b:00.0/4 true", "/run/0000:3b:00.0-10 at /sockets/0000:3b:00.0/10 true"}
-	var mounts []string
+	mounts := make([]string, 0, len(answer.GetMounts()))
 	for _, mount := range answer.GetMounts() {
 		mounts = append(mounts, fmt.Sprintf("%s at %s %t", mount.GetHostPath(), mount.GetContainerPath(), mount.GetReadOnly()))
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -164,39 +165,52 @@ func TestDevicePluginHasNoPrivileges(t *testing.T) {
 	}
 }
 
+// pluginOf is the pod of a pool's device plugin.
+func pluginOf(t *testing.T, pool string) corev1.PodSpec {
+	t.Helper()
+	var set appsv1.DaemonSet
+	object := find(t, renderPool(t, pools()[pool]), "DaemonSet")
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &set); err != nil {
+		t.Fatal(err)
+	}
+	return set.Spec.Template.Spec
+}
+
 // TestPluginOfSockets: only the plugin of stack AFXDP has the node's network and capabilities, and no privilege beyond.
 func TestPluginOfSockets(t *testing.T) {
-	var plain, with appsv1.DaemonSet
-	for name, set := range map[string]*appsv1.DaemonSet{"pool-x2": &plain, "pool-e810-sockets": &with} {
-		object := find(t, renderPool(t, pools()[name]), "DaemonSet")
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, set); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pod, container := with.Spec.Template.Spec, with.Spec.Template.Spec.Containers[0]
+	plain, pod := pluginOf(t, "pool-x2").Containers[0], pluginOf(t, "pool-e810-sockets")
+	container := pod.Containers[0]
 	if !pod.HostNetwork || pod.HostPID || pod.HostIPC {
 		t.Errorf("network, PID and IPC of the host are %t, %t, %t", pod.HostNetwork, pod.HostPID, pod.HostIPC)
 	}
-	want := plain.Spec.Template.Spec.Containers[0].SecurityContext.DeepCopy()
+	want := plain.SecurityContext.DeepCopy()
 	want.Capabilities.Add = []corev1.Capability{"BPF", "IPC_LOCK", "NET_ADMIN", "NET_RAW"}
 	if diff := cmp.Diff(want, container.SecurityContext); diff != "" {
 		t.Errorf("security context (-want +got):\n%s", diff)
 	}
-	// What a container is given is mounted from the path that the plugin sees.
-	var added []string
-	for _, mount := range container.VolumeMounts[len(plain.Spec.Template.Spec.Containers[0].VolumeMounts):] {
-		added = append(added, mount.MountPath)
-		for _, volume := range pod.Volumes {
-			if volume.Name == mount.Name && volume.HostPath.Path != mount.MountPath {
-				t.Errorf("%s of the host is mounted at %s", volume.HostPath.Path, mount.MountPath)
-			}
-		}
-	}
-	if diff := cmp.Diff([]string{afxdp.DefaultFolder, "/sys/fs/bpf"}, added); diff != "" {
+	added := slices.Clone(container.VolumeMounts[len(plain.VolumeMounts):])
+	wantAdded := []corev1.VolumeMount{{Name: "afxdp", MountPath: afxdp.DefaultFolder}, {Name: "bpf", MountPath: "/sys/fs/bpf"}}
+	if diff := cmp.Diff(wantAdded, added); diff != "" {
 		t.Errorf("mounts (-want +got):\n%s", diff)
 	}
 	if !strings.HasPrefix(afxdp.DefaultPins, "/sys/fs/bpf/") {
 		t.Errorf("pins are in %s, which is not mounted", afxdp.DefaultPins)
+	}
+}
+
+// TestPathsOfSockets: what a container is given is mounted from the path that the plugin sees.
+func TestPathsOfSockets(t *testing.T) {
+	volumes := map[string]string{}
+	pod := pluginOf(t, "pool-e810-sockets")
+	for _, volume := range pod.Volumes {
+		if volume.HostPath != nil {
+			volumes[volume.Name] = volume.HostPath.Path
+		}
+	}
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		if path, isHosts := volumes[mount.Name]; isHosts && mount.Name != "host" && path != mount.MountPath {
+			t.Errorf("%s of the host is mounted at %s", path, mount.MountPath)
+		}
 	}
 }
 
