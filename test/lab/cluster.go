@@ -129,6 +129,8 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 		flags []string
 	}{
 		{"kube-controller-manager", []string{
+			// Each controller acts with its own account and rights; the program's own rights are only to make these.
+			"--use-service-account-credentials=true",
 			"--service-account-private-key-file=" + c.file("sa-signer.key"), "--root-ca-file=" + c.file("ca.crt"),
 			// An emulated node is late with its heartbeats when this machine is busy.
 			"--node-monitor-grace-period=5m",

@@ -35,7 +35,7 @@ func Node(v *view.Node, now time.Time, palette Palette, columns int) string {
 		}
 	}
 	findings := v.AllFindings()
-	b.WriteString(failures(findings, palette, columns))
+	b.WriteString(failures(findings, nothingMore, palette, columns))
 	b.WriteString(others(findings, palette, columns))
 	b.WriteString(planFindings("findings about the plan", []NodePlan{{View: view.Plan{Node: v.Node, Findings: v.PlanFindings}}}, palette, columns))
 	b.WriteString(nodeTransitions(v.Transitions, palette, columns))
