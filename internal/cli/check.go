@@ -104,7 +104,7 @@ func secondReading(ctx context.Context, window time.Duration, all []planned) ([]
 	case <-time.After(window):
 	}
 	for i, node := range all {
-		again, err := readNode(ctx, node.root, reading{request: node.request()})
+		again, err := readNode(ctx, node.root, node.reading())
 		if err != nil {
 			return nil, err
 		}
@@ -116,12 +116,14 @@ func secondReading(ctx context.Context, window time.Duration, all []planned) ([]
 	return before, nil
 }
 
-// request is what the checks of a node's plan read besides the usual.
-func (p planned) request() host.Request {
-	if p.plan == nil {
-		return host.Request{}
+// reading is what the checks of a node's plan read besides the usual, and what was read besides it before.
+func (p planned) reading() reading {
+	again := reading{addresses: p.addresses}
+	if p.plan != nil {
+		again.request = verify.Requests(p.plan)
 	}
-	return verify.Requests(p.plan)
+	again.request.UserSpaces = p.userSpaces
+	return again
 }
 
 // readForChecks reads the hosts once more, now that it is known what their plans ask for.
@@ -130,7 +132,7 @@ func readForChecks(ctx context.Context, all []planned) error {
 		if node.plan == nil {
 			continue
 		}
-		again, err := readNode(ctx, node.root, reading{request: node.request()})
+		again, err := readNode(ctx, node.root, node.reading())
 		if err != nil {
 			return err
 		}

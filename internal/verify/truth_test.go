@@ -5,6 +5,7 @@ package verify
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,9 +21,9 @@ func describeTruth(truth Truth) []string {
 		if !fact.Known {
 			return "unknown"
 		}
-		return fmt.Sprint(fact.Value)
+		return strconv.Itoa(fact.Value)
 	}
-	var lines []string
+	lines := make([]string, 0, len(truth.Nodes)+len(truth.Kubelet))
 	for _, node := range truth.Nodes {
 		reserved := make([]string, 0, len(node.Reserved))
 		for _, setting := range node.Reserved {
