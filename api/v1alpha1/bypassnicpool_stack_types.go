@@ -5,7 +5,7 @@ package v1alpha1
 
 // StackType is a kernel-bypass stack.
 //
-// +kubebuilder:validation:Enum=Onload;TCPDirect;EFVI;VFIO
+// +kubebuilder:validation:Enum=Onload;TCPDirect;EFVI;VFIO;AFXDP
 type StackType string
 
 const (
@@ -17,6 +17,8 @@ const (
 	StackEFVI StackType = "EFVI"
 	// StackVFIO hands a PCI function to a user-space driver, such as DPDK.
 	StackVFIO StackType = "VFIO"
+	// StackAFXDP hands out AF_XDP sockets on the queues of a NIC that keeps its kernel driver.
+	StackAFXDP StackType = "AFXDP"
 )
 
 // BypassStack is the software that pods use on the NIC: a type and the section of that type.
@@ -25,11 +27,13 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type == 'TCPDirect' ? has(self.tcpDirect) : !has(self.tcpDirect)",message="spec.stack.tcpDirect must be set when spec.stack.type is TCPDirect, and only then."
 // +kubebuilder:validation:XValidation:rule="self.type == 'EFVI' ? has(self.efvi) : !has(self.efvi)",message="spec.stack.efvi must be set when spec.stack.type is EFVI, and only then."
 // +kubebuilder:validation:XValidation:rule="self.type == 'VFIO' ? has(self.vfio) : !has(self.vfio)",message="spec.stack.vfio must be set when spec.stack.type is VFIO, and only then."
+// +kubebuilder:validation:XValidation:rule="self.type == 'AFXDP' ? has(self.afxdp) : !has(self.afxdp)",message="spec.stack.afxdp must be set when spec.stack.type is AFXDP, and only then."
 // +union
 type BypassStack struct {
-	// type is Onload, TCPDirect, EFVI or VFIO. Onload accelerates the sockets of unchanged programs. TCPDirect and
+	// type is Onload, TCPDirect, EFVI, VFIO or AFXDP. Onload accelerates the sockets of unchanged programs. TCPDirect and
 	// EFVI are libraries that programs are written for. VFIO gives the whole PCI function to a user-space driver,
-	// such as one of DPDK.
+	// such as one of DPDK. AFXDP gives queues of a NIC to programs with AF_XDP sockets; the NIC keeps its kernel
+	// driver and the pod needs no privilege.
 	// +unionDiscriminator
 	// +required
 	Type StackType `json:"type"`
@@ -49,6 +53,10 @@ type BypassStack struct {
 	// vfio is the section of type VFIO.
 	// +optional
 	VFIO *VFIOStack `json:"vfio,omitempty"`
+
+	// afxdp is the section of type AFXDP.
+	// +optional
+	AFXDP *AFXDPStack `json:"afxdp,omitempty"`
 }
 
 // StackVersion is the version of a stack as its vendor writes it, such as 9.1.1.37 or v9_2.
@@ -271,4 +279,90 @@ type VFIOStack struct {
 	// IOMMU.
 	// +optional
 	Isolation VFIOIsolation `json:"isolation,omitempty"`
+}
+
+// AFXDPZeroCopy says whether frames may be copied between the driver and the program.
+//
+// +kubebuilder:validation:Enum=Required;Preferred
+type AFXDPZeroCopy string
+
+const (
+	// ZeroCopyRequired hands out NICs only whose driver receives into the program's own memory.
+	ZeroCopyRequired AFXDPZeroCopy = "Required"
+	// ZeroCopyPreferred also hands out NICs whose driver copies.
+	ZeroCopyPreferred AFXDPZeroCopy = "Preferred"
+)
+
+// AFXDPStack is the section of stack type AFXDP. A program in the driver of the NIC redirects the frames of the queues
+// to AF_XDP sockets of the pods that hold them; every other frame goes to the kernel as before. With
+// spec.sharing.mode Exclusive a container gets the NIC with all these queues; with Shared it gets one queue for each
+// unit of the resource that it asks for.
+type AFXDPStack struct {
+	// zeroCopy is Required or Preferred. Required: only NICs whose driver is known to receive into the program's
+	// own memory, and sockets are bound with XDP_ZEROCOPY, so that one which would copy is an error. Preferred:
+	// also drivers with XDP that copy each frame; status says so. A NIC whose driver has no XDP is never handed
+	// out. When omitted, this means the user has no opinion and the operator chooses a default, which is subject to
+	// change over time. The current default is Required.
+	// +optional
+	ZeroCopy AFXDPZeroCopy `json:"zeroCopy,omitempty"`
+
+	// queues are the receive queues that are handed out. When omitted, these are all queues of the NIC.
+	// +optional
+	Queues AFXDPQueuesSpec `json:"queues,omitzero"`
+
+	// steering says which frames of these queues go to the program. When omitted, all do.
+	// +optional
+	Steering AFXDPSteeringSpec `json:"steering,omitzero"`
+}
+
+// AFXDPQueuesSpec selects receive queues of a NIC by their numbers.
+//
+// +kubebuilder:validation:MinProperties=1
+type AFXDPQueuesSpec struct {
+	// first is the number of the first queue that is handed out, 0 to 1023. Those before it stay with the kernel:
+	// keep its traffic there with the NIC's own tables (ethtool -X and -N). When omitted, it is 0.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1023
+	// +optional
+	First *int32 `json:"first,omitempty"`
+
+	// count is the number of queues, 1 to 1024. A NIC with fewer is a finding, and not handed out. When omitted,
+	// these are all from first on.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1024
+	// +optional
+	Count int32 `json:"count,omitempty"`
+}
+
+// AFXDPSteeringType says by what frames are told apart.
+//
+// +kubebuilder:validation:Enum=All;UDPPorts
+type AFXDPSteeringType string
+
+const (
+	// SteeringAll takes every frame of a queue.
+	SteeringAll AFXDPSteeringType = "All"
+	// SteeringUDPPorts takes UDP datagrams to certain ports.
+	SteeringUDPPorts AFXDPSteeringType = "UDPPorts"
+)
+
+// AFXDPSteeringSpec says which frames go to a program.
+//
+// +kubebuilder:validation:XValidation:rule="(self.type == 'UDPPorts') == has(self.udpPorts)",message="spec.stack.afxdp.steering.udpPorts must be set with type UDPPorts, and only then."
+type AFXDPSteeringSpec struct {
+	// type is All or UDPPorts. All: every frame of the queue, those of ARP and other protocols included, which the
+	// program must answer itself. UDPPorts: only UDP datagrams to the ports of udpPorts, over IPv4 or IPv6, with
+	// or without one VLAN tag; fragments, IPv4 options and extension headers of IPv6 are left to the kernel, as is
+	// everything else.
+	// +required
+	Type AFXDPSteeringType `json:"type"`
+
+	// udpPorts are destination ports, 1 to 16.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=65535
+	// +listType=set
+	// +optional
+	UDPPorts []int32 `json:"udpPorts,omitempty"`
 }

@@ -66,7 +66,7 @@ type BypassNICPoolList struct {
 
 // BypassNICPoolSpec says which NICs are handed out, and by which stack.
 //
-// +kubebuilder:validation:XValidation:rule="self.stack.type == 'Onload' || !has(self.networkAttachment) || !(self.networkAttachment.type in ['MACVLAN', 'IPVLAN'])",message="spec.networkAttachment.type MACVLAN and IPVLAN work with spec.stack.type Onload only: ef_vi and TCPDirect find no NIC behind them, and a VFIO device has no network interface."
+// +kubebuilder:validation:XValidation:rule="self.stack.type == 'Onload' || !has(self.networkAttachment) || !(self.networkAttachment.type in ['MACVLAN', 'IPVLAN'])",message="spec.networkAttachment.type MACVLAN and IPVLAN work with spec.stack.type Onload only: ef_vi and TCPDirect find no NIC behind them, AF_XDP sockets no queues, and a VFIO device has no network interface."
 // +kubebuilder:validation:XValidation:rule="self.stack.type != 'VFIO' || !has(self.sharing) || !has(self.sharing.mode) || self.sharing.mode == 'Exclusive'",message="spec.sharing.mode Shared cannot be combined with spec.stack.type VFIO: one program owns a VFIO device."
 // +kubebuilder:validation:XValidation:rule="!has(self.virtualFunctions) || !has(self.sharing) || !has(self.sharing.mode) || self.sharing.mode == 'Exclusive'",message="spec.sharing.mode Shared cannot be combined with spec.virtualFunctions: each virtual function is handed out as a whole."
 // +kubebuilder:validation:XValidation:rule="self.stack.type != 'TCPDirect' || (has(self.hugepages) && self.hugepages.exists(page, page.size == '2Mi'))",message="spec.hugepages must hold pages of size 2Mi with spec.stack.type TCPDirect, which allocates its buffers from them even where the default size is another."
@@ -151,7 +151,7 @@ type BypassNICPoolSpec struct {
 
 	// networkAttachment makes a NetworkAttachmentDefinition by which Multus gives a pod the interface of its
 	// NIC. When omitted, none is made: pods of the stacks Onload, TCPDirect and EFVI then need hostNetwork, or an
-	// attachment of somebody else. A pod names the attachment in an annotation:
+	// attachment of somebody else; those of AFXDP need neither. A pod names the attachment in an annotation:
 	//
 	//	k8s.v1.cni.cncf.io/networks: '[{"name": "x2", "ips": ["192.168.7.11/24"]}]'
 	// +optional
@@ -301,7 +301,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.maximumSharesPerNIC) || (has(self.mode) && self.mode == 'Shared')",message="spec.sharing.maximumSharesPerNIC applies to spec.sharing.mode Shared only."
 type SharingSpec struct {
 	// mode is Exclusive or Shared. Exclusive: one container. Shared: as many containers as the NIC has virtual
-	// interfaces (VIs) for, which is read from the driver, and no more than maximumSharesPerNIC. When omitted, this means the user has no opinion and the operator chooses a
+	// interfaces (VIs) for, which is read from the driver, or queues with stack type AFXDP, and no more than
+	// maximumSharesPerNIC. When omitted, this means the user has no opinion and the operator chooses a
 	// default, which is subject to change over time. The current default is Exclusive.
 	// +optional
 	Mode SharingMode `json:"mode,omitempty"`

@@ -159,7 +159,7 @@ func samplePools() map[string]*nicPool {
 	for _, pool := range pools {
 		stacks[pool.Spec.Stack.Type] = true
 	}
-	Expect(stacks).To(HaveLen(4), "stacks of the samples: %v", stacks)
+	Expect(stacks).To(HaveLen(5), "stacks of the samples: %v", stacks)
 	return pools
 }
 

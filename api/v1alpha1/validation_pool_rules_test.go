@@ -62,6 +62,14 @@ func useVFIO(p *nicPool) {
 	p.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{}}
 }
 
+func useAFXDP(p *nicPool) {
+	p.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackAFXDP, AFXDP: &v1alpha1.AFXDPStack{}}
+}
+
+func steer(way v1alpha1.AFXDPSteeringType, ports ...int32) func(*nicPool) {
+	return func(p *nicPool) { p.Spec.Stack.AFXDP.Steering = v1alpha1.AFXDPSteeringSpec{Type: way, UDPPorts: ports} }
+}
+
 func withVFs(p *nicPool) {
 	p.Spec.VirtualFunctions = &v1alpha1.VirtualFunctionsSpec{CountPerNIC: 8}
 }
@@ -279,7 +287,7 @@ func attachmentRules() []nicPoolRule {
 	return []nicPoolRule{
 		{
 			field:    "spec",
-			message:  "spec.networkAttachment.type MACVLAN and IPVLAN work with spec.stack.type Onload only: ef_vi and TCPDirect find no NIC behind them, and a VFIO device has no network interface.",
+			message:  "spec.networkAttachment.type MACVLAN and IPVLAN work with spec.stack.type Onload only: ef_vi and TCPDirect find no NIC behind them, AF_XDP sockets no queues, and a VFIO device has no network interface.",
 			accepted: attach(v1alpha1.AttachmentIPVLAN),
 			rejected: all(useTCPDirect, attach(v1alpha1.AttachmentMACVLAN)),
 		},
@@ -371,6 +379,18 @@ func stackSectionRules() []nicPoolRule {
 			message:  without("vfio") + "VFIO, and only then.",
 			accepted: useVFIO,
 			rejected: func(p *nicPool) { p.Spec.Stack.VFIO = &v1alpha1.VFIOStack{} },
+		},
+		{
+			field:    "spec.stack",
+			message:  without("afxdp") + "AFXDP, and only then.",
+			accepted: useAFXDP,
+			rejected: all(useAFXDP, func(p *nicPool) { p.Spec.Stack.AFXDP = nil }),
+		},
+		{
+			field:    "spec.stack.afxdp.steering",
+			message:  "spec.stack.afxdp.steering.udpPorts must be set with type UDPPorts, and only then.",
+			accepted: all(useAFXDP, steer(v1alpha1.SteeringUDPPorts, 30001, 65535)),
+			rejected: all(useAFXDP, steer(v1alpha1.SteeringAll, 30001)),
 		},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/afxdp"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/deviceplugin"
 )
 
@@ -26,6 +27,8 @@ type devicePluginFlags struct {
 	hostIP        string
 	kubeletFolder string
 	cdiFolder     string
+	socketsFolder string
+	pinsFolder    string
 	interval      time.Duration
 	verbose       bool
 }
@@ -36,8 +39,9 @@ func newDevicePluginCommand() *cobra.Command {
 		Use:   "device-plugin",
 		Short: "Hand the NICs of a BypassNICPool to the kubelet of this node",
 		Long: "Hand the NICs of a BypassNICPool to the kubelet of this node, as a device plugin. It needs no access to the\n" +
-			"API server and no capability: it reads the pool from a file and the host below a folder, and writes its\n" +
-			"socket in the kubelet's folder and a specification in the folder of CDI.",
+			"API server: it reads the pool from a file and the host below a folder, and writes its socket in the\n" +
+			"kubelet's folder and a specification in the folder of CDI. It needs no capability, but for stack AFXDP:\n" +
+			"to attach XDP programs and make sockets, CAP_BPF, CAP_NET_ADMIN, CAP_NET_RAW and CAP_IPC_LOCK.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runDevicePlugin(command.Context(), flags)
@@ -58,6 +62,10 @@ func (f *devicePluginFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeletFolder, "kubelet-dir", deviceplugin.DefaultKubeletFolder, "The folder of the kubelet.")
 	flags.StringVar(&f.cdiFolder, "cdi-dir", deviceplugin.DefaultCDIFolder,
 		"The folder in which the container runtime looks for CDI specifications.")
+	flags.StringVar(&f.socketsFolder, "afxdp-dir", afxdp.DefaultFolder,
+		"The folder of the sockets by which containers get AF_XDP sockets. It must be the same path on the node.")
+	flags.StringVar(&f.pinsFolder, "afxdp-bpf-dir", afxdp.DefaultPins,
+		"The folder of the BPF file system in which XDP programs and maps are kept.")
 	flags.DurationVar(&f.interval, "interval", deviceplugin.DefaultInterval, "The time between two looks at the host.")
 	flags.BoolVar(&f.verbose, "verbose", false, "Log details, too.")
 }
@@ -87,9 +95,10 @@ func (f *devicePluginFlags) plugin() (*deviceplugin.Plugin, error) {
 	source := &deviceplugin.Source{
 		PoolFile: f.poolFile, Root: f.root, NodeName: f.nodeName, HostAddresses: addresses,
 	}
+	log := ctrl.Log.WithName("device-plugin").WithValues("node", f.nodeName)
 	return &deviceplugin.Plugin{
-		Evaluate: source.Evaluate, PoolFile: f.poolFile, KubeletFolder: f.kubeletFolder, CDIFolder: f.cdiFolder,
-		Interval: f.interval, Log: ctrl.Log.WithName("device-plugin").WithValues("node", f.nodeName),
+		Evaluate: source.Evaluate, Handover: &afxdp.Manager{Pins: f.pinsFolder, Folder: f.socketsFolder, Log: log}, PoolFile: f.poolFile, KubeletFolder: f.kubeletFolder, CDIFolder: f.cdiFolder,
+		Interval: f.interval, Log: log,
 	}, nil
 }
 

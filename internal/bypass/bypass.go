@@ -63,7 +63,10 @@ type Device struct {
 	// how many virtual interfaces it has.
 	Units int
 	// Shared tells that the NIC is handed out in shares, see DeviceIDs.
-	Shared   bool
+	Shared bool
+	// Queues are the receive queues that a pool with stack AFXDP hands out; nil for other stacks, and when the
+	// number of queues is not known.
+	Queues   []int
 	Versions Versions
 }
 

@@ -62,6 +62,7 @@ func (c *candidate) device() Device {
 	}
 	if device.Health != v1alpha1.NICIneligible && !c.isCreator() {
 		device.Units, _ = Units(c.in, c.nic)
+		device.Queues = c.handedQueues(device.Units)
 	}
 	return device
 }

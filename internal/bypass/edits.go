@@ -31,7 +31,7 @@ const (
 
 // ContainerEdits returns what a container gets that holds devices of the pool, one or several. It fails for a device
 // that must not be handed out, and when a file or group that the container needs is not known. Files are mounted
-// below /opt/onload of the container.
+// below /opt/onload of the container. Sockets of AF_XDP belong to one allocation, so that the device plugin adds them.
 func ContainerEdits(in Input, devices []Device) (Edits, error) {
 	if len(devices) == 0 {
 		return Edits{}, errors.New("no device of the pool was given to the container")
@@ -46,6 +46,9 @@ func ContainerEdits(in Input, devices []Device) (Edits, error) {
 		if err := edits.addVFIO(in.Pool.Spec.ResourceName, held); err != nil {
 			return Edits{}, err
 		}
+		return edits, nil
+	}
+	if first.stack.isAFXDP() {
 		return edits, nil
 	}
 	edits.addNodes(first.stack.nodes...)

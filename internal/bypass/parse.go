@@ -41,6 +41,7 @@ func hasSection(s *v1alpha1.BypassStack) bool {
 	sections := map[v1alpha1.StackType]bool{
 		v1alpha1.StackOnload: s.Onload != nil, v1alpha1.StackTCPDirect: s.TCPDirect != nil,
 		v1alpha1.StackEFVI: s.EFVI != nil, v1alpha1.StackVFIO: s.VFIO != nil || s.Type == v1alpha1.StackVFIO,
+		v1alpha1.StackAFXDP: s.AFXDP != nil,
 	}
 	count := 0
 	for _, is := range sections {

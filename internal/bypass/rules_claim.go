@@ -117,7 +117,7 @@ func (c *candidate) isClaimedBy(rival Rival) bool {
 
 // supported refuses a NIC that the stack has no datapath for. VFIO takes every PCI function.
 func (c *candidate) supported() verdict {
-	if c.stack.experimental {
+	if c.stack.usesXDP() {
 		return passed()
 	}
 	if c.stack.isVFIO() {
@@ -155,30 +155,4 @@ func (c *candidate) bifurcated() verdict {
 	}
 	return noted("DPDK drives NIC %s (%s) beside the kernel driver mlx5_core and finds none behind vfio-pci; use VFIO "+
 		"on it only for a program with a driver of its own.", c.name(), c.model.Series)
-}
-
-// nativeXDP refuses a NIC whose driver has no native XDP for Onload on AF_XDP. Registering such a NIC succeeds, and
-// the next accelerated program makes the kernel panic with a null pointer in af_xdp_vi_alloc.
-func (c *candidate) nativeXDP() verdict {
-	if !c.stack.experimental {
-		return passed()
-	}
-	const remedy = "bind the NIC to its network driver"
-	if v := absent(c.nic.Driver, "The driver of "+c.name(), "whether it has native XDP is not known", remedy); v.level != levelPassed {
-		return v
-	}
-	if driver := c.nic.Driver.Value; !slices.Contains(xdpDrivers(), driver) {
-		return refused("Driver %s of NIC %s is not known to have native XDP, without which an accelerated program makes "+
-			"the kernel panic; select NICs with one of the drivers %s.", driver, c.name(), strings.Join(xdpDrivers(), ", "))
-	}
-	return noted("Onload reaches NIC %s by AF_XDP (spec.stack.onload.datapath ExperimentalAFXDP): experimental, without "+
-		"the vendor's support, hugepages or hardware timestamps.", c.name())
-}
-
-// xdpDrivers are the PCI drivers with native XDP for AF_XDP sockets in every kernel from 6.1: those whose network
-// device sets ndo_bpf. A network device of virtio-pci has the driver virtio_net.
-func xdpDrivers() []string {
-	return []string{
-		"bnxt_en", "ena", "i40e", "ice", "igb", "igc", "ixgbe", "ixgbevf", mlx5, "nfp", "qede", "sfc", "virtio-pci",
-	}
 }

@@ -21,7 +21,7 @@ func (c *candidate) driver() verdict {
 	if c.stack.isVFIO() {
 		wanted, remedy = driverVFIO, "the profile that governs the node binds it; see the profile's status"
 	}
-	if wanted == "" || c.stack.experimental {
+	if wanted == "" || c.stack.usesXDP() {
 		return passed()
 	}
 	if is, known := c.nic.Driver.Get(); known {
@@ -140,7 +140,7 @@ func (c *candidate) virtualFunctions() verdict {
 // buffers from them, and NICs of series X3 and X4 receive into them, whatever the default size is. Pages that are
 // all in use are noted only: the kubelet counts them, and the pods of this pool may be the users.
 func (c *candidate) hugepages() verdict {
-	wantsPages := c.stack.kind == v1alpha1.StackTCPDirect || c.model.SuperBuffers && !c.stack.isVFIO() && !c.stack.experimental
+	wantsPages := c.stack.kind == v1alpha1.StackTCPDirect || c.model.SuperBuffers && !c.stack.isVFIO() && !c.stack.usesXDP()
 	if !wantsPages {
 		return passed()
 	}

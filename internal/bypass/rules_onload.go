@@ -14,7 +14,7 @@ const remedyProc = "let the program read /proc/driver of the node"
 
 // modules wants the kernel modules of the stack. The in-tree module sfc drives the NIC and knows nothing of Onload.
 func (c *candidate) modules() verdict {
-	if c.stack.isVFIO() {
+	if !c.stack.isOnloads() {
 		return passed()
 	}
 	loaded := c.bypass().Onload.Modules
@@ -45,6 +45,9 @@ func missingFrom(names []string, isThere func(string) bool) []string {
 // them: a container that runs as another user than root is accelerated or not without a word. Programs of VFIO
 // run as root. The mode of a stand-in in a test tree says nothing.
 func (c *candidate) deviceNodes() verdict {
+	if len(c.stack.nodes) == 0 {
+		return passed()
+	}
 	nodes := c.bypass().DeviceNodes
 	if v := absent(nodes, "The device files of "+string(c.stack.kind), "the stack may be unreachable",
 		"let the program read /dev of the node"); v.level != levelPassed {
@@ -90,7 +93,7 @@ func (c *candidate) controlPlane() verdict {
 
 // registered wants the NIC among those that sfc_resource knows. A NIC under the kernel's own sfc driver is not.
 func (c *candidate) registered() verdict {
-	if c.stack.isVFIO() || !c.isLoaded() {
+	if !c.stack.isOnloads() || !c.isLoaded() {
 		return passed()
 	}
 	names := c.bypass().Onload.Interfaces
@@ -131,7 +134,7 @@ func (c *candidate) registration() string {
 // virtualInterfaces wants VIs. That all are in use is noted only, because the users may be the pods of the pool:
 // every stack holds one on each NIC that it can reach.
 func (c *candidate) virtualInterfaces() verdict {
-	if c.stack.isVFIO() || !c.isLoaded() {
+	if !c.stack.isOnloads() || !c.isLoaded() {
 		return passed()
 	}
 	resources := c.bypass().Onload.Resources
@@ -160,7 +163,7 @@ const tableVI = "VI"
 
 // shares wants to know how many virtual interfaces this NIC has when it is shared.
 func (c *candidate) shares() verdict {
-	if !isShared(&c.in.Pool.Spec) || c.stack.isVFIO() || !c.isLoaded() {
+	if !isShared(&c.in.Pool.Spec) || !c.stack.isOnloads() || !c.isLoaded() {
 		return passed()
 	}
 	if _, known := Units(c.in, c.nic); known {

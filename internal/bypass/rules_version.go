@@ -213,7 +213,7 @@ func releaseNumber(version string) string {
 
 // versions returns what the parts of the stack call themselves.
 func (c *candidate) versions() Versions {
-	if c.stack.isVFIO() {
+	if !c.stack.isOnloads() {
 		return Versions{}
 	}
 	file, _ := c.library()

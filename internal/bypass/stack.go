@@ -54,6 +54,8 @@ func stackOf(spec *v1alpha1.BypassNICPoolSpec) stack {
 		return tcpDirectStack(spec.Stack.TCPDirect)
 	case spec.Stack.EFVI != nil:
 		return efviStack(spec.Stack.EFVI)
+	case spec.Stack.AFXDP != nil:
+		return stack{kind: v1alpha1.StackAFXDP}
 	default:
 		return stack{kind: v1alpha1.StackVFIO, nodes: []string{nodeVFIO}}
 	}
@@ -125,6 +127,15 @@ func efviStack(e *v1alpha1.EFVIStack) stack {
 
 // isVFIO tells that programs bring a driver of their own.
 func (s stack) isVFIO() bool { return s.kind == v1alpha1.StackVFIO }
+
+// isAFXDP tells that programs get AF_XDP sockets of their own.
+func (s stack) isAFXDP() bool { return s.kind == v1alpha1.StackAFXDP }
+
+// usesXDP tells that frames leave the NIC's driver through XDP, whoever owns the sockets.
+func (s stack) usesXDP() bool { return s.experimental || s.isAFXDP() }
+
+// isOnloads tells that the stack is one of Onload's family, with its modules, device files and user files.
+func (s stack) isOnloads() bool { return !s.isVFIO() && !s.isAFXDP() }
 
 // fromHost tells that the user files are those of the node.
 func (s stack) fromHost() bool { return s.userSpace.Source == v1alpha1.UserSpaceHostPath }

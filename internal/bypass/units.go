@@ -12,7 +12,7 @@ import (
 
 // Units returns how many containers may hold a NIC, and whether that is known. It is 1 for a NIC or virtual function
 // that is handed out as a whole. A shared NIC has as many units as virtual interfaces (VIs), since the first stack of
-// a container takes one, and maximumSharesPerNIC at most.
+// a container takes one, and maximumSharesPerNIC at most. With stack AFXDP a unit is a receive queue.
 //
 // VIs in use are counted, too: the users are the containers that hold the units, and a unit that vanished while it
 // is used would be lost to the next pod. The driver counts the VIs of all registered NICs together, each NIC adding
@@ -21,17 +21,25 @@ func Units(in Input, nic host.NIC) (units int, known bool) {
 	if !isShared(&in.Pool.Spec) {
 		return 1, true
 	}
+	if in.Pool.Spec.Stack.AFXDP != nil {
+		queues, known := queuesOf(in.Pool.Spec.Stack.AFXDP, nic)
+		return atMost(in, len(queues)), known
+	}
 	onload := &in.Facts.Bypass.Onload
 	total, known := onload.Resources.Value[tableVI].Total.Get()
 	registered := registeredNICs(in.Facts)
 	if !known || len(registered) == 0 || !areOfModel(registered, nic) {
 		return 0, false
 	}
-	units = total / len(registered)
+	return atMost(in, total/len(registered)), true
+}
+
+// atMost keeps the limits of the pool and of the status.
+func atMost(in Input, units int) int {
 	if most := int(in.Pool.Spec.Sharing.MaximumSharesPerNIC); most > 0 {
 		units = min(units, most)
 	}
-	return min(units, mostUnits), true
+	return min(units, mostUnits)
 }
 
 // mostUnits is the most that a status holds of one NIC.

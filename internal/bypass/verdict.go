@@ -158,18 +158,20 @@ func (c *candidate) rules() []func(*candidate) verdict {
 	}
 	return []func(*candidate) verdict{
 		// What forbids the NIC.
-		(*candidate).management, (*candidate).rivals, (*candidate).supported, (*candidate).nativeXDP,
+		(*candidate).management, (*candidate).rivals, (*candidate).supported, (*candidate).nativeXDP, (*candidate).zeroCopy,
 		// The NIC itself.
 		(*candidate).driver, (*candidate).carrier, (*candidate).numaNode, (*candidate).pciLink,
 		(*candidate).virtualFunctions,
 		// The kernel side of the stack.
 		(*candidate).modules, (*candidate).deviceNodes, (*candidate).controlPlane, (*candidate).registered,
-		(*candidate).virtualInterfaces, (*candidate).shares,
+		(*candidate).registeredOthers, (*candidate).virtualInterfaces, (*candidate).shares,
 		// Versions.
 		(*candidate).moduleVersion, (*candidate).userFiles, (*candidate).interfaceVersion, (*candidate).userVersion,
 		(*candidate).builtWith,
 		// Memory.
 		(*candidate).hugepages,
+		// AF_XDP.
+		(*candidate).queues,
 		// VFIO.
 		(*candidate).iommuGroup, (*candidate).groupNode, (*candidate).isolation, (*candidate).groupPeers,
 	}

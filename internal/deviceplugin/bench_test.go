@@ -35,7 +35,7 @@ func BenchmarkAllocate(b *testing.B) {
 				b.Fatal(err)
 			}
 			shown.set(v)
-			service := newService(resourceX2, shown, written)
+			service := newService(resourceX2, shown, written, nil)
 			request := &deviceplugin.AllocateRequest{ContainerRequests: []*deviceplugin.ContainerAllocateRequest{{DevicesIds: idsOf(v)}}}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -144,9 +144,8 @@ func replaceFile(path string, content []byte) error {
 func newSpec(v *inventory) (*specs.Spec, error) {
 	perNIC := map[string]specs.ContainerEdits{}
 	for nic, given := range v.perNIC {
-		edits := containerEdits(given)
-		if len(edits.DeviceNodes)+len(edits.Mounts) > 0 {
-			perNIC[nic] = edits
+		if v.isDescribed(nic) {
+			perNIC[nic] = containerEdits(given)
 		}
 	}
 	shared := commonMounts(perNIC)
@@ -169,6 +168,13 @@ func newSpec(v *inventory) (*specs.Spec, error) {
 	}
 	spec.Version = version
 	return spec, nil
+}
+
+// isDescribed tells whether the units of a NIC are in the specification. A runtime makes no container with a device that
+// is in none.
+func (v *inventory) isDescribed(nic string) bool {
+	given := v.perNIC[nic]
+	return len(given.DeviceNodes)+len(given.Mounts) > 0
 }
 
 // containerEdits are edits in the words of CDI. Variables are not among them: they depend on all units of a container

@@ -103,7 +103,7 @@ func TestAllocateRestores(t *testing.T) {
 	n := nodeWith(poolNamed("p", resourceX2), nic(nic0, 0, v1alpha1.NICHealthy))
 	shown := newBoard()
 	written := &specFolder{path: folder}
-	service := newService(resourceX2, shown, written)
+	service := newService(resourceX2, shown, written, nil)
 	if _, err := service.Allocate(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "not been judged yet") {
 		t.Errorf("error before the first reading is %v", err)
 	}

@@ -4,7 +4,7 @@
 // Package deviceplugin hands the NICs of one BypassNICPool to the kubelet of a node, as a device plugin of the
 // kubelet's API v1beta1.
 //
-// It needs no credentials and no capability: it reads the pool from a file and the host below a folder, and it writes
+// It needs no credentials and, but for stack AFXDP, no capability: it reads the pool from a file and the host below a folder, and it writes
 // two folders, the one of the kubelet's device plugins and the one of the container runtime's CDI specifications.
 // Device files and user files reach a container through CDI, which containerd has switched on since 2.0 and CRI-O
 // since 1.28; with containerd 1.7, enable_cdi must be set.
@@ -19,12 +19,14 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	deviceplugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 )
 
@@ -51,10 +53,21 @@ type Reading struct {
 // Evaluate looks at the pool and the host. An error says which of them cannot be read.
 type Evaluate func(context.Context) (Reading, error)
 
+// Handover gives containers what cannot be described before they are there.
+type Handover interface {
+	// Prepare makes the NICs of a pool ready. The result has a sentence for each one that cannot be handed out, by
+	// its PCI address.
+	Prepare(pool bypass.Pool, devices []bypass.Device) map[string]string
+	// Allocate returns what a container gets with its shares besides what the pool says of each.
+	Allocate(shares []bypass.Share) (bypass.Edits, error)
+}
+
 // Plugin serves the units of one pool to the kubelet.
 type Plugin struct {
 	// Evaluate looks at the host.
 	Evaluate Evaluate
+	// Handover of sockets; nil for none.
+	Handover Handover
 	// PoolFile is looked at again as soon as it changes; "" for none.
 	PoolFile string
 	// KubeletFolder is the kubelet's folder, such as /var/lib/kubelet.
@@ -76,7 +89,7 @@ func (p *Plugin) Run(ctx context.Context) error {
 	}
 	shown := newBoard()
 	specs := &specFolder{path: p.CDIFolder}
-	kubelet := &registrar{folder: watched.sockets, log: p.Log, board: shown, specs: specs}
+	kubelet := &registrar{folder: watched.sockets, log: p.Log, board: shown, specs: specs, handover: p.Handover}
 	var running sync.WaitGroup
 	running.Go(func() { watched.run(ctx) })
 	running.Go(func() { p.look(ctx, shown, specs, watched.pool) })
@@ -93,7 +106,7 @@ func (p *Plugin) look(ctx context.Context, shown *board, specs *specFolder, chan
 	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	observer := &observer{evaluate: p.Evaluate, specs: specs, board: shown, log: p.Log}
+	observer := &observer{evaluate: p.Evaluate, handover: p.Handover, specs: specs, board: shown, log: p.Log}
 	for ctx.Err() == nil {
 		observer.once(ctx)
 		select {
@@ -107,6 +120,8 @@ func (p *Plugin) look(ctx context.Context, shown *board, specs *specFolder, chan
 // observer turns readings into what is shown to the kubelet.
 type observer struct {
 	evaluate Evaluate
+	// handover is nil for none.
+	handover Handover
 	specs    *specFolder
 	board    *board
 	log      logr.Logger
@@ -141,8 +156,23 @@ func (o *observer) read(ctx context.Context, before *inventory) (*inventory, err
 	if err != nil {
 		return nil, err
 	}
+	if o.handover != nil {
+		reading.Devices = withProblems(reading.Devices, o.handover.Prepare(reading.Pool, reading.Devices))
+	}
 	now := newInventory(reading, before)
 	return now, o.specs.write(now)
+}
+
+// withProblems are the devices with those unhealthy that could not be made ready.
+func withProblems(devices []bypass.Device, problems map[string]string) []bypass.Device {
+	devices = slices.Clone(devices)
+	for i := range devices {
+		if problem, bad := problems[devices[i].NIC.PCIAddress]; bad {
+			devices[i].Health = v1alpha1.NICUnhealthy
+			devices[i].Reasons = append([]string{problem}, devices[i].Reasons...)
+		}
+	}
+	return devices
 }
 
 // fail logs a failure once, not every interval.

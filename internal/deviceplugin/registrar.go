@@ -53,6 +53,8 @@ type registrar struct {
 	log    logr.Logger
 	board  *board
 	specs  *specFolder
+	// handover is nil for none.
+	handover Handover
 
 	current *registration
 	// attempts counts those since the last registration that settled; attempted is the time of the last, and tried
@@ -227,7 +229,7 @@ func (r *registrar) serve(ctx context.Context, shown *inventory) (*registration,
 		return nil, errors.Join(fmt.Errorf("making the socket of the device plugin: %w", err), listener.Close())
 	}
 	next := &registration{
-		service: newService(shown.resource, r.board, r.specs), path: path, socket: socket, server: grpc.NewServer(),
+		service: newService(shown.resource, r.board, r.specs, r.handover), path: path, socket: socket, server: grpc.NewServer(),
 	}
 	deviceplugin.RegisterDevicePluginServer(next.server, next.service)
 	next.serving.Go(func() {

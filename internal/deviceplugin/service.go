@@ -24,6 +24,8 @@ type service struct {
 	resource string
 	board    *board
 	specs    *specFolder
+	// handover is nil for none.
+	handover Handover
 	// stopped ends the streams.
 	stopped chan struct{}
 	// lost is closed when the kubelet has ended a stream.
@@ -31,9 +33,9 @@ type service struct {
 	lostOnce sync.Once
 }
 
-func newService(resource string, shown *board, specs *specFolder) *service {
+func newService(resource string, shown *board, specs *specFolder, handover Handover) *service {
 	return &service{
-		resource: resource, board: shown, specs: specs, stopped: make(chan struct{}), lost: make(chan struct{}),
+		resource: resource, board: shown, specs: specs, handover: handover, stopped: make(chan struct{}), lost: make(chan struct{}),
 	}
 }
 
@@ -99,7 +101,7 @@ func (s *service) Allocate(_ context.Context, request *deviceplugin.AllocateRequ
 	}
 	answer := &deviceplugin.AllocateResponse{}
 	for _, container := range request.GetContainerRequests() {
-		allocated, err := allocate(shown, container.GetDevicesIds())
+		allocated, err := s.allocate(shown, container.GetDevicesIds())
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +125,40 @@ func (s *service) shown() (*inventory, error) {
 	return shown, nil
 }
 
-// allocate answers one container.
+// allocate answers one container, with what the handover adds for it alone.
+func (s *service) allocate(v *inventory, ids []string) (*deviceplugin.ContainerAllocateResponse, error) {
+	answer, err := allocate(v, ids)
+	if err != nil || s.handover == nil {
+		return answer, err
+	}
+	given, err := s.handover.Allocate(v.shares(ids))
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	for _, variable := range given.Environment {
+		answer.Envs[variable.Name] = variable.Value
+	}
+	for _, mount := range given.Mounts {
+		answer.Mounts = append(answer.Mounts, &deviceplugin.Mount{
+			HostPath: mount.HostPath, ContainerPath: mount.ContainerPath, ReadOnly: true,
+		})
+	}
+	return answer, nil
+}
+
+// shares are the units of a container, in the order of compareIDs.
+func (v *inventory) shares(ids []string) []bypass.Share {
+	shares := make([]bypass.Share, 0, len(ids))
+	for _, id := range slices.SortedFunc(slices.Values(ids), compareIDs) {
+		if unit, known := v.unit(id); known {
+			device := v.devices[unit.nic]
+			shares = append(shares, bypass.Share{ID: id, Device: device, Queues: bypass.QueuesOf(device, id)})
+		}
+	}
+	return shares
+}
+
+// allocate answers one container with what the pool says of its NICs.
 func allocate(v *inventory, ids []string) (*deviceplugin.ContainerAllocateResponse, error) {
 	// The kubelet's order is random; containers with the same units get the same answer.
 	ids = slices.SortedFunc(slices.Values(ids), compareIDs)
@@ -136,7 +171,9 @@ func allocate(v *inventory, ids []string) (*deviceplugin.ContainerAllocateRespon
 		if err != nil {
 			return nil, err
 		}
-		answer.CdiDevices = append(answer.CdiDevices, &deviceplugin.CDIDevice{Name: prefix + id})
+		if v.isDescribed(unit.nic) {
+			answer.CdiDevices = append(answer.CdiDevices, &deviceplugin.CDIDevice{Name: prefix + id})
+		}
 		if unit.nic != last {
 			held = append(held, v.devices[unit.nic])
 			last = unit.nic

@@ -288,6 +288,9 @@ type NIC struct {
 	Carrier Fact[bool]
 	// SpeedMegabits is the link speed in Mbit/s; absent when the link is down.
 	SpeedMegabits Fact[int64]
+	// ReceiveQueues is the number of receive queues in use (real_num_rx_queues), the rx-N folders of the interface's
+	// queues; absent without an interface.
+	ReceiveQueues Fact[int]
 	// LinkSpeed, LinkWidth, MaximumLinkSpeed and MaximumLinkWidth describe the PCIe link.
 	LinkSpeed, MaximumLinkSpeed Fact[string]
 	LinkWidth, MaximumLinkWidth Fact[int]

@@ -226,6 +226,7 @@ func (r *reader) addInterface(nic *NIC, found netInterface) {
 	if found.name == "" {
 		nic.Carrier = Absent[bool](netRoot, reasonNoInterface)
 		nic.SpeedMegabits = Absent[int64](netRoot, reasonNoInterface)
+		nic.ReceiveQueues = Absent[int](netRoot, reasonNoInterface)
 		return
 	}
 	folder := netRoot + "/" + found.name + "/"
@@ -235,6 +236,7 @@ func (r *reader) addInterface(nic *NIC, found netInterface) {
 	nic.ReceiveSteering = each(r.numbered(folder+"queues", "rx-", "", maxEntries), func(queue int) Fact[cpus.Set] {
 		return read(r, source[cpus.Set]{folder + "queues/rx-" + strconv.Itoa(queue) + "/rps_cpus", r.parseMask})
 	})
+	nic.ReceiveQueues = countOfQueues(folder+"queues", len(nic.ReceiveSteering))
 	nic.Drops = map[string]Fact[uint64]{}
 	for _, name := range dropCounters() {
 		nic.Drops[name] = r.countFact(folder + "statistics/" + name)
@@ -266,6 +268,15 @@ func (r *reader) linkPowerStates(folder string) Fact[[]string] {
 		}
 	}
 	return Known(on, folder)
+}
+
+// countOfQueues is about the folders that net_rx_queue_update_kobjects (net/core/net-sysfs.c) keeps, one for each
+// queue that the driver uses now. Every interface has one, so that none means a folder that was not recorded.
+func countOfQueues(folder string, count int) Fact[int] {
+	if count == 0 {
+		return Absent[int](folder, reasonMissing)
+	}
+	return Known(count, folder)
 }
 
 // parseSpeed reads the speed of a link, SPEED_UNKNOWN (-1) while it is down.

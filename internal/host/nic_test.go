@@ -121,7 +121,9 @@ func TestNICAttributes(t *testing.T) {
 		"current_link_speed": "8.0 GT/s PCIe\n", "max_link_speed": "16.0 GT/s PCIe\n", "current_link_width": "8\n", "max_link_width": "16\n",
 		"msi_irqs/101": "msix\n", "msi_irqs/99": "msix\n",
 	}
-	facts := readAll(t, pciDevice(nicA, "0x020000", device).with(netDevice("ens1f0", nicA, "", files{"carrier": "1\n", "speed": "25000\n"})))
+	facts := readAll(t, pciDevice(nicA, "0x020000", device).with(netDevice("ens1f0", nicA, "", files{
+		"carrier": "1\n", "speed": "25000\n", "queues/rx-0/rps_cpus": "0\n", "queues/rx-1/rps_cpus": "0\n", "queues/tx-0/xps_cpus": "0\n",
+	})))
 	nic := facts.NICs[0]
 	for what, pair := range map[string]struct {
 		fact Fact[string]
@@ -141,6 +143,7 @@ func TestNICAttributes(t *testing.T) {
 	expect(t, "the number of virtual functions", nic.MaximumVirtualFunctions, "8")
 	expect(t, "the carrier", nic.Carrier, "true")
 	expect(t, "the speed", nic.SpeedMegabits, "25000")
+	expect(t, "the queues", nic.ReceiveQueues, "2")
 	if diff := cmp.Diff([]int{99, 101}, nic.Interrupts); diff != "" {
 		t.Errorf("vectors (-want +got):\n%s", diff)
 	}
@@ -164,6 +167,7 @@ func TestNICAttributesThatAreUnknown(t *testing.T) {
 	expect(t, "the physical function", nic.PhysicalFunction, `absent: not a PCI address: "elsewhere"`)
 	expect(t, "the carrier", nic.Carrier, `absent: not a number: ""`)
 	expect(t, "the speed", nic.SpeedMegabits, "absent: the link has no speed (-1): it is down or virtual")
+	expect(t, "the queues", nic.ReceiveQueues, "absent: no such file")
 	if nic.VirtualFunctions != nil || nic.Interrupts != nil {
 		t.Errorf("read virtual functions %v and vectors %v", nic.VirtualFunctions, nic.Interrupts)
 	}
@@ -171,6 +175,7 @@ func TestNICAttributesThatAreUnknown(t *testing.T) {
 	expect(t, "no driver", bare.Driver, "absent: no driver is bound")
 	expect(t, "no interface", bare.Name, "absent: no interface on this device")
 	expect(t, "no carrier", bare.Carrier, "absent: no interface on this device")
+	expect(t, "no queues", bare.ReceiveQueues, "absent: no interface on this device")
 	expect(t, "no speed", bare.SpeedMegabits, "absent: no interface on this device")
 }
 

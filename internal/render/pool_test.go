@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/afxdp"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 )
 
@@ -55,8 +57,21 @@ func pools() map[string]PoolInput {
 			},
 		},
 	}
+	sockets := &v1alpha1.BypassNICPool{
+		ObjectMeta: metav1.ObjectMeta{Name: "e810-sockets"},
+		Spec: v1alpha1.BypassNICPoolSpec{
+			NodeSelector: v1alpha1.NodeSelector{MatchLabels: v1alpha1.Labels{"feeds": "yes"}},
+			NICs:         []v1alpha1.NICTerm{{Drivers: []v1alpha1.DriverName{"ice"}}},
+			Stack: v1alpha1.BypassStack{Type: v1alpha1.StackAFXDP, AFXDP: &v1alpha1.AFXDPStack{
+				Queues:   v1alpha1.AFXDPQueuesSpec{First: new(int32(4)), Count: 8},
+				Steering: v1alpha1.AFXDPSteeringSpec{Type: v1alpha1.SteeringUDPPorts, UDPPorts: []int32{30001}},
+			}},
+			ResourceName: "lowlatency.dev/e810-queue",
+			Sharing:      v1alpha1.SharingSpec{Mode: v1alpha1.SharingShared},
+		},
+	}
 	inputs := map[string]PoolInput{}
-	for _, pool := range []*v1alpha1.BypassNICPool{onload, dpdk} {
+	for _, pool := range []*v1alpha1.BypassNICPool{onload, dpdk, sockets} {
 		config := bypass.Pool{Name: pool.Name, Generation: pool.Generation, Spec: pool.Spec}
 		if pool == dpdk {
 			config.Rivals = []bypass.Rival{{Name: "other", NICs: []v1alpha1.NICTerm{{Drivers: []v1alpha1.DriverName{"ice"}}}, Nodes: []string{"node-1"}}}
@@ -147,6 +162,55 @@ func TestDevicePluginHasNoPrivileges(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{socketFolder, cdiFolder}, writable); diff != "" {
 		t.Errorf("writable folders (-want +got):\n%s", diff)
+	}
+}
+
+// pluginOf is the pod of a pool's device plugin.
+func pluginOf(t *testing.T, pool string) corev1.PodSpec {
+	t.Helper()
+	var set appsv1.DaemonSet
+	object := find(t, renderPool(t, pools()[pool]), "DaemonSet")
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &set); err != nil {
+		t.Fatal(err)
+	}
+	return set.Spec.Template.Spec
+}
+
+// TestPluginOfSockets: only the plugin of stack AFXDP has the node's network and capabilities, and no privilege beyond.
+func TestPluginOfSockets(t *testing.T) {
+	plain, pod := pluginOf(t, "pool-x2").Containers[0], pluginOf(t, "pool-e810-sockets")
+	container := pod.Containers[0]
+	if !pod.HostNetwork || pod.HostPID || pod.HostIPC {
+		t.Errorf("network, PID and IPC of the host are %t, %t, %t", pod.HostNetwork, pod.HostPID, pod.HostIPC)
+	}
+	want := plain.SecurityContext.DeepCopy()
+	want.Capabilities.Add = []corev1.Capability{"BPF", "IPC_LOCK", "NET_ADMIN", "NET_RAW"}
+	if diff := cmp.Diff(want, container.SecurityContext); diff != "" {
+		t.Errorf("security context (-want +got):\n%s", diff)
+	}
+	added := slices.Clone(container.VolumeMounts[len(plain.VolumeMounts):])
+	wantAdded := []corev1.VolumeMount{{Name: "afxdp", MountPath: afxdp.DefaultFolder}, {Name: "bpf", MountPath: "/sys/fs/bpf"}}
+	if diff := cmp.Diff(wantAdded, added); diff != "" {
+		t.Errorf("mounts (-want +got):\n%s", diff)
+	}
+	if !strings.HasPrefix(afxdp.DefaultPins, "/sys/fs/bpf/") {
+		t.Errorf("pins are in %s, which is not mounted", afxdp.DefaultPins)
+	}
+}
+
+// TestPathsOfSockets: what a container is given is mounted from the path that the plugin sees.
+func TestPathsOfSockets(t *testing.T) {
+	volumes := map[string]string{}
+	pod := pluginOf(t, "pool-e810-sockets")
+	for _, volume := range pod.Volumes {
+		if volume.HostPath != nil {
+			volumes[volume.Name] = volume.HostPath.Path
+		}
+	}
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		if path, isHosts := volumes[mount.Name]; isHosts && mount.Name != "host" && path != mount.MountPath {
+			t.Errorf("%s of the host is mounted at %s", path, mount.MountPath)
+		}
 	}
 }
 

@@ -31,11 +31,15 @@ const (
 	configFolder = "/etc/lowlatency"
 	socketFolder = "/var/lib/kubelet/device-plugins"
 	cdiFolder    = "/var/run/cdi"
+	// afxdpFolder and bpfFolder are those of the sockets of stack AFXDP and of the BPF file system, which systemd
+	// mounts on every host.
+	afxdpFolder = "/run/lowlatency/afxdp"
+	bpfFolder   = "/sys/fs/bpf"
 )
 
 // poolDaemonSet runs the device plugin of a pool on its nodes. The container is root without any capability: the
 // folder of the kubelet's socket is root's. It reads the host, and writes that folder and the folder of CDI
-// specifications only.
+// specifications only. Stack AFXDP needs more; see withStack.
 func poolDaemonSet(in PoolInput) *appsv1.DaemonSet {
 	metadata := in.metadata(PoolObjectName(in.Pool.Name), in.AgentNamespace, devicePlugin)
 	unavailable := intstr.FromString("10%")
@@ -57,7 +61,7 @@ func poolDaemonSet(in PoolInput) *appsv1.DaemonSet {
 						"target.workload.openshift.io/management": `{"effect": "PreferredDuringScheduling"}`,
 					},
 				},
-				Spec: poolPod(in),
+				Spec: withStack(in, poolPod(in)),
 			},
 		},
 	}
@@ -136,6 +140,28 @@ func poolContainer(in PoolInput) corev1.Container {
 			{Name: "pool", MountPath: configFolder, ReadOnly: true},
 		},
 	}
+}
+
+// withStack adds what the plugin of stack AFXDP needs besides, and no other: the network namespace of the node, in which
+// the NICs are, the BPF file system, the folder of the sockets that containers get, and the capabilities for XDP
+// programs and maps (CAP_BPF, CAP_NET_ADMIN), for AF_XDP sockets (CAP_NET_RAW) and for their pinned memory
+// (CAP_IPC_LOCK).
+func withStack(in PoolInput, pod corev1.PodSpec) corev1.PodSpec {
+	if in.Pool.Spec.Stack.Type != v1alpha1.StackAFXDP {
+		return pod
+	}
+	pod.HostNetwork = true
+	pod.Volumes = append(pod.Volumes,
+		hostVolume("afxdp", afxdpFolder, corev1.HostPathDirectoryOrCreate),
+		hostVolume("bpf", bpfFolder, corev1.HostPathDirectory),
+	)
+	container := &pod.Containers[0]
+	container.SecurityContext.Capabilities.Add = []corev1.Capability{"BPF", "IPC_LOCK", "NET_ADMIN", "NET_RAW"}
+	container.VolumeMounts = append(container.VolumeMounts,
+		corev1.VolumeMount{Name: "afxdp", MountPath: afxdpFolder},
+		corev1.VolumeMount{Name: "bpf", MountPath: bpfFolder},
+	)
+	return pod
 }
 
 // poolAffinity brings the plugin to the nodes of the pool that a profile governs.

@@ -19,6 +19,12 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=lowlatency.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("AFXDPQueuesSpec"):
+		return &apiv1alpha1.AFXDPQueuesSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AFXDPStack"):
+		return &apiv1alpha1.AFXDPStackApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AFXDPSteeringSpec"):
+		return &apiv1alpha1.AFXDPSteeringSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BypassNICPool"):
 		return &apiv1alpha1.BypassNICPoolApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BypassNICPoolSpec"):

@@ -26,6 +26,43 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AFXDPQueuesSpec
+  map:
+    fields:
+    - name: count
+      type:
+        scalar: numeric
+    - name: first
+      type:
+        scalar: numeric
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AFXDPStack
+  map:
+    fields:
+    - name: queues
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AFXDPQueuesSpec
+    - name: steering
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AFXDPSteeringSpec
+    - name: zeroCopy
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AFXDPZeroCopy
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AFXDPSteeringSpec
+  map:
+    fields:
+    - name: type
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AFXDPSteeringType
+    - name: udpPorts
+      type:
+        list:
+          elementType:
+            scalar: numeric
+          elementRelationship: associative
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AFXDPSteeringType
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AFXDPZeroCopy
+  scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AddressAssignment
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.Alignment
@@ -128,6 +165,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BypassStack
   map:
     fields:
+    - name: afxdp
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AFXDPStack
     - name: efvi
       type:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.EFVIStack

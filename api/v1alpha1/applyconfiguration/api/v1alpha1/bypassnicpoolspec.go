@@ -55,7 +55,7 @@ type BypassNICPoolSpecApplyConfiguration struct {
 	VirtualFunctions *VirtualFunctionsSpecApplyConfiguration `json:"virtualFunctions,omitempty"`
 	// networkAttachment makes a NetworkAttachmentDefinition by which Multus gives a pod the interface of its
 	// NIC. When omitted, none is made: pods of the stacks Onload, TCPDirect and EFVI then need hostNetwork, or an
-	// attachment of somebody else. A pod names the attachment in an annotation:
+	// attachment of somebody else; those of AFXDP need neither. A pod names the attachment in an annotation:
 	//
 	// k8s.v1.cni.cncf.io/networks: '[{"name": "x2", "ips": ["192.168.7.11/24"]}]'
 	NetworkAttachment *NetworkAttachmentSpecApplyConfiguration `json:"networkAttachment,omitempty"`

@@ -14,9 +14,10 @@ import (
 //
 // BypassStack is the software that pods use on the NIC: a type and the section of that type.
 type BypassStackApplyConfiguration struct {
-	// type is Onload, TCPDirect, EFVI or VFIO. Onload accelerates the sockets of unchanged programs. TCPDirect and
+	// type is Onload, TCPDirect, EFVI, VFIO or AFXDP. Onload accelerates the sockets of unchanged programs. TCPDirect and
 	// EFVI are libraries that programs are written for. VFIO gives the whole PCI function to a user-space driver,
-	// such as one of DPDK.
+	// such as one of DPDK. AFXDP gives queues of a NIC to programs with AF_XDP sockets; the NIC keeps its kernel
+	// driver and the pod needs no privilege.
 	Type *apiv1alpha1.StackType `json:"type,omitempty"`
 	// onload is the section of type Onload.
 	Onload *OnloadStackApplyConfiguration `json:"onload,omitempty"`
@@ -26,6 +27,8 @@ type BypassStackApplyConfiguration struct {
 	EFVI *EFVIStackApplyConfiguration `json:"efvi,omitempty"`
 	// vfio is the section of type VFIO.
 	VFIO *VFIOStackApplyConfiguration `json:"vfio,omitempty"`
+	// afxdp is the section of type AFXDP.
+	AFXDP *AFXDPStackApplyConfiguration `json:"afxdp,omitempty"`
 }
 
 // BypassStackApplyConfiguration constructs a declarative configuration of the BypassStack type for use with
@@ -71,5 +74,13 @@ func (b *BypassStackApplyConfiguration) WithEFVI(value *EFVIStackApplyConfigurat
 // If called multiple times, the VFIO field is set to the value of the last call.
 func (b *BypassStackApplyConfiguration) WithVFIO(value *VFIOStackApplyConfiguration) *BypassStackApplyConfiguration {
 	b.VFIO = value
+	return b
+}
+
+// WithAFXDP sets the AFXDP field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the AFXDP field is set to the value of the last call.
+func (b *BypassStackApplyConfiguration) WithAFXDP(value *AFXDPStackApplyConfiguration) *BypassStackApplyConfiguration {
+	b.AFXDP = value
 	return b
 }

@@ -15,7 +15,8 @@ import (
 // SharingSpec says how many containers may hold one NIC.
 type SharingSpecApplyConfiguration struct {
 	// mode is Exclusive or Shared. Exclusive: one container. Shared: as many containers as the NIC has virtual
-	// interfaces (VIs) for, which is read from the driver, and no more than maximumSharesPerNIC. When omitted, this means the user has no opinion and the operator chooses a
+	// interfaces (VIs) for, which is read from the driver, or queues with stack type AFXDP, and no more than
+	// maximumSharesPerNIC. When omitted, this means the user has no opinion and the operator chooses a
 	// default, which is subject to change over time. The current default is Exclusive.
 	Mode *apiv1alpha1.SharingMode `json:"mode,omitempty"`
 	// maximumSharesPerNIC is the most containers that share one NIC, 1 to 1024. The number of virtual
