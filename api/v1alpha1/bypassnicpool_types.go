@@ -76,6 +76,7 @@ type BypassNICPoolList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.networkAttachment) || !has(self.networkAttachment.parentInterface) || (!has(self.virtualFunctions) && self.nics.all(term, has(term.interfaces) && term.interfaces.all(name, name == self.networkAttachment.parentInterface)))",message="with spec.networkAttachment.type MACVLAN or IPVLAN, every term of spec.nics must name spec.networkAttachment.parentInterface as its only interface and spec.virtualFunctions must be omitted: the child is made on that interface whichever NIC the pod holds."
 // +kubebuilder:validation:XValidation:rule="!has(self.virtualFunctions) || self.nics.all(term, !has(term.role) || term.role == 'PhysicalFunction')",message="spec.virtualFunctions cannot be combined with role VirtualFunction in spec.nics: virtual functions are created on physical functions."
 // +kubebuilder:validation:XValidation:rule="self.stack.type != 'VFIO' || has(self.virtualFunctions) || self.nics.all(term, !has(term.interfaces) && (!has(term.link) || term.link == 'Any') && (!has(term.drivers) || 'vfio-pci' in term.drivers))",message="with spec.stack.type VFIO and without spec.virtualFunctions, terms of spec.nics must select by vendor, devices or pciAddresses, or have vfio-pci among drivers: once bound to vfio-pci, a NIC has no interface, no link and no other driver."
+// +kubebuilder:validation:XValidation:rule="!has(self.allocation) || self.allocation != 'DynamicResourceAllocation' || !has(self.networkAttachment) || self.networkAttachment.type in ['MACVLAN', 'IPVLAN']",message="spec.networkAttachment.type HostDevice and SRIOV need spec.allocation DevicePlugin: Multus learns from the kubelet's device plugins which device to move into the pod; use MACVLAN or IPVLAN, or omit spec.networkAttachment."
 type BypassNICPoolSpec struct {
 	// nodeSelector selects the nodes by their labels. A node must carry all of them. On a node that no
 	// LowLatencyNodeProfile governs, or more than one selects, nothing is handed out, and status.findings says so.
@@ -110,6 +111,23 @@ type BypassNICPoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.resourceName cannot be changed, because running pods were admitted with it; create another pool."
 	// +required
 	ResourceName string `json:"resourceName"`
+
+	// allocation is DevicePlugin or DynamicResourceAllocation: the way in which the units of the resource reach
+	// the scheduler and the kubelet.
+	//
+	// DevicePlugin: the kubelet's topology manager places CPUs, hugepages and NIC together.
+	//
+	// DynamicResourceAllocation: each node publishes ResourceSlices, and a DeviceClass of the pool's own takes
+	// pods with a ResourceClaim as well as pods that ask for resourceName. It needs Kubernetes 1.34, and 1.36
+	// for pods that ask for resourceName and for the taints of unhealthy NICs. The scheduler can
+	// place NICs together with devices of other drivers, by the attributes pcieRoot and numaNode; the
+	// kubelet's topology manager does not see them, so CPUs and hugepages may be on another NUMA node.
+	//
+	// It may be changed while pods hold NICs: they keep them, and each NIC is handed out in the new way when the
+	// last pod has left that holds it in the old one. When omitted, this means the user has no opinion and the
+	// operator chooses a default, which is subject to change over time. The current default is DevicePlugin.
+	// +optional
+	Allocation AllocationType `json:"allocation,omitempty"`
 
 	// sharing says whether a NIC is handed to one container or to several. When omitted, a NIC is handed to
 	// one.
@@ -263,6 +281,18 @@ type NICTerm struct {
 	// +optional
 	Role NICRole `json:"role,omitempty"`
 }
+
+// AllocationType is the way in which the units of a pool reach the scheduler and the kubelet.
+//
+// +kubebuilder:validation:Enum=DevicePlugin;DynamicResourceAllocation
+type AllocationType string
+
+const (
+	// AllocationDevicePlugin registers the units with the kubelet, as an extended resource.
+	AllocationDevicePlugin AllocationType = "DevicePlugin"
+	// AllocationDynamic publishes them in ResourceSlices, for Dynamic Resource Allocation.
+	AllocationDynamic AllocationType = "DynamicResourceAllocation"
+)
 
 // SharingMode says how many containers may hold one NIC.
 //

@@ -72,6 +72,9 @@ const (
 	ReasonAwaitingNodes = "AwaitingNodes"
 	// ReasonPluginsStarting means that the device plugin of a pool does not run on all of its nodes yet.
 	ReasonPluginsStarting = "PluginsStarting"
+	// ReasonAllocationChanging means that containers hold NICs of a pool in the way that its spec.allocation named
+	// before.
+	ReasonAllocationChanging = "AllocationChanging"
 	// ReasonPoolsConflict means that another BypassNICPool claims the same NIC or resource name on a node.
 	ReasonPoolsConflict = "PoolsConflict"
 	// ReasonNodesUngoverned means that a node of a pool is not governed by exactly one LowLatencyNodeProfile.

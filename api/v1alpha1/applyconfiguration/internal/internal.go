@@ -30,6 +30,8 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.Alignment
   scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AllocationType
+  scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BackgroundActivity
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BypassNICPool
@@ -53,6 +55,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BypassNICPoolSpec
   map:
     fields:
+    - name: allocation
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AllocationType
     - name: hugepages
       type:
         list:
@@ -851,6 +856,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: alignment
       type:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.Alignment
+    - name: allocation
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AllocationType
     - name: container
       type:
         scalar: string

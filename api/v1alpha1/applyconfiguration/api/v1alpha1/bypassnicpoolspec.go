@@ -5,6 +5,10 @@
 
 package v1alpha1
 
+import (
+	apiv1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
 // BypassNICPoolSpecApplyConfiguration represents a declarative configuration of the BypassNICPoolSpec type for use
 // with apply.
 //
@@ -26,6 +30,21 @@ type BypassNICPoolSpecApplyConfiguration struct {
 	// resourceName is the extended resource that a pod asks for, such as lowlatency.dev/x2. It cannot be
 	// changed, because running pods were admitted with it.
 	ResourceName *string `json:"resourceName,omitempty"`
+	// allocation is DevicePlugin or DynamicResourceAllocation: the way in which the units of the resource reach
+	// the scheduler and the kubelet.
+	//
+	// DevicePlugin: the kubelet's topology manager places CPUs, hugepages and NIC together.
+	//
+	// DynamicResourceAllocation: each node publishes ResourceSlices, and a DeviceClass of the pool's own takes
+	// pods with a ResourceClaim as well as pods that ask for resourceName. It needs Kubernetes 1.34, and 1.36
+	// for pods that ask for resourceName and for the taints of unhealthy NICs. The scheduler can
+	// place NICs together with devices of other drivers, by the attributes pcieRoot and numaNode; the
+	// kubelet's topology manager does not see them, so CPUs and hugepages may be on another NUMA node.
+	//
+	// It may be changed while pods hold NICs: they keep them, and each NIC is handed out in the new way when the
+	// last pod has left that holds it in the old one. When omitted, this means the user has no opinion and the
+	// operator chooses a default, which is subject to change over time. The current default is DevicePlugin.
+	Allocation *apiv1alpha1.AllocationType `json:"allocation,omitempty"`
 	// sharing says whether a NIC is handed to one container or to several. When omitted, a NIC is handed to
 	// one.
 	//
@@ -91,6 +110,14 @@ func (b *BypassNICPoolSpecApplyConfiguration) WithStack(value *BypassStackApplyC
 // If called multiple times, the ResourceName field is set to the value of the last call.
 func (b *BypassNICPoolSpecApplyConfiguration) WithResourceName(value string) *BypassNICPoolSpecApplyConfiguration {
 	b.ResourceName = &value
+	return b
+}
+
+// WithAllocation sets the Allocation field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Allocation field is set to the value of the last call.
+func (b *BypassNICPoolSpecApplyConfiguration) WithAllocation(value apiv1alpha1.AllocationType) *BypassNICPoolSpecApplyConfiguration {
+	b.Allocation = &value
 	return b
 }
 
