@@ -5,14 +5,17 @@
 # Provides the programs that the project runs and does not import, in a per-user cache that survives a
 # fresh clone:
 #
-#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat]...
+#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat|node]...
 #
-# Without arguments, all of them. Only Go is needed. etcd and kube-apiserver are downloaded with
-# setup-envtest where its index can be reached, and built from Go modules where it cannot. Several runs at
-# the same time are safe: they take turns, and a program appears in the cache only when it is complete.
+# Without arguments, all of them but node, which only the lab needs. Only Go is needed. etcd and kube-apiserver are
+# downloaded with setup-envtest where its index can be reached, and built from Go modules where it cannot. "node" is
+# what runs a real node beside that API server: the kubelet, the controller manager and the scheduler of the same
+# release, and containerd with its shim and ctr; they are downloaded with curl from where Kubernetes releases its
+# programs, and built from Go modules where that cannot be reached. Several runs at the same time are safe: they
+# take turns, and a program appears in the cache only when it is complete.
 #
 #   LOWLATENCY_CACHE     the cache (default: $XDG_CACHE_HOME/lowlatency-operator)
-#   LOWLATENCY_DOWNLOAD  "never" builds without trying the download; a URL is the index of a mirror
+#   LOWLATENCY_DOWNLOAD  "never" builds without trying the download; a URL is the index of a mirror of envtest
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -25,6 +28,9 @@ export GOWORK=off GOFLAGS="" CGO_ENABLED=0
 cache=${LOWLATENCY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/lowlatency-operator}
 platform=$(go env GOHOSTOS)-$(go env GOHOSTARCH)
 store=$cache/k8s/$KUBERNETES_VERSION-$platform
+node_store=$cache/node/kubernetes-$KUBERNETES_VERSION-containerd-$CONTAINERD_VERSION-$platform
+kubernetes_programs=(kubelet kube-controller-manager kube-scheduler)
+containerd_programs=(containerd containerd-shim-runc-v2 ctr)
 logs=$cache/log
 staging=
 child=
@@ -157,14 +163,19 @@ download_envtest() {
 # that an interrupted run ends the compiler as well: run it through build only.
 go_build() { cd "$here/$1" && exec go build -trimpath -ldflags "$3" -o "$2" "$4"; }
 
+# kubernetes_flags are the linker's, so that programs say which release they are.
+kubernetes_flags() {
+  local version=k8s.io/component-base/version minor=${KUBERNETES_VERSION#*.}
+  printf -- '-s -w -X %s.gitVersion=v%s -X %s.gitMajor=%s -X %s.gitMinor=%s' "$version" "$KUBERNETES_VERSION" \
+    "$version" "${KUBERNETES_VERSION%%.*}" "$version" "${minor%%.*}"
+}
+
 build_envtest() {
-  local dir=$1 version=k8s.io/component-base/version
-  local minor=${KUBERNETES_VERSION#*.}
+  local dir=$1
   build "building etcd $ETCD_VERSION from source (about 1 minute on 2 cores; once per machine)" \
     "etcd-$ETCD_VERSION" go_build etcd "$dir/etcd" "-s -w" .
   build "building kube-apiserver $KUBERNETES_VERSION from source (about 4 minutes on 2 cores; once per machine)" \
-    "kube-apiserver-$KUBERNETES_VERSION" go_build kubernetes "$dir/kube-apiserver" \
-    "-s -w -X $version.gitVersion=v$KUBERNETES_VERSION -X $version.gitMajor=${KUBERNETES_VERSION%%.*} -X $version.gitMinor=${minor%%.*}" \
+    "kube-apiserver-$KUBERNETES_VERSION" go_build kubernetes "$dir/kube-apiserver" "$(kubernetes_flags)" \
     k8s.io/kubernetes/cmd/kube-apiserver
 }
 
@@ -177,6 +188,48 @@ install_envtest() {
   publish "$store"
 }
 
+# fetch_program DIR NAME downloads a program of the Kubernetes release and compares it with its published sum. It is
+# one command for attempt, which runs it in a shell of its own.
+fetch_program() {
+  local url=https://dl.k8s.io/release/v$KUBERNETES_VERSION/bin/${platform/-//}/$2
+  curl -fsSL --connect-timeout 5 -o "$1/$2" "$url" || return
+  local sum
+  sum=$(curl -fsSL --connect-timeout 5 "$url.sha256") || return
+  printf '%s  %s\n' "$sum" "$1/$2" | sha256sum --check --quiet && chmod 755 "$1/$2"
+}
+
+download_kubernetes() {
+  local dir=$1 name
+  [ "${LOWLATENCY_DOWNLOAD:-}" != never ] && command -v curl >/dev/null || return 1
+  for name in "${kubernetes_programs[@]}"; do
+    attempt "downloading $name $KUBERNETES_VERSION" "$logs/download-$name.log" 300 fetch_program "$dir" "$name" && continue
+    printf 'no download can be reached (%s); building from Go modules instead\n' "$logs/download-$name.log"
+    return 1
+  done
+}
+
+build_kubernetes() {
+  local dir=$1 name
+  for name in "${kubernetes_programs[@]}"; do
+    build "building $name $KUBERNETES_VERSION from source (3 to 6 minutes on 2 cores; once per machine)" \
+      "$name-$KUBERNETES_VERSION" go_build kubernetes "$dir/$name" "$(kubernetes_flags)" "k8s.io/kubernetes/cmd/$name"
+  done
+}
+
+install_node() {
+  local name
+  mkdir -p "$cache/node"
+  staging=$(mktemp -d "$cache/node/.staging.XXXXXX")
+  download_kubernetes "$staging" || build_kubernetes "$staging"
+  for name in "${containerd_programs[@]}"; do
+    build "building $name $CONTAINERD_VERSION (about 1 minute on 2 cores; once per machine)" "$name-$CONTAINERD_VERSION" \
+      env GOBIN="$staging" go install -trimpath \
+      -ldflags "-s -w -X github.com/containerd/containerd/v2/version.Version=$CONTAINERD_VERSION" \
+      "github.com/containerd/containerd/v2/cmd/$name@$CONTAINERD_VERSION"
+  done
+  publish "$node_store"
+}
+
 # present TOOL succeeds when the cache holds the tool at its version.
 present() {
   case $1 in
@@ -185,7 +238,8 @@ present() {
   golangci-lint) [ -x "$(tool_path golangci-lint "$GOLANGCI_LINT_VERSION")" ] ;;
   kustomize) [ -x "$(tool_path kustomize "$KUSTOMIZE_VERSION")" ] ;;
   benchstat) [ -x "$(tool_path benchstat "$BENCHSTAT_VERSION")" ] ;;
-  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize and benchstat" ;;
+  node) [ -d "$node_store" ] ;;
+  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat and node" ;;
   esac
 }
 
@@ -200,6 +254,7 @@ install() {
     sigs.k8s.io/kustomize/kustomize/v5 "about 30 seconds on 2 cores" ;;
   benchstat) install_tool benchstat "$BENCHSTAT_VERSION" \
     golang.org/x/perf/cmd/benchstat "about 10 seconds on 2 cores" ;;
+  node) install_node ;;
   esac
 }
 

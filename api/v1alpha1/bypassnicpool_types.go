@@ -129,6 +129,14 @@ type BypassNICPoolSpec struct {
 	// +optional
 	Allocation AllocationType `json:"allocation,omitempty"`
 
+	// startup is AsProfile or Taint. With Taint, a node of the pool has the taint lowlatency.dev/unverified with effect
+	// NoSchedule from its start until the kubelet advertises every unit that its healthy NICs give, so that no pod is
+	// sent there before the device plugin is registered; again after each reboot. AsProfile does so where
+	// spec.verification.gate of the LowLatencyNodeProfile is Taint. When omitted, this means the user has no opinion
+	// and the operator chooses a default, which is subject to change over time. The current default is AsProfile.
+	// +optional
+	Startup PoolStartup `json:"startup,omitempty"`
+
 	// sharing says whether a NIC is handed to one container or to several. When omitted, a NIC is handed to
 	// one.
 	//
@@ -167,6 +175,18 @@ type BypassNICPoolSpec struct {
 	// +optional
 	NetworkAttachment *NetworkAttachmentSpec `json:"networkAttachment,omitempty"`
 }
+
+// PoolStartup says whether pods are kept off a node until its device plugin advertises.
+//
+// +kubebuilder:validation:Enum=AsProfile;Taint
+type PoolStartup string
+
+const (
+	// StartupAsProfile does as the profile's gate says.
+	StartupAsProfile PoolStartup = "AsProfile"
+	// StartupTaint keeps pods off in any case.
+	StartupTaint PoolStartup = "Taint"
+)
 
 // PCIID is a vendor or device of PCI: four lower-case hexadecimal digits.
 //

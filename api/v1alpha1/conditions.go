@@ -77,6 +77,12 @@ const (
 	ReasonAllocationChanging = "AllocationChanging"
 	// ReasonPoolsConflict means that another BypassNICPool claims the same NIC or resource name on a node.
 	ReasonPoolsConflict = "PoolsConflict"
+	// ReasonSettling means that the node proves its plan again after a failure, but not for long enough yet.
+	ReasonSettling = "Settling"
+	// ReasonNodeNotReady means that the kubelet of the node does not report it ready.
+	ReasonNodeNotReady = "NodeNotReady"
+	// ReasonAwaitingPlugins means that the device plugin of a pool has not advertised the units of the node yet.
+	ReasonAwaitingPlugins = "AwaitingPlugins"
 	// ReasonNodesUngoverned means that a node of a pool is not governed by exactly one LowLatencyNodeProfile.
 	ReasonNodesUngoverned = "NodesUngoverned"
 )
@@ -87,6 +93,10 @@ const (
 	NodeConditionDeJittered = "LowLatencyDeJittered"
 	// NodeConditionNUMAAligned on a Node is NUMAAligned of its LowLatencyNode.
 	NodeConditionNUMAAligned = "LowLatencyNUMAAligned"
+	// NodeConditionReady on a Node is True while pods that need low latency may be sent there: the node is verified for
+	// its current plan and boot, and its device plugins advertise. It is what the gate decides, settling times
+	// included, whether or not spec.verification.gate is Taint; the node readiness controller can act on it.
+	NodeConditionReady = "LowLatencyReady"
 )
 
 // Labels, taints and names that the operator puts on objects.
@@ -99,6 +109,8 @@ const (
 	LabelBypassPool = "lowlatency.dev/bypass-pool"
 	// TaintUnverified keeps pods off a node whose gate is Taint until it is verified.
 	TaintUnverified = "lowlatency.dev/unverified"
+	// AnnotationStarted on a Node is the boot for which the device plugins of all pools have advertised their units.
+	AnnotationStarted = "lowlatency.dev/started"
 	// Finalizer lets the operator give nodes back before a profile disappears.
 	Finalizer = "lowlatency.dev/return-nodes"
 	// PlanKey is the key of a plan in its ConfigMap.

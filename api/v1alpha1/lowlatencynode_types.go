@@ -23,6 +23,8 @@ import (
 // +kubebuilder:printcolumn:name="Passed",type=integer,JSONPath=`.status.checks.passed`
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.checks.failed`
 // +kubebuilder:printcolumn:name="Unknown",type=integer,JSONPath=`.status.checks.unknown`
+// +kubebuilder:printcolumn:name="Changed",type=date,JSONPath=`.status.transitions[0].time`
+// +kubebuilder:printcolumn:name="Last-change",type=string,priority=1,JSONPath=`.status.transitions[0].message`
 // +kubebuilder:printcolumn:name="Plan",type=string,priority=1,JSONPath=`.spec.planHash`
 // +kubebuilder:printcolumn:name="Kernel",type=string,priority=1,JSONPath=`.status.inventory.kernelRelease`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
@@ -121,6 +123,14 @@ type LowLatencyNodeStatus struct {
 	// +optional
 	Findings []Finding `json:"findings,omitempty"`
 
+	// drift counts what has changed on the node under an unchanged plan, and what the agent put back, by check,
+	// at most 128.
+	// +kubebuilder:validation:MaxItems=128
+	// +listType=map
+	// +listMapKey=check
+	// +optional
+	Drift []CheckDrift `json:"drift,omitempty"`
+
 	// bypassNICs are the NICs that BypassNICPools select on this node, at most 256.
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
@@ -128,6 +138,19 @@ type LowLatencyNodeStatus struct {
 	// +listMapKey=pciAddress
 	// +optional
 	BypassNICs []NodeBypassNIC `json:"bypassNICs,omitempty"`
+
+	// bootID is the boot of the kernel that the agent has looked at, as /proc/sys/kernel/random/boot_id gives it.
+	// A report about another boot than that of the Node proves nothing any more.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	BootID string `json:"bootID,omitempty"`
+
+	// transitions are the latest changes of the conditions Applied, DeJittered and NUMAAligned, the latest first,
+	// at most 20.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	Transitions []NodeTransition `json:"transitions,omitempty"`
 }
 
 // Inventory is a node's hardware and kernel as far as plans depend on it. An absent field means that the

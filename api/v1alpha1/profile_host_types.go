@@ -189,14 +189,38 @@ const (
 	GateTaint VerificationGate = "Taint"
 )
 
+// RepairMode says whether the agent puts back what has drifted from the plan.
+//
+// +kubebuilder:validation:Enum=ReportOnly;Runtime
+type RepairMode string
+
+const (
+	// RepairReportOnly reports drift and changes nothing on the host.
+	RepairReportOnly RepairMode = "ReportOnly"
+	// RepairRuntime puts back what a running kernel takes back without a reboot.
+	RepairRuntime RepairMode = "Runtime"
+)
+
 // VerificationSpec says what a node must prove and what happens while it has not.
 type VerificationSpec struct {
 	// gate is ReportOnly or Taint. Taint puts the taint lowlatency.dev/unverified with effect NoSchedule on
-	// a node until its agent has verified the current plan, and again when a critical check fails. When
-	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to
-	// change over time. The current default is ReportOnly.
+	// a node until its agent has verified the current plan since the last boot and the device plugins of its
+	// BypassNICPools advertise, and again when a critical check fails; pods that run are left alone. After a
+	// failure the node must prove the plan for a minute before the taint goes, and twice as long after each
+	// further failure within an hour, up to 16 minutes. When omitted, this means the user has no opinion and the
+	// operator chooses a default, which is subject to change over time. The current default is ReportOnly.
 	// +optional
 	Gate VerificationGate `json:"gate,omitempty"`
+
+	// repair is ReportOnly or Runtime. With Runtime, the agent writes back what has drifted from the plan and
+	// what a running kernel takes back without a reboot: the affinity of interrupts, masks of workqueues and of
+	// packet steering, the sysctls and files below /sys of the plan, the frequency governor. It counts in
+	// status.drift of the LowLatencyNode what it put back, and stops and reports when another program keeps
+	// changing the same file. It needs the agents of config/agent-repair, whose view of the host is writable;
+	// others report that they may not write. When omitted, this means the user has no opinion and the operator
+	// chooses a default, which is subject to change over time. The current default is ReportOnly.
+	// +optional
+	Repair RepairMode `json:"repair,omitempty"`
 
 	// budget is how much measured jitter an isolated CPU may show. When omitted, jitter is not judged.
 	// +optional

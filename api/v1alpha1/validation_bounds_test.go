@@ -86,6 +86,8 @@ func describeBounds(admin func() client.Client) {
 			"spec.cpus.tick", `supported values: "Stopped", "Periodic"`),
 		Entry("an enum value in lower case", `verification: {gate: taint}`,
 			"spec.verification.gate", `supported values: "ReportOnly", "Taint"`),
+		Entry("a repair that there is not", `verification: {repair: Always}`,
+			"spec.verification.repair", `supported values: "ReportOnly", "Runtime"`),
 		Entry("an empty enum value", `rollout: {state: ""}`,
 			"spec.rollout.state", `supported values: "Active", "Paused"`),
 		Entry("zero hugepages", `memory: {defaultHugepageSize: 1Gi, hugepages: [{size: 1Gi, count: 0}]}`,

@@ -93,6 +93,8 @@ func describeNICPoolBounds(admin func() client.Client) {
 		},
 		Entry("a stack that does not exist", `stack: {type: DPDK}`,
 			"spec.stack.type", `supported values: "Onload", "TCPDirect", "EFVI", "VFIO"`),
+		Entry("a startup that does not exist", `startup: Gate`,
+			"spec.startup", `supported values: "AsProfile", "Taint"`),
 		Entry("no NICs", `nics: []`, "spec.nics", "at least 1 items"),
 		Entry("too many terms", "nics: ["+strings.Repeat("{vendor: '1924'}, ", 17)+"]", "spec.nics", "at most 16 items"),
 		Entry("a term without a field", `nics: [{}]`, "spec.nics[0]", "at least 1 properties"),

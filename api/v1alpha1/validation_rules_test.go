@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -437,6 +438,17 @@ func nodeRules() []nodeRule {
 			}}
 		}
 	}
+	drift := func(check v1alpha1.CheckID) func(*v1alpha1.LowLatencyNode) {
+		return func(n *v1alpha1.LowLatencyNode) { n.Status.Drift = []v1alpha1.CheckDrift{{Check: check, Drifted: 1}} }
+	}
+	transition := func(check v1alpha1.CheckID) func(*v1alpha1.LowLatencyNode) {
+		return func(n *v1alpha1.LowLatencyNode) {
+			n.Status.Transitions = []v1alpha1.NodeTransition{{
+				Time: metav1.Unix(1_795_000_000, 0), Condition: v1alpha1.ConditionDeJittered,
+				From: metav1.ConditionTrue, To: metav1.ConditionFalse, Reason: v1alpha1.ReasonChecksFailed, Check: check,
+			}}
+		}
+	}
 	return []nodeRule{
 		{
 			field:   "spec",
@@ -451,6 +463,18 @@ func nodeRules() []nodeRule {
 			message:  "a check is written as group.name, for example power.turbo.",
 			accepted: finding("irq.affinity"),
 			rejected: finding("affinity"),
+		},
+		{
+			field:    "status.drift[].check",
+			message:  "a check is written as group.name, for example power.turbo.",
+			accepted: drift("irq.affinity"),
+			rejected: drift("affinity"),
+		},
+		{
+			field:    "status.transitions[].check",
+			message:  "a check is written as group.name, for example power.turbo.",
+			accepted: transition("irq.affinity"),
+			rejected: transition("affinity"),
 		},
 	}
 }

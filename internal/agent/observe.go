@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -16,6 +17,9 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
+// maximumBootID bounds status.bootID in the API; a boot ID is a UUID.
+const maximumBootID = 64
+
 // maximumConditionMessage keeps messages within what tables and logs can bear; the API allows 32768.
 const maximumConditionMessage = 2048
 
@@ -25,6 +29,8 @@ type Observation struct {
 	Generation int64
 	// PlanHash is the plan that Report was made for.
 	PlanHash string
+	// BootID is the boot of the kernel that was looked at; "" when the host could not be read or does not tell.
+	BootID string
 	// Inventory of the host; nil when the host could not be read.
 	Inventory *v1alpha1.Inventory
 	// Report of the checks; nil when nothing could be verified, for Reason and Message.
@@ -44,6 +50,7 @@ func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.
 		ObservedGeneration: seen.Generation,
 		Inventory:          seen.Inventory,
 		BypassNICs:         mergeNICs(previous.BypassNICs, seen.Pools),
+		BootID:             cmp.Or(seen.BootID, previous.BootID),
 		Conditions:         append([]metav1.Condition(nil), previous.Conditions...),
 	}
 	if status.Inventory == nil {
@@ -60,6 +67,7 @@ func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.
 		condition.Message = clipTo(condition.Message, maximumConditionMessage)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
+	status.Transitions = recordTransitions(&previous, &status, seen.Now)
 	return status
 }
 
@@ -96,7 +104,7 @@ func (a *Agent) observe(ctx context.Context) Observation {
 		return a.unobserved(fmt.Errorf("understanding the host: %w", err))
 	}
 	topology.MarkManagement(found, &facts.Bypass, a.HostAddresses)
-	seen := Observation{Inventory: topology.Inventory(facts, found)}
+	seen := Observation{Inventory: topology.Inventory(facts, found), BootID: clipTo(facts.Setting(bootIDPath).Value, maximumBootID)}
 	pools, holders := a.observePools(ctx, facts, found)
 	seen.Pools = pools
 	before := a.history.before(reading{at: a.clock().Now(), facts: facts}, a.window())

@@ -531,7 +531,7 @@ func TestVersionAndHelp(t *testing.T) {
 	if got.code != ExitOK || !strings.Contains(got.out, "kubectl lowlatency [command]") {
 		t.Errorf("help: %+v", got)
 	}
-	for _, command := range []string{"snapshot", "topology", "plan", "render", "check", "pool", "import", "version", "completion"} {
+	for _, command := range []string{"snapshot", "topology", "plan", "render", "check", "node", "pool", "import", "version", "completion"} {
 		if !strings.Contains(got.out, "\n  "+command+" ") {
 			t.Errorf("the help does not name %s:\n%s", command, got.out)
 		}

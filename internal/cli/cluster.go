@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -43,18 +45,28 @@ func (c *clusterAccess) addFlags(flags *pflag.FlagSet) {
 
 // connect returns a client for the objects of this project.
 func (c *clusterAccess) connect() (*rest.RESTClient, error) {
+	return c.client("/apis", v1alpha1.GroupVersion, v1alpha1.AddToScheme)
+}
+
+// connectCore returns a client for the objects of Kubernetes itself.
+func (c *clusterAccess) connectCore() (*rest.RESTClient, error) {
+	return c.client("/api", corev1.SchemeGroupVersion, corev1.AddToScheme)
+}
+
+// client returns a client for the objects of one group.
+func (c *clusterAccess) client(path string, group schema.GroupVersion, register func(*runtime.Scheme) error) (*rest.RESTClient, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
 		&clientcmd.ConfigOverrides{CurrentContext: c.context}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster: %w; give --kubeconfig, or -f FILE to evaluate a pool without a cluster", err)
+		return nil, fmt.Errorf("finding the cluster: %w; give --kubeconfig, or -f FILE to do without a cluster", err)
 	}
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("registering the objects of %s: %w", v1alpha1.GroupVersion, err)
+	if err := register(scheme); err != nil {
+		return nil, fmt.Errorf("registering the objects of %s: %w", group, err)
 	}
-	config.APIPath, config.GroupVersion, config.Timeout = "/apis", &v1alpha1.GroupVersion, clusterTimeout
+	config.APIPath, config.GroupVersion, config.Timeout = path, &group, clusterTimeout
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	connected, err := rest.RESTClientFor(config)

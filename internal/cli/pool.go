@@ -16,6 +16,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
 type poolOptions struct {
@@ -115,12 +116,7 @@ func choosePools(pools []*v1alpha1.BypassNICPool, name string) ([]*v1alpha1.Bypa
 
 // readPoolHosts reads the hosts with the user files that the pools ask for.
 func readPoolHosts(ctx context.Context, options *poolOptions, pools []*v1alpha1.BypassNICPool) ([]node, error) {
-	var asked reading
-	for _, pool := range pools {
-		asked.request.UserSpaces = append(asked.request.UserSpaces, bypass.UserSpaceFolders(&pool.Spec)...)
-	}
-	slices.Sort(asked.request.UserSpaces)
-	asked.request.UserSpaces = slices.Compact(asked.request.UserSpaces)
+	asked := reading{request: poolRequest(pools)}
 	addresses, err := parseAddresses(options.hostIPs)
 	if err != nil {
 		return nil, err
@@ -132,21 +128,37 @@ func readPoolHosts(ctx context.Context, options *poolOptions, pools []*v1alpha1.
 	return readNodes(ctx, options.roots, asked)
 }
 
-// evaluatePool says what a pool hands out on the hosts, when all pools select all of them.
-func evaluatePool(pool *v1alpha1.BypassNICPool, all []*v1alpha1.BypassNICPool, hosts []node) view.Pool {
-	names := make([]string, 0, len(hosts))
-	for _, host := range hosts {
-		names = append(names, host.name)
+// poolRequest asks for the user files of pools.
+func poolRequest(pools []*v1alpha1.BypassNICPool) host.Request {
+	var request host.Request
+	for _, pool := range pools {
+		request.UserSpaces = append(request.UserSpaces, bypass.UserSpaceFolders(&pool.Spec)...)
 	}
+	slices.Sort(request.UserSpaces)
+	request.UserSpaces = slices.Compact(request.UserSpaces)
+	return request
+}
+
+// poolInput is what a pool is evaluated on, when all pools select all nodes with the names.
+func poolInput(pool *v1alpha1.BypassNICPool, all []*v1alpha1.BypassNICPool, on node, names []string) bypass.Input {
 	content := bypass.Pool{Name: pool.Name, Generation: pool.Generation, Spec: pool.Spec}
 	for _, other := range all {
 		if other.Name != pool.Name {
 			content.Rivals = append(content.Rivals, bypass.RivalOf(pool, other, names))
 		}
 	}
+	return bypass.Input{Pool: content, Node: on.name, HostAddresses: on.addresses, Facts: on.facts}
+}
+
+// evaluatePool says what a pool hands out on the hosts, when all pools select all of them.
+func evaluatePool(pool *v1alpha1.BypassNICPool, all []*v1alpha1.BypassNICPool, hosts []node) view.Pool {
+	names := make([]string, 0, len(hosts))
+	for _, host := range hosts {
+		names = append(names, host.name)
+	}
 	evaluated := view.OfPool(pool.Name, &pool.Spec)
 	for _, host := range hosts {
-		in := bypass.Input{Pool: content, Node: host.name, HostAddresses: host.addresses, Facts: host.facts}
+		in := poolInput(pool, all, host, names)
 		evaluated.Nodes = append(evaluated.Nodes, view.OfDevices(host.name, bypass.Devices(in),
 			func(device bypass.Device) (bypass.Edits, error) {
 				return bypass.ContainerEdits(in, []bypass.Device{device})

@@ -208,7 +208,7 @@ func TestPoolRefusals(t *testing.T) {
 		"no address":           {"", []string{"-f", file, "--host-ip", "here"}, `--host-ip "here" is no IP address`},
 		"no host":              {"", []string{"-f", file, "--root", "/does/not/exist"}, "opening host /does/not/exist: no such file or directory"},
 		"no cluster": {
-			"", []string{"x2", "--kubeconfig", "/does/not/exist"}, "finding the cluster: stat /does/not/exist: no such file or directory; give --kubeconfig, or -f FILE to evaluate a pool without a cluster",
+			"", []string{"x2", "--kubeconfig", "/does/not/exist"}, "finding the cluster: stat /does/not/exist: no such file or directory; give --kubeconfig, or -f FILE to do without a cluster",
 		},
 	}
 	for name, tc := range cases {
@@ -308,7 +308,7 @@ func TestPoolInCluster(t *testing.T) {
 		"another name":  {args: []string{"x3", "--kubeconfig", sound}, code: ExitUsage, err: "error: the cluster has no BypassNICPool \"x3\", but other, x2\n"},
 		"no pool":       {args: []string{"--kubeconfig", cluster(t, []v1alpha1.BypassNICPool{}, nil)}, code: ExitUsage, err: "error: the cluster has no BypassNICPool\n"},
 		"no operator":   {args: []string{"--kubeconfig", cluster(t, nil, nil)}, code: ExitUsage, err: "error: listing BypassNICPools: the server could not find the requested resource (get bypassnicpools.lowlatency.dev); is the operator installed in this cluster?\n"},
-		"wrong context": {args: []string{"--kubeconfig", sound, "--context", "c"}, code: ExitUsage, err: "error: finding the cluster: context \"c\" does not exist; give --kubeconfig, or -f FILE to evaluate a pool without a cluster\n"},
+		"wrong context": {args: []string{"--kubeconfig", sound, "--context", "c"}, code: ExitUsage, err: "error: finding the cluster: context \"c\" does not exist; give --kubeconfig, or -f FILE to do without a cluster\n"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -85,6 +85,9 @@ func (r *reader) cpu(id int, online Fact[cpus.Set]) CPU {
 		Caches:      r.caches(folder + "/cache"),
 		IdleStates:  r.idleStates(folder + "/cpuidle"),
 		Frequency:   r.frequency(id, folder+"/cpufreq/"),
+
+		CoreThrottles:    r.countFact(folder + "/thermal_throttle/core_throttle_count"),
+		PackageThrottles: r.countFact(folder + "/thermal_throttle/package_throttle_count"),
 	}
 }
 
@@ -123,7 +126,7 @@ func (r *reader) idleStates(dir string) []IdleState {
 			Name:            r.nameFact(file + "name"),
 			LatencyMicros:   r.numberFact(file + "latency"),
 			Disabled:        r.switchFact(file + "disable"),
-			Usage:           read(r, source[uint64]{file + "usage", parseCount}),
+			Usage:           r.countFact(file + "usage"),
 			ResidencyMicros: r.numberFact(file + "time"),
 		}
 	})

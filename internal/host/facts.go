@@ -67,6 +67,20 @@ type Facts struct {
 	// control plane of Onload. Known
 	// and empty when none of them runs; absent when /proc shows no processes.
 	Processes Fact[[]Process]
+	// Tasks are the threads that could disturb the CPUs of TaskScope: those of the kernel that may be moved, and
+	// those of programs that last ran on one of these CPUs. Absent when nobody asked for them (Request.Tasks).
+	Tasks Fact[[]Task]
+	// TaskScope are the CPUs whose threads Tasks lists.
+	TaskScope cpus.Set
+	// UptimeSeconds is the time since boot, from /proc/uptime: the distance of two readings in time.
+	UptimeSeconds Fact[float64]
+	// Traffic counts what the network stack of the host lost.
+	Traffic Traffic
+	// UncoreDomains are the parts of the processors whose frequency is set apart from that of the cores, in
+	// ascending order of their names. Absent when the kernel has no driver for them.
+	UncoreDomains Fact[[]UncoreDomain]
+	// Units are systemd units by name: those of Request.Units and of watchedUnits.
+	Units map[string]Unit
 	// Kubelet is the state of the kubelet on this host.
 	Kubelet Kubelet
 	// Bypass is what the host says about kernel-bypass stacks.
@@ -154,6 +168,9 @@ type CPU struct {
 	IdleStates []IdleState
 	// Frequency is what cpufreq says about the CPU.
 	Frequency Frequency
+	// CoreThrottles and PackageThrottles count how often heat slowed the core or the package down; they are
+	// numbers in memory (arch/x86: drivers/thermal/intel/therm_throt.c).
+	CoreThrottles, PackageThrottles Fact[uint64]
 }
 
 // Cache is one cache as one CPU sees it.
@@ -193,6 +210,9 @@ type NUMANode struct {
 	MemoryTotalBytes, MemoryFreeBytes Fact[int64]
 	// Hugepages in ascending order of size.
 	Hugepages []HugepagePool
+	// ForeignAllocations is numa_foreign: pages that were meant for this node and had to come from another
+	// (Documentation/admin-guide/numastat.rst).
+	ForeignAllocations Fact[uint64]
 }
 
 // HugepagePool is the pool of hugepages of one size.
@@ -276,6 +296,14 @@ type NIC struct {
 	LinkWidth, MaximumLinkWidth Fact[int]
 	// Interrupts are the numbers of its MSI vectors (msi_irqs).
 	Interrupts []int
+	// ReceiveSteering is rps_cpus of each receive queue of the interface, in their order.
+	ReceiveSteering []Fact[cpus.Set]
+	// LinkPowerStates are the power-saving states of the PCIe link (l0s_aspm, l1_aspm, …) that are switched on;
+	// absent when the kernel offers none for the link.
+	LinkPowerStates Fact[[]string]
+	// Drops are counters of lost packets by name (rx_missed_errors, …), from statistics/; nil without an
+	// interface.
+	Drops map[string]Fact[uint64]
 }
 
 // Process is a running process.
@@ -297,4 +325,64 @@ type Kubelet struct {
 	CPUManagerState Fact[string]
 	// MemoryManagerState is /var/lib/kubelet/memory_manager_state.
 	MemoryManagerState Fact[string]
+	// PodGroups are the containers of the pods to which CPUManagerState gives exclusive CPUs. Absent when the
+	// state or the control groups (version 2) cannot be read.
+	PodGroups Fact[[]PodGroup]
+}
+
+// Task is one thread.
+type Task struct {
+	// PID is the process, TID the thread.
+	PID, TID int
+	// Name is the thread's own name (comm), never its command line.
+	Name string
+	// State is one letter: R runs or waits to run, S sleeps (proc_pid_stat(5)).
+	State string
+	// LastCPU is the CPU on which it runs or ran last.
+	LastCPU int
+	// Kernel tells a thread of the kernel from one of a program.
+	Kernel bool
+	// AllowedCPUs and MemoryNodes are Cpus_allowed_list and Mems_allowed_list of its status.
+	AllowedCPUs, MemoryNodes Fact[cpus.Set]
+	// VoluntarySwitches counts how often it gave its CPU up, InvoluntarySwitches how often it had to.
+	VoluntarySwitches, InvoluntarySwitches Fact[uint64]
+}
+
+// Traffic counts what the network stack of a host lost.
+type Traffic struct {
+	// BacklogDrops are packets that were dropped because the backlog of a CPU was full, added up over the CPUs
+	// (/proc/net/softnet_stat, second column).
+	BacklogDrops Fact[uint64]
+	// DatagramDrops are UDP datagrams that were dropped because the buffer of a socket was full, in the network
+	// namespace of the host (RcvbufErrors of /proc/1/net/snmp).
+	DatagramDrops Fact[uint64]
+}
+
+// UncoreDomain is a part of a processor with a frequency of its own, such as the mesh. Frequencies are in kHz.
+type UncoreDomain struct {
+	Name             string
+	Minimum, Maximum Fact[int64]
+}
+
+// Unit is what the files of a host say about a systemd unit.
+type Unit struct {
+	// Installed tells whether there is a file for the unit.
+	Installed Fact[bool]
+	// Masked tells whether the administrator has replaced it by a link to /dev/null, so that nothing starts it.
+	Masked Fact[bool]
+	// Running tells whether the unit has a control group, which services have while they run; absent for other
+	// units, such as timers.
+	Running Fact[bool]
+}
+
+// PodGroup is the control group of a container of a pod.
+type PodGroup struct {
+	// Pod is the UID of the pod.
+	Pod string
+	// CPUs is cpuset.cpus.effective.
+	CPUs Fact[cpus.Set]
+	// Quota is cpu.max: "max 100000" or the microseconds of CPU time in each period.
+	Quota Fact[string]
+	// PodQuota is cpu.max of the pod as a whole.
+	PodQuota Fact[string]
 }

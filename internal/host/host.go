@@ -11,6 +11,8 @@ import (
 	"os"
 	"slices"
 	"sync/atomic"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 )
 
 // Host is a Linux host that can be read: below a root directory, or from a snapshot. Its methods may be
@@ -125,6 +127,12 @@ type Request struct {
 	// UserSpaces are the folders, as absolute paths of the host, below which user files of a bypass stack are
 	// looked for: the keys of Facts.Bypass.UserSpaces. "/" is the host's own installation.
 	UserSpaces []string
+	// Tasks are the CPUs of a running host whose threads are looked for: all threads are looked at for that, which
+	// takes tens of milliseconds on a busy host, so this is not for those who read often. The empty set asks for
+	// none. Of a copy, all threads are read in any case.
+	Tasks cpus.Set
+	// Units are names of systemd units for Facts.Units.
+	Units []string
 }
 
 // Read reads the host. What the host does not tell is an absent fact. An error names the file that makes
@@ -166,7 +174,8 @@ func (h *Host) read(ctx context.Context, request Request, taken *recording) (*Fa
 	facts := &Facts{}
 	for _, section := range []func(*reader, *Facts){
 		readKernel, h.readProcessor, readCPUs, readNUMANodes, readMemory, readInterrupts,
-		readNICs, readProcesses, readKubelet, readSettings(request.Settings),
+		readNICs, readProcesses, readTasks(request.Tasks), readKubelet, readPodGroups, readSettings(request.Settings),
+		readUptime, readTraffic, readUncore, readUnits(request.Units),
 		readBypass(request.UserSpaces),
 	} {
 		section(r, facts)

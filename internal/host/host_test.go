@@ -544,6 +544,10 @@ func TestSnapshotHoldsNothingElse(t *testing.T) {
 		"proc/1/comm":                    "systemd\n",
 		"proc/1/environ":                 "TOKEN=secret\x00",
 		"proc/300/comm":                  "trader-secret\n",
+		"proc/500/stat":                  taskLine("app", "S", 1, 0x400100, 1, 0),
+		"proc/500/status":                "Name:\tapp\nGroups:\tsecret\nCpus_allowed_list:\t0\n",
+		"proc/500/cmdline":               "app\x00--password=secret\x00",
+		"proc/500/environ":               "TOKEN=secret\x00",
 		"proc/400/comm":                  "irqbalance\n",
 		"proc/400/environ":               "TOKEN=secret\x00IRQBALANCE_BANNED_CPULIST=2-3\x00",
 		"proc/400/status":                "Name:\tirqbalance\nCpus_allowed_list:\t0-1\n",
@@ -572,8 +576,9 @@ func TestSnapshotHoldsNothingElse(t *testing.T) {
 		t.Error("the snapshot holds a secret")
 	}
 	want := []string{
-		indexFile,
-		"proc", "proc/1", "proc/400", "proc/400/comm", "proc/400/environ", "proc/400/status", "proc/self", "proc/self/smaps",
+		"etc", indexFile,
+		"proc", "proc/1", "proc/400", "proc/400/comm", "proc/400/environ", "proc/400/status",
+		"proc/500", "proc/500/stat", "proc/500/status", "proc/self", "proc/self/smaps",
 		"sys", "sys/class", "sys/class/net", "sys/class/net/eth0", "sys/devices",
 		"sys/devices/pci0000:00", "sys/devices/pci0000:00/0000:00:03.0", "sys/devices/pci0000:00/0000:00:03.0/class",
 		"sys/devices/pci0000:00/0000:00:03.0/msi_irqs", "sys/devices/pci0000:00/0000:00:03.0/msi_irqs/24",

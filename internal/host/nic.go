@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 )
 
 const (
@@ -122,6 +124,7 @@ func (r *reader) nic(address, folder string) NIC {
 		LinkWidth:               r.identifierFact(folder + "current_link_width"),
 		MaximumLinkWidth:        r.identifierFact(folder + "max_link_width"),
 		Interrupts:              r.numbered(folder+"msi_irqs", "", "", maxEntries),
+		LinkPowerStates:         r.linkPowerStates(folder + "link"),
 	}
 	for _, index := range r.numbered(path.Clean(folder), "virtfn", "", maxEntries) {
 		if function := r.linkFact(folder+"virtfn"+strconv.Itoa(index), reasonMissing, parsePCIAddress); function.Known {
@@ -244,6 +247,40 @@ func (r *reader) addInterface(nic *NIC, found netInterface) {
 	nic.Name = Known(found.name, netRoot+"/"+found.name)
 	nic.Carrier = r.switchFact(folder + "carrier")
 	nic.SpeedMegabits = read(r, source[int64]{folder + "speed", parseSpeed})
+	nic.ReceiveSteering = each(r.numbered(folder+"queues", "rx-", "", maxEntries), func(queue int) Fact[cpus.Set] {
+		return read(r, source[cpus.Set]{folder + "queues/rx-" + strconv.Itoa(queue) + "/rps_cpus", r.parseMask})
+	})
+	nic.Drops = map[string]Fact[uint64]{}
+	for _, name := range dropCounters() {
+		nic.Drops[name] = r.countFact(folder + "statistics/" + name)
+	}
+}
+
+// dropCounters are the counters of Documentation/ABI/testing/sysfs-class-net-statistics that mean a packet of the
+// wire was lost for want of room or time. rx_dropped is not among them: it also counts packets of protocols that
+// nobody speaks.
+func dropCounters() []string {
+	return []string{"rx_fifo_errors", "rx_missed_errors", "rx_over_errors", "tx_fifo_errors"}
+}
+
+// linkPowerStates are the switches of a PCIe link that are on (Documentation/ABI/testing/sysfs-bus-pci, link/).
+func (r *reader) linkPowerStates(folder string) Fact[[]string] {
+	isState := func(e entry) bool { return e.kind == kindFile && strings.HasSuffix(e.name, "_aspm") }
+	names, err := r.list(folder, isState)
+	if err != nil {
+		return Absent[[]string](folder, reasonOf(err))
+	}
+	on := []string{}
+	for _, name := range names {
+		state := r.switchFact(folder + "/" + name)
+		if !state.Known {
+			return Absent[[]string](state.Source, state.Reason)
+		}
+		if state.Value {
+			on = append(on, name)
+		}
+	}
+	return Known(on, folder)
 }
 
 // parseSpeed reads the speed of a link, SPEED_UNKNOWN (-1) while it is down.

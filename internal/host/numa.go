@@ -26,6 +26,8 @@ func readNUMANodes(r *reader, f *Facts) {
 			MemoryTotalBytes: read(r, source[int64]{folder + "/meminfo", parseMemory("MemTotal")}),
 			MemoryFreeBytes:  read(r, source[int64]{folder + "/meminfo", parseMemory("MemFree")}),
 			Hugepages:        r.hugepages(folder + "/hugepages"),
+
+			ForeignAllocations: read(r, source[uint64]{folder + "/numastat", parseNUMAStatistic("numa_foreign")}),
 		}
 	})
 	placeCPUs(f)

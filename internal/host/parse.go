@@ -123,6 +123,18 @@ func parseMemory(key string) func(text string) (int64, error) {
 	}
 }
 
+// parseNUMAStatistic returns how to read one line of numastat of a NUMA node, such as "numa_foreign 0".
+func parseNUMAStatistic(key string) func(text string) (uint64, error) {
+	return func(text string) (uint64, error) {
+		for line := range strings.Lines(text) {
+			if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name == key {
+				return parseCount(strings.TrimSpace(value))
+			}
+		}
+		return 0, fmt.Errorf("no line %s", key)
+	}
+}
+
 // parseColonPairs reads lines of the form "key : value" and keeps the first value of each wanted key.
 // /proc/cpuinfo repeats its keys for every processor.
 func parseColonPairs(text string, wanted ...string) map[string]string {

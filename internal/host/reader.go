@@ -379,6 +379,10 @@ func (r *reader) numberFact(file string) Fact[int64] {
 	return read(r, source[int64]{file, parseNumber})
 }
 
+func (r *reader) countFact(file string) Fact[uint64] {
+	return read(r, source[uint64]{file, parseCount})
+}
+
 func (r *reader) identifierFact(file string) Fact[int] {
 	return read(r, source[int]{file, parseIdentifier})
 }

@@ -33,9 +33,9 @@ func settingNames() map[string]string {
 		"/proc":          "swaps",
 		"/proc/1":        "status",
 		"/proc/sys/kernel": "hung_task_timeout_secs nmi_watchdog numa_balancing sched_rt_period_us " +
-			"sched_rt_runtime_us soft_watchdog softlockup_panic timer_migration watchdog watchdog_cpumask watchdog_thresh",
+			"sched_rt_runtime_us soft_watchdog softlockup_panic stack_tracer_enabled tainted timer_migration watchdog watchdog_cpumask watchdog_thresh",
 		"/proc/sys/kernel/random": "boot_id",
-		"/proc/sys/net/core":      "busy_poll busy_read netdev_budget netdev_budget_usecs rps_default_mask",
+		"/proc/sys/net/core":      "busy_poll busy_read netdev_budget netdev_budget_usecs rps_default_mask rps_sock_flow_entries",
 		"/proc/sys/net/ipv4":      "tcp_fastopen",
 		"/proc/sys/vm": "compaction_proactiveness dirty_background_bytes dirty_background_ratio dirty_bytes " +
 			"dirty_expire_centisecs dirty_ratio dirty_writeback_centisecs overcommit_memory stat_interval swappiness " +
@@ -51,9 +51,10 @@ func settingNames() map[string]string {
 		"/sys/devices/virtual/workqueue":                 "cpumask cpumask_isolated cpumask_requested",
 		"/sys/firmware/acpi":                             "platform_profile",
 		"/sys/fs/cgroup":                                 "cpuset.cpus.effective cpuset.cpus.isolated",
-		"/sys/kernel":                                    "realtime",
+		"/sys/kernel":                                    "realtime rcu_expedited",
 		"/sys/kernel/mm/ksm":                             "pages_shared run",
 		"/sys/kernel/mm/transparent_hugepage":            "defrag enabled",
+		"/sys/kernel/tracing":                            "current_tracer set_event",
 		"/sys/kernel/mm/transparent_hugepage/khugepaged": "defrag",
 		"/sys/module/intel_idle/parameters":              "max_cstate",
 		"/sys/module/pcie_aspm/parameters":               "policy",

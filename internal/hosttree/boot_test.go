@@ -87,6 +87,9 @@ func runBootCases(t *testing.T, cases map[string]bootCase) {
 	}
 }
 
+// memoryAndSwitches ends the status of every process.
+const memoryAndSwitches = "Mems_allowed_list:\t0\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t7"
+
 func TestBootIsolation(t *testing.T) {
 	const isolated, noHz, work = cpuRoot + "isolated", cpuRoot + "nohz_full", "sys/devices/virtual/workqueue/cpumask"
 	runBootCases(t, map[string]bootCase{
@@ -117,10 +120,10 @@ func TestBootIsolation(t *testing.T) {
 			isolated: "2-7", noHz: "2-3", work: "ff03",
 		}),
 		"process 1 keeps off isolated CPUs": boot(small(), "isolcpus=2-7", map[string]string{
-			"proc/812/status": "Name:\tirqbalance\nState:\tS (sleeping)\nTgid:\t812\nPid:\t812\nPPid:\t1\nCpus_allowed:\tff03\nCpus_allowed_list:\t0-1,8-15",
+			"proc/812/status": "Name:\tirqbalance\nState:\tS (sleeping)\nTgid:\t812\nPid:\t812\nPPid:\t1\nCpus_allowed:\tff03\nCpus_allowed_list:\t0-1,8-15\n" + memoryAndSwitches,
 		}),
 		"systemd.cpu_affinity": boot(small(), `systemd.cpu_affinity="0 8"`, map[string]string{
-			"proc/1/status": "Name:\tsystemd\nState:\tS (sleeping)\nTgid:\t1\nPid:\t1\nPPid:\t1\nCpus_allowed:\t101\nCpus_allowed_list:\t0,8",
+			"proc/1/status": "Name:\tsystemd\nState:\tS (sleeping)\nTgid:\t1\nPid:\t1\nPPid:\t1\nCpus_allowed:\t101\nCpus_allowed_list:\t0,8\n" + memoryAndSwitches,
 		}),
 	})
 }

@@ -82,6 +82,16 @@ func (k *kernel) writeTopology(t *tree) {
 		if p.l3 >= 0 {
 			k.writeCache(t, p.cpu, 3, k.L3KiB, domains[p.l3])
 		}
+		if k.Vendor == "Intel" {
+			t.file(cpuPath(p.cpu, "thermal_throttle/core_throttle_count"), 0)
+			t.file(cpuPath(p.cpu, "thermal_throttle/package_throttle_count"), 0)
+		}
+	}
+	if k.Vendor == "Intel" {
+		// One domain with its frequency fixed by the firmware.
+		domain := cpuFolder + "/intel_uncore_frequency/uncore00"
+		t.file(domain+"/min_freq_khz", 2400000)
+		t.file(domain+"/max_freq_khz", 2400000)
 	}
 }
 

@@ -135,6 +135,8 @@ func (k *kernel) writeInterface(t *tree, folder string, nic *NIC) {
 		t.file(folder+"/"+kind+"_link_speed", "8.0 GT/s PCIe")
 		t.file(folder+"/"+kind+"_link_width", 8)
 	}
+	t.file(folder+"/link/l0s_aspm", 0)
+	t.file(folder+"/link/l1_aspm", 0)
 	writeNetwork(t, nic)
 }
 
@@ -157,6 +159,9 @@ func writeNetwork(t *tree, nic *NIC) {
 	for queue := range nic.Queues {
 		t.file(fmt.Sprintf("%s/queues/rx-%d/rps_cpus", network, queue), cpus.Set{}.Mask())
 		t.directory(fmt.Sprintf("%s/queues/tx-%d", network, queue))
+	}
+	for _, name := range []string{"rx_fifo_errors", "rx_missed_errors", "rx_over_errors", "tx_fifo_errors"} {
+		t.file(network+"/statistics/"+name, 0)
 	}
 	t.link(network+"/device", folder)
 	t.link("/sys/class/net/"+nic.Name, network)

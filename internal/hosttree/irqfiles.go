@@ -76,6 +76,9 @@ func (k *kernel) writeKernelFiles(t *tree) {
 	current, available := k.clocksource()
 	t.file("/sys/devices/system/clocksource/clocksource0/current_clocksource", current)
 	t.file("/sys/devices/system/clocksource/clocksource0/available_clocksource", available)
+	t.file("/sys/kernel/rcu_expedited", 0)
+	t.file("/sys/kernel/tracing/current_tracer", "nop")
+	t.text("/sys/kernel/tracing/set_event", "")
 	k.writeParameters(t)
 	checks, _ := k.line.Get("mce")
 	if k.Architecture == "amd64" && checks != "off" {

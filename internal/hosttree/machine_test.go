@@ -201,6 +201,9 @@ func absentFacts() map[string]string {
 		`EnergyPerformancePreference$`:    "the driver takes none",
 		`Processor\.Microcode$`:           "arm64 has none",
 		`Interrupts\.Routes\[.*NUMANode$`: "interrupts without device are on no NUMA node",
+		`Throttles$`:                      "only processors of Intel count them",
+		`UncoreDomains$`:                  "only processors of Intel have a driver for them",
+		`PodGroups$`:                      "no pod runs",
 		`VFIO\.NoIOMMU$`:                  "the module vfio is not loaded",
 	}
 }

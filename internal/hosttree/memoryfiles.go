@@ -27,6 +27,7 @@ func (k *kernel) writeNUMANodes(t *tree) {
 		free := total*9/10 - k.hugepages.reservedKiB(node)
 		t.text(folder+"/meminfo", fmt.Sprintf("Node %[1]d MemTotal:       %[2]d kB\nNode %[1]d MemFree:        %[3]d kB\nNode %[1]d MemUsed:        %[4]d kB\n",
 			node, total, max(free, 0), total-max(free, 0)))
+		t.text(folder+"/numastat", "numa_hit 0\nnuma_miss 0\nnuma_foreign 0\ninterleave_hit 0\nlocal_node 0\nother_node 0\n")
 		for _, size := range k.hugepages.sizes {
 			pool := fmt.Sprintf("%s/hugepages/hugepages-%dkB", folder, size)
 			t.file(pool+"/nr_hugepages", k.hugepages.counts[size][node])

@@ -37,6 +37,7 @@ func advance(root string, m Machine, elapsed time.Duration) error {
 	}
 	p.count("/proc/interrupts")
 	p.count("/proc/softirqs")
+	p.replace("/proc/uptime", fmt.Sprintf("%.2f 0.00\n", p.float(p.value("/proc/uptime"))+p.seconds))
 	p.idle()
 	if p.err != nil {
 		return fmt.Errorf("letting time pass on a host tree: %w", p.err)
@@ -58,6 +59,30 @@ func (p *period) read() {
 	p.online = p.set(cpuFolder + "/online")
 	p.tickless = p.set(cpuFolder + "/nohz_full")
 	p.quiet = p.tickless.Union(p.set(cpuFolder + "/isolated"))
+	p.tickless = p.tickless.Difference(p.crowded())
+}
+
+// crowded are the CPUs with two processes that run all the time: those keep the tick to share the CPU, whatever
+// nohz_full says (sched_can_stop_tick of kernel/sched/core.c).
+func (p *period) crowded() cpus.Set {
+	running := map[int]int{}
+	folders, err := filepath.Glob(filepath.Join(p.root, "proc", "[0-9]*"))
+	if err != nil {
+		p.fail("/proc", err)
+	}
+	var crowded []int
+	for _, folder := range folders {
+		fields := strings.Fields(p.text("/proc/" + filepath.Base(folder) + "/stat"))
+		const state, processor = 2, 38
+		if len(fields) <= processor || fields[state] != "R" {
+			continue
+		}
+		cpu := p.number(fields[processor])
+		if running[cpu]++; running[cpu] == 2 {
+			crowded = append(crowded, cpu)
+		}
+	}
+	return cpus.Of(crowded...)
 }
 
 // add lets a counter grow on CPUs.
@@ -212,6 +237,16 @@ func (f *files) set(path string) cpus.Set {
 
 func (f *files) number(text string) int {
 	number, err := strconv.Atoi(text)
+	if err != nil {
+		f.fail("a number of the tree", err)
+	}
+	return number
+}
+
+// float is the first number of a text.
+func (f *files) float(text string) float64 {
+	first, _, _ := strings.Cut(text, " ")
+	number, err := strconv.ParseFloat(first, 64)
 	if err != nil {
 		f.fail("a number of the tree", err)
 	}

@@ -279,6 +279,7 @@ func (p *NodePlan) agentItems() []item {
 	return []item{
 		{name: "bypass NICs", value: nics, reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
 		{name: "verification gate", value: string(p.Verification.Gate), reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
+		{name: "repair of drift", value: string(p.Verification.Repair), reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
 		{name: "waived checks", value: waived, reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
 	}
 }

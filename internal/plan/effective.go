@@ -223,6 +223,7 @@ func (e *EffectiveSpec) fillPlatform() {
 	fill(e, "spec.system.packetFilter", &s.PacketFilter, v1alpha1.PacketFilterKept)
 
 	fill(e, "spec.verification.gate", &e.Spec.Verification.Gate, v1alpha1.GateReportOnly)
+	fill(e, "spec.verification.repair", &e.Spec.Verification.Repair, v1alpha1.RepairReportOnly)
 	note(e, "spec.verification.waivedChecks", e.Spec.Verification.WaivedChecks)
 	if b := e.Spec.Verification.Budget; b != nil {
 		fill(e, "spec.verification.budget.maximumInterruptionMicroseconds", &b.MaximumInterruptionMicroseconds, 0)

@@ -58,7 +58,8 @@ spec.power.turbo = Kept (Default)
 spec.rollout.state = Active (Default)
 spec.system.packetFilter = Kept (Default)
 spec.system.stopServices = fwupd-refresh.timer (Default)
-spec.verification.gate = ReportOnly (Default)`)
+spec.verification.gate = ReportOnly (Default)
+spec.verification.repair = ReportOnly (Default)`)
 	if diff := cmp.Diff(strings.Split(want, "\n"), settingsOf()); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}

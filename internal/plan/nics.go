@@ -116,4 +116,7 @@ func (p *planner) planVerification() {
 		Waived:            waived,
 		MultipleNUMANodes: len(p.machine.numaNodes()) > 1,
 	}
+	if v.Repair == v1alpha1.RepairRuntime {
+		p.plan.Verification.Repair = v.Repair
+	}
 }

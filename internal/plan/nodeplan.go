@@ -253,6 +253,9 @@ type PoolNICPlan struct {
 // VerificationPlan is what the agent needs besides the rest of the plan.
 type VerificationPlan struct {
 	Gate v1alpha1.VerificationGate `json:"gate"`
+	// Repair is Runtime where the agent is to put back what has drifted, else "": a plan in which nothing is
+	// repaired has the hash that it had before there was repair.
+	Repair v1alpha1.RepairMode `json:"repair,omitempty"`
 	// Waived checks with the reason of each.
 	Waived []v1alpha1.WaivedCheck `json:"waived,omitempty"`
 	// MultipleNUMANodes tells whether the shape has several NUMA nodes with CPUs.

@@ -164,6 +164,7 @@ func (e EffectiveSpec) platformSettings() []setting {
 			return p.Name + "=" + p.Value
 		})},
 		{"spec.verification.gate", string(v.Gate)},
+		{"spec.verification.repair", string(v.Repair)},
 		{"spec.verification.waivedChecks", joined(v.WaivedChecks, func(w v1alpha1.WaivedCheck) string {
 			return string(w.Check)
 		})},

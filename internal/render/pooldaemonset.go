@@ -112,6 +112,8 @@ func poolContainer(in PoolInput) corev1.Container {
 			// One thread that reads, one for the garbage collector and the kubelet.
 			{Name: "GOMAXPROCS", Value: "2"},
 			{Name: "NODE_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}},
+			// A NIC that carries these addresses is never handed to a pod; without them, no NIC is known to be free.
+			{Name: "HOST_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.hostIPs"}}},
 		},
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU:    resource.MustParse("10m"),

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -71,6 +72,9 @@ func (i *Image) Start(ctx context.Context, spec Spec, progress io.Writer) (*Mach
 	m := &Machine{image: i, spec: spec, emulator: emulator, progress: progress, dir: dir}
 	err = m.makeDisk(ctx)
 	if err == nil {
+		err = m.makeFilesDisk(ctx)
+	}
+	if err == nil {
 		err = m.boot(ctx, spec.Boot)
 	}
 	if err != nil {
@@ -79,12 +83,45 @@ func (i *Image) Start(ctx context.Context, spec Spec, progress io.Writer) (*Mach
 	return m, nil
 }
 
+// Name of the machine.
+func (m *Machine) Name() string { return m.spec.Name }
+
 // makeDisk makes the copy-on-write disk.
 func (m *Machine) makeDisk(ctx context.Context) error {
 	out, err := exec.CommandContext(ctx, "qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw",
 		"-b", m.image.file(diskFile), m.file("disk.qcow2")).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("making the disk of machine %s: %w: %s", m.spec.Name, err, out)
+	}
+	return nil
+}
+
+// filesLabel names the file system with the folder Files.
+const filesLabel = "files"
+
+// makeFilesDisk puts the folder Files into a file system of its own, with some room for its tables.
+func (m *Machine) makeFilesDisk(ctx context.Context) error {
+	if m.spec.Files == "" {
+		return nil
+	}
+	size := int64(16 << 20)
+	err := filepath.WalkDir(m.spec.Files, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			size += info.Size() + info.Size()/50
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("reading the files of machine %s: %w", m.spec.Name, err)
+	}
+	out, err := exec.CommandContext(ctx, "mke2fs", "-q", "-t", "ext4", "-L", filesLabel, "-O", "^has_journal",
+		"-E", "root_owner=0:0", "-d", m.spec.Files, m.file("files.raw"), fmt.Sprintf("%dk", size>>10)).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("making a disk of the files of machine %s: %w: %s", m.spec.Name, err, out)
 	}
 	return nil
 }
@@ -103,13 +140,24 @@ func (m *Machine) boot(ctx context.Context, boot Boot) error {
 	}
 	f := files{
 		kernel: m.image.file("vmlinuz-" + string(boot.Kernel)), initrd: m.image.file("initrd-" + string(boot.Kernel)),
-		disk: m.file("disk.qcow2"), serial: m.file("serial.log"), qmp: m.file("qmp"), sshPort: port,
+		disk: m.file("disk.qcow2"), second: m.filesDisk(), serial: m.file("serial.log"), qmp: m.file("qmp"), sshPort: port,
 	}
 	m.process, err = m.emulator.start(ctx, m.spec.arguments(boot, f), f)
 	if err != nil {
 		return err
 	}
-	return m.waitForShell(ctx)
+	if err := m.waitForShell(ctx); err != nil || f.second == "" {
+		return err
+	}
+	_, err = m.Run(ctx, fmt.Sprintf("mkdir -p %s && mount -o ro LABEL=%s %s", FilesPath, filesLabel, FilesPath))
+	return err
+}
+
+func (m *Machine) filesDisk() string {
+	if m.spec.Files == "" {
+		return ""
+	}
+	return m.file("files.raw")
 }
 
 // start starts QEMU at low priority, so that a test machine does not starve what it is tested with.

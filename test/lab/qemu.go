@@ -47,6 +47,8 @@ func emulatorFor(ctx context.Context, s Spec, progress io.Writer) (emulator, err
 // files are what one run of QEMU reads and writes.
 type files struct {
 	kernel, initrd, disk string
+	// second is the disk with the folder Files; empty without.
+	second string
 	// serial is the kernel's console, qmp the monitor's socket.
 	serial, qmp string
 	// sshPort of this machine leads to the guest's port 22.
@@ -63,7 +65,7 @@ func (s Spec) arguments(boot Boot, f files) []string {
 		// "max" alone calls itself AMD, whose frequency driver then fails in a loop.
 		"-cpu", "max,vendor=GenuineIntel,family=6,model=85,stepping=4,la57=off",
 		"-machine", "q35,sata=off,smbus=off,i8042=off,vmport=off",
-		"-m", fmt.Sprintf("%dM", t.NUMANodes*t.MebibytesPerNode),
+		"-m", fmt.Sprintf("%dM", t.parts()*t.MebibytesPerNode),
 		"-smp", fmt.Sprintf("%d,sockets=%d,cores=%d,threads=%d", t.CPUs(), t.Packages, t.CoresPerPackage, t.ThreadsPerCore),
 		"-kernel", f.kernel, "-initrd", f.initrd, "-append", commandLine(s, boot),
 		"-serial", "file:" + f.serial, "-qmp", "unix:" + f.qmp + ",server=on,wait=off",
@@ -79,19 +81,32 @@ func (s Spec) arguments(boot Boot, f files) []string {
 		"-netdev", fmt.Sprintf("user,id=management,restrict=off,hostfwd=tcp:127.0.0.1:%d-:22", f.sshPort),
 		"-device", "virtio-net-pci,bus=pcie.0,netdev=management,romfile=,mac="+managementMAC,
 		"-device", "virtio-rng-pci,bus=pcie.0")
+	if f.second != "" {
+		args = append(args,
+			"-drive", "file="+f.second+",if=none,id=files,format=raw,readonly=on",
+			"-device", "virtio-blk-pci,bus=pcie.0,drive=files")
+	}
 	for i, nic := range s.NICs {
 		args = append(args,
-			"-device", fmt.Sprintf("pcie-root-port,id=port-%s,bus=bridge%d,chassis=%d,slot=%d", nic.ID, nic.NUMANode, i+1, i+1),
+			"-device", fmt.Sprintf("pcie-root-port,id=port-%s,bus=%s,chassis=%d,slot=%d", nic.ID, s.bridge(nic), i+1, i+1),
 			"-netdev", fmt.Sprintf("hubport,id=net-%s,hubid=1", nic.ID),
 			"-device", deviceArgument(s.nicDevice(nic)))
 	}
 	return args
 }
 
+// bridge is the bus that the port of a NIC is on.
+func (s Spec) bridge(nic NIC) string {
+	if s.Topology.NUMANodes == 0 {
+		return "pcie.0"
+	}
+	return fmt.Sprintf("bridge%d", nic.NUMANode)
+}
+
 func (s Spec) numaArguments() []string {
 	var args []string
 	t := s.Topology
-	each := t.CPUs() / t.NUMANodes
+	each := t.CPUs() / t.parts()
 	for node := range t.NUMANodes {
 		args = append(args,
 			"-object", fmt.Sprintf("memory-backend-ram,id=memory%d,size=%dM", node, t.MebibytesPerNode),

@@ -43,7 +43,13 @@ type Spec struct {
 	// IOMMU adds Intel's DMA remapping. Interrupt remapping stays off: with it, QEMU 10.0.2 was seen to end
 	// in an assertion (iotlb_to_section) while the guest enumerated PCI.
 	IOMMU Presence
+	// Files, where given, is a folder of this machine that the virtual one has at FilesPath as it is when the machine
+	// starts: read-only, and without the way through the shell, which is slow for large programs.
+	Files string
 }
+
+// FilesPath is where a machine has the folder Files of its Spec.
+const FilesPath = "/opt/lab"
 
 // Presence says whether a part is there.
 type Presence int
@@ -59,14 +65,18 @@ const (
 // thread, so the threads of one core are neighbours, and so are the CPUs of one NUMA node.
 type Topology struct {
 	Packages, CoresPerPackage, ThreadsPerCore int
-	// NUMANodes divides the CPUs and the memory evenly. At most 7: each has a PCI host bridge of its own.
+	// NUMANodes divides the CPUs and the memory evenly. At most 7: each has a PCI host bridge of its own. With 0
+	// the firmware describes no NUMA nodes, and every NIC of the Spec is on NUMA node 0.
 	NUMANodes int
-	// MebibytesPerNode is the memory of each NUMA node.
+	// MebibytesPerNode is the memory of each NUMA node, or of the machine without NUMA nodes.
 	MebibytesPerNode int
 }
 
 // CPUs is the number of CPUs of the machine.
 func (t Topology) CPUs() int { return t.Packages * t.CoresPerPackage * t.ThreadsPerCore }
+
+// parts is the number of equal parts of CPUs and memory.
+func (t Topology) parts() int { return max(1, t.NUMANodes) }
 
 // NIC is a network device behind a PCIe port of one NUMA node. All NICs of a machine hang on one hub inside
 // QEMU, so what one sends the others receive, and nothing leaves the machine.
@@ -99,8 +109,8 @@ func (s Spec) Validate() error {
 		return errors.New("a machine of the lab needs a name")
 	case t.Packages < 1 || t.CoresPerPackage < 1 || t.ThreadsPerCore < 1:
 		return fmt.Errorf("machine %s: packages, cores and threads must each be at least 1", s.Name)
-	case t.NUMANodes < 1 || t.NUMANodes > maximumNodes || t.CPUs()%t.NUMANodes != 0:
-		return fmt.Errorf("machine %s: %d CPUs cannot be divided over %d NUMA nodes (1 to %d)", s.Name, t.CPUs(), t.NUMANodes, maximumNodes)
+	case t.NUMANodes < 0 || t.NUMANodes > maximumNodes || t.CPUs()%t.parts() != 0:
+		return fmt.Errorf("machine %s: %d CPUs cannot be divided over %d NUMA nodes (0 to %d)", s.Name, t.CPUs(), t.NUMANodes, maximumNodes)
 	case t.MebibytesPerNode < 256:
 		return fmt.Errorf("machine %s: %d MiB per NUMA node is too little to boot: give at least 256", s.Name, t.MebibytesPerNode)
 	case len(s.NICs) > maximumNICs:
@@ -122,7 +132,7 @@ func (s Spec) validateNICs() error {
 		if nic.ID == "" || seen[nic.ID] {
 			return fmt.Errorf("machine %s: the ID %q of a NIC is empty or taken", s.Name, nic.ID)
 		}
-		if nic.NUMANode < 0 || nic.NUMANode >= s.Topology.NUMANodes {
+		if nic.NUMANode < 0 || nic.NUMANode >= s.Topology.parts() {
 			return fmt.Errorf("machine %s: NIC %s is on NUMA node %d, which the machine does not have", s.Name, nic.ID, nic.NUMANode)
 		}
 		seen[nic.ID] = true

@@ -29,6 +29,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BypassStackApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CheckCounts"):
 		return &apiv1alpha1.CheckCountsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CheckDrift"):
+		return &apiv1alpha1.CheckDriftApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ContainerRuntimeSpec"):
 		return &apiv1alpha1.ContainerRuntimeSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CPUsSpec"):
@@ -97,6 +99,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.NodeCountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeSelector"):
 		return &apiv1alpha1.NodeSelectorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NodeTransition"):
+		return &apiv1alpha1.NodeTransitionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NUMASpec"):
 		return &apiv1alpha1.NUMASpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OnloadOption"):

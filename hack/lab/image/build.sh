@@ -79,6 +79,9 @@ chroot "$rootfs" dropbearkey -t ed25519 -f /etc/dropbear/dropbear_ed25519_host_k
 chroot "$rootfs" passwd -d root >/dev/null
 
 systemctl --root="$rootfs" enable dropbear.service systemd-networkd.service
+# A test that wants them starts them. Debian's tuned fails over its missing folder of state.
+systemctl --root="$rootfs" disable tuned.service irqbalance.service
+install -d -m 755 "$rootfs/var/lib/tuned"
 systemctl --root="$rootfs" mask systemd-networkd-wait-online.service systemd-binfmt.service systemd-pstore.service \
   systemd-timesyncd.service systemd-resolved.service getty@tty1.service serial-getty@ttyS0.service apt-daily.timer \
   apt-daily-upgrade.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer dpkg-db-backup.timer

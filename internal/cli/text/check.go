@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 )
 
@@ -32,9 +33,9 @@ func drawCheck(check view.Check, palette Palette, columns int) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s against profile %s, plan %s\n", palette.Title(check.Node), check.Profile, *check.PlanHash)
-	b.WriteString(counts(check, palette) + "\n")
-	b.WriteString(conditions(check, palette, columns))
-	b.WriteString("\n" + numaTable(check, palette, columns))
+	b.WriteString(counts(check.Counts, new(len(check.Skipped)), check.WindowSeconds, palette) + "\n")
+	b.WriteString(conditions(check.Conditions, palette, columns))
+	b.WriteString("\n" + numaTable(check.NUMANodes, palette, columns))
 	b.WriteString(failures(check.Findings, palette, columns))
 	b.WriteString(others(check.Findings, palette, columns))
 	b.WriteString(planFindings("findings about the plan", node, palette, columns))
@@ -49,7 +50,7 @@ func failures(findings []v1alpha1.Finding, palette Palette, columns int) string 
 			continue
 		}
 		b.WriteString("\n" + block(
-			join(paintOutcome(finding, palette)(string(finding.Outcome)), string(finding.Severity), palette.Title(string(finding.Check))),
+			layout.Join(paintOutcome(finding, palette)(string(finding.Outcome)), string(finding.Severity), palette.Title(string(finding.Check))),
 			[][]string{
 				{"", finding.Message},
 				{"observed", finding.Observed},
@@ -93,32 +94,27 @@ func paintOutcome(finding v1alpha1.Finding, palette Palette) Paint {
 	return palette.Faint
 }
 
-// counts says how many checks had which outcome.
-func counts(check view.Check, palette Palette) string {
-	c := check.Counts
-	line := join(
+// counts says how many checks had which outcome; skipped is nil where it is not known.
+func counts(c v1alpha1.CheckCounts, skipped *int, window *float64, palette Palette) string {
+	parts := []string{
 		palette.Good(fmt.Sprintf("%d passed", c.Passed)),
 		palette.Bad(fmt.Sprintf("%d failed", c.Failed)),
 		fmt.Sprintf("%d unknown", c.Unknown),
 		fmt.Sprintf("%d waived", c.Waived),
-		palette.Faint(fmt.Sprintf("%d not evaluated", len(check.Skipped))),
-	)
-	if check.WindowSeconds != nil {
-		return join(line, fmt.Sprintf("counters over %g s", *check.WindowSeconds))
 	}
-	return line
+	if skipped != nil {
+		parts = append(parts, palette.Faint(fmt.Sprintf("%d not evaluated", *skipped)))
+	}
+	if window != nil {
+		parts = append(parts, fmt.Sprintf("counters over %g s", *window))
+	}
+	return layout.Join(parts...)
 }
 
-func conditions(check view.Check, palette Palette, columns int) string {
-	rows := make([][]string, 0, len(check.Conditions))
-	for _, condition := range check.Conditions {
-		paint := map[metav1.ConditionStatus]Paint{
-			metav1.ConditionTrue: palette.Good, metav1.ConditionFalse: palette.Bad, metav1.ConditionUnknown: palette.Warn,
-		}[condition.Status]
-		rows = append(rows, []string{
-			condition.Type, paint(string(condition.Status)), condition.Reason,
-			prettytext.Snip(condition.Message, columns, "…"),
-		})
+func conditions(all []view.Condition, palette Palette, columns int) string {
+	rows := make([][]string, 0, len(all))
+	for _, condition := range all {
+		rows = append(rows, conditionRow(condition, palette, columns))
 	}
 	if len(rows) == 0 {
 		return ""
@@ -126,10 +122,19 @@ func conditions(check view.Check, palette Palette, columns int) string {
 	return "\n" + Table([]string{"CONDITION", "STATUS", "REASON", "MESSAGE"}, rows, palette, columns)
 }
 
+func conditionRow(condition view.Condition, palette Palette, columns int) []string {
+	paint := map[metav1.ConditionStatus]Paint{
+		metav1.ConditionTrue: palette.Good, metav1.ConditionFalse: palette.Bad, metav1.ConditionUnknown: palette.Warn,
+	}[condition.Status]
+	return []string{
+		condition.Type, paint(string(condition.Status)), condition.Reason, prettytext.Snip(condition.Message, columns, "…"),
+	}
+}
+
 // numaTable says what each NUMA node offers.
-func numaTable(check view.Check, palette Palette, columns int) string {
-	rows := make([][]string, 0, len(check.NUMANodes))
-	for _, node := range check.NUMANodes {
+func numaTable(nodes []view.CheckNUMANode, palette Palette, columns int) string {
+	rows := make([][]string, 0, len(nodes))
+	for _, node := range nodes {
 		rows = append(rows, []string{
 			strconv.Itoa(node.ID), orDash(node.Housekeeping.String()), orDash(node.Isolated.String()),
 			strings.Join(hugepageStates(node.Hugepages, palette), "\n"), orDash(strings.Join(node.NICs, ", ")),
@@ -144,7 +149,7 @@ func hugepageStates(states []view.HugepageState, palette Palette) []string {
 	}
 	lines := make([]string, 0, len(states))
 	for _, state := range states {
-		line := fmt.Sprintf("%s  %s/%s/%s", bytes(state.SizeKibibytes*1024),
+		line := fmt.Sprintf("%s  %s/%s/%s", layout.Bytes(state.SizeKibibytes*1024),
 			number(state.Promised, "spread"), number(state.Total, "?"), number(state.Free, "?"))
 		if state.Promised != nil && state.Total != nil && *state.Total < *state.Promised {
 			line = palette.Bad(line)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
@@ -24,45 +25,75 @@ type role struct {
 
 // rolesOf are the roles that a plan gives to CPUs. No CPU has two.
 func rolesOf(p *plan.NodePlan, palette Palette) []role {
-	all := []role{
-		{"H", "housekeeping", p.CPUs.Housekeeping.Difference(p.CPUs.Shared), palette.Housekeeping},
-		{"S", "shared", p.CPUs.Shared, palette.Shared},
-		{"I", "isolated", p.CPUs.Isolated.Difference(p.CPUs.DataPlane), palette.Isolated},
-		{"D", "dataplane", p.CPUs.DataPlane, palette.DataPlane},
-	}
+	all := drawn([]view.Role{
+		{Role: view.RoleHousekeeping, CPUs: p.CPUs.Housekeeping.Difference(p.CPUs.Shared)},
+		{Role: view.RoleShared, CPUs: p.CPUs.Shared},
+		{Role: view.RoleIsolated, CPUs: p.CPUs.Isolated.Difference(p.CPUs.DataPlane)},
+		{Role: view.RoleDataPlane, CPUs: p.CPUs.DataPlane},
+	}, palette)
 	return slices.DeleteFunc(all, func(r role) bool { return r.set.IsEmpty() })
+}
+
+// drawn gives each role its letter and colour.
+func drawn(roles []view.Role, palette Palette) []role {
+	paints := map[view.RoleName]Paint{
+		view.RoleHousekeeping: palette.Housekeeping,
+		view.RoleShared:       palette.Shared,
+		view.RoleIsolated:     palette.Isolated,
+		view.RoleDataPlane:    palette.DataPlane,
+		view.RoleOwned:        palette.Owned,
+		view.RoleOffline:      palette.Faint,
+		view.RoleNone:         palette.Faint,
+	}
+	all := make([]role, 0, len(roles))
+	for _, r := range roles {
+		all = append(all, role{r.Role.Letter(), r.Role.Words(), r.CPUs, paints[r.Role]})
+	}
+	return all
+}
+
+// roleAt is the role of a CPU; the last one that holds it.
+func roleAt(roles []role, cpu int) (role, bool) {
+	for _, r := range slices.Backward(roles) {
+		if r.set.Contains(cpu) {
+			return r, true
+		}
+	}
+	return role{}, false
+}
+
+// coreLetters are the letters of a core's CPUs, each once; one that is off is silent beside one that is not.
+func coreLetters(core topology.Core, roles []role, palette Palette) []string {
+	var letters []string
+	for _, cpu := range core.CPUs.IDs() {
+		r, ok := roleAt(roles, cpu)
+		if painted := r.letter; ok && r.letter != view.RoleOffline.Letter() {
+			painted = r.paint(painted)
+			if !slices.Contains(letters, painted) {
+				letters = append(letters, painted)
+			}
+		}
+	}
+	if len(letters) == 0 {
+		return []string{palette.Faint(view.RoleOffline.Letter())}
+	}
+	return letters
 }
 
 // cpuMap draws which CPU gets which role, in the frame of the machine.
 func cpuMap(p *plan.NodePlan, t *topology.Topology, palette Palette, columns int) []string {
 	m := newMachine(t, palette, columns)
 	roles := rolesOf(p, palette)
-	roleOf := func(cpu int) (role, bool) {
-		i := slices.IndexFunc(roles, func(r role) bool { return r.set.Contains(cpu) })
-		if i < 0 {
-			return role{}, false
-		}
-		return roles[i], true
-	}
 	m.mark = func(cpu int) string {
-		if r, ok := roleOf(cpu); ok {
+		if r, ok := roleAt(roles, cpu); ok {
 			return r.paint(strconv.Itoa(cpu))
 		}
 		return palette.Faint(fmt.Sprintf("(%d)", cpu))
 	}
-	m.note = func(core topology.Core) string {
-		var letters []string
-		for _, cpu := range core.CPUs.IDs() {
-			if r, ok := roleOf(cpu); ok && !slices.Contains(letters, r.paint(r.letter)) {
-				letters = append(letters, r.paint(r.letter))
-			}
-		}
-		if len(letters) == 0 {
-			letters = []string{palette.Faint("o")}
-		}
-		return strings.Join(letters, "/") + " "
+	m.note = func(core topology.Core) string { return strings.Join(coreLetters(core, roles, palette), "/") + " " }
+	m.pages = func(node topology.NUMANode, columns int) []string {
+		return hugepageLine(plannedPages(p, node), columns)
 	}
-	m.pages = func(node topology.NUMANode) string { return plannedPages(p, node) }
 	working := p.CPUs.Housekeeping.Union(p.CPUs.Isolated)
 	near := map[string]bool{}
 	for _, nic := range p.BypassNICs {
@@ -100,7 +131,7 @@ func mapLegend(roles []role, offline cpus.Set, threadsOff, near bool, palette Pa
 		rows = append(rows, []string{r.paint(r.letter), r.word, r.set.String()})
 	}
 	if !offline.IsEmpty() {
-		rows = append(rows, []string{palette.Faint("o"), "offline", offline.String()})
+		rows = append(rows, []string{palette.Faint(view.RoleOffline.Letter()), "offline", offline.String()})
 	}
 	lines := align(rows)
 	if threadsOff {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
@@ -31,7 +32,7 @@ func planFindings(title string, nodes []NodePlan, palette Palette, columns int) 
 	for _, g := range groups {
 		f := g.finding
 		b.WriteString(block(
-			join(paintSeverity(f.Severity, palette)(string(f.Severity)), palette.Title(f.Rule), f.Field, strings.Join(g.names, ", ")),
+			layout.Join(paintSeverity(f.Severity, palette)(string(f.Severity)), palette.Title(f.Rule), f.Field, strings.Join(g.names, ", ")),
 			[][]string{{"", f.Message}, {"fix", f.Remedy}}, palette, columns))
 	}
 	return b.String()

@@ -4,8 +4,6 @@
 package text
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	prettytext "github.com/jedib0t/go-pretty/v6/text"
@@ -66,33 +64,4 @@ func wrap(text, indent string, columns int) []string {
 		lines[i] = indent + lines[i]
 	}
 	return lines
-}
-
-// bytes writes an amount of memory with at most one decimal: "187.5 GiB", "512 MiB".
-func bytes(amount int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
-	value, unit := float64(amount), 0
-	for value >= 1024 && unit < len(units)-1 {
-		value, unit = value/1024, unit+1
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", value), ".0") + " " + units[unit]
-}
-
-// plural counts things: "1 core", "20 cores".
-func plural(count int, thing string) string {
-	if count == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", count, thing)
-}
-
-// separator stands between parts of a line.
-const separator = " · "
-
-// join puts the non-empty parts side by side, a dot between them.
-func join(parts ...string) string { return strings.Join(known(parts), separator) }
-
-// known leaves empty texts out.
-func known(texts []string) []string {
-	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
 }

@@ -18,8 +18,9 @@ type Palette struct {
 	Title, Faint Paint
 	// Good, Bad and Warn for outcomes.
 	Good, Bad, Warn Paint
-	// Housekeeping, Isolated, DataPlane and Shared CPUs.
-	Housekeeping, Isolated, DataPlane, Shared Paint
+	// Housekeeping, Isolated, DataPlane and Shared CPUs, and those that a container Owns. The colours are told apart with
+	// any colour vision, and stand beside letters all the same.
+	Housekeeping, Isolated, DataPlane, Shared, Owned Paint
 }
 
 // NewPalette returns paints that colour, or paints that leave the text as it is.
@@ -39,9 +40,17 @@ func NewPalette(colours bool) Palette {
 		Good:         paint(color.FgGreen),
 		Bad:          paint(color.FgRed, color.Bold),
 		Warn:         paint(color.FgYellow),
-		Housekeeping: paint(color.FgYellow),
-		Isolated:     paint(color.FgGreen),
-		DataPlane:    paint(color.FgMagenta),
-		Shared:       paint(color.FgCyan),
+		Housekeeping: paint(indexed(208)...),
+		Isolated:     paint(indexed(36)...),
+		DataPlane:    paint(indexed(170)...),
+		Shared:       paint(indexed(142)...),
+		Owned:        paint(append(indexed(33), color.Bold)...),
 	}
+}
+
+// indexed is a colour of the table of 256 that terminals share. Those used are of middling lightness, to be read on a
+// dark ground and on a light one.
+func indexed(number color.Attribute) []color.Attribute {
+	const foreground, byNumber = 38, 5
+	return []color.Attribute{foreground, byNumber, number}
 }

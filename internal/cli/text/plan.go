@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
@@ -106,7 +107,7 @@ func drawShape(nodes []NodePlan, palette Palette, columns int) string {
 	for _, node := range nodes {
 		names = append(names, node.View.Node)
 	}
-	title := fmt.Sprintf("shape %s: %s", *first.View.PlanHash, plural(len(nodes), "node"))
+	title := fmt.Sprintf("shape %s: %s", *first.View.PlanHash, layout.Plural(len(nodes), "node"))
 	lines := append(wrap(palette.Title(title)+" ("+strings.Join(names, ", ")+")", "  ", columns),
 		cpuMap(first.Plan, first.Topology, palette, columns)...)
 	return strings.Join(lines, "\n") + "\n\n" + values(first.View, palette, columns)

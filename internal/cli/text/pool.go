@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 )
 
@@ -23,7 +24,7 @@ func Pools(pools []view.Pool, palette Palette, columns int) string {
 
 func drawPool(pool view.Pool, palette Palette, columns int) string {
 	var b strings.Builder
-	b.WriteString(palette.Title("pool "+pool.Pool) + separator + join(string(pool.Stack), pool.ResourceName, poolCounts(pool, palette)) + "\n")
+	b.WriteString(poolHead(pool, palette))
 	b.WriteString(poolTable(pool, palette, columns))
 	for _, node := range pool.Nodes {
 		b.WriteString(poolReasons(node, palette, columns))
@@ -33,6 +34,10 @@ func drawPool(pool view.Pool, palette Palette, columns int) string {
 		b.WriteString(poolEdits(node, palette, columns))
 	}
 	return b.String()
+}
+
+func poolHead(pool view.Pool, palette Palette) string {
+	return layout.Join(palette.Title("pool "+pool.Pool), string(pool.Stack), pool.ResourceName, poolCounts(pool, palette)) + "\n"
 }
 
 // poolCounts says how many NICs there are and how many of them are healthy.
@@ -50,7 +55,7 @@ func poolCounts(pool view.Pool, palette Palette) string {
 	if healthy < nics || nics == 0 {
 		paint = palette.Bad
 	}
-	return paint(fmt.Sprintf("%d of %s healthy", healthy, plural(nics, "NIC"))) + " on " + plural(len(pool.Nodes), "node")
+	return paint(fmt.Sprintf("%d of %s healthy", healthy, layout.Plural(nics, "NIC"))) + " on " + layout.Plural(len(pool.Nodes), "node")
 }
 
 func poolTable(pool view.Pool, palette Palette, columns int) string {
@@ -149,7 +154,7 @@ func poolReasons(node view.PoolNode, palette Palette, columns int) string {
 			}
 		}
 		if len(sentences) > 0 {
-			headline := join(paintHealth(nic.Health, palette)(string(nic.Health)), node.Node, palette.Title(nic.PCIAddress))
+			headline := layout.Join(paintHealth(nic.Health, palette)(string(nic.Health)), node.Node, palette.Title(nic.PCIAddress))
 			b.WriteString("\n" + block(headline, sentences, palette, columns))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -246,13 +247,13 @@ func TestChecks(t *testing.T) {
 
 func TestLayout(t *testing.T) {
 	cases := map[string]struct{ got, want string }{
-		"bytes":             {bytes(512), "512 B"},
-		"kibibytes":         {bytes(1536), "1.5 KiB"},
-		"a hugepage":        {bytes(2 << 20), "2 MiB"},
-		"a lot of memory":   {bytes(3 << 60), "3072 PiB"},
-		"one":               {plural(1, "core"), "1 core"},
-		"none":              {plural(0, "core"), "0 cores"},
-		"join":              {join("a", "", "b"), "a · b"},
+		"bytes":             {layout.Bytes(512), "512 B"},
+		"kibibytes":         {layout.Bytes(1536), "1.5 KiB"},
+		"a hugepage":        {layout.Bytes(2 << 20), "2 MiB"},
+		"a lot of memory":   {layout.Bytes(3 << 60), "3072 PiB"},
+		"one":               {layout.Plural(1, "core"), "1 core"},
+		"none":              {layout.Plural(0, "core"), "0 cores"},
+		"join":              {layout.Join("a", "", "b"), "a · b"},
 		"flow":              {strings.Join(flow([]string{"aa", "bb", "cc"}, " ", 5), "|"), "aa bb|cc"},
 		"flow of nothing":   {strings.Join(flow(nil, " ", 5), "|"), ""},
 		"flow, too wide":    {strings.Join(flow([]string{"aaaaaaa", "b"}, " ", 5), "|"), "aaaaaaa|b"},

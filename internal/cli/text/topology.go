@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -29,10 +30,14 @@ type machine struct {
 	mark func(cpu int) string
 	// note comes before a core, "" for none.
 	note func(core topology.Core) string
-	// pages says what hugepages a NUMA node has, "" for nothing to say.
-	pages func(node topology.NUMANode) string
-	// nicMark comes before a NIC.
-	nicMark func(nic topology.NIC) string
+	// pages says what hugepages a NUMA node has, in lines of at most so many columns.
+	pages func(node topology.NUMANode, columns int) []string
+	// nicMark comes before a NIC, nicNote behind it.
+	nicMark, nicNote func(nic topology.NIC) string
+	// notes are lines below the NICs of a NUMA node.
+	notes func(node topology.NUMANode, columns int) []string
+	// letter stands for a CPU where there is no room for numbers; nil draws the numbers.
+	letter func(cpu int) string
 }
 
 // Topology draws the machine: a box for each package and NUMA node, with its cores, memory and NICs.
@@ -56,190 +61,85 @@ func newMachine(t *topology.Topology, palette Palette, columns int) *machine {
 		return strconv.Itoa(cpu)
 	}
 	m.note = func(topology.Core) string { return "" }
-	m.pages = hugepages
+	m.pages = func(node topology.NUMANode, columns int) []string { return hugepageLine(hugepages(node), columns) }
 	m.nicMark = func(topology.NIC) string { return "" }
+	m.nicNote = m.nicMark
+	m.notes = func(topology.NUMANode, int) []string { return nil }
 	return m
 }
 
 // headline says what the machine is.
 func (m *machine) headline(name string) []string {
-	memory := ""
-	if total, known := m.memory(); known {
-		memory = bytes(total)
-	}
-	processor := m.Model
-	if processor == "" {
-		processor = m.Vendor
-	}
-	kernel := m.KernelRelease
-	if m.KernelRealTime != nil && *m.KernelRealTime {
-		kernel += " (real-time)"
-	}
 	lines := []string{m.palette.Title(name)}
-	for _, parts := range [][]string{
-		{processor, m.Architecture, prefix("virtual machine: ", m.Hypervisor), prefix("kernel ", kernel)},
-		{
-			plural(len(m.Packages), "package"), plural(len(m.Cores), "core"), m.cpuCount(),
-			plural(len(m.NUMANodes), "NUMA node"), memory,
-		},
-	} {
-		lines = append(lines, flow(known(parts), separator, m.columns)...)
+	for _, parts := range layout.Headline(m.Topology) {
+		lines = append(lines, flow(parts, layout.Separator, m.columns)...)
 	}
 	return append(lines, "")
-}
-
-func (m *machine) cpuCount() string {
-	count := plural(m.Online.Len(), "CPU") + " online"
-	if !m.Offline.IsEmpty() {
-		count += fmt.Sprintf(", %d offline", m.Offline.Len())
-	}
-	return count
-}
-
-// memory adds up the NUMA nodes; unknown when one of them does not say.
-func (m *machine) memory() (int64, bool) {
-	var total int64
-	for _, node := range m.NUMANodes {
-		if node.MemoryBytes == nil {
-			return 0, false
-		}
-		total += *node.MemoryBytes
-	}
-	return total, len(m.NUMANodes) > 0
 }
 
 // boxes draws the packages with their NUMA nodes inside. Where a NUMA node spans packages, as on hosts
 // without NUMA, it is the other way round.
 func (m *machine) boxes() []string {
 	var lines []string
-	drawn := map[int]bool{}
-	for id, pkg := range m.Packages {
-		nodes := m.nodesWithin(pkg)
-		if len(nodes) == 0 {
-			continue
-		}
-		for _, node := range nodes {
-			drawn[node.ID] = true
-		}
-		title := fmt.Sprintf("package %d", id)
-		if len(nodes) == 1 {
-			lines = append(lines, m.nodeBox(title+" · ", nodes[0], m.columns)...)
+	for _, frame := range layout.Packages(m.Topology) {
+		if len(frame.Nodes) == 1 {
+			lines = append(lines, m.nodeBox(frame, frame.Nodes[0], m.columns)...)
 			continue
 		}
 		var inner []string
-		for _, node := range nodes {
-			inner = append(inner, m.nodeBox("", node, m.columns-4)...)
+		for _, node := range frame.Nodes {
+			inner = append(inner, m.nodeBox(frame, node, m.columns-4)...)
 		}
-		lines = append(lines, box(join(title, plural(m.coresWithin(pkg), "core")), inner, m.columns, m.palette)...)
-	}
-	for _, node := range m.NUMANodes {
-		if !drawn[node.ID] {
-			lines = append(lines, m.nodeBox("", node, m.columns)...)
-		}
+		lines = append(lines, box(layout.FrameTitle(m.Topology, frame), inner, m.columns, m.palette)...)
 	}
 	return lines
 }
 
-// nodesWithin are the NUMA nodes all of whose CPUs belong to the package.
-func (m *machine) nodesWithin(pkg cpus.Set) []topology.NUMANode {
-	var nodes []topology.NUMANode
-	for _, node := range m.NUMANodes {
-		if !node.CPUs.IsEmpty() && node.CPUs.IsSubsetOf(pkg) {
-			nodes = append(nodes, node)
-		}
-	}
-	return nodes
-}
-
-func (m *machine) coresWithin(set cpus.Set) int {
-	count := 0
-	for _, core := range m.Cores {
-		if core.CPUs.Overlaps(set) {
-			count++
-		}
-	}
-	return count
-}
-
 // nodeBox draws one NUMA node.
-func (m *machine) nodeBox(titlePrefix string, node topology.NUMANode, columns int) []string {
+func (m *machine) nodeBox(frame layout.Package, node topology.NUMANode, columns int) []string {
 	inner := columns - 4
-	title := titlePrefix + fmt.Sprintf("NUMA node %d", node.ID)
 	cores := m.CoresOf(node.ID)
-	memory := "memory unknown"
-	if node.MemoryBytes != nil {
-		memory = bytes(*node.MemoryBytes)
-	}
-	count := plural(len(cores), "core")
-	if node.CPUs.IsEmpty() {
-		count = "no CPUs"
-	}
 	lines := m.packagesOf(cores, inner)
-	if pages := m.pages(node); pages != "" {
-		lines = append(lines, wrap("hugepages  "+pages, "           ", inner)...)
-	}
-	lines = append(lines, m.nics(func(nic topology.NIC) bool { return nic.NUMANode != nil && *nic.NUMANode == node.ID })...)
-	return box(join(title, count, m.caches(cores), memory), lines, columns, m.palette)
-}
-
-// caches counts the L3 caches of some cores.
-func (m *machine) caches(cores []topology.Core) string {
-	seen := map[int]bool{}
-	for _, core := range cores {
-		if core.L3 >= 0 {
-			seen[core.L3] = true
-		}
-	}
-	if len(seen) == 0 {
-		return ""
-	}
-	return plural(len(seen), "L3 cache")
+	lines = append(lines, m.pages(node, inner)...)
+	lines = append(lines, m.nics(&node.ID)...)
+	lines = append(lines, m.notes(node, inner)...)
+	return box(layout.NodeTitle(m.Topology, frame, &node), lines, columns, m.palette)
 }
 
 // packagesOf draws cores by package when they belong to several, as on hosts without NUMA.
 func (m *machine) packagesOf(cores []topology.Core, columns int) []string {
-	byPackage := map[int][]topology.Core{}
-	for _, core := range cores {
-		byPackage[core.Package] = append(byPackage[core.Package], core)
-	}
-	if len(byPackage) <= 1 {
+	groups := layout.ByPackage(cores)
+	if len(groups) <= 1 {
 		return m.coreRows(cores, columns)
 	}
 	var lines []string
-	for id := -1; id < len(m.Packages); id++ {
-		if len(byPackage[id]) == 0 {
-			continue
-		}
-		title := fmt.Sprintf("package %d", id)
-		if id < 0 {
+	for _, group := range groups {
+		title := fmt.Sprintf("package %d", group.ID)
+		if group.ID == layout.Unknown {
 			title = "package unknown"
 		}
-		lines = append(lines, box(title, m.coreRows(byPackage[id], columns-4), columns, m.palette)...)
+		lines = append(lines, box(title, m.coreRows(group.Cores, columns-4), columns, m.palette)...)
 	}
 	return lines
 }
 
 // coreRows draws cores in rows, those that share an L3 cache in brackets.
 func (m *machine) coreRows(cores []topology.Core, columns int) []string {
-	var order []int
-	groups := map[int][]string{}
-	for _, core := range cores {
-		if _, seen := groups[core.L3]; !seen {
-			order = append(order, core.L3)
-		}
-		groups[core.L3] = append(groups[core.L3], m.core(core))
+	groups := layout.ByL3(cores)
+	if m.letter != nil {
+		return m.letterRows(groups, columns)
 	}
-	if len(order) == 1 {
-		return flow(groups[order[0]], "  ", columns)
+	var pieces []string
+	if len(groups) == 1 {
+		return flow(m.corePieces(groups[0]), "  ", columns)
 	}
 	m.brackets = true
-	var pieces []string
-	for _, l3 := range order {
+	for _, group := range groups {
 		open, shut := "[ ", " ]"
-		if l3 < 0 {
+		if group.ID == layout.Unknown {
 			open, shut = "  ", "  "
 		}
-		for i, line := range flow(groups[l3], "  ", columns-4) {
+		for i, line := range flow(m.corePieces(group), "  ", columns-4) {
 			if i > 0 {
 				line = "  " + line
 			} else {
@@ -250,6 +150,14 @@ func (m *machine) coreRows(cores []topology.Core, columns int) []string {
 		pieces[len(pieces)-1] += m.palette.Faint(shut)
 	}
 	return flow(pieces, " ", columns)
+}
+
+func (m *machine) corePieces(group layout.Group) []string {
+	pieces := make([]string, 0, len(group.Cores))
+	for _, core := range group.Cores {
+		pieces = append(pieces, m.core(core))
+	}
+	return pieces
 }
 
 // core draws one core: its threads, aligned with all other cores.
@@ -274,12 +182,20 @@ func (m *machine) cellWidth() int {
 	return m.cell
 }
 
+// hugepageLine is a line about hugepages, or none for "".
+func hugepageLine(pages string, columns int) []string {
+	if pages == "" {
+		return nil
+	}
+	return wrap("hugepages  "+pages, "           ", columns)
+}
+
 // hugepages lists the pools that hold pages; the sizes alone where the numbers are unknown.
 func hugepages(node topology.NUMANode) string {
 	var pools []string
 	for _, pool := range node.Hugepages {
 		if pool.Total > 0 {
-			pools = append(pools, fmt.Sprintf("%d × %s (%d free)", pool.Total, bytes(pool.SizeKibibytes*1024), pool.Free))
+			pools = append(pools, fmt.Sprintf("%d × %s (%d free)", pool.Total, layout.Bytes(pool.SizeKibibytes*1024), pool.Free))
 		}
 	}
 	if len(pools) == 0 && len(node.Hugepages) > 0 {
@@ -288,25 +204,19 @@ func hugepages(node topology.NUMANode) string {
 	return strings.Join(pools, ", ")
 }
 
-// nics lists the physical NICs that belong, with the number of their virtual functions.
-func (m *machine) nics(belongs func(topology.NIC) bool) []string {
-	virtual := map[string]int{}
-	for _, nic := range m.NICs {
-		virtual[nic.PhysicalFunction]++
-	}
-	var rows [][]string
-	for _, nic := range m.NICs {
-		if nic.PhysicalFunction != "" || !belongs(nic) {
-			continue
-		}
+// nics lists the physical NICs of a NUMA node, or those without one, with the number of their virtual functions.
+func (m *machine) nics(numaNode *int) []string {
+	found := layout.PhysicalNICs(m.Topology, numaNode)
+	rows := make([][]string, 0, len(found))
+	for _, nic := range found {
 		functions := ""
-		if count := virtual[nic.PCIAddress]; count > 0 {
-			functions = "+ " + plural(count, "virtual function")
+		if count := layout.VirtualFunctions(m.Topology, nic.PCIAddress); count > 0 {
+			functions = "+ " + layout.Plural(count, "virtual function")
 		}
 		rows = append(rows, []string{
 			"NIC" + m.nicMark(nic), orDash(nic.Name), nic.PCIAddress,
 			strings.TrimPrefix(orDash(nic.Vendor), "0x") + ":" + strings.TrimPrefix(orDash(nic.Device), "0x"),
-			orDash(nic.Driver), functions,
+			orDash(nic.Driver), layout.Join(functions, m.nicNote(nic)),
 		})
 	}
 	return align(rows)
@@ -315,7 +225,7 @@ func (m *machine) nics(belongs func(topology.NIC) bool) []string {
 // leftovers are what belongs to no box.
 func (m *machine) leftovers() []string {
 	var lines []string
-	if lost := m.nics(func(nic topology.NIC) bool { return nic.NUMANode == nil }); len(lost) > 0 {
+	if lost := m.nics(nil); len(lost) > 0 {
 		title := "NICs whose NUMA node the firmware does not tell:"
 		if len(m.NUMANodes) > 1 {
 			title = m.palette.Warn(title)
@@ -377,14 +287,7 @@ func (m *machine) legend() string {
 	if m.Offline.Overlaps(m.inCores()) {
 		parts = append(parts, "(n): offline")
 	}
-	return join(parts...)
-}
-
-func prefix(before, text string) string {
-	if text == "" {
-		return ""
-	}
-	return before + text
+	return layout.Join(parts...)
 }
 
 func orDash(text string) string {

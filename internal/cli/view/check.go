@@ -4,9 +4,13 @@
 package view
 
 import (
+	"fmt"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
@@ -63,6 +67,61 @@ type HugepageState struct {
 	Free     *int64 `json:"free"`
 }
 
+// Words are the numbers of a pool of hugepages.
+func (s HugepageState) Words() string {
+	promised := ""
+	if s.Promised != nil {
+		promised = fmt.Sprintf("planned %d", *s.Promised)
+	}
+	if s.Total == nil || s.Free == nil {
+		return layout.Join(promised, "what is there is not reported")
+	}
+	if *s.Total == 0 && promised == "" {
+		return "none"
+	}
+	return layout.Join(fmt.Sprintf("%d of %d in use", *s.Total-*s.Free, *s.Total), promised)
+}
+
+// Shares are the parts of a bar of hugepages.
+type Shares struct {
+	// Used, Free pages that are there, Missing ones that are planned and not there, and those of which nothing more than the
+	// plan is known.
+	Used, Free, Missing, Unknown int
+}
+
+// Shares divides a bar of the length. Whatever is not 0 gets some of it.
+func (s HugepageState) Shares(length int) Shares {
+	var planned int64
+	if s.Promised != nil {
+		planned = *s.Promised
+	}
+	if s.Total == nil || s.Free == nil {
+		return Shares{Unknown: length}
+	}
+	total := max(*s.Total, planned)
+	if total == 0 {
+		return Shares{}
+	}
+	part := func(count int64) int {
+		if count <= 0 {
+			return 0
+		}
+		return max(1, int(float64(count)/float64(total)*float64(length)))
+	}
+	shares := Shares{Free: part(*s.Free), Missing: part(planned - *s.Total)}
+	shares.Used = length - shares.Free - shares.Missing
+	if *s.Total == *s.Free {
+		// What rounding left over belongs to what there is most of.
+		if shares.Free > shares.Missing {
+			shares.Free += shares.Used
+		} else {
+			shares.Missing += shares.Used
+		}
+		shares.Used = 0
+	}
+	return shares
+}
+
 // OfReport is the view of a report.
 func OfReport(node string, p *plan.NodePlan, t *topology.Topology, report verify.Report, findings []plan.Finding) Check {
 	hash := p.Hash()
@@ -95,19 +154,24 @@ func Unplanned(node, profile string, findings []plan.Finding) Check {
 
 // Failed tells whether a critical check failed, or there is no plan to check.
 func (c Check) Failed() bool {
-	for _, finding := range c.Findings {
-		if finding.Severity == v1alpha1.SeverityCritical && finding.Outcome == v1alpha1.OutcomeFailed {
-			return true
-		}
-	}
-	return c.PlanHash == nil
+	return c.PlanHash == nil || hasCriticalFailure(c.Findings)
+}
+
+func hasCriticalFailure(findings []v1alpha1.Finding) bool {
+	return slices.ContainsFunc(findings, func(f v1alpha1.Finding) bool {
+		return f.Severity == v1alpha1.SeverityCritical && f.Outcome == v1alpha1.OutcomeFailed
+	})
 }
 
 func condition(c metav1.Condition) Condition {
 	return Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
 }
 
+// checkNUMANode is what a NUMA node offers by the plan, or without one, when it is nil.
 func checkNUMANode(node topology.NUMANode, p *plan.NodePlan, t *topology.Topology) CheckNUMANode {
+	if p == nil {
+		p = &plan.NodePlan{}
+	}
 	view := CheckNUMANode{
 		ID:           node.ID,
 		Housekeeping: p.CPUs.Housekeeping.Intersection(node.CPUs),

@@ -131,6 +131,34 @@ func OfNodeNICs(node string, nics []v1alpha1.NodeBypassNIC) PoolNode {
 	}))
 }
 
+// WithHolders is the pool with the containers that hold its NICs, when that is known, and without what a container gets.
+func (p Pool) WithHolders(holders []bypass.Holder, areKnown bool) Pool {
+	held := p
+	held.Nodes = each(p.Nodes, func(node PoolNode) PoolNode {
+		return poolNode(node.Node, each(node.NICs, func(nic PoolNIC) PoolNIC {
+			nic.Edits, nic.EditsProblem = nil, nil
+			if areKnown {
+				nic.Users = usersOf(nic.PCIAddress, holders)
+			}
+			return nic
+		}))
+	})
+	return held
+}
+
+func usersOf(pciAddress string, holders []bypass.Holder) []PoolUser {
+	users := []PoolUser{}
+	for _, holder := range holders {
+		if holder.PCIAddress == pciAddress {
+			users = append(users, PoolUser{
+				Namespace: holder.Container.Namespace, Pod: holder.Container.Pod, Container: holder.Container.Name,
+				Alignment: holder.Alignment, Message: known(holder.Message),
+			})
+		}
+	}
+	return users
+}
+
 func poolUser(user v1alpha1.NICUser) PoolUser {
 	return PoolUser{
 		Namespace: user.Namespace, Pod: user.Pod, Container: user.Container, Alignment: user.Alignment, Message: known(user.Message),
@@ -185,6 +213,19 @@ func order(number *int) int {
 		return last
 	}
 	return *number
+}
+
+// NICsOf are the NICs of the pool with the PCI address, one for each node that has them.
+func (p Pool) NICsOf(pciAddress string) []PoolNIC {
+	var found []PoolNIC
+	for _, node := range p.Nodes {
+		for _, nic := range node.NICs {
+			if nic.PCIAddress == pciAddress {
+				found = append(found, nic)
+			}
+		}
+	}
+	return found
 }
 
 // IsHealthy tells whether there are NICs of the pool, all of them are healthy, and no node has a problem.

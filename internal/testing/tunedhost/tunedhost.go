@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -139,6 +140,9 @@ func (h *Host) writeFiles(w *writer) {
 		w.write(file.Path, file.Content)
 	}
 	for _, unit := range h.Plan.Units {
+		if unit.Masked {
+			w.do(func() error { return mask(h.Dir, unit.Name) })
+		}
 		for name, content := range unit.DropIns {
 			w.write("/etc/systemd/system/"+unit.Name+".d/"+name, content)
 		}
@@ -148,6 +152,19 @@ func (h *Host) writeFiles(w *writer) {
 		w.write("/etc/kubernetes/kubelet.conf", `{"kind":"KubeletConfiguration",`+strings.TrimPrefix(string(config), "{"))
 		return err
 	})
+}
+
+// mask does what systemctl mask does.
+func mask(dir, unit string) error {
+	folder := filepath.Join(dir, "etc/systemd/system")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	err := os.Symlink("/dev/null", filepath.Join(folder, unit))
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	return err
 }
 
 // writeSettings sets what a kernel takes on while it runs.

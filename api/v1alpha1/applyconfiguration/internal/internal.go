@@ -90,6 +90,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: stack
       type:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BypassStack
+    - name: startup
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PoolStartup
     - name: virtualFunctions
       type:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.VirtualFunctionsSpec
@@ -191,6 +194,27 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: waived
       type:
         scalar: numeric
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.CheckDrift
+  map:
+    fields:
+    - name: check
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.CheckID
+    - name: drifted
+      type:
+        scalar: numeric
+    - name: message
+      type:
+        scalar: string
+    - name: repaired
+      type:
+        scalar: numeric
+    - name: unrepaired
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.CheckID
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.ClocksourceMode
@@ -705,6 +729,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.LowLatencyNodeStatus
   map:
     fields:
+    - name: bootID
+      type:
+        scalar: string
     - name: bypassNICs
       type:
         list:
@@ -725,6 +752,14 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: drift
+      type:
+        list:
+          elementType:
+            namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.CheckDrift
+          elementRelationship: associative
+          keys:
+          - check
     - name: findings
       type:
         list:
@@ -739,6 +774,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: transitions
+      type:
+        list:
+          elementType:
+            namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NodeTransition
+          elementRelationship: atomic
     - name: verifiedPlanHash
       type:
         scalar: string
@@ -989,6 +1030,33 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: matchLabels
       type:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.Labels
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NodeTransition
+  map:
+    fields:
+    - name: check
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.CheckID
+    - name: condition
+      type:
+        scalar: string
+    - name: from
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ConditionStatus
+    - name: message
+      type:
+        scalar: string
+    - name: planHash
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: to
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ConditionStatus
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.OnloadDatapath
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.OnloadOption
@@ -1115,6 +1183,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: reporting
       type:
         scalar: numeric
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PoolStartup
+  scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.PoolsSpec
   map:
     fields:
@@ -1171,6 +1241,8 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.QueueCount
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.RebootRequirement
+  scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.RepairMode
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.ResourceManagement
   scalar: string
@@ -1324,6 +1396,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: gate
       type:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.VerificationGate
+    - name: repair
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.RepairMode
     - name: waivedChecks
       type:
         list:

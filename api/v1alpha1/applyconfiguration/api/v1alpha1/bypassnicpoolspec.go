@@ -45,6 +45,12 @@ type BypassNICPoolSpecApplyConfiguration struct {
 	// last pod has left that holds it in the old one. When omitted, this means the user has no opinion and the
 	// operator chooses a default, which is subject to change over time. The current default is DevicePlugin.
 	Allocation *apiv1alpha1.AllocationType `json:"allocation,omitempty"`
+	// startup is AsProfile or Taint. With Taint, a node of the pool has the taint lowlatency.dev/unverified with effect
+	// NoSchedule from its start until the kubelet advertises every unit that its healthy NICs give, so that no pod is
+	// sent there before the device plugin is registered; again after each reboot. AsProfile does so where
+	// spec.verification.gate of the LowLatencyNodeProfile is Taint. When omitted, this means the user has no opinion
+	// and the operator chooses a default, which is subject to change over time. The current default is AsProfile.
+	Startup *apiv1alpha1.PoolStartup `json:"startup,omitempty"`
 	// sharing says whether a NIC is handed to one container or to several. When omitted, a NIC is handed to
 	// one.
 	//
@@ -118,6 +124,14 @@ func (b *BypassNICPoolSpecApplyConfiguration) WithResourceName(value string) *By
 // If called multiple times, the Allocation field is set to the value of the last call.
 func (b *BypassNICPoolSpecApplyConfiguration) WithAllocation(value apiv1alpha1.AllocationType) *BypassNICPoolSpecApplyConfiguration {
 	b.Allocation = &value
+	return b
+}
+
+// WithStartup sets the Startup field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Startup field is set to the value of the last call.
+func (b *BypassNICPoolSpecApplyConfiguration) WithStartup(value apiv1alpha1.PoolStartup) *BypassNICPoolSpecApplyConfiguration {
+	b.Startup = &value
 	return b
 }
 

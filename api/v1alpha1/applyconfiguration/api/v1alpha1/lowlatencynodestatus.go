@@ -26,8 +26,17 @@ type LowLatencyNodeStatusApplyConfiguration struct {
 	Checks *CheckCountsApplyConfiguration `json:"checks,omitempty"`
 	// findings are all checks that have not passed, the most severe first, at most 128.
 	Findings []FindingApplyConfiguration `json:"findings,omitempty"`
+	// drift counts what has changed on the node under an unchanged plan, and what the agent put back, by check,
+	// at most 128.
+	Drift []CheckDriftApplyConfiguration `json:"drift,omitempty"`
 	// bypassNICs are the NICs that BypassNICPools select on this node, at most 256.
 	BypassNICs []NodeBypassNICApplyConfiguration `json:"bypassNICs,omitempty"`
+	// bootID is the boot of the kernel that the agent has looked at, as /proc/sys/kernel/random/boot_id gives it.
+	// A report about another boot than that of the Node proves nothing any more.
+	BootID *string `json:"bootID,omitempty"`
+	// transitions are the latest changes of the conditions Applied, DeJittered and NUMAAligned, the latest first,
+	// at most 20.
+	Transitions []NodeTransitionApplyConfiguration `json:"transitions,omitempty"`
 }
 
 // LowLatencyNodeStatusApplyConfiguration constructs a declarative configuration of the LowLatencyNodeStatus type for use with
@@ -94,6 +103,19 @@ func (b *LowLatencyNodeStatusApplyConfiguration) WithFindings(values ...*Finding
 	return b
 }
 
+// WithDrift adds the given value to the Drift field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Drift field.
+func (b *LowLatencyNodeStatusApplyConfiguration) WithDrift(values ...*CheckDriftApplyConfiguration) *LowLatencyNodeStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithDrift")
+		}
+		b.Drift = append(b.Drift, *values[i])
+	}
+	return b
+}
+
 // WithBypassNICs adds the given value to the BypassNICs field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the BypassNICs field.
@@ -103,6 +125,27 @@ func (b *LowLatencyNodeStatusApplyConfiguration) WithBypassNICs(values ...*NodeB
 			panic("nil value passed to WithBypassNICs")
 		}
 		b.BypassNICs = append(b.BypassNICs, *values[i])
+	}
+	return b
+}
+
+// WithBootID sets the BootID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the BootID field is set to the value of the last call.
+func (b *LowLatencyNodeStatusApplyConfiguration) WithBootID(value string) *LowLatencyNodeStatusApplyConfiguration {
+	b.BootID = &value
+	return b
+}
+
+// WithTransitions adds the given value to the Transitions field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Transitions field.
+func (b *LowLatencyNodeStatusApplyConfiguration) WithTransitions(values ...*NodeTransitionApplyConfiguration) *LowLatencyNodeStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithTransitions")
+		}
+		b.Transitions = append(b.Transitions, *values[i])
 	}
 	return b
 }

@@ -15,10 +15,20 @@ import (
 // VerificationSpec says what a node must prove and what happens while it has not.
 type VerificationSpecApplyConfiguration struct {
 	// gate is ReportOnly or Taint. Taint puts the taint lowlatency.dev/unverified with effect NoSchedule on
-	// a node until its agent has verified the current plan, and again when a critical check fails. When
-	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to
-	// change over time. The current default is ReportOnly.
+	// a node until its agent has verified the current plan since the last boot and the device plugins of its
+	// BypassNICPools advertise, and again when a critical check fails; pods that run are left alone. After a
+	// failure the node must prove the plan for a minute before the taint goes, and twice as long after each
+	// further failure within an hour, up to 16 minutes. When omitted, this means the user has no opinion and the
+	// operator chooses a default, which is subject to change over time. The current default is ReportOnly.
 	Gate *apiv1alpha1.VerificationGate `json:"gate,omitempty"`
+	// repair is ReportOnly or Runtime. With Runtime, the agent writes back what has drifted from the plan and
+	// what a running kernel takes back without a reboot: the affinity of interrupts, masks of workqueues and of
+	// packet steering, the sysctls and files below /sys of the plan, the frequency governor. It counts in
+	// status.drift of the LowLatencyNode what it put back, and stops and reports when another program keeps
+	// changing the same file. It needs the agents of config/agent-repair, whose view of the host is writable;
+	// others report that they may not write. When omitted, this means the user has no opinion and the operator
+	// chooses a default, which is subject to change over time. The current default is ReportOnly.
+	Repair *apiv1alpha1.RepairMode `json:"repair,omitempty"`
 	// budget is how much measured jitter an isolated CPU may show. When omitted, jitter is not judged.
 	Budget *JitterBudgetApplyConfiguration `json:"budget,omitempty"`
 	// waivedChecks are checks whose failure is accepted, at most 64. A waived check is still evaluated and
@@ -37,6 +47,14 @@ func VerificationSpec() *VerificationSpecApplyConfiguration {
 // If called multiple times, the Gate field is set to the value of the last call.
 func (b *VerificationSpecApplyConfiguration) WithGate(value apiv1alpha1.VerificationGate) *VerificationSpecApplyConfiguration {
 	b.Gate = &value
+	return b
+}
+
+// WithRepair sets the Repair field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Repair field is set to the value of the last call.
+func (b *VerificationSpecApplyConfiguration) WithRepair(value apiv1alpha1.RepairMode) *VerificationSpecApplyConfiguration {
+	b.Repair = &value
 	return b
 }
 

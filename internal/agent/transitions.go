@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package agent
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
+)
+
+// maximumTransitionMessage bounds the message of a transition in the API.
+const maximumTransitionMessage = 512
+
+// recordTransitions puts the conditions that have become another before those of earlier passes, and forgets the
+// oldest. Ready is left out: it says what one of the others says.
+func recordTransitions(previous, next *v1alpha1.LowLatencyNodeStatus, now metav1.Time) []v1alpha1.NodeTransition {
+	recorded := previous.Transitions
+	for _, conditionType := range verify.ConditionTypes() {
+		after := meta.FindStatusCondition(next.Conditions, conditionType)
+		if after == nil {
+			continue
+		}
+		before := metav1.ConditionUnknown
+		if old := meta.FindStatusCondition(previous.Conditions, conditionType); old != nil {
+			before = old.Status
+		}
+		if before == after.Status {
+			continue
+		}
+		recorded = slices.Concat([]v1alpha1.NodeTransition{transition(before, after, next, now)}, recorded)
+	}
+	return recorded[:min(len(recorded), v1alpha1.MaximumTransitions)]
+}
+
+// transition tells of a condition with the first of the findings that its message begins with.
+func transition(before metav1.ConditionStatus, after *metav1.Condition, next *v1alpha1.LowLatencyNodeStatus, now metav1.Time) v1alpha1.NodeTransition {
+	recorded := v1alpha1.NodeTransition{
+		// The API keeps whole seconds; others would make the next pass see a change.
+		Time:      now.Rfc3339Copy(),
+		Condition: after.Type, From: before, To: after.Status,
+		Reason: after.Reason, PlanHash: next.VerifiedPlanHash, Message: clipTo(after.Message, maximumTransitionMessage),
+	}
+	for _, finding := range next.Findings {
+		if strings.HasPrefix(after.Message, string(finding.Check)+": ") {
+			recorded.Check, recorded.Message = finding.Check, clipTo(finding.Message, maximumTransitionMessage)
+			break
+		}
+	}
+	return recorded
+}

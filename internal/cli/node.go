@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/picture"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/podresources"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
+)
+
+type nodeOptions struct {
+	targets
+	window    time.Duration
+	jitter    string
+	namespace string
+	access    clusterAccess
+	format    *choice
+}
+
+func (a *app) nodeCommand() *cobra.Command {
+	options := &nodeOptions{format: &choice{value: "text", allowed: []string{"text", "json", "yaml", "svg"}}}
+	command := &cobra.Command{
+		Use:   "node [NAME] [-f FILE [--root [NAME=]PATH]]",
+		Short: "Draw a node: CPUs by role, NICs, hugepages, who uses them, and what its kernel says",
+		Long: `Draw one node: NUMA nodes as boxes, CPUs with their roles, NICs and hugepages where they are, the containers that own
+CPUs or hold NICs, and every check that did not pass beside the CPU or NIC that it names.
+
+Without -f, the node's LowLatencyNode, its plan and the BypassNICPools come from the cluster of the kubeconfig. With -f,
+nothing is asked of a cluster: the profile of the file is planned for a host or its snapshot and held against what its
+kernel says, as check does. On a live host, the kubelet is asked who owns CPUs and NICs. LowLatencyNodes in the files are
+drawn as their agents report them.
+
+Exit codes: 0 no critical check failed; 1 one did, or there is no plan; 2 wrong usage or input.`,
+		Example: `  kubectl lowlatency node worker-1
+  kubectl lowlatency node -f trading.yaml --root / --window 10s
+  kubectl get llnp,lln,bnp -o yaml | kubectl lowlatency node worker-1 -f - --profile trading`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.node(cmd.Context(), strings.Join(args, ""), options)
+		},
+	}
+	options.addFlags(command)
+	flags := command.Flags()
+	flags.DurationVar(&options.window, "window", 0, "read a live host twice, so long apart, such as 10s")
+	flags.StringVar(&options.jitter, "jitter", "", "`FILE` that lowlatency-operator probe jitter -o json wrote on the node, to be shown too")
+	flags.StringVar(&options.namespace, "namespace", defaultNamespace, "`NAMESPACE` of the operator in the cluster, where the plans are")
+	options.access.addFlags(flags)
+	flags.VarP(options.format, "output", "o", "output format")
+	return command
+}
+
+func (a *app) node(ctx context.Context, name string, options *nodeOptions) error {
+	measured, err := a.readJitter(options.jitter)
+	if err != nil {
+		return err
+	}
+	drawn, err := a.nodeView(ctx, name, options)
+	if err != nil {
+		return err
+	}
+	drawn.Jitter = measured
+	if err := a.print(options.format.value, drawn, func() string { return a.drawNode(options.format.value, drawn) }); err != nil {
+		return err
+	}
+	if drawn.Failed() {
+		return errFindings
+	}
+	return nil
+}
+
+// drawNode draws a node in one of the formats for people.
+func (a *app) drawNode(format string, drawn *view.Node) string {
+	if format == "svg" {
+		return picture.SVG(drawn)
+	}
+	return text.Node(drawn, time.Now(), a.palette(), a.width())
+}
+
+// readJitter reads the result of a measurement, or nothing when there is no file.
+func (a *app) readJitter(file string) (*jitter.Result, error) {
+	if file == "" {
+		return nil, nil
+	}
+	data, err := readAll(a.In, file)
+	if err != nil {
+		return nil, err
+	}
+	result := &jitter.Result{}
+	if err := json.Unmarshal(data, result); err != nil {
+		return nil, fmt.Errorf("%s is no result of probe jitter -o json: %w", file, err)
+	}
+	if len(result.CPUs) == 0 {
+		return nil, fmt.Errorf("%s is no result of probe jitter -o json: it has no cpus", file)
+	}
+	return result, nil
+}
+
+func (a *app) nodeView(ctx context.Context, name string, options *nodeOptions) (*view.Node, error) {
+	if options.window < 0 {
+		return nil, fmt.Errorf("--window %s is negative", options.window)
+	}
+	if len(options.files) == 0 {
+		if len(options.roots) > 0 {
+			return nil, errors.New("--root needs -f FILE with the LowLatencyNodeProfile that the host is held against")
+		}
+		return nodeOfCluster(ctx, name, options.namespace, &options.access)
+	}
+	all, err := a.readManifests(ctx, options.files)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := all.wanted(options.profile)
+	if err != nil {
+		return nil, err
+	}
+	if len(options.roots) == 0 && len(all.nodes) > 0 {
+		return reportedOffline(name, wanted, all.nodes)
+	}
+	return drawHost(ctx, name, wanted, options)
+}
+
+// reportedOffline draws one of the LowLatencyNodes of files. Its plan is made anew, and of use only when it is the one
+// that the agent was told.
+func reportedOffline(name string, wanted wanted, nodes []*v1alpha1.LowLatencyNode) (*view.Node, error) {
+	object, err := chooseNode(name, nodes, "the files hold")
+	if err != nil {
+		return nil, err
+	}
+	of, err := inventoryNode(object)
+	if err != nil {
+		return nil, err
+	}
+	planned, findings := wanted.plan(of)
+	in := view.NodeInput{
+		Name: of.name, Profile: wanted.profile.Name, Topology: of.topology, Plan: planned, PlanFindings: findings,
+		Pools: poolsOfNode(object, wanted.pools),
+	}
+	drawn := view.OfStatus(in, object)
+	if planned != nil && planned.Hash() != object.Spec.PlanHash {
+		drawn.Problems = append(drawn.Problems, fmt.Sprintf("the files make plan %s, the operator gave the node %s: the roles shown are those of the files",
+			planned.Hash(), orNone(object.Spec.PlanHash)))
+	}
+	drawn.Problems = append(drawn.Problems, statusProblems(object)...)
+	return &drawn, nil
+}
+
+// orNone names a hash, or that there is none.
+func orNone(hash string) string {
+	if hash == "" {
+		return "none"
+	}
+	return hash
+}
+
+// chooseNode returns the node with the name, or the only one when the name is empty.
+func chooseNode(name string, nodes []*v1alpha1.LowLatencyNode, where string) (*v1alpha1.LowLatencyNode, error) {
+	names := make([]string, 0, len(nodes))
+	for _, node := range nodes {
+		if node.Name == name || name == "" && len(nodes) == 1 {
+			return node, nil
+		}
+		names = append(names, node.Name)
+	}
+	if name == "" {
+		return nil, fmt.Errorf("name one of the nodes that %s: %s", where, abridged(names))
+	}
+	return nil, fmt.Errorf("%s no LowLatencyNode %q, but %s", where, name, abridged(names))
+}
+
+// abridged lists names, but not thousands of them.
+func abridged(names []string) string {
+	const enough = 20
+	if len(names) <= enough {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:enough], ", "), len(names)-enough)
+}
+
+// statusProblems say why what an agent reports is not to be relied on.
+func statusProblems(object *v1alpha1.LowLatencyNode) []string {
+	var problems []string
+	if object.Status.ObservedGeneration < object.Generation {
+		problems = append(problems, fmt.Sprintf("the agent has not yet seen generation %d of the LowLatencyNode: what it reports is older", object.Generation))
+	}
+	if verified := object.Status.VerifiedPlanHash; verified != "" && verified != object.Spec.PlanHash {
+		problems = append(problems, fmt.Sprintf("the findings are those about plan %s; plan %s is not yet verified", verified, orNone(object.Spec.PlanHash)))
+	}
+	if object.Status.Checks == nil {
+		problems = append(problems, "the agent has verified nothing yet")
+	}
+	return problems
+}
+
+// drawHost plans a host and holds it against its plan.
+func drawHost(ctx context.Context, name string, wanted wanted, options *nodeOptions) (*view.Node, error) {
+	if len(options.roots) > 1 {
+		return nil, errors.New("node draws one host: give --root once")
+	}
+	root := strings.Join(options.roots, "")
+	if root == "" {
+		root = "/"
+	}
+	addresses, err := parseAddresses(options.hostIPs)
+	if err != nil {
+		return nil, err
+	}
+	read, err := readNode(ctx, root, reading{request: poolRequest(wanted.pools), addresses: addresses})
+	if err != nil {
+		return nil, err
+	}
+	if name != "" {
+		read.name = name
+	}
+	planned := planNodes(wanted, []node{read})
+	before, err := secondReading(ctx, options.window, planned)
+	if err != nil {
+		return nil, err
+	}
+	return hostView(ctx, wanted, planned[0], before[0], options.window), nil
+}
+
+// hostView draws a host with who uses it, as far as its kubelet tells.
+func hostView(ctx context.Context, wanted wanted, on planned, before *host.Facts, window time.Duration) *view.Node {
+	_, path := splitRoot(on.root)
+	containers := podresources.List(ctx, filepath.Join(path, podresources.Socket))
+	// Where the host is mounted is of no interest to who reads about it.
+	containers.Source = podresources.Socket
+	in := view.NodeInput{
+		Name: on.name, Profile: wanted.profile.Name, Topology: on.topology, Plan: on.plan, PlanFindings: on.findings,
+	}
+	owners, problem := owners(containers, on)
+	in.Containers = owners
+	holders := host.Known([]bypass.Holder{}, containers.Source)
+	for _, pool := range wanted.pools {
+		evaluated := evaluatePool(pool, wanted.pools, []node{on.node})
+		found := heldDevices(pool, wanted.pools, on.node, containers)
+		holders.Value = append(holders.Value, found...)
+		in.Pools = append(in.Pools, evaluated.WithHolders(found, containers.Known))
+	}
+	if !containers.Known {
+		holders = host.Absent[[]bypass.Holder](containers.Source, containers.Reason)
+	}
+	var report *verify.Report
+	if on.plan != nil {
+		evaluated := verify.Evaluate(verify.Input{Plan: on.plan, Facts: on.facts, Before: before, Holders: holdersOf(wanted.pools, &holders)})
+		report = &evaluated
+	}
+	drawn := view.OfHost(in, report)
+	if window > 0 {
+		drawn.WindowSeconds = new(window.Seconds())
+	}
+	if problem != "" {
+		drawn.Problems = append(drawn.Problems, problem)
+	}
+	return &drawn
+}
+
+// holdersOf leaves the holders out where no pool asks for them.
+func holdersOf(pools []*v1alpha1.BypassNICPool, holders *host.Fact[[]bypass.Holder]) *host.Fact[[]bypass.Holder] {
+	if len(pools) == 0 {
+		return nil
+	}
+	return holders
+}
+
+// owners are the containers that own CPUs: as the kubelet tells, else as the state file of its CPU manager does.
+func owners(containers host.Fact[[]bypass.Container], on planned) ([]view.NodeContainer, string) {
+	if containers.Known {
+		return view.OfContainers(containers.Value, on.topology), ""
+	}
+	const unknown = "which container owns which CPU is not known: "
+	state := on.facts.Kubelet.CPUManagerState
+	if !state.Known {
+		return nil, unknown + state.Source + " cannot be read: " + state.Reason
+	}
+	found, err := view.OfCPUManagerState(state.Value, on.topology)
+	if err != nil {
+		return nil, unknown + err.Error()
+	}
+	return found, ""
+}
+
+// heldDevices are the containers that hold NICs of a pool on a host.
+func heldDevices(pool *v1alpha1.BypassNICPool, all []*v1alpha1.BypassNICPool, on node, containers host.Fact[[]bypass.Container]) []bypass.Holder {
+	devices := bypass.Devices(poolInput(pool, all, on, []string{on.name}))
+	return bypass.Holders(pool.Spec.ResourceName, devices, containers.Value, on.topology)
+}
+
+// poolsOfNode are the pools that select a node, with what its agent reports about their NICs.
+func poolsOfNode(object *v1alpha1.LowLatencyNode, pools []*v1alpha1.BypassNICPool) []view.Pool {
+	var views []view.Pool
+	for _, pool := range pools {
+		if slices.Contains(object.Spec.BypassPools, pool.Name) {
+			of := view.OfPool(pool.Name, &pool.Spec)
+			of.Nodes = append(of.Nodes, reportedNode(object, pool))
+			views = append(views, of)
+		}
+	}
+	return views
+}

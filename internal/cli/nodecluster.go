@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+// nodeOfCluster draws a node as its agent reports it, with the plan that the operator made for it.
+func nodeOfCluster(ctx context.Context, name, namespace string, access *clusterAccess) (*view.Node, error) {
+	cluster, err := access.connect()
+	if err != nil {
+		return nil, err
+	}
+	object, err := fetchNode(ctx, cluster, name)
+	if err != nil {
+		return nil, err
+	}
+	if object.Status.Inventory == nil {
+		return nil, fmt.Errorf("the agent of node %q has not reported yet: LowLatencyNode %q has no status.inventory", object.Name, object.Name)
+	}
+	machine, err := topology.FromInventory(object.Status.Inventory)
+	if err != nil {
+		return nil, fmt.Errorf("LowLatencyNode %q: %w", object.Name, err)
+	}
+	in := view.NodeInput{Name: object.Name, Profile: object.Spec.Profile, Topology: machine}
+	problems := statusProblems(object)
+	in.Plan, err = fetchPlan(ctx, access, namespace, &object.Spec)
+	if err != nil {
+		problems = append(problems, "the roles of CPUs are not known: "+err.Error())
+	}
+	if len(object.Spec.BypassPools) > 0 {
+		pools, err := fetchPools(ctx, cluster, "")
+		if err != nil {
+			problems = append(problems, "the NICs of pools are not shown: "+err.Error())
+		}
+		in.Pools = poolsOfNode(object, pointers(pools))
+	}
+	drawn := view.OfStatus(in, object)
+	drawn.Problems = append(drawn.Problems, problems...)
+	return &drawn, nil
+}
+
+func pointers[T any](values []T) []*T {
+	all := make([]*T, 0, len(values))
+	for i := range values {
+		all = append(all, &values[i])
+	}
+	return all
+}
+
+// fetchNode reads one LowLatencyNode; without a name, the only one there is.
+func fetchNode(ctx context.Context, cluster *rest.RESTClient, name string) (*v1alpha1.LowLatencyNode, error) {
+	if name != "" {
+		object := &v1alpha1.LowLatencyNode{}
+		err := cluster.Get().Resource("lowlatencynodes").Name(name).Do(ctx).Into(object)
+		if err == nil {
+			return object, nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("reading LowLatencyNode %q: %w", name, err)
+		}
+	}
+	var nodes []*v1alpha1.LowLatencyNode
+	err := eachNode(ctx, cluster, func(node *v1alpha1.LowLatencyNode) { nodes = append(nodes, node.DeepCopy()) })
+	if err != nil {
+		return nil, err
+	}
+	if len(nodes) == 0 {
+		return nil, errors.New("the cluster has no LowLatencyNode: no LowLatencyNodeProfile selects a node, or the operator does not run")
+	}
+	return chooseNode(name, nodes, "the cluster has")
+}
+
+// fetchPlan reads the plan that a node is held against. It is nil without an error when the operator has made none.
+func fetchPlan(ctx context.Context, access *clusterAccess, namespace string, spec *v1alpha1.LowLatencyNodeSpec) (*plan.NodePlan, error) {
+	if spec.PlanConfigMap == "" {
+		return nil, fmt.Errorf("the operator has made no plan for the node yet; see the conditions of LowLatencyNodeProfile %q", spec.Profile)
+	}
+	core, err := access.connectCore()
+	if err != nil {
+		return nil, err
+	}
+	held := &corev1.ConfigMap{}
+	err = core.Get().Namespace(namespace).Resource("configmaps").Name(spec.PlanConfigMap).Do(ctx).Into(held)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("namespace %q has no ConfigMap %q with the plan; say with --namespace where the operator runs", namespace, spec.PlanConfigMap)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ConfigMap %q of namespace %q with the plan: %w", spec.PlanConfigMap, namespace, err)
+	}
+	found := &plan.NodePlan{}
+	if err := json.Unmarshal([]byte(held.Data[v1alpha1.PlanKey]), found); err != nil {
+		return nil, fmt.Errorf("reading the plan in ConfigMap %q of namespace %q: %w", spec.PlanConfigMap, namespace, err)
+	}
+	if hash := found.Hash(); hash != spec.PlanHash {
+		return nil, fmt.Errorf("ConfigMap %q of namespace %q holds plan %s, the node was given %s", spec.PlanConfigMap, namespace, hash, orNone(spec.PlanHash))
+	}
+	return found, nil
+}

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
+)
+
+// Node is one machine with everything that is known about it: its hardware, what its plan makes of each CPU, who uses
+// it, and what its kernel says.
+type Node struct {
+	Node    string `json:"node"`
+	Profile string `json:"profile"`
+	// PlanHash is null when there is no plan.
+	PlanHash *string `json:"planHash"`
+	// Problems say why parts of what follows are not known, or are out of date.
+	Problems []string `json:"problems"`
+	// WindowSeconds is the time between the two readings; null when the host was read once, and from a cluster.
+	WindowSeconds *float64 `json:"windowSeconds"`
+	// Counts is null when nothing was verified.
+	Counts     *v1alpha1.CheckCounts `json:"counts"`
+	Conditions []NodeCondition       `json:"conditions"`
+	Machine    Topology              `json:"machine"`
+	// Roles of CPUs, those without any CPU left out. No CPU has two.
+	Roles []Role `json:"roles"`
+	// Containers with exclusive CPUs; null when that is not known.
+	Containers []NodeContainer `json:"containers"`
+	NUMANodes  []CheckNUMANode `json:"numaNodes"`
+	Pools      []Pool          `json:"pools"`
+	Findings   []NodeFinding   `json:"findings"`
+	// Passed and Skipped are null from a cluster, which knows their number only.
+	Passed       []v1alpha1.CheckID `json:"passed"`
+	Skipped      []Skip             `json:"skipped"`
+	PlanFindings []plan.Finding     `json:"planFindings"`
+	// Jitter is what a measurement on the node found; null without one.
+	Jitter *jitter.Result `json:"jitter"`
+
+	topology *topology.Topology
+}
+
+// NodeCondition is a condition of a node.
+type NodeCondition struct {
+	Condition
+	// LastTransition is when the status changed last; null for a host that was read just now.
+	LastTransition *time.Time `json:"lastTransition"`
+}
+
+// RoleName says what a plan makes of a CPU.
+type RoleName string
+
+const (
+	// RoleHousekeeping CPUs run the system and all that is not latency-critical.
+	RoleHousekeeping RoleName = "Housekeeping"
+	// RoleShared CPUs are housekeeping CPUs that containers with isolated CPUs may use too.
+	RoleShared RoleName = "Shared"
+	// RoleIsolated CPUs are kept quiet.
+	RoleIsolated RoleName = "Isolated"
+	// RoleDataPlane CPUs are isolated ones for a virtual switch.
+	RoleDataPlane RoleName = "DataPlane"
+	// RoleOwned CPUs are those that a container owns, whatever the plan made of them. It is for drawings only.
+	RoleOwned RoleName = "Owned"
+	// RoleOffline CPUs are off.
+	RoleOffline RoleName = "Offline"
+	// RoleNone CPUs are online and in no set of the plan, or there is no plan.
+	RoleNone RoleName = "None"
+)
+
+// Letter stands for the role in drawings.
+func (r RoleName) Letter() string { return r.sign()[0] }
+
+// Words name the role in legends.
+func (r RoleName) Words() string { return r.sign()[1] }
+
+func (r RoleName) sign() [2]string {
+	return map[RoleName][2]string{
+		RoleHousekeeping: {"H", "housekeeping"},
+		RoleShared:       {"S", "shared"},
+		RoleIsolated:     {"I", "isolated"},
+		RoleDataPlane:    {"D", "dataplane"},
+		RoleOwned:        {"P", "owned by a container"},
+		RoleOffline:      {"o", "offline"},
+		RoleNone:         {"-", "in no set of the plan"},
+	}[r]
+}
+
+// Role is a set of CPUs with the same role.
+type Role struct {
+	Role RoleName `json:"role"`
+	CPUs cpus.Set `json:"cpus"`
+}
+
+// NodeContainer is a container with CPUs of its own.
+type NodeContainer struct {
+	// Namespace and Pod are null where only the state file of the kubelet tells, which knows UID.
+	Namespace *string  `json:"namespace"`
+	Pod       *string  `json:"pod"`
+	UID       *string  `json:"uid"`
+	Container string   `json:"container"`
+	CPUs      cpus.Set `json:"cpus"`
+	// NUMANodes of the CPUs.
+	NUMANodes []int `json:"numaNodes"`
+}
+
+// Name is NAMESPACE/POD/CONTAINER, or the beginning of the pod's UID instead of its name.
+func (c NodeContainer) Name() string {
+	const enough = 8
+	switch {
+	case c.Namespace != nil && c.Pod != nil:
+		return *c.Namespace + "/" + *c.Pod + "/" + c.Container
+	case c.UID != nil:
+		return "pod " + (*c.UID)[:min(enough, len(*c.UID))] + "…/" + c.Container
+	default:
+		return c.Container
+	}
+}
+
+// NodeFinding is a check that did not pass, with where on the machine it is to be shown.
+type NodeFinding struct {
+	v1alpha1.Finding
+	// Documentation of the check.
+	Documentation string `json:"documentation"`
+	Place         Place  `json:"place"`
+}
+
+// NodeInput is what a Node is made of.
+type NodeInput struct {
+	// Name of the node and of its profile.
+	Name, Profile string
+	// Topology of the machine.
+	Topology *topology.Topology
+	// Plan is nil when there is none, or it is not known.
+	Plan *plan.NodePlan
+	// PlanFindings are those about the plan.
+	PlanFindings []plan.Finding
+	// Containers with exclusive CPUs; nil when that is not known.
+	Containers []NodeContainer
+	// Pools that select the node, each with this node alone.
+	Pools []Pool
+	// Jitter is nil without a measurement.
+	Jitter *jitter.Result
+}
+
+// OfHost is the view of a host that was read just now. The report is nil without a plan.
+func OfHost(in NodeInput, report *verify.Report) Node {
+	view := ofNode(in)
+	if report == nil {
+		return view
+	}
+	check := OfReport(in.Name, in.Plan, in.Topology, *report, in.PlanFindings)
+	view.Counts, view.Passed, view.Skipped = &check.Counts, check.Passed, check.Skipped
+	view.Conditions = each(check.Conditions, func(c Condition) NodeCondition { return NodeCondition{Condition: c} })
+	view.setFindings(check.Findings)
+	return view
+}
+
+// OfStatus is the view of what the agent of a node reports.
+func OfStatus(in NodeInput, object *v1alpha1.LowLatencyNode) Node {
+	view := ofNode(in)
+	if view.PlanHash == nil {
+		view.PlanHash = known(object.Spec.PlanHash)
+	}
+	view.Counts = object.Status.Checks
+	view.Conditions = each(object.Status.Conditions, func(c metav1.Condition) NodeCondition {
+		of := NodeCondition{Condition: condition(c)}
+		if !c.LastTransitionTime.IsZero() {
+			of.LastTransition = known(c.LastTransitionTime.UTC())
+		}
+		return of
+	})
+	view.setFindings(object.Status.Findings)
+	return view
+}
+
+func ofNode(in NodeInput) Node {
+	view := Node{
+		Node: in.Name, Profile: in.Profile, Problems: []string{}, Conditions: []NodeCondition{},
+		Machine: OfTopology(in.Name, in.Topology), Roles: roles(in.Plan, in.Topology), Containers: in.Containers,
+		NUMANodes: each(in.Topology.NUMANodes, func(n topology.NUMANode) CheckNUMANode { return checkNUMANode(n, in.Plan, in.Topology) }),
+		Pools:     append([]Pool{}, in.Pools...), Findings: []NodeFinding{},
+		PlanFindings: append([]plan.Finding{}, in.PlanFindings...), Jitter: in.Jitter, topology: in.Topology,
+	}
+	if in.Plan != nil {
+		view.PlanHash = known(in.Plan.Hash())
+		return view
+	}
+	for i := range view.NUMANodes {
+		for j := range view.NUMANodes[i].Hugepages {
+			view.NUMANodes[i].Hugepages[j].Promised = nil
+		}
+	}
+	return view
+}
+
+func (n *Node) setFindings(findings []v1alpha1.Finding) {
+	var isolated cpus.Set
+	for _, role := range n.Roles {
+		if role.Role == RoleIsolated || role.Role == RoleDataPlane {
+			isolated = isolated.Union(role.CPUs)
+		}
+	}
+	n.Findings = each(findings, func(f v1alpha1.Finding) NodeFinding {
+		return NodeFinding{Finding: f, Documentation: documentation(f.Check), Place: placeOf(f, n.topology, isolated)}
+	})
+}
+
+// Topology is the hardware, as drawings need it.
+func (n *Node) Topology() *topology.Topology { return n.topology }
+
+// AllFindings are the findings without their places.
+func (n *Node) AllFindings() []v1alpha1.Finding {
+	return each(n.Findings, func(f NodeFinding) v1alpha1.Finding { return f.Finding })
+}
+
+// Failed tells whether a critical check failed, or there is no plan to check.
+func (n *Node) Failed() bool {
+	return n.PlanHash == nil || hasCriticalFailure(n.AllFindings())
+}
+
+// RoleOf is what the plan makes of a CPU.
+func (n *Node) RoleOf(cpu int) RoleName {
+	for _, role := range n.Roles {
+		if role.CPUs.Contains(cpu) {
+			return role.Role
+		}
+	}
+	return RoleNone
+}
+
+// DrawnRoles are the roles, and that of CPUs that containers own; it comes last, and hides the others.
+func (n *Node) DrawnRoles() []Role {
+	all := slices.Clone(n.Roles)
+	if owned := n.Owned(); !owned.IsEmpty() {
+		all = append(all, Role{RoleOwned, owned})
+	}
+	return all
+}
+
+// DrawnRole is the role of a CPU in drawings.
+func (n *Node) DrawnRole(cpu int) RoleName {
+	if n.Owned().Contains(cpu) {
+		return RoleOwned
+	}
+	return n.RoleOf(cpu)
+}
+
+// Names tells whether a failed check names the CPU, and not simply all isolated ones.
+func (n *Node) Names(cpu int) bool {
+	return slices.ContainsFunc(n.Findings, func(f NodeFinding) bool {
+		return !f.Place.EveryIsolated && f.Place.CPUs.Contains(cpu)
+	})
+}
+
+// NamesNIC tells whether a failed check names the NIC with the PCI address.
+func (n *Node) NamesNIC(pciAddress string) bool {
+	return slices.ContainsFunc(n.Findings, func(f NodeFinding) bool { return slices.Contains(f.Place.NICs, pciAddress) })
+}
+
+// LocalFinding is a failed check that is to be shown at a NUMA node.
+type LocalFinding struct {
+	NodeFinding
+	// Label names what of the NUMA node it is about: CPUs, NICs or the node itself.
+	Label string
+}
+
+// FindingsAt are the failed checks that are to be shown at a NUMA node, the most severe first.
+func (n *Node) FindingsAt(node *topology.NUMANode) []LocalFinding {
+	nics := layout.PhysicalNICs(n.topology, &node.ID)
+	cores := n.topology.CoresOf(node.ID)
+	var local []LocalFinding
+	for _, finding := range n.Findings {
+		if finding.Place.in(node, cores, nics) {
+			local = append(local, LocalFinding{finding, finding.Place.label(node, cores, nics)})
+		}
+	}
+	return local
+}
+
+// WideFindings are failed checks that are to be shown at no NUMA node.
+type WideFindings struct {
+	// What they are about: every isolated CPU, or the whole node.
+	What   string
+	Checks []v1alpha1.CheckID
+}
+
+// WideFindings are the failed checks about every isolated CPU, and those about the whole node, where there are such.
+func (n *Node) WideFindings() []WideFindings {
+	wide := []WideFindings{{What: "every isolated CPU"}, {What: "the whole node"}}
+	for _, finding := range n.Findings {
+		switch {
+		case finding.Outcome != v1alpha1.OutcomeFailed:
+		case finding.Place.EveryIsolated:
+			wide[0].Checks = append(wide[0].Checks, finding.Check)
+		case finding.Place.IsNowhere():
+			wide[1].Checks = append(wide[1].Checks, finding.Check)
+		}
+	}
+	return slices.DeleteFunc(wide, func(w WideFindings) bool { return len(w.Checks) == 0 })
+}
+
+// HugepagesAt are the pools of hugepages of a NUMA node.
+func (n *Node) HugepagesAt(node int) []HugepageState {
+	for _, view := range n.NUMANodes {
+		if view.ID == node {
+			return view.Hugepages
+		}
+	}
+	return nil
+}
+
+// OwnersOf names the containers that own a CPU.
+func (n *Node) OwnersOf(cpu int) []string {
+	var names []string
+	for _, container := range n.Containers {
+		if container.CPUs.Contains(cpu) {
+			names = append(names, container.Name())
+		}
+	}
+	return names
+}
+
+// NICUse is a NIC as a pool has it.
+type NICUse struct {
+	Pool string
+	NIC  PoolNIC
+}
+
+// Words say how many units are used, as far as that is known: ", 1 of 3 used".
+func (u NICUse) Words() string {
+	if u.NIC.Users == nil {
+		return ""
+	}
+	return fmt.Sprintf(", %d of %d used", len(u.NIC.Users), u.NIC.Units)
+}
+
+// UsesOf are the pools that have the NIC.
+func (n *Node) UsesOf(pciAddress string) []NICUse {
+	var uses []NICUse
+	for _, pool := range n.Pools {
+		for _, nic := range pool.NICsOf(pciAddress) {
+			uses = append(uses, NICUse{pool.Pool, nic})
+		}
+	}
+	return uses
+}
+
+// Owned are the CPUs that containers own.
+func (n *Node) Owned() cpus.Set {
+	var owned cpus.Set
+	for _, container := range n.Containers {
+		owned = owned.Union(container.CPUs)
+	}
+	return owned
+}
+
+// roles are the roles that a plan gives to the CPUs of a machine. A CPU that is off has no other role: what it was meant
+// for cannot be had of it.
+func roles(p *plan.NodePlan, t *topology.Topology) []Role {
+	all := t.Online.Union(t.Offline)
+	for _, core := range t.Cores {
+		all = all.Union(core.CPUs)
+	}
+	offline := all.Difference(t.Online)
+	var in plan.CPUPlan
+	if p != nil {
+		in = p.CPUs
+	}
+	named := []Role{
+		{RoleHousekeeping, in.Housekeeping.Difference(in.Shared).Difference(offline)},
+		{RoleShared, in.Shared.Difference(offline)},
+		{RoleIsolated, in.Isolated.Difference(in.DataPlane).Difference(offline)},
+		{RoleDataPlane, in.DataPlane.Difference(offline)},
+		{RoleOffline, offline},
+		{RoleNone, all.Difference(offline.Union(in.Housekeeping, in.Shared, in.Isolated, in.DataPlane))},
+	}
+	return slices.DeleteFunc(named, func(r Role) bool { return r.CPUs.IsEmpty() })
+}
+
+// OfContainers is the view of the containers that have CPUs of their own.
+func OfContainers(containers []bypass.Container, t *topology.Topology) []NodeContainer {
+	view := []NodeContainer{}
+	for _, container := range containers {
+		if !container.CPUs.IsEmpty() {
+			view = append(view, NodeContainer{
+				Namespace: &container.Namespace, Pod: &container.Pod, Container: container.Name,
+				CPUs: container.CPUs, NUMANodes: numaNodesOf(container.CPUs, t),
+			})
+		}
+	}
+	sortContainers(view)
+	return view
+}
+
+func sortContainers(view []NodeContainer) {
+	slices.SortFunc(view, func(a, b NodeContainer) int {
+		return cmp.Or(cmp.Compare(a.CPUs.First(), b.CPUs.First()), cmp.Compare(a.Name(), b.Name()))
+	})
+}
+
+// numaNodesOf are the numbers of the NUMA nodes of some CPUs, ascending, as far as they are known.
+func numaNodesOf(set cpus.Set, t *topology.Topology) []int {
+	nodes := []int{}
+	for _, cpu := range set.IDs() {
+		if node := t.NUMANodeOf(cpu); node >= 0 && !slices.Contains(nodes, node) {
+			nodes = append(nodes, node)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}

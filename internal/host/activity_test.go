@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package host
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+)
+
+// taskLine is a line of proc_pid_stat(5); of what the kernel tells only what is read differs.
+func taskLine(name, state string, parent int, flags uint64, threads, lastCPU int) string {
+	return fmt.Sprintf("77 (%s) %s %d 1 1 0 -1 %d 9 9 9 9 1 2 3 4 20 0 %d 0 25 57081856 5427 18446744073709551615 "+
+		"1 1 0 0 0 0 0 4096 1256 0 0 0 17 %d 0 0 0 0 0 0 0 0 0 0 0 0 0\n", name, state, parent, flags, threads, lastCPU)
+}
+
+func status(cpus string) string {
+	return "Name:\tx\nCpus_allowed:\tf\nCpus_allowed_list:\t" + cpus + "\nMems_allowed_list:\t0-1\n" +
+		"voluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n"
+}
+
+// busyHost runs a kernel thread of each kind, a service, and a program of three threads.
+func busyHost() files {
+	const kernelThread, bound = flagKernelThread | 0x40, flagKernelThread | flagNoAffinity | 0x40
+	return files{
+		"sys/devices/system/cpu/present": "0-3", "sys/devices/system/cpu/online": "0-3",
+		"proc/2/stat": taskLine("kthreadd", "S", 0, kernelThread, 1, 0), "proc/2/status": status("0-3"),
+		"proc/17/stat": taskLine("ksoftirqd/2", "S", 2, bound, 1, 2), "proc/17/status": status("2"),
+		"proc/18/stat": taskLine("rcuop/2", "I", 2, kernelThread, 1, 0), "proc/18/status": status("0-1"),
+		"proc/300/stat": taskLine("sshd (x) y", "S", 1, 0x400100, 1, 1), "proc/300/status": status("0-1"),
+		"proc/400/stat":          taskLine("engine", "R", 1, 0x400100, 3, 2),
+		"proc/400/task/400/stat": taskLine("engine", "R", 1, 0x400100, 3, 2), "proc/400/task/400/status": status("2"),
+		"proc/400/task/401/stat": taskLine("engine-log", "S", 1, 0x400100, 3, 3), "proc/400/task/401/status": status("3"),
+		"proc/400/task/402/stat": taskLine("gone", "S", 1, 0x400100, 3, 3),
+		"proc/500/stat":          "nonsense",
+	}
+}
+
+func TestTasks(t *testing.T) {
+	facts := readAll(t, busyHost())
+	got := make([]string, 0, len(facts.Tasks.Value))
+	for _, task := range facts.Tasks.Value {
+		got = append(got, fmt.Sprintf("%d/%d %s %s last %d allowed %s memory %s switches %s+%s kernel %t", task.PID, task.TID, task.Name, task.State,
+			task.LastCPU, shown(task.AllowedCPUs), shown(task.MemoryNodes), shown(task.VoluntarySwitches), shown(task.InvoluntarySwitches), task.Kernel))
+	}
+	want := []string{
+		"2/2 kthreadd S last 0 allowed 0-3 memory 0-1 switches 12+3 kernel true",
+		"18/18 rcuop/2 I last 0 allowed 0-1 memory 0-1 switches 12+3 kernel true",
+		"300/300 sshd (x) y S last 1 allowed 0-1 memory 0-1 switches 12+3 kernel false",
+		"400/400 engine R last 2 allowed 2 memory 0-1 switches 12+3 kernel false",
+		"400/401 engine-log S last 3 allowed 3 memory 0-1 switches 12+3 kernel false",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if facts.TaskScope.String() != "0-3" {
+		t.Errorf("the scope is %s", facts.TaskScope)
+	}
+}
+
+func TestTasksAreAbsent(t *testing.T) {
+	present := files{"sys/devices/system/cpu/present": "0-3"}
+	cases := map[string]struct {
+		tree files
+		want string
+	}{
+		"no processes":          {present, "absent: no threads"},
+		"no state of processes": {present.with(files{"proc/1/comm": "systemd"}), "absent: no threads"},
+		"no CPUs":               {files{"proc/2/stat": taskLine("x", "S", 0, 0, 1, 0)}, "absent: " + reasonNotAsked},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) { expect(t, "tasks", readAll(t, tc.tree).Tasks, tc.want) })
+	}
+}
+
+// A running host is asked for the threads of certain CPUs only, and for none by default.
+func TestTasksOfALiveHost(t *testing.T) {
+	live := open(t, "/")
+	facts, err := live.Read(t.Context())
+	must(t, err)
+	expect(t, "tasks", facts.Tasks, "absent: "+reasonNotAsked)
+	asked := cpus.Of(facts.CPUs.Online.Value.First())
+	facts, err = live.ReadWith(t.Context(), Request{Tasks: asked})
+	must(t, err)
+	if !facts.Tasks.Known || !facts.TaskScope.Equal(asked) {
+		t.Fatalf("tasks known: %t (%s), scope %s", facts.Tasks.Known, facts.Tasks.Reason, facts.TaskScope)
+	}
+	for _, task := range facts.Tasks.Value {
+		if !task.Kernel && !asked.Contains(task.LastCPU) {
+			t.Errorf("thread %d ran on CPU %d, which nobody asked for", task.TID, task.LastCPU)
+		}
+	}
+}
+
+func TestParseTaskStatRefuses(t *testing.T) {
+	sound := taskLine("x", "S", 1, 0, 1, 0)
+	for name, text := range map[string]string{
+		"empty": "", "no name": "77 S 1", "parentheses turned round": ") (", "too short": "77 (x) S 1 2 3",
+		"flags": strings.Replace(sound, " -1 0 ", " -1 x ", 1), "threads": strings.Replace(sound, " 20 0 1 ", " 20 0 many ", 1),
+	} {
+		if stat, err := parseTaskStat(text); err == nil {
+			t.Errorf("%s: %q gives %+v", name, text, stat)
+		}
+	}
+}
+
+func FuzzTaskStat(f *testing.F) {
+	f.Add(taskLine("sshd (x) y", "S", 1, 0x400100, 3, 2))
+	f.Add("1 () ")
+	f.Fuzz(func(t *testing.T, text string) {
+		stat, err := parseTaskStat(text)
+		if err != nil {
+			return
+		}
+		again, err := parseTaskStat(stat.String(77))
+		if err != nil || again != stat {
+			t.Errorf("%q gives %+v, which a snapshot keeps as %+v (%v)", text, stat, again, err)
+		}
+	})
+}
+
+func TestActivity(t *testing.T) {
+	const cpu, node, uncore = "sys/devices/system/cpu/cpu1/", "sys/devices/system/node/node0/", "sys/devices/system/cpu/intel_uncore_frequency/"
+	facts := readAll(t, files{
+		"sys/devices/system/cpu/present": "0-1", "sys/devices/system/cpu/online": "0-1",
+		cpu + "thermal_throttle/core_throttle_count": "4\n", cpu + "thermal_throttle/package_throttle_count": "9\n",
+		node + "cpulist": "0-1", node + "numastat": "numa_hit 9\nnuma_miss 1\nnuma_foreign 7\n",
+		uncore + "uncore00/min_freq_khz": "800000", uncore + "uncore00/max_freq_khz": "2200000",
+		uncore + "package_00_die_00/min_freq_khz": "1200000", uncore + "package_00_die_00/max_freq_khz": "2400000",
+		"proc/uptime":             "350735.47 234388.90\n",
+		"proc/net/softnet_stat":   "0000ff 00000002 00000000\n0000aa 0000000a 00000001\n",
+		"proc/1/net/snmp":         "Ip: A B\nIp: 1 2\nUdp: InDatagrams RcvbufErrors\nUdp: 263 5\n",
+		"proc/sys/kernel/tainted": "16\n",
+	})
+	expect(t, "the time since boot", facts.UptimeSeconds, "350735.47")
+	expect(t, "throttles of the core", facts.CPUs.List[1].CoreThrottles, "4")
+	expect(t, "throttles of the package", facts.CPUs.List[1].PackageThrottles, "9")
+	expect(t, "throttles of CPU 0", facts.CPUs.List[0].CoreThrottles, "absent: no such file")
+	expect(t, "foreign allocations", facts.NUMANodes[0].ForeignAllocations, "7")
+	expect(t, "drops of the backlog", facts.Traffic.BacklogDrops, "12")
+	expect(t, "drops of datagrams", facts.Traffic.DatagramDrops, "5")
+	expect(t, "the uncore's minimum", facts.UncoreDomains.Value[1].Minimum, "800000")
+	expect(t, "the old uncore's maximum", facts.UncoreDomains.Value[0].Maximum, "2400000")
+}
+
+func TestActivityMayBeNonsense(t *testing.T) {
+	cases := map[string]struct {
+		file, content string
+		fact          func(*Facts) string
+		want          string
+	}{
+		"time":               {"proc/uptime", "soon", func(f *Facts) string { return shown(f.UptimeSeconds) }, "not a time since boot"},
+		"negative time":      {"proc/uptime", "-1 2", func(f *Facts) string { return shown(f.UptimeSeconds) }, "not a time since boot"},
+		"endless time":       {"proc/uptime", "Inf", func(f *Facts) string { return shown(f.UptimeSeconds) }, "not a time since boot"},
+		"empty backlog":      {"proc/net/softnet_stat", "", func(f *Facts) string { return shown(f.Traffic.BacklogDrops) }, "no lines"},
+		"short backlog":      {"proc/net/softnet_stat", "ff\n", func(f *Facts) string { return shown(f.Traffic.BacklogDrops) }, "not a line of softnet_stat"},
+		"backlog of words":   {"proc/net/softnet_stat", "ff many\n", func(f *Facts) string { return shown(f.Traffic.BacklogDrops) }, "not a count"},
+		"no datagrams":       {"proc/net/snmp", "Ip: A\nIp: 1\n", func(f *Facts) string { return shown(f.Traffic.DatagramDrops) }, "no counter RcvbufErrors"},
+		"datagrams cut off":  {"proc/net/snmp", "Udp: A RcvbufErrors\nUdp: 1\n", func(f *Facts) string { return shown(f.Traffic.DatagramDrops) }, "no counter"},
+		"statistics of NUMA": {"sys/devices/system/node/node0/numastat", "numa_hit 1\n", func(f *Facts) string { return shown(f.NUMANodes[0].ForeignAllocations) }, "no line numa_foreign"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			facts := readAll(t, files{"sys/devices/system/node/node0/cpulist": "0", tc.file: tc.content})
+			if got := tc.fact(facts); !strings.HasPrefix(got, "absent: "+tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func FuzzTraffic(f *testing.F) {
+	f.Add("Udp: A RcvbufErrors\nUdp: 1 2\n")
+	f.Add("0000ff 00000002 0\n")
+	f.Add("350735.47 1.0")
+	f.Fuzz(func(t *testing.T, text string) {
+		if seconds, err := parseUptime(text); err == nil && seconds < 0 {
+			t.Errorf("%q is %g seconds since boot", text, seconds)
+		}
+		if drops, err := parseBacklogDrops(text); err == nil && text == "" {
+			t.Errorf("nothing counts %d drops", drops)
+		}
+		if drops, err := parseDatagramDrops(text); err == nil && !strings.Contains(text, "RcvbufErrors") {
+			t.Errorf("%q counts %d drops", text, drops)
+		}
+	})
+}
+
+func TestUnits(t *testing.T) {
+	const etc, usr = "etc/systemd/system/", "usr/lib/systemd/system/"
+	tree := files{
+		usr + "fwupd-refresh.timer": "[Timer]\n", etc + "a.service": linkTo + "/dev/null", usr + "a.service": "[Service]\n",
+		etc + "b.service": linkTo + "../../../usr/lib/systemd/system/b.service", "sys/fs/cgroup/system.slice/b.service/": "",
+		"sys/devices/system/cpu/present": "0",
+	}
+	facts := readAll(t, tree)
+	expectUnit(t, facts.Units["fwupd-refresh.timer"], "true/false/absent: only services have a control group")
+	if len(facts.Units) != 1 {
+		t.Errorf("%d units are read that nobody asked for", len(facts.Units))
+	}
+	dir := tree.with(files{"proc/": "", "sys/": ""}).write(t)
+	request := Request{Units: []string{"a.service", "b.service", "none.service", "../../shadow.service", "x"}}
+	facts, err := open(t, dir).ReadWith(t.Context(), request)
+	must(t, err)
+	expectUnit(t, facts.Units["a.service"], "true/true/false")
+	expectUnit(t, facts.Units["b.service"], "true/false/true")
+	expectUnit(t, facts.Units["none.service"], "false/false/false")
+	if len(facts.Units) != 4 {
+		t.Errorf("units: %v", facts.Units)
+	}
+	copied, err := open(t, snapshot(t, dir)).ReadWith(t.Context(), request)
+	must(t, err)
+	expectUnit(t, copied.Units["a.service"], "absent: the snapshot does not hold it/absent: the snapshot does not hold it/absent: the snapshot does not hold it")
+	bare := readAll(t, files{})
+	expectUnit(t, bare.Units["fwupd-refresh.timer"], "absent: no such file/absent: no such file/absent: only services have a control group")
+}
+
+func expectUnit(t *testing.T, unit Unit, want string) {
+	t.Helper()
+	if got := strings.Join([]string{shown(unit.Installed), shown(unit.Masked), shown(unit.Running)}, "/"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestPodGroups(t *testing.T) {
+	const state, uid = "var/lib/kubelet/cpu_manager_state", "0b0ab8e2-1f4f-4ab1-9c0d-2f2a2bb1c001"
+	const systemd = "sys/fs/cgroup/kubepods.slice/kubepods-pod0b0ab8e2_1f4f_4ab1_9c0d_2f2a2bb1c001.slice/"
+	const cgroupfs = "sys/fs/cgroup/kubepods/pod" + uid + "/"
+	entries := files{state: `{"policyName":"static","entries":{"` + uid + `":{"engine":"2-3"},"../../x":{}}}`}
+	cases := map[string]struct {
+		tree files
+		want string
+	}{
+		"systemd": {
+			entries.with(files{
+				systemd + "cpu.max": "200000 100000\n", systemd + "crio-1.scope/cpu.max": "max 100000\n", systemd + "crio-1.scope/cpuset.cpus.effective": "2-3\n",
+			}), uid + " 2-3 max 100000 200000 100000",
+		},
+		"cgroupfs": {
+			entries.with(files{cgroupfs + "cpu.max": "max 100000\n", cgroupfs + "1/cpu.max": "max 100000\n"}),
+			uid + " absent: no such file max 100000 max 100000",
+		},
+		"no group":  {entries, "absent: the control group of pod " + uid + ": no such file"},
+		"no state":  {files{}, "absent: no such file"},
+		"nonsense":  {files{state: "x"}, "absent: not the state of the CPU manager"},
+		"no pods":   {files{state: `{"policyName":"static"}`}, ""},
+		"many pods": {files{state: `{"entries":{` + manyPods() + `}}`}, "absent: holds more than 1024 entries"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			groups := readAll(t, tc.tree).Kubelet.PodGroups
+			texts := make([]string, 0, 1)
+			if !groups.Known {
+				texts = append(texts, shown(groups))
+			}
+			for _, group := range groups.Value {
+				texts = append(texts, group.Pod, shown(group.CPUs), shown(group.Quota), shown(group.PodQuota))
+			}
+			if got := strings.Join(texts, " "); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func manyPods() string {
+	var b strings.Builder
+	for i := range maxPods + 1 {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `"%08x":{}`, i)
+	}
+	return b.String()
+}
+
+func FuzzPods(f *testing.F) {
+	f.Add(`{"entries":{"0b0ab8e2-1f4f":{"engine":"2-3"},"../../x":{}}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		pods, err := podsOf(text)
+		if err == nil && slices.ContainsFunc(pods, func(pod string) bool { return strings.ContainsAny(pod, "/.") }) {
+			t.Errorf("%q gives the pods %v, which lead elsewhere", text, pods)
+		}
+	})
+}
+
+func TestInterfaceActivity(t *testing.T) {
+	facts := readAll(t, pciDevice(nicA, "0x020000", files{"link/l0s_aspm": "0", "link/l1_aspm": "1", "link/clkpm": "1"}).
+		with(netDevice("eth0", nicA, "", files{
+			"queues/rx-0/rps_cpus": "0\n", "queues/rx-1/rps_cpus": "c\n", "queues/tx-0/xps_cpus": "1\n",
+			"statistics/rx_missed_errors": "8\n", "statistics/rx_dropped": "99\n",
+		})))
+	nic := facts.NICs[0]
+	expect(t, "power states of the link", nic.LinkPowerStates, "[l1_aspm]")
+	if len(nic.ReceiveSteering) != 2 {
+		t.Fatalf("%d receive queues", len(nic.ReceiveSteering))
+	}
+	expect(t, "steering of queue 1", nic.ReceiveSteering[1], "2-3")
+	expect(t, "missed packets", nic.Drops["rx_missed_errors"], "8")
+	expect(t, "overruns", nic.Drops["rx_fifo_errors"], "absent: no such file")
+	if _, counted := nic.Drops["rx_dropped"]; counted {
+		t.Error("packets that nobody wanted count as lost")
+	}
+	facts = readAll(t, pciDevice(nicA, "0x020000", nil))
+	expect(t, "power states without a folder", facts.NICs[0].LinkPowerStates, "absent: no such file")
+	facts = readAll(t, pciDevice(nicA, "0x020000", files{"link/l1_aspm": "x"}))
+	expect(t, "nonsense", facts.NICs[0].LinkPowerStates, `absent: not a number: "x"`)
+}

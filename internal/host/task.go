@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+)
+
+// Flags of a task (include/linux/sched.h), as the field flags of proc_pid_stat(5) has them.
+const (
+	flagKernelThread = 0x00200000
+	flagNoAffinity   = 0x04000000
+)
+
+// maxTasks bounds how many threads one Read looks at. A worker with 250 pods has some thousand.
+const maxTasks = 1 << 15
+
+const reasonNotAsked = "not asked for"
+
+// taskStat is what is needed of proc_pid_stat(5).
+type taskStat struct {
+	name, state           string
+	parent, threads, last int
+	flags                 uint64
+}
+
+// parseTaskStat reads "PID (NAME) STATE PPID …". A name may hold spaces and parentheses, so that only the last
+// closing parenthesis ends it.
+func parseTaskStat(text string) (taskStat, error) {
+	opens, closes := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
+	if opens < 0 || closes < opens {
+		return taskStat{}, fmt.Errorf("not the state of a task: %q", abbreviate(text))
+	}
+	// Fields are numbered from 1 in proc_pid_stat(5), and the third is the first after the name.
+	const stateField, parentField, flagsField, threadsField, processorField = 0, 1, 6, 17, 36
+	fields := strings.Fields(text[closes+1:])
+	if len(fields) <= processorField {
+		return taskStat{}, fmt.Errorf("the state of a task has %d fields after its name, want more than %d", len(fields), processorField)
+	}
+	stat := taskStat{name: text[opens+1 : closes], state: fields[stateField]}
+	var err error
+	if stat.flags, err = parseCount(fields[flagsField]); err != nil {
+		return taskStat{}, err
+	}
+	for field, value := range map[int]*int{parentField: &stat.parent, threadsField: &stat.threads, processorField: &stat.last} {
+		if *value, err = parseIdentifier(fields[field]); err != nil {
+			return taskStat{}, err
+		}
+	}
+	return stat, nil
+}
+
+// String is the line as a snapshot keeps it: without the addresses, times and sizes of a program's memory.
+func (s taskStat) String(id int) string {
+	zeros := func(count int) string { return strings.Repeat("0 ", count) }
+	return fmt.Sprintf("%d (%s) %s %d %s%d %s%d %s%d\n", id, s.name, s.state, s.parent,
+		zeros(4), s.flags, zeros(10), s.threads, zeros(18), s.last)
+}
+
+// readTasks looks for the threads that matter to the latency of CPUs. Of a running host that means the given
+// CPUs, and nothing where there are none; of a copy, and for a snapshot, all.
+func readTasks(scope cpus.Set) func(*reader, *Facts) {
+	return func(r *reader, f *Facts) {
+		if !r.live || r.taken != nil {
+			scope = f.CPUs.Present.Value
+		}
+		if scope.IsEmpty() {
+			f.Tasks = Absent[[]Task](procRoot, reasonNotAsked)
+			return
+		}
+		names, err := r.peekList(procRoot, isNumbered)
+		if err != nil {
+			f.Tasks = Absent[[]Task](procRoot, reasonOf(err))
+			return
+		}
+		found := taskScan{reader: r, scope: scope}
+		for _, pid := range numbersIn(names, "", "") {
+			found.process(pid)
+		}
+		f.TaskScope = scope
+		f.Tasks = found.fact()
+	}
+}
+
+func isNumbered(e entry) bool {
+	_, ok := numberIn(e.name, "", "")
+	return ok
+}
+
+// taskScan collects threads.
+type taskScan struct {
+	*reader
+
+	scope cpus.Set
+	tasks []Task
+	seen  int
+}
+
+// fact is absent where no thread can be seen at all, as in a copy without processes.
+func (t *taskScan) fact() Fact[[]Task] {
+	switch {
+	case t.seen == 0:
+		return Absent[[]Task](procRoot, "no threads")
+	case t.seen > maxTasks:
+		return Absent[[]Task](procRoot, tooManyError{maxTasks}.Error())
+	}
+	return Known(t.tasks, procRoot)
+}
+
+// process looks at one process. The kernel's threads are processes of their own.
+func (t *taskScan) process(pid int) {
+	folder := procRoot + "/" + strconv.Itoa(pid)
+	stat, ok := t.stat(folder, pid)
+	if !ok {
+		return
+	}
+	if stat.flags&flagKernelThread != 0 {
+		if stat.flags&flagNoAffinity == 0 {
+			t.add(folder, Task{PID: pid, TID: pid, Name: stat.name, State: stat.state, LastCPU: stat.last, Kernel: true})
+		}
+		return
+	}
+	if stat.threads <= 1 {
+		t.user(folder, pid, pid, stat)
+		return
+	}
+	threads, err := t.peekList(folder+"/task", isNumbered)
+	if err != nil {
+		return
+	}
+	for _, tid := range numbersIn(threads, "", "") {
+		thread := folder + "/task/" + strconv.Itoa(tid)
+		if stat, ok := t.stat(thread, tid); ok {
+			t.user(thread, pid, tid, stat)
+		}
+	}
+}
+
+// user keeps a thread of a program that last ran on one of the CPUs. What ran elsewhere needs no second file.
+func (t *taskScan) user(folder string, pid, tid int, stat taskStat) {
+	if t.scope.Contains(stat.last) {
+		t.add(folder, Task{PID: pid, TID: tid, Name: stat.name, State: stat.state, LastCPU: stat.last})
+	}
+}
+
+// stat reads the state of a thread. Threads come and go: one that vanished is none.
+func (t *taskScan) stat(folder string, id int) (taskStat, bool) {
+	if t.seen > maxTasks {
+		return taskStat{}, false
+	}
+	file := folder + "/stat"
+	text, err := t.peek(file, smallFile)
+	if err != nil {
+		return taskStat{}, false
+	}
+	stat, err := parseTaskStat(text)
+	if err != nil {
+		return taskStat{}, false
+	}
+	t.seen++
+	stat.name = strings.ToValidUTF8(stat.name, "")
+	t.taken.file(file, stat.String(id), nil)
+	return stat, true
+}
+
+// keptOfStatus are the lines of proc_pid_status(5) that are read, and the only ones that a snapshot keeps.
+func keptOfStatus() []string {
+	return []string{"Cpus_allowed_list", "Mems_allowed_list", "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"}
+}
+
+// add reads the status of a thread and keeps it.
+func (t *taskScan) add(folder string, task Task) {
+	file := folder + "/status"
+	text, err := t.peek(file, smallFile)
+	if err != nil {
+		t.taken.file(file, "", err)
+		if !isVanished(err) {
+			task.AllowedCPUs = Absent[cpus.Set](file, reasonOf(err))
+			t.tasks = append(t.tasks, task)
+		}
+		return
+	}
+	lines := parseColonPairs(text, keptOfStatus()...)
+	t.recordStatus(file, lines)
+	task.AllowedCPUs = statusLine(file, lines, "Cpus_allowed_list", t.parseSet)
+	task.MemoryNodes = statusLine(file, lines, "Mems_allowed_list", t.parseSet)
+	task.VoluntarySwitches = statusLine(file, lines, "voluntary_ctxt_switches", parseCount)
+	task.InvoluntarySwitches = statusLine(file, lines, "nonvoluntary_ctxt_switches", parseCount)
+	t.tasks = append(t.tasks, task)
+}
+
+// isVanished tells the errors of a thread that ended between two readings.
+func isVanished(err error) bool {
+	return errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrNotExist)
+}
+
+// recordStatus keeps the lines that were read. Process 1 is recorded by the settings, with other lines.
+func (t *taskScan) recordStatus(file string, lines map[string]string) {
+	if t.taken == nil || t.taken.files[file] != "" {
+		return
+	}
+	var kept strings.Builder
+	for _, key := range keptOfStatus() {
+		if value, ok := lines[key]; ok {
+			kept.WriteString(key + ":\t" + value + "\n")
+		}
+	}
+	t.taken.file(file, kept.String(), nil)
+}
+
+// statusLine interprets one line of a status.
+func statusLine[T any](file string, lines map[string]string, key string, parse func(string) (T, error)) Fact[T] {
+	text, ok := lines[key]
+	if !ok {
+		return Absent[T](file, "no line "+key)
+	}
+	value, err := parse(text)
+	if err != nil {
+		return Absent[T](file, err.Error())
+	}
+	return Known(value, file)
+}
