@@ -33,7 +33,7 @@ func (s *suite) playAgents(ctx context.Context) {
 	for i := range reports.Items {
 		report := &reports.Items[i]
 		before := report.DeepCopy()
-		report.Status.Inventory = s.xeon
+		report.Status.Inventory, report.Status.BootID = s.xeon, s.bootOf(ctx, report.Name)
 		if strings.HasPrefix(report.Name, "epyc") {
 			report.Status.Inventory = s.epyc
 		}
@@ -43,6 +43,15 @@ func (s *suite) playAgents(ctx context.Context) {
 		s.verify(ctx, report)
 		s.writeReport(ctx, before, report)
 	}
+}
+
+// bootOf is the boot that the kubelet reports; "" for nodes without one.
+func (s *suite) bootOf(ctx context.Context, name string) string {
+	node := &corev1.Node{}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return ""
+	}
+	return node.Status.NodeInfo.BootID
 }
 
 // verify sets the conditions for the plan that the node is to have. Findings that a spec has put there decide.

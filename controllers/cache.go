@@ -6,6 +6,7 @@ package controllers
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -142,23 +143,56 @@ func stripPlan(object any) (any, error) {
 
 var _ toolscache.TransformFunc = stripNode
 
-// stripNode leaves of a Node what is decided by: names, labels, the annotations of the machine-config daemon,
-// taints and our own conditions. A Node's images alone are many times as large.
+// stripNode leaves of a Node what is decided by: names, labels, the annotations of the machine-config daemon and ours,
+// taints, the boot, whether it is ready, our own conditions, and what device plugins advertise. A Node's images alone are
+// many times as large.
 func stripNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return object, nil
 	}
+	annotations := daemonAnnotations(node)
+	if started, found := node.Annotations[v1alpha1.AnnotationStarted]; found {
+		annotations[v1alpha1.AnnotationStarted] = started
+	}
 	return &corev1.Node{
 		TypeMeta: node.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
 			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion,
-			Labels: node.Labels, Annotations: daemonAnnotations(node),
+			Labels: node.Labels, Annotations: annotations,
 			DeletionTimestamp: node.DeletionTimestamp,
 		},
-		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints},
-		Status: corev1.NodeStatus{Conditions: slices.Clip(ownConditions(node.Status.Conditions))},
+		Spec: corev1.NodeSpec{Taints: node.Spec.Taints},
+		Status: corev1.NodeStatus{
+			Conditions:  slices.Clip(append(readiness(node), ownConditions(node.Status.Conditions)...)),
+			Allocatable: extendedResources(node.Status.Allocatable),
+			NodeInfo:    corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID},
+		},
 	}, nil
+}
+
+// readiness is the condition Ready without what kubelets write all the time.
+func readiness(node *corev1.Node) []corev1.NodeCondition {
+	ready := findNodeCondition(node.Status.Conditions, corev1.NodeReady)
+	if ready == nil {
+		return nil
+	}
+	return []corev1.NodeCondition{{Type: ready.Type, Status: ready.Status}}
+}
+
+// extendedResources are those in a domain of their own, as device plugins advertise them; nil when there are none.
+func extendedResources(all corev1.ResourceList) corev1.ResourceList {
+	var extended corev1.ResourceList
+	for name, quantity := range all {
+		if !strings.Contains(string(name), "/") {
+			continue
+		}
+		if extended == nil {
+			extended = corev1.ResourceList{}
+		}
+		extended[name] = quantity
+	}
+	return extended
 }
 
 // daemonAnnotations are the annotations of a node by which its pool may not be removed yet.

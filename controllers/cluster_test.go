@@ -294,7 +294,10 @@ func (s *suite) expectNothingLeft(ctx context.Context) {
 		Expect(node.Labels).NotTo(HaveKey(v1alpha1.LabelProfile))
 		Expect(node.Labels).NotTo(HaveKey(v1alpha1.LabelPool))
 		Expect(node.Spec.Taints).NotTo(ContainElement(HaveField("Key", v1alpha1.TaintUnverified)))
-		Expect(node.Status.Conditions).To(BeEmpty())
+		Expect(node.Annotations).NotTo(HaveKey(v1alpha1.AnnotationStarted))
+		for _, condition := range node.Status.Conditions {
+			Expect(string(condition.Type)).NotTo(HavePrefix("LowLatency"))
+		}
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,38 +30,35 @@ type NodeReconciler struct {
 
 var _ reconcile.Reconciler = (*NodeReconciler)(nil)
 
-// nodeWorld is what a node is decided from, read once from the cache.
-type nodeWorld struct {
-	// node is nil when it does not exist.
-	node *corev1.Node
-	// report is nil when it does not exist.
-	report *v1alpha1.LowLatencyNode
-	// profiles are all profiles, those that are being deleted included. Not to be changed.
-	profiles []v1alpha1.LowLatencyNodeProfile
-}
-
 // +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
 
 // Reconcile carries one agent's report over to its Node.
 func (r *NodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	return withoutConflict(ctx, ctrl.Result{}, r.reconcile(ctx, request.Name))
+	again, err := r.reconcile(ctx, request.Name)
+	return withoutConflict(ctx, ctrl.Result{RequeueAfter: again}, err)
 }
 
-func (r *NodeReconciler) reconcile(ctx context.Context, name string) error {
+// reconcile returns when to look again although nothing happens; zero means never.
+func (r *NodeReconciler) reconcile(ctx context.Context, name string) (time.Duration, error) {
 	world, err := r.gather(ctx, name)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if world.report != nil && world.report.DeletionTimestamp.IsZero() && world.isAbandoned() {
 		if err := r.client.Delete(ctx, world.report); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting LowLatencyNode %s: %w", name, err)
+			return 0, fmt.Errorf("deleting LowLatencyNode %s: %w", name, err)
 		}
 		world.report = nil
 	}
 	if world.node == nil {
-		return nil
+		return 0, nil
 	}
-	return errors.Join(r.mirror(ctx, world), r.gate(ctx, world))
+	decision := r.gateOf(world)
+	// The taint first: it is what keeps pods away.
+	if err := errors.Join(r.gate(ctx, world, decision), r.mirror(ctx, world, decision)); err != nil || decision == nil {
+		return 0, err
+	}
+	return decision.RetryAfter, nil
 }
 
 func (r *NodeReconciler) gather(ctx context.Context, name string) (*nodeWorld, error) {
@@ -86,29 +83,6 @@ func (r *NodeReconciler) gather(ctx context.Context, name string) (*nodeWorld, e
 		return nil, fmt.Errorf("listing LowLatencyNodeProfiles: %w", err)
 	}
 	w.profiles = profiles.Items
-	return w, nil
-}
-
-// isAbandoned tells whether nobody wants the LowLatencyNode any more. A profile that is being deleted still
-// wants those of its nodes, until they were given back.
-func (w *nodeWorld) isAbandoned() bool {
-	if w.node == nil {
-		return true
-	}
-	return !slices.ContainsFunc(w.profiles, func(profile v1alpha1.LowLatencyNodeProfile) bool {
-		return selectsNode(&profile, w.node)
-	})
-}
-
-// governor is the profile that governs the node; nil when there is none.
-func (w *nodeWorld) governor() *v1alpha1.LowLatencyNodeProfile {
-	if w.report == nil {
-		return nil
-	}
-	for i := range w.profiles {
-		if w.profiles[i].Name == w.report.Spec.Profile {
-			return &w.profiles[i]
-		}
-	}
-	return nil
+	w.pools, err = livingPools(ctx, r.client)
+	return w, err
 }

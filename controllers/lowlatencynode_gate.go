@@ -9,31 +9,44 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/gate"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
-// gate puts the taint on the node or takes it away. The taints of a Node are one atomic list, which
-// server-side apply could only own as a whole; so this is a patch that fails when the node has changed since
-// it was read.
-func (r *NodeReconciler) gate(ctx context.Context, w *nodeWorld) error {
-	tainted, why := isGated(w)
-	taints := gatedTaints(w.node.Spec.Taints, tainted)
-	if slices.Equal(taints, w.node.Spec.Taints) {
+// gateOf decides whether pods that need low latency may be sent to the node; nil where no profile governs it.
+func (r *NodeReconciler) gateOf(w *nodeWorld) *gate.Decision {
+	if w.node == nil || w.governor() == nil {
 		return nil
 	}
+	decision := gate.Decide(gate.Input{
+		Conditions: w.conditions(), Transitions: w.transitions(), PlanHash: w.planHash(), Startup: w.startup(), Now: r.clock.Now(),
+	})
+	return &decision
+}
+
+// gate puts the taint on the node or takes it away, and notes that the device plugins have advertised since the boot.
+// The taints of a Node are one atomic list, which server-side apply could only own as a whole; so this is a patch that
+// fails when the node has changed since it was read.
+func (r *NodeReconciler) gate(ctx context.Context, w *nodeWorld, d *gate.Decision) error {
+	tainted, why := isGated(w, d)
 	next := w.node.DeepCopy()
-	next.Spec.Taints = taints
+	next.Spec.Taints = gatedTaints(w.node.Spec.Taints, tainted)
+	noteStart(next, w, d)
+	moved := !slices.Equal(next.Spec.Taints, w.node.Spec.Taints)
+	if !moved && next.Annotations[v1alpha1.AnnotationStarted] == w.node.Annotations[v1alpha1.AnnotationStarted] {
+		return nil
+	}
 	// The patch below carries nothing else, because the cache holds nodes without the rest.
 	patch := client.MergeFromWithOptions(w.node, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Patch(ctx, next, patch, client.FieldOwner(platform.FieldManager)); err != nil {
 		return fmt.Errorf("writing the taints of Node %s: %w", w.node.Name, err)
 	}
-	r.announceGate(w, tainted, why)
+	if moved {
+		r.announceGate(w, tainted, why)
+	}
 	return nil
 }
 
@@ -42,30 +55,43 @@ func (r *NodeReconciler) announceGate(w *nodeWorld, tainted bool, why string) {
 		return
 	}
 	if tainted {
-		r.recorder.Eventf(w.report, w.node, corev1.EventTypeWarning, "GateClosed", actionGate,
-			"%s", shorten("pods without a toleration of "+v1alpha1.TaintUnverified+" are kept away: "+why, maximumNote))
+		r.recorder.Eventf(w.report, w.node, corev1.EventTypeWarning, "GateClosed", actionGate, "%s", shorten(
+			"pods without a toleration of "+v1alpha1.TaintUnverified+" are kept away, those that run are left alone: "+why, maximumNote))
 		return
 	}
-	r.recorder.Eventf(w.report, w.node, corev1.EventTypeNormal, "GateOpened", actionGate, "%s", why)
+	r.recorder.Eventf(w.report, w.node, corev1.EventTypeNormal, "GateOpened", actionGate, "%s", shorten(why, maximumNote))
 }
 
-// isGated tells whether pods are to be kept off the node, and why. The gate fails closed: it opens only while
-// everything that the profile asks for is proven for the current plan.
-func isGated(w *nodeWorld) (bool, string) {
-	profile := w.governor()
-	if profile == nil {
+// isGated tells whether pods are to be kept off the node, and why.
+func isGated(w *nodeWorld, d *gate.Decision) (bool, string) {
+	switch {
+	case d == nil:
 		return false, "no profile governs the node"
-	}
-	if plan.Effective(profile, "").Spec.Verification.Gate != v1alpha1.GateTaint {
+	case w.isGateTaint():
+		return !d.IsOpen(), d.Message
+	case d.IsStarting() && w.startsTainted():
+		return true, d.Waiting
+	case w.startsTainted():
+		return false, "the device plugins of the node advertise"
+	default:
 		return false, "spec.verification.gate is not Taint"
 	}
-	for _, kind := range []string{v1alpha1.ConditionApplied, v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned} {
-		condition := currentCondition(w.report, w.report.Spec.PlanHash, kind)
-		if condition.Status != metav1.ConditionTrue {
-			return true, fmt.Sprintf("%s is %s: %s", kind, condition.Status, condition.Message)
-		}
+}
+
+// noteStart notes on the node for which boot its device plugins have advertised.
+func noteStart(node *corev1.Node, w *nodeWorld, d *gate.Decision) {
+	if d == nil || d.IsStarting() {
+		delete(node.Annotations, v1alpha1.AnnotationStarted)
+		return
 	}
-	return false, "the node is verified for plan " + w.report.Spec.PlanHash
+	if w.report == nil {
+		return
+	}
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	startup := w.startup()
+	node.Annotations[v1alpha1.AnnotationStarted] = startup.Mark()
 }
 
 // gatedTaints are the taints of a node with ours put on or taken away.
@@ -83,7 +109,7 @@ func gatedTaints(taints []corev1.Taint, tainted bool) []corev1.Taint {
 
 func isOurTaint(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintUnverified }
 
-// hasMarks tells whether the node has a taint or conditions of ours.
+// hasMarks tells whether the node has a taint, a note or conditions of ours.
 func hasMarks(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, isOurTaint) || len(ownConditions(node.Status.Conditions)) > 0
+	return node.Annotations[v1alpha1.AnnotationStarted] != "" || slices.ContainsFunc(node.Spec.Taints, isOurTaint) || len(ownConditions(node.Status.Conditions)) > 0
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/gate"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
@@ -34,8 +35,8 @@ func mirroredConditions() []mirrored {
 }
 
 // mirror writes the conditions to the Node, if they have changed, and tells of transitions.
-func (r *NodeReconciler) mirror(ctx context.Context, w *nodeWorld) error {
-	want := nodeConditions(w)
+func (r *NodeReconciler) mirror(ctx context.Context, w *nodeWorld, d *gate.Decision) error {
+	want := nodeConditions(w, d)
 	if sameConditions(w.node.Status.Conditions, want) {
 		return nil
 	}
@@ -51,16 +52,21 @@ func (r *NodeReconciler) mirror(ctx context.Context, w *nodeWorld) error {
 }
 
 // nodeConditions are the conditions that the Node is to show: none without a LowLatencyNode.
-func nodeConditions(w *nodeWorld) []corev1.NodeCondition {
+func nodeConditions(w *nodeWorld, d *gate.Decision) []corev1.NodeCondition {
 	if w.report == nil {
 		return nil
 	}
 	var conditions []corev1.NodeCondition
 	for _, m := range mirroredConditions() {
-		condition := currentCondition(w.report, w.report.Spec.PlanHash, m.condition)
+		condition := w.condition(m.condition)
 		conditions = append(conditions, corev1.NodeCondition{
 			Type: m.onNode, Status: corev1.ConditionStatus(condition.Status),
 			Reason: condition.Reason, Message: truncate(condition.Message),
+		})
+	}
+	if d != nil {
+		conditions = append(conditions, corev1.NodeCondition{
+			Type: v1alpha1.NodeConditionReady, Status: corev1.ConditionStatus(d.Status), Reason: d.Reason, Message: truncate(d.Message),
 		})
 	}
 	return conditions
@@ -69,8 +75,10 @@ func nodeConditions(w *nodeWorld) []corev1.NodeCondition {
 // ownConditions are those of a Node's conditions that the operator writes.
 func ownConditions(conditions []corev1.NodeCondition) []corev1.NodeCondition {
 	var own []corev1.NodeCondition
-	for _, m := range mirroredConditions() {
-		if condition := findNodeCondition(conditions, m.onNode); condition != nil {
+	for _, kind := range []corev1.NodeConditionType{
+		v1alpha1.NodeConditionDeJittered, v1alpha1.NodeConditionNUMAAligned, v1alpha1.NodeConditionReady,
+	} {
+		if condition := findNodeCondition(conditions, kind); condition != nil {
 			own = append(own, *condition)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/gate"
 )
 
 func ourTaint() corev1.Taint {
@@ -26,7 +27,8 @@ func TestIsGated(t *testing.T) {
 		want    bool
 		wantWhy string
 	}{
-		"no LowLatencyNode":         {profile: makeProfile("trading").gated(), wantWhy: "no profile"},
+		"not selected":              {profile: makeProfile("other").gated(), wantWhy: "no profile"},
+		"no LowLatencyNode yet":     {profile: makeProfile("trading").gated(), want: true, wantWhy: "Applied is Unknown: the agent has not reported"},
 		"another profile":           {profile: makeProfile("other").gated(), report: makeReport("n", "trading").verified("h", "FFF").obj(), wantWhy: "no profile"},
 		"the gate only reports":     {profile: makeProfile("trading"), report: makeReport("n", "trading").verified("h", "FFF").obj(), wantWhy: "spec.verification.gate"},
 		"nothing reported yet":      {profile: makeProfile("trading").gated(), report: makeReport("n", "trading").obj(), want: true, wantWhy: "Applied is Unknown: the agent has not reported"},
@@ -38,8 +40,8 @@ func TestIsGated(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := &nodeWorld{node: makeNode("n"), report: tc.report, profiles: []v1alpha1.LowLatencyNodeProfile{*tc.profile.obj()}}
-			got, why := isGated(w)
+			w := &nodeWorld{node: makeNode("n", "role", "trading"), report: tc.report, profiles: []v1alpha1.LowLatencyNodeProfile{*tc.profile.obj()}}
+			got, why := isGated(w, newNodeReconciler(noon()).gateOf(w))
 			if got != tc.want || !strings.Contains(why, tc.wantWhy) {
 				t.Errorf("isGated() = %v, %q, want %v, %q", got, why, tc.want, tc.wantWhy)
 			}
@@ -83,11 +85,13 @@ func TestNodeConditions(t *testing.T) {
 	want := []corev1.NodeCondition{
 		{Type: "LowLatencyDeJittered", Status: "False", Reason: v1alpha1.ReasonChecksFailed, Message: "DeJittered is disproven by IRQ 142"},
 		{Type: "LowLatencyNUMAAligned", Status: "True", Reason: v1alpha1.ReasonVerified, Message: "proven"},
+		{Type: "LowLatencyReady", Status: "False", Reason: v1alpha1.ReasonSettling, Message: "wait"},
 	}
-	if diff := cmp.Diff(want, nodeConditions(w)); diff != "" {
+	decision := &gate.Decision{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSettling, Message: "wait"}
+	if diff := cmp.Diff(want, nodeConditions(w, decision)); diff != "" {
 		t.Errorf("conditions mismatch (-want +got):\n%s", diff)
 	}
-	if got := nodeConditions(&nodeWorld{node: makeNode("n")}); len(got) > 0 {
+	if got := nodeConditions(&nodeWorld{node: makeNode("n")}, decision); len(got) > 0 {
 		t.Errorf("a node without a LowLatencyNode gets %+v", got)
 	}
 	have := append([]corev1.NodeCondition{{Type: "Ready", Status: "True"}}, want...)

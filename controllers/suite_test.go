@@ -67,6 +67,7 @@ func TestControllers(t *testing.T) {
 	AfterEach(s.cleanUp)
 	describeRollout(s)
 	describeVerification(s)
+	describeGate(s)
 	describeConflicts(s)
 	describePools(s)
 	describeBypassNICPools(s)

@@ -30,6 +30,7 @@ func describeVerification(s *suite) {
 			Expect(s.node(ctx, "xeon-2").Status.Conditions).To(ConsistOf(
 				nodeCondition(v1alpha1.NodeConditionDeJittered, corev1.ConditionTrue),
 				nodeCondition(v1alpha1.NodeConditionNUMAAligned, corev1.ConditionTrue),
+				nodeCondition(v1alpha1.NodeConditionReady, corev1.ConditionTrue),
 			))
 			s.find(ctx, "xeon-2", strayInterrupt)
 			degraded := s.expectCondition(ctx, "trading", v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonChecksFailed)

@@ -55,6 +55,8 @@ func (r *NodeReconciler) setup(mgr ctrl.Manager) error {
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(nodeMarked())).
 		Watches(&v1alpha1.LowLatencyNodeProfile{}, handler.EnqueueRequestsFromMapFunc(r.reportsOfProfile),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.BypassNICPool{}, handler.EnqueueRequestsFromMapFunc(r.reportsOfPool),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(r)
 }
 
@@ -209,15 +211,29 @@ func (r *ProfileReconciler) profilesThat(ctx context.Context, concern func(*v1al
 
 // reportsOfProfile are the LowLatencyNodes of a profile.
 func (r *NodeReconciler) reportsOfProfile(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.reportsThat(ctx, func(*v1alpha1.LowLatencyNode) bool { return true }, client.MatchingFields{indexProfile: object.GetName()})
+}
+
+// reportsOfPool are the LowLatencyNodes that a pool serves.
+func (r *NodeReconciler) reportsOfPool(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.reportsThat(ctx, func(report *v1alpha1.LowLatencyNode) bool {
+		return slices.Contains(report.Spec.BypassPools, object.GetName())
+	})
+}
+
+func (r *NodeReconciler) reportsThat(
+	ctx context.Context, concern func(*v1alpha1.LowLatencyNode) bool, among ...client.ListOption,
+) []reconcile.Request {
 	var reports v1alpha1.LowLatencyNodeList
-	err := r.client.List(ctx, &reports, client.MatchingFields{indexProfile: object.GetName()}, client.UnsafeDisableDeepCopy)
-	if err != nil {
+	if err := r.client.List(ctx, &reports, append(among, client.UnsafeDisableDeepCopy)...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Failed to list LowLatencyNodes for an event")
 		return nil
 	}
-	requests := make([]reconcile.Request, 0, len(reports.Items))
+	var requests []reconcile.Request
 	for i := range reports.Items {
-		requests = append(requests, requestFor(reports.Items[i].Name))
+		if concern(&reports.Items[i]) {
+			requests = append(requests, requestFor(reports.Items[i].Name))
+		}
 	}
 	return requests
 }
@@ -230,13 +246,21 @@ func nodeMoved() predicate.Predicate {
 	})
 }
 
-// nodeMarked passes changes of a Node that concern what is written on it.
+// nodeMarked passes changes of a Node that concern what is written on it, and what the gate is decided by.
 func nodeMarked() predicate.Predicate {
 	return nodeChanged(func(before, after *corev1.Node) bool {
 		return before.UID != after.UID || !maps.Equal(before.Labels, after.Labels) ||
 			!slices.Equal(before.Spec.Taints, after.Spec.Taints) ||
-			!sameConditions(before.Status.Conditions, ownConditions(after.Status.Conditions))
+			!sameConditions(before.Status.Conditions, ownConditions(after.Status.Conditions)) || hasStarted(before, after)
 	})
+}
+
+// hasStarted tells whether a node has become another by a boot, a kubelet or a device plugin.
+func hasStarted(before, after *corev1.Node) bool {
+	return before.Status.NodeInfo.BootID != after.Status.NodeInfo.BootID ||
+		before.Annotations[v1alpha1.AnnotationStarted] != after.Annotations[v1alpha1.AnnotationStarted] ||
+		!slices.Equal(readiness(before), readiness(after)) ||
+		!equality.Semantic.DeepEqual(extendedResources(before.Status.Allocatable), extendedResources(after.Status.Allocatable))
 }
 
 func nodeChanged(matters func(before, after *corev1.Node) bool) predicate.Predicate {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -28,8 +30,19 @@ func TestNodePredicates(t *testing.T) {
 		"a heartbeat": {change: func(n *corev1.Node) {
 			n.ResourceVersion = "2"
 			n.Annotations = map[string]string{"volumes": "attached"}
-			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "Ready", Status: "False"})
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "MemoryPressure", Status: "False"})
+			n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
 		}},
+		"the kubelet stops": {change: func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "Ready", Status: "False"})
+		}, wantMarked: true},
+		"another boot": {change: func(n *corev1.Node) { n.Status.NodeInfo.BootID = "b2" }, wantMarked: true},
+		"a device plugin registers": {change: func(n *corev1.Node) {
+			n.Status.Allocatable = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse("2")}
+		}, wantMarked: true},
+		"our note": {change: func(n *corev1.Node) {
+			n.Annotations = map[string]string{v1alpha1.AnnotationStarted: "b1"}
+		}, wantMoved: true, wantMarked: true},
 		"a label":           {change: func(n *corev1.Node) { n.Labels["new"] = "" }, wantMoved: true, wantMarked: true},
 		"another node":      {change: func(n *corev1.Node) { n.UID = "other" }, wantMoved: true, wantMarked: true},
 		"the daemon's word": {change: func(n *corev1.Node) { n.Annotations = map[string]string{currentConfig: "x"} }, wantMoved: true},
@@ -78,11 +91,16 @@ func TestProfileOf(t *testing.T) {
 func TestStripNode(t *testing.T) {
 	node := makeNode("n", "a", "b")
 	node.ResourceVersion = "7"
-	node.Annotations = map[string]string{currentConfig: "rendered-x-1", "other": "large"}
+	node.Annotations = map[string]string{currentConfig: "rendered-x-1", v1alpha1.AnnotationStarted: "b1", "other": "large"}
 	node.Spec = corev1.NodeSpec{PodCIDR: "10.0.0.0/24", Taints: []corev1.Taint{{Key: "x"}}}
 	node.Status = corev1.NodeStatus{
-		Images:     []corev1.ContainerImage{{SizeBytes: 1}},
-		Conditions: []corev1.NodeCondition{{Type: "Ready"}, {Type: v1alpha1.NodeConditionNUMAAligned, Status: "True"}},
+		Images: []corev1.ContainerImage{{SizeBytes: 1}},
+		Conditions: []corev1.NodeCondition{
+			{Type: "MemoryPressure"}, {Type: "Ready", Status: "True", Message: "kubelet is ready", LastHeartbeatTime: metav1.Now()},
+			{Type: v1alpha1.NodeConditionNUMAAligned, Status: "True"},
+		},
+		Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "lowlatency.dev/x2": resource.MustParse("2")},
+		NodeInfo:    corev1.NodeSystemInfo{BootID: "b1", KernelVersion: "6.12"},
 	}
 	got, err := stripNode(node)
 	if err != nil {
@@ -90,9 +108,11 @@ func TestStripNode(t *testing.T) {
 	}
 	want := makeNode("n", "a", "b")
 	want.ResourceVersion = "7"
-	want.Annotations = map[string]string{currentConfig: "rendered-x-1"}
+	want.Annotations = map[string]string{currentConfig: "rendered-x-1", v1alpha1.AnnotationStarted: "b1"}
 	want.Spec.Taints = []corev1.Taint{{Key: "x"}}
-	want.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeConditionNUMAAligned, Status: "True"}}
+	want.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True"}, {Type: v1alpha1.NodeConditionNUMAAligned, Status: "True"}}
+	want.Status.Allocatable = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse("2")}
+	want.Status.NodeInfo.BootID = "b1"
 	if diff := cmp.Diff(any(want), got); diff != "" {
 		t.Errorf("stripNode() mismatch (-want +got):\n%s", diff)
 	}

@@ -44,6 +44,11 @@ type NodeTransition struct {
 	// +optional
 	PlanHash string `json:"planHash,omitempty"`
 
+	// bootID is the boot of the kernel in which it was; absent when the host does not tell.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	BootID string `json:"bootID,omitempty"`
+
 	// check is the check that has decided, where one has not passed.
 	// +optional
 	Check CheckID `json:"check,omitempty"`

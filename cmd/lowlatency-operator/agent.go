@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/affinity"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/agent"
 )
 
@@ -97,7 +98,7 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 	}
 	worker := &agent.Agent{
 		Client: direct, NodeName: flags.nodeName, Namespace: flags.namespace, Root: flags.root, Interval: flags.interval,
-		HostAddresses: addresses, KeepTo: agent.PinProcess,
+		HostAddresses: addresses, KeepTo: affinity.KeepTo,
 	}
 	return worker.Run(ctx)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -22,12 +23,16 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
 const (
-	// DefaultInterval between two passes: reading /proc/interrupts costs in proportion to CPUs times
+	// DefaultInterval between two looks at the counters: reading /proc/interrupts costs in proportion to CPUs times
 	// interrupts, so more often than every half minute is not worth it.
-	DefaultInterval = time.Minute
+	DefaultInterval = 30 * time.Second
+	// DefaultFullInterval between two passes over the whole host. What announces its changes is looked at at once.
+	DefaultFullInterval = 2 * time.Minute
 	// DefaultWindow is the least time between two readings whose counters are compared.
 	DefaultWindow = 10 * time.Second
 	// FieldManager owns the status of a LowLatencyNode.
@@ -35,6 +40,9 @@ const (
 
 	// retryInterval is how long the agent waits after a pass that failed.
 	retryInterval = 5 * time.Second
+	// settlingTime is how long the agent waits before it looks at what it has written, and at what has announced a
+	// change: changes come in crowds.
+	settlingTime = time.Second
 	// intervalJitter spreads the passes of a fleet that was started at one moment.
 	intervalJitter = 0.1
 )
@@ -57,65 +65,129 @@ type Agent struct {
 	PodResources string
 	// Clock tells the time; nil means the real one.
 	Clock clock.Clock
-	// Interval between two passes; zero means DefaultInterval.
+	// Interval between two looks at the counters; zero means DefaultInterval.
 	Interval time.Duration
+	// FullInterval between two passes over the whole host; zero means DefaultFullInterval.
+	FullInterval time.Duration
 	// Window is the least time between two readings whose counters are compared; zero means
 	// DefaultWindow.
 	Window time.Duration
 	// KeepTo keeps the threads of this process to the housekeeping CPUs of a plan; nil leaves them where
-	// they are. PinProcess does it.
+	// they are. affinity.KeepTo does it.
 	KeepTo func(housekeeping cpus.Set) error
+	// Repairer puts back what has drifted where the profile asks for it; nil where the agent may only read the host.
+	Repairer Repairer
+	// Announcements tell that something on the host may have changed, so that the whole host is looked at at once;
+	// nil for none. Watch makes them.
+	Announcements <-chan struct{}
 
 	plan    plannedState
 	history history
 	pools   []poolState
 	kubelet answer
 	root    openedRoot
+	drift   driftState
+	latest  latestPass
 	// missing tells that the absence of the LowLatencyNode has been logged.
 	missing bool
 }
 
-// Run passes over the host every Interval, and at once when the spec of its LowLatencyNode changes,
-// until the context ends. A pass that fails is logged and tried again. It returns nil when the context
-// ends.
+// latestPass is the latest pass over the whole host that could be verified; zero when there is none.
+type latestPass struct {
+	at     time.Time
+	facts  *host.Facts
+	report *verify.Report
+}
+
+// Run looks at the host's counters every Interval, and at the whole host every FullInterval and at once when the
+// spec of its LowLatencyNode changes, when the counters tell something new and when the host announces a change,
+// until the context ends. A pass that fails is logged and tried again. It returns nil when the context ends.
 func (a *Agent) Run(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
 	if watcher, ok := a.Client.(client.WithWatch); ok {
 		go a.watch(ctx, watcher, changed)
 	}
+	full := true
 	for ctx.Err() == nil {
-		timer := a.clock().NewTimer(a.pass(ctx))
+		timer := a.clock().NewTimer(a.pass(ctx, full))
 		select {
 		case <-ctx.Done():
 		case <-changed:
+			full = true
+		case <-a.Announcements:
+			full = true
+			a.settle(ctx)
 		case <-timer.C():
+			full = false
 		}
 		timer.Stop()
 	}
 	return a.root.close()
 }
 
-// pass passes over the host once and returns how long to wait for the next time.
-func (a *Agent) pass(ctx context.Context) time.Duration {
+// settle waits until a crowd of changes is over.
+func (a *Agent) settle(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-a.clock().After(settlingTime):
+	}
+}
+
+// pass looks at the host once and returns how long to wait for the next time. It looks at the whole host if it is
+// told to, if that is due, or if the counters tell something new.
+func (a *Agent) pass(ctx context.Context, full bool) time.Duration {
+	if !full && !a.fullIsDue() && a.countersTellNothingNew(ctx) {
+		return wait.Jitter(a.interval(), intervalJitter)
+	}
 	err := a.Once(ctx)
 	switch {
 	case err == nil:
-		return wait.Jitter(a.nextPass(), intervalJitter)
+		return a.nextPass()
 	case apierrors.IsConflict(err):
 		a.log(ctx).V(1).Info("The LowLatencyNode changed during a pass over the host")
 	case ctx.Err() == nil:
 		a.log(ctx).Error(err, "Pass over the host failed")
 	}
+	a.latest = latestPass{}
 	return min(retryInterval, a.interval())
 }
 
-// nextPass is how long to wait for the next pass: not longer than the window while no earlier reading
-// is there to compare with.
-func (a *Agent) nextPass() time.Duration {
-	if a.history.tooShort() {
-		return min(a.interval(), a.window())
+// fullIsDue tells whether the whole host must be looked at.
+func (a *Agent) fullIsDue() bool {
+	return a.latest.report == nil || a.drift.written || a.history.tooShort() ||
+		a.clock().Since(a.latest.at) >= orDefault(a.FullInterval, DefaultFullInterval)
+}
+
+// countersTellNothingNew reads the counters, and compares the outcomes of the checks about them with those of the
+// latest pass over the whole host. Where they cannot be read, that pass is to say why.
+func (a *Agent) countersTellNothingNew(ctx context.Context) bool {
+	opened, err := a.root.open(a.Root)
+	if err != nil {
+		return false
 	}
-	return a.interval()
+	facts, err := opened.ReadActivity(ctx, a.latest.facts, a.plan.plan.CPUs.Isolated)
+	if err != nil {
+		return false
+	}
+	before := a.history.before(reading{at: a.clock().Now(), facts: facts}, a.window())
+	found := verify.EvaluateActivity(verify.Input{Plan: a.plan.plan, Facts: facts, Before: before})
+	return !slices.ContainsFunc(found, func(result verify.Result) bool {
+		return !slices.ContainsFunc(a.latest.report.Results, func(known verify.Result) bool {
+			return known.Check.ID == result.Check.ID && known.Outcome == result.Outcome
+		})
+	})
+}
+
+// nextPass is how long to wait for the next look: not longer than the window while no earlier reading is there to
+// compare with, and not long after something was written.
+func (a *Agent) nextPass() time.Duration {
+	switch {
+	case a.drift.written:
+		return settlingTime
+	case a.history.tooShort():
+		return wait.Jitter(min(a.interval(), a.window()), intervalJitter)
+	}
+	return wait.Jitter(a.interval(), intervalJitter)
 }
 
 // Once reads the host, evaluates the plan and writes the status if it changed. Without a LowLatencyNode
@@ -138,16 +210,21 @@ func (a *Agent) Once(ctx context.Context) error {
 	if err := a.updatePools(ctx, node.Spec.BypassPools); err != nil {
 		return err
 	}
-	seen := a.observe(ctx)
+	seen := a.observe(ctx, node.Status)
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("reading the host: %w", err)
 	}
 	seen.Generation, seen.Now = node.Generation, metav1.NewTime(a.clock().Now())
 	status := Observe(node.Status, seen)
-	if equality.Semantic.DeepEqual(node.Status, status) {
-		return nil
+	if !equality.Semantic.DeepEqual(node.Status, status) {
+		if err := a.write(ctx, node.ResourceVersion, status); err != nil {
+			return err
+		}
 	}
-	return a.write(ctx, node.ResourceVersion, status)
+	if seen.Report != nil {
+		a.drift.counts = nil
+	}
+	return nil
 }
 
 // awaitNode says once that there is no LowLatencyNode yet.

@@ -38,6 +38,11 @@ type Observation struct {
 	Reason, Message string
 	// Pools that select the node.
 	Pools []PoolObservation
+
+	// counts of drift that are not in the status yet, and the files that could not be put back; both by check.
+	counts     map[v1alpha1.CheckID]driftCount
+	unrepaired map[v1alpha1.CheckID][]string
+
 	// Now is the time of the pass.
 	Now metav1.Time
 }
@@ -52,6 +57,7 @@ func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.
 		BypassNICs:         mergeNICs(previous.BypassNICs, seen.Pools),
 		BootID:             cmp.Or(seen.BootID, previous.BootID),
 		Conditions:         append([]metav1.Condition(nil), previous.Conditions...),
+		Drift:              previous.Drift,
 	}
 	if status.Inventory == nil {
 		status.Inventory = previous.Inventory
@@ -61,6 +67,7 @@ func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.
 		counts := seen.Report.Counts()
 		status.VerifiedPlanHash, status.Checks, status.Findings = seen.PlanHash, &counts, seen.Report.Findings()
 		conditions = seen.Report.Conditions(seen.Generation)
+		status.Drift = mergeDrift(previous.Drift, seen.counts, seen.unrepaired)
 	}
 	for _, condition := range conditions {
 		condition.LastTransitionTime = seen.Now
@@ -93,8 +100,9 @@ func clipTo(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 }
 
-// observe passes over the host once.
-func (a *Agent) observe(ctx context.Context) Observation {
+// observe passes over the whole host once. The status is what earlier passes have reported.
+func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatus) Observation {
+	a.latest = latestPass{}
 	facts, err := a.read(ctx)
 	if err != nil {
 		return a.unobserved(err)
@@ -107,13 +115,18 @@ func (a *Agent) observe(ctx context.Context) Observation {
 	seen := Observation{Inventory: topology.Inventory(facts, found), BootID: clipTo(facts.Setting(bootIDPath).Value, maximumBootID)}
 	pools, holders := a.observePools(ctx, facts, found)
 	seen.Pools = pools
-	before := a.history.before(reading{at: a.clock().Now(), facts: facts}, a.window())
+	now := a.clock().Now()
+	before := a.history.before(reading{at: now, facts: facts}, a.window())
 	if a.plan.plan == nil {
 		seen.Reason, seen.Message = v1alpha1.ReasonAwaitingPlan, a.plan.problem
 		return seen
 	}
-	report := verify.Evaluate(verify.Input{Plan: a.plan.plan, Facts: facts, Before: before, Holders: holders})
-	seen.PlanHash, seen.Report = a.plan.hash, &report
+	in := verify.Input{Plan: a.plan.plan, Facts: facts, Before: before, Holders: holders}
+	report := verify.Evaluate(in)
+	a.drift.compare(report, a.plan.hash, status)
+	seen.unrepaired = a.repair(ctx, in, report, now)
+	seen.PlanHash, seen.Report, seen.counts = a.plan.hash, &report, a.drift.counts
+	a.latest = latestPass{at: now, facts: facts, report: &report}
 	return seen
 }
 

@@ -39,7 +39,7 @@ func (a *Agent) updatePlan(ctx context.Context, spec v1alpha1.LowLatencyNodeSpec
 		return err
 	}
 	a.plan = fetched
-	a.history = history{}
+	a.history, a.drift = history{}, driftState{}
 	if fetched.plan != nil && a.KeepTo != nil {
 		if err := a.KeepTo(fetched.plan.CPUs.Housekeeping); err != nil {
 			a.log(ctx).Error(err, "Failed to keep to housekeeping CPUs", "cpus", fetched.plan.CPUs.Housekeeping.String())

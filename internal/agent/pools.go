@@ -21,7 +21,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
-// patience is for how many intervals the last answer of a kubelet is believed that does not answer. A kubelet that
+// patience is for how many full intervals the last answer of a kubelet is believed that does not answer. A kubelet that
 // is restarted is away for some seconds, and the containers keep what they have meanwhile.
 const patience = 2
 
@@ -152,7 +152,7 @@ func (a *Agent) containers(ctx context.Context) host.Fact[[]bypass.Container] {
 	}
 	now := a.clock().Now()
 	containers := podresources.List(ctx, socket)
-	if !containers.Known && a.kubelet.containers.Known && now.Sub(a.kubelet.at) <= patience*a.interval() {
+	if !containers.Known && a.kubelet.containers.Known && now.Sub(a.kubelet.at) <= patience*orDefault(a.FullInterval, DefaultFullInterval) {
 		return a.kubelet.containers
 	}
 	a.kubelet = answer{now, containers}

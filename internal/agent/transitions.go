@@ -44,7 +44,8 @@ func transition(before metav1.ConditionStatus, after *metav1.Condition, next *v1
 		// The API keeps whole seconds; others would make the next pass see a change.
 		Time:      now.Rfc3339Copy(),
 		Condition: after.Type, From: before, To: after.Status,
-		Reason: after.Reason, PlanHash: next.VerifiedPlanHash, Message: clipTo(after.Message, maximumTransitionMessage),
+		Reason: after.Reason, PlanHash: next.VerifiedPlanHash, BootID: next.BootID,
+		Message: clipTo(after.Message, maximumTransitionMessage),
 	}
 	for _, finding := range next.Findings {
 		if strings.HasPrefix(after.Message, string(finding.Check)+": ") {

@@ -5,6 +5,7 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -19,7 +20,7 @@ import (
 func told(status v1alpha1.LowLatencyNodeStatus) []string {
 	lines := make([]string, 0, len(status.Transitions))
 	for _, t := range status.Transitions {
-		lines = append(lines, fmt.Sprintf("%d %s %s-%s %s plan=%s check=%s: %s", t.Time.Minute(), t.Condition, t.From, t.To, t.Reason, t.PlanHash, t.Check, t.Message))
+		lines = append(lines, fmt.Sprintf("%d %s %s-%s %s plan=%s boot=%s check=%s: %s", t.Time.Minute(), t.Condition, t.From, t.To, t.Reason, t.PlanHash, t.BootID, t.Check, t.Message))
 	}
 	return lines
 }
@@ -33,7 +34,7 @@ func jittered(message string) *verify.Report {
 }
 
 func TestTransitionsTellTheStory(t *testing.T) {
-	status := v1alpha1.LowLatencyNodeStatus{}
+	status := v1alpha1.LowLatencyNodeStatus{BootID: "b1"}
 	for _, seen := range []Observation{
 		{Reason: v1alpha1.ReasonAwaitingPlan, Message: "no plan", Now: at(1)},
 		{PlanHash: "p1", Report: verified(v1alpha1.OutcomePassed), Now: at(2)},
@@ -45,13 +46,13 @@ func TestTransitionsTellTheStory(t *testing.T) {
 		status = Observe(status, seen)
 	}
 	want := []string{
-		"6 NUMAAligned True-Unknown ChecksUnknown plan= check=: /proc/interrupts: input/output error",
-		"6 DeJittered False-Unknown ChecksUnknown plan= check=: /proc/interrupts: input/output error",
-		"6 Applied True-Unknown ChecksUnknown plan= check=: /proc/interrupts: input/output error",
-		"4 DeJittered True-False ChecksFailed plan=p1 check=irq.delivered: IRQ 142 came on CPU 5",
-		"2 NUMAAligned Unknown-True Verified plan=p1 check=: the running kernel satisfies the plan: no critical check of 1 failed",
-		"2 DeJittered Unknown-True Verified plan=p1 check=: the running kernel satisfies the plan: no critical check of 1 failed",
-		"2 Applied Unknown-True Verified plan=p1 check=: the running kernel satisfies the plan: no critical check of 1 failed",
+		"6 NUMAAligned True-Unknown ChecksUnknown plan= boot=b1 check=: /proc/interrupts: input/output error",
+		"6 DeJittered False-Unknown ChecksUnknown plan= boot=b1 check=: /proc/interrupts: input/output error",
+		"6 Applied True-Unknown ChecksUnknown plan= boot=b1 check=: /proc/interrupts: input/output error",
+		"4 DeJittered True-False ChecksFailed plan=p1 boot=b1 check=irq.delivered: IRQ 142 came on CPU 5",
+		"2 NUMAAligned Unknown-True Verified plan=p1 boot=b1 check=: the running kernel satisfies the plan: no critical check of 1 failed",
+		"2 DeJittered Unknown-True Verified plan=p1 boot=b1 check=: the running kernel satisfies the plan: no critical check of 1 failed",
+		"2 Applied Unknown-True Verified plan=p1 boot=b1 check=: the running kernel satisfies the plan: no critical check of 1 failed",
 	}
 	if diff := cmp.Diff(want, told(status)); diff != "" {
 		t.Error(diff)
@@ -59,10 +60,7 @@ func TestTransitionsTellTheStory(t *testing.T) {
 }
 
 func TestTransitionsAreBounded(t *testing.T) {
-	long := ""
-	for range 600 {
-		long += "é"
-	}
+	long := strings.Repeat("é", 600)
 	status := v1alpha1.LowLatencyNodeStatus{}
 	for minute := range 30 {
 		report := verified(v1alpha1.OutcomePassed)

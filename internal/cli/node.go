@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/page"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/picture"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
@@ -36,7 +38,7 @@ type nodeOptions struct {
 }
 
 func (a *app) nodeCommand() *cobra.Command {
-	options := &nodeOptions{format: &choice{value: "text", allowed: []string{"text", "json", "yaml", "svg"}}}
+	options := &nodeOptions{format: &choice{value: "text", allowed: []string{"text", "json", "yaml", "html", "svg"}}}
 	command := &cobra.Command{
 		Use:   "node [NAME] [-f FILE [--root [NAME=]PATH]]",
 		Short: "Draw a node: CPUs by role, NICs, hugepages, who uses them, and what its kernel says",
@@ -48,8 +50,11 @@ nothing is asked of a cluster: the profile of the file is planned for a host or 
 kernel says, as check does. On a live host, the kubelet is asked who owns CPUs and NICs. LowLatencyNodes in the files are
 drawn as their agents report them.
 
+-o html writes one page that needs no other file; -o svg the drawing alone.
+
 Exit codes: 0 no critical check failed; 1 one did, or there is no plan; 2 wrong usage or input.`,
 		Example: `  kubectl lowlatency node worker-1
+  kubectl lowlatency node worker-1 -o html > worker-1.html
   kubectl lowlatency node -f trading.yaml --root / --window 10s
   kubectl get llnp,lln,bnp -o yaml | kubectl lowlatency node worker-1 -f - --profile trading`,
 		Args: cobra.MaximumNArgs(1),
@@ -77,7 +82,7 @@ func (a *app) node(ctx context.Context, name string, options *nodeOptions) error
 		return err
 	}
 	drawn.Jitter = measured
-	if err := a.print(options.format.value, drawn, func() string { return a.drawNode(options.format.value, drawn) }); err != nil {
+	if err := a.printNode(options.format.value, drawn); err != nil {
 		return err
 	}
 	if drawn.Failed() {
@@ -86,12 +91,22 @@ func (a *app) node(ctx context.Context, name string, options *nodeOptions) error
 	return nil
 }
 
-// drawNode draws a node in one of the formats for people.
-func (a *app) drawNode(format string, drawn *view.Node) string {
-	if format == "svg" {
-		return picture.SVG(drawn)
+// printNode prints a node in one of the formats for programs or for people.
+func (a *app) printNode(format string, drawn *view.Node) error {
+	switch format {
+	case "svg":
+		_, err := io.WriteString(a.Out, picture.SVG(drawn))
+		return err
+	case "html":
+		written, err := page.HTML(drawn, time.Now())
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(a.Out, written)
+		return err
+	default:
+		return a.print(format, drawn, func() string { return text.Node(drawn, time.Now(), a.palette(), a.width()) })
 	}
-	return text.Node(drawn, time.Now(), a.palette(), a.width())
 }
 
 // readJitter reads the result of a measurement, or nothing when there is no file.

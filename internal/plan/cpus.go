@@ -87,9 +87,10 @@ func (p *planner) judgeNUMANodes() {
 }
 
 // judgeCaches names L3 domains that housekeeping and isolated CPUs share where the part has several of
-// them in one NUMA node; elsewhere sharing cannot be avoided.
+// them in one NUMA node; elsewhere sharing cannot be avoided. Where the profile allows it, the plan says so.
 func (p *planner) judgeCaches() {
 	if d := p.spec.CPUs.Derived; d != nil && d.SharedCaches == v1alpha1.CacheSharingAllowed {
+		p.plan.CPUs.SharedCaches = d.SharedCaches
 		return
 	}
 	groups := byNUMANode(p.machine.cores)

@@ -88,7 +88,9 @@ type CPUPlan struct {
 	Tick      v1alpha1.TickMode     `json:"tick"`
 	// DataPlaneBalancing is the effective spec.cpus.explicit.dataPlaneLoadBalancing; "" without dataPlane.
 	DataPlaneBalancing v1alpha1.CPULoadBalancing `json:"dataPlaneLoadBalancing,omitempty"`
-	Origin             Origin                    `json:"origin"`
+	// SharedCaches is Allowed where housekeeping and isolated CPUs may share caches of level 3, else "".
+	SharedCaches v1alpha1.CacheSharing `json:"sharedCaches,omitempty"`
+	Origin       Origin                `json:"origin"`
 }
 
 // KernelPlan is the kernel flavour and base page size.

@@ -120,11 +120,7 @@ func softWatchdogIsOff(s *state) verdict {
 // machineChecksAreQuiet accepts each of the ways to stop the polling. With mce=off the kernel has no
 // machine-check files.
 func machineChecksAreQuiet(s *state) verdict {
-	modes := s.planned.All("mce")
-	wanted := func(mode string) bool {
-		return slices.ContainsFunc(modes, func(arg cmdline.Arg) bool { return arg.Value == mode })
-	}
-	if !wanted("ignore_ce") && !wanted("off") {
+	if !s.pollingIsStopped() {
 		return notApplicable()
 	}
 	if line, ok := s.running.Get(); ok && line.Contains("mce=off") {
@@ -134,4 +130,9 @@ func machineChecksAreQuiet(s *state) verdict {
 		return passed(settingCheckInterval + " is 0")
 	}
 	return s.settingIs(settingIgnoreCE, "1")
+}
+
+// pollingIsStopped tells whether the plan wants no CPU to poll for machine checks.
+func (s *state) pollingIsStopped() bool {
+	return slices.ContainsFunc(s.planned.All("mce"), func(arg cmdline.Arg) bool { return arg.Value == "ignore_ce" || arg.Value == "off" })
 }

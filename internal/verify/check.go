@@ -21,6 +21,9 @@ type Check struct {
 	Conditions []string
 	// Window tells that the check compares counters of two moments.
 	Window bool
+	// Qualification tells that only a qualification run can judge the check: to read the facts makes isolated CPUs
+	// run code, or there is nothing to compare them with before.
+	Qualification bool
 	// Applies says for which plans the check is evaluated; "" means every plan.
 	Applies string
 	// Why says what it costs when the check fails.
@@ -47,14 +50,23 @@ func Catalogue() []Check {
 		isolationChecks(),
 		interruptChecks(),
 		interruptCounterChecks(),
+		rateChecks(),
+		taskChecks(),
 		workqueueChecks(),
 		backgroundChecks(),
+		disturbanceChecks(),
+		qualificationChecks(),
 		memoryChecks(),
+		writebackChecks(),
 		clockChecks(),
 		frequencyChecks(),
 		idleChecks(),
+		platformChecks(),
+		networkChecks(),
+		interfaceChecks(),
 		numaChecks(),
 		podChecks(),
+		ownershipChecks(),
 		kubeletChecks(),
 	)
 }

@@ -11,7 +11,10 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-const settingClocksource = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+const (
+	settingClocksource  = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+	settingClocksources = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
+)
 
 // clockChecks ask what reading the time costs.
 func clockChecks() []Check {
@@ -32,7 +35,7 @@ func clockChecks() []Check {
 			Title:   "The time-stamp counter runs at a constant rate and in all idle states",
 			Applies: "amd64, unless a paravirtual clock is in use and the plan does not ask for the TSC",
 			Why:     "A counter that stops or changes its rate makes the kernel fall back to a slow clock, and tickless CPUs keep their tick.",
-			Reads:   []string{"/proc/cpuinfo (flags constant_tsc, nonstop_tsc)"},
+			Reads:   []string{"/proc/cpuinfo (flags constant_tsc, nonstop_tsc)", settingClocksources},
 			Fix:     "Use hardware with an invariant TSC; in a virtual machine, let the hypervisor pass the flag on.",
 			Reboot:  v1alpha1.RebootRequired,
 			Source:  "kernel: arch/x86/kernel/cpu/{intel,amd}.c; kernel/time/tick-sched.c (a stable TSC is needed for nohz_full)",
@@ -80,9 +83,18 @@ func tscIsInvariant(s *state) verdict {
 	return judge(s.facts.Processor.Flags, expected, func(flags []string) verdict {
 		missing := slices.DeleteFunc(slices.Clone(wanted), func(flag string) bool { return slices.Contains(flags, flag) })
 		if len(missing) == 0 {
-			return passed(expected)
+			return s.tscIsTrusted(clock, expected)
 		}
 		text := strings.Join(missing, " and ")
 		return failed("the processor lacks "+text, "no "+text, expected)
 	})
+}
+
+// tscIsTrusted: a counter that the kernel found unstable is no longer among the clocks that it offers.
+func (s *state) tscIsTrusted(clock, expected string) verdict {
+	offered, ok := s.facts.Setting(settingClocksources).Get()
+	if ok && clock != "tsc" && !slices.Contains(strings.Fields(offered), "tsc") {
+		return failed("the kernel found the time-stamp counter unstable: it offers "+orNone(offered)+" only", offered, expected)
+	}
+	return passed(expected)
 }

@@ -35,12 +35,16 @@ func interruptCounterChecks() []Check {
 			ID: "irq.machine", Severity: v1alpha1.SeverityHigh, Conditions: deJittered, Window: true,
 			Title:  "No watchdog, profiling, machine-check or thermal interrupt reached an isolated CPU since the last reading",
 			Why:    "These cannot be masked: the program stops for several microseconds.",
-			Reads:  []string{"/proc/interrupts (NMI, PMI, MCE, THR, TRM)"},
+			Reads:  []string{"/proc/interrupts (NMI, PMI, MCE, THR, TRM; MCP where the plan stops polling)"},
 			Fix:    "Disable the watchdogs, stop profilers such as perf, look for machine checks and overheating in the kernel's log.",
 			Reboot: v1alpha1.RebootNotRequired,
 			Source: "kernel: arch/x86/kernel/irq.c (arch_show_interrupts)",
 			run: func(s *state) verdict {
-				return s.interruptsStand(s.plan.CPUs.Isolated, isOneOf("NMI", "PMI", "MCE", "THR", "TRM"))
+				names := []string{"NMI", "PMI", "MCE", "THR", "TRM"}
+				if s.pollingIsStopped() {
+					names = append(names, "MCP")
+				}
+				return s.interruptsStand(s.plan.CPUs.Isolated, isOneOf(names...))
 			},
 		},
 		{

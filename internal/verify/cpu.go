@@ -168,13 +168,15 @@ func (s *state) onlineCPUs() host.Fact[cpus.Set] {
 	return host.Known(cpus.Of(ids...), "/sys/devices/system/cpu/cpu*/online")
 }
 
+// siblingsAreTogether asks the CPUs that are online. The others share nothing, and the kernel says nothing about their
+// cores (drivers/base/topology.c removes the folder); that they are missed is another check.
 func siblingsAreTogether(s *state) verdict {
 	isolated := s.plan.CPUs.Isolated
-	others := s.plan.CPUs.Housekeeping
+	asked, others := isolated, s.plan.CPUs.Housekeeping
 	if online, ok := s.onlineCPUs().Get(); ok {
-		others = others.Union(online)
+		asked, others = isolated.Intersection(online), others.Union(online)
 	}
-	return s.surveyCPUs(isolated, "whole cores isolated", func(cpu *host.CPU) answer {
+	return s.surveyCPUs(asked, "whole cores isolated", func(cpu *host.CPU) answer {
 		return about(cpu.Siblings, func(siblings cpus.Set) string {
 			foreign := siblings.Difference(isolated).Intersection(others)
 			if foreign.IsEmpty() {

@@ -39,6 +39,13 @@ func partitionCases() map[v1alpha1.CheckID]checkCases {
 				},
 				want: passes,
 			},
+			"an offline CPU, of which the kernel tells no sibling": {
+				change: func(f fixture) {
+					f.facts.CPUs.Online = known(list("0-2,4-7"))
+					f.eachCPU(func(c *host.CPU) { c.Siblings = absent[cpus.Set]("thread_siblings_list") }, 3)
+				},
+				want: passes,
+			},
 			"not told": {
 				change: func(f fixture) {
 					f.eachCPU(func(c *host.CPU) { c.Siblings = absent[cpus.Set]("thread_siblings_list") }, 2, 3)

@@ -22,11 +22,67 @@ type fixture struct {
 }
 
 // pods are what the kubelet says about the containers of the host; nothing on a host without BypassNICPools.
-type pods struct{ holders *host.Fact[[]bypass.Holder] }
+type pods struct {
+	holders       *host.Fact[[]bypass.Holder]
+	containers    *host.Fact[[]bypass.Container]
+	allocatable   *host.Fact[Allocatable]
+	qualification *Qualification
+}
 
 func (f fixture) evaluate() Report {
-	return Evaluate(Input{Plan: f.plan, Facts: f.facts, Before: f.before, Holders: f.pods.holders})
+	return Evaluate(Input{
+		Plan: f.plan, Facts: f.facts, Before: f.before, Holders: f.pods.holders, Containers: f.pods.containers,
+		Allocatable: f.pods.allocatable, Qualification: f.pods.qualification,
+	})
 }
+
+// engine is the container of the sound host that owns CPUs.
+func engine() bypass.Container {
+	return bypass.Container{
+		Namespace: "trading", Pod: "engine-0", Name: "engine", CPUs: list("2-3"),
+		Memory:  []bypass.MemoryBlock{{Type: "memory", Bytes: 1 << 30, NUMANodes: []int{0}}},
+		Devices: []bypass.HeldDevices{{Resource: "lowlatency.dev/x2", IDs: []string{"0000:3b:00.0"}, NUMANodes: []int{0}}},
+	}
+}
+
+// soundPods own CPUs 2-3.
+func soundPods(facts *host.Facts) *pods {
+	containers := known([]bypass.Container{engine(), {Namespace: "kube-system", Pod: "dns", Name: "dns"}})
+	allocatable := known(Allocatable{CPUs: list("2-3,6-7"), Devices: engine().Devices})
+	return &pods{
+		containers: &containers, allocatable: &allocatable,
+		qualification: &Qualification{Fingerprint: FingerprintOf(facts), ManagementInterrupts: known(uint64(0))},
+	}
+}
+
+// soundTasks are threads that are where they belong.
+func soundTasks() []host.Task {
+	return []host.Task{
+		program(1, "systemd", 0, "0-1,4-5"),
+		program(4000, "engine", 2, "2"),
+		thread(90, "kswapd0", 0, "0-1,4-5"),
+		thread(91, "rcuop/2", 1, "0-1,4-5"),
+	}
+}
+
+func program(pid int, name string, last int, allowed string) host.Task {
+	return host.Task{
+		PID: pid, TID: pid, Name: name, State: "S", LastCPU: last, AllowedCPUs: known(list(allowed)), MemoryNodes: known(list("0")),
+		VoluntarySwitches: known(uint64(7)), InvoluntarySwitches: known(uint64(3)),
+	}
+}
+
+func thread(pid int, name string, last int, allowed string) host.Task {
+	task := program(pid, name, last, allowed)
+	task.Kernel = true
+	return task
+}
+
+// disown takes their CPUs from all pods.
+func (f fixture) disown() { *f.pods.containers = known([]bypass.Container{}) }
+
+// start lets a thread run on the host now, and not before.
+func (f fixture) start(task host.Task) { f.facts.Tasks.Value = append(f.facts.Tasks.Value, task) }
 
 // set changes a small file of the host.
 func (f fixture) set(path, value string) { f.facts.Settings[path] = host.Known(value, path) }
@@ -91,7 +147,7 @@ func soundPlan() *plan.NodePlan {
 			Governor: v1alpha1.GovernorPerformance, Turbo: v1alpha1.TurboDisabled,
 		},
 		Sysctls: settings("kernel.numa_balancing", "0", "kernel.sched_rt_runtime_us", "-1", "kernel.timer_migration", "1",
-			"net.core.busy_poll", "50", "vm.compaction_proactiveness", "0", "vm.stat_interval", "10"),
+			"net.core.busy_poll", "50", "net.core.netdev_budget", "50", "vm.dirty_ratio", "10", "vm.compaction_proactiveness", "0", "vm.stat_interval", "10"),
 		Sysfs: settings(settingTHP, "never", settingKSM, "2", settingWorkqueue, "33", "/sys/module/test/parameters/quiet", "Y"),
 		Kubelet: plan.KubeletPlan{
 			CPUManagerPolicy: "static", CPUManagerPolicyOptions: map[string]string{"full-pcpus-only": "true"},
@@ -99,6 +155,8 @@ func soundPlan() *plan.NodePlan {
 			MemoryManagerPolicy: "Static", ReservedSystemCPUs: "0-1,4-5",
 			ReservedMemory: []plan.MemoryReservation{{NUMANode: 0, Limits: map[string]string{"memory": "1100Mi"}}},
 		},
+		Network:      plan.NetworkPlan{Queues: 2},
+		StopServices: settings("fwupd-refresh.timer", "", "bluetooth.service", ""),
 		BypassNICs:   []plan.NICPlan{{PCIAddress: "0000:3b:00.0", NUMANode: &zero}},
 		Verification: plan.VerificationPlan{MultipleNUMANodes: true},
 	}
@@ -131,8 +189,8 @@ func soundFacts() *host.Facts {
 			Isolated: known(list("2-3,6-7")), NoHzFull: known(list("2-3,6-7")),
 		},
 		NUMANodes: []host.NUMANode{
-			{ID: 0, CPUs: known(list("0-3")), Hugepages: pools(1, 0)},
-			{ID: 1, CPUs: known(list("4-7")), Hugepages: pools(1, 8)},
+			{ID: 0, CPUs: known(list("0-3")), Hugepages: pools(1, 0), ForeignAllocations: known(uint64(5))},
+			{ID: 1, CPUs: known(list("4-7")), Hugepages: pools(1, 8), ForeignAllocations: known(uint64(5))},
 		},
 		Hugepages: pools(2, 8),
 		Processes: known([]host.Process{
@@ -146,6 +204,17 @@ func soundFacts() *host.Facts {
 				"memoryManagerPolicy: Static\nreservedMemory: [{numaNode: 0, limits: {memory: 1153433600}}]\n"),
 			CPUManagerState:    known(`{"policyName":"static","defaultCpuSet":"0-1,4-7","entries":{"pod-a":{"engine":"2-3"}},"checksum":1}`),
 			MemoryManagerState: known(`{"policyName":"Static","machineState":{},"checksum":2}`),
+			PodGroups: known([]host.PodGroup{
+				{Pod: "pod-a", CPUs: known(list("2-3")), Quota: known("max 100000"), PodQuota: known("max 100000")},
+				{Pod: "pod-a", CPUs: known(list("0-1,4-7")), Quota: known("50000 100000"), PodQuota: known("max 100000")},
+			}),
+		},
+		Tasks: known(soundTasks()), TaskScope: list("0-7"), UptimeSeconds: known(1060.0),
+		Traffic:       host.Traffic{BacklogDrops: known(uint64(2)), DatagramDrops: known(uint64(9))},
+		UncoreDomains: known([]host.UncoreDomain{{Name: "uncore00", Minimum: known(int64(2400000)), Maximum: known(int64(2400000))}}),
+		Units: map[string]host.Unit{
+			"fwupd-refresh.timer": {Installed: known(true), Masked: known(true), Running: absent[bool]("fwupd-refresh.timer")},
+			"bluetooth.service":   {Installed: known(false), Masked: known(false), Running: known(false)},
 		},
 		Settings: soundSettings(),
 	}
@@ -195,6 +264,8 @@ func soundCPU(id int) host.CPU {
 			Driver: known("intel_pstate"), Governor: known("performance"),
 			ScalingMaximum: known(int64(3000000)), EnergyPerformancePreference: known("performance"),
 		},
+		CoreThrottles: known(uint64(1)), PackageThrottles: known(uint64(1)),
+		Caches: []host.Cache{{Level: known(2), SharedCPUs: known(list("0-7"))}, {Level: known(3), SharedCPUs: known(cpus.Of(id&^1, id|1))}},
 	}
 }
 
@@ -207,7 +278,10 @@ func soundNIC() host.NIC {
 		PCIAddress: "0000:3b:00.0", Name: known("ens2f0"), NUMANode: known(0), LocalCPUs: known(list("0-3")),
 		PhysicalFunction: host.Absent[string]("physfn", "it is a physical function"),
 		LinkSpeed:        known("16.0 GT/s PCIe"), MaximumLinkSpeed: known("16.0 GT/s PCIe"), LinkWidth: known(8), MaximumLinkWidth: known(8),
-		Interrupts: []int{142},
+		Interrupts:      []int{142},
+		ReceiveSteering: []host.Fact[cpus.Set]{known(list("")), known(list("0-1"))},
+		LinkPowerStates: known([]string{}),
+		Drops:           map[string]host.Fact[uint64]{"rx_missed_errors": known(uint64(4)), "tx_fifo_errors": known(uint64(0))},
 	}
 }
 
@@ -227,11 +301,27 @@ func soundSettings() map[string]host.Fact[string] {
 		settingLatencyLimit:                     "2",
 		settingWorkqueue:                        "33",
 		settingWriteback:                        "ff",
+		settingTracer:                           "nop",
+		settingEvents:                           "",
+		settingStackTracer:                      "0",
+		settingExpedited:                        "0",
+		settingTainted:                          "0",
+		settingZoneReclaim:                      "0",
+		settingSteeringMask:                     "0",
+		settingFlowEntries:                      "0",
+		settingPlatformProfile:                  "performance",
+		settingIdleDriver:                       "intel_idle",
+		settingASPM:                             "[default] performance powersave powersupersave",
+		settingClocksources:                     "tsc hpet acpi_pm",
+		settingKSMShared:                        "0",
+		workqueueFolder + "nvme-wq/cpumask":     "ff",
+		"/proc/sys/vm/dirty_ratio":              "10",
 		"/proc/sys/vm/swappiness":               "60",
 		"/proc/sys/kernel/numa_balancing":       "0",
 		"/proc/sys/kernel/sched_rt_runtime_us":  "-1",
 		"/proc/sys/kernel/timer_migration":      "1",
 		"/proc/sys/net/core/busy_poll":          "50",
+		"/proc/sys/net/core/netdev_budget":      "50",
 		"/proc/sys/vm/compaction_proactiveness": "0",
 		"/proc/sys/vm/stat_interval":            "10",
 		"/sys/module/test/parameters/quiet":     "Y",
@@ -249,7 +339,9 @@ func soundSettings() map[string]host.Fact[string] {
 
 // sound is a host that satisfies its plan, read twice with nothing in between.
 func sound() fixture {
-	f := fixture{plan: soundPlan(), facts: soundFacts(), before: soundFacts(), pods: &pods{}}
+	f := fixture{plan: soundPlan(), facts: soundFacts(), before: soundFacts()}
+	f.before.UptimeSeconds = known(1000.0)
 	f.boot(soundCommandLine)
+	f.pods = soundPods(f.facts)
 	return f
 }

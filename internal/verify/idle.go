@@ -35,7 +35,7 @@ func idleChecks() []Check {
 			Fix:    "Boot with the planned idle arguments, or let TuneD hold its PM QoS request (force_latency); see whether the tuned service runs.",
 			Reboot: v1alpha1.RebootNotRequired,
 			Source: "kernel: Documentation/admin-guide/pm/cpuidle.rst, Documentation/power/pm_qos_interface.rst",
-			owns:   []string{settingLatencyLimit, settingIdleDriver, "/sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us"},
+			owns:   []string{settingLatencyLimit, "/sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us"},
 			run:    idleStatesAreShallow,
 		},
 		{

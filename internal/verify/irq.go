@@ -21,7 +21,7 @@ const (
 )
 
 // onHousekeeping is when interrupt checks apply.
-const onHousekeeping = "spec.interrupts.placement is Housekeeping, else for spec.cpus.explicit.dataPlane"
+const onHousekeeping = "spec.interrupts.placement is Housekeeping, else for CPUs that pods own and spec.cpus.explicit.dataPlane"
 
 // interruptChecks ask where device interrupts are delivered.
 func interruptChecks() []Check {
@@ -75,10 +75,10 @@ func interruptChecks() []Check {
 }
 
 // quietCPUs are the CPUs that device interrupts must leave alone: all isolated ones, or, where interrupts
-// may use every CPU until a pod objects, those of the data plane, which belong to no pod.
+// may use every CPU that no pod owns, those of pods and of the data plane.
 func (s *state) quietCPUs() cpus.Set {
 	if s.plan.Interrupts.Placement == v1alpha1.InterruptsPerPod {
-		return s.plan.CPUs.DataPlane
+		return s.ownedCPUs().Intersection(s.plan.CPUs.Isolated).Union(s.plan.CPUs.DataPlane)
 	}
 	return s.plan.CPUs.Isolated
 }

@@ -12,7 +12,11 @@ import (
 )
 
 // roam lets interrupts use every CPU.
-func roam(f fixture) { f.plan.Interrupts.Placement = v1alpha1.InterruptsPerPod }
+// roam lets interrupts use every CPU that no pod owns; no pod runs.
+func roam(f fixture) {
+	f.plan.Interrupts.Placement = v1alpha1.InterruptsPerPod
+	f.disown()
+}
 
 func interruptCases() map[v1alpha1.CheckID]checkCases {
 	return map[v1alpha1.CheckID]checkCases{
@@ -64,25 +68,9 @@ func route(f fixture) *host.InterruptRoute { return &f.facts.Interrupts.Routes[2
 
 func effectiveAffinityCases() checkCases {
 	cases := specialInterruptCases()
+	maps.Copy(cases, roamingCases())
 	maps.Copy(cases, checkCases{
 		"as planned": {want: passes},
-		"per pod":    {change: roam, want: doesNotApply},
-		"per pod, but the data plane is quiet": {
-			change: func(f fixture) {
-				roam(f)
-				f.plan.CPUs.DataPlane, f.plan.Interrupts.DefaultAffinity = list("7"), list("0-6")
-				route(f).EffectiveAffinity = known(list("3"))
-			},
-			want: passes,
-		},
-		"per pod, but on the data plane": {
-			change: func(f fixture) {
-				roam(f)
-				f.plan.CPUs.DataPlane, f.plan.Interrupts.DefaultAffinity = list("7"), list("0-6")
-				route(f).EffectiveAffinity = known(list("7"))
-			},
-			want: fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to isolated CPU 7; wanted 0-6",
-		},
 		"moved to an isolated CPU": {
 			change: func(f fixture) { route(f).EffectiveAffinity = known(list("3")) },
 			want:   fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to isolated CPU 3; wanted 0-1,4-5",
@@ -349,6 +337,43 @@ func workqueueCases() map[v1alpha1.CheckID]checkCases {
 				change: func(f fixture) { f.remove(settingWorkqueue); f.set(settingWriteback, "33") }, want: passes,
 			},
 			"missing": {change: func(f fixture) { f.remove(settingWriteback) }, want: isUnknown, wantMessage: settingWriteback},
+		},
+	}
+}
+
+// roamingCases are those of irq.effective-affinity where interrupts use every CPU that no pod owns.
+func roamingCases() checkCases {
+	return checkCases{
+		"per pod": {change: roam, want: doesNotApply},
+		"per pod, and a pod owns the CPU": {
+			change: func(f fixture) {
+				f.plan.Interrupts.Placement = v1alpha1.InterruptsPerPod
+				route(f).EffectiveAffinity = known(list("3"))
+			},
+			want: fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to isolated CPU 3; wanted 0-1,4-5",
+		},
+		"per pod, and a pod owns other CPUs": {
+			change: func(f fixture) {
+				f.plan.Interrupts.Placement = v1alpha1.InterruptsPerPod
+				route(f).EffectiveAffinity = known(list("6"))
+			},
+			want: passes,
+		},
+		"per pod, but the data plane is quiet": {
+			change: func(f fixture) {
+				roam(f)
+				f.plan.CPUs.DataPlane, f.plan.Interrupts.DefaultAffinity = list("7"), list("0-6")
+				route(f).EffectiveAffinity = known(list("3"))
+			},
+			want: passes,
+		},
+		"per pod, but on the data plane": {
+			change: func(f fixture) {
+				roam(f)
+				f.plan.CPUs.DataPlane, f.plan.Interrupts.DefaultAffinity = list("7"), list("0-6")
+				route(f).EffectiveAffinity = known(list("7"))
+			},
+			want: fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to isolated CPU 7; wanted 0-6",
 		},
 	}
 }

@@ -130,8 +130,8 @@ func otherSysctlCases() checkCases {
 		"as planned":         {want: passes},
 		"none without owner": {change: func(f fixture) { f.plan.Sysctls = nil }, want: doesNotApply},
 		"set back": {
-			change: func(f fixture) { f.set("/proc/sys/net/core/busy_poll", "0") },
-			want:   fails, wantMessage: "/proc/sys/net/core/busy_poll is 0, not 50",
+			change: func(f fixture) { f.set("/proc/sys/net/core/netdev_budget", "0") },
+			want:   fails, wantMessage: "/proc/sys/net/core/netdev_budget is 0, not 50",
 		},
 		"other white space": {
 			change: func(f fixture) {
@@ -141,15 +141,15 @@ func otherSysctlCases() checkCases {
 			want: passes,
 		},
 		"missing": {
-			change: func(f fixture) { f.remove("/proc/sys/net/core/busy_poll") },
-			want:   isUnknown, wantMessage: "/proc/sys/net/core/busy_poll",
+			change: func(f fixture) { f.remove("/proc/sys/net/core/netdev_budget") },
+			want:   isUnknown, wantMessage: "/proc/sys/net/core/netdev_budget",
 		},
 		"one wrong and one missing": {
 			change: func(f fixture) {
-				f.plan.Sysctls = settings("net.core.busy_poll", "50", "net.core.busy_read", "50")
-				f.set("/proc/sys/net/core/busy_poll", "0")
+				f.plan.Sysctls = settings("net.core.netdev_budget", "50", "net.core.dev_weight", "50")
+				f.set("/proc/sys/net/core/netdev_budget", "0")
 			},
-			want: fails, wantMessage: "/proc/sys/net/core/busy_poll is 0, not 50",
+			want: fails, wantMessage: "/proc/sys/net/core/netdev_budget is 0, not 50",
 		},
 	}
 }

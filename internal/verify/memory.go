@@ -9,13 +9,17 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
 const (
 	settingTHP        = "/sys/kernel/mm/transparent_hugepage/enabled"
 	settingKSM        = "/sys/kernel/mm/ksm/run"
+	settingKSMShared  = "/sys/kernel/mm/ksm/pages_shared"
 	settingSwaps      = "/proc/swaps"
 	settingSwappiness = "/proc/sys/vm/swappiness"
+
+	settingZoneReclaim = "/proc/sys/vm/zone_reclaim_mode"
 )
 
 // memoryChecks ask what the kernel does with memory behind the back of programs.
@@ -51,7 +55,7 @@ func memoryChecks() []Check {
 			Title:   "Same-page merging does not run",
 			Applies: "the plan stops same-page merging",
 			Why:     "A merged page costs its writer a page fault and a copy.",
-			Reads:   []string{settingKSM},
+			Reads:   []string{settingKSM, settingKSMShared},
 			Fix:     "Write 2 to " + settingKSM + ".",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/admin-guide/mm/ksm.rst",
@@ -96,6 +100,43 @@ func memoryChecks() []Check {
 	}
 }
 
+// writebackChecks ask what the kernel does when memory is short or full of what was written.
+func writebackChecks() []Check {
+	deJittered := []string{v1alpha1.ConditionDeJittered}
+	return []Check{
+		{
+			ID: "memory.dirty-pages", Severity: v1alpha1.SeverityLow, Conditions: deJittered,
+			Title:   "Dirty pages are written back as planned",
+			Applies: "the plan sets vm.dirty_*",
+			Why:     "With many dirty pages, a program that writes a file waits until the kernel has written some of them.",
+			Reads:   []string{"/proc/sys/vm/dirty_*"},
+			Fix:     "Set the vm.dirty_ parameters to the planned values; a value in bytes and one as a ratio replace each other.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/admin-guide/sysctl/vm.rst (dirty_ratio, dirty_background_ratio)",
+			owns:    []string{"/proc/sys/vm/dirty_*"},
+			run:     dirtyPagesArePlanned,
+		},
+		{
+			ID: "memory.zone-reclaim", Severity: v1alpha1.SeverityLow, Conditions: deJittered,
+			Title:   "The kernel takes memory of another NUMA node rather than free memory of the own one",
+			Applies: "unless the plan sets vm.zone_reclaim_mode otherwise",
+			Why:     "With zone reclaim, a program that asks for memory first waits while the kernel frees some on its NUMA node.",
+			Reads:   []string{settingZoneReclaim},
+			Fix:     "Set vm.zone_reclaim_mode to 0.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/admin-guide/sysctl/vm.rst (zone_reclaim_mode)",
+			owns:    []string{settingZoneReclaim},
+			run: func(s *state) verdict {
+				want, planned := s.sysctl("vm.zone_reclaim_mode")
+				if !planned {
+					want = "0"
+				}
+				return s.settingIs(settingZoneReclaim, want)
+			},
+		},
+	}
+}
+
 // transparentHugepagesArePlanned takes the wanted mode from the planned file or kernel argument.
 func transparentHugepagesArePlanned(s *state) verdict {
 	want, ok := s.sysfs(settingTHP)
@@ -115,6 +156,9 @@ func samePageMergingIsOff(s *state) verdict {
 		return notApplicable()
 	}
 	return judge(s.facts.Setting(settingKSM), want, func(found string) verdict {
+		if shared, ok := s.facts.Setting(settingKSMShared).Get(); ok && found == "0" && shared != "0" {
+			return failed(settingKSM+" is 0, and pages that were merged before stay so", found, want)
+		}
 		if found == "0" || found == "2" {
 			return passed(found)
 		}
@@ -139,4 +183,14 @@ func swapIsUnused(s *state) verdict {
 				fmt.Sprintf("vm.swappiness is %d", value), expected)
 		})
 	})
+}
+
+func dirtyPagesArePlanned(s *state) verdict {
+	var verdicts []verdict
+	for _, sysctl := range s.plan.Sysctls {
+		if strings.HasPrefix(sysctl.Name, "vm.dirty_") {
+			verdicts = append(verdicts, s.settingIs(host.SysctlPath(sysctl.Name), sysctl.Value))
+		}
+	}
+	return worst(verdicts...)
 }

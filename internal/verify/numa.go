@@ -84,13 +84,14 @@ func nicChecks() []Check {
 		{
 			ID: "numa.nic-interrupts", Severity: v1alpha1.SeverityHigh, Conditions: aligned,
 			Title:   "Interrupts of bypass NICs are handled on the NIC's NUMA node",
-			Applies: forBypassNICs + ", " + onHousekeeping + ", the NIC's NUMA node has housekeeping CPUs, and the NIC is in no BypassNICPool",
+			Applies: forBypassNICs + ", spec.interrupts.placement is Housekeeping, the NIC's NUMA node has housekeeping CPUs, and the NIC is in no BypassNICPool",
 			Why:     "The handler reads descriptors that the NIC wrote into the cache of its own NUMA node.",
 			Reads:   []string{"/sys/bus/pci/devices/*/msi_irqs", "/proc/irq/*/effective_affinity_list"},
 			Fix:     "Write the housekeeping CPUs of that NUMA node to /proc/irq/N/smp_affinity_list.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/core-api/irq/irq-affinity.rst",
-			run:     where(someAreQuiet, eachBypassNIC((*state).nicInterruptsAreLocal)),
+			run: where(func(s *state) bool { return s.plan.Interrupts.Placement != v1alpha1.InterruptsPerPod },
+				eachBypassNIC((*state).nicInterruptsAreLocal)),
 		},
 		{
 			ID: "nic.pcie-link", Severity: v1alpha1.SeverityHigh, Conditions: aligned,

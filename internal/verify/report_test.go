@@ -213,6 +213,7 @@ func TestFindingsAreOrderedAndCounted(t *testing.T) {
 	f.facts.Interrupts.Routes[2].EffectiveAffinity = known(list("3"))
 	f.set(settingTHP, "[always] madvise never")
 	f.boot("quiet")
+	f.pods.qualification = nil
 	f.plan.Verification.Waived = []v1alpha1.WaivedCheck{{Check: "kernel.command-line", Reason: "test"}}
 	report := f.evaluate()
 	got := make([]string, 0, 6)

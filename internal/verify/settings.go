@@ -138,9 +138,18 @@ func orNone(value string) string {
 	return value
 }
 
+// Requests is what the checks of a plan read of a host beyond what host.Read reads for every plan.
+func Requests(p *plan.NodePlan) host.Request {
+	units := make([]string, 0, len(p.StopServices))
+	for _, service := range p.StopServices {
+		units = append(units, service.Name)
+	}
+	return host.Request{Settings: SettingPaths(p), Tasks: p.CPUs.Isolated, Units: units}
+}
+
 // SettingPaths are the files below /proc/sys and /sys that the checks of a plan read beyond those that
 // host.Read reads for every plan, ascending: the planned settings, and the latency limit of each
-// isolated CPU. Hand them to (*host.Host).ReadWith.
+// isolated CPU.
 func SettingPaths(p *plan.NodePlan) []string {
 	paths := make([]string, 0, len(p.Sysctls)+len(p.Sysfs)+p.CPUs.Isolated.Len())
 	for _, sysctl := range p.Sysctls {

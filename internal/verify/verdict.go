@@ -4,7 +4,9 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -130,4 +132,12 @@ func isOrAre(set cpus.Set) string {
 		return "is"
 	}
 	return "are"
+}
+
+// sorted brings the verdicts of objects that came in no order, such as those of a map, into that of their messages.
+func sorted(verdicts []verdict) []verdict {
+	slices.SortFunc(verdicts, func(a, b verdict) int {
+		return cmp.Or(strings.Compare(a.message, b.message), strings.Compare(a.observed, b.observed))
+	})
+	return verdicts
 }

@@ -8,10 +8,12 @@ package verify
 
 import (
 	"path"
+	"sync"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cmdline"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
@@ -28,6 +30,21 @@ type Input struct {
 	// Holders are the containers that hold a NIC of a BypassNICPool, as the kubelet tells; nil when no pool selects
 	// the node.
 	Holders *host.Fact[[]bypass.Holder]
+	// Containers are all containers of the node with what they hold, as the kubelet's PodResources service tells; nil
+	// when nobody asked it. Without it, the state of the kubelet's CPU manager tells who owns which CPUs.
+	Containers *host.Fact[[]bypass.Container]
+	// Allocatable is what the kubelet may give to containers, from the same service; nil when nobody asked it.
+	Allocatable *host.Fact[Allocatable]
+	// Qualification is what a qualification run on the host measured; nil without one.
+	Qualification *Qualification
+}
+
+// Allocatable is what the kubelet may give to containers.
+type Allocatable struct {
+	// CPUs that it may give to one container alone.
+	CPUs cpus.Set
+	// Devices of device plugins, one entry for each resource and NUMA node.
+	Devices []bypass.HeldDevices
 }
 
 // Result is the outcome of one check on one host.
@@ -64,6 +81,7 @@ type Report struct {
 const (
 	skippedWithoutWindow = "it compares counters of two moments, and the host was read once only"
 	skippedByPlan        = "the plan does not ask for it"
+	skippedUnqualified   = "only a qualification run judges it, and there was none: no reading that leaves isolated CPUs alone tells"
 )
 
 // Evaluate runs every check of the catalogue. It never fails: what cannot be read is Unknown.
@@ -73,8 +91,8 @@ func Evaluate(in Input) Report {
 	waived := waivers(in.Plan)
 	var report Report
 	for _, check := range catalogue {
-		if check.Window && in.Before == nil {
-			report.Skipped = append(report.Skipped, Skip{Check: check.ID, Reason: skippedWithoutWindow})
+		if reason := in.lacks(check); reason != "" {
+			report.Skipped = append(report.Skipped, Skip{Check: check.ID, Reason: reason})
 			continue
 		}
 		found := check.run(s)
@@ -85,6 +103,17 @@ func Evaluate(in Input) Report {
 		report.Results = append(report.Results, check.result(found, waived[check.ID]))
 	}
 	return report
+}
+
+// lacks says why a check cannot be evaluated on this input; "" when it can.
+func (in Input) lacks(check Check) string {
+	switch {
+	case check.Window && in.Before == nil:
+		return skippedWithoutWindow
+	case check.Qualification && in.Qualification == nil:
+		return skippedUnqualified
+	}
+	return ""
 }
 
 // waivers maps the checks that the plan waives to the reason of each.
@@ -125,18 +154,25 @@ type state struct {
 	facts   *host.Facts
 	before  *host.Facts
 	holders *host.Fact[[]bypass.Holder]
+
+	containers    *host.Fact[[]bypass.Container]
+	allocatable   *host.Fact[Allocatable]
+	qualification *Qualification
+	// owned are the containers that own CPUs; computed when first asked for.
+	owned func() []owner
 	// running is the command line of the running kernel, planned the arguments of the plan.
 	running host.Fact[cmdline.Line]
 	planned cmdline.Line
 	// cpuByID indexes facts.CPUs.List.
 	cpuByID map[int]*host.CPU
-	// owned are patterns of the settings that some check judges by itself.
-	owned []string
+	// judged are patterns of the settings that some check judges by itself.
+	judged []string
 }
 
 func newState(in Input, catalogue []Check) *state {
 	s := &state{
 		plan: in.Plan, facts: in.Facts, before: in.Before, holders: in.Holders,
+		containers: in.Containers, allocatable: in.Allocatable, qualification: in.Qualification,
 		running: runningLine(in.Facts), planned: plannedLine(in.Plan),
 		cpuByID: make(map[int]*host.CPU, len(in.Facts.CPUs.List)),
 	}
@@ -145,14 +181,15 @@ func newState(in Input, catalogue []Check) *state {
 		s.cpuByID[cpu.ID] = cpu
 	}
 	for _, check := range catalogue {
-		s.owned = append(s.owned, check.owns...)
+		s.judged = append(s.judged, check.owns...)
 	}
+	s.owned = sync.OnceValue(func() []owner { return s.owners().Value })
 	return s
 }
 
 // isOwned tells whether a check of its own judges the setting.
 func (s *state) isOwned(setting string) bool {
-	for _, pattern := range s.owned {
+	for _, pattern := range s.judged {
 		if matched, err := path.Match(pattern, setting); err == nil && matched {
 			return true
 		}

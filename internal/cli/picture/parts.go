@@ -184,7 +184,7 @@ func (d *drawing) nic(nic topology.NIC, x, y, width float64) float64 {
 	d.rect("nic", point{x, y + 1}, size{27, 13}, 2)
 	d.text("f mid", point{x + 13.5, y + 11}, "NIC")
 	if d.view.NamesNIC(nic.PCIAddress) {
-		d.warning(point{x + 20, y - 3}, 11)
+		d.warning(point{x + 30, y + 2}, 11)
 	}
 	var uses, ill []string
 	for _, use := range d.view.UsesOf(nic.PCIAddress) {
@@ -201,12 +201,12 @@ func (d *drawing) nic(nic topology.NIC, x, y, width float64) float64 {
 	if count := layout.VirtualFunctions(d.machine, nic.PCIAddress); count > 0 {
 		uses = append(uses, "+ "+layout.Plural(count, "virtual function"))
 	}
-	room := width - 34
+	room := width - 46
 	pieces := []string{"b", nic.Name + " ", "f", strings.TrimSpace(nic.PCIAddress+" "+nic.Driver) + " ", "bad", layout.Join(ill...) + " ", "t", layout.Join(uses...)}
 	for i := 1; i < len(pieces); i += 2 {
 		pieces[i] = shorten(pieces[i], &room)
 	}
-	d.tspans(point{x + 34, y + 11}, pieces...)
+	d.tspans(point{x + 46, y + 11}, pieces...)
 	return y + line
 }
 

@@ -12,6 +12,7 @@ import (
 
 	prettytext "github.com/jedib0t/go-pretty/v6/text"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
@@ -37,6 +38,8 @@ func Node(v *view.Node, now time.Time, palette Palette, columns int) string {
 	b.WriteString(failures(findings, palette, columns))
 	b.WriteString(others(findings, palette, columns))
 	b.WriteString(planFindings("findings about the plan", []NodePlan{{View: view.Plan{Node: v.Node, Findings: v.PlanFindings}}}, palette, columns))
+	b.WriteString(nodeTransitions(v.Transitions, palette, columns))
+	b.WriteString(nodeDrift(v.Drift, palette, columns))
 	if v.Jitter != nil {
 		b.WriteString("\n" + palette.Title("jitter") + "\n" + Jitter(v.Jitter, palette, columns))
 	}
@@ -281,4 +284,34 @@ func nodeContainers(containers []view.NodeContainer, palette Palette, columns in
 		return ""
 	}
 	return "\n" + Table([]string{"CONTAINER", "CPUs", "NUMA"}, rows, palette, columns)
+}
+
+// nodeTransitions lists when conditions changed, and what decided.
+func nodeTransitions(transitions []v1alpha1.NodeTransition, palette Palette, columns int) string {
+	rows := make([][]string, 0, len(transitions))
+	for _, t := range transitions {
+		rows = append(rows, []string{
+			t.Time.UTC().Format("2006-01-02 15:04:05 UTC"), t.Condition, string(t.From) + " → " + string(t.To), t.Reason,
+			strings.TrimSpace(string(t.Check) + " " + t.Message),
+		})
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	return "\n" + Table([]string{"TRANSITION", "CONDITION", "STATUS", "REASON", "WHAT DECIDED"}, rows, palette, columns)
+}
+
+// nodeDrift lists what changed under an unchanged plan.
+func nodeDrift(drift []v1alpha1.CheckDrift, palette Palette, columns int) string {
+	rows := make([][]string, 0, len(drift))
+	for _, d := range drift {
+		rows = append(rows, []string{
+			string(d.Check), strconv.FormatInt(d.Drifted, 10), strconv.FormatInt(d.Repaired, 10),
+			strings.Join(append([]string{d.Message}, d.Unrepaired...), "\n"),
+		})
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	return "\n" + Table([]string{"DRIFT", "TIMES", "PUT BACK", "WHAT DRIFTED LAST"}, rows, palette, columns)
 }

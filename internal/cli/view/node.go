@@ -47,6 +47,10 @@ type Node struct {
 	Passed       []v1alpha1.CheckID `json:"passed"`
 	Skipped      []Skip             `json:"skipped"`
 	PlanFindings []plan.Finding     `json:"planFindings"`
+	// Transitions of conditions, the last first, and Drift are what the agent of the node remembers; of a host that was
+	// read just now there are none.
+	Transitions []v1alpha1.NodeTransition `json:"transitions"`
+	Drift       []v1alpha1.CheckDrift     `json:"drift"`
 	// Jitter is what a measurement on the node found; null without one.
 	Jitter *jitter.Result `json:"jitter"`
 
@@ -183,6 +187,9 @@ func OfStatus(in NodeInput, object *v1alpha1.LowLatencyNode) Node {
 		return of
 	})
 	view.setFindings(object.Status.Findings)
+	view.Drift = append(view.Drift, object.Status.Drift...)
+	view.Transitions = append(view.Transitions, object.Status.Transitions...)
+	slices.SortStableFunc(view.Transitions, func(a, b v1alpha1.NodeTransition) int { return b.Time.Compare(a.Time.Time) })
 	return view
 }
 
@@ -193,6 +200,7 @@ func ofNode(in NodeInput) Node {
 		NUMANodes: each(in.Topology.NUMANodes, func(n topology.NUMANode) CheckNUMANode { return checkNUMANode(n, in.Plan, in.Topology) }),
 		Pools:     append([]Pool{}, in.Pools...), Findings: []NodeFinding{},
 		PlanFindings: append([]plan.Finding{}, in.PlanFindings...), Jitter: in.Jitter, topology: in.Topology,
+		Transitions: []v1alpha1.NodeTransition{}, Drift: []v1alpha1.CheckDrift{},
 	}
 	if in.Plan != nil {
 		view.PlanHash = known(in.Plan.Hash())

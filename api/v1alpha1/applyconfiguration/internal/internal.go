@@ -1033,6 +1033,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NodeTransition
   map:
     fields:
+    - name: bootID
+      type:
+        scalar: string
     - name: check
       type:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.CheckID

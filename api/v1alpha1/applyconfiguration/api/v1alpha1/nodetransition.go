@@ -28,6 +28,8 @@ type NodeTransitionApplyConfiguration struct {
 	Reason *string `json:"reason,omitempty"`
 	// planHash is the plan that was verified; absent when there was none.
 	PlanHash *string `json:"planHash,omitempty"`
+	// bootID is the boot of the kernel in which it was; absent when the host does not tell.
+	BootID *string `json:"bootID,omitempty"`
 	// check is the check that has decided, where one has not passed.
 	Check *apiv1alpha1.CheckID `json:"check,omitempty"`
 	// message is the finding that has decided: it names the CPU, IRQ, file or NIC.
@@ -85,6 +87,14 @@ func (b *NodeTransitionApplyConfiguration) WithReason(value string) *NodeTransit
 // If called multiple times, the PlanHash field is set to the value of the last call.
 func (b *NodeTransitionApplyConfiguration) WithPlanHash(value string) *NodeTransitionApplyConfiguration {
 	b.PlanHash = &value
+	return b
+}
+
+// WithBootID sets the BootID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the BootID field is set to the value of the last call.
+func (b *NodeTransitionApplyConfiguration) WithBootID(value string) *NodeTransitionApplyConfiguration {
+	b.BootID = &value
 	return b
 }
 

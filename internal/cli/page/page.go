@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package page writes one HTML page about a node: the picture, what each NUMA node offers, findings with remedies,
+// conditions, NICs of pools with their users, jitter. The page loads nothing and runs no script. It is pure.
+package page
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/picture"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
+)
+
+//go:embed page.html.tmpl
+var source string
+
+// content is what the template is filled with.
+type content struct {
+	Node     *view.Node
+	Headline []string
+	// Machine and Plot are complete SVG documents, which escape what they are made of themselves.
+	Machine, Plot  template.HTML
+	Failed, Others []explained
+	Written        metav1.Time
+}
+
+// explained is a finding with what the catalogue says about its check.
+type explained struct {
+	view.NodeFinding
+	Title, Why string
+}
+
+// HTML writes the page. The time is that of writing.
+func HTML(v *view.Node, written time.Time) (string, error) {
+	parsed, err := template.New("page").Funcs(functions()).Parse(source)
+	if err != nil {
+		return "", fmt.Errorf("reading the template of the page: %w", err)
+	}
+	filled := content{Node: v, Machine: template.HTML(picture.Machine(v)), Written: metav1.NewTime(written)}
+	for _, parts := range layout.Headline(v.Topology()) {
+		filled.Headline = append(filled.Headline, strings.Join(parts, layout.Separator))
+	}
+	if v.Jitter != nil {
+		filled.Plot = template.HTML(jitter.Plot(v.Jitter))
+	}
+	filled.Failed, filled.Others = explain(v.Findings)
+	var b strings.Builder
+	if err := parsed.Execute(&b, filled); err != nil {
+		return "", fmt.Errorf("writing the page: %w", err)
+	}
+	return b.String(), nil
+}
+
+// explain splits findings into failed and other ones.
+func explain(findings []view.NodeFinding) (failed, others []explained) {
+	checks := map[v1alpha1.CheckID]verify.Check{}
+	for _, check := range verify.Catalogue() {
+		checks[check.ID] = check
+	}
+	for _, finding := range findings {
+		check := checks[finding.Check]
+		found := explained{finding, check.Title, check.Why}
+		if finding.Outcome == v1alpha1.OutcomeFailed {
+			failed = append(failed, found)
+		} else {
+			others = append(others, found)
+		}
+	}
+	return failed, others
+}
+
+// functions are what the template calls.
+func functions() template.FuncMap {
+	const form = "2006-01-02 15:04:05 UTC"
+	return template.FuncMap{
+		"instant":   func(t *time.Time) string { return t.UTC().Format(form) },
+		"stamp":     func(t metav1.Time) string { return t.UTC().Format(form) },
+		"kibibytes": func(size int64) string { return layout.Bytes(size * 1024) },
+		"missing":   func(s view.HugepageState) bool { return s.Shares(100).Missing > 0 },
+		"text": func(text *string) string {
+			if text == nil {
+				return "-"
+			}
+			return *text
+		},
+		"health": func(health v1alpha1.NICHealth) string {
+			switch health {
+			case v1alpha1.NICHealthy:
+				return "good"
+			case v1alpha1.NICUnhealthy:
+				return "bad"
+			default:
+				return "warn"
+			}
+		},
+	}
+}

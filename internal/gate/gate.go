@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package gate decides whether pods that need low latency may be sent to a node. The decision is a function of what
+// is recorded in objects (conditions, transitions, what the kubelet advertises) and of the time, and of nothing else:
+// it comes out alike after a restart of the operator.
+//
+// The gate closes at once and opens slowly. A critical check that fails closes it in the same moment. Facts that are
+// missing for a moment, as after a restart of the agent, close it only when they stay missing. After a failure it
+// opens when the node has proven its plan for some time, which doubles with each failure within an hour: a node that
+// fails every other minute stays closed, instead of having its taint put on and taken away as often.
+package gate
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+const (
+	// UnknownGrace is for how long a node that was verified is trusted while facts are missing. The agent needs two
+	// readings, half a minute apart, for the checks that compare counters.
+	UnknownGrace = 2 * time.Minute
+	// SettleTime is for how long a node must prove its plan after the first failure; it doubles with each further one.
+	SettleTime = time.Minute
+	// MaximumSettleTime bounds the settle time.
+	MaximumSettleTime = 16 * time.Minute
+	// FailureMemory is for how long a failure counts.
+	FailureMemory = time.Hour
+)
+
+// Input is what is recorded about a node.
+type Input struct {
+	// Conditions are Applied, DeJittered and NUMAAligned, in the order in which they are named, as far as they speak of
+	// the current plan and boot; Unknown else.
+	Conditions []metav1.Condition
+	// Transitions are the latest of these conditions, the latest first.
+	Transitions []v1alpha1.NodeTransition
+	// PlanHash is the plan that the node is to prove.
+	PlanHash string
+	// Startup is how far the node is since its boot.
+	Startup Startup
+	// Now is the time of the decision.
+	Now time.Time
+}
+
+// Decision says whether pods may be sent to the node.
+type Decision struct {
+	// Status is True when they may, False when the node is known not to be fit, Unknown when that is not known.
+	Status metav1.ConditionStatus
+	// Reason is one of the condition reasons of the API.
+	Reason string
+	// Message is one sentence.
+	Message string
+	// Waiting says what the node waits for since its boot, whatever the checks say; "" when its device plugins have
+	// advertised.
+	Waiting string
+	// RetryAfter is when the decision becomes another although nothing happens; zero means never.
+	RetryAfter time.Duration
+}
+
+// IsOpen tells whether pods may be sent to the node.
+func (d Decision) IsOpen() bool { return d.Status == metav1.ConditionTrue }
+
+// Decide decides.
+func Decide(in Input) Decision {
+	waiting, starting := in.Startup.waiting()
+	decision := in.decide(waiting, starting)
+	decision.Waiting = waiting.Message
+	return decision
+}
+
+// IsStarting tells whether the device plugins of the node have not all advertised since its boot.
+func (d Decision) IsStarting() bool { return d.Waiting != "" }
+
+func (in *Input) decide(waiting Decision, starting bool) Decision {
+	if starting && waiting.Reason == v1alpha1.ReasonNodeNotReady {
+		return waiting
+	}
+	verified := in.verified()
+	switch {
+	case !verified.IsOpen():
+		return verified
+	case starting:
+		return waiting
+	}
+	if settling, unsettled := in.settling(); unsettled {
+		return settling
+	}
+	return verified
+}
+
+// verified looks at the conditions alone. The first that is not True speaks.
+func (in *Input) verified() Decision {
+	trusted := Decision{
+		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonVerified, Message: "the node is verified for plan " + in.PlanHash,
+	}
+	for i := range in.Conditions {
+		condition := &in.Conditions[i]
+		if condition.Status == metav1.ConditionTrue {
+			continue
+		}
+		text := fmt.Sprintf("%s is %s: %s", condition.Type, condition.Status, condition.Message)
+		until, inGrace := in.grace(condition)
+		if !inGrace {
+			return Decision{Status: condition.Status, Reason: condition.Reason, Message: text}
+		}
+		if left := until.Sub(in.Now); trusted.RetryAfter == 0 || left < trusted.RetryAfter {
+			trusted.RetryAfter = left
+			trusted.Message = fmt.Sprintf("the node was verified for plan %s and is trusted until %s: %s", in.PlanHash, clock(until), text)
+		}
+	}
+	return trusted
+}
+
+// grace tells until when a condition that is Unknown counts as True: only if it was True for this plan in this boot.
+func (in *Input) grace(condition *metav1.Condition) (time.Time, bool) {
+	if condition.Status != metav1.ConditionUnknown {
+		return time.Time{}, false
+	}
+	own := in.transitionsOf(condition.Type)
+	const lostAndProven = 2
+	if len(own) < lostAndProven || own[0].From != metav1.ConditionTrue || own[0].To != metav1.ConditionUnknown {
+		return time.Time{}, false
+	}
+	proven := own[1]
+	isSame := proven.To == metav1.ConditionTrue && proven.PlanHash == in.PlanHash && proven.BootID == own[0].BootID &&
+		(in.Startup.Boot == "" || proven.BootID == in.Startup.Boot)
+	until := own[0].Time.Add(UnknownGrace)
+	return until, isSame && in.Now.Before(until)
+}
+
+// transitionsOf are the transitions of one condition, the latest first.
+func (in *Input) transitionsOf(condition string) []v1alpha1.NodeTransition {
+	var own []v1alpha1.NodeTransition
+	for _, t := range in.Transitions {
+		if t.Condition == condition {
+			own = append(own, t)
+		}
+	}
+	return own
+}
+
+// settling tells whether the node proves its plan again, but not for long enough.
+func (in *Input) settling() (Decision, bool) {
+	failures := in.failures()
+	if failures == 0 {
+		return Decision{}, false
+	}
+	until := in.lastProven().Add(settleTime(failures))
+	if !in.Now.Before(until) {
+		return Decision{}, false
+	}
+	return Decision{
+		Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSettling, RetryAfter: until.Sub(in.Now),
+		Message: fmt.Sprintf("the node failed %s within an hour, and has to prove its plan until %s without another failure", times(failures), clock(until)),
+	}, true
+}
+
+// failures counts how often a critical check failed lately while the plan was in force. What a node fails on the way
+// to a plan, before the reboot that brings it, does not count.
+func (in *Input) failures() int {
+	applied := in.statusOf(v1alpha1.ConditionApplied)
+	count, last := 0, time.Time{}
+	// From the latest to the oldest: applied is what the condition was before the transitions that were looked at.
+	for _, t := range in.Transitions {
+		inForce := applied
+		if t.Condition == v1alpha1.ConditionApplied {
+			applied = t.From
+			inForce = t.From
+		}
+		failed := t.To == metav1.ConditionFalse && t.Reason == v1alpha1.ReasonChecksFailed
+		if !failed || inForce != metav1.ConditionTrue || in.Now.Sub(t.Time.Time) > FailureMemory {
+			continue
+		}
+		// Conditions that became False in one pass over the host are one failure.
+		if !t.Time.Time.Equal(last) {
+			count++
+		}
+		last = t.Time.Time
+	}
+	return count
+}
+
+func (in *Input) statusOf(kind string) metav1.ConditionStatus {
+	for _, condition := range in.Conditions {
+		if condition.Type == kind {
+			return condition.Status
+		}
+	}
+	return metav1.ConditionUnknown
+}
+
+// lastProven is when a condition became True last.
+func (in *Input) lastProven() time.Time {
+	for _, t := range in.Transitions {
+		if t.To == metav1.ConditionTrue {
+			return t.Time.Time
+		}
+	}
+	return time.Time{}
+}
+
+// settleTime is how long a node must prove its plan after so many failures.
+func settleTime(failures int) time.Duration {
+	needed := SettleTime
+	for range failures - 1 {
+		needed = min(2*needed, MaximumSettleTime)
+	}
+	return needed
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	"slices"
+	"strings"
+)
+
+// EvaluateActivity runs the checks that compare what host.ReadActivity reads, of two moments, and leaves out those
+// that do not apply to the plan. Without in.Before there are none.
+func EvaluateActivity(in Input) []Result {
+	if in.Before == nil {
+		return nil
+	}
+	checks := slices.DeleteFunc(Catalogue(), func(c Check) bool { return !c.Window || !isActivity(c) })
+	s := newState(in, checks)
+	waived := waivers(in.Plan)
+	var results []Result
+	for _, check := range checks {
+		if found := check.run(s); found.outcome != "" {
+			results = append(results, check.result(found, waived[check.ID]))
+		}
+	}
+	return results
+}
+
+// isActivity tells whether a check reads nothing but what host.ReadActivity reads.
+func isActivity(check Check) bool {
+	return !slices.ContainsFunc(check.Reads, func(read string) bool {
+		return !slices.ContainsFunc([]string{"/proc/interrupts", "/proc/softirqs", "/proc/uptime", "/sys/devices/system/cpu/cpu*/cpuidle/"},
+			func(file string) bool { return strings.HasPrefix(read, file) })
+	})
+}

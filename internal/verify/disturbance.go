@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+)
+
+const (
+	settingTracer      = "/sys/kernel/tracing/current_tracer"
+	settingEvents      = "/sys/kernel/tracing/set_event"
+	settingStackTracer = "/proc/sys/kernel/stack_tracer_enabled"
+	settingExpedited   = "/sys/kernel/rcu_expedited"
+	settingTainted     = "/proc/sys/kernel/tainted"
+)
+
+// disturbanceChecks ask for what people and packages switch on and forget.
+func disturbanceChecks() []Check {
+	deJittered := []string{v1alpha1.ConditionDeJittered}
+	return []Check{
+		{
+			ID: "kernel.tracing", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			Title:  "Nothing is being traced",
+			Why:    "Each traced function or event takes tens to hundreds of nanoseconds on every CPU, and switching traces interrupts all of them.",
+			Reads:  []string{settingTracer, settingEvents, settingStackTracer},
+			Fix:    "Write nop to " + settingTracer + ", an empty line to " + settingEvents + " and 0 to " + settingStackTracer + "; find who traces.",
+			Reboot: v1alpha1.RebootNotRequired,
+			Source: "kernel: Documentation/trace/ftrace.rst, events.rst",
+			owns:   []string{settingTracer, settingEvents, settingStackTracer},
+			run:    nothingIsTraced,
+		},
+		{
+			ID: "kernel.rcu-expedited", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			Title:  "RCU does not hurry",
+			Why:    "Expedited grace periods interrupt every CPU that is not idle.",
+			Reads:  []string{settingExpedited},
+			Fix:    "Write 0 to " + settingExpedited + "; rcupdate.rcu_normal_after_boot=1 ends the hurry of the boot.",
+			Reboot: v1alpha1.RebootNotRequired,
+			Source: "kernel: Documentation/admin-guide/kernel-parameters.txt (rcupdate.rcu_expedited)",
+			owns:   []string{settingExpedited},
+			run:    func(s *state) verdict { return s.settingIs(settingExpedited, "0") },
+		},
+		{
+			ID: "kernel.tainted", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			Title:  "The kernel has seen no machine check and no lockup since it booted",
+			Why:    "A machine that reports hardware errors, or that once hung, has latencies that no setting mends.",
+			Reads:  []string{settingTainted},
+			Fix:    "Look for the cause in the kernel's log, replace what is broken, and reboot: the mark stays until then.",
+			Reboot: v1alpha1.RebootRequired,
+			Source: "kernel: Documentation/admin-guide/tainted-kernels.rst (bits 4 and 14)",
+			owns:   []string{settingTainted},
+			run:    kernelIsSound,
+		},
+		{
+			ID: "workqueue.others", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			Title:   "Every other workqueue that can be placed stays off isolated CPUs",
+			Applies: "the kernel shows further workqueues",
+			Why:     "Drivers put work for milliseconds on queues of their own.",
+			Reads:   []string{workqueueFolder + "*/cpumask", settingWorkqueue},
+			Fix:     "Write the mask of the housekeeping CPUs to the cpumask of the queue, or to " + settingWorkqueue + ", which bounds them all.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/core-api/workqueue.rst (WQ_SYSFS)",
+			run:     otherQueuesKeepOff,
+		},
+		{
+			ID: "system.services", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			Title:   "Services that the plan stops are masked and do not run",
+			Applies: "the plan stops services",
+			Why:     "fwupd-refresh.timer, which every plan stops unless told otherwise, makes the firmware answer, with system management interrupts that stop all CPUs.",
+			Reads:   []string{"/{etc,run,usr/lib}/systemd/system/UNIT", "/sys/fs/cgroup/system.slice/UNIT"},
+			Fix:     "Run systemctl mask --now on the units named, or see why the planned units did not do so.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "systemd: systemctl(1) (mask); OpenShift's node-performance profile (fwupd-refresh.timer can cause SMIs)",
+			run:     servicesAreStopped,
+		},
+	}
+}
+
+// nothingIsTraced: the files of tracefs are for root alone, and missing where it is not mounted.
+func nothingIsTraced(s *state) verdict {
+	tracer := s.settingIs(settingTracer, "nop")
+	events := judge(s.facts.Setting(settingEvents), "no event", func(found string) verdict {
+		if found == "" {
+			return passed("no event")
+		}
+		return failed(fmt.Sprintf("%d events are traced, the first is %s", len(strings.Fields(found)), strings.Fields(found)[0]), "events", "no event")
+	})
+	stack := notApplicable()
+	// Kernels without the stack tracer have no such file.
+	if value, ok := s.facts.Setting(settingStackTracer).Get(); ok && value != "0" {
+		stack = failed("the stack tracer runs at every call of a function", settingStackTracer+" is "+value, "0")
+	}
+	return worst(tracer, events, stack)
+}
+
+func kernelIsSound(s *state) verdict {
+	const machineCheck, softLockup = 1 << 4, 1 << 14
+	const expected = "no bit for machine checks or lockups"
+	return judge(parseSetting(s.facts.Setting(settingTainted), func(text string) (uint64, error) {
+		return strconv.ParseUint(text, 10, 64)
+	}), expected, func(bits uint64) verdict {
+		var seen []string
+		if bits&machineCheck != 0 {
+			seen = append(seen, "a machine check")
+		}
+		if bits&softLockup != 0 {
+			seen = append(seen, "a lockup")
+		}
+		if len(seen) > 0 {
+			return failed("the kernel has seen "+strings.Join(seen, " and ")+" since it booted", strconv.FormatUint(bits, 10), expected)
+		}
+		return passed(strconv.FormatUint(bits, 10))
+	})
+}
+
+const workqueueFolder = "/sys/devices/virtual/workqueue/"
+
+// otherQueuesKeepOff judges the queues that host.Read found, but for writeback, which has a check of its own.
+func otherQueuesKeepOff(s *state) verdict {
+	var verdicts []verdict
+	for file := range s.facts.Settings {
+		queue, ok := strings.CutPrefix(file, workqueueFolder)
+		name, ok2 := strings.CutSuffix(queue, "/cpumask")
+		if ok && ok2 && name != "writeback" {
+			verdicts = append(verdicts, s.maskIsOffIsolated(file))
+		}
+	}
+	return worst(sorted(verdicts)...)
+}
+
+func servicesAreStopped(s *state) verdict {
+	verdicts := make([]verdict, 0, len(s.plan.StopServices))
+	for _, service := range s.plan.StopServices {
+		unit, ok := s.facts.Units[service.Name]
+		if !ok {
+			verdicts = append(verdicts, unknown("unit "+service.Name, "not read", "masked"))
+			continue
+		}
+		verdicts = append(verdicts, serviceIsStopped(service.Name, unit))
+	}
+	return worst(verdicts...)
+}
+
+func serviceIsStopped(name string, unit host.Unit) verdict {
+	if running, ok := unit.Running.Get(); ok && running {
+		return failed(name+" runs", name+" runs", name+" stopped")
+	}
+	return judge(unit.Installed, name+" masked", func(installed bool) verdict {
+		if !installed {
+			return passed(name + " is not installed")
+		}
+		return judge(unit.Masked, name+" masked", func(masked bool) verdict {
+			if masked {
+				return passed(name + " is masked")
+			}
+			return failed(name+" is not masked: "+unit.Installed.Source+" can be started", name+" not masked", name+" masked")
+		})
+	})
+}

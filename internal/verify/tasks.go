@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+)
+
+// taskChecks ask which threads run on isolated CPUs.
+func taskChecks() []Check {
+	deJittered := []string{v1alpha1.ConditionDeJittered}
+	reads := []string{"/proc/*/stat", "/proc/*/status", "/proc/*/task/*/{stat,status}", "/var/lib/kubelet/cpu_manager_state"}
+	return []Check{
+		{
+			ID: "cpu.foreign-tasks", Severity: v1alpha1.SeverityCritical, Conditions: deJittered,
+			Title:   "No program runs on an isolated CPU but those of the pod that owns it",
+			Applies: onOwnCPUs,
+			Why:     "A second program takes the CPU for up to milliseconds at a time, and brings the tick back.",
+			Reads:   reads,
+			Fix:     "Start the program with housekeeping CPUs only: CPUAffinity= of its unit, or taskset -p on the process named; a pod needs whole CPUs and limits equal to requests.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/admin-guide/kernel-parameters.txt (isolcpus=: only affinity moves a task there); systemd.exec(5) (CPUAffinity=)",
+			run:     where(someAreCalm, (*state).programsKeepOff),
+		},
+		{
+			ID: "cpu.kernel-threads", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			Title:   "Threads of the kernel that can be moved keep off isolated CPUs",
+			Applies: onOwnCPUs,
+			Why:     "Threads such as kswapd and khugepaged work for milliseconds, and the program of the CPU waits.",
+			Reads:   []string{"/proc/*/stat (flags PF_KTHREAD, PF_NO_SETAFFINITY)", "/proc/*/status (Cpus_allowed_list)"},
+			Fix:     "Move the threads named with taskset -cp, or let TuneD's scheduler plugin do so; nohz_full= and isolcpus= keep new ones away.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: kernel/kthread.c (kthreads take the CPUs of HK_TYPE_KTHREAD); Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
+			run: where(someAreCalm, func(s *state) verdict {
+				return s.threadsKeepOff(func(name string) bool { return !isCallbackThread(name) && !strings.HasPrefix(name, "irq/") })
+			}),
+		},
+		{
+			ID: "cpu.rcu-threads", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			Title:   "The threads that run offloaded RCU callbacks keep off isolated CPUs",
+			Applies: onOwnCPUs,
+			Why:     "Offloading only moves the callbacks into threads; left on the CPU, they interrupt it all the same.",
+			Reads:   []string{"/proc/*/stat", "/proc/*/status (rcuog/*, rcuop/*, rcuos/*)"},
+			Fix:     "Move them with taskset -cp to housekeeping CPUs, or let TuneD's scheduler plugin do so.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/admin-guide/kernel-parameters.txt (rcu_nocbs=)",
+			run: where(someAreCalm, func(s *state) verdict {
+				return s.threadsKeepOff(isCallbackThread)
+			}),
+		},
+		{
+			ID: "cpu.preemption", Severity: v1alpha1.SeverityHigh, Conditions: deJittered, Window: true,
+			Title:   "No thread that a pod has pinned to one CPU of its own lost the CPU since the last reading",
+			Applies: "pods own CPUs",
+			Why:     "An involuntary switch means that something else ran on the CPU in the middle of the program.",
+			Reads:   []string{"/proc/*/task/*/status (nonvoluntary_ctxt_switches)", "/var/lib/kubelet/cpu_manager_state"},
+			Fix:     "See cpu.foreign-tasks and cpu.kernel-threads; pin each thread of the program to a CPU of its own.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/filesystems/proc.rst (nonvoluntary_ctxt_switches)",
+			run:     where(func(s *state) bool { return !s.ownedCPUs().IsEmpty() }, (*state).pinnedThreadsStay),
+		},
+	}
+}
+
+// isCallbackThread knows rcuog/N, rcuop/N, rcuos/N and rcuob/N (kernel/rcu/tree_nocb.h).
+func isCallbackThread(name string) bool { return strings.HasPrefix(name, "rcuo") }
+
+// scopedTasks are the threads of the host, if those of the CPUs were looked at.
+func (s *state) scopedTasks(set cpus.Set) host.Fact[[]host.Task] {
+	if missing := set.Difference(s.facts.TaskScope); s.facts.Tasks.Known && !missing.IsEmpty() {
+		return host.Absent[[]host.Task](s.facts.Tasks.Source, "the threads of "+cpuNames(missing)+" were not looked at")
+	}
+	return s.facts.Tasks
+}
+
+// taskName is "kubelet (process 2460)" or "worker (thread 71 of process 70)".
+func taskName(task *host.Task) string {
+	if task.PID == task.TID {
+		return fmt.Sprintf("%s (process %d)", task.Name, task.PID)
+	}
+	return fmt.Sprintf("%s (thread %d of process %d)", task.Name, task.TID, task.PID)
+}
+
+// eachTask judges the threads of one kind.
+func (s *state) eachTask(expected string, rule func(*host.Task) verdict) verdict {
+	return judge(s.scopedTasks(s.calmCPUs()), expected, func(tasks []host.Task) verdict {
+		verdicts := []verdict{passed("none on " + cpuNames(s.calmCPUs()))}
+		for i := range tasks {
+			if found := rule(&tasks[i]); found.outcome != "" {
+				verdicts = append(verdicts, found)
+			}
+		}
+		return worst(verdicts...)
+	})
+}
+
+// programsKeepOff judges programs by where they run, not by where they may: a task whose affinity includes isolated
+// CPUs without scheduler domain is not moved there.
+func (s *state) programsKeepOff() verdict {
+	calm := s.calmCPUs()
+	expected := "none on " + cpuNames(calm)
+	return s.eachTask(expected, func(task *host.Task) verdict {
+		if task.Kernel || !calm.Contains(task.LastCPU) {
+			return notApplicable()
+		}
+		return judge(task.AllowedCPUs, expected, func(allowed cpus.Set) verdict {
+			if _, owned := s.ownerOf(task); owned || !allowed.Contains(task.LastCPU) || s.isDormant(task, allowed, calm) {
+				return notApplicable()
+			}
+			return failed(fmt.Sprintf("%s runs on %s%s", taskName(task), s.ownedName(task.LastCPU), cpuNames(cpus.Of(task.LastCPU))),
+				fmt.Sprintf("%s: allowed on %s", task.Name, allowed), expected)
+		})
+	})
+}
+
+// ownedName says to whom the CPU belongs.
+func (s *state) ownedName(id int) string {
+	for _, o := range s.owned() {
+		if o.cpus.Contains(id) {
+			return "the CPU of " + o.name + ", "
+		}
+	}
+	return "isolated "
+}
+
+// isDormant tells a thread that sleeps and has slept since the last reading. Where CPUs stay balanced until a pod owns
+// them, a thread that may also run elsewhere needs a second reading to be seen at work.
+func (s *state) isDormant(task *host.Task, allowed, calm cpus.Set) bool {
+	if task.State == "R" {
+		return false
+	}
+	if earlier, ok := s.earlier(task); ok {
+		return switches(task) == switches(earlier)
+	}
+	return s.plan.CPUs.Isolation == v1alpha1.IsolationPerPod && !allowed.IsSubsetOf(calm)
+}
+
+func switches(task *host.Task) uint64 {
+	return task.VoluntarySwitches.Value + task.InvoluntarySwitches.Value
+}
+
+// earlier is the same thread at the last reading.
+func (s *state) earlier(task *host.Task) (*host.Task, bool) {
+	if s.before == nil {
+		return nil, false
+	}
+	tasks := s.before.Tasks.Value
+	i := slices.IndexFunc(tasks, func(t host.Task) bool { return t.TID == task.TID && t.PID == task.PID && t.Name == task.Name })
+	if i < 0 {
+		return nil, false
+	}
+	return &tasks[i], true
+}
+
+// threadsKeepOff judges threads of the kernel by name. Without scheduler domain, an isolated CPU gets only a thread
+// that is told to run there, so that what counts is where it ran.
+func (s *state) threadsKeepOff(concerns func(name string) bool) verdict {
+	calm := s.calmCPUs()
+	expected := "off " + cpuNames(calm)
+	return s.eachTask(expected, func(task *host.Task) verdict {
+		if !task.Kernel || !concerns(task.Name) {
+			return notApplicable()
+		}
+		return judge(task.AllowedCPUs, expected, func(allowed cpus.Set) verdict {
+			wrong := allowed.Intersection(calm)
+			if wrong.IsEmpty() {
+				return notApplicable()
+			}
+			if s.plan.CPUs.Isolation != v1alpha1.IsolationPerPod {
+				wrong = wrong.Intersection(cpus.Of(task.LastCPU))
+			}
+			if wrong.IsEmpty() {
+				return notApplicable()
+			}
+			return failed(fmt.Sprintf("kernel thread %s (%d) may run on isolated %s", task.Name, task.PID, cpuNames(wrong)),
+				fmt.Sprintf("%s: allowed on %s", task.Name, allowed), expected)
+		})
+	})
+}
+
+func (s *state) pinnedThreadsStay() verdict {
+	const expected = "no involuntary switch"
+	return judge(s.scopedTasks(s.ownedCPUs().Intersection(s.plan.CPUs.Isolated)), expected, func(tasks []host.Task) verdict {
+		verdicts := []verdict{passed(expected)}
+		for i := range tasks {
+			task := &tasks[i]
+			o, owned := s.ownerOf(task)
+			earlier, seen := s.earlier(task)
+			if task.Kernel || !owned || !seen || task.AllowedCPUs.Value.Len() != 1 {
+				continue
+			}
+			if task.InvoluntarySwitches.Value > earlier.InvoluntarySwitches.Value {
+				verdicts = append(verdicts, failed(fmt.Sprintf("%s of %s lost CPU %d since the last reading", taskName(task), o.name, task.LastCPU),
+					task.Name+": involuntary switches", expected))
+			}
+		}
+		return worst(verdicts...)
+	})
+}
