@@ -134,7 +134,9 @@ type BypassNICPoolSpec struct {
 	// startup is AsProfile or Taint. With Taint, a node of the pool has the taint lowlatency.dev/unverified with effect
 	// NoSchedule from its start until the kubelet advertises every unit that its healthy NICs give, so that no pod is
 	// sent there before the device plugin is registered; again after each reboot. AsProfile does so where
-	// spec.verification.gate of the LowLatencyNodeProfile is Taint. When omitted, this means the user has no opinion
+	// spec.verification.gate of the LowLatencyNodeProfile is Taint. With allocation DynamicResourceAllocation there is
+	// nothing to wait for: the kubelet keeps a pod until the driver has prepared its NIC. When omitted, this means
+	// the user has no opinion
 	// and the operator chooses a default, which is subject to change over time. The current default is AsProfile.
 	// +optional
 	Startup PoolStartup `json:"startup,omitempty"`

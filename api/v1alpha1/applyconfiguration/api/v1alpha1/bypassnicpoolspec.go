@@ -41,14 +41,18 @@ type BypassNICPoolSpecApplyConfiguration struct {
 	// place NICs together with devices of other drivers, by the attributes pcieRoot and numaNode; the
 	// kubelet's topology manager does not see them, so CPUs and hugepages may be on another NUMA node.
 	//
-	// It may be changed while pods hold NICs: they keep them, and each NIC is handed out in the new way when the
-	// last pod has left that holds it in the old one. When omitted, this means the user has no opinion and the
+	// It may be changed while pods hold NICs: they keep them, and a NIC is handed out in the new way when no pod
+	// holds it in the old one any more. From DynamicResourceAllocation to DevicePlugin, this waits for all pods of
+	// the pool, because the kubelet cannot end a pod with a claim without the driver that prepared it; delete
+	// them before the pool, too. When omitted, this means the user has no opinion and the
 	// operator chooses a default, which is subject to change over time. The current default is DevicePlugin.
 	Allocation *apiv1alpha1.AllocationType `json:"allocation,omitempty"`
 	// startup is AsProfile or Taint. With Taint, a node of the pool has the taint lowlatency.dev/unverified with effect
 	// NoSchedule from its start until the kubelet advertises every unit that its healthy NICs give, so that no pod is
 	// sent there before the device plugin is registered; again after each reboot. AsProfile does so where
-	// spec.verification.gate of the LowLatencyNodeProfile is Taint. When omitted, this means the user has no opinion
+	// spec.verification.gate of the LowLatencyNodeProfile is Taint. With allocation DynamicResourceAllocation there is
+	// nothing to wait for: the kubelet keeps a pod until the driver has prepared its NIC. When omitted, this means
+	// the user has no opinion
 	// and the operator chooses a default, which is subject to change over time. The current default is AsProfile.
 	Startup *apiv1alpha1.PoolStartup `json:"startup,omitempty"`
 	// sharing says whether a NIC is handed to one container or to several. When omitted, a NIC is handed to
