@@ -8,13 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/deviceplugin"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/podresources"
 )
 
 // devicePluginFlags say which pool the device plugin serves, and where it finds the host, the kubelet and the
@@ -86,11 +90,18 @@ func (f *devicePluginFlags) plugin() (*deviceplugin.Plugin, error) {
 	}
 	source := &deviceplugin.Source{
 		PoolFile: f.poolFile, Root: f.root, NodeName: f.nodeName, HostAddresses: addresses,
+		Containers: containersOf(f.root),
 	}
 	return &deviceplugin.Plugin{
 		Evaluate: source.Evaluate, PoolFile: f.poolFile, KubeletFolder: f.kubeletFolder, CDIFolder: f.cdiFolder,
 		Interval: f.interval, Log: ctrl.Log.WithName("device-plugin").WithValues("node", f.nodeName),
 	}, nil
+}
+
+// containersOf asks the kubelet of the host below a root who holds what.
+func containersOf(root string) func(context.Context) host.Fact[[]bypass.Container] {
+	socket := filepath.Join(root, podresources.Socket)
+	return func(ctx context.Context) host.Fact[[]bypass.Container] { return podresources.List(ctx, socket) }
 }
 
 // runDevicePlugin runs until the context ends.

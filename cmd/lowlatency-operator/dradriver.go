@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -15,11 +14,8 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/deviceplugin"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/dradriver"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/podresources"
 )
 
 // draDriverFlags are those of the device plugin, and what only the DRA driver needs.
@@ -67,10 +63,9 @@ func (f *draDriverFlags) driver() (*dradriver.Driver, error) {
 		return nil, err
 	}
 	source := &deviceplugin.Source{PoolFile: f.poolFile, Root: f.root, NodeName: f.nodeName, HostAddresses: addresses}
-	socket := filepath.Join(f.root, podresources.Socket)
 	return &dradriver.Driver{
 		Pool: f.pool, NodeName: f.nodeName, Evaluate: source.Evaluate,
-		Containers:    func(ctx context.Context) host.Fact[[]bypass.Container] { return podresources.List(ctx, socket) },
+		Containers:    containersOf(f.root),
 		PoolFile:      f.poolFile,
 		KubeletFolder: f.kubeletFolder, CDIFolder: f.cdiFolder, Interval: f.interval, Draining: f.drain,
 		Log: ctrl.Log.WithName("dra-driver").WithValues("node", f.nodeName),
