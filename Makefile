@@ -106,8 +106,16 @@ test-hwloc: ## Compare the topology with lstopo's (needs Debian's hwloc).
 	go test -count=1 ./test/hwloc/...
 
 .PHONY: lab
-lab: ## Run the tests on real kernels in emulated machines (needs root, QEMU and mmdebstrap; see docs/lab.md).
-	go test -tags lab -count=1 -timeout 60m -v ./test/lab
+lab: envtest ## Compare real kernels in emulated machines with their plans (needs root, QEMU and mmdebstrap; see docs/lab.md).
+	go test -tags lab -count=1 -timeout 60m -v -run '^TestNodeTruth$$' ./test/lab
+
+.PHONY: lab-short
+lab-short: ## The same on one machine, with few scenarios.
+	LAB=short go test -tags lab -count=1 -timeout 60m -v -run '^TestNodeTruth$$' ./test/lab
+
+.PHONY: lab-pools
+lab-pools: ## Show BypassNICPools on a real node: PREEMPT_RT kernel, kubelet and containerd in an emulated machine.
+	go test -tags lab -count=1 -timeout 90m -v ./test/lab/pools
 
 .PHONY: lab-image
 lab-image: ## Build the lab's image into the per-user cache only.

@@ -132,9 +132,35 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 		for _, template := range []corev1.PodTemplateSpec{
 			find[appsv1.Deployment](build("openshift"), "Deployment", "lowlatency-operator-controller-manager").Spec.Template,
 			find[appsv1.DaemonSet](objects, "DaemonSet", "lowlatency-operator-agent").Spec.Template,
+			find[appsv1.DaemonSet](build("repair"), "DaemonSet", "lowlatency-operator-agent").Spec.Template,
 		} {
 			expectCommand(ctx, template.Spec.Containers[0].Args)
 		}
+	})
+
+	It("lets agents write to the kernel's files only where repair is asked for", func(ctx SpecContext) {
+		// writable are the folders of the host that a container may write to.
+		writable := func(template corev1.PodTemplateSpec) []string {
+			var paths []string
+			for _, mount := range template.Spec.Containers[0].VolumeMounts {
+				if !mount.ReadOnly {
+					paths = append(paths, mount.MountPath)
+				}
+			}
+			return paths
+		}
+		reader := find[appsv1.DaemonSet](objects, "DaemonSet", "lowlatency-operator-agent").Spec.Template
+		Expect(writable(reader)).To(BeEmpty())
+		Expect(reader.Spec.Containers[0].Args).NotTo(ContainElement("--repair"))
+
+		writer := find[appsv1.DaemonSet](build("repair"), "DaemonSet", "lowlatency-operator-agent").Spec.Template
+		Expect(writable(writer)).To(ConsistOf("/host/proc", "/host/sys"))
+		Expect(writer.Spec.Containers[0].Args).To(ContainElements(append(reader.Spec.Containers[0].Args, "--repair")))
+		security := writer.Spec.Containers[0].SecurityContext
+		Expect(security.Capabilities.Drop).To(ConsistOf(corev1.Capability("ALL")))
+		Expect(security.Capabilities.Add).To(ConsistOf(corev1.Capability("NET_ADMIN")))
+		Expect(*security.Privileged).To(BeFalse())
+		Expect(createPod(ctx, environment.Client(), agentNamespace, writer)).To(Succeed())
 	})
 
 	Context("the monitoring of OpenShift", func() {

@@ -12,6 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
 // TestConditionsAreDocumented looks for every condition type and reason of the API, and for every reason of an
@@ -69,4 +74,35 @@ func hasPrefix(name string, prefixes []string) bool {
 		}
 	}
 	return false
+}
+
+// TestReadinessRule makes sure that the sample for the node readiness controller acts on a condition that we write, and
+// keeps to the rules of its API: the prefix of the taint, and a mode that follows the node.
+func TestReadinessRule(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "config", "samples", "readiness", "node-readiness-rule.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rule struct {
+		Spec struct {
+			Conditions []struct {
+				Type           corev1.NodeConditionType `json:"type"`
+				RequiredStatus corev1.ConditionStatus   `json:"requiredStatus"`
+			} `json:"conditions"`
+			EnforcementMode string       `json:"enforcementMode"`
+			Taint           corev1.Taint `json:"taint"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal(text, &rule); err != nil {
+		t.Fatal(err)
+	}
+	if c := rule.Spec.Conditions; len(c) != 1 || c[0].Type != v1alpha1.NodeConditionReady || c[0].RequiredStatus != corev1.ConditionTrue {
+		t.Errorf("the rule acts on %+v", c)
+	}
+	if !strings.HasPrefix(rule.Spec.Taint.Key, "readiness.k8s.io/") || rule.Spec.Taint.Effect != corev1.TaintEffectNoSchedule {
+		t.Errorf("the rule puts %+v on", rule.Spec.Taint)
+	}
+	if rule.Spec.EnforcementMode != "continuous" {
+		t.Errorf("the rule works in mode %s", rule.Spec.EnforcementMode)
+	}
 }

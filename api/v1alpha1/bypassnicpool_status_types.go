@@ -240,12 +240,31 @@ type NodeBypassNIC struct {
 	// +required
 	Units int32 `json:"units"`
 
+	// hugepages says whether the kernel has free pages of every size of the pool's spec.hugepages left on the NIC's
+	// NUMA node: Left, Exhausted or Unknown. Absent when the pool reserves none.
+	// +optional
+	Hugepages HugepageSupply `json:"hugepages,omitempty"`
+
 	// users are the containers that hold a unit, at most 64.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	Users []NICUser `json:"users,omitempty"`
 }
+
+// HugepageSupply says whether a NUMA node has free hugepages.
+//
+// +kubebuilder:validation:Enum=Left;Exhausted;Unknown
+type HugepageSupply string
+
+const (
+	// HugepagesLeft means that there is a free page of every size.
+	HugepagesLeft HugepageSupply = "Left"
+	// HugepagesExhausted means that there is none of some size.
+	HugepagesExhausted HugepageSupply = "Exhausted"
+	// HugepagesUnknown means that the NUMA node of the NIC, or its free pages, cannot be read.
+	HugepagesUnknown HugepageSupply = "Unknown"
+)
 
 // Alignment says whether a container's CPUs, hugepages and NIC are on one NUMA node.
 //

@@ -20,6 +20,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/affinity"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/agent"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/repair"
 )
 
 // agentFlags say where the agent runs and what it reads.
@@ -29,6 +30,9 @@ type agentFlags struct {
 	hostIP    string
 	namespace string
 	interval  time.Duration
+	full      time.Duration
+	listen    string
+	repair    bool
 	verbose   bool
 }
 
@@ -38,7 +42,8 @@ func newAgentCommand() *cobra.Command {
 		Use:   "agent",
 		Short: "Report what the kernel of this node is, and whether it is what its plan says",
 		Long: "Report what the kernel of this node is, and whether it is what its plan says, in the status of the\n" +
-			"LowLatencyNode with the name of the node. The agent only reads the host.",
+			"LowLatencyNode with the name of the node. The agent only reads the host, unless --repair lets it write back what\n" +
+			"has drifted.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runAgent(command.Context(), flags)
@@ -57,7 +62,12 @@ func (f *agentFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.hostIP, "host-ip", os.Getenv("HOST_IP"),
 		"The addresses of the node, with commas between them: the NIC that carries them is never given away. "+
 			"Defaults to the environment variable HOST_IP.")
-	flags.DurationVar(&f.interval, "interval", 0, "The time between two looks at the host; 0 for the agent's own default.")
+	flags.DurationVar(&f.interval, "interval", 0, "The time between two looks at the counters of the host; 0 for the agent's own default.")
+	flags.DurationVar(&f.full, "full-interval", 0, "The time between two looks at the whole host; 0 for the agent's own default.")
+	flags.StringVar(&f.listen, "listen", "",
+		"Where the full report is served as JSON: unix:PATH, or an address of the loopback interface such as 127.0.0.1:9470. Empty for nowhere.")
+	flags.BoolVar(&f.repair, "repair", false,
+		"Write back what has drifted, where the profile has verification.repair Runtime; the root must then be mounted writable.")
 	flags.BoolVar(&f.verbose, "verbose", false, "Log details, too.")
 }
 
@@ -69,6 +79,8 @@ func (f *agentFlags) check() error {
 		return errors.New("no namespace is given: set --namespace or the environment variable POD_NAMESPACE")
 	case f.interval < 0:
 		return fmt.Errorf("--interval %s is negative", f.interval)
+	case f.full < 0:
+		return fmt.Errorf("--full-interval %s is negative", f.full)
 	default:
 		return nil
 	}
@@ -97,10 +109,41 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 		return fmt.Errorf("connecting to the API server: %w", err)
 	}
 	worker := &agent.Agent{
-		Client: direct, NodeName: flags.nodeName, Namespace: flags.namespace, Root: flags.root, Interval: flags.interval,
-		HostAddresses: addresses, KeepTo: affinity.KeepTo,
+		Client: direct, NodeName: flags.nodeName, Namespace: flags.namespace, Root: flags.root,
+		Interval: flags.interval, FullInterval: flags.full,
+		HostAddresses: addresses, KeepTo: affinity.KeepTo, Reports: &agent.ReportServer{},
 	}
-	return worker.Run(ctx)
+	if flags.repair {
+		worker.Repairer = repair.Files{Root: flags.root}
+	}
+	return superviseAgent(ctx, worker, flags.listen)
+}
+
+// superviseAgent runs the agent, what tells it of changes, and what serves its report.
+func superviseAgent(ctx context.Context, worker *agent.Agent, listen string) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	announcements, err := agent.Watch(ctx, worker.Root)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("Some changes of the host are seen at the next pass only", "reason", err.Error())
+	}
+	worker.Announcements = announcements
+	served := make(chan error, 1)
+	if listen != "" {
+		listener, err := agent.Listen(ctx, listen)
+		if err != nil {
+			return err
+		}
+		go func() {
+			served <- worker.Reports.Serve(ctx, listener)
+			stop()
+		}()
+	} else {
+		served <- nil
+	}
+	err = worker.Run(ctx)
+	stop()
+	return errors.Join(err, <-served)
 }
 
 // parseAddresses reads addresses with commas between them, as the downward API writes status.hostIPs.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/agent"
 )
 
 func TestParseAddresses(t *testing.T) {
@@ -39,6 +41,34 @@ func TestTheAgentRefusesAWrongAddress(t *testing.T) {
 	command := newCommand()
 	command.SetArgs([]string{"agent", "--node-name", "n", "--namespace", "x", "--host-ip", "here"})
 	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), `--host-ip holds "here"`) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestTheAgentRefusesWrongFlags(t *testing.T) {
+	cases := map[string]struct {
+		args []string
+		want string
+	}{
+		"a negative interval":      {[]string{"--interval", "-1s"}, "--interval -1s is negative"},
+		"a negative full interval": {[]string{"--full-interval", "-1s"}, "--full-interval -1s is negative"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			command := newCommand()
+			command.SetArgs(append([]string{"agent", "--node-name", "n", "--namespace", "x"}, tc.args...))
+			if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error is %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// The report names what is weak on a node, so it is not for the network.
+func TestTheAgentServesItsReportOnItsMachineOnly(t *testing.T) {
+	worker := &agent.Agent{Root: t.TempDir(), Reports: &agent.ReportServer{}}
+	err := superviseAgent(t.Context(), worker, "0.0.0.0:9470")
+	if err == nil || !strings.Contains(err.Error(), `not on "0.0.0.0:9470"`) {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -29,7 +29,19 @@ left out of the counts. A check listed in ` + "`spec.verification.waivedChecks`"
 
 A condition of LowLatencyNode is False when one of its *critical* checks failed, else Unknown when one of them is
 unknown, else True. Checks of lower severity are findings and decide nothing. Checks marked *window* compare
-the counters of two readings; they are left out where a host is read once only, as by the command line.
+the counters of two readings; they are left out where a host is read once only, as by the command line. Checks
+marked *qualification* are judged by a qualification run: to read their facts makes isolated CPUs run code.
+
+What is configured and what happens are different checks, because the difference is the interesting case:
+` + "`cpu.nohz-full` reads a setting, `cpu.tick` counts interrupts. A rule follows the plan: a profile that keeps the\n" +
+	"tick is not failed for ticking, and one with `interrupts.placement: PerPod` is judged on the CPUs that pods own.\n" + `
+The address of a check in this document is its identifier: ` + "`docs/checks.md#cpu.nohz-full`" + `.
+
+Not judged, and why: transmit packet steering (XPS), coalescing of interrupts and the energy bias of processors. A
+profile says nothing about the first two, which matter to traffic through the kernel only, and the third is a
+register that is read by interrupting its CPU. The lowest frequency follows from ` + "`power.governor`" + `: the governor
+performance asks for the highest alone. Whether a bypass stack is there and is really used stands in the status of
+BypassNICPools ([pools.md](pools.md)), from the stack's own counters.
 `
 
 func main() {
@@ -56,16 +68,16 @@ func printDocument(w io.Writer) error {
 func printSummary(b *strings.Builder) {
 	b.WriteString("\n| Check | Severity | Conditions | It passes when |\n|---|---|---|---|\n")
 	for _, check := range verify.Catalogue() {
-		fmt.Fprintf(b, "| [%s](#%s) | %s | %s | %s |\n", check.ID, anchor(string(check.ID)), severity(check), conditions(check), check.Title)
+		fmt.Fprintf(b, "| [%s](#%s) | %s | %s | %s |\n", check.ID, check.ID, severity(check), conditions(check), check.Title)
 	}
 }
 
-// anchor is the fragment that renderers of Markdown make of a heading: dots are dropped.
-func anchor(heading string) string { return strings.ReplaceAll(heading, ".", "") }
-
 func severity(check verify.Check) string {
-	if check.Window {
+	switch {
+	case check.Window:
 		return string(check.Severity) + ", window"
+	case check.Qualification:
+		return string(check.Severity) + ", qualification"
 	}
 	return string(check.Severity)
 }
@@ -73,7 +85,7 @@ func severity(check verify.Check) string {
 func conditions(check verify.Check) string { return strings.Join(check.Conditions, ", ") }
 
 func printCheck(b *strings.Builder, check verify.Check) {
-	fmt.Fprintf(b, "\n## %s\n\n%s.\n\n", check.ID, check.Title)
+	fmt.Fprintf(b, "\n<a id=\"%s\"></a>\n\n## %s\n\n%s.\n\n", check.ID, check.ID, check.Title)
 	rows := [][2]string{
 		{"Severity", severity(check)},
 		{"Conditions", conditions(check)},

@@ -23,7 +23,6 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
@@ -31,7 +30,7 @@ const (
 	// DefaultInterval between two looks at the counters: reading /proc/interrupts costs in proportion to CPUs times
 	// interrupts, so more often than every half minute is not worth it.
 	DefaultInterval = 30 * time.Second
-	// DefaultFullInterval between two passes over the whole host. What announces its changes is looked at at once.
+	// DefaultFullInterval between two passes over the whole host. Changes that are announced do not wait for it.
 	DefaultFullInterval = 2 * time.Minute
 	// DefaultWindow is the least time between two readings whose counters are compared.
 	DefaultWindow = 10 * time.Second
@@ -77,9 +76,11 @@ type Agent struct {
 	KeepTo func(housekeeping cpus.Set) error
 	// Repairer puts back what has drifted where the profile asks for it; nil where the agent may only read the host.
 	Repairer Repairer
-	// Announcements tell that something on the host may have changed, so that the whole host is looked at at once;
+	// Announcements tell that something on the host may have changed, and make the agent look at all of it at once;
 	// nil for none. Watch makes them.
 	Announcements <-chan struct{}
+	// Reports gets what each pass over the whole host has found; nil for nobody.
+	Reports *ReportServer
 
 	plan    plannedState
 	history history
@@ -94,8 +95,9 @@ type Agent struct {
 
 // latestPass is the latest pass over the whole host that could be verified; zero when there is none.
 type latestPass struct {
-	at     time.Time
-	facts  *host.Facts
+	at time.Time
+	// in is what the report was made of.
+	in     verify.Input
 	report *verify.Report
 }
 
@@ -165,12 +167,13 @@ func (a *Agent) countersTellNothingNew(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	facts, err := opened.ReadActivity(ctx, a.latest.facts, a.plan.plan.CPUs.Isolated)
+	in := a.latest.in
+	in.Facts, err = opened.ReadActivity(ctx, in.Facts, in.Plan.CPUs.Isolated)
 	if err != nil {
 		return false
 	}
-	before := a.history.before(reading{at: a.clock().Now(), facts: facts}, a.window())
-	found := verify.EvaluateActivity(verify.Input{Plan: a.plan.plan, Facts: facts, Before: before})
+	in.Before = a.history.before(reading{at: a.clock().Now(), facts: in.Facts}, a.window())
+	found := verify.EvaluateActivity(in)
 	return !slices.ContainsFunc(found, func(result verify.Result) bool {
 		return !slices.ContainsFunc(a.latest.report.Results, func(known verify.Result) bool {
 			return known.Check.ID == result.Check.ID && known.Outcome == result.Outcome
@@ -221,8 +224,12 @@ func (a *Agent) Once(ctx context.Context) error {
 			return err
 		}
 	}
-	if seen.Report != nil {
-		a.drift.counts = nil
+	if seen.Report == nil {
+		return nil
+	}
+	a.drift.counts = nil
+	if a.Reports != nil {
+		a.Reports.Set(a.report(seen, status.Drift))
 	}
 	return nil
 }

@@ -8,8 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -28,6 +32,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/agent"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/repair"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/tunedhost"
 )
 
@@ -405,4 +410,195 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 		stop()
 		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
 	})
+
+	It("writes once in ten passes over a host on which nothing changes", func(ctx SpecContext) {
+		Expect(host.Apply()).To(Succeed())
+		create(ctx)
+		publish(ctx, planText())
+		Expect(condition(pass(ctx), "Ready")).To(Equal("True Verified"))
+		pass(ctx)
+		before := writes
+		for range 10 {
+			Expect(hosttree.Tick(host.Dir, time.Minute)).To(Succeed())
+			pass(ctx)
+		}
+		Expect(writes-before).To(BeZero(), "an idle node was written")
+		Expect(writes).To(BeNumerically("<=", 2))
+	})
+
+	// drifts are those of a check in short.
+	drifts := func(found *v1alpha1.LowLatencyNode, check v1alpha1.CheckID) string {
+		for _, d := range found.Status.Drift {
+			if d.Check == check {
+				return fmt.Sprintf("drifted %d repaired %d %s", d.Drifted, d.Repaired, strings.Join(d.Unrepaired, "; "))
+			}
+		}
+		return "none"
+	}
+	const ksm = "/sys/kernel/mm/ksm/run"
+
+	It("reports drift with its object, and leaves the host alone unless the profile asks for repair", func(ctx SpecContext) {
+		Expect(host.Apply()).To(Succeed())
+		worker.Repairer = onTree{host.Dir}
+		create(ctx)
+		publish(ctx, planText())
+		pass(ctx)
+		Expect(host.Write(ksm, "1")).To(Succeed())
+		found := pass(ctx)
+		Expect(drifts(found, "memory.ksm")).To(Equal("drifted 1 repaired 0 "))
+		Expect(found.Status.Drift[0].Message).To(ContainSubstring(ksm))
+		Expect(drifts(pass(ctx), "memory.ksm")).To(Equal("drifted 1 repaired 0 "))
+		Expect(mergingOf(host.Dir)).To(Equal("1"))
+
+		By("another agent that goes on counting where this one ended")
+		worker = &agent.Agent{Client: worker.Client, NodeName: nodeName, Namespace: namespace, Root: host.Dir, Clock: clock, Window: 10 * time.Second}
+		Expect(drifts(pass(ctx), "memory.ksm")).To(Equal("drifted 1 repaired 0 "))
+		Expect(host.Write(ksm, "2")).To(Succeed())
+		pass(ctx)
+		Expect(host.Write(ksm, "1")).To(Succeed())
+		Expect(drifts(pass(ctx), "memory.ksm")).To(Equal("drifted 2 repaired 0 "))
+	})
+
+	Context("with repair", func() {
+		BeforeEach(func(ctx SpecContext) {
+			host.Plan.Verification.Repair = v1alpha1.RepairRuntime
+			Expect(host.Apply()).To(Succeed())
+			worker.Repairer = onTree{host.Dir}
+			worker.Reports = &agent.ReportServer{}
+			create(ctx)
+			publish(ctx, planText())
+			Expect(condition(pass(ctx), "Ready")).To(Equal("True Verified"))
+		})
+
+		It("puts back an interrupt and a setting, and counts what helped", func(ctx SpecContext) {
+			irq, err := hosttree.FindIRQ(host.Dir, host.BypassNIC())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(hosttree.MoveIRQ(host.Dir, irq, cpus.Of(host.Plan.CPUs.Isolated.First()))).To(Succeed())
+			Expect(host.Write(ksm, "1")).To(Succeed())
+			found := pass(ctx)
+			Expect(condition(found, "DeJittered")).To(Equal("False ChecksFailed"))
+			Expect(drifts(found, "irq.effective-affinity")).To(Equal("drifted 1 repaired 0 "))
+			Expect(mergingOf(host.Dir)).To(Equal("2"))
+
+			found = pass(ctx)
+			Expect(condition(found, "DeJittered")).To(Equal("True Verified"))
+			Expect(drifts(found, "irq.effective-affinity")).To(Equal("drifted 1 repaired 1 "))
+			Expect(drifts(found, "memory.ksm")).To(Equal("drifted 1 repaired 1 "))
+
+			By("serving what it wrote")
+			answer := httptest.NewRecorder()
+			worker.Reports.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, agent.ReportPath, http.NoBody))
+			var report agent.Report
+			Expect(json.Unmarshal(answer.Body.Bytes(), &report)).To(Succeed())
+			Expect(report.Repairs).To(HaveLen(2))
+			Expect(report.Repairs[0].Old + " " + report.Repairs[1].Old).To(ContainSubstring(strconv.Itoa(host.Plan.CPUs.Isolated.First())))
+			Expect(report.Drift).To(HaveLen(2))
+			Expect(report.Results).To(HaveLen(int(found.Status.Checks.Passed)))
+		})
+
+		It("stops fighting a program that changes a setting again and again", func(ctx SpecContext) {
+			for range 3 {
+				Expect(host.Write(ksm, "1")).To(Succeed())
+				pass(ctx)
+				Expect(mergingOf(host.Dir)).To(Equal("2"))
+				pass(ctx)
+			}
+			Expect(host.Write(ksm, "1")).To(Succeed())
+			found := pass(ctx)
+			Expect(drifts(found, "memory.ksm")).To(HavePrefix("drifted 4 repaired 3 "+ksm), "a file that is contested")
+			Expect(drifts(found, "memory.ksm")).To(ContainSubstring("find the program that changes it"))
+			Expect(mergingOf(host.Dir)).To(Equal("1"))
+			before := writes
+			pass(ctx)
+			Expect(writes).To(Equal(before), "a fight that is over was written again")
+		})
+
+		It("says why it cannot write", func(ctx SpecContext) {
+			worker.Repairer = refusing{}
+			Expect(host.Write(ksm, "1")).To(Succeed())
+			Expect(drifts(pass(ctx), "memory.ksm")).To(Equal("drifted 1 repaired 0 " + ksm + ": read-only file system"))
+			worker.Repairer = nil
+			Expect(drifts(pass(ctx), "memory.ksm")).To(ContainSubstring("deploy config/agent-repair"))
+		})
+	})
+
+	It("looks at the counters between two passes, and at everything when they tell something new", func(ctx SpecContext) {
+		Expect(host.Apply()).To(Succeed())
+		worker.Client = struct{ client.Client }{worker.Client}
+		worker.Interval, worker.FullInterval = 30*time.Second, 24*time.Hour
+		create(ctx)
+		publish(ctx, planText())
+		running, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- worker.Run(running) }()
+		// turn lets the agent look again.
+		turn := func() {
+			Eventually(ctx, clock.HasWaiters).Should(BeTrue())
+			clock.Step(40 * time.Second)
+			Eventually(ctx, clock.HasWaiters).Should(BeTrue())
+		}
+		for range 3 {
+			turn()
+		}
+		Expect(condition(node(ctx), "Ready")).To(Equal("True Verified"))
+
+		By("not seeing what no counter tells")
+		Expect(host.Write(ksm, "1")).To(Succeed())
+		turn()
+		turn()
+		Expect(drifts(node(ctx), "memory.ksm")).To(Equal("none"))
+
+		By("seeing all of it once an interrupt comes on an isolated CPU")
+		irq, err := hosttree.FindIRQ(host.Dir, host.BypassNIC())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(hosttree.MoveIRQ(host.Dir, irq, cpus.Of(host.Plan.CPUs.Isolated.First()))).To(Succeed())
+		Expect(hosttree.Tick(host.Dir, time.Minute)).To(Succeed())
+		turn()
+		Eventually(ctx, func() string { return drifts(node(ctx), "memory.ksm") }).Should(HavePrefix("drifted 1"))
+		Expect(drifts(node(ctx), "irq.delivered")).To(HavePrefix("drifted 1"))
+		stop()
+		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
+	})
+
+	It("looks at everything when the host announces a change", func(ctx SpecContext) {
+		Expect(host.Apply()).To(Succeed())
+		worker.Client = struct{ client.Client }{worker.Client}
+		worker.Clock, worker.Interval, worker.FullInterval, worker.Window = nil, time.Hour, time.Hour, time.Millisecond
+		create(ctx)
+		publish(ctx, planText())
+		running, stop := context.WithCancel(ctx)
+		var err error
+		worker.Announcements, err = agent.Watch(running, host.Dir)
+		Expect(err).NotTo(HaveOccurred())
+		ended := make(chan error, 1)
+		go func() { ended <- worker.Run(running) }()
+		Eventually(ctx, func() string { return condition(node(ctx), "Ready") }).WithTimeout(20 * time.Second).Should(Equal("True Verified"))
+		Expect(host.Write(ksm, "1")).To(Succeed())
+		state := filepath.Join(host.Dir, "var/lib/kubelet/cpu_manager_state")
+		text, err := os.ReadFile(state)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.WriteFile(state, text, 0o600)).To(Succeed())
+		Eventually(ctx, func() string { return drifts(node(ctx), "memory.ksm") }).WithTimeout(20 * time.Second).Should(HavePrefix("drifted 1"))
+		stop()
+		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
+	})
 })
+
+// onTree writes as a running kernel would take it.
+type onTree struct{ dir string }
+
+func (t onTree) Put(write repair.Write) error {
+	return hosttree.WriteSetting(t.dir, write.Path, write.New)
+}
+
+// refusing is a host that is mounted read-only.
+type refusing struct{}
+
+func (refusing) Put(repair.Write) error { return errors.New("read-only file system") }
+
+// mergingOf tells whether a tree merges equal pages.
+func mergingOf(dir string) string {
+	text, err := os.ReadFile(filepath.Join(dir, "sys/kernel/mm/ksm/run"))
+	Expect(err).NotTo(HaveOccurred())
+	return strings.TrimSpace(string(text))
+}

@@ -3,13 +3,13 @@
 
 // Package agent is what runs on a node: it reads the host, evaluates the plan of the node and writes
 // what the running kernel says into the status of its own LowLatencyNode. It changes nothing on the
-// host.
+// host, unless the profile asks for repair and the agent was deployed to do it (Repairer).
 //
 // # Being quiet
 //
 // An agent that disturbs isolated CPUs would falsify what it reports. It reads plain memory of the
 // kernel only: no MSR, no performance counter, no current frequency, whose reading makes the CPU in
-// question run code. It keeps its threads to the housekeeping CPUs of the plan (KeepTo, PinProcess), as
+// question run code. It keeps its threads to the housekeeping CPUs of the plan (KeepTo), as
 // a Go program spreads its threads over all CPUs that it may use. It should run with GOMAXPROCS at
 // MaximumProcs. Nothing is written while nothing changes.
 //

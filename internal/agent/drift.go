@@ -95,13 +95,13 @@ func outcomesOf(status v1alpha1.LowLatencyNodeStatus, planHash string, report ve
 // driftMessage names the object that drifted, and irqbalance where it may have moved an interrupt.
 func driftMessage(result verify.Result, report verify.Report) string {
 	const balancer = "irq.balancer"
-	message := result.Message
-	about := string(result.Check.ID)
+	message, about := result.Message, string(result.Check.ID)
 	if strings.HasPrefix(about, "irq.") && about != balancer || about == "nic.interrupts" || about == "numa.nic-interrupts" {
-		for _, other := range report.Results {
-			if other.Check.ID == balancer && other.Outcome == v1alpha1.OutcomeFailed {
-				message += "; " + other.Message
-			}
+		suspect := slices.IndexFunc(report.Results, func(r verify.Result) bool {
+			return r.Check.ID == balancer && r.Outcome == v1alpha1.OutcomeFailed
+		})
+		if suspect >= 0 {
+			message += "; " + report.Results[suspect].Message
 		}
 	}
 	return clipTo(message, maximumDriftMessage)

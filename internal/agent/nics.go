@@ -108,6 +108,9 @@ func mergeNICs(previous []v1alpha1.NodeBypassNIC, pools []PoolObservation) []v1a
 func unproven(nic v1alpha1.NodeBypassNIC, problem string) v1alpha1.NodeBypassNIC {
 	unknown := *nic.DeepCopy()
 	unknown.Health, unknown.Reasons = v1alpha1.NICUnknown, []string{clipTo(problem, maximumReason)}
+	if unknown.Hugepages != "" {
+		unknown.Hugepages = v1alpha1.HugepagesUnknown
+	}
 	for i := range unknown.Users {
 		unknown.Users[i].Alignment, unknown.Users[i].Message = v1alpha1.AlignmentUnknown, clipTo(problem, maximumReason)
 	}

@@ -81,7 +81,7 @@ func TestReportsAreBounded(t *testing.T) {
 func TestMergeNICs(t *testing.T) {
 	nic := func(pool, address string, health v1alpha1.NICHealth, alignment v1alpha1.Alignment) v1alpha1.NodeBypassNIC {
 		return v1alpha1.NodeBypassNIC{
-			Pool: pool, PCIAddress: address, Health: health, Units: 1,
+			Pool: pool, PCIAddress: address, Health: health, Units: 1, Hugepages: v1alpha1.HugepagesLeft,
 			Users: []v1alpha1.NICUser{{Namespace: "a", Pod: "b", Container: "c", Alignment: alignment}},
 		}
 	}
@@ -91,6 +91,7 @@ func TestMergeNICs(t *testing.T) {
 	}
 	lost := nic("lost", "0000:02:00.0", v1alpha1.NICUnknown, v1alpha1.AlignmentUnknown)
 	lost.Reasons, lost.Users[0].Message = []string{"ConfigMap a/bypass-lost does not exist"}, "ConfigMap a/bypass-lost does not exist"
+	lost.Hugepages = v1alpha1.HugepagesUnknown
 	want := []v1alpha1.NodeBypassNIC{
 		lost, nic("x2", "0000:04:00.0", healthy, aligned), nic("x2", "0000:05:00.0", healthy, aligned),
 	}
@@ -103,6 +104,26 @@ func TestMergeNICs(t *testing.T) {
 	}
 	if previous[1].Health != healthy || previous[1].Users[0].Alignment != aligned {
 		t.Error("the previous status was changed")
+	}
+}
+
+func TestPoolsTellOfHugepages(t *testing.T) {
+	const kibibytes, address = 2048, "0000:81:00.0"
+	facts := &host.Facts{
+		NICs: []host.NIC{{PCIAddress: address, Vendor: host.Known("1924", "test"), NUMANode: host.Known(1, "test")}},
+		NUMANodes: []host.NUMANode{{ID: 1, Hugepages: []host.HugepagePool{{
+			SizeKibibytes: kibibytes, Total: host.Known(int64(400), "test"), Free: host.Known(int64(0), "test"),
+		}}}},
+	}
+	pool := &bypass.Pool{Name: "x2", Spec: v1alpha1.BypassNICPoolSpec{
+		NICs: []v1alpha1.NICTerm{{Vendor: "1924"}}, ResourceName: "lowlatency.dev/x2",
+		Stack:     v1alpha1.BypassStack{Type: v1alpha1.StackEFVI},
+		Hugepages: []v1alpha1.NICHugepages{{Size: "2Mi", CountPerNIC: 400}},
+	}}
+	a := &Agent{Root: t.TempDir(), pools: []poolState{{name: "x2", pool: pool}}}
+	observed, _ := a.observePools(t.Context(), facts, nil)
+	if len(observed) != 1 || len(observed[0].NICs) != 1 || observed[0].NICs[0].Hugepages != v1alpha1.HugepagesExhausted {
+		t.Errorf("%+v, want one NIC whose NUMA node has no page left", observed)
 	}
 }
 

@@ -122,11 +122,12 @@ func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatu
 		return seen
 	}
 	in := verify.Input{Plan: a.plan.plan, Facts: facts, Before: before, Holders: holders}
+	a.askKubelet(ctx, &in)
 	report := verify.Evaluate(in)
 	a.drift.compare(report, a.plan.hash, status)
 	seen.unrepaired = a.repair(ctx, in, report, now)
 	seen.PlanHash, seen.Report, seen.counts = a.plan.hash, &report, a.drift.counts
-	a.latest = latestPass{at: now, facts: facts, report: &report}
+	a.latest = latestPass{at: now, in: in, report: &report}
 	return seen
 }
 

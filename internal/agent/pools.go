@@ -127,7 +127,11 @@ func (a *Agent) observePools(ctx context.Context, facts *host.Facts, t *topology
 		devices := bypass.Devices(bypass.Input{Pool: *state.pool, Node: a.NodeName, HostAddresses: a.HostAddresses, Facts: facts})
 		holders := bypass.Holders(*state.pool, devices, containers.Value, t)
 		all.Value = append(all.Value, holders...)
-		observed = append(observed, PoolObservation{Name: state.name, NICs: reportNICs(state.pool, devices, holders)})
+		nics := reportNICs(state.pool, devices, holders)
+		for i := range nics {
+			nics[i].Hugepages = bypass.HugepageSupply(&state.pool.Spec, &devices[i].NIC, facts)
+		}
+		observed = append(observed, PoolObservation{Name: state.name, NICs: nics})
 	}
 	if !containers.Known {
 		all = host.Absent[[]bypass.Holder](containers.Source, containers.Reason)

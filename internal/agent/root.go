@@ -60,7 +60,9 @@ func (a *Agent) read(ctx context.Context) (*host.Facts, error) {
 	}
 	request := host.Request{Settings: []string{bootIDPath}, UserSpaces: a.userSpaces()}
 	if a.plan.plan != nil {
-		request.Settings = append(request.Settings, verify.SettingPaths(a.plan.plan)...)
+		planned := verify.Requests(a.plan.plan)
+		request.Settings = append(request.Settings, planned.Settings...)
+		request.Tasks, request.Units = planned.Tasks, planned.Units
 	}
 	facts, err := opened.ReadWith(ctx, request)
 	if err != nil {

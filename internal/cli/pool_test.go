@@ -222,9 +222,13 @@ func TestPoolRefusals(t *testing.T) {
 }
 
 // cluster serves lists of BypassNICPools and LowLatencyNodes, the latter in pages of one, and returns a kubeconfig.
-func cluster(t *testing.T, pools []v1alpha1.BypassNICPool, nodes []v1alpha1.LowLatencyNode) string {
+// More may be served by handlers for other paths.
+func cluster(t *testing.T, pools []v1alpha1.BypassNICPool, nodes []v1alpha1.LowLatencyNode, more ...func(*http.ServeMux)) string {
 	t.Helper()
 	mux := http.NewServeMux()
+	for _, add := range more {
+		add(mux)
+	}
 	answer := func(w http.ResponseWriter, value any) {
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(value); err != nil {

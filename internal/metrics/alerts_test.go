@@ -66,7 +66,25 @@ func TestAlerts(t *testing.T) {
 				t.Error("summary or description is missing")
 			}
 			checkSelectors(t, rule)
+			checkRunbook(t, rule)
 		})
+	}
+}
+
+// checkRunbook makes sure that the rule leads to its part of docs/alerts.md.
+func checkRunbook(t *testing.T, rule alertRule) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "alerts.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, found := strings.Cut(string(text), "\n## "+rule.Alert+"\n")
+	part, _, _ = strings.Cut(part, "\n## ")
+	if !found || !strings.Contains(part, "**Means:**") || !strings.Contains(part, "**Do:**") {
+		t.Error("docs/alerts.md does not say what the alert means and what to do")
+	}
+	if !strings.HasSuffix(rule.Annotations["runbook_url"], "/docs/alerts.md#"+strings.ToLower(rule.Alert)) {
+		t.Errorf("runbook_url is %q", rule.Annotations["runbook_url"])
 	}
 }
 
@@ -84,8 +102,10 @@ func checkSelectors(t *testing.T, rule alertRule) {
 			if !slices.Contains(labels, matcher[1]) {
 				t.Errorf("%s has no label %s", selector[1], matcher[1])
 			}
-			if matcher[1] == "check" && !isCheck(matcher[2]) {
-				t.Errorf("there is no check %s", matcher[2])
+			for id := range strings.SplitSeq(matcher[2], "|") {
+				if matcher[1] == "check" && !isCheck(id) {
+					t.Errorf("there is no check %s", id)
+				}
 			}
 		}
 		for _, used := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(rule.Annotations["summary"]+rule.Annotations["description"], -1) {

@@ -46,6 +46,10 @@ const (
 	poolUnits        = "lowlatency_pool_units"
 	poolUsers        = "lowlatency_pool_containers"
 	poolVersions     = "lowlatency_pool_version_nics"
+	poolHugepages    = "lowlatency_pool_free_nics"
+	nodeGate         = "lowlatency_node_gate"
+	nodeChange       = "lowlatency_node_last_transition_timestamp_seconds"
+	drift            = "lowlatency_drift"
 )
 
 // Descriptions describes all metrics, in the order of the documentation. Labels are bounded: by the number of
@@ -62,6 +66,12 @@ func Descriptions() []Description {
 			"Conditions of each LowLatencyNode: 1 for the status that a condition has; the other statuses are left out."},
 		{nodeChecks, []string{"node", "profile", "outcome"},
 			"Number of checks on each node that are passed, failed, unknown and waived."},
+		{nodeGate, []string{"node", "state", "reason"},
+			"Whether pods that need low latency may be sent to each node, by its condition LowLatencyReady: 1 for Open or Closed, with the reason."},
+		{nodeChange, []string{"node", "profile"},
+			"When Applied, DeJittered or NUMAAligned became another last on each node, in seconds since 1970."},
+		{drift, []string{"profile", "check", "state"},
+			"How often a check failed on nodes of each LowLatencyNodeProfile after it had passed for the same plan (drifted), how many files were put back (repaired), and how many are not put back now (unrepaired). Nodes that go take their counts along."},
 		{findings, []string{"profile", "check", "severity", "outcome"},
 			"Number of nodes of each LowLatencyNodeProfile on which a check has this outcome, other than passed."},
 		{planAge, []string{"profile", "plan"},
@@ -78,6 +88,8 @@ func Descriptions() []Description {
 			"Number of containers that hold a unit of a BypassNICPool, by whether CPUs, hugepages and NIC are on one NUMA node: Aligned, Split or Unknown."},
 		{poolVersions, []string{"pool", "health", "versions", "module", "user"},
 			"Number of NICs of each BypassNICPool by the versions of kernel module and user files that their nodes have, and whether these are Equal, Different or Incomplete."},
+		{poolHugepages, []string{"pool", "hugepages"},
+			"Number of healthy NICs with a free unit of each BypassNICPool that reserves hugepages, by whether pages of every size are Left on the NIC's NUMA node, Exhausted or Unknown."},
 	}
 }
 
@@ -119,7 +131,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for _, collect := range []func(context.Context, chan<- prometheus.Metric) error{
-		c.collectProfiles, c.collectNodes, c.collectPlans, c.collectPools,
+		c.collectProfiles, c.collectNodes, c.collectPlans, c.collectPools, c.collectGates,
 	} {
 		if err := collect(ctx, out); err != nil {
 			logf.Log.WithName("metrics").Error(err, "Failed to read from the cache for a scrape")
@@ -167,7 +179,7 @@ func (c *Collector) collectNodes(ctx context.Context, out chan<- prometheus.Metr
 	if err := c.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
-	counts, nics := map[findingKey]int{}, nicCounts{}
+	counts, nics, drifts := map[findingKey]int{}, nicCounts{}, driftCounts{}
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
 		profile := node.Spec.Profile
@@ -180,13 +192,20 @@ func (c *Collector) collectNodes(ctx context.Context, out chan<- prometheus.Metr
 			c.gauge(out, nodeChecks, float64(checks.Unknown), node.Name, profile, "unknown")
 			c.gauge(out, nodeChecks, float64(checks.Waived), node.Name, profile, "waived")
 		}
+		if transitions := node.Status.Transitions; len(transitions) > 0 {
+			c.gauge(out, nodeChange, float64(transitions[0].Time.Unix()), node.Name, profile)
+		}
 		nics.add(node)
+		drifts.add(node)
 		for _, f := range node.Status.Findings {
 			counts[findingKey{profile, string(f.Check), string(f.Severity), string(f.Outcome)}]++
 		}
 	}
 	for key, count := range counts {
 		c.gauge(out, findings, float64(count), key.profile, key.check, key.severity, key.outcome)
+	}
+	for key, count := range drifts {
+		c.gauge(out, drift, float64(count), key.profile, key.check, key.state)
 	}
 	for key, count := range nics {
 		c.gauge(out, key.metric, float64(count), key.labels()...)

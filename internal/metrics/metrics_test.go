@@ -92,22 +92,46 @@ func exampleObjects() []client.Object {
 	}}
 	pool.Status.Nodes = &v1alpha1.PoolNodeCounts{Matched: 3, Reporting: 1}
 	pool.Status.NICs = &v1alpha1.PoolNICCounts{Found: 3, Eligible: 3, Healthy: 1, Units: 8, Allocated: 3}
-	return []client.Object{profile, first, node("n2"), plan, other, pool}
+	first.Status.BypassNICs[0].Units, first.Status.BypassNICs[0].Hugepages = 4, v1alpha1.HugepagesExhausted
+	first.Status.Transitions = []v1alpha1.NodeTransition{{Time: metav1.NewTime(now().Add(-time.Hour))}, {Time: metav1.NewTime(now().Add(-2 * time.Hour))}}
+	first.Status.Drift = []v1alpha1.CheckDrift{{Check: "irq.affinity", Drifted: 3, Repaired: 2, Unrepaired: []string{"/proc/irq/7"}}}
+	second := node("n2")
+	second.Status.Drift = []v1alpha1.CheckDrift{{Check: "irq.affinity", Drifted: 1, Repaired: 1}}
+	return []client.Object{
+		profile, first, second, plan, other, pool, gateNode("n1", corev1.ConditionTrue, "Verified"),
+		gateNode("n2", corev1.ConditionUnknown, "ChecksUnknown"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n3"}},
+	}
+}
+
+// gateNode is a Node with the condition LowLatencyReady.
+func gateNode(name string, status corev1.ConditionStatus, reason string) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	node.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: v1alpha1.NodeConditionReady, Status: status, Reason: reason},
+	}
+	return node
 }
 
 func TestCollector(t *testing.T) {
 	collector := newCollector(t, true, interceptor.Funcs{}, exampleObjects()...)
 	want := `
+lowlatency_drift{check="irq.affinity",profile="trading",state="drifted"} 4
+lowlatency_drift{check="irq.affinity",profile="trading",state="repaired"} 3
+lowlatency_drift{check="irq.affinity",profile="trading",state="unrepaired"} 1
 lowlatency_findings_nodes{check="irq.affinity",outcome="Failed",profile="trading",severity="Critical"} 2
 lowlatency_node_checks{node="n1",outcome="failed",profile="trading"} 1
 lowlatency_node_checks{node="n1",outcome="passed",profile="trading"} 30
 lowlatency_node_checks{node="n1",outcome="unknown",profile="trading"} 2
 lowlatency_node_checks{node="n1",outcome="waived",profile="trading"} 3
+lowlatency_node_gate{node="n1",reason="Verified",state="Open"} 1
+lowlatency_node_gate{node="n2",reason="ChecksUnknown",state="Closed"} 1
+lowlatency_node_last_transition_timestamp_seconds{node="n1",profile="trading"} 1.7952588e+09
 lowlatency_node_status_condition{node="n1",profile="trading",status="Unknown",type="DeJittered"} 1
 lowlatency_plan_age_seconds{plan="trading-a",profile="trading"} 90
 lowlatency_pool_condition{pool="x2",reason="NICsUnhealthy",status="True",type="Degraded"} 1
 lowlatency_pool_containers{alignment="Aligned",pool="x2"} 2
 lowlatency_pool_containers{alignment="Split",pool="x2"} 1
+lowlatency_pool_free_nics{hugepages="Exhausted",pool="x2"} 1
 lowlatency_pool_nics{health="Healthy",pool="x2"} 1
 lowlatency_pool_nics{health="Unhealthy",pool="x2"} 2
 lowlatency_pool_nics{health="Unknown",pool="dpdk"} 1
@@ -231,13 +255,13 @@ This file is written by ` + "`go test ./internal/metrics -update`" + `.
 	text.WriteString(`
 ## Alerts
 
-` + "`config/prometheus`" + ` has these rules for the Prometheus operator.
+` + "`config/prometheus`" + ` has these rules for the Prometheus operator. [alerts.md](alerts.md) says what to do about each.
 
 | Alert | Fires after | When |
 |---|---|---|
 `)
 	for _, alert := range readAlerts(t) {
-		fmt.Fprintf(&text, "| `%s` | %s | `%s` |\n", alert.Alert, alert.For, strings.ReplaceAll(alert.Expr, "|", `\|`))
+		fmt.Fprintf(&text, "| [`%s`](alerts.md#%s) | %s | `%s` |\n", alert.Alert, strings.ToLower(alert.Alert), alert.For, strings.ReplaceAll(alert.Expr, "|", `\|`))
 	}
 	return text.Bytes()
 }

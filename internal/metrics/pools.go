@@ -15,7 +15,7 @@ import (
 // nicKey is what NICs and their users are counted by: a metric, a pool, and what tells about the NIC or the user.
 type nicKey struct {
 	metric, pool string
-	// is a health or an alignment.
+	// is a health, an alignment or a supply of hugepages.
 	is string
 	// module and user are versions; both are "" for metrics without.
 	module, user string
@@ -49,6 +49,9 @@ func (c nicCounts) add(node *v1alpha1.LowLatencyNode) {
 		c[nicKey{metric: poolNICs, pool: nic.Pool, is: string(nic.Health)}]++
 		if nic.ModuleVersion != "" || nic.UserVersion != "" {
 			c[nicKey{poolVersions, nic.Pool, string(nic.Health), nic.ModuleVersion, nic.UserVersion}]++
+		}
+		if nic.Hugepages != "" && nic.Health == v1alpha1.NICHealthy && int(nic.Units) > len(nic.Users) {
+			c[nicKey{metric: poolHugepages, pool: nic.Pool, is: string(nic.Hugepages)}]++
 		}
 		for _, user := range nic.Users {
 			c[nicKey{metric: poolUsers, pool: nic.Pool, is: string(user.Alignment)}]++

@@ -94,7 +94,9 @@ func tickCases() checkCases {
 		"read once":        {once: true, want: doesNotApply},
 		"no time":          {change: func(f fixture) { f.facts.UptimeSeconds = absent[float64]("/proc/uptime") }, want: isUnknown, wantMessage: "/proc/uptime"},
 		"no time before":   {change: func(f fixture) { f.before.UptimeSeconds = absent[float64]("/proc/uptime") }, want: isUnknown, wantMessage: "/proc/uptime"},
-		"no time between":  {change: func(f fixture) { f.before.UptimeSeconds = f.facts.UptimeSeconds }, want: isUnknown, wantMessage: "less than a second passed"},
+		"no time between":  {change: func(f fixture) { f.before.UptimeSeconds = f.facts.UptimeSeconds; f.count("LOC", 1) }, want: isUnknown, wantMessage: "less than a second passed"},
+		"nothing at all":   {change: func(f fixture) { f.before.UptimeSeconds = f.facts.UptimeSeconds }, want: passes},
+		"time goes back":   {change: func(f fixture) { f.before.UptimeSeconds = known(2000.0) }, want: isUnknown, wantMessage: "the time ran backwards"},
 		"counters go back": {change: func(f fixture) { f.before.Interrupts.Lines.Value[3].Counts[3] = 1000 }, want: isUnknown, wantMessage: "rebooted between the readings"},
 	}
 }

@@ -183,7 +183,7 @@ func memoryStaysLocal(s *state) verdict {
 			}
 			verdicts = append(verdicts, judge(earlier[node.ID], expected, func(was uint64) verdict {
 				return judge(node.ForeignAllocations, expected, func(is uint64) verdict {
-					if float64(is)-float64(was) <= foreignPagesPerSecond*seconds {
+					if float64(is)-float64(was) <= foreignPagesPerSecond*max(seconds, shortestTime) {
 						return passed(expected)
 					}
 					return failed(fmt.Sprintf("memory that was meant for NUMA node %d comes from other NUMA nodes", node.ID),

@@ -79,6 +79,11 @@ func ticklessAndCalm(s *state) bool {
 	return s.plan.CPUs.Tick == v1alpha1.TickStopped && someAreCalm(s)
 }
 
+// shortestTime is the least time in seconds of which a rate can be told.
+const shortestTime = 1
+
+const reasonTooSoon = "less than a second passed between the readings"
+
 // elapsed is the time between the two readings in seconds.
 func (s *state) elapsed() host.Fact[float64] {
 	now, before := s.facts.UptimeSeconds, s.before.UptimeSeconds
@@ -87,8 +92,8 @@ func (s *state) elapsed() host.Fact[float64] {
 		return now
 	case !before.Known:
 		return before
-	case now.Value-before.Value < 1:
-		return host.Absent[float64](now.Source, "less than a second passed between the readings, or the host was rebooted")
+	case now.Value < before.Value:
+		return host.Absent[float64](now.Source, "the time ran backwards, so the host was rebooted between the readings")
 	}
 	return host.Known(now.Value-before.Value, now.Source)
 }
@@ -139,11 +144,15 @@ func (s *state) rate(set cpus.Set, table func(*host.Facts) counters, concerns fu
 					return unknown("a counter", "it ran backwards, so the host was rebooted between the readings", expected)
 				}
 				return s.surveyCPUs(set, expected, func(cpu *host.CPU) answer {
-					perSecond := float64(growth[cpu.ID]) / seconds
-					if perSecond <= budget {
+					switch perSecond := float64(growth[cpu.ID]) / seconds; {
+					case growth[cpu.ID] == 0:
 						return answer{}
+					case seconds < shortestTime:
+						return answer{absent: true, source: s.facts.UptimeSeconds.Source, reason: reasonTooSoon}
+					case perSecond > budget:
+						return answer{wrong: describe(cpu, rateText(perSecond))}
 					}
-					return answer{wrong: describe(cpu, rateText(perSecond))}
+					return answer{}
 				})
 			})
 		})

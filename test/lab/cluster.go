@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -74,7 +75,7 @@ func (c *Cluster) startServer() error {
 	if err != nil {
 		return err
 	}
-	server := &envtest.APIServer{Path: c.programs.file("kube-apiserver"), CertDir: c.dir}
+	server := &envtest.APIServer{Path: c.programs.File("kube-apiserver"), CertDir: c.dir}
 	server.CA = authority
 	// envtest leaves service accounts out, because nobody makes them there; here a controller does.
 	server.Configure().Disable("disable-admission-plugins").
@@ -83,7 +84,7 @@ func (c *Cluster) startServer() error {
 		Set("service-cluster-ip-range", services).
 		Set("endpoint-reconciler-type", "none")
 	c.environment = &envtest.Environment{
-		ControlPlane:             envtest.ControlPlane{APIServer: server, Etcd: &envtest.Etcd{Path: c.programs.file("etcd")}},
+		ControlPlane:             envtest.ControlPlane{APIServer: server, Etcd: &envtest.Etcd{Path: c.programs.File("etcd")}},
 		ControlPlaneStartTimeout: controlPlaneLimit, ControlPlaneStopTimeout: controlPlaneLimit,
 	}
 	if c.config, err = c.environment.Start(); err != nil {
@@ -128,6 +129,8 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 		flags []string
 	}{
 		{"kube-controller-manager", []string{
+			// Each controller acts with its own account and rights; the program's own rights are only to make these.
+			"--use-service-account-credentials=true",
 			"--service-account-private-key-file=" + c.file("sa-signer.key"), "--root-ca-file=" + c.file("ca.crt"),
 			// An emulated node is late with its heartbeats when this machine is busy.
 			"--node-monitor-grace-period=5m",
@@ -139,7 +142,7 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 			return err
 		}
 		flags := append([]string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0"}, controller.flags...)
-		if err := c.Launch(ctx, controller.name, c.programs.file(controller.name), flags...); err != nil {
+		if err := c.Launch(ctx, controller.name, c.programs.File(controller.name), flags...); err != nil {
 			return err
 		}
 	}
@@ -170,7 +173,8 @@ func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Kubeconfig writes the connection of a user in some groups, and returns its file.
 func (c *Cluster) Kubeconfig(user string, groups ...string) (string, error) {
-	path := c.file(user + ".kubeconfig")
+	// The variable KUBECONFIG holds a list with colons between its files.
+	path := c.file(strings.ReplaceAll(user, ":", "-") + ".kubeconfig")
 	content, err := c.kubeconfig(c.config.Host, user, groups)
 	if err != nil {
 		return "", err

@@ -25,7 +25,7 @@ func (p Programs) NodeFiles(dir string, images map[string]ContainerImage) error 
 		}
 	}
 	for _, name := range []string{"kubelet", "containerd", "containerd-shim-runc-v2", "ctr"} {
-		if err := copyProgram(p.file(name), filepath.Join(dir, "bin", name)); err != nil {
+		if err := copyProgram(p.File(name), filepath.Join(dir, "bin", name)); err != nil {
 			return err
 		}
 	}

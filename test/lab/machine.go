@@ -214,6 +214,12 @@ func (m *Machine) waitForShell(ctx context.Context) error {
 	}
 }
 
+// Login is the command with which a person opens the machine's shell.
+func (m *Machine) Login() string {
+	return fmt.Sprintf("ssh -i %s -p %d -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null root@127.0.0.1",
+		m.image.file(keyFile), m.process.files.sshPort)
+}
+
 // Console returns the last lines of the kernel's console.
 func (m *Machine) Console(lines int) string {
 	content, err := os.ReadFile(m.file("serial.log"))

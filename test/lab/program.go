@@ -31,7 +31,7 @@ func OpenPrograms(ctx context.Context, progress io.Writer) (Programs, error) {
 	if err != nil {
 		return Programs{}, err
 	}
-	command := exec.CommandContext(ctx, filepath.Join(root, "hack", "toolchain.sh"), "envtest", "node")
+	command := exec.CommandContext(ctx, filepath.Join(root, "hack", "toolchain.sh"), "envtest", "node", "kustomize")
 	command.Stdout, command.Stderr = progress, progress
 	if err := command.Run(); err != nil {
 		return Programs{}, fmt.Errorf("providing the programs of Kubernetes with hack/toolchain.sh: %w", err)
@@ -48,11 +48,12 @@ func OpenPrograms(ctx context.Context, progress io.Writer) (Programs, error) {
 	return Programs{folders: []string{
 		filepath.Join(cache, "k8s", kubernetes+"-"+platform),
 		filepath.Join(cache, "node", "kubernetes-"+kubernetes+"-containerd-"+versions["CONTAINERD_VERSION"]+"-"+platform),
+		filepath.Join(cache, "bin", "kustomize-"+versions["KUSTOMIZE_VERSION"]),
 	}}, nil
 }
 
-// file is the path of a program; one that is missing is an error of whoever starts it.
-func (p Programs) file(name string) string {
+// File is the path of a program; one that is missing is an error of whoever starts it.
+func (p Programs) File(name string) string {
 	for _, folder := range p.folders {
 		path := filepath.Join(folder, name)
 		if _, err := os.Stat(path); err == nil {

@@ -29,7 +29,7 @@ type emulator struct {
 func emulatorFor(ctx context.Context, s Spec, progress io.Writer) (emulator, error) {
 	const installed = "qemu-system-x86_64"
 	needsIgb := slices.ContainsFunc(s.NICs, func(nic NIC) bool { return nic.Model == Igb })
-	if !needsIgb || exec.CommandContext(ctx, installed, "-device", "igb,help").Run() == nil {
+	if !needsIgb || hasDevice(ctx, installed, Igb) {
 		return emulator{program: installed}, nil
 	}
 	dir, err := built(ctx, "qemu", func(string) error { return nil }, progress)
@@ -42,6 +42,12 @@ func emulatorFor(ctx context.Context, s Spec, progress io.Writer) (emulator, err
 		// Modules of another QEMU end it, so its own come first.
 		environment: []string{"QEMU_MODULE_DIR=" + filepath.Join(dir, "usr", "lib", "x86_64-linux-gnu", "qemu")},
 	}, nil
+}
+
+// hasDevice looks at what QEMU prints: it ends with success for a device that it does not know.
+func hasDevice(ctx context.Context, program string, model Model) bool {
+	out, err := exec.CommandContext(ctx, program, "-device", string(model)+",help").Output()
+	return err == nil && len(out) > 0
 }
 
 // files are what one run of QEMU reads and writes.

@@ -9,15 +9,16 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/test/lab"
 )
 
@@ -25,185 +26,254 @@ const (
 	passed  = "Passed"
 	failed  = "Failed"
 	unknown = "Unknown"
-	skipped = "Skipped"
+	waived  = "Waived"
+
+	yes   = metav1.ConditionTrue
+	no    = metav1.ConditionFalse
+	maybe = metav1.ConditionUnknown
 )
 
-// tunedOutcomes are the outcomes of every check on the machine after its plan was applied and it booted. What
-// is not Passed is so because of what the lab's machine is: an emulated processor without frequency control
-// and without a time-stamp counter that promises to run in all idle states, and no kubelet.
-func tunedOutcomes() map[string]string {
+// truth is a kind of machine, what its plan must say, and what the checks must say about it.
+type truth struct {
+	// spec is named as the profile in testdata/truth.
+	spec lab.Spec
+	// housekeeping and isolated are the CPU sets of the plan.
+	housekeeping, isolated string
+	// untuned are checks that fail before the plan is applied.
+	untuned []string
+	// differs are checks of the tuned machine that do not pass, besides those of notPassed.
+	differs   map[string]string
+	scenarios []scenario
+	// also is done on the tuned machine after the scenarios that need no boot.
+	also func(*judged, *outcomeTable)
+}
+
+// truths are the machines of make lab. PCIe slot N makes the interface ensN.
+func truths() []truth {
+	return []truth{
+		{
+			spec: lab.Spec{
+				Name:     "two-nodes",
+				Topology: lab.Topology{Packages: 2, CoresPerPackage: 4, ThreadsPerCore: 1, NUMANodes: 2, MebibytesPerNode: 1536},
+				NICs: []lab.NIC{
+					{ID: "nic0", Model: lab.E1000e, NUMANode: 0},
+					{ID: "nic1", Model: lab.E1000e, NUMANode: 1},
+					{ID: "nic2", Model: lab.Virtio, NUMANode: 1},
+				},
+				Boot: lab.Boot{Kernel: lab.Standard},
+			},
+			housekeeping: "0,4", isolated: "1-3,5-7",
+			untuned:   []string{"kernel.command-line", "cpu.isolated", "cpu.nohz-full", "memory.hugepages-numa"},
+			scenarios: twoNodesScenarios(),
+			also:      (*judged).withAgent,
+		},
+		{
+			spec: lab.Spec{
+				Name:     "four-nodes",
+				Topology: lab.Topology{Packages: 4, CoresPerPackage: 2, ThreadsPerCore: 2, NUMANodes: 4, MebibytesPerNode: 1280},
+				NICs: []lab.NIC{
+					{ID: "nic0", Model: lab.E1000e, NUMANode: 2},
+					{ID: "nic1", Model: lab.E1000e, NUMANode: 3},
+				},
+				Boot: lab.Boot{Kernel: lab.Standard},
+			},
+			housekeeping: "0-1,4-5,8-9,12-13", isolated: "2-3,6-7,10-11,14-15",
+			untuned: []string{"kernel.type", "kernel.command-line", "cpu.isolated", "cpu.nohz-full", "memory.hugepages-numa"},
+			// A real-time kernel has neither (mm/Kconfig and init/Kconfig: depends on !PREEMPT_RT).
+			differs: map[string]string{
+				"memory.numa-balancing": unknown, "memory.transparent-hugepages": unknown,
+			},
+			scenarios: fourNodesScenarios(),
+		},
+		{
+			spec: lab.Spec{
+				Name:     "one-node",
+				Topology: lab.Topology{Packages: 1, CoresPerPackage: 4, ThreadsPerCore: 1, MebibytesPerNode: 1536},
+				NICs:     []lab.NIC{{ID: "nic0", Model: lab.E1000e}},
+				Boot:     lab.Boot{Kernel: lab.Standard},
+			},
+			housekeeping: "0-1", isolated: "2-3",
+			untuned:   []string{"kernel.command-line", "cpu.isolated", "memory.hugepages-numa"},
+			scenarios: oneNodeScenarios(),
+		},
+	}
+}
+
+// shortTruths are one machine with few scenarios, for every change.
+func shortTruths() []truth {
+	one := truths()[0]
+	one.also = nil
+	one.scenarios = slices.Concat(interruptScenarios()[:1], placeScenarios()[:2], kernelScenarios()[:2])
+	return []truth{one}
+}
+
+// notPassed are the checks that apply to a tuned machine and do not pass, because of what the lab's machines are: an
+// emulated processor without frequency control and without a time-stamp counter that promises to run in all
+// idle states. Every outcome is in testdata/truth/*/as-planned.golden.
+func notPassed() map[string]string {
 	return map[string]string{
-		"kernel.command-line": passed,
-		"kernel.type":         passed,
-		"kernel.page-size":    skipped,
-		"kernel.sysctls":      passed,
-		"kernel.sysfs":        skipped,
-
-		"cpu.partition":     passed,
-		"cpu.online":        passed,
-		"cpu.siblings":      passed,
-		"cpu.smt":           skipped,
-		"cpu.isolated":      passed,
-		"cpu.nohz-full":     passed,
-		"cpu.rcu-offload":   passed,
-		"cpu.init-affinity": passed,
-
-		"irq.default-affinity":   passed,
-		"irq.effective-affinity": passed,
-		"irq.managed":            passed,
-		"irq.balancer":           passed,
-		"irq.delivered":          skipped,
-		"irq.machine":            skipped,
-		"irq.softirqs":           skipped,
-
-		"workqueue.unbound":   passed,
-		"workqueue.writeback": passed,
-
-		"kernel.nmi-watchdog":    passed,
-		"kernel.soft-watchdog":   passed,
-		"kernel.machine-checks":  skipped,
-		"kernel.rt-throttling":   passed,
-		"kernel.timer-migration": passed,
-
-		"memory.numa-balancing":        passed,
-		"memory.transparent-hugepages": passed,
-		"memory.ksm":                   passed,
-		"memory.vmstat":                passed,
-		"memory.compaction":            passed,
-		"memory.swap":                  passed,
-		"memory.hugepages-numa":        passed,
-
-		"clock.source": passed,
-		"clock.tsc":    failed,
-
+		"clock.tsc":               waived,
 		"power.governor":          unknown,
 		"power.energy-preference": unknown,
 		"power.frequency-driver":  unknown,
-		"power.turbo":             skipped,
-		"power.maximum-frequency": skipped,
-		"power.idle-states":       passed,
-		"power.idle-entries":      skipped,
-
-		"numa.nodes":             passed,
-		"numa.nic-locality":      passed,
-		"numa.near-cpus":         passed,
-		"numa.virtual-functions": skipped,
-		"numa.nic-interrupts":    passed,
-		"nic.pcie-link":          passed,
-
-		"kubelet.cpu-manager":      unknown,
-		"kubelet.topology-manager": unknown,
-		"kubelet.memory-manager":   unknown,
 	}
 }
 
-// counterOutcomes are the outcomes that a second reading adds on the tuned machine, on which nothing runs.
-func counterOutcomes() map[string]string {
-	return map[string]string{
-		"irq.delivered":      passed,
-		"irq.machine":        passed,
-		"irq.softirqs":       passed,
-		"power.idle-entries": passed,
-	}
-}
-
-// scenario breaks one thing on a tuned machine. The outcomes that it changes are all in want; the finding of
-// each check in messages contains the text.
+// scenario breaks one thing on a tuned machine: exactly the outcomes in changes become others, the conditions are
+// those of want, and the finding of each check in says contains the text. Two readings, with the
+// disturbance in between, are taken where counters are meant to tell.
 type scenario struct {
 	name             string
 	disturb, restore string
-	want, messages   map[string]string
+	readings         int
+	want             verdicts
+	changes          map[string]string
+	says             map[string]string
+	// without are kernel arguments that are left out of a boot.
+	without []string
 }
 
-// scenarios of the machine of twoNodes with testdata/profile.yaml: housekeeping 0,4; isolated 1-3,5-7; 32
-// hugepages of 2 MiB on NUMA node 0 and 64 on node 1. PCIe slot N makes the interface ensN.
-func scenarios() []scenario {
-	const (
-		pool      = "/sys/devices/system/node/node%d/hugepages/hugepages-2048kB/nr_hugepages"
-		workqueue = "/sys/devices/virtual/workqueue/cpumask"
-		pages     = "/sys/kernel/mm/transparent_hugepage/enabled"
-		offline   = "/sys/devices/system/cpu/cpu3/online"
-	)
-	hugepages := func(node0, node1 int) string {
-		return fmt.Sprintf("echo %d >"+pool+"; echo %d >"+pool, node0, 0, node1, 1)
+// file is the name of the scenario's snapshot.
+func (s scenario) file() string {
+	return regexp.MustCompile("[^a-z0-9]+").ReplaceAllString(strings.ToLower(s.name), "-")
+}
+
+func TestNodeTruth(t *testing.T) {
+	table := &outcomeTable{header: "MACHINE\tSTATE\tAPPLIED\tDEJITTERED\tNUMAALIGNED\tWHAT CHANGED", since: time.Now()}
+	t.Cleanup(table.print)
+	programs := buildPrograms(t)
+	all := truths()
+	if os.Getenv("LAB") == "short" {
+		all = shortTruths()
 	}
-	return []scenario{
-		{
-			name:    "a NIC's interrupt is moved to isolated CPU 2",
-			disturb: moveInterrupt("ens1", 2), restore: moveInterrupt("ens1", 0),
-			want:     map[string]string{"irq.effective-affinity": failed},
-			messages: map[string]string{"irq.effective-affinity": "(ens1-rx-0) is delivered to isolated CPU 2; wanted 0,4"},
-		},
-		{
-			name:    "all hugepages are on NUMA node 0",
-			disturb: hugepages(96, 0), restore: hugepages(32, 64),
-			want:     map[string]string{"memory.hugepages-numa": failed},
-			messages: map[string]string{"memory.hugepages-numa": "NUMA node 1"},
-		},
-		{
-			name:    "isolated CPU 3 is taken offline",
-			disturb: "echo 0 >" + offline, restore: "echo 1 >" + offline,
-			want:     map[string]string{"cpu.online": failed, "cpu.partition": failed},
-			messages: map[string]string{"cpu.online": "CPU 3"},
-		},
-		{
-			name:    "transparent hugepages are switched on",
-			disturb: "echo always >" + pages, restore: "echo never >" + pages,
-			want:     map[string]string{"memory.transparent-hugepages": failed},
-			messages: map[string]string{"memory.transparent-hugepages": "always"},
-		},
-		{
-			name:    "the mask of unbound kernel work is set back",
-			disturb: "echo ff >" + workqueue, restore: "echo 11 >" + workqueue,
-			want:     map[string]string{"workqueue.unbound": failed},
-			messages: map[string]string{"workqueue.unbound": workqueue + " holds isolated CPUs 1-3,5-7"},
-		},
-		{
-			name:    "process 1 may use every CPU",
-			disturb: "taskset -pc 0-7 1", restore: "taskset -pc 0,4 1",
-			want:     map[string]string{"cpu.init-affinity": failed},
-			messages: map[string]string{"cpu.init-affinity": "1-3,5-7"},
-		},
-		{
-			name:    "new interrupts may go anywhere",
-			disturb: "echo ff >/proc/irq/default_smp_affinity", restore: "echo 11 >/proc/irq/default_smp_affinity",
-			want:     map[string]string{"irq.default-affinity": failed},
-			messages: map[string]string{"irq.default-affinity": "/proc/irq/default_smp_affinity holds isolated CPUs 1-3,5-7"},
-		},
+	for _, tc := range all {
+		t.Run(tc.spec.Name, func(t *testing.T) { tc.test(t, programs, table) })
 	}
 }
 
-// moveInterrupt writes the affinity of a NIC's receive interrupt and waits until it is in force. Without
-// interrupt remapping the kernel moves an interrupt when it comes the next time; e1000e makes its own come
-// every two seconds while the interface is up.
-func moveInterrupt(nic string, cpu int) string {
-	return fmt.Sprintf(`set -e
-irq=/proc/irq/$(awk -F: '/%s-rx-0/ {print $1 + 0}' /proc/interrupts)
-echo %d >$irq/smp_affinity_list
-for i in $(seq 60); do
-  [ "$(cat $irq/effective_affinity_list)" = %d ] && exit 0
-  sleep 0.5
-done
-echo "still on $(cat $irq/effective_affinity_list)" >&2
-exit 1`, nic, cpu, cpu)
+// test plans and tunes a machine, asks the checks whether its kernel then is what the plan says, and breaks one thing
+// after the other.
+func (tc truth) test(t *testing.T, programs string, table *outcomeTable) {
+	j, untuned := startMachine(t, tc.spec, programs).planned()
+	if diff := cmp.Diff([]string{tc.housekeeping, tc.isolated},
+		[]string{j.plan.CPUs.Housekeeping.String(), j.plan.CPUs.Isolated.String()}); diff != "" {
+		t.Fatalf("CPU sets of the plan (-want +got):\n%s", diff)
+	}
+	tc.testUntuned(t, untuned, table)
+	j.tune()
+	tuned := tc.testTuned(t, j, table)
+	for _, s := range tc.scenarios {
+		if len(s.without) > 0 {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) { j.in(t).scenario(s, tuned, table) })
+	}
+	if left := changed(tuned, j.judge("", nil).outcomes); len(left) > 0 {
+		t.Errorf("after restoring everything: %s", describe(left))
+	}
+	if tc.also != nil {
+		tc.also(j, table)
+	}
+	tc.boots(t, j, tuned, table)
 }
 
-// outcomeTable is what make lab prints.
-type outcomeTable struct {
-	rows  []string
-	since time.Time
+// boots runs the scenarios that need a boot of their own.
+func (tc truth) boots(t *testing.T, j *judged, tuned map[string]string, table *outcomeTable) {
+	t.Helper()
+	for _, s := range tc.scenarios {
+		if len(s.without) > 0 {
+			t.Run(s.name, func(t *testing.T) { j.in(t).scenario(s, tuned, table) })
+		}
+	}
 }
 
-// add writes what a step showed and the time since the last row.
-func (o *outcomeTable) add(step, outcome string) {
-	o.rows = append(o.rows, fmt.Sprintf("%s\t%s\t%.0f s", step, outcome, time.Since(o.since).Seconds()))
-	o.since = time.Now()
+// in is the machine for a test of its own.
+func (j *judged) in(t *testing.T) *judged {
+	return &judged{node: &node{Machine: j.Machine, t: t, programs: j.programs}, plan: j.plan}
 }
 
-func (o *outcomeTable) print() {
-	writer := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintf(writer, "\nSTEP\tOUTCOME\tTIME\n%s\n\n", strings.Join(o.rows, "\n"))
-	_ = writer.Flush()
+func (tc truth) testUntuned(t *testing.T, found judgement, table *outcomeTable) {
+	t.Helper()
+	for _, check := range tc.untuned {
+		if found.outcomes[check] != failed {
+			t.Errorf("untuned: %s is %s, want Failed", check, found.outcomes[check])
+		}
+	}
+	if diff := cmp.Diff(verdicts{no, no, no}, found.verdicts); diff != "" {
+		t.Errorf("untuned (-want +got):\n%s", diff)
+	}
+	table.verdict(tc.spec.Name, "untuned: no kernel argument of the plan", found, fmt.Sprintf("%d checks Failed", count(found.outcomes, failed)))
+}
+
+// testTuned returns the outcomes of one reading.
+func (tc truth) testTuned(t *testing.T, j *judged, table *outcomeTable) map[string]string {
+	t.Helper()
+	before := j.facts("")
+	found := j.judge("as-planned", nil)
+	want := notPassed()
+	maps.Copy(want, tc.differs)
+	got := maps.Clone(found.outcomes)
+	maps.DeleteFunc(got, func(_, outcome string) bool { return outcome == passed || outcome == skipped })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what does not pass on the tuned machine (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(verdicts{yes, yes, yes}, found.verdicts); diff != "" {
+		t.Errorf("tuned (-want +got):\n%s", diff)
+	}
+	table.verdict(tc.spec.Name, "as planned", found, fmt.Sprintf("%d checks Passed", count(found.outcomes, passed)))
+	j.run("sleep 10")
+	counted := j.judge("", before)
+	if diff := cmp.Diff(verdicts{yes, yes, yes}, counted.verdicts); diff != "" {
+		t.Errorf("tuned, two readings (-want +got):\n%s", diff)
+	}
+	table.verdict(tc.spec.Name, "as planned, two readings", counted, describe(changed(found.outcomes, counted.outcomes)))
+	return found.outcomes
+}
+
+// scenario runs one scenario: exactly the wanted outcomes change. That they change back shows in the next one, and
+// in the reading after the last.
+func (j *judged) scenario(s scenario, tuned map[string]string, table *outcomeTable) {
+	j.t.Helper()
+	if len(s.without) > 0 {
+		j.tune(s.without...)
+	}
+	j.run(s.disturb)
+	var before *host.Facts
+	record := s.file()
+	if s.readings == 2 {
+		record, before = "", j.facts("")
+		j.run("sleep 5")
+	}
+	found := j.judge(record, before)
+	differs := changed(tuned, found.outcomes)
+	if s.readings == 2 {
+		// Counters that moved are the point; that others did not is that of the tuned machine.
+		maps.DeleteFunc(differs, func(check, outcome string) bool { return tuned[check] == skipped && outcome == passed })
+	}
+	if diff := cmp.Diff(s.changes, differs); diff != "" {
+		j.t.Errorf("changed outcomes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(s.want, found.verdicts); diff != "" {
+		j.t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	for check := range differs {
+		j.t.Logf("%s: %s", check, found.messages[check])
+	}
+	for check, text := range s.says {
+		if message := found.messages[check]; !strings.Contains(message, text) {
+			j.t.Errorf("finding of %s is %q, want one with %q", check, message, text)
+		}
+	}
+	table.verdict(j.Name(), s.name, found, describe(differs))
+	if s.restore != "" {
+		j.run(s.restore)
+	}
+}
+
+// verdict adds a row about a machine.
+func (o *outcomeTable) verdict(machine, state string, found judgement, what string) {
+	o.add(slices.Concat([]string{machine, state}, found.columns(), []string{what})...)
+	fmt.Fprintf(os.Stderr, "lab: %s: %s\n", machine, strings.ReplaceAll(o.rows[len(o.rows)-1], "\t", " | "))
 }
 
 // changed lists what differs from the outcomes of the tuned machine.
@@ -220,9 +290,9 @@ func changed(before, now map[string]string) map[string]string {
 // describe is "check Failed, check Passed", or none.
 func describe(outcomes map[string]string) string {
 	if len(outcomes) == 0 {
-		return "as tuned"
+		return "nothing"
 	}
-	var parts []string
+	parts := make([]string, 0, len(outcomes))
 	for _, check := range slices.Sorted(maps.Keys(outcomes)) {
 		parts = append(parts, check+" "+outcomes[check])
 	}
@@ -237,100 +307,4 @@ func count(outcomes map[string]string, outcome string) int {
 		}
 	}
 	return number
-}
-
-// TestNodeTruth tunes a machine by its plan, and asks the checks whether a real kernel then is what the plan
-// says; then breaks one thing after the other.
-func TestNodeTruth(t *testing.T) {
-	const profile = "testdata/profile.yaml"
-	table := &outcomeTable{since: time.Now()}
-	t.Cleanup(table.print)
-	n := startNode(t, twoNodes(), profile)
-	table.add("boot untuned", "shell")
-	p := n.plan(profile)
-	if diff := cmp.Diff([]string{"0,4", "1-3,5-7"}, []string{p.Housekeeping, p.Isolated}); diff != "" {
-		t.Errorf("CPU sets of the plan (-want +got):\n%s", diff)
-	}
-	before := n.check().outcomes()
-	for _, check := range []string{"kernel.command-line", "cpu.isolated", "cpu.nohz-full", "memory.hugepages-numa"} {
-		if before[check] != failed {
-			t.Errorf("untuned: %s is %s, want Failed", check, before[check])
-		}
-	}
-	table.add("snapshot, plan, check untuned", fmt.Sprintf("%d Failed", count(before, failed)))
-	n.apply(p, lab.Standard)
-	table.add("apply the plan, reboot", "shell")
-
-	n.run("ip link set ens1 up; ip link set ens2 up; sleep 3")
-	tuned := n.check().outcomes()
-	if diff := cmp.Diff(tunedOutcomes(), tuned); diff != "" {
-		t.Errorf("outcomes of the tuned machine (-want +got):\n%s", diff)
-	}
-	table.add("check tuned", fmt.Sprintf("%d Passed, %d Failed, %d Unknown", count(tuned, passed), count(tuned, failed), count(tuned, unknown)))
-	counters := changed(tuned, n.check("--window", "10s").outcomes())
-	if diff := cmp.Diff(counterOutcomes(), counters); diff != "" {
-		t.Errorf("outcomes that two readings add (-want +got):\n%s", diff)
-	}
-	table.add("check tuned, two readings", describe(counters))
-	for _, s := range scenarios() {
-		t.Run(s.name, func(t *testing.T) {
-			n.breakAndRestore(t, s, tuned, table)
-		})
-	}
-	t.Run("a NIC is unplugged and plugged in again", func(t *testing.T) { n.replug(t, table) })
-	t.Run("real-time kernel", func(t *testing.T) { n.realTime(t, profile, table) })
-}
-
-// breakAndRestore runs one scenario: exactly the wanted outcomes change, and change back.
-func (n *node) breakAndRestore(t *testing.T, s scenario, tuned map[string]string, table *outcomeTable) {
-	n = &node{Machine: n.Machine, t: t, programs: n.programs}
-	n.run(s.disturb)
-	report := n.check()
-	differs := changed(tuned, report.outcomes())
-	if diff := cmp.Diff(s.want, differs); diff != "" {
-		t.Errorf("changed outcomes (-want +got):\n%s", diff)
-	}
-	for check, text := range s.messages {
-		if message := report.finding(check); !strings.Contains(message, text) {
-			t.Errorf("finding of %s is %q, want one with %q", check, message, text)
-		}
-	}
-	n.run(s.restore)
-	if left := changed(tuned, n.check().outcomes()); len(left) > 0 {
-		t.Errorf("after restoring: %s", describe(left))
-	}
-	table.add(s.name, describe(differs))
-}
-
-// replug takes a NIC away from the running machine and gives it back.
-func (n *node) replug(t *testing.T, table *outcomeTable) {
-	n = &node{Machine: n.Machine, t: t, programs: n.programs}
-	n.must(n.Unplug(t.Context(), "nic1"))
-	n.run("[ ! -e /sys/class/net/ens2 ]")
-	n.must(n.Plug(t.Context(), "nic1"))
-	n.run("for i in $(seq 120); do [ -e /sys/class/net/ens2 ] && exit 0; sleep 0.5; done; exit 1")
-	if node := strings.TrimSpace(n.run("cat /sys/class/net/ens2/device/numa_node")); node != "1" {
-		t.Errorf("the NIC came back on NUMA node %s, want 1", node)
-	}
-	table.add("unplug and plug a NIC", "ens2 went and came back on NUMA node 1")
-}
-
-// realTime plans the same machine with a real-time kernel and boots that.
-func (n *node) realTime(t *testing.T, profile string, table *outcomeTable) {
-	n = &node{Machine: n.Machine, t: t, programs: n.programs}
-	text, err := os.ReadFile(profile)
-	n.must(err)
-	changedProfile := filepath.Join(t.TempDir(), "realtime.yaml")
-	n.must(os.WriteFile(changedProfile, []byte(strings.Replace(string(text), "type: Default", "type: RealTime", 1)), 0o644))
-	n.must(n.CopyTo(t.Context(), changedProfile, profilePath))
-	if got := n.check().outcomes()["kernel.type"]; got != failed {
-		t.Errorf("kernel.type on the standard kernel is %s, want Failed", got)
-	}
-	n.apply(n.plan(changedProfile), lab.RealTime)
-	outcomes := n.check().outcomes()
-	differs := changed(tunedOutcomes(), outcomes)
-	if diff := cmp.Diff(map[string]string{}, differs); diff != "" {
-		t.Errorf("outcomes that differ from the standard kernel's (-want +got):\n%s", diff)
-	}
-	table.add("plan, apply and boot the real-time kernel", describe(differs))
 }

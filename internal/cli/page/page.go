@@ -88,6 +88,12 @@ func functions() template.FuncMap {
 		"stamp":     func(t metav1.Time) string { return t.UTC().Format(form) },
 		"kibibytes": func(size int64) string { return layout.Bytes(size * 1024) },
 		"missing":   func(s view.HugepageState) bool { return s.Shares(100).Missing > 0 },
+		"unused": func(nic view.PoolNIC) string {
+			if nic.Users == nil {
+				return "?"
+			}
+			return "-"
+		},
 		"text": func(text *string) string {
 			if text == nil {
 				return "-"

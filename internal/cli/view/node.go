@@ -204,14 +204,26 @@ func ofNode(in NodeInput) Node {
 	}
 	if in.Plan != nil {
 		view.PlanHash = known(in.Plan.Hash())
-		return view
 	}
 	for i := range view.NUMANodes {
-		for j := range view.NUMANodes[i].Hugepages {
-			view.NUMANodes[i].Hugepages[j].Promised = nil
-		}
+		view.NUMANodes[i].Hugepages = tellingPools(view.NUMANodes[i].Hugepages, in.Plan != nil)
 	}
 	return view
+}
+
+// tellingPools leaves out pools of which nothing is planned and nothing is known. Without a plan, it is not known what
+// is planned.
+func tellingPools(pools []HugepageState, planned bool) []HugepageState {
+	telling := []HugepageState{}
+	for _, pool := range pools {
+		if !planned {
+			pool.Promised = nil
+		}
+		if pool.Total != nil || pool.Promised == nil && planned || pool.Promised != nil && *pool.Promised > 0 {
+			telling = append(telling, pool)
+		}
+	}
+	return telling
 }
 
 func (n *Node) setFindings(findings []v1alpha1.Finding) {

@@ -69,14 +69,14 @@ func cpusAt(node *topology.NUMANode, cores []topology.Core) cpus.Set {
 	return all
 }
 
-// documentation is the row of a check in the documentation. The anchor is made as GitHub makes it of a heading.
+// documentation is the place of a check in the documentation, where each has its identifier as an anchor.
 func documentation(check v1alpha1.CheckID) string {
 	const page = "https://github.com/lowlatency-dev/lowlatency-operator/blob/main/docs/checks.md#"
-	return page + strings.ReplaceAll(string(check), ".", "")
+	return page + string(check)
 }
 
-// cpuList matches the CPUs that a sentence names: "CPU 5", "CPUs 4-5,8".
-const cpuList = `\bCPUs? ([0-9]+(?:[-,][0-9]+)*)\b`
+// cpuList matches the CPUs that a sentence names: "CPU 5", "CPUs 4-5,8". Housekeeping CPUs are named for comparison.
+const cpuList = `(\bhousekeeping )?\bCPUs? ([0-9]+(?:[-,][0-9]+)*)\b`
 
 // placeOf finds what a finding names. Checks of many CPUs name them all in what was observed, and some of them at length in the
 // sentence. What is unknown is so nowhere in particular, and what was waived is to be shown nowhere.
@@ -106,7 +106,7 @@ func cpusIn(finding v1alpha1.Finding, t *topology.Topology) cpus.Set {
 	var found cpus.Set
 	for _, text := range texts {
 		for _, match := range regexp.MustCompile(cpuList).FindAllStringSubmatch(text, -1) {
-			if set, err := cpus.Parse(match[1]); err == nil {
+			if set, err := cpus.Parse(match[2]); err == nil && match[1] == "" {
 				found = found.Union(set)
 			}
 		}

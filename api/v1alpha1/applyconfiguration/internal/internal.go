@@ -349,6 +349,8 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.HugepageSize
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.HugepageSize
   scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.HugepageSupply
+  scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.IOMMUMode
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.IdleStates
@@ -967,6 +969,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: health
       type:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.NICHealth
+    - name: hugepages
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.HugepageSupply
     - name: interfaceName
       type:
         scalar: string

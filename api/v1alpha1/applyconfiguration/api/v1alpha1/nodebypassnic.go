@@ -37,6 +37,9 @@ type NodeBypassNICApplyConfiguration struct {
 	UserVersion *string `json:"userVersion,omitempty"`
 	// units of the resource that the NIC gives: how many containers may hold it.
 	Units *int32 `json:"units,omitempty"`
+	// hugepages says whether the kernel has free pages of every size of the pool's spec.hugepages left on the NIC's
+	// NUMA node: Left, Exhausted or Unknown. Absent when the pool reserves none.
+	Hugepages *apiv1alpha1.HugepageSupply `json:"hugepages,omitempty"`
 	// users are the containers that hold a unit, at most 64.
 	Users []NICUserApplyConfiguration `json:"users,omitempty"`
 }
@@ -134,6 +137,14 @@ func (b *NodeBypassNICApplyConfiguration) WithUserVersion(value string) *NodeByp
 // If called multiple times, the Units field is set to the value of the last call.
 func (b *NodeBypassNICApplyConfiguration) WithUnits(value int32) *NodeBypassNICApplyConfiguration {
 	b.Units = &value
+	return b
+}
+
+// WithHugepages sets the Hugepages field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Hugepages field is set to the value of the last call.
+func (b *NodeBypassNICApplyConfiguration) WithHugepages(value apiv1alpha1.HugepageSupply) *NodeBypassNICApplyConfiguration {
+	b.Hugepages = &value
 	return b
 }
 

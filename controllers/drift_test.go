@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+const movedIRQ = "IRQ 142 (i40e-ens7f0-TxRx-3) is delivered to isolated CPU 5; wanted 0-1; irqbalance (process 812) may use isolated CPUs 2-7"
+
+func TestDriftIsAnnounced(t *testing.T) {
+	drift := func(drifted, repaired int64, unrepaired ...string) []v1alpha1.CheckDrift {
+		return []v1alpha1.CheckDrift{{Check: "irq.effective-affinity", Drifted: drifted, Repaired: repaired, Message: movedIRQ, Unrepaired: unrepaired}}
+	}
+	cases := map[string]struct {
+		before, after []v1alpha1.CheckDrift
+		other         bool
+		want          []string
+	}{
+		"nothing new":               {before: drift(1, 1), after: drift(1, 1)},
+		"the first drift":           {after: drift(1, 0), want: []string{"Warning Drifted irq.effective-affinity: " + movedIRQ}},
+		"one more":                  {before: drift(1, 0), after: drift(2, 0), want: []string{"Warning Drifted irq.effective-affinity: " + movedIRQ}},
+		"put back":                  {before: drift(1, 0), after: drift(1, 2), want: []string{"Normal Repaired irq.effective-affinity: the agent put back 2 of its files, after: " + movedIRQ}},
+		"given up":                  {before: drift(4, 3), after: drift(4, 3, "IRQ 142: contested"), want: []string{"Warning Unrepaired irq.effective-affinity: IRQ 142: contested"}},
+		"still given up":            {before: drift(4, 3, "IRQ 142: contested"), after: drift(4, 3, "IRQ 142: contested")},
+		"another object, same name": {after: drift(1, 0), other: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			report := func(uid types.UID, drift []v1alpha1.CheckDrift) *v1alpha1.LowLatencyNode {
+				return &v1alpha1.LowLatencyNode{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: uid}, Status: v1alpha1.LowLatencyNodeStatus{Drift: drift}}
+			}
+			before := report("1", tc.before)
+			if tc.other {
+				before.UID = "2"
+			}
+			recorder := events.NewFakeRecorder(8)
+			announceDrift(recorder).Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: report("1", tc.after)}, nil)
+			close(recorder.Events)
+			var got []string
+			for told := range recorder.Events {
+				got = append(got, told)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

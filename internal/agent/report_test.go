@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
+)
+
+func TestListenKeepsToTheMachine(t *testing.T) {
+	socket := "unix:" + filepath.Join(t.TempDir(), "agent.sock")
+	for _, address := range []string{socket, "127.0.0.1:0", "[::1]:0"} {
+		listener, err := Listen(t.Context(), address)
+		if err != nil {
+			if strings.HasPrefix(address, "[") {
+				t.Logf("no IPv6 here: %v", err)
+				continue
+			}
+			t.Fatal(err)
+		}
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, address := range []string{":9470", "0.0.0.0:9470", "192.0.2.1:9470", "localhost", "", "unix:/nowhere/at/all.sock"} {
+		if listener, err := Listen(t.Context(), address); err == nil {
+			t.Errorf("%q is accepted as %s", address, listener.Addr())
+		}
+	}
+}
+
+// get asks a server on a unix socket.
+func get(t *testing.T, socket, method, path string) (int, string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}}
+	request, err := http.NewRequestWithContext(t.Context(), method, "http://agent"+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+func TestTheReportCanBeReadAndNothingElse(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "agent.sock")
+	listener, err := Listen(t.Context(), "unix:"+socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &ReportServer{}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, listener) }()
+
+	if code, text := get(t, socket, http.MethodGet, ReportPath); code != http.StatusServiceUnavailable || !strings.Contains(text, "not verified a plan") {
+		t.Errorf("before the first report: %d %s", code, text)
+	}
+	report := verified(v1alpha1.OutcomeFailed)
+	report.Skipped = []verify.Skip{{Check: "irq.delivered", Reason: "read once"}}
+	a := &Agent{NodeName: "worker-1"}
+	server.Set(a.report(Observation{PlanHash: "p1", Report: report, Now: at(1)}, []v1alpha1.CheckDrift{{Check: "test.check", Drifted: 2}}))
+	code, text := get(t, socket, http.MethodGet, ReportPath)
+	if code != http.StatusOK {
+		t.Fatalf("%d %s", code, text)
+	}
+	var got map[string]any
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"node": "worker-1", "time": "2026-11-21T08:01:00Z", "planHash": "p1",
+		"checks": map[string]any{"passed": 0.0, "failed": 1.0, "unknown": 0.0, "waived": 0.0},
+		"results": []any{map[string]any{
+			"check": "test.check", "title": "", "severity": "Critical", "outcome": "Failed", "message": "CPU 5 is busy",
+		}},
+		"skipped": []any{map[string]any{"check": "irq.delivered", "reason": "read once"}},
+		"drift":   []any{map[string]any{"check": "test.check", "drifted": 2.0, "repaired": 0.0}},
+		"repairs": []any{},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if code, _ := get(t, socket, http.MethodPost, ReportPath); code != http.StatusMethodNotAllowed {
+		t.Errorf("POST is answered with %d", code)
+	}
+	if code, _ := get(t, socket, http.MethodGet, "/"); code != http.StatusNotFound {
+		t.Errorf("another path is answered with %d", code)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package view
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+// twoNodes has CPUs 0-3 on NUMA node 0 and 4-7 on 1, of which 7 is off, and a NIC on each.
+func twoNodes() *topology.Topology {
+	t := &topology.Topology{
+		Online: cpus.Of(0, 1, 2, 3, 4, 5, 6), Offline: cpus.Of(7),
+		NUMANodes: []topology.NUMANode{
+			{ID: 0, CPUs: cpus.Of(0, 1, 2, 3), Hugepages: []topology.HugepagePool{{SizeKibibytes: 2048, Total: 4, Free: 1}}},
+			{ID: 1, CPUs: cpus.Of(4, 5, 6), HugepageSizes: []int64{2048}},
+		},
+		NICs: []topology.NIC{{PCIAddress: "0000:3b:00.0", Name: "ens1", NUMANode: new(0)}, {PCIAddress: "0000:af:00.0", Name: "e", NUMANode: new(1)}},
+	}
+	for id := range 8 {
+		t.Cores = append(t.Cores, topology.Core{CPUs: cpus.Of(id), NUMANode: id / 4})
+	}
+	return t
+}
+
+func TestPlaceOf(t *testing.T) {
+	cases := map[string]struct {
+		finding v1alpha1.Finding
+		want    Place
+	}{
+		"a CPU and the NIC of an interrupt": {
+			v1alpha1.Finding{Message: "IRQ 142 (i40e-ens1-TxRx-3) is delivered to isolated CPU 5; wanted 0-1"},
+			Place{CPUs: cpus.Of(5), NICs: []string{"0000:3b:00.0"}},
+		},
+		"all CPUs are in what was observed": {
+			v1alpha1.Finding{Message: "CPU 4: its core is shared with CPU 0, which is not isolated; and 1 more", Observed: "CPUs 4-5"},
+			Place{CPUs: cpus.Of(4, 5)},
+		},
+		"a housekeeping CPU for comparison": {
+			v1alpha1.Finding{Message: "isolated CPU 1 shares a cache with housekeeping CPU 0", Observed: "1"}, Place{CPUs: cpus.Of(1)},
+		},
+		"what was observed is something else": {
+			v1alpha1.Finding{Message: "irqbalance may use isolated CPUs 1-2,5", Observed: "IRQ 3: CPU 7"}, Place{CPUs: cpus.Of(1, 2, 5)},
+		},
+		"every isolated CPU": {
+			v1alpha1.Finding{Message: "isolated CPUs 2-6 are in the scheduler's domains"}, Place{CPUs: cpus.Of(2, 3, 4, 5, 6), EveryIsolated: true},
+		},
+		"a NIC by its address": {
+			v1alpha1.Finding{Message: "no isolated CPU is near NIC 0000:af:00.0"}, Place{NICs: []string{"0000:af:00.0"}},
+		},
+		"a NUMA node":                      {v1alpha1.Finding{Message: "NUMA node 1 holds 3 hugepages, NUMA node 9 none"}, Place{NUMANodes: []int{1}}},
+		"CPUs that do not exist":           {v1alpha1.Finding{Message: "CPU 99 and CPUs 3,x, CPU 99999999999999999999"}, Place{CPUs: cpus.Of(3)}},
+		"a NIC's name in another word":     {v1alpha1.Finding{Message: "tens10 and ens1f0 and ens"}, Place{}},
+		"a NIC's name at the end":          {v1alpha1.Finding{Message: "xens1 ens1"}, Place{NICs: []string{"0000:3b:00.0"}}},
+		"the whole machine":                {v1alpha1.Finding{Message: "/proc/sys/kernel/numa_balancing is 1, not 0"}, Place{}},
+		"what is unknown is nowhere":       {v1alpha1.Finding{Outcome: v1alpha1.OutcomeUnknown, Message: "CPU 3 on NUMA node 1"}, Place{}},
+		"what is waived is not to be seen": {v1alpha1.Finding{Outcome: v1alpha1.OutcomeWaived, Message: "CPU 3"}, Place{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.finding.Outcome == "" {
+				tc.finding.Outcome = v1alpha1.OutcomeFailed
+			}
+			got := placeOf(tc.finding, twoNodes(), cpus.Of(2, 3, 4, 5, 6))
+			tc.want.NICs, tc.want.NUMANodes = append([]string{}, tc.want.NICs...), append([]int{}, tc.want.NUMANodes...)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// FuzzPlaceOf looks for sentences that place a finding on what does not exist.
+func FuzzPlaceOf(f *testing.F) {
+	f.Add("IRQ 142 (i40e-ens1-TxRx-3) is delivered to isolated CPU 5; wanted 0-1", "CPUs 4-5")
+	f.Add("CPUs 0-3:1/2,4,,-", "NUMA node 18446744073709551616")
+	f.Fuzz(func(t *testing.T, message, observed string) {
+		top := twoNodes()
+		got := placeOf(v1alpha1.Finding{Outcome: v1alpha1.OutcomeFailed, Message: message, Observed: observed}, top, cpus.Of(1))
+		if !got.CPUs.IsSubsetOf(cpus.Of(0, 1, 2, 3, 4, 5, 6, 7)) {
+			t.Errorf("CPUs %s do not exist", got.CPUs)
+		}
+		for _, node := range got.NUMANodes {
+			if _, exists := top.NUMANode(node); !exists {
+				t.Errorf("NUMA node %d does not exist", node)
+			}
+		}
+	})
+}
+
+func TestFindingsAreSortedByPlace(t *testing.T) {
+	top := twoNodes()
+	object := &v1alpha1.LowLatencyNode{}
+	for check, message := range map[v1alpha1.CheckID]string{"a": "CPU 1", "b": "CPUs 2-4", "c": "isolated CPUs 2-6", "d": "NUMA node 1", "e": "elsewhere"} {
+		object.Status.Findings = append(object.Status.Findings, v1alpha1.Finding{Check: check, Outcome: v1alpha1.OutcomeFailed, Message: message})
+	}
+	node := OfStatus(NodeInput{Topology: top, Plan: &plan.NodePlan{CPUs: plan.CPUPlan{Isolated: cpus.Of(2, 3, 4, 5, 6)}}}, object)
+	at := map[int]map[v1alpha1.CheckID]string{0: {}, 1: {}}
+	for i := range top.NUMANodes {
+		for _, finding := range node.FindingsAt(&top.NUMANodes[i]) {
+			at[i][finding.Check] = finding.Label
+		}
+	}
+	want := map[int]map[v1alpha1.CheckID]string{0: {"a": "CPU 1", "b": "CPUs 2-3"}, 1: {"b": "CPU 4", "d": "NUMA node 1"}}
+	if diff := cmp.Diff(want, at); diff != "" {
+		t.Error(diff)
+	}
+	wide := []WideFindings{{"every isolated CPU", []v1alpha1.CheckID{"c"}}, {"the whole node", []v1alpha1.CheckID{"e"}}}
+	if diff := cmp.Diff(wide, node.WideFindings()); diff != "" {
+		t.Error(diff)
+	}
+	if !node.Names(4) || node.Names(5) || !node.Failed() && node.PlanHash == nil {
+		t.Error("the wrong CPUs are named")
+	}
+}
+
+func TestRoles(t *testing.T) {
+	p := &plan.NodePlan{CPUs: plan.CPUPlan{
+		Housekeeping: cpus.Of(0, 1, 7), Shared: cpus.Of(1), Isolated: cpus.Of(2, 3, 4), DataPlane: cpus.Of(4),
+	}}
+	want := []Role{
+		{RoleHousekeeping, cpus.Of(0)}, {RoleShared, cpus.Of(1)}, {RoleIsolated, cpus.Of(2, 3)}, {RoleDataPlane, cpus.Of(4)},
+		{RoleOffline, cpus.Of(7)}, {RoleNone, cpus.Of(5, 6)},
+	}
+	if diff := cmp.Diff(want, roles(p, twoNodes())); diff != "" {
+		t.Error(diff)
+	}
+	unplanned := []Role{{RoleOffline, cpus.Of(7)}, {RoleNone, cpus.Of(0, 1, 2, 3, 4, 5, 6)}}
+	if diff := cmp.Diff(unplanned, roles(nil, twoNodes())); diff != "" {
+		t.Error(diff)
+	}
+	node := Node{Roles: want, Containers: []NodeContainer{{Container: "c", CPUs: cpus.Of(2, 5)}}}
+	for cpu, role := range map[int]RoleName{0: RoleHousekeeping, 2: RoleOwned, 3: RoleIsolated, 5: RoleOwned, 9: RoleNone} {
+		if got := node.DrawnRole(cpu); got != role {
+			t.Errorf("CPU %d is drawn as %s, want %s", cpu, got, role)
+		}
+	}
+	if last := node.DrawnRoles()[len(want)]; last.Role != RoleOwned || last.CPUs.String() != "2,5" {
+		t.Errorf("the last role is %+v", last)
+	}
+	for _, role := range append(node.DrawnRoles(), Role{Role: RoleNone}) {
+		if role.Role.Letter() == "" || role.Role.Words() == "" {
+			t.Errorf("role %s has no letter or no words", role.Role)
+		}
+	}
+}
+
+func TestOfCPUManagerState(t *testing.T) {
+	got, err := OfCPUManagerState(`{"entries":{"0d51f1ce-7c11":{"b":"3-4","a":"1"},"x":{"c":"0"}}}`, twoNodes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, x := "0d51f1ce-7c11", "x"
+	want := []NodeContainer{
+		{UID: &x, Container: "c", CPUs: cpus.Of(0), NUMANodes: []int{0}},
+		{UID: &uid, Container: "a", CPUs: cpus.Of(1), NUMANodes: []int{0}},
+		{UID: &uid, Container: "b", CPUs: cpus.Of(3, 4), NUMANodes: []int{0, 1}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if names := got[0].Name() + " " + got[1].Name() + " " + (NodeContainer{Container: "d"}).Name(); names != "pod x…/c pod 0d51f1ce…/a d" {
+		t.Error(names)
+	}
+	for text, want := range map[string]string{
+		"{": "reading the state of the CPU manager: ", `{"entries":{"u":{"c":"a"}}}`: `CPUs of container "c" in the state of the CPU manager: `,
+	} {
+		if _, err := OfCPUManagerState(text, twoNodes()); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// FuzzOfCPUManagerState looks for state files that make containers of nothing.
+func FuzzOfCPUManagerState(f *testing.F) {
+	f.Add(`{"policyName":"static","defaultCpuSet":"0","entries":{"uid":{"app":"2-3"}},"checksum":1}`)
+	f.Add(`{"entries":{"":{"":""}}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		containers, err := OfCPUManagerState(text, twoNodes())
+		if err != nil && containers != nil {
+			t.Error("an error and containers")
+		}
+		for _, container := range containers {
+			for _, node := range container.NUMANodes {
+				if node != 0 && node != 1 {
+					t.Errorf("NUMA node %d does not exist", node)
+				}
+			}
+		}
+	})
+}
+
+func TestOfContainers(t *testing.T) {
+	got := OfContainers([]bypass.Container{
+		{Namespace: "n", Pod: "late", Name: "c", CPUs: cpus.Of(4, 5)}, {Namespace: "n", Pod: "shares", Name: "c"}, {Namespace: "n", Pod: "early", Name: "c", CPUs: cpus.Of(2)},
+	}, twoNodes())
+	if len(got) != 2 || got[0].Name() != "n/early/c" || got[1].Name() != "n/late/c" || !cmp.Equal(got[1].NUMANodes, []int{1}) {
+		t.Errorf("got %+v", got)
+	}
+	node := Node{Containers: got}
+	if diff := cmp.Diff([]string{"n/late/c"}, node.OwnersOf(5)); diff != "" || node.OwnersOf(0) != nil {
+		t.Error(diff)
+	}
+}
+
+func TestSharesOfABar(t *testing.T) {
+	cases := map[string]struct {
+		promised, total, free *int64
+		want                  Shares
+		words                 string
+	}{
+		"half used":         {new(int64(8)), new(int64(8)), new(int64(4)), Shares{Used: 5, Free: 5}, "4 of 8 in use · planned 8"},
+		"all free":          {new(int64(3)), new(int64(3)), new(int64(3)), Shares{Free: 10}, "0 of 3 in use · planned 3"},
+		"some missing":      {new(int64(10)), new(int64(4)), new(int64(1)), Shares{Used: 3, Free: 1, Missing: 6}, "3 of 4 in use · planned 10"},
+		"hardly one free":   {nil, new(int64(1000)), new(int64(1)), Shares{Used: 9, Free: 1}, "999 of 1000 in use"},
+		"none of many":      {new(int64(9)), new(int64(0)), new(int64(0)), Shares{Missing: 10}, "0 of 0 in use · planned 9"},
+		"free and missing":  {new(int64(3)), new(int64(1)), new(int64(1)), Shares{Free: 3, Missing: 7}, "0 of 1 in use · planned 3"},
+		"mostly free":       {new(int64(3)), new(int64(2)), new(int64(2)), Shares{Free: 7, Missing: 3}, "0 of 2 in use · planned 3"},
+		"nothing at all":    {nil, new(int64(0)), new(int64(0)), Shares{}, "none"},
+		"nothing is known":  {nil, nil, nil, Shares{Unknown: 10}, "what is there is not reported"},
+		"the plan is known": {new(int64(4)), nil, nil, Shares{Unknown: 10}, "planned 4 · what is there is not reported"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			state := HugepageState{SizeKibibytes: 2048, Promised: tc.promised, Total: tc.total, Free: tc.free}
+			if diff := cmp.Diff(tc.want, state.Shares(10)); diff != "" {
+				t.Error(diff)
+			}
+			if got := state.Words(); got != tc.words {
+				t.Errorf("got %q, want %q", got, tc.words)
+			}
+		})
+	}
+}
+
+func TestOfStatus(t *testing.T) {
+	object := &v1alpha1.LowLatencyNode{Spec: v1alpha1.LowLatencyNodeSpec{PlanHash: "h"}}
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	object.Status.Conditions = []metav1.Condition{{Type: "Ready", LastTransitionTime: metav1.NewTime(since)}, {Type: "Applied"}}
+	object.Status.Drift = []v1alpha1.CheckDrift{{Check: "a"}}
+	object.Status.Transitions = []v1alpha1.NodeTransition{{Time: metav1.NewTime(since)}, {Time: metav1.NewTime(since.Add(time.Hour)), Condition: "late"}}
+	got := OfStatus(NodeInput{Name: "n", Profile: "p", Topology: twoNodes()}, object)
+	if *got.PlanHash != "h" || got.Failed() || got.Passed != nil || got.Counts != nil {
+		t.Errorf("got %+v", got)
+	}
+	if !got.Conditions[0].LastTransition.Equal(since) || got.Conditions[1].LastTransition != nil || got.Transitions[0].Condition != "late" || len(got.Drift) != 1 {
+		t.Errorf("got %+v, %+v and %+v", got.Conditions, got.Transitions, got.Drift)
+	}
+}
+
+func TestHugepagesWithoutAPlan(t *testing.T) {
+	got := OfStatus(NodeInput{Topology: twoNodes()}, &v1alpha1.LowLatencyNode{})
+	// Nothing is known of the plan, so that a pool of which nothing is known says nothing.
+	if pools := append(got.HugepagesAt(0), got.HugepagesAt(1)...); len(pools) != 1 || pools[0].Promised != nil || *pools[0].Total != 4 || got.HugepagesAt(9) != nil {
+		t.Errorf("got %+v", pools)
+	}
+}
+
+func TestDocumentation(t *testing.T) {
+	if want := "https://github.com/lowlatency-dev/lowlatency-operator/blob/main/docs/checks.md#cpu.nohz-full"; documentation("cpu.nohz-full") != want {
+		t.Error(documentation("cpu.nohz-full"))
+	}
+}
+
+func TestPoolWithHolders(t *testing.T) {
+	pool := Pool{Nodes: []PoolNode{{Node: "a", NICs: []PoolNIC{
+		{PCIAddress: "1", Health: v1alpha1.NICHealthy, Units: 3, NUMANode: new(0), Edits: &PoolEdits{}}, {PCIAddress: "2", EditsProblem: new("p")},
+	}}}}
+	holders := []bypass.Holder{{PCIAddress: "1", Container: bypass.Container{Namespace: "n", Pod: "p", Name: "c"}, Alignment: v1alpha1.AlignmentSplit, Message: "m"}}
+	got := pool.WithHolders(holders, true)
+	want := []PoolUser{{Namespace: "n", Pod: "p", Container: "c", Alignment: v1alpha1.AlignmentSplit, Message: new("m")}}
+	if diff := cmp.Diff(want, got.Nodes[0].NICs[0].Users); diff != "" || *got.Nodes[0].NUMANodes[0].Free != 2 || got.Nodes[0].NICs[0].Edits != nil || got.Nodes[0].NICs[1].EditsProblem != nil {
+		t.Errorf("got %+v: %s", got, diff)
+	}
+	node := Node{Pools: []Pool{got}}
+	if uses := node.UsesOf("1"); len(uses) != 1 || uses[0].Words() != ", 1 of 3 used" {
+		t.Errorf("got %+v", uses)
+	}
+	if unknown := pool.WithHolders(nil, false); unknown.Nodes[0].NICs[0].Users != nil || (NICUse{NIC: unknown.Nodes[0].NICs[0]}).Words() != "" {
+		t.Errorf("got %+v", unknown)
+	}
+	if pool.Nodes[0].NICs[0].Edits == nil {
+		t.Error("the pool itself was changed")
+	}
+}

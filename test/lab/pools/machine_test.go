@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+//go:build lab
+
+package pools_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+	"github.com/lowlatency-dev/lowlatency-operator/test/lab"
+)
+
+// nodeName is the machine's host name and the name of its Node.
+const nodeName = "lab"
+
+// poolMachine has 2 NUMA nodes with a whole NIC on each, a NIC with virtual functions, and one that is nobody's.
+func poolMachine(files string) lab.Spec {
+	return lab.Spec{
+		Name:     nodeName,
+		Topology: lab.Topology{Packages: 2, CoresPerPackage: 4, ThreadsPerCore: 1, NUMANodes: 2, MebibytesPerNode: 1536},
+		NICs: []lab.NIC{
+			{ID: "nic0", Model: lab.E1000e, NUMANode: 0},
+			{ID: "nic1", Model: lab.Igb, NUMANode: 1},
+			{ID: "nic2", Model: lab.E1000e, NUMANode: 1},
+			{ID: "nic3", Model: lab.Virtio, NUMANode: 1},
+		},
+		Boot:  lab.Boot{Kernel: lab.RealTime},
+		IOMMU: lab.Present,
+		Files: files,
+	}
+}
+
+// fact is what a command on the machine says when all is well.
+type fact struct{ name, command, want string }
+
+// kernelFacts are true of the machine after it has booted with its plan, and how to see them. The functions of the
+// NIC behind bridge N are at its bus.
+func kernelFacts() []fact {
+	driver := func(device string) string {
+		return "basename $(readlink /sys/bus/pci/devices/" + device + "/driver)"
+	}
+	return []fact{
+		{"kernel with PREEMPT_RT", "cat /sys/kernel/realtime", "1"},
+		{"isolated CPUs", "cat /sys/devices/system/cpu/isolated", "1-3,5-7"},
+		{"virtual functions of the igb", "cat /sys/bus/pci/devices/0000:41:00.0/sriov_numvfs", "2"},
+		{"driver of the igb", driver("0000:41:00.0"), "igb"},
+		{"driver of virtual function 0", driver("0000:41:00.0/virtfn0"), "vfio-pci"},
+		{"driver of virtual function 1", driver("0000:41:00.0/virtfn1"), "vfio-pci"},
+		{"driver of the whole NIC on NUMA node 0", driver("0000:21:00.0"), "vfio-pci"},
+		{"driver of the whole NIC on NUMA node 1", driver("0000:42:00.0"), "vfio-pci"},
+		{"driver of the NIC that is nobody's", driver("0000:43:00.0"), "virtio-pci"},
+		{"units that failed", "systemctl list-units --state=failed --plain --no-legend | wc -l", "0"},
+	}
+}
+
+// hugepageFacts become true when the kubelet starts, which requires the units that reserve them.
+func hugepageFacts() []fact {
+	const pages = "cat /sys/devices/system/node/node%d/hugepages/hugepages-2048kB/nr_hugepages"
+	return []fact{
+		{"hugepages on NUMA node 0", fmt.Sprintf(pages, 0), "16"},
+		{"hugepages on NUMA node 1", fmt.Sprintf(pages, 1), "32"},
+	}
+}
+
+// readProfile and readPools read the objects of testdata.
+func readProfile(t *testing.T) *v1alpha1.LowLatencyNodeProfile {
+	t.Helper()
+	profile := &v1alpha1.LowLatencyNodeProfile{}
+	if err := yaml.UnmarshalStrict(readFile(t, "profile.yaml"), profile); err != nil {
+		t.Fatal(err)
+	}
+	return profile
+}
+
+func readPools(t *testing.T) []*v1alpha1.BypassNICPool {
+	t.Helper()
+	pools := []*v1alpha1.BypassNICPool{}
+	for document := range bytes.SplitSeq(readFile(t, "pools.yaml"), []byte("\n---\n")) {
+		pool := &v1alpha1.BypassNICPool{}
+		if err := yaml.UnmarshalStrict(document, pool); err != nil {
+			t.Fatal(err)
+		}
+		pools = append(pools, pool)
+	}
+	return pools
+}
+
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// planPools plans the machine from a snapshot, as the operator does from what the agent reports.
+func (s *scene) planPools(t *testing.T) *plan.NodePlan {
+	t.Helper()
+	machine := s.topology(t)
+	input := plan.Input{Profile: readProfile(t), Node: nodeName, Topology: machine}
+	pools := readPools(t)
+	for i, nics := range bypass.Shares(pools, machine.NICs) {
+		input.Pools = append(input.Pools, plan.Pool{Name: pools[i].Name, Spec: &pools[i].Spec, NICs: nics})
+	}
+	planned, findings := plan.New(input)
+	if planned == nil {
+		t.Fatalf("no plan: %+v", findings)
+	}
+	for _, finding := range findings {
+		t.Logf("finding: %s %s", finding.Severity, finding.Message)
+	}
+	return planned
+}
+
+// topology of the machine, from a snapshot that its own program takes.
+func (s *scene) topology(t *testing.T) *topology.Topology {
+	t.Helper()
+	s.run(t, lab.FilesPath+"/bin/kubectl-lowlatency snapshot -o /root/node.tar.gz")
+	snapshot := filepath.Join(t.TempDir(), "node.tar.gz")
+	must(t, s.machine.CopyFrom(t.Context(), "/root/node.tar.gz", snapshot))
+	opened, err := host.Open(snapshot)
+	must(t, err)
+	facts, err := opened.Read(t.Context())
+	must(t, err)
+	must(t, opened.Close())
+	machine, err := topology.FromFacts(facts)
+	must(t, err)
+	return machine
+}
+
+// apply does what a platform does with a plan, and boots with its kernel arguments. The settings of TuneD's part are
+// made by systemd-sysctl and systemd-tmpfiles.
+func (s *scene) apply(t *testing.T, p *plan.NodePlan) {
+	t.Helper()
+	write := func(path, content string, mode os.FileMode) {
+		must(t, s.machine.WriteFile(t.Context(), path, content, mode))
+	}
+	for _, file := range p.Files {
+		write(file.Path, file.Content, os.FileMode(file.Mode))
+	}
+	commands := []string{"true"}
+	for _, unit := range p.Units {
+		if unit.Content != "" {
+			write("/etc/systemd/system/"+unit.Name, unit.Content, 0o644)
+		}
+		for name, content := range unit.DropIns {
+			write("/etc/systemd/system/"+unit.Name+".d/"+name, content, 0o644)
+		}
+		if unit.Enabled {
+			commands = append(commands, "systemctl enable "+unit.Name)
+		}
+		if unit.Masked {
+			commands = append(commands, "systemctl mask "+unit.Name)
+		}
+	}
+	var sysctls, sysfs strings.Builder
+	for _, setting := range p.Sysctls {
+		fmt.Fprintf(&sysctls, "-%s = %s\n", setting.Name, setting.Value)
+	}
+	for _, setting := range p.Sysfs {
+		fmt.Fprintf(&sysfs, "w %s - - - - %s\n", setting.Name, setting.Value)
+	}
+	write("/etc/sysctl.d/99-plan.conf", sysctls.String(), 0o644)
+	write("/etc/tmpfiles.d/plan.conf", sysfs.String(), 0o644)
+	s.run(t, strings.Join(commands, " && "))
+	arguments := make([]string, 0, len(p.KernelArguments))
+	for _, argument := range p.KernelArguments {
+		arguments = append(arguments, argument.Text)
+	}
+	must(t, s.machine.Reboot(s.ctx, lab.Boot{Kernel: lab.RealTime, Arguments: arguments}))
+	s.run(t, "systemctl is-system-running --wait || true")
+}
+
+// join makes the machine a node, with the kubelet configuration that the project renders of the plan.
+func (s *scene) join(t *testing.T, p *plan.NodePlan) {
+	t.Helper()
+	configuration, err := render.KubeletConfiguration(p.Kubelet)
+	must(t, err)
+	must(t, s.cluster.Join(t.Context(), s.machine, configuration, os.Stderr))
+}

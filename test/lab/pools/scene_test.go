@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+//go:build lab
+
+// Package pools_test shows BypassNICPools on a real node: Debian's PREEMPT_RT kernel in an emulated machine with two
+// NUMA nodes, the real kubelet, containerd, and a real control plane.
+package pools_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lowlatency-dev/lowlatency-operator/controllers"
+	"github.com/lowlatency-dev/lowlatency-operator/test/lab"
+)
+
+const (
+	module = "github.com/lowlatency-dev/lowlatency-operator"
+	// operatorImage is built here and imported on the node; no registry has it.
+	operatorImage = "lab.local/lowlatency-operator:lab"
+	workloadImage = "lab.local/workload:1"
+
+	operatorNamespace = "lowlatency-operator-system"
+	agentNamespace    = "lowlatency-operator-agents"
+	managerAccount    = "system:serviceaccount:lowlatency-operator-system:lowlatency-operator-controller-manager"
+
+	// limit bounds each wait: what takes seconds on a node takes minutes under emulation on a busy machine.
+	limit = 8 * time.Minute
+)
+
+// scene is a cluster with one node.
+type scene struct {
+	// ctx is for what outlives a step.
+	ctx      context.Context
+	programs lab.Programs
+	cluster  *lab.Cluster
+	machine  *lab.Machine
+	api      client.Client
+	// built is the folder with the project's own programs, admin an administrator's kubeconfig.
+	built, admin string
+	table        *outcomes
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// step is a row of the table: it runs and says what it saw.
+func (s *scene) step(t *testing.T, name string, do func(t *testing.T) string) bool {
+	t.Helper()
+	start, seen := time.Now(), ""
+	ok := t.Run(name, func(t *testing.T) { seen = do(t) })
+	if !ok {
+		seen = "FAILED " + seen
+	}
+	s.table.add(name, seen, time.Since(start))
+	return ok
+}
+
+// outcomes is the table that is printed at the end.
+type outcomes struct {
+	rows []string
+}
+
+func (o *outcomes) add(step, outcome string, took time.Duration) {
+	o.rows = append(o.rows, fmt.Sprintf("%s\t%s\t%.1f s", step, outcome, took.Seconds()))
+	_, _ = fmt.Fprintf(os.Stderr, "lab: step %q: %s\n", step, outcome)
+}
+
+func (o *outcomes) print() {
+	writer := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(writer, "\nSTEP\tOUTCOME\tTIME")
+	for _, row := range o.rows {
+		_, _ = fmt.Fprintln(writer, row)
+	}
+	_ = writer.Flush()
+}
+
+// build builds the project's programs as they are released, static, and that of the lab's pods.
+func (s *scene) build(t *testing.T) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", s.built+"/",
+		module+"/cmd/...", module+"/test/lab/workload")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("building the programs: %v\n%s", err, out)
+	}
+}
+
+// nodeFiles are the programs and images for the machine.
+func (s *scene) nodeFiles(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, s.programs.NodeFiles(dir, map[string]lab.ContainerImage{
+		"pause":    {Name: lab.PauseImage, Program: filepath.Join(s.built, "workload")},
+		"workload": {Name: workloadImage, Program: filepath.Join(s.built, "workload")},
+		"operator": {Name: operatorImage, Program: filepath.Join(s.built, "lowlatency-operator")},
+	}))
+	content, err := os.ReadFile(filepath.Join(s.built, "kubectl-lowlatency"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "bin", "kubectl-lowlatency"), content, 0o755))
+	return dir
+}
+
+// startCluster starts the control plane.
+func (s *scene) startCluster(t *testing.T) {
+	t.Helper()
+	cluster, err := lab.StartCluster(s.ctx, s.programs, os.Stderr)
+	must(t, err)
+	s.cluster = cluster
+	scheme, err := controllers.Scheme()
+	must(t, err)
+	s.api, err = client.New(cluster.Config(), client.Options{Scheme: scheme})
+	must(t, err)
+	s.admin, err = cluster.Kubeconfig("admin", "system:masters")
+	must(t, err)
+}
+
+// install applies what make deploy applies, but for the manager's own pods: the manager runs on this machine, with
+// the rights of its service account and no others.
+func (s *scene) install(t *testing.T) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), filepath.Join(moduleRoot(t), "hack", "kustomize-build.sh"),
+		s.programs.File("kustomize"), "default", operatorImage)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	deployment, err := command.Output()
+	if err != nil {
+		t.Fatalf("printing the deployment: %v\n%s", err, &stderr)
+	}
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(deployment), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(t, err)
+		if object.Object == nil || object.GetKind() == "Deployment" {
+			continue
+		}
+		s.create(t, object)
+	}
+	kubeconfig, err := s.cluster.Kubeconfig(managerAccount, "system:serviceaccounts", "system:serviceaccounts:"+operatorNamespace,
+		"system:authenticated")
+	must(t, err)
+	must(t, s.cluster.Launch(s.ctx, "manager", "env", "KUBECONFIG="+kubeconfig,
+		filepath.Join(s.built, "lowlatency-operator"), "manager", "--namespace="+operatorNamespace, "--image="+operatorImage,
+		"--health-probe-bind-address=0"))
+}
+
+// create makes an object as soon as the API server knows its kind.
+func (s *scene) create(t *testing.T, object client.Object) {
+	t.Helper()
+	name := fmt.Sprintf("%s %s", object.GetObjectKind().GroupVersionKind().Kind, object.GetName())
+	s.wait(t, name+" to be taken", func(ctx context.Context) (bool, string) {
+		err := s.api.Create(ctx, object)
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// start boots the machine.
+func (s *scene) start(t *testing.T, files string) {
+	t.Helper()
+	image, err := lab.OpenImage(t.Context(), os.Stderr)
+	must(t, err)
+	s.machine, err = image.Start(s.ctx, poolMachine(files), os.Stderr)
+	must(t, err)
+}
+
+// run runs a command in the machine that must succeed, and returns what it prints.
+func (s *scene) run(t *testing.T, command string) string {
+	t.Helper()
+	out, err := s.machine.Run(t.Context(), command)
+	must(t, err)
+	return strings.TrimSpace(out)
+}
+
+// wait looks again and again until something is true. The text is what it saw last.
+func (s *scene) wait(t *testing.T, what string, look func(context.Context) (bool, string)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("not within %s", limit))
+	defer cancel()
+	for {
+		done, seen := look(ctx)
+		if done {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waiting for %s: %v; last seen: %s\n%s", what, context.Cause(ctx), seen, s.remains())
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// remains is what helps to understand a failure.
+func (s *scene) remains() string {
+	text := ""
+	if s.cluster != nil {
+		text += "manager:\n" + s.cluster.Log("manager", 8) + "\n"
+	}
+	if s.machine != nil {
+		ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
+		defer cancel()
+		out, err := s.machine.Run(ctx, "journalctl -u kubelet -u containerd --no-pager -p warning -n 5; "+
+			"journalctl -u kubelet --no-pager -n 20 | cut -c1-300; tail -n 3 /var/log/pods/*/*/*.log | cut -c1-400")
+		text += out + fmt.Sprint(err)
+	}
+	return text
+}
+
+// pool asks the command line about a pool, as people do.
+func (s *scene) pool(t *testing.T, arguments ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), filepath.Join(s.built, "kubectl-lowlatency"),
+		append([]string{"pool", "--kubeconfig", s.admin}, arguments...)...)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	out, err := command.Output()
+	// 1 says that a NIC is not healthy.
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 1) {
+		t.Fatalf("kubectl-lowlatency pool: %v\n%s", err, &stderr)
+	}
+	return string(out)
+}
+
+func moduleRoot(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	must(t, err)
+	return root
+}
+
+// stop ends everything. With LAB_HOLD set to the path of a file, it first waits until somebody removes that file, so
+// that one can look around.
+func (s *scene) stop(t *testing.T) {
+	s.table.print()
+	if path := os.Getenv("LAB_HOLD"); path != "" && s.machine != nil {
+		s.hold(t, path)
+	}
+	if s.machine != nil {
+		if err := s.machine.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	if s.cluster != nil {
+		if err := s.cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func (s *scene) hold(t *testing.T, path string) {
+	if err := os.WriteFile(path, []byte(s.machine.Login()+"\nexport KUBECONFIG="+s.admin+"\nexport PATH="+s.built+":$PATH\n"), 0o600); err != nil {
+		t.Error(err)
+		return
+	}
+	_, _ = fmt.Fprintf(os.Stderr, "lab: everything is kept until %s is removed, which holds how to look around\n", path)
+	for {
+		if _, err := os.Stat(path); err != nil {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
