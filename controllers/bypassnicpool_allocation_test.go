@@ -185,3 +185,15 @@ func TestClassesThatAreNotServed(t *testing.T) {
 		t.Errorf("with classes the error is %v", err)
 	}
 }
+
+// TestStartupOfADriver: a node does not wait for a kubelet that will advertise nothing.
+func TestStartupOfADriver(t *testing.T) {
+	w := startingWorld(t)
+	if got := len(w.startup().Pools); got != 1 {
+		t.Fatalf("%d pools are waited for, want the one with a device plugin", got)
+	}
+	w.pools[0].Spec.Allocation = byClaim
+	if waited := w.startup().Pools; len(waited) > 0 {
+		t.Errorf("pools %+v are waited for", waited)
+	}
+}

@@ -104,9 +104,6 @@ func TestStartupTaint(t *testing.T) {
 			w.report.Status.BypassNICs[0].Health = v1alpha1.NICUnhealthy
 			advertise(w, "1")
 		}, false, "advertise", "b1"},
-		"a pool without a plugin": {func(w *nodeWorld) {
-			w.pools[0].Spec.Startup, w.pools[0].Spec.Allocation = v1alpha1.StartupTaint, v1alpha1.AllocationDynamic
-		}, false, "advertise", "b1"},
 		"a plugin that goes later": {func(w *nodeWorld) {
 			w.pools[0].Spec.Startup = v1alpha1.StartupTaint
 			w.node.Annotations = map[string]string{v1alpha1.AnnotationStarted: "b1"}

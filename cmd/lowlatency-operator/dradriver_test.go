@@ -46,9 +46,9 @@ func TestDRADriverFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if driver.Pool != "x2" || !driver.Draining || driver.NodeName != "worker-1" || driver.PoolFile != flags.poolFile ||
-		driver.KubeletFolder != "kubelet" || driver.CDIFolder != "cdi" || driver.Interval != time.Minute {
-		t.Errorf("the driver has other settings than its flags: pool %q, node %q", driver.Pool, driver.NodeName)
+	got := []any{driver.Pool, driver.Draining, driver.NodeName, driver.PoolFile, driver.KubeletFolder, driver.CDIFolder, driver.Interval}
+	if want := []any{"x2", true, "worker-1", flags.poolFile, "kubelet", "cdi", time.Minute}; !slices.Equal(got, want) {
+		t.Errorf("the driver has the settings %v, want %v", got, want)
 	}
 	if _, err := driver.Evaluate(t.Context()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error is %v, want that there is no pool", err)

@@ -175,9 +175,10 @@ func TestKubelet(t *testing.T) {
 	stop := f.start(n)
 	first := f.awaitPrepared(drav1.NewDRAPluginClient(f.register()), claim)
 	device := first.GetDevices()[0]
-	if device.GetDeviceName() != "0000-3b-00-0" || device.GetPoolName() != testNode || !slices.Equal(device.GetRequestNames(), []string{"nic"}) ||
-		!slices.Equal(device.GetCdiDeviceIds(), []string{"lowlatency.dev/x2=" + string(claimA) + "-nic"}) {
-		t.Errorf("prepared is %v", device)
+	got := [][]string{{device.GetDeviceName(), device.GetPoolName()}, device.GetRequestNames(), device.GetCdiDeviceIds()}
+	want := [][]string{{"0000-3b-00-0", testNode}, {"nic"}, {"lowlatency.dev/x2=" + string(claimA) + "-nic"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("prepared (-want +got):\n%s", diff)
 	}
 	stop()
 	if sockets, err := filepath.Glob(filepath.Join(f.kubelet, registryFolder, "*")); err != nil || len(sockets) > 0 {

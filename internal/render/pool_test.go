@@ -153,17 +153,21 @@ func TestDevicePluginHasNoPrivileges(t *testing.T) {
 			if diff := cmp.Diff(want, pod.Containers[0].SecurityContext); diff != "" {
 				t.Errorf("security context (-want +got):\n%s", diff)
 			}
-			var writable []string
-			for _, mount := range pod.Containers[0].VolumeMounts {
-				if !mount.ReadOnly {
-					writable = append(writable, mount.MountPath)
-				}
-			}
-			if diff := cmp.Diff(tc.folders, writable); diff != "" {
+			if diff := cmp.Diff(tc.folders, writableFolders(pod.Containers[0])); diff != "" {
 				t.Errorf("writable folders (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+func writableFolders(container corev1.Container) []string {
+	var writable []string
+	for _, mount := range container.VolumeMounts {
+		if !mount.ReadOnly {
+			writable = append(writable, mount.MountPath)
+		}
+	}
+	return writable
 }
 
 func daemonSetOf(t *testing.T, in PoolInput) *appsv1.DaemonSet {
