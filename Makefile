@@ -115,7 +115,7 @@ lab-short: ## The same on one machine, with few scenarios.
 
 .PHONY: lab-pools
 lab-pools: ## Show BypassNICPools on a real node: PREEMPT_RT kernel, kubelet and containerd in an emulated machine.
-	go test -tags lab -count=1 -timeout 90m -v ./test/lab/pools
+	go test -tags lab -count=1 -timeout 180m -v ./test/lab/pools
 
 .PHONY: lab-image
 lab-image: ## Build the lab's image into the per-user cache only.

@@ -16,9 +16,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -35,7 +32,7 @@ func TestProcesses(t *testing.T) {
 		environment, err := apiserver.Start(apiserver.Options{Platform: apiserver.Kubernetes})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(environment.Stop)
-		GinkgoT().Setenv("KUBECONFIG", writeKubeconfig(environment.Config(), folder))
+		GinkgoT().Setenv("KUBECONFIG", connectionFile(NewWithT(GinkgoT()), environment.Config(), folder))
 		cluster := environment.Client()
 		prepare(ctx, cluster)
 		root := filepath.Join(folder, "host")
@@ -103,17 +100,4 @@ func freeAddress() string {
 	Expect(err).NotTo(HaveOccurred())
 	defer func() { Expect(listener.Close()).To(Succeed()) }()
 	return listener.Addr().String()
-}
-
-// writeKubeconfig writes a connection as a file for KUBECONFIG.
-func writeKubeconfig(config *rest.Config, folder string) string {
-	GinkgoHelper()
-	file := clientcmdapi.NewConfig()
-	file.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	file.AuthInfos["test"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
-	file.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
-	file.CurrentContext = "test"
-	path := filepath.Join(folder, "kubeconfig")
-	Expect(clientcmd.WriteToFile(*file, path)).To(Succeed())
-	return path
 }

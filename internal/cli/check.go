@@ -58,6 +58,9 @@ func (a *app) check(ctx context.Context, options *checkOptions) error {
 		}
 	}
 	all := planNodes(wanted, nodes)
+	if err := readForChecks(ctx, all); err != nil {
+		return err
+	}
 	before, err := secondReading(ctx, options.window, all)
 	if err != nil {
 		return err
@@ -79,6 +82,7 @@ func checkNode(profile string, node planned, before *host.Facts, window time.Dur
 	if node.plan != nil {
 		report := verify.Evaluate(verify.Input{Plan: node.plan, Facts: node.facts, Before: before})
 		v = view.OfReport(node.name, node.plan, node.topology, report, node.findings)
+		v.AddTruth(verify.TruthOf(node.plan, node.facts))
 	}
 	if window > 0 {
 		seconds := window.Seconds()
@@ -100,7 +104,7 @@ func secondReading(ctx context.Context, window time.Duration, all []planned) ([]
 	case <-time.After(window):
 	}
 	for i, node := range all {
-		again, err := readNode(ctx, node.root, reading{})
+		again, err := readNode(ctx, node.root, node.reading())
 		if err != nil {
 			return nil, err
 		}
@@ -110,6 +114,31 @@ func secondReading(ctx context.Context, window time.Duration, all []planned) ([]
 		before[i], all[i].facts, all[i].topology = node.facts, again.facts, again.topology
 	}
 	return before, nil
+}
+
+// reading is what the checks of a node's plan read besides the usual, and what was read besides it before.
+func (p planned) reading() reading {
+	again := reading{addresses: p.addresses}
+	if p.plan != nil {
+		again.request = verify.Requests(p.plan)
+	}
+	again.request.UserSpaces = p.userSpaces
+	return again
+}
+
+// readForChecks reads the hosts once more, now that it is known what their plans ask for.
+func readForChecks(ctx context.Context, all []planned) error {
+	for i, node := range all {
+		if node.plan == nil {
+			continue
+		}
+		again, err := readNode(ctx, node.root, node.reading())
+		if err != nil {
+			return err
+		}
+		all[i].facts = again.facts
+	}
+	return nil
 }
 
 // interrupts adds up all counters. On a live host the sum grows all the time.

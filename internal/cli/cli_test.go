@@ -289,7 +289,8 @@ func TestCheckOfAnUntunedHost(t *testing.T) {
 	}
 	for _, want := range []string{
 		"a against profile trading, plan ", " failed · ", "CONDITION ", "Applied ",
-		"1     4             5-7       2 MiB  64/0/0                     ens1f0np0\n", "Failed · Critical · kernel.command-line\n", "    fix       ",
+		"1     4             5-7       2 MiB  64/0/0            ens1f0np0  8 (3) ", "KUBELET ", "Failed · Critical · kernel.command-line\n", "    fix       ",
+		"    more      docs/checks.md#kernel.command-line\n",
 	} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("%q is missing in:\n%s", want, got.out)

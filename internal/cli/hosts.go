@@ -30,6 +30,8 @@ type node struct {
 	pools []string
 	// addresses by which a cluster may know the node.
 	addresses []netip.Addr
+	// userSpaces are the folders that were looked into for user files of bypass stacks.
+	userSpaces []string
 }
 
 // reading is what is read of hosts besides the usual.
@@ -74,7 +76,7 @@ func readNode(ctx context.Context, root string, asked reading) (node, error) {
 		return node{}, fmt.Errorf("%s: %w", path, err)
 	}
 	topology.MarkManagement(machine, &facts.Bypass, asked.addresses)
-	return node{name: name, root: root, facts: facts, topology: machine, addresses: asked.addresses}, nil
+	return node{name: name, root: root, facts: facts, topology: machine, addresses: asked.addresses, userSpaces: asked.request.UserSpaces}, nil
 }
 
 // readNodes reads several hosts, whose names must differ.

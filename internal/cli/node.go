@@ -245,6 +245,9 @@ func drawHost(ctx context.Context, name string, wanted wanted, options *nodeOpti
 		read.name = name
 	}
 	planned := planNodes(wanted, []node{read})
+	if err := readForChecks(ctx, planned); err != nil {
+		return nil, err
+	}
 	before, err := secondReading(ctx, options.window, planned)
 	if err != nil {
 		return nil, err
@@ -277,6 +280,7 @@ func hostView(ctx context.Context, wanted wanted, on planned, before *host.Facts
 	if on.plan != nil {
 		evaluated := verify.Evaluate(verify.Input{Plan: on.plan, Facts: on.facts, Before: before, Holders: holdersOf(wanted.pools, &holders)})
 		report = &evaluated
+		in.Truth = new(verify.TruthOf(on.plan, on.facts))
 	}
 	drawn := view.OfHost(in, report)
 	if window > 0 {

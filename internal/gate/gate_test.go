@@ -221,6 +221,19 @@ func TestDecideByStartup(t *testing.T) {
 	}
 }
 
+// TestNoTrustAcrossBoots looks at a node whose kubelet does not tell its boot: the record does.
+func TestNoTrustAcrossBoots(t *testing.T) {
+	for boot, want := range map[string]bool{"b1": true, "b0": false} {
+		got := Decide(Input{
+			Conditions: conditions("TUT"), PlanHash: "p1", Now: noon(),
+			Transitions: story(step{seconds: 300, what: "DUT", boot: boot}, step{seconds: 30, what: "DTU"}),
+		})
+		if got.IsOpen() != want {
+			t.Errorf("proven in boot %s, unknown in boot b1: open is %v, want %v", boot, got.IsOpen(), want)
+		}
+	}
+}
+
 func TestMark(t *testing.T) {
 	known, unknown := Startup{Boot: "b1"}, Startup{}
 	if diff := cmp.Diff([]string{"b1", "unknown"}, []string{known.Mark(), unknown.Mark()}); diff != "" {

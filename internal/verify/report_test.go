@@ -285,6 +285,7 @@ func TestReportIsDeterministic(t *testing.T) {
 func TestEmptyFactsPassNothing(t *testing.T) {
 	f := sound()
 	f.facts, f.before = &host.Facts{}, nil
+	*f.pods = pods{}
 	report := f.evaluate()
 	for _, result := range report.Results {
 		if result.Outcome == v1alpha1.OutcomePassed {

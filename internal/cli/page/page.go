@@ -33,6 +33,8 @@ type content struct {
 	Machine, Plot  template.HTML
 	Failed, Others []explained
 	Written        metav1.Time
+	// Misfit tells that the profile does not fit the host, so that there is no plan.
+	Misfit bool
 }
 
 // explained is a finding with what the catalogue says about its check.
@@ -47,7 +49,7 @@ func HTML(v *view.Node, written time.Time) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the template of the page: %w", err)
 	}
-	filled := content{Node: v, Machine: template.HTML(picture.Machine(v)), Written: metav1.NewTime(written)}
+	filled := content{Node: v, Machine: template.HTML(picture.Machine(v)), Written: metav1.NewTime(written), Misfit: v.IsMisfit()}
 	for _, parts := range layout.Headline(v.Topology()) {
 		filled.Headline = append(filled.Headline, strings.Join(parts, layout.Separator))
 	}
@@ -88,6 +90,7 @@ func functions() template.FuncMap {
 		"stamp":     func(t metav1.Time) string { return t.UTC().Format(form) },
 		"kibibytes": func(size int64) string { return layout.Bytes(size * 1024) },
 		"missing":   func(s view.HugepageState) bool { return s.Shares(100).Missing > 0 },
+		"deref":     func(number *int) int { return *number },
 		"unused": func(nic view.PoolNIC) string {
 			if nic.Users == nil {
 				return "?"

@@ -5,6 +5,7 @@ package text
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,14 +37,23 @@ func drawCheck(check view.Check, palette Palette, columns int) string {
 	b.WriteString(counts(check.Counts, new(len(check.Skipped)), check.WindowSeconds, palette) + "\n")
 	b.WriteString(conditions(check.Conditions, palette, columns))
 	b.WriteString("\n" + numaTable(check.NUMANodes, palette, columns))
-	b.WriteString(failures(check.Findings, palette, columns))
+	b.WriteString(kubeletTable(check.Kubelet, palette, columns))
+	b.WriteString(failures(check.Findings, documented, palette, columns))
 	b.WriteString(others(check.Findings, palette, columns))
 	b.WriteString(planFindings("findings about the plan", node, palette, columns))
 	return b.String()
 }
 
-// failures draws the failed checks at length.
-func failures(findings []v1alpha1.Finding, palette Palette, columns int) string {
+// documented names the place that explains the check of a finding.
+func documented(finding v1alpha1.Finding) [][]string {
+	return [][]string{{"more", "docs/checks.md#" + string(finding.Check)}}
+}
+
+// nothingMore adds nothing to a finding.
+func nothingMore(v1alpha1.Finding) [][]string { return nil }
+
+// failures draws the failed checks at length, and what more there is to say about each.
+func failures(findings []v1alpha1.Finding, more func(v1alpha1.Finding) [][]string, palette Palette, columns int) string {
 	var b strings.Builder
 	for _, finding := range findings {
 		if finding.Outcome != v1alpha1.OutcomeFailed {
@@ -51,12 +61,12 @@ func failures(findings []v1alpha1.Finding, palette Palette, columns int) string 
 		}
 		b.WriteString("\n" + block(
 			layout.Join(paintOutcome(finding, palette)(string(finding.Outcome)), string(finding.Severity), palette.Title(string(finding.Check))),
-			[][]string{
+			append([][]string{
 				{"", finding.Message},
 				{"observed", finding.Observed},
 				{"expected", finding.Expected},
 				{"fix", finding.Fix + rebootNote(finding.Reboot)},
-			}, palette, columns))
+			}, more(finding)...), palette, columns))
 	}
 	return b.String()
 }
@@ -131,16 +141,64 @@ func conditionRow(condition view.Condition, palette Palette, columns int) []stri
 	}
 }
 
-// numaTable says what each NUMA node offers.
+// numaTable says what each NUMA node offers, and, where that was compared, its interrupts and reserved memory.
 func numaTable(nodes []view.CheckNUMANode, palette Palette, columns int) string {
+	compared := slices.ContainsFunc(nodes, func(n view.CheckNUMANode) bool { return n.Vectors != nil || n.Reserved != nil })
+	header := []string{"NUMA", "HOUSEKEEPING", "ISOLATED", "HUGEPAGES (planned/present/free)", "NICs"}
+	if compared {
+		header = append(header, "VECTORS (isolated)", "RESERVED")
+	}
 	rows := make([][]string, 0, len(nodes))
 	for _, node := range nodes {
-		rows = append(rows, []string{
+		row := []string{
 			strconv.Itoa(node.ID), orDash(node.Housekeeping.String()), orDash(node.Isolated.String()),
 			strings.Join(hugepageStates(node.Hugepages, palette), "\n"), orDash(strings.Join(node.NICs, ", ")),
-		})
+		}
+		if compared {
+			row = append(row, vectors(node, palette), orDash(strings.Join(settingTexts(node.Reserved), "\n")))
+		}
+		rows = append(rows, row)
 	}
-	return Table([]string{"NUMA", "HOUSEKEEPING", "ISOLATED", "HUGEPAGES (planned/present/free)", "NICs"}, rows, palette, columns)
+	return Table(header, rows, palette, columns)
+}
+
+// kubeletTable says how the kubelet aligns pods; "" when that was not compared.
+func kubeletTable(settings []view.SettingState, palette Palette, columns int) string {
+	if len(settings) == 0 {
+		return ""
+	}
+	rows := make([][]string, 0, len(settings))
+	for _, setting := range settings {
+		configured := "?"
+		if setting.Configured != nil {
+			configured = orDash(*setting.Configured)
+		}
+		if setting.Planned != "" && configured != setting.Planned {
+			configured = palette.Warn(configured)
+		}
+		rows = append(rows, []string{setting.Name, orDash(setting.Planned), configured})
+	}
+	return "\n" + Table([]string{"KUBELET", "PLANNED", "CONFIGURED"}, rows, palette, columns)
+}
+
+// vectors counts the interrupts of a NUMA node, and how many of them isolated CPUs get.
+func vectors(node view.CheckNUMANode, palette Palette) string {
+	if node.Vectors == nil || node.IsolatedVectors == nil {
+		return "?"
+	}
+	text := fmt.Sprintf("%d (%d)", *node.Vectors, *node.IsolatedVectors)
+	if *node.IsolatedVectors > 0 {
+		return palette.Warn(text)
+	}
+	return text
+}
+
+func settingTexts(settings []view.SettingState) []string {
+	texts := make([]string, 0, len(settings))
+	for _, setting := range settings {
+		texts = append(texts, setting.Text)
+	}
+	return texts
 }
 
 func hugepageStates(states []view.HugepageState, palette Palette) []string {

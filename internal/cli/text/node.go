@@ -27,7 +27,7 @@ func Node(v *view.Node, now time.Time, palette Palette, columns int) string {
 	b.WriteString(nodeConditions(v.Conditions, now, palette, columns) + "\n")
 	b.WriteString(strings.Join(slices.Concat(d.boxes(), d.leftovers(), d.wide(), d.key()), "\n") + "\n")
 	b.WriteString(nodeContainers(v.Containers, palette, columns))
-	b.WriteString("\n" + numaTable(v.NUMANodes, palette, columns))
+	b.WriteString("\n" + numaTable(v.NUMANodes, palette, columns) + kubeletTable(v.Kubelet, palette, columns))
 	for _, pool := range v.Pools {
 		b.WriteString("\n" + poolHead(pool, palette) + poolTable(pool, palette, columns))
 		for _, node := range pool.Nodes {
@@ -35,7 +35,7 @@ func Node(v *view.Node, now time.Time, palette Palette, columns int) string {
 		}
 	}
 	findings := v.AllFindings()
-	b.WriteString(failures(findings, palette, columns))
+	b.WriteString(failures(findings, nothingMore, palette, columns))
 	b.WriteString(others(findings, palette, columns))
 	b.WriteString(planFindings("findings about the plan", []NodePlan{{View: view.Plan{Node: v.Node, Findings: v.PlanFindings}}}, palette, columns))
 	b.WriteString(nodeTransitions(v.Transitions, palette, columns))
@@ -52,7 +52,7 @@ func nodeVerdict(v *view.Node, palette Palette, columns int) string {
 	switch {
 	case v.PlanHash != nil:
 		line += ", plan " + *v.PlanHash
-	case len(v.PlanFindings) > 0:
+	case v.IsMisfit():
 		line = palette.Bad("the profile " + v.Profile + " does not fit this host")
 	default:
 		line += ", no plan"

@@ -232,8 +232,15 @@ func TestChecks(t *testing.T) {
 			{ID: 0, Housekeeping: set(t, "0-1"), Isolated: set(t, "2-3"), Hugepages: []view.HugepageState{
 				{SizeKibibytes: 2048, Promised: new(int64(512)), Total: new(int64(500)), Free: new(int64(500))},
 				{SizeKibibytes: 1 << 20, Total: new(int64(4))},
-			}, NICs: []string{"eno1", "eno2"}},
-			{ID: 1, Hugepages: []view.HugepageState{}},
+			}, NICs: []string{"eno1", "eno2"}, Vectors: new(12), IsolatedVectors: new(3),
+				Reserved: []view.SettingState{{Name: "memory", Planned: "1Gi", Configured: new("0"), Text: "memory 0, planned 1Gi"}}},
+			{ID: 1, Hugepages: []view.HugepageState{}, Vectors: new(2), IsolatedVectors: new(0)},
+			{ID: 2, Hugepages: []view.HugepageState{}},
+		},
+		Kubelet: []view.SettingState{
+			{Name: "cpuManagerPolicy", Planned: "static", Configured: new("static")},
+			{Name: "topologyManagerPolicy", Planned: "single-numa-node", Configured: new("restricted")},
+			{Name: "topologyManagerScope", Planned: "pod"}, {Name: "reservedSystemCPUs", Configured: new("0-1")},
 		},
 		PlanFindings: []plan.Finding{finding("first", v1alpha1.SeverityMedium, "it is doubtful.")},
 	}

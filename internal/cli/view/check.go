@@ -12,6 +12,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
@@ -31,7 +32,20 @@ type Check struct {
 	Passed        []v1alpha1.CheckID   `json:"passed"`
 	Skipped       []Skip               `json:"skipped"`
 	NUMANodes     []CheckNUMANode      `json:"numaNodes"`
-	PlanFindings  []plan.Finding       `json:"planFindings"`
+	// Kubelet are the settings of the kubelet that align pods; null when they were not compared.
+	Kubelet      []SettingState `json:"kubelet,omitempty"`
+	PlanFindings []plan.Finding `json:"planFindings"`
+}
+
+// SettingState compares what was planned with what the kubelet was configured with.
+type SettingState struct {
+	Name string `json:"name"`
+	// Planned is "" where the plan leaves the setting as it is.
+	Planned string `json:"planned"`
+	// Configured is null when the kubelet's configuration cannot be read.
+	Configured *string `json:"configured"`
+	// Text says both in a few words.
+	Text string `json:"text"`
 }
 
 // Condition is a condition that the agent would report.
@@ -55,6 +69,12 @@ type CheckNUMANode struct {
 	Isolated     cpus.Set        `json:"isolated"`
 	Hugepages    []HugepageState `json:"hugepages"`
 	NICs         []string        `json:"nics"`
+	// Vectors are the device interrupts that are delivered to CPUs of the NUMA node, IsolatedVectors those on isolated
+	// ones; null when the host does not tell, or was not asked.
+	Vectors         *int `json:"vectors,omitempty"`
+	IsolatedVectors *int `json:"isolatedVectors,omitempty"`
+	// Reserved is what the kubelet reserves of the memory of the NUMA node.
+	Reserved []SettingState `json:"reserved,omitempty"`
 }
 
 // HugepageState compares the pool of one size on one NUMA node with the plan.
@@ -141,6 +161,31 @@ func OfReport(node string, p *plan.NodePlan, t *topology.Topology, report verify
 		}
 	}
 	return view
+}
+
+// AddTruth adds interrupts, reserved memory and the kubelet's settings to the NUMA nodes.
+func (c *Check) AddTruth(truth verify.Truth) {
+	c.Kubelet = each(truth.Kubelet, settingState)
+	for _, local := range truth.Nodes {
+		for i := range c.NUMANodes {
+			if node := &c.NUMANodes[i]; node.ID == local.ID {
+				node.Vectors, node.IsolatedVectors = factOrNil(local.Vectors), factOrNil(local.IsolatedVectors)
+				node.Reserved = each(local.Reserved, settingState)
+			}
+		}
+	}
+}
+
+func settingState(truth verify.SettingTruth) SettingState {
+	return SettingState{Name: truth.Name, Planned: truth.Planned, Configured: factOrNil(truth.Configured), Text: truth.String()}
+}
+
+// factOrNil is the value of a fact; nil when it is absent.
+func factOrNil[T any](fact host.Fact[T]) *T {
+	if !fact.Known {
+		return nil
+	}
+	return &fact.Value
 }
 
 // Unplanned is the view of a host that the profile does not fit.

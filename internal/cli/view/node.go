@@ -41,8 +41,10 @@ type Node struct {
 	// Containers with exclusive CPUs; null when that is not known.
 	Containers []NodeContainer `json:"containers"`
 	NUMANodes  []CheckNUMANode `json:"numaNodes"`
-	Pools      []Pool          `json:"pools"`
-	Findings   []NodeFinding   `json:"findings"`
+	// Kubelet are the settings of the kubelet that align pods; absent when they were not compared.
+	Kubelet  []SettingState `json:"kubelet,omitempty"`
+	Pools    []Pool         `json:"pools"`
+	Findings []NodeFinding  `json:"findings"`
 	// Passed and Skipped are null from a cluster, which knows their number only.
 	Passed       []v1alpha1.CheckID `json:"passed"`
 	Skipped      []Skip             `json:"skipped"`
@@ -155,6 +157,9 @@ type NodeInput struct {
 	Containers []NodeContainer
 	// Pools that select the node, each with this node alone.
 	Pools []Pool
+	// Truth is what the host says about interrupts, memory reserved by the kubelet and the kubelet's settings; nil when that
+	// was not read.
+	Truth *verify.Truth
 	// Jitter is nil without a measurement.
 	Jitter *jitter.Result
 }
@@ -167,6 +172,11 @@ func OfHost(in NodeInput, report *verify.Report) Node {
 	}
 	check := OfReport(in.Name, in.Plan, in.Topology, *report, in.PlanFindings)
 	view.Counts, view.Passed, view.Skipped = &check.Counts, check.Passed, check.Skipped
+	if in.Truth != nil {
+		check.NUMANodes = view.NUMANodes
+		check.AddTruth(*in.Truth)
+		view.Kubelet = check.Kubelet
+	}
 	view.Conditions = each(check.Conditions, func(c Condition) NodeCondition { return NodeCondition{Condition: c} })
 	view.setFindings(check.Findings)
 	return view
@@ -250,6 +260,9 @@ func (n *Node) AllFindings() []v1alpha1.Finding {
 func (n *Node) Failed() bool {
 	return n.PlanHash == nil || hasCriticalFailure(n.AllFindings())
 }
+
+// IsMisfit tells that the profile does not fit the node, so that there is no plan; findings about the plan say why.
+func (n *Node) IsMisfit() bool { return n.PlanHash == nil && len(n.PlanFindings) > 0 }
 
 // RoleOf is what the plan makes of a CPU.
 func (n *Node) RoleOf(cpu int) RoleName {

@@ -40,7 +40,7 @@ const (
 	managerAccount    = "system:serviceaccount:lowlatency-operator-system:lowlatency-operator-controller-manager"
 
 	// limit bounds each wait: what takes seconds on a node takes minutes under emulation on a busy machine.
-	limit = 8 * time.Minute
+	limit = 20 * time.Minute
 )
 
 // scene is a cluster with one node.
