@@ -52,8 +52,8 @@ type BypassNICPoolSpecApplyConfiguration struct {
 	// sent there before the device plugin is registered; again after each reboot. AsProfile does so where
 	// spec.verification.gate of the LowLatencyNodeProfile is Taint. With allocation DynamicResourceAllocation there is
 	// nothing to wait for: the kubelet keeps a pod until the driver has prepared its NIC. When omitted, this means
-	// the user has no opinion
-	// and the operator chooses a default, which is subject to change over time. The current default is AsProfile.
+	// the user has no opinion and the operator chooses a default, which is subject to change over time. The current
+	// default is AsProfile.
 	Startup *apiv1alpha1.PoolStartup `json:"startup,omitempty"`
 	// sharing says whether a NIC is handed to one container or to several. When omitted, a NIC is handed to
 	// one.
