@@ -134,9 +134,7 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 			find[appsv1.DaemonSet](objects, "DaemonSet", "lowlatency-operator-agent").Spec.Template,
 			find[appsv1.DaemonSet](build("repair"), "DaemonSet", "lowlatency-operator-agent").Spec.Template,
 		} {
-			args := append([]string{"run", "../cmd/lowlatency-operator"}, template.Spec.Containers[0].Args...)
-			output, err := exec.CommandContext(ctx, "go", append(args, "--help")...).CombinedOutput()
-			Expect(err).NotTo(HaveOccurred(), string(output))
+			expectCommand(ctx, template.Spec.Containers[0].Args)
 		}
 	})
 
@@ -264,6 +262,14 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 		})
 	})
 })
+
+// expectCommand expects that the binary takes these arguments.
+func expectCommand(ctx context.Context, arguments []string) {
+	GinkgoHelper()
+	args := append([]string{"run", "../cmd/lowlatency-operator"}, arguments...)
+	output, err := exec.CommandContext(ctx, "go", append(args, "--help")...).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(output))
+}
 
 // createPod asks the API server whether it would admit a pod of a template.
 func createPod(ctx context.Context, admin client.Client, namespace string, template corev1.PodTemplateSpec) error {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
 )
@@ -41,6 +42,7 @@ func (r *PoolReconciler) render(w *poolWorld, d *poolDecision) ([]*unstructured.
 	}
 	objects, err := render.PoolObjects(render.PoolInput{
 		Pool: w.pool, Config: d.content, Image: r.image, OperatorNamespace: r.namespace, AgentNamespace: r.agentNamespace,
+		Draining: isDraining(w, d),
 	})
 	if err != nil {
 		return nil, unrenderable{err}
@@ -75,10 +77,11 @@ func own(object *unstructured.Unstructured, pool *v1alpha1.BypassNICPool) error 
 	return nil
 }
 
-// withoutAttachments takes the objects away that the API server does not know.
-func withoutAttachments(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+// among takes the objects away that the API server does not know.
+func (k servedKinds) among(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	kinds := k.poolObjectKinds()
 	return slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool {
-		return object.GroupVersionKind() == attachmentKind()
+		return !slices.Contains(kinds, object.GroupVersionKind())
 	})
 }
 
@@ -108,18 +111,56 @@ type pluginCounts struct{ wanted, ready int32 }
 
 func (c pluginCounts) starting() bool { return c.ready < c.wanted }
 
+// isDraining tells whether the DRA driver of a pool that is to allocate by the device plugin has to stay: the kubelet
+// cannot end a pod with a claim without the driver that prepared it. It goes when every one of its pods drains, so that
+// no claim can come, every agent has reported for the current spec, and none of them sees a claim.
+func isDraining(w *poolWorld, d *poolDecision) bool {
+	if bypass.Allocation(&w.pool.Spec) != v1alpha1.AllocationDevicePlugin {
+		return false
+	}
+	for _, daemonSet := range daemonSets(w) {
+		dynamic, draining := render.IsDriver(daemonSet)
+		if !dynamic {
+			continue
+		}
+		if !draining || daemonSet.Status.ObservedGeneration != daemonSet.Generation || countsOf(daemonSet).starting() {
+			return true
+		}
+		return slices.ContainsFunc(d.nodes, func(n poolNode) bool {
+			return n.isServed(w.pool.Name) && !n.isReporting(w.pool) || n.hasUsersBy(v1alpha1.AllocationDynamic)
+		})
+	}
+	return false
+}
+
+// daemonSets are those of the pool, at most one.
+func daemonSets(w *poolWorld) []*appsv1.DaemonSet {
+	var found []*appsv1.DaemonSet
+	for key, object := range w.objects {
+		daemonSet := &appsv1.DaemonSet{}
+		if key.kind.Kind == "DaemonSet" && runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, daemonSet) == nil {
+			found = append(found, daemonSet)
+		}
+	}
+	return found
+}
+
 // countPlugins reads what the DaemonSet of the pool says about its current spec.
 func countPlugins(w *poolWorld) pluginCounts {
 	var counts pluginCounts
-	for key, object := range w.objects {
-		daemonSet := &appsv1.DaemonSet{}
-		if key.kind.Kind != "DaemonSet" || runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, daemonSet) != nil {
-			continue
-		}
-		counts.wanted += daemonSet.Status.DesiredNumberScheduled
-		counts.ready += min(daemonSet.Status.NumberReady, daemonSet.Status.UpdatedNumberScheduled)
+	for _, daemonSet := range daemonSets(w) {
+		one := countsOf(daemonSet)
+		counts.wanted += one.wanted
+		counts.ready += one.ready
 	}
 	return counts
+}
+
+func countsOf(daemonSet *appsv1.DaemonSet) pluginCounts {
+	return pluginCounts{
+		wanted: daemonSet.Status.DesiredNumberScheduled,
+		ready:  min(daemonSet.Status.NumberReady, daemonSet.Status.UpdatedNumberScheduled),
+	}
 }
 
 // writeStatus replaces what the operator has said in the status of one of our objects. The UID keeps the write from

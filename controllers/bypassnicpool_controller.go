@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
@@ -31,11 +32,11 @@ type PoolReconciler struct {
 	namespace, agentNamespace string
 	// image of the operator, which holds the device plugin; "" when it is not known.
 	image string
-	// attachments tells whether the API server serves NetworkAttachmentDefinitions.
-	attachments bool
-	recorder    events.EventRecorder
-	clock       clock.PassiveClock
-	selections  *selections
+	// served says which kinds the API server has.
+	served     servedKinds
+	recorder   events.EventRecorder
+	clock      clock.PassiveClock
+	selections *selections
 }
 
 var _ reconcile.Reconciler = (*PoolReconciler)(nil)
@@ -46,6 +47,7 @@ var _ reconcile.Reconciler = (*PoolReconciler)(nil)
 // +kubebuilder:rbac:groups=lowlatency.dev,resources=bypassnicpools/status,verbs=patch
 // +kubebuilder:rbac:groups="",namespace=lowlatency-operator-agents,resources=configmaps,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,namespace=lowlatency-operator-agents,resources=daemonsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=resource.k8s.io,resources=deviceclasses,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=get;list;watch;create;patch;delete
 
 // Reconcile brings one pool a step further.
@@ -86,7 +88,16 @@ func (r *PoolReconciler) publish(ctx context.Context, w *poolWorld, d *poolDecis
 	if err := r.apply(ctx, w, wanted); err != nil {
 		return err
 	}
-	if w.pool.Spec.NetworkAttachment != nil && !r.attachments {
+	return r.served.lacking(w.pool)
+}
+
+// lacking says which kind that the pool needs the API server does not have.
+func (k servedKinds) lacking(pool *v1alpha1.BypassNICPool) error {
+	if bypass.Allocation(&pool.Spec) == v1alpha1.AllocationDynamic && !k.classes {
+		return unrenderable{errors.New("spec.allocation DynamicResourceAllocation needs Kubernetes 1.34 or later, but the API " +
+			"server does not serve resource.k8s.io/v1: update the cluster and start the operator again, or allocate by DevicePlugin")}
+	}
+	if pool.Spec.NetworkAttachment != nil && !k.attachments {
 		return unrenderable{errors.New("spec.networkAttachment needs Multus, but the API server does not serve " +
 			"NetworkAttachmentDefinitions: install Multus and start the operator again, or remove the field")}
 	}
@@ -95,9 +106,7 @@ func (r *PoolReconciler) publish(ctx context.Context, w *poolWorld, d *poolDecis
 
 // apply writes what differs, and removes what is not wanted any more.
 func (r *PoolReconciler) apply(ctx context.Context, w *poolWorld, wanted []*unstructured.Unstructured) error {
-	if !r.attachments {
-		wanted = withoutAttachments(wanted)
-	}
+	wanted = r.served.among(wanted)
 	for _, object := range wanted {
 		if platform.Compare(w.objects[keyOf(object)], object) == platform.Same {
 			continue

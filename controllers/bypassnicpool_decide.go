@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,6 +52,18 @@ func (n *poolNode) isReporting(pool *v1alpha1.BypassNICPool) bool {
 		}
 	}
 	return len(n.nics) > 0 || !n.selection.expected
+}
+
+// hasUsersBy tells whether containers hold NICs of the pool in one way. Agents that do not tell the way know the device
+// plugin only.
+func (n *poolNode) hasUsersBy(way v1alpha1.AllocationType) bool {
+	return slices.ContainsFunc(n.nics, func(nic *v1alpha1.NodeBypassNIC) bool {
+		return slices.ContainsFunc(nic.Users, func(user v1alpha1.NICUser) bool { return wayOf(user) == way })
+	})
+}
+
+func wayOf(user v1alpha1.NICUser) v1alpha1.AllocationType {
+	return cmp.Or(user.Allocation, v1alpha1.AllocationDevicePlugin)
 }
 
 // poolDecision is what a pool makes of the world.
@@ -219,6 +232,7 @@ func poolGravity(reason string) int {
 		v1alpha1.ReasonPlatformFailed,
 		v1alpha1.ReasonNodesUngoverned,
 		v1alpha1.ReasonNICsUnhealthy,
+		v1alpha1.ReasonAllocationChanging,
 		v1alpha1.ReasonNICsUnknown,
 		v1alpha1.ReasonNoNICs,
 		v1alpha1.ReasonChecksFailed,
@@ -241,6 +255,7 @@ func nodeFindings(pool *v1alpha1.BypassNICPool, n *poolNode) []poolFinding {
 			findings = append(findings, healthFinding(n.name(), nic))
 		}
 		findings = append(findings, userFindings(n.name(), nic)...)
+		findings = append(findings, formerUserFindings(pool, n.name(), nic)...)
 	}
 	return findings
 }
@@ -298,6 +313,23 @@ func healthFinding(node string, nic *v1alpha1.NodeBypassNIC) poolFinding {
 		text: fmt.Sprintf("%s on node %s is %s: %s", describeNIC(nic.PCIAddress, nic.InterfaceName), node,
 			strings.ToLower(string(nic.Health)), why),
 	}
+}
+
+// formerUserFindings name the containers that hold the NIC in the way that spec.allocation named before.
+func formerUserFindings(pool *v1alpha1.BypassNICPool, node string, nic *v1alpha1.NodeBypassNIC) []poolFinding {
+	var findings []poolFinding
+	now := bypass.Allocation(&pool.Spec)
+	for _, user := range nic.Users {
+		if way := wayOf(user); way != now {
+			findings = append(findings, poolFinding{
+				reason: v1alpha1.ReasonAllocationChanging, node: node, address: nic.PCIAddress,
+				text: fmt.Sprintf("container %s of pod %s/%s holds %s on node %s by %s, which spec.allocation named before: "+
+					"the NIC is handed out by %s when the pod ends",
+					user.Container, user.Namespace, user.Pod, describeNIC(nic.PCIAddress, nic.InterfaceName), node, way, now),
+			})
+		}
+	}
+	return findings
 }
 
 // userFindings name the containers whose CPUs, hugepages and NIC are not on one NUMA node.

@@ -11,12 +11,15 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
 // poolWorld is what a pool is decided from, read once from the cache. Everything in it but the pool is shared with
@@ -108,7 +111,7 @@ func (r *PoolReconciler) gatherReports(ctx context.Context, w *poolWorld) error 
 
 func (r *PoolReconciler) gatherObjects(ctx context.Context, w *poolWorld) error {
 	w.objects = map[objectKey]*unstructured.Unstructured{}
-	for _, kind := range poolObjectKinds(r.attachments) {
+	for _, kind := range r.served.poolObjectKinds() {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
 		err := r.objects.List(ctx, list, client.MatchingLabels{v1alpha1.LabelBypassPool: w.pool.Name}, client.UnsafeDisableDeepCopy)
@@ -127,13 +130,42 @@ func attachmentKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"}
 }
 
+// classKind is the kind by which pods ask for NICs that are allocated dynamically. It is served since Kubernetes 1.34.
+func classKind() schema.GroupVersionKind {
+	return resourcev1.SchemeGroupVersion.WithKind("DeviceClass")
+}
+
+// servedKinds says which kinds of objects, made for pools, the API server may lack.
+type servedKinds struct {
+	// attachments are NetworkAttachmentDefinitions, classes DeviceClasses.
+	attachments, classes bool
+}
+
+func findServedKinds(mapper meta.RESTMapper) (servedKinds, error) {
+	attachments, err := platform.Serves(mapper, attachmentKind())
+	if err != nil {
+		return servedKinds{}, err
+	}
+	classes, err := platform.Serves(mapper, classKind())
+	return servedKinds{attachments: attachments, classes: classes}, err
+}
+
 // poolObjectKinds are the kinds of the objects that are made for pools.
-func poolObjectKinds(attachments bool) []schema.GroupVersionKind {
+func (k servedKinds) poolObjectKinds() []schema.GroupVersionKind {
 	kinds := []schema.GroupVersionKind{
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"), appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 	}
-	if attachments {
+	return append(kinds, k.optional()...)
+}
+
+// optional are the kinds that are there and need not be.
+func (k servedKinds) optional() []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	if k.attachments {
 		kinds = append(kinds, attachmentKind())
+	}
+	if k.classes {
+		kinds = append(kinds, classKind())
 	}
 	return kinds
 }

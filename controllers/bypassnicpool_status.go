@@ -182,8 +182,17 @@ func (s *poolSummary) progressing() metav1.Condition {
 		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonPluginsStarting,
 			fmt.Sprintf("the device plugin runs on %d of %d nodes", s.plugins.ready, s.plugins.wanted))
 	}
+	if changing := s.findingsOf(v1alpha1.ReasonAllocationChanging); len(changing) > 0 {
+		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonAllocationChanging,
+			changing[0].text+andMore(len(changing)-1))
+	}
 	return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonAsExpected,
 		fmt.Sprintf("%d of %d nodes have reported their NICs", s.nodeCounts().Reporting, len(s.nodes)))
+}
+
+// findingsOf are those with a reason.
+func (s *poolSummary) findingsOf(reason string) []poolFinding {
+	return slices.DeleteFunc(slices.Clone(s.findings), func(f poolFinding) bool { return f.reason != reason })
 }
 
 // ready sums up the others, and then says whether the NICs that may be handed out are healthy.

@@ -257,7 +257,7 @@ func TestRenderOwnsItsObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectOwned(t, objects, 4)
-	if rest := withoutAttachments(objects); len(rest) != 3 {
+	if rest := (servedKinds{}).among(objects); len(rest) != 3 {
 		t.Errorf("%d objects are left without network attachments, want 3", len(rest))
 	}
 	r.agentNamespace = "operator"

@@ -10,9 +10,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -54,6 +56,8 @@ func describeBypassNICPools(s *suite) {
 		It("reports user files of another version, and that they were replaced", s.reportsVersions)
 
 		It("makes network attachments where its spec says, and nowhere else", s.makesAttachments)
+
+		It("runs its DRA driver instead, and drains it before the device plugin comes back", s.changesAllocation)
 
 		It("brings back what somebody has changed or deleted", s.repairsObjects)
 
@@ -144,6 +148,7 @@ func poolKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"), appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 		{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"},
+		resourcev1.SchemeGroupVersion.WithKind("DeviceClass"),
 	}
 }
 
@@ -402,6 +407,47 @@ func (s *suite) makesAttachments(ctx SpecContext) {
 	s.changePool(ctx, "x2", func(pool *v1alpha1.BypassNICPool) { pool.Spec.NetworkAttachment = nil })
 	s.expectPool(ctx, "x2", v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 	Expect(s.objectsOfPools(ctx)).NotTo(ContainElement(HavePrefix("NetworkAttachmentDefinition")))
+}
+
+func (s *suite) changesAllocation(ctx SpecContext) {
+	const class = "DeviceClass /x2.bypass.lowlatency.dev"
+	s.addPool(ctx, "x2", "trading", func(pool *v1alpha1.BypassNICPool) { pool.Spec.Allocation = v1alpha1.AllocationDynamic })
+	daemonSet := &appsv1.DaemonSet{}
+	expectArguments := func(matcher gomegatypes.GomegaMatcher) {
+		GinkgoHelper()
+		s.eventually(ctx, func(g Gomega) {
+			key := client.ObjectKey{Namespace: controllers.DefaultAgentNamespace, Name: "bypass-x2"}
+			g.Expect(s.client.Get(ctx, key, daemonSet)).To(Succeed())
+			g.Expect(daemonSet.Spec.Template.Spec.Containers[0].Args).To(matcher)
+		})
+	}
+	expectArguments(And(ContainElement("dra-driver"), Not(ContainElement("--drain"))))
+	s.eventually(ctx, func(g Gomega) { g.Expect(s.objectsOfPools(ctx)).To(ContainElement(class)) })
+	for _, node := range []string{"xeon-1", "xeon-2"} {
+		s.reportNICs(ctx, node, "x2", healthyNIC(firstPort))
+	}
+	s.expectPool(ctx, "x2", v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonNICsHealthy)
+
+	By("changing to the device plugin while a pod holds a claim")
+	held := healthyNIC(firstPort)
+	held.Users = []v1alpha1.NICUser{{
+		Namespace: "trading", Pod: "feed", Container: "main", Alignment: v1alpha1.AlignmentAligned, Allocation: v1alpha1.AllocationDynamic,
+	}}
+	s.changePool(ctx, "x2", func(pool *v1alpha1.BypassNICPool) { pool.Spec.Allocation = v1alpha1.AllocationDevicePlugin })
+	expectArguments(ContainElement("--drain"))
+	s.eventually(ctx, func(g Gomega) { g.Expect(s.objectsOfPools(ctx)).NotTo(ContainElement(class)) })
+	daemonSet.Status.ObservedGeneration = daemonSet.Generation
+	Expect(s.client.Status().Update(ctx, daemonSet)).To(Succeed())
+	s.reportNICs(ctx, "xeon-1", "x2", held)
+	s.reportNICs(ctx, "xeon-2", "x2", healthyNIC(firstPort))
+	pool := s.expectPool(ctx, "x2", v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonAllocationChanging)
+	Expect(pool.Status.Findings).To(ContainElement(HaveField("Message", ContainSubstring("container main of pod trading/feed holds NIC"))))
+	expectArguments(ContainElement("--drain"))
+
+	By("ending the pod")
+	s.reportNICs(ctx, "xeon-1", "x2", healthyNIC(firstPort))
+	expectArguments(ContainElement("device-plugin"))
+	s.expectPool(ctx, "x2", v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonNICsHealthy)
 }
 
 func (s *suite) repairsObjects(ctx SpecContext) {

@@ -42,7 +42,7 @@ func ManagerOptions(options ctrl.Options, own Options) ctrl.Options {
 		if err != nil {
 			return nil, err
 		}
-		if err := cacheAttachments(&cached); err != nil {
+		if err := cacheOptional(&cached); err != nil {
 			return nil, err
 		}
 		cached.DefaultTransform = cache.TransformStripManagedFields()
@@ -99,19 +99,21 @@ func carrying(label string) (labels.Selector, error) {
 	return labels.NewSelector().Add(*exists), nil
 }
 
-// cacheAttachments restricts the cache of NetworkAttachmentDefinitions to our own, where there are any.
-func cacheAttachments(cached *cache.Options) error {
-	served, err := platform.Serves(cached.Mapper, attachmentKind())
-	if err != nil || !served {
+// cacheOptional restricts the cache of kinds that others write, too, and that need not be there, to our own objects.
+func cacheOptional(cached *cache.Options) error {
+	served, err := findServedKinds(cached.Mapper)
+	if err != nil {
 		return err
 	}
 	ofPools, err := carrying(v1alpha1.LabelBypassPool)
 	if err != nil {
 		return err
 	}
-	attachment := &unstructured.Unstructured{}
-	attachment.SetGroupVersionKind(attachmentKind())
-	cached.ByObject[attachment] = cache.ByObject{Label: ofPools}
+	for _, kind := range served.optional() {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(kind)
+		cached.ByObject[object] = cache.ByObject{Label: ofPools}
+	}
 	return nil
 }
 

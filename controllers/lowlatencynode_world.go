@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/gate"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
@@ -128,6 +129,10 @@ func (w *nodeWorld) startup() gate.Startup {
 		return startup
 	}
 	for _, pool := range w.ownPools() {
+		if bypass.Allocation(&pool.Spec) == v1alpha1.AllocationDynamic {
+			// The kubelet advertises nothing, and refuses no pod because the driver is late: it waits.
+			continue
+		}
 		advertised := w.node.Status.Allocatable[corev1.ResourceName(pool.Spec.ResourceName)]
 		startup.Pools = append(startup.Pools, gate.Pool{
 			Name: pool.Name, Resource: pool.Spec.ResourceName, Advertised: advertised.Value(),

@@ -99,13 +99,13 @@ func (o Options) withDefaults() Options {
 }
 
 func setupPools(mgr ctrl.Manager, options Options) error {
-	attachments, err := platform.Serves(mgr.GetRESTMapper(), attachmentKind())
+	served, err := findServedKinds(mgr.GetRESTMapper())
 	if err != nil {
 		return err
 	}
 	pools := &PoolReconciler{
 		client: mgr.GetClient(), objects: mgr.GetCache(), namespace: options.Namespace, agentNamespace: options.AgentNamespace,
-		image: options.Image, attachments: attachments, recorder: mgr.GetEventRecorder(recorderName), clock: options.Clock,
+		image: options.Image, served: served, recorder: mgr.GetEventRecorder(recorderName), clock: options.Clock,
 		selections: newSelections(),
 	}
 	return pools.setup(mgr)

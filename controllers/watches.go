@@ -74,7 +74,7 @@ func (r *PoolReconciler) setup(mgr ctrl.Manager) error {
 			builder.WithPredicates(nicsReported())).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfNode),
 			builder.WithPredicates(nodeRelabelled()))
-	for _, kind := range poolObjectKinds(r.attachments) {
+	for _, kind := range r.served.poolObjectKinds() {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(kind)
 		build = build.Watches(object, handler.EnqueueRequestsFromMapFunc(poolOfLabel), changed)

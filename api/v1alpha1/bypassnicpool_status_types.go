@@ -300,6 +300,11 @@ type NICUser struct {
 	// +required
 	Container string `json:"container"`
 
+	// allocation is DevicePlugin or DynamicResourceAllocation: the way in which the container got the unit. It
+	// differs from that of the pool for containers that were started before the pool was changed.
+	// +optional
+	Allocation AllocationType `json:"allocation,omitempty"`
+
 	// alignment is Aligned, Split or Unknown, as the kubelet's PodResources service tells.
 	// +required
 	Alignment Alignment `json:"alignment"`

@@ -76,6 +76,8 @@ type BypassNICPoolList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.networkAttachment) || !has(self.networkAttachment.parentInterface) || (!has(self.virtualFunctions) && self.nics.all(term, has(term.interfaces) && term.interfaces.all(name, name == self.networkAttachment.parentInterface)))",message="with spec.networkAttachment.type MACVLAN or IPVLAN, every term of spec.nics must name spec.networkAttachment.parentInterface as its only interface and spec.virtualFunctions must be omitted: the child is made on that interface whichever NIC the pod holds."
 // +kubebuilder:validation:XValidation:rule="!has(self.virtualFunctions) || self.nics.all(term, !has(term.role) || term.role == 'PhysicalFunction')",message="spec.virtualFunctions cannot be combined with role VirtualFunction in spec.nics: virtual functions are created on physical functions."
 // +kubebuilder:validation:XValidation:rule="self.stack.type != 'VFIO' || has(self.virtualFunctions) || self.nics.all(term, !has(term.interfaces) && (!has(term.link) || term.link == 'Any') && (!has(term.drivers) || 'vfio-pci' in term.drivers))",message="with spec.stack.type VFIO and without spec.virtualFunctions, terms of spec.nics must select by vendor, devices or pciAddresses, or have vfio-pci among drivers: once bound to vfio-pci, a NIC has no interface, no link and no other driver."
+// +kubebuilder:validation:XValidation:rule="!has(self.allocation) || self.allocation != 'DynamicResourceAllocation' || self.stack.type != 'AFXDP'",message="spec.allocation must be DevicePlugin or omitted when spec.stack.type is AFXDP, because only the device plugin hands AF_XDP sockets over."
+// +kubebuilder:validation:XValidation:rule="!has(self.allocation) || self.allocation != 'DynamicResourceAllocation' || !has(self.networkAttachment) || self.networkAttachment.type in ['MACVLAN', 'IPVLAN']",message="spec.networkAttachment.type HostDevice and SRIOV need spec.allocation DevicePlugin: Multus learns from the kubelet's device plugins which device to move into the pod; use MACVLAN or IPVLAN, or omit spec.networkAttachment."
 type BypassNICPoolSpec struct {
 	// nodeSelector selects the nodes by their labels. A node must carry all of them. On a node that no
 	// LowLatencyNodeProfile governs, or more than one selects, nothing is handed out, and status.findings says so.
@@ -111,11 +113,32 @@ type BypassNICPoolSpec struct {
 	// +required
 	ResourceName string `json:"resourceName"`
 
+	// allocation is DevicePlugin or DynamicResourceAllocation: the way in which the units of the resource reach
+	// the scheduler and the kubelet.
+	//
+	// DevicePlugin: the kubelet's topology manager places CPUs, hugepages and NIC together.
+	//
+	// DynamicResourceAllocation: each node publishes ResourceSlices, and a DeviceClass of the pool's own takes
+	// pods with a ResourceClaim as well as pods that ask for resourceName. It needs Kubernetes 1.34, and 1.36
+	// for pods that ask for resourceName and for the taints of unhealthy NICs. The scheduler can
+	// place NICs together with devices of other drivers, by the attributes pcieRoot and numaNode; the
+	// kubelet's topology manager does not see them, so CPUs and hugepages may be on another NUMA node.
+	//
+	// It may be changed while pods hold NICs: they keep them, and a NIC is handed out in the new way when no pod
+	// holds it in the old one any more. From DynamicResourceAllocation to DevicePlugin, this waits for all pods of
+	// the pool, because the kubelet cannot end a pod with a claim without the driver that prepared it; delete
+	// them before the pool, too. When omitted, this means the user has no opinion and the
+	// operator chooses a default, which is subject to change over time. The current default is DevicePlugin.
+	// +optional
+	Allocation AllocationType `json:"allocation,omitempty"`
+
 	// startup is AsProfile or Taint. With Taint, a node of the pool has the taint lowlatency.dev/unverified with effect
 	// NoSchedule from its start until the kubelet advertises every unit that its healthy NICs give, so that no pod is
 	// sent there before the device plugin is registered; again after each reboot. AsProfile does so where
-	// spec.verification.gate of the LowLatencyNodeProfile is Taint. When omitted, this means the user has no opinion
-	// and the operator chooses a default, which is subject to change over time. The current default is AsProfile.
+	// spec.verification.gate of the LowLatencyNodeProfile is Taint. With allocation DynamicResourceAllocation there is
+	// nothing to wait for: the kubelet keeps a pod until the driver has prepared its NIC. When omitted, this means
+	// the user has no opinion and the operator chooses a default, which is subject to change over time. The current
+	// default is AsProfile.
 	// +optional
 	Startup PoolStartup `json:"startup,omitempty"`
 
@@ -283,6 +306,18 @@ type NICTerm struct {
 	// +optional
 	Role NICRole `json:"role,omitempty"`
 }
+
+// AllocationType is the way in which the units of a pool reach the scheduler and the kubelet.
+//
+// +kubebuilder:validation:Enum=DevicePlugin;DynamicResourceAllocation
+type AllocationType string
+
+const (
+	// AllocationDevicePlugin registers the units with the kubelet, as an extended resource.
+	AllocationDevicePlugin AllocationType = "DevicePlugin"
+	// AllocationDynamic publishes them in ResourceSlices, for Dynamic Resource Allocation.
+	AllocationDynamic AllocationType = "DynamicResourceAllocation"
+)
 
 // SharingMode says how many containers may hold one NIC.
 //

@@ -72,6 +72,9 @@ const (
 	ReasonAwaitingNodes = "AwaitingNodes"
 	// ReasonPluginsStarting means that the device plugin of a pool does not run on all of its nodes yet.
 	ReasonPluginsStarting = "PluginsStarting"
+	// ReasonAllocationChanging means that containers hold NICs of a pool in the way that its spec.allocation named
+	// before.
+	ReasonAllocationChanging = "AllocationChanging"
 	// ReasonPoolsConflict means that another BypassNICPool claims the same NIC or resource name on a node.
 	ReasonPoolsConflict = "PoolsConflict"
 	// ReasonSettling means that the node proves its plan again after a failure, but not for long enough yet.

@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -108,10 +109,12 @@ func describeDocuments(admin func() client.Client) {
 		pools := samplePools()
 		pods := 0
 		for _, file := range documents() {
-			for _, object := range wholeObjects(file) {
+			objects := wholeObjects(file)
+			for _, object := range objects {
 				if object.GetKind() == "Pod" {
 					pods++
-					checkPod(podOf(object), pools)
+					pod := podOf(object)
+					checkPod(pod, poolOf(pod, objects, pools))
 				}
 			}
 		}
@@ -174,7 +177,7 @@ func podOf(object *unstructured.Unstructured) *corev1.Pod {
 
 // checkPod expects that a pod asks for a NIC of a pool, and that the kubelet would align it: whole CPUs, memory and
 // hugepages, each with a limit, in every container.
-func checkPod(pod *corev1.Pod, pools map[string]*nicPool) {
+func checkPod(pod *corev1.Pod, pool *nicPool) {
 	GinkgoHelper()
 	Expect(pod.Spec.Containers).To(HaveLen(1), pod.Name)
 	Expect(pod.Spec.InitContainers).To(BeEmpty(), pod.Name)
@@ -184,7 +187,6 @@ func checkPod(pod *corev1.Pod, pools map[string]*nicPool) {
 	Expect(limits.Cpu().MilliValue()).To(And(BeNumerically(">", 0), WithTransform(wholeCPUs, BeTrue())), pod.Name)
 	Expect(limits.Memory().Value()).To(BeNumerically(">", 0), pod.Name)
 
-	pool := poolOf(limits, pools)
 	Expect(pool).NotTo(BeNil(), "pod %s asks for no resource of the sample pools", pod.Name)
 	for _, pages := range pool.Spec.Hugepages {
 		Expect(limits).To(HaveKey(corev1.ResourceName("hugepages-"+string(pages.Size))), pod.Name)
@@ -198,11 +200,45 @@ func checkPod(pod *corev1.Pod, pools map[string]*nicPool) {
 
 func wholeCPUs(milli int64) bool { return milli%1000 == 0 }
 
-func poolOf(limits corev1.ResourceList, pools map[string]*nicPool) *nicPool {
-	for name := range limits {
+// poolOf is the pool of which a pod gets a NIC: by the name of its resource, or by the class of a claim whose template is
+// beside the pod.
+func poolOf(pod *corev1.Pod, objects []*unstructured.Unstructured, pools map[string]*nicPool) *nicPool {
+	GinkgoHelper()
+	for name := range pod.Spec.Containers[0].Resources.Limits {
 		if pool, found := pools[string(name)]; found {
+			Expect(pool.Spec.Allocation).NotTo(Equal(v1alpha1.AllocationDynamic), pod.Name)
 			return pool
 		}
 	}
+	for _, claim := range pod.Spec.Containers[0].Resources.Claims {
+		Expect(pod.Spec.ResourceClaims).To(ContainElement(HaveField("Name", claim.Name)), pod.Name)
+	}
+	for _, pool := range pools {
+		for _, claim := range pod.Spec.ResourceClaims {
+			if pool.Spec.Allocation == v1alpha1.AllocationDynamic &&
+				slices.Contains(classesOf(*claim.ResourceClaimTemplateName, objects), pool.Name+".bypass.lowlatency.dev") {
+				return pool
+			}
+		}
+	}
 	return nil
+}
+
+// classesOf are the classes that a template of a claim asks for.
+func classesOf(template string, objects []*unstructured.Unstructured) []string {
+	GinkgoHelper()
+	var classes []string
+	for _, object := range objects {
+		if nameOf(object) != "ResourceClaimTemplate "+template {
+			continue
+		}
+		typed := &resourcev1.ResourceClaimTemplate{}
+		content, err := object.MarshalJSON()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(yaml.UnmarshalStrict(content, typed)).To(Succeed(), template)
+		for _, request := range typed.Spec.Spec.Devices.Requests {
+			classes = append(classes, request.Exactly.DeviceClassName)
+		}
+	}
+	return classes
 }

@@ -137,6 +137,8 @@ func describeNICPoolBounds(admin func() client.Client) {
 			"spec.stack.afxdp.steering.udpPorts[0]", "less than or equal to 65535"),
 		Entry("a port named twice", `stack: {type: AFXDP, afxdp: {steering: {type: UDPPorts, udpPorts: [7, 7]}}}`,
 			"spec.stack.afxdp.steering.udpPorts[1]", "Duplicate value"),
+		Entry("an allocation by nobody", `allocation: Scheduler`,
+			"spec.allocation", `supported values: "DevicePlugin", "DynamicResourceAllocation"`),
 		Entry("interrupts of every CPU", `interrupts: {placement: Everywhere}`,
 			"spec.interrupts.placement", "supported values"),
 	)
@@ -166,6 +168,20 @@ func describeNodeNICs(admin func() client.Client) {
 	It("takes one NIC from two pools, and from one pool once", func(ctx SpecContext) {
 		Expect(report(ctx, healthy("x2"), healthy("x2-shared"))).To(Succeed())
 		Expect(report(ctx, healthy("x2"), healthy("x2"))).To(MatchError(ContainSubstring("Duplicate value")))
+	})
+
+	It("takes users by both ways of allocation, and of agents that do not tell, and no others", func(ctx SpecContext) {
+		user := func(way v1alpha1.AllocationType) v1alpha1.NodeBypassNIC {
+			nic := healthy("x2")
+			nic.Users = []v1alpha1.NICUser{{
+				Namespace: "trading", Pod: "feed", Container: "main", Alignment: v1alpha1.AlignmentAligned, Allocation: way,
+			}}
+			return nic
+		}
+		for _, way := range []v1alpha1.AllocationType{"", v1alpha1.AllocationDevicePlugin, v1alpha1.AllocationDynamic} {
+			Expect(report(ctx, user(way))).To(Succeed(), string(way))
+		}
+		Expect(report(ctx, user("Scheduler"))).To(MatchError(ContainSubstring("supported values")))
 	})
 
 	It("takes the largest report, and no longer one", func(ctx SpecContext) {

@@ -102,7 +102,7 @@ func all(changes ...func(*nicPool)) func(*nicPool) {
 // nicPoolRules returns a case for each CEL rule of BypassNICPool.
 func nicPoolRules() []nicPoolRule {
 	return slices.Concat(nicPoolNameRules(), resourceNameRules(), nodeLabelRules(), termRules(), termValueRules(),
-		sharingRules(), virtualFunctionRules(), vfioRules(), attachmentRules(), attachmentValueRules(),
+		allocationRules(), sharingRules(), virtualFunctionRules(), vfioRules(), attachmentRules(), attachmentValueRules(),
 		stackSectionRules(), userSpaceRules(), onloadRules(), versionRules(), tcpDirectRules())
 }
 
@@ -111,6 +111,27 @@ func nicPoolNameRules() []nicPoolRule {
 		message:  "metadata.name must be at most 40 characters long, because the names of daemon sets are made from it.",
 		accepted: func(p *nicPool) { p.Name = strings.Repeat("a", 40) },
 		rejected: func(p *nicPool) { p.Name = strings.Repeat("a", 41) },
+	}}
+}
+
+func allocate(way v1alpha1.AllocationType) func(*nicPool) {
+	return func(p *nicPool) { p.Spec.Allocation = way }
+}
+
+func allocationRules() []nicPoolRule {
+	return []nicPoolRule{{
+		field: "spec",
+		message: "spec.networkAttachment.type HostDevice and SRIOV need spec.allocation DevicePlugin: Multus learns from " +
+			"the kubelet's device plugins which device to move into the pod; use MACVLAN or IPVLAN, or omit " +
+			"spec.networkAttachment.",
+		accepted: all(allocate(v1alpha1.AllocationDynamic), attach(v1alpha1.AttachmentMACVLAN)),
+		rejected: all(allocate(v1alpha1.AllocationDynamic), attach(v1alpha1.AttachmentHostDevice)),
+	}, {
+		field: "spec",
+		message: "spec.allocation must be DevicePlugin or omitted when spec.stack.type is AFXDP, because only the device plugin " +
+			"hands AF_XDP sockets over.",
+		accepted: all(useAFXDP, allocate(v1alpha1.AllocationDevicePlugin)),
+		rejected: all(useAFXDP, allocate(v1alpha1.AllocationDynamic)),
 	}}
 }
 
@@ -540,6 +561,7 @@ func describeNICPoolRules(admin func() client.Client) {
 		changed := pool.DeepCopy()
 		useTCPDirect(changed)
 		shared(changed)
+		allocate(v1alpha1.AllocationDynamic)(changed)
 		Expect(admin().Update(ctx, changed, client.DryRunAll)).To(Succeed())
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/afxdp"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/deviceplugin"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/podresources"
 )
 
 // devicePluginFlags say which pool the device plugin serves, and where it finds the host, the kubelet and the
@@ -94,12 +98,19 @@ func (f *devicePluginFlags) plugin() (*deviceplugin.Plugin, error) {
 	}
 	source := &deviceplugin.Source{
 		PoolFile: f.poolFile, Root: f.root, NodeName: f.nodeName, HostAddresses: addresses,
+		Containers: containersOf(f.root),
 	}
 	log := ctrl.Log.WithName("device-plugin").WithValues("node", f.nodeName)
 	return &deviceplugin.Plugin{
 		Evaluate: source.Evaluate, Handover: &afxdp.Manager{Pins: f.pinsFolder, Folder: f.socketsFolder, Log: log}, PoolFile: f.poolFile, KubeletFolder: f.kubeletFolder, CDIFolder: f.cdiFolder,
 		Interval: f.interval, Log: log,
 	}, nil
+}
+
+// containersOf asks the kubelet of the host below a root who holds what.
+func containersOf(root string) func(context.Context) host.Fact[[]bypass.Container] {
+	socket := filepath.Join(root, podresources.Socket)
+	return func(ctx context.Context) host.Fact[[]bypass.Container] { return podresources.List(ctx, socket) }
 }
 
 // runDevicePlugin runs until the context ends.

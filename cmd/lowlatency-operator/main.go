@@ -3,7 +3,7 @@
 
 // Command lowlatency-operator is all processes of the operator in one binary: the manager, which plans and
 // reports, the agent, which runs on every node that is planned for, and the device plugin, which runs on every node of
-// a BypassNICPool.
+// a BypassNICPool, or the DRA driver in its place.
 package main
 
 import (
@@ -35,6 +35,6 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	command.AddCommand(newManagerCommand(), newAgentCommand(), newDevicePluginCommand(), newProbeCommand())
+	command.AddCommand(newManagerCommand(), newAgentCommand(), newDevicePluginCommand(), newDRADriverCommand(), newProbeCommand())
 	return command
 }

@@ -77,7 +77,7 @@ func users(address string, holders []bypass.Holder) []v1alpha1.NICUser {
 		}
 		all = append(all, v1alpha1.NICUser{
 			Namespace: holder.Container.Namespace, Pod: holder.Container.Pod, Container: holder.Container.Name,
-			Alignment: holder.Alignment, Message: clipTo(holder.Message, maximumReason),
+			Allocation: holder.Allocation, Alignment: holder.Alignment, Message: clipTo(holder.Message, maximumReason),
 		})
 	}
 	return all

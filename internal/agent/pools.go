@@ -125,7 +125,7 @@ func (a *Agent) observePools(ctx context.Context, facts *host.Facts, t *topology
 			continue
 		}
 		devices := bypass.Devices(bypass.Input{Pool: *state.pool, Node: a.NodeName, HostAddresses: a.HostAddresses, Facts: facts})
-		holders := bypass.Holders(state.pool.Spec.ResourceName, devices, containers.Value, t)
+		holders := bypass.Holders(*state.pool, devices, containers.Value, t)
 		all.Value = append(all.Value, holders...)
 		nics := reportNICs(state.pool, devices, holders)
 		for i := range nics {

@@ -20,6 +20,8 @@ type Container struct {
 	Namespace, Pod, Name string
 	// Devices of device plugins, one entry for each resource and NUMA node.
 	Devices []HeldDevices
+	// Claimed are the devices of the ResourceClaims of the container.
+	Claimed []ClaimedDevice
 	// CPUs that no other pod may run on; the empty set for a container on the CPUs that all share.
 	CPUs cpus.Set
 	// Memory that the memory manager pinned to NUMA nodes; empty unless its policy is Static and the pod is
@@ -37,6 +39,14 @@ type HeldDevices struct {
 	NUMANodes []int
 }
 
+// ClaimedDevice is a device that a driver of Dynamic Resource Allocation prepared for a container.
+type ClaimedDevice struct {
+	// Driver such as x2.bypass.lowlatency.dev.
+	Driver string
+	// Device is its name in the driver's ResourceSlices.
+	Device string
+}
+
 // MemoryBlock is memory of one type on NUMA nodes.
 type MemoryBlock struct {
 	// Type is memory or hugepages-SIZE, such as hugepages-2Mi.
@@ -51,6 +61,8 @@ type Holder struct {
 	// PCIAddress of the NIC.
 	PCIAddress string
 	Container  Container
+	// Allocation is the way in which the container got the unit.
+	Allocation v1alpha1.AllocationType
 	Alignment  v1alpha1.Alignment
 	// Message says what is where, or what is not known; "" for a container that is aligned.
 	Message string
@@ -61,20 +73,41 @@ func (c Container) String() string {
 	return fmt.Sprintf("container %s/%s/%s", c.Namespace, c.Pod, c.Name)
 }
 
-// Holders returns the containers that hold units of the devices under the resource, in ascending order of PCI
-// address, namespace, pod and container. A container that holds several units of one NIC is listed once for each.
-func Holders(resource string, devices []Device, containers []Container, t *topology.Topology) []Holder {
+// Holders returns the containers that hold units of the pool's devices, by its resource or by a claim, in ascending
+// order of PCI address, namespace, pod and container. A container that holds several units of one NIC is listed once
+// for each.
+func Holders(pool Pool, devices []Device, containers []Container, t *topology.Topology) []Holder {
 	var holders []Holder
 	for _, container := range containers {
 		alignment, message := Alignment(container, t)
-		for _, id := range container.held(resource) {
-			if device, ok := deviceOf(devices, id); ok {
-				holders = append(holders, Holder{device.NIC.PCIAddress, container, alignment, message})
+		for _, unit := range container.units(pool) {
+			if slices.ContainsFunc(devices, func(d Device) bool { return d.NIC.PCIAddress == unit.nic }) {
+				holders = append(holders, Holder{unit.nic, container, unit.way, alignment, message})
 			}
 		}
 	}
 	slices.SortStableFunc(holders, compareHolders)
 	return holders
+}
+
+// heldUnit is a unit of a pool that a container holds.
+type heldUnit struct {
+	nic string
+	way v1alpha1.AllocationType
+}
+
+// units are those of a pool that the container holds.
+func (c Container) units(pool Pool) []heldUnit {
+	var units []heldUnit
+	for _, id := range c.held(pool.Spec.ResourceName) {
+		units = append(units, heldUnit{OfDeviceID(id), v1alpha1.AllocationDevicePlugin})
+	}
+	for _, claimed := range c.Claimed {
+		if nic, ok := OfResourceDeviceName(claimed.Device); ok && claimed.Driver == DriverName(pool.Name) {
+			units = append(units, heldUnit{nic, v1alpha1.AllocationDynamic})
+		}
+	}
+	return units
 }
 
 // held are the identifiers of the devices of a resource, each once: the kubelet repeats a device for each of its NUMA
@@ -88,15 +121,6 @@ func (c Container) held(resource string) []string {
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
-}
-
-// deviceOf is the device that an identifier of the device plugin stands for.
-func deviceOf(devices []Device, id string) (Device, bool) {
-	i := slices.IndexFunc(devices, func(d Device) bool { return OfDeviceID(id) == d.NIC.PCIAddress })
-	if i < 0 {
-		return Device{}, false
-	}
-	return devices[i], true
 }
 
 func compareHolders(a, b Holder) int {
@@ -124,7 +148,7 @@ func Alignment(container Container, t *topology.Topology) (v1alpha1.Alignment, s
 		return v1alpha1.AlignmentAligned, ""
 	}
 	places := append([]place{placeOfCPUs(container.CPUs, t)}, placesOfMemory(container.Memory)...)
-	places = append(places, placesOfNICs(container.Devices, t)...)
+	places = append(places, placesOfNICs(container, t)...)
 	nodes, all, unknown := map[int]bool{}, []string{}, []string{}
 	for _, part := range places {
 		all = append(all, part.text)
@@ -210,10 +234,10 @@ func placesOfMemory(blocks []MemoryBlock) []place {
 	return places
 }
 
-func placesOfNICs(devices []HeldDevices, t *topology.Topology) []place {
+func placesOfNICs(container Container, t *topology.Topology) []place {
 	var places []place
 	for _, nic := range t.NICs {
-		if !holds(devices, nic.PCIAddress) {
+		if !container.holds(nic.PCIAddress) {
 			continue
 		}
 		var nodes []int
@@ -225,9 +249,15 @@ func placesOfNICs(devices []HeldDevices, t *topology.Topology) []place {
 	return places
 }
 
-func holds(devices []HeldDevices, address string) bool {
-	return slices.ContainsFunc(devices, func(held HeldDevices) bool {
+// holds tells whether a container holds a unit of a NIC. Other drivers may call their devices alike, so only ours count
+// among those of claims.
+func (c Container) holds(address string) bool {
+	byPlugin := slices.ContainsFunc(c.Devices, func(held HeldDevices) bool {
 		return slices.ContainsFunc(held.IDs, func(id string) bool { return OfDeviceID(id) == address })
+	})
+	return byPlugin || slices.ContainsFunc(c.Claimed, func(claimed ClaimedDevice) bool {
+		nic, ok := OfResourceDeviceName(claimed.Device)
+		return ok && nic == address && strings.HasSuffix(claimed.Driver, DriverSuffix)
 	})
 }
 

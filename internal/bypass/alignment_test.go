@@ -5,6 +5,7 @@ package bypass
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -121,10 +122,27 @@ func TestAlignment(t *testing.T) {
 	}
 }
 
+// TestAlignmentOfClaims: a NIC of a claim counts as one of the device plugin does; devices of other drivers do not.
+func TestAlignmentOfClaims(t *testing.T) {
+	const name = "0000-3b-00-0"
+	for driver, want := range map[string]v1alpha1.Alignment{
+		"x2.bypass.lowlatency.dev": v1alpha1.AlignmentSplit, "nic.example.com": v1alpha1.AlignmentUnknown,
+	} {
+		container := Container{CPUs: cpus.Of(4), Claimed: []ClaimedDevice{{Driver: driver, Device: name}}}
+		got, message := Alignment(container, twoNodes())
+		if got != want || strings.Contains(message, nearZero) != (want == v1alpha1.AlignmentSplit) {
+			t.Errorf("%s: %s, %s", driver, got, message)
+		}
+	}
+}
+
 func TestHolders(t *testing.T) {
 	devices := []Device{{NIC: host.NIC{PCIAddress: nearZero}}, {NIC: host.NIC{PCIAddress: nearOne}}}
 	holding := func(pod string, held ...HeldDevices) Container {
 		return Container{Namespace: "trading", Pod: pod, Name: "app", Devices: held}
+	}
+	claiming := func(pod string, claimed ...ClaimedDevice) Container {
+		return Container{Namespace: "trading", Pod: pod, Name: "app", Claimed: claimed}
 	}
 	const ours = "lowlatency.dev/x2"
 	containers := []Container{
@@ -134,15 +152,20 @@ func TestHolders(t *testing.T) {
 		holding("other", HeldDevices{Resource: "a.example/b", IDs: []string{nearOne}}),
 		holding("gone", HeldDevices{Resource: ours, IDs: []string{nowhere, nearOne + "0"}}),
 		holding("nothing"),
+		claiming("claim", ClaimedDevice{Driver: "fast.bypass.lowlatency.dev", Device: "0000-81-00-0-3"}),
+		claiming("claim-of-another", ClaimedDevice{Driver: "slow.bypass.lowlatency.dev", Device: "0000-81-00-0"}),
+		claiming("claim-of-no-nic", ClaimedDevice{Driver: "fast.bypass.lowlatency.dev", Device: "gpu-0"}),
 	}
-	holders := Holders(ours, devices, containers, twoNodes())
+	holders := Holders(Pool{Name: "fast", Spec: v1alpha1.BypassNICPoolSpec{ResourceName: ours}}, devices, containers, twoNodes())
 	got := make([]string, 0, len(holders))
 	for _, holder := range holders {
-		got = append(got, fmt.Sprintf("%s %s %s", holder.PCIAddress, holder.Container, holder.Alignment))
+		got = append(got, fmt.Sprintf("%s %s %s %s", holder.PCIAddress, holder.Container, holder.Allocation, holder.Alignment))
 	}
 	want := []string{
-		nearZero + " container trading/a/app Split", nearZero + " container trading/z/app Unknown",
-		nearOne + " container trading/a/app Split", nearOne + " container trading/repeated/app Unknown",
+		nearZero + " container trading/a/app DevicePlugin Split", nearZero + " container trading/z/app DevicePlugin Unknown",
+		nearOne + " container trading/a/app DevicePlugin Split",
+		nearOne + " container trading/claim/app DynamicResourceAllocation Unknown",
+		nearOne + " container trading/repeated/app DevicePlugin Unknown",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -319,8 +319,8 @@ func owners(containers host.Fact[[]bypass.Container], on planned) ([]view.NodeCo
 
 // heldDevices are the containers that hold NICs of a pool on a host.
 func heldDevices(pool *v1alpha1.BypassNICPool, all []*v1alpha1.BypassNICPool, on node, containers host.Fact[[]bypass.Container]) []bypass.Holder {
-	devices := bypass.Devices(poolInput(pool, all, on, []string{on.name}))
-	return bypass.Holders(pool.Spec.ResourceName, devices, containers.Value, on.topology)
+	in := poolInput(pool, all, on, []string{on.name})
+	return bypass.Holders(in.Pool, bypass.Devices(in), containers.Value, on.topology)
 }
 
 // poolsOfNode are the pools that select a node, with what its agent reports about their NICs.

@@ -25,6 +25,10 @@ type Source struct {
 	NodeName string
 	// HostAddresses are the addresses by which the cluster knows the node.
 	HostAddresses []netip.Addr
+	// Containers asks the kubelet who holds what; nil for nobody to ask. A NIC that a container got by a ResourceClaim
+	// is not handed out. A kubelet that does not answer keeps nothing back here: the DRA driver goes only after the
+	// last pod with a claim, so there is none to be found but in the moment of the change.
+	Containers func(context.Context) host.Fact[[]bypass.Container]
 }
 
 // Evaluate reads the pool and the host anew. The error names the file or folder that cannot be read.
@@ -43,9 +47,23 @@ func (s *Source) Evaluate(ctx context.Context) (Reading, error) {
 	}
 	in := bypass.Input{Pool: pool, Node: s.NodeName, HostAddresses: s.HostAddresses, Facts: facts}
 	return Reading{
-		Pool: pool, Devices: bypass.Devices(in),
+		Pool: pool, Devices: s.withhold(ctx, pool, bypass.Devices(in)),
 		Edits: func(devices []bypass.Device) (bypass.Edits, error) { return bypass.ContainerEdits(in, devices) },
 	}, nil
+}
+
+// withhold keeps NICs back that containers hold by claims.
+func (s *Source) withhold(ctx context.Context, pool bypass.Pool, devices []bypass.Device) []bypass.Device {
+	if s.Containers == nil {
+		return devices
+	}
+	// Who asks here hands out by the device plugin, whatever the file says that the kubelet has not refreshed yet.
+	pool.Spec.Allocation = v1alpha1.AllocationDevicePlugin
+	containers := s.Containers(ctx)
+	if !containers.Known {
+		return devices
+	}
+	return bypass.Withhold(pool, devices, containers)
 }
 
 // readHost opens the host anew each time: what is mounted there may have been mounted again.

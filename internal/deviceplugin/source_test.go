@@ -4,6 +4,7 @@
 package deviceplugin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/netip"
@@ -16,6 +17,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/fakekubelet"
 )
@@ -114,6 +116,30 @@ func TestHost(t *testing.T) {
 	f.awaitUnits(resourceX2)
 	must(t, os.Rename(away, root))
 	f.awaitUnits(resourceX2, nic0, nic1)
+}
+
+// TestSourceWithholdsWhatClaimsHold: the kubelet would give such a NIC to a second pod.
+func TestSourceWithholdsWhatClaimsHold(t *testing.T) {
+	poolFile := filepath.Join(t.TempDir(), v1alpha1.PoolKey)
+	pool := tradingPool()
+	pool.Spec.Allocation = v1alpha1.AllocationDynamic
+	writePool(t, poolFile, pool)
+	claimed := host.Known([]bypass.Container{{Namespace: "trading", Pod: "feed", Name: container, Claimed: []bypass.ClaimedDevice{
+		{Driver: bypass.DriverName("trading"), Device: bypass.ResourceDeviceName(nic0)},
+	}}}, "")
+	for answer, want := range map[*host.Fact[[]bypass.Container]]v1alpha1.NICHealth{
+		&claimed: v1alpha1.NICUnhealthy, new(host.Absent[[]bypass.Container]("kubelet.sock", "no such file")): v1alpha1.NICHealthy,
+	} {
+		source := &Source{
+			PoolFile: poolFile, Root: tradingHost(t), NodeName: "worker-1", HostAddresses: []netip.Addr{netip.MustParseAddr(hosttree.NodeAddress)},
+			Containers: func(context.Context) host.Fact[[]bypass.Container] { return *answer },
+		}
+		reading, err := source.Evaluate(t.Context())
+		must(t, err)
+		if got := reading.Devices[0].Health; got != want || reading.Devices[1].Health != v1alpha1.NICHealthy {
+			t.Errorf("with %+v NICs are %s and %s, want %s", answer, got, reading.Devices[1].Health, want)
+		}
+	}
 }
 
 func TestSourceErrors(t *testing.T) {

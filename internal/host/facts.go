@@ -266,6 +266,9 @@ type Softirqs struct {
 type NIC struct {
 	// PCIAddress such as 0000:3b:00.0.
 	PCIAddress string
+	// PCIeRoot is the root complex that the device hangs on, such as pci0000:3a: the first element of its path
+	// below /sys/devices.
+	PCIeRoot Fact[string]
 	// Name of the interface; absent when no driver made one or /sys/class/net is missing.
 	Name Fact[string]
 	// Vendor and Device are PCI identifiers such as 0x8086.

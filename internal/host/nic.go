@@ -108,6 +108,7 @@ func isHexadecimal(text string) bool { return strings.Trim(text, "0123456789abcd
 func (r *reader) nic(address, folder string) NIC {
 	nic := NIC{
 		PCIAddress: address,
+		PCIeRoot:   r.pcieRoot(path.Clean(folder)),
 		Name:       Absent[string](netRoot, reasonNoInterface),
 		Vendor:     r.nameFact(folder + "vendor"),
 		Device:     r.nameFact(folder + "device"),
@@ -131,6 +132,20 @@ func (r *reader) nic(address, folder string) NIC {
 		}
 	}
 	return nic
+}
+
+// pcieRoot is the root complex of a device, by where its folder really is: /sys/devices/pci0000:3a/0000:3a:00.0/...
+func (r *reader) pcieRoot(folder string) Fact[string] {
+	where, err := r.directory(folder)
+	if err != nil {
+		return Absent[string](folder, reasonOf(err))
+	}
+	below, ok := strings.CutPrefix(where, deviceRoot+"/")
+	root, _, _ := strings.Cut(below, "/")
+	if domain, isRoot := strings.CutPrefix(root, "pci"); !ok || !isRoot || strings.Trim(domain, "0123456789abcdef:") != "" {
+		return Absent[string](folder, "its folder is not below a PCIe root of "+deviceRoot)
+	}
+	return Known(root, folder)
 }
 
 // linkFact is the last element of the target of a link, such as the name of a driver.

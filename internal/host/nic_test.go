@@ -131,7 +131,8 @@ func TestNICAttributes(t *testing.T) {
 	}{
 		"the name": {nic.Name, "ens1f0"}, "the vendor": {nic.Vendor, "0x1924"}, "the device": {nic.Device, "0x0b03"},
 		"the class": {nic.Class, "0x020000"}, "the driver": {nic.Driver, "sfc"},
-		"the speed": {nic.LinkSpeed, "8.0 GT/s PCIe"}, "the highest speed": {nic.MaximumLinkSpeed, "16.0 GT/s PCIe"},
+		"the root complex": {nic.PCIeRoot, "pci0000:00"},
+		"the speed":        {nic.LinkSpeed, "8.0 GT/s PCIe"}, "the highest speed": {nic.MaximumLinkSpeed, "16.0 GT/s PCIe"},
 		"the physical function": {nic.PhysicalFunction, "absent: this is a physical function"},
 	} {
 		expect(t, what, pair.fact, pair.want)
@@ -177,6 +178,23 @@ func TestNICAttributesThatAreUnknown(t *testing.T) {
 	expect(t, "no carrier", bare.Carrier, "absent: no interface on this device")
 	expect(t, "no queues", bare.ReceiveQueues, "absent: no interface on this device")
 	expect(t, "no speed", bare.SpeedMegabits, "absent: no interface on this device")
+}
+
+// TestPCIeRootThatIsUnknown reads trees in which a device is not where the kernel has it.
+func TestPCIeRootThatIsUnknown(t *testing.T) {
+	const class = "/class"
+	trees := map[string]files{
+		"a folder instead of a link": {"sys/bus/pci/devices/" + nicA + class: "0x020000\n"},
+		"another bus":                {"sys/bus/pci/devices/" + nicA: linkTo + "../../../devices/platform/" + nicA, "sys/devices/platform/" + nicA + class: "0x020000\n"},
+		"not an address of a root":   {"sys/bus/pci/devices/" + nicA: linkTo + "../../../devices/pcix/" + nicA, "sys/devices/pcix/" + nicA + class: "0x020000\n"},
+	}
+	for what, tree := range trees {
+		facts := readAll(t, tree)
+		if len(facts.NICs) != 1 {
+			t.Fatalf("%s: %d NICs", what, len(facts.NICs))
+		}
+		expect(t, what, facts.NICs[0].PCIeRoot, "absent: its folder is not below a PCIe root of /sys/devices")
+	}
 }
 
 func TestVirtualFunctions(t *testing.T) {

@@ -2,8 +2,8 @@
 // Copyright The Low Latency Node Operator Authors.
 
 // Package podresources asks the kubelet which devices, exclusive CPUs and memory each container of its node holds:
-// the PodResources service, version v1, on a unix socket. What the kubelet does not answer is an absent fact with
-// the reason.
+// the PodResources service, version v1, on a unix socket. Kubelets tell the devices of ResourceClaims since Kubernetes
+// 1.34. What the kubelet does not answer is an absent fact with the reason.
 package podresources
 
 import (
@@ -125,7 +125,9 @@ func containers(answer *podresourcesv1.ListPodResourcesResponse) ([]bypass.Conta
 // containerOf converts one container. With resources of the whole pod, a container without CPUs or memory of its
 // own has those of the pod.
 func containerOf(pod *podresourcesv1.PodResources, container *podresourcesv1.ContainerResources) (bypass.Container, error) {
-	converted := bypass.Container{Namespace: pod.GetNamespace(), Pod: pod.GetName(), Name: container.GetName()}
+	converted := bypass.Container{
+		Namespace: pod.GetNamespace(), Pod: pod.GetName(), Name: container.GetName(), Claimed: claimed(container.GetDynamicResources()),
+	}
 	ids, memory := container.GetCpuIds(), container.GetMemory()
 	if len(ids) == 0 {
 		ids = pod.GetCpuIds()
@@ -136,6 +138,17 @@ func containerOf(pod *podresourcesv1.PodResources, container *podresourcesv1.Con
 	var err error
 	converted.CPUs, converted.Devices, converted.Memory, err = convert(ids, container.GetDevices(), memory)
 	return converted, err
+}
+
+// claimed are the devices of a container's claims. Claims for extended resources are among them.
+func claimed(claims []*podresourcesv1.DynamicResource) []bypass.ClaimedDevice {
+	var devices []bypass.ClaimedDevice
+	for _, claim := range claims {
+		for _, device := range claim.GetClaimResources() {
+			devices = append(devices, bypass.ClaimedDevice{Driver: device.GetDriverName(), Device: device.GetDeviceName()})
+		}
+	}
+	return devices
 }
 
 func allocatable(answer *podresourcesv1.AllocatableResourcesResponse) (Allocatable, error) {

@@ -151,6 +151,24 @@ func TestList(t *testing.T) {
 	}
 }
 
+func TestListDevicesOfClaims(t *testing.T) {
+	answer := &podresourcesv1.ListPodResourcesResponse{PodResources: []*podresourcesv1.PodResources{pod(&podresourcesv1.ContainerResources{
+		Name: "app", DynamicResources: []*podresourcesv1.DynamicResource{
+			{ClaimName: "nics", ClaimNamespace: "trading", ClaimResources: []*podresourcesv1.ClaimResource{
+				{DriverName: "x2.bypass.lowlatency.dev", PoolName: "node-1", DeviceName: "0000-3b-00-0"},
+				{DriverName: "gpu.example", PoolName: "node-1", DeviceName: "gpu-0"},
+			}},
+			{ClaimName: "empty", ClaimNamespace: "trading"},
+		},
+	})}}
+	want := []bypass.Container{{Namespace: "trading", Pod: "feed", Name: "app", Claimed: []bypass.ClaimedDevice{
+		{Driver: "x2.bypass.lowlatency.dev", Device: "0000-3b-00-0"}, {Driver: "gpu.example", Device: "gpu-0"},
+	}}}
+	if diff := cmp.Diff(want, List(t.Context(), serve(t, &kubelet{list: answer})).Value); diff != "" {
+		t.Errorf("containers (-want +got):\n%s", diff)
+	}
+}
+
 func TestGetAllocatable(t *testing.T) {
 	socket := serve(t, &kubelet{allocatable: &podresourcesv1.AllocatableResourcesResponse{
 		CpuIds:  []int64{2, 3},

@@ -28,14 +28,22 @@ type PoolInput struct {
 	OperatorNamespace string
 	// AgentNamespace is where pods may mount the host: the device plugin runs there.
 	AgentNamespace string
+	// Draining keeps the DRA driver of a pool that has changed to the device plugin: it hands out nothing any more,
+	// but the kubelet needs it to end the pods that hold its NICs.
+	Draining bool
+}
+
+// isDynamic tells whether the nodes of the pool run the DRA driver and not the device plugin.
+func (in PoolInput) isDynamic() bool {
+	return in.Draining || bypass.Allocation(&in.Pool.Spec) == v1alpha1.AllocationDynamic
 }
 
 // PoolObjectName is the name of the ConfigMaps and of the DaemonSet of a BypassNICPool.
 func PoolObjectName(pool string) string { return v1alpha1.PoolConfigMapPrefix + pool }
 
 // PoolObjects renders everything for one BypassNICPool, in the order in which it is to be applied: the ConfigMap for
-// the agents, that for the device plugin, the device plugin's DaemonSet, and a NetworkAttachmentDefinition for each
-// namespace of spec.networkAttachment, in the order of the spec. The objects carry no status, no server-side fields and
+// the agents, that for the device plugin, the DaemonSet of the device plugin or of the DRA driver, the DeviceClass for
+// that, and a NetworkAttachmentDefinition for each namespace of spec.networkAttachment, in the order of the spec. The objects carry no status, no server-side fields and
 // no empty values. An error names what in the input cannot be rendered.
 func PoolObjects(in PoolInput) ([]*unstructured.Unstructured, error) {
 	if in.Pool == nil {
@@ -68,6 +76,9 @@ func (in PoolInput) objects() ([]runtime.Object, error) {
 		poolConfigMap(in, in.OperatorNamespace, config),
 		poolConfigMap(in, in.AgentNamespace, config),
 		poolDaemonSet(in),
+	}
+	if in.isDynamic() && !in.Draining {
+		objects = append(objects, deviceClass(in))
 	}
 	attachment := in.Pool.Spec.NetworkAttachment
 	if attachment == nil {

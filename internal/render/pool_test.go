@@ -70,8 +70,11 @@ func pools() map[string]PoolInput {
 			Sharing:      v1alpha1.SharingSpec{Mode: v1alpha1.SharingShared},
 		},
 	}
+	dynamic := onload.DeepCopy()
+	dynamic.Name, dynamic.Spec.ResourceName = "x2-dynamic", "lowlatency.dev/x2-dynamic"
+	dynamic.Spec.Allocation, dynamic.Spec.NetworkAttachment = v1alpha1.AllocationDynamic, nil
 	inputs := map[string]PoolInput{}
-	for _, pool := range []*v1alpha1.BypassNICPool{onload, dpdk, sockets} {
+	for _, pool := range []*v1alpha1.BypassNICPool{onload, dpdk, sockets, dynamic} {
 		config := bypass.Pool{Name: pool.Name, Generation: pool.Generation, Spec: pool.Spec}
 		if pool == dpdk {
 			config.Rivals = []bypass.Rival{{Name: "other", NICs: []v1alpha1.NICTerm{{Drivers: []v1alpha1.DriverName{"ice"}}}, Nodes: []string{"node-1"}}}
@@ -136,32 +139,80 @@ func TestPoolConfig(t *testing.T) {
 	}
 }
 
-// TestDevicePluginHasNoPrivileges: the plugin has no rights beyond root's own on two folders.
+// TestDevicePluginHasNoPrivileges: the plugin has no rights beyond root's own on two folders, the DRA driver on three
+// and those of its account.
 func TestDevicePluginHasNoPrivileges(t *testing.T) {
-	var set appsv1.DaemonSet
-	object := find(t, renderPool(t, pools()["pool-x2"]), "DaemonSet")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &set); err != nil {
-		t.Fatal(err)
+	cases := map[string]struct {
+		account string
+		folders []string
+	}{
+		"pool-x2": {PoolServiceAccount, []string{socketFolder, cdiFolder}},
+		"pool-x2-dynamic": {
+			DriverServiceAccount, []string{registryFolder, "/var/lib/kubelet/plugins/x2-dynamic.bypass.lowlatency.dev", cdiFolder},
+		},
 	}
-	pod := set.Spec.Template.Spec
-	if pod.HostNetwork || pod.HostPID || pod.HostIPC || *pod.AutomountServiceAccountToken || len(pod.Containers) != 1 {
-		t.Errorf("the pod shares the host's namespaces, has a token or another container: %+v", pod)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := daemonSetOf(t, pools()[name]).Spec.Template.Spec
+			hasToken := *pod.AutomountServiceAccountToken
+			if pod.HostNetwork || pod.HostPID || pod.HostIPC || len(pod.Containers) != 1 {
+				t.Errorf("the pod shares the host's namespaces or has another container: %+v", pod)
+			}
+			if pod.ServiceAccountName != tc.account || hasToken != (tc.account == DriverServiceAccount) {
+				t.Errorf("the pod has account %s, token %v", pod.ServiceAccountName, hasToken)
+			}
+			want := &corev1.SecurityContext{
+				RunAsUser: new(int64(0)), RunAsGroup: new(int64(0)), Privileged: new(false), AllowPrivilegeEscalation: new(false),
+				ReadOnlyRootFilesystem: new(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			}
+			if diff := cmp.Diff(want, pod.Containers[0].SecurityContext); diff != "" {
+				t.Errorf("security context (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.folders, writableFolders(pod.Containers[0])); diff != "" {
+				t.Errorf("writable folders (-want +got):\n%s", diff)
+			}
+		})
 	}
-	want := &corev1.SecurityContext{
-		RunAsUser: new(int64(0)), RunAsGroup: new(int64(0)), Privileged: new(false), AllowPrivilegeEscalation: new(false),
-		ReadOnlyRootFilesystem: new(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-	}
-	if diff := cmp.Diff(want, pod.Containers[0].SecurityContext); diff != "" {
-		t.Errorf("security context (-want +got):\n%s", diff)
-	}
+}
+
+func writableFolders(container corev1.Container) []string {
 	var writable []string
-	for _, mount := range pod.Containers[0].VolumeMounts {
+	for _, mount := range container.VolumeMounts {
 		if !mount.ReadOnly {
 			writable = append(writable, mount.MountPath)
 		}
 	}
-	if diff := cmp.Diff([]string{socketFolder, cdiFolder}, writable); diff != "" {
-		t.Errorf("writable folders (-want +got):\n%s", diff)
+	return writable
+}
+
+func daemonSetOf(t *testing.T, in PoolInput) *appsv1.DaemonSet {
+	t.Helper()
+	var set appsv1.DaemonSet
+	object := find(t, renderPool(t, in), "DaemonSet")
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &set); err != nil {
+		t.Fatal(err)
+	}
+	return &set
+}
+
+// TestDraining: the driver stays without a class, and is the same DaemonSet to Kubernetes throughout.
+func TestDraining(t *testing.T) {
+	in := pools()["pool-x2-dynamic"]
+	serving := daemonSetOf(t, in)
+	in.Pool.Spec.Allocation, in.Draining = "", true
+	draining := daemonSetOf(t, in)
+	if objects := renderPool(t, in); len(objects) != 3 {
+		t.Errorf("%d objects, want no DeviceClass", len(objects))
+	}
+	in.Draining = false
+	for set, want := range map[*appsv1.DaemonSet][2]bool{serving: {true, false}, draining: {true, true}, daemonSetOf(t, in): {false, false}} {
+		dynamic, drains := IsDriver(set)
+		if dynamic != want[0] || drains != want[1] {
+			t.Errorf("%v is driver %v, draining %v", set.Spec.Template.Spec.Containers[0].Args, dynamic, drains)
+		}
+		if diff := cmp.Diff(serving.Spec.Selector, set.Spec.Selector); diff != "" || set.Name != serving.Name {
+			t.Errorf("the DaemonSet cannot become the other:\n%s", diff)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 )
 
 const (
@@ -22,8 +23,13 @@ const (
 	// has after config/default. It has no rights in the API; on OpenShift it may use the security context constraint
 	// that lets a pod mount the host.
 	PoolServiceAccount = "lowlatency-operator-device-plugin"
+	// DriverServiceAccount is that of DRA drivers. It reads claims and writes ResourceSlices, those of its own node
+	// only by an admission policy.
+	DriverServiceAccount = "lowlatency-operator-dra-driver"
 
 	devicePlugin = "device-plugin"
+	// draDriver is the command that takes the place of the device plugin.
+	draDriver = "dra-driver"
 	// hostFolder, configFolder, socketFolder and cdiFolder are where the container finds the host, the pool, the
 	// kubelet's socket (k8s.io/kubelet/pkg/apis/deviceplugin, DevicePluginPath) and the folder of CDI
 	// specifications that change (cncf-tags/container-device-interface, DefaultDynamicDir).
@@ -35,9 +41,14 @@ const (
 	// mounts on every host.
 	afxdpFolder = "/run/lowlatency/afxdp"
 	bpfFolder   = "/sys/fs/bpf"
+	// registryFolder is where the kubelet looks for the sockets of DRA drivers, pluginsFolder where they keep
+	// their own (k8s.io/dynamic-resource-allocation/kubeletplugin, KubeletRegistryDir, KubeletPluginsDir).
+	registryFolder = "/var/lib/kubelet/plugins_registry"
+	pluginsFolder  = "/var/lib/kubelet/plugins"
 )
 
-// poolDaemonSet runs the device plugin of a pool on its nodes. The container is root without any capability: the
+// poolDaemonSet runs the device plugin of a pool on its nodes, or its DRA driver. It is one DaemonSet for both, so that
+// Kubernetes ends the one on a node before it starts the other. The container is root without any capability: the
 // folder of the kubelet's socket is root's. It reads the host, and writes that folder and the folder of CDI
 // specifications only. Stack AFXDP needs more; see withStack.
 func poolDaemonSet(in PoolInput) *appsv1.DaemonSet {
@@ -67,7 +78,7 @@ func poolDaemonSet(in PoolInput) *appsv1.DaemonSet {
 	}
 }
 
-// poolPodLabels select the pods of the DaemonSet; they can never change.
+// poolPodLabels select the pods of the DaemonSet; they can never change, even when the DRA driver takes over.
 func poolPodLabels(in PoolInput) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/component": devicePlugin,
@@ -76,9 +87,9 @@ func poolPodLabels(in PoolInput) map[string]string {
 }
 
 func poolPod(in PoolInput) corev1.PodSpec {
-	return corev1.PodSpec{
+	pod := corev1.PodSpec{
 		ServiceAccountName:            PoolServiceAccount,
-		AutomountServiceAccountToken:  new(false),
+		AutomountServiceAccountToken:  new(in.isDynamic()),
 		PriorityClassName:             "system-node-critical",
 		TerminationGracePeriodSeconds: new(int64(5)),
 		Affinity:                      poolAffinity(in.Pool.Spec.NodeSelector),
@@ -91,27 +102,60 @@ func poolPod(in PoolInput) corev1.PodSpec {
 			SELinuxOptions: &corev1.SELinuxOptions{Type: "spc_t"},
 		},
 		Containers: []corev1.Container{poolContainer(in)},
-		Volumes: []corev1.Volume{
-			hostVolume("host", "/", corev1.HostPathDirectory),
-			hostVolume("sockets", socketFolder, corev1.HostPathDirectory),
-			hostVolume("cdi", cdiFolder, corev1.HostPathDirectoryOrCreate),
-			{Name: "pool", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-				LocalObjectReference: corev1.LocalObjectReference{Name: PoolObjectName(in.Pool.Name)},
-			}}},
-		},
+		Volumes:    []corev1.Volume{hostVolume("host", "/", corev1.HostPathDirectory)},
+	}
+	if in.isDynamic() {
+		pod.ServiceAccountName = DriverServiceAccount
+	}
+	for _, folder := range in.writableFolders() {
+		pod.Volumes = append(pod.Volumes, hostVolume(folder.name, folder.path, folder.kind))
+	}
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "pool", VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: PoolObjectName(in.Pool.Name)}},
+	}})
+	return pod
+}
+
+// writableFolder is a folder of the host that the container writes, under the same path: the kubelet is told the path
+// of a socket.
+type writableFolder struct {
+	name, path string
+	kind       corev1.HostPathType
+}
+
+func (in PoolInput) writableFolders() []writableFolder {
+	cdi := writableFolder{"cdi", cdiFolder, corev1.HostPathDirectoryOrCreate}
+	if !in.isDynamic() {
+		return []writableFolder{{"sockets", socketFolder, corev1.HostPathDirectory}, cdi}
+	}
+	return []writableFolder{
+		{"registry", registryFolder, corev1.HostPathDirectory},
+		// Only its own folder: the sockets of other drivers are beside it.
+		{"driver", path.Join(pluginsFolder, bypass.DriverName(in.Pool.Name)), corev1.HostPathDirectoryOrCreate},
+		cdi,
+	}
+}
+
+// arguments say which of the two the container is.
+func (in PoolInput) arguments() []string {
+	common := []string{
+		"--pool-file=" + path.Join(configFolder, v1alpha1.PoolKey), "--root=" + hostFolder, "--node-name=$(NODE_NAME)",
+	}
+	switch {
+	case !in.isDynamic():
+		return slices.Concat([]string{devicePlugin}, common)
+	case in.Draining:
+		return slices.Concat([]string{draDriver, "--pool=" + in.Pool.Name}, common, []string{"--drain"})
+	default:
+		return slices.Concat([]string{draDriver, "--pool=" + in.Pool.Name}, common)
 	}
 }
 
 func poolContainer(in PoolInput) corev1.Container {
-	return corev1.Container{
+	container := corev1.Container{
 		Name:  devicePlugin,
 		Image: in.Image,
-		Args: []string{
-			devicePlugin,
-			"--pool-file=" + path.Join(configFolder, v1alpha1.PoolKey),
-			"--root=" + hostFolder,
-			"--node-name=$(NODE_NAME)",
-		},
+		Args:  in.arguments(),
 		Env: []corev1.EnvVar{
 			// One thread that reads, one for the garbage collector and the kubelet.
 			{Name: "GOMAXPROCS", Value: "2"},
@@ -134,12 +178,24 @@ func poolContainer(in PoolInput) corev1.Container {
 		VolumeMounts: []corev1.VolumeMount{
 			// Also /proc and /sys below it, where the runtime can do that.
 			{Name: "host", MountPath: hostFolder, ReadOnly: true, RecursiveReadOnly: new(corev1.RecursiveReadOnlyIfPossible)},
-			{Name: "sockets", MountPath: socketFolder},
-			{Name: "cdi", MountPath: cdiFolder},
-			// The whole folder: a file mounted by itself would not follow a change of the ConfigMap.
-			{Name: "pool", MountPath: configFolder, ReadOnly: true},
 		},
 	}
+	for _, folder := range in.writableFolders() {
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: folder.name, MountPath: folder.path})
+	}
+	// The whole folder: a file mounted by itself would not follow a change of the ConfigMap.
+	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "pool", MountPath: configFolder, ReadOnly: true})
+	return container
+}
+
+// IsDriver tells whether a DaemonSet of a pool runs the DRA driver, and whether it drains.
+func IsDriver(daemonSet *appsv1.DaemonSet) (dynamic, draining bool) {
+	for _, container := range daemonSet.Spec.Template.Spec.Containers {
+		if len(container.Args) > 0 && container.Args[0] == draDriver {
+			return true, slices.Contains(container.Args, "--drain")
+		}
+	}
+	return false, false
 }
 
 // withStack adds what the plugin of stack AFXDP needs besides, and no other: the network namespace of the node, in which

@@ -158,7 +158,8 @@ func configurationFiles(ignition types.Config) (map[string]hostFile, error) {
 	return files, nil
 }
 
-// execStarts are the command lines of a one-shot unit that is enabled, and its environment.
+// execStarts are the command lines that an enabled unit runs to their end when it starts, and its environment. A
+// program that keeps running, as those of units that are not of type oneshot do, is not among them.
 func execStarts(u *types.Unit) (lines, environment []string, err error) {
 	if u.Contents == nil || u.Enabled == nil || !*u.Enabled {
 		return nil, nil, nil
@@ -167,11 +168,12 @@ func execStarts(u *types.Unit) (lines, environment []string, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading unit %s: %w", u.Name, err)
 	}
+	oneShot := slices.ContainsFunc(options, func(o *unit.UnitOption) bool { return o.Name == "Type" && o.Value == "oneshot" })
 	for _, option := range options {
-		switch option.Name {
-		case "Environment":
+		switch {
+		case option.Name == "Environment":
 			environment = append(environment, strings.Trim(option.Value, `"`))
-		case "ExecStart":
+		case option.Name == "ExecStartPre", option.Name == "ExecStart" && oneShot:
 			lines = append(lines, option.Value)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/fakekubelet"
 )
 
@@ -123,7 +124,7 @@ func (k *Kubelets) Once(ctx context.Context) error {
 	return nil
 }
 
-// selecting are the DaemonSets that want a pod on the node.
+// selecting are the DaemonSets that want a device plugin on the node. DRA drivers are not run.
 func (k *Kubelets) selecting(node *corev1.Node, all []appsv1.DaemonSet) ([]*appsv1.DaemonSet, error) {
 	var chosen []*appsv1.DaemonSet
 	for i := range all {
@@ -132,7 +133,7 @@ func (k *Kubelets) selecting(node *corev1.Node, all []appsv1.DaemonSet) ([]*apps
 		if err != nil {
 			return nil, fmt.Errorf("DaemonSet %s: its node affinity: %w", all[i].Name, err)
 		}
-		if matches && all[i].DeletionTimestamp.IsZero() {
+		if dynamic, _ := render.IsDriver(&all[i]); matches && !dynamic && all[i].DeletionTimestamp.IsZero() {
 			chosen = append(chosen, &all[i])
 		}
 	}

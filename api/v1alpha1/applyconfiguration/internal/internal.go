@@ -67,6 +67,8 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.Alignment
   scalar: string
+- name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AllocationType
+  scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BackgroundActivity
   scalar: string
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BypassNICPool
@@ -90,6 +92,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.BypassNICPoolSpec
   map:
     fields:
+    - name: allocation
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AllocationType
     - name: hugepages
       type:
         list:
@@ -934,6 +939,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: alignment
       type:
         namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.Alignment
+    - name: allocation
+      type:
+        namedType: com.github.lowlatency-dev.lowlatency-operator.api.v1alpha1.AllocationType
     - name: container
       type:
         scalar: string

@@ -30,11 +30,30 @@ type BypassNICPoolSpecApplyConfiguration struct {
 	// resourceName is the extended resource that a pod asks for, such as lowlatency.dev/x2. It cannot be
 	// changed, because running pods were admitted with it.
 	ResourceName *string `json:"resourceName,omitempty"`
+	// allocation is DevicePlugin or DynamicResourceAllocation: the way in which the units of the resource reach
+	// the scheduler and the kubelet.
+	//
+	// DevicePlugin: the kubelet's topology manager places CPUs, hugepages and NIC together.
+	//
+	// DynamicResourceAllocation: each node publishes ResourceSlices, and a DeviceClass of the pool's own takes
+	// pods with a ResourceClaim as well as pods that ask for resourceName. It needs Kubernetes 1.34, and 1.36
+	// for pods that ask for resourceName and for the taints of unhealthy NICs. The scheduler can
+	// place NICs together with devices of other drivers, by the attributes pcieRoot and numaNode; the
+	// kubelet's topology manager does not see them, so CPUs and hugepages may be on another NUMA node.
+	//
+	// It may be changed while pods hold NICs: they keep them, and a NIC is handed out in the new way when no pod
+	// holds it in the old one any more. From DynamicResourceAllocation to DevicePlugin, this waits for all pods of
+	// the pool, because the kubelet cannot end a pod with a claim without the driver that prepared it; delete
+	// them before the pool, too. When omitted, this means the user has no opinion and the
+	// operator chooses a default, which is subject to change over time. The current default is DevicePlugin.
+	Allocation *apiv1alpha1.AllocationType `json:"allocation,omitempty"`
 	// startup is AsProfile or Taint. With Taint, a node of the pool has the taint lowlatency.dev/unverified with effect
 	// NoSchedule from its start until the kubelet advertises every unit that its healthy NICs give, so that no pod is
 	// sent there before the device plugin is registered; again after each reboot. AsProfile does so where
-	// spec.verification.gate of the LowLatencyNodeProfile is Taint. When omitted, this means the user has no opinion
-	// and the operator chooses a default, which is subject to change over time. The current default is AsProfile.
+	// spec.verification.gate of the LowLatencyNodeProfile is Taint. With allocation DynamicResourceAllocation there is
+	// nothing to wait for: the kubelet keeps a pod until the driver has prepared its NIC. When omitted, this means
+	// the user has no opinion and the operator chooses a default, which is subject to change over time. The current
+	// default is AsProfile.
 	Startup *apiv1alpha1.PoolStartup `json:"startup,omitempty"`
 	// sharing says whether a NIC is handed to one container or to several. When omitted, a NIC is handed to
 	// one.
@@ -101,6 +120,14 @@ func (b *BypassNICPoolSpecApplyConfiguration) WithStack(value *BypassStackApplyC
 // If called multiple times, the ResourceName field is set to the value of the last call.
 func (b *BypassNICPoolSpecApplyConfiguration) WithResourceName(value string) *BypassNICPoolSpecApplyConfiguration {
 	b.ResourceName = &value
+	return b
+}
+
+// WithAllocation sets the Allocation field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Allocation field is set to the value of the last call.
+func (b *BypassNICPoolSpecApplyConfiguration) WithAllocation(value apiv1alpha1.AllocationType) *BypassNICPoolSpecApplyConfiguration {
+	b.Allocation = &value
 	return b
 }
 

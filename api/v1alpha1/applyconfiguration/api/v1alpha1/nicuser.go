@@ -20,6 +20,9 @@ type NICUserApplyConfiguration struct {
 	Pod *string `json:"pod,omitempty"`
 	// container is the name of the container.
 	Container *string `json:"container,omitempty"`
+	// allocation is DevicePlugin or DynamicResourceAllocation: the way in which the container got the unit. It
+	// differs from that of the pool for containers that were started before the pool was changed.
+	Allocation *apiv1alpha1.AllocationType `json:"allocation,omitempty"`
 	// alignment is Aligned, Split or Unknown, as the kubelet's PodResources service tells.
 	Alignment *apiv1alpha1.Alignment `json:"alignment,omitempty"`
 	// message says what is on which NUMA node when the container is not aligned.
@@ -53,6 +56,14 @@ func (b *NICUserApplyConfiguration) WithPod(value string) *NICUserApplyConfigura
 // If called multiple times, the Container field is set to the value of the last call.
 func (b *NICUserApplyConfiguration) WithContainer(value string) *NICUserApplyConfiguration {
 	b.Container = &value
+	return b
+}
+
+// WithAllocation sets the Allocation field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Allocation field is set to the value of the last call.
+func (b *NICUserApplyConfiguration) WithAllocation(value apiv1alpha1.AllocationType) *NICUserApplyConfiguration {
+	b.Allocation = &value
 	return b
 }
 
