@@ -6,6 +6,7 @@ package afxdp
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,6 +97,13 @@ func makeVeth(t *testing.T, name, peer string) {
 	ip(t, "link", "add", name, "numrxqueues", "2", "numtxqueues", "2", "type", "veth", "peer", "name", peer,
 		"numrxqueues", "2", "numtxqueues", "2")
 	t.Cleanup(func() { ip(t, "link", "delete", name) })
+	// The kernel's own frames of IPv6 would be taken for those of the test.
+	for _, end := range []string{name, peer} {
+		file := filepath.Join("/proc/sys/net/ipv6/conf", end, "disable_ipv6")
+		if err := os.WriteFile(file, []byte("1"), 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
 	ip(t, "link", "set", name, "up")
 	ip(t, "link", "set", peer, "up")
 }

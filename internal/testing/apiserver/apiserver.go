@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -48,6 +49,9 @@ type Environment struct {
 	client      client.Client
 }
 
+// startTimeout is how long etcd and kube-apiserver may take, each.
+const startTimeout = 3 * time.Minute
+
 // Start starts etcd and kube-apiserver on free local ports and installs the CRDs. The caller must Stop the
 // environment. The error names the missing binary and the command that provides it, or the CRD that the API
 // server refused.
@@ -72,6 +76,8 @@ func Start(options Options) (*Environment, error) {
 		},
 		CRDDirectoryPaths:     crds,
 		ErrorIfCRDPathMissing: true,
+		// The library waits 20 s by default, which a machine that is busy with other tests exceeds.
+		ControlPlaneStartTimeout: startTimeout,
 	}
 	config, err := environment.Start()
 	if err != nil {
