@@ -152,10 +152,7 @@ func findServedKinds(mapper meta.RESTMapper) (servedKinds, error) {
 
 // poolObjectKinds are the kinds of the objects that are made for pools.
 func (k servedKinds) poolObjectKinds() []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{
-		corev1.SchemeGroupVersion.WithKind("ConfigMap"), appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
-	}
-	return append(kinds, k.optional()...)
+	return append(k.optional(), corev1.SchemeGroupVersion.WithKind("ConfigMap"), appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
 }
 
 // optional are the kinds that are there and need not be.

@@ -57,8 +57,10 @@ func troubled(t *testing.T) (dir, file string) {
 // whole text is compared in the package that draws it.
 func TestNodeOfAHost(t *testing.T) {
 	dir, file := troubled(t)
-	args := []string{"node", "-f", file, "--root", dir, "--host-ip", nobody}
-	got := run(t, "", args...)
+	node := func(options ...string) result {
+		return run(t, "", append([]string{"node", "-f", file, "--root", dir, "--host-ip", nobody}, options...)...)
+	}
+	got := node()
 	if got.code != ExitFindings || got.err != "" {
 		t.Errorf("exit code %d, standard error %q", got.code, got.err)
 	}
@@ -74,7 +76,7 @@ func TestNodeOfAHost(t *testing.T) {
 		}
 	}
 	var drawn view.Node
-	if err := json.Unmarshal([]byte(run(t, "", append(args, "-o", "json")...).out), &drawn); err != nil {
+	if err := json.Unmarshal([]byte(node("-o", "json").out), &drawn); err != nil {
 		t.Fatal(err)
 	}
 	if len(drawn.Containers) != 2 || len(drawn.Pools) != 1 || len(drawn.Passed) == 0 || len(drawn.Skipped) == 0 || drawn.Jitter != nil {

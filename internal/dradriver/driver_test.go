@@ -51,8 +51,7 @@ type fixture struct {
 
 func newFixture(t *testing.T, claims ...*resourcev1.ResourceClaim) *fixture {
 	t.Helper()
-	// The path of a socket has at most 107 bytes, fewer than a folder with the name of a test may leave.
-	folder, err := os.MkdirTemp("", "dra")
+	folder, err := os.MkdirTemp("", "dra") //nolint:usetesting // A socket's path has at most 107 bytes; a folder named after a test may leave too few.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,11 +211,12 @@ func (f *fixture) published() (devices []string, slicesFound int) {
 			f.Errorf("a slice is %+v", slice.Spec)
 		}
 		for _, device := range slice.Spec.Devices {
-			text := device.Name
+			var text strings.Builder
+			text.WriteString(device.Name)
 			for _, taint := range device.Taints {
-				text += " " + taint.Value
+				text.WriteString(" " + taint.Value)
 			}
-			devices = append(devices, text)
+			devices = append(devices, text.String())
 		}
 	}
 	return devices, len(list.Items)
@@ -319,9 +319,10 @@ func TestRunNeedsItsFolders(t *testing.T) {
 // TestManyUnits: a slice has room for 64 devices with taints.
 func TestManyUnits(t *testing.T) {
 	devices := bypass.ResourceDevices(poolX2(), []bypass.Device{nicOf(nearZero, 0, sharedBy(100)), nicOf(nearOne, 1, sharedBy(30))})
-	counts := []int{}
-	for _, slice := range resources(testNode, devices).Pools[testNode].Slices {
-		counts = append(counts, len(slice.Devices))
+	published := resources(testNode, devices).Pools[testNode].Slices
+	counts := make([]int, len(published))
+	for i, slice := range published {
+		counts[i] = len(slice.Devices)
 	}
 	if want := []int{64, 64, 2}; !slices.Equal(counts, want) {
 		t.Errorf("slices have %v devices, want %v", counts, want)
