@@ -73,5 +73,5 @@ func (s *Source) readHost(ctx context.Context, spec *v1alpha1.BypassNICPoolSpec)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	return opened.ReadWith(ctx, host.Request{UserSpaces: bypass.UserSpaceFolders(spec)})
+	return opened.ReadNICs(ctx, host.Request{UserSpaces: bypass.UserSpaceFolders(spec)})
 }

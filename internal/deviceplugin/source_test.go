@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
@@ -23,7 +24,7 @@ import (
 )
 
 // tradingHost is a machine with an X2 on each NUMA node, Onload, and another NIC for its own traffic.
-func tradingHost(t *testing.T) string {
+func tradingHost(t testing.TB) string {
 	t.Helper()
 	machine := hosttree.Xeon()
 	machine.NICs = []hosttree.NIC{
@@ -48,7 +49,7 @@ func tradingPool() bypass.Pool {
 	return pool
 }
 
-func writePool(t *testing.T, path string, pool bypass.Pool) {
+func writePool(t testing.TB, path string, pool bypass.Pool) {
 	t.Helper()
 	text, err := json.Marshal(pool)
 	if err != nil {
@@ -59,7 +60,7 @@ func writePool(t *testing.T, path string, pool bypass.Pool) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -166,5 +167,45 @@ func TestSourceErrors(t *testing.T) {
 	}
 	if _, err := (&Source{PoolFile: "/nowhere", Root: root}).Evaluate(t.Context()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error is %v", err)
+	}
+}
+
+// TestLessIsRead: the part of the host that is read every few seconds has all that package bypass looks at.
+func TestLessIsRead(t *testing.T) {
+	opened, err := host.Open(tradingHost(t))
+	must(t, err)
+	defer func() { must(t, opened.Close()) }()
+	request := host.Request{UserSpaces: []string{"/opt/onload"}}
+	part, err := opened.ReadNICs(t.Context(), request)
+	must(t, err)
+	whole, err := opened.ReadWith(t.Context(), request)
+	must(t, err)
+	if len(part.CPUs.List) > 0 || part.Interrupts.Lines.Known || len(part.Settings) > 0 {
+		t.Errorf("more was read than NICs need: %+v", part)
+	}
+	want := &host.Facts{
+		Name: whole.Name, Kernel: whole.Kernel, NUMANodes: whole.NUMANodes, Hugepages: whole.Hugepages,
+		NICs: whole.NICs, Processes: whole.Processes, Bypass: whole.Bypass,
+	}
+	want.Kernel.PageSizeBytes = part.Kernel.PageSizeBytes
+	options := cmp.Options{
+		cmpopts.IgnoreFields(host.NIC{}, "Interrupts"), cmpopts.IgnoreFields(host.NUMANode{}, "MemoryFreeBytes"),
+		cmpopts.EquateComparable(netip.Prefix{}),
+	}
+	if diff := cmp.Diff(want, part, options...); diff != "" {
+		t.Errorf("facts (-of the whole host +of the part):\n%s", diff)
+	}
+}
+
+// BenchmarkEvaluate is what a device plugin does every few seconds.
+func BenchmarkEvaluate(b *testing.B) {
+	poolFile := filepath.Join(b.TempDir(), v1alpha1.PoolKey)
+	writePool(b, poolFile, tradingPool())
+	source := &Source{PoolFile: poolFile, Root: tradingHost(b), NodeName: "worker-1", HostAddresses: []netip.Addr{netip.MustParseAddr(hosttree.NodeAddress)}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := source.Evaluate(b.Context()); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -162,8 +162,26 @@ func (h *Host) Snapshot(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// read fills Facts section by section, and records what it touches if asked to.
+// ReadNICs reads what package bypass judges NICs by: the kernel's release, NUMA nodes, hugepages, the NICs, the
+// processes of interest and Facts.Bypass with the requested user spaces. The rest stays empty, the interrupts of NICs
+// included, and of the request the rest is not looked at. It is for those who look every few seconds. Errors are those
+// of Read.
+func (h *Host) ReadNICs(ctx context.Context, request Request) (*Facts, error) {
+	return h.readSections(ctx, nil, readKernel, readNUMANodes, readHugepages, readNICs, readProcesses, readBypass(request.UserSpaces))
+}
+
+// read reads everything, and records what it touches if asked to.
 func (h *Host) read(ctx context.Context, request Request, taken *recording) (*Facts, error) {
+	return h.readSections(ctx, taken,
+		readKernel, h.readProcessor, readCPUs, readNUMANodes, readHugepages, readMemory, readInterrupts,
+		readNICs, readProcesses, readTasks(request.Tasks), readKubelet, readPodGroups, readSettings(request.Settings),
+		readUptime, readTraffic, readUncore, readUnits(request.Units),
+		readBypass(request.UserSpaces),
+	)
+}
+
+// readSections fills Facts section by section.
+func (h *Host) readSections(ctx context.Context, taken *recording, sections ...func(*reader, *Facts)) (*Facts, error) {
 	view := h.tree.view()
 	defer view.release()
 	r := newReader(ctx, view, taken)
@@ -172,12 +190,7 @@ func (h *Host) read(ctx context.Context, request Request, taken *recording) (*Fa
 		_, _ = r.directory(dir)
 	}
 	facts := &Facts{}
-	for _, section := range []func(*reader, *Facts){
-		readKernel, h.readProcessor, readCPUs, readNUMANodes, readMemory, readInterrupts,
-		readNICs, readProcesses, readTasks(request.Tasks), readKubelet, readPodGroups, readSettings(request.Settings),
-		readUptime, readTraffic, readUncore, readUnits(request.Units),
-		readBypass(request.UserSpaces),
-	} {
+	for _, section := range sections {
 		section(r, facts)
 	}
 	if r.err != nil {

@@ -47,8 +47,9 @@ func placeCPUs(f *Facts) {
 	}
 }
 
+func readHugepages(r *reader, f *Facts) { f.Hugepages = r.hugepages(hugepageRoot) }
+
 func readMemory(r *reader, f *Facts) {
-	f.Hugepages = r.hugepages(hugepageRoot)
 	f.MemoryTotalBytes = read(r, source[int64]{meminfoFile, parseMemory("MemTotal")})
 	readPageSize(r, f)
 }
