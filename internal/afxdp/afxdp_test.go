@@ -24,6 +24,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/xdpclient"
 )
 
 const testAddress = "0000:3b:00.0"
@@ -194,18 +195,18 @@ func TestRestart(t *testing.T) {
 	if text := <-got; text != "frame: nobody is there" {
 		t.Errorf("got %q", text)
 	}
-	if _, err := dial(socket); err == nil {
+	if _, err := xdpclient.Dial(socket); err == nil {
 		t.Error("the socket of a plugin that ended can be connected to")
 	}
 	if problems := m.Prepare(testPool(), []bypass.Device{device}); len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	one, err := dial(socket)
+	one, err := xdpclient.Dial(socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := "/host_ok /fd_ack"
-	if is := one.transcript(t, "/connect,trader-1", "/xsk_map_fd,nic0"); is != want {
+	if is := transcript(t, one, "/connect,trader-1", "/xsk_map_fd,nic0"); is != want {
 		t.Errorf("the new process answers %q, want %q", is, want)
 	}
 }
@@ -220,11 +221,11 @@ func TestAwayAfterRestart(t *testing.T) {
 	if problems := m.Prepare(testPool(), []bypass.Device{away}); len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	one, err := dial(socket)
+	one, err := xdpclient.Dial(socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if is := one.transcript(t, "/connect,a", "/xsk_map_fd,nic0"); is != "/host_ok /fd_ack" {
+	if is := transcript(t, one, "/connect,a", "/xsk_map_fd,nic0"); is != "/host_ok /fd_ack" {
 		t.Errorf("answers are %q", is)
 	}
 }
@@ -253,11 +254,11 @@ func boundSocket(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory, _, err := newMemory()
+	memory, _, err := xdpclient.NewMemory()
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket, err := newSocket(memory, device.Index, geometry{0, testChunk, testRing}, true)
+	socket, err := newSocket(memory, device.Index, geometry{0, xdpclient.ChunkBytes, xdpclient.RingEntries}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,18 +322,18 @@ func TestAllocationLosesQueues(t *testing.T) {
 	socket := allocate(t, m, device, 0, 1)
 	allocate(t, m, device, 1)
 	ask := func() string {
-		one, err := dial(socket)
+		one, err := xdpclient.Dial(socket)
 		if err != nil {
 			return "refused"
 		}
-		memory, _, err := newMemory()
+		memory, _, err := xdpclient.NewMemory()
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = unix.Close(memory) }()
-		answers := []string{one.transcript(t, "/connect,a", "/xsk_map_fd,nic0")}
+		answers := []string{transcript(t, one, "/connect,a", "/xsk_map_fd,nic0")}
 		for _, queue := range []string{"0", "1"} {
-			answer, file, err := one.ask("/xsk_socket,nic0,"+queue+",4096,64", memory)
+			answer, file, err := one.Ask("/xsk_socket,nic0,"+queue+",4096,64", memory)
 			if err != nil {
 				t.Fatal(err)
 			}

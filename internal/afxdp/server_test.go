@@ -15,14 +15,15 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/xdpclient"
 )
 
 // transcript asks one after the other and returns the answers; "closed" when the connection ends.
-func (c *client) transcript(t *testing.T, requests ...string) string {
+func transcript(t *testing.T, c *xdpclient.Client, requests ...string) string {
 	t.Helper()
 	answers := make([]string, 0, len(requests))
 	for _, request := range requests {
-		answer, file, err := c.ask(request, -1)
+		answer, file, err := c.Ask(request, -1)
 		if file >= 0 {
 			_ = unix.Close(file)
 		}
@@ -45,13 +46,13 @@ func listening(t *testing.T, folder string) *allocation {
 	return a
 }
 
-func dialTest(t *testing.T, folder string, a *allocation) *client {
+func dialTest(t *testing.T, folder string, a *allocation) *xdpclient.Client {
 	t.Helper()
-	one, err := dial(filepath.Join(folder, a.ID, SocketName))
+	one, err := xdpclient.Dial(filepath.Join(folder, a.ID, SocketName))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = one.connection.Close() })
+	t.Cleanup(func() { _ = one.Close() })
 	return one
 }
 
@@ -73,7 +74,7 @@ func TestProtocol(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if is := dialTest(t, folder, a).transcript(t, tc.requests...); is != tc.want {
+			if is := transcript(t, dialTest(t, folder, a), tc.requests...); is != tc.want {
 				t.Errorf("answers are %q, want %q", is, tc.want)
 			}
 		})
@@ -84,11 +85,11 @@ func TestConnectionsAreLimited(t *testing.T) {
 	folder := t.TempDir()
 	a := listening(t, folder)
 	for range sessionLimit {
-		if is := dialTest(t, folder, a).transcript(t, "/connect,a"); is != "/host_ok" {
+		if is := transcript(t, dialTest(t, folder, a), "/connect,a"); is != "/host_ok" {
 			t.Fatalf("the answer is %q", is)
 		}
 	}
-	if is := dialTest(t, folder, a).transcript(t, "/connect,a"); is != "closed" {
+	if is := transcript(t, dialTest(t, folder, a), "/connect,a"); is != "closed" {
 		t.Errorf("one too many is answered %q", is)
 	}
 }
@@ -99,7 +100,7 @@ func TestBusyPolling(t *testing.T) {
 	folder := t.TempDir()
 	a := listening(t, folder)
 	one := dialTest(t, folder, a)
-	if is := one.transcript(t, "/connect,a"); is != "/host_ok" {
+	if is := transcript(t, one, "/connect,a"); is != "/host_ok" {
 		t.Fatalf("the answer is %q", is)
 	}
 	cases := map[string]struct {
@@ -120,7 +121,7 @@ func TestBusyPolling(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = unix.Close(socket) }()
-			answer, _, err := one.ask("/config_busy_poll,20,32", socket)
+			answer, _, err := one.Ask("/config_busy_poll,20,32", socket)
 			if err != nil || answer != tc.want {
 				t.Fatalf("the answer is %q, want %q: %v", answer, tc.want, err)
 			}
@@ -163,19 +164,19 @@ func TestMemory(t *testing.T) {
 		file int
 		want string
 	}{
-		"filled":     {memfd(64*testChunk, true), ""},
-		"not filled": {memfd(64*testChunk, false), "write to every page of it first"},
-		"too large":  {memfd(memoryLimit+testChunk, false), "at most 1073741824"},
-		"odd":        {memfd(testChunk+1, true), "must be a multiple of 4096 bytes"},
+		"filled":     {memfd(64*xdpclient.ChunkBytes, true), ""},
+		"not filled": {memfd(64*xdpclient.ChunkBytes, false), "write to every page of it first"},
+		"too large":  {memfd(memoryLimit+xdpclient.ChunkBytes, false), "at most 1073741824"},
+		"odd":        {memfd(xdpclient.ChunkBytes+1, true), "must be a multiple of 4096 bytes"},
 		"empty":      {memfd(0, false), "must be a multiple of 4096 bytes"},
 		"no memory":  {int(kernelFile.Fd()), "must be a memfd"},
 		"no file":    {-1, "bad file descriptor"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			area, err := mapMemory(tc.file, testChunk)
+			area, err := mapMemory(tc.file, xdpclient.ChunkBytes)
 			if tc.want == "" {
-				if err != nil || len(area) != 64*testChunk {
+				if err != nil || len(area) != 64*xdpclient.ChunkBytes {
 					t.Errorf("%d bytes, %v", len(area), err)
 				}
 				return
@@ -195,11 +196,11 @@ func TestSocketsThatWouldCopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory, _, err := newMemory()
+	memory, _, err := xdpclient.NewMemory()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newSocket(memory, device.Index, geometry{0, testChunk, testRing}, false); err == nil ||
+	if _, err := newSocket(memory, device.Index, geometry{0, xdpclient.ChunkBytes, xdpclient.RingEntries}, false); err == nil ||
 		!strings.Contains(err.Error(), "zero copy true") {
 		t.Errorf("error is %v", err)
 	}

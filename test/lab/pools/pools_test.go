@@ -54,6 +54,7 @@ func TestPools(t *testing.T) {
 	s.step(t, "device plugin restart: same ids", s.pluginRestart)
 	s.step(t, "NIC unplugged and back", s.unplug)
 	s.step(t, "versions that differ (stand-ins for Onload)", s.versions)
+	s.step(t, "an AF_XDP socket in a pod without privileges", s.socketPod)
 }
 
 // raise brings up the cluster and its node.

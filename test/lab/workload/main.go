@@ -38,9 +38,14 @@ func main() {
 	hugepages := flag.Int("hugepages", 0, "how many hugepages of 2 MiB to hold")
 	devices := flag.String("devices", "", "device files to open, as patterns with commas between them")
 	files := flag.String("files", "", "files to read, with commas between them")
+	queues := flag.String("queues", "", "the environment variable that names queues for AF_XDP")
 	flag.Parse()
 	if flag.NFlag() > 0 {
-		if err := hold(*hugepages, list(*devices), list(*files)); err != nil {
+		err := hold(*hugepages, list(*devices), list(*files))
+		if err == nil && *queues != "" {
+			err = receive(os.Getenv(*queues))
+		}
+		if err != nil {
 			_, _ = fmt.Fprintln(os.Stderr, "workload:", err)
 			os.Exit(1)
 		}
@@ -104,7 +109,7 @@ func mapHugepages(count int) error {
 func aboutDevices(environment []string) []string {
 	var about []string
 	for _, variable := range environment {
-		for _, prefix := range []string{"PCIDEVICE_", "EF_", "LD_PRELOAD", "ONLOAD_"} {
+		for _, prefix := range []string{"PCIDEVICE_", "AFXDP_", "EF_", "LD_PRELOAD", "ONLOAD_"} {
 			if strings.HasPrefix(variable, prefix) {
 				about = append(about, variable)
 			}
