@@ -149,6 +149,9 @@ func TestNodeTruth(t *testing.T) {
 	for _, tc := range all {
 		t.Run(tc.spec.Name, func(t *testing.T) { tc.test(t, programs, table) })
 	}
+	if os.Getenv("LAB") != "short" {
+		t.Run(armMachine, func(t *testing.T) { testARM(t, table) })
+	}
 }
 
 // test plans and tunes a machine, asks the checks whether its kernel then is what the plan says, and breaks one thing
@@ -202,7 +205,7 @@ func (tc truth) testUntuned(t *testing.T, found judgement, table *outcomeTable) 
 	if diff := cmp.Diff(verdicts{no, no, no}, found.verdicts); diff != "" {
 		t.Errorf("untuned (-want +got):\n%s", diff)
 	}
-	table.verdict(tc.spec.Name, "untuned: no kernel argument of the plan", found, fmt.Sprintf("%d checks Failed", count(found.outcomes, failed)))
+	table.verdict(tc.spec.Name, "untuned: no kernel argument of the plan", found, describeCount(found.outcomes))
 }
 
 // testTuned returns the outcomes of one reading.
@@ -220,7 +223,7 @@ func (tc truth) testTuned(t *testing.T, j *judged, table *outcomeTable) map[stri
 	if diff := cmp.Diff(verdicts{yes, yes, yes}, found.verdicts); diff != "" {
 		t.Errorf("tuned (-want +got):\n%s", diff)
 	}
-	table.verdict(tc.spec.Name, "as planned", found, fmt.Sprintf("%d checks Passed", count(found.outcomes, passed)))
+	table.verdict(tc.spec.Name, "as planned", found, describeCount(found.outcomes))
 	j.run("sleep 10")
 	counted := j.judge("", before)
 	if diff := cmp.Diff(verdicts{yes, yes, yes}, counted.verdicts); diff != "" {
@@ -297,6 +300,15 @@ func describe(outcomes map[string]string) string {
 		parts = append(parts, check+" "+outcomes[check])
 	}
 	return strings.Join(parts, ", ")
+}
+
+// describeCount is "40 checks Passed, 3 Failed".
+func describeCount(outcomes map[string]string) string {
+	text := fmt.Sprintf("%d checks %s", count(outcomes, passed), passed)
+	if failures := count(outcomes, failed); failures > 0 {
+		text += fmt.Sprintf(", %d %s", failures, failed)
+	}
+	return text
 }
 
 func count(outcomes map[string]string, outcome string) int {
