@@ -99,8 +99,8 @@ func TestWhatDriftedIsPutBack(t *testing.T) {
 			want:  []string{"memory.numa-balancing: /proc/sys/kernel/numa_balancing: /proc/sys/kernel/numa_balancing 1 -> 0"},
 		},
 		"a kernel parameter without one": {
-			drift: set("/proc/sys/vm/dirty_ratio", "40"),
-			want:  []string{"kernel.sysctls: /proc/sys/vm/dirty_ratio: /proc/sys/vm/dirty_ratio 40 -> 10"},
+			drift: set("/proc/sys/kernel/hung_task_timeout_secs", "120"),
+			want:  []string{"kernel.sysctls: /proc/sys/kernel/hung_task_timeout_secs: /proc/sys/kernel/hung_task_timeout_secs 120 -> 600"},
 		},
 		"the governor of one CPU": {
 			drift: func(t *testing.T, h *tunedhost.Host) {
