@@ -32,6 +32,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/agent"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/repair"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/tunedhost"
 )
@@ -487,13 +488,16 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 
 			By("serving what it wrote")
 			answer := httptest.NewRecorder()
-			worker.Reports.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, agent.ReportPath, http.NoBody))
-			var report agent.Report
+			worker.Reports.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, nodereport.Path, http.NoBody))
+			var report nodereport.Report
 			Expect(json.Unmarshal(answer.Body.Bytes(), &report)).To(Succeed())
 			Expect(report.Repairs).To(HaveLen(2))
 			Expect(report.Repairs[0].Old + " " + report.Repairs[1].Old).To(ContainSubstring(strconv.Itoa(host.Plan.CPUs.Isolated.First())))
 			Expect(report.Drift).To(HaveLen(2))
 			Expect(report.Results).To(HaveLen(int(found.Status.Checks.Passed)))
+			Expect(report.ContainersProblem).To(BeEmpty())
+			Expect(report.Containers).NotTo(BeNil())
+			Expect(report.Hugepages).NotTo(BeEmpty())
 		})
 
 		It("stops fighting a program that changes a setting again and again", func(ctx SpecContext) {

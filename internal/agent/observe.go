@@ -13,6 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/podresources"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
@@ -42,6 +46,10 @@ type Observation struct {
 	// counts of drift that are not in the status yet, and the files that could not be put back; both by check.
 	counts     map[v1alpha1.CheckID]driftCount
 	unrepaired map[v1alpha1.CheckID][]string
+
+	// owners and hugepages are for the full report alone.
+	owners    nodereport.Owners
+	hugepages []nodereport.Hugepages
 
 	// Now is the time of the pass.
 	Now metav1.Time
@@ -127,8 +135,18 @@ func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatu
 	a.drift.compare(report, a.plan.hash, status)
 	seen.unrepaired = a.repair(ctx, in, report, now)
 	seen.PlanHash, seen.Report, seen.counts = a.plan.hash, &report, a.drift.counts
+	seen.owners, seen.hugepages = ownersOf(in, found), nodereport.HugepagesOf(found)
 	a.latest = latestPass{at: now, in: in, report: &report}
 	return seen
+}
+
+// ownersOf are the containers that own CPUs, as far as the kubelet was asked or its state file read.
+func ownersOf(in verify.Input, t *topology.Topology) nodereport.Owners {
+	containers := host.Absent[[]bypass.Container](podresources.Socket, "not asked")
+	if in.Containers != nil {
+		containers = *in.Containers
+	}
+	return nodereport.OwnersOf(containers, in.Facts.Kubelet.CPUManagerState, t)
 }
 
 // unobserved is what a pass over a host that cannot be read found.

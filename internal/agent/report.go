@@ -16,12 +16,9 @@ import (
 	"time"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/repair"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
-
-// ReportPath is where the report is served.
-const ReportPath = "/v1/report"
 
 // unixPrefix begins the address of a unix socket.
 const unixPrefix = "unix:"
@@ -29,81 +26,31 @@ const unixPrefix = "unix:"
 // requestTimeout bounds how long a client may take to ask and to read.
 const requestTimeout = 5 * time.Second
 
-// Report is everything that the latest pass over the whole host found: what the LowLatencyNode has, and the checks
-// that passed, those that were skipped, and the files that were written.
-type Report struct {
-	// Node is the name of the Node.
-	Node string `json:"node"`
-	// Time of the pass.
-	Time time.Time `json:"time"`
-	// PlanHash is the plan that the checks were evaluated for.
-	PlanHash string               `json:"planHash"`
-	Checks   v1alpha1.CheckCounts `json:"checks"`
-	// Results of all checks that apply to the plan, in the order of the catalogue.
-	Results []CheckResult `json:"results"`
-	// Skipped are the checks that were not evaluated.
-	Skipped []SkippedCheck `json:"skipped"`
-	// Drift is that of the status.
-	Drift []v1alpha1.CheckDrift `json:"drift"`
-	// Repairs are the latest files that were written, or were to be written, the latest first, at most 256.
-	Repairs []repair.Entry `json:"repairs"`
-}
-
-// CheckResult is the outcome of one check.
-type CheckResult struct {
-	Check    v1alpha1.CheckID           `json:"check"`
-	Title    string                     `json:"title"`
-	Severity v1alpha1.Severity          `json:"severity"`
-	Outcome  v1alpha1.Outcome           `json:"outcome"`
-	Message  string                     `json:"message"`
-	Observed string                     `json:"observed,omitempty"`
-	Expected string                     `json:"expected,omitempty"`
-	Fix      string                     `json:"fix,omitempty"`
-	Reboot   v1alpha1.RebootRequirement `json:"reboot,omitempty"`
-}
-
-// SkippedCheck is a check that was not evaluated.
-type SkippedCheck struct {
-	Check  v1alpha1.CheckID `json:"check"`
-	Reason string           `json:"reason"`
-}
-
 // report tells what a pass over the whole host has found.
-func (a *Agent) report(seen Observation, drift []v1alpha1.CheckDrift) *Report {
-	full := &Report{
-		Node: a.NodeName, Time: seen.Now.Time, PlanHash: seen.PlanHash, Checks: seen.Report.Counts(),
-		Results: make([]CheckResult, 0, len(seen.Report.Results)), Skipped: make([]SkippedCheck, 0, len(seen.Report.Skipped)),
+func (a *Agent) report(seen Observation, drift []v1alpha1.CheckDrift) *nodereport.Report {
+	full := &nodereport.Report{
+		Node: a.NodeName, Time: seen.Now.Time, PlanHash: seen.PlanHash, Owners: seen.owners, Hugepages: seen.hugepages,
 		Drift: append([]v1alpha1.CheckDrift{}, drift...), Repairs: append([]repair.Entry{}, a.drift.ledger.Recent()...),
 	}
-	for _, r := range seen.Report.Results {
-		full.Results = append(full.Results, checkResult(r))
-	}
-	for _, s := range seen.Report.Skipped {
-		full.Skipped = append(full.Skipped, SkippedCheck{s.Check, s.Reason})
-	}
+	full.SetVerified(*seen.Report)
 	return full
-}
-
-func checkResult(r verify.Result) CheckResult {
-	return CheckResult{
-		Check: r.Check.ID, Title: r.Check.Title, Severity: r.Check.Severity, Outcome: r.Outcome, Message: r.Message,
-		Observed: r.Observed, Expected: r.Expected, Fix: r.Fix, Reboot: r.Reboot,
-	}
 }
 
 // ReportServer serves the latest report of an agent to programs on the same machine, or in the same pod. Its zero
 // value has no report yet.
-type ReportServer struct{ latest atomic.Pointer[Report] }
+type ReportServer struct {
+	latest atomic.Pointer[nodereport.Report]
+}
 
 // Set replaces the report.
-func (s *ReportServer) Set(report *Report) { s.latest.Store(report) }
+func (s *ReportServer) Set(report *nodereport.Report) { s.latest.Store(report) }
 
-// ServeHTTP answers GET of ReportPath with the report as JSON, and 503 before the first one.
+// ServeHTTP answers GET of nodereport.Path with the report as JSON, and 503 before the first one.
 func (s *ReportServer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	report := s.latest.Load()
 	switch {
-	case request.URL.Path != ReportPath:
-		http.Error(w, "not found; the report is at "+ReportPath, http.StatusNotFound)
+	case request.URL.Path != nodereport.Path:
+		http.Error(w, "not found; the report is at "+nodereport.Path, http.StatusNotFound)
 	case request.Method != http.MethodGet && request.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "the report can only be read", http.StatusMethodNotAllowed)

@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
@@ -77,14 +79,21 @@ func TestTheReportCanBeReadAndNothingElse(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, listener) }()
 
-	if code, text := get(t, socket, http.MethodGet, ReportPath); code != http.StatusServiceUnavailable || !strings.Contains(text, "not verified a plan") {
+	if code, text := get(t, socket, http.MethodGet, nodereport.Path); code != http.StatusServiceUnavailable || !strings.Contains(text, "not verified a plan") {
 		t.Errorf("before the first report: %d %s", code, text)
 	}
 	report := verified(v1alpha1.OutcomeFailed)
 	report.Skipped = []verify.Skip{{Check: "irq.delivered", Reason: "read once"}}
 	a := &Agent{NodeName: "worker-1"}
-	server.Set(a.report(Observation{PlanHash: "p1", Report: report, Now: at(1)}, []v1alpha1.CheckDrift{{Check: "test.check", Drifted: 2}}))
-	code, text := get(t, socket, http.MethodGet, ReportPath)
+	seen := Observation{
+		PlanHash: "p1", Report: report, Now: at(1),
+		owners: nodereport.Owners{Containers: []nodereport.Container{{
+			Namespace: new("trading"), Pod: new("engine-0"), Container: "engine", CPUs: cpus.Of(2, 3, 5), NUMANodes: []int{0},
+		}}},
+		hugepages: []nodereport.Hugepages{{NUMANode: 1, SizeKibibytes: 2048, Total: 400, Free: 160}},
+	}
+	server.Set(a.report(seen, []v1alpha1.CheckDrift{{Check: "test.check", Drifted: 2}}))
+	code, text := get(t, socket, http.MethodGet, nodereport.Path)
 	if code != http.StatusOK {
 		t.Fatalf("%d %s", code, text)
 	}
@@ -99,13 +108,17 @@ func TestTheReportCanBeReadAndNothingElse(t *testing.T) {
 			"check": "test.check", "title": "", "severity": "Critical", "outcome": "Failed", "message": "CPU 5 is busy",
 		}},
 		"skipped": []any{map[string]any{"check": "irq.delivered", "reason": "read once"}},
-		"drift":   []any{map[string]any{"check": "test.check", "drifted": 2.0, "repaired": 0.0}},
-		"repairs": []any{},
+		"containers": []any{map[string]any{
+			"namespace": "trading", "pod": "engine-0", "uid": nil, "container": "engine", "cpus": "2-3,5", "numaNodes": []any{0.0},
+		}},
+		"hugepages": []any{map[string]any{"numaNode": 1.0, "sizeKibibytes": 2048.0, "total": 400.0, "free": 160.0}},
+		"drift":     []any{map[string]any{"check": "test.check", "drifted": 2.0, "repaired": 0.0}},
+		"repairs":   []any{},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if code, _ := get(t, socket, http.MethodPost, ReportPath); code != http.StatusMethodNotAllowed {
+	if code, _ := get(t, socket, http.MethodPost, nodereport.Path); code != http.StatusMethodNotAllowed {
 		t.Errorf("POST is answered with %d", code)
 	}
 	if code, _ := get(t, socket, http.MethodGet, "/"); code != http.StatusNotFound {

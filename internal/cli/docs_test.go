@@ -19,7 +19,7 @@ func fields(of reflect.Type, names map[string]bool) {
 	case reflect.Pointer, reflect.Slice:
 		fields(of.Elem(), names)
 	case reflect.Struct:
-		if !strings.HasSuffix(of.PkgPath(), "/view") {
+		if !strings.HasSuffix(of.PkgPath(), "/view") && !strings.HasSuffix(of.PkgPath(), "/nodereport") {
 			return
 		}
 		for field := range of.Fields() {

@@ -24,6 +24,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/podresources"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
@@ -264,8 +265,8 @@ func hostView(ctx context.Context, wanted wanted, on planned, before *host.Facts
 	in := view.NodeInput{
 		Name: on.name, Profile: wanted.profile.Name, Topology: on.topology, Plan: on.plan, PlanFindings: on.findings,
 	}
-	owners, problem := owners(containers, on)
-	in.Containers = owners
+	owners := nodereport.OwnersOf(containers, on.facts.Kubelet.CPUManagerState, on.topology)
+	in.Containers = owners.Containers
 	holders := host.Known([]bypass.Holder{}, containers.Source)
 	for _, pool := range wanted.pools {
 		evaluated := evaluatePool(pool, wanted.pools, []node{on.node})
@@ -286,8 +287,8 @@ func hostView(ctx context.Context, wanted wanted, on planned, before *host.Facts
 	if window > 0 {
 		drawn.WindowSeconds = new(window.Seconds())
 	}
-	if problem != "" {
-		drawn.Problems = append(drawn.Problems, problem)
+	if owners.ContainersProblem != "" {
+		drawn.Problems = append(drawn.Problems, owners.ContainersProblem)
 	}
 	return &drawn
 }
@@ -298,23 +299,6 @@ func holdersOf(pools []*v1alpha1.BypassNICPool, holders *host.Fact[[]bypass.Hold
 		return nil
 	}
 	return holders
-}
-
-// owners are the containers that own CPUs: as the kubelet tells, else as the state file of its CPU manager does.
-func owners(containers host.Fact[[]bypass.Container], on planned) ([]view.NodeContainer, string) {
-	if containers.Known {
-		return view.OfContainers(containers.Value, on.topology), ""
-	}
-	const unknown = "which container owns which CPU is not known: "
-	state := on.facts.Kubelet.CPUManagerState
-	if !state.Known {
-		return nil, unknown + state.Source + " cannot be read: " + state.Reason
-	}
-	found, err := view.OfCPUManagerState(state.Value, on.topology)
-	if err != nil {
-		return nil, unknown + err.Error()
-	}
-	return found, ""
 }
 
 // heldDevices are the containers that hold NICs of a pool on a host.

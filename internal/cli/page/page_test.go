@@ -18,6 +18,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
@@ -60,7 +61,7 @@ func nodeOf(words string) view.Node {
 	v := view.OfStatus(view.NodeInput{
 		Name: words, Profile: words, Topology: top, Plan: planned, Pools: []view.Pool{pool},
 		PlanFindings: []plan.Finding{{Rule: "plan.x", Severity: v1alpha1.SeverityLow, Field: words, Message: words, Remedy: words}},
-		Containers:   []view.NodeContainer{{Namespace: new("ns"), Pod: &words, Container: "app", CPUs: cpus.Of(1), NUMANodes: []int{0, 1}}},
+		Containers:   []nodereport.Container{{Namespace: new("ns"), Pod: &words, Container: "app", CPUs: cpus.Of(1), NUMANodes: []int{0, 1}}},
 		Jitter: &jitter.Result{ThresholdNanoseconds: 1000, Scheduling: words, CPUs: []jitter.CPUResult{{
 			CPU: 1, DurationNanoseconds: 1e9, MaximumNanoseconds: 5000, Histogram: []jitter.Bucket{{FromNanoseconds: 1024, ToNanoseconds: 2048, Count: 3}},
 			Worst: []jitter.Interruption{{AtNanoseconds: 5, LengthNanoseconds: 5000, Causes: []jitter.Cause{{Name: words, Count: 1}}}},

@@ -19,6 +19,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -67,7 +68,7 @@ func nodeOf(t *topology.Topology, words string) view.Node {
 	}}}}}
 	in := view.NodeInput{
 		Name: words, Profile: words, Topology: t, Plan: planFor(t), Pools: []view.Pool{pool},
-		Containers: []view.NodeContainer{{Namespace: new("ns"), Pod: &words, Container: "app", CPUs: cpus.Of(2)}},
+		Containers: []nodereport.Container{{Namespace: new("ns"), Pod: &words, Container: "app", CPUs: cpus.Of(2)}},
 	}
 	object := &v1alpha1.LowLatencyNode{}
 	object.Status.Checks = &v1alpha1.CheckCounts{Passed: 3, Failed: 4}

@@ -15,6 +15,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
@@ -267,7 +268,7 @@ func (d *nodeDrawing) key() []string {
 }
 
 // nodeContainers lists the containers that own CPUs.
-func nodeContainers(containers []view.NodeContainer, palette Palette, columns int) string {
+func nodeContainers(containers []nodereport.Container, palette Palette, columns int) string {
 	rows := make([][]string, 0, len(containers))
 	for _, container := range containers {
 		nodes := make([]string, 0, len(container.NUMANodes))

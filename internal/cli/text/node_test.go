@@ -14,6 +14,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -72,7 +73,7 @@ func nodeView(top *topology.Topology) *view.Node {
 	}}}}
 	v := view.OfStatus(view.NodeInput{
 		Name: "trading-1", Profile: "trading", Topology: top, Plan: p, Pools: []view.Pool{pool},
-		Containers: []view.NodeContainer{{Namespace: new("n"), Pod: new("p"), Container: "c", CPUs: cpus.Of(2, 6), NUMANodes: []int{0, 1}}},
+		Containers: []nodereport.Container{{Namespace: new("n"), Pod: new("p"), Container: "c", CPUs: cpus.Of(2, 6), NUMANodes: []int{0, 1}}},
 	}, object)
 	v.Problems = append(v.Problems, "something is not known")
 	return &v

@@ -150,17 +150,23 @@ func OfReport(node string, p *plan.NodePlan, t *topology.Topology, report verify
 		Counts:       report.Counts(),
 		Conditions:   each(report.Conditions(0), condition),
 		Findings:     append([]v1alpha1.Finding{}, report.Findings()...),
-		Passed:       []v1alpha1.CheckID{},
+		Passed:       passedChecks(report),
 		Skipped:      each(report.Skipped, func(s verify.Skip) Skip { return Skip{s.Check, s.Reason} }),
 		NUMANodes:    each(t.NUMANodes, func(n topology.NUMANode) CheckNUMANode { return checkNUMANode(n, p, t) }),
 		PlanFindings: append([]plan.Finding{}, findings...),
 	}
+	return view
+}
+
+// passedChecks are the checks that passed, in the order of the catalogue.
+func passedChecks(report verify.Report) []v1alpha1.CheckID {
+	passed := []v1alpha1.CheckID{}
 	for _, result := range report.Results {
 		if result.Outcome == v1alpha1.OutcomePassed {
-			view.Passed = append(view.Passed, result.Check.ID)
+			passed = append(passed, result.Check.ID)
 		}
 	}
-	return view
+	return passed
 }
 
 // AddTruth adds interrupts, reserved memory and the kubelet's settings to the NUMA nodes.

@@ -4,7 +4,6 @@
 package view
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -12,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
@@ -32,6 +31,9 @@ type Node struct {
 	Problems []string `json:"problems"`
 	// WindowSeconds is the time between the two readings; null when the host was read once, and from a cluster.
 	WindowSeconds *float64 `json:"windowSeconds"`
+	// ReportTime is when the agent looked at what its full report tells; null without such a report, and for a host that was
+	// read just now.
+	ReportTime *time.Time `json:"reportTime"`
 	// Counts is null when nothing was verified.
 	Counts     *v1alpha1.CheckCounts `json:"counts"`
 	Conditions []NodeCondition       `json:"conditions"`
@@ -39,13 +41,13 @@ type Node struct {
 	// Roles of CPUs, those without any CPU left out. No CPU has two.
 	Roles []Role `json:"roles"`
 	// Containers with exclusive CPUs; null when that is not known.
-	Containers []NodeContainer `json:"containers"`
-	NUMANodes  []CheckNUMANode `json:"numaNodes"`
+	Containers []nodereport.Container `json:"containers"`
+	NUMANodes  []CheckNUMANode        `json:"numaNodes"`
 	// Kubelet are the settings of the kubelet that align pods; absent when they were not compared.
 	Kubelet  []SettingState `json:"kubelet,omitempty"`
 	Pools    []Pool         `json:"pools"`
 	Findings []NodeFinding  `json:"findings"`
-	// Passed and Skipped are null from a cluster, which knows their number only.
+	// Passed and Skipped are null where only the LowLatencyNode is known, which has their number only.
 	Passed       []v1alpha1.CheckID `json:"passed"`
 	Skipped      []Skip             `json:"skipped"`
 	PlanFindings []plan.Finding     `json:"planFindings"`
@@ -110,31 +112,6 @@ type Role struct {
 	CPUs cpus.Set `json:"cpus"`
 }
 
-// NodeContainer is a container with CPUs of its own.
-type NodeContainer struct {
-	// Namespace and Pod are null where only the state file of the kubelet tells, which knows UID.
-	Namespace *string  `json:"namespace"`
-	Pod       *string  `json:"pod"`
-	UID       *string  `json:"uid"`
-	Container string   `json:"container"`
-	CPUs      cpus.Set `json:"cpus"`
-	// NUMANodes of the CPUs.
-	NUMANodes []int `json:"numaNodes"`
-}
-
-// Name is NAMESPACE/POD/CONTAINER, or the beginning of the pod's UID instead of its name.
-func (c NodeContainer) Name() string {
-	const enough = 8
-	switch {
-	case c.Namespace != nil && c.Pod != nil:
-		return *c.Namespace + "/" + *c.Pod + "/" + c.Container
-	case c.UID != nil:
-		return "pod " + (*c.UID)[:min(enough, len(*c.UID))] + "…/" + c.Container
-	default:
-		return c.Container
-	}
-}
-
 // NodeFinding is a check that did not pass, with where on the machine it is to be shown.
 type NodeFinding struct {
 	v1alpha1.Finding
@@ -154,7 +131,7 @@ type NodeInput struct {
 	// PlanFindings are those about the plan.
 	PlanFindings []plan.Finding
 	// Containers with exclusive CPUs; nil when that is not known.
-	Containers []NodeContainer
+	Containers []nodereport.Container
 	// Pools that select the node, each with this node alone.
 	Pools []Pool
 	// Truth is what the host says about interrupts, memory reserved by the kubelet and the kubelet's settings; nil when that
@@ -182,7 +159,7 @@ func OfHost(in NodeInput, report *verify.Report) Node {
 	return view
 }
 
-// OfStatus is the view of what the agent of a node reports.
+// OfStatus is the view of what the agent of a node reports in its LowLatencyNode.
 func OfStatus(in NodeInput, object *v1alpha1.LowLatencyNode) Node {
 	view := ofNode(in)
 	if view.PlanHash == nil {
@@ -201,6 +178,21 @@ func OfStatus(in NodeInput, object *v1alpha1.LowLatencyNode) Node {
 	view.Transitions = append(view.Transitions, object.Status.Transitions...)
 	slices.SortStableFunc(view.Transitions, func(a, b v1alpha1.NodeTransition) int { return b.Time.Compare(a.Time.Time) })
 	return view
+}
+
+// AddReport adds what the full report of the agent tells of checks, if it is about the plan that the LowLatencyNode was
+// verified for: results about another plan, or from before the host became unreadable, would contradict the conditions.
+func (n *Node) AddReport(full *nodereport.Report, object *v1alpha1.LowLatencyNode) {
+	n.ReportTime = known(full.Time.UTC())
+	if full.PlanHash != object.Status.VerifiedPlanHash {
+		n.Problems = append(n.Problems, "the full report of the agent is about plan "+full.PlanHash+": the checks that passed are not shown")
+		return
+	}
+	verified := full.Verified()
+	counts := verified.Counts()
+	n.Counts, n.Passed = &counts, passedChecks(verified)
+	n.Skipped = each(verified.Skipped, func(s verify.Skip) Skip { return Skip{s.Check, s.Reason} })
+	n.setFindings(verified.Findings())
 }
 
 func ofNode(in NodeInput) Node {
@@ -421,37 +413,4 @@ func roles(p *plan.NodePlan, t *topology.Topology) []Role {
 		{RoleNone, all.Difference(offline.Union(in.Housekeeping, in.Shared, in.Isolated, in.DataPlane))},
 	}
 	return slices.DeleteFunc(named, func(r Role) bool { return r.CPUs.IsEmpty() })
-}
-
-// OfContainers is the view of the containers that have CPUs of their own.
-func OfContainers(containers []bypass.Container, t *topology.Topology) []NodeContainer {
-	view := []NodeContainer{}
-	for _, container := range containers {
-		if !container.CPUs.IsEmpty() {
-			view = append(view, NodeContainer{
-				Namespace: &container.Namespace, Pod: &container.Pod, Container: container.Name,
-				CPUs: container.CPUs, NUMANodes: numaNodesOf(container.CPUs, t),
-			})
-		}
-	}
-	sortContainers(view)
-	return view
-}
-
-func sortContainers(view []NodeContainer) {
-	slices.SortFunc(view, func(a, b NodeContainer) int {
-		return cmp.Or(cmp.Compare(a.CPUs.First(), b.CPUs.First()), cmp.Compare(a.Name(), b.Name()))
-	})
-}
-
-// numaNodesOf are the numbers of the NUMA nodes of some CPUs, ascending, as far as they are known.
-func numaNodesOf(set cpus.Set, t *topology.Topology) []int {
-	nodes := []int{}
-	for _, cpu := range set.IDs() {
-		if node := t.NUMANodeOf(cpu); node >= 0 && !slices.Contains(nodes, node) {
-			nodes = append(nodes, node)
-		}
-	}
-	slices.Sort(nodes)
-	return nodes
 }

@@ -4,7 +4,6 @@
 package view
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -140,7 +140,7 @@ func TestRoles(t *testing.T) {
 	if diff := cmp.Diff(unplanned, roles(nil, twoNodes())); diff != "" {
 		t.Error(diff)
 	}
-	node := Node{Roles: want, Containers: []NodeContainer{{Container: "c", CPUs: cpus.Of(2, 5)}}}
+	node := Node{Roles: want, Containers: []nodereport.Container{{Container: "c", CPUs: cpus.Of(2, 5)}}}
 	for cpu, role := range map[int]RoleName{0: RoleHousekeeping, 2: RoleOwned, 3: RoleIsolated, 5: RoleOwned, 9: RoleNone} {
 		if got := node.DrawnRole(cpu); got != role {
 			t.Errorf("CPU %d is drawn as %s, want %s", cpu, got, role)
@@ -156,59 +156,10 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-func TestOfCPUManagerState(t *testing.T) {
-	got, err := OfCPUManagerState(`{"entries":{"0d51f1ce-7c11":{"b":"3-4","a":"1"},"x":{"c":"0"}}}`, twoNodes())
-	if err != nil {
-		t.Fatal(err)
-	}
-	uid, x := "0d51f1ce-7c11", "x"
-	want := []NodeContainer{
-		{UID: &x, Container: "c", CPUs: cpus.Of(0), NUMANodes: []int{0}},
-		{UID: &uid, Container: "a", CPUs: cpus.Of(1), NUMANodes: []int{0}},
-		{UID: &uid, Container: "b", CPUs: cpus.Of(3, 4), NUMANodes: []int{0, 1}},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if names := got[0].Name() + " " + got[1].Name() + " " + (NodeContainer{Container: "d"}).Name(); names != "pod x…/c pod 0d51f1ce…/a d" {
-		t.Error(names)
-	}
-	for text, want := range map[string]string{
-		"{": "reading the state of the CPU manager: ", `{"entries":{"u":{"c":"a"}}}`: `CPUs of container "c" in the state of the CPU manager: `,
-	} {
-		if _, err := OfCPUManagerState(text, twoNodes()); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
-}
-
-// FuzzOfCPUManagerState looks for state files that make containers of nothing.
-func FuzzOfCPUManagerState(f *testing.F) {
-	f.Add(`{"policyName":"static","defaultCpuSet":"0","entries":{"uid":{"app":"2-3"}},"checksum":1}`)
-	f.Add(`{"entries":{"":{"":""}}}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		containers, err := OfCPUManagerState(text, twoNodes())
-		if err != nil && containers != nil {
-			t.Error("an error and containers")
-		}
-		for _, container := range containers {
-			for _, node := range container.NUMANodes {
-				if node != 0 && node != 1 {
-					t.Errorf("NUMA node %d does not exist", node)
-				}
-			}
-		}
-	})
-}
-
-func TestOfContainers(t *testing.T) {
-	got := OfContainers([]bypass.Container{
-		{Namespace: "n", Pod: "late", Name: "c", CPUs: cpus.Of(4, 5)}, {Namespace: "n", Pod: "shares", Name: "c"}, {Namespace: "n", Pod: "early", Name: "c", CPUs: cpus.Of(2)},
-	}, twoNodes())
-	if len(got) != 2 || got[0].Name() != "n/early/c" || got[1].Name() != "n/late/c" || !cmp.Equal(got[1].NUMANodes, []int{1}) {
-		t.Errorf("got %+v", got)
-	}
-	node := Node{Containers: got}
+func TestOwnersOfACPU(t *testing.T) {
+	node := Node{Containers: []nodereport.Container{
+		{Namespace: new("n"), Pod: new("late"), Container: "c", CPUs: cpus.Of(4, 5)}, {Namespace: new("n"), Pod: new("early"), Container: "c", CPUs: cpus.Of(2)},
+	}}
 	if diff := cmp.Diff([]string{"n/late/c"}, node.OwnersOf(5)); diff != "" || node.OwnersOf(0) != nil {
 		t.Error(diff)
 	}
