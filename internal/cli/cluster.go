@@ -53,14 +53,23 @@ func (c *clusterAccess) connectCore() (*rest.RESTClient, error) {
 	return c.client("/api", corev1.SchemeGroupVersion, corev1.AddToScheme)
 }
 
-// client returns a client for the objects of one group.
-func (c *clusterAccess) client(path string, group schema.GroupVersion, register func(*runtime.Scheme) error) (*rest.RESTClient, error) {
+// config says how to reach the cluster.
+func (c *clusterAccess) config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
 		&clientcmd.ConfigOverrides{CurrentContext: c.context}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w; give --kubeconfig, or -f FILE to do without a cluster", err)
+	}
+	return config, nil
+}
+
+// client returns a client for the objects of one group.
+func (c *clusterAccess) client(path string, group schema.GroupVersion, register func(*runtime.Scheme) error) (*rest.RESTClient, error) {
+	config, err := c.config()
+	if err != nil {
+		return nil, err
 	}
 	scheme := runtime.NewScheme()
 	if err := register(scheme); err != nil {

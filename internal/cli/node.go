@@ -34,8 +34,10 @@ type nodeOptions struct {
 	window    time.Duration
 	jitter    string
 	namespace string
-	access    clusterAccess
-	format    *choice
+	// agentNamespace is where the agents run; "" means that they are not asked.
+	agentNamespace string
+	access         clusterAccess
+	format         *choice
 }
 
 func (a *app) nodeCommand() *cobra.Command {
@@ -46,7 +48,8 @@ func (a *app) nodeCommand() *cobra.Command {
 		Long: `Draw one node: NUMA nodes as boxes, CPUs with their roles, NICs and hugepages where they are, the containers that own
 CPUs or hold NICs, and every check that did not pass beside the CPU or NIC that it names.
 
-Without -f, the node's LowLatencyNode, its plan and the BypassNICPools come from the cluster of the kubeconfig. With -f,
+Without -f, the node's LowLatencyNode, its plan and the BypassNICPools come from the cluster of the kubeconfig, and which
+containers own CPUs, the hugepages and the checks that passed from the agent on the node, through a port-forward. With -f,
 nothing is asked of a cluster: the profile of the file is planned for a host or its snapshot and held against what its
 kernel says, as check does. On a live host, the kubelet is asked who owns CPUs and NICs. LowLatencyNodes in the files are
 drawn as their agents report them.
@@ -68,6 +71,7 @@ Exit codes: 0 no critical check failed; 1 one did, or there is no plan; 2 wrong 
 	flags.DurationVar(&options.window, "window", 0, "read a live host twice, so long apart, such as 10s")
 	flags.StringVar(&options.jitter, "jitter", "", "`FILE` that lowlatency-operator probe jitter -o json wrote on the node, to be shown too")
 	flags.StringVar(&options.namespace, "namespace", defaultNamespace, "`NAMESPACE` of the operator in the cluster, where the plans are")
+	flags.StringVar(&options.agentNamespace, "agent-namespace", defaultAgentNamespace, "`NAMESPACE` of the agents in the cluster; empty to ask no agent for its full report")
 	options.access.addFlags(flags)
 	flags.VarP(options.format, "output", "o", "output format")
 	return command
@@ -137,7 +141,7 @@ func (a *app) nodeView(ctx context.Context, name string, options *nodeOptions) (
 		if len(options.roots) > 0 {
 			return nil, errors.New("--root needs -f FILE with the LowLatencyNodeProfile that the host is held against")
 		}
-		return nodeOfCluster(ctx, name, options.namespace, &options.access)
+		return nodeOfCluster(ctx, name, options)
 	}
 	all, err := a.readManifests(ctx, options.files)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 )
 
 // nodeOfCluster draws a node as its agent reports it, with the plan that the operator made for it.
-func nodeOfCluster(ctx context.Context, name, namespace string, access *clusterAccess) (*view.Node, error) {
-	cluster, err := access.connect()
+func nodeOfCluster(ctx context.Context, name string, options *nodeOptions) (*view.Node, error) {
+	cluster, err := options.access.connect()
 	if err != nil {
 		return nil, err
 	}
@@ -38,20 +38,46 @@ func nodeOfCluster(ctx context.Context, name, namespace string, access *clusterA
 	}
 	in := view.NodeInput{Name: object.Name, Profile: object.Spec.Profile, Topology: machine}
 	problems := statusProblems(object)
-	in.Plan, err = fetchPlan(ctx, access, namespace, &object.Spec)
+	in.Plan, err = fetchPlan(ctx, &options.access, options.namespace, &object.Spec)
 	if err != nil {
 		problems = append(problems, "the roles of CPUs are not known: "+err.Error())
 	}
-	if len(object.Spec.BypassPools) > 0 {
-		pools, err := fetchPools(ctx, cluster, "")
-		if err != nil {
-			problems = append(problems, "the NICs of pools are not shown: "+err.Error())
-		}
-		in.Pools = poolsOfNode(object, pointers(pools))
+	pools, problem := poolsInCluster(ctx, cluster, object)
+	in.Pools, problems = pools, appendNonEmpty(problems, problem)
+	full, problem := reportInCluster(ctx, object.Name, options)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("asking the cluster: %w", ctx.Err())
+	}
+	if full != nil {
+		full.AddHugepages(machine)
+		in.Containers = full.Containers
 	}
 	drawn := view.OfStatus(in, object)
-	drawn.Problems = append(drawn.Problems, problems...)
+	drawn.Problems = append(drawn.Problems, appendNonEmpty(problems, problem)...)
+	if full != nil {
+		drawn.AddReport(full, object)
+	}
 	return &drawn, nil
+}
+
+// appendNonEmpty appends a sentence if there is one.
+func appendNonEmpty(sentences []string, sentence string) []string {
+	if sentence == "" {
+		return sentences
+	}
+	return append(sentences, sentence)
+}
+
+// poolsInCluster are the pools that select a node, or why they are not known.
+func poolsInCluster(ctx context.Context, cluster *rest.RESTClient, object *v1alpha1.LowLatencyNode) ([]view.Pool, string) {
+	if len(object.Spec.BypassPools) == 0 {
+		return nil, ""
+	}
+	pools, err := fetchPools(ctx, cluster, "")
+	if err != nil {
+		return nil, "the NICs of pools are not shown: " + err.Error()
+	}
+	return poolsOfNode(object, pointers(pools)), ""
 }
 
 func pointers[T any](values []T) []*T {

@@ -184,6 +184,9 @@ func OfStatus(in NodeInput, object *v1alpha1.LowLatencyNode) Node {
 // verified for: results about another plan, or from before the host became unreadable, would contradict the conditions.
 func (n *Node) AddReport(full *nodereport.Report, object *v1alpha1.LowLatencyNode) {
 	n.ReportTime = known(full.Time.UTC())
+	if full.ContainersProblem != "" {
+		n.Problems = append(n.Problems, full.ContainersProblem)
+	}
 	if full.PlanHash != object.Status.VerifiedPlanHash {
 		n.Problems = append(n.Problems, "the full report of the agent is about plan "+full.PlanHash+": the checks that passed are not shown")
 		return
