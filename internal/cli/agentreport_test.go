@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,12 +22,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/gorilla/websocket"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
+	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
@@ -64,6 +68,28 @@ func TestReportPort(t *testing.T) {
 				t.Errorf("got %d and %v", got, err)
 			}
 		})
+	}
+}
+
+// TestTheInstalledAgentIsFound looks for the agent as config/agent deploys it.
+func TestTheInstalledAgentIsFound(t *testing.T) {
+	data, err := os.ReadFile("../../config/agent/daemonset.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deployed appsv1.DaemonSet
+	if err := yaml.UnmarshalStrict(data, &deployed); err != nil {
+		t.Fatal(err)
+	}
+	selector, err := labels.Parse(agentLabel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if deployed.Namespace != defaultAgentNamespace || !selector.Matches(labels.Set(deployed.Spec.Template.Labels)) {
+		t.Errorf("agents are in namespace %q with labels %v", deployed.Namespace, deployed.Spec.Template.Labels)
+	}
+	if port, err := reportPort(&corev1.Pod{Spec: deployed.Spec.Template.Spec}); err != nil || port != 9470 {
+		t.Errorf("the report is at port %d: %v", port, err)
 	}
 }
 

@@ -165,6 +165,40 @@ func TestOwnersOfACPU(t *testing.T) {
 	}
 }
 
+func TestAddReport(t *testing.T) {
+	object := &v1alpha1.LowLatencyNode{}
+	object.Status.VerifiedPlanHash, object.Status.Checks = "p", &v1alpha1.CheckCounts{Passed: 9}
+	full := &nodereport.Report{
+		PlanHash: "p", Time: time.Date(2026, 11, 21, 9, 0, 0, 0, time.FixedZone("", 3600)),
+		Results: []nodereport.CheckResult{
+			{Check: "a", Severity: v1alpha1.SeverityLow, Outcome: v1alpha1.OutcomePassed},
+			{Check: "b", Severity: v1alpha1.SeverityLow, Outcome: v1alpha1.OutcomeUnknown},
+			{Check: "c", Severity: v1alpha1.SeverityCritical, Outcome: v1alpha1.OutcomeFailed, Message: "CPU 5"},
+		},
+		Skipped: []nodereport.SkippedCheck{{Check: "d", Reason: "read once"}},
+	}
+	node := OfStatus(NodeInput{Topology: twoNodes()}, object)
+	node.AddReport(full, object)
+	if len(node.Findings) != 2 || node.Findings[0].Check != "c" || !node.Names(5) || !cmp.Equal(node.Passed, []v1alpha1.CheckID{"a"}) {
+		t.Errorf("findings %+v, passed %v", node.Findings, node.Passed)
+	}
+	if diff := cmp.Diff([]Skip{{"d", "read once"}}, node.Skipped); diff != "" || *node.Counts != (v1alpha1.CheckCounts{Passed: 1, Failed: 1, Unknown: 1}) {
+		t.Errorf("counts %+v, skipped %s", node.Counts, diff)
+	}
+	if got := node.ReportTime.Format(time.RFC3339); got != "2026-11-21T08:00:00Z" || len(node.Problems) != 0 {
+		t.Errorf("of %s, problems %q", got, node.Problems)
+	}
+
+	// The host could not be read since, so that the status is about no plan.
+	object.Status.VerifiedPlanHash, full.ContainersProblem = "", "no kubelet"
+	node = OfStatus(NodeInput{Topology: twoNodes()}, object)
+	node.AddReport(full, object)
+	want := []string{"no kubelet", "the full report of the agent is about plan p: the checks that passed are not shown"}
+	if diff := cmp.Diff(want, node.Problems); diff != "" || node.Passed != nil || node.Skipped != nil || len(node.Findings) != 0 || node.Counts.Passed != 9 {
+		t.Errorf("passed %v, findings %v, problems %s", node.Passed, node.Findings, diff)
+	}
+}
+
 func TestSharesOfABar(t *testing.T) {
 	cases := map[string]struct {
 		promised, total, free *int64
