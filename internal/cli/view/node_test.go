@@ -165,11 +165,10 @@ func TestOwnersOfACPU(t *testing.T) {
 	}
 }
 
-func TestAddReport(t *testing.T) {
-	object := &v1alpha1.LowLatencyNode{}
-	object.Status.VerifiedPlanHash, object.Status.Checks = "p", &v1alpha1.CheckCounts{Passed: 9}
+// withReport is the view of a node with a report about plan p.
+func withReport(object *v1alpha1.LowLatencyNode, problem string) Node {
 	full := &nodereport.Report{
-		PlanHash: "p", Time: time.Date(2026, 11, 21, 9, 0, 0, 0, time.FixedZone("", 3600)),
+		PlanHash: "p", Time: time.Date(2026, 11, 21, 9, 0, 0, 0, time.FixedZone("", 3600)), Owners: nodereport.Owners{ContainersProblem: problem},
 		Results: []nodereport.CheckResult{
 			{Check: "a", Severity: v1alpha1.SeverityLow, Outcome: v1alpha1.OutcomePassed},
 			{Check: "b", Severity: v1alpha1.SeverityLow, Outcome: v1alpha1.OutcomeUnknown},
@@ -179,23 +178,38 @@ func TestAddReport(t *testing.T) {
 	}
 	node := OfStatus(NodeInput{Topology: twoNodes()}, object)
 	node.AddReport(full, object)
-	if len(node.Findings) != 2 || node.Findings[0].Check != "c" || !node.Names(5) || !cmp.Equal(node.Passed, []v1alpha1.CheckID{"a"}) {
-		t.Errorf("findings %+v, passed %v", node.Findings, node.Passed)
-	}
-	if diff := cmp.Diff([]Skip{{"d", "read once"}}, node.Skipped); diff != "" || *node.Counts != (v1alpha1.CheckCounts{Passed: 1, Failed: 1, Unknown: 1}) {
-		t.Errorf("counts %+v, skipped %s", node.Counts, diff)
-	}
-	if got := node.ReportTime.Format(time.RFC3339); got != "2026-11-21T08:00:00Z" || len(node.Problems) != 0 {
-		t.Errorf("of %s, problems %q", got, node.Problems)
-	}
+	return node
+}
 
-	// The host could not be read since, so that the status is about no plan.
-	object.Status.VerifiedPlanHash, full.ContainersProblem = "", "no kubelet"
-	node = OfStatus(NodeInput{Topology: twoNodes()}, object)
-	node.AddReport(full, object)
+func TestAddReport(t *testing.T) {
+	object := &v1alpha1.LowLatencyNode{}
+	object.Status.VerifiedPlanHash, object.Status.Checks = "p", &v1alpha1.CheckCounts{Passed: 9}
+	node := withReport(object, "")
+	checks := make([]v1alpha1.CheckID, 0, len(node.Findings))
+	for _, finding := range node.Findings {
+		checks = append(checks, finding.Check)
+	}
+	got := []any{node.Passed, checks, node.Names(5), node.Skipped, *node.Counts, node.Problems, node.ReportTime.Format(time.RFC3339)}
+	want := []any{
+		[]v1alpha1.CheckID{"a"}, []v1alpha1.CheckID{"c", "b"}, true, []Skip{{"d", "read once"}},
+		v1alpha1.CheckCounts{Passed: 1, Failed: 1, Unknown: 1}, []string{}, "2026-11-21T08:00:00Z",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestAddReportOfAnotherTime has a host that could not be read since, so that the status is about no plan.
+func TestAddReportOfAnotherTime(t *testing.T) {
+	object := &v1alpha1.LowLatencyNode{}
+	object.Status.Checks = &v1alpha1.CheckCounts{Passed: 9}
+	node := withReport(object, "no kubelet")
 	want := []string{"no kubelet", "the full report of the agent is about plan p: the checks that passed are not shown"}
-	if diff := cmp.Diff(want, node.Problems); diff != "" || node.Passed != nil || node.Skipped != nil || len(node.Findings) != 0 || node.Counts.Passed != 9 {
-		t.Errorf("passed %v, findings %v, problems %s", node.Passed, node.Findings, diff)
+	if diff := cmp.Diff(want, node.Problems); diff != "" {
+		t.Error(diff)
+	}
+	if node.Passed != nil || node.Skipped != nil || len(node.Findings) != 0 || node.Counts.Passed != 9 {
+		t.Errorf("passed %v, skipped %v, findings %v, counts %+v", node.Passed, node.Skipped, node.Findings, node.Counts)
 	}
 }
 
