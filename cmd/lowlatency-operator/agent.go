@@ -17,7 +17,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lowlatency-dev/lowlatency-operator/controllers"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/affinity"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/agent"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/repair"
@@ -96,11 +95,12 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 		return err
 	}
 	setLogger(flags.verbose)
+	collectOften()
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the API server: %w", err)
 	}
-	scheme, err := controllers.Scheme()
+	scheme, err := agent.Scheme()
 	if err != nil {
 		return err
 	}
@@ -112,6 +112,7 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 		Client: direct, NodeName: flags.nodeName, Namespace: flags.namespace, Root: flags.root,
 		Interval: flags.interval, FullInterval: flags.full,
 		HostAddresses: addresses, KeepTo: affinity.KeepTo, Reports: &agent.ReportServer{},
+		Settled: forgetStart,
 	}
 	if flags.repair {
 		worker.Repairer = repair.Files{Root: flags.root}

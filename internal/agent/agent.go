@@ -81,6 +81,9 @@ type Agent struct {
 	Announcements <-chan struct{}
 	// Reports gets what each pass over the whole host has found; nil for nobody.
 	Reports *ReportServer
+	// Settled is called once, after the first pass over the whole host that had an earlier one to compare with: from then
+	// on the agent does nothing that it has not done before. Its error is logged. Nil for nothing.
+	Settled func() error
 
 	plan    plannedState
 	history history
@@ -144,6 +147,7 @@ func (a *Agent) pass(ctx context.Context, full bool) time.Duration {
 	err := a.Once(ctx)
 	switch {
 	case err == nil:
+		a.settled(ctx)
 		return a.nextPass()
 	case apierrors.IsConflict(err):
 		a.log(ctx).V(1).Info("The LowLatencyNode changed during a pass over the host")
@@ -152,6 +156,17 @@ func (a *Agent) pass(ctx context.Context, full bool) time.Duration {
 	}
 	a.latest = latestPass{}
 	return min(retryInterval, a.interval())
+}
+
+// settled calls Settled when it is time for it.
+func (a *Agent) settled(ctx context.Context) {
+	if a.Settled == nil || a.history.tooShort() {
+		return
+	}
+	if err := a.Settled(); err != nil {
+		a.log(ctx).Info("Failed to give back the memory that only starting needed", "reason", err.Error())
+	}
+	a.Settled = nil
 }
 
 // fullIsDue tells whether the whole host must be looked at.

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -395,20 +396,31 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
 	})
 
-	It("passes over the host at every interval without a watch", func(ctx SpecContext) {
+	It("passes over the host at every interval without a watch, and settles once", func(ctx SpecContext) {
+		var settled atomic.Int32
 		worker.Client = struct{ client.Client }{api.agent}
+		worker.Settled = func() error {
+			settled.Add(1)
+			return errors.New("nothing to give back")
+		}
 		create(ctx)
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- worker.Run(running) }()
 		Eventually(ctx, func() string { return condition(node(ctx), "Ready") }).WithTimeout(10 * time.Second).Should(Equal("Unknown AwaitingPlan"))
+		Expect(settled.Load()).To(BeZero(), "settled before there were two readings")
 		publish(ctx, planText())
 		Eventually(ctx, func() string {
 			clock.Step(10 * time.Second)
 			return condition(node(ctx), "Applied")
 		}).WithTimeout(20 * time.Second).Should(Equal("False RebootPending"))
+		Eventually(ctx, func() int32 {
+			clock.Step(10 * time.Second)
+			return settled.Load()
+		}).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
 		stop()
 		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
+		Expect(settled.Load()).To(BeEquivalentTo(1))
 	})
 
 	It("writes once in ten passes over a host on which nothing changes", func(ctx SpecContext) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/agent"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/apiserver"
 )
 
@@ -47,7 +48,9 @@ func startCluster(ctx context.Context) *cluster {
 	}
 	config := environment.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: agentUser}
-	c.agent, err = client.NewWithWatch(config, client.Options{Scheme: c.admin.Scheme()})
+	scheme, err := agent.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	c.agent, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }
