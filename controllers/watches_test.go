@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,8 +127,16 @@ func TestCachedObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(onKubernetes) != 3 {
-		t.Errorf("on Kubernetes %d kinds are restricted, want Node, ConfigMap and DaemonSet", len(onKubernetes))
+	if len(onKubernetes) != 4 {
+		t.Errorf("on Kubernetes %d kinds are restricted, want Node, ConfigMap, Lease and DaemonSet", len(onKubernetes))
+	}
+	for object, by := range onKubernetes {
+		if _, isLease := object.(*coordinationv1.Lease); !isLease {
+			continue
+		}
+		if _, found := by.Namespaces["agents"]; !found || len(by.Namespaces) != 1 {
+			t.Errorf("Leases are cached as %+v, want those of the agents", by)
+		}
 	}
 	onOpenShift, err := cachedObjects(platform.OpenShift, Options{Namespace: "operator", AgentNamespace: "agents"})
 	if err != nil {
