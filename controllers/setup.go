@@ -20,13 +20,14 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/metrics"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift"
 )
 
 // DefaultAgentNamespace is the namespace of agents and device plugins as config/agent makes it.
-const DefaultAgentNamespace = "lowlatency-operator-agents"
+const DefaultAgentNamespace = heartbeat.DefaultNamespace
 
 // recorderName is the reporting controller of events.
 const recorderName = "lowlatency-operator"

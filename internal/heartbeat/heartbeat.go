@@ -25,6 +25,9 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
+// DefaultNamespace is the namespace of the agents, and of their Leases, as config/agent makes it.
+const DefaultNamespace = "lowlatency-operator-agents"
+
 const (
 	// Renewal is the least time between two renewals. Agents look at their host as often, if nothing else is said.
 	Renewal = 30 * time.Second
