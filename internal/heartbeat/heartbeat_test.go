@@ -142,7 +142,7 @@ func TestJudge(t *testing.T) {
 	if diff := cmp.Diff(before, report); diff != "" {
 		t.Errorf("the object was changed: %s", diff)
 	}
-	var got []string
+	got := make([]string, 0, len(judged.Status.Conditions))
 	for _, c := range judged.Status.Conditions {
 		got = append(got, c.Type+" "+string(c.Status)+" "+c.Reason+": "+c.Message)
 	}
