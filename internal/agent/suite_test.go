@@ -21,8 +21,10 @@ import (
 
 const (
 	namespace = "lowlatency-system"
-	nodeName  = "worker-1"
-	agentUser = "agent-of-worker-1"
+	// agentNamespace is that of the Leases.
+	agentNamespace = "lowlatency-agents"
+	nodeName       = "worker-1"
+	agentUser      = "agent-of-worker-1"
 )
 
 // cluster is the real API server that all specs share; each spec removes what it made.
@@ -74,6 +76,14 @@ func rights() []client.Object {
 		&rbacv1.Role{ObjectMeta: named("agent", namespace), Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
 		}},
+		&corev1.Namespace{ObjectMeta: named(agentNamespace, "")},
+		&rbacv1.Role{ObjectMeta: named("agent", agentNamespace), Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{nodeName}, Verbs: []string{"patch"}},
+		}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: named("agent", agentNamespace), Subjects: subject,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "agent"},
+		},
 		&rbacv1.RoleBinding{
 			ObjectMeta: named("agent", namespace), Subjects: subject,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "agent"},

@@ -22,6 +22,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/picture"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/podresources"
@@ -33,6 +34,7 @@ type nodeOptions struct {
 	window    time.Duration
 	jitter    string
 	namespace string
+	agents    string
 	access    clusterAccess
 	format    *choice
 }
@@ -67,6 +69,7 @@ Exit codes: 0 no critical check failed; 1 one did, or there is no plan; 2 wrong 
 	flags.DurationVar(&options.window, "window", 0, "read a live host twice, so long apart, such as 10s")
 	flags.StringVar(&options.jitter, "jitter", "", "`FILE` that lowlatency-operator probe jitter -o json wrote on the node, to be shown too")
 	flags.StringVar(&options.namespace, "namespace", defaultNamespace, "`NAMESPACE` of the operator in the cluster, where the plans are")
+	flags.StringVar(&options.agents, "agent-namespace", heartbeat.DefaultNamespace, "`NAMESPACE` of the agents in the cluster, where their Leases are")
 	options.access.addFlags(flags)
 	flags.VarP(options.format, "output", "o", "output format")
 	return command
@@ -136,7 +139,7 @@ func (a *app) nodeView(ctx context.Context, name string, options *nodeOptions) (
 		if len(options.roots) > 0 {
 			return nil, errors.New("--root needs -f FILE with the LowLatencyNodeProfile that the host is held against")
 		}
-		return nodeOfCluster(ctx, name, options.namespace, &options.access)
+		return nodeOfCluster(ctx, name, options)
 	}
 	all, err := a.readManifests(ctx, options.files)
 	if err != nil {

@@ -8,19 +8,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
 // nodeOfCluster draws a node as its agent reports it, with the plan that the operator made for it.
-func nodeOfCluster(ctx context.Context, name, namespace string, access *clusterAccess) (*view.Node, error) {
+func nodeOfCluster(ctx context.Context, name string, options *nodeOptions) (*view.Node, error) {
+	access := &options.access
 	cluster, err := access.connect()
 	if err != nil {
 		return nil, err
@@ -38,7 +43,14 @@ func nodeOfCluster(ctx context.Context, name, namespace string, access *clusterA
 	}
 	in := view.NodeInput{Name: object.Name, Profile: object.Spec.Profile, Topology: machine}
 	problems := statusProblems(object)
-	in.Plan, err = fetchPlan(ctx, access, namespace, &object.Spec)
+	lease, err := fetchLease(ctx, access, types.NamespacedName{Namespace: options.agents, Name: object.Name})
+	if err != nil {
+		problems = append(problems, "whether the agent still looks at the host is not known: "+err.Error())
+	}
+	if silence := silenceOf(lease); silence.Exists() {
+		object, problems = silence.Judge(object), append([]string{silence.Text}, problems...)
+	}
+	in.Plan, err = fetchPlan(ctx, access, options.namespace, &object.Spec)
 	if err != nil {
 		problems = append(problems, "the roles of CPUs are not known: "+err.Error())
 	}
@@ -51,7 +63,35 @@ func nodeOfCluster(ctx context.Context, name, namespace string, access *clusterA
 	}
 	drawn := view.OfStatus(in, object)
 	drawn.Problems = append(drawn.Problems, problems...)
+	if last := heartbeat.LastOf(lease); !last.IsZero() {
+		drawn.LastLook = new(last.UTC())
+	}
 	return &drawn, nil
+}
+
+// silenceOf tells whether an agent is silent now. Where its Lease is not known, nor is that.
+func silenceOf(lease *coordinationv1.Lease) heartbeat.Silence {
+	if lease == nil {
+		return heartbeat.Silence{}
+	}
+	return heartbeat.Listen(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}, lease, time.Now())
+}
+
+// fetchLease reads by which Lease the agent of a node shows that it looks at the host.
+func fetchLease(ctx context.Context, access *clusterAccess, key types.NamespacedName) (*coordinationv1.Lease, error) {
+	leases, err := access.connectLeases()
+	if err != nil {
+		return nil, err
+	}
+	lease := &coordinationv1.Lease{}
+	err = leases.Get().Namespace(key.Namespace).Resource("leases").Name(key.Name).Do(ctx).Into(lease)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("namespace %q has no Lease %q; say with --agent-namespace where the agents run", key.Namespace, key.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Lease %q of namespace %q: %w", key.Name, key.Namespace, err)
+	}
+	return lease, nil
 }
 
 func pointers[T any](values []T) []*T {
