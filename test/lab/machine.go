@@ -172,7 +172,7 @@ func (m *Machine) powerOn(ctx context.Context, boot Boot) error {
 		kernel: m.image.file("vmlinuz-" + string(boot.Kernel)), initrd: m.image.file("initrd-" + string(boot.Kernel)),
 		disk: m.file("disk.qcow2"), second: m.filesDisk(), serial: m.file("serial.log"), qmp: m.file("qmp"), sshPort: port,
 	}
-	m.process, err = m.emulator.start(ctx, m.spec.arguments(boot, f), f)
+	m.process, err = m.emulator.start(ctx, m.emulator.machine(m.spec, boot, f), f)
 	return err
 }
 
