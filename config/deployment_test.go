@@ -7,6 +7,7 @@ package config_test
 
 import (
 	"context"
+	"encoding/json"
 	"os/exec"
 	"testing"
 	"time"
@@ -14,11 +15,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -26,6 +29,7 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	applyv1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/apiserver"
 )
 
@@ -233,6 +237,54 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 			Eventually(func() error { return report(ctx, as(), "node-1") }).WithTimeout(policyDelay).Should(refusal(
 				"this token is bound to no node."))
 			Expect(report(ctx, as("node-1", "node-2"), "node-1")).To(refusal("is written by the agent on that node only"))
+		})
+
+		// renew renews the Lease of a node as an agent does.
+		renew := func(ctx context.Context, agent client.Client, node string) error {
+			patch, err := json.Marshal(map[string]any{"spec": heartbeat.Renewed("agent/"+node, time.Now(), 0)})
+			Expect(err).NotTo(HaveOccurred())
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: node}}
+			return agent.Patch(ctx, lease, client.RawPatch(types.MergePatchType, patch))
+		}
+
+		It("renews the Lease of its own node and of no other", func(ctx SpecContext) {
+			deployment := find[appsv1.Deployment](objects, "Deployment", "lowlatency-operator-controller-manager")
+			manager := impersonate(environment, deployment.Namespace, deployment.Spec.Template, "node-1")
+			for _, name := range []string{"node-1", "node-2"} {
+				var node v1alpha1.LowLatencyNode
+				Expect(environment.Client().Get(ctx, client.ObjectKey{Name: name}, &node)).To(Succeed())
+				Expect(manager.Create(ctx, heartbeat.First(&node, agentNamespace, time.Now()))).To(Succeed())
+			}
+			Eventually(func() error { return renew(ctx, as("node-1"), "node-2") }).WithTimeout(policyDelay).Should(refusal(
+				"the Lease of LowLatencyNode node-2 is renewed by the agent on that node only; this token is bound to node node-1."))
+			Expect(renew(ctx, as(), "node-1")).To(refusal("this token is bound to no node."))
+			Expect(renew(ctx, as("node-1", "node-2"), "node-1")).To(refusal("is renewed by the agent on that node only"))
+			Expect(renew(ctx, as("node-1"), "node-1")).To(Succeed())
+			Expect(renew(ctx, as("node-2"), "node-2")).To(Succeed())
+
+			By("leaving it to its LowLatencyNode")
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: "node-1"}}
+			Expect(as("node-1").Patch(ctx, lease, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`)))).
+				To(refusal("the Lease of LowLatencyNode node-1 belongs to that LowLatencyNode for good."))
+
+			By("making, reading and deleting none")
+			other := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: "node-3"}}
+			Expect(as("node-1").Create(ctx, other)).To(Satisfy(apierrors.IsForbidden))
+			Expect(as("node-1").Get(ctx, client.ObjectKeyFromObject(lease), lease)).To(Satisfy(apierrors.IsForbidden))
+			Expect(as("node-1").Delete(ctx, lease)).To(Satisfy(apierrors.IsForbidden))
+			elsewhere := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "leader"}}
+			Expect(as("node-1").Patch(ctx, elsewhere, client.RawPatch(types.MergePatchType, []byte(`{"spec":{}}`)))).To(Satisfy(apierrors.IsForbidden))
+
+			By("and the manager renewing none")
+			Expect(manager.Update(ctx, lease)).To(Satisfy(apierrors.IsForbidden))
+			Expect(manager.List(ctx, &coordinationv1.LeaseList{}, client.InNamespace(agentNamespace))).To(Succeed())
+		})
+
+		It("is told where its Lease is", func() {
+			container := daemonSet.Spec.Template.Spec.Containers[0]
+			Expect(container.Args).To(ContainElement("--heartbeat-namespace=$(POD_NAMESPACE)"))
+			Expect(container.Env).To(ContainElement(And(HaveField("Name", "POD_NAMESPACE"),
+				HaveField("ValueFrom.FieldRef.FieldPath", "metadata.namespace"))))
 		})
 
 		It("reads plans, and no other ConfigMap", func(ctx SpecContext) {

@@ -37,6 +37,7 @@ type PoolReconciler struct {
 	recorder   events.EventRecorder
 	clock      clock.PassiveClock
 	selections *selections
+	beats      *heartbeats
 }
 
 var _ reconcile.Reconciler = (*PoolReconciler)(nil)
@@ -52,22 +53,29 @@ var _ reconcile.Reconciler = (*PoolReconciler)(nil)
 
 // Reconcile brings one pool a step further.
 func (r *PoolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	return withoutConflict(ctx, ctrl.Result{}, r.reconcile(ctx, request.Name))
+	again, err := r.reconcile(ctx, request.Name)
+	return withoutConflict(ctx, ctrl.Result{RequeueAfter: again}, err)
 }
 
-func (r *PoolReconciler) reconcile(ctx context.Context, name string) error {
+// reconcile returns when to look again although nothing happens; zero means never.
+func (r *PoolReconciler) reconcile(ctx context.Context, name string) (time.Duration, error) {
 	pool := &v1alpha1.BypassNICPool{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, pool); err != nil {
-		return client.IgnoreNotFound(err)
+		return 0, client.IgnoreNotFound(err)
 	}
 	if !pool.DeletionTimestamp.IsZero() {
 		// The owner references let the garbage collector remove everything.
-		return nil
+		return 0, nil
 	}
 	world, err := r.gather(ctx, pool)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	return world.beat.again, errors.Join(world.beat.failure, r.serve(ctx, world))
+}
+
+// serve makes of the pool what the world asks for, and writes its status.
+func (r *PoolReconciler) serve(ctx context.Context, world *poolWorld) error {
 	d := decidePool(world, r.selections)
 	failure := r.publish(ctx, world, d)
 	if _, final := errors.AsType[unrenderable](failure); final {

@@ -32,8 +32,10 @@ type poolWorld struct {
 	profiles []*v1alpha1.LowLatencyNodeProfile
 	// nodes are those that the pool selects, in ascending order of their names.
 	nodes []*corev1.Node
-	// reports are the LowLatencyNodes of these nodes by name.
+	// reports are the LowLatencyNodes of these nodes by name. Of what silent agents have said there is what counts.
 	reports map[string]*v1alpha1.LowLatencyNode
+	// beat is what the Leases of the agents tell besides.
+	beat heard
 	// objects are those that were made for the pool.
 	objects map[objectKey]*unstructured.Unstructured
 }
@@ -106,6 +108,7 @@ func (r *PoolReconciler) gatherReports(ctx context.Context, w *poolWorld) error 
 			w.reports[node.Name] = &report
 		}
 	}
+	w.beat = r.beats.judge(ctx, w.reports)
 	return nil
 }
 

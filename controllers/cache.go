@@ -10,6 +10,7 @@ import (
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -71,7 +72,8 @@ func cachedObjects(kind platform.Kind, own Options) (map[client.Object]cache.ByO
 			},
 			Transform: stripPlan,
 		},
-		&appsv1.DaemonSet{}: {Namespaces: map[string]cache.Config{own.AgentNamespace: {LabelSelector: ofPools}}},
+		&coordinationv1.Lease{}: {Namespaces: map[string]cache.Config{own.AgentNamespace: {}}},
+		&appsv1.DaemonSet{}:     {Namespaces: map[string]cache.Config{own.AgentNamespace: {LabelSelector: ofPools}}},
 	}
 	if kind != platform.OpenShift {
 		return byObject, nil

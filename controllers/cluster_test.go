@@ -313,6 +313,7 @@ func (s *suite) collectGarbage(ctx context.Context) {
 		}
 	}
 	s.collectObjectsOfPools(ctx)
+	s.collectLeases(ctx)
 }
 
 // conditionsOf prints conditions, so that a failing test says what the operator says.

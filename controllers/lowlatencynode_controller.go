@@ -26,6 +26,7 @@ type NodeReconciler struct {
 	client   client.Client
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
+	beats    *heartbeats
 }
 
 var _ reconcile.Reconciler = (*NodeReconciler)(nil)
@@ -53,12 +54,17 @@ func (r *NodeReconciler) reconcile(ctx context.Context, name string) (time.Durat
 	if world.node == nil {
 		return 0, nil
 	}
+	var beat heard
+	if world.report != nil {
+		world.silence, beat = r.beats.listen(ctx, world.report)
+	}
 	decision := r.gateOf(world)
 	// The taint first: it is what keeps pods away.
-	if err := errors.Join(r.gate(ctx, world, decision), r.mirror(ctx, world, decision)); err != nil || decision == nil {
-		return 0, err
+	err = errors.Join(r.gate(ctx, world, decision), r.mirror(ctx, world, decision), beat.failure)
+	if err != nil || decision == nil {
+		return beat.again, err
 	}
-	return decision.RetryAfter, nil
+	return soonest(decision.RetryAfter, beat.again), nil
 }
 
 func (r *NodeReconciler) gather(ctx context.Context, name string) (*nodeWorld, error) {

@@ -12,6 +12,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/gate"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
@@ -21,6 +22,8 @@ type nodeWorld struct {
 	node *corev1.Node
 	// report is nil when it does not exist.
 	report *v1alpha1.LowLatencyNode
+	// silence of the agent that has written the report.
+	silence heartbeat.Silence
 	// profiles are all profiles, those that are being deleted included. Not to be changed.
 	profiles []v1alpha1.LowLatencyNodeProfile
 	// pools are the pools that are not being deleted. Not to be changed.
@@ -87,7 +90,7 @@ func (w *nodeWorld) transitions() []v1alpha1.NodeTransition {
 	if w.report == nil {
 		return nil
 	}
-	return w.report.Status.Transitions
+	return w.silence.Judge(w.report).Status.Transitions
 }
 
 // speaksOfBoot tells whether the agent has looked at the node since its last boot. Where the kubelet tells no boot, as
@@ -108,7 +111,7 @@ func (w *nodeWorld) conditions() []metav1.Condition {
 }
 
 func (w *nodeWorld) condition(kind string) metav1.Condition {
-	current := currentCondition(w.report, w.planHash(), kind)
+	current := currentCondition(w.silence.Judge(w.report), w.planHash(), kind)
 	if w.speaksOfBoot() || current.Reason == v1alpha1.ReasonAwaitingInventory {
 		return current
 	}

@@ -94,7 +94,7 @@ func (s *summary) hasNoNodes() (metav1.Condition, bool) {
 func (s *summary) isPaused() (metav1.Condition, bool) {
 	waiting := 0
 	for i := range s.members {
-		if m := &s.members[i]; m.plan() != nil && !m.is(v1alpha1.ConditionApplied) {
+		if m := &s.members[i]; m.plan() != nil && !m.isInForce() {
 			waiting++
 		}
 	}
@@ -127,7 +127,7 @@ func (s *summary) rolls() (metav1.Condition, bool) {
 func (s *summary) awaitsVerification() (metav1.Condition, bool) {
 	for i := range s.members {
 		m := &s.members[i]
-		if m.plan() == nil || m.is(v1alpha1.ConditionApplied) || s.isHindered(m) {
+		if m.plan() == nil || m.isInForce() || s.isHindered(m) {
 			continue
 		}
 		applied := m.current(v1alpha1.ConditionApplied)
@@ -244,5 +244,5 @@ func (s *summary) ready(others []metav1.Condition) metav1.Condition {
 
 // allApplied tells whether every node has its plan in force, although something stands still.
 func (s *summary) allApplied() bool {
-	return !slices.ContainsFunc(s.members, func(m member) bool { return !m.is(v1alpha1.ConditionApplied) })
+	return !slices.ContainsFunc(s.members, func(m member) bool { return !m.isInForce() })
 }

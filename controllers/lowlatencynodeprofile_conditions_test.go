@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
@@ -177,6 +178,52 @@ func TestConditionsOfChecks(t *testing.T) {
 			want: "FFTFT", wantReasons: "ChecksFailed/RolloutComplete/ChecksFailed/ChecksFailed/Verified",
 		},
 	})
+}
+
+// silent is a member whose agent is not heard any more.
+func silent(m member) member {
+	m.report = heartbeat.Silence{Since: noon(), Text: "the agent on node " + m.name() + " is silent"}.Judge(m.report)
+	return m
+}
+
+func TestConditionsOfSilentAgents(t *testing.T) {
+	rebooting := verifiedMember("n1", "h", "FUU")
+	rebooting.report.Status.Conditions[0].Reason = v1alpha1.ReasonRebootPending
+	unproven := verifiedMember("n1", "h", "TTT")
+	unproven.report.Status.VerifiedPlanHash = "old"
+	runConditions(t, map[string]conditionCase{
+		"what was proven is unknown": {
+			members: []member{verifiedMember("n1", "h", "TTT"), silent(verifiedMember("n2", "h", "TTT"))}, outcome: inForce(),
+			want: "UFFUU", wantReasons: "AgentSilent/RolloutComplete/AsExpected/AgentSilent/AgentSilent",
+			wantMessages: map[string]string{"Ready": "node n2: the agent on node n2 is silent", "Progressing": "all 2 nodes have their plan"},
+		},
+		"while the profile is paused": {
+			profile: makeProfile("trading").paused(), members: []member{silent(verifiedMember("n1", "h", "TTT"))},
+			want: "UFFUU", wantReasons: "AgentSilent/Paused/AsExpected/AgentSilent/AgentSilent",
+			wantMessages: map[string]string{"Progressing": "0 nodes wait for their plan"},
+		},
+		"what failed is not mended": {
+			members: []member{silent(verifiedMember("n1", "h", "TFT"))}, outcome: inForce(),
+			want: "FFTFU", wantReasons: "ChecksFailed/RolloutComplete/ChecksFailed/ChecksFailed/AgentSilent",
+			wantMessages: map[string]string{"Degraded": "node n1: DeJittered is disproven by IRQ 142; besides, the agent on node n1 is silent"},
+		},
+		"a node that reboots is on its way": {
+			members: []member{silent(rebooting)}, outcome: inForce(),
+			want: "FTFUU", wantReasons: "RebootPending/RebootPending/AsExpected/ChecksUnknown/ChecksUnknown",
+		},
+		"what was said of another plan counts for nothing anyway": {
+			members: []member{silent(unproven)}, outcome: inForce(),
+			want: "FTFUU", wantReasons: "AwaitingVerification/AwaitingVerification/AsExpected/AwaitingVerification/AwaitingVerification",
+		},
+	})
+}
+
+func TestCountsOfSilentAgents(t *testing.T) {
+	s := summarize(makeProfile("trading").obj(), inForce(), verifiedMember("n1", "h", "TTT"), silent(verifiedMember("n2", "h", "TTT")))
+	want := v1alpha1.NodeCounts{Matched: 2, Planned: 2, Applied: 1, DeJittered: 1, NUMAAligned: 1}
+	if got := *s.counts(); got != want {
+		t.Errorf("counts() = %+v, want %+v", got, want)
+	}
 }
 
 func TestConditionsOfProblems(t *testing.T) {

@@ -30,6 +30,7 @@ type ProfileReconciler struct {
 	recorder  events.EventRecorder
 	clock     clock.PassiveClock
 	plans     *planner
+	beats     *heartbeats
 }
 
 var _ reconcile.Reconciler = (*ProfileReconciler)(nil)
@@ -75,7 +76,8 @@ func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request)
 		return ctrl.Result{}, failure
 	}
 	summary := newSummary(world, decision, outcome)
-	return ctrl.Result{RequeueAfter: outcome.RetryAfter}, errors.Join(failure, r.report(ctx, profile, summary))
+	again := soonest(outcome.RetryAfter, world.beat.again)
+	return ctrl.Result{RequeueAfter: again}, errors.Join(failure, world.beat.failure, r.report(ctx, profile, summary))
 }
 
 // publish writes what the agents work from: plans before the LowLatencyNodes that name them.

@@ -174,6 +174,12 @@ func (m *member) status(kind string) metav1.ConditionStatus {
 // is tells whether the agent has found the condition to be True for the current plan.
 func (m *member) is(kind string) bool { return m.status(kind) == metav1.ConditionTrue }
 
+// isInForce tells whether the node has had its plan in force when its agent was heard last. Nothing is under way on it, and
+// a check that has failed has not been mended because the agent is silent.
+func (m *member) isInForce() bool {
+	return m.is(v1alpha1.ConditionApplied) || m.current(v1alpha1.ConditionApplied).Reason == v1alpha1.ReasonAgentSilent
+}
+
 // currentCondition is the condition of a report as far as it speaks of the plan with the hash.
 func currentCondition(report *v1alpha1.LowLatencyNode, planHash, kind string) metav1.Condition {
 	unknown := func(reason, message string) metav1.Condition {

@@ -25,8 +25,11 @@ type profileWorld struct {
 	pools []*v1alpha1.BypassNICPool
 	// nodes are all nodes of the cluster by name.
 	nodes map[string]*corev1.Node
-	// reports are the LowLatencyNodes by name: those of the profile, and those of the nodes that it selects.
+	// reports are the LowLatencyNodes by name: those of the profile, and those of the nodes that it selects. Of what silent
+	// agents have said there is what counts.
 	reports map[string]*v1alpha1.LowLatencyNode
+	// beat is what the Leases of the agents tell besides.
+	beat heard
 	// plans are the names of the ConfigMaps that hold plans of the profile.
 	plans map[string]bool
 }
@@ -98,6 +101,9 @@ func (r *ProfileReconciler) gatherReports(ctx context.Context, w *profileWorld) 
 		if !apierrors.IsNotFound(err) {
 			w.reports[name] = &report
 		}
+	}
+	if w.profile.DeletionTimestamp.IsZero() {
+		w.beat = r.beats.judge(ctx, w.reports)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func memberProblems(m *member) []problem {
 		return []problem{{reason: v1alpha1.ReasonProfilesOverlap, node: m.name(), text: overlapText(m)}}
 	case m.planned != nil && m.plan() == nil:
 		return []problem{{reason: v1alpha1.ReasonPlanImpossible, node: m.name(), text: impossibleText(m)}}
-	case m.is(v1alpha1.ConditionApplied):
+	case m.isInForce():
 		return failedChecks(m)
 	default:
 		return nil

@@ -20,13 +20,14 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/metrics"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift"
 )
 
 // DefaultAgentNamespace is the namespace of agents and device plugins as config/agent makes it.
-const DefaultAgentNamespace = "lowlatency-operator-agents"
+const DefaultAgentNamespace = heartbeat.DefaultNamespace
 
 // recorderName is the reporting controller of events.
 const recorderName = "lowlatency-operator"
@@ -69,21 +70,22 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return fmt.Errorf("indexing LowLatencyNodes by profile: %w", err)
 	}
+	beats := &heartbeats{client: mgr.GetClient(), namespace: options.AgentNamespace, clock: options.Clock}
 	profiles := &ProfileReconciler{
 		client: mgr.GetClient(), platform: options.Platform, namespace: options.Namespace,
-		recorder: mgr.GetEventRecorder(recorderName), clock: options.Clock, plans: newPlanner(),
+		recorder: mgr.GetEventRecorder(recorderName), clock: options.Clock, plans: newPlanner(), beats: beats,
 	}
 	if err := profiles.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodeProfiles: %w", err)
 	}
-	nodes := &NodeReconciler{client: mgr.GetClient(), recorder: mgr.GetEventRecorder(recorderName), clock: options.Clock}
+	nodes := &NodeReconciler{client: mgr.GetClient(), recorder: mgr.GetEventRecorder(recorderName), clock: options.Clock, beats: beats}
 	if err := nodes.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodes: %w", err)
 	}
-	if err := setupPools(mgr, options); err != nil {
+	if err := setupPools(mgr, options, beats); err != nil {
 		return fmt.Errorf("setting up the reconciler of BypassNICPools: %w", err)
 	}
-	collector := metrics.New(mgr.GetClient(), options.Namespace, options.Clock, mgr.Elected())
+	collector := metrics.New(mgr.GetClient(), options.Namespace, options.AgentNamespace, options.Clock, mgr.Elected())
 	if err := options.Registerer.Register(collector); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
@@ -98,7 +100,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func setupPools(mgr ctrl.Manager, options Options) error {
+func setupPools(mgr ctrl.Manager, options Options, beats *heartbeats) error {
 	served, err := findServedKinds(mgr.GetRESTMapper())
 	if err != nil {
 		return err
@@ -106,7 +108,7 @@ func setupPools(mgr ctrl.Manager, options Options) error {
 	pools := &PoolReconciler{
 		client: mgr.GetClient(), objects: mgr.GetCache(), namespace: options.Namespace, agentNamespace: options.AgentNamespace,
 		image: options.Image, served: served, recorder: mgr.GetEventRecorder(recorderName), clock: options.Clock,
-		selections: newSelections(),
+		selections: newSelections(), beats: beats,
 	}
 	return pools.setup(mgr)
 }

@@ -72,6 +72,7 @@ func TestControllers(t *testing.T) {
 	describePools(s)
 	describeBypassNICPools(s)
 	describeEfficiency(s)
+	describeHeartbeats(s)
 	RunSpecs(t, "controllers")
 }
 

@@ -44,12 +44,12 @@ func (r *ProfileReconciler) setup(mgr ctrl.Manager) error {
 		}
 		build = build.Watches(watch.Object, handler.EnqueueRequestsFromMapFunc(mapping), changed)
 	}
-	return build.Complete(r)
+	return r.beats.watch(build, profileOfReport).Complete(r)
 }
 
 // setup watches what a node is decided from.
 func (r *NodeReconciler) setup(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	build := ctrl.NewControllerManagedBy(mgr).
 		Named("lowlatencynode").
 		For(&v1alpha1.LowLatencyNode{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&v1alpha1.LowLatencyNode{}, announceDrift(r.recorder)).
@@ -57,8 +57,8 @@ func (r *NodeReconciler) setup(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.LowLatencyNodeProfile{}, handler.EnqueueRequestsFromMapFunc(r.reportsOfProfile),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.BypassNICPool{}, handler.EnqueueRequestsFromMapFunc(r.reportsOfPool),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Complete(r)
+			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	return r.beats.watch(build, reportOf).Complete(r)
 }
 
 // setup watches what a pool is decided from.
@@ -79,7 +79,7 @@ func (r *PoolReconciler) setup(mgr ctrl.Manager) error {
 		object.SetGroupVersionKind(kind)
 		build = build.Watches(object, handler.EnqueueRequestsFromMapFunc(poolOfLabel), changed)
 	}
-	return build.Complete(r)
+	return r.beats.watch(build, poolsOfReport).Complete(r)
 }
 
 // allPools are all pools: what changed may concern any of them.

@@ -4,9 +4,12 @@
 package controllers
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,13 +124,29 @@ func TestStripNode(t *testing.T) {
 	}
 }
 
+func TestCachedLeases(t *testing.T) {
+	objects, err := cachedObjects(platform.Kubernetes, Options{Namespace: "operator", AgentNamespace: "agents"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var namespaces []string
+	for object, by := range objects {
+		if _, isLease := object.(*coordinationv1.Lease); isLease {
+			namespaces = slices.AppendSeq(namespaces, maps.Keys(by.Namespaces))
+		}
+	}
+	if diff := cmp.Diff([]string{"agents"}, namespaces); diff != "" {
+		t.Errorf("Leases are cached of other namespaces than that of the agents (-want +got):\n%s", diff)
+	}
+}
+
 func TestCachedObjects(t *testing.T) {
 	onKubernetes, err := cachedObjects(platform.Kubernetes, Options{Namespace: "operator", AgentNamespace: "agents"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(onKubernetes) != 3 {
-		t.Errorf("on Kubernetes %d kinds are restricted, want Node, ConfigMap and DaemonSet", len(onKubernetes))
+	if len(onKubernetes) != 4 {
+		t.Errorf("on Kubernetes %d kinds are restricted, want Node, ConfigMap, Lease and DaemonSet", len(onKubernetes))
 	}
 	onOpenShift, err := cachedObjects(platform.OpenShift, Options{Namespace: "operator", AgentNamespace: "agents"})
 	if err != nil {

@@ -30,6 +30,9 @@ const (
 	ReasonChecksFailed = "ChecksFailed"
 	// ReasonChecksUnknown means that the facts for a critical check are missing.
 	ReasonChecksUnknown = "ChecksUnknown"
+	// ReasonAgentSilent means that the node's agent does not renew its Lease any more, so that what it proved counts no
+	// longer.
+	ReasonAgentSilent = "AgentSilent"
 	// ReasonAwaitingInventory means that the node's agent has not reported yet.
 	ReasonAwaitingInventory = "AwaitingInventory"
 	// ReasonAwaitingPlan means that the node has no plan yet.

@@ -17,9 +17,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lowlatency-dev/lowlatency-operator/controllers"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/affinity"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/agent"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/repair"
 )
 
@@ -29,6 +29,7 @@ type agentFlags struct {
 	root      string
 	hostIP    string
 	namespace string
+	heartbeat string
 	interval  time.Duration
 	full      time.Duration
 	listen    string
@@ -59,6 +60,9 @@ func (f *agentFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.root, "root", "/host", "The folder at which the root file system of the host is mounted.")
 	flags.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
 		"The namespace of the plans. Defaults to the environment variable POD_NAMESPACE.")
+	flags.StringVar(&f.heartbeat, "heartbeat-namespace", heartbeat.DefaultNamespace,
+		"The namespace of the Leases that the operator makes for the nodes, its --agent-namespace. "+
+			"The agent renews that of its node after each look at the host.")
 	flags.StringVar(&f.hostIP, "host-ip", os.Getenv("HOST_IP"),
 		"The addresses of the node, with commas between them: the NIC that carries them is never given away. "+
 			"Defaults to the environment variable HOST_IP.")
@@ -96,11 +100,12 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 		return err
 	}
 	setLogger(flags.verbose)
+	collectOften()
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the API server: %w", err)
 	}
-	scheme, err := controllers.Scheme()
+	scheme, err := agent.Scheme()
 	if err != nil {
 		return err
 	}
@@ -112,11 +117,23 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 		Client: direct, NodeName: flags.nodeName, Namespace: flags.namespace, Root: flags.root,
 		Interval: flags.interval, FullInterval: flags.full,
 		HostAddresses: addresses, KeepTo: affinity.KeepTo, Reports: &agent.ReportServer{},
+		Settled:   forgetStart,
+		Heartbeat: agent.Heartbeat{Namespace: flags.heartbeat, Holder: holder(flags.nodeName)},
 	}
 	if flags.repair {
 		worker.Repairer = repair.Files{Root: flags.root}
 	}
 	return superviseAgent(ctx, worker, flags.listen)
+}
+
+// holder is how the agent of a node calls itself in its Lease: by the name of its pod, which is the name of the host that
+// a container sees, and that of the node.
+func holder(node string) string {
+	pod, err := os.Hostname()
+	if err != nil {
+		return node
+	}
+	return pod + "/" + node
 }
 
 // superviseAgent runs the agent, what tells it of changes, and what serves its report.

@@ -164,6 +164,7 @@ func (s *stage) startOperator(ctx context.Context) error {
 func (s *stage) runAgent(ctx context.Context, node, root string) error {
 	a := &agent.Agent{
 		Client: s.watcher, NodeName: node, Namespace: namespace, Root: root, Clock: clock.RealClock{}, Interval: time.Second,
+		Heartbeat: agent.Heartbeat{Namespace: controllers.DefaultAgentNamespace},
 	}
 	if node != realHost {
 		a.HostAddresses, a.PodResources = nodeAddresses(), s.kubelets.PodResources(node)

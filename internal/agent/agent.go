@@ -79,8 +79,13 @@ type Agent struct {
 	// Announcements tell that something on the host may have changed, and make the agent look at all of it at once;
 	// nil for none. Watch makes them.
 	Announcements <-chan struct{}
+	// Heartbeat is where the agent shows that it looks at the host; the zero value is nowhere.
+	Heartbeat Heartbeat
 	// Reports gets what each pass over the whole host has found; nil for nobody.
 	Reports *ReportServer
+	// Settled is called once, after the first pass over the whole host that had an earlier one to compare with: from then
+	// on the agent does nothing that it has not done before. Its error is logged. Nil for nothing.
+	Settled func() error
 
 	plan    plannedState
 	history history
@@ -89,6 +94,8 @@ type Agent struct {
 	root    openedRoot
 	drift   driftState
 	latest  latestPass
+	// heartbeat is the latest renewal.
+	heartbeat heartbeatState
 	// missing tells that the absence of the LowLatencyNode has been logged.
 	missing bool
 }
@@ -139,11 +146,13 @@ func (a *Agent) settle(ctx context.Context) {
 // told to, if that is due, or if the counters tell something new.
 func (a *Agent) pass(ctx context.Context, full bool) time.Duration {
 	if !full && !a.fullIsDue() && a.countersTellNothingNew(ctx) {
+		a.beat(ctx)
 		return wait.Jitter(a.interval(), intervalJitter)
 	}
 	err := a.Once(ctx)
 	switch {
 	case err == nil:
+		a.settled(ctx)
 		return a.nextPass()
 	case apierrors.IsConflict(err):
 		a.log(ctx).V(1).Info("The LowLatencyNode changed during a pass over the host")
@@ -152,6 +161,17 @@ func (a *Agent) pass(ctx context.Context, full bool) time.Duration {
 	}
 	a.latest = latestPass{}
 	return min(retryInterval, a.interval())
+}
+
+// settled calls Settled when it is time for it.
+func (a *Agent) settled(ctx context.Context) {
+	if a.Settled == nil || a.history.tooShort() {
+		return
+	}
+	if err := a.Settled(); err != nil {
+		a.log(ctx).Info("Failed to give back the memory that only starting needed", "reason", err.Error())
+	}
+	a.Settled = nil
 }
 
 // fullIsDue tells whether the whole host must be looked at.
@@ -193,9 +213,9 @@ func (a *Agent) nextPass() time.Duration {
 	return wait.Jitter(a.interval(), intervalJitter)
 }
 
-// Once reads the host, evaluates the plan and writes the status if it changed. Without a LowLatencyNode
+// Once reads the host, evaluates the plan, writes the status if it changed, and renews the Lease. Without a LowLatencyNode
 // it does nothing and waits for the operator to create it. A host that cannot be read is no error: the
-// status says which file it was.
+// status says which file it was, and the Lease is left to end.
 func (a *Agent) Once(ctx context.Context) error {
 	node := &v1alpha1.LowLatencyNode{}
 	err := a.Client.Get(ctx, client.ObjectKey{Name: a.NodeName}, node)
@@ -223,6 +243,9 @@ func (a *Agent) Once(ctx context.Context) error {
 		if err := a.write(ctx, node.ResourceVersion, status); err != nil {
 			return err
 		}
+	}
+	if seen.Inventory != nil {
+		a.beat(ctx)
 	}
 	if seen.Report == nil {
 		return nil

@@ -14,10 +14,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,6 +33,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/agent"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/repair"
@@ -396,20 +399,31 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
 	})
 
-	It("passes over the host at every interval without a watch", func(ctx SpecContext) {
+	It("passes over the host at every interval without a watch, and settles once", func(ctx SpecContext) {
+		var settled atomic.Int32
 		worker.Client = struct{ client.Client }{api.agent}
+		worker.Settled = func() error {
+			settled.Add(1)
+			return errors.New("nothing to give back")
+		}
 		create(ctx)
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- worker.Run(running) }()
 		Eventually(ctx, func() string { return condition(node(ctx), "Ready") }).WithTimeout(10 * time.Second).Should(Equal("Unknown AwaitingPlan"))
+		Expect(settled.Load()).To(BeZero(), "settled before there were two readings")
 		publish(ctx, planText())
 		Eventually(ctx, func() string {
 			clock.Step(10 * time.Second)
 			return condition(node(ctx), "Applied")
 		}).WithTimeout(20 * time.Second).Should(Equal("False RebootPending"))
+		Eventually(ctx, func() int32 {
+			clock.Step(10 * time.Second)
+			return settled.Load()
+		}).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
 		stop()
 		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
+		Expect(settled.Load()).To(BeEquivalentTo(1))
 	})
 
 	It("writes once in ten passes over a host on which nothing changes", func(ctx SpecContext) {
@@ -562,6 +576,106 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 		Expect(drifts(node(ctx), "irq.delivered")).To(HavePrefix("drifted 1"))
 		stop()
 		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
+	})
+
+	Context("with a Lease", func() {
+		key := client.ObjectKey{Namespace: agentNamespace, Name: nodeName}
+		// renewal is when the Lease was renewed last; zero when it never was.
+		renewal := func(ctx context.Context) time.Time {
+			GinkgoHelper()
+			lease := &coordinationv1.Lease{}
+			Expect(api.admin.Get(ctx, key, lease)).To(Succeed())
+			return heartbeat.LastOf(lease).UTC()
+		}
+
+		BeforeEach(func(ctx SpecContext) {
+			Expect(host.Apply()).To(Succeed())
+			worker.Heartbeat = agent.Heartbeat{Namespace: agentNamespace, Holder: "agent-x7k2p/" + nodeName}
+			create(ctx)
+			publish(ctx, planText())
+			Expect(api.admin.Create(ctx, heartbeat.First(node(ctx), agentNamespace, clock.Now()))).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) {
+				Expect(api.admin.DeleteAllOf(ctx, &coordinationv1.Lease{}, client.InNamespace(agentNamespace))).To(Succeed())
+			})
+		})
+
+		It("renews it after each look, and writes nothing else", func(ctx SpecContext) {
+			pass(ctx)
+			found := pass(ctx)
+			Expect(condition(found, "Ready")).To(Equal("True Verified"))
+			Expect(renewal(ctx)).To(Equal(clock.Now()))
+			Expect(pass(ctx).ResourceVersion).To(Equal(found.ResourceVersion))
+			Expect(renewal(ctx)).To(Equal(clock.Now()))
+			lease := &coordinationv1.Lease{}
+			Expect(api.admin.Get(ctx, key, lease)).To(Succeed())
+			Expect(*lease.Spec.HolderIdentity).To(Equal("agent-x7k2p/worker-1"))
+			Expect(*lease.Spec.LeaseDurationSeconds).To(BeEquivalentTo(240), "four looks")
+			Expect(lease.OwnerReferences).To(HaveLen(1))
+
+			By("not renewing it for looks that follow one another closely")
+			last := renewal(ctx)
+			clock.Step(time.Second)
+			Expect(worker.Once(ctx)).To(Succeed())
+			Expect(renewal(ctx)).To(Equal(last))
+		})
+
+		It("renews it after looks at the counters, too", func(ctx SpecContext) {
+			worker.Client = struct{ client.Client }{worker.Client}
+			worker.Interval, worker.FullInterval = 30*time.Second, 24*time.Hour
+			running, stop := context.WithCancel(ctx)
+			ended := make(chan error, 1)
+			go func() { ended <- worker.Run(running) }()
+			for range 5 {
+				Eventually(ctx, clock.HasWaiters).Should(BeTrue())
+				clock.Step(40 * time.Second)
+				Eventually(ctx, clock.HasWaiters).Should(BeTrue())
+				Expect(renewal(ctx)).To(Equal(clock.Now()))
+			}
+			stop()
+			Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
+		})
+
+		It("does not renew it after a look that fails", func(ctx SpecContext) {
+			pass(ctx)
+			last := renewal(ctx)
+			root := worker.Root
+			worker.Root = filepath.Join(root, "absent")
+			Expect(condition(pass(ctx), "DeJittered")).To(Equal("Unknown ChecksUnknown"))
+			Expect(renewal(ctx)).To(Equal(last), "the host could not be read")
+
+			worker.Root = root
+			inner := worker.Client
+			worker.Client = interceptor.NewClient(api.agent, interceptor.Funcs{
+				SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+					return errors.New("the API server is gone")
+				},
+			})
+			clock.Step(time.Minute)
+			Expect(worker.Once(ctx)).NotTo(Succeed())
+			Expect(renewal(ctx)).To(Equal(last), "what was seen is not in the status")
+
+			worker.Client = inner
+			pass(ctx)
+			Expect(renewal(ctx)).To(Equal(clock.Now()))
+		})
+
+		It("waits for a Lease that is not there, and tries again after an error", func(ctx SpecContext) {
+			Expect(api.admin.DeleteAllOf(ctx, &coordinationv1.Lease{}, client.InNamespace(agentNamespace))).To(Succeed())
+			pass(ctx)
+			Expect(apierrors.IsNotFound(api.admin.Get(ctx, key, &coordinationv1.Lease{}))).To(BeTrue(), "agents make no Lease")
+			Expect(api.admin.Create(ctx, heartbeat.First(node(ctx), agentNamespace, clock.Now()))).To(Succeed())
+			inner := worker.Client
+			worker.Client = interceptor.NewClient(api.agent, interceptor.Funcs{
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return errors.New("the API server is gone")
+				},
+			})
+			pass(ctx)
+			Expect(renewal(ctx)).To(BeZero())
+			worker.Client = inner
+			pass(ctx)
+			Expect(renewal(ctx)).To(Equal(clock.Now()))
+		})
 	})
 
 	It("looks at everything when the host announces a change", func(ctx SpecContext) {

@@ -11,12 +11,14 @@
 // kernel only: no MSR, no performance counter, no current frequency, whose reading makes the CPU in
 // question run code. It keeps its threads to the housekeeping CPUs of the plan (KeepTo), as
 // a Go program spreads its threads over all CPUs that it may use. It should run with GOMAXPROCS at
-// MaximumProcs. Nothing is written while nothing changes.
+// MaximumProcs. While nothing changes nothing is written but the Lease of the node, once for each look at the host: only
+// so does an agent that finds all as it was differ from one that is dead.
 //
 // # Rights
 //
 // On its own LowLatencyNode, by resource name: get and watch; on its status: patch. On the ConfigMaps
-// of plans and pools in the operator's namespace: get. It lists nothing and creates nothing. On the node: reading files
+// of plans and pools in the operator's namespace: get. On its Lease, in the namespace of the agents: patch. It lists nothing and creates
+// nothing. On the node: reading files
 // below the root, and connecting to the socket of the kubelet's PodResources service, which a read-only mount of the
 // root allows (the kernel checks the permissions of the socket, and whether a file system is writable only for files,
 // folders and links: sb_permission in fs/namei.c).

@@ -15,13 +15,16 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/agent"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/apiserver"
 )
 
 const (
 	namespace = "lowlatency-system"
-	nodeName  = "worker-1"
-	agentUser = "agent-of-worker-1"
+	// agentNamespace is that of the Leases.
+	agentNamespace = "lowlatency-agents"
+	nodeName       = "worker-1"
+	agentUser      = "agent-of-worker-1"
 )
 
 // cluster is the real API server that all specs share; each spec removes what it made.
@@ -47,7 +50,9 @@ func startCluster(ctx context.Context) *cluster {
 	}
 	config := environment.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: agentUser}
-	c.agent, err = client.NewWithWatch(config, client.Options{Scheme: c.admin.Scheme()})
+	scheme, err := agent.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	c.agent, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }
@@ -71,6 +76,14 @@ func rights() []client.Object {
 		&rbacv1.Role{ObjectMeta: named("agent", namespace), Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
 		}},
+		&corev1.Namespace{ObjectMeta: named(agentNamespace, "")},
+		&rbacv1.Role{ObjectMeta: named("agent", agentNamespace), Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{nodeName}, Verbs: []string{"patch"}},
+		}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: named("agent", agentNamespace), Subjects: subject,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "agent"},
+		},
 		&rbacv1.RoleBinding{
 			ObjectMeta: named("agent", namespace), Subjects: subject,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "agent"},

@@ -20,12 +20,13 @@ import (
 	apifields "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
 )
 
 const (
-	// defaultAgentNamespace is where config/default has the agents.
-	defaultAgentNamespace = "lowlatency-operator-agents"
+	// askAgent is the value of --report by which agents are asked.
+	askAgent = "auto"
 	// agentLabel is what pods of agents have, and no others of that namespace (config/agent).
 	agentLabel = "app.kubernetes.io/component=agent"
 	// reportTimeout bounds all that is done to get a report: what it adds to the drawing is not worth a longer wait.
@@ -41,14 +42,18 @@ type connector func(ctx context.Context) (io.ReadWriteCloser, error)
 
 // reportInCluster asks the agent on a node for its full report. Without an answer, the sentence says what is not known
 // and why: that somebody has no right to reach into pods is no error.
-func reportInCluster(ctx context.Context, node string, options *nodeOptions) (*nodereport.Report, string) {
+// What an agent says that does not look at its host any more is not asked for.
+func reportInCluster(ctx context.Context, node string, silence heartbeat.Silence, options *nodeOptions) (*nodereport.Report, string) {
 	const unknown = "which containers own CPUs, which hugepages are there and which checks passed is not known: "
-	if options.agentNamespace == "" {
+	switch {
+	case options.report.value != askAgent:
 		return nil, unknown + "the agent was not asked"
+	case silence.Exists():
+		return nil, unknown + "the agent does not look at the host"
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	report, err := fetchReport(ctx, &options.access, options.agentNamespace, node)
+	report, err := fetchReport(ctx, &options.access, options.agents, node)
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, fmt.Sprintf("%sthe agent did not answer within %s", unknown, reportTimeout)

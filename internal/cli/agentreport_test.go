@@ -35,13 +35,14 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
 )
 
 // podOfAgent is the pod of an agent that serves at a port.
 func podOfAgent(name, node, listen string, ready corev1.ConditionStatus) corev1.Pod {
 	pod := corev1.Pod{Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Args: []string{"agent", "--root=/host"}}}}}
-	pod.Name, pod.Namespace, pod.Labels = name, defaultAgentNamespace, map[string]string{"app.kubernetes.io/component": "agent"}
+	pod.Name, pod.Namespace, pod.Labels = name, heartbeat.DefaultNamespace, map[string]string{"app.kubernetes.io/component": "agent"}
 	if listen != "" {
 		pod.Spec.Containers[0].Args = append(pod.Spec.Containers[0].Args, "--listen="+listen)
 	}
@@ -85,7 +86,7 @@ func TestTheInstalledAgentIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if deployed.Namespace != defaultAgentNamespace || !selector.Matches(labels.Set(deployed.Spec.Template.Labels)) {
+	if deployed.Namespace != heartbeat.DefaultNamespace || !selector.Matches(labels.Set(deployed.Spec.Template.Labels)) {
 		t.Errorf("agents are in namespace %q with labels %v", deployed.Namespace, deployed.Spec.Template.Labels)
 	}
 	if port, err := reportPort(&corev1.Pod{Spec: deployed.Spec.Template.Spec}); err != nil || port != 9470 {
@@ -297,7 +298,7 @@ func TestForwardTo(t *testing.T) {
 func agents(t *testing.T, pods ...corev1.Pod) func(*http.ServeMux) {
 	t.Helper()
 	return func(mux *http.ServeMux) {
-		root := "/api/v1/namespaces/" + defaultAgentNamespace + "/pods"
+		root := "/api/v1/namespaces/" + heartbeat.DefaultNamespace + "/pods"
 		mux.HandleFunc("GET "+root, func(w http.ResponseWriter, r *http.Request) {
 			list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
 			for _, pod := range pods {
@@ -388,6 +389,23 @@ func TestNodeInClusterForPrograms(t *testing.T) {
 	}
 }
 
+// TestASilentAgentIsNotAsked has an agent on node b that answers, and has not looked at the host for an hour.
+func TestASilentAgentIsNotAsked(t *testing.T) {
+	object, held := reporting(t, "b")
+	full := fullReport(object.Status.VerifiedPlanHash)
+	full.Node = "b"
+	text, err := json.Marshal(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, _ := agentAt(t, answering(http.StatusOK, string(text)))
+	config := cluster(t, nil, nil, serving(t, held, object), leasing(t), agents(t, podOfAgent("serving", "b", address, corev1.ConditionTrue)))
+	got := run(t, "", "node", "b", "--kubeconfig", config)
+	if want := "which checks passed is not known: the agent does not look at the host"; !strings.Contains(unwrapped(got.out), want) || strings.Contains(got.out, "engine-0") {
+		t.Errorf("%q is missing, or its report is drawn: %+v", want, got)
+	}
+}
+
 // clusterWithReport is a cluster in which the second of two agents on node a serves a report.
 func clusterWithReport(t *testing.T, report *nodereport.Report, more func(*http.ServeMux)) string {
 	t.Helper()
@@ -396,7 +414,7 @@ func clusterWithReport(t *testing.T, report *nodereport.Report, more func(*http.
 		t.Fatal(err)
 	}
 	address, _ := agentAt(t, answering(http.StatusOK, string(text)))
-	return cluster(t, nil, nil, more, agents(t,
+	return cluster(t, nil, nil, more, leasing(t), agents(t,
 		podOfAgent("starting", "a", "", corev1.ConditionFalse), podOfAgent("serving", "a", address, corev1.ConditionTrue)))
 }
 
@@ -421,7 +439,7 @@ func TestNodeInClusterWithoutItsAgent(t *testing.T) {
 			[]corev1.Pod{podOfAgent("serving", "w", silent, corev1.ConditionTrue)}, nil, `asking pod "serving": it answers 503 Service Unavailable: nothing is verified yet`,
 		},
 		"other namespace": {nil, []string{"--agent-namespace", "n"}, `listing the pods of namespace "n": `},
-		"not asked":       {nil, []string{"--agent-namespace", ""}, "the agent was not asked"},
+		"not asked":       {nil, []string{"--report", "never"}, "the agent was not asked"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

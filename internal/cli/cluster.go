@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,6 +52,11 @@ func (c *clusterAccess) connect() (*rest.RESTClient, error) {
 // connectCore returns a client for the objects of Kubernetes itself.
 func (c *clusterAccess) connectCore() (*rest.RESTClient, error) {
 	return c.client("/api", corev1.SchemeGroupVersion, corev1.AddToScheme)
+}
+
+// connectLeases returns a client for the Leases by which agents show that they look at their hosts.
+func (c *clusterAccess) connectLeases() (*rest.RESTClient, error) {
+	return c.client("/apis", coordinationv1.SchemeGroupVersion, coordinationv1.AddToScheme)
 }
 
 // config says how to reach the cluster.

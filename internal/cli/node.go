@@ -22,6 +22,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/picture"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
@@ -34,14 +35,17 @@ type nodeOptions struct {
 	window    time.Duration
 	jitter    string
 	namespace string
-	// agentNamespace is where the agents run; "" means that they are not asked.
-	agentNamespace string
-	access         clusterAccess
-	format         *choice
+	agents    string
+	report    *choice
+	access    clusterAccess
+	format    *choice
 }
 
 func (a *app) nodeCommand() *cobra.Command {
-	options := &nodeOptions{format: &choice{value: "text", allowed: []string{"text", "json", "yaml", "html", "svg"}}}
+	options := &nodeOptions{
+		report: &choice{value: askAgent, allowed: []string{askAgent, "never"}},
+		format: &choice{value: "text", allowed: []string{"text", "json", "yaml", "html", "svg"}},
+	}
 	command := &cobra.Command{
 		Use:   "node [NAME] [-f FILE [--root [NAME=]PATH]]",
 		Short: "Draw a node: CPUs by role, NICs, hugepages, who uses them, and what its kernel says",
@@ -71,7 +75,8 @@ Exit codes: 0 no critical check failed; 1 one did, or there is no plan; 2 wrong 
 	flags.DurationVar(&options.window, "window", 0, "read a live host twice, so long apart, such as 10s")
 	flags.StringVar(&options.jitter, "jitter", "", "`FILE` that lowlatency-operator probe jitter -o json wrote on the node, to be shown too")
 	flags.StringVar(&options.namespace, "namespace", defaultNamespace, "`NAMESPACE` of the operator in the cluster, where the plans are")
-	flags.StringVar(&options.agentNamespace, "agent-namespace", defaultAgentNamespace, "`NAMESPACE` of the agents in the cluster; empty to ask no agent for its full report")
+	flags.StringVar(&options.agents, "agent-namespace", heartbeat.DefaultNamespace, "`NAMESPACE` of the agents in the cluster, where their pods and Leases are")
+	flags.Var(options.report, "report", "whether the agent of the node is asked for its full report, through a port-forward")
 	options.access.addFlags(flags)
 	flags.VarP(options.format, "output", "o", "output format")
 	return command

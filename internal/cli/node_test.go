@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -20,6 +21,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -205,6 +207,24 @@ func serving(t *testing.T, held corev1.ConfigMap, nodes ...v1alpha1.LowLatencyNo
 	}
 }
 
+// leasing serves the Leases of agents: that of node a was renewed a moment ago, that of b an hour ago.
+func leasing(t *testing.T) func(*http.ServeMux) {
+	t.Helper()
+	return func(mux *http.ServeMux) {
+		for name, ago := range map[string]time.Duration{"a": 7 * time.Second, "b": time.Hour} {
+			lease := coordinationv1.Lease{}
+			lease.APIVersion, lease.Kind, lease.Namespace, lease.Name = "coordination.k8s.io/v1", "Lease", heartbeat.DefaultNamespace, name
+			lease.Spec = heartbeat.Renewed("agent/"+name, time.Now().Add(-ago), 0)
+			mux.HandleFunc("GET /apis/coordination.k8s.io/v1/namespaces/"+lease.Namespace+"/leases/"+name, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if err := json.NewEncoder(w).Encode(lease); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
 func TestNodeInCluster(t *testing.T) {
 	var pool v1alpha1.BypassNICPool
 	if err := yaml.UnmarshalStrict([]byte(poolText), &pool); err != nil {
@@ -214,6 +234,7 @@ func TestNodeInCluster(t *testing.T) {
 	sound, held := reporting(t, "a")
 	other := *sound.DeepCopy()
 	other.Name = "b"
+	other.Status.Conditions = append(other.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionNUMAAligned, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonVerified})
 	other.Generation, other.Spec.PlanHash, other.Spec.BypassPools = 3, "feedfeedfeedfeed", nil
 	silent := reported("c", nil)
 	silent.Spec.Profile = "trading"
@@ -221,7 +242,7 @@ func TestNodeInCluster(t *testing.T) {
 	unplanned.Name, unplanned.Spec.PlanHash, unplanned.Spec.PlanConfigMap = "d", "", ""
 	unplanned.Status.Checks, unplanned.Status.VerifiedPlanHash, unplanned.Status.Findings = nil, "", nil
 	all := []v1alpha1.LowLatencyNode{sound, other, silent, unplanned}
-	config := cluster(t, pools, all, serving(t, held, all...))
+	config := cluster(t, pools, all, serving(t, held, all...), leasing(t))
 	only := cluster(t, nil, all[:1], serving(t, held))
 	cases := map[string]struct {
 		args []string
@@ -230,14 +251,15 @@ func TestNodeInCluster(t *testing.T) {
 		err  string
 	}{
 		"a node": {[]string{"a", "--kubeconfig", config}, ExitFindings, []string{
-			"profile trading, plan " + sound.Spec.PlanHash + "\n40 passed · 1 failed · 0 unknown · 0 waived\n", "DeJittered  False   3h     ChecksFailed",
+			"profile trading, plan " + sound.Spec.PlanHash + ", the agent has looked ", "s ago\n40 passed · 1 failed · 0 unknown · 0 waived\n", "DeJittered  False   3h     ChecksFailed",
 			"I/-!6", "NIC!  ens1f0np0  0000:81:00.0", "pool x2: Healthy, 0 of 2 used", "planned 4 · what is there is not reported",
 		}, ""},
 		"a plan that is not the node's": {[]string{"b", "--kubeconfig", config}, ExitFindings, []string{
+			", the agent has looked 60m ago\n", "the agent on node b has not looked at the host since ", "besides, the agent on node b has not", "NUMAAligned  Unknown  58m    AgentSilent",
 			"the agent has not yet seen generation 3", "plan feedfeedfeedfeed is not yet verified", "the roles of CPUs are not known: ConfigMap \"trading-plan\"",
 		}, ""},
 		"no plan yet": {[]string{"d", "--kubeconfig", config}, ExitFindings, []string{
-			"profile trading, no plan\n", "the agent has verified nothing yet", "the operator has made no plan for the node yet",
+			"profile trading, no plan\n", `whether the agent still looks at the host is not known: namespace "lowlatency-operator-agents" has no Lease "d"; say`, "the agent has verified nothing yet", "the operator has made no plan for the node yet",
 		}, ""},
 		"another namespace": {[]string{"a", "--kubeconfig", config, "--namespace", "n"}, ExitFindings, []string{
 			`namespace "n" has no ConfigMap "trading-plan" with the plan; say with --namespace`,

@@ -8,20 +8,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
 // nodeOfCluster draws a node as its agent reports it, with the plan that the operator made for it.
 func nodeOfCluster(ctx context.Context, name string, options *nodeOptions) (*view.Node, error) {
-	cluster, err := options.access.connect()
+	access := &options.access
+	cluster, err := access.connect()
 	if err != nil {
 		return nil, err
 	}
@@ -38,26 +44,50 @@ func nodeOfCluster(ctx context.Context, name string, options *nodeOptions) (*vie
 	}
 	in := view.NodeInput{Name: object.Name, Profile: object.Spec.Profile, Topology: machine}
 	problems := statusProblems(object)
-	in.Plan, err = fetchPlan(ctx, &options.access, options.namespace, &object.Spec)
+	lease, problem := leaseInCluster(ctx, object.Name, options)
+	problems = appendNonEmpty(problems, problem)
+	silence := silenceOf(lease)
+	if silence.Exists() {
+		object, problems = silence.Judge(object), append([]string{silence.Text}, problems...)
+	}
+	in.Plan, err = fetchPlan(ctx, access, options.namespace, &object.Spec)
 	if err != nil {
 		problems = append(problems, "the roles of CPUs are not known: "+err.Error())
 	}
-	pools, problem := poolsInCluster(ctx, cluster, object)
-	in.Pools, problems = pools, appendNonEmpty(problems, problem)
-	full, problem := reportInCluster(ctx, object.Name, options)
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("asking the cluster: %w", ctx.Err())
+	in.Pools, problem = poolsInCluster(ctx, cluster, object)
+	problems = appendNonEmpty(problems, problem)
+	full, problem := reportInCluster(ctx, object.Name, silence, options)
+	drawn := ofCluster(in, object, full, appendNonEmpty(problems, problem))
+	if last := heartbeat.LastOf(lease); !last.IsZero() {
+		drawn.LastLook = new(last.UTC())
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("asking the cluster: %w", err)
+	}
+	return drawn, nil
+}
+
+// ofCluster draws the status of a node, and its agent's full report if there is one.
+func ofCluster(in view.NodeInput, object *v1alpha1.LowLatencyNode, full *nodereport.Report, problems []string) *view.Node {
 	if full != nil {
-		full.AddHugepages(machine)
+		full.AddHugepages(in.Topology)
 		in.Containers = full.Containers
 	}
 	drawn := view.OfStatus(in, object)
-	drawn.Problems = append(drawn.Problems, appendNonEmpty(problems, problem)...)
+	drawn.Problems = append(drawn.Problems, problems...)
 	if full != nil {
 		drawn.AddReport(full, object)
 	}
-	return &drawn, nil
+	return &drawn
+}
+
+// leaseInCluster is the Lease of the agent of a node, or why it is not known.
+func leaseInCluster(ctx context.Context, node string, options *nodeOptions) (*coordinationv1.Lease, string) {
+	lease, err := fetchLease(ctx, &options.access, types.NamespacedName{Namespace: options.agents, Name: node})
+	if err != nil {
+		return nil, "whether the agent still looks at the host is not known: " + err.Error()
+	}
+	return lease, ""
 }
 
 // appendNonEmpty appends a sentence if there is one.
@@ -78,6 +108,31 @@ func poolsInCluster(ctx context.Context, cluster *rest.RESTClient, object *v1alp
 		return nil, "the NICs of pools are not shown: " + err.Error()
 	}
 	return poolsOfNode(object, pointers(pools)), ""
+}
+
+// silenceOf tells whether an agent is silent now. Where its Lease is not known, nor is that.
+func silenceOf(lease *coordinationv1.Lease) heartbeat.Silence {
+	if lease == nil {
+		return heartbeat.Silence{}
+	}
+	return heartbeat.Listen(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}, lease, time.Now())
+}
+
+// fetchLease reads by which Lease the agent of a node shows that it looks at the host.
+func fetchLease(ctx context.Context, access *clusterAccess, key types.NamespacedName) (*coordinationv1.Lease, error) {
+	leases, err := access.connectLeases()
+	if err != nil {
+		return nil, err
+	}
+	lease := &coordinationv1.Lease{}
+	err = leases.Get().Namespace(key.Namespace).Resource("leases").Name(key.Name).Do(ctx).Into(lease)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("namespace %q has no Lease %q; say with --agent-namespace where the agents run", key.Namespace, key.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Lease %q of namespace %q: %w", key.Name, key.Namespace, err)
+	}
+	return lease, nil
 }
 
 func pointers[T any](values []T) []*T {

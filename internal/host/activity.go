@@ -20,8 +20,7 @@ func (h *Host) ReadActivity(ctx context.Context, earlier *Facts, idle cpus.Set) 
 	defer view.release()
 	r := newReader(ctx, view, nil)
 	facts := *earlier
-	facts.Interrupts.Columns, facts.Interrupts.Lines = r.counters("/proc/interrupts", largeFile)
-	facts.Softirqs.Columns, facts.Softirqs.Lines = r.counters("/proc/softirqs", mediumFile)
+	h.readCounters(r, &facts.Interrupts, &facts.Softirqs)
 	facts.UptimeSeconds = r.uptime()
 	facts.CPUs.List = slices.Clone(earlier.CPUs.List)
 	for i := range facts.CPUs.List {

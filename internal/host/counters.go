@@ -4,44 +4,93 @@
 package host
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 )
 
 // counterTable is /proc/interrupts or /proc/softirqs: a header with one column for each online CPU, then
-// lines of a name, the counters and, in interrupts, a description.
+// lines of a name, the counters and, in interrupts, a description. It is not changed once it was read: facts share it.
 type counterTable struct {
 	columns []int
 	lines   []InterruptLine
 }
 
-// parseCounters reads a counter table as the kernel prints it (kernel/irq/proc.c, show_interrupts;
-// fs/proc/softirqs.c).
-func parseCounters(text string) (counterTable, error) {
-	header, body, _ := strings.Cut(text, "\n")
-	columns, err := parseColumns(header)
+// counterParser reads a counter table as the kernel prints it (kernel/irq/proc.c, show_interrupts; fs/proc/softirqs.c).
+// The text is written to it in pieces of any length, because it has some 20 MB on a host with 512 CPUs and 4,000
+// interrupts, of which one line at a time is kept.
+type counterParser struct {
+	// earlier is the same table at another time. What stands there as well is taken from it: of thousands of
+	// interrupts, a few have come since, so that the counts of the others need no memory of their own.
+	earlier counterTable
+	table   counterTable
+	// begun is the beginning of the line whose end has not been written yet.
+	begun []byte
+}
+
+// Write takes the next piece of the text; an error tells what makes no sense in it.
+func (p *counterParser) Write(piece []byte) (int, error) {
+	written := len(piece)
+	for {
+		line, rest, ended := bytes.Cut(piece, []byte{'\n'})
+		if !ended {
+			p.begun = append(p.begun, piece...)
+			return written, nil
+		}
+		if len(p.begun) > 0 {
+			p.begun = append(p.begun, line...)
+			line = p.begun
+		}
+		if err := p.add(line); err != nil {
+			return 0, err
+		}
+		p.begun, piece = p.begun[:0], rest
+	}
+}
+
+// finish ends the text and returns the table. Zeros at the end are no content, see plainText.
+func (p *counterParser) finish() (counterTable, error) {
+	err := p.add(bytes.TrimRight(p.begun, "\x00"))
+	return p.table, err
+}
+
+// add reads one line, of which the first is the header.
+func (p *counterParser) add(line []byte) error {
+	switch {
+	case p.table.columns == nil:
+		return p.header(string(line))
+	case len(bytes.TrimSpace(line)) == 0:
+		return nil
+	case len(p.table.lines) == maxEntries:
+		return tooManyError{maxEntries}
+	}
+	parsed, err := p.parse(line)
 	if err != nil {
-		return counterTable{}, err
+		return fmt.Errorf("line %d: %w", len(p.table.lines)+2, err)
 	}
-	table := counterTable{columns: columns}
-	for line := range strings.Lines(body) {
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		if len(table.lines) == maxEntries {
-			return counterTable{}, tooManyError{maxEntries}
-		}
-		parsed, err := parseCounterLine(line, len(columns))
-		if err != nil {
-			return counterTable{}, fmt.Errorf("line %d: %w", len(table.lines)+2, err)
-		}
-		table.lines = append(table.lines, parsed)
+	if p.table.lines == nil {
+		p.table.lines = make([]InterruptLine, 0, len(p.earlier.lines))
 	}
-	return table, nil
+	p.table.lines = append(p.table.lines, parsed)
+	return nil
+}
+
+func (p *counterParser) header(line string) error {
+	columns, err := parseColumns(line)
+	if err != nil {
+		return err
+	}
+	if slices.Equal(columns, p.earlier.columns) {
+		columns = p.earlier.columns
+	}
+	p.table.columns = columns
+	return nil
 }
 
 // parseColumns reads the header: "CPU0 CPU1 …" in ascending order.
@@ -63,32 +112,86 @@ func parseColumns(header string) ([]int, error) {
 	return columns, nil
 }
 
-// cutCount takes a number off the beginning of a text.
-func cutCount(text string) (count uint64, rest string, ok bool) {
-	field, rest, _ := strings.Cut(text, " ")
-	count, err := strconv.ParseUint(field, 10, 64)
-	return count, strings.TrimLeft(rest, " "), err == nil
+// parse reads one line. Lines that count for the whole machine have a single counter.
+func (p *counterParser) parse(line []byte) (InterruptLine, error) {
+	name, rest, ok := bytes.Cut(line, []byte{':'})
+	name = bytes.TrimSpace(name)
+	earlier := p.earlierLine(name)
+	counts, description := readCounts(bytes.TrimSpace(rest), len(p.table.columns), earlier.Counts)
+	// Counters are digits and spaces, so that only what stands around them can be binary.
+	if !ok || len(name) == 0 || !isPlain(name) || !isPlain(description) {
+		return InterruptLine{}, fmt.Errorf("%q is not of the form NAME: COUNTERS", abbreviate(string(line)))
+	}
+	return InterruptLine{
+		Name: textOr(earlier.Name, name), Counts: counts, Description: textOr(earlier.Description, description),
+	}, nil
 }
 
-// parseCounterLine reads one line. Lines that count for the whole machine have a single counter.
-func parseCounterLine(line string, columns int) (InterruptLine, error) {
-	name, rest, ok := strings.Cut(line, ":")
-	name = strings.TrimSpace(name)
-	if _, err := plainText(line); err != nil || !ok || name == "" {
-		return InterruptLine{}, fmt.Errorf("%q is not of the form NAME: COUNTERS", abbreviate(line))
+// earlierLine is the line in the same place of the earlier table, if it has the same name. When interrupts were added
+// or removed, those below them are kept anew once.
+func (p *counterParser) earlierLine(name []byte) InterruptLine {
+	if at := len(p.table.lines); at < len(p.earlier.lines) && p.earlier.lines[at].Name == string(name) {
+		return p.earlier.lines[at]
 	}
-	rest = strings.TrimSpace(rest)
-	// Each counter takes two bytes at least, which bounds what a short line with many columns may cost.
-	counts := make([]uint64, 0, min(columns, (len(rest)+1)/2))
-	for len(counts) < columns {
-		count, after, ok := cutCount(rest)
+	return InterruptLine{}
+}
+
+// textOr is a text as a string: the known one if that is equal.
+func textOr(known string, text []byte) string {
+	if known == string(text) {
+		return known
+	}
+	return string(text)
+}
+
+func isPlain(text []byte) bool { return utf8.Valid(text) && !bytes.ContainsFunc(text, isBinary) }
+
+// readCounts takes as many numbers off the beginning of a text as there are, at most one for each column. The result
+// is the earlier one as long as the counts are equal.
+func readCounts(text []byte, columns int, earlier []uint64) (counts []uint64, rest []byte) {
+	var own []uint64
+	length := 0
+	for ; length < columns; length++ {
+		count, after, ok := cutCount(text)
 		if !ok {
 			break
 		}
-		counts, rest = append(counts, count), after
+		text = after
+		if own == nil && length < len(earlier) && earlier[length] == count {
+			continue
+		}
+		if own == nil {
+			// Each counter takes two bytes at least, which bounds what a short line with many columns may cost.
+			own = append(make([]uint64, 0, min(columns, length+1+len(text)/2)), earlier[:length]...)
+		}
+		own = append(own, count)
 	}
-	// The strings are cloned so that a Facts that is kept does not keep the whole file.
-	return InterruptLine{
-		Name: strings.Clone(name), Counts: counts, Description: strings.Clone(rest),
-	}, nil
+	switch {
+	case own != nil:
+		counts = own
+	case length > 0:
+		counts = earlier[:length:length]
+	default:
+		counts = []uint64{}
+	}
+	return counts, bytes.TrimLeft(text, " ")
+}
+
+// cutCount takes a number off the beginning of a text, and the spaces before it.
+func cutCount(text []byte) (count uint64, rest []byte, ok bool) {
+	// Nearly all counters of a large host are zero: an interrupt comes to one or a few of its CPUs.
+	const never = "          0 "
+	if len(text) > len(never) && string(text[:len(never)]) == never {
+		return 0, text[len(never)-1:], true
+	}
+	text = bytes.TrimLeft(text, " ")
+	end := bytes.IndexByte(text, ' ')
+	if end < 0 {
+		end = len(text)
+	}
+	count, err := strconv.ParseUint(string(text[:end]), 10, 64)
+	if err != nil {
+		return 0, text, false
+	}
+	return count, text[end:], true
 }

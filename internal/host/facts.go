@@ -36,7 +36,8 @@ func Absent[T any](source, reason string) Fact[T] {
 	return Fact[T]{Source: source, Reason: reason}
 }
 
-// Facts are what one host says about itself at one moment.
+// Facts are what one host says about itself at one moment. They are not to be changed in place: those of one Host share
+// what has not changed between two readings.
 type Facts struct {
 	// Name is the host's name, from /proc/sys/kernel/hostname; commands may override it.
 	Name Fact[string]

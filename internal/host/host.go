@@ -24,6 +24,8 @@ type Host struct {
 
 	// cpuinfo is what /proc/cpuinfo of a running host said when it was first read.
 	cpuinfo atomic.Pointer[cpuinfo]
+	// interrupts and softirqs are the tables as they were read latest.
+	interrupts, softirqs atomic.Pointer[counterTable]
 }
 
 // Open opens a host: a directory that holds proc and sys ("/", "/host", an unpacked snapshot), or an
@@ -173,7 +175,7 @@ func (h *Host) ReadNICs(ctx context.Context, request Request) (*Facts, error) {
 // read reads everything, and records what it touches if asked to.
 func (h *Host) read(ctx context.Context, request Request, taken *recording) (*Facts, error) {
 	return h.readSections(ctx, taken,
-		readKernel, h.readProcessor, readCPUs, readNUMANodes, readHugepages, readMemory, readInterrupts,
+		readKernel, h.readProcessor, readCPUs, readNUMANodes, readHugepages, readMemory, h.readInterrupts,
 		readNICs, readProcesses, readTasks(request.Tasks), readKubelet, readPodGroups, readSettings(request.Settings),
 		readUptime, readTraffic, readUncore, readUnits(request.Units),
 		readBypass(request.UserSpaces),

@@ -7,15 +7,15 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 )
 
 const irqRoot = "/proc/irq"
 
-func readInterrupts(r *reader, f *Facts) {
-	f.Interrupts.Columns, f.Interrupts.Lines = r.counters("/proc/interrupts", largeFile)
-	f.Softirqs.Columns, f.Softirqs.Lines = r.counters("/proc/softirqs", mediumFile)
+func (h *Host) readInterrupts(r *reader, f *Facts) {
+	h.readCounters(r, &f.Interrupts, &f.Softirqs)
 	f.Interrupts.DefaultAffinity = read(r, source[cpus.Set]{irqRoot + "/default_smp_affinity", r.parseMask})
 	actions := actionsByName(f.Interrupts.Lines.Value)
 	f.Interrupts.Routes = each(r.numbered(irqRoot, "", "", maxEntries), func(number int) InterruptRoute {
@@ -23,12 +23,24 @@ func readInterrupts(r *reader, f *Facts) {
 	})
 }
 
-// counters reads a counter table; one that makes no sense ends the Read.
-func (r *reader) counters(file string, limit int) ([]int, Fact[[]InterruptLine]) {
-	text, err := r.content(file, limit)
+// readCounters reads the columns and lines of /proc/interrupts and /proc/softirqs.
+func (h *Host) readCounters(r *reader, interrupts *Interrupts, softirqs *Softirqs) {
+	interrupts.Columns, interrupts.Lines = r.counters("/proc/interrupts", largeFile, &h.interrupts)
+	softirqs.Columns, softirqs.Lines = r.counters("/proc/softirqs", mediumFile, &h.softirqs)
+}
+
+// counters reads a counter table; one that makes no sense ends the Read. The latest is where the table is kept for the
+// next reading, which shares with it what has not changed.
+func (r *reader) counters(file string, limit int, latest *atomic.Pointer[counterTable]) ([]int, Fact[[]InterruptLine]) {
+	parser := &counterParser{}
+	if earlier := latest.Load(); earlier != nil {
+		parser.earlier = *earlier
+	}
+	err := r.stream(file, limit, parser)
 	if err == nil {
 		var table counterTable
-		if table, err = parseCounters(text); err == nil {
+		if table, err = parser.finish(); err == nil {
+			latest.Store(&table)
 			return table.columns, Known(table.lines, file)
 		}
 	}

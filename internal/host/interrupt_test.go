@@ -5,6 +5,7 @@ package host
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,6 +32,17 @@ const armInterrupts = `           CPU0       CPU1       CPU2       CPU3
 IPI0:         1          2          3          4       Rescheduling interrupts
 Err:          0
 `
+
+// parseCounters reads a table from a text that comes in pieces.
+func parseCounters(text string, piece int, earlier counterTable) (counterTable, error) {
+	parser := &counterParser{earlier: earlier}
+	for part := range slices.Chunk([]byte(text), piece) {
+		if _, err := parser.Write(part); err != nil {
+			return counterTable{}, err
+		}
+	}
+	return parser.finish()
+}
 
 func TestParseCounters(t *testing.T) {
 	cases := map[string]struct {
@@ -59,11 +71,13 @@ func TestParseCounters(t *testing.T) {
 		"softirqs":           {"      CPU0       CPU1\n  HI:  0  1\n\nRCU: 18446744073709551615 2", []int{0, 1}, []InterruptLine{{"HI", []uint64{0, 1}, ""}, {"RCU", []uint64{1<<64 - 1, 2}, ""}}},
 		"header only":        {"CPU0\n", []int{0}, nil},
 		"a number too large": {"CPU0 CPU1\n 0: 18446744073709551616 7 x\n", []int{0, 1}, []InterruptLine{{"0", []uint64{}, "18446744073709551616 7 x"}}},
+		"as wide as it gets": {"CPU0 CPU1\n 0:          0 4294967295\n 1: 4294967295          0\n", []int{0, 1}, []InterruptLine{{"0", []uint64{0, 1<<32 - 1}, ""}, {"1", []uint64{1<<32 - 1, 0}, ""}}},
+		"zeros at the end":   {"CPU0\n 0: 5 dev\x00\x00", []int{0}, []InterruptLine{{"0", []uint64{5}, "dev"}}},
 		"too few counters":   {"CPU0 CPU1\n 0: 5 dev 7\n", []int{0, 1}, []InterruptLine{{"0", []uint64{5}, "dev 7"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			table, err := parseCounters(tc.text)
+			table, err := parseCounters(tc.text, 1000, counterTable{})
 			must(t, err)
 			if diff := cmp.Diff(tc.wantColumns, table.columns); diff != "" {
 				t.Errorf("columns (-want +got):\n%s", diff)
@@ -87,14 +101,58 @@ func TestParseCountersRefuses(t *testing.T) {
 		"no name":           {"CPU0\n: 1\n", "line 2:"},
 		"no colon":          {"CPU0\n 0: 1\n\n 1 2\n", "line 3:"},
 		"binary":            {"CPU0\n 0: 1 \x01\n", "line 2:"},
+		"a binary name":     {"CPU0\n\xff: 1\n", "line 2:"},
 		"endless lines":     {"CPU0\n" + strings.Repeat("0:\n", maxEntries+1), "holds more than 65536 entries"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if _, err := parseCounters(tc.text); err == nil || !strings.Contains(err.Error(), tc.wantMessage) {
+			if _, err := parseCounters(tc.text, 50, counterTable{}); err == nil || !strings.Contains(err.Error(), tc.wantMessage) {
 				t.Errorf("got %v, want %q", err, tc.wantMessage)
 			}
 		})
+	}
+}
+
+// TestCountersThatStayNeedNoMemory: of a large host, a reading that finds nothing new keeps nothing new.
+func TestCountersThatStayNeedNoMemory(t *testing.T) {
+	earlier, err := parseCounters(x86Interrupts, 1000, counterTable{})
+	must(t, err)
+	changed := strings.NewReplacer("16:          0          3", "16:          0          4", "Local timer", "Local clock").Replace(x86Interrupts)
+	later, err := parseCounters(changed, 1000, earlier)
+	must(t, err)
+	if &later.columns[0] != &earlier.columns[0] {
+		t.Error("the columns are kept twice")
+	}
+	for i, line := range later.lines {
+		if shared := &line.Counts[0] == &earlier.lines[i].Counts[0]; shared != (line.Name != "16") {
+			t.Errorf("line %s: the counts are shared: %t", line.Name, shared)
+		}
+	}
+	if got := earlier.lines[1].Counts; !slices.Equal(got, []uint64{0, 3}) {
+		t.Errorf("the earlier counts of interrupt 16 have become %v", got)
+	}
+	if got := later.lines[1].Counts; !slices.Equal(got, []uint64{0, 4}) {
+		t.Errorf("interrupt 16 has %v", got)
+	}
+	if got := later.lines[7].Description; got != "Local clock interrupts" {
+		t.Errorf("LOC is described as %q", got)
+	}
+}
+
+// TestInterruptsComeAndGo: what a host read before does not show in what it reads now.
+func TestInterruptsComeAndGo(t *testing.T) {
+	tree := newMemoryTree()
+	h := &Host{path: "test", tree: tree}
+	for i, text := range []string{x86Interrupts, armInterrupts, "CPU0\n NMI: 1\n", x86Interrupts} {
+		delete(tree.nodes, "proc/interrupts")
+		must(t, tree.add("proc/interrupts", &memoryNode{node: node{kind: kindFile}, content: text}))
+		want, err := parseCounters(text, 1000, counterTable{})
+		must(t, err)
+		counters, err := h.ReadCounters(t.Context())
+		must(t, err)
+		if diff := cmp.Diff(want.lines, counters.Interrupts.Lines.Value); diff != "" {
+			t.Errorf("reading %d (-want +got):\n%s", i, diff)
+		}
 	}
 }
 
@@ -175,20 +233,32 @@ func TestNoCounters(t *testing.T) {
 	}
 }
 
-// FuzzInterrupts checks that whatever is accepted is within the bounds of its text, and that every number
-// that was read stands in it.
+// FuzzInterrupts checks that whatever is accepted is within the bounds of its text, that every number that was read
+// stands in it, and that neither the pieces in which it came nor what was read before make a difference.
 func FuzzInterrupts(f *testing.F) {
 	for _, seed := range []string{
 		x86Interrupts, armInterrupts, "", "CPU0\n", "CPU0 CPU1 CPU8191\n0: 1 2 3 4\n", "CPU0\n0:1\n:\n", "CPU0\n\xff\xfe: 1\n",
 		" CPU0\r\n 0: 1\r\n", "CPU0\n" + strings.Repeat("0:\n", 100), "CPU0 CPU1\n  5:  1", "CPU0\n0: 18446744073709551616\n",
 		x86Interrupts[:100], strings.ReplaceAll(x86Interrupts, " ", "\t"),
 	} {
-		f.Add(seed)
+		f.Add(seed, x86Interrupts)
+		f.Add(seed, strings.ReplaceAll(seed, "1", "2"))
 	}
-	f.Fuzz(func(t *testing.T, text string) {
-		table, err := parseCounters(text)
+	f.Fuzz(func(t *testing.T, text, before string) {
+		table, err := parseCounters(text, max(1, len(text)), counterTable{})
+		earlier, problem := parseCounters(before, 1000, counterTable{})
+		if problem != nil {
+			earlier = counterTable{}
+		}
+		again, same := parseCounters(text, 1, earlier)
 		if err != nil {
+			if same == nil || same.Error() != err.Error() {
+				t.Fatalf("as a whole: %v, in pieces: %v", err, same)
+			}
 			return
+		}
+		if !slices.Equal(again.columns, table.columns) || !cmp.Equal(again.lines, table.lines) {
+			t.Fatalf("other in pieces after another table (-whole +pieces):\n%s", cmp.Diff(table.lines, again.lines))
 		}
 		if len(table.columns) == 0 || len(table.lines) > strings.Count(text, "\n")+1 {
 			t.Fatalf("%d columns and %d lines", len(table.columns), len(table.lines))

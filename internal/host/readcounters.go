@@ -24,8 +24,7 @@ func (h *Host) ReadCounters(ctx context.Context) (*Counters, error) {
 	defer view.release()
 	r := newReader(ctx, view, nil)
 	counters := &Counters{}
-	counters.Interrupts.Columns, counters.Interrupts.Lines = r.counters("/proc/interrupts", largeFile)
-	counters.Softirqs.Columns, counters.Softirqs.Lines = r.counters("/proc/softirqs", mediumFile)
+	h.readCounters(r, &counters.Interrupts, &counters.Softirqs)
 	counters.UptimeSeconds = r.uptime()
 	if r.err != nil {
 		return nil, fmt.Errorf("reading the counters of host %s: %w", h.path, r.err)

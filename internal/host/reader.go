@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -94,8 +95,8 @@ func (r *reader) broken() error {
 	return r.err
 }
 
-// peek returns the content of a regular file and leaves no trace in a snapshot.
-func (r *reader) peek(file string, limit int) (string, error) {
+// regular finds a regular file: its name without links.
+func (r *reader) regular(file string) (string, error) {
 	if err := r.broken(); err != nil {
 		return "", err
 	}
@@ -109,7 +110,33 @@ func (r *reader) peek(file string, limit int) (string, error) {
 	if found.node.kind != kindFile {
 		return "", errNotRegular
 	}
-	return r.walk.view.readFile(found.name, limit)
+	return found.name, nil
+}
+
+// peek returns the content of a regular file and leaves no trace in a snapshot.
+func (r *reader) peek(file string, limit int) (string, error) {
+	name, err := r.regular(file)
+	if err != nil {
+		return "", err
+	}
+	return r.walk.view.readFile(name, limit)
+}
+
+// stream writes the content of a regular file to a writer piece by piece, so that it need not be held as a whole,
+// which only a snapshot does.
+func (r *reader) stream(file string, limit int, to io.Writer) error {
+	if r.taken != nil {
+		content, err := r.content(file, limit)
+		if err == nil {
+			_, err = io.WriteString(to, content)
+		}
+		return err
+	}
+	name, err := r.regular(file)
+	if err != nil {
+		return err
+	}
+	return r.walk.view.copyFile(name, limit, to)
 }
 
 // content returns the content of a regular file.

@@ -95,21 +95,12 @@ func (r *reader) addUserFile(files map[string]UserFile, folder, name string, bel
 
 // userFile looks for what a file says about itself.
 func (r *reader) userFile(file string) (UserFile, error) {
-	if err := r.broken(); err != nil {
-		return UserFile{}, err
-	}
-	if reason, ok := r.unreadable[file]; ok {
-		return UserFile{}, unreadableError{reason}
-	}
-	found, err := r.walk.resolve(relative(file))
+	name, err := r.regular(file)
 	if err != nil {
 		return UserFile{}, err
 	}
-	if found.node.kind != kindFile {
-		return UserFile{}, errNotRegular
-	}
 	scanner := newTextScanner()
-	err = r.walk.view.copyFile(found.name, maxUserFile, scanner)
+	err = r.walk.view.copyFile(name, maxUserFile, scanner)
 	scanner.file.Path = file
 	return scanner.file, err
 }

@@ -50,6 +50,8 @@ const (
 	nodeGate         = "lowlatency_node_gate"
 	nodeChange       = "lowlatency_node_last_transition_timestamp_seconds"
 	drift            = "lowlatency_drift"
+	agentHeard       = "lowlatency_agent_heartbeat"
+	agentBeat        = "lowlatency_agent_heartbeat_timestamp_seconds"
 )
 
 // Descriptions describes all metrics, in the order of the documentation. Labels are bounded: by the number of
@@ -63,9 +65,13 @@ func Descriptions() []Description {
 		{profileShapes, []string{"profile"},
 			"Number of distinct plans of each LowLatencyNodeProfile."},
 		{nodeCondition, []string{"node", "profile", "type", "status"},
-			"Conditions of each LowLatencyNode: 1 for the status that a condition has; the other statuses are left out."},
+			"Conditions of each LowLatencyNode: 1 for the status that a condition has; the other statuses are left out. What a silent agent had proven is Unknown."},
 		{nodeChecks, []string{"node", "profile", "outcome"},
 			"Number of checks on each node that are passed, failed, unknown and waived."},
+		{agentHeard, []string{"node", "profile", "state"},
+			"Whether the agent of each LowLatencyNode shows that it still looks at the host: 1 for Heard or Silent."},
+		{agentBeat, []string{"node", "profile"},
+			"When the agent of each LowLatencyNode has looked at the host last, in seconds since 1970, as its Lease says."},
 		{nodeGate, []string{"node", "state", "reason"},
 			"Whether pods that need low latency may be sent to each node, by its condition LowLatencyReady: 1 for Open or Closed, with the reason."},
 		{nodeChange, []string{"node", "profile"},
@@ -97,6 +103,8 @@ func Descriptions() []Description {
 type Collector struct {
 	reader    client.Reader
 	namespace string
+	// agents is the namespace of the agents' Leases.
+	agents    string
 	clock     clock.PassiveClock
 	elected   <-chan struct{}
 	described map[string]*prometheus.Desc
@@ -104,10 +112,10 @@ type Collector struct {
 
 var _ prometheus.Collector = (*Collector)(nil)
 
-// New returns a collector that reads from a cache. It collects nothing before elected is closed, so that of
-// several replicas of the operator one tells.
-func New(reader client.Reader, namespace string, clock clock.PassiveClock, elected <-chan struct{}) *Collector {
-	c := &Collector{reader: reader, namespace: namespace, clock: clock, elected: elected, described: map[string]*prometheus.Desc{}}
+// New returns a collector that reads from a cache: plans from the operator's namespace, Leases from that of the agents. It
+// collects nothing before elected is closed, so that of several replicas of the operator one tells.
+func New(reader client.Reader, namespace, agents string, clock clock.PassiveClock, elected <-chan struct{}) *Collector {
+	c := &Collector{reader: reader, namespace: namespace, agents: agents, clock: clock, elected: elected, described: map[string]*prometheus.Desc{}}
 	for _, d := range Descriptions() {
 		c.described[d.Name] = prometheus.NewDesc(d.Name, d.Help, d.Labels, nil)
 	}
@@ -179,9 +187,13 @@ func (c *Collector) collectNodes(ctx context.Context, out chan<- prometheus.Metr
 	if err := c.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
+	leases, err := c.leases(ctx)
+	if err != nil {
+		return err
+	}
 	counts, nics, drifts := map[findingKey]int{}, nicCounts{}, driftCounts{}
 	for i := range nodes.Items {
-		node := &nodes.Items[i]
+		node := c.judge(out, &nodes.Items[i], leases[nodes.Items[i].Name])
 		profile := node.Spec.Profile
 		for _, condition := range node.Status.Conditions {
 			c.gauge(out, nodeCondition, 1, node.Name, profile, condition.Type, string(condition.Status))

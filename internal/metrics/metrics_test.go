@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
 )
 
 const updateFlag = "update"
@@ -56,7 +58,7 @@ func newCollector(t *testing.T, elected bool, failing interceptor.Funcs, objects
 	if elected {
 		close(leading)
 	}
-	return New(reader, "operator", testingclock.NewFakePassiveClock(now()), leading)
+	return New(reader, "operator", "agents", testingclock.NewFakePassiveClock(now()), leading)
 }
 
 func exampleObjects() []client.Object {
@@ -96,11 +98,21 @@ func exampleObjects() []client.Object {
 	first.Status.Transitions = []v1alpha1.NodeTransition{{Time: metav1.NewTime(now().Add(-time.Hour))}, {Time: metav1.NewTime(now().Add(-2 * time.Hour))}}
 	first.Status.Drift = []v1alpha1.CheckDrift{{Check: "irq.affinity", Drifted: 3, Repaired: 2, Unrepaired: []string{"/proc/irq/7"}}}
 	second := node("n2")
+	second.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDeJittered, Status: metav1.ConditionTrue}}
+	second.Status.BypassNICs = []v1alpha1.NodeBypassNIC{{Pool: "x2", Health: v1alpha1.NICHealthy}}
 	second.Status.Drift = []v1alpha1.CheckDrift{{Check: "irq.affinity", Drifted: 1, Repaired: 1}}
 	return []client.Object{
+		beat("n1", 20*time.Second), beat("n2", 3*time.Minute),
 		profile, first, second, plan, other, pool, gateNode("n1", corev1.ConditionTrue, "Verified"),
 		gateNode("n2", corev1.ConditionUnknown, "ChecksUnknown"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n3"}},
 	}
+}
+
+// beat is the Lease of a node that its agent has renewed some time ago.
+func beat(node string, ago time.Duration) *coordinationv1.Lease {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "agents", Name: node}}
+	lease.Spec = heartbeat.Renewed("agent-x7k2p/"+node, now().Add(-ago), 0)
+	return lease
 }
 
 // gateNode is a Node with the condition LowLatencyReady.
@@ -115,6 +127,10 @@ func gateNode(name string, status corev1.ConditionStatus, reason string) *corev1
 func TestCollector(t *testing.T) {
 	collector := newCollector(t, true, interceptor.Funcs{}, exampleObjects()...)
 	want := `
+lowlatency_agent_heartbeat{node="n1",profile="trading",state="Heard"} 1
+lowlatency_agent_heartbeat{node="n2",profile="trading",state="Silent"} 1
+lowlatency_agent_heartbeat_timestamp_seconds{node="n1",profile="trading"} 1.79526238e+09
+lowlatency_agent_heartbeat_timestamp_seconds{node="n2",profile="trading"} 1.79526222e+09
 lowlatency_drift{check="irq.affinity",profile="trading",state="drifted"} 4
 lowlatency_drift{check="irq.affinity",profile="trading",state="repaired"} 3
 lowlatency_drift{check="irq.affinity",profile="trading",state="unrepaired"} 1
@@ -126,7 +142,9 @@ lowlatency_node_checks{node="n1",outcome="waived",profile="trading"} 3
 lowlatency_node_gate{node="n1",reason="Verified",state="Open"} 1
 lowlatency_node_gate{node="n2",reason="ChecksUnknown",state="Closed"} 1
 lowlatency_node_last_transition_timestamp_seconds{node="n1",profile="trading"} 1.7952588e+09
+lowlatency_node_last_transition_timestamp_seconds{node="n2",profile="trading"} 1.79526234e+09
 lowlatency_node_status_condition{node="n1",profile="trading",status="Unknown",type="DeJittered"} 1
+lowlatency_node_status_condition{node="n2",profile="trading",status="Unknown",type="DeJittered"} 1
 lowlatency_plan_age_seconds{plan="trading-a",profile="trading"} 90
 lowlatency_pool_condition{pool="x2",reason="NICsUnhealthy",status="True",type="Degraded"} 1
 lowlatency_pool_containers{alignment="Aligned",pool="x2"} 2
@@ -135,6 +153,7 @@ lowlatency_pool_free_nics{hugepages="Exhausted",pool="x2"} 1
 lowlatency_pool_nics{health="Healthy",pool="x2"} 1
 lowlatency_pool_nics{health="Unhealthy",pool="x2"} 2
 lowlatency_pool_nics{health="Unknown",pool="dpdk"} 1
+lowlatency_pool_nics{health="Unknown",pool="x2"} 1
 lowlatency_pool_nodes{pool="x2",state="matched"} 3
 lowlatency_pool_nodes{pool="x2",state="reporting"} 1
 lowlatency_pool_units{pool="x2",state="advertised"} 8

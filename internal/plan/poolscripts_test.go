@@ -230,6 +230,14 @@ func nicScriptCases() map[string]scriptCase {
 			host: func(*fakeKernel) {}, wantDrivers: map[string]string{testNIC: DriverVFIO},
 			wantFiles: map[string]string{"bus/pci/drivers/sfc/unbind": testNIC, devices + testNIC + override: DriverVFIO},
 		},
+		"a NIC whose driver is still at its start": {
+			host: func(k *fakeKernel) {
+				made, away := k.path(devices+testNIC+"/net"), k.path(devices+testNIC+"/not-yet")
+				_ = os.Rename(made, away)
+				time.AfterFunc(100*time.Millisecond, func() { _ = os.Rename(away, made) })
+			},
+			wantDrivers: map[string]string{testNIC: DriverVFIO}, wantFiles: map[string]string{"bus/pci/drivers/sfc/unbind": testNIC},
+		},
 		"a NIC that is not there": {
 			host:      func(k *fakeKernel) { _ = os.RemoveAll(k.path(devices + testNIC)) },
 			wantError: "there is no such device",

@@ -133,7 +133,7 @@ func TestNodeFiles(t *testing.T) {
 // TestFilesDisk: the second disk comes after the first, which is the root file system by its place.
 func TestFilesDisk(t *testing.T) {
 	spec := machineSpec()
-	args := strings.Join(spec.arguments(spec.Boot, files{disk: "/run/disk.qcow2", second: "/run/files.raw"}), " ")
+	args := strings.Join(emulator{threads: "multi"}.machine(spec, spec.Boot, files{disk: "/run/disk.qcow2", second: "/run/files.raw"}), " ")
 	first, second := strings.Index(args, "drive=disk"), strings.Index(args, "drive=files")
 	if first < 0 || second < first || !strings.Contains(args, "file=/run/files.raw,if=none,id=files,format=raw,readonly=on") {
 		t.Errorf("the disks are not in order: %s", args)

@@ -41,7 +41,7 @@ func machineSpec() Spec {
 
 func TestArguments(t *testing.T) {
 	spec := machineSpec()
-	args := spec.arguments(spec.Boot, files{
+	args := emulator{threads: "multi"}.machine(spec, spec.Boot, files{
 		kernel: "/image/vmlinuz-rt", initrd: "/image/initrd-rt", disk: "/run/disk.qcow2",
 		serial: "/run/serial.log", qmp: "/run/qmp", sshPort: 12022,
 	})

@@ -31,7 +31,16 @@ const (
 	// unplugLimit bounds the guest's answer to a removed device.
 	unplugLimit = 2 * time.Minute
 	progressGap = 15 * time.Second
+	// bootTries is how often a machine is switched on that lost a timer.
+	bootTries = 3
+	// timerLost is what the kernel says of a processor whose timer does not come (kernel/rcu/tree_stall.h). A machine that
+	// was only starved goes on after the first time.
+	timerLost      = "Possible timer handling issue on cpu="
+	timerLostTimes = 2
 )
+
+// errTimerLost tells that an emulated processor halted and is not woken by its timer.
+var errTimerLost = errors.New("an emulated processor lost its timer")
 
 // Machine is a running virtual machine. Its methods are for one goroutine at a time.
 type Machine struct {
@@ -128,8 +137,29 @@ func (m *Machine) makeFilesDisk(ctx context.Context) error {
 
 func (m *Machine) file(name string) string { return filepath.Join(m.dir, name) }
 
-// boot starts QEMU and waits for the shell.
+// boot starts QEMU and waits for the shell. An emulated processor may lose its timer, which ends a boot for good: such a
+// machine is switched off and on again.
 func (m *Machine) boot(ctx context.Context, boot Boot) error {
+	for try := 1; ; try++ {
+		err := m.powerOn(ctx, boot)
+		if err == nil {
+			err = m.waitForShell(ctx, try == bootTries)
+		}
+		if errors.Is(err, errTimerLost) {
+			report(m.progress, "%s: %v; switched off and on again", m.spec.Name, err)
+			m.switchOff()
+			continue
+		}
+		if err != nil || m.spec.Files == "" {
+			return err
+		}
+		_, err = m.Run(ctx, fmt.Sprintf("mkdir -p %s && mount -o ro LABEL=%s %s", FilesPath, filesLabel, FilesPath))
+		return err
+	}
+}
+
+// powerOn starts QEMU.
+func (m *Machine) powerOn(ctx context.Context, boot Boot) error {
 	port, err := freePort()
 	if err != nil {
 		return err
@@ -142,14 +172,7 @@ func (m *Machine) boot(ctx context.Context, boot Boot) error {
 		kernel: m.image.file("vmlinuz-" + string(boot.Kernel)), initrd: m.image.file("initrd-" + string(boot.Kernel)),
 		disk: m.file("disk.qcow2"), second: m.filesDisk(), serial: m.file("serial.log"), qmp: m.file("qmp"), sshPort: port,
 	}
-	m.process, err = m.emulator.start(ctx, m.spec.arguments(boot, f), f)
-	if err != nil {
-		return err
-	}
-	if err := m.waitForShell(ctx); err != nil || f.second == "" {
-		return err
-	}
-	_, err = m.Run(ctx, fmt.Sprintf("mkdir -p %s && mount -o ro LABEL=%s %s", FilesPath, filesLabel, FilesPath))
+	m.process, err = m.emulator.start(ctx, m.emulator.machine(m.spec, boot, f), f)
 	return err
 }
 
@@ -187,8 +210,9 @@ func (e emulator) start(ctx context.Context, args []string, f files) (*process, 
 	return p, nil
 }
 
-// waitForShell tries until the machine answers, QEMU ends, or the time is over.
-func (m *Machine) waitForShell(ctx context.Context) error {
+// waitForShell tries until the machine answers, QEMU ends, the time is over, or, unless it is the last try, the machine
+// has lost a timer.
+func (m *Machine) waitForShell(ctx context.Context, isLast bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, bootLimit, fmt.Errorf("no shell within %s", bootLimit))
 	defer cancel()
 	start := time.Now()
@@ -208,10 +232,22 @@ func (m *Machine) waitForShell(ctx context.Context) error {
 			return fmt.Errorf("machine %s: QEMU ended: %w: %s", m.spec.Name, m.process.err, strings.TrimSpace(m.process.stderr.String()))
 		default:
 		}
+		if !isLast && m.timersLost() >= timerLostTimes {
+			return fmt.Errorf("machine %s did not boot: %w", m.spec.Name, errTimerLost)
+		}
 		if waiting := pause(ctx, 500*time.Millisecond); waiting != nil {
 			return fmt.Errorf("machine %s did not boot: %w (%w); its console ends with\n%s", m.spec.Name, waiting, err, m.Console(15))
 		}
 	}
+}
+
+// timersLost counts how often the kernel complained.
+func (m *Machine) timersLost() int {
+	content, err := os.ReadFile(m.file("serial.log"))
+	if err != nil {
+		return 0
+	}
+	return bytes.Count(content, []byte(timerLost))
 }
 
 // Login is the command with which a person opens the machine's shell.

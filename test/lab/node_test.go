@@ -49,6 +49,7 @@ func startMachine(t *testing.T, spec lab.Spec, programs string) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	spec.Files = programs
 	machine, err := image.Start(t.Context(), spec, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
@@ -59,9 +60,7 @@ func startMachine(t *testing.T, spec lab.Spec, programs string) *node {
 		}
 	})
 	n := &node{Machine: machine, t: t, programs: programs}
-	for _, name := range []string{"kubectl-lowlatency", "lowlatency-operator"} {
-		n.must(machine.CopyTo(t.Context(), filepath.Join(programs, name), "/usr/local/bin/"+name))
-	}
+	n.run("ln -s " + lab.FilesPath + "/* /usr/local/bin/")
 	return n
 }
 

@@ -24,7 +24,7 @@ func Node(v *view.Node, now time.Time, palette Palette, columns int) string {
 	d := newNodeDrawing(v, palette, columns)
 	var b strings.Builder
 	b.WriteString(strings.Join(d.headline(v.Node), "\n"))
-	b.WriteString(nodeVerdict(v, palette, columns))
+	b.WriteString(nodeVerdict(v, now, palette, columns))
 	b.WriteString(nodeConditions(v.Conditions, now, palette, columns) + "\n")
 	b.WriteString(strings.Join(slices.Concat(d.boxes(), d.leftovers(), d.wide(), d.key()), "\n") + "\n")
 	b.WriteString(nodeContainers(v.Containers, palette, columns))
@@ -48,7 +48,7 @@ func Node(v *view.Node, now time.Time, palette Palette, columns int) string {
 }
 
 // nodeVerdict says against what the machine was held, how the checks came out, and what of it is not known.
-func nodeVerdict(v *view.Node, palette Palette, columns int) string {
+func nodeVerdict(v *view.Node, now time.Time, palette Palette, columns int) string {
 	line := "profile " + v.Profile
 	switch {
 	case v.PlanHash != nil:
@@ -59,6 +59,9 @@ func nodeVerdict(v *view.Node, palette Palette, columns int) string {
 		line += ", no plan"
 	}
 	lines := []string{line}
+	if v.LastLook != nil {
+		lines[0] += ", the agent has looked " + age(v.LastLook, now) + " ago"
+	}
 	if v.Counts != nil {
 		var skipped *int
 		if v.Skipped != nil {

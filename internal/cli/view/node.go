@@ -29,6 +29,9 @@ type Node struct {
 	PlanHash *string `json:"planHash"`
 	// Problems say why parts of what follows are not known, or are out of date.
 	Problems []string `json:"problems"`
+	// LastLook is when the agent of the node has looked at the host last; absent when that is not known, and for a host
+	// that was read just now.
+	LastLook *time.Time `json:"lastLook,omitempty"`
 	// WindowSeconds is the time between the two readings; null when the host was read once, and from a cluster.
 	WindowSeconds *float64 `json:"windowSeconds"`
 	// ReportTime is when the agent looked at what its full report tells; null without such a report, and for a host that was

@@ -71,8 +71,20 @@ has_default_route() {
 	return 1
 }
 
+# has_interface_or_no_driver is true once a driver has made its interface: the kernel shows the driver of a device
+# before the driver has probed it (really_probe in drivers/base/dd.c).
+has_interface_or_no_driver() {
+	for folder in "$pci/devices/$1"/net/* "$pci/devices/$1"/virtio*/net/*; do
+		if [ -e "$folder" ]; then
+			return 0
+		fi
+	done
+	! has_driver "$1"
+}
+
 # check_unused fails when the host or a pod uses the interface of a device.
 check_unused() {
+	retry has_interface_or_no_driver "$1" || true
 	interfaces=0
 	for folder in "$pci/devices/$1"/net/* "$pci/devices/$1"/virtio*/net/*; do
 		if [ ! -e "$folder" ]; then

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
+)
+
+// heartbeats are the Leases by which agents show that they look at their nodes. The operator makes the Lease of each
+// LowLatencyNode, so that an agent needs no right to create any, and so that what is decided depends on what is recorded
+// alone, also where an agent has never run.
+type heartbeats struct {
+	client client.Client
+	// namespace is that of the agents.
+	namespace string
+	clock     clock.PassiveClock
+}
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lowlatency-operator-agents,resources=leases,verbs=get;list;watch;create
+
+// heard is what the Leases tell besides the silence of agents.
+type heard struct {
+	// again is when the first of the agents that are heard becomes silent, unless it is heard again; zero means never.
+	again time.Duration
+	// failure says which Leases could not be read or made. Their agents count as silent.
+	failure error
+}
+
+// judge replaces LowLatencyNodes, by name, by what counts of them now.
+func (h *heartbeats) judge(ctx context.Context, reports map[string]*v1alpha1.LowLatencyNode) heard {
+	var all heard
+	for name, report := range reports {
+		silence, one := h.listen(ctx, report)
+		reports[name] = silence.Judge(report)
+		all.again = soonest(all.again, one.again)
+		all.failure = errors.Join(all.failure, one.failure)
+	}
+	return all
+}
+
+// listen tells whether the agent of a LowLatencyNode is silent, and makes the Lease if there is none.
+func (h *heartbeats) listen(ctx context.Context, report *v1alpha1.LowLatencyNode) (heartbeat.Silence, heard) {
+	key, now := client.ObjectKey{Namespace: h.namespace, Name: report.Name}, h.clock.Now()
+	lease, err := h.lease(ctx, key)
+	if err == nil && lease == nil && report.DeletionTimestamp.IsZero() {
+		lease, err = h.begin(ctx, report, now)
+	}
+	silence := heartbeat.Listen(key, lease, now)
+	if silence.Exists() {
+		return silence, heard{failure: err}
+	}
+	return silence, heard{again: heartbeat.Expiry(lease).Sub(now), failure: err}
+}
+
+// lease is nil when it does not exist.
+func (h *heartbeats) lease(ctx context.Context, key client.ObjectKey) (*coordinationv1.Lease, error) {
+	lease := &coordinationv1.Lease{}
+	err := h.client.Get(ctx, key, lease, client.UnsafeDisableDeepCopy)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading Lease %s: %w", key, err)
+	}
+	return lease, nil
+}
+
+// begin makes the Lease of a LowLatencyNode. Another reconciler may have made it a moment ago, before the cache knew.
+func (h *heartbeats) begin(ctx context.Context, report *v1alpha1.LowLatencyNode, now time.Time) (*coordinationv1.Lease, error) {
+	lease := heartbeat.First(report, h.namespace, now)
+	if err := h.client.Create(ctx, lease.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("making Lease %s/%s: %w", lease.Namespace, lease.Name, err)
+	}
+	return lease, nil
+}
+
+// soonest is the shorter of two times to wait, of which zero is never.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// silenceMoved passes changes of Leases by which an agent may have become silent or be heard again. Agents that are
+// heard renew theirs all the time.
+func silenceMoved(clock clock.PassiveClock) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(update event.UpdateEvent) bool {
+		before, isLease := update.ObjectOld.(*coordinationv1.Lease)
+		after, isAlsoLease := update.ObjectNew.(*coordinationv1.Lease)
+		return isLease && isAlsoLease && heartbeat.Changes(before, after, clock.Now())
+	}}
+}
+
+// watch adds to a controller the Leases that concern it, by the LowLatencyNode that owns each.
+func (h *heartbeats) watch(build *builder.Builder, concerned handler.MapFunc) *builder.Builder {
+	return build.Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(
+		func(ctx context.Context, object client.Object) []reconcile.Request {
+			if object.GetNamespace() != h.namespace {
+				return nil
+			}
+			report := &v1alpha1.LowLatencyNode{}
+			err := h.client.Get(ctx, client.ObjectKey{Name: object.GetName()}, report, client.UnsafeDisableDeepCopy)
+			if err != nil {
+				if !apierrors.IsNotFound(err) {
+					ctrl.LoggerFrom(ctx).Error(err, "Failed to read a LowLatencyNode for an event of its Lease")
+				}
+				return nil
+			}
+			return concerned(ctx, report)
+		}), builder.WithPredicates(silenceMoved(h.clock)))
+}
+
+// reportOf is the LowLatencyNode itself.
+func reportOf(_ context.Context, object client.Object) []reconcile.Request {
+	return []reconcile.Request{requestFor(object.GetName())}
+}
