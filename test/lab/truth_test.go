@@ -302,13 +302,13 @@ func describe(outcomes map[string]string) string {
 
 // describeCount is "40 checks Passed, 3 Failed, 4 Unknown".
 func describeCount(outcomes map[string]string) string {
-	text := fmt.Sprintf("%d checks %s", count(outcomes, passed), passed)
+	parts := []string{fmt.Sprintf("%d checks %s", count(outcomes, passed), passed)}
 	for _, outcome := range []string{failed, unknown} {
 		if number := count(outcomes, outcome); number > 0 {
-			text += fmt.Sprintf(", %d %s", number, outcome)
+			parts = append(parts, fmt.Sprintf("%d %s", number, outcome))
 		}
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 func count(outcomes map[string]string, outcome string) int {
