@@ -74,6 +74,7 @@ func describeDocuments(admin func() client.Client) {
 	It("apply unchanged, in the namespace and with the runtime class that they name", func(ctx SpecContext) {
 		surroundings := []client.Object{
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "trading"}},
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-operator-agents"}},
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "dataplane"}},
 			&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-trading"}, Handler: "high-performance"},
 			&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-dataplane"}, Handler: "high-performance"},
