@@ -69,6 +69,10 @@ func openSocket(name string, queue int) (*xdpclient.Receiver, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The protocol begins with a name, which proves nothing.
+	if err := client.Expect("/connect,receiver", "/host_ok"); err != nil {
+		return nil, err
+	}
 	memory, area, err := xdpclient.NewMemory()
 	if err != nil {
 		return nil, err
