@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/test/lab"
@@ -139,6 +141,7 @@ func (s scenario) file() string {
 }
 
 func TestNodeTruth(t *testing.T) {
+	ctrl.SetLogger(logr.Discard())
 	table := &outcomeTable{header: "MACHINE\tSTATE\tAPPLIED\tDEJITTERED\tNUMAALIGNED\tWHAT CHANGED", since: time.Now()}
 	t.Cleanup(table.print)
 	programs := buildPrograms(t)
