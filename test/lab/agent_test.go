@@ -135,7 +135,7 @@ func (j *judged) startAgent(server *apiserver.Environment) {
 	}))
 	j.must(j.WriteFile(ctx, "/root/kubeconfig", kubeconfig(j.t, server.Config()), 0o600))
 	j.run("systemd-run --quiet --unit=" + agentUnit + " --setenv=KUBECONFIG=/root/kubeconfig --setenv=GOMAXPROCS=2" +
-		" /usr/local/bin/lowlatency-operator agent --root=/ --repair --namespace=default --interval=5s --node-name=" + j.Name())
+		" /usr/local/bin/lowlatency-operator agent --root=/ --repair --namespace=default --interval=5s --full-interval=10s --node-name=" + j.Name())
 }
 
 // kubeconfig leads from the guest to the API server on this machine, whose certificate does not name that address.
