@@ -68,7 +68,7 @@ func twoNodesScenarios() []scenario {
 		name:    "booted without nohz_full and rcu_nocbs",
 		without: []string{"nohz_full", "rcu_nocbs"},
 		want:    verdicts{no, no, yes},
-		// nohz_full also keeps kernel threads off (HK_FLAG_KTHREAD in kernel/sched/isolation.c of Linux 6.1).
+		// Without nohz_full the threads of NUMA nodes, such as kswapd, may run on isolated CPUs, too.
 		changes: map[string]string{
 			"kernel.command-line": failed, "cpu.nohz-full": failed, "cpu.rcu-offload": failed, "cpu.kernel-threads": failed,
 		},
