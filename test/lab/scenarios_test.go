@@ -44,7 +44,7 @@ func cpuOnline(cpu, value int) string {
 // every two seconds while the interface is up.
 func moveInterrupt(cpu int) string {
 	return fmt.Sprintf(`set -e
-irq=/proc/irq/$(awk -F: '/ens1-rx-0/ {print $1 + 0}' /proc/interrupts)
+irq=/proc/irq/$(awk -F: '/(ens1|enp1s0)-rx-0/ {print $1 + 0}' /proc/interrupts)
 echo %d >$irq/smp_affinity_list
 for i in $(seq 60); do
   [ "$(cat $irq/effective_affinity_list)" = %d ] && exit 0
