@@ -72,7 +72,7 @@ func twoNodesScenarios() []scenario {
 		changes: map[string]string{
 			"kernel.command-line": failed, "cpu.nohz-full": failed, "cpu.rcu-offload": failed, "cpu.kernel-threads": failed,
 		},
-		says:    one("cpu.nohz-full", "1-3,5-7"),
+		says: one("cpu.nohz-full", "1-3,5-7"),
 	}})
 }
 
