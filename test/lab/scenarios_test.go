@@ -187,7 +187,7 @@ func kernelScenarios() []scenario {
 		},
 		{
 			name:    "the soft-lockup watchdog runs everywhere",
-			disturb: "sysctl -w kernel.watchdog_cpumask=0-7 kernel.watchdog=1", restore: "sysctl -w kernel.watchdog=0 kernel.watchdog_cpumask=0,4",
+			disturb: "sysctl -w kernel.watchdog_cpumask=0-7 kernel.watchdog=1 kernel.soft_watchdog=1", restore: "sysctl -w kernel.watchdog=0 kernel.watchdog_cpumask=0,4",
 			want: verdicts{yes, yes, yes}, changes: one("kernel.soft-watchdog", failed),
 		},
 	}
