@@ -68,7 +68,11 @@ func (j *judged) withAgent(table *outcomeTable) {
 func (j *judged) agentIsQuiet(table *outcomeTable) {
 	j.t.Helper()
 	j.agentKeepsOff()
+	// Every five minutes the kernel polls for machine checks on each CPU, in one of the windows.
+	const polling = "/sys/devices/system/machinecheck/machinecheck0/check_interval"
+	j.run(set(polling, "0"))
 	readings := j.alternate()
+	j.run(set(polling, "300"))
 	printQuietness(readings)
 	for _, kind := range readings.kinds() {
 		on, off := readings.of(kind)
