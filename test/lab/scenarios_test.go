@@ -68,11 +68,10 @@ func twoNodesScenarios() []scenario {
 		name:    "booted without nohz_full and rcu_nocbs",
 		without: []string{"nohz_full", "rcu_nocbs"},
 		want:    verdicts{no, no, yes},
-		// Without nohz_full the threads of NUMA nodes, such as kswapd, may run on isolated CPUs, too.
-		changes: map[string]string{
-			"kernel.command-line": failed, "cpu.nohz-full": failed, "cpu.rcu-offload": failed, "cpu.kernel-threads": failed,
-		},
-		says: one("cpu.nohz-full", "1-3,5-7"),
+		changes: map[string]string{"kernel.command-line": failed, "cpu.nohz-full": failed, "cpu.rcu-offload": failed},
+		// The threads of NUMA nodes, such as kswapd, may run on isolated CPUs then, or not: both were seen.
+		either: []string{"cpu.kernel-threads"},
+		says:   one("cpu.nohz-full", "1-3,5-7"),
 	}})
 }
 
