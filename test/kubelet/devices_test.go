@@ -7,6 +7,7 @@ import (
 	"context"
 	"maps"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,6 +72,15 @@ func fourNICs() []bypass.Device {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{T: t, folder: t.TempDir(), nics: fourNICs()}
+	// A device manager has no end: one that was told of the last change may still write its checkpoint.
+	t.Cleanup(func() {
+		for range 100 {
+			if os.RemoveAll(r.folder) == nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
 	r.startKubelet()
 	t.Cleanup(func() {
 		if err := r.kubelet.Stop(); err != nil {
