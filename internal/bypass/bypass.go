@@ -9,6 +9,7 @@ package bypass
 
 import (
 	"net/netip"
+	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -68,6 +69,14 @@ type Device struct {
 	// number of queues is not known.
 	Queues   []int
 	Versions Versions
+}
+
+// Why joins the reasons of a NIC that cannot be handed out into one text; it has one even where nobody gave a reason.
+func Why(reasons []string) string {
+	if len(reasons) == 0 {
+		return "its NIC is not healthy"
+	}
+	return strings.Join(reasons, " ")
 }
 
 // Versions are what the parts of a stack call themselves; "" for a part that was not found.

@@ -71,7 +71,7 @@ func candidatesOf(in Input, devices []Device) ([]*candidate, error) {
 	byAddress := map[string]*candidate{}
 	for _, device := range devices {
 		if device.Health == v1alpha1.NICIneligible {
-			return nil, fmt.Errorf("NIC %s must not be handed out: %s", device.NIC.PCIAddress, strings.Join(device.Reasons, " "))
+			return nil, fmt.Errorf("NIC %s must not be handed out: %s", device.NIC.PCIAddress, Why(device.Reasons))
 		}
 		byAddress[device.NIC.PCIAddress] = newCandidate(in, device.NIC, nil)
 	}

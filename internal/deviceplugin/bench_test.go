@@ -28,13 +28,13 @@ func manyNICs(count int) []bypass.Device {
 func BenchmarkAllocate(b *testing.B) {
 	for _, count := range []int{1, 16, 256} {
 		b.Run(fmt.Sprintf("devices=%d", count), func(b *testing.B) {
-			shown := newBoard()
+			shown := &board{}
 			v := inventoryOf(manyNICs(count)...)
 			written := &specFolder{path: b.TempDir()}
 			if err := written.write(v); err != nil {
 				b.Fatal(err)
 			}
-			shown.set(v)
+			shown.Set(v)
 			service := newService(resourceX2, shown, written, nil)
 			request := &deviceplugin.AllocateRequest{ContainerRequests: []*deviceplugin.ContainerAllocateRequest{{DevicesIds: idsOf(v)}}}
 			b.ReportAllocs()

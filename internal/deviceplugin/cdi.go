@@ -5,8 +5,6 @@ package deviceplugin
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -17,7 +15,7 @@ import (
 
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cdi"
 )
 
 // specFolder is the folder of CDI specifications.
@@ -30,24 +28,10 @@ type specFolder struct {
 	written fs.FileInfo
 }
 
-// kind is the CDI kind of a resource. Both of its parts must begin with a letter there, which those of a resource need
-// not.
-func kind(resource string) string {
-	domain, name, _ := strings.Cut(resource, "/")
-	return letterFirst(domain) + "/" + letterFirst(name)
-}
-
-func letterFirst(text string) string {
-	if text != "" && text[0] >= 'a' && text[0] <= 'z' {
-		return text
-	}
-	return "nic-" + text
-}
-
 // specName is the name of the file. It follows from the resource, not from the pool, because two files with the same
 // device make that device unusable: the pool that takes a resource over must replace the file of the one before.
 func specName(resource string) string {
-	return strings.ReplaceAll(kind(resource), "/", "-") + ".json"
+	return strings.ReplaceAll(cdi.Kind(resource), "/", "-") + ".json"
 }
 
 // write writes the specification of an inventory unless it is there. A resource with nothing to give has none: a
@@ -55,18 +39,15 @@ func specName(resource string) string {
 func (f *specFolder) write(v *inventory) error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	spec, err := newSpec(v)
+	spec := newSpec(v)
+	if len(spec.Devices) == 0 {
+		f.name, f.content, f.written = specName(v.resource), nil, nil
+		return cdi.Remove(filepath.Join(f.path, f.name))
+	}
+	content, err := cdi.Encode(spec, v.resource)
 	if err != nil {
 		return err
 	}
-	if len(spec.Devices) == 0 {
-		return f.remove(v.resource)
-	}
-	content, err := json.MarshalIndent(spec, "", "  ")
-	if err != nil {
-		return fmt.Errorf("writing the CDI specification of %s: %w", v.resource, err)
-	}
-	content = append(content, '\n')
 	if name := specName(v.resource); f.name != name || !bytes.Equal(f.content, content) {
 		f.name, f.content, f.written = name, content, nil
 	}
@@ -88,13 +69,10 @@ func (f *specFolder) restore() error {
 	if f.intact(path) {
 		return nil
 	}
-	if err := os.MkdirAll(f.path, 0o755); err != nil {
-		return fmt.Errorf("creating the folder of CDI specifications: %w", err)
-	}
 	// The file of the process before this one stays if it is right: a runtime reads them all again for a new one.
 	if found, err := os.ReadFile(path); err != nil || !bytes.Equal(found, f.content) {
-		if err := replaceFile(path, f.content); err != nil {
-			return fmt.Errorf("writing the CDI specification %s: %w", path, err)
+		if err := cdi.Replace(path, f.content); err != nil {
+			return err
 		}
 	}
 	var err error
@@ -112,44 +90,18 @@ func (f *specFolder) intact(path string) bool {
 		found.ModTime().Equal(f.written.ModTime())
 }
 
-func (f *specFolder) remove(resource string) error {
-	f.name, f.content, f.written = specName(resource), nil, nil
-	path := filepath.Join(f.path, f.name)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing the CDI specification %s of no device: %w", path, err)
-	}
-	return nil
-}
-
-// replaceFile replaces a file in one step. Runtimes read files that end in .json and .yaml only, so they never see the
-// one that is being written.
-func replaceFile(path string, content []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(temporary.Name()) }()
-	_, err = temporary.Write(content)
-	// Runtimes may run as another user than root.
-	err = errors.Join(err, temporary.Chmod(0o644), temporary.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), path)
-}
-
 // newSpec describes every unit that has something to give. Mounts that all NICs have in common stand once for all: a
 // container gets them with the first of its units. Device files stand at each unit, because one without any edit makes
 // the whole specification invalid (container-device-interface, pkg/cdi/device.go, validate).
-func newSpec(v *inventory) (*specs.Spec, error) {
+func newSpec(v *inventory) *specs.Spec {
 	perNIC := map[string]specs.ContainerEdits{}
 	for nic, given := range v.perNIC {
 		if v.isDescribed(nic) {
-			perNIC[nic] = containerEdits(given)
+			perNIC[nic] = cdi.Edits(given)
 		}
 	}
 	shared := commonMounts(perNIC)
-	spec := &specs.Spec{Kind: kind(v.resource), ContainerEdits: specs.ContainerEdits{Mounts: shared}}
+	spec := &specs.Spec{Kind: cdi.Kind(v.resource), ContainerEdits: specs.ContainerEdits{Mounts: shared}}
 	for nic, edits := range perNIC {
 		if len(edits.DeviceNodes) > 0 {
 			edits.Mounts = slices.DeleteFunc(edits.Mounts, func(mount *specs.Mount) bool { return hasMount(shared, mount) })
@@ -161,13 +113,7 @@ func newSpec(v *inventory) (*specs.Spec, error) {
 			spec.Devices = append(spec.Devices, specs.Device{Name: unit.id, ContainerEdits: edits})
 		}
 	}
-	// The lowest version that has all that is used, so that old runtimes take it, too.
-	version, err := specs.MinimumRequiredVersion(spec)
-	if err != nil {
-		return nil, fmt.Errorf("choosing the version of the CDI specification of %s: %w", v.resource, err)
-	}
-	spec.Version = version
-	return spec, nil
+	return spec
 }
 
 // isDescribed tells whether the units of a NIC are in the specification. A runtime makes no container with a device that
@@ -175,21 +121,6 @@ func newSpec(v *inventory) (*specs.Spec, error) {
 func (v *inventory) isDescribed(nic string) bool {
 	given := v.perNIC[nic]
 	return len(given.DeviceNodes)+len(given.Mounts) > 0
-}
-
-// containerEdits are edits in the words of CDI. Variables are not among them: they depend on all units of a container
-// and are part of the answer to Allocate.
-func containerEdits(edits bypass.Edits) specs.ContainerEdits {
-	var converted specs.ContainerEdits
-	for _, node := range edits.DeviceNodes {
-		converted.DeviceNodes = append(converted.DeviceNodes, &specs.DeviceNode{Path: node.Path, Permissions: node.Permissions})
-	}
-	for _, mount := range edits.Mounts {
-		converted.Mounts = append(converted.Mounts, &specs.Mount{
-			HostPath: mount.HostPath, ContainerPath: mount.ContainerPath, Options: []string{"ro", "nosuid", "nodev", "bind"},
-		})
-	}
-	return converted
 }
 
 // commonMounts are those that all NICs have.

@@ -101,7 +101,7 @@ func TestAllocateRestores(t *testing.T) {
 	f := newFixture(t)
 	folder := filepath.Join(f.cdi, "made", "when", "needed")
 	n := nodeWith(poolNamed("p", resourceX2), nic(nic0, 0, v1alpha1.NICHealthy))
-	shown := newBoard()
+	shown := &board{}
 	written := &specFolder{path: folder}
 	service := newService(resourceX2, shown, written, nil)
 	if _, err := service.Allocate(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "not been judged yet") {
@@ -230,19 +230,15 @@ func TestUnwritable(t *testing.T) {
 	f.awaitUnits(resourceX2, nic0)
 }
 
-func TestKind(t *testing.T) {
-	cases := map[string]struct{ resource, wantKind, wantFile string }{
-		"as it is":        {"lowlatency.dev/x2", "lowlatency.dev/x2", "lowlatency.dev-x2.json"},
-		"name of a digit": {"lowlatency.dev/25g", "lowlatency.dev/nic-25g", "lowlatency.dev-nic-25g.json"},
-		"domain, too":     {"3com.com/25g", "nic-3com.com/nic-25g", "nic-3com.com-nic-25g.json"},
+func TestSpecName(t *testing.T) {
+	cases := map[string]struct{ resource, want string }{
+		"as it is":        {"lowlatency.dev/x2", "lowlatency.dev-x2.json"},
+		"name of a digit": {"lowlatency.dev/25g", "lowlatency.dev-nic-25g.json"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := kind(tc.resource); got != tc.wantKind {
-				t.Errorf("kind is %s, want %s", got, tc.wantKind)
-			}
-			if got := specName(tc.resource); got != tc.wantFile {
-				t.Errorf("file is %s, want %s", got, tc.wantFile)
+			if got := specName(tc.resource); got != tc.want {
+				t.Errorf("file is %s, want %s", got, tc.want)
 			}
 		})
 	}

@@ -7,12 +7,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	deviceplugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latest"
 )
 
 // noNUMANode stands for a NUMA node that the firmware does not tell.
@@ -199,28 +199,5 @@ func summaries(v *inventory) map[string]change {
 	return all
 }
 
-// board shows the current inventory to all streams.
-type board struct {
-	mutex   sync.Mutex
-	current *inventory
-	// changed is closed when current is replaced.
-	changed chan struct{}
-}
-
-func newBoard() *board { return &board{changed: make(chan struct{})} }
-
-// get returns the current inventory, nil before the first reading, and a channel that is closed when there is a newer
-// one.
-func (b *board) get() (*inventory, <-chan struct{}) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.current, b.changed
-}
-
-func (b *board) set(v *inventory) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	b.current = v
-	close(b.changed)
-	b.changed = make(chan struct{})
-}
+// board shows the current inventory to all streams: nil before the first reading.
+type board = latest.Value[*inventory]

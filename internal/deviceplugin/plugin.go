@@ -87,7 +87,7 @@ func (p *Plugin) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watching the kubelet's folder: %w", err)
 	}
-	shown := newBoard()
+	shown := &board{}
 	specs := &specFolder{path: p.CDIFolder}
 	kubelet := &registrar{folder: watched.sockets, log: p.Log, board: shown, specs: specs, handover: p.Handover}
 	var running sync.WaitGroup
@@ -132,7 +132,7 @@ type observer struct {
 // once looks at the host once. With a host that cannot be read, or a specification that cannot be written, all units
 // that were known are unhealthy: nobody knows whether they would work.
 func (o *observer) once(ctx context.Context) {
-	before, _ := o.board.get()
+	before := o.board.Get()
 	now, err := o.read(ctx, before)
 	if ctx.Err() != nil {
 		return
@@ -189,7 +189,7 @@ func (o *observer) show(before, now *inventory) {
 		o.log.Info("NIC changed", "pool", now.pool, "nic", change.nic, "health", change.health, "units", change.units,
 			"reasons", change.reasons)
 	}
-	o.board.set(now)
+	o.board.Set(now)
 }
 
 // options are what the kubelet is told about the plugin's abilities.

@@ -84,7 +84,7 @@ func (r *registrar) run(ctx context.Context, watched *watch) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		_, changed := r.board.get()
+		_, changed := r.board.Watch()
 		timer.Reset(r.once(ctx))
 		select {
 		case <-ctx.Done():
@@ -107,7 +107,7 @@ func (g *registration) gone() <-chan struct{} {
 
 // once registers if that is needed and possible, and returns when to look again at the latest.
 func (r *registrar) once(ctx context.Context) time.Duration {
-	shown, _ := r.board.get()
+	shown := r.board.Get()
 	if shown == nil {
 		return lookAgain
 	}

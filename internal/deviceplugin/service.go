@@ -15,6 +15,7 @@ import (
 	deviceplugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cdi"
 )
 
 // service is what the kubelet calls, for one registration.
@@ -49,7 +50,7 @@ func (s *service) GetDevicePluginOptions(context.Context, *deviceplugin.Empty) (
 func (s *service) ListAndWatch(_ *deviceplugin.Empty, stream deviceplugin.DevicePlugin_ListAndWatchServer) error {
 	var sent *inventory
 	for {
-		now, changed := s.board.get()
+		now, changed := s.board.Watch()
 		if now != nil && now.resource == s.resource && (sent == nil || !slices.Equal(sent.units, now.units)) {
 			if err := stream.Send(now.list()); err != nil {
 				s.lose()
@@ -118,7 +119,7 @@ func (s *service) PreStartContainer(
 }
 
 func (s *service) shown() (*inventory, error) {
-	shown, _ := s.board.get()
+	shown := s.board.Get()
 	if shown == nil || shown.resource != s.resource {
 		return nil, status.Errorf(codes.Unavailable, "the NICs of %s have not been judged yet; try again", s.resource)
 	}
@@ -164,7 +165,7 @@ func allocate(v *inventory, ids []string) (*deviceplugin.ContainerAllocateRespon
 	ids = slices.SortedFunc(slices.Values(ids), compareIDs)
 	answer := &deviceplugin.ContainerAllocateResponse{CdiDevices: make([]*deviceplugin.CDIDevice, 0, len(ids))}
 	held := make([]bypass.Device, 0, len(ids))
-	prefix := kind(v.resource) + "="
+	prefix := cdi.Kind(v.resource) + "="
 	last := ""
 	for _, id := range ids {
 		unit, err := v.healthyUnit(id)
@@ -199,15 +200,8 @@ func (v *inventory) healthyUnit(id string) (unit, error) {
 			"%s has no device %q on this node: the NIC is gone or no longer belongs to BypassNICPool %q", v.resource, id, v.pool)
 	case !found.healthy:
 		return unit{}, status.Errorf(codes.FailedPrecondition,
-			"device %q of %s cannot be handed out: %s", id, v.resource, because(v.reasons[found.nic]))
+			"device %q of %s cannot be handed out: %s", id, v.resource, bypass.Why(v.reasons[found.nic]))
 	default:
 		return found, nil
 	}
-}
-
-func because(reasons []string) string {
-	if len(reasons) == 0 {
-		return "its NIC is not healthy"
-	}
-	return strings.Join(reasons, " ")
 }

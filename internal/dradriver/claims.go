@@ -17,7 +17,7 @@ import (
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/deviceplugin"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cdi"
 )
 
 // Annotations of a specification say what was prepared. The first is about the claim, the others stand at each of its
@@ -64,7 +64,7 @@ func cdiName(uid types.UID, request string) string { return string(uid) + "-" + 
 
 // cdiID is the full name of a CDI device.
 func cdiID(resource string, uid types.UID, request string) string {
-	return deviceplugin.CDIKind(resource) + "=" + cdiName(uid, request)
+	return cdi.Kind(resource) + "=" + cdiName(uid, request)
 }
 
 func (f *claimFolder) file(uid types.UID) string {
@@ -74,10 +74,10 @@ func (f *claimFolder) file(uid types.UID) string {
 // write writes the specification of a claim.
 func (f *claimFolder) write(resource string, claim *prepared) error {
 	spec := &specs.Spec{
-		Kind: deviceplugin.CDIKind(resource), Annotations: map[string]string{annotationClaim: claim.claim},
+		Kind: cdi.Kind(resource), Annotations: map[string]string{annotationClaim: claim.claim},
 	}
 	for _, request := range claim.requests {
-		edits := deviceplugin.CDIEdits(request.edits)
+		edits := cdi.Edits(request.edits)
 		for _, variable := range request.edits.Environment {
 			edits.Env = append(edits.Env, variable.Name+"="+variable.Value)
 		}
@@ -86,31 +86,15 @@ func (f *claimFolder) write(resource string, claim *prepared) error {
 			Annotations: map[string]string{annotationRequest: request.name, annotationDevices: strings.Join(request.devices, ",")},
 		})
 	}
-	version, err := specs.MinimumRequiredVersion(spec)
+	content, err := cdi.Encode(spec, "claim "+claim.claim)
 	if err != nil {
-		return fmt.Errorf("choosing the version of the CDI specification of claim %s: %w", claim.claim, err)
+		return err
 	}
-	spec.Version = version
-	content, err := json.MarshalIndent(spec, "", "  ")
-	if err != nil {
-		return fmt.Errorf("writing the CDI specification of claim %s: %w", claim.claim, err)
-	}
-	if err := os.MkdirAll(f.path, 0o755); err != nil {
-		return fmt.Errorf("creating the folder of CDI specifications: %w", err)
-	}
-	if err := deviceplugin.ReplaceFile(f.file(claim.uid), append(content, '\n')); err != nil {
-		return fmt.Errorf("writing the CDI specification of claim %s: %w", claim.claim, err)
-	}
-	return nil
+	return cdi.Replace(f.file(claim.uid), content)
 }
 
 // remove removes the specification of a claim, if there is one.
-func (f *claimFolder) remove(uid types.UID) error {
-	if err := os.Remove(f.file(uid)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing a CDI specification: %w", err)
-	}
-	return nil
-}
+func (f *claimFolder) remove(uid types.UID) error { return cdi.Remove(f.file(uid)) }
 
 // list reads what is prepared, in ascending order of UID.
 func (f *claimFolder) list() ([]prepared, error) {

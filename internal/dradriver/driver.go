@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -24,6 +24,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/deviceplugin"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latest"
 )
 
 const (
@@ -61,7 +62,11 @@ type Driver struct {
 	// Log tells what happens; the zero value tells nothing.
 	Log logr.Logger
 
-	board board
+	// board shows the last look to the calls of the kubelet: nil before the first one.
+	board latest.Value[*state]
+	// withoutTaints tells that the API server keeps no taints; taintsDropped holds one signal of it.
+	withoutTaints atomic.Bool
+	taintsDropped chan struct{}
 	// fatal ends Run.
 	fatal context.CancelCauseFunc
 }
@@ -77,7 +82,7 @@ func (d *Driver) specs() *claimFolder { return &claimFolder{path: d.CDIFolder, d
 func (d *Driver) Run(ctx context.Context) error {
 	ctx, d.fatal = context.WithCancelCause(ctx)
 	defer d.fatal(nil)
-	d.board.init()
+	d.taintsDropped = make(chan struct{}, 1)
 	data := filepath.Join(d.KubeletFolder, pluginsFolder, d.name())
 	if err := os.MkdirAll(data, 0o750); err != nil {
 		return fmt.Errorf("creating the folder of the driver's socket: %w", err)
@@ -119,7 +124,8 @@ func (d *Driver) watch() (<-chan struct{}, func()) {
 func (d *Driver) HandleError(_ context.Context, err error, message string) {
 	d.Log.Error(err, message)
 	if dropped, ok := errors.AsType[*resourceslice.DroppedFieldsError](err); ok {
-		if d.board.dropTaints() {
+		if d.withoutTaints.CompareAndSwap(false, true) {
+			d.taintsDropped <- struct{}{}
 			d.Log.Info("The API server keeps no device taints; NICs that are not healthy are left out of ResourceSlices",
 				"features", dropped.DisabledFeatures())
 		}
@@ -158,7 +164,7 @@ func (d *Driver) look(ctx context.Context, helper publisher, changed <-chan stru
 		select {
 		case <-ctx.Done():
 		case <-changed:
-		case <-d.board.taintsDropped:
+		case <-d.taintsDropped:
 		case <-ticker.C:
 		}
 	}
@@ -166,7 +172,7 @@ func (d *Driver) look(ctx context.Context, helper publisher, changed <-chan stru
 
 // observe looks at the host once. When it cannot be read, nobody knows whether a NIC would work.
 func (d *Driver) observe(ctx context.Context) {
-	before := d.board.get()
+	before := d.board.Get()
 	reading, err := d.Evaluate(ctx)
 	if ctx.Err() != nil {
 		return
@@ -176,7 +182,7 @@ func (d *Driver) observe(ctx context.Context) {
 			d.Log.Error(err, "No NIC is handed out until this is mended; containers that hold one keep it")
 		}
 		if before != nil {
-			d.board.set(before.failed(err))
+			d.board.Set(before.failed(err))
 		}
 		return
 	}
@@ -184,12 +190,12 @@ func (d *Driver) observe(ctx context.Context) {
 	// Who holds what matters for the way in which this process hands out, whatever the spec says by now.
 	pool.Spec.Allocation = v1alpha1.AllocationDynamic
 	now := &state{pool: pool, devices: bypass.Withhold(pool, reading.Devices, d.Containers(ctx)), edits: reading.Edits}
-	d.board.set(now)
+	d.board.Set(now)
 }
 
 // devices are those to publish; false before the first reading.
 func (d *Driver) devices() ([]resourcev1.Device, bool) {
-	shown := d.board.get()
+	shown := d.board.Get()
 	switch {
 	case d.Draining:
 		return nil, true
@@ -197,7 +203,7 @@ func (d *Driver) devices() ([]resourcev1.Device, bool) {
 		return nil, false
 	}
 	devices := shown.devices
-	if d.board.areTaintsDropped() {
+	if d.withoutTaints.Load() {
 		devices = onlyHealthy(devices)
 	}
 	return bypass.ResourceDevices(shown.pool, devices), true
@@ -249,57 +255,4 @@ func onlyHealthy(devices []bypass.Device) []bypass.Device {
 		}
 	}
 	return healthy
-}
-
-// board shows the current state to the calls of the kubelet.
-type board struct {
-	mutex   sync.Mutex
-	current *state
-	// changed is closed when current is replaced.
-	changed chan struct{}
-	// withoutTaints tells that the API server keeps no taints; taintsDropped holds one signal of it.
-	withoutTaints bool
-	taintsDropped chan struct{}
-}
-
-func (b *board) init() {
-	b.changed, b.taintsDropped = make(chan struct{}), make(chan struct{}, 1)
-}
-
-func (b *board) get() *state {
-	current, _ := b.watch()
-	return current
-}
-
-// watch returns the current state, nil before the first look, and a channel that is closed when there is a newer one.
-func (b *board) watch() (*state, <-chan struct{}) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.current, b.changed
-}
-
-func (b *board) set(s *state) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	b.current = s
-	close(b.changed)
-	b.changed = make(chan struct{})
-}
-
-// dropTaints notes that the API server keeps no taints, and tells whether that is new.
-func (b *board) dropTaints() bool {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	if b.withoutTaints {
-		return false
-	}
-	b.withoutTaints = true
-	b.taintsDropped <- struct{}{}
-	return true
-}
-
-func (b *board) areTaintsDropped() bool {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.withoutTaints
 }

@@ -281,7 +281,7 @@ func TestDroppedTaints(t *testing.T) {
 		t.Errorf("published are %v", devices)
 	}
 	select {
-	case <-d.board.taintsDropped:
+	case <-d.taintsDropped:
 	default:
 		t.Error("nobody is told to publish again")
 	}

@@ -18,7 +18,7 @@ import (
 // the status of the pods that hold them, and does nothing else about it.
 func (d *Driver) WatchHealthStatus(ctx context.Context, reports chan<- kubeletplugin.DeviceHealthReport) error {
 	for {
-		shown, changed := d.board.watch()
+		shown, changed := d.board.Watch()
 		if shown != nil {
 			select {
 			case <-ctx.Done():

@@ -5,7 +5,6 @@ package dradriver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,7 +47,7 @@ func (d *Driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplug
 func nameOf(claim *resourcev1.ResourceClaim) string { return claim.Namespace + "/" + claim.Name }
 
 func (d *Driver) prepare(claim *resourcev1.ResourceClaim) ([]kubeletplugin.Device, error) {
-	shown := d.board.get()
+	shown := d.board.Get()
 	if shown == nil {
 		return nil, fmt.Errorf("the NICs of BypassNICPool %q on node %s have not been judged yet; the kubelet tries again", d.Pool, d.NodeName)
 	}
@@ -184,15 +183,8 @@ func (s *state) healthy(name string) (bypass.Device, error) {
 	case i < 0:
 		return bypass.Device{}, fmt.Errorf("device %q is not on this node: the NIC is gone or no longer belongs to BypassNICPool %q", name, s.pool.Name)
 	case s.devices[i].Health != v1alpha1.NICHealthy:
-		return bypass.Device{}, fmt.Errorf("device %q cannot be handed out: %w", name, because(s.devices[i]))
+		return bypass.Device{}, fmt.Errorf("device %q cannot be handed out: %s", name, bypass.Why(s.devices[i].Reasons))
 	default:
 		return s.devices[i], nil
 	}
-}
-
-func because(device bypass.Device) error {
-	if len(device.Reasons) == 0 {
-		return errors.New("its NIC is not healthy")
-	}
-	return errors.New(strings.Join(device.Reasons, " "))
 }

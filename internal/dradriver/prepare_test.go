@@ -29,7 +29,7 @@ func driverOn(t *testing.T, n *node) *Driver {
 	d := &Driver{
 		Pool: testPool, NodeName: testNode, Evaluate: n.evaluate, Containers: n.list, CDIFolder: filepath.Join(t.TempDir(), "cdi"),
 	}
-	d.board.init()
+	d.taintsDropped = make(chan struct{}, 1)
 	d.observe(t.Context())
 	return d
 }
