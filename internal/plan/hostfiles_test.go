@@ -178,7 +178,7 @@ func cleaned(s *v1alpha1.LowLatencyNodeProfileSpec) {
 func TestServices(t *testing.T) {
 	plan := planOf(t, small(4, 1), cleaned)
 	wantUnits := []string{"bluetooth.service", "irqbalance.service", "lowlatency-flush-packet-filter.service",
-		"lowlatency-unload-modules.service", "tuned.service"}
+		"lowlatency-kernel-threads.service", "lowlatency-unload-modules.service", "tuned.service"}
 	if diff := cmp.Diff(wantUnits, unitNames(plan)); diff != "" {
 		t.Errorf("units (-want +got):\n%s", diff)
 	}
@@ -228,7 +228,7 @@ func TestIrqbalanceMayBeStoppedTwice(t *testing.T) {
 		s.System.StopServices = []v1alpha1.UnitName{"irqbalance.service"}
 		s.Interrupts.Balancer = v1alpha1.BalancerStopped
 	})
-	if diff := cmp.Diff([]string{"irqbalance.service"}, unitNames(plan)); diff != "" {
+	if diff := cmp.Diff([]string{"irqbalance.service", "lowlatency-kernel-threads.service"}, unitNames(plan)); diff != "" {
 		t.Errorf("units (-want +got):\n%s", diff)
 	}
 }

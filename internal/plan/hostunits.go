@@ -21,6 +21,7 @@ const dataPlaneSlice = "dataplane.slice"
 func (p *planner) planHost() {
 	p.hugepageUnits()
 	p.offlineUnit()
+	p.kernelThreadsUnit()
 	p.dataPlaneUnits()
 	p.poolUnits()
 	p.packetSteeringFiles()
@@ -72,6 +73,28 @@ func (p *planner) offlineUnit() {
 			description: "Take CPUs " + offline.String() + " offline",
 			commands:    []string{strings.Join(command, " ")},
 			required:    true,
+		}.content(),
+		Origin: origin,
+	})
+}
+
+// kernelThreadsUnit moves threads of the kernel to housekeeping CPUs. Neither isolcpus= nor nohz_full= keeps kswapd and
+// kcompactd off the others: in Linux 6.1 they take the CPUs of their NUMA node when they start (mm/vmscan.c, kswapd;
+// mm/compaction.c, kcompactd). TuneD's isolated_cores would move them, but programs of pods with them.
+func (p *planner) kernelThreadsUnit() {
+	c := p.plan.CPUs
+	if c.Isolated.IsEmpty() {
+		return
+	}
+	origin := by("threads of the kernel that can run elsewhere are kept off isolated CPUs")
+	script := p.addScript("lowlatency-kernel-threads", kernelThreadsScript, origin)
+	p.addUnit(Unit{
+		Name:    "lowlatency-kernel-threads.service",
+		Enabled: true,
+		Content: oneshot{
+			description: "Move threads of the kernel to housekeeping CPUs " + c.Housekeeping.String(),
+			commands:    []string{script + " " + c.Housekeeping.String()},
+			after:       []string{"systemd-modules-load.service"},
 		}.content(),
 		Origin: origin,
 	})

@@ -17,6 +17,8 @@ var (
 	offlineScript string
 	//go:embed scripts/dataplane-partition.sh
 	dataPlaneScript string
+	//go:embed scripts/kernel-threads.sh
+	kernelThreadsScript string
 	//go:embed scripts/bypass-nic.sh
 	bypassNICScript string
 	//go:embed scripts/nic-interrupts.sh

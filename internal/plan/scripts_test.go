@@ -4,17 +4,21 @@
 package plan
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
 // runUnit carries out the first command of a unit of the plan as systemd would, on a tree instead of /sys.
-func runUnit(t *testing.T, plan *NodePlan, name, sysfs string) (output string, err error) {
+func runUnit(t *testing.T, plan *NodePlan, name, sysfs string, environment ...string) (output string, err error) {
 	t.Helper()
 	_, command, found := strings.Cut(unitOf(plan, name).Content, "ExecStart=")
 	if !found {
@@ -28,6 +32,7 @@ func runUnit(t *testing.T, plan *NodePlan, name, sysfs string) (output string, e
 	}
 	run := exec.CommandContext(t.Context(), "sh", append([]string{script}, words[1:]...)...)
 	run.Env = append(os.Environ(), "LOWLATENCY_SYSFS="+sysfs, "LOWLATENCY_ATTEMPTS=3", "LOWLATENCY_PAUSE=0")
+	run.Env = append(run.Env, environment...)
 	bytes, err := run.CombinedOutput()
 	return string(bytes), err
 }
@@ -131,5 +136,55 @@ func TestDataPlaneScript(t *testing.T) {
 	}
 	if output, err := runUnit(t, plan, unit, t.TempDir()); err == nil {
 		t.Errorf("succeeds without cgroups: %s", output)
+	}
+}
+
+// TestKernelThreadsScript: a program in place of taskset writes down what it is told, and refuses one thread, as the
+// kernel may.
+func TestKernelThreadsScript(t *testing.T) {
+	const unit = "lowlatency-kernel-threads.service"
+	const movable, bound, program = 0x00208040, 0x04208040, 0x00400000
+	plan := planOf(t, small(4, 2), explicit(v1alpha1.ExplicitCPUs{Housekeeping: "0,4", Isolated: "1-3,5-7"}))
+	threads := []struct {
+		pid     int
+		name    string
+		flags   int
+		allowed string
+	}{
+		{1, "systemd", program, "0-7"},
+		{2, "kthreadd", movable, "0,4"},
+		{9, "ksoftirqd/1", bound, "1"},
+		{15, "rcuog/1", movable, "0-7"},
+		{67, "kcompactd1", movable, "4-7"},
+		{78, "kswapd0", movable, "0-3"},
+		{79, "odd) 1 (name", movable, "1-2,6"},
+		{80, "irq/56-ens1-rx-0", movable, "2"},
+		{81, "refuses", movable, "3"},
+	}
+	files := map[string]string{"bin/taskset": "#!/bin/sh\nif [ \"$3\" = 81 ]; then echo 'taskset: Invalid argument' >&2; exit 1; fi\necho \"$@\" >>\"$CALLS\"\n"}
+	for _, thread := range threads {
+		folder := "proc/" + strconv.Itoa(thread.pid)
+		files[folder+"/stat"] = fmt.Sprintf("%d (%s) S 2 0 0 0 -1 %d 0 0 0 0\n", thread.pid, thread.name, thread.flags)
+		files[folder+"/status"] = "Name:\t" + thread.name + "\nCpus_allowed:\tff\nCpus_allowed_list:\t" + thread.allowed + "\n"
+	}
+	// A thread that has ended since its folder was listed.
+	files["proc/90/comm"] = "gone"
+	root := tree(t, files)
+	if err := os.Chmod(filepath.Join(root, "bin/taskset"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	output, err := runUnit(t, plan, unit, "", "LOWLATENCY_PROCFS="+filepath.Join(root, "proc"),
+		"PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"), "CALLS="+filepath.Join(root, "calls"))
+	if err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	want := "-pc 0,4 15\n-pc 4 67\n-pc 0 78\n-pc 0,4 79"
+	if diff := cmp.Diff(want, content(t, root, "calls")); diff != "" {
+		t.Errorf("threads moved (-want +got):\n%s", diff)
+	}
+	for _, says := range []string{"kernel thread 81 stays on CPUs 3", "4 threads of the kernel moved"} {
+		if !strings.Contains(output, says) {
+			t.Errorf("output is %q, want %q in it", output, says)
+		}
 	}
 }

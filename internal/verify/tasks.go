@@ -35,7 +35,7 @@ func taskChecks() []Check {
 			Applies: onOwnCPUs,
 			Why:     "Threads such as kswapd and khugepaged work for milliseconds, and the program of the CPU waits.",
 			Reads:   []string{"/proc/*/stat (flags PF_KTHREAD, PF_NO_SETAFFINITY)", "/proc/*/status (Cpus_allowed_list)"},
-			Fix:     "Move the threads named with taskset -cp, or let TuneD's scheduler plugin do so; nohz_full= and isolcpus= keep new ones away.",
+			Fix:     "Start lowlatency-kernel-threads.service again, which moves them, or move the threads named with taskset -cp; nohz_full= and isolcpus= keep new ones away.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: kernel/kthread.c (kthreads take the CPUs of HK_TYPE_KTHREAD); Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
 			run: where(someAreCalm, func(s *state) verdict {

@@ -54,6 +54,11 @@ echo "still on $(cat $irq/effective_affinity_list)" >&2
 exit 1`, cpu, cpu)
 }
 
+// moveThread lets a thread of the kernel run on some CPUs only. One that sleeps moves when it wakes.
+func moveThread(name, cpus string) string {
+	return fmt.Sprintf("taskset -pc %s $(pgrep -x %s) && sleep 2", cpus, name)
+}
+
 // background starts a command that outlives the shell, and remembers it for stop.
 func background(name, command string) string {
 	return fmt.Sprintf("systemd-run --quiet --unit=%s %s; sleep 1; systemctl is-active --quiet %s", name, command, name)
@@ -69,9 +74,7 @@ func twoNodesScenarios() []scenario {
 		without: []string{"nohz_full", "rcu_nocbs"},
 		want:    verdicts{no, no, yes},
 		changes: map[string]string{"kernel.command-line": failed, "cpu.nohz-full": failed, "cpu.rcu-offload": failed},
-		// The threads of NUMA nodes, such as kswapd, may run on isolated CPUs then, or not: both were seen.
-		either: []string{"cpu.kernel-threads"},
-		says:   one("cpu.nohz-full", "1-3,5-7"),
+		says:    one("cpu.nohz-full", "1-3,5-7"),
 	}})
 }
 
@@ -136,6 +139,12 @@ func placeScenarios() []scenario {
 			disturb: background("busy", "taskset -c 6 sh -c 'while :; do :; done'"), restore: stop("busy"),
 			want: verdicts{yes, no, yes}, changes: one("cpu.foreign-tasks", failed),
 			says: one("cpu.foreign-tasks", "runs on isolated CPU 6"),
+		},
+		{
+			name:    "a thread of the kernel is moved to isolated CPU 3",
+			disturb: moveThread("rcu_preempt", "3"), restore: moveThread("rcu_preempt", "0,4"),
+			want: verdicts{yes, yes, yes}, changes: one("cpu.kernel-threads", failed),
+			says: one("cpu.kernel-threads", "kernel thread rcu_preempt"),
 		},
 		{
 			name:    "the kubelet runs with another policy",
