@@ -18,6 +18,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/background"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/fakekubelet"
 )
 
@@ -131,22 +132,10 @@ func (f *fixture) start(n *node) (stop func()) {
 
 func (f *fixture) run(plugin *Plugin) (stop func()) {
 	f.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
 	if t, ok := f.TB.(*testing.T); ok {
 		plugin.Log = testr.New(t)
 	}
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := plugin.Run(ctx); err != nil {
-			f.Errorf("the plugin ended: %v", err)
-		}
-	})
-	stop = sync.OnceFunc(func() {
-		cancel()
-		running.Wait()
-	})
-	f.Cleanup(stop)
-	return stop
+	return background.Run(f.TB, "the plugin", plugin.Run)
 }
 
 // await waits until the kubelet is in a state.

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,6 +31,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/background"
 )
 
 const (
@@ -82,19 +82,7 @@ func (f *fixture) start(n *node, change ...func(*Driver)) (stop func()) {
 	for _, one := range change {
 		one(d)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := d.Run(ctx); err != nil {
-			f.Errorf("the driver ended: %v", err)
-		}
-	})
-	stop = sync.OnceFunc(func() {
-		cancel()
-		running.Wait()
-	})
-	f.Cleanup(stop)
-	return stop
+	return background.Run(f.T, "the driver", d.Run)
 }
 
 // await waits until a condition holds; the last text that it gave is told otherwise.

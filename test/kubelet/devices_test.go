@@ -29,6 +29,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/deviceplugin"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/background"
 )
 
 const (
@@ -126,19 +127,7 @@ func (r *rig) plugin() (stop func()) {
 	plugin := &deviceplugin.Plugin{
 		Evaluate: r.evaluate, KubeletFolder: r.folder, CDIFolder: filepath.Join(r.folder, "cdi"), Interval: deviceInterval,
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := plugin.Run(ctx); err != nil {
-			r.Errorf("the plugin ended: %v", err)
-		}
-	})
-	stop = sync.OnceFunc(func() {
-		cancel()
-		running.Wait()
-	})
-	r.Cleanup(stop)
-	return stop
+	return background.Run(r.T, "the plugin", plugin.Run)
 }
 
 func (r *rig) await(units int64) {
