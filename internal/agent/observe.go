@@ -47,9 +47,10 @@ type Observation struct {
 	counts     map[v1alpha1.CheckID]driftCount
 	unrepaired map[v1alpha1.CheckID][]string
 
-	// owners and hugepages are for the full report alone.
+	// owners, hugepages and truth are for the full report alone.
 	owners    nodereport.Owners
 	hugepages []nodereport.Hugepages
+	truth     verify.Truth
 
 	// Now is the time of the pass.
 	Now metav1.Time
@@ -135,7 +136,7 @@ func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatu
 	a.drift.compare(report, a.plan.hash, status)
 	seen.unrepaired = a.repair(ctx, in, report, now)
 	seen.PlanHash, seen.Report, seen.counts = a.plan.hash, &report, a.drift.counts
-	seen.owners, seen.hugepages = ownersOf(in, found), nodereport.HugepagesOf(found)
+	seen.owners, seen.hugepages, seen.truth = ownersOf(in, found), nodereport.HugepagesOf(found), verify.TruthOf(in.Plan, facts)
 	a.latest = latestPass{at: now, in: in, report: &report}
 	return seen
 }

@@ -33,6 +33,7 @@ func (a *Agent) report(seen Observation, drift []v1alpha1.CheckDrift) *noderepor
 		Drift: append([]v1alpha1.CheckDrift{}, drift...), Repairs: append([]repair.Entry{}, a.drift.ledger.Recent()...),
 	}
 	full.SetVerified(*seen.Report)
+	full.SetTruth(seen.truth)
 	return full
 }
 

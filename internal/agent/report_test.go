@@ -17,6 +17,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
@@ -91,6 +92,13 @@ func TestTheReportCanBeReadAndNothingElse(t *testing.T) {
 			Namespace: new("trading"), Pod: new("engine-0"), Container: "engine", CPUs: cpus.Of(2, 3, 5), NUMANodes: []int{0},
 		}}},
 		hugepages: []nodereport.Hugepages{{NUMANode: 1, SizeKibibytes: 2048, Total: 400, Free: 160}},
+		truth: verify.Truth{
+			Nodes: []verify.NodeTruth{{
+				ID: 1, Vectors: host.Known(12, "/proc/irq"), IsolatedVectors: host.Absent[int]("/proc/irq/9", "gone"),
+				Reserved: []verify.SettingTruth{{Name: "memory", Planned: "1100Mi", Configured: host.Known("1100Mi", "kubelet.conf")}},
+			}},
+			Kubelet: []verify.SettingTruth{{Name: "cpuManagerPolicy", Planned: "static", Configured: host.Absent[string]("kubelet.conf", "no such file")}},
+		},
 	}
 	server.Set(a.report(seen, []v1alpha1.CheckDrift{{Check: "test.check", Drifted: 2}}))
 	code, text := get(t, socket, http.MethodGet, nodereport.Path)
@@ -112,8 +120,13 @@ func TestTheReportCanBeReadAndNothingElse(t *testing.T) {
 			"namespace": "trading", "pod": "engine-0", "uid": nil, "container": "engine", "cpus": "2-3,5", "numaNodes": []any{0.0},
 		}},
 		"hugepages": []any{map[string]any{"numaNode": 1.0, "sizeKibibytes": 2048.0, "total": 400.0, "free": 160.0}},
-		"drift":     []any{map[string]any{"check": "test.check", "drifted": 2.0, "repaired": 0.0}},
-		"repairs":   []any{},
+		"numaNodes": []any{map[string]any{
+			"id": 1.0, "vectors": 12.0, "isolatedVectors": nil,
+			"reserved": []any{map[string]any{"name": "memory", "planned": "1100Mi", "configured": "1100Mi"}},
+		}},
+		"kubelet": []any{map[string]any{"name": "cpuManagerPolicy", "planned": "static", "configured": nil}},
+		"drift":   []any{map[string]any{"check": "test.check", "drifted": 2.0, "repaired": 0.0}},
+		"repairs": []any{},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

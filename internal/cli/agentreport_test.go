@@ -334,6 +334,11 @@ func fullReport(planHash string) *nodereport.Report {
 			{Namespace: new("trading"), Pod: new("engine-0"), Container: "engine", CPUs: cpus.Of(2, 3), NUMANodes: []int{0}},
 		}},
 		Hugepages: []nodereport.Hugepages{{NUMANode: 1, SizeKibibytes: 1 << 20, Total: 4, Free: 1}},
+		NUMANodes: []nodereport.NUMANode{{
+			ID: 1, Vectors: new(21), IsolatedVectors: new(3),
+			Reserved: []nodereport.Setting{{Name: "memory", Planned: "1100Mi", Configured: new("900Mi")}},
+		}},
+		Kubelet: []nodereport.Setting{{Name: "cpuManagerPolicy", Planned: "static", Configured: new("none")}},
 	}
 }
 
@@ -350,6 +355,7 @@ func TestNodeInClusterWithItsAgent(t *testing.T) {
 	}{
 		"as verified": {full, []string{
 			"1 passed · 1 failed · 0 unknown · 0 waived · 1 not evaluated", "IRQ 49 is delivered to isolated CPU 6", "trading/engine-0/engine", "P/- 2,10 P/- 3,11", "3 of 4 in use · planned 4",
+			"21 (3)", "memory 900Mi, planned 1100Mi", "cpuManagerPolicy static none",
 		}},
 		"about another plan": {&other, []string{
 			"40 passed · 1 failed · 0 unknown · 0 waived", "IRQ 49 (ens1f0np0-0)", other.ContainersProblem, "is about plan feedfeedfeedfeed: the checks that passed are not shown",
@@ -383,6 +389,10 @@ func TestNodeInClusterForPrograms(t *testing.T) {
 	}
 	if diff := cmp.Diff([]v1alpha1.CheckID{"cpu.online"}, drawn.Passed); diff != "" || len(drawn.Skipped) != 1 || len(drawn.Problems) != 0 {
 		t.Errorf("passed %v, skipped %v, problems %q", drawn.Passed, drawn.Skipped, drawn.Problems)
+	}
+	on := drawn.NUMANodes[1]
+	if diff := cmp.Diff([]any{new(21), new(3), "memory", new("none")}, []any{on.Vectors, on.IsolatedVectors, on.Reserved[0].Name, drawn.Kubelet[0].Configured}); diff != "" {
+		t.Errorf("NUMA node 1 and the kubelet (-want +got):\n%s", diff)
 	}
 	if drawn.ReportTime == nil || !drawn.ReportTime.Equal(full.Time) || !cmp.Equal(full.Containers, drawn.Containers) {
 		t.Errorf("of %v: containers %+v", drawn.ReportTime, drawn.Containers)

@@ -2,8 +2,8 @@
 // Copyright The Low Latency Node Operator Authors.
 
 // Package nodereport holds what the agent of a node serves about it beyond the LowLatencyNode: all results of checks,
-// the containers that own CPUs, the hugepages that are there. The agent writes it and the command line reads it. It is
-// pure.
+// the containers that own CPUs, the hugepages that are there, where interrupts are delivered and what the kubelet
+// reserves and aligns. The agent writes it and the command line reads it. It is pure.
 package nodereport
 
 import (
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/repair"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
@@ -30,6 +31,8 @@ const (
 	maximumContainers = 1024
 	// maximumHugepages is above 64 NUMA nodes with 4 sizes each.
 	maximumHugepages = 256
+	// maximumNUMANodes is as many as a LowLatencyNode may have.
+	maximumNUMANodes = 64
 )
 
 // Report is everything that the latest pass over the whole host found: what the LowLatencyNode has, the checks that
@@ -51,6 +54,10 @@ type Report struct {
 	// Hugepages that the host has, in the order of the NUMA nodes, at most 256 pools. Pools whose numbers cannot be read
 	// are left out.
 	Hugepages []Hugepages `json:"hugepages"`
+	// NUMANodes tell where interrupts are delivered and what the kubelet reserves, at most 64.
+	NUMANodes []NUMANode `json:"numaNodes"`
+	// Kubelet are the settings of the kubelet that align pods.
+	Kubelet []Setting `json:"kubelet"`
 
 	// Drift is that of the status.
 	Drift []v1alpha1.CheckDrift `json:"drift"`
@@ -84,6 +91,81 @@ type Hugepages struct {
 	// Total is the number of pages that are there, Free that of those nobody uses.
 	Total int64 `json:"total"`
 	Free  int64 `json:"free"`
+}
+
+// NUMANode is the truth about one NUMA node besides CPUs, hugepages and NICs.
+type NUMANode struct {
+	ID int `json:"id"`
+	// Vectors are the device interrupts that are delivered to CPUs of the NUMA node, IsolatedVectors those of them that are
+	// delivered to isolated CPUs; null when the host does not tell of every interrupt.
+	Vectors         *int `json:"vectors"`
+	IsolatedVectors *int `json:"isolatedVectors"`
+	// Reserved is what the kubelet reserves of the memory and hugepages of the NUMA node.
+	Reserved []Setting `json:"reserved"`
+}
+
+// Setting compares what was planned with what the kubelet was configured with.
+type Setting struct {
+	Name string `json:"name"`
+	// Planned is "" where the plan leaves it.
+	Planned string `json:"planned,omitempty"`
+	// Configured is null when the kubelet's configuration cannot be read.
+	Configured *string `json:"configured"`
+}
+
+// SetTruth fills in what decides about the NUMA placement of pods.
+func (r *Report) SetTruth(truth verify.Truth) {
+	r.Kubelet = settingsOf(truth.Kubelet)
+	r.NUMANodes = make([]NUMANode, 0, len(truth.Nodes))
+	for _, node := range truth.Nodes[:min(len(truth.Nodes), maximumNUMANodes)] {
+		r.NUMANodes = append(r.NUMANodes, NUMANode{
+			ID: node.ID, Vectors: known(node.Vectors), IsolatedVectors: known(node.IsolatedVectors), Reserved: settingsOf(node.Reserved),
+		})
+	}
+}
+
+// Truth is what decides about the NUMA placement of pods. It undoes SetTruth, but for why a fact is absent.
+func (r *Report) Truth() verify.Truth {
+	truth := verify.Truth{Kubelet: settingTruths(r.Kubelet)}
+	for _, node := range r.NUMANodes {
+		truth.Nodes = append(truth.Nodes, verify.NodeTruth{
+			ID: node.ID, Vectors: fact(node.Vectors), IsolatedVectors: fact(node.IsolatedVectors), Reserved: settingTruths(node.Reserved),
+		})
+	}
+	return truth
+}
+
+func settingsOf(truths []verify.SettingTruth) []Setting {
+	settings := make([]Setting, 0, len(truths))
+	for _, truth := range truths {
+		settings = append(settings, Setting{Name: truth.Name, Planned: truth.Planned, Configured: known(truth.Configured)})
+	}
+	return settings
+}
+
+func settingTruths(settings []Setting) []verify.SettingTruth {
+	truths := make([]verify.SettingTruth, 0, len(settings))
+	for _, setting := range settings {
+		truths = append(truths, verify.SettingTruth{Name: setting.Name, Planned: setting.Planned, Configured: fact(setting.Configured)})
+	}
+	return truths
+}
+
+// known is the value of a fact; nil when it is absent.
+func known[T any](found host.Fact[T]) *T {
+	if !found.Known {
+		return nil
+	}
+	return &found.Value
+}
+
+// fact undoes known.
+func fact[T any](value *T) host.Fact[T] {
+	const source = "the report of the agent"
+	if value == nil {
+		return host.Absent[T](source, "the agent could not read it")
+	}
+	return host.Known(*value, source)
 }
 
 // SetVerified fills in what the checks have found.
@@ -156,13 +238,21 @@ func Decode(from io.Reader, node string) (*Report, error) {
 	if report.Node != node {
 		return nil, fmt.Errorf("the report is about node %q", report.Node)
 	}
-	for _, pool := range report.Hugepages {
-		if pool.SizeKibibytes <= 0 || pool.Free < 0 || pool.Total < pool.Free {
-			return nil, fmt.Errorf("the report tells of %d free ones of %d hugepages of %d KiB", pool.Free, pool.Total, pool.SizeKibibytes)
-		}
-	}
-	if len(report.Containers) > maximumContainers || len(report.Hugepages) > maximumHugepages {
-		return nil, errors.New("the report has more containers or hugepage pools than an agent lists")
+	if err := report.check(); err != nil {
+		return nil, err
 	}
 	return report, nil
+}
+
+// check refuses what no agent writes.
+func (r *Report) check() error {
+	for _, pool := range r.Hugepages {
+		if pool.SizeKibibytes <= 0 || pool.Free < 0 || pool.Total < pool.Free {
+			return fmt.Errorf("the report tells of %d free ones of %d hugepages of %d KiB", pool.Free, pool.Total, pool.SizeKibibytes)
+		}
+	}
+	if len(r.Containers) > maximumContainers || len(r.Hugepages) > maximumHugepages || len(r.NUMANodes) > maximumNUMANodes {
+		return errors.New("the report has more containers, hugepage pools or NUMA nodes than an agent lists")
+	}
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
@@ -36,6 +37,17 @@ func TestAReportComesBack(t *testing.T) {
 		Hugepages: []Hugepages{{NUMANode: 1, SizeKibibytes: 2048, Total: 4, Free: 1}},
 	}
 	written.SetVerified(found)
+	truth := verify.Truth{
+		Nodes: []verify.NodeTruth{
+			{
+				ID: 0, Vectors: host.Known(12, "/proc/irq"), IsolatedVectors: host.Known(0, "/proc/irq"),
+				Reserved: []verify.SettingTruth{{Name: "memory", Planned: "1100Mi", Configured: host.Known("1100Mi", "kubelet.conf")}},
+			},
+			{ID: 1, Vectors: host.Absent[int]("/proc/irq/9", "gone"), IsolatedVectors: host.Absent[int]("/proc/irq/9", "gone")},
+		},
+		Kubelet: []verify.SettingTruth{{Name: "cpuManagerPolicy", Planned: "static", Configured: host.Absent[string]("kubelet.conf", "no such file")}},
+	}
+	written.SetTruth(truth)
 	data, err := json.Marshal(written)
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +65,11 @@ func TestAReportComesBack(t *testing.T) {
 	if diff := cmp.Diff(found, read.Verified(), cmpopts.IgnoreUnexported(verify.Check{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
 	}
+	// Of a fact that is absent, the report does not say why.
+	ignored := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Source" || p.Last().String() == ".Reason" }, cmp.Ignore())
+	if diff := cmp.Diff(truth, read.Truth(), ignored, cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestDecodeRefuses(t *testing.T) {
@@ -67,6 +84,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"less than none":      {pages + `"total":1,"free":-1}]}`, "the report tells of -1 free ones of 1 hugepages of 2048 KiB"},
 		"pages without size":  {`{"node":"a","hugepages":[{}]}`, "the report tells of 0 free ones of 0 hugepages of 0 KiB"},
 		"too many containers": {`{"node":"a","containers":[` + strings.Repeat("{},", maximumContainers) + `{}]}`, "the report has more containers"},
+		"too many NUMA nodes": {`{"node":"a","numaNodes":[` + strings.Repeat("{},", maximumNUMANodes) + `{}]}`, "the report has more containers"},
 		"too much":            {`{"node":"a"` + strings.Repeat(" ", MaximumBytes), "the report has more than 4194304 bytes"},
 	}
 	for name, tc := range cases {

@@ -172,9 +172,14 @@ func passedChecks(report verify.Report) []v1alpha1.CheckID {
 // AddTruth adds interrupts, reserved memory and the kubelet's settings to the NUMA nodes.
 func (c *Check) AddTruth(truth verify.Truth) {
 	c.Kubelet = each(truth.Kubelet, settingState)
+	addTruth(c.NUMANodes, truth)
+}
+
+// addTruth adds interrupts and reserved memory to NUMA nodes.
+func addTruth(nodes []CheckNUMANode, truth verify.Truth) {
 	for _, local := range truth.Nodes {
-		for i := range c.NUMANodes {
-			if node := &c.NUMANodes[i]; node.ID == local.ID {
+		for i := range nodes {
+			if node := &nodes[i]; node.ID == local.ID {
 				node.Vectors, node.IsolatedVectors = factOrNil(local.Vectors), factOrNil(local.IsolatedVectors)
 				node.Reserved = each(local.Reserved, settingState)
 			}

@@ -153,9 +153,7 @@ func OfHost(in NodeInput, report *verify.Report) Node {
 	check := OfReport(in.Name, in.Plan, in.Topology, *report, in.PlanFindings)
 	view.Counts, view.Passed, view.Skipped = &check.Counts, check.Passed, check.Skipped
 	if in.Truth != nil {
-		check.NUMANodes = view.NUMANodes
-		check.AddTruth(*in.Truth)
-		view.Kubelet = check.Kubelet
+		view.addTruth(*in.Truth)
 	}
 	view.Conditions = each(check.Conditions, func(c Condition) NodeCondition { return NodeCondition{Condition: c} })
 	view.setFindings(check.Findings)
@@ -183,7 +181,13 @@ func OfStatus(in NodeInput, object *v1alpha1.LowLatencyNode) Node {
 	return view
 }
 
-// AddReport adds what the full report of the agent tells of checks, if it is about the plan that the LowLatencyNode was
+// addTruth adds interrupts, reserved memory and the kubelet's settings.
+func (n *Node) addTruth(truth verify.Truth) {
+	n.Kubelet = each(truth.Kubelet, settingState)
+	addTruth(n.NUMANodes, truth)
+}
+
+// AddReport adds what the full report of the agent tells of checks, interrupts and the kubelet, if it is about the plan that the LowLatencyNode was
 // verified for: results about another plan, or from before the host became unreadable, would contradict the conditions.
 func (n *Node) AddReport(full *nodereport.Report, object *v1alpha1.LowLatencyNode) {
 	n.ReportTime = known(full.Time.UTC())
@@ -199,6 +203,7 @@ func (n *Node) AddReport(full *nodereport.Report, object *v1alpha1.LowLatencyNod
 	n.Counts, n.Passed = &counts, passedChecks(verified)
 	n.Skipped = each(verified.Skipped, func(s verify.Skip) Skip { return Skip{s.Check, s.Reason} })
 	n.setFindings(verified.Findings())
+	n.addTruth(full.Truth())
 }
 
 func ofNode(in NodeInput) Node {
