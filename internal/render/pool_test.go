@@ -139,6 +139,28 @@ func TestPoolConfig(t *testing.T) {
 	}
 }
 
+// TestUpdatesLeaveNoGap: a new plugin starts before the old one ends where two can run side by side.
+func TestUpdatesLeaveNoGap(t *testing.T) {
+	cases := map[string]struct{ unavailable, surge string }{
+		"pool-x2":           {"0", "10%"},
+		"pool-dpdk":         {"0", "10%"},
+		"pool-x2-dynamic":   {"10%", "<nil>"},
+		"pool-e810-sockets": {"10%", "<nil>"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			daemonSet := daemonSetOf(t, pools()[name]).Spec
+			rolling := daemonSet.UpdateStrategy.RollingUpdate
+			if diff := cmp.Diff([]string{tc.unavailable, tc.surge}, []string{rolling.MaxUnavailable.String(), rolling.MaxSurge.String()}); diff != "" {
+				t.Errorf("unavailable and surge (-want +got):\n%s", diff)
+			}
+			if daemonSet.MinReadySeconds == 0 {
+				t.Error("the old pod ends before the new one can have registered")
+			}
+		})
+	}
+}
+
 // TestDevicePluginHasNoPrivileges: the plugin has no rights beyond root's own on two folders, the DRA driver on three
 // and those of its account.
 func TestDevicePluginHasNoPrivileges(t *testing.T) {

@@ -48,12 +48,12 @@ const (
 )
 
 // poolDaemonSet runs the device plugin of a pool on its nodes, or its DRA driver. It is one DaemonSet for both, so that
-// Kubernetes ends the one on a node before it starts the other. The container is root without any capability: the
+// Kubernetes ends the plugin on a node before it starts the driver; a driver that the plugin follows offers nothing any
+// more. The container is root without any capability: the
 // folder of the kubelet's socket is root's. It reads the host, and writes that folder and the folder of CDI
 // specifications only. Stack AFXDP needs more; see withStack.
 func poolDaemonSet(in PoolInput) *appsv1.DaemonSet {
 	metadata := in.metadata(PoolObjectName(in.Pool.Name), in.AgentNamespace, devicePlugin)
-	unavailable := intstr.FromString("10%")
 	return &appsv1.DaemonSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet"},
 		ObjectMeta: metadata,
@@ -61,8 +61,9 @@ func poolDaemonSet(in PoolInput) *appsv1.DaemonSet {
 			Selector: &metav1.LabelSelector{MatchLabels: poolPodLabels(in)},
 			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{
 				Type:          appsv1.RollingUpdateDaemonSetStrategyType,
-				RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &unavailable},
+				RollingUpdate: in.rollingUpdate(),
 			},
+			MinReadySeconds: settlingSeconds,
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
 					Labels: maps.Clone(metadata.Labels),
@@ -76,6 +77,21 @@ func poolDaemonSet(in PoolInput) *appsv1.DaemonSet {
 			},
 		},
 	}
+}
+
+// settlingSeconds is how long a new pod runs before the next one is replaced, or the one beside it ends: enough to look at
+// the host and to register with the kubelet.
+const settlingSeconds = 10
+
+// rollingUpdate updates a tenth of the nodes at a time. A device plugin starts beside the one that it replaces, which ends
+// once the new one has settled, so that the kubelet always has one of them. Two DRA drivers cannot have one socket, nor two
+// plugins with stack AFXDP the sockets of containers: there the old one ends first.
+func (in PoolInput) rollingUpdate() *appsv1.RollingUpdateDaemonSet {
+	share, none := intstr.FromString("10%"), intstr.FromInt32(0)
+	if in.isDynamic() || in.Pool.Spec.Stack.Type == v1alpha1.StackAFXDP {
+		return &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &share}
+	}
+	return &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &none, MaxSurge: &share}
 }
 
 // poolPodLabels select the pods of the DaemonSet; they can never change, even when the DRA driver takes over.
