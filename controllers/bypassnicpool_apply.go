@@ -140,7 +140,7 @@ func isDraining(w *poolWorld, d *poolDecision) bool {
 // isNameless tells whether pods cannot ask the DRA driver by the name of the resource yet. A kubelet goes on to give
 // hints for devices of a device plugin that has left, of which it then has none: with the topology policies restricted and
 // single-numa-node the pod fails for good, though its NIC was allocated by a claim (kubelet: pkg/kubelet/cm/devicemanager,
-// GetPodTopologyHints). It forgets the plugin five minutes after it has left (endpointStopGracePeriod), and when no
+// GetPodTopologyHints; seen with version 1.37.1). It forgets the plugin five minutes after it has left (endpointStopGracePeriod), and when no
 // container holds a device of it any more. Pods that ask by the name wait until then.
 func isNameless(w *poolWorld, d *poolDecision) bool {
 	return bypass.Allocation(&w.pool.Spec) == v1alpha1.AllocationDynamic && slices.ContainsFunc(d.nodes, func(n poolNode) bool {
