@@ -9,7 +9,10 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -161,6 +164,70 @@ func TestChangeOfAllocationIsSaid(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNameOfTheClass: pods ask the driver by the name of the resource only when no kubelet remembers the device plugin.
+func TestNameOfTheClass(t *testing.T) {
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}
+	silent := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}
+	cases := map[string]struct {
+		condition corev1.NodeCondition
+		counted   string
+		users     []v1alpha1.NICUser
+		wantName  bool
+		// wantSaid is what Progressing says; "" when nothing is under way.
+		wantSaid string
+	}{
+		"a kubelet that never knew a plugin":  {condition: ready, wantName: true},
+		"a kubelet that counts the plugin":    {condition: ready, counted: "2", wantSaid: "the kubelet of node n1 counts 2 units of lowlatency.dev/x2 by a device plugin still"},
+		"a kubelet that forgot the plugin":    {condition: ready, counted: "0", users: []v1alpha1.NICUser{allocatedBy(byClaim)}, wantName: true},
+		"a container of the plugin":           {condition: ready, counted: "0", users: []v1alpha1.NICUser{allocatedBy(byPlugin)}, wantSaid: "trading/feed"},
+		"a kubelet that is gone takes no pod": {condition: silent, counted: "2", wantName: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pool := makePool("x2").obj()
+			pool.Spec.Allocation = byClaim
+			node := tradingNode("n1")
+			node.Status.Conditions = []corev1.NodeCondition{tc.condition}
+			if tc.counted != "" {
+				node.Status.Capacity = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse(tc.counted)}
+			}
+			nic := nicThatIs(firstPort, v1alpha1.NICHealthy)
+			nic.Users = tc.users
+			w := poolWorldOf(t, []*v1alpha1.BypassNICPool{pool}, node).says("n1", nic)
+			if got, want := classOf(t, w).Spec.ExtendedResourceName, "lowlatency.dev/x2"; tc.wantName != (got != nil && *got == want) {
+				t.Errorf("the class has the name %v, want one: %v", got, tc.wantName)
+			}
+			status := newPoolSummary(w, decidePool(w, newSelections()), nil).status(metav1.Now())
+			progressing := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
+			if (progressing.Status == metav1.ConditionTrue) != (tc.wantSaid != "") || !strings.Contains(progressing.Message, tc.wantSaid) {
+				t.Errorf("Progressing is %+v, want %q", progressing, tc.wantSaid)
+			}
+		})
+	}
+}
+
+// classOf is the DeviceClass that is made of a world.
+func classOf(t *testing.T, w *poolWorld) *resourcev1.DeviceClass {
+	t.Helper()
+	r := &PoolReconciler{namespace: "operator", agentNamespace: "agents", image: "operator:v1"}
+	objects, err := r.render(w, decidePool(w, newSelections()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	class := &resourcev1.DeviceClass{}
+	for _, object := range objects {
+		if object.GetKind() != "DeviceClass" {
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, class); err != nil {
+			t.Fatal(err)
+		}
+		return class
+	}
+	t.Fatal("there is no DeviceClass")
+	return nil
 }
 
 // TestClassesThatAreNotServed: an older API server is said, and nothing else of the pool fails for it.

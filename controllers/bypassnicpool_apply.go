@@ -42,7 +42,7 @@ func (r *PoolReconciler) render(w *poolWorld, d *poolDecision) ([]*unstructured.
 	}
 	objects, err := render.PoolObjects(render.PoolInput{
 		Pool: w.pool, Config: d.content, Image: r.image, OperatorNamespace: r.namespace, AgentNamespace: r.agentNamespace,
-		Draining: isDraining(w, d),
+		Draining: isDraining(w, d), Nameless: isNameless(w, d),
 	})
 	if err != nil {
 		return nil, unrenderable{err}
@@ -106,8 +106,12 @@ func (r *PoolReconciler) prune(ctx context.Context, w *poolWorld, wanted []*unst
 	return nil
 }
 
-// pluginCounts says on how many nodes the device plugin is to run and is ready.
-type pluginCounts struct{ wanted, ready int32 }
+// pluginCounts says on how many nodes the device plugin or the DRA driver is to run and is ready.
+type pluginCounts struct {
+	wanted, ready int32
+	// program says which of the two it is.
+	program string
+}
 
 func (c pluginCounts) starting() bool { return c.ready < c.wanted }
 
@@ -133,6 +137,17 @@ func isDraining(w *poolWorld, d *poolDecision) bool {
 	return false
 }
 
+// isNameless tells whether pods cannot ask the DRA driver by the name of the resource yet. A kubelet goes on to give
+// hints for devices of a device plugin that has left, of which it then has none: with the topology policies restricted and
+// single-numa-node the pod fails for good, though its NIC was allocated by a claim (kubelet: pkg/kubelet/cm/devicemanager,
+// GetPodTopologyHints; seen with version 1.37.1). It forgets the plugin five minutes after it has left (endpointStopGracePeriod), and when no
+// container holds a device of it any more. Pods that ask by the name wait until then.
+func isNameless(w *poolWorld, d *poolDecision) bool {
+	return bypass.Allocation(&w.pool.Spec) == v1alpha1.AllocationDynamic && slices.ContainsFunc(d.nodes, func(n poolNode) bool {
+		return n.remembers(w.pool) > 0 || n.hasUsersBy(v1alpha1.AllocationDevicePlugin)
+	})
+}
+
 // daemonSets are those of the pool, at most one.
 func daemonSets(w *poolWorld) []*appsv1.DaemonSet {
 	var found []*appsv1.DaemonSet
@@ -149,17 +164,20 @@ func daemonSets(w *poolWorld) []*appsv1.DaemonSet {
 func countPlugins(w *poolWorld) pluginCounts {
 	var counts pluginCounts
 	for _, daemonSet := range daemonSets(w) {
-		one := countsOf(daemonSet)
-		counts.wanted += one.wanted
-		counts.ready += one.ready
+		counts = countsOf(daemonSet)
 	}
 	return counts
 }
 
 func countsOf(daemonSet *appsv1.DaemonSet) pluginCounts {
+	program := "device plugin"
+	if dynamic, _ := render.IsDriver(daemonSet); dynamic {
+		program = "driver for Dynamic Resource Allocation"
+	}
 	return pluginCounts{
-		wanted: daemonSet.Status.DesiredNumberScheduled,
-		ready:  min(daemonSet.Status.NumberReady, daemonSet.Status.UpdatedNumberScheduled),
+		wanted:  daemonSet.Status.DesiredNumberScheduled,
+		ready:   min(daemonSet.Status.NumberReady, daemonSet.Status.UpdatedNumberScheduled),
+		program: program,
 	}
 }
 

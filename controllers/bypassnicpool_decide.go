@@ -62,6 +62,17 @@ func (n *poolNode) hasUsersBy(way v1alpha1.AllocationType) bool {
 	})
 }
 
+// remembers returns how many units of a pool's device plugin the kubelet counts, healthy or not: 0 when it never knew
+// the plugin or has forgotten it. A kubelet that is not ready takes no pods, and says what it counts when it is.
+func (n *poolNode) remembers(pool *v1alpha1.BypassNICPool) int64 {
+	ready := findNodeCondition(n.node.Status.Conditions, corev1.NodeReady)
+	if ready == nil || ready.Status != corev1.ConditionTrue {
+		return 0
+	}
+	counted := n.node.Status.Capacity[corev1.ResourceName(pool.Spec.ResourceName)]
+	return counted.Value()
+}
+
 func wayOf(user v1alpha1.NICUser) v1alpha1.AllocationType {
 	return cmp.Or(user.Allocation, v1alpha1.AllocationDevicePlugin)
 }
@@ -244,7 +255,7 @@ func nodeFindings(pool *v1alpha1.BypassNICPool, n *poolNode) []poolFinding {
 	if !n.isServed(pool.Name) {
 		return []poolFinding{{reason: v1alpha1.ReasonNodesUngoverned, node: n.name(), text: unservedText(n)}}
 	}
-	findings := conflictFindings(pool, n)
+	findings := append(conflictFindings(pool, n), formerPluginFindings(pool, n)...)
 	isContested := func(nic *v1alpha1.NodeBypassNIC) bool {
 		return len(n.pools.namesakes(pool)) > 0 || slices.ContainsFunc(n.selection.contested, func(c contestedNIC) bool {
 			return c.address == nic.PCIAddress
@@ -313,6 +324,18 @@ func healthFinding(node string, nic *v1alpha1.NodeBypassNIC) poolFinding {
 		text: fmt.Sprintf("%s on node %s is %s: %s", describeNIC(nic.PCIAddress, nic.InterfaceName), node,
 			strings.ToLower(string(nic.Health)), why),
 	}
+}
+
+// formerPluginFindings say why pods that ask by the name of the resource wait.
+func formerPluginFindings(pool *v1alpha1.BypassNICPool, n *poolNode) []poolFinding {
+	counted := n.remembers(pool)
+	if counted == 0 || bypass.Allocation(&pool.Spec) != v1alpha1.AllocationDynamic {
+		return nil
+	}
+	return []poolFinding{{reason: v1alpha1.ReasonAllocationChanging, node: n.name(), text: fmt.Sprintf(
+		"the kubelet of node %s counts %d units of %s by a device plugin still, and would refuse pods that ask for it by that "+
+			"name: they wait until it forgets the plugin, about five minutes after the plugin has left; pods with a "+
+			"ResourceClaim need not wait", n.name(), counted, pool.Spec.ResourceName)}}
 }
 
 // formerUserFindings name the containers that hold the NIC in the way that spec.allocation named before.

@@ -30,7 +30,7 @@ type poolSummary struct {
 	nodes []poolNode
 	// findings are the gravest first.
 	findings []poolFinding
-	// plugins is how far the device plugin is.
+	// plugins is how far the device plugin or the DRA driver is.
 	plugins pluginCounts
 }
 
@@ -180,7 +180,7 @@ func (s *poolSummary) progressing() metav1.Condition {
 	}
 	if s.plugins.starting() {
 		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonPluginsStarting,
-			fmt.Sprintf("the device plugin runs on %d of %d nodes", s.plugins.ready, s.plugins.wanted))
+			fmt.Sprintf("the %s runs on %d of %d nodes", s.plugins.program, s.plugins.ready, s.plugins.wanted))
 	}
 	if changing := s.findingsOf(v1alpha1.ReasonAllocationChanging); len(changing) > 0 {
 		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonAllocationChanging,

@@ -287,16 +287,19 @@ func isUnrenderable(err error) bool {
 }
 
 func TestCountPlugins(t *testing.T) {
-	daemonSet := &appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 5, NumberReady: 4, UpdatedNumberScheduled: 3}}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(daemonSet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	object := &unstructured.Unstructured{Object: fields}
-	object.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
-	w := &poolWorld{objects: map[objectKey]*unstructured.Unstructured{keyOf(object): object}}
-	if got, want := countPlugins(w), (pluginCounts{wanted: 5, ready: 3}); got != want || !got.starting() {
-		t.Errorf("countPlugins() = %+v, want %+v", got, want)
+	for command, program := range map[string]string{"device-plugin": "device plugin", "dra-driver": "driver for Dynamic Resource Allocation"} {
+		daemonSet := &appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 5, NumberReady: 4, UpdatedNumberScheduled: 3}}
+		daemonSet.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{command}}}
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(daemonSet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := &unstructured.Unstructured{Object: fields}
+		object.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
+		w := &poolWorld{objects: map[objectKey]*unstructured.Unstructured{keyOf(object): object}}
+		if got, want := countPlugins(w), (pluginCounts{wanted: 5, ready: 3, program: program}); got != want || !got.starting() {
+			t.Errorf("countPlugins() = %+v, want %+v", got, want)
+		}
 	}
 	if got := countPlugins(&poolWorld{}); got.starting() {
 		t.Errorf("without a DaemonSet countPlugins() = %+v", got)

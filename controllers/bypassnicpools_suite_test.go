@@ -16,6 +16,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -428,6 +429,23 @@ func (s *suite) changesAllocation(ctx SpecContext) {
 	}
 	s.expectPool(ctx, "x2", v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonNICsHealthy)
 
+	By("waiting with the name of the resource until the kubelet has forgotten the device plugin")
+	expectName := func(matcher gomegatypes.GomegaMatcher) {
+		GinkgoHelper()
+		s.eventually(ctx, func(g Gomega) {
+			made := &resourcev1.DeviceClass{}
+			g.Expect(s.client.Get(ctx, client.ObjectKey{Name: "x2.bypass.lowlatency.dev"}, made)).To(Succeed())
+			g.Expect(made.Spec.ExtendedResourceName).To(matcher)
+		})
+	}
+	expectName(HaveValue(BeEquivalentTo(resourceX2)))
+	s.counts(ctx, "xeon-2", "2")
+	expectName(BeNil())
+	s.expectPool(ctx, "x2", v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonAllocationChanging)
+	s.counts(ctx, "xeon-2", "0")
+	expectName(HaveValue(BeEquivalentTo(resourceX2)))
+	s.expectPool(ctx, "x2", v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonNICsHealthy)
+
 	By("changing to the device plugin while a pod holds a claim")
 	held := healthyNIC(firstPort)
 	held.Users = []v1alpha1.NICUser{{
@@ -448,6 +466,20 @@ func (s *suite) changesAllocation(ctx SpecContext) {
 	s.reportNICs(ctx, "xeon-1", "x2", healthyNIC(firstPort))
 	expectArguments(ContainElement("device-plugin"))
 	s.expectPool(ctx, "x2", v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonNICsHealthy)
+}
+
+// counts plays a kubelet that is ready and counts units of a device plugin.
+func (s *suite) counts(ctx context.Context, name, units string) {
+	GinkgoHelper()
+	node := &corev1.Node{}
+	Expect(s.client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
+	before := node.DeepCopy()
+	node.Status.Capacity = corev1.ResourceList{resourceX2: resource.MustParse(units)}
+	node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
+	})
+	Expect(s.client.Status().Patch(ctx, node, client.StrategicMergeFrom(before))).To(Succeed())
 }
 
 func (s *suite) repairsObjects(ctx SpecContext) {

@@ -148,8 +148,8 @@ func stripPlan(object any) (any, error) {
 var _ toolscache.TransformFunc = stripNode
 
 // stripNode leaves of a Node what is decided by: names, labels, the annotations of the machine-config daemon and ours,
-// taints, the boot, whether it is ready, our own conditions, and what device plugins advertise. A Node's images alone are
-// many times as large.
+// taints, the boot, whether it is ready, our own conditions, and what the kubelet counts of device plugins. A Node's
+// images alone are many times as large.
 func stripNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -169,6 +169,7 @@ func stripNode(object any) (any, error) {
 		Spec: corev1.NodeSpec{Taints: node.Spec.Taints},
 		Status: corev1.NodeStatus{
 			Conditions:  slices.Clip(append(readiness(node), ownConditions(node.Status.Conditions)...)),
+			Capacity:    extendedResources(node.Status.Capacity),
 			Allocatable: extendedResources(node.Status.Allocatable),
 			NodeInfo:    corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID},
 		},

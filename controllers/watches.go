@@ -73,7 +73,7 @@ func (r *PoolReconciler) setup(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.LowLatencyNode{}, handler.EnqueueRequestsFromMapFunc(poolsOfReport),
 			builder.WithPredicates(nicsReported())).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfNode),
-			builder.WithPredicates(nodeRelabelled()))
+			builder.WithPredicates(nodeServed()))
 	for _, kind := range r.served.poolObjectKinds() {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(kind)
@@ -151,10 +151,12 @@ func inventoryHash(report *v1alpha1.LowLatencyNode) string {
 	return report.Status.Inventory.Hash
 }
 
-// nodeRelabelled passes changes of a Node that decide which pools select it.
-func nodeRelabelled() predicate.Predicate {
+// nodeServed passes changes of a Node that decide which pools select it, and whether its kubelet knows device plugins.
+func nodeServed() predicate.Predicate {
 	return nodeChanged(func(before, after *corev1.Node) bool {
-		return before.UID != after.UID || !maps.Equal(before.Labels, after.Labels)
+		return before.UID != after.UID || !maps.Equal(before.Labels, after.Labels) ||
+			!slices.Equal(readiness(before), readiness(after)) ||
+			!equality.Semantic.DeepEqual(extendedResources(before.Status.Capacity), extendedResources(after.Status.Capacity))
 	})
 }
 

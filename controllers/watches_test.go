@@ -27,27 +27,31 @@ const currentConfig = "machineconfiguration.openshift.io/currentConfig"
 
 func TestNodePredicates(t *testing.T) {
 	cases := map[string]struct {
-		change                func(*corev1.Node)
-		wantMoved, wantMarked bool
+		change                            func(*corev1.Node)
+		wantMoved, wantMarked, wantServed bool
 	}{
 		"a heartbeat": {change: func(n *corev1.Node) {
 			n.ResourceVersion = "2"
 			n.Annotations = map[string]string{"volumes": "attached"}
 			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "MemoryPressure", Status: "False"})
 			n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
+			n.Status.Capacity = n.Status.Allocatable
 		}},
 		"the kubelet stops": {change: func(n *corev1.Node) {
 			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "Ready", Status: "False"})
-		}, wantMarked: true},
+		}, wantMarked: true, wantServed: true},
 		"another boot": {change: func(n *corev1.Node) { n.Status.NodeInfo.BootID = "b2" }, wantMarked: true},
 		"a device plugin registers": {change: func(n *corev1.Node) {
 			n.Status.Allocatable = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse("2")}
 		}, wantMarked: true},
+		"a device plugin is forgotten": {change: func(n *corev1.Node) {
+			n.Status.Capacity = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse("0")}
+		}, wantServed: true},
 		"our note": {change: func(n *corev1.Node) {
 			n.Annotations = map[string]string{v1alpha1.AnnotationStarted: "b1"}
 		}, wantMoved: true, wantMarked: true},
-		"a label":           {change: func(n *corev1.Node) { n.Labels["new"] = "" }, wantMoved: true, wantMarked: true},
-		"another node":      {change: func(n *corev1.Node) { n.UID = "other" }, wantMoved: true, wantMarked: true},
+		"a label":           {change: func(n *corev1.Node) { n.Labels["new"] = "" }, wantMoved: true, wantMarked: true, wantServed: true},
+		"another node":      {change: func(n *corev1.Node) { n.UID = "other" }, wantMoved: true, wantMarked: true, wantServed: true},
 		"the daemon's word": {change: func(n *corev1.Node) { n.Annotations = map[string]string{currentConfig: "x"} }, wantMoved: true},
 		"a taint":           {change: func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x"}} }, wantMarked: true},
 		"our taint":         {change: func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{ourTaint()} }, wantMoved: true, wantMarked: true},
@@ -66,6 +70,9 @@ func TestNodePredicates(t *testing.T) {
 			}
 			if got := nodeMarked().Update(update); got != tc.wantMarked {
 				t.Errorf("nodeMarked() = %v, want %v", got, tc.wantMarked)
+			}
+			if got := nodeServed().Update(update); got != tc.wantServed {
+				t.Errorf("nodeServed() = %v, want %v", got, tc.wantServed)
 			}
 		})
 	}
@@ -102,6 +109,7 @@ func TestStripNode(t *testing.T) {
 			{Type: "MemoryPressure"}, {Type: "Ready", Status: "True", Message: "kubelet is ready", LastHeartbeatTime: metav1.Now()},
 			{Type: v1alpha1.NodeConditionNUMAAligned, Status: "True"},
 		},
+		Capacity:    corev1.ResourceList{"cpu": resource.MustParse("4"), "lowlatency.dev/x2": resource.MustParse("3")},
 		Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "lowlatency.dev/x2": resource.MustParse("2")},
 		NodeInfo:    corev1.NodeSystemInfo{BootID: "b1", KernelVersion: "6.12"},
 	}
@@ -114,6 +122,7 @@ func TestStripNode(t *testing.T) {
 	want.Annotations = map[string]string{currentConfig: "rendered-x-1", v1alpha1.AnnotationStarted: "b1"}
 	want.Spec.Taints = []corev1.Taint{{Key: "x"}}
 	want.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True"}, {Type: v1alpha1.NodeConditionNUMAAligned, Status: "True"}}
+	want.Status.Capacity = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse("3")}
 	want.Status.Allocatable = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse("2")}
 	want.Status.NodeInfo.BootID = "b1"
 	if diff := cmp.Diff(any(want), got); diff != "" {

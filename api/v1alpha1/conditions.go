@@ -73,10 +73,11 @@ const (
 	ReasonNoNICs = "NoNICs"
 	// ReasonAwaitingNodes means that agents have not reported the NICs of a pool for its current spec yet.
 	ReasonAwaitingNodes = "AwaitingNodes"
-	// ReasonPluginsStarting means that the device plugin of a pool does not run on all of its nodes yet.
+	// ReasonPluginsStarting means that the device plugin of a pool, or its driver for Dynamic Resource Allocation, does
+	// not run on all of its nodes yet.
 	ReasonPluginsStarting = "PluginsStarting"
 	// ReasonAllocationChanging means that containers hold NICs of a pool in the way that its spec.allocation named
-	// before.
+	// before, or that a kubelet counts units of the device plugin that it named before.
 	ReasonAllocationChanging = "AllocationChanging"
 	// ReasonPoolsConflict means that another BypassNICPool claims the same NIC or resource name on a node.
 	ReasonPoolsConflict = "PoolsConflict"

@@ -31,6 +31,9 @@ type PoolInput struct {
 	// Draining keeps the DRA driver of a pool that has changed to the device plugin: it hands out nothing any more,
 	// but the kubelet needs it to end the pods that hold its NICs.
 	Draining bool
+	// Nameless keeps the name of the resource off the DeviceClass of a pool that has changed from the device plugin:
+	// while a kubelet knows the plugin, its topology manager refuses pods that ask by that name.
+	Nameless bool
 }
 
 // isDynamic tells whether the nodes of the pool run the DRA driver and not the device plugin.

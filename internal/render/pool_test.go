@@ -238,6 +238,22 @@ func TestDraining(t *testing.T) {
 	}
 }
 
+// TestNameless: the class serves claims before it serves the name of the resource, and is the same but for that.
+func TestNameless(t *testing.T) {
+	in := pools()["pool-x2-dynamic"]
+	named := find(t, renderPool(t, in), "DeviceClass")
+	in.Nameless = true
+	nameless := find(t, renderPool(t, in), "DeviceClass")
+	name, found, err := unstructured.NestedString(named.Object, "spec", "extendedResourceName")
+	if err != nil || !found || name != in.Pool.Spec.ResourceName {
+		t.Errorf("the class has the name %q: %v, %v", name, found, err)
+	}
+	unstructured.RemoveNestedField(named.Object, "spec", "extendedResourceName")
+	if diff := cmp.Diff(named, nameless); diff != "" {
+		t.Errorf("nameless class (-want +got):\n%s", diff)
+	}
+}
+
 // pluginOf is the pod of a pool's device plugin.
 func pluginOf(t *testing.T, pool string) corev1.PodSpec {
 	t.Helper()

@@ -55,6 +55,7 @@ func TestPools(t *testing.T) {
 	s.step(t, "NIC unplugged and back", s.unplug)
 	s.step(t, "versions that differ (stand-ins for Onload)", s.versions)
 	s.step(t, "an AF_XDP socket in a pod without privileges", s.socketPod)
+	s.claims(t)
 }
 
 // raise brings up the cluster and its node.

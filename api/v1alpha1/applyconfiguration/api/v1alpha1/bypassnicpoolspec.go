@@ -42,7 +42,9 @@ type BypassNICPoolSpecApplyConfiguration struct {
 	// kubelet's topology manager does not see them, so CPUs and hugepages may be on another NUMA node.
 	//
 	// It may be changed while pods hold NICs: they keep them, and a NIC is handed out in the new way when no pod
-	// holds it in the old one any more. From DynamicResourceAllocation to DevicePlugin, this waits for all pods of
+	// holds it in the old one any more. From DevicePlugin to DynamicResourceAllocation, pods that ask for
+	// resourceName wait until the kubelets have forgotten the device plugin, about five minutes.
+	// From DynamicResourceAllocation to DevicePlugin, this waits for all pods of
 	// the pool, because the kubelet cannot end a pod with a claim without the driver that prepared it; delete
 	// them before the pool, too. When omitted, this means the user has no opinion and the
 	// operator chooses a default, which is subject to change over time. The current default is DevicePlugin.
