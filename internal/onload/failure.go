@@ -68,6 +68,12 @@ func (f Failure) Reason() string {
 	}
 }
 
+// Unreached is the verdict when nothing could be run in the container, with what was said of it.
+func Unreached(why string) Verdict {
+	return Unread("onload_stackdump could not be run in the container (" + Failure{Text: why}.line("") + "); see that you may create pods/exec in " +
+		"its namespace, and that the container runs")
+}
+
 func (f Failure) isOneOf(texts ...string) bool {
 	for _, text := range texts {
 		if strings.Contains(f.Text, text) {

@@ -240,3 +240,8 @@ func value(counter *uint64) uint64 {
 	}
 	return *counter
 }
+
+// NotUsed is the verdict on a program of another stack than Onload: it has no kernel socket to fall back to.
+func NotUsed(stack string) Verdict {
+	return Verdict{State: NotApplicable, Message: "a program on " + stack + " has no kernel socket to fall back to: without the NIC it fails at start"}
+}
