@@ -16,6 +16,9 @@ import (
 )
 
 const (
+	// StackdumpInside is where a container finds the tool that prints what its stacks received.
+	StackdumpInside = binariesInside + "/" + fileStackdump
+
 	// installationInside is the folder of a container below which it finds the stack, wherever the node has it:
 	// the one that images with Onload use.
 	installationInside = "/opt/onload"
@@ -105,7 +108,7 @@ func (c *candidate) mounts() ([]Mount, error) {
 // namesInside are the paths of a user file in a container. Programs ask for a library by the name that it was given
 // when it was built, which ends in .so.1; compilers and people use the one without a number.
 func namesInside(name string) []string {
-	if name == fileLauncher {
+	if name == fileLauncher || name == fileStackdump {
 		return []string{binariesInside + "/" + name}
 	}
 	path := librariesInside + "/" + name

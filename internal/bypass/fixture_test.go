@@ -81,8 +81,9 @@ func tradingHost() *host.Facts {
 			UserSpaces: map[string]host.UserSpace{"/opt/onload": {Files: host.Known(map[string]host.UserFile{
 				"libonload.so": onload, "libonload_ext.so.1": library("libonload_ext.so.1"),
 				"libonload_zf.so.1": direct, "libefcp.so.1": library("libefcp.so.1"),
-				"libciul.so.1": library("libciul.so.1"),
-				"onload":       {Path: "/opt/onload/usr/bin/onload"},
+				"libciul.so.1":     library("libciul.so.1"),
+				"onload":           {Path: "/opt/onload/usr/bin/onload"},
+				"onload_stackdump": {Path: "/opt/onload/usr/bin/onload_stackdump"},
 			}, "/opt/onload")}},
 		},
 	}

@@ -19,6 +19,7 @@ const (
 	fileCPlane     = "libefcp.so.1"
 	fileEFVI       = "libciul.so.1"
 	fileLauncher   = "onload"
+	fileStackdump  = "onload_stackdump"
 
 	moduleOnload   = "onload"
 	moduleResource = "sfc_resource"
@@ -62,7 +63,8 @@ func stackOf(spec *v1alpha1.BypassNICPoolSpec) stack {
 }
 
 // onloadStack: the release is one for module and user files. /dev/sfc_char is not opened by sockets, but by the
-// extensions and tools of the same installation, so it is given where it is.
+// extensions and tools of the same installation, so it is given where it is. The tool that prints what stacks received
+// must be of the module's build, so it comes along.
 func onloadStack(o *v1alpha1.OnloadStack) stack {
 	s := stack{
 		kind:          v1alpha1.StackOnload,
@@ -75,7 +77,7 @@ func onloadStack(o *v1alpha1.OnloadStack) stack {
 		modules:      []string{moduleOnload, moduleResource},
 		library:      fileOnload,
 		files:        []string{fileOnload},
-		extras:       []string{fileExtensions},
+		extras:       []string{fileExtensions, fileStackdump},
 	}
 	if s.start == v1alpha1.StartLauncher {
 		s.files = append(s.files, fileLauncher)

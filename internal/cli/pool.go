@@ -25,6 +25,8 @@ type poolOptions struct {
 	hostIPs []string
 	access  clusterAccess
 	format  *choice
+	// acceleration tells to ask the containers for the counters of their stacks.
+	acceleration bool
 }
 
 func (a *app) poolCommand() *cobra.Command {
@@ -39,8 +41,13 @@ Without -f, the pools and what the agents report come from the cluster of the ku
 each NIC. With -f, nothing is asked of a cluster: the pools of the files are evaluated on hosts or their snapshots, by the
 same functions as on the nodes, and what a container with each NIC gets is shown.
 
-Exit codes: 0 every NIC is healthy; 1 one is not, or there is none; 2 wrong usage or input.`,
+With --acceleration, onload_stackdump is run in each container that holds a NIC of a pool of Onload, as by kubectl exec, and
+its counters tell whether the program receives at user level: Onload fails open, to kernel sockets. This takes the right to
+create pods/exec, and for some milliseconds the CPUs of the container.
+
+Exit codes: 0 every NIC is healthy; 1 one is not, there is none, or a program is not accelerated; 2 wrong usage or input.`,
 		Example: `  kubectl lowlatency pool x2
+  kubectl lowlatency pool x2 --acceleration
   kubectl lowlatency pool -f pool.yaml --root /
   kubectl lowlatency pool -f pool.yaml --root a.tar.gz --root b=./snapshots/b -o json`,
 		Args: cobra.MaximumNArgs(1),
@@ -52,6 +59,7 @@ Exit codes: 0 every NIC is healthy; 1 one is not, or there is none; 2 wrong usag
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "`FILE` with BypassNICPools; - for the standard input; repeatable")
 	flags.StringArrayVar(&options.roots, "root", nil, rootHelp+"; repeatable; / with -f and without --root")
 	flags.StringArrayVar(&options.hostIPs, "host-ip", nil, hostIPHelp+"; without it, no NIC with an interface is known to be free")
+	flags.BoolVar(&options.acceleration, "acceleration", false, "read in each container whether its program receives at user level; not with -f")
 	options.access.addFlags(flags)
 	flags.VarP(options.format, "output", "o", "output format")
 	return command
@@ -63,7 +71,7 @@ func (a *app) pool(ctx context.Context, name string, options *poolOptions) error
 		return err
 	}
 	err = a.print(options.format.value, views, func() string { return text.Pools(views, a.palette(), a.width()) })
-	if err == nil && slices.ContainsFunc(views, func(pool view.Pool) bool { return !pool.IsHealthy() }) {
+	if err == nil && slices.ContainsFunc(views, func(pool view.Pool) bool { return !pool.IsHealthy() || pool.IsUnaccelerated() }) {
 		err = errFindings
 	}
 	return err
@@ -74,7 +82,14 @@ func (a *app) poolViews(ctx context.Context, name string, options *poolOptions) 
 		if len(options.roots) > 0 {
 			return nil, errors.New("--root needs -f FILE with the BypassNICPool that is to be evaluated on the host")
 		}
-		return poolsOfCluster(ctx, name, &options.access)
+		views, err := poolsOfCluster(ctx, name, &options.access)
+		if err != nil || !options.acceleration {
+			return views, err
+		}
+		return withAcceleration(ctx, views, &options.access)
+	}
+	if options.acceleration {
+		return nil, errors.New("--acceleration asks containers of a cluster; give the name of the pool in place of -f FILE")
 	}
 	all, err := a.readManifests(ctx, options.files)
 	if err != nil {

@@ -254,10 +254,16 @@ func cluster(t *testing.T, pools []v1alpha1.BypassNICPool, nodes []v1alpha1.LowL
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
+	return kubeconfig(t, server.URL)
+}
+
+// kubeconfig says how to reach an API server.
+func kubeconfig(t *testing.T, server string) string {
+	t.Helper()
 	return write(t, "kubeconfig", `apiVersion: v1
 kind: Config
 current-context: test
-clusters: [{name: test, cluster: {server: "`+server.URL+`"}}]
+clusters: [{name: test, cluster: {server: "`+server+`"}}]
 contexts: [{name: test, context: {cluster: test, user: test}}]
 users: [{name: test}]
 `)

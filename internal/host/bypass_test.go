@@ -409,6 +409,7 @@ func TestUserSpaces(t *testing.T) {
 		"opt/onload/usr/lib64/libefcp.so.1":      linkTo + "/usr/lib/libefcp.so.1",
 		"opt/onload/lib/libciul.so":              linkTo + "../../../../../../etc/passwd",
 		"opt/onload/usr/bin/onload":              "#!/bin/bash\n",
+		"opt/onload/bin/onload_stackdump":        "\x00\x00",
 		"usr/lib/libefcp.so.1":                   library(otherInterface),
 		"usr/lib/libonload_ext.so.1/":            "",
 		"opt/file":                               "",
@@ -425,7 +426,7 @@ func TestUserSpaces(t *testing.T) {
 	}
 	t.Run("defaults in a snapshot", func(t *testing.T) {
 		facts := readAllWith(t, tree, Request{UserSpaces: DefaultUserSpaces()})
-		if len(facts.Bypass.UserSpaces["/opt/onload"].Files.Value) != 5 {
+		if len(facts.Bypass.UserSpaces["/opt/onload"].Files.Value) != 6 {
 			t.Errorf("found %v", facts.Bypass.UserSpaces)
 		}
 	})
@@ -440,9 +441,10 @@ func checkUserSpaces(t *testing.T, got map[string]UserSpace) {
 			"libonload_zf.so.1": {
 				Path: folder + "libonload_zf.so.1", InterfaceVersions: []string{otherInterface}, Version: "9.1.0.29 ab12", BuiltWith: "9.1.0.15",
 			},
-			"libefcp.so.1": {Path: folder + "libefcp.so.1", InterfaceVersions: []string{otherInterface}},
-			"libciul.so":   {Path: "/opt/onload/lib/libciul.so", Unreadable: "a symbolic link leads out of the root"},
-			"onload":       {Path: "/opt/onload/usr/bin/onload"},
+			"libefcp.so.1":     {Path: folder + "libefcp.so.1", InterfaceVersions: []string{otherInterface}},
+			"libciul.so":       {Path: "/opt/onload/lib/libciul.so", Unreadable: "a symbolic link leads out of the root"},
+			"onload":           {Path: "/opt/onload/usr/bin/onload"},
+			"onload_stackdump": {Path: "/opt/onload/bin/onload_stackdump"},
 		}, "/opt/onload"),
 		"/": Known(map[string]UserFile{
 			"libefcp.so.1":       {Path: "/usr/lib/libefcp.so.1", InterfaceVersions: []string{otherInterface}},

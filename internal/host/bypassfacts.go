@@ -87,7 +87,7 @@ type VFIO struct {
 // UserSpace are the user files of a stack below one folder.
 type UserSpace struct {
 	// Files are the files of the stack by name (libonload.so, libonload_ext.so, libonload_zf.so, libefcp.so.1,
-	// libciul.so.1, onload), each with its path on the host. Absent when the folder cannot be read.
+	// libciul.so.1, onload, onload_stackdump), each with its path on the host. Absent when the folder cannot be read.
 	Files Fact[map[string]UserFile]
 }
 

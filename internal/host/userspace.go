@@ -70,7 +70,9 @@ func (r *reader) userFiles(folder string) Fact[map[string]UserFile] {
 	for _, name := range libraries() {
 		r.addUserFile(files, folder, name, libraryFolders())
 	}
-	r.addUserFile(files, folder, "onload", []string{"usr/bin", "bin"})
+	for _, name := range []string{"onload", "onload_stackdump"} {
+		r.addUserFile(files, folder, name, []string{"usr/bin", "bin"})
+	}
 	return Known(files, folder)
 }
 

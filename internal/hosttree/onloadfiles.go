@@ -101,9 +101,10 @@ func (o Onload) userFiles() map[string]string {
 		folder + "libonload_ext.so.1": library("onload_is_present"),
 		folder + "libonload_zf.so.1": library(efviInterface,
 			"TCPDirect Library version: "+o.userVersion()+"\nTCPDirect built with Onload version: "+version+copyright+built),
-		folder + "libefcp.so.1": library(controlPlaneInterface),
-		folder + "libciul.so.1": library(efviInterface, o.userVersion()),
-		"usr/bin/onload":        "#!/bin/bash\n",
+		folder + "libefcp.so.1":    library(controlPlaneInterface),
+		folder + "libciul.so.1":    library(efviInterface, o.userVersion()),
+		"usr/bin/onload":           "#!/bin/bash\n",
+		"usr/bin/onload_stackdump": library(o.userInterfaceVersion()),
 	}
 }
 

@@ -29,6 +29,7 @@ func drawPool(pool view.Pool, palette Palette, columns int) string {
 	for _, node := range pool.Nodes {
 		b.WriteString(poolReasons(node, palette, columns))
 	}
+	b.WriteString(poolAcceleration(pool, palette, columns))
 	b.WriteString(poolRoom(pool, palette, columns))
 	for _, node := range pool.Nodes {
 		b.WriteString(poolEdits(node, palette, columns))

@@ -54,6 +54,8 @@ type PoolUser struct {
 	Container string             `json:"container"`
 	Alignment v1alpha1.Alignment `json:"alignment"`
 	Message   *string            `json:"message"`
+	// Acceleration is left out unless it was asked for.
+	Acceleration *PoolAcceleration `json:"acceleration,omitempty"`
 }
 
 // PoolEdits are what a container gets with a NIC.

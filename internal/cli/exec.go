@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
+	"k8s.io/klog/v2"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/onload"
+)
+
+// maximumComplaint bounds what a program in a container may write to its standard error, in bytes.
+const maximumComplaint = 64 << 10
+
+// errTooMuch ends a program that writes more than it is asked for.
+var errTooMuch = errors.New("it writes too much")
+
+// ran is how a program in a container ended.
+type ran struct {
+	exitCode         int
+	output, complain string
+}
+
+// inContainer runs a program in one container, without a terminal and without input. It fails when the program was not
+// run to its end.
+type inContainer func(ctx context.Context, command []string) (ran, error)
+
+// containerOf runs programs in a container through the API server and the kubelet, as kubectl exec does: over a
+// WebSocket, and by SPDY where an API server or a proxy in between does not upgrade to that.
+func containerOf(config *rest.Config, core *rest.RESTClient, namespace, pod, container string) inContainer {
+	return func(ctx context.Context, command []string) (ran, error) {
+		request := core.Post().Namespace(namespace).Resource("pods").Name(pod).SubResource("exec").
+			Param("container", container).Param("stdout", "true").Param("stderr", "true")
+		for _, word := range command {
+			request.Param("command", word)
+		}
+		executor, err := newExecutor(config, request.URL())
+		if err != nil {
+			return ran{}, err
+		}
+		return execute(ctx, executor)
+	}
+}
+
+func newExecutor(config *rest.Config, target *url.URL) (remotecommand.Executor, error) {
+	socket, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, target.String())
+	if err != nil {
+		return nil, fmt.Errorf("preparing a WebSocket: %w", err)
+	}
+	plain, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, target)
+	if err != nil {
+		return nil, fmt.Errorf("preparing SPDY: %w", err)
+	}
+	return remotecommand.NewFallbackExecutor(socket, plain, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+}
+
+// execute waits for the end of a program, of the context, or of what is read of the program.
+func execute(ctx context.Context, executor remotecommand.Executor) (ran, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	tooMuch := func() { cancel(errTooMuch) }
+	output, complaint := &bounded{left: onload.MaximumBytes, full: tooMuch}, &bounded{left: maximumComplaint, full: tooMuch}
+	// The library logs that streams end when a connection is closed in the midst of them.
+	err := executor.StreamWithContext(klog.NewContext(ctx, logr.Discard()), remotecommand.StreamOptions{Stdout: output, Stderr: complaint})
+	if cause := context.Cause(ctx); cause != nil {
+		// Somebody may still be writing.
+		return ran{}, cause
+	}
+	ended := ran{output: output.text.String(), complain: complaint.text.String()}
+	if code, isCode := errors.AsType[exec.CodeExitError](err); isCode {
+		ended.exitCode, err = code.Code, nil
+	}
+	return ended, err
+}
+
+// bounded keeps what is written to it up to a number of bytes, and then calls a function.
+type bounded struct {
+	text bytes.Buffer
+	left int
+	full func()
+}
+
+// Write takes everything, so that nobody complains about a writer that does not.
+func (b *bounded) Write(piece []byte) (int, error) {
+	kept := piece[:min(len(piece), b.left)]
+	b.left -= len(kept)
+	_, _ = b.text.Write(kept)
+	if len(kept) < len(piece) {
+		b.full()
+	}
+	return len(piece), nil
+}
