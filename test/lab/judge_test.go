@@ -76,7 +76,8 @@ func (j *judged) tune(without ...string) {
 	if config.Spec.KernelType == "realtime" {
 		kernel = lab.RealTime
 	}
-	j.apply(j.ignition(config.Spec.Config.Raw, dropArguments(config.Spec.KernelArguments, without)), kernel)
+	arguments := dropArguments(config.Spec.KernelArguments, without)
+	j.apply(j.ignition(config.Spec.Config.Raw), lab.Boot{Kernel: kernel, Arguments: arguments})
 	j.settle()
 }
 
@@ -132,19 +133,19 @@ func (j *judged) tuneRunning(input render.Input) {
 }
 
 // ignition takes files and units out of an Ignition configuration.
-func (j *judged) ignition(raw []byte, arguments []string) nodePlan {
+func (j *judged) ignition(raw []byte) lab.Configuration {
 	j.t.Helper()
 	var config types.Config
 	j.must(json.Unmarshal(raw, &config))
-	result := nodePlan{KernelArguments: arguments}
+	var result lab.Configuration
 	for _, file := range config.Storage.Files {
 		_, encoded, _ := strings.Cut(*file.Contents.Source, ";base64,")
 		content, err := base64.StdEncoding.DecodeString(encoded)
 		j.must(err)
-		result.Files = append(result.Files, planFile{Path: file.Path, Mode: fmt.Sprintf("%o", *file.Mode), Content: string(content)})
+		result.Files = append(result.Files, lab.File{Path: file.Path, Content: string(content), Mode: os.FileMode(*file.Mode)})
 	}
 	for _, unit := range config.Systemd.Units {
-		planned := planUnit{Name: unit.Name, Enabled: isTrue(unit.Enabled), Masked: isTrue(unit.Mask), DropIns: map[string]string{}}
+		planned := lab.Unit{Name: unit.Name, Enabled: isTrue(unit.Enabled), Masked: isTrue(unit.Mask), DropIns: map[string]string{}}
 		if unit.Contents != nil {
 			planned.Content = *unit.Contents
 		}

@@ -27,21 +27,6 @@ type node struct {
 	programs string
 }
 
-// nodePlan is the part of a plan that a MachineConfig carries.
-type nodePlan struct {
-	KernelArguments []string
-	Files           []planFile
-	Units           []planUnit
-}
-
-type planFile struct{ Path, Mode, Content string }
-
-type planUnit struct {
-	Name, Content   string
-	Enabled, Masked bool
-	DropIns         map[string]string
-}
-
 // startMachine boots a machine and puts the programs on it.
 func startMachine(t *testing.T, spec lab.Spec, programs string) *node {
 	t.Helper()
@@ -101,38 +86,16 @@ func (n *node) snapshot() string {
 	return snapshot
 }
 
-// apply does what a platform does with a MachineConfig: files and units now, kernel arguments with a boot.
-func (n *node) apply(p nodePlan, kernel lab.Kernel) {
+// apply does what a platform does with a MachineConfig: files and units now, kernel and its arguments with a boot.
+func (n *node) apply(c lab.Configuration, boot lab.Boot) {
 	n.t.Helper()
-	write := func(path, content string, mode os.FileMode) {
-		n.must(n.WriteFile(n.t.Context(), path, content, mode))
-	}
-	for _, file := range p.Files {
-		var mode os.FileMode
-		if _, err := fmt.Sscanf(file.Mode, "%o", &mode); err != nil {
-			n.t.Fatalf("mode %q of %s: %v", file.Mode, file.Path, err)
-		}
-		write(file.Path, file.Content, mode)
-	}
-	var commands []string
-	for _, unit := range p.Units {
-		if unit.Content != "" {
-			write("/etc/systemd/system/"+unit.Name, unit.Content, 0o644)
-		}
-		for name, content := range unit.DropIns {
-			write("/etc/systemd/system/"+unit.Name+".d/"+name, content, 0o644)
-		}
-		if unit.Enabled {
-			commands = append(commands, "systemctl --no-reload enable "+unit.Name)
-		}
-		if unit.Masked {
-			commands = append(commands, "systemctl --no-reload mask "+unit.Name)
-		}
-	}
 	// What the plan's units are required by.
-	write("/etc/systemd/system/kubelet.service", "[Service]\nType=oneshot\nRemainAfterExit=true\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n", 0o644)
-	n.run(strings.Join(append(commands, "systemctl --no-reload enable kubelet.service"), "\n"))
-	n.must(n.Reboot(n.t.Context(), lab.Boot{Kernel: kernel, Arguments: p.KernelArguments}))
+	c.Units = append(c.Units, lab.Unit{
+		Name: "kubelet.service", Enabled: true,
+		Content: "[Service]\nType=oneshot\nRemainAfterExit=true\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n",
+	})
+	n.must(n.Configure(n.t.Context(), c))
+	n.must(n.Reboot(n.t.Context(), boot))
 	// Services that set something have ended.
 	n.run("systemctl is-system-running --wait || true; systemctl is-active kubelet.service")
 }

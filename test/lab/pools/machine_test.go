@@ -152,26 +152,14 @@ func (s *scene) topology(t *testing.T) *topology.Topology {
 // made by systemd-sysctl and systemd-tmpfiles.
 func (s *scene) apply(t *testing.T, p *plan.NodePlan) {
 	t.Helper()
-	write := func(path, content string, mode os.FileMode) {
-		must(t, s.machine.WriteFile(t.Context(), path, content, mode))
-	}
+	var c lab.Configuration
 	for _, file := range p.Files {
-		write(file.Path, file.Content, os.FileMode(file.Mode))
+		c.Files = append(c.Files, lab.File{Path: file.Path, Content: file.Content, Mode: os.FileMode(file.Mode)})
 	}
-	commands := []string{"true"}
 	for _, unit := range p.Units {
-		if unit.Content != "" {
-			write("/etc/systemd/system/"+unit.Name, unit.Content, 0o644)
-		}
-		for name, content := range unit.DropIns {
-			write("/etc/systemd/system/"+unit.Name+".d/"+name, content, 0o644)
-		}
-		if unit.Enabled {
-			commands = append(commands, "systemctl enable "+unit.Name)
-		}
-		if unit.Masked {
-			commands = append(commands, "systemctl mask "+unit.Name)
-		}
+		c.Units = append(c.Units, lab.Unit{
+			Name: unit.Name, Content: unit.Content, DropIns: unit.DropIns, Enabled: unit.Enabled, Masked: unit.Masked,
+		})
 	}
 	var sysctls, sysfs strings.Builder
 	for _, setting := range p.Sysctls {
@@ -180,9 +168,9 @@ func (s *scene) apply(t *testing.T, p *plan.NodePlan) {
 	for _, setting := range p.Sysfs {
 		fmt.Fprintf(&sysfs, "w %s - - - - %s\n", setting.Name, setting.Value)
 	}
-	write("/etc/sysctl.d/99-plan.conf", sysctls.String(), 0o644)
-	write("/etc/tmpfiles.d/plan.conf", sysfs.String(), 0o644)
-	s.run(t, strings.Join(commands, " && "))
+	c.Files = append(c.Files, lab.File{Path: "/etc/sysctl.d/99-plan.conf", Content: sysctls.String(), Mode: 0o644},
+		lab.File{Path: "/etc/tmpfiles.d/plan.conf", Content: sysfs.String(), Mode: 0o644})
+	must(t, s.machine.Configure(t.Context(), c))
 	arguments := slotArguments()
 	for _, argument := range p.KernelArguments {
 		arguments = append(arguments, argument.Text)
