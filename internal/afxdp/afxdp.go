@@ -16,7 +16,9 @@
 package afxdp
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +29,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
 const (
@@ -54,7 +57,13 @@ type Manager struct {
 	// Log tells what is attached and handed over; the zero value tells nothing.
 	Log logr.Logger
 
-	mutex       sync.Mutex
+	mutex sync.Mutex
+	// mapRings stands for mapBoundRings in tests; nil otherwise.
+	mapRings func(socket int) error
+	// ringsKnown tells that the kernel has answered, rings is its no, and ringsTold that it could not be asked.
+	ringsKnown, ringsTold bool
+	rings                 error
+
 	pool        bypass.Pool
 	recovered   bool
 	nics        map[string]*nic
@@ -69,11 +78,13 @@ func (m *Manager) Prepare(pool bypass.Pool, devices []bypass.Device) map[string]
 	m.pool = pool
 	if pool.Spec.Stack.AFXDP == nil {
 		m.detachOthers(nil)
+		m.report(nil)
 		return nil
 	}
 	if m.nics == nil {
 		m.nics, m.allocations = map[string]*nic{}, map[string]*allocation{}
 	}
+	m.tryKernel()
 	problems := map[string]string{}
 	for _, device := range devices {
 		if device.Health != v1alpha1.NICHealthy || !device.NIC.Name.Known {
@@ -87,7 +98,60 @@ func (m *Manager) Prepare(pool bypass.Pool, devices []bypass.Device) map[string]
 	}
 	m.recover()
 	m.detachOthers(devices)
+	m.report(problems)
 	return problems
+}
+
+// report tells the agent of the node, which makes reasons of the NICs of it. What cannot be told is logged.
+func (m *Manager) report(problems map[string]string) {
+	said := maps.Clone(host.SocketReport(problems))
+	if m.rings != nil && said != nil {
+		said[""] = "Containers get no bound socket: " + m.rings.Error() + "."
+	}
+	file := filepath.Join(m.Folder, filepath.Base(host.SocketReports), m.pool.Name)
+	if err := writeReport(file, said.String()); err != nil {
+		m.Log.Error(err, "The agent does not learn what is wrong with the NICs")
+	}
+}
+
+// writeReport writes a file unless it has that content, and removes it when there is nothing to say.
+func writeReport(file, text string) error {
+	if text == "" {
+		return remove(file)
+	}
+	if is, err := os.ReadFile(file); err == nil && string(is) == text {
+		return nil
+	}
+	if err := makeFolder(filepath.Dir(file)); err != nil {
+		return err
+	}
+	return replace(file, []byte(text))
+}
+
+// tryKernel finds out whether the kernel is new enough for requestSocket, until it is known. Each request finds out by
+// itself, with its own socket: here people learn of it before the first container does.
+func (m *Manager) tryKernel() {
+	if m.ringsKnown {
+		return
+	}
+	err := tryBoundRings(m.boundRings())
+	switch {
+	case err == nil:
+		m.ringsKnown = true
+	case errors.Is(err, errBoundRings):
+		m.ringsKnown, m.rings = true, err
+		m.Log.Info("No container gets a bound socket", "request", requestSocket, "reason", err.Error())
+	case !m.ringsTold:
+		m.ringsTold = true
+		m.Log.Info("Whether containers can use bound sockets is not known yet", "request", requestSocket, "reason", err.Error())
+	}
+}
+
+func (m *Manager) boundRings() func(socket int) error {
+	if m.mapRings == nil {
+		return mapBoundRings
+	}
+	return m.mapRings
 }
 
 // attach attaches a NIC, or makes sure that it still is.
@@ -203,7 +267,7 @@ func (m *Manager) serve(a *allocation, fresh bool) error {
 	if err := a.store(m.Folder); err != nil {
 		return err
 	}
-	if err := a.listen(m.Folder, m.Log); err != nil {
+	if err := a.listen(m.Folder, m.boundRings(), m.Log); err != nil {
 		return err
 	}
 	m.allocations[a.ID] = a

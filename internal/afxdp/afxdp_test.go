@@ -7,6 +7,8 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
+	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -58,7 +60,13 @@ func testManager(t *testing.T) *Manager {
 func prepared(t *testing.T) (*Manager, bypass.Device) {
 	t.Helper()
 	m := testManager(t)
-	makeVeth(t, "nic0", "wire0")
+	return m, prepareNIC(t, m)
+}
+
+// prepareNIC gives a manager the first of two veth interfaces.
+func prepareNIC(t *testing.T, m *Manager) bypass.Device {
+	t.Helper()
+	makeVeth(t)
 	device := testDevice("nic0", 0, 1)
 	if problems := m.Prepare(testPool(), []bypass.Device{device}); len(problems) > 0 {
 		t.Fatal(problems)
@@ -69,7 +77,7 @@ func prepared(t *testing.T) (*Manager, bypass.Device) {
 			t.Error(err)
 		}
 	})
-	return m, device
+	return device
 }
 
 func allocate(t *testing.T, m *Manager, device bypass.Device, queues ...int) string {
@@ -490,7 +498,7 @@ func TestReplacedNIC(t *testing.T) {
 
 func TestNICsThatCannotBeAttached(t *testing.T) {
 	m := testManager(t)
-	makeVeth(t, "nic0", "wire0")
+	makeVeth(t)
 	index, err := net.InterfaceByName("nic0")
 	if err != nil {
 		t.Fatal(err)
@@ -530,6 +538,59 @@ func TestNICsThatCannotBeAttached(t *testing.T) {
 	if err := m.nics[testAddress].detach(); err != nil {
 		t.Error(err)
 	}
+}
+
+// reported is what a manager tells the agent.
+func reported(t *testing.T, m *Manager) host.SocketReport {
+	t.Helper()
+	// The folder of the manager stands for the one on a host.
+	root := t.TempDir()
+	copied := filepath.Join(root, host.SocketReports)
+	for _, folder := range []string{filepath.Dir(copied), filepath.Join(root, "proc"), filepath.Join(root, "sys")} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.CopyFS(copied, os.DirFS(filepath.Join(m.Folder, "reports"))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	opened, err := host.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = opened.Close() }()
+	facts, err := opened.ReadNICs(t.Context(), host.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return facts.Bypass.SocketReports.Value[m.pool.Name]
+}
+
+// TestReports: the agent learns of a NIC that cannot be attached, until it can or the pool has another stack.
+func TestReports(t *testing.T) {
+	m, device := prepared(t)
+	if is := reported(t, m); len(is) > 0 {
+		t.Errorf("a NIC that is attached is reported: %v", is)
+	}
+	lost := testDevice("nic7", 0)
+	lost.NIC.PCIAddress = "0000:3b:00.1"
+	problems := m.Prepare(testPool(), []bypass.Device{device, lost})
+	want := host.SocketReport{"0000:3b:00.1": problems["0000:3b:00.1"]}
+	if is := reported(t, m); want["0000:3b:00.1"] == "" || !maps.Equal(is, want) {
+		t.Errorf("reported is %v, want %v", is, want)
+	}
+	m.Prepare(testPool(), []bypass.Device{device})
+	if is := reported(t, m); len(is) > 0 {
+		t.Errorf("a NIC that left the pool is reported: %v", is)
+	}
+	m.Prepare(testPool(), []bypass.Device{device, lost})
+	other := testPool()
+	other.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackVFIO}
+	m.Prepare(other, []bypass.Device{device, lost})
+	if is := reported(t, m); len(is) > 0 {
+		t.Errorf("a pool of another stack reports %v", is)
+	}
+	m.Prepare(testPool(), []bypass.Device{device})
 }
 
 // TestStackChanges: the program leaves the NICs of a pool that gets another stack.

@@ -139,7 +139,7 @@ func (a *allocation) nic(name string) *allocatedNIC {
 
 // listen serves the socket of the allocation. Everybody in the container may connect to it, and nobody else can: the
 // folder above it is root's alone. A container whose process was restarted finds the new socket in the same folder.
-func (a *allocation) listen(folder string, log logr.Logger) error {
+func (a *allocation) listen(folder string, mapRings func(int) error, log logr.Logger) error {
 	own := filepath.Join(folder, a.ID)
 	if err := os.MkdirAll(own, 0o755); err != nil {
 		return fmt.Errorf("creating the folder of a socket: %w", err)
@@ -157,7 +157,7 @@ func (a *allocation) listen(folder string, log logr.Logger) error {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	a.listener, a.end = listener, end
-	server := &server{allocation: a.view(), log: log.WithValues("allocation", a.ID)}
+	server := &server{allocation: a.view(), mapRings: mapRings, log: log.WithValues("allocation", a.ID)}
 	a.sessions.Go(func() { server.run(ctx, listener) })
 	return nil
 }
@@ -194,12 +194,17 @@ func (a *allocation) store(folder string) error {
 	if err := makeFolder(folder); err != nil {
 		return err
 	}
-	temporary := a.file(folder) + ".tmp"
+	return replace(a.file(folder), text)
+}
+
+// replace writes a file in one piece: who reads it sees the old content or the new one.
+func replace(file string, text []byte) error {
+	temporary := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".tmp")
 	if err := os.WriteFile(temporary, text, 0o600); err != nil {
-		return fmt.Errorf("storing an allocation: %w", err)
+		return fmt.Errorf("writing a file of AF_XDP: %w", err)
 	}
-	if err := os.Rename(temporary, a.file(folder)); err != nil {
-		return fmt.Errorf("storing an allocation: %w", err)
+	if err := os.Rename(temporary, file); err != nil {
+		return fmt.Errorf("writing a file of AF_XDP: %w", err)
 	}
 	return nil
 }

@@ -95,9 +95,10 @@ func kernelFolder(t *testing.T) string {
 	return folder
 }
 
-// makeVeth makes a pair of interfaces with two queues, in the driver of which XDP runs natively.
-func makeVeth(t *testing.T, name, peer string) {
+// makeVeth makes a pair of interfaces with two queues, nic0 and wire0, in the driver of which XDP runs natively.
+func makeVeth(t *testing.T) {
 	t.Helper()
+	const name, peer = "nic0", "wire0"
 	ip(t, "link", "add", name, "numrxqueues", "2", "numtxqueues", "2", "type", "veth", "peer", "name", peer,
 		"numrxqueues", "2", "numtxqueues", "2")
 	t.Cleanup(func() { ip(t, "link", "delete", name) })

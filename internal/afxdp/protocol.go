@@ -105,15 +105,21 @@ func isNoLetter(r rune) bool { return r <= ' ' || r > '~' }
 // geometry is what a container wants of a socket.
 type geometry struct{ queue, chunk, ring int }
 
+// Bounds of a geometry. The kernel takes chunks from 2048 bytes up to a page.
+const (
+	smallestChunk, largestChunk = 2048, 4096
+	smallestRing, largestRing   = 64, 8192
+)
+
 var errGeometry = errors.New("chunks are of 2048 or 4096 bytes, and rings have a power of two of 64 to 8192 entries")
 
-// geometry reads the numbers of requestSocket. The kernel takes chunks from 2048 bytes up to a page.
+// geometry reads the numbers of requestSocket.
 func (r request) geometry() (geometry, error) {
 	wanted := geometry{r.numbers[0], r.numbers[1], r.numbers[2]}
-	if wanted.chunk != 2048 && wanted.chunk != 4096 {
+	if wanted.chunk != smallestChunk && wanted.chunk != largestChunk {
 		return geometry{}, errGeometry
 	}
-	if wanted.ring < 64 || wanted.ring > 8192 || wanted.ring&(wanted.ring-1) != 0 {
+	if wanted.ring < smallestRing || wanted.ring > largestRing || wanted.ring&(wanted.ring-1) != 0 {
 		return geometry{}, errGeometry
 	}
 	return wanted, nil

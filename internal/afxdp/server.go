@@ -30,7 +30,9 @@ const (
 // socket is in a folder that only this container has.
 type server struct {
 	allocation allocation
-	log        logr.Logger
+	// mapRings tries what the container must be able to do with a socket.
+	mapRings func(socket int) error
+	log      logr.Logger
 }
 
 // run accepts connections until the context ends.
@@ -206,6 +208,10 @@ func (s *session) makeSocket(asked request, files []int) (int, error) {
 	socket, err := newSocket(files[0], device.Index, wanted, copies)
 	if err != nil {
 		return -1, err
+	}
+	// Before it takes frames away from the kernel.
+	if err := s.mapRings(socket); err != nil {
+		return -1, errors.Join(err, unix.Close(socket))
 	}
 	if err := held.sockets.Put(uint32(wanted.queue), uint32(socket)); err != nil {
 		return -1, errors.Join(fmt.Errorf("entering the socket into its map: %w", err), unix.Close(socket))

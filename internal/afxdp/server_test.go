@@ -39,7 +39,7 @@ func transcript(t *testing.T, c *xdpclient.Client, requests ...string) string {
 func listening(t *testing.T, folder string) *allocation {
 	t.Helper()
 	a := &allocation{ID: "0123456789abcdef", NICs: []allocatedNIC{{Address: testAddress, Name: "nic0", Queues: []int{3}}}}
-	if err := a.listen(folder, logr.Discard()); err != nil {
+	if err := a.listen(folder, mapBoundRings, logr.Discard()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.close)
@@ -191,7 +191,7 @@ func TestMemory(t *testing.T) {
 // TestSocketsThatWouldCopy: with zero copy required, a driver without it gives no socket.
 func TestSocketsThatWouldCopy(t *testing.T) {
 	kernelFolder(t)
-	makeVeth(t, "nic0", "wire0")
+	makeVeth(t)
 	device, err := net.InterfaceByName("nic0")
 	if err != nil {
 		t.Fatal(err)

@@ -212,6 +212,29 @@ func (c *candidate) queues() verdict {
 		"with ethtool -L, or ask for fewer.", c.name(), c.nic.ReceiveQueues.Value, c.nic.ReceiveQueues.Source, max(count, 1), first)
 }
 
+// attached is what the device plugin found out when it attached its XDP program to the NIC. Nothing is known of it before
+// the plugin has run, which forbids nothing: the plugin hands out what it has attached and nothing else.
+func (c *candidate) attached() verdict {
+	if !c.stack.isAFXDP() {
+		return passed()
+	}
+	if problem := c.bypass().SocketReports.Value[c.in.Pool.Name][c.nic.PCIAddress]; problem != "" {
+		return failed("%s", problem)
+	}
+	return passed()
+}
+
+// boundSockets is what the device plugin found out about the node's kernel.
+func (c *candidate) boundSockets() verdict {
+	if !c.stack.isAFXDP() {
+		return passed()
+	}
+	if problem := c.bypass().SocketReports.Value[c.in.Pool.Name][""]; problem != "" {
+		return noted("%s", problem)
+	}
+	return passed()
+}
+
 // registeredOthers looks at the other NICs that Onload was told of. A stack takes a virtual interface on every one, so
 // that a NIC without native XDP among them brings the kernel down when any program of any pool is accelerated.
 func (c *candidate) registeredOthers() verdict {

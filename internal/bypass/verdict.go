@@ -171,7 +171,7 @@ func (c *candidate) rules() []func(*candidate) verdict {
 		// Memory.
 		(*candidate).hugepages,
 		// AF_XDP.
-		(*candidate).queues,
+		(*candidate).queues, (*candidate).attached, (*candidate).boundSockets,
 		// VFIO.
 		(*candidate).iommuGroup, (*candidate).groupNode, (*candidate).isolation, (*candidate).groupPeers,
 	}

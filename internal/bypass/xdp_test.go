@@ -85,6 +85,25 @@ func TestQueuesOfNICs(t *testing.T) {
 	})
 }
 
+// TestWhatTheDevicePluginSays: a NIC that it could not attach is unhealthy for its words, and a kernel without bound sockets
+// is said of every NIC and forbids none. Reports of other pools, and pools of other stacks, have no say.
+func TestWhatTheDevicePluginSays(t *testing.T) {
+	const busy, old = "NIC ens2f0 cannot be given to AF_XDP sockets: 100% busy.", "This kernel lets no program map rings."
+	report := func(pool, address, sentence string) func(*Input) {
+		return func(in *Input) {
+			in.Facts.Bypass.SocketReports = host.Known(map[string]host.SocketReport{pool: {address: sentence}}, host.SocketReports)
+		}
+	}
+	judgeCases(t, map[string]ruleCase{
+		"this NIC":                {socketsInput, report("fast", firstE810, busy), unhealthy, busy},
+		"another NIC":             {socketsInput, report("fast", firstX2, busy), healthy, ""},
+		"another pool":            {socketsInput, report("slow", firstE810, busy), healthy, ""},
+		"the node":                {socketsInput, report("fast", "", old), healthy, old},
+		"another stack":           {vfioInput, report("fast", firstE810, busy), healthy, ""},
+		"the node, another stack": {vfioInput, report("fast", "", old), healthy, ""},
+	})
+}
+
 func TestUnitsOfQueues(t *testing.T) {
 	shared := func(in *Input) { in.Pool.Spec.Sharing.Mode = v1alpha1.SharingShared }
 	cases := map[string]struct {

@@ -73,5 +73,10 @@ func (s *Source) readHost(ctx context.Context, spec *v1alpha1.BypassNICPoolSpec)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	return opened.ReadNICs(ctx, host.Request{UserSpaces: bypass.UserSpaceFolders(spec)})
+	facts, err = opened.ReadNICs(ctx, host.Request{UserSpaces: bypass.UserSpaceFolders(spec)})
+	if err == nil {
+		// These are for others: a NIC that could not be attached the last time must be tried again.
+		facts.Bypass.SocketReports = host.Absent[map[string]host.SocketReport](host.SocketReports, "said by this program")
+	}
+	return facts, err
 }

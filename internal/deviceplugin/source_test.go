@@ -151,6 +151,34 @@ func TestSourceWithholdsWhatClaimsHold(t *testing.T) {
 	}
 }
 
+// TestOwnReportIsNoReason: what a plugin of stack AFXDP said of a NIC before does not keep it from trying again.
+func TestOwnReportIsNoReason(t *testing.T) {
+	root, poolFile := tradingHost(t), filepath.Join(t.TempDir(), v1alpha1.PoolKey)
+	pool := tradingPool()
+	pool.Spec.NICs = []v1alpha1.NICTerm{{PCIAddresses: []v1alpha1.PCIAddress{nic0}}}
+	pool.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackAFXDP, AFXDP: &v1alpha1.AFXDPStack{ZeroCopy: v1alpha1.ZeroCopyPreferred}}
+	writePool(t, poolFile, pool)
+	report := filepath.Join(root, host.SocketReports, pool.Name)
+	must(t, os.MkdirAll(filepath.Dir(report), 0o755))
+	must(t, os.WriteFile(report, []byte(nic0+" Another XDP program was on its interface.\n"), 0o600))
+	source := &Source{
+		PoolFile: poolFile, Root: root, NodeName: "worker-1", HostAddresses: []netip.Addr{netip.MustParseAddr(hosttree.NodeAddress)},
+	}
+	reading, err := source.Evaluate(t.Context())
+	must(t, err)
+	if len(reading.Devices) != 1 || reading.Devices[0].Health != v1alpha1.NICHealthy {
+		t.Errorf("devices are %+v", reading.Devices)
+	}
+	opened, err := host.Open(root)
+	must(t, err)
+	defer func() { must(t, opened.Close()) }()
+	facts, err := opened.Read(t.Context())
+	must(t, err)
+	if facts.Bypass.SocketReports.Value[pool.Name][nic0] == "" {
+		t.Errorf("others do not see the report: %+v", facts.Bypass.SocketReports)
+	}
+}
+
 func TestSourceErrors(t *testing.T) {
 	root := tradingHost(t)
 	folder := t.TempDir()

@@ -35,12 +35,13 @@ func stackModules() []string {
 func readBypass(folders []string) func(*reader, *Facts) {
 	return func(r *reader, f *Facts) {
 		f.Bypass = Bypass{
-			Onload:      r.onload(f.Processes.Value),
-			VFIO:        r.vfio(),
-			DeviceNodes: r.deviceNodes(),
-			Networks:    r.routes(),
-			Lower:       r.lowerInterfaces(),
-			UserSpaces:  r.userSpaces(folders),
+			Onload:        r.onload(f.Processes.Value),
+			VFIO:          r.vfio(),
+			DeviceNodes:   r.deviceNodes(),
+			Networks:      r.routes(),
+			Lower:         r.lowerInterfaces(),
+			UserSpaces:    r.userSpaces(folders),
+			SocketReports: r.socketReports(),
 		}
 	}
 }

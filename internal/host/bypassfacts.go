@@ -20,6 +20,8 @@ type Bypass struct {
 	Lower map[string][]string
 	// UserSpaces are the user files of a stack below each folder that was asked for.
 	UserSpaces map[string]UserSpace
+	// SocketReports are those of device plugins of stack AFXDP, by the name of the pool.
+	SocketReports Fact[map[string]SocketReport]
 }
 
 // Route is a route of the host.

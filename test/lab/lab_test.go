@@ -23,6 +23,36 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// TestModulesDisk: the disk with the modules of a kernel comes last, so that the others keep their names, and only with a
+// kernel that has one.
+func TestModulesDisk(t *testing.T) {
+	const want = "file=/cache/modules.raw,if=none,id=modules,format=raw,readonly=on"
+	spec, f := machineSpec(), files{disk: "/run/disk.qcow2", second: "/run/files.raw"}
+	if args := (emulator{}).machine(spec, spec.Boot, f); strings.Contains(strings.Join(args, " "), "id=modules") {
+		t.Errorf("a kernel of the image has a disk with modules: %q", args)
+	}
+	f.modules = "/cache/modules.raw"
+	var drives []string
+	for _, arg := range (emulator{}).machine(spec, spec.Boot, f) {
+		if strings.HasPrefix(arg, "file=") {
+			drives = append(drives, arg)
+		}
+	}
+	if len(drives) != 3 || drives[2] != want {
+		t.Errorf("the disks are %q, want the last to be %q", drives, want)
+	}
+}
+
+// TestKernelFiles: kernels of the image are in its folder, and need no other.
+func TestKernelFiles(t *testing.T) {
+	m := &Machine{image: &Image{Dir: "/image"}, spec: machineSpec()}
+	f, err := m.kernelFiles(t.Context(), Standard)
+	want := files{kernel: "/image/vmlinuz-standard", initrd: "/image/initrd-standard"}
+	if err != nil || f != want {
+		t.Errorf("got %+v, %v, want %+v", f, err, want)
+	}
+}
+
 // update tells whether golden files are rewritten: go test ./test/lab -update.
 func update() bool { return flag.Lookup("update").Value.String() == "true" }
 
@@ -67,12 +97,13 @@ func TestValidate(t *testing.T) {
 		wantError string
 	}{
 		"whole machine": {change: func(*Spec) {}},
+		"newer kernel":  {change: func(s *Spec) { s.Boot.Kernel = RealTimeBackports }},
 		"no name":       {change: func(s *Spec) { s.Name = "" }, wantError: "needs a name"},
 		"no threads":    {change: func(s *Spec) { s.Topology.ThreadsPerCore = 0 }, wantError: "must each be at least 1"},
 		"uneven nodes":  {change: func(s *Spec) { s.Topology.NUMANodes = 3 }, wantError: "8 CPUs cannot be divided over 3 NUMA nodes"},
 		"little memory": {change: func(s *Spec) { s.Topology.MebibytesPerNode = 64 }, wantError: "64 MiB per NUMA node is too little"},
 		"many NICs":     {change: func(s *Spec) { s.NICs = make([]NIC, 13) }, wantError: "13 NICs are more than 12"},
-		"no kernel":     {change: func(s *Spec) { s.Boot.Kernel = "newest" }, wantError: `the image has no kernel "newest"`},
+		"no kernel":     {change: func(s *Spec) { s.Boot.Kernel = "newest" }, wantError: `the lab has no kernel "newest", only ["standard" "rt" "rt-backports"]`},
 		"same ID twice": {change: func(s *Spec) { s.NICs[1].ID = "near" }, wantError: `the ID "near" of a NIC is empty or taken`},
 		"no such node":  {change: func(s *Spec) { s.NICs[1].NUMANode = 2 }, wantError: "NIC far is on NUMA node 2"},
 	}

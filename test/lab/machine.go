@@ -168,12 +168,28 @@ func (m *Machine) powerOn(ctx context.Context, boot Boot) error {
 	if err := os.RemoveAll(m.file("qmp")); err != nil {
 		return fmt.Errorf("removing an old socket: %w", err)
 	}
-	f := files{
-		kernel: m.image.file("vmlinuz-" + string(boot.Kernel)), initrd: m.image.file("initrd-" + string(boot.Kernel)),
-		disk: m.file("disk.qcow2"), second: m.filesDisk(), serial: m.file("serial.log"), qmp: m.file("qmp"), sshPort: port,
+	f, err := m.kernelFiles(ctx, boot.Kernel)
+	if err != nil {
+		return err
 	}
+	f.disk, f.second = m.file("disk.qcow2"), m.filesDisk()
+	f.serial, f.qmp, f.sshPort = m.file("serial.log"), m.file("qmp"), port
 	m.process, err = m.emulator.start(ctx, m.emulator.machine(m.spec, boot, f), f)
 	return err
+}
+
+// kernelFiles are the files of a kernel, which is built first when it is not one of the image and not in the cache.
+func (m *Machine) kernelFiles(ctx context.Context, kernel Kernel) (files, error) {
+	if kernel != RealTimeBackports {
+		return files{kernel: m.image.file("vmlinuz-" + string(kernel)), initrd: m.image.file("initrd-" + string(kernel))}, nil
+	}
+	dir, err := built(ctx, "kernel", func(string) error { return nil }, m.progress)
+	if err != nil {
+		return files{}, err
+	}
+	return files{
+		kernel: filepath.Join(dir, "vmlinuz"), initrd: filepath.Join(dir, "initrd"), modules: filepath.Join(dir, "modules.raw"),
+	}, nil
 }
 
 func (m *Machine) filesDisk() string {

@@ -60,6 +60,8 @@ type files struct {
 	kernel, initrd, disk string
 	// second is the disk with the folder Files; empty without.
 	second string
+	// modules is the disk with the modules of a kernel that is not in the image; empty without.
+	modules string
 	// serial is the kernel's console, qmp the monitor's socket.
 	serial, qmp string
 	// sshPort of this machine leads to the guest's port 22.
@@ -92,11 +94,8 @@ func (e emulator) machine(s Spec, boot Boot, f files) []string {
 		"-netdev", fmt.Sprintf("user,id=management,restrict=off,hostfwd=tcp:127.0.0.1:%d-:22", f.sshPort),
 		"-device", "virtio-net-pci,bus=pcie.0,netdev=management,romfile=,mac="+managementMAC,
 		"-device", "virtio-rng-pci,bus=pcie.0")
-	if f.second != "" {
-		args = append(args,
-			"-drive", "file="+f.second+",if=none,id=files,format=raw,readonly=on",
-			"-device", "virtio-blk-pci,bus=pcie.0,drive=files")
-	}
+	args = append(args, readOnlyDisk("files", f.second)...)
+	args = append(args, readOnlyDisk("modules", f.modules)...)
 	for i, nic := range s.NICs {
 		args = append(args,
 			"-device", fmt.Sprintf("pcie-root-port,id=port-%s,bus=%s,chassis=%d,slot=%d", nic.ID, s.bridge(nic), i+1, i+1),
@@ -104,6 +103,17 @@ func (e emulator) machine(s Spec, boot Boot, f files) []string {
 			"-device", deviceArgument(s.nicDevice(nic)))
 	}
 	return args
+}
+
+// readOnlyDisk adds a disk that the machine finds by the label of its file system; nothing without a file.
+func readOnlyDisk(id, file string) []string {
+	if file == "" {
+		return nil
+	}
+	return []string{
+		"-drive", "file=" + file + ",if=none,id=" + id + ",format=raw,readonly=on",
+		"-device", "virtio-blk-pci,bus=pcie.0,drive=" + id,
+	}
 }
 
 // bridge is the bus that the port of a NIC is on.

@@ -29,12 +29,8 @@ const (
 // socketPod creates a third pool on the running node, and lets a user without rights, in a network namespace without
 // the NIC, receive a datagram from the NIC's queue.
 //
-// The pod maps the rings of a socket that the device plugin has bound. Linux 6.1, the lab's, lets nobody do that: xsk_mmap
-// (net/xdp/xsk.c) answers EBUSY. There the row says so, and go test ./internal/afxdp shows it on the kernel of this machine.
+// The pod maps the rings of a socket that the device plugin has bound, for which the kernel must be Linux 6.4 or newer.
 func (s *scene) socketPod(t *testing.T) string {
-	if release := s.run(t, "uname -r"); strings.HasPrefix(release, "6.1.") {
-		return "NOT SHOWN: Linux " + release + " lets nobody map the rings of a bound socket"
-	}
 	// The hub is quiet until now; the interface of a NIC is up before a program may bind to its queues.
 	s.run(t, "ip link set "+s.interfaceOf(t, socketsNIC)+" up; ip link set "+s.interfaceOf(t, sender)+" up")
 	pool := &v1alpha1.BypassNICPool{}
