@@ -155,7 +155,14 @@ func (s Set) Equal(o Set) bool { return slices.Equal(s.words, o.words) }
 func (s Set) IsSubsetOf(o Set) bool { return s.Difference(o).IsEmpty() }
 
 // Overlaps tells whether the sets share a CPU.
-func (s Set) Overlaps(o Set) bool { return !s.Intersection(o).IsEmpty() }
+func (s Set) Overlaps(o Set) bool {
+	for i := range min(len(s.words), len(o.words)) {
+		if s.words[i]&o.words[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // Filter returns the CPUs for which keep is true.
 func (s Set) Filter(keep func(id int) bool) Set {

@@ -48,23 +48,23 @@ func TruthOf(p *plan.NodePlan, facts *host.Facts) Truth {
 	s := newState(Input{Plan: p, Facts: facts}, nil)
 	config := s.kubeletConfiguration()
 	truth := Truth{Kubelet: kubeletTruth(p, config)}
+	lines := s.interruptLines()
 	for _, node := range facts.NUMANodes {
 		local := NodeTruth{ID: node.ID, Reserved: reservedTruth(p, config, node.ID)}
-		local.Vectors = s.vectorsOn(node.CPUs)
+		local.Vectors = s.vectorsOn(node.CPUs, lines)
 		local.IsolatedVectors = s.vectorsOn(host.Fact[cpus.Set]{
 			Value: node.CPUs.Value.Intersection(p.CPUs.Isolated), Known: node.CPUs.Known, Source: node.CPUs.Source, Reason: node.CPUs.Reason,
-		})
+		}, lines)
 		truth.Nodes = append(truth.Nodes, local)
 	}
 	return truth
 }
 
-// vectorsOn counts the interrupts that are delivered to the CPUs.
-func (s *state) vectorsOn(set host.Fact[cpus.Set]) host.Fact[int] {
+// vectorsOn counts the interrupts that are delivered to the CPUs, of those with a line in /proc/interrupts.
+func (s *state) vectorsOn(set host.Fact[cpus.Set], lines map[int]*host.InterruptLine) host.Fact[int] {
 	if !set.Known {
 		return host.Absent[int](set.Source, set.Reason)
 	}
-	lines := s.interruptLines()
 	count := 0
 	for i := range s.facts.Interrupts.Routes {
 		route := &s.facts.Interrupts.Routes[i]
