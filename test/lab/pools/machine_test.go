@@ -63,8 +63,7 @@ func kernelFacts() []fact {
 		return "basename $(readlink /sys/bus/pci/devices/" + device + "/driver)"
 	}
 	return []fact{
-		// Linux 6.12 has no /sys/kernel/realtime, which was part of the patches for the older ones.
-		{"kernel with PREEMPT_RT", "uname -v | grep -ow PREEMPT_RT", "PREEMPT_RT"},
+		{"kernel with PREEMPT_RT", "cat /sys/kernel/realtime", "1"},
 		{"isolated CPUs", "cat /sys/devices/system/cpu/isolated", "1-3,5-7"},
 		{"virtual functions of the igb", "cat /sys/bus/pci/devices/0000:41:00.0/sriov_numvfs", "2"},
 		{"driver of the igb", driver("0000:41:00.0"), "igb"},
