@@ -122,54 +122,50 @@ func isDraining(w *poolWorld, d *poolDecision) bool {
 	if bypass.Allocation(&w.pool.Spec) != v1alpha1.AllocationDevicePlugin {
 		return false
 	}
-	for _, daemonSet := range daemonSets(w) {
-		dynamic, draining := render.IsDriver(daemonSet)
-		if !dynamic {
-			continue
-		}
-		if !draining || daemonSet.Status.ObservedGeneration != daemonSet.Generation || countsOf(daemonSet).starting() {
-			return true
-		}
-		return slices.ContainsFunc(d.nodes, func(n poolNode) bool {
-			return n.isServed(w.pool.Name) && !n.isReporting(w.pool) || n.hasUsersBy(v1alpha1.AllocationDynamic)
-		})
+	daemonSet := daemonSetOf(w)
+	if daemonSet == nil {
+		return false
 	}
-	return false
+	dynamic, draining := render.IsDriver(daemonSet)
+	if !dynamic {
+		return false
+	}
+	if !draining || daemonSet.Status.ObservedGeneration != daemonSet.Generation || countPlugins(w).starting() {
+		return true
+	}
+	return slices.ContainsFunc(d.nodes, func(n poolNode) bool {
+		return n.isServed(w.pool.Name) && !n.isReporting(w.pool) || n.hasUsersBy(v1alpha1.AllocationDynamic)
+	})
 }
 
 // isNameless tells whether pods cannot ask the DRA driver by the name of the resource yet. A kubelet goes on to give
 // hints for devices of a device plugin that has left, of which it then has none: with the topology policies restricted and
 // single-numa-node the pod fails for good, though its NIC was allocated by a claim (kubelet: pkg/kubelet/cm/devicemanager,
-// GetPodTopologyHints; seen with version 1.37.1). It forgets the plugin five minutes after it has left (endpointStopGracePeriod), and when no
-// container holds a device of it any more. Pods that ask by the name wait until then.
+// GetPodTopologyHints; seen with version 1.37.1). It forgets the plugin five minutes after it has left
+// (endpointStopGracePeriod), and when no container holds a device of it any more. Pods that ask by the name wait until then.
 func isNameless(w *poolWorld, d *poolDecision) bool {
 	return bypass.Allocation(&w.pool.Spec) == v1alpha1.AllocationDynamic && slices.ContainsFunc(d.nodes, func(n poolNode) bool {
 		return n.remembers(w.pool) > 0 || n.hasUsersBy(v1alpha1.AllocationDevicePlugin)
 	})
 }
 
-// daemonSets are those of the pool, at most one.
-func daemonSets(w *poolWorld) []*appsv1.DaemonSet {
-	var found []*appsv1.DaemonSet
+// daemonSetOf is the DaemonSet of the pool; nil when there is none.
+func daemonSetOf(w *poolWorld) *appsv1.DaemonSet {
 	for key, object := range w.objects {
 		daemonSet := &appsv1.DaemonSet{}
 		if key.kind.Kind == "DaemonSet" && runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, daemonSet) == nil {
-			found = append(found, daemonSet)
+			return daemonSet
 		}
 	}
-	return found
+	return nil
 }
 
 // countPlugins reads what the DaemonSet of the pool says about its current spec.
 func countPlugins(w *poolWorld) pluginCounts {
-	var counts pluginCounts
-	for _, daemonSet := range daemonSets(w) {
-		counts = countsOf(daemonSet)
+	daemonSet := daemonSetOf(w)
+	if daemonSet == nil {
+		return pluginCounts{}
 	}
-	return counts
-}
-
-func countsOf(daemonSet *appsv1.DaemonSet) pluginCounts {
 	program := "device plugin"
 	if dynamic, _ := render.IsDriver(daemonSet); dynamic {
 		program = "driver for Dynamic Resource Allocation"
