@@ -41,20 +41,16 @@ func receiveOne(way, path, name string, queue int) error {
 	if err != nil {
 		return err
 	}
-	var socket int
+	var receiver *xdpclient.Receiver
 	if way == "map" {
-		socket, err = socketOfMap(client, name, queue, area)
+		receiver, err = receiverByMap(client, name, queue, area)
 	} else {
-		socket, err = client.Socket(name, queue, memory)
+		receiver, err = receiverOfSocket(client, name, queue, memory, area)
 	}
 	if err != nil {
 		return err
 	}
 	if err := client.Expect("/fin", "/fin_ack"); err != nil {
-		return err
-	}
-	receiver, err := xdpclient.NewReceiver(socket, area)
-	if err != nil {
 		return err
 	}
 	fmt.Println("ready")
@@ -66,27 +62,45 @@ func receiveOne(way, path, name string, queue int) error {
 	return nil
 }
 
-// socketOfMap makes a socket and enters it into the map, as DPDK does.
-func socketOfMap(client *xdpclient.Client, name string, queue int, area []byte) (int, error) {
+// receiverOfSocket asks for a socket that is bound.
+func receiverOfSocket(client *xdpclient.Client, name string, queue, memory int, area []byte) (*xdpclient.Receiver, error) {
+	socket, err := client.Socket(name, queue, memory)
+	if err != nil {
+		return nil, err
+	}
+	return xdpclient.NewReceiver(socket, area)
+}
+
+// receiverByMap makes a socket, maps its rings before it binds it, which every kernel allows, and enters it into the map,
+// as DPDK does.
+func receiverByMap(client *xdpclient.Client, name string, queue int, area []byte) (*xdpclient.Receiver, error) {
 	answer, sockets, err := client.Ask("/xsk_map_fd,"+name, -1)
 	if err != nil || sockets < 0 {
-		return -1, fmt.Errorf("asking for the map: %q, %w", answer, err)
+		return nil, fmt.Errorf("asking for the map: %q, %w", answer, err)
 	}
 	device, err := net.InterfaceByName(name)
 	if err != nil {
-		return -1, err
+		return nil, err
 	}
 	socket, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW, 0)
 	if err != nil {
-		return -1, fmt.Errorf("making a socket: %w", err)
+		return nil, fmt.Errorf("making a socket: %w", err)
 	}
-	if err := setUp(socket, area, device.Index, geometry{queue, xdpclient.ChunkBytes, xdpclient.RingEntries}, true); err != nil {
-		return -1, err
+	wanted := geometry{queue, xdpclient.ChunkBytes, xdpclient.RingEntries}
+	if err := makeRings(socket, area, wanted); err != nil {
+		return nil, err
+	}
+	receiver, err := xdpclient.NewReceiver(socket, area)
+	if err != nil {
+		return nil, err
+	}
+	if err := bindQueue(socket, device.Index, wanted, true); err != nil {
+		return nil, err
 	}
 	if err := updateElement(sockets, uint32(queue), uint32(socket)); err != nil {
-		return -1, fmt.Errorf("entering the socket into the map: %w", err)
+		return nil, fmt.Errorf("entering the socket into the map: %w", err)
 	}
-	return socket, nil
+	return receiver, nil
 }
 
 // updateElement is BPF_MAP_UPDATE_ELEM without any library: what a program without privileges may do.

@@ -33,7 +33,11 @@ func newSocket(memory, device int, wanted geometry, copies bool) (socket int, er
 	if err != nil {
 		return -1, fmt.Errorf("making an AF_XDP socket: %w", err)
 	}
-	if err := setUp(socket, area, device, wanted, copies); err != nil {
+	err = makeRings(socket, area, wanted)
+	if err == nil {
+		err = bindQueue(socket, device, wanted, copies)
+	}
+	if err != nil {
 		return -1, errors.Join(err, unix.Close(socket))
 	}
 	return socket, nil
@@ -63,7 +67,8 @@ func mapMemory(memory, chunk int) ([]byte, error) {
 	return area, nil
 }
 
-func setUp(socket int, area []byte, device int, wanted geometry, copies bool) error {
+// makeRings registers the memory of a socket and makes its rings.
+func makeRings(socket int, area []byte, wanted geometry) error {
 	registration := unix.XDPUmemReg{
 		Addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(area)))), Len: uint64(len(area)), Size: uint32(wanted.chunk),
 	}
@@ -75,6 +80,11 @@ func setUp(socket int, area []byte, device int, wanted geometry, copies bool) er
 			return fmt.Errorf("making a ring of a socket: %w", err)
 		}
 	}
+	return nil
+}
+
+// bindQueue binds a socket with rings to a queue of an interface.
+func bindQueue(socket, device int, wanted geometry, copies bool) error {
 	bound := &unix.SockaddrXDP{Flags: unix.XDP_USE_NEED_WAKEUP, Ifindex: uint32(device), QueueID: uint32(wanted.queue)}
 	if !copies {
 		bound.Flags |= unix.XDP_ZEROCOPY
