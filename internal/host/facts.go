@@ -26,6 +26,15 @@ type Fact[T any] struct {
 // Get returns the value and whether the host gave it.
 func (f Fact[T]) Get() (T, bool) { return f.Value, f.Known }
 
+// Pointer returns a pointer to a copy of the value, nil when the host did not give it: for values in which nil stands
+// for what is not known.
+func (f Fact[T]) Pointer() *T {
+	if !f.Known {
+		return nil
+	}
+	return &f.Value
+}
+
 // Known returns a fact that was read from source.
 func Known[T any](value T, source string) Fact[T] {
 	return Fact[T]{Value: value, Known: true, Source: source}

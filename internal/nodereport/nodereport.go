@@ -119,7 +119,7 @@ func (r *Report) SetTruth(truth verify.Truth) {
 	r.NUMANodes = make([]NUMANode, 0, len(truth.Nodes))
 	for _, node := range truth.Nodes[:min(len(truth.Nodes), maximumNUMANodes)] {
 		r.NUMANodes = append(r.NUMANodes, NUMANode{
-			ID: node.ID, Vectors: known(node.Vectors), IsolatedVectors: known(node.IsolatedVectors), Reserved: settingsOf(node.Reserved),
+			ID: node.ID, Vectors: node.Vectors.Pointer(), IsolatedVectors: node.IsolatedVectors.Pointer(), Reserved: settingsOf(node.Reserved),
 		})
 	}
 }
@@ -138,7 +138,7 @@ func (r *Report) Truth() verify.Truth {
 func settingsOf(truths []verify.SettingTruth) []Setting {
 	settings := make([]Setting, 0, len(truths))
 	for _, truth := range truths {
-		settings = append(settings, Setting{Name: truth.Name, Planned: truth.Planned, Configured: known(truth.Configured)})
+		settings = append(settings, Setting{Name: truth.Name, Planned: truth.Planned, Configured: truth.Configured.Pointer()})
 	}
 	return settings
 }
@@ -151,15 +151,7 @@ func settingTruths(settings []Setting) []verify.SettingTruth {
 	return truths
 }
 
-// known is the value of a fact; nil when it is absent.
-func known[T any](found host.Fact[T]) *T {
-	if !found.Known {
-		return nil
-	}
-	return &found.Value
-}
-
-// fact undoes known.
+// fact is what the agent knew of a value; nil is absent.
 func fact[T any](value *T) host.Fact[T] {
 	const source = "the report of the agent"
 	if value == nil {

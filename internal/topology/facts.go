@@ -32,7 +32,7 @@ func FromFacts(f *host.Facts) (*Topology, error) {
 		Model:          clip(f.Processor.Model.Value, textLimit),
 		Hypervisor:     clip(f.Processor.Hypervisor.Value, nameLimit),
 		KernelRelease:  clip(f.Kernel.Release.Value, textLimit),
-		KernelRealTime: pointer(f.Kernel.RealTime),
+		KernelRealTime: f.Kernel.RealTime.Pointer(),
 		CommandLine:    clip(f.Kernel.CommandLine.Value, commandLineLimit),
 		Online:         online,
 		Offline:        present.Difference(online),
@@ -179,7 +179,7 @@ func numaNodesOf(f *host.Facts, online cpus.Set) ([]NUMANode, error) {
 	if len(f.NUMANodes) == 0 {
 		return []NUMANode{{
 			CPUs:          online,
-			MemoryBytes:   pointer(f.MemoryTotalBytes),
+			MemoryBytes:   f.MemoryTotalBytes.Pointer(),
 			HugepageSizes: sizesOf(f.Hugepages),
 			Hugepages:     poolsOf(f.Hugepages),
 		}}, nil
@@ -194,7 +194,7 @@ func numaNodesOf(f *host.Facts, online cpus.Set) ([]NUMANode, error) {
 		node := NUMANode{
 			ID:            from.ID,
 			CPUs:          members.Intersection(online),
-			MemoryBytes:   pointer(from.MemoryTotalBytes),
+			MemoryBytes:   from.MemoryTotalBytes.Pointer(),
 			HugepageSizes: sizesOf(from.Hugepages),
 			Hugepages:     poolsOf(from.Hugepages),
 		}
@@ -233,7 +233,7 @@ func nicsOf(from []host.NIC) []NIC {
 			Vendor:           clip(nic.Vendor.Value, pciIDLimit),
 			Device:           clip(nic.Device.Value, pciIDLimit),
 			Driver:           clip(nic.Driver.Value, nameLimit),
-			NUMANode:         pointer(nic.NUMANode),
+			NUMANode:         nic.NUMANode.Pointer(),
 			LocalCPUs:        nic.LocalCPUs.Value,
 			PhysicalFunction: nic.PhysicalFunction.Value,
 
@@ -254,14 +254,6 @@ func frequencyRange(list []host.CPU) (lowest, highest int64) {
 		highest = max(highest, cpu.Frequency.HardwareMaximum.Value)
 	}
 	return lowest, highest
-}
-
-// pointer returns nil for an absent fact.
-func pointer[T any](fact host.Fact[T]) *T {
-	if value, known := fact.Get(); known {
-		return &value
-	}
-	return nil
 }
 
 // each converts the elements of a list. No element gives nil, so that topologies compare equal however

@@ -12,7 +12,6 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
@@ -180,7 +179,7 @@ func addTruth(nodes []CheckNUMANode, truth verify.Truth) {
 	for _, local := range truth.Nodes {
 		for i := range nodes {
 			if node := &nodes[i]; node.ID == local.ID {
-				node.Vectors, node.IsolatedVectors = factOrNil(local.Vectors), factOrNil(local.IsolatedVectors)
+				node.Vectors, node.IsolatedVectors = local.Vectors.Pointer(), local.IsolatedVectors.Pointer()
 				node.Reserved = each(local.Reserved, settingState)
 			}
 		}
@@ -188,15 +187,7 @@ func addTruth(nodes []CheckNUMANode, truth verify.Truth) {
 }
 
 func settingState(truth verify.SettingTruth) SettingState {
-	return SettingState{Name: truth.Name, Planned: truth.Planned, Configured: factOrNil(truth.Configured), Text: truth.String()}
-}
-
-// factOrNil is the value of a fact; nil when it is absent.
-func factOrNil[T any](fact host.Fact[T]) *T {
-	if !fact.Known {
-		return nil
-	}
-	return &fact.Value
+	return SettingState{Name: truth.Name, Planned: truth.Planned, Configured: truth.Configured.Pointer(), Text: truth.String()}
 }
 
 // Unplanned is the view of a host that the profile does not fit.
