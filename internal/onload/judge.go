@@ -43,9 +43,7 @@ type Verdict struct {
 }
 
 // IsUnaccelerated tells what is certain: the program uses the kernel's network stack.
-func (v Verdict) IsUnaccelerated() bool {
-	return v.State == ReceivesThroughKernel || v.State == NoStack
-}
+func (s State) IsUnaccelerated() bool { return s == ReceivesThroughKernel || s == NoStack }
 
 // Unread is the verdict on counters that could not be read, for a reason that is a sentence with the way out.
 func Unread(reason string) Verdict { return Verdict{State: Unknown, Message: reason} }
@@ -168,22 +166,22 @@ func sum(stacks []Stack) received {
 func (s Stack) UDPReceived() (user, kernel *uint64) {
 	user, kernel = s.UDPReceivedUser, s.UDPReceivedKernel
 	var ofSockets received
-	isWhole := false
+	sockets := 0
 	for _, socket := range s.Sockets {
 		if socket.Protocol != protocolUDP {
 			continue
 		}
-		isWhole = socket.ReceivedUser != nil && socket.ReceivedKernel != nil
-		if !isWhole {
+		if socket.ReceivedUser == nil || socket.ReceivedKernel == nil {
 			return user, kernel
 		}
+		sockets++
 		ofSockets.user += *socket.ReceivedUser
 		ofSockets.kernel += *socket.ReceivedKernel
 	}
-	if isWhole {
-		return larger(user, ofSockets.user), larger(kernel, ofSockets.kernel)
+	if sockets == 0 {
+		return user, kernel
 	}
-	return user, kernel
+	return larger(user, ofSockets.user), larger(kernel, ofSockets.kernel)
 }
 
 func larger(counter *uint64, count uint64) *uint64 {

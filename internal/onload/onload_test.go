@@ -209,7 +209,7 @@ func TestJudge(t *testing.T) {
 			if got.State != tc.want || !strings.Contains(got.Message, tc.message) {
 				t.Errorf("got %s: %s\nwant %s: %s", got.State, got.Message, tc.want, tc.message)
 			}
-			if certain := tc.want == NoStack || tc.want == ReceivesThroughKernel; got.IsUnaccelerated() != certain {
+			if certain := tc.want == NoStack || tc.want == ReceivesThroughKernel; got.State.IsUnaccelerated() != certain {
 				t.Errorf("%s is certain: %v", got.State, !certain)
 			}
 		})
@@ -260,7 +260,7 @@ func TestFailure(t *testing.T) {
 			}
 		})
 	}
-	if got := Unread("why"); got.State != Unknown || got.Message != "why" || got.IsUnaccelerated() {
+	if got := Unread("why"); got.State != Unknown || got.Message != "why" || got.State.IsUnaccelerated() {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -73,10 +73,10 @@ func datagrams(stacks []view.PoolStack, of func(view.PoolStack) *uint64) string 
 }
 
 func paintState(state onload.State, palette Palette) Paint {
-	switch state {
-	case onload.Accelerated:
+	switch {
+	case state == onload.Accelerated:
 		return palette.Good
-	case onload.ReceivesThroughKernel, onload.NoStack:
+	case state.IsUnaccelerated():
 		return palette.Bad
 	default:
 		return palette.Warn

@@ -102,7 +102,7 @@ func (p Pool) WithAcceleration(of func(PoolUser) *PoolAcceleration) Pool {
 func (p Pool) IsUnaccelerated() bool {
 	for _, node := range p.Nodes {
 		for _, user := range node.Containers() {
-			if user.Acceleration != nil && (onload.Verdict{State: user.Acceleration.State}).IsUnaccelerated() {
+			if user.Acceleration != nil && user.Acceleration.State.IsUnaccelerated() {
 				return true
 			}
 		}
