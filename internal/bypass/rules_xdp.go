@@ -215,10 +215,7 @@ func (c *candidate) queues() verdict {
 // attached is what the device plugin found out when it attached its XDP program to the NIC. Nothing is known of it before
 // the plugin has run, which forbids nothing: the plugin hands out what it has attached and nothing else.
 func (c *candidate) attached() verdict {
-	if !c.stack.isAFXDP() {
-		return passed()
-	}
-	if problem := c.bypass().SocketReports.Value[c.in.Pool.Name][c.nic.PCIAddress]; problem != "" {
+	if problem := c.reported(c.nic.PCIAddress); problem != "" {
 		return failed("%s", problem)
 	}
 	return passed()
@@ -226,13 +223,18 @@ func (c *candidate) attached() verdict {
 
 // boundSockets is what the device plugin found out about the node's kernel.
 func (c *candidate) boundSockets() verdict {
-	if !c.stack.isAFXDP() {
-		return passed()
-	}
-	if problem := c.bypass().SocketReports.Value[c.in.Pool.Name][""]; problem != "" {
+	if problem := c.reported(""); problem != "" {
 		return noted("%s", problem)
 	}
 	return passed()
+}
+
+// reported is what the pool's device plugin says of a NIC, or under "" of the node; "" for nothing, and for other stacks.
+func (c *candidate) reported(subject string) string {
+	if !c.stack.isAFXDP() {
+		return ""
+	}
+	return c.bypass().SocketReports.Value[c.in.Pool.Name][subject]
 }
 
 // registeredOthers looks at the other NICs that Onload was told of. A stack takes a virtual interface on every one, so
