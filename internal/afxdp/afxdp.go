@@ -28,6 +28,7 @@ import (
 	"github.com/go-logr/logr"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/atomicfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
@@ -125,7 +126,10 @@ func writeReport(file, text string) error {
 	if err := makeFolder(filepath.Dir(file)); err != nil {
 		return err
 	}
-	return replace(file, []byte(text))
+	if err := atomicfile.Replace(file, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("reporting to the agent: %w", err)
+	}
+	return nil
 }
 
 // tryKernel finds out whether the kernel is new enough for requestSocket, until it is known. Each request finds out by

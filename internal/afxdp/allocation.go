@@ -22,6 +22,7 @@ import (
 	"github.com/go-logr/logr"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/atomicfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 )
 
@@ -194,17 +195,8 @@ func (a *allocation) store(folder string) error {
 	if err := makeFolder(folder); err != nil {
 		return err
 	}
-	return replace(a.file(folder), text)
-}
-
-// replace writes a file in one piece: who reads it sees the old content or the new one.
-func replace(file string, text []byte) error {
-	temporary := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".tmp")
-	if err := os.WriteFile(temporary, text, 0o600); err != nil {
-		return fmt.Errorf("writing a file of AF_XDP: %w", err)
-	}
-	if err := os.Rename(temporary, file); err != nil {
-		return fmt.Errorf("writing a file of AF_XDP: %w", err)
+	if err := atomicfile.Replace(a.file(folder), text, 0o600); err != nil {
+		return fmt.Errorf("storing an allocation: %w", err)
 	}
 	return nil
 }

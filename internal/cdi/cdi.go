@@ -15,6 +15,7 @@ import (
 
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/atomicfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 )
 
@@ -65,23 +66,12 @@ func Encode(spec *specs.Spec, of string) ([]byte, error) {
 // Replace writes a file in one step, and makes its folder where that is missing. Runtimes read files that end in .json
 // and .yaml only, so they never see the one that is being written.
 func Replace(path string, content []byte) error {
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("creating the folder of CDI specifications: %w", err)
 	}
-	temporary, err := os.CreateTemp(folder, "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return fmt.Errorf("writing the CDI specification %s: %w", path, err)
-	}
-	defer func() { _ = os.Remove(temporary.Name()) }()
-	_, err = temporary.Write(content)
 	// Runtimes may run as another user than root.
-	err = errors.Join(err, temporary.Chmod(0o644), temporary.Close())
-	if err == nil {
-		err = os.Rename(temporary.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the CDI specification %s: %w", path, err)
+	if err := atomicfile.Replace(path, content, 0o644); err != nil {
+		return fmt.Errorf("replacing a CDI specification: %w", err)
 	}
 	return nil
 }
