@@ -25,11 +25,11 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/deviceplugin"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/dradriver"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/dradriver"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/apiserver"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 )
 
 const (

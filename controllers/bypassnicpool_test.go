@@ -23,7 +23,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
 // poolWorldOf is a world of one profile, trading, whose nodes have reported the hardware of the Xeon.

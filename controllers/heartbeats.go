@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 )
 
 // heartbeats are the Leases by which agents show that they look at their nodes. The operator makes the Lease of each

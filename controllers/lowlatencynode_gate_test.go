@@ -16,8 +16,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/gate"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
 func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }

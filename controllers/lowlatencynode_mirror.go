@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/gate"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 

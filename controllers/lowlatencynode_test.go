@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/gate"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
 )
 
 func ourTaint() corev1.Taint {

@@ -11,8 +11,8 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/gate"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
 func worldOf(profile *v1alpha1.LowLatencyNodeProfile, others []*v1alpha1.LowLatencyNodeProfile, nodes []*corev1.Node, reports ...*v1alpha1.LowLatencyNode) *profileWorld {

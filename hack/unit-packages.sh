@@ -7,4 +7,4 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... |
-  grep -vE ' [^ ]*(internal/testing/apiserver|controller-runtime/pkg/envtest)( |$)' | cut -d' ' -f1
+  grep -vE ' [^ ]*(internal/sim/apiserver|controller-runtime/pkg/envtest)( |$)' | cut -d' ' -f1

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/apiserver"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 )
 
 func TestAPIServer(t *testing.T) {

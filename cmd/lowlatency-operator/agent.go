@@ -17,10 +17,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/affinity"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/agent"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/repair"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/affinity"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/agent"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/repair"
 )
 
 // agentFlags say where the agent runs and what it reads.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/agent"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/agent"
 )
 
 func TestParseAddresses(t *testing.T) {

@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/afxdp"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/deviceplugin"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/afxdp"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/podresources"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/podresources"
 )
 
 // devicePluginFlags say which pool the device plugin serves, and where it finds the host, the kubelet and the

@@ -14,8 +14,8 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/deviceplugin"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/dradriver"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/dradriver"
 )
 
 // draDriverFlags are those of the device plugin, and what only the DRA driver needs.

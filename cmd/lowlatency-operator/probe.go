@@ -20,10 +20,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/podresources"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/podresources"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 

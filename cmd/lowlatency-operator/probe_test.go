@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
 // isolatingHost is the tree of a host with isolated CPUs.

@@ -24,9 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/apiserver"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/tunedhost"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/tunedhost"
 )
 
 // BenchmarkResidentMemory runs the real program as an agent on a worker of 80 CPUs, against a real API server, and

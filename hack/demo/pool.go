@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/deviceplugin"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/embedded"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/embedded"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
 const (

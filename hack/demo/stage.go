@@ -26,10 +26,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/agent"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/embedded"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/apiserver"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/agent"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/embedded"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
 const (

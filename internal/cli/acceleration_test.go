@@ -30,8 +30,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/onload"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/onload"
 )
 
 // program is what runs in the containers of a cluster: it gets the pod, the container and the command.

@@ -20,8 +20,8 @@ import (
 	apifields "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 )
 
 const (

@@ -34,9 +34,9 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 )
 
 // podOfAgent is the pod of an agent that serves at a port.

@@ -18,7 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/onload"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/onload"
 )
 
 // maximumComplaint bounds what a program in a container may write to its standard error, in bytes.

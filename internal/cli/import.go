@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/crdschema"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/importer"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/crdschema"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/importer"
 )
 
 func (a *app) importCommand() *cobra.Command {

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/crdschema"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/crdschema"
 )
 
 // maximumManifest is how much of one file is read: far above any list of profiles, far below what would

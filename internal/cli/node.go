@@ -22,11 +22,11 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/picture"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/nodereport"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/podresources"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/podresources"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 // ReadActivity reads anew what tells what happens on CPUs: /proc/interrupts, /proc/softirqs, /proc/uptime, and how

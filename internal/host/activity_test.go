@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 // taskLine is a line of proc_pid_stat(5); of what the kernel tells only what is read differs.

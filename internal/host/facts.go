@@ -7,7 +7,7 @@
 package host
 
 import (
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 // Fact is one value read from a host. The zero Fact is absent.

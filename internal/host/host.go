@@ -12,7 +12,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 // Host is a Linux host that can be read: below a root directory, or from a snapshot. Its methods may be

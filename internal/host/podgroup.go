@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 const cgroupRoot = "/sys/fs/cgroup"

@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 )
 
 const updateFlag = "update"

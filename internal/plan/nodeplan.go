@@ -8,7 +8,7 @@ package plan
 
 import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 // Source says what kind of thing a planned value came from.

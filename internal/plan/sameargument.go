@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 // cpuListArguments are the kernel arguments whose value is, or ends with, a list of CPUs.

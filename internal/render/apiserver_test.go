@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/apiserver"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 )
 
 // TestAPIServer puts the rendered objects before a real API server with OpenShift's own CRDs.

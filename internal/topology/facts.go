@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 // FromFacts derives the topology from what a host says. It fails when the host contradicts itself in

@@ -19,9 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/crdschema"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/crdschema"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 // shape is the layout of a random host: sockets, cores, threads, interleaved or blockwise numbering, and

@@ -6,7 +6,7 @@ package topology
 import (
 	"slices"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 // CoresOf returns the cores of a NUMA node in ascending order of their first CPU.

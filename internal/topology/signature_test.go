@@ -6,8 +6,8 @@ package topology
 import (
 	"testing"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 // withNICs gives the host a card on NUMA node 1 with one virtual function.

@@ -6,7 +6,7 @@
 package topology
 
 import (
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 // Topology is the hardware of one host and the kernel that runs on it. An unknown number is nil or an

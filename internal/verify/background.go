@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cmdline"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
 )
 
 const (

@@ -6,8 +6,8 @@ package verify
 import (
 	"fmt"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 // answer is what one CPU answers to a check's question: what is wrong with it ("" when nothing is), or

@@ -14,9 +14,9 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 

@@ -27,9 +27,9 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/deviceplugin"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/background"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/background"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/onload"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/onload"
 )
 
 // poolAcceleration says of each container whether its program is accelerated; nothing when that was not asked for.

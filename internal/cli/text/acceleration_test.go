@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/onload"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/onload"
 )
 
 func TestPoolAcceleration(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 )
 
 // worstShown is how many of the longest interruptions of a CPU are shown.

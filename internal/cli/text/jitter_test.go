@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 )
 
 func TestJitter(t *testing.T) {

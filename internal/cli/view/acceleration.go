@@ -6,7 +6,7 @@ package view
 import (
 	"slices"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/onload"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/onload"
 )
 
 // PoolAcceleration says whether the program of a container is accelerated, as the counters of its stacks tell.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/onload"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/onload"
 )
 
 func TestWithAcceleration(t *testing.T) {

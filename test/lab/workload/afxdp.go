@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/testing/xdpclient"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/xdpclient"
 )
 
 // received is what is printed for a frame.

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/podresources"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
+)
+
+// maximumBootID bounds status.bootID in the API; a boot ID is a UUID.
+const maximumBootID = 64
+
+// maximumConditionMessage keeps messages within what tables and logs can bear; the API allows 32768.
+const maximumConditionMessage = 2048
+
+// Observation is what one pass over a host found.
+type Observation struct {
+	// Generation of the LowLatencyNode that the pass looked at.
+	Generation int64
+	// PlanHash is the plan that Report was made for.
+	PlanHash string
+	// BootID is the boot of the kernel that was looked at; "" when the host could not be read or does not tell.
+	BootID string
+	// Inventory of the host; nil when the host could not be read.
+	Inventory *v1alpha1.Inventory
+	// Report of the checks; nil when nothing could be verified, for Reason and Message.
+	Report          *verify.Report
+	Reason, Message string
+	// Pools that select the node.
+	Pools []PoolObservation
+
+	// counts of drift that are not in the status yet, and the files that could not be put back; both by check.
+	counts     map[v1alpha1.CheckID]driftCount
+	unrepaired map[v1alpha1.CheckID][]string
+
+	// owners, hugepages and truth are for the full report alone.
+	owners    nodereport.Owners
+	hugepages []nodereport.Hugepages
+	truth     verify.Truth
+
+	// Now is the time of the pass.
+	Now metav1.Time
+}
+
+// Observe returns the status that follows from an observation. What has not changed keeps its
+// transition time, so that a pass that finds nothing new gives an equal status. The inventory of a host
+// that cannot be read for the moment stays: the node did not lose its hardware, and plans depend on it.
+func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.LowLatencyNodeStatus {
+	status := v1alpha1.LowLatencyNodeStatus{
+		ObservedGeneration: seen.Generation,
+		Inventory:          seen.Inventory,
+		BypassNICs:         mergeNICs(previous.BypassNICs, seen.Pools),
+		BootID:             cmp.Or(seen.BootID, previous.BootID),
+		Conditions:         append([]metav1.Condition(nil), previous.Conditions...),
+		Drift:              previous.Drift,
+	}
+	if status.Inventory == nil {
+		status.Inventory = previous.Inventory
+	}
+	conditions := unverified(seen)
+	if seen.Report != nil {
+		counts := seen.Report.Counts()
+		status.VerifiedPlanHash, status.Checks, status.Findings = seen.PlanHash, &counts, seen.Report.Findings()
+		conditions = seen.Report.Conditions(seen.Generation)
+		status.Drift = mergeDrift(previous.Drift, seen.counts, seen.unrepaired)
+	}
+	for _, condition := range conditions {
+		condition.LastTransitionTime = seen.Now
+		condition.Message = clipTo(condition.Message, maximumConditionMessage)
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	status.Transitions = recordTransitions(&previous, &status, seen.Now)
+	return status
+}
+
+// unverified are the conditions of a node of which nothing could be verified.
+func unverified(seen Observation) []metav1.Condition {
+	types := append(verify.ConditionTypes(), v1alpha1.ConditionReady)
+	conditions := make([]metav1.Condition, 0, len(types))
+	for _, conditionType := range types {
+		conditions = append(conditions, metav1.Condition{
+			Type: conditionType, Status: metav1.ConditionUnknown, ObservedGeneration: seen.Generation,
+			Reason: seen.Reason, Message: seen.Message,
+		})
+	}
+	return conditions
+}
+
+// clipTo bounds a text; the API counts characters, of which there are never more than bytes.
+func clipTo(text string, limit int) string {
+	const ellipsis = "…"
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
+}
+
+// observe passes over the whole host once. The status is what earlier passes have reported.
+func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatus) Observation {
+	a.latest = latestPass{}
+	facts, err := a.read(ctx)
+	if err != nil {
+		return a.unobserved(err)
+	}
+	found, err := topology.FromFacts(facts)
+	if err != nil {
+		return a.unobserved(fmt.Errorf("understanding the host: %w", err))
+	}
+	topology.MarkManagement(found, &facts.Bypass, a.HostAddresses)
+	seen := Observation{Inventory: topology.Inventory(facts, found), BootID: clipTo(facts.Setting(bootIDPath).Value, maximumBootID)}
+	pools, holders := a.observePools(ctx, facts, found)
+	seen.Pools = pools
+	now := a.clock().Now()
+	before := a.history.before(reading{at: now, facts: facts}, a.window())
+	if a.plan.plan == nil {
+		seen.Reason, seen.Message = v1alpha1.ReasonAwaitingPlan, a.plan.problem
+		return seen
+	}
+	in := verify.Input{Plan: a.plan.plan, Facts: facts, Before: before, Holders: holders}
+	a.askKubelet(ctx, &in)
+	report := verify.Evaluate(in)
+	a.drift.compare(report, a.plan.hash, status)
+	seen.unrepaired = a.repair(ctx, in, report, now)
+	seen.PlanHash, seen.Report, seen.counts = a.plan.hash, &report, a.drift.counts
+	seen.owners, seen.hugepages, seen.truth = ownersOf(in, found), nodereport.HugepagesOf(found), verify.TruthOf(in.Plan, facts)
+	a.latest = latestPass{at: now, in: in, report: &report}
+	return seen
+}
+
+// ownersOf are the containers that own CPUs, as far as the kubelet was asked or its state file read.
+func ownersOf(in verify.Input, t *topology.Topology) nodereport.Owners {
+	containers := host.Absent[[]bypass.Container](podresources.Socket, "not asked")
+	if in.Containers != nil {
+		containers = *in.Containers
+	}
+	return nodereport.OwnersOf(containers, in.Facts.Kubelet.CPUManagerState, t)
+}
+
+// unobserved is what a pass over a host that cannot be read found.
+func (a *Agent) unobserved(err error) Observation {
+	return Observation{Reason: v1alpha1.ReasonChecksUnknown, Message: err.Error(), Pools: a.unobservedPools(err.Error())}
+}

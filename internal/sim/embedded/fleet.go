@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+)
+
+// StartAgent runs the agent of one node, reading the host below root, until the context ends.
+type StartAgent func(ctx context.Context, node, root string) error
+
+// Fleet is a set of nodes with simulated hosts. On every host that is up runs a real agent.
+type Fleet struct {
+	Client client.Client
+	// Dir holds one tree per host.
+	Dir   string
+	Agent StartAgent
+	Clock clock.WithTicker
+	// BootTime is how long a host stays away when it reboots.
+	BootTime time.Duration
+
+	mutex   sync.Mutex
+	members map[string]*member
+	agents  sync.WaitGroup
+}
+
+// member is one node of a fleet.
+type member struct {
+	host *Host
+	// root is the folder that the agent reads; "/" for the real host.
+	root    string
+	stop    context.CancelFunc
+	tuned   string
+	reboots int
+}
+
+// Add builds the host tree of a machine, boots it untuned and registers the node.
+func (f *Fleet) Add(ctx context.Context, name string, machine hosttree.Machine, labels map[string]string) error {
+	machine.Hostname = name
+	dir := filepath.Join(f.Dir, name)
+	if err := machine.Write(dir); err != nil {
+		return fmt.Errorf("building host %s: %w", name, err)
+	}
+	host := &Host{Name: name, Dir: dir, BaseCommandLine: machine.BaseCommandLine()}
+	if err := host.Boot(ctx, &mcfgv1.MachineConfig{}); err != nil {
+		return err
+	}
+	return f.register(ctx, name, &member{host: host, root: dir}, machine.Architecture, labels)
+}
+
+// AddRealHost registers the machine on which this program runs. Nothing ever changes it: a reboot of
+// this node leaves it as it is.
+func (f *Fleet) AddRealHost(ctx context.Context, name, architecture string, labels map[string]string) error {
+	return f.register(ctx, name, &member{root: "/"}, architecture, labels)
+}
+
+// register creates the Node object and starts the agent.
+func (f *Fleet) register(ctx context.Context, name string, m *member, architecture string, labels map[string]string) error {
+	all := map[string]string{
+		"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": architecture,
+		"node-role.kubernetes.io/worker": "",
+	}
+	maps.Copy(all, labels)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: all, Annotations: map[string]string{annotationState: stateDone},
+	}}
+	if err := f.Client.Create(ctx, node); err != nil {
+		return fmt.Errorf("creating Node %q: %w", name, err)
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.members == nil {
+		f.members = map[string]*member{}
+	}
+	f.members[name] = m
+	f.startAgent(ctx, name, m)
+	return nil
+}
+
+// startAgent runs the agent until stop is called. An agent that fails is started again, as its
+// DaemonSet would.
+func (f *Fleet) startAgent(ctx context.Context, name string, m *member) {
+	agentCtx, cancel := context.WithCancel(ctx)
+	m.stop = cancel
+	f.agents.Go(func() {
+		for agentCtx.Err() == nil {
+			if err := f.Agent(agentCtx, name, m.root); err == nil {
+				return
+			}
+			f.Clock.Sleep(time.Second)
+		}
+	})
+}
+
+// Wait returns when all agents have ended after the context of Add ended.
+func (f *Fleet) Wait() { f.agents.Wait() }
+
+// Names returns the names of the nodes in ascending order.
+func (f *Fleet) Names() []string {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return slices.Sorted(maps.Keys(f.members))
+}
+
+// Root returns the folder that the agent of a node reads.
+func (f *Fleet) Root(name string) (string, error) {
+	m, err := f.member(name)
+	if err != nil {
+		return "", err
+	}
+	return m.root, nil
+}
+
+// Reboots returns how often a node has rebooted since it was added.
+func (f *Fleet) Reboots(name string) int {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if m := f.members[name]; m != nil {
+		return m.reboots
+	}
+	return 0
+}
+
+func (f *Fleet) member(name string) (*member, error) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	m := f.members[name]
+	if m == nil {
+		return nil, fmt.Errorf("the fleet has no node %s", name)
+	}
+	return m, nil
+}
+
+// Reboot takes a simulated host down and lets it come up with a rendered configuration. The agent is
+// away meanwhile. The real host is left as it is.
+func (f *Fleet) Reboot(ctx context.Context, name string, rendered *mcfgv1.MachineConfig) error {
+	m, err := f.member(name)
+	if err != nil || m.host == nil {
+		return err
+	}
+	m.stop()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("rebooting host %s: %w", name, ctx.Err())
+	case <-f.Clock.After(f.BootTime):
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	m.reboots++
+	if err := m.host.Boot(ctx, rendered); err != nil {
+		return err
+	}
+	if err := m.host.ApplyTuned(m.tuned); err != nil {
+		return err
+	}
+	f.startAgent(ctx, name, m)
+	return nil
+}
+
+// Tune hands a TuneD profile to a node; it is applied at once and after every reboot. The same profile
+// again changes nothing.
+func (f *Fleet) Tune(name, profile string) error {
+	m, err := f.member(name)
+	if err != nil || m.host == nil {
+		return err
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if m.tuned == profile {
+		return nil
+	}
+	m.tuned = profile
+	return m.host.ApplyTuned(profile)
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package embedded
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"gopkg.in/ini.v1"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+)
+
+// ApplyTuned changes the running kernel of the host as the TuneD daemon would for a profile text: the
+// sections sysctl, sysfs, vm and cpu, whose effect is a file of /proc/sys or /sys. Sections that start
+// or stop programs have no effect on a tree and are passed over.
+func (h *Host) ApplyTuned(profile string) error {
+	parsed, err := ini.LoadSources(ini.LoadOptions{IgnoreInlineComment: true, SkipUnrecognizableLines: true}, []byte(profile))
+	if err != nil {
+		return fmt.Errorf("reading the TuneD profile of host %s: %w", h.Name, err)
+	}
+	for _, setting := range tunedSettings(parsed) {
+		if err := h.writeSettings(setting.path, setting.value); err != nil {
+			return fmt.Errorf("TuneD on host %s: %w", h.Name, err)
+		}
+	}
+	return nil
+}
+
+type tunedSetting struct{ path, value string }
+
+// tunedSettings lists the files that a profile sets. TuneD's sysctl section takes names with dots, its
+// sysfs section takes paths with shell wildcards.
+func tunedSettings(profile *ini.File) []tunedSetting {
+	var settings []tunedSetting
+	for _, key := range profile.Section("sysctl").Keys() {
+		settings = append(settings, tunedSetting{host.SysctlPath(key.Name()), key.Value()})
+	}
+	for _, key := range profile.Section("sysfs").Keys() {
+		settings = append(settings, tunedSetting{key.Name(), key.Value()})
+	}
+	for _, rule := range tunedPluginFiles() {
+		section, err := profile.GetSection(rule.section)
+		if err != nil || !section.HasKey(rule.option) {
+			continue
+		}
+		value := section.Key(rule.option).Value()
+		if number, ok := rule.numbers[value]; ok {
+			value = number
+		}
+		settings = append(settings, tunedSetting{rule.path, value})
+	}
+	return settings
+}
+
+type tunedPluginFile struct {
+	section, option, path string
+	// numbers are what the kernel reads back for words that TuneD takes.
+	numbers map[string]string
+}
+
+// tunedPluginFiles are the options of TuneD's plugins whose effect is one value in files of /sys
+// (redhat-performance/tuned, tuned/plugins/plugin_vm.py and plugin_cpu.py).
+func tunedPluginFiles() []tunedPluginFile {
+	const cpu = "/sys/devices/system/cpu/"
+	return []tunedPluginFile{
+		{section: "vm", option: "transparent_hugepages", path: "/sys/kernel/mm/transparent_hugepage/enabled"},
+		{section: "cpu", option: "governor", path: cpu + "cpu*/cpufreq/scaling_governor"},
+		// intel_pstate and amd_pstate, in active mode, prefer performance as soon as the governor is
+		// performance (drivers/cpufreq/intel_pstate.c, intel_pstate_hwp_set).
+		{section: "cpu", option: "governor", path: cpu + "cpu*/cpufreq/energy_performance_preference"},
+		{section: "cpu", option: "energy_performance_preference", path: cpu + "cpu*/cpufreq/energy_performance_preference"},
+		{section: "cpu", option: "energy_perf_bias", path: cpu + "cpu*/power/energy_perf_bias", numbers: map[string]string{"performance": "0", "normal": "6", "powersave": "15"}},
+		{section: "cpu", option: "min_perf_pct", path: cpu + "intel_pstate/min_perf_pct"},
+		{section: "cpu", option: "no_turbo", path: cpu + "intel_pstate/no_turbo"},
+	}
+}
+
+// writeSettings writes a value to every file of the tree that a path with wildcards names. A file that
+// the host does not have is passed over, as TuneD does with a warning.
+func (h *Host) writeSettings(pattern, value string) error {
+	matches, err := filepath.Glob(filepath.Join(h.Dir, relative(pattern)))
+	if err != nil {
+		return fmt.Errorf("path %s: %w", pattern, err)
+	}
+	for _, match := range matches {
+		name := "/" + strings.TrimPrefix(match, h.Dir+"/")
+		if err := hosttree.WriteSetting(h.Dir, name, value); err != nil {
+			return fmt.Errorf("setting %s: %w", name, err)
+		}
+	}
+	return nil
+}
