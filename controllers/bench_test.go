@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
@@ -60,7 +60,7 @@ func fleetWorld(tb testing.TB, distinct bool) *profileWorld {
 }
 
 // handle is what one event of a node costs: everything between reading the cache and writing.
-func handle(w *profileWorld, plans *planner, outcome platform.Outcome) v1alpha1.LowLatencyNodeProfileStatus {
+func handle(w *profileWorld, plans *planner, outcome fleet.Outcome) v1alpha1.LowLatencyNodeProfileStatus {
 	d := decide(w, plans)
 	status := newSummary(w, d, outcome).status(&w.profile.Status, metav1.NewTime(time.Unix(0, 0)))
 	return status

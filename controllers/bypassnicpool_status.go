@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 )
 
 // Bounds of BypassNICPool.status in the API.
@@ -176,7 +176,7 @@ func (s *poolSummary) progressing() metav1.Condition {
 	}
 	if len(awaited) > 0 {
 		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonAwaitingNodes,
-			fmt.Sprintf("the agents of nodes %s have not reported the NICs of this pool yet", platform.Names(awaited)))
+			fmt.Sprintf("the agents of nodes %s have not reported the NICs of this pool yet", fleet.Names(awaited)))
 	}
 	if s.plugins.starting() {
 		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonPluginsStarting,

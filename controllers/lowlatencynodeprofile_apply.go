@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
 )
@@ -134,7 +135,7 @@ func (r *ProfileReconciler) publishPlans(ctx context.Context, w *profileWorld, d
 	return nil
 }
 
-func planObject(shape *platform.Shape, namespace string) (*unstructured.Unstructured, error) {
+func planObject(shape *fleet.Shape, namespace string) (*unstructured.Unstructured, error) {
 	// The plan does not depend on the pool, so any valid name does.
 	typed, err := render.PlanConfigMap(render.Input{
 		Plan: shape.Plan, Pool: render.Pool{Name: shape.Hash}, Namespace: namespace,

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 )
 
 // The truth table of these conditions is in docs/conditions.md.
@@ -79,7 +79,7 @@ func (s *summary) isReturning() (metav1.Condition, bool) {
 }
 
 // returnMessage says how much is left to give back.
-func returnMessage(rest *platform.Remainder) string {
+func returnMessage(rest *fleet.Remainder) string {
 	message := fmt.Sprintf("%d nodes and %d objects are left to give back", len(rest.Nodes), len(rest.Objects))
 	if rest.Waiting != "" {
 		message += ": " + rest.Waiting
@@ -108,13 +108,13 @@ func (s *summary) awaitsInventory() (metav1.Condition, bool) {
 		return metav1.Condition{}, false
 	}
 	return s.condition("", metav1.ConditionTrue, v1alpha1.ReasonAwaitingInventory,
-		fmt.Sprintf("the agents of nodes %s have not reported an inventory yet", platform.Names(names))), true
+		fmt.Sprintf("the agents of nodes %s have not reported an inventory yet", fleet.Names(names))), true
 }
 
 // rolls applies while the platform is bringing something to the nodes.
 func (s *summary) rolls() (metav1.Condition, bool) {
-	for _, phase := range []platform.Phase{platform.PhaseRolling, platform.PhaseWriting} {
-		for _, pool := range s.outcome.Pools {
+	for _, phase := range []fleet.Phase{fleet.PhaseRolling, fleet.PhaseWriting} {
+		for _, pool := range s.outcome.Groups {
 			if pool.Phase == phase {
 				return s.condition("", metav1.ConditionTrue, v1alpha1.ReasonRollingOut, pool.Message), true
 			}
@@ -138,30 +138,30 @@ func (s *summary) awaitsVerification() (metav1.Condition, bool) {
 
 // isHindered tells whether the plan cannot come to the node at present.
 func (s *summary) isHindered(m *member) bool {
-	name, assigned := s.outcome.PoolOf[m.planHash()]
+	name, assigned := s.outcome.GroupOf[m.planHash()]
 	if !assigned && len(s.outcome.Conflicts) > 0 {
 		return true
 	}
 	switch s.phases[name].Phase {
-	case platform.PhaseConflict, platform.PhaseHeld, platform.PhaseStopped, platform.PhaseFailed:
+	case fleet.PhaseConflict, fleet.PhaseHeld, fleet.PhaseStopped, fleet.PhaseFailed:
 		return true
 	default:
-		return slices.ContainsFunc(s.outcome.Conflicts, func(c platform.Conflict) bool { return c.Node == m.name() })
+		return slices.ContainsFunc(s.outcome.Conflicts, func(c fleet.Conflict) bool { return c.Node == m.name() })
 	}
 }
 
 // isBlocked applies when something stands still that would otherwise be under way.
 func (s *summary) isBlocked() (metav1.Condition, bool) {
-	for _, pool := range s.outcome.Pools {
-		if pool.Phase == platform.PhaseStopped {
+	for _, pool := range s.outcome.Groups {
+		if pool.Phase == fleet.PhaseStopped {
 			return s.condition("", metav1.ConditionFalse, v1alpha1.ReasonPaused, pool.Message), true
 		}
 	}
 	if len(s.problems) > 0 && s.problems[0].reason != v1alpha1.ReasonChecksFailed {
 		return s.condition("", metav1.ConditionFalse, s.problems[0].reason, s.problems[0].message()), true
 	}
-	for _, pool := range s.outcome.Pools {
-		if pool.Phase == platform.PhaseHeld {
+	for _, pool := range s.outcome.Groups {
+		if pool.Phase == fleet.PhaseHeld {
 			return s.condition("", metav1.ConditionTrue, v1alpha1.ReasonRollingOut, pool.Message), true
 		}
 	}

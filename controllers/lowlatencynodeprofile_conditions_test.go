@@ -12,30 +12,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
 // poolsOf makes the outcome of one pool that carries plan h.
-func poolsOf(phase platform.Phase, message string) platform.Outcome {
-	return platform.Outcome{
-		PoolOf: map[string]string{"h": "trading-1"},
-		Pools:  []platform.Pool{{Name: "trading-1", Phase: phase, Message: message}},
+func poolsOf(phase fleet.Phase, message string) fleet.Outcome {
+	return fleet.Outcome{
+		GroupOf: map[string]string{"h": "trading-1"},
+		Groups:  []fleet.Group{{Name: "trading-1", Phase: phase, Message: message}},
 	}
 }
 
-func inForce() platform.Outcome { return poolsOf(platform.PhaseInForce, "") }
+func inForce() fleet.Outcome { return poolsOf(fleet.PhaseInForce, "") }
 
-func conflicting(reason, node, message string) platform.Outcome {
-	return platform.Outcome{
-		PoolOf:    map[string]string{},
-		Conflicts: []platform.Conflict{{Reason: reason, Node: node, Message: message}},
+func conflicting(reason, node, message string) fleet.Outcome {
+	return fleet.Outcome{
+		GroupOf:   map[string]string{},
+		Conflicts: []fleet.Conflict{{Reason: reason, Node: node, Message: message}},
 	}
 }
 
 // summarize makes the summary of a profile with these members.
-func summarize(profile *v1alpha1.LowLatencyNodeProfile, outcome platform.Outcome, members ...member) *summary {
-	d := &decision{members: members, intent: &platform.Intent{
+func summarize(profile *v1alpha1.LowLatencyNodeProfile, outcome fleet.Outcome, members ...member) *summary {
+	d := &decision{members: members, intent: &fleet.Intent{
 		Profile: profile, Shapes: shapes(members), ReadOnly: profile.Spec.Rollout.State == v1alpha1.RolloutPaused,
 	}}
 	return newSummary(&profileWorld{profile: profile}, d, outcome)
@@ -45,7 +45,7 @@ func summarize(profile *v1alpha1.LowLatencyNodeProfile, outcome platform.Outcome
 // DeJittered and NUMAAligned, each T, F or U, and S when Stalled is there.
 type conditionCase struct {
 	profile *profileWrapper
-	outcome platform.Outcome
+	outcome fleet.Outcome
 	members []member
 	want    string
 	// wantReasons are the reasons of Ready, Progressing, Degraded, DeJittered and NUMAAligned.
@@ -124,12 +124,12 @@ func TestConditionsOfARollout(t *testing.T) {
 			},
 		},
 		"the pool is being written": {
-			members: []member{planned}, outcome: poolsOf(platform.PhaseWriting, "pool trading-1 is being written"),
+			members: []member{planned}, outcome: poolsOf(fleet.PhaseWriting, "pool trading-1 is being written"),
 			want: "FTFUU", wantReasons: "RollingOut/RollingOut/AsExpected/AwaitingVerification/AwaitingVerification",
 			wantMessages: map[string]string{"Ready": "pool trading-1 is being written", "DeJittered": "node n1: the agent has not verified plan h yet"},
 		},
 		"nodes reboot": {
-			members: []member{rebooting, verifiedMember("n2", "h", "TTT")}, outcome: poolsOf(platform.PhaseRolling, "1 of 2 nodes"),
+			members: []member{rebooting, verifiedMember("n2", "h", "TTT")}, outcome: poolsOf(fleet.PhaseRolling, "1 of 2 nodes"),
 			want: "FTFFU", wantReasons: "RollingOut/RollingOut/AsExpected/ChecksFailed/ChecksUnknown",
 			wantMessages: map[string]string{"Progressing": "1 of 2 nodes"},
 		},
@@ -148,7 +148,7 @@ func TestConditionsOfARollout(t *testing.T) {
 			wantMessages: map[string]string{"Ready": "all 2 nodes are verified for the current plan"},
 		},
 		"no platform changes nodes": {
-			members: []member{rebooting}, outcome: platform.Outcome{},
+			members: []member{rebooting}, outcome: fleet.Outcome{},
 			want: "FTFFU", wantReasons: "RebootPending/RebootPending/AsExpected/ChecksFailed/ChecksUnknown",
 		},
 	})
@@ -233,12 +233,12 @@ func TestConditionsOfProblems(t *testing.T) {
 	waiting := member{node: makeNode("n2"), report: makeReport("n2", "trading").verified("old", "TTT").obj(), planned: makePlanned("h")}
 	runConditions(t, map[string]conditionCase{
 		"two profiles select a node": {
-			members: []member{disputed}, outcome: platform.Outcome{},
+			members: []member{disputed}, outcome: fleet.Outcome{},
 			want: "FFTUUS", wantReasons: "ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ProfilesOverlap",
 			wantMessages: map[string]string{"Degraded": "node n1 is selected by profile other, too", "Stalled": "node n1 is selected"},
 		},
 		"two profiles select a node while others roll": {
-			members: []member{disputed, waiting}, outcome: poolsOf(platform.PhaseRolling, "0 of 1 nodes"),
+			members: []member{disputed, waiting}, outcome: poolsOf(fleet.PhaseRolling, "0 of 1 nodes"),
 			want: "FTTUU", wantReasons: "ProfilesOverlap/RollingOut/ProfilesOverlap/ProfilesOverlap/ProfilesOverlap",
 		},
 		"the profile cannot be met on a node": {
@@ -247,11 +247,11 @@ func TestConditionsOfProblems(t *testing.T) {
 			wantMessages: map[string]string{"Degraded": "spec.cpus on node n1: CPU 99 does not exist. Name one that does."},
 		},
 		"a pool is held because of such a node": {
-			members: []member{without, waiting}, outcome: poolsOf(platform.PhaseHeld, "pool trading-1 is left as it is"),
+			members: []member{without, waiting}, outcome: poolsOf(fleet.PhaseHeld, "pool trading-1 is left as it is"),
 			want: "FFTUUS", wantReasons: "PlanImpossible/PlanImpossible/PlanImpossible/AwaitingPlan/AwaitingPlan",
 		},
 		"a pool is held because of a node that leaves": {
-			members: []member{waiting}, outcome: poolsOf(platform.PhaseHeld, "pool trading-1 is left as it is"),
+			members: []member{waiting}, outcome: poolsOf(fleet.PhaseHeld, "pool trading-1 is left as it is"),
 			want: "FTFUU", wantReasons: "RollingOut/RollingOut/AsExpected/AwaitingVerification/AwaitingVerification",
 		},
 		"a PerformanceProfile governs the pool": {
@@ -261,7 +261,7 @@ func TestConditionsOfProblems(t *testing.T) {
 		},
 		"a node is in another pool and the rest is fine": {
 			members: []member{verifiedMember("n1", "h", "TTT"), waiting},
-			outcome: func() platform.Outcome {
+			outcome: func() fleet.Outcome {
 				o := inForce()
 				o.Conflicts = conflicting(v1alpha1.ReasonPoolConflict, "n2", "node n2 is in MachineConfigPool infra").Conflicts
 				return o
@@ -269,12 +269,12 @@ func TestConditionsOfProblems(t *testing.T) {
 			want: "FFTUUS", wantReasons: "PoolConflict/PoolConflict/PoolConflict/AwaitingVerification/AwaitingVerification",
 		},
 		"the platform fails": {
-			members: []member{waiting}, outcome: poolsOf(platform.PhaseFailed, "pool trading-1 reports NodeDegraded"),
+			members: []member{waiting}, outcome: poolsOf(fleet.PhaseFailed, "pool trading-1 reports NodeDegraded"),
 			want: "FFTUU", wantReasons: "PlatformFailed/PlatformFailed/PlatformFailed/AwaitingVerification/AwaitingVerification",
 			wantMessages: map[string]string{"Degraded": "pool trading-1 reports NodeDegraded"},
 		},
 		"the gravest problem speaks": {
-			members: []member{disputed, without, verifiedMember("n3", "h", "TFT")}, outcome: poolsOf(platform.PhaseFailed, "failed"),
+			members: []member{disputed, without, verifiedMember("n3", "h", "TFT")}, outcome: poolsOf(fleet.PhaseFailed, "failed"),
 			want: "FFTFUS", wantReasons: "ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ChecksFailed/ProfilesOverlap",
 			wantMessages: map[string]string{"Degraded": "is left as it is: narrow spec.nodeSelector of one of them (and 3 more)"},
 		},
@@ -286,7 +286,7 @@ func TestConditionsOfPauses(t *testing.T) {
 	runConditions(t, map[string]conditionCase{
 		"the profile is paused before the rollout": {
 			profile: makeProfile("trading").paused(), members: []member{verifiedMember("n1", "h", "TTT"), waiting},
-			outcome: poolsOf(platform.PhaseWriting, "to be written"),
+			outcome: poolsOf(fleet.PhaseWriting, "to be written"),
 			want:    "FFFUU", wantReasons: "Paused/Paused/AsExpected/AwaitingVerification/AwaitingVerification",
 			wantMessages: map[string]string{"Progressing": "nothing is written to the platform, 1 nodes wait for their plan"},
 		},
@@ -299,7 +299,7 @@ func TestConditionsOfPauses(t *testing.T) {
 			want: "TFFTT", wantReasons: "Verified/Paused/AsExpected/Verified/Verified",
 		},
 		"the pool is paused by its administrator": {
-			members: []member{waiting}, outcome: poolsOf(platform.PhaseStopped, "MachineConfigPool trading-1 is paused by its administrator"),
+			members: []member{waiting}, outcome: poolsOf(fleet.PhaseStopped, "MachineConfigPool trading-1 is paused by its administrator"),
 			want: "FFFUU", wantReasons: "Paused/Paused/AsExpected/AwaitingVerification/AwaitingVerification",
 			wantMessages: map[string]string{"Ready": "MachineConfigPool trading-1 is paused by its administrator"},
 		},
@@ -308,7 +308,7 @@ func TestConditionsOfPauses(t *testing.T) {
 
 func TestConditionsOfADeletion(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	rest := platform.Remainder{Nodes: []string{"n1", "n2"}, Objects: []string{"MachineConfigPool x"}, Waiting: "nodes n1, n2 are leaving"}
+	rest := fleet.Remainder{Nodes: []string{"n1", "n2"}, Objects: []string{"MachineConfigPool x"}, Waiting: "nodes n1, n2 are leaving"}
 	deleting := func(since time.Duration) *summary {
 		profile := makeProfile("trading").obj()
 		profile.DeletionTimestamp = &metav1.Time{Time: now.Add(-since)}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
@@ -72,7 +73,7 @@ func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request)
 		return ctrl.Result{}, err
 	}
 	outcome, failure := r.roll(ctx, decision)
-	if failure != nil && outcome.PoolOf == nil {
+	if failure != nil && outcome.GroupOf == nil {
 		return ctrl.Result{}, failure
 	}
 	summary := newSummary(world, decision, outcome)
@@ -94,10 +95,10 @@ func (r *ProfileReconciler) publish(ctx context.Context, w *profileWorld, d *dec
 
 // roll has the platform carry out the decision. A write that the API server refuses for good is something
 // that the profile's user has to know of; others are tried again.
-func (r *ProfileReconciler) roll(ctx context.Context, d *decision) (platform.Outcome, error) {
+func (r *ProfileReconciler) roll(ctx context.Context, d *decision) (fleet.Outcome, error) {
 	outcome, err := r.platform.Roll(ctx, d.intent)
 	if refused(err) {
-		outcome.Conflicts = append(outcome.Conflicts, platform.Conflict{
+		outcome.Conflicts = append(outcome.Conflicts, fleet.Conflict{
 			Reason: v1alpha1.ReasonPlatformFailed, Message: err.Error(),
 		})
 	}

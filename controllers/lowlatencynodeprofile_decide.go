@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
 // member is a node that the profile selects, and what was decided for it.
@@ -52,12 +52,12 @@ func (m *member) planHash() string {
 type decision struct {
 	// members in ascending order of their names.
 	members []member
-	intent  *platform.Intent
+	intent  *fleet.Intent
 }
 
 // decide sorts the nodes, plans for them and groups them by plan.
 func decide(w *profileWorld, plans *planner) *decision {
-	d := &decision{intent: &platform.Intent{
+	d := &decision{intent: &fleet.Intent{
 		Profile:  w.profile,
 		Nodes:    w.nodes,
 		Held:     map[string]string{},
@@ -84,7 +84,7 @@ func decide(w *profileWorld, plans *planner) *decision {
 // decideReturn sorts the nodes of a profile that is being deleted. Nothing is planned; a node that another
 // profile selects is left to that profile.
 func decideReturn(w *profileWorld) *decision {
-	d := &decision{intent: &platform.Intent{Profile: w.profile, Nodes: w.nodes, Held: map[string]string{}}}
+	d := &decision{intent: &fleet.Intent{Profile: w.profile, Nodes: w.nodes, Held: map[string]string{}}}
 	for _, node := range w.nodes {
 		ours := node.Labels[v1alpha1.LabelProfile] == w.profile.Name
 		if rivals := rivals(w.others, node); ours && len(rivals) > 0 {
@@ -130,8 +130,8 @@ func hasInventory(report *v1alpha1.LowLatencyNode) bool {
 }
 
 // shapes groups the members that have a plan by its hash.
-func shapes(members []member) []platform.Shape {
-	var all []platform.Shape
+func shapes(members []member) []fleet.Shape {
+	var all []fleet.Shape
 	at := map[string]int{}
 	for i := range members {
 		m := &members[i]
@@ -143,13 +143,13 @@ func shapes(members []member) []platform.Shape {
 		if !found {
 			position = len(all)
 			at[hash] = position
-			all = append(all, platform.Shape{Hash: hash, Plan: m.planned.plan, Signature: m.planned.signature})
+			all = append(all, fleet.Shape{Hash: hash, Plan: m.planned.plan, Signature: m.planned.signature})
 		}
 		shape := &all[position]
 		shape.Nodes = append(shape.Nodes, m.name())
 		shape.Signature = min(shape.Signature, m.planned.signature)
 	}
-	slices.SortFunc(all, func(a, b platform.Shape) int { return cmp.Compare(a.Hash, b.Hash) })
+	slices.SortFunc(all, func(a, b fleet.Shape) int { return cmp.Compare(a.Hash, b.Hash) })
 	return all
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
@@ -50,8 +51,8 @@ func (r *ProfileReconciler) giveBack(ctx context.Context, w *profileWorld) (ctrl
 
 // forget removes what the operator keeps besides the platform: plans, LowLatencyNodes and labels. Taints and
 // Node conditions go with the LowLatencyNodes.
-func (r *ProfileReconciler) forget(ctx context.Context, w *profileWorld, d *decision) (platform.Remainder, error) {
-	rest := platform.Remainder{RetryAfter: returnRetry}
+func (r *ProfileReconciler) forget(ctx context.Context, w *profileWorld, d *decision) (fleet.Remainder, error) {
+	rest := fleet.Remainder{RetryAfter: returnRetry}
 	for _, name := range slices.Sorted(maps.Keys(w.plans)) {
 		rest.Objects = append(rest.Objects, "ConfigMap "+name)
 		if err := r.deletePlan(ctx, name); err != nil {

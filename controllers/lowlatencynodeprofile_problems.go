@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 )
 
 // problem is something that will not mend itself.
@@ -64,8 +64,8 @@ func findProblems(s *summary) []problem {
 	for _, conflict := range s.outcome.Conflicts {
 		problems = append(problems, problem{reason: conflict.Reason, node: conflict.Node, text: conflict.Message})
 	}
-	for _, pool := range s.outcome.Pools {
-		if pool.Phase == platform.PhaseFailed {
+	for _, pool := range s.outcome.Groups {
+		if pool.Phase == fleet.PhaseFailed {
 			problems = append(problems, problem{reason: v1alpha1.ReasonPlatformFailed, text: pool.Message})
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
 // Bounds of LowLatencyNodeProfile.status in the API.
@@ -33,31 +33,31 @@ type summary struct {
 	// paused tells whether spec.rollout.state is Paused.
 	paused  bool
 	members []member
-	shapes  []platform.Shape
-	outcome platform.Outcome
+	shapes  []fleet.Shape
+	outcome fleet.Outcome
 	// phases of the pools by name.
-	phases    map[string]platform.Pool
+	phases    map[string]fleet.Group
 	effective []v1alpha1.EffectiveSetting
 	// problems are what will not mend itself, the gravest first.
 	problems []problem
 	// returning is set while the profile is being deleted.
-	returning *platform.Remainder
+	returning *fleet.Remainder
 	// overdue tells that the deletion takes longer than it should.
 	overdue bool
 }
 
 // newSummary sums up a profile that is in force.
-func newSummary(w *profileWorld, d *decision, outcome platform.Outcome) *summary {
+func newSummary(w *profileWorld, d *decision, outcome fleet.Outcome) *summary {
 	s := &summary{
 		generation: w.profile.Generation,
 		paused:     d.intent.ReadOnly,
 		members:    d.members,
 		shapes:     d.intent.Shapes,
 		outcome:    outcome,
-		phases:     make(map[string]platform.Pool, len(outcome.Pools)),
+		phases:     make(map[string]fleet.Group, len(outcome.Groups)),
 		effective:  plan.Effective(w.profile, architecture(d.intent.Shapes)).Settings(),
 	}
-	for _, pool := range outcome.Pools {
+	for _, pool := range outcome.Groups {
 		s.phases[pool.Name] = pool
 	}
 	s.problems = findProblems(s)
@@ -65,7 +65,7 @@ func newSummary(w *profileWorld, d *decision, outcome platform.Outcome) *summary
 }
 
 // newReturnSummary sums up a profile that is being deleted.
-func newReturnSummary(w *profileWorld, rest platform.Remainder, now time.Time) *summary {
+func newReturnSummary(w *profileWorld, rest fleet.Remainder, now time.Time) *summary {
 	s := &summary{generation: w.profile.Generation, returning: &rest}
 	patience := returnTime + time.Duration(len(rest.Nodes))*returnTimePerNode
 	s.overdue = w.profile.DeletionTimestamp != nil && now.Sub(w.profile.DeletionTimestamp.Time) > patience
@@ -74,7 +74,7 @@ func newReturnSummary(w *profileWorld, rest platform.Remainder, now time.Time) *
 }
 
 // architecture is that of all shapes; "" when they differ.
-func architecture(shapes []platform.Shape) string {
+func architecture(shapes []fleet.Shape) string {
 	common := ""
 	for i := range shapes {
 		switch shapes[i].Plan.Architecture {
@@ -143,7 +143,7 @@ func (s *summary) shapeStatuses() []v1alpha1.ShapeStatus {
 		shape := &s.shapes[i]
 		statuses = append(statuses, v1alpha1.ShapeStatus{
 			Hash:            shape.Hash,
-			Pool:            s.outcome.PoolOf[shape.Hash],
+			Pool:            s.outcome.GroupOf[shape.Hash],
 			Nodes:           int32(min(len(shape.Nodes), 1<<30)),
 			KernelArguments: shorten(argumentLine(shape.Plan), maximumArguments),
 			Housekeeping:    shorten(shape.Plan.CPUs.Housekeeping.String(), maximumCPUs),

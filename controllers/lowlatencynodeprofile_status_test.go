@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
 func TestStatusCounts(t *testing.T) {
@@ -41,7 +41,7 @@ func TestStatusShapes(t *testing.T) {
 	}
 	members := []member{verifiedMember("n1", "a", "TTT"), verifiedMember("n2", "b", "TTT"), verifiedMember("n3", "b", "FTT")}
 	members[1].planned, members[2].planned = big, big
-	s := summarize(makeProfile("trading").obj(), platform.Outcome{PoolOf: map[string]string{"a": "pool-a", "b": "pool-b"}}, members...)
+	s := summarize(makeProfile("trading").obj(), fleet.Outcome{GroupOf: map[string]string{"a": "pool-a", "b": "pool-b"}}, members...)
 	want := []v1alpha1.ShapeStatus{
 		{Hash: "b", Pool: "pool-b", Nodes: 2, KernelArguments: "nohz=on isolcpus=2-3", Housekeeping: "0-1", Isolated: "2-3", Reboot: v1alpha1.RebootRequired},
 		{Hash: "a", Pool: "pool-a", Nodes: 1, KernelArguments: "nohz=on", Reboot: v1alpha1.RebootNotRequired},
@@ -120,7 +120,7 @@ func TestStatusDropsStalled(t *testing.T) {
 
 func TestStatusOfADeletionKeepsTheRest(t *testing.T) {
 	previous := v1alpha1.LowLatencyNodeProfileStatus{Nodes: &v1alpha1.NodeCounts{Matched: 3}, Shapes: []v1alpha1.ShapeStatus{{Hash: "h"}}}
-	s := newReturnSummary(&profileWorld{profile: makeProfile("trading").obj()}, platform.Remainder{Waiting: "x"}, time.Unix(0, 0))
+	s := newReturnSummary(&profileWorld{profile: makeProfile("trading").obj()}, fleet.Remainder{Waiting: "x"}, time.Unix(0, 0))
 	next := s.status(&previous, metav1.Now())
 	if next.Nodes != previous.Nodes || len(next.Shapes) != 1 {
 		t.Errorf("status is %+v, want that before the deletion", next)
@@ -142,7 +142,7 @@ func TestFindings(t *testing.T) {
 	stale.report.Status.VerifiedPlanHash = "old"
 	impossible := member{node: makeNode("n5"), report: makeReport("n5", "trading").verified("h", "TTT").obj(), planned: impossiblePlan()}
 	disputed := member{node: makeNode("n6"), rivals: []string{"other"}}
-	s := summarize(makeProfile("trading").obj(), poolsOf(platform.PhaseFailed, "pool trading-1 reports NodeDegraded"),
+	s := summarize(makeProfile("trading").obj(), poolsOf(fleet.PhaseFailed, "pool trading-1 reports NodeDegraded"),
 		critical("n1"), critical("n2"), stale, impossible, disputed)
 	want := []v1alpha1.ProfileFinding{
 		{Node: "n1", Check: "irq.affinity", Severity: v1alpha1.SeverityCritical, Message: "IRQ 142 may run on isolated CPU 6 (and 1 more)"},
@@ -179,15 +179,15 @@ func TestFindingsAreBounded(t *testing.T) {
 }
 
 func TestArchitecture(t *testing.T) {
-	of := func(names ...string) []platform.Shape {
-		shapes := make([]platform.Shape, 0, len(names))
+	of := func(names ...string) []fleet.Shape {
+		shapes := make([]fleet.Shape, 0, len(names))
 		for _, name := range names {
-			shapes = append(shapes, platform.Shape{Plan: &plan.NodePlan{Architecture: name}})
+			shapes = append(shapes, fleet.Shape{Plan: &plan.NodePlan{Architecture: name}})
 		}
 		return shapes
 	}
 	cases := map[string]struct {
-		shapes []platform.Shape
+		shapes []fleet.Shape
 		want   string
 	}{
 		"none": {of(), ""}, "one": {of("arm64"), "arm64"}, "equal": {of("amd64", "amd64"), "amd64"}, "different": {of("amd64", "arm64"), ""},

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
 )
@@ -139,8 +139,8 @@ func dropRepeated(bundles []bundle) {
 }
 
 // shapesOf groups nodes by equal plans, ascending by hash. Nodes without a plan are in none.
-func shapesOf(all []planned) []platform.Shape {
-	byHash := map[string]*platform.Shape{}
+func shapesOf(all []planned) []fleet.Shape {
+	byHash := map[string]*fleet.Shape{}
 	for _, node := range all {
 		if node.plan == nil {
 			continue
@@ -148,13 +148,13 @@ func shapesOf(all []planned) []platform.Shape {
 		hash, signature := node.plan.Hash(), node.topology.Signature()
 		shape, found := byHash[hash]
 		if !found {
-			shape = &platform.Shape{Hash: hash, Plan: node.plan, Signature: signature}
+			shape = &fleet.Shape{Hash: hash, Plan: node.plan, Signature: signature}
 			byHash[hash] = shape
 		}
 		shape.Signature = min(shape.Signature, signature)
 		shape.Nodes = append(shape.Nodes, node.name)
 	}
-	shapes := make([]platform.Shape, 0, len(byHash))
+	shapes := make([]fleet.Shape, 0, len(byHash))
 	for _, hash := range slices.Sorted(maps.Keys(byHash)) {
 		slices.Sort(byHash[hash].Nodes)
 		shapes = append(shapes, *byHash[hash])
@@ -163,7 +163,7 @@ func shapesOf(all []planned) []platform.Shape {
 }
 
 // poolsFor chooses the pool of each shape, by hash, as the operator does for nodes that are in none yet.
-func poolsFor(profile *v1alpha1.LowLatencyNodeProfile, shapes []platform.Shape, name string) (map[string]render.Pool, error) {
+func poolsFor(profile *v1alpha1.LowLatencyNodeProfile, shapes []fleet.Shape, name string) (map[string]render.Pool, error) {
 	pools := map[string]render.Pool{}
 	if profile.Spec.Pools.Management != v1alpha1.PoolsExisting {
 		names := openshift.AssignPools(profile.Name, nil, shapes, nil)
@@ -189,7 +189,7 @@ func poolsFor(profile *v1alpha1.LowLatencyNodeProfile, shapes []platform.Shape, 
 	return pools, nil
 }
 
-func describeShapes(shapes []platform.Shape) string {
+func describeShapes(shapes []fleet.Shape) string {
 	texts := make([]string, 0, len(shapes))
 	for _, shape := range shapes {
 		texts = append(texts, shape.Hash+" ("+strings.Join(shape.Nodes, ", ")+")")

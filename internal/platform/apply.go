@@ -6,7 +6,6 @@ package platform
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,15 +54,4 @@ func LabelNode(ctx context.Context, writer client.Client, node *corev1.Node, pro
 			"labels":          labels,
 		},
 	}})
-}
-
-// maximumNames is how many objects a message names before it says how many more there are.
-const maximumNames = 5
-
-// Names lists names in a sentence: "a, b, c, d, e and 7 more".
-func Names(names []string) string {
-	if len(names) <= maximumNames {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:maximumNames], ", "), len(names)-maximumNames)
 }

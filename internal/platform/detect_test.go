@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 )
 
 // brokenMapper is a mapper whose API server does not answer.
@@ -44,24 +46,15 @@ func TestDetect(t *testing.T) {
 }
 
 func TestNone(t *testing.T) {
-	outcome, err := None{}.Roll(t.Context(), &Intent{})
-	if err != nil || len(outcome.Pools) > 0 || len(outcome.Conflicts) > 0 {
+	outcome, err := None{}.Roll(t.Context(), &fleet.Intent{})
+	if err != nil || len(outcome.Groups) > 0 || len(outcome.Conflicts) > 0 {
 		t.Errorf("Roll() = %v, %v, want nothing", outcome, err)
 	}
-	rest, err := None{}.Return(t.Context(), &Intent{})
+	rest, err := None{}.Return(t.Context(), &fleet.Intent{})
 	if err != nil || !rest.Done() {
 		t.Errorf("Return() = %v, %v, want nothing left", rest, err)
 	}
 	if watches := (None{}).Watches(); len(watches) > 0 {
 		t.Errorf("Watches() = %v, want none", watches)
-	}
-}
-
-func TestGoverns(t *testing.T) {
-	intent := Intent{Selected: []string{"a", "c"}}
-	for node, want := range map[string]bool{"a": true, "b": false, "c": true, "d": false} {
-		if got := intent.Governs(node); got != want {
-			t.Errorf("Governs(%s) = %v, want %v", node, got, want)
-		}
 	}
 }

@@ -3,7 +3,11 @@
 
 package platform
 
-import "context"
+import (
+	"context"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+)
 
 // None is a platform that changes no node: plans are made and nodes are verified against them, and what the
 // plans say is brought to the nodes by other means.
@@ -12,10 +16,12 @@ type None struct{}
 var _ Platform = None{}
 
 // Roll implements Platform.
-func (None) Roll(context.Context, *Intent) (Outcome, error) { return Outcome{}, nil }
+func (None) Roll(context.Context, *fleet.Intent) (fleet.Outcome, error) { return fleet.Outcome{}, nil }
 
 // Return implements Platform.
-func (None) Return(context.Context, *Intent) (Remainder, error) { return Remainder{}, nil }
+func (None) Return(context.Context, *fleet.Intent) (fleet.Remainder, error) {
+	return fleet.Remainder{}, nil
+}
 
 // Watches implements Platform.
 func (None) Watches() []Watch { return nil }

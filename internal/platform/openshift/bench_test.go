@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 )
 
 // BenchmarkFleetAtRest is what the platform does for one event when 5,000 nodes of five shapes have what they
 // are to have.
 func BenchmarkFleetAtRest(b *testing.B) {
 	const size = 5000
-	names, f := make([]string, 0, size), fleet{}
+	names, f := make([]string, 0, size), plannedNodes{}
 	for i := range size {
 		name := fmt.Sprintf("node-%04d", i)
 		names, f[name] = append(names, name), string(rune('a'+i%5))+"1"
@@ -27,8 +27,8 @@ func BenchmarkFleetAtRest(b *testing.B) {
 	for b.Loop() {
 		targets, conflicts := aim(l.w, l.intent, "operator", rendered.objects)
 		d := decideRoll(l.w, l.intent, targets, conflicts)
-		if len(d.steps) > 0 || d.outcome.Pools[0].Phase != platform.PhaseInForce {
-			b.Fatalf("the fleet is not at rest: %v %+v", d.steps, d.outcome.Pools[0])
+		if len(d.steps) > 0 || d.outcome.Groups[0].Phase != fleet.PhaseInForce {
+			b.Fatalf("the fleet is not at rest: %v %+v", d.steps, d.outcome.Groups[0])
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/size, "ns/node")

@@ -12,16 +12,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 )
 
-func poolConflict(node, format string, args ...any) *platform.Conflict {
-	return &platform.Conflict{Reason: v1alpha1.ReasonPoolConflict, Node: node, Message: fmt.Sprintf(format, args...)}
+func poolConflict(node, format string, args ...any) *fleet.Conflict {
+	return &fleet.Conflict{Reason: v1alpha1.ReasonPoolConflict, Node: node, Message: fmt.Sprintf(format, args...)}
 }
 
 // controlPlaneConflict reports control-plane nodes under managed pools. OpenShift keeps them in the pool
 // master whatever custom pool selects them, so that a managed pool would never reach them.
-func controlPlaneConflict(intent *platform.Intent) *platform.Conflict {
+func controlPlaneConflict(intent *fleet.Intent) *fleet.Conflict {
 	var controlPlane []string
 	for _, name := range intent.Selected {
 		if node := intent.Nodes[name]; node != nil && isControlPlane(node) {
@@ -33,10 +33,10 @@ func controlPlaneConflict(intent *platform.Intent) *platform.Conflict {
 		return nil
 	case len(controlPlane) < len(intent.Selected):
 		return poolConflict("", "spec.nodeSelector selects the control-plane nodes %s together with workers, but a "+
-			"MachineConfigPool holds one kind only: use a profile of its own for the control plane", platform.Names(controlPlane))
+			"MachineConfigPool holds one kind only: use a profile of its own for the control plane", fleet.Names(controlPlane))
 	default:
 		return poolConflict("", "OpenShift keeps the control-plane nodes %s in MachineConfigPool master: set "+
-			"spec.pools.management to Existing and select that pool", platform.Names(controlPlane))
+			"spec.pools.management to Existing and select that pool", fleet.Names(controlPlane))
 	}
 }
 
@@ -54,7 +54,7 @@ func (w *world) foreignPools() []string {
 
 // otherPoolConflict reports a node that is in one of the foreign pools. Labelling it would put it into two
 // custom pools, in which case the machine-config operator stops working on it.
-func (w *world) otherPoolConflict(node *corev1.Node, foreign []string) *platform.Conflict {
+func (w *world) otherPoolConflict(node *corev1.Node, foreign []string) *fleet.Conflict {
 	for _, name := range foreign {
 		if w.selectsNode(name, node.Labels) {
 			return poolConflict(node.Name, "node %s is in MachineConfigPool %s, which somebody else owns, and a node can be "+
@@ -67,7 +67,7 @@ func (w *world) otherPoolConflict(node *corev1.Node, foreign []string) *platform
 
 // existingPoolConflict reports why a pool of somebody else cannot carry the plan: it would change nodes
 // that the profile does not select, or miss some that it does, or there is more than one plan.
-func (w *world) existingPoolConflict(pool *mcfgv1.MachineConfigPool, intent *platform.Intent) *platform.Conflict {
+func (w *world) existingPoolConflict(pool *mcfgv1.MachineConfigPool, intent *fleet.Intent) *fleet.Conflict {
 	if owner(pool) != "" {
 		return poolConflict("", "MachineConfigPool %s is managed by profile %s and cannot be used as an existing pool: "+
 			"select another pool", pool.Name, owner(pool))
@@ -85,10 +85,10 @@ func (w *world) existingPoolConflict(pool *mcfgv1.MachineConfigPool, intent *pla
 	switch {
 	case len(outside) > 0:
 		return poolConflict(outside[0], "MachineConfigPool %s does not hold the selected nodes %s: move them into the pool, "+
-			"or narrow spec.nodeSelector", pool.Name, platform.Names(outside))
+			"or narrow spec.nodeSelector", pool.Name, fleet.Names(outside))
 	case len(strangers) > 0:
 		return poolConflict(strangers[0], "MachineConfigPool %s holds nodes %s, which spec.nodeSelector does not select and "+
-			"which would be changed, too: widen spec.nodeSelector, or use a pool of its own", pool.Name, platform.Names(strangers))
+			"which would be changed, too: widen spec.nodeSelector, or use a pool of its own", pool.Name, fleet.Names(strangers))
 	case len(intent.Shapes) > 1:
 		return poolConflict("", "MachineConfigPool %s holds nodes that need %d different plans (%s), and a pool carries one: "+
 			"use one pool and profile for each, or spec.pools.management Managed", pool.Name, len(intent.Shapes), shapes(intent))
@@ -98,10 +98,10 @@ func (w *world) existingPoolConflict(pool *mcfgv1.MachineConfigPool, intent *pla
 }
 
 // shapes lists the nodes of each shape.
-func shapes(intent *platform.Intent) string {
+func shapes(intent *fleet.Intent) string {
 	parts := make([]string, 0, len(intent.Shapes))
 	for i := range intent.Shapes {
-		parts = append(parts, "plan "+intent.Shapes[i].Hash+": "+platform.Names(intent.Shapes[i].Nodes))
+		parts = append(parts, "plan "+intent.Shapes[i].Hash+": "+fleet.Names(intent.Shapes[i].Nodes))
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, "; ")
@@ -109,14 +109,14 @@ func shapes(intent *platform.Intent) string {
 
 // performanceProfileConflict reports a PerformanceProfile that governs the target's pool or nodes: it
 // writes the same kernel arguments and kubelet settings.
-func (w *world) performanceProfileConflict(t *target) *platform.Conflict {
+func (w *world) performanceProfileConflict(t *target) *fleet.Conflict {
 	pool := t.live
 	if pool == nil {
 		pool = t.pool
 	}
 	for _, p := range w.performanceProfiles {
 		if p.governs(pool, t.nodes) {
-			return &platform.Conflict{
+			return &fleet.Conflict{
 				Reason: v1alpha1.ReasonPerformanceProfileConflict,
 				Message: fmt.Sprintf("PerformanceProfile %s governs nodes of MachineConfigPool %s, too: delete it "+
 					"(kubectl-lowlatency import turns it into a profile), or take these nodes out of one of the two",

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
 )
 
 // bound makes an intent bind to an existing pool.
-func bound(i *platform.Intent, selector string) {
+func bound(i *fleet.Intent, selector string) {
 	i.Profile.Spec.Pools = v1alpha1.PoolsSpec{
 		Management: v1alpha1.PoolsExisting,
 		Existing:   &v1alpha1.ExistingPool{MachineConfigPoolSelector: v1alpha1.Labels{selector: ""}},
@@ -39,15 +39,15 @@ func withPool(name, label string, nodes ...string) func(*cluster) {
 }
 
 // boundToCNF binds the profile to that pool.
-func boundToCNF(i *platform.Intent) { bound(i, cnfLabel) }
+func boundToCNF(i *fleet.Intent) { bound(i, cnfLabel) }
 
 type conflictCase struct {
 	before   func(*cluster)
-	fleet    fleet
-	intent   func(*platform.Intent)
+	nodes    plannedNodes
+	intent   func(*fleet.Intent)
 	peers    []performanceProfile
 	renderer renderer
-	want     []platform.Conflict
+	want     []fleet.Conflict
 	// wantSteps tells whether anything is written nevertheless.
 	wantSteps bool
 }
@@ -63,7 +63,7 @@ func (tc conflictCase) run(t *testing.T) {
 	if tc.before != nil {
 		tc.before(c)
 	}
-	w, intent := c.world(), tc.fleet.intent(c)
+	w, intent := c.world(), tc.nodes.intent(c)
 	w.performanceProfiles = tc.peers
 	if tc.intent != nil {
 		tc.intent(intent)
@@ -86,23 +86,23 @@ func (tc conflictCase) run(t *testing.T) {
 
 func TestConflictsOfManagedPools(t *testing.T) {
 	runConflicts(t, map[string]conflictCase{
-		"none": {fleet: fleet{"n1": "a1"}, wantSteps: true},
+		"none": {nodes: plannedNodes{"n1": "a1"}, wantSteps: true},
 		"a node in another custom pool": {
-			before: withPool("infra", "infra", "n1"), fleet: fleet{"n1": "a1"},
-			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n1", Message: "node n1 is in MachineConfigPool infra, which somebody else owns"}},
+			before: withPool("infra", "infra", "n1"), nodes: plannedNodes{"n1": "a1"},
+			want: []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n1", Message: "node n1 is in MachineConfigPool infra, which somebody else owns"}},
 		},
 		"one of two nodes in another custom pool": {
-			before: withPool("infra", "infra", "n1"), fleet: fleet{"n1": "a1", "n2": "a1"},
-			want:      []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n1", Message: "node n1 is in MachineConfigPool infra"}},
+			before: withPool("infra", "infra", "n1"), nodes: plannedNodes{"n1": "a1", "n2": "a1"},
+			want:      []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n1", Message: "node n1 is in MachineConfigPool infra"}},
 			wantSteps: true,
 		},
 		"control-plane nodes": {
-			before: func(c *cluster) { c.nodes["n1"].Labels["node-role.kubernetes.io/master"] = "" }, fleet: fleet{"n1": "a1"},
-			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "OpenShift keeps the control-plane nodes n1 in MachineConfigPool master"}},
+			before: func(c *cluster) { c.nodes["n1"].Labels["node-role.kubernetes.io/master"] = "" }, nodes: plannedNodes{"n1": "a1"},
+			want: []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "OpenShift keeps the control-plane nodes n1 in MachineConfigPool master"}},
 		},
 		"control-plane nodes and workers": {
-			before: func(c *cluster) { c.nodes["n1"].Labels["node-role.kubernetes.io/control-plane"] = "" }, fleet: fleet{"n1": "a1", "n2": "a1"},
-			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "selects the control-plane nodes n1 together with workers"}},
+			before: func(c *cluster) { c.nodes["n1"].Labels["node-role.kubernetes.io/control-plane"] = "" }, nodes: plannedNodes{"n1": "a1", "n2": "a1"},
+			want: []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "selects the control-plane nodes n1 together with workers"}},
 		},
 	})
 }
@@ -110,22 +110,22 @@ func TestConflictsOfManagedPools(t *testing.T) {
 func TestConflictsWithPeers(t *testing.T) {
 	runConflicts(t, map[string]conflictCase{
 		"a PerformanceProfile that selects a node": {
-			fleet: fleet{"n1": "a1"}, peers: []performanceProfile{{name: "cnf", nodeSelector: map[string]string{"role": "trading"}}},
-			want: []platform.Conflict{{Reason: v1alpha1.ReasonPerformanceProfileConflict, Message: "PerformanceProfile cnf governs nodes of MachineConfigPool " + tradingPool}},
+			nodes: plannedNodes{"n1": "a1"}, peers: []performanceProfile{{name: "cnf", nodeSelector: map[string]string{"role": "trading"}}},
+			want: []fleet.Conflict{{Reason: v1alpha1.ReasonPerformanceProfileConflict, Message: "PerformanceProfile cnf governs nodes of MachineConfigPool " + tradingPool}},
 		},
 		"a PerformanceProfile whose machine configs every custom pool takes in": {
-			fleet: fleet{"n1": "a1"},
+			nodes: plannedNodes{"n1": "a1"},
 			peers: []performanceProfile{{name: "all", nodeSelector: map[string]string{"x": ""}, machineConfigLabels: map[string]string{mcfgv1.MachineConfigRoleLabelKey: "worker"}}},
-			want:  []platform.Conflict{{Reason: v1alpha1.ReasonPerformanceProfileConflict, Message: "PerformanceProfile all"}},
+			want:  []fleet.Conflict{{Reason: v1alpha1.ReasonPerformanceProfileConflict, Message: "PerformanceProfile all"}},
 		},
 		"a PerformanceProfile on other nodes": {
-			fleet: fleet{"n1": "a1"}, wantSteps: true,
+			nodes: plannedNodes{"n1": "a1"}, wantSteps: true,
 			peers: []performanceProfile{{name: "cnf", nodeSelector: map[string]string{"x": ""}, poolSelector: map[string]string{"x": ""}, machineConfigLabels: map[string]string{"x": ""}}},
 		},
 		"a plan that cannot be rendered": {
-			fleet:    fleet{"n1": "a1"},
+			nodes:    plannedNodes{"n1": "a1"},
 			renderer: func(render.Input) ([]*unstructured.Unstructured, error) { return nil, errors.New("no such kernel") },
-			want:     []platform.Conflict{{Reason: v1alpha1.ReasonPlanImpossible, Message: "cannot be written: no such kernel"}},
+			want:     []fleet.Conflict{{Reason: v1alpha1.ReasonPlanImpossible, Message: "cannot be written: no such kernel"}},
 		},
 	})
 }
@@ -133,42 +133,42 @@ func TestConflictsWithPeers(t *testing.T) {
 func TestConflictsOfExistingPools(t *testing.T) {
 	runConflicts(t, map[string]conflictCase{
 		"no existing pool": {
-			fleet: fleet{"n1": "a1"}, intent: func(i *platform.Intent) { bound(i, "nowhere") },
-			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "selects no MachineConfigPool"}},
+			nodes: plannedNodes{"n1": "a1"}, intent: func(i *fleet.Intent) { bound(i, "nowhere") },
+			want: []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "selects no MachineConfigPool"}},
 		},
 		"two existing pools": {
 			before: func(c *cluster) {
 				withPool("worker-cnf", "cnf", "n1")(c)
 				c.pools[workerPool].Labels[cnfLabel] = ""
 			},
-			fleet: fleet{"n1": "a1"}, intent: boundToCNF,
-			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "selects the MachineConfigPools worker, worker-cnf"}},
+			nodes: plannedNodes{"n1": "a1"}, intent: boundToCNF,
+			want: []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "selects the MachineConfigPools worker, worker-cnf"}},
 		},
 		"an existing pool of another profile": {
 			before: func(c *cluster) {
 				withPool("worker-cnf", "cnf", "n1")(c)
 				c.pools["worker-cnf"].Labels[v1alpha1.LabelProfile] = "other"
 			},
-			fleet: fleet{"n1": "a1"}, intent: boundToCNF,
-			want: []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "MachineConfigPool worker-cnf is managed by profile other"}},
+			nodes: plannedNodes{"n1": "a1"}, intent: boundToCNF,
+			want: []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "MachineConfigPool worker-cnf is managed by profile other"}},
 		},
 		"an existing pool without a selected node": {
-			before: withPool("worker-cnf", "cnf", "n1"), fleet: fleet{"n1": "a1", "n2": "a1"},
+			before: withPool("worker-cnf", "cnf", "n1"), nodes: plannedNodes{"n1": "a1", "n2": "a1"},
 			intent: boundToCNF,
-			want:   []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n2", Message: "MachineConfigPool worker-cnf does not hold the selected nodes n2"}},
+			want:   []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n2", Message: "MachineConfigPool worker-cnf does not hold the selected nodes n2"}},
 		},
 		"an existing pool with a node that is not selected": {
-			before: withPool("worker-cnf", "cnf", "n1", "n2"), fleet: fleet{"n1": "a1"},
+			before: withPool("worker-cnf", "cnf", "n1", "n2"), nodes: plannedNodes{"n1": "a1"},
 			intent: boundToCNF,
-			want:   []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n2", Message: "MachineConfigPool worker-cnf holds nodes n2, which spec.nodeSelector does not select"}},
+			want:   []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n2", Message: "MachineConfigPool worker-cnf holds nodes n2, which spec.nodeSelector does not select"}},
 		},
 		"an existing pool with two shapes": {
-			before: withPool("worker-cnf", "cnf", "n1", "n2"), fleet: fleet{"n1": "a1", "n2": "b1"},
+			before: withPool("worker-cnf", "cnf", "n1", "n2"), nodes: plannedNodes{"n1": "a1", "n2": "b1"},
 			intent: boundToCNF,
-			want:   []platform.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "MachineConfigPool worker-cnf holds nodes that need 2 different plans (plan "}},
+			want:   []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "MachineConfigPool worker-cnf holds nodes that need 2 different plans (plan "}},
 		},
 		"an existing pool that fits": {
-			before: withPool("worker-cnf", "cnf", "n1"), fleet: fleet{"n1": "a1"},
+			before: withPool("worker-cnf", "cnf", "n1"), nodes: plannedNodes{"n1": "a1"},
 			intent: boundToCNF, wantSteps: true,
 		},
 		"the control plane in its own pool": {
@@ -177,13 +177,13 @@ func TestConflictsOfExistingPools(t *testing.T) {
 					node.Labels["node-role.kubernetes.io/master"] = ""
 				}
 			},
-			fleet: fleet{"n1": "a1", "n2": "a1"}, intent: func(i *platform.Intent) { bound(i, "pools.operator.machineconfiguration.openshift.io/master") },
+			nodes: plannedNodes{"n1": "a1", "n2": "a1"}, intent: func(i *fleet.Intent) { bound(i, "pools.operator.machineconfiguration.openshift.io/master") },
 			wantSteps: true,
 		},
 	})
 }
 
-func expectConflicts(t *testing.T, got, want []platform.Conflict) {
+func expectConflicts(t *testing.T, got, want []fleet.Conflict) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("conflicts are %+v, want %+v", got, want)
@@ -197,8 +197,8 @@ func expectConflicts(t *testing.T, got, want []platform.Conflict) {
 
 func TestNothingIsUndoneForLackOfPlans(t *testing.T) {
 	c := newCluster(t, "n1", "n2")
-	c.finish(fleet{"n1": "a1"})
-	l := c.look(fleet{})
+	c.finish(plannedNodes{"n1": "a1"})
+	l := c.look(plannedNodes{})
 	l.intent.Selected, l.intent.Held["n1"] = []string{"n1"}, "the profile cannot be met on it"
 	if d := c.act(l, 0); len(d.steps) > 0 {
 		t.Errorf("the first step is %s, want none", d.steps[0])

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
 )
@@ -55,7 +56,7 @@ func poolOfObject(k key) (string, bool) {
 }
 
 // leave removes what the profile has in a pool, as far as that is possible now.
-func (w *world) leave(name string, intent *platform.Intent) ([]step, platform.Remainder) {
+func (w *world) leave(name string, intent *fleet.Intent) ([]step, fleet.Remainder) {
 	pool := w.pools[name]
 	if pool != nil && owner(pool) == "" {
 		return w.leaveExisting(pool)
@@ -66,7 +67,7 @@ func (w *world) leave(name string, intent *platform.Intent) ([]step, platform.Re
 // leaveManaged removes a pool of our own. The pool goes last, and only when no node has one of its
 // rendered configurations any more: these disappear with the pool, and a machine-config daemon whose
 // current configuration is gone is stuck.
-func (w *world) leaveManaged(name string, intent *platform.Intent) ([]step, platform.Remainder) {
+func (w *world) leaveManaged(name string, intent *fleet.Intent) ([]step, fleet.Remainder) {
 	pool := w.pools[name]
 	var nodes []string
 	for _, node := range sortedKeys(intent.Nodes) {
@@ -76,22 +77,22 @@ func (w *world) leaveManaged(name string, intent *platform.Intent) ([]step, plat
 	}
 	switch {
 	case len(nodes) > 0:
-		return nil, platform.Remainder{Nodes: nodes, RetryAfter: returnPatience, Waiting: leaving(intent, name, nodes)}
+		return nil, fleet.Remainder{Nodes: nodes, RetryAfter: returnPatience, Waiting: leaving(intent, name, nodes)}
 	case pool != nil && pool.Status.MachineCount > 0:
-		return nil, platform.Remainder{RetryAfter: returnPatience,
+		return nil, fleet.Remainder{RetryAfter: returnPatience,
 			Waiting: fmt.Sprintf("MachineConfigPool %s still counts %d nodes", name, pool.Status.MachineCount)}
 	}
 	if steps, rest := w.removeObjects(name); !rest.Done() {
 		return steps, rest
 	}
 	if pool == nil {
-		return nil, platform.Remainder{}
+		return nil, fleet.Remainder{}
 	}
 	return removal(asReference(pool))
 }
 
-func leaving(intent *platform.Intent, pool string, nodes []string) string {
-	message := fmt.Sprintf("nodes %s are leaving MachineConfigPool %s", platform.Names(nodes), pool)
+func leaving(intent *fleet.Intent, pool string, nodes []string) string {
+	message := fmt.Sprintf("nodes %s are leaving MachineConfigPool %s", fleet.Names(nodes), pool)
 	for _, node := range nodes {
 		if why := intent.Held[node]; why != "" {
 			return message + fmt.Sprintf("; node %s stays meanwhile, because %s", node, why)
@@ -102,7 +103,7 @@ func leaving(intent *platform.Intent, pool string, nodes []string) string {
 
 // leaveExisting removes our objects from a pool of somebody else, with one reboot: the pool is held until
 // its rendered configuration has neither of them.
-func (w *world) leaveExisting(pool *mcfgv1.MachineConfigPool) ([]step, platform.Remainder) {
+func (w *world) leaveExisting(pool *mcfgv1.MachineConfigPool) ([]step, fleet.Remainder) {
 	steps, rest := w.removeObjects(pool.Name)
 	if len(steps) > 0 && !heldByUs(pool) {
 		steps = slices.Concat([]step{{apply: paused(poolReference(pool), "none")}}, steps)
@@ -111,10 +112,10 @@ func (w *world) leaveExisting(pool *mcfgv1.MachineConfigPool) ([]step, platform.
 	case !rest.Done():
 		return steps, rest
 	case heldByUs(pool) && w.stillRendered(pool):
-		return nil, platform.Remainder{RetryAfter: returnPatience,
+		return nil, fleet.Remainder{RetryAfter: returnPatience,
 			Waiting: fmt.Sprintf("MachineConfigPool %s is paused until its configuration is rendered without our objects", pool.Name)}
 	case heldByUs(pool):
-		return []step{{apply: poolReference(pool)}}, platform.Remainder{RetryAfter: returnPatience,
+		return []step{{apply: poolReference(pool)}}, fleet.Remainder{RetryAfter: returnPatience,
 			Waiting: fmt.Sprintf("MachineConfigPool %s begins to roll back", pool.Name)}
 	default:
 		return nil, rolledBack(pool)
@@ -122,15 +123,15 @@ func (w *world) leaveExisting(pool *mcfgv1.MachineConfigPool) ([]step, platform.
 }
 
 // rolledBack says whether the nodes of a pool have what it holds now.
-func rolledBack(pool *mcfgv1.MachineConfigPool) platform.Remainder {
+func rolledBack(pool *mcfgv1.MachineConfigPool) fleet.Remainder {
 	switch {
 	case updated(pool):
-		return platform.Remainder{}
+		return fleet.Remainder{}
 	case pool.Spec.Paused:
-		return platform.Remainder{RetryAfter: returnPatience,
+		return fleet.Remainder{RetryAfter: returnPatience,
 			Waiting: fmt.Sprintf("MachineConfigPool %s is paused by its administrator: its nodes are rolled back when it is resumed", pool.Name)}
 	default:
-		return platform.Remainder{RetryAfter: returnPatience,
+		return fleet.Remainder{RetryAfter: returnPatience,
 			Waiting: fmt.Sprintf("MachineConfigPool %s has rolled back %d of %d nodes", pool.Name,
 				pool.Status.UpdatedMachineCount, pool.Status.MachineCount)}
 	}
@@ -144,9 +145,9 @@ func (w *world) stillRendered(pool *mcfgv1.MachineConfigPool) bool {
 
 // removeObjects deletes the objects that were rendered for a pool. They remain until the API server has let
 // them go: the machine-config operator has a finalizer on KubeletConfigs, by which it deletes what it made.
-func (w *world) removeObjects(pool string) ([]step, platform.Remainder) {
+func (w *world) removeObjects(pool string) ([]step, fleet.Remainder) {
 	var steps []step
-	var rest platform.Remainder
+	var rest fleet.Remainder
 	for _, k := range w.objectKeys() {
 		if name, found := poolOfObject(k); !found || name != pool {
 			continue
@@ -157,14 +158,14 @@ func (w *world) removeObjects(pool string) ([]step, platform.Remainder) {
 	}
 	rest.RetryAfter = returnPatience
 	if len(rest.Objects) > 0 {
-		rest.Waiting = "removing " + platform.Names(rest.Objects)
+		rest.Waiting = "removing " + fleet.Names(rest.Objects)
 	}
 	return steps, rest
 }
 
 // removal deletes an object unless that has been asked for already.
-func removal(object *unstructured.Unstructured) ([]step, platform.Remainder) {
-	rest := platform.Remainder{Objects: []string{platform.Describe(object)}, RetryAfter: returnPatience,
+func removal(object *unstructured.Unstructured) ([]step, fleet.Remainder) {
+	rest := fleet.Remainder{Objects: []string{platform.Describe(object)}, RetryAfter: returnPatience,
 		Waiting: "removing " + platform.Describe(object)}
 	if object.GetDeletionTimestamp() != nil {
 		return nil, rest
@@ -191,9 +192,9 @@ func asReference(pool *mcfgv1.MachineConfigPool) *unstructured.Unstructured {
 
 // decideReturn decides what to give back now. Nodes go back to the pool worker all at once, which rolls them
 // as its own limit says; those that another profile takes over are moved by that profile.
-func decideReturn(w *world, intent *platform.Intent) ([]step, platform.Remainder) {
+func decideReturn(w *world, intent *fleet.Intent) ([]step, fleet.Remainder) {
 	var steps []step
-	var rest platform.Remainder
+	var rest fleet.Remainder
 	for _, name := range sortedKeys(intent.Nodes) {
 		node := intent.Nodes[name]
 		if node.Labels[v1alpha1.LabelProfile] == intent.Profile.Name && node.Labels[v1alpha1.LabelPool] != "" && intent.Held[name] == "" {
@@ -217,7 +218,7 @@ func decideReturn(w *world, intent *platform.Intent) ([]step, platform.Remainder
 
 // poolsToReturn adds the pool of somebody else to which the profile is bound: its nodes have to roll back
 // after our last object is gone.
-func (w *world) poolsToReturn(intent *platform.Intent) []string {
+func (w *world) poolsToReturn(intent *fleet.Intent) []string {
 	names := w.ownPools(intent.Profile.Name)
 	if intent.Profile.Spec.Pools.Management != v1alpha1.PoolsExisting {
 		return names
@@ -228,11 +229,11 @@ func (w *world) poolsToReturn(intent *platform.Intent) []string {
 	return names
 }
 
-func merge(a, b platform.Remainder) platform.Remainder {
+func merge(a, b fleet.Remainder) fleet.Remainder {
 	waiting := []string{a.Waiting, b.Waiting}
 	nodes := slices.Concat(a.Nodes, b.Nodes)
 	slices.Sort(nodes)
-	return platform.Remainder{
+	return fleet.Remainder{
 		Nodes:      slices.Compact(nodes),
 		Objects:    slices.Concat(a.Objects, b.Objects),
 		Waiting:    strings.Join(slices.DeleteFunc(waiting, func(text string) bool { return text == "" }), "; "),

@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 )
 
 // giveBack lets the platform decide once about a profile that is being deleted.
-func (c *cluster) giveBack(change func(*platform.Intent)) ([]string, platform.Remainder) {
-	l := c.look(fleet{})
+func (c *cluster) giveBack(change func(*fleet.Intent)) ([]string, fleet.Remainder) {
+	l := c.look(plannedNodes{})
 	l.intent.Selected = nil
 	if change != nil {
 		change(l.intent)
@@ -36,7 +36,7 @@ func (c *cluster) giveBack(change func(*platform.Intent)) ([]string, platform.Re
 // decision.
 func TestReturnOfManagedPools(t *testing.T) {
 	c := newCluster(t, "n1", "n2")
-	c.finish(fleet{"n1": "a1", "n2": "a1"})
+	c.finish(plannedNodes{"n1": "a1", "n2": "a1"})
 	clear(c.reboots)
 	stages := []struct {
 		name        string
@@ -90,8 +90,8 @@ func TestReturnOfManagedPools(t *testing.T) {
 
 func TestReturnLeavesNodesToTheirNextProfile(t *testing.T) {
 	c := newCluster(t, "n1", "n2")
-	c.finish(fleet{"n1": "a1", "n2": "a1"})
-	steps, rest := c.giveBack(func(i *platform.Intent) { i.Held["n2"] = "profile other is about to take it over" })
+	c.finish(plannedNodes{"n1": "a1", "n2": "a1"})
+	steps, rest := c.giveBack(func(i *fleet.Intent) { i.Held["n2"] = "profile other is about to take it over" })
 	if diff := cmp.Diff([]string{`label n1 profile="trading" pool=""`}, steps); diff != "" {
 		t.Errorf("steps mismatch (-want +got):\n%s", diff)
 	}
@@ -105,12 +105,12 @@ func TestReturnFromAPausedPool(t *testing.T) {
 	p := c.pools[workerPool]
 	p.Spec.Paused = true
 	p.Status.UpdatedMachineCount = 0
-	steps, rest := c.giveBack(func(i *platform.Intent) { bound(i, "pools.operator.machineconfiguration.openshift.io/worker") })
+	steps, rest := c.giveBack(func(i *fleet.Intent) { bound(i, "pools.operator.machineconfiguration.openshift.io/worker") })
 	if len(steps) > 0 || !strings.Contains(rest.Waiting, "MachineConfigPool worker is paused by its administrator") {
 		t.Errorf("steps are %v, %+v is left", steps, rest)
 	}
 	p.Spec.Paused = false
-	if _, rest = c.giveBack(func(i *platform.Intent) { bound(i, "pools.operator.machineconfiguration.openshift.io/worker") }); !strings.Contains(rest.Waiting, "has rolled back 0 of 2 nodes") {
+	if _, rest = c.giveBack(func(i *fleet.Intent) { bound(i, "pools.operator.machineconfiguration.openshift.io/worker") }); !strings.Contains(rest.Waiting, "has rolled back 0 of 2 nodes") {
 		t.Errorf("%+v is left", rest)
 	}
 }
@@ -127,10 +127,10 @@ func TestObjectsBeingRemovedAreNotRemovedAgain(t *testing.T) {
 
 func TestStalePoolsOfAProfile(t *testing.T) {
 	c := newCluster(t, "n1", "n2")
-	c.finish(fleet{"n1": "a1", "n2": "b1"})
+	c.finish(plannedNodes{"n1": "a1", "n2": "b1"})
 	c.nodes["n2"].Labels[v1alpha1.LabelProfile] = "trading"
-	d := c.finish(fleet{"n1": "a1"})
-	if len(d.outcome.Pools) != 1 || len(c.pools) != 3 {
+	d := c.finish(plannedNodes{"n1": "a1"})
+	if len(d.outcome.Groups) != 1 || len(c.pools) != 3 {
 		t.Errorf("pools are %v, want that of n1 besides master and worker", sortedKeys(c.pools))
 	}
 	if config := c.nodes["n2"].Annotations[annotationCurrentConfig]; !strings.HasPrefix(config, "rendered-worker-") {

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
 )
@@ -116,27 +117,27 @@ func (p *Platform) Watches() []platform.Watch {
 }
 
 // Roll implements platform.Platform.
-func (p *Platform) Roll(ctx context.Context, intent *platform.Intent) (platform.Outcome, error) {
+func (p *Platform) Roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcome, error) {
 	w, err := p.gather(ctx, intent.Profile.Name)
 	if err != nil {
-		return platform.Outcome{}, err
+		return fleet.Outcome{}, err
 	}
 	targets, conflicts := aim(w, intent, p.namespace, p.rendered.objects)
 	if err := p.gatherEvidence(ctx, w, targets); err != nil {
-		return platform.Outcome{}, err
+		return fleet.Outcome{}, err
 	}
 	d := decideRoll(w, intent, targets, conflicts)
 	return d.outcome, p.carryOut(ctx, d.steps)
 }
 
 // Return implements platform.Platform.
-func (p *Platform) Return(ctx context.Context, intent *platform.Intent) (platform.Remainder, error) {
+func (p *Platform) Return(ctx context.Context, intent *fleet.Intent) (fleet.Remainder, error) {
 	w, err := p.gather(ctx, intent.Profile.Name)
 	if err != nil {
-		return platform.Remainder{}, err
+		return fleet.Remainder{}, err
 	}
 	if err := p.gatherKubelets(ctx, w); err != nil {
-		return platform.Remainder{}, err
+		return fleet.Remainder{}, err
 	}
 	steps, rest := decideReturn(w, intent)
 	return rest, p.carryOut(ctx, steps)

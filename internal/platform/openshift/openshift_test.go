@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
 )
 
@@ -118,7 +118,7 @@ func TestRollWritesInOrder(t *testing.T) {
 	if !slices.Equal(written, want) {
 		t.Errorf("written are %v, want %v", written, want)
 	}
-	if len(outcome.Pools) != 1 || outcome.RetryAfter != renderPatience {
+	if len(outcome.Groups) != 1 || outcome.RetryAfter != renderPatience {
 		t.Errorf("outcome is %+v", outcome)
 	}
 }
@@ -160,7 +160,7 @@ func TestRollReadsWhatIsRendered(t *testing.T) {
 		return out, err
 	}
 	outcome, err := p.Roll(t.Context(), oneNode().intent(c))
-	if err != nil || !slices.Contains(written, "Node n1") || outcome.Pools[0].Phase != platform.PhaseRolling {
+	if err != nil || !slices.Contains(written, "Node n1") || outcome.Groups[0].Phase != fleet.PhaseRolling {
 		t.Errorf("Roll() = %+v, %v, written are %v, want the node labelled", outcome, err, written)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 )
 
 // nameLength is how many characters of a signature or hash become part of a pool's name.
@@ -26,7 +26,7 @@ type seat struct {
 //
 // current is the pool of each node that is in a pool of this profile; taken are names that this profile
 // cannot have, because a pool of that name has another owner.
-func AssignPools(profile string, current map[string]string, shapes []platform.Shape, taken map[string]bool) map[string]string {
+func AssignPools(profile string, current map[string]string, shapes []fleet.Shape, taken map[string]bool) map[string]string {
 	assigned := make(map[string]string, len(shapes))
 	used := make(map[string]bool, len(shapes)+len(taken))
 	for name := range taken {
@@ -37,8 +37,8 @@ func AssignPools(profile string, current map[string]string, shapes []platform.Sh
 			assigned[s.shape], used[s.pool] = s.pool, true
 		}
 	}
-	newcomers := slices.DeleteFunc(slices.Clone(shapes), func(s platform.Shape) bool { return assigned[s.Hash] != "" })
-	slices.SortFunc(newcomers, func(a, b platform.Shape) int {
+	newcomers := slices.DeleteFunc(slices.Clone(shapes), func(s fleet.Shape) bool { return assigned[s.Hash] != "" })
+	slices.SortFunc(newcomers, func(a, b fleet.Shape) int {
 		return cmp.Or(cmp.Compare(a.Signature, b.Signature), cmp.Compare(a.Hash, b.Hash))
 	})
 	for _, shape := range newcomers {
@@ -49,7 +49,7 @@ func AssignPools(profile string, current map[string]string, shapes []platform.Sh
 }
 
 // seats counts the nodes of each shape in each pool, the most numerous first.
-func seats(current map[string]string, shapes []platform.Shape) []seat {
+func seats(current map[string]string, shapes []fleet.Shape) []seat {
 	all := make([]seat, 0, len(shapes))
 	for _, shape := range shapes {
 		count := map[string]int{}
@@ -69,7 +69,7 @@ func seats(current map[string]string, shapes []platform.Shape) []seat {
 }
 
 // freeName takes the first free piece of the shape's signature, then of its hash.
-func freeName(profile string, shape platform.Shape, used map[string]bool) string {
+func freeName(profile string, shape fleet.Shape, used map[string]bool) string {
 	for text := shape.Signature + shape.Hash; len(text) >= nameLength; text = text[nameLength:] {
 		if name := profile + "-" + text[:nameLength]; !used[name] {
 			return name

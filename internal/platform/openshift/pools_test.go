@@ -9,11 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 )
 
-func shape(hash, signature string, nodes ...string) platform.Shape {
-	return platform.Shape{Hash: hash, Signature: signature, Nodes: nodes}
+func shape(hash, signature string, nodes ...string) fleet.Shape {
+	return fleet.Shape{Hash: hash, Signature: signature, Nodes: nodes}
 }
 
 func TestAssignPools(t *testing.T) {
@@ -23,62 +23,62 @@ func TestAssignPools(t *testing.T) {
 	)
 	cases := map[string]struct {
 		current map[string]string
-		shapes  []platform.Shape
+		shapes  []fleet.Shape
 		taken   map[string]bool
 		want    map[string]string
 	}{
 		"no shapes": {want: map[string]string{}},
 		"new shapes are named after their topology": {
-			shapes: []platform.Shape{shape(plan1, xeon, "n1"), shape(plan2, epyc, "n2")},
+			shapes: []fleet.Shape{shape(plan1, xeon, "n1"), shape(plan2, epyc, "n2")},
 			want:   map[string]string{plan1: "trading-aaaaaaaa", plan2: "trading-bbbbbbbb"},
 		},
 		"a changed plan keeps the pool": {
 			current: map[string]string{"n1": "trading-aaaaaaaa"},
-			shapes:  []platform.Shape{shape(plan3, xeon, "n1")},
+			shapes:  []fleet.Shape{shape(plan3, xeon, "n1")},
 			want:    map[string]string{plan3: "trading-aaaaaaaa"},
 		},
 		"a pool of another name is kept, too": {
 			current: map[string]string{"n1": "trading-cccccccc"},
-			shapes:  []platform.Shape{shape(plan1, xeon, "n1", "n2")},
+			shapes:  []fleet.Shape{shape(plan1, xeon, "n1", "n2")},
 			want:    map[string]string{plan1: "trading-cccccccc"},
 		},
 		"when a shape splits, the larger part keeps the pool": {
 			current: map[string]string{"n1": "trading-aaaaaaaa", "n2": "trading-aaaaaaaa", "n3": "trading-aaaaaaaa"},
-			shapes:  []platform.Shape{shape(plan1, xeon, "n1"), shape(plan2, xeon, "n2", "n3")},
+			shapes:  []fleet.Shape{shape(plan1, xeon, "n1"), shape(plan2, xeon, "n2", "n3")},
 			want:    map[string]string{plan1: "trading-11111111", plan2: "trading-aaaaaaaa"},
 		},
 		"when two shapes become one, the larger pool is kept": {
 			current: map[string]string{"n1": "trading-aaaaaaaa", "n2": "trading-bbbbbbbb", "n3": "trading-bbbbbbbb"},
-			shapes:  []platform.Shape{shape(plan1, xeon, "n1", "n2", "n3")},
+			shapes:  []fleet.Shape{shape(plan1, xeon, "n1", "n2", "n3")},
 			want:    map[string]string{plan1: "trading-bbbbbbbb"},
 		},
 		"a tie is decided by name": {
 			current: map[string]string{"n1": "trading-bbbbbbbb", "n2": "trading-aaaaaaaa"},
-			shapes:  []platform.Shape{shape(plan1, xeon, "n1", "n2")},
+			shapes:  []fleet.Shape{shape(plan1, xeon, "n1", "n2")},
 			want:    map[string]string{plan1: "trading-aaaaaaaa"},
 		},
 		"two shapes that swap nodes keep their pools": {
 			current: map[string]string{"n1": "trading-aaaaaaaa", "n2": "trading-aaaaaaaa", "n3": "trading-bbbbbbbb", "n4": "trading-bbbbbbbb", "n5": "trading-bbbbbbbb"},
-			shapes:  []platform.Shape{shape(plan1, xeon, "n1", "n2", "n3"), shape(plan2, epyc, "n4", "n5")},
+			shapes:  []fleet.Shape{shape(plan1, xeon, "n1", "n2", "n3"), shape(plan2, epyc, "n4", "n5")},
 			want:    map[string]string{plan1: "trading-aaaaaaaa", plan2: "trading-bbbbbbbb"},
 		},
 		"shapes of one topology get different names": {
-			shapes: []platform.Shape{shape(plan1, xeon, "n1"), shape(plan2, xeon, "n2")},
+			shapes: []fleet.Shape{shape(plan1, xeon, "n1"), shape(plan2, xeon, "n2")},
 			want:   map[string]string{plan1: "trading-aaaaaaaa", plan2: "trading-22222222"},
 		},
 		"the name of somebody else's pool is not taken": {
-			shapes: []platform.Shape{shape(plan1, "aaaaaaaabbbbbbbb", "n1")},
+			shapes: []fleet.Shape{shape(plan1, "aaaaaaaabbbbbbbb", "n1")},
 			taken:  map[string]bool{"trading-aaaaaaaa": true},
 			want:   map[string]string{plan1: "trading-bbbbbbbb"},
 		},
 		"nodes that sit in somebody else's pool do not keep it": {
 			current: map[string]string{"n1": "other-aaaaaaaa"},
-			shapes:  []platform.Shape{shape(plan1, xeon, "n1")},
+			shapes:  []fleet.Shape{shape(plan1, xeon, "n1")},
 			taken:   map[string]bool{"other-aaaaaaaa": true},
 			want:    map[string]string{plan1: "trading-aaaaaaaa"},
 		},
 		"without a free piece the whole hash is used": {
-			shapes: []platform.Shape{shape("1111111122222222", "", "n1")},
+			shapes: []fleet.Shape{shape("1111111122222222", "", "n1")},
 			taken:  map[string]bool{"trading-11111111": true, "trading-22222222": true},
 			want:   map[string]string{"1111111122222222": "trading-1111111122222222"},
 		},

@@ -11,18 +11,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 )
 
 // decision is everything that is to be written now, in this order, and how far the platform is.
 type decision struct {
 	steps   []step
-	outcome platform.Outcome
+	outcome fleet.Outcome
 }
 
 // decideRoll decides about all pools of a profile from the world alone.
-func decideRoll(w *world, intent *platform.Intent, targets []*target, conflicts []platform.Conflict) decision {
-	d := decision{outcome: platform.Outcome{PoolOf: map[string]string{}, Conflicts: conflicts}}
+func decideRoll(w *world, intent *fleet.Intent, targets []*target, conflicts []fleet.Conflict) decision {
+	d := decision{outcome: fleet.Outcome{GroupOf: map[string]string{}, Conflicts: conflicts}}
 	who := sortNodes(intent, targets)
 	for _, node := range who.released {
 		d.steps = append(d.steps, step{label: node})
@@ -30,9 +30,9 @@ func decideRoll(w *world, intent *platform.Intent, targets []*target, conflicts 
 	for _, t := range targets {
 		v := w.decide(t, intent.Profile.Name, who.moving[t.name()], who.stuck[t.name()])
 		d.steps = append(d.steps, v.steps...)
-		d.outcome.PoolOf[t.shape.Hash] = t.name()
-		d.outcome.Pools = append(d.outcome.Pools, v.state)
-		if v.state.Phase == platform.PhaseWriting {
+		d.outcome.GroupOf[t.shape.Hash] = t.name()
+		d.outcome.Groups = append(d.outcome.Groups, v.state)
+		if v.state.Phase == fleet.PhaseWriting {
 			d.outcome.RetryAfter = renderPatience
 		}
 	}
@@ -55,7 +55,7 @@ type sorting struct {
 }
 
 // sortNodes looks at every node once.
-func sortNodes(intent *platform.Intent, targets []*target) sorting {
+func sortNodes(intent *fleet.Intent, targets []*target) sorting {
 	s := sorting{moving: map[string][]string{}, stuck: map[string]map[string]string{}}
 	s.withoutPlan(intent, targets)
 	belongs, managed := make(map[string]*target, len(intent.Nodes)), map[string]bool{}
@@ -84,7 +84,7 @@ func sortNodes(intent *platform.Intent, targets []*target) sorting {
 
 // withoutPlan notes the nodes of an existing pool for which there is no plan: they are in the pool, and would
 // get the plan of the others.
-func (s *sorting) withoutPlan(intent *platform.Intent, targets []*target) {
+func (s *sorting) withoutPlan(intent *fleet.Intent, targets []*target) {
 	for _, t := range targets {
 		if t.managed() {
 			continue
@@ -98,7 +98,7 @@ func (s *sorting) withoutPlan(intent *platform.Intent, targets []*target) {
 }
 
 // misplaced notes a node that is in a pool where it does not belong.
-func (s *sorting) misplaced(intent *platform.Intent, node, pool string, home *target) {
+func (s *sorting) misplaced(intent *fleet.Intent, node, pool string, home *target) {
 	why := intent.Held[node]
 	switch {
 	case why != "":
@@ -120,13 +120,13 @@ func (s *sorting) stick(pool, node, why string) {
 	s.stuck[pool][node] = why
 }
 
-func isReleased(intent *platform.Intent, node *corev1.Node) bool {
+func isReleased(intent *fleet.Intent, node *corev1.Node) bool {
 	_, held := intent.Held[node.Name]
 	return node.Labels[v1alpha1.LabelProfile] == intent.Profile.Name && !held && !intent.Governs(node.Name)
 }
 
 // leaveStalePools removes what belongs to no shape any more.
-func (d *decision) leaveStalePools(w *world, intent *platform.Intent, targets []*target) {
+func (d *decision) leaveStalePools(w *world, intent *fleet.Intent, targets []*target) {
 	wanted := map[string]bool{}
 	for _, t := range targets {
 		wanted[t.name()] = true
@@ -142,8 +142,8 @@ func (d *decision) leaveStalePools(w *world, intent *platform.Intent, targets []
 		steps, rest := w.leave(name, intent)
 		d.steps = append(d.steps, steps...)
 		if !rest.Done() {
-			d.outcome.Pools = append(d.outcome.Pools, platform.Pool{Name: name, Phase: platform.PhaseRolling, Message: rest.Waiting})
+			d.outcome.Groups = append(d.outcome.Groups, fleet.Group{Name: name, Phase: fleet.PhaseRolling, Message: rest.Waiting})
 		}
 	}
-	slices.SortFunc(d.outcome.Pools, func(a, b platform.Pool) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(d.outcome.Groups, func(a, b fleet.Group) int { return strings.Compare(a.Name, b.Name) })
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
 )
@@ -47,7 +48,7 @@ const (
 // verdict is what is to be done about one target, and how far it is.
 type verdict struct {
 	steps []step
-	state platform.Pool
+	state fleet.Group
 }
 
 // decide makes the steps for one target. moving are the nodes that are in its pool and about to leave it,
@@ -56,11 +57,11 @@ func (w *world) decide(t *target, profile string, moving []string, stuck map[str
 	differs := w.differs(t)
 	switch {
 	case t.conflict != nil:
-		return t.verdict(platform.PhaseConflict, t.conflict.Message)
+		return t.verdict(fleet.PhaseConflict, t.conflict.Message)
 	case differs && len(stuck) > 0:
-		return t.verdict(platform.PhaseHeld, t.heldBecause(stuck))
+		return t.verdict(fleet.PhaseHeld, t.heldBecause(stuck))
 	case t.live == nil || differs:
-		return t.verdict(platform.PhaseWriting, fmt.Sprintf("MachineConfigPool %s is paused while its configuration is written",
+		return t.verdict(fleet.PhaseWriting, fmt.Sprintf("MachineConfigPool %s is paused while its configuration is written",
 			t.name()), slices.Concat([]step{t.pause()}, w.applySteps(t))...)
 	case heldByUs(t.live):
 		return w.decideHeld(t, profile, moving)
@@ -73,22 +74,22 @@ func (w *world) decide(t *target, profile string, moving []string, stuck map[str
 // decideHeld decides about a pool that the operator has paused and written.
 func (w *world) decideHeld(t *target, profile string, moving []string) verdict {
 	if message := w.failure(t); message != "" {
-		return t.verdict(platform.PhaseFailed, message, w.applySteps(t)...)
+		return t.verdict(fleet.PhaseFailed, message, w.applySteps(t)...)
 	}
 	if lack := w.missing(t); lack != "" {
-		return t.verdict(platform.PhaseWriting, lack, w.applySteps(t)...)
+		return t.verdict(fleet.PhaseWriting, lack, w.applySteps(t)...)
 	}
 	steps := slices.Concat(w.applySteps(t), t.labelSteps(profile))
 	if len(moving) > 0 {
-		return t.verdict(platform.PhaseWriting, fmt.Sprintf("MachineConfigPool %s is paused until the nodes %s have left it",
-			t.name(), platform.Names(moving)), steps...)
+		return t.verdict(fleet.PhaseWriting, fmt.Sprintf("MachineConfigPool %s is paused until the nodes %s have left it",
+			t.name(), fleet.Names(moving)), steps...)
 	}
-	return t.verdict(platform.PhaseRolling, fmt.Sprintf("MachineConfigPool %s begins to roll", t.name()),
+	return t.verdict(fleet.PhaseRolling, fmt.Sprintf("MachineConfigPool %s begins to roll", t.name()),
 		append(steps, t.letGo())...)
 }
 
-func (t *target) verdict(phase platform.Phase, message string, steps ...step) verdict {
-	return verdict{steps: steps, state: platform.Pool{Name: t.name(), Phase: phase, Message: message}}
+func (t *target) verdict(phase fleet.Phase, message string, steps ...step) verdict {
+	return verdict{steps: steps, state: fleet.Group{Name: t.name(), Phase: phase, Message: message}}
 }
 
 func (t *target) heldBecause(stuck map[string]string) string {
@@ -235,20 +236,20 @@ func poolFailure(pool *mcfgv1.MachineConfigPool) string {
 }
 
 // progress says how far a pool is that nobody but its administrator holds.
-func (w *world) progress(t *target) (platform.Phase, string) {
+func (w *world) progress(t *target) (fleet.Phase, string) {
 	status := t.live.Status
 	if message := w.failure(t); message != "" {
-		return platform.PhaseFailed, message
+		return fleet.PhaseFailed, message
 	}
 	// Until the machine-config operator has counted the nodes that were just labelled, its figures say nothing.
 	if updated(t.live) && (!t.managed() || int(status.MachineCount) >= len(t.nodes)) {
-		return platform.PhaseInForce, ""
+		return fleet.PhaseInForce, ""
 	}
 	if t.live.Spec.Paused {
-		return platform.PhaseStopped, fmt.Sprintf("MachineConfigPool %s is paused by its administrator: its nodes change when it is resumed",
+		return fleet.PhaseStopped, fmt.Sprintf("MachineConfigPool %s is paused by its administrator: its nodes change when it is resumed",
 			t.name())
 	}
-	return platform.PhaseRolling, fmt.Sprintf("MachineConfigPool %s has updated %d of %d nodes",
+	return fleet.PhaseRolling, fmt.Sprintf("MachineConfigPool %s has updated %d of %d nodes",
 		t.name(), status.UpdatedMachineCount, max(int(status.MachineCount), len(t.nodes)))
 }
 

@@ -17,13 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
 const tradingPool = "trading-ca978112"
 
 // steps decides about the cluster as it is and says what would be written.
-func (c *cluster) steps(intent *platform.Intent) ([]string, platform.Outcome) {
+func (c *cluster) steps(intent *fleet.Intent) ([]string, fleet.Outcome) {
 	w := c.world()
 	targets, conflicts := aim(w, intent, "operator", renderText)
 	c.evidence(w, targets)
@@ -36,7 +37,7 @@ func (c *cluster) steps(intent *platform.Intent) ([]string, platform.Outcome) {
 }
 
 // oneNode is the fleet of most cases.
-func oneNode() fleet { return fleet{"n1": "a1"} }
+func oneNode() plannedNodes { return plannedNodes{"n1": "a1"} }
 
 // writing are the steps that write a plan into the pool.
 func writing() []string {
@@ -72,20 +73,20 @@ func pausedByAdmin(c *cluster) {
 }
 
 // twoNodes brings two nodes into the pool.
-func twoNodes(c *cluster) { c.finish(fleet{"n1": "a1", "n2": "a1"}) }
+func twoNodes(c *cluster) { c.finish(plannedNodes{"n1": "a1", "n2": "a1"}) }
 
 // withoutPlan makes n2 a node that the profile selects and that has no plan.
-func withoutPlan(i *platform.Intent) {
+func withoutPlan(i *fleet.Intent) {
 	i.Selected, i.Held["n2"] = []string{"n1", "n2"}, "the profile cannot be met on it"
 }
 
 type rolloutCase struct {
 	before func(*cluster)
-	// fleet is oneNode when it is nil.
-	fleet       fleet
-	intent      func(*platform.Intent)
+	// nodes is oneNode when it is nil.
+	nodes       plannedNodes
+	intent      func(*fleet.Intent)
 	want        []string
-	wantPhase   platform.Phase
+	wantPhase   fleet.Phase
 	wantMessage string
 }
 
@@ -94,10 +95,10 @@ func runRollouts(t *testing.T, cases map[string]rolloutCase) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, "n1", "n2")
 			tc.before(c)
-			if tc.fleet == nil {
-				tc.fleet = oneNode()
+			if tc.nodes == nil {
+				tc.nodes = oneNode()
 			}
-			intent := tc.fleet.intent(c)
+			intent := tc.nodes.intent(c)
 			if tc.intent != nil {
 				tc.intent(intent)
 			}
@@ -105,15 +106,15 @@ func runRollouts(t *testing.T, cases map[string]rolloutCase) {
 			if diff := cmp.Diff(tc.want, stepsOf(steps, tradingPool), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("steps mismatch (-want +got):\n%s", diff)
 			}
-			expectPool(t, outcome.Pools, tc.wantPhase, tc.wantMessage)
+			expectPool(t, outcome.Groups, tc.wantPhase, tc.wantMessage)
 		})
 	}
 }
 
 // expectPool checks how far the pool is. An empty message is to be empty; of another, a part counts.
-func expectPool(t *testing.T, pools []platform.Pool, phase platform.Phase, message string) {
+func expectPool(t *testing.T, pools []fleet.Group, phase fleet.Phase, message string) {
 	t.Helper()
-	at := slices.IndexFunc(pools, func(p platform.Pool) bool { return p.Name == tradingPool })
+	at := slices.IndexFunc(pools, func(p fleet.Group) bool { return p.Name == tradingPool })
 	if at < 0 {
 		t.Fatalf("there is no pool %s in %+v", tradingPool, pools)
 	}
@@ -127,11 +128,11 @@ func expectPool(t *testing.T, pools []platform.Pool, phase platform.Phase, messa
 func TestRolloutOfAPlan(t *testing.T) {
 	runRollouts(t, map[string]rolloutCase{
 		"a new pool is created paused, and no node is in it yet": {
-			before: func(*cluster) {}, want: writing(), wantPhase: platform.PhaseWriting,
+			before: func(*cluster) {}, want: writing(), wantPhase: fleet.PhaseWriting,
 			wantMessage: "is paused while its configuration is written",
 		},
 		"nothing happens before the KubeletConfig is taken in": {
-			before: written, want: nil, wantPhase: platform.PhaseWriting,
+			before: written, want: nil, wantPhase: fleet.PhaseWriting,
 			wantMessage: "has not taken in KubeletConfig lowlatency-" + tradingPool,
 		},
 		"nothing happens before the configuration is rendered": {
@@ -139,15 +140,15 @@ func TestRolloutOfAPlan(t *testing.T) {
 				written(c)
 				c.kubelet(key{kindKubeletConfig, "lowlatency-" + tradingPool})
 			},
-			want: nil, wantPhase: platform.PhaseWriting, wantMessage: "has no rendered configuration yet",
+			want: nil, wantPhase: fleet.PhaseWriting, wantMessage: "has no rendered configuration yet",
 		},
 		"a rendered pool gets its nodes and is let go": {
-			before: rendered, want: []string{`label n1 profile="trading" pool="` + tradingPool + `"`, "apply MachineConfigPool " + tradingPool}, wantPhase: platform.PhaseRolling,
+			before: rendered, want: []string{`label n1 profile="trading" pool="` + tradingPool + `"`, "apply MachineConfigPool " + tradingPool}, wantPhase: fleet.PhaseRolling,
 			wantMessage: "begins to roll",
 		},
 		"a pool that rolls is left alone": {
 			before: rolling,
-			want:   nil, wantPhase: platform.PhaseRolling, wantMessage: "has updated 0 of 1 nodes",
+			want:   nil, wantPhase: fleet.PhaseRolling, wantMessage: "has updated 0 of 1 nodes",
 		},
 		"a pool whose nodes are not counted yet is not in force": {
 			before: func(c *cluster) {
@@ -155,11 +156,11 @@ func TestRolloutOfAPlan(t *testing.T) {
 				c.pools[tradingPool].Status.MachineCount = 0
 				c.pools[tradingPool].Status.UpdatedMachineCount = 0
 			},
-			want: nil, wantPhase: platform.PhaseRolling, wantMessage: "has updated 0 of 1 nodes",
+			want: nil, wantPhase: fleet.PhaseRolling, wantMessage: "has updated 0 of 1 nodes",
 		},
-		"a pool in force is left alone": {before: inForce, want: nil, wantPhase: platform.PhaseInForce},
+		"a pool in force is left alone": {before: inForce, want: nil, wantPhase: fleet.PhaseInForce},
 		"a changed plan is written into the paused pool": {
-			before: inForce, fleet: fleet{"n1": "a2"}, want: writing(), wantPhase: platform.PhaseWriting,
+			before: inForce, nodes: plannedNodes{"n1": "a2"}, want: writing(), wantPhase: fleet.PhaseWriting,
 			wantMessage: "is paused while its configuration is written",
 		},
 	})
@@ -173,28 +174,28 @@ func TestRolloutRestores(t *testing.T) {
 				inForce(c)
 				c.objects[key{kindMachineConfig, "50-lowlatency-" + tradingPool}].Object["spec"] = map[string]any{"kernelArguments": []any{"mine"}}
 			},
-			want: writing()[:2], wantPhase: platform.PhaseWriting, wantMessage: "is paused while",
+			want: writing()[:2], wantPhase: fleet.PhaseWriting, wantMessage: "is paused while",
 		},
 		"a change that takes effect at once needs no pause": {
 			before: func(c *cluster) {
 				inForce(c)
 				delete(c.objects, key{kindTuned, "lowlatency-" + tradingPool})
 			},
-			want: writing()[3:], wantPhase: platform.PhaseInForce,
+			want: writing()[3:], wantPhase: fleet.PhaseInForce,
 		},
 		"a label that somebody has taken away needs no pause": {
 			before: func(c *cluster) {
 				inForce(c)
 				c.objects[key{kindMachineConfig, "50-lowlatency-" + tradingPool}].SetLabels(nil)
 			},
-			want: writing()[1:2], wantPhase: platform.PhaseInForce,
+			want: writing()[1:2], wantPhase: fleet.PhaseInForce,
 		},
 		"a changed pool is restored without a pause": {
 			before: func(c *cluster) {
 				inForce(c)
 				c.pools[tradingPool].Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"other": ""}}
 			},
-			want: []string{"apply MachineConfigPool " + tradingPool}, wantPhase: platform.PhaseInForce,
+			want: []string{"apply MachineConfigPool " + tradingPool}, wantPhase: fleet.PhaseInForce,
 		},
 	})
 }
@@ -207,11 +208,11 @@ func TestRolloutOfPausedPools(t *testing.T) {
 				pausedByAdmin(c)
 				c.pools[tradingPool].Status.UpdatedMachineCount = 0
 			},
-			want: nil, wantPhase: platform.PhaseStopped, wantMessage: "is paused by its administrator",
+			want: nil, wantPhase: fleet.PhaseStopped, wantMessage: "is paused by its administrator",
 		},
 		"a change is written into a pool that its administrator has paused": {
 			before: pausedByAdmin,
-			fleet:  fleet{"n1": "a2"}, want: writing(), wantPhase: platform.PhaseWriting, wantMessage: "is paused while",
+			nodes:  plannedNodes{"n1": "a2"}, want: writing(), wantPhase: fleet.PhaseWriting, wantMessage: "is paused while",
 		},
 	})
 }
@@ -220,34 +221,34 @@ func TestRolloutOfPausedPools(t *testing.T) {
 func TestRolloutWithStrangers(t *testing.T) {
 	runRollouts(t, map[string]rolloutCase{
 		"a pool that holds a node without a plan is left alone": {
-			before: twoNodes, fleet: fleet{"n1": "a2"},
+			before: twoNodes, nodes: plannedNodes{"n1": "a2"},
 			intent: withoutPlan,
-			want:   nil, wantPhase: platform.PhaseHeld,
+			want:   nil, wantPhase: fleet.PhaseHeld,
 			wantMessage: "MachineConfigPool " + tradingPool + " is left as it is, because node n2 in it must not be changed: the profile cannot be met on it",
 		},
 		"an unchanged pool with a node without a plan is in force": {
-			before: twoNodes, fleet: fleet{"n1": "a1"},
+			before: twoNodes, nodes: plannedNodes{"n1": "a1"},
 			intent: withoutPlan,
-			want:   nil, wantPhase: platform.PhaseInForce,
+			want:   nil, wantPhase: fleet.PhaseInForce,
 		},
 		"a node that the profile no longer selects is released": {
-			before: twoNodes, fleet: fleet{"n1": "a1"},
-			want: []string{`label n2 profile="" pool=""`}, wantPhase: platform.PhaseInForce,
+			before: twoNodes, nodes: plannedNodes{"n1": "a1"},
+			want: []string{`label n2 profile="" pool=""`}, wantPhase: fleet.PhaseInForce,
 		},
 		"a node that another profile takes over is left to it": {
-			before: twoNodes, fleet: fleet{"n1": "a1"},
-			intent: func(i *platform.Intent) { i.Held["n2"] = "profile other is about to take it over" },
-			want:   nil, wantPhase: platform.PhaseInForce,
+			before: twoNodes, nodes: plannedNodes{"n1": "a1"},
+			intent: func(i *fleet.Intent) { i.Held["n2"] = "profile other is about to take it over" },
+			want:   nil, wantPhase: fleet.PhaseInForce,
 		},
 		"a pool waits for nodes that move to another": {
 			before: func(c *cluster) {
 				twoNodes(c)
-				f := fleet{"n1": "a2", "n2": "c2"}
+				f := plannedNodes{"n1": "a2", "n2": "c2"}
 				c.act(c.look(f), 100)
 				c.kubelet(key{kindKubeletConfig, "lowlatency-" + tradingPool})
 				c.render(tradingPool)
 			},
-			fleet: fleet{"n1": "a2", "n2": "c2"}, want: nil, wantPhase: platform.PhaseWriting,
+			nodes: plannedNodes{"n1": "a2", "n2": "c2"}, want: nil, wantPhase: fleet.PhaseWriting,
 			wantMessage: "is paused until the nodes n2 have left it",
 		},
 	})
@@ -263,7 +264,7 @@ func TestRolloutFailures(t *testing.T) {
 					Type: mcfgv1.MachineConfigPoolNodeDegraded, Status: corev1.ConditionTrue, Message: "Node n1 is reporting: disk full",
 				}}
 			},
-			want: nil, wantPhase: platform.PhaseFailed,
+			want: nil, wantPhase: fleet.PhaseFailed,
 			wantMessage: "MachineConfigPool " + tradingPool + " reports NodeDegraded: Node n1 is reporting: disk full",
 		},
 		"a refused KubeletConfig is a failure": {
@@ -275,7 +276,7 @@ func TestRolloutFailures(t *testing.T) {
 					"conditions":         []any{map[string]any{"type": "Accepted", "status": "False", "message": "Error: no such field"}},
 				}
 			},
-			want: nil, wantPhase: platform.PhaseFailed, wantMessage: "refuses KubeletConfig lowlatency-" + tradingPool + ": Error: no such field",
+			want: nil, wantPhase: fleet.PhaseFailed, wantMessage: "refuses KubeletConfig lowlatency-" + tradingPool + ": Error: no such field",
 		},
 		"another KubeletConfig that replaces ours is a failure": {
 			before: func(c *cluster) {
@@ -290,12 +291,12 @@ func TestRolloutFailures(t *testing.T) {
 				c.configs["99-"+tradingPool+"-generated-kubelet-1"].Spec.Config.Raw = fileIgnition("/etc/kubernetes/kubelet.conf", "other")
 				c.render(tradingPool)
 			},
-			want: nil, wantPhase: platform.PhaseFailed,
+			want: nil, wantPhase: fleet.PhaseFailed,
 			wantMessage: "MachineConfig 99-" + tradingPool + "-generated-kubelet-1 replaces the kubelet settings of KubeletConfig lowlatency-" + tradingPool,
 		},
 		"a read-only look writes nothing": {
-			before: func(*cluster) {}, intent: func(i *platform.Intent) { i.ReadOnly = true },
-			want: nil, wantPhase: platform.PhaseWriting, wantMessage: "is paused while",
+			before: func(*cluster) {}, intent: func(i *fleet.Intent) { i.ReadOnly = true },
+			want: nil, wantPhase: fleet.PhaseWriting, wantMessage: "is paused while",
 		},
 	})
 }
@@ -418,7 +419,7 @@ func withExistingPool(t *testing.T) *cluster {
 }
 
 // boundLook looks at the cluster for a profile that is bound to that pool.
-func (c *cluster) boundLook(f fleet) look {
+func (c *cluster) boundLook(f plannedNodes) look {
 	l := c.look(f)
 	bound(l.intent, "pools.operator.machineconfiguration.openshift.io/worker-cnf")
 	return l
@@ -437,7 +438,7 @@ func (c *cluster) expectOneReboot() {
 }
 
 func TestExistingPoolIsChangedOnce(t *testing.T) {
-	c, f := withExistingPool(t), fleet{"n1": "a1", "n2": "a1"}
+	c, f := withExistingPool(t), plannedNodes{"n1": "a1", "n2": "a1"}
 	for range 6 {
 		c.act(c.boundLook(f), 100)
 		c.settle()
@@ -452,23 +453,23 @@ func TestExistingPoolIsChangedOnce(t *testing.T) {
 
 func TestExistingPoolWaitsForAllPlans(t *testing.T) {
 	c := withExistingPool(t)
-	l := c.boundLook(fleet{"n1": "a1"})
+	l := c.boundLook(plannedNodes{"n1": "a1"})
 	l.intent.Selected, l.intent.Held["n2"] = []string{"n1", "n2"}, "its agent has not reported an inventory yet"
 	d := c.act(l, 100)
-	if len(d.steps) > 0 || d.outcome.Pools[0].Phase != platform.PhaseHeld {
-		t.Errorf("steps are %v, pool is %+v, want it held", d.steps, d.outcome.Pools[0])
+	if len(d.steps) > 0 || d.outcome.Groups[0].Phase != fleet.PhaseHeld {
+		t.Errorf("steps are %v, pool is %+v, want it held", d.steps, d.outcome.Groups[0])
 	}
 }
 
 func TestExistingPoolIsReturnedOnce(t *testing.T) {
-	c, f := withExistingPool(t), fleet{"n1": "a1", "n2": "a1"}
+	c, f := withExistingPool(t), plannedNodes{"n1": "a1", "n2": "a1"}
 	for range 6 {
 		c.act(c.boundLook(f), 100)
 		c.settle()
 	}
 	clear(c.reboots)
-	for rest := (platform.Remainder{Waiting: "start"}); !rest.Done(); c.settle() {
-		_, rest = c.giveBack(func(i *platform.Intent) { bound(i, "pools.operator.machineconfiguration.openshift.io/worker-cnf") })
+	for rest := (fleet.Remainder{Waiting: "start"}); !rest.Done(); c.settle() {
+		_, rest = c.giveBack(func(i *fleet.Intent) { bound(i, "pools.operator.machineconfiguration.openshift.io/worker-cnf") })
 		if c.turns++; c.turns > 20 {
 			t.Fatalf("the deletion does not end: %+v", rest)
 		}

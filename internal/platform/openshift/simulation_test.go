@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
@@ -447,17 +448,17 @@ func renderText(in render.Input) ([]*unstructured.Unstructured, error) {
 	return slices.Concat([]*unstructured.Unstructured{object(kindPool, name, labels, selector)}, objects), nil
 }
 
-// fleet are the plans of the nodes: the name of the plan of each.
-type fleet map[string]string
+// plannedNodes are the plans of the nodes: the name of the plan of each.
+type plannedNodes map[string]string
 
 // intent is what a profile wants of the fleet.
-func (f fleet) intent(c *cluster) *platform.Intent {
-	intent := &platform.Intent{
+func (f plannedNodes) intent(c *cluster) *fleet.Intent {
+	intent := &fleet.Intent{
 		Profile: &v1alpha1.LowLatencyNodeProfile{ObjectMeta: metav1.ObjectMeta{Name: "trading"}},
 		Nodes:   c.nodeCopies(), Selected: sortedKeys(f), Held: map[string]string{},
 	}
 	for _, text := range slices.Sorted(maps.Values(f)) {
-		if slices.ContainsFunc(intent.Shapes, func(s platform.Shape) bool { return s.Plan.KernelArguments[0].Text == text }) {
+		if slices.ContainsFunc(intent.Shapes, func(s fleet.Shape) bool { return s.Plan.KernelArguments[0].Text == text }) {
 			continue
 		}
 		var nodes []string
@@ -466,23 +467,23 @@ func (f fleet) intent(c *cluster) *platform.Intent {
 				nodes = append(nodes, name)
 			}
 		}
-		intent.Shapes = append(intent.Shapes, platform.Shape{
+		intent.Shapes = append(intent.Shapes, fleet.Shape{
 			Hash: fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16], Signature: fmt.Sprintf("%x", sha256.Sum256([]byte(text[:1])))[:16],
 			Plan:  &plan.NodePlan{Profile: "trading", KernelArguments: []plan.Argument{{Text: text}}},
 			Nodes: nodes,
 		})
 	}
-	slices.SortFunc(intent.Shapes, func(a, b platform.Shape) int { return strings.Compare(a.Hash, b.Hash) })
+	slices.SortFunc(intent.Shapes, func(a, b fleet.Shape) int { return strings.Compare(a.Hash, b.Hash) })
 	return intent
 }
 
 // look is what the platform knows, which may be old by the time it acts.
 type look struct {
 	w      *world
-	intent *platform.Intent
+	intent *fleet.Intent
 }
 
-func (c *cluster) look(f fleet) look { return look{c.world(), f.intent(c)} }
+func (c *cluster) look(f plannedNodes) look { return look{c.world(), f.intent(c)} }
 
 // act lets the platform decide on a look and take the first steps of the decision.
 func (c *cluster) act(l look, limit int) decision {
@@ -498,7 +499,7 @@ func (c *cluster) act(l look, limit int) decision {
 }
 
 // finish lets both sides work until nothing is left to do.
-func (c *cluster) finish(f fleet) decision {
+func (c *cluster) finish(f plannedNodes) decision {
 	var d decision
 	for quiet := 0; quiet < 2; {
 		before := c.version
@@ -515,10 +516,10 @@ func (c *cluster) finish(f fleet) decision {
 }
 
 // expectInForce checks that every node has exactly what its plan says.
-func (c *cluster) expectInForce(f fleet, d decision) {
+func (c *cluster) expectInForce(f plannedNodes, d decision) {
 	c.t.Helper()
-	for _, p := range d.outcome.Pools {
-		if p.Phase != platform.PhaseInForce {
+	for _, p := range d.outcome.Groups {
+		if p.Phase != fleet.PhaseInForce {
 			c.t.Errorf("pool %s is %s: %s", p.Name, p.Phase, p.Message)
 		}
 	}
@@ -536,7 +537,7 @@ func (c *cluster) expectInForce(f fleet, d decision) {
 // TestOneRebootPerChange runs the platform and the machine-config operator against each other in thousands of
 // orders: the operator is stopped between any two steps, and decides on what the cluster was a while ago.
 func TestOneRebootPerChange(t *testing.T) {
-	fleets := map[string][]fleet{
+	fleets := map[string][]plannedNodes{
 		"a new fleet":                  {{"n1": "a1", "n2": "a1", "n3": "b1"}},
 		"a changed profile":            {{"n1": "a1", "n2": "a1", "n3": "b1"}, {"n1": "a2", "n2": "a2", "n3": "b2"}},
 		"a shape that splits":          {{"n1": "a1", "n2": "a1", "n3": "a1"}, {"n1": "a2", "n2": "a2", "n3": "c2"}},
@@ -567,7 +568,7 @@ func seeds() int {
 	return 40
 }
 
-func runFleets(t *testing.T, seed uint64, sequence []fleet) {
+func runFleets(t *testing.T, seed uint64, sequence []plannedNodes) {
 	random := rand.New(rand.NewPCG(seed, seed))
 	c := newCluster(t, "n1", "n2", "n3", "n4")
 	for _, f := range sequence {
@@ -605,7 +606,7 @@ func TestReturnInAnyOrder(t *testing.T) {
 	for seed := range uint64(seeds()) {
 		random := rand.New(rand.NewPCG(seed, seed))
 		c := newCluster(t, "n1", "n2", "n3", "n4")
-		c.finish(fleet{"n1": "a1", "n2": "a1", "n3": "b1"})
+		c.finish(plannedNodes{"n1": "a1", "n2": "a1", "n3": "b1"})
 		clear(c.reboots)
 		for range 60 {
 			if random.IntN(4) == 0 {
@@ -632,8 +633,8 @@ func TestReturnInAnyOrder(t *testing.T) {
 }
 
 // returnSome lets the platform decide about the deletion and take the first steps.
-func (c *cluster) returnSome(limit int) platform.Remainder {
-	l := c.look(fleet{})
+func (c *cluster) returnSome(limit int) fleet.Remainder {
+	l := c.look(plannedNodes{})
 	l.intent.Selected = nil
 	c.evidence(l.w, nil)
 	steps, rest := decideReturn(l.w, l.intent)

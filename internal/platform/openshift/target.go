@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
 )
 
 // target is a pool, the plan that it is to carry and the objects that bring the plan to it.
 type target struct {
-	shape *platform.Shape
+	shape *fleet.Shape
 	input render.Input
 	// want are the objects that bring the plan to the pool, in the order of applying. The plan itself is
 	// not among them, because the agents need it even while nothing may be changed.
@@ -34,7 +34,7 @@ type target struct {
 	// nodes of the shape that may be in the pool.
 	nodes []*corev1.Node
 	// conflict keeps the pool from being touched.
-	conflict *platform.Conflict
+	conflict *fleet.Conflict
 	evidence evidence
 }
 
@@ -47,13 +47,13 @@ func (t *target) managed() bool { return t.input.Pool.Management != v1alpha1.Poo
 type renderer func(render.Input) ([]*unstructured.Unstructured, error)
 
 // aim chooses the pool of every shape. What keeps a shape or a node from its pool comes back as conflicts.
-func aim(w *world, intent *platform.Intent, namespace string, renders renderer) ([]*target, []platform.Conflict) {
+func aim(w *world, intent *fleet.Intent, namespace string, renders renderer) ([]*target, []fleet.Conflict) {
 	targets, conflicts := choosePools(w, intent)
 	for _, t := range targets {
 		t.input.Plan, t.input.Namespace = t.shape.Plan, namespace
 		t.live = w.pools[t.name()]
 		if err := t.renderWith(renders); err != nil {
-			t.conflict = &platform.Conflict{Reason: v1alpha1.ReasonPlanImpossible, Message: err.Error()}
+			t.conflict = &fleet.Conflict{Reason: v1alpha1.ReasonPlanImpossible, Message: err.Error()}
 		}
 		if t.conflict == nil {
 			t.conflict = w.performanceProfileConflict(t)
@@ -66,7 +66,7 @@ func aim(w *world, intent *platform.Intent, namespace string, renders renderer) 
 	return targets, conflicts
 }
 
-func choosePools(w *world, intent *platform.Intent) ([]*target, []platform.Conflict) {
+func choosePools(w *world, intent *fleet.Intent) ([]*target, []fleet.Conflict) {
 	if len(intent.Shapes) == 0 {
 		return nil, nil
 	}
@@ -74,7 +74,7 @@ func choosePools(w *world, intent *platform.Intent) ([]*target, []platform.Confl
 		return existingPool(w, intent)
 	}
 	if conflict := controlPlaneConflict(intent); conflict != nil {
-		return nil, []platform.Conflict{*conflict}
+		return nil, []fleet.Conflict{*conflict}
 	}
 	return managedPools(w, intent)
 }
@@ -102,7 +102,7 @@ func (t *target) renderWith(renders renderer) error {
 }
 
 // managedPools gives every shape a pool of its own.
-func managedPools(w *world, intent *platform.Intent) ([]*target, []platform.Conflict) {
+func managedPools(w *world, intent *fleet.Intent) ([]*target, []fleet.Conflict) {
 	profile := intent.Profile.Name
 	current, taken := map[string]string{}, map[string]bool{}
 	for name, pool := range w.pools {
@@ -115,7 +115,7 @@ func managedPools(w *world, intent *platform.Intent) ([]*target, []platform.Conf
 	}
 	names, foreign := AssignPools(profile, current, intent.Shapes, taken), w.foreignPools()
 	targets := make([]*target, 0, len(intent.Shapes))
-	var conflicts []platform.Conflict
+	var conflicts []fleet.Conflict
 	for i := range intent.Shapes {
 		shape := &intent.Shapes[i]
 		t := &target{shape: shape, input: render.Input{Pool: render.Pool{
@@ -140,10 +140,10 @@ func managedPools(w *world, intent *platform.Intent) ([]*target, []platform.Conf
 
 // existingPool binds the one shape to the one pool that the profile names. The operator does not choose
 // between shapes: it applies nothing until there is one.
-func existingPool(w *world, intent *platform.Intent) ([]*target, []platform.Conflict) {
+func existingPool(w *world, intent *fleet.Intent) ([]*target, []fleet.Conflict) {
 	pool, conflict := w.findExistingPool(intent.Profile)
 	if conflict != nil {
-		return nil, []platform.Conflict{*conflict}
+		return nil, []fleet.Conflict{*conflict}
 	}
 	existing := intent.Profile.Spec.Pools.Existing
 	t := &target{shape: &intent.Shapes[0], input: render.Input{Pool: render.Pool{
@@ -160,7 +160,7 @@ func existingPool(w *world, intent *platform.Intent) ([]*target, []platform.Conf
 }
 
 // findExistingPool finds the pool to which the profile binds.
-func (w *world) findExistingPool(profile *v1alpha1.LowLatencyNodeProfile) (*mcfgv1.MachineConfigPool, *platform.Conflict) {
+func (w *world) findExistingPool(profile *v1alpha1.LowLatencyNodeProfile) (*mcfgv1.MachineConfigPool, *fleet.Conflict) {
 	selector := plain(profile.Spec.Pools.Existing.MachineConfigPoolSelector)
 	var found []string
 	for name, pool := range w.pools {
@@ -177,7 +177,7 @@ func (w *world) findExistingPool(profile *v1alpha1.LowLatencyNodeProfile) (*mcfg
 		return w.pools[found[0]], nil
 	default:
 		return nil, poolConflict("", "spec.pools.existing.machineConfigPoolSelector selects the MachineConfigPools %s: "+
-			"add a label that only one of them has", platform.Names(found))
+			"add a label that only one of them has", fleet.Names(found))
 	}
 }
 

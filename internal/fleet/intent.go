@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package fleet
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+)
+
+// Shape is one plan and the nodes that are to have it.
+type Shape struct {
+	// Hash of the plan.
+	Hash string
+	Plan *plan.NodePlan
+	// Signature is the smallest topology signature of the nodes.
+	Signature string
+	// Nodes by name, ascending, at least one.
+	Nodes []string
+}
+
+// Intent is what one profile wants of the platform.
+type Intent struct {
+	Profile *v1alpha1.LowLatencyNodeProfile
+	// Shapes in ascending order of their hashes; empty while the profile is being deleted.
+	Shapes []Shape
+	// Nodes are all nodes of the cluster by name. They are shared with the cache: not to be changed.
+	Nodes map[string]*corev1.Node
+	// Selected are the names of the nodes that the profile's selector matches, ascending.
+	Selected []string
+	// Held are nodes that must not be changed, and why: their plan is impossible, two profiles select
+	// them, or another profile is about to take them over.
+	Held map[string]string
+	// ReadOnly asks for the outcome without any write.
+	ReadOnly bool
+}
+
+// Governs reports whether the profile's selector matches the node.
+func (i *Intent) Governs(node string) bool {
+	_, found := slices.BinarySearch(i.Selected, node)
+	return found
+}
