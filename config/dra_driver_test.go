@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/dradriver"
@@ -231,7 +232,9 @@ func runDriver(environment *apiserver.Environment, template corev1.PodTemplateSp
 		Evaluate: func(context.Context) (deviceplugin.Reading, error) {
 			return deviceplugin.Reading{Pool: dynamicPool().Config, Devices: devices}, nil
 		},
-		Containers: func(context.Context) host.Fact[[]bypass.Container] { return host.Known([]bypass.Container{}, "") },
+		Containers: func(context.Context) host.Fact[[]allocation.Container] {
+			return host.Known([]allocation.Container{}, "")
+		},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/afxdp"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -108,9 +108,9 @@ func (f *devicePluginFlags) plugin() (*deviceplugin.Plugin, error) {
 }
 
 // containersOf asks the kubelet of the host below a root who holds what.
-func containersOf(root string) func(context.Context) host.Fact[[]bypass.Container] {
+func containersOf(root string) func(context.Context) host.Fact[[]allocation.Container] {
 	socket := filepath.Join(root, podresources.Socket)
-	return func(ctx context.Context) host.Fact[[]bypass.Container] { return podresources.List(ctx, socket) }
+	return func(ctx context.Context) host.Fact[[]allocation.Container] { return podresources.List(ctx, socket) }
 }
 
 // runDevicePlugin runs until the context ends.

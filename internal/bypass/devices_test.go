@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -123,7 +124,7 @@ func TestUnits(t *testing.T) {
 				t.Errorf("device IDs (-want +got):\n%s", diff)
 			}
 			for _, id := range ids {
-				if OfDeviceID(id) != firstX2 || len(id) > 63 {
+				if allocation.OfDeviceID(id) != firstX2 || len(id) > 63 {
 					t.Errorf("%q is not an ID of %s", id, firstX2)
 				}
 			}

@@ -43,12 +43,6 @@ func QueuesOf(d Device, id string) []int {
 	return []int{queue}
 }
 
-// OfDeviceID returns the PCI address of the NIC that an identifier made by DeviceIDs stands for.
-func OfDeviceID(id string) string {
-	address, _, _ := strings.Cut(id, "-")
-	return address
-}
-
 // Share is a unit that a container was given.
 type Share struct {
 	// ID is one of DeviceIDs.

@@ -5,19 +5,17 @@ package bypass
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
 const (
-	// DriverSuffix ends the names of the drivers of all pools.
-	DriverSuffix = ".bypass.lowlatency.dev"
 	// TaintHealth is on a device that is not healthy; its value is the health. It keeps the device from new claims
 	// and leaves the pods alone that hold it.
 	TaintHealth = "lowlatency.dev/health"
@@ -40,21 +38,11 @@ func Allocation(spec *v1alpha1.BypassNICPoolSpec) v1alpha1.AllocationType {
 // DriverName is the name of the driver of a pool, and of its DeviceClass. Every pool has a driver of its own, because
 // every pool has a process of its own, and the kubelet knows one process for each driver. With the 40 characters of a
 // pool's name it has at most 62 of the 63 that the API allows.
-func DriverName(pool string) string { return pool + DriverSuffix }
+func DriverName(pool string) string { return pool + allocation.DriverSuffix }
 
 // ResourceDeviceName is the name of a unit in ResourceSlices, which must be a DNS label: the identifier of DeviceIDs
 // with - for each : and .
 func ResourceDeviceName(id string) string { return strings.NewReplacer(":", "-", ".", "-").Replace(id) }
-
-// OfResourceDeviceName returns the PCI address of the NIC that a name made by ResourceDeviceName stands for; false for
-// any other name.
-func OfResourceDeviceName(name string) (string, bool) {
-	parts := strings.Split(name, "-")
-	if len(parts) != 4 && len(parts) != 5 || slices.Contains(parts, "") {
-		return "", false
-	}
-	return fmt.Sprintf("%s:%s:%s.%s", parts[0], parts[1], parts[2], parts[3]), true
-}
 
 // ResourceDevices describes the devices of a pool for ResourceSlices, one entry for each unit, in ascending order of
 // PCI address and unit. A device that must not be handed out is not among them; one that is not healthy has the taint
@@ -115,7 +103,7 @@ func taints(device Device) []resourcev1.DeviceTaint {
 // Withhold returns the devices with those unhealthy that containers hold in another way than the pool hands them out
 // now: the kubelet's device plugins and ResourceClaims know nothing of each other, and would give one NIC to two. When
 // the containers are not known, all devices are Unknown.
-func Withhold(pool Pool, devices []Device, containers host.Fact[[]Container]) []Device {
+func Withhold(pool Pool, devices []Device, containers host.Fact[[]allocation.Container]) []Device {
 	withheld := slices.Clone(devices)
 	for i := range withheld {
 		device := &withheld[i]
@@ -141,14 +129,14 @@ func withhold(device *Device, health v1alpha1.NICHealth, reason string) {
 }
 
 // heldOtherwise returns a container that holds a NIC in another way than the pool hands it out.
-func heldOtherwise(pool Pool, address string, containers []Container) (Container, v1alpha1.AllocationType, bool) {
+func heldOtherwise(pool Pool, address string, containers []allocation.Container) (allocation.Container, v1alpha1.AllocationType, bool) {
 	now := Allocation(&pool.Spec)
 	for _, container := range containers {
-		for _, unit := range container.units(pool) {
+		for _, unit := range unitsOf(container, pool) {
 			if unit.nic == address && unit.way != now {
 				return container, unit.way, true
 			}
 		}
 	}
-	return Container{}, "", false
+	return allocation.Container{}, "", false
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/deviceattribute"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
@@ -121,8 +122,8 @@ func TestResourceDeviceName(t *testing.T) {
 		"0000:3b:00.0": "0000-3b-00-0", "0000:3b:00.1-12": "0000-3b-00-1-12", "10000:e1:00.7": "10000-e1-00-7",
 	} {
 		name := ResourceDeviceName(id)
-		address, ok := OfResourceDeviceName(name)
-		if name != want || !ok || address != OfDeviceID(id) {
+		address, ok := allocation.OfResourceDeviceName(name)
+		if name != want || !ok || address != allocation.OfDeviceID(id) {
 			t.Errorf("%s is %s and back %s, %v", id, name, address, ok)
 		}
 		if problems := validation.IsDNS1123Label(name); problems != nil {
@@ -130,7 +131,7 @@ func TestResourceDeviceName(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "gpu-0", "0000-3b-00", "0000-3b--0", "0000-3b-00-0-1-2", "-3b-00-0"} {
-		if address, ok := OfResourceDeviceName(name); ok {
+		if address, ok := allocation.OfResourceDeviceName(name); ok {
 			t.Errorf("%q is taken for NIC %s", name, address)
 		}
 	}
@@ -157,30 +158,30 @@ func TestAllocation(t *testing.T) {
 }
 
 func TestWithhold(t *testing.T) {
-	byPlugin := Container{
+	byPlugin := allocation.Container{
 		Namespace: "trading", Pod: "feed", Name: "main",
-		Devices: []HeldDevices{{Resource: "lowlatency.dev/fast-nic", IDs: []string{firstX2}}},
+		Devices: []allocation.HeldDevices{{Resource: "lowlatency.dev/fast-nic", IDs: []string{firstX2}}},
 	}
-	byClaim := Container{
+	byClaim := allocation.Container{
 		Namespace: "trading", Pod: "feed", Name: "main",
-		Claimed: []ClaimedDevice{{Driver: "fast.bypass.lowlatency.dev", Device: ResourceDeviceName(firstX2)}},
+		Claimed: []allocation.ClaimedDevice{{Driver: "fast.bypass.lowlatency.dev", Device: ResourceDeviceName(firstX2)}},
 	}
 	const plugin, dynamic = v1alpha1.AllocationDevicePlugin, v1alpha1.AllocationDynamic
-	silent := host.Absent[[]Container]("kubelet.sock", "no such file")
+	silent := host.Absent[[]allocation.Container]("kubelet.sock", "no such file")
 	cases := map[string]struct {
 		allocation v1alpha1.AllocationType
-		containers host.Fact[[]Container]
+		containers host.Fact[[]allocation.Container]
 		// want is the health of the two NICs, and wantReason a part of what is said of the first.
 		want       string
 		wantReason string
 	}{
-		"nobody holds any":           {dynamic, host.Known([]Container{}, ""), "Healthy, Healthy", ""},
-		"held in the same way":       {dynamic, host.Known([]Container{byClaim}, ""), "Healthy, Healthy", ""},
-		"held by the plugin":         {dynamic, host.Known([]Container{byPlugin}, ""), "Unhealthy, Healthy", "container trading/feed/main, which got it by DevicePlugin"},
-		"held by a claim":            {plugin, host.Known([]Container{byClaim}, ""), "Unhealthy, Healthy", "which got it by DynamicResourceAllocation"},
-		"the default is the plugin":  {"", host.Known([]Container{byPlugin}, ""), "Healthy, Healthy", ""},
+		"nobody holds any":           {dynamic, host.Known([]allocation.Container{}, ""), "Healthy, Healthy", ""},
+		"held in the same way":       {dynamic, host.Known([]allocation.Container{byClaim}, ""), "Healthy, Healthy", ""},
+		"held by the plugin":         {dynamic, host.Known([]allocation.Container{byPlugin}, ""), "Unhealthy, Healthy", "container trading/feed/main, which got it by DevicePlugin"},
+		"held by a claim":            {plugin, host.Known([]allocation.Container{byClaim}, ""), "Unhealthy, Healthy", "which got it by DynamicResourceAllocation"},
+		"the default is the plugin":  {"", host.Known([]allocation.Container{byPlugin}, ""), "Healthy, Healthy", ""},
 		"the kubelet does not tell":  {dynamic, silent, "Unknown, Unknown", "(kubelet.sock: no such file)"},
-		"held by the plugin as well": {dynamic, host.Known([]Container{byClaim, byPlugin}, ""), "Unhealthy, Healthy", "is held by"},
+		"held by the plugin as well": {dynamic, host.Known([]allocation.Container{byClaim, byPlugin}, ""), "Unhealthy, Healthy", "is held by"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

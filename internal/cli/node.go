@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/page"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/picture"
@@ -276,7 +277,7 @@ func hostView(ctx context.Context, wanted wanted, on planned, before *host.Facts
 	}
 	owners := nodereport.OwnersOf(containers, on.facts.Kubelet.CPUManagerState, on.topology)
 	in.Containers = owners.Containers
-	holders := host.Known([]bypass.Holder{}, containers.Source)
+	holders := host.Known([]allocation.Holder{}, containers.Source)
 	for _, pool := range wanted.pools {
 		evaluated := evaluatePool(pool, wanted.pools, []node{on.node})
 		found := heldDevices(pool, wanted.pools, on.node, containers)
@@ -284,7 +285,7 @@ func hostView(ctx context.Context, wanted wanted, on planned, before *host.Facts
 		in.Pools = append(in.Pools, evaluated.WithHolders(found, containers.Known))
 	}
 	if !containers.Known {
-		holders = host.Absent[[]bypass.Holder](containers.Source, containers.Reason)
+		holders = host.Absent[[]allocation.Holder](containers.Source, containers.Reason)
 	}
 	var report *verify.Report
 	if on.plan != nil {
@@ -303,7 +304,7 @@ func hostView(ctx context.Context, wanted wanted, on planned, before *host.Facts
 }
 
 // holdersOf leaves the holders out where no pool asks for them.
-func holdersOf(pools []*v1alpha1.BypassNICPool, holders *host.Fact[[]bypass.Holder]) *host.Fact[[]bypass.Holder] {
+func holdersOf(pools []*v1alpha1.BypassNICPool, holders *host.Fact[[]allocation.Holder]) *host.Fact[[]allocation.Holder] {
 	if len(pools) == 0 {
 		return nil
 	}
@@ -311,7 +312,7 @@ func holdersOf(pools []*v1alpha1.BypassNICPool, holders *host.Fact[[]bypass.Hold
 }
 
 // heldDevices are the containers that hold NICs of a pool on a host.
-func heldDevices(pool *v1alpha1.BypassNICPool, all []*v1alpha1.BypassNICPool, on node, containers host.Fact[[]bypass.Container]) []bypass.Holder {
+func heldDevices(pool *v1alpha1.BypassNICPool, all []*v1alpha1.BypassNICPool, on node, containers host.Fact[[]allocation.Container]) []allocation.Holder {
 	in := poolInput(pool, all, on, []string{on.name})
 	return bypass.Holders(in.Pool, bypass.Devices(in), containers.Value, on.topology)
 }

@@ -5,7 +5,7 @@ package verify
 
 import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -516,7 +516,7 @@ func ownershipCases() map[v1alpha1.CheckID]checkCases {
 			},
 			"a device without place": {
 				change: func(f fixture) {
-					f.pods.allocatable.Value.Devices = []bypass.HeldDevices{{Resource: "lowlatency.dev/x2", IDs: []string{"0000:3b:00.0", "0000:99:00.0"}}}
+					f.pods.allocatable.Value.Devices = []allocation.HeldDevices{{Resource: "lowlatency.dev/x2", IDs: []string{"0000:3b:00.0", "0000:99:00.0"}}}
 				},
 				want: fails, wantMessage: "the kubelet does not know that NIC ens2f0 (0000:3b:00.0) of lowlatency.dev/x2 is on NUMA node 0",
 			},
@@ -526,7 +526,7 @@ func ownershipCases() map[v1alpha1.CheckID]checkCases {
 }
 
 func exclusivePodCases() checkCases {
-	container := func(f fixture) *bypass.Container { return &f.pods.containers.Value[0] }
+	container := func(f fixture) *allocation.Container { return &f.pods.containers.Value[0] }
 	return checkCases{
 		"aligned": {want: passes},
 		"CPUs of both": {
@@ -539,14 +539,14 @@ func exclusivePodCases() checkCases {
 		},
 		"hugepages elsewhere": {
 			change: func(f fixture) {
-				container(f).Memory = []bypass.MemoryBlock{{Type: "hugepages-1Gi", NUMANodes: []int{1}}}
+				container(f).Memory = []allocation.MemoryBlock{{Type: "hugepages-1Gi", NUMANodes: []int{1}}}
 			},
 			want: fails, wantMessage: "container trading/engine-0/engine is spread over NUMA nodes: CPUs 2-3 on NUMA node 0, hugepages-1Gi on NUMA node 1, lowlatency.dev/x2 on NUMA node 0",
 		},
 		"a device beside both": {change: func(f fixture) { container(f).Devices[0].NUMANodes = []int{0, 1} }, want: passes},
 		"another policy":       {change: func(f fixture) { container(f).CPUs = list("3,6"); f.plan.Kubelet.TopologyManagerPolicy = "restricted" }, want: doesNotApply},
 		"nobody asked":         {change: func(f fixture) { f.pods.containers = nil }, want: doesNotApply},
-		"no answer":            {change: func(f fixture) { *f.pods.containers = absent[[]bypass.Container](podResources) }, want: isUnknown, wantMessage: podResources},
+		"no answer":            {change: func(f fixture) { *f.pods.containers = absent[[]allocation.Container](podResources) }, want: isUnknown, wantMessage: podResources},
 		"CPUs of no node":      {change: func(f fixture) { container(f).CPUs = list("90") }, want: isUnknown, wantMessage: "the NUMA node of CPU 90"},
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -23,8 +23,8 @@ type fixture struct {
 
 // pods are what the kubelet says about the containers of the host; nothing on a host without BypassNICPools.
 type pods struct {
-	holders       *host.Fact[[]bypass.Holder]
-	containers    *host.Fact[[]bypass.Container]
+	holders       *host.Fact[[]allocation.Holder]
+	containers    *host.Fact[[]allocation.Container]
 	allocatable   *host.Fact[Allocatable]
 	qualification *Qualification
 }
@@ -37,17 +37,17 @@ func (f fixture) evaluate() Report {
 }
 
 // engine is the container of the sound host that owns CPUs.
-func engine() bypass.Container {
-	return bypass.Container{
+func engine() allocation.Container {
+	return allocation.Container{
 		Namespace: "trading", Pod: "engine-0", Name: "engine", CPUs: list("2-3"),
-		Memory:  []bypass.MemoryBlock{{Type: "memory", Bytes: 1 << 30, NUMANodes: []int{0}}},
-		Devices: []bypass.HeldDevices{{Resource: "lowlatency.dev/x2", IDs: []string{"0000:3b:00.0"}, NUMANodes: []int{0}}},
+		Memory:  []allocation.MemoryBlock{{Type: "memory", Bytes: 1 << 30, NUMANodes: []int{0}}},
+		Devices: []allocation.HeldDevices{{Resource: "lowlatency.dev/x2", IDs: []string{"0000:3b:00.0"}, NUMANodes: []int{0}}},
 	}
 }
 
 // soundPods own CPUs 2-3.
 func soundPods(facts *host.Facts) *pods {
-	containers := known([]bypass.Container{engine(), {Namespace: "kube-system", Pod: "dns", Name: "dns"}})
+	containers := known([]allocation.Container{engine(), {Namespace: "kube-system", Pod: "dns", Name: "dns"}})
 	allocatable := known(Allocatable{CPUs: list("2-3,6-7"), Devices: engine().Devices})
 	return &pods{
 		containers: &containers, allocatable: &allocatable,
@@ -79,7 +79,7 @@ func thread(pid int, name string, last int, allowed string) host.Task {
 }
 
 // disown takes their CPUs from all pods.
-func (f fixture) disown() { *f.pods.containers = known([]bypass.Container{}) }
+func (f fixture) disown() { *f.pods.containers = known([]allocation.Container{}) }
 
 // start lets a thread run on the host now, and not before.
 func (f fixture) start(task host.Task) { f.facts.Tasks.Value = append(f.facts.Tasks.Value, task) }

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -85,7 +85,7 @@ func exclusivePodsAreAligned(s *state) verdict {
 		return notApplicable()
 	}
 	const expected = "CPUs, memory and devices on one NUMA node"
-	return judge(*s.containers, expected, func(containers []bypass.Container) verdict {
+	return judge(*s.containers, expected, func(containers []allocation.Container) verdict {
 		verdicts := []verdict{passed("no container owns CPUs")}
 		for _, container := range containers {
 			if !container.CPUs.IsEmpty() {
@@ -98,7 +98,7 @@ func exclusivePodsAreAligned(s *state) verdict {
 
 // containerIsAligned collects the NUMA nodes of all that a container has. What may come from several NUMA nodes, such
 // as a device beside both, says nothing.
-func (s *state) containerIsAligned(container bypass.Container, expected string) verdict {
+func (s *state) containerIsAligned(container allocation.Container, expected string) verdict {
 	nodes := map[int]bool{}
 	var places []string
 	for _, node := range s.facts.NUMANodes {
@@ -242,12 +242,12 @@ func allocatableIsPlanned(s *state) verdict {
 }
 
 // devicesAreKnown compares where the kubelet believes bypass NICs to be with where they are.
-func (s *state) devicesAreKnown(devices []bypass.HeldDevices) []verdict {
+func (s *state) devicesAreKnown(devices []allocation.HeldDevices) []verdict {
 	believed := map[string][]int{}
 	resources := map[string]string{}
 	for _, held := range devices {
 		for _, id := range held.IDs {
-			address := bypass.OfDeviceID(id)
+			address := allocation.OfDeviceID(id)
 			believed[address] = append(believed[address], held.NUMANodes...)
 			resources[address] = held.Resource
 		}

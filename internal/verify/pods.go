@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 )
 
 // podChecks ask what the kubelet gave to the containers that hold bypass NICs.
@@ -33,7 +33,7 @@ func holdersAreAligned(s *state) verdict {
 		return notApplicable()
 	}
 	const expected = "CPUs, memory and NIC on one NUMA node"
-	return judge(*s.holders, expected, func(holders []bypass.Holder) verdict {
+	return judge(*s.holders, expected, func(holders []allocation.Holder) verdict {
 		if len(holders) == 0 {
 			return passed("no container holds a NIC of a BypassNICPool")
 		}
@@ -45,7 +45,7 @@ func holdersAreAligned(s *state) verdict {
 	})
 }
 
-func holderIsAligned(holder bypass.Holder, expected string) verdict {
+func holderIsAligned(holder allocation.Holder, expected string) verdict {
 	name := holder.Container.String()
 	switch holder.Alignment {
 	case v1alpha1.AlignmentAligned:

@@ -5,18 +5,18 @@ package verify
 
 import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 )
 
 // hold makes the containers the holders of NICs on the host.
-func (f fixture) hold(holders ...bypass.Holder) {
+func (f fixture) hold(holders ...allocation.Holder) {
 	fact := known(holders)
 	f.pods.holders = &fact
 }
 
-func holder(pod string, alignment v1alpha1.Alignment, message string) bypass.Holder {
-	return bypass.Holder{
-		PCIAddress: "0000:3b:00.0", Container: bypass.Container{Namespace: "trading", Pod: pod, Name: "app"},
+func holder(pod string, alignment v1alpha1.Alignment, message string) allocation.Holder {
+	return allocation.Holder{
+		PCIAddress: "0000:3b:00.0", Container: allocation.Container{Namespace: "trading", Pod: pod, Name: "app"},
 		Alignment: alignment, Message: message,
 	}
 }
@@ -35,7 +35,7 @@ func podCases() map[v1alpha1.CheckID]checkCases {
 			"a container that holds two NICs": {change: func(f fixture) { f.hold(split, split) }, want: v1alpha1.OutcomeFailed, wantMessage: splitMessage},
 			"a container that proves nothing": {change: func(f fixture) { f.hold(aligned, unproven) }, want: v1alpha1.OutcomeUnknown, wantMessage: "container trading/shared/app cannot be proven to be on one NUMA node: no CPUs of its own"},
 			"the kubelet does not tell": {change: func(f fixture) {
-				fact := absent[[]bypass.Holder]("/var/lib/kubelet/pod-resources/kubelet.sock")
+				fact := absent[[]allocation.Holder]("/var/lib/kubelet/pod-resources/kubelet.sock")
 				f.pods.holders = &fact
 			}, want: v1alpha1.OutcomeUnknown, wantMessage: "/var/lib/kubelet/pod-resources/kubelet.sock cannot be read: no such file"},
 		},

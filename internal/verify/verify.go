@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
@@ -29,10 +29,10 @@ type Input struct {
 	Before *host.Facts
 	// Holders are the containers that hold a NIC of a BypassNICPool, as the kubelet tells; nil when no pool selects
 	// the node.
-	Holders *host.Fact[[]bypass.Holder]
+	Holders *host.Fact[[]allocation.Holder]
 	// Containers are all containers of the node with what they hold, as the kubelet's PodResources service tells; nil
 	// when nobody asked it. Without it, the state of the kubelet's CPU manager tells who owns which CPUs.
-	Containers *host.Fact[[]bypass.Container]
+	Containers *host.Fact[[]allocation.Container]
 	// Allocatable is what the kubelet may give to containers, from the same service; nil when nobody asked it.
 	Allocatable *host.Fact[Allocatable]
 	// Qualification is what a qualification run on the host measured; nil without one.
@@ -44,7 +44,7 @@ type Allocatable struct {
 	// CPUs that it may give to one container alone.
 	CPUs cpus.Set
 	// Devices of device plugins, one entry for each resource and NUMA node.
-	Devices []bypass.HeldDevices
+	Devices []allocation.HeldDevices
 }
 
 // Result is the outcome of one check on one host.
@@ -153,9 +153,9 @@ type state struct {
 	plan    *plan.NodePlan
 	facts   *host.Facts
 	before  *host.Facts
-	holders *host.Fact[[]bypass.Holder]
+	holders *host.Fact[[]allocation.Holder]
 
-	containers    *host.Fact[[]bypass.Container]
+	containers    *host.Fact[[]allocation.Container]
 	allocatable   *host.Fact[Allocatable]
 	qualification *Qualification
 	// owned are the containers that own CPUs; computed when first asked for.

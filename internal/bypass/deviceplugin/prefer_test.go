@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/fakekubelet"
 )
@@ -108,8 +109,8 @@ func TestNeighboursShareLate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		holders[bypass.OfDeviceID(ids[0])]++
-		if most := i/3 + 1; holders[bypass.OfDeviceID(ids[0])] > most {
+		holders[allocation.OfDeviceID(ids[0])]++
+		if most := i/3 + 1; holders[allocation.OfDeviceID(ids[0])] > most {
 			t.Errorf("container %d shares a NIC while another has fewer: %v", i, holders)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
@@ -28,7 +29,7 @@ type Source struct {
 	// Containers asks the kubelet who holds what; nil for nobody to ask. A NIC that a container got by a ResourceClaim
 	// is not handed out. A kubelet that does not answer keeps nothing back here: the DRA driver goes only after the
 	// last pod with a claim, so there is none to be found but in the moment of the change.
-	Containers func(context.Context) host.Fact[[]bypass.Container]
+	Containers func(context.Context) host.Fact[[]allocation.Container]
 }
 
 // Evaluate reads the pool and the host anew. The error names the file or folder that cannot be read.

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/fakekubelet"
@@ -133,15 +134,15 @@ func TestSourceWithholdsWhatClaimsHold(t *testing.T) {
 	pool := tradingPool()
 	pool.Spec.Allocation = v1alpha1.AllocationDynamic
 	writePool(t, poolFile, pool)
-	claimed := host.Known([]bypass.Container{{Namespace: "trading", Pod: "feed", Name: container, Claimed: []bypass.ClaimedDevice{
+	claimed := host.Known([]allocation.Container{{Namespace: "trading", Pod: "feed", Name: container, Claimed: []allocation.ClaimedDevice{
 		{Driver: bypass.DriverName("trading"), Device: bypass.ResourceDeviceName(nic0)},
 	}}}, "")
-	for answer, want := range map[*host.Fact[[]bypass.Container]]v1alpha1.NICHealth{
-		&claimed: v1alpha1.NICUnhealthy, new(host.Absent[[]bypass.Container]("kubelet.sock", "no such file")): v1alpha1.NICHealthy,
+	for answer, want := range map[*host.Fact[[]allocation.Container]]v1alpha1.NICHealth{
+		&claimed: v1alpha1.NICUnhealthy, new(host.Absent[[]allocation.Container]("kubelet.sock", "no such file")): v1alpha1.NICHealthy,
 	} {
 		source := &Source{
 			PoolFile: poolFile, Root: tradingHost(t), NodeName: "worker-1", HostAddresses: []netip.Addr{netip.MustParseAddr(hosttree.NodeAddress)},
-			Containers: func(context.Context) host.Fact[[]bypass.Container] { return *answer },
+			Containers: func(context.Context) host.Fact[[]allocation.Container] { return *answer },
 		}
 		reading, err := source.Evaluate(t.Context())
 		must(t, err)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/latest"
@@ -46,7 +47,7 @@ type Driver struct {
 	Evaluate deviceplugin.Evaluate
 	// Containers asks the kubelet who holds what. A NIC that a container got from the device plugin is not
 	// handed out.
-	Containers func(context.Context) host.Fact[[]bypass.Container]
+	Containers func(context.Context) host.Fact[[]allocation.Container]
 	// Client reads claims and writes ResourceSlices.
 	Client kubernetes.Interface
 	// PoolFile is looked at again when it changes; "" for none.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -80,13 +81,13 @@ type node struct {
 	mutex      sync.Mutex
 	reading    deviceplugin.Reading
 	err        error
-	containers host.Fact[[]bypass.Container]
+	containers host.Fact[[]allocation.Container]
 }
 
 func nodeWith(devices ...bypass.Device) *node {
 	return &node{
 		reading:    deviceplugin.Reading{Pool: poolX2(), Devices: devices, Edits: editsOf},
-		containers: host.Known([]bypass.Container{}, ""),
+		containers: host.Known([]allocation.Container{}, ""),
 	}
 }
 
@@ -106,7 +107,7 @@ func (n *node) evaluate(context.Context) (deviceplugin.Reading, error) {
 	return n.reading, n.err
 }
 
-func (n *node) list(context.Context) host.Fact[[]bypass.Container] {
+func (n *node) list(context.Context) host.Fact[[]allocation.Container] {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	return n.containers

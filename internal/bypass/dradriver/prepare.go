@@ -15,6 +15,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 )
 
@@ -171,7 +172,7 @@ func (s *state) edit(claim *prepared) error {
 
 // healthy returns the NIC of a device that can be handed out.
 func (s *state) healthy(name string) (bypass.Device, error) {
-	address, _ := bypass.OfResourceDeviceName(name)
+	address, _ := allocation.OfResourceDeviceName(name)
 	i := slices.IndexFunc(s.devices, func(device bypass.Device) bool {
 		return device.NIC.PCIAddress == address && slices.ContainsFunc(bypass.DeviceIDs(device), func(id string) bool {
 			return bypass.ResourceDeviceName(id) == name

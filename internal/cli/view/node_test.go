@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -276,7 +276,7 @@ func TestPoolWithHolders(t *testing.T) {
 	pool := Pool{Nodes: []PoolNode{{Node: "a", NICs: []PoolNIC{
 		{PCIAddress: "1", Health: v1alpha1.NICHealthy, Units: 3, NUMANode: new(0), Edits: &PoolEdits{}}, {PCIAddress: "2", EditsProblem: new("p")},
 	}}}}
-	holders := []bypass.Holder{{PCIAddress: "1", Container: bypass.Container{Namespace: "n", Pod: "p", Name: "c"}, Alignment: v1alpha1.AlignmentSplit, Message: "m"}}
+	holders := []allocation.Holder{{PCIAddress: "1", Container: allocation.Container{Namespace: "n", Pod: "p", Name: "c"}, Alignment: v1alpha1.AlignmentSplit, Message: "m"}}
 	got := pool.WithHolders(holders, true)
 	want := []PoolUser{{Namespace: "n", Pod: "p", Container: "c", Alignment: v1alpha1.AlignmentSplit, Message: new("m")}}
 	if diff := cmp.Diff(want, got.Nodes[0].NICs[0].Users); diff != "" || *got.Nodes[0].NUMANodes[0].Free != 2 || got.Nodes[0].NICs[0].Edits != nil || got.Nodes[0].NICs[1].EditsProblem != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 )
 
@@ -134,7 +135,7 @@ func OfNodeNICs(node string, nics []v1alpha1.NodeBypassNIC) PoolNode {
 }
 
 // WithHolders is the pool with the containers that hold its NICs, when that is known, and without what a container gets.
-func (p Pool) WithHolders(holders []bypass.Holder, areKnown bool) Pool {
+func (p Pool) WithHolders(holders []allocation.Holder, areKnown bool) Pool {
 	held := p
 	held.Nodes = each(p.Nodes, func(node PoolNode) PoolNode {
 		return poolNode(node.Node, each(node.NICs, func(nic PoolNIC) PoolNIC {
@@ -148,7 +149,7 @@ func (p Pool) WithHolders(holders []bypass.Holder, areKnown bool) Pool {
 	return held
 }
 
-func usersOf(pciAddress string, holders []bypass.Holder) []PoolUser {
+func usersOf(pciAddress string, holders []allocation.Holder) []PoolUser {
 	users := []PoolUser{}
 	for _, holder := range holders {
 		if holder.PCIAddress == pciAddress {

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/podresources"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
@@ -32,7 +32,7 @@ func (a *Agent) askKubelet(ctx context.Context, in *verify.Input) {
 }
 
 // heldByContainers is the answer of this pass: with pools, they have asked already.
-func (a *Agent) heldByContainers(ctx context.Context) *host.Fact[[]bypass.Container] {
+func (a *Agent) heldByContainers(ctx context.Context) *host.Fact[[]allocation.Container] {
 	containers := a.kubelet.containers
 	if len(a.pools) == 0 {
 		containers = a.containers(ctx)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 )
 
@@ -33,7 +34,7 @@ type PoolObservation struct {
 }
 
 // reportNICs describes the devices of a pool within the bounds of the API.
-func reportNICs(pool *bypass.Pool, devices []bypass.Device, holders []bypass.Holder) []v1alpha1.NodeBypassNIC {
+func reportNICs(pool *bypass.Pool, devices []bypass.Device, holders []allocation.Holder) []v1alpha1.NodeBypassNIC {
 	nics := make([]v1alpha1.NodeBypassNIC, 0, len(devices))
 	for _, device := range devices {
 		nic := v1alpha1.NodeBypassNIC{
@@ -69,7 +70,7 @@ func reasons(all []string) []string {
 }
 
 // users are the containers that hold units of the NIC, in the order of the holders.
-func users(address string, holders []bypass.Holder) []v1alpha1.NICUser {
+func users(address string, holders []allocation.Holder) []v1alpha1.NICUser {
 	var all []v1alpha1.NICUser
 	for _, holder := range holders {
 		if holder.PCIAddress != address || len(all) == maximumUsers {

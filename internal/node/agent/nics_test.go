@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
@@ -27,9 +28,9 @@ func device(address string) bypass.Device {
 
 func TestReportNICs(t *testing.T) {
 	nameless := bypass.Device{NIC: host.NIC{PCIAddress: "0000:82:00.0"}, Health: v1alpha1.NICIneligible}
-	holders := []bypass.Holder{
-		{PCIAddress: "0000:81:00.0", Container: bypass.Container{Namespace: "a", Pod: "b", Name: "c"}, Alignment: v1alpha1.AlignmentSplit, Message: "apart"},
-		{PCIAddress: "0000:ff:00.0", Container: bypass.Container{Namespace: "a", Pod: "other", Name: "c"}, Alignment: v1alpha1.AlignmentAligned},
+	holders := []allocation.Holder{
+		{PCIAddress: "0000:81:00.0", Container: allocation.Container{Namespace: "a", Pod: "b", Name: "c"}, Alignment: v1alpha1.AlignmentSplit, Message: "apart"},
+		{PCIAddress: "0000:ff:00.0", Container: allocation.Container{Namespace: "a", Pod: "other", Name: "c"}, Alignment: v1alpha1.AlignmentAligned},
 	}
 	one := int32(1)
 	want := []v1alpha1.NodeBypassNIC{
@@ -51,11 +52,11 @@ func TestReportsAreBounded(t *testing.T) {
 	d := device("0000:81:00.0")
 	d.NIC.Name, d.Series, d.Versions = host.Known(long, "test"), long, bypass.Versions{Module: long, User: long}
 	d.Reasons = nil
-	holders := make([]bypass.Holder, 0, 100)
+	holders := make([]allocation.Holder, 0, 100)
 	for i := range 100 {
 		d.Reasons = append(d.Reasons, long)
-		holders = append(holders, bypass.Holder{
-			PCIAddress: "0000:81:00.0", Container: bypass.Container{Namespace: "a", Pod: fmt.Sprint("p", i), Name: "c"}, Message: long,
+		holders = append(holders, allocation.Holder{
+			PCIAddress: "0000:81:00.0", Container: allocation.Container{Namespace: "a", Pod: fmt.Sprint("p", i), Name: "c"}, Message: long,
 		})
 	}
 	nic := reportNICs(&bypass.Pool{Name: "x2"}, []bypass.Device{d}, holders)[0]

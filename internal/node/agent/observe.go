@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/podresources"
@@ -143,7 +143,7 @@ func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatu
 
 // ownersOf are the containers that own CPUs, as far as the kubelet was asked or its state file read.
 func ownersOf(in verify.Input, t *topology.Topology) nodereport.Owners {
-	containers := host.Absent[[]bypass.Container](podresources.Socket, "not asked")
+	containers := host.Absent[[]allocation.Container](podresources.Socket, "not asked")
 	if in.Containers != nil {
 		containers = *in.Containers
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/podresources"
@@ -38,7 +39,7 @@ type poolState struct {
 // answer is what the kubelet said last.
 type answer struct {
 	at         time.Time
-	containers host.Fact[[]bypass.Container]
+	containers host.Fact[[]allocation.Container]
 }
 
 // updatePools reads the pools of the node. A ConfigMap is decoded again only when it has changed.
@@ -111,16 +112,16 @@ func (a *Agent) userSpaces() []string {
 }
 
 // observePools evaluates the pools on what the host says. The fact is that of verify.Input.Holders.
-func (a *Agent) observePools(ctx context.Context, facts *host.Facts, t *topology.Topology) ([]PoolObservation, *host.Fact[[]bypass.Holder]) {
+func (a *Agent) observePools(ctx context.Context, facts *host.Facts, t *topology.Topology) ([]PoolObservation, *host.Fact[[]allocation.Holder]) {
 	if len(a.pools) == 0 {
 		return nil, nil
 	}
 	containers := a.containers(ctx)
-	all := host.Known([]bypass.Holder{}, containers.Source)
+	all := host.Known([]allocation.Holder{}, containers.Source)
 	observed := make([]PoolObservation, 0, len(a.pools))
 	for _, state := range a.pools {
 		if state.pool == nil {
-			all = host.Absent[[]bypass.Holder]("BypassNICPool "+state.name, state.problem)
+			all = host.Absent[[]allocation.Holder]("BypassNICPool "+state.name, state.problem)
 			observed = append(observed, PoolObservation{Name: state.name, Problem: state.problem})
 			continue
 		}
@@ -134,7 +135,7 @@ func (a *Agent) observePools(ctx context.Context, facts *host.Facts, t *topology
 		observed = append(observed, PoolObservation{Name: state.name, NICs: nics})
 	}
 	if !containers.Known {
-		all = host.Absent[[]bypass.Holder](containers.Source, containers.Reason)
+		all = host.Absent[[]allocation.Holder](containers.Source, containers.Reason)
 	}
 	return observed, &all
 }
@@ -149,7 +150,7 @@ func (a *Agent) unobservedPools(problem string) []PoolObservation {
 }
 
 // containers asks the kubelet who holds what.
-func (a *Agent) containers(ctx context.Context) host.Fact[[]bypass.Container] {
+func (a *Agent) containers(ctx context.Context) host.Fact[[]allocation.Container] {
 	socket := a.PodResources
 	if socket == "" {
 		socket = filepath.Join(a.Root, podresources.Socket)

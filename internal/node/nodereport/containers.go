@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
@@ -50,7 +50,7 @@ func (c Container) Name() string {
 
 // OwnersOf are the containers that own CPUs: as the kubelet's PodResources service tells, else as the state file of its
 // CPU manager does.
-func OwnersOf(containers host.Fact[[]bypass.Container], state host.Fact[string], t *topology.Topology) Owners {
+func OwnersOf(containers host.Fact[[]allocation.Container], state host.Fact[string], t *topology.Topology) Owners {
 	const unknown = "which container owns which CPU is not known: "
 	if containers.Known {
 		return bounded(OfContainers(containers.Value, t))
@@ -77,7 +77,7 @@ func bounded(all []Container) Owners {
 }
 
 // OfContainers are those of the containers that have CPUs of their own, in the order of their CPUs.
-func OfContainers(containers []bypass.Container, t *topology.Topology) []Container {
+func OfContainers(containers []allocation.Container, t *topology.Topology) []Container {
 	owners := []Container{}
 	for _, container := range containers {
 		if !container.CPUs.IsEmpty() {

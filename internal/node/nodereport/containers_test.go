@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
@@ -74,7 +74,7 @@ func FuzzOfCPUManagerState(f *testing.F) {
 }
 
 func TestOfContainers(t *testing.T) {
-	got := OfContainers([]bypass.Container{
+	got := OfContainers([]allocation.Container{
 		{Namespace: "n", Pod: "late", Name: "c", CPUs: cpus.Of(4, 5)}, {Namespace: "n", Pod: "shares", Name: "c"}, {Namespace: "n", Pod: "early", Name: "c", CPUs: cpus.Of(2)},
 	}, twoNodes())
 	if len(got) != 2 || got[0].Name() != "n/early/c" || got[1].Name() != "n/late/c" || !cmp.Equal(got[1].NUMANodes, []int{1}) {
@@ -84,17 +84,17 @@ func TestOfContainers(t *testing.T) {
 
 func TestOwnersOf(t *testing.T) {
 	const state = `{"entries":{"uid":{"app":"2"}}}`
-	owns := func(count int) []bypass.Container {
-		containers := make([]bypass.Container, 0, count)
+	owns := func(count int) []allocation.Container {
+		containers := make([]allocation.Container, 0, count)
 		for i := range count {
-			containers = append(containers, bypass.Container{Namespace: "n", Pod: strconv.Itoa(i), Name: "c", CPUs: cpus.Of(3)})
+			containers = append(containers, allocation.Container{Namespace: "n", Pod: strconv.Itoa(i), Name: "c", CPUs: cpus.Of(3)})
 		}
 		return containers
 	}
 	const unknown = "which container owns which CPU is not known: "
-	silent := host.Absent[[]bypass.Container]("kubelet.sock", "no such file")
+	silent := host.Absent[[]allocation.Container]("kubelet.sock", "no such file")
 	cases := map[string]struct {
-		containers host.Fact[[]bypass.Container]
+		containers host.Fact[[]allocation.Container]
 		state      host.Fact[string]
 		want       int
 		first      string

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -42,17 +42,17 @@ const (
 // Allocatable is what the kubelet may give to containers.
 type Allocatable struct {
 	// Devices of device plugins that are healthy, one entry for each resource and NUMA node.
-	Devices []bypass.HeldDevices
+	Devices []allocation.HeldDevices
 	// CPUs that the kubelet may give to containers.
 	CPUs cpus.Set
 	// Memory of the NUMA nodes that the memory manager may pin; empty unless its policy is Static.
-	Memory []bypass.MemoryBlock
+	Memory []allocation.MemoryBlock
 }
 
 // List returns the containers of the node with what they hold. The fact is absent when the kubelet does not serve
 // at the socket, does not answer in time, or answers nonsense.
-func List(ctx context.Context, socket string) host.Fact[[]bypass.Container] {
-	return ask(ctx, socket, func(ctx context.Context, kubelet podresourcesv1.PodResourcesListerClient) ([]bypass.Container, error) {
+func List(ctx context.Context, socket string) host.Fact[[]allocation.Container] {
+	return ask(ctx, socket, func(ctx context.Context, kubelet podresourcesv1.PodResourcesListerClient) ([]allocation.Container, error) {
 		answer, err := kubelet.List(ctx, &podresourcesv1.ListPodResourcesRequest{})
 		if err != nil {
 			return nil, err
@@ -108,8 +108,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-func containers(answer *podresourcesv1.ListPodResourcesResponse) ([]bypass.Container, error) {
-	var all []bypass.Container
+func containers(answer *podresourcesv1.ListPodResourcesResponse) ([]allocation.Container, error) {
+	var all []allocation.Container
 	for _, pod := range answer.GetPodResources() {
 		for _, container := range pod.GetContainers() {
 			converted, err := containerOf(pod, container)
@@ -124,8 +124,8 @@ func containers(answer *podresourcesv1.ListPodResourcesResponse) ([]bypass.Conta
 
 // containerOf converts one container. With resources of the whole pod, a container without CPUs or memory of its
 // own has those of the pod.
-func containerOf(pod *podresourcesv1.PodResources, container *podresourcesv1.ContainerResources) (bypass.Container, error) {
-	converted := bypass.Container{
+func containerOf(pod *podresourcesv1.PodResources, container *podresourcesv1.ContainerResources) (allocation.Container, error) {
+	converted := allocation.Container{
 		Namespace: pod.GetNamespace(), Pod: pod.GetName(), Name: container.GetName(), Claimed: claimed(container.GetDynamicResources()),
 	}
 	ids, memory := container.GetCpuIds(), container.GetMemory()
@@ -141,11 +141,11 @@ func containerOf(pod *podresourcesv1.PodResources, container *podresourcesv1.Con
 }
 
 // claimed are the devices of a container's claims. Claims for extended resources are among them.
-func claimed(claims []*podresourcesv1.DynamicResource) []bypass.ClaimedDevice {
-	var devices []bypass.ClaimedDevice
+func claimed(claims []*podresourcesv1.DynamicResource) []allocation.ClaimedDevice {
+	var devices []allocation.ClaimedDevice
 	for _, claim := range claims {
 		for _, device := range claim.GetClaimResources() {
-			devices = append(devices, bypass.ClaimedDevice{Driver: device.GetDriverName(), Device: device.GetDeviceName()})
+			devices = append(devices, allocation.ClaimedDevice{Driver: device.GetDriverName(), Device: device.GetDeviceName()})
 		}
 	}
 	return devices
@@ -159,27 +159,27 @@ func allocatable(answer *podresourcesv1.AllocatableResourcesResponse) (Allocatab
 }
 
 func convert(ids []int64, devices []*podresourcesv1.ContainerDevices, memory []*podresourcesv1.ContainerMemory) (
-	cpus.Set, []bypass.HeldDevices, []bypass.MemoryBlock, error,
+	cpus.Set, []allocation.HeldDevices, []allocation.MemoryBlock, error,
 ) {
 	set, err := cpuSet(ids)
 	if err != nil {
 		return cpus.Set{}, nil, nil, err
 	}
-	var held []bypass.HeldDevices
+	var held []allocation.HeldDevices
 	for _, device := range devices {
 		nodes, err := numaNodes(device.GetTopology())
 		if err != nil {
 			return cpus.Set{}, nil, nil, fmt.Errorf("resource %s: %w", device.GetResourceName(), err)
 		}
-		held = append(held, bypass.HeldDevices{Resource: device.GetResourceName(), IDs: device.GetDeviceIds(), NUMANodes: nodes})
+		held = append(held, allocation.HeldDevices{Resource: device.GetResourceName(), IDs: device.GetDeviceIds(), NUMANodes: nodes})
 	}
-	var blocks []bypass.MemoryBlock
+	var blocks []allocation.MemoryBlock
 	for _, block := range memory {
 		nodes, err := numaNodes(block.GetTopology())
 		if err != nil {
 			return cpus.Set{}, nil, nil, fmt.Errorf("%s: %w", block.GetMemoryType(), err)
 		}
-		blocks = append(blocks, bypass.MemoryBlock{Type: block.GetMemoryType(), Bytes: block.GetSize(), NUMANodes: nodes})
+		blocks = append(blocks, allocation.MemoryBlock{Type: block.GetMemoryType(), Bytes: block.GetSize(), NUMANodes: nodes})
 	}
 	return set, held, blocks, nil
 }

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -78,7 +78,7 @@ func TestList(t *testing.T) {
 	cases := map[string]struct {
 		pods       []*podresourcesv1.PodResources
 		err        error
-		want       []bypass.Container
+		want       []allocation.Container
 		wantReason string
 	}{
 		"no pod": {},
@@ -86,10 +86,10 @@ func TestList(t *testing.T) {
 			pods: []*podresourcesv1.PodResources{pod(&podresourcesv1.ContainerResources{
 				Name: "app", CpuIds: []int64{3, 2}, Devices: []*podresourcesv1.ContainerDevices{nic}, Memory: []*podresourcesv1.ContainerMemory{pages},
 			})},
-			want: []bypass.Container{{
+			want: []allocation.Container{{
 				Namespace: "trading", Pod: "feed", Name: "app", CPUs: cpus.Of(2, 3),
-				Devices: []bypass.HeldDevices{{Resource: "lowlatency.dev/x2", IDs: []string{"0000:3b:00.0"}, NUMANodes: []int{1}}},
-				Memory:  []bypass.MemoryBlock{{Type: "hugepages-2Mi", Bytes: 4 << 20, NUMANodes: []int{1}}},
+				Devices: []allocation.HeldDevices{{Resource: "lowlatency.dev/x2", IDs: []string{"0000:3b:00.0"}, NUMANodes: []int{1}}},
+				Memory:  []allocation.MemoryBlock{{Type: "hugepages-2Mi", Bytes: 4 << 20, NUMANodes: []int{1}}},
 			}},
 		},
 		"resources of the pod": {
@@ -97,14 +97,14 @@ func TestList(t *testing.T) {
 				Namespace: "trading", Name: "feed", CpuIds: []int64{4, 5, 6}, Memory: []*podresourcesv1.ContainerMemory{pages},
 				Containers: []*podresourcesv1.ContainerResources{{Name: "app", CpuIds: []int64{4}}, {Name: "sidecar"}},
 			}},
-			want: []bypass.Container{
+			want: []allocation.Container{
 				{
 					Namespace: "trading", Pod: "feed", Name: "app", CPUs: cpus.Of(4),
-					Memory: []bypass.MemoryBlock{{Type: "hugepages-2Mi", Bytes: 4 << 20, NUMANodes: []int{1}}},
+					Memory: []allocation.MemoryBlock{{Type: "hugepages-2Mi", Bytes: 4 << 20, NUMANodes: []int{1}}},
 				},
 				{
 					Namespace: "trading", Pod: "feed", Name: "sidecar", CPUs: cpus.Of(4, 5, 6),
-					Memory: []bypass.MemoryBlock{{Type: "hugepages-2Mi", Bytes: 4 << 20, NUMANodes: []int{1}}},
+					Memory: []allocation.MemoryBlock{{Type: "hugepages-2Mi", Bytes: 4 << 20, NUMANodes: []int{1}}},
 				},
 			},
 		},
@@ -112,7 +112,7 @@ func TestList(t *testing.T) {
 			pods: []*podresourcesv1.PodResources{pod(&podresourcesv1.ContainerResources{Name: "app", Devices: []*podresourcesv1.ContainerDevices{
 				{ResourceName: "a.example/b", DeviceIds: []string{"1"}, Topology: on(-1)}, {ResourceName: "a.example/c", DeviceIds: []string{"2"}},
 			}})},
-			want: []bypass.Container{{Namespace: "trading", Pod: "feed", Name: "app", Devices: []bypass.HeldDevices{
+			want: []allocation.Container{{Namespace: "trading", Pod: "feed", Name: "app", Devices: []allocation.HeldDevices{
 				{Resource: "a.example/b", IDs: []string{"1"}}, {Resource: "a.example/c", IDs: []string{"2"}},
 			}}},
 		},
@@ -142,7 +142,7 @@ func TestList(t *testing.T) {
 			socket := serve(t, &kubelet{list: &podresourcesv1.ListPodResourcesResponse{PodResources: tc.pods}, err: tc.err})
 			want := host.Known(tc.want, socket)
 			if tc.wantReason != "" {
-				want = host.Absent[[]bypass.Container](socket, tc.wantReason)
+				want = host.Absent[[]allocation.Container](socket, tc.wantReason)
 			}
 			if diff := cmp.Diff(want, List(t.Context(), socket)); diff != "" {
 				t.Error(diff)
@@ -161,7 +161,7 @@ func TestListDevicesOfClaims(t *testing.T) {
 			{ClaimName: "empty", ClaimNamespace: "trading"},
 		},
 	})}}
-	want := []bypass.Container{{Namespace: "trading", Pod: "feed", Name: "app", Claimed: []bypass.ClaimedDevice{
+	want := []allocation.Container{{Namespace: "trading", Pod: "feed", Name: "app", Claimed: []allocation.ClaimedDevice{
 		{Driver: "x2.bypass.lowlatency.dev", Device: "0000-3b-00-0"}, {Driver: "gpu.example", Device: "gpu-0"},
 	}}}
 	if diff := cmp.Diff(want, List(t.Context(), serve(t, &kubelet{list: answer})).Value); diff != "" {
@@ -177,8 +177,8 @@ func TestGetAllocatable(t *testing.T) {
 	}})
 	want := host.Known(Allocatable{
 		CPUs:    cpus.Of(2, 3),
-		Devices: []bypass.HeldDevices{{Resource: "lowlatency.dev/x2", IDs: []string{"0000:3b:00.0"}, NUMANodes: []int{0}}},
-		Memory:  []bypass.MemoryBlock{{Type: "memory", Bytes: 1 << 30, NUMANodes: []int{0}}},
+		Devices: []allocation.HeldDevices{{Resource: "lowlatency.dev/x2", IDs: []string{"0000:3b:00.0"}, NUMANodes: []int{0}}},
+		Memory:  []allocation.MemoryBlock{{Type: "memory", Bytes: 1 << 30, NUMANodes: []int{0}}},
 	}, socket)
 	if diff := cmp.Diff(want, GetAllocatable(t.Context(), socket)); diff != "" {
 		t.Error(diff)

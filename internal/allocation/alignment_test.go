@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package bypass
+package allocation
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -133,41 +129,5 @@ func TestAlignmentOfClaims(t *testing.T) {
 		if got != want || strings.Contains(message, nearZero) != (want == v1alpha1.AlignmentSplit) {
 			t.Errorf("%s: %s, %s", driver, got, message)
 		}
-	}
-}
-
-func TestHolders(t *testing.T) {
-	devices := []Device{{NIC: host.NIC{PCIAddress: nearZero}}, {NIC: host.NIC{PCIAddress: nearOne}}}
-	holding := func(pod string, held ...HeldDevices) Container {
-		return Container{Namespace: "trading", Pod: pod, Name: "app", Devices: held}
-	}
-	claiming := func(pod string, claimed ...ClaimedDevice) Container {
-		return Container{Namespace: "trading", Pod: pod, Name: "app", Claimed: claimed}
-	}
-	const ours = "lowlatency.dev/x2"
-	containers := []Container{
-		holding("z", HeldDevices{Resource: ours, IDs: []string{nearZero + "-1"}}),
-		holding("a", HeldDevices{Resource: ours, IDs: []string{nearOne}}, HeldDevices{Resource: ours, IDs: []string{nearZero + "-0"}}),
-		holding("repeated", HeldDevices{Resource: ours, IDs: []string{nearOne}}, HeldDevices{Resource: ours, IDs: []string{nearOne}}),
-		holding("other", HeldDevices{Resource: "a.example/b", IDs: []string{nearOne}}),
-		holding("gone", HeldDevices{Resource: ours, IDs: []string{nowhere, nearOne + "0"}}),
-		holding("nothing"),
-		claiming("claim", ClaimedDevice{Driver: "fast.bypass.lowlatency.dev", Device: "0000-81-00-0-3"}),
-		claiming("claim-of-another", ClaimedDevice{Driver: "slow.bypass.lowlatency.dev", Device: "0000-81-00-0"}),
-		claiming("claim-of-no-nic", ClaimedDevice{Driver: "fast.bypass.lowlatency.dev", Device: "gpu-0"}),
-	}
-	holders := Holders(Pool{Name: "fast", Spec: v1alpha1.BypassNICPoolSpec{ResourceName: ours}}, devices, containers, twoNodes())
-	got := make([]string, 0, len(holders))
-	for _, holder := range holders {
-		got = append(got, fmt.Sprintf("%s %s %s %s", holder.PCIAddress, holder.Container, holder.Allocation, holder.Alignment))
-	}
-	want := []string{
-		nearZero + " container trading/a/app DevicePlugin Split", nearZero + " container trading/z/app DevicePlugin Unknown",
-		nearOne + " container trading/a/app DevicePlugin Split",
-		nearOne + " container trading/claim/app DynamicResourceAllocation Unknown",
-		nearOne + " container trading/repeated/app DevicePlugin Unknown",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
 	}
 }
