@@ -6,11 +6,11 @@ package bypass
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/release"
 )
 
 // xdpDriver is a driver of NICs on PCI with native XDP.
@@ -19,13 +19,8 @@ type xdpDriver struct {
 	name string
 	// zeroCopy is the first release of Linux, as major and minor number, in which the driver receives into the memory
 	// of AF_XDP sockets; the zero value for a driver that copies.
-	zeroCopy kernelRelease
+	zeroCopy release.Release
 }
-
-// kernelRelease are the first two numbers of uname -r.
-type kernelRelease struct{ major, minor int }
-
-func (r kernelRelease) String() string { return strconv.Itoa(r.major) + "." + strconv.Itoa(r.minor) }
 
 // xdpDrivers are the PCI drivers with native XDP for AF_XDP sockets in every kernel from 6.1: those whose network
 // device sets ndo_bpf. Zero copy is the driver's answer to XDP_SETUP_XSK_POOL there: i40e_xsk_pool_setup in
@@ -37,17 +32,17 @@ func xdpDrivers() []xdpDriver {
 	return []xdpDriver{
 		{name: "bnxt_en"},
 		{name: "ena"},
-		{"i40e", kernelRelease{4, 20}},
-		{"ice", kernelRelease{5, 5}},
-		{"igb", kernelRelease{6, 14}},
-		{"igc", kernelRelease{5, 14}},
-		{"ixgbe", kernelRelease{4, 20}},
+		{"i40e", release.Release{Major: 4, Minor: 20}},
+		{"ice", release.Release{Major: 5, Minor: 5}},
+		{"igb", release.Release{Major: 6, Minor: 14}},
+		{"igc", release.Release{Major: 5, Minor: 14}},
+		{"ixgbe", release.Release{Major: 4, Minor: 20}},
 		{name: "ixgbevf"},
-		{mlx5, kernelRelease{5, 3}},
-		{"nfp", kernelRelease{5, 18}},
+		{mlx5, release.Release{Major: 5, Minor: 3}},
+		{"nfp", release.Release{Major: 5, Minor: 18}},
 		{name: "qede"},
 		{name: "sfc"},
-		{"virtio-pci", kernelRelease{6, 11}},
+		{"virtio-pci", release.Release{Major: 6, Minor: 11}},
 	}
 }
 
@@ -72,7 +67,7 @@ func driversWith(has func(xdpDriver) bool) string {
 	return strings.Join(names, ", ")
 }
 
-func (d xdpDriver) hasZeroCopy() bool { return d.zeroCopy.major > 0 }
+func (d xdpDriver) hasZeroCopy() bool { return d.zeroCopy.IsKnown() }
 
 // nativeXDP refuses a NIC whose driver has no native XDP. Registering such a NIC with Onload succeeds, and the next
 // accelerated program makes the kernel panic with a null pointer in af_xdp_vi_alloc.
@@ -117,38 +112,21 @@ func (c *candidate) zeroCopy() verdict {
 	case !required:
 		return passed()
 	}
-	release := c.in.Facts.Kernel.Release
-	if v := absent(release, "The release of the kernel", "whether driver "+driver.name+" has zero copy is not known",
+	running := c.in.Facts.Kernel.Release
+	if v := absent(running, "The release of the kernel", "whether driver "+driver.name+" has zero copy is not known",
 		"let the program read /proc of the node"); v.level != levelPassed {
 		return v
 	}
-	is, ok := parseRelease(release.Value)
-	if ok && !is.isBefore(driver.zeroCopy) {
+	if is, _ := release.Parse(running.Value); is.AtLeast(driver.zeroCopy.Major, driver.zeroCopy.Minor) {
 		return passed()
 	}
 	return unknown("Driver %s of NIC %s has zero copy since Linux %s and the node runs %s, so it may copy; run a newer kernel, "+
-		"or set spec.stack.afxdp.zeroCopy to Preferred.", driver.name, c.name(), driver.zeroCopy, release.Value)
+		"or set spec.stack.afxdp.zeroCopy to Preferred.", driver.name, c.name(), driver.zeroCopy, running.Value)
 }
 
 // effectiveZeroCopy fills in the default of the field.
 func effectiveZeroCopy(spec *v1alpha1.AFXDPStack) v1alpha1.AFXDPZeroCopy {
 	return cmp.Or(spec.ZeroCopy, v1alpha1.ZeroCopyRequired)
-}
-
-func (r kernelRelease) isBefore(other kernelRelease) bool {
-	return cmp.Or(cmp.Compare(r.major, other.major), cmp.Compare(r.minor, other.minor)) < 0
-}
-
-// parseRelease reads the first two numbers of a release such as 6.1.0-56-rt-amd64.
-func parseRelease(text string) (kernelRelease, bool) {
-	major, rest, _ := strings.Cut(text, ".")
-	minor := rest
-	if end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
-		minor = rest[:end]
-	}
-	first, errFirst := strconv.Atoi(major)
-	second, errSecond := strconv.Atoi(minor)
-	return kernelRelease{first, second}, errFirst == nil && errSecond == nil
 }
 
 // queuesOf returns the queues of a NIC that a pool hands out, in ascending order: none when the NIC has not all of

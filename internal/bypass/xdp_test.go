@@ -202,27 +202,3 @@ func TestDriverTable(t *testing.T) {
 		t.Errorf("only %d drivers", len(seen))
 	}
 }
-
-func TestParseRelease(t *testing.T) {
-	cases := map[string]struct {
-		text string
-		want kernelRelease
-		ok   bool
-	}{
-		"Debian": {"6.1.0-56-rt-amd64", kernelRelease{6, 1}, true},
-		"RHEL":   {"5.14.0-570.el9.x86_64+rt", kernelRelease{5, 14}, true},
-		"short":  {"6.12-rc1", kernelRelease{6, 12}, true},
-		"words":  {"linux", kernelRelease{}, false},
-		"half":   {"6.x", kernelRelease{6, 0}, false},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if is, ok := parseRelease(tc.text); is != tc.want || ok != tc.ok {
-				t.Errorf("release is %v, %t", is, ok)
-			}
-		})
-	}
-	if !(kernelRelease{5, 19}).isBefore(kernelRelease{6, 1}) || (kernelRelease{6, 10}).isBefore(kernelRelease{6, 9}) {
-		t.Error("releases are in the wrong order")
-	}
-}

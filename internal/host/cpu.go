@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/release"
 )
 
 const (
@@ -156,8 +157,9 @@ const (
 // isolated CPUs are left in peace; a copy has none.
 func (r *reader) energyPreference(f *Facts) {
 	driver := r.nameFact(cpuFolder(f.CPUs.Online.Value.First()) + "/cpufreq/scaling_driver").Value
-	remembered := strings.HasPrefix(driver, "intel") && atLeast(f.Kernel.Release, 5, 10) ||
-		strings.HasPrefix(driver, "amd") && atLeast(f.Kernel.Release, 6, 14)
+	running, _ := release.Parse(f.Kernel.Release.Value)
+	remembered := strings.HasPrefix(driver, "intel") && running.AtLeast(5, 10) ||
+		strings.HasPrefix(driver, "amd") && running.AtLeast(6, 14)
 	if r.live && !remembered {
 		r.undisturbed = f.CPUs.Isolated.Value.Union(f.CPUs.NoHzFull.Value)
 	}

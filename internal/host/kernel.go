@@ -6,7 +6,6 @@ package host
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -106,14 +105,4 @@ func arm64PageSize(pools []HugepagePool) Fact[int64] {
 		}
 	}
 	return Absent[int64](hugepageRoot, reasonMissing)
-}
-
-// atLeast tells whether a kernel release is a version or later; false if it is unknown.
-func atLeast(release Fact[string], major, minor int) bool {
-	var gotMajor, gotMinor int
-	match := regexp.MustCompile(`^\d+\.\d+`).FindString(release.Value)
-	if _, err := fmt.Sscanf(match, "%d.%d", &gotMajor, &gotMinor); err != nil {
-		return false
-	}
-	return gotMajor > major || gotMajor == major && gotMinor >= minor
 }

@@ -218,16 +218,6 @@ func TestPageSize(t *testing.T) {
 	}
 }
 
-func TestAtLeast(t *testing.T) {
-	for release, want := range map[string]bool{
-		"5.10.0": true, "5.11": true, "6.1.0-rt": true, "10.0": true, "5.9.99": false, "4.18.0": false, "5": false, "x": false, "": false,
-	} {
-		if got := atLeast(Known(release, versionFile), 5, 10); got != want {
-			t.Errorf("atLeast(%q, 5, 10) = %t", release, got)
-		}
-	}
-}
-
 func TestProcesses(t *testing.T) {
 	cases := map[string]struct {
 		tree files

@@ -6,35 +6,11 @@ package plan
 import (
 	"regexp"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
-
-// release is the version of a kernel, such as {5, 14} for 5.14.0-427.el9.x86_64.
-type release struct{ major, minor int }
-
-// parseRelease reads the first two numbers of uname -r. Anything else is the zero release.
-func parseRelease(text string) release {
-	version, _, _ := strings.Cut(text, "-")
-	numbers := strings.SplitN(version, ".", 3)
-	if len(numbers) < 2 {
-		return release{}
-	}
-	major, majorErr := strconv.Atoi(numbers[0])
-	minor, minorErr := strconv.Atoi(numbers[1])
-	if majorErr != nil || minorErr != nil {
-		return release{}
-	}
-	return release{major, minor}
-}
-
-// atLeast tells whether the release is known and this one or a later one.
-func (r release) atLeast(major, minor int) bool {
-	return r.major > major || r.major == major && r.minor >= minor
-}
 
 // checkHost refuses hosts for which nothing can be planned, and kernels that do not exist for them.
 func (p *planner) checkHost() {
@@ -71,7 +47,7 @@ func (p *planner) checkSMT() {
 		threaded = threaded || c.CPUs.Len() > 1
 	}
 	if p.spec.CPUs.SimultaneousMultithreading != v1alpha1.SMTDisabled || !threaded ||
-		p.topology.Architecture != architectureARM64 || p.release.atLeast(6, 15) {
+		p.topology.Architecture != architectureARM64 || p.release.AtLeast(6, 15) {
 		return
 	}
 	p.report(v1alpha1.SeverityMedium, ruleSMT, "spec.cpus.simultaneousMultithreading",

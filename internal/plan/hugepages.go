@@ -104,7 +104,7 @@ func (p *planner) checkSize(field string, size v1alpha1.HugepageSize) bool {
 		return true
 	}
 	severity := v1alpha1.SeverityMedium
-	if p.release.atLeast(4, 18) {
+	if p.release.AtLeast(4, 18) {
 		severity = v1alpha1.SeverityCritical
 	}
 	p.report(severity, ruleHugepageSize, field, "Choose another size, or another processor type for the virtual machine.",

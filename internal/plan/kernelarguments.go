@@ -86,7 +86,7 @@ func (p *planner) clockRules() []argumentRule {
 		// Expedited grace periods interrupt all CPUs. A real-time kernel sets this by itself.
 		{"rcupdate.rcu_normal_after_boot=1", true, by("expedited RCU grace periods interrupt every CPU")},
 		// Documented since Linux 6.12: RCU leaves a CPU alone for that many milliseconds of a grace period.
-		{"rcutree.nohz_full_patience_delay=1000", p.release.atLeast(6, 12) && p.plan.CPUs.Tick == v1alpha1.TickStopped,
+		{"rcutree.nohz_full_patience_delay=1000", p.release.AtLeast(6, 12) && p.plan.CPUs.Tick == v1alpha1.TickStopped,
 			p.origin("spec.cpus.tick")},
 		// A busy real-time task below this priority cannot starve RCU and with it the whole kernel.
 		{"rcutree.kthread_prio=11", k.Type == v1alpha1.KernelRealTime, p.origin("spec.kernel.type")},

@@ -5,6 +5,7 @@ package plan
 
 import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/release"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
@@ -41,7 +42,7 @@ type planner struct {
 	topology  *topology.Topology
 	machine   machine
 	// release of the running kernel; the zero release when unknown.
-	release release
+	release release.Release
 	// near are the NUMA nodes that hold a bypass NIC.
 	near map[int]bool
 	// pools are those of the input with the NICs that they may have.
@@ -69,13 +70,14 @@ func New(in Input) (*NodePlan, []Finding) {
 
 func newPlanner(in Input) *planner {
 	effective := Effective(in.Profile, in.Topology.Architecture)
+	running, _ := release.Parse(in.Topology.KernelRelease)
 	return &planner{
 		input:     in,
 		effective: effective,
 		spec:      effective.Spec,
 		topology:  in.Topology,
 		machine:   machineOf(in.Topology, effective.Spec.CPUs.SimultaneousMultithreading),
-		release:   parseRelease(in.Topology.KernelRelease),
+		release:   running,
 		near:      map[int]bool{},
 		plan: &NodePlan{
 			Profile:      in.Profile.Name,

@@ -47,7 +47,7 @@ func (p *planner) parameterRules() []parameterRule {
 		{"net.core.rps_default_mask", p.plan.CPUs.Housekeeping.Mask(), steering != v1alpha1.PacketSteeringOff,
 			p.origin("spec.network.receivePacketSteering")},
 		// Since Linux 5.9; compaction in the background makes tasks wait for page locks.
-		{"vm.compaction_proactiveness", "0", p.release.atLeast(5, 9), quiet},
+		{"vm.compaction_proactiveness", "0", p.release.AtLeast(5, 9), quiet},
 		{"vm.dirty_background_ratio", "3", true, quiet},
 		{"vm.dirty_ratio", "10", true, quiet},
 		// Seconds between two runs of the vmstat worker, which visits every CPU.

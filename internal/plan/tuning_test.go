@@ -225,13 +225,3 @@ func TestQueues(t *testing.T) {
 		t.Errorf("network (-want +got):\n%s", diff)
 	}
 }
-
-func TestParseRelease(t *testing.T) {
-	for text, want := range map[string]release{
-		"5.14.0-427.el9.x86_64": {5, 14}, "6.12": {6, 12}, "6.1-rc3": {6, 1}, "": {}, "x.y": {}, "6": {}, "6.x.1": {},
-	} {
-		if got := parseRelease(text); got != want {
-			t.Errorf("release of %q is %v, want %v", text, got, want)
-		}
-	}
-}
