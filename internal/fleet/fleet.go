@@ -5,7 +5,7 @@
 // of them is to have, which nodes share a plan and so a shape, which NICs several pools claim, and what a platform is to
 // bring to which nodes.
 //
-// Everything is a function of values: objects as they were read, and times. There is no client, clock, logger or file.
+// It is pure: everything is a function of values, objects as they were read and times.
 // The controllers, the command line and the tests call the same functions, so that what is printed offline is what is
 // applied. Packages below this one sum the decisions up: status for the status of profiles and pools, gate for what is
 // written on a Node.

@@ -2,7 +2,7 @@
 // Copyright The Low Latency Node Operator Authors.
 
 // Package onload reads what Onload's own tools say about its stacks, and judges from it whether the program of a
-// container is accelerated.
+// container is accelerated. It is pure.
 //
 // Onload fails open: without the right files, a free virtual interface or a filter in the NIC, a program runs on kernel
 // sockets and ends with exit code 0, and even a program with a stack may receive through the kernel. Only the counters

@@ -2,8 +2,8 @@
 // Copyright The Low Latency Node Operator Authors.
 
 // Package gate decides whether pods that need low latency may be sent to a node. The decision is a function of what
-// is recorded in objects (conditions, transitions, what the kubelet advertises) and of the time, and of nothing else:
-// it comes out alike after a restart of the operator.
+// is recorded in objects (conditions, transitions, what the kubelet advertises) and of the time. It is pure, so
+// the decision is the same after a restart of the operator.
 //
 // The gate closes at once and opens slowly. A critical check that fails closes it in the same moment. Facts that are
 // missing for a moment, as after a restart of the agent, close it only when they stay missing. After a failure it

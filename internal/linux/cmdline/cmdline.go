@@ -2,7 +2,7 @@
 // Copyright The Low Latency Node Operator Authors.
 
 // Package cmdline reads a Linux kernel command line by the kernel's own rules, so that what a host was
-// booted with can be compared with what it should have been booted with.
+// booted with can be compared with what it should have been booted with. It is pure.
 package cmdline
 
 import (

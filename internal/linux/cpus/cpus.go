@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Package cpus holds sets of logical CPUs and the two notations in which Linux writes them.
+// Package cpus holds sets of logical CPUs and the two notations in which Linux writes them. It is pure.
 package cpus
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Package release reads and compares the releases of Linux kernels.
+// Package release reads and compares the releases of Linux kernels. It is pure.
 package release
 
 import (
