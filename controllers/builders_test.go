@@ -104,9 +104,12 @@ func makePlanned(hash string) *planned {
 
 // impossiblePlan makes the outcome of planning that has none.
 func impossiblePlan() *planned {
-	return &planned{findings: []sharedFinding{
-		{check: "plan.turbo", severity: v1alpha1.SeverityLow, text: "spec.power.turbo on node {{node}}: doubtful."},
-		{check: "plan.cpus-exist", severity: v1alpha1.SeverityCritical, text: "spec.cpus on node {{node}}: CPU 99 does not exist. Name one that does."},
+	return &planned{findings: []plan.Finding{
+		{Rule: "plan.turbo", Severity: v1alpha1.SeverityLow, Field: "spec.power.turbo", Message: "doubtful."},
+		{
+			Rule: "plan.cpus-exist", Severity: v1alpha1.SeverityCritical, Field: "spec.cpus", Message: "CPU 99 does not exist.",
+			Remedy: "Name one that does.",
+		},
 	}}
 }
 

@@ -21,12 +21,18 @@ type problem struct {
 	reason string
 	// node is the name of the node concerned; "" when it is about more than nodes.
 	node string
-	// text is a sentence that names the object, and the node by anyNode.
-	text string
+	// about says it of a node.
+	about sentence
 }
 
 // message is the sentence about the node.
-func (p problem) message() string { return onNode(p.text, p.node) }
+func (p problem) message() string { return p.about(p.node) }
+
+// sentence says something of the node of the given name. What reads alike without a name, several nodes share.
+type sentence func(node string) string
+
+// always is a sentence that does not name the node.
+func always(text string) sentence { return func(string) string { return text } }
 
 // Identifiers of findings that are neither planning rules nor checks.
 const (
@@ -55,23 +61,23 @@ func findProblems(s *summary) []problem {
 	if s.overdue {
 		problems = append(problems, problem{
 			reason: v1alpha1.ReasonDeleting,
-			text:   "giving the nodes back takes longer than it should: " + s.returning.Waiting,
+			about:  always("giving the nodes back takes longer than it should: " + s.returning.Waiting),
 		})
 	}
 	for i := range s.members {
 		problems = append(problems, memberProblems(&s.members[i])...)
 	}
 	for _, conflict := range s.outcome.Conflicts {
-		problems = append(problems, problem{reason: conflict.Reason, node: conflict.Node, text: conflict.Message})
+		problems = append(problems, problem{reason: conflict.Reason, node: conflict.Node, about: always(conflict.Message)})
 	}
 	for _, pool := range s.outcome.Groups {
 		if pool.Phase == fleet.PhaseFailed {
-			problems = append(problems, problem{reason: v1alpha1.ReasonPlatformFailed, text: pool.Message})
+			problems = append(problems, problem{reason: v1alpha1.ReasonPlatformFailed, about: always(pool.Message)})
 		}
 	}
 	slices.SortFunc(problems, func(a, b problem) int {
 		return cmp.Or(cmp.Compare(gravity(a.reason), gravity(b.reason)),
-			cmp.Compare(a.node, b.node), cmp.Compare(a.text, b.text))
+			cmp.Compare(a.node, b.node), cmp.Compare(a.message(), b.message()))
 	})
 	return problems
 }
@@ -80,9 +86,9 @@ func findProblems(s *summary) []problem {
 func memberProblems(m *member) []problem {
 	switch {
 	case len(m.rivals) > 0:
-		return []problem{{reason: v1alpha1.ReasonProfilesOverlap, node: m.name(), text: overlapText(m)}}
+		return []problem{{reason: v1alpha1.ReasonProfilesOverlap, node: m.name(), about: overlap(m)}}
 	case m.planned != nil && m.plan() == nil:
-		return []problem{{reason: v1alpha1.ReasonPlanImpossible, node: m.name(), text: impossibleText(m)}}
+		return []problem{{reason: v1alpha1.ReasonPlanImpossible, node: m.name(), about: impossibility(m)}}
 	case m.isInForce():
 		return failedChecks(m)
 	default:
@@ -90,18 +96,21 @@ func memberProblems(m *member) []problem {
 	}
 }
 
-func overlapText(m *member) string {
-	return fmt.Sprintf("node %s is selected by profile %s, too, and is left as it is: narrow spec.nodeSelector of one of them",
-		anyNode, strings.Join(m.rivals, ", "))
+func overlap(m *member) sentence {
+	others := strings.Join(m.rivals, ", ")
+	return func(node string) string {
+		return fmt.Sprintf("node %s is selected by profile %s, too, and is left as it is: narrow spec.nodeSelector of one of them",
+			node, others)
+	}
 }
 
-func impossibleText(m *member) string {
+func impossibility(m *member) sentence {
 	for _, finding := range m.planned.findings {
-		if finding.severity == v1alpha1.SeverityCritical {
-			return finding.text
+		if finding.Severity == v1alpha1.SeverityCritical {
+			return finding.Sentence
 		}
 	}
-	return "node " + anyNode + " has no plan"
+	return func(node string) string { return "node " + node + " has no plan" }
 }
 
 // failedChecks reports a node that has the plan in force and yet contradicts it: nothing is under way that
@@ -109,8 +118,9 @@ func impossibleText(m *member) string {
 func failedChecks(m *member) []problem {
 	for _, kind := range []string{v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned} {
 		if m.status(kind) == metav1.ConditionFalse {
-			text := nodeMessage(anyNode, m.current(kind))
-			return []problem{{reason: v1alpha1.ReasonChecksFailed, node: m.name(), text: text}}
+			condition := m.current(kind)
+			about := func(node string) string { return nodeMessage(node, condition) }
+			return []problem{{reason: v1alpha1.ReasonChecksFailed, node: m.name(), about: about}}
 		}
 	}
 	return nil
@@ -124,26 +134,28 @@ func nodeMessage(node string, condition metav1.Condition) string {
 // findings are those of all nodes, the most severe first. One that several nodes share is told once, for the
 // first of them, with the number of the others.
 func (s *summary) findings() []v1alpha1.ProfileFinding {
-	nodes := map[sharedFinding][]string{}
+	var all []memberFinding
 	for i := range s.members {
-		m := &s.members[i]
-		for _, finding := range memberFindings(m) {
-			nodes[finding] = append(nodes[finding], m.name())
-		}
+		all = append(all, memberFindings(&s.members[i])...)
 	}
 	for _, p := range s.problems {
 		if check := platformCheck(p.reason); check != "" {
-			group := sharedFinding{check: check, severity: v1alpha1.SeverityCritical, text: p.text}
-			nodes[group] = append(nodes[group], p.node)
+			all = append(all, memberFinding{node: p.node, check: check, severity: v1alpha1.SeverityCritical, about: p.about})
 		}
 	}
-	findings := make([]v1alpha1.ProfileFinding, 0, len(nodes))
-	for finding, names := range nodes {
-		more := andMore(len(names) - 1)
-		findings = append(findings, v1alpha1.ProfileFinding{
-			Node: names[0], Check: finding.check, Severity: finding.severity,
-			Message: shorten(onNode(finding.text, names[0]), maximumMessage-len(more)) + more,
-		})
+	type key struct {
+		check    string
+		severity v1alpha1.Severity
+		text     string
+	}
+	groups := map[key][]memberFinding{}
+	for _, f := range all {
+		same := key{check: f.check, severity: f.severity, text: f.about("")}
+		groups[same] = append(groups[same], f)
+	}
+	findings := make([]v1alpha1.ProfileFinding, 0, len(groups))
+	for _, group := range groups {
+		findings = append(findings, group[0].shared(len(group)-1))
 	}
 	slices.SortFunc(findings, func(a, b v1alpha1.ProfileFinding) int {
 		return cmp.Or(cmp.Compare(severityRank(a.Severity), severityRank(b.Severity)),
@@ -152,19 +164,40 @@ func (s *summary) findings() []v1alpha1.ProfileFinding {
 	return bounded(findings, maximumFindings)
 }
 
+// memberFinding is a finding about one node.
+type memberFinding struct {
+	node, check string
+	severity    v1alpha1.Severity
+	about       sentence
+}
+
+// shared is the finding in the status of a profile, with the number of other nodes that have it.
+func (f memberFinding) shared(others int) v1alpha1.ProfileFinding {
+	more := andMore(others)
+	return v1alpha1.ProfileFinding{
+		Node: f.node, Check: f.check, Severity: f.severity,
+		Message: shorten(f.about(f.node), maximumMessage-len(more)) + more,
+	}
+}
+
 // memberFindings are what cannot be met on the node, and what its kernel contradicts.
-func memberFindings(m *member) []sharedFinding {
+func memberFindings(m *member) []memberFinding {
 	if m.planned == nil {
 		return nil
 	}
-	if m.plan() == nil || m.report.Status.VerifiedPlanHash != m.planHash() || len(m.report.Status.Findings) == 0 {
-		return m.planned.findings
+	findings := make([]memberFinding, 0, len(m.planned.findings))
+	for _, finding := range m.planned.findings {
+		findings = append(findings, memberFinding{
+			node: m.name(), check: finding.Rule, severity: finding.Severity, about: finding.Sentence,
+		})
 	}
-	findings := slices.Clone(m.planned.findings)
+	if m.plan() == nil || m.report.Status.VerifiedPlanHash != m.planHash() {
+		return findings
+	}
 	for i := range m.report.Status.Findings {
 		if finding := &m.report.Status.Findings[i]; finding.Outcome == v1alpha1.OutcomeFailed {
-			findings = append(findings, sharedFinding{
-				check: string(finding.Check), severity: finding.Severity, text: finding.Message,
+			findings = append(findings, memberFinding{
+				node: m.name(), check: string(finding.Check), severity: finding.Severity, about: always(finding.Message),
 			})
 		}
 	}

@@ -135,7 +135,7 @@ func TestFindings(t *testing.T) {
 			{Check: "power.turbo", Severity: v1alpha1.SeverityLow, Outcome: v1alpha1.OutcomeUnknown, Message: "not told"},
 			{Check: "memory.ksm", Severity: v1alpha1.SeverityMedium, Outcome: v1alpha1.OutcomeWaived, Message: "waived"},
 		}
-		m.planned.findings = []sharedFinding{{check: "plan.nic-locality", severity: v1alpha1.SeverityMedium, text: "NIC of node {{node}} is far."}}
+		m.planned.findings = []plan.Finding{{Rule: "plan.nic-locality", Severity: v1alpha1.SeverityMedium, Field: "spec.network", Message: "NIC is far."}}
 		return m
 	}
 	stale := critical("n4")
@@ -149,7 +149,7 @@ func TestFindings(t *testing.T) {
 		{Node: "n5", Check: "plan.cpus-exist", Severity: v1alpha1.SeverityCritical, Message: "spec.cpus on node n5: CPU 99 does not exist. Name one that does."},
 		{Check: checkPlatform, Severity: v1alpha1.SeverityCritical, Message: "pool trading-1 reports NodeDegraded"},
 		{Node: "n6", Check: checkOverlap, Severity: v1alpha1.SeverityCritical, Message: "node n6 is selected by profile other, too, and is left as it is: narrow spec.nodeSelector of one of them"},
-		{Node: "n1", Check: "plan.nic-locality", Severity: v1alpha1.SeverityMedium, Message: "NIC of node n1 is far. (and 2 more)"},
+		{Node: "n1", Check: "plan.nic-locality", Severity: v1alpha1.SeverityMedium, Message: "spec.network on node n1: NIC is far. (and 2 more)"},
 		{Node: "n5", Check: "plan.turbo", Severity: v1alpha1.SeverityLow, Message: "spec.power.turbo on node n5: doubtful."},
 	}
 	if diff := cmp.Diff(want, s.findings()); diff != "" {

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -19,9 +18,6 @@ import (
 )
 
 const (
-	// anyNode stands for the node's name in the findings of a plan that several nodes share. No node can
-	// have this name.
-	anyNode = "{{node}}"
 	// rememberedNodes bounds the nodes whose plans are remembered; more nodes cost planning, nothing else.
 	rememberedNodes = 16384
 	// rememberedPlans bounds the distinct plans.
@@ -38,15 +34,7 @@ type planned struct {
 	signature string
 	// configMap is the name of the ConfigMap that holds the plan.
 	configMap string
-	findings  []sharedFinding
-}
-
-// sharedFinding is a finding as it reads for every node that has it.
-type sharedFinding struct {
-	check    string
-	severity v1alpha1.Severity
-	// text is a sentence and what to do, with anyNode for the name of the node.
-	text string
+	findings  []plan.Finding
 }
 
 // planner makes plans and remembers them, so that the event of one node costs no planning for the others.
@@ -133,36 +121,25 @@ func newPlanned(profile *v1alpha1.LowLatencyNodeProfile, pools *poolSet, invento
 		return impossible(err)
 	}
 	nodePlan, findings := plan.New(plan.Input{
-		Profile: profile, Node: anyNode, Topology: hardware, Pools: pools.claims(hardware.NICs),
+		Profile: profile, Topology: hardware, Pools: pools.claims(hardware.NICs),
 	})
 	if nodePlan == nil {
-		return &planned{findings: shared(findings)}
+		return &planned{findings: findings}
 	}
 	hash := nodePlan.Hash()
 	return &planned{
 		plan: nodePlan, hash: hash, configMap: render.PlanConfigMapName(profile.Name, hash),
-		signature: hardware.Signature(), findings: shared(findings),
+		signature: hardware.Signature(), findings: findings,
 	}
 }
 
 // impossible is the outcome for an inventory that cannot be read.
 func impossible(err error) *planned {
-	return &planned{findings: []sharedFinding{{
-		check: ruleInventory, severity: v1alpha1.SeverityCritical,
-		text: fmt.Sprintf("status.inventory of LowLatencyNode %s cannot be read: %s. See the log of the agent on that node.",
-			anyNode, err.Error()),
+	return &planned{findings: []plan.Finding{{
+		Rule: ruleInventory, Severity: v1alpha1.SeverityCritical, Field: "status.inventory",
+		Message: fmt.Sprintf("the LowLatencyNode cannot be read: %s.", err.Error()),
+		Remedy:  "See the log of the agent on that node.",
 	}}}
-}
-
-func shared(findings []plan.Finding) []sharedFinding {
-	texts := make([]sharedFinding, 0, len(findings))
-	for _, finding := range findings {
-		texts = append(texts, sharedFinding{
-			check: finding.Rule, severity: finding.Severity,
-			text: strings.TrimSpace(finding.Message + " " + finding.Remedy),
-		})
-	}
-	return texts
 }
 
 // digest identifies the content of an inventory.
@@ -175,6 +152,3 @@ func digest(inventory *v1alpha1.Inventory) ([sha256.Size]byte, error) {
 	}
 	return sha256.Sum256(text), nil
 }
-
-// onNode is a text of a shared finding as it reads for one node.
-func onNode(text, node string) string { return strings.ReplaceAll(text, anyNode, node) }

@@ -95,13 +95,13 @@ func TestPlannerFindings(t *testing.T) {
 		inventory *v1alpha1.Inventory
 		want      string
 	}{
-		"an inventory that cannot be read": {makeProfile("trading").obj(), broken, "LowLatencyNode n6 cannot be read"},
+		"an inventory that cannot be read": {makeProfile("trading").obj(), broken, "status.inventory on node n6: the LowLatencyNode cannot be read"},
 		"a plan that is impossible":        {greedy, xeon, "spec.memory.hugepages[0] on node n6"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := newPlanner().plan(tc.profile, nil, "n6", tc.inventory)
-			if got.plan != nil || len(got.findings) == 0 || !strings.Contains(onNode(got.findings[0].text, "n6"), tc.want) {
+			if got.plan != nil || len(got.findings) == 0 || !strings.Contains(got.findings[0].Sentence("n6"), tc.want) {
 				t.Errorf("plan is %+v, want %q", got, tc.want)
 			}
 		})

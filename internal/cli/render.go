@@ -98,7 +98,7 @@ func (a *app) explainUnplanned(all []planned) {
 			if finding.Severity != v1alpha1.SeverityCritical {
 				continue
 			}
-			a.complain("no plan: %s %s", finding.Message, finding.Remedy)
+			a.complain("no plan: %s", finding.Sentence(node.name))
 		}
 	}
 }

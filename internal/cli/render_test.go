@@ -27,7 +27,7 @@ func rendered(t *testing.T, profileText, root string, pool render.Pool) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	planned, findings := plan.New(plan.Input{Profile: &profile, Node: host.name, Topology: host.topology})
+	planned, findings := plan.New(plan.Input{Profile: &profile, Topology: host.topology})
 	if planned == nil {
 		t.Fatalf("no plan: %+v", findings)
 	}

@@ -30,7 +30,7 @@ func (m *manifests) sortedPools() []*v1alpha1.BypassNICPool {
 
 // plan makes the plan of a node.
 func (w wanted) plan(node node) (*plan.NodePlan, []plan.Finding) {
-	return plan.New(plan.Input{Profile: w.profile, Node: node.name, Topology: node.topology, Pools: w.poolsOf(node)})
+	return plan.New(plan.Input{Profile: w.profile, Topology: node.topology, Pools: w.poolsOf(node)})
 }
 
 // poolsOf are the pools that select a node with the NICs that each of them hands out there.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
@@ -19,12 +20,16 @@ type Finding struct {
 	Severity v1alpha1.Severity `json:"severity"`
 	// Field is the field of the profile, such as spec.memory.hugepages[1].
 	Field string `json:"field"`
-	// Node is the name of the node.
-	Node string `json:"node"`
-	// Message is one sentence: what is wrong, with values.
+	// Message is one sentence: what is wrong, with values. It names neither the field nor the node, so that a finding
+	// reads alike on all nodes that have it.
 	Message string `json:"message"`
 	// Remedy says what to do.
 	Remedy string `json:"remedy"`
+}
+
+// Sentence says what is wrong on the node of this name, and what to do.
+func (f Finding) Sentence(node string) string {
+	return strings.TrimSpace(fmt.Sprintf("%s on node %s: %s %s", f.Field, node, f.Message, f.Remedy))
 }
 
 // The planning rules. Each names one thing that a profile may ask and a host may be unable to give.
@@ -73,14 +78,13 @@ const (
 	rulePoolInterrupts    = "plan.pool-interrupts"
 )
 
-// report adds a finding. The message is completed to a sentence that names the node.
+// report adds a finding. The message is completed to a sentence.
 func (p *planner) report(severity v1alpha1.Severity, rule, field, remedy, format string, values ...any) {
 	p.findings = append(p.findings, Finding{
 		Rule:     rule,
 		Severity: severity,
 		Field:    field,
-		Node:     p.input.Node,
-		Message:  fmt.Sprintf("%s on node %s: %s.", field, p.input.Node, fmt.Sprintf(format, values...)),
+		Message:  fmt.Sprintf(format, values...) + ".",
 		Remedy:   remedy,
 	})
 }

@@ -59,7 +59,7 @@ func TestGoldenPlans(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			plan, findings := New(Input{Profile: profileWith(tc.change), Node: "node-1", Topology: tc.machine, Pools: tc.pools})
+			plan, findings := New(Input{Profile: profileWith(tc.change), Topology: tc.machine, Pools: tc.pools})
 			var got bytes.Buffer
 			encoder := json.NewEncoder(&got)
 			encoder.SetEscapeHTML(false)

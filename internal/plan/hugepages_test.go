@@ -117,7 +117,7 @@ func runFindingCases(t *testing.T, cases map[string]findingCase) {
 			if diff := cmp.Diff(tc.want, findingsOf(tc.machine, tc.profile...)); diff != "" {
 				t.Fatalf("findings (-want +got):\n%s", diff)
 			}
-			_, findings := New(Input{Profile: profileWith(tc.profile...), Node: "node-1", Topology: tc.machine})
+			_, findings := New(Input{Profile: profileWith(tc.profile...), Topology: tc.machine})
 			for _, word := range tc.wantWords {
 				if !strings.Contains(findings[0].Message, word) {
 					t.Errorf("message %q does not say %q", findings[0].Message, word)

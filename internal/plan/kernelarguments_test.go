@@ -205,10 +205,10 @@ func longArguments() []v1alpha1.KernelArgument {
 }
 
 func TestConflictNamesBothArguments(t *testing.T) {
-	_, findings := New(Input{Profile: profileWith(extra("intel_iommu=off")), Node: "node-1", Topology: xeon()})
+	_, findings := New(Input{Profile: profileWith(extra("intel_iommu=off")), Topology: xeon()})
 	want := "spec.kernel.additionalArguments[0] on node node-1: intel_iommu=off cannot stand beside intel_iommu=on, " +
-		"which comes from spec.kernel.iommu."
-	if len(findings) != 1 || findings[0].Message != want {
+		"which comes from spec.kernel.iommu. Remove it, or change spec.kernel.iommu."
+	if len(findings) != 1 || findings[0].Sentence("node-1") != want {
 		t.Errorf("findings %s, want %s", describe(findings), want)
 	}
 }

@@ -211,7 +211,7 @@ func TestAdditionalConfiguration(t *testing.T) {
 			if tc.change == nil {
 				tc.change = func(*v1alpha1.LowLatencyNodeProfileSpec) {}
 			}
-			plan, findings := New(Input{Profile: profileWith(tc.change, configuration(tc.text)), Node: "node-1", Topology: xeon()})
+			plan, findings := New(Input{Profile: profileWith(tc.change, configuration(tc.text)), Topology: xeon()})
 			if tc.want == "" {
 				if len(findings) != 1 || findings[0].Rule != "plan.kubelet-configuration" || !strings.Contains(findings[0].Message, tc.wantWord) || plan != nil {
 					t.Errorf("findings %s, want one with %q", describe(findings), tc.wantWord)
@@ -271,7 +271,7 @@ func FuzzAdditionalConfiguration(f *testing.F) {
 		if len(text) > 16384 {
 			return
 		}
-		plan, findings := New(Input{Profile: profileWith(configuration(text)), Node: "node-1", Topology: xeon()})
+		plan, findings := New(Input{Profile: profileWith(configuration(text)), Topology: xeon()})
 		if (plan == nil) == (len(findings) == 0) {
 			t.Fatalf("plan %v with findings %s", plan, describe(findings))
 		}

@@ -173,7 +173,7 @@ func solarflare(s *v1alpha1.LowLatencyNodeProfileSpec) {
 // planOf plans and fails when there is a Critical finding.
 func planOf(t testingT, machine *topology.Topology, change ...func(*v1alpha1.LowLatencyNodeProfileSpec)) *NodePlan {
 	t.Helper()
-	plan, findings := New(Input{Profile: profileWith(change...), Node: "node-1", Topology: machine})
+	plan, findings := New(Input{Profile: profileWith(change...), Topology: machine})
 	if plan == nil {
 		t.Fatalf("no plan: %s", describe(findings))
 	}
@@ -182,7 +182,7 @@ func planOf(t testingT, machine *topology.Topology, change ...func(*v1alpha1.Low
 
 // findingsOf plans and returns the findings, written as "rule severity field".
 func findingsOf(machine *topology.Topology, change ...func(*v1alpha1.LowLatencyNodeProfileSpec)) []string {
-	_, findings := New(Input{Profile: profileWith(change...), Node: "node-1", Topology: machine})
+	_, findings := New(Input{Profile: profileWith(change...), Topology: machine})
 	return list(findings, func(f Finding) string { return fmt.Sprintf("%s %s %s", f.Rule, f.Severity, f.Field) })
 }
 

@@ -13,8 +13,6 @@ import (
 type Input struct {
 	// Profile is the intent.
 	Profile *v1alpha1.LowLatencyNodeProfile
-	// Node is the name of the node; it appears in findings only.
-	Node string
 	// Topology is the hardware of the node.
 	Topology *topology.Topology
 	// BypassNICs are further bypass NICs, such as those that a BypassNICPool claims on the node, besides

@@ -230,8 +230,8 @@ func TestPlanningAgainAfterNosmtChangesNothing(t *testing.T) {
 func TestBypassNICsOfPools(t *testing.T) {
 	claimed := nic("0000:b0:00.0", "", "0x1924", new(1))
 	plan, _ := New(Input{
-		Profile: profileWith(solarflare, derived(v1alpha1.DerivedCPUs{HousekeepingCores: 2, KeepNearBypassNICs: v1alpha1.NearNICIsolated})),
-		Node:    "node-1", Topology: xeon(),
+		Profile:    profileWith(solarflare, derived(v1alpha1.DerivedCPUs{HousekeepingCores: 2, KeepNearBypassNICs: v1alpha1.NearNICIsolated})),
+		Topology:   xeon(),
 		BypassNICs: []topology.NIC{claimed, xeon().NICs[1]},
 	})
 	want := []NICPlan{

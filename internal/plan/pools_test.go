@@ -73,7 +73,7 @@ func poolsOn(machine *topology.Topology, pools []Pool, change ...change) (*NodeP
 	for _, c := range change {
 		c(&profile.Spec)
 	}
-	return New(Input{Profile: profile, Node: "node-1", Topology: machine, Pools: pools})
+	return New(Input{Profile: profile, Topology: machine, Pools: pools})
 }
 
 func describePoolNIC(n PoolNICPlan) string {
@@ -88,7 +88,7 @@ func describePoolNIC(n PoolNICPlan) string {
 }
 
 func ruleAndMessage(f Finding) string {
-	return string(f.Severity) + " " + f.Rule + ": " + f.Message
+	return string(f.Severity) + " " + f.Rule + ": " + f.Field + ": " + f.Message
 }
 
 // poolCase is what becomes of the NICs of pools, and what is said about those that cannot be had.
@@ -132,7 +132,7 @@ func claimCases() map[string]poolCase {
 		},
 		"a NIC of the node's own traffic is refused": {
 			pools: []Pool{poolWith("feed", []topology.NIC{managed}, vfio, pagesPerNIC("2Mi", 400))},
-			wantFindings: []string{"High plan.pool-nic: BypassNICPool feed spec.nics on node node-1: NIC 0000:af:00.0 (ens2f0) carries " +
+			wantFindings: []string{"High plan.pool-nic: BypassNICPool feed spec.nics: NIC 0000:af:00.0 (ens2f0) carries " +
 				"the default route and is left alone."},
 		},
 		"a NIC of two pools is given to neither": {
@@ -140,14 +140,14 @@ func claimCases() map[string]poolCase {
 			want:      []string{"0000:3b:00.0 " + local + " 0,40"},
 			wantUnits: []string{nicInterruptsUnit},
 			wantFindings: []string{
-				"High plan.pool-nic: BypassNICPool feed spec.nics on node node-1: BypassNICPool order selects NIC 0000:af:00.0 (ens2f0), too, so neither pool has it.",
-				"High plan.pool-nic: BypassNICPool order spec.nics on node node-1: BypassNICPool feed selects NIC 0000:af:00.0 (ens2f0), too, so neither pool has it.",
+				"High plan.pool-nic: BypassNICPool feed spec.nics: BypassNICPool order selects NIC 0000:af:00.0 (ens2f0), too, so neither pool has it.",
+				"High plan.pool-nic: BypassNICPool order spec.nics: BypassNICPool feed selects NIC 0000:af:00.0 (ens2f0), too, so neither pool has it.",
 			},
 			wantBypassNIC: []string{"0000:3b:00.0"},
 		},
 		"an address that would break out of a command is refused": {
 			pools: []Pool{poolWith("feed", []topology.NIC{nic("x; reboot", "e", "0x1924", new(0))})},
-			wantFindings: []string{"High plan.pool-nic: BypassNICPool feed spec.nics on node node-1: " +
+			wantFindings: []string{"High plan.pool-nic: BypassNICPool feed spec.nics: " +
 				"\"x; reboot\" is no address on PCI."},
 		},
 		"pages for a NIC without a place": {
@@ -155,21 +155,21 @@ func claimCases() map[string]poolCase {
 			want:      []string{"0000:5e:00.0 Housekeeping 0,20,40,60"},
 			wantUnits: []string{nicInterruptsUnit},
 			wantFindings: []string{
-				"High plan.hugepage-place: BypassNICPool feed spec.hugepages[0] on node node-1: the pages are to be near NIC 0000:5e:00.0 " +
+				"High plan.hugepage-place: BypassNICPool feed spec.hugepages[0]: the pages are to be near NIC 0000:5e:00.0 " +
 					"(ens9f0), but the firmware does not say which NUMA node it is on.",
-				"High plan.nic-locality: BypassNICPool feed spec.nics on node node-1: the firmware does not say which NUMA node NIC " +
+				"High plan.nic-locality: BypassNICPool feed spec.nics: the firmware does not say which NUMA node NIC " +
 					"0000:5e:00.0 (ens9f0) is on, and the host has 2 of them.",
 			},
 			wantBypassNIC: []string{"0000:5e:00.0"},
 		},
 		"more pages than the NUMA node has memory": {
 			pools: []Pool{poolWith("feed", []topology.NIC{secondNIC()}, pagesPerNIC("1Gi", 193))},
-			wantFindings: []string{"Critical plan.hugepage-memory: BypassNICPool feed spec.hugepages[0] on node node-1: 193 pages of 1Gi, " +
+			wantFindings: []string{"Critical plan.hugepage-memory: BypassNICPool feed spec.hugepages[0]: 193 pages of 1Gi, " +
 				"193 GiB, are asked for on NUMA node 1, which has 192 GiB, of which 0 GiB go to other hugepages and 0 GiB are reserved by the kubelet."},
 		},
 		"a size that the kernel has not": {
 			pools: []Pool{poolWith("feed", []topology.NIC{secondNIC()}, pagesPerNIC("32Mi", 1))},
-			wantFindings: []string{"Critical plan.hugepage-size: BypassNICPool feed spec.hugepages[0] on node node-1: amd64 kernels with " +
+			wantFindings: []string{"Critical plan.hugepage-size: BypassNICPool feed spec.hugepages[0]: amd64 kernels with " +
 				"4Ki pages have no hugepages of 32Mi."},
 		},
 	}
@@ -194,7 +194,7 @@ func functionCases() map[string]poolCase {
 			pools:     []Pool{poolWith("dpdk", []topology.NIC{firstNIC()}, vfio, functions(17))},
 			want:      []string{"0000:3b:00.0 " + local + " 0,40"},
 			wantUnits: []string{nicInterruptsUnit},
-			wantFindings: []string{"High plan.pool-virtual-functions: BypassNICPool dpdk spec.virtualFunctions.countPerNIC on node node-1: " +
+			wantFindings: []string{"High plan.pool-virtual-functions: BypassNICPool dpdk spec.virtualFunctions.countPerNIC: " +
 				"17 virtual functions are wanted on NIC 0000:3b:00.0 (ens1f0), which offers 16; none is created."},
 			wantBypassNIC: []string{"0000:3b:00.0"},
 		},
@@ -208,7 +208,7 @@ func functionCases() map[string]poolCase {
 			pools: []Pool{poolWith("dpdk", []topology.NIC{firstNIC()}, vfio, placed(v1alpha1.NICInterruptsKept), terms(
 				v1alpha1.NICTerm{Drivers: []v1alpha1.DriverName{"sfc"}}, v1alpha1.NICTerm{Drivers: []v1alpha1.DriverName{"sfc", "vfio-pci"}}))},
 			want: []string{"0000:3b:00.0 Kept "},
-			wantFindings: []string{"High plan.pool-nic: BypassNICPool dpdk spec.nics[0] on node node-1: a NIC that is bound to vfio-pci has no " +
+			wantFindings: []string{"High plan.pool-nic: BypassNICPool dpdk spec.nics[0]: a NIC that is bound to vfio-pci has no " +
 				"interface, no link and another driver, so this term would not find it again; the NICs are left as they are."},
 			wantBypassNIC: []string{"0000:3b:00.0"},
 		},
@@ -222,7 +222,7 @@ func isolationCases() map[string]poolCase {
 			pools:   []Pool{poolWith("dpdk", []topology.NIC{firstNIC()}, vfio, functions(2), placed(v1alpha1.NICInterruptsKept))},
 			profile: func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Kernel.IOMMU = v1alpha1.IOMMUDisabled },
 			want:    []string{"0000:3b:00.0 Kept "},
-			wantFindings: []string{"High plan.iommu: spec.kernel.iommu on node node-1: Disabled in LowLatencyNodeProfile trading switches the " +
+			wantFindings: []string{"High plan.iommu: spec.kernel.iommu: Disabled in LowLatencyNodeProfile trading switches the " +
 				"IOMMU off, which BypassNICPool dpdk needs for stack VFIO; its NICs are left as they are."},
 			wantBypassNIC: []string{"0000:3b:00.0"},
 		},
@@ -232,7 +232,7 @@ func isolationCases() map[string]poolCase {
 				s.Kernel.IOMMU, s.Kernel.AdditionalArguments = v1alpha1.IOMMUKept, []v1alpha1.KernelArgument{"intel_iommu=off"}
 			},
 			want: []string{"0000:3b:00.0 Kept "},
-			wantFindings: []string{"High plan.iommu: spec.kernel.iommu on node node-1: the additional argument intel_iommu=off in " +
+			wantFindings: []string{"High plan.iommu: spec.kernel.iommu: the additional argument intel_iommu=off in " +
 				"LowLatencyNodeProfile trading switches the IOMMU off, which BypassNICPool dpdk needs for stack VFIO; its NICs are left as they are."},
 			wantBypassNIC: []string{"0000:3b:00.0"},
 		},
@@ -241,7 +241,7 @@ func isolationCases() map[string]poolCase {
 			profile:   func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Kernel.IOMMU = v1alpha1.IOMMUKept },
 			want:      []string{"0000:3b:00.0 vfio-pci Kept "},
 			wantUnits: []string{"lowlatency-bypass-nic-0000-3b-00.0.service"},
-			wantFindings: []string{"Medium plan.iommu: spec.kernel.iommu on node node-1: with Kept in LowLatencyNodeProfile trading the kernel " +
+			wantFindings: []string{"Medium plan.iommu: spec.kernel.iommu: with Kept in LowLatencyNodeProfile trading the kernel " +
 				"decides about Intel's IOMMU, and most leave it off; BypassNICPool dpdk needs it for stack VFIO."},
 			wantBypassNIC: []string{"0000:3b:00.0"},
 		},
@@ -259,7 +259,7 @@ func isolationCases() map[string]poolCase {
 			profile:   func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Kernel.IOMMU = v1alpha1.IOMMUDisabled },
 			want:      []string{"0000:3b:00.0 vfio-pci Kept "},
 			wantUnits: []string{"lowlatency-bypass-nic-0000-3b-00.0.service"},
-			wantFindings: []string{"High plan.pool-driver: BypassNICPool dpdk spec.stack.vfio.isolation on node node-1: with NoIOMMU a program " +
+			wantFindings: []string{"High plan.pool-driver: BypassNICPool dpdk spec.stack.vfio.isolation: with NoIOMMU a program " +
 				"that owns a NIC of the pool can read and write all memory of the node, and the kernel is tainted."},
 			wantBypassNIC: []string{"0000:3b:00.0"},
 		},
@@ -269,7 +269,7 @@ func isolationCases() map[string]poolCase {
 				s.System.UnloadModules = []v1alpha1.ModuleName{"vfio-pci"}
 			},
 			want: []string{"0000:3b:00.0 Kept "},
-			wantFindings: []string{"High plan.pool-driver: spec.system.unloadModules[0] on node node-1: LowLatencyNodeProfile trading keeps module " +
+			wantFindings: []string{"High plan.pool-driver: spec.system.unloadModules[0]: LowLatencyNodeProfile trading keeps module " +
 				"vfio-pci from loading, which BypassNICPool dpdk needs for stack VFIO; its NICs are left as they are."},
 			wantBypassNIC: []string{"0000:3b:00.0"},
 		},
@@ -286,7 +286,7 @@ func interruptCases() map[string]poolCase {
 			},
 			want:      []string{"0000:af:00.0 Housekeeping 0-1,40-41"},
 			wantUnits: []string{nicInterruptsUnit},
-			wantFindings: []string{"Medium plan.pool-interrupts: BypassNICPool feed spec.interrupts.placement on node node-1: no housekeeping CPU " +
+			wantFindings: []string{"Medium plan.pool-interrupts: BypassNICPool feed spec.interrupts.placement: no housekeeping CPU " +
 				"is known to be near NIC 0000:af:00.0 (ens2f0), so other housekeeping CPUs 0-1,40-41 handle its interrupts."},
 			wantBypassNIC: []string{"0000:af:00.0"},
 		},
@@ -304,7 +304,7 @@ func interruptCases() map[string]poolCase {
 			profile:   func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Interrupts.Balancer = v1alpha1.BalancerKept },
 			want:      []string{"0000:af:00.0 " + local + " 20,60"},
 			wantUnits: []string{nicInterruptsUnit},
-			wantFindings: []string{"Medium plan.pool-interrupts: spec.interrupts.balancer on node node-1: with Kept irqbalance may move the " +
+			wantFindings: []string{"Medium plan.pool-interrupts: spec.interrupts.balancer: with Kept irqbalance may move the " +
 				"interrupts of bypass NICs to any CPU, from where they are put back within 5 seconds only."},
 			wantBypassNIC: []string{"0000:af:00.0"},
 		},

@@ -190,7 +190,7 @@ func TestHardwareFindings(t *testing.T) {
 func TestProfileNameIsSafe(t *testing.T) {
 	profile := profileWith()
 	profile.Name = "../../etc"
-	plan, findings := New(Input{Profile: profile, Node: "node-1", Topology: xeon()})
+	plan, findings := New(Input{Profile: profile, Topology: xeon()})
 	if plan != nil || len(findings) != 1 || findings[0].Rule != "plan.profile-name" {
 		t.Errorf("plan %v, findings %s", plan, describe(findings))
 	}

@@ -5,7 +5,6 @@
 package fleet
 
 import (
-	"fmt"
 	"os"
 	"runtime"
 	"testing"
@@ -84,7 +83,7 @@ func planAndRender(tb testing.TB, wanted *v1alpha1.LowLatencyNodeProfile, report
 		if err != nil {
 			tb.Fatalf("reading an inventory: %v", err)
 		}
-		planned, findings := plan.New(plan.Input{Profile: wanted, Node: fmt.Sprintf("node-%d", i), Topology: hardware})
+		planned, findings := plan.New(plan.Input{Profile: wanted, Topology: hardware})
 		if planned == nil {
 			tb.Fatalf("no plan: %v", findings)
 		}

@@ -29,7 +29,7 @@ func TestKubeletTakesEveryPlan(t *testing.T) {
 		host := randomLayout(r).topology()
 		addOddNodes(r, host)
 		profile := randomProfile(r, host)
-		p, findings := plan.New(plan.Input{Profile: profile, Node: "node", Topology: host})
+		p, findings := plan.New(plan.Input{Profile: profile, Topology: host})
 		if p == nil {
 			if len(findings) == 0 {
 				t.Errorf("seed %d: neither a plan nor a finding", seed)

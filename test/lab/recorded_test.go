@@ -84,7 +84,7 @@ func planOf(t *testing.T, machine string, facts *host.Facts) *plan.NodePlan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, findings := plan.New(plan.Input{Profile: profile, Node: machine, Topology: layout})
+	made, findings := plan.New(plan.Input{Profile: profile, Topology: layout})
 	if made == nil {
 		t.Fatalf("the profile does not fit machine %s: %v", machine, findings)
 	}

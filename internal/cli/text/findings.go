@@ -38,14 +38,11 @@ func planFindings(title string, nodes []NodePlan, palette Palette, columns int) 
 	return b.String()
 }
 
-// groupFindings puts equal findings of different nodes together. The message repeats the field and the
-// node, which the headline has.
+// groupFindings puts equal findings of different nodes together.
 func groupFindings(nodes []NodePlan) []*sameFinding {
 	var groups []*sameFinding
 	for _, node := range nodes {
 		for _, finding := range node.View.Findings {
-			finding.Message = strings.TrimPrefix(finding.Message, finding.Field+" on node "+finding.Node+": ")
-			finding.Node = ""
 			i := slices.IndexFunc(groups, func(g *sameFinding) bool { return g.finding == finding })
 			if i < 0 {
 				groups, i = append(groups, &sameFinding{finding: finding}), len(groups)

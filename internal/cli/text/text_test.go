@@ -181,11 +181,8 @@ func planOf(t *testing.T, node string, p *plan.NodePlan, changes plan.Changes, f
 	return NodePlan{View: v, Topology: server(t), Plan: p}
 }
 
-func finding(node string, severity v1alpha1.Severity, message string) plan.Finding {
-	return plan.Finding{
-		Rule: "plan.rule", Severity: severity, Field: "spec.a", Node: node,
-		Message: "spec.a on node " + node + ": " + message, Remedy: "Do otherwise.",
-	}
+func finding(severity v1alpha1.Severity, message string) plan.Finding {
+	return plan.Finding{Rule: "plan.rule", Severity: severity, Field: "spec.a", Message: message, Remedy: "Do otherwise."}
 }
 
 func TestPlans(t *testing.T) {
@@ -198,9 +195,9 @@ func TestPlans(t *testing.T) {
 		{What: "firmware", From: "a", To: "b", Reboot: v1alpha1.RebootUnknown, Why: "nobody knows"},
 	}}
 	nodes := []NodePlan{
-		planOf(t, "first", nodePlan(t), changes, finding("first", v1alpha1.SeverityLow, "it is small.")),
-		planOf(t, "second", nodePlan(t), changes, finding("second", v1alpha1.SeverityLow, "it is small."), finding("second", v1alpha1.SeverityHigh, "it is slow.")),
-		planOf(t, "third", nil, plan.Changes{}, finding("third", v1alpha1.SeverityCritical, "it is absent.")),
+		planOf(t, "first", nodePlan(t), changes, finding(v1alpha1.SeverityLow, "it is small.")),
+		planOf(t, "second", nodePlan(t), changes, finding(v1alpha1.SeverityLow, "it is small."), finding(v1alpha1.SeverityHigh, "it is slow.")),
+		planOf(t, "third", nil, plan.Changes{}, finding(v1alpha1.SeverityCritical, "it is absent.")),
 		planOf(t, "fourth", nodePlan(t), plan.Changes{}),
 	}
 	golden(t, "plans.txt", Plans(nodes, "running", NewPalette(false), 100))
@@ -242,9 +239,9 @@ func TestChecks(t *testing.T) {
 			{Name: "topologyManagerPolicy", Planned: "single-numa-node", Configured: new("restricted")},
 			{Name: "topologyManagerScope", Planned: "pod"}, {Name: "reservedSystemCPUs", Configured: new("0-1")},
 		},
-		PlanFindings: []plan.Finding{finding("first", v1alpha1.SeverityMedium, "it is doubtful.")},
+		PlanFindings: []plan.Finding{finding(v1alpha1.SeverityMedium, "it is doubtful.")},
 	}
-	unfit := view.Unplanned("second", "trading", []plan.Finding{finding("second", v1alpha1.SeverityCritical, "it is absent.")})
+	unfit := view.Unplanned("second", "trading", []plan.Finding{finding(v1alpha1.SeverityCritical, "it is absent.")})
 	golden(t, "checks.txt", Checks([]view.Check{check, unfit}, NewPalette(false), 100))
 	golden(t, "checks-coloured.txt", Checks([]view.Check{check, unfit}, NewPalette(true), 80))
 

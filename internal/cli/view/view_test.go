@@ -91,7 +91,7 @@ func TestPlanWithoutPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameJSON(t, `{"node": "a", "profile": "p", "planHash": null, "reboot": "Unknown", "against": "running",
-		"findings": [{"rule": "r", "severity": "Critical", "field": "", "node": "", "message": "", "remedy": ""}]}`, view)
+		"findings": [{"rule": "r", "severity": "Critical", "field": "", "message": "", "remedy": ""}]}`, view)
 }
 
 func TestPlanHasTheDocumentedFields(t *testing.T) {

@@ -71,7 +71,7 @@ func New(ctx context.Context, dir string, machine hosttree.Machine, profile *v1a
 	if err != nil {
 		return nil, fmt.Errorf("understanding %s: %w", machine.Hostname, err)
 	}
-	planned, findings := plan.New(plan.Input{Profile: profile, Node: machine.Hostname, Topology: found})
+	planned, findings := plan.New(plan.Input{Profile: profile, Topology: found})
 	if planned == nil {
 		return nil, fmt.Errorf("no plan for %s: %+v", machine.Hostname, findings)
 	}

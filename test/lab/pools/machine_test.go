@@ -121,7 +121,7 @@ func readFile(t *testing.T, name string) []byte {
 func (s *scene) planPools(t *testing.T) *plan.NodePlan {
 	t.Helper()
 	machine := s.topology(t)
-	input := plan.Input{Profile: readProfile(t), Node: nodeName, Topology: machine}
+	input := plan.Input{Profile: readProfile(t), Topology: machine}
 	pools := readPools(t)
 	for i, nics := range bypass.Shares(pools, machine.NICs) {
 		input.Pools = append(input.Pools, plan.Pool{Name: pools[i].Name, Spec: &pools[i].Spec, NICs: nics})

@@ -237,7 +237,7 @@ func TestImportedProfilesBootTheSameKernelArguments(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				planned, findings := plan.New(plan.Input{Profile: profile, Node: "a", Topology: host})
+				planned, findings := plan.New(plan.Input{Profile: profile, Topology: host})
 				if planned == nil {
 					t.Fatalf("no plan: %+v", findings)
 				}
@@ -343,7 +343,7 @@ func TestImportedProfilesConfigureTheSameKubelet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			planned, findings := plan.New(plan.Input{Profile: profile, Node: "a", Topology: machineOf("amd64", "Intel")})
+			planned, findings := plan.New(plan.Input{Profile: profile, Topology: machineOf("amd64", "Intel")})
 			if planned == nil {
 				t.Fatalf("no plan: %+v", findings)
 			}
@@ -380,7 +380,7 @@ func TestImportedProfilesKeepTheCPUSets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			planned, findings := plan.New(plan.Input{Profile: profile, Node: "a", Topology: machineOf("amd64", "Intel")})
+			planned, findings := plan.New(plan.Input{Profile: profile, Topology: machineOf("amd64", "Intel")})
 			if planned == nil {
 				t.Fatalf("no plan: %+v", findings)
 			}
