@@ -60,9 +60,8 @@ manifests: $(CONTROLLER_GEN) ## Generate CRDs and the manager's role from the ma
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config=config/rbac
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Generate deep copies, apply configurations and docs/checks.md.
+generate: $(CONTROLLER_GEN) ## Generate deep copies and docs/checks.md.
 	$(CONTROLLER_GEN) object:headerFile=$(BOILERPLATE) paths=./api/v1alpha1
-	$(CONTROLLER_GEN) applyconfiguration:headerFile=$(BOILERPLATE) paths=./api/v1alpha1
 	go run ./hack/checksdoc > docs/checks.md.new && mv docs/checks.md.new docs/checks.md
 
 .PHONY: fmt

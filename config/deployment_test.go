@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	applyv1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/apply"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 )
@@ -199,9 +199,10 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 		}
 
 		report := func(ctx context.Context, agent client.Client, node string) error {
-			status := applyv1alpha1.LowLatencyNode(node).
-				WithStatus(applyv1alpha1.LowLatencyNodeStatus().WithVerifiedPlanHash("abc"))
-			return agent.Status().Apply(ctx, status, client.FieldOwner("lowlatency-agent"))
+			status, err := apply.Status(v1alpha1.GroupVersion.WithKind("LowLatencyNode"),
+				&metav1.ObjectMeta{Name: node}, &v1alpha1.LowLatencyNodeStatus{VerifiedPlanHash: "abc"})
+			Expect(err).NotTo(HaveOccurred())
+			return agent.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(status), client.FieldOwner("lowlatency-agent"))
 		}
 
 		It("mounts the host, which only its own namespace admits", func(ctx SpecContext) {

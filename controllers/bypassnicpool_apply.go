@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,12 +69,9 @@ func own(object *unstructured.Unstructured, pool *v1alpha1.BypassNICPool) error 
 	}
 	annotations[annotationDigest] = hex.EncodeToString(digest[:8])
 	object.SetAnnotations(annotations)
-	owners := []any{map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "BypassNICPool", "name": pool.Name, "uid": string(pool.UID),
-	}}
-	if err := unstructured.SetNestedSlice(object.Object, owners, "metadata", "ownerReferences"); err != nil {
-		return fmt.Errorf("setting the owner of %s: %w", platform.Describe(object), err)
-	}
+	object.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "BypassNICPool", Name: pool.Name, UID: pool.UID,
+	}})
 	return nil
 }
 
@@ -175,21 +173,4 @@ func countPlugins(w *poolWorld) pluginCounts {
 		ready:   min(daemonSet.Status.NumberReady, daemonSet.Status.UpdatedNumberScheduled),
 		program: program,
 	}
-}
-
-// writeStatus replaces what the operator has said in the status of one of our objects. The UID keeps the write from
-// reaching an object that has been created anew under the name.
-func writeStatus(ctx context.Context, writer client.Client, kind string, object client.Object, status any) error {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
-	if err != nil {
-		return fmt.Errorf("converting it: %w", err)
-	}
-	reference := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(),
-		"kind":       kind,
-		"metadata":   map[string]any{"name": object.GetName(), "uid": string(object.GetUID())},
-		"status":     fields,
-	}}
-	return writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(reference),
-		client.FieldOwner(platform.FieldManager), client.ForceOwnership)
 }

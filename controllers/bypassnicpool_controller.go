@@ -134,7 +134,7 @@ func (r *PoolReconciler) report(ctx context.Context, s *poolSummary) error {
 		return nil
 	}
 	// Nobody reads the status of a pool that was deleted meanwhile.
-	if err := writeStatus(ctx, r.client, "BypassNICPool", s.pool, &next); client.IgnoreNotFound(err) != nil {
+	if err := platform.ApplyStatus(ctx, r.client, v1alpha1.GroupVersion.WithKind("BypassNICPool"), s.pool, &next); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of BypassNICPool %s: %w", s.pool.Name, err)
 	}
 	announceConditions(r.recorder, s.pool, s.pool.Status.Conditions, next.Conditions, actionServe)

@@ -11,8 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
@@ -41,10 +40,8 @@ func (r *NodeReconciler) mirror(ctx context.Context, w *nodeWorld, d *gate.Decis
 		return nil
 	}
 	now := metav1.NewTime(r.clock.Now().Truncate(time.Second))
-	object := nodeStatusObject(w.node, withTransitions(w.node.Status.Conditions, want, now))
-	err := r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
-		client.FieldOwner(platform.FieldManager), client.ForceOwnership)
-	if err != nil {
+	status := applycorev1.NodeStatus().WithConditions(asApplied(withTransitions(w.node.Status.Conditions, want, now))...)
+	if err := platform.ApplyStatus(ctx, r.client, corev1.SchemeGroupVersion.WithKind("Node"), w.node, status); err != nil {
 		return fmt.Errorf("writing the conditions of Node %s: %w", w.node.Name, err)
 	}
 	r.announce(w, want)
@@ -112,23 +109,14 @@ func withTransitions(have, want []corev1.NodeCondition, now metav1.Time) []corev
 	return timed
 }
 
-func nodeStatusObject(node *corev1.Node, conditions []corev1.NodeCondition) *unstructured.Unstructured {
-	list := make([]any, 0, len(conditions))
-	for _, condition := range conditions {
-		list = append(list, map[string]any{
-			"type":               string(condition.Type),
-			"status":             string(condition.Status),
-			"reason":             condition.Reason,
-			"message":            condition.Message,
-			"lastTransitionTime": condition.LastTransitionTime.UTC().Format(time.RFC3339),
-		})
+// asApplied leaves the time of the last heartbeat out, which corev1.NodeCondition would send as null.
+func asApplied(conditions []corev1.NodeCondition) []*applycorev1.NodeConditionApplyConfiguration {
+	applied := make([]*applycorev1.NodeConditionApplyConfiguration, 0, len(conditions))
+	for _, c := range conditions {
+		applied = append(applied, applycorev1.NodeCondition().WithType(c.Type).WithStatus(c.Status).
+			WithReason(c.Reason).WithMessage(c.Message).WithLastTransitionTime(c.LastTransitionTime))
 	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1",
-		"kind":       "Node",
-		"metadata":   map[string]any{"name": node.Name, "uid": string(node.UID)},
-		"status":     map[string]any{"conditions": list},
-	}}
+	return applied
 }
 
 // announce tells of conditions whose status has become another. That a condition is Unknown is told only

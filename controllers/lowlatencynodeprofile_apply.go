@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/apply"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
@@ -27,24 +27,19 @@ func (r *ProfileReconciler) keepFinalizer(ctx context.Context, profile *v1alpha1
 	if slices.Contains(profile.Finalizers, v1alpha1.Finalizer) {
 		return nil
 	}
-	return platform.Apply(ctx, r.client, profileReference(profile, []any{v1alpha1.Finalizer}))
+	return r.applyFinalizers(ctx, profile, []string{v1alpha1.Finalizer})
 }
 
 // dropFinalizer lets the profile go.
 func (r *ProfileReconciler) dropFinalizer(ctx context.Context, profile *v1alpha1.LowLatencyNodeProfile) error {
-	return client.IgnoreNotFound(platform.Apply(ctx, r.client, profileReference(profile, []any{})))
+	return client.IgnoreNotFound(r.applyFinalizers(ctx, profile, nil))
 }
 
-// profileReference is what the operator writes of a profile outside its status: the finalizers. The UID keeps
-// the write from creating a profile anew.
-func profileReference(profile *v1alpha1.LowLatencyNodeProfile, finalizers []any) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(),
-		"kind":       "LowLatencyNodeProfile",
-		"metadata": map[string]any{
-			"name": profile.Name, "uid": string(profile.UID), "finalizers": finalizers,
-		},
-	}}
+// applyFinalizers writes the operator's finalizers, which are all that it writes of a profile outside its status.
+func (r *ProfileReconciler) applyFinalizers(ctx context.Context, profile *v1alpha1.LowLatencyNodeProfile, finalizers []string) error {
+	object := apply.Reference(v1alpha1.GroupVersion.WithKind("LowLatencyNodeProfile"), profile)
+	object.SetFinalizers(finalizers)
+	return platform.Apply(ctx, r.client, object)
 }
 
 // adopt gives every node that is ours alone its LowLatencyNode, and the label by which the agent comes to it.
@@ -55,7 +50,11 @@ func (r *ProfileReconciler) adopt(ctx context.Context, w *profileWorld, d *decis
 			continue
 		}
 		if spec := wantedSpec(w.profile.Name, m); !isReport(m.report, spec, m.node) {
-			if err := platform.Apply(ctx, r.client, reportObject(spec, m.node)); err != nil {
+			report, err := apply.Object(reportObject(spec, m.node))
+			if err != nil {
+				return err
+			}
+			if err := platform.Apply(ctx, r.client, report); err != nil {
 				return err
 			}
 		}
@@ -85,35 +84,18 @@ func isReport(report *v1alpha1.LowLatencyNode, spec v1alpha1.LowLatencyNodeSpec,
 }
 
 // reportObject is what the operator writes of a LowLatencyNode.
-func reportObject(spec v1alpha1.LowLatencyNodeSpec, node *corev1.Node) *unstructured.Unstructured {
-	fields := map[string]any{"profile": spec.Profile}
-	if spec.PlanHash != "" {
-		fields["planHash"], fields["planConfigMap"] = spec.PlanHash, spec.PlanConfigMap
-	}
-	if len(spec.BypassPools) > 0 {
-		fields["bypassPools"] = asList(spec.BypassPools)
-	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(),
-		"kind":       "LowLatencyNode",
-		"metadata": map[string]any{
-			"name":   node.Name,
-			"labels": map[string]any{v1alpha1.LabelProfile: spec.Profile},
-			"ownerReferences": []any{map[string]any{
-				"apiVersion": "v1", "kind": "Node", "name": node.Name, "uid": string(node.UID),
+func reportObject(spec v1alpha1.LowLatencyNodeSpec, node *corev1.Node) *v1alpha1.LowLatencyNode {
+	return &v1alpha1.LowLatencyNode{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "LowLatencyNode"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   node.Name,
+			Labels: map[string]string{v1alpha1.LabelProfile: spec.Profile},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node", Name: node.Name, UID: node.UID,
 			}},
 		},
-		"spec": fields,
-	}}
-}
-
-// asList is a list of texts as JSON has it.
-func asList(texts []string) []any {
-	list := make([]any, 0, len(texts))
-	for _, text := range texts {
-		list = append(list, text)
+		Spec: spec,
 	}
-	return list
 }
 
 // publishPlans writes the plan of each shape where the agents find it. Plans are immutable and named by their
@@ -143,12 +125,7 @@ func planObject(shape *fleet.Shape, namespace string) (*unstructured.Unstructure
 	if err != nil {
 		return nil, err
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-	if err != nil {
-		return nil, fmt.Errorf("converting the plan %s: %w", shape.Hash, err)
-	}
-	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
-	return &unstructured.Unstructured{Object: fields}, nil
+	return apply.Object(typed)
 }
 
 // prunePlans deletes the plans that no node is to have any more.

@@ -118,7 +118,7 @@ func (r *ProfileReconciler) report(ctx context.Context, profile *v1alpha1.LowLat
 	if sameStatus(&profile.Status, &next) {
 		return nil
 	}
-	if err := writeStatus(ctx, r.client, "LowLatencyNodeProfile", profile, &next); err != nil {
+	if err := platform.ApplyStatus(ctx, r.client, v1alpha1.GroupVersion.WithKind("LowLatencyNodeProfile"), profile, &next); err != nil {
 		return fmt.Errorf("writing the status of LowLatencyNodeProfile %s: %w", profile.Name, err)
 	}
 	announceConditions(r.recorder, profile, profile.Status.Conditions, next.Conditions, actionRoll)

@@ -23,8 +23,6 @@ import (
 //	resources:
 //	  limits: {cpu: "4", memory: 2Gi, hugepages-2Mi: 800Mi, lowlatency.dev/x2: "1"}
 //
-// +genclient
-// +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=bnp,categories=lowlatency

@@ -6,7 +6,6 @@
 // says about it.
 //
 // +kubebuilder:object:generate=true
-// +kubebuilder:ac:generate=true
 // +groupName=lowlatency.dev
 package v1alpha1
 
@@ -21,13 +20,8 @@ const GroupName = "lowlatency.dev"
 
 // GroupVersion is the group and version of the objects in this package.
 //
-//nolint:gochecknoglobals // The name and form that kubebuilder projects and generated clients expect; never written.
+//nolint:gochecknoglobals // The name and form that kubebuilder projects expect; never written.
 var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
-
-// SchemeGroupVersion is GroupVersion by the name that generated apply configurations use.
-//
-//nolint:gochecknoglobals // The name that the generator of apply configurations expects; never written.
-var SchemeGroupVersion = GroupVersion
 
 // AddToScheme registers the objects of this package with a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {

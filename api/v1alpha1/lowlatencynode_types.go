@@ -10,8 +10,6 @@ import (
 // LowLatencyNode is what one node is to be and what its running kernel says it is. It has the name of the
 // Node, is created by the operator and owned by the Node; its status is written by that node's agent.
 //
-// +genclient
-// +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=lln,categories=lowlatency

@@ -14,8 +14,6 @@ import (
 // Nodes of different shape may live under one profile. A node may be matched by one profile only; when
 // two match, both report it and neither changes that node.
 //
-// +genclient
-// +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=llnp,categories=lowlatency

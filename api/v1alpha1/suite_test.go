@@ -36,5 +36,5 @@ var _ = Describe("The objects on a real API server", Ordered, ContinueOnFailure,
 	Context("the bounds and enums", func() { describeBounds(admin) })
 	Context("the samples", func() { describeSamples(admin) })
 	Context("the examples of the documents", func() { describeDocuments(admin) })
-	Context("the apply configurations", func() { describeApply(admin) })
+	Context("the fields of two writers", func() { describeWriters(admin) })
 })

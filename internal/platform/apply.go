@@ -9,9 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/apply"
 )
 
 // FieldManager owns every field that the operator writes.
@@ -28,6 +30,17 @@ func Apply(ctx context.Context, writer client.Client, object *unstructured.Unstr
 	return nil
 }
 
+// ApplyStatus replaces what a field manager has said in the status of an existing object, a pointer to a struct, by
+// server-side apply. The error is that of the API server or of the conversion.
+func ApplyStatus(ctx context.Context, writer client.Client, kind schema.GroupVersionKind, existing client.Object, status any) error {
+	object, err := apply.Status(kind, existing, status)
+	if err != nil {
+		return err
+	}
+	return writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
+		client.FieldOwner(FieldManager), client.ForceOwnership)
+}
+
 // Describe names an object as people do: "MachineConfig 50-lowlatency-trading".
 func Describe(object client.Object) string {
 	return object.GetObjectKind().GroupVersionKind().Kind + " " + object.GetName()
@@ -38,20 +51,14 @@ func Describe(object client.Object) string {
 // a conflict when the node has changed since it was read, which keeps two profiles from overwriting each
 // other's decision.
 func LabelNode(ctx context.Context, writer client.Client, node *corev1.Node, profile, pool string) error {
-	labels := map[string]any{}
+	labels := map[string]string{}
 	for key, value := range map[string]string{v1alpha1.LabelProfile: profile, v1alpha1.LabelPool: pool} {
 		if value != "" {
 			labels[key] = value
 		}
 	}
-	return Apply(ctx, writer, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1",
-		"kind":       "Node",
-		"metadata": map[string]any{
-			"name":            node.Name,
-			"uid":             string(node.UID),
-			"resourceVersion": node.ResourceVersion,
-			"labels":          labels,
-		},
-	}})
+	object := apply.Reference(corev1.SchemeGroupVersion.WithKind("Node"), node)
+	object.SetResourceVersion(node.ResourceVersion)
+	object.SetLabels(labels)
+	return Apply(ctx, writer, object)
 }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/apply"
 )
 
 // YAML prints objects as one stream of documents with keys in alphabetical order.
@@ -29,17 +31,11 @@ func YAML(objects []*unstructured.Unstructured) ([]byte, error) {
 // toUnstructured converts an object for server-side apply: every field that is left in it is one that the
 // operator will own, so whatever the Go types print without having been set is removed.
 func toUnstructured(object runtime.Object) (*unstructured.Unstructured, error) {
-	if plain, ok := object.(*unstructured.Unstructured); ok {
-		return plain, nil
-	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	plain, err := apply.Object(object)
 	if err != nil {
-		return nil, fmt.Errorf("converting %T: %w", object, err)
+		return nil, err
 	}
-	plain := &unstructured.Unstructured{Object: fields}
-	unstructured.RemoveNestedField(fields, "status")
-	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
-	if spec, ok := fields["spec"].(map[string]any); ok {
+	if spec, ok := plain.Object["spec"].(map[string]any); ok {
 		removeUnset(spec, fieldsWithoutOmitempty(plain.GetKind()))
 	}
 	return plain, nil

@@ -14,14 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/apply"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
@@ -268,13 +267,10 @@ func (a *Agent) awaitNode(ctx context.Context) {
 // write applies the status, and nothing else, of the agent's own LowLatencyNode. The resource version keeps
 // it from writing about one plan, or one object, onto another: both may have been replaced in between.
 func (a *Agent) write(ctx context.Context, resourceVersion string, status v1alpha1.LowLatencyNodeStatus) error {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+	object, err := apply.Status(v1alpha1.GroupVersion.WithKind("LowLatencyNode"), &metav1.ObjectMeta{Name: a.NodeName}, &status)
 	if err != nil {
-		return fmt.Errorf("converting the status of LowLatencyNode %q: %w", a.NodeName, err)
+		return err
 	}
-	object := &unstructured.Unstructured{Object: map[string]any{"status": content}}
-	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("LowLatencyNode"))
-	object.SetName(a.NodeName)
 	object.SetResourceVersion(resourceVersion)
 	err = a.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
 		client.FieldOwner(FieldManager), client.ForceOwnership)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/apply"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
@@ -67,11 +68,7 @@ func (s step) String() string {
 // poolReference is the machine config pool as an object without fields: applied as it is, it gives up
 // every field that the operator has owned in a pool of somebody else.
 func poolReference(pool *mcfgv1.MachineConfigPool) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": mcfgv1.GroupVersion.String(),
-		"kind":       "MachineConfigPool",
-		"metadata":   map[string]any{"name": pool.Name, "uid": string(pool.UID)},
-	}}
+	return apply.Reference(mcfgv1.GroupVersion.WithKind("MachineConfigPool"), pool)
 }
 
 // paused returns a copy of the pool object with which the operator holds the pool, and says for which plan.
