@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
 const currentConfig = "machineconfiguration.openshift.io/currentConfig"
@@ -87,7 +87,7 @@ func (s *suite) hasConfigOfPool(ctx context.Context, name string) bool {
 	return slices.ContainsFunc(pools.Items, func(pool mcfgv1.MachineConfigPool) bool {
 		return slices.Contains(names, pool.Name) && node.Annotations[currentConfig] == pool.Spec.Configuration.Name &&
 			slices.ContainsFunc(pool.Spec.Configuration.Source, func(source corev1.ObjectReference) bool {
-				return source.Name == render.MachineConfigName(pool.Name)
+				return source.Name == manifests.MachineConfigName(pool.Name)
 			})
 	})
 }

@@ -25,7 +25,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
 // indexProfile is the field by which LowLatencyNodes are found.
@@ -122,7 +122,7 @@ func cacheOptional(cached *cache.Options) error {
 // ownedObjects selects our objects of a kind. Only Tuned has a namespace.
 func ownedObjects(object client.Object, selector labels.Selector) cache.ByObject {
 	if object.GetObjectKind().GroupVersionKind().Kind == "Tuned" {
-		return cache.ByObject{Namespaces: map[string]cache.Config{render.TunedNamespace: {LabelSelector: selector}}}
+		return cache.ByObject{Namespaces: map[string]cache.Config{manifests.TunedNamespace: {LabelSelector: selector}}}
 	}
 	return cache.ByObject{Label: selector}
 }

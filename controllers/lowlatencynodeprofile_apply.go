@@ -18,8 +18,8 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/apply"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
 )
 
 // keepFinalizer makes sure that the profile cannot disappear before its nodes were given back.
@@ -103,7 +103,7 @@ func reportObject(spec v1alpha1.LowLatencyNodeSpec, node *corev1.Node) *v1alpha1
 func (r *ProfileReconciler) publishPlans(ctx context.Context, w *profileWorld, d *decision) error {
 	for i := range d.intent.Shapes {
 		shape := &d.intent.Shapes[i]
-		if w.plans[render.PlanConfigMapName(w.profile.Name, shape.Hash)] {
+		if w.plans[manifest.PlanConfigMapName(w.profile.Name, shape.Hash)] {
 			continue
 		}
 		plan, err := planObject(shape, r.namespace)
@@ -118,10 +118,7 @@ func (r *ProfileReconciler) publishPlans(ctx context.Context, w *profileWorld, d
 }
 
 func planObject(shape *fleet.Shape, namespace string) (*unstructured.Unstructured, error) {
-	// The plan does not depend on the pool, so any valid name does.
-	typed, err := render.PlanConfigMap(render.Input{
-		Plan: shape.Plan, Pool: render.Pool{Name: shape.Hash}, Namespace: namespace,
-	})
+	typed, err := manifest.PlanConfigMap(shape.Plan, shape.Hash, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +129,7 @@ func planObject(shape *fleet.Shape, namespace string) (*unstructured.Unstructure
 func (r *ProfileReconciler) prunePlans(ctx context.Context, w *profileWorld, d *decision) error {
 	needed := map[string]bool{}
 	for i := range d.intent.Shapes {
-		needed[render.PlanConfigMapName(w.profile.Name, d.intent.Shapes[i].Hash)] = true
+		needed[manifest.PlanConfigMapName(w.profile.Name, d.intent.Shapes[i].Hash)] = true
 	}
 	for _, report := range w.reports {
 		needed[report.Spec.PlanConfigMap] = true

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
@@ -128,7 +128,7 @@ func newPlanned(profile *v1alpha1.LowLatencyNodeProfile, pools *poolSet, invento
 	}
 	hash := nodePlan.Hash()
 	return &planned{
-		plan: nodePlan, hash: hash, configMap: render.PlanConfigMapName(profile.Name, hash),
+		plan: nodePlan, hash: hash, configMap: manifest.PlanConfigMapName(profile.Name, hash),
 		signature: hardware.Signature(), findings: findings,
 	}
 }

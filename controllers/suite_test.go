@@ -25,7 +25,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/embedded"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
@@ -87,7 +87,7 @@ func (s *suite) start(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	s.client, err = client.NewWithWatch(environment.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	for _, name := range []string{namespace, controllers.DefaultAgentNamespace, applications, render.TunedNamespace} {
+	for _, name := range []string{namespace, controllers.DefaultAgentNamespace, applications, manifests.TunedNamespace} {
 		Expect(s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 	}
 	Expect(s.client.Create(ctx, workerPool())).To(Succeed())

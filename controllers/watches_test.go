@@ -20,7 +20,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
 const currentConfig = "machineconfiguration.openshift.io/currentConfig"
@@ -172,7 +172,7 @@ func TestCachedObjects(t *testing.T) {
 			t.Errorf("%s is cached as %+v, want those with the label of a profile", kind, by)
 		}
 	}
-	if _, found := selected["Tuned"].Namespaces[render.TunedNamespace]; !found {
-		t.Errorf("Tuned is cached as %+v, want namespace %s", selected["Tuned"], render.TunedNamespace)
+	if _, found := selected["Tuned"].Namespaces[manifests.TunedNamespace]; !found {
+		t.Errorf("Tuned is cached as %+v, want namespace %s", selected["Tuned"], manifests.TunedNamespace)
 	}
 }

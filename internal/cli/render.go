@@ -21,7 +21,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	rendering "github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
 const (
@@ -113,7 +113,7 @@ func bundlesFor(profile *v1alpha1.LowLatencyNodeProfile, all []planned, options 
 	bundles := make([]bundle, 0, len(shapes))
 	for _, shape := range shapes {
 		pool := pools[shape.Hash]
-		objects, err := render.Objects(render.Input{Plan: shape.Plan, Pool: pool, Namespace: options.namespace})
+		objects, err := rendering.Objects(rendering.Input{Plan: shape.Plan, Pool: pool, Namespace: options.namespace})
 		if err != nil {
 			return nil, err
 		}
@@ -163,12 +163,12 @@ func shapesOf(all []planned) []fleet.Shape {
 }
 
 // poolsFor chooses the pool of each shape, by hash, as the operator does for nodes that are in none yet.
-func poolsFor(profile *v1alpha1.LowLatencyNodeProfile, shapes []fleet.Shape, name string) (map[string]render.Pool, error) {
-	pools := map[string]render.Pool{}
+func poolsFor(profile *v1alpha1.LowLatencyNodeProfile, shapes []fleet.Shape, name string) (map[string]rendering.Pool, error) {
+	pools := map[string]rendering.Pool{}
 	if profile.Spec.Pools.Management != v1alpha1.PoolsExisting {
 		names := openshift.AssignPools(profile.Name, nil, shapes, nil)
 		for _, shape := range shapes {
-			pools[shape.Hash] = render.Pool{
+			pools[shape.Hash] = rendering.Pool{
 				Name: names[shape.Hash], Management: v1alpha1.PoolsManaged,
 				MaximumUnavailableNodes: profile.Spec.Pools.MaximumUnavailableNodes,
 			}
@@ -199,21 +199,21 @@ func describeShapes(shapes []fleet.Shape) string {
 
 // existingPool is a pool that somebody else owns. Its name follows from the labels by which pools are
 // known: the one that the machine-config operator puts on its pools, or the role.
-func existingPool(existing *v1alpha1.ExistingPool, name string) (render.Pool, error) {
+func existingPool(existing *v1alpha1.ExistingPool, name string) (rendering.Pool, error) {
 	for _, key := range slices.Sorted(maps.Keys(existing.MachineConfigPoolSelector)) {
 		if pool, found := strings.CutPrefix(key, poolLabelPrefix); found && name == "" {
 			name = pool
 		}
 	}
 	for _, labels := range []v1alpha1.Labels{existing.MachineConfigPoolSelector, existing.MachineConfigLabels} {
-		if role := labels[render.LabelMachineConfigRole]; name == "" {
+		if role := labels[rendering.LabelMachineConfigRole]; name == "" {
 			name = string(role)
 		}
 	}
 	if name == "" {
-		return render.Pool{}, errors.New("spec.pools.existing does not tell the name of the MachineConfigPool; give it with --pool")
+		return rendering.Pool{}, errors.New("spec.pools.existing does not tell the name of the MachineConfigPool; give it with --pool")
 	}
-	return render.Pool{
+	return rendering.Pool{
 		Name: name, Management: v1alpha1.PoolsExisting,
 		PoolSelector:        plainLabels(existing.MachineConfigPoolSelector),
 		MachineConfigLabels: plainLabels(existing.MachineConfigLabels),

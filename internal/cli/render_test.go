@@ -13,11 +13,11 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	rendering "github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
 // rendered is what the library renders for a profile on one host.
-func rendered(t *testing.T, profileText, root string, pool render.Pool) string {
+func rendered(t *testing.T, profileText, root string, pool rendering.Pool) string {
 	t.Helper()
 	var profile v1alpha1.LowLatencyNodeProfile
 	if err := yaml.UnmarshalStrict([]byte(profileText), &profile); err != nil {
@@ -34,7 +34,7 @@ func rendered(t *testing.T, profileText, root string, pool render.Pool) string {
 	if pool.Name == "" {
 		pool.Name = profile.Name + "-" + host.topology.Signature()[:8]
 	}
-	objects, err := render.Objects(render.Input{Plan: planned, Pool: pool, Namespace: "lowlatency-operator-system"})
+	objects, err := rendering.Objects(rendering.Input{Plan: planned, Pool: pool, Namespace: "lowlatency-operator-system"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,27 +63,27 @@ func TestRenderPrintsWhatTheLibraryRenders(t *testing.T) {
 	cases := map[string]struct {
 		profile string
 		args    []string
-		pool    render.Pool
+		pool    rendering.Pool
 	}{
 		"managed pools": {
 			profile: profileHead + "  pools: {maximumUnavailableNodes: 2}\n",
-			pool:    render.Pool{Management: v1alpha1.PoolsManaged, MaximumUnavailableNodes: 2},
+			pool:    rendering.Pool{Management: v1alpha1.PoolsManaged, MaximumUnavailableNodes: 2},
 		},
 		"an existing pool, named by its label": {
 			profile: existing(`{"pools.operator.machineconfiguration.openshift.io/cnf": "", z: z}`, ""),
-			pool:    render.Pool{Name: "cnf", Management: v1alpha1.PoolsExisting, PoolSelector: byPool},
+			pool:    rendering.Pool{Name: "cnf", Management: v1alpha1.PoolsExisting, PoolSelector: byPool},
 		},
 		"an existing pool, named by its role": {
 			profile: existing(`{machineconfiguration.openshift.io/role: cnf}`, ""),
-			pool:    render.Pool{Name: "cnf", Management: v1alpha1.PoolsExisting, PoolSelector: byRole},
+			pool:    rendering.Pool{Name: "cnf", Management: v1alpha1.PoolsExisting, PoolSelector: byRole},
 		},
 		"an existing pool, named by the role of its MachineConfigs": {
 			profile: existing(`{a: b}`, `, machineConfigLabels: {machineconfiguration.openshift.io/role: cnf}`),
-			pool:    render.Pool{Name: "cnf", Management: v1alpha1.PoolsExisting, PoolSelector: map[string]string{"a": "b"}, MachineConfigLabels: byRole},
+			pool:    rendering.Pool{Name: "cnf", Management: v1alpha1.PoolsExisting, PoolSelector: map[string]string{"a": "b"}, MachineConfigLabels: byRole},
 		},
 		"an existing pool, named by hand": {
 			profile: existing(`{"pools.operator.machineconfiguration.openshift.io/cnf": "", z: z}`, ""), args: []string{"--pool", "other"},
-			pool: render.Pool{Name: "other", Management: v1alpha1.PoolsExisting, PoolSelector: byPool},
+			pool: rendering.Pool{Name: "other", Management: v1alpha1.PoolsExisting, PoolSelector: byPool},
 		},
 	}
 	for name, tc := range cases {

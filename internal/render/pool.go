@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
+// Package render turns BypassNICPools into the objects that bring them to the nodes. It is pure.
 package render
 
 import (
@@ -13,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/apply"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
 )
 
 // PoolInput is what the objects of one BypassNICPool are made from.
@@ -61,7 +64,7 @@ func PoolObjects(in PoolInput) ([]*unstructured.Unstructured, error) {
 	}
 	objects := make([]*unstructured.Unstructured, 0, len(typed))
 	for _, object := range typed {
-		plain, err := toUnstructured(object)
+		plain, err := apply.Object(object)
 		if err != nil {
 			return nil, fmt.Errorf("rendering BypassNICPool %q: %w", in.Pool.Name, err)
 		}
@@ -100,12 +103,12 @@ func (in PoolInput) objects() ([]runtime.Object, error) {
 // check makes sure that the API server will take every name and label that is made of the input.
 func (in PoolInput) check() error {
 	problems := []error{
-		describe("pool name", in.Pool.Name, validation.IsDNS1123Subdomain),
-		describe("DaemonSet name", PoolObjectName(in.Pool.Name), validation.IsValidLabelValue),
-		describe("operator namespace", in.OperatorNamespace, validation.IsDNS1123Label),
-		describe("agents' namespace", in.AgentNamespace, validation.IsDNS1123Label),
-		describe("resource name", in.Pool.Spec.ResourceName, validation.IsQualifiedName),
-		checkLabels("spec.nodeSelector", nodeLabels(in.Pool.Spec.NodeSelector)),
+		manifest.CheckName("pool name", in.Pool.Name, validation.IsDNS1123Subdomain),
+		manifest.CheckName("DaemonSet name", PoolObjectName(in.Pool.Name), validation.IsValidLabelValue),
+		manifest.CheckName("operator namespace", in.OperatorNamespace, validation.IsDNS1123Label),
+		manifest.CheckName("agents' namespace", in.AgentNamespace, validation.IsDNS1123Label),
+		manifest.CheckName("resource name", in.Pool.Spec.ResourceName, validation.IsQualifiedName),
+		manifest.CheckLabels("spec.nodeSelector", nodeLabels(in.Pool.Spec.NodeSelector)),
 	}
 	if in.Image == "" {
 		problems = append(problems, errors.New("the image of the device plugin is not known"))
@@ -121,15 +124,7 @@ func (in PoolInput) check() error {
 
 // metadata is what all children of a BypassNICPool have in common.
 func (in PoolInput) metadata(name, namespace, component string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name:      name,
-		Namespace: namespace,
-		Labels: map[string]string{
-			"app.kubernetes.io/name":       projectName,
-			"app.kubernetes.io/component":  component,
-			"app.kubernetes.io/part-of":    projectName,
-			"app.kubernetes.io/managed-by": projectName,
-			v1alpha1.LabelBypassPool:       in.Pool.Name,
-		},
-	}
+	labels := manifest.Labels(component)
+	labels[v1alpha1.LabelBypassPool] = in.Pool.Name
+	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels}
 }

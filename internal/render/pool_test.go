@@ -21,6 +21,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/afxdp"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
 )
 
 const agentNamespace = "lowlatency-agents"
@@ -100,7 +101,7 @@ func renderPool(t testing.TB, in PoolInput) []*unstructured.Unstructured {
 func TestGoldenPools(t *testing.T) {
 	for name, in := range pools() {
 		t.Run(name, func(t *testing.T) {
-			got, err := YAML(renderPool(t, in))
+			got, err := manifest.YAML(renderPool(t, in))
 			if err != nil {
 				t.Fatal(err)
 			}

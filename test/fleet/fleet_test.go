@@ -14,7 +14,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -91,8 +91,8 @@ func planAndRender(tb testing.TB, wanted *v1alpha1.LowLatencyNodeProfile, report
 		if shapes[hash]++; shapes[hash] > 1 {
 			continue
 		}
-		pool := render.Pool{Name: "trading-" + hardware.Signature()[:8], Management: v1alpha1.PoolsManaged}
-		if _, err := render.Objects(render.Input{Plan: planned, Pool: pool, Namespace: "operator"}); err != nil {
+		pool := manifests.Pool{Name: "trading-" + hardware.Signature()[:8], Management: v1alpha1.PoolsManaged}
+		if _, err := manifests.Objects(manifests.Input{Plan: planned, Pool: pool, Namespace: "operator"}); err != nil {
 			tb.Fatalf("rendering: %v", err)
 		}
 	}

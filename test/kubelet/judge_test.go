@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
 // goldenMachines are the machines that the plans behind the golden files of internal/render were written for.
@@ -174,7 +174,7 @@ func TestBadConfigurationsAreRefusedTwice(t *testing.T) {
 			if _, err := Judge(unchecked(t, good), machine, t.TempDir()); err == nil || !strings.Contains(err.Error(), tc.wantKubelet) {
 				t.Errorf("the kubelet says %v, want %q", err, tc.wantKubelet)
 			}
-			if configuration, err := render.KubeletConfiguration(good); err == nil {
+			if configuration, err := manifests.KubeletConfiguration(good); err == nil {
 				t.Errorf("it is rendered: %s", configuration)
 			}
 		})
@@ -209,7 +209,7 @@ func TestMachinesThatDoNotFit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kubelet := kubeletPlan()
 			tc.change(&kubelet)
-			configuration, err := render.KubeletConfiguration(kubelet)
+			configuration, err := manifests.KubeletConfiguration(kubelet)
 			if err != nil {
 				t.Fatalf("KubeletConfiguration: %v", err)
 			}

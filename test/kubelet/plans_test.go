@@ -12,7 +12,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
@@ -53,10 +53,10 @@ func TestKubeletTakesEveryPlan(t *testing.T) {
 
 // judgePlan renders the plan and has the kubelet start with it on the host as it is after the reboot.
 func judgePlan(p *plan.NodePlan, host *topology.Topology, directory string) error {
-	if _, err := render.Objects(render.Input{Plan: p, Pool: render.Pool{Name: "pool"}, Namespace: "lowlatency"}); err != nil {
+	if _, err := manifests.Objects(manifests.Input{Plan: p, Pool: manifests.Pool{Name: "pool"}, Namespace: "lowlatency"}); err != nil {
 		return fmt.Errorf("rendering: %w", err)
 	}
-	configuration, err := render.KubeletConfiguration(p.Kubelet)
+	configuration, err := manifests.KubeletConfiguration(p.Kubelet)
 	if err != nil {
 		return fmt.Errorf("rendering the kubelet configuration: %w", err)
 	}

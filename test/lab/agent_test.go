@@ -28,7 +28,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 )
 
@@ -130,7 +130,7 @@ func (j *judged) repaired(server *apiserver.Environment, d drift, table *outcome
 func (j *judged) startAgent(server *apiserver.Environment) {
 	j.t.Helper()
 	ctx := j.t.Context()
-	config, err := render.PlanConfigMap(render.Input{Plan: j.plan, Namespace: corev1.NamespaceDefault})
+	config, err := manifest.PlanConfigMap(j.plan, j.plan.Hash(), corev1.NamespaceDefault)
 	j.must(err)
 	j.must(server.Client().Create(ctx, config))
 	j.must(server.Client().Create(ctx, &v1alpha1.LowLatencyNode{

@@ -19,7 +19,7 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 	"github.com/lowlatency-dev/lowlatency-operator/test/lab"
 )
@@ -68,9 +68,9 @@ func (j *judged) judge(state string, before *host.Facts) judgement {
 // left out of the kernel arguments.
 func (j *judged) tune(without ...string) {
 	j.t.Helper()
-	input := render.Input{Plan: j.plan, Pool: render.Pool{Name: "lab"}}
+	input := manifests.Input{Plan: j.plan, Pool: manifests.Pool{Name: "lab"}}
 	j.tuneRunning(input)
-	config, err := render.MachineConfig(input)
+	config, err := manifests.MachineConfig(input)
 	j.must(err)
 	kernel := lab.Standard
 	if config.Spec.KernelType == "realtime" {
@@ -108,14 +108,14 @@ func dropArguments(arguments, names []string) []string {
 // tuneRunning writes the TuneD profile and the kubelet's configuration, which take effect with the next start. There
 // is no kubelet in this lab: the two files in which a kubelet says what it does are written as one of version 1.37
 // writes them with this configuration.
-func (j *judged) tuneRunning(input render.Input) {
+func (j *judged) tuneRunning(input manifests.Input) {
 	j.t.Helper()
-	tuned, err := render.Tuned(input)
+	tuned, err := manifests.Tuned(input)
 	j.must(err)
-	name := render.TunedName(input.Pool.Name)
+	name := manifests.TunedName(input.Pool.Name)
 	profiles, _, err := unstructured.NestedSlice(tuned.Object, "spec", "profile")
 	j.must(err)
-	kubelet, err := render.KubeletConfig(input)
+	kubelet, err := manifests.KubeletConfig(input)
 	j.must(err)
 	all := j.plan.CPUs.Housekeeping.Union(j.plan.CPUs.Isolated)
 	for file, content := range map[string]string{

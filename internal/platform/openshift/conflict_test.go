@@ -15,7 +15,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
 // bound makes an intent bind to an existing pool.
@@ -124,7 +124,7 @@ func TestConflictsWithPeers(t *testing.T) {
 		},
 		"a plan that cannot be rendered": {
 			nodes:    plannedNodes{"n1": "a1"},
-			renderer: func(render.Input) ([]*unstructured.Unstructured, error) { return nil, errors.New("no such kernel") },
+			renderer: func(manifests.Input) ([]*unstructured.Unstructured, error) { return nil, errors.New("no such kernel") },
 			want:     []fleet.Conflict{{Reason: v1alpha1.ReasonPlanImpossible, Message: "cannot be written: no such kernel"}},
 		},
 	})

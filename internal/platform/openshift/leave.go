@@ -15,7 +15,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
 // returnPatience is when to look again at nodes that are being given back. What they wait for is watched;
@@ -44,11 +44,11 @@ func poolOfObject(k key) (string, bool) {
 	prefix := ""
 	switch k.kind {
 	case kindMachineConfig:
-		prefix = render.MachineConfigName("")
+		prefix = manifests.MachineConfigName("")
 	case kindKubeletConfig:
-		prefix = render.KubeletConfigName("")
+		prefix = manifests.KubeletConfigName("")
 	case kindTuned:
-		prefix = render.TunedName("")
+		prefix = manifests.TunedName("")
 	default:
 		return "", false
 	}
@@ -139,7 +139,7 @@ func rolledBack(pool *mcfgv1.MachineConfigPool) fleet.Remainder {
 
 // stillRendered tells whether the pool's configuration was merged from a MachineConfig that is gone.
 func (w *world) stillRendered(pool *mcfgv1.MachineConfigPool) bool {
-	return hasSource(pool, render.MachineConfigName(pool.Name)) ||
+	return hasSource(pool, manifests.MachineConfigName(pool.Name)) ||
 		len(w.kubelets[pool.Name]) < len(kubeletSources(pool))
 }
 

@@ -25,7 +25,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
 // Platform is OpenShift.
@@ -71,7 +71,7 @@ func New(options Options) (*Platform, error) {
 	}
 	return &Platform{
 		cache: options.Cache, live: options.Live, writer: options.Client,
-		namespace: options.Namespace, peer: peer, rendered: renderings{render: render.Objects},
+		namespace: options.Namespace, peer: peer, rendered: renderings{render: manifests.Objects},
 	}, nil
 }
 
@@ -275,7 +275,7 @@ type rendering struct {
 }
 
 // objects renders an input, or returns what it was rendered to before. The result is shared: not to be changed.
-func (r *renderings) objects(in render.Input) ([]*unstructured.Unstructured, error) {
+func (r *renderings) objects(in manifests.Input) ([]*unstructured.Unstructured, error) {
 	id := rendering{
 		plan: in.Plan, pool: string(in.Pool.Management) + "/" + in.Pool.Name, limit: in.Pool.MaximumUnavailableNodes,
 		labels: fmt.Sprint(in.Pool.PoolSelector, in.Pool.MachineConfigLabels),

@@ -24,7 +24,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
 func testScheme(t *testing.T) *runtime.Scheme {
@@ -152,7 +152,7 @@ func TestRollReadsWhatIsRendered(t *testing.T) {
 	}
 	var written []string
 	p := newPlatform(t, &written, objects...)
-	p.rendered.render = func(in render.Input) ([]*unstructured.Unstructured, error) {
+	p.rendered.render = func(in manifests.Input) ([]*unstructured.Unstructured, error) {
 		out, err := renderText(in)
 		for _, object := range out {
 			versioned(object)
@@ -237,12 +237,12 @@ func TestErrorsNameTheObject(t *testing.T) {
 
 func TestRenderingsAreRemembered(t *testing.T) {
 	calls := 0
-	r := renderings{render: func(in render.Input) ([]*unstructured.Unstructured, error) {
+	r := renderings{render: func(in manifests.Input) ([]*unstructured.Unstructured, error) {
 		calls++
 		return renderText(in)
 	}}
 	intent := oneNode().intent(newCluster(t, "n1"))
-	in := render.Input{Plan: intent.Shapes[0].Plan}
+	in := manifests.Input{Plan: intent.Shapes[0].Plan}
 	for range 3 {
 		if _, err := r.objects(in); err != nil {
 			t.Fatal(err)
@@ -260,7 +260,7 @@ func TestRenderingsAreRemembered(t *testing.T) {
 			t.Fatalf("%d renderings are remembered", len(r.results))
 		}
 	}
-	r.render = func(render.Input) ([]*unstructured.Unstructured, error) { return nil, errors.New("impossible") }
+	r.render = func(manifests.Input) ([]*unstructured.Unstructured, error) { return nil, errors.New("impossible") }
 	in.Pool.Management = v1alpha1.PoolsExisting
 	if _, err := r.objects(in); err == nil {
 		t.Error("an error is remembered as objects")

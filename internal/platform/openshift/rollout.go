@@ -18,7 +18,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
 const (
@@ -193,7 +193,7 @@ func (t *target) labelSteps(profile string) []step {
 
 // missing says what the pool's rendered configuration lacks; "" when it has everything that was written.
 func (w *world) missing(t *target) string {
-	own, kubelet := w.objects[key{kindMachineConfig, render.MachineConfigName(t.name())}], w.kubeletConfig(t.name())
+	own, kubelet := w.objects[key{kindMachineConfig, manifests.MachineConfigName(t.name())}], w.kubeletConfig(t.name())
 	if own == nil || kubelet == nil {
 		return fmt.Sprintf("the objects of MachineConfigPool %s are being written", t.name())
 	}
@@ -278,7 +278,7 @@ type kubeletStatus struct {
 }
 
 func (w *world) kubeletConfig(pool string) *kubeletConfig {
-	object := w.objects[key{kindKubeletConfig, render.KubeletConfigName(pool)}]
+	object := w.objects[key{kindKubeletConfig, manifests.KubeletConfigName(pool)}]
 	if object == nil {
 		return nil
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
 // cluster is an API server with a machine-config operator in memory. Every act of the latter is a step of its
@@ -413,7 +413,7 @@ func (c *cluster) settle() {
 
 // renderText stands in for the real renderer: the first character of a plan's text stands for the topology,
 // the first two for the kubelet's settings, and all of it for the kernel arguments.
-func renderText(in render.Input) ([]*unstructured.Unstructured, error) {
+func renderText(in manifests.Input) ([]*unstructured.Unstructured, error) {
 	text := in.Plan.KernelArguments[0].Text
 	labels := map[string]any{v1alpha1.LabelProfile: in.Plan.Profile}
 	object := func(kind, name string, labels, spec map[string]any) *unstructured.Unstructured {
@@ -429,11 +429,11 @@ func renderText(in render.Input) ([]*unstructured.Unstructured, error) {
 	name := in.Pool.Name
 	objects := []*unstructured.Unstructured{
 		object("ConfigMap", "plan", labels, nil),
-		object(kindMachineConfig, render.MachineConfigName(name),
+		object(kindMachineConfig, manifests.MachineConfigName(name),
 			map[string]any{v1alpha1.LabelProfile: in.Plan.Profile, mcfgv1.MachineConfigRoleLabelKey: name},
 			map[string]any{"kernelArguments": []any{text}, "config": ignition}),
-		object(kindKubeletConfig, render.KubeletConfigName(name), labels, map[string]any{"kubeletConfig": map[string]any{"plan": text[:2]}}),
-		object(kindTuned, render.TunedName(name), labels, map[string]any{"plan": text}),
+		object(kindKubeletConfig, manifests.KubeletConfigName(name), labels, map[string]any{"kubeletConfig": map[string]any{"plan": text[:2]}}),
+		object(kindTuned, manifests.TunedName(name), labels, map[string]any{"plan": text}),
 	}
 	if in.Pool.Management == v1alpha1.PoolsExisting {
 		return objects, nil

@@ -16,13 +16,13 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
 // target is a pool, the plan that it is to carry and the objects that bring the plan to it.
 type target struct {
 	shape *fleet.Shape
-	input render.Input
+	input manifests.Input
 	// want are the objects that bring the plan to the pool, in the order of applying. The plan itself is
 	// not among them, because the agents need it even while nothing may be changed.
 	want []*unstructured.Unstructured
@@ -44,7 +44,7 @@ func (t *target) name() string { return t.input.Pool.Name }
 func (t *target) managed() bool { return t.input.Pool.Management != v1alpha1.PoolsExisting }
 
 // renderer turns a plan into objects. It exists so that equal plans are rendered once.
-type renderer func(render.Input) ([]*unstructured.Unstructured, error)
+type renderer func(manifests.Input) ([]*unstructured.Unstructured, error)
 
 // aim chooses the pool of every shape. What keeps a shape or a node from its pool comes back as conflicts.
 func aim(w *world, intent *fleet.Intent, namespace string, renders renderer) ([]*target, []fleet.Conflict) {
@@ -118,7 +118,7 @@ func managedPools(w *world, intent *fleet.Intent) ([]*target, []fleet.Conflict) 
 	var conflicts []fleet.Conflict
 	for i := range intent.Shapes {
 		shape := &intent.Shapes[i]
-		t := &target{shape: shape, input: render.Input{Pool: render.Pool{
+		t := &target{shape: shape, input: manifests.Input{Pool: manifests.Pool{
 			Name:                    names[shape.Hash],
 			Management:              v1alpha1.PoolsManaged,
 			MaximumUnavailableNodes: intent.Profile.Spec.Pools.MaximumUnavailableNodes,
@@ -146,7 +146,7 @@ func existingPool(w *world, intent *fleet.Intent) ([]*target, []fleet.Conflict) 
 		return nil, []fleet.Conflict{*conflict}
 	}
 	existing := intent.Profile.Spec.Pools.Existing
-	t := &target{shape: &intent.Shapes[0], input: render.Input{Pool: render.Pool{
+	t := &target{shape: &intent.Shapes[0], input: manifests.Input{Pool: manifests.Pool{
 		Name:                pool.Name,
 		Management:          v1alpha1.PoolsExisting,
 		PoolSelector:        plain(existing.MachineConfigPoolSelector),

@@ -19,7 +19,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 	"github.com/lowlatency-dev/lowlatency-operator/test/lab"
 )
@@ -186,7 +186,7 @@ func (s *scene) apply(t *testing.T, p *plan.NodePlan) {
 // join makes the machine a node, with the kubelet configuration that the project renders of the plan.
 func (s *scene) join(t *testing.T, p *plan.NodePlan) {
 	t.Helper()
-	configuration, err := render.KubeletConfiguration(p.Kubelet)
+	configuration, err := manifests.KubeletConfiguration(p.Kubelet)
 	must(t, err)
 	must(t, s.cluster.Join(t.Context(), s.machine, configuration, os.Stderr))
 }

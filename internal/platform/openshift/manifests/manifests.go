@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Package render turns a NodePlan into the objects that bring it to the nodes of one OpenShift pool:
+// Package manifests turns a NodePlan into the objects that bring it to the nodes of one MachineConfigPool of OpenShift:
 // MachineConfigPool, plan ConfigMap, RuntimeClass, MachineConfig, KubeletConfig and Tuned. It is pure: what
 // it returns depends on its input alone, so that the offline render command prints exactly what the
 // controller applies. Whatever the platform would refuse, or would bring nodes down with, is an error here.
-package render
+package manifests
 
 import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
@@ -61,7 +63,7 @@ func Objects(in Input) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	kinds := []func(Input) (runtime.Object, error){
-		object(PlanConfigMap), object(RuntimeClass), object(MachineConfig), object(KubeletConfig), object(Tuned),
+		object(planConfigMap), object(RuntimeClass), object(MachineConfig), object(KubeletConfig), object(Tuned),
 	}
 	if in.Pool.managed() {
 		kinds = append([]func(Input) (runtime.Object, error){object(MachineConfigPool)}, kinds...)
@@ -81,6 +83,15 @@ func Objects(in Input) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
+// planConfigMap is the same on every platform.
+func planConfigMap(in Input) (*corev1.ConfigMap, error) {
+	in, err := in.checked(Input.checkNamespace)
+	if err != nil {
+		return nil, err
+	}
+	return manifest.PlanConfigMap(in.Plan, in.planHash, in.Namespace)
+}
+
 // object lets functions with different results stand in one list.
 func object[T runtime.Object](kind func(Input) (T, error)) func(Input) (runtime.Object, error) {
 	return func(in Input) (runtime.Object, error) { return kind(in) }
@@ -95,7 +106,7 @@ func (in Input) checked(needs ...func(Input) error) (Input, error) {
 	if in.Plan == nil {
 		return Input{}, errors.New("rendering without a plan")
 	}
-	problems := []error{in.checkProfile()}
+	problems := []error{manifest.CheckProfile(in.Plan.Profile)}
 	for _, check := range needs {
 		problems = append(problems, check(in))
 	}

@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package render
+package manifests
 
 import (
 	"errors"
-	"fmt"
 	"maps"
-	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
 )
 
 const (
-	// AnnotationPlanHash on a child object names the plan that it carries.
-	AnnotationPlanHash = "lowlatency.dev/plan-hash"
 	// TunedNamespace is where the Node Tuning Operator looks for Tuned objects.
 	TunedNamespace = "openshift-cluster-node-tuning-operator"
 	// LabelMachineConfigRole is the label by which pools select MachineConfigs by convention.
@@ -27,7 +22,6 @@ const (
 	// poolLabelPrefix begins the label that the machine-config operator puts on its own pools, and by which
 	// KubeletConfigs select them: pools.operator.machineconfiguration.openshift.io/worker.
 	poolLabelPrefix = "pools.operator.machineconfiguration.openshift.io/"
-	projectName     = "lowlatency-operator"
 )
 
 // MachineConfigName is the name of the MachineConfig of a pool. MachineConfigs are merged in the order of their
@@ -43,22 +37,9 @@ func TunedName(pool string) string { return "lowlatency-" + pool }
 // RuntimeClassName is the name of the RuntimeClass of a profile.
 func RuntimeClassName(profile string) string { return "lowlatency-" + profile }
 
-// PlanConfigMapName is the name of the ConfigMap that holds a plan.
-func PlanConfigMapName(profile, planHash string) string { return profile + "-" + planHash }
-
 // metadata is what all children of a pool have in common.
 func (in Input) metadata(name, component string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name: name,
-		Labels: map[string]string{
-			"app.kubernetes.io/name":       projectName,
-			"app.kubernetes.io/component":  component,
-			"app.kubernetes.io/part-of":    projectName,
-			"app.kubernetes.io/managed-by": projectName,
-			v1alpha1.LabelProfile:          in.Plan.Profile,
-		},
-		Annotations: map[string]string{AnnotationPlanHash: in.planHash},
-	}
+	return manifest.OfPlan(in.Plan.Profile, in.planHash, name, component)
 }
 
 // poolSelector are the labels by which a KubeletConfig finds the pool.
@@ -77,18 +58,8 @@ func (p Pool) machineConfigLabels() map[string]string {
 	return map[string]string{LabelMachineConfigRole: p.Name}
 }
 
-// checkProfile makes sure that the profile's name can be a part of names and a label's value.
-func (in Input) checkProfile() error {
-	return errors.Join(
-		describe("profile name", in.Plan.Profile, validation.IsDNS1123Subdomain),
-		describe("profile name", in.Plan.Profile, validation.IsValidLabelValue),
-	)
-}
-
 // checkNamespace makes sure that there is a namespace.
-func (in Input) checkNamespace() error {
-	return describe("operator namespace", in.Namespace, validation.IsDNS1123Label)
-}
+func (in Input) checkNamespace() error { return manifest.CheckNamespace(in.Namespace) }
 
 // checkPool makes sure that the API server will take every name and label that is made of the pool.
 func (in Input) checkPool() error {
@@ -96,27 +67,9 @@ func (in Input) checkPool() error {
 		return errors.New("an existing pool needs labels that select it")
 	}
 	return errors.Join(
-		describe("pool name", in.Pool.Name, validation.IsDNS1123Subdomain),
-		describe("pool name", in.Pool.Name, validation.IsValidLabelValue),
-		checkLabels("pool selector", in.Pool.poolSelector()),
-		checkLabels("MachineConfig label", in.Pool.machineConfigLabels()),
+		manifest.CheckName("pool name", in.Pool.Name, validation.IsDNS1123Subdomain),
+		manifest.CheckName("pool name", in.Pool.Name, validation.IsValidLabelValue),
+		manifest.CheckLabels("pool selector", in.Pool.poolSelector()),
+		manifest.CheckLabels("MachineConfig label", in.Pool.machineConfigLabels()),
 	)
-}
-
-func checkLabels(what string, labels map[string]string) error {
-	problems := make([]error, 0, 2*len(labels))
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		problems = append(problems,
-			describe(what, key, validation.IsQualifiedName),
-			describe(what+" "+key, labels[key], validation.IsValidLabelValue))
-	}
-	return errors.Join(problems...)
-}
-
-// describe turns the sentences of a Kubernetes validation function into an error.
-func describe(what, value string, check func(string) []string) error {
-	if problems := check(value); len(problems) > 0 {
-		return fmt.Errorf("%s %q: %s", what, value, strings.Join(problems, "; "))
-	}
-	return nil
 }

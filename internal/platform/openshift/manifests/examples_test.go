@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package render
+package manifests
 
 import (
 	"encoding/json"
@@ -55,7 +55,7 @@ func examples(t testing.TB) map[string]Input {
 func plannedExamples(t testing.TB) map[string]Input {
 	t.Helper()
 	inputs := examples(t)
-	folder := filepath.Join("..", "plan", "testdata")
+	folder := filepath.Join("..", "..", "..", "plan", "testdata")
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("golden plans in %s: %v, %v", folder, files, err)

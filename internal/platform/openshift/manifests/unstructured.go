@@ -1,32 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package render
+package manifests
 
 import (
-	"bytes"
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/apply"
 )
-
-// YAML prints objects as one stream of documents with keys in alphabetical order.
-func YAML(objects []*unstructured.Unstructured) ([]byte, error) {
-	var out bytes.Buffer
-	for _, object := range objects {
-		document, err := yaml.Marshal(object.Object)
-		if err != nil {
-			return nil, fmt.Errorf("printing %s %q: %w", object.GetKind(), object.GetName(), err)
-		}
-		out.WriteString("---\n")
-		out.Write(document)
-	}
-	return out.Bytes(), nil
-}
 
 // toUnstructured converts an object for server-side apply: every field that is left in it is one that the
 // operator will own, so whatever the Go types print without having been set is removed.

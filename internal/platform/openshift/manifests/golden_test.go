@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package render
+package manifests
 
 import (
 	"flag"
@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
 )
 
 const updateFlag = "update"
@@ -30,7 +32,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Objects: %v", err)
 			}
-			got, err := YAML(objects)
+			got, err := manifest.YAML(objects)
 			if err != nil {
 				t.Fatalf("YAML: %v", err)
 			}
@@ -42,7 +44,7 @@ func TestGolden(t *testing.T) {
 			}
 			want, err := os.ReadFile(path)
 			if err != nil {
-				t.Fatalf("reading the golden file (go test ./internal/render -update writes it): %v", err)
+				t.Fatalf("reading the golden file (go test ./internal/platform/openshift/manifests -update writes it): %v", err)
 			}
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
 				t.Errorf("%s differs (-want +got):\n%s", path, diff)

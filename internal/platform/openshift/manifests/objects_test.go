@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package render
+package manifests
 
 import (
 	"strings"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
 )
 
 func TestObjectsOrder(t *testing.T) {
@@ -121,12 +122,12 @@ func emptyFields(path string, value any) []string {
 
 func TestObjectsAreTheSameEveryTime(t *testing.T) {
 	for name := range plannedExamples(t) {
-		first, err := YAML(render(t, example(t, name)))
+		first, err := manifest.YAML(render(t, example(t, name)))
 		if err != nil {
 			t.Fatalf("YAML: %v", err)
 		}
 		for range 20 {
-			again, err := YAML(render(t, example(t, name)))
+			again, err := manifest.YAML(render(t, example(t, name)))
 			if err != nil {
 				t.Fatalf("YAML: %v", err)
 			}
@@ -158,7 +159,7 @@ func TestChildrenAreLabelled(t *testing.T) {
 		if object.GetKind() == "RuntimeClass" {
 			wantHash = ""
 		}
-		if got := object.GetAnnotations()[AnnotationPlanHash]; got != wantHash {
+		if got := object.GetAnnotations()[manifest.AnnotationPlanHash]; got != wantHash {
 			t.Errorf("%s has plan hash %q, want %q", object.GetKind(), got, wantHash)
 		}
 	}
@@ -216,7 +217,7 @@ func TestBadInputIsRefused(t *testing.T) {
 func refusingKinds(t *testing.T, in Input, want string) int {
 	t.Helper()
 	kinds := []func(Input) (runtime.Object, error){
-		object(MachineConfigPool), object(PlanConfigMap), object(RuntimeClass), object(MachineConfig),
+		object(MachineConfigPool), object(planConfigMap), object(RuntimeClass), object(MachineConfig),
 		object(KubeletConfig), object(Tuned),
 	}
 	refused := 0
