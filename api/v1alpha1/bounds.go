@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package v1alpha1
+
+// The bounds of the API: what the markers of the fields say, for code that must keep to them. A test holds each
+// constant against the generated CRDs, and each bound of the CRDs against this list. Lengths are in characters, of
+// which a text never has more than bytes.
+
+// Bounds of names and words that several kinds hold.
+const (
+	// MaxObjectNameLength bounds metadata.name of a LowLatencyNodeProfile and of a BypassNICPool, from which names of
+	// other objects are made.
+	MaxObjectNameLength = 40
+	// MaxNameLength bounds the name of another object that a field holds.
+	MaxNameLength = 253
+	// MaxNamespaceLength bounds the name of a namespace, and of a container.
+	MaxNamespaceLength = 63
+	// MaxMatchLabels bounds the labels of a selector.
+	MaxMatchLabels = 8
+	// MaxLabelValueLength bounds the value of a label.
+	MaxLabelValueLength = 63
+	// MaxHashLength bounds the hash of a plan or of an inventory.
+	MaxHashLength = 64
+	// MaxCheckLength bounds the name of a check.
+	MaxCheckLength = 64
+	// MaxGeneration bounds a generation and a count that never ends: the largest integer that every client of JSON
+	// reads exactly.
+	MaxGeneration = 1<<53 - 1
+	// MaxConditions bounds status.conditions.
+	MaxConditions = 16
+	// MaxCPUListLength bounds a list of CPUs.
+	MaxCPUListLength = 1024
+	// MaxNUMANodeID is the largest number of a NUMA node.
+	MaxNUMANodeID = 1023
+	// MaxCommandLineLength bounds a kernel command line.
+	MaxCommandLineLength = 8192
+	// MaxFindingMessageLength bounds the message of a finding.
+	MaxFindingMessageLength = 1024
+	// MaxReportedPCIAddressLength bounds the PCI address of a NIC in a status.
+	MaxReportedPCIAddressLength = 32
+	// MaxReportedInterfaceNameLength bounds the name of an interface in a status.
+	MaxReportedInterfaceNameLength = 32
+	// MaxReportedDriverLength bounds the name of a driver in a status.
+	MaxReportedDriverLength = 64
+	// MaxReportedNodes bounds counts of nodes, and of NICs of a pool.
+	MaxReportedNodes = 1000000
+	// MaxHugepages bounds the hugepages of one size.
+	MaxHugepages = 1 << 24
+)
+
+// Bounds that are not in the schema, which leaves the message of a condition 32768 characters: more than tables, logs
+// and people can bear.
+const (
+	// MaxConditionMessageLength bounds the message of a condition of a LowLatencyNodeProfile, BypassNICPool or Node.
+	MaxConditionMessageLength = 1024
+	// MaxNodeConditionMessageLength bounds the message of a condition of a LowLatencyNode.
+	MaxNodeConditionMessageLength = 2048
+)
+
+// Bounds of the spec of a LowLatencyNodeProfile.
+const (
+	// MaxHousekeepingCores bounds spec.cpus.derived.housekeepingCores.
+	MaxHousekeepingCores = 128
+	// MaxHugepageReservations bounds spec.memory.hugepages.
+	MaxHugepageReservations = 64
+	// MaxKernelArguments bounds spec.kernel.additionalArguments.
+	MaxKernelArguments = 64
+	// MaxKernelArgumentLength bounds one of spec.kernel.additionalArguments.
+	MaxKernelArgumentLength = 256
+	// MaxFrequencyKilohertz bounds the frequencies of spec.power.
+	MaxFrequencyKilohertz = 10000000
+	// MaxKubeletConfigurationLength bounds spec.kubelet.additionalConfiguration.
+	MaxKubeletConfigurationLength = 16384
+	// MaxQuantityLength bounds the amounts of memory of spec.kubelet.
+	MaxQuantityLength = 20
+	// MaxNetworkDevices bounds spec.network.devices.
+	MaxNetworkDevices = 32
+	// MaxDevicePatternLength bounds spec.network.devices[].interfaceName.
+	MaxDevicePatternLength = 32
+	// MaxDeviceDriverLength bounds spec.network.devices[].driver.
+	MaxDeviceDriverLength = 64
+	// MaxDeviceIDLength bounds vendorID and deviceID of spec.network.devices.
+	MaxDeviceIDLength = 6
+	// MaxDeviceAddressLength bounds spec.network.devices[].pciAddress.
+	MaxDeviceAddressLength = 12
+	// MaxUnavailableNodes bounds spec.pools.maximumUnavailableNodes.
+	MaxUnavailableNodes = 1000
+	// MaxKernelParameters bounds spec.system.kernelParameters.
+	MaxKernelParameters = 64
+	// MaxKernelParameterLength bounds name and value of one of spec.system.kernelParameters.
+	MaxKernelParameterLength = 128
+	// MaxStoppedServices bounds spec.system.stopServices.
+	MaxStoppedServices = 64
+	// MaxUnitNameLength bounds the name of a systemd unit.
+	MaxUnitNameLength = 255
+	// MaxUnloadedModules bounds spec.system.unloadModules.
+	MaxUnloadedModules = 64
+	// MaxModuleNameLength bounds the name of a kernel module.
+	MaxModuleNameLength = 55
+	// MaxInterruptionMicroseconds bounds spec.verification.budget.maximumInterruptionMicroseconds.
+	MaxInterruptionMicroseconds = 1000000
+	// MaxStolenPartsPerMillion bounds spec.verification.budget.stolenPartsPerMillion.
+	MaxStolenPartsPerMillion = 1000000
+	// MaxWaivedChecks bounds spec.verification.waivedChecks.
+	MaxWaivedChecks = 64
+	// MaxWaiverReasonLength bounds the reason of a waived check.
+	MaxWaiverReasonLength = 256
+)
+
+// Bounds of the status of a LowLatencyNodeProfile.
+const (
+	// MaxEffectiveSettings bounds status.effective.
+	MaxEffectiveSettings = 64
+	// MaxSettingFieldLength bounds the field of an effective setting.
+	MaxSettingFieldLength = 128
+	// MaxSettingValueLength bounds the value of an effective setting.
+	MaxSettingValueLength = 1024
+	// MaxShapes bounds status.shapes.
+	MaxShapes = 64
+	// MaxProfileFindings bounds status.findings.
+	MaxProfileFindings = 64
+)
+
+// Bounds of the spec of a LowLatencyNode.
+const (
+	// MaxPoolsPerNode bounds spec.bypassPools.
+	MaxPoolsPerNode = 16
+)
+
+// Bounds of the status of a LowLatencyNode.
+const (
+	// MaxBootIDLength bounds the identifier of a boot, a UUID.
+	MaxBootIDLength = 64
+	// MaxChecks bounds the counts of checks.
+	MaxChecks = 1000
+	// MaxFindings bounds status.findings.
+	MaxFindings = 128
+	// MaxFindingDetailLength bounds observed, expected and fix of a finding.
+	MaxFindingDetailLength = 512
+	// MaxDrift bounds status.drift.
+	MaxDrift = 128
+	// MaxDriftMessageLength bounds the message of a drift.
+	MaxDriftMessageLength = 1024
+	// MaxUnrepairedFiles bounds the files of a drift that could not be repaired.
+	MaxUnrepairedFiles = 16
+	// MaxUnrepairedLength bounds one of these.
+	MaxUnrepairedLength = 512
+	// MaxTransitions bounds status.transitions.
+	MaxTransitions = 20
+	// MaxTransitionWordLength bounds condition and reason of a transition.
+	MaxTransitionWordLength = 64
+	// MaxTransitionMessageLength bounds the message of a transition.
+	MaxTransitionMessageLength = 512
+	// MaxBypassNICs bounds status.bypassNICs.
+	MaxBypassNICs = 256
+	// MaxNICReasons bounds the reasons of a bypass NIC.
+	MaxNICReasons = 8
+	// MaxNICReasonLength bounds one of these.
+	MaxNICReasonLength = 512
+	// MaxNICModelLength bounds the model of a bypass NIC.
+	MaxNICModelLength = 64
+	// MaxNICUsers bounds the containers that hold units of a bypass NIC.
+	MaxNICUsers = 64
+	// MaxNICUserMessageLength bounds the message about one of these.
+	MaxNICUserMessageLength = 512
+)
+
+// Bounds of status.inventory of a LowLatencyNode.
+const (
+	// MaxArchitectureLength bounds the architecture.
+	MaxArchitectureLength = 32
+	// MaxProcessorVendorLength bounds the vendor of the processors.
+	MaxProcessorVendorLength = 64
+	// MaxHypervisorLength bounds the hypervisor.
+	MaxHypervisorLength = 64
+	// MaxMicrocodeLength bounds the microcode.
+	MaxMicrocodeLength = 32
+	// MaxInventoryTextLength bounds what vendors, firmware and kernel call themselves: processor model, product, BIOS
+	// version, kernel release, and what a NIC carries of the node's own traffic.
+	MaxInventoryTextLength = 128
+	// MaxReportedFrequencyKilohertz bounds the frequencies of an inventory.
+	MaxReportedFrequencyKilohertz = 1000000000
+	// MaxCores bounds the cores.
+	MaxCores = 4096
+	// MaxCoreLength bounds the CPU list of one core.
+	MaxCoreLength = 64
+	// MaxPackages bounds the processor packages.
+	MaxPackages = 512
+	// MaxL3Domains bounds the L3 domains.
+	MaxL3Domains = 512
+	// MaxNUMANodes bounds the NUMA nodes, and the distances from each of them.
+	MaxNUMANodes = 1024
+	// MaxNUMADistance bounds a distance between NUMA nodes.
+	MaxNUMADistance = 255
+	// MaxNodeMemoryBytes bounds the memory of a NUMA node.
+	MaxNodeMemoryBytes = 1<<53 - 1
+	// MaxHugepageSizes bounds the hugepage sizes of a NUMA node.
+	MaxHugepageSizes = 16
+	// MaxHugepageSizeKibibytes bounds one of these.
+	MaxHugepageSizeKibibytes = 1 << 30
+	// MaxInventoryNICs bounds the NICs.
+	MaxInventoryNICs = 256
+	// MaxReportedPCIIDLength bounds vendor and device of a NIC.
+	MaxReportedPCIIDLength = 8
+	// MaxReportedVirtualFunctions bounds the virtual functions that a NIC offers.
+	MaxReportedVirtualFunctions = 65535
+)
+
+// Bounds of the spec of a BypassNICPool.
+const (
+	// MaxNICTerms bounds spec.nics.
+	MaxNICTerms = 16
+	// MaxPCIIDLength bounds a PCI vendor or device.
+	MaxPCIIDLength = 4
+	// MaxDriverNameLength bounds the name of a driver.
+	MaxDriverNameLength = 63
+	// MaxInterfaceNameLength bounds the name of an interface, as the kernel does.
+	MaxInterfaceNameLength = 15
+	// MaxPCIAddressLength bounds a PCI address.
+	MaxPCIAddressLength = 16
+	// MaxTermDevices bounds the devices of a term.
+	MaxTermDevices = 32
+	// MaxTermDrivers bounds the drivers of a term.
+	MaxTermDrivers = 8
+	// MaxTermInterfaces bounds the interfaces of a term.
+	MaxTermInterfaces = 32
+	// MaxTermAddresses bounds the PCI addresses of a term.
+	MaxTermAddresses = 64
+	// MaxTermNUMANodes bounds the NUMA nodes of a term.
+	MaxTermNUMANodes = 64
+	// MaxResourceNameLength bounds spec.resourceName.
+	MaxResourceNameLength = 128
+	// MaxUnitsPerNIC bounds the units of a NIC: its shares, or its queues.
+	MaxUnitsPerNIC = 1024
+	// MaxQueue is the largest number of a queue.
+	MaxQueue = 1023
+	// MaxPoolHugepageSizes bounds spec.hugepages.
+	MaxPoolHugepageSizes = 4
+	// MaxVirtualFunctionsPerNIC bounds spec.virtualFunctions.countPerNIC.
+	MaxVirtualFunctionsPerNIC = 256
+	// MaxAttachmentNamespaces bounds spec.networkAttachment.namespaces.
+	MaxAttachmentNamespaces = 32
+	// MaxSteeredPorts bounds the ports that are steered to queues of stack AFXDP.
+	MaxSteeredPorts = 16
+	// MaxPort is the largest number of a port.
+	MaxPort = 65535
+	// MaxStackVersionLength bounds the version of a stack.
+	MaxStackVersionLength = 64
+	// MaxHostPathLength bounds a folder of the node.
+	MaxHostPathLength = 255
+	// MaxOnloadOptions bounds the options of stack Onload.
+	MaxOnloadOptions = 64
+	// MaxOnloadOptionNameLength bounds the name of one of these.
+	MaxOnloadOptionNameLength = 64
+	// MaxOnloadOptionValueLength bounds the value of one of these.
+	MaxOnloadOptionValueLength = 256
+	// MaxTCPDirectAttributes bounds the attributes of stack TCPDirect.
+	MaxTCPDirectAttributes = 32
+	// MaxTCPDirectAttributeLength bounds name and value of one of these.
+	MaxTCPDirectAttributeLength = 64
+)
+
+// Bounds of the status of a BypassNICPool.
+const (
+	// MaxPoolMembers bounds status.members.
+	MaxPoolMembers = 256
+	// MaxMemberNICs bounds the NICs of a member.
+	MaxMemberNICs = 64
+	// MaxPoolFindings bounds status.findings.
+	MaxPoolFindings = 64
+	// MaxReportedUnits bounds the units of a pool.
+	MaxReportedUnits = 100000000
+)

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package v1alpha1_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// bound is a constant with the places that it bounds, each a kind's short name and a path.
+type bound struct {
+	maximum int64
+	keyword string
+	places  string
+}
+
+// bounds holds each constant of bounds.go against its places.
+func bounds() []bound {
+	return append(append(sharedBounds(), profileBounds()...), append(nodeBounds(), poolBounds()...)...)
+}
+
+func sharedBounds() []bound {
+	return []bound{
+		{v1alpha1.MaxObjectNameLength, "maxLength", "lln: spec.bypassPools[]"},
+		{v1alpha1.MaxNameLength, "maxLength", `bnp: status.findings[].node status.members[].node llnp: status.findings[].node
+			status.shapes[].pool lln: spec.planConfigMap spec.profile status.bypassNICs[].pool
+			status.bypassNICs[].users[].pod`},
+		{v1alpha1.MaxNamespaceLength, "maxLength", `bnp: spec.networkAttachment.namespaces[] lln: status.bypassNICs[].users[].container
+			status.bypassNICs[].users[].namespace`},
+		{v1alpha1.MaxMatchLabels, "maxProperties", `bnp: spec.nodeSelector.matchLabels llnp: spec.nodeSelector.matchLabels
+			spec.pools.existing.machineConfigLabels spec.pools.existing.machineConfigPoolSelector`},
+		{v1alpha1.MaxLabelValueLength, "maxLength", `bnp: spec.nodeSelector.matchLabels[] llnp: spec.nodeSelector.matchLabels[]
+			spec.pools.existing.machineConfigLabels[] spec.pools.existing.machineConfigPoolSelector[]`},
+		{v1alpha1.MaxHashLength, "maxLength", `llnp: status.shapes[].hash lln: spec.planHash status.inventory.hash
+			status.transitions[].planHash status.verifiedPlanHash`},
+		{v1alpha1.MaxCheckLength, "maxLength", `llnp: spec.verification.waivedChecks[].check status.findings[].check lln: status.drift[].check
+			status.findings[].check status.transitions[].check`},
+		{v1alpha1.MaxGeneration, "maximum", `bnp: status.observedGeneration llnp: status.observedGeneration lln:
+			status.bypassNICs[].poolGeneration status.drift[].drifted status.drift[].repaired
+			status.observedGeneration`},
+		{v1alpha1.MaxConditions, "maxItems", "bnp: status.conditions llnp: status.conditions lln: status.conditions"},
+		{v1alpha1.MaxCPUListLength, "maxLength", `llnp: spec.cpus.explicit.dataPlane spec.cpus.explicit.housekeeping spec.cpus.explicit.isolated
+			spec.cpus.explicit.offline spec.cpus.explicit.shared status.shapes[].housekeeping
+			status.shapes[].isolated lln: status.inventory.l3Domains[] status.inventory.nics[].localCPUs
+			status.inventory.numaNodes[].cpus status.inventory.offlineCPUs status.inventory.onlineCPUs
+			status.inventory.packages[]`},
+		{v1alpha1.MaxNUMANodeID, "maximum", `bnp: spec.nics[].numaNodes[] status.members[].nics[].numaNode llnp:
+			spec.memory.hugepages[].numaNode lln: status.bypassNICs[].numaNode
+			status.inventory.nics[].numaNode status.inventory.numaNodes[].id`},
+		{v1alpha1.MaxCommandLineLength, "maxLength", "llnp: status.shapes[].kernelArguments lln: status.inventory.kernelCommandLine"},
+		{v1alpha1.MaxFindingMessageLength, "maxLength", "bnp: status.findings[].message llnp: status.findings[].message lln: status.findings[].message"},
+		{v1alpha1.MaxReportedPCIAddressLength, "maxLength", `bnp: status.findings[].pciAddress status.members[].nics[].pciAddress lln:
+			status.bypassNICs[].pciAddress status.inventory.nics[].pciAddress
+			status.inventory.nics[].physicalFunction`},
+		{v1alpha1.MaxReportedInterfaceNameLength, "maxLength", "lln: status.bypassNICs[].interfaceName status.inventory.nics[].interfaceName"},
+		{v1alpha1.MaxReportedDriverLength, "maxLength", "lln: status.inventory.nics[].driver"},
+		{v1alpha1.MaxReportedNodes, "maximum", `bnp: status.nics.eligible status.nics.found status.nics.healthy status.nodes.matched
+			status.nodes.reporting llnp: status.nodes.applied status.nodes.deJittered status.nodes.matched
+			status.nodes.numaAligned status.nodes.planned status.shapes[].nodes`},
+		{v1alpha1.MaxHugepages, "maximum", "bnp: spec.hugepages[].countPerNIC llnp: spec.memory.hugepages[].count"},
+	}
+}
+
+func profileBounds() []bound {
+	return []bound{
+		{v1alpha1.MaxHousekeepingCores, "maximum", "llnp: spec.cpus.derived.housekeepingCores"},
+		{v1alpha1.MaxHugepageReservations, "maxItems", "llnp: spec.memory.hugepages"},
+		{v1alpha1.MaxKernelArguments, "maxItems", "llnp: spec.kernel.additionalArguments"},
+		{v1alpha1.MaxKernelArgumentLength, "maxLength", "llnp: spec.kernel.additionalArguments[]"},
+		{v1alpha1.MaxFrequencyKilohertz, "maximum", `llnp: spec.power.housekeepingMaximumFrequencyKilohertz
+			spec.power.isolatedMaximumFrequencyKilohertz`},
+		{v1alpha1.MaxKubeletConfigurationLength, "maxLength", "llnp: spec.kubelet.additionalConfiguration"},
+		{v1alpha1.MaxQuantityLength, "maxLength", `llnp: spec.kubelet.evictionHardMemory spec.kubelet.kubeReservedMemory
+			spec.kubelet.systemReservedMemory`},
+		{v1alpha1.MaxNetworkDevices, "maxItems", "llnp: spec.network.devices"},
+		{v1alpha1.MaxDevicePatternLength, "maxLength", "llnp: spec.network.devices[].interfaceName"},
+		{v1alpha1.MaxDeviceDriverLength, "maxLength", "llnp: spec.network.devices[].driver"},
+		{v1alpha1.MaxDeviceIDLength, "maxLength", "llnp: spec.network.devices[].deviceID spec.network.devices[].vendorID"},
+		{v1alpha1.MaxDeviceAddressLength, "maxLength", "llnp: spec.network.devices[].pciAddress"},
+		{v1alpha1.MaxUnavailableNodes, "maximum", "llnp: spec.pools.maximumUnavailableNodes"},
+		{v1alpha1.MaxKernelParameters, "maxItems", "llnp: spec.system.kernelParameters"},
+		{v1alpha1.MaxKernelParameterLength, "maxLength", "llnp: spec.system.kernelParameters[].name spec.system.kernelParameters[].value"},
+		{v1alpha1.MaxStoppedServices, "maxItems", "llnp: spec.system.stopServices"},
+		{v1alpha1.MaxUnitNameLength, "maxLength", "llnp: spec.system.stopServices[]"},
+		{v1alpha1.MaxUnloadedModules, "maxItems", "llnp: spec.system.unloadModules"},
+		{v1alpha1.MaxModuleNameLength, "maxLength", "llnp: spec.system.unloadModules[]"},
+		{v1alpha1.MaxInterruptionMicroseconds, "maximum", "llnp: spec.verification.budget.maximumInterruptionMicroseconds"},
+		{v1alpha1.MaxStolenPartsPerMillion, "maximum", "llnp: spec.verification.budget.stolenPartsPerMillion"},
+		{v1alpha1.MaxWaivedChecks, "maxItems", "llnp: spec.verification.waivedChecks"},
+		{v1alpha1.MaxWaiverReasonLength, "maxLength", "llnp: spec.verification.waivedChecks[].reason"},
+		{v1alpha1.MaxEffectiveSettings, "maxItems", "llnp: status.effective"},
+		{v1alpha1.MaxSettingFieldLength, "maxLength", "llnp: status.effective[].field"},
+		{v1alpha1.MaxSettingValueLength, "maxLength", "llnp: status.effective[].value"},
+		{v1alpha1.MaxShapes, "maxItems", "llnp: status.shapes"},
+		{v1alpha1.MaxProfileFindings, "maxItems", "llnp: status.findings"},
+	}
+}
+
+func nodeBounds() []bound {
+	return []bound{
+		{v1alpha1.MaxPoolsPerNode, "maxItems", "lln: spec.bypassPools"},
+		{v1alpha1.MaxBootIDLength, "maxLength", "lln: status.bootID status.transitions[].bootID"},
+		{v1alpha1.MaxChecks, "maximum", "lln: status.checks.failed status.checks.passed status.checks.unknown status.checks.waived"},
+		{v1alpha1.MaxFindings, "maxItems", "lln: status.findings"},
+		{v1alpha1.MaxFindingDetailLength, "maxLength", "lln: status.findings[].expected status.findings[].fix status.findings[].observed"},
+		{v1alpha1.MaxDrift, "maxItems", "lln: status.drift"},
+		{v1alpha1.MaxDriftMessageLength, "maxLength", "lln: status.drift[].message"},
+		{v1alpha1.MaxUnrepairedFiles, "maxItems", "lln: status.drift[].unrepaired"},
+		{v1alpha1.MaxUnrepairedLength, "maxLength", "lln: status.drift[].unrepaired[]"},
+		{v1alpha1.MaxTransitions, "maxItems", "lln: status.transitions"},
+		{v1alpha1.MaxTransitionWordLength, "maxLength", "lln: status.transitions[].condition status.transitions[].reason"},
+		{v1alpha1.MaxTransitionMessageLength, "maxLength", "lln: status.transitions[].message"},
+		{v1alpha1.MaxBypassNICs, "maxItems", "lln: status.bypassNICs"},
+		{v1alpha1.MaxNICReasons, "maxItems", "lln: status.bypassNICs[].reasons"},
+		{v1alpha1.MaxNICReasonLength, "maxLength", "lln: status.bypassNICs[].reasons[]"},
+		{v1alpha1.MaxNICModelLength, "maxLength", "lln: status.bypassNICs[].model"},
+		{v1alpha1.MaxNICUsers, "maxItems", "lln: status.bypassNICs[].users"},
+		{v1alpha1.MaxNICUserMessageLength, "maxLength", "lln: status.bypassNICs[].users[].message"},
+		{v1alpha1.MaxArchitectureLength, "maxLength", "lln: status.inventory.architecture"},
+		{v1alpha1.MaxProcessorVendorLength, "maxLength", "lln: status.inventory.processorVendor"},
+		{v1alpha1.MaxHypervisorLength, "maxLength", "lln: status.inventory.hypervisor"},
+		{v1alpha1.MaxMicrocodeLength, "maxLength", "lln: status.inventory.microcode"},
+		{v1alpha1.MaxInventoryTextLength, "maxLength", `lln: status.inventory.biosVersion status.inventory.kernelRelease
+			status.inventory.nics[].management status.inventory.processorModel status.inventory.product`},
+		{v1alpha1.MaxReportedFrequencyKilohertz, "maximum", "lln: status.inventory.maximumFrequencyKilohertz status.inventory.minimumFrequencyKilohertz"},
+		{v1alpha1.MaxCores, "maxItems", "lln: status.inventory.cores"},
+		{v1alpha1.MaxCoreLength, "maxLength", "lln: status.inventory.cores[]"},
+		{v1alpha1.MaxPackages, "maxItems", "lln: status.inventory.packages"},
+		{v1alpha1.MaxL3Domains, "maxItems", "lln: status.inventory.l3Domains"},
+		{v1alpha1.MaxNUMANodes, "maxItems", "lln: status.inventory.numaNodes status.inventory.numaNodes[].distances"},
+		{v1alpha1.MaxNUMADistance, "maximum", "lln: status.inventory.numaNodes[].distances[]"},
+		{v1alpha1.MaxNodeMemoryBytes, "maximum", "lln: status.inventory.numaNodes[].memoryBytes"},
+		{v1alpha1.MaxHugepageSizes, "maxItems", "lln: status.inventory.numaNodes[].hugepageSizesKibibytes"},
+		{v1alpha1.MaxHugepageSizeKibibytes, "maximum", "lln: status.inventory.numaNodes[].hugepageSizesKibibytes[]"},
+		{v1alpha1.MaxInventoryNICs, "maxItems", "lln: status.inventory.nics"},
+		{v1alpha1.MaxReportedPCIIDLength, "maxLength", "lln: status.inventory.nics[].deviceID status.inventory.nics[].vendorID"},
+		{v1alpha1.MaxReportedVirtualFunctions, "maximum", "lln: status.inventory.nics[].maximumVirtualFunctions"},
+	}
+}
+
+func poolBounds() []bound {
+	return []bound{
+		{v1alpha1.MaxNICTerms, "maxItems", "bnp: spec.nics"},
+		{v1alpha1.MaxPCIIDLength, "maxLength", "bnp: spec.nics[].devices[] spec.nics[].vendor"},
+		{v1alpha1.MaxDriverNameLength, "maxLength", "bnp: spec.nics[].drivers[]"},
+		{v1alpha1.MaxInterfaceNameLength, "maxLength", "bnp: spec.networkAttachment.parentInterface spec.nics[].interfaces[]"},
+		{v1alpha1.MaxPCIAddressLength, "maxLength", "bnp: spec.nics[].pciAddresses[]"},
+		{v1alpha1.MaxTermDevices, "maxItems", "bnp: spec.nics[].devices"},
+		{v1alpha1.MaxTermDrivers, "maxItems", "bnp: spec.nics[].drivers"},
+		{v1alpha1.MaxTermInterfaces, "maxItems", "bnp: spec.nics[].interfaces"},
+		{v1alpha1.MaxTermAddresses, "maxItems", "bnp: spec.nics[].pciAddresses"},
+		{v1alpha1.MaxTermNUMANodes, "maxItems", "bnp: spec.nics[].numaNodes"},
+		{v1alpha1.MaxResourceNameLength, "maxLength", "bnp: spec.resourceName"},
+		{v1alpha1.MaxUnitsPerNIC, "maximum", `bnp: spec.sharing.maximumSharesPerNIC spec.stack.afxdp.queues.count
+			status.members[].nics[].allocated status.members[].nics[].units lln: status.bypassNICs[].units`},
+		{v1alpha1.MaxQueue, "maximum", "bnp: spec.stack.afxdp.queues.first"},
+		{v1alpha1.MaxPoolHugepageSizes, "maxItems", "bnp: spec.hugepages"},
+		{v1alpha1.MaxVirtualFunctionsPerNIC, "maximum", "bnp: spec.virtualFunctions.countPerNIC"},
+		{v1alpha1.MaxAttachmentNamespaces, "maxItems", "bnp: spec.networkAttachment.namespaces"},
+		{v1alpha1.MaxSteeredPorts, "maxItems", "bnp: spec.stack.afxdp.steering.udpPorts"},
+		{v1alpha1.MaxPort, "maximum", "bnp: spec.stack.afxdp.steering.udpPorts[]"},
+		{v1alpha1.MaxStackVersionLength, "maxLength", `bnp: spec.stack.efvi.onloadVersion spec.stack.onload.version spec.stack.tcpDirect.onloadVersion
+			spec.stack.tcpDirect.version lln: status.bypassNICs[].moduleVersion
+			status.bypassNICs[].userVersion`},
+		{v1alpha1.MaxHostPathLength, "maxLength", `bnp: spec.stack.efvi.userSpace.hostPath spec.stack.onload.userSpace.hostPath
+			spec.stack.tcpDirect.userSpace.hostPath`},
+		{v1alpha1.MaxOnloadOptions, "maxItems", "bnp: spec.stack.onload.options"},
+		{v1alpha1.MaxOnloadOptionNameLength, "maxLength", "bnp: spec.stack.onload.options[].name"},
+		{v1alpha1.MaxOnloadOptionValueLength, "maxLength", "bnp: spec.stack.onload.options[].value"},
+		{v1alpha1.MaxTCPDirectAttributes, "maxItems", "bnp: spec.stack.tcpDirect.attributes"},
+		{v1alpha1.MaxTCPDirectAttributeLength, "maxLength", "bnp: spec.stack.tcpDirect.attributes[].name spec.stack.tcpDirect.attributes[].value"},
+		{v1alpha1.MaxPoolMembers, "maxItems", "bnp: status.members"},
+		{v1alpha1.MaxMemberNICs, "maxItems", "bnp: status.members[].nics"},
+		{v1alpha1.MaxPoolFindings, "maxItems", "bnp: status.findings"},
+		{v1alpha1.MaxReportedUnits, "maximum", "bnp: status.nics.allocated status.nics.units"},
+	}
+}
+
+// expectedBounds returns what bounds says, with a line for each place and keyword.
+func expectedBounds(t *testing.T) map[string]int64 {
+	t.Helper()
+	expected := map[string]int64{}
+	for _, b := range bounds() {
+		kind := ""
+		for _, word := range strings.Fields(b.places) {
+			if name, isKind := strings.CutSuffix(word, ":"); isKind {
+				kind = name
+				continue
+			}
+			key := fmt.Sprintf("%s %s %s", kind, word, b.keyword)
+			if _, twice := expected[key]; twice {
+				t.Errorf("%s is listed twice", key)
+			}
+			expected[key] = b.maximum
+		}
+	}
+	return expected
+}
+
+// generatedBounds returns the upper bounds of the generated CRDs; of several at one place, the narrowest counts.
+func generatedBounds(t *testing.T) map[string]int64 {
+	t.Helper()
+	generated := map[string]int64{}
+	for _, crd := range readCRDs(t) {
+		for _, version := range crd.Spec.Versions {
+			walk(*version.Schema.OpenAPIV3Schema, func(n node) {
+				path := strings.NewReplacer(".items", "[]", ".values", "[]").Replace(n.path)
+				for keyword, value := range upperBounds(n) {
+					generated[fmt.Sprintf("%s %s %s", crd.Spec.Names.ShortNames[0], path, keyword)] = value
+				}
+			})
+		}
+	}
+	return generated
+}
+
+func upperBounds(n node) map[string]int64 {
+	found := map[string]int64{}
+	if n.foreign {
+		return found
+	}
+	for _, schema := range restrictions(n) {
+		for keyword, value := range map[string]*int64{
+			"maxItems": schema.MaxItems, "maxLength": schema.MaxLength, "maxProperties": schema.MaxProperties, "maximum": whole(schema),
+		} {
+			if value == nil {
+				continue
+			}
+			if narrowest, known := found[keyword]; !known || *value < narrowest {
+				found[keyword] = *value
+			}
+		}
+	}
+	return found
+}
+
+func whole(schema apiextensionsv1.JSONSchemaProps) *int64 {
+	if schema.Maximum == nil {
+		return nil
+	}
+	return new(int64(math.Round(*schema.Maximum)))
+}
+
+func TestBoundsAreThoseOfTheCRDs(t *testing.T) {
+	if diff := cmp.Diff(generatedBounds(t), expectedBounds(t)); diff != "" {
+		t.Errorf("bounds of the CRDs (-) and of bounds.go (+):\n%s", diff)
+	}
+}
+
+func TestNamesOfObjectsAreBoundedByRules(t *testing.T) {
+	want := fmt.Sprintf("size(self.metadata.name) <= %d", v1alpha1.MaxObjectNameLength)
+	for _, kind := range []string{"LowLatencyNodeProfile", "BypassNICPool"} {
+		found := false
+		for _, rule := range schemas(t)[kind+" v1alpha1"].XValidations {
+			found = found || rule.Rule == want
+		}
+		if !found {
+			t.Errorf("%s has no rule %q", kind, want)
+		}
+	}
+}
+
+func TestMessagesOfConditionsFitTheSchema(t *testing.T) {
+	for kind, schema := range schemas(t) {
+		message := schema.Properties["status"].Properties["conditions"].Items.Schema.Properties["message"]
+		if *message.MaxLength < max(v1alpha1.MaxConditionMessageLength, v1alpha1.MaxNodeConditionMessageLength) {
+			t.Errorf("%s: the message of a condition has %d characters", kind, *message.MaxLength)
+		}
+	}
+}
