@@ -279,7 +279,7 @@ func unservedText(n *poolNode) string {
 			"let spec.nodeSelector of a profile match the node, or create a profile for it", n.name())
 	case 1:
 		return fmt.Sprintf("node %s is selected by more than %d BypassNICPools, of which the first by name are served: "+
-			"narrow spec.nodeSelector of some of them", n.name(), maximumPoolsPerNode)
+			"narrow spec.nodeSelector of some of them", n.name(), v1alpha1.MaxPoolsPerNode)
 	default:
 		return fmt.Sprintf("node %s is selected by profiles %s and left as it is, so none of its NICs is handed out: "+
 			"narrow spec.nodeSelector of one of the profiles", n.name(), strings.Join(n.profiles, ", "))

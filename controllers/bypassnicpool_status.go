@@ -14,14 +14,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
-)
-
-// Bounds of BypassNICPool.status in the API.
-const (
-	maximumMembers      = 256
-	maximumPoolFindings = 64
-	maximumMemberNICs   = 64
-	maximumPoolMessage  = 1024
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // poolSummary is everything that the status of a pool is computed from.
@@ -62,7 +55,7 @@ func (s *poolSummary) status(now metav1.Time) v1alpha1.BypassNICPoolStatus {
 	for _, condition := range s.conditions() {
 		condition.ObservedGeneration = s.pool.Generation
 		condition.LastTransitionTime = now
-		condition.Message = truncate(condition.Message)
+		condition.Message = shorten.Sentence(condition.Message, v1alpha1.MaxConditionMessageLength)
 		meta.SetStatusCondition(&next.Conditions, condition)
 	}
 	slices.SortFunc(next.Conditions, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
@@ -107,11 +100,11 @@ func (s *poolSummary) members() []v1alpha1.PoolMember {
 		}
 	}
 	slices.SortStableFunc(sorted, func(a, b *poolNode) int { return cmp.Compare(one(isHealthy(a)), one(isHealthy(b))) })
-	sorted = bounded(sorted, maximumMembers)
+	sorted = shorten.List(sorted, v1alpha1.MaxPoolMembers)
 	members := make([]v1alpha1.PoolMember, 0, len(sorted))
 	for _, n := range sorted {
 		member := v1alpha1.PoolMember{Node: n.name()}
-		for _, nic := range bounded(n.nics, maximumMemberNICs) {
+		for _, nic := range shorten.List(n.nics, v1alpha1.MaxMemberNICs) {
 			member.NICs = append(member.NICs, v1alpha1.PoolNIC{
 				PCIAddress: nic.PCIAddress, NUMANode: nic.NUMANode, Health: nic.Health,
 				Units: nic.Units, Allocated: int32(len(nic.Users)),
@@ -132,11 +125,11 @@ func (s *poolSummary) findingStatuses() []v1alpha1.PoolFinding {
 	for _, f := range s.findings {
 		if f.node != "" {
 			findings = append(findings, v1alpha1.PoolFinding{
-				Node: f.node, PCIAddress: f.address, Message: shorten(f.text, maximumPoolMessage),
+				Node: f.node, PCIAddress: f.address, Message: shorten.Sentence(f.text, v1alpha1.MaxFindingMessageLength),
 			})
 		}
 	}
-	return bounded(findings, maximumPoolFindings)
+	return shorten.List(findings, v1alpha1.MaxPoolFindings)
 }
 
 // conditions computes all conditions that a pool has now. Their truth table is in docs/conditions.md.

@@ -131,8 +131,8 @@ func TestPoolConditions(t *testing.T) {
 }
 
 func TestPoolStatusIsBounded(t *testing.T) {
-	nodes := make([]*corev1.Node, 0, maximumMembers+10)
-	for i := range maximumMembers + 10 {
+	nodes := make([]*corev1.Node, 0, v1alpha1.MaxPoolMembers+10)
+	for i := range v1alpha1.MaxPoolMembers + 10 {
 		nodes = append(nodes, tradingNode(fmt.Sprintf("n%03d", i)))
 	}
 	w := poolWorldOf(t, []*v1alpha1.BypassNICPool{makePool("x2").obj()}, nodes...)
@@ -144,10 +144,10 @@ func TestPoolStatusIsBounded(t *testing.T) {
 		w.says(node.Name, nicThatIs(firstPort, health, strings.Repeat("x", 600), strings.Repeat("y", 600)))
 	}
 	status := newPoolSummary(w, decidePool(w, newSelections()), nil).status(metav1.Now())
-	if len(status.Members) != maximumMembers || status.Members[0].Node != "n100" {
-		t.Errorf("%d members from %s on, want %d, those with an unhealthy NIC first", len(status.Members), status.Members[0].Node, maximumMembers)
+	if len(status.Members) != v1alpha1.MaxPoolMembers || status.Members[0].Node != "n100" {
+		t.Errorf("%d members from %s on, want %d, those with an unhealthy NIC first", len(status.Members), status.Members[0].Node, v1alpha1.MaxPoolMembers)
 	}
-	if len(status.Findings) != maximumPoolFindings || len(status.Findings[0].Message) > maximumPoolMessage {
+	if len(status.Findings) != v1alpha1.MaxPoolFindings || len(status.Findings[0].Message) > v1alpha1.MaxFindingMessageLength {
 		t.Errorf("%d findings, the first of %d bytes", len(status.Findings), len(status.Findings[0].Message))
 	}
 	want := &v1alpha1.PoolNICCounts{Found: 266, Eligible: 266, Healthy: 100, Units: 200}
@@ -223,8 +223,8 @@ func TestConflictFindings(t *testing.T) {
 
 func TestUnservedNodes(t *testing.T) {
 	last := makePool("zz").obj()
-	pools := make([]*v1alpha1.BypassNICPool, 0, maximumPoolsPerNode+1)
-	for i := range maximumPoolsPerNode {
+	pools := make([]*v1alpha1.BypassNICPool, 0, v1alpha1.MaxPoolsPerNode+1)
+	for i := range v1alpha1.MaxPoolsPerNode {
 		pools = append(pools, makePool(fmt.Sprintf("pool-%02d", i)).obj())
 	}
 	crowded := poolWorldOf(t, append([]*v1alpha1.BypassNICPool{last}, pools...), tradingNode("n1"))

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // driftAnnouncement is an event about what has changed on a node under an unchanged plan.
@@ -32,7 +33,7 @@ func announceDrift(recorder events.EventRecorder) handler.EventHandler {
 				return
 			}
 			for _, about := range driftAnnouncements(before.Status.Drift, after.Status.Drift) {
-				recorder.Eventf(after, nil, about.kind, about.reason, actionVerify, "%s", shorten(about.message, maximumNote))
+				recorder.Eventf(after, nil, about.kind, about.reason, actionVerify, "%s", shorten.Sentence(about.message, maximumNote))
 			}
 		},
 	}

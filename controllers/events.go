@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // maximumNote is the limit of the events API for a note.
@@ -37,7 +38,7 @@ func announceConditions(recorder events.EventRecorder, object runtime.Object, be
 	for i := range after {
 		condition := &after[i]
 		if about, worth := profileAnnouncement(meta.FindStatusCondition(before, condition.Type), condition); worth {
-			recorder.Eventf(object, nil, about.kind, about.reason, action, "%s", shorten(condition.Message, maximumNote))
+			recorder.Eventf(object, nil, about.kind, about.reason, action, "%s", shorten.Sentence(condition.Message, maximumNote))
 		}
 	}
 }

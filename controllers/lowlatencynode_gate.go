@@ -14,6 +14,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // gateOf decides whether pods that need low latency may be sent to the node; nil where no profile governs it.
@@ -55,11 +56,11 @@ func (r *NodeReconciler) announceGate(w *nodeWorld, tainted bool, why string) {
 		return
 	}
 	if tainted {
-		r.recorder.Eventf(w.report, w.node, corev1.EventTypeWarning, "GateClosed", actionGate, "%s", shorten(
+		r.recorder.Eventf(w.report, w.node, corev1.EventTypeWarning, "GateClosed", actionGate, "%s", shorten.Sentence(
 			"pods without a toleration of "+v1alpha1.TaintUnverified+" are kept away, those that run are left alone: "+why, maximumNote))
 		return
 	}
-	r.recorder.Eventf(w.report, w.node, corev1.EventTypeNormal, "GateOpened", actionGate, "%s", shorten(why, maximumNote))
+	r.recorder.Eventf(w.report, w.node, corev1.EventTypeNormal, "GateOpened", actionGate, "%s", shorten.Sentence(why, maximumNote))
 }
 
 // isGated tells whether pods are to be kept off the node, and why.

@@ -16,6 +16,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // mirrored is a condition of a LowLatencyNode that its Node shows, too.
@@ -58,12 +59,12 @@ func nodeConditions(w *nodeWorld, d *gate.Decision) []corev1.NodeCondition {
 		condition := w.condition(m.condition)
 		conditions = append(conditions, corev1.NodeCondition{
 			Type: m.onNode, Status: corev1.ConditionStatus(condition.Status),
-			Reason: condition.Reason, Message: truncate(condition.Message),
+			Reason: condition.Reason, Message: shorten.Sentence(condition.Message, v1alpha1.MaxConditionMessageLength),
 		})
 	}
 	if d != nil {
 		conditions = append(conditions, corev1.NodeCondition{
-			Type: v1alpha1.NodeConditionReady, Status: corev1.ConditionStatus(d.Status), Reason: d.Reason, Message: truncate(d.Message),
+			Type: v1alpha1.NodeConditionReady, Status: corev1.ConditionStatus(d.Status), Reason: d.Reason, Message: shorten.Sentence(d.Message, v1alpha1.MaxConditionMessageLength),
 		})
 	}
 	return conditions
@@ -128,7 +129,7 @@ func (r *NodeReconciler) announce(w *nodeWorld, want []corev1.NodeCondition) {
 			continue
 		}
 		if about, worth := nodeAnnouncement(findNodeCondition(w.node.Status.Conditions, m.onNode), after, m); worth {
-			r.recorder.Eventf(w.report, w.node, about.kind, about.reason, actionVerify, "%s", shorten(after.Message, maximumNote))
+			r.recorder.Eventf(w.report, w.node, about.kind, about.reason, actionVerify, "%s", shorten.Sentence(after.Message, maximumNote))
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // problem is something that will not mend itself.
@@ -161,7 +162,7 @@ func (s *summary) findings() []v1alpha1.ProfileFinding {
 		return cmp.Or(cmp.Compare(severityRank(a.Severity), severityRank(b.Severity)),
 			cmp.Compare(a.Check, b.Check), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Message, b.Message))
 	})
-	return bounded(findings, maximumFindings)
+	return shorten.List(findings, v1alpha1.MaxProfileFindings)
 }
 
 // memberFinding is a finding about one node.
@@ -176,7 +177,7 @@ func (f memberFinding) shared(others int) v1alpha1.ProfileFinding {
 	more := andMore(others)
 	return v1alpha1.ProfileFinding{
 		Node: f.node, Check: f.check, Severity: f.severity,
-		Message: shorten(f.about(f.node), maximumMessage-len(more)) + more,
+		Message: shorten.With(f.about(f.node), more, v1alpha1.MaxFindingMessageLength),
 	}
 }
 

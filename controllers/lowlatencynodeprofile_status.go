@@ -16,15 +16,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
-)
-
-// Bounds of LowLatencyNodeProfile.status in the API.
-const (
-	maximumShapes    = 64
-	maximumFindings  = 64
-	maximumEffective = 64
-	maximumArguments = 8192
-	maximumCPUs      = 1024
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // summary is everything that the status of a profile is computed from.
@@ -95,7 +87,7 @@ func (s *summary) status(previous *v1alpha1.LowLatencyNodeProfileStatus, now met
 		Conditions:         slices.Clone(previous.Conditions),
 		ObservedGeneration: s.generation,
 		Nodes:              s.counts(),
-		Effective:          bounded(s.effective, maximumEffective),
+		Effective:          shorten.List(s.effective, v1alpha1.MaxEffectiveSettings),
 		Shapes:             s.shapeStatuses(),
 		Findings:           s.findings(),
 	}
@@ -105,7 +97,7 @@ func (s *summary) status(previous *v1alpha1.LowLatencyNodeProfileStatus, now met
 	for _, condition := range s.conditions() {
 		condition.ObservedGeneration = s.generation
 		condition.LastTransitionTime = now
-		condition.Message = truncate(condition.Message)
+		condition.Message = shorten.Sentence(condition.Message, v1alpha1.MaxConditionMessageLength)
 		meta.SetStatusCondition(&next.Conditions, condition)
 	}
 	if !s.isStalled() {
@@ -145,16 +137,16 @@ func (s *summary) shapeStatuses() []v1alpha1.ShapeStatus {
 			Hash:            shape.Hash,
 			Pool:            s.outcome.GroupOf[shape.Hash],
 			Nodes:           int32(min(len(shape.Nodes), 1<<30)),
-			KernelArguments: shorten(argumentLine(shape.Plan), maximumArguments),
-			Housekeeping:    shorten(shape.Plan.CPUs.Housekeeping.String(), maximumCPUs),
-			Isolated:        shorten(shape.Plan.CPUs.Isolated.String(), maximumCPUs),
+			KernelArguments: shorten.Sentence(argumentLine(shape.Plan), v1alpha1.MaxCommandLineLength),
+			Housekeeping:    shorten.Sentence(shape.Plan.CPUs.Housekeeping.String(), v1alpha1.MaxCPUListLength),
+			Isolated:        shorten.Sentence(shape.Plan.CPUs.Isolated.String(), v1alpha1.MaxCPUListLength),
 			Reboot:          reboots[shape.Hash],
 		})
 	}
 	slices.SortFunc(statuses, func(a, b v1alpha1.ShapeStatus) int {
 		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Hash, b.Hash))
 	})
-	return bounded(statuses, maximumShapes)
+	return shorten.List(statuses, v1alpha1.MaxShapes)
 }
 
 func argumentLine(p *plan.NodePlan) string {
@@ -215,22 +207,6 @@ func sameStatus(a, b *v1alpha1.LowLatencyNodeProfileStatus) bool {
 func equalPointers[T comparable](a, b *T) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
-
-func bounded[T any](list []T, limit int) []T { return list[:min(len(list), limit)] }
-
-// shorten cuts a text to a number of bytes, and says so with an ellipsis.
-func shorten(text string, limit int) string {
-	const ellipsis = "…"
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
-}
-
-// maximumMessage bounds condition messages; the API allows far more than people read.
-const maximumMessage = 1024
-
-func truncate(message string) string { return shorten(message, maximumMessage) }
 
 // andMore is the end of a sentence about the first of several nodes.
 func andMore(more int) string {

@@ -168,11 +168,11 @@ func TestFindingsAreBounded(t *testing.T) {
 		members = append(members, m)
 	}
 	findings := summarize(makeProfile("trading").obj(), inForce(), members...).findings()
-	if len(findings) != maximumFindings || findings[0].Node != "n000" {
+	if len(findings) != v1alpha1.MaxProfileFindings || findings[0].Node != "n000" {
 		t.Fatalf("there are %d findings, the first on %s", len(findings), findings[0].Node)
 	}
 	for _, finding := range findings {
-		if len(finding.Message) > maximumMessage || !utf8.ValidString(finding.Message) {
+		if len(finding.Message) > v1alpha1.MaxFindingMessageLength || !utf8.ValidString(finding.Message) {
 			t.Errorf("message has %d bytes, valid %v", len(finding.Message), utf8.ValidString(finding.Message))
 		}
 	}

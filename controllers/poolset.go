@@ -16,11 +16,9 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
-
-// maximumPoolsPerNode bounds spec.bypassPools of a LowLatencyNode in the API.
-const maximumPoolsPerNode = 16
 
 // livingPools are the BypassNICPools that are not being deleted, in ascending order of their names. They are shared
 // with the cache: not to be changed.
@@ -41,7 +39,7 @@ func livingPools(ctx context.Context, reader client.Reader) ([]*v1alpha1.BypassN
 
 // poolSet are the pools that select a node. Nodes that the same pools select share one.
 type poolSet struct {
-	// pools in ascending order of their names, at most maximumPoolsPerNode.
+	// pools in ascending order of their names, at most v1alpha1.MaxPoolsPerNode.
 	pools []*v1alpha1.BypassNICPool
 	// poolNames are their names.
 	poolNames []string
@@ -142,7 +140,7 @@ func (x *poolIndex) of(node *corev1.Node) *poolSet {
 }
 
 func newPoolSet(pools []*v1alpha1.BypassNICPool) *poolSet {
-	set := &poolSet{pools: bounded(pools, maximumPoolsPerNode)}
+	set := &poolSet{pools: shorten.List(pools, v1alpha1.MaxPoolsPerNode)}
 	for _, pool := range set.pools {
 		set.poolNames = append(set.poolNames, pool.Name)
 		set.identity += fmt.Sprintf("%s/%d ", pool.UID, pool.Generation)

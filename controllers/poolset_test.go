@@ -85,13 +85,13 @@ func TestPoolIndex(t *testing.T) {
 }
 
 func TestPoolsPerNodeAreBounded(t *testing.T) {
-	pools := make([]*v1alpha1.BypassNICPool, 0, maximumPoolsPerNode+1)
-	for i := range maximumPoolsPerNode + 1 {
+	pools := make([]*v1alpha1.BypassNICPool, 0, v1alpha1.MaxPoolsPerNode+1)
+	for i := range v1alpha1.MaxPoolsPerNode + 1 {
 		pools = append(pools, makePool(fmt.Sprintf("pool-%02d", i)).obj())
 	}
 	names := newPoolIndex(pools).of(makeNode("n", "role", "trading")).names()
-	if len(names) != maximumPoolsPerNode || names[0] != "pool-00" {
-		t.Errorf("pools are %v, want the first %d", names, maximumPoolsPerNode)
+	if len(names) != v1alpha1.MaxPoolsPerNode || names[0] != "pool-00" {
+		t.Errorf("pools are %v, want the first %d", names, v1alpha1.MaxPoolsPerNode)
 	}
 }
 

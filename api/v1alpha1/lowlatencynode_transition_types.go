@@ -7,9 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MaximumTransitions is how many transitions a LowLatencyNode keeps.
-const MaximumTransitions = 20
-
 // NodeTransition is a condition of a node that has become another, with what has decided it. Transitions are the
 // evidence of what a node was at what time: they stay when the agent, the operator or the node starts again.
 type NodeTransition struct {

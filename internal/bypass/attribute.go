@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // The attributes of TCPDirect in release 9.2 (ZF_ATTR in src/include/zf_internal/attr_tmpl.h), without the hidden ones
@@ -32,10 +33,10 @@ func CheckAttribute(a v1alpha1.TCPDirectAttribute) string {
 		return ""
 	case !slices.Contains(strings.Fields(numberAttributes), a.Name):
 		return fmt.Sprintf("Attribute %s in spec.stack.tcpDirect.attributes is not set, because TCPDirect 9.2 does "+
-			"not know it; correct the name.", clip(a.Name, valueLimit))
+			"not know it; correct the name.", shorten.Sentence(a.Name, valueLimit))
 	case !isNumber(a.Value):
 		return fmt.Sprintf("Attribute %s in spec.stack.tcpDirect.attributes is not set, because its value %q is not a "+
-			"whole number; correct the value.", a.Name, clip(a.Value, valueLimit))
+			"whole number; correct the value.", a.Name, shorten.Sentence(a.Value, valueLimit))
 	default:
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // Devices returns the NICs that the pool selects on the node, or the virtual functions that it hands out instead, in
@@ -57,7 +58,7 @@ func (c *candidate) device() Device {
 		NIC: c.nic, Series: c.model.Series, Health: healthOf(verdicts), Shared: isShared(&c.in.Pool.Spec),
 		Versions: c.versions(),
 	}
-	for _, v := range verdicts[:min(len(verdicts), reasonsLimit)] {
+	for _, v := range shorten.List(verdicts, v1alpha1.MaxNICReasons) {
 		device.Reasons = append(device.Reasons, v.reason)
 	}
 	if device.Health != v1alpha1.NICIneligible && !c.isCreator() {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // option is a line of optionTable.
@@ -42,10 +43,10 @@ func CheckOption(o v1alpha1.OnloadOption) string {
 		return ""
 	}
 	return fmt.Sprintf("Option %s in spec.stack.onload.options is not set, because its value %q is not %s; correct "+
-		"the value.", o.Name, clip(o.Value, valueLimit), wanted)
+		"the value.", o.Name, shorten.Sentence(o.Value, valueLimit), wanted)
 }
 
-// valueLimit bounds a value that a sentence quotes; sentences of a status hold 512 characters.
+// valueLimit bounds a value that a sentence quotes; a sentence of a status has v1alpha1.MaxNICReasonLength characters.
 const valueLimit = 64
 
 // mismatch returns what a value should have been, or "".
@@ -111,12 +112,4 @@ func goodOptions(options []v1alpha1.OnloadOption) (good []v1alpha1.OnloadOption,
 		}
 	}
 	return good, bad
-}
-
-// clip shortens a text for a sentence.
-func clip(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return text[:limit] + "…"
 }

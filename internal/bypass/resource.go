@@ -13,6 +13,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 const (
@@ -79,7 +80,7 @@ func attributes(pool Pool, device Device) map[resourcev1.QualifiedName]resourcev
 	described := map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
 	for name, text := range texts {
 		if text != "" {
-			described[name] = resourcev1.DeviceAttribute{StringValue: new(clip(text, resourcev1.DeviceAttributeMaxValueLength-len("…")))}
+			described[name] = resourcev1.DeviceAttribute{StringValue: new(shorten.Sentence(text, resourcev1.DeviceAttributeMaxValueLength))}
 		}
 	}
 	if node, known := nic.NUMANode.Get(); known {
@@ -125,7 +126,7 @@ func withhold(device *Device, health v1alpha1.NICHealth, reason string) {
 	if device.Health == v1alpha1.NICHealthy || health == v1alpha1.NICUnhealthy {
 		device.Health = health
 	}
-	device.Reasons = append([]string{reason}, device.Reasons[:min(len(device.Reasons), reasonsLimit-1)]...)
+	device.Reasons = append([]string{reason}, shorten.List(device.Reasons, v1alpha1.MaxNICReasons-1)...)
 }
 
 // heldOtherwise returns a container that holds a NIC in another way than the pool hands it out.

@@ -9,6 +9,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // isRelease tells whether what a part calls itself names a release. Packages write 9.1.1.37; builds from the
@@ -33,7 +34,7 @@ func (c *candidate) moduleVersion() verdict {
 }
 
 // shown quotes what a part calls itself.
-func shown(version string) string { return clip(strings.TrimSpace(version), valueLimit) }
+func shown(version string) string { return shorten.Sentence(strings.TrimSpace(version), valueLimit) }
 
 // userFiles wants the user files of the stack on the node.
 func (c *candidate) userFiles() verdict {

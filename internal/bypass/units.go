@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
@@ -39,11 +40,8 @@ func atMost(in Input, units int) int {
 	if most := int(in.Pool.Spec.Sharing.MaximumSharesPerNIC); most > 0 {
 		units = min(units, most)
 	}
-	return min(units, mostUnits)
+	return min(units, v1alpha1.MaxUnitsPerNIC)
 }
-
-// mostUnits is the most that a status holds of one NIC.
-const mostUnits = 1024
 
 // registeredNICs are the NICs that sfc_resource names by interface or address. A name that no NIC of the node has
 // is that of a NIC whose interface is in a pod: then all NICs with a network driver and without an interface count.

@@ -10,6 +10,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // level says how much a verdict matters, in ascending order.
@@ -51,14 +52,9 @@ func refused(format string, a ...any) verdict {
 	return verdict{levelRefused, sentence(format, a...)}
 }
 
-const (
-	// reasonLimit is the number of characters of a reason in a status.
-	reasonLimit = 508
-	// reasonsLimit is the number of reasons of a NIC in a status.
-	reasonsLimit = 8
-)
-
-func sentence(format string, a ...any) string { return clip(fmt.Sprintf(format, a...), reasonLimit) }
+func sentence(format string, a ...any) string {
+	return shorten.Sentence(fmt.Sprintf(format, a...), v1alpha1.MaxNICReasonLength)
+}
 
 // absent returns the verdict about a fact that the host does not give, and passed for one that it gives. What is
 // the fact in words, without is what cannot be said without it, and remedy a clause that says what to do.

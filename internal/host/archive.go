@@ -14,6 +14,8 @@ import (
 	"io"
 	"path"
 	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // archiveLimits bound what an archive may cost, whoever made it.
@@ -189,9 +191,5 @@ func (a *archiveReader) hardLink(target string) (*memoryNode, error) {
 
 // abbreviate keeps names and contents short enough for a message.
 func abbreviate(text string) string {
-	const limit = 80
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
+	return shorten.Sentence(text, 80)
 }

@@ -13,10 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
-
-// maximumSettingLength is the bound of EffectiveSetting.value in the API.
-const maximumSettingLength = 1024
 
 // setting is one field of the spec and its value as text; "" when the field does not apply.
 type setting struct {
@@ -34,7 +32,7 @@ func (e EffectiveSpec) Settings() []v1alpha1.EffectiveSetting {
 		}
 		settings = append(settings, v1alpha1.EffectiveSetting{
 			Field:  s.field,
-			Value:  shorten(s.value, maximumSettingLength),
+			Value:  shorten.Sentence(s.value, v1alpha1.MaxSettingValueLength),
 			Origin: settingOrigin(e.Origin(s.field).Source),
 		})
 	}
@@ -189,13 +187,4 @@ func joined[T any](list []T, describe func(T) string) string {
 		texts[i] = describe(item)
 	}
 	return strings.Join(texts, ", ")
-}
-
-// shorten cuts a text to at most limit bytes, at the boundary of a character, with a sign that it did.
-func shorten(long string, limit int) string {
-	const sign = "…"
-	if len(long) <= limit {
-		return long
-	}
-	return strings.ToValidUTF8(long[:limit-len(sign)], "") + sign
 }

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"slices"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // FromFacts derives the topology from what a host says. It fails when the host contradicts itself in
@@ -27,13 +29,13 @@ func FromFacts(f *host.Facts) (*Topology, error) {
 		return nil, err
 	}
 	t := &Topology{
-		Architecture:   clip(f.Architecture.Value, architectureLimit),
-		Vendor:         clip(f.Processor.Vendor.Value, nameLimit),
-		Model:          clip(f.Processor.Model.Value, textLimit),
-		Hypervisor:     clip(f.Processor.Hypervisor.Value, nameLimit),
-		KernelRelease:  clip(f.Kernel.Release.Value, textLimit),
+		Architecture:   shorten.Value(f.Architecture.Value, v1alpha1.MaxArchitectureLength),
+		Vendor:         shorten.Value(f.Processor.Vendor.Value, v1alpha1.MaxProcessorVendorLength),
+		Model:          shorten.Value(f.Processor.Model.Value, v1alpha1.MaxInventoryTextLength),
+		Hypervisor:     shorten.Value(f.Processor.Hypervisor.Value, v1alpha1.MaxHypervisorLength),
+		KernelRelease:  shorten.Value(f.Kernel.Release.Value, v1alpha1.MaxInventoryTextLength),
 		KernelRealTime: f.Kernel.RealTime.Pointer(),
-		CommandLine:    clip(f.Kernel.CommandLine.Value, commandLineLimit),
+		CommandLine:    shorten.Value(f.Kernel.CommandLine.Value, v1alpha1.MaxCommandLineLength),
 		Online:         online,
 		Offline:        present.Difference(online),
 		Present:        present,
@@ -229,10 +231,10 @@ func nicsOf(from []host.NIC) []NIC {
 	nics := each(from, func(nic host.NIC) NIC {
 		return NIC{
 			PCIAddress:       nic.PCIAddress,
-			Name:             clip(nic.Name.Value, interfaceLimit),
-			Vendor:           clip(nic.Vendor.Value, pciIDLimit),
-			Device:           clip(nic.Device.Value, pciIDLimit),
-			Driver:           clip(nic.Driver.Value, nameLimit),
+			Name:             shorten.Value(nic.Name.Value, v1alpha1.MaxReportedInterfaceNameLength),
+			Vendor:           shorten.Value(nic.Vendor.Value, v1alpha1.MaxReportedPCIIDLength),
+			Device:           shorten.Value(nic.Device.Value, v1alpha1.MaxReportedPCIIDLength),
+			Driver:           shorten.Value(nic.Driver.Value, v1alpha1.MaxReportedDriverLength),
 			NUMANode:         nic.NUMANode.Pointer(),
 			LocalCPUs:        nic.LocalCPUs.Value,
 			PhysicalFunction: nic.PhysicalFunction.Value,

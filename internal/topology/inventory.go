@@ -10,27 +10,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
-)
-
-// The bounds of an Inventory, as the markers of its fields say.
-const (
-	architectureLimit = 32
-	microcodeLimit    = 32
-	interfaceLimit    = 32
-	nameLimit         = 64
-	textLimit         = 128
-	pciIDLimit        = 8
-	commandLineLimit  = 8192
-	cpuListLimit      = 1024
-	coreLimit         = 4096
-	packageLimit      = 512
-	l3Limit           = 512
-	nicLimit          = 256
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // Inventory reports a topology, and the firmware and microcode of the facts that it was made from,
@@ -43,18 +27,18 @@ func Inventory(f *host.Facts, t *Topology) *v1alpha1.Inventory {
 		Architecture:              t.Architecture,
 		ProcessorVendor:           t.Vendor,
 		ProcessorModel:            t.Model,
-		Microcode:                 clip(f.Processor.Microcode.Value, microcodeLimit),
-		BIOSVersion:               clip(f.Firmware.BIOSVersion.Value, textLimit),
-		Product:                   clip(f.Firmware.Product.Value, textLimit),
+		Microcode:                 shorten.Value(f.Processor.Microcode.Value, v1alpha1.MaxMicrocodeLength),
+		BIOSVersion:               shorten.Value(f.Firmware.BIOSVersion.Value, v1alpha1.MaxInventoryTextLength),
+		Product:                   shorten.Value(f.Firmware.Product.Value, v1alpha1.MaxInventoryTextLength),
 		KernelRelease:             t.KernelRelease,
 		KernelType:                kernelType(t.KernelRealTime),
 		KernelCommandLine:         t.CommandLine,
 		Hypervisor:                t.Hypervisor,
 		OnlineCPUs:                w.list(t.Online),
 		OfflineCPUs:               w.list(t.Offline),
-		Cores:                     w.lists(t.threads(), coreLimit),
-		Packages:                  w.lists(t.Packages, packageLimit),
-		L3Domains:                 w.lists(t.L3Domains, l3Limit),
+		Cores:                     w.lists(t.threads(), v1alpha1.MaxCores),
+		Packages:                  w.lists(t.Packages, v1alpha1.MaxPackages),
+		L3Domains:                 w.lists(t.L3Domains, v1alpha1.MaxL3Domains),
 		NUMANodes:                 each(t.NUMANodes, w.numaNode),
 		NICs:                      each(reportedNICs(t.NICs), w.nic),
 		MinimumFrequencyKilohertz: t.MinimumFrequency,
@@ -101,7 +85,7 @@ func (w *writer) list(set cpus.Set) string {
 
 func (w *writer) lists(sets []cpus.Set, limit int) []string {
 	w.overflow = w.overflow || len(sets) > limit
-	return each(sets[:min(len(sets), limit)], w.list)
+	return each(shorten.List(sets, limit), w.list)
 }
 
 func (w *writer) numaNode(node NUMANode) v1alpha1.InventoryNUMANode {
@@ -119,12 +103,12 @@ func toInt32(number int) int32 { return int32(min(number, math.MaxInt32)) }
 
 // reportedNICs drops virtual functions, the highest addresses first, where there are too many NICs.
 func reportedNICs(nics []NIC) []NIC {
-	if len(nics) <= nicLimit {
+	if len(nics) <= v1alpha1.MaxInventoryNICs {
 		return nics
 	}
 	kept := slices.Clone(nics)
 	slices.SortStableFunc(kept, func(a, b NIC) int { return cmp.Compare(a.PhysicalFunction, b.PhysicalFunction) })
-	kept = kept[:nicLimit]
+	kept = shorten.List(kept, v1alpha1.MaxInventoryNICs)
 	slices.SortFunc(kept, func(a, b NIC) int { return cmp.Compare(a.PCIAddress, b.PCIAddress) })
 	return kept
 }
@@ -244,13 +228,4 @@ func clone[T any](value *T) *T {
 		return nil
 	}
 	return new(*value)
-}
-
-// clip returns valid text of at most limit characters.
-func clip(text string, limit int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if runes := []rune(text); len(runes) > limit {
-		return string(runes[:limit])
-	}
-	return text
 }

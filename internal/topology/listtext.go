@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
@@ -15,7 +16,7 @@ import (
 // that fits in neither form is not written.
 func listText(set cpus.Set) (text string, fits bool) {
 	for _, write := range []func(cpus.Set) string{cpus.Set.String, strideText} {
-		if text = write(set); len(text) <= cpuListLimit {
+		if text = write(set); len(text) <= v1alpha1.MaxCPUListLength {
 			return text, true
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net/netip"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // ManagementInterfaces returns the interfaces that carry the node's own traffic, each with what it carries in
@@ -79,9 +81,9 @@ func MarkManagement(t *Topology, b *host.Bypass, addresses []netip.Addr) {
 		switch {
 		case nic.Name == "" || nic.Management != "":
 		case !b.Networks.Known:
-			nic.Management = clip(unknownTraffic(b.Networks), textLimit)
+			nic.Management = shorten.Value(unknownTraffic(b.Networks), v1alpha1.MaxInventoryTextLength)
 		default:
-			nic.Management = clip(carried[nic.Name], textLimit)
+			nic.Management = shorten.Value(carried[nic.Name], v1alpha1.MaxInventoryTextLength)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func TestCatalogueIsComplete(t *testing.T) {
 func missingFields(check Check) string {
 	said := map[string]bool{
 		"title": check.Title != "", "why": check.Why != "", "reads": len(check.Reads) > 0, "source": check.Source != "",
-		"fix": check.Fix != "" && len(check.Fix) <= maximumDetail, "conditions": len(check.Conditions) > 0, "run": check.run != nil,
+		"fix": check.Fix != "" && len(check.Fix) <= v1alpha1.MaxFindingDetailLength, "conditions": len(check.Conditions) > 0, "run": check.run != nil,
 	}
 	maps.DeleteFunc(said, func(_ string, is bool) bool { return is })
 	return strings.Join(slices.Sorted(maps.Keys(said)), ", ")

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // ConditionTypes are the condition types of a LowLatencyNode that checks decide, in the order in which
@@ -89,7 +90,7 @@ func summarize(results []Result) string {
 		if i > 0 {
 			b.WriteString(". ")
 		}
-		fmt.Fprintf(&b, "%s: %s", result.Check.ID, shorten(result.Message, maximumDetail))
+		fmt.Fprintf(&b, "%s: %s", result.Check.ID, shorten.Sentence(result.Message, v1alpha1.MaxFindingDetailLength))
 	}
 	if more := len(results) - named; more > 0 {
 		fmt.Fprintf(&b, ". And %d more", more)

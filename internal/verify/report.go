@@ -6,16 +6,9 @@ package verify
 import (
 	"cmp"
 	"slices"
-	"unicode/utf8"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-)
-
-// Bounds of LowLatencyNodeStatus.findings in the API.
-const (
-	maximumFindings = 128
-	maximumMessage  = 1024
-	maximumDetail   = 512
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // Counts counts the results by outcome. Skipped checks do not count.
@@ -48,7 +41,7 @@ func (r Report) Findings() []v1alpha1.Finding {
 			cmp.Compare(outcomeRank(a.Outcome), outcomeRank(b.Outcome)),
 		)
 	})
-	notPassed = notPassed[:min(len(notPassed), maximumFindings)]
+	notPassed = shorten.List(notPassed, v1alpha1.MaxFindings)
 	findings := make([]v1alpha1.Finding, 0, len(notPassed))
 	for _, result := range notPassed {
 		findings = append(findings, result.finding())
@@ -62,10 +55,10 @@ func (r Result) finding() v1alpha1.Finding {
 		Check:    r.Check.ID,
 		Outcome:  r.Outcome,
 		Severity: r.Check.Severity,
-		Message:  shorten(r.Message, maximumMessage),
-		Observed: shorten(r.Observed, maximumDetail),
-		Expected: shorten(r.Expected, maximumDetail),
-		Fix:      shorten(r.Fix, maximumDetail),
+		Message:  shorten.Sentence(r.Message, v1alpha1.MaxFindingMessageLength),
+		Observed: shorten.Sentence(r.Observed, v1alpha1.MaxFindingDetailLength),
+		Expected: shorten.Sentence(r.Expected, v1alpha1.MaxFindingDetailLength),
+		Fix:      shorten.Sentence(r.Fix, v1alpha1.MaxFindingDetailLength),
 		Reboot:   r.Reboot,
 	}
 }
@@ -82,18 +75,4 @@ func outcomeRank(outcome v1alpha1.Outcome) int {
 	return slices.Index([]v1alpha1.Outcome{
 		v1alpha1.OutcomeFailed, v1alpha1.OutcomeUnknown, v1alpha1.OutcomeWaived, v1alpha1.OutcomePassed,
 	}, outcome)
-}
-
-// shorten cuts a text to at most limit bytes, and says so with an ellipsis. The API counts
-// characters, of which there are never more than bytes.
-func shorten(text string, limit int) string {
-	const ellipsis = "…"
-	if len(text) <= limit {
-		return text
-	}
-	cut := limit - len(ellipsis)
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + ellipsis
 }

@@ -6,6 +6,8 @@ package onload
 import (
 	"fmt"
 	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // Tool is Onload's tool that prints stacks and their counters.
@@ -104,5 +106,5 @@ func clean(text string) string {
 		}
 		return c
 	}, text)
-	return kept[:min(len(kept), maximumLine)]
+	return shorten.Sentence(kept, maximumLine)
 }

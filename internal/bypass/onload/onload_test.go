@@ -101,7 +101,7 @@ func TestParseStackdumpRefuses(t *testing.T) {
 		text, want string
 	}{
 		"something else":          {"welcome\n", `line 1: "welcome" is not what onload_stackdump prints`},
-		"a long something":        {strings.Repeat("x", 100), `line 1: "` + strings.Repeat("x", 64) + `\u2026" is not what onload_stackdump prints`},
+		"a long something":        {strings.Repeat("x", 100), `line 1: "` + strings.Repeat("x", 61) + `\u2026" is not what onload_stackdump prints`},
 		"no number of a stack":    {"ci_netif_dump_to_logger: stack=x name=\n", `line 1: "x name=" names no stack`},
 		"no name":                 {"ci_netif_dump_to_logger: stack=1\n", `line 1: "1" names no stack`},
 		"a stack above all":       {"ci_netif_dump_to_logger: stack=10001 name=\n", `line 1: "10001 name=" names no stack`},
@@ -248,7 +248,7 @@ func TestFailure(t *testing.T) {
 		"may not open it":    {Failure{134, "*** UNEXPECTED ERROR ***\n  errno: 13\n  strerror: Permission denied\n"}, false, "was aborted, as it is when it may not open /dev/onload (strerror: Permission denied)"},
 		"something else":     {Failure{3, "\n\x1b[2Jbad\x00 things\nmore"}, false, "ended with exit code 3 ([2Jbad things); run it"},
 		"nothing":            {Failure{3, ""}, false, "ended with exit code 3 (without a word about it)"},
-		"very much":          {Failure{3, strings.Repeat("y", 1000)}, false, "(" + strings.Repeat("y", maximumLine) + ")"},
+		"very much":          {Failure{3, strings.Repeat("y", 1000)}, false, "(" + strings.Repeat("y", maximumLine-len("…")) + "…)"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 const (
@@ -132,8 +134,5 @@ func printable(word string) (string, error) {
 
 // quote is the beginning of a text for a message, without what a terminal would obey.
 func quote(text string) string {
-	if len(text) > maximumWord {
-		text = text[:maximumWord] + "…"
-	}
-	return strconv.QuoteToASCII(text)
+	return strconv.QuoteToASCII(shorten.Sentence(text, maximumWord))
 }

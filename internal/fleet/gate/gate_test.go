@@ -66,7 +66,7 @@ func story(steps ...step) []v1alpha1.NodeTransition {
 		}
 		recorded = slices.Concat([]v1alpha1.NodeTransition{t}, recorded)
 	}
-	return recorded[:min(len(recorded), v1alpha1.MaximumTransitions)]
+	return recorded[:min(len(recorded), v1alpha1.MaxTransitions)]
 }
 
 // started is a node whose plugins have advertised in boot b1.

@@ -65,7 +65,7 @@ func TestParseRefuses(t *testing.T) {
 		"stride is no number":   {"0-3:x/2", `"x" is not a CPU number`},
 		"group is no number":    {"0-3:1/x", `"x" is not a CPU number`},
 		"repeats":               {strings.Repeat("0-8191:1/2,", 5) + "0", "repeats CPUs more often"},
-		"long text, abbreviate": {strings.Repeat("x", 500), strings.Repeat("x", 40) + "…"},
+		"long text, abbreviate": {strings.Repeat("x", 500), strings.Repeat("x", 37) + "…"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

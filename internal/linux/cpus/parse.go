@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // Parse reads the kernel list format: "0-3,8", with the stride notation "0-31:2/8" of
@@ -128,9 +130,5 @@ func ParseMask(mask string) (Set, error) {
 
 // abbreviate keeps quoted input short enough for an error message.
 func abbreviate(text string) string {
-	const limit = 40
-	if len(text) <= limit {
-		return text
-	}
-	return text[:limit] + "…"
+	return shorten.Sentence(text, 40)
 }

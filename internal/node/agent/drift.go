@@ -13,15 +13,12 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/repair"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
 // Bounds of LowLatencyNodeStatus.drift in the API.
-const (
-	maximumDrift        = 128
-	maximumDriftMessage = 1024
-	maximumUnrepaired   = 16
-)
+const ()
 
 // Repairer writes one file of the host. repair.Files does.
 type Repairer interface {
@@ -104,7 +101,7 @@ func driftMessage(result verify.Result, report verify.Report) string {
 			message += "; " + report.Results[suspect].Message
 		}
 	}
-	return clipTo(message, maximumDriftMessage)
+	return shorten.Sentence(message, v1alpha1.MaxDriftMessageLength)
 }
 
 // repair puts back what has drifted, where the plan asks for it, and returns what it could not put back, by check.
@@ -157,11 +154,11 @@ func mergeDrift(previous []v1alpha1.CheckDrift, counts map[v1alpha1.CheckID]drif
 	for check, files := range unrepaired {
 		drift := merged[check]
 		drift.Check = check
-		for _, file := range files[:min(len(files), maximumUnrepaired)] {
-			drift.Unrepaired = append(drift.Unrepaired, clipTo(file, maximumReason))
+		for _, file := range shorten.List(files, v1alpha1.MaxUnrepairedFiles) {
+			drift.Unrepaired = append(drift.Unrepaired, shorten.Sentence(file, v1alpha1.MaxUnrepairedLength))
 		}
 		merged[check] = drift
 	}
 	sorted := slices.SortedFunc(maps.Values(merged), func(a, b v1alpha1.CheckDrift) int { return cmp.Compare(a.Check, b.Check) })
-	return sorted[:min(len(sorted), maximumDrift)]
+	return shorten.List(sorted, v1alpha1.MaxDrift)
 }

@@ -11,16 +11,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
-)
-
-// Bounds of LowLatencyNodeStatus.bypassNICs in the API.
-const (
-	maximumNICs    = 256
-	maximumReasons = 8
-	maximumUsers   = 64
-	maximumReason  = 512
-	maximumName    = 32
-	maximumVersion = 64
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // PoolObservation is what one pass found out about one BypassNICPool.
@@ -40,12 +31,12 @@ func reportNICs(pool *bypass.Pool, devices []bypass.Device, holders []allocation
 		nic := v1alpha1.NodeBypassNIC{
 			Pool: pool.Name, PoolGeneration: pool.Generation,
 			PCIAddress:    device.NIC.PCIAddress,
-			InterfaceName: clipTo(device.NIC.Name.Value, maximumName),
-			Model:         clipTo(device.Series, maximumVersion),
+			InterfaceName: shorten.Sentence(device.NIC.Name.Value, v1alpha1.MaxReportedInterfaceNameLength),
+			Model:         shorten.Sentence(device.Series, v1alpha1.MaxNICModelLength),
 			Health:        device.Health,
 			Reasons:       reasons(device.Reasons),
-			ModuleVersion: clipTo(device.Versions.Module, maximumVersion),
-			UserVersion:   clipTo(device.Versions.User, maximumVersion),
+			ModuleVersion: shorten.Sentence(device.Versions.Module, v1alpha1.MaxStackVersionLength),
+			UserVersion:   shorten.Sentence(device.Versions.User, v1alpha1.MaxStackVersionLength),
 			Units:         int32(device.Units),
 			Users:         users(device.NIC.PCIAddress, holders),
 		}
@@ -62,9 +53,9 @@ func reasons(all []string) []string {
 	if len(all) == 0 {
 		return nil
 	}
-	clipped := make([]string, 0, maximumReasons)
-	for _, reason := range all[:min(len(all), maximumReasons)] {
-		clipped = append(clipped, clipTo(reason, maximumReason))
+	clipped := make([]string, 0, v1alpha1.MaxNICReasons)
+	for _, reason := range shorten.List(all, v1alpha1.MaxNICReasons) {
+		clipped = append(clipped, shorten.Sentence(reason, v1alpha1.MaxNICReasonLength))
 	}
 	return clipped
 }
@@ -73,12 +64,12 @@ func reasons(all []string) []string {
 func users(address string, holders []allocation.Holder) []v1alpha1.NICUser {
 	var all []v1alpha1.NICUser
 	for _, holder := range holders {
-		if holder.PCIAddress != address || len(all) == maximumUsers {
+		if holder.PCIAddress != address || len(all) == v1alpha1.MaxNICUsers {
 			continue
 		}
 		all = append(all, v1alpha1.NICUser{
 			Namespace: holder.Container.Namespace, Pod: holder.Container.Pod, Container: holder.Container.Name,
-			Allocation: holder.Allocation, Alignment: holder.Alignment, Message: clipTo(holder.Message, maximumReason),
+			Allocation: holder.Allocation, Alignment: holder.Alignment, Message: shorten.Sentence(holder.Message, v1alpha1.MaxNICUserMessageLength),
 		})
 	}
 	return all
@@ -102,18 +93,18 @@ func mergeNICs(previous []v1alpha1.NodeBypassNIC, pools []PoolObservation) []v1a
 	slices.SortStableFunc(merged, func(a, b v1alpha1.NodeBypassNIC) int {
 		return cmp.Or(strings.Compare(a.Pool, b.Pool), strings.Compare(a.PCIAddress, b.PCIAddress))
 	})
-	return merged[:min(len(merged), maximumNICs)]
+	return shorten.List(merged, v1alpha1.MaxBypassNICs)
 }
 
 // unproven is a NIC of which nothing is known at the moment.
 func unproven(nic v1alpha1.NodeBypassNIC, problem string) v1alpha1.NodeBypassNIC {
 	unknown := *nic.DeepCopy()
-	unknown.Health, unknown.Reasons = v1alpha1.NICUnknown, []string{clipTo(problem, maximumReason)}
+	unknown.Health, unknown.Reasons = v1alpha1.NICUnknown, []string{shorten.Sentence(problem, v1alpha1.MaxNICReasonLength)}
 	if unknown.Hugepages != "" {
 		unknown.Hugepages = v1alpha1.HugepagesUnknown
 	}
 	for i := range unknown.Users {
-		unknown.Users[i].Alignment, unknown.Users[i].Message = v1alpha1.AlignmentUnknown, clipTo(problem, maximumReason)
+		unknown.Users[i].Alignment, unknown.Users[i].Message = v1alpha1.AlignmentUnknown, shorten.Sentence(problem, v1alpha1.MaxNICUserMessageLength)
 	}
 	return unknown
 }

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,15 +16,10 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/podresources"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
-
-// maximumBootID bounds status.bootID in the API; a boot ID is a UUID.
-const maximumBootID = 64
-
-// maximumConditionMessage keeps messages within what tables and logs can bear; the API allows 32768.
-const maximumConditionMessage = 2048
 
 // Observation is what one pass over a host found.
 type Observation struct {
@@ -80,7 +74,7 @@ func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.
 	}
 	for _, condition := range conditions {
 		condition.LastTransitionTime = seen.Now
-		condition.Message = clipTo(condition.Message, maximumConditionMessage)
+		condition.Message = shorten.Sentence(condition.Message, v1alpha1.MaxNodeConditionMessageLength)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	status.Transitions = recordTransitions(&previous, &status, seen.Now)
@@ -100,15 +94,6 @@ func unverified(seen Observation) []metav1.Condition {
 	return conditions
 }
 
-// clipTo bounds a text; the API counts characters, of which there are never more than bytes.
-func clipTo(text string, limit int) string {
-	const ellipsis = "…"
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
-}
-
 // observe passes over the whole host once. The status is what earlier passes have reported.
 func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatus) Observation {
 	a.latest = latestPass{}
@@ -121,7 +106,7 @@ func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatu
 		return a.unobserved(fmt.Errorf("understanding the host: %w", err))
 	}
 	topology.MarkManagement(found, &facts.Bypass, a.HostAddresses)
-	seen := Observation{Inventory: topology.Inventory(facts, found), BootID: clipTo(facts.Setting(bootIDPath).Value, maximumBootID)}
+	seen := Observation{Inventory: topology.Inventory(facts, found), BootID: shorten.Value(facts.Setting(bootIDPath).Value, v1alpha1.MaxBootIDLength)}
 	pools, holders := a.observePools(ctx, facts, found)
 	seen.Pools = pools
 	now := a.clock().Now()

@@ -133,7 +133,7 @@ func TestObserveNothingNew(t *testing.T) {
 func TestLongMessagesAreCut(t *testing.T) {
 	status := Observe(v1alpha1.LowLatencyNodeStatus{}, Observation{Message: strings.Repeat("é", 4000), Reason: "Test", Now: at(1)})
 	for _, condition := range status.Conditions {
-		if len(condition.Message) > maximumConditionMessage || !utf8.ValidString(condition.Message) || !strings.HasSuffix(condition.Message, "é…") {
+		if len(condition.Message) > v1alpha1.MaxNodeConditionMessageLength || !utf8.ValidString(condition.Message) || !strings.HasSuffix(condition.Message, "é…") {
 			t.Errorf("message of %d bytes ends in %q", len(condition.Message), condition.Message[len(condition.Message)-8:])
 		}
 	}

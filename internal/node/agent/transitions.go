@@ -11,11 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
-
-// maximumTransitionMessage bounds the message of a transition in the API.
-const maximumTransitionMessage = 512
 
 // recordTransitions puts the conditions that have become another before those of earlier passes, and forgets the
 // oldest. Ready is left out: it says what one of the others says.
@@ -35,7 +33,7 @@ func recordTransitions(previous, next *v1alpha1.LowLatencyNodeStatus, now metav1
 		}
 		recorded = slices.Concat([]v1alpha1.NodeTransition{transition(before, after, next, now)}, recorded)
 	}
-	return recorded[:min(len(recorded), v1alpha1.MaximumTransitions)]
+	return shorten.List(recorded, v1alpha1.MaxTransitions)
 }
 
 // transition tells of a condition with the first of the findings that its message begins with.
@@ -45,11 +43,11 @@ func transition(before metav1.ConditionStatus, after *metav1.Condition, next *v1
 		Time:      now.Rfc3339Copy(),
 		Condition: after.Type, From: before, To: after.Status,
 		Reason: after.Reason, PlanHash: next.VerifiedPlanHash, BootID: next.BootID,
-		Message: clipTo(after.Message, maximumTransitionMessage),
+		Message: shorten.Sentence(after.Message, v1alpha1.MaxTransitionMessageLength),
 	}
 	for _, finding := range next.Findings {
 		if strings.HasPrefix(after.Message, string(finding.Check)+": ") {
-			recorded.Check, recorded.Message = finding.Check, clipTo(finding.Message, maximumTransitionMessage)
+			recorded.Check, recorded.Message = finding.Check, shorten.Sentence(finding.Message, v1alpha1.MaxTransitionMessageLength)
 			break
 		}
 	}

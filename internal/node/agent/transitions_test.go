@@ -69,14 +69,14 @@ func TestTransitionsAreBounded(t *testing.T) {
 		}
 		status = Observe(status, Observation{PlanHash: "p1", Report: report, Now: at(minute)})
 	}
-	if len(status.Transitions) != v1alpha1.MaximumTransitions {
-		t.Errorf("%d transitions are kept, want %d", len(status.Transitions), v1alpha1.MaximumTransitions)
+	if len(status.Transitions) != v1alpha1.MaxTransitions {
+		t.Errorf("%d transitions are kept, want %d", len(status.Transitions), v1alpha1.MaxTransitions)
 	}
 	latest := status.Transitions[0]
 	if latest.Time.Minute() != 29 || latest.To != metav1.ConditionFalse {
 		t.Errorf("the latest is %v", told(status)[0])
 	}
-	if len(latest.Message) > maximumTransitionMessage || !utf8.ValidString(latest.Message) {
+	if len(latest.Message) > v1alpha1.MaxTransitionMessageLength || !utf8.ValidString(latest.Message) {
 		t.Errorf("the message has %d bytes", len(latest.Message))
 	}
 }

@@ -16,6 +16,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/repair"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
@@ -31,8 +32,6 @@ const (
 	maximumContainers = 1024
 	// maximumHugepages is above 64 NUMA nodes with 4 sizes each.
 	maximumHugepages = 256
-	// maximumNUMANodes is as many as a LowLatencyNode may have.
-	maximumNUMANodes = 64
 )
 
 // Report is everything that the latest pass over the whole host found: what the LowLatencyNode has, the checks that
@@ -54,7 +53,7 @@ type Report struct {
 	// Hugepages that the host has, in the order of the NUMA nodes, at most 256 pools. Pools whose numbers cannot be read
 	// are left out.
 	Hugepages []Hugepages `json:"hugepages"`
-	// NUMANodes tell where interrupts are delivered and what the kubelet reserves, at most 64.
+	// NUMANodes tell where interrupts are delivered and what the kubelet reserves, at most 1024.
 	NUMANodes []NUMANode `json:"numaNodes"`
 	// Kubelet are the settings of the kubelet that align pods.
 	Kubelet []Setting `json:"kubelet"`
@@ -117,7 +116,7 @@ type Setting struct {
 func (r *Report) SetTruth(truth verify.Truth) {
 	r.Kubelet = settingsOf(truth.Kubelet)
 	r.NUMANodes = make([]NUMANode, 0, len(truth.Nodes))
-	for _, node := range truth.Nodes[:min(len(truth.Nodes), maximumNUMANodes)] {
+	for _, node := range shorten.List(truth.Nodes, v1alpha1.MaxNUMANodes) {
 		r.NUMANodes = append(r.NUMANodes, NUMANode{
 			ID: node.ID, Vectors: node.Vectors.Pointer(), IsolatedVectors: node.IsolatedVectors.Pointer(), Reserved: settingsOf(node.Reserved),
 		})
@@ -198,7 +197,7 @@ func HugepagesOf(t *topology.Topology) []Hugepages {
 			all = append(all, Hugepages{NUMANode: node.ID, SizeKibibytes: pool.SizeKibibytes, Total: pool.Total, Free: pool.Free})
 		}
 	}
-	return all[:min(len(all), maximumHugepages)]
+	return shorten.List(all, maximumHugepages)
 }
 
 // AddHugepages adds the hugepages to a topology that was made from an inventory, which has none.
@@ -243,7 +242,7 @@ func (r *Report) check() error {
 			return fmt.Errorf("the report tells of %d free ones of %d hugepages of %d KiB", pool.Free, pool.Total, pool.SizeKibibytes)
 		}
 	}
-	if len(r.Containers) > maximumContainers || len(r.Hugepages) > maximumHugepages || len(r.NUMANodes) > maximumNUMANodes {
+	if len(r.Containers) > maximumContainers || len(r.Hugepages) > maximumHugepages || len(r.NUMANodes) > v1alpha1.MaxNUMANodes {
 		return errors.New("the report has more containers, hugepage pools or NUMA nodes than an agent lists")
 	}
 	return nil

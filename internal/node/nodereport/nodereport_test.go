@@ -84,7 +84,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"less than none":      {pages + `"total":1,"free":-1}]}`, "the report tells of -1 free ones of 1 hugepages of 2048 KiB"},
 		"pages without size":  {`{"node":"a","hugepages":[{}]}`, "the report tells of 0 free ones of 0 hugepages of 0 KiB"},
 		"too many containers": {`{"node":"a","containers":[` + strings.Repeat("{},", maximumContainers) + `{}]}`, "the report has more containers"},
-		"too many NUMA nodes": {`{"node":"a","numaNodes":[` + strings.Repeat("{},", maximumNUMANodes) + `{}]}`, "the report has more containers"},
+		"too many NUMA nodes": {`{"node":"a","numaNodes":[` + strings.Repeat("{},", v1alpha1.MaxNUMANodes) + `{}]}`, "the report has more containers"},
 		"too much":            {`{"node":"a"` + strings.Repeat(" ", MaximumBytes), "the report has more than 4194304 bytes"},
 	}
 	for name, tc := range cases {

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	podresourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
@@ -36,7 +37,7 @@ const (
 
 	// maximumCPUs and maximumNUMANodes bound the numbers in an answer; the kernel knows no higher ones.
 	maximumCPU      = cpus.MaxCPU
-	maximumNUMANode = 1023
+	maximumNUMANode = v1alpha1.MaxNUMANodeID
 )
 
 // Allocatable is what the kubelet may give to containers.

@@ -14,10 +14,6 @@ import (
 
 const (
 	argumentsField = "spec.additionalKernelArgs"
-	// maximumArguments is the limit that the CRD sets on spec.kernel.additionalArguments.
-	maximumArguments = 64
-	// maximumArgumentLength is the limit that the CRD sets on one argument.
-	maximumArgumentLength = 256
 )
 
 // arguments converts spec.additionalKernelArgs. A PerformanceProfile appends them to the arguments that it
@@ -38,8 +34,8 @@ func (c *converter) arguments() error {
 	for _, argument := range arguments {
 		c.argument(argument)
 	}
-	if count := len(c.spec.Kernel.AdditionalArguments); count > maximumArguments {
-		return invalid(argumentsField, "there are %d arguments; a LowLatencyNodeProfile takes at most %d", count, maximumArguments)
+	if count := len(c.spec.Kernel.AdditionalArguments); count > v1alpha1.MaxKernelArguments {
+		return invalid(argumentsField, "there are %d arguments; a LowLatencyNodeProfile takes at most %d", count, v1alpha1.MaxKernelArguments)
 	}
 	return nil
 }
@@ -83,7 +79,7 @@ func (c *converter) argument(argument cmdline.Arg) {
 // keepArgument puts an argument among the additional ones, in place of one that it overrides.
 func (c *converter) keepArgument(text string) {
 	pattern := regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(=[A-Za-z0-9_.,:;/@+=!&%*~-]*)?$`)
-	if len(text) > maximumArgumentLength || !pattern.MatchString(text) {
+	if len(text) > v1alpha1.MaxKernelArgumentLength || !pattern.MatchString(text) {
 		c.remark(argumentsField, "%.80q is not a kernel argument of letters, digits and .,:;/@+=!&%%*~_- without spaces or quotes; it was left out.", text)
 		return
 	}

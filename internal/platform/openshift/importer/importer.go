@@ -16,9 +16,6 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-// maximumNameLength is the limit that the CRD sets on metadata.name.
-const maximumNameLength = 40
-
 // converter carries one conversion: from source to spec, with remarks on what has no exact counterpart.
 type converter struct {
 	source  *performanceProfile
@@ -67,10 +64,10 @@ func invalid(field, format string, args ...any) error {
 // name returns the name of the new object, which is shorter than that of a PerformanceProfile may be.
 func (c *converter) name() string {
 	name := c.source.Metadata.Name
-	if len(name) <= maximumNameLength {
+	if len(name) <= v1alpha1.MaxObjectNameLength {
 		return name
 	}
-	short := strings.TrimRight(name[:maximumNameLength], "-.")
-	c.remark("metadata.name", "%q is longer than %d characters; it became %q.", name, maximumNameLength, short)
+	short := strings.TrimRight(name[:v1alpha1.MaxObjectNameLength], "-.")
+	c.remark("metadata.name", "%q is longer than %d characters; it became %q.", name, v1alpha1.MaxObjectNameLength, short)
 	return short
 }

@@ -10,9 +10,6 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-// maximumDevices is the limit that the CRD sets on spec.network.devices.
-const maximumDevices = 32
-
 // network converts spec.net and the two annotations on receive packet steering.
 func (c *converter) network() error {
 	c.spec.Network = v1alpha1.NetworkSpec{
@@ -29,8 +26,8 @@ func (c *converter) network() error {
 		}
 		return nil
 	}
-	if len(net.Devices) > maximumDevices {
-		return invalid("spec.net.devices", "there are %d; a LowLatencyNodeProfile takes at most %d", len(net.Devices), maximumDevices)
+	if len(net.Devices) > v1alpha1.MaxNetworkDevices {
+		return invalid("spec.net.devices", "there are %d; a LowLatencyNodeProfile takes at most %d", len(net.Devices), v1alpha1.MaxNetworkDevices)
 	}
 	for i, device := range net.Devices {
 		if err := c.device(fmt.Sprintf("spec.net.devices[%d]", i), device); err != nil {
