@@ -28,6 +28,7 @@ require (
 	golang.org/x/term v0.46.0
 	google.golang.org/grpc v1.82.1
 	gopkg.in/ini.v1 v1.67.3
+	gotest.tools/v3 v3.5.2
 	k8s.io/api v0.37.2
 	k8s.io/apiextensions-apiserver v0.37.2
 	k8s.io/apimachinery v0.37.2

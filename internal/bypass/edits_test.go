@@ -5,23 +5,15 @@ package bypass
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
-
-func TestMain(m *testing.M) {
-	flag.Bool("update", false, "write the golden files instead of comparing with them")
-	flag.Parse()
-	os.Exit(m.Run())
-}
 
 func TestContainerEdits(t *testing.T) {
 	onload := func(change func(*v1alpha1.OnloadStack)) Input {
@@ -79,19 +71,7 @@ func compareGolden(t *testing.T, name string, edits Edits) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join("testdata", name+".json")
-	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(file, append(got, '\n'), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.TrimSpace(string(want)), string(got)); diff != "" {
-		t.Errorf("edits of %s (-want +got):\n%s", name, diff)
-	}
+	golden.Assert(t, string(got)+"\n", name+".json")
 }
 
 // latency-best cuts through only where no X2 is too fast for the CPU.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/gorilla/websocket"
+	"gotest.tools/v3/golden"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/remotecommand"
@@ -401,7 +402,7 @@ func TestPoolWithAcceleration(t *testing.T) {
 	if got.code != ExitFindings || got.err != "" {
 		t.Errorf("exit code %d, standard error %q", got.code, got.err)
 	}
-	golden(t, "acceleration.txt", got.out)
+	golden.Assert(t, got.out, "acceleration.txt")
 	if plain := run(t, "", "pool", "x2", "--kubeconfig", config); plain.code != 0 || strings.Contains(plain.out, "ACCELERATION") {
 		t.Errorf("without the flag: %+v", plain)
 	}

@@ -6,7 +6,6 @@ package cli
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,18 +13,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
-
-func TestMain(m *testing.M) {
-	flag.Bool("update", false, "write the golden files instead of comparing with them")
-	flag.Parse()
-	os.Exit(m.Run())
-}
 
 // small is a machine whose drawing fits a page: one package, two NUMA nodes, four L3 caches.
 func small(name string) hosttree.Machine {
@@ -69,24 +63,6 @@ func run(t *testing.T, in string, args ...string) result {
 	return result{code, out.String(), err.String()}
 }
 
-// golden compares a text with a file of testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
-}
-
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
@@ -123,11 +99,11 @@ func TestTopology(t *testing.T) {
 	if got.code != ExitOK || got.err != "" {
 		t.Errorf("exit code %d, standard error %q", got.code, got.err)
 	}
-	golden(t, "topology.txt", got.out)
+	golden.Assert(t, got.out, "topology.txt")
 
 	other := tree(t, smaller("a"))
 	inJSON := run(t, "", "topology", "-o", "json", "--root", "b="+other)
-	golden(t, "topology.json", inJSON.out)
+	golden.Assert(t, inJSON.out, "topology.json")
 	inYAML := run(t, "", "topology", "-o", "yaml", "--root", "b="+other)
 	converted, err := yaml.YAMLToJSON([]byte(inYAML.out))
 	if err != nil {
@@ -506,7 +482,7 @@ spec:
 	if got.code != ExitOK || got.err != "" {
 		t.Errorf("import: exit code %d, standard error %q", got.code, got.err)
 	}
-	golden(t, "import.yaml", got.out)
+	golden.Assert(t, got.out, "import.yaml")
 
 	// What import prints, plan takes.
 	file := write(t, "imported.yaml", got.out)

@@ -4,20 +4,17 @@
 package metrics
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"gotest.tools/v3/golden"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,16 +28,6 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 )
-
-const updateFlag = "update"
-
-func TestMain(m *testing.M) {
-	flag.Bool(updateFlag, false, "rewrite docs/metrics.md")
-	flag.Parse()
-	os.Exit(m.Run())
-}
-
-func updating() bool { return flag.Lookup(updateFlag).Value.String() == "true" }
 
 func now() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
@@ -236,26 +223,13 @@ func TestRegister(t *testing.T) {
 }
 
 func TestDocumentation(t *testing.T) {
-	path := filepath.Join("..", "..", "docs", "metrics.md")
-	want := documentation(t)
-	if updating() {
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("reading the documentation (go test ./internal/metrics -update writes it): %v", err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("docs/metrics.md is out of date, go test ./internal/metrics -update writes it (-want +got):\n%s", diff)
-	}
+	golden.Assert(t, documentation(t), filepath.Join("..", "..", "..", "docs", "metrics.md"))
 }
 
 // documentation is docs/metrics.md.
-func documentation(t *testing.T) []byte {
+func documentation(t *testing.T) string {
 	t.Helper()
-	var text bytes.Buffer
+	var text strings.Builder
 	text.WriteString(`# Metrics
 
 The manager serves these metrics, all gauges, besides those of controller-runtime and Go. They are computed from
@@ -282,5 +256,5 @@ This file is written by ` + "`go test ./internal/metrics -update`" + `.
 	for _, alert := range readAlerts(t) {
 		fmt.Fprintf(&text, "| [`%s`](alerts.md#%s) | %s | `%s` |\n", alert.Alert, strings.ToLower(alert.Alert), alert.For, strings.ReplaceAll(alert.Expr, "|", `\|`))
 	}
-	return text.Bytes()
+	return text.String()
 }

@@ -6,22 +6,13 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
-
-func TestMain(m *testing.M) {
-	flag.Bool("update", false, "write the golden files instead of comparing with them")
-	flag.Parse()
-	os.Exit(m.Run())
-}
 
 // TestGoldenPlans compares whole plans and their findings with files that people have read.
 func TestGoldenPlans(t *testing.T) {
@@ -67,19 +58,7 @@ func TestGoldenPlans(t *testing.T) {
 			if err := encoder.Encode(map[string]any{"plan": plan, "findings": findings}); err != nil {
 				t.Fatal(err)
 			}
-			path := filepath.Join("testdata", name+".json")
-			if flag.Lookup("update").Value.String() == "true" {
-				if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
-			}
+			golden.Assert(t, got.String(), name+".json")
 		})
 	}
 }

@@ -4,8 +4,6 @@
 package render
 
 import (
-	"flag"
-	"os"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,17 +14,8 @@ import (
 
 const (
 	operatorNamespace = "lowlatency-system"
-	updateFlag        = "update"
 	fieldOwner        = client.FieldOwner("lowlatency-operator")
 )
-
-func TestMain(m *testing.M) {
-	flag.Bool(updateFlag, false, "rewrite the golden files in testdata")
-	flag.Parse()
-	os.Exit(m.Run())
-}
-
-func updating() bool { return flag.Lookup(updateFlag).Value.String() == "true" }
 
 // TestAPIServer puts the rendered objects before a real API server.
 func TestAPIServer(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -83,7 +84,7 @@ func (b armBoot) test(t *testing.T, planned *plan.NodePlan, table *outcomeTable)
 func recordARM(t *testing.T, state string, arguments ...string) *host.Facts {
 	t.Helper()
 	snapshot := filepath.Join(t.TempDir(), "node.tar.gz")
-	if state != "" && updating() {
+	if state != "" && golden.FlagUpdate() {
 		snapshot = filepath.Join(truthFolder, armMachine, state+".tar.gz")
 	}
 	command := exec.CommandContext(t.Context(), filepath.Join("..", "..", "hack", "lab", armMachine, "record.sh"), append([]string{snapshot}, arguments...)...)

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/coreos/ignition/v2/config/v3_2/types"
+	"gotest.tools/v3/golden"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -39,7 +40,7 @@ func (v verdicts) columns() []string {
 func (n *node) facts(state string) *host.Facts {
 	n.t.Helper()
 	snapshot := n.snapshot()
-	if state != "" && updating() {
+	if state != "" && golden.FlagUpdate() {
 		content, err := os.ReadFile(snapshot)
 		n.must(err)
 		recorded := filepath.Join(truthFolder, n.Name(), state+".tar.gz")

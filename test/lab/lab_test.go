@@ -6,7 +6,6 @@ package lab
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,13 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 )
-
-func TestMain(m *testing.M) {
-	flag.Bool("update", false, "rewrite the golden files")
-	flag.Parse()
-	os.Exit(m.Run())
-}
 
 // TestModulesDisk: the disk with the modules of a kernel comes last, so that the others keep their names, and only with a
 // kernel that has one.
@@ -53,9 +47,6 @@ func TestKernelFiles(t *testing.T) {
 	}
 }
 
-// update tells whether golden files are rewritten: go test ./test/lab -update.
-func update() bool { return flag.Lookup("update").Value.String() == "true" }
-
 func machineSpec() Spec {
 	return Spec{
 		Name:     "pair",
@@ -75,20 +66,7 @@ func TestArguments(t *testing.T) {
 		kernel: "/image/vmlinuz-rt", initrd: "/image/initrd-rt", disk: "/run/disk.qcow2",
 		serial: "/run/serial.log", qmp: "/run/qmp", sshPort: 12022,
 	})
-	golden := filepath.Join("testdata", "arguments.txt")
-	got := strings.Join(args, "\n") + "\n"
-	if update() {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("arguments of QEMU (-want +got):\n%s", diff)
-	}
+	golden.Assert(t, strings.Join(args, "\n")+"\n", "arguments.txt")
 }
 
 func TestValidate(t *testing.T) {

@@ -4,7 +4,6 @@
 package lab_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -31,9 +30,6 @@ const (
 	skipped      = "Skipped"
 )
 
-// updating tells whether golden files, and with the tag lab the snapshots, are written anew.
-func updating() bool { return flag.Lookup("update").Value.String() == "true" }
-
 // TestRecordedKernels judges what real kernels said in the scenarios of make lab, without QEMU: snapshots of its
 // machines, compared with the plan that is made from the machine's first one.
 func TestRecordedKernels(t *testing.T) {
@@ -48,24 +44,8 @@ func TestRecordedKernels(t *testing.T) {
 			untuned := readFacts(t, filepath.Join(filepath.Dir(snapshot), untunedState+".tar.gz"))
 			planned := planOf(t, machine, untuned)
 			found := judgementOf(verify.Evaluate(verify.Input{Plan: planned, Facts: readFacts(t, snapshot)}))
-			compareGolden(t, strings.TrimSuffix(snapshot, ".tar.gz")+".golden", found.String())
+			golden.Assert(t, found.String(), filepath.Join(filepath.Base(truthFolder), machine, state+".golden"))
 		})
-	}
-}
-
-func compareGolden(t *testing.T, golden, got string) {
-	t.Helper()
-	if updating() {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", golden, diff)
 	}
 }
 

@@ -6,22 +6,19 @@ package deviceplugin
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/fakekubelet"
 )
-
-//nolint:gochecknoglobals // The flag package wants it so.
-var update = flag.Bool("update", false, "write the golden files")
 
 func readSpec(t *testing.T, folder, resource string) specs.Spec {
 	t.Helper()
@@ -153,19 +150,7 @@ func TestSpecification(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden := filepath.Join("testdata", "specification.json")
-	if *update {
-		if err := os.WriteFile(golden, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(content)); diff != "" {
-		t.Errorf("specification (-want +got):\n%s", diff)
-	}
+	golden.Assert(t, string(content), "specification.json")
 	spec := readSpec(t, folder, resourceX2)
 	if err := specs.ValidateVersion(&spec); err != nil {
 		t.Error(err)

@@ -4,14 +4,13 @@
 package page
 
 import (
-	"flag"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -23,12 +22,6 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
-
-func TestMain(m *testing.M) {
-	flag.Bool("update", false, "write the golden files instead of comparing with them")
-	flag.Parse()
-	os.Exit(m.Run())
-}
 
 func at(minute int) time.Time { return time.Date(2026, 1, 2, 3, minute, 5, 0, time.UTC) }
 
@@ -84,21 +77,8 @@ func write(t *testing.T, v *view.Node) string {
 }
 
 func TestPage(t *testing.T) {
-	const file = "testdata/page.html"
 	v := nodeOf("words")
-	got := write(t, &v)
-	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	golden.Assert(t, write(t, &v), "page.html")
 }
 
 // tags are the elements of a page in their order.

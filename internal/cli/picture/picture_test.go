@@ -6,15 +6,12 @@ package picture
 import (
 	"encoding/xml"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
@@ -23,12 +20,6 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
-
-func TestMain(m *testing.M) {
-	flag.Bool("update", false, "write the golden files instead of comparing with them")
-	flag.Parse()
-	os.Exit(m.Run())
-}
 
 // machine has two packages, with one NUMA node and one NIC each, and so many cores of two threads.
 func machine(cores int) *topology.Topology {
@@ -87,20 +78,7 @@ func nodeOf(t *topology.Topology, words string) view.Node {
 func TestPicture(t *testing.T) {
 	for name, cores := range map[string]int{"small.svg": 8, "crowd.svg": 128} {
 		v := nodeOf(machine(cores), "trading-1")
-		got := SVG(&v)
-		file := filepath.Join("testdata", name)
-		if flag.Lookup("update").Value.String() == "true" {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		golden.Assert(t, SVG(&v), name)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gotest.tools/v3/golden"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -80,9 +81,9 @@ func nodeView(top *topology.Topology) *view.Node {
 }
 
 func TestNode(t *testing.T) {
-	golden(t, "node.txt", Node(nodeView(server(t)), now(), NewPalette(false), 110))
-	golden(t, "node-coloured.txt", Node(nodeView(server(t)), now(), NewPalette(true), 90))
-	golden(t, "node-crowded.txt", Node(nodeView(crowded()), now(), NewPalette(false), 120))
+	golden.Assert(t, Node(nodeView(server(t)), now(), NewPalette(false), 110), "node.txt")
+	golden.Assert(t, Node(nodeView(server(t)), now(), NewPalette(true), 90), "node-coloured.txt")
+	golden.Assert(t, Node(nodeView(crowded()), now(), NewPalette(false), 120), "node-crowded.txt")
 }
 
 // TestNodesFit draws machines of all sizes and measures the lines of the drawing.

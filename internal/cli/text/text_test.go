@@ -4,13 +4,10 @@
 package text
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
@@ -19,30 +16,6 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
-
-func TestMain(m *testing.M) {
-	flag.Bool("update", false, "write the golden files instead of comparing with them")
-	flag.Parse()
-	os.Exit(m.Run())
-}
-
-// golden compares a drawing with a file of testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
-}
 
 func set(t *testing.T, list string) cpus.Set {
 	t.Helper()
@@ -99,9 +72,9 @@ func tangled(t *testing.T) *topology.Topology {
 }
 
 func TestTopology(t *testing.T) {
-	golden(t, "server.txt", Topology("server", server(t), NewPalette(false), 90))
-	golden(t, "tangled.txt", Topology("tangled", tangled(t), NewPalette(false), 0))
-	golden(t, "coloured.txt", Topology("tangled", tangled(t), NewPalette(true), 80))
+	golden.Assert(t, Topology("server", server(t), NewPalette(false), 90), "server.txt")
+	golden.Assert(t, Topology("tangled", tangled(t), NewPalette(false), 0), "tangled.txt")
+	golden.Assert(t, Topology("tangled", tangled(t), NewPalette(true), 80), "coloured.txt")
 }
 
 // TestDrawingsFit draws big machines and measures the lines.
@@ -200,8 +173,8 @@ func TestPlans(t *testing.T) {
 		planOf(t, "third", nil, plan.Changes{}, finding(v1alpha1.SeverityCritical, "it is absent.")),
 		planOf(t, "fourth", nodePlan(t), plan.Changes{}),
 	}
-	golden(t, "plans.txt", Plans(nodes, "running", NewPalette(false), 100))
-	golden(t, "plans-coloured.txt", Plans(nodes[1:3], "older.yaml", NewPalette(true), 80))
+	golden.Assert(t, Plans(nodes, "running", NewPalette(false), 100), "plans.txt")
+	golden.Assert(t, Plans(nodes[1:3], "older.yaml", NewPalette(true), 80), "plans-coloured.txt")
 
 	quiet := Plans(nodes[3:], "", NewPalette(false), 100)
 	if strings.Contains(quiet, "change") || strings.Contains(quiet, "finding") && !strings.Contains(quiet, "FINDINGS") {
@@ -242,11 +215,11 @@ func TestChecks(t *testing.T) {
 		PlanFindings: []plan.Finding{finding(v1alpha1.SeverityMedium, "it is doubtful.")},
 	}
 	unfit := view.Unplanned("second", "trading", []plan.Finding{finding(v1alpha1.SeverityCritical, "it is absent.")})
-	golden(t, "checks.txt", Checks([]view.Check{check, unfit}, NewPalette(false), 100))
-	golden(t, "checks-coloured.txt", Checks([]view.Check{check, unfit}, NewPalette(true), 80))
+	golden.Assert(t, Checks([]view.Check{check, unfit}, NewPalette(false), 100), "checks.txt")
+	golden.Assert(t, Checks([]view.Check{check, unfit}, NewPalette(true), 80), "checks-coloured.txt")
 
 	clean := view.Check{Node: "third", Profile: "trading", PlanHash: new("0123456789abcdef")}
-	golden(t, "check-clean.txt", Checks([]view.Check{clean}, NewPalette(false), 80))
+	golden.Assert(t, Checks([]view.Check{clean}, NewPalette(false), 80), "check-clean.txt")
 }
 
 func TestLayout(t *testing.T) {

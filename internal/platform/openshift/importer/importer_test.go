@@ -4,13 +4,13 @@
 package importer
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -18,12 +18,6 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/crdschema"
 )
-
-func TestMain(m *testing.M) {
-	flag.Bool("update", false, "write the golden files instead of comparing with them")
-	flag.Parse()
-	os.Exit(m.Run())
-}
 
 // sources are the PerformanceProfiles of testdata by name.
 func sources(t testing.TB) map[string][]byte {
@@ -82,19 +76,7 @@ func TestFromPerformanceProfile(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := "# " + strings.Join(remarks, "\n# ") + "\n" + string(data)
-			golden := filepath.Join("testdata", name+".golden.yaml")
-			if flag.Lookup("update").Value.String() == "true" {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("FromPerformanceProfile (-want +got):\n%s", diff)
-			}
+			golden.Assert(t, got, name+".golden.yaml")
 		})
 	}
 }
