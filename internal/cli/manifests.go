@@ -163,14 +163,17 @@ func (r *manifestReader) readDocument(ctx context.Context, where string, documen
 // addObject judges one object by its CRD and decodes it.
 func (r *manifestReader) addObject(ctx context.Context, where string, object *unstructured.Unstructured, into *manifests) error {
 	where = fmt.Sprintf("%s, %s %q", where, object.GetKind(), object.GetName())
-	if !r.schemas.Knows(object.GroupVersionKind()) {
+	known, err := r.schemas.Knows(object.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	if !known {
 		return fmt.Errorf("%s: only LowLatencyNodeProfile, BypassNICPool and LowLatencyNode of %s are read here, not %s",
 			where, v1alpha1.GroupVersion, object.GroupVersionKind().GroupVersion())
 	}
 	if errs := r.schemas.Validate(ctx, object); len(errs) > 0 {
 		return fmt.Errorf("%s:%s", where, sentences(errs))
 	}
-	var err error
 	switch object.GetKind() {
 	case "LowLatencyNodeProfile":
 		into.profiles, err = decodeInto(into.profiles, object)

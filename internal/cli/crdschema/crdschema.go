@@ -6,6 +6,7 @@
 package crdschema
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -29,9 +30,18 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/config/crd"
 )
 
-// Schemas are CustomResourceDefinitions, ready to judge objects of their kinds.
+// Schemas are CustomResourceDefinitions, by which objects of their kinds are judged. A definition is read when the first
+// object of its kind is judged. The methods must not be called concurrently.
 type Schemas struct {
-	kinds map[schema.GroupVersionKind]*kind
+	// unread are definitions that nobody has asked for, by their kind.
+	unread map[string]definition
+	kinds  map[schema.GroupVersionKind]*kind
+}
+
+// definition is the file of one CustomResourceDefinition.
+type definition struct {
+	name    string
+	content []byte
 }
 
 // kind is one served version of one CustomResourceDefinition.
@@ -39,11 +49,9 @@ type kind struct {
 	namespaced bool
 	structural *structuralschema.Structural
 	validator  schemavalidation.SchemaValidator
-	// rules is nil for a schema without CEL rules.
-	rules *cel.Validator
 }
 
-// Load reads the CustomResourceDefinitions that this binary was built with.
+// Load finds the CustomResourceDefinitions that this binary was built with.
 func Load() (*Schemas, error) {
 	return load(crd.Bases())
 }
@@ -53,23 +61,46 @@ func load(files fs.FS) (*Schemas, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
 	}
-	schemas := &Schemas{kinds: map[schema.GroupVersionKind]*kind{}}
+	schemas := &Schemas{unread: map[string]definition{}, kinds: map[schema.GroupVersionKind]*kind{}}
 	for _, name := range names {
-		data, err := fs.ReadFile(files, name)
+		content, err := fs.ReadFile(files, name)
 		if err != nil {
 			return nil, fmt.Errorf("reading a CustomResourceDefinition: %w", err)
 		}
-		if err := schemas.add(data); err != nil {
+		if err := schemas.announce(definition{name, content}); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return schemas, nil
 }
 
-// add compiles all served versions of one CustomResourceDefinition.
+// announce notes which kind a file defines. controller-gen writes the name of the kind on a line of its own, so that most
+// of the file need not be parsed for it; a file that somebody else wrote is read at once.
+func (s *Schemas) announce(d definition) error {
+	for line := range bytes.Lines(d.content) {
+		if named, ok := bytes.CutPrefix(line, []byte("    kind: ")); ok {
+			s.unread[string(bytes.TrimSpace(named))] = d
+			return nil
+		}
+	}
+	return s.add(d.content)
+}
+
+// find returns the kind, or nil when no definition has it.
+func (s *Schemas) find(gvk schema.GroupVersionKind) (*kind, error) {
+	if d, ok := s.unread[gvk.Kind]; ok {
+		if err := s.add(d.content); err != nil {
+			return nil, fmt.Errorf("%s: %w", d.name, err)
+		}
+		delete(s.unread, gvk.Kind)
+	}
+	return s.kinds[gvk], nil
+}
+
+// add reads all served versions of one CustomResourceDefinition.
 func (s *Schemas) add(data []byte) error {
 	var external apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(data, &external); err != nil {
+	if err := yaml.UnmarshalStrict(withoutDescriptions(data), &external); err != nil {
 		return fmt.Errorf("decoding a CustomResourceDefinition: %w", err)
 	}
 	for _, version := range external.Spec.Versions {
@@ -88,6 +119,27 @@ func (s *Schemas) add(data []byte) error {
 	return nil
 }
 
+// withoutDescriptions leaves out the texts for people, which are more than half of a CustomResourceDefinition: a line that
+// begins with "description:" and the lines below it that are indented deeper.
+func withoutDescriptions(data []byte) []byte {
+	kept := make([]byte, 0, len(data))
+	within := -1
+	for line := range bytes.Lines(data) {
+		text := bytes.TrimLeft(line, " ")
+		indentation := len(line) - len(text)
+		if within >= 0 && (indentation > within || len(bytes.TrimSpace(text)) == 0) {
+			continue
+		}
+		within = -1
+		if bytes.HasPrefix(text, []byte("description:")) {
+			within = indentation
+			continue
+		}
+		kept = append(kept, line...)
+	}
+	return kept
+}
+
 func compile(external *apiextensionsv1.JSONSchemaProps) (*kind, error) {
 	var internal apiextensions.JSONSchemaProps
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(external, &internal, nil); err != nil {
@@ -101,25 +153,24 @@ func compile(external *apiextensionsv1.JSONSchemaProps) (*kind, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compiling the schema: %w", err)
 	}
-	return &kind{
-		structural: structural,
-		validator:  validator,
-		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
-	}, nil
+	return &kind{structural: structural, validator: validator}, nil
 }
 
-// Knows tells whether there is a CustomResourceDefinition for the kind.
-func (s *Schemas) Knows(gvk schema.GroupVersionKind) bool {
-	_, ok := s.kinds[gvk]
-	return ok
+// Knows reports whether there is a CustomResourceDefinition for the kind. An error says that the definition makes no sense.
+func (s *Schemas) Knows(gvk schema.GroupVersionKind) (bool, error) {
+	known, err := s.find(gvk)
+	return known != nil, err
 }
 
 // Validate judges an object as a create request with strict field validation is judged. Each error has
 // the path of the field and the sentence of the API server; they are sorted by path. The object must be of
 // a known kind.
 func (s *Schemas) Validate(ctx context.Context, object *unstructured.Unstructured) field.ErrorList {
-	known, ok := s.kinds[object.GroupVersionKind()]
-	if !ok {
+	known, err := s.find(object.GroupVersionKind())
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	if known == nil {
 		return field.ErrorList{field.NotSupported(field.NewPath("kind"), object.GetKind(), s.kindNames())}
 	}
 	if unknown := known.unknownFields(object); len(unknown) > 0 {
@@ -134,10 +185,14 @@ func (k *kind) validate(ctx context.Context, object *unstructured.Unstructured) 
 	errs := validation.ValidateObjectMetaAccessor(object, k.namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, schemavalidation.ValidateCustomResource(nil, object.Object, k.validator)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, k.structural, object.Object)...)
-	if blocksRules(errs) || k.rules == nil {
+	if blocksRules(errs) || obeysRules(k.structural, object.Object) {
 		return errs
 	}
-	broken, _ := k.rules.Validate(ctx, nil, k.structural, object.Object, nil, celconfig.RuntimeCELCostBudget)
+	rules := cel.NewValidator(withRulesFor(k.structural, []any{object.Object}), true, celconfig.PerCallLimit)
+	if rules == nil {
+		return errs
+	}
+	broken, _ := rules.Validate(ctx, nil, k.structural, object.Object, nil, celconfig.RuntimeCELCostBudget)
 	return append(errs, broken...)
 }
 
@@ -154,7 +209,10 @@ func (k *kind) unknownFields(object *unstructured.Unstructured) field.ErrorList 
 }
 
 func (s *Schemas) kindNames() []string {
-	names := make([]string, 0, len(s.kinds))
+	names := make([]string, 0, len(s.kinds)+len(s.unread))
+	for name := range s.unread {
+		names = append(names, name)
+	}
 	for gvk := range s.kinds {
 		names = append(names, gvk.Kind)
 	}
@@ -162,7 +220,7 @@ func (s *Schemas) kindNames() []string {
 	return names
 }
 
-// blocksRules tells whether an object is so broken that the API server skips the CEL rules, which
+// blocksRules reports whether an object is so broken that the API server skips the CEL rules, which
 // expect values of the right type and size.
 func blocksRules(errs field.ErrorList) bool {
 	blocking := map[field.ErrorType]bool{

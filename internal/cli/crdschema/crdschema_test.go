@@ -101,8 +101,9 @@ func TestKnows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind, want := range map[string]bool{"LowLatencyNodeProfile": true, "LowLatencyNode": true, "Pod": false} {
-		if got := schemas.Knows(schema.GroupVersionKind{Group: "lowlatency.dev", Version: "v1alpha1", Kind: kind}); got != want {
-			t.Errorf("Knows(%s) = %t, want %t", kind, got, want)
+		got, err := schemas.Knows(schema.GroupVersionKind{Group: "lowlatency.dev", Version: "v1alpha1", Kind: kind})
+		if got != want || err != nil {
+			t.Errorf("Knows(%s) = %t, %v, want %t", kind, got, err, want)
 		}
 	}
 }
@@ -111,6 +112,14 @@ func TestLoadRefusesBrokenDefinitions(t *testing.T) {
 	cases := map[string]string{
 		"no YAML":       "\t",
 		"unknown field": "kind: CustomResourceDefinition\nspecification: {}\n",
+		"not structural, for the one who asks for the kind": `
+spec:
+  names:
+    kind: A
+  group: a
+  scope: Cluster
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, $ref: "#/definitions/a"}}}]
+`,
 		"not structural": `
 spec: {group: a, names: {kind: A}, scope: Cluster, versions: [{name: v1, served: true, storage: true,
   schema: {openAPIV3Schema: {type: object, $ref: "#/definitions/a"}}}]}
@@ -118,8 +127,12 @@ spec: {group: a, names: {kind: A}, scope: Cluster, versions: [{name: v1, served:
 	}
 	for name, text := range cases {
 		t.Run(name, func(t *testing.T) {
-			if _, err := load(fstest.MapFS{"bases/a.yaml": {Data: []byte(text)}}); err == nil {
-				t.Error("load accepted it")
+			schemas, err := load(fstest.MapFS{"bases/a.yaml": {Data: []byte(text)}})
+			if err == nil {
+				_, err = schemas.Knows(schema.GroupVersionKind{Group: "a", Version: "v1", Kind: "A"})
+			}
+			if err == nil {
+				t.Error("it was accepted")
 			}
 		})
 	}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package crdschema
+
+import (
+	"strings"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/ext"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// screen evaluates CEL rules on untyped values. An API server compiles each rule for the type of its field and estimates
+// what it may cost, which is needed once, when the CustomResourceDefinition is accepted, and takes ten times as long as
+// evaluating it. The screen finds out whether all rules hold; what breaks one, or what the screen cannot evaluate, is left
+// to the API server's own validator, which has the sentences.
+type screen struct {
+	env *celgo.Env
+	// programs are nil for rules that cannot be evaluated here.
+	programs map[string]celgo.Program
+	// budget is what evaluating all rules of an object may still cost.
+	budget int64
+}
+
+// stringsVersion is that of the functions on strings that an API server knows (k8s.io/apiserver/pkg/cel/environment).
+const stringsVersion = 2
+
+func newScreen() (*screen, error) {
+	env, err := celgo.NewEnv(celgo.Variable("self", celgo.DynType), ext.Strings(ext.StringsVersion(stringsVersion)))
+	if err != nil {
+		return nil, err
+	}
+	return &screen{env: env, programs: map[string]celgo.Program{}, budget: celconfig.RuntimeCELCostBudget}, nil
+}
+
+// obeysRules reports whether an object certainly obeys all rules of its schema.
+func obeysRules(schema *structuralschema.Structural, object map[string]any) bool {
+	s, err := newScreen()
+	return err == nil && s.passes(schema, object)
+}
+
+// passes reports whether the value certainly obeys all rules of its schema.
+func (s *screen) passes(schema *structuralschema.Structural, value any) bool {
+	if hasNestedRules(schema) || !s.obeys(schema.XValidations, value) {
+		return false
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for name, member := range value {
+			if !s.memberPasses(schema, name, member) {
+				return false
+			}
+		}
+	case []any:
+		for _, element := range value {
+			if schema.Items != nil && !s.passes(schema.Items, element) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (s *screen) memberPasses(schema *structuralschema.Structural, name string, member any) bool {
+	if property, ok := schema.Properties[name]; ok {
+		return s.passes(&property, member)
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Structural != nil {
+		return s.passes(schema.AdditionalProperties.Structural, member)
+	}
+	return true
+}
+
+// hasNestedRules reports whether a schema has rules at a place where the screen does not look.
+func hasNestedRules(schema *structuralschema.Structural) bool {
+	return schema.XEmbeddedResource || schema.ValueValidation != nil && len(schema.ValueValidation.AllOf) > 0
+}
+
+func (s *screen) obeys(rules apiextensionsv1.ValidationRules, value any) bool {
+	for _, rule := range rules {
+		if !isTransition(rule) && !s.holds(rule.Rule, value) {
+			return false
+		}
+	}
+	return true
+}
+
+// isTransition reports whether a rule compares a value with its predecessor. What is created has none.
+func isTransition(rule apiextensionsv1.ValidationRule) bool {
+	return strings.Contains(rule.Rule, "oldSelf") && rule.OptionalOldSelf == nil
+}
+
+// holds reports whether the rule certainly holds for the value.
+func (s *screen) holds(rule string, value any) bool {
+	program := s.program(rule)
+	if program == nil {
+		return false
+	}
+	result, details, err := program.Eval(map[string]any{"self": value})
+	if err != nil || details == nil || details.ActualCost() == nil {
+		return false
+	}
+	s.budget -= int64(*details.ActualCost())
+	held, ok := result.Value().(bool)
+	return ok && held && s.budget >= 0
+}
+
+// program parses a rule. Names with two underscores are left out: in a typed object they stand for names that are reserved.
+func (s *screen) program(rule string) celgo.Program {
+	program, ok := s.programs[rule]
+	if ok || strings.Contains(rule, "__") {
+		return program
+	}
+	if parsed, issues := s.env.Parse(rule); issues.Err() == nil {
+		if made, err := s.env.Program(parsed, celgo.CostLimit(celconfig.PerCallLimit)); err == nil {
+			program = made
+		}
+	}
+	s.programs[rule] = program
+	return program
+}

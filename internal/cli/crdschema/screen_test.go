@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package crdschema
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// TestRulesAreJudgedAsByTheWholeValidator breaks every field of every sample in several ways. The short ways, screening and
+// compiling only what is needed, must come to what the API server's validator with all rules comes to.
+func TestRulesAreJudgedAsByTheWholeValidator(t *testing.T) {
+	whole := map[*kind]*cel.Validator{}
+	broken := 0
+	judged := samples(t)
+	for _, name := range slices.Sorted(maps.Keys(judged)) {
+		k := judged[name].kind
+		if whole[k] == nil {
+			whole[k] = cel.NewValidator(k.structural, true, celconfig.PerCallLimit)
+		}
+		varied := variations(judged[name].object["spec"])
+		for _, how := range slices.Sorted(maps.Keys(varied)) {
+			object := maps.Clone(judged[name].object)
+			object["spec"] = varied[how]
+			want := brokenRules(t, whole[k], k, object)
+			if held := obeysRules(k.structural, object); held && len(want) > 0 {
+				t.Errorf("%s, %s: it passes the screen, but %s", name, how, want)
+			}
+			if len(want) == 0 {
+				continue
+			}
+			// Compiling takes long, so not every broken object is compared.
+			if broken++; broken%8 != 0 {
+				continue
+			}
+			got := brokenRules(t, cel.NewValidator(withRulesFor(k.structural, []any{object}), true, celconfig.PerCallLimit), k, object)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", name, how, diff)
+			}
+		}
+	}
+	if broken < 100 {
+		t.Errorf("only %d variations break a rule: that proves little", broken)
+	}
+}
+
+// brokenRules are the sentences of a validator about an object, sorted.
+func brokenRules(t *testing.T, rules *cel.Validator, k *kind, object map[string]any) []string {
+	t.Helper()
+	errs, _ := rules.Validate(t.Context(), nil, k.structural, object, nil, celconfig.RuntimeCELCostBudget)
+	sentences := make([]string, 0, len(errs))
+	for _, err := range errs {
+		sentences = append(sentences, err.Error())
+	}
+	slices.Sort(sentences)
+	return sentences
+}
+
+// TestSamplesPassTheScreen: a valid object costs no compilation for its types.
+func TestSamplesPassTheScreen(t *testing.T) {
+	for name, sample := range samples(t) {
+		if !obeysRules(sample.kind.structural, sample.object) {
+			t.Errorf("%s does not pass", name)
+		}
+	}
+}
+
+// TestWithoutDescriptions: nothing but texts is lost.
+func TestWithoutDescriptions(t *testing.T) {
+	const before = `spec:
+  description: |-
+    names: {kind: A}
+
+    kind: B
+  names:
+    description: two
+      lines
+    kind: C
+  list:
+  - description: kept
+    name: a
+`
+	const want = `spec:
+  names:
+    kind: C
+  list:
+  - description: kept
+    name: a
+`
+	if diff := cmp.Diff(want, string(withoutDescriptions([]byte(before)))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestNoFieldIsLostWithTheDescriptions: no field has the name that stands for a text.
+func TestNoFieldIsLostWithTheDescriptions(t *testing.T) {
+	schemas, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range schemas.unread {
+		stripped := Schemas{kinds: schemas.kinds}
+		if err := stripped.add(d.content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for gvk, k := range schemas.kinds {
+		if fields := countFields(k.structural); fields < 50 {
+			t.Errorf("%s has %d fields only", gvk.Kind, fields)
+		}
+	}
+}
+
+func countFields(schema *structuralschema.Structural) int {
+	count := len(schema.Properties)
+	for name := range schema.Properties {
+		property := schema.Properties[name]
+		count += countFields(&property)
+	}
+	if schema.Items != nil {
+		count += countFields(schema.Items)
+	}
+	return count
+}
+
+// sample is an object with its kind.
+type sample struct {
+	kind   *kind
+	object map[string]any
+}
+
+// samples are the objects of config/samples and docs/examples that have a CustomResourceDefinition here.
+func samples(t *testing.T) map[string]sample {
+	t.Helper()
+	schemas, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]sample{}
+	for _, folder := range []string{"../../../config/samples", "../../../docs/examples"} {
+		names, err := fs.Glob(os.DirFS(folder), "*.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(filepath.Join(folder, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, _, _ := strings.Cut(strings.TrimPrefix(string(text), "---\n"), "\n---")
+			read := object(t, first)
+			k, err := schemas.find(read.GroupVersionKind())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if k != nil {
+				found[name] = sample{k, read.Object}
+			}
+		}
+	}
+	if len(found) < 8 {
+		t.Fatalf("only %d samples were found", len(found))
+	}
+	return found
+}
+
+// variations are copies of a value, each with one change.
+func variations(value any) map[string]any {
+	all := map[string]any{"as it is": value}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			without := maps.Clone(value)
+			delete(without, name)
+			all["without "+name] = without
+			for how, changed := range variations(value[name]) {
+				with := maps.Clone(value)
+				with[name] = changed
+				all[name+": "+how] = with
+			}
+		}
+	case []any:
+		all["twice"] = append(slices.Clone(value), value...)
+		all["empty"] = []any{}
+		for i := range value {
+			for how, changed := range variations(value[i]) {
+				with := slices.Clone(value)
+				with[i] = changed
+				all[fmt.Sprintf("%d: %s", i, how)] = with
+			}
+		}
+	case string:
+		all["with blanks"] = value + " $(x)"
+		all["another word"] = "Explicit"
+	case int64:
+		all["negative"] = -value
+	}
+	return all
+}
