@@ -99,10 +99,12 @@ func decidePool(w *poolWorld, selections *selections) *poolDecision {
 		n.nics = nicsOfPool(n.report, w.pool.Name)
 		if hasInventory(n.report) {
 			n.selection = selections.of(w.pool, n.pools, n.name(), n.report.Status.Inventory)
+		} else {
+			n.selection.claim = n.pools.claim(w.pool.Name, nil)
 		}
 		d.nodes = append(d.nodes, n)
 	}
-	d.content.Rivals = poolRivals(w.pool, w.pools, d.nodes)
+	d.content.OtherPools = otherPools(w.pool, w.pools, d.nodes)
 	return d
 }
 
@@ -120,9 +122,9 @@ func nicsOfPool(report *v1alpha1.LowLatencyNode, pool string) []*v1alpha1.NodeBy
 	return nics
 }
 
-// poolRivals are the other pools that select some of the nodes.
-func poolRivals(pool *v1alpha1.BypassNICPool, pools []*v1alpha1.BypassNICPool, nodes []poolNode) []bypass.Rival {
-	var rivals []bypass.Rival
+// otherPools are the other pools that select some of the nodes.
+func otherPools(pool *v1alpha1.BypassNICPool, pools []*v1alpha1.BypassNICPool, nodes []poolNode) []bypass.OtherPool {
+	var others []bypass.OtherPool
 	for _, other := range pools {
 		if other.Name == pool.Name {
 			continue
@@ -134,35 +136,18 @@ func poolRivals(pool *v1alpha1.BypassNICPool, pools []*v1alpha1.BypassNICPool, n
 			}
 		}
 		if len(common) > 0 {
-			rivals = append(rivals, bypass.Rival{Name: other.Name, NICs: contestedTerms(pool, other), Nodes: common})
+			others = append(others, bypass.OtherPool{Claimant: bypass.ClaimantOf(other.Name, &other.Spec), Nodes: common})
 		}
 	}
-	return rivals
-}
-
-// contestedTerms are the terms by which a rival takes NICs from a pool. Of two pools with one resource name the
-// kubelet would serve the one that registered last, whatever NIC the other has promised, so each of them contests
-// all NICs of the other.
-func contestedTerms(pool, rival *v1alpha1.BypassNICPool) []v1alpha1.NICTerm {
-	if pool.Spec.ResourceName == rival.Spec.ResourceName {
-		return append(slices.Clone(rival.Spec.NICs), pool.Spec.NICs...)
-	}
-	return rival.Spec.NICs
+	return others
 }
 
 // nicSelection is what a pool selects on a node by the node's inventory.
 type nicSelection struct {
 	// expected tells that the agent has to report a NIC.
 	expected bool
-	// contested are the NICs of the pool that other pools select, too.
-	contested []contestedNIC
-}
-
-// contestedNIC is a NIC that several pools select.
-type contestedNIC struct {
-	address, name string
-	// rivals are the other pools, ascending.
-	rivals []string
+	// claim is what the pool has of the node's NICs.
+	claim bypass.Claim
 }
 
 // selections remembers what pools select, so that the event of one node costs no work for the others.
@@ -192,25 +177,20 @@ func (s *selections) of(pool *v1alpha1.BypassNICPool, pools *poolSet, node strin
 	return result
 }
 
-// newSelection is empty for an inventory that cannot be read, which the profile reports.
+// newSelection knows no NIC of an inventory that cannot be read, which the profile reports.
 func newSelection(pool *v1alpha1.BypassNICPool, pools *poolSet, inventory *v1alpha1.Inventory) nicSelection {
 	hardware, err := topology.FromInventory(inventory)
 	if err != nil {
-		return nicSelection{}
+		return nicSelection{claim: pools.claim(pool.Name, nil)}
 	}
 	// An inventory does not tell links, so the agent need not find a NIC that is to have one.
 	certain := slices.DeleteFunc(slices.Clone(pool.Spec.NICs), func(term v1alpha1.NICTerm) bool {
 		return term.Link == v1alpha1.LinkUp
 	})
-	result := nicSelection{expected: len(bypass.Select(certain, hardware.NICs)) > 0}
-	contested := pools.contested(hardware.NICs)
-	for _, nic := range bypass.Claims(&pool.Spec, hardware.NICs) {
-		rivals := slices.DeleteFunc(slices.Clone(contested[nic.PCIAddress]), func(name string) bool { return name == pool.Name })
-		if len(rivals) > 0 {
-			result.contested = append(result.contested, contestedNIC{address: nic.PCIAddress, name: nic.Name, rivals: rivals})
-		}
+	return nicSelection{
+		expected: len(bypass.Select(certain, hardware.NICs)) > 0,
+		claim:    pools.claim(pool.Name, hardware.NICs),
 	}
-	return result
 }
 
 // describeNIC names a NIC by its address and, where there is one, its interface.
@@ -256,13 +236,12 @@ func nodeFindings(pool *v1alpha1.BypassNICPool, n *poolNode) []poolFinding {
 		return []poolFinding{{reason: v1alpha1.ReasonNodesUngoverned, node: n.name(), text: unservedText(n)}}
 	}
 	findings := append(conflictFindings(pool, n), formerPluginFindings(pool, n)...)
-	isContested := func(nic *v1alpha1.NodeBypassNIC) bool {
-		return len(n.pools.namesakes(pool)) > 0 || slices.ContainsFunc(n.selection.contested, func(c contestedNIC) bool {
-			return c.address == nic.PCIAddress
-		})
+	claim := &n.selection.claim
+	isConflicting := func(nic *v1alpha1.NodeBypassNIC) bool {
+		return len(claim.SameResource) > 0 || claim.Conflict(nic.PCIAddress) != nil
 	}
 	for _, nic := range n.nics {
-		if !isContested(nic) && nic.Health != v1alpha1.NICHealthy {
+		if !isConflicting(nic) && nic.Health != v1alpha1.NICHealthy {
 			findings = append(findings, healthFinding(n.name(), nic))
 		}
 		findings = append(findings, userFindings(n.name(), nic)...)
@@ -288,19 +267,23 @@ func unservedText(n *poolNode) string {
 
 // conflictFindings are the claims of other pools on what this pool hands out on the node.
 func conflictFindings(pool *v1alpha1.BypassNICPool, n *poolNode) []poolFinding {
-	if names := n.pools.namesakes(pool); len(names) > 0 {
+	claim := &n.selection.claim
+	if len(claim.SameResource) > 0 {
 		return []poolFinding{{reason: v1alpha1.ReasonPoolsConflict, node: n.name(), text: fmt.Sprintf(
 			"on node %s the resource %s is claimed by BypassNICPool %s, too, and handed out by neither: "+
 				"create one of them with another spec.resourceName, or narrow its spec.nodeSelector",
-			n.name(), pool.Spec.ResourceName, strings.Join(names, ", "))}}
+			n.name(), pool.Spec.ResourceName, strings.Join(claim.SameResource, ", "))}}
 	}
-	findings := make([]poolFinding, 0, len(n.selection.contested))
-	for _, nic := range n.selection.contested {
+	findings := make([]poolFinding, 0, len(claim.Conflicts))
+	for _, conflict := range claim.Conflicts {
+		if conflict.Through != "" {
+			continue // The finding about the NIC on which it is created says all.
+		}
 		findings = append(findings, poolFinding{
-			reason: v1alpha1.ReasonPoolsConflict, node: n.name(), address: nic.address, text: fmt.Sprintf(
+			reason: v1alpha1.ReasonPoolsConflict, node: n.name(), address: conflict.NIC.PCIAddress, text: fmt.Sprintf(
 				"%s on node %s is selected by BypassNICPool %s, too, and handed out by neither: "+
 					"narrow spec.nics or spec.nodeSelector of one of them",
-				describeNIC(nic.address, nic.name), n.name(), strings.Join(nic.rivals, ", ")),
+				describeNIC(conflict.NIC.PCIAddress, conflict.NIC.Name), n.name(), strings.Join(conflict.Pools, ", ")),
 		})
 	}
 	return findings

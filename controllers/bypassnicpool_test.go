@@ -212,12 +212,12 @@ func TestConflictFindings(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("findings mismatch (-want +got):\n%s", diff)
 	}
-	wantRivals := []bypass.Rival{
-		{Name: "other", NICs: other.Spec.NICs, Nodes: []string{"contested"}},
-		{Name: "same", NICs: append(namesake.Spec.NICs, pool.Spec.NICs...), Nodes: []string{"namesake"}},
+	wantOthers := []bypass.OtherPool{
+		{Claimant: bypass.ClaimantOf("other", &other.Spec), Nodes: []string{"contested"}},
+		{Claimant: bypass.ClaimantOf("same", &namesake.Spec), Nodes: []string{"namesake"}},
 	}
-	if diff := cmp.Diff(wantRivals, d.content.Rivals); diff != "" {
-		t.Errorf("rivals mismatch (-want +got):\n%s", diff)
+	if diff := cmp.Diff(wantOthers, d.content.OtherPools); diff != "" {
+		t.Errorf("other pools mismatch (-want +got):\n%s", diff)
 	}
 }
 

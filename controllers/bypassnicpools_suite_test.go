@@ -48,9 +48,9 @@ func describeBypassNICPools(s *suite) {
 
 		It("changes the plan of its nodes once, and gives the hugepages back when it goes", s.reservesHugepages)
 
-		It("hands out no NIC that another pool selects, and both pools say so", s.reportsContestedNICs)
+		It("hands out no NIC that another pool selects, and both pools say so", s.reportsConflictingNICs)
 
-		It("hands out nothing under a resource name that another pool has on the node", s.reportsNamesakes)
+		It("hands out nothing under a resource name that another pool has on the node", s.reportsPoolsOfOneResource)
 
 		It("names a node that no profile governs, until one does", s.reportsUngovernedNodes)
 
@@ -213,7 +213,7 @@ func (s *suite) servesNICs(ctx SpecContext) {
 		Expect(told.Name).To(Equal("x2"))
 		Expect(told.Generation).To(Equal(s.pool(ctx, "x2").Generation))
 		Expect(told.Spec).To(Equal(s.pool(ctx, "x2").Spec))
-		Expect(told.Rivals).To(BeEmpty())
+		Expect(told.OtherPools).To(BeEmpty())
 	}
 	daemonSet := &appsv1.DaemonSet{}
 	Expect(s.client.Get(ctx, client.ObjectKey{Namespace: controllers.DefaultAgentNamespace, Name: "bypass-x2"}, daemonSet)).To(Succeed())
@@ -280,7 +280,7 @@ func (s *suite) reservesHugepages(ctx SpecContext) {
 	Consistently(func() []string { return s.objectsOfPools(ctx) }, 2*time.Second, pause).Should(BeEmpty())
 }
 
-func (s *suite) reportsContestedNICs(ctx SpecContext) {
+func (s *suite) reportsConflictingNICs(ctx SpecContext) {
 	s.relabel(ctx, "xeon-2", map[string]string{"second": "yes"})
 	s.addPool(ctx, "x2", "trading", func(pool *v1alpha1.BypassNICPool) {
 		pool.Spec.Hugepages = []v1alpha1.NICHugepages{{Size: "2Mi", CountPerNIC: 400}}
@@ -289,15 +289,15 @@ func (s *suite) reportsContestedNICs(ctx SpecContext) {
 		pool.Spec.NodeSelector.MatchLabels = v1alpha1.Labels{"second": "yes"}
 		pool.Spec.NICs = []v1alpha1.NICTerm{{PCIAddresses: []v1alpha1.PCIAddress{secondPort}}}
 	})
-	for name, rival := range map[string]string{"x2": "other", "other": "x2"} {
+	for name, other := range map[string]string{"x2": "other", "other": "x2"} {
 		pool := s.expectPool(ctx, name, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonPoolsConflict)
 		Expect(pool.Status.Findings).To(HaveLen(1))
 		Expect(pool.Status.Findings[0].PCIAddress).To(Equal(secondPort))
-		Expect(pool.Status.Findings[0].Message).To(Equal("NIC 0000:af:00.1 (ens2f1np1) on node xeon-2 is selected by BypassNICPool " + rival +
+		Expect(pool.Status.Findings[0].Message).To(Equal("NIC 0000:af:00.1 (ens2f1np1) on node xeon-2 is selected by BypassNICPool " + other +
 			", too, and handed out by neither: narrow spec.nics or spec.nodeSelector of one of them"))
 		s.eventually(ctx, func(g Gomega) {
-			rivals := s.poolFile(ctx, g, namespace, name).Rivals
-			g.Expect(rivals).To(Equal([]bypass.Rival{{Name: rival, NICs: s.pool(ctx, rival).Spec.NICs, Nodes: []string{"xeon-2"}}}))
+			others := s.poolFile(ctx, g, namespace, name).OtherPools
+			g.Expect(others).To(Equal([]bypass.OtherPool{{Claimant: bypass.ClaimantOf(other, &s.pool(ctx, other).Spec), Nodes: []string{"xeon-2"}}}))
 		})
 	}
 	s.eventually(ctx, func(g Gomega) {
@@ -317,7 +317,7 @@ func (s *suite) reportsContestedNICs(ctx SpecContext) {
 	s.expectReady(ctx, "trading")
 }
 
-func (s *suite) reportsNamesakes(ctx SpecContext) {
+func (s *suite) reportsPoolsOfOneResource(ctx SpecContext) {
 	for _, name := range []string{"first", "second"} {
 		s.addPool(ctx, name, "trading", func(pool *v1alpha1.BypassNICPool) {
 			pool.Spec.ResourceName = "lowlatency.dev/x2"
@@ -325,15 +325,15 @@ func (s *suite) reportsNamesakes(ctx SpecContext) {
 			pool.Spec.NICs = []v1alpha1.NICTerm{{PCIAddresses: []v1alpha1.PCIAddress{port}}}
 		})
 	}
-	for name, rival := range map[string]string{"first": "second", "second": "first"} {
+	for name, other := range map[string]string{"first": "second", "second": "first"} {
 		pool := s.expectPool(ctx, name, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonPoolsConflict)
 		Expect(pool.Status.Findings).To(HaveLen(2))
 		Expect(pool.Status.Findings[0].Message).To(ContainSubstring(
-			"on node xeon-1 the resource lowlatency.dev/x2 is claimed by BypassNICPool " + rival + ", too, and handed out by neither"))
+			"on node xeon-1 the resource lowlatency.dev/x2 is claimed by BypassNICPool " + other + ", too, and handed out by neither"))
 		s.eventually(ctx, func(g Gomega) {
-			rivals := s.poolFile(ctx, g, namespace, name).Rivals
-			g.Expect(rivals).To(HaveLen(1))
-			g.Expect(rivals[0].NICs).To(ContainElements(pool.Spec.NICs), "each contests all NICs of the other")
+			others := s.poolFile(ctx, g, namespace, name).OtherPools
+			g.Expect(others).To(HaveLen(1))
+			g.Expect(others[0].ResourceName).To(Equal(pool.Spec.ResourceName), "the nodes see that neither has a NIC")
 		})
 	}
 }

@@ -121,7 +121,7 @@ func newPlanned(profile *v1alpha1.LowLatencyNodeProfile, pools *poolSet, invento
 		return impossible(err)
 	}
 	nodePlan, findings := plan.New(plan.Input{
-		Profile: profile, Topology: hardware, Pools: pools.claims(hardware.NICs),
+		Profile: profile, Topology: hardware, Pools: pools.planned(hardware.NICs),
 	})
 	if nodePlan == nil {
 		return &planned{findings: findings}

@@ -63,47 +63,29 @@ func (s *poolSet) names() []string {
 	return s.poolNames
 }
 
-// claims are the pools with the NICs that each of them hands out on a node with these NICs.
-func (s *poolSet) claims(nics []topology.NIC) []plan.Pool {
+// planned are the pools with the NICs that each of them has on a node with these NICs.
+func (s *poolSet) planned(nics []topology.NIC) []plan.Pool {
 	if s == nil {
 		return nil
 	}
-	contested := s.contested(nics)
-	claims := make([]plan.Pool, 0, len(s.pools))
-	for _, pool := range s.pools {
-		isNamesake := len(s.namesakes(pool)) > 0
-		own := slices.DeleteFunc(bypass.Select(pool.Spec.NICs, nics), func(nic topology.NIC) bool {
-			return isNamesake || len(contested[nic.PCIAddress]) > 0
-		})
-		claims = append(claims, plan.Pool{Name: pool.Name, Spec: &pool.Spec, NICs: own})
+	planned := make([]plan.Pool, 0, len(s.pools))
+	for i, claim := range bypass.Claims(s.claimants(), nics) {
+		planned = append(planned, plan.Pool{Name: claim.Pool, Spec: &s.pools[i].Spec, NICs: claim.NICs})
 	}
-	return claims
+	return planned
 }
 
-// contested are the NICs that several of the pools claim, each with the names of these pools, ascending.
-func (s *poolSet) contested(nics []topology.NIC) map[string][]string {
-	if s == nil {
-		return nil
-	}
-	claims := make(map[string][]topology.NIC, len(s.pools))
-	for _, pool := range s.pools {
-		claims[pool.Name] = bypass.Claims(&pool.Spec, nics)
-	}
-	return bypass.Conflicts(claims)
+// claim is what one of the pools has on a node with these NICs.
+func (s *poolSet) claim(pool string, nics []topology.NIC) bypass.Claim {
+	return bypass.ClaimOf(pool, s.claimants(), nics)
 }
 
-// namesakes are the other pools with the resource name of the pool.
-func (s *poolSet) namesakes(pool *v1alpha1.BypassNICPool) []string {
+// claimants are what the pools claim NICs by, in their order.
+func (s *poolSet) claimants() []bypass.Claimant {
 	if s == nil {
 		return nil
 	}
-	var names []string
-	for _, other := range s.pools {
-		if other.Name != pool.Name && other.Spec.ResourceName == pool.Spec.ResourceName {
-			names = append(names, other.Name)
-		}
-	}
-	return names
+	return bypass.Claimants(s.pools)
 }
 
 // poolIndex finds the pools of nodes.

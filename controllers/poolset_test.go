@@ -95,7 +95,7 @@ func TestPoolsPerNodeAreBounded(t *testing.T) {
 	}
 }
 
-func TestClaims(t *testing.T) {
+func TestPlannedPools(t *testing.T) {
 	hardware, err := topology.FromInventory(inventoryOf(t, hosttree.Xeon()))
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestClaims(t *testing.T) {
 			[]*v1alpha1.BypassNICPool{makePool("a").obj(), makePool("b").nics(secondPort).obj()},
 			map[string][]string{"a": {firstPort}, "b": nil},
 		},
-		"of namesakes none has a NIC": {
+		"of pools with one resource name none has a NIC": {
 			[]*v1alpha1.BypassNICPool{
 				makePool("a").nics(firstPort).resource("x/y").obj(), makePool("b").nics(secondPort).resource("x/y").obj(),
 			},
@@ -123,10 +123,10 @@ func TestClaims(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := map[string][]string{}
-			for _, claim := range newPoolIndex(tc.pools).of(makeNode("n", "role", "trading")).claims(hardware.NICs) {
-				got[claim.Name] = nil
-				for _, nic := range claim.NICs {
-					got[claim.Name] = append(got[claim.Name], nic.PCIAddress)
+			for _, planned := range newPoolIndex(tc.pools).of(makeNode("n", "role", "trading")).planned(hardware.NICs) {
+				got[planned.Name] = nil
+				for _, nic := range planned.NICs {
+					got[planned.Name] = append(got[planned.Name], nic.PCIAddress)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -22,19 +22,14 @@ type Pool struct {
 	Generation int64  `json:"generation"`
 	// Spec is its spec.
 	Spec v1alpha1.BypassNICPoolSpec `json:"spec"`
-	// Rivals are the other pools that select some of the same nodes.
-	Rivals []Rival `json:"rivals,omitempty"`
+	// OtherPools are the other pools that select some of the same nodes.
+	OtherPools []OtherPool `json:"otherPools,omitempty"`
 }
 
-// Rival is another pool that selects some nodes of a pool. A NIC that both select is handed out by neither.
-type Rival struct {
-	// Name of the BypassNICPool.
-	Name string `json:"name"`
-	// NICs are its terms.
-	NICs []v1alpha1.NICTerm `json:"nics"`
-	// VirtualFunctions is how many virtual functions it creates on each NIC; 0 when it hands out the NICs
-	// themselves. A rival that creates them claims the NIC with all its virtual functions.
-	VirtualFunctions int32 `json:"virtualFunctions,omitempty"`
+// OtherPool is another pool that selects some nodes of a pool. What both claim there is handed out by neither; see
+// Claims.
+type OtherPool struct {
+	Claimant
 	// Nodes that both pools select.
 	Nodes []string `json:"nodes"`
 }

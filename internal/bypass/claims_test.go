@@ -4,12 +4,15 @@
 package bypass
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
 // asking is a pool for NICs at the addresses.
@@ -22,54 +25,113 @@ func asking(name, resource string, addresses ...v1alpha1.PCIAddress) *v1alpha1.B
 	}
 }
 
-func TestShares(t *testing.T) {
+// creating is a pool that creates virtual functions on the NICs at the addresses.
+func creating(name string, addresses ...v1alpha1.PCIAddress) *v1alpha1.BypassNICPool {
+	pool := asking(name, "x.example/"+name, addresses...)
+	pool.Spec.VirtualFunctions = &v1alpha1.VirtualFunctionsSpec{CountPerNIC: 2}
+	return pool
+}
+
+// askingForFunctions is a pool for virtual functions at the addresses, whoever creates them.
+func askingForFunctions(name string, addresses ...v1alpha1.PCIAddress) *v1alpha1.BypassNICPool {
+	pool := asking(name, "x.example/"+name, addresses...)
+	pool.Spec.NICs[0].Role = v1alpha1.RoleVirtualFunction
+	return pool
+}
+
+func TestClaims(t *testing.T) {
+	const port, otherPort, functionA, functionB, functionC = "0000:3b:00.0", "0000:3b:00.1", "0000:3b:02.0", "0000:3b:02.1", "0000:3b:03.0"
+	nics := []topology.NIC{
+		{PCIAddress: port}, {PCIAddress: otherPort},
+		{PCIAddress: functionA, PhysicalFunction: port}, {PCIAddress: functionB, PhysicalFunction: port},
+		{PCIAddress: functionC, PhysicalFunction: otherPort},
+	}
 	cases := map[string]struct {
 		pools []*v1alpha1.BypassNICPool
-		want  [][]string
+		// want has for each pool its NICs, and for each conflict "NIC: pools" or "NIC through NIC: pools".
+		want []string
 	}{
-		"no pool":  {want: [][]string{}},
-		"one pool": {pools: []*v1alpha1.BypassNICPool{asking("a", "x.example/a", nearOne, nearZero)}, want: [][]string{{nearZero, nearOne}}},
+		"no pool":  {want: []string{}},
+		"one pool": {[]*v1alpha1.BypassNICPool{asking("a", "x.example/a", otherPort, port)}, []string{"a: " + port + " " + otherPort}},
 		"a NIC that two pools select": {
-			pools: []*v1alpha1.BypassNICPool{asking("a", "x.example/a", nearZero, nearOne), asking("b", "x.example/b", nearOne, nowhere)},
-			want:  [][]string{{nearZero}, {nowhere}},
+			[]*v1alpha1.BypassNICPool{asking("a", "x.example/a", port, otherPort), asking("b", "x.example/b", otherPort)},
+			[]string{"a: " + port + "; " + otherPort + " of b", "b:; " + otherPort + " of a"},
 		},
-		"two pools with one resource": {
-			pools: []*v1alpha1.BypassNICPool{
-				asking("a", "x.example/a", nearZero), asking("b", "x.example/a", nearOne), asking("c", "x.example/c", nowhere),
+		"a NIC that three pools select": {
+			[]*v1alpha1.BypassNICPool{asking("c", "x.example/c", port), asking("a", "x.example/a", port), asking("b", "x.example/b", port)},
+			[]string{"c:; " + port + " of a,b", "a:; " + port + " of b,c", "b:; " + port + " of a,c"},
+		},
+		"pools with one resource": {
+			[]*v1alpha1.BypassNICPool{asking("a", "x.example/a", port), asking("b", "x.example/a", otherPort), asking("c", "x.example/c", otherPort)},
+			[]string{"a: resource of b", "b: resource of a; " + otherPort + " of c", "c:; " + otherPort + " of b"},
+		},
+		"a pool that creates virtual functions": {
+			[]*v1alpha1.BypassNICPool{creating("a", port)}, []string{"a: " + port},
+		},
+		"a virtual function that another pool creates": {
+			[]*v1alpha1.BypassNICPool{creating("a", port), askingForFunctions("b", functionA, functionC)},
+			[]string{"a: " + port + "; " + functionA + " of b", "b: " + functionC + "; " + functionA + " of a"},
+		},
+		"a NIC on which another pool creates virtual functions": {
+			[]*v1alpha1.BypassNICPool{creating("a", port, otherPort), asking("b", "x.example/b", port)},
+			[]string{
+				"a: " + otherPort + "; " + port + " of b; " + functionA + " through " + port + " of b; " + functionB + " through " + port + " of b",
+				"b:; " + port + " of a",
 			},
-			want: [][]string{{}, {}, {nowhere}},
+		},
+		"two pools that create virtual functions on one NIC": {
+			[]*v1alpha1.BypassNICPool{creating("a", otherPort), creating("b", otherPort)},
+			[]string{"a:; " + otherPort + " of b; " + functionC + " of b", "b:; " + otherPort + " of a; " + functionC + " of a"},
+		},
+		"a virtual function beside its NIC": {
+			[]*v1alpha1.BypassNICPool{asking("a", "x.example/a", port), askingForFunctions("b", functionA)},
+			[]string{"a: " + port, "b: " + functionA},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			shares := Shares(tc.pools, twoNodes().NICs)
-			got := make([][]string, 0, len(shares))
-			for _, share := range shares {
-				addresses := make([]string, 0, len(share))
-				for _, nic := range share {
-					addresses = append(addresses, nic.PCIAddress)
-				}
-				got = append(got, addresses)
+			got := make([]string, 0, len(tc.pools))
+			for _, claim := range Claims(Claimants(tc.pools), nics) {
+				got = append(got, printed(claim))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("claims (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestRivalOf(t *testing.T) {
-	mine, other := asking("a", "x.example/a", nearZero), asking("b", "x.example/b", nearOne)
-	want := Rival{Name: "b", NICs: other.Spec.NICs, Nodes: []string{"n"}}
-	if diff := cmp.Diff(want, RivalOf(mine, other, []string{"n"})); diff != "" {
-		t.Error(diff)
+// printed is a claim as "POOL: NIC NIC; NIC of POOLS; NIC through NIC of POOLS".
+func printed(claim Claim) string {
+	text := claim.Pool + ":"
+	for _, nic := range claim.NICs {
+		text += " " + nic.PCIAddress
 	}
-	other.Spec.ResourceName = mine.Spec.ResourceName
-	want.NICs = []v1alpha1.NICTerm{other.Spec.NICs[0], mine.Spec.NICs[0]}
-	if diff := cmp.Diff(want, RivalOf(mine, other, []string{"n"})); diff != "" {
-		t.Error(diff)
+	if len(claim.SameResource) > 0 {
+		text += " resource of " + strings.Join(claim.SameResource, ",")
 	}
-	if len(other.Spec.NICs) != 1 {
-		t.Error("the terms of the other pool were changed")
+	for _, conflict := range claim.Conflicts {
+		text += "; " + conflict.NIC.PCIAddress
+		if conflict.Through != "" {
+			text += " through " + conflict.Through
+		}
+		text += " of " + strings.Join(conflict.Pools, ",")
+	}
+	return text
+}
+
+// TestUnservedPools: a pool that is not served takes no NIC from others, wherever it stands in the list.
+func TestUnservedPools(t *testing.T) {
+	pools := []*v1alpha1.BypassNICPool{asking("unserved", "x.example/u", nearZero, nearOne)}
+	for i := range v1alpha1.MaxPoolsPerNode {
+		pools = append(pools, asking(fmt.Sprintf("pool-%02d", i), fmt.Sprintf("x.example/%d", i), nowhere))
+	}
+	pools[1].Spec.NICs[0].PCIAddresses[0] = nearZero
+	claims := Claims(Claimants(pools), twoNodes().NICs)
+	if diff := cmp.Diff(Claim{Pool: "unserved", Unserved: true}, claims[0]); diff != "" {
+		t.Errorf("claim (-want +got):\n%s", diff)
+	}
+	if got, want := printed(claims[1]), "pool-00: "+nearZero; got != want {
+		t.Errorf("claim is %q, want %q", got, want)
 	}
 }

@@ -26,16 +26,22 @@ func Devices(in Input) []Device {
 
 func candidates(in Input) []*candidate {
 	var found []*candidate
+	claim := in.claim()
+	add := func(nic host.NIC, creator *host.NIC) {
+		c := newCandidate(in, nic, creator)
+		c.claim = &claim
+		found = append(found, c)
+	}
 	for i := range in.Facts.NICs {
 		nic := &in.Facts.NICs[i]
 		isWanted := func(term v1alpha1.NICTerm) bool { return matchesNow(term, *nic) }
 		switch {
 		case !slices.ContainsFunc(in.Pool.Spec.NICs, isWanted):
 		case in.Pool.Spec.VirtualFunctions == nil || len(nic.VirtualFunctions) == 0:
-			found = append(found, newCandidate(in, *nic, nil))
+			add(*nic, nil)
 		default:
 			for _, address := range nic.VirtualFunctions {
-				found = append(found, newCandidate(in, functionAt(in.Facts, address), nic))
+				add(functionAt(in.Facts, address), nic)
 			}
 		}
 	}

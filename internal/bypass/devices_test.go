@@ -175,21 +175,6 @@ func TestSelect(t *testing.T) {
 			}
 		})
 	}
-	t.Run("conflicts", func(t *testing.T) {
-		physical := &v1alpha1.BypassNICPoolSpec{
-			NICs:             []v1alpha1.NICTerm{{Vendor: "1924"}},
-			VirtualFunctions: &v1alpha1.VirtualFunctionsSpec{CountPerNIC: 1},
-		}
-		virtual := &v1alpha1.BypassNICPoolSpec{NICs: []v1alpha1.NICTerm{{Vendor: "1924", Role: v1alpha1.RoleVirtualFunction}}}
-		got := Conflicts(map[string][]topology.NIC{"b": Claims(virtual, nics), "a": Claims(physical, nics)})
-		if diff := cmp.Diff(map[string][]string{"0000:3b:00.4": {"a", "b"}}, got); diff != "" {
-			t.Errorf("conflicts (-want +got):\n%s", diff)
-		}
-		physical.VirtualFunctions = nil
-		if got := Conflicts(map[string][]topology.NIC{"b": Claims(virtual, nics), "a": Claims(physical, nics)}); len(got) > 0 {
-			t.Errorf("a NIC and a virtual function of it conflict: %v", got)
-		}
-	})
 }
 
 func TestLinkUpFollowsTheLink(t *testing.T) {

@@ -5,7 +5,6 @@ package bypass
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -26,41 +25,6 @@ func Select(terms []v1alpha1.NICTerm, nics []topology.NIC) []topology.NIC {
 	}
 	slices.SortFunc(selected, func(a, b topology.NIC) int { return compareAddresses(a.PCIAddress, b.PCIAddress) })
 	return selected
-}
-
-// Claims returns, in ascending order of PCI address, the NICs that a pool takes from other pools: those that its
-// terms match and, when it creates virtual functions, all virtual functions of these.
-func Claims(spec *v1alpha1.BypassNICPoolSpec, nics []topology.NIC) []topology.NIC {
-	claimed := Select(spec.NICs, nics)
-	if spec.VirtualFunctions == nil {
-		return claimed
-	}
-	physical := map[string]bool{}
-	for _, nic := range claimed {
-		physical[nic.PCIAddress] = true
-	}
-	for _, nic := range nics {
-		if physical[nic.PhysicalFunction] && !physical[nic.PCIAddress] {
-			claimed = append(claimed, nic)
-		}
-	}
-	slices.SortFunc(claimed, func(a, b topology.NIC) int { return compareAddresses(a.PCIAddress, b.PCIAddress) })
-	return claimed
-}
-
-// Conflicts returns the NICs of a node that more than one pool claims, each with the names of these pools in
-// ascending order. The argument holds what each pool claims, by the pool's name; see Claims.
-func Conflicts(pools map[string][]topology.NIC) map[string][]string {
-	claimants := map[string][]string{}
-	for _, name := range slices.Sorted(maps.Keys(pools)) {
-		for _, nic := range pools[name] {
-			if !slices.Contains(claimants[nic.PCIAddress], name) {
-				claimants[nic.PCIAddress] = append(claimants[nic.PCIAddress], name)
-			}
-		}
-	}
-	maps.DeleteFunc(claimants, func(_ string, names []string) bool { return len(names) < 2 })
-	return claimants
 }
 
 func matches(term v1alpha1.NICTerm, nic topology.NIC) bool {

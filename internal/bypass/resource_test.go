@@ -87,9 +87,9 @@ func TestResourceDevicesAreThoseOfTheDevicePlugin(t *testing.T) {
 		"one carries the node": {
 			func(in *Input) { in.Facts.Bypass.Networks.Value[0].Interface = "ens1f0" }, []string{"0000-3b-00-1"},
 		},
-		"a rival": {
+		"another pool that selects them": {
 			func(in *Input) {
-				in.Pool.Rivals = []Rival{{Name: "other", NICs: in.Pool.Spec.NICs, Nodes: []string{testNode}}}
+				in.Pool.OtherPools = []OtherPool{{Claimant: Claimant{Name: "other", NICs: in.Pool.Spec.NICs}, Nodes: []string{testNode}}}
 			}, nil,
 		},
 	}

@@ -64,7 +64,7 @@ func (c *candidate) carries(nic host.NIC, carried map[string]string) verdict {
 		strings.Join(slices.Sorted(maps.Keys(carried)), ", "))
 }
 
-// isTraced tells whether one of the interfaces is a NIC. A bridge of Open vSwitch has no lower interfaces in sysfs:
+// isTraced reports whether one of the interfaces is a NIC. A bridge of Open vSwitch has no lower interfaces in sysfs:
 // its ports are below ovs-system, another interface.
 func (c *candidate) isTraced(carried map[string]string) bool {
 	return slices.ContainsFunc(c.in.Facts.NICs, func(nic host.NIC) bool {
@@ -83,36 +83,28 @@ func upperOf(lower map[string][]string, name string) string {
 	return ""
 }
 
-// rivals refuses a NIC that another pool claims: two plugins would hand it to two containers.
-func (c *candidate) rivals() verdict {
-	var names []string
-	for _, rival := range c.in.Pool.Rivals {
-		if slices.Contains(rival.Nodes, c.in.Node) && c.isClaimedBy(rival) {
-			names = append(names, rival.Name)
-		}
+// claimedByOthers refuses a NIC that other pools claim, too: two plugins would hand it to two containers.
+func (c *candidate) claimedByOthers() verdict {
+	if c.claim.Unserved {
+		return refused("The node is selected by more than %d BypassNICPools, of which the first by name are served; narrow "+
+			"spec.nodeSelector of some of them.", v1alpha1.MaxPoolsPerNode)
 	}
-	if len(names) == 0 {
+	if others := c.claim.SameResource; len(others) > 0 {
+		return refused("Resource %s of NIC %s is also that of BypassNICPool %s, so neither pool hands out a NIC; create one of "+
+			"them with another spec.resourceName, or narrow its spec.nodeSelector.",
+			c.in.Pool.Spec.ResourceName, c.name(), strings.Join(others, ", "))
+	}
+	conflict := c.claim.Conflict(c.nic.PCIAddress)
+	switch {
+	case conflict == nil:
 		return passed()
+	case conflict.Through != "":
+		return refused("NIC %s, on which NIC %s is created, is also selected by BypassNICPool %s, so neither pool hands it "+
+			"out; make the terms of spec.nics exclude each other.", conflict.Through, c.name(), strings.Join(conflict.Pools, ", "))
+	default:
+		return refused("NIC %s is also selected by BypassNICPool %s, so neither pool hands it out; make the terms of "+
+			"spec.nics exclude each other.", c.name(), strings.Join(conflict.Pools, ", "))
 	}
-	slices.Sort(names)
-	return refused("NIC %s is also selected by BypassNICPool %s, so neither pool hands it out; make the terms of "+
-		"spec.nics exclude each other.", c.name(), strings.Join(names, ", "))
-}
-
-// isClaimedBy tells whether a rival takes the NIC, or one that is touched when it is handed out. A rival that creates
-// virtual functions takes them with their NIC.
-func (c *candidate) isClaimedBy(rival Rival) bool {
-	claimed := c.handled()
-	if physical := c.nic.PhysicalFunction; rival.VirtualFunctions > 0 && physical.Known {
-		for _, nic := range c.in.Facts.NICs {
-			if nic.PCIAddress == physical.Value {
-				claimed = append(claimed, nic)
-			}
-		}
-	}
-	return slices.ContainsFunc(claimed, func(nic host.NIC) bool {
-		return slices.ContainsFunc(rival.NICs, func(term v1alpha1.NICTerm) bool { return matches(term, describe(nic)) })
-	})
 }
 
 // supported refuses a NIC that the stack has no datapath for. VFIO takes every PCI function.

@@ -143,10 +143,12 @@ func TestManagementTraffic(t *testing.T) {
 	})
 }
 
-func TestRivals(t *testing.T) {
-	rival := func(node string, functions int32, terms ...v1alpha1.NICTerm) func(*Input) {
+func TestOtherPools(t *testing.T) {
+	other := func(node string, functions int32, terms ...v1alpha1.NICTerm) func(*Input) {
 		return func(in *Input) {
-			in.Pool.Rivals = []Rival{{Name: "other", NICs: terms, Nodes: []string{node}, VirtualFunctions: functions}}
+			in.Pool.OtherPools = []OtherPool{{
+				Claimant: Claimant{Name: "other", ResourceName: "x.example/other", NICs: terms, VirtualFunctions: functions}, Nodes: []string{node},
+			}}
 		}
 	}
 	sfc := v1alpha1.NICTerm{Drivers: []v1alpha1.DriverName{"sfc"}, Link: v1alpha1.LinkUp}
@@ -159,28 +161,28 @@ func TestRivals(t *testing.T) {
 	}
 	judgeCases(t, map[string]ruleCase{
 		"same NIC": {
-			input: onloadInput, change: rival(testNode, 0, sfc),
+			input: onloadInput, change: other(testNode, 0, sfc),
 			want: ineligible, wantReason: "NIC ens1f0 (0000:3b:00.0) is also selected by BypassNICPool other",
 		},
 		"a link that is down changes nothing": {
 			input: onloadInput,
 			change: func(in *Input) {
-				rival(testNode, 0, sfc)(in)
+				other(testNode, 0, sfc)(in)
 				nicAt(*in, firstX2).Carrier.Value = false
 			},
 			want: ineligible, wantReason: "BypassNICPool other",
 		},
-		"same NIC of another node": {input: onloadInput, change: rival("trader-2", 0, sfc), want: healthy},
-		"other NIC":                {input: onloadInput, change: rival(testNode, 0, e810), want: healthy},
+		"same NIC of another node": {input: onloadInput, change: other("trader-2", 0, sfc), want: healthy},
+		"other NIC":                {input: onloadInput, change: other(testNode, 0, e810), want: healthy},
 		"NIC on which this pool creates virtual functions": {
-			input: func() Input { return virtualInput(2) }, change: rival(testNode, 0, e810),
+			input: func() Input { return virtualInput(2) }, change: other(testNode, 0, e810),
 			want: ineligible, wantReason: "BypassNICPool other",
 		},
-		"virtual function that the rival creates": {
-			input: function, change: rival(testNode, 2, e810),
+		"virtual function that the other pool creates": {
+			input: function, change: other(testNode, 2, e810),
 			want: ineligible, wantReason: "BypassNICPool other",
 		},
-		"virtual function beside the rival's NIC": {input: function, change: rival(testNode, 0, e810), want: healthy},
+		"virtual function beside the other pool's NIC": {input: function, change: other(testNode, 0, e810), want: healthy},
 	})
 }
 

@@ -73,6 +73,8 @@ type candidate struct {
 	nic   host.NIC
 	// creator is the NIC on which the pool creates this virtual function; nil for others.
 	creator *host.NIC
+	// claim is what the pool has of the node's NICs.
+	claim *Claim
 	// model of the NIC; the zero model when its identifiers are not known.
 	model Model
 	// modelKnown tells that the PCI identifiers are known ones.
@@ -149,12 +151,12 @@ func healthOf(verdicts []verdict) v1alpha1.NICHealth {
 func (c *candidate) rules() []func(*candidate) verdict {
 	if c.isCreator() {
 		return []func(*candidate) verdict{
-			(*candidate).management, (*candidate).rivals, (*candidate).supported, (*candidate).virtualFunctions,
+			(*candidate).management, (*candidate).claimedByOthers, (*candidate).supported, (*candidate).virtualFunctions,
 		}
 	}
 	return []func(*candidate) verdict{
 		// What forbids the NIC.
-		(*candidate).management, (*candidate).rivals, (*candidate).supported, (*candidate).nativeXDP, (*candidate).zeroCopy,
+		(*candidate).management, (*candidate).claimedByOthers, (*candidate).supported, (*candidate).nativeXDP, (*candidate).zeroCopy,
 		// The NIC itself.
 		(*candidate).driver, (*candidate).carrier, (*candidate).numaNode, (*candidate).pciLink,
 		(*candidate).virtualFunctions,

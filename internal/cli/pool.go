@@ -159,7 +159,7 @@ func poolInput(pool *v1alpha1.BypassNICPool, all []*v1alpha1.BypassNICPool, on n
 	content := bypass.Pool{Name: pool.Name, Generation: pool.Generation, Spec: pool.Spec}
 	for _, other := range all {
 		if other.Name != pool.Name {
-			content.Rivals = append(content.Rivals, bypass.RivalOf(pool, other, names))
+			content.OtherPools = append(content.OtherPools, bypass.OtherPool{Claimant: bypass.ClaimantOf(other.Name, &other.Spec), Nodes: names})
 		}
 	}
 	return bypass.Input{Pool: content, Node: on.name, HostAddresses: on.addresses, Facts: on.facts}

@@ -33,9 +33,9 @@ spec:
   hugepages: [{size: 2Mi, countPerNIC: 40}]
 `
 
-// rivalText is a pool that wants one of the NICs of poolText, too.
-func rivalText() string {
-	return strings.NewReplacer("name: x2", "name: rival", "dev/x2", "dev/rival", `{vendor: "1924"}`, `{interfaces: [ens1f0np0]}`).Replace(poolText)
+// otherText is a pool that wants one of the NICs of poolText, too.
+func otherText() string {
+	return strings.NewReplacer("name: x2", "name: other", "dev/x2", "dev/other", `{vendor: "1924"}`, `{interfaces: [ens1f0np0]}`).Replace(poolText)
 }
 
 // onloadHost is a small machine with Onload and two of its NICs, one on each NUMA node.
@@ -87,13 +87,13 @@ func TestPoolOnHosts(t *testing.T) {
 		"no NIC": {
 			text: strings.Replace(poolText, `"1924"`, `"1077"`, 1), args: []string{"--host-ip", nobody, "--root", none}, code: ExitFindings, want: []string{"0 of 0 NICs healthy", "no NIC of these nodes matches spec.nics\n"},
 		},
-		"a rival": {
-			text: poolText + "---\n" + rivalText(), args: []string{"x2", "--host-ip", nobody, "--root", good}, code: ExitFindings,
-			want: []string{"1 of 2 NICs healthy", "Ineligible · good · 0000:81:00.0\n", "rival", "a container with NIC 0000:81:00.0 of good cannot start\n"},
+		"another pool selects one": {
+			text: poolText + "---\n" + otherText(), args: []string{"x2", "--host-ip", nobody, "--root", good}, code: ExitFindings,
+			want: []string{"1 of 2 NICs healthy", "Ineligible · good · 0000:81:00.0\n", "BypassNICPool other", "a container with NIC 0000:81:00.0 of good cannot start\n"},
 		},
-		"both rivals": {
-			text: poolText + "---\n" + rivalText(), args: []string{"--host-ip", nobody, "--root", good}, code: ExitFindings,
-			want: []string{"pool rival · ", "pool x2 · "},
+		"both pools": {
+			text: poolText + "---\n" + otherText(), args: []string{"--host-ip", nobody, "--root", good}, code: ExitFindings,
+			want: []string{"pool other · ", "pool x2 · "},
 		},
 	}
 	for name, tc := range cases {
@@ -164,7 +164,7 @@ func TestPoolsBecomePartOfPlans(t *testing.T) {
 		return inventoryText(t, node, pools)
 	}
 	both := profileHead + "---\n" + poolText
-	contested := both + "---\n" + rivalText()
+	contested := both + "---\n" + otherText()
 	cases := map[string]struct {
 		text string
 		args []string
@@ -175,7 +175,7 @@ func TestPoolsBecomePartOfPlans(t *testing.T) {
 		"a NIC that two pools select":           {contested, []string{"--root", host}, []int64{40}},
 		"a node that nothing is known about":    {contested + "---\n" + inventory("[]"), nil, []int64{40}},
 		"a node that one of the pools selects":  {contested + "---\n" + inventory("[x2]"), nil, []int64{40, 40}},
-		"a node that the other pool selects":    {contested + "---\n" + inventory("[rival]"), nil, []int64{40}},
+		"a node that the other pool selects":    {contested + "---\n" + inventory("[other]"), nil, []int64{40}},
 		"a NIC that carries the node's traffic": {both, []string{"--root", managed}, []int64{40}},
 	}
 	for name, tc := range cases {

@@ -33,13 +33,12 @@ func (w wanted) plan(node node) (*plan.NodePlan, []plan.Finding) {
 	return plan.New(plan.Input{Profile: w.profile, Topology: node.topology, Pools: w.poolsOf(node)})
 }
 
-// poolsOf are the pools that select a node with the NICs that each of them hands out there.
+// poolsOf are the pools that select a node with the NICs that each of them has there.
 func (w wanted) poolsOf(node node) []plan.Pool {
 	selecting := selecting(w.pools, node)
-	shares := bypass.Shares(selecting, node.topology.NICs)
-	pools := make([]plan.Pool, 0, len(shares))
-	for i, nics := range shares {
-		pools = append(pools, plan.Pool{Name: selecting[i].Name, Spec: &selecting[i].Spec, NICs: nics})
+	pools := make([]plan.Pool, 0, len(selecting))
+	for i, claim := range bypass.Claims(bypass.Claimants(selecting), node.topology.NICs) {
+		pools = append(pools, plan.Pool{Name: claim.Pool, Spec: &selecting[i].Spec, NICs: claim.NICs})
 	}
 	return pools
 }

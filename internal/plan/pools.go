@@ -55,8 +55,8 @@ func (p *planner) claimNICs() {
 
 func (p *planner) mayClaim(pool Pool, nic topology.NIC) bool {
 	field := poolField(pool.Name, "spec.nics")
-	rival := slices.IndexFunc(p.input.Pools, func(other Pool) bool {
-		return other.Name != pool.Name && hasNIC(other.NICs, nic.PCIAddress)
+	other := slices.IndexFunc(p.input.Pools, func(o Pool) bool {
+		return o.Name != pool.Name && hasNIC(o.NICs, nic.PCIAddress)
 	})
 	switch {
 	case nic.Management != "":
@@ -65,9 +65,9 @@ func (p *planner) mayClaim(pool Pool, nic topology.NIC) bool {
 	case !addressPattern.MatchString(nic.PCIAddress):
 		p.report(v1alpha1.SeverityHigh, rulePoolNIC, field, "Let the agent report the node again, or take a new snapshot.",
 			"%q is no address on PCI", nic.PCIAddress)
-	case rival >= 0:
+	case other >= 0:
 		p.report(v1alpha1.SeverityHigh, rulePoolNIC, field, "Let one of the pools select it only.",
-			"BypassNICPool %s selects NIC %s, too, so neither pool has it", p.input.Pools[rival].Name, nicText(nic))
+			"BypassNICPool %s selects NIC %s, too, so neither pool has it", p.input.Pools[other].Name, nicText(nic))
 	default:
 		return true
 	}

@@ -92,8 +92,8 @@ func (p *planner) vfioFiles() {
 
 // interruptUnit keeps interrupts on their CPUs for as long as the host runs: once before the kubelet starts, and
 // then again and again, because drivers choose new CPUs when they reset their NIC and no event of the kernel says
-// so. irqbalance is no rival where it is restricted: it places a vector among the CPUs of the NIC's own NUMA node
-// that it may use (place_irq_in_node in placement.c of irqbalance), which are the planned ones.
+// so. irqbalance does not work against it where it is restricted: it places a vector among the CPUs of the NIC's own
+// NUMA node that it may use (place_irq_in_node in placement.c of irqbalance), which are the planned ones.
 func (p *planner) interruptUnit() {
 	var words []string
 	origin := Origin{}

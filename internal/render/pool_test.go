@@ -77,7 +77,10 @@ func pools() map[string]PoolInput {
 	for _, pool := range []*v1alpha1.BypassNICPool{onload, dpdk, sockets, dynamic} {
 		config := bypass.Pool{Name: pool.Name, Generation: pool.Generation, Spec: pool.Spec}
 		if pool == dpdk {
-			config.Rivals = []bypass.Rival{{Name: "other", NICs: []v1alpha1.NICTerm{{Drivers: []v1alpha1.DriverName{"ice"}}}, Nodes: []string{"node-1"}}}
+			config.OtherPools = []bypass.OtherPool{{
+				Claimant: bypass.Claimant{Name: "other", ResourceName: "lowlatency.dev/other", NICs: []v1alpha1.NICTerm{{Drivers: []v1alpha1.DriverName{"ice"}}}},
+				Nodes:    []string{"node-1"},
+			}}
 		}
 		inputs["pool-"+pool.Name] = PoolInput{
 			Pool: pool, Config: config, Image: "registry.example/lowlatency-operator:v0.1.0",

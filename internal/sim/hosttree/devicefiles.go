@@ -43,7 +43,7 @@ func (m Machine) devices() []device {
 		for number := range nic.VirtualFunctions {
 			virtual := physical
 			virtual.address = fmt.Sprintf("%s%02x.%d", bus, 2+enabled[bus]/8, enabled[bus]%8)
-			virtual.physical, virtual.nic, virtual.driver = nic.PCIAddress, nil, vfioDriver
+			virtual.physical, virtual.nic, virtual.driver, virtual.functions = nic.PCIAddress, nil, vfioDriver, nil
 			virtual.iommuGroup = virtualGroup(*nic, number)
 			physical.functions = append(physical.functions, virtual.address)
 			devices = append(devices, virtual)

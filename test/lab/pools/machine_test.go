@@ -123,8 +123,8 @@ func (s *scene) planPools(t *testing.T) *plan.NodePlan {
 	machine := s.topology(t)
 	input := plan.Input{Profile: readProfile(t), Topology: machine}
 	pools := readPools(t)
-	for i, nics := range bypass.Shares(pools, machine.NICs) {
-		input.Pools = append(input.Pools, plan.Pool{Name: pools[i].Name, Spec: &pools[i].Spec, NICs: nics})
+	for i, claim := range bypass.Claims(bypass.Claimants(pools), machine.NICs) {
+		input.Pools = append(input.Pools, plan.Pool{Name: claim.Pool, Spec: &pools[i].Spec, NICs: claim.NICs})
 	}
 	planned, findings := plan.New(input)
 	if planned == nil {

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/dradriver"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/background"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/fakekubelet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+)
+
+const (
+	firstFunction  = "0000:af:02.0"
+	secondFunction = "0000:af:02.1"
+
+	claimsNode = "xeon-1"
+	// often is an interval between two looks that no test waits for.
+	often = 5 * time.Millisecond
+	// claimsTimeout is for machines under load.
+	claimsTimeout = 30 * time.Second
+)
+
+// claimsScene is a host on which pool creator creates two virtual functions, of which pool picker selects the first.
+type claimsScene struct {
+	*testing.T
+
+	root  string
+	pools []*v1alpha1.BypassNICPool
+	world *poolWorld
+}
+
+func newClaimsScene(t *testing.T) *claimsScene {
+	t.Helper()
+	machine := hosttree.Xeon()
+	for i := range machine.NICs {
+		if nic := &machine.NICs[i]; nic.PCIAddress == firstPort {
+			nic.VirtualFunctions, nic.IOMMUGroup = 2, 7
+		}
+	}
+	creator, picker := makePool("creator").nics(firstPort).obj(), makePool("picker").nics(firstFunction).obj()
+	creator.Spec.VirtualFunctions = &v1alpha1.VirtualFunctionsSpec{CountPerNIC: 2}
+	picker.Spec.NICs[0].Role = v1alpha1.RoleVirtualFunction
+	scene := &claimsScene{T: t, root: t.TempDir(), pools: []*v1alpha1.BypassNICPool{creator, picker}}
+	if err := machine.Write(scene.root); err != nil {
+		t.Fatal(err)
+	}
+	scene.world = poolWorldOf(t, scene.pools, tradingNode(claimsNode))
+	scene.world.reports[claimsNode].Status.Inventory = inventoryOf(t, machine)
+	return scene
+}
+
+// poolFile is what the controller tells the nodes of a pool.
+func (s *claimsScene) poolFile(pool *v1alpha1.BypassNICPool) string {
+	s.Helper()
+	s.world.pool = pool
+	text, err := json.Marshal(decidePool(s.world, newSelections()).content)
+	if err != nil {
+		s.Fatal(err)
+	}
+	file := filepath.Join(s.TempDir(), v1alpha1.PoolKey)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		s.Fatal(err)
+	}
+	return file
+}
+
+func (s *claimsScene) source(pool *v1alpha1.BypassNICPool) *deviceplugin.Source {
+	s.Helper()
+	return &deviceplugin.Source{
+		PoolFile: s.poolFile(pool), Root: s.root, NodeName: claimsNode,
+		HostAddresses: []netip.Addr{netip.MustParseAddr(hosttree.NodeAddress)},
+	}
+}
+
+// byController are the virtual functions of the pool's claim that no finding takes from it.
+func (s *claimsScene) byController(pool *v1alpha1.BypassNICPool) []string {
+	s.Helper()
+	s.world.pool = pool
+	taken := map[string]bool{}
+	for _, finding := range newPoolSummary(s.world, decidePool(s.world, newSelections()), nil).findings {
+		if finding.reason != v1alpha1.ReasonPoolsConflict || !strings.Contains(finding.text, "handed out by neither") {
+			continue
+		}
+		taken[finding.address] = true
+	}
+	selected := map[string][]string{"creator": {firstFunction, secondFunction}, "picker": {firstFunction}}[pool.Name]
+	left := []string{}
+	for _, address := range selected {
+		if !taken[address] {
+			left = append(left, address)
+		}
+	}
+	return left
+}
+
+// byDevicePlugin are the units that the kubelet may hand out.
+func (s *claimsScene) byDevicePlugin(pool *v1alpha1.BypassNICPool) []string {
+	s.Helper()
+	kubelet := fakekubelet.New(s.TempDir())
+	if err := kubelet.Start(); err != nil {
+		s.Fatal(err)
+	}
+	defer kubelet.Stop()
+	plugin := &deviceplugin.Plugin{
+		Evaluate: s.source(pool).Evaluate, KubeletFolder: kubelet.Folder(), CDIFolder: s.TempDir(), Interval: often,
+	}
+	defer background.Run(s, "the device plugin", plugin.Run)()
+	ctx, cancel := context.WithTimeout(s.Context(), claimsTimeout)
+	defer cancel()
+	if err := kubelet.Wait(ctx, func() bool { return kubelet.Lists(pool.Spec.ResourceName) > 0 }); err != nil {
+		s.Fatalf("the device plugin of pool %s lists nothing: %v", pool.Name, err)
+	}
+	return append([]string{}, kubelet.Allocatable(pool.Spec.ResourceName)...)
+}
+
+// byDRADriver are the devices that the driver publishes as healthy.
+func (s *claimsScene) byDRADriver(pool *v1alpha1.BypassNICPool) []string {
+	s.Helper()
+	folder, err := os.MkdirTemp("", "dra") //nolint:usetesting // A socket's path has at most 107 bytes; a folder named after a test may leave too few.
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		if err := os.RemoveAll(folder); err != nil {
+			s.Error(err)
+		}
+	})
+	if err := os.MkdirAll(filepath.Join(folder, "plugins_registry"), 0o750); err != nil {
+		s.Fatal(err)
+	}
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: claimsNode, UID: "node-uid"}})
+	driver := &dradriver.Driver{
+		Pool: pool.Name, NodeName: claimsNode, Evaluate: s.source(pool).Evaluate, Client: client,
+		Containers: func(context.Context) host.Fact[[]allocation.Container] {
+			return host.Known([]allocation.Container{}, "")
+		},
+		KubeletFolder: folder, CDIFolder: filepath.Join(folder, "cdi"), Interval: often,
+	}
+	defer background.Run(s, "the DRA driver", driver.Run)()
+	for end := time.Now().Add(claimsTimeout); time.Now().Before(end); time.Sleep(often) {
+		list, err := client.ResourceV1().ResourceSlices().List(s.Context(), metav1.ListOptions{})
+		if err != nil {
+			s.Fatal(err)
+		}
+		healthy := []string{}
+		for _, slice := range list.Items {
+			for _, device := range slice.Spec.Devices {
+				if address, ok := allocation.OfResourceDeviceName(device.Name); ok && len(device.Taints) == 0 {
+					healthy = append(healthy, address)
+				}
+			}
+		}
+		if len(list.Items) > 0 {
+			return healthy
+		}
+	}
+	s.Fatalf("the DRA driver of pool %s publishes nothing", pool.Name)
+	return nil
+}
+
+// byCommandLine are the healthy NICs that the command line shows.
+func (s *claimsScene) byCommandLine(pool *v1alpha1.BypassNICPool) []string {
+	s.Helper()
+	var files, out, problems bytes.Buffer
+	for _, one := range s.pools {
+		one = one.DeepCopy()
+		one.APIVersion, one.Kind = v1alpha1.GroupVersion.String(), "BypassNICPool"
+		text, err := yaml.Marshal(one)
+		if err != nil {
+			s.Fatal(err)
+		}
+		files.WriteString("---\n" + string(text))
+	}
+	cli.Run(s.Context(), []string{
+		"pool", pool.Name, "-f", "-", "-o", "json", "--host-ip", hosttree.NodeAddress, "--root", claimsNode + "=" + s.root,
+	}, cli.Streams{In: &files, Out: &out, Err: &problems})
+	var shown []view.Pool
+	if err := json.Unmarshal(out.Bytes(), &shown); err != nil {
+		s.Fatalf("%v: %s", err, problems.String())
+	}
+	healthy := []string{}
+	for _, nic := range shown[0].Nodes[0].NICs {
+		if nic.Health == v1alpha1.NICHealthy {
+			healthy = append(healthy, nic.PCIAddress)
+		}
+	}
+	return healthy
+}
+
+// TestClaimsAreOneAnswer: what the controller says about a virtual function that one pool creates and another one
+// selects is what the device plugin, the DRA driver and the command line do.
+func TestClaimsAreOneAnswer(t *testing.T) {
+	scene := newClaimsScene(t)
+	callers := map[string]func(*v1alpha1.BypassNICPool) []string{
+		"controller": scene.byController, "device plugin": scene.byDevicePlugin,
+		"DRA driver": scene.byDRADriver, "command line": scene.byCommandLine,
+	}
+	for caller, handsOut := range callers {
+		got := map[string][]string{}
+		for _, pool := range scene.pools {
+			got[pool.Name] = handsOut(pool)
+		}
+		want := map[string][]string{"creator": {secondFunction}, "picker": {}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("by the %s the pools hand out (-want +got):\n%s", caller, diff)
+		}
+	}
+}
