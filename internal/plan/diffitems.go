@@ -35,7 +35,7 @@ func (p *NodePlan) items() []item {
 		return nil
 	}
 	return slices.Concat(p.kernelItems(), p.cpuItems(), p.argumentItems(), p.hugepageItems(),
-		p.runtimeItems(), p.settingItems(), p.kubeletItems(), p.fileItems(), p.poolItems(), p.agentItems())
+		p.runtimeItems(), p.settingItems(), p.kubeletItems(), p.containerRuntimeItems(), p.fileItems(), p.poolItems(), p.agentItems())
 }
 
 func (p *NodePlan) kernelItems() []item {
@@ -192,14 +192,25 @@ func kubeletValue(value any) string {
 	return string(data)
 }
 
+// containerRuntimeItems are what the container runtime reads when it starts.
+func (p *NodePlan) containerRuntimeItems() []item {
+	r := p.ContainerRuntime
+	items := []item{
+		{name: "container runtime: CPUs of infrastructure containers", value: r.InfrastructureCPUs.String()},
+		{name: "container runtime: placement of exec processes", value: string(r.ExecPlacement)},
+		{name: "container runtime: requests of pods", value: joined(r.PodRequests, func(r PodRequest) string { return string(r) })},
+	}
+	for i := range items {
+		items[i].reboot, items[i].why = v1alpha1.RebootNotRequired, whyRuntime
+	}
+	return items
+}
+
 func (p *NodePlan) fileItems() []item {
 	items := make([]item, 0, len(p.Files)+len(p.Units)+len(p.UnloadModules))
 	for _, f := range p.Files {
 		i := item{kind: kindFile, name: f.Path, value: fmt.Sprintf("mode %o, %s", f.Mode, digest(f.Content)),
 			reboot: v1alpha1.RebootNotRequired, why: whyAtOnce}
-		if strings.HasPrefix(f.Path, "/etc/crio/") {
-			i.why = whyRuntime
-		}
 		items = append(items, i)
 	}
 	for _, u := range p.Units {

@@ -98,46 +98,38 @@ func TestInterrupts(t *testing.T) {
 	}
 }
 
-func TestRuntimeFile(t *testing.T) {
-	const path = "/etc/crio/crio.conf.d/99-lowlatency-trading.conf"
-	want := `[crio.runtime]
-infra_ctr_cpuset = "0"
-
-[crio.runtime.runtimes.high-performance]
-inherit_default_runtime = true
-exec_cpu_affinity = "first"
-allowed_annotations = [
-  "cpu-c-states.crio.io",
-  "cpu-freq-governor.crio.io",
-  "cpu-load-balancing.crio.io",
-  "cpu-quota.crio.io",
-]
-`
-	if diff := cmp.Diff(want, file(planOf(t, small(4, 1)), path)); diff != "" {
-		t.Errorf("default (-want +got):\n%s", diff)
+func TestContainerRuntime(t *testing.T) {
+	cases := map[string]struct {
+		changes []change
+		want    ContainerRuntimePlan
+	}{
+		"default": {want: ContainerRuntimePlan{
+			InfrastructureCPUs: set("0"), ExecPlacement: v1alpha1.ExecFirstCPU,
+			PodRequests: []PodRequest{RequestIdleStates, RequestFrequencyGovernor, RequestLoadBalancing, RequestCPUQuota},
+		}},
+		"full": {
+			changes: []change{
+				explicit(v1alpha1.ExplicitCPUs{Housekeeping: "0", Isolated: "2-3", Shared: "1"}),
+				func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+					s.Interrupts.Placement = v1alpha1.InterruptsPerPod
+					s.ContainerRuntime.ExecPlacement = v1alpha1.ExecAnyCPU
+				},
+			},
+			want: ContainerRuntimePlan{
+				InfrastructureCPUs: set("0-1"), ExecPlacement: v1alpha1.ExecAnyCPU,
+				PodRequests: []PodRequest{RequestIdleStates, RequestFrequencyGovernor, RequestLoadBalancing, RequestCPUQuota,
+					RequestSharedCPUs, RequestInterrupts},
+			},
+		},
 	}
-	want = `[crio.runtime]
-infra_ctr_cpuset = "0-1"
-shared_cpuset = "1"
-
-[crio.runtime.runtimes.high-performance]
-inherit_default_runtime = true
-allowed_annotations = [
-  "cpu-c-states.crio.io",
-  "cpu-freq-governor.crio.io",
-  "cpu-load-balancing.crio.io",
-  "cpu-quota.crio.io",
-  "cpu-shared.crio.io",
-  "irq-load-balancing.crio.io",
-]
-`
-	full := planOf(t, small(4, 1), explicit(v1alpha1.ExplicitCPUs{Housekeeping: "0", Isolated: "2-3", Shared: "1"}),
-		func(s *v1alpha1.LowLatencyNodeProfileSpec) {
-			s.Interrupts.Placement = v1alpha1.InterruptsPerPod
-			s.ContainerRuntime.ExecPlacement = v1alpha1.ExecAnyCPU
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := planOf(t, small(4, 1), tc.changes...).ContainerRuntime
+			got.Origin = Origin{}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("container runtime (-want +got):\n%s", diff)
+			}
 		})
-	if diff := cmp.Diff(want, file(full, path)); diff != "" {
-		t.Errorf("full (-want +got):\n%s", diff)
 	}
 }
 

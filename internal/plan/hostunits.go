@@ -25,7 +25,6 @@ func (p *planner) planHost() {
 	p.dataPlaneUnits()
 	p.poolUnits()
 	p.packetSteeringFiles()
-	p.runtimeFile()
 	slices.SortFunc(p.plan.Files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
 	slices.SortFunc(p.plan.Units, func(a, b Unit) int { return cmp.Compare(a.Name, b.Name) })
 }

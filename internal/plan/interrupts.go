@@ -46,7 +46,7 @@ func (p *planner) planInterrupts() {
 
 // restrictBalancer bans CPUs from irqbalance. Both names of the variable are set, since the older one wins
 // where it is still known (setup_banned_cpus in cputree.c of irqbalance). They come from a file of their
-// own, read after the distribution's: CRI-O writes the distribution's file and takes the ban off the CPUs
+// own, read after the distribution's: container runtimes write the distribution's file and take the ban off the CPUs
 // of a pod that ends.
 func (p *planner) restrictBalancer(banned cpus.Set) {
 	origin := p.origin("spec.interrupts.balancer")

@@ -58,6 +58,8 @@ type NodePlan struct {
 	Sysfs   []Setting   `json:"sysfs,omitempty"`
 	Network NetworkPlan `json:"network"`
 	Kubelet KubeletPlan `json:"kubelet"`
+	// ContainerRuntime is what the container runtime does; the platform writes it in the runtime's own words.
+	ContainerRuntime ContainerRuntimePlan `json:"containerRuntime"`
 	// Files and Units are put on the host, ascending by path and name.
 	Files []File `json:"files,omitempty"`
 	Units []Unit `json:"units,omitempty"`

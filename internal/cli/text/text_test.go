@@ -126,7 +126,9 @@ func nodePlan(t *testing.T) *plan.NodePlan {
 		Sysfs:   []plan.Setting{{Name: "/sys/kernel/mm/ksm/run", Value: "2", Origin: field}},
 		Network: plan.NetworkPlan{Queues: 4, Steering: v1alpha1.PacketSteeringOff},
 		Kubelet: plan.KubeletPlan{CPUManagerPolicy: "static", ReservedMemory: []plan.MemoryReservation{{NUMANode: 1, Limits: map[string]string{"memory": "1100Mi"}}}},
-		Files:   []plan.File{{Path: "/etc/a", Mode: 0o644, Content: "a\n", Origin: field}},
+		ContainerRuntime: plan.ContainerRuntimePlan{InfrastructureCPUs: set(t, "0-1,8-9"), ExecPlacement: v1alpha1.ExecFirstCPU,
+			PodRequests: []plan.PodRequest{plan.RequestIdleStates, plan.RequestCPUQuota}},
+		Files: []plan.File{{Path: "/etc/a", Mode: 0o644, Content: "a\n", Origin: field}},
 		Units: []plan.Unit{
 			{Name: "enabled.service", Content: "x", Enabled: true, Origin: field},
 			{Name: "masked.service", Masked: true, Origin: field},

@@ -38,6 +38,7 @@ func values(v view.Plan, palette Palette, columns int) string {
 		{"kernel parameters", func() { t.settings("sysctls", v.Sysctls) }},
 		{"sysfs", func() { t.settings("sysfs", v.Sysfs) }},
 		{"kubelet", t.kubelet},
+		{"container runtime", t.containerRuntime},
 		{"files and units", t.files},
 		{"services stopped", func() { t.names("stopServices", v.StopServices) }},
 		{"modules unloaded", func() { t.names("unloadModules", v.UnloadModules) }},
@@ -180,6 +181,17 @@ func (t *valueTable) kubelet() {
 	for _, name := range slices.Sorted(maps.Keys(t.view.Kubelet)) {
 		t.add("kubelet."+name, "%s: %s", name, inline(t.view.Kubelet[name]))
 	}
+}
+
+func (t *valueTable) containerRuntime() {
+	r := t.view.ContainerRuntime
+	t.add("containerRuntime.infrastructureCPUs", "infrastructure containers on %s", r.InfrastructureCPUs)
+	t.add("containerRuntime.execPlacement", "exec processes on %s", r.ExecPlacement)
+	requests := make([]string, 0, len(r.PodRequests))
+	for _, request := range r.PodRequests {
+		requests = append(requests, string(request))
+	}
+	t.add("containerRuntime.podRequests", "pods may ask for %s", strings.Join(requests, ", "))
 }
 
 func (t *valueTable) files() {

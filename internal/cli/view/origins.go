@@ -20,6 +20,7 @@ func origins(p *plan.NodePlan, effective plan.EffectiveSpec) map[string]plan.Ori
 		all[path] = effective.Origin(field)
 	}
 	all["kubelet.reservedSystemCPUs"] = p.CPUs.Origin
+	all["containerRuntime.infrastructureCPUs"] = p.CPUs.Origin
 	all["kubelet.reservedMemory"] = plan.Origin{
 		Source: plan.FromTopology, Detail: "the sum of systemReserved, kubeReserved and evictionHard, on a NUMA node with housekeeping CPUs",
 	}
@@ -79,6 +80,8 @@ func fieldOf() map[string]string {
 		"kubelet.systemReserved":                      "spec.kubelet.systemReservedMemory",
 		"kubelet.kubeReserved":                        "spec.kubelet.kubeReservedMemory",
 		"kubelet.evictionHard":                        "spec.kubelet.evictionHardMemory",
+		"containerRuntime.execPlacement":              "spec.containerRuntime.execPlacement",
+		"containerRuntime.podRequests":                "spec.interrupts.placement",
 		"verification.gate":                           "spec.verification.gate",
 	}
 }

@@ -29,32 +29,33 @@ type Plan struct {
 
 // Content is the content of a plan.
 type Content struct {
-	Architecture    string                 `json:"architecture"`
-	Vendor          *string                `json:"vendor"`
-	KernelType      v1alpha1.KernelType    `json:"kernelType"`
-	KernelPageSize  v1alpha1.PageSize      `json:"kernelPageSize"`
-	KernelArguments []string               `json:"kernelArguments"`
-	Housekeeping    cpus.Set               `json:"housekeeping"`
-	Isolated        cpus.Set               `json:"isolated"`
-	Offline         cpus.Set               `json:"offline"`
-	Shared          cpus.Set               `json:"shared"`
-	DataPlane       cpus.Set               `json:"dataPlane"`
-	CPUModes        CPUModes               `json:"cpuModes"`
-	Hugepages       []Hugepages            `json:"hugepages"`
-	Interrupts      Interrupts             `json:"interrupts"`
-	Power           Power                  `json:"power"`
-	Sysctls         []Setting              `json:"sysctls"`
-	Sysfs           []Setting              `json:"sysfs"`
-	Network         Network                `json:"network"`
-	Kubelet         map[string]any         `json:"kubelet"`
-	Files           []File                 `json:"files"`
-	Units           []Unit                 `json:"units"`
-	StopServices    []string               `json:"stopServices"`
-	UnloadModules   []string               `json:"unloadModules"`
-	BypassNICs      []plan.NICPlan         `json:"bypassNICs"`
-	BypassPools     []BypassPool           `json:"bypassPools,omitempty"`
-	Verification    Verification           `json:"verification"`
-	Origins         map[string]plan.Origin `json:"origins"`
+	Architecture     string                 `json:"architecture"`
+	Vendor           *string                `json:"vendor"`
+	KernelType       v1alpha1.KernelType    `json:"kernelType"`
+	KernelPageSize   v1alpha1.PageSize      `json:"kernelPageSize"`
+	KernelArguments  []string               `json:"kernelArguments"`
+	Housekeeping     cpus.Set               `json:"housekeeping"`
+	Isolated         cpus.Set               `json:"isolated"`
+	Offline          cpus.Set               `json:"offline"`
+	Shared           cpus.Set               `json:"shared"`
+	DataPlane        cpus.Set               `json:"dataPlane"`
+	CPUModes         CPUModes               `json:"cpuModes"`
+	Hugepages        []Hugepages            `json:"hugepages"`
+	Interrupts       Interrupts             `json:"interrupts"`
+	Power            Power                  `json:"power"`
+	Sysctls          []Setting              `json:"sysctls"`
+	Sysfs            []Setting              `json:"sysfs"`
+	Network          Network                `json:"network"`
+	Kubelet          map[string]any         `json:"kubelet"`
+	ContainerRuntime ContainerRuntime       `json:"containerRuntime"`
+	Files            []File                 `json:"files"`
+	Units            []Unit                 `json:"units"`
+	StopServices     []string               `json:"stopServices"`
+	UnloadModules    []string               `json:"unloadModules"`
+	BypassNICs       []plan.NICPlan         `json:"bypassNICs"`
+	BypassPools      []BypassPool           `json:"bypassPools,omitempty"`
+	Verification     Verification           `json:"verification"`
+	Origins          map[string]plan.Origin `json:"origins"`
 }
 
 // CPUModes are the modes that go with the CPU sets.
@@ -63,6 +64,13 @@ type CPUModes struct {
 	Isolation              v1alpha1.CPUIsolation     `json:"isolation"`
 	Tick                   v1alpha1.TickMode         `json:"tick"`
 	DataPlaneLoadBalancing v1alpha1.CPULoadBalancing `json:"dataPlaneLoadBalancing,omitempty"`
+}
+
+// ContainerRuntime is what the container runtime does.
+type ContainerRuntime struct {
+	InfrastructureCPUs cpus.Set               `json:"infrastructureCPUs"`
+	ExecPlacement      v1alpha1.ExecPlacement `json:"execPlacement"`
+	PodRequests        []plan.PodRequest      `json:"podRequests"`
 }
 
 // Hugepages are a number of hugepages of one size in one place.
@@ -175,22 +183,23 @@ func content(p *plan.NodePlan, effective plan.EffectiveSpec) (*Content, error) {
 		KernelArguments: each(p.KernelArguments, func(a plan.Argument) string { return a.Text }),
 		Housekeeping:    p.CPUs.Housekeeping, Isolated: p.CPUs.Isolated, Offline: p.CPUs.Offline,
 		Shared: p.CPUs.Shared, DataPlane: p.CPUs.DataPlane,
-		CPUModes:      CPUModes{p.CPUs.SMT, p.CPUs.Isolation, p.CPUs.Tick, p.CPUs.DataPlaneBalancing},
-		Hugepages:     each(p.Hugepages, hugepages),
-		Interrupts:    Interrupts{p.Interrupts.Placement, p.Interrupts.DefaultAffinity, p.Interrupts.Balancer, p.Interrupts.Banned},
-		Power:         power(p.Power),
-		Sysctls:       each(p.Sysctls, setting),
-		Sysfs:         each(p.Sysfs, setting),
-		Network:       Network{known(p.Network.Queues), append([]v1alpha1.NICSelector{}, p.Network.Devices...), p.Network.Steering},
-		Kubelet:       kubelet,
-		Files:         each(p.Files, file),
-		Units:         each(p.Units, unit),
-		StopServices:  each(p.StopServices, name),
-		UnloadModules: each(p.UnloadModules, name),
-		BypassNICs:    append([]plan.NICPlan{}, p.BypassNICs...),
-		BypassPools:   bypassPools(p.BypassPools),
-		Verification:  Verification{p.Verification.Gate, append([]v1alpha1.WaivedCheck{}, p.Verification.Waived...)},
-		Origins:       origins(p, effective),
+		CPUModes:         CPUModes{p.CPUs.SMT, p.CPUs.Isolation, p.CPUs.Tick, p.CPUs.DataPlaneBalancing},
+		Hugepages:        each(p.Hugepages, hugepages),
+		Interrupts:       Interrupts{p.Interrupts.Placement, p.Interrupts.DefaultAffinity, p.Interrupts.Balancer, p.Interrupts.Banned},
+		Power:            power(p.Power),
+		Sysctls:          each(p.Sysctls, setting),
+		Sysfs:            each(p.Sysfs, setting),
+		Network:          Network{known(p.Network.Queues), append([]v1alpha1.NICSelector{}, p.Network.Devices...), p.Network.Steering},
+		Kubelet:          kubelet,
+		ContainerRuntime: ContainerRuntime{p.ContainerRuntime.InfrastructureCPUs, p.ContainerRuntime.ExecPlacement, append([]plan.PodRequest{}, p.ContainerRuntime.PodRequests...)},
+		Files:            each(p.Files, file),
+		Units:            each(p.Units, unit),
+		StopServices:     each(p.StopServices, name),
+		UnloadModules:    each(p.UnloadModules, name),
+		BypassNICs:       append([]plan.NICPlan{}, p.BypassNICs...),
+		BypassPools:      bypassPools(p.BypassPools),
+		Verification:     Verification{p.Verification.Gate, append([]v1alpha1.WaivedCheck{}, p.Verification.Waived...)},
+		Origins:          origins(p, effective),
 	}, nil
 }
 

@@ -98,15 +98,16 @@ func TestPlanHasTheDocumentedFields(t *testing.T) {
 	field := plan.Origin{Source: plan.FromField, Detail: "spec.x"}
 	p := &plan.NodePlan{
 		Profile: "p", Architecture: "arm64",
-		CPUs:            plan.CPUPlan{Housekeeping: cpus.Of(0), Isolated: cpus.Of(1), SMT: "Kept", Isolation: "Static", Tick: "Stopped", Origin: field},
-		Kernel:          plan.KernelPlan{Type: "Default", PageSize: "4Ki"},
-		KernelArguments: []plan.Argument{{Text: "nohz=on", Origin: field}},
-		Hugepages:       []plan.HugepagePlan{{Size: "2Mi", SizeKibibytes: 2048, Count: 3, Method: plan.ByKernelArgument, Origin: field}},
-		Kubelet:         plan.KubeletPlan{CPUManagerPolicy: "static", Additional: map[string]any{"maxPods": 7}, Origin: field},
-		Files:           []plan.File{{Path: "/a", Mode: 0o755, Content: "c", Origin: field}},
-		Units:           []plan.Unit{{Name: "u", DropIns: map[string]string{"d": "e"}, Origin: field}},
-		Sysctls:         []plan.Setting{{Name: "s", Value: "1", Origin: field}},
-		UnloadModules:   []plan.Setting{{Name: "m", Origin: field}},
+		CPUs:             plan.CPUPlan{Housekeeping: cpus.Of(0), Isolated: cpus.Of(1), SMT: "Kept", Isolation: "Static", Tick: "Stopped", Origin: field},
+		Kernel:           plan.KernelPlan{Type: "Default", PageSize: "4Ki"},
+		KernelArguments:  []plan.Argument{{Text: "nohz=on", Origin: field}},
+		Hugepages:        []plan.HugepagePlan{{Size: "2Mi", SizeKibibytes: 2048, Count: 3, Method: plan.ByKernelArgument, Origin: field}},
+		Kubelet:          plan.KubeletPlan{CPUManagerPolicy: "static", Additional: map[string]any{"maxPods": 7}, Origin: field},
+		ContainerRuntime: plan.ContainerRuntimePlan{InfrastructureCPUs: cpus.Of(0), ExecPlacement: "FirstCPU", PodRequests: []plan.PodRequest{"CPUQuota"}},
+		Files:            []plan.File{{Path: "/a", Mode: 0o755, Content: "c", Origin: field}},
+		Units:            []plan.Unit{{Name: "u", DropIns: map[string]string{"d": "e"}, Origin: field}},
+		Sysctls:          []plan.Setting{{Name: "s", Value: "1", Origin: field}},
+		UnloadModules:    []plan.Setting{{Name: "m", Origin: field}},
 	}
 	profile := &v1alpha1.LowLatencyNodeProfile{}
 	profile.Name = "p"
@@ -137,6 +138,7 @@ func TestPlanHasTheDocumentedFields(t *testing.T) {
 		"sysctls": [{"name": "s", "value": "1"}], "sysfs": [],
 		"network": {"queues": null, "devices": [], "receivePacketSteering": ""},
 		"kubelet": {"cpuManagerPolicy": "static", "maxPods": 7},
+		"containerRuntime": {"infrastructureCPUs": "0", "execPlacement": "FirstCPU", "podRequests": ["CPUQuota"]},
 		"files": [{"path": "/a", "mode": "0755", "content": "c"}],
 		"units": [{"name": "u", "enabled": false, "masked": false, "dropIns": {"d": "e"}}],
 		"stopServices": [], "unloadModules": ["m"], "bypassNICs": [],

@@ -23,17 +23,17 @@ func examples(t testing.TB) map[string]Input {
 	t.Helper()
 	return map[string]Input{
 		"trading-xeon": {
-			Plan:      tradingXeon(t),
+			Plan:      withRuntime(tradingXeon(t)),
 			Pool:      Pool{Name: "trading-1f2e3d4c", Management: v1alpha1.PoolsManaged, MaximumUnavailableNodes: 2},
 			Namespace: operatorNamespace,
 		},
 		"perpod-epyc": {
-			Plan:      perPodEPYC(t),
+			Plan:      withRuntime(perPodEPYC(t)),
 			Pool:      Pool{Name: "dataplane-0a1b2c3d", Paused: true},
 			Namespace: operatorNamespace,
 		},
 		"realtime-existing": {
-			Plan: realTimeXeon(t),
+			Plan: withRuntime(realTimeXeon(t)),
 			Pool: Pool{
 				Name:                "ran",
 				Management:          v1alpha1.PoolsExisting,
@@ -43,7 +43,7 @@ func examples(t testing.TB) map[string]Input {
 			Namespace: operatorNamespace,
 		},
 		"arm-64k": {
-			Plan:      largePagesArm(t),
+			Plan:      withRuntime(largePagesArm(t)),
 			Pool:      Pool{Name: "edge-55667788", Management: v1alpha1.PoolsManaged},
 			Namespace: operatorNamespace,
 		},
@@ -75,6 +75,12 @@ func plannedExamples(t testing.TB) map[string]Input {
 		inputs[name] = Input{Plan: golden.Plan, Pool: Pool{Name: name}, Namespace: operatorNamespace}
 	}
 	return inputs
+}
+
+// withRuntime completes a plan with what the planner always decides.
+func withRuntime(p *plan.NodePlan) *plan.NodePlan {
+	p.ContainerRuntime = runtimeOf(p.CPUs)
+	return p
 }
 
 func example(t testing.TB, name string) Input {
@@ -125,7 +131,6 @@ func tradingXeon(t testing.TB) *plan.NodePlan {
 		},
 		Kubelet: managedKubelet(housekeeping, "single-numa-node", "pod"),
 		Files: []plan.File{
-			{Path: "/etc/crio/crio.conf.d/99-lowlatency.conf", Mode: 0o644, Content: "[crio.runtime]\ninfra_ctr_cpuset = \"0-1,40-41\"\n"},
 			{Path: "/etc/lowlatency/irqbalance.env", Mode: 0o644, Content: "IRQBALANCE_BANNED_CPULIST=2-39,42-79\n"},
 			{Path: "/etc/modprobe.d/lowlatency.conf", Mode: 0o644, Content: "blacklist ip_tables\n"},
 		},

@@ -4,6 +4,7 @@
 package manifests
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -87,7 +88,11 @@ func unprintableOrSpace(r rune) bool { return r <= ' ' || r == 0x7f }
 // ignitionConfig prints the Ignition configuration and has Ignition's own parser judge what was printed.
 func ignitionConfig(p *plan.NodePlan) ([]byte, error) {
 	config := types.Config{Ignition: types.Ignition{Version: types.MaxVersion.String()}}
-	for _, file := range p.Files {
+	files, err := hostFiles(p)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
 		config.Storage.Files = append(config.Storage.Files, ignitionFile(file))
 	}
 	for _, unit := range p.Units {
@@ -101,6 +106,17 @@ func ignitionConfig(p *plan.NodePlan) ([]byte, error) {
 		return nil, fmt.Errorf("ignition refuses the configuration: %w: %s", err, report.String())
 	}
 	return raw, nil
+}
+
+// hostFiles are the planned files and those that only a node of OpenShift has, ascending by path.
+func hostFiles(p *plan.NodePlan) ([]plan.File, error) {
+	runtime, err := runtimeFile(p)
+	if err != nil {
+		return nil, err
+	}
+	files := append(slices.Clone(p.Files), runtime)
+	slices.SortStableFunc(files, func(a, b plan.File) int { return cmp.Compare(a.Path, b.Path) })
+	return files, nil
 }
 
 func ignitionFile(file plan.File) types.File {

@@ -49,7 +49,13 @@ func TestIgnitionHoldsThePlan(t *testing.T) {
 				}
 				files = append(files, plan.File{Path: file.Path, Mode: ptr.Deref(file.Mode, 0), Content: content(t, file)})
 			}
-			if diff := cmp.Diff(in.Plan.Files, files, cmpopts.EquateEmpty(), cmpopts.IgnoreTypes(plan.Origin{})); diff != "" {
+			runtime, err := runtimeFile(in.Plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := append(slices.Clone(in.Plan.Files), runtime)
+			slices.SortFunc(want, func(a, b plan.File) int { return strings.Compare(a.Path, b.Path) })
+			if diff := cmp.Diff(want, files, cmpopts.EquateEmpty(), cmpopts.IgnoreTypes(plan.Origin{})); diff != "" {
 				t.Errorf("files (-plan +Ignition):\n%s", diff)
 			}
 			planned := make([]string, 0, len(in.Plan.Units))

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 // RuntimeClass is how a pod asks for the container runtime's handler of latency-critical pods; it also
@@ -24,7 +23,7 @@ func RuntimeClass(in Input) (*nodev1.RuntimeClass, error) {
 	return &nodev1.RuntimeClass{
 		TypeMeta:   metav1.TypeMeta{APIVersion: nodev1.SchemeGroupVersion.String(), Kind: "RuntimeClass"},
 		ObjectMeta: metadata,
-		Handler:    plan.RuntimeHandler,
+		Handler:    runtimeHandler,
 		Scheduling: &nodev1.Scheduling{
 			NodeSelector: map[string]string{v1alpha1.LabelProfile: in.Plan.Profile},
 		},

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package manifests
+
+import (
+	"fmt"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+)
+
+// runtimeHandler is the name of CRI-O's handler for latency-critical pods. CRI-O runs its latency hooks for
+// handlers whose name contains high-performance only
+// (internal/runtimehandlerhooks/runtime_handler_hooks_linux.go of CRI-O).
+const runtimeHandler = "high-performance"
+
+// runtimeFile configures CRI-O: a handler for latency-critical pods, and pause containers on housekeeping
+// CPUs. A request of pods for which CRI-O has no annotation is an error.
+func runtimeFile(p *plan.NodePlan) (plan.File, error) {
+	runtime := p.ContainerRuntime
+	var b strings.Builder
+	fmt.Fprintf(&b, "[crio.runtime]\ninfra_ctr_cpuset = %q\n", runtime.InfrastructureCPUs)
+	if !p.CPUs.Shared.IsEmpty() {
+		fmt.Fprintf(&b, "shared_cpuset = %q\n", p.CPUs.Shared)
+	}
+	fmt.Fprintf(&b, "\n[crio.runtime.runtimes.%s]\ninherit_default_runtime = true\n", runtimeHandler)
+	if runtime.ExecPlacement == v1alpha1.ExecFirstCPU {
+		b.WriteString("exec_cpu_affinity = \"first\"\n")
+	}
+	b.WriteString("allowed_annotations = [\n")
+	for _, request := range runtime.PodRequests {
+		annotation, known := runtimeAnnotations()[request]
+		if !known {
+			return plan.File{}, fmt.Errorf("CRI-O has no annotation for the request %q of pods", request)
+		}
+		fmt.Fprintf(&b, "  %q,\n", annotation)
+	}
+	b.WriteString("]\n")
+	return plan.File{
+		Path:    "/etc/crio/crio.conf.d/99-lowlatency-" + p.Profile + ".conf",
+		Mode:    0o644,
+		Content: b.String(),
+		Origin:  runtime.Origin,
+	}, nil
+}
+
+// runtimeAnnotations are the annotations by which pods ask CRI-O (pkg/annotations/v2 of CRI-O). CRI-O takes the CPUs of
+// a pod out of irqbalance's reach and puts them back at its end (setIRQLoadBalancing).
+func runtimeAnnotations() map[plan.PodRequest]string {
+	return map[plan.PodRequest]string{
+		plan.RequestIdleStates:        "cpu-c-states.crio.io",
+		plan.RequestFrequencyGovernor: "cpu-freq-governor.crio.io",
+		plan.RequestLoadBalancing:     "cpu-load-balancing.crio.io",
+		plan.RequestCPUQuota:          "cpu-quota.crio.io",
+		plan.RequestSharedCPUs:        "cpu-shared.crio.io",
+		plan.RequestInterrupts:        "irq-load-balancing.crio.io",
+	}
+}
