@@ -26,10 +26,6 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
 )
 
-// annotationDigest on an object of a pool identifies what was applied. By it a field is noticed that is not to be
-// there any more: what the desired object does not have is not compared otherwise.
-const annotationDigest = "lowlatency.dev/digest"
-
 // unrenderable is an error that only another spec or another start of the operator mends.
 type unrenderable struct{ error }
 
@@ -67,7 +63,7 @@ func own(object *unstructured.Unstructured, pool *v1alpha1.BypassNICPool) error 
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[annotationDigest] = hex.EncodeToString(digest[:8])
+	annotations[v1alpha1.AnnotationDigest] = hex.EncodeToString(digest[:8])
 	object.SetAnnotations(annotations)
 	object.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: "BypassNICPool", Name: pool.Name, UID: pool.UID,

@@ -274,7 +274,7 @@ func expectOwned(t *testing.T, objects []*unstructured.Unstructured, want int) {
 		if owners := object.GetOwnerReferences(); len(owners) != 1 || owners[0].UID != "uid-x2" || owners[0].BlockOwnerDeletion != nil {
 			t.Errorf("%s has the owners %v", object.GetKind(), owners)
 		}
-		digests[object.GetAnnotations()[annotationDigest]] = true
+		digests[object.GetAnnotations()[v1alpha1.AnnotationDigest]] = true
 	}
 	if len(objects) != want || len(digests) != want || digests[""] {
 		t.Errorf("%d objects have the digests %v, want %d of each", len(objects), digests, want)

@@ -67,7 +67,7 @@ func cachedObjects(kind platform.Kind, own Options) (map[client.Object]cache.ByO
 		&corev1.ConfigMap{}: {
 			Namespaces: map[string]cache.Config{
 				// Plans and pools have no other label in common.
-				own.Namespace:      {LabelSelector: labels.SelectorFromSet(labels.Set{labelManagedBy: managedBy})},
+				own.Namespace:      {LabelSelector: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ProjectName})},
 				own.AgentNamespace: {LabelSelector: ofPools},
 			},
 			Transform: stripPlan,
@@ -85,12 +85,6 @@ func cachedObjects(kind platform.Kind, own Options) (map[client.Object]cache.ByO
 	}
 	return byObject, nil
 }
-
-// Label that render puts on every object of the operator.
-const (
-	labelManagedBy = "app.kubernetes.io/managed-by"
-	managedBy      = "lowlatency-operator"
-)
 
 // carrying selects objects that carry a label.
 func carrying(label string) (labels.Selector, error) {

@@ -13,7 +13,6 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
@@ -42,7 +41,7 @@ func (r *NodeReconciler) gate(ctx context.Context, w *nodeWorld, d *gate.Decisio
 	}
 	// The patch below carries nothing else, because the cache holds nodes without the rest.
 	patch := client.MergeFromWithOptions(w.node, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Patch(ctx, next, patch, client.FieldOwner(platform.FieldManager)); err != nil {
+	if err := r.client.Patch(ctx, next, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return fmt.Errorf("writing the taints of Node %s: %w", w.node.Name, err)
 	}
 	if moved {

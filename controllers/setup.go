@@ -29,9 +29,6 @@ import (
 // DefaultAgentNamespace is the namespace of agents and device plugins as config/agent makes it.
 const DefaultAgentNamespace = heartbeat.DefaultNamespace
 
-// recorderName is the reporting controller of events.
-const recorderName = "lowlatency-operator"
-
 // Options say how the reconcilers are to work.
 type Options struct {
 	// Namespace is where the operator keeps the plans, one ConfigMap for each.
@@ -73,12 +70,12 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	beats := &heartbeats{client: mgr.GetClient(), namespace: options.AgentNamespace, clock: options.Clock}
 	profiles := &ProfileReconciler{
 		client: mgr.GetClient(), platform: options.Platform, namespace: options.Namespace,
-		recorder: mgr.GetEventRecorder(recorderName), clock: options.Clock, plans: newPlanner(), beats: beats,
+		recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock, plans: newPlanner(), beats: beats,
 	}
 	if err := profiles.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodeProfiles: %w", err)
 	}
-	nodes := &NodeReconciler{client: mgr.GetClient(), recorder: mgr.GetEventRecorder(recorderName), clock: options.Clock, beats: beats}
+	nodes := &NodeReconciler{client: mgr.GetClient(), recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock, beats: beats}
 	if err := nodes.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodes: %w", err)
 	}
@@ -107,7 +104,7 @@ func setupPools(mgr ctrl.Manager, options Options, beats *heartbeats) error {
 	}
 	pools := &PoolReconciler{
 		client: mgr.GetClient(), objects: mgr.GetCache(), namespace: options.Namespace, agentNamespace: options.AgentNamespace,
-		image: options.Image, served: served, recorder: mgr.GetEventRecorder(recorderName), clock: options.Clock,
+		image: options.Image, served: served, recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock,
 		selections: newSelections(), beats: beats,
 	}
 	return pools.setup(mgr)

@@ -102,25 +102,3 @@ const (
 	// included, whether or not spec.verification.gate is Taint; the node readiness controller can act on it.
 	NodeConditionReady = "LowLatencyReady"
 )
-
-// Labels, taints and names that the operator puts on objects.
-const (
-	// LabelProfile on a Node or child object names the profile that governs it.
-	LabelProfile = "lowlatency.dev/profile"
-	// LabelPool on a Node names its managed pool.
-	LabelPool = "lowlatency.dev/pool"
-	// LabelBypassPool on a child object names the BypassNICPool that it was made for.
-	LabelBypassPool = "lowlatency.dev/bypass-pool"
-	// TaintUnverified keeps pods off a node whose gate is Taint until it is verified.
-	TaintUnverified = "lowlatency.dev/unverified"
-	// AnnotationStarted on a Node is the boot for which the device plugins of all pools have advertised their units.
-	AnnotationStarted = "lowlatency.dev/started"
-	// Finalizer lets the operator give nodes back before a profile disappears.
-	Finalizer = "lowlatency.dev/return-nodes"
-	// PlanKey is the key of a plan in its ConfigMap.
-	PlanKey = "plan.json"
-	// PoolKey is the key of a BypassNICPool in its ConfigMap.
-	PoolKey = "pool.json"
-	// PoolConfigMapPrefix precedes the name of a BypassNICPool in the name of its ConfigMap.
-	PoolConfigMapPrefix = "bypass-"
-)

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
 )
 
@@ -141,7 +142,7 @@ func managerOptions(flags *managerFlags) (ctrl.Options, error) {
 		Metrics:                       flags.metricsOptions(),
 		HealthProbeBindAddress:        flags.probeAddress,
 		LeaderElection:                flags.leaderElect,
-		LeaderElectionID:              "manager.lowlatency.dev",
+		LeaderElectionID:              v1alpha1.LeaderElectionID,
 		LeaderElectionNamespace:       flags.namespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 new(leaseDuration),

@@ -142,7 +142,7 @@ func (c Container) holds(address string) bool {
 	})
 	return byPlugin || slices.ContainsFunc(c.Claimed, func(claimed ClaimedDevice) bool {
 		nic, ok := OfResourceDeviceName(claimed.Device)
-		return ok && nic == address && strings.HasSuffix(claimed.Driver, DriverSuffix)
+		return ok && nic == address && strings.HasSuffix(claimed.Driver, v1alpha1.DriverSuffix)
 	})
 }
 

@@ -9,9 +9,6 @@ import (
 	"strings"
 )
 
-// DriverSuffix ends the names of the drivers of all pools.
-const DriverSuffix = ".bypass.lowlatency.dev"
-
 // OfDeviceID returns the PCI address of the NIC that an identifier of a device plugin of ours stands for.
 func OfDeviceID(id string) string {
 	address, _, _ := strings.Cut(id, "-")

@@ -17,18 +17,11 @@ import (
 )
 
 const (
-	// TaintHealth is on a device that is not healthy; its value is the health. It keeps the device from new claims
-	// and leaves the pods alone that hold it.
-	TaintHealth = "lowlatency.dev/health"
-
 	// Standard attributes (k8s.io/dynamic-resource-allocation/deviceattribute). The constants of that package would
 	// bring its access to the host with them.
 	attributePCIBusID = "resource.kubernetes.io/pciBusID"
 	attributePCIeRoot = "resource.kubernetes.io/pcieRoot"
 	attributeNUMANode = "resource.kubernetes.io/numaNode"
-	// attributePrefix precedes our own. They are in one domain for the drivers of all pools, so that one expression
-	// or constraint speaks of several pools.
-	attributePrefix = "lowlatency.dev/"
 )
 
 // Allocation is the way in which the units of a pool are handed out: that of the spec, or the default.
@@ -39,7 +32,7 @@ func Allocation(spec *v1alpha1.BypassNICPoolSpec) v1alpha1.AllocationType {
 // DriverName is the name of the driver of a pool, and of its DeviceClass. Every pool has a driver of its own, because
 // every pool has a process of its own, and the kubelet knows one process for each driver. With the 40 characters of a
 // pool's name it has at most 62 of the 63 that the API allows.
-func DriverName(pool string) string { return pool + allocation.DriverSuffix }
+func DriverName(pool string) string { return pool + v1alpha1.DriverSuffix }
 
 // ResourceDeviceName is the name of a unit in ResourceSlices, which must be a DNS label: the identifier of DeviceIDs
 // with - for each : and .
@@ -67,15 +60,15 @@ func ResourceDevices(pool Pool, devices []Device) []resourcev1.Device {
 func attributes(pool Pool, device Device) map[resourcev1.QualifiedName]resourcev1.DeviceAttribute {
 	nic := device.NIC
 	texts := map[resourcev1.QualifiedName]string{
-		attributePCIBusID:                 nic.PCIAddress,
-		attributePCIeRoot:                 nic.PCIeRoot.Value,
-		attributePrefix + "pool":          pool.Name,
-		attributePrefix + "stack":         string(pool.Spec.Stack.Type),
-		attributePrefix + "series":        device.Series,
-		attributePrefix + "driver":        nic.Driver.Value,
-		attributePrefix + "interface":     nic.Name.Value,
-		attributePrefix + "moduleVersion": device.Versions.Module,
-		attributePrefix + "userVersion":   device.Versions.User,
+		attributePCIBusID:               nic.PCIAddress,
+		attributePCIeRoot:               nic.PCIeRoot.Value,
+		v1alpha1.AttributePool:          pool.Name,
+		v1alpha1.AttributeStack:         string(pool.Spec.Stack.Type),
+		v1alpha1.AttributeSeries:        device.Series,
+		v1alpha1.AttributeDriver:        nic.Driver.Value,
+		v1alpha1.AttributeInterface:     nic.Name.Value,
+		v1alpha1.AttributeModuleVersion: device.Versions.Module,
+		v1alpha1.AttributeUserVersion:   device.Versions.User,
 	}
 	described := map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
 	for name, text := range texts {
@@ -87,7 +80,7 @@ func attributes(pool Pool, device Device) map[resourcev1.QualifiedName]resourcev
 		described[attributeNUMANode] = resourcev1.DeviceAttribute{IntValue: new(int64(node))}
 	}
 	if speed, known := nic.SpeedMegabits.Get(); known {
-		described[attributePrefix+"linkSpeedMegabits"] = resourcev1.DeviceAttribute{IntValue: new(speed)}
+		described[v1alpha1.AttributeLinkSpeed] = resourcev1.DeviceAttribute{IntValue: new(speed)}
 	}
 	return described
 }
@@ -97,7 +90,7 @@ func taints(device Device) []resourcev1.DeviceTaint {
 		return nil
 	}
 	return []resourcev1.DeviceTaint{{
-		Key: TaintHealth, Value: string(device.Health), Effect: resourcev1.DeviceTaintEffectNoSchedule,
+		Key: v1alpha1.TaintHealth, Value: string(device.Health), Effect: resourcev1.DeviceTaintEffectNoSchedule,
 	}}
 }
 

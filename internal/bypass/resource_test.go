@@ -63,7 +63,7 @@ func TestResourceDevices(t *testing.T) {
 				"lowlatency.dev/moduleVersion":                  text(testRelease),
 				"lowlatency.dev/userVersion":                    text(testRelease),
 			},
-			Taints: []resourcev1.DeviceTaint{{Key: TaintHealth, Value: "Unhealthy", Effect: resourcev1.DeviceTaintEffectNoSchedule}},
+			Taints: []resourcev1.DeviceTaint{{Key: v1alpha1.TaintHealth, Value: "Unhealthy", Effect: resourcev1.DeviceTaintEffectNoSchedule}},
 		},
 	}
 	if diff := cmp.Diff(want, ResourceDevices(in.Pool, Devices(in))); diff != "" {

@@ -20,6 +20,7 @@ import (
 	apifields "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 )
@@ -28,7 +29,7 @@ const (
 	// askAgent is the value of --report by which agents are asked.
 	askAgent = "auto"
 	// agentLabel is what pods of agents have, and no others of that namespace (config/agent).
-	agentLabel = "app.kubernetes.io/component=agent"
+	agentLabel = v1alpha1.LabelComponent + "=" + v1alpha1.ComponentAgent
 	// reportTimeout bounds all that is done to get a report: what it adds to the drawing is not worth a longer wait.
 	reportTimeout = 10 * time.Second
 	// maximumHead bounds the head of the agent's answer, in bytes.

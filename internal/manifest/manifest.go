@@ -13,18 +13,18 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-)
 
-const projectName = "lowlatency-operator"
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
 
 // Labels are the recommended labels (kubernetes.io, common labels) of an object that the operator makes. The component
 // says what the object is for, such as "tuned".
 func Labels(component string) map[string]string {
 	return map[string]string{
-		"app.kubernetes.io/name":       projectName,
-		"app.kubernetes.io/component":  component,
-		"app.kubernetes.io/part-of":    projectName,
-		"app.kubernetes.io/managed-by": projectName,
+		v1alpha1.LabelName:      v1alpha1.ProjectName,
+		v1alpha1.LabelComponent: component,
+		v1alpha1.LabelPartOf:    v1alpha1.ProjectName,
+		v1alpha1.LabelManagedBy: v1alpha1.ProjectName,
 	}
 }
 

@@ -12,14 +12,11 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-// AnnotationPlanHash on an object names the plan that it carries.
-const AnnotationPlanHash = "lowlatency.dev/plan-hash"
-
 // OfPlan is the metadata that all objects have that are made of one plan of a profile.
 func OfPlan(profile, planHash, name, component string) metav1.ObjectMeta {
 	labels := Labels(component)
 	labels[v1alpha1.LabelProfile] = profile
-	return metav1.ObjectMeta{Name: name, Labels: labels, Annotations: map[string]string{AnnotationPlanHash: planHash}}
+	return metav1.ObjectMeta{Name: name, Labels: labels, Annotations: map[string]string{v1alpha1.AnnotationPlanHash: planHash}}
 }
 
 // CheckProfile makes sure that the name of a profile can be a part of names and the value of a label.

@@ -16,14 +16,11 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/apply"
 )
 
-// FieldManager owns every field that the operator writes.
-const FieldManager = "lowlatency-operator"
-
 // Apply writes the object by server-side apply and takes over fields that somebody else has set. The object
 // itself stays as it is.
 func Apply(ctx context.Context, writer client.Client, object *unstructured.Unstructured) error {
 	err := writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()),
-		client.FieldOwner(FieldManager), client.ForceOwnership)
+		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("applying %s: %w", Describe(object), err)
 	}
@@ -38,7 +35,7 @@ func ApplyStatus(ctx context.Context, writer client.Client, kind schema.GroupVer
 		return err
 	}
 	return writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
-		client.FieldOwner(FieldManager), client.ForceOwnership)
+		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
 }
 
 // Describe names an object as people do: "MachineConfig 50-lowlatency-trading".

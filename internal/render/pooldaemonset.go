@@ -27,7 +27,7 @@ const (
 	// only by an admission policy.
 	DriverServiceAccount = "lowlatency-operator-dra-driver"
 
-	devicePlugin = "device-plugin"
+	devicePlugin = v1alpha1.ComponentDevicePlugin
 	// draDriver is the command that takes the place of the device plugin.
 	draDriver = "dra-driver"
 	// hostFolder, configFolder, socketFolder and cdiFolder are where the container finds the host, the pool, the
@@ -97,8 +97,8 @@ func (in PoolInput) rollingUpdate() *appsv1.RollingUpdateDaemonSet {
 // poolPodLabels select the pods of the DaemonSet; they can never change, even when the DRA driver takes over.
 func poolPodLabels(in PoolInput) map[string]string {
 	return map[string]string{
-		"app.kubernetes.io/component": devicePlugin,
-		v1alpha1.LabelBypassPool:      in.Pool.Name,
+		v1alpha1.LabelComponent:  devicePlugin,
+		v1alpha1.LabelBypassPool: in.Pool.Name,
 	}
 }
 

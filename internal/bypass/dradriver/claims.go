@@ -16,16 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/cdi"
-)
-
-// Annotations of a specification say what was prepared. The first is about the claim, the others stand at each of its
-// CDI devices.
-const (
-	annotationClaim   = "lowlatency.dev/claim"
-	annotationRequest = "lowlatency.dev/request"
-	annotationDevices = "lowlatency.dev/devices"
 )
 
 // prepared is what a claim has got.
@@ -74,7 +67,7 @@ func (f *claimFolder) file(uid types.UID) string {
 // write writes the specification of a claim.
 func (f *claimFolder) write(resource string, claim *prepared) error {
 	spec := &specs.Spec{
-		Kind: cdi.Kind(resource), Annotations: map[string]string{annotationClaim: claim.claim},
+		Kind: cdi.Kind(resource), Annotations: map[string]string{v1alpha1.AnnotationClaim: claim.claim},
 	}
 	for _, request := range claim.requests {
 		edits := cdi.Edits(request.edits)
@@ -83,7 +76,7 @@ func (f *claimFolder) write(resource string, claim *prepared) error {
 		}
 		spec.Devices = append(spec.Devices, specs.Device{
 			Name: cdiName(claim.uid, request.name), ContainerEdits: edits,
-			Annotations: map[string]string{annotationRequest: request.name, annotationDevices: strings.Join(request.devices, ",")},
+			Annotations: map[string]string{v1alpha1.AnnotationRequest: request.name, v1alpha1.AnnotationDevices: strings.Join(request.devices, ",")},
 		})
 	}
 	content, err := cdi.Encode(spec, "claim "+claim.claim)
@@ -127,9 +120,9 @@ func parseClaim(uid types.UID, text []byte) (prepared, error) {
 	if err := json.Unmarshal(text, &spec); err != nil {
 		return prepared{}, fmt.Errorf("the CDI specification of a claim cannot be read: %w", err)
 	}
-	claim := prepared{uid: uid, claim: spec.Annotations[annotationClaim]}
+	claim := prepared{uid: uid, claim: spec.Annotations[v1alpha1.AnnotationClaim]}
 	for _, device := range spec.Devices {
-		name, devices := device.Annotations[annotationRequest], device.Annotations[annotationDevices]
+		name, devices := device.Annotations[v1alpha1.AnnotationRequest], device.Annotations[v1alpha1.AnnotationDevices]
 		if device.Name != cdiName(uid, name) || devices == "" {
 			return prepared{}, fmt.Errorf("the CDI specification of a claim has device %q, which is not of claim %s", device.Name, uid)
 		}

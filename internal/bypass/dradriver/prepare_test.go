@@ -19,6 +19,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -78,11 +79,11 @@ func TestPrepare(t *testing.T) {
 	}
 	mounts := []*specs.Mount{{HostPath: "/opt/onload/lib", ContainerPath: "/opt/onload/lib", Options: []string{"ro", "nosuid", "nodev", "bind"}}}
 	wantSpec := specs.Spec{
-		Version: "0.6.0", Kind: "lowlatency.dev/x2", Annotations: map[string]string{annotationClaim: "trading/nics"},
+		Version: "0.6.0", Kind: "lowlatency.dev/x2", Annotations: map[string]string{v1alpha1.AnnotationClaim: "trading/nics"},
 		Devices: []specs.Device{
 			{
 				Name:        string(claimA) + "-pair",
-				Annotations: map[string]string{annotationRequest: "pair", annotationDevices: "0000-3b-00-0,0000-3b-00-1"},
+				Annotations: map[string]string{v1alpha1.AnnotationRequest: "pair", v1alpha1.AnnotationDevices: "0000-3b-00-0,0000-3b-00-1"},
 				ContainerEdits: specs.ContainerEdits{
 					Env: []string{"PCIDEVICE_X2=" + nearZero + "," + nearZeroB}, Mounts: mounts,
 					DeviceNodes: []*specs.DeviceNode{{Path: "/dev/nic-" + nearZero, Permissions: "rw"}, {Path: "/dev/nic-" + nearZeroB, Permissions: "rw"}},
@@ -90,7 +91,7 @@ func TestPrepare(t *testing.T) {
 			},
 			{
 				Name:        string(claimA) + "-other",
-				Annotations: map[string]string{annotationRequest: "other", annotationDevices: "0000-af-00-0"},
+				Annotations: map[string]string{v1alpha1.AnnotationRequest: "other", v1alpha1.AnnotationDevices: "0000-af-00-0"},
 				ContainerEdits: specs.ContainerEdits{
 					Env: []string{"PCIDEVICE_X2=" + nearOne}, Mounts: mounts,
 					DeviceNodes: []*specs.DeviceNode{{Path: "/dev/nic-" + nearOne, Permissions: "rw"}},

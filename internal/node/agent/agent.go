@@ -33,8 +33,6 @@ const (
 	DefaultFullInterval = 2 * time.Minute
 	// DefaultWindow is the least time between two readings whose counters are compared.
 	DefaultWindow = 10 * time.Second
-	// FieldManager owns the status of a LowLatencyNode.
-	FieldManager = "lowlatency-agent"
 
 	// retryInterval is how long the agent waits after a pass that failed.
 	retryInterval = 5 * time.Second
@@ -273,7 +271,7 @@ func (a *Agent) write(ctx context.Context, resourceVersion string, status v1alph
 	}
 	object.SetResourceVersion(resourceVersion)
 	err = a.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
-		client.FieldOwner(FieldManager), client.ForceOwnership)
+		client.FieldOwner(v1alpha1.AgentFieldManager), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("applying the status of LowLatencyNode %q: %w", a.NodeName, err)
 	}

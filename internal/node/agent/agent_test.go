@@ -150,7 +150,7 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 		found := pass(ctx)
 		owned := 0
 		for _, entry := range found.ManagedFields {
-			if entry.Manager != agent.FieldManager {
+			if entry.Manager != v1alpha1.AgentFieldManager {
 				continue
 			}
 			owned++

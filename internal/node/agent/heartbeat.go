@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 )
 
@@ -65,7 +66,7 @@ func (a *Agent) renew(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("writing a Lease as JSON: %w", err)
 	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: a.Heartbeat.Namespace, Name: a.NodeName}}
-	if err := a.Client.Patch(ctx, lease, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager)); err != nil {
+	if err := a.Client.Patch(ctx, lease, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.AgentFieldManager)); err != nil {
 		return fmt.Errorf("renewing Lease %s/%s: %w", lease.Namespace, lease.Name, err)
 	}
 	return nil

@@ -42,8 +42,6 @@ const (
 	seldom = time.Hour
 	// renewals is how many looks at the host fit into the lifetime of a renewal.
 	renewals = 4
-	// manager is the value of the label of everything that the operator makes.
-	manager = "lowlatency-operator"
 )
 
 // First is the Lease of a LowLatencyNode as the operator makes it, before an agent has renewed it: nobody holds it.
@@ -53,7 +51,7 @@ func First(report *v1alpha1.LowLatencyNode, namespace string, now time.Time) *co
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: report.Name,
-			Labels: map[string]string{"app.kubernetes.io/managed-by": manager, "app.kubernetes.io/component": "heartbeat"},
+			Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ProjectName, v1alpha1.LabelComponent: v1alpha1.ComponentHeartbeat},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "LowLatencyNode", Name: report.Name, UID: report.UID,
 			}},

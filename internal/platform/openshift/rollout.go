@@ -156,7 +156,7 @@ func samePool(live, want *mcfgv1.MachineConfigPool) bool {
 	return isSubset(live.Labels, want.Labels) && isSubset(live.Annotations, want.Annotations) &&
 		equality.Semantic.DeepEqual(live.Spec.NodeSelector, want.Spec.NodeSelector) &&
 		equality.Semantic.DeepEqual(live.Spec.MachineConfigSelector, want.Spec.MachineConfigSelector) &&
-		sameLimit(live, want) && live.Annotations[AnnotationPausedFor] == ""
+		sameLimit(live, want) && live.Annotations[v1alpha1.AnnotationPausedFor] == ""
 }
 
 // sameLimit compares maxUnavailable. A limit that somebody else has set where the profile has none stays.

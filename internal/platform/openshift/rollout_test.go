@@ -18,7 +18,6 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
 const tradingPool = "trading-ca978112"
@@ -328,13 +327,15 @@ func TestSamePool(t *testing.T) {
 		"a limit of ours goes": {live: func(p *mcfgv1.MachineConfigPool) {
 			p.Spec.MaxUnavailable = &limit
 			p.ManagedFields = []metav1.ManagedFieldsEntry{{
-				Manager: platform.FieldManager, Operation: metav1.ManagedFieldsOperationApply,
+				Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply,
 				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:maxUnavailable":{}}}`),
 			}}
 		}},
-		"a label is missing":  {want: func(p *mcfgv1.MachineConfigPool) { p.Labels["x"] = "y" }},
-		"a selector differs":  {live: func(p *mcfgv1.MachineConfigPool) { p.Spec.MachineConfigSelector = nil }},
-		"an old mark is left": {live: func(p *mcfgv1.MachineConfigPool) { p.Annotations = map[string]string{AnnotationPausedFor: "x"} }},
+		"a label is missing": {want: func(p *mcfgv1.MachineConfigPool) { p.Labels["x"] = "y" }},
+		"a selector differs": {live: func(p *mcfgv1.MachineConfigPool) { p.Spec.MachineConfigSelector = nil }},
+		"an old mark is left": {live: func(p *mcfgv1.MachineConfigPool) {
+			p.Annotations = map[string]string{v1alpha1.AnnotationPausedFor: "x"}
+		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -365,17 +366,17 @@ func TestHeldByUs(t *testing.T) {
 		entries []metav1.ManagedFieldsEntry
 		want    bool
 	}{
-		"not paused": {entries: []metav1.ManagedFieldsEntry{entry(platform.FieldManager, apply, "", spec)}},
-		"ours":       {paused: true, entries: []metav1.ManagedFieldsEntry{entry(platform.FieldManager, apply, "", spec)}, want: true},
+		"not paused": {entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, apply, "", spec)}},
+		"ours":       {paused: true, entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, apply, "", spec)}, want: true},
 		"ours and the administrator's": {paused: true, entries: []metav1.ManagedFieldsEntry{
-			entry("kubectl", metav1.ManagedFieldsOperationUpdate, "", spec), entry(platform.FieldManager, apply, "", spec),
+			entry("kubectl", metav1.ManagedFieldsOperationUpdate, "", spec), entry(v1alpha1.FieldManager, apply, "", spec),
 		}, want: true},
 		"the administrator's":   {paused: true, entries: []metav1.ManagedFieldsEntry{entry("kubectl", apply, "", spec)}},
-		"another kind of write": {paused: true, entries: []metav1.ManagedFieldsEntry{entry(platform.FieldManager, metav1.ManagedFieldsOperationUpdate, "", spec)}},
-		"the status":            {paused: true, entries: []metav1.ManagedFieldsEntry{entry(platform.FieldManager, apply, "status", spec)}},
-		"another field":         {paused: true, entries: []metav1.ManagedFieldsEntry{entry(platform.FieldManager, apply, "", `{"f:spec":{"f:nodeSelector":{}}}`)}},
-		"unreadable fields":     {paused: true, entries: []metav1.ManagedFieldsEntry{entry(platform.FieldManager, apply, "", `{`)}},
-		"no fields":             {paused: true, entries: []metav1.ManagedFieldsEntry{{Manager: platform.FieldManager, Operation: apply}}},
+		"another kind of write": {paused: true, entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, metav1.ManagedFieldsOperationUpdate, "", spec)}},
+		"the status":            {paused: true, entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, apply, "status", spec)}},
+		"another field":         {paused: true, entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, apply, "", `{"f:spec":{"f:nodeSelector":{}}}`)}},
+		"unreadable fields":     {paused: true, entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, apply, "", `{`)}},
+		"no fields":             {paused: true, entries: []metav1.ManagedFieldsEntry{{Manager: v1alpha1.FieldManager, Operation: apply}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -397,7 +398,7 @@ func TestPausedPool(t *testing.T) {
 	want := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
 		"metadata": map[string]any{
-			"name": "worker-cnf", "uid": "uid-worker-cnf", "annotations": map[string]any{AnnotationPausedFor: "abc"},
+			"name": "worker-cnf", "uid": "uid-worker-cnf", "annotations": map[string]any{v1alpha1.AnnotationPausedFor: "abc"},
 		},
 		"spec": map[string]any{"paused": true},
 	}}
@@ -446,7 +447,7 @@ func TestExistingPoolIsChangedOnce(t *testing.T) {
 	c.expectInForce(f, c.act(c.boundLook(f), 100))
 	c.expectOneReboot()
 	p := c.pools["worker-cnf"]
-	if p.Spec.Paused || p.Annotations[AnnotationPausedFor] != "" || p.Labels[v1alpha1.LabelProfile] != "" {
+	if p.Spec.Paused || p.Annotations[v1alpha1.AnnotationPausedFor] != "" || p.Labels[v1alpha1.LabelProfile] != "" {
 		t.Errorf("the pool of somebody else was left changed: %+v", p)
 	}
 }

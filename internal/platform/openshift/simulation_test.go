@@ -24,7 +24,6 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
@@ -180,7 +179,7 @@ func (c *cluster) applyPool(object *unstructured.Unstructured) {
 		live.ManagedFields = append(live.ManagedFields, pausedBy("admin", metav1.ManagedFieldsOperationUpdate))
 	}
 	if want.Spec.Paused {
-		live.ManagedFields = append(live.ManagedFields, pausedBy(platform.FieldManager, metav1.ManagedFieldsOperationApply))
+		live.ManagedFields = append(live.ManagedFields, pausedBy(v1alpha1.FieldManager, metav1.ManagedFieldsOperationApply))
 	}
 }
 

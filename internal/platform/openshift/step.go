@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/apply"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
@@ -78,7 +79,7 @@ func paused(pool *unstructured.Unstructured, planHash string) *unstructured.Unst
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[AnnotationPausedFor] = planHash
+	annotations[v1alpha1.AnnotationPausedFor] = planHash
 	held.SetAnnotations(annotations)
 	spec, ok := held.Object["spec"].(map[string]any)
 	if !ok {
@@ -89,16 +90,12 @@ func paused(pool *unstructured.Unstructured, planHash string) *unstructured.Unst
 	return held
 }
 
-// AnnotationPausedFor on a MachineConfigPool says that the operator holds the pool until its rendered
-// configuration has the plan with this hash, so that the change costs one reboot.
-const AnnotationPausedFor = "lowlatency.dev/paused-for"
-
 // owns tells whether the operator owns a field of the pool's spec, according to the API server's record.
 // A field may have several owners: a pool that its administrator has paused, too, stays paused when the
 // operator lets go of it.
 func owns(pool *mcfgv1.MachineConfigPool, field string) bool {
 	for _, entry := range pool.ManagedFields {
-		if entry.Manager != platform.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply ||
+		if entry.Manager != v1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply ||
 			entry.Subresource != "" || entry.FieldsV1 == nil {
 			continue
 		}

@@ -62,7 +62,7 @@ func (c *claims) takeOver(t *testing.T) string {
 	c.wait(t, "slices with the NIC that is held tainted", func(ctx context.Context) (bool, string) {
 		devices = c.published(ctx, t)
 		return len(devices) == 2 && slices.ContainsFunc(devices, func(d resourcev1.Device) bool {
-			return len(d.Taints) == 1 && d.Taints[0].Key == bypass.TaintHealth && textOf(d, "resource.kubernetes.io/pciBusID") == taken
+			return len(d.Taints) == 1 && d.Taints[0].Key == v1alpha1.TaintHealth && textOf(d, "resource.kubernetes.io/pciBusID") == taken
 		}), fmt.Sprintf("%+v", devices)
 	})
 	said := make([]string, 0, len(devices))

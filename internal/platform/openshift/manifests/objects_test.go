@@ -159,7 +159,7 @@ func TestChildrenAreLabelled(t *testing.T) {
 		if object.GetKind() == "RuntimeClass" {
 			wantHash = ""
 		}
-		if got := object.GetAnnotations()[manifest.AnnotationPlanHash]; got != wantHash {
+		if got := object.GetAnnotations()[v1alpha1.AnnotationPlanHash]; got != wantHash {
 			t.Errorf("%s has plan hash %q, want %q", object.GetKind(), got, wantHash)
 		}
 	}
