@@ -9,22 +9,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/manifests"
 )
 
 var _ = Describe("The account of device plugins", func() {
 	It("is deployed under the name that the operator gives its DaemonSets, without rights in the API", func() {
 		objects := build("default")
-		account := find[corev1.ServiceAccount](objects, "ServiceAccount", render.PoolServiceAccount)
+		account := find[corev1.ServiceAccount](objects, "ServiceAccount", manifests.PoolServiceAccount)
 		Expect(account.Namespace).To(Equal(agentNamespace))
 		Expect(*account.AutomountServiceAccountToken).To(BeFalse())
 		for _, object := range objects {
-			Expect(object.GetName() == "lowlatency-operator-device-plugin-scc" || !grants(object.Object, render.PoolServiceAccount)).
+			Expect(object.GetName() == "lowlatency-operator-device-plugin-scc" || !grants(object.Object, manifests.PoolServiceAccount)).
 				To(BeTrue(), object.GetKind()+" "+object.GetName())
 		}
 		binding := find[rbacv1.RoleBinding](objects, "RoleBinding", "lowlatency-operator-device-plugin-scc")
 		Expect(binding.RoleRef.Name).To(Equal("lowlatency-operator-agent-scc"))
-		Expect(binding.Subjects).To(HaveExactElements(HaveField("Name", render.PoolServiceAccount)))
+		Expect(binding.Subjects).To(HaveExactElements(HaveField("Name", manifests.PoolServiceAccount)))
 	})
 })
 

@@ -28,8 +28,8 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/dradriver"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 )
 
@@ -39,7 +39,7 @@ const (
 )
 
 // dynamicPool is a pool that allocates dynamically, as render gets it.
-func dynamicPool() render.PoolInput {
+func dynamicPool() manifests.PoolInput {
 	pool := &v1alpha1.BypassNICPool{
 		ObjectMeta: metav1.ObjectMeta{Name: draPool},
 		Spec: v1alpha1.BypassNICPoolSpec{
@@ -49,7 +49,7 @@ func dynamicPool() render.PoolInput {
 			ResourceName: "lowlatency.dev/x2", Allocation: v1alpha1.AllocationDynamic,
 		},
 	}
-	return render.PoolInput{
+	return manifests.PoolInput{
 		Pool: pool, Config: bypass.Pool{Name: pool.Name, Spec: pool.Spec}, Image: "operator:v1",
 		OperatorNamespace: systemNamespace, AgentNamespace: agentNamespace,
 	}
@@ -78,7 +78,7 @@ var _ = Describe("Dynamic Resource Allocation on a real API server", Ordered, Co
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { Expect(environment.Stop()).To(Succeed()) })
 		objects := build("default")
-		rendered, err := render.PoolObjects(dynamicPool())
+		rendered, err := manifests.PoolObjects(dynamicPool())
 		Expect(err).NotTo(HaveOccurred())
 		for _, object := range append(objects, rendered...) {
 			apply := client.ApplyConfigurationFromUnstructured(object.DeepCopy())

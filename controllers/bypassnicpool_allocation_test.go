@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/manifests"
 )
 
 const (
@@ -117,7 +117,7 @@ func rendered(t *testing.T, w *poolWorld) string {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, daemonSet); err != nil {
 			t.Fatal(err)
 		}
-		if dynamic, draining := render.IsDriver(daemonSet); draining {
+		if dynamic, draining := manifests.IsDriver(daemonSet); draining {
 			words = "draining"
 		} else if dynamic {
 			words = "driver"

@@ -22,8 +22,8 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
 )
 
 // unrenderable is an error that only another spec or another start of the operator mends.
@@ -37,7 +37,7 @@ func (r *PoolReconciler) render(w *poolWorld, d *poolDecision) ([]*unstructured.
 		return nil, unrenderable{errors.New("the image of the device plugin is not known: " +
 			"start the operator's manager with --image or the environment variable OPERATOR_IMAGE")}
 	}
-	objects, err := render.PoolObjects(render.PoolInput{
+	objects, err := manifests.PoolObjects(manifests.PoolInput{
 		Pool: w.pool, Config: d.content, Image: r.image, OperatorNamespace: r.namespace, AgentNamespace: r.agentNamespace,
 		Draining: isDraining(w, d), Nameless: isNameless(w, d),
 	})
@@ -120,7 +120,7 @@ func isDraining(w *poolWorld, d *poolDecision) bool {
 	if daemonSet == nil {
 		return false
 	}
-	dynamic, draining := render.IsDriver(daemonSet)
+	dynamic, draining := manifests.IsDriver(daemonSet)
 	if !dynamic {
 		return false
 	}
@@ -161,7 +161,7 @@ func countPlugins(w *poolWorld) pluginCounts {
 		return pluginCounts{}
 	}
 	program := "device plugin"
-	if dynamic, _ := render.IsDriver(daemonSet); dynamic {
+	if dynamic, _ := manifests.IsDriver(daemonSet); dynamic {
 		program = "driver for Dynamic Resource Allocation"
 	}
 	return pluginCounts{

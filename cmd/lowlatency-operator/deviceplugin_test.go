@@ -20,7 +20,7 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
@@ -119,7 +119,7 @@ func renderedPlugin(t *testing.T) (corev1.Container, string) {
 		}},
 		ResourceName: "lowlatency.dev/x2",
 	}
-	objects, err := render.PoolObjects(render.PoolInput{
+	objects, err := manifests.PoolObjects(manifests.PoolInput{
 		Pool: pool, Config: bypass.Pool{Name: "x2", Generation: 1, Spec: pool.Spec},
 		Image: "operator:v1", OperatorNamespace: "operator", AgentNamespace: "agents",
 	})

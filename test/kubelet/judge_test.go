@@ -18,7 +18,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
-// goldenMachines are the machines that the plans behind the golden files of internal/render were written for.
+// goldenMachines are the machines that the plans behind the golden files of internal/platform/openshift/manifests were written for.
 func goldenMachines() map[string]layout {
 	return map[string]layout{
 		"trading-xeon":      {vendor: "Intel", architecture: "amd64", packages: 2, nodesPerPackage: 1, coresPerNode: 20, threads: 2, memoryPerNode: 96 << 30},

@@ -24,7 +24,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/atomicfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/fakekubelet"
 )
 
@@ -134,7 +134,7 @@ func (k *Kubelets) selecting(node *corev1.Node, all []appsv1.DaemonSet) ([]*apps
 		if err != nil {
 			return nil, fmt.Errorf("DaemonSet %s: its node affinity: %w", all[i].Name, err)
 		}
-		if dynamic, _ := render.IsDriver(&all[i]); matches && !dynamic && all[i].DeletionTimestamp.IsZero() {
+		if dynamic, _ := manifests.IsDriver(&all[i]); matches && !dynamic && all[i].DeletionTimestamp.IsZero() {
 			chosen = append(chosen, &all[i])
 		}
 	}

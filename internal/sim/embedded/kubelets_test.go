@@ -20,7 +20,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
@@ -53,7 +53,7 @@ func createPool(ctx context.Context) {
 		}},
 		ResourceName: pluginResource,
 	}
-	objects, err := render.PoolObjects(render.PoolInput{
+	objects, err := manifests.PoolObjects(manifests.PoolInput{
 		Pool: pool, Config: bypass.Pool{Name: "x2", Generation: 1, Spec: pool.Spec},
 		Image: "operator:v1", OperatorNamespace: "default", AgentNamespace: "kube-system",
 	})

@@ -19,7 +19,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/render"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
@@ -97,7 +97,7 @@ func (s *scene) deployStandin(t *testing.T) {
 	t.Helper()
 	pool := &v1alpha1.BypassNICPool{}
 	must(t, yaml.UnmarshalStrict(readFile(t, "onload-standin.yaml"), pool))
-	objects, err := render.PoolObjects(render.PoolInput{
+	objects, err := manifests.PoolObjects(manifests.PoolInput{
 		Pool: pool, Config: bypass.Pool{Name: pool.Name, Generation: 1, Spec: pool.Spec}, Image: operatorImage,
 		OperatorNamespace: operatorNamespace, AgentNamespace: agentNamespace,
 	})

@@ -25,7 +25,7 @@ import (
 // These tests need TuneD itself (Debian and Fedora package "tuned"), whose profile loader, plugins and device
 // matcher judge what is rendered:
 //
-//	go test -tags tuned ./internal/render
+//	go test -tags tuned ./internal/platform/openshift/manifests
 
 // tunedUnit is a section after TuneD merged it with the parent profiles.
 type tunedUnit struct {

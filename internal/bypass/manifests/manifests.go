@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Package render turns BypassNICPools into the objects that bring them to the nodes. It is pure.
-package render
+// Package manifests turns BypassNICPools into the objects that bring them to the nodes. It is pure.
+package manifests
 
 import (
 	"errors"
