@@ -10,22 +10,59 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
 )
 
-// Replace writes a file so that a reader sees its old content or its new one, and nothing in between. Its folder must
-// exist. While it is being written, the content is in a file beside it whose name begins with a dot and ends in .tmp.
+// leftoverAge is the age from which a file that was to be renamed is taken for one whose writer was killed. Writers
+// need milliseconds; two processes may write to one folder while one takes over from the other.
+const leftoverAge = 5 * time.Second
+
+// Replace writes a file so that a reader sees its old content or its new one, and nothing in between, even after the
+// machine has lost its power. Its folder must exist. While it is being written, the content is in a file beside it whose
+// name is a dot, that of the file and a number.
 func Replace(path string, content []byte, mode fs.FileMode) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	pending, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(mode))
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	_, err = temporary.Write(content)
-	err = errors.Join(err, temporary.Chmod(mode), temporary.Close())
-	if err == nil {
-		err = os.Rename(temporary.Name(), path)
+	if _, err = pending.Write(content); err == nil {
+		err = pending.CloseAtomicallyReplace()
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("writing %s: %w", path, err), os.Remove(temporary.Name()))
+		return errors.Join(fmt.Errorf("writing %s: %w", path, err), pending.Cleanup())
 	}
 	return nil
+}
+
+// RemoveLeftovers removes what writers that were killed within Replace have left of files whose names match a pattern
+// of filepath.Match. A file that may still be written stays. A folder that does not exist has no leftovers.
+func RemoveLeftovers(folder, pattern string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("looking for leftovers in %s: %w", folder, err)
+	}
+	var problems []error
+	for _, entry := range entries {
+		if !isLeftover(entry, pattern) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			problems = append(problems, fmt.Errorf("removing a leftover: %w", err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func isLeftover(entry fs.DirEntry, pattern string) bool {
+	hidden, isHidden := strings.CutPrefix(entry.Name(), ".")
+	name := strings.TrimRight(hidden, "0123456789")
+	matches, err := filepath.Match(pattern, name)
+	if !isHidden || name == hidden || !matches || err != nil {
+		return false
+	}
+	info, err := entry.Info()
+	return err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) >= leftoverAge
 }

@@ -6,8 +6,13 @@ package atomicfile_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/renameio/v2"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/atomicfile"
 )
@@ -65,6 +70,88 @@ func TestFailures(t *testing.T) {
 		})
 	}
 	expectAlone(t, folder)
+}
+
+// TestRemoveLeftovers: what is left of a writer that was killed goes, and nothing else.
+func TestRemoveLeftovers(t *testing.T) {
+	const killed, writing, others, foreign = ".a.json123456", ".a.json654321", ".b.json123456", "a.json1"
+	old := time.Now().Add(-time.Minute)
+	folder := t.TempDir()
+	for _, name := range []string{killed, writing, others, foreign, ".a.json", "a.json", ".a.json12x", ".a.jsonx12"} {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if name == writing {
+			continue
+		}
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(folder, ".a.json7"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(filepath.Join(folder, ".a.json7"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	steps := []struct {
+		pattern string
+		gone    []string
+	}{{"c*.json", nil}, {"a.json", []string{killed}}, {"*.json", []string{others}}, {"[", nil}}
+	want := names(t, folder)
+	for _, step := range steps {
+		if err := atomicfile.RemoveLeftovers(folder, step.pattern); err != nil {
+			t.Fatal(err)
+		}
+		want = slices.DeleteFunc(want, func(name string) bool { return slices.Contains(step.gone, name) })
+		if diff := cmp.Diff(want, names(t, folder)); diff != "" {
+			t.Errorf("after pattern %q (-want +got):\n%s", step.pattern, diff)
+		}
+	}
+	if err := atomicfile.RemoveLeftovers(filepath.Join(folder, "none"), "*"); err != nil {
+		t.Errorf("a folder that does not exist: %v", err)
+	}
+	if err := atomicfile.RemoveLeftovers(filepath.Join(folder, "a.json"), "*"); err == nil {
+		t.Error("a file is no folder, and no error says so")
+	}
+}
+
+// TestInterrupted: a writer that is killed leaves a file that RemoveLeftovers knows.
+func TestInterrupted(t *testing.T) {
+	folder := t.TempDir()
+	pending, err := renameio.NewPendingFile(filepath.Join(folder, "a.json"), renameio.WithTempDir(folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := pending.Name()
+	if err := pending.File.Close(); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-time.Minute)
+	if err := os.Chtimes(left, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.Replace(filepath.Join(folder, "a.json"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.RemoveLeftovers(folder, "a.json"); err != nil {
+		t.Fatal(err)
+	}
+	expectAlone(t, folder)
+}
+
+func names(t *testing.T, folder string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make([]string, 0, len(entries))
+	for _, entry := range entries {
+		found = append(found, entry.Name())
+	}
+	return found
 }
 
 func expectAlone(t *testing.T, folder string) {

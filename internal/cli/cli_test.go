@@ -395,7 +395,7 @@ func TestASnapshotThatFailsLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, entry := range entries {
-		if strings.HasSuffix(entry.Name(), ".partial") {
+		if strings.HasPrefix(entry.Name(), ".") {
 			t.Errorf("%s was left behind", entry.Name())
 		}
 	}

@@ -7,8 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -50,17 +51,15 @@ func (a *app) snapshot(ctx context.Context, root, output string) error {
 
 // writeSnapshot writes beside the target and renames, so that a failure leaves no half of a file.
 func writeSnapshot(ctx context.Context, opened *host.Host, output string) error {
-	partial := output + ".partial"
-	file, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	pending, err := renameio.NewPendingFile(output, renameio.WithTempDir(filepath.Dir(output)), renameio.WithPermissions(0o644))
 	if err != nil {
 		return fmt.Errorf("writing the snapshot: %w", err)
 	}
-	err = errors.Join(opened.Snapshot(ctx, file), file.Close())
-	if err == nil {
-		err = os.Rename(partial, output)
+	if err = opened.Snapshot(ctx, pending); err == nil {
+		err = pending.CloseAtomicallyReplace()
 	}
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", output, errors.Join(err, os.Remove(partial)))
+		return fmt.Errorf("writing %s: %w", output, errors.Join(err, pending.Cleanup()))
 	}
 	return nil
 }

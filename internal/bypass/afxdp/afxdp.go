@@ -109,11 +109,14 @@ func (m *Manager) report(problems map[string]string) {
 	if m.rings != nil && said != nil {
 		said[""] = "Containers get no bound socket: " + m.rings.Error() + "."
 	}
-	file := filepath.Join(m.Folder, filepath.Base(host.SocketReports), m.pool.Name)
+	file := filepath.Join(m.reports(), m.pool.Name)
 	if err := writeReport(file, said.String()); err != nil {
 		m.Log.Error(err, "The agent does not learn what is wrong with the NICs")
 	}
 }
+
+// reports is the folder of what is told to the agent.
+func (m *Manager) reports() string { return filepath.Join(m.Folder, filepath.Base(host.SocketReports)) }
 
 // writeReport writes a file unless it has that content, and removes it when there is nothing to say.
 func writeReport(file, text string) error {
@@ -218,11 +221,23 @@ func (m *Manager) isAllocated(address string) bool {
 	return false
 }
 
+// removeLeftovers removes what a process that was killed has left of files that it was writing.
+func (m *Manager) removeLeftovers() {
+	err := errors.Join(
+		atomicfile.RemoveLeftovers(m.Folder, "*.json"),
+		atomicfile.RemoveLeftovers(m.reports(), m.pool.Name),
+	)
+	if err != nil {
+		m.Log.Error(err, "Files of a process that was killed stay")
+	}
+}
+
 // recover serves the allocations of the process before this one again. One whose NIC is not attached yet waits.
 func (m *Manager) recover() {
 	if m.recovered {
 		return
 	}
+	m.removeLeftovers()
 	stored, err := readAllocations(m.Folder, m.pool.Spec.ResourceName)
 	if err != nil {
 		m.Log.Error(err, "Allocations of an earlier process cannot be read")

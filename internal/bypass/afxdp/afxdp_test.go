@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -206,8 +207,20 @@ func TestRestart(t *testing.T) {
 	if _, err := xdpclient.Dial(socket); err == nil {
 		t.Error("the socket of a plugin that ended can be connected to")
 	}
+	killed := []string{filepath.Join(m.Folder, ".0123456789abcdef.json123"), filepath.Join(m.reports(), "."+testPool().Name+"123")}
+	for _, file := range killed {
+		err := errors.Join(makeFolder(filepath.Dir(file)), os.WriteFile(file, nil, 0o600), os.Chtimes(file, time.Unix(0, 0), time.Unix(0, 0)))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	if problems := m.Prepare(testPool(), []bypass.Device{device}); len(problems) > 0 {
 		t.Fatal(problems)
+	}
+	for _, file := range killed {
+		if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s was left by a process that was killed: %v", file, err)
+		}
 	}
 	one, err := xdpclient.Dial(socket)
 	if err != nil {

@@ -76,6 +76,15 @@ func Replace(path string, content []byte) error {
 	return nil
 }
 
+// RemoveLeftovers removes what a process that was killed within Replace has left of the files whose names match a pattern
+// of filepath.Match.
+func RemoveLeftovers(folder, pattern string) error {
+	if err := atomicfile.RemoveLeftovers(folder, pattern); err != nil {
+		return fmt.Errorf("cleaning up the folder of CDI specifications: %w", err)
+	}
+	return nil
+}
+
 // Remove removes the file of a specification, if there is one.
 func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-logr/logr"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/cdi"
@@ -21,6 +22,7 @@ import (
 // specFolder is the folder of CDI specifications.
 type specFolder struct {
 	path  string
+	log   logr.Logger
 	mutex sync.Mutex
 	// name and content are the specification that was written last; written is its file.
 	name    string
@@ -39,16 +41,22 @@ func specName(resource string) string {
 func (f *specFolder) write(v *inventory) error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
+	name := specName(v.resource)
+	if f.name != name {
+		if err := cdi.RemoveLeftovers(f.path, name); err != nil {
+			f.log.Error(err, "Files of a process that was killed stay")
+		}
+	}
 	spec := newSpec(v)
 	if len(spec.Devices) == 0 {
-		f.name, f.content, f.written = specName(v.resource), nil, nil
+		f.name, f.content, f.written = name, nil, nil
 		return cdi.Remove(filepath.Join(f.path, f.name))
 	}
 	content, err := cdi.Encode(spec, v.resource)
 	if err != nil {
 		return err
 	}
-	if name := specName(v.resource); f.name != name || !bytes.Equal(f.content, content) {
+	if f.name != name || !bytes.Equal(f.content, content) {
 		f.name, f.content, f.written = name, content, nil
 	}
 	return f.restore()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"gotest.tools/v3/golden"
@@ -157,6 +158,24 @@ func TestSpecification(t *testing.T) {
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
 		t.Errorf("the folder has %v, %v", left, err)
+	}
+}
+
+// TestLeftovers: what a process that was killed was writing goes, and what others write stays.
+func TestLeftovers(t *testing.T) {
+	folder := t.TempDir()
+	killed, others := filepath.Join(folder, "."+specName(resourceX2)+"123"), filepath.Join(folder, ".nvidia.com-gpu.json123")
+	for _, file := range []string{killed, others} {
+		must(t, os.WriteFile(file, nil, 0o600))
+		must(t, os.Chtimes(file, time.Unix(0, 0), time.Unix(0, 0)))
+	}
+	n := nodeWith(poolNamed("p", resourceX2), nic(nic0, 0, v1alpha1.NICHealthy))
+	must(t, (&specFolder{path: folder}).write(newInventory(n.reading, nil)))
+	if _, err := os.Stat(killed); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the leftover is still there: %v", err)
+	}
+	if _, err := os.Stat(others); err != nil {
+		t.Error(err)
 	}
 }
 

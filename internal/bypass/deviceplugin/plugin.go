@@ -88,7 +88,7 @@ func (p *Plugin) Run(ctx context.Context) error {
 		return fmt.Errorf("watching the kubelet's folder: %w", err)
 	}
 	shown := &board{}
-	specs := &specFolder{path: p.CDIFolder}
+	specs := &specFolder{path: p.CDIFolder, log: p.Log}
 	kubelet := &registrar{folder: watched.sockets, log: p.Log, board: shown, specs: specs, handover: p.Handover}
 	var running sync.WaitGroup
 	running.Go(func() { watched.run(ctx) })

@@ -86,6 +86,9 @@ func (f *claimFolder) write(resource string, claim *prepared) error {
 	return cdi.Replace(f.file(claim.uid), content)
 }
 
+// removeLeftovers removes what a driver that was killed has left of files that it was writing.
+func (f *claimFolder) removeLeftovers() error { return cdi.RemoveLeftovers(f.path, f.driver+"-*.json") }
+
 // remove removes the specification of a claim, if there is one.
 func (f *claimFolder) remove(uid types.UID) error { return cdi.Remove(f.file(uid)) }
 

@@ -88,6 +88,9 @@ func (d *Driver) Run(ctx context.Context) error {
 	if err := os.MkdirAll(data, 0o750); err != nil {
 		return fmt.Errorf("creating the folder of the driver's socket: %w", err)
 	}
+	if err := d.specs().removeLeftovers(); err != nil {
+		d.Log.Error(err, "Files of a driver that was killed stay")
+	}
 	helper, err := kubeletplugin.Start(klog.NewContext(ctx, d.Log), d,
 		kubeletplugin.DriverName(d.name()), kubeletplugin.KubeClient(d.Client), kubeletplugin.NodeName(d.NodeName),
 		kubeletplugin.RegistrarDirectoryPath(filepath.Join(d.KubeletFolder, registryFolder)),

@@ -171,6 +171,10 @@ func TestKubelet(t *testing.T) {
 	if sockets, err := filepath.Glob(filepath.Join(f.kubelet, registryFolder, "*")); err != nil || len(sockets) > 0 {
 		t.Errorf("sockets are left: %v, %v", sockets, err)
 	}
+	killed := filepath.Join(f.cdi, "."+testDriver+"-"+string(claimB)+".json123")
+	if err := errors.Join(os.WriteFile(killed, nil, 0o600), os.Chtimes(killed, time.Unix(0, 0), time.Unix(0, 0))); err != nil {
+		t.Fatal(err)
+	}
 	n.set(nicOf(nearZero, 0, unhealthy))
 	f.start(n)
 	kubelet := drav1.NewDRAPluginClient(f.register())
