@@ -4,29 +4,32 @@
 package host
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path"
-	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// readDeadline bounds the reading of one file. Files of /proc and /sys answer at once; a few, such as
-// trace_pipe, wait for events for ever.
-const readDeadline = 2 * time.Second
+const (
+	// readDeadline bounds the reading of one file. Files of /proc and /sys answer at once; a few, such as
+	// trace_pipe, wait for events for ever.
+	readDeadline = 2 * time.Second
+	// maxOpenDirectories is how many directories a view keeps open before it closes them all.
+	maxOpenDirectories = 64
+	// pieceSize is how much of a file or directory is read at once: the largest page size of Linux, which is also the
+	// length of most files of /proc and /sys.
+	pieceSize = 64 << 10
+)
 
-// directoryTree is a host below a directory. It is read through os.Root, which keeps every access below
-// that directory even while links are being changed under it.
-type directoryTree struct{ root *os.Root }
+// directoryTree is a host below a directory.
+type directoryTree struct{ root int }
 
 func openDirectory(name string) (*directoryTree, error) {
-	root, err := os.OpenRoot(name)
+	root, err := openAt(unix.AT_FDCWD, name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, fmt.Errorf("opening the root directory: %w", err)
 	}
@@ -34,151 +37,266 @@ func openDirectory(name string) (*directoryTree, error) {
 }
 
 // Close closes the root.
-func (t *directoryTree) Close() error { return t.root.Close() }
+func (t *directoryTree) Close() error { return unix.Close(t.root) }
 
-func (t *directoryTree) view() view { return &directoryView{root: t.root} }
+func (t *directoryTree) view() view {
+	return &directoryView{root: t.root, open: map[string]int{}, piece: make([]byte, pieceSize)}
+}
 
-// directoryView keeps the directories on the way to the last file open: the thousands of small files of
-// /sys lie next to each other, and os.Root otherwise opens every directory of a path for each of them.
+// directoryView opens one name at a time, each in the directory above it and without following links, which keeps every
+// access below the root even while links are being changed under it. os.Root promises the same, and takes two to three
+// times as many system calls for it, of which a large host sees tens of thousands.
+//
+// It keeps directories open: the thousands of small files of /sys lie next to each other.
 type directoryView struct {
-	root   *os.Root
-	open   []openDirectoryHandle
-	buffer bytes.Buffer
+	root  int
+	open  map[string]int
+	piece []byte
+	// content is where files are put together that need several pieces.
+	content []byte
 }
 
-type openDirectoryHandle struct {
-	name string
-	root *os.Root
-}
-
-func (v *directoryView) release() { v.closeFrom(0) }
-
-func (v *directoryView) closeFrom(depth int) {
-	for _, handle := range v.open[depth:] {
-		closeRead(handle.root)
+func (v *directoryView) release() {
+	for _, directory := range v.open {
+		closeDescriptor(directory)
 	}
-	v.open = v.open[:depth]
+	clear(v.open)
 }
 
-// handle returns a directory to work in, and keeps open what leads to it.
-func (v *directoryView) handle(dir string) (*os.Root, error) {
-	at, rest := v.root, dir
-	depth := len(v.open)
-	for ; depth > 0; depth-- {
-		name := v.open[depth-1].name
-		if below, ok := strings.CutPrefix(dir, name); ok && (below == "" || below[0] == '/') {
-			at, rest = v.open[depth-1].root, strings.TrimPrefix(below, "/")
-			break
+// openAt opens a name in a directory.
+func openAt(directory int, name string, flags int) (int, error) {
+	for {
+		opened, err := unix.Openat(directory, name, flags|unix.O_CLOEXEC, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return opened, err
 		}
 	}
-	v.closeFrom(depth)
-	for component := range strings.SplitSeq(rest, "/") {
-		if component == "" || component == "." {
-			continue
-		}
-		next, err := at.OpenRoot(component)
-		if err != nil {
-			return nil, err
-		}
-		v.open = append(v.open, openDirectoryHandle{path.Join(v.nameOfLast(), component), next})
-		at = next
-	}
-	return at, nil
 }
 
-func (v *directoryView) nameOfLast() string {
-	if len(v.open) == 0 {
-		return ""
+// closeDescriptor closes what was only read from: it has nothing to lose.
+func closeDescriptor(descriptor int) { _ = unix.Close(descriptor) }
+
+// handle returns a directory to work in, and keeps open what leads to it. It is good until the next call.
+func (v *directoryView) handle(dir string) (int, error) {
+	if len(v.open) >= maxOpenDirectories {
+		v.release()
 	}
-	return v.open[len(v.open)-1].name
+	return v.descend(dir)
+}
+
+func (v *directoryView) descend(dir string) (int, error) {
+	if dir == "." {
+		return v.root, nil
+	}
+	if known, ok := v.open[dir]; ok {
+		return known, nil
+	}
+	parent, err := v.descend(path.Dir(dir))
+	if err != nil {
+		return 0, err
+	}
+	base, err := baseOf(dir)
+	if err != nil {
+		return 0, err
+	}
+	opened, err := openAt(parent, base, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if err != nil {
+		return 0, err
+	}
+	v.open[dir] = opened
+	return opened, nil
+}
+
+// baseOf is the last component of a name, which must not lead upwards.
+func baseOf(name string) (string, error) {
+	base := path.Base(name)
+	if base == ".." {
+		return "", errOutside
+	}
+	return base, nil
+}
+
+// within returns the directory of a name and its last component.
+func (v *directoryView) within(name string) (int, string, error) {
+	base, err := baseOf(name)
+	if err != nil {
+		return 0, "", err
+	}
+	dir, err := v.handle(path.Dir(name))
+	return dir, base, err
 }
 
 func (v *directoryView) lstat(name string) (node, error) {
-	dir, err := v.handle(path.Dir(name))
+	dir, base, err := v.within(name)
 	if err != nil {
 		return node{}, err
 	}
-	base := path.Base(name)
-	info, err := dir.Lstat(base)
+	stat, err := statAt(dir, base)
 	if err != nil {
 		return node{}, err
 	}
-	found := node{kind: kindOf(info.Mode()), size: info.Size(), permissions: uint32(info.Mode().Perm())}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok && found.kind == kindDevice {
+	found := node{kind: kindOfMode(stat.Mode), size: stat.Size, permissions: stat.Mode & permissionBits}
+	if found.kind == kindDevice {
 		found.major, found.minor = unix.Major(stat.Rdev), unix.Minor(stat.Rdev)
 	}
 	if found.kind == kindLink {
-		found.target, err = dir.Readlink(base)
+		found.target, err = v.readLink(dir, base)
 	}
 	return found, err
 }
 
-func (v *directoryView) readFile(name string, limit int) (string, error) {
-	v.buffer.Reset()
-	err := v.copyFile(name, limit, &v.buffer)
+// permissionBits are those of a mode that say who may do what.
+const permissionBits = 0o777
+
+func statAt(dir int, base string) (unix.Stat_t, error) {
+	for {
+		var stat unix.Stat_t
+		err := unix.Fstatat(dir, base, &stat, unix.AT_SYMLINK_NOFOLLOW)
+		if !errors.Is(err, unix.EINTR) {
+			return stat, err
+		}
+	}
+}
+
+func (v *directoryView) readLink(dir int, base string) (string, error) {
+	length, err := unix.Readlinkat(dir, base, v.piece)
 	if err != nil {
 		return "", err
 	}
-	return v.buffer.String(), nil
+	return string(v.piece[:length]), nil
+}
+
+// kindOfMode reads the type of a file from its mode, as inode(7) describes it.
+func kindOfMode(mode uint32) kind {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return kindFile
+	case unix.S_IFDIR:
+		return kindDirectory
+	case unix.S_IFLNK:
+		return kindLink
+	case unix.S_IFCHR:
+		return kindDevice
+	}
+	return kindOther
+}
+
+func (v *directoryView) readFile(name string, limit int) (string, error) {
+	v.content = v.content[:0]
+	var text string
+	err := v.pieces(name, limit, func(piece []byte, last bool) error {
+		if last && len(v.content) == 0 {
+			text = string(piece)
+			return nil
+		}
+		v.content = append(v.content, piece...)
+		return nil
+	})
+	if len(v.content) > 0 {
+		text = string(v.content)
+	}
+	return text, err
 }
 
 func (v *directoryView) copyFile(name string, limit int, to io.Writer) error {
-	dir, err := v.handle(path.Dir(name))
+	return v.pieces(name, limit, func(piece []byte, _ bool) error {
+		_, err := to.Write(piece)
+		return err
+	})
+}
+
+// pieces gives the content of a regular file to a function piece by piece, and says which is known to be the last.
+func (v *directoryView) pieces(name string, limit int, do func(piece []byte, last bool) error) error {
+	dir, base, err := v.within(name)
 	if err != nil {
 		return err
 	}
 	// The caller has seen a regular file here. Should a pipe have taken its place since, O_NONBLOCK keeps
 	// opening it from blocking, and the second look refuses it.
-	file, err := dir.OpenFile(path.Base(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := openAt(dir, base, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY)
 	if err != nil {
 		return err
 	}
-	defer closeRead(file)
-	info, err := file.Stat()
-	if err != nil {
+	defer closeDescriptor(file)
+	var stat unix.Stat_t
+	if err := unix.Fstat(file, &stat); err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() {
+	if kindOfMode(stat.Mode) != kindFile {
 		return errNotRegular
 	}
-	return copyContent(file, limit, to)
+	return v.copyContent(file, stat.Size, limit, do)
 }
 
-func copyContent(file *os.File, limit int, to io.Writer) error {
-	if err := file.SetReadDeadline(time.Now().Add(readDeadline)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
-		return err
+// copyContent reads a file to its end. Files of /proc and /sys give their size as 0 or that of a page, so that reading on
+// shows where they end; of others it is known.
+func (v *directoryView) copyContent(file int, size int64, limit int, do func([]byte, bool) error) error {
+	deadline := time.Time{}
+	for length := int64(0); ; {
+		n, err := unix.Read(file, v.piece)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			if deadline, err = awaitContent(file, deadline); err != nil {
+				return err
+			}
+			continue
+		case err != nil:
+			return err
+		case n <= 0:
+			return nil
+		}
+		length += int64(n)
+		if length > int64(limit) {
+			return tooLargeError{limit}
+		}
+		last := length == size && size%int64(os.Getpagesize()) != 0
+		if err := do(v.piece[:n], last); err != nil || last {
+			return err
+		}
 	}
-	// Files of /proc and /sys give their size as 0 or 4096, so only reading tells how long they are.
-	length, err := io.Copy(to, io.LimitReader(file, int64(limit)+1))
-	if err == nil && length > int64(limit) {
-		err = tooLargeError{limit}
-	}
-	return err
 }
 
-// closeRead closes a file that was only read from: it has nothing to lose.
-func closeRead(file io.Closer) { _ = file.Close() }
+// awaitContent waits until a file has something to read, at the longest until the deadline, which is readDeadline from now
+// when there is none yet.
+func awaitContent(file int, deadline time.Time) (time.Time, error) {
+	if deadline.IsZero() {
+		deadline = time.Now().Add(readDeadline)
+	}
+	left := time.Until(deadline)
+	if left <= 0 {
+		return deadline, os.ErrDeadlineExceeded
+	}
+	_, err := unix.Poll([]unix.PollFd{{Fd: int32(file), Events: unix.POLLIN}}, int(left.Milliseconds())+1)
+	if errors.Is(err, unix.EINTR) {
+		err = nil
+	}
+	return deadline, err
+}
 
 func (v *directoryView) readDir(name string, limit int) ([]entry, error) {
 	dir, err := v.handle(name)
 	if err != nil {
 		return nil, err
 	}
-	file, err := dir.Open(".")
+	file, err := openAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
-	defer closeRead(file)
-	found, err := file.ReadDir(limit + 1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+	defer closeDescriptor(file)
+	var entries []entry
+	for {
+		n, err := unix.Getdents(file, v.piece)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return entries, err
+		}
+		entries = appendEntries(entries, file, v.piece[:n])
+		if len(entries) > limit {
+			return nil, tooManyError{limit}
+		}
 	}
-	if len(found) > limit {
-		return nil, tooManyError{limit}
-	}
-	entries := make([]entry, len(found))
-	for i, f := range found {
-		entries[i] = entry{f.Name(), kindOf(f.Type())}
-	}
-	return entries, nil
 }

@@ -82,6 +82,9 @@ func openArchive(path string) (tree, error) {
 	return rootOf(read)
 }
 
+// closeRead closes a file that was only read from: it has nothing to lose.
+func closeRead(file io.Closer) { _ = file.Close() }
+
 var errNoHost = errors.New("it holds neither proc nor sys")
 
 // rootOf finds the root of a host in an archive: at the top, in the only folder there, or in that folder's fsroot,

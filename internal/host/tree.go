@@ -23,20 +23,6 @@ const (
 	kindOther
 )
 
-func kindOf(mode fs.FileMode) kind {
-	switch {
-	case mode.IsRegular():
-		return kindFile
-	case mode.IsDir():
-		return kindDirectory
-	case mode.Type() == fs.ModeSymlink:
-		return kindLink
-	case mode.Type() == fs.ModeDevice|fs.ModeCharDevice:
-		return kindDevice
-	}
-	return kindOther
-}
-
 // node is one name in a tree.
 type node struct {
 	kind kind

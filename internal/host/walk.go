@@ -91,6 +91,19 @@ func (w *walk) step(at, base string, links *int) (place, error) {
 	return w.follow(at, found.target, links)
 }
 
+// along goes one step on the way to a target. The directories of a device's path are crossed by thousands of links.
+func (w *walk) along(at, component string, links *int) (place, error) {
+	name := path.Join(at, component)
+	if w.dirs[name] == name {
+		return place{name, node{kind: kindDirectory}}, nil
+	}
+	found, err := w.step(at, component, links)
+	if err == nil && found.node.kind == kindDirectory && found.name == name {
+		w.dirs[name] = name
+	}
+	return found, err
+}
+
 // follow goes from a directory along the target of a link.
 func (w *walk) follow(at, target string, links *int) (place, error) {
 	if strings.HasPrefix(target, "/") {
@@ -109,7 +122,7 @@ func (w *walk) follow(at, target string, links *int) (place, error) {
 		case component == "..":
 			here = place{path.Dir(here.name), node{kind: kindDirectory}}
 		default:
-			here, err = w.step(here.name, component, links)
+			here, err = w.along(here.name, component, links)
 		}
 		if err != nil {
 			return place{}, err
