@@ -166,6 +166,36 @@ const (
 	MaxNICUserMessageLength = 512
 )
 
+// Bounds of the objects of a finding.
+const (
+	// MaxFindingInterrupts bounds the interrupts.
+	MaxFindingInterrupts = 32
+	// MaxFindingNICs bounds the NICs.
+	MaxFindingNICs = 32
+	// MaxFindingNUMANodes bounds the NUMA nodes.
+	MaxFindingNUMANodes = 64
+	// MaxFindingProcesses bounds the processes.
+	MaxFindingProcesses = 16
+	// MaxFindingContainers bounds the containers.
+	MaxFindingContainers = 16
+	// MaxFindingFiles bounds the files.
+	MaxFindingFiles = 16
+	// MaxFindingObjects bounds the counts of all.
+	MaxFindingObjects = 1000000
+	// MaxInterruptIDLength bounds the number or name of an interrupt.
+	MaxInterruptIDLength = 16
+	// MaxInterruptHandlersLength bounds the names of the handlers of an interrupt.
+	MaxInterruptHandlersLength = 128
+	// MaxProcessID is the largest number of a process (PID_MAX_LIMIT of the kernel).
+	MaxProcessID = 1 << 22
+	// MaxProcessNameLength bounds the name of a process.
+	MaxProcessNameLength = 64
+	// MaxContainerPathLength bounds a container with its pod and namespace.
+	MaxContainerPathLength = 512
+	// MaxFindingFileLength bounds the path of a file.
+	MaxFindingFileLength = 256
+)
+
 // Bounds of status.inventory of a LowLatencyNode.
 const (
 	// MaxArchitectureLength bounds the architecture.

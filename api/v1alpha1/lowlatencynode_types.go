@@ -440,6 +440,11 @@ type Finding struct {
 	// +required
 	Message string `json:"message"`
 
+	// objects are the CPUs, interrupts, NICs and other parts of the node that the finding is about. When omitted, it is
+	// about the node as a whole.
+	// +optional
+	Objects *FindingObjects `json:"objects,omitempty"`
+
 	// observed is what the kernel says.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional

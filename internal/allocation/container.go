@@ -6,7 +6,6 @@
 package allocation
 
 import (
-	"fmt"
 	"slices"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -68,8 +67,11 @@ type Holder struct {
 
 // String is "container NAMESPACE/POD/CONTAINER".
 func (c Container) String() string {
-	return fmt.Sprintf("container %s/%s/%s", c.Namespace, c.Pod, c.Name)
+	return "container " + c.Path()
 }
+
+// Path is NAMESPACE/POD/CONTAINER.
+func (c Container) Path() string { return c.Namespace + "/" + c.Pod + "/" + c.Name }
 
 // Held are the identifiers of the devices of a resource, each once: the kubelet repeats a device for each of its NUMA
 // nodes (kubelet: pkg/kubelet/cm, containerDevicesFromResourceDeviceInstances).

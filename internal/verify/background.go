@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
 )
 
@@ -113,7 +114,8 @@ func softWatchdogIsOff(s *state) verdict {
 		return passed(settingWatchdogCPUs + " is " + running.String())
 	}
 	return judge(s.facts.Setting(settingSoftWatchdog), "0", func(found string) verdict {
-		return failed(fmt.Sprintf("%s is %s, and the watchdog runs on isolated CPUs", settingSoftWatchdog, found), found, "0")
+		return failed(fmt.Sprintf("%s is %s, and the watchdog runs on isolated CPUs", settingSoftWatchdog, found), found, "0").
+			about(finding.OfFiles(settingSoftWatchdog))
 	})
 }
 

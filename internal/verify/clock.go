@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 )
 
 const (
@@ -69,7 +70,8 @@ func clocksourceIsFast(s *state) verdict {
 		if slices.Contains(accepted, found) {
 			return passed(found)
 		}
-		return failed(fmt.Sprintf("the kernel keeps time with %s, not %s", orNone(found), expected), found, expected)
+		return failed(fmt.Sprintf("the kernel keeps time with %s, not %s", orNone(found), expected), found, expected).
+			about(finding.OfFiles(settingClocksource))
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -90,9 +91,11 @@ func (s *state) countersStand(set cpus.Set, now, before counters, concerns func(
 				if !concerns(line) {
 					continue
 				}
-				if found := s.counterStands(line, earlier[line.Name], columns); found != (verdict{}) {
-					verdicts = append(verdicts, found)
+				found := s.counterStands(line, earlier[line.Name], columns)
+				if now.interrupts {
+					found = found.about(s.lineObjects(line.Name))
 				}
+				verdicts = append(verdicts, found)
 			}
 			return worst(verdicts...)
 		})
@@ -101,17 +104,20 @@ func (s *state) countersStand(set cpus.Set, now, before counters, concerns func(
 
 const noIncrease = "no increase"
 
-// counters is a table of counters by CPU, such as /proc/interrupts.
+// counters is a table of counters by CPU: /proc/interrupts or /proc/softirqs.
 type counters struct {
-	columns []int
-	lines   host.Fact[[]host.InterruptLine]
+	interrupts bool
+	columns    []int
+	lines      host.Fact[[]host.InterruptLine]
 }
 
 func interruptCounters(f *host.Facts) counters {
-	return counters{f.Interrupts.Columns, f.Interrupts.Lines}
+	return counters{true, f.Interrupts.Columns, f.Interrupts.Lines}
 }
 
-func softirqCounters(f *host.Facts) counters { return counters{f.Softirqs.Columns, f.Softirqs.Lines} }
+func softirqCounters(f *host.Facts) counters {
+	return counters{false, f.Softirqs.Columns, f.Softirqs.Lines}
+}
 
 // column is where the counts of one CPU are in the two tables.
 type column struct{ cpu, now, before int }
@@ -161,7 +167,21 @@ func (s *state) counterStands(line host.InterruptLine, before []uint64, columns 
 		return verdict{}
 	}
 	return failed(fmt.Sprintf("%s came %s on isolated %s since the last reading", s.counterName(line.Name), times(total), cpuNames(cpus.Of(hit...))),
-		line.Name+" grew", noIncrease)
+		line.Name+" grew", noIncrease).about(finding.OfCPUs(cpus.Of(hit...)))
+}
+
+// lineObjects are the interrupt of a line of /proc/interrupts, and its NIC.
+func (s *state) lineObjects(name string) finding.Objects {
+	number, err := strconv.Atoi(name)
+	if err != nil {
+		return finding.Objects{Interrupts: []v1alpha1.Interrupt{{ID: name}}}
+	}
+	for _, route := range s.facts.Interrupts.Routes {
+		if route.Number == number {
+			return s.interrupt(number, route.Actions)
+		}
+	}
+	return s.interrupt(number, nil)
 }
 
 // counterName is "IRQ 142 (sfc-ens2f0-3)" for numbered lines and the name for others.

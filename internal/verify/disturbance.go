@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
@@ -89,12 +90,13 @@ func nothingIsTraced(s *state) verdict {
 		if found == "" {
 			return passed("no event")
 		}
-		return failed(fmt.Sprintf("%d events are traced, the first is %s", len(strings.Fields(found)), strings.Fields(found)[0]), "events", "no event")
+		return failed(fmt.Sprintf("%d events are traced, the first is %s", len(strings.Fields(found)), strings.Fields(found)[0]), "events", "no event").
+			about(finding.OfFiles(settingEvents))
 	})
 	stack := notApplicable()
 	// Kernels without the stack tracer have no such file.
 	if value, ok := s.facts.Setting(settingStackTracer).Get(); ok && value != "0" {
-		stack = failed("the stack tracer runs at every call of a function", settingStackTracer+" is "+value, "0")
+		stack = failed("the stack tracer runs at every call of a function", settingStackTracer+" is "+value, "0").about(finding.OfFiles(settingStackTracer))
 	}
 	return worst(tracer, events, stack)
 }

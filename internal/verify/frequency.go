@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -137,7 +138,7 @@ func frequencyDriverIsPlanned(s *state) verdict {
 		if running == want {
 			return passed(found.Source + " is " + running)
 		}
-		return failed(fmt.Sprintf("%s is %s, not %s", found.Source, running, want), running, want)
+		return failed(fmt.Sprintf("%s is %s, not %s", found.Source, running, want), running, want).about(finding.OfFiles(found.Source))
 	})
 }
 

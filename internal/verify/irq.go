@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
@@ -88,7 +89,8 @@ func someAreQuiet(s *state) bool { return !s.quietCPUs().IsEmpty() }
 
 func defaultAffinityIsOff(s *state) verdict {
 	return judge(s.facts.Interrupts.DefaultAffinity, "within "+s.wantedForInterrupts().String(), func(found cpus.Set) verdict {
-		return offCPUs("/proc/irq/default_smp_affinity", found, s.quietCPUs(), s.wantedForInterrupts())
+		const path = "/proc/irq/default_smp_affinity"
+		return offCPUs(path, found, s.quietCPUs(), s.wantedForInterrupts()).about(finding.OfFiles(path))
 	})
 }
 
@@ -103,7 +105,7 @@ func (s *state) wantedForInterrupts() cpus.Set {
 // offCPUs fails when a set of CPUs that some work may use holds CPUs that are to be quiet.
 func offCPUs(path string, found, quiet, wanted cpus.Set) verdict {
 	if wrong := found.Intersection(quiet); !wrong.IsEmpty() {
-		return failed(fmt.Sprintf("%s holds isolated %s", path, cpuNames(wrong)), found.String(), "within "+wanted.String())
+		return failed(fmt.Sprintf("%s holds isolated %s", path, cpuNames(wrong)), found.String(), "within "+wanted.String()).about(finding.OfCPUs(wrong))
 	}
 	return passed(found.String())
 }
@@ -203,8 +205,29 @@ func (s *state) routeIsOff(route *host.InterruptRoute) verdict {
 			return passed("")
 		}
 		message := fmt.Sprintf("%s is delivered to isolated %s; wanted %s", interruptName(route.Number, route.Actions), cpuNames(wrong), wanted)
-		return failed(message, fmt.Sprintf("IRQ %d: %s", route.Number, effective), wanted.String())
+		return failed(message, fmt.Sprintf("IRQ %d: %s", route.Number, effective), wanted.String()).
+			about(finding.OfCPUs(wrong), s.interrupt(route.Number, route.Actions))
 	})
+}
+
+// interrupt is an interrupt with the NIC that it belongs to, if it is one's.
+func (s *state) interrupt(number int, actions []string) finding.Objects {
+	objects := finding.Objects{Interrupts: []v1alpha1.Interrupt{{ID: strconv.Itoa(number), Handlers: strings.Join(actions, ", ")}}}
+	if address, ok := s.nicOfVector()[number]; ok {
+		objects.NICs = []string{address}
+	}
+	return objects
+}
+
+// vectors maps the interrupts of NICs to their PCI addresses.
+func (s *state) vectors() map[int]string {
+	addresses := map[int]string{}
+	for i := range s.facts.NICs {
+		for _, number := range s.facts.NICs[i].Interrupts {
+			addresses[number] = s.facts.NICs[i].PCIAddress
+		}
+	}
+	return addresses
 }
 
 // interruptName is "IRQ 142 (sfc-ens2f0-3)".
@@ -227,7 +250,7 @@ func managedInterruptsAreOff(s *state) verdict {
 		}
 		if missing := isolated.Difference(covered); !missing.IsEmpty() {
 			return failed(fmt.Sprintf("the running kernel may put managed interrupts on isolated %s: isolcpus is %s", cpuNames(missing), orNone(value)),
-				"isolcpus="+value, expected)
+				"isolcpus="+value, expected).about(finding.OfCPUs(missing))
 		}
 		return passed("isolcpus=" + value)
 	})
@@ -250,14 +273,15 @@ func balancerIsRestricted(s *state) verdict {
 
 // balancerAvoids judges an irqbalance that runs.
 func (s *state) balancerAvoids(process *host.Process) verdict {
+	runs := finding.Objects{Processes: []v1alpha1.Process{{PID: int32(process.PID), Name: process.Name}}}
 	if s.plan.Interrupts.Balancer == v1alpha1.BalancerStopped {
-		return failed(fmt.Sprintf("irqbalance runs as process %d", process.PID), "runs", "stopped")
+		return failed(fmt.Sprintf("irqbalance runs as process %d", process.PID), "runs", "stopped").about(runs)
 	}
 	expected := "banned CPUs " + s.plan.Interrupts.Banned.String()
 	return judge(s.bannedCPUs(process), expected, func(banned cpus.Set) verdict {
 		if free := s.plan.Interrupts.Banned.Difference(banned); !free.IsEmpty() {
 			return failed(fmt.Sprintf("irqbalance (process %d) may use isolated %s", process.PID, cpuNames(free)),
-				"banned CPUs "+orNone(banned.String()), expected)
+				"banned CPUs "+orNone(banned.String()), expected).about(finding.OfCPUs(free), runs)
 		}
 		return passed("banned CPUs " + banned.String())
 	})

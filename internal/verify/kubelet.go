@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -159,7 +160,7 @@ func (s *state) cpuManagerStateIsPlanned(state cpuManagerState) verdict {
 	for _, pod := range slices.Sorted(maps.Keys(state.Entries)) {
 		for _, container := range slices.Sorted(maps.Keys(state.Entries[pod])) {
 			owner := fmt.Sprintf("container %s of pod %s", container, pod)
-			verdicts = append(verdicts, ownedCPUs(owner, state.Entries[pod][container], exclusive))
+			verdicts = append(verdicts, ownedCPUs(owner, state.Entries[pod][container], exclusive).about(finding.OfContainers(pod+"/"+container)))
 		}
 	}
 	return worst(verdicts...)
@@ -180,7 +181,8 @@ func (s *state) sharedPoolIsPlanned(state cpuManagerState) verdict {
 	}
 	isolated := s.plan.CPUs.Isolated.Difference(s.plan.CPUs.DataPlane)
 	if missing := isolated.Difference(known); !missing.IsEmpty() {
-		return failed("the kubelet does not know isolated "+cpuNames(missing), "default set "+state.DefaultCPUSet, "all of "+isolated.String())
+		return failed("the kubelet does not know isolated "+cpuNames(missing), "default set "+state.DefaultCPUSet, "all of "+isolated.String()).
+			about(finding.OfCPUs(missing))
 	}
 	return passed("default set " + state.DefaultCPUSet)
 }
@@ -193,7 +195,7 @@ func ownedCPUs(owner, list string, exclusive cpus.Set) verdict {
 	}
 	if wrong := owned.Difference(exclusive); !wrong.IsEmpty() {
 		return failed(fmt.Sprintf("%s owns %s, which %s not isolated for pods", owner, cpuNames(wrong), isOrAre(wrong)),
-			owned.String(), "within "+exclusive.String())
+			owned.String(), "within "+exclusive.String()).about(finding.OfCPUs(wrong))
 	}
 	return passed("")
 }
@@ -248,7 +250,7 @@ func (s *state) memoryIsReserved(reserved []kubeletv1beta1.MemoryReservation) ve
 	for _, reservation := range s.plan.Kubelet.ReservedMemory {
 		for _, name := range slices.Sorted(maps.Keys(reservation.Limits)) {
 			what := fmt.Sprintf("reservedMemory of NUMA node %d (%s)", reservation.NUMANode, name)
-			verdicts = append(verdicts, amount(what, found[what], reservation.Limits[name]))
+			verdicts = append(verdicts, amount(what, found[what], reservation.Limits[name]).about(finding.OfNUMANodes(int(reservation.NUMANode))))
 		}
 	}
 	return worst(verdicts...)

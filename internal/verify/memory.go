@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
@@ -157,12 +158,13 @@ func samePageMergingIsOff(s *state) verdict {
 	}
 	return judge(s.facts.Setting(settingKSM), want, func(found string) verdict {
 		if shared, ok := s.facts.Setting(settingKSMShared).Get(); ok && found == "0" && shared != "0" {
-			return failed(settingKSM+" is 0, and pages that were merged before stay so", found, want)
+			return failed(settingKSM+" is 0, and pages that were merged before stay so", found, want).about(finding.OfFiles(settingKSM))
 		}
 		if found == "0" || found == "2" {
 			return passed(found)
 		}
-		return failed(fmt.Sprintf("%s is %s: pages of programs are merged", settingKSM, orNone(found)), found, want)
+		return failed(fmt.Sprintf("%s is %s: pages of programs are merged", settingKSM, orNone(found)), found, want).
+			about(finding.OfFiles(settingKSM))
 	})
 }
 
@@ -180,7 +182,7 @@ func swapIsUnused(s *state) verdict {
 	return judge(swaps, expected, func(string) verdict {
 		return judge(swappiness, expected, func(value int) verdict {
 			return failed(fmt.Sprintf("the host swaps: %s lists a device and vm.swappiness is %d", settingSwaps, value),
-				fmt.Sprintf("vm.swappiness is %d", value), expected)
+				fmt.Sprintf("vm.swappiness is %d", value), expected).about(finding.OfFiles(settingSwaps, settingSwappiness))
 		})
 	})
 }

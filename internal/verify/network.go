@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
@@ -127,7 +128,7 @@ func receiveSteeringKeepsOff(s *state) verdict {
 	var verdicts []verdict
 	if mask := s.facts.Setting(settingSteeringMask); mask.Known || mask.Reason != reasonMissing {
 		verdicts = append(verdicts, judge(s.maskSetting(settingSteeringMask), "within "+wanted.String(), func(found cpus.Set) verdict {
-			return offCPUs(settingSteeringMask, found, s.plan.CPUs.Isolated, wanted)
+			return offCPUs(settingSteeringMask, found, s.plan.CPUs.Isolated, wanted).about(finding.OfFiles(settingSteeringMask))
 		}))
 	}
 	if want, planned := s.sysctl("net.core.rps_default_mask"); planned {
@@ -137,7 +138,8 @@ func receiveSteeringKeepsOff(s *state) verdict {
 		nic := &s.facts.NICs[i]
 		for queue, steering := range nic.ReceiveSteering {
 			verdicts = append(verdicts, judge(steering, "within "+wanted.String(), func(found cpus.Set) verdict {
-				return offCPUs(fmt.Sprintf("rps_cpus of queue %d of %s", queue, nicName(nic)), found, s.plan.CPUs.Isolated, wanted)
+				return offCPUs(fmt.Sprintf("rps_cpus of queue %d of %s", queue, nicName(nic)), found, s.plan.CPUs.Isolated, wanted).
+					about(finding.OfNICs(nic.PCIAddress), finding.OfFiles(steering.Source))
 			}))
 		}
 	}
@@ -209,7 +211,7 @@ func queuesArePlanned(s *state) verdict {
 			verdicts = append(verdicts, unknown("/sys/class/net/"+nic.Name.Value+"/queues", "no receive queue is listed", expected))
 		case have > want:
 			verdicts = append(verdicts, failed(fmt.Sprintf("%s has %d receive queues, planned are %d", nicName(nic), have, want),
-				fmt.Sprintf("%s: %d queues", nic.PCIAddress, have), expected))
+				fmt.Sprintf("%s: %d queues", nic.PCIAddress, have), expected).about(finding.OfNICs(nic.PCIAddress)))
 		default:
 			verdicts = append(verdicts, passed(fmt.Sprintf("%s: %d queues", nic.PCIAddress, have)))
 		}

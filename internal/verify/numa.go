@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -190,10 +191,11 @@ func (s *state) nodeHolds(want promise) verdict {
 	path := fmt.Sprintf("/sys/devices/system/node/node%d/hugepages", *want.numaNode)
 	for _, node := range s.facts.NUMANodes {
 		if node.ID == *want.numaNode {
-			return poolHolds(node.Hugepages, want, fmt.Sprintf("NUMA node %d", node.ID), path)
+			return poolHolds(node.Hugepages, want, fmt.Sprintf("NUMA node %d", node.ID), path).about(finding.OfNUMANodes(node.ID))
 		}
 	}
-	return unknown(path, "no such NUMA node", fmt.Sprintf("%d hugepages of %s", want.count, want.size))
+	return unknown(path, "no such NUMA node", fmt.Sprintf("%d hugepages of %s", want.count, want.size)).
+		about(finding.OfNUMANodes(*want.numaNode))
 }
 
 // poolHolds judges one pool. Surplus pages vanish when they are freed, so they do not count.
@@ -237,10 +239,11 @@ func eachBypassNIC(rule func(*state, nic) verdict) func(*state) verdict {
 		for _, planned := range s.plan.BypassNICs {
 			found, ok := s.nic(planned.PCIAddress)
 			if !ok {
-				verdicts = append(verdicts, unknown("/sys/bus/pci/devices/"+planned.PCIAddress, "no such network device", "present"))
+				verdicts = append(verdicts, unknown("/sys/bus/pci/devices/"+planned.PCIAddress, "no such network device", "present").
+					about(finding.OfNICs(planned.PCIAddress)))
 				continue
 			}
-			verdicts = append(verdicts, rule(s, nic{NIC: found, planned: planned, name: nicName(found)}))
+			verdicts = append(verdicts, rule(s, nic{NIC: found, planned: planned, name: nicName(found)}).about(finding.OfNICs(planned.PCIAddress)))
 		}
 		return worst(verdicts...)
 	}
@@ -271,7 +274,7 @@ func (s *state) nicIsLocal(n nic) verdict {
 		observed := fmt.Sprintf("%s: NUMA node %d", n.PCIAddress, node)
 		if n.planned.NUMANode != nil && *n.planned.NUMANode != node {
 			return failed(fmt.Sprintf("%s is on NUMA node %d, planned is %d", n.name, node, *n.planned.NUMANode), observed,
-				fmt.Sprintf("%s: NUMA node %d", n.PCIAddress, *n.planned.NUMANode))
+				fmt.Sprintf("%s: NUMA node %d", n.PCIAddress, *n.planned.NUMANode)).about(finding.OfNUMANodes(node))
 		}
 		return passed(observed)
 	})
@@ -309,7 +312,7 @@ func (s *state) virtualFunctionsAreLocal(n nic) verdict {
 					return passed(expected)
 				}
 				return failed(fmt.Sprintf("virtual function %s is on NUMA node %d, its %s on %d", address, found, n.name, want),
-					fmt.Sprintf("NUMA node %d", found), expected)
+					fmt.Sprintf("NUMA node %d", found), expected).about(finding.OfNICs(address), finding.OfNUMANodes(found))
 			})
 		}))
 	}
@@ -333,7 +336,8 @@ func (s *state) nicInterruptsAreLocal(n nic) verdict {
 		verdicts = append(verdicts, judge(route.EffectiveAffinity, near.String(), func(effective cpus.Set) verdict {
 			if remote := effective.Difference(local).Difference(s.plan.CPUs.Isolated); !remote.IsEmpty() {
 				return failed(fmt.Sprintf("%s of %s is delivered to remote %s; wanted %s",
-					interruptName(route.Number, route.Actions), n.name, cpuNames(remote), near), effective.String(), near.String())
+					interruptName(route.Number, route.Actions), n.name, cpuNames(remote), near), effective.String(), near.String()).
+					about(finding.OfCPUs(remote), s.interrupt(route.Number, route.Actions))
 			}
 			return passed(near.String())
 		}))

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -17,7 +18,12 @@ type owner struct {
 	// name is "container trading/engine-0/engine", or with the pod's UID where only the kubelet's state tells.
 	name string
 	cpus cpus.Set
+	// path is NAMESPACE/POD/CONTAINER, or UID/CONTAINER.
+	path string
 }
+
+// objects are the container.
+func (o owner) objects() finding.Objects { return finding.OfContainers(o.path) }
 
 // owners are the containers with CPUs of their own: those that the kubelet's PodResources service tells, else those in
 // the state of its CPU manager.
@@ -26,7 +32,7 @@ func (s *state) owners() host.Fact[[]owner] {
 		var all []owner
 		for _, container := range s.containers.Value {
 			if !container.CPUs.IsEmpty() {
-				all = append(all, owner{container.String(), container.CPUs})
+				all = append(all, owner{container.String(), container.CPUs, container.Path()})
 			}
 		}
 		return host.Known(all, s.containers.Source)
@@ -39,7 +45,7 @@ func (s *state) owners() host.Fact[[]owner] {
 	for _, pod := range slices.Sorted(maps.Keys(state.Value.Entries)) {
 		for _, container := range slices.Sorted(maps.Keys(state.Value.Entries[pod])) {
 			name := fmt.Sprintf("container %s of pod %s", container, pod)
-			all = append(all, owner{name, cpuListOf(state.Value.Entries[pod][container], cpus.Set{})})
+			all = append(all, owner{name, cpuListOf(state.Value.Entries[pod][container], cpus.Set{}), pod + "/" + container})
 		}
 	}
 	return host.Known(all, state.Source)

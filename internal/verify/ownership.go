@@ -11,6 +11,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -108,7 +109,8 @@ func (s *state) containerIsAligned(container allocation.Container, expected stri
 		}
 	}
 	if len(nodes) == 0 {
-		return unknown("the NUMA node of "+cpuNames(container.CPUs), "no NUMA node lists them", expected)
+		return unknown("the NUMA node of "+cpuNames(container.CPUs), "no NUMA node lists them", expected).
+			about(finding.Objects{CPUs: container.CPUs, Containers: []string{container.Path()}})
 	}
 	place := func(what string, on []int) {
 		if len(on) == 1 {
@@ -124,9 +126,29 @@ func (s *state) containerIsAligned(container allocation.Container, expected stri
 	}
 	if len(nodes) > 1 {
 		text := strings.Join(places, ", ")
-		return failed(fmt.Sprintf("%s is spread over NUMA nodes: %s", container, text), text, expected)
+		return failed(fmt.Sprintf("%s is spread over NUMA nodes: %s", container, text), text, expected).about(
+			finding.Objects{CPUs: container.CPUs, NICs: s.nicsOf(container), Containers: []string{container.Path()}},
+			finding.OfNUMANodes(slices.Sorted(maps.Keys(nodes))...))
 	}
 	return passed(container.String() + " on one NUMA node")
+}
+
+// nicsOf are the NICs that a container holds, by PCI address.
+func (s *state) nicsOf(container allocation.Container) []string {
+	var addresses []string
+	for _, held := range container.Devices {
+		for _, id := range held.IDs {
+			if address := allocation.OfDeviceID(id); s.hasNIC(address) {
+				addresses = append(addresses, address)
+			}
+		}
+	}
+	return addresses
+}
+
+func (s *state) hasNIC(address string) bool {
+	_, ok := s.nic(address)
+	return ok
 }
 
 func podMemoryIsLocal(s *state) verdict {
@@ -157,7 +179,8 @@ func (s *state) taskMemoryIsLocal(task *host.Task, o owner, expected string) ver
 		}
 		if remote := memory.Difference(near); !remote.IsEmpty() && !near.IsEmpty() {
 			return failed(fmt.Sprintf("%s of %s may take memory of NUMA node %s, its %s are on NUMA node %s",
-				taskName(task), o.name, remote, cpuNames(o.cpus), near), "memory of NUMA node "+memory.String(), expected)
+				taskName(task), o.name, remote, cpuNames(o.cpus), near), "memory of NUMA node "+memory.String(), expected).
+				about(taskObjects(task, o.cpus), o.objects(), finding.OfNUMANodes(remote.IDs()...))
 		}
 		return passed(expected)
 	})
@@ -187,7 +210,7 @@ func memoryStaysLocal(s *state) verdict {
 						return passed(expected)
 					}
 					return failed(fmt.Sprintf("memory that was meant for NUMA node %d comes from other NUMA nodes", node.ID),
-						fmt.Sprintf("NUMA node %d: numa_foreign grew", node.ID), expected)
+						fmt.Sprintf("NUMA node %d: numa_foreign grew", node.ID), expected).about(finding.OfNUMANodes(node.ID))
 				})
 			}))
 		}
@@ -207,8 +230,9 @@ func podsHaveNoQuota(s *state) verdict {
 				if i < 0 {
 					return notApplicable()
 				}
-				name := s.owned()[i].name
-				return worst(quotaIsOff(name, group.Quota), quotaIsOff("the pod of "+name, group.PodQuota))
+				o := s.owned()[i]
+				return worst(quotaIsOff(o.name, group.Quota), quotaIsOff("the pod of "+o.name, group.PodQuota)).
+					about(finding.OfCPUs(o.cpus), o.objects())
 			}))
 		}
 		return worst(verdicts...)
@@ -232,10 +256,12 @@ func allocatableIsPlanned(s *state) verdict {
 	return judge(*s.allocatable, want.String(), func(found Allocatable) verdict {
 		verdicts := []verdict{passed(found.CPUs.String())}
 		if missing := want.Difference(found.CPUs); !missing.IsEmpty() {
-			verdicts = append(verdicts, failed("the kubelet does not offer isolated "+cpuNames(missing), found.CPUs.String(), want.String()))
+			verdicts = append(verdicts, failed("the kubelet does not offer isolated "+cpuNames(missing), found.CPUs.String(), want.String()).
+				about(finding.OfCPUs(missing)))
 		}
 		if extra := found.CPUs.Difference(want); !extra.IsEmpty() {
-			verdicts = append(verdicts, failed("the kubelet offers "+cpuNames(extra)+", which "+isOrAre(extra)+" not isolated for pods", found.CPUs.String(), want.String()))
+			verdicts = append(verdicts, failed("the kubelet offers "+cpuNames(extra)+", which "+isOrAre(extra)+" not isolated for pods", found.CPUs.String(), want.String()).
+				about(finding.OfCPUs(extra)))
 		}
 		return worst(append(verdicts, s.devicesAreKnown(found.Devices)...)...)
 	})
@@ -259,7 +285,8 @@ func (s *state) devicesAreKnown(devices []allocation.HeldDevices) []verdict {
 			continue
 		}
 		verdicts = append(verdicts, failed(fmt.Sprintf("the kubelet does not know that %s of %s is on NUMA node %d", nicName(nic), resources[address], nic.NUMANode.Value),
-			address, fmt.Sprintf("%s: NUMA node %d", address, nic.NUMANode.Value)))
+			address, fmt.Sprintf("%s: NUMA node %d", address, nic.NUMANode.Value)).
+			about(finding.OfNICs(address), finding.OfNUMANodes(nic.NUMANode.Value)))
 	}
 	return verdicts
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -185,7 +186,8 @@ func (s *state) nodeCachesAreApart(node host.NUMANode, domains map[string]cpus.S
 			continue
 		}
 		verdicts = append(verdicts, failed(fmt.Sprintf("isolated %s %s a third-level cache with housekeeping %s",
-			cpuNames(isolated), shareOrShares(isolated), cpuNames(housekeeping)), isolated.String(), "no shared cache"))
+			cpuNames(isolated), shareOrShares(isolated), cpuNames(housekeeping)), isolated.String(), "no shared cache").
+			about(finding.OfCPUs(isolated)))
 	}
 	if len(verdicts) < 2 {
 		return nil

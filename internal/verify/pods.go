@@ -8,6 +8,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 )
 
 // podChecks ask what the kubelet gave to the containers that hold bypass NICs.
@@ -39,24 +40,43 @@ func holdersAreAligned(s *state) verdict {
 		}
 		verdicts := make([]verdict, 0, len(holders))
 		for _, holder := range holders {
-			verdicts = append(verdicts, holderIsAligned(holder, expected))
+			verdicts = append(verdicts, s.holderIsAligned(holder, expected))
 		}
 		return worst(verdicts...)
 	})
 }
 
-func holderIsAligned(holder allocation.Holder, expected string) verdict {
-	name := holder.Container.String()
+func (s *state) holderIsAligned(holder allocation.Holder, expected string) verdict {
+	name, held := holder.Container.String(), s.heldBy(holder)
 	switch holder.Alignment {
 	case v1alpha1.AlignmentAligned:
 		return passed(name + " on one NUMA node")
 	case v1alpha1.AlignmentSplit:
-		return failed(fmt.Sprintf("%s is spread over NUMA nodes: %s", name, holder.Message), holder.Message, expected)
+		return failed(fmt.Sprintf("%s is spread over NUMA nodes: %s", name, holder.Message), holder.Message, expected).about(held)
 	default:
 		return verdict{
 			outcome:  v1alpha1.OutcomeUnknown,
 			message:  fmt.Sprintf("%s cannot be proven to be on one NUMA node: %s", name, holder.Message),
 			expected: expected,
+		}.about(held)
+	}
+}
+
+// heldBy are the container, its CPUs, the NIC, and the NUMA nodes of all that it has.
+func (s *state) heldBy(holder allocation.Holder) finding.Objects {
+	var nodes []int
+	for _, node := range s.facts.NUMANodes {
+		if node.CPUs.Value.Overlaps(holder.Container.CPUs) {
+			nodes = append(nodes, node.ID)
 		}
 	}
+	if nic, ok := s.nic(holder.PCIAddress); ok && nic.NUMANode.Known {
+		nodes = append(nodes, nic.NUMANode.Value)
+	}
+	for _, block := range holder.Container.Memory {
+		nodes = append(nodes, block.NUMANodes...)
+	}
+	return finding.Union(finding.OfNUMANodes(nodes...), finding.Objects{
+		CPUs: holder.Container.CPUs, NICs: []string{holder.PCIAddress}, Containers: []string{holder.Container.Path()},
+	})
 }

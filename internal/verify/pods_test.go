@@ -16,7 +16,7 @@ func (f fixture) hold(holders ...allocation.Holder) {
 
 func holder(pod string, alignment v1alpha1.Alignment, message string) allocation.Holder {
 	return allocation.Holder{
-		PCIAddress: "0000:3b:00.0", Container: allocation.Container{Namespace: "trading", Pod: pod, Name: "app"},
+		PCIAddress: "0000:3b:00.0", Container: allocation.Container{Namespace: "trading", Pod: pod, Name: "app", CPUs: list("2-3")},
 		Alignment: alignment, Message: message,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -59,12 +60,13 @@ func eachPoolNIC(rule func(*state, poolNIC) verdict) func(*state) verdict {
 			for _, planned := range pool.NICs {
 				found, ok := s.nic(planned.PCIAddress)
 				if !ok {
-					verdicts = append(verdicts, unknown("/sys/bus/pci/devices/"+planned.PCIAddress, "no such network device", "present"))
+					verdicts = append(verdicts, unknown("/sys/bus/pci/devices/"+planned.PCIAddress, "no such network device", "present").
+						about(finding.OfNICs(planned.PCIAddress)))
 					continue
 				}
 				verdicts = append(verdicts, rule(s, poolNIC{
 					NIC: found, planned: planned, pool: "BypassNICPool " + pool.Name, name: nicName(found),
-				}))
+				}).about(finding.OfNICs(planned.PCIAddress)))
 			}
 		}
 		return worst(verdicts...)
@@ -100,7 +102,8 @@ func (s *state) poolInterruptsArePlaced(n poolNIC) verdict {
 		verdicts = append(verdicts, judge(route.EffectiveAffinity, wanted.String(), func(effective cpus.Set) verdict {
 			if wrong := effective.Difference(wanted); !wrong.IsEmpty() {
 				return failed(fmt.Sprintf("%s of %s is delivered to %s; %s wants %s", interruptName(route.Number, route.Actions), n.name,
-					cpuNames(wrong), n.pool, wanted), fmt.Sprintf("IRQ %d: %s", route.Number, effective), wanted.String())
+					cpuNames(wrong), n.pool, wanted), fmt.Sprintf("IRQ %d: %s", route.Number, effective), wanted.String()).
+					about(finding.OfCPUs(wrong), s.interrupt(route.Number, route.Actions))
 			}
 			return passed(n.PCIAddress + ": " + cpuNames(wanted))
 		}))
@@ -141,6 +144,7 @@ func driverIsPlanned(nic *host.NIC, name, want string) verdict {
 		if have == want {
 			return passed(expected)
 		}
-		return failed(fmt.Sprintf("%s is bound to %s, planned is %s", name, have, want), nic.PCIAddress+": driver "+have, expected)
+		return failed(fmt.Sprintf("%s is bound to %s, planned is %s", name, have, want), nic.PCIAddress+": driver "+have, expected).
+			about(finding.OfNICs(nic.PCIAddress))
 	})
 }

@@ -139,11 +139,11 @@ func (s *state) rate(set cpus.Set, table func(*host.Facts) counters, concerns fu
 	return judge(s.elapsed(), expected, func(seconds float64) verdict {
 		return judge(before.lines, expected, func(earlier []host.InterruptLine) verdict {
 			return judge(now.lines, expected, func(lines []host.InterruptLine) verdict {
-				growth, ok := grown(lines, earlier, columnsOf(set, now.columns, before.columns), concerns)
+				growth, grew, ok := grown(lines, earlier, columnsOf(set, now.columns, before.columns), concerns)
 				if !ok {
 					return unknown("a counter", "it ran backwards, so the host was rebooted between the readings", expected)
 				}
-				return s.surveyCPUs(set, expected, func(cpu *host.CPU) answer {
+				found := s.surveyCPUs(set, expected, func(cpu *host.CPU) answer {
 					switch perSecond := float64(growth[cpu.ID]) / seconds; {
 					case growth[cpu.ID] == 0:
 						return answer{}
@@ -154,20 +154,27 @@ func (s *state) rate(set cpus.Set, table func(*host.Facts) counters, concerns fu
 					}
 					return answer{}
 				})
+				if now.interrupts && found.outcome == v1alpha1.OutcomeFailed {
+					for _, name := range grew {
+						found = found.about(s.lineObjects(name))
+					}
+				}
+				return found
 			})
 		})
 	})
 }
 
-// grown adds up, for each CPU, by how much the counters grew; false when one ran backwards.
-func grown(lines, earlier []host.InterruptLine, columns []column, concerns func(host.InterruptLine) bool) (map[int]uint64, bool) {
+// grown adds up, for each CPU, by how much the counters grew, and names the lines that did; false when one ran
+// backwards.
+func grown(lines, earlier []host.InterruptLine, columns []column, concerns func(host.InterruptLine) bool) (growth map[int]uint64, grew []string, ok bool) {
 	before := make(map[string][]uint64, len(earlier))
 	for _, line := range earlier {
 		if concerns(line) {
 			before[line.Name] = line.Counts
 		}
 	}
-	growth := make(map[int]uint64, len(columns))
+	growth = make(map[int]uint64, len(columns))
 	for _, line := range lines {
 		if !concerns(line) {
 			continue
@@ -175,12 +182,15 @@ func grown(lines, earlier []host.InterruptLine, columns []column, concerns func(
 		for _, c := range columns {
 			was, is := count(before[line.Name], c.before), count(line.Counts, c.now)
 			if is < was {
-				return nil, false
+				return nil, nil, false
 			}
 			growth[c.cpu] += is - was
+			if is > was && !slices.Contains(grew, line.Name) {
+				grew = append(grew, line.Name)
+			}
 		}
 	}
-	return growth, true
+	return growth, grew, true
 }
 
 // rateText tells the order of magnitude only, so that a fault that goes on does not change the status on every

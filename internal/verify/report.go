@@ -56,6 +56,7 @@ func (r Result) finding() v1alpha1.Finding {
 		Outcome:  r.Outcome,
 		Severity: r.Check.Severity,
 		Message:  shorten.Sentence(r.Message, v1alpha1.MaxFindingMessageLength),
+		Objects:  r.Objects.Status(),
 		Observed: shorten.Sentence(r.Observed, v1alpha1.MaxFindingDetailLength),
 		Expected: shorten.Sentence(r.Expected, v1alpha1.MaxFindingDetailLength),
 		Fix:      shorten.Sentence(r.Fix, v1alpha1.MaxFindingDetailLength),

@@ -195,6 +195,7 @@ func TestWaiver(t *testing.T) {
 	want := []v1alpha1.Finding{{
 		Check: "power.turbo", Outcome: v1alpha1.OutcomeWaived, Severity: v1alpha1.SeverityMedium,
 		Message:  settingNoTurbo + " is 0, not 1 (waived: fixed in BIOS)",
+		Objects:  &v1alpha1.FindingObjects{Files: []string{settingNoTurbo}, Counts: v1alpha1.ObjectCounts{Files: 1}},
 		Observed: "0", Expected: "1",
 		Fix: "Write to no_turbo or boost, or change the firmware's setting.", Reboot: v1alpha1.RebootNotRequired,
 	}}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -20,7 +21,7 @@ func (s *state) settingIs(path, want string) verdict {
 		if sameSetting(path, found, want) {
 			return passed(found)
 		}
-		return failed(fmt.Sprintf("%s is %s, not %s", path, orNone(found), orNone(want)), found, want)
+		return failed(fmt.Sprintf("%s is %s, not %s", path, orNone(found), orNone(want)), found, want).about(finding.OfFiles(path))
 	})
 }
 

@@ -6,6 +6,7 @@ package verify
 import (
 	"fmt"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -56,13 +57,13 @@ func (v *survey) add(id int, a answer) {
 func (v *survey) verdict(set cpus.Set, expected string) verdict {
 	switch {
 	case len(v.faults) > 0:
-		return failed(v.sentence(), cpuNames(cpus.Of(v.all...)), expected)
+		return failed(v.sentence(), cpuNames(cpus.Of(v.all...)), expected).about(finding.OfCPUs(cpus.Of(v.all...)))
 	case len(v.absent) > 0:
 		found := unknown(v.missing.source, v.missing.reason, expected)
 		if len(v.absent) > 1 {
 			found.message += fmt.Sprintf(", nor those of %d more CPUs of %s", len(v.absent)-1, cpus.Of(v.absent...))
 		}
-		return found
+		return found.about(finding.OfCPUs(cpus.Of(v.absent...)))
 	}
 	return passed(cpuNames(set))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -88,6 +89,15 @@ func taskName(task *host.Task) string {
 	return fmt.Sprintf("%s (thread %d of process %d)", task.Name, task.TID, task.PID)
 }
 
+// taskObjects are the thread and the CPUs that it takes.
+func taskObjects(task *host.Task, on cpus.Set) finding.Objects {
+	process := v1alpha1.Process{PID: int32(task.PID), Name: task.Name}
+	if task.TID != task.PID {
+		process.Thread = int32(task.TID)
+	}
+	return finding.Objects{CPUs: on, Processes: []v1alpha1.Process{process}}
+}
+
 // eachTask judges the threads of one kind.
 func (s *state) eachTask(expected string, rule func(*host.Task) verdict) verdict {
 	return judge(s.scopedTasks(s.calmCPUs()), expected, func(tasks []host.Task) verdict {
@@ -115,9 +125,20 @@ func (s *state) programsKeepOff() verdict {
 				return notApplicable()
 			}
 			return failed(fmt.Sprintf("%s runs on %s%s", taskName(task), s.ownedName(task.LastCPU), cpuNames(cpus.Of(task.LastCPU))),
-				fmt.Sprintf("%s: allowed on %s", task.Name, allowed), expected)
+				fmt.Sprintf("%s: allowed on %s", task.Name, allowed), expected).
+				about(taskObjects(task, cpus.Of(task.LastCPU)), s.ownerObjects(task.LastCPU))
 		})
 	})
+}
+
+// ownerObjects are the containers that own the CPU.
+func (s *state) ownerObjects(id int) finding.Objects {
+	for _, o := range s.owned() {
+		if o.cpus.Contains(id) {
+			return o.objects()
+		}
+	}
+	return finding.Objects{}
 }
 
 // ownedName says to whom the CPU belongs.
@@ -180,7 +201,7 @@ func (s *state) threadsKeepOff(concerns func(name string) bool) verdict {
 				return notApplicable()
 			}
 			return failed(fmt.Sprintf("kernel thread %s (%d) may run on isolated %s", task.Name, task.PID, cpuNames(wrong)),
-				fmt.Sprintf("%s: allowed on %s", task.Name, allowed), expected)
+				fmt.Sprintf("%s: allowed on %s", task.Name, allowed), expected).about(taskObjects(task, wrong))
 		})
 	})
 }
@@ -198,7 +219,7 @@ func (s *state) pinnedThreadsStay() verdict {
 			}
 			if task.InvoluntarySwitches.Value > earlier.InvoluntarySwitches.Value {
 				verdicts = append(verdicts, failed(fmt.Sprintf("%s of %s lost CPU %d since the last reading", taskName(task), o.name, task.LastCPU),
-					task.Name+": involuntary switches", expected))
+					task.Name+": involuntary switches", expected).about(taskObjects(task, cpus.Of(task.LastCPU)), o.objects()))
 			}
 		}
 		return worst(verdicts...)

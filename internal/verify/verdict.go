@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -20,6 +21,8 @@ type verdict struct {
 	outcome            v1alpha1.Outcome
 	message            string
 	observed, expected string
+	// objects are what of the node the verdict is about; none when it is about the node as a whole.
+	objects finding.Objects
 	// fix and reboot replace those of the check where the verdict knows better.
 	fix    string
 	reboot v1alpha1.RebootRequirement
@@ -36,6 +39,14 @@ func passed(observed string) verdict {
 // failed says in one sentence what is wrong.
 func failed(message, observed, expected string) verdict {
 	return verdict{outcome: v1alpha1.OutcomeFailed, message: message, observed: observed, expected: expected}
+}
+
+// about adds what of the node the verdict is about, if it says that something is wrong or not known.
+func (v verdict) about(objects ...finding.Objects) verdict {
+	if v.outcome == v1alpha1.OutcomeFailed || v.outcome == v1alpha1.OutcomeUnknown {
+		v.objects = finding.Union(append(objects, v.objects)...)
+	}
+	return v
 }
 
 // unknown says which fact is missing and why.
@@ -67,10 +78,12 @@ func worst(verdicts ...verdict) verdict {
 	return notApplicable()
 }
 
-// joinVerdicts joins the verdicts of one outcome, and tells whether there are any.
+// joinVerdicts joins the verdicts of one outcome, and reports whether there are any. The sentence names the first few
+// objects and counts the rest; the objects are those of all.
 func joinVerdicts(verdicts []verdict, outcome v1alpha1.Outcome) (verdict, bool) {
 	joined := verdict{outcome: outcome}
 	var messages, observed, expected texts
+	var objects []finding.Objects
 	for _, v := range verdicts {
 		if v.outcome != outcome {
 			continue
@@ -78,6 +91,7 @@ func joinVerdicts(verdicts []verdict, outcome v1alpha1.Outcome) (verdict, bool) 
 		messages.add(v.message)
 		observed.add(v.observed)
 		expected.add(v.expected)
+		objects = append(objects, v.objects)
 		if joined.fix == "" {
 			joined.fix = v.fix
 		}
@@ -86,6 +100,7 @@ func joinVerdicts(verdicts []verdict, outcome v1alpha1.Outcome) (verdict, bool) 
 		}
 	}
 	joined.message = enumerate(messages.distinct)
+	joined.objects = finding.Union(objects...)
 	joined.observed, joined.expected = enumerate(observed.distinct), enumerate(expected.distinct)
 	return joined, len(messages.distinct) > 0
 }

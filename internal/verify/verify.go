@@ -12,6 +12,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
@@ -55,6 +56,9 @@ type Result struct {
 	Message string
 	// Observed is what the kernel says, Expected what the plan says.
 	Observed, Expected string
+	// Objects are the parts of the node that the result is about, all of them; none when it is about the node as a whole,
+	// and when the check passed.
+	Objects finding.Objects
 	// Fix is what to do; "" when the check passed.
 	Fix string
 	// Reboot says whether the fix takes effect only after a reboot; "" when the check passed.
@@ -129,7 +133,7 @@ func waivers(p *plan.NodePlan) map[v1alpha1.CheckID]string {
 func (c Check) result(found verdict, waiver string) Result {
 	result := Result{
 		Check: c, Outcome: found.outcome, Message: found.message,
-		Observed: found.observed, Expected: found.expected,
+		Observed: found.observed, Expected: found.expected, Objects: found.objects,
 	}
 	if found.outcome == v1alpha1.OutcomePassed {
 		return result
@@ -167,6 +171,8 @@ type state struct {
 	cpuByID map[int]*host.CPU
 	// judged are patterns of the settings that some check judges by itself.
 	judged []string
+	// nicOfVector is the PCI address of the NIC that an interrupt belongs to; computed when first asked for.
+	nicOfVector func() map[int]string
 }
 
 func newState(in Input, catalogue []Check) *state {
@@ -183,6 +189,7 @@ func newState(in Input, catalogue []Check) *state {
 	for _, check := range catalogue {
 		s.judged = append(s.judged, check.owns...)
 	}
+	s.nicOfVector = sync.OnceValue(s.vectors)
 	s.owned = sync.OnceValue(func() []owner { return s.owners().Value })
 	return s
 }

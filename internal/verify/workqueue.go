@@ -5,6 +5,7 @@ package verify
 
 import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
@@ -50,6 +51,6 @@ func (s *state) maskIsOffIsolated(path string) verdict {
 		if global, ok := s.maskSetting(settingWorkqueue).Get(); ok {
 			found = found.Intersection(global)
 		}
-		return offCPUs(path, found, s.plan.CPUs.Isolated, s.plan.CPUs.Housekeeping)
+		return offCPUs(path, found, s.plan.CPUs.Isolated, s.plan.CPUs.Housekeeping).about(finding.OfFiles(path))
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/repair"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
@@ -66,11 +67,13 @@ type Report struct {
 
 // CheckResult is the outcome of one check.
 type CheckResult struct {
-	Check    v1alpha1.CheckID           `json:"check"`
-	Title    string                     `json:"title"`
-	Severity v1alpha1.Severity          `json:"severity"`
-	Outcome  v1alpha1.Outcome           `json:"outcome"`
-	Message  string                     `json:"message"`
+	Check    v1alpha1.CheckID  `json:"check"`
+	Title    string            `json:"title"`
+	Severity v1alpha1.Severity `json:"severity"`
+	Outcome  v1alpha1.Outcome  `json:"outcome"`
+	Message  string            `json:"message"`
+	// Objects are all parts of the node that the result is about.
+	Objects  finding.Objects            `json:"objects,omitzero"`
 	Observed string                     `json:"observed,omitempty"`
 	Expected string                     `json:"expected,omitempty"`
 	Fix      string                     `json:"fix,omitempty"`
@@ -166,7 +169,7 @@ func (r *Report) SetVerified(found verify.Report) {
 	for _, result := range found.Results {
 		r.Results = append(r.Results, CheckResult{
 			Check: result.Check.ID, Title: result.Check.Title, Severity: result.Check.Severity, Outcome: result.Outcome,
-			Message: result.Message, Observed: result.Observed, Expected: result.Expected, Fix: result.Fix, Reboot: result.Reboot,
+			Message: result.Message, Objects: result.Objects, Observed: result.Observed, Expected: result.Expected, Fix: result.Fix, Reboot: result.Reboot,
 		})
 	}
 	for _, skip := range found.Skipped {
@@ -180,7 +183,7 @@ func (r *Report) Verified() verify.Report {
 	for _, result := range r.Results {
 		found.Results = append(found.Results, verify.Result{
 			Check:   verify.Check{ID: result.Check, Title: result.Title, Severity: result.Severity},
-			Outcome: result.Outcome, Message: result.Message, Observed: result.Observed, Expected: result.Expected, Fix: result.Fix, Reboot: result.Reboot,
+			Outcome: result.Outcome, Message: result.Message, Objects: result.Objects, Observed: result.Observed, Expected: result.Expected, Fix: result.Fix, Reboot: result.Reboot,
 		})
 	}
 	for _, skip := range r.Skipped {

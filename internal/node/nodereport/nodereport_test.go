@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
@@ -27,6 +28,7 @@ func TestAReportComesBack(t *testing.T) {
 			{Check: verify.Check{ID: "cpu.online", Title: "all CPUs are on", Severity: v1alpha1.SeverityHigh}, Outcome: v1alpha1.OutcomePassed, Message: "0-7"},
 			{
 				Check: verify.Check{ID: "memory.ksm", Severity: v1alpha1.SeverityCritical}, Outcome: v1alpha1.OutcomeFailed, Message: "pages are merged",
+				Objects:  finding.Objects{CPUs: cpus.Of(4, 5), Files: []string{"/sys/kernel/mm/ksm/run"}},
 				Observed: "1", Expected: "0", Fix: "stop ksmd", Reboot: v1alpha1.RebootNotRequired,
 			},
 		},
