@@ -20,7 +20,6 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift"
 	rendering "github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
@@ -166,7 +165,7 @@ func shapesOf(all []planned) []fleet.Shape {
 func poolsFor(profile *v1alpha1.LowLatencyNodeProfile, shapes []fleet.Shape, name string) (map[string]rendering.Pool, error) {
 	pools := map[string]rendering.Pool{}
 	if profile.Spec.Pools.Management != v1alpha1.PoolsExisting {
-		names := openshift.AssignPools(profile.Name, nil, shapes, nil)
+		names := rendering.AssignPools(profile.Name, nil, shapes, nil)
 		for _, shape := range shapes {
 			pools[shape.Hash] = rendering.Pool{
 				Name: names[shape.Hash], Management: v1alpha1.PoolsManaged,

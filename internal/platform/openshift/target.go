@@ -113,7 +113,7 @@ func managedPools(w *world, intent *fleet.Intent) ([]*target, []fleet.Conflict) 
 			current[name] = pool
 		}
 	}
-	names, foreign := AssignPools(profile, current, intent.Shapes, taken), w.foreignPools()
+	names, foreign := manifests.AssignPools(profile, current, intent.Shapes, taken), w.foreignPools()
 	targets := make([]*target, 0, len(intent.Shapes))
 	var conflicts []fleet.Conflict
 	for i := range intent.Shapes {
