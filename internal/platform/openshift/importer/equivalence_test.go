@@ -152,6 +152,9 @@ func notInPlan(name, text, vendor string) string {
 			"nohz_full=4-7": "the partition follows from the CPU lists; a remark says so",
 			"maxcpus=8":     "the same",
 		},
+		"ran-distributed-unit": {
+			"rcupdate.rcu_normal_after_boot=0": "the cpu-partitioning profile of TuneD sets 1 in sysfs; a remark says so",
+		},
 	}[name][text]
 }
 
