@@ -48,6 +48,7 @@ func (a *app) check(ctx context.Context, options *checkOptions) error {
 	if options.window < 0 {
 		return fmt.Errorf("--window %s is negative", options.window)
 	}
+	options.checks = true
 	wanted, nodes, err := options.load(ctx, a)
 	if err != nil {
 		return err
@@ -58,9 +59,6 @@ func (a *app) check(ctx context.Context, options *checkOptions) error {
 		}
 	}
 	all := planNodes(wanted, nodes)
-	if err := readForChecks(ctx, all); err != nil {
-		return err
-	}
 	before, err := secondReading(ctx, options.window, all)
 	if err != nil {
 		return err
@@ -124,21 +122,6 @@ func (p planned) reading() reading {
 	}
 	again.request.UserSpaces = p.userSpaces
 	return again
-}
-
-// readForChecks reads the hosts once more, now that it is known what their plans ask for.
-func readForChecks(ctx context.Context, all []planned) error {
-	for i, node := range all {
-		if node.plan == nil {
-			continue
-		}
-		again, err := readNode(ctx, node.root, node.reading())
-		if err != nil {
-			return err
-		}
-		all[i].facts = again.facts
-	}
-	return nil
 }
 
 // interrupts adds up all counters. On a live host the sum grows all the time.

@@ -39,6 +39,8 @@ type reading struct {
 	request host.Request
 	// addresses by which a cluster knows the hosts.
 	addresses []netip.Addr
+	// more says what is to be read of a host besides, now that it is known what it is; nil for nothing.
+	more func(node) host.Request
 }
 
 // hostIPHelp explains the flag --host-ip.
@@ -64,19 +66,38 @@ const rootHelp = "`[NAME=]PATH` of a host: a folder with its /proc and /sys, suc
 // readNode reads one host. The root is [NAME=]PATH.
 func readNode(ctx context.Context, root string, asked reading) (node, error) {
 	name, path := splitRoot(root)
-	facts, err := readFacts(ctx, path, asked.request)
+	opened, err := host.Open(path)
 	if err != nil {
 		return node{}, err
 	}
-	if name == "" {
-		name = nodeName(facts, path)
+	read := node{name: name, root: root, addresses: asked.addresses, userSpaces: asked.request.UserSpaces}
+	err = read.look(ctx, opened, path, asked)
+	if closing := opened.Close(); err == nil && closing != nil {
+		err = closing
 	}
-	machine, err := topology.FromFacts(facts)
 	if err != nil {
-		return node{}, fmt.Errorf("%s: %w", path, err)
+		return node{}, err
 	}
-	topology.MarkManagement(machine, &facts.Bypass, asked.addresses)
-	return node{name: name, root: root, facts: facts, topology: machine, addresses: asked.addresses, userSpaces: asked.request.UserSpaces}, nil
+	return read, nil
+}
+
+// look fills a node from its host.
+func (n *node) look(ctx context.Context, opened *host.Host, path string, asked reading) error {
+	var err error
+	if n.facts, err = opened.ReadWith(ctx, asked.request); err != nil {
+		return err
+	}
+	if n.name == "" {
+		n.name = nodeName(n.facts, path)
+	}
+	if n.topology, err = topology.FromFacts(n.facts); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	topology.MarkManagement(n.topology, &n.facts.Bypass, asked.addresses)
+	if asked.more != nil {
+		n.facts, err = opened.ReadMore(ctx, n.facts, asked.more(*n))
+	}
+	return err
 }
 
 // readNodes reads several hosts, whose names must differ.
@@ -101,21 +122,6 @@ func checkNames(nodes []node) error {
 		seen[node.name] = true
 	}
 	return nil
-}
-
-func readFacts(ctx context.Context, path string, request host.Request) (*host.Facts, error) {
-	opened, err := host.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	facts, err := opened.ReadWith(ctx, request)
-	if closing := opened.Close(); err == nil && closing != nil {
-		err = closing
-	}
-	if err != nil {
-		return nil, err
-	}
-	return facts, nil
 }
 
 // splitRoot takes NAME=PATH apart. What is a path as a whole, or does not begin with a node's name, has

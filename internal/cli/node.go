@@ -248,7 +248,7 @@ func drawHost(ctx context.Context, name string, wanted wanted, options *nodeOpti
 	if err != nil {
 		return nil, err
 	}
-	read, err := readNode(ctx, root, reading{request: poolRequest(wanted.pools), addresses: addresses})
+	read, err := readNode(ctx, root, reading{request: poolRequest(wanted.pools), addresses: addresses, more: wanted.checked})
 	if err != nil {
 		return nil, err
 	}
@@ -256,9 +256,6 @@ func drawHost(ctx context.Context, name string, wanted wanted, options *nodeOpti
 		read.name = name
 	}
 	planned := planNodes(wanted, []node{read})
-	if err := readForChecks(ctx, planned); err != nil {
-		return nil, err
-	}
 	before, err := secondReading(ctx, options.window, planned)
 	if err != nil {
 		return nil, err

@@ -20,6 +20,8 @@ type targets struct {
 	profile string
 	roots   []string
 	hostIPs []string
+	// checks reports whether what the checks of the plans ask for is read, too.
+	checks bool
 }
 
 // planned is one node with its plan, which is nil when a finding is Critical.
@@ -48,12 +50,16 @@ func (t *targets) load(ctx context.Context, a *app) (wanted, []node, error) {
 	if err != nil {
 		return wanted, nil, err
 	}
-	nodes, err := t.nodes(ctx, all)
+	asked := reading{}
+	if t.checks {
+		asked.more = wanted.checked
+	}
+	nodes, err := t.nodes(ctx, all, asked)
 	return wanted, nodes, err
 }
 
 // nodes reads the hosts, and makes nodes of the LowLatencyNodes.
-func (t *targets) nodes(ctx context.Context, all *manifests) ([]node, error) {
+func (t *targets) nodes(ctx context.Context, all *manifests, asked reading) ([]node, error) {
 	roots := t.roots
 	if len(roots) == 0 && len(all.nodes) == 0 {
 		roots = []string{"/"}
@@ -62,7 +68,8 @@ func (t *targets) nodes(ctx context.Context, all *manifests) ([]node, error) {
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := readNodes(ctx, roots, reading{addresses: addresses})
+	asked.addresses = addresses
+	nodes, err := readNodes(ctx, roots, asked)
 	if err != nil {
 		return nil, err
 	}

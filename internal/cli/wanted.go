@@ -9,7 +9,9 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
 // wanted is what files ask for: a profile, and the BypassNICPools beside it in ascending order of their names.
@@ -31,6 +33,15 @@ func (m *manifests) sortedPools() []*v1alpha1.BypassNICPool {
 // plan makes the plan of a node.
 func (w wanted) plan(node node) (*plan.NodePlan, []plan.Finding) {
 	return plan.New(plan.Input{Profile: w.profile, Topology: node.topology, Pools: w.poolsOf(node)})
+}
+
+// checked is what the checks of a node's plan read of its host. Without a plan there is nothing to check.
+func (w wanted) checked(node node) host.Request {
+	planned, _ := w.plan(node)
+	if planned == nil {
+		return host.Request{}
+	}
+	return verify.Requests(planned)
 }
 
 // poolsOf are the pools that select a node with the NICs that each of them has there.

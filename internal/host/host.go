@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -150,6 +151,19 @@ func (h *Host) ReadWith(ctx context.Context, request Request) (*Facts, error) {
 	return h.read(ctx, request, nil)
 }
 
+// ReadMore reads what is requested and not among the facts of a Read yet, and returns the facts with it; the facts that were given
+// stay as they are. It is for those who know what to ask for only when they know what the host is. Errors are those of Read.
+func (h *Host) ReadMore(ctx context.Context, facts *Facts, request Request) (*Facts, error) {
+	more := *facts
+	more.Settings, more.Units, more.Bypass.UserSpaces = maps.Clone(facts.Settings), maps.Clone(facts.Units), maps.Clone(facts.Bypass.UserSpaces)
+	err := h.readInto(ctx, &more, nil,
+		readMoreSettings(request.Settings), readMoreTasks(request.Tasks), readMoreUnits(request.Units), readMoreUserSpaces(request.UserSpaces))
+	if err != nil {
+		return nil, err
+	}
+	return &more, nil
+}
+
 // Snapshot writes an archive (tar, gzip) of the files that Read reads and nothing else, from which Open
 // and Read give the same Facts. Equal hosts give equal bytes: entries are sorted, without times or owners.
 // Of the environment of irqbalance only its own variables are kept, of other processes nothing, and of the
@@ -187,6 +201,14 @@ func (h *Host) read(ctx context.Context, request Request, taken *recording) (*Fa
 
 // readSections fills Facts section by section.
 func (h *Host) readSections(ctx context.Context, taken *recording, sections ...func(*reader, *Facts)) (*Facts, error) {
+	facts := &Facts{}
+	if err := h.readInto(ctx, facts, taken, sections...); err != nil {
+		return nil, err
+	}
+	return facts, nil
+}
+
+func (h *Host) readInto(ctx context.Context, facts *Facts, taken *recording, sections ...func(*reader, *Facts)) error {
 	view := h.tree.view()
 	defer view.release()
 	r := newReader(ctx, view, taken)
@@ -194,12 +216,11 @@ func (h *Host) readSections(ctx context.Context, taken *recording, sections ...f
 		// Errors do not matter: this is only to show in a snapshot that the folder was there.
 		_, _ = r.directory(dir)
 	}
-	facts := &Facts{}
 	for _, section := range sections {
 		section(r, facts)
 	}
 	if r.err != nil {
-		return nil, fmt.Errorf("reading host %s: %w", h.path, r.err)
+		return fmt.Errorf("reading host %s: %w", h.path, r.err)
 	}
-	return facts, nil
+	return nil
 }

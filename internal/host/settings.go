@@ -76,12 +76,19 @@ func readSettings(extra []string) func(*reader, *Facts) {
 		for _, file := range slices.Concat(SettingPaths(), r.numerousSettings()) {
 			f.Settings[file] = r.textFact(file)
 		}
+		readMoreSettings(extra)(r, f)
+		r.keepLatencyLimits(f.CPUs)
+	}
+}
+
+// readMoreSettings reads settings that somebody asked for.
+func readMoreSettings(extra []string) func(*reader, *Facts) {
+	return func(r *reader, f *Facts) {
 		for _, file := range extra {
 			if _, known := f.Settings[file]; !known {
 				f.Settings[file] = r.extraSetting(file)
 			}
 		}
-		r.keepLatencyLimits(f.CPUs)
 	}
 }
 

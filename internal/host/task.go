@@ -90,6 +90,15 @@ func readTasks(scope cpus.Set) func(*reader, *Facts) {
 	}
 }
 
+// readMoreTasks reads the threads of a running host. Of a copy, all were read before.
+func readMoreTasks(scope cpus.Set) func(*reader, *Facts) {
+	return func(r *reader, f *Facts) {
+		if r.live && !scope.IsEmpty() {
+			readTasks(scope)(r, f)
+		}
+	}
+}
+
 func isNumbered(e entry) bool {
 	_, ok := numberIn(e.name, "", "")
 	return ok

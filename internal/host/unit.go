@@ -22,9 +22,16 @@ func unitFolders() []string {
 // readUnits looks at systemd units by their files: no bus is asked, and nothing is started.
 func readUnits(names []string) func(*reader, *Facts) {
 	return func(r *reader, f *Facts) {
-		isName := regexp.MustCompile(`^[A-Za-z0-9:_.@\\-]+\.[a-z]+$`)
 		f.Units = map[string]Unit{}
-		for _, name := range slices.Concat(watchedUnits(), names) {
+		readMoreUnits(slices.Concat(watchedUnits(), names))(r, f)
+	}
+}
+
+// readMoreUnits reads units that somebody asked for.
+func readMoreUnits(names []string) func(*reader, *Facts) {
+	return func(r *reader, f *Facts) {
+		isName := regexp.MustCompile(`^[A-Za-z0-9:_.@\\-]+\.[a-z]+$`)
+		for _, name := range names {
 			if _, known := f.Units[name]; !known && isName.MatchString(name) && len(name) < 256 {
 				f.Units[name] = r.unit(name)
 			}

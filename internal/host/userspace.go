@@ -50,12 +50,26 @@ func (r *reader) userSpaces(folders []string) map[string]UserSpace {
 		return nil
 	}
 	found := map[string]UserSpace{}
+	r.addUserSpaces(found, folders)
+	return found
+}
+
+func (r *reader) addUserSpaces(found map[string]UserSpace, folders []string) {
 	for _, folder := range folders {
 		if _, known := found[folder]; !known {
 			found[folder] = UserSpace{Files: r.userFiles(folder)}
 		}
 	}
-	return found
+}
+
+// readMoreUserSpaces looks into folders that somebody asked for.
+func readMoreUserSpaces(folders []string) func(*reader, *Facts) {
+	return func(r *reader, f *Facts) {
+		if f.Bypass.UserSpaces == nil && len(folders) > 0 {
+			f.Bypass.UserSpaces = map[string]UserSpace{}
+		}
+		r.addUserSpaces(f.Bypass.UserSpaces, folders)
+	}
 }
 
 // userFiles looks for the files of a stack below a folder.
