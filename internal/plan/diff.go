@@ -9,6 +9,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
 )
 
 // Change is one difference between what is and what is planned.
@@ -59,18 +60,18 @@ const (
 func Diff(from, to *NodePlan) Changes {
 	before, after := map[string]item{}, map[string]bool{}
 	for _, i := range from.items() {
-		before[i.what()] = i
+		before[i.key()] = i
 	}
 	var changes Changes
 	for _, i := range to.items() {
-		after[i.what()] = true
-		was, existed := before[i.what()]
-		if !existed || !i.equals(was.value, i.value) {
+		after[i.key()] = true
+		was, existed := before[i.key()]
+		if !existed || !i.is(was) {
 			changes.Items = append(changes.Items, i.change(was.value, i.value))
 		}
 	}
 	for _, i := range from.items() {
-		if !after[i.what()] {
+		if !after[i.key()] {
 			changes.Items = append(changes.Items, i.change(i.value, ""))
 		}
 	}
@@ -88,33 +89,35 @@ func DiffRunning(facts *host.Facts, to *NodePlan) Changes {
 	if to == nil {
 		return Changes{}
 	}
-	var changes []Change
 	var gaps gaps
-	for _, i := range to.items() {
+	changes := observed(facts, slices.Concat(to.kernelItems(), to.cpuItems()), &gaps)
+	if line, reason := runningLine(facts); reason == "" {
+		changes = append(changes, ArgumentChanges(line, MachineOf(facts, to), to)...)
+	} else {
+		for _, i := range to.argumentItems() {
+			gaps.addUntold(i, reason)
+		}
+	}
+	changes = append(changes, observed(facts, to.itemsAfterArguments(), &gaps)...)
+	return Changes{Items: append(changes, gaps.changes()...)}
+}
+
+// observed compares those items that a host tells with what it tells.
+func observed(facts *host.Facts, items []item, gaps *gaps) []Change {
+	var changes []Change
+	for _, i := range items {
 		if i.observe == nil {
 			continue
 		}
 		value, reason := i.observe(facts)
 		switch {
 		case reason != "":
-			gaps.add(i, "the host does not tell: "+reason)
+			gaps.addUntold(i, reason)
 		case !i.equals(value, i.value):
 			changes = append(changes, i.change(value, i.value))
 		}
 	}
-	return Changes{Items: slices.Concat(changes, unplannedArguments(facts, to), gaps.changes())}
-}
-
-// ArgumentChanges is the part of DiffRunning about a command line that can be read: one change for each
-// name of an argument, whatever the notation of CPU lists.
-func ArgumentChanges(facts *host.Facts, to *NodePlan) []Change {
-	var changes []Change
-	for _, i := range to.argumentItems() {
-		if value, reason := i.observe(facts); reason == "" && !i.equals(value, i.value) {
-			changes = append(changes, i.change(value, i.value))
-		}
-	}
-	return append(changes, unplannedArguments(facts, to)...)
+	return changes
 }
 
 // gaps collect items whose values could not be read, in groups of one kind that lack for one reason.
@@ -125,7 +128,8 @@ type gap struct {
 	items []item
 }
 
-func (g *gaps) add(i item, why string) {
+func (g *gaps) addUntold(i item, reason string) {
+	why := "the host does not tell: " + reason
 	if i.reboot == v1alpha1.RebootRequired {
 		i.reboot = v1alpha1.RebootUnknown
 	}
@@ -166,6 +170,8 @@ type item struct {
 	whenNew, none string
 	// same compares two values; nil compares texts.
 	same func(a, b string) bool
+	// effect is what a kernel argument does; nil for everything else.
+	effect *cmdline.Effect
 	// observe reads the value from a host, or says why it cannot; nil when hosts do not tell.
 	observe func(*host.Facts) (value, reason string)
 }
@@ -178,6 +184,22 @@ func (i item) brief() string {
 		return i.value
 	}
 	return i.name + "=" + i.value
+}
+
+// key is the same for the same thing in two plans. Kernel arguments of two names may set one parameter.
+func (i item) key() string {
+	if i.effect != nil {
+		return i.kind + " " + i.effect.Parameter
+	}
+	return i.what()
+}
+
+// is reports whether another plan decides the same.
+func (i item) is(other item) bool {
+	if i.effect != nil && other.effect != nil {
+		return i.effect.Equal(*other.effect)
+	}
+	return i.equals(other.value, i.value)
 }
 
 func (i item) equals(a, b string) bool {

@@ -227,7 +227,8 @@ func TestDiffRunning(t *testing.T) {
 				t.Errorf("reboot %s, want %s", got, tc.wantReboot)
 			}
 			ofArguments := slices.DeleteFunc(slices.Clone(tc.want), func(what string) bool { return !strings.HasPrefix(what, kindArgument) })
-			if diff := cmp.Diff(ofArguments, changesOf(Changes{Items: ArgumentChanges(facts, plan)}), cmpopts.EquateEmpty()); diff != "" {
+			line, _ := runningLine(facts)
+			if diff := cmp.Diff(ofArguments, changesOf(Changes{Items: ArgumentChanges(line, MachineOf(facts, plan), plan)}), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("changes of arguments (-want +got):\n%s", diff)
 			}
 		})

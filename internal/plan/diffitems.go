@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 )
 
 // Reasons why a change does or does not need a reboot.
@@ -34,8 +36,12 @@ func (p *NodePlan) items() []item {
 	if p == nil {
 		return nil
 	}
-	return slices.Concat(p.kernelItems(), p.cpuItems(), p.argumentItems(), p.hugepageItems(),
-		p.runtimeItems(), p.settingItems(), p.kubeletItems(), p.containerRuntimeItems(), p.fileItems(), p.poolItems(), p.agentItems())
+	return slices.Concat(p.kernelItems(), p.cpuItems(), p.argumentItems(), p.itemsAfterArguments())
+}
+
+func (p *NodePlan) itemsAfterArguments() []item {
+	return slices.Concat(p.hugepageItems(), p.runtimeItems(), p.settingItems(), p.kubeletItems(), p.containerRuntimeItems(),
+		p.fileItems(), p.poolItems(), p.agentItems())
 }
 
 func (p *NodePlan) kernelItems() []item {
@@ -57,49 +63,6 @@ func (p *NodePlan) cpuItems() []item {
 		{name: "offline CPUs", value: p.CPUs.Offline.String(), reboot: not, why: whyHotplug,
 			observe: observeOffline(p.CPUs.Offline)},
 	}
-}
-
-// argumentItems has one item for each name of an argument; hugepages has one for each size.
-func (p *NodePlan) argumentItems() []item {
-	texts := make([]string, len(p.KernelArguments))
-	for i, a := range p.KernelArguments {
-		texts[i] = a.Text
-	}
-	names, groups := groupArguments(texts)
-	items := make([]item, 0, len(names))
-	for _, name := range names {
-		items = append(items, item{
-			kind: kindArgument, name: name, value: strings.Join(groups[name], " "),
-			reboot: v1alpha1.RebootRequired, why: whyCommandLine,
-			same: sameArgument, observe: observeArgument(name, groups[name]),
-		})
-	}
-	return items
-}
-
-// groupArguments groups arguments by name, in the order in which names first occur. The number of hugepages
-// belongs to the size before it and is called "hugepages of 2M"; the size itself is dropped.
-func groupArguments(texts []string) (names []string, groups map[string][]string) {
-	groups = map[string][]string{}
-	size := ""
-	for _, text := range texts {
-		name := argumentName(text)
-		_, value, _ := strings.Cut(text, "=")
-		if name == "hugepagesz" || name == "default_hugepagesz" {
-			size = value
-		}
-		switch {
-		case name == "hugepagesz":
-			continue
-		case name == "hugepages" && size != "":
-			name += " of " + size
-		}
-		if len(groups[name]) == 0 {
-			names = append(names, name)
-		}
-		groups[name] = append(groups[name], text)
-	}
-	return names, groups
 }
 
 func (p *NodePlan) hugepageItems() []item {
@@ -132,7 +95,7 @@ func (p *NodePlan) runtimeItems() []item {
 	}
 	items := []item{
 		{name: "interrupt placement", value: string(p.Interrupts.Placement)},
-		{name: "default interrupt affinity", value: p.Interrupts.DefaultAffinity.String(), same: sameCPUs,
+		{name: "default interrupt affinity", value: p.Interrupts.DefaultAffinity.String(),
 			observe: observeDefaultAffinity},
 		{name: "irqbalance", value: fmt.Sprintf("%s, banned CPUs %q", p.Interrupts.Balancer, p.Interrupts.Banned)},
 		{name: "idle states", value: string(p.Power.IdleStates)},
@@ -152,15 +115,19 @@ func (p *NodePlan) runtimeItems() []item {
 func (p *NodePlan) settingItems() []item {
 	items := make([]item, 0, len(p.Sysctls)+len(p.Sysfs))
 	for _, s := range p.Sysctls {
-		path := "/proc/sys/" + strings.ReplaceAll(s.Name, ".", "/")
-		items = append(items, item{kind: kindSysctl, name: s.Name, value: s.Value, reboot: v1alpha1.RebootNotRequired,
-			why: whyAtOnce, same: sameSetting, observe: observeSetting(path)})
+		items = append(items, settingItem(kindSysctl, s, host.SysctlPath(s.Name)))
 	}
 	for _, s := range p.Sysfs {
-		items = append(items, item{kind: kindFile, name: s.Name, value: s.Value, reboot: v1alpha1.RebootNotRequired,
-			why: whyAtOnce, same: sameSetting, observe: observeSetting(s.Name)})
+		items = append(items, settingItem(kindFile, s, s.Name))
 	}
 	return items
+}
+
+func settingItem(kind string, s Setting, path string) item {
+	return item{
+		kind: kind, name: s.Name, value: s.Value, reboot: v1alpha1.RebootNotRequired, why: whyAtOnce, observe: observeSetting(path),
+		same: func(a, b string) bool { return setting.Same(path, a, b) },
+	}
 }
 
 // kubeletItems has one item for each field of KubeletConfiguration, as JSON.
@@ -175,7 +142,7 @@ func (p *NodePlan) kubeletItems() []item {
 	items := make([]item, 0, len(fields))
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		items = append(items, item{kind: kindKubelet, name: name, value: kubeletValue(fields[name]),
-			reboot: v1alpha1.RebootNotRequired, why: whyKubelet, same: sameCPUs, observe: observeKubelet(name)})
+			reboot: v1alpha1.RebootNotRequired, why: whyKubelet, same: sameKubeletValue(name), observe: observeKubelet(name)})
 	}
 	return items
 }

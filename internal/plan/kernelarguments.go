@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
 )
 
 // maximumCommandLine is COMMAND_LINE_SIZE of x86 and arm64 in bytes; the kernel cuts off what is beyond
@@ -234,57 +235,72 @@ func reservedArguments() map[string]string {
 		"maxcpus":       "spec.cpus.explicit.offline",
 		"nr_cpus":       "spec.cpus.explicit.offline",
 		"possible_cpus": "spec.cpus.explicit.offline",
-		"nosmp":         "spec.cpus.explicit.offline",
 	}
 }
 
-// mayRepeat tells whether an argument is read every time it occurs, so that two values do not contradict
+// mayRepeat reports whether an argument is read every time it occurs, so that two values do not contradict
 // each other.
 func mayRepeat(name string) bool {
-	return slices.Contains([]string{"console", "earlycon", "earlyprintk", "hugepagesz", "hugepages", "ifname",
-		"initcall_blacklist", "ip", "memmap", "modprobe.blacklist", "module_blacklist", "nameserver", "pci",
-		"systemd.mask", "systemd.setenv", "systemd.wants", "vlan", "bond", "bridge", "team", "reserve_mem"}, name) ||
-		strings.HasPrefix(name, "rd.")
-}
-
-// argumentName is the name of an argument; the kernel takes "-" and "_" for the same (parameq in
-// kernel/params.c).
-func argumentName(text string) string {
-	name, _, _ := strings.Cut(text, "=")
-	return strings.ReplaceAll(name, "-", "_")
+	return name == "hugepagesz" || name == "hugepages" || cmdline.IsCumulative(name)
 }
 
 // addArguments appends the user's arguments. One that the plan has already is left out; one that
 // contradicts the plan or another one is refused.
 func (p *planner) addArguments() {
-	computed, given := map[string]Argument{}, map[string]Argument{}
+	on := cmdline.Machine{Architecture: p.topology.Architecture}
+	computed, given := byParameter{}, byParameter{}
 	for _, a := range p.plan.KernelArguments {
-		computed[argumentName(a.Text)] = a
+		computed.add(on, a)
 	}
 	for i, wanted := range p.spec.Kernel.AdditionalArguments {
 		field := element("spec.kernel.additionalArguments", i)
 		argument := Argument{Text: string(wanted), Origin: Origin{Source: FromField, Detail: field}}
-		name := argumentName(argument.Text)
-		if !p.acceptArgument(argument, computed[name], given[name]) {
+		if !p.acceptArgument(on, argument, computed.find(on, argument), given.find(on, argument)) {
 			continue
 		}
-		given[name] = argument
+		given.add(on, argument)
 		p.plan.KernelArguments = append(p.plan.KernelArguments, argument)
 	}
 }
 
-// acceptArgument tells whether a user's argument is to be appended. Computed and earlier are the plan's
+// byParameter finds arguments by what they set, and by the names under which they are written.
+type byParameter map[string]Argument
+
+func (b byParameter) add(on cmdline.Machine, a Argument) {
+	arg := parsed(a.Text)
+	b[cmdline.Machine{}.Parameter(arg)], b[on.Parameter(arg)] = a, a
+}
+
+// find returns the argument that sets the same, else the one of the same name; else an empty one.
+func (b byParameter) find(on cmdline.Machine, a Argument) Argument {
+	arg := parsed(a.Text)
+	if same, ok := b[on.Parameter(arg)]; ok {
+		return same
+	}
+	return b[cmdline.Machine{}.Parameter(arg)]
+}
+
+// parsed is one argument as the kernel reads it; what is none is a name alone.
+func parsed(text string) cmdline.Arg {
+	line, err := cmdline.Parse(text)
+	if args := line.Args(); err == nil && len(args) == 1 {
+		return args[0]
+	}
+	return cmdline.Arg{Name: text}
+}
+
+// acceptArgument reports whether a user's argument is to be appended. Computed and earlier are the plan's
 // and the user's arguments of the same name, empty when there are none. The arguments of hugepages may
 // repeat, but not beside the plan's: each hugepages= belongs to the hugepagesz= before it.
-func (p *planner) acceptArgument(argument, computed, earlier Argument) bool {
-	name, field := argumentName(argument.Text), argument.Origin.Detail
+func (p *planner) acceptArgument(on cmdline.Machine, argument, computed, earlier Argument) bool {
+	name, field := on.Parameter(parsed(argument.Text)), argument.Origin.Detail
 	ordered := name == "hugepages" || name == "hugepagesz"
 	repeats := mayRepeat(name) && (!ordered || computed.Text == "")
 	for _, other := range []Argument{computed, earlier} {
 		if other.Text == "" || repeats {
 			continue
 		}
-		if ordered || !sameArgument(argument.Text, other.Text) {
+		if ordered || !on.SameArgument(parsed(argument.Text), parsed(other.Text)) {
 			p.critical(ruleKernelArguments, field, fmt.Sprintf("Remove it, or change %s.", other.Origin.Detail),
 				"%s cannot stand beside %s, which comes from %s", argument.Text, other.Text, other.Origin.Detail)
 		}

@@ -222,29 +222,3 @@ func TestHugepageArgumentsBesidePlannedOnes(t *testing.T) {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
 }
-
-func TestSameArgument(t *testing.T) {
-	cases := map[string]struct {
-		a, b string
-		want bool
-	}{
-		"equal":                     {"nohz=on", "nohz=on", true},
-		"another value":             {"nohz=on", "nohz=off", false},
-		"another name":              {"nohz_full=1", "rcu_nocbs=1", false},
-		"another spelling":          {"nohz-full=1-3", "nohz_full=1,2,3", true},
-		"another name of one":       {"nmi-watchdog=0", "nmi_watchdog=0", true},
-		"no value and an empty one": {"nosmt", "nosmt=", false},
-		"spaces of systemd":         {"systemd.cpu_affinity=5,6,7", "systemd.cpu_affinity=5-7", true},
-		"flags in any order":        {"isolcpus=managed_irq,domain,1", "isolcpus=domain,managed_irq,1", true},
-		"domain is implied":         {"isolcpus=1-2", "isolcpus=domain,1-2", true},
-		"another flag":              {"isolcpus=managed_irq,1-2", "isolcpus=domain,1-2", false},
-		"not a list":                {"nohz_full=x1", "nohz_full=x2", false},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := sameArgument(tc.a, tc.b); got != tc.want {
-				t.Errorf("sameArgument(%s, %s) = %t, want %t", tc.a, tc.b, got, tc.want)
-			}
-		})
-	}
-}

@@ -14,8 +14,8 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 )
 
 // told splits a fact into its value as text and the reason why it is absent.
@@ -131,31 +131,14 @@ func nicOf(f *host.Facts, address string) (found *host.NIC, reason string) {
 	return nil, "there is no NIC " + address
 }
 
-// observeSetting reads a small file. Files that list all choices mark the current one with brackets.
+// observeSetting reads a small file.
 func observeSetting(path string) func(*host.Facts) (string, string) {
 	return func(f *host.Facts) (value, reason string) {
 		// The path is the item's own name, so that the reason need not repeat it.
 		fact := f.Setting(path)
 		fact.Source = ""
-		return told(fact, func(content string) string {
-			if _, rest, marked := strings.Cut(content, "["); marked {
-				choice, _, _ := strings.Cut(rest, "]")
-				return choice
-			}
-			return content
-		})
+		return told(fact, setting.Selected)
 	}
-}
-
-// sameSetting compares two values of a sysctl or a file below /sys: white space does not matter, nor do
-// leading zeros of CPU masks.
-func sameSetting(a, b string) bool {
-	if slices.Equal(strings.Fields(a), strings.Fields(b)) {
-		return true
-	}
-	left, leftErr := cpus.ParseMask(a)
-	right, rightErr := cpus.ParseMask(b)
-	return leftErr == nil && rightErr == nil && left.Equal(right)
 }
 
 // observeKubelet reads a field of the kubelet's configuration file; a field that it does not have is "".
@@ -174,67 +157,4 @@ func observeKubelet(name string) func(*host.Facts) (string, string) {
 		}
 		return kubeletValue(fields[name]), ""
 	}
-}
-
-// runningArguments groups the arguments of the running kernel by name.
-func runningArguments(f *host.Facts) (groups map[string][]string, reason string) {
-	fact := f.Kernel.CommandLine
-	text, ok := fact.Get()
-	if !ok {
-		return nil, missing(fact.Source, fact.Reason)
-	}
-	line, err := cmdline.Parse(text)
-	if err != nil {
-		return nil, err.Error()
-	}
-	var texts []string
-	for _, arg := range line.Args() {
-		texts = append(texts, arg.Text())
-	}
-	_, groups = groupArguments(texts)
-	return groups, ""
-}
-
-// observeArgument reads the arguments of one name. The kernel obeys the last of several, unless the plan
-// itself has several: then all of them must be there.
-func observeArgument(name string, planned []string) func(*host.Facts) (string, string) {
-	return func(f *host.Facts) (value, reason string) {
-		groups, reason := runningArguments(f)
-		running := groups[name]
-		if reason != "" || len(running) == 0 {
-			return "", reason
-		}
-		if len(planned) == 1 {
-			return running[len(running)-1], ""
-		}
-		for _, text := range planned {
-			if !slices.ContainsFunc(running, func(have string) bool { return sameArgument(have, text) }) {
-				return strings.Join(running, " "), ""
-			}
-		}
-		return strings.Join(planned, " "), ""
-	}
-}
-
-// decidingArguments contradict a plan when a host has them and the plan has not.
-func decidingArguments() []string {
-	return []string{"nosmt", "nohz_full", "isolcpus", "irqaffinity", "idle", "nohlt", "maxcpus", "nr_cpus"}
-}
-
-// unplannedArguments are arguments of the running kernel that the plan does without, and that would
-// contradict it if they stayed.
-func unplannedArguments(f *host.Facts, to *NodePlan) []Change {
-	groups, _ := runningArguments(f)
-	planned := map[string]bool{}
-	for _, i := range to.argumentItems() {
-		planned[i.name] = true
-	}
-	var changes []Change
-	for _, name := range decidingArguments() {
-		if running := groups[name]; len(running) > 0 && !planned[name] {
-			changes = append(changes, Change{What: kindArgument + " " + name, From: strings.Join(running, " "),
-				Reboot: v1alpha1.RebootRequired, Why: whyCommandLine})
-		}
-	}
-	return changes
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
-// setting is one field of the spec and its value as text; "" when the field does not apply.
-type setting struct {
+// fieldValue is one field of the spec and its value as text; "" when the field does not apply.
+type fieldValue struct {
 	field, value string
 }
 
@@ -51,9 +51,9 @@ func settingOrigin(source Source) v1alpha1.SettingOrigin {
 	}
 }
 
-func (e EffectiveSpec) cpuSettings() []setting {
+func (e EffectiveSpec) cpuSettings() []fieldValue {
 	c := e.Spec.CPUs
-	settings := []setting{
+	settings := []fieldValue{
 		{"spec.cpus.partition", string(c.Partition)},
 		{"spec.cpus.simultaneousMultithreading", string(c.SimultaneousMultithreading)},
 		{"spec.cpus.isolation", string(c.Isolation)},
@@ -61,19 +61,19 @@ func (e EffectiveSpec) cpuSettings() []setting {
 	}
 	if d := c.Derived; d != nil {
 		settings = append(settings,
-			setting{"spec.cpus.derived.housekeepingCores", housekeepingCoresText(d.HousekeepingCores)},
-			setting{"spec.cpus.derived.spread", string(d.Spread)},
-			setting{"spec.cpus.derived.keepNearBypassNICs", string(d.KeepNearBypassNICs)},
-			setting{"spec.cpus.derived.sharedCaches", string(d.SharedCaches)})
+			fieldValue{"spec.cpus.derived.housekeepingCores", housekeepingCoresText(d.HousekeepingCores)},
+			fieldValue{"spec.cpus.derived.spread", string(d.Spread)},
+			fieldValue{"spec.cpus.derived.keepNearBypassNICs", string(d.KeepNearBypassNICs)},
+			fieldValue{"spec.cpus.derived.sharedCaches", string(d.SharedCaches)})
 	}
 	if x := c.Explicit; x != nil {
 		settings = append(settings,
-			setting{"spec.cpus.explicit.housekeeping", string(x.Housekeeping)},
-			setting{"spec.cpus.explicit.isolated", string(x.Isolated)},
-			setting{"spec.cpus.explicit.offline", string(x.Offline)},
-			setting{"spec.cpus.explicit.shared", string(x.Shared)},
-			setting{"spec.cpus.explicit.dataPlane", string(x.DataPlane)},
-			setting{"spec.cpus.explicit.dataPlaneLoadBalancing", string(x.DataPlaneLoadBalancing)})
+			fieldValue{"spec.cpus.explicit.housekeeping", string(x.Housekeeping)},
+			fieldValue{"spec.cpus.explicit.isolated", string(x.Isolated)},
+			fieldValue{"spec.cpus.explicit.offline", string(x.Offline)},
+			fieldValue{"spec.cpus.explicit.shared", string(x.Shared)},
+			fieldValue{"spec.cpus.explicit.dataPlane", string(x.DataPlane)},
+			fieldValue{"spec.cpus.explicit.dataPlaneLoadBalancing", string(x.DataPlaneLoadBalancing)})
 	}
 	return settings
 }
@@ -85,9 +85,9 @@ func housekeepingCoresText(cores int32) string {
 	return strconv.Itoa(int(cores))
 }
 
-func (e EffectiveSpec) memorySettings() []setting {
+func (e EffectiveSpec) memorySettings() []fieldValue {
 	m, n, i := e.Spec.Memory, e.Spec.NUMA, e.Spec.Interrupts
-	return []setting{
+	return []fieldValue{
 		{"spec.memory.defaultHugepageSize", string(m.DefaultHugepageSize)},
 		{"spec.memory.hugepages", joined(m.Hugepages, describeReservation)},
 		{"spec.memory.kernelPageSize", string(m.KernelPageSize)},
@@ -108,13 +108,13 @@ func describeReservation(r v1alpha1.HugepageReservation) string {
 	return fmt.Sprintf("%d x %s %s", r.Count, r.Size, r.Placement)
 }
 
-func (e EffectiveSpec) tuningSettings() []setting {
+func (e EffectiveSpec) tuningSettings() []fieldValue {
 	p, k, n := e.Spec.Power, e.Spec.Kernel, e.Spec.Network
 	iommu := string(k.IOMMU)
 	if iommu == "" {
 		iommu = "Passthrough on amd64, Kept on arm64"
 	}
-	return []setting{
+	return []fieldValue{
 		{"spec.power.preset", string(p.Preset)},
 		{"spec.power.idleStates", string(p.IdleStates)},
 		{"spec.power.frequencyDriver", string(p.FrequencyDriver)},
@@ -141,10 +141,10 @@ func describeSelector(s v1alpha1.NICSelector) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 }
 
-func (e EffectiveSpec) platformSettings() []setting {
+func (e EffectiveSpec) platformSettings() []fieldValue {
 	k, s, v, pools := e.Spec.Kubelet, e.Spec.System, e.Spec.Verification, e.Spec.Pools
 	budget := ptr.Deref(v.Budget, v1alpha1.JitterBudget{})
-	return []setting{
+	return []fieldValue{
 		{"spec.pools.management", string(pools.Management)},
 		{"spec.pools.maximumUnavailableNodes", number(pools.MaximumUnavailableNodes)},
 		{"spec.rollout.state", string(e.Spec.Rollout.State)},

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 )
 
 // parameterRule is one row of the table of kernel parameters.
@@ -65,7 +67,7 @@ func (p *planner) addParameters(settings map[string]Setting) {
 		case !taken:
 			settings[given.Name] = Setting{Name: given.Name, Value: given.Value,
 				Origin: Origin{Source: FromField, Detail: "spec.system.kernelParameters[" + given.Name + "]"}}
-		case computed.Value != given.Value:
+		case !setting.Same(host.SysctlPath(given.Name), computed.Value, given.Value):
 			p.critical(ruleKernelParameters, field, "Remove it, or change what decides the computed value.",
 				"%s=%s contradicts the computed value %s, which comes from %s",
 				given.Name, given.Value, computed.Value, computed.Origin.Detail)

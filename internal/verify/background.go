@@ -9,7 +9,9 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 )
 
 const (
@@ -96,7 +98,7 @@ func backgroundChecks() []Check {
 // plansSysctl tells whether the plan sets a kernel parameter to the value.
 func (s *state) plansSysctl(name, value string) bool {
 	planned, ok := s.sysctl(name)
-	return ok && planned == value
+	return ok && setting.Same(host.SysctlPath(name), planned, value)
 }
 
 // softWatchdogIsOff accepts a watchdog that is off, and one that is kept to housekeeping CPUs.

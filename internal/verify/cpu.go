@@ -255,9 +255,9 @@ func rcuIsOffloaded(s *state) verdict {
 		return passed("nohz_full " + tickless.Value.String())
 	}
 	return judge(s.running, isolated.String(), func(line cmdline.Line) verdict {
-		offloaded := argumentCPUs(line, "rcu_nocbs", s.possibleCPUs()).Union(tickless.Value)
+		offloaded := argumentCPUs(line, "rcu_nocbs", s.machine().Possible).Union(tickless.Value)
 		if !tickless.Known {
-			offloaded = offloaded.Union(argumentCPUs(line, "nohz_full", s.possibleCPUs()))
+			offloaded = offloaded.Union(line.Isolation(s.machine()).Noise)
 		}
 		return s.lacks(isolated.Difference(offloaded), offloaded, "left to run RCU callbacks: %s neither in rcu_nocbs= nor in nohz_full=")
 	})

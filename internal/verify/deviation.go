@@ -12,6 +12,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
@@ -143,9 +144,9 @@ func affinityDeviation(check v1alpha1.CheckID, route *host.InterruptRoute, wante
 // settingDeviations are the planned kernel parameters and files below /sys that hold something else.
 func (s *state) settingDeviations() []Deviation {
 	var found []Deviation
-	compare := func(fallback v1alpha1.CheckID, setting plan.Setting, file string) {
-		if value, ok := s.facts.Setting(file).Get(); ok && !sameSetting(file, value, setting.Value) {
-			found = append(found, Deviation{judgeOf(file, fallback), file, file, selected(value), setting.Value})
+	compare := func(fallback v1alpha1.CheckID, planned plan.Setting, file string) {
+		if value, ok := s.facts.Setting(file).Get(); ok && !setting.Same(file, value, planned.Value) {
+			found = append(found, Deviation{judgeOf(file, fallback), file, file, setting.Selected(value), planned.Value})
 		}
 	}
 	for _, sysctl := range s.plan.Sysctls {
@@ -158,10 +159,10 @@ func (s *state) settingDeviations() []Deviation {
 }
 
 // judgeOf is the check that judges a setting by itself, else the one that judges what is left.
-func judgeOf(setting string, fallback v1alpha1.CheckID) v1alpha1.CheckID {
+func judgeOf(file string, fallback v1alpha1.CheckID) v1alpha1.CheckID {
 	for _, check := range Catalogue() {
 		for _, pattern := range check.owns {
-			if matched, err := path.Match(pattern, setting); err == nil && matched {
+			if matched, err := path.Match(pattern, file); err == nil && matched {
 				return check.ID
 			}
 		}

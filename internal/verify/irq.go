@@ -243,12 +243,7 @@ func managedInterruptsAreOff(s *state) verdict {
 	expected := "isolcpus=managed_irq," + isolated.String()
 	return judge(s.running, expected, func(line cmdline.Line) verdict {
 		value, _ := line.Get("isolcpus")
-		flags, list := splitIsolcpus(value)
-		covered := cpus.Set{}
-		if flags["managed_irq"] {
-			covered = cpuListOf(list, s.possibleCPUs())
-		}
-		if missing := isolated.Difference(covered); !missing.IsEmpty() {
+		if missing := isolated.Difference(line.Isolation(s.machine()).ManagedIRQ); !missing.IsEmpty() {
 			return failed(fmt.Sprintf("the running kernel may put managed interrupts on isolated %s: isolcpus is %s", cpuNames(missing), orNone(value)),
 				"isolcpus="+value, expected).about(finding.OfCPUs(missing))
 		}

@@ -126,7 +126,7 @@ func reservedCPUs(found, want string) verdict {
 	if want == "" {
 		return notApplicable()
 	}
-	return field("reservedSystemCPUs", normalCPUs(found, cpus.Set{}), normalCPUs(want, cpus.Set{}))
+	return field("reservedSystemCPUs", cpus.Normal(found), cpus.Normal(want))
 }
 
 // cpuManagerState is the checkpoint of the kubelet's CPU manager
@@ -176,7 +176,9 @@ func (s *state) sharedPoolIsPlanned(state cpuManagerState) verdict {
 	known := shared
 	for _, containers := range state.Entries {
 		for _, list := range containers {
-			known = known.Union(cpuListOf(list, cpus.Set{}))
+			// What is no list of CPUs is reported of the container that has it.
+			owned, _ := cpus.Parse(list)
+			known = known.Union(owned)
 		}
 	}
 	isolated := s.plan.CPUs.Isolated.Difference(s.plan.CPUs.DataPlane)

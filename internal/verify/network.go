@@ -13,6 +13,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
@@ -235,7 +236,7 @@ func (s *state) linkStaysAwake(n nic) verdict {
 	if n.PhysicalFunction.Known {
 		return notApplicable()
 	}
-	if policy, ok := s.facts.Setting(settingASPM).Get(); ok && selected(policy) == "performance" {
+	if policy, ok := s.facts.Setting(settingASPM).Get(); ok && setting.Selected(policy) == "performance" {
 		return passed("policy performance")
 	}
 	expected := n.PCIAddress + ": no power state"

@@ -45,7 +45,9 @@ func (s *state) owners() host.Fact[[]owner] {
 	for _, pod := range slices.Sorted(maps.Keys(state.Value.Entries)) {
 		for _, container := range slices.Sorted(maps.Keys(state.Value.Entries[pod])) {
 			name := fmt.Sprintf("container %s of pod %s", container, pod)
-			all = append(all, owner{name, cpuListOf(state.Value.Entries[pod][container], cpus.Set{}), pod + "/" + container})
+			// What is no list of CPUs owns none; kubelet.cpu-manager reports it.
+			owned, _ := cpus.Parse(state.Value.Entries[pod][container])
+			all = append(all, owner{name, owned, pod + "/" + container})
 		}
 	}
 	return host.Known(all, state.Source)

@@ -6,19 +6,19 @@ package verify
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 // settingIs compares a small file with its planned value.
 func (s *state) settingIs(path, want string) verdict {
 	return judge(s.facts.Setting(path), want, func(found string) verdict {
-		if sameSetting(path, found, want) {
+		if setting.Same(path, found, want) {
 			return passed(found)
 		}
 		return failed(fmt.Sprintf("%s is %s, not %s", path, orNone(found), orNone(want)), found, want).about(finding.OfFiles(path))
@@ -43,9 +43,9 @@ func (s *state) sysctl(name string) (string, bool) { return lookup(s.plan.Sysctl
 func (s *state) sysfs(path string) (string, bool) { return lookup(s.plan.Sysfs, path) }
 
 func lookup(settings []plan.Setting, name string) (string, bool) {
-	for _, setting := range settings {
-		if setting.Name == name {
-			return setting.Value, true
+	for _, planned := range settings {
+		if planned.Name == name {
+			return planned.Value, true
 		}
 	}
 	return "", false
@@ -63,9 +63,9 @@ func otherSysfsFilesArePlanned(s *state) verdict {
 
 func (s *state) othersArePlanned(settings []plan.Setting, path func(string) string) verdict {
 	var verdicts []verdict
-	for _, setting := range settings {
-		if file := path(setting.Name); !s.isOwned(file) {
-			verdicts = append(verdicts, s.settingIs(file, setting.Value))
+	for _, planned := range settings {
+		if file := path(planned.Name); !s.isOwned(file) {
+			verdicts = append(verdicts, s.settingIs(file, planned.Value))
 		}
 	}
 	joined := worst(verdicts...)
@@ -73,39 +73,6 @@ func (s *state) othersArePlanned(settings []plan.Setting, path func(string) stri
 		return passed(fmt.Sprintf("%d as planned", len(verdicts)))
 	}
 	return joined
-}
-
-// sameSetting compares two values of a small file as the kernel does: white space between fields, the
-// notation of CPU masks and the choices that are not selected do not count.
-func sameSetting(path, found, want string) bool {
-	found, want = selected(found), selected(want)
-	if strings.Join(strings.Fields(found), " ") == strings.Join(strings.Fields(want), " ") {
-		return true
-	}
-	if !isMask(path) {
-		return false
-	}
-	foundMask, err := cpus.ParseMask(found)
-	if err != nil {
-		return false
-	}
-	wantMask, err := cpus.ParseMask(want)
-	return err == nil && foundMask.Equal(wantMask)
-}
-
-// isMask tells whether the kernel writes the file in mask format.
-func isMask(path string) bool {
-	return strings.HasSuffix(path, "cpumask") || strings.HasSuffix(path, "_mask") || strings.HasSuffix(path, "_cpus")
-}
-
-// selected returns the chosen one of "always madvise [never]", or the value itself.
-func selected(value string) string {
-	_, rest, opened := strings.Cut(value, "[")
-	choice, _, closed := strings.Cut(rest, "]")
-	if opened && closed {
-		return choice
-	}
-	return value
 }
 
 // maskSetting reads a setting in mask format.

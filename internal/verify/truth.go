@@ -100,7 +100,7 @@ func kubeletTruth(p *plan.NodePlan, config host.Fact[*kubeletv1beta1.KubeletConf
 			return orDefault(c.CPUManagerPolicy, "none")
 		}),
 		setting("reservedSystemCPUs", want.ReservedSystemCPUs, func(c *kubeletv1beta1.KubeletConfiguration) string {
-			return normalCPUs(c.ReservedSystemCPUs, cpus.Set{})
+			return cpus.Normal(c.ReservedSystemCPUs)
 		}),
 		setting("memoryManagerPolicy", want.MemoryManagerPolicy, func(c *kubeletv1beta1.KubeletConfiguration) string {
 			return orDefault(c.MemoryManagerPolicy, "None")

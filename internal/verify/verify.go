@@ -179,7 +179,7 @@ func newState(in Input, catalogue []Check) *state {
 	s := &state{
 		plan: in.Plan, facts: in.Facts, before: in.Before, holders: in.Holders,
 		containers: in.Containers, allocatable: in.Allocatable, qualification: in.Qualification,
-		running: runningLine(in.Facts), planned: plannedLine(in.Plan),
+		running: runningLine(in.Facts), planned: in.Plan.ArgumentLine(),
 		cpuByID: make(map[int]*host.CPU, len(in.Facts.CPUs.List)),
 	}
 	for i := range in.Facts.CPUs.List {

@@ -41,7 +41,7 @@ func (a Arg) quotedValue() string {
 	return a.Value
 }
 
-// is tells whether both are the same argument with the same value.
+// is reports whether both are the same argument with the same value.
 func (a Arg) is(b Arg) bool {
 	return sameName(a.Name, b.Name) && a.HasValue == b.HasValue && a.Value == b.Value
 }
@@ -152,7 +152,7 @@ func (l Line) All(name string) []Arg {
 	return all
 }
 
-// Contains tells whether the kernel's arguments include every argument of the text, each with the same
+// Contains reports whether the kernel's arguments include every argument of the text, each with the same
 // value: Contains("nohz=on nosmt"). An empty or unreadable text is contained in no line.
 func (l Line) Contains(text string) bool {
 	wanted, err := Parse(text)
@@ -168,6 +168,4 @@ func (l Line) Contains(text string) bool {
 }
 
 // sameName compares as parameq of kernel/params.c does: "-" and "_" are the same character.
-func sameName(a, b string) bool {
-	return strings.ReplaceAll(a, "-", "_") == strings.ReplaceAll(b, "-", "_")
-}
+func sameName(a, b string) bool { return underscored(a) == underscored(b) }

@@ -79,10 +79,10 @@ func (s Set) Len() int {
 	return n
 }
 
-// IsEmpty tells whether the set holds no CPU.
+// IsEmpty reports whether the set holds no CPU.
 func (s Set) IsEmpty() bool { return len(s.words) == 0 }
 
-// Contains tells whether the CPU is in the set.
+// Contains reports whether the CPU is in the set.
 func (s Set) Contains(id int) bool {
 	return id >= 0 && id/wordBits < len(s.words) && s.words[id/wordBits]&(1<<(id%wordBits)) != 0
 }
@@ -148,13 +148,13 @@ func (s Set) Difference(o Set) Set {
 	return trimmed(words)
 }
 
-// Equal tells whether both sets hold the same CPUs.
+// Equal reports whether both sets hold the same CPUs.
 func (s Set) Equal(o Set) bool { return slices.Equal(s.words, o.words) }
 
-// IsSubsetOf tells whether every CPU of s is in o.
+// IsSubsetOf reports whether every CPU of s is in o.
 func (s Set) IsSubsetOf(o Set) bool { return s.Difference(o).IsEmpty() }
 
-// Overlaps tells whether the sets share a CPU.
+// Overlaps reports whether the sets share a CPU.
 func (s Set) Overlaps(o Set) bool {
 	for i := range min(len(s.words), len(o.words)) {
 		if s.words[i]&o.words[i] != 0 {
@@ -188,6 +188,14 @@ func (s Set) String() string {
 		i = last + 1
 	}
 	return b.String()
+}
+
+// Name is "CPU 5" or "CPUs 2-5".
+func (s Set) Name() string {
+	if s.Len() == 1 {
+		return "CPU " + s.String()
+	}
+	return "CPUs " + s.String()
 }
 
 // Mask returns the kernel mask format of /proc/irq/default_smp_affinity and of the workqueue

@@ -34,6 +34,37 @@ func Parse(list string) (Set, error) {
 	return Set{words}, nil
 }
 
+// Normal writes a list in its shortest form; a text that is none stays as it is.
+func Normal(list string) string {
+	set, err := Parse(list)
+	if err != nil {
+		return list
+	}
+	return set.String()
+}
+
+// ParseArgument reads a list as the kernel does on its command line (bitmap_parselist of lib/bitmap-str.c): commas and
+// white space separate elements, empty ones do not count, "all" stands for all CPUs and "N" for the last one. Possible are
+// the CPUs that a kernel has room for; where they are empty, that is where they are not known, "all" and "N" are errors.
+// So is a CPU above the last possible one, and the kernel then ignores the whole list.
+func ParseArgument(list string, possible Set) (Set, error) {
+	parts := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r >= '\t' && r <= '\r' })
+	for i, part := range parts {
+		if len(part) >= 3 && strings.EqualFold(part[:3], "all") {
+			part = "0-N" + part[3:]
+		}
+		if strings.Contains(part, "N") && !possible.IsEmpty() {
+			part = strings.ReplaceAll(part, "N", strconv.Itoa(possible.Last()))
+		}
+		parts[i] = part
+	}
+	set, err := Parse(strings.Join(parts, ","))
+	if err == nil && !possible.IsEmpty() && set.Last() > possible.Last() {
+		return Set{}, fmt.Errorf("CPU list %q names CPU %d, and the last possible one is %d", abbreviate(list), set.Last(), possible.Last())
+	}
+	return set, err
+}
+
 // element is one element of a list: of every group of CPUs from first to last, the first used ones. A
 // plain range uses every CPU of groups of one.
 type element struct{ first, last, used, group int }

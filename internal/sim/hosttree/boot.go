@@ -173,7 +173,7 @@ type kernel struct {
 	identifier string
 
 	all, online cpus.Set
-	isolation   isolation
+	isolation   cmdline.Isolation
 	hugepages   hugepages
 	// defaultAffinity is where interrupts go that nothing else is known about.
 	defaultAffinity cpus.Set
@@ -201,12 +201,17 @@ func (d description) kernel() (*kernel, error) {
 	if k.online.IsEmpty() {
 		return nil, errors.New("booting a host tree: no CPU would be online")
 	}
-	k.isolation = isolate(line, k.all)
+	k.isolation = line.Isolation(k.commandLineReader())
 	k.hugepages = reserve(line, k.Machine, k.largePages())
 	k.defaultAffinity = k.irqAffinity()
-	k.routes = k.Machine.routes(k.online, k.defaultAffinity, k.isolation[flagManagedIRQ])
+	k.routes = k.Machine.routes(k.online, k.defaultAffinity, k.isolation.ManagedIRQ)
 	k.initial = k.initAffinity()
 	return k, nil
+}
+
+// commandLineReader is what the meaning of the command line depends on.
+func (k *kernel) commandLineReader() cmdline.Machine {
+	return cmdline.Machine{Architecture: k.Architecture, Possible: k.all}
 }
 
 // bootIdentifier is what /proc/sys/kernel/random/boot_id gives: another UUID after each boot.
@@ -229,7 +234,7 @@ func (k *kernel) largePages() bool { return k.options.PageSize == v1alpha1.PageS
 // irqAffinity follows irq_affinity_setup of kernel/irq/irqdesc.c: the boot CPU always belongs to it.
 func (k *kernel) irqAffinity() cpus.Set {
 	value, given := k.line.Get("irqaffinity")
-	affinity, err := cpus.Parse(value)
+	affinity, err := cpus.ParseArgument(value, k.all)
 	if !given || err != nil {
 		return k.all
 	}
@@ -244,7 +249,7 @@ func (k *kernel) initAffinity() cpus.Set {
 			return affinity.Intersection(k.all)
 		}
 	}
-	return k.all.Difference(k.isolation[flagDomain])
+	return k.all.Difference(k.isolation.Domain)
 }
 
 // release is uname -r: flavours of RHEL's kernel have a suffix.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 )
 
 const cpuFolder = "/sys/devices/system/cpu"
@@ -21,7 +23,7 @@ func (k *kernel) writeCPUs(t *tree) {
 	t.file(cpuFolder+"/present", k.all)
 	t.file(cpuFolder+"/possible", k.all)
 	t.file(cpuFolder+"/kernel_max", 8191)
-	t.file(cpuFolder+"/isolated", k.isolation[flagDomain])
+	t.file(cpuFolder+"/isolated", k.isolation.Domain)
 	t.file(cpuFolder+"/nohz_full", k.noHzFull())
 	control, active := k.smt()
 	t.file(cpuFolder+"/smt/control", control)
@@ -41,7 +43,7 @@ func (k *kernel) writeCPUs(t *tree) {
 
 // noHzFull is how drivers/base/cpu.c prints a mask that was never allocated, too.
 func (k *kernel) noHzFull() string {
-	if list := k.isolation[flagNoise].String(); list != "" {
+	if list := k.isolation.Noise.String(); list != "" {
 		return list
 	}
 	return "(null)"
@@ -207,12 +209,12 @@ func (k *kernel) idleDriver() (name string, states []IdleState) {
 // limit is the value of an argument that counts idle states; more than any processor has without it.
 func (k *kernel) limit(argument string) int {
 	const unlimited = 9
-	value, given := k.line.Get(argument)
-	var limit int
-	if _, err := fmt.Sscanf(value, "%d", &limit); !given || err != nil || limit < 0 {
+	value, _ := k.line.Get(argument)
+	limit, ok := setting.Integer(value)
+	if !ok || limit < 0 {
 		return unlimited
 	}
-	return limit
+	return int(min(limit, unlimited))
 }
 
 // withPolling puts the state in front that x86 drivers begin with.

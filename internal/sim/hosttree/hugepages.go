@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 )
 
 // hugepages are the pools that the kernel reserves at boot.
@@ -68,19 +69,11 @@ func (h *hugepages) setDefault(line cmdline.Line) {
 	}
 }
 
-// parseSize reads a size as memparse of lib/cmdline.c does; 0 when the kernel does not offer it.
+// parseSize reads a size in KiB; 0 when the kernel does not offer it.
 func (h *hugepages) parseSize(text string) int64 {
-	units := map[byte]int64{'K': 1, 'M': 1 << 10, 'G': 1 << 20}
-	if text == "" {
-		return 0
-	}
-	unit, known := units[strings.ToUpper(text)[len(text)-1]]
-	number, err := strconv.ParseUint(text[:len(text)-1], 10, 32)
-	if !known || err != nil {
-		return 0
-	}
+	bytes, _ := setting.Size(text)
 	for _, size := range h.sizes {
-		if size == int64(number)*unit {
+		if uint64(size)<<10 == bytes {
 			return size
 		}
 	}

@@ -96,7 +96,7 @@ func (k *kernel) writeKernelFiles(t *tree) {
 // Tickless CPUs make power-efficient workqueues unbound (workqueue_init_early).
 func (k *kernel) writeParameters(t *tree) {
 	efficient, boost := "N", "0"
-	if !k.isolation[flagNoise].IsEmpty() {
+	if !k.isolation.Noise.IsEmpty() {
 		efficient = "Y"
 	}
 	if k.realTime() {
@@ -123,8 +123,8 @@ func (k *kernel) writeParameters(t *tree) {
 // tick and off CPUs without scheduler domain, unless that leaves none.
 func (k *kernel) unboundWork() cpus.Set {
 	mask := k.all
-	for _, flag := range []isolationFlag{flagNoise, flagDomain} {
-		mask = firstNonEmpty(mask.Difference(k.isolation[flag]), mask)
+	for _, away := range []cpus.Set{k.isolation.Noise, k.isolation.Domain} {
+		mask = firstNonEmpty(mask.Difference(away), mask)
 	}
 	return mask
 }

@@ -49,7 +49,7 @@ func (k *kernel) writeSysctls(t *tree) {
 		"kernel/random/boot_id": k.identifier,
 		"kernel/nmi_watchdog":   hard, "kernel/soft_watchdog": soft, "kernel/watchdog": max(soft, hard),
 		// lockup_detector_init of kernel/watchdog.c leaves CPUs without tick out.
-		"kernel/watchdog_cpumask": k.all.Difference(k.isolation[flagNoise]), "kernel/watchdog_thresh": 10,
+		"kernel/watchdog_cpumask": k.all.Difference(k.isolation.Noise), "kernel/watchdog_thresh": 10,
 		"kernel/numa_balancing":     balancing,
 		"kernel/sched_rt_period_us": 1000000, "kernel/sched_rt_runtime_us": 950000,
 		"kernel/timer_migration": 1, "kernel/hung_task_timeout_secs": 120, "kernel/sched_schedstats": 0,
@@ -211,7 +211,7 @@ func (k *kernel) writeServices(t *tree, s services) {
 // threads are some of the kernel's: those that work for all stay off CPUs without tick (kthread.c takes the CPUs of
 // HK_TYPE_KTHREAD), and so do those that run the callbacks of such CPUs (rcu_nocb).
 func (k *kernel) threads() []Process {
-	housekeeping := k.online.Difference(k.isolation[flagNoise])
+	housekeeping := k.online.Difference(k.isolation.Noise)
 	first := cpus.Of(k.online.First())
 	threads := []Process{
 		{PID: 2, Name: "kthreadd", Kind: KernelThread, AllowedCPUs: housekeeping},
@@ -233,7 +233,7 @@ func (k *kernel) offloaded() string {
 	if list, given := k.line.Get("rcu_nocbs"); given {
 		return list
 	}
-	return k.isolation[flagNoise].String()
+	return k.isolation.Noise.String()
 }
 
 // writeDistribution writes the files of /etc and /var that survive a boot.

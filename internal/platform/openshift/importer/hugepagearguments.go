@@ -11,6 +11,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 )
 
 // hugepageReader reads hugepage arguments in their order, as the kernel does (mm/hugetlb.c): a hugepages=
@@ -109,18 +110,14 @@ func natural(text string) (int32, error) {
 	return int32(number), err
 }
 
-// kernelSize reads a size as the kernel's memparse does: a number with K, M or G in either case.
+// kernelSize reads a size as the kernel does.
 func kernelSize(text string) (v1alpha1.HugepageSize, error) {
-	shifts := map[byte]uint{'K': 0, 'M': 10, 'G': 20}
-	if text != "" {
-		shift, ok := shifts[text[len(text)-1]&^0x20]
-		number, err := strconv.ParseUint(text[:len(text)-1], 10, 32)
-		sizes := map[uint64]v1alpha1.HugepageSize{
-			64: "64Ki", 2 << 10: "2Mi", 32 << 10: "32Mi", 512 << 10: "512Mi", 1 << 20: "1Gi", 16 << 20: "16Gi",
-		}
-		if size, known := sizes[number<<shift]; ok && err == nil && known {
-			return size, nil
-		}
+	bytes, ok := setting.Size(text)
+	sizes := map[uint64]v1alpha1.HugepageSize{
+		64: "64Ki", 2 << 10: "2Mi", 32 << 10: "32Mi", 512 << 10: "512Mi", 1 << 20: "1Gi", 16 << 20: "16Gi",
+	}
+	if size, known := sizes[bytes>>10]; ok && known && bytes%1024 == 0 {
+		return size, nil
 	}
 	return "", fmt.Errorf("%q is no size of hugepages", text)
 }

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cmdline
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
+)
+
+// Machine is what the meaning of a command line depends on besides its text. The zero Machine is one of which nothing
+// is known; then arguments whose meaning depends on it mean the same only if they are written alike.
+type Machine struct {
+	// Architecture is "amd64" or "arm64".
+	Architecture string
+	// Possible are the CPUs that "all" and "N" speak of (cpu_possible_mask).
+	Possible cpus.Set
+}
+
+const amd64 = "amd64"
+
+// notation is how the kernel reads the value of a parameter.
+type notation int
+
+const (
+	// words compare letter by letter.
+	words notation = iota
+	// boolean is read by kstrtobool.
+	boolean
+	// integer is read in base 0: by kstrtol, by get_option, or as a module parameter of type int.
+	integer
+	// size is read by memparse.
+	size
+	// cpuList is read by cpulist_parse.
+	cpuList
+	// systemdList is a CPU list that systemd reads, which knows neither "all" nor "N" (parse_cpu_set of
+	// src/shared/cpu-set-util.c).
+	systemdList
+	// isolation is a CPU list behind flags (housekeeping_isolcpus_setup of kernel/sched/isolation.c).
+	isolation
+)
+
+// notationOf knows the parameters whose values have several spellings: those that profiles plan, and those that are
+// found beside them. The functions that read them are, in this order: setup_psi, setup_tick_nohz, setup_hrtimer_hres,
+// iommu_set_def_domain_type, iommu_dma_setup, early_init_on_alloc and early_init_on_free, param_get_bool; skew_tick,
+// maxcpus, nrcpus, selinux_enabled_setup, enforcing_setup, and param_set_int of RCU, cpuidle, processor and intel_idle;
+// hugepagesz_setup, default_hugepagesz_setup, log_buf_len_setup, early_cma, parse_crashkernel, cmdline_parse_movablecore;
+// housekeeping_nohz_full_setup, rcu_nocb_setup, irq_affinity_setup.
+func notationOf(name string) notation {
+	switch name {
+	case "psi", "nohz", "highres", "iommu.passthrough", "iommu.strict", "init_on_alloc", "init_on_free", "workqueue.power_efficient":
+		return boolean
+	case "skew_tick", "maxcpus", "nr_cpus", "possible_cpus", "selinux", "enforcing", "audit", "rcupdate.rcu_normal_after_boot",
+		"rcupdate.rcu_normal", "rcupdate.rcu_expedited", "rcutree.kthread_prio", "rcutree.nohz_full_patience_delay", "cpuidle.off",
+		"processor.max_cstate", "intel_idle.max_cstate":
+		return integer
+	case "hugepagesz", "default_hugepagesz", "mem", "log_buf_len", "cma", "crashkernel", "kernelcore", "movablecore":
+		return size
+	case "nohz_full", "rcu_nocbs", "irqaffinity", "kthread_cpus":
+		return cpuList
+	case "systemd.cpu_affinity":
+		return systemdList
+	case "isolcpus":
+		return isolation
+	default:
+		return words
+	}
+}
+
+// IsCumulative reports whether every argument of that name has an effect when it is repeated, so that two of them do not
+// contradict each other. Of other parameters the kernel obeys one.
+func IsCumulative(name string) bool {
+	switch underscored(name) {
+	case "console", "earlycon", "earlyprintk", "ifname", "initcall_blacklist", "ip", "memmap", "modprobe.blacklist",
+		"module_blacklist", "nameserver", "pci", "systemd.mask", "systemd.setenv", "systemd.wants", "vlan", "bond", "bridge",
+		"team", "reserve_mem":
+		return true
+	default:
+		return strings.HasPrefix(name, "rd.")
+	}
+}
+
+// underscored is the name as parameq of kernel/params.c compares it: "-" and "_" are the same character. The kernel takes
+// "." and "/" in the names of kernel parameters (sysctl.*) for the same, too (process_sysctl_arg of
+// fs/proc/proc_sysctl.c).
+func underscored(name string) string {
+	if parameter, ok := strings.CutPrefix(name, "sysctl"); ok && parameter != "" && (parameter[0] == '.' || parameter[0] == '/') {
+		return "sysctl" + strings.ReplaceAll(parameter, "/", ".")
+	}
+	return strings.ReplaceAll(name, "-", "_")
+}
+
+// alias is the argument of another name that does the same, or the argument itself. Unless a line says otherwise,
+// Documentation/admin-guide/kernel-parameters.txt calls both equivalent.
+func (m Machine) alias(arg Arg) Arg {
+	arg.Name = underscored(arg.Name)
+	switch arg.Text() {
+	case "nosmp":
+		return valued("maxcpus", "0")
+	case "nohibernate":
+		return valued("hibernate", "no")
+	case "audit=off": // audit_enable of kernel/audit.c
+		return valued("audit", "0")
+	case "audit=on":
+		return valued("audit", "1")
+	}
+	if m.Architecture != amd64 {
+		return arg
+	}
+	switch arg.Text() {
+	case "iommu=pt": // iommu_setup of arch/x86/kernel/pci-dma.c; only x86 reads iommu=
+		return valued("iommu.passthrough", "1")
+	case "iommu=nopt":
+		return valued("iommu.passthrough", "0")
+	case "nopti":
+		return valued("pti", "off")
+	case "nospectre_v2":
+		return valued("spectre_v2", "off")
+	case "nohpet": // disable_hpet and hpet_setup of arch/x86/kernel/hpet.c
+		return valued("hpet", "disable")
+	}
+	return arg
+}
+
+func valued(name, value string) Arg { return Arg{Name: name, Value: value, HasValue: true} }
+
+// atoms are the arguments that an argument stands for: iommu=pt,soft is iommu=pt and iommu=soft.
+func (m Machine) atoms(arg Arg) []Arg {
+	if m.Architecture != amd64 || arg.Name != "iommu" || strings.Trim(arg.Value, ",") == "" {
+		return []Arg{m.alias(arg)}
+	}
+	var atoms []Arg
+	for value := range strings.SplitSeq(arg.Value, ",") {
+		if value != "" {
+			atoms = append(atoms, m.alias(valued(arg.Name, value)))
+		}
+	}
+	return atoms
+}
+
+// Parameter is the name of the parameter that an argument sets: its own name with underscores, or that of the parameter
+// that it is another spelling of.
+func (m Machine) Parameter(arg Arg) string { return m.atoms(arg)[0].Name }
+
+// SameArgument reports whether two arguments mean the same to the kernel of the machine, each taken alone.
+func (m Machine) SameArgument(a, b Arg) bool {
+	return slices.EqualFunc(m.atoms(a), m.atoms(b), func(x, y Arg) bool {
+		return x.Name == y.Name && m.meaning(x) == m.meaning(y)
+	})
+}
+
+// SameText is SameArgument for two texts, each of one argument or of several that belong together, in whatever order.
+func (m Machine) SameText(a, b string) bool {
+	if a == b {
+		return true
+	}
+	left, leftErr := Parse(a)
+	right, rightErr := Parse(b)
+	if leftErr != nil || rightErr != nil || len(left.init)+len(right.init) > 0 {
+		return false
+	}
+	if len(left.kernel) == 1 && len(right.kernel) == 1 {
+		return m.SameArgument(left.kernel[0], right.kernel[0])
+	}
+	return slices.EqualFunc(sortedByName(left.Effects(m)), sortedByName(right.Effects(m)), Effect.Equal)
+}
+
+func sortedByName(effects []Effect) []Effect {
+	return slices.SortedFunc(slices.Values(effects), func(a, b Effect) int { return cmp.Compare(a.Parameter, b.Parameter) })
+}
+
+// meaning is the value of an argument in the one spelling in which the same values are the same texts. What cannot be read
+// means nothing but itself. Where there is no value, the text has no "=".
+func (m Machine) meaning(arg Arg) string {
+	if !arg.HasValue {
+		return ""
+	}
+	if known, ok := m.canonical(notationOf(arg.Name), arg.Value); ok {
+		if arg.Name == "irqaffinity" {
+			known = m.withBootCPU(known)
+		}
+		return "=" + known
+	}
+	return "= " + arg.Value
+}
+
+// withBootCPU adds CPU 0 to a list: irq_affinity_setup of kernel/irq/irqdesc.c adds the CPU that the kernel boots on.
+func (m Machine) withBootCPU(list string) string {
+	set, err := cpus.Parse(list)
+	if err != nil {
+		return list
+	}
+	return set.Union(cpus.Of(0)).String()
+}
+
+// canonical spells a value in the shortest way; not ok when the kernel would not take it.
+func (m Machine) canonical(n notation, value string) (text string, ok bool) {
+	switch n {
+	case boolean:
+		on, ok := setting.Boolean(value)
+		return strconv.FormatBool(on), ok
+	case integer:
+		number, ok := setting.Integer(value)
+		return strconv.FormatInt(number, 10), ok
+	case size:
+		bytes, ok := setting.Size(value)
+		return setting.SizeText(bytes), ok
+	case cpuList:
+		set, err := cpus.ParseArgument(value, m.Possible)
+		return set.String(), err == nil
+	case systemdList:
+		set, err := cpus.Parse(strings.Join(strings.FieldsFunc(value, isSeparator), ","))
+		return set.String(), err == nil
+	case isolation:
+		flags, set, ok := m.isolcpus(value)
+		return strings.Join(flags, ",") + " " + set.String(), ok
+	default:
+		return value, true
+	}
+}
+
+func isSeparator(r rune) bool { return r == ',' || isSpace(r) }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package plan
+
+import (
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
+)
+
+// ArgumentText is the planned part of the kernel command line.
+func (p *NodePlan) ArgumentText() string {
+	texts := make([]string, len(p.KernelArguments))
+	for i, argument := range p.KernelArguments {
+		texts[i] = argument.Text
+	}
+	return strings.Join(texts, " ")
+}
+
+// ArgumentLine is the planned part of the kernel command line as the kernel reads it. A plan that could not be read has
+// none: plans are made of arguments without quotes and NUL bytes, and of no more than the kernel takes.
+func (p *NodePlan) ArgumentLine() cmdline.Line {
+	line, err := cmdline.Parse(p.ArgumentText())
+	if err != nil {
+		return cmdline.Line{}
+	}
+	return line
+}
+
+// effects are what the planned arguments do on a machine.
+func (p *NodePlan) effects(on cmdline.Machine) []cmdline.Effect { return p.ArgumentLine().Effects(on) }
+
+// MachineOf is what the facts of a host say about the machine that reads the plan's arguments.
+func MachineOf(f *host.Facts, p *NodePlan) cmdline.Machine {
+	on := cmdline.Machine{Architecture: p.Architecture, Possible: f.CPUs.Present.Value}
+	if possible, ok := f.CPUs.Possible.Get(); ok {
+		on.Possible = possible
+	}
+	return on
+}
+
+// ArgumentChanges are the differences between the command line of a running kernel and the planned arguments: one for each
+// parameter that the plan sets otherwise, and one for each that the plan does without and that would contradict it if it
+// stayed. It is what decides, everywhere, whether a node has to reboot for its command line. Whatever means the same to the
+// kernel is none.
+func ArgumentChanges(running cmdline.Line, on cmdline.Machine, p *NodePlan) []Change {
+	var changes []Change
+	effects := map[string]cmdline.Effect{}
+	for _, e := range running.Effects(on) {
+		effects[e.Parameter] = e
+	}
+	planned := map[string]bool{}
+	for _, wanted := range p.effects(on) {
+		planned[wanted.Parameter] = true
+		if found := effects[wanted.Parameter]; !found.Has(wanted) {
+			changes = append(changes, argumentItem(wanted).change(found.Text(), wanted.Text()))
+		}
+	}
+	for _, name := range decidingArguments() {
+		if found, given := effects[name]; given && !planned[name] {
+			changes = append(changes, argumentItem(found).change(found.Text(), ""))
+		}
+	}
+	return changes
+}
+
+// decidingArguments contradict a plan when a host has them and the plan has not.
+func decidingArguments() []string {
+	return []string{"nosmt", "nohz_full", "isolcpus", "irqaffinity", "idle", "nohlt", "maxcpus", "nr_cpus"}
+}
+
+func argumentItem(e cmdline.Effect) item {
+	return item{kind: kindArgument, name: e.Name(), value: e.Text(), reboot: v1alpha1.RebootRequired, why: whyCommandLine, effect: &e}
+}
+
+// argumentItems has one item for each parameter; the number of hugepages has one for each size.
+func (p *NodePlan) argumentItems() []item {
+	effects := p.effects(cmdline.Machine{Architecture: p.Architecture})
+	items := make([]item, len(effects))
+	for i, e := range effects {
+		items[i] = argumentItem(e)
+	}
+	return items
+}
+
+// runningLine reads the command line of the running kernel, or says why it cannot.
+func runningLine(f *host.Facts) (line cmdline.Line, reason string) {
+	fact := f.Kernel.CommandLine
+	text, ok := fact.Get()
+	if !ok {
+		return line, missing(fact.Source, fact.Reason)
+	}
+	line, err := cmdline.Parse(text)
+	if err != nil {
+		return line, err.Error()
+	}
+	return line, ""
+}
