@@ -4,21 +4,21 @@
 package controllers
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/manifests"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 )
 
 const (
@@ -30,11 +30,28 @@ func allocatedBy(way v1alpha1.AllocationType) v1alpha1.NICUser {
 	return v1alpha1.NICUser{Namespace: "trading", Pod: "feed", Container: "main", Alignment: v1alpha1.AlignmentAligned, Allocation: way}
 }
 
+// servedWorld is a world of one pool and one node of a profile, whose agent has reported the hardware of the Xeon and
+// these NICs.
+func servedWorld(t *testing.T, pool *v1alpha1.BypassNICPool, node *corev1.Node, nics ...v1alpha1.NodeBypassNIC) *poolWorld {
+	t.Helper()
+	report := objects.MakeReport(node.Name, "trading").Inventory(objects.InventoryOf(t, hosttree.Xeon())).Obj()
+	report.Spec.BypassPools = []string{pool.Name}
+	for _, nic := range nics {
+		nic.Pool, nic.PoolGeneration = pool.Name, pool.Generation
+		report.Status.BypassNICs = append(report.Status.BypassNICs, nic)
+	}
+	return &poolWorld{PoolWorld: fleet.PoolWorld{
+		Pool: pool, Pools: []*v1alpha1.BypassNICPool{pool}, Nodes: []*corev1.Node{node},
+		Profiles: []*v1alpha1.LowLatencyNodeProfile{objects.MakeProfile("trading").Obj()},
+		Reports:  map[string]*v1alpha1.LowLatencyNode{node.Name: report},
+	}}
+}
+
 // runs puts a DaemonSet with a command into the world. All its pods are ready.
 func (w *poolWorld) runs(t *testing.T, change func(*appsv1.DaemonSet), arguments ...string) *poolWorld {
 	t.Helper()
 	r := &PoolReconciler{namespace: "operator", agentNamespace: "agents", image: "operator:v1"}
-	objects, err := r.render(w, decidePool(w, newSelections()))
+	objects, err := r.render(w, fleet.DecidePool(&w.PoolWorld, fleet.NewSelections()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +73,7 @@ func (w *poolWorld) runs(t *testing.T, change func(*appsv1.DaemonSet), arguments
 	}
 	object := &unstructured.Unstructured{Object: fields}
 	w.objects = map[objectKey]*unstructured.Unstructured{keyOf(object): object}
+	w.DaemonSet = daemonSetAmong(w.objects)
 	return w
 }
 
@@ -85,12 +103,12 @@ func TestChangeOfAllocation(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			pool := makePool("x2").obj()
+			pool := objects.MakePool("x2").Obj()
 			pool.Spec.Allocation = tc.allocation
-			nic := nicThatIs(firstPort, v1alpha1.NICHealthy)
+			nic := objects.NIC(objects.FirstPort, v1alpha1.NICHealthy)
 			nic.Users = tc.users
-			w := poolWorldOf(t, []*v1alpha1.BypassNICPool{pool}, tradingNode("n1")).says("n1", nic).runs(t, tc.change, tc.runs...)
-			w.reports["n1"].Status.BypassNICs[0].PoolGeneration = tc.generation
+			w := servedWorld(t, pool, objects.MakeNode("n1", "role", "trading"), nic).runs(t, tc.change, tc.runs...)
+			w.Reports["n1"].Status.BypassNICs[0].PoolGeneration = tc.generation
 			if got := rendered(t, w); got != tc.want {
 				t.Errorf("the nodes run %s, want %s", got, tc.want)
 			}
@@ -103,7 +121,7 @@ func TestChangeOfAllocation(t *testing.T) {
 func rendered(t *testing.T, w *poolWorld) string {
 	t.Helper()
 	r := &PoolReconciler{namespace: "operator", agentNamespace: "agents", image: "operator:v1"}
-	objects, err := r.render(w, decidePool(w, newSelections()))
+	objects, err := r.render(w, fleet.DecidePool(&w.PoolWorld, fleet.NewSelections()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,43 +147,6 @@ func rendered(t *testing.T, w *poolWorld) string {
 	return words
 }
 
-// TestChangeOfAllocationIsSaid: the container is named until it ends.
-func TestChangeOfAllocationIsSaid(t *testing.T) {
-	cases := map[string]struct {
-		allocation v1alpha1.AllocationType
-		user       v1alpha1.NICUser
-		want       string
-	}{
-		"held by the plugin":          {byClaim, allocatedBy(byPlugin), "by DevicePlugin, which spec.allocation named before: the NIC is handed out by DynamicResourceAllocation when the pod ends"},
-		"held by a claim":             {"", allocatedBy(byClaim), "by DynamicResourceAllocation, which spec.allocation named before: the NIC is handed out by DevicePlugin"},
-		"held as the pool says":       {byClaim, allocatedBy(byClaim), ""},
-		"held as the default is":      {"", allocatedBy(byPlugin), ""},
-		"the agent does not tell how": {"", allocatedBy(""), ""},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			pool := makePool("x2").obj()
-			pool.Spec.Allocation = tc.allocation
-			nic := nicThatIs(firstPort, v1alpha1.NICHealthy)
-			nic.Users = []v1alpha1.NICUser{tc.user}
-			w := poolWorldOf(t, []*v1alpha1.BypassNICPool{pool}, tradingNode("n1")).says("n1", nic)
-			status := newPoolSummary(w, decidePool(w, newSelections()), nil).status(metav1.Now())
-			progressing := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
-			changing := progressing.Status == metav1.ConditionTrue && progressing.Reason == v1alpha1.ReasonAllocationChanging
-			if changing != (tc.want != "") || !strings.Contains(progressing.Message, tc.want) {
-				t.Errorf("Progressing is %+v, want %q", progressing, tc.want)
-			}
-			if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) == changing ||
-				meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDegraded) {
-				t.Errorf("conditions are %+v", status.Conditions)
-			}
-			if named := slices.ContainsFunc(status.Findings, func(f v1alpha1.PoolFinding) bool { return strings.Contains(f.Message, "trading/feed") }); named != changing {
-				t.Errorf("findings are %+v", status.Findings)
-			}
-		})
-	}
-}
-
 // TestNameOfTheClass: pods ask the driver by the name of the resource only when no kubelet remembers the device plugin.
 func TestNameOfTheClass(t *testing.T) {
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}
@@ -175,34 +156,27 @@ func TestNameOfTheClass(t *testing.T) {
 		counted   string
 		users     []v1alpha1.NICUser
 		wantName  bool
-		// wantSaid is what Progressing says; "" when nothing is under way.
-		wantSaid string
 	}{
 		"a kubelet that never knew a plugin":  {condition: ready, wantName: true},
-		"a kubelet that counts the plugin":    {condition: ready, counted: "2", wantSaid: "the kubelet of node n1 counts 2 units of lowlatency.dev/x2 by a device plugin still"},
+		"a kubelet that counts the plugin":    {condition: ready, counted: "2"},
 		"a kubelet that forgot the plugin":    {condition: ready, counted: "0", users: []v1alpha1.NICUser{allocatedBy(byClaim)}, wantName: true},
-		"a container of the plugin":           {condition: ready, counted: "0", users: []v1alpha1.NICUser{allocatedBy(byPlugin)}, wantSaid: "trading/feed"},
+		"a container of the plugin":           {condition: ready, counted: "0", users: []v1alpha1.NICUser{allocatedBy(byPlugin)}},
 		"a kubelet that is gone takes no pod": {condition: silent, counted: "2", wantName: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			pool := makePool("x2").obj()
+			pool := objects.MakePool("x2").Obj()
 			pool.Spec.Allocation = byClaim
-			node := tradingNode("n1")
+			node := objects.MakeNode("n1", "role", "trading")
 			node.Status.Conditions = []corev1.NodeCondition{tc.condition}
 			if tc.counted != "" {
 				node.Status.Capacity = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse(tc.counted)}
 			}
-			nic := nicThatIs(firstPort, v1alpha1.NICHealthy)
+			nic := objects.NIC(objects.FirstPort, v1alpha1.NICHealthy)
 			nic.Users = tc.users
-			w := poolWorldOf(t, []*v1alpha1.BypassNICPool{pool}, node).says("n1", nic)
+			w := servedWorld(t, pool, node, nic)
 			if got, want := classOf(t, w).Spec.ExtendedResourceName, "lowlatency.dev/x2"; tc.wantName != (got != nil && *got == want) {
 				t.Errorf("the class has the name %v, want one: %v", got, tc.wantName)
-			}
-			status := newPoolSummary(w, decidePool(w, newSelections()), nil).status(metav1.Now())
-			progressing := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
-			if (progressing.Status == metav1.ConditionTrue) != (tc.wantSaid != "") || !strings.Contains(progressing.Message, tc.wantSaid) {
-				t.Errorf("Progressing is %+v, want %q", progressing, tc.wantSaid)
 			}
 		})
 	}
@@ -212,7 +186,7 @@ func TestNameOfTheClass(t *testing.T) {
 func classOf(t *testing.T, w *poolWorld) *resourcev1.DeviceClass {
 	t.Helper()
 	r := &PoolReconciler{namespace: "operator", agentNamespace: "agents", image: "operator:v1"}
-	objects, err := r.render(w, decidePool(w, newSelections()))
+	objects, err := r.render(w, fleet.DecidePool(&w.PoolWorld, fleet.NewSelections()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,11 +206,11 @@ func classOf(t *testing.T, w *poolWorld) *resourcev1.DeviceClass {
 
 // TestClassesThatAreNotServed: an older API server is said, and nothing else of the pool fails for it.
 func TestClassesThatAreNotServed(t *testing.T) {
-	pool := makePool("x2").obj()
+	pool := objects.MakePool("x2").Obj()
 	pool.Spec.Allocation = byClaim
-	w := poolWorldOf(t, []*v1alpha1.BypassNICPool{pool}, tradingNode("n1"))
+	w := servedWorld(t, pool, objects.MakeNode("n1", "role", "trading"))
 	r := &PoolReconciler{namespace: "operator", agentNamespace: "agents", image: "operator:v1"}
-	objects, err := r.render(w, decidePool(w, newSelections()))
+	objects, err := r.render(w, fleet.DecidePool(&w.PoolWorld, fleet.NewSelections()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,17 +224,5 @@ func TestClassesThatAreNotServed(t *testing.T) {
 	}
 	if err := (servedKinds{classes: true}).lacking(pool); err != nil {
 		t.Errorf("with classes the error is %v", err)
-	}
-}
-
-// TestStartupOfADriver: a node does not wait for a kubelet that will advertise nothing.
-func TestStartupOfADriver(t *testing.T) {
-	w := startingWorld(t)
-	if got := len(w.startup().Pools); got != 1 {
-		t.Fatalf("%d pools are waited for, want the one with a device plugin", got)
-	}
-	w.pools[0].Spec.Allocation = byClaim
-	if waited := w.startup().Pools; len(waited) > 0 {
-		t.Errorf("pools %+v are waited for", waited)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -19,6 +18,8 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/status"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
@@ -36,7 +37,7 @@ type PoolReconciler struct {
 	served     servedKinds
 	recorder   events.EventRecorder
 	clock      clock.PassiveClock
-	selections *selections
+	selections *fleet.Selections
 	beats      *heartbeats
 }
 
@@ -59,9 +60,9 @@ func (r *PoolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 
 // reconcile returns when to look again although nothing happens; zero means never.
 func (r *PoolReconciler) reconcile(ctx context.Context, name string) (time.Duration, error) {
-	pool := &v1alpha1.BypassNICPool{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, pool); err != nil {
-		return 0, client.IgnoreNotFound(err)
+	pool, err := get(ctx, r.client, client.ObjectKey{Name: name}, &v1alpha1.BypassNICPool{})
+	if pool == nil || err != nil {
+		return 0, err
 	}
 	if !pool.DeletionTimestamp.IsZero() {
 		// The owner references let the garbage collector remove everything.
@@ -76,19 +77,21 @@ func (r *PoolReconciler) reconcile(ctx context.Context, name string) (time.Durat
 
 // serve makes of the pool what the world asks for, and writes its status.
 func (r *PoolReconciler) serve(ctx context.Context, world *poolWorld) error {
-	d := decidePool(world, r.selections)
-	failure := r.publish(ctx, world, d)
-	if _, final := errors.AsType[unrenderable](failure); final {
-		return r.report(ctx, newPoolSummary(world, d, failure))
-	}
-	if failure != nil && !refused(failure) {
+	decision := fleet.DecidePool(&world.PoolWorld, r.selections)
+	failure := r.publish(ctx, world, decision)
+	_, final := errors.AsType[unrenderable](failure)
+	if failure != nil && !final && !refused(failure) {
 		return failure
 	}
-	return errors.Join(failure, r.report(ctx, newPoolSummary(world, d, failure)))
+	next := status.OfPool(world.Pool, decision, failure, r.clock.Now().Truncate(time.Second))
+	if final {
+		failure = nil
+	}
+	return errors.Join(failure, r.report(ctx, world.Pool, next))
 }
 
 // publish makes the objects of the pool what they are to be, and removes those that it is not to have any more.
-func (r *PoolReconciler) publish(ctx context.Context, w *poolWorld, d *poolDecision) error {
+func (r *PoolReconciler) publish(ctx context.Context, w *poolWorld, d *fleet.PoolDecision) error {
 	wanted, err := r.render(w, d)
 	if err != nil {
 		return err
@@ -96,7 +99,7 @@ func (r *PoolReconciler) publish(ctx context.Context, w *poolWorld, d *poolDecis
 	if err := r.apply(ctx, w, wanted); err != nil {
 		return err
 	}
-	return r.served.lacking(w.pool)
+	return r.served.lacking(w.Pool)
 }
 
 // lacking says which kind that the pool needs the API server does not have.
@@ -127,16 +130,15 @@ func (r *PoolReconciler) apply(ctx context.Context, w *poolWorld, wanted []*unst
 }
 
 // report writes the status, if it changed, and tells of transitions.
-func (r *PoolReconciler) report(ctx context.Context, s *poolSummary) error {
-	now := metav1.NewTime(r.clock.Now().Truncate(time.Second))
-	next := s.status(now)
-	if samePoolStatus(&s.pool.Status, &next) {
+func (r *PoolReconciler) report(ctx context.Context, pool *v1alpha1.BypassNICPool, next v1alpha1.BypassNICPoolStatus) error {
+	if status.SamePool(&pool.Status, &next) {
 		return nil
 	}
 	// Nobody reads the status of a pool that was deleted meanwhile.
-	if err := platform.ApplyStatus(ctx, r.client, v1alpha1.GroupVersion.WithKind("BypassNICPool"), s.pool, &next); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing the status of BypassNICPool %s: %w", s.pool.Name, err)
+	err := platform.ApplyStatus(ctx, r.client, v1alpha1.GroupVersion.WithKind("BypassNICPool"), pool, &next)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of BypassNICPool %s: %w", pool.Name, err)
 	}
-	announceConditions(r.recorder, s.pool, s.pool.Status.Conditions, next.Conditions, actionServe)
+	announce(r.recorder, pool, nil, actionServe, status.Announcements(pool.Status.Conditions, next.Conditions)...)
 	return nil
 }

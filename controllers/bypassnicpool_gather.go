@@ -12,28 +12,21 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
-// poolWorld is what a pool is decided from, read once from the cache. Everything in it but the pool is shared with
-// the cache: not to be changed.
+// poolWorld is what a pool is decided from, and what was made for it, read once from the cache. Everything in it but the
+// pool is shared with the cache: not to be changed.
 type poolWorld struct {
-	pool *v1alpha1.BypassNICPool
-	// pools are all pools that are not being deleted, this one included, in ascending order of their names.
-	pools []*v1alpha1.BypassNICPool
-	// profiles are the profiles that are not being deleted.
-	profiles []*v1alpha1.LowLatencyNodeProfile
-	// nodes are those that the pool selects, in ascending order of their names.
-	nodes []*corev1.Node
-	// reports are the LowLatencyNodes of these nodes by name. Of what silent agents have said there is what counts.
-	reports map[string]*v1alpha1.LowLatencyNode
+	fleet.PoolWorld
 	// beat is what the Leases of the agents tell besides.
 	beat heard
 	// objects are those that were made for the pool.
@@ -51,7 +44,7 @@ func keyOf(object *unstructured.Unstructured) objectKey {
 }
 
 func (r *PoolReconciler) gather(ctx context.Context, pool *v1alpha1.BypassNICPool) (*poolWorld, error) {
-	w := &poolWorld{pool: pool}
+	w := &poolWorld{PoolWorld: fleet.PoolWorld{Pool: pool}}
 	for _, read := range []func(context.Context, *poolWorld) error{
 		r.gatherPools, r.gatherProfiles, r.gatherNodes, r.gatherReports, r.gatherObjects,
 	} {
@@ -64,51 +57,39 @@ func (r *PoolReconciler) gather(ctx context.Context, pool *v1alpha1.BypassNICPoo
 
 func (r *PoolReconciler) gatherPools(ctx context.Context, w *poolWorld) error {
 	pools, err := livingPools(ctx, r.client)
-	w.pools = pools
+	w.Pools = pools
 	return err
 }
 
 func (r *PoolReconciler) gatherProfiles(ctx context.Context, w *poolWorld) error {
-	var profiles v1alpha1.LowLatencyNodeProfileList
-	if err := r.client.List(ctx, &profiles, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing LowLatencyNodeProfiles: %w", err)
-	}
-	for i := range profiles.Items {
-		if profile := &profiles.Items[i]; profile.DeletionTimestamp.IsZero() {
-			w.profiles = append(w.profiles, profile)
-		}
-	}
-	return nil
+	profiles, err := livingProfiles(ctx, r.client)
+	w.Profiles = profiles
+	return err
 }
 
 func (r *PoolReconciler) gatherNodes(ctx context.Context, w *poolWorld) error {
-	var nodes corev1.NodeList
-	if err := r.client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing Nodes: %w", err)
-	}
-	for i := range nodes.Items {
-		if node := &nodes.Items[i]; matches(w.pool.Spec.NodeSelector, node) {
-			w.nodes = append(w.nodes, node)
+	nodes, err := listNodes(ctx, r.client)
+	for i := range nodes {
+		if fleet.Selects(w.Pool.Spec.NodeSelector, &nodes[i]) {
+			w.Nodes = append(w.Nodes, &nodes[i])
 		}
 	}
-	slices.SortFunc(w.nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	return nil
+	slices.SortFunc(w.Nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return err
 }
 
 func (r *PoolReconciler) gatherReports(ctx context.Context, w *poolWorld) error {
-	w.reports = make(map[string]*v1alpha1.LowLatencyNode, len(w.nodes))
-	for _, node := range w.nodes {
-		var report v1alpha1.LowLatencyNode
-		err := r.client.Get(ctx, client.ObjectKey{Name: node.Name}, &report, client.UnsafeDisableDeepCopy)
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return fmt.Errorf("reading LowLatencyNode %s: %w", node.Name, err)
-		default:
-			w.reports[node.Name] = &report
+	w.Reports = make(map[string]*v1alpha1.LowLatencyNode, len(w.Nodes))
+	for _, node := range w.Nodes {
+		report, err := get(ctx, r.client, client.ObjectKey{Name: node.Name}, &v1alpha1.LowLatencyNode{}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return err
+		}
+		if report != nil {
+			w.Reports[node.Name] = report
 		}
 	}
-	w.beat = r.beats.judge(ctx, w.reports)
+	w.beat = r.beats.judge(ctx, w.Reports)
 	return nil
 }
 
@@ -117,12 +98,24 @@ func (r *PoolReconciler) gatherObjects(ctx context.Context, w *poolWorld) error 
 	for _, kind := range r.served.poolObjectKinds() {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
-		err := r.objects.List(ctx, list, client.MatchingLabels{v1alpha1.LabelBypassPool: w.pool.Name}, client.UnsafeDisableDeepCopy)
+		err := r.objects.List(ctx, list, client.MatchingLabels{v1alpha1.LabelBypassPool: w.Pool.Name}, client.UnsafeDisableDeepCopy)
 		if err != nil {
-			return fmt.Errorf("listing the objects of kind %s of BypassNICPool %s: %w", kind.Kind, w.pool.Name, err)
+			return fmt.Errorf("listing the objects of kind %s of BypassNICPool %s: %w", kind.Kind, w.Pool.Name, err)
 		}
 		for i := range list.Items {
 			w.objects[keyOf(&list.Items[i])] = &list.Items[i]
+		}
+	}
+	w.DaemonSet = daemonSetAmong(w.objects)
+	return nil
+}
+
+// daemonSetAmong finds the one DaemonSet of a pool; nil when there is none.
+func daemonSetAmong(objects map[objectKey]*unstructured.Unstructured) *appsv1.DaemonSet {
+	for key, object := range objects {
+		daemonSet := &appsv1.DaemonSet{}
+		if key.kind.Kind == "DaemonSet" && runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, daemonSet) == nil {
+			return daemonSet
 		}
 	}
 	return nil

@@ -5,14 +5,11 @@ package controllers
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -23,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/changes"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
@@ -141,66 +139,14 @@ func stripPlan(object any) (any, error) {
 
 var _ toolscache.TransformFunc = stripNode
 
-// stripNode leaves of a Node what is decided by: names, labels, the annotations of the machine-config daemon and ours,
-// taints, the boot, whether it is ready, our own conditions, and what the kubelet counts of device plugins. A Node's
-// images alone are many times as large.
+// stripNode leaves of a Node what is decided by.
 func stripNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return object, nil
 	}
-	annotations := daemonAnnotations(node)
-	if started, found := node.Annotations[v1alpha1.AnnotationStarted]; found {
-		annotations[v1alpha1.AnnotationStarted] = started
-	}
-	return &corev1.Node{
-		TypeMeta: node.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{
-			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion,
-			Labels: node.Labels, Annotations: annotations,
-			DeletionTimestamp: node.DeletionTimestamp,
-		},
-		Spec: corev1.NodeSpec{Taints: node.Spec.Taints},
-		Status: corev1.NodeStatus{
-			Conditions:  slices.Clip(append(readiness(node), ownConditions(node.Status.Conditions)...)),
-			Capacity:    extendedResources(node.Status.Capacity),
-			Allocatable: extendedResources(node.Status.Allocatable),
-			NodeInfo:    corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID},
-		},
-	}, nil
+	return decidingNodes().Strip(node), nil
 }
 
-// readiness is the condition Ready without what kubelets write all the time.
-func readiness(node *corev1.Node) []corev1.NodeCondition {
-	ready := findNodeCondition(node.Status.Conditions, corev1.NodeReady)
-	if ready == nil {
-		return nil
-	}
-	return []corev1.NodeCondition{{Type: ready.Type, Status: ready.Status}}
-}
-
-// extendedResources are those in a domain of their own, as device plugins advertise them; nil when there are none.
-func extendedResources(all corev1.ResourceList) corev1.ResourceList {
-	var extended corev1.ResourceList
-	for name, quantity := range all {
-		if !strings.Contains(string(name), "/") {
-			continue
-		}
-		if extended == nil {
-			extended = corev1.ResourceList{}
-		}
-		extended[name] = quantity
-	}
-	return extended
-}
-
-// daemonAnnotations are the annotations of a node by which its pool may not be removed yet.
-func daemonAnnotations(node *corev1.Node) map[string]string {
-	kept := map[string]string{}
-	for _, key := range openshift.NodeAnnotations() {
-		if value, found := node.Annotations[key]; found {
-			kept[key] = value
-		}
-	}
-	return kept
-}
+// decidingNodes knows what of a Node is decided by.
+func decidingNodes() changes.Nodes { return changes.Nodes{Annotations: openshift.NodeAnnotations()} }

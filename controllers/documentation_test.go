@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
 )
 
 // TestConditionsAreDocumented looks for every condition type and reason of the API, and for every reason of an
@@ -27,10 +28,7 @@ func TestConditionsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	words := constants(t, filepath.Join("..", "api", "v1alpha1", "conditions.go"), "Condition", "Reason", "NodeCondition")
-	for _, m := range mirroredConditions() {
-		words = append(words, m.proven, m.disproven, m.proven+"Unknown")
-	}
-	for _, word := range append(words, "GateClosed", "GateOpened", "Recovered") {
+	for _, word := range append(append(words, gate.EventReasons()...), "Recovered") {
 		if !strings.Contains(string(text), "`"+word+"`") {
 			t.Errorf("docs/conditions.md does not speak of %s", word)
 		}

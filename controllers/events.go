@@ -4,18 +4,19 @@
 package controllers
 
 import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"context"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/status"
 )
-
-// maximumNote is the limit of the events API for a note.
-const maximumNote = 1024
 
 // What the operator was doing, for the action of an event.
 const (
@@ -25,39 +26,24 @@ const (
 	actionServe  = "Serve"
 )
 
-// announcement is an event about a condition that has become another.
-type announcement struct {
-	// kind is corev1.EventTypeNormal or corev1.EventTypeWarning.
-	kind   string
-	reason string
-}
-
-// announceConditions tells of the conditions of a profile or pool that have changed with the status that was
-// written.
-func announceConditions(recorder events.EventRecorder, object runtime.Object, before, after []metav1.Condition, action string) {
-	for i := range after {
-		condition := &after[i]
-		if about, worth := profileAnnouncement(meta.FindStatusCondition(before, condition.Type), condition); worth {
-			recorder.Eventf(object, nil, about.kind, about.reason, action, "%s", shorten.Sentence(condition.Message, maximumNote))
-		}
+// announce writes events about an object. The related object may be nil.
+func announce(recorder events.EventRecorder, object, related runtime.Object, action string, announcements ...fleet.Announcement) {
+	for _, about := range announcements {
+		recorder.Eventf(object, related, about.Kind, about.Reason, action, "%s", about.Message)
 	}
 }
 
-// profileAnnouncement decides which transitions of a profile or pool are worth an event: that all nodes became
-// verified, that something broke, broke in another way or was mended, that a rollout began. Progressing stays
-// True from the wait for an inventory to the rollout, so a new reason counts as a transition.
-func profileAnnouncement(before, after *metav1.Condition) (announcement, bool) {
-	if after.Status != metav1.ConditionTrue {
-		mended := after.Type == v1alpha1.ConditionDegraded && before != nil && before.Status == metav1.ConditionTrue
-		return announcement{corev1.EventTypeNormal, "Recovered"}, mended
+// announceDrift tells, for each report that an agent has written, of the drift that the one before did not count. It
+// asks for no reconciling. The operator tells it and not the agent, which so needs no right to write events.
+func announceDrift(recorder events.EventRecorder) handler.EventHandler {
+	return handler.Funcs{
+		UpdateFunc: func(_ context.Context, update event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			before, ok := update.ObjectOld.(*v1alpha1.LowLatencyNode)
+			after, also := update.ObjectNew.(*v1alpha1.LowLatencyNode)
+			if !ok || !also || before.UID != after.UID {
+				return
+			}
+			announce(recorder, after, nil, actionVerify, status.DriftAnnouncements(before.Status.Drift, after.Status.Drift)...)
+		},
 	}
-	if before != nil && before.Status == after.Status && before.Reason == after.Reason {
-		return announcement{}, false
-	}
-	kind, worth := map[string]string{
-		v1alpha1.ConditionReady:       corev1.EventTypeNormal,
-		v1alpha1.ConditionProgressing: corev1.EventTypeNormal,
-		v1alpha1.ConditionDegraded:    corev1.EventTypeWarning,
-	}[after.Type]
-	return announcement{kind, after.Reason}, worth
 }

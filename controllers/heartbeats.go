@@ -15,9 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -59,7 +57,7 @@ func (h *heartbeats) judge(ctx context.Context, reports map[string]*v1alpha1.Low
 // listen tells whether the agent of a LowLatencyNode is silent, and makes the Lease if there is none.
 func (h *heartbeats) listen(ctx context.Context, report *v1alpha1.LowLatencyNode) (heartbeat.Silence, heard) {
 	key, now := client.ObjectKey{Namespace: h.namespace, Name: report.Name}, h.clock.Now()
-	lease, err := h.lease(ctx, key)
+	lease, err := get(ctx, h.client, key, &coordinationv1.Lease{}, client.UnsafeDisableDeepCopy)
 	if err == nil && lease == nil && report.DeletionTimestamp.IsZero() {
 		lease, err = h.begin(ctx, report, now)
 	}
@@ -68,19 +66,6 @@ func (h *heartbeats) listen(ctx context.Context, report *v1alpha1.LowLatencyNode
 		return silence, heard{failure: err}
 	}
 	return silence, heard{again: heartbeat.Expiry(lease).Sub(now), failure: err}
-}
-
-// lease is nil when it does not exist.
-func (h *heartbeats) lease(ctx context.Context, key client.ObjectKey) (*coordinationv1.Lease, error) {
-	lease := &coordinationv1.Lease{}
-	err := h.client.Get(ctx, key, lease, client.UnsafeDisableDeepCopy)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading Lease %s: %w", key, err)
-	}
-	return lease, nil
 }
 
 // begin makes the Lease of a LowLatencyNode. Another reconciler may have made it a moment ago, before the cache knew.
@@ -100,16 +85,6 @@ func soonest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// silenceMoved passes changes of Leases by which an agent may have become silent or be heard again. Agents that are
-// heard renew theirs all the time.
-func silenceMoved(clock clock.PassiveClock) predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(update event.UpdateEvent) bool {
-		before, isLease := update.ObjectOld.(*coordinationv1.Lease)
-		after, isAlsoLease := update.ObjectNew.(*coordinationv1.Lease)
-		return isLease && isAlsoLease && heartbeat.Changes(before, after, clock.Now())
-	}}
-}
-
 // watch adds to a controller the Leases that concern it, by the LowLatencyNode that owns each.
 func (h *heartbeats) watch(build *builder.Builder, concerned handler.MapFunc) *builder.Builder {
 	return build.Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(
@@ -117,16 +92,19 @@ func (h *heartbeats) watch(build *builder.Builder, concerned handler.MapFunc) *b
 			if object.GetNamespace() != h.namespace {
 				return nil
 			}
-			report := &v1alpha1.LowLatencyNode{}
-			err := h.client.Get(ctx, client.ObjectKey{Name: object.GetName()}, report, client.UnsafeDisableDeepCopy)
+			key := client.ObjectKey{Name: object.GetName()}
+			report, err := get(ctx, h.client, key, &v1alpha1.LowLatencyNode{}, client.UnsafeDisableDeepCopy)
 			if err != nil {
-				if !apierrors.IsNotFound(err) {
-					ctrl.LoggerFrom(ctx).Error(err, "Failed to read a LowLatencyNode for an event of its Lease")
-				}
+				ctrl.LoggerFrom(ctx).Error(err, "Failed to read a LowLatencyNode for an event of its Lease")
+			}
+			if report == nil {
 				return nil
 			}
 			return concerned(ctx, report)
-		}), builder.WithPredicates(silenceMoved(h.clock)))
+		}), updated(func(before, after *coordinationv1.Lease) bool {
+		// Agents that are heard renew theirs all the time.
+		return heartbeat.Changes(before, after, h.clock.Now())
+	}))
 }
 
 // reportOf is the LowLatencyNode itself.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
 )
 
 // NodeReconciler carries what an agent reports over to its Node: the conditions, and the taint of a profile
@@ -45,50 +45,53 @@ func (r *NodeReconciler) reconcile(ctx context.Context, name string) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	if world.report != nil && world.report.DeletionTimestamp.IsZero() && world.isAbandoned() {
-		if err := r.client.Delete(ctx, world.report); client.IgnoreNotFound(err) != nil {
-			return 0, fmt.Errorf("deleting LowLatencyNode %s: %w", name, err)
-		}
-		world.report = nil
+	if err := r.prune(ctx, world); err != nil || world.Node == nil {
+		return 0, err
 	}
-	if world.node == nil {
-		return 0, nil
-	}
-	var beat heard
-	if world.report != nil {
-		world.silence, beat = r.beats.listen(ctx, world.report)
-	}
-	decision := r.gateOf(world)
+	beat := r.listen(ctx, world)
+	decision := world.Decide(r.clock.Now())
 	// The taint first: it is what keeps pods away.
-	err = errors.Join(r.gate(ctx, world, decision), r.mirror(ctx, world, decision), beat.failure)
+	err = errors.Join(r.mark(ctx, world, decision), r.mirror(ctx, world, decision), beat.failure)
 	if err != nil || decision == nil {
 		return beat.again, err
 	}
 	return soonest(decision.RetryAfter, beat.again), nil
 }
 
-func (r *NodeReconciler) gather(ctx context.Context, name string) (*nodeWorld, error) {
-	w := &nodeWorld{node: &corev1.Node{}, report: &v1alpha1.LowLatencyNode{}}
-	key := client.ObjectKey{Name: name}
-	err := r.client.Get(ctx, key, w.node)
-	switch {
-	case apierrors.IsNotFound(err):
-		w.node = nil
-	case err != nil:
-		return nil, fmt.Errorf("reading Node %s: %w", name, err)
+func (r *NodeReconciler) gather(ctx context.Context, name string) (*gate.World, error) {
+	w, key := &gate.World{}, client.ObjectKey{Name: name}
+	var err error
+	if w.Node, err = get(ctx, r.client, key, &corev1.Node{}); err != nil {
+		return nil, err
 	}
-	err = r.client.Get(ctx, key, w.report)
-	switch {
-	case apierrors.IsNotFound(err):
-		w.report = nil
-	case err != nil:
-		return nil, fmt.Errorf("reading LowLatencyNode %s: %w", name, err)
+	if w.Report, err = get(ctx, r.client, key, &v1alpha1.LowLatencyNode{}); err != nil {
+		return nil, err
 	}
-	var profiles v1alpha1.LowLatencyNodeProfileList
-	if err := r.client.List(ctx, &profiles, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing LowLatencyNodeProfiles: %w", err)
+	if w.Profiles, err = listProfiles(ctx, r.client); err != nil {
+		return nil, err
 	}
-	w.profiles = profiles.Items
-	w.pools, err = livingPools(ctx, r.client)
+	w.Pools, err = livingPools(ctx, r.client)
 	return w, err
+}
+
+// prune deletes the LowLatencyNode of a node that no profile selects any more.
+func (r *NodeReconciler) prune(ctx context.Context, w *gate.World) error {
+	if w.Report == nil || !w.Report.DeletionTimestamp.IsZero() || !w.IsAbandoned() {
+		return nil
+	}
+	if err := r.client.Delete(ctx, w.Report); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting LowLatencyNode %s: %w", w.Report.Name, err)
+	}
+	w.Report = nil
+	return nil
+}
+
+// listen finds out what of the report counts now.
+func (r *NodeReconciler) listen(ctx context.Context, w *gate.World) heard {
+	if w.Report == nil {
+		return heard{}
+	}
+	silence, beat := r.beats.listen(ctx, w.Report)
+	w.Current = silence.Judge(w.Report)
+	return beat
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,14 +42,14 @@ func (r *ProfileReconciler) applyFinalizers(ctx context.Context, profile *v1alph
 }
 
 // adopt gives every node that is ours alone its LowLatencyNode, and the label by which the agent comes to it.
-func (r *ProfileReconciler) adopt(ctx context.Context, w *profileWorld, d *decision) error {
-	for i := range d.members {
-		m := &d.members[i]
-		if len(m.rivals) > 0 {
+func (r *ProfileReconciler) adopt(ctx context.Context, w *profileWorld, d *fleet.ProfileDecision) error {
+	for i := range d.Members {
+		m := &d.Members[i]
+		if len(m.OtherProfiles) > 0 {
 			continue
 		}
-		if spec := wantedSpec(w.profile.Name, m); !isReport(m.report, spec, m.node) {
-			report, err := apply.Object(reportObject(spec, m.node))
+		if spec := m.WantedSpec(w.Profile.Name); !fleet.IsUpToDate(m.Report, spec, m.Node) {
+			report, err := apply.Object(reportObject(spec, m.Node))
 			if err != nil {
 				return err
 			}
@@ -58,29 +57,14 @@ func (r *ProfileReconciler) adopt(ctx context.Context, w *profileWorld, d *decis
 				return err
 			}
 		}
-		if m.node.Labels[v1alpha1.LabelProfile] == w.profile.Name {
+		if m.Node.Labels[v1alpha1.LabelProfile] == w.Profile.Name {
 			continue
 		}
-		if err := platform.LabelNode(ctx, r.client, m.node, w.profile.Name, m.node.Labels[v1alpha1.LabelPool]); err != nil {
+		if err := platform.LabelNode(ctx, r.client, m.Node, w.Profile.Name, m.Node.Labels[v1alpha1.LabelPool]); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// wantedSpec is the spec of a member's LowLatencyNode.
-func wantedSpec(profile string, m *member) v1alpha1.LowLatencyNodeSpec {
-	spec := v1alpha1.LowLatencyNodeSpec{Profile: profile, BypassPools: m.pools.names()}
-	if m.plan() != nil {
-		spec.PlanHash, spec.PlanConfigMap = m.planned.hash, m.planned.configMap
-	}
-	return spec
-}
-
-// isReport tells whether writing the LowLatencyNode would change nothing.
-func isReport(report *v1alpha1.LowLatencyNode, spec v1alpha1.LowLatencyNodeSpec, node *corev1.Node) bool {
-	return report != nil && equality.Semantic.DeepEqual(report.Spec, spec) && report.Labels[v1alpha1.LabelProfile] == spec.Profile &&
-		slices.ContainsFunc(report.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == node.UID })
 }
 
 // reportObject is what the operator writes of a LowLatencyNode.
@@ -100,10 +84,10 @@ func reportObject(spec v1alpha1.LowLatencyNodeSpec, node *corev1.Node) *v1alpha1
 
 // publishPlans writes the plan of each shape where the agents find it. Plans are immutable and named by their
 // hash, so one that exists is right.
-func (r *ProfileReconciler) publishPlans(ctx context.Context, w *profileWorld, d *decision) error {
-	for i := range d.intent.Shapes {
-		shape := &d.intent.Shapes[i]
-		if w.plans[manifest.PlanConfigMapName(w.profile.Name, shape.Hash)] {
+func (r *ProfileReconciler) publishPlans(ctx context.Context, w *profileWorld, d *fleet.ProfileDecision) error {
+	for i := range d.Intent.Shapes {
+		shape := &d.Intent.Shapes[i]
+		if w.plans[manifest.PlanConfigMapName(w.Profile.Name, shape.Hash)] {
 			continue
 		}
 		plan, err := planObject(shape, r.namespace)
@@ -126,12 +110,12 @@ func planObject(shape *fleet.Shape, namespace string) (*unstructured.Unstructure
 }
 
 // prunePlans deletes the plans that no node is to have any more.
-func (r *ProfileReconciler) prunePlans(ctx context.Context, w *profileWorld, d *decision) error {
+func (r *ProfileReconciler) prunePlans(ctx context.Context, w *profileWorld, d *fleet.ProfileDecision) error {
 	needed := map[string]bool{}
-	for i := range d.intent.Shapes {
-		needed[manifest.PlanConfigMapName(w.profile.Name, d.intent.Shapes[i].Hash)] = true
+	for i := range d.Intent.Shapes {
+		needed[manifest.PlanConfigMapName(w.Profile.Name, d.Intent.Shapes[i].Hash)] = true
 	}
-	for _, report := range w.reports {
+	for _, report := range w.Reports {
 		needed[report.Spec.PlanConfigMap] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.plans)) {

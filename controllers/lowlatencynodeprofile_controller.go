@@ -10,7 +10,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +18,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/status"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
@@ -30,7 +30,7 @@ type ProfileReconciler struct {
 	namespace string
 	recorder  events.EventRecorder
 	clock     clock.PassiveClock
-	plans     *planner
+	plans     *fleet.Planner
 	beats     *heartbeats
 }
 
@@ -54,9 +54,9 @@ func (r *ProfileReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 }
 
 func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	profile := &v1alpha1.LowLatencyNodeProfile{}
-	if err := r.client.Get(ctx, request.NamespacedName, profile); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	profile, err := get(ctx, r.client, request.NamespacedName, &v1alpha1.LowLatencyNodeProfile{})
+	if profile == nil || err != nil {
+		return ctrl.Result{}, err
 	}
 	world, err := r.gather(ctx, profile)
 	if err != nil {
@@ -68,22 +68,21 @@ func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request)
 	if err := r.keepFinalizer(ctx, profile); err != nil {
 		return ctrl.Result{}, err
 	}
-	decision := decide(world, r.plans)
+	decision := fleet.DecideProfile(&world.ProfileWorld, r.plans)
 	if err := r.publish(ctx, world, decision); err != nil {
 		return ctrl.Result{}, err
 	}
-	outcome, failure := r.roll(ctx, decision)
+	outcome, failure := r.roll(ctx, decision.Intent)
 	if failure != nil && outcome.GroupOf == nil {
 		return ctrl.Result{}, failure
 	}
-	summary := newSummary(world, decision, outcome)
-	again := soonest(outcome.RetryAfter, world.beat.again)
-	return ctrl.Result{RequeueAfter: again}, errors.Join(failure, world.beat.failure, r.report(ctx, profile, summary))
+	failure = errors.Join(failure, world.beat.failure, r.report(ctx, profile, status.OfProfile(decision, outcome, r.now())))
+	return ctrl.Result{RequeueAfter: soonest(outcome.RetryAfter, world.beat.again)}, failure
 }
 
 // publish writes what the agents work from: plans before the LowLatencyNodes that name them.
-func (r *ProfileReconciler) publish(ctx context.Context, w *profileWorld, d *decision) error {
-	for _, phase := range []func(context.Context, *profileWorld, *decision) error{
+func (r *ProfileReconciler) publish(ctx context.Context, w *profileWorld, d *fleet.ProfileDecision) error {
+	for _, phase := range []func(context.Context, *profileWorld, *fleet.ProfileDecision) error{
 		r.publishPlans, r.adopt, r.prunePlans,
 	} {
 		if err := phase(ctx, w, d); err != nil {
@@ -95,8 +94,8 @@ func (r *ProfileReconciler) publish(ctx context.Context, w *profileWorld, d *dec
 
 // roll has the platform carry out the decision. A write that the API server refuses for good is something
 // that the profile's user has to know of; others are tried again.
-func (r *ProfileReconciler) roll(ctx context.Context, d *decision) (fleet.Outcome, error) {
-	outcome, err := r.platform.Roll(ctx, d.intent)
+func (r *ProfileReconciler) roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcome, error) {
+	outcome, err := r.platform.Roll(ctx, intent)
 	if refused(err) {
 		outcome.Conflicts = append(outcome.Conflicts, fleet.Conflict{
 			Reason: v1alpha1.ReasonPlatformFailed, Message: err.Error(),
@@ -105,22 +104,22 @@ func (r *ProfileReconciler) roll(ctx context.Context, d *decision) (fleet.Outcom
 	return outcome, err
 }
 
-// refused tells whether trying the same again is of no use.
+// refused reports whether trying the same again is of no use.
 func refused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err)
 }
 
+// now is the time to the second, as the API server keeps times.
+func (r *ProfileReconciler) now() time.Time { return r.clock.Now().Truncate(time.Second) }
+
 // report writes the status, if it changed, and tells of transitions.
-func (r *ProfileReconciler) report(ctx context.Context, profile *v1alpha1.LowLatencyNodeProfile, s *summary) error {
-	// The API server keeps times to the second.
-	now := metav1.NewTime(r.clock.Now().Truncate(time.Second))
-	next := s.status(&profile.Status, now)
-	if sameStatus(&profile.Status, &next) {
+func (r *ProfileReconciler) report(ctx context.Context, profile *v1alpha1.LowLatencyNodeProfile, next v1alpha1.LowLatencyNodeProfileStatus) error {
+	if status.SameProfile(&profile.Status, &next) {
 		return nil
 	}
 	if err := platform.ApplyStatus(ctx, r.client, v1alpha1.GroupVersion.WithKind("LowLatencyNodeProfile"), profile, &next); err != nil {
 		return fmt.Errorf("writing the status of LowLatencyNodeProfile %s: %w", profile.Name, err)
 	}
-	announceConditions(r.recorder, profile, profile.Status.Conditions, next.Conditions, actionRoll)
+	announce(r.recorder, profile, nil, actionRoll, status.Announcements(profile.Status.Conditions, next.Conditions)...)
 	return nil
 }

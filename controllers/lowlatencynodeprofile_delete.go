@@ -16,24 +16,19 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/status"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
-)
-
-const (
-	// returnTime and returnTimePerNode are how long giving nodes back may take before the profile reports
-	// that somebody has to look after it. A node that drains and reboots needs minutes.
-	returnTime        = time.Hour
-	returnTimePerNode = 15 * time.Minute
 )
 
 // giveBack returns the nodes and removes everything that was made for the profile, a step at a time, and then
 // lets the profile go. The status says what it waits for.
 func (r *ProfileReconciler) giveBack(ctx context.Context, w *profileWorld) (ctrl.Result, error) {
-	if !slices.Contains(w.profile.Finalizers, v1alpha1.Finalizer) {
+	if !slices.Contains(w.Profile.Finalizers, v1alpha1.Finalizer) {
 		return ctrl.Result{}, nil
 	}
-	d := decideReturn(w)
-	rest, err := r.platform.Return(ctx, d.intent)
+	d := fleet.DecideReturn(&w.ProfileWorld)
+	rest, err := r.platform.Return(ctx, d.Intent)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -43,15 +38,14 @@ func (r *ProfileReconciler) giveBack(ctx context.Context, w *profileWorld) (ctrl
 		}
 	}
 	if rest.Done() {
-		return ctrl.Result{}, r.dropFinalizer(ctx, w.profile)
+		return ctrl.Result{}, r.dropFinalizer(ctx, w.Profile)
 	}
-	s := newReturnSummary(w, rest, r.clock.Now())
-	return ctrl.Result{RequeueAfter: rest.RetryAfter}, r.report(ctx, w.profile, s)
+	return ctrl.Result{RequeueAfter: rest.RetryAfter}, r.report(ctx, w.Profile, status.OfReturn(w.Profile, rest, r.now()))
 }
 
 // forget removes what the operator keeps besides the platform: plans, LowLatencyNodes and labels. Taints and
 // Node conditions go with the LowLatencyNodes.
-func (r *ProfileReconciler) forget(ctx context.Context, w *profileWorld, d *decision) (fleet.Remainder, error) {
+func (r *ProfileReconciler) forget(ctx context.Context, w *profileWorld, d *fleet.ProfileDecision) (fleet.Remainder, error) {
 	rest := fleet.Remainder{RetryAfter: returnRetry}
 	for _, name := range slices.Sorted(maps.Keys(w.plans)) {
 		rest.Objects = append(rest.Objects, "ConfigMap "+name)
@@ -59,9 +53,9 @@ func (r *ProfileReconciler) forget(ctx context.Context, w *profileWorld, d *deci
 			return rest, err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.reports)) {
-		report := w.reports[name]
-		if report.Spec.Profile != w.profile.Name || d.intent.Held[name] != "" {
+	for _, name := range slices.Sorted(maps.Keys(w.Reports)) {
+		report := w.Reports[name]
+		if report.Spec.Profile != w.Profile.Name || d.Intent.Held[name] != "" {
 			continue
 		}
 		rest.Objects = append(rest.Objects, "LowLatencyNode "+name)
@@ -69,8 +63,8 @@ func (r *ProfileReconciler) forget(ctx context.Context, w *profileWorld, d *deci
 			return rest, fmt.Errorf("deleting LowLatencyNode %s: %w", name, err)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-		marked, err := r.unmark(ctx, w, d, w.nodes[name])
+	for _, name := range slices.Sorted(maps.Keys(w.Nodes)) {
+		marked, err := r.unmark(ctx, w, d, w.Nodes[name])
 		if err != nil {
 			return rest, err
 		}
@@ -84,11 +78,11 @@ func (r *ProfileReconciler) forget(ctx context.Context, w *profileWorld, d *deci
 // returnRetry is when to look again at what is being removed; all of it is watched.
 const returnRetry = 30 * time.Second
 
-// unmark takes our labels from a node, and tells whether the node still had any mark of ours. Marks besides
+// unmark takes our labels from a node, and reports whether the node still had any mark of ours. Marks besides
 // labels are taken away by the reconciler of LowLatencyNodes.
-func (r *ProfileReconciler) unmark(ctx context.Context, w *profileWorld, d *decision, node *corev1.Node) (bool, error) {
-	if node.Labels[v1alpha1.LabelProfile] == w.profile.Name && d.intent.Held[node.Name] == "" {
+func (r *ProfileReconciler) unmark(ctx context.Context, w *profileWorld, d *fleet.ProfileDecision, node *corev1.Node) (bool, error) {
+	if node.Labels[v1alpha1.LabelProfile] == w.Profile.Name && d.Intent.Held[node.Name] == "" {
 		return true, platform.LabelNode(ctx, r.client, node, "", "")
 	}
-	return selectsNode(w.profile, node) && len(rivals(w.others, node)) == 0 && hasMarks(node), nil
+	return fleet.Selects(w.Profile.Spec.NodeSelector, node) && len(fleet.SelectingProfiles(w.Others, node)) == 0 && gate.HasMarks(node), nil
 }

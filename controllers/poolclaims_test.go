@@ -26,10 +26,13 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/dradriver"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/status"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/background"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/fakekubelet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 )
 
 const (
@@ -56,27 +59,29 @@ func newClaimsScene(t *testing.T) *claimsScene {
 	t.Helper()
 	machine := hosttree.Xeon()
 	for i := range machine.NICs {
-		if nic := &machine.NICs[i]; nic.PCIAddress == firstPort {
+		if nic := &machine.NICs[i]; nic.PCIAddress == objects.FirstPort {
 			nic.VirtualFunctions, nic.IOMMUGroup = 2, 7
 		}
 	}
-	creator, picker := makePool("creator").nics(firstPort).obj(), makePool("picker").nics(firstFunction).obj()
+	creator, picker := objects.MakePool("creator").NICs(objects.FirstPort).Obj(), objects.MakePool("picker").NICs(firstFunction).Obj()
 	creator.Spec.VirtualFunctions = &v1alpha1.VirtualFunctionsSpec{CountPerNIC: 2}
 	picker.Spec.NICs[0].Role = v1alpha1.RoleVirtualFunction
 	scene := &claimsScene{T: t, root: t.TempDir(), pools: []*v1alpha1.BypassNICPool{creator, picker}}
 	if err := machine.Write(scene.root); err != nil {
 		t.Fatal(err)
 	}
-	scene.world = poolWorldOf(t, scene.pools, tradingNode(claimsNode))
-	scene.world.reports[claimsNode].Status.Inventory = inventoryOf(t, machine)
+	scene.world = servedWorld(t, creator, objects.MakeNode(claimsNode, "role", "trading"))
+	scene.world.Pools = scene.pools
+	scene.world.Reports[claimsNode].Spec.BypassPools = []string{"creator", "picker"}
+	scene.world.Reports[claimsNode].Status.Inventory = objects.InventoryOf(t, machine)
 	return scene
 }
 
 // poolFile is what the controller tells the nodes of a pool.
 func (s *claimsScene) poolFile(pool *v1alpha1.BypassNICPool) string {
 	s.Helper()
-	s.world.pool = pool
-	text, err := json.Marshal(decidePool(s.world, newSelections()).content)
+	s.world.Pool = pool
+	text, err := json.Marshal(fleet.DecidePool(&s.world.PoolWorld, fleet.NewSelections()).Content)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -98,13 +103,13 @@ func (s *claimsScene) source(pool *v1alpha1.BypassNICPool) *deviceplugin.Source 
 // byController are the virtual functions of the pool's claim that no finding takes from it.
 func (s *claimsScene) byController(pool *v1alpha1.BypassNICPool) []string {
 	s.Helper()
-	s.world.pool = pool
+	s.world.Pool = pool
 	taken := map[string]bool{}
-	for _, finding := range newPoolSummary(s.world, decidePool(s.world, newSelections()), nil).findings {
-		if finding.reason != v1alpha1.ReasonPoolsConflict || !strings.Contains(finding.text, "handed out by neither") {
-			continue
+	decision := fleet.DecidePool(&s.world.PoolWorld, fleet.NewSelections())
+	for _, finding := range status.OfPool(pool, decision, nil, time.Unix(0, 0)).Findings {
+		if strings.Contains(finding.Message, "handed out by neither") {
+			taken[finding.PCIAddress] = true
 		}
-		taken[finding.address] = true
 	}
 	selected := map[string][]string{"creator": {firstFunction, secondFunction}, "picker": {firstFunction}}[pool.Name]
 	left := []string{}
@@ -139,7 +144,8 @@ func (s *claimsScene) byDevicePlugin(pool *v1alpha1.BypassNICPool) []string {
 // byDRADriver are the devices that the driver publishes as healthy.
 func (s *claimsScene) byDRADriver(pool *v1alpha1.BypassNICPool) []string {
 	s.Helper()
-	folder, err := os.MkdirTemp("", "dra") //nolint:usetesting // A socket's path has at most 107 bytes; a folder named after a test may leave too few.
+	// A socket's path has at most 107 bytes; a folder named after a test may leave too few.
+	folder, err := os.MkdirTemp("", "dra")
 	if err != nil {
 		s.Fatal(err)
 	}

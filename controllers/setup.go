@@ -20,6 +20,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/metrics"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
@@ -70,7 +71,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	beats := &heartbeats{client: mgr.GetClient(), namespace: options.AgentNamespace, clock: options.Clock}
 	profiles := &ProfileReconciler{
 		client: mgr.GetClient(), platform: options.Platform, namespace: options.Namespace,
-		recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock, plans: newPlanner(), beats: beats,
+		recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock, plans: fleet.NewPlanner(), beats: beats,
 	}
 	if err := profiles.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodeProfiles: %w", err)
@@ -105,7 +106,7 @@ func setupPools(mgr ctrl.Manager, options Options, beats *heartbeats) error {
 	pools := &PoolReconciler{
 		client: mgr.GetClient(), objects: mgr.GetCache(), namespace: options.Namespace, agentNamespace: options.AgentNamespace,
 		image: options.Image, served: served, recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock,
-		selections: newSelections(), beats: beats,
+		selections: fleet.NewSelections(), beats: beats,
 	}
 	return pools.setup(mgr)
 }

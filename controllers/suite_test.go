@@ -29,6 +29,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/embedded"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 )
 
 const (
@@ -61,7 +62,7 @@ func TestControllers(t *testing.T) {
 	ctrl.SetLogger(GinkgoLogr)
 	s := &suite{
 		requests: newRequestCounter(), reboots: &rebootCounter{counts: map[string]int{}},
-		xeon: controllers.InventoryOf(t, hosttree.Xeon()), epyc: controllers.InventoryOf(t, hosttree.EPYC()),
+		xeon: objects.InventoryOf(t, hosttree.Xeon()), epyc: objects.InventoryOf(t, hosttree.EPYC()),
 	}
 	BeforeSuite(s.start)
 	AfterEach(s.cleanUp)

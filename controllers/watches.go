@@ -5,11 +5,9 @@ package controllers
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/changes"
 )
 
 // setup watches everything that a profile is decided from.
@@ -35,7 +35,7 @@ func (r *ProfileReconciler) setup(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.BypassNICPool{}, handler.EnqueueRequestsFromMapFunc(r.allProfiles),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.profilesOfNode),
-			builder.WithPredicates(nodeMoved())).
+			updated(decidingNodes().Moved)).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(profileOfLabel), changed)
 	for _, watch := range r.platform.Watches() {
 		mapping := profileOfLabel
@@ -53,7 +53,7 @@ func (r *NodeReconciler) setup(mgr ctrl.Manager) error {
 		Named("lowlatencynode").
 		For(&v1alpha1.LowLatencyNode{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&v1alpha1.LowLatencyNode{}, announceDrift(r.recorder)).
-		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(nodeMarked())).
+		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, updated(changes.NodeMarked)).
 		Watches(&v1alpha1.LowLatencyNodeProfile{}, handler.EnqueueRequestsFromMapFunc(r.reportsOfProfile),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.BypassNICPool{}, handler.EnqueueRequestsFromMapFunc(r.reportsOfPool),
@@ -71,9 +71,9 @@ func (r *PoolReconciler) setup(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.BypassNICPool{}, handler.EnqueueRequestsFromMapFunc(r.allPools), generation).
 		Watches(&v1alpha1.LowLatencyNodeProfile{}, handler.EnqueueRequestsFromMapFunc(r.allPools), generation).
 		Watches(&v1alpha1.LowLatencyNode{}, handler.EnqueueRequestsFromMapFunc(poolsOfReport),
-			builder.WithPredicates(nicsReported())).
+			updated(changes.NICsReported)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfNode),
-			builder.WithPredicates(nodeServed()))
+			updated(changes.NodeServed))
 	for _, kind := range r.served.poolObjectKinds() {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(kind)
@@ -93,7 +93,7 @@ func (r *PoolReconciler) poolsOfNode(ctx context.Context, object client.Object) 
 	if !ok {
 		return nil
 	}
-	return r.poolsThat(ctx, func(pool *v1alpha1.BypassNICPool) bool { return matches(pool.Spec.NodeSelector, node) })
+	return r.poolsThat(ctx, func(pool *v1alpha1.BypassNICPool) bool { return fleet.Selects(pool.Spec.NodeSelector, node) })
 }
 
 func (r *PoolReconciler) poolsThat(ctx context.Context, concern func(*v1alpha1.BypassNICPool) bool) []reconcile.Request {
@@ -132,32 +132,13 @@ func poolOfLabel(_ context.Context, object client.Object) []reconcile.Request {
 	return nil
 }
 
-// nicsReported passes changes of a LowLatencyNode that concern NICs. Agents write about the kernel far more often.
-func nicsReported() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(update event.UpdateEvent) bool {
-		before, isReport := update.ObjectOld.(*v1alpha1.LowLatencyNode)
-		after, isAlsoReport := update.ObjectNew.(*v1alpha1.LowLatencyNode)
-		return isReport && isAlsoReport && (inventoryHash(before) != inventoryHash(after) ||
-			!slices.Equal(before.Spec.BypassPools, after.Spec.BypassPools) ||
-			!equality.Semantic.DeepEqual(before.Status.BypassNICs, after.Status.BypassNICs))
-	}}
-}
-
-// inventoryHash is "" while the agent has not reported an inventory.
-func inventoryHash(report *v1alpha1.LowLatencyNode) string {
-	if !hasInventory(report) {
-		return ""
-	}
-	return report.Status.Inventory.Hash
-}
-
-// nodeServed passes changes of a Node that decide which pools select it, and whether its kubelet knows device plugins.
-func nodeServed() predicate.Predicate {
-	return nodeChanged(func(before, after *corev1.Node) bool {
-		return before.UID != after.UID || !maps.Equal(before.Labels, after.Labels) ||
-			!slices.Equal(readiness(before), readiness(after)) ||
-			!equality.Semantic.DeepEqual(extendedResources(before.Status.Capacity), extendedResources(after.Status.Capacity))
-	})
+// updated passes updates of objects that matter.
+func updated[T client.Object](matters func(before, after T) bool) builder.WatchesOption {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(update event.UpdateEvent) bool {
+		before, isKind := update.ObjectOld.(T)
+		after, isSameKind := update.ObjectNew.(T)
+		return isKind && isSameKind && matters(before, after)
+	}})
 }
 
 func requestFor(name string) reconcile.Request {
@@ -193,20 +174,20 @@ func (r *ProfileReconciler) profilesOfNode(ctx context.Context, object client.Ob
 		return nil
 	}
 	return r.profilesThat(ctx, func(profile *v1alpha1.LowLatencyNodeProfile) bool {
-		return selectsNode(profile, node) || node.Labels[v1alpha1.LabelProfile] == profile.Name
+		return fleet.Selects(profile.Spec.NodeSelector, node) || node.Labels[v1alpha1.LabelProfile] == profile.Name
 	})
 }
 
 func (r *ProfileReconciler) profilesThat(ctx context.Context, concern func(*v1alpha1.LowLatencyNodeProfile) bool) []reconcile.Request {
-	var profiles v1alpha1.LowLatencyNodeProfileList
-	if err := r.client.List(ctx, &profiles, client.UnsafeDisableDeepCopy); err != nil {
+	profiles, err := listProfiles(ctx, r.client)
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Failed to list LowLatencyNodeProfiles for an event")
 		return nil
 	}
 	var requests []reconcile.Request
-	for i := range profiles.Items {
-		if concern(&profiles.Items[i]) {
-			requests = append(requests, requestFor(profiles.Items[i].Name))
+	for i := range profiles {
+		if concern(&profiles[i]) {
+			requests = append(requests, requestFor(profiles[i].Name))
 		}
 	}
 	return requests
@@ -239,37 +220,4 @@ func (r *NodeReconciler) reportsThat(
 		}
 	}
 	return requests
-}
-
-// nodeMoved passes changes of a Node that decide where it belongs. Kubelets write their Nodes all the time.
-func nodeMoved() predicate.Predicate {
-	return nodeChanged(func(before, after *corev1.Node) bool {
-		return before.UID != after.UID || !maps.Equal(before.Labels, after.Labels) ||
-			!maps.Equal(daemonAnnotations(before), daemonAnnotations(after)) || hasMarks(before) != hasMarks(after)
-	})
-}
-
-// nodeMarked passes changes of a Node that concern what is written on it, and what the gate is decided by.
-func nodeMarked() predicate.Predicate {
-	return nodeChanged(func(before, after *corev1.Node) bool {
-		return before.UID != after.UID || !maps.Equal(before.Labels, after.Labels) ||
-			!slices.Equal(before.Spec.Taints, after.Spec.Taints) ||
-			!sameConditions(before.Status.Conditions, ownConditions(after.Status.Conditions)) || hasStarted(before, after)
-	})
-}
-
-// hasStarted tells whether a node has become another by a boot, a kubelet or a device plugin.
-func hasStarted(before, after *corev1.Node) bool {
-	return before.Status.NodeInfo.BootID != after.Status.NodeInfo.BootID ||
-		before.Annotations[v1alpha1.AnnotationStarted] != after.Annotations[v1alpha1.AnnotationStarted] ||
-		!slices.Equal(readiness(before), readiness(after)) ||
-		!equality.Semantic.DeepEqual(extendedResources(before.Status.Allocatable), extendedResources(after.Status.Allocatable))
-}
-
-func nodeChanged(matters func(before, after *corev1.Node) bool) predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(update event.UpdateEvent) bool {
-		before, isNode := update.ObjectOld.(*corev1.Node)
-		after, isAlsoNode := update.ObjectNew.(*corev1.Node)
-		return isNode && isAlsoNode && matters(before, after)
-	}}
 }

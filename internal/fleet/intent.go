@@ -9,19 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
-
-// Shape is one plan and the nodes that are to have it.
-type Shape struct {
-	// Hash of the plan.
-	Hash string
-	Plan *plan.NodePlan
-	// Signature is the smallest topology signature of the nodes.
-	Signature string
-	// Nodes by name, ascending, at least one.
-	Nodes []string
-}
 
 // Intent is what one profile wants of the platform.
 type Intent struct {

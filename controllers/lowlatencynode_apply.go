@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+)
+
+// mark puts the taint on the node or takes it away, and notes that the device plugins have advertised since the boot.
+// The taints of a Node are one atomic list, which server-side apply could only own as a whole; so this is a patch that
+// fails when the node has changed since it was read.
+func (r *NodeReconciler) mark(ctx context.Context, w *gate.World, d *gate.Decision) error {
+	next, announcement := w.Marked(d)
+	if next == w.Node {
+		return nil
+	}
+	// The patch below carries nothing else, because the cache holds nodes without the rest.
+	patch := client.MergeFromWithOptions(w.Node, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Patch(ctx, next, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return fmt.Errorf("writing the taints of Node %s: %w", w.Node.Name, err)
+	}
+	if announcement != nil && w.Report != nil {
+		announce(r.recorder, w.Report, w.Node, actionGate, *announcement)
+	}
+	return nil
+}
+
+// mirror writes the conditions to the Node, if they have changed, and tells of transitions.
+func (r *NodeReconciler) mirror(ctx context.Context, w *gate.World, d *gate.Decision) error {
+	conditions, moved := w.NodeConditions(d, r.clock.Now().Truncate(time.Second))
+	if !moved {
+		return nil
+	}
+	applied := applycorev1.NodeStatus().WithConditions(asApplied(conditions)...)
+	if err := platform.ApplyStatus(ctx, r.client, corev1.SchemeGroupVersion.WithKind("Node"), w.Node, applied); err != nil {
+		return fmt.Errorf("writing the conditions of Node %s: %w", w.Node.Name, err)
+	}
+	announce(r.recorder, w.Report, w.Node, actionVerify, gate.Announcements(w.Node.Status.Conditions, conditions)...)
+	return nil
+}
+
+// asApplied leaves the time of the last heartbeat out, which corev1.NodeCondition would send as null.
+func asApplied(conditions []corev1.NodeCondition) []*applycorev1.NodeConditionApplyConfiguration {
+	applied := make([]*applycorev1.NodeConditionApplyConfiguration, 0, len(conditions))
+	for _, c := range conditions {
+		applied = append(applied, applycorev1.NodeCondition().WithType(c.Type).WithStatus(c.Status).
+			WithReason(c.Reason).WithMessage(c.Message).WithLastTransitionTime(c.LastTransitionTime))
+	}
+	return applied
+}

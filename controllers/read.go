@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// get reads an object into an empty one; it returns nil when the object does not exist.
+func get[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, into T, options ...client.GetOption) (T, error) {
+	var none T
+	err := reader.Get(ctx, key, into, options...)
+	switch {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		_, kind, _ := strings.Cut(fmt.Sprintf("%T", into), ".")
+		return none, fmt.Errorf("reading %s %s: %w", kind, key, err)
+	}
+	return into, nil
+}
+
+// What the functions below return is shared with the cache: not to be changed.
+
+// listNodes are all nodes.
+func listNodes(ctx context.Context, reader client.Reader) ([]corev1.Node, error) {
+	var nodes corev1.NodeList
+	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Nodes: %w", err)
+	}
+	return nodes.Items, nil
+}
+
+// listProfiles are all profiles.
+func listProfiles(ctx context.Context, reader client.Reader) ([]v1alpha1.LowLatencyNodeProfile, error) {
+	var profiles v1alpha1.LowLatencyNodeProfileList
+	if err := reader.List(ctx, &profiles, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing LowLatencyNodeProfiles: %w", err)
+	}
+	return profiles.Items, nil
+}
+
+// livingProfiles are the profiles that are not being deleted.
+func livingProfiles(ctx context.Context, reader client.Reader) ([]*v1alpha1.LowLatencyNodeProfile, error) {
+	all, err := listProfiles(ctx, reader)
+	profiles := make([]*v1alpha1.LowLatencyNodeProfile, 0, len(all))
+	for i := range all {
+		if all[i].DeletionTimestamp.IsZero() {
+			profiles = append(profiles, &all[i])
+		}
+	}
+	return profiles, err
+}
+
+// livingPools are the BypassNICPools that are not being deleted, in ascending order of their names.
+func livingPools(ctx context.Context, reader client.Reader) ([]*v1alpha1.BypassNICPool, error) {
+	var list v1alpha1.BypassNICPoolList
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing BypassNICPools: %w", err)
+	}
+	pools := make([]*v1alpha1.BypassNICPool, 0, len(list.Items))
+	for i := range list.Items {
+		if pool := &list.Items[i]; pool.DeletionTimestamp.IsZero() {
+			pools = append(pools, pool)
+		}
+	}
+	slices.SortFunc(pools, func(a, b *v1alpha1.BypassNICPool) int { return cmp.Compare(a.Name, b.Name) })
+	return pools, nil
+}

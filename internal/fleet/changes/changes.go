@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package changes says what of an object decisions are made from: what of a Node is kept in memory, and which changes
+// of an object are worth deciding again. Kubelets and agents write all the time what decides nothing. It is pure.
+package changes
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
+)
+
+// Nodes knows the annotations by which a platform decides about a Node.
+type Nodes struct{ Annotations []string }
+
+// Strip leaves of a Node what is decided by: names, labels, the annotations of the platform and ours, taints, the boot,
+// whether it is ready, our own conditions, and what the kubelet counts of device plugins. A Node's images alone are many
+// times as large.
+func (n Nodes) Strip(node *corev1.Node) *corev1.Node {
+	annotations := n.annotations(node)
+	if started, found := node.Annotations[v1alpha1.AnnotationStarted]; found {
+		annotations[v1alpha1.AnnotationStarted] = started
+	}
+	return &corev1.Node{
+		TypeMeta: node.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion,
+			Labels: node.Labels, Annotations: annotations,
+			DeletionTimestamp: node.DeletionTimestamp,
+		},
+		Spec: corev1.NodeSpec{Taints: node.Spec.Taints},
+		Status: corev1.NodeStatus{
+			Conditions:  slices.Clip(append(readiness(node), gate.OwnConditions(node.Status.Conditions)...)),
+			Capacity:    extendedResources(node.Status.Capacity),
+			Allocatable: extendedResources(node.Status.Allocatable),
+			NodeInfo:    corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID},
+		},
+	}
+}
+
+// annotations are those of a node by which the platform decides.
+func (n Nodes) annotations(node *corev1.Node) map[string]string {
+	kept := map[string]string{}
+	for _, key := range n.Annotations {
+		if value, found := node.Annotations[key]; found {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+// readiness is the condition Ready without what kubelets write all the time.
+func readiness(node *corev1.Node) []corev1.NodeCondition {
+	ready := fleet.NodeReadiness(node)
+	if ready == "" {
+		return nil
+	}
+	return []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+}
+
+// extendedResources are those in a domain of their own, as device plugins advertise them; nil when there are none.
+func extendedResources(all corev1.ResourceList) corev1.ResourceList {
+	var extended corev1.ResourceList
+	for name, quantity := range all {
+		if !strings.Contains(string(name), "/") {
+			continue
+		}
+		if extended == nil {
+			extended = corev1.ResourceList{}
+		}
+		extended[name] = quantity
+	}
+	return extended
+}
+
+// Moved reports whether something has changed by which it is decided where a node belongs.
+func (n Nodes) Moved(before, after *corev1.Node) bool {
+	return isOther(before, after) || !maps.Equal(n.annotations(before), n.annotations(after)) ||
+		gate.HasMarks(before) != gate.HasMarks(after)
+}
+
+// NodeMarked reports whether what is written on a node has changed, or what the gate is decided by.
+func NodeMarked(before, after *corev1.Node) bool {
+	return isOther(before, after) || !slices.Equal(before.Spec.Taints, after.Spec.Taints) ||
+		gate.ConditionsMoved(before, after) || hasStarted(before, after)
+}
+
+// hasStarted reports whether a node has become another by a boot, a kubelet or a device plugin.
+func hasStarted(before, after *corev1.Node) bool {
+	return before.Status.NodeInfo.BootID != after.Status.NodeInfo.BootID ||
+		before.Annotations[v1alpha1.AnnotationStarted] != after.Annotations[v1alpha1.AnnotationStarted] ||
+		fleet.NodeReadiness(before) != fleet.NodeReadiness(after) ||
+		!equality.Semantic.DeepEqual(extendedResources(before.Status.Allocatable), extendedResources(after.Status.Allocatable))
+}
+
+// NodeServed reports whether it has changed which pools select a node, or whether its kubelet knows device plugins.
+func NodeServed(before, after *corev1.Node) bool {
+	return isOther(before, after) || fleet.NodeReadiness(before) != fleet.NodeReadiness(after) ||
+		!equality.Semantic.DeepEqual(extendedResources(before.Status.Capacity), extendedResources(after.Status.Capacity))
+}
+
+// isOther reports whether selectors may find something else.
+func isOther(before, after *corev1.Node) bool {
+	return before.UID != after.UID || !maps.Equal(before.Labels, after.Labels)
+}
+
+// NICsReported reports whether something about NICs has changed in a LowLatencyNode. Agents write about the kernel far
+// more often.
+func NICsReported(before, after *v1alpha1.LowLatencyNode) bool {
+	return inventoryHash(before) != inventoryHash(after) ||
+		!slices.Equal(before.Spec.BypassPools, after.Spec.BypassPools) ||
+		!equality.Semantic.DeepEqual(before.Status.BypassNICs, after.Status.BypassNICs)
+}
+
+// inventoryHash is "" while the agent has not reported an inventory.
+func inventoryHash(report *v1alpha1.LowLatencyNode) string {
+	if !fleet.HasInventory(report) {
+		return ""
+	}
+	return report.Status.Inventory.Hash
+}

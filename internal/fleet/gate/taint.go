@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package gate
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+)
+
+// Marked is the node with our taint put on or taken away, and with the note for which boot its device plugins have
+// advertised, as a decision says; it is the node itself when nothing changes. The announcement says that the taint moved,
+// and is nil when it did not.
+func (w *World) Marked(d *Decision) (*corev1.Node, *fleet.Announcement) {
+	tainted, why := w.isTainted(d)
+	next := w.Node.DeepCopy()
+	next.Spec.Taints = taintsWith(w.Node.Spec.Taints, tainted)
+	w.noteStart(next, d)
+	moved := !slices.Equal(next.Spec.Taints, w.Node.Spec.Taints)
+	if !moved && next.Annotations[v1alpha1.AnnotationStarted] == w.Node.Annotations[v1alpha1.AnnotationStarted] {
+		return w.Node, nil
+	}
+	if !moved {
+		return next, nil
+	}
+	about := fleet.Announce(corev1.EventTypeNormal, "GateOpened", why)
+	if tainted {
+		about = fleet.Announce(corev1.EventTypeWarning, "GateClosed",
+			"pods without a toleration of "+v1alpha1.TaintUnverified+" are kept away, those that run are left alone: "+why)
+	}
+	return next, &about
+}
+
+// isTainted reports whether pods are to be kept off the node, and why.
+func (w *World) isTainted(d *Decision) (bool, string) {
+	switch {
+	case d == nil:
+		return false, "no profile governs the node"
+	case w.isGateTaint():
+		return !d.IsOpen(), d.Message
+	case d.IsStarting() && w.startsTainted():
+		return true, d.Waiting
+	case w.startsTainted():
+		return false, "the device plugins of the node advertise"
+	default:
+		return false, "spec.verification.gate is not Taint"
+	}
+}
+
+// noteStart notes on the node for which boot its device plugins have advertised.
+func (w *World) noteStart(node *corev1.Node, d *Decision) {
+	if d == nil || d.IsStarting() {
+		delete(node.Annotations, v1alpha1.AnnotationStarted)
+		return
+	}
+	if w.Report == nil {
+		return
+	}
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	startup := w.startup()
+	node.Annotations[v1alpha1.AnnotationStarted] = startup.Mark()
+}
+
+// taintsWith are the taints of a node with ours put on or taken away.
+func taintsWith(taints []corev1.Taint, tainted bool) []corev1.Taint {
+	ours := corev1.Taint{Key: v1alpha1.TaintUnverified, Effect: corev1.TaintEffectNoSchedule}
+	if tainted && slices.Contains(taints, ours) {
+		return taints
+	}
+	rest := slices.DeleteFunc(slices.Clone(taints), isOurTaint)
+	if tainted {
+		return append(rest, ours)
+	}
+	return rest
+}
+
+func isOurTaint(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintUnverified }
+
+// HasMarks reports whether the node has a taint, a note or conditions of ours.
+func HasMarks(node *corev1.Node) bool {
+	return node.Annotations[v1alpha1.AnnotationStarted] != "" || slices.ContainsFunc(node.Spec.Taints, isOurTaint) || len(OwnConditions(node.Status.Conditions)) > 0
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package gate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
+)
+
+func ourTaint() corev1.Taint {
+	return corev1.Taint{Key: v1alpha1.TaintUnverified, Effect: corev1.TaintEffectNoSchedule}
+}
+
+func TestIsTainted(t *testing.T) {
+	cases := map[string]struct {
+		profile *objects.Profile
+		report  *v1alpha1.LowLatencyNode
+		want    bool
+		wantWhy string
+	}{
+		"not selected":              {profile: objects.MakeProfile("other").Gated(), wantWhy: "no profile"},
+		"no LowLatencyNode yet":     {profile: objects.MakeProfile("trading").Gated(), want: true, wantWhy: "Applied is Unknown: the agent has not reported"},
+		"another profile":           {profile: objects.MakeProfile("other").Gated(), report: objects.MakeReport("n", "trading").Verified("h", "FFF").Obj(), wantWhy: "no profile"},
+		"the gate only reports":     {profile: objects.MakeProfile("trading"), report: objects.MakeReport("n", "trading").Verified("h", "FFF").Obj(), wantWhy: "spec.verification.gate"},
+		"nothing reported yet":      {profile: objects.MakeProfile("trading").Gated(), report: objects.MakeReport("n", "trading").Obj(), want: true, wantWhy: "Applied is Unknown: the agent has not reported"},
+		"everything proven":         {profile: objects.MakeProfile("trading").Gated(), report: objects.MakeReport("n", "trading").Verified("h", "TTT").Obj(), wantWhy: "verified for plan h"},
+		"not applied":               {profile: objects.MakeProfile("trading").Gated(), report: objects.MakeReport("n", "trading").Verified("h", "FTT").Obj(), want: true, wantWhy: "Applied is False"},
+		"not de-jittered":           {profile: objects.MakeProfile("trading").Gated(), report: objects.MakeReport("n", "trading").Verified("h", "TFT").Obj(), want: true, wantWhy: "DeJittered is False: DeJittered is disproven by IRQ 142"},
+		"alignment is unknown":      {profile: objects.MakeProfile("trading").Gated(), report: objects.MakeReport("n", "trading").Verified("h", "TTU").Obj(), want: true, wantWhy: "NUMAAligned is Unknown"},
+		"verified for another plan": {profile: objects.MakeProfile("trading").Gated(), report: staleReport(), want: true, wantWhy: "has not verified plan new"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := &World{Node: objects.MakeNode("n", "role", "trading"), Report: tc.report, Current: tc.report, Profiles: []v1alpha1.LowLatencyNodeProfile{*tc.profile.Obj()}}
+			got, why := w.isTainted(w.Decide(noon()))
+			if got != tc.want || !strings.Contains(why, tc.wantWhy) {
+				t.Errorf("isTainted() = %v, %q, want %v, %q", got, why, tc.want, tc.wantWhy)
+			}
+		})
+	}
+}
+
+// staleReport speaks of a plan that the node is not to have any more.
+func staleReport() *v1alpha1.LowLatencyNode {
+	report := objects.MakeReport("n", "trading").Verified("old", "TTT").Obj()
+	report.Spec.PlanHash = "new"
+	return report
+}
+
+func TestTaintsWith(t *testing.T) {
+	other := corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoExecute}
+	wrong := corev1.Taint{Key: v1alpha1.TaintUnverified, Effect: corev1.TaintEffectPreferNoSchedule}
+	cases := map[string]struct {
+		have    []corev1.Taint
+		tainted bool
+		want    []corev1.Taint
+	}{
+		"put on":            {[]corev1.Taint{other}, true, []corev1.Taint{other, ourTaint()}},
+		"is there":          {[]corev1.Taint{ourTaint(), other}, true, []corev1.Taint{ourTaint(), other}},
+		"of another effect": {[]corev1.Taint{wrong}, true, []corev1.Taint{ourTaint()}},
+		"taken away":        {[]corev1.Taint{ourTaint(), other}, false, []corev1.Taint{other}},
+		"is not there":      {[]corev1.Taint{other}, false, []corev1.Taint{other}},
+		"none":              {nil, false, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, taintsWith(tc.have, tc.tainted)); diff != "" {
+				t.Errorf("taints mismatch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

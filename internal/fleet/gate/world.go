@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package gate
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+)
+
+// World is what a node is decided from. Nothing in it is changed.
+type World struct {
+	// Node is nil when it does not exist.
+	Node *corev1.Node
+	// Report is what the agent has written; nil when it does not exist.
+	Report *v1alpha1.LowLatencyNode
+	// Current is the report with what counts of its status now, see heartbeat; nil when it does not exist.
+	Current *v1alpha1.LowLatencyNode
+	// Profiles are all profiles, those that are being deleted included.
+	Profiles []v1alpha1.LowLatencyNodeProfile
+	// Pools are the pools that are not being deleted.
+	Pools []*v1alpha1.BypassNICPool
+}
+
+// IsAbandoned reports whether nobody wants the LowLatencyNode any more. A profile that is being deleted still
+// wants those of its nodes, until they were given back.
+func (w *World) IsAbandoned() bool {
+	if w.Node == nil {
+		return true
+	}
+	return !slices.ContainsFunc(w.Profiles, func(profile v1alpha1.LowLatencyNodeProfile) bool {
+		return fleet.Selects(profile.Spec.NodeSelector, w.Node)
+	})
+}
+
+// Decide decides whether pods that need low latency may be sent to the node; nil where no profile governs it.
+func (w *World) Decide(now time.Time) *Decision {
+	if w.Node == nil || w.governor() == nil {
+		return nil
+	}
+	decision := Decide(Input{
+		Conditions: w.conditions(), Transitions: w.transitions(), PlanHash: w.planHash(), Startup: w.startup(), Now: now,
+	})
+	return &decision
+}
+
+// governor is the profile that governs the node; nil when there is none. Before the LowLatencyNode is there, it is the
+// one that is about to create it: a node that joins with the taint keeps it.
+func (w *World) governor() *v1alpha1.LowLatencyNodeProfile {
+	for i := range w.Profiles {
+		profile := &w.Profiles[i]
+		if w.Report != nil && profile.Name == w.Report.Spec.Profile {
+			return profile
+		}
+		if w.Report == nil && profile.DeletionTimestamp.IsZero() && fleet.Selects(profile.Spec.NodeSelector, w.Node) {
+			return profile
+		}
+	}
+	return nil
+}
+
+// isGateTaint reports whether the profile keeps pods off while the node is not verified.
+func (w *World) isGateTaint() bool {
+	profile := w.governor()
+	return profile != nil && plan.Effective(profile, "").Spec.Verification.Gate == v1alpha1.GateTaint
+}
+
+// startsTainted reports whether a pool of the node keeps pods off while its device plugin starts.
+func (w *World) startsTainted() bool {
+	return slices.ContainsFunc(w.ownPools(), func(pool *v1alpha1.BypassNICPool) bool {
+		return pool.Spec.Startup == v1alpha1.StartupTaint
+	})
+}
+
+// ownPools are the pools that serve the node.
+func (w *World) ownPools() []*v1alpha1.BypassNICPool {
+	if w.Report == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(w.Pools), func(pool *v1alpha1.BypassNICPool) bool {
+		return !slices.Contains(w.Report.Spec.BypassPools, pool.Name)
+	})
+}
+
+func (w *World) planHash() string {
+	if w.Report == nil {
+		return ""
+	}
+	return w.Report.Spec.PlanHash
+}
+
+func (w *World) transitions() []v1alpha1.NodeTransition {
+	if w.Current == nil {
+		return nil
+	}
+	return w.Current.Status.Transitions
+}
+
+// isOfBoot reports whether the agent has looked at the node since its last boot. Where the kubelet tells no boot, as
+// simulated ones do, there is nothing to compare.
+func (w *World) isOfBoot() bool {
+	boot := w.Node.Status.NodeInfo.BootID
+	return boot == "" || w.Report != nil && w.Report.Status.BootID == boot
+}
+
+// conditions are Applied, DeJittered and NUMAAligned as far as they speak of the current plan and boot.
+func (w *World) conditions() []metav1.Condition {
+	kinds := []string{v1alpha1.ConditionApplied, v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned}
+	conditions := make([]metav1.Condition, 0, len(kinds))
+	for _, kind := range kinds {
+		conditions = append(conditions, w.condition(kind))
+	}
+	return conditions
+}
+
+func (w *World) condition(kind string) metav1.Condition {
+	current := fleet.CurrentCondition(w.Current, w.planHash(), kind)
+	if w.isOfBoot() || current.Reason == v1alpha1.ReasonAwaitingInventory {
+		return current
+	}
+	return metav1.Condition{
+		Type: kind, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonAwaitingVerification,
+		Message: "the agent has not looked at the node since its last boot yet",
+	}
+}
+
+// startup is how far the node is since its boot.
+func (w *World) startup() Startup {
+	startup := Startup{
+		Boot: w.Node.Status.NodeInfo.BootID, Started: w.Node.Annotations[v1alpha1.AnnotationStarted],
+		Ready: fleet.NodeReadiness(w.Node),
+	}
+	if startup.Started == startup.Mark() {
+		// What the pools say counts until the start only.
+		return startup
+	}
+	pools := w.ownPools()
+	for _, pool := range pools {
+		if bypass.Allocation(&pool.Spec) == v1alpha1.AllocationDynamic {
+			// The kubelet advertises nothing, and refuses no pod because the driver is late: it waits.
+			continue
+		}
+		advertised := w.Node.Status.Allocatable[corev1.ResourceName(pool.Spec.ResourceName)]
+		startup.Pools = append(startup.Pools, Pool{
+			Name: pool.Name, Resource: pool.Spec.ResourceName, Advertised: advertised.Value(),
+			Reported: w.isOfBoot() && fleet.IsReported(pool, fleet.NewPoolSet(pools), w.Node, w.Report), Units: w.units(pool),
+		})
+	}
+	return startup
+}
+
+// units are those that the healthy NICs of the pool give.
+func (w *World) units(pool *v1alpha1.BypassNICPool) int64 {
+	var units int64
+	for _, nic := range fleet.NICsOfPool(w.Report, pool.Name) {
+		if nic.Health == v1alpha1.NICHealthy {
+			units += int64(nic.Units)
+		}
+	}
+	return units
+}

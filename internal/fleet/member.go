@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package fleet
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+)
+
+// Member is a node that a profile selects, and what was decided for it.
+type Member struct {
+	Node *corev1.Node
+	// Report is nil until the operator has created the LowLatencyNode.
+	Report *v1alpha1.LowLatencyNode
+	// OtherProfiles are the other profiles that select the node, ascending. A node that has any is left as it is.
+	OtherProfiles []string
+	// Pools are the BypassNICPools that select the node.
+	Pools *PoolSet
+	// Planned is nil until the agent has reported an inventory, and for a node of several profiles.
+	Planned *Planned
+}
+
+// Name of the node.
+func (m *Member) Name() string { return m.Node.Name }
+
+// Plan is the plan of the node; nil when it has none.
+func (m *Member) Plan() *plan.NodePlan {
+	if m.Planned == nil {
+		return nil
+	}
+	return m.Planned.Plan
+}
+
+// PlanHash is the hash of the plan that the node is to have; "" when it has none.
+func (m *Member) PlanHash() string {
+	if m.Plan() == nil {
+		return ""
+	}
+	return m.Planned.Hash
+}
+
+// Current returns the agent's condition about the plan that the node is to have now. What an agent has said
+// about another plan counts for nothing: then the condition is Unknown, and says what is awaited.
+func (m *Member) Current(kind string) metav1.Condition {
+	return CurrentCondition(m.Report, m.PlanHash(), kind)
+}
+
+// Status is the status of the agent's condition about the plan that the node is to have now.
+func (m *Member) Status(kind string) metav1.ConditionStatus {
+	if hash := m.PlanHash(); hash != "" && m.Report.Status.VerifiedPlanHash == hash {
+		for i := range m.Report.Status.Conditions {
+			if condition := &m.Report.Status.Conditions[i]; condition.Type == kind {
+				return condition.Status
+			}
+		}
+	}
+	return metav1.ConditionUnknown
+}
+
+// Is reports whether the agent has found the condition to be True for the current plan.
+func (m *Member) Is(kind string) bool { return m.Status(kind) == metav1.ConditionTrue }
+
+// IsInForce reports whether the node had its plan in force when its agent was heard last. Nothing is under way on it, and
+// a check that has failed has not been mended because the agent is silent.
+func (m *Member) IsInForce() bool {
+	return m.Is(v1alpha1.ConditionApplied) || m.Current(v1alpha1.ConditionApplied).Reason == v1alpha1.ReasonAgentSilent
+}
+
+// WantedSpec is the spec that the LowLatencyNode of the member is to have.
+func (m *Member) WantedSpec(profile string) v1alpha1.LowLatencyNodeSpec {
+	spec := v1alpha1.LowLatencyNodeSpec{Profile: profile, BypassPools: m.Pools.Names()}
+	if m.Plan() != nil {
+		spec.PlanHash, spec.PlanConfigMap = m.Planned.Hash, m.Planned.ConfigMap
+	}
+	return spec
+}
+
+// IsUpToDate reports whether writing the LowLatencyNode of a node would change nothing.
+func IsUpToDate(report *v1alpha1.LowLatencyNode, spec v1alpha1.LowLatencyNodeSpec, node *corev1.Node) bool {
+	return report != nil && equality.Semantic.DeepEqual(report.Spec, spec) && report.Labels[v1alpha1.LabelProfile] == spec.Profile &&
+		slices.ContainsFunc(report.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == node.UID })
+}
+
+// HasInventory reports whether an agent has reported the hardware of its node.
+func HasInventory(report *v1alpha1.LowLatencyNode) bool {
+	return report != nil && report.Status.Inventory != nil
+}
+
+// CurrentCondition is the condition of a report as far as it speaks of the plan with the hash.
+func CurrentCondition(report *v1alpha1.LowLatencyNode, planHash, kind string) metav1.Condition {
+	unknown := func(reason, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
+	}
+	switch {
+	case !HasInventory(report):
+		return unknown(v1alpha1.ReasonAwaitingInventory, "the agent has not reported an inventory yet")
+	case planHash == "":
+		return unknown(v1alpha1.ReasonAwaitingPlan, "there is no plan for the node")
+	case report.Status.VerifiedPlanHash != planHash:
+		return unknown(v1alpha1.ReasonAwaitingVerification, "the agent has not verified plan "+planHash+" yet")
+	}
+	for _, condition := range report.Status.Conditions {
+		if condition.Type == kind {
+			return condition
+		}
+	}
+	return unknown(v1alpha1.ReasonAwaitingVerification, "the agent has not reported "+kind+" yet")
+}

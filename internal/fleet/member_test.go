@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package fleet
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
+)
+
+func TestCurrentCondition(t *testing.T) {
+	const kind = v1alpha1.ConditionDeJittered
+	cases := map[string]struct {
+		report     *v1alpha1.LowLatencyNode
+		hash       string
+		wantStatus metav1.ConditionStatus
+		wantReason string
+	}{
+		"no LowLatencyNode":         {nil, "h", metav1.ConditionUnknown, v1alpha1.ReasonAwaitingInventory},
+		"no inventory":              {objects.MakeReport("n", "p").Obj(), "h", metav1.ConditionUnknown, v1alpha1.ReasonAwaitingInventory},
+		"no plan":                   {objects.MakeReport("n", "p").Verified("h", "TTT").Obj(), "", metav1.ConditionUnknown, v1alpha1.ReasonAwaitingPlan},
+		"verified for another plan": {objects.MakeReport("n", "p").Verified("old", "TTT").Obj(), "h", metav1.ConditionUnknown, v1alpha1.ReasonAwaitingVerification},
+		"verified and true":         {objects.MakeReport("n", "p").Verified("h", "TTT").Obj(), "h", metav1.ConditionTrue, v1alpha1.ReasonVerified},
+		"verified and false":        {objects.MakeReport("n", "p").Verified("h", "TFT").Obj(), "h", metav1.ConditionFalse, v1alpha1.ReasonChecksFailed},
+		"verified and unknown":      {objects.MakeReport("n", "p").Verified("h", "TUT").Obj(), "h", metav1.ConditionUnknown, v1alpha1.ReasonChecksUnknown},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := CurrentCondition(tc.report, tc.hash, kind)
+			if got.Status != tc.wantStatus || got.Reason != tc.wantReason || got.Message == "" {
+				t.Errorf("CurrentCondition() = %+v, want %s %s", got, tc.wantStatus, tc.wantReason)
+			}
+		})
+	}
+	silent := objects.MakeReport("n", "p").Verified("h", "TTT").Obj()
+	silent.Status.Conditions = nil
+	if got := CurrentCondition(silent, "h", kind); got.Status != metav1.ConditionUnknown || got.Reason != v1alpha1.ReasonAwaitingVerification {
+		t.Errorf("a missing condition is %+v, want Unknown", got)
+	}
+}
+
+func TestIsUpToDate(t *testing.T) {
+	node := objects.MakeNode("n")
+	spec := v1alpha1.LowLatencyNodeSpec{Profile: "p", PlanHash: "h", PlanConfigMap: "p-h"}
+	base := func() *v1alpha1.LowLatencyNode {
+		r := objects.MakeReport("n", "p").Obj()
+		r.Spec = spec
+		return r
+	}
+	cases := map[string]struct {
+		change func(*v1alpha1.LowLatencyNode)
+		want   bool
+	}{
+		"equal":               {func(*v1alpha1.LowLatencyNode) {}, true},
+		"another plan":        {func(r *v1alpha1.LowLatencyNode) { r.Spec.PlanHash = "x" }, false},
+		"another profile":     {func(r *v1alpha1.LowLatencyNode) { r.Spec.Profile = "x" }, false},
+		"a missing label":     {func(r *v1alpha1.LowLatencyNode) { r.Labels = nil }, false},
+		"owner of older node": {func(r *v1alpha1.LowLatencyNode) { r.OwnerReferences[0].UID = "old" }, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			report := base()
+			tc.change(report)
+			if got := IsUpToDate(report, spec, node); got != tc.want {
+				t.Errorf("IsUpToDate() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+	if IsUpToDate(nil, spec, node) {
+		t.Error("a LowLatencyNode that does not exist is as wanted")
+	}
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package fleet
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+// NICSelection is what a pool selects on a node by the node's inventory.
+type NICSelection struct {
+	// Expected says that the agent has to report a NIC.
+	Expected bool
+	// Claim is what the pool has of the node's NICs.
+	Claim bypass.Claim
+}
+
+// Selections remembers what pools select, so that the event of one node costs no work for the others.
+type Selections struct {
+	mutex sync.Mutex
+	known *memo[selectionKey, NICSelection]
+}
+
+type selectionKey struct {
+	pool                       types.UID
+	pools, node, inventoryHash string
+}
+
+// NewSelections returns a memory that is empty.
+func NewSelections() *Selections {
+	return &Selections{known: newMemo[selectionKey, NICSelection](rememberedNodes)}
+}
+
+func (s *Selections) of(pool *v1alpha1.BypassNICPool, pools *PoolSet, node string, inventory *v1alpha1.Inventory) NICSelection {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	key := selectionKey{pool: pool.UID, pools: pools.key(), node: node, inventoryHash: inventory.Hash}
+	if known, found := s.known.get(key); found {
+		return known
+	}
+	result := selectNICs(pool, pools, inventory)
+	s.known.put(key, result)
+	return result
+}
+
+// selectNICs knows no NIC of an inventory that cannot be read, which the profile reports.
+func selectNICs(pool *v1alpha1.BypassNICPool, pools *PoolSet, inventory *v1alpha1.Inventory) NICSelection {
+	hardware, err := topology.FromInventory(inventory)
+	if err != nil {
+		return NICSelection{Claim: pools.claim(pool.Name, nil)}
+	}
+	// An inventory does not tell links, so the agent need not find a NIC that is to have one.
+	certain := slices.DeleteFunc(slices.Clone(pool.Spec.NICs), func(term v1alpha1.NICTerm) bool {
+		return term.Link == v1alpha1.LinkUp
+	})
+	return NICSelection{
+		Expected: len(bypass.Select(certain, hardware.NICs)) > 0,
+		Claim:    pools.claim(pool.Name, hardware.NICs),
+	}
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package fleet
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+const (
+	// rememberedNodes bounds the nodes whose plans are remembered; more nodes cost planning, nothing else.
+	rememberedNodes = 16384
+	// rememberedPlans bounds the distinct plans.
+	rememberedPlans = 1024
+
+	ruleInventory = "plan.inventory"
+)
+
+// Planned is the outcome of planning for one inventory. It is shared by all nodes that report it.
+type Planned struct {
+	// Plan is nil when a finding is critical. Equal plans are one object.
+	Plan *plan.NodePlan
+	// Hash of the plan, and Signature of the topology; "" without a plan.
+	Hash, Signature string
+	// ConfigMap is the name of the ConfigMap that holds the plan.
+	ConfigMap string
+	// Findings about the profile on this hardware.
+	Findings []plan.Finding
+}
+
+// Planner makes plans and remembers them, so that the event of one node costs no planning for the others.
+type Planner struct {
+	mutex sync.Mutex
+	// byNode remembers the plan of each node until it reports another inventory hash. A node's word about
+	// its hash decides about that node only.
+	byNode *memo[nodeKey, *Planned]
+	// byContent shares plans between nodes whose inventories are equal, as the planner itself finds.
+	byContent *memo[contentKey, *Planned]
+	// byHash makes equal plans one object.
+	byHash *memo[hashKey, *plan.NodePlan]
+}
+
+type generation struct {
+	profile    types.UID
+	generation int64
+	// pools is the key of the pools that select the node.
+	pools string
+}
+
+type nodeKey struct {
+	generation
+	node, inventoryHash string
+}
+
+type contentKey struct {
+	generation
+	content [sha256.Size]byte
+}
+
+type hashKey struct {
+	profile types.UID
+	hash    string
+}
+
+// NewPlanner returns a planner that remembers nothing yet.
+func NewPlanner() *Planner {
+	return &Planner{
+		byNode:    newMemo[nodeKey, *Planned](rememberedNodes),
+		byContent: newMemo[contentKey, *Planned](rememberedNodes),
+		byHash:    newMemo[hashKey, *plan.NodePlan](rememberedPlans),
+	}
+}
+
+// Plan returns the plan of the node that the pools select and that reports the inventory.
+func (p *Planner) Plan(profile *v1alpha1.LowLatencyNodeProfile, pools *PoolSet, node string, inventory *v1alpha1.Inventory) *Planned {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	at := generation{profile: profile.UID, generation: profile.Generation, pools: pools.key()}
+	key := nodeKey{generation: at, node: node, inventoryHash: inventory.Hash}
+	if known, found := p.byNode.get(key); found {
+		return known
+	}
+	result := p.planContent(at, profile, pools, inventory)
+	p.byNode.put(key, result)
+	return result
+}
+
+func (p *Planner) planContent(at generation, profile *v1alpha1.LowLatencyNodeProfile, pools *PoolSet, inventory *v1alpha1.Inventory) *Planned {
+	content, err := digest(inventory)
+	if err != nil {
+		return impossible(err)
+	}
+	key := contentKey{generation: at, content: content}
+	if known, found := p.byContent.get(key); found {
+		return known
+	}
+	result := planInventory(profile, pools, inventory)
+	if result.Plan != nil {
+		shared := hashKey{profile: profile.UID, hash: result.Hash}
+		if known, found := p.byHash.get(shared); found {
+			result.Plan = known
+		} else {
+			p.byHash.put(shared, result.Plan)
+		}
+	}
+	p.byContent.put(key, result)
+	return result
+}
+
+func planInventory(profile *v1alpha1.LowLatencyNodeProfile, pools *PoolSet, inventory *v1alpha1.Inventory) *Planned {
+	hardware, err := topology.FromInventory(inventory)
+	if err != nil {
+		return impossible(err)
+	}
+	return PlanHardware(profile, pools, hardware)
+}
+
+// PlanHardware plans for one piece of hardware that the pools select.
+func PlanHardware(profile *v1alpha1.LowLatencyNodeProfile, pools *PoolSet, hardware *topology.Topology) *Planned {
+	nodePlan, findings := plan.New(plan.Input{
+		Profile: profile, Topology: hardware, Pools: pools.Planned(hardware.NICs),
+	})
+	if nodePlan == nil {
+		return &Planned{Findings: findings}
+	}
+	hash := nodePlan.Hash()
+	return &Planned{
+		Plan: nodePlan, Hash: hash, ConfigMap: manifest.PlanConfigMapName(profile.Name, hash),
+		Signature: hardware.Signature(), Findings: findings,
+	}
+}
+
+// impossible is the outcome for an inventory that cannot be read.
+func impossible(err error) *Planned {
+	return &Planned{Findings: []plan.Finding{{
+		Rule: ruleInventory, Severity: v1alpha1.SeverityCritical, Field: "status.inventory",
+		Message: fmt.Sprintf("the LowLatencyNode cannot be read: %s.", err.Error()),
+		Remedy:  "See the log of the agent on that node.",
+	}}}
+}
+
+// digest identifies the content of an inventory.
+func digest(inventory *v1alpha1.Inventory) ([sha256.Size]byte, error) {
+	content := *inventory
+	content.Hash = ""
+	text, err := json.Marshal(&content)
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("printing the inventory: %w", err)
+	}
+	return sha256.Sum256(text), nil
+}

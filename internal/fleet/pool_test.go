@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package fleet
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
+)
+
+// poolWorld is a world that tests change.
+type poolWorld struct{ *PoolWorld }
+
+// poolWorldOf is a world of one profile, trading, whose nodes have reported the hardware of the Xeon.
+func poolWorldOf(t *testing.T, pools []*v1alpha1.BypassNICPool, nodes ...*corev1.Node) poolWorld {
+	t.Helper()
+	w := poolWorld{&PoolWorld{
+		Pool: pools[0], Pools: pools, Nodes: nodes, Reports: map[string]*v1alpha1.LowLatencyNode{},
+		Profiles: []*v1alpha1.LowLatencyNodeProfile{objects.MakeProfile("trading").Obj()},
+	}}
+	xeon := objects.InventoryOf(t, hosttree.Xeon())
+	for _, node := range nodes {
+		report := objects.MakeReport(node.Name, "trading").Inventory(xeon).Obj()
+		report.Spec.BypassPools = NewPoolIndex(pools).Of(node).Names()
+		w.Reports[node.Name] = report
+	}
+	return w
+}
+
+func tradingNode(name string, labels ...string) *corev1.Node {
+	return objects.MakeNode(name, append([]string{"role", "trading"}, labels...)...)
+}
+
+func TestReporting(t *testing.T) {
+	pool := objects.MakePool("x2").Obj()
+	linkUp := pool.DeepCopy()
+	linkUp.Spec.NICs[0].Link = v1alpha1.LinkUp
+	old := objects.NIC(objects.FirstPort, v1alpha1.NICHealthy)
+	cases := map[string]struct {
+		pool   *v1alpha1.BypassNICPool
+		change func(*v1alpha1.LowLatencyNode)
+		want   bool
+	}{
+		"nothing said about a NIC that is there":  {pool, func(*v1alpha1.LowLatencyNode) {}, false},
+		"nothing said where a link is asked for":  {linkUp, func(*v1alpha1.LowLatencyNode) {}, true},
+		"said for the current spec":               {pool, func(r *v1alpha1.LowLatencyNode) { r.Status.BypassNICs = saidFor(old, 1) }, true},
+		"said for an older spec":                  {pool, func(r *v1alpha1.LowLatencyNode) { r.Status.BypassNICs = saidFor(old, 0) }, false},
+		"not asked to report the pool":            {pool, func(r *v1alpha1.LowLatencyNode) { r.Spec.BypassPools, r.Status.BypassNICs = nil, saidFor(old, 1) }, false},
+		"no inventory":                            {pool, func(r *v1alpha1.LowLatencyNode) { r.Status.Inventory = nil }, false},
+		"an inventory that nobody can read":       {pool, func(r *v1alpha1.LowLatencyNode) { r.Status.Inventory = &v1alpha1.Inventory{OnlineCPUs: "x"} }, true},
+		"an inventory without NICs, nothing said": {pool, func(r *v1alpha1.LowLatencyNode) { r.Status.Inventory.NICs = nil }, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := poolWorldOf(t, []*v1alpha1.BypassNICPool{tc.pool}, tradingNode("n1"))
+			tc.change(w.Reports["n1"])
+			d := DecidePool(w.PoolWorld, NewSelections())
+			if got := d.Nodes[0].IsReporting(tc.pool); got != tc.want {
+				t.Errorf("IsReporting() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func saidFor(nic v1alpha1.NodeBypassNIC, generation int64) []v1alpha1.NodeBypassNIC {
+	nic.Pool, nic.PoolGeneration = "x2", generation
+	return []v1alpha1.NodeBypassNIC{nic}
+}
+
+func TestCountPlugins(t *testing.T) {
+	for command, program := range map[string]string{"device-plugin": "device plugin", "dra-driver": "driver for Dynamic Resource Allocation"} {
+		daemonSet := &appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 5, NumberReady: 4, UpdatedNumberScheduled: 3}}
+		daemonSet.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{command}}}
+		if got, want := countPlugins(daemonSet), (PluginCounts{Wanted: 5, Ready: 3, Program: program}); got != want || !got.Starting() {
+			t.Errorf("countPlugins() = %+v, want %+v", got, want)
+		}
+	}
+	if got := countPlugins(nil); got.Starting() {
+		t.Errorf("without a DaemonSet countPlugins() = %+v", got)
+	}
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package fleet
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+func TestPoolIndex(t *testing.T) {
+	first, second := objects.MakePool("first").Obj(), objects.MakePool("second").Selecting(v1alpha1.Labels{"second": "yes"}).Obj()
+	index := NewPoolIndex([]*v1alpha1.BypassNICPool{first, second})
+	cases := map[string]struct {
+		labels []string
+		want   []string
+	}{
+		"none":  {[]string{"role", "other"}, nil},
+		"one":   {[]string{"role", "trading"}, []string{"first"}},
+		"other": {[]string{"second", "yes"}, []string{"second"}},
+		"both":  {[]string{"role", "trading", "second", "yes"}, []string{"first", "second"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, index.Of(objects.MakeNode("n", tc.labels...)).Names()); diff != "" {
+				t.Errorf("pools mismatch (-want +got):\n%s", diff)
+			}
+		})
+	}
+	one, again := index.Of(objects.MakeNode("a", "role", "trading")), index.Of(objects.MakeNode("b", "role", "trading"))
+	if one != again {
+		t.Error("nodes of the same pools do not share a set")
+	}
+	first.Generation = 2
+	if changed := NewPoolIndex([]*v1alpha1.BypassNICPool{first, second}).Of(objects.MakeNode("a", "role", "trading")); changed.key() == one.key() {
+		t.Error("a pool that has changed has the key that it had before")
+	}
+}
+
+func TestPoolsPerNodeAreBounded(t *testing.T) {
+	pools := make([]*v1alpha1.BypassNICPool, 0, v1alpha1.MaxPoolsPerNode+1)
+	for i := range v1alpha1.MaxPoolsPerNode + 1 {
+		pools = append(pools, objects.MakePool(fmt.Sprintf("pool-%02d", i)).Obj())
+	}
+	names := NewPoolIndex(pools).Of(objects.MakeNode("n", "role", "trading")).Names()
+	if len(names) != v1alpha1.MaxPoolsPerNode || names[0] != "pool-00" {
+		t.Errorf("pools are %v, want the first %d", names, v1alpha1.MaxPoolsPerNode)
+	}
+}
+
+func TestPlannedPools(t *testing.T) {
+	hardware, err := topology.FromInventory(objects.InventoryOf(t, hosttree.Xeon()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		pools []*v1alpha1.BypassNICPool
+		want  map[string][]string
+	}{
+		"no pool": {nil, map[string][]string{}},
+		"one pool": {
+			[]*v1alpha1.BypassNICPool{objects.MakePool("a").Obj()},
+			map[string][]string{"a": {objects.FirstPort, objects.SecondPort}},
+		},
+		"a NIC of two pools is neither's": {
+			[]*v1alpha1.BypassNICPool{objects.MakePool("a").Obj(), objects.MakePool("b").NICs(objects.SecondPort).Obj()},
+			map[string][]string{"a": {objects.FirstPort}, "b": nil},
+		},
+		"of pools with one resource name none has a NIC": {
+			[]*v1alpha1.BypassNICPool{
+				objects.MakePool("a").NICs(objects.FirstPort).Resource("x/y").Obj(), objects.MakePool("b").NICs(objects.SecondPort).Resource("x/y").Obj(),
+			},
+			map[string][]string{"a": nil, "b": nil},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := map[string][]string{}
+			for _, planned := range NewPoolIndex(tc.pools).Of(objects.MakeNode("n", "role", "trading")).Planned(hardware.NICs) {
+				got[planned.Name] = nil
+				for _, nic := range planned.NICs {
+					got[planned.Name] = append(got[planned.Name], nic.PCIAddress)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("claims mismatch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPoolPlansForItsNodesOnly(t *testing.T) {
+	xeon := objects.InventoryOf(t, hosttree.Xeon())
+	profile, plans := objects.MakeProfile("trading").Obj(), NewPlanner()
+	pool := objects.MakePool("x2").Selecting(v1alpha1.Labels{"pool": "yes"})
+	pool.Spec.Hugepages = []v1alpha1.NICHugepages{{Size: "2Mi", CountPerNIC: 400}}
+	w := worldOf(profile, nil, nil, objects.MakeReport("in", "trading").Inventory(xeon).Obj(), objects.MakeReport("out", "trading").Inventory(xeon).Obj())
+	w.Nodes["in"], w.Nodes["out"] = objects.MakeNode("in", "role", "trading", "pool", "yes"), objects.MakeNode("out", "role", "trading")
+	before := DecideProfile(w, plans)
+	w.Pools = []*v1alpha1.BypassNICPool{pool.Obj()}
+	after := DecideProfile(w, plans)
+	if before.Members[1].Planned != after.Members[1].Planned {
+		t.Error("a node outside the pool was planned for again")
+	}
+	if before.Members[0].PlanHash() == after.Members[0].PlanHash() {
+		t.Error("the hugepages of the pool are not in the plan of its node")
+	}
+	spec := after.Members[0].WantedSpec("trading")
+	if diff := cmp.Diff([]string{"x2"}, spec.BypassPools); diff != "" {
+		t.Errorf("spec.bypassPools mismatch (-want +got):\n%s", diff)
+	}
+	report := &v1alpha1.LowLatencyNode{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelProfile: "trading"}, OwnerReferences: []metav1.OwnerReference{{UID: "uid-in"}}},
+		Spec:       spec,
+	}
+	if !IsUpToDate(report, spec, w.Nodes["in"]) {
+		t.Error("a LowLatencyNode that names the pool is written again")
+	}
+	report.Spec.BypassPools = nil
+	if IsUpToDate(report, spec, w.Nodes["in"]) {
+		t.Error("a LowLatencyNode that does not name the pool is left as it is")
+	}
+}

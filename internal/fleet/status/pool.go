@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
+)
+
+// poolSummary is everything that the status of a pool is computed from.
+type poolSummary struct {
+	pool  *v1alpha1.BypassNICPool
+	nodes []fleet.PoolNode
+	// findings are the most severe first.
+	findings []poolFinding
+	// plugins is how far the device plugin or the DRA driver is.
+	plugins fleet.PluginCounts
+}
+
+// OfPool is the status of a pool. The failure is why its objects could not be made, if they could not. Of the previous
+// status it takes only when conditions changed last.
+func OfPool(pool *v1alpha1.BypassNICPool, d *fleet.PoolDecision, failure error, now time.Time) v1alpha1.BypassNICPoolStatus {
+	return newPoolSummary(pool, d, failure).status(metav1.NewTime(now))
+}
+
+func newPoolSummary(pool *v1alpha1.BypassNICPool, d *fleet.PoolDecision, failure error) *poolSummary {
+	s := &poolSummary{pool: pool, nodes: d.Nodes, plugins: d.Plugins}
+	if failure != nil {
+		s.findings = append(s.findings, poolFinding{reason: v1alpha1.ReasonPlatformFailed, text: failure.Error()})
+	}
+	for i := range s.nodes {
+		s.findings = append(s.findings, nodeFindings(pool, &s.nodes[i])...)
+	}
+	slices.SortStableFunc(s.findings, func(a, b poolFinding) int {
+		return cmp.Or(cmp.Compare(poolRank(a.reason), poolRank(b.reason)),
+			cmp.Compare(a.node, b.node), cmp.Compare(a.address, b.address))
+	})
+	return s
+}
+
+// status computes the status. Of the previous one it takes only when conditions changed last.
+func (s *poolSummary) status(now metav1.Time) v1alpha1.BypassNICPoolStatus {
+	next := v1alpha1.BypassNICPoolStatus{
+		Conditions:         slices.Clone(s.pool.Status.Conditions),
+		ObservedGeneration: s.pool.Generation,
+		Nodes:              s.nodeCounts(),
+		NICs:               s.nicCounts(),
+		Members:            s.members(),
+		Findings:           s.findingStatuses(),
+	}
+	for _, condition := range s.conditions() {
+		condition.ObservedGeneration = s.pool.Generation
+		condition.LastTransitionTime = now
+		condition.Message = shorten.Sentence(condition.Message, v1alpha1.MaxConditionMessageLength)
+		meta.SetStatusCondition(&next.Conditions, condition)
+	}
+	slices.SortFunc(next.Conditions, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
+	return next
+}
+
+// SamePool reports whether writing the next status would change nothing.
+func SamePool(a, b *v1alpha1.BypassNICPoolStatus) bool {
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+func (s *poolSummary) nodeCounts() *v1alpha1.PoolNodeCounts {
+	counts := &v1alpha1.PoolNodeCounts{Matched: int32(min(len(s.nodes), 1_000_000))}
+	for i := range s.nodes {
+		counts.Reporting += one(s.nodes[i].IsReporting(s.pool))
+	}
+	return counts
+}
+
+func (s *poolSummary) nicCounts() *v1alpha1.PoolNICCounts {
+	counts := &v1alpha1.PoolNICCounts{}
+	for i := range s.nodes {
+		for _, nic := range s.nodes[i].NICs {
+			counts.Found++
+			counts.Eligible += one(nic.Health != v1alpha1.NICIneligible)
+			counts.Allocated += int32(len(nic.Users))
+			if nic.Health == v1alpha1.NICHealthy {
+				counts.Healthy++
+				counts.Units += nic.Units
+			}
+		}
+	}
+	return counts
+}
+
+// members are the nodes with NICs, those with one that is not healthy first.
+func (s *poolSummary) members() []v1alpha1.PoolMember {
+	sorted := make([]*fleet.PoolNode, 0, len(s.nodes))
+	for i := range s.nodes {
+		if len(s.nodes[i].NICs) > 0 {
+			sorted = append(sorted, &s.nodes[i])
+		}
+	}
+	slices.SortStableFunc(sorted, func(a, b *fleet.PoolNode) int { return cmp.Compare(one(isHealthy(a)), one(isHealthy(b))) })
+	sorted = shorten.List(sorted, v1alpha1.MaxPoolMembers)
+	members := make([]v1alpha1.PoolMember, 0, len(sorted))
+	for _, n := range sorted {
+		member := v1alpha1.PoolMember{Node: n.Name()}
+		for _, nic := range shorten.List(n.NICs, v1alpha1.MaxMemberNICs) {
+			member.NICs = append(member.NICs, v1alpha1.PoolNIC{
+				PCIAddress: nic.PCIAddress, NUMANode: nic.NUMANode, Health: nic.Health,
+				Units: nic.Units, Allocated: int32(len(nic.Users)),
+			})
+		}
+		members = append(members, member)
+	}
+	return members
+}
+
+func isHealthy(n *fleet.PoolNode) bool {
+	return !slices.ContainsFunc(n.NICs, func(nic *v1alpha1.NodeBypassNIC) bool { return nic.Health != v1alpha1.NICHealthy })
+}
+
+// findingStatuses are the findings about nodes; others are in the conditions only.
+func (s *poolSummary) findingStatuses() []v1alpha1.PoolFinding {
+	var findings []v1alpha1.PoolFinding
+	for _, f := range s.findings {
+		if f.node != "" {
+			findings = append(findings, v1alpha1.PoolFinding{
+				Node: f.node, PCIAddress: f.address, Message: shorten.Sentence(f.text, v1alpha1.MaxFindingMessageLength),
+			})
+		}
+	}
+	return shorten.List(findings, v1alpha1.MaxPoolFindings)
+}
+
+// conditions computes all conditions that a pool has now. Their truth table is in docs/conditions.md.
+func (s *poolSummary) conditions() []metav1.Condition {
+	progressing, degraded := s.progressing(), s.degraded()
+	return []metav1.Condition{progressing, degraded, s.ready(progressing, degraded)}
+}
+
+func poolCondition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+// degraded is True when something will not mend itself.
+func (s *poolSummary) degraded() metav1.Condition {
+	if len(s.findings) == 0 || !s.findings[0].isProblem() {
+		return poolCondition(v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected, "nothing is wrong")
+	}
+	others := 0
+	for i := range s.findings {
+		others += int(one(i > 0 && s.findings[i].isProblem()))
+	}
+	return poolCondition(v1alpha1.ConditionDegraded, metav1.ConditionTrue, s.findings[0].reason,
+		s.findings[0].text+andMore(others))
+}
+
+// progressing is True while something is under way that ends by itself.
+func (s *poolSummary) progressing() metav1.Condition {
+	if len(s.nodes) == 0 {
+		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonNoNodes,
+			"spec.nodeSelector selects no node")
+	}
+	var awaited []string
+	for i := range s.nodes {
+		if n := &s.nodes[i]; n.IsServed(s.pool.Name) && !n.IsReporting(s.pool) {
+			awaited = append(awaited, n.Name())
+		}
+	}
+	if len(awaited) > 0 {
+		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonAwaitingNodes,
+			fmt.Sprintf("the agents of nodes %s have not reported the NICs of this pool yet", fleet.Names(awaited)))
+	}
+	if s.plugins.Starting() {
+		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonPluginsStarting,
+			fmt.Sprintf("the %s runs on %d of %d nodes", s.plugins.Program, s.plugins.Ready, s.plugins.Wanted))
+	}
+	if changing := s.findingsOf(v1alpha1.ReasonAllocationChanging); len(changing) > 0 {
+		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonAllocationChanging,
+			changing[0].text+andMore(len(changing)-1))
+	}
+	return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonAsExpected,
+		fmt.Sprintf("%d of %d nodes have reported their NICs", s.nodeCounts().Reporting, len(s.nodes)))
+}
+
+// findingsOf are those with a reason.
+func (s *poolSummary) findingsOf(reason string) []poolFinding {
+	return slices.DeleteFunc(slices.Clone(s.findings), func(f poolFinding) bool { return f.reason != reason })
+}
+
+// ready sums up the others, and then says whether the NICs that may be handed out are healthy.
+func (s *poolSummary) ready(progressing, degraded metav1.Condition) metav1.Condition {
+	kind, counts := v1alpha1.ConditionReady, s.nicCounts()
+	switch {
+	case degraded.Status == metav1.ConditionTrue:
+		return poolCondition(kind, metav1.ConditionFalse, degraded.Reason, degraded.Message)
+	case progressing.Status == metav1.ConditionTrue || progressing.Reason == v1alpha1.ReasonNoNodes:
+		return poolCondition(kind, metav1.ConditionFalse, progressing.Reason, progressing.Message)
+	case counts.Eligible == 0:
+		return poolCondition(kind, metav1.ConditionFalse, v1alpha1.ReasonNoNICs, s.noNICsText(counts))
+	case counts.Healthy < counts.Eligible:
+		// What is not healthy and no problem is unknown, and the gravest of the findings.
+		return poolCondition(kind, metav1.ConditionUnknown, v1alpha1.ReasonNICsUnknown,
+			s.findings[0].text+andMore(int(counts.Eligible-counts.Healthy)-1))
+	default:
+		return poolCondition(kind, metav1.ConditionTrue, v1alpha1.ReasonNICsHealthy,
+			fmt.Sprintf("all %d NICs are healthy and give %d units of %s", counts.Healthy, counts.Units, s.pool.Spec.ResourceName))
+	}
+}
+
+func (s *poolSummary) noNICsText(counts *v1alpha1.PoolNICCounts) string {
+	if counts.Found == 0 {
+		return "the terms of spec.nics match no NIC on any node of the pool"
+	}
+	for _, f := range s.findings {
+		if f.reason == v1alpha1.ReasonNoNICs {
+			return f.text + andMore(int(counts.Found)-1)
+		}
+	}
+	return fmt.Sprintf("none of the %d NICs may be handed out", counts.Found)
+}

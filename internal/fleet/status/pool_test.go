@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package status
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
+)
+
+// poolWorld is a world that tests change.
+type poolWorld struct{ *fleet.PoolWorld }
+
+// poolWorldOf is a world of one profile, trading, whose nodes have reported the hardware of the Xeon.
+func poolWorldOf(t *testing.T, pools []*v1alpha1.BypassNICPool, nodes ...*corev1.Node) poolWorld {
+	t.Helper()
+	w := poolWorld{&fleet.PoolWorld{
+		Pool: pools[0], Pools: pools, Nodes: nodes, Reports: map[string]*v1alpha1.LowLatencyNode{},
+		Profiles: []*v1alpha1.LowLatencyNodeProfile{objects.MakeProfile("trading").Obj()},
+	}}
+	xeon := objects.InventoryOf(t, hosttree.Xeon())
+	for _, node := range nodes {
+		report := objects.MakeReport(node.Name, "trading").Inventory(xeon).Obj()
+		report.Spec.BypassPools = fleet.NewPoolIndex(pools).Of(node).Names()
+		w.Reports[node.Name] = report
+	}
+	return w
+}
+
+// says lets the agent of a node say something about NICs of the pool.
+func (w poolWorld) says(node string, nics ...v1alpha1.NodeBypassNIC) poolWorld {
+	for _, nic := range nics {
+		nic.Pool, nic.PoolGeneration = w.Pool.Name, w.Pool.Generation
+		w.Reports[node].Status.BypassNICs = append(w.Reports[node].Status.BypassNICs, nic)
+	}
+	return w
+}
+
+func tradingNode(name string, labels ...string) *corev1.Node {
+	return objects.MakeNode(name, append([]string{"role", "trading"}, labels...)...)
+}
+
+func TestPoolConditions(t *testing.T) {
+	const healthy, unhealthy = v1alpha1.NICHealthy, v1alpha1.NICUnhealthy
+	x2 := []*v1alpha1.BypassNICPool{objects.MakePool("x2").Obj()}
+	base := func(nodes ...*corev1.Node) poolWorld { return poolWorldOf(t, x2, nodes...) }
+	cases := map[string]struct {
+		world   poolWorld
+		failure error
+		// want are the statuses of Ready, Progressing and Degraded, and the reason of Ready.
+		want        string
+		wantMessage string
+	}{
+		"no node": {base(), nil, "False/False/False NoNodes", "selects no node"},
+		"all healthy": {
+			base(tradingNode("n1")).says("n1", objects.NIC(objects.FirstPort, healthy)), nil,
+			"True/False/False NICsHealthy", "all 1 NICs are healthy and give 2 units of lowlatency.dev/x2",
+		},
+		"one node is awaited": {
+			base(tradingNode("n1"), tradingNode("n2")).says("n1", objects.NIC(objects.FirstPort, healthy)), nil,
+			"False/True/False AwaitingNodes", "the agents of nodes n2 have not reported",
+		},
+		"an unhealthy NIC, and a node that is awaited": {
+			base(tradingNode("n1"), tradingNode("n2")).says("n1", objects.NIC(objects.FirstPort, unhealthy, "The link is down.")), nil,
+			"False/True/True NICsUnhealthy", "NIC 0000:af:00.0 on node n1 is unhealthy: The link is down.",
+		},
+		"two unhealthy NICs": {
+			base(tradingNode("n1")).says("n1", objects.NIC(objects.FirstPort, unhealthy), objects.NIC(objects.SecondPort, unhealthy)), nil,
+			"False/False/True NICsUnhealthy", "the agent gives no reason (and 1 more)",
+		},
+		"an unknown NIC": {
+			base(tradingNode("n1")).says("n1", objects.NIC(objects.FirstPort, healthy), objects.NIC(objects.SecondPort, v1alpha1.NICUnknown, "No fact.")), nil,
+			"Unknown/False/False NICsUnknown", "NIC 0000:af:00.1 on node n1 is unknown: No fact.",
+		},
+		"one NIC is for management": {
+			base(tradingNode("n1")).says("n1", objects.NIC(objects.FirstPort, healthy), objects.NIC(objects.SecondPort, v1alpha1.NICIneligible, "It carries the default route.")), nil,
+			"True/False/False NICsHealthy", "all 1 NICs",
+		},
+		"all NICs are for management": {
+			base(tradingNode("n1")).says("n1", objects.NIC(objects.FirstPort, v1alpha1.NICIneligible, "It carries the default route.")), nil,
+			"False/False/False NoNICs", "is ineligible: It carries the default route.",
+		},
+		"no NIC matches": {
+			poolWorldOf(t, []*v1alpha1.BypassNICPool{objects.MakePool("x2").NICs("0000:ff:00.0").Obj()}, tradingNode("n1")), nil,
+			"False/False/False NoNICs", "match no NIC",
+		},
+		"a refused object": {
+			base(tradingNode("n1")).says("n1", objects.NIC(objects.FirstPort, unhealthy)), errors.New("DaemonSet bypass-x2 is forbidden"),
+			"False/False/True PlatformFailed", "DaemonSet bypass-x2 is forbidden (and 1 more)",
+		},
+		"a node of no profile": {
+			base(tradingNode("n1"), objects.MakeNode("bare")).says("n1", objects.NIC(objects.FirstPort, healthy)), nil,
+			"False/False/True NodesUngoverned", "no LowLatencyNodeProfile selects node bare",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newPoolSummary(tc.world.Pool, fleet.DecidePool(tc.world.PoolWorld, fleet.NewSelections()), tc.failure)
+			status := s.status(metav1.NewTime(time.Unix(0, 0)))
+			of := func(kind string) *metav1.Condition { return meta.FindStatusCondition(status.Conditions, kind) }
+			ready := of(v1alpha1.ConditionReady)
+			got := fmt.Sprintf("%s/%s/%s %s", ready.Status, of(v1alpha1.ConditionProgressing).Status, of(v1alpha1.ConditionDegraded).Status, ready.Reason)
+			if got != tc.want || !strings.Contains(ready.Message, tc.wantMessage) {
+				t.Errorf("conditions are %s (%s), want %s (%s)", got, ready.Message, tc.want, tc.wantMessage)
+			}
+			tc.world.Pool.Status = status
+			if again := s.status(metav1.NewTime(time.Unix(99, 0))); !SamePool(&status, &again) {
+				t.Error("the same world makes another status")
+			}
+		})
+	}
+}
+
+func TestPoolStatusIsBounded(t *testing.T) {
+	nodes := make([]*corev1.Node, 0, v1alpha1.MaxPoolMembers+10)
+	for i := range v1alpha1.MaxPoolMembers + 10 {
+		nodes = append(nodes, tradingNode(fmt.Sprintf("n%03d", i)))
+	}
+	w := poolWorldOf(t, []*v1alpha1.BypassNICPool{objects.MakePool("x2").Obj()}, nodes...)
+	for _, node := range nodes {
+		health := v1alpha1.NICUnhealthy
+		if node.Name < "n100" {
+			health = v1alpha1.NICHealthy
+		}
+		w.says(node.Name, objects.NIC(objects.FirstPort, health, strings.Repeat("x", 600), strings.Repeat("y", 600)))
+	}
+	status := newPoolSummary(w.Pool, fleet.DecidePool(w.PoolWorld, fleet.NewSelections()), nil).status(metav1.Now())
+	if len(status.Members) != v1alpha1.MaxPoolMembers || status.Members[0].Node != "n100" {
+		t.Errorf("%d members from %s on, want %d, those with an unhealthy NIC first", len(status.Members), status.Members[0].Node, v1alpha1.MaxPoolMembers)
+	}
+	if len(status.Findings) != v1alpha1.MaxPoolFindings || len(status.Findings[0].Message) > v1alpha1.MaxFindingMessageLength {
+		t.Errorf("%d findings, the first of %d bytes", len(status.Findings), len(status.Findings[0].Message))
+	}
+	want := &v1alpha1.PoolNICCounts{Found: 266, Eligible: 266, Healthy: 100, Units: 200}
+	if diff := cmp.Diff(want, status.NICs); diff != "" {
+		t.Errorf("counts mismatch (-want +got):\n%s", diff)
+	}
+}
+
+func TestConflictFindings(t *testing.T) {
+	pool := objects.MakePool("x2").Obj()
+	other := objects.MakePool("other").NICs(objects.SecondPort).Selecting(v1alpha1.Labels{"other": "yes"}).Obj()
+	namesake := objects.MakePool("same").NICs("0000:18:00.1").Resource("lowlatency.dev/x2").Selecting(v1alpha1.Labels{"same": "yes"}).Obj()
+	w := poolWorldOf(t, []*v1alpha1.BypassNICPool{pool, other, namesake},
+		tradingNode("alone"), tradingNode("contested", "other", "yes"), tradingNode("namesake", "same", "yes"))
+	ineligible := objects.NIC(objects.SecondPort, v1alpha1.NICIneligible, "The agent says it in its own words.")
+	for _, node := range []string{"alone", "contested", "namesake"} {
+		w.says(node, objects.NIC(objects.FirstPort, v1alpha1.NICHealthy), ineligible)
+	}
+	d := fleet.DecidePool(w.PoolWorld, fleet.NewSelections())
+	findings := newPoolSummary(w.Pool, d, nil).findings
+	got := make([]string, 0, len(findings))
+	for _, finding := range findings {
+		got = append(got, finding.reason+" "+finding.node+" "+finding.address)
+	}
+	want := []string{"PoolsConflict contested " + objects.SecondPort, "PoolsConflict namesake ", "NoNICs alone " + objects.SecondPort}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("findings mismatch (-want +got):\n%s", diff)
+	}
+	wantOthers := []bypass.OtherPool{
+		{Claimant: bypass.ClaimantOf("other", &other.Spec), Nodes: []string{"contested"}},
+		{Claimant: bypass.ClaimantOf("same", &namesake.Spec), Nodes: []string{"namesake"}},
+	}
+	if diff := cmp.Diff(wantOthers, d.Content.OtherPools); diff != "" {
+		t.Errorf("other pools mismatch (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnservedNodes(t *testing.T) {
+	last := objects.MakePool("zz").Obj()
+	pools := make([]*v1alpha1.BypassNICPool, 0, v1alpha1.MaxPoolsPerNode+1)
+	for i := range v1alpha1.MaxPoolsPerNode {
+		pools = append(pools, objects.MakePool(fmt.Sprintf("pool-%02d", i)).Obj())
+	}
+	crowded := poolWorldOf(t, append([]*v1alpha1.BypassNICPool{last}, pools...), tradingNode("n1"))
+	crowded.Pools = slices.Concat(pools, []*v1alpha1.BypassNICPool{last})
+	disputed := poolWorldOf(t, []*v1alpha1.BypassNICPool{last}, tradingNode("n1"))
+	disputed.Profiles = append(disputed.Profiles, objects.MakeProfile("other").Selecting(v1alpha1.Labels{"role": "trading"}).Obj())
+	for want, w := range map[string]poolWorld{
+		"is selected by more than 16 BypassNICPools":                   crowded,
+		"is selected by profiles other, trading and left as it is":     disputed,
+		"no LowLatencyNodeProfile selects node bare, so none of its N": poolWorldOf(t, []*v1alpha1.BypassNICPool{last}, objects.MakeNode("bare")),
+	} {
+		findings := newPoolSummary(w.Pool, fleet.DecidePool(w.PoolWorld, fleet.NewSelections()), nil).findings
+		if len(findings) != 1 || findings[0].reason != v1alpha1.ReasonNodesUngoverned || !strings.Contains(findings[0].text, want) {
+			t.Errorf("findings are %+v, want %q", findings, want)
+		}
+	}
+}

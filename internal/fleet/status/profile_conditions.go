@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package status
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+)
+
+// The truth table of these conditions is in docs/conditions.md.
+
+// conditions computes all conditions that a profile has now.
+func (s *summary) conditions() []metav1.Condition {
+	progressing := s.progressing()
+	conditions := []metav1.Condition{
+		progressing,
+		s.degraded(),
+		s.overNodes(v1alpha1.ConditionDeJittered, "every node proves that its isolated CPUs are left alone"),
+		s.overNodes(v1alpha1.ConditionNUMAAligned, "every node proves that CPUs, hugepages, NICs and kubelet are aligned by NUMA node"),
+	}
+	conditions = append(conditions, s.ready(conditions))
+	if s.isStalled() {
+		conditions = append(conditions, s.condition(v1alpha1.ConditionStalled, metav1.ConditionTrue,
+			s.problems[0].reason, s.problems[0].message()))
+	}
+	return conditions
+}
+
+func (s *summary) condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+// degraded is True when something will not mend itself.
+func (s *summary) degraded() metav1.Condition {
+	if len(s.problems) == 0 {
+		return s.condition(v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected, "nothing is wrong")
+	}
+	return s.condition(v1alpha1.ConditionDegraded, metav1.ConditionTrue, s.problems[0].reason,
+		s.problems[0].message()+andMore(len(s.problems)-1))
+}
+
+// isStalled reports whether nothing will change without a new spec: no node is on its way, and what is wrong
+// is with the profile itself.
+func (s *summary) isStalled() bool {
+	if len(s.problems) == 0 || s.returning != nil || s.progressing().Status == metav1.ConditionTrue {
+		return false
+	}
+	return slices.Contains([]string{
+		v1alpha1.ReasonProfilesOverlap, v1alpha1.ReasonPerformanceProfileConflict,
+		v1alpha1.ReasonPoolConflict, v1alpha1.ReasonPlanImpossible,
+	}, s.problems[0].reason)
+}
+
+// progressing is True while something is under way that ends by itself. The first rule that applies decides.
+func (s *summary) progressing() metav1.Condition {
+	for _, rule := range []func() (metav1.Condition, bool){
+		s.isReturning, s.hasNoNodes, s.isPaused, s.awaitsInventory, s.rolls, s.awaitsVerification, s.isBlocked,
+	} {
+		if condition, applies := rule(); applies {
+			condition.Type = v1alpha1.ConditionProgressing
+			return condition
+		}
+	}
+	return s.condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonRolloutComplete,
+		fmt.Sprintf("all %d nodes have their plan", len(s.members)))
+}
+
+func (s *summary) isReturning() (metav1.Condition, bool) {
+	if s.returning == nil {
+		return metav1.Condition{}, false
+	}
+	return s.condition("", metav1.ConditionTrue, v1alpha1.ReasonDeleting, returnMessage(s.returning)), true
+}
+
+// returnMessage says how much is left to give back.
+func returnMessage(rest *fleet.Remainder) string {
+	message := fmt.Sprintf("%d nodes and %d objects are left to give back", len(rest.Nodes), len(rest.Objects))
+	if rest.Waiting != "" {
+		message += ": " + rest.Waiting
+	}
+	return message
+}
+
+func (s *summary) hasNoNodes() (metav1.Condition, bool) {
+	return s.condition("", metav1.ConditionFalse, v1alpha1.ReasonNoNodes, "spec.nodeSelector selects no node"), len(s.members) == 0
+}
+
+func (s *summary) isPaused() (metav1.Condition, bool) {
+	waiting := 0
+	for i := range s.members {
+		if m := &s.members[i]; m.Plan() != nil && !m.IsInForce() {
+			waiting++
+		}
+	}
+	return s.condition("", metav1.ConditionFalse, v1alpha1.ReasonPaused,
+		fmt.Sprintf("spec.rollout.state is Paused: nothing is written to the platform, %d nodes wait for their plan", waiting)), s.paused
+}
+
+func (s *summary) awaitsInventory() (metav1.Condition, bool) {
+	names := s.names(func(m *fleet.Member) bool { return len(m.OtherProfiles) == 0 && !fleet.HasInventory(m.Report) })
+	if len(names) == 0 {
+		return metav1.Condition{}, false
+	}
+	return s.condition("", metav1.ConditionTrue, v1alpha1.ReasonAwaitingInventory,
+		fmt.Sprintf("the agents of nodes %s have not reported an inventory yet", fleet.Names(names))), true
+}
+
+// rolls applies while the platform is bringing something to the nodes.
+func (s *summary) rolls() (metav1.Condition, bool) {
+	for _, phase := range []fleet.Phase{fleet.PhaseRolling, fleet.PhaseWriting} {
+		for _, group := range s.outcome.Groups {
+			if group.Phase == phase {
+				return s.condition("", metav1.ConditionTrue, v1alpha1.ReasonRollingOut, group.Message), true
+			}
+		}
+	}
+	return metav1.Condition{}, false
+}
+
+// awaitsVerification applies while a node that nothing blocks has not reported the plan to be in force.
+func (s *summary) awaitsVerification() (metav1.Condition, bool) {
+	for i := range s.members {
+		m := &s.members[i]
+		if m.Plan() == nil || m.IsInForce() || s.isHindered(m) {
+			continue
+		}
+		applied := m.Current(v1alpha1.ConditionApplied)
+		return s.condition("", metav1.ConditionTrue, applied.Reason, nodeMessage(m.Name(), applied)), true
+	}
+	return metav1.Condition{}, false
+}
+
+// isHindered reports whether the plan cannot come to the node at present.
+func (s *summary) isHindered(m *fleet.Member) bool {
+	name, assigned := s.outcome.GroupOf[m.PlanHash()]
+	if !assigned && len(s.outcome.Conflicts) > 0 {
+		return true
+	}
+	switch s.phases[name] {
+	case fleet.PhaseConflict, fleet.PhaseHeld, fleet.PhaseStopped, fleet.PhaseFailed:
+		return true
+	default:
+		return slices.ContainsFunc(s.outcome.Conflicts, func(c fleet.Conflict) bool { return c.Node == m.Name() })
+	}
+}
+
+// isBlocked applies when something stands still that would otherwise be under way.
+func (s *summary) isBlocked() (metav1.Condition, bool) {
+	for _, group := range s.outcome.Groups {
+		if group.Phase == fleet.PhaseStopped {
+			return s.condition("", metav1.ConditionFalse, v1alpha1.ReasonPaused, group.Message), true
+		}
+	}
+	if len(s.problems) > 0 && s.problems[0].reason != v1alpha1.ReasonChecksFailed {
+		return s.condition("", metav1.ConditionFalse, s.problems[0].reason, s.problems[0].message()), true
+	}
+	for _, group := range s.outcome.Groups {
+		if group.Phase == fleet.PhaseHeld {
+			return s.condition("", metav1.ConditionTrue, v1alpha1.ReasonRollingOut, group.Message), true
+		}
+	}
+	return metav1.Condition{}, false
+}
+
+func (s *summary) names(applies func(*fleet.Member) bool) []string {
+	var names []string
+	for i := range s.members {
+		if applies(&s.members[i]) {
+			names = append(names, s.members[i].Name())
+		}
+	}
+	return names
+}
+
+// overNodes sums up a condition of the nodes: False when it is False on any, else Unknown when it is not
+// known of any, else True.
+func (s *summary) overNodes(kind, proven string) metav1.Condition {
+	switch {
+	case s.returning != nil:
+		return s.condition(kind, metav1.ConditionUnknown, v1alpha1.ReasonDeleting, "the nodes are being given back")
+	case len(s.members) == 0:
+		return s.condition(kind, metav1.ConditionUnknown, v1alpha1.ReasonNoNodes, "spec.nodeSelector selects no node")
+	}
+	for _, status := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown} {
+		if condition, found := s.firstWith(kind, status); found {
+			return condition
+		}
+	}
+	return s.condition(kind, metav1.ConditionTrue, v1alpha1.ReasonVerified, proven)
+}
+
+// firstWith names the first node of which a condition has the status, and how many more there are.
+func (s *summary) firstWith(kind string, status metav1.ConditionStatus) (metav1.Condition, bool) {
+	var first *fleet.Member
+	count := 0
+	for i := range s.members {
+		if s.members[i].Status(kind) != status {
+			continue
+		}
+		if count++; first == nil {
+			first = &s.members[i]
+		}
+	}
+	if first == nil {
+		return metav1.Condition{}, false
+	}
+	condition := first.Current(kind)
+	if len(first.OtherProfiles) > 0 {
+		condition.Reason, condition.Message = v1alpha1.ReasonProfilesOverlap, "another profile selects the node, too"
+	}
+	return s.condition(kind, status, condition.Reason, nodeMessage(first.Name(), condition)+andMore(count-1)), true
+}
+
+// ready sums up the others: deletion, problems, progress, and what the nodes prove.
+func (s *summary) ready(others []metav1.Condition) metav1.Condition {
+	of := func(kind string) metav1.Condition {
+		return others[slices.IndexFunc(others, func(c metav1.Condition) bool { return c.Type == kind })]
+	}
+	progressing, degraded := of(v1alpha1.ConditionProgressing), of(v1alpha1.ConditionDegraded)
+	switch {
+	case s.returning != nil:
+		return s.condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDeleting, progressing.Message)
+	case degraded.Status == metav1.ConditionTrue:
+		return s.condition(v1alpha1.ConditionReady, metav1.ConditionFalse, degraded.Reason, degraded.Message)
+	case progressing.Status == metav1.ConditionTrue || progressing.Reason != v1alpha1.ReasonRolloutComplete && !s.allApplied():
+		return s.condition(v1alpha1.ConditionReady, metav1.ConditionFalse, progressing.Reason, progressing.Message)
+	case len(s.members) == 0:
+		return s.condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNoNodes, progressing.Message)
+	}
+	for _, kind := range []string{v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned} {
+		if c := of(kind); c.Status != metav1.ConditionTrue {
+			return s.condition(v1alpha1.ConditionReady, c.Status, c.Reason, c.Message)
+		}
+	}
+	return s.condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonVerified,
+		fmt.Sprintf("all %d nodes are verified for the current plan", len(s.members)))
+}
+
+// allApplied reports whether every node has its plan in force, although something stands still.
+func (s *summary) allApplied() bool {
+	return !slices.ContainsFunc(s.members, func(m fleet.Member) bool { return !m.IsInForce() })
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
+)
+
+// poolsOf makes the outcome of one pool that carries plan h.
+func poolsOf(phase fleet.Phase, message string) fleet.Outcome {
+	return fleet.Outcome{
+		GroupOf: map[string]string{"h": "trading-1"},
+		Groups:  []fleet.Group{{Name: "trading-1", Phase: phase, Message: message}},
+	}
+}
+
+func inForce() fleet.Outcome { return poolsOf(fleet.PhaseInForce, "") }
+
+func conflicting(reason, node, message string) fleet.Outcome {
+	return fleet.Outcome{
+		GroupOf:   map[string]string{},
+		Conflicts: []fleet.Conflict{{Reason: reason, Node: node, Message: message}},
+	}
+}
+
+// summarize makes the summary of a profile with these members.
+func summarize(profile *v1alpha1.LowLatencyNodeProfile, outcome fleet.Outcome, members ...fleet.Member) *summary {
+	d := &fleet.ProfileDecision{Members: members, Intent: &fleet.Intent{
+		Profile: profile, Shapes: fleet.ShapesOf(members), ReadOnly: profile.Spec.Rollout.State == v1alpha1.RolloutPaused,
+	}}
+	return newSummary(d, outcome)
+}
+
+// conditionCase is a line of the truth table: the statuses are those of Ready, Progressing, Degraded,
+// DeJittered and NUMAAligned, each T, F or U, and S when Stalled is there.
+type conditionCase struct {
+	profile *objects.Profile
+	outcome fleet.Outcome
+	members []fleet.Member
+	want    string
+	// wantReasons are the reasons of Ready, Progressing, Degraded, DeJittered and NUMAAligned.
+	wantReasons string
+	// wantMessages are parts of the messages of the conditions.
+	wantMessages map[string]string
+}
+
+func runConditions(t *testing.T, cases map[string]conditionCase) {
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.profile == nil {
+				tc.profile = objects.MakeProfile("trading")
+			}
+			expectConditions(t, summarize(tc.profile.Obj(), tc.outcome, tc.members...), tc.want, tc.wantReasons, tc.wantMessages)
+		})
+	}
+}
+
+func expectConditions(t *testing.T, s *summary, want, wantReasons string, wantMessages map[string]string) {
+	t.Helper()
+	conditions := s.conditions()
+	statuses, reasons := printConditions(t, conditions)
+	if statuses != want {
+		t.Errorf("conditions are %s, want %s: %+v", statuses, want, conditions)
+	}
+	if reasons != wantReasons {
+		t.Errorf("reasons are %q, want %q", reasons, wantReasons)
+	}
+	for kind, part := range wantMessages {
+		condition := meta.FindStatusCondition(conditions, kind)
+		if condition == nil || !strings.Contains(condition.Message, part) {
+			t.Errorf("condition %s is %+v, want %q in its message", kind, condition, part)
+		}
+	}
+}
+
+// printConditions prints conditions as the truth table does.
+func printConditions(t *testing.T, conditions []metav1.Condition) (statuses, reasons string) {
+	t.Helper()
+	var letters strings.Builder
+	words := make([]string, 0, len(conditions))
+	for _, kind := range []string{
+		v1alpha1.ConditionReady, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded,
+		v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned,
+	} {
+		condition := meta.FindStatusCondition(conditions, kind)
+		if condition == nil || condition.Message == "" {
+			t.Fatalf("condition %s is %+v", kind, condition)
+		}
+		letters.WriteByte(condition.Status[0])
+		words = append(words, condition.Reason)
+	}
+	if meta.FindStatusCondition(conditions, v1alpha1.ConditionStalled) != nil {
+		letters.WriteByte('S')
+	}
+	return letters.String(), strings.Join(words, "/")
+}
+
+func TestConditionsOfARollout(t *testing.T) {
+	fresh := fleet.Member{Node: objects.MakeNode("n2")}
+	planned := fleet.Member{Node: objects.MakeNode("n1"), Report: objects.MakeReport("n1", "trading").Verified("old", "TTT").Obj(), Planned: makePlanned("h")}
+	rebooting := fleet.Member{Node: objects.MakeNode("n1"), Report: objects.MakeReport("n1", "trading").Verified("h", "FFU").Obj(), Planned: makePlanned("h")}
+	rebooting.Report.Status.Conditions[0].Reason = v1alpha1.ReasonRebootPending
+	runConditions(t, map[string]conditionCase{
+		"no node": {
+			want: "FFFUU", wantReasons: "NoNodes/NoNodes/AsExpected/NoNodes/NoNodes",
+			wantMessages: map[string]string{"Ready": "spec.nodeSelector selects no node"},
+		},
+		"an agent has not reported": {
+			members: []fleet.Member{verifiedMember("n1", "h", "TTT"), fresh}, outcome: inForce(),
+			want: "FTFUU", wantReasons: "AwaitingInventory/AwaitingInventory/AsExpected/AwaitingInventory/AwaitingInventory",
+			wantMessages: map[string]string{
+				"Progressing": "the agents of nodes n2 have not reported an inventory yet",
+				"DeJittered":  "node n2: the agent has not reported an inventory yet",
+			},
+		},
+		"the pool is being written": {
+			members: []fleet.Member{planned}, outcome: poolsOf(fleet.PhaseWriting, "pool trading-1 is being written"),
+			want: "FTFUU", wantReasons: "RollingOut/RollingOut/AsExpected/AwaitingVerification/AwaitingVerification",
+			wantMessages: map[string]string{"Ready": "pool trading-1 is being written", "DeJittered": "node n1: the agent has not verified plan h yet"},
+		},
+		"nodes reboot": {
+			members: []fleet.Member{rebooting, verifiedMember("n2", "h", "TTT")}, outcome: poolsOf(fleet.PhaseRolling, "1 of 2 nodes"),
+			want: "FTFFU", wantReasons: "RollingOut/RollingOut/AsExpected/ChecksFailed/ChecksUnknown",
+			wantMessages: map[string]string{"Progressing": "1 of 2 nodes"},
+		},
+		"the pool is done and an agent has not looked again": {
+			members: []fleet.Member{planned}, outcome: inForce(),
+			want: "FTFUU", wantReasons: "AwaitingVerification/AwaitingVerification/AsExpected/AwaitingVerification/AwaitingVerification",
+		},
+		"the pool is done and a node has not rebooted": {
+			members: []fleet.Member{rebooting}, outcome: inForce(),
+			want: "FTFFU", wantReasons: "RebootPending/RebootPending/AsExpected/ChecksFailed/ChecksUnknown",
+			wantMessages: map[string]string{"Ready": "node n1: Applied is disproven by IRQ 142"},
+		},
+		"all nodes are verified": {
+			members: []fleet.Member{verifiedMember("n1", "h", "TTT"), verifiedMember("n2", "h", "TTT")}, outcome: inForce(),
+			want: "TFFTT", wantReasons: "Verified/RolloutComplete/AsExpected/Verified/Verified",
+			wantMessages: map[string]string{"Ready": "all 2 nodes are verified for the current plan"},
+		},
+		"no platform changes nodes": {
+			members: []fleet.Member{rebooting}, outcome: fleet.Outcome{},
+			want: "FTFFU", wantReasons: "RebootPending/RebootPending/AsExpected/ChecksFailed/ChecksUnknown",
+		},
+	})
+}
+
+func TestConditionsOfChecks(t *testing.T) {
+	runConditions(t, map[string]conditionCase{
+		"a node is not de-jittered": {
+			members: []fleet.Member{verifiedMember("n1", "h", "TTT"), verifiedMember("n2", "h", "TFT"), verifiedMember("n3", "h", "TFT")}, outcome: inForce(),
+			want: "FFTFT", wantReasons: "ChecksFailed/RolloutComplete/ChecksFailed/ChecksFailed/Verified",
+			wantMessages: map[string]string{
+				"Degraded":   "node n2: DeJittered is disproven by IRQ 142 (and 1 more)",
+				"DeJittered": "node n2: DeJittered is disproven by IRQ 142 (and 1 more)",
+			},
+		},
+		"a node is not NUMA-aligned": {
+			members: []fleet.Member{verifiedMember("n1", "h", "TTF")}, outcome: inForce(),
+			want: "FFTTF", wantReasons: "ChecksFailed/RolloutComplete/ChecksFailed/Verified/ChecksFailed",
+		},
+		"the facts of a check are missing": {
+			members: []fleet.Member{verifiedMember("n1", "h", "TUT"), verifiedMember("n2", "h", "TTT")}, outcome: inForce(),
+			want: "UFFUT", wantReasons: "ChecksUnknown/RolloutComplete/AsExpected/ChecksUnknown/Verified",
+			wantMessages: map[string]string{"Ready": "node n1: DeJittered has no facts"},
+		},
+		"one node fails and another is unknown": {
+			members: []fleet.Member{verifiedMember("n1", "h", "TUT"), verifiedMember("n2", "h", "TFT")}, outcome: inForce(),
+			want: "FFTFT", wantReasons: "ChecksFailed/RolloutComplete/ChecksFailed/ChecksFailed/Verified",
+		},
+	})
+}
+
+// withSilentAgent is a member whose agent is not heard any more.
+func withSilentAgent(m fleet.Member) fleet.Member {
+	m.Report = heartbeat.Silence{Since: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Text: "the agent on node " + m.Name() + " is silent"}.Judge(m.Report)
+	return m
+}
+
+func TestConditionsOfSilentAgents(t *testing.T) {
+	rebooting := verifiedMember("n1", "h", "FUU")
+	rebooting.Report.Status.Conditions[0].Reason = v1alpha1.ReasonRebootPending
+	unproven := verifiedMember("n1", "h", "TTT")
+	unproven.Report.Status.VerifiedPlanHash = "old"
+	runConditions(t, map[string]conditionCase{
+		"what was proven is unknown": {
+			members: []fleet.Member{verifiedMember("n1", "h", "TTT"), withSilentAgent(verifiedMember("n2", "h", "TTT"))}, outcome: inForce(),
+			want: "UFFUU", wantReasons: "AgentSilent/RolloutComplete/AsExpected/AgentSilent/AgentSilent",
+			wantMessages: map[string]string{"Ready": "node n2: the agent on node n2 is silent", "Progressing": "all 2 nodes have their plan"},
+		},
+		"while the profile is paused": {
+			profile: objects.MakeProfile("trading").Paused(), members: []fleet.Member{withSilentAgent(verifiedMember("n1", "h", "TTT"))},
+			want: "UFFUU", wantReasons: "AgentSilent/Paused/AsExpected/AgentSilent/AgentSilent",
+			wantMessages: map[string]string{"Progressing": "0 nodes wait for their plan"},
+		},
+		"what failed is not mended": {
+			members: []fleet.Member{withSilentAgent(verifiedMember("n1", "h", "TFT"))}, outcome: inForce(),
+			want: "FFTFU", wantReasons: "ChecksFailed/RolloutComplete/ChecksFailed/ChecksFailed/AgentSilent",
+			wantMessages: map[string]string{"Degraded": "node n1: DeJittered is disproven by IRQ 142; besides, the agent on node n1 is silent"},
+		},
+		"a node that reboots is on its way": {
+			members: []fleet.Member{withSilentAgent(rebooting)}, outcome: inForce(),
+			want: "FTFUU", wantReasons: "RebootPending/RebootPending/AsExpected/ChecksUnknown/ChecksUnknown",
+		},
+		"what was said of another plan counts for nothing anyway": {
+			members: []fleet.Member{withSilentAgent(unproven)}, outcome: inForce(),
+			want: "FTFUU", wantReasons: "AwaitingVerification/AwaitingVerification/AsExpected/AwaitingVerification/AwaitingVerification",
+		},
+	})
+}
+
+func TestCountsOfSilentAgents(t *testing.T) {
+	s := summarize(objects.MakeProfile("trading").Obj(), inForce(), verifiedMember("n1", "h", "TTT"), withSilentAgent(verifiedMember("n2", "h", "TTT")))
+	want := v1alpha1.NodeCounts{Matched: 2, Planned: 2, Applied: 1, DeJittered: 1, NUMAAligned: 1}
+	if got := *s.counts(); got != want {
+		t.Errorf("counts() = %+v, want %+v", got, want)
+	}
+}
+
+func TestConditionsOfProblems(t *testing.T) {
+	disputed := verifiedMember("n1", "h", "TTT")
+	disputed.Planned, disputed.OtherProfiles = nil, []string{"other"}
+	without := fleet.Member{Node: objects.MakeNode("n1"), Report: objects.MakeReport("n1", "trading").Verified("h", "TTT").Obj(), Planned: impossiblePlan()}
+	waiting := fleet.Member{Node: objects.MakeNode("n2"), Report: objects.MakeReport("n2", "trading").Verified("old", "TTT").Obj(), Planned: makePlanned("h")}
+	runConditions(t, map[string]conditionCase{
+		"two profiles select a node": {
+			members: []fleet.Member{disputed}, outcome: fleet.Outcome{},
+			want: "FFTUUS", wantReasons: "ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ProfilesOverlap",
+			wantMessages: map[string]string{"Degraded": "node n1 is selected by profile other, too", "Stalled": "node n1 is selected"},
+		},
+		"two profiles select a node while others roll": {
+			members: []fleet.Member{disputed, waiting}, outcome: poolsOf(fleet.PhaseRolling, "0 of 1 nodes"),
+			want: "FTTUU", wantReasons: "ProfilesOverlap/RollingOut/ProfilesOverlap/ProfilesOverlap/ProfilesOverlap",
+		},
+		"the profile cannot be met on a node": {
+			members: []fleet.Member{without, verifiedMember("n2", "h", "TTT")}, outcome: inForce(),
+			want: "FFTUUS", wantReasons: "PlanImpossible/PlanImpossible/PlanImpossible/AwaitingPlan/AwaitingPlan",
+			wantMessages: map[string]string{"Degraded": "spec.cpus on node n1: CPU 99 does not exist. Name one that does."},
+		},
+		"a pool is held because of such a node": {
+			members: []fleet.Member{without, waiting}, outcome: poolsOf(fleet.PhaseHeld, "pool trading-1 is left as it is"),
+			want: "FFTUUS", wantReasons: "PlanImpossible/PlanImpossible/PlanImpossible/AwaitingPlan/AwaitingPlan",
+		},
+		"a pool is held because of a node that leaves": {
+			members: []fleet.Member{waiting}, outcome: poolsOf(fleet.PhaseHeld, "pool trading-1 is left as it is"),
+			want: "FTFUU", wantReasons: "RollingOut/RollingOut/AsExpected/AwaitingVerification/AwaitingVerification",
+		},
+		"a PerformanceProfile governs the pool": {
+			members: []fleet.Member{waiting}, outcome: conflicting(v1alpha1.ReasonPerformanceProfileConflict, "", "PerformanceProfile cnf governs"),
+			want:        "FFTUUS",
+			wantReasons: "PerformanceProfileConflict/PerformanceProfileConflict/PerformanceProfileConflict/AwaitingVerification/AwaitingVerification",
+		},
+		"a node is in another pool and the rest is fine": {
+			members: []fleet.Member{verifiedMember("n1", "h", "TTT"), waiting},
+			outcome: func() fleet.Outcome {
+				o := inForce()
+				o.Conflicts = conflicting(v1alpha1.ReasonPoolConflict, "n2", "node n2 is in MachineConfigPool infra").Conflicts
+				return o
+			}(),
+			want: "FFTUUS", wantReasons: "PoolConflict/PoolConflict/PoolConflict/AwaitingVerification/AwaitingVerification",
+		},
+		"the platform fails": {
+			members: []fleet.Member{waiting}, outcome: poolsOf(fleet.PhaseFailed, "pool trading-1 reports NodeDegraded"),
+			want: "FFTUU", wantReasons: "PlatformFailed/PlatformFailed/PlatformFailed/AwaitingVerification/AwaitingVerification",
+			wantMessages: map[string]string{"Degraded": "pool trading-1 reports NodeDegraded"},
+		},
+		"the gravest problem speaks": {
+			members: []fleet.Member{disputed, without, verifiedMember("n3", "h", "TFT")}, outcome: poolsOf(fleet.PhaseFailed, "failed"),
+			want: "FFTFUS", wantReasons: "ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ChecksFailed/ProfilesOverlap",
+			wantMessages: map[string]string{"Degraded": "is left as it is: narrow spec.nodeSelector of one of them (and 3 more)"},
+		},
+	})
+}
+
+func TestConditionsOfPauses(t *testing.T) {
+	waiting := fleet.Member{Node: objects.MakeNode("n2"), Report: objects.MakeReport("n2", "trading").Verified("old", "TTT").Obj(), Planned: makePlanned("h")}
+	runConditions(t, map[string]conditionCase{
+		"the profile is paused before the rollout": {
+			profile: objects.MakeProfile("trading").Paused(), members: []fleet.Member{verifiedMember("n1", "h", "TTT"), waiting},
+			outcome: poolsOf(fleet.PhaseWriting, "to be written"),
+			want:    "FFFUU", wantReasons: "Paused/Paused/AsExpected/AwaitingVerification/AwaitingVerification",
+			wantMessages: map[string]string{"Progressing": "nothing is written to the platform, 1 nodes wait for their plan"},
+		},
+		"the profile is paused before an agent has reported": {
+			profile: objects.MakeProfile("trading").Paused(), members: []fleet.Member{{Node: objects.MakeNode("n1")}},
+			want: "FFFUU", wantReasons: "Paused/Paused/AsExpected/AwaitingInventory/AwaitingInventory",
+		},
+		"the profile is paused after the rollout": {
+			profile: objects.MakeProfile("trading").Paused(), members: []fleet.Member{verifiedMember("n1", "h", "TTT")}, outcome: inForce(),
+			want: "TFFTT", wantReasons: "Verified/Paused/AsExpected/Verified/Verified",
+		},
+		"the pool is paused by its administrator": {
+			members: []fleet.Member{waiting}, outcome: poolsOf(fleet.PhaseStopped, "MachineConfigPool trading-1 is paused by its administrator"),
+			want: "FFFUU", wantReasons: "Paused/Paused/AsExpected/AwaitingVerification/AwaitingVerification",
+			wantMessages: map[string]string{"Ready": "MachineConfigPool trading-1 is paused by its administrator"},
+		},
+	})
+}
+
+func TestConditionsOfADeletion(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	rest := fleet.Remainder{Nodes: []string{"n1", "n2"}, Objects: []string{"MachineConfigPool x"}, Waiting: "nodes n1, n2 are leaving"}
+	deleting := func(since time.Duration) *summary {
+		profile := objects.MakeProfile("trading").Obj()
+		profile.DeletionTimestamp = &metav1.Time{Time: now.Add(-since)}
+		return newReturnSummary(profile, rest, now)
+	}
+	expectConditions(t, deleting(time.Minute), "FTFUU", "Deleting/Deleting/AsExpected/Deleting/Deleting", map[string]string{
+		"Progressing": "2 nodes and 1 objects are left to give back: nodes n1, n2 are leaving",
+	})
+	expectConditions(t, deleting(90*time.Minute), "FTFUU", "Deleting/Deleting/AsExpected/Deleting/Deleting", nil)
+	expectConditions(t, deleting(91*time.Minute), "FTTUU", "Deleting/Deleting/Deleting/Deleting/Deleting", map[string]string{
+		"Degraded": "giving the nodes back takes longer than it should: nodes n1, n2 are leaving",
+	})
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
+)
+
+func TestStatusCounts(t *testing.T) {
+	disputed := verifiedMember("n5", "h", "TTT")
+	disputed.Planned, disputed.OtherProfiles = nil, []string{"other"}
+	s := summarize(objects.MakeProfile("trading").Obj(), inForce(),
+		verifiedMember("n1", "h", "TTT"), verifiedMember("n2", "h", "TFT"), verifiedMember("n3", "h", "FUU"),
+		fleet.Member{Node: objects.MakeNode("n4")}, disputed)
+	want := &v1alpha1.NodeCounts{Matched: 5, Planned: 3, Applied: 2, DeJittered: 1, NUMAAligned: 2}
+	if diff := cmp.Diff(want, s.counts()); diff != "" {
+		t.Errorf("counts mismatch (-want +got):\n%s", diff)
+	}
+}
+
+func TestStatusShapes(t *testing.T) {
+	big := makePlanned("b")
+	big.Plan = &plan.NodePlan{
+		CPUs:            plan.CPUPlan{Housekeeping: cpus.Of(0, 1), Isolated: cpus.Of(2, 3)},
+		KernelArguments: []plan.Argument{{Text: "nohz=on"}, {Text: "isolcpus=2-3"}},
+	}
+	members := []fleet.Member{verifiedMember("n1", "a", "TTT"), verifiedMember("n2", "b", "TTT"), verifiedMember("n3", "b", "FTT")}
+	members[1].Planned, members[2].Planned = big, big
+	s := summarize(objects.MakeProfile("trading").Obj(), fleet.Outcome{GroupOf: map[string]string{"a": "pool-a", "b": "pool-b"}}, members...)
+	want := []v1alpha1.ShapeStatus{
+		{Hash: "b", Pool: "pool-b", Nodes: 2, KernelArguments: "nohz=on isolcpus=2-3", Housekeeping: "0-1", Isolated: "2-3", Reboot: v1alpha1.RebootRequired},
+		{Hash: "a", Pool: "pool-a", Nodes: 1, KernelArguments: "nohz=on", Reboot: v1alpha1.RebootNotRequired},
+	}
+	if diff := cmp.Diff(want, s.shapeStatuses()); diff != "" {
+		t.Errorf("shapes mismatch (-want +got):\n%s", diff)
+	}
+}
+
+func TestReboots(t *testing.T) {
+	before := func(commandLine string) fleet.Member {
+		m := verifiedMember("n", "old", "TTT")
+		m.Planned = makePlanned("h")
+		m.Report.Status.Inventory.KernelCommandLine = commandLine
+		return m
+	}
+	cases := map[string]struct {
+		members []fleet.Member
+		want    v1alpha1.RebootRequirement
+	}{
+		"applied everywhere":                     {[]fleet.Member{verifiedMember("n", "h", "TTT")}, v1alpha1.RebootNotRequired},
+		"applied on one of two":                  {[]fleet.Member{verifiedMember("n", "h", "TTT"), verifiedMember("m", "h", "FTT")}, v1alpha1.RebootRequired},
+		"not looked at, an argument is missing":  {[]fleet.Member{before("quiet")}, v1alpha1.RebootRequired},
+		"not looked at, all arguments are there": {[]fleet.Member{before("quiet nohz=on")}, v1alpha1.RebootUnknown},
+		"not looked at, command line unknown":    {[]fleet.Member{before("")}, v1alpha1.RebootUnknown},
+		"applied and unknown":                    {[]fleet.Member{verifiedMember("n", "h", "TTT"), before("")}, v1alpha1.RebootUnknown},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := summarize(objects.MakeProfile("p").Obj(), inForce(), tc.members...).reboots()["h"]; got != tc.want {
+				t.Errorf("reboot is %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestStatusKeepsTransitionTimes(t *testing.T) {
+	first, later := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
+	profile := objects.MakeProfile("trading").Obj()
+	before := summarize(profile, inForce(), verifiedMember("n1", "h", "TTT")).status(&v1alpha1.LowLatencyNodeProfileStatus{}, first)
+	again := summarize(profile, inForce(), verifiedMember("n1", "h", "TTT")).status(&before, later)
+	if !SameProfile(&before, &again) {
+		t.Errorf("the status changed although the world did not:\n%s", cmp.Diff(before, again))
+	}
+	broken := summarize(profile, inForce(), verifiedMember("n1", "h", "TFT")).status(&before, later)
+	if SameProfile(&before, &broken) {
+		t.Error("the status did not change although the world did")
+	}
+	times := map[string]metav1.Time{
+		v1alpha1.ConditionReady: later, v1alpha1.ConditionDegraded: later, v1alpha1.ConditionDeJittered: later,
+		v1alpha1.ConditionProgressing: first, v1alpha1.ConditionNUMAAligned: first,
+	}
+	for kind, want := range times {
+		if got := meta.FindStatusCondition(broken.Conditions, kind); !got.LastTransitionTime.Equal(&want) || got.ObservedGeneration != 1 {
+			t.Errorf("%s is %+v, want a transition at %s", kind, got, want)
+		}
+	}
+	if !slices.IsSortedFunc(broken.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) }) {
+		t.Errorf("conditions are not in order: %+v", broken.Conditions)
+	}
+}
+
+func TestStatusDropsStalled(t *testing.T) {
+	now := metav1.NewTime(time.Unix(1000, 0))
+	profile := objects.MakeProfile("trading").Obj()
+	impossible := fleet.Member{Node: objects.MakeNode("n1"), Report: objects.MakeReport("n1", "trading").Verified("h", "TTT").Obj(), Planned: impossiblePlan()}
+	stalled := summarize(profile, inForce(), impossible).status(&v1alpha1.LowLatencyNodeProfileStatus{}, now)
+	if meta.FindStatusCondition(stalled.Conditions, v1alpha1.ConditionStalled) == nil {
+		t.Fatal("the profile is not stalled")
+	}
+	mended := summarize(profile, inForce(), verifiedMember("n1", "h", "TTT")).status(&stalled, now)
+	if meta.FindStatusCondition(mended.Conditions, v1alpha1.ConditionStalled) != nil {
+		t.Error("the profile is still stalled")
+	}
+}
+
+func TestStatusOfADeletionKeepsTheRest(t *testing.T) {
+	previous := v1alpha1.LowLatencyNodeProfileStatus{Nodes: &v1alpha1.NodeCounts{Matched: 3}, Shapes: []v1alpha1.ShapeStatus{{Hash: "h"}}}
+	s := newReturnSummary(objects.MakeProfile("trading").Obj(), fleet.Remainder{Waiting: "x"}, time.Unix(0, 0))
+	next := s.status(&previous, metav1.Now())
+	if next.Nodes != previous.Nodes || len(next.Shapes) != 1 {
+		t.Errorf("status is %+v, want that before the deletion", next)
+	}
+}
+
+func TestFindings(t *testing.T) {
+	critical := func(name string) fleet.Member {
+		m := verifiedMember(name, "h", "TFT")
+		m.Report.Status.Findings = []v1alpha1.Finding{
+			{Check: "irq.affinity", Severity: v1alpha1.SeverityCritical, Outcome: v1alpha1.OutcomeFailed, Message: "IRQ 142 may run on isolated CPU 6"},
+			{Check: "power.turbo", Severity: v1alpha1.SeverityLow, Outcome: v1alpha1.OutcomeUnknown, Message: "not told"},
+			{Check: "memory.ksm", Severity: v1alpha1.SeverityMedium, Outcome: v1alpha1.OutcomeWaived, Message: "waived"},
+		}
+		m.Planned.Findings = []plan.Finding{{Rule: "plan.nic-locality", Severity: v1alpha1.SeverityMedium, Field: "spec.network", Message: "NIC is far."}}
+		return m
+	}
+	stale := critical("n4")
+	stale.Report.Status.VerifiedPlanHash = "old"
+	impossible := fleet.Member{Node: objects.MakeNode("n5"), Report: objects.MakeReport("n5", "trading").Verified("h", "TTT").Obj(), Planned: impossiblePlan()}
+	disputed := fleet.Member{Node: objects.MakeNode("n6"), OtherProfiles: []string{"other"}}
+	s := summarize(objects.MakeProfile("trading").Obj(), poolsOf(fleet.PhaseFailed, "pool trading-1 reports NodeDegraded"),
+		critical("n1"), critical("n2"), stale, impossible, disputed)
+	want := []v1alpha1.ProfileFinding{
+		{Node: "n1", Check: "irq.affinity", Severity: v1alpha1.SeverityCritical, Message: "IRQ 142 may run on isolated CPU 6 (and 1 more)"},
+		{Node: "n5", Check: "plan.cpus-exist", Severity: v1alpha1.SeverityCritical, Message: "spec.cpus on node n5: CPU 99 does not exist. Name one that does."},
+		{Check: checkPlatform, Severity: v1alpha1.SeverityCritical, Message: "pool trading-1 reports NodeDegraded"},
+		{Node: "n6", Check: checkOverlap, Severity: v1alpha1.SeverityCritical, Message: "node n6 is selected by profile other, too, and is left as it is: narrow spec.nodeSelector of one of them"},
+		{Node: "n1", Check: "plan.nic-locality", Severity: v1alpha1.SeverityMedium, Message: "spec.network on node n1: NIC is far. (and 2 more)"},
+		{Node: "n5", Check: "plan.turbo", Severity: v1alpha1.SeverityLow, Message: "spec.power.turbo on node n5: doubtful."},
+	}
+	if diff := cmp.Diff(want, s.findings()); diff != "" {
+		t.Errorf("findings mismatch (-want +got):\n%s", diff)
+	}
+}
+
+func TestFindingsAreBounded(t *testing.T) {
+	members := make([]fleet.Member, 0, 100)
+	for i := range 100 {
+		m := verifiedMember(fmt.Sprintf("n%03d", i), "h", "TFT")
+		m.Report.Status.Findings = []v1alpha1.Finding{{
+			Check: "irq.affinity", Severity: v1alpha1.SeverityCritical, Outcome: v1alpha1.OutcomeFailed,
+			Message: strings.Repeat("é", 600) + m.Name(),
+		}}
+		members = append(members, m)
+	}
+	findings := summarize(objects.MakeProfile("trading").Obj(), inForce(), members...).findings()
+	if len(findings) != v1alpha1.MaxProfileFindings || findings[0].Node != "n000" {
+		t.Fatalf("there are %d findings, the first on %s", len(findings), findings[0].Node)
+	}
+	for _, finding := range findings {
+		if len(finding.Message) > v1alpha1.MaxFindingMessageLength || !utf8.ValidString(finding.Message) {
+			t.Errorf("message has %d bytes, valid %v", len(finding.Message), utf8.ValidString(finding.Message))
+		}
+	}
+}
+
+func TestArchitecture(t *testing.T) {
+	of := func(names ...string) []fleet.Shape {
+		shapes := make([]fleet.Shape, 0, len(names))
+		for _, name := range names {
+			shapes = append(shapes, fleet.Shape{Plan: &plan.NodePlan{Architecture: name}})
+		}
+		return shapes
+	}
+	cases := map[string]struct {
+		shapes []fleet.Shape
+		want   string
+	}{
+		"none": {of(), ""}, "one": {of("arm64"), "arm64"}, "equal": {of("amd64", "amd64"), "amd64"}, "different": {of("amd64", "arm64"), ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := architecture(tc.shapes); got != tc.want {
+				t.Errorf("architecture() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
