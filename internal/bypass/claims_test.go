@@ -103,26 +103,28 @@ func TestClaims(t *testing.T) {
 
 // printed is a claim as "POOL: NIC NIC; NIC of POOLS; NIC through NIC of POOLS".
 func printed(claim Claim) string {
-	text := claim.Pool + ":"
+	var text strings.Builder
+	text.WriteString(claim.Pool + ":")
 	for _, nic := range claim.NICs {
-		text += " " + nic.PCIAddress
+		text.WriteString(" " + nic.PCIAddress)
 	}
 	if len(claim.SameResource) > 0 {
-		text += " resource of " + strings.Join(claim.SameResource, ",")
+		text.WriteString(" resource of " + strings.Join(claim.SameResource, ","))
 	}
 	for _, conflict := range claim.Conflicts {
-		text += "; " + conflict.NIC.PCIAddress
+		text.WriteString("; " + conflict.NIC.PCIAddress)
 		if conflict.Through != "" {
-			text += " through " + conflict.Through
+			text.WriteString(" through " + conflict.Through)
 		}
-		text += " of " + strings.Join(conflict.Pools, ",")
+		text.WriteString(" of " + strings.Join(conflict.Pools, ","))
 	}
-	return text
+	return text.String()
 }
 
 // TestUnservedPools: a pool that is not served takes no NIC from others, wherever it stands in the list.
 func TestUnservedPools(t *testing.T) {
-	pools := []*v1alpha1.BypassNICPool{asking("unserved", "x.example/u", nearZero, nearOne)}
+	pools := make([]*v1alpha1.BypassNICPool, 0, 1+v1alpha1.MaxPoolsPerNode)
+	pools = append(pools, asking("unserved", "x.example/u", nearZero, nearOne))
 	for i := range v1alpha1.MaxPoolsPerNode {
 		pools = append(pools, asking(fmt.Sprintf("pool-%02d", i), fmt.Sprintf("x.example/%d", i), nowhere))
 	}

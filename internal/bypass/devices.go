@@ -69,7 +69,9 @@ func (c *candidate) device() Device {
 	}
 	if device.Health != v1alpha1.NICIneligible && !c.isCreator() {
 		device.Units, _ = Units(c.in, c.nic)
-		device.Queues = c.handedQueues(device.Units)
+		if c.stack.queues != nil {
+			device.Queues = c.stack.queues(c, device.Units)
+		}
 	}
 	return device
 }

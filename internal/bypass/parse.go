@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
 // ParsePool reads the JSON text of a pool. It refuses a field that it does not know: a pool file of a newer
@@ -33,21 +31,4 @@ func ParsePool(text []byte) (Pool, error) {
 			pool.Name, pool.Spec.Stack.Type)
 	}
 	return pool, nil
-}
-
-// hasSection tells whether the section of the type is there, and no other. VFIO may go without one, because all its
-// fields have defaults.
-func hasSection(s *v1alpha1.BypassStack) bool {
-	sections := map[v1alpha1.StackType]bool{
-		v1alpha1.StackOnload: s.Onload != nil, v1alpha1.StackTCPDirect: s.TCPDirect != nil,
-		v1alpha1.StackEFVI: s.EFVI != nil, v1alpha1.StackVFIO: s.VFIO != nil || s.Type == v1alpha1.StackVFIO,
-		v1alpha1.StackAFXDP: s.AFXDP != nil,
-	}
-	count := 0
-	for _, is := range sections {
-		if is {
-			count++
-		}
-	}
-	return count == 1 && sections[s.Type]
 }

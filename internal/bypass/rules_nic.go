@@ -13,26 +13,24 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
-// driver wants vfio-pci for VFIO, and the driver of the series for Onload's native datapath; that of AF_XDP is a
-// matter of nativeXDP.
-func (c *candidate) driver() verdict {
-	wanted := c.model.Driver
-	remedy := "unbind it from that driver and load the driver of Onload's release"
-	if c.stack.isVFIO() {
-		wanted, remedy = driverVFIO, "the profile that governs the node binds it; see the profile's status"
-	}
-	if wanted == "" || c.stack.usesXDP() {
+// seriesDriver wants the driver of the series for Onload's native datapath; that of AF_XDP is a matter of nativeXDP.
+func (c *candidate) seriesDriver() verdict {
+	if c.model.Driver == "" || c.needs.overXDP {
 		return passed()
 	}
+	return c.boundTo(c.model.Driver, "unbind it from that driver and ", "load the driver of Onload's release")
+}
+
+// boundTo wants a driver. The remedy is what to do when there is none, after what to do with another one.
+func (c *candidate) boundTo(wanted, unbind, remedy string) verdict {
 	if is, known := c.nic.Driver.Get(); known {
 		if is == wanted {
 			return passed()
 		}
-		return failed("NIC %s is bound to driver %s and %s needs %s; %s.", c.name(), is, c.stack.kind, wanted, remedy)
+		return failed("NIC %s is bound to driver %s and %s needs %s; %s%s.", c.name(), is, c.stack.Type, wanted, unbind, remedy)
 	}
 	if c.nic.Driver.Reason == noDriver {
-		return failed("NIC %s is bound to no driver and %s needs %s; %s.", c.name(), c.stack.kind, wanted,
-			strings.Replace(remedy, "unbind it from that driver and ", "", 1))
+		return failed("NIC %s is bound to no driver and %s needs %s; %s.", c.name(), c.stack.Type, wanted, remedy)
 	}
 	return absent(c.nic.Driver, "The driver of "+c.name(), "it may be another than "+wanted,
 		"let the program read /sys of the node")
@@ -41,11 +39,11 @@ func (c *candidate) driver() verdict {
 // noDriver is how internal/host says that the driver link of a device does not exist.
 const noDriver = "no driver is bound"
 
-// carrier wants a link. A NIC of VFIO has no interface that could tell.
+// carrier wants a link.
 func (c *candidate) carrier() verdict {
 	up, known := c.nic.Carrier.Get()
 	switch {
-	case c.stack.isVFIO() || up:
+	case up:
 		return passed()
 	case known:
 		return failed("Interface %s of NIC %s has no link (%s is 0); plug in the cable, or set the interface up on the "+
@@ -59,7 +57,7 @@ func (c *candidate) carrier() verdict {
 	}
 }
 
-// isAway tells whether the interface of the NIC is in a pod: its network driver is bound, the node sees no
+// isAway reports whether the interface of the NIC is in a pod: its network driver is bound, the node sees no
 // interface, and the pool's network attachment is of a type that moves it.
 func (c *candidate) isAway() bool {
 	attachment := c.in.Pool.Spec.NetworkAttachment
@@ -136,29 +134,51 @@ func (c *candidate) virtualFunctions() verdict {
 	}
 }
 
-// hugepages wants pages of 2 MiB on the NIC's NUMA node where the stack cannot do without: TCPDirect allocates all
-// buffers from them, and NICs of series X3 and X4 receive into them, whatever the default size is. Pages that are
-// all in use are noted only: the kubelet counts them, and the pods of this pool may be the users.
-func (c *candidate) hugepages() verdict {
-	wantsPages := c.stack.kind == v1alpha1.StackTCPDirect || c.model.SuperBuffers && !c.stack.isVFIO() && !c.stack.usesXDP()
-	if !wantsPages {
+// deviceNodes wants the device files of the stack. Those of Onload must be open to everybody, as its udev rule makes
+// them: a container that runs as another user than root is accelerated or not without a word. Programs of VFIO
+// run as root. The mode of a stand-in in a test tree says nothing.
+func (c *candidate) deviceNodes() verdict {
+	nodes := c.bypass().DeviceNodes
+	if v := absent(nodes, "The device files of "+string(c.stack.Type), "the stack may be unreachable",
+		"let the program read /dev of the node"); v.level != levelPassed {
+		return v
+	}
+	missing := missingFrom(c.needs.nodes, func(path string) bool { _, ok := nodes.Value[path]; return ok })
+	if len(missing) > 0 {
+		return failed("The node has no %s, without which programs run on kernel sockets or fail; load the modules of "+
+			"the stack.", strings.Join(missing, ", "))
+	}
+	if !c.needs.nodesForAll {
 		return passed()
 	}
-	pool, where, found := c.smallPages()
-	if !found || !pool.Total.Known || !pool.Free.Known {
-		return unknown("The hugepages of 2 MiB of %s cannot be read (%s), so NIC %s may find none; let the program read "+
-			"/sys/devices/system/node of the node.", where, cmp.Or(pool.Free.Reason, pool.Total.Reason, "no pool of that size"), c.name())
-	}
-	switch {
-	case pool.Total.Value == 0:
-		return failed("There are no hugepages of 2 MiB on %s, and %s cannot work without them on NIC %s; add {size: 2Mi} "+
-			"to spec.hugepages of the pool.", where, c.stack.kind, c.name())
-	case pool.Free.Value == 0:
-		return noted("All %d hugepages of 2 MiB on %s are in use (free_hugepages is 0); if no pod holds them, add pages "+
-			"or find the process of the node that does.", pool.Total.Value, where)
-	default:
+	const forAll = 0o006
+	closed := missingFrom(c.needs.nodes, func(path string) bool {
+		node := nodes.Value[path]
+		return node.Simulated || node.Mode&forAll == forAll
+	})
+	if len(closed) == 0 {
 		return passed()
 	}
+	return failed("%s has mode %04o and 0666 is wanted, so that containers without root can open it; restore Onload's "+
+		"udev rule.", closed[0], nodes.Value[closed[0]].Mode)
+}
+
+// missingFrom returns the names that are not there.
+func missingFrom(names []string, isThere func(string) bool) []string {
+	var missing []string
+	for _, name := range names {
+		if !isThere(name) {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+func listOrNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 // smallPages returns the hugepages of 2 MiB of the NIC's NUMA node, or of the host when the NUMA node is not known.

@@ -3,11 +3,7 @@
 
 package bypass
 
-import (
-	"slices"
-
-	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-)
+import "slices"
 
 // Model is what follows from the PCI identifiers of a NIC.
 type Model struct {
@@ -15,9 +11,9 @@ type Model struct {
 	Series string
 	// Driver is the kernel driver that the native datapath of the stacks needs.
 	Driver string
-	// Stacks are the stacks that the vendor supports on the series, by its native datapath; VFIO takes any.
-	Stacks []v1alpha1.StackType
-	// SuperBuffers tells that packets are received into buffers of 2 MiB, which are always hugepages (EFCT, the
+	// Onload means that the vendor supports Onload, TCPDirect and ef_vi on the series, by their native datapath.
+	Onload bool
+	// SuperBuffers means that packets are received into buffers of 2 MiB, which are always hugepages (EFCT, the
 	// datapath of X3 and of X4's express mode).
 	SuperBuffers bool
 }
@@ -47,16 +43,15 @@ type modelEntry struct {
 }
 
 func models() []modelEntry {
-	onload := []v1alpha1.StackType{v1alpha1.StackOnload, v1alpha1.StackTCPDirect, v1alpha1.StackEFVI}
 	return []modelEntry{
 		{"1924", []string{"0901", "0903", "1903", "0923", "1923"}, Model{Series: "7000", Driver: "sfc"}},
-		{"1924", []string{"0a03", "1a03"}, Model{Series: "8000", Driver: "sfc", Stacks: onload}},
-		{"1924", []string{"0b03", "1b03"}, Model{Series: "X2", Driver: "sfc", Stacks: onload}},
+		{"1924", []string{"0a03", "1a03"}, Model{Series: "8000", Driver: "sfc", Onload: true}},
+		{"1924", []string{"0b03", "1b03"}, Model{Series: "X2", Driver: "sfc", Onload: true}},
 		{
 			"1924", []string{"0c03", "1c03", "2c03", "3c03"},
-			Model{Series: "X4", Driver: "sfc", Stacks: onload, SuperBuffers: true},
+			Model{Series: "X4", Driver: "sfc", Onload: true, SuperBuffers: true},
 		},
-		{"10ee", []string{"5084"}, Model{Series: "X3", Driver: "xilinx_efct", Stacks: onload, SuperBuffers: true}},
+		{"10ee", []string{"5084"}, Model{Series: "X3", Driver: "xilinx_efct", Onload: true, SuperBuffers: true}},
 		{"10ee", []string{"0100", "1100"}, Model{Series: "EF100", Driver: "sfc"}},
 		{"15b3", []string{"1017", "1018"}, Model{Series: "ConnectX-5", Driver: mlx5}},
 		{"15b3", []string{"1019", "101a"}, Model{Series: "ConnectX-5 Ex", Driver: mlx5}},

@@ -12,27 +12,37 @@ import (
 )
 
 // Units returns how many containers may hold a NIC, and whether that is known. It is 1 for a NIC or virtual function
-// that is handed out as a whole. A shared NIC has as many units as virtual interfaces (VIs), since the first stack of
-// a container takes one, and maximumSharesPerNIC at most. With stack AFXDP a unit is a receive queue.
-//
-// VIs in use are counted, too: the users are the containers that hold the units, and a unit that vanished while it
-// is used would be lost to the next pod. The driver counts the VIs of all registered NICs together, each NIC adding
-// its own (efrm_resource_manager_add_total); the share of one is known when all registered NICs are of one model.
+// that is handed out as a whole. A shared NIC has as many units as its stack makes of it, virtual interfaces or receive
+// queues, and maximumSharesPerNIC at most.
 func Units(in Input, nic host.NIC) (units int, known bool) {
 	if !isShared(&in.Pool.Spec) {
 		return 1, true
 	}
-	if in.Pool.Spec.Stack.AFXDP != nil {
-		queues, known := queuesOf(in.Pool.Spec.Stack.AFXDP, nic)
-		return atMost(in, len(queues)), known
+	shares := stackOf(&in.Pool.Spec).shares
+	if shares == nil {
+		return 0, false
 	}
-	onload := &in.Facts.Bypass.Onload
-	total, known := onload.Resources.Value[tableVI].Total.Get()
+	count, known := shares(in, nic)
+	return atMost(in, count), known
+}
+
+func isShared(spec *v1alpha1.BypassNICPoolSpec) bool {
+	return spec.Sharing.Mode == v1alpha1.SharingShared && spec.VirtualFunctions == nil
+}
+
+// sharesByVirtualInterfaces counts the virtual interfaces (VIs) of a NIC, since the first stack of a container takes
+// one.
+//
+// VIs in use are counted, too: the users are the containers that hold the units, and a unit that vanished while it
+// is used would be lost to the next pod. The driver counts the VIs of all registered NICs together, each NIC adding
+// its own (efrm_resource_manager_add_total); the share of one is known when all registered NICs are of one model.
+func sharesByVirtualInterfaces(in Input, nic host.NIC) (count int, known bool) {
+	total, known := in.Facts.Bypass.Onload.Resources.Value[tableVI].Total.Get()
 	registered := registeredNICs(in.Facts)
 	if !known || len(registered) == 0 || !areOfModel(registered, nic) {
 		return 0, false
 	}
-	return atMost(in, total/len(registered)), true
+	return total / len(registered), true
 }
 
 // atMost keeps the limits of the pool and of the status.

@@ -69,7 +69,8 @@ func absent[T any](fact host.Fact[T], what, without, remedy string) verdict {
 // candidate is a NIC that is judged.
 type candidate struct {
 	in    Input
-	stack stack
+	stack Stack
+	needs needs
 	nic   host.NIC
 	// creator is the NIC on which the pool creates this virtual function; nil for others.
 	creator *host.NIC
@@ -77,12 +78,13 @@ type candidate struct {
 	claim *Claim
 	// model of the NIC; the zero model when its identifiers are not known.
 	model Model
-	// modelKnown tells that the PCI identifiers are known ones.
+	// modelKnown means that the PCI identifiers are known ones.
 	modelKnown bool
 }
 
 func newCandidate(in Input, nic host.NIC, creator *host.NIC) *candidate {
-	c := &candidate{in: in, stack: stackOf(&in.Pool.Spec), nic: nic, creator: creator}
+	stack := stackOf(&in.Pool.Spec)
+	c := &candidate{in: in, stack: stack, needs: stack.needs(&in.Pool.Spec.Stack), nic: nic, creator: creator}
 	c.model, c.modelKnown = ModelOf(nic.Vendor.Value, nic.Device.Value)
 	return c
 }
@@ -99,11 +101,11 @@ func nameOfNIC(nic host.NIC) string {
 	return nic.PCIAddress
 }
 
-// isLoaded tells whether the modules of the stack are not known to be missing. Rules about what only a loaded
+// isLoaded reports whether the modules of the stack are not known to be missing. Rules about what only a loaded
 // module shows leave the sentence to the rule about modules.
 func (c *candidate) isLoaded() bool { return c.modules().level != levelFailed }
 
-// judge returns the verdicts of all rules, the gravest first; those that passed are left out.
+// judge returns the verdicts of all rules, the most severe first; those that passed are left out.
 func (c *candidate) judge() []verdict {
 	var verdicts []verdict
 	for _, rule := range c.rules() {
@@ -119,17 +121,13 @@ func (c *candidate) judge() []verdict {
 
 // badSettings are sentences about what the pool would set and the stack would not take.
 func (c *candidate) badSettings() []string {
-	var bad []string
-	if o := c.in.Pool.Spec.Stack.Onload; o != nil {
-		_, bad = goodOptions(o.Options)
+	if c.stack.badSettings == nil {
+		return nil
 	}
-	if t := c.in.Pool.Spec.Stack.TCPDirect; t != nil {
-		_, bad = goodAttributes(t.Attributes)
-	}
-	return bad
+	return c.stack.badSettings(&c.in.Pool.Spec.Stack)
 }
 
-// healthOf is the health that the gravest verdict gives.
+// healthOf is the health that the most severe verdict gives.
 func healthOf(verdicts []verdict) v1alpha1.NICHealth {
 	if len(verdicts) == 0 {
 		return v1alpha1.NICHealthy
@@ -146,31 +144,15 @@ func healthOf(verdicts []verdict) v1alpha1.NICHealth {
 	}
 }
 
-// rules in the order in which equally grave sentences are told. A NIC that is to have virtual functions need not be
-// what only they must be.
-func (c *candidate) rules() []func(*candidate) verdict {
+// rules in the order in which equally severe sentences are told: what forbids the NIC comes first. A NIC that is to
+// have virtual functions need not be what only they must be.
+func (c *candidate) rules() []rule {
+	rules := []rule{(*candidate).management, (*candidate).claimedByOthers}
+	if c.stack.supported != nil {
+		rules = append(rules, c.stack.supported)
+	}
 	if c.isCreator() {
-		return []func(*candidate) verdict{
-			(*candidate).management, (*candidate).claimedByOthers, (*candidate).supported, (*candidate).virtualFunctions,
-		}
+		return append(rules, (*candidate).virtualFunctions)
 	}
-	return []func(*candidate) verdict{
-		// What forbids the NIC.
-		(*candidate).management, (*candidate).claimedByOthers, (*candidate).supported, (*candidate).nativeXDP, (*candidate).zeroCopy,
-		// The NIC itself.
-		(*candidate).driver, (*candidate).carrier, (*candidate).numaNode, (*candidate).pciLink,
-		(*candidate).virtualFunctions,
-		// The kernel side of the stack.
-		(*candidate).modules, (*candidate).deviceNodes, (*candidate).controlPlane, (*candidate).registered,
-		(*candidate).registeredOthers, (*candidate).virtualInterfaces, (*candidate).shares,
-		// Versions.
-		(*candidate).moduleVersion, (*candidate).userFiles, (*candidate).interfaceVersion, (*candidate).userVersion,
-		(*candidate).builtWith,
-		// Memory.
-		(*candidate).hugepages,
-		// AF_XDP.
-		(*candidate).queues, (*candidate).attached, (*candidate).boundSockets,
-		// VFIO.
-		(*candidate).iommuGroup, (*candidate).groupNode, (*candidate).isolation, (*candidate).groupPeers,
-	}
+	return slices.Concat(rules, c.stack.eligible, c.stack.rules)
 }

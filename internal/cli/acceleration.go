@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/onload"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
@@ -37,13 +36,13 @@ func withAcceleration(ctx context.Context, pools []view.Pool, access *clusterAcc
 	if err != nil {
 		return nil, err
 	}
-	verdicts := askContainers(ctx, containersOfOnload(pools), func(user view.PoolUser) inContainer {
+	verdicts := askContainers(ctx, containersWithStackdump(pools), func(user view.PoolUser) inContainer {
 		return containerOf(config, core, user.Namespace, user.Pod, user.Container)
 	})
 	known := make([]view.Pool, 0, len(pools))
 	for _, pool := range pools {
 		known = append(known, pool.WithAcceleration(func(user view.PoolUser) *view.PoolAcceleration {
-			if pool.Stack != v1alpha1.StackOnload {
+			if !bypass.StackOf(pool.Stack).HasStackdump {
 				return view.OfVerdict(onload.NotUsed(string(pool.Stack)))
 			}
 			return view.OfVerdict(verdicts[user.Name()])
@@ -52,11 +51,11 @@ func withAcceleration(ctx context.Context, pools []view.Pool, access *clusterAcc
 	return known, nil
 }
 
-// containersOfOnload are the containers that hold NICs of pools of Onload, each once.
-func containersOfOnload(pools []view.Pool) map[string]view.PoolUser {
+// containersWithStackdump are the containers that hold NICs of pools whose stack onload_stackdump tells about, each once.
+func containersWithStackdump(pools []view.Pool) map[string]view.PoolUser {
 	containers := map[string]view.PoolUser{}
 	for _, pool := range pools {
-		if pool.Stack != v1alpha1.StackOnload {
+		if !bypass.StackOf(pool.Stack).HasStackdump {
 			continue
 		}
 		for _, node := range pool.Nodes {

@@ -37,7 +37,7 @@ const (
 	// DefaultPins is the folder of the BPF file system in which NICs are kept.
 	DefaultPins = "/sys/fs/bpf/lowlatency/afxdp"
 	// DefaultFolder is where the sockets of allocations are. The container runtime must see it under the same path.
-	DefaultFolder = "/run/lowlatency/afxdp"
+	DefaultFolder = bypass.SocketsFolder
 
 	// ContainerFolder is the folder below which a container finds the socket, in a folder with the name of each
 	// interface: where DPDK's af_xdp driver looks with use_cni and without dp_path.

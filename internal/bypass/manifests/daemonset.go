@@ -37,10 +37,6 @@ const (
 	configFolder = "/etc/lowlatency"
 	socketFolder = "/var/lib/kubelet/device-plugins"
 	cdiFolder    = "/var/run/cdi"
-	// afxdpFolder and bpfFolder are those of the sockets of stack AFXDP and of the BPF file system, which systemd
-	// mounts on every host.
-	afxdpFolder = "/run/lowlatency/afxdp"
-	bpfFolder   = "/sys/fs/bpf"
 	// registryFolder is where the kubelet looks for the sockets of DRA drivers, pluginsFolder where they keep
 	// their own (k8s.io/dynamic-resource-allocation/kubeletplugin, KubeletRegistryDir, KubeletPluginsDir).
 	registryFolder = "/var/lib/kubelet/plugins_registry"
@@ -51,7 +47,7 @@ const (
 // Kubernetes ends the plugin on a node before it starts the driver; a driver that the plugin follows offers nothing any
 // more. The container is root without any capability: the
 // folder of the kubelet's socket is root's. It reads the host, and writes that folder and the folder of CDI
-// specifications only. Stack AFXDP needs more; see withStack.
+// specifications only. Some stacks need more; see withStack.
 func poolDaemonSet(in PoolInput) *appsv1.DaemonSet {
 	metadata := in.metadata(PoolObjectName(in.Pool.Name), in.AgentNamespace, devicePlugin)
 	return &appsv1.DaemonSet{
@@ -84,11 +80,11 @@ func poolDaemonSet(in PoolInput) *appsv1.DaemonSet {
 const settlingSeconds = 10
 
 // rollingUpdate updates a tenth of the nodes at a time. A device plugin starts beside the one that it replaces, which ends
-// once the new one has settled, so that the kubelet always has one of them. Two DRA drivers cannot have one socket, nor two
-// plugins with stack AFXDP the sockets of containers: there the old one ends first.
+// once the new one has settled, so that the kubelet always has one of them. Two DRA drivers cannot have one socket, and
+// plugins of some stacks cannot run beside each other: there the old one ends first.
 func (in PoolInput) rollingUpdate() *appsv1.RollingUpdateDaemonSet {
 	share, none := intstr.FromString("10%"), intstr.FromInt32(0)
-	if in.isDynamic() || in.Pool.Spec.Stack.Type == v1alpha1.StackAFXDP {
+	if in.isDynamic() || in.stackPod().Alone {
 		return &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &share}
 	}
 	return &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &none, MaxSurge: &share}
@@ -214,25 +210,27 @@ func IsDriver(daemonSet *appsv1.DaemonSet) (dynamic, draining bool) {
 	return false, false
 }
 
-// withStack adds what the plugin of stack AFXDP needs besides, and no other: the network namespace of the node, in which
-// the NICs are, the BPF file system, the folder of the sockets that containers get, and the capabilities for XDP
-// programs and maps (CAP_BPF, CAP_NET_ADMIN), for AF_XDP sockets (CAP_NET_RAW) and for their pinned memory
-// (CAP_IPC_LOCK).
+// stackPod is what the pod of the device plugin needs besides, because of the pool's stack.
+func (in PoolInput) stackPod() bypass.PluginPod {
+	return bypass.StackOf(in.Pool.Spec.Stack.Type).Plugin
+}
+
+// withStack adds what the device plugin needs besides, because of the pool's stack.
 func withStack(in PoolInput, pod corev1.PodSpec) corev1.PodSpec {
-	if in.Pool.Spec.Stack.Type != v1alpha1.StackAFXDP {
-		return pod
-	}
-	pod.HostNetwork = true
-	pod.Volumes = append(pod.Volumes,
-		hostVolume("afxdp", afxdpFolder, corev1.HostPathDirectoryOrCreate),
-		hostVolume("bpf", bpfFolder, corev1.HostPathDirectory),
-	)
+	stack := in.stackPod()
+	pod.HostNetwork = stack.HostNetwork
 	container := &pod.Containers[0]
-	container.SecurityContext.Capabilities.Add = []corev1.Capability{"BPF", "IPC_LOCK", "NET_ADMIN", "NET_RAW"}
-	container.VolumeMounts = append(container.VolumeMounts,
-		corev1.VolumeMount{Name: "afxdp", MountPath: afxdpFolder},
-		corev1.VolumeMount{Name: "bpf", MountPath: bpfFolder},
-	)
+	for _, capability := range stack.Capabilities {
+		container.SecurityContext.Capabilities.Add = append(container.SecurityContext.Capabilities.Add, corev1.Capability(capability))
+	}
+	for _, folder := range stack.Folders {
+		kind := corev1.HostPathDirectory
+		if folder.Created {
+			kind = corev1.HostPathDirectoryOrCreate
+		}
+		pod.Volumes = append(pod.Volumes, hostVolume(folder.Name, folder.Path, kind))
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: folder.Name, MountPath: folder.Path})
+	}
 	return pod
 }
 

@@ -4,11 +4,48 @@
 package bypass
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
+
+const (
+	nodeVFIO   = "/dev/vfio/vfio"
+	driverVFIO = "vfio-pci"
+)
+
+// vfioStack takes every PCI function. Programs bring a driver of their own, and run as root. The NIC has no interface
+// that could tell a link.
+func vfioStack() Stack {
+	return Stack{
+		Type: v1alpha1.StackVFIO, Sample: "bypass-vfio.yaml", Section: "DPDK on VFIO",
+		// All fields of the section have defaults, so that it may be missing.
+		hasSection: func(s *v1alpha1.BypassStack) bool { return s.VFIO != nil || s.Type == v1alpha1.StackVFIO },
+		needs:      func(*v1alpha1.BypassStack) needs { return needs{nodes: []string{nodeVFIO}} },
+		supported:  (*candidate).bifurcated,
+		rules: []rule{
+			(*candidate).userDriver, (*candidate).numaNode, (*candidate).pciLink, (*candidate).virtualFunctions,
+			(*candidate).deviceNodes, (*candidate).iommuGroup, (*candidate).groupNode, (*candidate).isolation, (*candidate).groupPeers,
+		},
+		addEdits: addVFIOEdits,
+	}
+}
+
+// bifurcated notes NICs whose user-space driver works beside the kernel's and not through VFIO.
+func (c *candidate) bifurcated() verdict {
+	if c.model.Driver != mlx5 {
+		return passed()
+	}
+	return noted("DPDK drives NIC %s (%s) beside the kernel driver mlx5_core and finds none behind vfio-pci; use VFIO "+
+		"on it only for a program with a driver of its own.", c.name(), c.model.Series)
+}
+
+// userDriver wants the driver by which programs own the NIC.
+func (c *candidate) userDriver() verdict {
+	return c.boundTo(driverVFIO, "", "the profile that governs the node binds it; see the profile's status")
+}
 
 // group returns the IOMMU group of a PCI function.
 func (c *candidate) group(address string) (int, bool) {
@@ -25,7 +62,7 @@ func (c *candidate) groupPath(group int) string {
 	return fmt.Sprintf("/dev/vfio/%d", group)
 }
 
-// withoutIOMMU tells whether the pool hands out devices that no IOMMU confines.
+// withoutIOMMU reports whether the pool hands out devices that no IOMMU confines.
 func (c *candidate) withoutIOMMU() bool {
 	vfio := c.in.Pool.Spec.Stack.VFIO
 	return vfio != nil && vfio.Isolation == v1alpha1.VFIOIsolationNoIOMMU
@@ -33,9 +70,6 @@ func (c *candidate) withoutIOMMU() bool {
 
 // iommuGroup wants the group whose device file a program opens.
 func (c *candidate) iommuGroup() verdict {
-	if !c.stack.isVFIO() {
-		return passed()
-	}
 	if _, known := c.group(c.nic.PCIAddress); known {
 		return passed()
 	}
@@ -52,7 +86,7 @@ func (c *candidate) iommuGroup() verdict {
 func (c *candidate) groupNode() verdict {
 	group, known := c.group(c.nic.PCIAddress)
 	nodes := c.bypass().DeviceNodes
-	if !c.stack.isVFIO() || !known || !nodes.Known {
+	if !known || !nodes.Known {
 		return passed()
 	}
 	path := c.groupPath(group)
@@ -65,7 +99,7 @@ func (c *candidate) groupNode() verdict {
 
 // isolation wants the kernel to allow devices that no IOMMU confines, where the pool asks for that.
 func (c *candidate) isolation() verdict {
-	if !c.stack.isVFIO() || !c.withoutIOMMU() {
+	if !c.withoutIOMMU() {
 		return passed()
 	}
 	allowed := c.bypass().VFIO.NoIOMMU
@@ -83,7 +117,7 @@ func (c *candidate) isolation() verdict {
 // has another driver, and for one program at a time.
 func (c *candidate) groupPeers() verdict {
 	group, known := c.group(c.nic.PCIAddress)
-	if !c.stack.isVFIO() || !known {
+	if !known {
 		return passed()
 	}
 	peers, bound := c.peersIn(group)
@@ -113,4 +147,43 @@ func (c *candidate) peersIn(group int) (peers, bound []string) {
 		}
 	}
 	return peers, bound
+}
+
+// information is what the variable PCIDEVICE_…_INFO tells about a NIC, in the notation of that plugin.
+type information struct {
+	Generic genericInformation `json:"generic"`
+	VFIO    vfioInformation    `json:"vfio"`
+}
+
+type genericInformation struct {
+	DeviceID string `json:"deviceID"`
+}
+
+type vfioInformation struct {
+	Group     string `json:"dev-mount"`
+	Container string `json:"mount"`
+}
+
+func addVFIOEdits(e *Edits, held []*candidate) error {
+	resource := held[0].in.Pool.Spec.ResourceName
+	told := map[string]information{}
+	e.addNodes(nodeVFIO)
+	for _, c := range held {
+		group, known := c.group(c.nic.PCIAddress)
+		if !known {
+			return fmt.Errorf("the IOMMU group of NIC %s is not known; bind the NIC to vfio-pci", c.nic.PCIAddress)
+		}
+		path := c.groupPath(group)
+		e.addNodes(path)
+		told[c.nic.PCIAddress] = information{
+			Generic: genericInformation{DeviceID: c.nic.PCIAddress},
+			VFIO:    vfioInformation{Group: path, Container: nodeVFIO},
+		}
+	}
+	text, err := json.Marshal(told)
+	if err != nil {
+		return fmt.Errorf("the NICs of the container cannot be described: %w", err)
+	}
+	e.Environment = append(e.Environment, Variable{addressVariable(resource) + "_INFO", string(text)})
+	return nil
 }

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package bypass
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+const (
+	fileOnload     = "libonload.so"
+	fileExtensions = "libonload_ext.so.1"
+	fileLauncher   = "onload"
+	fileStackdump  = "onload_stackdump"
+)
+
+func onloadStack() Stack {
+	return Stack{
+		Type: v1alpha1.StackOnload, Sample: "bypass-onload.yaml", Section: "Onload",
+		HasStackdump: true,
+		hasSection:   func(s *v1alpha1.BypassStack) bool { return s.Onload != nil },
+		needs:        func(s *v1alpha1.BypassStack) needs { return onloadNeeds(s.Onload) },
+		supported:    (*candidate).supported,
+		eligible:     []rule{(*candidate).nativeXDP},
+		rules:        onloadRules((*candidate).interfaceVersion, (*candidate).userVersion),
+		badSettings: func(s *v1alpha1.BypassStack) []string {
+			_, bad := goodOptions(s.Onload.Options)
+			return bad
+		},
+		addEdits: addOnloadEdits(onloadSettings),
+		shares:   sharesByVirtualInterfaces,
+	}
+}
+
+// onloadNeeds: the release is one for module and user files. /dev/sfc_char is not opened by sockets, but by the
+// extensions and tools of the same installation, so it is given where it is. The tool that prints what stacks received
+// must be of the module's build, so it comes along.
+func onloadNeeds(o *v1alpha1.OnloadStack) needs {
+	n := needs{
+		moduleVersion: string(o.Version), moduleField: "spec.stack.onload.version",
+		userVersion: string(o.Version), userField: "spec.stack.onload.version",
+		userSpace:    o.UserSpace,
+		sameBuild:    true,
+		overXDP:      o.Datapath == v1alpha1.DatapathExperimentalAFXDP,
+		experimental: o.Datapath == v1alpha1.DatapathExperimentalAFXDP,
+		start:        onloadStart(o),
+		otherNICs:    " Other NICs are reached by spec.stack.onload.datapath ExperimentalAFXDP only.",
+		nodes:        []string{nodeOnload, nodeOnloadEpoll},
+		nodesForAll:  true,
+		modules:      []string{moduleOnload, moduleResource},
+		library:      fileOnload,
+		files:        []string{fileOnload},
+		extras:       []string{fileExtensions, fileStackdump},
+	}
+	if n.start == v1alpha1.StartLauncher {
+		n.files = append(n.files, fileLauncher)
+	}
+	return n
+}
+
+// onloadStart fills in the default of the field.
+func onloadStart(o *v1alpha1.OnloadStack) v1alpha1.OnloadStart {
+	switch {
+	case o.Start != "":
+		return o.Start
+	case o.UserSpace.Source == v1alpha1.UserSpaceHostPath:
+		return v1alpha1.StartPreload
+	default:
+		return v1alpha1.StartApplication
+	}
+}
+
+// onloadSettings are the EF_ variables of the profile, with the pool's options over them, in ascending order of their
+// names.
+func onloadSettings(held []*candidate) []Variable {
+	in := held[0].in
+	o := in.Pool.Spec.Stack.Onload
+	values := profileOptions(in, cmp.Or(o.Profile, v1alpha1.OnloadProfileLatency))
+	good, _ := goodOptions(o.Options)
+	for _, option := range good {
+		values[option.Name] = option.Value
+	}
+	variables := make([]Variable, 0, len(values))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		variables = append(variables, Variable{name, values[name]})
+	}
+	return variables
+}
+
+// profileOptions are the options of Onload's profiles latency and latency-best
+// (scripts/onload_profiles/latency.opf, latency-best.opf).
+func profileOptions(in Input, profile v1alpha1.OnloadProfile) map[string]string {
+	values := map[string]string{}
+	if profile == v1alpha1.OnloadProfileNone {
+		return values
+	}
+	values["EF_POLL_USEC"] = "100000"
+	values["EF_TCP_FASTSTART_INIT"] = "0"
+	values["EF_TCP_FASTSTART_IDLE"] = "0"
+	if profile == v1alpha1.OnloadProfileLatency {
+		return values
+	}
+	values["EF_CTPIO_SWITCH_BYPASS"] = "1"
+	values["EF_EPOLL_MT_SAFE"] = "1"
+	values["EF_TPH_MODE"] = "2"
+	if !mayHaveFastX2(in) {
+		values["EF_CTPIO_MODE"] = "ct"
+	}
+	return values
+}
+
+// mayHaveFastX2 reports whether a NIC of series X2 runs above 10 Gbit/s, or may: a NIC that sends faster than the CPU
+// writes would cut frames off in mid-air, which arrive as poisoned ones. Like the vendor's script it looks at all
+// NICs of the node, because a stack uses every one that it can reach. Unlike it, it takes an unknown speed for a
+// high one: a link that comes up later must not spoil the frames of a running container.
+func mayHaveFastX2(in Input) bool {
+	const tenGigabit = 10000
+	return slices.ContainsFunc(candidatesOfNode(in), func(c *candidate) bool {
+		speed, known := c.nic.SpeedMegabits.Get()
+		return c.model.Series == "X2" && c.nic.Driver.Value == c.model.Driver && (!known || speed > tenGigabit)
+	})
+}
+
+func candidatesOfNode(in Input) []*candidate {
+	all := make([]*candidate, 0, len(in.Facts.NICs))
+	for _, nic := range in.Facts.NICs {
+		all = append(all, newCandidate(in, nic, nil))
+	}
+	return all
+}
+
+// interfaceVersion wants libonload.so and the module to have one interface version (uk_intf_ver). With another, the
+// module refuses the library, and the program runs on kernel sockets and exits 0. Other libraries hold the
+// versions of other interfaces, which the kernel does not tell.
+func (c *candidate) interfaceVersion() verdict {
+	file, ok := c.library()
+	if !ok || file.Unreadable != "" || !c.isLoaded() {
+		return passed()
+	}
+	version := c.bypass().Onload.InterfaceVersion
+	if v := absent(version, "The interface version (uk_intf_ver) of the module onload", file.Path+" may not fit it",
+		remedyProc); v.level != levelPassed {
+		return v
+	}
+	if len(file.InterfaceVersions) == 0 {
+		return unknown("No interface version was found in %s, and the module onload wants %s (uk_intf_ver of %s); see "+
+			"that the file is a library of Onload.", file.Path, version.Value, version.Source)
+	}
+	if slices.Contains(file.InterfaceVersions, version.Value) {
+		return passed()
+	}
+	return failed("%s%s has interface version %s and the module onload%s wants %s (uk_intf_ver of %s), so programs run "+
+		"on kernel sockets; install module and user files of one build.", file.Path, inBrackets(file.Version),
+		strings.Join(firstOf(file.InterfaceVersions, 2), ", "), inBrackets(c.bypass().Onload.Version.Value),
+		version.Value, version.Source)
+}
+
+func firstOf(texts []string, count int) []string { return texts[:min(count, len(texts))] }
