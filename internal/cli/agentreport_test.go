@@ -34,6 +34,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
@@ -326,8 +327,11 @@ func fullReport(planHash string) *nodereport.Report {
 	return &nodereport.Report{
 		Node: "a", Time: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), PlanHash: planHash,
 		Results: []nodereport.CheckResult{
-			{Check: "cpu.online", Severity: v1alpha1.SeverityHigh, Outcome: v1alpha1.OutcomePassed},
-			{Check: "irq.effective-affinity", Severity: v1alpha1.SeverityCritical, Outcome: v1alpha1.OutcomeFailed, Message: "IRQ 49 is delivered to isolated CPU 6"},
+			{Finding: finding.Finding{Check: "cpu.online", Severity: v1alpha1.SeverityHigh, Outcome: v1alpha1.OutcomePassed}},
+			{Finding: finding.Finding{
+				Check: "irq.effective-affinity", Severity: v1alpha1.SeverityCritical, Outcome: v1alpha1.OutcomeFailed,
+				Message: "IRQ 49 is delivered to isolated CPU 6", Objects: finding.OfCPUs(cpus.Of(6)),
+			}},
 		},
 		Skipped: []nodereport.SkippedCheck{{Check: "irq.delivered", Reason: "read once"}},
 		Owners: nodereport.Owners{Containers: []nodereport.Container{

@@ -181,6 +181,7 @@ func reporting(t *testing.T, name string) (v1alpha1.LowLatencyNode, corev1.Confi
 	}}
 	object.Status.Findings = []v1alpha1.Finding{{
 		Check: "irq.effective-affinity", Outcome: v1alpha1.OutcomeFailed, Severity: v1alpha1.SeverityCritical, Message: "IRQ 49 (ens1f0np0-0) is delivered to isolated CPU 6; wanted 0,4",
+		Objects: &v1alpha1.FindingObjects{CPUs: "6", Interrupts: []v1alpha1.Interrupt{{ID: "49"}}, NICs: []string{"0000:81:00.0"}, Counts: v1alpha1.ObjectCounts{CPUs: 1, Interrupts: 1, NICs: 1}},
 	}}
 	held := corev1.ConfigMap{Data: map[string]string{v1alpha1.PlanKey: string(text)}}
 	held.Name, held.Namespace = "trading-plan", defaultNamespace

@@ -120,7 +120,7 @@ func TestObjectsBeyondTheSentence(t *testing.T) {
 	if diff := cmp.Diff(finding.Objects{CPUs: isolated, Interrupts: want, NICs: []string{"0000:3b:00.0"}}, result.Objects); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
-	for _, reported := range report.Findings() {
+	for _, reported := range finding.Statuses(report.Findings()) {
 		if reported.Check == "irq.effective-affinity" && (reported.Objects.CPUs != isolated.String() || reported.Objects.Counts.Interrupts != 40 ||
 			len(reported.Objects.Interrupts) != v1alpha1.MaxFindingInterrupts) {
 			t.Errorf("the status has %+v", reported.Objects)

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 )
 
 // Counts counts the results by outcome. Skipped checks do not count.
@@ -29,9 +29,9 @@ func (r Report) Counts() v1alpha1.CheckCounts {
 	return counts
 }
 
-// Findings returns the results that are not passed within the bounds of the API: the most severe
-// first, within a severity failed before unknown before waived, then in the order of the catalogue.
-func (r Report) Findings() []v1alpha1.Finding {
+// Findings returns the results that are not passed: the most severe first, within a severity failed before unknown
+// before waived, then in the order of the catalogue.
+func (r Report) Findings() []finding.Finding {
 	notPassed := slices.DeleteFunc(slices.Clone(r.Results), func(result Result) bool {
 		return result.Outcome == v1alpha1.OutcomePassed
 	})
@@ -41,26 +41,18 @@ func (r Report) Findings() []v1alpha1.Finding {
 			cmp.Compare(outcomeRank(a.Outcome), outcomeRank(b.Outcome)),
 		)
 	})
-	notPassed = shorten.List(notPassed, v1alpha1.MaxFindings)
-	findings := make([]v1alpha1.Finding, 0, len(notPassed))
+	findings := make([]finding.Finding, 0, len(notPassed))
 	for _, result := range notPassed {
-		findings = append(findings, result.finding())
+		findings = append(findings, result.Finding())
 	}
 	return findings
 }
 
-// finding is the result as the API carries it.
-func (r Result) finding() v1alpha1.Finding {
-	return v1alpha1.Finding{
-		Check:    r.Check.ID,
-		Outcome:  r.Outcome,
-		Severity: r.Check.Severity,
-		Message:  shorten.Sentence(r.Message, v1alpha1.MaxFindingMessageLength),
-		Objects:  r.Objects.Status(),
-		Observed: shorten.Sentence(r.Observed, v1alpha1.MaxFindingDetailLength),
-		Expected: shorten.Sentence(r.Expected, v1alpha1.MaxFindingDetailLength),
-		Fix:      shorten.Sentence(r.Fix, v1alpha1.MaxFindingDetailLength),
-		Reboot:   r.Reboot,
+// Finding is the result with no more of its check than identifier and severity.
+func (r Result) Finding() finding.Finding {
+	return finding.Finding{
+		Check: r.Check.ID, Outcome: r.Outcome, Severity: r.Check.Severity, Message: r.Message, Objects: r.Objects,
+		Observed: r.Observed, Expected: r.Expected, Fix: r.Fix, Reboot: r.Reboot,
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -199,7 +200,7 @@ func TestWaiver(t *testing.T) {
 		Observed: "0", Expected: "1",
 		Fix: "Write to no_turbo or boost, or change the firmware's setting.", Reboot: v1alpha1.RebootNotRequired,
 	}}
-	if diff := cmp.Diff(want, report.Findings()); diff != "" {
+	if diff := cmp.Diff(want, finding.Statuses(report.Findings())); diff != "" {
 		t.Error(diff)
 	}
 	if counts := report.Counts(); counts.Waived != 1 || counts.Failed != 0 || counts.Unknown != 0 {
@@ -248,12 +249,12 @@ func TestFindingsStayWithinTheBoundsOfTheAPI(t *testing.T) {
 			Outcome: v1alpha1.OutcomeFailed, Message: "x" + long, Observed: long, Expected: long, Fix: long,
 		})
 	}
-	findings := report.Findings()
+	findings := finding.Statuses(report.Findings())
 	if len(findings) != 128 {
 		t.Errorf("%d findings, want 128", len(findings))
 	}
-	for _, finding := range findings {
-		for text, limit := range map[string]int{finding.Message: 1024, finding.Observed: 512, finding.Expected: 512, finding.Fix: 512} {
+	for _, f := range findings {
+		for text, limit := range map[string]int{f.Message: 1024, f.Observed: 512, f.Expected: 512, f.Fix: 512} {
 			if len(text) > limit || len(text) < limit-4 || !utf8.ValidString(text) || !strings.HasSuffix(text, "…") {
 				t.Errorf("text of %d bytes, limit %d: %q", len(text), limit, text)
 			}

@@ -15,6 +15,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
@@ -46,7 +47,7 @@ func nodeOf(words string) view.Node {
 	object.Status.Checks = &v1alpha1.CheckCounts{Passed: 7, Failed: 1, Unknown: 1}
 	object.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "ChecksFailed", Message: words, LastTransitionTime: metav1.NewTime(at(1))}}
 	object.Status.Findings = []v1alpha1.Finding{
-		{Check: "test.failed", Outcome: v1alpha1.OutcomeFailed, Severity: v1alpha1.SeverityCritical, Message: "CPU 2: " + words, Observed: words, Expected: words, Fix: words, Reboot: v1alpha1.RebootRequired},
+		{Check: "test.failed", Outcome: v1alpha1.OutcomeFailed, Severity: v1alpha1.SeverityCritical, Message: "CPU 2: " + words, Objects: finding.OfCPUs(cpus.Of(2)).Status(), Observed: words, Expected: words, Fix: words, Reboot: v1alpha1.RebootRequired},
 		{Check: "test.unknown", Outcome: v1alpha1.OutcomeUnknown, Severity: v1alpha1.SeverityLow, Message: words},
 	}
 	object.Status.Drift = []v1alpha1.CheckDrift{{Check: "test.failed", Drifted: 3, Repaired: 2, Message: words, Unrepaired: []string{words}}}
@@ -121,7 +122,7 @@ func TestThePageLoadsNothing(t *testing.T) {
 func TestTheCatalogueIsQuoted(t *testing.T) {
 	check := verify.Catalogue()[0]
 	failed, others := explain([]view.NodeFinding{
-		{Finding: v1alpha1.Finding{Check: check.ID, Outcome: v1alpha1.OutcomeFailed}}, {Finding: v1alpha1.Finding{Check: check.ID, Outcome: v1alpha1.OutcomeWaived}},
+		{Finding: finding.Finding{Check: check.ID, Outcome: v1alpha1.OutcomeFailed}}, {Finding: finding.Finding{Check: check.ID, Outcome: v1alpha1.OutcomeWaived}},
 	})
 	if len(failed) != 1 || len(others) != 1 || failed[0].Title != check.Title || failed[0].Why != check.Why {
 		t.Errorf("got %+v and %+v, want one of each with %q and %q", failed, others, check.Title, check.Why)

@@ -221,12 +221,13 @@ func shorten(text string, room *float64) string {
 }
 
 // findings lists the failed checks of a NUMA node, each in two lines: what and where, then the sentence.
-func (d *drawing) findings(local []view.LocalFinding, x, y, width float64) float64 {
+func (d *drawing) findings(node *topology.NUMANode, x, y, width float64) float64 {
 	const most = 8
+	local := d.view.FindingsAt(node)
 	for _, finding := range local[:min(most, len(local))] {
 		d.warning(point{x, y + 2}, 11)
 		room := width - 18
-		pieces := []string{"bad", cut(finding.Label, room*0.4) + " ", "b", string(finding.Check) + " ", "f", string(finding.Severity)}
+		pieces := []string{"bad", cut(d.view.LabelAt(node, finding), room*0.4) + " ", "b", string(finding.Check) + " ", "f", string(finding.Severity)}
 		for i := 1; i < len(pieces); i += 2 {
 			pieces[i] = shorten(pieces[i], &room)
 		}

@@ -181,7 +181,7 @@ func (d *drawing) nodeBox(box layout.Package, at point, width float64) float64 {
 	for _, nic := range layout.PhysicalNICs(d.machine, &node.ID) {
 		y = d.nic(nic, x, y, inner)
 	}
-	return d.findings(d.view.FindingsAt(node), x, y, inner) + gap/2
+	return d.findings(node, x, y, inner) + gap/2
 }
 
 // nodesOf is the number of NUMA nodes in a package.

@@ -15,6 +15,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -63,14 +64,15 @@ func nodeOf(t *topology.Topology, words string) view.Node {
 	}
 	object := &v1alpha1.LowLatencyNode{}
 	object.Status.Checks = &v1alpha1.CheckCounts{Passed: 3, Failed: 4}
-	failed := func(check v1alpha1.CheckID, message string) v1alpha1.Finding {
-		return v1alpha1.Finding{Check: check, Outcome: v1alpha1.OutcomeFailed, Severity: v1alpha1.SeverityCritical, Message: message}
+	failed := func(check v1alpha1.CheckID, message string, about finding.Objects) v1alpha1.Finding {
+		return v1alpha1.Finding{Check: check, Outcome: v1alpha1.OutcomeFailed, Severity: v1alpha1.SeverityCritical, Message: message, Objects: about.Status()}
 	}
 	object.Status.Findings = []v1alpha1.Finding{
-		failed("irq.effective-affinity", "IRQ 49 ("+words+"-0) is delivered to isolated CPU 3; wanted 0"),
-		failed("numa.nic-locality", "NIC ens1f0 (0000:11:00.0) is on NUMA node 1, planned is 0"),
-		failed("kernel.type", "the kernel is "+words),
-		failed("cpu.isolated", "isolated CPUs "+in.Plan.CPUs.Isolated.String()+" are in the scheduler's domains"),
+		failed("irq.effective-affinity", "IRQ 49 ("+words+"-0) is delivered to isolated CPU 3; wanted 0",
+			finding.Objects{CPUs: cpus.Of(3), Interrupts: []v1alpha1.Interrupt{{ID: "49"}}}),
+		failed("numa.nic-locality", "NIC ens1f0 (0000:11:00.0) is on NUMA node 1, planned is 0", finding.OfNICs("0000:11:00.0")),
+		failed("kernel.type", "the kernel is "+words, finding.Objects{}),
+		failed("cpu.isolated", "isolated CPUs "+in.Plan.CPUs.Isolated.String()+" are in the scheduler's domains", finding.OfCPUs(in.Plan.CPUs.Isolated)),
 	}
 	return view.OfStatus(in, object)
 }

@@ -15,6 +15,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 )
 
 // Checks draws how hosts compare with their plans.
@@ -45,40 +46,39 @@ func drawCheck(check view.Check, palette Palette, columns int) string {
 }
 
 // documented names the place that explains the check of a finding.
-func documented(finding v1alpha1.Finding) [][]string {
-	return [][]string{{"more", "docs/checks.md#" + string(finding.Check)}}
+func documented(f finding.Finding) [][]string {
+	return [][]string{{"more", "docs/checks.md#" + string(f.Check)}}
 }
 
 // nothingMore adds nothing to a finding.
-func nothingMore(v1alpha1.Finding) [][]string { return nil }
+func nothingMore(finding.Finding) [][]string { return nil }
 
 // failures draws the failed checks at length, and what more there is to say about each.
-func failures(findings []v1alpha1.Finding, more func(v1alpha1.Finding) [][]string, palette Palette, columns int) string {
+func failures(findings []finding.Finding, more func(finding.Finding) [][]string, palette Palette, columns int) string {
 	var b strings.Builder
-	for _, finding := range findings {
-		if finding.Outcome != v1alpha1.OutcomeFailed {
+	for _, f := range findings {
+		if f.Outcome != v1alpha1.OutcomeFailed {
 			continue
 		}
 		b.WriteString("\n" + block(
-			layout.Join(paintOutcome(finding, palette)(string(finding.Outcome)), string(finding.Severity), palette.Title(string(finding.Check))),
+			layout.Join(paintOutcome(f, palette)(string(f.Outcome)), string(f.Severity), palette.Title(string(f.Check))),
 			append([][]string{
-				{"", finding.Message},
-				{"observed", finding.Observed},
-				{"expected", finding.Expected},
-				{"fix", finding.Fix + rebootNote(finding.Reboot)},
-			}, more(finding)...), palette, columns))
+				{"", f.Message},
+				{"about", f.Objects.Beside()},
+				{"observed", f.Observed},
+				{"expected", f.Expected},
+				{"fix", f.Fix + rebootNote(f.Reboot)},
+			}, more(f)...), palette, columns))
 	}
 	return b.String()
 }
 
 // others lists the checks that did not pass and did not fail.
-func others(findings []v1alpha1.Finding, palette Palette, columns int) string {
+func others(findings []finding.Finding, palette Palette, columns int) string {
 	var rows [][]string
-	for _, finding := range findings {
-		if finding.Outcome != v1alpha1.OutcomeFailed {
-			rows = append(rows, []string{
-				string(finding.Outcome), string(finding.Severity), string(finding.Check), finding.Message,
-			})
+	for _, f := range findings {
+		if f.Outcome != v1alpha1.OutcomeFailed {
+			rows = append(rows, []string{string(f.Outcome), string(f.Severity), string(f.Check), f.Message})
 		}
 	}
 	if len(rows) == 0 {
@@ -94,11 +94,11 @@ func rebootNote(reboot v1alpha1.RebootRequirement) string {
 	return ""
 }
 
-func paintOutcome(finding v1alpha1.Finding, palette Palette) Paint {
-	if finding.Outcome == v1alpha1.OutcomeFailed && finding.Severity == v1alpha1.SeverityCritical {
+func paintOutcome(f finding.Finding, palette Palette) Paint {
+	if f.IsCriticalFailure() {
 		return palette.Bad
 	}
-	if finding.Outcome == v1alpha1.OutcomeFailed {
+	if f.Outcome == v1alpha1.OutcomeFailed {
 		return palette.Warn
 	}
 	return palette.Faint

@@ -200,7 +200,7 @@ func (d *nodeDrawing) findings(node topology.NUMANode, columns int) []string {
 	rows := make([][]string, 0, len(local))
 	for _, finding := range local {
 		rows = append(rows, []string{
-			d.palette.Bad("!"), prettytext.Snip(finding.Label, columns/4, "…"),
+			d.palette.Bad("!"), prettytext.Snip(d.view.LabelAt(&node, finding), columns/4, "…"),
 			paintSeverity(finding.Severity, d.palette)(string(finding.Severity)), string(finding.Check), finding.Message,
 		})
 	}

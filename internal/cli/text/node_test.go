@@ -14,6 +14,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -55,17 +56,18 @@ func nodeView(top *topology.Topology) *view.Node {
 		{Type: "DeJittered", Status: metav1.ConditionFalse, Reason: "ChecksFailed", Message: "irq.effective-affinity", LastTransitionTime: metav1.NewTime(now().Add(-5 * time.Hour))},
 		{Type: "Ready", Status: metav1.ConditionUnknown, Reason: "ChecksUnknown"},
 	}
-	failed := func(check v1alpha1.CheckID, severity v1alpha1.Severity, message string) v1alpha1.Finding {
-		return v1alpha1.Finding{Check: check, Outcome: v1alpha1.OutcomeFailed, Severity: severity, Message: message}
+	failed := func(check v1alpha1.CheckID, severity v1alpha1.Severity, message string, about finding.Objects) v1alpha1.Finding {
+		return v1alpha1.Finding{Check: check, Outcome: v1alpha1.OutcomeFailed, Severity: severity, Message: message, Objects: about.Status()}
 	}
 	object.Status.Findings = []v1alpha1.Finding{
-		failed("irq.effective-affinity", v1alpha1.SeverityCritical, "IRQ 49 (ens2f0-0) is delivered to isolated CPU 5; wanted 0"),
-		failed("cpu.isolated", v1alpha1.SeverityHigh, "isolated CPUs "+p.CPUs.Isolated.String()+" are in the scheduler's domains"),
-		failed("kernel.type", v1alpha1.SeverityLow, "the kernel is another"),
+		failed("irq.effective-affinity", v1alpha1.SeverityCritical, "IRQ 49 (ens2f0-0) is delivered to isolated CPU 5; wanted 0",
+			finding.Objects{CPUs: cpus.Of(5), NICs: []string{"0000:af:00.0"}, Interrupts: []v1alpha1.Interrupt{{ID: "49"}}}),
+		failed("cpu.isolated", v1alpha1.SeverityHigh, "isolated CPUs "+p.CPUs.Isolated.String()+" are in the scheduler's domains", finding.OfCPUs(p.CPUs.Isolated)),
+		failed("kernel.type", v1alpha1.SeverityLow, "the kernel is another", finding.Objects{}),
 		{Check: "clock.source", Outcome: v1alpha1.OutcomeUnknown, Severity: v1alpha1.SeverityCritical, Message: "cannot be read"},
 	}
 	for i := range 15 {
-		object.Status.Findings = append(object.Status.Findings, failed(v1alpha1.CheckID(fmt.Sprintf("test.%d", i)), v1alpha1.SeverityMedium, "CPU 3 is slow"))
+		object.Status.Findings = append(object.Status.Findings, failed(v1alpha1.CheckID(fmt.Sprintf("test.%d", i)), v1alpha1.SeverityMedium, "CPU 3 is slow", finding.OfCPUs(cpus.Of(3))))
 	}
 	object.Status.Drift = []v1alpha1.CheckDrift{{Check: "irq.effective-affinity", Drifted: 4, Repaired: 2, Message: "IRQ 49 moved to CPU 5", Unrepaired: []string{"IRQ 49 is managed"}}}
 	object.Status.Transitions = []v1alpha1.NodeTransition{{Time: metav1.NewTime(now()), Condition: "DeJittered", From: "True", To: "False", Reason: "ChecksFailed", Check: "irq.effective-affinity", Message: "IRQ 49"}}

@@ -12,6 +12,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
@@ -156,7 +157,7 @@ func planOf(t *testing.T, node string, p *plan.NodePlan, changes plan.Changes, f
 	return NodePlan{View: v, Topology: server(t), Plan: p}
 }
 
-func finding(severity v1alpha1.Severity, message string) plan.Finding {
+func doubt(severity v1alpha1.Severity, message string) plan.Finding {
 	return plan.Finding{Rule: "plan.rule", Severity: severity, Field: "spec.a", Message: message, Remedy: "Do otherwise."}
 }
 
@@ -170,9 +171,9 @@ func TestPlans(t *testing.T) {
 		{What: "firmware", From: "a", To: "b", Reboot: v1alpha1.RebootUnknown, Why: "nobody knows"},
 	}}
 	nodes := []NodePlan{
-		planOf(t, "first", nodePlan(t), changes, finding(v1alpha1.SeverityLow, "it is small.")),
-		planOf(t, "second", nodePlan(t), changes, finding(v1alpha1.SeverityLow, "it is small."), finding(v1alpha1.SeverityHigh, "it is slow.")),
-		planOf(t, "third", nil, plan.Changes{}, finding(v1alpha1.SeverityCritical, "it is absent.")),
+		planOf(t, "first", nodePlan(t), changes, doubt(v1alpha1.SeverityLow, "it is small.")),
+		planOf(t, "second", nodePlan(t), changes, doubt(v1alpha1.SeverityLow, "it is small."), doubt(v1alpha1.SeverityHigh, "it is slow.")),
+		planOf(t, "third", nil, plan.Changes{}, doubt(v1alpha1.SeverityCritical, "it is absent.")),
 		planOf(t, "fourth", nodePlan(t), plan.Changes{}),
 	}
 	golden.Assert(t, Plans(nodes, "running", NewPalette(false), 100), "plans.txt")
@@ -193,7 +194,7 @@ func TestChecks(t *testing.T) {
 			{Type: "DeJittered", Status: "False", Reason: "ChecksFailed", Message: strings.Repeat("an interrupt came; ", 20)},
 			{Type: "NUMAAligned", Status: "Unknown", Reason: "ChecksUnknown"},
 		},
-		Findings: []v1alpha1.Finding{
+		Findings: []finding.Finding{
 			{Check: "irq.effective", Outcome: v1alpha1.OutcomeFailed, Severity: v1alpha1.SeverityCritical, Message: "IRQ 45 is delivered to CPU 3.", Observed: "3", Expected: "0-1", Fix: "Move it.", Reboot: v1alpha1.RebootNotRequired},
 			{Check: "cpu.tick", Outcome: v1alpha1.OutcomeUnknown, Severity: v1alpha1.SeverityCritical, Message: "no such file"},
 			{Check: "kernel.type", Outcome: v1alpha1.OutcomeFailed, Severity: v1alpha1.SeverityHigh, Message: "wrong kernel", Fix: "Install it.", Reboot: v1alpha1.RebootRequired},
@@ -214,9 +215,9 @@ func TestChecks(t *testing.T) {
 			{Name: "topologyManagerPolicy", Planned: "single-numa-node", Configured: new("restricted")},
 			{Name: "topologyManagerScope", Planned: "pod"}, {Name: "reservedSystemCPUs", Configured: new("0-1")},
 		},
-		PlanFindings: []plan.Finding{finding(v1alpha1.SeverityMedium, "it is doubtful.")},
+		PlanFindings: []plan.Finding{doubt(v1alpha1.SeverityMedium, "it is doubtful.")},
 	}
-	unfit := view.Unplanned("second", "trading", []plan.Finding{finding(v1alpha1.SeverityCritical, "it is absent.")})
+	unfit := view.Unplanned("second", "trading", []plan.Finding{doubt(v1alpha1.SeverityCritical, "it is absent.")})
 	golden.Assert(t, Checks([]view.Check{check, unfit}, NewPalette(false), 100), "checks.txt")
 	golden.Assert(t, Checks([]view.Check{check, unfit}, NewPalette(true), 80), "checks-coloured.txt")
 

@@ -11,6 +11,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
@@ -27,7 +28,7 @@ type Check struct {
 	WindowSeconds *float64             `json:"windowSeconds"`
 	Counts        v1alpha1.CheckCounts `json:"counts"`
 	Conditions    []Condition          `json:"conditions"`
-	Findings      []v1alpha1.Finding   `json:"findings"`
+	Findings      []finding.Finding    `json:"findings"`
 	Passed        []v1alpha1.CheckID   `json:"passed"`
 	Skipped       []Skip               `json:"skipped"`
 	NUMANodes     []CheckNUMANode      `json:"numaNodes"`
@@ -148,7 +149,7 @@ func OfReport(node string, p *plan.NodePlan, t *topology.Topology, report verify
 		Node: node, Profile: p.Profile, PlanHash: &hash,
 		Counts:       report.Counts(),
 		Conditions:   each(report.Conditions(0), condition),
-		Findings:     append([]v1alpha1.Finding{}, report.Findings()...),
+		Findings:     report.Findings(),
 		Passed:       passedChecks(report),
 		Skipped:      each(report.Skipped, func(s verify.Skip) Skip { return Skip{s.Check, s.Reason} }),
 		NUMANodes:    each(t.NUMANodes, func(n topology.NUMANode) CheckNUMANode { return checkNUMANode(n, p, t) }),
@@ -194,7 +195,7 @@ func settingState(truth verify.SettingTruth) SettingState {
 func Unplanned(node, profile string, findings []plan.Finding) Check {
 	return Check{
 		Node: node, Profile: profile,
-		Conditions: []Condition{}, Findings: []v1alpha1.Finding{}, Passed: []v1alpha1.CheckID{}, Skipped: []Skip{},
+		Conditions: []Condition{}, Findings: []finding.Finding{}, Passed: []v1alpha1.CheckID{}, Skipped: []Skip{},
 		NUMANodes: []CheckNUMANode{}, PlanFindings: append([]plan.Finding{}, findings...),
 	}
 }
@@ -204,10 +205,8 @@ func (c Check) Failed() bool {
 	return c.PlanHash == nil || hasCriticalFailure(c.Findings)
 }
 
-func hasCriticalFailure(findings []v1alpha1.Finding) bool {
-	return slices.ContainsFunc(findings, func(f v1alpha1.Finding) bool {
-		return f.Severity == v1alpha1.SeverityCritical && f.Outcome == v1alpha1.OutcomeFailed
-	})
+func hasCriticalFailure(findings []finding.Finding) bool {
+	return slices.ContainsFunc(findings, finding.Finding.IsCriticalFailure)
 }
 
 func condition(c metav1.Condition) Condition {

@@ -12,6 +12,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
@@ -117,7 +118,7 @@ type Role struct {
 
 // NodeFinding is a check that did not pass, with where on the machine it is to be shown.
 type NodeFinding struct {
-	v1alpha1.Finding
+	finding.Finding
 	// Documentation of the check.
 	Documentation string `json:"documentation"`
 	Place         Place  `json:"place"`
@@ -174,7 +175,7 @@ func OfStatus(in NodeInput, object *v1alpha1.LowLatencyNode) Node {
 		}
 		return of
 	})
-	view.setFindings(object.Status.Findings)
+	view.setFindings(each(object.Status.Findings, finding.Reported))
 	view.Drift = append(view.Drift, object.Status.Drift...)
 	view.Transitions = append(view.Transitions, object.Status.Transitions...)
 	slices.SortStableFunc(view.Transitions, func(a, b v1alpha1.NodeTransition) int { return b.Time.Compare(a.Time.Time) })
@@ -239,14 +240,14 @@ func tellingPools(pools []HugepageState, planned bool) []HugepageState {
 	return telling
 }
 
-func (n *Node) setFindings(findings []v1alpha1.Finding) {
+func (n *Node) setFindings(findings []finding.Finding) {
 	var isolated cpus.Set
 	for _, role := range n.Roles {
 		if role.Role == RoleIsolated || role.Role == RoleDataPlane {
 			isolated = isolated.Union(role.CPUs)
 		}
 	}
-	n.Findings = each(findings, func(f v1alpha1.Finding) NodeFinding {
+	n.Findings = each(findings, func(f finding.Finding) NodeFinding {
 		return NodeFinding{Finding: f, Documentation: documentation(f.Check), Place: placeOf(f, n.topology, isolated)}
 	})
 }
@@ -255,8 +256,8 @@ func (n *Node) setFindings(findings []v1alpha1.Finding) {
 func (n *Node) Topology() *topology.Topology { return n.topology }
 
 // AllFindings are the findings without their places.
-func (n *Node) AllFindings() []v1alpha1.Finding {
-	return each(n.Findings, func(f NodeFinding) v1alpha1.Finding { return f.Finding })
+func (n *Node) AllFindings() []finding.Finding {
+	return each(n.Findings, func(f NodeFinding) finding.Finding { return f.Finding })
 }
 
 // Failed tells whether a critical check failed, or there is no plan to check.
@@ -306,24 +307,16 @@ func (n *Node) NamesNIC(pciAddress string) bool {
 	return slices.ContainsFunc(n.Findings, func(f NodeFinding) bool { return slices.Contains(f.Place.NICs, pciAddress) })
 }
 
-// LocalFinding is a failed check that is to be shown at a NUMA node.
-type LocalFinding struct {
-	NodeFinding
-	// Label names what of the NUMA node it is about: CPUs, NICs or the node itself.
-	Label string
-}
-
 // FindingsAt are the failed checks that are to be shown at a NUMA node, the most severe first.
-func (n *Node) FindingsAt(node *topology.NUMANode) []LocalFinding {
+func (n *Node) FindingsAt(node *topology.NUMANode) []NodeFinding {
 	nics := layout.PhysicalNICs(n.topology, &node.ID)
 	cores := n.topology.CoresOf(node.ID)
-	var local []LocalFinding
-	for _, finding := range n.Findings {
-		if finding.Place.in(node, cores, nics) {
-			local = append(local, LocalFinding{finding, finding.Place.label(node, cores, nics)})
-		}
-	}
-	return local
+	return slices.DeleteFunc(slices.Clone(n.Findings), func(f NodeFinding) bool { return !f.Place.in(node, cores, nics) })
+}
+
+// LabelAt names what of a NUMA node a finding is about: CPUs, NICs or the node itself.
+func (n *Node) LabelAt(node *topology.NUMANode, f NodeFinding) string {
+	return f.Place.label(node, n.topology.CoresOf(node.ID), layout.PhysicalNICs(n.topology, &node.ID))
 }
 
 // WideFindings are failed checks that are to be shown at no NUMA node.

@@ -4,14 +4,16 @@
 package view
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -35,89 +37,69 @@ func twoNodes() *topology.Topology {
 }
 
 func TestPlaceOf(t *testing.T) {
+	everyIsolated := finding.OfCPUs(cpus.Of(2, 3, 4, 5, 6))
+	unknown, waived := v1alpha1.OutcomeUnknown, v1alpha1.OutcomeWaived
 	cases := map[string]struct {
-		finding v1alpha1.Finding
+		objects finding.Objects
+		outcome v1alpha1.Outcome
 		want    Place
 	}{
 		"a CPU and the NIC of an interrupt": {
-			v1alpha1.Finding{Message: "IRQ 142 (i40e-ens1-TxRx-3) is delivered to isolated CPU 5; wanted 0-1"},
+			finding.Objects{CPUs: cpus.Of(5), NICs: []string{"0000:3b:00.0"}, NUMANodes: []int32{0}, Interrupts: []v1alpha1.Interrupt{{ID: "142"}}}, "",
 			Place{CPUs: cpus.Of(5), NICs: []string{"0000:3b:00.0"}},
 		},
-		"all CPUs are in what was observed": {
-			v1alpha1.Finding{Message: "CPU 4: its core is shared with CPU 0, which is not isolated; and 1 more", Observed: "CPUs 4-5"},
-			Place{CPUs: cpus.Of(4, 5)},
+		"every isolated CPU": {everyIsolated, "", Place{CPUs: everyIsolated.CPUs, EveryIsolated: true}},
+		"every isolated CPU and more": {
+			finding.OfCPUs(cpus.Of(1, 2, 3, 4, 5, 6)), "", Place{CPUs: cpus.Of(1, 2, 3, 4, 5, 6), EveryIsolated: true},
 		},
-		"a housekeeping CPU for comparison": {
-			v1alpha1.Finding{Message: "isolated CPU 1 shares a cache with housekeeping CPU 0", Observed: "1"}, Place{CPUs: cpus.Of(1)},
+		"interrupts on every isolated CPU": {
+			finding.Union(everyIsolated, finding.Objects{Interrupts: []v1alpha1.Interrupt{{ID: "8"}}}), "", Place{CPUs: everyIsolated.CPUs},
 		},
-		"what was observed is something else": {
-			v1alpha1.Finding{Message: "irqbalance may use isolated CPUs 1-2,5", Observed: "IRQ 3: CPU 7"}, Place{CPUs: cpus.Of(1, 2, 5)},
+		"processes on every isolated CPU": {
+			finding.Union(everyIsolated, finding.Objects{Processes: []v1alpha1.Process{{PID: 8}}}), "", Place{CPUs: everyIsolated.CPUs},
 		},
-		"every isolated CPU": {
-			v1alpha1.Finding{Message: "isolated CPUs 2-6 are in the scheduler's domains"}, Place{CPUs: cpus.Of(2, 3, 4, 5, 6), EveryIsolated: true},
+		"interrupts that a status does not list": {
+			finding.Union(everyIsolated, finding.Objects{Unlisted: v1alpha1.ObjectCounts{Interrupts: 7}}), "", Place{CPUs: everyIsolated.CPUs},
 		},
-		"a NIC by its address": {
-			v1alpha1.Finding{Message: "no isolated CPU is near NIC 0000:af:00.0"}, Place{NICs: []string{"0000:af:00.0"}},
-		},
-		"a NUMA node":                      {v1alpha1.Finding{Message: "NUMA node 1 holds 3 hugepages, NUMA node 9 none"}, Place{NUMANodes: []int{1}}},
-		"CPUs that do not exist":           {v1alpha1.Finding{Message: "CPU 99 and CPUs 3,x, CPU 99999999999999999999"}, Place{CPUs: cpus.Of(3)}},
-		"a NIC's name in another word":     {v1alpha1.Finding{Message: "tens10 and ens1f0 and ens"}, Place{}},
-		"a NIC's name at the end":          {v1alpha1.Finding{Message: "xens1 ens1"}, Place{NICs: []string{"0000:3b:00.0"}}},
-		"the whole machine":                {v1alpha1.Finding{Message: "/proc/sys/kernel/numa_balancing is 1, not 0"}, Place{}},
-		"what is unknown is nowhere":       {v1alpha1.Finding{Outcome: v1alpha1.OutcomeUnknown, Message: "CPU 3 on NUMA node 1"}, Place{}},
-		"what is waived is not to be seen": {v1alpha1.Finding{Outcome: v1alpha1.OutcomeWaived, Message: "CPU 3"}, Place{}},
+		"a NUMA node":                      {finding.OfNUMANodes(1, 9), "", Place{NUMANodes: []int{1}}},
+		"what does not exist":              {finding.Objects{CPUs: cpus.Of(3, 99), NICs: []string{"0000:99:00.0"}}, "", Place{CPUs: cpus.Of(3)}},
+		"the whole machine":                {finding.OfFiles("/proc/sys/kernel/numa_balancing"), "", Place{}},
+		"what is unknown is nowhere":       {everyIsolated, unknown, Place{}},
+		"what is waived is not to be seen": {everyIsolated, waived, Place{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if tc.finding.Outcome == "" {
-				tc.finding.Outcome = v1alpha1.OutcomeFailed
-			}
-			got := placeOf(tc.finding, twoNodes(), cpus.Of(2, 3, 4, 5, 6))
+			outcome := cmp.Or(tc.outcome, v1alpha1.OutcomeFailed)
+			got := placeOf(finding.Finding{Outcome: outcome, Objects: tc.objects}, twoNodes(), everyIsolated.CPUs)
 			tc.want.NICs, tc.want.NUMANodes = append([]string{}, tc.want.NICs...), append([]int{}, tc.want.NUMANodes...)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := gocmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-// FuzzPlaceOf looks for sentences that place a finding on what does not exist.
-func FuzzPlaceOf(f *testing.F) {
-	f.Add("IRQ 142 (i40e-ens1-TxRx-3) is delivered to isolated CPU 5; wanted 0-1", "CPUs 4-5")
-	f.Add("CPUs 0-3:1/2,4,,-", "NUMA node 18446744073709551616")
-	f.Fuzz(func(t *testing.T, message, observed string) {
-		top := twoNodes()
-		got := placeOf(v1alpha1.Finding{Outcome: v1alpha1.OutcomeFailed, Message: message, Observed: observed}, top, cpus.Of(1))
-		if !got.CPUs.IsSubsetOf(cpus.Of(0, 1, 2, 3, 4, 5, 6, 7)) {
-			t.Errorf("CPUs %s do not exist", got.CPUs)
-		}
-		for _, node := range got.NUMANodes {
-			if _, exists := top.NUMANode(node); !exists {
-				t.Errorf("NUMA node %d does not exist", node)
-			}
-		}
-	})
-}
-
 func TestFindingsAreSortedByPlace(t *testing.T) {
 	top := twoNodes()
 	object := &v1alpha1.LowLatencyNode{}
-	for check, message := range map[v1alpha1.CheckID]string{"a": "CPU 1", "b": "CPUs 2-4", "c": "isolated CPUs 2-6", "d": "NUMA node 1", "e": "elsewhere"} {
-		object.Status.Findings = append(object.Status.Findings, v1alpha1.Finding{Check: check, Outcome: v1alpha1.OutcomeFailed, Message: message})
+	for check, objects := range map[v1alpha1.CheckID]finding.Objects{
+		"a": finding.OfCPUs(cpus.Of(1)), "b": finding.OfCPUs(cpus.Of(2, 3, 4)), "c": finding.OfCPUs(cpus.Of(2, 3, 4, 5, 6)), "d": finding.OfNUMANodes(1), "e": {},
+	} {
+		object.Status.Findings = append(object.Status.Findings, v1alpha1.Finding{Check: check, Outcome: v1alpha1.OutcomeFailed, Objects: objects.Status()})
 	}
 	node := OfStatus(NodeInput{Topology: top, Plan: &plan.NodePlan{CPUs: plan.CPUPlan{Isolated: cpus.Of(2, 3, 4, 5, 6)}}}, object)
 	at := map[int]map[v1alpha1.CheckID]string{0: {}, 1: {}}
 	for i := range top.NUMANodes {
 		for _, finding := range node.FindingsAt(&top.NUMANodes[i]) {
-			at[i][finding.Check] = finding.Label
+			at[i][finding.Check] = node.LabelAt(&top.NUMANodes[i], finding)
 		}
 	}
 	want := map[int]map[v1alpha1.CheckID]string{0: {"a": "CPU 1", "b": "CPUs 2-3"}, 1: {"b": "CPU 4", "d": "NUMA node 1"}}
-	if diff := cmp.Diff(want, at); diff != "" {
+	if diff := gocmp.Diff(want, at); diff != "" {
 		t.Error(diff)
 	}
 	wide := []WideFindings{{"every isolated CPU", []v1alpha1.CheckID{"c"}}, {"the whole node", []v1alpha1.CheckID{"e"}}}
-	if diff := cmp.Diff(wide, node.WideFindings()); diff != "" {
+	if diff := gocmp.Diff(wide, node.WideFindings()); diff != "" {
 		t.Error(diff)
 	}
 	if !node.Names(4) || node.Names(5) || !node.Failed() && node.PlanHash == nil {
@@ -133,11 +115,11 @@ func TestRoles(t *testing.T) {
 		{RoleHousekeeping, cpus.Of(0)}, {RoleShared, cpus.Of(1)}, {RoleIsolated, cpus.Of(2, 3)}, {RoleDataPlane, cpus.Of(4)},
 		{RoleOffline, cpus.Of(7)}, {RoleNone, cpus.Of(5, 6)},
 	}
-	if diff := cmp.Diff(want, roles(p, twoNodes())); diff != "" {
+	if diff := gocmp.Diff(want, roles(p, twoNodes())); diff != "" {
 		t.Error(diff)
 	}
 	unplanned := []Role{{RoleOffline, cpus.Of(7)}, {RoleNone, cpus.Of(0, 1, 2, 3, 4, 5, 6)}}
-	if diff := cmp.Diff(unplanned, roles(nil, twoNodes())); diff != "" {
+	if diff := gocmp.Diff(unplanned, roles(nil, twoNodes())); diff != "" {
 		t.Error(diff)
 	}
 	node := Node{Roles: want, Containers: []nodereport.Container{{Container: "c", CPUs: cpus.Of(2, 5)}}}
@@ -160,7 +142,7 @@ func TestOwnersOfACPU(t *testing.T) {
 	node := Node{Containers: []nodereport.Container{
 		{Namespace: new("n"), Pod: new("late"), Container: "c", CPUs: cpus.Of(4, 5)}, {Namespace: new("n"), Pod: new("early"), Container: "c", CPUs: cpus.Of(2)},
 	}}
-	if diff := cmp.Diff([]string{"n/late/c"}, node.OwnersOf(5)); diff != "" || node.OwnersOf(0) != nil {
+	if diff := gocmp.Diff([]string{"n/late/c"}, node.OwnersOf(5)); diff != "" || node.OwnersOf(0) != nil {
 		t.Error(diff)
 	}
 }
@@ -170,9 +152,9 @@ func withReport(object *v1alpha1.LowLatencyNode, problem string) Node {
 	full := &nodereport.Report{
 		PlanHash: "p", Time: time.Date(2026, 11, 21, 9, 0, 0, 0, time.FixedZone("", 3600)), Owners: nodereport.Owners{ContainersProblem: problem},
 		Results: []nodereport.CheckResult{
-			{Check: "a", Severity: v1alpha1.SeverityLow, Outcome: v1alpha1.OutcomePassed},
-			{Check: "b", Severity: v1alpha1.SeverityLow, Outcome: v1alpha1.OutcomeUnknown},
-			{Check: "c", Severity: v1alpha1.SeverityCritical, Outcome: v1alpha1.OutcomeFailed, Message: "CPU 5"},
+			{Finding: finding.Finding{Check: "a", Severity: v1alpha1.SeverityLow, Outcome: v1alpha1.OutcomePassed}},
+			{Finding: finding.Finding{Check: "b", Severity: v1alpha1.SeverityLow, Outcome: v1alpha1.OutcomeUnknown}},
+			{Finding: finding.Finding{Check: "c", Severity: v1alpha1.SeverityCritical, Outcome: v1alpha1.OutcomeFailed, Objects: finding.OfCPUs(cpus.Of(5))}},
 		},
 		Skipped: []nodereport.SkippedCheck{{Check: "d", Reason: "read once"}},
 	}
@@ -194,7 +176,7 @@ func TestAddReport(t *testing.T) {
 		[]v1alpha1.CheckID{"a"}, []v1alpha1.CheckID{"c", "b"}, true, []Skip{{"d", "read once"}},
 		v1alpha1.CheckCounts{Passed: 1, Failed: 1, Unknown: 1}, []string{}, "2026-11-21T08:00:00Z",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -205,7 +187,7 @@ func TestAddReportOfAnotherTime(t *testing.T) {
 	object.Status.Checks = &v1alpha1.CheckCounts{Passed: 9}
 	node := withReport(object, "no kubelet")
 	want := []string{"no kubelet", "the full report of the agent is about plan p: the checks that passed are not shown"}
-	if diff := cmp.Diff(want, node.Problems); diff != "" {
+	if diff := gocmp.Diff(want, node.Problems); diff != "" {
 		t.Error(diff)
 	}
 	if node.Passed != nil || node.Skipped != nil || len(node.Findings) != 0 || node.Counts.Passed != 9 {
@@ -233,7 +215,7 @@ func TestSharesOfABar(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			state := HugepageState{SizeKibibytes: 2048, Promised: tc.promised, Total: tc.total, Free: tc.free}
-			if diff := cmp.Diff(tc.want, state.Shares(10)); diff != "" {
+			if diff := gocmp.Diff(tc.want, state.Shares(10)); diff != "" {
 				t.Error(diff)
 			}
 			if got := state.Words(); got != tc.words {
@@ -279,7 +261,7 @@ func TestPoolWithHolders(t *testing.T) {
 	holders := []allocation.Holder{{PCIAddress: "1", Container: allocation.Container{Namespace: "n", Pod: "p", Name: "c"}, Alignment: v1alpha1.AlignmentSplit, Message: "m"}}
 	got := pool.WithHolders(holders, true)
 	want := []PoolUser{{Namespace: "n", Pod: "p", Container: "c", Alignment: v1alpha1.AlignmentSplit, Message: new("m")}}
-	if diff := cmp.Diff(want, got.Nodes[0].NICs[0].Users); diff != "" || *got.Nodes[0].NUMANodes[0].Free != 2 || got.Nodes[0].NICs[0].Edits != nil || got.Nodes[0].NICs[1].EditsProblem != nil {
+	if diff := gocmp.Diff(want, got.Nodes[0].NICs[0].Users); diff != "" || *got.Nodes[0].NUMANodes[0].Free != 2 || got.Nodes[0].NICs[0].Edits != nil || got.Nodes[0].NICs[1].EditsProblem != nil {
 		t.Errorf("got %+v: %s", got, diff)
 	}
 	node := Node{Pools: []Pool{got}}

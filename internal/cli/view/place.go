@@ -4,27 +4,27 @@
 package view
 
 import (
-	"regexp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
-// Place is where on a machine a finding is to be shown, as its sentence names it. A finding about the whole machine,
+// Place is where on a machine a finding is to be shown: a projection of its objects. A finding about the whole machine,
 // such as one about a kernel parameter, has no place.
 type Place struct {
 	CPUs cpus.Set `json:"cpus"`
-	// EveryIsolated tells that all isolated CPUs are among CPUs, so that it would say nothing to mark each.
+	// EveryIsolated tells that all isolated CPUs are among CPUs for one reason, such as a kernel argument, so that it
+	// would say nothing to mark each. Interrupts and processes disturb one CPU each, which is marked.
 	EveryIsolated bool `json:"everyIsolated"`
 	// NICs by PCI address.
 	NICs []string `json:"nics"`
-	// NUMANodes that the sentence names as such.
+	// NUMANodes that the finding is about, if it is about no CPU and no NIC.
 	NUMANodes []int `json:"numaNodes"`
 }
 
@@ -39,6 +39,10 @@ func (p Place) in(node *topology.NUMANode, cores []topology.Core, nics []topolog
 	return at || !p.EveryIsolated && p.CPUs.Overlaps(cpusAt(node, cores)) || slices.Contains(p.NUMANodes, node.ID)
 }
 
+// longestLabel is the longest list of CPUs or NICs that stands beside a finding; of more, their number does, for they
+// are marked anyway.
+const longestLabel = 24
+
 // label names what of a NUMA node the finding is about: its CPUs and NICs there, or the node itself.
 func (p Place) label(node *topology.NUMANode, cores []topology.Core, nics []topology.NIC) string {
 	var labels []string
@@ -46,13 +50,21 @@ func (p Place) label(node *topology.NUMANode, cores []topology.Core, nics []topo
 	case p.EveryIsolated || here.IsEmpty():
 	case here.Len() == 1:
 		labels = append(labels, "CPU "+here.String())
+	case len(here.String()) > longestLabel:
+		labels = append(labels, fmt.Sprintf("%d CPUs", here.Len()))
 	default:
 		labels = append(labels, "CPUs "+here.String())
 	}
+	var names []string
 	for _, nic := range nics {
 		if slices.Contains(p.NICs, nic.PCIAddress) {
-			labels = append(labels, nicName(nic))
+			names = append(names, nicName(nic))
 		}
+	}
+	if list := strings.Join(names, ", "); len(list) <= longestLabel {
+		labels = append(labels, names...)
+	} else {
+		labels = append(labels, fmt.Sprintf("%d NICs", len(names)))
 	}
 	if len(labels) == 0 {
 		return "NUMA node " + strconv.Itoa(node.ID)
@@ -75,75 +87,28 @@ func documentation(check v1alpha1.CheckID) string {
 	return page + string(check)
 }
 
-// cpuList matches the CPUs that a sentence names: "CPU 5", "CPUs 4-5,8". Housekeeping CPUs are named for comparison.
-const cpuList = `(\bhousekeeping )?\bCPUs? ([0-9]+(?:[-,][0-9]+)*)\b`
-
-// placeOf finds what a finding names. Checks of many CPUs name them all in what was observed, and some of them at length in the
-// sentence. What is unknown is so nowhere in particular, and what was waived is to be shown nowhere.
-func placeOf(finding v1alpha1.Finding, t *topology.Topology, isolated cpus.Set) Place {
+// placeOf is where the objects of a finding are, as far as the machine has them. What is unknown is so nowhere in
+// particular, and what was waived is to be shown nowhere.
+func placeOf(f finding.Finding, t *topology.Topology, isolated cpus.Set) Place {
 	place := Place{NICs: []string{}, NUMANodes: []int{}}
-	if finding.Outcome != v1alpha1.OutcomeFailed {
+	if f.Outcome != v1alpha1.OutcomeFailed {
 		return place
 	}
-	place.CPUs = cpusIn(finding, t)
-	place.EveryIsolated = !isolated.IsEmpty() && isolated.IsSubsetOf(place.CPUs)
+	place.CPUs = f.Objects.CPUs.Intersection(t.Online.Union(t.Offline))
+	counts := f.Objects.Counts()
+	place.EveryIsolated = !isolated.IsEmpty() && isolated.IsSubsetOf(place.CPUs) && counts.Interrupts == 0 && counts.Processes == 0
 	for _, nic := range t.NICs {
-		if names(finding.Message, nic.PCIAddress) || names(finding.Message, nic.Name) || names(finding.Observed, nic.PCIAddress) {
+		if slices.Contains(f.Objects.NICs, nic.PCIAddress) {
 			place.NICs = append(place.NICs, nic.PCIAddress)
 		}
 	}
-	if place.IsNowhere() {
-		place.NUMANodes = nodesIn(finding.Message, t)
+	if !place.IsNowhere() {
+		return place
+	}
+	for _, id := range f.Objects.NUMANodes {
+		if _, exists := t.NUMANode(int(id)); exists {
+			place.NUMANodes = append(place.NUMANodes, int(id))
+		}
 	}
 	return place
-}
-
-func cpusIn(finding v1alpha1.Finding, t *topology.Topology) cpus.Set {
-	texts := []string{finding.Message}
-	if regexp.MustCompile(`^` + cpuList + `$`).MatchString(finding.Observed) {
-		texts = []string{finding.Observed}
-	}
-	var found cpus.Set
-	for _, text := range texts {
-		for _, match := range regexp.MustCompile(cpuList).FindAllStringSubmatch(text, -1) {
-			if set, err := cpus.Parse(match[2]); err == nil && match[1] == "" {
-				found = found.Union(set)
-			}
-		}
-	}
-	return found.Intersection(t.Online.Union(t.Offline))
-}
-
-func nodesIn(message string, t *topology.Topology) []int {
-	nodes := []int{}
-	for _, match := range regexp.MustCompile(`\bNUMA node ([0-9]+)\b`).FindAllStringSubmatch(message, -1) {
-		id, err := strconv.Atoi(match[1])
-		if _, exists := t.NUMANode(id); err == nil && exists && !slices.Contains(nodes, id) {
-			nodes = append(nodes, id)
-		}
-	}
-	return nodes
-}
-
-// names tells whether a text has the name of a NIC as a word of its own, as "i40e-ens7f0-TxRx-3" has ens7f0. Names of
-// fewer than three characters could be anything.
-func names(text, name string) bool {
-	const least = 3
-	if len(name) < least {
-		return false
-	}
-	isWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-	for from := 0; ; {
-		at := strings.Index(text[from:], name)
-		if at < 0 {
-			return false
-		}
-		begin, end := from+at, from+at+len(name)
-		before, _ := utf8.DecodeLastRuneInString(text[:begin])
-		after, _ := utf8.DecodeRuneInString(text[end:])
-		if (begin == 0 || !isWord(before)) && (end == len(text) || !isWord(after)) {
-			return true
-		}
-		from = begin + 1
-	}
 }

@@ -13,6 +13,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/podresources"
@@ -68,7 +69,7 @@ func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.
 	conditions := unverified(seen)
 	if seen.Report != nil {
 		counts := seen.Report.Counts()
-		status.VerifiedPlanHash, status.Checks, status.Findings = seen.PlanHash, &counts, seen.Report.Findings()
+		status.VerifiedPlanHash, status.Checks, status.Findings = seen.PlanHash, &counts, finding.Statuses(seen.Report.Findings())
 		conditions = seen.Report.Conditions(seen.Generation)
 		status.Drift = mergeDrift(previous.Drift, seen.counts, seen.unrepaired)
 	}

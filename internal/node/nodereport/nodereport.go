@@ -67,17 +67,8 @@ type Report struct {
 
 // CheckResult is the outcome of one check.
 type CheckResult struct {
-	Check    v1alpha1.CheckID  `json:"check"`
-	Title    string            `json:"title"`
-	Severity v1alpha1.Severity `json:"severity"`
-	Outcome  v1alpha1.Outcome  `json:"outcome"`
-	Message  string            `json:"message"`
-	// Objects are all parts of the node that the result is about.
-	Objects  finding.Objects            `json:"objects,omitzero"`
-	Observed string                     `json:"observed,omitempty"`
-	Expected string                     `json:"expected,omitempty"`
-	Fix      string                     `json:"fix,omitempty"`
-	Reboot   v1alpha1.RebootRequirement `json:"reboot,omitempty"`
+	finding.Finding
+	Title string `json:"title"`
 }
 
 // SkippedCheck is a check that was not evaluated.
@@ -167,10 +158,7 @@ func (r *Report) SetVerified(found verify.Report) {
 	r.Checks = found.Counts()
 	r.Results, r.Skipped = make([]CheckResult, 0, len(found.Results)), make([]SkippedCheck, 0, len(found.Skipped))
 	for _, result := range found.Results {
-		r.Results = append(r.Results, CheckResult{
-			Check: result.Check.ID, Title: result.Check.Title, Severity: result.Check.Severity, Outcome: result.Outcome,
-			Message: result.Message, Objects: result.Objects, Observed: result.Observed, Expected: result.Expected, Fix: result.Fix, Reboot: result.Reboot,
-		})
+		r.Results = append(r.Results, CheckResult{Finding: result.Finding(), Title: result.Check.Title})
 	}
 	for _, skip := range found.Skipped {
 		r.Skipped = append(r.Skipped, SkippedCheck{skip.Check, skip.Reason})
