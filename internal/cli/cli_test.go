@@ -340,7 +340,7 @@ func TestErrors(t *testing.T) {
 		"an existing pool without name": {
 			in:   profileHead + "  pools: {management: Existing, existing: {machineConfigPoolSelector: {a: b}}}\n",
 			args: []string{"render", "-f", "-", "--root", host},
-			want: "spec.pools.existing does not tell the name of the MachineConfigPool; give it with --pool",
+			want: "spec.pools.existing does not give the name of the MachineConfigPool; give it with --machine-config-pool",
 		},
 	}
 	for name, tc := range cases {

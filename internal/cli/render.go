@@ -4,9 +4,7 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,34 +12,31 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
-	rendering "github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
+	openshift "github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/rendering"
 )
 
 const (
 	// defaultNamespace is where the operator runs unless it was installed elsewhere.
 	defaultNamespace = "lowlatency-operator-system"
-	// poolLabelPrefix begins the label that names a pool of the machine-config operator.
-	poolLabelPrefix = "pools.operator.machineconfiguration.openshift.io/"
+	// openShift is the platform for which is rendered as long as there is no other.
+	openShift = "OpenShift"
 )
+
+// renderers are how the platforms write plans, by name.
+func renderers() map[string]rendering.Renderer {
+	return map[string]rendering.Renderer{openShift: openshift.Render}
+}
 
 type renderOptions struct {
 	targets
-	namespace string
-	pool      string
-	format    *choice
-}
-
-// bundle is what is applied for one pool.
-type bundle struct {
-	pool    string
-	nodes   []string
-	objects []*unstructured.Unstructured
+	namespace         string
+	machineConfigPool string
+	format            *choice
 }
 
 func (a *app) renderCommand() *cobra.Command {
@@ -51,8 +46,8 @@ func (a *app) renderCommand() *cobra.Command {
 		Short: "Print the objects that the operator would apply",
 		Long: `Print the objects that the operator would apply for the nodes: MachineConfigPool, plan ConfigMap,
 RuntimeClass, MachineConfig, KubeletConfig and Tuned for each shape of node, byte for byte. A node that is
-already in a pool of the profile stays there when its shape changes, which only the cluster knows; pools of
-new nodes are named as here.
+already in a machine config pool of the profile stays there when its shape changes, which only the cluster knows;
+machine config pools of new nodes are named as here.
 
 Exit codes: 0 done; 1 a node has no plan, nothing is printed for it; 2 wrong usage or input.`,
 		Example: "  kubectl lowlatency render -f trading.yaml --root a.tar.gz --root b.tar.gz > manifests.yaml",
@@ -61,7 +56,8 @@ Exit codes: 0 done; 1 a node has no plan, nothing is printed for it; 2 wrong usa
 	}
 	options.addFlags(command)
 	command.Flags().StringVar(&options.namespace, "namespace", defaultNamespace, "`NAMESPACE` of the operator")
-	command.Flags().StringVar(&options.pool, "pool", "", "`NAME` of the MachineConfigPool, when spec.pools binds to an existing one and its labels do not tell the name")
+	command.Flags().StringVar(&options.machineConfigPool, "machine-config-pool", "",
+		"`NAME` of the MachineConfigPool, when spec.pools binds to an existing one and its labels do not give the name")
 	command.Flags().VarP(options.format, "output", "o", "output format")
 	return command
 }
@@ -73,7 +69,9 @@ func (a *app) render(ctx context.Context, options *renderOptions) error {
 	}
 	all := planNodes(wanted, nodes)
 	a.explainUnplanned(all)
-	bundles, err := bundlesFor(wanted.profile, all, options)
+	bundles, err := renderers()[openShift](rendering.Request{
+		Profile: wanted.profile, Shapes: shapesOf(all), Namespace: options.namespace, Group: options.machineConfigPool,
+	})
 	if err != nil {
 		return err
 	}
@@ -102,41 +100,6 @@ func (a *app) explainUnplanned(all []planned) {
 	}
 }
 
-// bundlesFor renders every pool, ascending by name.
-func bundlesFor(profile *v1alpha1.LowLatencyNodeProfile, all []planned, options *renderOptions) ([]bundle, error) {
-	shapes := shapesOf(all)
-	pools, err := poolsFor(profile, shapes, options.pool)
-	if err != nil {
-		return nil, err
-	}
-	bundles := make([]bundle, 0, len(shapes))
-	for _, shape := range shapes {
-		pool := pools[shape.Hash]
-		objects, err := rendering.Objects(rendering.Input{Plan: shape.Plan, Pool: pool, Namespace: options.namespace})
-		if err != nil {
-			return nil, err
-		}
-		bundles = append(bundles, bundle{pool: pool.Name, nodes: shape.Nodes, objects: objects})
-	}
-	slices.SortFunc(bundles, func(a, b bundle) int { return cmp.Compare(a.pool, b.pool) })
-	dropRepeated(bundles)
-	return bundles, nil
-}
-
-// dropRepeated leaves the objects that all pools of a profile share, such as the RuntimeClass, in the
-// first bundle only.
-func dropRepeated(bundles []bundle) {
-	var seen []*unstructured.Unstructured
-	for i := range bundles {
-		bundles[i].objects = slices.DeleteFunc(bundles[i].objects, func(object *unstructured.Unstructured) bool {
-			return slices.ContainsFunc(seen, func(other *unstructured.Unstructured) bool {
-				return equality.Semantic.DeepEqual(object, other)
-			})
-		})
-		seen = append(seen, bundles[i].objects...)
-	}
-}
-
 // shapesOf groups nodes by equal plans, ascending by hash. Nodes without a plan are in none.
 func shapesOf(all []planned) []fleet.Shape {
 	byHash := map[string]*fleet.Shape{}
@@ -161,77 +124,11 @@ func shapesOf(all []planned) []fleet.Shape {
 	return shapes
 }
 
-// poolsFor chooses the pool of each shape, by hash, as the operator does for nodes that are in none yet.
-func poolsFor(profile *v1alpha1.LowLatencyNodeProfile, shapes []fleet.Shape, name string) (map[string]rendering.Pool, error) {
-	pools := map[string]rendering.Pool{}
-	if profile.Spec.Pools.Management != v1alpha1.PoolsExisting {
-		names := rendering.AssignPools(profile.Name, nil, shapes, nil)
-		for _, shape := range shapes {
-			pools[shape.Hash] = rendering.Pool{
-				Name: names[shape.Hash], Management: v1alpha1.PoolsManaged,
-				MaximumUnavailableNodes: profile.Spec.Pools.MaximumUnavailableNodes,
-			}
-		}
-		return pools, nil
-	}
-	if len(shapes) > 1 {
-		return nil, fmt.Errorf("spec.pools.management Existing binds to one pool, which can carry one plan, but the nodes have %d: %s; use Managed pools, or a profile for each",
-			len(shapes), describeShapes(shapes))
-	}
-	pool, err := existingPool(profile.Spec.Pools.Existing, name)
-	if err != nil {
-		return nil, err
-	}
-	for _, shape := range shapes {
-		pools[shape.Hash] = pool
-	}
-	return pools, nil
-}
-
-func describeShapes(shapes []fleet.Shape) string {
-	texts := make([]string, 0, len(shapes))
-	for _, shape := range shapes {
-		texts = append(texts, shape.Hash+" ("+strings.Join(shape.Nodes, ", ")+")")
-	}
-	return strings.Join(texts, ", ")
-}
-
-// existingPool is a pool that somebody else owns. Its name follows from the labels by which pools are
-// known: the one that the machine-config operator puts on its pools, or the role.
-func existingPool(existing *v1alpha1.ExistingPool, name string) (rendering.Pool, error) {
-	for _, key := range slices.Sorted(maps.Keys(existing.MachineConfigPoolSelector)) {
-		if pool, found := strings.CutPrefix(key, poolLabelPrefix); found && name == "" {
-			name = pool
-		}
-	}
-	for _, labels := range []v1alpha1.Labels{existing.MachineConfigPoolSelector, existing.MachineConfigLabels} {
-		if role := labels[rendering.LabelMachineConfigRole]; name == "" {
-			name = string(role)
-		}
-	}
-	if name == "" {
-		return rendering.Pool{}, errors.New("spec.pools.existing does not tell the name of the MachineConfigPool; give it with --pool")
-	}
-	return rendering.Pool{
-		Name: name, Management: v1alpha1.PoolsExisting,
-		PoolSelector:        plainLabels(existing.MachineConfigPoolSelector),
-		MachineConfigLabels: plainLabels(existing.MachineConfigLabels),
-	}, nil
-}
-
-func plainLabels(labels v1alpha1.Labels) map[string]string {
-	plain := make(map[string]string, len(labels))
-	for key, value := range labels {
-		plain[key] = string(value)
-	}
-	return plain
-}
-
-// writeYAMLObjects writes one document for each object; a comment says which nodes a pool is for.
-func writeYAMLObjects(out io.Writer, bundles []bundle) error {
+// writeYAMLObjects writes one document for each object; a comment says which nodes a group is for.
+func writeYAMLObjects(out io.Writer, bundles []rendering.Bundle) error {
 	for _, bundle := range bundles {
-		comment := fmt.Sprintf("# pool %s: %s\n", bundle.pool, strings.Join(bundle.nodes, ", "))
-		for _, object := range bundle.objects {
+		comment := fmt.Sprintf("# %s %s: %s\n", bundle.GroupType, bundle.Group, strings.Join(bundle.Nodes, ", "))
+		for _, object := range bundle.Objects {
 			data, err := yaml.Marshal(object.Object)
 			if err != nil {
 				return fmt.Errorf("writing %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -246,10 +143,10 @@ func writeYAMLObjects(out io.Writer, bundles []bundle) error {
 }
 
 // writeJSONObjects writes one List.
-func writeJSONObjects(out io.Writer, bundles []bundle) error {
+func writeJSONObjects(out io.Writer, bundles []rendering.Bundle) error {
 	items := []map[string]any{}
 	for _, bundle := range bundles {
-		for _, object := range bundle.objects {
+		for _, object := range bundle.Objects {
 			items = append(items, object.Object)
 		}
 	}

@@ -13,11 +13,11 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
-	rendering "github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
+	openshift "github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
 // rendered is what the library renders for a profile on one host.
-func rendered(t *testing.T, profileText, root string, pool rendering.Pool) string {
+func rendered(t *testing.T, profileText, root string, pool openshift.MachineConfigPool) string {
 	t.Helper()
 	var profile v1alpha1.LowLatencyNodeProfile
 	if err := yaml.UnmarshalStrict([]byte(profileText), &profile); err != nil {
@@ -34,7 +34,7 @@ func rendered(t *testing.T, profileText, root string, pool rendering.Pool) strin
 	if pool.Name == "" {
 		pool.Name = profile.Name + "-" + host.topology.Signature()[:8]
 	}
-	objects, err := rendering.Objects(rendering.Input{Plan: planned, Pool: pool, Namespace: "lowlatency-operator-system"})
+	objects, err := openshift.Objects(openshift.Input{Plan: planned, MachineConfigPool: pool, Namespace: "lowlatency-operator-system"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func rendered(t *testing.T, profileText, root string, pool rendering.Pool) strin
 		}
 		b.WriteString("---\n")
 		if i == 0 {
-			b.WriteString("# pool " + pool.Name + ": " + host.name + "\n")
+			b.WriteString("# machine config pool " + pool.Name + ": " + host.name + "\n")
 		}
 		b.Write(data)
 	}
@@ -63,27 +63,27 @@ func TestRenderPrintsWhatTheLibraryRenders(t *testing.T) {
 	cases := map[string]struct {
 		profile string
 		args    []string
-		pool    rendering.Pool
+		pool    openshift.MachineConfigPool
 	}{
 		"managed pools": {
 			profile: profileHead + "  pools: {maximumUnavailableNodes: 2}\n",
-			pool:    rendering.Pool{Management: v1alpha1.PoolsManaged, MaximumUnavailableNodes: 2},
+			pool:    openshift.MachineConfigPool{Management: v1alpha1.PoolsManaged, MaximumUnavailableNodes: 2},
 		},
 		"an existing pool, named by its label": {
 			profile: existing(`{"pools.operator.machineconfiguration.openshift.io/cnf": "", z: z}`, ""),
-			pool:    rendering.Pool{Name: "cnf", Management: v1alpha1.PoolsExisting, PoolSelector: byPool},
+			pool:    openshift.MachineConfigPool{Name: "cnf", Management: v1alpha1.PoolsExisting, PoolSelector: byPool},
 		},
 		"an existing pool, named by its role": {
 			profile: existing(`{machineconfiguration.openshift.io/role: cnf}`, ""),
-			pool:    rendering.Pool{Name: "cnf", Management: v1alpha1.PoolsExisting, PoolSelector: byRole},
+			pool:    openshift.MachineConfigPool{Name: "cnf", Management: v1alpha1.PoolsExisting, PoolSelector: byRole},
 		},
 		"an existing pool, named by the role of its MachineConfigs": {
 			profile: existing(`{a: b}`, `, machineConfigLabels: {machineconfiguration.openshift.io/role: cnf}`),
-			pool:    rendering.Pool{Name: "cnf", Management: v1alpha1.PoolsExisting, PoolSelector: map[string]string{"a": "b"}, MachineConfigLabels: byRole},
+			pool:    openshift.MachineConfigPool{Name: "cnf", Management: v1alpha1.PoolsExisting, PoolSelector: map[string]string{"a": "b"}, MachineConfigLabels: byRole},
 		},
 		"an existing pool, named by hand": {
-			profile: existing(`{"pools.operator.machineconfiguration.openshift.io/cnf": "", z: z}`, ""), args: []string{"--pool", "other"},
-			pool: rendering.Pool{Name: "other", Management: v1alpha1.PoolsExisting, PoolSelector: byPool},
+			profile: existing(`{"pools.operator.machineconfiguration.openshift.io/cnf": "", z: z}`, ""), args: []string{"--machine-config-pool", "other"},
+			pool: openshift.MachineConfigPool{Name: "other", Management: v1alpha1.PoolsExisting, PoolSelector: byPool},
 		},
 	}
 	for name, tc := range cases {
@@ -132,7 +132,7 @@ func TestRenderOfSeveralShapes(t *testing.T) {
 func TestRenderRefusesTwoShapesInOnePool(t *testing.T) {
 	profile := profileHead + "  pools: {management: Existing, existing: {machineConfigPoolSelector: {a: b}}}\n"
 	got := run(t, profile, "render", "-f", "-", "--root", tree(t, small("a")), "--root", tree(t, smaller("c")))
-	const want = "error: spec.pools.management Existing binds to one pool, which can carry one plan, but the nodes have 2: "
+	const want = "error: spec.pools.management Existing binds to one machine config pool, which can carry one plan, but the nodes have 2: "
 	if got.code != ExitUsage || !strings.HasPrefix(got.err, want) || got.out != "" {
 		t.Errorf("%+v", got)
 	}

@@ -91,8 +91,8 @@ func planAndRender(tb testing.TB, wanted *v1alpha1.LowLatencyNodeProfile, report
 		if shapes[hash]++; shapes[hash] > 1 {
 			continue
 		}
-		pool := manifests.Pool{Name: "trading-" + hardware.Signature()[:8], Management: v1alpha1.PoolsManaged}
-		if _, err := manifests.Objects(manifests.Input{Plan: planned, Pool: pool, Namespace: "operator"}); err != nil {
+		pool := manifests.MachineConfigPool{Name: "trading-" + hardware.Signature()[:8], Management: v1alpha1.PoolsManaged}
+		if _, err := manifests.Objects(manifests.Input{Plan: planned, MachineConfigPool: pool, Namespace: "operator"}); err != nil {
 			tb.Fatalf("rendering: %v", err)
 		}
 	}

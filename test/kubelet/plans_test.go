@@ -53,7 +53,7 @@ func TestKubeletTakesEveryPlan(t *testing.T) {
 
 // judgePlan renders the plan and has the kubelet start with it on the host as it is after the reboot.
 func judgePlan(p *plan.NodePlan, host *topology.Topology, directory string) error {
-	if _, err := manifests.Objects(manifests.Input{Plan: p, Pool: manifests.Pool{Name: "pool"}, Namespace: "lowlatency"}); err != nil {
+	if _, err := manifests.Objects(manifests.Input{Plan: p, MachineConfigPool: manifests.MachineConfigPool{Name: "pool"}, Namespace: "lowlatency"}); err != nil {
 		return fmt.Errorf("rendering: %w", err)
 	}
 	configuration, err := manifests.KubeletConfiguration(p.Kubelet)

@@ -69,7 +69,7 @@ func (j *judged) judge(state string, before *host.Facts) judgement {
 // left out of the kernel arguments.
 func (j *judged) tune(without ...string) {
 	j.t.Helper()
-	input := manifests.Input{Plan: j.plan, Pool: manifests.Pool{Name: "lab"}}
+	input := manifests.Input{Plan: j.plan, MachineConfigPool: manifests.MachineConfigPool{Name: "lab"}}
 	j.tuneRunning(input)
 	config, err := manifests.MachineConfig(input)
 	j.must(err)
@@ -113,7 +113,7 @@ func (j *judged) tuneRunning(input manifests.Input) {
 	j.t.Helper()
 	tuned, err := manifests.Tuned(input)
 	j.must(err)
-	name := manifests.TunedName(input.Pool.Name)
+	name := manifests.TunedName(input.MachineConfigPool.Name)
 	profiles, _, err := unstructured.NestedSlice(tuned.Object, "spec", "profile")
 	j.must(err)
 	kubelet, err := manifests.KubeletConfig(input)

@@ -277,8 +277,8 @@ type rendering struct {
 // objects renders an input, or returns what it was rendered to before. The result is shared: not to be changed.
 func (r *renderings) objects(in manifests.Input) ([]*unstructured.Unstructured, error) {
 	id := rendering{
-		plan: in.Plan, pool: string(in.Pool.Management) + "/" + in.Pool.Name, limit: in.Pool.MaximumUnavailableNodes,
-		labels: fmt.Sprint(in.Pool.PoolSelector, in.Pool.MachineConfigLabels),
+		plan: in.Plan, pool: string(in.MachineConfigPool.Management) + "/" + in.MachineConfigPool.Name, limit: in.MachineConfigPool.MaximumUnavailableNodes,
+		labels: fmt.Sprint(in.MachineConfigPool.PoolSelector, in.MachineConfigPool.MachineConfigLabels),
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -252,7 +252,7 @@ func TestRenderingsAreRemembered(t *testing.T) {
 		t.Errorf("rendered %d times, want once", calls)
 	}
 	for i := range 2 * maximumRenderings {
-		in.Pool.MaximumUnavailableNodes = int32(i % (1 << 30))
+		in.MachineConfigPool.MaximumUnavailableNodes = int32(i % (1 << 30))
 		if _, err := r.objects(in); err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +261,7 @@ func TestRenderingsAreRemembered(t *testing.T) {
 		}
 	}
 	r.render = func(manifests.Input) ([]*unstructured.Unstructured, error) { return nil, errors.New("impossible") }
-	in.Pool.Management = v1alpha1.PoolsExisting
+	in.MachineConfigPool.Management = v1alpha1.PoolsExisting
 	if _, err := r.objects(in); err == nil {
 		t.Error("an error is remembered as objects")
 	}

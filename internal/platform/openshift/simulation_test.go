@@ -425,7 +425,7 @@ func renderText(in manifests.Input) ([]*unstructured.Unstructured, error) {
 	if err := json.Unmarshal(fileIgnition("/etc/lowlatency", text), &ignition); err != nil {
 		return nil, err
 	}
-	name := in.Pool.Name
+	name := in.MachineConfigPool.Name
 	objects := []*unstructured.Unstructured{
 		object("ConfigMap", "plan", labels, nil),
 		object(kindMachineConfig, manifests.MachineConfigName(name),
@@ -434,7 +434,7 @@ func renderText(in manifests.Input) ([]*unstructured.Unstructured, error) {
 		object(kindKubeletConfig, manifests.KubeletConfigName(name), labels, map[string]any{"kubeletConfig": map[string]any{"plan": text[:2]}}),
 		object(kindTuned, manifests.TunedName(name), labels, map[string]any{"plan": text}),
 	}
-	if in.Pool.Management == v1alpha1.PoolsExisting {
+	if in.MachineConfigPool.Management == v1alpha1.PoolsExisting {
 		return objects, nil
 	}
 	managed := pool(name, map[string]string{v1alpha1.LabelPool: name})

@@ -38,10 +38,12 @@ type target struct {
 	evidence evidence
 }
 
-func (t *target) name() string { return t.input.Pool.Name }
+func (t *target) name() string { return t.input.MachineConfigPool.Name }
 
 // managed tells whether the pool is the operator's own.
-func (t *target) managed() bool { return t.input.Pool.Management != v1alpha1.PoolsExisting }
+func (t *target) managed() bool {
+	return t.input.MachineConfigPool.Management != v1alpha1.PoolsExisting
+}
 
 // renderer turns a plan into objects. It exists so that equal plans are rendered once.
 type renderer func(manifests.Input) ([]*unstructured.Unstructured, error)
@@ -118,11 +120,9 @@ func managedPools(w *world, intent *fleet.Intent) ([]*target, []fleet.Conflict) 
 	var conflicts []fleet.Conflict
 	for i := range intent.Shapes {
 		shape := &intent.Shapes[i]
-		t := &target{shape: shape, input: manifests.Input{Pool: manifests.Pool{
-			Name:                    names[shape.Hash],
-			Management:              v1alpha1.PoolsManaged,
-			MaximumUnavailableNodes: intent.Profile.Spec.Pools.MaximumUnavailableNodes,
-		}}}
+		t := &target{shape: shape, input: manifests.Input{
+			MachineConfigPool: manifests.ManagedMachineConfigPool(names[shape.Hash], intent.Profile),
+		}}
 		for _, name := range shape.Nodes {
 			node := intent.Nodes[name]
 			if conflict := w.otherPoolConflict(node, foreign); conflict != nil {
@@ -145,13 +145,9 @@ func existingPool(w *world, intent *fleet.Intent) ([]*target, []fleet.Conflict) 
 	if conflict != nil {
 		return nil, []fleet.Conflict{*conflict}
 	}
-	existing := intent.Profile.Spec.Pools.Existing
-	t := &target{shape: &intent.Shapes[0], input: manifests.Input{Pool: manifests.Pool{
-		Name:                pool.Name,
-		Management:          v1alpha1.PoolsExisting,
-		PoolSelector:        plain(existing.MachineConfigPoolSelector),
-		MachineConfigLabels: plain(existing.MachineConfigLabels),
-	}}}
+	t := &target{shape: &intent.Shapes[0], input: manifests.Input{
+		MachineConfigPool: manifests.ExistingMachineConfigPool(pool.Name, intent.Profile),
+	}}
 	for _, name := range t.shape.Nodes {
 		t.nodes = append(t.nodes, intent.Nodes[name])
 	}

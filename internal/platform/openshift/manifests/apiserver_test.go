@@ -72,10 +72,10 @@ var _ = Describe("Rendered objects", Ordered, ContinueOnFailure, func() {
 
 	It("hold the pool while paused and let an administrator's pause stand", func(ctx context.Context) {
 		in := example(GinkgoTB(), "perpod-epyc")
-		in.Pool.Name = "held"
-		in.Pool.Paused = true
+		in.MachineConfigPool.Name = "held"
+		in.MachineConfigPool.Paused = true
 		held := find(GinkgoTB(), render(GinkgoTB(), in), "MachineConfigPool")
-		in.Pool.Paused = false
+		in.MachineConfigPool.Paused = false
 		released := find(GinkgoTB(), render(GinkgoTB(), in), "MachineConfigPool")
 
 		Expect(apply(ctx, held)).To(Succeed())

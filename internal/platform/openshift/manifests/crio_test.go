@@ -90,5 +90,5 @@ func TestRequestsWithoutAnAnnotation(t *testing.T) {
 	in.Plan.ContainerRuntime.PodRequests = append(in.Plan.ContainerRuntime.PodRequests, "Caches")
 	_, err := MachineConfig(in)
 	wantError(t, err, `CRI-O has no annotation for the request "Caches"`)
-	wantError(t, err, in.Pool.Name)
+	wantError(t, err, in.MachineConfigPool.Name)
 }

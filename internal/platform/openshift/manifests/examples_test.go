@@ -23,18 +23,18 @@ func examples(t testing.TB) map[string]Input {
 	t.Helper()
 	return map[string]Input{
 		"trading-xeon": {
-			Plan:      withRuntime(tradingXeon(t)),
-			Pool:      Pool{Name: "trading-1f2e3d4c", Management: v1alpha1.PoolsManaged, MaximumUnavailableNodes: 2},
-			Namespace: operatorNamespace,
+			Plan:              withRuntime(tradingXeon(t)),
+			MachineConfigPool: MachineConfigPool{Name: "trading-1f2e3d4c", Management: v1alpha1.PoolsManaged, MaximumUnavailableNodes: 2},
+			Namespace:         operatorNamespace,
 		},
 		"perpod-epyc": {
-			Plan:      withRuntime(perPodEPYC(t)),
-			Pool:      Pool{Name: "dataplane-0a1b2c3d", Paused: true},
-			Namespace: operatorNamespace,
+			Plan:              withRuntime(perPodEPYC(t)),
+			MachineConfigPool: MachineConfigPool{Name: "dataplane-0a1b2c3d", Paused: true},
+			Namespace:         operatorNamespace,
 		},
 		"realtime-existing": {
 			Plan: withRuntime(realTimeXeon(t)),
-			Pool: Pool{
+			MachineConfigPool: MachineConfigPool{
 				Name:                "ran",
 				Management:          v1alpha1.PoolsExisting,
 				PoolSelector:        map[string]string{"pools.operator.machineconfiguration.openshift.io/ran": ""},
@@ -43,9 +43,9 @@ func examples(t testing.TB) map[string]Input {
 			Namespace: operatorNamespace,
 		},
 		"arm-64k": {
-			Plan:      withRuntime(largePagesArm(t)),
-			Pool:      Pool{Name: "edge-55667788", Management: v1alpha1.PoolsManaged},
-			Namespace: operatorNamespace,
+			Plan:              withRuntime(largePagesArm(t)),
+			MachineConfigPool: MachineConfigPool{Name: "edge-55667788", Management: v1alpha1.PoolsManaged},
+			Namespace:         operatorNamespace,
 		},
 	}
 }
@@ -72,7 +72,7 @@ func plannedExamples(t testing.TB) map[string]Input {
 			t.Fatalf("reading %s: plan %v, %v", file, golden.Plan, err)
 		}
 		name := "planned-" + strings.TrimSuffix(filepath.Base(file), ".json")
-		inputs[name] = Input{Plan: golden.Plan, Pool: Pool{Name: name}, Namespace: operatorNamespace}
+		inputs[name] = Input{Plan: golden.Plan, MachineConfigPool: MachineConfigPool{Name: name}, Namespace: operatorNamespace}
 	}
 	return inputs
 }

@@ -31,13 +31,13 @@ func KubeletConfig(in Input) (*mcfgv1.KubeletConfig, error) {
 	}
 	raw, err := KubeletConfiguration(in.Plan.Kubelet)
 	if err != nil {
-		return nil, fmt.Errorf("rendering KubeletConfig for pool %q: %w", in.Pool.Name, err)
+		return nil, fmt.Errorf("rendering KubeletConfig for machine config pool %q: %w", in.MachineConfigPool.Name, err)
 	}
 	return &mcfgv1.KubeletConfig{
 		TypeMeta:   metav1.TypeMeta{APIVersion: mcfgv1.GroupVersion.String(), Kind: "KubeletConfig"},
-		ObjectMeta: in.metadata(KubeletConfigName(in.Pool.Name), "kubelet-config"),
+		ObjectMeta: in.metadata(KubeletConfigName(in.MachineConfigPool.Name), "kubelet-config"),
 		Spec: mcfgv1.KubeletConfigSpec{
-			MachineConfigPoolSelector: &metav1.LabelSelector{MatchLabels: in.Pool.poolSelector()},
+			MachineConfigPoolSelector: &metav1.LabelSelector{MatchLabels: in.MachineConfigPool.poolSelector()},
 			KubeletConfig:             &runtime.RawExtension{Raw: raw},
 		},
 	}, nil

@@ -32,18 +32,18 @@ func MachineConfig(in Input) (*mcfgv1.MachineConfig, error) {
 	}
 	kernel, err := kernelType(in.Plan.Kernel)
 	if err != nil {
-		return nil, fmt.Errorf("rendering MachineConfig for pool %q: %w", in.Pool.Name, err)
+		return nil, fmt.Errorf("rendering MachineConfig for machine config pool %q: %w", in.MachineConfigPool.Name, err)
 	}
 	arguments, err := kernelArguments(in.Plan.KernelArguments)
 	if err != nil {
-		return nil, fmt.Errorf("rendering MachineConfig for pool %q: %w", in.Pool.Name, err)
+		return nil, fmt.Errorf("rendering MachineConfig for machine config pool %q: %w", in.MachineConfigPool.Name, err)
 	}
 	ignition, err := ignitionConfig(in.Plan)
 	if err != nil {
-		return nil, fmt.Errorf("rendering MachineConfig for pool %q: %w", in.Pool.Name, err)
+		return nil, fmt.Errorf("rendering MachineConfig for machine config pool %q: %w", in.MachineConfigPool.Name, err)
 	}
-	metadata := in.metadata(MachineConfigName(in.Pool.Name), "machine-config")
-	maps.Copy(metadata.Labels, in.Pool.machineConfigLabels())
+	metadata := in.metadata(MachineConfigName(in.MachineConfigPool.Name), "machine-config")
+	maps.Copy(metadata.Labels, in.MachineConfigPool.machineConfigLabels())
 	return &mcfgv1.MachineConfig{
 		TypeMeta:   metav1.TypeMeta{APIVersion: mcfgv1.GroupVersion.String(), Kind: "MachineConfig"},
 		ObjectMeta: metadata,

@@ -212,7 +212,7 @@ func TestMachineConfigLabels(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			in := example(t, "realtime-existing")
-			in.Pool.MachineConfigLabels = tc.labels
+			in.MachineConfigPool.MachineConfigLabels = tc.labels
 			machineConfig, err := MachineConfig(in)
 			if err != nil {
 				t.Fatalf("MachineConfig: %v", err)

@@ -18,28 +18,28 @@ import (
 // lets only worker nodes be in a custom pool.
 const workerRole = "worker"
 
-// MachineConfigPool is the pool of all nodes that carry the pool's label. Calling it for an Existing pool is an
+// machineConfigPool is the pool of all nodes that carry the pool's label. Calling it for an Existing pool is an
 // error, because that pool has another owner.
-func MachineConfigPool(in Input) (*mcfgv1.MachineConfigPool, error) {
+func machineConfigPool(in Input) (*mcfgv1.MachineConfigPool, error) {
 	in, err := in.checked(Input.checkPool)
 	if err != nil {
 		return nil, err
 	}
-	if !in.Pool.managed() {
-		return nil, fmt.Errorf("pool %q is not managed by profile %q", in.Pool.Name, in.Plan.Profile)
+	if !in.MachineConfigPool.managed() {
+		return nil, fmt.Errorf("machine config pool %q is not managed by profile %q", in.MachineConfigPool.Name, in.Plan.Profile)
 	}
-	metadata := in.metadata(in.Pool.Name, "machine-config-pool")
-	maps.Copy(metadata.Labels, in.Pool.poolSelector())
+	metadata := in.metadata(in.MachineConfigPool.Name, "machine-config-pool")
+	maps.Copy(metadata.Labels, in.MachineConfigPool.poolSelector())
 	return &mcfgv1.MachineConfigPool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: mcfgv1.GroupVersion.String(), Kind: "MachineConfigPool"},
 		ObjectMeta: metadata,
 		Spec: mcfgv1.MachineConfigPoolSpec{
-			NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelPool: in.Pool.Name}},
+			NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelPool: in.MachineConfigPool.Name}},
 			MachineConfigSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-				Key: LabelMachineConfigRole, Operator: metav1.LabelSelectorOpIn, Values: []string{workerRole, in.Pool.Name},
+				Key: LabelMachineConfigRole, Operator: metav1.LabelSelectorOpIn, Values: []string{workerRole, in.MachineConfigPool.Name},
 			}}},
-			MaxUnavailable: maximumUnavailable(in.Pool.MaximumUnavailableNodes),
-			Paused:         in.Pool.Paused,
+			MaxUnavailable: maximumUnavailable(in.MachineConfigPool.MaximumUnavailableNodes),
+			Paused:         in.MachineConfigPool.Paused,
 		},
 	}, nil
 }
@@ -50,4 +50,34 @@ func maximumUnavailable(nodes int32) *intstr.IntOrString {
 	}
 	limit := intstr.FromInt32(nodes)
 	return &limit
+}
+
+// ManagedMachineConfigPool is a machine config pool that the operator makes for a profile.
+func ManagedMachineConfigPool(name string, profile *v1alpha1.LowLatencyNodeProfile) MachineConfigPool {
+	return MachineConfigPool{
+		Name: name, Management: v1alpha1.PoolsManaged,
+		MaximumUnavailableNodes: profile.Spec.Pools.MaximumUnavailableNodes,
+	}
+}
+
+// ExistingMachineConfigPool is the machine config pool of somebody else that a profile binds to.
+func ExistingMachineConfigPool(name string, profile *v1alpha1.LowLatencyNodeProfile) MachineConfigPool {
+	existing := profile.Spec.Pools.Existing
+	return MachineConfigPool{
+		Name: name, Management: v1alpha1.PoolsExisting,
+		PoolSelector:        plainLabels(existing.MachineConfigPoolSelector),
+		MachineConfigLabels: plainLabels(existing.MachineConfigLabels),
+	}
+}
+
+// plainLabels are labels as Kubernetes has them; nil when there are none.
+func plainLabels(labels v1alpha1.Labels) map[string]string {
+	if len(labels) == 0 {
+		return nil
+	}
+	plain := make(map[string]string, len(labels))
+	for key, value := range labels {
+		plain[key] = string(value)
+	}
+	return plain
 }

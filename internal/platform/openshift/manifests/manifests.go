@@ -24,8 +24,8 @@ import (
 type Input struct {
 	// Plan is what every node of the pool is to become.
 	Plan *plan.NodePlan
-	// Pool is the MachineConfigPool that carries the plan; the plan ConfigMap and the RuntimeClass need none.
-	Pool Pool
+	// MachineConfigPool is the one that carries the plan; the plan ConfigMap and the RuntimeClass need none.
+	MachineConfigPool MachineConfigPool
 	// Namespace is the operator's namespace, where the plan ConfigMap lives; no other object needs it.
 	Namespace string
 
@@ -33,8 +33,8 @@ type Input struct {
 	planHash string
 }
 
-// Pool is a MachineConfigPool as far as rendering depends on it.
-type Pool struct {
+// MachineConfigPool is a machine config pool as far as rendering depends on it.
+type MachineConfigPool struct {
 	// Name of the MachineConfigPool. It is part of a label's name, hence at most 63 characters.
 	Name string
 	// Management is Managed when the pool itself is rendered, too. Empty means Managed.
@@ -51,7 +51,7 @@ type Pool struct {
 	Paused bool
 }
 
-func (p Pool) managed() bool { return p.Management != v1alpha1.PoolsExisting }
+func (p MachineConfigPool) managed() bool { return p.Management != v1alpha1.PoolsExisting }
 
 // Objects renders everything for one pool, in the order in which it is to be applied: the pool and the plan
 // first, since the others are useless without them; the objects that cause a reboot later; Tuned, which acts
@@ -65,8 +65,8 @@ func Objects(in Input) ([]*unstructured.Unstructured, error) {
 	kinds := []func(Input) (runtime.Object, error){
 		object(planConfigMap), object(RuntimeClass), object(MachineConfig), object(KubeletConfig), object(Tuned),
 	}
-	if in.Pool.managed() {
-		kinds = append([]func(Input) (runtime.Object, error){object(MachineConfigPool)}, kinds...)
+	if in.MachineConfigPool.managed() {
+		kinds = append([]func(Input) (runtime.Object, error){object(machineConfigPool)}, kinds...)
 	}
 	objects := make([]*unstructured.Unstructured, 0, len(kinds))
 	for _, kind := range kinds {
@@ -111,7 +111,7 @@ func (in Input) checked(needs ...func(Input) error) (Input, error) {
 		problems = append(problems, check(in))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return Input{}, fmt.Errorf("rendering the plan of profile %q for pool %q: %w", in.Plan.Profile, in.Pool.Name, err)
+		return Input{}, fmt.Errorf("rendering the plan of profile %q for machine config pool %q: %w", in.Plan.Profile, in.MachineConfigPool.Name, err)
 	}
 	in.planHash = in.Plan.Hash()
 	if in.planHash == "" {

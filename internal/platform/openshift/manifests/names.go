@@ -43,7 +43,7 @@ func (in Input) metadata(name, component string) metav1.ObjectMeta {
 }
 
 // poolSelector are the labels by which a KubeletConfig finds the pool.
-func (p Pool) poolSelector() map[string]string {
+func (p MachineConfigPool) poolSelector() map[string]string {
 	if p.managed() {
 		return map[string]string{poolLabelPrefix + p.Name: ""}
 	}
@@ -51,7 +51,7 @@ func (p Pool) poolSelector() map[string]string {
 }
 
 // machineConfigLabels are the labels by which the pool selects a MachineConfig.
-func (p Pool) machineConfigLabels() map[string]string {
+func (p MachineConfigPool) machineConfigLabels() map[string]string {
 	if len(p.MachineConfigLabels) > 0 {
 		return maps.Clone(p.MachineConfigLabels)
 	}
@@ -63,13 +63,13 @@ func (in Input) checkNamespace() error { return manifest.CheckNamespace(in.Names
 
 // checkPool makes sure that the API server will take every name and label that is made of the pool.
 func (in Input) checkPool() error {
-	if len(in.Pool.poolSelector()) == 0 {
-		return errors.New("an existing pool needs labels that select it")
+	if len(in.MachineConfigPool.poolSelector()) == 0 {
+		return errors.New("an existing machine config pool needs labels that select it")
 	}
 	return errors.Join(
-		manifest.CheckName("pool name", in.Pool.Name, validation.IsDNS1123Subdomain),
-		manifest.CheckName("pool name", in.Pool.Name, validation.IsValidLabelValue),
-		manifest.CheckLabels("pool selector", in.Pool.poolSelector()),
-		manifest.CheckLabels("MachineConfig label", in.Pool.machineConfigLabels()),
+		manifest.CheckName("machine config pool name", in.MachineConfigPool.Name, validation.IsDNS1123Subdomain),
+		manifest.CheckName("machine config pool name", in.MachineConfigPool.Name, validation.IsValidLabelValue),
+		manifest.CheckLabels("machine config pool selector", in.MachineConfigPool.poolSelector()),
+		manifest.CheckLabels("MachineConfig label", in.MachineConfigPool.machineConfigLabels()),
 	)
 }

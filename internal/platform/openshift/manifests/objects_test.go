@@ -35,7 +35,7 @@ func TestObjectsOrder(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			in := example(t, "realtime-existing")
-			in.Pool.Management = tc.management
+			in.MachineConfigPool.Management = tc.management
 			objects := render(t, in)
 			kinds := make([]string, 0, len(objects))
 			for _, object := range objects {
@@ -181,19 +181,19 @@ func TestBadInputIsRefused(t *testing.T) {
 			func(in *Input) { in.Plan.Profile = strings.Repeat("a", 64) }, "profile name", everyKind,
 		},
 		"a profile in capitals":    {func(in *Input) { in.Plan.Profile = "Trading" }, "profile name", everyKind},
-		"no pool name":             {func(in *Input) { in.Pool.Name = "" }, "pool name", poolKinds},
-		"a pool name with a slash": {func(in *Input) { in.Pool.Name = "a/b" }, "pool name", poolKinds},
+		"no pool name":             {func(in *Input) { in.MachineConfigPool.Name = "" }, "pool name", poolKinds},
+		"a pool name with a slash": {func(in *Input) { in.MachineConfigPool.Name = "a/b" }, "pool name", poolKinds},
 		"a pool name of 64 letters": {
-			func(in *Input) { in.Pool.Name = strings.Repeat("a", 64) }, "pool name", poolKinds,
+			func(in *Input) { in.MachineConfigPool.Name = strings.Repeat("a", 64) }, "pool name", poolKinds,
 		},
 		"an existing pool, unnamed": {
-			func(in *Input) { in.Pool.Management = v1alpha1.PoolsExisting }, "needs labels", poolKinds,
+			func(in *Input) { in.MachineConfigPool.Management = v1alpha1.PoolsExisting }, "needs labels", poolKinds,
 		},
 		"a label with a space": {
-			func(in *Input) { in.Pool.MachineConfigLabels = map[string]string{"a b": ""} }, "MachineConfig label", poolKinds,
+			func(in *Input) { in.MachineConfigPool.MachineConfigLabels = map[string]string{"a b": ""} }, "MachineConfig label", poolKinds,
 		},
 		"a label value with a space": {
-			func(in *Input) { in.Pool.MachineConfigLabels = map[string]string{"a": "b c"} }, "MachineConfig label a", poolKinds,
+			func(in *Input) { in.MachineConfigPool.MachineConfigLabels = map[string]string{"a": "b c"} }, "MachineConfig label a", poolKinds,
 		},
 		"no namespace": {func(in *Input) { in.Namespace = "" }, "operator namespace", planKind},
 	}
@@ -217,7 +217,7 @@ func TestBadInputIsRefused(t *testing.T) {
 func refusingKinds(t *testing.T, in Input, want string) int {
 	t.Helper()
 	kinds := []func(Input) (runtime.Object, error){
-		object(MachineConfigPool), object(planConfigMap), object(RuntimeClass), object(MachineConfig),
+		object(machineConfigPool), object(planConfigMap), object(RuntimeClass), object(MachineConfig),
 		object(KubeletConfig), object(Tuned),
 	}
 	refused := 0
@@ -253,20 +253,20 @@ func TestObjectsStopAtTheFirstBadKind(t *testing.T) {
 			tc.change(&in)
 			_, err := Objects(in)
 			wantError(t, err, tc.want)
-			wantError(t, err, in.Pool.Name)
+			wantError(t, err, in.MachineConfigPool.Name)
 		})
 	}
 }
 
 func TestMachineConfigPool(t *testing.T) {
 	t.Run("an existing pool cannot be rendered", func(t *testing.T) {
-		_, err := MachineConfigPool(example(t, "realtime-existing"))
+		_, err := machineConfigPool(example(t, "realtime-existing"))
 		wantError(t, err, "not managed")
 	})
 	t.Run("paused is stated only while the operator holds the pool", func(t *testing.T) {
 		for _, paused := range []bool{false, true} {
 			in := example(t, "trading-xeon")
-			in.Pool.Paused = paused
+			in.MachineConfigPool.Paused = paused
 			got, stated, err := unstructured.NestedBool(find(t, render(t, in), "MachineConfigPool").Object, "spec", "paused")
 			if err != nil || stated != paused || got != paused {
 				t.Errorf("paused %t renders as %t, stated %t, %v", paused, got, stated, err)

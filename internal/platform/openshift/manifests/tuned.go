@@ -36,10 +36,10 @@ func Tuned(in Input) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := TunedName(in.Pool.Name)
+	name := TunedName(in.MachineConfigPool.Name)
 	profile, err := tunedProfile(in.Plan)
 	if err != nil {
-		return nil, fmt.Errorf("rendering Tuned for pool %q: %w", in.Pool.Name, err)
+		return nil, fmt.Errorf("rendering Tuned for machine config pool %q: %w", in.MachineConfigPool.Name, err)
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{
@@ -47,7 +47,7 @@ func Tuned(in Input) (*unstructured.Unstructured, error) {
 			"recommend": []any{map[string]any{
 				"profile":             name,
 				"priority":            int64(tunedPriority),
-				"machineConfigLabels": untyped(in.Pool.machineConfigLabels()),
+				"machineConfigLabels": untyped(in.MachineConfigPool.machineConfigLabels()),
 			}},
 		},
 	}}

@@ -166,7 +166,7 @@ func TestTunedHasNoSecondWriter(t *testing.T) {
 
 func TestTunedRecommends(t *testing.T) {
 	in := example(t, "realtime-existing")
-	in.Pool.MachineConfigLabels = map[string]string{"a": "1", "b": "2"}
+	in.MachineConfigPool.MachineConfigLabels = map[string]string{"a": "1", "b": "2"}
 	object, err := Tuned(in)
 	if err != nil {
 		t.Fatalf("Tuned: %v", err)
