@@ -76,11 +76,11 @@ func (a *app) check(ctx context.Context, options *checkOptions) error {
 
 // checkNode compares one node with its plan.
 func checkNode(profile string, node planned, before *host.Facts, window time.Duration) view.Check {
-	v := view.Unplanned(node.name, profile, node.findings)
-	if node.plan != nil {
-		report := verify.Evaluate(verify.Input{Plan: node.plan, Facts: node.facts, Before: before})
-		v = view.OfReport(node.name, node.plan, node.topology, report, node.findings)
-		v.AddTruth(verify.TruthOf(node.plan, node.facts))
+	v := view.Unplanned(node.name, profile, node.Findings)
+	if node.Plan != nil {
+		report := verify.Evaluate(verify.Input{Plan: node.Plan, Facts: node.facts, Before: before})
+		v = view.OfReport(node.name, node.Plan, node.topology, report, node.Findings)
+		v.AddTruth(verify.TruthOf(node.Plan, node.facts))
 	}
 	if window > 0 {
 		seconds := window.Seconds()
@@ -117,8 +117,8 @@ func secondReading(ctx context.Context, window time.Duration, all []planned) ([]
 // reading is what the checks of a node's plan read besides the usual, and what was read besides it before.
 func (p planned) reading() reading {
 	again := reading{addresses: p.addresses}
-	if p.plan != nil {
-		again.request = verify.Requests(p.plan)
+	if p.Plan != nil {
+		again.request = verify.Requests(p.Plan)
 	}
 	again.request.UserSpaces = p.userSpaces
 	return again

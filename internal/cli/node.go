@@ -174,15 +174,15 @@ func reportedOffline(name string, wanted wanted, nodes []*v1alpha1.LowLatencyNod
 	if err != nil {
 		return nil, err
 	}
-	planned, findings := wanted.plan(of)
+	planned := wanted.plan(of)
 	in := view.NodeInput{
-		Name: of.name, Profile: wanted.profile.Name, Topology: of.topology, Plan: planned, PlanFindings: findings,
+		Name: of.name, Profile: wanted.profile.Name, Topology: of.topology, Plan: planned.Plan, PlanFindings: planned.Findings,
 		Pools: poolsOfNode(object, wanted.pools),
 	}
 	drawn := view.OfStatus(in, object)
-	if planned != nil && planned.Hash() != object.Spec.PlanHash {
+	if planned.Plan != nil && planned.Hash != object.Spec.PlanHash {
 		drawn.Problems = append(drawn.Problems, fmt.Sprintf("the files make plan %s, the operator gave the node %s: the roles shown are those of the files",
-			planned.Hash(), orNone(object.Spec.PlanHash)))
+			planned.Hash, orNone(object.Spec.PlanHash)))
 	}
 	drawn.Problems = append(drawn.Problems, statusProblems(object)...)
 	return &drawn, nil
@@ -270,7 +270,7 @@ func hostView(ctx context.Context, wanted wanted, on planned, before *host.Facts
 	// Where the host is mounted is of no interest to who reads about it.
 	containers.Source = podresources.Socket
 	in := view.NodeInput{
-		Name: on.name, Profile: wanted.profile.Name, Topology: on.topology, Plan: on.plan, PlanFindings: on.findings,
+		Name: on.name, Profile: wanted.profile.Name, Topology: on.topology, Plan: on.Plan, PlanFindings: on.Findings,
 	}
 	owners := nodereport.OwnersOf(containers, on.facts.Kubelet.CPUManagerState, on.topology)
 	in.Containers = owners.Containers
@@ -285,10 +285,10 @@ func hostView(ctx context.Context, wanted wanted, on planned, before *host.Facts
 		holders = host.Absent[[]allocation.Holder](containers.Source, containers.Reason)
 	}
 	var report *verify.Report
-	if on.plan != nil {
-		evaluated := verify.Evaluate(verify.Input{Plan: on.plan, Facts: on.facts, Before: before, Holders: holdersOf(wanted.pools, &holders)})
+	if on.Plan != nil {
+		evaluated := verify.Evaluate(verify.Input{Plan: on.Plan, Facts: on.facts, Before: before, Holders: holdersOf(wanted.pools, &holders)})
 		report = &evaluated
-		in.Truth = new(verify.TruthOf(on.plan, on.facts))
+		in.Truth = new(verify.TruthOf(on.Plan, on.facts))
 	}
 	drawn := view.OfHost(in, report)
 	if window > 0 {

@@ -162,18 +162,18 @@ func reporting(t *testing.T, name string) (v1alpha1.LowLatencyNode, corev1.Confi
 	if err := yaml.UnmarshalStrict([]byte(profileText), wanted.profile); err != nil {
 		t.Fatal(err)
 	}
-	planned, findings := wanted.plan(host)
-	if planned == nil {
-		t.Fatal(findings)
+	planned := wanted.plan(host)
+	if planned.Plan == nil {
+		t.Fatal(planned.Findings)
 	}
-	text, err := json.Marshal(planned)
+	text, err := json.Marshal(planned.Plan)
 	if err != nil {
 		t.Fatal(err)
 	}
 	object := reported(name, []string{"x2"}, v1alpha1.NodeBypassNIC{Pool: "x2", PCIAddress: "0000:81:00.0", Health: v1alpha1.NICHealthy, Units: 2})
 	object.APIVersion, object.Kind = v1alpha1.GroupVersion.String(), "LowLatencyNode"
-	object.Spec.PlanHash, object.Spec.PlanConfigMap = planned.Hash(), "trading-plan"
-	object.Status.VerifiedPlanHash = planned.Hash()
+	object.Spec.PlanHash, object.Spec.PlanConfigMap = planned.Hash, "trading-plan"
+	object.Status.VerifiedPlanHash = planned.Hash
 	object.Status.Inventory = topology.Inventory(host.facts, host.topology)
 	object.Status.Checks = &v1alpha1.CheckCounts{Passed: 40, Failed: 1}
 	object.Status.Conditions = []metav1.Condition{{

@@ -60,7 +60,7 @@ func (a *app) plan(ctx context.Context, options *planOptions) error {
 	drawn := make([]text.NodePlan, 0, len(all))
 	for _, node := range all {
 		against, changes := differ(node)
-		v, err := view.OfPlan(node.name, wanted.profile, node.plan, node.findings, against, changes)
+		v, err := view.OfPlan(node.name, wanted.profile, node.Plan, node.Findings, against, changes)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (a *app) plan(ctx context.Context, options *planOptions) error {
 			v.Changes = nil
 		}
 		views = append(views, v)
-		drawn = append(drawn, text.NodePlan{View: v, Topology: node.topology, Plan: node.plan})
+		drawn = append(drawn, text.NodePlan{View: v, Topology: node.topology, Plan: node.Plan})
 	}
 	err = a.print(options.format.value, views, func() string {
 		return text.Plans(drawn, options.against, a.palette(), a.width())
@@ -100,18 +100,17 @@ func (a *app) differ(ctx context.Context, against, name string) (func(planned) (
 }
 
 func differsFromRunning(node planned) (string, plan.Changes) {
-	if node.plan == nil || node.facts == nil {
+	if node.Plan == nil || node.facts == nil {
 		return againstRunning, unknownChanges()
 	}
-	return againstRunning, plan.DiffRunning(node.facts, node.plan)
+	return againstRunning, plan.DiffRunning(node.facts, node.Plan)
 }
 
 func differsFrom(older wanted, node planned) plan.Changes {
-	if node.plan == nil {
+	if node.Plan == nil {
 		return unknownChanges()
 	}
-	before, _ := older.plan(node.node)
-	return plan.Diff(before, node.plan)
+	return plan.Diff(older.plan(node.node).Plan, node.Plan)
 }
 
 // unknownChanges stand for a comparison that cannot be made.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
@@ -24,11 +24,10 @@ type targets struct {
 	checks bool
 }
 
-// planned is one node with its plan, which is nil when a finding is Critical.
+// planned is one node with the outcome of planning for it.
 type planned struct {
 	node
-	plan     *plan.NodePlan
-	findings []plan.Finding
+	*fleet.Planned
 }
 
 func (t *targets) addFlags(command *cobra.Command) {
@@ -98,8 +97,7 @@ func inventoryNode(object *v1alpha1.LowLatencyNode) (node, error) {
 func planNodes(wanted wanted, nodes []node) []planned {
 	all := make([]planned, 0, len(nodes))
 	for _, node := range nodes {
-		p, findings := wanted.plan(node)
-		all = append(all, planned{node: node, plan: p, findings: findings})
+		all = append(all, planned{node: node, Planned: wanted.plan(node)})
 	}
 	return all
 }
@@ -107,7 +105,7 @@ func planNodes(wanted wanted, nodes []node) []planned {
 // unplanned is errFindings when some node has no plan.
 func unplanned(all []planned) error {
 	for _, node := range all {
-		if node.plan == nil {
+		if node.Plan == nil {
 			return errFindings
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
@@ -156,12 +157,7 @@ func poolRequest(pools []*v1alpha1.BypassNICPool) host.Request {
 
 // poolInput is what a pool is evaluated on, when all pools select all nodes with the names.
 func poolInput(pool *v1alpha1.BypassNICPool, all []*v1alpha1.BypassNICPool, on node, names []string) bypass.Input {
-	content := bypass.Pool{Name: pool.Name, Generation: pool.Generation, Spec: pool.Spec}
-	for _, other := range all {
-		if other.Name != pool.Name {
-			content.OtherPools = append(content.OtherPools, bypass.OtherPool{Claimant: bypass.ClaimantOf(other.Name, &other.Spec), Nodes: names})
-		}
-	}
+	content := fleet.PoolContent(pool, all, func(*v1alpha1.BypassNICPool) []string { return names })
 	return bypass.Input{Pool: content, Node: on.name, HostAddresses: on.addresses, Facts: on.facts}
 }
 

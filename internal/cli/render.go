@@ -4,10 +4,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -88,10 +88,10 @@ func (a *app) render(ctx context.Context, options *renderOptions) error {
 // explainUnplanned says on the standard error why nodes have no plan.
 func (a *app) explainUnplanned(all []planned) {
 	for _, node := range all {
-		if node.plan != nil {
+		if node.Plan != nil {
 			continue
 		}
-		for _, finding := range node.findings {
+		for _, finding := range node.Findings {
 			if finding.Severity != v1alpha1.SeverityCritical {
 				continue
 			}
@@ -100,28 +100,13 @@ func (a *app) explainUnplanned(all []planned) {
 	}
 }
 
-// shapesOf groups nodes by equal plans, ascending by hash. Nodes without a plan are in none.
+// shapesOf groups nodes by equal plans. Nodes without a plan are in none.
 func shapesOf(all []planned) []fleet.Shape {
-	byHash := map[string]*fleet.Shape{}
-	for _, node := range all {
-		if node.plan == nil {
-			continue
-		}
-		hash, signature := node.plan.Hash(), node.topology.Signature()
-		shape, found := byHash[hash]
-		if !found {
-			shape = &fleet.Shape{Hash: hash, Plan: node.plan, Signature: signature}
-			byHash[hash] = shape
-		}
-		shape.Signature = min(shape.Signature, signature)
-		shape.Nodes = append(shape.Nodes, node.name)
+	var shapes fleet.Shapes
+	for _, node := range slices.SortedFunc(slices.Values(all), func(a, b planned) int { return cmp.Compare(a.name, b.name) }) {
+		shapes.Add(node.name, node.Planned)
 	}
-	shapes := make([]fleet.Shape, 0, len(byHash))
-	for _, hash := range slices.Sorted(maps.Keys(byHash)) {
-		slices.Sort(byHash[hash].Nodes)
-		shapes = append(shapes, *byHash[hash])
-	}
-	return shapes
+	return shapes.List()
 }
 
 // writeYAMLObjects writes one document for each object; a comment says which nodes a group is for.

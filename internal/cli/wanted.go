@@ -8,9 +8,8 @@ import (
 	"slices"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
@@ -30,28 +29,18 @@ func (m *manifests) sortedPools() []*v1alpha1.BypassNICPool {
 	return slices.SortedFunc(slices.Values(m.pools), func(a, b *v1alpha1.BypassNICPool) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// plan makes the plan of a node.
-func (w wanted) plan(node node) (*plan.NodePlan, []plan.Finding) {
-	return plan.New(plan.Input{Profile: w.profile, Topology: node.topology, Pools: w.poolsOf(node)})
+// plan plans for a node, as the operator does.
+func (w wanted) plan(node node) *fleet.Planned {
+	return fleet.PlanHardware(w.profile, fleet.NewPoolSet(selecting(w.pools, node)), node.topology)
 }
 
 // checked is what the checks of a node's plan read of its host. Without a plan there is nothing to check.
 func (w wanted) checked(node node) host.Request {
-	planned, _ := w.plan(node)
+	planned := w.plan(node).Plan
 	if planned == nil {
 		return host.Request{}
 	}
 	return verify.Requests(planned)
-}
-
-// poolsOf are the pools that select a node with the NICs that each of them has there.
-func (w wanted) poolsOf(node node) []plan.Pool {
-	selecting := selecting(w.pools, node)
-	pools := make([]plan.Pool, 0, len(selecting))
-	for i, claim := range bypass.Claims(bypass.Claimants(selecting), node.topology.NICs) {
-		pools = append(pools, plan.Pool{Name: claim.Pool, Spec: &selecting[i].Spec, NICs: claim.NICs})
-	}
-	return pools
 }
 
 // selecting are the pools that select a node. A host has no labels to hold against nodeSelector, so that it counts as

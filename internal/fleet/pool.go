@@ -59,7 +59,6 @@ type PoolDecision struct {
 // DecidePool looks at every node of the pool.
 func DecidePool(w *PoolWorld, selections *Selections) *PoolDecision {
 	d := &PoolDecision{
-		Content: bypass.Pool{Name: w.Pool.Name, Generation: w.Pool.Generation, Spec: w.Pool.Spec},
 		Nodes:   make([]PoolNode, 0, len(w.Nodes)),
 		Plugins: countPlugins(w.DaemonSet),
 	}
@@ -76,7 +75,7 @@ func DecidePool(w *PoolWorld, selections *Selections) *PoolDecision {
 		}
 		d.Nodes = append(d.Nodes, n)
 	}
-	d.Content.OtherPools = otherPools(w.Pool, w.Pools, d.Nodes)
+	d.Content = PoolContent(w.Pool, w.Pools, d.selectedBy)
 	d.Draining, d.Nameless = isDraining(w, d), isNameless(w.Pool, d)
 	return d
 }
@@ -95,24 +94,29 @@ func NICsOfPool(report *v1alpha1.LowLatencyNode, pool string) []*v1alpha1.NodeBy
 	return nics
 }
 
-// otherPools are the other pools that select some of the nodes.
-func otherPools(pool *v1alpha1.BypassNICPool, pools []*v1alpha1.BypassNICPool, nodes []PoolNode) []bypass.OtherPool {
-	var others []bypass.OtherPool
+// PoolContent is what the nodes of a pool are told. The function returns which of them another pool selects, too.
+func PoolContent(pool *v1alpha1.BypassNICPool, pools []*v1alpha1.BypassNICPool, common func(other *v1alpha1.BypassNICPool) []string) bypass.Pool {
+	content := bypass.Pool{Name: pool.Name, Generation: pool.Generation, Spec: pool.Spec}
 	for _, other := range pools {
 		if other.Name == pool.Name {
 			continue
 		}
-		var common []string
-		for i := range nodes {
-			if Selects(other.Spec.NodeSelector, nodes[i].Node) {
-				common = append(common, nodes[i].Name())
-			}
-		}
-		if len(common) > 0 {
-			others = append(others, bypass.OtherPool{Claimant: bypass.ClaimantOf(other.Name, &other.Spec), Nodes: common})
+		if nodes := common(other); len(nodes) > 0 {
+			content.OtherPools = append(content.OtherPools, bypass.OtherPool{Claimant: bypass.ClaimantOf(other.Name, &other.Spec), Nodes: nodes})
 		}
 	}
-	return others
+	return content
+}
+
+// selectedBy are the names of the nodes of the decision that another pool selects, too.
+func (d *PoolDecision) selectedBy(other *v1alpha1.BypassNICPool) []string {
+	var names []string
+	for i := range d.Nodes {
+		if Selects(other.Spec.NodeSelector, d.Nodes[i].Node) {
+			names = append(names, d.Nodes[i].Name())
+		}
+	}
+	return names
 }
 
 // Name of the node.
