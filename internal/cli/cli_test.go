@@ -256,6 +256,38 @@ func TestPlanAgainstInJSON(t *testing.T) {
 	}
 }
 
+// TestPlanAgainstWhatOnlyAProfileAsksFor: kernel parameters of the user are compared with the host, too, and a snapshot,
+// which was made without the profile, holds those that are often set.
+func TestPlanAgainstWhatOnlyAProfileAsksFor(t *testing.T) {
+	profile := write(t, "profile.yaml", strings.Replace(profileText, "{unloadModules: [ip_tables]}",
+		"{kernelParameters: [{name: net.core.netdev_budget, value: \"600\"}, {name: net.core.somaxconn, value: \"5\"}]}", 1))
+	host := tree(t, small("a"))
+	for name, value := range map[string]string{"netdev_budget": "300\n", "somaxconn": "4096\n"} {
+		if err := os.WriteFile(filepath.Join(host, "proc/sys/net/core", name), []byte(value), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snapshot := filepath.Join(t.TempDir(), "a.tar.gz")
+	if got := run(t, "", "snapshot", "--root", host, "-o", snapshot); got.code != ExitOK {
+		t.Fatal(got.err)
+	}
+	for root, want := range map[string][]string{
+		host:     {"sysctl net.core.netdev_budget 300", "sysctl net.core.somaxconn 4096"},
+		snapshot: {"sysctl net.core.netdev_budget 300", "sysctl net.core.somaxconn unknown"},
+	} {
+		_, more := readPlan(t, "-f", profile, "--root", root, "--against", "running")
+		var got []string
+		for _, change := range more.Changes {
+			if strings.HasPrefix(change["what"], "sysctl net.core.") {
+				got = append(got, change["what"]+" "+change["from"])
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", root, diff)
+		}
+	}
+}
+
 func TestCheckOfAnUntunedHost(t *testing.T) {
 	profile := write(t, "profile.yaml", profileText)
 	host := tree(t, small("a"))

@@ -53,7 +53,6 @@ func (r *reader) onload(processes []Process) Onload {
 			source[string]{version, parseColonValue("onload_version")},
 			source[string]{moduleRoot + "/onload/version", parseName}),
 		InterfaceVersion: read(r, source[string]{version, parseColonValue("uk_intf_ver")}),
-		SourceVersion:    r.nameFact(moduleRoot + "/onload/srcversion"),
 		ControlPlanePIDs: addControlPlanes(read(r, source[[]int]{onloadRoot + "/cp_server_pids", parsePIDs}), processes),
 		Stacks:           read(r, source[int]{onloadRoot + "/stacks", parseStacks}),
 		Resources:        read(r, source[map[string]ResourceCount]{resourceRoot + "/resources", parseResources}),
@@ -157,8 +156,6 @@ func (c *ResourceCount) set(line string) error {
 		c.Total = Known(number, resourceRoot+"/resources")
 	case "current":
 		c.Current = number
-	case "max":
-		c.Maximum = number
 	}
 	return nil
 }

@@ -52,8 +52,6 @@ type Onload struct {
 	Version Fact[string]
 	// InterfaceVersion is uk_intf_ver of /proc/driver/onload/version, which the user library must equal.
 	InterfaceVersion Fact[string]
-	// SourceVersion is /sys/module/onload/srcversion.
-	SourceVersion Fact[string]
 	// ControlPlanePIDs are the processes of the control plane, ascending: /proc/driver/onload/cp_server_pids,
 	// and since that hides the processes of other PID namespaces from a container, the processes of that name
 	// that /proc shows.
@@ -74,8 +72,8 @@ type Onload struct {
 type ResourceCount struct {
 	// Total is what the hardware has; absent for resources that do not tell.
 	Total Fact[int]
-	// Current is how many are in use, Maximum the most that ever were.
-	Current, Maximum int
+	// Current is how many are in use.
+	Current int
 }
 
 // VFIO is the state of the kernel's VFIO drivers.

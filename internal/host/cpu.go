@@ -79,7 +79,6 @@ func (r *reader) cpu(id int, online Fact[cpus.Set]) CPU {
 		Online:      memberOf(id, online),
 		Package:     r.identifierFact(topology + "physical_package_id"),
 		Die:         r.identifierFact(topology + "die_id"),
-		Cluster:     read(r, source[int]{topology + "cluster_id", parseCluster}),
 		Core:        r.identifierFact(topology + "core_id"),
 		Siblings:    read(r, r.group(topology, "core_cpus", "thread_siblings")...),
 		PackageCPUs: read(r, r.group(topology, "package_cpus", "core_siblings")...),
@@ -114,7 +113,6 @@ func (r *reader) caches(dir string) []Cache {
 		return Cache{
 			Level:      r.identifierFact(file + "level"),
 			Type:       r.nameFact(file + "type"),
-			SizeBytes:  read(r, source[int64]{file + "size", parseCacheSize}),
 			SharedCPUs: read(r, r.set(file+"shared_cpu_list", file+"shared_cpu_map")...),
 		}
 	})
@@ -124,11 +122,10 @@ func (r *reader) idleStates(dir string) []IdleState {
 	return each(r.numbered(dir, "state", "", maxPerCPU), func(index int) IdleState {
 		file := dir + "/state" + strconv.Itoa(index) + "/"
 		return IdleState{
-			Name:            r.nameFact(file + "name"),
-			LatencyMicros:   r.numberFact(file + "latency"),
-			Disabled:        r.switchFact(file + "disable"),
-			Usage:           r.countFact(file + "usage"),
-			ResidencyMicros: r.numberFact(file + "time"),
+			Name:          r.nameFact(file + "name"),
+			LatencyMicros: r.numberFact(file + "latency"),
+			Disabled:      r.switchFact(file + "disable"),
+			Usage:         r.countFact(file + "usage"),
 		}
 	})
 }
@@ -139,7 +136,6 @@ func (r *reader) frequency(id int, policy string) Frequency {
 		Governor:        r.nameFact(policy + "scaling_governor"),
 		HardwareMinimum: r.numberFact(policy + "cpuinfo_min_freq"),
 		HardwareMaximum: r.numberFact(policy + "cpuinfo_max_freq"),
-		ScalingMinimum:  r.numberFact(policy + "scaling_min_freq"),
 		ScalingMaximum:  r.numberFact(policy + "scaling_max_freq"),
 
 		EnergyPerformancePreference: r.preference(id, policy+energyPreferenceFile),

@@ -125,42 +125,42 @@ func TestKernelCPULists(t *testing.T) {
 // TestTopology reads the topology of CPU 0 in the notations of old and new kernels.
 func TestTopology(t *testing.T) {
 	cases := map[string]struct {
-		tree                                        files
-		wantPackage, wantDie, wantCluster, wantCore string
-		wantSiblings, wantPackageCPUs               string
+		tree                           files
+		wantPackage, wantDie, wantCore string
+		wantSiblings, wantPackageCPUs  string
 	}{
 		"new": {
 			files{
-				"physical_package_id": "1", "die_id": "0", "cluster_id": "4", "core_id": "7",
+				"physical_package_id": "1", "die_id": "0", "core_id": "7",
 				"core_cpus_list": "0,40", "thread_siblings_list": "0", "package_cpus_list": "0-79", "core_siblings_list": "0",
-			}, "1", "0", "4", "7", "0,40", "0-79",
+			}, "1", "0", "7", "0,40", "0-79",
 		},
 		"before 5.3": {
 			files{"physical_package_id": "0", "core_id": "0", "thread_siblings_list": "0,4", "core_siblings_list": "0-7"},
-			"0", "absent: no such file", "absent: no such file", "0", "0,4", "0-7",
+			"0", "absent: no such file", "0", "0,4", "0-7",
 		},
 		"masks only": {
 			files{"physical_package_id": "3", "core_id": "1", "thread_siblings": "00000000,00001010", "core_siblings": "1,00001111"},
-			"3", "absent: no such file", "absent: no such file", "1", "4,12", "0,4,8,12,32",
+			"3", "absent: no such file", "1", "4,12", "0,4,8,12,32",
 		},
 		"negative identifiers": {
-			files{"physical_package_id": "-1", "die_id": "-1", "cluster_id": "-1", "core_id": "0", "core_cpus_list": "0"},
-			"absent: the kernel reports -1", "absent: the kernel reports -1", "absent: the kernel reports -1", "0", "0", "absent: no such file",
+			files{"physical_package_id": "-1", "die_id": "-1", "core_id": "0", "core_cpus_list": "0"},
+			"absent: the kernel reports -1", "absent: the kernel reports -1", "0", "0", "absent: no such file",
 		},
-		"no cluster": {
-			files{"cluster_id": "65535", "physical_package_id": "65535", "core_id": ""},
-			"65535", "absent: no such file", "absent: the kernel reports 65535", `absent: not a number: ""`, "absent: no such file", "absent: no such file",
+		"a high package": {
+			files{"physical_package_id": "65535", "core_id": ""},
+			"65535", "absent: no such file", `absent: not a number: ""`, "absent: no such file", "absent: no such file",
 		},
 		"nonsense": {
 			files{
-				"physical_package_id": "one", "die_id": "99999999999", "cluster_id": "x", "core_id": "0x1",
+				"physical_package_id": "one", "die_id": "99999999999", "core_id": "0x1",
 				"core_cpus_list": "0-", "thread_siblings_list": "0", "package_cpus": "zz",
 			},
-			`absent: not a number: "one"`, `absent: not a number: "99999999999"`, `absent: not a number: "x"`, `absent: not a number: "0x1"`,
+			`absent: not a number: "one"`, `absent: not a number: "99999999999"`, `absent: not a number: "0x1"`,
 			`absent: CPU list "0-": "" is not a CPU number`, `absent: CPU mask "zz": "zz" is not a 32-bit hexadecimal group`,
 		},
 		"offline": {
-			nil, "absent: no such file", "absent: no such file", "absent: no such file", "absent: no such file", "absent: no such file", "absent: no such file",
+			nil, "absent: no such file", "absent: no such file", "absent: no such file", "absent: no such file", "absent: no such file",
 		},
 	}
 	for name, tc := range cases {
@@ -172,7 +172,6 @@ func TestTopology(t *testing.T) {
 			cpu := readAll(t, cpuFiles(tree)).CPUs.List[0]
 			expect(t, "the package", cpu.Package, tc.wantPackage)
 			expect(t, "the die", cpu.Die, tc.wantDie)
-			expect(t, "the cluster", cpu.Cluster, tc.wantCluster)
 			expect(t, "the core", cpu.Core, tc.wantCore)
 			expect(t, "the siblings", cpu.Siblings, tc.wantSiblings)
 			expect(t, "the CPUs of the package", cpu.PackageCPUs, tc.wantPackageCPUs)
@@ -186,25 +185,22 @@ func TestCaches(t *testing.T) {
 		want []string
 	}{
 		"in the order of their numbers": {
-			files{"index10/level": "3", "index2/level": "2", "index0/level": "1", "index0/type": "Data", "index0/size": "48K", "index0/shared_cpu_list": "0,4"},
+			files{"index10/level": "3", "index2/level": "2", "index0/level": "1", "index0/type": "Data", "index0/shared_cpu_list": "0,4"},
 			[]string{
-				"1 Data 49152 0,4",
-				"2 absent: no such file absent: no such file absent: no such file",
-				"3 absent: no such file absent: no such file absent: no such file",
+				"1 Data 0,4",
+				"2 absent: no such file absent: no such file",
+				"3 absent: no such file absent: no such file",
 			},
 		},
-		"mask and megabytes": {
-			files{"index0/level": "3", "index0/type": "Unified\n", "index0/size": "16M\n", "index0/shared_cpu_map": "ff,00000000\n"},
-			[]string{"3 Unified 16777216 32-39"},
+		"mask": {
+			files{"index0/level": "3", "index0/type": "Unified\n", "index0/shared_cpu_map": "ff,00000000\n"},
+			[]string{"3 Unified 32-39"},
 		},
 		"nonsense": {
-			files{"index0/level": "three", "index0/type": "", "index0/size": "large", "index0/shared_cpu_list": "x"},
-			[]string{`absent: not a number: "three" absent: empty absent: not the size of a cache: "large" absent: CPU list "x": "x" is not a CPU number`},
+			files{"index0/level": "three", "index0/type": "", "index0/shared_cpu_list": "x"},
+			[]string{`absent: not a number: "three" absent: empty absent: CPU list "x": "x" is not a CPU number`},
 		},
-		"no unit":      {files{"index0/size": "1024"}, []string{missing(2) + ` absent: not the size of a cache: "1024" ` + missing(1)}},
-		"negative":     {files{"index0/size": "-5K"}, []string{missing(2) + ` absent: not the size of a cache: "-5K" ` + missing(1)}},
-		"overflowing":  {files{"index0/size": "9223372036854775807G"}, []string{missing(2) + ` absent: not the size of a cache: "9223372036854775807G" ` + missing(1)}},
-		"empty folder": {files{"index0/": ""}, []string{missing(4)}},
+		"empty folder": {files{"index0/": ""}, []string{missing(3)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +211,7 @@ func TestCaches(t *testing.T) {
 			caches := readAll(t, cpuFiles(tree)).CPUs.List[0].Caches
 			got := make([]string, 0, len(caches))
 			for _, cache := range caches {
-				got = append(got, strings.Join([]string{shown(cache.Level), shown(cache.Type), shown(cache.SizeBytes), shown(cache.SharedCPUs)}, " "))
+				got = append(got, strings.Join([]string{shown(cache.Level), shown(cache.Type), shown(cache.SharedCPUs)}, " "))
 			}
 			if strings.Join(got, "\n") != strings.Join(tc.want, "\n") {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
@@ -232,9 +228,9 @@ func TestIdleStates(t *testing.T) {
 	tree := files{
 		"present": "0", "online": "0",
 		"cpu0/cpuidle/state0/name": "POLL", "cpu0/cpuidle/state0/latency": "0", "cpu0/cpuidle/state0/disable": "1",
-		"cpu0/cpuidle/state0/usage": "18446744073709551615", "cpu0/cpuidle/state0/time": "5",
-		"cpu0/cpuidle/state1/name": "", "cpu0/cpuidle/state1/latency": "fast", "cpu0/cpuidle/state1/disable": "no",
-		"cpu0/cpuidle/state1/usage": "-1", "cpu0/cpuidle/state1/time": "5 s",
+		"cpu0/cpuidle/state0/usage": "18446744073709551615",
+		"cpu0/cpuidle/state1/name":  "", "cpu0/cpuidle/state1/latency": "fast", "cpu0/cpuidle/state1/disable": "no",
+		"cpu0/cpuidle/state1/usage":   "-1",
 		"cpu0/cpuidle/stateless/name": "none",
 	}
 	states := readAll(t, cpuFiles(tree)).CPUs.List[0].IdleStates
@@ -247,7 +243,6 @@ func TestIdleStates(t *testing.T) {
 	expect(t, "a wrong latency", states[1].LatencyMicros, `absent: not a number: "fast"`)
 	expect(t, "a wrong switch", states[1].Disabled, `absent: not a number: "no"`)
 	expect(t, "a wrong usage", states[1].Usage, `absent: not a count: "-1"`)
-	expect(t, "a wrong residency", states[1].ResidencyMicros, `absent: not a number: "5 s"`)
 }
 
 // TestFrequencyIsNotMeasured: the files that make a CPU run code must not be touched, not even in a copy.

@@ -162,8 +162,8 @@ type CPU struct {
 	ID int
 	// Online tells whether the CPU runs. The boot CPU may have no "online" file; it is online.
 	Online Fact[bool]
-	// Package, Die, Cluster and Core are the identifiers in topology/; negative ones are absent.
-	Package, Die, Cluster, Core Fact[int]
+	// Package, Die and Core are the identifiers in topology/; negative ones are absent.
+	Package, Die, Core Fact[int]
 	// Siblings are the CPUs of the same core, itself included. Offline CPUs list none.
 	Siblings Fact[cpus.Set]
 	// PackageCPUs are the online CPUs of the same package, itself included: package_cpus_list, or
@@ -172,8 +172,6 @@ type CPU struct {
 	PackageCPUs Fact[cpus.Set]
 	// Caches in the order of their index folders.
 	Caches []Cache
-	// NUMANode is the NUMA node whose cpulist holds the CPU.
-	NUMANode Fact[int]
 	// IdleStates in the order of their folders.
 	IdleStates []IdleState
 	// Frequency is what cpufreq says about the CPU.
@@ -187,17 +185,15 @@ type CPU struct {
 type Cache struct {
 	Level      Fact[int]
 	Type       Fact[string]
-	SizeBytes  Fact[int64]
 	SharedCPUs Fact[cpus.Set]
 }
 
 // IdleState is one idle state of one CPU.
 type IdleState struct {
-	Name            Fact[string]
-	LatencyMicros   Fact[int64]
-	Disabled        Fact[bool]
-	Usage           Fact[uint64]
-	ResidencyMicros Fact[int64]
+	Name          Fact[string]
+	LatencyMicros Fact[int64]
+	Disabled      Fact[bool]
+	Usage         Fact[uint64]
 }
 
 // Frequency is what cpufreq says about one CPU, in kHz. It never comes from scaling_cur_freq or
@@ -205,7 +201,7 @@ type IdleState struct {
 type Frequency struct {
 	Driver, Governor                 Fact[string]
 	HardwareMinimum, HardwareMaximum Fact[int64]
-	ScalingMinimum, ScalingMaximum   Fact[int64]
+	ScalingMaximum                   Fact[int64]
 	EnergyPerformancePreference      Fact[string]
 }
 
@@ -216,8 +212,8 @@ type NUMANode struct {
 	CPUs Fact[cpus.Set]
 	// Distances to the NUMA nodes in ascending order of their numbers.
 	Distances Fact[[]int]
-	// MemoryTotalBytes and MemoryFreeBytes come from the node's meminfo.
-	MemoryTotalBytes, MemoryFreeBytes Fact[int64]
+	// MemoryTotalBytes comes from the node's meminfo.
+	MemoryTotalBytes Fact[int64]
 	// Hugepages in ascending order of size.
 	Hugepages []HugepagePool
 	// ForeignAllocations is numa_foreign: pages that were meant for this node and had to come from another
@@ -260,8 +256,6 @@ type InterruptRoute struct {
 	Affinity Fact[cpus.Set]
 	// EffectiveAffinity is effective_affinity_list: where it is delivered.
 	EffectiveAffinity Fact[cpus.Set]
-	// NUMANode is the node file; absent when -1.
-	NUMANode Fact[int]
 	// Actions are the names of the handlers (subdirectories, or the description of /proc/interrupts).
 	Actions []string
 }
@@ -283,8 +277,6 @@ type NIC struct {
 	Name Fact[string]
 	// Vendor and Device are PCI identifiers such as 0x8086.
 	Vendor, Device Fact[string]
-	// Class is the PCI class, 0x020000 for Ethernet.
-	Class Fact[string]
 	// Driver is the name of the bound kernel driver.
 	Driver Fact[string]
 	// NUMANode of the device; absent with the reason "the firmware reports -1" when unknown.
@@ -323,8 +315,6 @@ type NIC struct {
 type Process struct {
 	PID  int
 	Name string
-	// AllowedCPUs is Cpus_allowed_list of its status.
-	AllowedCPUs Fact[cpus.Set]
 	// Environment holds IRQBALANCE_* variables of irqbalance; empty for others.
 	Environment map[string]string
 }

@@ -550,18 +550,18 @@ func TestSnapshotHoldsNothingElse(t *testing.T) {
 		"proc/500/environ":               "TOKEN=secret\x00",
 		"proc/400/comm":                  "irqbalance\n",
 		"proc/400/environ":               "TOKEN=secret\x00IRQBALANCE_BANNED_CPULIST=2-3\x00",
-		"proc/400/status":                "Name:\tirqbalance\nCpus_allowed_list:\t0-1\n",
 		"proc/self":                      linkTo + "300",
 		"proc/300/smaps":                 "secret-address rw-p\nKernelPageSize:        4 kB\n",
 		"sys/devices/system/cpu/online":  "0",
 		"sys/devices/system/cpu/unused":  "secret",
 		"sys/devices/system/cpu/present": "0",
 		"sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us": "0\n",
-		"sys/class/net/eth0":                                  linkTo + "../../devices/pci0000:00/0000:00:03.0/net/eth0",
-		"sys/devices/pci0000:00/0000:00:03.0/class":           "0x020000\n",
-		"sys/devices/pci0000:00/0000:00:03.0/secret":          "secret",
-		"sys/devices/pci0000:00/0000:00:03.0/msi_irqs/24":     "msix\n",
-		"sys/devices/pci0000:00/0000:00:03.0/net/eth0/device": linkTo + "../../../0000:00:03.0",
+		"proc/sys/net/core/netdev_budget":                            "300\n",
+		"sys/class/net/eth0":                                         linkTo + "../../devices/pci0000:00/0000:00:03.0/net/eth0",
+		"sys/devices/pci0000:00/0000:00:03.0/class":                  "0x020000\n",
+		"sys/devices/pci0000:00/0000:00:03.0/secret":                 "secret",
+		"sys/devices/pci0000:00/0000:00:03.0/msi_irqs/24":            "msix\n",
+		"sys/devices/pci0000:00/0000:00:03.0/net/eth0/device":        linkTo + "../../../0000:00:03.0",
 	}
 	root := tree.write(t)
 	var first, second bytes.Buffer
@@ -577,8 +577,9 @@ func TestSnapshotHoldsNothingElse(t *testing.T) {
 	}
 	want := []string{
 		"etc", indexFile,
-		"proc", "proc/1", "proc/400", "proc/400/comm", "proc/400/environ", "proc/400/status",
+		"proc", "proc/1", "proc/400", "proc/400/comm", "proc/400/environ",
 		"proc/500", "proc/500/stat", "proc/500/status", "proc/self", "proc/self/smaps",
+		"proc/sys", "proc/sys/net", "proc/sys/net/core", "proc/sys/net/core/netdev_budget",
 		"sys", "sys/class", "sys/class/net", "sys/class/net/eth0", "sys/devices",
 		"sys/devices/pci0000:00", "sys/devices/pci0000:00/0000:00:03.0", "sys/devices/pci0000:00/0000:00:03.0/class",
 		"sys/devices/pci0000:00/0000:00:03.0/msi_irqs", "sys/devices/pci0000:00/0000:00:03.0/msi_irqs/24",

@@ -57,7 +57,6 @@ func (r *reader) route(number int, actions map[string][]string) InterruptRoute {
 		Number:            number,
 		Affinity:          read(r, r.set(folder+"smp_affinity_list", folder+"smp_affinity")...),
 		EffectiveAffinity: read(r, r.set(folder+"effective_affinity_list", folder+"effective_affinity")...),
-		NUMANode:          read(r, source[int]{folder + "node", parseNUMANode}),
 		// Each handler of an interrupt has a subfolder.
 		Actions: r.members(irqRoot+"/"+name, maxEntries, func(e entry) bool { return e.kind == kindDirectory }),
 	}

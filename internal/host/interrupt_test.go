@@ -162,13 +162,10 @@ func TestRoutes(t *testing.T) {
 		"proc/irq/default_smp_affinity":        "0,0000000f\n",
 		"proc/irq/0/smp_affinity_list":         "0-3\n",
 		"proc/irq/0/effective_affinity_list":   "2\n",
-		"proc/irq/0/node":                      "1\n",
 		"proc/irq/16/smp_affinity":             "00000003\n",
 		"proc/irq/16/effective_affinity":       "1\n",
-		"proc/irq/16/node":                     "-1\n",
 		"proc/irq/30/":                         "",
 		"proc/irq/32/smp_affinity_list":        "x",
-		"proc/irq/32/node":                     "y",
 		"proc/irq/100/virtio0-input.0/":        "",
 		"proc/irq/100/virtio0-config/":         "",
 		"proc/irq/100/effective_affinity_list": "\n",
@@ -178,16 +175,16 @@ func TestRoutes(t *testing.T) {
 	interrupts := readAll(t, tree).Interrupts
 	got := make([]string, 0, len(interrupts.Routes))
 	for _, route := range interrupts.Routes {
-		got = append(got, fmt.Sprintf("%d allowed %s, at %s, node %s, for %q", route.Number,
-			shown(route.Affinity), shown(route.EffectiveAffinity), shown(route.NUMANode), route.Actions))
+		got = append(got, fmt.Sprintf("%d allowed %s, at %s, for %q", route.Number,
+			shown(route.Affinity), shown(route.EffectiveAffinity), route.Actions))
 	}
 	want := []string{
-		`0 allowed 0-3, at 2, node 1, for ["timer"]`,
-		`16 allowed 0-1, at 0, node absent: the firmware reports -1, for ["i801_smbus" "ehci_hcd:usb1"]`,
-		`30 allowed absent: no such file, at absent: no such file, node absent: no such file, for ["eth0-TxRx-0"]`,
-		`31 allowed absent: no such file, at absent: no such file, node absent: no such file, for []`,
-		`32 allowed absent: CPU list "x": "x" is not a CPU number, at absent: no such file, node absent: not a number: "y", for ["blkif"]`,
-		`100 allowed absent: no such file, at , node absent: no such file, for ["virtio0-config" "virtio0-input.0"]`,
+		`0 allowed 0-3, at 2, for ["timer"]`,
+		`16 allowed 0-1, at 0, for ["i801_smbus" "ehci_hcd:usb1"]`,
+		`30 allowed absent: no such file, at absent: no such file, for ["eth0-TxRx-0"]`,
+		`31 allowed absent: no such file, at absent: no such file, for []`,
+		`32 allowed absent: CPU list "x": "x" is not a CPU number, at absent: no such file, for ["blkif"]`,
+		`100 allowed absent: no such file, at , for ["virtio0-config" "virtio0-input.0"]`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

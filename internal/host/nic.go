@@ -112,7 +112,6 @@ func (r *reader) nic(address, folder string) NIC {
 		Name:       Absent[string](netRoot, reasonNoInterface),
 		Vendor:     r.nameFact(folder + "vendor"),
 		Device:     r.nameFact(folder + "device"),
-		Class:      r.nameFact(folder + "class"),
 		Driver:     r.linkFact(folder+"driver", "no driver is bound", parseName),
 		NUMANode:   read(r, source[int]{folder + "numa_node", parseNUMANode}),
 		LocalCPUs:  read(r, r.set(folder+"local_cpulist", folder+"local_cpus")...),

@@ -24,27 +24,11 @@ func readNUMANodes(r *reader, f *Facts) {
 			CPUs:             demand(r, r.set(folder+"/cpulist", folder+"/cpumap")...),
 			Distances:        read(r, source[[]int]{folder + "/distance", parseDistances}),
 			MemoryTotalBytes: read(r, source[int64]{folder + "/meminfo", parseMemory("MemTotal")}),
-			MemoryFreeBytes:  read(r, source[int64]{folder + "/meminfo", parseMemory("MemFree")}),
 			Hugepages:        r.hugepages(folder + "/hugepages"),
 
 			ForeignAllocations: read(r, source[uint64]{folder + "/numastat", parseNUMAStatistic("numa_foreign")}),
 		}
 	})
-	placeCPUs(f)
-}
-
-// placeCPUs tells each CPU its NUMA node.
-func placeCPUs(f *Facts) {
-	for i := range f.CPUs.List {
-		cpu := &f.CPUs.List[i]
-		cpu.NUMANode = Absent[int](nodeRoot, "no NUMA node lists the CPU")
-		for _, node := range f.NUMANodes {
-			if node.CPUs.Value.Contains(cpu.ID) {
-				cpu.NUMANode = Known(node.ID, node.CPUs.Source)
-				break
-			}
-		}
-	}
 }
 
 func readHugepages(r *reader, f *Facts) { f.Hugepages = r.hugepages(hugepageRoot) }

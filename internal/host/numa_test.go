@@ -51,40 +51,22 @@ func TestNUMANodes(t *testing.T) {
 	}
 }
 
-func TestNUMANodeOfCPUs(t *testing.T) {
-	three := cpuFiles(files{"present": "0-2", "online": "0-1"})
-	cases := map[string]struct {
-		tree files
-		want [3]string
-	}{
-		"listed":  {nodeFiles(files{"node0/cpulist": "1", "node5/cpulist": "0"}), [3]string{"5", "0", "absent: no NUMA node lists the CPU"}},
-		"no NUMA": {nil, [3]string{"absent: no NUMA node lists the CPU", "absent: no NUMA node lists the CPU", "absent: no NUMA node lists the CPU"}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			for id, cpu := range readAll(t, three.with(tc.tree)).CPUs.List {
-				expect(t, fmt.Sprintf("the NUMA node of CPU %d", id), cpu.NUMANode, tc.want[id])
-			}
-		})
-	}
-}
-
 func TestMemory(t *testing.T) {
 	cases := map[string]struct {
-		host, node                    string
-		wantHost, wantTotal, wantFree string
+		host, node          string
+		wantHost, wantTotal string
 	}{
-		"sound":     {"MemTotal:       1024 kB\nMemFree:  1 kB\n", "Node 0 MemTotal:       512 kB\nNode 0 MemFree:        256 kB\n", "1048576", "524288", "262144"},
-		"other key": {"HighMemTotal: 1 kB\n", "Node 0 MemTotal: 1 kB\n", "absent: no line MemTotal", "1024", "absent: no line MemFree"},
-		"no number": {"MemTotal: much\n", "Node 0 MemTotal: -1 kB\nNode 0 MemFree: 9223372036854775807 kB\n", `absent: not a number: "much"`, `absent: not an amount of memory: "-1"`, `absent: not an amount of memory: "9223372036854775807"`},
-		"empty":     {"", "", "absent: no line MemTotal", "absent: no line MemTotal", "absent: no line MemFree"},
+		"sound":     {"MemTotal:       1024 kB\nMemFree:  1 kB\n", "Node 0 MemTotal:       512 kB\nNode 0 MemFree:        256 kB\n", "1048576", "524288"},
+		"other key": {"HighMemTotal: 1 kB\n", "Node 0 MemTotal: 1 kB\n", "absent: no line MemTotal", "1024"},
+		"no number": {"MemTotal: much\n", "Node 0 MemTotal: -1 kB\n", `absent: not a number: "much"`, `absent: not an amount of memory: "-1"`},
+		"too much":  {"MemTotal: 1 kB\n", "Node 0 MemTotal: 9223372036854775807 kB\n", "1024", `absent: not an amount of memory: "9223372036854775807"`},
+		"empty":     {"", "", "absent: no line MemTotal", "absent: no line MemTotal"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			facts := readAll(t, nodeFiles(files{"node0/cpulist": "0", "node0/meminfo": tc.node}).with(files{"proc/meminfo": tc.host}))
 			expect(t, "the memory", facts.MemoryTotalBytes, tc.wantHost)
 			expect(t, "the memory of node 0", facts.NUMANodes[0].MemoryTotalBytes, tc.wantTotal)
-			expect(t, "the free memory of node 0", facts.NUMANodes[0].MemoryFreeBytes, tc.wantFree)
 		})
 	}
 }

@@ -45,16 +45,6 @@ func parseIdentifier(text string) (int, error) {
 	return int(number), nil
 }
 
-// parseCluster reads cluster_id, which x86 kernels before 6.2 give as BAD_APICID (0xFFFF,
-// arch/x86/include/asm/apicdef.h) where there are no clusters.
-func parseCluster(text string) (int, error) {
-	number, err := parseIdentifier(text)
-	if err == nil && number == 0xFFFF {
-		return 0, fmt.Errorf("the kernel reports %d", number)
-	}
-	return number, err
-}
-
 // parseNUMANode reads numa_node of a device: NUMA_NO_NODE is -1.
 func parseNUMANode(text string) (int, error) {
 	number, err := parseIdentifier(text)
@@ -67,20 +57,6 @@ func parseNUMANode(text string) (int, error) {
 func parseSwitch(text string) (bool, error) {
 	number, err := parseNumber(text)
 	return number != 0, err
-}
-
-// parseCacheSize reads the size of a cache, such as 1024K, in bytes.
-func parseCacheSize(text string) (int64, error) {
-	for suffix, unit := range map[string]int64{"K": 1 << 10, "M": 1 << 20, "G": 1 << 30} {
-		if digits, ok := strings.CutSuffix(text, suffix); ok {
-			number, err := parseNumber(digits)
-			if err == nil && (number < 0 || number > 1<<30) {
-				err = fmt.Errorf("not the size of a cache: %q", abbreviate(text))
-			}
-			return number * unit, err
-		}
-	}
-	return 0, fmt.Errorf("not the size of a cache: %q", abbreviate(text))
 }
 
 // parseDistances reads one row of the table of NUMA distances.

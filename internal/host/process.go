@@ -6,8 +6,6 @@ package host
 import (
 	"strconv"
 	"strings"
-
-	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 const procRoot = "/proc"
@@ -50,25 +48,11 @@ func (r *reader) process(pid int) []Process {
 		return nil
 	}
 	r.taken.file(folder+"/comm", content, nil)
-	process := Process{
-		PID:         pid,
-		Name:        name,
-		AllowedCPUs: read(r, source[cpus.Set]{folder + "/status", r.parseAllowedCPUs}),
-	}
+	process := Process{PID: pid, Name: name}
 	if name == "irqbalance" {
 		process.Environment = r.environment(folder + "/environ")
 	}
 	return []Process{process}
-}
-
-// parseAllowedCPUs finds Cpus_allowed_list in the status of a process.
-func (r *reader) parseAllowedCPUs(status string) (cpus.Set, error) {
-	const key = "Cpus_allowed_list"
-	list, ok := parseColonPairs(status, key)[key]
-	if !ok {
-		return cpus.Set{}, errNoAllowedCPUs
-	}
-	return r.parseSet(list)
 }
 
 // environment reads the variables that irqbalance(1) obeys. An environment may hold secrets: nothing else

@@ -13,11 +13,9 @@ type Counters struct {
 	// Interrupts has the columns and lines of /proc/interrupts only.
 	Interrupts Interrupts
 	Softirqs   Softirqs
-	// UptimeSeconds is the time since boot.
-	UptimeSeconds Fact[float64]
 }
 
-// ReadCounters reads /proc/interrupts, /proc/softirqs and /proc/uptime and nothing else, for those who read them often. What the
+// ReadCounters reads /proc/interrupts and /proc/softirqs and nothing else, for those who read them often. What the
 // host does not have is absent; an error names the table that makes no sense.
 func (h *Host) ReadCounters(ctx context.Context) (*Counters, error) {
 	view := h.tree.view()
@@ -25,7 +23,6 @@ func (h *Host) ReadCounters(ctx context.Context) (*Counters, error) {
 	r := newReader(ctx, view, nil)
 	counters := &Counters{}
 	h.readCounters(r, &counters.Interrupts, &counters.Softirqs)
-	counters.UptimeSeconds = r.uptime()
 	if r.err != nil {
 		return nil, fmt.Errorf("reading the counters of host %s: %w", h.path, r.err)
 	}

@@ -12,9 +12,12 @@ import (
 // SettingPaths are the small files that every Read puts into Facts.Settings, ascending: what decides
 // about the latency of a host, wherever the kernel keeps it. Read adds the masks of the workqueues and
 // the mitigations of CPU vulnerabilities, whose names differ from host to host.
-func SettingPaths() []string {
+func SettingPaths() []string { return pathsOf(settingNames()) }
+
+// pathsOf lists files, ascending, whose names are given by folder.
+func pathsOf(namesByFolder map[string]string) []string {
 	var paths []string
-	for folder, names := range settingNames() {
+	for folder, names := range namesByFolder {
 		for name := range strings.FieldsSeq(names) {
 			paths = append(paths, folder+"/"+name)
 		}
@@ -32,35 +35,39 @@ func settingNames() map[string]string {
 		"/etc/sysconfig": "irqbalance",
 		"/proc":          "swaps",
 		"/proc/1":        "status",
-		"/proc/sys/kernel": "hung_task_timeout_secs nmi_watchdog numa_balancing sched_rt_period_us " +
-			"sched_rt_runtime_us soft_watchdog softlockup_panic stack_tracer_enabled tainted timer_migration watchdog watchdog_cpumask watchdog_thresh",
-		"/proc/sys/kernel/random": "boot_id",
-		"/proc/sys/net/core":      "busy_poll busy_read netdev_budget netdev_budget_usecs rps_default_mask rps_sock_flow_entries",
-		"/proc/sys/net/ipv4":      "tcp_fastopen",
-		"/proc/sys/vm": "compaction_proactiveness dirty_background_bytes dirty_background_ratio dirty_bytes " +
-			"dirty_expire_centisecs dirty_ratio dirty_writeback_centisecs overcommit_memory stat_interval swappiness " +
-			"zone_reclaim_mode",
+		"/proc/sys/kernel": "hung_task_timeout_secs nmi_watchdog numa_balancing sched_rt_runtime_us soft_watchdog " +
+			"stack_tracer_enabled tainted timer_migration watchdog watchdog_cpumask",
+		"/proc/sys/kernel/random":                        "boot_id",
+		"/proc/sys/net/core":                             "busy_poll busy_read rps_default_mask rps_sock_flow_entries",
+		"/proc/sys/vm":                                   "compaction_proactiveness dirty_background_ratio dirty_ratio stat_interval swappiness zone_reclaim_mode",
 		"/sys/bus/workqueue/devices/writeback":           "cpumask",
 		"/sys/devices/system/clocksource/clocksource0":   "available_clocksource current_clocksource",
-		"/sys/devices/system/cpu/amd_pstate":             "prefcore status",
+		"/sys/devices/system/cpu/amd_pstate":             "status",
 		"/sys/devices/system/cpu/cpufreq":                "boost",
-		"/sys/devices/system/cpu/cpuidle":                "current_driver current_governor current_governor_ro",
-		"/sys/devices/system/cpu/intel_pstate":           "max_perf_pct min_perf_pct no_turbo status",
-		"/sys/devices/system/cpu/smt":                    "active control",
+		"/sys/devices/system/cpu/cpuidle":                "current_driver",
+		"/sys/devices/system/cpu/intel_pstate":           "max_perf_pct no_turbo status",
+		"/sys/devices/system/cpu/smt":                    "active",
 		"/sys/devices/system/machinecheck/machinecheck0": "check_interval ignore_ce",
-		"/sys/devices/virtual/workqueue":                 "cpumask cpumask_isolated cpumask_requested",
+		"/sys/devices/virtual/workqueue":                 "cpumask",
 		"/sys/firmware/acpi":                             "platform_profile",
-		"/sys/fs/cgroup":                                 "cpuset.cpus.effective cpuset.cpus.isolated",
+		"/sys/fs/cgroup":                                 "cpuset.cpus.isolated",
 		"/sys/kernel":                                    "realtime rcu_expedited",
 		"/sys/kernel/mm/ksm":                             "pages_shared run",
-		"/sys/kernel/mm/transparent_hugepage":            "defrag enabled",
+		"/sys/kernel/mm/transparent_hugepage":            "enabled",
 		"/sys/kernel/tracing":                            "current_tracer set_event",
-		"/sys/kernel/mm/transparent_hugepage/khugepaged": "defrag",
-		"/sys/module/intel_idle/parameters":              "max_cstate",
 		"/sys/module/pcie_aspm/parameters":               "policy",
-		"/sys/module/processor/parameters":               "max_cstate",
-		"/sys/module/rcutree/parameters":                 "kthread_prio",
-		"/sys/module/workqueue/parameters":               "power_efficient",
+	}
+}
+
+// plannableNames are the names, by folder, of settings that nobody reads unless a profile sets them. A snapshot holds
+// them, because nobody knows the profile when it is made.
+func plannableNames() map[string]string {
+	return map[string]string{
+		"/proc/sys/kernel":   "sched_rt_period_us softlockup_panic watchdog_thresh",
+		"/proc/sys/net/core": "netdev_budget netdev_budget_usecs",
+		"/proc/sys/net/ipv4": "tcp_fastopen",
+		"/proc/sys/vm": "dirty_background_bytes dirty_bytes dirty_expire_centisecs dirty_writeback_centisecs " +
+			"overcommit_memory",
 	}
 }
 
@@ -77,7 +84,7 @@ func readSettings(extra []string) func(*reader, *Facts) {
 			f.Settings[file] = r.textFact(file)
 		}
 		readMoreSettings(extra)(r, f)
-		r.keepLatencyLimits(f.CPUs)
+		r.keepPlannable(f.CPUs)
 	}
 }
 
@@ -126,11 +133,13 @@ func interrupts(file string) bool {
 	}, path.Base(file))
 }
 
-// keepLatencyLimits puts the PM QoS limit of each CPU into a snapshot: plans ask for those of their
-// isolated CPUs, and nobody knows the plan when the snapshot is made.
-func (r *reader) keepLatencyLimits(sets CPUs) {
+// keepPlannable puts into a snapshot what only plans ask for, the PM QoS limits of their isolated CPUs among it.
+func (r *reader) keepPlannable(sets CPUs) {
 	if r.taken == nil {
 		return
+	}
+	for _, file := range pathsOf(plannableNames()) {
+		r.textFact(file)
 	}
 	for _, id := range sets.Present.Value.IDs() {
 		r.textFact(cpuFolder(id) + "/power/pm_qos_resume_latency_us")

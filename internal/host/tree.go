@@ -65,14 +65,13 @@ type view interface {
 
 // Errors of trees beyond fs.ErrNotExist and fs.ErrPermission. They are compared with errors.Is.
 var (
-	errNotRegular    = errors.New("not a regular file")
-	errNotDirectory  = errors.New("not a directory")
-	errNotLink       = errors.New("not a symbolic link")
-	errLoop          = errors.New("too many symbolic links, perhaps a loop")
-	errPCITree       = errors.New("more PCI devices, or more bridges behind each other, than a host can have")
-	errNoAllowedCPUs = errors.New("no line Cpus_allowed_list")
-	errTooDeep       = errors.New("more directories deep than any file of the kernel")
-	errOutside       = errors.New("a symbolic link leads out of the root")
+	errNotRegular   = errors.New("not a regular file")
+	errNotDirectory = errors.New("not a directory")
+	errNotLink      = errors.New("not a symbolic link")
+	errLoop         = errors.New("too many symbolic links, perhaps a loop")
+	errPCITree      = errors.New("more PCI devices, or more bridges behind each other, than a host can have")
+	errTooDeep      = errors.New("more directories deep than any file of the kernel")
+	errOutside      = errors.New("a symbolic link leads out of the root")
 )
 
 // tooLargeError says that a file is longer than is sensible for it.

@@ -256,9 +256,8 @@ func pools(gigantic, huge int64) []host.HugepagePool {
 }
 
 func soundCPU(id int) host.CPU {
-	node := id / 4
 	return host.CPU{
-		ID: id, Online: known(true), Siblings: known(cpus.Of(id&^1, id|1)), NUMANode: known(node),
+		ID: id, Online: known(true), Siblings: known(cpus.Of(id&^1, id|1)),
 		IdleStates: []host.IdleState{idleState("POLL", 0), idleState("C1", 2), idleState("C6", 133)},
 		Frequency: host.Frequency{
 			Driver: known("intel_pstate"), Governor: known("performance"),
