@@ -9,6 +9,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 // ArgumentText is the planned part of the kernel command line.
@@ -74,6 +75,30 @@ func decidingArguments() []string {
 
 func argumentItem(e cmdline.Effect) item {
 	return item{kind: kindArgument, name: e.Name(), value: e.Text(), reboot: v1alpha1.RebootRequired, why: whyCommandLine, effect: &e}
+}
+
+// RebootOf says whether a kernel has to be booted before the plan is in force, as far as an inventory tells: which kernel
+// runs, and with which arguments. It is Unknown where these are not reported, and NotRequired where both are as planned.
+// What it finds, DiffRunning finds on the same machine.
+func RebootOf(inventory *v1alpha1.Inventory, p *NodePlan) v1alpha1.RebootRequirement {
+	if inventory == nil {
+		return v1alpha1.RebootUnknown
+	}
+	if kernel := inventory.KernelType; kernel != "" && p.Kernel.Type != "" && kernel != p.Kernel.Type {
+		return v1alpha1.RebootRequired
+	}
+	running, err := cmdline.Parse(inventory.KernelCommandLine)
+	if err != nil || inventory.KernelCommandLine == "" {
+		return v1alpha1.RebootUnknown
+	}
+	// An inventory whose lists cannot be read makes no plan, and without them "all" and "N" are not known to be the same.
+	online, _ := cpus.Parse(inventory.OnlineCPUs)
+	offline, _ := cpus.Parse(inventory.OfflineCPUs)
+	on := cmdline.Machine{Architecture: p.Architecture, Possible: online.Union(offline)}
+	if len(ArgumentChanges(running, on, p)) > 0 {
+		return v1alpha1.RebootRequired
+	}
+	return v1alpha1.RebootNotRequired
 }
 
 // argumentItems has one item for each parameter; the number of hugepages has one for each size.

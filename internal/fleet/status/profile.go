@@ -9,7 +9,6 @@ package status
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -156,7 +155,7 @@ func (s *summary) shapeStatuses() []v1alpha1.ShapeStatus {
 			Hash:            shape.Hash,
 			Pool:            s.outcome.GroupOf[shape.Hash],
 			Nodes:           int32(min(len(shape.Nodes), 1<<30)),
-			KernelArguments: shorten.Sentence(argumentLine(shape.Plan), v1alpha1.MaxCommandLineLength),
+			KernelArguments: shorten.Sentence(shape.Plan.ArgumentText(), v1alpha1.MaxCommandLineLength),
 			Housekeeping:    shorten.Sentence(shape.Plan.CPUs.Housekeeping.String(), v1alpha1.MaxCPUListLength),
 			Isolated:        shorten.Sentence(shape.Plan.CPUs.Isolated.String(), v1alpha1.MaxCPUListLength),
 			Reboot:          reboots[shape.Hash],
@@ -168,16 +167,7 @@ func (s *summary) shapeStatuses() []v1alpha1.ShapeStatus {
 	return shorten.List(statuses, v1alpha1.MaxShapes)
 }
 
-func argumentLine(p *plan.NodePlan) string {
-	arguments := make([]string, 0, len(p.KernelArguments))
-	for _, argument := range p.KernelArguments {
-		arguments = append(arguments, argument.Text)
-	}
-	return strings.Join(arguments, " ")
-}
-
-// reboots says for each shape whether some node has to reboot before the plan is in force. Every change of
-// what a pool holds reboots its nodes, so a node that does not have the plan yet has to.
+// reboots says for each shape whether some node has to reboot before the plan is in force.
 func (s *summary) reboots() map[string]v1alpha1.RebootRequirement {
 	reboots := make(map[string]v1alpha1.RebootRequirement, len(s.shapes))
 	for i := range s.members {
@@ -186,34 +176,36 @@ func (s *summary) reboots() map[string]v1alpha1.RebootRequirement {
 		if hash == "" || reboots[hash] == v1alpha1.RebootRequired {
 			continue
 		}
-		switch m.Status(v1alpha1.ConditionApplied) {
-		case metav1.ConditionTrue:
-			if reboots[hash] == "" {
-				reboots[hash] = v1alpha1.RebootNotRequired
-			}
-		case metav1.ConditionFalse:
-			reboots[hash] = v1alpha1.RebootRequired
-		default:
-			reboots[hash] = rebootBeforeVerification(m)
+		if reboot := Reboot(m); reboots[hash] == "" || reboot != v1alpha1.RebootNotRequired {
+			reboots[hash] = reboot
 		}
 	}
 	return reboots
 }
 
-// rebootBeforeVerification judges a node whose agent has not looked at the current plan yet by the kernel
-// command line that it has reported.
-func rebootBeforeVerification(m *fleet.Member) v1alpha1.RebootRequirement {
-	running := m.Report.Status.Inventory.KernelCommandLine
-	if running == "" {
+// Reboot says whether a node has to reboot before its plan is in force: by the verdict of its agent about that plan, and
+// where that leaves it open by the kernel and the command line that the node has reported.
+func Reboot(m *fleet.Member) v1alpha1.RebootRequirement {
+	applied := m.Current(v1alpha1.ConditionApplied)
+	switch {
+	case applied.Status == metav1.ConditionTrue:
+		return v1alpha1.RebootNotRequired
+	case applied.Status == metav1.ConditionFalse && applied.Reason == v1alpha1.ReasonRebootPending:
+		return v1alpha1.RebootRequired
+	}
+	reported := plan.RebootOf(m.Report.Status.Inventory, m.Plan())
+	switch {
+	// The agent has read everything, and found the kernel and its arguments as planned.
+	case applied.Status == metav1.ConditionFalse && reported == v1alpha1.RebootNotRequired:
+		return v1alpha1.RebootNotRequired
+	case applied.Status == metav1.ConditionFalse:
+		return v1alpha1.RebootRequired
+	// What is not reported may need one.
+	case reported == v1alpha1.RebootNotRequired:
 		return v1alpha1.RebootUnknown
+	default:
+		return reported
 	}
-	words := strings.Fields(running)
-	for _, argument := range m.Plan().KernelArguments {
-		if !slices.Contains(words, argument.Text) {
-			return v1alpha1.RebootRequired
-		}
-	}
-	return v1alpha1.RebootUnknown
 }
 
 // SameProfile reports whether writing the next status would change nothing.

@@ -59,10 +59,24 @@ func TestReboots(t *testing.T) {
 		m.Report.Status.Inventory.KernelCommandLine = commandLine
 		return m
 	}
+	failed := func(reason, commandLine string) fleet.Member {
+		m := before(commandLine)
+		m.Report.Status.VerifiedPlanHash = "h"
+		applied := &m.Report.Status.Conditions[0]
+		applied.Status, applied.Reason = metav1.ConditionFalse, reason
+		return m
+	}
 	cases := map[string]struct {
 		members []fleet.Member
 		want    v1alpha1.RebootRequirement
 	}{
+		"not looked at, another spelling":        {[]fleet.Member{before("quiet nohz=1")}, v1alpha1.RebootUnknown},
+		"not looked at, overridden":              {[]fleet.Member{before("nohz=on nohz=off")}, v1alpha1.RebootRequired},
+		"not looked at, contradicted":            {[]fleet.Member{before("nohz=on nosmt")}, v1alpha1.RebootRequired},
+		"failed, a reboot brings it":             {[]fleet.Member{failed(v1alpha1.ReasonRebootPending, "nohz=on")}, v1alpha1.RebootRequired},
+		"failed, the arguments are there":        {[]fleet.Member{failed(v1alpha1.ReasonChecksFailed, "nohz=on")}, v1alpha1.RebootNotRequired},
+		"failed, the arguments are not":          {[]fleet.Member{failed(v1alpha1.ReasonChecksFailed, "quiet")}, v1alpha1.RebootRequired},
+		"failed, nothing is reported":            {[]fleet.Member{failed(v1alpha1.ReasonChecksFailed, "")}, v1alpha1.RebootRequired},
 		"applied everywhere":                     {[]fleet.Member{verifiedMember("n", "h", "TTT")}, v1alpha1.RebootNotRequired},
 		"applied on one of two":                  {[]fleet.Member{verifiedMember("n", "h", "TTT"), verifiedMember("m", "h", "FTT")}, v1alpha1.RebootRequired},
 		"not looked at, an argument is missing":  {[]fleet.Member{before("quiet")}, v1alpha1.RebootRequired},
