@@ -290,7 +290,7 @@ func (s *suite) reportsConflictingNICs(ctx SpecContext) {
 		pool.Spec.NICs = []v1alpha1.NICTerm{{PCIAddresses: []v1alpha1.PCIAddress{secondPort}}}
 	})
 	for name, other := range map[string]string{"x2": "other", "other": "x2"} {
-		pool := s.expectPool(ctx, name, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonPoolsConflict)
+		pool := s.expectPool(ctx, name, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNICClaimConflict)
 		Expect(pool.Status.Findings).To(HaveLen(1))
 		Expect(pool.Status.Findings[0].PCIAddress).To(Equal(secondPort))
 		Expect(pool.Status.Findings[0].Message).To(Equal("NIC 0000:af:00.1 (ens2f1np1) on node xeon-2 is selected by BypassNICPool " + other +
@@ -326,7 +326,7 @@ func (s *suite) reportsPoolsOfOneResource(ctx SpecContext) {
 		})
 	}
 	for name, other := range map[string]string{"first": "second", "second": "first"} {
-		pool := s.expectPool(ctx, name, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonPoolsConflict)
+		pool := s.expectPool(ctx, name, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNICClaimConflict)
 		Expect(pool.Status.Findings).To(HaveLen(2))
 		Expect(pool.Status.Findings[0].Message).To(ContainSubstring(
 			"on node xeon-1 the resource lowlatency.dev/x2 is claimed by BypassNICPool " + other + ", too, and handed out by neither"))

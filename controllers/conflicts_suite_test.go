@@ -90,7 +90,7 @@ func (s *suite) reportsOtherPool(ctx SpecContext) {
 	s.addNodes(ctx, "trading", "xeon-1", "xeon-2")
 	s.relabel(ctx, "xeon-1", map[string]string{"infra": "yes"})
 	s.addProfile(ctx, "trading", "trading")
-	degraded := s.expectCondition(ctx, "trading", v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonPoolConflict)
+	degraded := s.expectCondition(ctx, "trading", v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonMachineConfigPoolConflict)
 	Expect(degraded.Message).To(ContainSubstring("node xeon-1 is in MachineConfigPool infra"))
 	s.eventually(ctx, func(g Gomega) {
 		g.Expect(s.profile(ctx, "trading").Status.Nodes.Applied).To(BeEquivalentTo(1), "the other node is not held up")

@@ -77,14 +77,14 @@ func (s *suite) losesAgent(ctx SpecContext) {
 	s.expectWorld(func(g Gomega) {
 		for _, kind := range []corev1.NodeConditionType{v1alpha1.NodeConditionDeJittered, v1alpha1.NodeConditionNUMAAligned} {
 			g.Expect(s.node(ctx, "xeon-2").Status.Conditions).To(ContainElement(And(nodeCondition(kind, corev1.ConditionUnknown),
-				HaveField("Reason", v1alpha1.ReasonAgentSilent), HaveField("Message", sentence))))
+				HaveField("Reason", v1alpha1.ReasonHeartbeatStale), HaveField("Message", sentence))))
 			g.Expect(s.node(ctx, "xeon-1").Status.Conditions).To(ContainElement(nodeCondition(kind, corev1.ConditionTrue)))
 		}
 		status := s.profile(ctx, "trading").Status
 		g.Expect(*status.Nodes).To(Equal(v1alpha1.NodeCounts{Matched: 2, Planned: 2, Applied: 1, DeJittered: 1, NUMAAligned: 1}))
 		for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned} {
 			g.Expect(status.Conditions).To(ContainElement(And(HaveField("Type", kind), HaveField("Status", metav1.ConditionUnknown),
-				HaveField("Reason", v1alpha1.ReasonAgentSilent), HaveField("Message", "node xeon-2: "+sentence))))
+				HaveField("Reason", v1alpha1.ReasonHeartbeatStale), HaveField("Message", "node xeon-2: "+sentence))))
 		}
 		g.Expect(status.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.ConditionDegraded), HaveField("Status", metav1.ConditionFalse))))
 		g.Expect(s.events(ctx, "xeon-2")).To(ContainElement("DeJitteredUnknown: " + sentence))
@@ -136,7 +136,7 @@ func (s *suite) awaitsAgent(ctx SpecContext) {
 			And(nodeCondition(v1alpha1.NodeConditionReady, corev1.ConditionTrue), HaveField("Message", ContainSubstring("is trusted until"))),
 		))
 	})
-	s.expectGate(ctx, v1alpha1.ReasonAgentSilent, true)
+	s.expectGate(ctx, v1alpha1.ReasonHeartbeatStale, true)
 
 	By("losing the Lease, which the operator makes again")
 	Expect(s.client.Delete(ctx, s.lease(ctx, joiner))).To(Succeed())

@@ -101,7 +101,7 @@ func (s *suite) usesExistingPool(ctx SpecContext) {
 func (s *suite) refusesTwoShapes(ctx SpecContext) {
 	s.addNodes(ctx, "cnf", "xeon-1", "epyc-1")
 	s.addProfile(ctx, "cnf", "cnf", bindToPool)
-	degraded := s.expectCondition(ctx, "cnf", v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonPoolConflict)
+	degraded := s.expectCondition(ctx, "cnf", v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonMachineConfigPoolConflict)
 	Expect(degraded.Message).To(And(ContainSubstring("2 different plans"), ContainSubstring("epyc-1"), ContainSubstring("xeon-1")))
 	Expect(s.ownObjects(ctx)).To(HaveEach(HavePrefix("ConfigMap")))
 }

@@ -30,9 +30,9 @@ const (
 	ReasonChecksFailed = "ChecksFailed"
 	// ReasonChecksUnknown means that the facts for a critical check are missing.
 	ReasonChecksUnknown = "ChecksUnknown"
-	// ReasonAgentSilent means that the node's agent does not renew its Lease any more, so that what it proved counts no
+	// ReasonHeartbeatStale means that the node's agent does not renew its Lease any more, so that what it proved counts no
 	// longer.
-	ReasonAgentSilent = "AgentSilent"
+	ReasonHeartbeatStale = "HeartbeatStale"
 	// ReasonAwaitingInventory means that the node's agent has not reported yet.
 	ReasonAwaitingInventory = "AwaitingInventory"
 	// ReasonAwaitingPlan means that the node has no plan yet.
@@ -55,8 +55,8 @@ const (
 	ReasonProfilesOverlap = "ProfilesOverlap"
 	// ReasonPerformanceProfileConflict means that a PerformanceProfile governs the same pool.
 	ReasonPerformanceProfileConflict = "PerformanceProfileConflict"
-	// ReasonPoolConflict means that a node is in another custom pool, or that an existing pool does not fit.
-	ReasonPoolConflict = "PoolConflict"
+	// ReasonMachineConfigPoolConflict means that a node is in another custom pool, or that an existing pool does not fit.
+	ReasonMachineConfigPoolConflict = "MachineConfigPoolConflict"
 	// ReasonPlatformFailed means that the platform reports a failure.
 	ReasonPlatformFailed = "PlatformFailed"
 	// ReasonAsExpected means that nothing is wrong.
@@ -79,8 +79,8 @@ const (
 	// ReasonAllocationChanging means that containers hold NICs of a pool in the way that its spec.allocation named
 	// before, or that a kubelet counts units of the device plugin that it named before.
 	ReasonAllocationChanging = "AllocationChanging"
-	// ReasonPoolsConflict means that another BypassNICPool claims the same NIC or resource name on a node.
-	ReasonPoolsConflict = "PoolsConflict"
+	// ReasonNICClaimConflict means that another BypassNICPool claims the same NIC or resource name on a node.
+	ReasonNICClaimConflict = "NICClaimConflict"
 	// ReasonSettling means that the node proves its plan again after a failure, but not for long enough yet.
 	ReasonSettling = "Settling"
 	// ReasonNodeNotReady means that the kubelet of the node does not report it ready.

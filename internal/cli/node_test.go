@@ -256,7 +256,7 @@ func TestNodeInCluster(t *testing.T) {
 			"I/-!6", "NIC!  ens1f0np0  0000:81:00.0", "pool x2: Healthy, 0 of 2 used", "planned 4 · what is there is not reported",
 		}, ""},
 		"a plan that is not the node's": {[]string{"b", "--kubeconfig", config}, ExitFindings, []string{
-			", the agent has looked 60m ago\n", "the agent on node b has not looked at the host since ", "besides, the agent on node b has not", "NUMAAligned  Unknown  58m    AgentSilent",
+			", the agent has looked 60m ago\n", "the agent on node b has not looked at the host since ", "besides, the agent on node b has not", "NUMAAligned  Unknown  58m    HeartbeatStale",
 			"the agent has not yet seen generation 3", "plan feedfeedfeedfeed is not yet verified", "the roles of CPUs are not known: ConfigMap \"trading-plan\"",
 		}, ""},
 		"no plan yet": {[]string{"d", "--kubeconfig", config}, ExitFindings, []string{

@@ -70,7 +70,7 @@ func (m *Member) Is(kind string) bool { return m.Status(kind) == metav1.Conditio
 // IsInForce reports whether the node had its plan in force when its agent was heard last. Nothing is under way on it, and
 // a check that has failed has not been mended because the agent is silent.
 func (m *Member) IsInForce() bool {
-	return m.Is(v1alpha1.ConditionApplied) || m.Current(v1alpha1.ConditionApplied).Reason == v1alpha1.ReasonAgentSilent
+	return m.Is(v1alpha1.ConditionApplied) || m.Current(v1alpha1.ConditionApplied).Reason == v1alpha1.ReasonHeartbeatStale
 }
 
 // WantedSpec is the spec that the LowLatencyNode of the member is to have.

@@ -162,12 +162,12 @@ func TestAlertsFire(t *testing.T) {
 			[]string{"LowLatencyPoolNICUnhealthy", "LowLatencyPoolVersionMismatch"}},
 		"an agent is silent": {func(w *world) { w.pool.Status.Nodes.Reporting = 0 }, []string{"LowLatencyPoolNotReporting"}},
 		"an agent is not heard": {func(w *world) { w.heard = time.Hour },
-			[]string{"LowLatencyPoolNICUnhealthy", "LowLatencyAgentSilent"}},
+			[]string{"LowLatencyPoolNICUnhealthy", "LowLatencyHeartbeatStale"}},
 		"an agent is not heard, and no word of it was good": {func(w *world) {
 			w.heard = time.Hour
 			w.report.Status.Conditions[0].Status = metav1.ConditionFalse
 			w.report.Status.BypassNICs = nil
-		}, []string{"LowLatencyNodeNotProven", "LowLatencyAgentSilent"}},
+		}, []string{"LowLatencyNodeNotProven", "LowLatencyHeartbeatStale"}},
 		"a container is split":        {func(w *world) { nic(w).Users[0].Alignment = v1alpha1.AlignmentSplit }, []string{"LowLatencyPoolContainersSplit"}},
 		"no page is left":             {func(w *world) { nic(w).Hugepages = v1alpha1.HugepagesExhausted }, []string{"LowLatencyHugepagesExhausted"}},
 		"no page is left, and no NIC": {func(w *world) { nic(w).Hugepages, nic(w).Units = v1alpha1.HugepagesExhausted, 1 }, nil},

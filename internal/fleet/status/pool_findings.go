@@ -39,7 +39,7 @@ func (f *poolFinding) isProblem() bool {
 // poolRank orders the reasons of findings: what makes all others moot comes first.
 func poolRank(reason string) int {
 	return slices.Index([]string{
-		v1alpha1.ReasonPoolsConflict,
+		v1alpha1.ReasonNICClaimConflict,
 		v1alpha1.ReasonPlatformFailed,
 		v1alpha1.ReasonNodesUngoverned,
 		v1alpha1.ReasonNICsUnhealthy,
@@ -89,7 +89,7 @@ func unservedText(n *fleet.PoolNode) string {
 func conflictFindings(pool *v1alpha1.BypassNICPool, n *fleet.PoolNode) []poolFinding {
 	claim := &n.Selection.Claim
 	if len(claim.SameResource) > 0 {
-		return []poolFinding{{reason: v1alpha1.ReasonPoolsConflict, node: n.Name(), text: fmt.Sprintf(
+		return []poolFinding{{reason: v1alpha1.ReasonNICClaimConflict, node: n.Name(), text: fmt.Sprintf(
 			"on node %s the resource %s is claimed by BypassNICPool %s, too, and handed out by neither: "+
 				"create one of them with another spec.resourceName, or narrow its spec.nodeSelector",
 			n.Name(), pool.Spec.ResourceName, strings.Join(claim.SameResource, ", "))}}
@@ -100,7 +100,7 @@ func conflictFindings(pool *v1alpha1.BypassNICPool, n *fleet.PoolNode) []poolFin
 			continue // The finding about the NIC on which it is created says all.
 		}
 		findings = append(findings, poolFinding{
-			reason: v1alpha1.ReasonPoolsConflict, node: n.Name(), address: conflict.NIC.PCIAddress, text: fmt.Sprintf(
+			reason: v1alpha1.ReasonNICClaimConflict, node: n.Name(), address: conflict.NIC.PCIAddress, text: fmt.Sprintf(
 				"%s on node %s is selected by BypassNICPool %s, too, and handed out by neither: "+
 					"narrow spec.nics or spec.nodeSelector of one of them",
 				describeNIC(conflict.NIC.PCIAddress, conflict.NIC.Name), n.Name(), strings.Join(conflict.Pools, ", ")),

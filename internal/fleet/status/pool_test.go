@@ -168,7 +168,7 @@ func TestConflictFindings(t *testing.T) {
 	for _, finding := range findings {
 		got = append(got, finding.reason+" "+finding.node+" "+finding.address)
 	}
-	want := []string{"PoolsConflict contested " + objects.SecondPort, "PoolsConflict namesake ", "NoNICs alone " + objects.SecondPort}
+	want := []string{"NICClaimConflict contested " + objects.SecondPort, "NICClaimConflict namesake ", "NoNICs alone " + objects.SecondPort}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("findings mismatch (-want +got):\n%s", diff)
 	}

@@ -53,7 +53,7 @@ func (s *summary) isStalled() bool {
 	}
 	return slices.Contains([]string{
 		v1alpha1.ReasonProfilesOverlap, v1alpha1.ReasonPerformanceProfileConflict,
-		v1alpha1.ReasonPoolConflict, v1alpha1.ReasonPlanImpossible,
+		v1alpha1.ReasonMachineConfigPoolConflict, v1alpha1.ReasonPlanImpossible,
 	}, s.problems[0].reason)
 }
 

@@ -195,17 +195,17 @@ func TestConditionsOfSilentAgents(t *testing.T) {
 	runConditions(t, map[string]conditionCase{
 		"what was proven is unknown": {
 			members: []fleet.Member{verifiedMember("n1", "h", "TTT"), withSilentAgent(verifiedMember("n2", "h", "TTT"))}, outcome: inForce(),
-			want: "UFFUU", wantReasons: "AgentSilent/RolloutComplete/AsExpected/AgentSilent/AgentSilent",
+			want: "UFFUU", wantReasons: "HeartbeatStale/RolloutComplete/AsExpected/HeartbeatStale/HeartbeatStale",
 			wantMessages: map[string]string{"Ready": "node n2: the agent on node n2 is silent", "Progressing": "all 2 nodes have their plan"},
 		},
 		"while the profile is paused": {
 			profile: objects.MakeProfile("trading").Paused(), members: []fleet.Member{withSilentAgent(verifiedMember("n1", "h", "TTT"))},
-			want: "UFFUU", wantReasons: "AgentSilent/Paused/AsExpected/AgentSilent/AgentSilent",
+			want: "UFFUU", wantReasons: "HeartbeatStale/Paused/AsExpected/HeartbeatStale/HeartbeatStale",
 			wantMessages: map[string]string{"Progressing": "0 nodes wait for their plan"},
 		},
 		"what failed is not mended": {
 			members: []fleet.Member{withSilentAgent(verifiedMember("n1", "h", "TFT"))}, outcome: inForce(),
-			want: "FFTFU", wantReasons: "ChecksFailed/RolloutComplete/ChecksFailed/ChecksFailed/AgentSilent",
+			want: "FFTFU", wantReasons: "ChecksFailed/RolloutComplete/ChecksFailed/ChecksFailed/HeartbeatStale",
 			wantMessages: map[string]string{"Degraded": "node n1: DeJittered is disproven by IRQ 142; besides, the agent on node n1 is silent"},
 		},
 		"a node that reboots is on its way": {
@@ -264,10 +264,10 @@ func TestConditionsOfProblems(t *testing.T) {
 			members: []fleet.Member{verifiedMember("n1", "h", "TTT"), waiting},
 			outcome: func() fleet.Outcome {
 				o := inForce()
-				o.Conflicts = conflicting(v1alpha1.ReasonPoolConflict, "n2", "node n2 is in MachineConfigPool infra").Conflicts
+				o.Conflicts = conflicting(v1alpha1.ReasonMachineConfigPoolConflict, "n2", "node n2 is in MachineConfigPool infra").Conflicts
 				return o
 			}(),
-			want: "FFTUUS", wantReasons: "PoolConflict/PoolConflict/PoolConflict/AwaitingVerification/AwaitingVerification",
+			want: "FFTUUS", wantReasons: "MachineConfigPoolConflict/MachineConfigPoolConflict/MachineConfigPoolConflict/AwaitingVerification/AwaitingVerification",
 		},
 		"the platform fails": {
 			members: []fleet.Member{waiting}, outcome: poolsOf(fleet.PhaseFailed, "pool trading-1 reports NodeDegraded"),

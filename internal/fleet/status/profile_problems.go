@@ -50,7 +50,7 @@ func rank(reason string) int {
 		v1alpha1.ReasonDeleting,
 		v1alpha1.ReasonProfilesOverlap,
 		v1alpha1.ReasonPerformanceProfileConflict,
-		v1alpha1.ReasonPoolConflict,
+		v1alpha1.ReasonMachineConfigPoolConflict,
 		v1alpha1.ReasonPlanImpossible,
 		v1alpha1.ReasonPlatformFailed,
 		v1alpha1.ReasonChecksFailed,
@@ -215,7 +215,7 @@ func platformCheck(reason string) string {
 	return map[string]string{
 		v1alpha1.ReasonProfilesOverlap:            checkOverlap,
 		v1alpha1.ReasonPerformanceProfileConflict: checkPeer,
-		v1alpha1.ReasonPoolConflict:               checkPool,
+		v1alpha1.ReasonMachineConfigPoolConflict:  checkPool,
 		v1alpha1.ReasonPlatformFailed:             checkPlatform,
 	}[reason]
 }

@@ -140,7 +140,7 @@ func Listen(key types.NamespacedName, lease *coordinationv1.Lease, now time.Time
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // Judge returns the LowLatencyNode with what counts of its status. Without silence that is the object itself; else it is
-// a copy in which what was proven is Unknown, conditions for the reason AgentSilent, and every other message ends with
+// a copy in which what was proven is Unknown, conditions for the reason HeartbeatStale, and every other message ends with
 // the silence. The transitions begin with those that the silence has caused, as the agent would have recorded them. What
 // is not changed is shared with the object. A nil object stays nil.
 func (s Silence) Judge(report *v1alpha1.LowLatencyNode) *v1alpha1.LowLatencyNode {
@@ -157,7 +157,7 @@ func (s Silence) Judge(report *v1alpha1.LowLatencyNode) *v1alpha1.LowLatencyNode
 			condition.Message += "; besides, " + s.Text
 			continue
 		}
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonAgentSilent, s.Text
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatStale, s.Text
 		condition.LastTransitionTime = metav1.NewTime(s.Since)
 		if condition.Type != v1alpha1.ConditionReady {
 			lost = append(lost, s.transition(report, condition.Type))
@@ -175,7 +175,7 @@ func (s Silence) Judge(report *v1alpha1.LowLatencyNode) *v1alpha1.LowLatencyNode
 func (s Silence) transition(report *v1alpha1.LowLatencyNode, condition string) v1alpha1.NodeTransition {
 	return v1alpha1.NodeTransition{
 		Time: metav1.NewTime(s.Since), Condition: condition, From: metav1.ConditionTrue, To: metav1.ConditionUnknown,
-		Reason: v1alpha1.ReasonAgentSilent, PlanHash: report.Status.VerifiedPlanHash, BootID: report.Status.BootID, Message: s.Text,
+		Reason: v1alpha1.ReasonHeartbeatStale, PlanHash: report.Status.VerifiedPlanHash, BootID: report.Status.BootID, Message: s.Text,
 	}
 }
 

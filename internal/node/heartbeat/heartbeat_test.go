@@ -146,7 +146,7 @@ func TestJudge(t *testing.T) {
 	for _, c := range judged.Status.Conditions {
 		got = append(got, c.Type+" "+string(c.Status)+" "+c.Reason+": "+c.Message)
 	}
-	unknown := " Unknown AgentSilent: " + silence.Text
+	unknown := " Unknown HeartbeatStale: " + silence.Text
 	want := []string{"Applied" + unknown, "DeJittered False ChecksFailed: IRQ 142; besides, " + silence.Text, "NUMAAligned" + unknown, "Ready" + unknown}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
@@ -160,7 +160,7 @@ func TestJudge(t *testing.T) {
 	lost := func(kind string) v1alpha1.NodeTransition {
 		return v1alpha1.NodeTransition{
 			Time: metav1.NewTime(noon().Add(-time.Minute)), Condition: kind, From: metav1.ConditionTrue, To: metav1.ConditionUnknown,
-			Reason: v1alpha1.ReasonAgentSilent, PlanHash: "h", BootID: "b1", Message: silence.Text,
+			Reason: v1alpha1.ReasonHeartbeatStale, PlanHash: "h", BootID: "b1", Message: silence.Text,
 		}
 	}
 	wantTransitions := append([]v1alpha1.NodeTransition{lost(v1alpha1.ConditionApplied), lost(v1alpha1.ConditionNUMAAligned)}, report.Status.Transitions...)
@@ -194,12 +194,12 @@ func TestGate(t *testing.T) {
 		"heard":           {ago: time.Minute, want: metav1.ConditionTrue, wantReason: v1alpha1.ReasonVerified},
 		"silent, trusted": {ago: 3 * time.Minute, want: metav1.ConditionTrue, wantReason: v1alpha1.ReasonVerified, wantRetry: time.Minute},
 		"silent, no longer trusted": {ago: Lifetime + gate.UnknownGrace, want: metav1.ConditionUnknown,
-			wantReason: v1alpha1.ReasonAgentSilent},
+			wantReason: v1alpha1.ReasonHeartbeatStale},
 		"silent, and had failed": {ago: 3 * time.Minute, want: metav1.ConditionFalse, wantReason: v1alpha1.ReasonChecksFailed,
 			change: func(r *v1alpha1.LowLatencyNode) {
 				r.Status.Conditions[1].Status, r.Status.Conditions[1].Reason = metav1.ConditionFalse, v1alpha1.ReasonChecksFailed
 			}},
-		"silent, and had never proven this plan": {ago: 3 * time.Minute, want: metav1.ConditionUnknown, wantReason: v1alpha1.ReasonAgentSilent,
+		"silent, and had never proven this plan": {ago: 3 * time.Minute, want: metav1.ConditionUnknown, wantReason: v1alpha1.ReasonHeartbeatStale,
 			change: func(r *v1alpha1.LowLatencyNode) { r.Status.Transitions = nil }},
 	}
 	for name, tc := range cases {

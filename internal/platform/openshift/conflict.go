@@ -15,8 +15,8 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 )
 
-func poolConflict(node, format string, args ...any) *fleet.Conflict {
-	return &fleet.Conflict{Reason: v1alpha1.ReasonPoolConflict, Node: node, Message: fmt.Sprintf(format, args...)}
+func machineConfigPoolConflict(node, format string, args ...any) *fleet.Conflict {
+	return &fleet.Conflict{Reason: v1alpha1.ReasonMachineConfigPoolConflict, Node: node, Message: fmt.Sprintf(format, args...)}
 }
 
 // controlPlaneConflict reports control-plane nodes under managed pools. OpenShift keeps them in the pool
@@ -32,10 +32,10 @@ func controlPlaneConflict(intent *fleet.Intent) *fleet.Conflict {
 	case len(controlPlane) == 0:
 		return nil
 	case len(controlPlane) < len(intent.Selected):
-		return poolConflict("", "spec.nodeSelector selects the control-plane nodes %s together with workers, but a "+
+		return machineConfigPoolConflict("", "spec.nodeSelector selects the control-plane nodes %s together with workers, but a "+
 			"MachineConfigPool holds one kind only: use a profile of its own for the control plane", fleet.Names(controlPlane))
 	default:
-		return poolConflict("", "OpenShift keeps the control-plane nodes %s in MachineConfigPool master: set "+
+		return machineConfigPoolConflict("", "OpenShift keeps the control-plane nodes %s in MachineConfigPool master: set "+
 			"spec.pools.management to Existing and select that pool", fleet.Names(controlPlane))
 	}
 }
@@ -57,7 +57,7 @@ func (w *world) foreignPools() []string {
 func (w *world) otherPoolConflict(node *corev1.Node, foreign []string) *fleet.Conflict {
 	for _, name := range foreign {
 		if w.selectsNode(name, node.Labels) {
-			return poolConflict(node.Name, "node %s is in MachineConfigPool %s, which somebody else owns, and a node can be "+
+			return machineConfigPoolConflict(node.Name, "node %s is in MachineConfigPool %s, which somebody else owns, and a node can be "+
 				"in one custom pool only: take it out of that pool, or bind the profile to the pool with "+
 				"spec.pools.management Existing", node.Name, name)
 		}
@@ -69,7 +69,7 @@ func (w *world) otherPoolConflict(node *corev1.Node, foreign []string) *fleet.Co
 // that the profile does not select, or miss some that it does, or there is more than one plan.
 func (w *world) existingPoolConflict(pool *mcfgv1.MachineConfigPool, intent *fleet.Intent) *fleet.Conflict {
 	if owner(pool) != "" {
-		return poolConflict("", "MachineConfigPool %s is managed by profile %s and cannot be used as an existing pool: "+
+		return machineConfigPoolConflict("", "MachineConfigPool %s is managed by profile %s and cannot be used as an existing pool: "+
 			"select another pool", pool.Name, owner(pool))
 	}
 	var outside, strangers []string
@@ -84,13 +84,13 @@ func (w *world) existingPoolConflict(pool *mcfgv1.MachineConfigPool, intent *fle
 	}
 	switch {
 	case len(outside) > 0:
-		return poolConflict(outside[0], "MachineConfigPool %s does not hold the selected nodes %s: move them into the pool, "+
+		return machineConfigPoolConflict(outside[0], "MachineConfigPool %s does not hold the selected nodes %s: move them into the pool, "+
 			"or narrow spec.nodeSelector", pool.Name, fleet.Names(outside))
 	case len(strangers) > 0:
-		return poolConflict(strangers[0], "MachineConfigPool %s holds nodes %s, which spec.nodeSelector does not select and "+
+		return machineConfigPoolConflict(strangers[0], "MachineConfigPool %s holds nodes %s, which spec.nodeSelector does not select and "+
 			"which would be changed, too: widen spec.nodeSelector, or use a pool of its own", pool.Name, fleet.Names(strangers))
 	case len(intent.Shapes) > 1:
-		return poolConflict("", "MachineConfigPool %s holds nodes that need %d different plans (%s), and a pool carries one: "+
+		return machineConfigPoolConflict("", "MachineConfigPool %s holds nodes that need %d different plans (%s), and a pool carries one: "+
 			"use one pool and profile for each, or spec.pools.management Managed", pool.Name, len(intent.Shapes), shapes(intent))
 	default:
 		return nil

@@ -89,20 +89,20 @@ func TestConflictsOfManagedPools(t *testing.T) {
 		"none": {nodes: plannedNodes{"n1": "a1"}, wantSteps: true},
 		"a node in another custom pool": {
 			before: withPool("infra", "infra", "n1"), nodes: plannedNodes{"n1": "a1"},
-			want: []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n1", Message: "node n1 is in MachineConfigPool infra, which somebody else owns"}},
+			want: []fleet.Conflict{{Reason: v1alpha1.ReasonMachineConfigPoolConflict, Node: "n1", Message: "node n1 is in MachineConfigPool infra, which somebody else owns"}},
 		},
 		"one of two nodes in another custom pool": {
 			before: withPool("infra", "infra", "n1"), nodes: plannedNodes{"n1": "a1", "n2": "a1"},
-			want:      []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n1", Message: "node n1 is in MachineConfigPool infra"}},
+			want:      []fleet.Conflict{{Reason: v1alpha1.ReasonMachineConfigPoolConflict, Node: "n1", Message: "node n1 is in MachineConfigPool infra"}},
 			wantSteps: true,
 		},
 		"control-plane nodes": {
 			before: func(c *cluster) { c.nodes["n1"].Labels["node-role.kubernetes.io/master"] = "" }, nodes: plannedNodes{"n1": "a1"},
-			want: []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "OpenShift keeps the control-plane nodes n1 in MachineConfigPool master"}},
+			want: []fleet.Conflict{{Reason: v1alpha1.ReasonMachineConfigPoolConflict, Message: "OpenShift keeps the control-plane nodes n1 in MachineConfigPool master"}},
 		},
 		"control-plane nodes and workers": {
 			before: func(c *cluster) { c.nodes["n1"].Labels["node-role.kubernetes.io/control-plane"] = "" }, nodes: plannedNodes{"n1": "a1", "n2": "a1"},
-			want: []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "selects the control-plane nodes n1 together with workers"}},
+			want: []fleet.Conflict{{Reason: v1alpha1.ReasonMachineConfigPoolConflict, Message: "selects the control-plane nodes n1 together with workers"}},
 		},
 	})
 }
@@ -134,7 +134,7 @@ func TestConflictsOfExistingPools(t *testing.T) {
 	runConflicts(t, map[string]conflictCase{
 		"no existing pool": {
 			nodes: plannedNodes{"n1": "a1"}, intent: func(i *fleet.Intent) { bound(i, "nowhere") },
-			want: []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "selects no MachineConfigPool"}},
+			want: []fleet.Conflict{{Reason: v1alpha1.ReasonMachineConfigPoolConflict, Message: "selects no MachineConfigPool"}},
 		},
 		"two existing pools": {
 			before: func(c *cluster) {
@@ -142,7 +142,7 @@ func TestConflictsOfExistingPools(t *testing.T) {
 				c.pools[workerPool].Labels[cnfLabel] = ""
 			},
 			nodes: plannedNodes{"n1": "a1"}, intent: boundToCNF,
-			want: []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "selects the MachineConfigPools worker, worker-cnf"}},
+			want: []fleet.Conflict{{Reason: v1alpha1.ReasonMachineConfigPoolConflict, Message: "selects the MachineConfigPools worker, worker-cnf"}},
 		},
 		"an existing pool of another profile": {
 			before: func(c *cluster) {
@@ -150,22 +150,22 @@ func TestConflictsOfExistingPools(t *testing.T) {
 				c.pools["worker-cnf"].Labels[v1alpha1.LabelProfile] = "other"
 			},
 			nodes: plannedNodes{"n1": "a1"}, intent: boundToCNF,
-			want: []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "MachineConfigPool worker-cnf is managed by profile other"}},
+			want: []fleet.Conflict{{Reason: v1alpha1.ReasonMachineConfigPoolConflict, Message: "MachineConfigPool worker-cnf is managed by profile other"}},
 		},
 		"an existing pool without a selected node": {
 			before: withPool("worker-cnf", "cnf", "n1"), nodes: plannedNodes{"n1": "a1", "n2": "a1"},
 			intent: boundToCNF,
-			want:   []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n2", Message: "MachineConfigPool worker-cnf does not hold the selected nodes n2"}},
+			want:   []fleet.Conflict{{Reason: v1alpha1.ReasonMachineConfigPoolConflict, Node: "n2", Message: "MachineConfigPool worker-cnf does not hold the selected nodes n2"}},
 		},
 		"an existing pool with a node that is not selected": {
 			before: withPool("worker-cnf", "cnf", "n1", "n2"), nodes: plannedNodes{"n1": "a1"},
 			intent: boundToCNF,
-			want:   []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Node: "n2", Message: "MachineConfigPool worker-cnf holds nodes n2, which spec.nodeSelector does not select"}},
+			want:   []fleet.Conflict{{Reason: v1alpha1.ReasonMachineConfigPoolConflict, Node: "n2", Message: "MachineConfigPool worker-cnf holds nodes n2, which spec.nodeSelector does not select"}},
 		},
 		"an existing pool with two shapes": {
 			before: withPool("worker-cnf", "cnf", "n1", "n2"), nodes: plannedNodes{"n1": "a1", "n2": "b1"},
 			intent: boundToCNF,
-			want:   []fleet.Conflict{{Reason: v1alpha1.ReasonPoolConflict, Message: "MachineConfigPool worker-cnf holds nodes that need 2 different plans (plan "}},
+			want:   []fleet.Conflict{{Reason: v1alpha1.ReasonMachineConfigPoolConflict, Message: "MachineConfigPool worker-cnf holds nodes that need 2 different plans (plan "}},
 		},
 		"an existing pool that fits": {
 			before: withPool("worker-cnf", "cnf", "n1"), nodes: plannedNodes{"n1": "a1"},

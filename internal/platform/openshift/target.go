@@ -167,12 +167,12 @@ func (w *world) findExistingPool(profile *v1alpha1.LowLatencyNodeProfile) (*mcfg
 	slices.Sort(found)
 	switch len(found) {
 	case 0:
-		return nil, poolConflict("", "spec.pools.existing.machineConfigPoolSelector selects no MachineConfigPool: "+
+		return nil, machineConfigPoolConflict("", "spec.pools.existing.machineConfigPoolSelector selects no MachineConfigPool: "+
 			"correct it, or create the pool")
 	case 1:
 		return w.pools[found[0]], nil
 	default:
-		return nil, poolConflict("", "spec.pools.existing.machineConfigPoolSelector selects the MachineConfigPools %s: "+
+		return nil, machineConfigPoolConflict("", "spec.pools.existing.machineConfigPoolSelector selects the MachineConfigPools %s: "+
 			"add a label that only one of them has", fleet.Names(found))
 	}
 }
