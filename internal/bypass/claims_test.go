@@ -137,3 +137,20 @@ func TestUnservedPools(t *testing.T) {
 		t.Errorf("claim is %q, want %q", got, want)
 	}
 }
+
+// TestPlannedPools: a plan is told which NICs a pool has, and whether user space drives them.
+func TestPlannedPools(t *testing.T) {
+	nics := twoNodes().NICs
+	onload, functions, unsafe := asking("a", "x.example/a", nearZero), asking("b", "x.example/b", nearOne), asking("c", "x.example/c", nowhere)
+	onload.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{}}
+	functions.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{}}
+	unsafe.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{Isolation: v1alpha1.VFIOIsolationNoIOMMU}}
+	got := []string{}
+	for _, pool := range PlannedPools([]*v1alpha1.BypassNICPool{onload, functions, unsafe}, nics) {
+		got = append(got, fmt.Sprintf("%s %s %q", pool.Name, pool.NICs[0].PCIAddress, pool.Isolation))
+	}
+	want := []string{"a " + nearZero + ` ""`, "b " + nearOne + ` "IOMMU"`, "c " + nowhere + ` "NoIOMMU"`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("planned pools (-want +got):\n%s", diff)
+	}
+}

@@ -4,6 +4,7 @@
 package bypass
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -24,6 +25,7 @@ func vfioStack() Stack {
 		// All fields of the section have defaults, so that it may be missing.
 		hasSection: func(s *v1alpha1.BypassStack) bool { return s.VFIO != nil || s.Type == v1alpha1.StackVFIO },
 		needs:      func(*v1alpha1.BypassStack) needs { return needs{nodes: []string{nodeVFIO}} },
+		isolation:  vfioIsolation,
 		supported:  (*candidate).bifurcated,
 		rules: []rule{
 			(*candidate).userDriver, (*candidate).numaNode, (*candidate).pciLink, (*candidate).virtualFunctions,
@@ -62,10 +64,17 @@ func (c *candidate) groupPath(group int) string {
 	return fmt.Sprintf("/dev/vfio/%d", group)
 }
 
+// vfioIsolation fills in the default of the field.
+func vfioIsolation(s *v1alpha1.BypassStack) v1alpha1.VFIOIsolation {
+	if s.VFIO == nil {
+		return v1alpha1.VFIOIsolationIOMMU
+	}
+	return cmp.Or(s.VFIO.Isolation, v1alpha1.VFIOIsolationIOMMU)
+}
+
 // withoutIOMMU reports whether the pool hands out devices that no IOMMU confines.
 func (c *candidate) withoutIOMMU() bool {
-	vfio := c.in.Pool.Spec.Stack.VFIO
-	return vfio != nil && vfio.Isolation == v1alpha1.VFIOIsolationNoIOMMU
+	return vfioIsolation(&c.in.Pool.Spec.Stack) == v1alpha1.VFIOIsolationNoIOMMU
 }
 
 // iommuGroup wants the group whose device file a program opens.

@@ -23,6 +23,8 @@ type Stack struct {
 	// Plugin is what the pod of its device plugin needs besides.
 	Plugin PluginPod
 
+	// isolation is how programs are confined that drive the NIC from user space; nil when the kernel's driver keeps it.
+	isolation func(*v1alpha1.BypassStack) v1alpha1.VFIOIsolation
 	// hasSection reports whether a spec has the section of the stack.
 	hasSection func(*v1alpha1.BypassStack) bool
 	// needs reads the section.

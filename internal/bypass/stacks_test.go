@@ -4,6 +4,10 @@
 package bypass
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -110,5 +114,41 @@ func TestStackOf(t *testing.T) {
 	}
 	if got := StackOf("Carrier pigeon"); got.Type != "" {
 		t.Errorf("an unknown stack has the row of %s", got.Type)
+	}
+}
+
+// TestNobodyComparesStacks: what differs between stacks is in their rows. Besides the files of the rows, only the API,
+// tests, and what pretends for them name a stack.
+func TestNobodyComparesStacks(t *testing.T) {
+	types := map[string]bool{}
+	for _, row := range Stacks() {
+		types["Stack"+string(row.Type)] = true
+	}
+	for _, folder := range []string{"cmd", "controllers", "internal"} {
+		err := filepath.WalkDir(filepath.Join(project, folder), func(path string, entry fs.DirEntry, err error) error {
+			name := entry.Name()
+			isRow := filepath.Dir(path) == filepath.Join(project, "internal/bypass") && strings.HasPrefix(name, "stack_")
+			if name == "sim" {
+				return fs.SkipDir
+			}
+			if err != nil || entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || isRow {
+				return err
+			}
+			files := token.NewFileSet()
+			file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if selector, ok := n.(*ast.SelectorExpr); ok && types[selector.Sel.Name] {
+					t.Errorf("%s names %s: put what differs into the row of the stack", files.Position(n.Pos()), selector.Sel.Name)
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }

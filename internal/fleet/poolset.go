@@ -59,11 +59,7 @@ func (s *PoolSet) Planned(nics []topology.NIC) []plan.Pool {
 	if s == nil {
 		return nil
 	}
-	planned := make([]plan.Pool, 0, len(s.pools))
-	for i, claim := range bypass.Claims(s.claimants(), nics) {
-		planned = append(planned, plan.Pool{Name: claim.Pool, Spec: &s.pools[i].Spec, NICs: claim.NICs})
-	}
-	return planned
+	return bypass.PlannedPools(s.pools, nics)
 }
 
 // claim is what one of the pools has on a node with these NICs.

@@ -29,6 +29,9 @@ type Pool struct {
 	Spec *v1alpha1.BypassNICPoolSpec
 	// NICs that the pool selects on the node and that no other pool does.
 	NICs []topology.NIC
+	// Isolation is how programs are confined that bring drivers of their own: the NICs, or their virtual functions, are
+	// bound to DriverVFIO. "" leaves them to the kernel's drivers.
+	Isolation v1alpha1.VFIOIsolation
 }
 
 // planner makes one plan. Each step reads what earlier steps decided, decides its own part of the plan

@@ -48,7 +48,7 @@ func (p *planner) claimNICs() {
 		}
 		slices.SortFunc(nics, func(a, b topology.NIC) int { return cmp.Compare(a.PCIAddress, b.PCIAddress) })
 		nics = slices.CompactFunc(nics, func(a, b topology.NIC) bool { return a.PCIAddress == b.PCIAddress })
-		p.pools = append(p.pools, Pool{Name: pool.Name, Spec: pool.Spec, NICs: nics})
+		p.pools = append(p.pools, Pool{Name: pool.Name, Spec: pool.Spec, NICs: nics, Isolation: pool.Isolation})
 	}
 	slices.SortFunc(p.pools, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
 }
@@ -172,7 +172,7 @@ func (p *planner) functionsOf(pool Pool, nic topology.NIC) (count int, possible 
 // driverOf is the driver for the NICs of a pool, or for their virtual functions; "" leaves the kernel's choice. Where
 // it is not usable, the NICs are left as they are.
 func (p *planner) driverOf(pool Pool) (driver string, usable bool) {
-	if pool.Spec.Stack.Type != v1alpha1.StackVFIO {
+	if pool.Isolation == "" {
 		return "", true
 	}
 	// Each is asked, so that one look tells all that is wrong.
@@ -180,20 +180,12 @@ func (p *planner) driverOf(pool Pool) (driver string, usable bool) {
 	return DriverVFIO, isolated && stable && loadable
 }
 
-// isolationOf is the effective isolation of a pool with stack VFIO.
-func isolationOf(pool Pool) v1alpha1.VFIOIsolation {
-	if vfio := pool.Spec.Stack.VFIO; vfio != nil && vfio.Isolation != "" {
-		return vfio.Isolation
-	}
-	return v1alpha1.VFIOIsolationIOMMU
-}
-
 // checkIsolation: VFIO needs an IOMMU, and says so late, when a pod opens the device
 // (Documentation/driver-api/vfio.rst).
 func (p *planner) checkIsolation(pool Pool) bool {
 	const own = "spec.stack.vfio.isolation"
 	const field = "spec.kernel.iommu"
-	if isolationOf(pool) == v1alpha1.VFIOIsolationNoIOMMU {
+	if pool.Isolation == v1alpha1.VFIOIsolationNoIOMMU {
 		p.report(v1alpha1.SeverityHigh, rulePoolDriver, poolField(pool.Name, own),
 			"Set it to IOMMU on machines that have one, and let trusted programs only use the pool.",
 			"with NoIOMMU a program that owns a NIC of the pool can read and write all memory of the node, and the kernel is tainted")

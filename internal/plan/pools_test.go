@@ -29,7 +29,19 @@ func poolWith(name string, nics []topology.NIC, change ...poolChange) Pool {
 	for _, c := range change {
 		c(spec)
 	}
-	return Pool{Name: name, Spec: spec, NICs: nics}
+	return Pool{Name: name, Spec: spec, NICs: nics, Isolation: isolationOf(spec)}
+}
+
+// isolationOf is what package bypass says of the stack.
+func isolationOf(spec *v1alpha1.BypassNICPoolSpec) v1alpha1.VFIOIsolation {
+	switch {
+	case spec.Stack.VFIO == nil:
+		return ""
+	case spec.Stack.VFIO.Isolation == "":
+		return v1alpha1.VFIOIsolationIOMMU
+	default:
+		return spec.Stack.VFIO.Isolation
+	}
 }
 
 func pagesPerNIC(size v1alpha1.HugepageSize, count int32) poolChange {

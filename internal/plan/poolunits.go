@@ -21,7 +21,7 @@ func (p *planner) poolUnits() {
 	for _, pool := range p.pools {
 		planned, _ := p.plan.BypassPool(pool.Name)
 		for _, nic := range planned.NICs {
-			p.bypassNICUnit(nic, isolationOf(pool))
+			p.bypassNICUnit(nic, pool.Isolation)
 		}
 	}
 	p.vfioFiles()
@@ -76,7 +76,7 @@ func (p *planner) vfioFiles() {
 			if bound.Detail == "" {
 				bound = Origin{Source: FromPool, Detail: poolField(pool.Name, "spec.stack.type")}
 			}
-			if unsafe.Detail == "" && isolationOf(pool) == v1alpha1.VFIOIsolationNoIOMMU {
+			if unsafe.Detail == "" && pool.Isolation == v1alpha1.VFIOIsolationNoIOMMU {
 				unsafe = Origin{Source: FromPool, Detail: poolField(pool.Name, "spec.stack.vfio.isolation")}
 			}
 		}

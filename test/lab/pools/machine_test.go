@@ -122,10 +122,7 @@ func (s *scene) planPools(t *testing.T) *plan.NodePlan {
 	t.Helper()
 	machine := s.topology(t)
 	input := plan.Input{Profile: readProfile(t), Topology: machine}
-	pools := readPools(t)
-	for i, claim := range bypass.Claims(bypass.Claimants(pools), machine.NICs) {
-		input.Pools = append(input.Pools, plan.Pool{Name: claim.Pool, Spec: &pools[i].Spec, NICs: claim.NICs})
-	}
+	input.Pools = bypass.PlannedPools(readPools(t), machine.NICs)
 	planned, findings := plan.New(input)
 	if planned == nil {
 		t.Fatalf("no plan: %+v", findings)
