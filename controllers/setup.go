@@ -71,7 +71,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	beats := &heartbeats{client: mgr.GetClient(), namespace: options.AgentNamespace, clock: options.Clock}
 	profiles := &ProfileReconciler{
 		client: mgr.GetClient(), platform: options.Platform, namespace: options.Namespace,
-		recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock, plans: fleet.NewPlanner(), beats: beats,
+		recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock, plans: fleet.NewPlanner(options.Platform.Rules()), beats: beats,
 	}
 	if err := profiles.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodeProfiles: %w", err)

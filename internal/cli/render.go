@@ -23,13 +23,13 @@ import (
 const (
 	// defaultNamespace is where the operator runs unless it was installed elsewhere.
 	defaultNamespace = "lowlatency-operator-system"
-	// openShift is the platform for which is rendered as long as there is no other.
+	// openShift is the platform that is meant as long as there is no other.
 	openShift = "OpenShift"
 )
 
-// renderers are how the platforms write plans, by name.
-func renderers() map[string]rendering.Renderer {
-	return map[string]rendering.Renderer{openShift: openshift.Render}
+// platforms are what is known about the platforms without a cluster, by name.
+func platforms() map[string]rendering.Platform {
+	return map[string]rendering.Platform{openShift: openshift.Platform()}
 }
 
 type renderOptions struct {
@@ -69,7 +69,7 @@ func (a *app) render(ctx context.Context, options *renderOptions) error {
 	}
 	all := planNodes(wanted, nodes)
 	a.explainUnplanned(all)
-	bundles, err := renderers()[openShift](rendering.Request{
+	bundles, err := platforms()[openShift].Render(rendering.Request{
 		Profile: wanted.profile, Shapes: shapesOf(all), Namespace: options.namespace, Group: options.machineConfigPool,
 	})
 	if err != nil {

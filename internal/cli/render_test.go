@@ -150,3 +150,13 @@ func TestRenderLeavesOutNodesWithoutPlan(t *testing.T) {
 		t.Errorf("rendered:\n%.500s", got.out)
 	}
 }
+
+func TestRenderRefusesWhatThePlatformKeepsToItself(t *testing.T) {
+	profile := profileHead + "  kubelet: {additionalConfiguration: \"featureGates: {A: true}\"}\n"
+	for _, command := range []string{"plan", "render"} {
+		got := run(t, profile, command, "-f", "-", "--root", tree(t, small("a")))
+		if got.code != ExitFindings || !strings.Contains(got.out+got.err, "featureGates is decided by the platform") {
+			t.Errorf("%s: %+v", command, got)
+		}
+	}
+}

@@ -31,7 +31,7 @@ func (m *manifests) sortedPools() []*v1alpha1.BypassNICPool {
 
 // plan plans for a node, as the operator does.
 func (w wanted) plan(node node) *fleet.Planned {
-	return fleet.PlanHardware(w.profile, fleet.NewPoolSet(selecting(w.pools, node)), node.topology)
+	return fleet.PlanHardware(w.profile, fleet.NewPoolSet(selecting(w.pools, node)), node.topology, platforms()[openShift].Rules)
 }
 
 // checked is what the checks of a node's plan read of its host. Without a plan there is nothing to check.

@@ -40,6 +40,7 @@ type Planned struct {
 
 // Planner makes plans and remembers them, so that the event of one node costs no planning for the others.
 type Planner struct {
+	rules plan.PlatformRules
 	mutex sync.Mutex
 	// byNode remembers the plan of each node until it reports another inventory hash. A node's word about
 	// its hash decides about that node only.
@@ -72,9 +73,10 @@ type hashKey struct {
 	hash    string
 }
 
-// NewPlanner returns a planner that remembers nothing yet.
-func NewPlanner() *Planner {
+// NewPlanner returns a planner for a platform with these rules. It remembers nothing yet.
+func NewPlanner(rules plan.PlatformRules) *Planner {
 	return &Planner{
+		rules:     rules,
 		byNode:    newMemo[nodeKey, *Planned](rememberedNodes),
 		byContent: newMemo[contentKey, *Planned](rememberedNodes),
 		byHash:    newMemo[hashKey, *plan.NodePlan](rememberedPlans),
@@ -104,7 +106,7 @@ func (p *Planner) planContent(at generation, profile *v1alpha1.LowLatencyNodePro
 	if known, found := p.byContent.get(key); found {
 		return known
 	}
-	result := planInventory(profile, pools, inventory)
+	result := p.planInventory(profile, pools, inventory)
 	if result.Plan != nil {
 		shared := hashKey{profile: profile.UID, hash: result.Hash}
 		if known, found := p.byHash.get(shared); found {
@@ -117,18 +119,18 @@ func (p *Planner) planContent(at generation, profile *v1alpha1.LowLatencyNodePro
 	return result
 }
 
-func planInventory(profile *v1alpha1.LowLatencyNodeProfile, pools *PoolSet, inventory *v1alpha1.Inventory) *Planned {
+func (p *Planner) planInventory(profile *v1alpha1.LowLatencyNodeProfile, pools *PoolSet, inventory *v1alpha1.Inventory) *Planned {
 	hardware, err := topology.FromInventory(inventory)
 	if err != nil {
 		return impossible(err)
 	}
-	return PlanHardware(profile, pools, hardware)
+	return PlanHardware(profile, pools, hardware, p.rules)
 }
 
-// PlanHardware plans for one piece of hardware that the pools select.
-func PlanHardware(profile *v1alpha1.LowLatencyNodeProfile, pools *PoolSet, hardware *topology.Topology) *Planned {
+// PlanHardware plans for one piece of hardware that the pools select, on a platform with these rules.
+func PlanHardware(profile *v1alpha1.LowLatencyNodeProfile, pools *PoolSet, hardware *topology.Topology, rules plan.PlatformRules) *Planned {
 	nodePlan, findings := plan.New(plan.Input{
-		Profile: profile, Topology: hardware, Pools: pools.Planned(hardware.NICs),
+		Profile: profile, Topology: hardware, Pools: pools.Planned(hardware.NICs), Platform: rules,
 	})
 	if nodePlan == nil {
 		return &Planned{Findings: findings}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 )
@@ -19,7 +20,7 @@ func TestPlannerShares(t *testing.T) {
 	changed.Generation, changed.Spec.CPUs.Tick = 2, v1alpha1.TickPeriodic
 	liar := epyc.DeepCopy()
 	liar.Hash = xeon.Hash
-	p := NewPlanner()
+	p := NewPlanner(plan.PlatformRules{})
 	first := p.Plan(profile, nil, "n1", xeon)
 	if first.Plan == nil || first.Hash == "" || first.Signature == "" || first.ConfigMap != "trading-"+first.Hash {
 		t.Fatalf("plan is %+v, want a complete one", first)
@@ -53,7 +54,7 @@ func TestPlannerMakesEqualPlansOneObject(t *testing.T) {
 	xeon := objects.InventoryOf(t, hosttree.Xeon())
 	rebooted := xeon.DeepCopy()
 	rebooted.Hash, rebooted.KernelCommandLine = "other", rebooted.KernelCommandLine+" quiet"
-	profile, p := objects.MakeProfile("trading").Obj(), NewPlanner()
+	profile, p := objects.MakeProfile("trading").Obj(), NewPlanner(plan.PlatformRules{})
 	first, again := p.Plan(profile, nil, "n1", xeon), p.Plan(profile, nil, "n1", rebooted)
 	if again == first || again.Plan != first.Plan {
 		t.Error("the plan is another object")
@@ -66,6 +67,9 @@ func TestPlannerFindings(t *testing.T) {
 	broken.Hash, broken.OnlineCPUs = "broken", "0-"
 	greedy := objects.MakeProfile("trading").Obj()
 	greedy.Spec.Memory.Hugepages = []v1alpha1.HugepageReservation{{Size: "1Gi", Count: 100000}}
+	stopped := objects.MakeProfile("trading").Obj()
+	stopped.Spec.System.StopServices = []v1alpha1.UnitName{"platform-agent.service"}
+	rules := plan.PlatformRules{Services: []string{"platform-agent.service"}}
 	cases := map[string]struct {
 		profile   *v1alpha1.LowLatencyNodeProfile
 		inventory *v1alpha1.Inventory
@@ -73,10 +77,11 @@ func TestPlannerFindings(t *testing.T) {
 	}{
 		"an inventory that cannot be read": {objects.MakeProfile("trading").Obj(), broken, "status.inventory on node n6: the LowLatencyNode cannot be read"},
 		"a plan that is impossible":        {greedy, xeon, "spec.memory.hugepages[0] on node n6"},
+		"what the platform forbids":        {stopped, xeon, "without platform-agent.service the node is lost"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := NewPlanner().Plan(tc.profile, nil, "n6", tc.inventory)
+			got := NewPlanner(rules).Plan(tc.profile, nil, "n6", tc.inventory)
 			if got.Plan != nil || len(got.Findings) == 0 || !strings.Contains(got.Findings[0].Sentence("n6"), tc.want) {
 				t.Errorf("plan is %+v, want %q", got, tc.want)
 			}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
@@ -99,7 +100,7 @@ func TestPlannedPools(t *testing.T) {
 
 func TestPoolPlansForItsNodesOnly(t *testing.T) {
 	xeon := objects.InventoryOf(t, hosttree.Xeon())
-	profile, plans := objects.MakeProfile("trading").Obj(), NewPlanner()
+	profile, plans := objects.MakeProfile("trading").Obj(), NewPlanner(plan.PlatformRules{})
 	pool := objects.MakePool("x2").Selecting(v1alpha1.Labels{"pool": "yes"})
 	pool.Spec.Hugepages = []v1alpha1.NICHugepages{{Size: "2Mi", CountPerNIC: 400}}
 	w := worldOf(profile, nil, nil, objects.MakeReport("in", "trading").Inventory(xeon).Obj(), objects.MakeReport("out", "trading").Inventory(xeon).Obj())

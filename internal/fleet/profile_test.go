@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 )
@@ -47,7 +48,7 @@ func TestDecide(t *testing.T) {
 		objects.MakeReport("broken", "trading").Inventory(broken).Obj(),
 		objects.MakeReport("disputed", "trading").Inventory(xeon).Obj(),
 	)
-	d := DecideProfile(w, NewPlanner())
+	d := DecideProfile(w, NewPlanner(plan.PlatformRules{}))
 	wantHeld := map[string]string{
 		"new":      "its agent has not reported an inventory yet",
 		"silent":   "its agent has not reported an inventory yet",
@@ -72,7 +73,7 @@ func TestDecide(t *testing.T) {
 	if d.Intent.ReadOnly {
 		t.Error("the intent is read-only, want it not to be")
 	}
-	if w.Profile = objects.MakeProfile("trading").Paused().Obj(); !DecideProfile(w, NewPlanner()).Intent.ReadOnly {
+	if w.Profile = objects.MakeProfile("trading").Paused().Obj(); !DecideProfile(w, NewPlanner(plan.PlatformRules{})).Intent.ReadOnly {
 		t.Error("a paused profile writes to the platform")
 	}
 }

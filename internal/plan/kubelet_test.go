@@ -188,6 +188,7 @@ func TestAdditionalConfiguration(t *testing.T) {
 		"a nested unknown field":   {text: "authentication: {x509: {nope: 1}}", wantWord: "authentication.x509.nope"},
 		"a field twice":            {text: "maxPods: 1\nmaxPods: 2", wantWord: "maxPods"},
 		"the wrong type":           {text: "maxPods: many", wantWord: "maxPods"},
+		"what no platform keeps":   {text: "cgroupDriver: systemd", want: `{"additional":{"cgroupDriver":"systemd"}}`},
 		"another kind":             {text: "kind: Pod", wantWord: "Pod"},
 		"no mapping":               {text: "- 1", wantWord: ""},
 		"not YAML":                 {text: "{", wantWord: ""},
@@ -211,7 +212,10 @@ func TestAdditionalConfiguration(t *testing.T) {
 			if tc.change == nil {
 				tc.change = func(*v1alpha1.LowLatencyNodeProfileSpec) {}
 			}
-			plan, findings := New(Input{Profile: profileWith(tc.change, configuration(tc.text)), Topology: xeon()})
+			plan, findings := New(Input{
+				Profile: profileWith(tc.change, configuration(tc.text)), Topology: xeon(),
+				Platform: PlatformRules{KubeletFields: []string{"clusterDNS", "featureGates"}},
+			})
 			if tc.want == "" {
 				if len(findings) != 1 || findings[0].Rule != "plan.kubelet-configuration" || !strings.Contains(findings[0].Message, tc.wantWord) || plan != nil {
 					t.Errorf("findings %s, want one with %q", describe(findings), tc.wantWord)

@@ -35,12 +35,6 @@ func computedFields() map[string]string {
 	}
 }
 
-// platformFields are the fields of KubeletConfiguration that belong to OpenShift's machine-config operator: it
-// refuses a KubeletConfig that sets one (pkg/controller/kubelet-config, validateUserKubeletConfig).
-func platformFields() []string {
-	return []string{"cgroupDriver", "clusterDNS", "clusterDomain", "failSwapOn", "featureGates", "memorySwap", "staticPodPath"}
-}
-
 // planAdditionalConfiguration adds the user's kubelet settings. Maps of which the plan computes some keys
 // take the user's other keys.
 func (p *planner) planAdditionalConfiguration() {
@@ -67,7 +61,7 @@ func (p *planner) planAdditionalConfiguration() {
 
 // refuseForeignFields removes the fields that somebody else decides, with a finding for each.
 func (p *planner) refuseForeignFields(fields map[string]any) {
-	computed, platform := computedFields(), platformFields()
+	computed, platform := computedFields(), p.input.Platform.KubeletFields
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		by, ok := computed[name]
 		if slices.Contains(platform, name) {

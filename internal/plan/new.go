@@ -21,6 +21,8 @@ type Input struct {
 	// Pools are the BypassNICPools that select the node, in ascending order of their names. Their hugepages,
 	// virtual functions, driver bindings and interrupts become part of the plan.
 	Pools []Pool
+	// Platform is what the platform keeps to itself.
+	Platform PlatformRules
 }
 
 // Pool is a BypassNICPool with the NICs that it hands out on the node.

@@ -117,7 +117,7 @@ func (p *planner) interruptUnit() {
 		Enabled: true,
 		Content: serialize(
 			option("Unit", "Description", "Keep the interrupts of bypass NICs on their CPUs"),
-			option("Unit", "Before", kubeletUnit+" crio.service containerd.service"),
+			option("Unit", "Before", strings.Join(beforePods(), " ")),
 			option("Service", "ExecStartPre", fmt.Sprintf("%s 0 %s", script, pairs)),
 			option("Service", "ExecStart", fmt.Sprintf("%s %d %s", script, interruptPeriod, pairs)),
 			option("Service", "Restart", "on-failure"),

@@ -30,17 +30,17 @@ func (p *planner) planSystem() {
 }
 
 // neededServices are services without which a node is lost to the cluster.
-func neededServices() []string {
-	return []string{kubeletUnit, "crio.service", "containerd.service", "NetworkManager.service",
-		"machine-config-daemon-firstboot.service", "machine-config-daemon-pull.service", "systemd-udevd.service",
-		"dbus.service", "dbus-broker.service", "sshd.service"}
+func (p *planner) neededServices() []string {
+	return slices.Concat([]string{kubeletUnit, "NetworkManager.service", "systemd-udevd.service", "dbus.service",
+		"dbus-broker.service", "sshd.service"}, containerRuntimeUnits(), p.input.Platform.Services)
 }
 
 // planServices stops and masks units.
 func (p *planner) planServices() {
 	const field = "spec.system.stopServices"
+	needed := p.neededServices()
 	for i, name := range p.spec.System.StopServices {
-		if slices.Contains(neededServices(), string(name)) {
+		if slices.Contains(needed, string(name)) {
 			p.critical(ruleStopServices, element(field, i), "Remove it.", "without %s the node is lost to the cluster", name)
 		}
 	}

@@ -187,6 +187,21 @@ func TestHardwareFindings(t *testing.T) {
 	}
 }
 
+// TestServicesOfThePlatform: which services a node needs depends on the platform, too.
+func TestServicesOfThePlatform(t *testing.T) {
+	stopped := profileWith(func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+		s.System.StopServices = []v1alpha1.UnitName{"platform-agent.service"}
+	})
+	rules := PlatformRules{Services: []string{"platform-agent.service"}}
+	if plan, findings := New(Input{Profile: stopped, Topology: xeon(), Platform: rules}); plan != nil || len(findings) != 1 ||
+		findings[0].Rule != "plan.stop-services" {
+		t.Errorf("plan %v, findings %s: want the service kept", plan, describe(findings))
+	}
+	if plan, findings := New(Input{Profile: stopped, Topology: xeon()}); plan == nil {
+		t.Errorf("no plan on another platform: %s", describe(findings))
+	}
+}
+
 func TestProfileNameIsSafe(t *testing.T) {
 	profile := profileWith()
 	profile.Name = "../../etc"

@@ -13,6 +13,13 @@ import (
 // kubeletUnit is the service that no node runs pods without.
 const kubeletUnit = "kubelet.service"
 
+// containerRuntimeUnits are the services of the container runtimes that run pods in the field. systemd passes over the
+// names of units that a host does not have.
+func containerRuntimeUnits() []string { return []string{"crio.service", "containerd.service"} }
+
+// beforePods are the units before which a host has to be ready: the first pod starts with them.
+func beforePods() []string { return append([]string{kubeletUnit}, containerRuntimeUnits()...) }
+
 // addFile and addUnit put something on the host; planHost sorts both lists.
 func (p *planner) addFile(f File) { p.plan.Files = append(p.plan.Files, f) }
 
@@ -45,7 +52,7 @@ type oneshot struct {
 
 // content writes the unit. Default dependencies stay, so that it runs after sysinit.target.
 func (o oneshot) content() string {
-	before := append([]string{kubeletUnit, "crio.service", "containerd.service"}, o.before...)
+	before := append(beforePods(), o.before...)
 	options := []*unit.UnitOption{
 		option("Unit", "Description", o.description),
 		option("Unit", "Before", strings.Join(before, " ")),

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 // None is a platform that changes no node: plans are made and nodes are verified against them, and what the
@@ -22,6 +23,9 @@ func (None) Roll(context.Context, *fleet.Intent) (fleet.Outcome, error) { return
 func (None) Return(context.Context, *fleet.Intent) (fleet.Remainder, error) {
 	return fleet.Remainder{}, nil
 }
+
+// Rules implements Platform: what brings plans to the nodes is not known, and neither is what it keeps to itself.
+func (None) Rules() plan.PlatformRules { return plan.PlatformRules{} }
 
 // Watches implements Platform.
 func (None) Watches() []Watch { return nil }

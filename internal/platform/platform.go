@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 // Platform changes nodes. Both verbs take only the steps that are possible now and are called again
@@ -21,6 +22,8 @@ type Platform interface {
 	Roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcome, error)
 	// Return gives the nodes back and removes everything that Roll made.
 	Return(ctx context.Context, intent *fleet.Intent) (fleet.Remainder, error)
+	// Rules are what the platform keeps to itself on nodes, for planning.
+	Rules() plan.PlatformRules
 	// Watches are the kinds whose changes may let the next step happen.
 	Watches() []Watch
 }

@@ -13,6 +13,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 )
@@ -51,7 +52,7 @@ func fleetWorld(tb testing.TB, distinct bool) *fleet.ProfileWorld {
 		w.Nodes[name] = objects.MakeNode(name, "role", "trading", v1alpha1.LabelProfile, "trading")
 		w.Reports[name] = objects.MakeReport(name, "trading").Inventory(inventory).Obj()
 	}
-	d := fleet.DecideProfile(w, fleet.NewPlanner())
+	d := fleet.DecideProfile(w, fleet.NewPlanner(plan.PlatformRules{}))
 	if len(d.Intent.Shapes) != len(inventories) {
 		tb.Fatalf("the fleet has %d shapes, want %d", len(d.Intent.Shapes), len(inventories))
 	}
@@ -76,7 +77,7 @@ func perNode(b *testing.B) {
 
 // BenchmarkOneNodeChanges is the work for the status of one node of 5,000.
 func BenchmarkOneNodeChanges(b *testing.B) {
-	w, plans := fleetWorld(b, true), fleet.NewPlanner()
+	w, plans := fleetWorld(b, true), fleet.NewPlanner(plan.PlatformRules{})
 	w.Profile.Status = handle(w, plans, inForce())
 	broken := w.Reports["node-0042"].DeepCopy()
 	broken.Status.Conditions[1].Status = metav1.ConditionFalse
@@ -99,7 +100,7 @@ func BenchmarkOneNodeChanges(b *testing.B) {
 
 // BenchmarkOneNodeReboots is the work when one node of 5,000 reports another inventory, which has to be planned for.
 func BenchmarkOneNodeReboots(b *testing.B) {
-	w, plans := fleetWorld(b, true), fleet.NewPlanner()
+	w, plans := fleetWorld(b, true), fleet.NewPlanner(plan.PlatformRules{})
 	handle(w, plans, inForce())
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
@@ -116,7 +117,7 @@ func BenchmarkOneNodeReboots(b *testing.B) {
 func BenchmarkProfileChanges(b *testing.B) {
 	for name, distinct := range map[string]bool{"EqualInventories": false, "DistinctInventories": true} {
 		b.Run(name, func(b *testing.B) {
-			w, plans := fleetWorld(b, distinct), fleet.NewPlanner()
+			w, plans := fleetWorld(b, distinct), fleet.NewPlanner(plan.PlatformRules{})
 			b.ReportAllocs()
 			for b.Loop() {
 				w.Profile.Generation++

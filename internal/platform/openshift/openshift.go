@@ -24,6 +24,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
@@ -101,6 +102,9 @@ func OwnObjects() []client.Object {
 	}
 	return objects
 }
+
+// Rules implements platform.Platform.
+func (p *Platform) Rules() plan.PlatformRules { return manifests.Rules() }
 
 // Watches implements platform.Platform.
 func (p *Platform) Watches() []platform.Watch {

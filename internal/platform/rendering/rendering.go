@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Package rendering is the part of a platform that needs no cluster: how it writes the plans of a profile as objects.
-// Each platform has one function of type Renderer, which the offline render command calls by the platform's name. It is
-// pure.
+// Package rendering is the part of a platform that needs no cluster: what it keeps to itself on nodes, and how it writes
+// the plans of a profile as objects. The command line plans and renders by the value that each platform has of type
+// Platform. It is pure.
 package rendering
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 // Request is what is to be rendered: the plans of one profile for nodes that no platform has touched yet.
@@ -36,6 +37,14 @@ type Bundle struct {
 	Nodes []string
 	// Objects in the order in which they are applied.
 	Objects []*unstructured.Unstructured
+}
+
+// Platform is the part of a platform that needs no cluster.
+type Platform struct {
+	// Rules are what the platform keeps to itself on nodes.
+	Rules plan.PlatformRules
+	// Render writes plans.
+	Render Renderer
 }
 
 // Renderer writes the plans of a profile as the objects of one platform, one bundle for each group of nodes, ascending

@@ -30,23 +30,13 @@ func checkKubeletConfiguration(configuration *kubeletv1beta1.KubeletConfiguratio
 	)
 }
 
-// checkPlatformFields refuses the fields that the machine-config operator sets itself
-// (pkg/controller/kubelet-config, validateUserKubeletConfig): it would reject the whole object.
+// checkPlatformFields refuses the fields that the machine-config operator sets itself: it would reject the whole object.
 func checkPlatformFields(configuration *kubeletv1beta1.KubeletConfiguration) error {
-	set := map[string]bool{
-		"cgroupDriver":            configuration.CgroupDriver != "",
-		"clusterDNS":              len(configuration.ClusterDNS) > 0,
-		"clusterDomain":           configuration.ClusterDomain != "",
-		"failSwapOn":              configuration.FailSwapOn != nil,
-		"featureGates":            len(configuration.FeatureGates) > 0,
-		"memorySwap.swapBehavior": configuration.MemorySwap.SwapBehavior != "",
-		"staticPodPath":           configuration.StaticPodPath != "",
-	}
 	var problems []error
-	for _, field := range slices.Sorted(maps.Keys(set)) {
-		if set[field] {
+	for _, field := range platformFields() {
+		if field.isSet(configuration) {
 			problems = append(problems, fmt.Errorf("%s.%s belongs to OpenShift's machine-config operator, which "+
-				"refuses a KubeletConfig that sets it", kubeletKind, field))
+				"refuses a KubeletConfig that sets it", kubeletKind, field.path))
 		}
 	}
 	return errors.Join(problems...)

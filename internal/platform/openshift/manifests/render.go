@@ -16,8 +16,11 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/rendering"
 )
 
+// Platform is what is known about OpenShift without a cluster.
+func Platform() rendering.Platform { return rendering.Platform{Rules: Rules(), Render: Render} }
+
 // Render writes the plans of a profile for OpenShift, with one machine config pool for each shape or the one that exists
-// already. It is the rendering.Renderer of this platform.
+// already.
 func Render(in rendering.Request) ([]rendering.Bundle, error) {
 	pools, err := poolsFor(in)
 	if err != nil {
