@@ -44,7 +44,7 @@ func dynamicPool() manifests.PoolInput {
 		ObjectMeta: metav1.ObjectMeta{Name: draPool},
 		Spec: v1alpha1.BypassNICPoolSpec{
 			NodeSelector: v1alpha1.NodeSelector{MatchLabels: v1alpha1.Labels{"role": "trading"}},
-			NICs:         []v1alpha1.NICTerm{{Vendor: "1924"}},
+			NICs:         []v1alpha1.NICSelector{{Vendor: "1924"}},
 			Stack:        v1alpha1.BypassStack{Type: v1alpha1.StackEFVI, EFVI: &v1alpha1.EFVIStack{UserSpace: v1alpha1.UserSpaceSpec{Source: v1alpha1.UserSpaceApplication}}},
 			ResourceName: "lowlatency.dev/x2", Allocation: v1alpha1.AllocationDynamic,
 		},

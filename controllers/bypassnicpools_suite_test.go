@@ -72,7 +72,7 @@ func (s *suite) addPool(ctx context.Context, name, role string, change ...func(*
 	pool := &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	pool.Spec = v1alpha1.BypassNICPoolSpec{
 		NodeSelector: v1alpha1.NodeSelector{MatchLabels: v1alpha1.Labels{"role": v1alpha1.LabelValue(role)}},
-		NICs:         []v1alpha1.NICTerm{{Vendor: "1924", Drivers: []v1alpha1.DriverName{"sfc"}}},
+		NICs:         []v1alpha1.NICSelector{{Vendor: "1924", Drivers: []v1alpha1.DriverName{"sfc"}}},
 		Stack: v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{
 			UserSpace: v1alpha1.UserSpaceSpec{Source: v1alpha1.UserSpaceHostPath, HostPath: "/opt/onload"},
 		}},
@@ -287,7 +287,7 @@ func (s *suite) reportsConflictingNICs(ctx SpecContext) {
 	})
 	s.addPool(ctx, "other", "", func(pool *v1alpha1.BypassNICPool) {
 		pool.Spec.NodeSelector.MatchLabels = v1alpha1.Labels{"second": "yes"}
-		pool.Spec.NICs = []v1alpha1.NICTerm{{PCIAddresses: []v1alpha1.PCIAddress{secondPort}}}
+		pool.Spec.NICs = []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{secondPort}}}
 	})
 	for name, other := range map[string]string{"x2": "other", "other": "x2"} {
 		pool := s.expectPool(ctx, name, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNICClaimConflict)
@@ -309,7 +309,7 @@ func (s *suite) reportsConflictingNICs(ctx SpecContext) {
 
 	By("narrowing one of them")
 	s.changePool(ctx, "other", func(pool *v1alpha1.BypassNICPool) {
-		pool.Spec.NICs = []v1alpha1.NICTerm{{PCIAddresses: []v1alpha1.PCIAddress{"0000:18:00.1"}}}
+		pool.Spec.NICs = []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{"0000:18:00.1"}}}
 	})
 	for _, name := range []string{"x2", "other"} {
 		s.expectPool(ctx, name, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
@@ -322,7 +322,7 @@ func (s *suite) reportsPoolsOfOneResource(ctx SpecContext) {
 		s.addPool(ctx, name, "trading", func(pool *v1alpha1.BypassNICPool) {
 			pool.Spec.ResourceName = "lowlatency.dev/x2"
 			port := map[string]v1alpha1.PCIAddress{"first": firstPort, "second": secondPort}[name]
-			pool.Spec.NICs = []v1alpha1.NICTerm{{PCIAddresses: []v1alpha1.PCIAddress{port}}}
+			pool.Spec.NICs = []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{port}}}
 		})
 	}
 	for name, other := range map[string]string{"first": "second", "second": "first"} {

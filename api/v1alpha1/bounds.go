@@ -74,16 +74,8 @@ const (
 	MaxKubeletConfigurationLength = 16384
 	// MaxQuantityLength bounds the amounts of memory of spec.kubelet.
 	MaxQuantityLength = 20
-	// MaxNetworkDevices bounds spec.network.devices.
-	MaxNetworkDevices = 32
-	// MaxDevicePatternLength bounds spec.network.devices[].interfaceName.
-	MaxDevicePatternLength = 32
-	// MaxDeviceDriverLength bounds spec.network.devices[].driver.
-	MaxDeviceDriverLength = 64
-	// MaxDeviceIDLength bounds vendorID and deviceID of spec.network.devices.
-	MaxDeviceIDLength = 6
-	// MaxDeviceAddressLength bounds spec.network.devices[].pciAddress.
-	MaxDeviceAddressLength = 12
+	// MaxNetworkNICs bounds spec.network.nics.
+	MaxNetworkNICs = 32
 	// MaxUnavailableNodes bounds spec.pools.maximumUnavailableNodes.
 	MaxUnavailableNodes = 1000
 	// MaxKernelParameters bounds spec.system.kernelParameters.
@@ -231,34 +223,38 @@ const (
 	MaxHugepageSizeKibibytes = 1 << 30
 	// MaxInventoryNICs bounds the NICs.
 	MaxInventoryNICs = 256
-	// MaxReportedPCIIDLength bounds vendor and device of a NIC.
-	MaxReportedPCIIDLength = 8
 	// MaxReportedVirtualFunctions bounds the virtual functions that a NIC offers.
 	MaxReportedVirtualFunctions = 65535
 )
 
-// Bounds of the spec of a BypassNICPool.
+// Bounds of a NICSelector.
 const (
-	// MaxNICTerms bounds spec.nics.
-	MaxNICTerms = 16
-	// MaxPCIIDLength bounds a PCI vendor or device.
-	MaxPCIIDLength = 4
+	// MaxPCIIDLength bounds a PCI vendor or device, which a rule narrows to four characters.
+	MaxPCIIDLength = 8
 	// MaxDriverNameLength bounds the name of a driver.
 	MaxDriverNameLength = 63
-	// MaxInterfaceNameLength bounds the name of an interface, as the kernel does.
-	MaxInterfaceNameLength = 15
+	// MaxInterfacePatternLength bounds the name of an interface, or a pattern of names.
+	MaxInterfacePatternLength = 32
 	// MaxPCIAddressLength bounds a PCI address.
 	MaxPCIAddressLength = 16
-	// MaxTermDevices bounds the devices of a term.
-	MaxTermDevices = 32
-	// MaxTermDrivers bounds the drivers of a term.
-	MaxTermDrivers = 8
-	// MaxTermInterfaces bounds the interfaces of a term.
-	MaxTermInterfaces = 32
-	// MaxTermAddresses bounds the PCI addresses of a term.
-	MaxTermAddresses = 64
-	// MaxTermNUMANodes bounds the NUMA nodes of a term.
-	MaxTermNUMANodes = 64
+	// MaxSelectorDevices bounds the devices of a selector.
+	MaxSelectorDevices = 32
+	// MaxSelectorDrivers bounds the drivers of a selector.
+	MaxSelectorDrivers = 8
+	// MaxSelectorInterfaces bounds the interfaces of a selector.
+	MaxSelectorInterfaces = 32
+	// MaxSelectorAddresses bounds the PCI addresses of a selector.
+	MaxSelectorAddresses = 64
+	// MaxSelectorNUMANodes bounds the NUMA nodes of a selector.
+	MaxSelectorNUMANodes = 64
+)
+
+// Bounds of the spec of a BypassNICPool.
+const (
+	// MaxPoolNICs bounds spec.nics.
+	MaxPoolNICs = 16
+	// MaxInterfaceNameLength bounds the name of an interface, as the kernel does.
+	MaxInterfaceNameLength = 15
 	// MaxResourceNameLength bounds spec.resourceName.
 	MaxResourceNameLength = 128
 	// MaxUnitsPerNIC bounds the units of a NIC: its shares, or its queues.

@@ -6,6 +6,7 @@ package v1alpha1_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ type bound struct {
 
 // bounds holds each constant of bounds.go against its places.
 func bounds() []bound {
-	return append(append(append(sharedBounds(), objectBounds()...), profileBounds()...), append(nodeBounds(), poolBounds()...)...)
+	return slices.Concat(sharedBounds(), objectBounds(), selectorBounds(), profileBounds(), nodeBounds(), poolBounds())
 }
 
 func objectBounds() []bound {
@@ -74,7 +75,8 @@ func sharedBounds() []bound {
 			status.inventory.packages[] status.findings[].objects.cpus`},
 		{v1alpha1.MaxNUMANodeID, "maximum", `bnp: spec.nics[].numaNodes[] status.members[].nics[].numaNode llnp:
 			spec.memory.hugepages[].numaNode lln: status.bypassNICs[].numaNode
-			status.inventory.nics[].numaNode status.inventory.numaNodes[].id status.findings[].objects.numaNodes[]`},
+			status.inventory.nics[].numaNode status.inventory.numaNodes[].id status.findings[].objects.numaNodes[]
+			llnp: spec.network.nics[].numaNodes[]`},
 		{v1alpha1.MaxCommandLineLength, "maxLength", "llnp: status.shapes[].kernelArguments lln: status.inventory.kernelCommandLine"},
 		{v1alpha1.MaxFindingMessageLength, "maxLength", "bnp: status.findings[].message llnp: status.findings[].message lln: status.findings[].message"},
 		{v1alpha1.MaxReportedPCIAddressLength, "maxLength", `bnp: status.findings[].pciAddress status.members[].nics[].pciAddress lln:
@@ -89,6 +91,25 @@ func sharedBounds() []bound {
 	}
 }
 
+// selectorBounds are those of a NICSelector, which the profile and the pool have in common.
+func selectorBounds() []bound {
+	both := func(suffix string) string {
+		return "llnp: spec.network.nics[]." + suffix + " bnp: spec.nics[]." + suffix
+	}
+	return []bound{
+		{v1alpha1.MaxPCIIDLength, "maxLength", both("vendor") + " lln: status.inventory.nics[].vendor status.inventory.nics[].device"},
+		{v1alpha1.MaxPCIIDLength, "maxLength", both("devices[]")},
+		{v1alpha1.MaxDriverNameLength, "maxLength", both("drivers[]")},
+		{v1alpha1.MaxInterfacePatternLength, "maxLength", both("interfaces[]")},
+		{v1alpha1.MaxPCIAddressLength, "maxLength", both("pciAddresses[]")},
+		{v1alpha1.MaxSelectorDevices, "maxItems", both("devices")},
+		{v1alpha1.MaxSelectorDrivers, "maxItems", both("drivers")},
+		{v1alpha1.MaxSelectorInterfaces, "maxItems", both("interfaces")},
+		{v1alpha1.MaxSelectorAddresses, "maxItems", both("pciAddresses")},
+		{v1alpha1.MaxSelectorNUMANodes, "maxItems", both("numaNodes")},
+	}
+}
+
 func profileBounds() []bound {
 	return []bound{
 		{v1alpha1.MaxHousekeepingCores, "maximum", "llnp: spec.cpus.derived.housekeepingCores"},
@@ -100,11 +121,7 @@ func profileBounds() []bound {
 		{v1alpha1.MaxKubeletConfigurationLength, "maxLength", "llnp: spec.kubelet.additionalConfiguration"},
 		{v1alpha1.MaxQuantityLength, "maxLength", `llnp: spec.kubelet.evictionHardMemory spec.kubelet.kubeReservedMemory
 			spec.kubelet.systemReservedMemory`},
-		{v1alpha1.MaxNetworkDevices, "maxItems", "llnp: spec.network.devices"},
-		{v1alpha1.MaxDevicePatternLength, "maxLength", "llnp: spec.network.devices[].interfaceName"},
-		{v1alpha1.MaxDeviceDriverLength, "maxLength", "llnp: spec.network.devices[].driver"},
-		{v1alpha1.MaxDeviceIDLength, "maxLength", "llnp: spec.network.devices[].deviceID spec.network.devices[].vendorID"},
-		{v1alpha1.MaxDeviceAddressLength, "maxLength", "llnp: spec.network.devices[].pciAddress"},
+		{v1alpha1.MaxNetworkNICs, "maxItems", "llnp: spec.network.nics"},
 		{v1alpha1.MaxUnavailableNodes, "maximum", "llnp: spec.pools.maximumUnavailableNodes"},
 		{v1alpha1.MaxKernelParameters, "maxItems", "llnp: spec.system.kernelParameters"},
 		{v1alpha1.MaxKernelParameterLength, "maxLength", "llnp: spec.system.kernelParameters[].name spec.system.kernelParameters[].value"},
@@ -161,23 +178,14 @@ func nodeBounds() []bound {
 		{v1alpha1.MaxHugepageSizes, "maxItems", "lln: status.inventory.numaNodes[].hugepageSizesKibibytes"},
 		{v1alpha1.MaxHugepageSizeKibibytes, "maximum", "lln: status.inventory.numaNodes[].hugepageSizesKibibytes[]"},
 		{v1alpha1.MaxInventoryNICs, "maxItems", "lln: status.inventory.nics"},
-		{v1alpha1.MaxReportedPCIIDLength, "maxLength", "lln: status.inventory.nics[].deviceID status.inventory.nics[].vendorID"},
 		{v1alpha1.MaxReportedVirtualFunctions, "maximum", "lln: status.inventory.nics[].maximumVirtualFunctions"},
 	}
 }
 
 func poolBounds() []bound {
 	return []bound{
-		{v1alpha1.MaxNICTerms, "maxItems", "bnp: spec.nics"},
-		{v1alpha1.MaxPCIIDLength, "maxLength", "bnp: spec.nics[].devices[] spec.nics[].vendor"},
-		{v1alpha1.MaxDriverNameLength, "maxLength", "bnp: spec.nics[].drivers[]"},
-		{v1alpha1.MaxInterfaceNameLength, "maxLength", "bnp: spec.networkAttachment.parentInterface spec.nics[].interfaces[]"},
-		{v1alpha1.MaxPCIAddressLength, "maxLength", "bnp: spec.nics[].pciAddresses[]"},
-		{v1alpha1.MaxTermDevices, "maxItems", "bnp: spec.nics[].devices"},
-		{v1alpha1.MaxTermDrivers, "maxItems", "bnp: spec.nics[].drivers"},
-		{v1alpha1.MaxTermInterfaces, "maxItems", "bnp: spec.nics[].interfaces"},
-		{v1alpha1.MaxTermAddresses, "maxItems", "bnp: spec.nics[].pciAddresses"},
-		{v1alpha1.MaxTermNUMANodes, "maxItems", "bnp: spec.nics[].numaNodes"},
+		{v1alpha1.MaxPoolNICs, "maxItems", "bnp: spec.nics"},
+		{v1alpha1.MaxInterfaceNameLength, "maxLength", "bnp: spec.networkAttachment.parentInterface"},
 		{v1alpha1.MaxResourceNameLength, "maxLength", "bnp: spec.resourceName"},
 		{v1alpha1.MaxUnitsPerNIC, "maximum", `bnp: spec.sharing.maximumSharesPerNIC spec.stack.afxdp.queues.count
 			status.members[].nics[].allocated status.members[].nics[].units lln: status.bypassNICs[].units`},

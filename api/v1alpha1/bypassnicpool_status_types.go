@@ -62,7 +62,7 @@ type PoolNodeCounts struct {
 
 // PoolNICCounts counts the NICs of a pool.
 type PoolNICCounts struct {
-	// found is the number of NICs that the terms of spec.nics match.
+	// found is the number of NICs that the selectors of spec.nics match.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	// +required

@@ -69,11 +69,11 @@ type BypassNICPoolList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.virtualFunctions) || !has(self.sharing) || !has(self.sharing.mode) || self.sharing.mode == 'Exclusive'",message="spec.sharing.mode Shared cannot be combined with spec.virtualFunctions: each virtual function is handed out as a whole."
 // +kubebuilder:validation:XValidation:rule="self.stack.type != 'TCPDirect' || (has(self.hugepages) && self.hugepages.exists(page, page.size == '2Mi'))",message="spec.hugepages must hold pages of size 2Mi with spec.stack.type TCPDirect, which allocates its buffers from them even where the default size is another."
 // +kubebuilder:validation:XValidation:rule="self.stack.type != 'VFIO' || !has(self.networkAttachment) || self.networkAttachment.type != 'HostDevice'",message="spec.networkAttachment.type HostDevice cannot be combined with spec.stack.type VFIO: a VFIO device has no network interface that could move; use SRIOV on virtual functions, or omit spec.networkAttachment."
-// +kubebuilder:validation:XValidation:rule="!has(self.networkAttachment) || self.networkAttachment.type != 'SRIOV' || has(self.virtualFunctions) || self.nics.all(term, has(term.role) && term.role == 'VirtualFunction')",message="spec.networkAttachment.type SRIOV needs virtual functions: set spec.virtualFunctions, or role VirtualFunction in every term of spec.nics."
+// +kubebuilder:validation:XValidation:rule="!has(self.networkAttachment) || self.networkAttachment.type != 'SRIOV' || has(self.virtualFunctions) || self.nics.all(nic, has(nic.role) && nic.role == 'VirtualFunction')",message="spec.networkAttachment.type SRIOV needs virtual functions: set spec.virtualFunctions, or role VirtualFunction in every item of spec.nics."
 // +kubebuilder:validation:XValidation:rule="!has(self.networkAttachment) || !(self.networkAttachment.type in ['HostDevice', 'SRIOV']) || !has(self.sharing) || !has(self.sharing.mode) || self.sharing.mode == 'Exclusive'",message="spec.sharing.mode Shared cannot be combined with spec.networkAttachment.type HostDevice or SRIOV, which move the interface into one pod; share with MACVLAN, IPVLAN or host networking."
-// +kubebuilder:validation:XValidation:rule="!has(self.networkAttachment) || !has(self.networkAttachment.parentInterface) || (!has(self.virtualFunctions) && self.nics.all(term, has(term.interfaces) && term.interfaces.all(name, name == self.networkAttachment.parentInterface)))",message="with spec.networkAttachment.type MACVLAN or IPVLAN, every term of spec.nics must name spec.networkAttachment.parentInterface as its only interface and spec.virtualFunctions must be omitted: the child is made on that interface whichever NIC the pod holds."
-// +kubebuilder:validation:XValidation:rule="!has(self.virtualFunctions) || self.nics.all(term, !has(term.role) || term.role == 'PhysicalFunction')",message="spec.virtualFunctions cannot be combined with role VirtualFunction in spec.nics: virtual functions are created on physical functions."
-// +kubebuilder:validation:XValidation:rule="self.stack.type != 'VFIO' || has(self.virtualFunctions) || self.nics.all(term, !has(term.interfaces) && (!has(term.link) || term.link == 'Any') && (!has(term.drivers) || 'vfio-pci' in term.drivers))",message="with spec.stack.type VFIO and without spec.virtualFunctions, terms of spec.nics must select by vendor, devices or pciAddresses, or have vfio-pci among drivers: once bound to vfio-pci, a NIC has no interface, no link and no other driver."
+// +kubebuilder:validation:XValidation:rule="!has(self.networkAttachment) || !has(self.networkAttachment.parentInterface) || (!has(self.virtualFunctions) && self.nics.all(nic, has(nic.interfaces) && nic.interfaces.all(name, name == self.networkAttachment.parentInterface)))",message="with spec.networkAttachment.type MACVLAN or IPVLAN, every item of spec.nics must name spec.networkAttachment.parentInterface as its only interface and spec.virtualFunctions must be omitted: the child is made on that interface whichever NIC the pod holds."
+// +kubebuilder:validation:XValidation:rule="!has(self.virtualFunctions) || self.nics.all(nic, !has(nic.role) || nic.role == 'PhysicalFunction')",message="spec.virtualFunctions cannot be combined with role VirtualFunction in spec.nics: virtual functions are created on physical functions."
+// +kubebuilder:validation:XValidation:rule="self.stack.type != 'VFIO' || has(self.virtualFunctions) || self.nics.all(nic, !has(nic.interfaces) && (!has(nic.link) || nic.link == 'Any') && (!has(nic.drivers) || 'vfio-pci' in nic.drivers))",message="with spec.stack.type VFIO and without spec.virtualFunctions, items of spec.nics must select by vendor, devices or pciAddresses, or have vfio-pci among drivers: once bound to vfio-pci, a NIC has no interface, no link and no other driver."
 // +kubebuilder:validation:XValidation:rule="!has(self.allocation) || self.allocation != 'DynamicResourceAllocation' || self.stack.type != 'AFXDP'",message="spec.allocation must be DevicePlugin or omitted when spec.stack.type is AFXDP, because only the device plugin hands AF_XDP sockets over."
 // +kubebuilder:validation:XValidation:rule="!has(self.allocation) || self.allocation != 'DynamicResourceAllocation' || !has(self.networkAttachment) || self.networkAttachment.type in ['MACVLAN', 'IPVLAN']",message="spec.networkAttachment.type HostDevice and SRIOV need spec.allocation DevicePlugin: Multus learns from the kubelet's device plugins which device to move into the pod; use MACVLAN or IPVLAN, or omit spec.networkAttachment."
 type BypassNICPoolSpec struct {
@@ -82,7 +82,7 @@ type BypassNICPoolSpec struct {
 	// +required
 	NodeSelector NodeSelector `json:"nodeSelector"`
 
-	// nics select the NICs, 1 to 16 terms. A NIC belongs to the pool when it matches one of the terms, each port
+	// nics select the NICs, 1 to 16 selectors. A NIC belongs to the pool when it matches one of them, each port
 	// by itself, because each port is a PCI function of its own:
 	//
 	//	nics:
@@ -91,9 +91,10 @@ type BypassNICPoolSpec struct {
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(nic, !has(nic.interfaces) || has(nic.vendor) || has(nic.drivers) || has(nic.pciAddresses) || nic.interfaces.all(name, name.matches('^(!|[A-Za-z0-9_.:-])')) && nic.interfaces.exists(name, !name.startsWith('!')))",message="in spec.nics, interfaces that begin with a wildcard or that only exclude need a vendor, drivers or pciAddresses beside them: alone they would take nearly every NIC."
 	// +listType=atomic
 	// +required
-	NICs []NICTerm `json:"nics"`
+	NICs []NICSelector `json:"nics"`
 
 	// stack is the software that the pods use on the NIC. It decides what a container gets with the NIC (device
 	// files, libraries, environment) and what must be right before a NIC is handed out.
@@ -192,120 +193,6 @@ const (
 	// StartupTaint keeps pods off in any case.
 	StartupTaint PoolStartup = "Taint"
 )
-
-// PCIID is a vendor or device of PCI: four lower-case hexadecimal digits.
-//
-// +kubebuilder:validation:MinLength=1
-// +kubebuilder:validation:MaxLength=4
-// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{4}$')",message="a PCI vendor or device is written as four lower-case hexadecimal digits without 0x, for example 1924."
-type PCIID string
-
-// DriverName is the name of a kernel driver.
-//
-// +kubebuilder:validation:MinLength=1
-// +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9_-]*$')",message="a driver name begins with a letter or digit and consists of letters, digits, _ and -."
-type DriverName string
-
-// InterfaceName is the name of a network interface; * stands for any letters at its end.
-//
-// +kubebuilder:validation:MinLength=1
-// +kubebuilder:validation:MaxLength=15
-// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.:-]+[*]?$')",message="an interface name consists of letters, digits and _.:-, and may end with *, which does not stand alone."
-type InterfaceName string
-
-// PCIAddress is the address of a PCI function, such as 0000:3b:00.0.
-//
-// +kubebuilder:validation:MinLength=1
-// +kubebuilder:validation:MaxLength=16
-// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]$')",message="a PCI address is written as in sysfs, for example 0000:3b:00.0."
-type PCIAddress string
-
-// LinkState says which link a NIC must have to belong to a pool.
-//
-// +kubebuilder:validation:Enum=Any;Up
-type LinkState string
-
-const (
-	// LinkAny takes a NIC with and without a link.
-	LinkAny LinkState = "Any"
-	// LinkUp takes a NIC only while it has a link.
-	LinkUp LinkState = "Up"
-)
-
-// NICRole is the part a PCI function plays in SR-IOV.
-//
-// +kubebuilder:validation:Enum=PhysicalFunction;VirtualFunction
-type NICRole string
-
-const (
-	// RolePhysicalFunction is a NIC itself, whether or not it can have virtual functions.
-	RolePhysicalFunction NICRole = "PhysicalFunction"
-	// RoleVirtualFunction is a virtual function of a NIC.
-	RoleVirtualFunction NICRole = "VirtualFunction"
-)
-
-// NICTerm describes NICs. A NIC matches when it satisfies every field that is given.
-//
-// +kubebuilder:validation:MinProperties=1
-// +kubebuilder:validation:XValidation:rule="!has(self.devices) || has(self.vendor)",message="a term of spec.nics with devices needs the vendor, because device numbers are the vendor's own."
-// +kubebuilder:validation:XValidation:rule="has(self.vendor) || has(self.drivers) || has(self.interfaces) || has(self.pciAddresses)",message="a term of spec.nics must name a vendor, drivers, interfaces or pciAddresses: numaNodes, link and role alone would take every NIC."
-type NICTerm struct {
-	// vendor is the PCI vendor: 1924 is Solarflare, 10ee Xilinx, 8086 Intel, 15b3 Mellanox.
-	// +optional
-	Vendor PCIID `json:"vendor,omitempty"`
-
-	// devices are PCI devices of the vendor, 1 to 32; a NIC has one of them. Of Solarflare (1924), 0a03 is the 8000
-	// series, 0b03 the X2, 0c03 and 2c03 the X4; of Xilinx (10ee), 5084 is the X3.
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=32
-	// +listType=set
-	// +optional
-	Devices []PCIID `json:"devices,omitempty"`
-
-	// drivers are kernel drivers such as sfc, xilinx_efct or vfio-pci, 1 to 8; a NIC is bound to one of them.
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=8
-	// +listType=set
-	// +optional
-	Drivers []DriverName `json:"drivers,omitempty"`
-
-	// interfaces are names of network interfaces, 1 to 32; a * at the end stands for any letters.
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=32
-	// +listType=set
-	// +optional
-	Interfaces []InterfaceName `json:"interfaces,omitempty"`
-
-	// pciAddresses are addresses on PCI, 1 to 64.
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	// +listType=set
-	// +optional
-	PCIAddresses []PCIAddress `json:"pciAddresses,omitempty"`
-
-	// numaNodes are NUMA nodes, 1 to 64; the NIC is local to one of them. A NIC whose NUMA node the firmware
-	// does not tell does not match.
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:Minimum=0
-	// +kubebuilder:validation:items:Maximum=1023
-	// +listType=set
-	// +optional
-	NUMANodes []int32 `json:"numaNodes,omitempty"`
-
-	// link is Any or Up. Up takes a NIC only while it has a link. When omitted, this means the user has no
-	// opinion and the operator chooses a default, which is subject to change over time. The current default is
-	// Any: a NIC without link stays in the pool and is reported unhealthy.
-	// +optional
-	Link LinkState `json:"link,omitempty"`
-
-	// role is PhysicalFunction or VirtualFunction. When omitted, this means the user has no opinion and the
-	// operator chooses a default, which is subject to change over time. The current default is
-	// PhysicalFunction.
-	// +optional
-	Role NICRole `json:"role,omitempty"`
-}
 
 // AllocationType is the way in which the units of a pool reach the scheduler and the kubelet.
 //

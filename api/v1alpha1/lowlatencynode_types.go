@@ -318,15 +318,15 @@ type InventoryNIC struct {
 	// +optional
 	InterfaceName string `json:"interfaceName,omitempty"`
 
-	// vendorID is the PCI vendor.
+	// vendor is the PCI vendor, four hexadecimal digits without 0x as in a NICSelector.
 	// +kubebuilder:validation:MaxLength=8
 	// +optional
-	VendorID string `json:"vendorID,omitempty"`
+	Vendor string `json:"vendor,omitempty"`
 
-	// deviceID is the PCI device.
+	// device is the PCI device, four hexadecimal digits without 0x.
 	// +kubebuilder:validation:MaxLength=8
 	// +optional
-	DeviceID string `json:"deviceID,omitempty"`
+	Device string `json:"device,omitempty"`
 
 	// driver is the kernel driver.
 	// +kubebuilder:validation:MaxLength=64

@@ -292,15 +292,16 @@ const (
 
 // NetworkSpec names the NICs that matter to this profile and sets their queues and packet steering.
 type NetworkSpec struct {
-	// devices select the NICs whose queues are set, at most 32; a NIC that matches one of them is selected.
-	// Until a BypassNICPool claims NICs on a node, they are also the bypass NICs that BypassNICLocal and
+	// nics select the NICs whose queues are set, at most 32 selectors as in spec.nics of a BypassNICPool; a NIC that
+	// matches one of them is selected. Until a BypassNICPool claims NICs on a node, they are also the bypass NICs that BypassNICLocal and
 	// keepNearBypassNICs speak of. When omitted, queues are set on every physical NIC and no NIC counts
 	// as a bypass NIC.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(nic, !has(nic.link) || nic.link == 'Any')",message="link must be Any or omitted in spec.network.nics: a plan does not change when a cable is pulled."
 	// +listType=atomic
 	// +optional
-	Devices []NICSelector `json:"devices,omitempty"`
+	NICs []NICSelector `json:"nics,omitempty"`
 
 	// queues is HousekeepingCPUs or Kept. When omitted, this means the user has no opinion and the operator
 	// chooses a default, which is subject to change over time. The current default is Kept.
@@ -312,46 +313,4 @@ type NetworkSpec struct {
 	// default is Off.
 	// +optional
 	ReceivePacketSteering PacketSteering `json:"receivePacketSteering,omitempty"`
-}
-
-// NICSelector selects NICs. All fields that are set must match.
-//
-// +kubebuilder:validation:MinProperties=1
-// +kubebuilder:validation:XValidation:rule="!has(self.deviceID) || has(self.vendorID)",message="deviceID may be set only together with vendorID."
-type NICSelector struct {
-	// interfaceName is a name, or a pattern with the shell wildcards * and ?, such as ens*f0. A leading !
-	// selects every NIC that does not match the rest.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^!?[A-Za-z0-9_.*?:-]+$')",message="an interface name consists of letters, digits and _.:- with the wildcards * and ?, and may begin with an exclamation mark."
-	// +optional
-	InterfaceName string `json:"interfaceName,omitempty"`
-
-	// vendorID is the PCI vendor, such as 0x1924.
-	// +kubebuilder:validation:MinLength=6
-	// +kubebuilder:validation:MaxLength=6
-	// +kubebuilder:validation:XValidation:rule="self.matches('^0x[0-9a-fA-F]{4}$')",message="a PCI vendor is written as 0x and four hexadecimal digits."
-	// +optional
-	VendorID string `json:"vendorID,omitempty"`
-
-	// deviceID is the PCI device, such as 0x0b03.
-	// +kubebuilder:validation:MinLength=6
-	// +kubebuilder:validation:MaxLength=6
-	// +kubebuilder:validation:XValidation:rule="self.matches('^0x[0-9a-fA-F]{4}$')",message="a PCI device is written as 0x and four hexadecimal digits."
-	// +optional
-	DeviceID string `json:"deviceID,omitempty"`
-
-	// driver is the kernel driver, such as sfc.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$')",message="a driver name consists of letters, digits, _ and -."
-	// +optional
-	Driver string `json:"driver,omitempty"`
-
-	// pciAddress is the PCI address, such as 0000:3b:00.0.
-	// +kubebuilder:validation:MinLength=12
-	// +kubebuilder:validation:MaxLength=12
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]$')",message="a PCI address is written as in sysfs, for example 0000:3b:00.0."
-	// +optional
-	PCIAddress string `json:"pciAddress,omitempty"`
 }

@@ -60,11 +60,10 @@ func largestProfile() *v1alpha1.LowLatencyNodeProfile {
 			Check: v1alpha1.CheckID("a." + strings.Repeat("a", 58) + number), Reason: strings.Repeat("r", 256),
 		})
 	}
+	largest := largestSelector()
+	largest.Link = v1alpha1.LinkAny
 	for range 32 {
-		spec.Network.Devices = append(spec.Network.Devices, v1alpha1.NICSelector{
-			InterfaceName: strings.Repeat("e", 32), VendorID: "0x1924", DeviceID: "0x0b03", PCIAddress: "0000:3b:00.0",
-			Driver: strings.Repeat("d", 64),
-		})
+		spec.Network.NICs = append(spec.Network.NICs, largest)
 	}
 	for i := range 8 {
 		key := strings.Repeat("a", 253) + "/" + strings.Repeat("b", 62) + strconv.Itoa(i)
@@ -110,8 +109,10 @@ func describeBounds(admin func() client.Client) {
 			"spec.nodeSelector.matchLabels", "at least 1 properties"),
 		Entry("an empty budget", `verification: {budget: {}}`,
 			"spec.verification.budget", "at least 1 properties"),
-		Entry("a NIC selector without a field", `network: {devices: [{}]}`,
-			"spec.network.devices[0]", "at least 1 properties"),
+		Entry("a NIC selector without a field", `network: {nics: [{}]}`,
+			"spec.network.nics[0]", "at least 1 properties"),
+		Entry("a vendor in the notation of a PerformanceProfile", `network: {nics: [{vendor: "0x1924"}]}`,
+			"spec.network.nics[0].vendor", "without 0x, as lspci -n prints them"),
 	)
 
 	describeNICPoolBounds(admin)

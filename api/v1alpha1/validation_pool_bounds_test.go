@@ -43,23 +43,25 @@ func numbered[T ~string](count, length int) []T {
 	return list
 }
 
-// largestTerm fills every list of a term.
-func largestTerm() v1alpha1.NICTerm {
-	term := v1alpha1.NICTerm{
-		Vendor:     "1924",
-		Drivers:    append(numbered[v1alpha1.DriverName](7, 63), "vfio-pci"),
-		Interfaces: numbered[v1alpha1.InterfaceName](32, 15),
-		Link:       v1alpha1.LinkUp,
-		Role:       v1alpha1.RolePhysicalFunction,
+// largestSelector fills every list of a selector.
+func largestSelector() v1alpha1.NICSelector {
+	selector := v1alpha1.NICSelector{
+		Vendor:  "1924",
+		Drivers: append(numbered[v1alpha1.DriverName](7, 63), "vfio-pci"),
+		Link:    v1alpha1.LinkUp,
+		Role:    v1alpha1.RolePhysicalFunction,
 	}
 	for i := range 64 {
-		term.PCIAddresses = append(term.PCIAddresses, v1alpha1.PCIAddress(fmt.Sprintf("10000000:%02x:00.0", i)))
-		term.NUMANodes = append(term.NUMANodes, int32(i))
+		selector.PCIAddresses = append(selector.PCIAddresses, v1alpha1.PCIAddress(fmt.Sprintf("10000000:%02x:00.0", i)))
+		selector.NUMANodes = append(selector.NUMANodes, int32(i))
+	}
+	for _, name := range numbered[v1alpha1.InterfacePattern](32, 15) {
+		selector.Interfaces = append(selector.Interfaces, name+v1alpha1.InterfacePattern(strings.Repeat("*", 17)))
 	}
 	for i := range 32 {
-		term.Devices = append(term.Devices, v1alpha1.PCIID(fmt.Sprintf("%04x", i)))
+		selector.Devices = append(selector.Devices, v1alpha1.PCIID(fmt.Sprintf("%04x", i)))
 	}
-	return term
+	return selector
 }
 
 // largestNICPool fills every list whose rules look at each item.
@@ -67,7 +69,7 @@ func largestNICPool() *nicPool {
 	pool := newNICPool()
 	pool.Spec.NICs = nil
 	for range 16 {
-		pool.Spec.NICs = append(pool.Spec.NICs, largestTerm())
+		pool.Spec.NICs = append(pool.Spec.NICs, largestSelector())
 	}
 	pool.Spec.ResourceName = strings.Repeat("a", 64) + "." + strings.Repeat("b", 58) + "/" + "nic1"
 	pool.Spec.VirtualFunctions = &v1alpha1.VirtualFunctionsSpec{CountPerNIC: 256}
@@ -97,7 +99,7 @@ func describeNICPoolBounds(admin func() client.Client) {
 			"spec.startup", `supported values: "AsProfile", "Taint"`),
 		Entry("no NICs", `nics: []`, "spec.nics", "at least 1 items"),
 		Entry("too many terms", "nics: ["+strings.Repeat("{vendor: '1924'}, ", 17)+"]", "spec.nics", "at most 16 items"),
-		Entry("a term without a field", `nics: [{}]`, "spec.nics[0]", "at least 1 properties"),
+		Entry("a selector without a field", `nics: [{}]`, "spec.nics[0]", "at least 1 properties"),
 		Entry("a device named twice", `nics: [{vendor: "1924", devices: ["0b03", "0b03"]}]`,
 			"spec.nics[0].devices[1]", "Duplicate value"),
 		Entry("a negative NUMA node", `nics: [{vendor: "1924", numaNodes: [-1]}]`,
@@ -105,7 +107,7 @@ func describeNICPoolBounds(admin func() client.Client) {
 		Entry("an unknown link state", `nics: [{vendor: "1924", link: up}]`,
 			"spec.nics[0].link", `supported values: "Any", "Up"`),
 		Entry("an interface name that Linux cannot have", `nics: [{interfaces: [abcdefghijklmnop]}]`,
-			"spec.nics[0].interfaces[0]", "may not be more than 15"),
+			"spec.nics[0].interfaces[0]", "an interface name has at most 15 characters."),
 		Entry("a resource name without a name", `resourceName: a/`,
 			"spec.resourceName", "at least 3 chars long"),
 		Entry("hugepages of one size twice", `hugepages: [{size: 2Mi, countPerNIC: 1}, {size: 2Mi, countPerNIC: 2}]`,

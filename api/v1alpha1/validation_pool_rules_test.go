@@ -30,7 +30,7 @@ func newNICPool() *nicPool {
 		ObjectMeta: metav1.ObjectMeta{Name: "x2"},
 		Spec: v1alpha1.BypassNICPoolSpec{
 			NodeSelector: v1alpha1.NodeSelector{MatchLabels: v1alpha1.Labels{"node-role.kubernetes.io/trading": ""}},
-			NICs:         []v1alpha1.NICTerm{{Vendor: "1924", Devices: []v1alpha1.PCIID{"0b03"}}},
+			NICs:         []v1alpha1.NICSelector{{Vendor: "1924", Devices: []v1alpha1.PCIID{"0b03"}}},
 			Stack: v1alpha1.BypassStack{
 				Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{UserSpace: onHost("/opt/onload")},
 			},
@@ -76,7 +76,7 @@ func withVFs(p *nicPool) {
 
 func shared(p *nicPool) { p.Spec.Sharing.Mode = v1alpha1.SharingShared }
 
-func terms(list ...v1alpha1.NICTerm) func(*nicPool) {
+func terms(list ...v1alpha1.NICSelector) func(*nicPool) {
 	return func(p *nicPool) { p.Spec.NICs = list }
 }
 
@@ -85,7 +85,7 @@ func attach(way v1alpha1.NetworkAttachmentType) func(*nicPool) {
 		p.Spec.NetworkAttachment = &v1alpha1.NetworkAttachmentSpec{Type: way, Namespaces: []string{"trading"}}
 		if way == v1alpha1.AttachmentMACVLAN || way == v1alpha1.AttachmentIPVLAN {
 			p.Spec.NetworkAttachment.ParentInterface = "ens1f0"
-			p.Spec.NICs = []v1alpha1.NICTerm{{Interfaces: []v1alpha1.InterfaceName{"ens1f0"}}}
+			p.Spec.NICs = []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens1f0"}}}
 		}
 	}
 }
@@ -101,7 +101,7 @@ func all(changes ...func(*nicPool)) func(*nicPool) {
 
 // nicPoolRules returns a case for each CEL rule of BypassNICPool.
 func nicPoolRules() []nicPoolRule {
-	return slices.Concat(nicPoolNameRules(), resourceNameRules(), nodeLabelRules(), termRules(), termValueRules(),
+	return slices.Concat(nicPoolNameRules(), resourceNameRules(), nodeLabelRules(), poolSelectorRules(),
 		allocationRules(), sharingRules(), virtualFunctionRules(), vfioRules(), attachmentRules(), attachmentValueRules(),
 		stackSectionRules(), userSpaceRules(), onloadRules(), versionRules(), tcpDirectRules())
 }
@@ -182,59 +182,6 @@ func nodeLabelRules() []nicPoolRule {
 	}
 }
 
-func termRules() []nicPoolRule {
-	return []nicPoolRule{
-		{
-			field:    "spec.nics[]",
-			message:  "a term of spec.nics with devices needs the vendor, because device numbers are the vendor's own.",
-			accepted: terms(v1alpha1.NICTerm{Vendor: "1924", Devices: []v1alpha1.PCIID{"0a03", "0b03"}}),
-			rejected: terms(v1alpha1.NICTerm{Drivers: []v1alpha1.DriverName{"sfc"}, Devices: []v1alpha1.PCIID{"0b03"}}),
-		},
-		{
-			field:    "spec.nics[]",
-			message:  "a term of spec.nics must name a vendor, drivers, interfaces or pciAddresses: numaNodes, link and role alone would take every NIC.",
-			accepted: terms(v1alpha1.NICTerm{Drivers: []v1alpha1.DriverName{"sfc"}, NUMANodes: []int32{1}, Link: v1alpha1.LinkUp}),
-			rejected: terms(v1alpha1.NICTerm{NUMANodes: []int32{1}, Link: v1alpha1.LinkUp, Role: v1alpha1.RolePhysicalFunction}),
-		},
-	}
-}
-
-func termValueRules() []nicPoolRule {
-	const pciID = "a PCI vendor or device is written as four lower-case hexadecimal digits without 0x, for example 1924."
-	return []nicPoolRule{
-		{
-			field:    "spec.nics[].vendor",
-			message:  pciID,
-			accepted: terms(v1alpha1.NICTerm{Vendor: "10ee"}),
-			rejected: terms(v1alpha1.NICTerm{Vendor: "10EE"}),
-		},
-		{
-			field:    "spec.nics[].devices[]",
-			message:  pciID,
-			accepted: terms(v1alpha1.NICTerm{Vendor: "10ee", Devices: []v1alpha1.PCIID{"5084"}}),
-			rejected: terms(v1alpha1.NICTerm{Vendor: "10ee", Devices: []v1alpha1.PCIID{"0x50"}}),
-		},
-		{
-			field:    "spec.nics[].drivers[]",
-			message:  "a driver name begins with a letter or digit and consists of letters, digits, _ and -.",
-			accepted: terms(v1alpha1.NICTerm{Drivers: []v1alpha1.DriverName{"xilinx_efct", "8021q", "vfio-pci"}}),
-			rejected: terms(v1alpha1.NICTerm{Drivers: []v1alpha1.DriverName{"../sfc"}}),
-		},
-		{
-			field:    "spec.nics[].interfaces[]",
-			message:  "an interface name consists of letters, digits and _.:-, and may end with *, which does not stand alone.",
-			accepted: terms(v1alpha1.NICTerm{Interfaces: []v1alpha1.InterfaceName{"ens1f0", "ens2f*"}}),
-			rejected: terms(v1alpha1.NICTerm{Interfaces: []v1alpha1.InterfaceName{"*"}}),
-		},
-		{
-			field:    "spec.nics[].pciAddresses[]",
-			message:  "a PCI address is written as in sysfs, for example 0000:3b:00.0.",
-			accepted: terms(v1alpha1.NICTerm{PCIAddresses: []v1alpha1.PCIAddress{"0000:3b:00.0", "10000:01:1f.7"}}),
-			rejected: terms(v1alpha1.NICTerm{PCIAddresses: []v1alpha1.PCIAddress{"0000:3B:00.0"}}),
-		},
-	}
-}
-
 func sharingRules() []nicPoolRule {
 	return []nicPoolRule{
 		{
@@ -275,8 +222,8 @@ func sharingRules() []nicPoolRule {
 }
 
 func virtualFunctionRules() []nicPoolRule {
-	virtual := v1alpha1.NICTerm{Vendor: "8086", Role: v1alpha1.RoleVirtualFunction}
-	physical := v1alpha1.NICTerm{Vendor: "8086", Role: v1alpha1.RolePhysicalFunction}
+	virtual := v1alpha1.NICSelector{Vendor: "8086", Role: v1alpha1.RoleVirtualFunction}
+	physical := v1alpha1.NICSelector{Vendor: "8086", Role: v1alpha1.RolePhysicalFunction}
 	return []nicPoolRule{
 		{
 			field:    "spec",
@@ -286,7 +233,7 @@ func virtualFunctionRules() []nicPoolRule {
 		},
 		{
 			field:    "spec",
-			message:  "spec.networkAttachment.type SRIOV needs virtual functions: set spec.virtualFunctions, or role VirtualFunction in every term of spec.nics.",
+			message:  "spec.networkAttachment.type SRIOV needs virtual functions: set spec.virtualFunctions, or role VirtualFunction in every item of spec.nics.",
 			accepted: all(attach(v1alpha1.AttachmentSRIOV), terms(virtual)),
 			rejected: all(attach(v1alpha1.AttachmentSRIOV), terms(virtual, physical)),
 		},
@@ -294,13 +241,13 @@ func virtualFunctionRules() []nicPoolRule {
 }
 
 func vfioRules() []nicPoolRule {
-	const message = "with spec.stack.type VFIO and without spec.virtualFunctions, terms of spec.nics must select by vendor, devices or pciAddresses, or have vfio-pci among drivers: once bound to vfio-pci, a NIC has no interface, no link and no other driver."
-	bound := v1alpha1.NICTerm{Drivers: []v1alpha1.DriverName{"i40e", "vfio-pci"}, Link: v1alpha1.LinkAny}
+	const message = "with spec.stack.type VFIO and without spec.virtualFunctions, items of spec.nics must select by vendor, devices or pciAddresses, or have vfio-pci among drivers: once bound to vfio-pci, a NIC has no interface, no link and no other driver."
+	bound := v1alpha1.NICSelector{Drivers: []v1alpha1.DriverName{"i40e", "vfio-pci"}, Link: v1alpha1.LinkAny}
 	return []nicPoolRule{{
 		field:    "spec",
 		message:  message,
-		accepted: all(useVFIO, terms(bound, v1alpha1.NICTerm{Vendor: "8086"})),
-		rejected: all(useVFIO, terms(bound, v1alpha1.NICTerm{Drivers: []v1alpha1.DriverName{"i40e"}})),
+		accepted: all(useVFIO, terms(bound, v1alpha1.NICSelector{Vendor: "8086"})),
+		rejected: all(useVFIO, terms(bound, v1alpha1.NICSelector{Drivers: []v1alpha1.DriverName{"i40e"}})),
 	}}
 }
 
@@ -320,11 +267,11 @@ func attachmentRules() []nicPoolRule {
 		},
 		{
 			field:   "spec",
-			message: "with spec.networkAttachment.type MACVLAN or IPVLAN, every term of spec.nics must name spec.networkAttachment.parentInterface as its only interface and spec.virtualFunctions must be omitted: the child is made on that interface whichever NIC the pod holds.",
+			message: "with spec.networkAttachment.type MACVLAN or IPVLAN, every item of spec.nics must name spec.networkAttachment.parentInterface as its only interface and spec.virtualFunctions must be omitted: the child is made on that interface whichever NIC the pod holds.",
 			accepted: all(attach(v1alpha1.AttachmentMACVLAN), terms(
-				v1alpha1.NICTerm{Interfaces: []v1alpha1.InterfaceName{"ens1f0"}, NUMANodes: []int32{0}})),
+				v1alpha1.NICSelector{Interfaces: []v1alpha1.InterfacePattern{"ens1f0"}, NUMANodes: []int32{0}})),
 			rejected: all(attach(v1alpha1.AttachmentMACVLAN), terms(
-				v1alpha1.NICTerm{Interfaces: []v1alpha1.InterfaceName{"ens1f0", "ens1f1"}})),
+				v1alpha1.NICSelector{Interfaces: []v1alpha1.InterfacePattern{"ens1f0", "ens1f1"}})),
 		},
 		{
 			field:    "spec.networkAttachment",
@@ -347,7 +294,7 @@ func attachmentValueRules() []nicPoolRule {
 	parent := func(name string) func(*nicPool) {
 		return all(attach(v1alpha1.AttachmentMACVLAN), func(p *nicPool) {
 			p.Spec.NetworkAttachment.ParentInterface = name
-			p.Spec.NICs = []v1alpha1.NICTerm{{Interfaces: []v1alpha1.InterfaceName{"ens1.100"}}}
+			p.Spec.NICs = []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens1.100"}}}
 		})
 	}
 	namespace := func(name string) func(*nicPool) {
@@ -360,7 +307,7 @@ func attachmentValueRules() []nicPoolRule {
 			field:    "spec.networkAttachment.parentInterface",
 			message:  "an interface name consists of letters, digits and _.:-.",
 			accepted: parent("ens1.100"),
-			rejected: all(parent("ens1*"), terms(v1alpha1.NICTerm{Interfaces: []v1alpha1.InterfaceName{"ens1*"}})),
+			rejected: all(parent("ens1*"), terms(v1alpha1.NICSelector{Interfaces: []v1alpha1.InterfacePattern{"ens1*"}})),
 		},
 		{
 			field:    "spec.networkAttachment.namespaces[]",

@@ -329,51 +329,6 @@ func kubeletRules() []profileRule {
 	return rules
 }
 
-func device(selector v1alpha1.NICSelector) func(*profile) {
-	return func(p *profile) { p.Spec.Network.Devices = []v1alpha1.NICSelector{selector} }
-}
-
-func networkRules() []profileRule {
-	return []profileRule{
-		{
-			field:    "spec.network.devices[]",
-			message:  "deviceID may be set only together with vendorID.",
-			accepted: device(v1alpha1.NICSelector{VendorID: "0x1924", DeviceID: "0x0b03"}),
-			rejected: device(v1alpha1.NICSelector{DeviceID: "0x0b03"}),
-		},
-		{
-			field:    "spec.network.devices[].vendorID",
-			message:  "a PCI vendor is written as 0x and four hexadecimal digits.",
-			accepted: device(v1alpha1.NICSelector{VendorID: "0x1924"}),
-			rejected: device(v1alpha1.NICSelector{VendorID: "0x192g"}),
-		},
-		{
-			field:    "spec.network.devices[].deviceID",
-			message:  "a PCI device is written as 0x and four hexadecimal digits.",
-			accepted: device(v1alpha1.NICSelector{VendorID: "0x1924", DeviceID: "0x0B03"}),
-			rejected: device(v1alpha1.NICSelector{VendorID: "0x1924", DeviceID: "000b03"}),
-		},
-		{
-			field:    "spec.network.devices[].driver",
-			message:  "a driver name consists of letters, digits, _ and -.",
-			accepted: device(v1alpha1.NICSelector{Driver: "mlx5_core"}),
-			rejected: device(v1alpha1.NICSelector{Driver: "../sfc"}),
-		},
-		{
-			field:    "spec.network.devices[].interfaceName",
-			message:  "an interface name consists of letters, digits and _.:- with the wildcards * and ?, and may begin with an exclamation mark.",
-			accepted: device(v1alpha1.NICSelector{InterfaceName: "!ens*f?"}),
-			rejected: device(v1alpha1.NICSelector{InterfaceName: "ens1 f0"}),
-		},
-		{
-			field:    "spec.network.devices[].pciAddress",
-			message:  "a PCI address is written as in sysfs, for example 0000:3b:00.0.",
-			accepted: device(v1alpha1.NICSelector{PCIAddress: "0000:3b:00.0"}),
-			rejected: device(v1alpha1.NICSelector{PCIAddress: "0000:3B:00.0"}),
-		},
-	}
-}
-
 func systemRules() []profileRule {
 	parameter := func(name, value string) func(*profile) {
 		return func(p *profile) {

@@ -113,7 +113,7 @@ func renderedPlugin(t *testing.T) (corev1.Container, string) {
 	t.Helper()
 	pool := &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: "x2", Generation: 1}}
 	pool.Spec = v1alpha1.BypassNICPoolSpec{
-		NICs: []v1alpha1.NICTerm{{Vendor: "1924"}},
+		NICs: []v1alpha1.NICSelector{{Vendor: "1924"}},
 		Stack: v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{
 			UserSpace: v1alpha1.UserSpaceSpec{Source: v1alpha1.UserSpaceHostPath, HostPath: "/opt/onload"},
 		}},

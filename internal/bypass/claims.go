@@ -18,8 +18,8 @@ type Claimant struct {
 	Name string `json:"name"`
 	// ResourceName is the name under which the kubelet hands its NICs out.
 	ResourceName string `json:"resourceName"`
-	// NICs are its terms.
-	NICs []v1alpha1.NICTerm `json:"nics"`
+	// NICs are its selectors.
+	NICs []v1alpha1.NICSelector `json:"nics"`
 	// VirtualFunctions is how many virtual functions it creates on each NIC; 0 when it hands out the NICs
 	// themselves.
 	VirtualFunctions int32 `json:"virtualFunctions,omitempty"`
@@ -82,7 +82,7 @@ func (c *Claim) Conflict(address string) *NICConflict {
 // answer to this question: for the plan and the status of pools, for what the device plugin and the DRA driver hand
 // out, and for the command line.
 //
-// A pool claims the NICs that its terms match and, when it creates virtual functions, all virtual functions of these.
+// A pool claims the NICs that its selectors match and, when it creates virtual functions, all virtual functions of these.
 // A NIC that several pools claim is nobody's. A pool that may not have a NIC has no virtual function that it would
 // create there either. But a pool keeps a NIC of whose virtual functions another one claims some: without it the
 // virtual functions would go, the conflict with them, and they would come back.
@@ -135,7 +135,7 @@ func (c *Claimant) claim(served map[string]*Claimant, claimants map[string][]str
 		switch others := c.others(claimants, nic.PCIAddress); {
 		case len(others) > 0:
 			claim.Conflicts = append(claim.Conflicts, NICConflict{NIC: nic, Pools: others})
-		case c.selects(nic):
+		case topology.SelectsNIC(c.NICs, nic):
 			claim.NICs = append(claim.NICs, nic)
 		default:
 			if others = c.others(claimants, nic.PhysicalFunction); len(others) > 0 {
@@ -165,14 +165,9 @@ func (c *Claimant) others(claimants map[string][]string, address string) []strin
 	return slices.DeleteFunc(slices.Sorted(slices.Values(claimants[address])), func(name string) bool { return name == c.Name })
 }
 
-// selects reports whether a term matches a NIC.
-func (c *Claimant) selects(nic topology.NIC) bool {
-	return slices.ContainsFunc(c.NICs, func(term v1alpha1.NICTerm) bool { return matches(term, nic) })
-}
-
 // claimed are the NICs that the pool takes from other pools, in ascending order of PCI address.
 func (c *Claimant) claimed(nics []topology.NIC) []topology.NIC {
-	claimed := Select(c.NICs, nics)
+	claimed := topology.SelectNICs(c.NICs, nics)
 	if c.VirtualFunctions == 0 {
 		return claimed
 	}
@@ -185,7 +180,7 @@ func (c *Claimant) claimed(nics []topology.NIC) []topology.NIC {
 			claimed = append(claimed, nic)
 		}
 	}
-	slices.SortFunc(claimed, func(a, b topology.NIC) int { return compareAddresses(a.PCIAddress, b.PCIAddress) })
+	slices.SortFunc(claimed, func(a, b topology.NIC) int { return topology.ComparePCIAddresses(a.PCIAddress, b.PCIAddress) })
 	return claimed
 }
 
@@ -203,14 +198,14 @@ func (in *Input) claim() Claim {
 	return ClaimOf(in.Pool.Name, pools, describeAll(in.Facts.NICs))
 }
 
-// describeAll returns what terms look at of the NICs of a host. A virtual function is one of the NIC that lists it,
+// describeAll returns what selectors look at of the NICs of a host. A virtual function is one of the NIC that lists it,
 // also where the host says nothing else about it.
 func describeAll(nics []host.NIC) []topology.NIC {
 	described := make([]topology.NIC, 0, len(nics))
 	index := make(map[string]int, len(nics))
 	for _, nic := range nics {
 		index[nic.PCIAddress] = len(described)
-		described = append(described, describe(nic))
+		described = append(described, topology.OfHostNIC(&nic))
 	}
 	for _, nic := range nics {
 		for _, address := range nic.VirtualFunctions {

@@ -20,7 +20,7 @@ func asking(name, resource string, addresses ...v1alpha1.PCIAddress) *v1alpha1.B
 	return &v1alpha1.BypassNICPool{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.BypassNICPoolSpec{
-			ResourceName: resource, NICs: []v1alpha1.NICTerm{{PCIAddresses: addresses}},
+			ResourceName: resource, NICs: []v1alpha1.NICSelector{{PCIAddresses: addresses}},
 		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
 // Devices returns the NICs that the pool selects on the node, or the virtual functions that it hands out instead, in
@@ -20,7 +21,7 @@ func Devices(in Input) []Device {
 	for _, c := range found {
 		devices = append(devices, c.device())
 	}
-	slices.SortFunc(devices, func(a, b Device) int { return compareAddresses(a.NIC.PCIAddress, b.NIC.PCIAddress) })
+	slices.SortFunc(devices, func(a, b Device) int { return topology.ComparePCIAddresses(a.NIC.PCIAddress, b.NIC.PCIAddress) })
 	return devices
 }
 
@@ -34,7 +35,7 @@ func candidates(in Input) []*candidate {
 	}
 	for i := range in.Facts.NICs {
 		nic := &in.Facts.NICs[i]
-		isWanted := func(term v1alpha1.NICTerm) bool { return matchesNow(term, *nic) }
+		isWanted := func(selector v1alpha1.NICSelector) bool { return matchesNow(&selector, nic) }
 		switch {
 		case !slices.ContainsFunc(in.Pool.Spec.NICs, isWanted):
 		case in.Pool.Spec.VirtualFunctions == nil || len(nic.VirtualFunctions) == 0:

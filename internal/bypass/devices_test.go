@@ -139,35 +139,35 @@ func setVIs(in *Input, total int) {
 func TestSelect(t *testing.T) {
 	one := 1
 	nics := []topology.NIC{
-		{PCIAddress: "fffe:01:00.0", Name: "mid0", Vendor: "0x8086", Device: "0x1592", Driver: "ice"},
-		{PCIAddress: "10000:01:00.0", Name: "far0", Vendor: "0x8086", Device: "0x1592", Driver: "ice"},
-		{PCIAddress: secondX2, Name: "ens1f1", Vendor: "0x1924", Device: "0x0B03", Driver: "sfc", NUMANode: &one},
-		{PCIAddress: firstX2, Name: "ens1f0", Vendor: "0x1924", Device: "0x0b03", Driver: "sfc"},
-		{PCIAddress: "0000:3b:00.4", Vendor: "0x1924", Device: "0x1b03", Driver: "vfio-pci", PhysicalFunction: firstX2},
+		{PCIAddress: "fffe:01:00.0", Name: "mid0", Vendor: "8086", Device: "1592", Driver: "ice"},
+		{PCIAddress: "10000:01:00.0", Name: "far0", Vendor: "8086", Device: "1592", Driver: "ice"},
+		{PCIAddress: secondX2, Name: "ens1f1", Vendor: "1924", Device: "0b03", Driver: "sfc", NUMANode: &one},
+		{PCIAddress: firstX2, Name: "ens1f0", Vendor: "1924", Device: "0b03", Driver: "sfc"},
+		{PCIAddress: "0000:3b:00.4", Vendor: "1924", Device: "1b03", Driver: "vfio-pci", PhysicalFunction: firstX2},
 	}
 	cases := map[string]struct {
-		term v1alpha1.NICTerm
+		term v1alpha1.NICSelector
 		want []string
 	}{
-		"vendor":         {v1alpha1.NICTerm{Vendor: "1924"}, []string{firstX2, secondX2}},
-		"other vendor":   {v1alpha1.NICTerm{Vendor: "10ee"}, nil},
-		"device":         {v1alpha1.NICTerm{Vendor: "1924", Devices: []v1alpha1.PCIID{"0a03", "0b03"}}, []string{firstX2, secondX2}},
-		"driver":         {v1alpha1.NICTerm{Drivers: []v1alpha1.DriverName{"ice", "sfc"}}, []string{firstX2, secondX2, "fffe:01:00.0", "10000:01:00.0"}},
-		"name":           {v1alpha1.NICTerm{Interfaces: []v1alpha1.InterfaceName{"ens1f1"}}, []string{secondX2}},
-		"beginning":      {v1alpha1.NICTerm{Interfaces: []v1alpha1.InterfaceName{"ens1*"}}, []string{firstX2, secondX2}},
-		"a name is full": {v1alpha1.NICTerm{Interfaces: []v1alpha1.InterfaceName{"ens1"}}, nil},
-		"address":        {v1alpha1.NICTerm{PCIAddresses: []v1alpha1.PCIAddress{secondX2}}, []string{secondX2}},
-		"NUMA node":      {v1alpha1.NICTerm{Vendor: "1924", NUMANodes: []int32{1}}, []string{secondX2}},
-		"role":           {v1alpha1.NICTerm{Vendor: "1924", Role: v1alpha1.RoleVirtualFunction}, []string{"0000:3b:00.4"}},
-		"link":           {v1alpha1.NICTerm{Vendor: "1924", Link: v1alpha1.LinkUp}, []string{firstX2, secondX2}},
+		"vendor":         {v1alpha1.NICSelector{Vendor: "1924"}, []string{firstX2, secondX2}},
+		"other vendor":   {v1alpha1.NICSelector{Vendor: "10ee"}, nil},
+		"device":         {v1alpha1.NICSelector{Vendor: "1924", Devices: []v1alpha1.PCIID{"0a03", "0b03"}}, []string{firstX2, secondX2}},
+		"driver":         {v1alpha1.NICSelector{Drivers: []v1alpha1.DriverName{"ice", "sfc"}}, []string{firstX2, secondX2, "fffe:01:00.0", "10000:01:00.0"}},
+		"name":           {v1alpha1.NICSelector{Interfaces: []v1alpha1.InterfacePattern{"ens1f1"}}, []string{secondX2}},
+		"beginning":      {v1alpha1.NICSelector{Interfaces: []v1alpha1.InterfacePattern{"ens1*"}}, []string{firstX2, secondX2}},
+		"a name is full": {v1alpha1.NICSelector{Interfaces: []v1alpha1.InterfacePattern{"ens1"}}, nil},
+		"address":        {v1alpha1.NICSelector{PCIAddresses: []v1alpha1.PCIAddress{secondX2}}, []string{secondX2}},
+		"NUMA node":      {v1alpha1.NICSelector{Vendor: "1924", NUMANodes: []int32{1}}, []string{secondX2}},
+		"role":           {v1alpha1.NICSelector{Vendor: "1924", Role: v1alpha1.RoleVirtualFunction}, []string{"0000:3b:00.4"}},
+		"link":           {v1alpha1.NICSelector{Vendor: "1924", Link: v1alpha1.LinkUp}, []string{firstX2, secondX2}},
 		"no name matches no NIC without one": {
-			v1alpha1.NICTerm{Interfaces: []v1alpha1.InterfaceName{"*"}, Role: v1alpha1.RoleVirtualFunction}, nil,
+			v1alpha1.NICSelector{Interfaces: []v1alpha1.InterfacePattern{"*"}, Role: v1alpha1.RoleVirtualFunction}, nil,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, nic := range Select([]v1alpha1.NICTerm{{Vendor: "ffff"}, tc.term}, nics) {
+			for _, nic := range topology.SelectNICs([]v1alpha1.NICSelector{{Vendor: "ffff"}, tc.term}, nics) {
 				got = append(got, nic.PCIAddress)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

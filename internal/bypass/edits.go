@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
 // readWrite are the permissions of device files: no container has to make one.
@@ -46,7 +47,7 @@ func candidatesOf(in Input, devices []Device) ([]*candidate, error) {
 		byAddress[device.NIC.PCIAddress] = newCandidate(in, device.NIC, nil)
 	}
 	return slices.SortedFunc(maps.Values(byAddress), func(a, b *candidate) int {
-		return compareAddresses(a.nic.PCIAddress, b.nic.PCIAddress)
+		return topology.ComparePCIAddresses(a.nic.PCIAddress, b.nic.PCIAddress)
 	}), nil
 }
 

@@ -27,7 +27,7 @@ func TestContainerEdits(t *testing.T) {
 	}
 	attached := tcpDirectInput()
 	attached.Pool.Spec.NetworkAttachment = &v1alpha1.NetworkAttachmentSpec{Type: v1alpha1.AttachmentHostDevice}
-	attached.Pool.Spec.NICs = []v1alpha1.NICTerm{{PCIAddresses: []v1alpha1.PCIAddress{firstX2}}}
+	attached.Pool.Spec.NICs = []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{firstX2}}}
 	unconfined := vfioInput()
 	unconfined.Pool.Spec.Stack.VFIO.Isolation = v1alpha1.VFIOIsolationNoIOMMU
 	unconfined.Facts.Bypass.VFIO.NoIOMMU.Value = true

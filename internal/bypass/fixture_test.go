@@ -96,12 +96,12 @@ func fromHost() v1alpha1.UserSpaceSpec {
 // inputOf is a pool with a stack for the X2 ports of the trading host; VFIO pools are for the E810.
 func inputOf(stack v1alpha1.BypassStack) Input {
 	spec := v1alpha1.BypassNICPoolSpec{
-		NICs: []v1alpha1.NICTerm{{Vendor: "1924", Devices: []v1alpha1.PCIID{"0b03"}}}, Stack: stack,
+		NICs: []v1alpha1.NICSelector{{Vendor: "1924", Devices: []v1alpha1.PCIID{"0b03"}}}, Stack: stack,
 		ResourceName: "lowlatency.dev/fast-nic",
 	}
 	facts := tradingHost()
 	if stack.Type == v1alpha1.StackVFIO {
-		spec.NICs = []v1alpha1.NICTerm{{PCIAddresses: []v1alpha1.PCIAddress{firstE810}}}
+		spec.NICs = []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{firstE810}}}
 		nic := &facts.NICs[3]
 		nic.Driver = host.Known("vfio-pci", "driver")
 		nic.Name = host.Absent[string]("/sys/class/net", "no interface on this device")
@@ -139,7 +139,7 @@ func vfioInput() Input {
 func experimentalInput() Input {
 	in := onloadInput()
 	in.Pool.Spec.Stack.Onload.Datapath = v1alpha1.DatapathExperimentalAFXDP
-	in.Pool.Spec.NICs = []v1alpha1.NICTerm{{Interfaces: []v1alpha1.InterfaceName{"ens2f0"}}}
+	in.Pool.Spec.NICs = []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens2f0"}}}
 	in.Facts.Bypass.Onload.Interfaces.Value = []string{"ens2f0"}
 	delete(in.Facts.Bypass.Onload.Modules.Value, "sfc")
 	return in

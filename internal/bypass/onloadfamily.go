@@ -12,6 +12,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
 // What Onload, TCPDirect and ef_vi have in common: modules, device files, an installation on the node, and NICs.
@@ -138,7 +139,7 @@ func (c *candidate) supported() verdict {
 		what = "of series " + c.model.Series
 	}
 	return refused("NIC %s (%s:%s) is %s, and %s needs series 8000, X2, X3 or X4; select others in spec.nics.%s",
-		c.name(), pciID(c.nic.Vendor.Value), pciID(c.nic.Device.Value), what, c.stack.Type, c.needs.otherNICs)
+		c.name(), topology.PCIID(c.nic.Vendor.Value), topology.PCIID(c.nic.Device.Value), what, c.stack.Type, c.needs.otherNICs)
 }
 
 const remedyProc = "let the program read /proc/driver of the node"

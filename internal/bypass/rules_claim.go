@@ -100,9 +100,9 @@ func (c *candidate) claimedByOthers() verdict {
 		return passed()
 	case conflict.Through != "":
 		return refused("NIC %s, on which NIC %s is created, is also selected by BypassNICPool %s, so neither pool hands it "+
-			"out; make the terms of spec.nics exclude each other.", conflict.Through, c.name(), strings.Join(conflict.Pools, ", "))
+			"out; make the selectors of spec.nics exclude each other.", conflict.Through, c.name(), strings.Join(conflict.Pools, ", "))
 	default:
-		return refused("NIC %s is also selected by BypassNICPool %s, so neither pool hands it out; make the terms of "+
+		return refused("NIC %s is also selected by BypassNICPool %s, so neither pool hands it out; make the selectors of "+
 			"spec.nics exclude each other.", c.name(), strings.Join(conflict.Pools, ", "))
 	}
 }

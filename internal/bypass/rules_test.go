@@ -144,19 +144,19 @@ func TestManagementTraffic(t *testing.T) {
 }
 
 func TestOtherPools(t *testing.T) {
-	other := func(node string, functions int32, terms ...v1alpha1.NICTerm) func(*Input) {
+	other := func(node string, functions int32, terms ...v1alpha1.NICSelector) func(*Input) {
 		return func(in *Input) {
 			in.Pool.OtherPools = []OtherPool{{
 				Claimant: Claimant{Name: "other", ResourceName: "x.example/other", NICs: terms, VirtualFunctions: functions}, Nodes: []string{node},
 			}}
 		}
 	}
-	sfc := v1alpha1.NICTerm{Drivers: []v1alpha1.DriverName{"sfc"}, Link: v1alpha1.LinkUp}
-	e810 := v1alpha1.NICTerm{PCIAddresses: []v1alpha1.PCIAddress{firstE810}}
+	sfc := v1alpha1.NICSelector{Drivers: []v1alpha1.DriverName{"sfc"}, Link: v1alpha1.LinkUp}
+	e810 := v1alpha1.NICSelector{PCIAddresses: []v1alpha1.PCIAddress{firstE810}}
 	function := func() Input {
 		in := virtualInput(2)
 		in.Pool.Spec.VirtualFunctions = nil
-		in.Pool.Spec.NICs = []v1alpha1.NICTerm{{Vendor: "8086", Role: v1alpha1.RoleVirtualFunction}}
+		in.Pool.Spec.NICs = []v1alpha1.NICSelector{{Vendor: "8086", Role: v1alpha1.RoleVirtualFunction}}
 		return in
 	}
 	judgeCases(t, map[string]ruleCase{
@@ -191,7 +191,7 @@ func TestSupport(t *testing.T) {
 		return func(in *Input) {
 			nic := nicAt(*in, firstX2)
 			*nic = nicOf(firstX2, "ens1f0", id, driver)
-			in.Pool.Spec.NICs = []v1alpha1.NICTerm{{PCIAddresses: []v1alpha1.PCIAddress{firstX2}}}
+			in.Pool.Spec.NICs = []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{firstX2}}}
 			in.Facts.Bypass.Onload.Modules.Value[driver] = "1"
 		}
 	}

@@ -3,7 +3,11 @@
 
 package bypass
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
 
 // Model is what follows from the PCI identifiers of a NIC.
 type Model struct {
@@ -29,7 +33,7 @@ func Series(vendor, device string) (string, bool) {
 // xilinx_efct and Onload's resource driver (src/lib/efhw/nic.c) look for, which refuses series 7000 and earlier.
 func ModelOf(vendor, device string) (Model, bool) {
 	for _, entry := range models() {
-		if entry.vendor == pciID(vendor) && slices.Contains(entry.devices, pciID(device)) {
+		if entry.vendor == topology.PCIID(vendor) && slices.Contains(entry.devices, topology.PCIID(device)) {
 			return entry.model, true
 		}
 	}

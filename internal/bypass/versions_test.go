@@ -296,7 +296,7 @@ func TestVFIO(t *testing.T) {
 // virtualInput is a pool that creates virtual functions on the E810, which has as many.
 func virtualInput(count int) Input {
 	in := vfioInput()
-	in.Pool.Spec.NICs = []v1alpha1.NICTerm{{Vendor: "8086", Drivers: []v1alpha1.DriverName{"ice"}}}
+	in.Pool.Spec.NICs = []v1alpha1.NICSelector{{Vendor: "8086", Drivers: []v1alpha1.DriverName{"ice"}}}
 	in.Pool.Spec.VirtualFunctions = &v1alpha1.VirtualFunctionsSpec{CountPerNIC: 2}
 	nic := nicAt(in, firstE810)
 	*nic = nicOf(firstE810, "ens2f0", "8086:1592", "ice")

@@ -17,7 +17,7 @@ import (
 // socketsInput hands out AF_XDP sockets on the E810 with eight queues, and needs nothing of Onload.
 func socketsInput() Input {
 	in := inputOf(v1alpha1.BypassStack{Type: v1alpha1.StackAFXDP, AFXDP: &v1alpha1.AFXDPStack{}})
-	in.Pool.Spec.NICs = []v1alpha1.NICTerm{{Drivers: []v1alpha1.DriverName{"ice", "ena", "e1000e", "igb"}}}
+	in.Pool.Spec.NICs = []v1alpha1.NICSelector{{Drivers: []v1alpha1.DriverName{"ice", "ena", "e1000e", "igb"}}}
 	in.Facts.Bypass.Onload = host.Onload{}
 	in.Facts.Bypass.DeviceNodes = nothingRead[map[string]host.DeviceNode]("/dev")
 	in.Facts.Kernel.Release = host.Known("6.1.0-56-rt-amd64", "/proc/sys/kernel/osrelease")
@@ -57,10 +57,10 @@ func TestDriversForSockets(t *testing.T) {
 		}, unknowable, "the node runs custom"},
 		"no driver known": {socketsInput, func(in *Input) {
 			nicAt(*in, firstE810).Driver = nothingRead[string]("driver")
-			in.Pool.Spec.NICs = []v1alpha1.NICTerm{{PCIAddresses: []v1alpha1.PCIAddress{firstE810}}}
+			in.Pool.Spec.NICs = []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{firstE810}}}
 		}, unknowable, "whether it has native XDP is not known"},
 		"the node's own NIC": {socketsInput, func(in *Input) {
-			in.Pool.Spec.NICs = []v1alpha1.NICTerm{{Drivers: []v1alpha1.DriverName{"i40e"}}}
+			in.Pool.Spec.NICs = []v1alpha1.NICSelector{{Drivers: []v1alpha1.DriverName{"i40e"}}}
 		}, ineligible, "Interface eno1 carries"},
 		"link down": {socketsInput, func(in *Input) {
 			nicAt(*in, firstE810).Carrier = host.Known(false, "carrier")

@@ -89,7 +89,7 @@ const profileText = profileHead + `  cpus:
     - {size: 2Mi, count: 64, placement: BypassNICLocal}
   power: {preset: MaximumDeterminism}
   kernel: {additionalArguments: [audit=0]}
-  network: {devices: [{vendorID: "0x1924"}]}
+  network: {nics: [{vendor: "1924"}]}
   kubelet: {additionalConfiguration: "maxPods: 100"}
   system: {unloadModules: [ip_tables]}
 `

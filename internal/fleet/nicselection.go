@@ -57,11 +57,11 @@ func selectNICs(pool *v1alpha1.BypassNICPool, pools *PoolSet, inventory *v1alpha
 		return NICSelection{Claim: pools.claim(pool.Name, nil)}
 	}
 	// An inventory does not tell links, so the agent need not find a NIC that is to have one.
-	certain := slices.DeleteFunc(slices.Clone(pool.Spec.NICs), func(term v1alpha1.NICTerm) bool {
-		return term.Link == v1alpha1.LinkUp
+	certain := slices.DeleteFunc(slices.Clone(pool.Spec.NICs), func(selector v1alpha1.NICSelector) bool {
+		return selector.Link == v1alpha1.LinkUp
 	})
 	return NICSelection{
-		Expected: len(bypass.Select(certain, hardware.NICs)) > 0,
+		Expected: len(topology.SelectNICs(certain, hardware.NICs)) > 0,
 		Claim:    pools.claim(pool.Name, hardware.NICs),
 	}
 }

@@ -90,8 +90,8 @@ func (p *NodePlan) hugepageItems() []item {
 func (p *NodePlan) runtimeItems() []item {
 	queues := "kept"
 	if p.Network.Queues > 0 {
-		devices, _ := json.Marshal(p.Network.Devices)
-		queues = fmt.Sprintf("%d on %s", p.Network.Queues, devices)
+		selectors, _ := json.Marshal(p.Network.NICs)
+		queues = fmt.Sprintf("%d on %s", p.Network.Queues, selectors)
 	}
 	items := []item{
 		{name: "interrupt placement", value: string(p.Interrupts.Placement)},

@@ -180,7 +180,7 @@ func (e *EffectiveSpec) fillKernel() {
 	note(e, "spec.kernel.additionalArguments", k.AdditionalArguments)
 
 	n := &e.Spec.Network
-	note(e, "spec.network.devices", n.Devices)
+	note(e, "spec.network.nics", n.NICs)
 	fill(e, "spec.network.queues", &n.Queues, v1alpha1.QueuesKept)
 	fill(e, "spec.network.receivePacketSteering", &n.ReceivePacketSteering, v1alpha1.PacketSteeringOff)
 }

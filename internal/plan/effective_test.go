@@ -155,7 +155,7 @@ func TestSettingsStayWithinTheBounds(t *testing.T) {
 		}
 		s.Power.IsolatedMaximumFrequencyKilohertz, s.Power.HousekeepingMaximumFrequencyKilohertz = 2000000, 2000000
 		s.Kernel.AdditionalArguments = []v1alpha1.KernelArgument{"audit=0"}
-		s.Network.Devices = []v1alpha1.NICSelector{{VendorID: "0x1924", Driver: "sfc"}}
+		s.Network.NICs = []v1alpha1.NICSelector{{Vendor: "1924", Drivers: []v1alpha1.DriverName{"sfc"}}}
 		s.Kubelet.AdditionalConfiguration = strings.Repeat("x", 16384)
 		s.System.UnloadModules = []v1alpha1.ModuleName{"ip_tables"}
 		s.Verification.Budget = &v1alpha1.JitterBudget{MaximumInterruptionMicroseconds: 10, StolenPartsPerMillion: 50}

@@ -20,7 +20,7 @@ func rich(s *v1alpha1.LowLatencyNodeProfileSpec) {
 		{Size: "1Gi", Count: 16},
 		{Size: "2Mi", Count: 400, Placement: v1alpha1.HugepagesBypassNICLocal},
 	}
-	s.Network.Devices = []v1alpha1.NICSelector{{InterfaceName: "en*", VendorID: "0x1924"}, {VendorID: "0x15b3"}}
+	s.Network.NICs = []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"en*"}, Vendor: "1924"}, {Vendor: "15b3"}}
 	s.System = v1alpha1.SystemSpec{
 		StopServices:     []v1alpha1.UnitName{"fwupd-refresh.timer", "bluetooth.service"},
 		UnloadModules:    []v1alpha1.ModuleName{"ip_tables", "bridge"},
@@ -59,7 +59,7 @@ func TestHashIgnoresTheOrderOfSets(t *testing.T) {
 	turned := func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 		rich(s)
 		turn(s.Memory.Hugepages)
-		turn(s.Network.Devices)
+		turn(s.Network.NICs)
 		turn(s.System.StopServices)
 		turn(s.System.UnloadModules)
 		turn(s.System.KernelParameters)

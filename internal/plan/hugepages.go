@@ -173,7 +173,7 @@ func (p *planner) placeOnEach(chosen func(topology.NUMANode) bool, count int64) 
 // checkNICLocal: pages near NICs need NICs whose NUMA node is known and has memory.
 func (p *planner) checkNICLocal(field string) bool {
 	if len(p.plan.BypassNICs) == 0 {
-		p.critical(ruleHugepagePlace, field, "Select the bypass NICs in spec.network.devices, or name a numaNode.",
+		p.critical(ruleHugepagePlace, field, "Select the bypass NICs in spec.network.nics, or name a numaNode.",
 			"the pages are to be near bypass NICs, but no bypass NIC is selected")
 		return false
 	}

@@ -98,7 +98,7 @@ func describePlan(h HugepagePlan) string {
 
 // withNIC adds a NIC that solarflare selects.
 func withNIC(t *topology.Topology, numa *int) *topology.Topology {
-	t.NICs = append(t.NICs, nic("0000:b0:00.0", "ens2f0", "0x1924", numa))
+	t.NICs = append(t.NICs, nic("0000:b0:00.0", "ens2f0", "1924", numa))
 	return t
 }
 
@@ -168,7 +168,7 @@ func TestHugepagePlaces(t *testing.T) {
 		},
 		"near a NIC whose place is unknown": {
 			machine: withNIC(epyc(), nil), profile: []change{solarflare, hugepages(v1alpha1.HugepageReservation{Size: "2Mi", Count: 1, Placement: nearNIC})},
-			want:      []string{"plan.hugepage-place Critical spec.memory.hugepages[0]", "plan.nic-locality High spec.network.devices"},
+			want:      []string{"plan.hugepage-place Critical spec.memory.hugepages[0]", "plan.nic-locality High spec.network.nics"},
 			wantWords: []string{"0000:b0:00.0"},
 		},
 		"near a NIC without memory": {

@@ -74,7 +74,7 @@ func topologyPolicy(policy v1alpha1.TopologyPolicy) change {
 
 func TestReservedMemory(t *testing.T) {
 	nearFirst := func(s *v1alpha1.LowLatencyNodeProfileSpec) {
-		s.Network.Devices = []v1alpha1.NICSelector{{InterfaceName: "ens1f0"}}
+		s.Network.NICs = []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens1f0"}}}
 	}
 	memoryless := xeon()
 	memoryless.NUMANodes[0].MemoryBytes = new(int64(0))

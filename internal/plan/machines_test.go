@@ -75,9 +75,9 @@ func xeon() *topology.Topology {
 		threads: 2, cachesPerNode: 1, memoryPerNode: 192 * gibibyte, stride: 1, hugepageSizes: []int64{2048, 1048576},
 		minimumFrequency: 800000, maxFrequency: 3600000}.topology()
 	t.NICs = []topology.NIC{
-		nic("0000:3b:00.0", "ens1f0", "0x1924", new(0)),
-		nic("0000:af:00.0", "ens2f0", "0x1924", new(1)),
-		nic("0000:af:00.1", "ens2f1", "0x8086", new(1)),
+		nic("0000:3b:00.0", "ens1f0", "1924", new(0)),
+		nic("0000:af:00.0", "ens2f0", "1924", new(1)),
+		nic("0000:af:00.1", "ens2f1", "8086", new(1)),
 	}
 	return t
 }
@@ -87,7 +87,7 @@ func epyc() *topology.Topology {
 	t := layout{architecture: "amd64", vendor: "AMD", release: "6.12.0-55.el10.x86_64", numaNodes: 8, coresPerNode: 8,
 		threads: 2, cachesPerNode: 2, memoryPerNode: 64 * gibibyte, stride: 1, hugepageSizes: []int64{2048, 1048576},
 		minimumFrequency: 1500000, maxFrequency: 3700000}.topology()
-	t.NICs = []topology.NIC{nic("0000:61:00.0", "ens3", "0x15b3", new(2))}
+	t.NICs = []topology.NIC{nic("0000:61:00.0", "ens3", "15b3", new(2))}
 	return t
 }
 
@@ -95,7 +95,7 @@ func epyc() *topology.Topology {
 func arm() *topology.Topology {
 	t := layout{architecture: "arm64", vendor: "ARM", release: "5.14.0-427.el9.aarch64", numaNodes: 2, coresPerNode: 64,
 		threads: 1, memoryPerNode: 256 * gibibyte, stride: 1, hugepageSizes: []int64{64, 2048, 32768, 1048576}}.topology()
-	t.NICs = []topology.NIC{nic("0003:01:00.0", "enP3s1", "0x15b3", new(1))}
+	t.NICs = []topology.NIC{nic("0003:01:00.0", "enP3s1", "15b3", new(1))}
 	return t
 }
 
@@ -113,7 +113,7 @@ func large() *topology.Topology {
 }
 
 func nic(address, name, vendor string, numa *int) topology.NIC {
-	return topology.NIC{PCIAddress: address, Name: name, Vendor: vendor, Device: "0x0b03", Driver: "test", NUMANode: numa}
+	return topology.NIC{PCIAddress: address, Name: name, Vendor: vendor, Device: "0b03", Driver: "test", NUMANode: numa}
 }
 
 // withMemoryNode adds a NUMA node that has memory only.
@@ -167,7 +167,7 @@ func smtDisabled(s *v1alpha1.LowLatencyNodeProfileSpec) {
 }
 
 func solarflare(s *v1alpha1.LowLatencyNodeProfileSpec) {
-	s.Network.Devices = []v1alpha1.NICSelector{{InterfaceName: "ens2f0"}}
+	s.Network.NICs = []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens2f0"}}}
 }
 
 // planOf plans and fails when there is a Critical finding.

@@ -16,7 +16,7 @@ type Input struct {
 	// Topology is the hardware of the node.
 	Topology *topology.Topology
 	// BypassNICs are further bypass NICs, such as those that a BypassNICPool claims on the node, besides
-	// the ones that spec.network.devices select.
+	// the ones that spec.network.nics select.
 	BypassNICs []topology.NIC
 	// Pools are the BypassNICPools that select the node, in ascending order of their names. Their hugepages,
 	// virtual functions, driver bindings and interrupts become part of the plan.

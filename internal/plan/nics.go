@@ -5,14 +5,15 @@ package plan
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
-// devicesField is the field that selects NICs.
-const devicesField = "spec.network.devices"
+// nicsField is the field that selects NICs.
+const nicsField = "spec.network.nics"
 
 // planNICs finds the bypass NICs and the NUMA nodes that hold them.
 func (p *planner) planNICs() {
@@ -37,18 +38,18 @@ func (p *planner) bypassNICs() []topology.NIC {
 	return slices.CompactFunc(nics, func(a, b topology.NIC) bool { return a.PCIAddress == b.PCIAddress })
 }
 
-// selectedNICs are the NICs that spec.network.devices selects. One profile may serve nodes with different
+// selectedNICs are the NICs that spec.network.nics selects. One profile may serve nodes with different
 // NICs, so a selector without a match matters little as long as another one has some.
 func (p *planner) selectedNICs() []topology.NIC {
-	selectors := p.spec.Network.Devices
-	all := p.topology.MatchNICs(selectors)
+	selectors := p.spec.Network.NICs
+	all := topology.SelectNICs(selectors, p.topology.NICs)
 	severity := v1alpha1.SeverityLow
 	if len(all) == 0 {
 		severity = v1alpha1.SeverityMedium
 	}
 	for i, selector := range selectors {
-		if len(p.topology.MatchNICs([]v1alpha1.NICSelector{selector})) == 0 {
-			p.report(severity, ruleNICSelection, element(devicesField, i),
+		if len(topology.SelectNICs([]v1alpha1.NICSelector{selector}, p.topology.NICs)) == 0 {
+			p.report(severity, ruleNICSelection, element(nicsField, i),
 				"Correct the selector, or exclude the node by spec.nodeSelector.",
 				"%q matches none of the host's %d NICs", describeSelector(selector), len(p.topology.PhysicalNICs()))
 		}
@@ -65,7 +66,7 @@ func (p *planner) localityOf(nic topology.NIC) (int, bool) {
 	case len(p.topology.NUMANodes) == 1:
 		return p.topology.NUMANodes[0].ID, true
 	}
-	field := devicesField
+	field := nicsField
 	for _, pool := range p.pools {
 		if hasNIC(pool.NICs, nic.PCIAddress) {
 			field = poolField(pool.Name, "spec.nics")
@@ -82,28 +83,69 @@ func (p *planner) localityOf(nic topology.NIC) (int, bool) {
 func (p *planner) planNetwork() {
 	n := p.spec.Network
 	p.plan.Network = NetworkPlan{
-		Devices:  canonicalSelectors(n.Devices),
+		NICs:     canonicalSelectors(n.NICs, p.topology.NICs),
 		Steering: n.ReceivePacketSteering,
 		Origin:   p.origin("spec.network.queues"),
 	}
-	if n.Queues == v1alpha1.QueuesHousekeepingCPUs {
+	selectsNone := len(n.NICs) > 0 && len(p.plan.Network.NICs) == 0
+	if n.Queues == v1alpha1.QueuesHousekeepingCPUs && !selectsNone {
 		p.plan.Network.Queues = p.plan.CPUs.Housekeeping.Len()
 	}
 }
 
-// canonicalSelectors sorts selectors: which of them selects a NIC makes no difference.
-func canonicalSelectors(selectors []v1alpha1.NICSelector) []v1alpha1.NICSelector {
-	sorted := slices.Clone(selectors)
-	slices.SortStableFunc(sorted, func(a, b v1alpha1.NICSelector) int {
-		return cmp.Or(
-			cmp.Compare(a.InterfaceName, b.InterfaceName),
-			cmp.Compare(a.VendorID, b.VendorID),
-			cmp.Compare(a.DeviceID, b.DeviceID),
-			cmp.Compare(a.Driver, b.Driver),
-			cmp.Compare(a.PCIAddress, b.PCIAddress),
-		)
-	})
+// canonicalSelectors writes equal selections alike: which selector selects a NIC, and in which order a selector lists
+// what it takes, makes no difference. What no rule of udev can ask for, a NUMA node or a virtual function of any
+// address, becomes the addresses that the node has there; a selector that then selects nothing is left out.
+func canonicalSelectors(selectors []v1alpha1.NICSelector, nics []topology.NIC) []v1alpha1.NICSelector {
+	var canonical []v1alpha1.NICSelector
+	for i := range selectors {
+		s := canonicalSelector(&selectors[i])
+		if len(s.NUMANodes) > 0 || s.Role != "" && len(s.PCIAddresses) == 0 {
+			s = v1alpha1.NICSelector{PCIAddresses: addressesOf(topology.SelectNICs([]v1alpha1.NICSelector{s}, nics)), Role: s.Role}
+		}
+		if topology.NamesNICs(&s) {
+			canonical = append(canonical, s)
+		}
+	}
+	slices.SortStableFunc(canonical, compareSelectors)
+	return slices.CompactFunc(canonical, func(a, b v1alpha1.NICSelector) bool { return reflect.DeepEqual(a, b) })
+}
+
+// canonicalSelector sorts the lists of a selector, and leaves out what it says by default.
+func canonicalSelector(s *v1alpha1.NICSelector) v1alpha1.NICSelector {
+	canonical := v1alpha1.NICSelector{
+		Vendor: s.Vendor, Devices: sortedList(s.Devices), Drivers: sortedList(s.Drivers), Interfaces: sortedList(s.Interfaces),
+		PCIAddresses: sortedList(s.PCIAddresses), NUMANodes: sortedList(s.NUMANodes),
+	}
+	if s.Role == v1alpha1.RoleVirtualFunction {
+		canonical.Role = s.Role
+	}
+	return canonical
+}
+
+func compareSelectors(a, b v1alpha1.NICSelector) int {
+	return cmp.Or(
+		slices.Compare(a.Interfaces, b.Interfaces),
+		cmp.Compare(a.Vendor, b.Vendor),
+		slices.Compare(a.Devices, b.Devices),
+		slices.Compare(a.Drivers, b.Drivers),
+		slices.Compare(a.PCIAddresses, b.PCIAddresses),
+		cmp.Compare(a.Role, b.Role),
+	)
+}
+
+func sortedList[T cmp.Ordered](list []T) []T {
+	sorted := slices.Clone(list)
+	slices.Sort(sorted)
 	return slices.Compact(sorted)
+}
+
+func addressesOf(nics []topology.NIC) []v1alpha1.PCIAddress {
+	addresses := make([]v1alpha1.PCIAddress, 0, len(nics))
+	for _, nic := range nics {
+		addresses = append(addresses, v1alpha1.PCIAddress(nic.PCIAddress))
+	}
+	return addresses
 }
 
 // planVerification passes on what the agent needs besides the rest.

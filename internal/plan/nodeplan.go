@@ -165,8 +165,9 @@ type Setting struct {
 type NetworkPlan struct {
 	// Queues is the number of combined queues; 0 leaves them.
 	Queues int `json:"queues,omitempty"`
-	// Devices are the selectors of the NICs whose queues are set; empty means every physical NIC.
-	Devices  []v1alpha1.NICSelector  `json:"devices,omitempty"`
+	// NICs are the selectors of the NICs whose queues are set; empty means every physical NIC. None names a NUMA node, and
+	// one of virtual functions names addresses.
+	NICs     []v1alpha1.NICSelector  `json:"nics,omitempty"`
 	Steering v1alpha1.PacketSteering `json:"receivePacketSteering"`
 	Origin   Origin                  `json:"origin"`
 }

@@ -89,7 +89,7 @@ func TestDerivedNearNICsAndCaches(t *testing.T) {
 		"away from the bypass NIC of NUMA node 0, but for the boot CPU": {
 			machine: xeon(), profile: []change{
 				func(s *v1alpha1.LowLatencyNodeProfileSpec) {
-					s.Network.Devices = []v1alpha1.NICSelector{{InterfaceName: "ens1f0"}}
+					s.Network.NICs = []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens1f0"}}}
 				},
 				derived(v1alpha1.DerivedCPUs{HousekeepingCores: 3, Spread: v1alpha1.SpreadFirstNUMANode, KeepNearBypassNICs: v1alpha1.NearNICIsolated})},
 			wantHousekeeping: "0,20-21,40,60-61", wantIsolated: "1-19,22-39,41-59,62-79",
@@ -228,15 +228,15 @@ func TestPlanningAgainAfterNosmtChangesNothing(t *testing.T) {
 }
 
 func TestBypassNICsOfPools(t *testing.T) {
-	claimed := nic("0000:b0:00.0", "", "0x1924", new(1))
+	claimed := nic("0000:b0:00.0", "", "1924", new(1))
 	plan, _ := New(Input{
 		Profile:    profileWith(solarflare, derived(v1alpha1.DerivedCPUs{HousekeepingCores: 2, KeepNearBypassNICs: v1alpha1.NearNICIsolated})),
 		Topology:   xeon(),
 		BypassNICs: []topology.NIC{claimed, xeon().NICs[1]},
 	})
 	want := []NICPlan{
-		{PCIAddress: "0000:af:00.0", Vendor: "0x1924", Device: "0x0b03", NUMANode: new(1)},
-		{PCIAddress: "0000:b0:00.0", Vendor: "0x1924", Device: "0x0b03", NUMANode: new(1)},
+		{PCIAddress: "0000:af:00.0", Vendor: "1924", Device: "0b03", NUMANode: new(1)},
+		{PCIAddress: "0000:b0:00.0", Vendor: "1924", Device: "0b03", NUMANode: new(1)},
 	}
 	if diff := cmp.Diff(want, plan.BypassNICs); diff != "" {
 		t.Errorf("bypass NICs (-want +got):\n%s", diff)

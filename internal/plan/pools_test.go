@@ -22,7 +22,7 @@ type poolChange = func(*v1alpha1.BypassNICPoolSpec)
 // poolWith is a pool of NICs of the machine.
 func poolWith(name string, nics []topology.NIC, change ...poolChange) Pool {
 	spec := &v1alpha1.BypassNICPoolSpec{
-		NICs:         []v1alpha1.NICTerm{{Vendor: "1924"}},
+		NICs:         []v1alpha1.NICSelector{{Vendor: "1924"}},
 		Stack:        v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{}},
 		ResourceName: "lowlatency.dev/" + name,
 	}
@@ -69,7 +69,7 @@ func placed(placement v1alpha1.NICInterruptPlacement) poolChange {
 	return func(s *v1alpha1.BypassNICPoolSpec) { s.Interrupts.Placement = placement }
 }
 
-func terms(terms ...v1alpha1.NICTerm) poolChange {
+func terms(terms ...v1alpha1.NICSelector) poolChange {
 	return func(s *v1alpha1.BypassNICPoolSpec) { s.NICs = terms }
 }
 
@@ -122,7 +122,7 @@ func secondNIC() topology.NIC { return functionsOffered(xeon().NICs[1]) }
 
 // claimCases are about NICs that pools may have, and their hugepages.
 func claimCases() map[string]poolCase {
-	unplaced := nic("0000:5e:00.0", "ens9f0", "0x1924", nil)
+	unplaced := nic("0000:5e:00.0", "ens9f0", "1924", nil)
 	managed := secondNIC()
 	managed.Management = "the default route"
 	return map[string]poolCase{
@@ -158,7 +158,7 @@ func claimCases() map[string]poolCase {
 			wantBypassNIC: []string{"0000:3b:00.0"},
 		},
 		"an address that would break out of a command is refused": {
-			pools: []Pool{poolWith("feed", []topology.NIC{nic("x; reboot", "e", "0x1924", new(0))})},
+			pools: []Pool{poolWith("feed", []topology.NIC{nic("x; reboot", "e", "1924", new(0))})},
 			wantFindings: []string{"High plan.pool-nic: BypassNICPool feed spec.nics: " +
 				"\"x; reboot\" is no address on PCI."},
 		},
@@ -218,7 +218,7 @@ func functionCases() map[string]poolCase {
 		},
 		"terms that lose the NIC once it is bound": {
 			pools: []Pool{poolWith("dpdk", []topology.NIC{firstNIC()}, vfio, placed(v1alpha1.NICInterruptsKept), terms(
-				v1alpha1.NICTerm{Drivers: []v1alpha1.DriverName{"sfc"}}, v1alpha1.NICTerm{Drivers: []v1alpha1.DriverName{"sfc", "vfio-pci"}}))},
+				v1alpha1.NICSelector{Drivers: []v1alpha1.DriverName{"sfc"}}, v1alpha1.NICSelector{Drivers: []v1alpha1.DriverName{"sfc", "vfio-pci"}}))},
 			want: []string{"0000:3b:00.0 Kept "},
 			wantFindings: []string{"High plan.pool-nic: BypassNICPool dpdk spec.nics[0]: a NIC that is bound to vfio-pci has no " +
 				"interface, no link and another driver, so this term would not find it again; the NICs are left as they are."},

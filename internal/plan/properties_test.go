@@ -65,7 +65,7 @@ func randomSpec(r *rand.Rand, t *topology.Topology) change {
 			s.CPUs.Derived = nil
 		}
 		if r.IntN(2) == 0 {
-			s.Network.Devices = []v1alpha1.NICSelector{{InterfaceName: "ens2f0"}}
+			s.Network.NICs = []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens2f0"}}}
 		}
 		if r.IntN(2) == 0 {
 			s.Memory.DefaultHugepageSize = "2Mi"

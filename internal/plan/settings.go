@@ -130,15 +130,38 @@ func (e EffectiveSpec) tuningSettings() []fieldValue {
 		{"spec.kernel.timerMigration", string(k.TimerMigration)},
 		{"spec.kernel.realTimeThrottling", string(k.RealTimeThrottling)},
 		{"spec.kernel.additionalArguments", joined(k.AdditionalArguments, text)},
-		{"spec.network.devices", joined(n.Devices, describeSelector)},
+		{"spec.network.nics", joined(n.NICs, describeSelector)},
 		{"spec.network.queues", string(n.Queues)},
 		{"spec.network.receivePacketSteering", string(n.ReceivePacketSteering)},
 	}
 }
 
+// describeSelector writes what a selector asks for, such as "ens*f0 1924:0b03 sfc".
 func describeSelector(s v1alpha1.NICSelector) string {
-	parts := []string{s.InterfaceName, s.VendorID, s.DeviceID, s.Driver, s.PCIAddress}
+	vendor := string(s.Vendor)
+	if len(s.Devices) > 0 {
+		vendor += ":" + listed(s.Devices, "|")
+	}
+	parts := []string{listed(s.Interfaces, "|"), vendor, listed(s.Drivers, "|"), listed(s.PCIAddresses, "|")}
+	if len(s.NUMANodes) > 0 {
+		nodes := make([]string, len(s.NUMANodes))
+		for i, node := range s.NUMANodes {
+			nodes[i] = strconv.Itoa(int(node))
+		}
+		parts = append(parts, "NUMA node "+strings.Join(nodes, "|"))
+	}
+	if s.Role == v1alpha1.RoleVirtualFunction {
+		parts = append(parts, "virtual functions")
+	}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
+}
+
+func listed[T ~string](list []T, separator string) string {
+	texts := make([]string, len(list))
+	for i, item := range list {
+		texts[i] = string(item)
+	}
+	return strings.Join(texts, separator)
 }
 
 func (e EffectiveSpec) platformSettings() []fieldValue {

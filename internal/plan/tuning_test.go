@@ -173,10 +173,10 @@ func TestHardwareFindings(t *testing.T) {
 		},
 			[]string{"plan.stop-services Critical spec.system.stopServices"}},
 		"a selector without NICs": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
-			s.Network.Devices = []v1alpha1.NICSelector{{InterfaceName: "ens1f0"}, {VendorID: "0xffff"}}
-		}, []string{"plan.nic-selection Low spec.network.devices[1]"}},
-		"no NIC selected": {small(4, 1), solarflare, []string{"plan.nic-selection Medium spec.network.devices[0]"}},
-		"a NIC somewhere": {withNIC(arm(), nil), solarflare, []string{"plan.nic-locality High spec.network.devices"}},
+			s.Network.NICs = []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens1f0"}}, {Vendor: "ffff"}}
+		}, []string{"plan.nic-selection Low spec.network.nics[1]"}},
+		"no NIC selected": {small(4, 1), solarflare, []string{"plan.nic-selection Medium spec.network.nics[0]"}},
+		"a NIC somewhere": {withNIC(arm(), nil), solarflare, []string{"plan.nic-locality High spec.network.nics"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -229,13 +229,53 @@ func TestPowerPlanIsWhatTheHostCanHave(t *testing.T) {
 	}
 }
 
+// TestQueuesOfSelectors writes what udev cannot ask for as the addresses that the host has, and equal selections alike.
+func TestQueuesOfSelectors(t *testing.T) {
+	cases := map[string]struct {
+		selectors []v1alpha1.NICSelector
+		want      NetworkPlan
+	}{
+		"a NUMA node": {
+			selectors: []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"*"}, NUMANodes: []int32{1}}},
+			want:      NetworkPlan{Queues: 4, NICs: []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{"0000:af:00.0", "0000:af:00.1"}}}},
+		},
+		"a NUMA node without such a NIC: no queue is set, and not that of every NIC": {
+			selectors: []v1alpha1.NICSelector{{Vendor: "1924", NUMANodes: []int32{7}}},
+			want:      NetworkPlan{},
+		},
+		"virtual functions that there are none of": {
+			selectors: []v1alpha1.NICSelector{{Vendor: "1924", Role: v1alpha1.RoleVirtualFunction}, {Vendor: "1924"}},
+			want:      NetworkPlan{Queues: 4, NICs: []v1alpha1.NICSelector{{Vendor: "1924"}}},
+		},
+		"other words for one selection": {
+			selectors: []v1alpha1.NICSelector{
+				{Drivers: []v1alpha1.DriverName{"test", "sfc"}, Link: v1alpha1.LinkAny, Role: v1alpha1.RolePhysicalFunction},
+				{Drivers: []v1alpha1.DriverName{"sfc", "test"}},
+			},
+			want: NetworkPlan{Queues: 4, NICs: []v1alpha1.NICSelector{{Drivers: []v1alpha1.DriverName{"sfc", "test"}}}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			plan := planOf(t, xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+				s.Network.Queues, s.Network.NICs = v1alpha1.QueuesHousekeepingCPUs, tc.selectors
+				s.Memory.Hugepages = nil
+			})
+			tc.want.Steering, tc.want.Origin = v1alpha1.PacketSteeringOff, Origin{FromField, "spec.network.queues"}
+			if diff := cmp.Diff(tc.want, plan.Network); diff != "" {
+				t.Errorf("network (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestQueues(t *testing.T) {
 	plan := planOf(t, xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 		s.Network.Queues = v1alpha1.QueuesHousekeepingCPUs
-		s.Network.Devices = []v1alpha1.NICSelector{{InterfaceName: "ens2f0"}, {InterfaceName: "ens1f0"}}
+		s.Network.NICs = []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens2f0"}}, {Interfaces: []v1alpha1.InterfacePattern{"ens1f0"}}}
 	})
 	want := NetworkPlan{Queues: 4, Steering: v1alpha1.PacketSteeringOff, Origin: Origin{FromField, "spec.network.queues"},
-		Devices: []v1alpha1.NICSelector{{InterfaceName: "ens1f0"}, {InterfaceName: "ens2f0"}}}
+		NICs: []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens1f0"}}, {Interfaces: []v1alpha1.InterfacePattern{"ens2f0"}}}}
 	if diff := cmp.Diff(want, plan.Network); diff != "" {
 		t.Errorf("network (-want +got):\n%s", diff)
 	}

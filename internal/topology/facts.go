@@ -228,21 +228,8 @@ func poolsOf(pools []host.HugepagePool) []HugepagePool {
 }
 
 func nicsOf(from []host.NIC) []NIC {
-	nics := each(from, func(nic host.NIC) NIC {
-		return NIC{
-			PCIAddress:       nic.PCIAddress,
-			Name:             shorten.Value(nic.Name.Value, v1alpha1.MaxReportedInterfaceNameLength),
-			Vendor:           shorten.Value(nic.Vendor.Value, v1alpha1.MaxReportedPCIIDLength),
-			Device:           shorten.Value(nic.Device.Value, v1alpha1.MaxReportedPCIIDLength),
-			Driver:           shorten.Value(nic.Driver.Value, v1alpha1.MaxReportedDriverLength),
-			NUMANode:         nic.NUMANode.Pointer(),
-			LocalCPUs:        nic.LocalCPUs.Value,
-			PhysicalFunction: nic.PhysicalFunction.Value,
-
-			MaximumVirtualFunctions: nic.MaximumVirtualFunctions.Value,
-		}
-	})
-	slices.SortFunc(nics, func(a, b NIC) int { return cmp.Compare(a.PCIAddress, b.PCIAddress) })
+	nics := each(from, func(nic host.NIC) NIC { return OfHostNIC(&nic) })
+	slices.SortFunc(nics, func(a, b NIC) int { return ComparePCIAddresses(a.PCIAddress, b.PCIAddress) })
 	return nics
 }
 

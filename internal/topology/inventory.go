@@ -109,7 +109,7 @@ func reportedNICs(nics []NIC) []NIC {
 	kept := slices.Clone(nics)
 	slices.SortStableFunc(kept, func(a, b NIC) int { return cmp.Compare(a.PhysicalFunction, b.PhysicalFunction) })
 	kept = shorten.List(kept, v1alpha1.MaxInventoryNICs)
-	slices.SortFunc(kept, func(a, b NIC) int { return cmp.Compare(a.PCIAddress, b.PCIAddress) })
+	slices.SortFunc(kept, func(a, b NIC) int { return ComparePCIAddresses(a.PCIAddress, b.PCIAddress) })
 	return kept
 }
 
@@ -117,8 +117,8 @@ func (w *writer) nic(nic NIC) v1alpha1.InventoryNIC {
 	reported := v1alpha1.InventoryNIC{
 		PCIAddress:       nic.PCIAddress,
 		InterfaceName:    nic.Name,
-		VendorID:         nic.Vendor,
-		DeviceID:         nic.Device,
+		Vendor:           nic.Vendor,
+		Device:           nic.Device,
 		Driver:           nic.Driver,
 		LocalCPUs:        w.list(nic.LocalCPUs),
 		PhysicalFunction: nic.PhysicalFunction,
@@ -208,8 +208,8 @@ func (r *reader) nic(from v1alpha1.InventoryNIC) NIC {
 	nic := NIC{
 		PCIAddress:       from.PCIAddress,
 		Name:             from.InterfaceName,
-		Vendor:           from.VendorID,
-		Device:           from.DeviceID,
+		Vendor:           from.Vendor,
+		Device:           from.Device,
 		Driver:           from.Driver,
 		LocalCPUs:        r.set(fmt.Sprintf("nics[%s].localCPUs", from.PCIAddress), from.LocalCPUs),
 		PhysicalFunction: from.PhysicalFunction,

@@ -4,52 +4,117 @@
 package topology
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
-// MatchNICs returns, in ascending order of PCI address, the NICs that at least one selector matches. A
-// selector matches a NIC that agrees with all its fields:
-//
-//   - interfaceName is a shell pattern with * and ?; with a leading ! it matches every interface whose
-//     name does not match the rest. A NIC without an interface (bound to vfio-pci, for example) matches
-//     no interfaceName, negated or not: nothing can be set on it by name.
-//   - vendorID and deviceID are compared without regard to case.
-//   - A virtual function is matched only by a selector that names its pciAddress: vendor, driver and
-//     name patterns mean the machine's cards, not the functions that pods own.
-//   - A selector without any field matches nothing.
-func (t *Topology) MatchNICs(selectors []v1alpha1.NICSelector) []NIC {
-	var matched []NIC
-	for _, nic := range t.NICs {
-		selected := func(selector v1alpha1.NICSelector) bool { return selects(selector, nic) }
-		if slices.ContainsFunc(selectors, selected) {
-			matched = append(matched, nic)
+// SelectNICs returns, in ascending order of PCI address, the NICs that at least one selector matches.
+func SelectNICs(selectors []v1alpha1.NICSelector, nics []NIC) []NIC {
+	var selected []NIC
+	for _, nic := range nics {
+		if SelectsNIC(selectors, nic) {
+			selected = append(selected, nic)
 		}
 	}
-	return matched
+	slices.SortFunc(selected, func(a, b NIC) int { return ComparePCIAddresses(a.PCIAddress, b.PCIAddress) })
+	return selected
 }
 
-func selects(s v1alpha1.NICSelector, nic NIC) bool {
-	if s == (v1alpha1.NICSelector{}) || (nic.IsVirtualFunction() && s.PCIAddress == "") {
-		return false
-	}
-	return (s.InterfaceName == "" || matchesName(s.InterfaceName, nic.Name)) &&
-		equalOrUnset(strings.ToLower(s.VendorID), strings.ToLower(nic.Vendor)) &&
-		equalOrUnset(strings.ToLower(s.DeviceID), strings.ToLower(nic.Device)) &&
-		equalOrUnset(s.Driver, nic.Driver) &&
-		equalOrUnset(s.PCIAddress, nic.PCIAddress)
+// SelectsNIC reports whether one of the selectors matches a NIC.
+func SelectsNIC(selectors []v1alpha1.NICSelector, nic NIC) bool {
+	return slices.ContainsFunc(selectors, func(selector v1alpha1.NICSelector) bool { return MatchesNIC(&selector, nic) })
 }
 
-func equalOrUnset(wanted, is string) bool { return wanted == "" || wanted == is }
+// MatchesNIC reports whether a NIC agrees with all fields of a selector. A selector without any field that names NICs
+// matches none. Link states are no part of a topology, so link is not looked at: a plan must not change when a cable
+// is pulled.
+func MatchesNIC(s *v1alpha1.NICSelector, nic NIC) bool {
+	return NamesNICs(s) &&
+		(s.Role == v1alpha1.RoleVirtualFunction) == nic.IsVirtualFunction() &&
+		(s.Vendor == "" || string(s.Vendor) == nic.Vendor) &&
+		isIn(s.Devices, v1alpha1.PCIID(nic.Device)) &&
+		isIn(s.Drivers, v1alpha1.DriverName(nic.Driver)) &&
+		isIn(s.PCIAddresses, v1alpha1.PCIAddress(nic.PCIAddress)) &&
+		matchesName(s.Interfaces, nic.Name) &&
+		matchesNUMANode(s.NUMANodes, nic.NUMANode)
+}
 
-func matchesName(pattern, name string) bool {
-	if name == "" {
-		return false
+// NamesNICs reports whether a selector has a field without which it would take every NIC. The API server accepts no
+// other.
+func NamesNICs(s *v1alpha1.NICSelector) bool {
+	return s.Vendor != "" || len(s.Drivers) > 0 || len(s.Interfaces) > 0 || len(s.PCIAddresses) > 0
+}
+
+// OfHostNIC returns what selectors look at of a NIC that a host names, within the bounds of the API.
+func OfHostNIC(nic *host.NIC) NIC {
+	return NIC{
+		PCIAddress:       nic.PCIAddress,
+		Name:             shorten.Value(nic.Name.Value, v1alpha1.MaxReportedInterfaceNameLength),
+		Vendor:           shorten.Value(PCIID(nic.Vendor.Value), v1alpha1.MaxPCIIDLength),
+		Device:           shorten.Value(PCIID(nic.Device.Value), v1alpha1.MaxPCIIDLength),
+		Driver:           shorten.Value(nic.Driver.Value, v1alpha1.MaxReportedDriverLength),
+		NUMANode:         nic.NUMANode.Pointer(),
+		LocalCPUs:        nic.LocalCPUs.Value,
+		PhysicalFunction: nic.PhysicalFunction.Value,
+
+		MaximumVirtualFunctions: nic.MaximumVirtualFunctions.Value,
 	}
-	pattern, negated := strings.CutPrefix(pattern, "!")
-	matched, err := path.Match(pattern, name)
-	return err == nil && matched != negated
+}
+
+// PCIID writes a PCI vendor or device as selectors do: 0x1924 of sysfs is 1924.
+func PCIID(id string) string { return strings.ToLower(strings.TrimPrefix(id, "0x")) }
+
+// ComparePCIAddresses orders PCI addresses as numbers: a domain of five digits comes after one of four.
+func ComparePCIAddresses(a, b string) int {
+	domainA, _, _ := strings.Cut(a, ":")
+	domainB, _, _ := strings.Cut(b, ":")
+	return cmp.Or(cmp.Compare(len(domainA), len(domainB)), strings.Compare(a, b))
+}
+
+// isIn reports whether a field that lists values agrees with a NIC; a field that was omitted does.
+func isIn[T comparable](wanted []T, is T) bool {
+	return len(wanted) == 0 || slices.Contains(wanted, is)
+}
+
+// matchesName compares a name with patterns; a NIC without an interface, such as one bound to vfio-pci, agrees with
+// none, and nothing can be set on it by name.
+func matchesName(patterns []v1alpha1.InterfacePattern, name string) bool {
+	if len(patterns) == 0 {
+		return true
+	}
+	included, excluded := SplitPatterns(patterns)
+	isIncluded := func(pattern string) bool {
+		matched, err := path.Match(pattern, name)
+		return err == nil && matched
+	}
+	// What is no pattern selects nothing, on either side.
+	isExcluded := func(pattern string) bool {
+		matched, err := path.Match(pattern, name)
+		return err != nil || matched
+	}
+	return name != "" && !slices.ContainsFunc(excluded, isExcluded) && (len(included) == 0 || slices.ContainsFunc(included, isIncluded))
+}
+
+// SplitPatterns returns the patterns of which an interface matches one, and those that exclude it, without their
+// exclamation mark.
+func SplitPatterns(patterns []v1alpha1.InterfacePattern) (included, excluded []string) {
+	for _, pattern := range patterns {
+		if rest, excludes := strings.CutPrefix(string(pattern), "!"); excludes {
+			excluded = append(excluded, rest)
+		} else {
+			included = append(included, string(pattern))
+		}
+	}
+	return included, excluded
+}
+
+func matchesNUMANode(wanted []int32, node *int) bool {
+	return len(wanted) == 0 || node != nil &&
+		slices.ContainsFunc(wanted, func(id int32) bool { return int(id) == *node })
 }

@@ -92,11 +92,11 @@ func TestMatchNICs(t *testing.T) {
 		bound      = "0000:af:00.0"
 	)
 	top := &Topology{NICs: []NIC{
-		{PCIAddress: intel, Name: "eno1", Vendor: "0x8086", Device: "0x1572", Driver: "i40e"},
-		{PCIAddress: solarflare, Name: "ens2f0np0", Vendor: "0x1924", Device: "0x0b03", Driver: "sfc"},
-		{PCIAddress: second, Name: "ens2f1np1", Vendor: "0x1924", Device: "0x0b03", Driver: "sfc"},
-		{PCIAddress: function, Name: "ens2f0v0", Vendor: "0x1924", Device: "0x1b03", Driver: "sfc", PhysicalFunction: solarflare},
-		{PCIAddress: bound, Vendor: "0x8086", Device: "0x158B", Driver: "vfio-pci"},
+		{PCIAddress: intel, Name: "eno1", Vendor: "8086", Device: "1572", Driver: "i40e"},
+		{PCIAddress: solarflare, Name: "ens2f0np0", Vendor: "1924", Device: "0b03", Driver: "sfc"},
+		{PCIAddress: second, Name: "ens2f1np1", Vendor: "1924", Device: "0b03", Driver: "sfc", NUMANode: new(1)},
+		{PCIAddress: function, Name: "ens2f0v0", Vendor: "1924", Device: "1b03", Driver: "sfc", PhysicalFunction: solarflare},
+		{PCIAddress: bound, Vendor: "8086", Device: "158b", Driver: "vfio-pci"},
 	}}
 	cases := map[string]struct {
 		selectors []v1alpha1.NICSelector
@@ -104,25 +104,29 @@ func TestMatchNICs(t *testing.T) {
 	}{
 		"nothing":                           {},
 		"empty selector":                    {selectors: []v1alpha1.NICSelector{{}}},
-		"exact name":                        {selectors: []v1alpha1.NICSelector{{InterfaceName: "eno1"}}, want: []string{intel}},
-		"a prefix is no match":              {selectors: []v1alpha1.NICSelector{{InterfaceName: "eno"}}},
-		"star":                              {selectors: []v1alpha1.NICSelector{{InterfaceName: "ens2f*"}}, want: []string{solarflare, second}},
-		"question mark":                     {selectors: []v1alpha1.NICSelector{{InterfaceName: "ens2f?np?"}}, want: []string{solarflare, second}},
-		"negated":                           {selectors: []v1alpha1.NICSelector{{InterfaceName: "!eno*"}}, want: []string{solarflare, second}},
-		"negated with vendor":               {selectors: []v1alpha1.NICSelector{{InterfaceName: "!ens2f0*", VendorID: "0x1924"}}, want: []string{second}},
-		"vendor":                            {selectors: []v1alpha1.NICSelector{{VendorID: "0x8086"}}, want: []string{intel, bound}},
-		"vendor and device in other case":   {selectors: []v1alpha1.NICSelector{{VendorID: "0x8086", DeviceID: "0x158b"}}, want: []string{bound}},
-		"driver":                            {selectors: []v1alpha1.NICSelector{{Driver: "sfc"}}, want: []string{solarflare, second}},
-		"all fields must match":             {selectors: []v1alpha1.NICSelector{{VendorID: "0x8086", Driver: "sfc"}}},
-		"virtual function by address":       {selectors: []v1alpha1.NICSelector{{PCIAddress: function}}, want: []string{function}},
-		"address with a field that differs": {selectors: []v1alpha1.NICSelector{{PCIAddress: function, Driver: "vfio-pci"}}},
-		"virtual function not by name":      {selectors: []v1alpha1.NICSelector{{InterfaceName: "ens2f0v0"}}},
-		"any selector matches, once each":   {selectors: []v1alpha1.NICSelector{{Driver: "sfc"}, {InterfaceName: "ens2f0np0"}, {PCIAddress: intel}}, want: []string{intel, solarflare, second}},
-		"a pattern that is none":            {selectors: []v1alpha1.NICSelector{{InterfaceName: "eno[1"}, {InterfaceName: "!eno[1"}}},
+		"exact name":                        {selectors: []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"eno1"}}}, want: []string{intel}},
+		"a prefix is no match":              {selectors: []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"eno"}}}},
+		"star":                              {selectors: []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens2f*"}}}, want: []string{solarflare, second}},
+		"question mark":                     {selectors: []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens2f?np?"}}}, want: []string{solarflare, second}},
+		"negated":                           {selectors: []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"!eno*"}}}, want: []string{solarflare, second}},
+		"negated with vendor":               {selectors: []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"!ens2f0*"}, Vendor: "1924"}}, want: []string{second}},
+		"vendor":                            {selectors: []v1alpha1.NICSelector{{Vendor: "8086"}}, want: []string{intel, bound}},
+		"vendor and device":                 {selectors: []v1alpha1.NICSelector{{Vendor: "8086", Devices: []v1alpha1.PCIID{"158b"}}}, want: []string{bound}},
+		"driver":                            {selectors: []v1alpha1.NICSelector{{Drivers: []v1alpha1.DriverName{"sfc"}}}, want: []string{solarflare, second}},
+		"all fields must match":             {selectors: []v1alpha1.NICSelector{{Vendor: "8086", Drivers: []v1alpha1.DriverName{"sfc"}}}},
+		"virtual function by address":       {selectors: []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{function}, Role: v1alpha1.RoleVirtualFunction}}, want: []string{function}},
+		"no physical function there":        {selectors: []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{function}}}},
+		"some names but for one":            {selectors: []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens*", "!*np1", "eno1"}}}, want: []string{intel, solarflare}},
+		"a NUMA node":                       {selectors: []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"*"}, NUMANodes: []int32{1}}}, want: []string{second}},
+		"no name but a NUMA node":           {selectors: []v1alpha1.NICSelector{{NUMANodes: []int32{1}}}},
+		"address with a field that differs": {selectors: []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{function}, Drivers: []v1alpha1.DriverName{"vfio-pci"}}}},
+		"virtual function not by name":      {selectors: []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens2f0v0"}}}},
+		"any selector matches, once each":   {selectors: []v1alpha1.NICSelector{{Drivers: []v1alpha1.DriverName{"sfc"}}, {Interfaces: []v1alpha1.InterfacePattern{"ens2f0np0"}}, {PCIAddresses: []v1alpha1.PCIAddress{intel}}}, want: []string{intel, solarflare, second}},
+		"a pattern that is none":            {selectors: []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"eno[1"}}, {Interfaces: []v1alpha1.InterfacePattern{"!eno[1"}}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := each(top.MatchNICs(tc.selectors), func(nic NIC) string { return nic.PCIAddress })
+			got := each(SelectNICs(tc.selectors, top.NICs), func(nic NIC) string { return nic.PCIAddress })
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -79,7 +79,7 @@ type NIC struct {
 	PCIAddress string
 	// Name of the interface; "" when there is none.
 	Name string
-	// Vendor and Device are PCI identifiers such as 0x1924.
+	// Vendor and Device are PCI identifiers as selectors write them, such as 1924.
 	Vendor, Device string
 	Driver         string
 	// NUMANode is nil when the firmware does not say.

@@ -445,11 +445,17 @@ func queueCases(nic func(fixture) *host.NIC) checkCases {
 		"more":        {change: more, want: fails, wantMessage: "NIC ens2f0 (0000:3b:00.0) has 3 receive queues, planned are 2"},
 		"not planned": {change: func(f fixture) { more(f); f.plan.Network.Queues = 0 }, want: doesNotApply},
 		"another NIC": {
-			change: func(f fixture) { more(f); f.plan.Network.Devices = []v1alpha1.NICSelector{{InterfaceName: "eno*"}} }, want: doesNotApply,
+			change: func(f fixture) {
+				more(f)
+				f.plan.Network.NICs = []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"eno*"}}}
+			}, want: doesNotApply,
 		},
 		"this NIC": {
-			change: func(f fixture) { more(f); f.plan.Network.Devices = []v1alpha1.NICSelector{{InterfaceName: "ens*"}} },
-			want:   fails, wantMessage: "NIC ens2f0 (0000:3b:00.0) has 3 receive queues, planned are 2",
+			change: func(f fixture) {
+				more(f)
+				f.plan.Network.NICs = []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens*"}}}
+			},
+			want: fails, wantMessage: "NIC ens2f0 (0000:3b:00.0) has 3 receive queues, planned are 2",
 		},
 		"not told": {change: func(f fixture) { nic(f).ReceiveSteering = nil }, want: isUnknown, wantMessage: "/sys/class/net/ens2f0/queues"},
 	}

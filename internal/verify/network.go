@@ -222,13 +222,10 @@ func queuesArePlanned(s *state) verdict {
 
 // queuesAreSet tells whether the plan sets the queues of the NIC: those of the selected NICs, or of all.
 func (s *state) queuesAreSet(nic *host.NIC) bool {
-	if len(s.plan.Network.Devices) == 0 {
+	if len(s.plan.Network.NICs) == 0 {
 		return true
 	}
-	one := topology.Topology{NICs: []topology.NIC{{
-		PCIAddress: nic.PCIAddress, Name: nic.Name.Value, Vendor: nic.Vendor.Value, Device: nic.Device.Value, Driver: nic.Driver.Value,
-	}}}
-	return len(one.MatchNICs(s.plan.Network.Devices)) > 0
+	return topology.SelectsNIC(s.plan.Network.NICs, topology.OfHostNIC(nic))
 }
 
 // linkStaysAwake accepts the policy of the whole host, else looks at the link. Virtual functions have none.

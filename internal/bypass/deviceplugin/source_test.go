@@ -44,7 +44,7 @@ func tradingHost(t testing.TB) string {
 
 func tradingPool() bypass.Pool {
 	pool := poolNamed("trading", resourceX2)
-	pool.Spec.NICs = []v1alpha1.NICTerm{{Vendor: "1924", Devices: []v1alpha1.PCIID{"0b03"}}}
+	pool.Spec.NICs = []v1alpha1.NICSelector{{Vendor: "1924", Devices: []v1alpha1.PCIID{"0b03"}}}
 	pool.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{
 		UserSpace: v1alpha1.UserSpaceSpec{Source: v1alpha1.UserSpaceHostPath, HostPath: "/opt/onload"},
 	}}
@@ -156,7 +156,7 @@ func TestSourceWithholdsWhatClaimsHold(t *testing.T) {
 func TestOwnReportIsNoReason(t *testing.T) {
 	root, poolFile := tradingHost(t), filepath.Join(t.TempDir(), v1alpha1.PoolKey)
 	pool := tradingPool()
-	pool.Spec.NICs = []v1alpha1.NICTerm{{PCIAddresses: []v1alpha1.PCIAddress{nic0}}}
+	pool.Spec.NICs = []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{nic0}}}
 	pool.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackAFXDP, AFXDP: &v1alpha1.AFXDPStack{ZeroCopy: v1alpha1.ZeroCopyPreferred}}
 	writePool(t, poolFile, pool)
 	report := filepath.Join(root, host.SocketReports, pool.Name)

@@ -31,7 +31,7 @@ func pools() map[string]PoolInput {
 		ObjectMeta: metav1.ObjectMeta{Name: "x2", Generation: 3},
 		Spec: v1alpha1.BypassNICPoolSpec{
 			NodeSelector: v1alpha1.NodeSelector{MatchLabels: v1alpha1.Labels{"node-role.kubernetes.io/trading": "", "rack": "r7"}},
-			NICs:         []v1alpha1.NICTerm{{Vendor: "1924", Devices: []v1alpha1.PCIID{"0b03"}}},
+			NICs:         []v1alpha1.NICSelector{{Vendor: "1924", Devices: []v1alpha1.PCIID{"0b03"}}},
 			Stack: v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{
 				UserSpace: v1alpha1.UserSpaceSpec{Source: v1alpha1.UserSpaceHostPath, HostPath: "/opt/onload"},
 				Options:   []v1alpha1.OnloadOption{{Name: "EF_POLL_USEC", Value: "-1"}},
@@ -48,7 +48,7 @@ func pools() map[string]PoolInput {
 		ObjectMeta: metav1.ObjectMeta{Name: "dpdk"},
 		Spec: v1alpha1.BypassNICPoolSpec{
 			NodeSelector:     v1alpha1.NodeSelector{MatchLabels: v1alpha1.Labels{"dataplane": "yes"}},
-			NICs:             []v1alpha1.NICTerm{{Vendor: "8086"}},
+			NICs:             []v1alpha1.NICSelector{{Vendor: "8086"}},
 			Stack:            v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{}},
 			ResourceName:     "lowlatency.dev/dpdk",
 			VirtualFunctions: &v1alpha1.VirtualFunctionsSpec{CountPerNIC: 8},
@@ -61,7 +61,7 @@ func pools() map[string]PoolInput {
 		ObjectMeta: metav1.ObjectMeta{Name: "e810-sockets"},
 		Spec: v1alpha1.BypassNICPoolSpec{
 			NodeSelector: v1alpha1.NodeSelector{MatchLabels: v1alpha1.Labels{"feeds": "yes"}},
-			NICs:         []v1alpha1.NICTerm{{Drivers: []v1alpha1.DriverName{"ice"}}},
+			NICs:         []v1alpha1.NICSelector{{Drivers: []v1alpha1.DriverName{"ice"}}},
 			Stack: v1alpha1.BypassStack{Type: v1alpha1.StackAFXDP, AFXDP: &v1alpha1.AFXDPStack{
 				Queues:   v1alpha1.AFXDPQueuesSpec{First: new(int32(4)), Count: 8},
 				Steering: v1alpha1.AFXDPSteeringSpec{Type: v1alpha1.SteeringUDPPorts, UDPPorts: []int32{30001}},
@@ -78,7 +78,7 @@ func pools() map[string]PoolInput {
 		config := bypass.Pool{Name: pool.Name, Generation: pool.Generation, Spec: pool.Spec}
 		if pool == dpdk {
 			config.OtherPools = []bypass.OtherPool{{
-				Claimant: bypass.Claimant{Name: "other", ResourceName: "lowlatency.dev/other", NICs: []v1alpha1.NICTerm{{Drivers: []v1alpha1.DriverName{"ice"}}}},
+				Claimant: bypass.Claimant{Name: "other", ResourceName: "lowlatency.dev/other", NICs: []v1alpha1.NICSelector{{Drivers: []v1alpha1.DriverName{"ice"}}}},
 				Nodes:    []string{"node-1"},
 			}}
 		}

@@ -44,10 +44,10 @@ func server(t *testing.T) *topology.Topology {
 			}},
 		},
 		NICs: []topology.NIC{
-			{PCIAddress: "0000:18:00.0", Name: "eno1", Vendor: "0x8086", Device: "0x1572", Driver: "i40e", NUMANode: new(0)},
-			{PCIAddress: "0000:af:00.0", Name: "ens2f0", Vendor: "0x1924", Device: "0x0b03", Driver: "sfc", NUMANode: new(1)},
-			{PCIAddress: "0000:af:00.2", Name: "ens2f0v0", Vendor: "0x1924", Device: "0x1b03", NUMANode: new(1), PhysicalFunction: "0000:af:00.0"},
-			{PCIAddress: "0000:b0:00.0", Vendor: "0x1af4", Device: "0x1041"},
+			{PCIAddress: "0000:18:00.0", Name: "eno1", Vendor: "8086", Device: "1572", Driver: "i40e", NUMANode: new(0)},
+			{PCIAddress: "0000:af:00.0", Name: "ens2f0", Vendor: "1924", Device: "0b03", Driver: "sfc", NUMANode: new(1)},
+			{PCIAddress: "0000:af:00.2", Name: "ens2f0v0", Vendor: "1924", Device: "1b03", NUMANode: new(1), PhysicalFunction: "0000:af:00.0"},
+			{PCIAddress: "0000:b0:00.0", Vendor: "1af4", Device: "1041"},
 		},
 	}
 	for id := range 8 {

@@ -215,7 +215,7 @@ func (m *machine) nics(numaNode *int) []string {
 		}
 		rows = append(rows, []string{
 			"NIC" + m.nicMark(nic), orDash(nic.Name), nic.PCIAddress,
-			strings.TrimPrefix(orDash(nic.Vendor), "0x") + ":" + strings.TrimPrefix(orDash(nic.Device), "0x"),
+			orDash(nic.Vendor) + ":" + orDash(nic.Device),
 			orDash(nic.Driver), layout.Join(functions, m.nicNote(nic)),
 		})
 	}

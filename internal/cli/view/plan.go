@@ -110,7 +110,7 @@ type Setting struct {
 type Network struct {
 	// Queues is null when they are left alone.
 	Queues                *int                    `json:"queues"`
-	Devices               []v1alpha1.NICSelector  `json:"devices"`
+	NICs                  []v1alpha1.NICSelector  `json:"nics"`
 	ReceivePacketSteering v1alpha1.PacketSteering `json:"receivePacketSteering"`
 }
 
@@ -189,7 +189,7 @@ func content(p *plan.NodePlan, effective plan.EffectiveSpec) (*Content, error) {
 		Power:            power(p.Power),
 		Sysctls:          each(p.Sysctls, setting),
 		Sysfs:            each(p.Sysfs, setting),
-		Network:          Network{known(p.Network.Queues), append([]v1alpha1.NICSelector{}, p.Network.Devices...), p.Network.Steering},
+		Network:          Network{known(p.Network.Queues), append([]v1alpha1.NICSelector{}, p.Network.NICs...), p.Network.Steering},
 		Kubelet:          kubelet,
 		ContainerRuntime: ContainerRuntime{p.ContainerRuntime.InfrastructureCPUs, p.ContainerRuntime.ExecPlacement, append([]plan.PodRequest{}, p.ContainerRuntime.PodRequests...)},
 		Files:            each(p.Files, file),

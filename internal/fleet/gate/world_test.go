@@ -27,7 +27,7 @@ func startingWorld(t *testing.T) *World {
 	t.Helper()
 	pool := &v1alpha1.BypassNICPool{}
 	pool.Name, pool.Generation = "x2", 3
-	pool.Spec.ResourceName, pool.Spec.NICs = resourceX2, []v1alpha1.NICTerm{{Vendor: "1924"}}
+	pool.Spec.ResourceName, pool.Spec.NICs = resourceX2, []v1alpha1.NICSelector{{Vendor: "1924"}}
 	report := objects.MakeReport("n", "trading").Verified("h", "TTT").Inventory(objects.InventoryOf(t, hosttree.Xeon())).Obj()
 	report.Spec.BypassPools, report.Status.BootID = []string{"x2"}, "b1"
 	for _, address := range []string{"0000:af:00.0", "0000:af:00.1"} {
@@ -81,7 +81,7 @@ func TestStartupTaint(t *testing.T) {
 		"another pool asks, this one is late": {func(w *World) {
 			other := w.Pools[0].DeepCopy()
 			other.Name, other.Spec.ResourceName, other.Spec.Startup = "none", "lowlatency.dev/none", v1alpha1.StartupTaint
-			other.Spec.NICs = []v1alpha1.NICTerm{{Vendor: "ffff"}}
+			other.Spec.NICs = []v1alpha1.NICSelector{{Vendor: "ffff"}}
 			w.Pools = append(w.Pools, other)
 			w.Report.Spec.BypassPools = []string{"none", "x2"}
 		}, true, "BypassNICPool x2", ""},

@@ -217,7 +217,7 @@ func (s *poolSummary) ready(progressing, degraded metav1.Condition) metav1.Condi
 
 func (s *poolSummary) noNICsText(counts *v1alpha1.PoolNICCounts) string {
 	if counts.Found == 0 {
-		return "the terms of spec.nics match no NIC on any node of the pool"
+		return "the selectors of spec.nics match no NIC on any node of the pool"
 	}
 	for _, f := range s.findings {
 		if f.reason == v1alpha1.ReasonNoNICs {

@@ -117,7 +117,7 @@ func TestPoolsTellOfHugepages(t *testing.T) {
 		}}}},
 	}
 	pool := &bypass.Pool{Name: "x2", Spec: v1alpha1.BypassNICPoolSpec{
-		NICs: []v1alpha1.NICTerm{{Vendor: "1924"}}, ResourceName: "lowlatency.dev/x2",
+		NICs: []v1alpha1.NICSelector{{Vendor: "1924"}}, ResourceName: "lowlatency.dev/x2",
 		Stack:     v1alpha1.BypassStack{Type: v1alpha1.StackEFVI},
 		Hugepages: []v1alpha1.NICHugepages{{Size: "2Mi", CountPerNIC: 400}},
 	}}

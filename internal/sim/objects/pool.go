@@ -25,8 +25,8 @@ func MakePool(name string) *Pool {
 	p := &Pool{}
 	p.Name, p.UID, p.Generation = name, types.UID("uid-"+name), 1
 	p.Spec.NodeSelector.MatchLabels = v1alpha1.Labels{"role": "trading"}
-	p.Spec.NICs = []v1alpha1.NICTerm{{Vendor: "1924"}}
-	p.Spec.ResourceName = "lowlatency.dev/" + name
+	p.Spec.NICs = []v1alpha1.NICSelector{{Vendor: "1924"}}
+	p.Spec.ResourceName = v1alpha1.GroupName + "/" + name
 	p.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{}}
 	return p
 }
@@ -39,7 +39,7 @@ func (p *Pool) Selecting(labels v1alpha1.Labels) *Pool {
 
 // NICs selects NICs by their addresses.
 func (p *Pool) NICs(addresses ...v1alpha1.PCIAddress) *Pool {
-	p.Spec.NICs = []v1alpha1.NICTerm{{PCIAddresses: addresses}}
+	p.Spec.NICs = []v1alpha1.NICSelector{{PCIAddresses: addresses}}
 	return p
 }
 

@@ -44,7 +44,7 @@ func Profile() *v1alpha1.LowLatencyNodeProfile {
 					{Size: "1Gi", Count: 16}, {Size: "2Mi", Count: 400, Placement: v1alpha1.HugepagesBypassNICLocal},
 				},
 			},
-			Network: v1alpha1.NetworkSpec{Devices: []v1alpha1.NICSelector{{VendorID: "0x1924"}}},
+			Network: v1alpha1.NetworkSpec{NICs: []v1alpha1.NICSelector{{Vendor: "1924"}}},
 			Power:   v1alpha1.PowerSpec{Preset: v1alpha1.PowerMaximumDeterminism},
 		},
 	}

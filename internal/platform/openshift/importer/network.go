@@ -8,6 +8,7 @@ import (
 	"regexp"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
 // network converts spec.net and the two annotations on receive packet steering.
@@ -26,15 +27,15 @@ func (c *converter) network() error {
 		}
 		return nil
 	}
-	if len(net.Devices) > v1alpha1.MaxNetworkDevices {
-		return invalid("spec.net.devices", "there are %d; a LowLatencyNodeProfile takes at most %d", len(net.Devices), v1alpha1.MaxNetworkDevices)
+	if len(net.Devices) > v1alpha1.MaxNetworkNICs {
+		return invalid("spec.net.devices", "there are %d; a LowLatencyNodeProfile takes at most %d", len(net.Devices), v1alpha1.MaxNetworkNICs)
 	}
 	for i, device := range net.Devices {
 		if err := c.device(fmt.Sprintf("spec.net.devices[%d]", i), device); err != nil {
 			return err
 		}
 	}
-	if len(net.Devices) > 0 && len(c.spec.Network.Devices) == 0 {
+	if len(net.Devices) > 0 && len(c.spec.Network.NICs) == 0 {
 		c.remark("spec.net", "no device is left, and an empty list would mean every NIC; the number of queues stays as it is.")
 		return nil
 	}
@@ -48,23 +49,18 @@ func (c *converter) device(field string, device sourceDevice) error {
 	if device == (sourceDevice{}) {
 		return invalid(field, "it names no interface, vendor or device")
 	}
-	for _, id := range []struct {
-		name string
-		from *string
-		to   *string
-	}{
-		{".vendorID", device.VendorID, &selector.VendorID},
-		{".deviceID", device.DeviceID, &selector.DeviceID},
-	} {
-		if id.from == nil {
-			continue
-		}
-		if !regexp.MustCompile(`^0x[0-9a-fA-F]{4}$`).MatchString(*id.from) {
-			return invalid(field+id.name, "%q is not 0x and four hexadecimal digits", *id.from)
-		}
-		*id.to = *id.from
+	vendor, err := pciID(field+".vendorID", device.VendorID)
+	if err != nil {
+		return err
 	}
-	if selector.DeviceID != "" && selector.VendorID == "" {
+	model, err := pciID(field+".deviceID", device.DeviceID)
+	if err != nil {
+		return err
+	}
+	if selector.Vendor = vendor; model != "" {
+		selector.Devices = []v1alpha1.PCIID{model}
+	}
+	if model != "" && vendor == "" {
 		return invalid(field+".deviceID", "it may be set only together with vendorID")
 	}
 	if name := device.InterfaceName; name != nil {
@@ -72,8 +68,19 @@ func (c *converter) device(field string, device sourceDevice) error {
 			c.remark(field+".interfaceName", "%q is not a name of letters, digits and _.:- with the wildcards * and ?; the device was left out.", *name)
 			return nil
 		}
-		selector.InterfaceName = *name
+		selector.Interfaces = []v1alpha1.InterfacePattern{v1alpha1.InterfacePattern(*name)}
 	}
-	c.spec.Network.Devices = append(c.spec.Network.Devices, selector)
+	c.spec.Network.NICs = append(c.spec.Network.NICs, selector)
 	return nil
+}
+
+// pciID reads a vendor or device as a PerformanceProfile writes it, 0x1924, and returns 1924.
+func pciID(field string, id *string) (v1alpha1.PCIID, error) {
+	if id == nil {
+		return "", nil
+	}
+	if !regexp.MustCompile(`^0x[0-9a-fA-F]{4}$`).MatchString(*id) {
+		return "", invalid(field, "%q is not 0x and four hexadecimal digits", *id)
+	}
+	return v1alpha1.PCIID(topology.PCIID(*id)), nil
 }

@@ -126,7 +126,7 @@ func tradingXeon(t testing.TB) *plan.NodePlan {
 			"/sys/kernel/mm/ksm/run", "2", "/sys/kernel/mm/transparent_hugepage/enabled", "never"),
 		Network: plan.NetworkPlan{
 			Queues:   4,
-			Devices:  []v1alpha1.NICSelector{{VendorID: "0x1924", DeviceID: "0x0B03"}, {InterfaceName: "ens*f0"}},
+			NICs:     []v1alpha1.NICSelector{{Vendor: "1924", Devices: []v1alpha1.PCIID{"0b03"}}, {Interfaces: []v1alpha1.InterfacePattern{"ens*f0"}}},
 			Steering: v1alpha1.PacketSteeringOff,
 		},
 		Kubelet: managedKubelet(housekeeping, "single-numa-node", "pod"),

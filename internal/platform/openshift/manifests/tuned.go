@@ -180,8 +180,8 @@ func networkSection(network plan.NetworkPlan) (section, error) {
 	if network.Queues == 0 {
 		return s, nil
 	}
-	if len(network.Devices) > 0 {
-		expression, err := udevExpression(network.Devices)
+	if len(network.NICs) > 0 {
+		expression, err := udevExpression(network.NICs)
 		if err != nil {
 			return s, err
 		}

@@ -119,7 +119,7 @@ func TestTunedSectionsOfInterrupts(t *testing.T) {
 		},
 		"queues of one NIC": {
 			change: func(p *plan.NodePlan) {
-				p.Network = plan.NetworkPlan{Queues: 4, Devices: []v1alpha1.NICSelector{{Driver: "sfc"}}}
+				p.Network = plan.NetworkPlan{Queues: 4, NICs: []v1alpha1.NICSelector{{Drivers: []v1alpha1.DriverName{"sfc"}}}}
 			},
 			want: map[string]map[string]string{"net": {
 				"channels": "combined 4", "devices_udev_regex": `\A(?=[\s\S]*^ID_NET_DRIVER=sfc$)`,
@@ -219,7 +219,7 @@ func TestTunedRefusals(t *testing.T) {
 	}
 	t.Run("a NIC selector without a condition", func(t *testing.T) {
 		in := example(t, "trading-xeon")
-		in.Plan.Network.Devices = append(in.Plan.Network.Devices, v1alpha1.NICSelector{})
+		in.Plan.Network.NICs = append(in.Plan.Network.NICs, v1alpha1.NICSelector{})
 		_, err := Tuned(in)
 		wantError(t, err, "selects nothing")
 	})

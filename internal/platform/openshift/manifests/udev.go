@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
 // udevExpression is the regular expression of TuneD's devices_udev_regex that matches the NICs which any of the
@@ -37,32 +38,55 @@ func udevExpression(selectors []v1alpha1.NICSelector) (string, error) {
 // udevConditions are what the lines of a selected device match.
 func udevConditions(selector v1alpha1.NICSelector) []string {
 	var conditions []string
-	if selector.InterfaceName != "" {
-		conditions = append(conditions, "INTERFACE="+wildcardExpression(selector.InterfaceName))
+	if len(selector.Interfaces) > 0 {
+		conditions = append(conditions, "INTERFACE="+interfaceExpression(selector.Interfaces))
 	}
-	exact := []struct{ property, value string }{
-		{"ID_VENDOR_ID", strings.ToLower(selector.VendorID)},
-		{"ID_MODEL_ID", strings.ToLower(selector.DeviceID)},
-		{"ID_NET_DRIVER", selector.Driver},
+	if selector.Vendor != "" {
+		conditions = append(conditions, "ID_VENDOR_ID=0x"+string(selector.Vendor))
 	}
-	for _, e := range exact {
-		if e.value != "" {
-			conditions = append(conditions, e.property+"="+regexp.QuoteMeta(e.value))
-		}
+	if len(selector.Devices) > 0 {
+		conditions = append(conditions, "ID_MODEL_ID="+anyOf(selector.Devices, func(id v1alpha1.PCIID) string { return "0x" + string(id) }))
 	}
-	if selector.PCIAddress != "" {
+	if len(selector.Drivers) > 0 {
+		conditions = append(conditions, "ID_NET_DRIVER="+anyOf(selector.Drivers, quoted))
+	}
+	if len(selector.PCIAddresses) > 0 {
 		// A virtio device stands between the PCI function and the interface.
-		conditions = append(conditions, `DEVPATH=.*/`+regexp.QuoteMeta(selector.PCIAddress)+`/(?:virtio\d+/)?net/.*`)
+		conditions = append(conditions, `DEVPATH=.*/`+anyOf(selector.PCIAddresses, quoted)+`/(?:virtio\d+/)?net/.*`)
 	}
 	return conditions
 }
 
-// wildcardExpression translates the shell wildcards * and ? and a leading exclamation mark.
-func wildcardExpression(pattern string) string {
-	pattern, negated := strings.CutPrefix(pattern, "!")
-	expression := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern))
-	if negated {
-		return "(?!" + expression + "$).*"
+// interfaceExpression matches the names that one pattern includes, or all when there is none, and no pattern excludes.
+func interfaceExpression(patterns []v1alpha1.InterfacePattern) string {
+	included, excluded := topology.SplitPatterns(patterns)
+	expression := ".*"
+	if len(included) > 0 {
+		expression = anyOf(included, wildcardExpression)
+	}
+	if len(excluded) > 0 {
+		expression = "(?!" + anyOf(excluded, wildcardExpression) + "$)" + expression
 	}
 	return expression
+}
+
+// anyOf matches each of the items.
+func anyOf[T any](items []T, expression func(T) string) string {
+	expressions := make([]string, len(items))
+	for i, item := range items {
+		expressions[i] = expression(item)
+	}
+	if len(expressions) == 1 {
+		return expressions[0]
+	}
+	return "(?:" + strings.Join(expressions, "|") + ")"
+}
+
+func quoted[T ~string](text T) string { return regexp.QuoteMeta(string(text)) }
+
+// wildcardExpression translates the shell wildcards * and ?. Several * in a row are one, which keeps a regular expression
+// from trying each way to divide a name among them.
+func wildcardExpression(pattern string) string {
+	expression := strings.NewReplacer(`\*`, "*", `\?`, ".").Replace(regexp.QuoteMeta(pattern))
+	return regexp.MustCompile(`\*+`).ReplaceAllString(expression, ".*")
 }
