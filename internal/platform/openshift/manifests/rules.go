@@ -4,11 +4,14 @@
 package manifests
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubeletconfig"
 )
 
 // Rules are what OpenShift keeps to itself on a node.
@@ -42,4 +45,16 @@ func platformFields() []platformField {
 		{"memorySwap.swapBehavior", func(c configuration) bool { return c.MemorySwap.SwapBehavior != "" }},
 		{"staticPodPath", func(c configuration) bool { return c.StaticPodPath != "" }},
 	}
+}
+
+// checkPlatformFields refuses the fields that the machine-config operator sets itself: it would reject the whole object.
+func checkPlatformFields(configuration *kubeletv1beta1.KubeletConfiguration) error {
+	var problems []error
+	for _, field := range platformFields() {
+		if field.isSet(configuration) {
+			problems = append(problems, fmt.Errorf("%s.%s belongs to OpenShift's machine-config operator, which "+
+				"refuses a KubeletConfig that sets it", kubeletconfig.Kind, field.path))
+		}
+	}
+	return errors.Join(problems...)
 }

@@ -20,3 +20,27 @@ func TestRules(t *testing.T) {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
 }
+
+func TestKubeletFieldsOfThePlatform(t *testing.T) {
+	additional := func(name string, value any) map[string]any { return map[string]any{name: value} }
+	cases := map[string]struct {
+		fields map[string]any
+		want   string
+	}{
+		"a field of the platform": {additional("cgroupDriver", "cgroupfs"), "cgroupDriver belongs"},
+		"feature gates":           {additional("featureGates", map[string]any{"X": true}), "featureGates belongs"},
+		"cluster DNS":             {additional("clusterDNS", []any{"10.0.0.1"}), "clusterDNS belongs"},
+		"cluster domain":          {additional("clusterDomain", "x"), "clusterDomain belongs"},
+		"swap":                    {additional("failSwapOn", false), "failSwapOn belongs"},
+		"swap behaviour":          {additional("memorySwap", map[string]any{"swapBehavior": "NoSwap"}), "swapBehavior belongs"},
+		"static pods":             {additional("staticPodPath", "/x"), "staticPodPath belongs"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := example(t, "trading-xeon")
+			in.Plan.Kubelet.Additional = tc.fields
+			_, err := KubeletConfig(in)
+			wantError(t, err, tc.want)
+		})
+	}
+}

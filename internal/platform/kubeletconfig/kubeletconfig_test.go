@@ -1,23 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package manifests
+package kubeletconfig
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
+// managed has all managers on, with 1100 MiB reserved on NUMA nodes 0 and 1.
+func managed() plan.KubeletPlan {
+	return plan.KubeletPlan{
+		CPUManagerPolicy:          "static",
+		CPUManagerPolicyOptions:   map[string]string{"full-pcpus-only": "true"},
+		CPUManagerReconcilePeriod: "5s",
+		TopologyManagerPolicy:     "single-numa-node",
+		TopologyManagerScope:      "pod",
+		MemoryManagerPolicy:       "Static",
+		ReservedSystemCPUs:        "0-1,40-41",
+		ReservedMemory: []plan.MemoryReservation{
+			{NUMANode: 0, Limits: map[string]string{"memory": "550Mi"}},
+			{NUMANode: 1, Limits: map[string]string{"memory": "550Mi"}},
+		},
+		SystemReserved: map[string]string{"memory": "500Mi"},
+		KubeReserved:   map[string]string{"memory": "500Mi"},
+		EvictionHard: map[string]string{
+			"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%", "imagefs.available": "15%",
+		},
+		Origin: plan.Origin{Source: plan.FromDefault, Detail: "spec.kubelet.resourceManagement"},
+	}
+}
+
+func wantError(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error = %v, want one that contains %q", err, want)
+	}
+}
+
 func TestKubeletConfigurationHasThePlannedFieldsOnly(t *testing.T) {
-	raw, err := KubeletConfiguration(example(t, "perpod-epyc").Plan.Kubelet)
+	kubelet := managed()
+	kubelet.Additional = map[string]any{"maxPods": 100}
+	raw, err := Print(kubelet)
 	if err != nil {
-		t.Fatalf("KubeletConfiguration: %v", err)
+		t.Fatalf("Print: %v", err)
 	}
 	var got map[string]any
 	if err := json.Unmarshal(raw, &got); err != nil {
@@ -30,10 +65,10 @@ func TestKubeletConfigurationHasThePlannedFieldsOnly(t *testing.T) {
 		"cpuManagerPolicy":          "static",
 		"cpuManagerPolicyOptions":   map[string]any{"full-pcpus-only": "true"},
 		"cpuManagerReconcilePeriod": "5s",
-		"topologyManagerPolicy":     "restricted",
-		"topologyManagerScope":      "container",
+		"topologyManagerPolicy":     "single-numa-node",
+		"topologyManagerScope":      "pod",
 		"memoryManagerPolicy":       "Static",
-		"reservedSystemCPUs":        "0,8,16,24,32,40,48,56,64,72,80,88,96,104,112,120",
+		"reservedSystemCPUs":        "0-1,40-41",
 		"reservedMemory": []any{
 			map[string]any{"numaNode": float64(0), "limits": memory("550Mi")},
 			map[string]any{"numaNode": float64(1), "limits": memory("550Mi")},
@@ -65,13 +100,6 @@ func TestKubeletConfigurationRefusals(t *testing.T) {
 		"a computed field":             {additional("reservedSystemCPUs", "0"), "reservedSystemCPUs is computed"},
 		"another kind":                 {additional("kind", "KubeletConfig"), "kind is computed"},
 		"a value that is no JSON":      {additional("maxPods", func() {}), "printing the kubelet configuration"},
-		"a field of the platform":      {additional("cgroupDriver", "cgroupfs"), "cgroupDriver belongs"},
-		"feature gates":                {additional("featureGates", map[string]any{"X": true}), "featureGates belongs"},
-		"cluster DNS":                  {additional("clusterDNS", []any{"10.0.0.1"}), "clusterDNS belongs"},
-		"cluster domain":               {additional("clusterDomain", "x"), "clusterDomain belongs"},
-		"swap":                         {additional("failSwapOn", false), "failSwapOn belongs"},
-		"swap behaviour":               {additional("memorySwap", map[string]any{"swapBehavior": "NoSwap"}), "swapBehavior belongs"},
-		"static pods":                  {additional("staticPodPath", "/x"), "staticPodPath belongs"},
 		"an unknown CPU policy":        {func(k *plan.KubeletPlan) { k.CPUManagerPolicy = "Static" }, `cpuManagerPolicy is "Static"`},
 		"an unknown memory policy":     {func(k *plan.KubeletPlan) { k.MemoryManagerPolicy = "static" }, `memoryManagerPolicy is "static"`},
 		"an unknown topology policy":   {func(k *plan.KubeletPlan) { k.TopologyManagerPolicy = "strict" }, `topologyManagerPolicy is "strict"`},
@@ -95,9 +123,9 @@ func TestKubeletConfigurationRefusals(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			kubelet := example(t, "trading-xeon").Plan.Kubelet
+			kubelet := managed()
 			tc.change(&kubelet)
-			raw, err := KubeletConfiguration(kubelet)
+			raw, err := Print(kubelet)
 			if raw != nil {
 				t.Errorf("there is a configuration: %s", raw)
 			}
@@ -107,20 +135,35 @@ func TestKubeletConfigurationRefusals(t *testing.T) {
 }
 
 func TestKubeletConfigurationAcceptsUnlikeUnits(t *testing.T) {
-	kubelet := example(t, "trading-xeon").Plan.Kubelet
+	kubelet := managed()
 	kubelet.ReservedMemory = []plan.MemoryReservation{
 		{NUMANode: 0, Limits: map[string]string{"memory": "1Gi"}},
 		{NUMANode: 3, Limits: map[string]string{"memory": "79691776"}},
 	}
-	if _, err := KubeletConfiguration(kubelet); err != nil {
+	if _, err := Print(kubelet); err != nil {
 		t.Errorf("1Gi + 76Mi in bytes is 1100Mi, but: %v", err)
 	}
 }
 
+// TestChecksOfThePlatform: a platform may refuse what the kubelet would take.
+func TestChecksOfThePlatform(t *testing.T) {
+	refuse := func(c *kubeletv1beta1.KubeletConfiguration) error {
+		if c.CPUManagerPolicy == "static" {
+			return errors.New("not here")
+		}
+		return nil
+	}
+	raw, err := Print(managed(), refuse)
+	if raw != nil {
+		t.Errorf("there is a configuration: %s", raw)
+	}
+	wantError(t, err, "not here")
+}
+
 func TestEmptyKubeletPlan(t *testing.T) {
-	raw, err := KubeletConfiguration(plan.KubeletPlan{})
+	raw, err := Print(plan.KubeletPlan{})
 	if err != nil {
-		t.Fatalf("KubeletConfiguration: %v", err)
+		t.Fatalf("Print: %v", err)
 	}
 	if want := `{"apiVersion":"kubelet.config.k8s.io/v1beta1","kind":"KubeletConfiguration"}`; string(raw) != want {
 		t.Errorf("configuration = %s, want %s", raw, want)
@@ -129,29 +172,29 @@ func TestEmptyKubeletPlan(t *testing.T) {
 
 // FuzzKubeletConfiguration adds arbitrary JSON, as the profile's additionalConfiguration does: what is rendered
 // decodes strictly, whatever was asked for.
-func FuzzKubeletConfiguration(f *testing.F) {
+func FuzzPrint(f *testing.F) {
 	for _, seed := range []string{
 		`{"maxPods":100}`, `{"logging":{"format":"json"}}`, `{"reservedMemory":[]}`, `{"a":1,"a":2}`, `[]`,
 		`{"evictionSoft":{"memory.available":"1Gi"},"registerWithTaints":[{"key":"k","effect":"NoSchedule"}]}`,
 	} {
 		f.Add([]byte(seed))
 	}
-	base := example(f, "trading-xeon").Plan.Kubelet
+	base := managed()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		kubelet := base
 		if json.Unmarshal(data, &kubelet.Additional) != nil {
 			t.Skip("not an object")
 		}
-		raw, err := KubeletConfiguration(kubelet)
+		raw, err := Print(kubelet)
 		if err != nil {
 			return
 		}
-		if _, err := decodeKubeletConfiguration(raw); err != nil {
+		if _, err := decode(raw); err != nil {
 			t.Errorf("rendered %s, which does not decode: %v", raw, err)
 		}
 		scheme := runtime.NewScheme()
 		lenient := jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, scheme, scheme, jsonserializer.SerializerOptions{})
-		if _, kind, err := lenient.Decode(raw, nil, &runtime.Unknown{}); err != nil || kind.Kind != kubeletKind {
+		if _, kind, err := lenient.Decode(raw, nil, &runtime.Unknown{}); err != nil || kind.Kind != Kind {
 			t.Errorf("rendered kind %v, %v", kind, err)
 		}
 	})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package manifests
+package kubeletconfig
 
 import (
 	"errors"
@@ -18,28 +18,14 @@ import (
 
 const memoryResource = "memory"
 
-// checkKubeletConfiguration repeats those checks of the kubelet and of the machine-config operator that a plan
-// can violate. The kubelet's own code is run on rendered configurations in test/kubelet.
-func checkKubeletConfiguration(configuration *kubeletv1beta1.KubeletConfiguration) error {
+// checkKubelet repeats those checks of the kubelet that a plan can violate. The kubelet's own code is run on rendered configurations in test/kubelet.
+func checkKubelet(configuration *kubeletv1beta1.KubeletConfiguration) error {
 	return errors.Join(
-		checkPlatformFields(configuration),
 		checkPolicies(configuration),
 		checkPolicyOptions(configuration),
 		checkReservedCPUs(configuration),
 		checkReservedMemory(configuration),
 	)
-}
-
-// checkPlatformFields refuses the fields that the machine-config operator sets itself: it would reject the whole object.
-func checkPlatformFields(configuration *kubeletv1beta1.KubeletConfiguration) error {
-	var problems []error
-	for _, field := range platformFields() {
-		if field.isSet(configuration) {
-			problems = append(problems, fmt.Errorf("%s.%s belongs to OpenShift's machine-config operator, which "+
-				"refuses a KubeletConfig that sets it", kubeletKind, field.path))
-		}
-	}
-	return errors.Join(problems...)
 }
 
 // checkPolicies compares policy names with those that the kubelet on Linux knows. "" is the kubelet's default.
@@ -60,7 +46,7 @@ func oneOf(field, value string, known ...string) error {
 	if value == "" || slices.Contains(known, value) {
 		return nil
 	}
-	return fmt.Errorf("%s.%s is %q; the kubelet knows %s", kubeletKind, field, value, strings.Join(known, ", "))
+	return fmt.Errorf("%s.%s is %q; the kubelet knows %s", Kind, field, value, strings.Join(known, ", "))
 }
 
 // checkPolicyOptions refuses options without their policy and options that the kubelet's default feature gates do
@@ -74,7 +60,7 @@ func checkPolicyOptions(configuration *kubeletv1beta1.KubeletConfiguration) erro
 	}
 	if len(configuration.CPUManagerPolicyOptions) > 0 && configuration.CPUManagerPolicy != "static" {
 		problems = append(problems, fmt.Errorf("%s.cpuManagerPolicyOptions need cpuManagerPolicy static, not %q",
-			kubeletKind, configuration.CPUManagerPolicy))
+			Kind, configuration.CPUManagerPolicy))
 	}
 	return errors.Join(problems...)
 }
@@ -92,18 +78,18 @@ func knownOptions(field string, options map[string]string, known ...string) erro
 func checkReservedCPUs(configuration *kubeletv1beta1.KubeletConfiguration) error {
 	reserved, err := cpus.Parse(configuration.ReservedSystemCPUs)
 	if err != nil {
-		return fmt.Errorf("%s.reservedSystemCPUs: %w", kubeletKind, err)
+		return fmt.Errorf("%s.reservedSystemCPUs: %w", Kind, err)
 	}
 	if configuration.CPUManagerPolicy == "static" && reserved.IsEmpty() {
-		return fmt.Errorf("%s.reservedSystemCPUs is empty, but cpuManagerPolicy static needs reserved CPUs", kubeletKind)
+		return fmt.Errorf("%s.reservedSystemCPUs is empty, but cpuManagerPolicy static needs reserved CPUs", Kind)
 	}
 	return nil
 }
 
 // checkReservedMemory repeats the rule with which the kubelet's memory manager starts or does not start
 // (pkg/kubelet/cm/memorymanager, validateReservedMemory): for each type of memory, the reservations of the NUMA
-// nodes add up to systemReserved + kubeReserved + evictionHard. systemReserved must be stated, because worker
-// nodes of OpenShift compute their own when it is not (dynamic-system-reserved-calc.sh), and nothing adds up then.
+// nodes add up to systemReserved + kubeReserved + evictionHard. systemReserved must be stated, because
+// some platforms compute their own when it is not, and nothing adds up then.
 func checkReservedMemory(configuration *kubeletv1beta1.KubeletConfiguration) error {
 	if configuration.MemoryManagerPolicy != kubeletv1beta1.StaticMemoryManagerPolicy {
 		return nil
@@ -124,12 +110,12 @@ func checkReservedMemory(configuration *kubeletv1beta1.KubeletConfiguration) err
 	for _, name := range slices.Sorted(maps.Keys(reserved)) {
 		if name != memoryResource {
 			problems = append(problems, fmt.Errorf("%s.reservedMemory reserves %s, of which nothing is reserved for "+
-				"the node", kubeletKind, name))
+				"the node", Kind, name))
 		}
 	}
 	if sum := reserved[memoryResource]; !sum.Equal(want) {
 		problems = append(problems, fmt.Errorf("%s.reservedMemory adds up to %s over all NUMA nodes, but systemReserved "+
-			"+ kubeReserved + evictionHard is %s; the kubelet would not start", kubeletKind, sum.String(), want.String()))
+			"+ kubeReserved + evictionHard is %s; the kubelet would not start", Kind, sum.String(), want.String()))
 	}
 	return errors.Join(problems...)
 }
@@ -148,7 +134,7 @@ func nodeReservation(configuration *kubeletv1beta1.KubeletConfiguration) (resour
 		quantity, err := resource.ParseQuantity(part.text)
 		if err != nil {
 			return sum, fmt.Errorf("%s.%s is %q, but memoryManagerPolicy Static needs an amount of memory there: %w",
-				kubeletKind, part.field, part.text, err)
+				Kind, part.field, part.text, err)
 		}
 		sum.Add(quantity)
 	}
