@@ -151,6 +151,12 @@ topologyManagerScope: pod
 	return facts
 }
 
+// argumentChanges are those of the command line alone.
+func argumentChanges(facts *host.Facts, plan *NodePlan) []Change {
+	line, _ := runningLine(facts)
+	return ArgumentChanges(line, MachineOf(facts, plan), plan)
+}
+
 func TestDiffRunning(t *testing.T) {
 	const isolated = "1-3"
 	cases := map[string]struct {
@@ -227,8 +233,7 @@ func TestDiffRunning(t *testing.T) {
 				t.Errorf("reboot %s, want %s", got, tc.wantReboot)
 			}
 			ofArguments := slices.DeleteFunc(slices.Clone(tc.want), func(what string) bool { return !strings.HasPrefix(what, kindArgument) })
-			line, _ := runningLine(facts)
-			if diff := cmp.Diff(ofArguments, changesOf(Changes{Items: ArgumentChanges(line, MachineOf(facts, plan), plan)}), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(ofArguments, changesOf(Changes{Items: argumentChanges(facts, plan)}), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("changes of arguments (-want +got):\n%s", diff)
 			}
 		})

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -38,15 +39,7 @@ func sameAmounts(a, b any) bool {
 	switch left := a.(type) {
 	case map[string]any:
 		right, ok := b.(map[string]any)
-		if !ok || len(left) != len(right) {
-			return false
-		}
-		for key, value := range left {
-			if other, given := right[key]; !given || !sameAmounts(value, other) {
-				return false
-			}
-		}
-		return true
+		return ok && maps.EqualFunc(left, right, sameAmounts)
 	case []any:
 		right, ok := b.([]any)
 		return ok && len(left) == len(right) && !slices.ContainsFunc(left, func(one any) bool {

@@ -137,6 +137,24 @@ func (a answers) expectOtherArguments(t *testing.T) {
 	}
 }
 
+// expectOtherSetting wants everybody to find one file otherwise, and nobody to ask for a reboot.
+func (a answers) expectOtherSetting(t *testing.T, path string, repaired bool) {
+	t.Helper()
+	if changes := a.changesOf(""); len(changes) != 1 || a.changes.Reboot() != v1alpha1.RebootNotRequired {
+		t.Errorf("plan --against running: %v, reboot %s", changes, a.changes.Reboot())
+	}
+	if !slices.ContainsFunc(a.report.Results, func(r verify.Result) bool { return r.Outcome == v1alpha1.OutcomeFailed }) {
+		t.Error("no check failed")
+	}
+	written := len(a.writes) == 1 && a.writes[0].Path == path
+	if written != repaired || len(a.writes) > 1 {
+		t.Errorf("repair writes %+v", a.writes)
+	}
+	if a.reboot != v1alpha1.RebootNotRequired || a.early != v1alpha1.RebootUnknown {
+		t.Errorf("the status says %s, and %s before the agent has looked", a.reboot, a.early)
+	}
+}
+
 // replaced is the planned command line with something else in the place of one argument, or of several.
 func replaced(t *testing.T, planned *plan.NodePlan, from, to string) []plan.Argument {
 	t.Helper()
@@ -147,72 +165,81 @@ func replaced(t *testing.T, planned *plan.NodePlan, from, to string) []plan.Argu
 	return []plan.Argument{{Text: strings.TrimSpace(strings.Replace(text, " "+from+" ", " "+to+" ", 1))}}
 }
 
-// TestArguments boots a machine with another spelling of its arguments. {I} and {H} are the isolated and the housekeeping
-// CPUs, {LAST} the isolated ones with N for the last CPU.
+// spelling is a part of the planned command line, and what stands in its place.
+type spelling struct{ from, to string }
+
+// sameArguments mean the same to the kernel. {I} and {H} are the isolated and the housekeeping CPUs, {LAST} the isolated
+// ones with N for the last CPU, {SINGLE} the isolated ones one by one, and {FEWER} those without the first.
+func sameArguments() map[string]spelling {
+	return map[string]spelling{
+		"as planned":                   {"nohz=on", "nohz=on"},
+		"a list in single CPUs":        {"nohz_full={I}", "nohz_full={SINGLE}"},
+		"a list up to the last CPU":    {"nohz_full={I}", "nohz_full={LAST}"},
+		"a list with empty elements":   {"rcu_nocbs={I}", "rcu_nocbs=,{I},"},
+		"dashes in a name":             {"rcu_nocbs={I}", "rcu-nocbs={I}"},
+		"quotes around a value":        {"nohz_full={I}", `nohz_full="{I}"`},
+		"quotes around an argument":    {"nohz_full={I}", `"nohz_full={I}"`},
+		"flags in another order":       {"isolcpus=domain,managed_irq,{I}", "isolcpus=managed_irq,domain,{I}"},
+		"flags in two arguments":       {"isolcpus=domain,managed_irq,{I}", "isolcpus=domain,{I} isolcpus=managed_irq,{I}"},
+		"the first isolcpus stands":    {"isolcpus=domain,managed_irq,{I}", "isolcpus=domain,managed_irq,{I} isolcpus=domain,3"},
+		"the first nohz_full stands":   {"nohz_full={I}", "nohz_full={I} nohz_full=3"},
+		"an unknown flag of isolcpus":  {"isolcpus=domain,managed_irq,{I}", "isolcpus=kthread,domain,managed_irq,{I}"},
+		"a switch as a number":         {"nohz=on", "nohz=1"},
+		"a switch as a letter":         {"nohz=on", "nohz=Y"},
+		"a switch that is off":         {"psi=0", "psi=off"},
+		"a hexadecimal number":         {"skew_tick=1", "skew_tick=0x1"},
+		"a number with zeros":          {"rcupdate.rcu_normal_after_boot=1", "rcupdate.rcu_normal_after_boot=01"},
+		"the last one counts":          {"nohz=on", "nohz=off nohz=on"},
+		"a size in megabytes":          {"default_hugepagesz=1G", "default_hugepagesz=1024M"},
+		"a size in kilobytes":          {"hugepagesz=2M", "hugepagesz=2048k"},
+		"a large size":                 {"mem=100G", "mem=102400M"},
+		"pass-through by name":         {"iommu=pt", "iommu.passthrough=1"},
+		"pass-through by a word":       {"iommu=pt", "iommu.passthrough=on"},
+		"pass-through among others":    {"iommu=pt", "iommu=merge,pt"},
+		"audit in a word":              {"audit=0", "audit=off"},
+		"page tables by value":         {"nopti", "pti=off"},
+		"the boot CPU is added":        {"irqaffinity={H}", "irqaffinity={H},0"},
+		"spaces in a list of systemd":  {"systemd.cpu_affinity={H}", `systemd.cpu_affinity="{SPACED}"`},
+		"slashes in a parameter":       {"sysctl.vm.max_map_count=262144", "sysctl/vm/max_map_count=262144"},
+		"one of several consoles":      {"console=ttyS0", "console=ttyS0 console=tty0"},
+		"another order of arguments":   {"nohz=on nohz_full={I}", "nohz_full={I} nohz=on"},
+		"more that the plan ignores":   {"audit=0", "audit=0 quiet splash"},
+		"hugepages counted once":       {"hugepages=16", "hugepages=16 hugepages=99"},
+		"arguments of the init system": {"sysctl.vm.max_map_count=262144", "sysctl.vm.max_map_count=262144 -- nosmt=x"},
+	}
+}
+
+// otherArguments mean something else.
+func otherArguments() map[string]spelling {
+	return map[string]spelling{
+		"an argument is missing":            {"nosoftlockup", ""},
+		"another switch":                    {"nohz=on", "nohz=off"},
+		"no switch":                         {"nohz=on", "nohz=enabled"},
+		"one CPU is missing":                {"nohz_full={I}", "nohz_full={FEWER}"},
+		"one CPU too many":                  {"nohz_full={I}", "nohz_full={I},1000"},
+		"a flag is missing":                 {"isolcpus=domain,managed_irq,{I}", "isolcpus=domain,{I}"},
+		"a flag with a dash":                {"isolcpus=domain,managed_irq,{I}", "isolcpus=domain,managed-irq,{I}"},
+		"another isolcpus before":           {"isolcpus=domain,managed_irq,{I}", "isolcpus=domain,3 isolcpus=domain,managed_irq,{I}"},
+		"all as isolcpus":                   {"isolcpus=domain,managed_irq,{I}", "isolcpus=all"},
+		"the last one does not count":       {"nohz=on", "nohz=on nohz=off"},
+		"systemd does not know N":           {"systemd.cpu_affinity={H}", "systemd.cpu_affinity=0-N"},
+		"another number":                    {"skew_tick=1", "skew_tick=11"},
+		"another size":                      {"default_hugepagesz=1G", "default_hugepagesz=2M"},
+		"other hugepages":                   {"hugepages=16", "hugepages=15"},
+		"pass-through taken back":           {"iommu=pt", "iommu=pt iommu.passthrough=0"},
+		"mitigations one by one":            {"mitigations=off", "nospectre_v2 mds=off"},
+		"capitals in a name":                {"nohz=on", "NOHZ=on"},
+		"one watchdog for two":              {"nosoftlockup", "nowatchdog"},
+		"an argument that contradicts":      {"audit=0", "audit=0 nosmt"},
+		"an argument that limits CPUs":      {"audit=0", "audit=0 nr_cpus=99"},
+		"for the init process":              {"mitigations=off", "-- mitigations=off"},
+		"a value that becomes a flag alone": {"audit=0", "audit"},
+	}
+}
+
+// TestArguments boots a machine with another spelling of its arguments.
 func TestArguments(t *testing.T) {
 	h := newHost(t)
-	cases := map[string]struct {
-		from, to string
-		same     bool
-	}{
-		"as planned":                   {"nohz=on", "nohz=on", true},
-		"a list in single CPUs":        {"nohz_full={I}", "nohz_full={SINGLE}", true},
-		"a list up to the last CPU":    {"nohz_full={I}", "nohz_full={LAST}", true},
-		"a list with empty elements":   {"rcu_nocbs={I}", "rcu_nocbs=,{I},", true},
-		"dashes in a name":             {"rcu_nocbs={I}", "rcu-nocbs={I}", true},
-		"quotes around a value":        {"nohz_full={I}", `nohz_full="{I}"`, true},
-		"quotes around an argument":    {"nohz_full={I}", `"nohz_full={I}"`, true},
-		"flags in another order":       {"isolcpus=domain,managed_irq,{I}", "isolcpus=managed_irq,domain,{I}", true},
-		"flags in two arguments":       {"isolcpus=domain,managed_irq,{I}", "isolcpus=domain,{I} isolcpus=managed_irq,{I}", true},
-		"the first isolcpus stands":    {"isolcpus=domain,managed_irq,{I}", "isolcpus=domain,managed_irq,{I} isolcpus=domain,3", true},
-		"the first nohz_full stands":   {"nohz_full={I}", "nohz_full={I} nohz_full=3", true},
-		"an unknown flag of isolcpus":  {"isolcpus=domain,managed_irq,{I}", "isolcpus=kthread,domain,managed_irq,{I}", true},
-		"a switch as a number":         {"nohz=on", "nohz=1", true},
-		"a switch as a letter":         {"nohz=on", "nohz=Y", true},
-		"a switch that is off":         {"psi=0", "psi=off", true},
-		"a hexadecimal number":         {"skew_tick=1", "skew_tick=0x1", true},
-		"a number with zeros":          {"rcupdate.rcu_normal_after_boot=1", "rcupdate.rcu_normal_after_boot=01", true},
-		"the last one counts":          {"nohz=on", "nohz=off nohz=on", true},
-		"a size in megabytes":          {"default_hugepagesz=1G", "default_hugepagesz=1024M", true},
-		"a size in kilobytes":          {"hugepagesz=2M", "hugepagesz=2048k", true},
-		"a large size":                 {"mem=100G", "mem=102400M", true},
-		"pass-through by name":         {"iommu=pt", "iommu.passthrough=1", true},
-		"pass-through by a word":       {"iommu=pt", "iommu.passthrough=on", true},
-		"pass-through among others":    {"iommu=pt", "iommu=merge,pt", true},
-		"audit in a word":              {"audit=0", "audit=off", true},
-		"page tables by value":         {"nopti", "pti=off", true},
-		"the boot CPU is added":        {"irqaffinity={H}", "irqaffinity={H},0", true},
-		"spaces in a list of systemd":  {"systemd.cpu_affinity={H}", `systemd.cpu_affinity="{SPACED}"`, true},
-		"slashes in a parameter":       {"sysctl.vm.max_map_count=262144", "sysctl/vm/max_map_count=262144", true},
-		"one of several consoles":      {"console=ttyS0", "console=ttyS0 console=tty0", true},
-		"another order of arguments":   {"nohz=on nohz_full={I}", "nohz_full={I} nohz=on", true},
-		"more that the plan ignores":   {"audit=0", "audit=0 quiet splash", true},
-		"hugepages counted once":       {"hugepages=16", "hugepages=16 hugepages=99", true},
-		"arguments of the init system": {"sysctl.vm.max_map_count=262144", "sysctl.vm.max_map_count=262144 -- nosmt=x", true},
-
-		"an argument is missing":            {"nosoftlockup", "", false},
-		"another switch":                    {"nohz=on", "nohz=off", false},
-		"no switch":                         {"nohz=on", "nohz=enabled", false},
-		"one CPU is missing":                {"nohz_full={I}", "nohz_full={FEWER}", false},
-		"one CPU too many":                  {"nohz_full={I}", "nohz_full={I},1000", false},
-		"a flag is missing":                 {"isolcpus=domain,managed_irq,{I}", "isolcpus=domain,{I}", false},
-		"a flag with a dash":                {"isolcpus=domain,managed_irq,{I}", "isolcpus=domain,managed-irq,{I}", false},
-		"another isolcpus before":           {"isolcpus=domain,managed_irq,{I}", "isolcpus=domain,3 isolcpus=domain,managed_irq,{I}", false},
-		"all as isolcpus":                   {"isolcpus=domain,managed_irq,{I}", "isolcpus=all", false},
-		"the last one does not count":       {"nohz=on", "nohz=on nohz=off", false},
-		"systemd does not know N":           {"systemd.cpu_affinity={H}", "systemd.cpu_affinity=0-N", false},
-		"another number":                    {"skew_tick=1", "skew_tick=11", false},
-		"another size":                      {"default_hugepagesz=1G", "default_hugepagesz=2M", false},
-		"other hugepages":                   {"hugepages=16", "hugepages=15", false},
-		"pass-through taken back":           {"iommu=pt", "iommu=pt iommu.passthrough=0", false},
-		"mitigations one by one":            {"mitigations=off", "nospectre_v2 mds=off", false},
-		"capitals in a name":                {"nohz=on", "NOHZ=on", false},
-		"one watchdog for two":              {"nosoftlockup", "nowatchdog", false},
-		"an argument that contradicts":      {"audit=0", "audit=0 nosmt", false},
-		"an argument that limits CPUs":      {"audit=0", "audit=0 nr_cpus=99", false},
-		"for the init process":              {"mitigations=off", "-- mitigations=off", false},
-		"a value that becomes a flag alone": {"audit=0", "audit", false},
-	}
 	isolated, housekeeping := h.Plan.CPUs.Isolated, h.Plan.CPUs.Housekeeping
 	single := make([]string, 0, isolated.Len())
 	for _, id := range isolated.IDs() {
@@ -225,21 +252,21 @@ func TestArguments(t *testing.T) {
 	fill := strings.NewReplacer("{I}", isolated.String(), "{H}", housekeeping.String(), "{SINGLE}", strings.Join(single, ","),
 		"{LAST}", strings.TrimSuffix(isolated.String(), single[len(single)-1])+"N", "{FEWER}", strings.Join(single[1:], ","),
 		"{SPACED}", strings.Join(spaced, " "))
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			booted, other := *h, *h.Plan
-			other.KernelArguments = replaced(t, h.Plan, fill.Replace(tc.from), fill.Replace(tc.to))
-			booted.Plan = &other
-			if err := booted.Apply(); err != nil {
-				t.Fatal(err)
-			}
-			found := ask(t, &booted, h.Plan)
-			if tc.same {
-				found.expectSame(t)
-			} else {
-				found.expectOtherArguments(t)
-			}
-		})
+	boot := func(t *testing.T, as spelling) answers {
+		t.Helper()
+		booted, other := *h, *h.Plan
+		other.KernelArguments = replaced(t, h.Plan, fill.Replace(as.from), fill.Replace(as.to))
+		booted.Plan = &other
+		if err := booted.Apply(); err != nil {
+			t.Fatal(err)
+		}
+		return ask(t, &booted, h.Plan)
+	}
+	for name, as := range sameArguments() {
+		t.Run(name, func(t *testing.T) { boot(t, as).expectSame(t) })
+	}
+	for name, as := range otherArguments() {
+		t.Run(name, func(t *testing.T) { boot(t, as).expectOtherArguments(t) })
 	}
 }
 
@@ -300,19 +327,7 @@ func TestSettings(t *testing.T) {
 				found.expectSame(t)
 				return
 			}
-			if changes := found.changesOf(""); len(changes) != 1 || found.changes.Reboot() != v1alpha1.RebootNotRequired {
-				t.Errorf("plan --against running: %v, reboot %s", changes, found.changes.Reboot())
-			}
-			if !slices.ContainsFunc(found.report.Results, func(r verify.Result) bool { return r.Outcome == v1alpha1.OutcomeFailed }) {
-				t.Error("no check failed")
-			}
-			written := len(found.writes) == 1 && found.writes[0].Path == tc.path
-			if written != tc.repaired || len(found.writes) > 1 {
-				t.Errorf("repair writes %+v", found.writes)
-			}
-			if found.reboot != v1alpha1.RebootNotRequired || found.early != v1alpha1.RebootUnknown {
-				t.Errorf("the status says %s, and %s before the agent has looked", found.reboot, found.early)
-			}
+			found.expectOtherSetting(t, tc.path, tc.repaired)
 		})
 	}
 	ask(t, h, h.Plan).expectSame(t)

@@ -4,12 +4,12 @@
 package cmdline_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
@@ -27,45 +27,53 @@ func set(list string) cpus.Set {
 	return parsed
 }
 
-func TestSameText(t *testing.T) {
-	cases := map[string]struct {
-		on   cmdline.Machine
-		a, b string
-		want bool
-	}{
-		"equal":                      {a: "nohz=on", b: "nohz=on", want: true},
-		"another value":              {a: "nohz=on", b: "nohz=off"},
-		"another name":               {a: "nohz_full=1", b: "rcu_nocbs=1"},
-		"another spelling":           {a: "nohz-full=1-3", b: "nohz_full=1,2,3", want: true},
-		"another name of one":        {a: "nmi-watchdog=0", b: "nmi_watchdog=0", want: true},
-		"no value and an empty one":  {a: "nosmt", b: "nosmt="},
-		"no value and one":           {a: "nosmt", b: "nosmt=force"},
-		"lists of systemd":           {a: "systemd.cpu_affinity=5,6,7", b: "systemd.cpu_affinity=5-7", want: true},
-		"spaces of systemd":          {a: `systemd.cpu_affinity="5 6 7"`, b: "systemd.cpu_affinity=5-7", want: true},
-		"systemd does not know N":    {on: intel(), a: "systemd.cpu_affinity=70-N", b: "systemd.cpu_affinity=70-79"},
-		"flags in any order":         {a: "isolcpus=managed_irq,domain,1", b: "isolcpus=domain,managed_irq,1", want: true},
-		"a flag twice":               {a: "isolcpus=domain,domain,1", b: "isolcpus=domain,1", want: true},
-		"domain is implied":          {a: "isolcpus=1-2", b: "isolcpus=domain,1-2", want: true},
-		"an unknown flag":            {a: "isolcpus=kthread,1-2", b: "isolcpus=1-2", want: true},
-		"another flag":               {a: "isolcpus=managed_irq,1-2", b: "isolcpus=domain,1-2"},
-		"not a flag":                 {a: "isolcpus=managed-irq,1-2", b: "isolcpus=domain,1-2"},
-		"other isolated CPUs":        {a: "isolcpus=domain,1-2", b: "isolcpus=domain,1-3"},
-		"not a list":                 {a: "nohz_full=x1", b: "nohz_full=x2"},
-		"the last CPU":               {on: intel(), a: "nohz_full=2-N", b: "nohz_full=2-79", want: true},
-		"the last CPU of another":    {on: arm(), a: "nohz_full=2-N", b: "nohz_full=2-79"},
-		"the last CPU is unknown":    {a: "nohz_full=2-N", b: "nohz_full=2-79"},
-		"the same unknown CPU":       {a: "nohz_full=2-N", b: "nohz-full=2-N", want: true},
-		"all CPUs":                   {on: intel(), a: "rcu_nocbs=all", b: "rcu_nocbs=0-79", want: true},
-		"a CPU that cannot be":       {on: intel(), a: "nohz_full=2-200", b: "nohz_full=2-79"},
-		"groups of CPUs":             {on: intel(), a: "nohz_full=0-7:1/2", b: "nohz_full=0,2,4,6", want: true},
-		"empty elements":             {a: "rcu_nocbs=1,,2,", b: "rcu_nocbs=1-2", want: true},
-		"the boot CPU is added":      {a: "irqaffinity=1-2", b: "irqaffinity=0-2", want: true},
-		"interrupts elsewhere":       {a: "irqaffinity=1-2", b: "irqaffinity=0-3"},
-		"a switch":                   {a: "nohz=y", b: "nohz=1", want: true},
-		"a switch in capitals":       {a: "nohz=ON", b: "nohz=on", want: true},
-		"a switch the other way":     {a: "nohz=n", b: "nohz=on"},
-		"not a switch":               {a: "nohz=enabled", b: "nohz=on"},
-		"words are no switches":      {a: "tsc=on", b: "tsc=1"},
+// pair are two texts that mean the same on a machine, or not.
+type pair struct {
+	on   cmdline.Machine
+	a, b string
+	want bool
+}
+
+func TestSameLists(t *testing.T) {
+	checkPairs(t, map[string]pair{
+		"equal":                     {a: "nohz=on", b: "nohz=on", want: true},
+		"another value":             {a: "nohz=on", b: "nohz=off"},
+		"another name":              {a: "nohz_full=1", b: "rcu_nocbs=1"},
+		"another spelling":          {a: "nohz-full=1-3", b: "nohz_full=1,2,3", want: true},
+		"another name of one":       {a: "nmi-watchdog=0", b: "nmi_watchdog=0", want: true},
+		"no value and an empty one": {a: "nosmt", b: "nosmt="},
+		"no value and one":          {a: "nosmt", b: "nosmt=force"},
+		"lists of systemd":          {a: "systemd.cpu_affinity=5,6,7", b: "systemd.cpu_affinity=5-7", want: true},
+		"spaces of systemd":         {a: `systemd.cpu_affinity="5 6 7"`, b: "systemd.cpu_affinity=5-7", want: true},
+		"systemd does not know N":   {on: intel(), a: "systemd.cpu_affinity=70-N", b: "systemd.cpu_affinity=70-79"},
+		"flags in any order":        {a: "isolcpus=managed_irq,domain,1", b: "isolcpus=domain,managed_irq,1", want: true},
+		"a flag twice":              {a: "isolcpus=domain,domain,1", b: "isolcpus=domain,1", want: true},
+		"domain is implied":         {a: "isolcpus=1-2", b: "isolcpus=domain,1-2", want: true},
+		"an unknown flag":           {a: "isolcpus=kthread,1-2", b: "isolcpus=1-2", want: true},
+		"another flag":              {a: "isolcpus=managed_irq,1-2", b: "isolcpus=domain,1-2"},
+		"not a flag":                {a: "isolcpus=managed-irq,1-2", b: "isolcpus=domain,1-2"},
+		"other isolated CPUs":       {a: "isolcpus=domain,1-2", b: "isolcpus=domain,1-3"},
+		"not a list":                {a: "nohz_full=x1", b: "nohz_full=x2"},
+		"the last CPU":              {on: intel(), a: "nohz_full=2-N", b: "nohz_full=2-79", want: true},
+		"the last CPU of another":   {on: arm(), a: "nohz_full=2-N", b: "nohz_full=2-79"},
+		"the last CPU is unknown":   {a: "nohz_full=2-N", b: "nohz_full=2-79"},
+		"the same unknown CPU":      {a: "nohz_full=2-N", b: "nohz-full=2-N", want: true},
+		"all CPUs":                  {on: intel(), a: "rcu_nocbs=all", b: "rcu_nocbs=0-79", want: true},
+		"a CPU that cannot be":      {on: intel(), a: "nohz_full=2-200", b: "nohz_full=2-79"},
+		"groups of CPUs":            {on: intel(), a: "nohz_full=0-7:1/2", b: "nohz_full=0,2,4,6", want: true},
+		"empty elements":            {a: "rcu_nocbs=1,,2,", b: "rcu_nocbs=1-2", want: true},
+		"the boot CPU is added":     {a: "irqaffinity=1-2", b: "irqaffinity=0-2", want: true},
+		"interrupts elsewhere":      {a: "irqaffinity=1-2", b: "irqaffinity=0-3"},
+		"a switch":                  {a: "nohz=y", b: "nohz=1", want: true},
+		"a switch in capitals":      {a: "nohz=ON", b: "nohz=on", want: true},
+		"a switch the other way":    {a: "nohz=n", b: "nohz=on"},
+		"not a switch":              {a: "nohz=enabled", b: "nohz=on"},
+		"words are no switches":     {a: "tsc=on", b: "tsc=1"},
+	})
+}
+
+func TestSameValues(t *testing.T) {
+	checkPairs(t, map[string]pair{
 		"a hexadecimal number":       {a: "skew_tick=0x1", b: "skew_tick=1", want: true},
 		"an octal number":            {a: "processor.max_cstate=010", b: "processor.max_cstate=8", want: true},
 		"not an octal number":        {a: "processor.max_cstate=010", b: "processor.max_cstate=10"},
@@ -100,7 +108,11 @@ func TestSameText(t *testing.T) {
 		"isolation in two":           {a: "isolcpus=domain,2-3 isolcpus=managed_irq,2-3", b: "isolcpus=domain,managed_irq,2-3", want: true},
 		"for the init process":       {a: "nosmt -- single", b: "nosmt"},
 		"unreadable":                 {a: "a\x00", b: "b\x00"},
-	}
+	})
+}
+
+func checkPairs(t *testing.T, cases map[string]pair) {
+	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.on.SameText(tc.a, tc.b); got != tc.want {
@@ -116,9 +128,10 @@ func TestSameText(t *testing.T) {
 // effects are the effects of a line as "parameter: arguments".
 func effects(t *testing.T, on cmdline.Machine, line string) []string {
 	t.Helper()
-	var texts []string
-	for _, e := range parse(t, line).Effects(on) {
-		texts = append(texts, e.Parameter+": "+e.Text())
+	found := parse(t, line).Effects(on)
+	texts := make([]string, len(found))
+	for i, e := range found {
+		texts[i] = e.Parameter + ": " + e.Text()
 	}
 	return texts
 }
@@ -151,7 +164,7 @@ func TestEffects(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, effects(t, tc.on, tc.line)); diff != "" {
+			if diff := cmp.Diff(tc.want, effects(t, tc.on, tc.line), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("effects (-want +got):\n%s", diff)
 			}
 		})
@@ -258,17 +271,7 @@ func FuzzEffects(f *testing.F) {
 			return
 		}
 		for _, on := range []cmdline.Machine{{}, intel(), arm()} {
-			effects, again := line.Effects(on), line.Effects(on)
-			if !slices.EqualFunc(effects, again, cmdline.Effect.Equal) {
-				t.Fatalf("%q has two sets of effects", text)
-			}
-			seen := map[string]bool{}
-			for i, e := range effects {
-				if len(e.Args) == 0 || seen[e.Parameter] || !again[i].Has(e) || e.Name() == "" && e.Parameter != "" {
-					t.Errorf("%q: effect %+v", text, e)
-				}
-				seen[e.Parameter] = true
-			}
+			checkEffects(t, line, on)
 			for _, arg := range line.Args() {
 				if !on.SameArgument(arg, arg) || !on.SameText(arg.Text(), arg.Text()) || on.Parameter(arg) == "" && arg.Name != "" {
 					t.Errorf("%q is not what it is", arg.Text())
@@ -278,9 +281,24 @@ func FuzzEffects(f *testing.F) {
 	})
 }
 
+func checkEffects(t *testing.T, line cmdline.Line, on cmdline.Machine) {
+	t.Helper()
+	effects, again := line.Effects(on), line.Effects(on)
+	if !slices.EqualFunc(effects, again, cmdline.Effect.Equal) {
+		t.Fatal("one line has two sets of effects")
+	}
+	seen := map[string]bool{}
+	for i, e := range effects {
+		if len(e.Args) == 0 || seen[e.Parameter] || !again[i].Has(e) || e.Name() == "" && e.Parameter != "" {
+			t.Errorf("effect %+v", e)
+		}
+		seen[e.Parameter] = true
+	}
+}
+
 func BenchmarkEffects(b *testing.B) {
-	line, err := cmdline.Parse(fmt.Sprintf("BOOT_IMAGE=(hd0,gpt3)/boot/vmlinuz root=UUID=1-2 rw %s", strings.Repeat(
-		"isolcpus=domain,managed_irq,2-511 nohz_full=2-511 rcu_nocbs=2-511 irqaffinity=0-1 skew_tick=1 nohz=on iommu=pt hugepagesz=2M hugepages=4 ", 4)))
+	line, err := cmdline.Parse("BOOT_IMAGE=(hd0,gpt3)/boot/vmlinuz root=UUID=1-2 rw " + strings.Repeat(
+		"isolcpus=domain,managed_irq,2-511 nohz_full=2-511 rcu_nocbs=2-511 irqaffinity=0-1 skew_tick=1 nohz=on iommu=pt hugepagesz=2M hugepages=4 ", 4))
 	if err != nil {
 		b.Fatal(err)
 	}

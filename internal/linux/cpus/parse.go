@@ -51,14 +51,14 @@ func ParseArgument(list string, possible Set) (Set, error) {
 	parts := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r >= '\t' && r <= '\r' })
 	for i, part := range parts {
 		if len(part) >= 3 && strings.EqualFold(part[:3], "all") {
-			part = "0-N" + part[3:]
+			parts[i] = "0-N" + part[3:]
 		}
-		if strings.Contains(part, "N") && !possible.IsEmpty() {
-			part = strings.ReplaceAll(part, "N", strconv.Itoa(possible.Last()))
-		}
-		parts[i] = part
 	}
-	set, err := Parse(strings.Join(parts, ","))
+	text := strings.Join(parts, ",")
+	if !possible.IsEmpty() {
+		text = strings.ReplaceAll(text, "N", strconv.Itoa(possible.Last()))
+	}
+	set, err := Parse(text)
 	if err == nil && !possible.IsEmpty() && set.Last() > possible.Last() {
 		return Set{}, fmt.Errorf("CPU list %q names CPU %d, and the last possible one is %d", abbreviate(list), set.Last(), possible.Last())
 	}
