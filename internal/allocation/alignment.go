@@ -88,15 +88,7 @@ func placeOfCPUs(set cpus.Set, t *topology.Topology) place {
 	if !rest.IsEmpty() {
 		nodes = nil
 	}
-	return placed(cpuNames(set), nodes, "the host")
-}
-
-// cpuNames is "CPU 5" or "CPUs 2-5".
-func cpuNames(set cpus.Set) string {
-	if set.Len() == 1 {
-		return "CPU " + set.String()
-	}
-	return "CPUs " + set.String()
+	return placed(set.Name(), nodes, "the host")
 }
 
 // placesOfMemory joins the blocks of each type.

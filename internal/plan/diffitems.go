@@ -74,16 +74,24 @@ func (p *NodePlan) hugepageItems() []item {
 		i := item{
 			name:    fmt.Sprintf("hugepages of %s on NUMA node %d", pages.Size, *pages.NUMANode),
 			value:   strconv.FormatInt(pages.Count, 10),
-			reboot:  v1alpha1.RebootNotRequired,
 			why:     whyAtOnce,
 			observe: observeHugepages(*pages.NUMANode, pages.SizeKibibytes),
 		}
-		if pages.SizeKibibytes >= kibibytesPerGibibyte {
-			i.reboot, i.why = v1alpha1.RebootRequired, whyFragmented
+		if i.reboot = RebootForHugepages(pages.SizeKibibytes); i.reboot == v1alpha1.RebootRequired {
+			i.why = whyFragmented
 		}
 		items = append(items, i)
 	}
 	return items
+}
+
+// RebootForHugepages says whether more hugepages of a size take a reboot: free memory in pieces of a gibibyte is rarely
+// found after boot.
+func RebootForHugepages(kibibytes int64) v1alpha1.RebootRequirement {
+	if kibibytes >= kibibytesPerGibibyte {
+		return v1alpha1.RebootRequired
+	}
+	return v1alpha1.RebootNotRequired
 }
 
 // runtimeItems are what a running system takes on at once, besides sysctl and sysfs.

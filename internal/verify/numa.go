@@ -211,7 +211,9 @@ func poolHolds(pools []host.HugepagePool, want promise, place, path string) verd
 			if total >= want.count {
 				return passed(observed + ", " + freeText(pool.Free) + " free")
 			}
-			return failed(fmt.Sprintf("%s holds %d hugepages of %s, planned are %d", place, total, want.size, want.count), observed, expected)
+			found := failed(fmt.Sprintf("%s holds %d hugepages of %s, planned are %d", place, total, want.size, want.count), observed, expected)
+			found.reboot = plan.RebootForHugepages(want.sizeKibibytes)
+			return found
 		})
 	}
 	return unknown(fmt.Sprintf("%s/hugepages-%dkB", path, want.sizeKibibytes), "no such pool", expected)

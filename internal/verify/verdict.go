@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -134,12 +133,7 @@ func enumerate(items []string) string {
 }
 
 // cpuNames is "CPU 5" or "CPUs 2-5".
-func cpuNames(set cpus.Set) string {
-	if set.Len() == 1 {
-		return "CPU " + strconv.Itoa(set.First())
-	}
-	return "CPUs " + set.String()
-}
+func cpuNames(set cpus.Set) string { return set.Name() }
 
 // isOrAre agrees with cpuNames.
 func isOrAre(set cpus.Set) string {

@@ -6,6 +6,7 @@
 package agreement_test
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -349,5 +350,32 @@ func restore(t *testing.T, h *tunedhost.Host, path string) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// TestMissingHugepages: pages of two mebibytes can be reserved while the kernel runs, and everybody says so.
+func TestMissingHugepages(t *testing.T) {
+	h := newHost(t)
+	if err := h.Apply(); err != nil {
+		t.Fatal(err)
+	}
+	for _, pages := range h.Plan.Hugepages {
+		if pages.Method != plan.ByUnit {
+			continue
+		}
+		file := fmt.Sprintf("/sys/devices/system/node/node%d/hugepages/hugepages-%dkB/nr_hugepages", *pages.NUMANode, pages.SizeKibibytes)
+		if err := h.Write(file, "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := ask(t, h, h.Plan)
+	if changes := found.changesOf("hugepages of 2Mi"); len(changes) == 0 || found.changes.Reboot() != v1alpha1.RebootNotRequired {
+		t.Errorf("plan --against running: %v, reboot %s", found.changesOf(""), found.changes.Reboot())
+	}
+	if applied := found.report.Conditions(1)[0]; applied.Status != metav1.ConditionFalse || applied.Reason != v1alpha1.ReasonChecksFailed {
+		t.Errorf("Applied is %+v", applied)
+	}
+	if found.reboot != v1alpha1.RebootNotRequired || found.early != v1alpha1.RebootUnknown {
+		t.Errorf("the status says %s, and %s before the agent has looked", found.reboot, found.early)
 	}
 }
