@@ -1,4 +1,4 @@
-# One binary for every role; the first argument chooses it: manager, agent.
+# One binary for every role; the first argument chooses it: manager, agent. A smaller one has the agent alone.
 ARG BUILDER_IMAGE=golang:1.26
 # Any image with CA certificates will do, for example a UBI for a certified build.
 ARG BASE_IMAGE=gcr.io/distroless/static:nonroot
@@ -17,7 +17,7 @@ COPY config/crd/ config/crd/
 COPY controllers/ controllers/
 COPY internal/ internal/
 RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
-    go build -trimpath -ldflags "-s -w -X main.release=${VERSION}" -o lowlatency-operator ./cmd/lowlatency-operator
+    go build -trimpath -ldflags "-s -w -X main.release=${VERSION}" -o ./ ./cmd/lowlatency-operator ./cmd/lowlatency-agent
 
 FROM ${BASE_IMAGE}
 ARG VERSION=unknown
@@ -30,5 +30,6 @@ LABEL name="lowlatency-operator" \
       org.opencontainers.image.version="${VERSION}"
 COPY LICENSE /licenses/LICENSE
 COPY --from=builder /workspace/lowlatency-operator /lowlatency-operator
+COPY --from=builder /workspace/lowlatency-agent /lowlatency-agent
 USER 65532:65532
 ENTRYPOINT ["/lowlatency-operator"]

@@ -139,8 +139,8 @@ bench-compare: $(BENCHSTAT) ## Compare dist/bench.txt with an older result: make
 ##@ Build
 
 .PHONY: build
-build: build-cli ## Build the operator and the command line into bin/.
-	$(GO_BUILD) -o bin/lowlatency-operator ./cmd/lowlatency-operator
+build: build-cli ## Build the operator, its agent and the command line into bin/.
+	$(GO_BUILD) -o bin/ ./cmd/lowlatency-operator ./cmd/lowlatency-agent
 
 .PHONY: build-cli
 build-cli: ## Build kubectl-lowlatency into bin/.

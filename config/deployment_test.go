@@ -8,6 +8,7 @@ package config_test
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"testing"
 	"time"
@@ -138,7 +139,7 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 			find[appsv1.DaemonSet](objects, "DaemonSet", "lowlatency-operator-agent").Spec.Template,
 			find[appsv1.DaemonSet](build("repair"), "DaemonSet", "lowlatency-operator-agent").Spec.Template,
 		} {
-			expectCommand(ctx, template.Spec.Containers[0].Args)
+			expectCommand(ctx, template.Spec.Containers[0])
 		}
 	})
 
@@ -316,10 +317,18 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 	})
 })
 
-// expectCommand expects that the binary takes these arguments.
-func expectCommand(ctx context.Context, arguments []string) {
+// expectCommand expects that the program of a container is one of the image's and takes the arguments.
+func expectCommand(ctx context.Context, container corev1.Container) {
 	GinkgoHelper()
-	args := append([]string{"run", "../cmd/lowlatency-operator"}, arguments...)
+	image, err := os.ReadFile("../Dockerfile")
+	Expect(err).NotTo(HaveOccurred())
+	program := "/lowlatency-operator"
+	if len(container.Command) > 0 {
+		Expect(container.Command).To(HaveLen(1))
+		program = container.Command[0]
+	}
+	Expect(string(image)).To(ContainSubstring("/workspace" + program + " " + program + "\n"))
+	args := append([]string{"run", "../cmd" + program}, container.Args...)
 	output, err := exec.CommandContext(ctx, "go", append(args, "--help")...).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(output))
 }

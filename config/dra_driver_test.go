@@ -106,7 +106,7 @@ var _ = Describe("Dynamic Resource Allocation on a real API server", Ordered, Co
 		account := find[corev1.ServiceAccount](build("openshift"), "ServiceAccount", template.Spec.ServiceAccountName)
 		Expect(account.Namespace).To(Equal(agentNamespace))
 		Expect(createPod(ctx, environment.Client(), agentNamespace, template)).To(Succeed())
-		expectCommand(ctx, template.Spec.Containers[0].Args)
+		expectCommand(ctx, template.Spec.Containers[0])
 	})
 
 	It("lets a driver write the slices of its own node and driver, and of no other", func(ctx SpecContext) {

@@ -20,6 +20,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/podresources"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/process"
 )
 
 // devicePluginFlags say which pool the device plugin serves, and where it finds the host, the kubelet and the
@@ -92,7 +93,7 @@ func (f *devicePluginFlags) plugin() (*deviceplugin.Plugin, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	addresses, err := parseAddresses(f.hostIP)
+	addresses, err := process.ParseAddresses(f.hostIP)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +120,6 @@ func runDevicePlugin(ctx context.Context, flags *devicePluginFlags) error {
 	if err != nil {
 		return err
 	}
-	setLogger(flags.verbose)
+	process.SetLogger(flags.verbose)
 	return plugin.Run(ctx)
 }

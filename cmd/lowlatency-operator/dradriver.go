@@ -16,6 +16,7 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/dradriver"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/process"
 )
 
 // draDriverFlags are those of the device plugin, and what only the DRA driver needs.
@@ -58,7 +59,7 @@ func (f *draDriverFlags) driver() (*dradriver.Driver, error) {
 	if f.pool == "" {
 		return nil, errors.New("no pool is given: set --pool to the name of the BypassNICPool")
 	}
-	addresses, err := parseAddresses(f.hostIP)
+	addresses, err := process.ParseAddresses(f.hostIP)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func runDRADriver(ctx context.Context, flags *draDriverFlags) error {
 	if err != nil {
 		return err
 	}
-	setLogger(flags.verbose)
+	process.SetLogger(flags.verbose)
 	// The libraries of Kubernetes log to klog where they have no other logger.
 	klog.SetLogger(ctrl.Log.WithName("kubernetes"))
 	config, err := ctrl.GetConfig()

@@ -2,7 +2,7 @@
 // Copyright The Low Latency Node Operator Authors.
 
 // Command lowlatency-operator is all processes of the operator in one binary: the manager, which plans and
-// reports, the agent, which runs on every node that is planned for, and the device plugin, which runs on every node of
+// reports, the agent, which runs on every node that is planned for (there as a smaller program, lowlatency-agent), and the device plugin, which runs on every node of
 // a BypassNICPool, or the DRA driver in its place.
 package main
 
@@ -14,7 +14,14 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/process"
 )
+
+// release is the version that a release build states, as the Makefile and the Dockerfile do.
+//
+//nolint:gochecknoglobals // The linker can set a package variable only.
+var release string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -31,10 +38,10 @@ func newCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:           "lowlatency-operator",
 		Short:         "Plan, tune and verify the nodes of latency-critical workloads",
-		Version:       version(),
+		Version:       process.Version(release),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	command.AddCommand(newManagerCommand(), newAgentCommand(), newDevicePluginCommand(), newDRADriverCommand(), newProbeCommand())
+	command.AddCommand(newManagerCommand(), process.NewAgentCommand(), newDevicePluginCommand(), newDRADriverCommand(), newProbeCommand())
 	return command
 }

@@ -6,7 +6,6 @@ package main
 import (
 	"bytes"
 	"crypto/tls"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -92,23 +91,6 @@ func TestCommandsSayWhatIsMissing(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	setting := func(key, value string) debug.BuildSetting { return debug.BuildSetting{Key: key, Value: value} }
-	cases := map[string]struct {
-		info debug.BuildInfo
-		want string
-	}{
-		"a released module":   {debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}}, "v1.2.3"},
-		"a commit":            {debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, Settings: []debug.BuildSetting{setting("vcs.revision", "abc")}}, "abc"},
-		"a changed work tree": {debug.BuildInfo{Settings: []debug.BuildSetting{setting("vcs.revision", "abc"), setting("vcs.modified", "true")}}, "abc-dirty"},
-		"no information":      {debug.BuildInfo{}, "unknown"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := versionOf(&tc.info); got != tc.want {
-				t.Errorf("version is %q, want %q", got, tc.want)
-			}
-		})
-	}
 	var out bytes.Buffer
 	command := newCommand()
 	command.SetOut(&out)

@@ -8,11 +8,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -23,6 +21,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/process"
 )
 
 // Leader election as OpenShift recommends it: an API server that is away for a minute, as during an upgrade,
@@ -95,7 +94,7 @@ func runManager(ctx context.Context, flags *managerFlags) error {
 	if flags.namespace == "" {
 		return errors.New("no namespace is given: set --namespace or the environment variable POD_NAMESPACE")
 	}
-	setLogger(flags.verbose)
+	process.SetLogger(flags.verbose)
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the API server: %w", err)
@@ -171,13 +170,4 @@ func (f *managerFlags) metricsOptions() metricsserver.Options {
 		options.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	return options
-}
-
-// setLogger logs as JSON lines, which every log collector reads.
-func setLogger(verbose bool) {
-	level := slog.LevelInfo
-	if verbose {
-		level = slog.LevelDebug
-	}
-	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
 }

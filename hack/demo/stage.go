@@ -27,6 +27,7 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/agent"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodeclient"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/embedded"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
@@ -48,7 +49,7 @@ type stage struct {
 	kubeconfig  string
 	environment *apiserver.Environment
 	client      client.Client
-	watcher     client.WithWatch
+	agents      *nodeclient.Client
 	fleet       *embedded.Fleet
 	kubelets    *embedded.Kubelets
 	machines    map[string]string
@@ -67,7 +68,7 @@ func newStage(ctx context.Context, narrator *narrator) (*stage, error) {
 		return nil, errors.Join(fmt.Errorf("starting the API server: %w", err), os.RemoveAll(dir))
 	}
 	s.client = s.environment.Client()
-	if s.watcher, err = client.NewWithWatch(s.environment.Config(), client.Options{Scheme: s.client.Scheme()}); err != nil {
+	if s.agents, err = nodeclient.New(s.environment.Config()); err != nil {
 		return nil, fmt.Errorf("creating the client of the agents: %w", err)
 	}
 	s.fleet = &embedded.Fleet{
@@ -163,7 +164,7 @@ func (s *stage) startOperator(ctx context.Context) error {
 // runAgent runs the production agent of one node on its host tree.
 func (s *stage) runAgent(ctx context.Context, node, root string) error {
 	a := &agent.Agent{
-		Client: s.watcher, NodeName: node, Namespace: namespace, Root: root, Clock: clock.RealClock{}, Interval: time.Second,
+		Client: s.agents, NodeName: node, Namespace: namespace, Root: root, Clock: clock.RealClock{}, Interval: time.Second,
 		Heartbeat: agent.Heartbeat{Namespace: controllers.DefaultAgentNamespace},
 	}
 	if node != realHost {

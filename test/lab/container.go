@@ -22,23 +22,28 @@ type ContainerImage struct {
 	Name string
 	// Program is the file on this machine; the image has it at /<its name> as its entry point.
 	Program string
+	// Others are further programs, which the image has at /<their names>.
+	Others []string
 }
 
 // Write writes the image as an archive in the format of "docker save", which ctr imports (moby's image/tarexport):
 // a configuration, one layer, and a manifest that names them.
 func (i ContainerImage) Write(path string) (err error) {
-	content, err := os.ReadFile(i.Program)
-	if err != nil {
-		return fmt.Errorf("making container image %s: %w", i.Name, err)
+	var files []entry
+	for _, program := range append([]string{i.Program}, i.Others...) {
+		content, err := os.ReadFile(program)
+		if err != nil {
+			return fmt.Errorf("making container image %s: %w", i.Name, err)
+		}
+		files = append(files, entry{filepath.Base(program), content, 0o755})
 	}
-	name := filepath.Base(i.Program)
-	layer, err := archive(entry{name, content, 0o755})
+	layer, err := archive(files...)
 	if err != nil {
 		return fmt.Errorf("making container image %s: %w", i.Name, err)
 	}
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux",
-		"config":  map[string]any{"Entrypoint": []string{"/" + name}},
+		"config":  map[string]any{"Entrypoint": []string{"/" + files[0].name}},
 		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest(layer)}},
 		"history": []map[string]string{{"created_by": "test/lab"}},
 	})

@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/apply"
@@ -43,11 +45,28 @@ const (
 	intervalJitter = 0.1
 )
 
+// Client is what an agent asks of an API server. Errors are those of k8s.io/apimachinery/pkg/api/errors.
+type Client interface {
+	// LowLatencyNode reads the object of a node.
+	LowLatencyNode(ctx context.Context, name string) (*v1alpha1.LowLatencyNode, error)
+	// ApplyStatus applies the status of a LowLatencyNode, unless it has another resource version by now.
+	ApplyStatus(ctx context.Context, node *unstructured.Unstructured) error
+	// ConfigMap reads a ConfigMap.
+	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
+	// PatchLease changes a Lease by a JSON merge patch.
+	PatchLease(ctx context.Context, namespace, name string, patch []byte) error
+}
+
+// Watcher is a Client that reports changes of the object of a node, and begins with the object as it is.
+type Watcher interface {
+	WatchLowLatencyNode(ctx context.Context, name string) (watch.Interface, error)
+}
+
 // Agent keeps the status of one LowLatencyNode true. Its methods must not be called concurrently.
 type Agent struct {
 	// Client writes the status, and reads the LowLatencyNode and the ConfigMap of its plan. If it is a
-	// client.WithWatch, the agent reacts to a new plan at once, else at its next pass.
-	Client client.Client
+	// Watcher, the agent reacts to a new plan at once, else at its next pass. A nodeclient.Client is both.
+	Client Client
 	// NodeName is the name of the Node and of its LowLatencyNode.
 	NodeName string
 	// Namespace holds the ConfigMaps of plans.
@@ -110,7 +129,7 @@ type latestPass struct {
 // until the context ends. A pass that fails is logged and tried again. It returns nil when the context ends.
 func (a *Agent) Run(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
-	if watcher, ok := a.Client.(client.WithWatch); ok {
+	if watcher, ok := a.Client.(Watcher); ok {
 		go a.watch(ctx, watcher, changed)
 	}
 	full := true
@@ -214,8 +233,7 @@ func (a *Agent) nextPass() time.Duration {
 // it does nothing and waits for the operator to create it. A host that cannot be read is no error: the
 // status says which file it was, and the Lease is left to end.
 func (a *Agent) Once(ctx context.Context) error {
-	node := &v1alpha1.LowLatencyNode{}
-	err := a.Client.Get(ctx, client.ObjectKey{Name: a.NodeName}, node)
+	node, err := a.Client.LowLatencyNode(ctx, a.NodeName)
 	if apierrors.IsNotFound(err) {
 		a.awaitNode(ctx)
 		return nil
@@ -270,16 +288,14 @@ func (a *Agent) write(ctx context.Context, resourceVersion string, status v1alph
 		return err
 	}
 	object.SetResourceVersion(resourceVersion)
-	err = a.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
-		client.FieldOwner(v1alpha1.AgentFieldManager), client.ForceOwnership)
-	if err != nil {
+	if err := a.Client.ApplyStatus(ctx, object); err != nil {
 		return fmt.Errorf("applying the status of LowLatencyNode %q: %w", a.NodeName, err)
 	}
 	return nil
 }
 
 func (a *Agent) log(ctx context.Context) logr.Logger {
-	return ctrl.LoggerFrom(ctx).WithName("agent").WithValues("node", a.NodeName)
+	return log.FromContext(ctx).WithName("agent").WithValues("node", a.NodeName)
 }
 
 func (a *Agent) clock() clock.Clock {

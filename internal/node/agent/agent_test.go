@@ -24,11 +24,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
@@ -60,12 +59,13 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 		clock = clocktesting.NewFakeClock(time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC))
 		writes = 0
-		counting := interceptor.NewClient(api.agent, interceptor.Funcs{
-			SubResourceApply: func(ctx context.Context, c client.Client, resource string, object runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
+		counting := watching{watch: api.agent.WatchLowLatencyNode, intercepted: intercepted{
+			Client: api.agent,
+			apply: func(ctx context.Context, node *unstructured.Unstructured) error {
 				writes++
-				return c.SubResource(resource).Apply(ctx, object, options...)
+				return api.agent.ApplyStatus(ctx, node)
 			},
-		})
+		}}
 		worker = &agent.Agent{
 			Client: counting, NodeName: nodeName, Namespace: namespace, Root: host.Dir, Clock: clock,
 			Interval: time.Minute, Window: 10 * time.Second,
@@ -208,14 +208,15 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 
 	It("does not write to an object that took the place of the one it read", func(ctx SpecContext) {
 		create(ctx)
-		worker.Client = interceptor.NewClient(api.agent, interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-				err := c.Get(ctx, key, object, options...)
+		worker.Client = intercepted{
+			Client: api.agent,
+			get: func(ctx context.Context, name string) (*v1alpha1.LowLatencyNode, error) {
+				found, err := api.agent.LowLatencyNode(ctx, name)
 				Expect(api.admin.Delete(ctx, node(ctx))).To(Succeed())
 				create(ctx)
-				return err
+				return found, err
 			},
-		})
+		}
 		err := worker.Once(ctx)
 		Expect(apierrors.IsConflict(err)).To(BeTrue(), "got %v", err)
 		Expect(node(ctx).Status.Conditions).To(BeEmpty())
@@ -374,17 +375,20 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 	It("tries again soon after a pass that failed", func(ctx SpecContext) {
 		failures := 0
 		worker.Window = time.Minute
-		worker.Client = interceptor.NewClient(api.agent, interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-				if failures++; failures == 1 {
-					return errors.New("the API server is away")
-				}
-				return c.Get(ctx, key, object, options...)
+		worker.Client = watching{
+			intercepted: intercepted{
+				Client: api.agent,
+				get: func(ctx context.Context, name string) (*v1alpha1.LowLatencyNode, error) {
+					if failures++; failures == 1 {
+						return nil, errors.New("the API server is away")
+					}
+					return api.agent.LowLatencyNode(ctx, name)
+				},
 			},
-			Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+			watch: func(context.Context, string) (watch.Interface, error) {
 				return nil, errors.New("the API server is away")
 			},
-		})
+		}
 		create(ctx)
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
@@ -401,7 +405,7 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 
 	It("passes over the host at every interval without a watch, and settles once", func(ctx SpecContext) {
 		var settled atomic.Int32
-		worker.Client = struct{ client.Client }{api.agent}
+		worker.Client = struct{ agent.Client }{api.agent}
 		worker.Settled = func() error {
 			settled.Add(1)
 			return errors.New("nothing to give back")
@@ -542,7 +546,7 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 
 	It("looks at the counters between two passes, and at everything when they tell something new", func(ctx SpecContext) {
 		Expect(host.Apply()).To(Succeed())
-		worker.Client = struct{ client.Client }{worker.Client}
+		worker.Client = struct{ agent.Client }{worker.Client}
 		worker.Interval, worker.FullInterval = 30*time.Second, 24*time.Hour
 		create(ctx)
 		publish(ctx, planText())
@@ -620,7 +624,7 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 		})
 
 		It("renews it after looks at the counters, too", func(ctx SpecContext) {
-			worker.Client = struct{ client.Client }{worker.Client}
+			worker.Client = struct{ agent.Client }{worker.Client}
 			worker.Interval, worker.FullInterval = 30*time.Second, 24*time.Hour
 			running, stop := context.WithCancel(ctx)
 			ended := make(chan error, 1)
@@ -645,11 +649,9 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 
 			worker.Root = root
 			inner := worker.Client
-			worker.Client = interceptor.NewClient(api.agent, interceptor.Funcs{
-				SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
-					return errors.New("the API server is gone")
-				},
-			})
+			worker.Client = intercepted{Client: api.agent, apply: func(context.Context, *unstructured.Unstructured) error {
+				return errors.New("the API server is gone")
+			}}
 			clock.Step(time.Minute)
 			Expect(worker.Once(ctx)).NotTo(Succeed())
 			Expect(renewal(ctx)).To(Equal(last), "what was seen is not in the status")
@@ -665,11 +667,7 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 			Expect(apierrors.IsNotFound(api.admin.Get(ctx, key, &coordinationv1.Lease{}))).To(BeTrue(), "agents make no Lease")
 			Expect(api.admin.Create(ctx, heartbeat.First(node(ctx), agentNamespace, clock.Now()))).To(Succeed())
 			inner := worker.Client
-			worker.Client = interceptor.NewClient(api.agent, interceptor.Funcs{
-				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-					return errors.New("the API server is gone")
-				},
-			})
+			worker.Client = intercepted{Client: api.agent, patch: func() error { return errors.New("the API server is gone") }}
 			pass(ctx)
 			Expect(renewal(ctx)).To(BeZero())
 			worker.Client = inner
@@ -680,7 +678,7 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 
 	It("looks at everything when the host announces a change", func(ctx SpecContext) {
 		Expect(host.Apply()).To(Succeed())
-		worker.Client = struct{ client.Client }{worker.Client}
+		worker.Client = struct{ agent.Client }{worker.Client}
 		worker.Clock, worker.Interval, worker.FullInterval, worker.Window = nil, time.Hour, time.Hour, time.Millisecond
 		create(ctx)
 		publish(ctx, planText())

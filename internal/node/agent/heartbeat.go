@@ -10,13 +10,8 @@ import (
 	"fmt"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 )
 
@@ -65,9 +60,8 @@ func (a *Agent) renew(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("writing a Lease as JSON: %w", err)
 	}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: a.Heartbeat.Namespace, Name: a.NodeName}}
-	if err := a.Client.Patch(ctx, lease, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.AgentFieldManager)); err != nil {
-		return fmt.Errorf("renewing Lease %s/%s: %w", lease.Namespace, lease.Name, err)
+	if err := a.Client.PatchLease(ctx, a.Heartbeat.Namespace, a.NodeName, patch); err != nil {
+		return fmt.Errorf("renewing Lease %s/%s: %w", a.Heartbeat.Namespace, a.NodeName, err)
 	}
 	return nil
 }

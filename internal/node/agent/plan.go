@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -53,9 +53,8 @@ func (a *Agent) fetchPlan(ctx context.Context, spec v1alpha1.LowLatencyNodeSpec)
 	if spec.PlanHash == "" || spec.PlanConfigMap == "" {
 		return plannedState{problem: "the operator has made no plan for this node yet"}, nil
 	}
-	configMap := &corev1.ConfigMap{}
-	key := client.ObjectKey{Namespace: a.Namespace, Name: spec.PlanConfigMap}
-	err := a.Client.Get(ctx, key, configMap)
+	key := types.NamespacedName{Namespace: a.Namespace, Name: spec.PlanConfigMap}
+	configMap, err := a.Client.ConfigMap(ctx, key.Namespace, key.Name)
 	if apierrors.IsNotFound(err) {
 		return plannedState{hash: spec.PlanHash, problem: fmt.Sprintf("ConfigMap %s does not exist", key)}, nil
 	}

@@ -12,7 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
@@ -60,9 +60,8 @@ func (a *Agent) updatePools(ctx context.Context, names []string) error {
 // fetchPool reads one pool. An error is one of the API server; a ConfigMap that is missing or makes no sense is a
 // problem of the pool.
 func (a *Agent) fetchPool(ctx context.Context, name string) (poolState, error) {
-	configMap := &corev1.ConfigMap{}
-	key := client.ObjectKey{Namespace: a.Namespace, Name: v1alpha1.PoolConfigMapPrefix + name}
-	err := a.Client.Get(ctx, key, configMap)
+	key := types.NamespacedName{Namespace: a.Namespace, Name: v1alpha1.PoolConfigMapPrefix + name}
+	configMap, err := a.Client.ConfigMap(ctx, key.Namespace, key.Name)
 	if apierrors.IsNotFound(err) {
 		return poolState{name: name, problem: fmt.Sprintf("ConfigMap %s does not exist", key)}, nil
 	}

@@ -12,10 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/agent"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodeclient"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 )
 
@@ -32,7 +36,48 @@ type cluster struct {
 	environment *apiserver.Environment
 	// admin may do everything, agent what the agent's documentation says and no more.
 	admin client.Client
-	agent client.WithWatch
+	agent *nodeclient.Client
+}
+
+// intercepted is a client of which some answers are those of a test.
+type intercepted struct {
+	agent.Client
+
+	get   func(ctx context.Context, name string) (*v1alpha1.LowLatencyNode, error)
+	apply func(ctx context.Context, node *unstructured.Unstructured) error
+	patch func() error
+}
+
+func (i intercepted) LowLatencyNode(ctx context.Context, name string) (*v1alpha1.LowLatencyNode, error) {
+	if i.get != nil {
+		return i.get(ctx, name)
+	}
+	return i.Client.LowLatencyNode(ctx, name)
+}
+
+func (i intercepted) ApplyStatus(ctx context.Context, node *unstructured.Unstructured) error {
+	if i.apply != nil {
+		return i.apply(ctx, node)
+	}
+	return i.Client.ApplyStatus(ctx, node)
+}
+
+func (i intercepted) PatchLease(ctx context.Context, namespace, name string, patch []byte) error {
+	if i.patch != nil {
+		return i.patch()
+	}
+	return i.Client.PatchLease(ctx, namespace, name, patch)
+}
+
+// watching is an intercepted client that can watch, too.
+type watching struct {
+	intercepted
+
+	watch func(ctx context.Context, name string) (watch.Interface, error)
+}
+
+func (w watching) WatchLowLatencyNode(ctx context.Context, name string) (watch.Interface, error) {
+	return w.watch(ctx, name)
 }
 
 func TestAgent(t *testing.T) {
@@ -50,9 +95,7 @@ func startCluster(ctx context.Context) *cluster {
 	}
 	config := environment.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: agentUser}
-	scheme, err := agent.Scheme()
-	Expect(err).NotTo(HaveOccurred())
-	c.agent, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
+	c.agent, err = nodeclient.New(config)
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }

@@ -7,17 +7,14 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
 // watch reports on changed when the spec of the agent's LowLatencyNode changes, until the context ends.
-// The watch is on one object by name, which costs the API server next to nothing and needs no right to
-// see others. It begins with the object as it is, so nothing is missed between two watches.
-func (a *Agent) watch(ctx context.Context, watcher client.WithWatch, changed chan<- struct{}) {
+// A watch begins with the object as it is, so nothing is missed between two watches.
+func (a *Agent) watch(ctx context.Context, watcher Watcher, changed chan<- struct{}) {
 	var seen int64
 	for ctx.Err() == nil {
 		if err := a.watchOnce(ctx, watcher, &seen, changed); err != nil && ctx.Err() == nil {
@@ -31,9 +28,8 @@ func (a *Agent) watch(ctx context.Context, watcher client.WithWatch, changed cha
 }
 
 // watchOnce follows one watch until the API server ends it. The generation last seen survives it.
-func (a *Agent) watchOnce(ctx context.Context, watcher client.WithWatch, seen *int64, changed chan<- struct{}) error {
-	events, err := watcher.Watch(ctx, &v1alpha1.LowLatencyNodeList{},
-		&client.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", a.NodeName)})
+func (a *Agent) watchOnce(ctx context.Context, watcher Watcher, seen *int64, changed chan<- struct{}) error {
+	events, err := watcher.WatchLowLatencyNode(ctx, a.NodeName)
 	if err != nil {
 		return fmt.Errorf("watching LowLatencyNode %q: %w", a.NodeName, err)
 	}

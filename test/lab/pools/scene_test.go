@@ -112,7 +112,7 @@ func (s *scene) nodeFiles(t *testing.T) string {
 	must(t, s.programs.NodeFiles(dir, map[string]lab.ContainerImage{
 		"pause":    {Name: lab.PauseImage, Program: filepath.Join(s.built, "workload")},
 		"workload": {Name: workloadImage, Program: filepath.Join(s.built, "workload")},
-		"operator": {Name: operatorImage, Program: filepath.Join(s.built, "lowlatency-operator")},
+		"operator": {Name: operatorImage, Program: filepath.Join(s.built, "lowlatency-operator"), Others: []string{filepath.Join(s.built, "lowlatency-agent")}},
 	}))
 	content, err := os.ReadFile(filepath.Join(s.built, "kubectl-lowlatency"))
 	must(t, err)

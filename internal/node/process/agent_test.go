@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package main
+package process
 
 import (
 	"net/netip"
@@ -26,7 +26,7 @@ func TestParseAddresses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := parseAddresses(tc.text)
+			got, err := ParseAddresses(tc.text)
 			if (err == nil) != (tc.wantError == "") || err != nil && err.Error() != tc.wantError {
 				t.Errorf("error %v, want %q", err, tc.wantError)
 			}
@@ -38,8 +38,8 @@ func TestParseAddresses(t *testing.T) {
 }
 
 func TestTheAgentRefusesAWrongAddress(t *testing.T) {
-	command := newCommand()
-	command.SetArgs([]string{"agent", "--node-name", "n", "--namespace", "x", "--host-ip", "here"})
+	command := NewAgentCommand()
+	command.SetArgs([]string{"--node-name", "n", "--namespace", "x", "--host-ip", "here"})
 	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), `--host-ip holds "here"`) {
 		t.Errorf("error is %v", err)
 	}
@@ -55,8 +55,8 @@ func TestTheAgentRefusesWrongFlags(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			command := newCommand()
-			command.SetArgs(append([]string{"agent", "--node-name", "n", "--namespace", "x"}, tc.args...))
+			command := NewAgentCommand()
+			command.SetArgs(append([]string{"--node-name", "n", "--namespace", "x"}, tc.args...))
 			if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error is %v, want %q", err, tc.want)
 			}

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package main
+// Package process is what the programs of this project share that run on nodes: the agent's command, the logger, and how a
+// process takes little memory.
+package process
 
 import (
 	"context"
@@ -14,12 +16,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/affinity"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/agent"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodeclient"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/repair"
 )
 
@@ -37,7 +39,8 @@ type agentFlags struct {
 	verbose   bool
 }
 
-func newAgentCommand() *cobra.Command {
+// NewAgentCommand returns the command that runs the agent of a node.
+func NewAgentCommand() *cobra.Command {
 	flags := &agentFlags{}
 	command := &cobra.Command{
 		Use:   "agent",
@@ -95,21 +98,17 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 	if err := flags.check(); err != nil {
 		return err
 	}
-	addresses, err := parseAddresses(flags.hostIP)
+	addresses, err := ParseAddresses(flags.hostIP)
 	if err != nil {
 		return err
 	}
-	setLogger(flags.verbose)
+	SetLogger(flags.verbose)
 	collectOften()
-	config, err := ctrl.GetConfig()
+	config, err := nodeclient.Config()
 	if err != nil {
 		return fmt.Errorf("finding the API server: %w", err)
 	}
-	scheme, err := agent.Scheme()
-	if err != nil {
-		return err
-	}
-	direct, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	direct, err := nodeclient.New(config)
 	if err != nil {
 		return fmt.Errorf("connecting to the API server: %w", err)
 	}
@@ -142,7 +141,7 @@ func superviseAgent(ctx context.Context, worker *agent.Agent, listen string) err
 	defer stop()
 	announcements, err := agent.Watch(ctx, worker.Root)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("Some changes of the host are seen at the next pass only", "reason", err.Error())
+		log.FromContext(ctx).Info("Some changes of the host are seen at the next pass only", "reason", err.Error())
 	}
 	worker.Announcements = announcements
 	served := make(chan error, 1)
@@ -163,8 +162,8 @@ func superviseAgent(ctx context.Context, worker *agent.Agent, listen string) err
 	return errors.Join(err, <-served)
 }
 
-// parseAddresses reads addresses with commas between them, as the downward API writes status.hostIPs.
-func parseAddresses(text string) ([]netip.Addr, error) {
+// ParseAddresses reads addresses with commas between them, as the downward API writes status.hostIPs.
+func ParseAddresses(text string) ([]netip.Addr, error) {
 	var addresses []netip.Addr
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)

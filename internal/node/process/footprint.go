@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package main
+package process
 
 import (
 	"fmt"
@@ -23,9 +23,8 @@ func collectOften() {
 	}
 }
 
-// forgetStart takes the pages of the program file that starting has read out of this process. One binary holds all
-// processes of the operator, and before main() the packages of all of them are initialized, which touches more than half
-// of it; an agent goes on to use a third. Nothing is lost: they are pages of a file, unchanged, and are mapped again when
+// forgetStart takes the pages of the program file that starting has read out of this process. Before main()
+// all packages of a program are initialized, which touches far more of it than an agent goes on to use. Nothing is lost: they are pages of a file, unchanged, and are mapped again when
 // they are used, so that VmRSS after the next passes tells what the agent really needs. The kernel keeps them cached as
 // long as there is room, for whoever runs the same image, and, as MADV_COLD says, gives them up first when there is none.
 func forgetStart() error {

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package main
+package process
 
 import "runtime/debug"
 
-// release is the version that a release build states, as the Makefile and the Dockerfile do.
-//
-//nolint:gochecknoglobals // The linker can set a package variable only.
-var release string
-
-// version is the release, or else what the Go toolchain has recorded about the build: the version of the
+// Version is the release that a build states, or else what the Go toolchain has recorded about the build: the version of the
 // module, or the commit, with "-dirty" for a changed work tree.
-func version() string {
+func Version(release string) string {
 	if release != "" {
 		return release
 	}

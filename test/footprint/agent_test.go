@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package main
+package footprint
 
 import (
 	"context"
@@ -18,9 +18,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -29,24 +26,21 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/tunedhost"
 )
 
-// BenchmarkResidentMemory runs the real program as an agent on a worker of 80 CPUs, against a real API server, and
+// BenchmarkAgent runs the real program on a worker of 80 CPUs, against a real API server, and
 // reports the memory that it holds after some dozens of passes. The time of an iteration means nothing.
-func BenchmarkResidentMemory(b *testing.B) {
+func BenchmarkAgent(b *testing.B) {
 	g := NewWithT(b)
 	environment, err := apiserver.Start(apiserver.Options{Platform: apiserver.Kubernetes})
 	g.Expect(err).NotTo(HaveOccurred())
 	b.Cleanup(func() { g.Expect(environment.Stop()).To(Succeed()) })
-	machine := hosttree.Xeon()
-	machine.CoresPerNUMANode, machine.CoresPerL3 = 20, 20
 	folder := b.TempDir()
-	h, err := tunedhost.New(b.Context(), filepath.Join(folder, "host"), machine, tunedhost.Profile())
+	h, err := tunedhost.New(b.Context(), filepath.Join(folder, "host"), machine(), tunedhost.Profile())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(h.Apply()).To(Succeed())
 	publishPlan(b.Context(), g, environment.Client(), h)
-	program := filepath.Join(folder, "lowlatency-operator")
-	output, err := exec.CommandContext(b.Context(), "go", "build", "-o", program, ".").CombinedOutput()
-	g.Expect(err).NotTo(HaveOccurred(), string(output))
-	kubeconfig := connectionFile(g, environment.Config(), folder)
+	program := build(b, "cmd/lowlatency-agent")
+	kubeconfig := filepath.Join(folder, "kubeconfig")
+	g.Expect(environment.WriteKubeconfig(kubeconfig)).To(Succeed())
 
 	for b.Loop() {
 		agent := exec.CommandContext(b.Context(), program, "agent", "--node-name", "worker-1", "--namespace", "operator",
@@ -59,12 +53,19 @@ func BenchmarkResidentMemory(b *testing.B) {
 			return node.Status.VerifiedPlanHash
 		}, time.Minute, time.Second).Should(Equal(h.Plan.Hash()))
 		time.Sleep(20 * time.Second)
-		for _, name := range []string{"VmRSS", "VmHWM", "RssAnon"} {
-			b.ReportMetric(memoryOf(g, agent.Process.Pid, name)/1024, "MiB-"+name)
+		for name, unit := range map[string]string{"VmRSS": "MiB-resident", "VmHWM": "MiB-peak", "RssAnon": "MiB-anonymous"} {
+			b.ReportMetric(memoryOf(g, agent.Process.Pid, name)/kibPerMiB, unit)
 		}
 		g.Expect(agent.Process.Kill()).To(Succeed())
 		_ = agent.Wait()
 	}
+}
+
+// machine has 80 CPUs: two packages of 20 cores with two threads.
+func machine() hosttree.Machine {
+	xeon := hosttree.Xeon()
+	xeon.CoresPerNUMANode, xeon.CoresPerL3 = 20, 20
+	return xeon
 }
 
 // publishPlan stores a plan as the operator does.
@@ -81,18 +82,6 @@ func publishPlan(ctx context.Context, g Gomega, cluster client.Client, h *tunedh
 	} {
 		g.Expect(cluster.Create(ctx, object)).To(Succeed())
 	}
-}
-
-// connectionFile writes a connection as a file for KUBECONFIG.
-func connectionFile(g Gomega, config *rest.Config, folder string) string {
-	file := clientcmdapi.NewConfig()
-	file.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	file.AuthInfos["test"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
-	file.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
-	file.CurrentContext = "test"
-	path := filepath.Join(folder, "kubeconfig")
-	g.Expect(clientcmd.WriteToFile(*file, path)).To(Succeed())
-	return path
 }
 
 // memoryOf is a line of a process's status in KiB, as proc_pid_status(5) describes them.

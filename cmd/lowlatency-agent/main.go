@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Command lowlatency-agent is the command "agent" of lowlatency-operator and nothing else. An agent runs on every node, and
+// what the other processes of the operator are made of would take as much memory there again.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/process"
+)
+
+// release is the version that a release build states, as the Makefile and the Dockerfile do.
+//
+//nolint:gochecknoglobals // The linker can set a package variable only.
+var release string
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := newCommand().ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+// newCommand takes the same arguments as lowlatency-operator.
+func newCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:           "lowlatency-agent",
+		Short:         "Report what the kernel of this node is",
+		Version:       process.Version(release),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	command.AddCommand(process.NewAgentCommand())
+	return command
+}
