@@ -9,6 +9,7 @@ package metrics
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,10 +34,10 @@ type Description struct {
 
 // Names of the metrics.
 const (
-	profileCondition = "lowlatency_profile_status_condition"
+	profileCondition = "lowlatency_profile_condition"
 	profileNodes     = "lowlatency_profile_nodes"
 	profileShapes    = "lowlatency_profile_shapes"
-	nodeCondition    = "lowlatency_node_status_condition"
+	nodeCondition    = "lowlatency_node_condition"
 	nodeChecks       = "lowlatency_node_checks"
 	findings         = "lowlatency_findings_nodes"
 	planAge          = "lowlatency_plan_age_seconds"
@@ -58,14 +59,14 @@ const (
 // profiles, of nodes, of checks in the catalogue, and of plans in use.
 func Descriptions() []Description {
 	return []Description{
-		{profileCondition, []string{"profile", "type", "status"},
-			"Conditions of each LowLatencyNodeProfile: 1 for the status that a condition has, 0 for the others."},
+		{profileCondition, []string{"profile", "type", "status", "reason"},
+			"Conditions of each LowLatencyNodeProfile with their reasons: 1 for the status that a condition has; the other statuses are left out."},
 		{profileNodes, []string{"profile", "state"},
 			"Number of nodes of each LowLatencyNodeProfile that are matched, planned, applied, deJittered and numaAligned."},
 		{profileShapes, []string{"profile"},
 			"Number of distinct plans of each LowLatencyNodeProfile."},
-		{nodeCondition, []string{"node", "profile", "type", "status"},
-			"Conditions of each LowLatencyNode: 1 for the status that a condition has; the other statuses are left out. What a silent agent had proven is Unknown."},
+		{nodeCondition, []string{"node", "profile", "type", "status", "reason"},
+			"Conditions of each LowLatencyNode with their reasons: 1 for the status that a condition has; the other statuses are left out. What a silent agent had proven is Unknown."},
 		{nodeChecks, []string{"node", "profile", "outcome"},
 			"Number of checks on each node that are passed, failed, unknown and waived."},
 		{agentHeard, []string{"node", "profile", "state"},
@@ -151,6 +152,14 @@ func (c *Collector) gauge(out chan<- prometheus.Metric, name string, value float
 	out <- prometheus.MustNewConstMetric(c.described[name], prometheus.GaugeValue, value, labels...)
 }
 
+// conditions tells conditions of any object in the one way: a series of value 1 for each, with the labels of the object
+// and type, status and reason. A condition has one status, so that there are no more series than conditions.
+func (c *Collector) conditions(out chan<- prometheus.Metric, name string, conditions []metav1.Condition, object ...string) {
+	for _, condition := range conditions {
+		c.gauge(out, name, 1, append(slices.Clone(object), condition.Type, string(condition.Status), condition.Reason)...)
+	}
+}
+
 func (c *Collector) collectProfiles(ctx context.Context, out chan<- prometheus.Metric) error {
 	var profiles v1alpha1.LowLatencyNodeProfileList
 	if err := c.reader.List(ctx, &profiles, client.UnsafeDisableDeepCopy); err != nil {
@@ -158,15 +167,7 @@ func (c *Collector) collectProfiles(ctx context.Context, out chan<- prometheus.M
 	}
 	for i := range profiles.Items {
 		profile := &profiles.Items[i]
-		for _, condition := range profile.Status.Conditions {
-			for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
-				value := 0.0
-				if condition.Status == status {
-					value = 1
-				}
-				c.gauge(out, profileCondition, value, profile.Name, condition.Type, string(status))
-			}
-		}
+		c.conditions(out, profileCondition, profile.Status.Conditions, profile.Name)
 		c.gauge(out, profileShapes, float64(len(profile.Status.Shapes)), profile.Name)
 		if nodes := profile.Status.Nodes; nodes != nil {
 			c.gauge(out, profileNodes, float64(nodes.Matched), profile.Name, "matched")
@@ -195,9 +196,7 @@ func (c *Collector) collectNodes(ctx context.Context, out chan<- prometheus.Metr
 	for i := range nodes.Items {
 		node := c.judge(out, &nodes.Items[i], leases[nodes.Items[i].Name])
 		profile := node.Spec.Profile
-		for _, condition := range node.Status.Conditions {
-			c.gauge(out, nodeCondition, 1, node.Name, profile, condition.Type, string(condition.Status))
-		}
+		c.conditions(out, nodeCondition, node.Status.Conditions, node.Name, profile)
 		if checks := node.Status.Checks; checks != nil {
 			c.gauge(out, nodeChecks, float64(checks.Passed), node.Name, profile, "passed")
 			c.gauge(out, nodeChecks, float64(checks.Failed), node.Name, profile, "failed")

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"gotest.tools/v3/golden"
@@ -50,7 +51,7 @@ func newCollector(t *testing.T, elected bool, failing interceptor.Funcs, objects
 
 func exampleObjects() []client.Object {
 	profile := &v1alpha1.LowLatencyNodeProfile{ObjectMeta: metav1.ObjectMeta{Name: "trading"}}
-	profile.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}}
+	profile.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonChecksFailed}}
 	profile.Status.Nodes = &v1alpha1.NodeCounts{Matched: 3, Planned: 2, Applied: 2, DeJittered: 1, NUMAAligned: 2}
 	profile.Status.Shapes = []v1alpha1.ShapeStatus{{Hash: "a"}, {Hash: "b"}}
 	node := func(name string) *v1alpha1.LowLatencyNode {
@@ -60,7 +61,7 @@ func exampleObjects() []client.Object {
 		return n
 	}
 	first := node("n1")
-	first.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDeJittered, Status: metav1.ConditionUnknown}}
+	first.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDeJittered, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonChecksUnknown}}
 	first.Status.Checks = &v1alpha1.CheckCounts{Passed: 30, Failed: 1, Unknown: 2, Waived: 3}
 	plan := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: "trading-a", Namespace: "operator", Labels: map[string]string{v1alpha1.LabelProfile: "trading"},
@@ -126,12 +127,12 @@ lowlatency_node_checks{node="n1",outcome="failed",profile="trading"} 1
 lowlatency_node_checks{node="n1",outcome="passed",profile="trading"} 30
 lowlatency_node_checks{node="n1",outcome="unknown",profile="trading"} 2
 lowlatency_node_checks{node="n1",outcome="waived",profile="trading"} 3
+lowlatency_node_condition{node="n1",profile="trading",reason="ChecksUnknown",status="Unknown",type="DeJittered"} 1
+lowlatency_node_condition{node="n2",profile="trading",reason="HeartbeatStale",status="Unknown",type="DeJittered"} 1
 lowlatency_node_gate{node="n1",reason="Verified",state="Open"} 1
 lowlatency_node_gate{node="n2",reason="ChecksUnknown",state="Closed"} 1
 lowlatency_node_last_transition_timestamp_seconds{node="n1",profile="trading"} 1.7952588e+09
 lowlatency_node_last_transition_timestamp_seconds{node="n2",profile="trading"} 1.79526234e+09
-lowlatency_node_status_condition{node="n1",profile="trading",status="Unknown",type="DeJittered"} 1
-lowlatency_node_status_condition{node="n2",profile="trading",status="Unknown",type="DeJittered"} 1
 lowlatency_plan_age_seconds{plan="trading-a",profile="trading"} 90
 lowlatency_pool_condition{pool="x2",reason="NICsUnhealthy",status="True",type="Degraded"} 1
 lowlatency_pool_containers{alignment="Aligned",pool="x2"} 2
@@ -148,15 +149,13 @@ lowlatency_pool_units{pool="x2",state="allocated"} 3
 lowlatency_pool_version_nics{health="Healthy",module="9.1.1",pool="x2",user="9.1.1",versions="Equal"} 1
 lowlatency_pool_version_nics{health="Unhealthy",module="9.1.1",pool="x2",user="9.0.2",versions="Different"} 2
 lowlatency_pool_version_nics{health="Unknown",module="9.1.1",pool="dpdk",user="",versions="Incomplete"} 1
+lowlatency_profile_condition{profile="trading",reason="ChecksFailed",status="False",type="Ready"} 1
 lowlatency_profile_nodes{profile="trading",state="applied"} 2
 lowlatency_profile_nodes{profile="trading",state="deJittered"} 1
 lowlatency_profile_nodes{profile="trading",state="matched"} 3
 lowlatency_profile_nodes{profile="trading",state="numaAligned"} 2
 lowlatency_profile_nodes{profile="trading",state="planned"} 2
 lowlatency_profile_shapes{profile="trading"} 2
-lowlatency_profile_status_condition{profile="trading",status="False",type="Ready"} 1
-lowlatency_profile_status_condition{profile="trading",status="True",type="Ready"} 0
-lowlatency_profile_status_condition{profile="trading",status="Unknown",type="Ready"} 0
 `
 	if err := testutil.CollectAndCompare(collector, strings.NewReader(withHeaders(want))); err != nil {
 		t.Error(err)
@@ -257,4 +256,22 @@ This file is written by ` + "`go test ./internal/metrics -update`" + `.
 		fmt.Fprintf(&text, "| [`%s`](alerts.md#%s) | %s | `%s` |\n", alert.Alert, strings.ToLower(alert.Alert), alert.For, strings.ReplaceAll(alert.Expr, "|", `\|`))
 	}
 	return text.String()
+}
+
+// TestConditionsAreToldAlike: what is asked of one kind's conditions can be asked of another's by the name of the kind.
+func TestConditionsAreToldAlike(t *testing.T) {
+	found := map[string][]string{}
+	for _, d := range Descriptions() {
+		if strings.Contains(d.Name, "condition") {
+			found[d.Name] = d.Labels
+		}
+	}
+	want := map[string][]string{
+		"lowlatency_profile_condition": {"profile", "type", "status", "reason"},
+		"lowlatency_node_condition":    {"node", "profile", "type", "status", "reason"},
+		"lowlatency_pool_condition":    {"pool", "type", "status", "reason"},
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("metrics of conditions and their labels (-want +got):\n%s", diff)
+	}
 }

@@ -66,9 +66,7 @@ func (c *Collector) collectPools(ctx context.Context, out chan<- prometheus.Metr
 	}
 	for i := range pools.Items {
 		pool := &pools.Items[i]
-		for _, condition := range pool.Status.Conditions {
-			c.gauge(out, poolCondition, 1, pool.Name, condition.Type, string(condition.Status), condition.Reason)
-		}
+		c.conditions(out, poolCondition, pool.Status.Conditions, pool.Name)
 		if nodes := pool.Status.Nodes; nodes != nil {
 			c.gauge(out, poolNodes, float64(nodes.Matched), pool.Name, "matched")
 			c.gauge(out, poolNodes, float64(nodes.Reporting), pool.Name, "reporting")

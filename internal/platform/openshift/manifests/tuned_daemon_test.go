@@ -188,7 +188,7 @@ func TestTunedMatchesNICs(t *testing.T) {
 	names := slices.Sorted(maps.Keys(cases))
 	questions := make([]question, 0, 2*len(names))
 	for _, name := range names {
-		section, err := networkSection(plan.NetworkPlan{Queues: 4, Devices: cases[name].selectors})
+		section, err := networkSection(plan.NetworkPlan{Queues: 4, NICs: cases[name].selectors})
 		if err != nil {
 			t.Fatalf("networkSection: %v", err)
 		}
