@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package manifests
+package tunedprofile
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ import (
 // These tests need TuneD itself (Debian and Fedora package "tuned"), whose profile loader, plugins and device
 // matcher judge what is rendered:
 //
-//	go test -tags tuned ./internal/platform/openshift/manifests
+//	go test -tags tuned ./internal/platform/tunedprofile
 
 // tunedUnit is a section after TuneD merged it with the parent profiles.
 type tunedUnit struct {
@@ -76,11 +76,11 @@ func loadWithTuned(t *testing.T, text string) (map[string]tunedUnit, error) {
 // TestTunedAcceptsTheProfile has TuneD load each example: every section has a plugin, every option is one that the
 // plugin has, and every value arrives as planned.
 func TestTunedAcceptsTheProfile(t *testing.T) {
-	for name, in := range plannedExamples(t) {
+	for name, p := range goldenPlans(t) {
 		t.Run(name, func(t *testing.T) {
-			text, err := tunedProfile(in.Plan)
+			text, err := Text(p, parent)
 			if err != nil {
-				t.Fatalf("tunedProfile: %v", err)
+				t.Fatalf("Text: %v", err)
 			}
 			units, err := loadWithTuned(t, text)
 			if err != nil {
