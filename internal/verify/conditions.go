@@ -58,6 +58,18 @@ func (r Report) condition(conditionType string) metav1.Condition {
 	return condition
 }
 
+// Decisive is the first result that keeps a condition from being True: a critical check that failed, else one that is
+// unknown. There is none where the condition is True.
+func (r Report) Decisive(conditionType string) (Result, bool) {
+	deciding := r.deciding(conditionType)
+	for _, outcome := range []v1alpha1.Outcome{v1alpha1.OutcomeFailed, v1alpha1.OutcomeUnknown} {
+		if found := withOutcome(deciding, outcome); len(found) > 0 {
+			return found[0], true
+		}
+	}
+	return Result{}, false
+}
+
 // deciding are the results of the critical checks that speak to the condition.
 func (r Report) deciding(conditionType string) []Result {
 	var deciding []Result

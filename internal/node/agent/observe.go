@@ -78,7 +78,7 @@ func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.
 		condition.Message = shorten.Sentence(condition.Message, v1alpha1.MaxNodeConditionMessageLength)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
-	status.Transitions = recordTransitions(&previous, &status, seen.Now)
+	status.Transitions = recordTransitions(&previous, &status, seen.Report, seen.Now)
 	return status
 }
 

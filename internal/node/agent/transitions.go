@@ -5,7 +5,6 @@ package agent
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +16,7 @@ import (
 
 // recordTransitions puts the conditions that have become another before those of earlier passes, and forgets the
 // oldest. Ready is left out: it says what one of the others says.
-func recordTransitions(previous, next *v1alpha1.LowLatencyNodeStatus, now metav1.Time) []v1alpha1.NodeTransition {
+func recordTransitions(previous, next *v1alpha1.LowLatencyNodeStatus, report *verify.Report, now metav1.Time) []v1alpha1.NodeTransition {
 	recorded := previous.Transitions
 	for _, conditionType := range verify.ConditionTypes() {
 		after := meta.FindStatusCondition(next.Conditions, conditionType)
@@ -31,13 +30,13 @@ func recordTransitions(previous, next *v1alpha1.LowLatencyNodeStatus, now metav1
 		if before == after.Status {
 			continue
 		}
-		recorded = slices.Concat([]v1alpha1.NodeTransition{transition(before, after, next, now)}, recorded)
+		recorded = slices.Concat([]v1alpha1.NodeTransition{transition(before, after, next, report, now)}, recorded)
 	}
 	return shorten.List(recorded, v1alpha1.MaxTransitions)
 }
 
-// transition tells of a condition with the first of the findings that its message begins with.
-func transition(before metav1.ConditionStatus, after *metav1.Condition, next *v1alpha1.LowLatencyNodeStatus, now metav1.Time) v1alpha1.NodeTransition {
+// transition is the change of a condition, with the result that decided it. The report is nil when nothing was verified.
+func transition(before metav1.ConditionStatus, after *metav1.Condition, next *v1alpha1.LowLatencyNodeStatus, report *verify.Report, now metav1.Time) v1alpha1.NodeTransition {
 	recorded := v1alpha1.NodeTransition{
 		// The API keeps whole seconds; others would make the next pass see a change.
 		Time:      now.Rfc3339Copy(),
@@ -45,11 +44,11 @@ func transition(before metav1.ConditionStatus, after *metav1.Condition, next *v1
 		Reason: after.Reason, PlanHash: next.VerifiedPlanHash, BootID: next.BootID,
 		Message: shorten.Sentence(after.Message, v1alpha1.MaxTransitionMessageLength),
 	}
-	for _, finding := range next.Findings {
-		if strings.HasPrefix(after.Message, string(finding.Check)+": ") {
-			recorded.Check, recorded.Message = finding.Check, shorten.Sentence(finding.Message, v1alpha1.MaxTransitionMessageLength)
-			break
-		}
+	if report == nil {
+		return recorded
+	}
+	if decisive, ok := report.Decisive(after.Type); ok {
+		recorded.Check, recorded.Message = decisive.Check.ID, shorten.Sentence(decisive.Message, v1alpha1.MaxTransitionMessageLength)
 	}
 	return recorded
 }
