@@ -29,22 +29,30 @@ func bounds() []bound {
 }
 
 func objectBounds() []bound {
-	const objects = "status.findings[].objects."
+	both := func(fields ...string) string {
+		places := ""
+		for _, field := range fields {
+			for _, kind := range []string{"lln: ", "llnp: "} {
+				places += " " + kind + "status.findings[].objects." + field
+			}
+		}
+		return places
+	}
 	return []bound{
-		{v1alpha1.MaxFindingInterrupts, "maxItems", "lln: " + objects + "interrupts"},
-		{v1alpha1.MaxFindingNICs, "maxItems", "lln: " + objects + "nics"},
-		{v1alpha1.MaxFindingNUMANodes, "maxItems", "lln: " + objects + "numaNodes"},
-		{v1alpha1.MaxFindingProcesses, "maxItems", "lln: " + objects + "processes"},
-		{v1alpha1.MaxFindingContainers, "maxItems", "lln: " + objects + "containers"},
-		{v1alpha1.MaxFindingFiles, "maxItems", "lln: " + objects + "files"},
-		{v1alpha1.MaxFindingObjects, "maximum", strings.ReplaceAll("lln: OF.cpus OF.interrupts OF.nics OF.numaNodes OF.processes OF.containers OF.files",
-			"OF", objects+"counts")},
-		{v1alpha1.MaxInterruptIDLength, "maxLength", "lln: " + objects + "interrupts[].id"},
-		{v1alpha1.MaxInterruptHandlersLength, "maxLength", "lln: " + objects + "interrupts[].handlers"},
-		{v1alpha1.MaxProcessID, "maximum", "lln: " + objects + "processes[].pid " + objects + "processes[].thread"},
-		{v1alpha1.MaxProcessNameLength, "maxLength", "lln: " + objects + "processes[].name"},
-		{v1alpha1.MaxContainerPathLength, "maxLength", "lln: " + objects + "containers[]"},
-		{v1alpha1.MaxFindingFileLength, "maxLength", "lln: " + objects + "files[]"},
+		{v1alpha1.MaxFindingInterrupts, "maxItems", both("interrupts")},
+		{v1alpha1.MaxFindingNICs, "maxItems", both("nics")},
+		{v1alpha1.MaxFindingNUMANodes, "maxItems", both("numaNodes")},
+		{v1alpha1.MaxFindingProcesses, "maxItems", both("processes")},
+		{v1alpha1.MaxFindingContainers, "maxItems", both("containers")},
+		{v1alpha1.MaxFindingFiles, "maxItems", both("files")},
+		{v1alpha1.MaxFindingObjects, "maximum", both("counts.cpus", "counts.interrupts", "counts.nics", "counts.numaNodes", "counts.processes",
+			"counts.containers", "counts.files")},
+		{v1alpha1.MaxInterruptIDLength, "maxLength", both("interrupts[].id")},
+		{v1alpha1.MaxInterruptHandlersLength, "maxLength", both("interrupts[].handlers")},
+		{v1alpha1.MaxProcessID, "maximum", both("processes[].pid", "processes[].thread")},
+		{v1alpha1.MaxProcessNameLength, "maxLength", both("processes[].name")},
+		{v1alpha1.MaxContainerPathLength, "maxLength", both("containers[]")},
+		{v1alpha1.MaxFindingFileLength, "maxLength", both("files[]")},
 	}
 }
 
@@ -72,16 +80,16 @@ func sharedBounds() []bound {
 			spec.cpus.explicit.offline spec.cpus.explicit.shared status.shapes[].housekeeping
 			status.shapes[].isolated lln: status.inventory.l3Domains[] status.inventory.nics[].localCPUs
 			status.inventory.numaNodes[].cpus status.inventory.offlineCPUs status.inventory.onlineCPUs
-			status.inventory.packages[] status.findings[].objects.cpus`},
+			status.inventory.packages[] status.findings[].objects.cpus llnp: status.findings[].objects.cpus`},
 		{v1alpha1.MaxNUMANodeID, "maximum", `bnp: spec.nics[].numaNodes[] status.members[].nics[].numaNode llnp:
 			spec.memory.hugepages[].numaNode lln: status.bypassNICs[].numaNode
 			status.inventory.nics[].numaNode status.inventory.numaNodes[].id status.findings[].objects.numaNodes[]
-			llnp: spec.network.nics[].numaNodes[]`},
+			llnp: spec.network.nics[].numaNodes[] status.findings[].objects.numaNodes[]`},
 		{v1alpha1.MaxCommandLineLength, "maxLength", "llnp: status.shapes[].kernelArguments lln: status.inventory.kernelCommandLine"},
 		{v1alpha1.MaxFindingMessageLength, "maxLength", "bnp: status.findings[].message llnp: status.findings[].message lln: status.findings[].message"},
 		{v1alpha1.MaxReportedPCIAddressLength, "maxLength", `bnp: status.findings[].pciAddress status.members[].nics[].pciAddress lln:
 			status.bypassNICs[].pciAddress status.inventory.nics[].pciAddress
-			status.inventory.nics[].physicalFunction status.findings[].objects.nics[]`},
+			status.inventory.nics[].physicalFunction status.findings[].objects.nics[] llnp: status.findings[].objects.nics[]`},
 		{v1alpha1.MaxReportedInterfaceNameLength, "maxLength", "lln: status.bypassNICs[].interfaceName status.inventory.nics[].interfaceName"},
 		{v1alpha1.MaxReportedDriverLength, "maxLength", "lln: status.inventory.nics[].driver"},
 		{v1alpha1.MaxReportedNodes, "maximum", `bnp: status.nics.eligible status.nics.found status.nics.healthy status.nodes.matched

@@ -188,4 +188,9 @@ type ProfileFinding struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +required
 	Message string `json:"message"`
+
+	// objects are the CPUs, interrupts, NICs and other parts of the node that the finding is about. When omitted, it is
+	// about the node as a whole, or about more than nodes.
+	// +optional
+	Objects *FindingObjects `json:"objects,omitempty"`
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
@@ -41,13 +42,15 @@ func (p *planner) judgeEmptySets() {
 	c := p.plan.CPUs
 	if c.Housekeeping.IsEmpty() {
 		p.critical(ruleNoHousekeeping, p.partitionField(), "Give the operating system at least one whole core.",
-			"no CPU of %s is left for housekeeping", p.machine.usable)
+			"no CPU of %s is left for housekeeping", p.machine.usable).
+			about(finding.OfCPUs(p.machine.usable))
 	}
 	if c.Isolated.IsEmpty() {
 		p.critical(ruleNothingIsolated, p.partitionField(),
 			"Ask for fewer housekeeping cores, or exclude the node by spec.nodeSelector.",
 			"nothing is left to isolate: housekeeping takes %s of the online CPUs %s in %d cores",
-			c.Housekeeping, p.machine.usable, len(p.machine.cores))
+			c.Housekeeping, p.machine.usable, len(p.machine.cores)).
+			about(finding.OfCPUs(c.Housekeeping))
 	}
 }
 
@@ -60,7 +63,8 @@ func (p *planner) judgeBootCPU() {
 	}
 	p.report(v1alpha1.SeverityHigh, ruleBootCPU, p.partitionField(), "Put the boot CPU into housekeeping.",
 		"CPU %d, on which the kernel boots, is isolated, but the kernel keeps the time and takes interrupts on it",
-		p.machine.boot)
+		p.machine.boot).
+		about(finding.OfCPUs(cpus.Of(p.machine.boot)))
 }
 
 // judgeNUMANodes: unbound kernel work of a NUMA node moves to another one when the node has no
@@ -77,11 +81,13 @@ func (p *planner) judgeNUMANodes() {
 		case !local.Overlaps(p.plan.CPUs.Housekeeping) && local.Overlaps(p.plan.CPUs.Isolated):
 			p.report(severity, ruleNUMAHousekeeping, p.partitionField(),
 				"Make a core of this NUMA node housekeeping.",
-				"NUMA node %d has isolated CPUs but no housekeeping CPU, so the kernel serves them from another NUMA node", numa)
+				"NUMA node %d has isolated CPUs but no housekeeping CPU, so the kernel serves them from another NUMA node", numa).
+				about(finding.OfCPUs(local.Intersection(p.plan.CPUs.Isolated)), finding.OfNUMANodes(numa))
 		case len(groups) > 1 && !local.Overlaps(p.plan.CPUs.Isolated):
 			p.report(v1alpha1.SeverityMedium, ruleNUMAIsolated, p.partitionField(),
 				"Ask for fewer housekeeping cores there.",
-				"NUMA node %d has no isolated CPU, so its memory and NICs cannot be used locally", numa)
+				"NUMA node %d has no isolated CPU, so its memory and NICs cannot be used locally", numa).
+				about(finding.OfNUMANodes(numa))
 		}
 	}
 }
@@ -101,7 +107,8 @@ func (p *planner) judgeCaches() {
 		if shared := sharedCaches(groups[numa], p.plan.CPUs); !shared.IsEmpty() {
 			p.report(v1alpha1.SeverityLow, ruleSharedCache, p.partitionField(),
 				"Give housekeeping whole L3 domains, or set spec.cpus.derived.sharedCaches to Allowed.",
-				"housekeeping and isolated CPUs share L3 caches on NUMA node %d: CPUs %s", numa, shared)
+				"housekeeping and isolated CPUs share L3 caches on NUMA node %d: CPUs %s", numa, shared).
+				about(finding.OfCPUs(shared), finding.OfNUMANodes(numa))
 		}
 	}
 }

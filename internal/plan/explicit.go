@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
@@ -82,7 +83,8 @@ func (p *planner) checkExist(fields []cpuField) {
 	for _, f := range fields {
 		if missing := f.set.Difference(p.machine.present); !missing.IsEmpty() {
 			p.critical(ruleCPUsExist, f.path(), "Remove these CPUs, or exclude the node by spec.nodeSelector.",
-				"CPUs %s do not exist; the node has CPUs %s", missing, p.machine.present)
+				"CPUs %s do not exist; the node has CPUs %s", missing, p.machine.present).
+				about(finding.OfCPUs(missing))
 		}
 	}
 }
@@ -92,7 +94,8 @@ func (p *planner) checkOverlap(fields []cpuField) {
 		for _, b := range fields[i+1:] {
 			if both := a.set.Intersection(b.set); !both.IsEmpty() {
 				p.critical(ruleCPUsOverlap, b.path(), "Remove these CPUs from one of the two lists.",
-					"CPUs %s are in %s, too", both, a.path())
+					"CPUs %s are in %s, too", both, a.path()).
+					about(finding.OfCPUs(both))
 			}
 		}
 	}
@@ -106,14 +109,16 @@ func (p *planner) checkCovered(fields []cpuField) {
 	}
 	if missing := p.machine.usable.Difference(listed); !missing.IsEmpty() {
 		p.critical(ruleCPUsCovered, "spec.cpus.explicit",
-			"Add them to housekeeping, isolated or offline.", "the online CPUs %s are in no list", missing)
+			"Add them to housekeeping, isolated or offline.", "the online CPUs %s are in no list", missing).
+			about(finding.OfCPUs(missing))
 	}
 }
 
 func (p *planner) checkOffline(offline cpus.Set) {
 	if offline.Contains(p.machine.boot) {
 		p.critical(ruleBootCPU, "spec.cpus.explicit.offline", "Take other CPUs offline.",
-			"CPU %d, on which the kernel boots, cannot be taken offline", p.machine.boot)
+			"CPU %d, on which the kernel boots, cannot be taken offline", p.machine.boot).
+			about(finding.OfCPUs(cpus.Of(p.machine.boot)))
 	}
 }
 
@@ -121,15 +126,17 @@ func (p *planner) checkOffline(offline cpus.Set) {
 // housekeeping thread slows its isolated sibling down.
 func (p *planner) judgeSiblings() {
 	var split []string
+	var all cpus.Set
 	for _, c := range p.machine.cores {
 		if c.cpus.Overlaps(p.plan.CPUs.Housekeeping) && c.cpus.Overlaps(p.plan.CPUs.Isolated) {
-			split = append(split, c.cpus.String())
+			split, all = append(split, c.cpus.String()), all.Union(c.cpus)
 		}
 	}
 	if len(split) > 0 {
 		p.report(v1alpha1.SeverityHigh, ruleSplitSiblings, "spec.cpus.explicit",
 			"Keep the threads of a core in one list, or set spec.cpus.simultaneousMultithreading to Disabled.",
-			"housekeeping and isolated CPUs share the cores of CPUs %s", firstOf(split, 8))
+			"housekeeping and isolated CPUs share the cores of CPUs %s", firstOf(split, 8)).
+			about(finding.OfCPUs(all))
 	}
 }
 
@@ -143,7 +150,8 @@ func (p *planner) judgeDataPlane() {
 	p.report(v1alpha1.SeverityMedium, ruleDataPlane, "spec.cpus.explicit.dataPlane",
 		"Set cpuManagerPolicyOptions strict-cpu-reservation in spec.kubelet.additionalConfiguration "+
 			"if no ordinary pod needs housekeeping CPUs.",
-		"no pod gets CPUs %s exclusively, but the kubelet lets pods without exclusive CPUs run there", p.plan.CPUs.DataPlane)
+		"no pod gets CPUs %s exclusively, but the kubelet lets pods without exclusive CPUs run there", p.plan.CPUs.DataPlane).
+		about(finding.OfCPUs(p.plan.CPUs.DataPlane))
 }
 
 // firstOf joins at most limit texts and says how many more there are.

@@ -139,6 +139,7 @@ func TestExplicitFindings(t *testing.T) {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
 			plan, findings := New(Input{Profile: profileWith(explicit(tc.lists)), Topology: tc.machine})
+			checkFindings(t, findings)
 			if critical := findings[0].Severity == v1alpha1.SeverityCritical; critical != (plan == nil) {
 				t.Errorf("critical %t, but plan %v", critical, plan)
 			}

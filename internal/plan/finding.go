@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 )
 
 // Finding says what in a profile cannot be met on one node, or what is doubtful there.
@@ -23,8 +24,22 @@ type Finding struct {
 	// Message is one sentence: what is wrong, with values. It names neither the field nor the node, so that a finding
 	// reads alike on all nodes that have it.
 	Message string `json:"message"`
+	// Objects are the CPUs, NICs and NUMA nodes of the node that it is about; none when it is about the node as a whole.
+	Objects finding.Objects `json:"objects,omitzero"`
 	// Remedy says what to do.
 	Remedy string `json:"remedy"`
+}
+
+// FindingKey is equal for findings that read alike on all nodes that have them.
+type FindingKey struct {
+	Rule                   string
+	Severity               v1alpha1.Severity
+	Field, Message, Remedy string
+}
+
+// Key identifies what the finding says, whichever node it is about.
+func (f Finding) Key() FindingKey {
+	return FindingKey{Rule: f.Rule, Severity: f.Severity, Field: f.Field, Message: f.Message, Remedy: f.Remedy}
 }
 
 // Sentence says what is wrong on the node of this name, and what to do.
@@ -78,8 +93,14 @@ const (
 	rulePoolInterrupts    = "plan.pool-interrupts"
 )
 
-// report adds a finding. The message is completed to a sentence.
-func (p *planner) report(severity v1alpha1.Severity, rule, field, remedy, format string, values ...any) {
+// about adds what of the node the finding is about.
+func (f *Finding) about(objects ...finding.Objects) {
+	f.Objects = finding.Union(append(objects, f.Objects)...)
+}
+
+// report adds a finding. The message is completed to a sentence. The finding is good for about until the next one is
+// reported.
+func (p *planner) report(severity v1alpha1.Severity, rule, field, remedy, format string, values ...any) *Finding {
 	p.findings = append(p.findings, Finding{
 		Rule:     rule,
 		Severity: severity,
@@ -87,11 +108,12 @@ func (p *planner) report(severity v1alpha1.Severity, rule, field, remedy, format
 		Message:  fmt.Sprintf(format, values...) + ".",
 		Remedy:   remedy,
 	})
+	return &p.findings[len(p.findings)-1]
 }
 
 // critical adds a finding that leaves the node without a plan.
-func (p *planner) critical(rule, field, remedy, format string, values ...any) {
-	p.report(v1alpha1.SeverityCritical, rule, field, remedy, format, values...)
+func (p *planner) critical(rule, field, remedy, format string, values ...any) *Finding {
+	return p.report(v1alpha1.SeverityCritical, rule, field, remedy, format, values...)
 }
 
 // blocked tells whether a finding forbids a plan.

@@ -51,6 +51,7 @@ func TestGoldenPlans(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			plan, findings := New(Input{Profile: profileWith(tc.change), Topology: tc.machine, Pools: tc.pools})
+			checkFindings(t, findings)
 			var got bytes.Buffer
 			encoder := json.NewEncoder(&got)
 			encoder.SetEscapeHTML(false)

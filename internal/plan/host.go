@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 )
 
 // checkHost refuses hosts for which nothing can be planned, and kernels that do not exist for them.
@@ -62,7 +63,8 @@ func (p *planner) checkOfflineCPUs() {
 	p.report(v1alpha1.SeverityMedium, ruleOfflineCPUs, "spec.cpus.simultaneousMultithreading",
 		"Let the node reboot; the plan is made again, with these CPUs, when they are online.",
 		"CPUs %s are offline because the running kernel was booted with nosmt, and the host does not tell "+
-			"which cores they belong to, so this plan does not divide them", p.machine.hidden)
+			"which cores they belong to, so this plan does not divide them", p.machine.hidden).
+		about(finding.OfCPUs(p.machine.hidden))
 }
 
 // planKernel decides the kernel flavour and page size. 64 KiB pages exist on arm64 only, and there is no

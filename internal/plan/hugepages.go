@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
@@ -149,9 +150,11 @@ func (p *planner) placeOn(field string, numa int, count int64) []share {
 	switch {
 	case !ok:
 		p.critical(ruleHugepagePlace, field, "Choose another NUMA node, or exclude the node by spec.nodeSelector.",
-			"NUMA node %d does not exist; the host has NUMA nodes %s", numa, joined(p.topology.NUMANodes, nodeNumber))
+			"NUMA node %d does not exist; the host has NUMA nodes %s", numa, joined(p.topology.NUMANodes, nodeNumber)).
+			about(finding.OfNUMANodes(numa))
 	case !hasMemory(*node):
-		p.critical(ruleHugepagePlace, field, "Choose a NUMA node with memory.", "NUMA node %d has no memory", numa)
+		p.critical(ruleHugepagePlace, field, "Choose a NUMA node with memory.", "NUMA node %d has no memory", numa).
+			about(finding.OfNUMANodes(numa))
 	default:
 		return []share{{numa, count}}
 	}
@@ -180,12 +183,14 @@ func (p *planner) checkNICLocal(field string) bool {
 	for _, nic := range p.plan.BypassNICs {
 		if nic.NUMANode == nil {
 			p.critical(ruleHugepagePlace, field, "Name a numaNode, or correct the locality in the firmware.",
-				"the pages are to be near bypass NIC %s, but the firmware does not say which NUMA node it is on", nic.PCIAddress)
+				"the pages are to be near bypass NIC %s, but the firmware does not say which NUMA node it is on", nic.PCIAddress).
+				about(finding.OfNICs(nic.PCIAddress))
 			return false
 		}
 		if node, ok := p.topology.NUMANode(*nic.NUMANode); !ok || !hasMemory(*node) {
 			p.critical(ruleHugepagePlace, field, "Name a numaNode with memory.",
-				"the pages are to be near bypass NIC %s, but its NUMA node %d has no memory", nic.PCIAddress, *nic.NUMANode)
+				"the pages are to be near bypass NIC %s, but its NUMA node %d has no memory", nic.PCIAddress, *nic.NUMANode).
+				about(finding.OfNICs(nic.PCIAddress), finding.OfNUMANodes(*nic.NUMANode))
 			return false
 		}
 	}
@@ -240,7 +245,8 @@ func (p *planner) checkNode(r reservation, s share, used int64, full map[int]boo
 	if node.MemoryBytes == nil {
 		full[s.numa] = true
 		p.report(v1alpha1.SeverityLow, ruleHugepageMemory, r.field, "Check that the memory suffices.",
-			"%s are asked for on NUMA node %d, whose memory the host does not tell", asked, s.numa)
+			"%s are asked for on NUMA node %d, whose memory the host does not tell", asked, s.numa).
+			about(finding.OfNUMANodes(s.numa))
 		return
 	}
 	reserved := p.reservedOn(s.numa)
@@ -251,7 +257,8 @@ func (p *planner) checkNode(r reservation, s share, used int64, full map[int]boo
 	others := gibibytes(used - s.count*r.kibibytes)
 	p.critical(ruleHugepageMemory, r.field, r.remedy,
 		"%d pages of %s, %s, are asked for on NUMA node %d, which has %s, of which %s go to other hugepages and %s are reserved by the kubelet",
-		s.count, r.size, asked, s.numa, gibibytes(*node.MemoryBytes/1024), others, gibibytes(reserved/1024))
+		s.count, r.size, asked, s.numa, gibibytes(*node.MemoryBytes/1024), others, gibibytes(reserved/1024)).
+		about(finding.OfNUMANodes(s.numa))
 }
 
 // checkReservedOnly: the memory manager does not start with more reserved than a NUMA node has.
@@ -262,7 +269,8 @@ func (p *planner) checkReservedOnly(numa int) {
 		return
 	}
 	p.critical(ruleReservedMemory, "spec.kubelet.systemReservedMemory", "Reserve less memory.",
-		"%s are reserved on NUMA node %d, which has %s", gibibytes(reserved/1024), numa, gibibytes(*node.MemoryBytes/1024))
+		"%s are reserved on NUMA node %d, which has %s", gibibytes(reserved/1024), numa, gibibytes(*node.MemoryBytes/1024)).
+		about(finding.OfNUMANodes(numa))
 }
 
 // gibibytes writes an amount in KiB for people.

@@ -118,6 +118,7 @@ func runFindingCases(t *testing.T, cases map[string]findingCase) {
 				t.Fatalf("findings (-want +got):\n%s", diff)
 			}
 			_, findings := New(Input{Profile: profileWith(tc.profile...), Topology: tc.machine})
+			checkFindings(t, findings)
 			for _, word := range tc.wantWords {
 				if !strings.Contains(findings[0].Message, word) {
 					t.Errorf("message %q does not say %q", findings[0].Message, word)

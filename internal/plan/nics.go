@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
@@ -75,7 +76,8 @@ func (p *planner) localityOf(nic topology.NIC) (int, bool) {
 	p.report(v1alpha1.SeverityHigh, ruleNICLocality, field,
 		"Set the NUMA locality of the slot in the firmware, or move the NIC to another slot.",
 		"the firmware does not say which NUMA node NIC %s (%s) is on, and the host has %d of them",
-		nic.PCIAddress, cmp.Or(nic.Name, "no interface"), len(p.topology.NUMANodes))
+		nic.PCIAddress, cmp.Or(nic.Name, "no interface"), len(p.topology.NUMANodes)).
+		about(finding.OfNICs(nic.PCIAddress))
 	return 0, false
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -61,13 +62,16 @@ func (p *planner) mayClaim(pool Pool, nic topology.NIC) bool {
 	switch {
 	case nic.Management != "":
 		p.report(v1alpha1.SeverityHigh, rulePoolNIC, field, "Take the NIC out of the pool, or move the node's own traffic to another NIC.",
-			"NIC %s carries %s and is left alone", nicText(nic), nic.Management)
+			"NIC %s carries %s and is left alone", nicText(nic), nic.Management).
+			about(finding.OfNICs(nic.PCIAddress))
 	case !addressPattern.MatchString(nic.PCIAddress):
 		p.report(v1alpha1.SeverityHigh, rulePoolNIC, field, "Let the agent report the node again, or take a new snapshot.",
-			"%q is no address on PCI", nic.PCIAddress)
+			"%q is no address on PCI", nic.PCIAddress).
+			about(finding.OfNICs(nic.PCIAddress))
 	case other >= 0:
 		p.report(v1alpha1.SeverityHigh, rulePoolNIC, field, "Let one of the pools select it only.",
-			"BypassNICPool %s selects NIC %s, too, so neither pool has it", p.input.Pools[other].Name, nicText(nic))
+			"BypassNICPool %s selects NIC %s, too, so neither pool has it", p.input.Pools[other].Name, nicText(nic)).
+			about(finding.OfNICs(nic.PCIAddress))
 	default:
 		return true
 	}
@@ -114,12 +118,14 @@ func (p *planner) pagesNear(pool Pool, field string, nic topology.NIC) (int, boo
 	if at == nil {
 		p.report(v1alpha1.SeverityHigh, ruleHugepagePlace, poolField(pool.Name, field),
 			"Set the NUMA locality of the slot in the firmware, or move the NIC to another slot.",
-			"the pages are to be near NIC %s, but the firmware does not say which NUMA node it is on", nicText(nic))
+			"the pages are to be near NIC %s, but the firmware does not say which NUMA node it is on", nicText(nic)).
+			about(finding.OfNICs(nic.PCIAddress))
 		return 0, false
 	}
 	if node, ok := p.topology.NUMANode(*at); !ok || !hasMemory(*node) {
 		p.report(v1alpha1.SeverityHigh, ruleHugepagePlace, poolField(pool.Name, field), "Move the NIC to a slot of another NUMA node.",
-			"the pages are to be near NIC %s, but its NUMA node %d has no memory", nicText(nic), *at)
+			"the pages are to be near NIC %s, but its NUMA node %d has no memory", nicText(nic), *at).
+			about(finding.OfNICs(nic.PCIAddress), finding.OfNUMANodes(*at))
 		return 0, false
 	}
 	return *at, true
@@ -165,7 +171,8 @@ func (p *planner) functionsOf(pool Pool, nic topology.NIC) (count int, possible 
 	}
 	p.report(v1alpha1.SeverityHigh, rulePoolFunctions, poolField(pool.Name, "spec.virtualFunctions.countPerNIC"),
 		"Lower the count, or switch SR-IOV on in the firmware of the NIC and of the host.",
-		"%d virtual functions are wanted on NIC %s, which offers %d; none is created", count, nicText(nic), nic.MaximumVirtualFunctions)
+		"%d virtual functions are wanted on NIC %s, which offers %d; none is created", count, nicText(nic), nic.MaximumVirtualFunctions).
+		about(finding.OfNICs(nic.PCIAddress))
 	return 0, false
 }
 
@@ -288,7 +295,8 @@ func (p *planner) interruptsOf(pool Pool, nic topology.NIC) (v1alpha1.NICInterru
 	case local.IsEmpty():
 		p.report(v1alpha1.SeverityMedium, rulePoolInterrupts, poolField(pool.Name, field),
 			"Make a core of the NIC's NUMA node housekeeping, or set it to Housekeeping.",
-			"no housekeeping CPU is known to be near NIC %s, so other housekeeping CPUs %s handle its interrupts", nicText(nic), housekeeping)
+			"no housekeeping CPU is known to be near NIC %s, so other housekeeping CPUs %s handle its interrupts", nicText(nic), housekeeping).
+			about(finding.OfNICs(nic.PCIAddress), finding.OfCPUs(housekeeping))
 		return v1alpha1.NICInterruptsHousekeeping, housekeeping
 	}
 	return v1alpha1.NICInterruptsLocalHousekeeping, local

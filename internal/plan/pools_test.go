@@ -331,6 +331,7 @@ func TestPools(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			plan, findings := poolsOn(xeon(), tc.pools, append([]change{}, nonNil(tc.profile)...)...)
+			checkFindings(t, findings)
 			about := slices.DeleteFunc(findings, func(f Finding) bool { return f.Rule == ruleNUMAHousekeeping })
 			if diff := cmp.Diff(tc.wantFindings, list(about, ruleAndMessage)); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)

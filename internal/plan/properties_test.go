@@ -6,7 +6,9 @@ package plan
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -161,12 +163,32 @@ func FuzzNew(f *testing.F) {
 }
 
 // checkFindings: every finding says all it should, and the most severe come first.
+// checkObjects wants the objects to hold what the sentence names. Only this test reads sentences.
+func checkObjects(t *testing.T, f Finding) {
+	t.Helper()
+	named := func(pattern string) []string { return regexp.MustCompile(pattern).FindStringSubmatch(f.Message) }
+	if match := named(`\bCPUs? ([0-9][0-9,-]*[0-9]|[0-9])`); match != nil {
+		if set, err := cpus.Parse(match[1]); err != nil || !set.IsSubsetOf(f.Objects.CPUs) {
+			t.Errorf("the objects of %s lack CPUs %s: %+v", f.Rule, match[1], f)
+		}
+	}
+	if match := named(`\bNUMA node ([0-9]+)`); match != nil {
+		if id, err := strconv.Atoi(match[1]); err != nil || !slices.Contains(f.Objects.NUMANodes, int32(id)) {
+			t.Errorf("the objects of %s lack NUMA node %s: %+v", f.Rule, match[1], f)
+		}
+	}
+	if match := named(`\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]`); match != nil && !slices.Contains(f.Objects.NICs, match[0]) {
+		t.Errorf("the objects of %s lack NIC %s: %+v", f.Rule, match[0], f)
+	}
+}
+
 func checkFindings(t *testing.T, findings []Finding) {
 	t.Helper()
 	for i, f := range findings {
 		if slices.Contains([]string{f.Message, f.Remedy, f.Field, f.Rule}, "") {
 			t.Errorf("finding %+v lacks something", f)
 		}
+		checkObjects(t, f)
 		if i > 0 && severityRank(f.Severity) < severityRank(findings[i-1].Severity) {
 			t.Errorf("finding %+v is more severe than the one before", f)
 		}

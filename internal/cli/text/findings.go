@@ -43,7 +43,7 @@ func groupFindings(nodes []NodePlan) []*sameFinding {
 	var groups []*sameFinding
 	for _, node := range nodes {
 		for _, finding := range node.View.Findings {
-			i := slices.IndexFunc(groups, func(g *sameFinding) bool { return g.finding == finding })
+			i := slices.IndexFunc(groups, func(g *sameFinding) bool { return g.finding.Key() == finding.Key() })
 			if i < 0 {
 				groups, i = append(groups, &sameFinding{finding: finding}), len(groups)
 			}

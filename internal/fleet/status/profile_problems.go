@@ -150,6 +150,7 @@ func (s *summary) findings() []v1alpha1.ProfileFinding {
 		findings = append(findings, v1alpha1.ProfileFinding{
 			Node: group.first, Check: key.check, Severity: key.severity,
 			Message: shorten.With(group.about(group.first), andMore(group.others), v1alpha1.MaxFindingMessageLength),
+			Objects: group.objects,
 		})
 	}
 	slices.SortFunc(findings, func(a, b v1alpha1.ProfileFinding) int {
@@ -165,29 +166,33 @@ type findingKey struct {
 	check    string
 	severity v1alpha1.Severity
 	// planned is set for a finding of planning, text for others.
-	planned plan.Finding
+	planned plan.FindingKey
 	text    string
 }
 
-// findingGroup are the nodes that share a finding.
+// findingGroup are the nodes that share a finding. The objects are those of the first node.
 type findingGroup struct {
-	first  string
-	others int
-	about  sentence
+	first   string
+	others  int
+	about   sentence
+	objects *v1alpha1.FindingObjects
 }
 
 // findingGroups are findings with the nodes that have them. The zero value is empty.
 type findingGroups struct{ all map[findingKey]*findingGroup }
 
-func (g *findingGroups) add(node string, key findingKey, about sentence) {
+// add counts one more node with a finding, and reports the group if the node is its first.
+func (g *findingGroups) add(node string, key findingKey, about sentence) *findingGroup {
 	if group := g.all[key]; group != nil {
 		group.others++
-		return
+		return nil
 	}
 	if g.all == nil {
 		g.all = map[findingKey]*findingGroup{}
 	}
-	g.all[key] = &findingGroup{first: node, about: about}
+	group := &findingGroup{first: node, about: about}
+	g.all[key] = group
+	return group
 }
 
 // addMember adds what cannot be met on the node, and what its kernel contradicts.
@@ -196,7 +201,10 @@ func (g *findingGroups) addMember(m *fleet.Member) {
 		return
 	}
 	for _, finding := range m.Planned.Findings {
-		g.add(m.Name(), findingKey{check: finding.Rule, severity: finding.Severity, planned: finding}, finding.Sentence)
+		key := findingKey{check: finding.Rule, severity: finding.Severity, planned: finding.Key()}
+		if group := g.add(m.Name(), key, finding.Sentence); group != nil {
+			group.objects = finding.Objects.Status()
+		}
 	}
 	if m.Plan() == nil || m.Report.Status.VerifiedPlanHash != m.PlanHash() {
 		return
@@ -204,7 +212,9 @@ func (g *findingGroups) addMember(m *fleet.Member) {
 	for i := range m.Report.Status.Findings {
 		if finding := &m.Report.Status.Findings[i]; finding.Outcome == v1alpha1.OutcomeFailed {
 			key := findingKey{check: string(finding.Check), severity: finding.Severity, text: finding.Message}
-			g.add(m.Name(), key, always(finding.Message))
+			if group := g.add(m.Name(), key, always(finding.Message)); group != nil {
+				group.objects = finding.Objects
+			}
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -142,15 +143,22 @@ func TestStatusOfADeletionKeepsTheRest(t *testing.T) {
 	}
 }
 
+// onCPU6 are the objects of an interrupt on CPU 6.
+func onCPU6() *v1alpha1.FindingObjects {
+	return &v1alpha1.FindingObjects{
+		CPUs: "6", Interrupts: []v1alpha1.Interrupt{{ID: "142"}}, Counts: v1alpha1.ObjectCounts{CPUs: 1, Interrupts: 1},
+	}
+}
+
 func TestFindings(t *testing.T) {
 	critical := func(name string) fleet.Member {
 		m := verifiedMember(name, "h", "TFT")
 		m.Report.Status.Findings = []v1alpha1.Finding{
-			{Check: "irq.affinity", Severity: v1alpha1.SeverityCritical, Outcome: v1alpha1.OutcomeFailed, Message: "IRQ 142 may run on isolated CPU 6"},
+			{Check: "irq.affinity", Severity: v1alpha1.SeverityCritical, Outcome: v1alpha1.OutcomeFailed, Message: "IRQ 142 may run on isolated CPU 6", Objects: onCPU6()},
 			{Check: "power.turbo", Severity: v1alpha1.SeverityLow, Outcome: v1alpha1.OutcomeUnknown, Message: "not told"},
 			{Check: "memory.ksm", Severity: v1alpha1.SeverityMedium, Outcome: v1alpha1.OutcomeWaived, Message: "waived"},
 		}
-		m.Planned.Findings = []plan.Finding{{Rule: "plan.nic-locality", Severity: v1alpha1.SeverityMedium, Field: "spec.network", Message: "NIC is far."}}
+		m.Planned.Findings = []plan.Finding{{Rule: "plan.nic-locality", Severity: v1alpha1.SeverityMedium, Field: "spec.network", Message: "NIC is far.", Objects: finding.OfNICs("0000:3b:00.0")}}
 		return m
 	}
 	stale := critical("n4")
@@ -160,11 +168,11 @@ func TestFindings(t *testing.T) {
 	s := summarize(objects.MakeProfile("trading").Obj(), poolsOf(fleet.PhaseFailed, "pool trading-1 reports NodeDegraded"),
 		critical("n1"), critical("n2"), stale, impossible, disputed)
 	want := []v1alpha1.ProfileFinding{
-		{Node: "n1", Check: "irq.affinity", Severity: v1alpha1.SeverityCritical, Message: "IRQ 142 may run on isolated CPU 6 (and 1 more)"},
+		{Node: "n1", Check: "irq.affinity", Severity: v1alpha1.SeverityCritical, Message: "IRQ 142 may run on isolated CPU 6 (and 1 more)", Objects: onCPU6()},
 		{Node: "n5", Check: "plan.cpus-exist", Severity: v1alpha1.SeverityCritical, Message: "spec.cpus on node n5: CPU 99 does not exist. Name one that does."},
 		{Check: checkPlatform, Severity: v1alpha1.SeverityCritical, Message: "pool trading-1 reports NodeDegraded"},
 		{Node: "n6", Check: checkOverlap, Severity: v1alpha1.SeverityCritical, Message: "node n6 is selected by profile other, too, and is left as it is: narrow spec.nodeSelector of one of them"},
-		{Node: "n1", Check: "plan.nic-locality", Severity: v1alpha1.SeverityMedium, Message: "spec.network on node n1: NIC is far. (and 2 more)"},
+		{Node: "n1", Check: "plan.nic-locality", Severity: v1alpha1.SeverityMedium, Message: "spec.network on node n1: NIC is far. (and 2 more)", Objects: finding.OfNICs("0000:3b:00.0").Status()},
 		{Node: "n5", Check: "plan.turbo", Severity: v1alpha1.SeverityLow, Message: "spec.power.turbo on node n5: doubtful."},
 	}
 	if diff := cmp.Diff(want, s.findings()); diff != "" {
