@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -12,10 +13,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
 	openshift "github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/rendering"
 )
@@ -113,15 +114,12 @@ func shapesOf(all []planned) []fleet.Shape {
 func writeYAMLObjects(out io.Writer, bundles []rendering.Bundle) error {
 	for _, bundle := range bundles {
 		comment := fmt.Sprintf("# %s %s: %s\n", bundle.GroupType, bundle.Group, strings.Join(bundle.Nodes, ", "))
-		for _, object := range bundle.Objects {
-			data, err := yaml.Marshal(object.Object)
-			if err != nil {
-				return fmt.Errorf("writing %s %s: %w", object.GetKind(), object.GetName(), err)
-			}
-			if _, err := fmt.Fprintf(out, "---\n%s%s", comment, data); err != nil {
-				return err
-			}
-			comment = ""
+		documents, err := manifest.YAML(bundle.Objects)
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(bytes.Replace(documents, []byte("---\n"), []byte("---\n"+comment), 1)); err != nil {
+			return err
 		}
 	}
 	return nil
