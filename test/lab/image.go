@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 )
 
 const (
@@ -68,7 +70,7 @@ func built(ctx context.Context, name string, prepare func(dir string) error, pro
 	if err != nil {
 		return "", err
 	}
-	cache, err := cacheFolder()
+	cache, err := apiserver.CacheFolder()
 	if err != nil {
 		return "", err
 	}
@@ -253,19 +255,4 @@ func hashTree(dir string) (string, error) {
 		return "", fmt.Errorf("reading the lab's scripts: %w", err)
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
-}
-
-// cacheFolder follows the rule of hack/toolchain.sh.
-func cacheFolder() (string, error) {
-	if folder := os.Getenv("LOWLATENCY_CACHE"); folder != "" {
-		return folder, nil
-	}
-	if folder := os.Getenv("XDG_CACHE_HOME"); folder != "" {
-		return filepath.Join(folder, "lowlatency-operator"), nil
-	}
-	home := os.Getenv("HOME")
-	if home == "" {
-		return "", errors.New("none of LOWLATENCY_CACHE, XDG_CACHE_HOME and HOME is set: cannot tell where the lab's image is")
-	}
-	return filepath.Join(home, ".cache", "lowlatency-operator"), nil
 }

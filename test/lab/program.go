@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 )
 
 // Programs are those of a real cluster with one node, in one folder for each origin.
@@ -40,7 +42,7 @@ func OpenPrograms(ctx context.Context, progress io.Writer) (Programs, error) {
 	if err != nil {
 		return Programs{}, err
 	}
-	cache, err := cacheFolder()
+	cache, err := apiserver.CacheFolder()
 	if err != nil {
 		return Programs{}, err
 	}

@@ -143,12 +143,12 @@ func TestCacheFolder(t *testing.T) {
 			t.Setenv("LOWLATENCY_CACHE", tc.cache)
 			t.Setenv("XDG_CACHE_HOME", tc.xdg)
 			t.Setenv("HOME", tc.home)
-			got, err := cacheFolder()
+			got, err := CacheFolder()
 			if got != tc.want {
-				t.Errorf("cacheFolder = %q, want %q", got, tc.want)
+				t.Errorf("CacheFolder = %q, want %q", got, tc.want)
 			}
 			if (err != nil) != (tc.wantError != "") || err != nil && !strings.Contains(err.Error(), tc.wantError) {
-				t.Errorf("cacheFolder error = %v, want one that names %q", err, tc.wantError)
+				t.Errorf("CacheFolder error = %v, want one that names %q", err, tc.wantError)
 			}
 		})
 	}

@@ -91,15 +91,16 @@ func binaryStore() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cache, err := cacheFolder()
+	cache, err := CacheFolder()
 	if err != nil {
 		return "", err
 	}
 	return filepath.Join(cache, "k8s", fmt.Sprintf("%s-%s-%s", version, runtime.GOOS, runtime.GOARCH)), nil
 }
 
-// cacheFolder follows the same rule as hack/toolchain.sh, which os.UserCacheDir does not on every system.
-func cacheFolder() (string, error) {
+// CacheFolder is where tools and images outlive the clone. It follows the same rule as hack/toolchain.sh, which
+// os.UserCacheDir does not on every system.
+func CacheFolder() (string, error) {
 	if folder := os.Getenv("LOWLATENCY_CACHE"); folder != "" {
 		return folder, nil
 	}
