@@ -201,8 +201,8 @@ func TestSeries(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got, known := Series(tc.vendor, tc.device); got != tc.want || known != (tc.want != "") {
-				t.Errorf("the series is %q, want %q", got, tc.want)
+			if got, known := ModelOf(tc.vendor, tc.device); got.Series != tc.want || known != (tc.want != "") {
+				t.Errorf("the series is %q, want %q", got.Series, tc.want)
 			}
 		})
 	}

@@ -22,14 +22,8 @@ type Model struct {
 	SuperBuffers bool
 }
 
-// Series names the series of a NIC by its PCI vendor and device, with or without 0x: never by a description, which
-// differs between versions of the PCI ID database.
-func Series(vendor, device string) (string, bool) {
-	model, known := ModelOf(vendor, device)
-	return model.Series, known
-}
-
-// ModelOf returns what is known about the PCI vendor and device. The numbers are those that the drivers sfc,
+// ModelOf returns what is known about a NIC by its PCI vendor and device, with or without 0x: never by a description,
+// which differs between versions of the PCI ID database. The numbers are those that the drivers sfc,
 // xilinx_efct and Onload's resource driver (src/lib/efhw/nic.c) look for, which refuses series 7000 and earlier.
 func ModelOf(vendor, device string) (Model, bool) {
 	for _, entry := range models() {

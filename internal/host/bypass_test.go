@@ -423,7 +423,7 @@ func TestUserSpaces(t *testing.T) {
 		})
 	}
 	t.Run("defaults in a snapshot", func(t *testing.T) {
-		facts := readAllWith(t, tree, Request{UserSpaces: DefaultUserSpaces()})
+		facts := readAllWith(t, tree, Request{UserSpaces: defaultUserSpaces()})
 		if len(facts.Bypass.UserSpaces["/opt/onload"].Files.Value) != 6 {
 			t.Errorf("found %v", facts.Bypass.UserSpaces)
 		}

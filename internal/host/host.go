@@ -167,10 +167,10 @@ func (h *Host) ReadMore(ctx context.Context, facts *Facts, request Request) (*Fa
 // Snapshot writes an archive (tar, gzip) of the files that Read reads and nothing else, from which Open
 // and Read give the same Facts. Equal hosts give equal bytes: entries are sorted, without times or owners.
 // Of the environment of irqbalance only its own variables are kept, of other processes nothing, and of the
-// libraries in DefaultUserSpaces only what they say about their versions.
+// libraries in defaultUserSpaces only what they say about their versions.
 func (h *Host) Snapshot(ctx context.Context, w io.Writer) error {
 	taken := newRecording()
-	if _, err := h.read(ctx, Request{UserSpaces: DefaultUserSpaces()}, taken); err != nil {
+	if _, err := h.read(ctx, Request{UserSpaces: defaultUserSpaces()}, taken); err != nil {
 		return err
 	}
 	view := h.tree.view()

@@ -25,9 +25,9 @@ const (
 	interfaceDigits = 32
 )
 
-// DefaultUserSpaces are the folders in which a Snapshot looks for user files of a stack: the host's own
+// defaultUserSpaces are the folders in which a Snapshot looks for user files of a stack: the host's own
 // installation and the folder to which images of Onload are unpacked by convention.
-func DefaultUserSpaces() []string { return []string{"/", "/opt/onload"} }
+func defaultUserSpaces() []string { return []string{"/", "/opt/onload"} }
 
 // libraries are the libraries of Onload, TCPDirect and ef_vi under the names by which programs are linked to them.
 func libraries() []string {

@@ -11,7 +11,7 @@
 // kernel only: no MSR, no performance counter, no current frequency, whose reading makes the CPU in
 // question run code. It keeps its threads to the housekeeping CPUs of the plan (KeepTo), as
 // a Go program spreads its threads over all CPUs that it may use. It should run with GOMAXPROCS at
-// MaximumProcs. While nothing changes nothing is written but the Lease of the node, once for each look at the host: only
+// 2: one thread that reads, and one for the garbage collector and the API server. While nothing changes nothing is written but the Lease of the node, once for each look at the host: only
 // so does an agent that finds all as it was differ from one that is dead.
 //
 // # Rights
@@ -22,7 +22,3 @@
 // PodResources service, which a read-only mount of the root allows (the kernel checks the permissions of the socket,
 // and whether a file system is writable only for files, folders and links: sb_permission in fs/namei.c).
 package agent
-
-// MaximumProcs is the largest GOMAXPROCS with which the agent should run: one thread that reads, and one
-// for the garbage collector and the API server.
-const MaximumProcs = 2

@@ -11,8 +11,8 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
-// Sample is what the kernel had counted at one moment.
-type Sample struct {
+// sample is what the kernel had counted at one moment.
+type sample struct {
 	// ClockNanoseconds is the moment, by CLOCK_MONOTONIC.
 	ClockNanoseconds int64
 	Counters         *host.Counters
@@ -20,10 +20,10 @@ type Sample struct {
 	Preemptions map[int]uint64
 }
 
-// Attribute gives every interruption of the result the counters that moved on its CPU between the last sample
+// attribute gives every interruption of the result the counters that moved on its CPU between the last sample
 // before it and the first after it. The samples are in the order of time. Several counters may have moved: they
 // are what it can have been, the most frequent first.
-func Attribute(result *Result, samples []Sample) {
+func attribute(result *Result, samples []sample) {
 	for i := range result.CPUs {
 		one := &result.CPUs[i]
 		for j := range one.Worst {
@@ -37,7 +37,7 @@ func Attribute(result *Result, samples []Sample) {
 }
 
 // around finds the samples that enclose a time.
-func around(samples []Sample, from, to int64) (before, after *Sample, found bool) {
+func around(samples []sample, from, to int64) (before, after *sample, found bool) {
 	for i := range samples {
 		s := &samples[i]
 		if s.ClockNanoseconds <= from {
@@ -52,7 +52,7 @@ func around(samples []Sample, from, to int64) (before, after *Sample, found bool
 }
 
 // moved lists the counters of one CPU that moved between two samples.
-func moved(cpu int, before, after *Sample) []Cause {
+func moved(cpu int, before, after *sample) []Cause {
 	causes := movedLines(CauseInterrupt, cpu,
 		before.Counters.Interrupts.Columns, before.Counters.Interrupts.Lines.Value,
 		after.Counters.Interrupts.Columns, after.Counters.Interrupts.Lines.Value)

@@ -12,7 +12,7 @@ import (
 )
 
 // counted is a sample with two CPUs, 2 and 3.
-func counted(at int64, timer, network, softirq [2]uint64, preemptions uint64) Sample {
+func counted(at int64, timer, network, softirq [2]uint64, preemptions uint64) sample {
 	line := func(name, description string, counts [2]uint64) host.InterruptLine {
 		return host.InterruptLine{Name: name, Description: description, Counts: counts[:]}
 	}
@@ -24,11 +24,11 @@ func counted(at int64, timer, network, softirq [2]uint64, preemptions uint64) Sa
 	}, "/proc/interrupts")
 	counters.Softirqs.Columns = []int{2, 3}
 	counters.Softirqs.Lines = host.Known([]host.InterruptLine{line("NET_RX", "", softirq)}, "/proc/softirqs")
-	return Sample{at, counters, map[int]uint64{3: preemptions}}
+	return sample{at, counters, map[int]uint64{3: preemptions}}
 }
 
 func TestAttribute(t *testing.T) {
-	samples := []Sample{
+	samples := []sample{
 		counted(1_000, [2]uint64{5, 5}, [2]uint64{0, 0}, [2]uint64{0, 0}, 1),
 		counted(2_000, [2]uint64{9, 6}, [2]uint64{0, 3}, [2]uint64{0, 2}, 2),
 		counted(3_000, [2]uint64{9, 6}, [2]uint64{4, 3}, [2]uint64{0, 2}, 2),
@@ -40,7 +40,7 @@ func TestAttribute(t *testing.T) {
 		{ClockNanoseconds: 2_500, LengthNanoseconds: 100},
 		{ClockNanoseconds: 2_950, LengthNanoseconds: 100},
 	}}}}
-	Attribute(result, samples)
+	attribute(result, samples)
 	moved := []Cause{
 		{CauseInterrupt, "142 PCI-MSI 524288-edge eth0-rx-0", 3}, {CauseSoftirq, "NET_RX", 2},
 		{CauseInterrupt, "LOC Local timer interrupts", 1}, {CauseContextSwitch, "nonvoluntary_ctxt_switches", 1},
@@ -63,7 +63,7 @@ func TestAttributeToACPUThatCameOnline(t *testing.T) {
 	before, after := counted(0, [2]uint64{}, [2]uint64{}, [2]uint64{}, 0), counted(100, [2]uint64{1, 1}, [2]uint64{}, [2]uint64{}, 0)
 	before.Counters.Interrupts.Columns = []int{2}
 	result := &Result{CPUs: []CPUResult{{CPU: 3, Worst: []Interruption{{ClockNanoseconds: 50, LengthNanoseconds: 1}}}}}
-	Attribute(result, []Sample{before, after})
+	attribute(result, []sample{before, after})
 	if causes := result.CPUs[0].Worst[0].Causes; causes != nil {
 		t.Errorf("a CPU without an earlier count has the causes %v", causes)
 	}

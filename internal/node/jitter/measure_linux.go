@@ -81,11 +81,11 @@ type Threads struct {
 	Threads map[int]int `json:"threads"`
 }
 
-// Measure measures in this process, which must have no other work: the Go runtime of the process is stopped from
+// measureHere measures in this process, which must have no other work: the Go runtime of the process is stopped from
 // collecting garbage, and asynchronous preemption must be off (GODEBUG=asyncpreemptoff=1), because it would appear
 // as jitter. All other threads must already be kept to other CPUs. The function ready is called when all threads
 // are on their CPUs, before the measurement.
-func Measure(request Request, ready func(Threads) error) (*Result, error) {
+func measureHere(request Request, ready func(Threads) error) (*Result, error) {
 	if err := request.Check(); err != nil {
 		return nil, err
 	}

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// MaximumDuration of a measurement.
-	MaximumDuration = 24 * time.Hour
-	// MinimumThreshold is above what the loop itself costs on any processor that is supported.
-	MinimumThreshold = 100 * time.Nanosecond
+	// maximumDuration of a measurement.
+	maximumDuration = 24 * time.Hour
+	// minimumThreshold is above what the loop itself costs on any processor that is supported.
+	minimumThreshold = 100 * time.Nanosecond
 	// maximumRoom bounds the memory of one CPU's record to 64 MiB.
 	maximumRoom = 4 << 20
 	// maximumPriority is one below that of the kernel's own threads that must not starve.
@@ -42,12 +42,12 @@ func (r *Request) Check() error {
 	switch {
 	case len(r.CPUs) == 0:
 		return errors.New("no CPU is given to measure")
-	case r.Duration <= 0 || r.Duration > MaximumDuration:
-		return fmt.Errorf("the duration %s is not between 0 and %s", r.Duration, MaximumDuration)
+	case r.Duration <= 0 || r.Duration > maximumDuration:
+		return fmt.Errorf("the duration %s is not between 0 and %s", r.Duration, maximumDuration)
 	case r.WarmUp < 0 || r.WarmUp > r.Duration:
 		return fmt.Errorf("the warm-up of %s is not between 0 and the duration of %s", r.WarmUp, r.Duration)
-	case r.Threshold < MinimumThreshold || r.Threshold > time.Second:
-		return fmt.Errorf("the threshold %s is not between %s and 1s", r.Threshold, MinimumThreshold)
+	case r.Threshold < minimumThreshold || r.Threshold > time.Second:
+		return fmt.Errorf("the threshold %s is not between %s and 1s", r.Threshold, minimumThreshold)
 	case r.Priority < 0 || r.Priority > maximumPriority:
 		return fmt.Errorf("the priority %d is not between 0 and %d", r.Priority, maximumPriority)
 	}

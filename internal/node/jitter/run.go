@@ -19,9 +19,9 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/affinity"
 )
 
-// DefaultSampleInterval is the time between two readings of the kernel's counters, and so how closely an
+// defaultSampleInterval is the time between two readings of the kernel's counters, and so how closely an
 // interruption can be attributed.
-const DefaultSampleInterval = 100 * time.Millisecond
+const defaultSampleInterval = 100 * time.Millisecond
 
 // Options say how a measurement is run.
 type Options struct {
@@ -32,7 +32,7 @@ type Options struct {
 	// Command makes the process that measures: it must call Serve with its standard input and output, and run with
 	// GODEBUG=asyncpreemptoff=1 (see Environment).
 	Command func(ctx context.Context) *exec.Cmd
-	// SampleInterval between two readings of the counters; zero means DefaultSampleInterval.
+	// SampleInterval between two readings of the counters; zero means defaultSampleInterval.
 	SampleInterval time.Duration
 	// Progress is called with the time that has passed, at every reading; nil for none.
 	Progress func(passed time.Duration)
@@ -54,7 +54,7 @@ func Serve(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("reading the request: %w", err)
 	}
 	encoder := json.NewEncoder(out)
-	result, err := Measure(request, func(threads Threads) error {
+	result, err := measureHere(request, func(threads Threads) error {
 		if err := encoder.Encode(threads); err != nil {
 			return fmt.Errorf("writing the threads: %w", err)
 		}
@@ -97,7 +97,7 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	if err := s.take(ctx); err != nil {
 		return nil, err
 	}
-	Attribute(result, s.samples)
+	attribute(result, s.samples)
 	return result, nil
 }
 

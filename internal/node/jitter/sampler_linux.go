@@ -21,7 +21,7 @@ type sampler struct {
 	host    *host.Host
 	child   Threads
 	options Options
-	samples []Sample
+	samples []sample
 	// names are the names of counters that were seen; a sample refers to them instead of to the text that was read.
 	names map[string]string
 }
@@ -36,7 +36,7 @@ func (s *sampler) take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.samples = append(s.samples, Sample{now.Nano(), s.reduced(counters), s.preemptions()})
+	s.samples = append(s.samples, sample{now.Nano(), s.reduced(counters), s.preemptions()})
 	return nil
 }
 
@@ -104,9 +104,9 @@ func (s *sampler) watch(ctx context.Context, done <-chan struct{}) error {
 	const most = 2000
 	interval := max(s.options.SampleInterval, s.options.Request.Duration/most)
 	if interval == 0 {
-		interval = DefaultSampleInterval
+		interval = defaultSampleInterval
 	}
-	ticker := time.NewTicker(max(interval, DefaultSampleInterval/10))
+	ticker := time.NewTicker(max(interval, defaultSampleInterval/10))
 	defer ticker.Stop()
 	begun := time.Now()
 	for {

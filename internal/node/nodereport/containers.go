@@ -53,12 +53,12 @@ func (c Container) Name() string {
 func OwnersOf(containers host.Fact[[]allocation.Container], state host.Fact[string], t *topology.Topology) Owners {
 	const unknown = "which container owns which CPU is not known: "
 	if containers.Known {
-		return bounded(OfContainers(containers.Value, t))
+		return bounded(ofContainers(containers.Value, t))
 	}
 	if !state.Known {
 		return Owners{ContainersProblem: unknown + state.Source + " cannot be read: " + state.Reason}
 	}
-	found, err := OfCPUManagerState(state.Value, t)
+	found, err := ofCPUManagerState(state.Value, t)
 	if err != nil {
 		return Owners{ContainersProblem: unknown + err.Error()}
 	}
@@ -76,8 +76,8 @@ func bounded(all []Container) Owners {
 	}
 }
 
-// OfContainers are those of the containers that have CPUs of their own, in the order of their CPUs.
-func OfContainers(containers []allocation.Container, t *topology.Topology) []Container {
+// ofContainers are those of the containers that have CPUs of their own, in the order of their CPUs.
+func ofContainers(containers []allocation.Container, t *topology.Topology) []Container {
 	owners := []Container{}
 	for _, container := range containers {
 		if !container.CPUs.IsEmpty() {
@@ -91,10 +91,10 @@ func OfContainers(containers []allocation.Container, t *topology.Topology) []Con
 	return owners
 }
 
-// OfCPUManagerState are the containers with exclusive CPUs in the state file of the kubelet's CPU manager,
+// ofCPUManagerState are the containers with exclusive CPUs in the state file of the kubelet's CPU manager,
 // /var/lib/kubelet/cpu_manager_state (kubelet: pkg/kubelet/cm/cpumanager/state, CPUManagerCheckpoint): entries map the
 // UID of a pod and the name of a container to a CPU list.
-func OfCPUManagerState(text string, t *topology.Topology) ([]Container, error) {
+func ofCPUManagerState(text string, t *topology.Topology) ([]Container, error) {
 	var state struct {
 		Entries map[string]map[string]string `json:"entries"`
 	}

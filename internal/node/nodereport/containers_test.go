@@ -29,7 +29,7 @@ func twoNodes() *topology.Topology {
 }
 
 func TestOfCPUManagerState(t *testing.T) {
-	got, err := OfCPUManagerState(`{"entries":{"0d51f1ce-7c11":{"b":"3-4","a":"1"},"x":{"c":"0"}}}`, twoNodes())
+	got, err := ofCPUManagerState(`{"entries":{"0d51f1ce-7c11":{"b":"3-4","a":"1"},"x":{"c":"0"}}}`, twoNodes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestOfCPUManagerState(t *testing.T) {
 	for text, want := range map[string]string{
 		"{": "reading the state of the CPU manager: ", `{"entries":{"u":{"c":"a"}}}`: `CPUs of container "c" in the state of the CPU manager: `,
 	} {
-		if _, err := OfCPUManagerState(text, twoNodes()); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := ofCPUManagerState(text, twoNodes()); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -59,7 +59,7 @@ func FuzzOfCPUManagerState(f *testing.F) {
 	f.Add(`{"policyName":"static","defaultCpuSet":"0","entries":{"uid":{"app":"2-3"}},"checksum":1}`)
 	f.Add(`{"entries":{"":{"":""}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		containers, err := OfCPUManagerState(text, twoNodes())
+		containers, err := ofCPUManagerState(text, twoNodes())
 		if err != nil && containers != nil {
 			t.Error("an error and containers")
 		}
@@ -74,7 +74,7 @@ func FuzzOfCPUManagerState(f *testing.F) {
 }
 
 func TestOfContainers(t *testing.T) {
-	got := OfContainers([]allocation.Container{
+	got := ofContainers([]allocation.Container{
 		{Namespace: "n", Pod: "late", Name: "c", CPUs: cpus.Of(4, 5)}, {Namespace: "n", Pod: "shares", Name: "c"}, {Namespace: "n", Pod: "early", Name: "c", CPUs: cpus.Of(2)},
 	}, twoNodes())
 	if len(got) != 2 || got[0].Name() != "n/early/c" || got[1].Name() != "n/late/c" || !cmp.Equal(got[1].NUMANodes, []int{1}) {

@@ -29,11 +29,11 @@ const (
 	// Socket is where the kubelet serves, on its host (kubelet: cmd/kubelet/app, --pod-resources below the root
 	// directory /var/lib/kubelet).
 	Socket = "/var/lib/kubelet/pod-resources/kubelet.sock"
-	// Timeout bounds one question, so that a kubelet that hangs does not hold up a pass over the host.
-	Timeout = 5 * time.Second
-	// MaximumAnswer is the size in bytes of the largest answer that is read: that which the kubelet's own clients
+	// timeout bounds one question, so that a kubelet that hangs does not hold up a pass over the host.
+	timeout = 5 * time.Second
+	// maximumAnswer is the size in bytes of the largest answer that is read: that which the kubelet's own clients
 	// allow (kubelet: pkg/kubelet/apis/podresources, 16 MiB).
-	MaximumAnswer = 16 << 20
+	maximumAnswer = 16 << 20
 
 	// maximumCPUs and maximumNUMANodes bound the numbers in an answer; the kernel knows no higher ones.
 	maximumCPU      = cpus.MaxCPU
@@ -78,11 +78,11 @@ func ask[T any](ctx context.Context, socket string, question func(context.Contex
 	if _, err := os.Stat(socket); err != nil {
 		return host.Absent[T](socket, reason(err))
 	}
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	connection, err := grpc.NewClient("unix:"+socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaximumAnswer)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maximumAnswer)))
 	if err != nil {
 		return host.Absent[T](socket, reason(err))
 	}

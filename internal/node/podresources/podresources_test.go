@@ -207,7 +207,7 @@ func TestNobodyServes(t *testing.T) {
 }
 
 func TestAnswersAreBounded(t *testing.T) {
-	huge := pod(&podresourcesv1.ContainerResources{Name: strings.Repeat("a", MaximumAnswer)})
+	huge := pod(&podresourcesv1.ContainerResources{Name: strings.Repeat("a", maximumAnswer)})
 	socket := serve(t, &kubelet{list: &podresourcesv1.ListPodResourcesResponse{PodResources: []*podresourcesv1.PodResources{huge}}})
 	if got := List(t.Context(), socket); got.Known || !strings.Contains(got.Reason, "ResourceExhausted") {
 		t.Errorf("known: %t, reason: %.200s", got.Known, got.Reason)

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// MaximumAttempts is how often one file is written within Window before it is given up.
-	MaximumAttempts = 3
-	// Window is the time that attempts are counted for, and for which a file that was given up must be as planned
+	// maximumAttempts is how often one file is written within window before it is given up.
+	maximumAttempts = 3
+	// window is the time that attempts are counted for, and for which a file that was given up must be as planned
 	// before it is written again.
-	Window = 30 * time.Minute
+	window = 30 * time.Minute
 	// maximumRecent bounds the writes that are kept for those who ask.
 	maximumRecent = 256
 )
@@ -42,7 +42,7 @@ type Ledger struct {
 // object is a file that was written.
 type object struct {
 	last Entry
-	// attempts are the times of the writes within Window.
+	// attempts are the times of the writes within window.
 	attempts []time.Time
 	// pending tells that it is not known yet whether the last write helped.
 	pending bool
@@ -53,8 +53,8 @@ type object struct {
 }
 
 // Review compares with what a new reading has found: it returns how many of the earlier writes have helped, by
-// check, and which of the wanted writes are to be tried now. A file that was written MaximumAttempts times within
-// Window is given up: whoever changes it would only be fought. After it has been as planned for a whole Window,
+// check, and which of the wanted writes are to be tried now. A file that was written maximumAttempts times within
+// window is given up: whoever changes it would only be fought. After it has been as planned for a whole window,
 // nobody changes it any more, and it counts as any other.
 func (l *Ledger) Review(wanted []Write, now time.Time) (helped map[v1alpha1.CheckID]int64, due []Write) {
 	missing := make(map[string]bool, len(wanted))
@@ -74,7 +74,7 @@ func (l *Ledger) Review(wanted []Write, now time.Time) (helped map[v1alpha1.Chec
 		if o.soundSince.IsZero() {
 			o.soundSince = now
 		}
-		if now.Sub(o.soundSince) >= Window {
+		if now.Sub(o.soundSince) >= window {
 			delete(l.objects, path)
 		}
 	}
@@ -92,8 +92,8 @@ func (l *Ledger) mayTry(path string, now time.Time) bool {
 	if !known {
 		return true
 	}
-	o.attempts = slices.DeleteFunc(o.attempts, func(at time.Time) bool { return now.Sub(at) >= Window })
-	o.abandoned = o.abandoned || len(o.attempts) >= MaximumAttempts
+	o.attempts = slices.DeleteFunc(o.attempts, func(at time.Time) bool { return now.Sub(at) >= window })
+	o.abandoned = o.abandoned || len(o.attempts) >= maximumAttempts
 	return !o.abandoned
 }
 
@@ -132,7 +132,7 @@ func (l *Ledger) Unrepaired() map[v1alpha1.CheckID][]string {
 		case o.abandoned:
 			reasons[o.last.Check] = append(reasons[o.last.Check],
 				fmt.Sprintf("%s: %s was set to %s %d times within %s and did not stay so; find the program that changes it",
-					o.last.Object, path, o.last.New, MaximumAttempts, Window))
+					o.last.Object, path, o.last.New, maximumAttempts, window))
 		}
 	}
 	return reasons

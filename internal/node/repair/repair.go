@@ -16,8 +16,8 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
-// MaximumWrites bounds what is written after one pass over a host; the rest is written after the next.
-const MaximumWrites = 1024
+// maximumWrites bounds what is written after one pass over a host; the rest is written after the next.
+const maximumWrites = 1024
 
 // Write is one file that is to be put back.
 type Write struct {
@@ -33,12 +33,12 @@ type Write struct {
 }
 
 // Plan returns what is to be written so that the checks that failed in the report pass: only files of the list of
-// Allowed, at most MaximumWrites, in ascending order of their paths. It asks neither whether the profile wants
+// Allowed, at most maximumWrites, in ascending order of their paths. It asks neither whether the profile wants
 // repairs nor whether they were tried before.
 func Plan(in verify.Input, report verify.Report) []Write {
 	var writes []Write
 	for _, d := range verify.Deviations(in, report) {
-		if Allowed(d.Path, d.Planned) == nil && len(writes) < MaximumWrites {
+		if Allowed(d.Path, d.Planned) == nil && len(writes) < maximumWrites {
 			writes = append(writes, Write{Check: d.Check, Object: d.Object, Path: d.Path, Old: d.Observed, New: d.Planned})
 		}
 	}
