@@ -52,13 +52,13 @@ type Device struct {
 	Series string
 	Health v1alpha1.NICHealth
 	// Reasons are what there is to say about the NIC, each in one sentence with the file or device and the way
-	// out, the gravest first, at most 8. A NIC that is healthy has those that cost something and forbid
+	// out, the most severe first, at most 8. A NIC that is healthy has those that cost something and forbid
 	// nothing, such as a PCIe link with fewer lanes than it could have.
 	Reasons []string
 	// Units is how many containers may hold the NIC; 0 for one that is ineligible, or whose driver does not say
 	// how many virtual interfaces it has.
 	Units int
-	// Shared tells that the NIC is handed out in shares, see DeviceIDs.
+	// Shared means that the NIC is handed out in shares, see DeviceIDs.
 	Shared bool
 	// Queues are the receive queues that a pool with stack AFXDP hands out; nil for other stacks, and when the
 	// number of queues is not known.

@@ -77,7 +77,7 @@ func (c *candidate) device() Device {
 	return device
 }
 
-// isCreator tells that virtual functions are to be created on the NIC, which are handed out instead of it.
+// isCreator reports whether virtual functions are to be created on the NIC, which are handed out instead of it.
 func (c *candidate) isCreator() bool {
 	return c.in.Pool.Spec.VirtualFunctions != nil && c.creator == nil
 }

@@ -91,7 +91,7 @@ func TestOptionTable(t *testing.T) {
 	}
 }
 
-// hasArguments tells whether an option has what its kind needs.
+// hasArguments reports whether an option has what its kind needs.
 func hasArguments(o option) bool {
 	switch o.kind {
 	case "number", "hex":

@@ -61,7 +61,7 @@ type Manager struct {
 	mutex sync.Mutex
 	// mapRings stands for mapBoundRings in tests; nil otherwise.
 	mapRings func(socket int) error
-	// ringsKnown tells that the kernel has answered, rings is its no, and ringsTold that it could not be asked.
+	// ringsKnown means that the kernel has answered, rings is its no, and ringsTold that it could not be asked.
 	ringsKnown, ringsTold bool
 	rings                 error
 

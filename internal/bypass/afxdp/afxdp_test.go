@@ -455,7 +455,7 @@ func TestSteering(t *testing.T) {
 	}
 }
 
-// hasProgram tells whether nic0 runs an XDP program in its driver.
+// hasProgram reports whether nic0 runs an XDP program in its driver.
 func hasProgram(t *testing.T) bool {
 	t.Helper()
 	output, err := exec.Command("ip", "link", "show", "dev", "nic0").CombinedOutput()

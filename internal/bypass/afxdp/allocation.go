@@ -33,7 +33,7 @@ type allocation struct {
 	Resource string
 	Units    []string
 	NICs     []allocatedNIC
-	// ZeroCopy tells that sockets which would copy are refused.
+	// ZeroCopy means that sockets which would copy are refused.
 	ZeroCopy v1alpha1.AFXDPZeroCopy
 
 	listener *net.UnixListener
@@ -73,7 +73,7 @@ func newAllocation(pool bypass.Pool, shares []bypass.Share) *allocation {
 	return made
 }
 
-// overlaps tells whether two allocations have a queue in common.
+// overlaps reports whether two allocations have a queue in common.
 func (a *allocation) overlaps(other *allocation) bool {
 	return slices.ContainsFunc(a.NICs, func(mine allocatedNIC) bool {
 		return slices.ContainsFunc(mine.Queues, func(queue int) bool { return other.holds(mine.Address, queue) })

@@ -71,7 +71,7 @@ func (n *nic) ensure(name string, steering v1alpha1.AFXDPSteeringSpec) (changed 
 	return true, nil
 }
 
-// isOn tells whether the program is attached to the interface with a number. A link whose interface vanished says 0.
+// isOn reports whether the program is attached to the interface with a number. A link whose interface vanished says 0.
 func (n *nic) isOn(index int) bool {
 	if n.attachment == nil {
 		return false

@@ -126,7 +126,7 @@ func closeAll(files []int) {
 	}
 }
 
-// answer answers one request and tells whether there may be another.
+// answer answers one request and reports whether there may be another.
 func (s *session) answer(packet []byte, files []int) bool {
 	asked, err := parseRequest(packet)
 	switch {

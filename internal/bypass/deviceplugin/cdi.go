@@ -91,7 +91,7 @@ func (f *specFolder) restore() error {
 	return nil
 }
 
-// intact tells whether the file is the one that was written, without reading it.
+// intact reports whether the file is the one that was written, without reading it.
 func (f *specFolder) intact(path string) bool {
 	found, err := os.Stat(path)
 	return err == nil && f.written != nil && os.SameFile(f.written, found) && found.Size() == f.written.Size() &&
@@ -124,7 +124,7 @@ func newSpec(v *inventory) *specs.Spec {
 	return spec
 }
 
-// isDescribed tells whether the units of a NIC are in the specification. A runtime makes no container with a device that
+// isDescribed reports whether the units of a NIC are in the specification. A runtime makes no container with a device that
 // is in none.
 func (v *inventory) isDescribed(nic string) bool {
 	given := v.perNIC[nic]

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// patience is for machines under load; nothing waits that long when it works.
-	patience = 30 * time.Second
+	// timeout is for machines under load; nothing waits that long when it works.
+	timeout = 30 * time.Second
 	// often makes the interval no part of what a test waits for.
 	often = 5 * time.Millisecond
 
@@ -141,7 +141,7 @@ func (f *fixture) run(plugin *Plugin) (stop func()) {
 // await waits until the kubelet is in a state.
 func (f *fixture) await(what string, condition func() bool) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	if err := f.kubelet.Wait(ctx, condition); err != nil {
 		f.Fatalf("%s: %v; devices are %v", what, err, f.kubelet.Devices(resourceX2))

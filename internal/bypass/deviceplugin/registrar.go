@@ -62,7 +62,7 @@ type registrar struct {
 	attempts  int
 	attempted time.Time
 	tried     fs.FileInfo
-	// cleaned tells that the sockets of dead processes were removed.
+	// cleaned means that the sockets of dead processes were removed.
 	cleaned bool
 	// failure is the last failure that was logged.
 	failure string
@@ -146,7 +146,7 @@ func (r *registrar) replace(next *registration) {
 	old.stop()
 }
 
-// holds tells whether the registration is good: with this kubelet, for this resource, and connected.
+// holds reports whether the registration is good: with this kubelet, for this resource, and connected.
 func (g *registration) holds(resource string, kubelet fs.FileInfo) bool {
 	if g == nil || g.left() || g.resource != resource || !sameSocket(g.kubelet, kubelet) {
 		return false
@@ -155,7 +155,7 @@ func (g *registration) holds(resource string, kubelet fs.FileInfo) bool {
 	return err == nil && os.SameFile(g.socket, socket)
 }
 
-// left tells whether the kubelet has left.
+// left reports whether the kubelet has left.
 func (g *registration) left() bool {
 	select {
 	case <-g.gone():
@@ -165,7 +165,7 @@ func (g *registration) left() bool {
 	}
 }
 
-// sameSocket tells whether two looks saw the same socket. File systems use the number of a deleted file again.
+// sameSocket reports whether two looks saw the same socket. File systems use the number of a deleted file again.
 func sameSocket(a, b fs.FileInfo) bool { return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) }
 
 // backoff is how long to wait before the next attempt: longer and longer while attempts fail or registrations do not

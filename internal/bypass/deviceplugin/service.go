@@ -40,7 +40,7 @@ func newService(resource string, shown *board, specs *specFolder, handover Hando
 	}
 }
 
-// GetDevicePluginOptions tells that the plugin has preferences.
+// GetDevicePluginOptions says that the plugin has preferences.
 func (s *service) GetDevicePluginOptions(context.Context, *deviceplugin.Empty) (*deviceplugin.DevicePluginOptions, error) {
 	return options(), nil
 }
@@ -69,7 +69,7 @@ func (s *service) ListAndWatch(_ *deviceplugin.Empty, stream deviceplugin.Device
 	}
 }
 
-// lose tells that a stream has ended that this process did not end.
+// lose says that a stream has ended that this process did not end.
 func (s *service) lose() {
 	s.lostOnce.Do(func() { close(s.lost) })
 }

@@ -104,7 +104,7 @@ func TestHost(t *testing.T) {
 	f.awaitUnits(resourceX2)
 	// A look at the host may fall between the files that have changed and those that have not, and the kubelet is not told
 	// of another reason.
-	for end := time.Now().Add(patience); ; time.Sleep(often) {
+	for end := time.Now().Add(timeout); ; time.Sleep(often) {
 		_, err := f.kubelet.Allocate(t.Context(), fakekubelet.Container{Pod: "late", Name: container}, resourceX2, nic0)
 		if err != nil && strings.Contains(err.Error(), hosttree.OnloadVersion) && strings.Contains(err.Error(), "9.2.0.11") {
 			break

@@ -39,7 +39,7 @@ type preparedRequest struct {
 	edits   bypass.Edits
 }
 
-// sameDevices tells whether two claims have the same devices for the same requests.
+// sameDevices reports whether two claims have the same devices for the same requests.
 func (p *prepared) sameDevices(other *prepared) bool {
 	return slices.EqualFunc(p.requests, other.requests, func(a, b preparedRequest) bool {
 		return a.name == b.name && slices.Equal(a.devices, b.devices)

@@ -65,7 +65,7 @@ type Driver struct {
 
 	// board shows the last look to the calls of the kubelet: nil before the first one.
 	board latest.Value[*state]
-	// withoutTaints tells that the API server keeps no taints; taintsDropped holds one signal of it.
+	// withoutTaints means that the API server keeps no taints; taintsDropped holds one signal of it.
 	withoutTaints atomic.Bool
 	taintsDropped chan struct{}
 	// fatal ends Run.
@@ -214,7 +214,7 @@ func (d *Driver) devices() ([]resourcev1.Device, bool) {
 }
 
 // resources puts the devices into slices that are small enough for devices with taints. Without devices there is one
-// slice, which tells that the driver is there.
+// slice, which says that the driver is there.
 func resources(node string, devices []resourcev1.Device) resourceslice.DriverResources {
 	pool := resourceslice.Pool{Slices: []resourceslice.Slice{{}}}
 	for i := 0; i < len(devices); i += resourcev1.ResourceSliceMaxDevicesWithAdvancedFeatures {

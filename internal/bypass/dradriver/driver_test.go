@@ -35,8 +35,8 @@ import (
 )
 
 const (
-	// patience is for machines under load; nothing waits that long when it works.
-	patience = 30 * time.Second
+	// timeout is for machines under load; nothing waits that long when it works.
+	timeout = 30 * time.Second
 	// often makes the interval no part of what a test waits for.
 	often = 5 * time.Millisecond
 )
@@ -88,7 +88,7 @@ func (f *fixture) start(n *node, change ...func(*Driver)) (stop func()) {
 // await waits until a condition holds; the last text that it gave is told otherwise.
 func (f *fixture) await(what string, condition func() (bool, string)) {
 	f.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		ok, found := condition()
 		if ok {
@@ -238,7 +238,7 @@ func TestPublish(t *testing.T) {
 	f.awaitPublished("0000-af-00-0")
 }
 
-// TestPublishNothingWhileDraining: the slice that is left tells that the driver is there.
+// TestPublishNothingWhileDraining: the slice that is left means that the driver is there.
 func TestPublishNothingWhileDraining(t *testing.T) {
 	claim := claimOf(claimA, "nics", "nic=0000-3b-00-0")
 	f := newFixture(t, claim)
@@ -326,7 +326,7 @@ func TestHealth(t *testing.T) {
 	f := newFixture(t)
 	n := nodeWith(nicOf(nearZero, 0), nicOf(nearOne, 1, unhealthy))
 	f.start(n)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	stream, err := drahealthv1.NewDRAResourceHealthClient(f.register()).NodeWatchResources(ctx, &drahealthv1.NodeWatchResourcesRequest{})
 	if err != nil {

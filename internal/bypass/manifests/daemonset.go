@@ -200,7 +200,7 @@ func poolContainer(in PoolInput) corev1.Container {
 	return container
 }
 
-// IsDriver tells whether a DaemonSet of a pool runs the DRA driver, and whether it drains.
+// IsDriver reports whether a DaemonSet of a pool runs the DRA driver, and whether it drains.
 func IsDriver(daemonSet *appsv1.DaemonSet) (dynamic, draining bool) {
 	for _, container := range daemonSet.Spec.Template.Spec.Containers {
 		if len(container.Args) > 0 && container.Args[0] == draDriver {

@@ -39,7 +39,7 @@ type PoolInput struct {
 	Nameless bool
 }
 
-// isDynamic tells whether the nodes of the pool run the DRA driver and not the device plugin.
+// isDynamic reports whether the nodes of the pool run the DRA driver and not the device plugin.
 func (in PoolInput) isDynamic() bool {
 	return in.Draining || bypass.Allocation(&in.Pool.Spec) == v1alpha1.AllocationDynamic
 }

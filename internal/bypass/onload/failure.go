@@ -29,7 +29,7 @@ type Failure struct {
 	Text string
 }
 
-// IsMissing tells that the program was not found in the image. Runtimes start no process then, and say so in words of
+// IsMissing reports whether the program was not found in the image. Runtimes start no process then, and say so in words of
 // their own: "executable file not found in $PATH" (runc), "No such file or directory" (crun, env). A library that is
 // missing is another thing.
 func (f Failure) IsMissing() bool {

@@ -48,7 +48,7 @@ func (s State) IsUnaccelerated() bool { return s == ReceivesThroughKernel || s =
 // Unread is the verdict on counters that could not be read, for a reason that is a sentence with the way out.
 func Unread(reason string) Verdict { return Verdict{State: Unknown, Message: reason} }
 
-// NeedsNamespace tells that the stacks alone do not say whose they are: the tool found no process for any of them.
+// NeedsNamespace reports whether the stacks alone do not say whose they are: the tool found no process for any of them.
 func NeedsNamespace(stacks []Stack) bool {
 	return len(stacks) > 0 && len(ownStacks(stacks)) == 0
 }
@@ -137,7 +137,7 @@ type received struct {
 	// user and kernel are datagrams; segments are those of open connections of TCP; connections and accepted are those
 	// that were accepted at user level and through the kernel; handed are sockets that the kernel serves now.
 	user, kernel, segments, connections, accepted, handed uint64
-	// isKnown tells that no stack lacks a counter of datagrams.
+	// isKnown means that no stack lacks a counter of datagrams.
 	isKnown bool
 }
 

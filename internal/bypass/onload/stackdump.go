@@ -102,9 +102,9 @@ func ParseStackdump(text string) ([]Stack, error) {
 // parser holds what was read up to a line.
 type parser struct {
 	stacks []Stack
-	// inSocket tells that lines belong to the last socket of the last stack.
+	// inSocket means that lines belong to the last socket of the last stack.
 	inSocket bool
-	// listing tells that the line before ended in the midst of PIDs.
+	// listing means that the line before ended in the midst of PIDs.
 	listing bool
 }
 
