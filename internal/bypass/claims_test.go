@@ -145,8 +145,9 @@ func TestPlannedPools(t *testing.T) {
 	onload.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{}}
 	functions.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{}}
 	unsafe.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{Isolation: v1alpha1.VFIOIsolationNoIOMMU}}
-	got := []string{}
-	for _, pool := range PlannedPools([]*v1alpha1.BypassNICPool{onload, functions, unsafe}, nics) {
+	planned := PlannedPools([]*v1alpha1.BypassNICPool{onload, functions, unsafe}, nics)
+	got := make([]string, 0, len(planned))
+	for _, pool := range planned {
 		got = append(got, fmt.Sprintf("%s %s %q", pool.Name, pool.NICs[0].PCIAddress, pool.Isolation))
 	}
 	want := []string{"a " + nearZero + ` ""`, "b " + nearOne + ` "IOMMU"`, "c " + nowhere + ` "NoIOMMU"`}

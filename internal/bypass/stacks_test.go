@@ -124,31 +124,41 @@ func TestNobodyComparesStacks(t *testing.T) {
 	for _, row := range Stacks() {
 		types["Stack"+string(row.Type)] = true
 	}
-	for _, folder := range []string{"cmd", "controllers", "internal"} {
+	for _, path := range sources(t, "cmd", "controllers", "internal") {
+		if strings.HasPrefix(path, filepath.Join(project, "internal/bypass/stack_")) {
+			continue
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if selector, ok := n.(*ast.SelectorExpr); ok && types[selector.Sel.Name] {
+				t.Errorf("%s names %s: put what differs into the row of the stack", files.Position(n.Pos()), selector.Sel.Name)
+			}
+			return true
+		})
+	}
+}
+
+// sources are the files of the project's code in folders, without tests and what pretends.
+func sources(t *testing.T, folders ...string) []string {
+	t.Helper()
+	var found []string
+	for _, folder := range folders {
 		err := filepath.WalkDir(filepath.Join(project, folder), func(path string, entry fs.DirEntry, err error) error {
-			name := entry.Name()
-			isRow := filepath.Dir(path) == filepath.Join(project, "internal/bypass") && strings.HasPrefix(name, "stack_")
-			if name == "sim" {
+			if err == nil && entry.Name() == "sim" {
 				return fs.SkipDir
 			}
-			if err != nil || entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || isRow {
-				return err
+			if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				found = append(found, path)
 			}
-			files := token.NewFileSet()
-			file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				if selector, ok := n.(*ast.SelectorExpr); ok && types[selector.Sel.Name] {
-					t.Errorf("%s names %s: put what differs into the row of the stack", files.Position(n.Pos()), selector.Sel.Name)
-				}
-				return true
-			})
-			return nil
+			return err
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+	return found
 }
