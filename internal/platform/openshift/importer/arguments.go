@@ -56,15 +56,15 @@ func (c *converter) hintArguments() {
 // argument converts one argument: into a field, or into a place among the additional arguments.
 func (c *converter) argument(argument cmdline.Arg) {
 	text := argument.Text()
-	if c.partitionArgument(argument.Name, text) || c.machineCheckArgument(argument) {
+	if c.partitionArgument(argument) || c.machineCheckArgument(argument) {
 		return
 	}
 	for _, group := range argumentGroups() {
 		computed := group.computed(c)
-		if len(computed) == 0 || !slices.Contains(group.names, argument.Name) {
+		if len(computed) == 0 || !c.overrides(argument, group.names, computed) {
 			continue
 		}
-		if slices.Contains(computed, text) {
+		if c.isAmong(argument, computed) {
 			return
 		}
 		group.release(c)
@@ -76,6 +76,31 @@ func (c *converter) argument(argument cmdline.Arg) {
 	c.keepArgument(text)
 }
 
+// machine is what the meaning of an argument depends on.
+func (c *converter) machine() cmdline.Machine {
+	if c.isARM64() {
+		return cmdline.Machine{Architecture: "arm64"}
+	}
+	return cmdline.Machine{Architecture: "amd64"}
+}
+
+// overrides reports whether an argument has one of the names, or sets what one of the computed arguments sets.
+func (c *converter) overrides(argument cmdline.Arg, names, computed []string) bool {
+	return slices.Contains(names, cmdline.Machine{}.Parameter(argument)) ||
+		slices.ContainsFunc(computed, func(text string) bool { return c.machine().Parameter(parsed(text)) == c.machine().Parameter(argument) })
+}
+
+// isAmong reports whether one of the texts means the same as the argument.
+func (c *converter) isAmong(argument cmdline.Arg, texts []string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return c.machine().SameArgument(parsed(text), argument) })
+}
+
+// parsed is an argument that was written by this package, or kept by it: it has neither spaces nor quotes.
+func parsed(text string) cmdline.Arg {
+	name, value, hasValue := strings.Cut(text, "=")
+	return cmdline.Arg{Name: name, Value: value, HasValue: hasValue}
+}
+
 // keepArgument puts an argument among the additional ones, in place of one that it overrides.
 func (c *converter) keepArgument(text string) {
 	pattern := regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(=[A-Za-z0-9_.,:;/@+=!&%*~-]*)?$`)
@@ -83,11 +108,11 @@ func (c *converter) keepArgument(text string) {
 		c.remark(argumentsField, "%.80q is not a kernel argument of letters, digits and .,:;/@+=!&%%*~_- without spaces or quotes; it was left out.", text)
 		return
 	}
-	name, _, _ := strings.Cut(text, "=")
+	argument := parsed(text)
 	arguments := &c.spec.Kernel.AdditionalArguments
-	*arguments = slices.DeleteFunc(*arguments, func(other v1alpha1.KernelArgument) bool {
-		otherName, _, _ := strings.Cut(string(other), "=")
-		return string(other) == text || otherName == name && slices.Contains(overridable(), name)
+	*arguments = slices.DeleteFunc(*arguments, func(kept v1alpha1.KernelArgument) bool {
+		other := parsed(string(kept))
+		return string(kept) == text || slices.Contains(overridable(), other.Name) && c.overrides(argument, []string{other.Name}, []string{string(kept)})
 	})
 	*arguments = append(*arguments, v1alpha1.KernelArgument(text))
 }
@@ -233,7 +258,8 @@ func (c *converter) machineCheckArgument(argument cmdline.Arg) bool {
 
 // partitionArgument deals with arguments that decide which CPUs there are and what runs on them. These
 // follow from the fields of the profile, so they are left out, with a remark unless they say the same.
-func (c *converter) partitionArgument(name, text string) bool {
+func (c *converter) partitionArgument(argument cmdline.Arg) bool {
+	name := cmdline.Machine{}.Parameter(argument)
 	explicit := c.spec.CPUs.Explicit
 	isolated := union(explicit.Isolated, explicit.DataPlane)
 	same := map[string][]string{
@@ -245,7 +271,7 @@ func (c *converter) partitionArgument(name, text string) bool {
 		"skew_tick":                      {"skew_tick=1"},
 		"rcupdate.rcu_normal_after_boot": {"rcupdate.rcu_normal_after_boot=1"},
 		"transparent_hugepage":           {"transparent_hugepage=never"},
-		"maxcpus":                        nil, "nr_cpus": nil, "possible_cpus": nil, "nosmp": nil,
+		"maxcpus":                        nil, "nr_cpus": nil, "possible_cpus": nil,
 	}
 	if explicit.DataPlane != "" || c.spec.Interrupts.Placement == v1alpha1.InterruptsHousekeeping {
 		same["irqaffinity"] = []string{"irqaffinity=" + union(explicit.Housekeeping, explicit.Shared)}
@@ -260,8 +286,8 @@ func (c *converter) partitionArgument(name, text string) bool {
 	if name == "nosmt" {
 		c.spec.CPUs.SimultaneousMultithreading = v1alpha1.SMTDisabled
 	}
-	if !slices.Contains(texts, text) {
-		c.remark(argumentsField, "%s was left out: other fields of the profile decide it.", text)
+	if !c.isAmong(argument, texts) {
+		c.remark(argumentsField, "%s was left out: other fields of the profile decide it.", argument.Text())
 	}
 	return true
 }
