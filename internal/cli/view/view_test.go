@@ -136,7 +136,7 @@ func TestPlanHasTheDocumentedFields(t *testing.T) {
 		"power": {"idleStates": "", "frequencyDriver": "", "governor": "", "turbo": "",
 			"isolatedMaximumFrequencyKilohertz": null, "housekeepingMaximumFrequencyKilohertz": null},
 		"sysctls": [{"name": "s", "value": "1"}], "sysfs": [],
-		"network": {"queues": null, "devices": [], "receivePacketSteering": ""},
+		"network": {"queues": null, "nics": [], "receivePacketSteering": ""},
 		"kubelet": {"cpuManagerPolicy": "static", "maxPods": 7},
 		"containerRuntime": {"infrastructureCPUs": "0", "execPlacement": "FirstCPU", "podRequests": ["CPUQuota"]},
 		"files": [{"path": "/a", "mode": "0755", "content": "c"}],
