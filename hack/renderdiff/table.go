@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -42,9 +43,11 @@ func (t *table) render(input, host string, left, right rendered) {
 		t.add(place{"(nothing)", "refusal"}, input, host, left.refusal, right.refusal)
 		return
 	}
+	was, is := groupName(left.objects), groupName(right.objects)
+	t.add(place{"(names)", "group of nodes"}, input, host, was, is)
 	for i := range max(len(left.objects), len(right.objects)) {
 		t.objects++
-		a, b := at(left.objects, i), at(right.objects, i)
+		a, b := rename(at(left.objects, i), was, is), at(right.objects, i)
 		before, after := flatten(a), flatten(b)
 		if maps.Equal(before, after) {
 			t.equal++
@@ -54,6 +57,32 @@ func (t *table) render(input, host string, left, right rendered) {
 			t.add(place{kind, generic(field)}, input, host, before[field], after[field])
 		}
 	}
+}
+
+// groupName is the name of the group of nodes that is made, "" for one that exists already.
+func groupName(objects []map[string]any) string {
+	for _, object := range objects {
+		if metadata, ok := object["metadata"].(map[string]any); ok && object["kind"] == "MachineConfigPool" {
+			return fmt.Sprint(metadata["name"])
+		}
+	}
+	return ""
+}
+
+// rename gives an object the name that its group of nodes has now, so that a changed name counts once.
+func rename(object map[string]any, was, is string) map[string]any {
+	if was == "" || was == is {
+		return object
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		return object
+	}
+	var renamed map[string]any
+	if err := json.Unmarshal(bytes.ReplaceAll(text, []byte(was), []byte(is)), &renamed); err != nil {
+		return object
+	}
+	return renamed
 }
 
 // text compares two texts line by line.
