@@ -35,7 +35,7 @@ func Detect(mapper meta.RESTMapper) (Kind, error) {
 	return Kubernetes, nil
 }
 
-// Serves tells whether the API server serves a kind.
+// Serves reports whether the API server serves a kind.
 func Serves(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, error) {
 	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	switch {

@@ -22,7 +22,7 @@ const (
 	ContentDiffers
 )
 
-// Compare tells what applying the desired object would change. Fields that the desired object does not have
+// Compare returns what applying the desired object would change. Fields that the desired object does not have
 // belong to somebody else and do not count, unless an annotation or label differs, too: then a field may have
 // been dropped since the last time, and applying would remove it.
 func Compare(live, desired *unstructured.Unstructured) Difference {
@@ -47,7 +47,7 @@ func Compare(live, desired *unstructured.Unstructured) Difference {
 	return Same
 }
 
-// contains tells whether the live value has everything that the wanted value has. Lists are compared as a
+// contains reports whether the live value has everything that the wanted value has. Lists are compared as a
 // whole, because the lists of the kinds that the operator applies are atomic.
 func contains(live, want any) bool {
 	switch want := want.(type) {

@@ -19,8 +19,9 @@ func machineConfigPoolConflict(node, format string, args ...any) *fleet.Conflict
 	return &fleet.Conflict{Reason: v1alpha1.ReasonMachineConfigPoolConflict, Node: node, Message: fmt.Sprintf(format, args...)}
 }
 
-// controlPlaneConflict reports control-plane nodes under managed pools. OpenShift keeps them in the pool
-// master whatever custom pool selects them, so that a managed pool would never reach them.
+// controlPlaneConflict reports control-plane nodes under managed machine config pools. OpenShift keeps them in the
+// machine config pool master whatever custom machine config pool selects them, so that a managed machine config pool
+// would never reach them.
 func controlPlaneConflict(intent *fleet.Intent) *fleet.Conflict {
 	var controlPlane []string
 	for _, name := range intent.Selected {
@@ -40,7 +41,7 @@ func controlPlaneConflict(intent *fleet.Intent) *fleet.Conflict {
 	}
 }
 
-// foreignPools are the custom pools that the operator has not made, ascending.
+// foreignPools are the custom machine config pools that the operator has not made, ascending.
 func (w *world) foreignPools() []string {
 	var names []string
 	for name, pool := range w.pools {
@@ -52,25 +53,25 @@ func (w *world) foreignPools() []string {
 	return names
 }
 
-// otherPoolConflict reports a node that is in one of the foreign pools. Labelling it would put it into two
-// custom pools, in which case the machine-config operator stops working on it.
+// otherPoolConflict reports a node that is in one of the foreign machine config pools. Labelling it would put it into
+// two custom machine config pools, in which case the machine-config operator stops working on it.
 func (w *world) otherPoolConflict(node *corev1.Node, foreign []string) *fleet.Conflict {
 	for _, name := range foreign {
 		if w.selectsNode(name, node.Labels) {
 			return machineConfigPoolConflict(node.Name, "node %s is in MachineConfigPool %s, which somebody else owns, and a node can be "+
-				"in one custom pool only: take it out of that pool, or bind the profile to the pool with "+
+				"in one custom machine config pool only: take it out of that one, or bind the profile to it with "+
 				"spec.pools.management Existing", node.Name, name)
 		}
 	}
 	return nil
 }
 
-// existingPoolConflict reports why a pool of somebody else cannot carry the plan: it would change nodes
+// existingPoolConflict reports why a machine config pool of somebody else cannot carry the plan: it would change nodes
 // that the profile does not select, or miss some that it does, or there is more than one plan.
 func (w *world) existingPoolConflict(pool *mcfgv1.MachineConfigPool, intent *fleet.Intent) *fleet.Conflict {
 	if owner(pool) != "" {
 		return machineConfigPoolConflict("", "MachineConfigPool %s is managed by profile %s and cannot be used as an existing pool: "+
-			"select another pool", pool.Name, owner(pool))
+			"select another one", pool.Name, owner(pool))
 	}
 	var outside, strangers []string
 	for _, name := range sortedKeys(intent.Nodes) {
@@ -84,14 +85,14 @@ func (w *world) existingPoolConflict(pool *mcfgv1.MachineConfigPool, intent *fle
 	}
 	switch {
 	case len(outside) > 0:
-		return machineConfigPoolConflict(outside[0], "MachineConfigPool %s does not hold the selected nodes %s: move them into the pool, "+
+		return machineConfigPoolConflict(outside[0], "MachineConfigPool %s does not hold the selected nodes %s: move them into it, "+
 			"or narrow spec.nodeSelector", pool.Name, fleet.Names(outside))
 	case len(strangers) > 0:
 		return machineConfigPoolConflict(strangers[0], "MachineConfigPool %s holds nodes %s, which spec.nodeSelector does not select and "+
-			"which would be changed, too: widen spec.nodeSelector, or use a pool of its own", pool.Name, fleet.Names(strangers))
+			"which would be changed, too: widen spec.nodeSelector, or use a machine config pool of its own", pool.Name, fleet.Names(strangers))
 	case len(intent.Shapes) > 1:
-		return machineConfigPoolConflict("", "MachineConfigPool %s holds nodes that need %d different plans (%s), and a pool carries one: "+
-			"use one pool and profile for each, or spec.pools.management Managed", pool.Name, len(intent.Shapes), shapes(intent))
+		return machineConfigPoolConflict("", "MachineConfigPool %s holds nodes that need %d different plans (%s), and it carries one: "+
+			"use one machine config pool and profile for each, or spec.pools.management Managed", pool.Name, len(intent.Shapes), shapes(intent))
 	default:
 		return nil
 	}
@@ -107,7 +108,7 @@ func shapes(intent *fleet.Intent) string {
 	return strings.Join(parts, "; ")
 }
 
-// performanceProfileConflict reports a PerformanceProfile that governs the target's pool or nodes: it
+// performanceProfileConflict reports a PerformanceProfile that governs the target's machine config pool or nodes: it
 // writes the same kernel arguments and kubelet settings.
 func (w *world) performanceProfileConflict(t *target) *fleet.Conflict {
 	pool := t.live

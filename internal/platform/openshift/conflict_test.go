@@ -48,7 +48,7 @@ type conflictCase struct {
 	peers    []performanceProfile
 	renderer renderer
 	want     []fleet.Conflict
-	// wantSteps tells whether anything is written nevertheless.
+	// wantSteps reports whether anything is written nevertheless.
 	wantSteps bool
 }
 

@@ -22,8 +22,8 @@ import (
 // this is for what is not, such as the end of a deletion by somebody else.
 const returnPatience = 30 * time.Second
 
-// ownPools are the names of the pools that the profile has to do with, ascending: its managed pools, and
-// pools of others for which objects of the profile exist.
+// ownPools are the names of the machine config pools that the profile has to do with, ascending: its managed machine
+// config pools, and machine config pools of others for which objects of the profile exist.
 func (w *world) ownPools(profile string) []string {
 	names := map[string]bool{}
 	for name, pool := range w.pools {
@@ -39,7 +39,7 @@ func (w *world) ownPools(profile string) []string {
 	return sortedKeys(names)
 }
 
-// poolOfObject finds the pool for which an object was rendered in the object's name.
+// poolOfObject finds the machine config pool for which an object was rendered in the object's name.
 func poolOfObject(k key) (string, bool) {
 	prefix := ""
 	switch k.kind {
@@ -55,7 +55,7 @@ func poolOfObject(k key) (string, bool) {
 	return strings.CutPrefix(k.name, prefix)
 }
 
-// leave removes what the profile has in a pool, as far as that is possible now.
+// leave removes what the profile has in a machine config pool, as far as that is possible now.
 func (w *world) leave(name string, intent *fleet.Intent) ([]step, fleet.Remainder) {
 	pool := w.pools[name]
 	if pool != nil && owner(pool) == "" {
@@ -64,9 +64,9 @@ func (w *world) leave(name string, intent *fleet.Intent) ([]step, fleet.Remainde
 	return w.leaveManaged(name, intent)
 }
 
-// leaveManaged removes a pool of our own. The pool goes last, and only when no node has one of its
-// rendered configurations any more: these disappear with the pool, and a machine-config daemon whose
-// current configuration is gone is stuck.
+// leaveManaged removes a machine config pool of our own. It goes last, and only when no node has
+// one of its rendered configurations any more: these disappear with the machine config pool, and a machine-config
+// daemon whose current configuration is gone is stuck.
 func (w *world) leaveManaged(name string, intent *fleet.Intent) ([]step, fleet.Remainder) {
 	pool := w.pools[name]
 	var nodes []string
@@ -101,8 +101,8 @@ func leaving(intent *fleet.Intent, pool string, nodes []string) string {
 	return message
 }
 
-// leaveExisting removes our objects from a pool of somebody else, with one reboot: the pool is held until
-// its rendered configuration has neither of them.
+// leaveExisting removes our objects from a machine config pool of somebody else, with one reboot: the machine config
+// pool is held until its rendered configuration has neither of them.
 func (w *world) leaveExisting(pool *mcfgv1.MachineConfigPool) ([]step, fleet.Remainder) {
 	steps, rest := w.removeObjects(pool.Name)
 	if len(steps) > 0 && !heldByUs(pool) {
@@ -122,7 +122,7 @@ func (w *world) leaveExisting(pool *mcfgv1.MachineConfigPool) ([]step, fleet.Rem
 	}
 }
 
-// rolledBack says whether the nodes of a pool have what it holds now.
+// rolledBack says whether the nodes of a machine config pool have what it holds now.
 func rolledBack(pool *mcfgv1.MachineConfigPool) fleet.Remainder {
 	switch {
 	case updated(pool):
@@ -137,14 +137,14 @@ func rolledBack(pool *mcfgv1.MachineConfigPool) fleet.Remainder {
 	}
 }
 
-// stillRendered tells whether the pool's configuration was merged from a MachineConfig that is gone.
+// stillRendered reports whether the machine config pool's configuration was merged from a MachineConfig that is gone.
 func (w *world) stillRendered(pool *mcfgv1.MachineConfigPool) bool {
 	return hasSource(pool, manifests.MachineConfigName(pool.Name)) ||
 		len(w.kubelets[pool.Name]) < len(kubeletSources(pool))
 }
 
-// removeObjects deletes the objects that were rendered for a pool. They remain until the API server has let
-// them go: the machine-config operator has a finalizer on KubeletConfigs, by which it deletes what it made.
+// removeObjects deletes the objects that were rendered for a machine config pool. They remain until the API server has
+// let them go: the machine-config operator has a finalizer on KubeletConfigs, by which it deletes what it made.
 func (w *world) removeObjects(pool string) ([]step, fleet.Remainder) {
 	var steps []step
 	var rest fleet.Remainder
@@ -183,15 +183,15 @@ func (w *world) objectKeys() []key {
 	return keys
 }
 
-// asReference is what identifies a pool for deletion.
+// asReference is what identifies a machine config pool for deletion.
 func asReference(pool *mcfgv1.MachineConfigPool) *unstructured.Unstructured {
 	reference := poolReference(pool)
 	reference.SetDeletionTimestamp(pool.DeletionTimestamp)
 	return reference
 }
 
-// decideReturn decides what to give back now. Nodes go back to the pool worker all at once, which rolls them
-// as its own limit says; those that another profile takes over are moved by that profile.
+// decideReturn decides what to give back now. Nodes go back to the machine config pool worker all at once, which rolls
+// them as its own limit says; those that another profile takes over are moved by that profile.
 func decideReturn(w *world, intent *fleet.Intent) ([]step, fleet.Remainder) {
 	var steps []step
 	var rest fleet.Remainder
@@ -216,8 +216,8 @@ func decideReturn(w *world, intent *fleet.Intent) ([]step, fleet.Remainder) {
 	return steps, rest
 }
 
-// poolsToReturn adds the pool of somebody else to which the profile is bound: its nodes have to roll back
-// after our last object is gone.
+// poolsToReturn adds the machine config pool of somebody else to which the profile is bound: its nodes have to roll
+// back after our last object is gone.
 func (w *world) poolsToReturn(intent *fleet.Intent) []string {
 	names := w.ownPools(intent.Profile.Name)
 	if intent.Profile.Spec.Pools.Management != v1alpha1.PoolsExisting {

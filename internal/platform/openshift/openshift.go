@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Package openshift brings plans to nodes by way of OpenShift's machine-config operator: one
-// MachineConfigPool for each shape, or a pool that somebody else owns, a MachineConfig and a KubeletConfig for
-// it, and a Tuned object for what takes effect at once. A change costs each node one reboot.
+// Package openshift brings plans to nodes by way of OpenShift's machine-config operator: one MachineConfigPool for each
+// shape, or a machine config pool that somebody else owns, a MachineConfig and a KubeletConfig for it, and a Tuned
+// object for what takes effect at once. A change costs each node one reboot.
 package openshift
 
 import (
@@ -80,7 +80,7 @@ func tunedKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "tuned.openshift.io", Version: "v1", Kind: kindTuned}
 }
 
-// ownKinds are the kinds, besides the pool and the plan, of the objects that are rendered.
+// ownKinds are the kinds, besides the machine config pool and the plan, of the objects that are rendered.
 func ownKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		mcfgv1.GroupVersion.WithKind(kindMachineConfig),
@@ -203,7 +203,7 @@ func (p *Platform) list(ctx context.Context, kind schema.GroupVersionKind, optio
 	return list.Items, nil
 }
 
-// gatherEvidence reads the rendered configurations of the pools that the operator holds.
+// gatherEvidence reads the rendered configurations of the machine config pools that the operator holds.
 func (p *Platform) gatherEvidence(ctx context.Context, w *world, targets []*target) error {
 	if err := p.gatherKubelets(ctx, w); err != nil {
 		return err
@@ -221,7 +221,7 @@ func (p *Platform) gatherEvidence(ctx context.Context, w *world, targets []*targ
 	return nil
 }
 
-// gatherKubelets reads the MachineConfigs that were generated from KubeletConfigs for the pools that the
+// gatherKubelets reads the MachineConfigs that were generated from KubeletConfigs for the machine config pools that the
 // operator holds.
 func (p *Platform) gatherKubelets(ctx context.Context, w *world) error {
 	for name, pool := range w.pools {
@@ -274,7 +274,7 @@ type rendering struct {
 	plan  any
 	pool  string
 	limit int32
-	// labels are those of an existing pool, printed.
+	// labels are those of an existing machine config pool, printed.
 	labels string
 }
 

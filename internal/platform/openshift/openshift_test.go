@@ -118,7 +118,7 @@ func TestRollWritesInOrder(t *testing.T) {
 	if !slices.Equal(written, want) {
 		t.Errorf("written are %v, want %v", written, want)
 	}
-	if len(outcome.Groups) != 1 || outcome.RetryAfter != renderPatience {
+	if len(outcome.Groups) != 1 || outcome.RetryAfter != renderTimeout {
 		t.Errorf("outcome is %+v", outcome)
 	}
 }

@@ -20,7 +20,7 @@ func performanceProfileKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "performance.openshift.io", Version: "v2", Kind: "PerformanceProfile"}
 }
 
-// performanceProfile is the part of a PerformanceProfile that binds it to nodes and pools
+// performanceProfile is the part of a PerformanceProfile that binds it to nodes and machine config pools
 // (cluster-node-tuning-operator, pkg/apis/performanceprofile/v2 and components/profile).
 type performanceProfile struct {
 	name                string
@@ -66,8 +66,8 @@ func (p performanceProfile) role() string {
 	return ""
 }
 
-// governs tells whether the profile governs a pool or a node: by selecting the pool, by MachineConfigs
-// that the pool takes in, or by selecting the node.
+// governs reports whether the profile governs a machine config pool or a node: by selecting the machine config pool, by
+// MachineConfigs that the machine config pool takes in, or by selecting the node.
 func (p performanceProfile) governs(pool *mcfgv1.MachineConfigPool, nodes []*corev1.Node) bool {
 	if pool != nil && (matches(p.poolSelector, pool.Labels) ||
 		selects(pool.Spec.MachineConfigSelector, p.machineConfigLabels)) {
@@ -76,7 +76,7 @@ func (p performanceProfile) governs(pool *mcfgv1.MachineConfigPool, nodes []*cor
 	return slices.ContainsFunc(nodes, func(node *corev1.Node) bool { return matches(p.nodeSelector, node.Labels) })
 }
 
-// matches tells whether a set has all of the wanted labels, of which there must be one.
+// matches reports whether a set has all of the wanted labels, of which there must be one.
 func matches(want, set map[string]string) bool {
 	return len(want) > 0 && labels.SelectorFromSet(want).Matches(labels.Set(set))
 }

@@ -18,8 +18,8 @@ import (
 // kernelTypeDefault is what a MachineConfig without a kernel type means.
 const kernelTypeDefault = "default"
 
-// evidence is what proves that a pool's rendered configuration holds what the operator has written. It is
-// read from the API server itself, and only while the operator holds the pool.
+// evidence is what proves that a machine config pool's rendered configuration holds what the operator has written. It
+// is read from the API server itself, and only while the operator holds the machine config pool.
 type evidence struct {
 	// rendered is the MachineConfig that pool.spec.configuration names; nil when it does not exist.
 	rendered *mcfgv1.MachineConfig
@@ -29,8 +29,9 @@ type evidence struct {
 }
 
 // kubeletSources are the names of the MachineConfigs that the machine-config operator has generated from
-// KubeletConfigs, among those that the pool's configuration was merged from: 99-<pool>-generated-kubelet,
-// with a number for each further KubeletConfig of the pool (getManagedKubeletConfigKey).
+// KubeletConfigs, among those that the machine config pool's configuration was merged from:
+// 99-NAME-generated-kubelet with the name of the machine config pool, and a number for each further KubeletConfig of it
+// (getManagedKubeletConfigKey).
 func kubeletSources(pool *mcfgv1.MachineConfigPool) []string {
 	var names []string
 	for _, source := range pool.Spec.Configuration.Source {
@@ -42,9 +43,9 @@ func kubeletSources(pool *mcfgv1.MachineConfigPool) []string {
 	return names
 }
 
-// missing says what the pool's rendered configuration lacks of what was written: our MachineConfig, and the
-// kubelet settings of our KubeletConfig; "" when it has both. Names in the pool's list of sources prove
-// nothing, because they do not say of which content, so contents are compared.
+// missing says what the machine config pool's rendered configuration lacks of what was written: our MachineConfig, and
+// the kubelet settings of our KubeletConfig; "" when it has both. Names in the machine config pool's list of sources
+// prove nothing, because they do not say of which content, so contents are compared.
 func (e evidence) missing(pool *mcfgv1.MachineConfigPool, own *mcfgv1.MachineConfig, kubeletConfig types.UID) string {
 	if e.rendered == nil {
 		return fmt.Sprintf("MachineConfigPool %s has no rendered configuration yet", pool.Name)
@@ -173,7 +174,7 @@ func (i ignition) lacks(part ignition) string {
 	return ""
 }
 
-// isIn tells whether the rendered unit has what this one says.
+// isIn reports whether the rendered unit has what this one says.
 func (u ignitionUnit) isIn(rendered ignitionUnit) bool {
 	if u.Name != rendered.Name || u.Mask && !rendered.Mask || u.Contents != "" && u.Contents != rendered.Contents {
 		return false
@@ -189,7 +190,7 @@ func (u ignitionUnit) isIn(rendered ignitionUnit) bool {
 	return true
 }
 
-// isSubsequence tells whether all parts occur in the whole, in their order.
+// isSubsequence reports whether all parts occur in the whole, in their order.
 func isSubsequence(whole, parts []string) bool {
 	next := 0
 	for _, element := range whole {

@@ -20,7 +20,7 @@ type decision struct {
 	outcome fleet.Outcome
 }
 
-// decideRoll decides about all pools of a profile from the world alone.
+// decideRoll decides about all machine config pools of a profile from the world alone.
 func decideRoll(w *world, intent *fleet.Intent, targets []*target, conflicts []fleet.Conflict) decision {
 	d := decision{outcome: fleet.Outcome{GroupOf: map[string]string{}, Conflicts: conflicts}}
 	who := sortNodes(intent, targets)
@@ -33,7 +33,7 @@ func decideRoll(w *world, intent *fleet.Intent, targets []*target, conflicts []f
 		d.outcome.GroupOf[t.shape.Hash] = t.name()
 		d.outcome.Groups = append(d.outcome.Groups, v.state)
 		if v.state.Phase == fleet.PhaseWriting {
-			d.outcome.RetryAfter = renderPatience
+			d.outcome.RetryAfter = renderTimeout
 		}
 	}
 	d.leaveStalePools(w, intent, targets)
@@ -48,9 +48,10 @@ type sorting struct {
 	// released nodes lose our labels: the profile does not select them any more, and nobody else is about
 	// to take them over.
 	released []*corev1.Node
-	// moving are the nodes of a pool that are about to move to another, by the pool's name.
+	// moving are the nodes of a machine config pool that are about to move to another, by the machine config pool's
+	// name.
 	moving map[string][]string
-	// stuck are the nodes of a pool that do not belong there and must not be changed, with the reason.
+	// stuck are the nodes of a machine config pool that do not belong there and must not be changed, with the reason.
 	stuck map[string]map[string]string
 }
 
@@ -82,8 +83,8 @@ func sortNodes(intent *fleet.Intent, targets []*target) sorting {
 	return s
 }
 
-// withoutPlan notes the nodes of an existing pool for which there is no plan: they are in the pool, and would
-// get the plan of the others.
+// withoutPlan notes the nodes of an existing machine config pool for which there is no plan: they are in the machine
+// config pool, and would get the plan of the others.
 func (s *sorting) withoutPlan(intent *fleet.Intent, targets []*target) {
 	for _, t := range targets {
 		if t.managed() {
@@ -97,13 +98,13 @@ func (s *sorting) withoutPlan(intent *fleet.Intent, targets []*target) {
 	}
 }
 
-// misplaced notes a node that is in a pool where it does not belong.
+// misplaced notes a node that is in a machine config pool where it does not belong.
 func (s *sorting) misplaced(intent *fleet.Intent, node, pool string, home *target) {
 	why := intent.Held[node]
 	switch {
 	case why != "":
 	case home == nil:
-		why = "there is no pool that it may be in"
+		why = "there is no machine config pool that it may be in"
 	case home.conflict != nil:
 		why = fmt.Sprintf("it belongs to MachineConfigPool %s, to which nothing can be applied", home.name())
 	default:

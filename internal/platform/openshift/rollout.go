@@ -28,13 +28,13 @@ const (
 	kindTuned         = "Tuned"
 	kindRuntimeClass  = "RuntimeClass"
 
-	// renderPatience is when to look again at a pool whose rendered configuration is awaited. The
-	// machine-config operator takes some seconds (renderDelay), and the change of the pool is watched.
-	renderPatience = 30 * time.Second
+	// renderTimeout is when to look again at a machine config pool whose rendered configuration is awaited. The
+	// machine-config operator takes some seconds (renderDelay), and the change of the machine config pool is watched.
+	renderTimeout = 30 * time.Second
 )
 
-// The rollout of one pool. Each line is decided from the world alone, so that an operator that was stopped
-// anywhere goes on where it was:
+// The rollout of one machine config pool. Each line is decided from the world alone, so that an operator that was
+// stopped anywhere goes on where it was:
 //
 //	pool      | our objects | held by us | rendered has both | then
 //	absent    | any         | -          | -                 | create it paused, write all objects
@@ -43,7 +43,8 @@ const (
 //	there     | as wanted   | yes        | yes               | label nodes; when all others have left, let go
 //	there     | as wanted   | no         | -                 | label nodes; nodes reboot into it by themselves
 //
-// A node reboots once, because no pool that it is in is let go before its rendered configuration is whole.
+// A node reboots once, because no machine config pool that it is in is let go before its rendered configuration is
+// whole.
 
 // verdict is what is to be done about one target, and how far it is.
 type verdict struct {
@@ -51,8 +52,8 @@ type verdict struct {
 	state fleet.Group
 }
 
-// decide makes the steps for one target. moving are the nodes that are in its pool and about to leave it,
-// stuck those that must not be changed, with the reason.
+// decide makes the steps for one target. moving are the nodes that are in its machine config pool and about to leave
+// it, stuck those that must not be changed, with the reason.
 func (w *world) decide(t *target, profile string, moving []string, stuck map[string]string) verdict {
 	differs := w.differs(t)
 	switch {
@@ -71,7 +72,7 @@ func (w *world) decide(t *target, profile string, moving []string, stuck map[str
 	}
 }
 
-// decideHeld decides about a pool that the operator has paused and written.
+// decideHeld decides about a machine config pool that the operator has paused and written.
 func (w *world) decideHeld(t *target, profile string, moving []string) verdict {
 	if message := w.failure(t); message != "" {
 		return t.verdict(fleet.PhaseFailed, message, w.applySteps(t)...)
@@ -102,7 +103,7 @@ func (t *target) heldBecause(stuck map[string]string) string {
 	return message
 }
 
-// differs tells whether writing our objects would make the nodes of the pool reboot.
+// differs reports whether writing our objects would make the nodes of the machine config pool reboot.
 func (w *world) differs(t *target) bool {
 	return slices.ContainsFunc(t.want, func(want *unstructured.Unstructured) bool {
 		kind := want.GetKind()
@@ -126,16 +127,16 @@ func (w *world) applySteps(t *target) []step {
 	return steps
 }
 
-// pause makes the operator hold the pool, which is created if need be. A pool that its administrator has
-// paused is held, too, and stays paused when the operator lets go of it.
+// pause makes the operator hold the machine config pool, which is created if need be. A machine config pool that its
+// administrator has paused is held, too, and stays paused when the operator lets go of it.
 func (t *target) pause() step {
 	return step{apply: paused(t.rest(), t.shape.Hash)}
 }
 
-// letGo gives the pool back to the machine-config operator.
+// letGo gives the machine config pool back to the machine-config operator.
 func (t *target) letGo() step { return step{apply: t.rest()} }
 
-// rest is what the operator owns of the pool while nothing is under way.
+// rest is what the operator owns of the machine config pool while nothing is under way.
 func (t *target) rest() *unstructured.Unstructured {
 	if t.managed() {
 		return t.poolObject
@@ -143,7 +144,7 @@ func (t *target) rest() *unstructured.Unstructured {
 	return poolReference(t.live)
 }
 
-// poolSteps keeps a managed pool, which is not paused, as wanted.
+// poolSteps keeps a managed machine config pool, which is not paused, as wanted.
 func (w *world) poolSteps(t *target) []step {
 	if !t.managed() || samePool(t.live, t.pool) {
 		return nil
@@ -151,7 +152,7 @@ func (w *world) poolSteps(t *target) []step {
 	return []step{{apply: t.poolObject}}
 }
 
-// samePool tells whether applying the wanted pool would change nothing.
+// samePool reports whether applying the wanted machine config pool would change nothing.
 func samePool(live, want *mcfgv1.MachineConfigPool) bool {
 	return isSubset(live.Labels, want.Labels) && isSubset(live.Annotations, want.Annotations) &&
 		equality.Semantic.DeepEqual(live.Spec.NodeSelector, want.Spec.NodeSelector) &&
@@ -176,7 +177,7 @@ func isSubset(set, subset map[string]string) bool {
 	return true
 }
 
-// labelSteps puts the nodes into the pool, each with one write.
+// labelSteps puts the nodes into the machine config pool, each with one write.
 func (t *target) labelSteps(profile string) []step {
 	pool := ""
 	if t.managed() {
@@ -191,7 +192,7 @@ func (t *target) labelSteps(profile string) []step {
 	return steps
 }
 
-// missing says what the pool's rendered configuration lacks; "" when it has everything that was written.
+// missing says what the machine config pool's rendered configuration lacks; "" when it has everything that was written.
 func (w *world) missing(t *target) string {
 	own, kubelet := w.objects[key{kindMachineConfig, manifests.MachineConfigName(t.name())}], w.kubeletConfig(t.name())
 	if own == nil || kubelet == nil {
@@ -207,7 +208,7 @@ func (w *world) missing(t *target) string {
 	return t.evidence.missing(t.live, config, kubelet.uid)
 }
 
-// failure is what the platform reports against the pool; "" when there is nothing.
+// failure is what the platform reports against the machine config pool; "" when there is nothing.
 func (w *world) failure(t *target) string {
 	if kubelet := w.kubeletConfig(t.name()); kubelet != nil {
 		if message := kubelet.status.failure(kubelet.generation); message != "" {
@@ -221,7 +222,7 @@ func (w *world) failure(t *target) string {
 	return poolFailure(t.live)
 }
 
-// poolFailure is the first of the pool's conditions that reports a failure.
+// poolFailure is the first of the machine config pool's conditions that reports a failure.
 func poolFailure(pool *mcfgv1.MachineConfigPool) string {
 	for _, kind := range []mcfgv1.MachineConfigPoolConditionType{
 		mcfgv1.MachineConfigPoolRenderDegraded, mcfgv1.MachineConfigPoolNodeDegraded, mcfgv1.MachineConfigPoolDegraded,
@@ -235,7 +236,7 @@ func poolFailure(pool *mcfgv1.MachineConfigPool) string {
 	return ""
 }
 
-// progress says how far a pool is that nobody but its administrator holds.
+// progress says how far a machine config pool is that nobody but its administrator holds.
 func (w *world) progress(t *target) (fleet.Phase, string) {
 	status := t.live.Status
 	if message := w.failure(t); message != "" {
@@ -253,14 +254,14 @@ func (w *world) progress(t *target) (fleet.Phase, string) {
 		t.name(), status.UpdatedMachineCount, max(int(status.MachineCount), len(t.nodes)))
 }
 
-// updated tells whether every node of the pool has its current rendered configuration.
+// updated reports whether every node of the machine config pool has its current rendered configuration.
 func updated(pool *mcfgv1.MachineConfigPool) bool {
 	return pool.Spec.Configuration.Name != "" &&
 		pool.Status.Configuration.Name == pool.Spec.Configuration.Name &&
 		pool.Status.UpdatedMachineCount == pool.Status.MachineCount
 }
 
-// kubeletConfig is our KubeletConfig of a pool as far as the machine-config operator answers it.
+// kubeletConfig is our KubeletConfig of a machine config pool as far as the machine-config operator answers it.
 type kubeletConfig struct {
 	name       string
 	uid        types.UID

@@ -124,7 +124,7 @@ func (c *cluster) evidence(w *world, targets []*target) {
 	}
 }
 
-// take carries out a step as the API server would, and tells whether it took it.
+// take carries out a step as the API server would, and reports whether it took it.
 func (c *cluster) take(s step) bool {
 	switch {
 	case s.apply != nil && s.apply.GetKind() == kindPool:

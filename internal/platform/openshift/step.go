@@ -25,7 +25,7 @@ type step struct {
 	apply *unstructured.Unstructured
 	// remove is deleted if it is still the same object.
 	remove *unstructured.Unstructured
-	// label is given the labels profile and pool.
+	// label is given the labels profile and machine config pool.
 	label         *corev1.Node
 	profile, pool string
 }
@@ -66,13 +66,13 @@ func (s step) String() string {
 	}
 }
 
-// poolReference is the machine config pool as an object without fields: applied as it is, it gives up
-// every field that the operator has owned in a pool of somebody else.
+// poolReference is the machine config pool as an object without fields: applied as it is, it gives up every field that
+// the operator has owned in a machine config pool of somebody else.
 func poolReference(pool *mcfgv1.MachineConfigPool) *unstructured.Unstructured {
 	return apply.Reference(mcfgv1.GroupVersion.WithKind("MachineConfigPool"), pool)
 }
 
-// paused returns a copy of the pool object with which the operator holds the pool, and says for which plan.
+// paused returns a copy of a machine config pool with which the operator holds it, and says for which plan.
 func paused(pool *unstructured.Unstructured, planHash string) *unstructured.Unstructured {
 	held := pool.DeepCopy()
 	annotations := held.GetAnnotations()
@@ -90,8 +90,8 @@ func paused(pool *unstructured.Unstructured, planHash string) *unstructured.Unst
 	return held
 }
 
-// owns tells whether the operator owns a field of the pool's spec, according to the API server's record.
-// A field may have several owners: a pool that its administrator has paused, too, stays paused when the
+// owns reports whether the operator owns a field of the machine config pool's spec, according to the API server's record.
+// A field may have several owners: a machine config pool that its administrator has paused, too, stays paused when the
 // operator lets go of it.
 func owns(pool *mcfgv1.MachineConfigPool, field string) bool {
 	for _, entry := range pool.ManagedFields {
@@ -106,7 +106,7 @@ func owns(pool *mcfgv1.MachineConfigPool, field string) bool {
 	return false
 }
 
-// heldByUs tells whether the operator itself has paused the pool.
+// heldByUs reports whether the operator itself has paused the machine config pool.
 func heldByUs(pool *mcfgv1.MachineConfigPool) bool {
 	return pool != nil && pool.Spec.Paused && owns(pool, "paused")
 }

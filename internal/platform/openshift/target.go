@@ -19,28 +19,28 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
-// target is a pool, the plan that it is to carry and the objects that bring the plan to it.
+// target is a machine config pool, the plan that it is to carry and the objects that bring the plan to it.
 type target struct {
 	shape *fleet.Shape
 	input manifests.Input
-	// want are the objects that bring the plan to the pool, in the order of applying. The plan itself is
+	// want are the objects that bring the plan to the machine config pool, in the order of applying. The plan itself is
 	// not among them, because the agents need it even while nothing may be changed.
 	want []*unstructured.Unstructured
-	// pool is the pool that is wanted; nil when somebody else owns it.
+	// pool is the machine config pool that is wanted; nil when somebody else owns it.
 	pool       *mcfgv1.MachineConfigPool
 	poolObject *unstructured.Unstructured
-	// live is the pool as it is; nil when it does not exist.
+	// live is the machine config pool as it is; nil when it does not exist.
 	live *mcfgv1.MachineConfigPool
-	// nodes of the shape that may be in the pool.
+	// nodes of the shape that may be in the machine config pool.
 	nodes []*corev1.Node
-	// conflict keeps the pool from being touched.
+	// conflict keeps the machine config pool from being touched.
 	conflict *fleet.Conflict
 	evidence evidence
 }
 
 func (t *target) name() string { return t.input.MachineConfigPool.Name }
 
-// managed tells whether the pool is the operator's own.
+// managed reports whether the machine config pool is the operator's own.
 func (t *target) managed() bool {
 	return t.input.MachineConfigPool.Management != v1alpha1.PoolsExisting
 }
@@ -48,7 +48,8 @@ func (t *target) managed() bool {
 // renderer turns a plan into objects. It exists so that equal plans are rendered once.
 type renderer func(manifests.Input) ([]*unstructured.Unstructured, error)
 
-// aim chooses the pool of every shape. What keeps a shape or a node from its pool comes back as conflicts.
+// aim chooses the machine config pool of every shape. What keeps a shape or a node from its machine config pool comes
+// back as conflicts.
 func aim(w *world, intent *fleet.Intent, namespace string, renders renderer) ([]*target, []fleet.Conflict) {
 	targets, conflicts := choosePools(w, intent)
 	for _, t := range targets {
@@ -103,7 +104,7 @@ func (t *target) renderWith(renders renderer) error {
 	return nil
 }
 
-// managedPools gives every shape a pool of its own.
+// managedPools gives every shape a machine config pool of its own.
 func managedPools(w *world, intent *fleet.Intent) ([]*target, []fleet.Conflict) {
 	profile := intent.Profile.Name
 	current, taken := map[string]string{}, map[string]bool{}
@@ -138,7 +139,7 @@ func managedPools(w *world, intent *fleet.Intent) ([]*target, []fleet.Conflict) 
 	return targets, conflicts
 }
 
-// existingPool binds the one shape to the one pool that the profile names. The operator does not choose
+// existingPool binds the one shape to the one machine config pool that the profile names. The operator does not choose
 // between shapes: it applies nothing until there is one.
 func existingPool(w *world, intent *fleet.Intent) ([]*target, []fleet.Conflict) {
 	pool, conflict := w.findExistingPool(intent.Profile)
@@ -155,7 +156,7 @@ func existingPool(w *world, intent *fleet.Intent) ([]*target, []fleet.Conflict) 
 	return []*target{t}, nil
 }
 
-// findExistingPool finds the pool to which the profile binds.
+// findExistingPool finds the machine config pool to which the profile binds.
 func (w *world) findExistingPool(profile *v1alpha1.LowLatencyNodeProfile) (*mcfgv1.MachineConfigPool, *fleet.Conflict) {
 	selector := plain(profile.Spec.Pools.Existing.MachineConfigPoolSelector)
 	var found []string
@@ -168,7 +169,7 @@ func (w *world) findExistingPool(profile *v1alpha1.LowLatencyNodeProfile) (*mcfg
 	switch len(found) {
 	case 0:
 		return nil, machineConfigPoolConflict("", "spec.pools.existing.machineConfigPoolSelector selects no MachineConfigPool: "+
-			"correct it, or create the pool")
+			"correct it, or create the machine config pool")
 	case 1:
 		return w.pools[found[0]], nil
 	default:

@@ -17,8 +17,8 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-// Pools that OpenShift itself has. A node is in at most one custom pool, and a control-plane node in none
-// (machine-config-operator, pkg/helpers, GetPoolsForNode).
+// Pools that OpenShift itself has. A node is in at most one custom machine config pool, and a control-plane node in
+// none (machine-config-operator, pkg/helpers, GetPoolsForNode).
 const (
 	masterPool  = "master"
 	workerPool  = "worker"
@@ -39,18 +39,18 @@ type key struct{ kind, name string }
 type world struct {
 	// pools are all MachineConfigPools by name.
 	pools map[string]*mcfgv1.MachineConfigPool
-	// selectors are the node selectors of pools that were needed, by the pool's name.
+	// selectors are the node selectors of machine config pools that were needed, by the machine config pool's name.
 	selectors map[string]labels.Selector
-	// objects are what the operator has made for the profile, pools excepted.
+	// objects are what the operator has made for the profile, machine config pools excepted.
 	objects map[key]*unstructured.Unstructured
-	// kubelets are the MachineConfigs made of KubeletConfigs from which the configuration of a pool that
-	// the operator holds was merged, as far as they still exist, by the name of the pool.
+	// kubelets are the MachineConfigs made of KubeletConfigs from which the configuration of a machine config pool that
+	// the operator holds was merged, as far as they still exist, by the name of the machine config pool.
 	kubelets map[string][]mcfgv1.MachineConfig
 	// performanceProfiles of the cluster; nil when it has no such kind.
 	performanceProfiles []performanceProfile
 }
 
-// selects tells whether a label selector matches.
+// selects reports whether a label selector matches.
 func selects(selector *metav1.LabelSelector, set map[string]string) bool {
 	return parseSelector(selector).Matches(labels.Set(set))
 }
@@ -65,8 +65,8 @@ func parseSelector(selector *metav1.LabelSelector) labels.Selector {
 	return parsed
 }
 
-// selectsNode tells whether a pool selects nodes with these labels. Selectors are parsed once, since there may
-// be thousands of nodes.
+// selectsNode reports whether a machine config pool selects nodes with these labels. Selectors are parsed once, since
+// there may be thousands of nodes.
 func (w *world) selectsNode(pool string, nodeLabels map[string]string) bool {
 	if w.pools[pool] == nil {
 		return false
@@ -82,10 +82,11 @@ func (w *world) selectsNode(pool string, nodeLabels map[string]string) bool {
 	return selector.Matches(labels.Set(nodeLabels))
 }
 
-// owner is the profile for which the operator has made a pool; "" when somebody else has made it.
+// owner is the profile for which the operator has made a machine config pool; "" when somebody else has made it.
 func owner(pool *mcfgv1.MachineConfigPool) string { return pool.Labels[v1alpha1.LabelProfile] }
 
-// isControlPlane tells whether OpenShift keeps the node in the pool master, whatever labels it has besides.
+// isControlPlane reports whether OpenShift keeps the node in the machine config pool master, whatever labels it has
+// besides.
 func isControlPlane(node *corev1.Node) bool {
 	for _, role := range []string{"master", "control-plane", "arbiter"} {
 		if _, found := node.Labels["node-role.kubernetes.io/"+role]; found {
@@ -95,12 +96,12 @@ func isControlPlane(node *corev1.Node) bool {
 	return false
 }
 
-// isBuiltIn tells whether a pool is one of OpenShift's own.
+// isBuiltIn reports whether a machine config pool is one of OpenShift's own.
 func isBuiltIn(pool string) bool {
 	return pool == masterPool || pool == workerPool || pool == arbiterPool
 }
 
-// customPools returns the names of the pools, other than OpenShift's own, that select a node with these
+// customPools returns the names of the machine config pools, other than OpenShift's own, that select a node with these
 // labels, ascending.
 func (w *world) customPools(nodeLabels map[string]string) []string {
 	var names []string
@@ -113,8 +114,8 @@ func (w *world) customPools(nodeLabels map[string]string) []string {
 	return names
 }
 
-// primaryPool is the pool whose configuration a node with these labels gets; "" when there is none or more
-// than one custom pool selects the node.
+// primaryPool is the machine config pool whose configuration a node with these labels gets; "" when there is none or
+// more than one custom machine config pool selects the node.
 func (w *world) primaryPool(nodeLabels map[string]string) string {
 	custom := w.customPools(nodeLabels)
 	switch {
@@ -131,7 +132,7 @@ func (w *world) primaryPool(nodeLabels map[string]string) string {
 	}
 }
 
-// withoutOurPool are the labels that a node has once it is in no managed pool.
+// withoutOurPool are the labels that a node has once it is in no managed machine config pool.
 func withoutOurPool(node *corev1.Node) map[string]string {
 	if _, found := node.Labels[v1alpha1.LabelPool]; !found {
 		return node.Labels
@@ -141,9 +142,9 @@ func withoutOurPool(node *corev1.Node) map[string]string {
 	return rest
 }
 
-// hasConfigOf tells whether the machine-config daemon of a node still has, or is told to take, a configuration
-// that was rendered for the pool. Rendered configurations are named rendered-<pool>-<hash> and disappear
-// with the pool; a daemon whose current configuration is gone cannot work any more.
+// hasConfigOf reports whether the machine-config daemon of a node still has, or is told to take, a configuration that was
+// rendered for the machine config pool. Rendered configurations are named rendered-<machine config pool>-<hash> and
+// disappear with the machine config pool; a daemon whose current configuration is gone cannot work any more.
 func hasConfigOf(node *corev1.Node, pool string) bool {
 	for _, annotation := range []string{annotationCurrentConfig, annotationDesiredConfig} {
 		hash, found := strings.CutPrefix(node.Annotations[annotation], "rendered-"+pool+"-")

@@ -33,7 +33,7 @@ type tunedUnit struct {
 	Enabled          bool              `json:"enabled"`
 	Options          map[string]string `json:"options"`
 	DevicesUdevRegex string            `json:"devicesUdevRegex"`
-	// Supported tells whether TuneD made an instance of the plugin here; only then it looked at the options.
+	// Supported reports whether TuneD made an instance of the plugin here; only then it looked at the options.
 	Supported bool `json:"supported"`
 }
 

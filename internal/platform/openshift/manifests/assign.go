@@ -10,22 +10,22 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 )
 
-// nameLength is how many characters of a signature or hash become part of a pool's name.
+// nameLength is how many characters of a signature or hash become part of a machine config pool's name.
 const nameLength = 8
 
-// seat is a number of nodes of one shape that already sit in a pool.
+// seat is a number of nodes of one shape that already sit in a machine config pool.
 type seat struct {
 	shape, pool string
 	nodes       int
 }
 
-// AssignPools returns the name of the managed pool of each shape, by the shape's hash. A shape keeps the pool
-// in which most of its nodes already sit, so that a change of the profile changes what a pool holds and not
-// where its nodes are. Another shape gets the name <profile>-<signature>, or, where that name is taken,
-// <profile>-<hash>. The result depends neither on the order of the shapes nor on anything but the arguments.
+// AssignPools returns the name of the managed machine config pool of each shape, by the shape's hash. A shape keeps the
+// machine config pool in which most of its nodes already sit, so that a change of the profile changes what a machine
+// config pool holds and not where its nodes are. Another shape gets the name <profile>-<signature>, or, where that name
+// is taken, <profile>-<hash>. The result depends neither on the order of the shapes nor on anything but the arguments.
 //
-// current is the pool of each node that is in a pool of this profile; taken are names that this profile
-// cannot have, because a pool of that name has another owner.
+// current is the machine config pool of each node that is in a machine config pool of this profile; taken are names
+// that this profile cannot have, because a machine config pool of that name has another owner.
 func AssignPools(profile string, current map[string]string, shapes []fleet.Shape, taken map[string]bool) map[string]string {
 	assigned := make(map[string]string, len(shapes))
 	used := make(map[string]bool, len(shapes)+len(taken))
@@ -48,7 +48,7 @@ func AssignPools(profile string, current map[string]string, shapes []fleet.Shape
 	return assigned
 }
 
-// seats counts the nodes of each shape in each pool, the most numerous first.
+// seats counts the nodes of each shape in each machine config pool, the most numerous first.
 func seats(current map[string]string, shapes []fleet.Shape) []seat {
 	all := make([]seat, 0, len(shapes))
 	for _, shape := range shapes {

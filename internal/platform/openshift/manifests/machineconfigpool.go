@@ -14,12 +14,12 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-// workerRole is the role whose MachineConfigs every custom pool inherits: the machine-config operator
-// lets only worker nodes be in a custom pool.
+// workerRole is the role whose MachineConfigs every custom machine config pool inherits: the machine-config operator
+// lets only worker nodes be in a custom machine config pool.
 const workerRole = "worker"
 
-// machineConfigPool is the pool of all nodes that carry the pool's label. Calling it for an Existing pool is an
-// error, because that pool has another owner.
+// machineConfigPool is the machine config pool of all nodes that carry its label. Calling it for one that is Existing is
+// an error, because that has another owner.
 func machineConfigPool(in Input) (*mcfgv1.MachineConfigPool, error) {
 	in, err := in.checked(Input.checkPool)
 	if err != nil {

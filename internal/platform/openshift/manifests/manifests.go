@@ -20,9 +20,9 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
-// Input is what the objects of one pool are made from.
+// Input is what the objects of one machine config pool are made from.
 type Input struct {
-	// Plan is what every node of the pool is to become.
+	// Plan is what every node of the machine config pool is to become.
 	Plan *plan.NodePlan
 	// MachineConfigPool is the one that carries the plan; the plan ConfigMap and the RuntimeClass need none.
 	MachineConfigPool MachineConfigPool
@@ -37,26 +37,27 @@ type Input struct {
 type MachineConfigPool struct {
 	// Name of the MachineConfigPool. It is part of a label's name, hence at most 63 characters.
 	Name string
-	// Management is Managed when the pool itself is rendered, too. Empty means Managed.
+	// Management is Managed when the machine config pool itself is rendered, too. Empty means Managed.
 	Management v1alpha1.PoolManagement
-	// PoolSelector are the labels by which a KubeletConfig finds an Existing pool. A managed pool has its own.
+	// PoolSelector are the labels by which a KubeletConfig finds an Existing machine config pool. A managed machine
+	// config pool has its own.
 	PoolSelector map[string]string
-	// MachineConfigLabels are the labels by which the pool selects MachineConfigs. When empty, the label
-	// machineconfiguration.openshift.io/role with the pool's name is used.
+	// MachineConfigLabels are the labels by which the machine config pool selects MachineConfigs. When empty, the label
+	// machineconfiguration.openshift.io/role with the machine config pool's name is used.
 	MachineConfigLabels map[string]string
-	// MaximumUnavailableNodes of a managed pool; 0 leaves the platform's default, which is one.
+	// MaximumUnavailableNodes of a managed machine config pool; 0 leaves the platform's default, which is one.
 	MaximumUnavailableNodes int32
-	// Paused holds a managed pool while several of its objects change, so that they cost one reboot. When
-	// false, the field is left out: an administrator who pauses the pool by hand keeps it paused.
+	// Paused holds a managed machine config pool while several of its objects change, so that they cost one reboot.
+	// When false, the field is left out: an administrator who pauses the machine config pool by hand keeps it paused.
 	Paused bool
 }
 
 func (p MachineConfigPool) managed() bool { return p.Management != v1alpha1.PoolsExisting }
 
-// Objects renders everything for one pool, in the order in which it is to be applied: the pool and the plan
-// first, since the others are useless without them; the objects that cause a reboot later; Tuned, which acts
-// at once, last. An Existing pool belongs to somebody else and is not among them. The objects carry no status,
-// no server-side fields and no empty values, so they can be applied or printed as they are.
+// Objects renders everything for one machine config pool, in the order in which it is to be applied: the machine config
+// pool and the plan first, since the others are useless without them; the objects that cause a reboot later; Tuned,
+// which acts at once, last. An Existing machine config pool belongs to somebody else and is not among them. The objects
+// carry no status, no server-side fields and no empty values, so they can be applied or printed as they are.
 func Objects(in Input) ([]*unstructured.Unstructured, error) {
 	in, err := in.checked(Input.checkPool, Input.checkNamespace)
 	if err != nil {

@@ -72,8 +72,9 @@ func describeShapes(shapes []fleet.Shape) string {
 	return strings.Join(texts, ", ")
 }
 
-// poolName is the name of an existing machine config pool as it follows from the labels by which pools are known: the
-// one that the machine-config operator puts on its pools, or the role. It is "" when neither is among them.
+// poolName is the name of an existing machine config pool as it follows from the labels by which machine config pools
+// are known: the one that the machine-config operator puts on its machine config pools, or the role. It is "" when
+// neither is among them.
 func poolName(existing *v1alpha1.ExistingPool) string {
 	for _, key := range slices.Sorted(maps.Keys(existing.MachineConfigPoolSelector)) {
 		if name, found := strings.CutPrefix(key, poolLabelPrefix); found {

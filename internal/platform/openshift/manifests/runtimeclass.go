@@ -10,9 +10,9 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-// RuntimeClass is how a pod asks for the container runtime's handler of latency-critical pods; it also
-// brings the pod to the profile's nodes. There is one for each profile. All pools of a profile render the same
-// one, so it names no plan: its bytes must not depend on which pool was rendered last.
+// RuntimeClass is how a pod asks for the container runtime's handler of latency-critical pods; it also brings the pod
+// to the profile's nodes. There is one for each profile. All machine config pools of a profile render the same one, so
+// it names no plan: its bytes must not depend on which machine config pool was rendered last.
 func RuntimeClass(in Input) (*nodev1.RuntimeClass, error) {
 	in, err := in.checked()
 	if err != nil {
