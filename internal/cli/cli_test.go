@@ -322,7 +322,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"an unknown command":  {args: []string{"tune"}, want: `unknown command "tune" for "kubectl lowlatency"`},
 		"an unknown flag":     {args: []string{"plan", "--rot", "/"}, want: "unknown flag: --rot; see kubectl lowlatency plan --help"},
-		"an unknown format":   {args: []string{"plan", "-o", "xml"}, want: `invalid argument "xml" for "-o, --output" flag: must be one of text, json, yaml; see kubectl lowlatency plan --help`},
+		"an unknown format":   {args: []string{"plan", "-o", "xml"}, want: `invalid argument "xml" for "-o, --output" flag: must be one of text, json, yaml, jsonpath=…, go-template=…; see kubectl lowlatency plan --help`},
 		"an unknown colour":   {args: []string{"plan", "--color", "red"}, want: `invalid argument "red" for "--color" flag: must be one of auto, always, never; see kubectl lowlatency plan --help`},
 		"an argument":         {args: []string{"topology", "x"}, want: `unknown command "x" for "kubectl lowlatency topology"`},
 		"no file":             {args: []string{"plan"}, want: "give the file with what is wanted: -f FILE, or -f - for the standard input"},

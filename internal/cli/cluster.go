@@ -27,21 +27,27 @@ import (
 )
 
 const (
-	// clusterTimeout bounds one request, so that a cluster that is away is an error and not a silence.
+	// clusterTimeout bounds one request unless --request-timeout does, so that a cluster that is away is an error and not a silence.
 	clusterTimeout = 30 * time.Second
 	// pageSize is how many LowLatencyNodes one request returns; one of them has some ten kilobytes.
 	pageSize = 250
 )
 
-// clusterAccess are the flags that say which cluster is asked, as kubectl has them.
+// clusterAccess are the flags that say which cluster is asked, and as whom, as kubectl has them. They are those of client-go:
+// k8s.io/cli-runtime has the same ones, and brings the kinds of all of Kubernetes into every command, those without a cluster
+// included.
 type clusterAccess struct {
 	kubeconfig string
-	context    string
+	overrides  clientcmd.ConfigOverrides
 }
 
 func (c *clusterAccess) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "`FILE` that says how to reach the cluster; by default KUBECONFIG, ~/.kube/config, or the pod's own account")
-	flags.StringVar(&c.context, "context", "", "`NAME` of the context in the kubeconfig")
+	names := clientcmd.RecommendedConfigOverrideFlags("")
+	// kubectl has no names and passwords any more, and the objects that are asked for have a namespace of their own or none.
+	names.AuthOverrideFlags.Username, names.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
+	names.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{}
+	clientcmd.BindOverrideFlags(&c.overrides, flags, names)
 }
 
 // connect returns a client for the objects of this project.
@@ -63,8 +69,7 @@ func (c *clusterAccess) connectLeases() (*rest.RESTClient, error) {
 func (c *clusterAccess) config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
-		&clientcmd.ConfigOverrides{CurrentContext: c.context}).ClientConfig()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.overrides).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w; give --kubeconfig, or -f FILE to do without a cluster", err)
 	}
@@ -81,7 +86,10 @@ func (c *clusterAccess) client(path string, group schema.GroupVersion, register 
 	if err := register(scheme); err != nil {
 		return nil, fmt.Errorf("registering the objects of %s: %w", group, err)
 	}
-	config.APIPath, config.GroupVersion, config.Timeout = path, &group, clusterTimeout
+	config.APIPath, config.GroupVersion = path, &group
+	if config.Timeout == 0 {
+		config.Timeout = clusterTimeout
+	}
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	connected, err := rest.RESTClientFor(config)

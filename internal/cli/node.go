@@ -45,7 +45,7 @@ type nodeOptions struct {
 func (a *app) nodeCommand() *cobra.Command {
 	options := &nodeOptions{
 		report: &choice{value: askAgent, allowed: []string{askAgent, "never"}},
-		format: &choice{value: "text", allowed: []string{"text", "json", "yaml", "html", "svg"}},
+		format: &choice{value: "text", allowed: []string{"text", "json", "yaml", "html", "svg"}, templates: true},
 	}
 	command := &cobra.Command{
 		Use:   "node [NAME] [-f FILE [--root [NAME=]PATH]]",
@@ -75,7 +75,7 @@ Exit codes: 0 no critical check failed; 1 one did, or there is no plan; 2 wrong 
 	flags := command.Flags()
 	flags.DurationVar(&options.window, "window", 0, "read a live host twice, so long apart, such as 10s")
 	flags.StringVar(&options.jitter, "jitter", "", "`FILE` that lowlatency-operator probe jitter -o json wrote on the node, to be shown too")
-	flags.StringVar(&options.namespace, "namespace", defaultNamespace, "`NAMESPACE` of the operator in the cluster, where the plans are")
+	flags.StringVarP(&options.namespace, "namespace", "n", defaultNamespace, "`NAMESPACE` of the operator in the cluster, where the plans are")
 	flags.StringVar(&options.agents, "agent-namespace", heartbeat.DefaultNamespace, "`NAMESPACE` of the agents in the cluster, where their pods and Leases are")
 	flags.Var(options.report, "report", "whether the agent of the node is asked for its full report, through a port-forward")
 	options.access.addFlags(flags)

@@ -32,6 +32,8 @@ type app struct {
 type choice struct {
 	value   string
 	allowed []string
+	// templates reports whether the value may be a template for programs, too.
+	templates bool
 }
 
 // String returns the word chosen.
@@ -39,15 +41,27 @@ func (c *choice) String() string { return c.value }
 
 // Set chooses a word.
 func (c *choice) Set(value string) error {
-	if !slices.Contains(c.allowed, value) {
-		return fmt.Errorf("must be one of %s", strings.Join(c.allowed, ", "))
+	if c.templates && isTemplate(value) {
+		if _, err := parseTemplate(value); err != nil {
+			return err
+		}
+	} else if !slices.Contains(c.allowed, value) {
+		return fmt.Errorf("must be one of %s", strings.Join(c.names(), ", "))
 	}
 	c.value = value
 	return nil
 }
 
+// names are the words that may be chosen.
+func (c *choice) names() []string {
+	if !c.templates {
+		return c.allowed
+	}
+	return append(slices.Clone(c.allowed), jsonPathPrefix+"…", goTemplatePrefix+"…")
+}
+
 // Type names the kind of flag in the help.
-func (c *choice) Type() string { return strings.Join(c.allowed, "|") }
+func (c *choice) Type() string { return strings.Join(c.names(), "|") }
 
 // colourMode is the flag --color; "" means auto.
 type colourMode string
@@ -103,10 +117,12 @@ func (a *app) terminal() (*os.File, bool) {
 
 // printer prints a value for programs, or as the text that draw returns.
 func (a *app) print(format string, value any, draw func() string) error {
-	switch format {
-	case "json":
+	switch {
+	case isTemplate(format):
+		return writeTemplate(a.Out, format, value)
+	case format == "json":
 		return writeJSON(a.Out, value)
-	case "yaml":
+	case format == "yaml":
 		data, err := yaml.Marshal(value)
 		if err != nil {
 			return fmt.Errorf("writing YAML: %w", err)

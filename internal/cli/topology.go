@@ -14,7 +14,7 @@ import (
 
 // newFormat is the flag -o of commands whose text is for people.
 func newFormat() *choice {
-	return &choice{value: "text", allowed: []string{"text", "json", "yaml"}}
+	return &choice{value: "text", allowed: []string{"text", "json", "yaml"}, templates: true}
 }
 
 func (a *app) topologyCommand() *cobra.Command {
