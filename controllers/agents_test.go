@@ -75,7 +75,7 @@ func (s *suite) verify(ctx context.Context, report *v1alpha1.LowLatencyNode) {
 	}
 }
 
-// hasConfigOfPool tells whether the node runs what its pool is rendered to, and whether that has our objects.
+// hasConfigOfPool reports whether the node runs what its pool is rendered to, and whether that has our objects.
 func (s *suite) hasConfigOfPool(ctx context.Context, name string) bool {
 	node := &corev1.Node{}
 	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
@@ -125,7 +125,7 @@ func (s *suite) eventually(ctx context.Context, assertion func(Gomega)) {
 	Eventually(func(g Gomega) {
 		s.playAgents(ctx)
 		assertion(g)
-	}, patience, pause).Should(Succeed())
+	}, waitTimeout, pause).Should(Succeed())
 }
 
 // expectCondition lets the agents work until a condition of the profile has the status and the reason.

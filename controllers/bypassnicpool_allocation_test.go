@@ -150,7 +150,7 @@ func rendered(t *testing.T, w *poolWorld) string {
 // TestNameOfTheClass: pods ask the driver by the name of the resource only when no kubelet remembers the device plugin.
 func TestNameOfTheClass(t *testing.T) {
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}
-	silent := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}
+	unknown := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}
 	cases := map[string]struct {
 		condition corev1.NodeCondition
 		counted   string
@@ -161,7 +161,7 @@ func TestNameOfTheClass(t *testing.T) {
 		"a kubelet that counts the plugin":    {condition: ready, counted: "2"},
 		"a kubelet that forgot the plugin":    {condition: ready, counted: "0", users: []v1alpha1.NICUser{allocatedBy(byClaim)}, wantName: true},
 		"a container of the plugin":           {condition: ready, counted: "0", users: []v1alpha1.NICUser{allocatedBy(byPlugin)}},
-		"a kubelet that is gone takes no pod": {condition: silent, counted: "2", wantName: true},
+		"a kubelet that is gone takes no pod": {condition: unknown, counted: "2", wantName: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ type PoolReconciler struct {
 	recorder   events.EventRecorder
 	clock      clock.PassiveClock
 	selections *fleet.Selections
-	beats      *heartbeats
+	heartbeats *heartbeats
 }
 
 var _ reconcile.Reconciler = (*PoolReconciler)(nil)
@@ -72,7 +72,7 @@ func (r *PoolReconciler) reconcile(ctx context.Context, name string) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	return world.beat.again, errors.Join(world.beat.failure, r.serve(ctx, world))
+	return world.leases.again, errors.Join(world.leases.failure, r.serve(ctx, world))
 }
 
 // serve makes of the pool what the world asks for, and writes its status.

@@ -27,8 +27,8 @@ import (
 // pool is shared with the cache: not to be changed.
 type poolWorld struct {
 	fleet.PoolWorld
-	// beat is what the Leases of the agents tell besides.
-	beat heard
+	// leases is what the Leases of the agents tell besides.
+	leases leaseChecks
 	// objects are those that were made for the pool.
 	objects map[objectKey]*unstructured.Unstructured
 }
@@ -89,7 +89,7 @@ func (r *PoolReconciler) gatherReports(ctx context.Context, w *poolWorld) error 
 			w.Reports[node.Name] = report
 		}
 	}
-	w.beat = r.beats.judge(ctx, w.Reports)
+	w.leases = r.heartbeats.judge(ctx, w.Reports)
 	return nil
 }
 

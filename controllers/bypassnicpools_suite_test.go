@@ -383,7 +383,7 @@ func (s *suite) reportsVersions(ctx SpecContext) {
 			}
 		}
 		g.Expect(reasons).To(ContainElements(v1alpha1.ReasonAwaitingNodes, v1alpha1.ReasonNICsUnhealthy, "Recovered", v1alpha1.ReasonNICsHealthy))
-	}, patience, pause).Should(Succeed())
+	}, waitTimeout, pause).Should(Succeed())
 }
 
 func (s *suite) makesAttachments(ctx SpecContext) {

@@ -63,7 +63,7 @@ func (c *requestCounter) count(request *http.Request) {
 	}
 }
 
-// watches tells whether the client watches a resource.
+// watches reports whether the client watches a resource.
 func (c *requestCounter) watches(path string) func() bool {
 	return func() bool {
 		c.mutex.Lock()

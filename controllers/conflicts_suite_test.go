@@ -37,9 +37,9 @@ func (s *suite) reportsOverlap(ctx SpecContext) {
 	s.addProfile(ctx, "beta", "trading", func(p *v1alpha1.LowLatencyNodeProfile) {
 		p.Spec.NodeSelector.MatchLabels = v1alpha1.Labels{"second": "yes"}
 	})
-	for profile, rival := range map[string]string{"alpha": "beta", "beta": "alpha"} {
+	for profile, other := range map[string]string{"alpha": "beta", "beta": "alpha"} {
 		degraded := s.expectCondition(ctx, profile, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonProfilesOverlap)
-		Expect(degraded.Message).To(ContainSubstring("node xeon-2 is selected by profile " + rival))
+		Expect(degraded.Message).To(ContainSubstring("node xeon-2 is selected by profile " + other))
 	}
 	By("changing nothing on the node even when a profile changes")
 	s.changeProfile(ctx, "alpha", func(p *v1alpha1.LowLatencyNodeProfile) {

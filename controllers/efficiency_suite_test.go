@@ -36,7 +36,7 @@ func describeEfficiency(s *suite) {
 			var processes sync.WaitGroup
 			requests := newRequestCounter()
 			s.startManager(ctx, &processes, requests)
-			Eventually(requests.watches("/apis/machineconfiguration.openshift.io/v1/machineconfigpools"), patience, pause).Should(BeTrue(), "it has started")
+			Eventually(requests.watches("/apis/machineconfiguration.openshift.io/v1/machineconfigpools"), waitTimeout, pause).Should(BeTrue(), "it has started")
 			Consistently(func() []string { return writes(requests.snapshot()) }, 5*time.Second, time.Second).Should(BeEmpty())
 			stop()
 			processes.Wait()
@@ -94,5 +94,5 @@ func (s *suite) expectQuiet() {
 		last := before
 		before = now
 		g.Expect(now).To(Equal(last))
-	}, patience, time.Second).Should(Succeed())
+	}, waitTimeout, time.Second).Should(Succeed())
 }

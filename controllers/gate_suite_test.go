@@ -120,7 +120,7 @@ func (s *suite) expectGate(ctx context.Context, reason string, tainted bool) {
 		g.Expect(node.Status.Conditions).To(ContainElement(And(
 			HaveField("Type", corev1.NodeConditionType(v1alpha1.NodeConditionReady)), HaveField("Reason", reason))))
 		g.Expect(slices.Contains(node.Spec.Taints, unverified())).To(Equal(tainted))
-	}, patience, pause).Should(Succeed())
+	}, waitTimeout, pause).Should(Succeed())
 }
 
 func (s *suite) keepsTaint(ctx SpecContext) {
@@ -203,7 +203,7 @@ func (s *suite) startsTainted(ctx SpecContext) {
 	s.kubeletSays(ctx, "b2", corev1.ConditionTrue, "0")
 	Eventually(func(g Gomega) {
 		g.Expect(s.node(ctx, joiner).Spec.Taints).To(ContainElement(unverified()))
-	}, patience, pause).Should(Succeed())
+	}, waitTimeout, pause).Should(Succeed())
 
 	By("asking for it no longer")
 	s.changePool(ctx, "x2", func(pool *v1alpha1.BypassNICPool) { pool.Spec.Startup = v1alpha1.StartupAsProfile })
@@ -248,7 +248,7 @@ func (s *suite) settles(ctx SpecContext) {
 	var processes sync.WaitGroup
 	requests := newRequestCounter()
 	s.startManager(again, &processes, requests)
-	Eventually(requests.watches("/api/v1/nodes"), patience, pause).Should(BeTrue())
+	Eventually(requests.watches("/api/v1/nodes"), waitTimeout, pause).Should(BeTrue())
 	Consistently(func(g Gomega) { g.Expect(s.node(ctx, joiner).Spec.Taints).To(ContainElement(unverified())) }, 3*time.Second, pause).Should(Succeed())
 	stop()
 	processes.Wait()
@@ -278,7 +278,7 @@ func (s *suite) trusts(ctx SpecContext) {
 			nodeCondition(v1alpha1.NodeConditionDeJittered, corev1.ConditionUnknown),
 			And(nodeCondition(v1alpha1.NodeConditionReady, corev1.ConditionTrue), HaveField("Message", ContainSubstring("is trusted until"))),
 		))
-	}, patience, pause).Should(Succeed())
+	}, waitTimeout, pause).Should(Succeed())
 	Expect(log.states()).To(Equal([]string{"closed", "open"}))
 	s.expectGate(ctx, v1alpha1.ReasonChecksUnknown, true)
 }

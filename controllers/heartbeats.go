@@ -34,38 +34,38 @@ type heartbeats struct {
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lowlatency-operator-agents,resources=leases,verbs=get;list;watch;create
 
-// heard is what the Leases tell besides the silence of agents.
-type heard struct {
-	// again is when the first of the agents that are heard becomes silent, unless it is heard again; zero means never.
+// leaseChecks is what the Leases tell besides which heartbeats are stale.
+type leaseChecks struct {
+	// again is when the first of the fresh heartbeats becomes stale unless it is renewed; zero means never.
 	again time.Duration
-	// failure says which Leases could not be read or made. Their agents count as silent.
+	// failure says which Leases could not be read or made. Their heartbeats count as stale.
 	failure error
 }
 
 // judge replaces LowLatencyNodes, by name, by what counts of them now.
-func (h *heartbeats) judge(ctx context.Context, reports map[string]*v1alpha1.LowLatencyNode) heard {
-	var all heard
+func (h *heartbeats) judge(ctx context.Context, reports map[string]*v1alpha1.LowLatencyNode) leaseChecks {
+	var all leaseChecks
 	for name, report := range reports {
-		silence, one := h.listen(ctx, report)
-		reports[name] = silence.Judge(report)
+		staleness, one := h.check(ctx, report)
+		reports[name] = staleness.Judge(report)
 		all.again = soonest(all.again, one.again)
 		all.failure = errors.Join(all.failure, one.failure)
 	}
 	return all
 }
 
-// listen tells whether the agent of a LowLatencyNode is silent, and makes the Lease if there is none.
-func (h *heartbeats) listen(ctx context.Context, report *v1alpha1.LowLatencyNode) (heartbeat.Silence, heard) {
+// check reports whether the heartbeat of the agent of a LowLatencyNode is stale, and makes the Lease if there is none.
+func (h *heartbeats) check(ctx context.Context, report *v1alpha1.LowLatencyNode) (heartbeat.Staleness, leaseChecks) {
 	key, now := client.ObjectKey{Namespace: h.namespace, Name: report.Name}, h.clock.Now()
 	lease, err := get(ctx, h.client, key, &coordinationv1.Lease{}, client.UnsafeDisableDeepCopy)
 	if err == nil && lease == nil && report.DeletionTimestamp.IsZero() {
 		lease, err = h.begin(ctx, report, now)
 	}
-	silence := heartbeat.Listen(key, lease, now)
-	if silence.Exists() {
-		return silence, heard{failure: err}
+	staleness := heartbeat.Check(key, lease, now)
+	if staleness.Exists() {
+		return staleness, leaseChecks{failure: err}
 	}
-	return silence, heard{again: heartbeat.Expiry(lease).Sub(now), failure: err}
+	return staleness, leaseChecks{again: heartbeat.Expiry(lease).Sub(now), failure: err}
 }
 
 // begin makes the Lease of a LowLatencyNode. Another reconciler may have made it a moment ago, before the cache knew.
@@ -102,7 +102,7 @@ func (h *heartbeats) watch(build *builder.Builder, concerned handler.MapFunc) *b
 			}
 			return concerned(ctx, report)
 		}), updated(func(before, after *coordinationv1.Lease) bool {
-		// Agents that are heard renew theirs all the time.
+		// Agents renew theirs all the time.
 		return heartbeat.Changes(before, after, h.clock.Now())
 	}))
 }

@@ -35,12 +35,12 @@ func (s *suite) lease(ctx context.Context, node string) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{}
 	Eventually(func() error {
 		return s.client.Get(ctx, client.ObjectKey{Namespace: controllers.DefaultAgentNamespace, Name: node}, lease)
-	}, patience, pause).Should(Succeed())
+	}, waitTimeout, pause).Should(Succeed())
 	return lease
 }
 
-// beat renews the Lease of a node as its agent does, some time ago.
-func (s *suite) beat(ctx context.Context, node string, ago time.Duration) *coordinationv1.Lease {
+// renew renews the Lease of a node as its agent does, some time ago.
+func (s *suite) renew(ctx context.Context, node string, ago time.Duration) *coordinationv1.Lease {
 	GinkgoHelper()
 	lease := s.lease(ctx, node)
 	lease.Spec = heartbeat.Renewed("agent/"+node, time.Now().Add(-ago), 0)
@@ -51,7 +51,7 @@ func (s *suite) beat(ctx context.Context, node string, ago time.Duration) *coord
 // expectWorld waits, without any word of an agent, until the assertion holds.
 func (s *suite) expectWorld(assertion func(Gomega)) {
 	GinkgoHelper()
-	Eventually(assertion, patience, pause).Should(Succeed())
+	Eventually(assertion, waitTimeout, pause).Should(Succeed())
 }
 
 func (s *suite) losesAgent(ctx SpecContext) {
@@ -63,12 +63,12 @@ func (s *suite) losesAgent(ctx SpecContext) {
 	}
 	s.expectReady(ctx, "trading")
 	s.expectPool(ctx, "x2", v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonNICsHealthy)
-	s.beat(ctx, "xeon-1", 0)
+	s.renew(ctx, "xeon-1", 0)
 	// The lifetime ends a few seconds from now, with nothing happening but time.
-	last := s.beat(ctx, "xeon-2", heartbeat.Lifetime-5*time.Second)
+	last := s.renew(ctx, "xeon-2", heartbeat.Lifetime-5*time.Second)
 	Expect(s.node(ctx, "xeon-2").Status.Conditions).To(ContainElement(nodeCondition(v1alpha1.NodeConditionDeJittered, corev1.ConditionTrue)))
 
-	By("falling silent")
+	By("becoming stale")
 	report := &v1alpha1.LowLatencyNode{}
 	Expect(s.client.Get(ctx, client.ObjectKey{Name: "xeon-2"}, report)).To(Succeed())
 	sentence := "the agent on node xeon-2 has not looked at the host since " + last.Spec.RenewTime.UTC().Format(time.RFC3339) +
@@ -89,17 +89,17 @@ func (s *suite) losesAgent(ctx SpecContext) {
 		g.Expect(status.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.ConditionDegraded), HaveField("Status", metav1.ConditionFalse))))
 		g.Expect(s.events(ctx, "xeon-2")).To(ContainElement("DeJitteredUnknown: " + sentence))
 	})
-	silent := s.expectPool(ctx, "x2", v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonNICsUnknown)
-	Expect(silent.Status.NICs.Healthy).To(BeEquivalentTo(1))
-	Expect(silent.Status.Findings).To(ContainElement(And(HaveField("Node", "xeon-2"), HaveField("Message", ContainSubstring(sentence)))))
+	stale := s.expectPool(ctx, "x2", v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonNICsUnknown)
+	Expect(stale.Status.NICs.Healthy).To(BeEquivalentTo(1))
+	Expect(stale.Status.Findings).To(ContainElement(And(HaveField("Node", "xeon-2"), HaveField("Message", ContainSubstring(sentence)))))
 
 	By("leaving what the agent has written to the agent")
 	after := &v1alpha1.LowLatencyNode{}
 	Expect(s.client.Get(ctx, client.ObjectKey{Name: "xeon-2"}, after)).To(Succeed())
 	Expect(after.ResourceVersion).To(Equal(report.ResourceVersion))
 
-	By("being heard again, with nothing new to say")
-	s.beat(ctx, "xeon-2", 0)
+	By("being fresh again, with nothing new to say")
+	s.renew(ctx, "xeon-2", 0)
 	s.expectWorld(func(g Gomega) {
 		g.Expect(s.node(ctx, "xeon-2").Status.Conditions).To(ContainElement(nodeCondition(v1alpha1.NodeConditionDeJittered, corev1.ConditionTrue)))
 		g.Expect(s.profile(ctx, "trading").Status.Nodes.DeJittered).To(BeEquivalentTo(2))
@@ -117,7 +117,7 @@ func (s *suite) awaitsAgent(ctx SpecContext) {
 	s.expectReady(ctx, "trading")
 	s.expectGate(ctx, v1alpha1.ReasonVerified, false)
 
-	By("keeping the node open for a moment after the agent was heard last")
+	By("keeping the node open for a moment after the last renewal of the heartbeat")
 	now := metav1.NewTime(time.Now().Add(-time.Hour))
 	report := &v1alpha1.LowLatencyNode{}
 	Expect(s.client.Get(ctx, client.ObjectKey{Name: joiner}, report)).To(Succeed())
@@ -129,7 +129,7 @@ func (s *suite) awaitsAgent(ctx SpecContext) {
 		})
 	}
 	Expect(s.client.Status().Patch(ctx, report, client.MergeFrom(before))).To(Succeed())
-	s.beat(ctx, joiner, heartbeat.Lifetime+115*time.Second)
+	s.renew(ctx, joiner, heartbeat.Lifetime+115*time.Second)
 	s.expectWorld(func(g Gomega) {
 		g.Expect(s.node(ctx, joiner).Status.Conditions).To(ContainElements(
 			nodeCondition(v1alpha1.NodeConditionDeJittered, corev1.ConditionUnknown),
@@ -148,12 +148,12 @@ func (s *suite) hearsForFree(ctx SpecContext) {
 	s.addNodes(ctx, "trading", "xeon-1", "xeon-2")
 	s.addProfile(ctx, "trading", "trading")
 	s.expectReady(ctx, "trading")
-	s.beat(ctx, "xeon-1", 20*time.Second)
-	s.beat(ctx, "xeon-2", 20*time.Second)
+	s.renew(ctx, "xeon-1", 20*time.Second)
+	s.renew(ctx, "xeon-2", 20*time.Second)
 	s.expectQuiet()
 	s.requests.reset()
 	for ago := 10 * time.Second; ago >= 0; ago -= 2 * time.Second {
-		s.beat(ctx, "xeon-1", ago)
+		s.renew(ctx, "xeon-1", ago)
 	}
 	Consistently(s.requests.snapshot, 3*time.Second, time.Second).Should(BeEmpty())
 }

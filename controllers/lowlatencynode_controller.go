@@ -23,10 +23,10 @@ import (
 // NodeReconciler carries what an agent reports over to its Node: the conditions, and the taint of a profile
 // whose gate is Taint. It removes the LowLatencyNode of a node that no profile selects any more.
 type NodeReconciler struct {
-	client   client.Client
-	recorder events.EventRecorder
-	clock    clock.PassiveClock
-	beats    *heartbeats
+	client     client.Client
+	recorder   events.EventRecorder
+	clock      clock.PassiveClock
+	heartbeats *heartbeats
 }
 
 var _ reconcile.Reconciler = (*NodeReconciler)(nil)
@@ -48,14 +48,14 @@ func (r *NodeReconciler) reconcile(ctx context.Context, name string) (time.Durat
 	if err := r.prune(ctx, world); err != nil || world.Node == nil {
 		return 0, err
 	}
-	beat := r.listen(ctx, world)
+	leases := r.checkHeartbeat(ctx, world)
 	decision := world.Decide(r.clock.Now())
 	// The taint first: it is what keeps pods away.
-	err = errors.Join(r.mark(ctx, world, decision), r.mirror(ctx, world, decision), beat.failure)
+	err = errors.Join(r.mark(ctx, world, decision), r.mirror(ctx, world, decision), leases.failure)
 	if err != nil || decision == nil {
-		return beat.again, err
+		return leases.again, err
 	}
-	return soonest(decision.RetryAfter, beat.again), nil
+	return soonest(decision.RetryAfter, leases.again), nil
 }
 
 func (r *NodeReconciler) gather(ctx context.Context, name string) (*gate.World, error) {
@@ -86,12 +86,12 @@ func (r *NodeReconciler) prune(ctx context.Context, w *gate.World) error {
 	return nil
 }
 
-// listen finds out what of the report counts now.
-func (r *NodeReconciler) listen(ctx context.Context, w *gate.World) heard {
+// checkHeartbeat finds out what of the report counts now.
+func (r *NodeReconciler) checkHeartbeat(ctx context.Context, w *gate.World) leaseChecks {
 	if w.Report == nil {
-		return heard{}
+		return leaseChecks{}
 	}
-	silence, beat := r.beats.listen(ctx, w.Report)
-	w.Current = silence.Judge(w.Report)
-	return beat
+	staleness, leases := r.heartbeats.check(ctx, w.Report)
+	w.Current = staleness.Judge(w.Report)
+	return leases
 }

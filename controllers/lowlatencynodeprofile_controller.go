@@ -25,13 +25,13 @@ import (
 // ProfileReconciler plans for the nodes that a LowLatencyNodeProfile selects, has the platform bring the plans
 // to them, and sums up what their agents report.
 type ProfileReconciler struct {
-	client    client.Client
-	platform  platform.Platform
-	namespace string
-	recorder  events.EventRecorder
-	clock     clock.PassiveClock
-	plans     *fleet.Planner
-	beats     *heartbeats
+	client     client.Client
+	platform   platform.Platform
+	namespace  string
+	recorder   events.EventRecorder
+	clock      clock.PassiveClock
+	plans      *fleet.Planner
+	heartbeats *heartbeats
 }
 
 var _ reconcile.Reconciler = (*ProfileReconciler)(nil)
@@ -76,8 +76,8 @@ func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request)
 	if failure != nil && outcome.GroupOf == nil {
 		return ctrl.Result{}, failure
 	}
-	failure = errors.Join(failure, world.beat.failure, r.report(ctx, profile, status.OfProfile(decision, outcome, r.now())))
-	return ctrl.Result{RequeueAfter: soonest(outcome.RetryAfter, world.beat.again)}, failure
+	failure = errors.Join(failure, world.leases.failure, r.report(ctx, profile, status.OfProfile(decision, outcome, r.now())))
+	return ctrl.Result{RequeueAfter: soonest(outcome.RetryAfter, world.leases.again)}, failure
 }
 
 // publish writes what the agents work from: plans before the LowLatencyNodes that name them.

@@ -20,8 +20,8 @@ import (
 // but the profile is shared with the cache: not to be changed.
 type profileWorld struct {
 	fleet.ProfileWorld
-	// beat is what the Leases of the agents tell besides.
-	beat heard
+	// leases is what the Leases of the agents tell besides.
+	leases leaseChecks
 	// plans are the names of the ConfigMaps that hold plans of the profile.
 	plans map[string]bool
 }
@@ -83,7 +83,7 @@ func (r *ProfileReconciler) gatherReports(ctx context.Context, w *profileWorld) 
 		}
 	}
 	if w.Profile.DeletionTimestamp.IsZero() {
-		w.beat = r.beats.judge(ctx, w.Reports)
+		w.leases = r.heartbeats.judge(ctx, w.Reports)
 	}
 	return nil
 }

@@ -68,19 +68,19 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return fmt.Errorf("indexing LowLatencyNodes by profile: %w", err)
 	}
-	beats := &heartbeats{client: mgr.GetClient(), namespace: options.AgentNamespace, clock: options.Clock}
+	leases := &heartbeats{client: mgr.GetClient(), namespace: options.AgentNamespace, clock: options.Clock}
 	profiles := &ProfileReconciler{
 		client: mgr.GetClient(), platform: options.Platform, namespace: options.Namespace,
-		recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock, plans: fleet.NewPlanner(options.Platform.Rules()), beats: beats,
+		recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock, plans: fleet.NewPlanner(options.Platform.Rules()), heartbeats: leases,
 	}
 	if err := profiles.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodeProfiles: %w", err)
 	}
-	nodes := &NodeReconciler{client: mgr.GetClient(), recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock, beats: beats}
+	nodes := &NodeReconciler{client: mgr.GetClient(), recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock, heartbeats: leases}
 	if err := nodes.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodes: %w", err)
 	}
-	if err := setupPools(mgr, options, beats); err != nil {
+	if err := setupPools(mgr, options, leases); err != nil {
 		return fmt.Errorf("setting up the reconciler of BypassNICPools: %w", err)
 	}
 	collector := metrics.New(mgr.GetClient(), options.Namespace, options.AgentNamespace, options.Clock, mgr.Elected())
@@ -98,7 +98,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func setupPools(mgr ctrl.Manager, options Options, beats *heartbeats) error {
+func setupPools(mgr ctrl.Manager, options Options, leases *heartbeats) error {
 	served, err := findServedKinds(mgr.GetRESTMapper())
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func setupPools(mgr ctrl.Manager, options Options, beats *heartbeats) error {
 	pools := &PoolReconciler{
 		client: mgr.GetClient(), objects: mgr.GetCache(), namespace: options.Namespace, agentNamespace: options.AgentNamespace,
 		image: options.Image, served: served, recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock,
-		selections: fleet.NewSelections(), beats: beats,
+		selections: fleet.NewSelections(), heartbeats: leases,
 	}
 	return pools.setup(mgr)
 }

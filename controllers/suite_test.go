@@ -37,9 +37,9 @@ const (
 	// applications is a namespace of pods that use NICs.
 	applications = "applications"
 	image        = "registry.example/lowlatency-operator:v1"
-	// patience is how long a rollout may take on a slow machine; pause is how often it is looked at.
-	patience = 90 * time.Second
-	pause    = 100 * time.Millisecond
+	// waitTimeout is how long a rollout may take on a slow machine; pause is how often it is looked at.
+	waitTimeout = 90 * time.Second
+	pause       = 100 * time.Millisecond
 )
 
 // suite is a real API server with the operator's manager on it, a simulated machine-config operator, and
@@ -155,7 +155,7 @@ func (s *suite) cleanUp(ctx SpecContext) {
 			g.Expect(conditionsOf(profiles.Items[i].Status.Conditions)).To(BeEmpty(), "profile %s is still there", profiles.Items[i].Name)
 		}
 		g.Expect(profiles.Items).To(BeEmpty())
-	}, patience, pause).Should(Succeed())
+	}, waitTimeout, pause).Should(Succeed())
 	s.expectNothingLeft(ctx)
 	s.collectGarbage(ctx)
 	Expect(s.objectsOfPools(ctx)).To(BeEmpty(), "everything is owned by a pool")

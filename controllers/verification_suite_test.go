@@ -77,7 +77,7 @@ func describeVerification(s *suite) {
 			s.addNodes(ctx, "trading", "xeon-3")
 			Eventually(func(g Gomega) {
 				g.Expect(s.node(ctx, "xeon-3").Spec.Taints).To(ContainElement(unverified()))
-			}, patience, pause).Should(Succeed())
+			}, waitTimeout, pause).Should(Succeed())
 			s.expectReady(ctx, "trading")
 			s.eventually(ctx, func(g Gomega) { g.Expect(s.node(ctx, "xeon-3").Spec.Taints).NotTo(ContainElement(unverified())) })
 

@@ -44,7 +44,7 @@ func (r *ProfileReconciler) setup(mgr ctrl.Manager) error {
 		}
 		build = build.Watches(watch.Object, handler.EnqueueRequestsFromMapFunc(mapping), changed)
 	}
-	return r.beats.watch(build, profileOfReport).Complete(r)
+	return r.heartbeats.watch(build, profileOfReport).Complete(r)
 }
 
 // setup watches what a node is decided from.
@@ -58,7 +58,7 @@ func (r *NodeReconciler) setup(mgr ctrl.Manager) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.BypassNICPool{}, handler.EnqueueRequestsFromMapFunc(r.reportsOfPool),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
-	return r.beats.watch(build, reportOf).Complete(r)
+	return r.heartbeats.watch(build, reportOf).Complete(r)
 }
 
 // setup watches what a pool is decided from.
@@ -79,7 +79,7 @@ func (r *PoolReconciler) setup(mgr ctrl.Manager) error {
 		object.SetGroupVersionKind(kind)
 		build = build.Watches(object, handler.EnqueueRequestsFromMapFunc(poolOfLabel), changed)
 	}
-	return r.beats.watch(build, poolsOfReport).Complete(r)
+	return r.heartbeats.watch(build, poolsOfReport).Complete(r)
 }
 
 // allPools are all pools: what changed may concern any of them.

@@ -44,12 +44,12 @@ type connector func(ctx context.Context) (io.ReadWriteCloser, error)
 // reportInCluster asks the agent on a node for its full report. Without an answer, the sentence says what is not known
 // and why: that somebody has no right to reach into pods is no error.
 // What an agent says that does not look at its host any more is not asked for.
-func reportInCluster(ctx context.Context, node string, silence heartbeat.Silence, options *nodeOptions) (*nodereport.Report, string) {
+func reportInCluster(ctx context.Context, node string, staleness heartbeat.Staleness, options *nodeOptions) (*nodereport.Report, string) {
 	const unknown = "which containers own CPUs, which hugepages are there and which checks passed is not known: "
 	switch {
 	case options.report.value != askAgent:
 		return nil, unknown + "the agent was not asked"
-	case silence.Exists():
+	case staleness.Exists():
 		return nil, unknown + "the agent does not look at the host"
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)

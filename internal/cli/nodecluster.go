@@ -46,9 +46,9 @@ func nodeOfCluster(ctx context.Context, name string, options *nodeOptions) (*vie
 	problems := statusProblems(object)
 	lease, problem := leaseInCluster(ctx, object.Name, options)
 	problems = appendNonEmpty(problems, problem)
-	silence := silenceOf(lease)
-	if silence.Exists() {
-		object, problems = silence.Judge(object), append([]string{silence.Text}, problems...)
+	staleness := stalenessOf(lease)
+	if staleness.Exists() {
+		object, problems = staleness.Judge(object), append([]string{staleness.Text}, problems...)
 	}
 	in.Plan, err = fetchPlan(ctx, access, options.namespace, &object.Spec)
 	if err != nil {
@@ -56,7 +56,7 @@ func nodeOfCluster(ctx context.Context, name string, options *nodeOptions) (*vie
 	}
 	in.Pools, problem = poolsInCluster(ctx, cluster, object)
 	problems = appendNonEmpty(problems, problem)
-	full, problem := reportInCluster(ctx, object.Name, silence, options)
+	full, problem := reportInCluster(ctx, object.Name, staleness, options)
 	drawn := ofCluster(in, object, full, appendNonEmpty(problems, problem))
 	if last := heartbeat.LastOf(lease); !last.IsZero() {
 		drawn.LastLook = new(last.UTC())
@@ -110,12 +110,12 @@ func poolsInCluster(ctx context.Context, cluster *rest.RESTClient, object *v1alp
 	return poolsOfNode(object, pointers(pools)), ""
 }
 
-// silenceOf tells whether an agent is silent now. Where its Lease is not known, nor is that.
-func silenceOf(lease *coordinationv1.Lease) heartbeat.Silence {
+// stalenessOf reports whether the heartbeat of an agent is stale now. Where its Lease is not known, nor is that.
+func stalenessOf(lease *coordinationv1.Lease) heartbeat.Staleness {
 	if lease == nil {
-		return heartbeat.Silence{}
+		return heartbeat.Staleness{}
 	}
-	return heartbeat.Listen(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}, lease, time.Now())
+	return heartbeat.Check(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}, lease, time.Now())
 }
 
 // fetchLease reads by which Lease the agent of a node shows that it looks at the host.

@@ -67,8 +67,8 @@ func (m *Member) Status(kind string) metav1.ConditionStatus {
 // Is reports whether the agent has found the condition to be True for the current plan.
 func (m *Member) Is(kind string) bool { return m.Status(kind) == metav1.ConditionTrue }
 
-// IsInForce reports whether the node had its plan in force when its agent was heard last. Nothing is under way on it, and
-// a check that has failed has not been mended because the agent is silent.
+// IsInForce reports whether the node had its plan in force when its agent renewed its heartbeat last. Nothing is under way
+// on it, and a check that has failed has not been mended because the heartbeat is stale.
 func (m *Member) IsInForce() bool {
 	return m.Is(v1alpha1.ConditionApplied) || m.Current(v1alpha1.ConditionApplied).Reason == v1alpha1.ReasonHeartbeatStale
 }

@@ -36,9 +36,9 @@ func TestCurrentCondition(t *testing.T) {
 			}
 		})
 	}
-	silent := objects.MakeReport("n", "p").Verified("h", "TTT").Obj()
-	silent.Status.Conditions = nil
-	if got := CurrentCondition(silent, "h", kind); got.Status != metav1.ConditionUnknown || got.Reason != v1alpha1.ReasonAwaitingVerification {
+	incomplete := objects.MakeReport("n", "p").Verified("h", "TTT").Obj()
+	incomplete.Status.Conditions = nil
+	if got := CurrentCondition(incomplete, "h", kind); got.Status != metav1.ConditionUnknown || got.Reason != v1alpha1.ReasonAwaitingVerification {
 		t.Errorf("a missing condition is %+v, want Unknown", got)
 	}
 }

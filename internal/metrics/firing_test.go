@@ -32,8 +32,8 @@ type world struct {
 	pool   v1alpha1.BypassNICPool
 	report v1alpha1.LowLatencyNode
 	gate   corev1.ConditionStatus
-	// heard is when the agent renewed its Lease last.
-	heard time.Duration
+	// renewed is how long ago the agent renewed its Lease.
+	renewed time.Duration
 }
 
 // healthyWorld has a pool with a NIC on a verified node.
@@ -56,7 +56,7 @@ func healthyWorld() *world {
 // samples are what a scrape of the world gives, by metric.
 func (w *world) samples(t *testing.T) map[string][]sample {
 	t.Helper()
-	objects := []client.Object{&w.pool, &w.report, beat("n1", w.heard), gateNode("n1", w.gate, "Reason")}
+	objects := []client.Object{&w.pool, &w.report, beat("n1", w.renewed), gateNode("n1", w.gate, "Reason")}
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(newCollector(t, true, interceptor.Funcs{}, objects...)); err != nil {
 		t.Fatal(err)
@@ -160,11 +160,11 @@ func TestAlertsFire(t *testing.T) {
 		"a NIC is unknown":     {func(w *world) { nic(w).Health = v1alpha1.NICUnknown }, []string{"LowLatencyPoolNICUnhealthy"}},
 		"user files of another build": {func(w *world) { nic(w).Health, nic(w).UserVersion = v1alpha1.NICUnhealthy, "9.0.2" },
 			[]string{"LowLatencyPoolNICUnhealthy", "LowLatencyPoolVersionMismatch"}},
-		"an agent is silent": {func(w *world) { w.pool.Status.Nodes.Reporting = 0 }, []string{"LowLatencyPoolNotReporting"}},
-		"an agent is not heard": {func(w *world) { w.heard = time.Hour },
+		"an agent reports no NICs": {func(w *world) { w.pool.Status.Nodes.Reporting = 0 }, []string{"LowLatencyPoolNotReporting"}},
+		"a heartbeat is stale": {func(w *world) { w.renewed = time.Hour },
 			[]string{"LowLatencyPoolNICUnhealthy", "LowLatencyHeartbeatStale"}},
-		"an agent is not heard, and no word of it was good": {func(w *world) {
-			w.heard = time.Hour
+		"a heartbeat is stale, and nothing was proven before": {func(w *world) {
+			w.renewed = time.Hour
 			w.report.Status.Conditions[0].Status = metav1.ConditionFalse
 			w.report.Status.BypassNICs = nil
 		}, []string{"LowLatencyNodeNotProven", "LowLatencyHeartbeatStale"}},

@@ -27,16 +27,16 @@ func (c *Collector) leases(ctx context.Context) (map[string]*coordinationv1.Leas
 	return leases, nil
 }
 
-// judge tells whether the agent of a node is heard, and returns what counts of the node.
+// judge counts whether the heartbeat of the agent of a node is fresh, and returns what counts of the node.
 func (c *Collector) judge(out chan<- prometheus.Metric, node *v1alpha1.LowLatencyNode, lease *coordinationv1.Lease) *v1alpha1.LowLatencyNode {
-	silence := heartbeat.Listen(client.ObjectKey{Namespace: c.agents, Name: node.Name}, lease, c.clock.Now())
-	state := "Heard"
-	if silence.Exists() {
-		state = "Silent"
+	staleness := heartbeat.Check(client.ObjectKey{Namespace: c.agents, Name: node.Name}, lease, c.clock.Now())
+	state := "Fresh"
+	if staleness.Exists() {
+		state = "Stale"
 	}
-	c.gauge(out, agentHeard, 1, node.Name, node.Spec.Profile, state)
+	c.gauge(out, agentHeartbeat, 1, node.Name, node.Spec.Profile, state)
 	if last := heartbeat.LastOf(lease); !last.IsZero() {
 		c.gauge(out, agentBeat, float64(last.Unix()), node.Name, node.Spec.Profile)
 	}
-	return silence.Judge(node)
+	return staleness.Judge(node)
 }

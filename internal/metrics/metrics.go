@@ -51,7 +51,7 @@ const (
 	nodeGate         = "lowlatency_node_gate"
 	nodeChange       = "lowlatency_node_last_transition_timestamp_seconds"
 	drift            = "lowlatency_drift"
-	agentHeard       = "lowlatency_agent_heartbeat"
+	agentHeartbeat   = "lowlatency_agent_heartbeat"
 	agentBeat        = "lowlatency_agent_heartbeat_timestamp_seconds"
 )
 
@@ -66,11 +66,11 @@ func Descriptions() []Description {
 		{profileShapes, []string{"profile"},
 			"Number of distinct plans of each LowLatencyNodeProfile."},
 		{nodeCondition, []string{"node", "profile", "type", "status", "reason"},
-			"Conditions of each LowLatencyNode with their reasons: 1 for the status that a condition has; the other statuses are left out. What a silent agent had proven is Unknown."},
+			"Conditions of each LowLatencyNode with their reasons: 1 for the status that a condition has; the other statuses are left out. What an agent had proven whose heartbeat is stale is Unknown."},
 		{nodeChecks, []string{"node", "profile", "outcome"},
 			"Number of checks on each node that are passed, failed, unknown and waived."},
-		{agentHeard, []string{"node", "profile", "state"},
-			"Whether the agent of each LowLatencyNode shows that it still looks at the host: 1 for Heard or Silent."},
+		{agentHeartbeat, []string{"node", "profile", "state"},
+			"Whether the agent of each LowLatencyNode shows that it still looks at the host: 1 for Fresh or Stale."},
 		{agentBeat, []string{"node", "profile"},
 			"When the agent of each LowLatencyNode has looked at the host last, in seconds since 1970, as its Lease says."},
 		{nodeGate, []string{"node", "state", "reason"},

@@ -115,8 +115,8 @@ func gateNode(name string, status corev1.ConditionStatus, reason string) *corev1
 func TestCollector(t *testing.T) {
 	collector := newCollector(t, true, interceptor.Funcs{}, exampleObjects()...)
 	want := `
-lowlatency_agent_heartbeat{node="n1",profile="trading",state="Heard"} 1
-lowlatency_agent_heartbeat{node="n2",profile="trading",state="Silent"} 1
+lowlatency_agent_heartbeat{node="n1",profile="trading",state="Fresh"} 1
+lowlatency_agent_heartbeat{node="n2",profile="trading",state="Stale"} 1
 lowlatency_agent_heartbeat_timestamp_seconds{node="n1",profile="trading"} 1.79526238e+09
 lowlatency_agent_heartbeat_timestamp_seconds{node="n2",profile="trading"} 1.79526222e+09
 lowlatency_drift{check="irq.affinity",profile="trading",state="drifted"} 4

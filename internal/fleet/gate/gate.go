@@ -62,7 +62,7 @@ type Decision struct {
 	RetryAfter time.Duration
 }
 
-// IsOpen tells whether pods may be sent to the node.
+// IsOpen reports whether pods may be sent to the node.
 func (d Decision) IsOpen() bool { return d.Status == metav1.ConditionTrue }
 
 // Decide decides.
@@ -73,7 +73,7 @@ func Decide(in Input) Decision {
 	return decision
 }
 
-// IsStarting tells whether the device plugins of the node have not all advertised since its boot.
+// IsStarting reports whether the device plugins of the node have not all advertised since its boot.
 func (d Decision) IsStarting() bool { return d.Waiting != "" }
 
 func (in *Input) decide(waiting Decision, starting bool) Decision {
@@ -144,7 +144,7 @@ func (in *Input) transitionsOf(condition string) []v1alpha1.NodeTransition {
 	return own
 }
 
-// settling tells whether the node proves its plan again, but not for long enough.
+// settling reports whether the node proves its plan again, but not for long enough.
 func (in *Input) settling() (Decision, bool) {
 	failures := in.failures()
 	if failures == 0 {

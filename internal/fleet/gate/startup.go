@@ -33,7 +33,7 @@ type Startup struct {
 type Pool struct {
 	// Name of the pool and of its resource.
 	Name, Resource string
-	// Reported tells whether the agent has reported the NICs for the pool's current spec in this boot.
+	// Reported reports whether the agent has reported the NICs for the pool's current spec in this boot.
 	Reported bool
 	// Units of the resource that the healthy NICs give.
 	Units int64

@@ -206,7 +206,7 @@ func (s *poolSummary) ready(progressing, degraded metav1.Condition) metav1.Condi
 	case counts.Eligible == 0:
 		return poolCondition(kind, metav1.ConditionFalse, v1alpha1.ReasonNoNICs, s.noNICsText(counts))
 	case counts.Healthy < counts.Eligible:
-		// What is not healthy and no problem is unknown, and the gravest of the findings.
+		// What is not healthy and no problem is unknown, and the most severe of the findings.
 		return poolCondition(kind, metav1.ConditionUnknown, v1alpha1.ReasonNICsUnknown,
 			s.findings[0].text+andMore(int(counts.Eligible-counts.Healthy)-1))
 	default:

@@ -67,7 +67,7 @@ func TestChangeOfAllocationIsSaid(t *testing.T) {
 // TestWaitForTheNameIsSaid: pods that ask the driver by the name of the resource wait until no kubelet remembers the device plugin.
 func TestWaitForTheNameIsSaid(t *testing.T) {
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}
-	silent := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}
+	unknown := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}
 	cases := map[string]struct {
 		condition corev1.NodeCondition
 		counted   string
@@ -80,7 +80,7 @@ func TestWaitForTheNameIsSaid(t *testing.T) {
 		"a kubelet that counts the plugin":    {condition: ready, counted: "2", wantSaid: "the kubelet of node n1 counts 2 units of lowlatency.dev/x2 by a device plugin still"},
 		"a kubelet that forgot the plugin":    {condition: ready, counted: "0", users: []v1alpha1.NICUser{allocatedBy(byClaim)}, wantName: true},
 		"a container of the plugin":           {condition: ready, counted: "0", users: []v1alpha1.NICUser{allocatedBy(byPlugin)}, wantSaid: "trading/feed"},
-		"a kubelet that is gone takes no pod": {condition: silent, counted: "2", wantName: true},
+		"a kubelet that is gone takes no pod": {condition: unknown, counted: "2", wantName: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

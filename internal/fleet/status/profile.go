@@ -35,7 +35,7 @@ type summary struct {
 	problems []problem
 	// returning is set while the profile is being deleted.
 	returning *fleet.Remainder
-	// overdue tells that the deletion takes longer than it should.
+	// overdue says that the deletion takes longer than it should.
 	overdue bool
 }
 

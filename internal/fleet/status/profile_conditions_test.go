@@ -181,46 +181,46 @@ func TestConditionsOfChecks(t *testing.T) {
 	})
 }
 
-// withSilentAgent is a member whose agent is not heard any more.
-func withSilentAgent(m fleet.Member) fleet.Member {
-	m.Report = heartbeat.Silence{Since: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Text: "the agent on node " + m.Name() + " is silent"}.Judge(m.Report)
+// withStaleHeartbeat is a member whose agent does not renew its Lease any more.
+func withStaleHeartbeat(m fleet.Member) fleet.Member {
+	m.Report = heartbeat.Staleness{Since: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Text: "the agent on node " + m.Name() + " has gone"}.Judge(m.Report)
 	return m
 }
 
-func TestConditionsOfSilentAgents(t *testing.T) {
+func TestConditionsOfStaleHeartbeats(t *testing.T) {
 	rebooting := verifiedMember("n1", "h", "FUU")
 	rebooting.Report.Status.Conditions[0].Reason = v1alpha1.ReasonRebootPending
 	unproven := verifiedMember("n1", "h", "TTT")
 	unproven.Report.Status.VerifiedPlanHash = "old"
 	runConditions(t, map[string]conditionCase{
 		"what was proven is unknown": {
-			members: []fleet.Member{verifiedMember("n1", "h", "TTT"), withSilentAgent(verifiedMember("n2", "h", "TTT"))}, outcome: inForce(),
+			members: []fleet.Member{verifiedMember("n1", "h", "TTT"), withStaleHeartbeat(verifiedMember("n2", "h", "TTT"))}, outcome: inForce(),
 			want: "UFFUU", wantReasons: "HeartbeatStale/RolloutComplete/AsExpected/HeartbeatStale/HeartbeatStale",
-			wantMessages: map[string]string{"Ready": "node n2: the agent on node n2 is silent", "Progressing": "all 2 nodes have their plan"},
+			wantMessages: map[string]string{"Ready": "node n2: the agent on node n2 has gone", "Progressing": "all 2 nodes have their plan"},
 		},
 		"while the profile is paused": {
-			profile: objects.MakeProfile("trading").Paused(), members: []fleet.Member{withSilentAgent(verifiedMember("n1", "h", "TTT"))},
+			profile: objects.MakeProfile("trading").Paused(), members: []fleet.Member{withStaleHeartbeat(verifiedMember("n1", "h", "TTT"))},
 			want: "UFFUU", wantReasons: "HeartbeatStale/Paused/AsExpected/HeartbeatStale/HeartbeatStale",
 			wantMessages: map[string]string{"Progressing": "0 nodes wait for their plan"},
 		},
 		"what failed is not mended": {
-			members: []fleet.Member{withSilentAgent(verifiedMember("n1", "h", "TFT"))}, outcome: inForce(),
+			members: []fleet.Member{withStaleHeartbeat(verifiedMember("n1", "h", "TFT"))}, outcome: inForce(),
 			want: "FFTFU", wantReasons: "ChecksFailed/RolloutComplete/ChecksFailed/ChecksFailed/HeartbeatStale",
-			wantMessages: map[string]string{"Degraded": "node n1: DeJittered is disproven by IRQ 142; besides, the agent on node n1 is silent"},
+			wantMessages: map[string]string{"Degraded": "node n1: DeJittered is disproven by IRQ 142; besides, the agent on node n1 has gone"},
 		},
 		"a node that reboots is on its way": {
-			members: []fleet.Member{withSilentAgent(rebooting)}, outcome: inForce(),
+			members: []fleet.Member{withStaleHeartbeat(rebooting)}, outcome: inForce(),
 			want: "FTFUU", wantReasons: "RebootPending/RebootPending/AsExpected/ChecksUnknown/ChecksUnknown",
 		},
 		"what was said of another plan counts for nothing anyway": {
-			members: []fleet.Member{withSilentAgent(unproven)}, outcome: inForce(),
+			members: []fleet.Member{withStaleHeartbeat(unproven)}, outcome: inForce(),
 			want: "FTFUU", wantReasons: "AwaitingVerification/AwaitingVerification/AsExpected/AwaitingVerification/AwaitingVerification",
 		},
 	})
 }
 
-func TestCountsOfSilentAgents(t *testing.T) {
-	s := summarize(objects.MakeProfile("trading").Obj(), inForce(), verifiedMember("n1", "h", "TTT"), withSilentAgent(verifiedMember("n2", "h", "TTT")))
+func TestCountsOfStaleHeartbeats(t *testing.T) {
+	s := summarize(objects.MakeProfile("trading").Obj(), inForce(), verifiedMember("n1", "h", "TTT"), withStaleHeartbeat(verifiedMember("n2", "h", "TTT")))
 	want := v1alpha1.NodeCounts{Matched: 2, Planned: 2, Applied: 1, DeJittered: 1, NUMAAligned: 1}
 	if got := *s.counts(); got != want {
 		t.Errorf("counts() = %+v, want %+v", got, want)
@@ -274,7 +274,7 @@ func TestConditionsOfProblems(t *testing.T) {
 			want: "FFTUU", wantReasons: "PlatformFailed/PlatformFailed/PlatformFailed/AwaitingVerification/AwaitingVerification",
 			wantMessages: map[string]string{"Degraded": "pool trading-1 reports NodeDegraded"},
 		},
-		"the gravest problem speaks": {
+		"the most severe problem speaks": {
 			members: []fleet.Member{disputed, without, verifiedMember("n3", "h", "TFT")}, outcome: poolsOf(fleet.PhaseFailed, "failed"),
 			want: "FFTFUS", wantReasons: "ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ChecksFailed/ProfilesOverlap",
 			wantMessages: map[string]string{"Degraded": "is left as it is: narrow spec.nodeSelector of one of them (and 3 more)"},

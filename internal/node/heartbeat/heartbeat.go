@@ -9,7 +9,7 @@
 // renews it after each look at the host that succeeded. An agent that dies, hangs in a read or cannot reach the API
 // server renews nothing.
 //
-// Silence takes away what was proven, and nothing else: a condition that is True becomes Unknown, and a NIC that is
+// A stale heartbeat takes away what was proven, and nothing else: a condition that is True becomes Unknown, and a NIC that is
 // Healthy too. What is False or Unknown stays so, as nothing has mended it.
 package heartbeat
 
@@ -34,9 +34,9 @@ const (
 	// Lifetime is for how long a renewal counts, at least: an agent may fail to renew three times, as when the API
 	// server starts again.
 	Lifetime = 2 * time.Minute
-	// Patience is for how long a Lease counts that no agent has renewed yet. It covers the update of a large fleet from
+	// FirstTimeout is for how long a Lease counts that no agent has renewed yet. It covers the update of a large fleet from
 	// agents that know no Lease.
-	Patience = 15 * time.Minute
+	FirstTimeout = 15 * time.Minute
 
 	// seldom bounds the interval that a lifetime is made for: the proof of an agent that looks less often is none.
 	seldom = time.Hour
@@ -56,7 +56,7 @@ func First(report *v1alpha1.LowLatencyNode, namespace string, now time.Time) *co
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "LowLatencyNode", Name: report.Name, UID: report.UID,
 			}},
 		},
-		Spec: coordinationv1.LeaseSpec{RenewTime: &renewed, LeaseDurationSeconds: seconds(Patience)},
+		Spec: coordinationv1.LeaseSpec{RenewTime: &renewed, LeaseDurationSeconds: seconds(FirstTimeout)},
 	}
 }
 
@@ -103,47 +103,47 @@ func duration(lease *coordinationv1.Lease) time.Duration {
 	return time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
 }
 
-// Silence says that an agent is not heard any more. The zero value is that of an agent that is heard.
-type Silence struct {
+// Staleness says that the heartbeat of an agent is stale. The zero value is that of a fresh one.
+type Staleness struct {
 	// Since is when what the agent has said ceased to count.
 	Since time.Time
-	// Text is one sentence: since when, which node, what to do. It stays the same for as long as the agent is silent.
+	// Text is one sentence: since when, which node, what to do. It stays the same for as long as the heartbeat is stale.
 	Text string
 }
 
-// Exists tells whether the agent is silent.
-func (s Silence) Exists() bool { return s.Text != "" }
+// Exists reports whether the heartbeat is stale.
+func (s Staleness) Exists() bool { return s.Text != "" }
 
-// Listen tells whether an agent is silent. The key names its Lease, whose name is that of the node; lease is nil when
+// Check reports whether the heartbeat of an agent is stale. The key names its Lease, whose name is that of the node; lease is nil when
 // there is none.
-func Listen(key types.NamespacedName, lease *coordinationv1.Lease, now time.Time) Silence {
+func Check(key types.NamespacedName, lease *coordinationv1.Lease, now time.Time) Staleness {
 	look := fmt.Sprintf("look at its pod and log (kubectl -n %s get pods -o wide --field-selector spec.nodeName=%s)", key.Namespace, key.Name)
 	switch expiry := Expiry(lease); {
 	case lease == nil:
-		return Silence{Text: fmt.Sprintf("nothing tells whether the agent on node %s still looks at the host, because Lease %s does not exist: "+
+		return Staleness{Text: fmt.Sprintf("nothing shows whether the agent on node %s still looks at the host, because Lease %s does not exist: "+
 			"the log of the operator says why it could not make it", key.Name, key)}
 	case begin(lease).After(now.Add(duration(lease))):
-		// Heard by its own clock only, the agent would seem alive for as long after its death.
-		return Silence{Since: lease.CreationTimestamp.Time, Text: fmt.Sprintf("the agent on node %s renews Lease %s with a time in the future, "+
-			"so that nothing tells whether it still looks at the host: set the clock of the node", key.Name, key)}
+		// By its own clock alone, the agent would seem alive for as long after its death.
+		return Staleness{Since: lease.CreationTimestamp.Time, Text: fmt.Sprintf("the agent on node %s renews Lease %s with a time in the future, "+
+			"so that nothing shows whether it still looks at the host: set the clock of the node", key.Name, key)}
 	case now.Before(expiry):
-		return Silence{}
+		return Staleness{}
 	case LastOf(lease).IsZero():
-		return Silence{Since: expiry, Text: fmt.Sprintf("no agent on node %s has renewed Lease %s since the operator made it at %s: %s",
+		return Staleness{Since: expiry, Text: fmt.Sprintf("no agent on node %s has renewed Lease %s since the operator made it at %s: %s",
 			key.Name, key, stamp(begin(lease)), look)}
 	default:
-		return Silence{Since: expiry, Text: fmt.Sprintf("the agent on node %s has not looked at the host since %s, when it renewed Lease %s last: %s",
+		return Staleness{Since: expiry, Text: fmt.Sprintf("the agent on node %s has not looked at the host since %s, when it renewed Lease %s last: %s",
 			key.Name, stamp(begin(lease)), key, look)}
 	}
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Judge returns the LowLatencyNode with what counts of its status. Without silence that is the object itself; else it is
+// Judge returns the LowLatencyNode with what counts of its status. With a fresh heartbeat that is the object itself; else it is
 // a copy in which what was proven is Unknown, conditions for the reason HeartbeatStale, and every other message ends with
-// the silence. The transitions begin with those that the silence has caused, as the agent would have recorded them. What
+// that sentence. The transitions begin with those that staleness has caused, as the agent would have recorded them. What
 // is not changed is shared with the object. A nil object stays nil.
-func (s Silence) Judge(report *v1alpha1.LowLatencyNode) *v1alpha1.LowLatencyNode {
+func (s Staleness) Judge(report *v1alpha1.LowLatencyNode) *v1alpha1.LowLatencyNode {
 	if report == nil || !s.Exists() {
 		return report
 	}
@@ -172,17 +172,17 @@ func (s Silence) Judge(report *v1alpha1.LowLatencyNode) *v1alpha1.LowLatencyNode
 	return &judged
 }
 
-func (s Silence) transition(report *v1alpha1.LowLatencyNode, condition string) v1alpha1.NodeTransition {
+func (s Staleness) transition(report *v1alpha1.LowLatencyNode, condition string) v1alpha1.NodeTransition {
 	return v1alpha1.NodeTransition{
 		Time: metav1.NewTime(s.Since), Condition: condition, From: metav1.ConditionTrue, To: metav1.ConditionUnknown,
 		Reason: v1alpha1.ReasonHeartbeatStale, PlanHash: report.Status.VerifiedPlanHash, BootID: report.Status.BootID, Message: s.Text,
 	}
 }
 
-// Changes tells whether an agent may have become silent, or be heard again, by a change of its Lease, other than by the
+// Changes reports whether a heartbeat may have become stale, or fresh again, by a change of its Lease, other than by the
 // passing of time: then what was decided at the former expiry has to be decided again. A Lease that is renewed in time
 // changes nothing.
 func Changes(before, after *coordinationv1.Lease, now time.Time) bool {
 	key := types.NamespacedName{Namespace: after.Namespace, Name: after.Name}
-	return Listen(key, before, now).Exists() || Listen(key, after, now).Exists() || Expiry(after).Before(Expiry(before))
+	return Check(key, before, now).Exists() || Check(key, after, now).Exists() || Expiry(after).Before(Expiry(before))
 }

@@ -63,7 +63,7 @@ func reportOf() *v1alpha1.LowLatencyNode {
 	return report
 }
 
-func TestListen(t *testing.T) {
+func TestCheck(t *testing.T) {
 	cases := map[string]struct {
 		lease      *coordinationv1.Lease
 		wantSince  time.Time
@@ -86,9 +86,9 @@ func TestListen(t *testing.T) {
 			lease:      changed(renewed(0), func(s *coordinationv1.LeaseSpec) { *s = Renewed("a", noon().Add(-9*time.Minute), 5*time.Minute) }),
 			wantExpiry: noon().Add(11 * time.Minute), wantLast: noon().Add(-9 * time.Minute),
 		},
-		"an agent is awaited": {lease: made(Patience - time.Second), wantExpiry: noon().Add(time.Second)},
+		"an agent is awaited": {lease: made(FirstTimeout - time.Second), wantExpiry: noon().Add(time.Second)},
 		"no agent has come": {
-			lease: made(Patience), wantSince: noon(), wantExpiry: noon(),
+			lease: made(FirstTimeout), wantSince: noon(), wantExpiry: noon(),
 			wantText: "no agent on node n1 has renewed Lease agents/n1 since the operator made it at 2026-11-21T11:45:00Z: look at its pod",
 		},
 		"no Lease": {wantText: "because Lease agents/n1 does not exist: the log of the operator"},
@@ -97,7 +97,7 @@ func TestListen(t *testing.T) {
 		},
 		"a clock far ahead": {
 			lease: renewed(-time.Hour), wantSince: noon().Add(-time.Hour), wantExpiry: noon().Add(62 * time.Minute), wantLast: noon().Add(time.Hour),
-			wantText: "the agent on node n1 renews Lease agents/n1 with a time in the future, so that nothing tells",
+			wantText: "the agent on node n1 renews Lease agents/n1 with a time in the future, so that nothing shows",
 		},
 		"a Lease that says nothing": {
 			lease:     changed(renewed(0), func(s *coordinationv1.LeaseSpec) { *s = coordinationv1.LeaseSpec{} }),
@@ -106,12 +106,12 @@ func TestListen(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Listen(key(), tc.lease, noon())
+			got := Check(key(), tc.lease, noon())
 			if got.Exists() != (tc.wantText != "") || !strings.Contains(got.Text, tc.wantText) {
-				t.Errorf("the silence is %q, want %q", got.Text, tc.wantText)
+				t.Errorf("the staleness is %q, want %q", got.Text, tc.wantText)
 			}
 			if !got.Since.Equal(tc.wantSince) {
-				t.Errorf("silent since %v, want %v", got.Since, tc.wantSince)
+				t.Errorf("stale since %v, want %v", got.Since, tc.wantSince)
 			}
 			if expiry := Expiry(tc.lease); !expiry.Equal(tc.wantExpiry) {
 				t.Errorf("Expiry() = %v, want %v", expiry, tc.wantExpiry)
@@ -123,9 +123,9 @@ func TestListen(t *testing.T) {
 	}
 }
 
-func TestSilenceSaysTheSameWhileItLasts(t *testing.T) {
-	for name, lease := range map[string]*coordinationv1.Lease{"silent": renewed(time.Hour), "ahead": renewed(-24 * time.Hour), "awaited": made(time.Hour), "none": nil} {
-		first, later := Listen(key(), lease, noon()), Listen(key(), lease, noon().Add(7*time.Minute))
+func TestStalenessSaysTheSameWhileItLasts(t *testing.T) {
+	for name, lease := range map[string]*coordinationv1.Lease{"stale": renewed(time.Hour), "ahead": renewed(-24 * time.Hour), "awaited": made(time.Hour), "none": nil} {
+		first, later := Check(key(), lease, noon()), Check(key(), lease, noon().Add(7*time.Minute))
 		if diff := cmp.Diff(first, later); diff != "" {
 			t.Errorf("%s: the words change with time alone: %s", name, diff)
 		}
@@ -133,11 +133,11 @@ func TestSilenceSaysTheSameWhileItLasts(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	silence := Listen(key(), renewed(3*time.Minute), noon())
+	stale := Check(key(), renewed(3*time.Minute), noon())
 	report := reportOf()
 	report.Status.Conditions[1] = metav1.Condition{Type: v1alpha1.ConditionDeJittered, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonChecksFailed, Message: "IRQ 142"}
 	before := report.DeepCopy()
-	judged := silence.Judge(report)
+	judged := stale.Judge(report)
 
 	if diff := cmp.Diff(before, report); diff != "" {
 		t.Errorf("the object was changed: %s", diff)
@@ -146,13 +146,13 @@ func TestJudge(t *testing.T) {
 	for _, c := range judged.Status.Conditions {
 		got = append(got, c.Type+" "+string(c.Status)+" "+c.Reason+": "+c.Message)
 	}
-	unknown := " Unknown HeartbeatStale: " + silence.Text
-	want := []string{"Applied" + unknown, "DeJittered False ChecksFailed: IRQ 142; besides, " + silence.Text, "NUMAAligned" + unknown, "Ready" + unknown}
+	unknown := " Unknown HeartbeatStale: " + stale.Text
+	want := []string{"Applied" + unknown, "DeJittered False ChecksFailed: IRQ 142; besides, " + stale.Text, "NUMAAligned" + unknown, "Ready" + unknown}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	wantNICs := []v1alpha1.NodeBypassNIC{
-		{PCIAddress: "0000:af:00.0", Health: v1alpha1.NICUnknown, Reasons: []string{silence.Text}}, report.Status.BypassNICs[1],
+		{PCIAddress: "0000:af:00.0", Health: v1alpha1.NICUnknown, Reasons: []string{stale.Text}}, report.Status.BypassNICs[1],
 	}
 	if diff := cmp.Diff(wantNICs, judged.Status.BypassNICs); diff != "" {
 		t.Errorf("NICs (-want +got):\n%s", diff)
@@ -160,25 +160,25 @@ func TestJudge(t *testing.T) {
 	lost := func(kind string) v1alpha1.NodeTransition {
 		return v1alpha1.NodeTransition{
 			Time: metav1.NewTime(noon().Add(-time.Minute)), Condition: kind, From: metav1.ConditionTrue, To: metav1.ConditionUnknown,
-			Reason: v1alpha1.ReasonHeartbeatStale, PlanHash: "h", BootID: "b1", Message: silence.Text,
+			Reason: v1alpha1.ReasonHeartbeatStale, PlanHash: "h", BootID: "b1", Message: stale.Text,
 		}
 	}
 	wantTransitions := append([]v1alpha1.NodeTransition{lost(v1alpha1.ConditionApplied), lost(v1alpha1.ConditionNUMAAligned)}, report.Status.Transitions...)
 	if diff := cmp.Diff(wantTransitions, judged.Status.Transitions); diff != "" {
 		t.Errorf("transitions (-want +got):\n%s", diff)
 	}
-	if (Silence{}).Judge(report) != report || silence.Judge(nil) != nil {
-		t.Error("without silence, or without an object, something was made anew")
+	if (Staleness{}).Judge(report) != report || stale.Judge(nil) != nil {
+		t.Error("with a fresh heartbeat, or without an object, something was made anew")
 	}
 }
 
 // TestGate plays a node whose agent dies, by the rules of the gate as they are: an established pass is trusted for the
-// grace, then the gate closes, and it opens at once when the agent is heard again.
+// grace, then the gate closes, and it opens at once when its heartbeat is fresh again.
 func TestGate(t *testing.T) {
 	at := func(ago time.Duration, change func(*v1alpha1.LowLatencyNode)) gate.Decision {
 		report := reportOf()
 		change(report)
-		judged := Listen(key(), renewed(ago), noon()).Judge(report)
+		judged := Check(key(), renewed(ago), noon()).Judge(report)
 		return gate.Decide(gate.Input{
 			Conditions: judged.Status.Conditions[:3], Transitions: judged.Status.Transitions, PlanHash: "h",
 			Startup: gate.Startup{Ready: "True", Boot: "b1", Started: "b1"}, Now: noon(),
@@ -191,15 +191,15 @@ func TestGate(t *testing.T) {
 		wantReason string
 		wantRetry  time.Duration
 	}{
-		"heard":           {ago: time.Minute, want: metav1.ConditionTrue, wantReason: v1alpha1.ReasonVerified},
-		"silent, trusted": {ago: 3 * time.Minute, want: metav1.ConditionTrue, wantReason: v1alpha1.ReasonVerified, wantRetry: time.Minute},
-		"silent, no longer trusted": {ago: Lifetime + gate.UnknownGrace, want: metav1.ConditionUnknown,
+		"fresh":          {ago: time.Minute, want: metav1.ConditionTrue, wantReason: v1alpha1.ReasonVerified},
+		"stale, trusted": {ago: 3 * time.Minute, want: metav1.ConditionTrue, wantReason: v1alpha1.ReasonVerified, wantRetry: time.Minute},
+		"stale, no longer trusted": {ago: Lifetime + gate.UnknownGrace, want: metav1.ConditionUnknown,
 			wantReason: v1alpha1.ReasonHeartbeatStale},
-		"silent, and had failed": {ago: 3 * time.Minute, want: metav1.ConditionFalse, wantReason: v1alpha1.ReasonChecksFailed,
+		"stale, and had failed": {ago: 3 * time.Minute, want: metav1.ConditionFalse, wantReason: v1alpha1.ReasonChecksFailed,
 			change: func(r *v1alpha1.LowLatencyNode) {
 				r.Status.Conditions[1].Status, r.Status.Conditions[1].Reason = metav1.ConditionFalse, v1alpha1.ReasonChecksFailed
 			}},
-		"silent, and had never proven this plan": {ago: 3 * time.Minute, want: metav1.ConditionUnknown, wantReason: v1alpha1.ReasonHeartbeatStale,
+		"stale, and had never proven this plan": {ago: 3 * time.Minute, want: metav1.ConditionUnknown, wantReason: v1alpha1.ReasonHeartbeatStale,
 			change: func(r *v1alpha1.LowLatencyNode) { r.Status.Transitions = nil }},
 	}
 	for name, tc := range cases {
