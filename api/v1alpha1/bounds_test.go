@@ -30,13 +30,13 @@ func bounds() []bound {
 
 func objectBounds() []bound {
 	both := func(fields ...string) string {
-		places := ""
+		places := make([]string, 0, 2*len(fields))
 		for _, field := range fields {
 			for _, kind := range []string{"lln: ", "llnp: "} {
-				places += " " + kind + "status.findings[].objects." + field
+				places = append(places, kind+"status.findings[].objects."+field)
 			}
 		}
-		return places
+		return strings.Join(places, " ")
 	}
 	return []bound{
 		{v1alpha1.MaxFindingInterrupts, "maxItems", both("interrupts")},

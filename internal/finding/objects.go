@@ -42,7 +42,7 @@ func OfNICs(addresses ...string) Objects { return Objects{NICs: addresses} }
 
 // OfNUMANodes are objects that are NUMA nodes.
 func OfNUMANodes(ids ...int) Objects {
-	var nodes []int32
+	nodes := make([]int32, 0, len(ids))
 	for _, id := range ids {
 		nodes = append(nodes, int32(id))
 	}

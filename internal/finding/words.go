@@ -5,6 +5,7 @@ package finding
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -25,7 +26,7 @@ func (o Objects) Words() string {
 	}
 	nodes := make([]string, 0, len(o.NUMANodes))
 	for _, node := range o.NUMANodes {
-		nodes = append(nodes, fmt.Sprint(node))
+		nodes = append(nodes, strconv.Itoa(int(node)))
 	}
 	var parts []string
 	if !o.CPUs.IsEmpty() {

@@ -102,7 +102,7 @@ func unnamedPlaces(result Result) []string {
 func TestObjectsBeyondTheSentence(t *testing.T) {
 	f := sound()
 	isolated := f.plan.CPUs.Isolated
-	var want []v1alpha1.Interrupt
+	want := make([]v1alpha1.Interrupt, 0, 40)
 	for i := range 40 {
 		on := isolated.IDs()[i%isolated.Len()]
 		f.facts.Interrupts.Routes = append(f.facts.Interrupts.Routes, host.InterruptRoute{
