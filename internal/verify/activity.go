@@ -26,7 +26,7 @@ func EvaluateActivity(in Input) []Result {
 	return results
 }
 
-// isActivity tells whether a check reads nothing but what host.ReadActivity reads.
+// isActivity reports whether a check reads nothing but what host.ReadActivity reads.
 func isActivity(check Check) bool {
 	return !slices.ContainsFunc(check.Reads, func(read string) bool {
 		return !slices.ContainsFunc([]string{"/proc/interrupts", "/proc/softirqs", "/proc/uptime", "/sys/devices/system/cpu/cpu*/cpuidle/"},

@@ -95,7 +95,7 @@ func backgroundChecks() []Check {
 	}
 }
 
-// plansSysctl tells whether the plan sets a kernel parameter to the value.
+// plansSysctl reports whether the plan sets a kernel parameter to the value.
 func (s *state) plansSysctl(name, value string) bool {
 	planned, ok := s.sysctl(name)
 	return ok && setting.Same(host.SysctlPath(name), planned, value)
@@ -136,7 +136,7 @@ func machineChecksAreQuiet(s *state) verdict {
 	return s.settingIs(settingIgnoreCE, "1")
 }
 
-// pollingIsStopped tells whether the plan wants no CPU to poll for machine checks.
+// pollingIsStopped reports whether the plan wants no CPU to poll for machine checks.
 func (s *state) pollingIsStopped() bool {
 	return slices.ContainsFunc(s.planned.All("mce"), func(arg cmdline.Arg) bool { return arg.Value == "ignore_ce" || arg.Value == "off" })
 }

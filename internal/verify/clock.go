@@ -45,7 +45,7 @@ func clockChecks() []Check {
 	}
 }
 
-// reliableTSCPlanned tells whether the plan asks for the time-stamp counter.
+// reliableTSCPlanned reports whether the plan asks for the time-stamp counter.
 func (s *state) reliableTSCPlanned() bool { return s.planned.Contains("tsc=reliable") }
 
 // paravirtualClocks are clocksources that a hypervisor offers and programs read without a system call.

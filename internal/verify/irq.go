@@ -84,7 +84,7 @@ func (s *state) quietCPUs() cpus.Set {
 	return s.plan.CPUs.Isolated
 }
 
-// someAreQuiet tells whether there are such CPUs.
+// someAreQuiet reports whether there are such CPUs.
 func someAreQuiet(s *state) bool { return !s.quietCPUs().IsEmpty() }
 
 func defaultAffinityIsOff(s *state) verdict {
@@ -144,7 +144,7 @@ func (s *state) interruptLines() map[int]*host.InterruptLine {
 	return byNumber
 }
 
-// isDelivered tells whether the interrupt has a handler and a route: /proc/interrupts lists those only,
+// isDelivered reports whether the interrupt has a handler and a route: /proc/interrupts lists those only,
 // while /proc/irq has a folder for every interrupt.
 func (s *state) isDelivered(route *host.InterruptRoute, lines map[int]*host.InterruptLine) bool {
 	line, listed := lines[route.Number]

@@ -220,7 +220,7 @@ func queuesArePlanned(s *state) verdict {
 	return worst(verdicts...)
 }
 
-// queuesAreSet tells whether the plan sets the queues of the NIC: those of the selected NICs, or of all.
+// queuesAreSet reports whether the plan sets the queues of the NIC: those of the selected NICs, or of all.
 func (s *state) queuesAreSet(nic *host.NIC) bool {
 	if len(s.plan.Network.NICs) == 0 {
 		return true

@@ -108,7 +108,7 @@ func nicChecks() []Check {
 	}
 }
 
-// multipleNUMANodes tells whether the host has several NUMA nodes with CPUs.
+// multipleNUMANodes reports whether the host has several NUMA nodes with CPUs.
 func (s *state) multipleNUMANodes() host.Fact[bool] {
 	withCPUs := 0
 	for _, node := range s.facts.NUMANodes {

@@ -73,7 +73,7 @@ func eachPoolNIC(rule func(*state, poolNIC) verdict) func(*state) verdict {
 	}
 }
 
-// isInPool tells whether a pool of the plan has the NIC.
+// isInPool reports whether a pool of the plan has the NIC.
 func (s *state) isInPool(address string) bool {
 	return slices.ContainsFunc(s.plan.BypassPools, func(pool plan.PoolPlan) bool {
 		return slices.ContainsFunc(pool.NICs, func(n plan.PoolNICPlan) bool { return n.PCIAddress == address })

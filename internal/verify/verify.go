@@ -194,7 +194,7 @@ func newState(in Input, catalogue []Check) *state {
 	return s
 }
 
-// isOwned tells whether a check of its own judges the setting.
+// isOwned reports whether a check of its own judges the setting.
 func (s *state) isOwned(setting string) bool {
 	for _, pattern := range s.judged {
 		if matched, err := path.Match(pattern, setting); err == nil && matched {

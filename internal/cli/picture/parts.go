@@ -17,7 +17,7 @@ import (
 // tile is how big a CPU is drawn.
 type tile struct {
 	size
-	// numbered tells whether there is room for the number of the CPU beside its letter.
+	// numbered reports whether there is room for the number of the CPU beside its letter.
 	numbered bool
 }
 

@@ -72,7 +72,7 @@ func changeTable(changes []plan.Change, palette Palette, columns int) string {
 	return sections([]string{"CHANGE", "FROM", "TO"}, parts, palette, columns)
 }
 
-// isUnknown tells whether the present value could not be read.
+// isUnknown reports whether the present value could not be read.
 func isUnknown(change plan.Change) bool { return change.From == "unknown" }
 
 func reason(change plan.Change, palette Palette) string {

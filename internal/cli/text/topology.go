@@ -24,7 +24,7 @@ type machine struct {
 	columns int
 	// cell is the width of the widest core.
 	cell int
-	// brackets tells whether cores were put into brackets.
+	// brackets reports whether cores were put into brackets.
 	brackets bool
 	// mark decorates a CPU; the default marks offline ones.
 	mark func(cpu int) string

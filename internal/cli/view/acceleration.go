@@ -98,7 +98,7 @@ func (p Pool) WithAcceleration(of func(PoolUser) *PoolAcceleration) Pool {
 	return p
 }
 
-// IsUnaccelerated tells whether the program of a container uses the kernel's network stack for certain.
+// IsUnaccelerated reports whether the program of a container uses the kernel's network stack for certain.
 func (p Pool) IsUnaccelerated() bool {
 	for _, node := range p.Nodes {
 		for _, user := range node.Containers() {

@@ -200,7 +200,7 @@ func Unplanned(node, profile string, findings []plan.Finding) Check {
 	}
 }
 
-// Failed tells whether a critical check failed, or there is no plan to check.
+// Failed reports whether a critical check failed, or there is no plan to check.
 func (c Check) Failed() bool {
 	return c.PlanHash == nil || hasCriticalFailure(c.Findings)
 }

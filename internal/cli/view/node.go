@@ -260,7 +260,7 @@ func (n *Node) AllFindings() []finding.Finding {
 	return each(n.Findings, func(f NodeFinding) finding.Finding { return f.Finding })
 }
 
-// Failed tells whether a critical check failed, or there is no plan to check.
+// Failed reports whether a critical check failed, or there is no plan to check.
 func (n *Node) Failed() bool {
 	return n.PlanHash == nil || hasCriticalFailure(n.AllFindings())
 }
@@ -295,14 +295,14 @@ func (n *Node) DrawnRole(cpu int) RoleName {
 	return n.RoleOf(cpu)
 }
 
-// Names tells whether a failed check names the CPU, and not simply all isolated ones.
+// Names reports whether a failed check names the CPU, and not simply all isolated ones.
 func (n *Node) Names(cpu int) bool {
 	return slices.ContainsFunc(n.Findings, func(f NodeFinding) bool {
 		return !f.Place.EveryIsolated && f.Place.CPUs.Contains(cpu)
 	})
 }
 
-// NamesNIC tells whether a failed check names the NIC with the PCI address.
+// NamesNIC reports whether a failed check names the NIC with the PCI address.
 func (n *Node) NamesNIC(pciAddress string) bool {
 	return slices.ContainsFunc(n.Findings, func(f NodeFinding) bool { return slices.Contains(f.Place.NICs, pciAddress) })
 }

@@ -28,12 +28,12 @@ type Place struct {
 	NUMANodes []int `json:"numaNodes"`
 }
 
-// IsNowhere tells whether the finding is about the whole machine.
+// IsNowhere reports whether the finding is about the whole machine.
 func (p Place) IsNowhere() bool {
 	return p.CPUs.IsEmpty() && len(p.NICs) == 0 && len(p.NUMANodes) == 0
 }
 
-// in tells whether the finding is to be shown at a NUMA node: one of its CPUs or NICs is there, or it names just the node.
+// in reports whether the finding is to be shown at a NUMA node: one of its CPUs or NICs is there, or it names just the node.
 func (p Place) in(node *topology.NUMANode, cores []topology.Core, nics []topology.NIC) bool {
 	at := slices.ContainsFunc(nics, func(nic topology.NIC) bool { return slices.Contains(p.NICs, nic.PCIAddress) })
 	return at || !p.EveryIsolated && p.CPUs.Overlaps(cpusAt(node, cores)) || slices.Contains(p.NUMANodes, node.ID)

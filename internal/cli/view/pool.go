@@ -231,7 +231,7 @@ func (p Pool) NICsOf(pciAddress string) []PoolNIC {
 	return found
 }
 
-// IsHealthy tells whether there are NICs of the pool, all of them are healthy, and no node has a problem.
+// IsHealthy reports whether there are NICs of the pool, all of them are healthy, and no node has a problem.
 func (p Pool) IsHealthy() bool {
 	nics := 0
 	for _, node := range p.Nodes {
