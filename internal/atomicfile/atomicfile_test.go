@@ -75,26 +75,15 @@ func TestFailures(t *testing.T) {
 // TestRemoveLeftovers: what is left of a writer that was killed goes, and nothing else.
 func TestRemoveLeftovers(t *testing.T) {
 	const killed, writing, others, foreign = ".a.json123456", ".a.json654321", ".b.json123456", "a.json1"
-	old := time.Now().Add(-time.Minute)
 	folder := t.TempDir()
 	for _, name := range []string{killed, writing, others, foreign, ".a.json", "a.json", ".a.json12x", ".a.jsonx12"} {
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if name == writing {
-			continue
-		}
-		if err := os.Chtimes(path, old, old); err != nil {
-			t.Fatal(err)
+		must(t, os.WriteFile(filepath.Join(folder, name), nil, 0o600))
+		if name != writing {
+			age(t, filepath.Join(folder, name))
 		}
 	}
-	if err := os.Mkdir(filepath.Join(folder, ".a.json7"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(filepath.Join(folder, ".a.json7"), old, old); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(folder, ".a.json7"), 0o700))
+	age(t, filepath.Join(folder, ".a.json7"))
 	steps := []struct {
 		pattern string
 		gone    []string
@@ -128,10 +117,7 @@ func TestInterrupted(t *testing.T) {
 	if err := pending.File.Close(); err != nil {
 		t.Fatal(err)
 	}
-	old := time.Now().Add(-time.Minute)
-	if err := os.Chtimes(left, old, old); err != nil {
-		t.Fatal(err)
-	}
+	age(t, left)
 	if err := atomicfile.Replace(filepath.Join(folder, "a.json"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -139,6 +125,20 @@ func TestInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectAlone(t, folder)
+}
+
+// age makes a file look as if it had been written a minute ago.
+func age(t *testing.T, path string) {
+	t.Helper()
+	old := time.Now().Add(-time.Minute)
+	must(t, os.Chtimes(path, old, old))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func names(t *testing.T, folder string) []string {
