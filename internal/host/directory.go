@@ -107,6 +107,12 @@ func (v *directoryView) descend(dir string) (int, error) {
 	return opened, nil
 }
 
+// opensDirectory reports whether a name is a directory and no link to one.
+func (v *directoryView) opensDirectory(name string) bool {
+	_, err := v.handle(name)
+	return err == nil
+}
+
 // baseOf is the last component of a name, which must not lead upwards.
 func baseOf(name string) (string, error) {
 	base := path.Base(name)

@@ -61,6 +61,10 @@ func (w *walk) directory(name string, links *int) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if w.isDirectory(parent, path.Base(name)) {
+		w.dirs[name] = path.Join(parent, path.Base(name))
+		return w.dirs[name], nil
+	}
 	at, err := w.step(parent, path.Base(name), links)
 	if err != nil {
 		return "", err
@@ -70,6 +74,22 @@ func (w *walk) directory(name string, links *int) (string, error) {
 	}
 	w.dirs[name] = at.name
 	return at.name, nil
+}
+
+// isDirectory reports whether a name is certainly a directory, where finding out is cheaper than looking at it. Who is told
+// of directories on the way must see them.
+func (w *walk) isDirectory(at, base string) bool {
+	opener, ok := w.view.(directoryOpener)
+	if !ok || w.visit != nil {
+		return false
+	}
+	next := path.Join(at, base)
+	return strings.Count(next, "/") <= maxDepth && opener.opensDirectory(next)
+}
+
+// directoryOpener is a view that opens directories to look into them. To those it opens anyway it need not look before.
+type directoryOpener interface {
+	opensDirectory(name string) bool
 }
 
 // step goes from a directory to one of its names, through links if it is one.
