@@ -7,6 +7,6 @@
 //
 // It is pure: everything is a function of values, objects as they were read and times.
 // The controllers, the command line and the tests call the same functions, so that what is printed offline is what is
-// applied. Packages below this one sum the decisions up: status for the status of profiles and pools, gate for what is
-// written on a Node.
+// applied. Packages below this one build on the decisions: status sums them up in the status of profiles and pools, gate
+// decides what is written on a Node, changes says which changes of objects are worth deciding again.
 package fleet
