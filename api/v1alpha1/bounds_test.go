@@ -226,7 +226,7 @@ func expectedBounds(t *testing.T) map[string]int64 {
 	expected := map[string]int64{}
 	for _, b := range bounds() {
 		kind := ""
-		for _, word := range strings.Fields(b.places) {
+		for word := range strings.FieldsSeq(b.places) {
 			if name, isKind := strings.CutSuffix(word, ":"); isKind {
 				kind = name
 				continue

@@ -6,6 +6,7 @@ package v1alpha1_test
 import (
 	"encoding/json"
 	"math"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -261,6 +262,27 @@ func TestConventionsAreNoticed(t *testing.T) {
 	for convention := range conventions() {
 		if !noticed[convention] {
 			t.Errorf("no case breaks %q", convention)
+		}
+	}
+}
+
+// TestKindsAreNamed holds PROJECT, which kubebuilder reads, and the package comment, which go doc prints, against the
+// CRDs.
+func TestKindsAreNamed(t *testing.T) {
+	project, err := os.ReadFile("../../PROJECT")
+	if err != nil {
+		t.Fatal(err)
+	}
+	comment, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind := range readCRDs(t) {
+		if !strings.Contains(string(project), "\n  kind: "+kind+"\n") {
+			t.Errorf("PROJECT does not name %s", kind)
+		}
+		if !strings.Contains(string(comment), "//   - "+kind+": ") {
+			t.Errorf("the package comment does not name %s", kind)
 		}
 	}
 }

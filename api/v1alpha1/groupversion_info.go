@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Package v1alpha1 holds the objects of the Low Latency Node Operator: LowLatencyNodeProfile, how a
-// set of nodes is partitioned, tuned and verified, and LowLatencyNode, what one node's running kernel
-// says about it.
-//
-// +kubebuilder:object:generate=true
-// +groupName=lowlatency.dev
 package v1alpha1
 
 import (

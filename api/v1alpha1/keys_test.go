@@ -26,8 +26,9 @@ func keys(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found []string
-	for _, match := range regexp.MustCompile(`= GroupName \+ "(/[^"]+)"`).FindAllStringSubmatch(string(text), -1) {
+	matches := regexp.MustCompile(`= GroupName \+ "(/[^"]+)"`).FindAllStringSubmatch(string(text), -1)
+	found := make([]string, 0, len(matches))
+	for _, match := range matches {
 		found = append(found, v1alpha1.GroupName+match[1])
 	}
 	for _, known := range []string{v1alpha1.LabelProfile, v1alpha1.TaintUnverified, v1alpha1.AnnotationStarted, v1alpha1.Finalizer} {
@@ -89,10 +90,10 @@ func literals(name string, text []byte) []string {
 	var found []string
 	for {
 		_, kind, literal := s.Scan()
-		switch kind {
-		case token.EOF:
+		if kind == token.EOF {
 			return found
-		case token.STRING:
+		}
+		if kind == token.STRING {
 			found = append(found, literal)
 		}
 	}
