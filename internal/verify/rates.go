@@ -139,7 +139,7 @@ func (s *state) rate(set cpus.Set, table func(*host.Facts) counters, concerns fu
 	return judge(s.elapsed(), expected, func(seconds float64) verdict {
 		return judge(before.lines, expected, func(earlier []host.InterruptLine) verdict {
 			return judge(now.lines, expected, func(lines []host.InterruptLine) verdict {
-				growth, grew, ok := grown(lines, earlier, columnsOf(set, now.columns, before.columns), concerns)
+				growth, came, ok := grown(lines, earlier, columnsOf(set, now.columns, before.columns), concerns)
 				if !ok {
 					return unknown("a counter", "it ran backwards, so the host was rebooted between the readings", expected)
 				}
@@ -155,7 +155,7 @@ func (s *state) rate(set cpus.Set, table func(*host.Facts) counters, concerns fu
 					return answer{}
 				})
 				if now.interrupts && found.outcome == v1alpha1.OutcomeFailed {
-					for _, name := range grew {
+					for _, name := range came {
 						found = found.about(s.lineObjects(name))
 					}
 				}
@@ -165,9 +165,9 @@ func (s *state) rate(set cpus.Set, table func(*host.Facts) counters, concerns fu
 	})
 }
 
-// grown adds up, for each CPU, by how much the counters grew, and names the lines that did; false when one ran
-// backwards.
-func grown(lines, earlier []host.InterruptLine, columns []column, concerns func(host.InterruptLine) bool) (growth map[int]uint64, grew []string, ok bool) {
+// grown adds up, for each CPU, by how much the counters grew; false when one ran backwards. It names the lines that
+// ever came on one of the CPUs: which of them came since the last reading would change the status on every reading.
+func grown(lines, earlier []host.InterruptLine, columns []column, concerns func(host.InterruptLine) bool) (growth map[int]uint64, came []string, ok bool) {
 	before := make(map[string][]uint64, len(earlier))
 	for _, line := range earlier {
 		if concerns(line) {
@@ -185,12 +185,12 @@ func grown(lines, earlier []host.InterruptLine, columns []column, concerns func(
 				return nil, nil, false
 			}
 			growth[c.cpu] += is - was
-			if is > was && !slices.Contains(grew, line.Name) {
-				grew = append(grew, line.Name)
+			if is > 0 && !slices.Contains(came, line.Name) {
+				came = append(came, line.Name)
 			}
 		}
 	}
-	return growth, grew, true
+	return growth, came, true
 }
 
 // rateText tells the order of magnitude only, so that a fault that goes on does not change the status on every
