@@ -23,7 +23,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
-const patience = time.Minute
+const timeout = time.Minute
 
 func TestProcesses(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -49,7 +49,7 @@ func TestProcesses(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(answer.Body.Close()).To(Succeed())
 			g.Expect(answer.StatusCode).To(Equal(http.StatusOK))
-		}, patience, time.Second).Should(Succeed())
+		}, timeout, time.Second).Should(Succeed())
 		run("agent", "--namespace", "operator", "--node-name", "worker-1", "--root", root)
 
 		Eventually(func(g Gomega) {
@@ -59,7 +59,7 @@ func TestProcesses(t *testing.T) {
 			var report v1alpha1.LowLatencyNode
 			g.Expect(cluster.Get(ctx, client.ObjectKey{Name: "worker-1"}, &report)).To(Succeed())
 			g.Expect(report.Status.VerifiedPlanHash).To(Equal(profile.Status.Shapes[0].Hash))
-		}, patience, time.Second).Should(Succeed())
+		}, timeout, time.Second).Should(Succeed())
 	})
 	RunSpecs(t, "processes")
 }

@@ -40,7 +40,7 @@ type program func(pod, container, command string) (ran, error)
 
 // executing is an API server that runs programs in containers, as the kubelet does.
 type executing struct {
-	// webSockets tells whether it upgrades to WebSockets, as API servers do since Kubernetes 1.31.
+	// webSockets reports whether it upgrades to WebSockets, as API servers do since Kubernetes 1.31.
 	webSockets bool
 	program    program
 

@@ -107,7 +107,7 @@ func agentPod(ctx context.Context, core *rest.RESTClient, namespace, node string
 	return nil, fmt.Errorf("pod %q of the agent is not ready", list.Items[0].Name)
 }
 
-// isReady tells whether a pod can be asked.
+// isReady reports whether a pod can be asked.
 func isReady(pod corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

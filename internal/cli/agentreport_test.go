@@ -185,7 +185,7 @@ func TestAskReportIsNotHeldUp(t *testing.T) {
 
 // forwarding is an API server that forwards ports of a pod, as the kubelet does: a port is that of this machine.
 type forwarding struct {
-	// webSockets tells whether it upgrades to WebSockets, as API servers do since Kubernetes 1.31.
+	// webSockets reports whether it upgrades to WebSockets, as API servers do since Kubernetes 1.31.
 	webSockets bool
 	// protocol is the one that is agreed on.
 	protocol string

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// clusterTimeout bounds one request unless --request-timeout does, so that a cluster that is away is an error and not a silence.
+	// clusterTimeout bounds one request unless --request-timeout does, so that a cluster that is away is an error and no endless wait.
 	clusterTimeout = 30 * time.Second
 	// pageSize is how many LowLatencyNodes one request returns; one of them has some ten kilobytes.
 	pageSize = 250

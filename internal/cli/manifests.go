@@ -122,7 +122,7 @@ func readAll(in io.Reader, file string) ([]byte, error) {
 	return data, nil
 }
 
-// hasContent tells whether a document holds anything but blanks, comments and markers.
+// hasContent reports whether a document holds anything but blanks, comments and markers.
 func hasContent(document []byte) bool {
 	for line := range strings.Lines(string(document)) {
 		line = strings.TrimSpace(line)

@@ -32,7 +32,7 @@ type Route struct {
 	Gateway netip.Addr
 }
 
-// Equal tells whether two routes are the same. Comparisons field by field stop at the addresses, whose fields
+// Equal reports whether two routes are the same. Comparisons field by field stop at the addresses, whose fields
 // are private to their package.
 func (r Route) Equal(other Route) bool { return r == other }
 

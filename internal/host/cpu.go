@@ -60,7 +60,7 @@ func (r *reader) cpuFolders() []int {
 	return folders
 }
 
-// isOnline tells whether a CPU runs by its folder. A CPU that cannot be taken offline has no file
+// isOnline reports whether a CPU runs by its folder. A CPU that cannot be taken offline has no file
 // "online"; one that runs has a topology.
 func (r *reader) isOnline(id int) bool {
 	online := r.switchFact(cpuFolder(id) + "/online")

@@ -14,7 +14,7 @@ import (
 type Fact[T any] struct {
 	// Value is meaningful only when Known.
 	Value T `json:"value,omitzero"`
-	// Known tells whether the host gave the value.
+	// Known reports whether the host gave the value.
 	Known bool `json:"known"`
 	// Source is the file that was read, as an absolute path of the host, such as
 	// /sys/devices/system/cpu/isolated.
@@ -113,7 +113,7 @@ func (f *Facts) Setting(path string) Fact[string] {
 type Kernel struct {
 	// Release is uname -r, from /proc/sys/kernel/osrelease or /proc/version.
 	Release Fact[string]
-	// RealTime tells whether the kernel is PREEMPT_RT: /sys/kernel/realtime is 1, or, where that file is
+	// RealTime reports whether the kernel is PREEMPT_RT: /sys/kernel/realtime is 1, or, where that file is
 	// missing, /proc/version names PREEMPT_RT (or PREEMPT RT).
 	RealTime Fact[bool]
 	// CommandLine is /proc/cmdline in one line.
@@ -160,7 +160,7 @@ type CPUs struct {
 // CPU is one logical CPU.
 type CPU struct {
 	ID int
-	// Online tells whether the CPU runs. The boot CPU may have no "online" file; it is online.
+	// Online reports whether the CPU runs. The boot CPU may have no "online" file; it is online.
 	Online Fact[bool]
 	// Package, Die and Core are the identifiers in topology/; negative ones are absent.
 	Package, Die, Core Fact[int]
@@ -289,7 +289,7 @@ type NIC struct {
 	VirtualFunctions []string
 	// MaximumVirtualFunctions is sriov_totalvfs.
 	MaximumVirtualFunctions Fact[int]
-	// Carrier tells whether the link is up.
+	// Carrier reports whether the link is up.
 	Carrier Fact[bool]
 	// SpeedMegabits is the link speed in Mbit/s; absent when the link is down.
 	SpeedMegabits Fact[int64]
@@ -369,11 +369,11 @@ type UncoreDomain struct {
 
 // Unit is what the files of a host say about a systemd unit.
 type Unit struct {
-	// Installed tells whether there is a file for the unit.
+	// Installed reports whether there is a file for the unit.
 	Installed Fact[bool]
-	// Masked tells whether the administrator has replaced it by a link to /dev/null, so that nothing starts it.
+	// Masked reports whether the administrator has replaced it by a link to /dev/null, so that nothing starts it.
 	Masked Fact[bool]
-	// Running tells whether the unit has a control group, which services have while they run; absent for other
+	// Running reports whether the unit has a control group, which services have while they run; absent for other
 	// units, such as timers.
 	Running Fact[bool]
 }

@@ -122,7 +122,7 @@ func FuzzHost(f *testing.F) {
 	})
 }
 
-// isPossibleName tells whether a file system or an archive could hold the file.
+// isPossibleName reports whether a file system or an archive could hold the file.
 func isPossibleName(name, content string) bool {
 	isLink := strings.HasPrefix(content, linkTo)
 	return utf8.ValidString(name) && !strings.ContainsRune(name, 0) && !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "..") &&

@@ -52,7 +52,7 @@ type reader struct {
 	taken *recording
 	// unreadable are the files that could not be read when the snapshot at hand was made.
 	unreadable map[string]string
-	// live tells whether this is a running kernel and not a copy of its files.
+	// live reports whether this is a running kernel and not a copy of its files.
 	live bool
 	// undisturbed are CPUs that must not be interrupted for a reading.
 	undisturbed cpus.Set

@@ -82,7 +82,7 @@ func (r *reader) unit(name string) Unit {
 	return unit
 }
 
-// exists tells whether there is a directory.
+// exists reports whether there is a directory.
 func (r *reader) exists(dir string) Fact[bool] {
 	_, err := r.directory(dir)
 	switch {

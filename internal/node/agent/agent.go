@@ -190,7 +190,7 @@ func (a *Agent) settled(ctx context.Context) {
 	a.Settled = nil
 }
 
-// fullIsDue tells whether the whole host must be looked at.
+// fullIsDue reports whether the whole host must be looked at.
 func (a *Agent) fullIsDue() bool {
 	return a.latest.report == nil || a.drift.written || a.history.tooShort() ||
 		a.clock().Since(a.latest.at) >= orDefault(a.FullInterval, DefaultFullInterval)

@@ -712,7 +712,7 @@ type refusing struct{}
 
 func (refusing) Put(repair.Write) error { return errors.New("read-only file system") }
 
-// mergingOf tells whether a tree merges equal pages.
+// mergingOf reports whether a tree merges equal pages.
 func mergingOf(dir string) string {
 	text, err := os.ReadFile(filepath.Join(dir, "sys/kernel/mm/ksm/run"))
 	Expect(err).NotTo(HaveOccurred())

@@ -22,9 +22,9 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
-// patience is for how many full intervals the last answer of a kubelet is believed that does not answer. A kubelet that
+// answerIntervals is for how many full intervals the last answer of a kubelet that does not answer any more is believed. A kubelet that
 // is restarted is away for some seconds, and the containers keep what they have meanwhile.
-const patience = 2
+const answerIntervals = 2
 
 // poolState is a pool that selects the node.
 type poolState struct {
@@ -156,7 +156,7 @@ func (a *Agent) containers(ctx context.Context) host.Fact[[]allocation.Container
 	}
 	now := a.clock().Now()
 	containers := podresources.List(ctx, socket)
-	if !containers.Known && a.kubelet.containers.Known && now.Sub(a.kubelet.at) <= patience*orDefault(a.FullInterval, DefaultFullInterval) {
+	if !containers.Known && a.kubelet.containers.Known && now.Sub(a.kubelet.at) <= answerIntervals*orDefault(a.FullInterval, DefaultFullInterval) {
 		return a.kubelet.containers
 	}
 	a.kubelet = answer{now, containers}
