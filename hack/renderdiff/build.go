@@ -51,7 +51,8 @@ type rendered struct {
 
 // render runs the render command.
 func (b build) render(p prepared, host string) rendered {
-	arguments := []string{"render", "-o", "json", "--root", host}
+	arguments := make([]string, 0, 5+2*len(p.files))
+	arguments = append(arguments, "render", "-o", "json", "--root", host)
 	for _, file := range p.files {
 		arguments = append(arguments, "-f", file)
 	}

@@ -13,6 +13,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -45,12 +46,12 @@ func main() {
 type build struct{ binary, tree string }
 
 // run renders everything with both builds and prints what differs. It reports whether nothing but the plan does.
-func run(out io.Writer, before, after build, roots []string) (bool, error) {
+func run(out io.Writer, before, after build, roots []string) (same bool, err error) {
 	scratch, err := os.MkdirTemp("", "renderdiff")
 	if err != nil {
 		return false, err
 	}
-	defer os.RemoveAll(scratch)
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	hosts, err := writeHosts(scratch)
 	if err != nil {
 		return false, err
@@ -75,7 +76,7 @@ func run(out io.Writer, before, after build, roots []string) (bool, error) {
 			table.render(input.name, host, before.render(left, host), after.render(right, host))
 		}
 	}
-	return table.print(out), nil
+	return table.print(out)
 }
 
 // smallSuffix ends the names of the hosts for imported profiles.
@@ -84,8 +85,10 @@ const smallSuffix = "-small"
 // machines are servers for the samples, and small ones of 16 CPUs for the PerformanceProfiles of the importer's tests,
 // which name them.
 func machines() []hosttree.Machine {
-	all := []hosttree.Machine{hosttree.Xeon(), hosttree.EPYC(), hosttree.Arm()}
-	for _, machine := range slices.Clone(all) {
+	servers := []hosttree.Machine{hosttree.Xeon(), hosttree.EPYC(), hosttree.Arm()}
+	all := make([]hosttree.Machine, 0, 2*len(servers))
+	all = append(all, servers...)
+	for _, machine := range servers {
 		machine.Hostname += smallSuffix
 		machine.Packages, machine.NUMANodesPerPackage, machine.CoresPerNUMANode = 2, 1, 8/machine.ThreadsPerCore
 		machine.CoresPerL3, machine.Distances = machine.CoresPerNUMANode, [][]int{{10, 20}, {20, 10}}

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 )
@@ -103,21 +104,23 @@ func (t *table) add(p place, input, host, left, right string) {
 }
 
 // print writes the table and reports whether nothing but the plan differs.
-func (t *table) print(out io.Writer) bool {
-	fmt.Fprintf(out, "%d renderings, %d of them refused; %d objects, %d of them equal\n", t.renderings, t.refusals, t.objects, t.equal)
-	writer := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(writer, "COUNT\tKIND\tFIELD\tFIRST SEEN\tBEFORE\tAFTER")
+func (t *table) print(out io.Writer) (bool, error) {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d renderings, %d of them refused; %d objects, %d of them equal\n", t.renderings, t.refusals, t.objects, t.equal)
+	text.WriteString("COUNT\tKIND\tFIELD\tFIRST SEEN\tBEFORE\tAFTER\n")
 	expected := true
 	for _, p := range slices.SortedFunc(maps.Keys(t.places), func(a, b place) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.field, b.field))
 	}) {
 		d := t.places[p]
 		expected = expected && p.isPlan()
-		fmt.Fprintf(writer, "%d\t%s\t%s\t%s %s\t%s\t%s\n", d.count, p.kind, p.field, d.input, d.host, short(d.left), short(d.right))
+		fmt.Fprintf(&text, "%d\t%s\t%s\t%s %s\t%s\t%s\n", d.count, p.kind, p.field, d.input, d.host, short(d.left), short(d.right))
 	}
-	// What is written to standard output cannot be repaired here.
-	_ = writer.Flush()
-	return expected
+	writer := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	if _, err := io.WriteString(writer, text.String()); err != nil {
+		return false, err
+	}
+	return expected, writer.Flush()
 }
 
 // isPlan reports whether the place is the plan, its hash, or a name made of the hash.
@@ -197,7 +200,7 @@ func name(element any, at int) string {
 			}
 		}
 	}
-	return fmt.Sprint(at)
+	return strconv.Itoa(at)
 }
 
 func flattenText(all map[string]string, field, text string) {
