@@ -334,7 +334,7 @@ type AFXDPQueuesSpec struct {
 	Count int32 `json:"count,omitempty"`
 }
 
-// AFXDPSteeringType says by what frames are told apart.
+// AFXDPSteeringType says by what frames are distinguished.
 //
 // +kubebuilder:validation:Enum=All;UDPPorts
 type AFXDPSteeringType string

@@ -201,7 +201,7 @@ type NodeBypassNIC struct {
 	// +optional
 	InterfaceName string `json:"interfaceName,omitempty"`
 
-	// model is the series of the NIC, such as X2 or X4, told from its PCI identifiers.
+	// model is the series of the NIC, such as X2 or X4, read from its PCI identifiers.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Model string `json:"model,omitempty"`
@@ -305,7 +305,7 @@ type NICUser struct {
 	// +optional
 	Allocation AllocationType `json:"allocation,omitempty"`
 
-	// alignment is Aligned, Split or Unknown, as the kubelet's PodResources service tells.
+	// alignment is Aligned, Split or Unknown, as the kubelet's PodResources service reports it.
 	// +required
 	Alignment Alignment `json:"alignment"`
 

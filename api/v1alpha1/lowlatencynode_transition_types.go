@@ -41,7 +41,7 @@ type NodeTransition struct {
 	// +optional
 	PlanHash string `json:"planHash,omitempty"`
 
-	// bootID is the boot of the kernel in which it was; absent when the host does not tell.
+	// bootID is the boot of the kernel in which it was; absent when the host does not report one.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	BootID string `json:"bootID,omitempty"`

@@ -255,13 +255,13 @@ type Inventory struct {
 	// +optional
 	NICs []InventoryNIC `json:"nics,omitempty"`
 
-	// minimumFrequencyKilohertz is the lowest frequency of the hardware, where cpufreq tells it.
+	// minimumFrequencyKilohertz is the lowest frequency of the hardware, where cpufreq reports it.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000
 	// +optional
 	MinimumFrequencyKilohertz int64 `json:"minimumFrequencyKilohertz,omitempty"`
 
-	// maximumFrequencyKilohertz is the highest frequency of the hardware, where cpufreq tells it.
+	// maximumFrequencyKilohertz is the highest frequency of the hardware, where cpufreq reports it.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000
 	// +optional
