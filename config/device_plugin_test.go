@@ -28,7 +28,7 @@ var _ = Describe("The account of device plugins", func() {
 	})
 })
 
-// grants tells whether an object names the account among its subjects.
+// grants reports whether an object names the account among its subjects.
 func grants(object map[string]any, account string) bool {
 	subjects, _ := object["subjects"].([]any)
 	for _, subject := range subjects {

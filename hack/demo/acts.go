@@ -25,8 +25,8 @@ type act struct {
 }
 
 const (
-	// patience is how long an act may take before the demo gives up: far more than any machine needs.
-	patience = 5 * time.Minute
+	// actTimeout is how long an act may take before the demo gives up: far more than any machine needs.
+	actTimeout = 5 * time.Minute
 	// wrongNode ends up with an interrupt on an isolated CPU.
 	wrongNode = "xeon-2"
 )

@@ -49,7 +49,7 @@ func playRealHost(ctx context.Context, s *stage) error {
 	if err := s.client.Create(ctx, profile); err != nil {
 		return fmt.Errorf("creating profile %q: %w", profile.Name, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
 	for {
 		verdict, err := s.realHostVerdict(ctx, profile.Name)

@@ -89,9 +89,9 @@ func (s *stage) await(ctx context.Context, goal string, reached func(view) bool)
 	return s.until(ctx, goal, reached)
 }
 
-// until looks at the cluster until the state is reached or patience ends.
+// until looks at the cluster until the state is reached or the act times out.
 func (s *stage) until(ctx context.Context, goal string, reached func(view) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()

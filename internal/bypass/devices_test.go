@@ -38,7 +38,7 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-func TestGravestReasonsFirst(t *testing.T) {
+func TestMostSevereReasonsFirst(t *testing.T) {
 	in := onloadInput()
 	nic := nicAt(in, firstX2)
 	nic.Carrier.Value = false

@@ -167,7 +167,7 @@ func TestWithhold(t *testing.T) {
 		Claimed: []allocation.ClaimedDevice{{Driver: "fast.bypass.lowlatency.dev", Device: ResourceDeviceName(firstX2)}},
 	}
 	const plugin, dynamic = v1alpha1.AllocationDevicePlugin, v1alpha1.AllocationDynamic
-	silent := host.Absent[[]allocation.Container]("kubelet.sock", "no such file")
+	noAnswer := host.Absent[[]allocation.Container]("kubelet.sock", "no such file")
 	cases := map[string]struct {
 		allocation v1alpha1.AllocationType
 		containers host.Fact[[]allocation.Container]
@@ -175,13 +175,13 @@ func TestWithhold(t *testing.T) {
 		want       string
 		wantReason string
 	}{
-		"nobody holds any":           {dynamic, host.Known([]allocation.Container{}, ""), "Healthy, Healthy", ""},
-		"held in the same way":       {dynamic, host.Known([]allocation.Container{byClaim}, ""), "Healthy, Healthy", ""},
-		"held by the plugin":         {dynamic, host.Known([]allocation.Container{byPlugin}, ""), "Unhealthy, Healthy", "container trading/feed/main, which got it by DevicePlugin"},
-		"held by a claim":            {plugin, host.Known([]allocation.Container{byClaim}, ""), "Unhealthy, Healthy", "which got it by DynamicResourceAllocation"},
-		"the default is the plugin":  {"", host.Known([]allocation.Container{byPlugin}, ""), "Healthy, Healthy", ""},
-		"the kubelet does not tell":  {dynamic, silent, "Unknown, Unknown", "(kubelet.sock: no such file)"},
-		"held by the plugin as well": {dynamic, host.Known([]allocation.Container{byClaim, byPlugin}, ""), "Unhealthy, Healthy", "is held by"},
+		"nobody holds any":            {dynamic, host.Known([]allocation.Container{}, ""), "Healthy, Healthy", ""},
+		"held in the same way":        {dynamic, host.Known([]allocation.Container{byClaim}, ""), "Healthy, Healthy", ""},
+		"held by the plugin":          {dynamic, host.Known([]allocation.Container{byPlugin}, ""), "Unhealthy, Healthy", "container trading/feed/main, which got it by DevicePlugin"},
+		"held by a claim":             {plugin, host.Known([]allocation.Container{byClaim}, ""), "Unhealthy, Healthy", "which got it by DynamicResourceAllocation"},
+		"the default is the plugin":   {"", host.Known([]allocation.Container{byPlugin}, ""), "Healthy, Healthy", ""},
+		"the kubelet does not answer": {dynamic, noAnswer, "Unknown, Unknown", "(kubelet.sock: no such file)"},
+		"held by the plugin as well":  {dynamic, host.Known([]allocation.Container{byClaim, byPlugin}, ""), "Unhealthy, Healthy", "is held by"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestWithhold(t *testing.T) {
 		})
 	}
 	ineligible := []Device{{Health: v1alpha1.NICIneligible, Reasons: []string{"It carries the node."}}}
-	if diff := cmp.Diff(ineligible, Withhold(Pool{}, ineligible, silent)); diff != "" {
+	if diff := cmp.Diff(ineligible, Withhold(Pool{}, ineligible, noAnswer)); diff != "" {
 		t.Errorf("a NIC that must not be handed out has changed:\n%s", diff)
 	}
 }

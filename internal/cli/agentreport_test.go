@@ -157,12 +157,12 @@ func TestAskReport(t *testing.T) {
 // TestAskReportIsNotHeldUp asks an agent that takes the connection and says nothing.
 func TestAskReportIsNotHeldUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	silent, far := net.Pipe()
+	unresponsive, far := net.Pipe()
 	go func() {
 		_, _ = far.Read(make([]byte, 1))
 		cancel()
 	}()
-	if _, err := askReport(ctx, func(context.Context) (io.ReadWriteCloser, error) { return silent, nil }, "a"); err == nil {
+	if _, err := askReport(ctx, func(context.Context) (io.ReadWriteCloser, error) { return unresponsive, nil }, "a"); err == nil {
 		t.Error("an agent that says nothing has answered")
 	}
 	late := make(chan struct{})
@@ -436,7 +436,7 @@ func clusterWithReport(t *testing.T, report *nodereport.Report, more func(*http.
 func TestNodeInClusterWithoutItsAgent(t *testing.T) {
 	object, held := reporting(t, "w")
 	const unknown = "which containers own CPUs, which hugepages are there and which checks passed is not known: "
-	silent, _ := agentAt(t, answering(http.StatusServiceUnavailable, "nothing is verified yet"))
+	unverified, _ := agentAt(t, answering(http.StatusServiceUnavailable, "nothing is verified yet"))
 	cases := map[string]struct {
 		pods []corev1.Pod
 		args []string
@@ -450,7 +450,7 @@ func TestNodeInClusterWithoutItsAgent(t *testing.T) {
 			[]corev1.Pod{podOfAgent("forbidden", "w", "127.0.0.1:1", corev1.ConditionTrue)}, nil, `User "u" cannot create resource "pods/portforward"`,
 		},
 		"no answer": {
-			[]corev1.Pod{podOfAgent("serving", "w", silent, corev1.ConditionTrue)}, nil, `asking pod "serving": it answers 503 Service Unavailable: nothing is verified yet`,
+			[]corev1.Pod{podOfAgent("serving", "w", unverified, corev1.ConditionTrue)}, nil, `asking pod "serving": it answers 503 Service Unavailable: nothing is verified yet`,
 		},
 		"other namespace": {nil, []string{"--agent-namespace", "n"}, `listing the pods of namespace "n": `},
 		"not asked":       {nil, []string{"--report", "never"}, "the agent was not asked"},

@@ -458,7 +458,7 @@ func TestAnInventoryStandsForAHost(t *testing.T) {
 		t.Errorf("the plans %s and %s differ", hash.PlanHash, sameHash.PlanHash)
 	}
 	if fromInventory.Node != "reported" || fromInventory.Reboot != "Unknown" || fromHost.Reboot != "Required" {
-		t.Errorf("an inventory does not tell whether a reboot is needed: %+v, %+v", fromHost, fromInventory)
+		t.Errorf("an inventory does not report whether a reboot is needed: %+v, %+v", fromHost, fromInventory)
 	}
 	got := run(t, "", "check", "-f", profile, "-f", inventory)
 	if want := "error: check reads hosts; the inventory of LowLatencyNode \"reported\" is not enough, give --root\n"; got.err != want {

@@ -237,12 +237,12 @@ func TestNodeInCluster(t *testing.T) {
 	other.Name = "b"
 	other.Status.Conditions = append(other.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionNUMAAligned, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonVerified})
 	other.Generation, other.Spec.PlanHash, other.Spec.BypassPools = 3, "feedfeedfeedfeed", nil
-	silent := reported("c", nil)
-	silent.Spec.Profile = "trading"
+	unreported := reported("c", nil)
+	unreported.Spec.Profile = "trading"
 	unplanned := *sound.DeepCopy()
 	unplanned.Name, unplanned.Spec.PlanHash, unplanned.Spec.PlanConfigMap = "d", "", ""
 	unplanned.Status.Checks, unplanned.Status.VerifiedPlanHash, unplanned.Status.Findings = nil, "", nil
-	all := []v1alpha1.LowLatencyNode{sound, other, silent, unplanned}
+	all := []v1alpha1.LowLatencyNode{sound, other, unreported, unplanned}
 	config := cluster(t, pools, all, serving(t, held, all...), leasing(t))
 	only := cluster(t, nil, all[:1], serving(t, held))
 	cases := map[string]struct {

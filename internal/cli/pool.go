@@ -43,7 +43,7 @@ each NIC. With -f, nothing is asked of a cluster: the pools of the files are eva
 same functions as on the nodes, and what a container with each NIC gets is shown.
 
 With --acceleration, onload_stackdump is run in each container that holds a NIC of a pool of Onload, as by kubectl exec, and
-its counters tell whether the program receives at user level: Onload fails open, to kernel sockets. This takes the right to
+its counters show whether the program receives at user level: Onload fails open, to kernel sockets. This takes the right to
 create pods/exec, and for some milliseconds the CPUs of the container.
 
 Exit codes: 0 every NIC is healthy; 1 one is not, there is none, or a program is not accelerated; 2 wrong usage or input.`,

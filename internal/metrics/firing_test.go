@@ -56,7 +56,7 @@ func healthyWorld() *world {
 // samples are what a scrape of the world gives, by metric.
 func (w *world) samples(t *testing.T) map[string][]sample {
 	t.Helper()
-	objects := []client.Object{&w.pool, &w.report, beat("n1", w.renewed), gateNode("n1", w.gate, "Reason")}
+	objects := []client.Object{&w.pool, &w.report, leaseOf("n1", w.renewed), gateNode("n1", w.gate, "Reason")}
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(newCollector(t, true, interceptor.Funcs{}, objects...)); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func fires(t *testing.T, expression string, hourAgo, now map[string][]sample) bo
 	return false
 }
 
-// exceeds tells whether a sample is greater than the one of the same labels but the state by more than a limit.
+// exceeds reports whether a sample is greater than the one of the same labels but the state by more than a limit.
 func exceeds(more, less []sample, limit float64) bool {
 	return slices.ContainsFunc(more, func(a sample) bool {
 		return slices.ContainsFunc(less, func(b sample) bool {

@@ -22,8 +22,8 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-// patience bounds how long a scrape waits for the cache.
-const patience = 5 * time.Second
+// scrapeTimeout bounds how long a scrape waits for the cache.
+const scrapeTimeout = 5 * time.Second
 
 // Description describes one metric.
 type Description struct {
@@ -137,7 +137,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	default:
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	for _, collect := range []func(context.Context, chan<- prometheus.Metric) error{
 		c.collectProfiles, c.collectNodes, c.collectPlans, c.collectPools, c.collectGates,

@@ -90,14 +90,14 @@ func exampleObjects() []client.Object {
 	second.Status.BypassNICs = []v1alpha1.NodeBypassNIC{{Pool: "x2", Health: v1alpha1.NICHealthy}}
 	second.Status.Drift = []v1alpha1.CheckDrift{{Check: "irq.affinity", Drifted: 1, Repaired: 1}}
 	return []client.Object{
-		beat("n1", 20*time.Second), beat("n2", 3*time.Minute),
+		leaseOf("n1", 20*time.Second), leaseOf("n2", 3*time.Minute),
 		profile, first, second, plan, other, pool, gateNode("n1", corev1.ConditionTrue, "Verified"),
 		gateNode("n2", corev1.ConditionUnknown, "ChecksUnknown"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n3"}},
 	}
 }
 
-// beat is the Lease of a node that its agent has renewed some time ago.
-func beat(node string, ago time.Duration) *coordinationv1.Lease {
+// leaseOf is the Lease of a node that its agent has renewed some time ago.
+func leaseOf(node string, ago time.Duration) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "agents", Name: node}}
 	lease.Spec = heartbeat.Renewed("agent-x7k2p/"+node, now().Add(-ago), 0)
 	return lease

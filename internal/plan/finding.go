@@ -116,7 +116,7 @@ func (p *planner) critical(rule, field, remedy, format string, values ...any) *F
 	return p.report(v1alpha1.SeverityCritical, rule, field, remedy, format, values...)
 }
 
-// blocked tells whether a finding forbids a plan.
+// blocked reports whether a finding forbids a plan.
 func (p *planner) blocked() bool {
 	return slices.ContainsFunc(p.findings, func(f Finding) bool { return f.Severity == v1alpha1.SeverityCritical })
 }

@@ -109,8 +109,8 @@ func TestHashSeesEveryPart(t *testing.T) {
 			if changed.Hash() == original.Hash() {
 				t.Error("the hash does not see it")
 			}
-			if silent := len(Diff(original, changed).Items) == 0; silent != noChange[name] {
-				t.Errorf("no difference: %t, want %t", silent, noChange[name])
+			if equal := len(Diff(original, changed).Items) == 0; equal != noChange[name] {
+				t.Errorf("no difference: %t, want %t", equal, noChange[name])
 			}
 		})
 	}

@@ -86,7 +86,7 @@ func (p *planner) planHugepages() {
 	p.plan.Hugepages = p.methods(reservations)
 }
 
-// checkSize tells whether the kernel offers a size; "" needs none. What the running kernel lists counts
+// checkSize reports whether the kernel offers a size; "" needs none. What the running kernel lists counts
 // only on amd64, because on arm64 the plan may boot another kernel with another page size; and it proves
 // something only for the kernels of today, which list every size that the processor has, where older ones
 // listed those that the command line named (gigantic_pages_init in arch/x86/mm/hugetlbpage.c).
@@ -113,7 +113,7 @@ func (p *planner) checkSize(field string, size v1alpha1.HugepageSize) bool {
 	return severity != v1alpha1.SeverityCritical
 }
 
-// running tells whether the running kernel offers a size, or does not tell its sizes.
+// running reports whether the running kernel offers a size, or does not tell its sizes.
 func (p *planner) running(kibibytes int64) bool {
 	told := false
 	for _, node := range p.topology.NUMANodes {
@@ -289,7 +289,7 @@ type pool struct {
 // methods chooses how the pages are reserved. Pages that the kernel spreads, and all pages of a host with
 // memory on one NUMA node, are reserved by kernel arguments, before memory is fragmented. Pages for a
 // certain NUMA node are reserved by a unit: the kernel takes hugepages=<node>:<n> since Linux 5.16 only,
-// and a distribution's kernel does not tell whether it does. A size that has both is reserved by units
+// and a distribution's kernel does not show whether it does. A size that has both is reserved by units
 // altogether, because a unit sets the number of all pages of that size on its NUMA node.
 func (p *planner) methods(reservations []reservation) []HugepagePlan {
 	byUnit := map[v1alpha1.HugepageSize]bool{}

@@ -152,7 +152,7 @@ func (p *planner) systemNUMANode() int {
 	return nodes[0].ID
 }
 
-// hasMemory tells whether a NUMA node has memory, as far as the host tells.
+// hasMemory reports whether a NUMA node has memory, as far as the host tells.
 func hasMemory(n topology.NUMANode) bool { return n.MemoryBytes == nil || *n.MemoryBytes > 0 }
 
 // reservedOn is the memory in bytes that the kubelet keeps back on a NUMA node.

@@ -73,7 +73,7 @@ func machineOf(t *topology.Topology, smt v1alpha1.SMTMode) machine {
 	return m
 }
 
-// bootedWithoutSMT tells whether the command line holds nosmt (Documentation/admin-guide/
+// bootedWithoutSMT reports whether the command line holds nosmt (Documentation/admin-guide/
 // kernel-parameters.txt: nosmt, nosmt=force).
 func bootedWithoutSMT(commandLine string) bool {
 	line, err := cmdline.Parse(commandLine)

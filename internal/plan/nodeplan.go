@@ -263,6 +263,6 @@ type VerificationPlan struct {
 	Repair v1alpha1.RepairMode `json:"repair,omitempty"`
 	// Waived checks with the reason of each.
 	Waived []v1alpha1.WaivedCheck `json:"waived,omitempty"`
-	// MultipleNUMANodes tells whether the shape has several NUMA nodes with CPUs.
+	// MultipleNUMANodes reports whether the shape has several NUMA nodes with CPUs.
 	MultipleNUMANodes bool `json:"multipleNUMANodes"`
 }

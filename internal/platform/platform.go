@@ -28,7 +28,7 @@ type Platform interface {
 	Watches() []Watch
 }
 
-// Watch is a kind that a platform wants to hear of.
+// Watch is a kind whose changes a platform wants to see.
 type Watch struct {
 	// Object of the kind, empty.
 	Object client.Object

@@ -71,7 +71,7 @@ func (t *Topology) NUMANodesWithCPUs() []NUMANode {
 	return slices.DeleteFunc(slices.Clone(t.NUMANodes), func(n NUMANode) bool { return n.CPUs.IsEmpty() })
 }
 
-// HasNUMA tells whether the host has more than one NUMA node, memory-only ones included, so that it
+// HasNUMA reports whether the host has more than one NUMA node, memory-only ones included, so that it
 // matters where things are.
 func (t *Topology) HasNUMA() bool { return len(t.NUMANodes) > 1 }
 
@@ -90,5 +90,5 @@ func (t *Topology) PhysicalNICs() []NIC {
 	return slices.DeleteFunc(slices.Clone(t.NICs), NIC.IsVirtualFunction)
 }
 
-// IsVirtualFunction tells whether the NIC is a virtual function of another.
+// IsVirtualFunction reports whether the NIC is a virtual function of another.
 func (n NIC) IsVirtualFunction() bool { return n.PhysicalFunction != "" }

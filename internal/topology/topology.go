@@ -22,7 +22,7 @@ type Topology struct {
 	Hypervisor string
 	// KernelRelease is uname -r of the running kernel.
 	KernelRelease string
-	// KernelRealTime tells whether the running kernel is PREEMPT_RT; nil when unknown.
+	// KernelRealTime reports whether the running kernel is PREEMPT_RT; nil when unknown.
 	KernelRealTime *bool
 	// CommandLine of the running kernel; "" when unknown.
 	CommandLine string

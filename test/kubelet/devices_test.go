@@ -34,8 +34,8 @@ import (
 
 const (
 	resourceX2 = "lowlatency.dev/x2"
-	// devicePatience is for machines under load; nothing waits that long when it works.
-	devicePatience = 30 * time.Second
+	// deviceTimeout is for machines under load; nothing waits that long when it works.
+	deviceTimeout  = 30 * time.Second
 	deviceInterval = 5 * time.Millisecond
 )
 
@@ -132,7 +132,7 @@ func (r *rig) plugin() (stop func()) {
 
 func (r *rig) await(units int64) {
 	r.Helper()
-	for end := time.Now().Add(devicePatience); r.kubelet.Allocatable(resourceX2) != units; time.Sleep(deviceInterval) {
+	for end := time.Now().Add(deviceTimeout); r.kubelet.Allocatable(resourceX2) != units; time.Sleep(deviceInterval) {
 		if time.Now().After(end) {
 			r.Fatalf("allocatable is %d, want %d", r.kubelet.Allocatable(resourceX2), units)
 		}
@@ -308,18 +308,18 @@ func (r *rig) sockets() []string {
 	return sockets
 }
 
-// silentPlugin is a device plugin without devices.
-type silentPlugin struct {
+// emptyPlugin is a device plugin without devices.
+type emptyPlugin struct {
 	pluginapi.UnimplementedDevicePluginServer
 }
 
 // GetDevicePluginOptions has none.
-func (silentPlugin) GetDevicePluginOptions(context.Context, *pluginapi.Empty) (*pluginapi.DevicePluginOptions, error) {
+func (emptyPlugin) GetDevicePluginOptions(context.Context, *pluginapi.Empty) (*pluginapi.DevicePluginOptions, error) {
 	return &pluginapi.DevicePluginOptions{}, nil
 }
 
 // ListAndWatch lists nothing.
-func (silentPlugin) ListAndWatch(_ *pluginapi.Empty, stream pluginapi.DevicePlugin_ListAndWatchServer) error {
+func (emptyPlugin) ListAndWatch(_ *pluginapi.Empty, stream pluginapi.DevicePlugin_ListAndWatchServer) error {
 	<-stream.Context().Done()
 	return nil
 }
@@ -336,7 +336,7 @@ func TestOneSocketNameIsWedged(t *testing.T) {
 			t.Fatal(err)
 		}
 		server := grpc.NewServer()
-		pluginapi.RegisterDevicePluginServer(server, silentPlugin{})
+		pluginapi.RegisterDevicePluginServer(server, emptyPlugin{})
 		go func() { _ = server.Serve(listener) }()
 		return server
 	}

@@ -22,7 +22,7 @@ type emulator struct {
 	program     string
 	arguments   []string
 	environment []string
-	// threads tells whether each emulated processor has a thread of its own ("multi"), or all take turns ("single").
+	// threads reports whether each emulated processor has a thread of its own ("multi"), or all take turns ("single").
 	threads string
 }
 

@@ -321,7 +321,7 @@ func TestManyUnits(t *testing.T) {
 	}
 }
 
-// TestHealth: the kubelet hears of every device, and of every change.
+// TestHealth: the kubelet is told every device, and every change.
 func TestHealth(t *testing.T) {
 	f := newFixture(t)
 	n := nodeWith(nicOf(nearZero, 0), nicOf(nearOne, 1, unhealthy))

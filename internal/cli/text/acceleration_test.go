@@ -15,7 +15,7 @@ import (
 func TestPoolAcceleration(t *testing.T) {
 	number := func(n uint64) *uint64 { return &n }
 	told := view.PoolStack{ID: 3, UDPReceivedUserLevel: number(30), UDPReceivedKernel: number(0)}
-	silent := view.PoolStack{ID: 12, UDPReceivedUserLevel: number(7)}
+	partial := view.PoolStack{ID: 12, UDPReceivedUserLevel: number(7)}
 	// A container with this verdict holds two NICs of the node.
 	pool := func(state onload.State, stacks ...view.PoolStack) view.Pool {
 		user := view.PoolUser{
@@ -32,13 +32,13 @@ func TestPoolAcceleration(t *testing.T) {
 		pool view.Pool
 		want string
 	}{
-		"not asked for":  {unasked, ""},
-		"one stack":      {pool(onload.Accelerated, told), header + "a     n/p/c      Accelerated   3       30                 0\n"},
-		"two stacks":     {pool(onload.Accelerated, told, told), header + "a     n/p/c      Accelerated   3,3     60                 0\n"},
-		"a silent stack": {pool(onload.Unknown, told, silent), header + "a     n/p/c      Unknown       3,12    37                 ?\n\nUnknown · a · n/p/c\n    why\n"},
-		"not known":      {pool(onload.Unknown), header + "a     n/p/c      Unknown       ?       ?                  ?\n\nUnknown · a · n/p/c\n    why\n"},
-		"no stack":       {pool(onload.NoStack), header + "a     n/p/c      NoStack       -       -                  -\n\nNoStack · a · n/p/c\n    why\n"},
-		"another stack":  {pool(onload.NotApplicable), "\nNotApplicable\n    why\n"},
+		"not asked for":   {unasked, ""},
+		"one stack":       {pool(onload.Accelerated, told), header + "a     n/p/c      Accelerated   3       30                 0\n"},
+		"two stacks":      {pool(onload.Accelerated, told, told), header + "a     n/p/c      Accelerated   3,3     60                 0\n"},
+		"no kernel count": {pool(onload.Unknown, told, partial), header + "a     n/p/c      Unknown       3,12    37                 ?\n\nUnknown · a · n/p/c\n    why\n"},
+		"not known":       {pool(onload.Unknown), header + "a     n/p/c      Unknown       ?       ?                  ?\n\nUnknown · a · n/p/c\n    why\n"},
+		"no stack":        {pool(onload.NoStack), header + "a     n/p/c      NoStack       -       -                  -\n\nNoStack · a · n/p/c\n    why\n"},
+		"another stack":   {pool(onload.NotApplicable), "\nNotApplicable\n    why\n"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

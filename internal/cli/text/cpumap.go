@@ -62,7 +62,7 @@ func roleAt(roles []role, cpu int) (role, bool) {
 	return role{}, false
 }
 
-// coreLetters are the letters of a core's CPUs, each once; one that is off is silent beside one that is not.
+// coreLetters are the letters of a core's CPUs, each once. That of an offline CPU is left out beside that of an online one.
 func coreLetters(core topology.Core, roles []role, palette Palette) []string {
 	var letters []string
 	for _, cpu := range core.CPUs.IDs() {

@@ -190,7 +190,7 @@ func TestDecideByStartup(t *testing.T) {
 		"no pools": {"TTT", Startup{Ready: corev1.ConditionTrue, Boot: "b1"}, outcome{metav1.ConditionTrue, v1alpha1.ReasonVerified, 0}, false, ""},
 		"not ready": {"FFF", Startup{Ready: corev1.ConditionFalse, Boot: "b1", Started: "b1"}, outcome{metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady, 0}, true,
 			"the condition Ready of the Node is False"},
-		"not heard of": {"TTT", Startup{Ready: corev1.ConditionUnknown, Boot: "b1", Started: "b1"}, outcome{metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady, 0}, true, "is Unknown"},
+		"not known ready": {"TTT", Startup{Ready: corev1.ConditionUnknown, Boot: "b1", Started: "b1"}, outcome{metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady, 0}, true, "is Unknown"},
 		"the agent has not looked": {"TTT", Startup{Boot: "b1", Pools: []Pool{pool(false, 0, 2)}}, outcome{metav1.ConditionFalse, v1alpha1.ReasonAwaitingPlugins, 0}, true,
 			"the agent has not reported the NICs of BypassNICPool x2"},
 		"the plugin is late": {"TTT", Startup{Boot: "b1", Pools: []Pool{pool(true, 2, 0)}}, outcome{metav1.ConditionFalse, v1alpha1.ReasonAwaitingPlugins, 0}, true,

@@ -155,11 +155,11 @@ func TestPoolStatusIsBounded(t *testing.T) {
 func TestConflictFindings(t *testing.T) {
 	pool := objects.MakePool("x2").Obj()
 	other := objects.MakePool("other").NICs(objects.SecondPort).Selecting(v1alpha1.Labels{"other": "yes"}).Obj()
-	namesake := objects.MakePool("same").NICs("0000:18:00.1").Resource("lowlatency.dev/x2").Selecting(v1alpha1.Labels{"same": "yes"}).Obj()
-	w := poolWorldOf(t, []*v1alpha1.BypassNICPool{pool, other, namesake},
-		tradingNode("alone"), tradingNode("contested", "other", "yes"), tradingNode("namesake", "same", "yes"))
+	sameResource := objects.MakePool("same").NICs("0000:18:00.1").Resource("lowlatency.dev/x2").Selecting(v1alpha1.Labels{"same": "yes"}).Obj()
+	w := poolWorldOf(t, []*v1alpha1.BypassNICPool{pool, other, sameResource},
+		tradingNode("alone"), tradingNode("contested", "other", "yes"), tradingNode("sameResource", "same", "yes"))
 	ineligible := objects.NIC(objects.SecondPort, v1alpha1.NICIneligible, "The agent says it in its own words.")
-	for _, node := range []string{"alone", "contested", "namesake"} {
+	for _, node := range []string{"alone", "contested", "sameResource"} {
 		w.says(node, objects.NIC(objects.FirstPort, v1alpha1.NICHealthy), ineligible)
 	}
 	d := fleet.DecidePool(w.PoolWorld, fleet.NewSelections())
@@ -168,13 +168,13 @@ func TestConflictFindings(t *testing.T) {
 	for _, finding := range findings {
 		got = append(got, finding.reason+" "+finding.node+" "+finding.address)
 	}
-	want := []string{"NICClaimConflict contested " + objects.SecondPort, "NICClaimConflict namesake ", "NoNICs alone " + objects.SecondPort}
+	want := []string{"NICClaimConflict contested " + objects.SecondPort, "NICClaimConflict sameResource ", "NoNICs alone " + objects.SecondPort}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("findings mismatch (-want +got):\n%s", diff)
 	}
 	wantOthers := []bypass.OtherPool{
 		{Claimant: bypass.ClaimantOf("other", &other.Spec), Nodes: []string{"contested"}},
-		{Claimant: bypass.ClaimantOf("same", &namesake.Spec), Nodes: []string{"namesake"}},
+		{Claimant: bypass.ClaimantOf("same", &sameResource.Spec), Nodes: []string{"sameResource"}},
 	}
 	if diff := cmp.Diff(wantOthers, d.Content.OtherPools); diff != "" {
 		t.Errorf("other pools mismatch (-want +got):\n%s", diff)

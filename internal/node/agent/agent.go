@@ -162,7 +162,7 @@ func (a *Agent) settle(ctx context.Context) {
 // told to, if that is due, or if the counters tell something new.
 func (a *Agent) pass(ctx context.Context, full bool) time.Duration {
 	if !full && !a.fullIsDue() && a.countersTellNothingNew(ctx) {
-		a.beat(ctx)
+		a.sendHeartbeat(ctx)
 		return wait.Jitter(a.interval(), intervalJitter)
 	}
 	err := a.Once(ctx)
@@ -260,7 +260,7 @@ func (a *Agent) Once(ctx context.Context) error {
 		}
 	}
 	if seen.Inventory != nil {
-		a.beat(ctx)
+		a.sendHeartbeat(ctx)
 	}
 	if seen.Report == nil {
 		return nil

@@ -184,7 +184,7 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 		}
 		Expect(meta.FindStatusCondition(found.Status.Conditions, "Ready").LastTransitionTime.After(since.Time)).To(BeTrue())
 
-		By("staying silent while nothing changes")
+		By("writing nothing while nothing changes")
 		before := writes
 		for range 3 {
 			Expect(pass(ctx).ResourceVersion).To(Equal(found.ResourceVersion))

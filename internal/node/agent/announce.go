@@ -37,16 +37,16 @@ func announcingDevices() map[string]bool {
 	return map[string]bool{"cpu": true, "pci": true, "net": true}
 }
 
-// Watch returns a channel on which something is heard soon after a file below the root has changed that the kernel
-// announces, and after the kernel has told of a device, until the context ends. Files of /proc and those below /sys
+// Watch returns a channel that receives a value soon after a file below the root has changed that the kernel
+// announces, and after an event of the kernel about a device, until the context ends. Files of /proc and those below /sys
 // announce no change that the kernel itself makes, so the passes at fixed intervals stay. The error joins what could
-// not be watched; the channel then tells of the rest.
+// not be watched; the channel then serves the rest.
 func Watch(ctx context.Context, root string) (<-chan struct{}, error) {
-	heard := make(chan struct{}, 1)
-	return heard, errors.Join(watchFiles(ctx, root, heard), watchDevices(ctx, heard))
+	changed := make(chan struct{}, 1)
+	return changed, errors.Join(watchFiles(ctx, root, changed), watchDevices(ctx, changed))
 }
 
-func watchFiles(ctx context.Context, root string, heard chan<- struct{}) error {
+func watchFiles(ctx context.Context, root string, changed chan<- struct{}) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watching files: %w", err)
@@ -59,14 +59,14 @@ func watchFiles(ctx context.Context, root string, heard chan<- struct{}) error {
 		}
 	}
 	if watched == 0 {
-		return errors.Join(fmt.Errorf("none of the folders that tell of changes can be watched below %s", root), watcher.Close())
+		return errors.Join(fmt.Errorf("none of the folders whose changes are announced can be watched below %s", root), watcher.Close())
 	}
-	go hearFiles(ctx, watcher, heard)
+	go forwardFiles(ctx, watcher, changed)
 	return nil
 }
 
-// hearFiles tells of changes of the files that count, until the context ends.
-func hearFiles(ctx context.Context, watcher *fsnotify.Watcher, heard chan<- struct{}) {
+// forwardFiles signals changes of the files that count, until the context ends.
+func forwardFiles(ctx context.Context, watcher *fsnotify.Watcher, changed chan<- struct{}) {
 	// Closing a watcher cannot lose anything.
 	defer func() { _ = watcher.Close() }()
 	names := announcingNames()
@@ -79,23 +79,23 @@ func hearFiles(ctx context.Context, watcher *fsnotify.Watcher, heard chan<- stru
 				return
 			}
 			if names[filepath.Base(event.Name)] {
-				signal(heard)
+				signal(changed)
 			}
 		case _, open := <-watcher.Errors:
 			if !open {
 				return
 			}
 			// Events were lost, so anything may have changed.
-			signal(heard)
+			signal(changed)
 		}
 	}
 }
 
-func watchDevices(ctx context.Context, heard chan<- struct{}) error {
+func watchDevices(ctx context.Context, changed chan<- struct{}) error {
 	devices := announcingDevices()
 	return uevent.Listen(ctx, func(event uevent.Event) {
 		if devices[event.Subsystem] {
-			signal(heard)
+			signal(changed)
 		}
 	})
 }

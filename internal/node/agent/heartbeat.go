@@ -31,10 +31,10 @@ type heartbeatState struct {
 	failing bool
 }
 
-// beat renews the Lease of the node, unless that was done a moment ago. It is called after a look at the host that
-// succeeded, whose outcome is in the status: who reads the Lease may believe the status. A renewal is one request, and
+// sendHeartbeat renews the Lease of the node, unless that was done a moment ago. It is called after a look at the host that
+// succeeded, whose outcome is in the status, so that a fresh Lease vouches for the status. A renewal is one request, and
 // reads nothing. One that fails is no reason to look at the host again; the next look renews.
-func (a *Agent) beat(ctx context.Context) {
+func (a *Agent) sendHeartbeat(ctx context.Context) {
 	now := a.clock().Now()
 	if a.Heartbeat.Namespace == "" || now.Sub(a.heartbeat.at) < heartbeat.Renewal {
 		return

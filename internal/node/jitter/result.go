@@ -11,7 +11,7 @@ type Result struct {
 	CalibrationPartsPerMillion float64 `json:"calibrationPartsPerMillion"`
 	// ThresholdNanoseconds is the least length of an interruption.
 	ThresholdNanoseconds int64 `json:"thresholdNanoseconds"`
-	// MemoryLocked tells whether the records could be locked into memory: "locked", or why not.
+	// MemoryLocked reports whether the records could be locked into memory: "locked", or why not.
 	MemoryLocked string `json:"memoryLocked"`
 	// Scheduling is SCHED_OTHER or SCHED_FIFO with the priority.
 	Scheduling string `json:"scheduling"`

@@ -92,7 +92,7 @@ func TestOwnersOf(t *testing.T) {
 		return containers
 	}
 	const unknown = "which container owns which CPU is not known: "
-	silent := host.Absent[[]allocation.Container]("kubelet.sock", "no such file")
+	unreadable := host.Absent[[]allocation.Container]("kubelet.sock", "no such file")
 	cases := map[string]struct {
 		containers host.Fact[[]allocation.Container]
 		state      host.Fact[string]
@@ -102,9 +102,9 @@ func TestOwnersOf(t *testing.T) {
 	}{
 		"the kubelet tells":         {host.Known(owns(2), "kubelet.sock"), host.Known(state, "state"), 2, "n/0/c", ""},
 		"nobody owns a CPU":         {host.Known(owns(0), "kubelet.sock"), host.Known(state, "state"), 0, "", ""},
-		"only the state file tells": {silent, host.Known(state, "state"), 1, "pod uid…/app", ""},
-		"nothing tells":             {silent, host.Absent[string]("state", "permission denied"), -1, "", unknown + "state cannot be read: permission denied"},
-		"the state file is broken":  {silent, host.Known("{", "state"), -1, "", unknown + "reading the state of the CPU manager: unexpected end of JSON input"},
+		"only the state file tells": {unreadable, host.Known(state, "state"), 1, "pod uid…/app", ""},
+		"nothing tells":             {unreadable, host.Absent[string]("state", "permission denied"), -1, "", unknown + "state cannot be read: permission denied"},
+		"the state file is broken":  {unreadable, host.Known("{", "state"), -1, "", unknown + "reading the state of the CPU manager: unexpected end of JSON input"},
 		"too many": {
 			host.Known(owns(1025), "kubelet.sock"), host.Known(state, "state"), 1024, "n/0/c", "1025 containers own CPUs, of which 1024 are listed",
 		},

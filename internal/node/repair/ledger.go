@@ -86,7 +86,7 @@ func (l *Ledger) Review(wanted []Write, now time.Time) (helped map[v1alpha1.Chec
 	return helped, due
 }
 
-// mayTry tells whether a file may be written once more, and gives it up otherwise.
+// mayTry reports whether a file may be written once more, and gives it up otherwise.
 func (l *Ledger) mayTry(path string, now time.Time) bool {
 	o, known := l.objects[path]
 	if !known {

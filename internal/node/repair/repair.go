@@ -78,7 +78,7 @@ func rules() []rule {
 	}
 }
 
-// Allowed tells whether a value may be written to a file, an absolute path of the host. The error says what is
+// Allowed reports whether a value may be written to a file, an absolute path of the host. The error says what is
 // wrong with which of both.
 func Allowed(path, value string) error {
 	for _, rule := range rules() {

@@ -18,10 +18,10 @@ const (
 	messageSize = 8192
 )
 
-// Listen calls heard for each event of the kernel until the context ends. It returns at once; heard is called on a
-// goroutine of its own and must not block. Where events were lost because they came too fast, heard gets an Event of
+// Listen calls handle for each event of the kernel until the context ends. It returns at once; handle is called on a
+// goroutine of its own and must not block. Where events were lost because they came too fast, handle gets an Event of
 // subsystem "pci" without a device, as anything may have changed.
-func Listen(ctx context.Context, heard func(Event)) error {
+func Listen(ctx context.Context, handle func(Event)) error {
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_KOBJECT_UEVENT)
 	if err != nil {
 		return fmt.Errorf("opening a socket for the kernel's events about devices: %w", err)
@@ -32,12 +32,12 @@ func Listen(ctx context.Context, heard func(Event)) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("listening to the kernel's events about devices: %w", err), unix.Close(socket))
 	}
-	go receive(ctx, socket, heard)
+	go receive(ctx, socket, handle)
 	return nil
 }
 
 // receive reads messages until the context ends or the socket breaks.
-func receive(ctx context.Context, socket int, heard func(Event)) {
+func receive(ctx context.Context, socket int, handle func(Event)) {
 	// Closing a socket that was only read from loses nothing.
 	defer func() { _ = unix.Close(socket) }()
 	buffer := make([]byte, messageSize)
@@ -47,7 +47,7 @@ func receive(ctx context.Context, socket int, heard func(Event)) {
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 			continue
 		case errors.Is(err, unix.ENOBUFS):
-			heard(Event{Action: "change", Subsystem: "pci"})
+			handle(Event{Action: "change", Subsystem: "pci"})
 			continue
 		case err != nil:
 			return
@@ -57,7 +57,7 @@ func receive(ctx context.Context, socket int, heard func(Event)) {
 			continue
 		}
 		if event, err := Parse(buffer[:n]); err == nil {
-			heard(event)
+			handle(event)
 		}
 	}
 }

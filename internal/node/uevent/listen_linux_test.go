@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is far beyond what a message within one machine takes.
-const patience = 30 * time.Second
+// timeout is far beyond what a message within one machine takes.
+const timeout = 30 * time.Second
 
 // A pair of unix sockets stands for the kernel: what comes from another sender than port 0 does not count.
 func TestMessagesOfOtherProgramsDoNotCount(t *testing.T) {
@@ -27,13 +27,13 @@ func TestMessagesOfOtherProgramsDoNotCount(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
-		receive(ctx, pair[0], func(event Event) { t.Errorf("heard %+v", event) })
+		receive(ctx, pair[0], func(event Event) { t.Errorf("received %+v", event) })
 		close(ended)
 	}()
 	if err := unix.Send(pair[1], []byte("bind@/devices/x\x00SUBSYSTEM=pci\x00"), 0); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for waiting := 1; waiting > 0; {
 		if waiting, err = unix.IoctlGetInt(pair[0], unix.SIOCINQ); err != nil || time.Now().After(deadline) {
 			t.Fatalf("the message stays in its queue: %v", err)
@@ -42,7 +42,7 @@ func TestMessagesOfOtherProgramsDoNotCount(t *testing.T) {
 	stop()
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Error("the receiver does not end with its context")
 	}
 	if err := unix.Close(pair[1]); err != nil {
@@ -51,19 +51,19 @@ func TestMessagesOfOtherProgramsDoNotCount(t *testing.T) {
 }
 
 // The kernel sends an event of a device again when it is asked to through the device's file uevent.
-func TestEventsOfTheKernelAreHeard(t *testing.T) {
+func TestEventsOfTheKernelAreReceived(t *testing.T) {
 	const trigger = "/sys/devices/system/cpu/cpu0/uevent"
 	file, err := os.OpenFile(trigger, os.O_WRONLY, 0)
 	if err != nil {
 		t.Skipf("the kernel's events cannot be caused here: %v", err)
 	}
 	defer func() { _ = file.Close() }()
-	heard := make(chan Event, 16)
+	received := make(chan Event, 16)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	if err := Listen(ctx, func(event Event) {
 		select {
-		case heard <- event:
+		case received <- event:
 		default:
 		}
 	}); err != nil {
@@ -72,10 +72,10 @@ func TestEventsOfTheKernelAreHeard(t *testing.T) {
 	if _, err := file.WriteString("change\n"); err != nil {
 		t.Skipf("the kernel's events cannot be caused here: %v", err)
 	}
-	deadline := time.After(patience)
+	deadline := time.After(timeout)
 	for {
 		select {
-		case event := <-heard:
+		case event := <-received:
 			if event.Subsystem == "cpu" && event.Action == "change" {
 				return
 			}

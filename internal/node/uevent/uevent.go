@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Package uevent hears what the kernel tells about devices: CPUs that come and go, PCI devices that are bound to a
+// Package uevent receives the events of the kernel about devices: CPUs that come and go, PCI devices that are bound to a
 // driver. The kernel sends events of devices that belong to no network namespace into all of them, those of network
 // interfaces only into that of the interface (lib/kobject_uevent.c, kobject_uevent_net_broadcast).
 package uevent

@@ -18,9 +18,9 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
-// returnPatience is when to look again at nodes that are being given back. What they wait for is watched;
+// returnInterval is after how long to look again at nodes that are being given back. What they wait for is watched;
 // this is for what is not, such as the end of a deletion by somebody else.
-const returnPatience = 30 * time.Second
+const returnInterval = 30 * time.Second
 
 // ownPools are the names of the machine config pools that the profile has to do with, ascending: its managed machine
 // config pools, and machine config pools of others for which objects of the profile exist.
@@ -77,9 +77,9 @@ func (w *world) leaveManaged(name string, intent *fleet.Intent) ([]step, fleet.R
 	}
 	switch {
 	case len(nodes) > 0:
-		return nil, fleet.Remainder{Nodes: nodes, RetryAfter: returnPatience, Waiting: leaving(intent, name, nodes)}
+		return nil, fleet.Remainder{Nodes: nodes, RetryAfter: returnInterval, Waiting: leaving(intent, name, nodes)}
 	case pool != nil && pool.Status.MachineCount > 0:
-		return nil, fleet.Remainder{RetryAfter: returnPatience,
+		return nil, fleet.Remainder{RetryAfter: returnInterval,
 			Waiting: fmt.Sprintf("MachineConfigPool %s still counts %d nodes", name, pool.Status.MachineCount)}
 	}
 	if steps, rest := w.removeObjects(name); !rest.Done() {
@@ -112,10 +112,10 @@ func (w *world) leaveExisting(pool *mcfgv1.MachineConfigPool) ([]step, fleet.Rem
 	case !rest.Done():
 		return steps, rest
 	case heldByUs(pool) && w.stillRendered(pool):
-		return nil, fleet.Remainder{RetryAfter: returnPatience,
+		return nil, fleet.Remainder{RetryAfter: returnInterval,
 			Waiting: fmt.Sprintf("MachineConfigPool %s is paused until its configuration is rendered without our objects", pool.Name)}
 	case heldByUs(pool):
-		return []step{{apply: poolReference(pool)}}, fleet.Remainder{RetryAfter: returnPatience,
+		return []step{{apply: poolReference(pool)}}, fleet.Remainder{RetryAfter: returnInterval,
 			Waiting: fmt.Sprintf("MachineConfigPool %s begins to roll back", pool.Name)}
 	default:
 		return nil, rolledBack(pool)
@@ -128,10 +128,10 @@ func rolledBack(pool *mcfgv1.MachineConfigPool) fleet.Remainder {
 	case updated(pool):
 		return fleet.Remainder{}
 	case pool.Spec.Paused:
-		return fleet.Remainder{RetryAfter: returnPatience,
+		return fleet.Remainder{RetryAfter: returnInterval,
 			Waiting: fmt.Sprintf("MachineConfigPool %s is paused by its administrator: its nodes are rolled back when it is resumed", pool.Name)}
 	default:
-		return fleet.Remainder{RetryAfter: returnPatience,
+		return fleet.Remainder{RetryAfter: returnInterval,
 			Waiting: fmt.Sprintf("MachineConfigPool %s has rolled back %d of %d nodes", pool.Name,
 				pool.Status.UpdatedMachineCount, pool.Status.MachineCount)}
 	}
@@ -156,7 +156,7 @@ func (w *world) removeObjects(pool string) ([]step, fleet.Remainder) {
 		steps = append(steps, more...)
 		rest.Objects = append(rest.Objects, remaining.Objects...)
 	}
-	rest.RetryAfter = returnPatience
+	rest.RetryAfter = returnInterval
 	if len(rest.Objects) > 0 {
 		rest.Waiting = "removing " + fleet.Names(rest.Objects)
 	}
@@ -165,7 +165,7 @@ func (w *world) removeObjects(pool string) ([]step, fleet.Remainder) {
 
 // removal deletes an object unless that has been asked for already.
 func removal(object *unstructured.Unstructured) ([]step, fleet.Remainder) {
-	rest := fleet.Remainder{Objects: []string{platform.Describe(object)}, RetryAfter: returnPatience,
+	rest := fleet.Remainder{Objects: []string{platform.Describe(object)}, RetryAfter: returnInterval,
 		Waiting: "removing " + platform.Describe(object)}
 	if object.GetDeletionTimestamp() != nil {
 		return nil, rest

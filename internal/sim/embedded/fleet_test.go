@@ -78,8 +78,8 @@ var _ = Describe("a fleet", Ordered, func() {
 		Expect(cluster.Get(ctx, client.ObjectKey{Name: "arm-1"}, node)).To(Succeed())
 		Expect(node.Labels).To(HaveKeyWithValue("kubernetes.io/arch", "arm64"))
 		Expect(node.Labels).To(HaveKeyWithValue("tuning", "yes"))
-		Eventually(watched.rootOf("arm-1"), patience, interval).Should(Equal(filepath.Join(dir, "arm-1")))
-		Eventually(watched.rootOf("real"), patience, interval).Should(Equal("/"))
+		Eventually(watched.rootOf("arm-1"), timeout, interval).Should(Equal(filepath.Join(dir, "arm-1")))
+		Eventually(watched.rootOf("real"), timeout, interval).Should(Equal("/"))
 		Expect(fleet.Root("real")).To(Equal("/"))
 	})
 
@@ -97,7 +97,7 @@ var _ = Describe("a fleet", Ordered, func() {
 		Expect(fleet.Reboots("arm-1")).To(Equal(1))
 		Expect(fleet.Reboots("real")).To(BeZero())
 		Expect(os.ReadFile(filepath.Join(dir, "arm-1/sys/devices/system/cpu/nohz_full"))).To(ContainSubstring("4-7"))
-		Eventually(watched.rootOf("arm-1"), patience, interval).Should(Equal(filepath.Join(dir, "arm-1")))
+		Eventually(watched.rootOf("arm-1"), timeout, interval).Should(Equal(filepath.Join(dir, "arm-1")))
 	})
 
 	It("hands TuneD profiles to the nodes of the pool, and keeps them over a reboot", func(ctx context.Context) {
@@ -127,9 +127,9 @@ var _ = Describe("a fleet", Ordered, func() {
 			text, err := os.ReadFile(filepath.Join(dir, "arm-1/proc/sys/vm/stat_interval"))
 			return string(text), err
 		}
-		Eventually(statInterval, patience, interval).Should(Equal("10\n"))
+		Eventually(statInterval, timeout, interval).Should(Equal("10\n"))
 		stop()
-		Eventually(ended, patience).Should(Receive(BeNil()))
+		Eventually(ended, timeout).Should(Receive(BeNil()))
 		Expect(fleet.Reboot(ctx, "arm-1", &mcfgv1.MachineConfig{})).To(Succeed())
 		Expect(statInterval()).To(Equal("10\n"))
 	})

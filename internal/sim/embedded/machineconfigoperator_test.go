@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	patience = time.Minute
+	timeout  = time.Minute
 	interval = 20 * time.Millisecond
 )
 
@@ -122,7 +122,7 @@ var _ = Describe("the simulated machine-config operator", Ordered, func() {
 		go func() { ended <- operator.Run(running) }()
 		DeferCleanup(func() {
 			stop()
-			Eventually(ended, patience).Should(Receive(BeNil()))
+			Eventually(ended, timeout).Should(Receive(BeNil()))
 		})
 	})
 
@@ -134,7 +134,7 @@ var _ = Describe("the simulated machine-config operator", Ordered, func() {
 				names[i] = source[i].Name
 			}
 			return names
-		}, patience, interval).Should(Equal([]string{"50-fast", "99-fast-generated-kubelet"}))
+		}, timeout, interval).Should(Equal([]string{"50-fast", "99-fast-generated-kubelet"}))
 		Consistently(reboots.count, 10*interval, interval).Should(BeZero())
 		Expect(poolIs(mcfgv1.MachineConfigPoolUpdated)()).To(Equal(corev1.ConditionFalse))
 	})
@@ -144,7 +144,7 @@ var _ = Describe("the simulated machine-config operator", Ordered, func() {
 		Eventually(func() int64 {
 			Expect(cluster.Get(ctx, client.ObjectKey{Name: "fast"}, config)).To(Succeed())
 			return config.Status.ObservedGeneration
-		}, patience, interval).Should(Equal(int64(1)))
+		}, timeout, interval).Should(Equal(int64(1)))
 		Expect(config.Status.Conditions[0].Type).To(Equal(mcfgv1.KubeletConfigSuccess))
 	})
 
@@ -153,13 +153,13 @@ var _ = Describe("the simulated machine-config operator", Ordered, func() {
 		before := p.DeepCopy()
 		p.Spec.Paused = false
 		Expect(cluster.Patch(ctx, p, client.MergeFrom(before))).To(Succeed())
-		Eventually(reboots.count, patience, interval).Should(Equal(1))
+		Eventually(reboots.count, timeout, interval).Should(Equal(1))
 		Expect(firstNode().Spec.Unschedulable).To(BeTrue())
 		Consistently(reboots.count, 10*interval, interval).Should(Equal(1))
 		reboots.release <- nil
-		Eventually(reboots.count, patience, interval).Should(Equal(2))
+		Eventually(reboots.count, timeout, interval).Should(Equal(2))
 		reboots.release <- nil
-		Eventually(poolIs(mcfgv1.MachineConfigPoolUpdated), patience, interval).Should(Equal(corev1.ConditionTrue))
+		Eventually(poolIs(mcfgv1.MachineConfigPoolUpdated), timeout, interval).Should(Equal(corev1.ConditionTrue))
 		Expect(firstNode().Spec.Unschedulable).To(BeFalse())
 		Expect(firstNode().Annotations).To(HaveKeyWithValue(annotationCurrentConfig, currentPool().Spec.Configuration.Name))
 	})
@@ -169,9 +169,9 @@ var _ = Describe("the simulated machine-config operator", Ordered, func() {
 		Expect(cluster.Get(ctx, client.ObjectKey{Name: "fast"}, config)).To(Succeed())
 		config.Spec.KubeletConfig.Raw = []byte(`{"maxPods":11}`)
 		Expect(cluster.Update(ctx, config)).To(Succeed())
-		Eventually(reboots.count, patience, interval).Should(Equal(3))
+		Eventually(reboots.count, timeout, interval).Should(Equal(3))
 		reboots.release <- errors.New("no space for hugepages")
-		Eventually(poolIs(mcfgv1.MachineConfigPoolNodeDegraded), patience, interval).Should(Equal(corev1.ConditionTrue))
+		Eventually(poolIs(mcfgv1.MachineConfigPoolNodeDegraded), timeout, interval).Should(Equal(corev1.ConditionTrue))
 		Expect(firstNode().Spec.Unschedulable).To(BeTrue())
 		Expect(firstNode().Annotations).To(HaveKeyWithValue(annotationReason, "no space for hugepages"))
 		Consistently(reboots.count, 10*interval, interval).Should(Equal(3))

@@ -29,7 +29,7 @@ const (
 	workerPool = "worker"
 )
 
-// selects tells whether a label selector matches; a missing or broken one matches nothing.
+// selects reports whether a label selector matches; a missing or broken one matches nothing.
 func selects(selector *metav1.LabelSelector, set map[string]string) bool {
 	if selector == nil {
 		return false

@@ -23,7 +23,7 @@ const (
 	resource = "example.com/nic"
 	// pluginName is the name of the plugin's socket.
 	pluginName = "p.sock"
-	patience   = 30 * time.Second
+	timeout    = 30 * time.Second
 )
 
 // plugin lists two devices, of which the second is unhealthy, and prefers the first ones.
@@ -108,7 +108,7 @@ func register(t *testing.T, k *Kubelet, version string) error {
 
 func await(t *testing.T, k *Kubelet, condition func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if err := k.Wait(ctx, condition); err != nil {
 		t.Fatal(err)

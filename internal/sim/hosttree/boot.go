@@ -220,7 +220,7 @@ func bootIdentifier(d description) string {
 	return fmt.Sprintf("%x-%x-4%x-8%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// noSMT tells whether siblings stay offline: nosmt of kernel/cpu.c (smt_cmdline_disable), or
+// noSMT reports whether siblings stay offline: nosmt of kernel/cpu.c (smt_cmdline_disable), or
 // mitigations=auto,nosmt.
 func (k *kernel) noSMT() bool {
 	_, asked := k.line.Get("nosmt")
@@ -228,7 +228,7 @@ func (k *kernel) noSMT() bool {
 	return k.ThreadsPerCore > 1 && (asked || mitigations == "auto,nosmt")
 }
 
-// largePages tells whether the base page is 64 KiB.
+// largePages reports whether the base page is 64 KiB.
 func (k *kernel) largePages() bool { return k.options.PageSize == v1alpha1.PageSize64Ki }
 
 // irqAffinity follows irq_affinity_setup of kernel/irq/irqdesc.c: the boot CPU always belongs to it.

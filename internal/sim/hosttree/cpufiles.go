@@ -113,7 +113,7 @@ type frequencyDriver struct {
 	name, governor string
 	// statusFolder is intel_pstate or amd_pstate; "" without.
 	statusFolder, status string
-	// preference tells whether the driver takes an energy performance preference.
+	// preference reports whether the driver takes an energy performance preference.
 	preference bool
 }
 

@@ -64,7 +64,7 @@ func (c *converter) dataPlaneLoadBalancing() v1alpha1.CPULoadBalancing {
 	return v1alpha1.LoadBalancingKept
 }
 
-// dynamicAllocation tells whether the kubelet's resource managers are switched off.
+// dynamicAllocation reports whether the kubelet's resource managers are switched off.
 func (c *converter) dynamicAllocation() bool {
 	on, err := strconv.ParseBool(c.annotation(annotationDRA))
 	return err == nil && on

@@ -250,7 +250,7 @@ func TestImportedProfilesBootTheSameKernelArguments(t *testing.T) {
 	}
 }
 
-// fits tells whether a profile of testdata is meant for hosts of the vendor: by its page sizes, and by
+// fits reports whether a profile of testdata is meant for hosts of the vendor: by its page sizes, and by
 // arguments that x86 kernels alone read.
 func fits(name, vendor string) bool {
 	if name == "arm64" {

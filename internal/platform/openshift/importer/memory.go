@@ -100,7 +100,7 @@ func hugepageSize(field, text string) (v1alpha1.HugepageSize, error) {
 	return "", invalid(field, "%q is none of the sizes %s", text, strings.Join(slices.Sorted(maps.Keys(sizes)), ", "))
 }
 
-// isARM64 tells whether the profile can only be meant for arm64: by the size of its pages.
+// isARM64 reports whether the profile can only be meant for arm64: by the size of its pages.
 func (c *converter) isARM64() bool {
 	amd64 := []v1alpha1.HugepageSize{"", "2Mi", "1Gi"}
 	memory := c.spec.Memory

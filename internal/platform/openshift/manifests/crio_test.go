@@ -84,7 +84,7 @@ allowed_annotations = [
 	}
 }
 
-// TestRequestsWithoutAnAnnotation: a request that would be dropped in silence is one that pods make in vain.
+// TestRequestsWithoutAnAnnotation: a request that is dropped without a message is one that pods make in vain.
 func TestRequestsWithoutAnAnnotation(t *testing.T) {
 	in := example(t, "trading-xeon")
 	in.Plan.ContainerRuntime.PodRequests = append(in.Plan.ContainerRuntime.PodRequests, "Caches")

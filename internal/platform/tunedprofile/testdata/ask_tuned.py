@@ -47,7 +47,7 @@ def load(directory, name):
 
 
 def create(repository, unit):
-    """Tells whether this machine can have the plugin; a parent profile may use some that it cannot."""
+    """Reports whether this machine can have the plugin; a parent profile may use some that it cannot."""
     try:
         plugin = repository.create(unit.type)
     except plugins.exceptions.NotSupportedPluginException:
