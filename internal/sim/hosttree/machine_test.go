@@ -98,10 +98,10 @@ func TestConstructorsDescribeTheMachinesTheySay(t *testing.T) {
 				"1: CPUs 16-31,48-63, 128 GiB, distances [20 10]",
 			},
 			NICs: []string{
-				"0000:18:00.0 eno1 0x8086:0x1572 i40e node 0",
-				"0000:18:00.1 eno2 0x8086:0x1572 i40e node 0",
-				"0000:af:00.0 ens2f0np0 0x1924:0x0b03 sfc node 1",
-				"0000:af:00.1 ens2f1np1 0x1924:0x0b03 sfc node 1",
+				"0000:18:00.0 eno1 8086:1572 i40e node 0",
+				"0000:18:00.1 eno2 8086:1572 i40e node 0",
+				"0000:af:00.0 ens2f0np0 1924:0b03 sfc node 1",
+				"0000:af:00.1 ens2f1np1 1924:0b03 sfc node 1",
 			},
 		}},
 		"EPYC": {machine: EPYC(), want: outline{
@@ -117,9 +117,9 @@ func TestConstructorsDescribeTheMachinesTheySay(t *testing.T) {
 				"7: CPUs 56-63,120-127, 64 GiB, distances [32 32 32 32 12 12 12 10]",
 			},
 			NICs: []string{
-				"0000:21:00.0 ens3f0np0 0x15b3:0x1017 mlx5_core node 0",
-				"0000:81:00.0 ens1f0np0 0x1924:0x0b03 sfc node 3",
-				"0000:81:00.1 ens1f1np1 0x1924:0x0b03 sfc node 3",
+				"0000:21:00.0 ens3f0np0 15b3:1017 mlx5_core node 0",
+				"0000:81:00.0 ens1f0np0 1924:0b03 sfc node 3",
+				"0000:81:00.1 ens1f1np1 1924:0b03 sfc node 3",
 			},
 		}},
 		"Arm": {machine: Arm(), want: outline{
@@ -129,9 +129,9 @@ func TestConstructorsDescribeTheMachinesTheySay(t *testing.T) {
 				"1: CPUs 40-79, 128 GiB, distances [11 10]",
 			},
 			NICs: []string{
-				"0000:01:00.0 enp1s0f0np0 0x15b3:0x1017 mlx5_core node 0",
-				"0004:03:00.0 enP4p3s0f0np0 0x1924:0x0b03 sfc node 1",
-				"0004:03:00.1 enP4p3s0f1np1 0x1924:0x0b03 sfc node 1",
+				"0000:01:00.0 enp1s0f0np0 15b3:1017 mlx5_core node 0",
+				"0004:03:00.0 enP4p3s0f0np0 1924:0b03 sfc node 1",
+				"0004:03:00.1 enP4p3s0f1np1 1924:0b03 sfc node 1",
 			},
 		}},
 	}
