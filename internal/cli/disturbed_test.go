@@ -104,8 +104,9 @@ func markedInText(drawing string) cpus.Set {
 // markedInPicture are the CPUs whose tiles name the check. As many tiles have a frame.
 func markedInPicture(t *testing.T, picture string) cpus.Set {
 	t.Helper()
-	var ids []int
-	for _, match := range regexp.MustCompile(`<title>CPU ([0-9]+) [^<]*irq\.effective-affinity: Failed`).FindAllStringSubmatch(picture, -1) {
+	matches := regexp.MustCompile(`<title>CPU ([0-9]+) [^<]*irq\.effective-affinity: Failed`).FindAllStringSubmatch(picture, -1)
+	ids := make([]int, 0, len(matches))
+	for _, match := range matches {
 		id, err := strconv.Atoi(match[1])
 		if err != nil {
 			t.Fatal(err)
