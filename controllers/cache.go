@@ -64,7 +64,7 @@ func cachedObjects(kind platform.Kind, own Options) (map[client.Object]cache.ByO
 		&corev1.Node{}: {Transform: stripNode},
 		&corev1.ConfigMap{}: {
 			Namespaces: map[string]cache.Config{
-				// Plans and pools have no other label in common.
+				// Plan ConfigMaps and NIC pools have no other label in common.
 				own.Namespace:      {LabelSelector: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ProjectName})},
 				own.AgentNamespace: {LabelSelector: ofPools},
 			},
@@ -76,7 +76,7 @@ func cachedObjects(kind platform.Kind, own Options) (map[client.Object]cache.ByO
 	if kind != platform.OpenShift {
 		return byObject, nil
 	}
-	// Who has paused a pool is read from its managed fields.
+	// Who has paused a machine config pool is read from its managed fields.
 	byObject[&mcfgv1.MachineConfigPool{}] = cache.ByObject{Transform: keep}
 	for _, object := range openshift.OwnObjects() {
 		byObject[object] = ownedObjects(object, selector)

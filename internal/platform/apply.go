@@ -43,8 +43,8 @@ func Describe(object client.Object) string {
 	return object.GetObjectKind().GroupVersionKind().Kind + " " + object.GetName()
 }
 
-// LabelNode makes the node carry the labels of a profile and a pool; "" takes a label away. Both are
-// written at once, so that the node is never in two pools and never in none on the way. The write fails with
+// LabelNode makes the node carry the labels of a profile and a machine config pool; "" takes a label away. Both are
+// written at once, so that the node is never in two of them and never in none on the way. The write fails with
 // a conflict when the node has changed since it was read, which keeps two profiles from overwriting each
 // other's decision.
 func LabelNode(ctx context.Context, writer client.Client, node *corev1.Node, profile, pool string) error {

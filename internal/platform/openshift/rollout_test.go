@@ -38,7 +38,7 @@ func (c *cluster) steps(intent *fleet.Intent) ([]string, fleet.Outcome) {
 // oneNode is the fleet of most cases.
 func oneNode() plannedNodes { return plannedNodes{"n1": "a1"} }
 
-// writing are the steps that write a plan into the pool.
+// writing are the steps that write a plan into the machine config pool.
 func writing() []string {
 	return []string{
 		"pause " + tradingPool, "apply MachineConfig 50-lowlatency-" + tradingPool,
@@ -57,21 +57,21 @@ func rendered(c *cluster) {
 	c.render(tradingPool)
 }
 
-// rolling brings the cluster to where the pool was let go.
+// rolling brings the cluster to where the machine config pool was let go.
 func rolling(c *cluster) {
 	rendered(c)
 	c.act(c.look(oneNode()), 100)
 	c.status(tradingPool)
 }
 
-// pausedByAdmin pauses the pool in the name of somebody else.
+// pausedByAdmin pauses the machine config pool in the name of somebody else.
 func pausedByAdmin(c *cluster) {
 	inForce(c)
 	c.pools[tradingPool].Spec.Paused = true
 	c.pools[tradingPool].ManagedFields = []metav1.ManagedFieldsEntry{pausedBy("admin", metav1.ManagedFieldsOperationUpdate)}
 }
 
-// twoNodes brings two nodes into the pool.
+// twoNodes brings two nodes into the machine config pool.
 func twoNodes(c *cluster) { c.finish(plannedNodes{"n1": "a1", "n2": "a1"}) }
 
 // withoutPlan makes n2 a node that the profile selects and that has no plan.
@@ -110,23 +110,23 @@ func runRollouts(t *testing.T, cases map[string]rolloutCase) {
 	}
 }
 
-// expectPool checks how far the pool is. An empty message is to be empty; of another, a part counts.
+// expectPool checks how far the machine config pool is. An empty message is to be empty; of another, a part counts.
 func expectPool(t *testing.T, pools []fleet.Group, phase fleet.Phase, message string) {
 	t.Helper()
 	at := slices.IndexFunc(pools, func(p fleet.Group) bool { return p.Name == tradingPool })
 	if at < 0 {
-		t.Fatalf("there is no pool %s in %+v", tradingPool, pools)
+		t.Fatalf("there is no machine config pool %s in %+v", tradingPool, pools)
 	}
 	got := pools[at]
 	if got.Phase != phase || !strings.Contains(got.Message, message) || message == "" && got.Message != "" {
-		t.Errorf("pool is %s: %q, want %s: %q", got.Phase, got.Message, phase, message)
+		t.Errorf("machine config pool is %s: %q, want %s: %q", got.Phase, got.Message, phase, message)
 	}
 }
 
 // TestRolloutOfAPlan follows a plan from the first write to the last node.
 func TestRolloutOfAPlan(t *testing.T) {
 	runRollouts(t, map[string]rolloutCase{
-		"a new pool is created paused, and no node is in it yet": {
+		"a new machine config pool is created paused, and no node is in it yet": {
 			before: func(*cluster) {}, want: writing(), wantPhase: fleet.PhaseWriting,
 			wantMessage: "is paused while its configuration is written",
 		},
@@ -141,15 +141,15 @@ func TestRolloutOfAPlan(t *testing.T) {
 			},
 			want: nil, wantPhase: fleet.PhaseWriting, wantMessage: "has no rendered configuration yet",
 		},
-		"a rendered pool gets its nodes and is let go": {
+		"a rendered machine config pool gets its nodes and is let go": {
 			before: rendered, want: []string{`label n1 profile="trading" pool="` + tradingPool + `"`, "apply MachineConfigPool " + tradingPool}, wantPhase: fleet.PhaseRolling,
 			wantMessage: "begins to roll",
 		},
-		"a pool that rolls is left alone": {
+		"a machine config pool that rolls is left alone": {
 			before: rolling,
 			want:   nil, wantPhase: fleet.PhaseRolling, wantMessage: "has updated 0 of 1 nodes",
 		},
-		"a pool whose nodes are not counted yet is not in force": {
+		"a machine config pool whose nodes are not counted yet is not in force": {
 			before: func(c *cluster) {
 				inForce(c)
 				c.pools[tradingPool].Status.MachineCount = 0
@@ -157,8 +157,8 @@ func TestRolloutOfAPlan(t *testing.T) {
 			},
 			want: nil, wantPhase: fleet.PhaseRolling, wantMessage: "has updated 0 of 1 nodes",
 		},
-		"a pool in force is left alone": {before: inForce, want: nil, wantPhase: fleet.PhaseInForce},
-		"a changed plan is written into the paused pool": {
+		"a machine config pool in force is left alone": {before: inForce, want: nil, wantPhase: fleet.PhaseInForce},
+		"a changed plan is written into the paused machine config pool": {
 			before: inForce, nodes: plannedNodes{"n1": "a2"}, want: writing(), wantPhase: fleet.PhaseWriting,
 			wantMessage: "is paused while its configuration is written",
 		},
@@ -189,7 +189,7 @@ func TestRolloutRestores(t *testing.T) {
 			},
 			want: writing()[1:2], wantPhase: fleet.PhaseInForce,
 		},
-		"a changed pool is restored without a pause": {
+		"a changed machine config pool is restored without a pause": {
 			before: func(c *cluster) {
 				inForce(c)
 				c.pools[tradingPool].Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"other": ""}}
@@ -199,33 +199,33 @@ func TestRolloutRestores(t *testing.T) {
 	})
 }
 
-// TestRolloutOfPausedPools covers pools that somebody else holds.
+// TestRolloutOfPausedPools covers machine config pools that somebody else holds.
 func TestRolloutOfPausedPools(t *testing.T) {
 	runRollouts(t, map[string]rolloutCase{
-		"a pool that its administrator has paused stays paused": {
+		"a machine config pool that its administrator has paused stays paused": {
 			before: func(c *cluster) {
 				pausedByAdmin(c)
 				c.pools[tradingPool].Status.UpdatedMachineCount = 0
 			},
 			want: nil, wantPhase: fleet.PhaseStopped, wantMessage: "is paused by its administrator",
 		},
-		"a change is written into a pool that its administrator has paused": {
+		"a change is written into a machine config pool that its administrator has paused": {
 			before: pausedByAdmin,
 			nodes:  plannedNodes{"n1": "a2"}, want: writing(), wantPhase: fleet.PhaseWriting, wantMessage: "is paused while",
 		},
 	})
 }
 
-// TestRolloutWithStrangers covers pools with nodes that do not belong there.
+// TestRolloutWithStrangers covers machine config pools with nodes that do not belong there.
 func TestRolloutWithStrangers(t *testing.T) {
 	runRollouts(t, map[string]rolloutCase{
-		"a pool that holds a node without a plan is left alone": {
+		"a machine config pool that holds a node without a plan is left alone": {
 			before: twoNodes, nodes: plannedNodes{"n1": "a2"},
 			intent: withoutPlan,
 			want:   nil, wantPhase: fleet.PhaseHeld,
 			wantMessage: "MachineConfigPool " + tradingPool + " is left as it is, because node n2 in it must not be changed: the profile cannot be met on it",
 		},
-		"an unchanged pool with a node without a plan is in force": {
+		"an unchanged machine config pool with a node without a plan is in force": {
 			before: twoNodes, nodes: plannedNodes{"n1": "a1"},
 			intent: withoutPlan,
 			want:   nil, wantPhase: fleet.PhaseInForce,
@@ -239,7 +239,7 @@ func TestRolloutWithStrangers(t *testing.T) {
 			intent: func(i *fleet.Intent) { i.Held["n2"] = "profile other is about to take it over" },
 			want:   nil, wantPhase: fleet.PhaseInForce,
 		},
-		"a pool waits for nodes that move to another": {
+		"a machine config pool waits for nodes that move to another": {
 			before: func(c *cluster) {
 				twoNodes(c)
 				f := plannedNodes{"n1": "a2", "n2": "c2"}
@@ -256,7 +256,7 @@ func TestRolloutWithStrangers(t *testing.T) {
 // TestRolloutFailures covers what the platform reports.
 func TestRolloutFailures(t *testing.T) {
 	runRollouts(t, map[string]rolloutCase{
-		"a degraded pool is a failure": {
+		"a degraded machine config pool is a failure": {
 			before: func(c *cluster) {
 				inForce(c)
 				c.pools[tradingPool].Status.Conditions = []mcfgv1.MachineConfigPoolCondition{{
@@ -300,7 +300,7 @@ func TestRolloutFailures(t *testing.T) {
 	})
 }
 
-// stepsOf leaves the steps about one pool, and those about nodes.
+// stepsOf leaves the steps about one machine config pool, and those about nodes.
 func stepsOf(steps []string, pool string) []string {
 	var about []string
 	for _, s := range steps {
@@ -388,7 +388,7 @@ func TestHeldByUs(t *testing.T) {
 		})
 	}
 	if heldByUs(nil) {
-		t.Error("a pool that does not exist is held")
+		t.Error("a machine config pool that does not exist is held")
 	}
 }
 
@@ -407,7 +407,7 @@ func TestPausedPool(t *testing.T) {
 	}
 }
 
-// withExistingPool puts all nodes into a pool of somebody else.
+// withExistingPool puts all nodes into a machine config pool of somebody else.
 func withExistingPool(t *testing.T) *cluster {
 	c := newCluster(t, "n1", "n2")
 	c.pools["worker-cnf"] = pool("worker-cnf", map[string]string{"cnf": ""})
@@ -448,7 +448,7 @@ func TestExistingPoolIsChangedOnce(t *testing.T) {
 	c.expectOneReboot()
 	p := c.pools["worker-cnf"]
 	if p.Spec.Paused || p.Annotations[v1alpha1.AnnotationPausedFor] != "" || p.Labels[v1alpha1.LabelProfile] != "" {
-		t.Errorf("the pool of somebody else was left changed: %+v", p)
+		t.Errorf("the machine config pool of somebody else was left changed: %+v", p)
 	}
 }
 
@@ -458,7 +458,7 @@ func TestExistingPoolWaitsForAllPlans(t *testing.T) {
 	l.intent.Selected, l.intent.Held["n2"] = []string{"n1", "n2"}, "its agent has not reported an inventory yet"
 	d := c.act(l, 100)
 	if len(d.steps) > 0 || d.outcome.Groups[0].Phase != fleet.PhaseHeld {
-		t.Errorf("steps are %v, pool is %+v, want it held", d.steps, d.outcome.Groups[0])
+		t.Errorf("steps are %v, machine config pool is %+v, want it held", d.steps, d.outcome.Groups[0])
 	}
 }
 

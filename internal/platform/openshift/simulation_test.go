@@ -281,7 +281,7 @@ func fileIgnition(path, content string) []byte {
 	return fmt.Appendf(nil, `{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":%q,"mode":420,"contents":{"source":"data:,%s"}}]}}`, path, content)
 }
 
-// render plays the machine-config operator's render controller for one pool. Unlike the real one, it does not
+// render plays the machine-config operator's render controller for one machine config pool. Unlike the real one, it does not
 // wait for KubeletConfigs, so that every half-written state is rendered, too.
 func (c *cluster) render(name string) {
 	p := c.pools[name]
@@ -318,7 +318,7 @@ func (c *cluster) render(name string) {
 	c.status(name)
 }
 
-// reboot plays the node controller and the daemon for one node: it takes what its pool is rendered to.
+// reboot plays the node controller and the daemon for one node: it takes what its machine config pool is rendered to.
 func (c *cluster) reboot(name string) {
 	node := c.nodes[name]
 	p := c.pools[c.primary(node)]
@@ -336,7 +336,7 @@ func (c *cluster) reboot(name string) {
 	node.ResourceVersion = c.next()
 }
 
-// contentOf is what a rendered configuration holds, whatever pool it was rendered for.
+// contentOf is what a rendered configuration holds, whatever machine config pool it was rendered for.
 func (c *cluster) contentOf(name string) string {
 	if config := c.configs[name]; config != nil {
 		return fmt.Sprint(config.Spec.KernelArguments) + string(config.Spec.Config.Raw)
@@ -347,12 +347,12 @@ func (c *cluster) contentOf(name string) string {
 func (c *cluster) primary(node *corev1.Node) string {
 	w := &world{pools: c.pools}
 	if custom := w.customPools(node.Labels); len(custom) > 1 {
-		c.t.Fatalf("node %s is in the pools %v", node.Name, custom)
+		c.t.Fatalf("node %s is in the machine config pools %v", node.Name, custom)
 	}
 	return w.primaryPool(node.Labels)
 }
 
-// status plays the machine-config operator's status of one pool.
+// status plays the machine-config operator's status of one machine config pool.
 func (c *cluster) status(name string) {
 	p := c.pools[name]
 	if p == nil {
@@ -519,7 +519,7 @@ func (c *cluster) expectInForce(f plannedNodes, d decision) {
 	c.t.Helper()
 	for _, p := range d.outcome.Groups {
 		if p.Phase != fleet.PhaseInForce {
-			c.t.Errorf("pool %s is %s: %s", p.Name, p.Phase, p.Message)
+			c.t.Errorf("machine config pool %s is %s: %s", p.Name, p.Phase, p.Message)
 		}
 	}
 	if len(d.steps) > 0 {

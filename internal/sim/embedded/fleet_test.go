@@ -100,7 +100,7 @@ var _ = Describe("a fleet", Ordered, func() {
 		Eventually(watched.rootOf("arm-1"), timeout, interval).Should(Equal(filepath.Join(dir, "arm-1")))
 	})
 
-	It("hands TuneD profiles to the nodes of the pool, and keeps them over a reboot", func(ctx context.Context) {
+	It("hands TuneD profiles to the nodes of the machine config pool, and keeps them over a reboot", func(ctx context.Context) {
 		role := map[string]string{mcfgv1.MachineConfigRoleLabelKey: "tuning"}
 		pool := &mcfgv1.MachineConfigPool{
 			ObjectMeta: metav1.ObjectMeta{Name: "tuning"},

@@ -23,7 +23,7 @@ import (
 const kubeletConfigPath = "/etc/kubernetes/kubelet.conf"
 
 // generateKubeletConfigs turns each KubeletConfig into the MachineConfig
-// 99-<pool>-generated-kubelet of every pool that it selects.
+// 99-<pool>-generated-kubelet of every machine config pool that it selects.
 func (o *MachineConfigOperator) generateKubeletConfigs(ctx context.Context, pools []mcfgv1.MachineConfigPool) error {
 	var configs mcfgv1.KubeletConfigList
 	if err := o.Client.List(ctx, &configs); err != nil {
@@ -78,7 +78,7 @@ func (o *MachineConfigOperator) reportKubeletConfig(ctx context.Context, config 
 	return nil
 }
 
-// generatedKubelet is the MachineConfig that carries the kubelet's configuration to a pool: the
+// generatedKubelet is the MachineConfig that carries the kubelet's configuration to a machine config pool: the
 // platform's own settings with those of the KubeletConfig over them.
 func generatedKubelet(config *mcfgv1.KubeletConfig, pool string) (*mcfgv1.MachineConfig, error) {
 	settings := map[string]any{
@@ -94,7 +94,7 @@ func generatedKubelet(config *mcfgv1.KubeletConfig, pool string) (*mcfgv1.Machin
 	}
 	text, err := json.MarshalIndent(settings, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("writing the kubelet configuration of pool %q: %w", pool, err)
+		return nil, fmt.Errorf("writing the kubelet configuration of machine config pool %q: %w", pool, err)
 	}
 	ignition := types.Config{
 		Ignition: types.Ignition{Version: types.MaxVersion.String()},

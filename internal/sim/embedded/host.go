@@ -220,7 +220,7 @@ func (h *Host) runUnit(ctx context.Context, u *types.Unit) error {
 	return nil
 }
 
-// hugepages are the sizes of the pools of all NUMA nodes, by file.
+// hugepages are the hugepage sizes of all NUMA nodes, by file.
 func (h *Host) hugepages() map[string]string {
 	pools := map[string]string{}
 	files, err := filepath.Glob(filepath.Join(h.Dir, "sys/devices/system/node/node*/hugepages/*/nr_hugepages"))
@@ -235,7 +235,7 @@ func (h *Host) hugepages() map[string]string {
 	return pools
 }
 
-// settleHugepages lets the tree do what a kernel does when a script has written to a pool: take the
+// settleHugepages lets the tree do what a kernel does when a script has written a number of hugepages: take the
 // pages from the memory of the NUMA node, as far as it reaches, and count them for the whole host.
 func (h *Host) settleHugepages(before map[string]string) error {
 	for file, wanted := range h.hugepages() {

@@ -27,7 +27,7 @@ type Rebooter interface {
 }
 
 // MachineConfigOperator simulates OpenShift's machine-config operator on a real API server: it turns
-// KubeletConfigs into MachineConfigs, renders each pool, and rolls the nodes of pools that are not
+// KubeletConfigs into MachineConfigs, renders each machine config pool, and rolls the nodes of those that are not
 // paused, at most maxUnavailable at a time, by cordon, reboot and uncordon. Its contract with others
 // (names, annotations, conditions, spec.configuration) is that of openshift/machine-config-operator.
 type MachineConfigOperator struct {
@@ -43,7 +43,7 @@ func (o *MachineConfigOperator) Run(ctx context.Context) error {
 	return repeat(ctx, o.Clock, o.Interval, o.Once)
 }
 
-// Once brings generated and rendered configurations and the pools' status up to date, and starts the
+// Once brings generated and rendered configurations and the status of machine config pools up to date, and starts the
 // reboots that are due.
 func (o *MachineConfigOperator) Once(ctx context.Context) error {
 	var pools mcfgv1.MachineConfigPoolList
@@ -81,7 +81,7 @@ func membersByPool(nodes []corev1.Node, pools []mcfgv1.MachineConfigPool) (map[s
 	return members, nil
 }
 
-// syncPool renders one pool, starts due reboots and writes its status.
+// syncPool renders one machine config pool, starts due reboots and writes its status.
 func (o *MachineConfigOperator) syncPool(ctx context.Context, pool *mcfgv1.MachineConfigPool, nodes []*corev1.Node) error {
 	rendered, err := o.render(ctx, pool)
 	if err != nil {
@@ -107,8 +107,8 @@ func (o *MachineConfigOperator) syncPool(ctx context.Context, pool *mcfgv1.Machi
 	return nil
 }
 
-// adopt records for nodes that have just joined the worker pool that they have its configuration: a node
-// that is installed boots with what the pool had then.
+// adopt records for nodes that have just joined the worker machine config pool that they have its configuration: a node
+// that is installed boots with what that had then.
 func (o *MachineConfigOperator) adopt(ctx context.Context, pool *mcfgv1.MachineConfigPool, nodes []*corev1.Node) error {
 	if pool.Name != workerPool {
 		return nil
@@ -127,7 +127,7 @@ func (o *MachineConfigOperator) adopt(ctx context.Context, pool *mcfgv1.MachineC
 	return nil
 }
 
-// render merges the pool's MachineConfigs, stores the result and points spec.configuration at it.
+// render merges the MachineConfigs of the machine config pool, stores the result and points spec.configuration at it.
 func (o *MachineConfigOperator) render(ctx context.Context, pool *mcfgv1.MachineConfigPool) (*mcfgv1.MachineConfig, error) {
 	var all mcfgv1.MachineConfigList
 	if err := o.Client.List(ctx, &all); err != nil {

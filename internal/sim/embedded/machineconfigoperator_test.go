@@ -126,7 +126,7 @@ var _ = Describe("the simulated machine-config operator", Ordered, func() {
 		})
 	})
 
-	It("renders MachineConfig and KubeletConfig of a paused pool, and reboots nothing", func() {
+	It("renders MachineConfig and KubeletConfig of a paused machine config pool, and reboots nothing", func() {
 		Eventually(func() []string {
 			source := currentPool().Spec.Configuration.Source
 			names := make([]string, len(source))
@@ -148,7 +148,7 @@ var _ = Describe("the simulated machine-config operator", Ordered, func() {
 		Expect(config.Status.Conditions[0].Type).To(Equal(mcfgv1.KubeletConfigSuccess))
 	})
 
-	It("rolls an unpaused pool node by node", func(ctx context.Context) {
+	It("rolls an unpaused machine config pool node by node", func(ctx context.Context) {
 		p := currentPool()
 		before := p.DeepCopy()
 		p.Spec.Paused = false
@@ -164,7 +164,7 @@ var _ = Describe("the simulated machine-config operator", Ordered, func() {
 		Expect(firstNode().Annotations).To(HaveKeyWithValue(annotationCurrentConfig, currentPool().Spec.Configuration.Name))
 	})
 
-	It("leaves a node that does not come up cordoned and the pool degraded", func(ctx context.Context) {
+	It("leaves a node that does not come up cordoned and the machine config pool degraded", func(ctx context.Context) {
 		config := &mcfgv1.KubeletConfig{}
 		Expect(cluster.Get(ctx, client.ObjectKey{Name: "fast"}, config)).To(Succeed())
 		config.Spec.KubeletConfig.Raw = []byte(`{"maxPods":11}`)

@@ -38,8 +38,8 @@ func selects(selector *metav1.LabelSelector, set map[string]string) bool {
 	return err == nil && parsed.Matches(labels.Set(set))
 }
 
-// poolOf returns the name of the pool that owns a node. A node is in its custom pool, else in the
-// worker pool; two custom pools are an error, as for the machine-config operator, which then degrades.
+// poolOf returns the name of the machine config pool that owns a node. A node is in its custom machine config pool, else in the
+// worker one; two custom ones are an error, as for the machine-config operator, which then degrades.
 func poolOf(node *corev1.Node, pools []mcfgv1.MachineConfigPool) (string, error) {
 	var custom []string
 	worker := ""
@@ -60,18 +60,18 @@ func poolOf(node *corev1.Node, pools []mcfgv1.MachineConfigPool) (string, error)
 		return custom[0], nil
 	default:
 		slices.Sort(custom)
-		return "", fmt.Errorf("node %s belongs to %d custom pools: %v", node.Name, len(custom), custom)
+		return "", fmt.Errorf("node %s belongs to %d custom machine config pools: %v", node.Name, len(custom), custom)
 	}
 }
 
-// rollout is how far the nodes of one pool are towards its configuration.
+// rollout is how far the nodes of one machine config pool are towards its configuration.
 type rollout struct {
 	target                string
 	nodes                 []*corev1.Node
 	updated, ready, broke int32
 }
 
-// newRollout counts the nodes of a pool that have the target configuration.
+// newRollout counts the nodes of a machine config pool that have the target configuration.
 func newRollout(target string, nodes []*corev1.Node) rollout {
 	r := rollout{target: target, nodes: nodes}
 	for _, node := range nodes {
@@ -107,7 +107,7 @@ func (r rollout) next(pool *mcfgv1.MachineConfigPool) []*corev1.Node {
 	return waiting[:min(room, len(waiting))]
 }
 
-// maxUnavailable resolves a pool's setting; the machine-config operator's default is one node.
+// maxUnavailable resolves the setting of a machine config pool; the machine-config operator's default is one node.
 func maxUnavailable(pool *mcfgv1.MachineConfigPool, nodes int) int {
 	if pool.Spec.MaxUnavailable == nil {
 		return 1

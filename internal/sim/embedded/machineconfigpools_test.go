@@ -43,7 +43,7 @@ func TestPoolOf(t *testing.T) {
 		"a node without labels is in no pool":    {},
 		"two custom pools are an error": {
 			labels:    map[string]string{"worker": "", "fast": "", "faster": ""},
-			wantError: "node n belongs to 2 custom pools: [fast faster]",
+			wantError: "node n belongs to 2 custom machine config pools: [fast faster]",
 		},
 	}
 	for name, tc := range cases {

@@ -18,7 +18,7 @@ import (
 )
 
 // NodeTuning simulates the part of OpenShift's Node Tuning Operator that hands the TuneD profile of a
-// Tuned object to the nodes of the pools that its recommendation matches.
+// Tuned object to the nodes of the machine config pools that its recommendation matches.
 type NodeTuning struct {
 	Client client.Client
 	Fleet  *Fleet
@@ -84,7 +84,7 @@ func (o *NodeTuning) Once(ctx context.Context) error {
 	return nil
 }
 
-// recommended returns the text of the profile with the lowest priority number that matches a pool; ""
+// recommended returns the text of the profile with the lowest priority number that matches a machine config pool; ""
 // when none does.
 func recommended(objects []unstructured.Unstructured, pool *mcfgv1.MachineConfigPool) (string, error) {
 	best, text := int64(-1), ""
@@ -105,7 +105,7 @@ func recommended(objects []unstructured.Unstructured, pool *mcfgv1.MachineConfig
 	return text, nil
 }
 
-// profileFor returns the text of the recommended profile if the recommendation matches the pool.
+// profileFor returns the text of the recommended profile if the recommendation matches the machine config pool.
 func (t *tuned) profileFor(recommendation tunedRecommendation, pool *mcfgv1.MachineConfigPool) (string, bool) {
 	if !selects(pool.Spec.MachineConfigSelector, recommendation.MachineConfigLabels) {
 		return "", false

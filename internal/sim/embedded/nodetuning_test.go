@@ -34,10 +34,10 @@ func TestRecommended(t *testing.T) {
 		objects []unstructured.Unstructured
 		want    string
 	}{
-		"none":                          {},
-		"the lowest number wins":        {objects: []unstructured.Unstructured{tunedObject("b", 20, "worker", "B"), tunedObject("a", 15, "fast", "A")}, want: "A"},
-		"another pool's does not match": {objects: []unstructured.Unstructured{tunedObject("a", 1, "slow", "A"), tunedObject("b", 20, "fast", "B")}, want: "B"},
-		"a profile without text is no recommendation": {objects: []unstructured.Unstructured{missing, tunedObject("b", 20, "fast", "B")}, want: "B"},
+		"none":                   {},
+		"the lowest number wins": {objects: []unstructured.Unstructured{tunedObject("b", 20, "worker", "B"), tunedObject("a", 15, "fast", "A")}, want: "A"},
+		"that of another machine config pool does not match": {objects: []unstructured.Unstructured{tunedObject("a", 1, "slow", "A"), tunedObject("b", 20, "fast", "B")}, want: "B"},
+		"a profile without text is no recommendation":        {objects: []unstructured.Unstructured{missing, tunedObject("b", 20, "fast", "B")}, want: "B"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

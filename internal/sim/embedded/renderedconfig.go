@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// renderPool merges the MachineConfigs of a pool into the one that its nodes get, in the order of
+// renderPool merges the MachineConfigs of a machine config pool into the one that its nodes get, in the order of
 // their names as the machine-config operator does: later files win, kernel arguments add up, and any
 // kernel type other than the default wins. The name follows from the content.
 func renderPool(pool string, configs []mcfgv1.MachineConfig) (*mcfgv1.MachineConfig, error) {
@@ -40,12 +40,12 @@ func renderPool(pool string, configs []mcfgv1.MachineConfig) (*mcfgv1.MachineCon
 	}
 	raw, err := json.Marshal(merged)
 	if err != nil {
-		return nil, fmt.Errorf("writing the rendered configuration of pool %q: %w", pool, err)
+		return nil, fmt.Errorf("writing the rendered configuration of machine config pool %q: %w", pool, err)
 	}
 	rendered.Spec.Config = runtime.RawExtension{Raw: raw}
 	content, err := json.Marshal(rendered.Spec)
 	if err != nil {
-		return nil, fmt.Errorf("hashing the rendered configuration of pool %q: %w", pool, err)
+		return nil, fmt.Errorf("hashing the rendered configuration of machine config pool %q: %w", pool, err)
 	}
 	sum := sha256.Sum256(content)
 	rendered.TypeMeta = metav1.TypeMeta{APIVersion: mcfgv1.GroupVersion.String(), Kind: "MachineConfig"}

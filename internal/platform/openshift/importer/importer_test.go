@@ -103,7 +103,7 @@ func TestFromPerformanceProfileRefuses(t *testing.T) {
 		"no node selector": {head + "spec:\n  cpu: {reserved: 0-1, isolated: 2-3}\n", "spec.nodeSelector: a PerformanceProfile selects nodes by one label; there is none"},
 		"a node selector without role": {
 			head + "spec:\n  nodeSelector: {a: b}\n  cpu: {reserved: 0-1, isolated: 2-3}\n",
-			`spec.nodeSelector: "a" is not one label of the form domain/role, so the pool cannot be told; set spec.machineConfigLabel and spec.machineConfigPoolSelector`,
+			`spec.nodeSelector: "a" is not one label of the form domain/role, so the machine config pool is not known; set spec.machineConfigLabel and spec.machineConfigPoolSelector`,
 		},
 		"no CPUs":          {head + "spec: {nodeSelector: {a/b: ''}}\n", "spec.cpu: a PerformanceProfile names its reserved and isolated CPUs"},
 		"no reserved CPUs": {head + "spec: {nodeSelector: {a/b: ''}, cpu: {isolated: 0-1}}\n", "spec.cpu.reserved: a PerformanceProfile names at least one CPU here"},

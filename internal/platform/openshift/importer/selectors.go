@@ -11,11 +11,11 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-// roleLabel selects MachineConfigs by role; the default of both pool fields of a PerformanceProfile.
+// roleLabel selects MachineConfigs by role; the default of both fields of a PerformanceProfile that name a machine config pool.
 const roleLabel = "machineconfiguration.openshift.io/role"
 
 // selectors converts nodeSelector, machineConfigLabel and machineConfigPoolSelector. A PerformanceProfile
-// always binds to a pool that somebody else made.
+// always binds to a machine config pool that somebody else made.
 func (c *converter) selectors() error {
 	source := c.source.Spec
 	if len(source.NodeSelector) == 0 {
@@ -33,7 +33,7 @@ func (c *converter) selectors() error {
 		if poolSelector == nil {
 			poolSelector = byRole
 			c.remark("spec.machineConfigPoolSelector",
-				"it is not set, so the pool is looked up by the label %s=%s; check that the MachineConfigPool carries it.", roleLabel, role)
+				"it is not set, so the machine config pool is looked up by the label %s=%s; check that the MachineConfigPool carries it.", roleLabel, role)
 		}
 		if machineConfigLabels == nil {
 			machineConfigLabels = byRole
@@ -55,7 +55,7 @@ func role(nodeSelector map[string]string) (string, error) {
 	_, role, found := strings.Cut(keys[0], "/")
 	if !found || role == "" || len(keys) > 1 {
 		return "", invalid("spec.nodeSelector",
-			"%q is not one label of the form domain/role, so the pool cannot be told; set spec.machineConfigLabel and spec.machineConfigPoolSelector", strings.Join(keys, ", "))
+			"%q is not one label of the form domain/role, so the machine config pool is not known; set spec.machineConfigLabel and spec.machineConfigPoolSelector", strings.Join(keys, ", "))
 	}
 	return role, nil
 }

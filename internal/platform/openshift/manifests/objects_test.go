@@ -287,7 +287,7 @@ func TestRuntimeClassDependsOnTheProfileAlone(t *testing.T) {
 	one, other := example(t, "trading-xeon"), example(t, "perpod-epyc")
 	other.Plan.Profile = one.Plan.Profile
 	if diff := cmp.Diff(find(t, render(t, one), "RuntimeClass"), find(t, render(t, other), "RuntimeClass")); diff != "" {
-		t.Errorf("RuntimeClasses of two pools of one profile differ:\n%s", diff)
+		t.Errorf("RuntimeClasses of two machine config pools of one profile differ:\n%s", diff)
 	}
 }
 
