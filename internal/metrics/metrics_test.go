@@ -231,9 +231,9 @@ func documentation(t *testing.T) string {
 	var text strings.Builder
 	text.WriteString(`# Metrics
 
-The manager serves these metrics, all gauges, besides those of controller-runtime and Go. They are computed from
-what the objects say at the time of the scrape; of several replicas, the leader tells them. Failures of
-reconciling are counted by controller-runtime: ` + "`controller_runtime_reconcile_errors_total`" + `, with the controllers
+The manager serves these metrics, all gauges, in addition to those of controller-runtime and Go. They are computed from
+the state of the objects at the time of the scrape; of several replicas, only the leader reports them. Controller-runtime
+counts failures of reconciling: ` + "`controller_runtime_reconcile_errors_total`" + `, with the controllers
 ` + "`lowlatencynodeprofile`, `lowlatencynode` and `bypassnicpool`" + `.
 
 This file is written by ` + "`go test ./internal/metrics -update`" + `.
