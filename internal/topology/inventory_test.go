@@ -167,6 +167,33 @@ func TestInventoryRoundTrip(t *testing.T) {
 	}
 }
 
+// TestEveryFieldOfANICIsInTheInventory: what is written to an inventory and not read from it, or neither, never gets from
+// a node to the planner.
+func TestEveryFieldOfANICIsInTheInventory(t *testing.T) {
+	f := smtHost(t)
+	want, err := FromFacts(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.NICs = []NIC{{
+		PCIAddress: "0000:3b:02.0", Name: "ens1f0v0", Vendor: "1924", Device: "1b03", Driver: "sfc", NUMANode: new(1),
+		LocalCPUs: cpus.Of(2, 3), PhysicalFunction: "0000:3b:00.0", MaximumVirtualFunctions: 16, Management: "the default route",
+	}}
+	nic := reflect.ValueOf(want.NICs[0])
+	for i := range nic.NumField() {
+		if nic.Field(i).IsZero() {
+			t.Errorf("%s has no value in this test", nic.Type().Field(i).Name)
+		}
+	}
+	got, err := FromInventory(Inventory(f, want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.NICs, got.NICs); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+}
+
 // inventoryErrors puts an inventory before the schema of the CRD.
 func inventoryErrors(t *testing.T, schemas *crdschema.Schemas, inventory *v1alpha1.Inventory) error {
 	t.Helper()
