@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -32,6 +33,8 @@ type node struct {
 	addresses []netip.Addr
 	// userSpaces are the folders that were looked into for user files of bypass stacks.
 	userSpaces []string
+	// planned is the outcome of planning, where that was needed to know what to read; nil elsewhere.
+	planned *fleet.Planned
 }
 
 // reading is what is read of hosts besides the usual.
@@ -40,7 +43,7 @@ type reading struct {
 	// addresses by which a cluster knows the hosts.
 	addresses []netip.Addr
 	// more says what is to be read of a host besides, now that it is known what it is; nil for nothing.
-	more func(node) host.Request
+	more func(*node) host.Request
 }
 
 // hostIPHelp explains the flag --host-ip.
@@ -95,7 +98,7 @@ func (n *node) look(ctx context.Context, opened *host.Host, path string, asked r
 	}
 	topology.MarkManagement(n.topology, &n.facts.Bypass, asked.addresses)
 	if asked.more != nil {
-		n.facts, err = opened.ReadMore(ctx, n.facts, asked.more(*n))
+		n.facts, err = opened.ReadMore(ctx, n.facts, asked.more(n))
 	}
 	return err
 }

@@ -7,6 +7,9 @@ import (
 	"os"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
@@ -29,6 +32,21 @@ func TestSplitRoot(t *testing.T) {
 		if name, path := splitRoot(root); name != want.name || path != want.path {
 			t.Errorf("splitRoot(%q) = %q, %q, want %q, %q", root, name, path, want.name, want.path)
 		}
+	}
+}
+
+// TestPlannedOnce holds that who plans to know what to read of a host need not plan again.
+func TestPlannedOnce(t *testing.T) {
+	wanted := wanted{profile: &v1alpha1.LowLatencyNodeProfile{}}
+	if err := yaml.UnmarshalStrict([]byte(profileText), wanted.profile); err != nil {
+		t.Fatal(err)
+	}
+	read, err := readNode(t.Context(), tree(t, small("epyc")), reading{more: wanted.checked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := planNodes(wanted, []node{read})[0]; got.Planned.Plan == nil || got.Planned != read.planned {
+		t.Errorf("planned again: %p instead of %p", got.Planned, read.planned)
 	}
 }
 

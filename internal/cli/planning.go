@@ -97,7 +97,7 @@ func inventoryNode(object *v1alpha1.LowLatencyNode) (node, error) {
 func planNodes(wanted wanted, nodes []node) []planned {
 	all := make([]planned, 0, len(nodes))
 	for _, node := range nodes {
-		all = append(all, planned{node: node, Planned: wanted.plan(node)})
+		all = append(all, wanted.planned(node))
 	}
 	return all
 }

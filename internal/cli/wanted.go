@@ -29,18 +29,27 @@ func (m *manifests) sortedPools() []*v1alpha1.BypassNICPool {
 	return slices.SortedFunc(slices.Values(m.pools), func(a, b *v1alpha1.BypassNICPool) int { return cmp.Compare(a.Name, b.Name) })
 }
 
+// planned is a node with its plan, which it has already when it was made while the host was read.
+func (w wanted) planned(node node) planned {
+	if node.planned == nil {
+		node.planned = w.plan(node)
+	}
+	return planned{node: node, Planned: node.planned}
+}
+
 // plan plans for a node, as the operator does.
 func (w wanted) plan(node node) *fleet.Planned {
 	return fleet.PlanHardware(w.profile, fleet.NewPoolSet(selecting(w.pools, node)), node.topology, platforms()[openShift].Rules)
 }
 
-// checked is what the checks of a node's plan read of its host. Without a plan there is nothing to check.
-func (w wanted) checked(node node) host.Request {
-	planned := w.plan(node).Plan
-	if planned == nil {
+// checked plans for a node, and returns what the checks of its plan read of its host. Without a plan there is nothing to
+// check.
+func (w wanted) checked(node *node) host.Request {
+	node.planned = w.plan(*node)
+	if node.planned.Plan == nil {
 		return host.Request{}
 	}
-	return verify.Requests(planned)
+	return verify.Requests(node.planned.Plan)
 }
 
 // selecting are the pools that select a node. A host has no labels to hold against nodeSelector, so that it counts as
