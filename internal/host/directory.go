@@ -19,7 +19,7 @@ const (
 	// trace_pipe, wait for events for ever.
 	readDeadline = 2 * time.Second
 	// maxOpenDirectories is how many directories a view keeps open before it closes them all.
-	maxOpenDirectories = 64
+	maxOpenDirectories = 256
 	// pieceSize is how much of a file or directory is read at once: the largest page size of Linux, which is also the
 	// length of most files of /proc and /sys.
 	pieceSize = 64 << 10
@@ -91,7 +91,7 @@ func (v *directoryView) descend(dir string) (int, error) {
 	if known, ok := v.open[dir]; ok {
 		return known, nil
 	}
-	parent, err := v.descend(path.Dir(dir))
+	parent, err := v.descend(dirOf(dir))
 	if err != nil {
 		return 0, err
 	}
@@ -107,10 +107,10 @@ func (v *directoryView) descend(dir string) (int, error) {
 	return opened, nil
 }
 
-// opensDirectory reports whether a name is a directory and no link to one.
-func (v *directoryView) opensDirectory(name string) bool {
+// openDirectory fails if a name is no directory, or a link to one.
+func (v *directoryView) openDirectory(name string) error {
 	_, err := v.handle(name)
-	return err == nil
+	return err
 }
 
 // baseOf is the last component of a name, which must not lead upwards.
@@ -128,7 +128,7 @@ func (v *directoryView) within(name string) (int, string, error) {
 	if err != nil {
 		return 0, "", err
 	}
-	dir, err := v.handle(path.Dir(name))
+	dir, err := v.handle(dirOf(name))
 	return dir, base, err
 }
 

@@ -185,7 +185,7 @@ func (r *reader) readLink(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	found, err := r.walk.view.lstat(path.Join(dir, path.Base(file)))
+	found, err := r.walk.view.lstat(join(dir, path.Base(file)))
 	if err != nil {
 		return "", err
 	}
@@ -200,15 +200,12 @@ func (r *reader) directory(dir string) (string, error) {
 	if err := r.broken(); err != nil {
 		return "", err
 	}
-	found, err := r.walk.resolve(relative(dir))
+	found, err := r.walk.folder(relative(dir))
 	if err != nil {
 		return "", err
 	}
-	if found.node.kind != kindDirectory {
-		return "", errNotDirectory
-	}
 	r.taken.directory(dir)
-	return path.Join("/", found.name), nil
+	return path.Join("/", found), nil
 }
 
 // folder tells why a directory cannot be looked into; a snapshot records that, or that the directory is there.
@@ -238,14 +235,11 @@ func (r *reader) peekList(dir string, wanted func(entry) bool) ([]string, error)
 	if reason, ok := r.unreadable[dir]; ok {
 		return nil, unreadableError{reason}
 	}
-	found, err := r.walk.resolve(relative(dir))
+	found, err := r.walk.folder(relative(dir))
 	if err != nil {
 		return nil, err
 	}
-	if found.node.kind != kindDirectory {
-		return nil, errNotDirectory
-	}
-	entries, err := r.walk.view.readDir(found.name, maxEntries)
+	entries, err := r.walk.view.readDir(found, maxEntries)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,8 @@
 package host
 
 import (
+	"errors"
+	"io/fs"
 	"path"
 	"strings"
 )
@@ -21,11 +23,16 @@ const maxDepth = 128
 type walk struct {
 	view view
 	dirs map[string]string
+	// missing are the directories that were looked for in vain. A host lacks whole folders, for whose files is asked one by
+	// one.
+	missing map[string]error
 	// visit is told each link and directory on the way, if anybody listens.
 	visit func(name string, found node)
 }
 
-func newWalk(v view) *walk { return &walk{view: v, dirs: map[string]string{".": "."}} }
+func newWalk(v view) *walk {
+	return &walk{view: v, dirs: map[string]string{".": "."}, missing: map[string]error{}}
+}
 
 // place is where a path leads: a name without symbolic links, and what it is.
 type place struct {
@@ -36,7 +43,7 @@ type place struct {
 // resolve follows every link of a path.
 func (w *walk) resolve(name string) (place, error) {
 	links := 0
-	parent, err := w.directory(path.Dir(name), &links)
+	parent, err := w.directory(dirOf(name), &links)
 	if err != nil {
 		return place{}, err
 	}
@@ -46,10 +53,16 @@ func (w *walk) resolve(name string) (place, error) {
 	return w.step(parent, path.Base(name), &links)
 }
 
+// folder follows every link of a directory's path.
+func (w *walk) folder(name string) (string, error) {
+	links := 0
+	return w.directory(name, &links)
+}
+
 // parentOf follows every link but the last one.
 func (w *walk) parentOf(name string) (string, error) {
 	links := 0
-	return w.directory(path.Dir(name), &links)
+	return w.directory(dirOf(name), &links)
 }
 
 // directory follows the links of a directory's path and remembers the outcome.
@@ -57,13 +70,30 @@ func (w *walk) directory(name string, links *int) (string, error) {
 	if known, ok := w.dirs[name]; ok {
 		return known, nil
 	}
-	parent, err := w.directory(path.Dir(name), links)
+	if err, ok := w.missing[name]; ok {
+		return "", err
+	}
+	found, err := w.findDirectory(name, links)
+	switch {
+	case err == nil:
+		w.dirs[name] = found
+	case errors.Is(err, fs.ErrNotExist):
+		w.missing[name] = err
+	}
+	return found, err
+}
+
+func (w *walk) findDirectory(name string, links *int) (string, error) {
+	parent, err := w.directory(dirOf(name), links)
 	if err != nil {
 		return "", err
 	}
-	if w.isDirectory(parent, path.Base(name)) {
-		w.dirs[name] = path.Join(parent, path.Base(name))
-		return w.dirs[name], nil
+	err = w.openDirectory(parent, path.Base(name))
+	if err == nil {
+		return join(parent, path.Base(name)), nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", err
 	}
 	at, err := w.step(parent, path.Base(name), links)
 	if err != nil {
@@ -72,29 +102,50 @@ func (w *walk) directory(name string, links *int) (string, error) {
 	if at.node.kind != kindDirectory {
 		return "", errNotDirectory
 	}
-	w.dirs[name] = at.name
 	return at.name, nil
 }
 
-// isDirectory reports whether a name is certainly a directory, where finding out is cheaper than looking at it. Who is told
-// of directories on the way must see them.
-func (w *walk) isDirectory(at, base string) bool {
+// openDirectory opens what is certainly a directory, where that is cheaper than looking at it. What does not exist is
+// missing; any other error means that the name must be looked at. Who is told of directories on the way must see them.
+func (w *walk) openDirectory(at, base string) error {
 	opener, ok := w.view.(directoryOpener)
 	if !ok || w.visit != nil {
-		return false
+		return errors.ErrUnsupported
 	}
-	next := path.Join(at, base)
-	return strings.Count(next, "/") <= maxDepth && opener.opensDirectory(next)
+	next := join(at, base)
+	if strings.Count(next, "/") > maxDepth {
+		return errTooDeep
+	}
+	return opener.openDirectory(next)
 }
 
 // directoryOpener is a view that opens directories to look into them. To those it opens anyway it need not look before.
 type directoryOpener interface {
-	opensDirectory(name string) bool
+	openDirectory(name string) error
+}
+
+// dirOf is path.Dir for names that are clean and relative.
+func dirOf(name string) string {
+	if slash := strings.LastIndexByte(name, '/'); slash >= 0 {
+		return name[:slash]
+	}
+	return "."
+}
+
+// join is path.Join for a clean relative directory and one component.
+func join(dir, base string) string {
+	switch {
+	case base == "" || base == "." || base == "..":
+		return path.Join(dir, base)
+	case dir == ".":
+		return base
+	}
+	return dir + "/" + base
 }
 
 // step goes from a directory to one of its names, through links if it is one.
 func (w *walk) step(at, base string, links *int) (place, error) {
-	next := path.Join(at, base)
+	next := join(at, base)
 	if strings.Count(next, "/") > maxDepth {
 		return place{}, errTooDeep
 	}
@@ -113,7 +164,7 @@ func (w *walk) step(at, base string, links *int) (place, error) {
 
 // along goes one step on the way to a target. The directories of a device's path are crossed by thousands of links.
 func (w *walk) along(at, component string, links *int) (place, error) {
-	name := path.Join(at, component)
+	name := join(at, component)
 	if w.dirs[name] == name {
 		return place{name, node{kind: kindDirectory}}, nil
 	}
@@ -140,7 +191,7 @@ func (w *walk) follow(at, target string, links *int) (place, error) {
 		case component == ".." && here.name == ".":
 			return place{}, errOutside
 		case component == "..":
-			here = place{path.Dir(here.name), node{kind: kindDirectory}}
+			here = place{dirOf(here.name), node{kind: kindDirectory}}
 		default:
 			here, err = w.along(here.name, component, links)
 		}
