@@ -29,30 +29,31 @@ func bounds() []bound {
 }
 
 func objectBounds() []bound {
-	both := func(fields ...string) string {
-		places := make([]string, 0, 2*len(fields))
+	all := func(fields ...string) string {
+		lists := []string{"lln: status.findings[]", "lln: status.drift[]", "llnp: status.findings[]"}
+		places := make([]string, 0, len(lists)*len(fields))
 		for _, field := range fields {
-			for _, kind := range []string{"lln: ", "llnp: "} {
-				places = append(places, kind+"status.findings[].objects."+field)
+			for _, list := range lists {
+				places = append(places, list+".objects."+field)
 			}
 		}
 		return strings.Join(places, " ")
 	}
 	return []bound{
-		{v1alpha1.MaxFindingInterrupts, "maxItems", both("interrupts")},
-		{v1alpha1.MaxFindingNICs, "maxItems", both("nics")},
-		{v1alpha1.MaxFindingNUMANodes, "maxItems", both("numaNodes")},
-		{v1alpha1.MaxFindingProcesses, "maxItems", both("processes")},
-		{v1alpha1.MaxFindingContainers, "maxItems", both("containers")},
-		{v1alpha1.MaxFindingFiles, "maxItems", both("files")},
-		{v1alpha1.MaxFindingObjects, "maximum", both("counts.cpus", "counts.interrupts", "counts.nics", "counts.numaNodes", "counts.processes",
+		{v1alpha1.MaxFindingInterrupts, "maxItems", all("interrupts")},
+		{v1alpha1.MaxFindingNICs, "maxItems", all("nics")},
+		{v1alpha1.MaxFindingNUMANodes, "maxItems", all("numaNodes")},
+		{v1alpha1.MaxFindingProcesses, "maxItems", all("processes")},
+		{v1alpha1.MaxFindingContainers, "maxItems", all("containers")},
+		{v1alpha1.MaxFindingFiles, "maxItems", all("files")},
+		{v1alpha1.MaxFindingObjects, "maximum", all("counts.cpus", "counts.interrupts", "counts.nics", "counts.numaNodes", "counts.processes",
 			"counts.containers", "counts.files")},
-		{v1alpha1.MaxInterruptIDLength, "maxLength", both("interrupts[].id")},
-		{v1alpha1.MaxInterruptHandlersLength, "maxLength", both("interrupts[].handlers")},
-		{v1alpha1.MaxProcessID, "maximum", both("processes[].pid", "processes[].thread")},
-		{v1alpha1.MaxProcessNameLength, "maxLength", both("processes[].name")},
-		{v1alpha1.MaxContainerPathLength, "maxLength", both("containers[]")},
-		{v1alpha1.MaxFindingFileLength, "maxLength", both("files[]")},
+		{v1alpha1.MaxInterruptIDLength, "maxLength", all("interrupts[].id")},
+		{v1alpha1.MaxInterruptHandlersLength, "maxLength", all("interrupts[].handlers")},
+		{v1alpha1.MaxProcessID, "maximum", all("processes[].pid", "processes[].thread")},
+		{v1alpha1.MaxProcessNameLength, "maxLength", all("processes[].name")},
+		{v1alpha1.MaxContainerPathLength, "maxLength", all("containers[]")},
+		{v1alpha1.MaxFindingFileLength, "maxLength", all("files[]")},
 	}
 }
 
@@ -80,16 +81,17 @@ func sharedBounds() []bound {
 			spec.cpus.explicit.offline spec.cpus.explicit.shared status.shapes[].housekeeping
 			status.shapes[].isolated lln: status.inventory.l3Domains[] status.inventory.nics[].localCPUs
 			status.inventory.numaNodes[].cpus status.inventory.offlineCPUs status.inventory.onlineCPUs
-			status.inventory.packages[] status.findings[].objects.cpus llnp: status.findings[].objects.cpus`},
+			status.inventory.packages[] status.findings[].objects.cpus status.drift[].objects.cpus llnp: status.findings[].objects.cpus`},
 		{v1alpha1.MaxNUMANodeID, "maximum", `bnp: spec.nics[].numaNodes[] status.members[].nics[].numaNode llnp:
 			spec.memory.hugepages[].numaNode lln: status.bypassNICs[].numaNode
 			status.inventory.nics[].numaNode status.inventory.numaNodes[].id status.findings[].objects.numaNodes[]
-			llnp: spec.network.nics[].numaNodes[] status.findings[].objects.numaNodes[]`},
+			status.drift[].objects.numaNodes[] llnp: spec.network.nics[].numaNodes[] status.findings[].objects.numaNodes[]`},
 		{v1alpha1.MaxCommandLineLength, "maxLength", "llnp: status.shapes[].kernelArguments lln: status.inventory.kernelCommandLine"},
 		{v1alpha1.MaxFindingMessageLength, "maxLength", "bnp: status.findings[].message llnp: status.findings[].message lln: status.findings[].message"},
 		{v1alpha1.MaxReportedPCIAddressLength, "maxLength", `bnp: status.findings[].pciAddress status.members[].nics[].pciAddress lln:
 			status.bypassNICs[].pciAddress status.inventory.nics[].pciAddress
-			status.inventory.nics[].physicalFunction status.findings[].objects.nics[] llnp: status.findings[].objects.nics[]`},
+			status.inventory.nics[].physicalFunction status.findings[].objects.nics[]
+			status.drift[].objects.nics[] llnp: status.findings[].objects.nics[]`},
 		{v1alpha1.MaxReportedInterfaceNameLength, "maxLength", "lln: status.bypassNICs[].interfaceName status.inventory.nics[].interfaceName"},
 		{v1alpha1.MaxReportedDriverLength, "maxLength", "lln: status.inventory.nics[].driver"},
 		{v1alpha1.MaxReportedNodes, "maximum", `bnp: status.nics.eligible status.nics.found status.nics.healthy status.nodes.matched

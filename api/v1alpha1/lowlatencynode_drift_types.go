@@ -30,6 +30,11 @@ type CheckDrift struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
+	// objects are the CPUs, interrupts, NICs and other parts of the node that drifted last, those of a program that
+	// may have moved them included. When omitted, the check is about the node as a whole.
+	// +optional
+	Objects *FindingObjects `json:"objects,omitempty"`
+
 	// unrepaired says which files the agent does not write, or no longer writes, and why: another program keeps
 	// changing them, the kernel refuses, or the agent may not write on this node. At most 16 are listed.
 	// +kubebuilder:validation:MaxItems=16

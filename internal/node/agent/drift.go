@@ -12,13 +12,11 @@ import (
 	"time"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/repair"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
-
-// Bounds of LowLatencyNodeStatus.drift in the API.
-const ()
 
 // Repairer writes one file of the host. repair.Files does.
 type Repairer interface {
@@ -39,8 +37,9 @@ type driftState struct {
 // driftCount is what happened to one check.
 type driftCount struct {
 	drifted, repaired int64
-	// message of the latest drift.
+	// message of the latest drift, and what it is about.
 	message string
+	objects finding.Objects
 }
 
 // add counts for one check.
@@ -66,7 +65,7 @@ func (d *driftState) compare(report verify.Report, planHash string, status v1alp
 		if d.outcomes[result.Check.ID] == v1alpha1.OutcomePassed && result.Outcome == v1alpha1.OutcomeFailed {
 			d.add(result.Check.ID, func(count *driftCount) {
 				count.drifted++
-				count.message = driftMessage(result, report)
+				count.message, count.objects = whatDrifted(result, report)
 			})
 		}
 		d.outcomes[result.Check.ID] = result.Outcome
@@ -89,19 +88,21 @@ func outcomesOf(status v1alpha1.LowLatencyNodeStatus, planHash string, report ve
 	return outcomes
 }
 
-// driftMessage names the object that drifted, and irqbalance where it may have moved an interrupt.
-func driftMessage(result verify.Result, report verify.Report) string {
+// whatDrifted names the objects that drifted, and irqbalance where it may have moved an interrupt.
+func whatDrifted(result verify.Result, report verify.Report) (message string, objects finding.Objects) {
 	const balancer = "irq.balancer"
-	message, about := result.Message, string(result.Check.ID)
+	message, objects = result.Message, result.Objects
+	about := string(result.Check.ID)
 	if strings.HasPrefix(about, "irq.") && about != balancer || about == "nic.interrupts" || about == "numa.nic-interrupts" {
 		suspect := slices.IndexFunc(report.Results, func(r verify.Result) bool {
 			return r.Check.ID == balancer && r.Outcome == v1alpha1.OutcomeFailed
 		})
 		if suspect >= 0 {
 			message += "; " + report.Results[suspect].Message
+			objects = finding.Union(objects, finding.Objects{Processes: report.Results[suspect].Objects.Processes})
 		}
 	}
-	return shorten.Sentence(message, v1alpha1.MaxDriftMessageLength)
+	return shorten.Sentence(message, v1alpha1.MaxDriftMessageLength), objects
 }
 
 // repair puts back what has drifted, where the plan asks for it, and returns what it could not put back, by check.
@@ -146,7 +147,10 @@ func mergeDrift(previous []v1alpha1.CheckDrift, counts map[v1alpha1.CheckID]drif
 	}
 	for check, count := range counts {
 		drift := merged[check]
-		drift.Check, drift.Message = check, cmp.Or(count.message, drift.Message)
+		drift.Check = check
+		if count.drifted > 0 {
+			drift.Message, drift.Objects = count.message, count.objects.Status()
+		}
 		drift.Drifted += count.drifted
 		drift.Repaired += count.repaired
 		merged[check] = drift

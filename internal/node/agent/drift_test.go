@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
 
@@ -56,12 +58,25 @@ func TestDriftIsCountedWhenAPassedCheckFails(t *testing.T) {
 func TestDriftNamesWhoMayHaveMovedTheInterrupt(t *testing.T) {
 	var state driftState
 	state.compare(outcome("irq.effective-affinity", v1alpha1.OutcomePassed, ""), "p1", v1alpha1.LowLatencyNodeStatus{})
+	interrupts := []v1alpha1.Interrupt{{ID: "142", Handlers: "i40e-ens7f0-TxRx-3"}}
+	balancer := []v1alpha1.Process{{PID: 812, Name: "irqbalance"}}
 	report := outcome("irq.effective-affinity", v1alpha1.OutcomeFailed, "IRQ 142 (i40e-ens7f0-TxRx-3) is delivered to isolated CPU 5; wanted 0-1")
+	report.Results[0].Objects = finding.Objects{CPUs: cpus.Of(5), Interrupts: interrupts}
 	report.Results = append(report.Results, outcome("irq.balancer", v1alpha1.OutcomeFailed, "irqbalance (process 812) may use isolated CPUs 2-7").Results...)
+	report.Results[1].Objects = finding.Objects{CPUs: cpus.Of(2, 3, 4, 5, 6, 7), Processes: balancer}
 	state.compare(report, "p1", v1alpha1.LowLatencyNodeStatus{})
 	const want = "IRQ 142 (i40e-ens7f0-TxRx-3) is delivered to isolated CPU 5; wanted 0-1; irqbalance (process 812) may use isolated CPUs 2-7"
-	if got := state.counts["irq.effective-affinity"].message; got != want {
-		t.Errorf("got %q", got)
+	drift := mergeDrift(nil, state.counts, nil)[0]
+	if drift.Message != want {
+		t.Errorf("got %q", drift.Message)
+	}
+	// The CPUs that irqbalance may use have not drifted.
+	objects := &v1alpha1.FindingObjects{
+		CPUs: "5", Interrupts: interrupts, Processes: balancer,
+		Counts: v1alpha1.ObjectCounts{CPUs: 1, Interrupts: 1, Processes: 1},
+	}
+	if diff := cmp.Diff(objects, drift.Objects); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -95,6 +110,38 @@ func TestMergeDrift(t *testing.T) {
 	}
 	if len(previous[1].Unrepaired) != 1 {
 		t.Error("the status that was read has been changed")
+	}
+}
+
+// TestObjectsOfTheLatestDrift: they change with the message, and stay while a check is only repaired.
+func TestObjectsOfTheLatestDrift(t *testing.T) {
+	const check v1alpha1.CheckID = "memory.ksm"
+	about := func(files ...string) *v1alpha1.FindingObjects { return finding.OfFiles(files...).Status() }
+	previous := []v1alpha1.CheckDrift{{Check: check, Drifted: 1, Message: "as before", Objects: about("/before")}}
+	cases := map[string]struct {
+		count driftCount
+		want  v1alpha1.CheckDrift
+	}{
+		"drifts again": {
+			driftCount{drifted: 1, message: "now", objects: finding.OfFiles("/now")},
+			v1alpha1.CheckDrift{Check: check, Drifted: 2, Message: "now", Objects: about("/now")},
+		},
+		"drifts as a whole": {
+			driftCount{drifted: 1, message: "now"},
+			v1alpha1.CheckDrift{Check: check, Drifted: 2, Message: "now"},
+		},
+		"is repaired": {
+			driftCount{repaired: 1},
+			v1alpha1.CheckDrift{Check: check, Drifted: 1, Repaired: 1, Message: "as before", Objects: about("/before")},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := mergeDrift(previous, map[v1alpha1.CheckID]driftCount{check: tc.count}, nil)
+			if diff := cmp.Diff([]v1alpha1.CheckDrift{tc.want}, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 
