@@ -166,7 +166,7 @@ func (s *state) counterStands(line host.InterruptLine, before []uint64, columns 
 	if total == 0 {
 		return verdict{}
 	}
-	return failed(fmt.Sprintf("%s came %s on isolated %s since the last reading", s.counterName(line.Name), times(total), cpuNames(cpus.Of(hit...))),
+	return failed(fmt.Sprintf("%s came %s on isolated %s since the last reading", s.counterName(line.Name), times(total), cpus.Of(hit...).Name()),
 		line.Name+" grew", noIncrease).about(finding.OfCPUs(cpus.Of(hit...)))
 }
 

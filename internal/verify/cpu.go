@@ -134,18 +134,18 @@ func partitionIsSound(s *state) verdict {
 	housekeeping, isolated := s.plan.CPUs.Housekeeping, s.plan.CPUs.Isolated
 	expected := fmt.Sprintf("housekeeping %s, isolated %s, nothing else online", housekeeping, isolated)
 	if both := housekeeping.Intersection(isolated); !both.IsEmpty() {
-		return failed(cpuNames(both)+" "+isOrAre(both)+" planned as housekeeping and as isolated", both.String(), expected).about(finding.OfCPUs(both))
+		return failed(both.Name()+" "+isOrAre(both)+" planned as housekeeping and as isolated", both.String(), expected).about(finding.OfCPUs(both))
 	}
 	if housekeeping.IsEmpty() {
 		return failed("the plan has no housekeeping CPU", "", expected)
 	}
 	return judge(s.onlineCPUs(), expected, func(online cpus.Set) verdict {
 		if stray := online.Difference(housekeeping.Union(isolated)); !stray.IsEmpty() {
-			return failed(fmt.Sprintf("%s %s online and neither housekeeping nor isolated", cpuNames(stray), isOrAre(stray)), online.String(), expected).
+			return failed(fmt.Sprintf("%s %s online and neither housekeeping nor isolated", stray.Name(), isOrAre(stray)), online.String(), expected).
 				about(finding.OfCPUs(stray))
 		}
 		if gone := housekeeping.Difference(online); !gone.IsEmpty() {
-			return failed(fmt.Sprintf("housekeeping %s %s not online", cpuNames(gone), isOrAre(gone)), online.String(), expected).about(finding.OfCPUs(gone))
+			return failed(fmt.Sprintf("housekeeping %s %s not online", gone.Name(), isOrAre(gone)), online.String(), expected).about(finding.OfCPUs(gone))
 		}
 		return passed(online.String())
 	})
@@ -184,7 +184,7 @@ func siblingsAreTogether(s *state) verdict {
 			if foreign.IsEmpty() {
 				return ""
 			}
-			return fmt.Sprintf("its core is shared with %s, which %s not isolated", cpuNames(foreign), isOrAre(foreign))
+			return fmt.Sprintf("its core is shared with %s, which %s not isolated", foreign.Name(), isOrAre(foreign))
 		})
 	})
 }
@@ -234,7 +234,7 @@ func (s *state) lacks(remaining, found cpus.Set, phrase string) verdict {
 	if remaining.Len() == 1 {
 		they = "it is"
 	}
-	message := fmt.Sprintf("isolated %s %s "+phrase, cpuNames(remaining), isOrAre(remaining), they)
+	message := fmt.Sprintf("isolated %s %s "+phrase, remaining.Name(), isOrAre(remaining), they)
 	return failed(message, orNone(found.String()), s.plan.CPUs.Isolated.String()).about(finding.OfCPUs(remaining))
 }
 

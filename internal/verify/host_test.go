@@ -140,7 +140,7 @@ func TestLatencyLimit(t *testing.T) {
 	if result, _ := find(once, "power.idle-states"); result.Outcome != v1alpha1.OutcomeUnknown {
 		t.Errorf("read once: idle states are %s (%s), want Unknown", result.Outcome, result.Message)
 	}
-	isolated := cpuNames(m.Plan.CPUs.Isolated)
+	isolated := m.Plan.CPUs.Isolated.Name()
 	want := []string{"Critical Failed power.idle-entries: " + isolated + ": idle state C6, which takes 170 µs to leave, was entered since the last reading"}
 	if diff := cmp.Diff(want, describeFindings(m.watch())); diff != "" {
 		t.Errorf("without a limit: %s", diff)

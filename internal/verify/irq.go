@@ -105,7 +105,7 @@ func (s *state) wantedForInterrupts() cpus.Set {
 // offCPUs fails when a set of CPUs that some work may use holds CPUs that are to be quiet.
 func offCPUs(path string, found, quiet, wanted cpus.Set) verdict {
 	if wrong := found.Intersection(quiet); !wrong.IsEmpty() {
-		return failed(fmt.Sprintf("%s holds isolated %s", path, cpuNames(wrong)), found.String(), "within "+wanted.String()).about(finding.OfCPUs(wrong))
+		return failed(fmt.Sprintf("%s holds isolated %s", path, wrong.Name()), found.String(), "within "+wanted.String()).about(finding.OfCPUs(wrong))
 	}
 	return passed(found.String())
 }
@@ -124,7 +124,7 @@ func effectiveAffinityIsOff(s *state) verdict {
 	}
 	joined := worst(verdicts...)
 	if joined.outcome == v1alpha1.OutcomePassed {
-		joined.observed = fmt.Sprintf("%d interrupts keep off %s", len(verdicts), cpuNames(s.quietCPUs()))
+		joined.observed = fmt.Sprintf("%d interrupts keep off %s", len(verdicts), s.quietCPUs().Name())
 	}
 	return joined
 }
@@ -204,7 +204,7 @@ func (s *state) routeIsOff(route *host.InterruptRoute) verdict {
 		if wrong.IsEmpty() {
 			return passed("")
 		}
-		message := fmt.Sprintf("%s is delivered to isolated %s; wanted %s", interruptName(route.Number, route.Actions), cpuNames(wrong), wanted)
+		message := fmt.Sprintf("%s is delivered to isolated %s; wanted %s", interruptName(route.Number, route.Actions), wrong.Name(), wanted)
 		return failed(message, fmt.Sprintf("IRQ %d: %s", route.Number, effective), wanted.String()).
 			about(finding.OfCPUs(wrong), s.interrupt(route.Number, route.Actions))
 	})
@@ -244,7 +244,7 @@ func managedInterruptsAreOff(s *state) verdict {
 	return judge(s.running, expected, func(line cmdline.Line) verdict {
 		value, _ := line.Get("isolcpus")
 		if missing := isolated.Difference(line.Isolation(s.machine()).ManagedIRQ); !missing.IsEmpty() {
-			return failed(fmt.Sprintf("the running kernel may put managed interrupts on isolated %s: isolcpus is %s", cpuNames(missing), orNone(value)),
+			return failed(fmt.Sprintf("the running kernel may put managed interrupts on isolated %s: isolcpus is %s", missing.Name(), orNone(value)),
 				"isolcpus="+value, expected).about(finding.OfCPUs(missing))
 		}
 		return passed("isolcpus=" + value)
@@ -275,7 +275,7 @@ func (s *state) balancerAvoids(process *host.Process) verdict {
 	expected := "banned CPUs " + s.plan.Interrupts.Banned.String()
 	return judge(s.bannedCPUs(process), expected, func(banned cpus.Set) verdict {
 		if free := s.plan.Interrupts.Banned.Difference(banned); !free.IsEmpty() {
-			return failed(fmt.Sprintf("irqbalance (process %d) may use isolated %s", process.PID, cpuNames(free)),
+			return failed(fmt.Sprintf("irqbalance (process %d) may use isolated %s", process.PID, free.Name()),
 				"banned CPUs "+orNone(banned.String()), expected).about(finding.OfCPUs(free), runs)
 		}
 		return passed("banned CPUs " + banned.String())

@@ -183,7 +183,7 @@ func (s *state) sharedPoolIsPlanned(state cpuManagerState) verdict {
 	}
 	isolated := s.plan.CPUs.Isolated.Difference(s.plan.CPUs.DataPlane)
 	if missing := isolated.Difference(known); !missing.IsEmpty() {
-		return failed("the kubelet does not know isolated "+cpuNames(missing), "default set "+state.DefaultCPUSet, "all of "+isolated.String()).
+		return failed("the kubelet does not know isolated "+missing.Name(), "default set "+state.DefaultCPUSet, "all of "+isolated.String()).
 			about(finding.OfCPUs(missing))
 	}
 	return passed("default set " + state.DefaultCPUSet)
@@ -196,7 +196,7 @@ func ownedCPUs(owner, list string, exclusive cpus.Set) verdict {
 		return unknown("/var/lib/kubelet/cpu_manager_state", err.Error(), "within "+exclusive.String())
 	}
 	if wrong := owned.Difference(exclusive); !wrong.IsEmpty() {
-		return failed(fmt.Sprintf("%s owns %s, which %s not isolated for pods", owner, cpuNames(wrong), isOrAre(wrong)),
+		return failed(fmt.Sprintf("%s owns %s, which %s not isolated for pods", owner, wrong.Name(), isOrAre(wrong)),
 			owned.String(), "within "+exclusive.String()).about(finding.OfCPUs(wrong))
 	}
 	return passed("")

@@ -296,7 +296,7 @@ func (s *state) nicHasCPUs(n nic) verdict {
 		if near.IsEmpty() {
 			return failed(fmt.Sprintf("no isolated CPU is near %s, whose local CPUs are %s", n.name, local), local.String(), expected)
 		}
-		return passed(fmt.Sprintf("%s: isolated %s", n.PCIAddress, cpuNames(near)))
+		return passed(fmt.Sprintf("%s: isolated %s", n.PCIAddress, near.Name()))
 	})
 }
 
@@ -338,7 +338,7 @@ func (s *state) nicInterruptsAreLocal(n nic) verdict {
 		verdicts = append(verdicts, judge(route.EffectiveAffinity, near.String(), func(effective cpus.Set) verdict {
 			if remote := effective.Difference(local).Difference(s.plan.CPUs.Isolated); !remote.IsEmpty() {
 				return failed(fmt.Sprintf("%s of %s is delivered to remote %s; wanted %s",
-					interruptName(route.Number, route.Actions), n.name, cpuNames(remote), near), effective.String(), near.String()).
+					interruptName(route.Number, route.Actions), n.name, remote.Name(), near), effective.String(), near.String()).
 					about(finding.OfCPUs(remote), s.interrupt(route.Number, route.Actions))
 			}
 			return passed(near.String())

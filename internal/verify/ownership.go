@@ -105,11 +105,11 @@ func (s *state) containerIsAligned(container allocation.Container, expected stri
 	for _, node := range s.facts.NUMANodes {
 		if part := container.CPUs.Intersection(node.CPUs.Value); !part.IsEmpty() {
 			nodes[node.ID] = true
-			places = append(places, fmt.Sprintf("%s on NUMA node %d", cpuNames(part), node.ID))
+			places = append(places, fmt.Sprintf("%s on NUMA node %d", part.Name(), node.ID))
 		}
 	}
 	if len(nodes) == 0 {
-		return unknown("the NUMA node of "+cpuNames(container.CPUs), "no NUMA node lists them", expected).
+		return unknown("the NUMA node of "+container.CPUs.Name(), "no NUMA node lists them", expected).
 			about(finding.Objects{CPUs: container.CPUs, Containers: []string{container.Path()}})
 	}
 	place := func(what string, on []int) {
@@ -179,7 +179,7 @@ func (s *state) taskMemoryIsLocal(task *host.Task, o owner, expected string) ver
 		}
 		if remote := memory.Difference(near); !remote.IsEmpty() && !near.IsEmpty() {
 			return failed(fmt.Sprintf("%s of %s may take memory of NUMA node %s, its %s are on NUMA node %s",
-				taskName(task), o.name, remote, cpuNames(o.cpus), near), "memory of NUMA node "+memory.String(), expected).
+				taskName(task), o.name, remote, o.cpus.Name(), near), "memory of NUMA node "+memory.String(), expected).
 				about(taskObjects(task, o.cpus), o.objects(), finding.OfNUMANodes(remote.IDs()...))
 		}
 		return passed(expected)
@@ -256,11 +256,11 @@ func allocatableIsPlanned(s *state) verdict {
 	return judge(*s.allocatable, want.String(), func(found Allocatable) verdict {
 		verdicts := []verdict{passed(found.CPUs.String())}
 		if missing := want.Difference(found.CPUs); !missing.IsEmpty() {
-			verdicts = append(verdicts, failed("the kubelet does not offer isolated "+cpuNames(missing), found.CPUs.String(), want.String()).
+			verdicts = append(verdicts, failed("the kubelet does not offer isolated "+missing.Name(), found.CPUs.String(), want.String()).
 				about(finding.OfCPUs(missing)))
 		}
 		if extra := found.CPUs.Difference(want); !extra.IsEmpty() {
-			verdicts = append(verdicts, failed("the kubelet offers "+cpuNames(extra)+", which "+isOrAre(extra)+" not isolated for pods", found.CPUs.String(), want.String()).
+			verdicts = append(verdicts, failed("the kubelet offers "+extra.Name()+", which "+isOrAre(extra)+" not isolated for pods", found.CPUs.String(), want.String()).
 				about(finding.OfCPUs(extra)))
 		}
 		return worst(append(verdicts, s.devicesAreKnown(found.Devices)...)...)

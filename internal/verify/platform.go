@@ -186,7 +186,7 @@ func (s *state) nodeCachesAreApart(node host.NUMANode, domains map[string]cpus.S
 			continue
 		}
 		verdicts = append(verdicts, failed(fmt.Sprintf("isolated %s %s a third-level cache with housekeeping %s",
-			cpuNames(isolated), shareOrShares(isolated), cpuNames(housekeeping)), isolated.String(), "no shared cache").
+			isolated.Name(), shareOrShares(isolated), housekeeping.Name()), isolated.String(), "no shared cache").
 			about(finding.OfCPUs(isolated)))
 	}
 	if len(verdicts) < 2 {

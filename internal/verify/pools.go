@@ -102,10 +102,10 @@ func (s *state) poolInterruptsArePlaced(n poolNIC) verdict {
 		verdicts = append(verdicts, judge(route.EffectiveAffinity, wanted.String(), func(effective cpus.Set) verdict {
 			if wrong := effective.Difference(wanted); !wrong.IsEmpty() {
 				return failed(fmt.Sprintf("%s of %s is delivered to %s; %s wants %s", interruptName(route.Number, route.Actions), n.name,
-					cpuNames(wrong), n.pool, wanted), fmt.Sprintf("IRQ %d: %s", route.Number, effective), wanted.String()).
+					wrong.Name(), n.pool, wanted), fmt.Sprintf("IRQ %d: %s", route.Number, effective), wanted.String()).
 					about(finding.OfCPUs(wrong), s.interrupt(route.Number, route.Actions))
 			}
-			return passed(n.PCIAddress + ": " + cpuNames(wanted))
+			return passed(n.PCIAddress + ": " + wanted.Name())
 		}))
 	}
 	return worst(verdicts...)

@@ -57,7 +57,7 @@ func (v *survey) add(id int, a answer) {
 func (v *survey) verdict(set cpus.Set, expected string) verdict {
 	switch {
 	case len(v.faults) > 0:
-		return failed(v.sentence(), cpuNames(cpus.Of(v.all...)), expected).about(finding.OfCPUs(cpus.Of(v.all...)))
+		return failed(v.sentence(), cpus.Of(v.all...).Name(), expected).about(finding.OfCPUs(cpus.Of(v.all...)))
 	case len(v.absent) > 0:
 		found := unknown(v.missing.source, v.missing.reason, expected)
 		if len(v.absent) > 1 {
@@ -65,13 +65,13 @@ func (v *survey) verdict(set cpus.Set, expected string) verdict {
 		}
 		return found.about(finding.OfCPUs(cpus.Of(v.absent...)))
 	}
-	return passed(cpuNames(set))
+	return passed(set.Name())
 }
 
 func (v *survey) sentence() string {
 	sentences := make([]string, 0, len(v.faults))
 	for _, fault := range v.faults {
-		sentences = append(sentences, cpuNames(cpus.Of(v.faulty[fault]...))+": "+fault)
+		sentences = append(sentences, cpus.Of(v.faulty[fault]...).Name()+": "+fault)
 	}
 	return enumerate(sentences)
 }

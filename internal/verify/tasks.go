@@ -76,7 +76,7 @@ func isCallbackThread(name string) bool { return strings.HasPrefix(name, "rcuo")
 // scopedTasks are the threads of the host, if those of the CPUs were looked at.
 func (s *state) scopedTasks(set cpus.Set) host.Fact[[]host.Task] {
 	if missing := set.Difference(s.facts.TaskScope); s.facts.Tasks.Known && !missing.IsEmpty() {
-		return host.Absent[[]host.Task](s.facts.Tasks.Source, "the threads of "+cpuNames(missing)+" were not looked at")
+		return host.Absent[[]host.Task](s.facts.Tasks.Source, "the threads of "+missing.Name()+" were not looked at")
 	}
 	return s.facts.Tasks
 }
@@ -101,7 +101,7 @@ func taskObjects(task *host.Task, on cpus.Set) finding.Objects {
 // eachTask judges the threads of one kind.
 func (s *state) eachTask(expected string, rule func(*host.Task) verdict) verdict {
 	return judge(s.scopedTasks(s.calmCPUs()), expected, func(tasks []host.Task) verdict {
-		verdicts := []verdict{passed("none on " + cpuNames(s.calmCPUs()))}
+		verdicts := []verdict{passed("none on " + s.calmCPUs().Name())}
 		for i := range tasks {
 			if found := rule(&tasks[i]); found.outcome != "" {
 				verdicts = append(verdicts, found)
@@ -115,7 +115,7 @@ func (s *state) eachTask(expected string, rule func(*host.Task) verdict) verdict
 // CPUs without scheduler domain is not moved there.
 func (s *state) programsKeepOff() verdict {
 	calm := s.calmCPUs()
-	expected := "none on " + cpuNames(calm)
+	expected := "none on " + calm.Name()
 	return s.eachTask(expected, func(task *host.Task) verdict {
 		if task.Kernel || !calm.Contains(task.LastCPU) {
 			return notApplicable()
@@ -124,7 +124,7 @@ func (s *state) programsKeepOff() verdict {
 			if _, owned := s.ownerOf(task); owned || !allowed.Contains(task.LastCPU) || s.isDormant(task, allowed, calm) {
 				return notApplicable()
 			}
-			return failed(fmt.Sprintf("%s runs on %s%s", taskName(task), s.ownedName(task.LastCPU), cpuNames(cpus.Of(task.LastCPU))),
+			return failed(fmt.Sprintf("%s runs on %s%s", taskName(task), s.ownedName(task.LastCPU), cpus.Of(task.LastCPU).Name()),
 				fmt.Sprintf("%s: allowed on %s", task.Name, allowed), expected).
 				about(taskObjects(task, cpus.Of(task.LastCPU)), s.ownerObjects(task.LastCPU))
 		})
@@ -184,7 +184,7 @@ func (s *state) earlier(task *host.Task) (*host.Task, bool) {
 // that is told to run there, so that what counts is where it ran.
 func (s *state) threadsKeepOff(concerns func(name string) bool) verdict {
 	calm := s.calmCPUs()
-	expected := "off " + cpuNames(calm)
+	expected := "off " + calm.Name()
 	return s.eachTask(expected, func(task *host.Task) verdict {
 		if !task.Kernel || !concerns(task.Name) {
 			return notApplicable()
@@ -200,7 +200,7 @@ func (s *state) threadsKeepOff(concerns func(name string) bool) verdict {
 			if wrong.IsEmpty() {
 				return notApplicable()
 			}
-			return failed(fmt.Sprintf("kernel thread %s (%d) may run on isolated %s", task.Name, task.PID, cpuNames(wrong)),
+			return failed(fmt.Sprintf("kernel thread %s (%d) may run on isolated %s", task.Name, task.PID, wrong.Name()),
 				fmt.Sprintf("%s: allowed on %s", task.Name, allowed), expected).about(taskObjects(task, wrong))
 		})
 	})

@@ -132,10 +132,7 @@ func enumerate(items []string) string {
 	return strings.Join(items[:enumerated], "; ") + fmt.Sprintf("; and %d more", len(items)-enumerated)
 }
 
-// cpuNames is "CPU 5" or "CPUs 2-5".
-func cpuNames(set cpus.Set) string { return set.Name() }
-
-// isOrAre agrees with cpuNames.
+// isOrAre agrees with the name of the set.
 func isOrAre(set cpus.Set) string {
 	if set.Len() == 1 {
 		return "is"
