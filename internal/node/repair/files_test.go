@@ -108,6 +108,44 @@ func TestPutRefuses(t *testing.T) {
 	}
 }
 
+// TestAllowed: what a plan can set may be written, and what no plan sets may not.
+func TestAllowed(t *testing.T) {
+	const cpu, pages = "/sys/devices/system/cpu/", "/sys/kernel/mm/transparent_hugepage/"
+	cases := map[repair.Write]bool{
+		{Path: "/proc/irq/142/smp_affinity_list", New: "0-1,40"}:             true,
+		{Path: "/proc/irq/default_smp_affinity", New: "ff,00000003"}:         true,
+		{Path: "/sys/devices/virtual/workqueue/cpumask", New: "3"}:           true,
+		{Path: "/sys/devices/virtual/workqueue/writeback/cpumask", New: "3"}: true,
+		{Path: "/sys/bus/workqueue/devices/writeback/cpumask", New: "3"}:     true,
+		{Path: "/sys/class/net/ens7f0/queues/rx-0/rps_cpus", New: "3"}:       true,
+		{Path: pages + "enabled", New: "never"}:                              true,
+		{Path: pages + "enabled", New: "always"}:                             false,
+		{Path: pages + "defrag", New: "never"}:                               false,
+		{Path: pages + "khugepaged/defrag", New: "0"}:                        false,
+		{Path: ksm, New: "2"}:                                                true,
+		{Path: ksm, New: "1"}:                                                false,
+		{Path: cpu + "cpu4/cpufreq/scaling_governor", New: "performance"}:    true,
+		{Path: cpu + "cpu4/cpufreq/scaling_governor", New: "powersave"}:      false,
+		{Path: cpu + "cpu4/cpufreq/scaling_max_freq", New: "2400000"}:        true,
+		{Path: cpu + "cpu4/cpufreq/scaling_min_freq", New: "2400000"}:        false,
+		{Path: cpu + "cpufreq/policy4/scaling_max_freq", New: "2400000"}:     false,
+		{Path: cpu + "intel_pstate/no_turbo", New: "1"}:                      true,
+		{Path: cpu + "cpufreq/boost", New: "0"}:                              true,
+		{Path: cpu + "cpu4/online", New: "0"}:                                false,
+		{Path: "/proc/sys/kernel/numa_balancing", New: "0"}:                  true,
+		{Path: "/proc/sys/kernel/sched_rt_runtime_us", New: "-1"}:            true,
+		{Path: "/proc/sys/kernel/core_pattern", New: "0"}:                    false,
+		{Path: "/proc/sys/vm/stat_interval", New: "10"}:                      true,
+		{Path: "/proc/sys/vm/drop_caches", New: "1"}:                         false,
+		{Path: "/proc/sys/net/core/rps_default_mask", New: "3"}:              false,
+	}
+	for write, want := range cases {
+		if err := repair.Allowed(write.Path, write.New); (err == nil) != want {
+			t.Errorf("writing %s to %s: %v, want it allowed: %v", write.New, write.Path, err, want)
+		}
+	}
+}
+
 func FuzzAllowed(f *testing.F) {
 	f.Add("/proc/irq/142/smp_affinity_list", "0-1,4")
 	f.Add("/sys/class/net/ens7f0/queues/rx-0/rps_cpus", "ff,00000000")

@@ -53,10 +53,9 @@ const (
 	cpuList = `[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*`
 	cpuMask = `[0-9a-f]{1,8}(,[0-9a-f]{8})*`
 	number  = `-?[0-9]{1,18}`
-	word    = `[a-z_]{1,32}`
 )
 
-// rules are all files that may be written. None of them can start a program, load code, take hardware away or lose
+// rules are all files that may be written, and of their values those that a plan can have. None of them can start a program, load code, take hardware away or lose
 // data, whatever the value; those below /proc/sys/kernel are therefore named one by one. Those below /proc/sys/net
 // are left out: they belong to the network namespace of who opens them.
 func rules() []rule {
@@ -66,10 +65,10 @@ func rules() []rule {
 		{`/sys/devices/virtual/workqueue(/[A-Za-z0-9_:-]+)?/cpumask`, cpuMask},
 		{`/sys/bus/workqueue/devices/[A-Za-z0-9_:-]+/cpumask`, cpuMask},
 		{`/sys/class/net/[A-Za-z0-9_.-]{1,15}/queues/rx-[0-9]+/rps_cpus`, cpuMask},
-		{`/sys/kernel/mm/transparent_hugepage/(enabled|defrag|khugepaged/defrag)`, `always|madvise|never|defer|defer\+madvise|[01]`},
-		{`/sys/kernel/mm/ksm/run`, `[012]`},
-		{`/sys/devices/system/cpu/(cpu[0-9]+/cpufreq|cpufreq/policy[0-9]+)/scaling_governor`, word},
-		{`/sys/devices/system/cpu/(cpu[0-9]+/cpufreq|cpufreq/policy[0-9]+)/scaling_(max|min)_freq`, number},
+		{`/sys/kernel/mm/transparent_hugepage/enabled`, `never`},
+		{`/sys/kernel/mm/ksm/run`, `2`},
+		{`/sys/devices/system/cpu/cpu[0-9]+/cpufreq/scaling_governor`, `performance`},
+		{`/sys/devices/system/cpu/cpu[0-9]+/cpufreq/scaling_max_freq`, number},
 		{`/sys/devices/system/cpu/(intel_pstate/no_turbo|cpufreq/boost)`, `[01]`},
 		{`/proc/sys/kernel/(hung_task_timeout_secs|nmi_watchdog|numa_balancing|sched_rt_period_us|sched_rt_runtime_us|` +
 			`soft_watchdog|timer_migration|watchdog|watchdog_thresh)`, number},
