@@ -3,14 +3,14 @@
 
 package v1alpha1
 
-// Condition types. Ready sums up the others; Degraded means that something will not mend itself;
+// Condition types. Ready sums up the others; Degraded means that something will not solve itself;
 // Stalled is present only while nothing will change without a new spec.
 const (
 	// ConditionReady is True when every matching node is verified for the current plan.
 	ConditionReady = "Ready"
 	// ConditionProgressing is True while nodes are on the way to the current plan.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded is True when something failed that will not mend itself.
+	// ConditionDegraded is True when something failed that will not solve itself.
 	ConditionDegraded = "Degraded"
 	// ConditionStalled is True while nothing will change without a new spec.
 	ConditionStalled = "Stalled"

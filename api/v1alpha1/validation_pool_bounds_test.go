@@ -172,7 +172,7 @@ func describeNodeNICs(admin func() client.Client) {
 		Expect(report(ctx, healthy("x2"), healthy("x2"))).To(MatchError(ContainSubstring("Duplicate value")))
 	})
 
-	It("takes users by both ways of allocation, and of agents that do not tell, and no others", func(ctx SpecContext) {
+	It("takes users by both ways of allocation, and of agents that do not report, and no others", func(ctx SpecContext) {
 		user := func(way v1alpha1.AllocationType) v1alpha1.NodeBypassNIC {
 			nic := healthy("x2")
 			nic.Users = []v1alpha1.NICUser{{

@@ -93,7 +93,7 @@ func printCheck(b *strings.Builder, check verify.Check) {
 		{"Applies when", check.Applies},
 		{"What it costs", check.Why},
 		{"Reads", code(check.Reads)},
-		{"Way out", check.Fix},
+		{"Fix", check.Fix},
 		{"Reboot", reboot(check.Reboot)},
 		{"Source", check.Source},
 	}
@@ -114,7 +114,7 @@ func code(texts []string) string {
 func reboot(requirement v1alpha1.RebootRequirement) string {
 	switch requirement {
 	case v1alpha1.RebootRequired:
-		return "the way out takes effect after a reboot"
+		return "the fix takes effect after a reboot"
 	case v1alpha1.RebootNotRequired:
 		return "not needed"
 	default:

@@ -54,10 +54,10 @@ func Alignment(container Container, t *topology.Topology) (v1alpha1.Alignment, s
 	}
 }
 
-// placed is what is on the NUMA nodes, or, if there are none, what is where somebody does not tell.
+// placed is what is on the NUMA nodes, or, if there are none, what is where somebody does not report.
 func placed(what string, nodes []int, unknownTo string) place {
 	if len(nodes) == 0 {
-		return place{text: what + " on a NUMA node that " + unknownTo + " does not tell"}
+		return place{text: what + " on a NUMA node that " + unknownTo + " does not report"}
 	}
 	names := make([]string, 0, len(nodes))
 	for _, node := range nodes {

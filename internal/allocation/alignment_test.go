@@ -87,15 +87,15 @@ func TestAlignment(t *testing.T) {
 		},
 		"memory that is somewhere": {
 			cpus: cpus.Of(4), nics: []string{nearOne}, memory: []MemoryBlock{pinned("hugepages-2Mi")},
-			want: v1alpha1.AlignmentUnknown, wantMessage: "hugepages-2Mi on a NUMA node that the kubelet does not tell",
+			want: v1alpha1.AlignmentUnknown, wantMessage: "hugepages-2Mi on a NUMA node that the kubelet does not report",
 		},
 		"a NIC that is somewhere": {
 			cpus: cpus.Of(4), nics: []string{nowhere}, memory: []MemoryBlock{pinned("memory", 1)},
-			want: v1alpha1.AlignmentUnknown, wantMessage: "NIC ens3 (0000:c1:00.0) on a NUMA node that the firmware does not tell",
+			want: v1alpha1.AlignmentUnknown, wantMessage: "NIC ens3 (0000:c1:00.0) on a NUMA node that the firmware does not report",
 		},
 		"CPUs that the host does not list": {
 			cpus: cpus.Of(4, 9), nics: []string{nearOne}, memory: []MemoryBlock{pinned("memory", 1)},
-			want: v1alpha1.AlignmentUnknown, wantMessage: "CPUs 4,9 on a NUMA node that the host does not tell",
+			want: v1alpha1.AlignmentUnknown, wantMessage: "CPUs 4,9 on a NUMA node that the host does not report",
 		},
 		"what is known is apart already": {
 			cpus: cpus.Of(4), nics: []string{nearZero}, want: v1alpha1.AlignmentSplit,

@@ -249,7 +249,7 @@ func (c *candidate) shares() verdict {
 		return passed()
 	}
 	return unknown("How many virtual interfaces (VIs) NIC %s has is not known: %s counts those of all registered NICs "+
-		"together, which tells the share of one only when all are of one model; use spec.sharing.mode Exclusive.",
+		"together, which gives the share of one only when all are of one model; use spec.sharing.mode Exclusive.",
 		c.name(), "/proc/driver/sfc_resource/resources")
 }
 

@@ -40,7 +40,7 @@ func ResourceDeviceName(id string) string { return strings.NewReplacer(":", "-",
 
 // ResourceDevices describes the devices of a pool for ResourceSlices, one entry for each unit, in ascending order of
 // PCI address and unit. A device that must not be handed out is not among them; one that is not healthy has the taint
-// TaintHealth, which Kubernetes honours since 1.36. What the host does not tell is no attribute: a device without
+// TaintHealth, which Kubernetes honours since 1.36. What the host does not report is no attribute: a device without
 // numaNode satisfies no constraint that names it.
 func ResourceDevices(pool Pool, devices []Device) []resourcev1.Device {
 	var described []resourcev1.Device
@@ -105,7 +105,7 @@ func Withhold(pool Pool, devices []Device, containers host.Fact[[]allocation.Con
 			continue
 		}
 		if !containers.Known {
-			withhold(device, v1alpha1.NICUnknown, sentence("The kubelet does not tell who holds NIC %s (%s: %s), so it is not "+
+			withhold(device, v1alpha1.NICUnknown, sentence("The kubelet does not report who holds NIC %s (%s: %s), so it is not "+
 				"handed out; look at the kubelet of the node.", device.NIC.PCIAddress, containers.Source, containers.Reason))
 		} else if holder, way, held := heldOtherwise(pool, device.NIC.PCIAddress, containers.Value); held {
 			withhold(device, v1alpha1.NICUnhealthy, sentence("NIC %s is held by %s, which got it by %s, as spec.allocation said "+

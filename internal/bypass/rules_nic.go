@@ -49,11 +49,11 @@ func (c *candidate) carrier() verdict {
 		return failed("Interface %s of NIC %s has no link (%s is 0); plug in the cable, or set the interface up on the "+
 			"node and on the switch.", c.nic.Name.Value, c.nic.PCIAddress, cmp.Or(c.nic.Carrier.Source, "carrier"))
 	case c.isAway():
-		return noted("The interface of NIC %s is in the network namespace of a pod, from where its link is not told.",
+		return noted("The interface of NIC %s is in the network namespace of a pod, so its link is not known.",
 			c.nic.PCIAddress)
 	default:
 		return absent(c.nic.Carrier, "The link of "+c.name(), "a pod may get a NIC without one",
-			"set the interface up: the kernel tells the link of those only")
+			"set the interface up: the kernel reports the link only of such interfaces")
 	}
 }
 

@@ -81,7 +81,7 @@ func effectiveZeroCopy(spec *v1alpha1.AFXDPStack) v1alpha1.AFXDPZeroCopy {
 }
 
 // queuesOf returns the queues of a NIC that a pool hands out, in ascending order: none when the NIC has not all of
-// them. They are not known when the host does not tell how many the NIC has.
+// them. They are not known when the host does not report how many the NIC has.
 func queuesOf(spec *v1alpha1.AFXDPStack, nic host.NIC) (queues []int, known bool) {
 	total, known := nic.ReceiveQueues.Get()
 	first, count := wantedQueues(spec)
@@ -120,10 +120,10 @@ func handedQueues(c *candidate, units int) []int {
 // queues wants the queues that the pool names.
 func (c *candidate) queues() verdict {
 	if c.isAway() {
-		return noted("The interface of NIC %s is in the network namespace of a pod, from where its queues are not told.",
+		return noted("The interface of NIC %s is in the network namespace of a pod, so its queues are not known.",
 			c.nic.PCIAddress)
 	}
-	if v := absent(c.nic.ReceiveQueues, "The number of receive queues of "+c.name(), "nobody knows how many containers may hold it",
+	if v := absent(c.nic.ReceiveQueues, "The number of receive queues of "+c.name(), "it is not known how many containers may hold it",
 		"let the program read /sys of the node"); v.level != levelPassed {
 		return v
 	}

@@ -136,7 +136,7 @@ func candidatesOfNode(in Input) []*candidate {
 
 // interfaceVersion wants libonload.so and the module to have one interface version (uk_intf_ver). With another, the
 // module refuses the library, and the program runs on kernel sockets and exits 0. Other libraries hold the
-// versions of other interfaces, which the kernel does not tell.
+// versions of other interfaces, which the kernel does not report.
 func (c *candidate) interfaceVersion() verdict {
 	file, ok := c.library()
 	if !ok || file.Unreadable != "" || !c.isLoaded() {

@@ -133,7 +133,7 @@ func (c *candidate) groupPeers() verdict {
 	switch {
 	case len(bound) > 0:
 		return failed("IOMMU group %d of NIC %s also holds %s, which has another driver, so that the kernel opens the group "+
-			"for nobody; use a slot with a group of its own, or bind all its functions to vfio-pci.",
+			"for no program; use a slot with a group of its own, or bind all its functions to vfio-pci.",
 			group, c.name(), strings.Join(bound, ", "))
 	case len(peers) > 0:
 		return noted("IOMMU group %d of NIC %s also holds %s, and one program at a time opens a group: hand them to one "+

@@ -346,7 +346,7 @@ func fullReport(planHash string) *nodereport.Report {
 	}
 }
 
-// TestNodeInClusterWithItsAgent draws what the status of a LowLatencyNode does not tell.
+// TestNodeInClusterWithItsAgent draws what the status of a LowLatencyNode does not report.
 func TestNodeInClusterWithItsAgent(t *testing.T) {
 	object, held := reporting(t, "a")
 	object.Spec.BypassPools = nil

@@ -33,7 +33,7 @@ the node's agent. Reading changes nothing, and makes no isolated CPU run code. C
 and other events need two readings: give --window on a live host.
 
 Exit codes: 0 no critical check failed; 1 one did, or the profile does not fit the host; 2 wrong usage or
-input. What a host does not tell is Unknown: it is listed, and is no failure.`,
+input. What a host does not report is Unknown: it is listed, and is no failure.`,
 		Example: "  kubectl lowlatency check -f trading.yaml --window 10s\n  kubectl lowlatency check -f trading.yaml --root node.tar.gz",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), options) },

@@ -78,7 +78,7 @@ func (n *PoolNode) hasUsersBy(way v1alpha1.AllocationType) bool {
 	})
 }
 
-// AllocationOf says in which way a container holds its NIC. Agents that do not tell the way know the device plugin only.
+// AllocationOf says in which way a container holds its NIC. Agents that do not report the way know the device plugin only.
 func AllocationOf(user v1alpha1.NICUser) v1alpha1.AllocationType {
 	return cmp.Or(user.Allocation, v1alpha1.AllocationDevicePlugin)
 }

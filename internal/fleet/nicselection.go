@@ -56,7 +56,7 @@ func selectNICs(pool *v1alpha1.BypassNICPool, pools *PoolSet, inventory *v1alpha
 	if err != nil {
 		return NICSelection{Claim: pools.claim(pool.Name, nil)}
 	}
-	// An inventory does not tell links, so the agent need not find a NIC that is to have one.
+	// An inventory does not report links, so the agent need not find a NIC that is to have one.
 	certain := slices.DeleteFunc(slices.Clone(pool.Spec.NICs), func(selector v1alpha1.NICSelector) bool {
 		return selector.Link == v1alpha1.LinkUp
 	})

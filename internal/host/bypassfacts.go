@@ -70,7 +70,7 @@ type Onload struct {
 
 // ResourceCount is a table of /proc/driver/sfc_resource/resources.
 type ResourceCount struct {
-	// Total is what the hardware has; absent for resources that do not tell.
+	// Total is what the hardware has; absent for resources that do not report.
 	Total Fact[int]
 	// Current is how many are in use.
 	Current int

@@ -33,7 +33,7 @@ func appendEntries(entries []entry, dir int, records []byte) []entry {
 	return entries
 }
 
-// kindOfEntry reads the type of an entry. Some file systems do not tell it there.
+// kindOfEntry reads the type of an entry. Some file systems do not report it there.
 func kindOfEntry(dir int, name string, fileType byte) kind {
 	switch fileType {
 	case unix.DT_REG:

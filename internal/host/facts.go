@@ -132,7 +132,7 @@ type Processor struct {
 	Microcode Fact[string]
 	// Flags are the feature flags of the first processor ("constant_tsc", "hypervisor", …).
 	Flags Fact[[]string]
-	// Hypervisor names the virtual machine monitor; "" on hardware; absent where the host does not tell.
+	// Hypervisor names the virtual machine monitor; "" on hardware; absent where the host does not report.
 	Hypervisor Fact[string]
 }
 

@@ -141,7 +141,7 @@ type Request struct {
 	Units []string
 }
 
-// Read reads the host. What the host does not tell is an absent fact. An error names the file that makes
+// Read reads the host. What the host does not report is an absent fact. An error names the file that makes
 // no sense and on which everything else hangs: the CPU lists, the CPU lists of NUMA nodes, the tables of
 // interrupts and softirqs, a directory with more entries than any host has. A canceled context is an error.
 func (h *Host) Read(ctx context.Context) (*Facts, error) { return h.ReadWith(ctx, Request{}) }

@@ -160,7 +160,7 @@ func hypervisor(f *Facts) Fact[string] {
 	case f.Architecture.Value == "arm64" && name.Known:
 		return name
 	}
-	return Absent[string](cpuinfoFile, "neither the flags of the processor nor DMI tell")
+	return Absent[string](cpuinfoFile, "neither the flags of the processor nor DMI report one")
 }
 
 // hypervisorOf recognises a virtual machine by its DMI product and vendor, as systemd-detect-virt does

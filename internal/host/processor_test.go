@@ -35,7 +35,7 @@ func TestProcessor(t *testing.T) {
 		},
 		"arm": {
 			armCPUInfo, nil, "arm64", "HiSilicon", "CPU part 0xd01", "absent: no line microcode", "[fp asimd evtstrm]",
-			"absent: neither the flags of the processor nor DMI tell",
+			"absent: neither the flags of the processor nor DMI report one",
 		},
 		"arm with DMI": {
 			armCPUInfo, files{"sys/devices/virtual/dmi/id/sys_vendor": "Huawei\n"}, "arm64", "HiSilicon", "CPU part 0xd01",
@@ -58,28 +58,28 @@ func TestProcessor(t *testing.T) {
 		},
 		"32 bit": {
 			"vendor_id: GenuineIntel\nflags: fpu\n", nil, "absent: neither the shape of amd64 nor that of arm64", "Intel",
-			"absent: no line model name", "absent: no line microcode", "[fpu]", "absent: neither the flags of the processor nor DMI tell",
+			"absent: no line model name", "absent: no line microcode", "[fpu]", "absent: neither the flags of the processor nor DMI report one",
 		},
 		"another architecture": {
 			powerCPUInfo, files{"proc/sys/kernel/arch": "ppc64le"}, "ppc64le", "absent: no line vendor_id or CPU implementer",
 			"absent: no line model name", "absent: no line microcode", "absent: no line flags or Features",
-			"absent: neither the flags of the processor nor DMI tell",
+			"absent: neither the flags of the processor nor DMI report one",
 		},
 		"binary": {
 			"\x7fELF\x00\x01", nil, "absent: binary content", "absent: binary content", "absent: binary content",
-			"absent: binary content", "absent: binary content", "absent: neither the flags of the processor nor DMI tell",
+			"absent: binary content", "absent: binary content", "absent: neither the flags of the processor nor DMI report one",
 		},
 		"an endless line": {
 			"vendor_id: GenuineIntel\nflags: lm " + strings.Repeat("x ", longLine) + "\nmodel name: A", nil,
 			"absent: neither the shape of amd64 nor that of arm64", "Intel", "A", "absent: no line microcode",
-			"absent: no line flags or Features", "absent: neither the flags of the processor nor DMI tell",
+			"absent: no line flags or Features", "absent: neither the flags of the processor nor DMI report one",
 		},
 		"too long": {
 			strings.Repeat("vendor_id: GenuineIntel\n", mediumFile/24+1), nil, "absent: longer than 16777216 bytes", "absent: longer than 16777216 bytes",
 			"absent: longer than 16777216 bytes", "absent: longer than 16777216 bytes", "absent: longer than 16777216 bytes",
-			"absent: neither the flags of the processor nor DMI tell",
+			"absent: neither the flags of the processor nor DMI report one",
 		},
-		"missing": {"", nil, none, none, none, none, none, "absent: neither the flags of the processor nor DMI tell"},
+		"missing": {"", nil, none, none, none, none, none, "absent: neither the flags of the processor nor DMI report one"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -203,13 +203,13 @@ func TestPageSize(t *testing.T) {
 		tree files
 		want string
 	}{
-		"amd64":                    {files{"proc/sys/kernel/arch": "x86_64"}, "4096"},
-		"arm64 with 4 KiB":         {arm("64", "2048", "32768", "1048576"), "4096"},
-		"arm64 with 64 KiB":        {arm("2048", "524288", "16777216"), "65536"},
-		"arm64 that does not tell": {arm("2048", "32768", "1048576"), "absent: no such file"},
-		"arm64 with a mapping":     {arm("2048", "32768", "1048576").with(smaps), "16384"},
-		"unknown with a mapping":   {smaps, "16384"},
-		"no line":                  {files{"proc/self/smaps": "nothing"}, "absent: no line KernelPageSize"},
+		"amd64":                      {files{"proc/sys/kernel/arch": "x86_64"}, "4096"},
+		"arm64 with 4 KiB":           {arm("64", "2048", "32768", "1048576"), "4096"},
+		"arm64 with 64 KiB":          {arm("2048", "524288", "16777216"), "65536"},
+		"arm64 that does not report": {arm("2048", "32768", "1048576"), "absent: no such file"},
+		"arm64 with a mapping":       {arm("2048", "32768", "1048576").with(smaps), "16384"},
+		"unknown with a mapping":     {smaps, "16384"},
+		"no line":                    {files{"proc/self/smaps": "nothing"}, "absent: no line KernelPageSize"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

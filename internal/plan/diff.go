@@ -129,7 +129,7 @@ type gap struct {
 }
 
 func (g *gaps) addUntold(i item, reason string) {
-	why := "the host does not tell: " + reason
+	why := "the host does not report it: " + reason
 	if i.reboot == v1alpha1.RebootRequired {
 		i.reboot = v1alpha1.RebootUnknown
 	}
@@ -172,7 +172,7 @@ type item struct {
 	same func(a, b string) bool
 	// effect is what a kernel argument does; nil for everything else.
 	effect *cmdline.Effect
-	// observe reads the value from a host, or says why it cannot; nil when hosts do not tell.
+	// observe reads the value from a host, or says why it cannot; nil when hosts do not report.
 	observe func(*host.Facts) (value, reason string)
 }
 

@@ -246,7 +246,7 @@ func TestDiffRunningWithoutFacts(t *testing.T) {
 		t.Errorf("reboot %s, want Unknown", changes.Reboot())
 	}
 	for _, c := range changes.Items {
-		if c.From != "unknown" || c.Reboot == v1alpha1.RebootRequired || !strings.HasPrefix(c.Why, "the host does not tell: ") {
+		if c.From != "unknown" || c.Reboot == v1alpha1.RebootRequired || !strings.HasPrefix(c.Why, "the host does not report it: ") {
 			t.Errorf("%+v, want an unknown value", c)
 		}
 	}
@@ -263,11 +263,11 @@ func TestUnknownValuesAreGrouped(t *testing.T) {
 		got[c.What] = c.To + " (" + string(c.Reboot) + ") " + c.Why
 	}
 	want := map[string]string{
-		"kernel arguments": strings.Join(arguments(plan), ", ") + " (Unknown) the host does not tell: /proc/cmdline: no such file",
+		"kernel arguments": strings.Join(arguments(plan), ", ") + " (Unknown) the host does not report it: /proc/cmdline: no such file",
 		"sysctls": joined(plan.Sysctls, func(s Setting) string { return s.Name + "=" + s.Value }) +
-			" (NotRequired) the host does not tell: not read",
+			" (NotRequired) the host does not report it: not read",
 		"files": joined(plan.Sysfs, func(s Setting) string { return s.Name + "=" + s.Value }) +
-			" (NotRequired) the host does not tell: not read",
+			" (NotRequired) the host does not report it: not read",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)

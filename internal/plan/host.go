@@ -33,7 +33,7 @@ func (p *planner) checkArchitecture() {
 	case architectureARM64:
 	case "":
 		p.critical(ruleArchitecture, field, "Let the agent report the node again, or take a complete snapshot.",
-			"the host does not tell its architecture, and kernel arguments depend on it")
+			"the host does not report its architecture, and kernel arguments depend on it")
 	default:
 		p.critical(ruleArchitecture, field, "Exclude the node by spec.nodeSelector.",
 			"architecture %s is neither amd64 nor arm64", p.topology.Architecture)
@@ -62,7 +62,7 @@ func (p *planner) checkOfflineCPUs() {
 	}
 	p.report(v1alpha1.SeverityMedium, ruleOfflineCPUs, "spec.cpus.simultaneousMultithreading",
 		"Let the node reboot; the plan is made again, with these CPUs, when they are online.",
-		"CPUs %s are offline because the running kernel was booted with nosmt, and the host does not tell "+
+		"CPUs %s are offline because the running kernel was booted with nosmt, and the host does not report "+
 			"which cores they belong to, so this plan does not divide them", p.machine.hidden).
 		about(finding.OfCPUs(p.machine.hidden))
 }

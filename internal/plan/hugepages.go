@@ -113,7 +113,7 @@ func (p *planner) checkSize(field string, size v1alpha1.HugepageSize) bool {
 	return severity != v1alpha1.SeverityCritical
 }
 
-// running reports whether the running kernel offers a size, or does not tell its sizes.
+// running reports whether the running kernel offers a size, or does not report its sizes.
 func (p *planner) running(kibibytes int64) bool {
 	told := false
 	for _, node := range p.topology.NUMANodes {
@@ -245,7 +245,7 @@ func (p *planner) checkNode(r reservation, s share, used int64, full map[int]boo
 	if node.MemoryBytes == nil {
 		full[s.numa] = true
 		p.report(v1alpha1.SeverityLow, ruleHugepageMemory, r.field, "Check that the memory suffices.",
-			"%s are asked for on NUMA node %d, whose memory the host does not tell", asked, s.numa).
+			"%s are asked for on NUMA node %d, whose memory the host does not report", asked, s.numa).
 			about(finding.OfNUMANodes(s.numa))
 		return
 	}

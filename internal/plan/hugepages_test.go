@@ -204,7 +204,7 @@ func TestHugepageMemory(t *testing.T) {
 			machine: epyc(), profile: []change{hugepages(v1alpha1.HugepageReservation{Size: "1Gi", Count: 1 << 24, Placement: every})},
 			want: manyTimes("plan.hugepage-memory Critical spec.memory.hugepages[0]", 8),
 		},
-		"memory that the host does not tell": {
+		"memory that the host does not report": {
 			machine: unknownMemory, profile: []change{hugepages(v1alpha1.HugepageReservation{Size: "1Gi", Count: 8})},
 			want: []string{"plan.hugepage-memory Low spec.memory.hugepages[0]"},
 		},

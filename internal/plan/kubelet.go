@@ -78,7 +78,7 @@ func (p *planner) planManagers() {
 		k.TopologyManagerPolicyOptions = map[string]string{optionMaxNUMANodes: strconv.Itoa(count)}
 		p.report(v1alpha1.SeverityLow, ruleNUMANodeCount, "spec.numa.topologyPolicy",
 			"Use fewer NUMA nodes per socket in the firmware, or spec.numa.topologyPolicy None.",
-			"the topology manager is told to accept %d NUMA nodes, which slows pod admission and needs Kubernetes 1.31", count)
+			"the topology manager is configured to accept %d NUMA nodes, which slows pod admission and needs Kubernetes 1.31", count)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
-// unknown is the number of a NUMA node or cache that the host does not tell.
+// unknown is the number of a NUMA node or cache that the host does not report.
 const unknown = -1
 
 // machine is a topology reduced to the CPUs that will be online under the plan. It is the same before
@@ -28,7 +28,7 @@ type machine struct {
 	boot int
 	// present are all CPUs that exist, online or not.
 	present cpus.Set
-	// hidden are offline CPUs that will come online but whose core the host does not tell.
+	// hidden are offline CPUs that will come online but whose core the host does not report.
 	hidden cpus.Set
 }
 

@@ -93,7 +93,7 @@ func (p *planner) checkFrequency(field string, wanted int32) {
 	case wanted == 0:
 	case low == 0 || high == 0:
 		p.report(v1alpha1.SeverityLow, ruleFrequencyRange, field, "Check the cap against the processor's data sheet.",
-			"the host does not tell the frequency range of its processor, so %d kHz cannot be checked", wanted)
+			"the host does not report the frequency range of its processor, so %d kHz cannot be checked", wanted)
 	case int64(wanted) < low || int64(wanted) > high:
 		p.critical(ruleFrequencyRange, field, fmt.Sprintf("Choose a value from %d to %d.", low, high),
 			"%d kHz is outside the processor's range of %d to %d kHz", wanted, low, high)

@@ -71,7 +71,7 @@ func unknownTraffic(routes host.Fact[[]host.Route]) string {
 // ManagementInterfaces says. FromFacts has done so for default routes; who knows the addresses of the node calls
 // it once more. What is noted already stays.
 //
-// Where the host does not tell its routes, any NIC with an interface may carry the node's traffic. It counts as one
+// Where the host does not report its routes, any NIC with an interface may carry the node's traffic. It counts as one
 // that does: a NIC that is wrongly left alone can be had by letting the agent read the routes, a node that is cut
 // off cannot be had back.
 func MarkManagement(t *Topology, b *host.Bypass, addresses []netip.Addr) {

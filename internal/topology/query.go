@@ -20,7 +20,7 @@ func (t *Topology) CoresOf(numaNode int) []Core {
 	return cores
 }
 
-// CoreOf returns the core that holds the CPU. Online CPUs whose core the host does not tell are in none.
+// CoreOf returns the core that holds the CPU. Online CPUs whose core the host does not report are in none.
 func (t *Topology) CoreOf(cpu int) (Core, bool) {
 	at := slices.IndexFunc(t.Cores, func(c Core) bool { return c.CPUs.Contains(cpu) })
 	if at < 0 {
@@ -30,7 +30,7 @@ func (t *Topology) CoreOf(cpu int) (Core, bool) {
 }
 
 // SiblingsOf returns the CPUs of the core that holds the CPU, itself included; the empty set when the
-// host does not tell the core.
+// host does not report the core.
 func (t *Topology) SiblingsOf(cpu int) cpus.Set {
 	core, _ := t.CoreOf(cpu)
 	return core.CPUs
@@ -75,7 +75,7 @@ func (t *Topology) NUMANodesWithCPUs() []NUMANode {
 // matters where things are.
 func (t *Topology) HasNUMA() bool { return len(t.NUMANodes) > 1 }
 
-// WithoutCore returns the online CPUs whose core the host does not tell.
+// WithoutCore returns the online CPUs whose core the host does not report.
 func (t *Topology) WithoutCore() cpus.Set {
 	return t.Online.Difference(cpus.Set{}.Union(t.threads()...))
 }

@@ -464,11 +464,11 @@ func queueCases(nic func(fixture) *host.NIC) checkCases {
 func linkCases(nic func(fixture) *host.NIC) checkCases {
 	saving := func(f fixture) { nic(f).LinkPowerStates = known([]string{"l0s_aspm", "l1_aspm"}) }
 	return checkCases{
-		"awake":                    {want: passes},
-		"saving":                   {change: saving, want: fails, wantMessage: "the PCIe link of NIC ens2f0 (0000:3b:00.0) saves power: l0s_aspm; l1_aspm"},
-		"the policy decides":       {change: func(f fixture) { saving(f); f.set(settingASPM, "default [performance] powersave") }, want: passes},
-		"a virtual function":       {change: func(f fixture) { saving(f); nic(f).PhysicalFunction = known("0000:3b:00.1") }, want: doesNotApply},
-		"the kernel does not tell": {change: func(f fixture) { nic(f).LinkPowerStates = absent[[]string]("link") }, want: isUnknown, wantMessage: "link cannot be read"},
+		"awake":                      {want: passes},
+		"saving":                     {change: saving, want: fails, wantMessage: "the PCIe link of NIC ens2f0 (0000:3b:00.0) saves power: l0s_aspm; l1_aspm"},
+		"the policy decides":         {change: func(f fixture) { saving(f); f.set(settingASPM, "default [performance] powersave") }, want: passes},
+		"a virtual function":         {change: func(f fixture) { saving(f); nic(f).PhysicalFunction = known("0000:3b:00.1") }, want: doesNotApply},
+		"the kernel does not report": {change: func(f fixture) { nic(f).LinkPowerStates = absent[[]string]("link") }, want: isUnknown, wantMessage: "link cannot be read"},
 	}
 }
 

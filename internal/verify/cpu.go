@@ -37,7 +37,7 @@ func partitionChecks() []Check {
 		{
 			ID: "cpu.online", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionDeJittered},
 			Title:  "Every isolated CPU is online",
-			Why:    "Pods that were promised the CPU cannot start.",
+			Why:    "Pods that need the CPU cannot start.",
 			Reads:  []string{"/sys/devices/system/cpu/cpu*/online"},
 			Fix:    "Write 1 to /sys/devices/system/cpu/cpuN/online.",
 			Reboot: v1alpha1.RebootNotRequired,

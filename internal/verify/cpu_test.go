@@ -100,7 +100,7 @@ func soundnessCases() checkCases {
 			},
 			want: isUnknown, wantMessage: "/sys/devices/system/cpu/online",
 		},
-		"one CPU does not tell": {
+		"one CPU does not report": {
 			change: func(f fixture) {
 				f.facts.CPUs.Online = absent[cpus.Set]("/sys/devices/system/cpu/online")
 				f.facts.CPUs.List[5].Online = absent[bool]("/sys/devices/system/cpu/cpu5/online")

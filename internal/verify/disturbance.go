@@ -50,7 +50,7 @@ func disturbanceChecks() []Check {
 		{
 			ID: "kernel.tainted", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
 			Title:  "The kernel has seen no machine check and no lockup since it booted",
-			Why:    "A machine that reports hardware errors, or that once hung, has latencies that no setting mends.",
+			Why:    "A machine that reports hardware errors, or that once hung, has latencies that no setting can remove.",
 			Reads:  []string{settingTainted},
 			Fix:    "Look for the cause in the kernel's log, replace what is broken, and reboot: the mark stays until then.",
 			Reboot: v1alpha1.RebootRequired,
@@ -73,7 +73,7 @@ func disturbanceChecks() []Check {
 			ID: "system.services", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
 			Title:   "Services that the plan stops are masked and do not run",
 			Applies: "the plan stops services",
-			Why:     "fwupd-refresh.timer, which every plan stops unless told otherwise, makes the firmware answer, with system management interrupts that stop all CPUs.",
+			Why:     "fwupd-refresh.timer, which every plan stops unless the profile says otherwise, makes the firmware answer, with system management interrupts that stop all CPUs.",
 			Reads:   []string{"/{etc,run,usr/lib}/systemd/system/UNIT", "/sys/fs/cgroup/system.slice/UNIT"},
 			Fix:     "Run systemctl mask --now on the units named, or see why the planned units did not do so.",
 			Reboot:  v1alpha1.RebootNotRequired,

@@ -62,7 +62,7 @@ func frequencyChecks() []Check {
 			ID: "power.frequency-driver", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
 			Title:   "The frequency driver is in the planned mode",
 			Applies: "amd64, spec.power.frequencyDriver is not Kept",
-			Why:     "The mode decides whether the processor, the kernel or nobody chooses frequencies.",
+			Why:     "The mode decides whether the processor or the kernel chooses frequencies, or neither does.",
 			Reads:   []string{settingIntelStatus, settingAMDStatus, "/sys/devices/system/cpu/cpu*/cpufreq/scaling_driver"},
 			Fix:     "Boot with the planned intel_pstate= or amd_pstate= argument.",
 			Reboot:  v1alpha1.RebootRequired,

@@ -47,7 +47,7 @@ func interruptChecks() []Check {
 			Reads:   []string{"/proc/irq/*/effective_affinity_list", "/proc/irq/*/smp_affinity_list", "/proc/interrupts"},
 			Fix:     "Write the housekeeping CPUs to /proc/irq/N/smp_affinity_list and restrict irqbalance. An input/output error means a managed interrupt: boot with isolcpus=managed_irq, or give the device fewer queues.",
 			Reboot:  v1alpha1.RebootNotRequired,
-			Source:  "kernel: Documentation/core-api/irq/irq-affinity.rst (effective_affinity_list tells where, smp_affinity_list only where allowed)",
+			Source:  "kernel: Documentation/core-api/irq/irq-affinity.rst (effective_affinity_list says where it goes, smp_affinity_list only where it may go)",
 			run:     where(someAreQuiet, effectiveAffinityIsOff),
 		},
 		{
@@ -64,7 +64,7 @@ func interruptChecks() []Check {
 			ID: "irq.balancer", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
 			Title:   "irqbalance does not run, or must not use isolated CPUs",
 			Applies: "spec.interrupts.balancer is Restricted or Stopped",
-			Why:     "irqbalance moves interrupts every ten seconds, back onto isolated CPUs if it is not told to avoid them.",
+			Why:     "irqbalance moves interrupts every ten seconds, back onto isolated CPUs unless it is configured to avoid them.",
 			Reads:   []string{"/proc/*/comm", "/proc/*/environ (IRQBALANCE_*)", settingBalancerRedHat, settingBalancerDebian},
 			Fix:     "Set IRQBALANCE_BANNED_CPULIST to the isolated CPUs in its environment file and restart irqbalance, or stop it.",
 			Reboot:  v1alpha1.RebootNotRequired,
@@ -129,7 +129,7 @@ func effectiveAffinityIsOff(s *state) verdict {
 	return joined
 }
 
-// interruptLines are the numbered lines of /proc/interrupts; nil when the host does not tell them.
+// interruptLines are the numbered lines of /proc/interrupts; nil when the host does not report them.
 func (s *state) interruptLines() map[int]*host.InterruptLine {
 	lines, ok := s.facts.Interrupts.Lines.Get()
 	if !ok {
@@ -172,7 +172,7 @@ func isPrivate(line host.InterruptLine) bool {
 // isBound tells interrupts that nobody can move and that come only at need; whether they do, irq.delivered
 // sees. They are the timer of old PCs, with which x86 boots (arch/x86/kernel/time.c), and managed interrupts
 // all of whose CPUs are isolated, which come when a program on these CPUs does input or output itself
-// (Documentation/admin-guide/kernel-parameters.txt, isolcpus=managed_irq). The kernel does not tell which
+// (Documentation/admin-guide/kernel-parameters.txt, isolcpus=managed_irq). The kernel does not report which
 // interrupts are managed, so the drivers that ask for them are known by the names of their queues.
 func (s *state) isBound(route *host.InterruptRoute) bool {
 	if route.Number == 0 && slices.Contains(route.Actions, "timer") {
@@ -192,7 +192,7 @@ func isManagedQueue(action string) bool {
 	return virtual || slices.ContainsFunc(drivers, isDriver) && !strings.HasSuffix(action, "q0")
 }
 
-// routeIsOff judges one interrupt by where it is delivered. Where the kernel does not tell that, the
+// routeIsOff judges one interrupt by where it is delivered. Where the kernel does not report that, the
 // interrupt passes only if it is not even allowed on isolated CPUs.
 func (s *state) routeIsOff(route *host.InterruptRoute) verdict {
 	wanted, quiet := s.wantedForInterrupts(), s.quietCPUs()

@@ -23,7 +23,7 @@ func numaChecks() []Check {
 			Title:  "The host has the NUMA nodes that the plan was made for",
 			Why:    "Placement was computed for another layout: firmware options such as sub-NUMA clustering change it.",
 			Reads:  []string{"/sys/devices/system/node/node*/cpulist"},
-			Fix:    "Restore the firmware's NUMA options, or let the operator plan anew from the new inventory.",
+			Fix:    "Restore the firmware's NUMA options, or let the operator plan again from the new inventory.",
 			Reboot: v1alpha1.RebootRequired,
 			Source: "kernel: Documentation/admin-guide/mm/numa_memory_policy.rst",
 			run:    numaNodesArePlanned,

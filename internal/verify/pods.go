@@ -20,7 +20,7 @@ func podChecks() []Check {
 			Applies: "a BypassNICPool selects the node",
 			Why:     "Each packet that crosses the link between sockets costs some hundred nanoseconds, and the pod runs all the same.",
 			Reads:   []string{"/var/lib/kubelet/pod-resources/kubelet.sock"},
-			Fix:     "Start the pod anew with whole CPUs and limits equal to requests; topologyManagerPolicy single-numa-node then refuses what cannot be aligned.",
+			Fix:     "Start the pod again with whole CPUs and limits equal to requests; topologyManagerPolicy single-numa-node then refuses what cannot be aligned.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kubernetes: pkg/kubelet/apis/podresources, pkg/kubelet/cm/topologymanager",
 			run:     holdersAreAligned,

@@ -34,7 +34,7 @@ func podCases() map[v1alpha1.CheckID]checkCases {
 			"one of two containers is split":  {change: func(f fixture) { f.hold(aligned, split, unproven) }, want: v1alpha1.OutcomeFailed, wantMessage: splitMessage},
 			"a container that holds two NICs": {change: func(f fixture) { f.hold(split, split) }, want: v1alpha1.OutcomeFailed, wantMessage: splitMessage},
 			"a container that proves nothing": {change: func(f fixture) { f.hold(aligned, unproven) }, want: v1alpha1.OutcomeUnknown, wantMessage: "container trading/shared/app cannot be proven to be on one NUMA node: no CPUs of its own"},
-			"the kubelet does not tell": {change: func(f fixture) {
+			"the kubelet does not report": {change: func(f fixture) {
 				fact := absent[[]allocation.Holder]("/var/lib/kubelet/pod-resources/kubelet.sock")
 				f.pods.holders = &fact
 			}, want: v1alpha1.OutcomeUnknown, wantMessage: "/var/lib/kubelet/pod-resources/kubelet.sock cannot be read: no such file"},

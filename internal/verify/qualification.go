@@ -23,7 +23,7 @@ type Qualification struct {
 }
 
 // Fingerprint is what decides about the latency of a host and changes only with its kernel, firmware or hardware. A
-// part that the host does not tell is "".
+// part that the host does not report is "".
 type Fingerprint struct {
 	Kernel, CommandLine, Microcode, Firmware, Mitigations, NICs string
 }
@@ -68,7 +68,7 @@ func qualificationChecks() []Check {
 			Title:  "Kernel, microcode, firmware, mitigations and NICs are those of the qualification run",
 			Why:    "What was measured holds for that machine only: a microcode or a firmware option can add microseconds.",
 			Reads:  []string{"/proc/sys/kernel/osrelease", "/proc/cmdline", "/sys/devices/system/cpu/cpu0/microcode/version", "/sys/class/dmi/id/bios_version", "/sys/devices/system/cpu/vulnerabilities/*", "/sys/bus/pci/devices/*/driver"},
-			Fix:    "Qualify the node anew.",
+			Fix:    "Qualify the node again.",
 			Reboot: v1alpha1.RebootNotRequired,
 			Source: "kernel: Documentation/arch/x86/microcode.rst, Documentation/admin-guide/hw-vuln",
 			run:    fingerprintIsQualified,
@@ -106,7 +106,7 @@ func fingerprintIsQualified(s *state) verdict {
 	case len(changed) > 0:
 		return failed("changed since the qualification run: "+strings.Join(changed, ", "), strings.Join(changed, ", "), expected)
 	case len(missing) > 0:
-		return unknown(strings.Join(missing, ", "), "the host does not tell it any more", expected)
+		return unknown(strings.Join(missing, ", "), "the host no longer reports it", expected)
 	}
 	return passed(expected)
 }

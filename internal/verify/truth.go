@@ -30,7 +30,7 @@ type Truth struct {
 type NodeTruth struct {
 	ID int
 	// Vectors are the device interrupts that are delivered to CPUs of the NUMA node, and IsolatedVectors those of them
-	// that are delivered to isolated CPUs. Absent when the host does not tell of every interrupt.
+	// that are delivered to isolated CPUs. Absent when the host does not report of every interrupt.
 	Vectors, IsolatedVectors host.Fact[int]
 	// Reserved is what the kubelet reserves of the memory and hugepages of the NUMA node.
 	Reserved []SettingTruth

@@ -85,7 +85,7 @@ type Report struct {
 const (
 	skippedWithoutWindow = "it compares counters of two moments, and the host was read once only"
 	skippedByPlan        = "the plan does not ask for it"
-	skippedUnqualified   = "only a qualification run judges it, and there was none: no reading that leaves isolated CPUs alone tells"
+	skippedUnqualified   = "only a qualification run judges it, and there was none: no reading that leaves isolated CPUs alone can answer it"
 )
 
 // Evaluate runs every check of the catalogue. It never fails: what cannot be read is Unknown.

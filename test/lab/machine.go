@@ -426,7 +426,7 @@ func (m *Machine) Stop() error {
 	return nil
 }
 
-// freePort finds a port for the machine's shell. QEMU does not tell which one it took, so it is chosen here;
+// freePort finds a port for the machine's shell. QEMU does not report which one it took, so it is chosen here;
 // that another program takes it first is possible and ends the start with QEMU's message.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,7 +15,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/latest"
 )
 
-// noNUMANode stands for a NUMA node that the firmware does not tell.
+// noNUMANode stands for a NUMA node that the firmware does not report.
 const noNUMANode = -1
 
 // unit is one device of the kubelet.

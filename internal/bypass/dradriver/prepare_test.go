@@ -154,7 +154,7 @@ func TestPrepareRefuses(t *testing.T) {
 		"a share that is gone":    {nodeWith(nicOf(nearZero, 0, sharedBy(2))), claimOf(claimA, "nics", "nic=0000-3b-00-0-2"), "is not on this node"},
 		"NICs without edits":      {nodeWith(vfio), claimOf(claimA, "nics", "nic=0000-af-00-0"), "0000-af-00-0 cannot be handed out: the IOMMU group is not known"},
 		"held by a plugin":        {&node{reading: nodeWith(healthy).reading, containers: byPlugin}, one, "is held by container trading/old/main"},
-		"a kubelet that is out":   {&node{reading: nodeWith(healthy).reading, containers: host.Absent[[]allocation.Container]("kubelet.sock", "no such file")}, one, "does not tell who holds"},
+		"a kubelet that is out":   {&node{reading: nodeWith(healthy).reading, containers: host.Absent[[]allocation.Container]("kubelet.sock", "no such file")}, one, "does not report who holds"},
 		"a host that is not read": {&node{err: errors.New("/proc is not there")}, one, "have not been judged yet"},
 		"another node": {
 			nodeWith(healthy), changed(func(a *resourcev1.AllocationResult) { a.Devices.Results[0].Pool = "node-2" }),

@@ -50,7 +50,7 @@ func Packages(t *topology.Topology) []Package {
 
 // Group are cores that have something in common.
 type Group struct {
-	// ID is that of the package or of the L3 domain; Unknown for cores of which the host does not tell it.
+	// ID is that of the package or of the L3 domain; Unknown for cores of which the host does not report it.
 	ID    int
 	Cores []topology.Core
 }

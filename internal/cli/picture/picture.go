@@ -220,7 +220,7 @@ func (d *drawing) wide(y float64) float64 {
 func (d *drawing) leftovers(y float64) float64 {
 	if lost := layout.PhysicalNICs(d.machine, nil); len(lost) > 0 {
 		y += line
-		d.text("h2", point{margin, y}, "NICs whose NUMA node the firmware does not tell")
+		d.text("h2", point{margin, y}, "NICs whose NUMA node the firmware does not report")
 		y += gap / 2
 		for _, nic := range lost {
 			y = d.nic(nic, margin, y, total-2*margin)
@@ -234,7 +234,7 @@ func (d *drawing) leftovers(y float64) float64 {
 	rest = rest.Union(d.machine.WithoutCore())
 	if !rest.IsEmpty() {
 		y += line
-		d.text("f", point{margin, y}, cut("CPUs whose core the host does not tell: "+rest.String(), total-2*margin))
+		d.text("f", point{margin, y}, cut("CPUs whose core the host does not report: "+rest.String(), total-2*margin))
 		y += gap / 2
 	}
 	return y

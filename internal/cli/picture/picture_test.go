@@ -153,8 +153,8 @@ func TestPictureOfALittleKnownHost(t *testing.T) {
 	v := view.OfStatus(view.NodeInput{Name: "a", Profile: "p", Topology: top}, &v1alpha1.LowLatencyNode{})
 	_, text := elements(t, SVG(&v))
 	for _, want := range []string{
-		"NUMA node 4 · no CPUs · 1 GiB", "NICs whose NUMA node the firmware does not tell", "carries the default route",
-		"CPUs whose core the host does not tell: 2-3", "in no set of the plan 0-2", "offline 3",
+		"NUMA node 4 · no CPUs · 1 GiB", "NICs whose NUMA node the firmware does not report", "carries the default route",
+		"CPUs whose core the host does not report: 2-3", "in no set of the plan 0-2", "offline 3",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in: %s", want, text)

@@ -56,7 +56,7 @@ func accelerationRow(node string, user view.PoolUser, state string) []string {
 	}
 }
 
-// datagrams adds up what stacks received; a dash without a stack, and a question mark when one does not tell.
+// datagrams adds up what stacks received; a dash without a stack, and a question mark when one does not report.
 func datagrams(stacks []view.PoolStack, of func(view.PoolStack) *uint64) string {
 	if len(stacks) == 0 {
 		return orDash("")

@@ -78,9 +78,9 @@ func isUnknown(change plan.Change) bool { return change.From == "unknown" }
 func reason(change plan.Change, palette Palette) string {
 	switch {
 	case isUnknown(change) && change.Reboot == v1alpha1.RebootNotRequired:
-		return "the host does not tell what it has now; no reboot"
+		return "the host does not report what it has now; no reboot"
 	case isUnknown(change):
-		return palette.Warn("the host does not tell what it has now") + "; a change needs a reboot"
+		return palette.Warn("the host does not report what it has now") + "; a change needs a reboot"
 	case change.Reboot == v1alpha1.RebootRequired:
 		return palette.Warn("reboot") + ": " + change.Why
 	case change.Reboot == v1alpha1.RebootNotRequired:

@@ -164,9 +164,9 @@ func doubt(severity v1alpha1.Severity, message string) plan.Finding {
 func TestPlans(t *testing.T) {
 	changes := plan.Changes{Items: []plan.Change{
 		{What: "kernel argument nohz", From: "", To: "nohz=on", Reboot: v1alpha1.RebootRequired, Why: "the kernel reads its command line at boot only"},
-		{What: "kernel type", From: "unknown", To: "RealTime", Reboot: v1alpha1.RebootUnknown, Why: "the host does not tell"},
+		{What: "kernel type", From: "unknown", To: "RealTime", Reboot: v1alpha1.RebootUnknown, Why: "the host does not report"},
 		{What: "sysctl vm.stat_interval", From: "1", To: "10", Reboot: v1alpha1.RebootNotRequired, Why: "it takes effect at once"},
-		{What: "sysctl vm.swappiness", From: "unknown", To: "10", Reboot: v1alpha1.RebootNotRequired, Why: "the host does not tell"},
+		{What: "sysctl vm.swappiness", From: "unknown", To: "10", Reboot: v1alpha1.RebootNotRequired, Why: "the host does not report"},
 		{What: "kernel argument mce", From: "mce=off", To: "", Reboot: v1alpha1.RebootRequired, Why: "the kernel reads its command line at boot only"},
 		{What: "firmware", From: "a", To: "b", Reboot: v1alpha1.RebootUnknown, Why: "nobody knows"},
 	}}

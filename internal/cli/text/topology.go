@@ -226,7 +226,7 @@ func (m *machine) nics(numaNode *int) []string {
 func (m *machine) leftovers() []string {
 	var lines []string
 	if lost := m.nics(nil); len(lost) > 0 {
-		title := "NICs whose NUMA node the firmware does not tell:"
+		title := "NICs whose NUMA node the firmware does not report:"
 		if len(m.NUMANodes) > 1 {
 			title = m.palette.Warn(title)
 		}
@@ -239,8 +239,8 @@ func (m *machine) leftovers() []string {
 		title string
 		cpus  cpus.Set
 	}{
-		{"offline CPUs whose core the host does not tell: ", m.Offline},
-		{"CPUs whose core the host does not tell: ", m.Online},
+		{"offline CPUs whose core the host does not report: ", m.Offline},
+		{"CPUs whose core the host does not report: ", m.Online},
 	} {
 		if rest := lost.cpus.Difference(m.inCores()); !rest.IsEmpty() {
 			lines = append(lines, "", lost.title+rest.String())

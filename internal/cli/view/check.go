@@ -70,7 +70,7 @@ type CheckNUMANode struct {
 	Hugepages    []HugepageState `json:"hugepages"`
 	NICs         []string        `json:"nics"`
 	// Vectors are the device interrupts that are delivered to CPUs of the NUMA node, IsolatedVectors those on isolated
-	// ones; null when the host does not tell, or was not asked.
+	// ones; null when the host does not report, or was not asked.
 	Vectors         *int `json:"vectors,omitempty"`
 	IsolatedVectors *int `json:"isolatedVectors,omitempty"`
 	// Reserved is what the kubelet reserves of the memory of the NUMA node.

@@ -221,7 +221,7 @@ func TestDecideByStartup(t *testing.T) {
 	}
 }
 
-// TestNoTrustAcrossBoots looks at a node whose kubelet does not tell its boot: the record does.
+// TestNoTrustAcrossBoots looks at a node whose kubelet does not report its boot: the record does.
 func TestNoTrustAcrossBoots(t *testing.T) {
 	for boot, want := range map[string]bool{"b1": true, "b0": false} {
 		got := Decide(Input{

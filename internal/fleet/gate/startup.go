@@ -21,7 +21,7 @@ import (
 type Startup struct {
 	// Ready is the condition Ready of the Node; "" when it has none.
 	Ready corev1.ConditionStatus
-	// Boot is the boot that the kubelet reports; "" when the Node does not tell.
+	// Boot is the boot that the kubelet reports; "" when the Node does not report.
 	Boot string
 	// Started is the boot for which all plugins have advertised, as it was noted on the Node; "" when it was not.
 	Started string
@@ -41,7 +41,7 @@ type Pool struct {
 	Advertised int64
 }
 
-// unknownBoot notes that the plugins advertise on a node whose kubelet does not tell its boot.
+// unknownBoot notes that the plugins advertise on a node whose kubelet does not report its boot.
 const unknownBoot = "unknown"
 
 // Mark is what is to be noted on the Node once all plugins have advertised.

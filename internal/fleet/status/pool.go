@@ -149,7 +149,7 @@ func poolCondition(kind string, status metav1.ConditionStatus, reason, message s
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-// degraded is True when something will not mend itself.
+// degraded is True when something will not solve itself.
 func (s *poolSummary) degraded() metav1.Condition {
 	if len(s.findings) == 0 || !s.findings[0].isProblem() {
 		return poolCondition(v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected, "nothing is wrong")

@@ -34,11 +34,11 @@ func TestChangeOfAllocationIsSaid(t *testing.T) {
 		user       v1alpha1.NICUser
 		want       string
 	}{
-		"held by the plugin":          {byClaim, allocatedBy(byPlugin), "by DevicePlugin, which spec.allocation named before: the NIC is handed out by DynamicResourceAllocation when the pod ends"},
-		"held by a claim":             {"", allocatedBy(byClaim), "by DynamicResourceAllocation, which spec.allocation named before: the NIC is handed out by DevicePlugin"},
-		"held as the pool says":       {byClaim, allocatedBy(byClaim), ""},
-		"held as the default is":      {"", allocatedBy(byPlugin), ""},
-		"the agent does not tell how": {"", allocatedBy(""), ""},
+		"held by the plugin":            {byClaim, allocatedBy(byPlugin), "by DevicePlugin, which spec.allocation named before: the NIC is handed out by DynamicResourceAllocation when the pod ends"},
+		"held by a claim":               {"", allocatedBy(byClaim), "by DynamicResourceAllocation, which spec.allocation named before: the NIC is handed out by DevicePlugin"},
+		"held as the pool says":         {byClaim, allocatedBy(byClaim), ""},
+		"held as the default is":        {"", allocatedBy(byPlugin), ""},
+		"the agent does not report how": {"", allocatedBy(""), ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -30,7 +30,7 @@ type poolFinding struct {
 	text          string
 }
 
-// isProblem reports whether the finding will not mend itself. A NIC that must not be handed out is no problem as long
+// isProblem reports whether the finding will not solve itself. A NIC that must not be handed out is no problem as long
 // as others can be.
 func (f *poolFinding) isProblem() bool {
 	return poolRank(f.reason) <= poolRank(v1alpha1.ReasonNICsUnhealthy)

@@ -31,7 +31,7 @@ type summary struct {
 	// phases of the groups by name.
 	phases    map[string]fleet.Phase
 	effective []v1alpha1.EffectiveSetting
-	// problems are what will not mend itself, the most severe first.
+	// problems are what will not solve itself, the most severe first.
 	problems []problem
 	// returning is set while the profile is being deleted.
 	returning *fleet.Remainder

@@ -36,7 +36,7 @@ func (s *summary) condition(kind string, status metav1.ConditionStatus, reason, 
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-// degraded is True when something will not mend itself.
+// degraded is True when something will not solve itself.
 func (s *summary) degraded() metav1.Condition {
 	if len(s.problems) == 0 {
 		return s.condition(v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected, "nothing is wrong")

@@ -17,7 +17,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
-// problem is something that will not mend itself.
+// problem is something that will not solve itself.
 type problem struct {
 	// reason is a condition reason.
 	reason string

@@ -28,7 +28,7 @@ type Observation struct {
 	Generation int64
 	// PlanHash is the plan that Report was made for.
 	PlanHash string
-	// BootID is the boot of the kernel that was looked at; "" when the host could not be read or does not tell.
+	// BootID is the boot of the kernel that was looked at; "" when the host could not be read or does not report.
 	BootID string
 	// Inventory of the host; nil when the host could not be read.
 	Inventory *v1alpha1.Inventory

@@ -90,7 +90,7 @@ type Hugepages struct {
 type NUMANode struct {
 	ID int `json:"id"`
 	// Vectors are the device interrupts that are delivered to CPUs of the NUMA node, IsolatedVectors those of them that are
-	// delivered to isolated CPUs; null when the host does not tell of every interrupt.
+	// delivered to isolated CPUs; null when the host does not report of every interrupt.
 	Vectors         *int `json:"vectors"`
 	IsolatedVectors *int `json:"isolatedVectors"`
 	// Reserved is what the kubelet reserves of the memory and hugepages of the NUMA node.
@@ -230,7 +230,7 @@ func Decode(from io.Reader, node string) (*Report, error) {
 func (r *Report) check() error {
 	for _, pool := range r.Hugepages {
 		if pool.SizeKibibytes <= 0 || pool.Free < 0 || pool.Total < pool.Free {
-			return fmt.Errorf("the report tells of %d free ones of %d hugepages of %d KiB", pool.Free, pool.Total, pool.SizeKibibytes)
+			return fmt.Errorf("the report has %d free ones of %d hugepages of %d KiB", pool.Free, pool.Total, pool.SizeKibibytes)
 		}
 	}
 	if len(r.Containers) > maximumContainers || len(r.Hugepages) > maximumHugepages || len(r.NUMANodes) > v1alpha1.MaxNUMANodes {

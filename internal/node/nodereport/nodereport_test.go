@@ -81,10 +81,10 @@ func TestDecodeRefuses(t *testing.T) {
 		"another node":       {`{"node":"b"}`, `the report is about node "b"`},
 		"CPUs that are none": {`{"node":"a","containers":[{"cpus":"x"}]}`, "the answer is no report: "},
 		"more free pages than there are": {
-			pages + `"total":1,"free":2}]}`, "the report tells of 2 free ones of 1 hugepages of 2048 KiB",
+			pages + `"total":1,"free":2}]}`, "the report has 2 free ones of 1 hugepages of 2048 KiB",
 		},
-		"less than none":      {pages + `"total":1,"free":-1}]}`, "the report tells of -1 free ones of 1 hugepages of 2048 KiB"},
-		"pages without size":  {`{"node":"a","hugepages":[{}]}`, "the report tells of 0 free ones of 0 hugepages of 0 KiB"},
+		"less than none":      {pages + `"total":1,"free":-1}]}`, "the report has -1 free ones of 1 hugepages of 2048 KiB"},
+		"pages without size":  {`{"node":"a","hugepages":[{}]}`, "the report has 0 free ones of 0 hugepages of 0 KiB"},
 		"too many containers": {`{"node":"a","containers":[` + strings.Repeat("{},", maximumContainers) + `{}]}`, "the report has more containers"},
 		"too many NUMA nodes": {`{"node":"a","numaNodes":[` + strings.Repeat("{},", v1alpha1.MaxNUMANodes) + `{}]}`, "the report has more containers"},
 		"too much":            {`{"node":"a"` + strings.Repeat(" ", MaximumBytes), "the report has more than 4194304 bytes"},
