@@ -9,33 +9,15 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"runtime"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli"
+	_ "github.com/lowlatency-dev/lowlatency-operator/internal/cli/thrift" // sets the runtime up before the rest is initialized
 )
 
 func main() {
-	collectLate()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := cli.Run(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 	stop()
 	os.Exit(code)
-}
-
-const (
-	// firstGCPercent lets the heap grow to 16 MiB before garbage is collected for the first time: most commands end before.
-	firstGCPercent = 400
-	// laterGCPercent is how it goes on for those that read many hosts.
-	laterGCPercent = 100
-)
-
-// collectLate puts the first garbage collection off, unless the environment says when to collect.
-func collectLate() {
-	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
-		return
-	}
-	debug.SetGCPercent(firstGCPercent)
-	runtime.AddCleanup(new([64]byte), func(percent int) { debug.SetGCPercent(percent) }, laterGCPercent)
 }

@@ -36,3 +36,18 @@ func TestWhatIsLinked(t *testing.T) {
 		})
 	}
 }
+
+// TestThriftNeedsNothing holds that the package which puts the first garbage collection off imports the standard library
+// only: after anything else it would be initialized too late.
+func TestThriftNeedsNothing(t *testing.T) {
+	const thrift = "github.com/lowlatency-dev/lowlatency-operator/internal/cli/thrift"
+	output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../../internal/cli/thrift").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.FieldsSeq(string(output)) {
+		if first, _, _ := strings.Cut(name, "/"); strings.Contains(first, ".") && name != thrift {
+			t.Errorf("%s is imported", name)
+		}
+	}
+}
