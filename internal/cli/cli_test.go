@@ -328,6 +328,7 @@ func TestErrors(t *testing.T) {
 		"no file":             {args: []string{"plan"}, want: "give the file with what is wanted: -f FILE, or -f - for the standard input"},
 		"no file to import":   {args: []string{"import"}, want: "give the file with the PerformanceProfile: -f FILE, or -f - for the standard input"},
 		"no file to write":    {args: []string{"snapshot", "--root", host}, want: "say where the snapshot goes, for example with -o node.tar.gz"},
+		"a missing folder":    {args: []string{"snapshot", "--root", host, "-o", "/none/node.tar.gz"}, want: "writing the snapshot /none/node.tar.gz: no such file or directory"},
 		"a missing file":      {args: []string{"plan", "-f", "none.yaml"}, want: "open none.yaml: no such file or directory"},
 		"an empty file":       {in: "---\n# nothing\n", args: []string{"plan", "-f", "-"}, want: "- holds no object"},
 		"no YAML":             {in: "a: b: c", args: []string{"plan", "-f", "-"}, want: "-: yaml: mapping values are not allowed in this context"},
@@ -362,7 +363,12 @@ func TestErrors(t *testing.T) {
 		"two hosts of one name": {args: []string{"plan", "-f", profile, "--root", host, "--root", host}, want: `two hosts have the name "a"; name them with --root NAME=PATH`},
 		"a negative window":     {args: []string{"check", "-f", profile, "--root", host, "--window", "-1s"}, want: "--window -1s is negative"},
 		"a window on files":     {args: []string{"check", "-f", profile, "--root", host, "--window", "1ms"}, want: host + " counted no interrupt within 1ms: --window is for live hosts, not for snapshots"},
-		"a file to import":      {in: "kind: Pod\napiVersion: v1\n", args: []string{"import", "-f", "-"}, want: `-: kind: "Pod" of "v1" is not a PerformanceProfile of performance.openshift.io`},
+		"a profile to import":   {in: profileText, args: []string{"import", "-f", "-"}, want: `-: kind: "LowLatencyNodeProfile" of "lowlatency.dev/v1alpha1" is not a PerformanceProfile of performance.openshift.io`},
+		"a number as a vendor": {
+			in: profileHead + "  network: {nics: [{vendor: 1924}]}\n", args: []string{"plan", "-f", "-"},
+			want: `-, LowLatencyNodeProfile "trading": spec.network.nics[0].vendor: Invalid value: "integer": spec.network.nics[0].vendor in body must be of type string: "integer"; put the value in quotes`,
+		},
+		"a file to import": {in: "kind: Pod\napiVersion: v1\n", args: []string{"import", "-f", "-"}, want: `-: kind: "Pod" of "v1" is not a PerformanceProfile of performance.openshift.io`},
 		"an inexpressible import": {
 			in: "apiVersion: performance.openshift.io/v2\nkind: PerformanceProfile\nmetadata: {name: a}\nspec:\n  nodeSelector: {a/b: ''}\n" +
 				"  cpu: {reserved: 0-1, isolated: 2-3}\n  kernelPageSize: 64k\n  realTimeKernel: {enabled: true}\n",

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -202,12 +203,22 @@ func decodeInto[T any](list []*T, object *unstructured.Unstructured) ([]*T, erro
 func sentences(errs field.ErrorList) string {
 	lines := make([]string, 0, len(errs))
 	for _, err := range errs {
-		lines = append(lines, strings.TrimPrefix(err.Error(), "<nil>: "))
+		lines = append(lines, strings.TrimPrefix(err.Error(), "<nil>: ")+unquoted(err))
 	}
 	if len(lines) == 1 {
 		return " " + lines[0]
 	}
 	return "\n  " + strings.Join(lines, "\n  ")
+}
+
+// unquoted is the way out where YAML reads a text as something else: 1924 as a number, on as a boolean. The name of the
+// type that was found is the value that the API server complains about.
+func unquoted(err *field.Error) string {
+	scalar := slices.Contains([]any{"integer", "number", "boolean"}, err.BadValue)
+	if err.Type == field.ErrorTypeTypeInvalid && scalar && strings.Contains(err.Detail, "must be of type string") {
+		return "; put the value in quotes"
+	}
+	return ""
 }
 
 // profile returns the profile with the name, or the only one when the name is empty.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
@@ -53,7 +54,11 @@ func (a *app) snapshot(ctx context.Context, root, output string) error {
 func writeSnapshot(ctx context.Context, opened *host.Host, output string) error {
 	pending, err := renameio.NewPendingFile(output, renameio.WithTempDir(filepath.Dir(output)), renameio.WithPermissions(0o644))
 	if err != nil {
-		return fmt.Errorf("writing the snapshot: %w", err)
+		// The error names the file that was to be renamed, which nobody asked for.
+		if inPath := (*fs.PathError)(nil); errors.As(err, &inPath) {
+			err = inPath.Err
+		}
+		return fmt.Errorf("writing the snapshot %s: %w", output, err)
 	}
 	if err = opened.Snapshot(ctx, pending); err == nil {
 		err = pending.CloseAtomicallyReplace()

@@ -122,13 +122,21 @@ func decode(document []byte) (*performanceProfile, []string, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading YAML: %w", err)
 	}
+	// Another kind may have fields of the same names and other types, so what it is has to be said first.
+	var about metav1.TypeMeta
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &about); err != nil {
+		return nil, nil, describe(err)
+	}
+	if err := checkKind(about); err != nil {
+		return nil, nil, err
+	}
 	var source performanceProfile
 	strict, err := kjson.UnmarshalStrict(data, &source)
 	if err != nil {
 		return nil, nil, describe(err)
 	}
-	if err := source.checkKind(); err != nil {
-		return nil, nil, err
+	if source.Metadata.Name == "" {
+		return nil, nil, errors.New("metadata.name: a PerformanceProfile has a name")
 	}
 	remarks := make([]string, 0, len(strict))
 	for _, problem := range strict {
@@ -154,16 +162,13 @@ func describe(err error) error {
 	return invalid(parts[2], "it must be of type %s, not %s", wanted, parts[1])
 }
 
-func (p *performanceProfile) checkKind() error {
-	version := p.GroupVersionKind()
-	if p.Kind != "PerformanceProfile" || version.Group != sourceGroup {
-		return fmt.Errorf("kind: %q of %q is not a PerformanceProfile of %s", p.Kind, p.APIVersion, sourceGroup)
+func checkKind(about metav1.TypeMeta) error {
+	version := about.GroupVersionKind()
+	if about.Kind != "PerformanceProfile" || version.Group != sourceGroup {
+		return fmt.Errorf("kind: %q of %q is not a PerformanceProfile of %s", about.Kind, about.APIVersion, sourceGroup)
 	}
 	if !slices.Contains([]string{"v2", "v1", "v1alpha1"}, version.Version) {
-		return fmt.Errorf("apiVersion: %q is none of %s/v2, v1 and v1alpha1", p.APIVersion, sourceGroup)
-	}
-	if p.Metadata.Name == "" {
-		return errors.New("metadata.name: a PerformanceProfile has a name")
+		return fmt.Errorf("apiVersion: %q is none of %s/v2, v1 and v1alpha1", about.APIVersion, sourceGroup)
 	}
 	return nil
 }
