@@ -12,6 +12,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -221,8 +222,7 @@ func (p *planner) iommuIsOff() string {
 		return "Disabled"
 	}
 	for _, argument := range p.spec.Kernel.AdditionalArguments {
-		switch string(argument) {
-		case "iommu=off", "intel_iommu=off", "amd_iommu=off":
+		if parsed(string(argument)).SwitchesIOMMUOff() {
 			return "the additional argument " + string(argument)
 		}
 	}
@@ -235,11 +235,14 @@ func (p *planner) iommuIsDoubtful() bool {
 	if p.spec.Kernel.IOMMU != v1alpha1.IOMMUKept || p.platform() != vendorIntel {
 		return false
 	}
-	given := strings.Fields(p.topology.CommandLine)
+	texts := []string{p.topology.CommandLine}
 	for _, argument := range p.spec.Kernel.AdditionalArguments {
-		given = append(given, string(argument))
+		texts = append(texts, string(argument))
 	}
-	return !slices.ContainsFunc(given, func(argument string) bool { return strings.HasPrefix(argument, "intel_iommu=on") })
+	return !slices.ContainsFunc(texts, func(text string) bool {
+		line, err := cmdline.Parse(text)
+		return err == nil && line.SwitchesIntelIOMMUOn()
+	})
 }
 
 // checkTerms: a NIC that is bound to vfio-pci has no interface, no link and another driver, so terms that name

@@ -248,6 +248,16 @@ func isolationCases() map[string]poolCase {
 				"LowLatencyNodeProfile trading switches the IOMMU off, which BypassNICPool dpdk needs for stack VFIO; its NICs are left as they are."},
 			wantBypassNIC: []string{"0000:3b:00.0"},
 		},
+		"no IOMMU by one word of an argument": {
+			pools: []Pool{poolWith("dpdk", []topology.NIC{firstNIC()}, vfio, placed(v1alpha1.NICInterruptsKept))},
+			profile: func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+				s.Kernel.IOMMU, s.Kernel.AdditionalArguments = v1alpha1.IOMMUKept, []v1alpha1.KernelArgument{"intel-iommu=strict,off"}
+			},
+			want: []string{"0000:3b:00.0 Kept "},
+			wantFindings: []string{"High plan.iommu: spec.kernel.iommu: the additional argument intel-iommu=strict,off in " +
+				"LowLatencyNodeProfile trading switches the IOMMU off, which BypassNICPool dpdk needs for stack VFIO; its NICs are left as they are."},
+			wantBypassNIC: []string{"0000:3b:00.0"},
+		},
 		"an IOMMU that is left to the kernel": {
 			pools:     []Pool{poolWith("dpdk", []topology.NIC{firstNIC()}, vfio, placed(v1alpha1.NICInterruptsKept))},
 			profile:   func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Kernel.IOMMU = v1alpha1.IOMMUKept },
@@ -261,6 +271,15 @@ func isolationCases() map[string]poolCase {
 			pools: []Pool{poolWith("dpdk", []topology.NIC{firstNIC()}, vfio, placed(v1alpha1.NICInterruptsKept))},
 			profile: func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 				s.Kernel.IOMMU, s.Kernel.AdditionalArguments = v1alpha1.IOMMUKept, []v1alpha1.KernelArgument{"intel_iommu=on"}
+			},
+			want:          []string{"0000:3b:00.0 vfio-pci Kept "},
+			wantUnits:     []string{"lowlatency-bypass-nic-0000-3b-00.0.service"},
+			wantBypassNIC: []string{"0000:3b:00.0"},
+		},
+		"an IOMMU that one word of the user's own argument switches on": {
+			pools: []Pool{poolWith("dpdk", []topology.NIC{firstNIC()}, vfio, placed(v1alpha1.NICInterruptsKept))},
+			profile: func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+				s.Kernel.IOMMU, s.Kernel.AdditionalArguments = v1alpha1.IOMMUKept, []v1alpha1.KernelArgument{"intel_iommu=sm_on,on"}
 			},
 			want:          []string{"0000:3b:00.0 vfio-pci Kept "},
 			wantUnits:     []string{"lowlatency-bypass-nic-0000-3b-00.0.service"},
