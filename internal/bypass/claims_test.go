@@ -101,6 +101,47 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// TestNoNICIsClaimedTwice lets each of three pools be every kind of pool for every choice of NICs. Plans rely on it: they give
+// each pool what it claims.
+func TestNoNICIsClaimedTwice(t *testing.T) {
+	const port, otherPort, functionA, functionB = "0000:3b:00.0", "0000:3b:00.1", "0000:3b:02.0", "0000:3b:03.0"
+	nics := []topology.NIC{
+		{PCIAddress: port}, {PCIAddress: otherPort},
+		{PCIAddress: functionA, PhysicalFunction: port}, {PCIAddress: functionB, PhysicalFunction: otherPort},
+	}
+	var kinds []func(name string) *v1alpha1.BypassNICPool
+	for _, ports := range [][]v1alpha1.PCIAddress{{port}, {otherPort}, {port, otherPort}} {
+		kinds = append(kinds,
+			func(name string) *v1alpha1.BypassNICPool { return asking(name, "x.example/"+name, ports...) },
+			func(name string) *v1alpha1.BypassNICPool { return asking(name, "x.example/same", ports...) },
+			func(name string) *v1alpha1.BypassNICPool { return creating(name, ports...) })
+	}
+	for _, functions := range [][]v1alpha1.PCIAddress{{functionA}, {functionB}, {functionA, functionB}} {
+		kinds = append(kinds, func(name string) *v1alpha1.BypassNICPool { return askingForFunctions(name, functions...) })
+	}
+	claimed := 0
+	for _, a := range kinds {
+		for _, b := range kinds {
+			for _, c := range kinds {
+				owners := map[string]string{}
+				claims := Claims(Claimants([]*v1alpha1.BypassNICPool{a("a"), b("b"), c("c")}), nics)
+				for _, claim := range claims {
+					for _, nic := range claim.NICs {
+						if owner := owners[nic.PCIAddress]; owner != "" {
+							t.Fatalf("pools %s and %s have NIC %s: %+v", owner, claim.Pool, nic.PCIAddress, claims)
+						}
+						owners[nic.PCIAddress] = claim.Pool
+						claimed++
+					}
+				}
+			}
+		}
+	}
+	if claimed == 0 {
+		t.Error("no pool has any NIC")
+	}
+}
+
 // printed is a claim as "POOL: NIC NIC; NIC of POOLS; NIC through NIC of POOLS".
 func printed(claim Claim) string {
 	var text strings.Builder
