@@ -294,7 +294,7 @@ func (s *suite) reportsConflictingNICs(ctx SpecContext) {
 		Expect(pool.Status.Findings).To(HaveLen(1))
 		Expect(pool.Status.Findings[0].PCIAddress).To(Equal(secondPort))
 		Expect(pool.Status.Findings[0].Message).To(Equal("NIC 0000:af:00.1 (ens2f1np1) on node xeon-2 is selected by BypassNICPool " + other +
-			", too, and handed out by neither: narrow spec.nics or spec.nodeSelector of one of them"))
+			", too; neither pool hands it out: narrow spec.nics or spec.nodeSelector of one of them"))
 		s.eventually(ctx, func(g Gomega) {
 			others := s.poolFile(ctx, g, namespace, name).OtherPools
 			g.Expect(others).To(Equal([]bypass.OtherPool{{Claimant: bypass.ClaimantOf(other, &s.pool(ctx, other).Spec), Nodes: []string{"xeon-2"}}}))
@@ -329,7 +329,7 @@ func (s *suite) reportsPoolsOfOneResource(ctx SpecContext) {
 		pool := s.expectPool(ctx, name, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNICClaimConflict)
 		Expect(pool.Status.Findings).To(HaveLen(2))
 		Expect(pool.Status.Findings[0].Message).To(ContainSubstring(
-			"on node xeon-1 the resource lowlatency.dev/x2 is claimed by BypassNICPool " + other + ", too, and handed out by neither"))
+			"on node xeon-1 the resource lowlatency.dev/x2 is claimed by BypassNICPool " + other + ", too; neither pool hands it out"))
 		s.eventually(ctx, func(g Gomega) {
 			others := s.poolFile(ctx, g, namespace, name).OtherPools
 			g.Expect(others).To(HaveLen(1))

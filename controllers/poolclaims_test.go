@@ -107,7 +107,7 @@ func (s *claimsScene) byController(pool *v1alpha1.BypassNICPool) []string {
 	taken := map[string]bool{}
 	decision := fleet.DecidePool(&s.world.PoolWorld, fleet.NewSelections())
 	for _, finding := range status.OfPool(pool, decision, nil, time.Unix(0, 0)).Findings {
-		if strings.Contains(finding.Message, "handed out by neither") {
+		if strings.Contains(finding.Message, "neither pool hands it out") {
 			taken[finding.PCIAddress] = true
 		}
 	}

@@ -58,12 +58,12 @@ type LowLatencyNodeProfileList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.interrupts) || !has(self.interrupts.placement) || self.interrupts.placement != 'PerPod' || !has(self.interrupts.balancer) || self.interrupts.balancer != 'Stopped'",message="spec.interrupts.balancer Stopped cannot be combined with spec.interrupts.placement PerPod: the container runtime moves interrupts through irqbalance."
 type LowLatencyNodeProfileSpec struct {
 	// nodeSelector selects the nodes by their labels. A node must carry all of them. It cannot select
-	// control-plane nodes together with workers, because a platform pool holds one kind only.
+	// control-plane nodes together with workers, because a machine config pool holds only one kind.
 	// +required
 	NodeSelector NodeSelector `json:"nodeSelector"`
 
 	// pools says how the nodes are grouped for the platform that changes them. When omitted, the
-	// operator manages one pool for each shape of node.
+	// operator manages one machine config pool for each shape of node.
 	// +optional
 	Pools PoolsSpec `json:"pools,omitzero"`
 
@@ -137,7 +137,7 @@ type NodeSelector struct {
 	MatchLabels Labels `json:"matchLabels"`
 }
 
-// PoolManagement says who owns the platform pools.
+// PoolManagement says who owns the machine config pools.
 //
 // +kubebuilder:validation:Enum=Managed;Existing
 type PoolManagement string
@@ -152,17 +152,17 @@ const (
 // PoolsSpec says how nodes are grouped into MachineConfigPools.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.management) && self.management == 'Existing') == has(self.existing)",message="spec.pools.existing must be set when spec.pools.management is Existing, and only then."
-// +kubebuilder:validation:XValidation:rule="!has(self.maximumUnavailableNodes) || !has(self.management) || self.management == 'Managed'",message="spec.pools.maximumUnavailableNodes applies to Managed pools only; an existing pool has its own spec.maxUnavailable."
+// +kubebuilder:validation:XValidation:rule="!has(self.maximumUnavailableNodes) || !has(self.management) || self.management == 'Managed'",message="spec.pools.maximumUnavailableNodes applies to Managed machine config pools only; an existing one has its own spec.maxUnavailable."
 type PoolsSpec struct {
 	// management is Managed or Existing. Managed: the operator creates a MachineConfigPool for each shape
-	// of node and moves the nodes into it by a label. Existing: the profile binds to one pool that
+	// of node and moves the nodes into it by a label. Existing: the profile binds to one that
 	// somebody else owns; a second shape in it is a finding. When omitted, this means the user has no
 	// opinion and the operator chooses a default, which is subject to change over time. The current
 	// default is Managed.
 	// +optional
 	Management PoolManagement `json:"management,omitempty"`
 
-	// existing names the pool to bind to when management is Existing:
+	// existing names the machine config pool to bind to when management is Existing:
 	//
 	//	pools:
 	//	  management: Existing
@@ -173,7 +173,7 @@ type PoolsSpec struct {
 	// +optional
 	Existing *ExistingPool `json:"existing,omitempty"`
 
-	// maximumUnavailableNodes is how many nodes of a managed pool may reboot at the same time, 1 to 1000.
+	// maximumUnavailableNodes is how many nodes of a managed machine config pool may reboot at the same time, 1 to 1000.
 	// When omitted, the platform's own default is used, which is one.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
@@ -183,12 +183,12 @@ type PoolsSpec struct {
 
 // ExistingPool names a MachineConfigPool that the operator does not own.
 type ExistingPool struct {
-	// machineConfigPoolSelector are labels of the MachineConfigPool. They must select exactly one pool.
+	// machineConfigPoolSelector are labels of the MachineConfigPool. They must select exactly one.
 	// +required
 	MachineConfigPoolSelector Labels `json:"machineConfigPoolSelector"`
 
-	// machineConfigLabels are the labels put on MachineConfigs so that the pool selects them. When
-	// omitted, the label machineconfiguration.openshift.io/role with the pool's name is used.
+	// machineConfigLabels are the labels put on MachineConfigs so that the machine config pool selects them. When
+	// omitted, the label machineconfiguration.openshift.io/role with the name of the machine config pool is used.
 	// +optional
 	MachineConfigLabels Labels `json:"machineConfigLabels,omitempty"`
 }

@@ -137,7 +137,7 @@ type ShapeStatus struct {
 	// +required
 	Hash string `json:"hash"`
 
-	// pool is the platform pool that carries the plan.
+	// pool is the machine config pool that carries the plan.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Pool string `json:"pool,omitempty"`

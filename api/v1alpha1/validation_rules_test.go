@@ -82,7 +82,7 @@ func poolRules() []profileRule {
 		},
 		{
 			field:    "spec.pools",
-			message:  "spec.pools.maximumUnavailableNodes applies to Managed pools only; an existing pool has its own spec.maxUnavailable.",
+			message:  "spec.pools.maximumUnavailableNodes applies to Managed machine config pools only; an existing one has its own spec.maxUnavailable.",
 			accepted: func(p *profile) { p.Spec.Pools.MaximumUnavailableNodes = 2 },
 			rejected: func(p *profile) {
 				existingPool(p)

@@ -26,7 +26,7 @@ type Pool struct {
 	OtherPools []OtherPool `json:"otherPools,omitempty"`
 }
 
-// OtherPool is another pool that selects some nodes of a pool. What both claim there is handed out by neither; see
+// OtherPool is another pool that selects some nodes of a pool. Neither hands out what both claim there; see
 // Claims.
 type OtherPool struct {
 	Claimant

@@ -90,7 +90,7 @@ func conflictFindings(pool *v1alpha1.BypassNICPool, n *fleet.PoolNode) []poolFin
 	claim := &n.Selection.Claim
 	if len(claim.SameResource) > 0 {
 		return []poolFinding{{reason: v1alpha1.ReasonNICClaimConflict, node: n.Name(), text: fmt.Sprintf(
-			"on node %s the resource %s is claimed by BypassNICPool %s, too, and handed out by neither: "+
+			"on node %s the resource %s is claimed by BypassNICPool %s, too; neither pool hands it out: "+
 				"create one of them with another spec.resourceName, or narrow its spec.nodeSelector",
 			n.Name(), pool.Spec.ResourceName, strings.Join(claim.SameResource, ", "))}}
 	}
@@ -101,7 +101,7 @@ func conflictFindings(pool *v1alpha1.BypassNICPool, n *fleet.PoolNode) []poolFin
 		}
 		findings = append(findings, poolFinding{
 			reason: v1alpha1.ReasonNICClaimConflict, node: n.Name(), address: conflict.NIC.PCIAddress, text: fmt.Sprintf(
-				"%s on node %s is selected by BypassNICPool %s, too, and handed out by neither: "+
+				"%s on node %s is selected by BypassNICPool %s, too; neither pool hands it out: "+
 					"narrow spec.nics or spec.nodeSelector of one of them",
 				describeNIC(conflict.NIC.PCIAddress, conflict.NIC.Name), n.Name(), strings.Join(conflict.Pools, ", ")),
 		})

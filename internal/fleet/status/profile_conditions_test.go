@@ -255,7 +255,7 @@ func TestConditionsOfProblems(t *testing.T) {
 			members: []fleet.Member{waiting}, outcome: poolsOf(fleet.PhaseHeld, "pool trading-1 is left as it is"),
 			want: "FTFUU", wantReasons: "RollingOut/RollingOut/AsExpected/AwaitingVerification/AwaitingVerification",
 		},
-		"a PerformanceProfile governs the pool": {
+		"a PerformanceProfile governs the machine config pool": {
 			members: []fleet.Member{waiting}, outcome: conflicting(v1alpha1.ReasonPerformanceProfileConflict, "", "PerformanceProfile cnf governs"),
 			want:        "FFTUUS",
 			wantReasons: "PerformanceProfileConflict/PerformanceProfileConflict/PerformanceProfileConflict/AwaitingVerification/AwaitingVerification",
