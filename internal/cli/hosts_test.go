@@ -45,7 +45,7 @@ func TestPlannedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := planNodes(wanted, []node{read})[0]; got.Planned.Plan == nil || got.Planned != read.planned {
+	if got := planNodes(wanted, []node{read})[0]; got.Plan == nil || got.Planned != read.planned {
 		t.Errorf("planned again: %p instead of %p", got.Planned, read.planned)
 	}
 }
