@@ -41,7 +41,7 @@ Not judged, and why: transmit packet steering (XPS), coalescing of interrupts an
 profile says nothing about the first two, which matter to traffic through the kernel only, and the third is a
 register that is read by interrupting its CPU. The lowest frequency follows from ` + "`power.governor`" + `: the governor
 performance asks for the highest alone. Whether a bypass stack is there stands in the status of
-BypassNICPools; whether programs really use it is told by the counters of the stack, which
+BypassNICPools; whether programs really use it is shown by the counters of the stack, which
 ` + "`kubectl lowlatency pool --acceleration`" + ` reads ([pools.md](pools.md)).
 `
 
