@@ -18,7 +18,7 @@ func kernelChecks() []Check {
 			Title:  "The running kernel was booted with every planned argument",
 			Why:    "An argument that is missing is a setting that is not in force, whatever the configuration says.",
 			Reads:  []string{"/proc/cmdline"},
-			Fix:    "Reboot the node into the planned boot configuration; if the arguments are still missing, look at the MachineConfigPool.",
+			Fix:    "Reboot the node into the planned boot configuration; if the arguments are still missing, look at what brings them to the node, on OpenShift its machine config pool.",
 			Reboot: v1alpha1.RebootRequired,
 			Source: "kernel: Documentation/admin-guide/kernel-parameters.rst",
 			run:    commandLineIsPlanned,
