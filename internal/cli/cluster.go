@@ -47,6 +47,8 @@ func (c *clusterAccess) addFlags(flags *pflag.FlagSet) {
 	// kubectl has no names and passwords any more, and the objects that are asked for have a namespace of their own or none.
 	names.AuthOverrideFlags.Username, names.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
 	names.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{}
+	names.Timeout.Default = clusterTimeout.String()
+	names.Timeout.Description = "how long to wait for the answer to one request, such as 10s; 0 stands for the default"
 	clientcmd.BindOverrideFlags(&c.overrides, flags, names)
 }
 

@@ -56,8 +56,8 @@ CPUs or hold NICs, and every check that did not pass beside the CPU or NIC that 
 Without -f, the node's LowLatencyNode, its plan and the BypassNICPools come from the cluster of the kubeconfig, and what
 no status holds from the agent on the node, through a port-forward: which containers own CPUs, hugepages, interrupts, the
 kubelet's settings and the checks that passed. With -f, nothing is asked of a cluster: the profile of the file is planned
-for a host or its snapshot and held against what its kernel says, as check does. On a live host, the kubelet is asked who owns CPUs and NICs. LowLatencyNodes in the files are
-drawn as their agents report them.
+for a host or its snapshot and held against what its kernel says, as check does. On a live host, the kubelet is asked who
+owns CPUs and NICs. LowLatencyNodes in the files are drawn as their agents report them.
 
 -o html writes one page that needs no other file; -o svg the drawing alone.
 
