@@ -209,3 +209,34 @@ func variations(value any) map[string]any {
 	}
 	return all
 }
+
+// TestIsExcused lists what may be decided without parsing a rule.
+func TestIsExcused(t *testing.T) {
+	value := map[string]any{"here": map[string]any{"within": "a"}, "null": nil, "text": "a"}
+	cases := map[string]bool{
+		"!has(self.missing) || false":                              true,
+		"!has(self.here) || !has(self.missing) || false":           true,
+		"!has(self.here) || !has(self.here.missing) || false":      true,
+		"!has(self.missing) || has(self.here) && false":            true,
+		"!has(self.here) || false":                                 false,
+		"!has(self.here.within) || false":                          false,
+		"!has(self.null) || false":                                 false,
+		"!has(self.text.missing) || false":                         false,
+		"!has(self.missing.within) || false":                       false,
+		"!has(self.missing) || true ? false : true":                false,
+		"!has(self.missing)":                                       false,
+		"!has(self.missing) && false":                              false,
+		"!has(self.missing) == false && (has(self.here) || false)": false,
+		"has(self.missing) || false":                               false,
+		"(!has(self.missing) || false) && false":                   false,
+		"!has(self.here) || (!has(self.missing) || true) && false": false,
+	}
+	for rule, want := range cases {
+		if got := isExcused(rule, value); got != want {
+			t.Errorf("isExcused(%s) = %t, want %t", rule, got, want)
+		}
+	}
+	if isExcused("!has(self.missing) || false", "text") {
+		t.Error("a text lacks no field")
+	}
+}
