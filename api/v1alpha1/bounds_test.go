@@ -52,7 +52,7 @@ func objectBounds() []bound {
 		{v1alpha1.MaxInterruptHandlersLength, "maxLength", all("interrupts[].handlers")},
 		{v1alpha1.MaxProcessID, "maximum", all("processes[].pid", "processes[].thread")},
 		{v1alpha1.MaxProcessNameLength, "maxLength", all("processes[].name")},
-		{v1alpha1.MaxContainerPathLength, "maxLength", all("containers[]")},
+		{v1alpha1.MaxContainerPathLength, "maxLength", all("containers[]") + " bnp: status.findings[].container"},
 		{v1alpha1.MaxFindingFileLength, "maxLength", all("files[]")},
 	}
 }

@@ -153,6 +153,11 @@ type PoolFinding struct {
 	// +optional
 	PCIAddress string `json:"pciAddress,omitempty"`
 
+	// container that the finding is about, as NAMESPACE/POD/CONTAINER. When omitted, it is about none.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Container string `json:"container,omitempty"`
+
 	// message is one sentence that says what is wrong and what to do.
 	// +kubebuilder:validation:MaxLength=1024
 	// +required

@@ -132,7 +132,8 @@ func (s *poolSummary) findingStatuses() []v1alpha1.PoolFinding {
 	for _, f := range s.findings {
 		if f.node != "" {
 			findings = append(findings, v1alpha1.PoolFinding{
-				Node: f.node, PCIAddress: f.address, Message: shorten.Sentence(f.text, v1alpha1.MaxFindingMessageLength),
+				Node: f.node, PCIAddress: f.address, Container: shorten.Value(f.container, v1alpha1.MaxContainerPathLength),
+				Message: shorten.Sentence(f.text, v1alpha1.MaxFindingMessageLength),
 			})
 		}
 	}

@@ -57,10 +57,26 @@ func TestChangeOfAllocationIsSaid(t *testing.T) {
 				meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDegraded) {
 				t.Errorf("conditions are %+v", status.Conditions)
 			}
-			if named := slices.ContainsFunc(status.Findings, func(f v1alpha1.PoolFinding) bool { return strings.Contains(f.Message, "trading/feed") }); named != changing {
+			if named := slices.ContainsFunc(status.Findings, func(f v1alpha1.PoolFinding) bool {
+				return f.Container == "trading/feed/main" && strings.Contains(f.Message, "trading/feed")
+			}); named != changing {
 				t.Errorf("findings are %+v", status.Findings)
 			}
 		})
+	}
+}
+
+// TestSplitContainerIsNamed: as a value, not in the sentence alone.
+func TestSplitContainerIsNamed(t *testing.T) {
+	pool := objects.MakePool("x2").Obj()
+	nic := objects.NIC(objects.FirstPort, v1alpha1.NICHealthy)
+	split := allocatedBy(byPlugin)
+	split.Container, split.Alignment, split.Message = "order", v1alpha1.AlignmentSplit, "CPU 4 on NUMA node 1, NIC on NUMA node 0"
+	nic.Users = []v1alpha1.NICUser{allocatedBy(byPlugin), split}
+	w := poolWorldOf(t, []*v1alpha1.BypassNICPool{pool}, tradingNode("n1")).says("n1", nic)
+	status := newPoolSummary(w.Pool, fleet.DecidePool(w.PoolWorld, fleet.NewSelections()), nil).status(metav1.Now())
+	if len(status.Findings) != 1 || status.Findings[0].Container != "trading/feed/order" || status.Findings[0].PCIAddress != objects.FirstPort {
+		t.Errorf("findings are %+v", status.Findings)
 	}
 }
 

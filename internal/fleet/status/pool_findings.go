@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 )
@@ -27,7 +28,9 @@ type poolFinding struct {
 	reason string
 	// node is "" when the finding is about the whole pool; address is "" when it is about no single NIC.
 	node, address string
-	text          string
+	// container is NAMESPACE/POD/CONTAINER; "" when the finding is about none.
+	container string
+	text      string
 }
 
 // isProblem reports whether the finding will not solve itself. A NIC that must not be handed out is no problem as long
@@ -148,7 +151,7 @@ func formerUserFindings(pool *v1alpha1.BypassNICPool, node string, nic *v1alpha1
 	for _, user := range nic.Users {
 		if way := fleet.AllocationOf(user); way != now {
 			findings = append(findings, poolFinding{
-				reason: v1alpha1.ReasonAllocationChanging, node: node, address: nic.PCIAddress,
+				reason: v1alpha1.ReasonAllocationChanging, node: node, address: nic.PCIAddress, container: containerPath(&user),
 				text: fmt.Sprintf("container %s of pod %s/%s holds %s on node %s by %s, which spec.allocation named before: "+
 					"the NIC is handed out by %s when the pod ends",
 					user.Container, user.Namespace, user.Pod, describeNIC(nic.PCIAddress, nic.InterfaceName), node, way, now),
@@ -164,11 +167,16 @@ func userFindings(node string, nic *v1alpha1.NodeBypassNIC) []poolFinding {
 	for i := range nic.Users {
 		if user := &nic.Users[i]; user.Alignment == v1alpha1.AlignmentSplit {
 			findings = append(findings, poolFinding{
-				reason: v1alpha1.ReasonChecksFailed, node: node, address: nic.PCIAddress,
+				reason: v1alpha1.ReasonChecksFailed, node: node, address: nic.PCIAddress, container: containerPath(user),
 				text: fmt.Sprintf("container %s of pod %s/%s holds %s on node %s, but is split over NUMA nodes: %s",
 					user.Container, user.Namespace, user.Pod, describeNIC(nic.PCIAddress, nic.InterfaceName), node, user.Message),
 			})
 		}
 	}
 	return findings
+}
+
+// containerPath names a container as findings do.
+func containerPath(user *v1alpha1.NICUser) string {
+	return allocation.Container{Namespace: user.Namespace, Pod: user.Pod, Name: user.Container}.Path()
 }
