@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 	"gotest.tools/v3/golden"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
@@ -217,10 +218,12 @@ func TestUnwritable(t *testing.T) {
 	n := nodeWith(poolNamed("p", resourceX2), nic(nic0, 0, v1alpha1.NICHealthy))
 	f.start(n)
 	f.awaitUnits(resourceX2, nic0)
-	if err := os.RemoveAll(f.cdi); err != nil {
+	// In one step, because the plugin writes into the folder, and makes it when it is missing.
+	file := f.cdi + ".file"
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(f.cdi, nil, 0o600); err != nil {
+	if err := unix.Renameat2(unix.AT_FDCWD, file, unix.AT_FDCWD, f.cdi, unix.RENAME_EXCHANGE); err != nil {
 		t.Fatal(err)
 	}
 	f.awaitUnits(resourceX2)
