@@ -26,10 +26,6 @@ const (
 	byClaim  = v1alpha1.AllocationDynamic
 )
 
-func allocatedBy(way v1alpha1.AllocationType) v1alpha1.NICUser {
-	return v1alpha1.NICUser{Namespace: "trading", Pod: "feed", Container: "main", Alignment: v1alpha1.AlignmentAligned, Allocation: way}
-}
-
 // servedWorld is a world of one pool and one node of a profile, whose agent has reported the hardware of the Xeon and
 // these NICs.
 func servedWorld(t *testing.T, pool *v1alpha1.BypassNICPool, node *corev1.Node, nics ...v1alpha1.NodeBypassNIC) *poolWorld {
@@ -89,17 +85,17 @@ func TestChangeOfAllocation(t *testing.T) {
 		generation int64
 		want       string
 	}{
-		"the plugin goes on":                  {"", plugin, asItIs, []v1alpha1.NICUser{allocatedBy(byPlugin)}, 1, "plugin"},
-		"the driver comes at once":            {byClaim, plugin, asItIs, []v1alpha1.NICUser{allocatedBy(byPlugin)}, 1, "driver"},
-		"the driver goes on":                  {byClaim, driver, asItIs, []v1alpha1.NICUser{allocatedBy(byClaim)}, 1, "driver"},
-		"the driver comes back":               {byClaim, draining, asItIs, []v1alpha1.NICUser{allocatedBy(byClaim)}, 1, "driver"},
+		"the plugin goes on":                  {"", plugin, asItIs, []v1alpha1.NICUser{objects.User(byPlugin)}, 1, "plugin"},
+		"the driver comes at once":            {byClaim, plugin, asItIs, []v1alpha1.NICUser{objects.User(byPlugin)}, 1, "driver"},
+		"the driver goes on":                  {byClaim, driver, asItIs, []v1alpha1.NICUser{objects.User(byClaim)}, 1, "driver"},
+		"the driver comes back":               {byClaim, draining, asItIs, []v1alpha1.NICUser{objects.User(byClaim)}, 1, "driver"},
 		"the driver drains first":             {byPlugin, driver, asItIs, nil, 1, "draining"},
-		"a claim keeps the driver":            {byPlugin, draining, asItIs, []v1alpha1.NICUser{allocatedBy(byPlugin), allocatedBy(byClaim)}, 1, "draining"},
+		"a claim keeps the driver":            {byPlugin, draining, asItIs, []v1alpha1.NICUser{objects.User(byPlugin), objects.User(byClaim)}, 1, "draining"},
 		"an agent has not looked yet":         {byPlugin, draining, asItIs, nil, 0, "draining"},
 		"not all pods drain yet":              {byPlugin, draining, func(d *appsv1.DaemonSet) { d.Status.UpdatedNumberScheduled = 0 }, nil, 1, "draining"},
 		"the DaemonSet was not looked at yet": {byPlugin, draining, func(d *appsv1.DaemonSet) { d.Generation = 3 }, nil, 1, "draining"},
-		"nobody holds a claim any more":       {byPlugin, draining, asItIs, []v1alpha1.NICUser{allocatedBy(byPlugin)}, 1, "plugin"},
-		"an agent that tells no way":          {byPlugin, draining, asItIs, []v1alpha1.NICUser{allocatedBy("")}, 1, "plugin"},
+		"nobody holds a claim any more":       {byPlugin, draining, asItIs, []v1alpha1.NICUser{objects.User(byPlugin)}, 1, "plugin"},
+		"an agent that tells no way":          {byPlugin, draining, asItIs, []v1alpha1.NICUser{objects.User("")}, 1, "plugin"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -159,8 +155,8 @@ func TestNameOfTheClass(t *testing.T) {
 	}{
 		"a kubelet that never knew a plugin":  {condition: ready, wantName: true},
 		"a kubelet that counts the plugin":    {condition: ready, counted: "2"},
-		"a kubelet that forgot the plugin":    {condition: ready, counted: "0", users: []v1alpha1.NICUser{allocatedBy(byClaim)}, wantName: true},
-		"a container of the plugin":           {condition: ready, counted: "0", users: []v1alpha1.NICUser{allocatedBy(byPlugin)}},
+		"a kubelet that forgot the plugin":    {condition: ready, counted: "0", users: []v1alpha1.NICUser{objects.User(byClaim)}, wantName: true},
+		"a container of the plugin":           {condition: ready, counted: "0", users: []v1alpha1.NICUser{objects.User(byPlugin)}},
 		"a kubelet that is gone takes no pod": {condition: unknown, counted: "2", wantName: true},
 	}
 	for name, tc := range cases {

@@ -23,10 +23,6 @@ const (
 	byClaim  = v1alpha1.AllocationDynamic
 )
 
-func allocatedBy(way v1alpha1.AllocationType) v1alpha1.NICUser {
-	return v1alpha1.NICUser{Namespace: "trading", Pod: "feed", Container: "main", Alignment: v1alpha1.AlignmentAligned, Allocation: way}
-}
-
 // TestChangeOfAllocationIsSaid: the container is named until it ends.
 func TestChangeOfAllocationIsSaid(t *testing.T) {
 	cases := map[string]struct {
@@ -34,11 +30,11 @@ func TestChangeOfAllocationIsSaid(t *testing.T) {
 		user       v1alpha1.NICUser
 		want       string
 	}{
-		"held by the plugin":            {byClaim, allocatedBy(byPlugin), "by DevicePlugin, which spec.allocation named before: the NIC is handed out by DynamicResourceAllocation when the pod ends"},
-		"held by a claim":               {"", allocatedBy(byClaim), "by DynamicResourceAllocation, which spec.allocation named before: the NIC is handed out by DevicePlugin"},
-		"held as the pool says":         {byClaim, allocatedBy(byClaim), ""},
-		"held as the default is":        {"", allocatedBy(byPlugin), ""},
-		"the agent does not report how": {"", allocatedBy(""), ""},
+		"held by the plugin":            {byClaim, objects.User(byPlugin), "by DevicePlugin, which spec.allocation named before: the NIC is handed out by DynamicResourceAllocation when the pod ends"},
+		"held by a claim":               {"", objects.User(byClaim), "by DynamicResourceAllocation, which spec.allocation named before: the NIC is handed out by DevicePlugin"},
+		"held as the pool says":         {byClaim, objects.User(byClaim), ""},
+		"held as the default is":        {"", objects.User(byPlugin), ""},
+		"the agent does not report how": {"", objects.User(""), ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -70,9 +66,9 @@ func TestChangeOfAllocationIsSaid(t *testing.T) {
 func TestSplitContainerIsNamed(t *testing.T) {
 	pool := objects.MakePool("x2").Obj()
 	nic := objects.NIC(objects.FirstPort, v1alpha1.NICHealthy)
-	split := allocatedBy(byPlugin)
+	split := objects.User(byPlugin)
 	split.Container, split.Alignment, split.Message = "order", v1alpha1.AlignmentSplit, "CPU 4 on NUMA node 1, NIC on NUMA node 0"
-	nic.Users = []v1alpha1.NICUser{allocatedBy(byPlugin), split}
+	nic.Users = []v1alpha1.NICUser{objects.User(byPlugin), split}
 	w := poolWorldOf(t, []*v1alpha1.BypassNICPool{pool}, tradingNode("n1")).says("n1", nic)
 	status := newPoolSummary(w.Pool, fleet.DecidePool(w.PoolWorld, fleet.NewSelections()), nil).status(metav1.Now())
 	if len(status.Findings) != 1 || status.Findings[0].Container != "trading/feed/order" || status.Findings[0].PCIAddress != objects.FirstPort {
@@ -94,8 +90,8 @@ func TestWaitForTheNameIsSaid(t *testing.T) {
 	}{
 		"a kubelet that never knew a plugin":  {condition: ready, wantName: true},
 		"a kubelet that counts the plugin":    {condition: ready, counted: "2", wantSaid: "the kubelet of node n1 counts 2 units of lowlatency.dev/x2 by a device plugin still"},
-		"a kubelet that forgot the plugin":    {condition: ready, counted: "0", users: []v1alpha1.NICUser{allocatedBy(byClaim)}, wantName: true},
-		"a container of the plugin":           {condition: ready, counted: "0", users: []v1alpha1.NICUser{allocatedBy(byPlugin)}, wantSaid: "trading/feed"},
+		"a kubelet that forgot the plugin":    {condition: ready, counted: "0", users: []v1alpha1.NICUser{objects.User(byClaim)}, wantName: true},
+		"a container of the plugin":           {condition: ready, counted: "0", users: []v1alpha1.NICUser{objects.User(byPlugin)}, wantSaid: "trading/feed"},
 		"a kubelet that is gone takes no pod": {condition: unknown, counted: "2", wantName: true},
 	}
 	for name, tc := range cases {

@@ -56,3 +56,8 @@ func (p *Pool) Obj() *v1alpha1.BypassNICPool { return p.DeepCopy() }
 func NIC(address string, health v1alpha1.NICHealth, reasons ...string) v1alpha1.NodeBypassNIC {
 	return v1alpha1.NodeBypassNIC{PCIAddress: address, Health: health, Reasons: reasons, Units: 2}
 }
+
+// User is a container that got a unit of a NIC by a way of allocation, and whose memory and CPUs are near the NIC.
+func User(way v1alpha1.AllocationType) v1alpha1.NICUser {
+	return v1alpha1.NICUser{Namespace: "trading", Pod: "feed", Container: "main", Alignment: v1alpha1.AlignmentAligned, Allocation: way}
+}
