@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli"
-	_ "github.com/lowlatency-dev/lowlatency-operator/internal/cli/thrift" // sets the runtime up before the rest is initialized
+	_ "github.com/lowlatency-dev/lowlatency-operator/internal/cli/runtimesetup" // sets the runtime up before the rest is initialized
 )
 
 func main() {

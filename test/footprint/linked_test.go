@@ -37,16 +37,16 @@ func TestWhatIsLinked(t *testing.T) {
 	}
 }
 
-// TestThriftNeedsNothing holds that the package which puts the first garbage collection off imports the standard library
+// TestRuntimeSetupNeedsNothing holds that the package which puts the first garbage collection off imports the standard library
 // only: after anything else it would be initialized too late.
-func TestThriftNeedsNothing(t *testing.T) {
-	const thrift = "github.com/lowlatency-dev/lowlatency-operator/internal/cli/thrift"
-	output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../../internal/cli/thrift").Output()
+func TestRuntimeSetupNeedsNothing(t *testing.T) {
+	const setup = "github.com/lowlatency-dev/lowlatency-operator/internal/cli/runtimesetup"
+	output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../../internal/cli/runtimesetup").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name := range strings.FieldsSeq(string(output)) {
-		if first, _, _ := strings.Cut(name, "/"); strings.Contains(first, ".") && name != thrift {
+		if first, _, _ := strings.Cut(name, "/"); strings.Contains(first, ".") && name != setup {
 			t.Errorf("%s is imported", name)
 		}
 	}

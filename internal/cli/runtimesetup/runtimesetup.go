@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Package thrift sets the Go runtime up for a command that runs for some hundredths of a second. It does so when it is
-// initialized, and needs nothing but the standard library: Go initializes packages in the order of their paths as far as
-// their imports allow, so that it comes before the libraries of Kubernetes, of whose initialization the first garbage
-// collection would else begin.
-package thrift
+// Package runtimesetup sets the Go runtime up for a command that runs for some hundredths of a second. It does so when it is
+// initialized, and imports the standard library only. Go initializes packages in the order of their paths as far as their
+// imports allow, so this one comes before the libraries of Kubernetes, during whose initialization the first garbage
+// collection would otherwise start.
+package runtimesetup
 
 import (
 	"os"
