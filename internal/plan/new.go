@@ -29,7 +29,7 @@ type Input struct {
 type Pool struct {
 	Name string
 	Spec *v1alpha1.BypassNICPoolSpec
-	// NICs of the node that the pool has and no other pool: bypass.Claims decides.
+	// NICs that the pool selects on the node and that no other pool does.
 	NICs []topology.NIC
 	// Isolation is how programs are confined that bring drivers of their own: the NICs, or their virtual functions, are
 	// bound to DriverVFIO. "" leaves them to the kernel's drivers.

@@ -57,6 +57,9 @@ func (p *planner) claimNICs() {
 
 func (p *planner) mayClaim(pool Pool, nic topology.NIC) bool {
 	field := poolField(pool.Name, "spec.nics")
+	other := slices.IndexFunc(p.input.Pools, func(o Pool) bool {
+		return o.Name != pool.Name && hasNIC(o.NICs, nic.PCIAddress)
+	})
 	switch {
 	case nic.Management != "":
 		p.report(v1alpha1.SeverityHigh, rulePoolNIC, field, "Take the NIC out of the pool, or move the node's own traffic to another NIC.",
@@ -65,6 +68,10 @@ func (p *planner) mayClaim(pool Pool, nic topology.NIC) bool {
 	case !addressPattern.MatchString(nic.PCIAddress):
 		p.report(v1alpha1.SeverityHigh, rulePoolNIC, field, "Let the agent report the node again, or take a new snapshot.",
 			"%q is no address on PCI", nic.PCIAddress).
+			about(finding.OfNICs(nic.PCIAddress))
+	case other >= 0:
+		p.report(v1alpha1.SeverityHigh, rulePoolNIC, field, "Let one of the pools select it only.",
+			"BypassNICPool %s selects NIC %s, too, so neither pool has it", p.input.Pools[other].Name, nicText(nic)).
 			about(finding.OfNICs(nic.PCIAddress))
 	default:
 		return true

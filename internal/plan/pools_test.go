@@ -147,6 +147,16 @@ func claimCases() map[string]poolCase {
 			wantFindings: []string{"High plan.pool-nic: BypassNICPool feed spec.nics: NIC 0000:af:00.0 (ens2f0) carries " +
 				"the default route and is left alone."},
 		},
+		"a NIC of two pools is given to neither": {
+			pools:     []Pool{poolWith("feed", []topology.NIC{secondNIC()}), poolWith("order", []topology.NIC{firstNIC(), secondNIC()})},
+			want:      []string{"0000:3b:00.0 " + local + " 0,40"},
+			wantUnits: []string{nicInterruptsUnit},
+			wantFindings: []string{
+				"High plan.pool-nic: BypassNICPool feed spec.nics: BypassNICPool order selects NIC 0000:af:00.0 (ens2f0), too, so neither pool has it.",
+				"High plan.pool-nic: BypassNICPool order spec.nics: BypassNICPool feed selects NIC 0000:af:00.0 (ens2f0), too, so neither pool has it.",
+			},
+			wantBypassNIC: []string{"0000:3b:00.0"},
+		},
 		"an address that would break out of a command is refused": {
 			pools: []Pool{poolWith("feed", []topology.NIC{nic("x; reboot", "e", "1924", new(0))})},
 			wantFindings: []string{"High plan.pool-nic: BypassNICPool feed spec.nics: " +
