@@ -55,7 +55,8 @@ func (s *suite) expectReboots(names ...string) {
 	s.reboots.reset()
 }
 
-// setPaused pauses or resumes a pool as an administrator does.
+// setPaused pauses or resumes a machine config pool as an administrator does, and waits until the machine-config operator has
+// seen it: what it was about to do before, it may do still.
 func (s *suite) setPaused(ctx SpecContext, name string, paused bool) {
 	GinkgoHelper()
 	pool := &mcfgv1.MachineConfigPool{}
@@ -63,6 +64,11 @@ func (s *suite) setPaused(ctx SpecContext, name string, paused bool) {
 	before := pool.DeepCopy()
 	pool.Spec.Paused = paused
 	Expect(s.client.Patch(ctx, pool, client.MergeFrom(before), client.FieldOwner("kubectl-patch"))).To(Succeed())
+	changed := pool.Generation
+	Eventually(func(g Gomega) {
+		g.Expect(s.client.Get(ctx, client.ObjectKey{Name: name}, pool)).To(Succeed())
+		g.Expect(pool.Status.ObservedGeneration).To(BeNumerically(">=", changed))
+	}, waitTimeout, pause).Should(Succeed())
 }
 
 func (s *suite) rollsShapes(ctx SpecContext) {
