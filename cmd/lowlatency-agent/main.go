@@ -6,11 +6,7 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -22,15 +18,7 @@ import (
 //nolint:gochecknoglobals // The linker can set a package variable only.
 var release string
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := newCommand().ExecuteContext(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(process.Execute(newCommand())) }
 
 // newCommand takes the same arguments as lowlatency-operator.
 func newCommand() *cobra.Command {

@@ -7,11 +7,7 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -23,15 +19,7 @@ import (
 //nolint:gochecknoglobals // The linker can set a package variable only.
 var release string
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := newCommand().ExecuteContext(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(process.Execute(newCommand())) }
 
 // newCommand returns the command with all its subcommands.
 func newCommand() *cobra.Command {
