@@ -31,7 +31,7 @@ func goldenMachines() map[string]layout {
 // TestKubeletTakesTheGoldenFiles judges every KubeletConfig among the golden files, and fails on a golden file without a
 // machine, so that none is left out.
 func TestKubeletTakesTheGoldenFiles(t *testing.T) {
-	folder := filepath.Join("..", "..", "internal", "render", "testdata")
+	folder := filepath.Join("..", "..", "internal", "platform", "openshift", "manifests", "testdata")
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("golden files in %s: %v, %v", folder, files, err)
@@ -58,7 +58,7 @@ func TestKubeletTakesTheGoldenFiles(t *testing.T) {
 	}
 }
 
-// hasKubeletConfig tells the objects of a profile from those of a pool.
+// hasKubeletConfig reports whether a golden file holds a KubeletConfig; a pool of machines that exists already has its own.
 func hasKubeletConfig(t *testing.T, file string) bool {
 	t.Helper()
 	content, err := os.ReadFile(file)
