@@ -24,7 +24,7 @@ type node struct {
 	name string
 	// root is the flag that named the host.
 	root string
-	// facts are nil for a node that is known by its inventory only.
+	// facts are nil for a node of which no more than its hardware is known.
 	facts    *host.Facts
 	topology *topology.Topology
 	// pools are the names of the BypassNICPools that select the node; empty when that is not known.
@@ -39,7 +39,9 @@ type node struct {
 
 // reading is what is read of hosts besides the usual.
 type reading struct {
-	request host.Request
+	// hardware reports whether the host's hardware is all that is read; there are no facts then.
+	hardware bool
+	request  host.Request
 	// addresses by which a cluster knows the hosts.
 	addresses []netip.Addr
 	// more says what is to be read of a host besides, now that it is known what it is; nil for nothing.
@@ -86,21 +88,32 @@ func readNode(ctx context.Context, root string, asked reading) (node, error) {
 
 // look fills a node from its host.
 func (n *node) look(ctx context.Context, opened *host.Host, path string, asked reading) error {
-	var err error
-	if n.facts, err = opened.ReadWith(ctx, asked.request); err != nil {
+	facts, err := asked.read(ctx, opened)
+	if err != nil {
 		return err
 	}
 	if n.name == "" {
-		n.name = nodeName(n.facts, path)
+		n.name = nodeName(facts, path)
 	}
-	if n.topology, err = topology.FromFacts(n.facts); err != nil {
+	if n.topology, err = topology.FromFacts(facts); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	topology.MarkManagement(n.topology, &n.facts.Bypass, asked.addresses)
+	topology.MarkManagement(n.topology, &facts.Bypass, asked.addresses)
+	if asked.hardware {
+		return nil
+	}
+	n.facts = facts
 	if asked.more != nil {
 		n.facts, err = opened.ReadMore(ctx, n.facts, asked.more(n))
 	}
 	return err
+}
+
+func (asked reading) read(ctx context.Context, opened *host.Host) (*host.Facts, error) {
+	if asked.hardware {
+		return opened.ReadHardware(ctx)
+	}
+	return opened.ReadWith(ctx, asked.request)
 }
 
 // readNodes reads several hosts, whose names must differ.

@@ -7,10 +7,12 @@ import (
 	"os"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
 func TestSplitRoot(t *testing.T) {
@@ -70,5 +72,27 @@ func TestNodeName(t *testing.T) {
 				t.Errorf("nodeName = %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestHardwareIsEnoughForATopology holds that who plans from a host's hardware alone plans for the same machine as who reads
+// all of it.
+func TestHardwareIsEnoughForATopology(t *testing.T) {
+	for _, machine := range []hosttree.Machine{hosttree.Xeon(), hosttree.EPYC(), hosttree.Arm(), small("small")} {
+		root := tree(t, machine)
+		whole, err := readNode(t.Context(), root, reading{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hardware, err := readNode(t.Context(), root, reading{hardware: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(whole.topology, hardware.topology); diff != "" || whole.name != hardware.name {
+			t.Errorf("%s and %s (-whole +hardware):\n%s", whole.name, hardware.name, diff)
+		}
+		if hardware.facts != nil {
+			t.Errorf("%s: facts that are not whole are passed on", hardware.name)
+		}
 	}
 }

@@ -22,6 +22,8 @@ type targets struct {
 	hostIPs []string
 	// checks reports whether what the checks of the plans ask for is read, too.
 	checks bool
+	// hardware reports whether the hardware of the hosts is all that is read.
+	hardware bool
 }
 
 // planned is one node with the outcome of planning for it.
@@ -49,7 +51,7 @@ func (t *targets) load(ctx context.Context, a *app) (wanted, []node, error) {
 	if err != nil {
 		return wanted, nil, err
 	}
-	asked := reading{}
+	asked := reading{hardware: t.hardware}
 	if t.checks {
 		asked.more = wanted.checked
 	}

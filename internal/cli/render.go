@@ -41,7 +41,7 @@ type renderOptions struct {
 }
 
 func (a *app) renderCommand() *cobra.Command {
-	options := &renderOptions{format: &choice{value: "yaml", allowed: []string{"yaml", "json"}}}
+	options := &renderOptions{targets: targets{hardware: true}, format: &choice{value: "yaml", allowed: []string{"yaml", "json"}}}
 	command := &cobra.Command{
 		Use:   "render -f FILE [--root [NAME=]PATH]...",
 		Short: "Print the objects that the operator would apply",

@@ -35,7 +35,7 @@ func (a *app) topologyCommand() *cobra.Command {
 }
 
 func (a *app) topology(ctx context.Context, root, format string) error {
-	node, err := readNode(ctx, root, reading{})
+	node, err := readNode(ctx, root, reading{hardware: true})
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,11 @@ func readBypass(folders []string) func(*reader, *Facts) {
 	}
 }
 
+// readNetworks reads the part of Facts.Bypass that says which NICs carry the host's own traffic.
+func readNetworks(r *reader, f *Facts) {
+	f.Bypass.Networks, f.Bypass.Lower = r.routes(), r.lowerInterfaces()
+}
+
 func (r *reader) onload(processes []Process) Onload {
 	const version = onloadRoot + "/version"
 	return Onload{

@@ -189,6 +189,13 @@ func (h *Host) ReadNICs(ctx context.Context, request Request) (*Facts, error) {
 	return h.readSections(ctx, nil, readKernel, readNUMANodes, readHugepages, readNICs, readProcesses, readBypass(request.UserSpaces))
 }
 
+// ReadHardware reads what a topology is made from: the kernel, processor, CPUs, NUMA nodes, hugepages, memory and NICs, and
+// the routes and interfaces by which the NICs of the cluster's own traffic are found. The rest stays empty. It is for those who
+// plan and look no further, and takes two thirds of the time of Read. Errors are those of Read.
+func (h *Host) ReadHardware(ctx context.Context) (*Facts, error) {
+	return h.readSections(ctx, nil, readKernel, h.readProcessor, readCPUs, readNUMANodes, readHugepages, readMemory, readNICs, readNetworks)
+}
+
 // read reads everything, and records what it touches if asked to.
 func (h *Host) read(ctx context.Context, request Request, taken *recording) (*Facts, error) {
 	return h.readSections(ctx, taken,
