@@ -57,6 +57,7 @@ demo: envtest ## Watch the operator tune and prove a simulated fleet; ONESHOT=1 
 .PHONY: manifests
 manifests: $(CONTROLLER_GEN) ## Generate CRDs and the manager's role from the markers in the code.
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	go run ./hack/crdschemas config/crd/bases config/crd/schemas
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config=config/rbac
 
 .PHONY: generate

@@ -7,8 +7,9 @@ package crd
 
 import "embed"
 
-// Bases returns the folder "bases" with one CustomResourceDefinition in each YAML file.
-func Bases() embed.FS { return bases }
+// Schemas returns the folder "schemas" with one CustomResourceDefinition in each JSON file, which has the name of the kind.
+// They are those of the folder bases, without the texts for people.
+func Schemas() embed.FS { return schemas }
 
-//go:embed bases/*.yaml
-var bases embed.FS
+//go:embed schemas/*.json
+var schemas embed.FS

@@ -6,10 +6,11 @@
 package crdschema
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -25,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"sigs.k8s.io/yaml"
+	"sigs.k8s.io/json"
 
 	"github.com/lowlatency-dev/lowlatency-operator/config/crd"
 )
@@ -33,15 +34,10 @@ import (
 // Schemas are CustomResourceDefinitions, by which objects of their kinds are judged. A definition is read when the first
 // object of its kind is judged. The methods must not be called concurrently.
 type Schemas struct {
-	// unread are definitions that nobody has asked for, by their kind.
-	unread map[string]definition
+	files fs.FS
+	// unread are the files of definitions that nobody has asked for, by their kind.
+	unread map[string]string
 	kinds  map[schema.GroupVersionKind]*kind
-}
-
-// definition is the file of one CustomResourceDefinition.
-type definition struct {
-	name    string
-	content []byte
 }
 
 // kind is one served version of one CustomResourceDefinition.
@@ -53,44 +49,27 @@ type kind struct {
 
 // Load finds the CustomResourceDefinitions that this binary was built with.
 func Load() (*Schemas, error) {
-	return load(crd.Bases())
+	return load(crd.Schemas())
 }
 
+// load finds the definitions in a folder "schemas"; a file has the name of its kind.
 func load(files fs.FS) (*Schemas, error) {
-	names, err := fs.Glob(files, "bases/*.yaml")
+	names, err := fs.Glob(files, "schemas/*.json")
 	if err != nil {
 		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
 	}
-	schemas := &Schemas{unread: map[string]definition{}, kinds: map[schema.GroupVersionKind]*kind{}}
+	schemas := &Schemas{files: files, unread: map[string]string{}, kinds: map[schema.GroupVersionKind]*kind{}}
 	for _, name := range names {
-		content, err := fs.ReadFile(files, name)
-		if err != nil {
-			return nil, fmt.Errorf("reading a CustomResourceDefinition: %w", err)
-		}
-		if err := schemas.announce(definition{name, content}); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
+		schemas.unread[strings.TrimSuffix(path.Base(name), ".json")] = name
 	}
 	return schemas, nil
 }
 
-// announce notes which kind a file defines. controller-gen writes the name of the kind on a line of its own, so that most
-// of the file need not be parsed for it; a file that somebody else wrote is read at once.
-func (s *Schemas) announce(d definition) error {
-	for line := range bytes.Lines(d.content) {
-		if named, ok := bytes.CutPrefix(line, []byte("    kind: ")); ok {
-			s.unread[string(bytes.TrimSpace(named))] = d
-			return nil
-		}
-	}
-	return s.add(d.content)
-}
-
 // find returns the kind, or nil when no definition has it.
 func (s *Schemas) find(gvk schema.GroupVersionKind) (*kind, error) {
-	if d, ok := s.unread[gvk.Kind]; ok {
-		if err := s.add(d.content); err != nil {
-			return nil, fmt.Errorf("%s: %w", d.name, err)
+	if name, ok := s.unread[gvk.Kind]; ok {
+		if err := s.add(name); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		delete(s.unread, gvk.Kind)
 	}
@@ -98,9 +77,14 @@ func (s *Schemas) find(gvk schema.GroupVersionKind) (*kind, error) {
 }
 
 // add reads all served versions of one CustomResourceDefinition.
-func (s *Schemas) add(data []byte) error {
+func (s *Schemas) add(name string) error {
+	data, err := fs.ReadFile(s.files, name)
+	if err != nil {
+		return fmt.Errorf("reading a CustomResourceDefinition: %w", err)
+	}
 	var external apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(withoutDescriptions(data), &external); err != nil {
+	mistakes, err := json.UnmarshalStrict(data, &external)
+	if err := errors.Join(append(mistakes, err)...); err != nil {
 		return fmt.Errorf("decoding a CustomResourceDefinition: %w", err)
 	}
 	for _, version := range external.Spec.Versions {
@@ -117,27 +101,6 @@ func (s *Schemas) add(data []byte) error {
 		}] = compiled
 	}
 	return nil
-}
-
-// withoutDescriptions leaves out the texts for people, which are more than half of a CustomResourceDefinition: a line that
-// begins with "description:" and the lines below it that are indented deeper.
-func withoutDescriptions(data []byte) []byte {
-	kept := make([]byte, 0, len(data))
-	within := -1
-	for line := range bytes.Lines(data) {
-		text := bytes.TrimLeft(line, " ")
-		indentation := len(line) - len(text)
-		if within >= 0 && (indentation > within || len(bytes.TrimSpace(text)) == 0) {
-			continue
-		}
-		within = -1
-		if bytes.HasPrefix(text, []byte("description:")) {
-			within = indentation
-			continue
-		}
-		kept = append(kept, line...)
-	}
-	return kept
 }
 
 func compile(external *apiextensionsv1.JSONSchemaProps) (*kind, error) {

@@ -109,25 +109,16 @@ func TestKnows(t *testing.T) {
 }
 
 func TestLoadRefusesBrokenDefinitions(t *testing.T) {
+	const named = `"spec": {"group": "a", "names": {"kind": "A"}, "scope": "Cluster", "versions": [{"name": "v1", "served": true, `
 	cases := map[string]string{
-		"no YAML":       "\t",
-		"unknown field": "kind: CustomResourceDefinition\nspecification: {}\n",
-		"not structural, for the one who asks for the kind": `
-spec:
-  names:
-    kind: A
-  group: a
-  scope: Cluster
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, $ref: "#/definitions/a"}}}]
-`,
-		"not structural": `
-spec: {group: a, names: {kind: A}, scope: Cluster, versions: [{name: v1, served: true, storage: true,
-  schema: {openAPIV3Schema: {type: object, $ref: "#/definitions/a"}}}]}
-`,
+		"no JSON":        "\t",
+		"unknown field":  `{"kind": "CustomResourceDefinition", "specification": {}}`,
+		"twice":          `{` + named + `"served": true}]}}`,
+		"not structural": `{` + named + `"schema": {"openAPIV3Schema": {"type": "object", "$ref": "#/definitions/a"}}}]}}`,
 	}
 	for name, text := range cases {
 		t.Run(name, func(t *testing.T) {
-			schemas, err := load(fstest.MapFS{"bases/a.yaml": {Data: []byte(text)}})
+			schemas, err := load(fstest.MapFS{"schemas/A.json": {Data: []byte(text)}})
 			if err == nil {
 				_, err = schemas.Knows(schema.GroupVersionKind{Group: "a", Version: "v1", Kind: "A"})
 			}
