@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/coreos"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
@@ -41,7 +42,7 @@ type Fleet struct {
 
 // member is one node of a fleet.
 type member struct {
-	host *Host
+	host *coreos.Host
 	// root is the folder that the agent reads; "/" for the real host.
 	root    string
 	stop    context.CancelFunc
@@ -56,7 +57,7 @@ func (f *Fleet) Add(ctx context.Context, name string, machine hosttree.Machine, 
 	if err := machine.Write(dir); err != nil {
 		return fmt.Errorf("building host %s: %w", name, err)
 	}
-	host := &Host{Name: name, Dir: dir, BaseCommandLine: machine.BaseCommandLine()}
+	host := &coreos.Host{Name: name, Dir: dir, BaseCommandLine: machine.BaseCommandLine()}
 	if err := host.Boot(ctx, &mcfgv1.MachineConfig{}); err != nil {
 		return err
 	}

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/coreos"
 )
 
 // Rebooter brings one node up with a rendered configuration, as the machine-config daemon and the
@@ -143,7 +145,7 @@ func (o *MachineConfigOperator) render(ctx context.Context, pool *mcfgv1.Machine
 			})
 		}
 	}
-	rendered, err := renderPool(pool.Name, chosen)
+	rendered, err := coreos.RenderPool(pool.Name, chosen)
 	if err != nil {
 		return nil, err
 	}

@@ -142,7 +142,7 @@ func (d description) save(dir string) error {
 	if err != nil {
 		return fmt.Errorf("describing a host tree: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, descriptionFile), data, 0o644); err != nil {
+	if err := writeNew(filepath.Join(dir, descriptionFile), data); err != nil {
 		return fmt.Errorf("describing a host tree: %w", err)
 	}
 	return nil

@@ -33,11 +33,11 @@ func (t *tree) directory(path string) {
 // file writes a value and a line feed, as the kernel ends its files.
 func (t *tree) file(path string, value any) { t.text(path, fmt.Sprintln(value)) }
 
-// text writes a file as it is.
+// text writes a file as it is, in place of an old one.
 func (t *tree) text(path, content string) {
 	t.directory(filepath.Dir(path))
 	if t.err == nil {
-		t.err = os.WriteFile(filepath.Join(t.root, path), []byte(content), 0o644)
+		t.err = writeNew(filepath.Join(t.root, path), []byte(content))
 	}
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package embedded
+package coreos
 
 import (
 	"cmp"
@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// renderPool merges the MachineConfigs of a machine config pool into the one that its nodes get, in the order of
+// RenderPool merges the MachineConfigs of a machine config pool into the one that its nodes get, in the order of
 // their names as the machine-config operator does: later files win, kernel arguments add up, and any
 // kernel type other than the default wins. The name follows from the content.
-func renderPool(pool string, configs []mcfgv1.MachineConfig) (*mcfgv1.MachineConfig, error) {
+func RenderPool(pool string, configs []mcfgv1.MachineConfig) (*mcfgv1.MachineConfig, error) {
 	ordered := slices.Clone(configs)
 	slices.SortFunc(ordered, func(a, b mcfgv1.MachineConfig) int { return cmp.Compare(a.Name, b.Name) })
 	merged := types.Config{Ignition: types.Ignition{Version: types.MaxVersion.String()}}

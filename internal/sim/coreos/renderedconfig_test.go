@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package embedded
+package coreos
 
 import (
 	"encoding/json"
@@ -43,7 +43,7 @@ func filesOf(t *testing.T, config *mcfgv1.MachineConfig) map[string]string {
 
 func renderedPool(t *testing.T, configs ...mcfgv1.MachineConfig) *mcfgv1.MachineConfig {
 	t.Helper()
-	rendered, err := renderPool("fast", configs)
+	rendered, err := RenderPool("fast", configs)
 	if err != nil {
 		t.Fatalf("rendering: %v", err)
 	}
@@ -74,7 +74,7 @@ func TestRenderPool(t *testing.T) {
 }
 
 func TestRenderPoolRefusesBrokenIgnition(t *testing.T) {
-	_, err := renderPool("fast", []mcfgv1.MachineConfig{machineConfig("50-broken", "", `{"ignition":{"version":"99.0.0"}}`)})
+	_, err := RenderPool("fast", []mcfgv1.MachineConfig{machineConfig("50-broken", "", `{"ignition":{"version":"99.0.0"}}`)})
 	if err == nil || !strings.Contains(err.Error(), `"50-broken"`) {
 		t.Errorf("error %v does not name the MachineConfig", err)
 	}
@@ -85,7 +85,7 @@ func TestGeneratedKubelet(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-fast", UID: "u"},
 		Spec:       mcfgv1.KubeletConfigSpec{KubeletConfig: &runtime.RawExtension{Raw: []byte(`{"maxPods":10,"cpuManagerPolicy":"static"}`)}},
 	}
-	generated, err := generatedKubelet(config, "fast")
+	generated, err := GeneratedKubelet(config, "fast")
 	if err != nil {
 		t.Fatalf("generating: %v", err)
 	}
@@ -104,7 +104,7 @@ func TestGeneratedKubelet(t *testing.T) {
 		t.Errorf("the platform's settings with the KubeletConfig over them (-want +got):\n%s", diff)
 	}
 	config.Spec.KubeletConfig.Raw = []byte(`{`)
-	if _, err := generatedKubelet(config, "fast"); err == nil || !strings.Contains(err.Error(), `KubeletConfig "lowlatency-fast"`) {
+	if _, err := GeneratedKubelet(config, "fast"); err == nil || !strings.Contains(err.Error(), `KubeletConfig "lowlatency-fast"`) {
 		t.Errorf("error %v does not name the KubeletConfig", err)
 	}
 }

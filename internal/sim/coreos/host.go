@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package embedded
+// Package coreos lets a host tree live as a node of OpenShift does: it boots with the configuration that the
+// machine-config operator renders of MachineConfigs and KubeletConfigs, runs what the units start, takes TuneD
+// profiles and starts a kubelet. It talks to no API server.
+package coreos
 
 import (
 	"bytes"
@@ -73,6 +76,14 @@ func (h *Host) Boot(ctx context.Context, rendered *mcfgv1.MachineConfig) error {
 	return h.startKubelet()
 }
 
+// Clone makes a second host that has come as far as this one and goes its own way from here. The folder must not exist
+// yet.
+func (h *Host) Clone(dir string) (*Host, error) {
+	clone := *h
+	clone.Dir = dir
+	return &clone, hosttree.Clone(h.Dir, dir)
+}
+
 // writeConfiguration puts files, units and drop-ins into the tree and removes those of the
 // configuration before, as the machine-config daemon does.
 func (h *Host) writeConfiguration(ignition types.Config) error {
@@ -93,7 +104,7 @@ func (h *Host) writeConfiguration(ignition types.Config) error {
 			return fmt.Errorf("removing %s: %w", old, err)
 		}
 	}
-	h.written = h.written[:0]
+	h.written = nil
 	for name, file := range files {
 		if err := file.write(root, relative(name)); err != nil {
 			return fmt.Errorf("writing %s: %w", name, err)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package embedded
+package coreos
 
 import (
 	"encoding/json"
@@ -14,6 +14,8 @@ import (
 
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
 // startKubelet leaves the state files that a kubelet with the host's configuration writes when it
@@ -62,11 +64,7 @@ func (h *Host) writeState(name string, state map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("writing %s of host %s: %w", name, h.Name, err)
 	}
-	folder := filepath.Join(h.Dir, "var/lib/kubelet")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("creating the kubelet's folder of host %s: %w", h.Name, err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+	if err := hosttree.WriteSetting(h.Dir, "/var/lib/kubelet/"+name, string(text)); err != nil {
 		return fmt.Errorf("writing %s of host %s: %w", name, h.Name, err)
 	}
 	return nil
