@@ -98,6 +98,11 @@ test: envtest ## Run every test, with a real API server and the real kubelet's v
 test-unit: ## Run the tests that need no API server.
 	$(GO_TEST) $$(hack/unit-packages.sh)
 
+.PHONY: faults
+faults: ## Break simulated machines in every way we know, and print what the checks say; the tables are in dist/faults.txt.
+	@mkdir -p dist && rm -f dist/faults.txt
+	FAULT_TABLES=$(CURDIR)/dist/faults.txt $(GO_TEST) -count=1 ./test/faults; result=$$?; cat dist/faults.txt; exit $$result
+
 .PHONY: test-kubelet
 test-kubelet: ## Put rendered kubelet configurations before the kubelet's own validation.
 	cd test/kubelet && go test ./...

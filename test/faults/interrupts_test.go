@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package faults
+
+import (
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+)
+
+func faultsOfInterrupts() []fault {
+	return []fault{
+		{
+			name: "an interrupt is delivered to an isolated CPU",
+			harm: func(n *node) { n.moveIRQ(n.irq(n.otherNIC()), n.isolated()) },
+			want: "irq.effective-affinity", says: []string{"is delivered to isolated CPU"}, makes: []string{v1alpha1.ConditionDeJittered},
+		},
+		{
+			name: "an interrupt was handled by an isolated CPU",
+			harm: func(n *node) { n.moveIRQ(n.irq(n.otherNIC()), n.isolated()) },
+			want: "irq.delivered", says: []string{"since the last reading"},
+		},
+		{
+			name: "new interrupts may go anywhere",
+			harm: func(n *node) { n.put("/proc/irq/default_smp_affinity", n.plan.CPUs.Isolated.Mask()+"\n") },
+			want: "irq.default-affinity",
+		},
+		{
+			name: "irqbalance may use isolated CPUs",
+			harm: func(n *node) {
+				n.process(hosttree.Process{
+					PID: 812, Name: "irqbalance", AllowedCPUs: n.plan.CPUs.Housekeeping,
+					Environment: map[string]string{"IRQBALANCE_BANNED_CPULIST": "0"},
+				})
+			},
+			want: "irq.balancer", says: []string{"irqbalance (process 812) may use isolated CPU"},
+		},
+		{
+			name:   "softirqs of the network run on an isolated CPU",
+			during: func(n *node) { n.count("/proc/softirqs", "NET_RX", n.isolated(), 5000) },
+			want:   "irq.softirqs", says: []string{"NET_RX"},
+		},
+		{
+			name:   "the timer interrupts an isolated CPU",
+			during: func(n *node) { n.count("/proc/interrupts", tick(n), n.isolated(), 2500) },
+			want:   "cpu.tick",
+		},
+		{
+			name: "other CPUs interrupt an isolated one", on: x86(),
+			during: func(n *node) { n.count("/proc/interrupts", "CAL", n.isolated(), 200) },
+			want:   "irq.ipis", says: []string{"other CPUs interrupt it"},
+		},
+	}
+}
+
+// tick is the name of the timer in /proc/interrupts.
+func tick(n *node) string {
+	if n.hardware.Architecture == "arm64" {
+		return "11"
+	}
+	return "LOC"
+}
+
+func variationsOfInterrupts() []variation {
+	return []variation{
+		{
+			name: "an interrupt moves from one housekeeping CPU to another",
+			change: func(n *node) {
+				n.moveIRQ(n.irq(n.otherNIC()), n.plan.CPUs.Housekeeping.IDs()[n.plan.CPUs.Housekeeping.Len()-1])
+			},
+		},
+		{
+			name: "irqbalance runs and keeps off isolated CPUs",
+			change: func(n *node) {
+				n.put("/etc/sysconfig/irqbalance", "IRQBALANCE_BANNED_CPULIST="+n.plan.CPUs.Isolated.String()+"\n")
+				n.process(hosttree.Process{
+					PID: 812, Name: "irqbalance", AllowedCPUs: n.plan.CPUs.Housekeeping,
+					Environment: map[string]string{"IRQBALANCE_BANNED_CPULIST": n.plan.CPUs.Isolated.String()},
+				})
+			},
+		},
+		{
+			name: "a pod that did not ask for quiet interrupts owns a core", on: []string{xeonPerPod},
+			change: func(n *node) { n.pod(n.core()) },
+		},
+		{
+			name:   "one timer interrupt in ten seconds",
+			during: func(n *node) { n.count("/proc/interrupts", tick(n), n.isolated(), 1) },
+		},
+		{
+			name:   "housekeeping CPUs handle a million interrupts",
+			during: func(n *node) { n.count("/proc/softirqs", "NET_RX", n.housekeeping(), 1_000_000) },
+		},
+		{
+			name:   "the default affinity is one housekeeping CPU",
+			change: func(n *node) { n.put("/proc/irq/default_smp_affinity", cpus.Of(n.housekeeping()).Mask()+"\n") },
+		},
+	}
+}
