@@ -32,6 +32,8 @@ func busyHost() files {
 		"proc/17/stat": taskLine("ksoftirqd/2", "S", 2, bound, 1, 2), "proc/17/status": status("2"),
 		"proc/18/stat": taskLine("rcuop/2", "I", 2, kernelThread, 1, 0), "proc/18/status": status("0-1"),
 		"proc/300/stat": taskLine("sshd (x) y", "S", 1, 0x400100, 1, 1), "proc/300/status": status("0-1"),
+		"proc/300/cgroup":        "0::/system.slice/sshd.service\n",
+		"proc/400/cgroup":        "12:cpuset:/kubepods/podx\n1:name=systemd:/kubepods.slice/x.scope\n0::/\n",
 		"proc/400/stat":          taskLine("engine", "R", 1, 0x400100, 3, 2),
 		"proc/400/task/400/stat": taskLine("engine", "R", 1, 0x400100, 3, 2), "proc/400/task/400/status": status("2"),
 		"proc/400/task/401/stat": taskLine("engine-log", "S", 1, 0x400100, 3, 3), "proc/400/task/401/status": status("3"),
@@ -44,15 +46,15 @@ func TestTasks(t *testing.T) {
 	facts := readAll(t, busyHost())
 	got := make([]string, 0, len(facts.Tasks.Value))
 	for _, task := range facts.Tasks.Value {
-		got = append(got, fmt.Sprintf("%d/%d %s %s last %d allowed %s memory %s switches %s+%s kernel %t", task.PID, task.TID, task.Name, task.State,
-			task.LastCPU, shown(task.AllowedCPUs), shown(task.MemoryNodes), shown(task.VoluntarySwitches), shown(task.InvoluntarySwitches), task.Kernel))
+		got = append(got, fmt.Sprintf("%d/%d %s %s last %d allowed %s memory %s switches %s+%s kernel %t group %s", task.PID, task.TID, task.Name, task.State,
+			task.LastCPU, shown(task.AllowedCPUs), shown(task.MemoryNodes), shown(task.VoluntarySwitches), shown(task.InvoluntarySwitches), task.Kernel, task.Group.Value))
 	}
 	want := []string{
-		"2/2 kthreadd S last 0 allowed 0-3 memory 0-1 switches 12+3 kernel true",
-		"18/18 rcuop/2 I last 0 allowed 0-1 memory 0-1 switches 12+3 kernel true",
-		"300/300 sshd (x) y S last 1 allowed 0-1 memory 0-1 switches 12+3 kernel false",
-		"400/400 engine R last 2 allowed 2 memory 0-1 switches 12+3 kernel false",
-		"400/401 engine-log S last 3 allowed 3 memory 0-1 switches 12+3 kernel false",
+		"2/2 kthreadd S last 0 allowed 0-3 memory 0-1 switches 12+3 kernel true group ",
+		"18/18 rcuop/2 I last 0 allowed 0-1 memory 0-1 switches 12+3 kernel true group ",
+		"300/300 sshd (x) y S last 1 allowed 0-1 memory 0-1 switches 12+3 kernel false group /system.slice/sshd.service",
+		"400/400 engine R last 2 allowed 2 memory 0-1 switches 12+3 kernel false group /kubepods.slice/x.scope",
+		"400/401 engine-log S last 3 allowed 3 memory 0-1 switches 12+3 kernel false group /kubepods.slice/x.scope",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -339,7 +339,7 @@ type Task struct {
 	PID, TID int
 	// Name is the thread's own name (comm), never its command line.
 	Name string
-	// State is one letter: R runs or waits to run, S sleeps (proc_pid_stat(5)).
+	// State is one letter: R runs or waits to run, S sleeps, Z has ended and waits for its parent (proc_pid_stat(5)).
 	State string
 	// LastCPU is the CPU on which it runs or ran last.
 	LastCPU int
@@ -347,6 +347,9 @@ type Task struct {
 	Kernel bool
 	// AllowedCPUs and MemoryNodes are Cpus_allowed_list and Mems_allowed_list of its status.
 	AllowedCPUs, MemoryNodes Fact[cpus.Set]
+	// Group is the path of the process's control group, which tells whose it is (cgroup.Path); absent for threads of the
+	// kernel. Seen from a control group namespace, it begins with /.. for what is outside of it.
+	Group Fact[string]
 	// VoluntarySwitches counts how often it gave its CPU up, InvoluntarySwitches how often it had to.
 	VoluntarySwitches, InvoluntarySwitches Fact[uint64]
 }

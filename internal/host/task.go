@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cgroup"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
@@ -81,7 +82,7 @@ func readTasks(scope cpus.Set) func(*reader, *Facts) {
 			f.Tasks = Absent[[]Task](procRoot, reasonOf(err))
 			return
 		}
-		found := taskScan{reader: r, scope: scope}
+		found := taskScan{reader: r, scope: scope, groups: map[int]Fact[string]{}}
 		for _, pid := range numbersIn(names, "", "") {
 			found.process(pid)
 		}
@@ -111,6 +112,8 @@ type taskScan struct {
 	scope cpus.Set
 	tasks []Task
 	seen  int
+	// groups are the control groups of the processes that were asked for theirs, by PID.
+	groups map[int]Fact[string]
 }
 
 // fact is absent where no thread can be seen at all, as in a copy without processes.
@@ -160,6 +163,42 @@ func (t *taskScan) user(folder string, pid, tid int, stat taskStat) {
 	}
 }
 
+// group reads the control group of a process. Its threads share it, or are below it (threaded groups of version 2): one file
+// for each process that has a thread on the CPUs. Of version 1's many lines, a snapshot keeps the one that counts.
+func (t *taskScan) group(pid int) Fact[string] {
+	if known, ok := t.groups[pid]; ok {
+		return known
+	}
+	file := procRoot + "/" + strconv.Itoa(pid) + "/cgroup"
+	fact, err := t.readGroup(file)
+	if err != nil {
+		t.taken.file(file, "", err)
+		fact = Absent[string](file, reasonOf(err))
+		if isVanished(err) {
+			fact.Reason = reasonMissing
+		}
+	}
+	t.groups[pid] = fact
+	return fact
+}
+
+func (t *taskScan) readGroup(file string) (Fact[string], error) {
+	text, err := t.peek(file, smallFile)
+	if err != nil {
+		return Fact[string]{}, err
+	}
+	text, err = plainText(text)
+	if err != nil {
+		return Fact[string]{}, err
+	}
+	path, err := cgroup.Path(text)
+	if err != nil {
+		return Fact[string]{}, err
+	}
+	t.taken.file(file, "0::"+path+"\n", nil)
+	return Known(path, file), nil
+}
+
 // stat reads the state of a thread. Threads come and go: one that vanished is none.
 func (t *taskScan) stat(folder string, id int) (taskStat, bool) {
 	if t.seen > maxTasks {
@@ -200,6 +239,12 @@ func (t *taskScan) add(folder string, task Task) {
 	lines := parseColonPairs(text, keptOfStatus()...)
 	t.recordStatus(file, lines)
 	task.AllowedCPUs = statusLine(file, lines, "Cpus_allowed_list", t.parseSet)
+	if !task.Kernel && task.AllowedCPUs.Value.Overlaps(t.scope) {
+		task.Group = t.group(task.PID)
+	}
+	if t.live && task.Group.Reason == reasonMissing {
+		return // It ended after its status was read.
+	}
 	task.MemoryNodes = statusLine(file, lines, "Mems_allowed_list", t.parseSet)
 	task.VoluntarySwitches = statusLine(file, lines, "voluntary_ctxt_switches", parseCount)
 	task.InvoluntarySwitches = statusLine(file, lines, "nonvoluntary_ctxt_switches", parseCount)

@@ -13,9 +13,9 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-// dataPlaneSlice is the cgroup of the data plane. Its name has no dash, because systemd would make it the
+// DataPlaneSlice is the cgroup of the data plane. Its name has no dash, because systemd would make it the
 // child of another slice, and only a child of the root can be a partition of its own.
-const dataPlaneSlice = "dataplane.slice"
+const DataPlaneSlice = "dataplane.slice"
 
 // planHost collects the files and units that carry out the rest of the plan, and sorts them.
 func (p *planner) planHost() {
@@ -109,7 +109,7 @@ func (p *planner) dataPlaneUnits() {
 	}
 	origin := p.origin("spec.cpus.explicit.dataPlane")
 	p.addUnit(Unit{
-		Name:    dataPlaneSlice,
+		Name:    DataPlaneSlice,
 		Enabled: true,
 		Content: serialize(
 			option("Unit", "Description", "Data plane on CPUs "+c.DataPlane.String()),
@@ -127,9 +127,9 @@ func (p *planner) dataPlaneUnits() {
 		Enabled: true,
 		Content: oneshot{
 			description: "Keep the scheduler from balancing the data plane",
-			commands:    []string{script + " " + dataPlaneSlice},
-			after:       []string{dataPlaneSlice},
-			slice:       dataPlaneSlice,
+			commands:    []string{script + " " + DataPlaneSlice},
+			after:       []string{DataPlaneSlice},
+			slice:       DataPlaneSlice,
 		}.content(),
 		Origin: balancing,
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"strings"
 )
 
 // perPod leaves CPUs balanced until a pod owns them.
@@ -124,6 +125,20 @@ func taskCases() map[v1alpha1.CheckID]checkCases {
 					f.facts.Tasks.Value[1].AllowedCPUs = known(list("2-3"))
 				}, want: passes,
 			},
+			"a service pinned there": {
+				change: func(f fixture) {
+					f.before.Tasks.Value = append(f.before.Tasks.Value, program(900, "chronyd", 3, "3"))
+					task := program(900, "chronyd", 3, "3")
+					task.InvoluntarySwitches = known(uint64(4))
+					f.start(task)
+				}, want: passes,
+			},
+			"control group not told": {
+				change: func(f fixture) {
+					f.facts.Tasks.Value[1].InvoluntarySwitches = known(uint64(4))
+					f.facts.Tasks.Value[1].Group = absent[string]("/proc/4000/cgroup")
+				}, want: isUnknown, wantMessage: "/proc/4000/cgroup cannot be read",
+			},
 			"just started":      {change: func(f fixture) { f.start(program(4001, "late", 3, "3")) }, want: passes},
 			"no pod owns a CPU": {change: fixture.disown, want: doesNotApply},
 			"read once":         {once: true, want: doesNotApply},
@@ -133,7 +148,7 @@ func taskCases() map[v1alpha1.CheckID]checkCases {
 }
 
 func foreignTaskCases(unread func(fixture)) checkCases {
-	const wantKubelet = "kubelet (process 2460) runs on isolated CPU 6"
+	const wantKubelet = "kubelet (process 2460) of kubelet.service runs on isolated CPU 6"
 	running := func(last int, allowed string) host.Task {
 		task := program(2460, "kubelet", last, allowed)
 		task.State = "R"
@@ -145,16 +160,60 @@ func foreignTaskCases(unread func(fixture)) checkCases {
 		"came there":        {change: func(f fixture) { f.start(program(2460, "kubelet", 6, "0-7")) }, want: fails, wantMessage: wantKubelet},
 		"read once":         {once: true, change: func(f fixture) { f.start(program(2460, "kubelet", 6, "0-7")) }, want: fails, wantMessage: wantKubelet},
 		"on its way back":   {change: func(f fixture) { f.start(program(2460, "kubelet", 6, "0-1")) }, want: passes},
-		"on the CPU of pod": {change: func(f fixture) { f.start(program(2460, "kubelet", 3, "0-7")) }, want: fails, wantMessage: "kubelet (process 2460) runs on the CPU of container trading/engine-0/engine, CPU 3"},
+		"on the CPU of pod": {change: func(f fixture) { f.start(program(2460, "kubelet", 3, "0-7")) }, want: fails, wantMessage: "kubelet (process 2460) of kubelet.service runs on the CPU of container trading/engine-0/engine, CPU 3"},
 		"another thread of the pod": {
-			change: func(f fixture) { f.start(program(4001, "engine-log", 3, "2-3")) }, want: passes,
+			change: func(f fixture) { f.start(inPod(program(4001, "engine-log", 3, "2-3"), enginePod)) }, want: passes,
+		},
+		"a service pinned to the CPU of a pod": {
+			change: func(f fixture) { f.start(program(900, "chronyd", 3, "3")) },
+			want:   fails, wantMessage: "chronyd (process 900) of chronyd.service runs on the CPU of container trading/engine-0/engine, CPU 3",
+		},
+		"a service there, by the kubelet's state": {
+			change: func(f fixture) { f.pods.containers = nil; f.start(program(900, "chronyd", 3, "3")) },
+			want:   fails, wantMessage: "chronyd (process 900) of chronyd.service runs on the CPU of container engine of pod " + enginePod + ", CPU 3",
+		},
+		"another pod pinned to it": {
+			change: func(f fixture) { f.start(inPod(program(900, "thief", 3, "3"), strings.Repeat("0", 32))) },
+			want:   fails, wantMessage: "thief (process 900) of pod " + strings.Repeat("0", 32) + " runs on the CPU of container trading/engine-0/engine, CPU 3",
+		},
+		"a pod that the state does not name": {
+			change: func(f fixture) {
+				f.facts.Kubelet.CPUManagerState = absent[string]("/var/lib/kubelet/cpu_manager_state")
+				f.start(inPod(program(4001, "engine-log", 3, "2-3"), enginePod))
+			}, want: passes,
+		},
+		"control group not told": {
+			change: func(f fixture) {
+				task := program(900, "chronyd", 3, "3")
+				task.Group = absent[string]("/proc/900/cgroup")
+				f.start(task)
+			}, want: isUnknown, wantMessage: "/proc/900/cgroup cannot be read: no such file",
+		},
+		"a zombie": {
+			change: func(f fixture) {
+				task := program(900, "chronyd", 3, "3")
+				task.State = "Z"
+				f.start(task)
+			}, want: passes,
+		},
+		"the host's switch on CPUs of the data plane": {
+			change: func(f fixture) {
+				f.plan.CPUs.DataPlane = list("6")
+				task := program(900, "ovs-vswitchd", 6, "6")
+				task.Group = known("/dataplane.slice/ovs-vswitchd.service")
+				f.start(task)
+			}, want: passes,
+		},
+		"a service on CPUs of the data plane": {
+			change: func(f fixture) { f.plan.CPUs.DataPlane = list("6"); f.start(program(900, "chronyd", 6, "6")) },
+			want:   fails, wantMessage: "chronyd (process 900) of chronyd.service runs on the CPU of the data plane, CPU 6",
 		},
 		"a thread of a process": {
 			change: func(f fixture) {
 				task := program(2460, "worker", 6, "6")
 				task.TID = 2461
 				f.start(task)
-			}, want: fails, wantMessage: "worker (thread 2461 of process 2460) runs on isolated CPU 6",
+			}, want: fails, wantMessage: "worker (thread 2461 of process 2460) of worker.service runs on isolated CPU 6",
 		},
 		"slept all the time": {
 			change: func(f fixture) {
@@ -176,7 +235,7 @@ func foreignTaskCases(unread func(fixture)) checkCases {
 		},
 		"per pod, running on the CPU of a pod": {
 			once: true, change: func(f fixture) { perPod(f); f.start(running(3, "0-7")) },
-			want: fails, wantMessage: "kubelet (process 2460) runs on the CPU of container trading/engine-0/engine, CPU 3",
+			want: fails, wantMessage: "kubelet (process 2460) of kubelet.service runs on the CPU of container trading/engine-0/engine, CPU 3",
 		},
 		"TuneD's way, no pod": {change: func(f fixture) { perPod(f); f.disown() }, want: doesNotApply},
 		"a kernel thread":     {change: func(f fixture) { f.start(thread(17, "ksoftirqd/6", 6, "6")) }, want: passes},

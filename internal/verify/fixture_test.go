@@ -5,6 +5,7 @@ package verify
 
 import (
 	"fmt"
+	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
@@ -59,7 +60,7 @@ func soundPods(facts *host.Facts) *pods {
 func soundTasks() []host.Task {
 	return []host.Task{
 		program(1, "systemd", 0, "0-1,4-5"),
-		program(4000, "engine", 2, "2"),
+		inPod(program(4000, "engine", 2, "2"), enginePod),
 		thread(90, "kswapd0", 0, "0-1,4-5"),
 		thread(91, "rcuop/2", 1, "0-1,4-5"),
 	}
@@ -69,12 +70,23 @@ func program(pid int, name string, last int, allowed string) host.Task {
 	return host.Task{
 		PID: pid, TID: pid, Name: name, State: "S", LastCPU: last, AllowedCPUs: known(list(allowed)), MemoryNodes: known(list("0")),
 		VoluntarySwitches: known(uint64(7)), InvoluntarySwitches: known(uint64(3)),
+		Group: known("/system.slice/" + name + ".service"),
 	}
+}
+
+// enginePod is the UID of the pod that owns CPUs 2-3.
+const enginePod = "6f1e9a52-0c3b-4d8e-9f00-1234567890ab"
+
+// inPod puts a program into the control group of a pod.
+func inPod(task host.Task, pod string) host.Task {
+	task.Group = known("/kubepods.slice/kubepods-pod" + strings.ReplaceAll(pod, "-", "_") + ".slice/crio-4a1b2c3d.scope")
+	return task
 }
 
 func thread(pid int, name string, last int, allowed string) host.Task {
 	task := program(pid, name, last, allowed)
 	task.Kernel = true
+	task.Group = host.Fact[string]{}
 	return task
 }
 
@@ -202,11 +214,11 @@ func soundFacts() *host.Facts {
 			Config: known("kind: KubeletConfiguration\ncpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: \"true\"}\n" +
 				"reservedSystemCPUs: 0,1,4,5\ntopologyManagerPolicy: single-numa-node\ntopologyManagerScope: pod\n" +
 				"memoryManagerPolicy: Static\nreservedMemory: [{numaNode: 0, limits: {memory: 1153433600}}]\n"),
-			CPUManagerState:    known(`{"policyName":"static","defaultCpuSet":"0-1,4-7","entries":{"pod-a":{"engine":"2-3"}},"checksum":1}`),
+			CPUManagerState:    known(`{"policyName":"static","defaultCpuSet":"0-1,4-7","entries":{"` + enginePod + `":{"engine":"2-3"}},"checksum":1}`),
 			MemoryManagerState: known(`{"policyName":"Static","machineState":{},"checksum":2}`),
 			PodGroups: known([]host.PodGroup{
-				{Pod: "pod-a", CPUs: known(list("2-3")), Quota: known("max 100000"), PodQuota: known("max 100000")},
-				{Pod: "pod-a", CPUs: known(list("0-1,4-7")), Quota: known("50000 100000"), PodQuota: known("max 100000")},
+				{Pod: enginePod, CPUs: known(list("2-3")), Quota: known("max 100000"), PodQuota: known("max 100000")},
+				{Pod: enginePod, CPUs: known(list("0-1,4-7")), Quota: known("50000 100000"), PodQuota: known("max 100000")},
 			}),
 		},
 		Tasks: known(soundTasks()), TaskScope: list("0-7"), UptimeSeconds: known(1060.0),

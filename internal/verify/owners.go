@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cgroup"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 // owner is a container with CPUs of its own.
@@ -20,10 +23,19 @@ type owner struct {
 	cpus cpus.Set
 	// path is NAMESPACE/POD/CONTAINER, or UID/CONTAINER.
 	path string
+	// pod is the UID of the pod, as the control groups of its containers name it; "" when the kubelet's state does not tell.
+	pod string
+	// slice is the control group of an owner that is no container.
+	slice string
 }
 
 // objects are the container.
-func (o owner) objects() finding.Objects { return finding.OfContainers(o.path) }
+func (o owner) objects() finding.Objects {
+	if o.path == "" {
+		return finding.Objects{}
+	}
+	return finding.OfContainers(o.path)
+}
 
 // owners are the containers with CPUs of their own: those that the kubelet's PodResources service tells, else those in
 // the state of its CPU manager.
@@ -32,7 +44,7 @@ func (s *state) owners() host.Fact[[]owner] {
 		var all []owner
 		for _, container := range s.containers.Value {
 			if !container.CPUs.IsEmpty() {
-				all = append(all, owner{container.String(), container.CPUs, container.Path()})
+				all = append(all, owner{name: container.String(), cpus: container.CPUs, path: container.Path(), pod: s.podWith(container.CPUs)})
 			}
 		}
 		return host.Known(all, s.containers.Source)
@@ -47,10 +59,23 @@ func (s *state) owners() host.Fact[[]owner] {
 			name := fmt.Sprintf("container %s of pod %s", container, pod)
 			// What is no list of CPUs owns none; kubelet.cpu-manager reports it.
 			owned, _ := cpus.Parse(state.Value.Entries[pod][container])
-			all = append(all, owner{name, owned, pod + "/" + container})
+			all = append(all, owner{name: name, cpus: owned, path: pod + "/" + container, pod: pod})
 		}
 	}
 	return host.Known(all, state.Source)
+}
+
+// podWith is the UID of the pod that owns CPUs by the state of the CPU manager: the kubelet's service names pods by their
+// names only. "" when the state does not tell.
+func (s *state) podWith(set cpus.Set) string {
+	for pod, containers := range s.cpuManagerState().Value.Entries {
+		for _, list := range containers {
+			if owned, err := cpus.Parse(list); err == nil && owned.Equal(set) {
+				return pod
+			}
+		}
+	}
+	return ""
 }
 
 // ownedCPUs are the CPUs that containers own, as far as the kubelet tells.
@@ -62,16 +87,40 @@ func (s *state) ownedCPUs() cpus.Set {
 	return all
 }
 
-// ownerOf finds the container to which a thread belongs: nobody else may run on its CPUs alone.
-func (s *state) ownerOf(task *host.Task) (owner, bool) {
+// ownerOf finds the container to whose CPUs a thread keeps, and whether the thread belongs there: not where it may run tells
+// whose it is, but its control group, which the container runtime puts it into. Absent when that cannot be told.
+func (s *state) ownerOf(task *host.Task) (owner, host.Fact[bool]) {
 	allowed, ok := task.AllowedCPUs.Get()
 	if !ok || allowed.IsEmpty() {
-		return owner{}, false
+		return owner{}, host.Known(false, task.AllowedCPUs.Source)
 	}
-	for _, o := range s.owned() {
+	for _, o := range append(slices.Clone(s.owned()), s.hostDataPlane()...) {
 		if allowed.IsSubsetOf(o.cpus) {
-			return o, true
+			return o, o.holds(task.Group)
 		}
 	}
-	return owner{}, false
+	return owner{}, host.Known(false, task.Group.Source)
+}
+
+// holds reports whether a control group is the owner's.
+func (o owner) holds(group host.Fact[string]) host.Fact[bool] {
+	path, ok := group.Get()
+	switch pod := cgroup.Pod(path); {
+	case !ok:
+		return host.Absent[bool](group.Source, group.Reason)
+	case o.slice != "":
+		return host.Known(strings.Contains(path+"/", "/"+o.slice+"/"), group.Source)
+	case o.pod != "":
+		return host.Known(pod == o.pod, group.Source)
+	default:
+		return host.Known(pod != "", group.Source)
+	}
+}
+
+// hostDataPlane is the virtual switch of the host, if the plan has CPUs for it.
+func (s *state) hostDataPlane() []owner {
+	if s.plan.CPUs.DataPlane.IsEmpty() {
+		return nil
+	}
+	return []owner{{name: "the data plane", cpus: s.plan.CPUs.DataPlane, slice: plan.DataPlaneSlice}}
 }

@@ -39,7 +39,7 @@ func ownershipChecks() []Check {
 			Title:   "Programs with CPUs of their own take memory of the NUMA node of these CPUs only",
 			Applies: "the plan's memory manager policy is Static, and pods own CPUs",
 			Why:     "The kernel may take the program's memory from another NUMA node without a word.",
-			Reads:   []string{"/proc/*/status (Mems_allowed_list)", "/var/lib/kubelet/cpu_manager_state"},
+			Reads:   []string{"/proc/*/status (Mems_allowed_list)", "/proc/*/cgroup", "/var/lib/kubelet/cpu_manager_state"},
 			Fix:     "Give every container of the pod limits equal to requests for CPU and memory, and start it again.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kubernetes: pkg/kubelet/cm/memorymanager; kernel: Documentation/admin-guide/cgroup-v2.rst (cpuset.mems)",
@@ -161,9 +161,16 @@ func podMemoryIsLocal(s *state) verdict {
 		verdicts := []verdict{passed(expected)}
 		for i := range tasks {
 			task := &tasks[i]
-			if o, is := s.ownerOf(task); is && !task.Kernel {
-				verdicts = append(verdicts, s.taskMemoryIsLocal(task, o, expected))
+			o, belongs := s.ownerOf(task)
+			if task.Kernel || hasEnded(task) || o.slice != "" {
+				continue
 			}
+			verdicts = append(verdicts, judge(belongs, expected, func(isOwners bool) verdict {
+				if !isOwners {
+					return notApplicable()
+				}
+				return s.taskMemoryIsLocal(task, o, expected)
+			}))
 		}
 		return worst(verdicts...)
 	})

@@ -11,13 +11,14 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cgroup"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
 // taskChecks ask which threads run on isolated CPUs.
 func taskChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
-	reads := []string{"/proc/*/stat", "/proc/*/status", "/proc/*/task/*/{stat,status}", "/var/lib/kubelet/cpu_manager_state"}
+	reads := []string{"/proc/*/stat", "/proc/*/status", "/proc/*/task/*/{stat,status}", "/proc/*/cgroup", "/var/lib/kubelet/cpu_manager_state"}
 	return []Check{
 		{
 			ID: "cpu.foreign-tasks", Severity: v1alpha1.SeverityCritical, Conditions: deJittered,
@@ -61,7 +62,7 @@ func taskChecks() []Check {
 			Title:   "No thread that a pod has pinned to one CPU of its own lost the CPU since the last reading",
 			Applies: "pods own CPUs",
 			Why:     "An involuntary switch means that something else ran on the CPU in the middle of the program.",
-			Reads:   []string{"/proc/*/task/*/status (nonvoluntary_ctxt_switches)", "/var/lib/kubelet/cpu_manager_state"},
+			Reads:   []string{"/proc/*/task/*/status (nonvoluntary_ctxt_switches)", "/proc/*/cgroup", "/var/lib/kubelet/cpu_manager_state"},
 			Fix:     "See cpu.foreign-tasks and cpu.kernel-threads; pin each thread of the program to a CPU of its own.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/filesystems/proc.rst (nonvoluntary_ctxt_switches)",
@@ -89,6 +90,12 @@ func taskName(task *host.Task) string {
 	return fmt.Sprintf("%s (thread %d of process %d)", task.Name, task.TID, task.PID)
 }
 
+// hasEnded tells a thread of which only the exit status is left for its parent to read: it never runs again, and its control
+// group may be gone (proc_pid_stat(5)).
+func hasEnded(task *host.Task) bool {
+	return task.State == "Z" || task.State == "X" || task.State == "x"
+}
+
 // taskObjects are the thread and the CPUs that it takes.
 func taskObjects(task *host.Task, on cpus.Set) finding.Objects {
 	process := v1alpha1.Process{PID: int32(task.PID), Name: task.Name}
@@ -103,6 +110,9 @@ func (s *state) eachTask(expected string, rule func(*host.Task) verdict) verdict
 	return judge(s.scopedTasks(s.calmCPUs()), expected, func(tasks []host.Task) verdict {
 		verdicts := []verdict{passed("none on " + s.calmCPUs().Name())}
 		for i := range tasks {
+			if hasEnded(&tasks[i]) {
+				continue
+			}
 			if found := rule(&tasks[i]); found.outcome != "" {
 				verdicts = append(verdicts, found)
 			}
@@ -121,14 +131,32 @@ func (s *state) programsKeepOff() verdict {
 			return notApplicable()
 		}
 		return judge(task.AllowedCPUs, expected, func(allowed cpus.Set) verdict {
-			if _, owned := s.ownerOf(task); owned || !allowed.Contains(task.LastCPU) || s.isDormant(task, allowed, calm) {
+			if !allowed.Contains(task.LastCPU) || s.isDormant(task, allowed, calm) {
 				return notApplicable()
 			}
-			return failed(fmt.Sprintf("%s runs on %s%s", taskName(task), s.ownedName(task.LastCPU), cpus.Of(task.LastCPU).Name()),
-				fmt.Sprintf("%s: allowed on %s", task.Name, allowed), expected).
-				about(taskObjects(task, cpus.Of(task.LastCPU)), s.ownerObjects(task.LastCPU))
+			_, belongs := s.ownerOf(task)
+			return judge(belongs, expected, func(isOwners bool) verdict {
+				if isOwners {
+					return notApplicable()
+				}
+				return failed(fmt.Sprintf("%s%s runs on %s%s", taskName(task), origin(task), s.ownedName(task.LastCPU), cpus.Of(task.LastCPU).Name()),
+					fmt.Sprintf("%s: allowed on %s", task.Name, allowed), expected)
+			}).about(taskObjects(task, cpus.Of(task.LastCPU)), s.ownerObjects(task.LastCPU))
 		})
 	})
+}
+
+// origin says who started a thread, as far as its control group tells.
+func origin(task *host.Task) string {
+	path, ok := task.Group.Get()
+	switch pod := cgroup.Pod(path); {
+	case !ok || path == "/":
+		return ""
+	case pod != "":
+		return " of pod " + pod
+	default:
+		return " of " + cgroup.Unit(path)
+	}
 }
 
 // ownerObjects are the containers that own the CPU.
@@ -143,7 +171,7 @@ func (s *state) ownerObjects(id int) finding.Objects {
 
 // ownedName says to whom the CPU belongs.
 func (s *state) ownedName(id int) string {
-	for _, o := range s.owned() {
+	for _, o := range append(slices.Clone(s.owned()), s.hostDataPlane()...) {
 		if o.cpus.Contains(id) {
 			return "the CPU of " + o.name + ", "
 		}
@@ -212,15 +240,18 @@ func (s *state) pinnedThreadsStay() verdict {
 		verdicts := []verdict{passed(expected)}
 		for i := range tasks {
 			task := &tasks[i]
-			o, owned := s.ownerOf(task)
 			earlier, seen := s.earlier(task)
-			if task.Kernel || !owned || !seen || task.AllowedCPUs.Value.Len() != 1 {
+			if task.Kernel || !seen || task.AllowedCPUs.Value.Len() != 1 || task.InvoluntarySwitches.Value <= earlier.InvoluntarySwitches.Value {
 				continue
 			}
-			if task.InvoluntarySwitches.Value > earlier.InvoluntarySwitches.Value {
-				verdicts = append(verdicts, failed(fmt.Sprintf("%s of %s lost CPU %d since the last reading", taskName(task), o.name, task.LastCPU),
-					task.Name+": involuntary switches", expected).about(taskObjects(task, cpus.Of(task.LastCPU)), o.objects()))
-			}
+			o, belongs := s.ownerOf(task)
+			verdicts = append(verdicts, judge(belongs, expected, func(isOwners bool) verdict {
+				if !isOwners {
+					return notApplicable()
+				}
+				return failed(fmt.Sprintf("%s of %s lost CPU %d since the last reading", taskName(task), o.name, task.LastCPU),
+					task.Name+": involuntary switches", expected)
+			}).about(taskObjects(task, cpus.Of(task.LastCPU)), o.objects()))
 		}
 		return worst(verdicts...)
 	})

@@ -201,6 +201,7 @@ func absentFacts() map[string]string {
 		`Processor\.Microcode$`:        "arm64 has none",
 		`Throttles$`:                   "only processors of Intel count them",
 		`UncoreDomains$`:               "only processors of Intel have a driver for them",
+		`Tasks.*\.Group$`:              "threads of the kernel belong to nobody",
 		`PodGroups$`:                   "no pod runs",
 		`VFIO\.NoIOMMU$`:               "the module vfio is not loaded",
 	}

@@ -150,6 +150,19 @@ func TestProcesses(t *testing.T) {
 	if len(running) != 1 || running[0].Name != "tuned" {
 		t.Errorf("processes of interest: %v", running)
 	}
+	ended := Process{PID: 901, Name: "engine", AllowedCPUs: cpus.Of(0), Ended: true, Group: "/kubepods.slice/x.scope"}
+	if err := WriteProcess(dir, ended); err != nil {
+		t.Fatal(err)
+	}
+	groups := map[string]string{}
+	for _, task := range facts(t, dir).Tasks.Value {
+		groups[task.Name] = task.State + " " + task.Group.Value
+	}
+	for name, want := range map[string]string{"systemd": "S /init.scope", "tuned": "S /system.slice/tuned.service", "engine": "Z /kubepods.slice/x.scope", "kswapd0": "S "} {
+		if groups[name] != want {
+			t.Errorf("%s: state and group %q, want %q", name, groups[name], want)
+		}
+	}
 	if err := WriteProcess(dir, Process{Name: "tuned"}); err == nil {
 		t.Error("a process without PID started")
 	}

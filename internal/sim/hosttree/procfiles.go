@@ -92,6 +92,10 @@ type Process struct {
 	AllowedCPUs cpus.Set
 	// Busy processes run all the time, others sleep.
 	Busy bool
+	// Ended processes wait for their parent to ask how they ended.
+	Ended bool
+	// Group is the path of the control group; that of a service of its name if empty.
+	Group string
 	// Kind is that of a program unless it says otherwise.
 	Kind ProcessKind
 	// Environment is what /proc/PID/environ holds.
@@ -113,16 +117,34 @@ func (k ProcessKind) taskFlags() int {
 	return map[ProcessKind]int{KernelThread: 0x00208040, BoundKernelThread: 0x04208040, "": 0x00400100}[k]
 }
 
+// group is where systemd puts a process, and the kernel its threads.
+func (p Process) group() string {
+	switch {
+	case p.Group != "":
+		return p.Group
+	case p.Kind != "":
+		return "/"
+	case p.PID == 1:
+		return "/init.scope"
+	default:
+		return "/system.slice/" + p.Name + ".service"
+	}
+}
+
 func (p Process) write(t *tree) {
 	folder := fmt.Sprint("/proc/", p.PID)
 	parent, state, word := 1, "S", "sleeping"
 	if p.Kind != "" {
 		parent = 2
 	}
-	if p.Busy {
+	switch {
+	case p.Busy:
 		state, word = "R", "running"
+	case p.Ended:
+		state, word = "Z", "zombie"
 	}
 	t.file(folder+"/comm", p.Name)
+	t.file(folder+"/cgroup", "0::"+p.group())
 	t.text(folder+"/status", fmt.Sprintf("Name:\t%s\nState:\t%s (%s)\nTgid:\t%[4]d\nPid:\t%[4]d\nPPid:\t%d\nCpus_allowed:\t%s\nCpus_allowed_list:\t%s\n"+
 		"Mems_allowed_list:\t0\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t7\n",
 		p.Name, state, word, p.PID, parent, p.AllowedCPUs.Mask(), p.AllowedCPUs))
