@@ -98,6 +98,12 @@ const (
 	MaxWaivedChecks = 64
 	// MaxWaiverReasonLength bounds the reason of a waived check.
 	MaxWaiverReasonLength = 256
+	// MaxAcceptedRisks bounds spec.acceptedRisks.
+	MaxAcceptedRisks = 32
+	// MaxRiskLength bounds the setting of an accepted risk: a kernel parameter, "=" and its value.
+	MaxRiskLength = 257
+	// MaxRiskReasonLength bounds the reason of an accepted risk.
+	MaxRiskReasonLength = 256
 )
 
 // Bounds of the status of a LowLatencyNodeProfile.

@@ -112,6 +112,20 @@ type LowLatencyNodeProfileSpec struct {
 	// +optional
 	Verification VerificationSpec `json:"verification,omitzero"`
 
+	// acceptedRisks confirm by name what the operator otherwise refuses as dangerous, at most 32: kernel
+	// arguments, units, modules, kernel parameters and kubelet fields of this profile. What a node would not
+	// survive is refused whether named here or not.
+	//
+	//	acceptedRisks:
+	//	- {setting: selinux=0, reason: "the vendor's driver is not labelled"}
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=setting
+	// +optional
+	AcceptedRisks []AcceptedRisk `json:"acceptedRisks,omitempty"`
+
 	// rollout says whether changes are carried out.
 	// +optional
 	Rollout RolloutSpec `json:"rollout,omitzero"`

@@ -104,6 +104,7 @@ type ContainerRuntimeSpec struct {
 // +kubebuilder:validation:MinLength=3
 // +kubebuilder:validation:MaxLength=255
 // +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.:@-]+[.](service|socket|timer|path|target|mount|slice)$')",message="a systemd unit is written with its type, for example fwupd-refresh.timer."
+// +kubebuilder:validation:XValidation:rule="!self.matches('(?i)^(.*[.]mount|.*[.]automount|.*[.]slice|kubelet(@.*)?[.].*|crio(@.*)?[.].*|containerd(@.*)?[.].*|docker(@.*)?[.].*|cri-docker(@.*)?[.].*|networkmanager(@.*)?[.].*|networkmanager-dispatcher(@.*)?[.].*|systemd-networkd(@.*)?[.].*|systemd-networkd-persistent-storage(@.*)?[.].*|openvswitch(@.*)?[.].*|ovs-vswitchd(@.*)?[.].*|ovsdb-server(@.*)?[.].*|ovs-configuration(@.*)?[.].*|networking(@.*)?[.].*|wickedd.*|nmstate.*|nodeip-configuration(@.*)?[.].*|dbus(@.*)?[.].*|dbus-broker(@.*)?[.].*|dbus-org(@.*)?[.].*|systemd-udev.*|systemd-journal.*|systemd-tmpfiles-setup.*|systemd-sysctl(@.*)?[.].*|systemd-modules-load(@.*)?[.].*|systemd-remount-fs(@.*)?[.].*|systemd-fsck.*|systemd-sysusers(@.*)?[.].*|systemd-logind(@.*)?[.].*|systemd-machine-id.*|systemd-cryptsetup.*|systemd-random-seed(@.*)?[.].*|systemd-user-sessions(@.*)?[.].*|initrd-.*|dracut-.*|ignition-.*|ostree-.*|kmod-static-nodes(@.*)?[.].*|lowlatency-.*)$')",message="units without which a node is lost, such as kubelet, D-Bus, udev, its network, mounts and slices, are refused; docs/dangerous-settings.md lists them."
 type UnitName string
 
 // ModuleName is the name of a kernel module, such as ip_tables.
@@ -111,6 +112,7 @@ type UnitName string
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=55
 // +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$')",message="a kernel module name consists of letters, digits, _ and -."
+// +kubebuilder:validation:XValidation:rule="!self.matches('(?i)^(overlay|xfs|libcrc32c|crc32c[_-].*|ext4|jbd2|mbcache|vfat|fat|nls[_-].*|autofs4|efivarfs|nvme.*|sd[_-]mod|scsi[_-].*|ahci|libahci.*|libata|ata[_-].*|megaraid.*|mpt3sas|mpi3mr|smartpqi|hpsa|aacraid|qla2xxx|lpfc|bnx2fc|fcoe|libfc.*|iscsi[_-].*|libiscsi.*|virtio|virtio[_-]ring|virtio[_-]pci.*|virtio[_-]mmio|virtio[_-]blk|virtio[_-]scsi|virtio[_-]net|vmd|dm[_-].*|md[_-]mod|raid.*|xen[_-]blkfront|hv[_-]vmbus|hv[_-]storvsc|hv[_-]netvsc|vmw[_-]pvscsi|mmc[_-].*|sdhci.*|ufshcd.*|target[_-]core.*|t10[_-]pi|veth|openvswitch)$')",message="modules of disks, file systems and pods' networks without which a node is lost, such as overlay and nvme, are refused; docs/dangerous-settings.md lists them."
 type ModuleName string
 
 // PacketFilterMode says what becomes of the host's packet filter rules.
@@ -269,6 +271,24 @@ type WaivedCheck struct {
 	Check CheckID `json:"check"`
 
 	// reason says why the failure is accepted, 1 to 256 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +required
+	Reason string `json:"reason"`
+}
+
+// AcceptedRisk confirms one dangerous setting of the profile by name.
+type AcceptedRisk struct {
+	// setting is the setting as the profile has it, 1 to 257 characters: a kernel argument (selinux=0), a unit
+	// (sshd.service), a module (bonding), a kernel parameter with its value (vm.overcommit_memory=2) or a field
+	// of KubeletConfiguration (tlsMinVersion).
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=257
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.,:;/@+=!&%*~ -]+$')",message="an accepted risk is a setting of this profile: letters, digits, spaces and .,:;/@+=!&%*~_-."
+	// +required
+	Setting string `json:"setting"`
+
+	// reason says why the risk is accepted, 1 to 256 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +required

@@ -209,6 +209,7 @@ const (
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=256
 // +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_][A-Za-z0-9_.-]*(=[A-Za-z0-9_.,:;/@+=!&%*~-]*)?$')",message="a kernel argument is a name or name=value of letters, digits and .,:;/@+=!&%*~_- without spaces or quotes."
+// +kubebuilder:validation:XValidation:rule="!self.matches('^(init|rdinit|root|rootflags|rootfstype|rootdelay|nfsroot|nfsaddrs|initrd|noinitrd|boot|ostree.*|roothash|usrhash|mount[.]usr.*|systemd[.]verity.*|systemd[.]volatile|rd[.]live[.].*|live[.].*|rd[.]overlay.*|ignition|ignition[.].*|coreos[.].*|rd[.]break|rd[.]emergency|rd[.]rescue|rd[.]systemd[.]unit|rd[.]systemd[.]mask|rd[.]systemd[.]wants|rd[.]cmdline|rd[.]init.*|systemd[.]unit|emergency|rescue|single|s|S|1|2|3|4|5|systemd[.]run.*|systemd[.]mask|systemd[.]hostname|hostname|systemd[.]machine[_-]id|LD[_-].*|SYSTEMD[_-].*|PATH|fips|nomodule)(=.*)?$')",message="arguments that decide what a node boots and starts, such as init, root, ostree, ignition, systemd.unit and rd.break, are refused; docs/dangerous-settings.md lists them with what to use instead."
 type KernelArgument string
 
 // KernelSpec selects the kernel and its arguments.

@@ -345,6 +345,38 @@ func systemRules() []profileRule {
 			},
 		},
 		{
+			field:   "spec.kernel.additionalArguments[]",
+			message: "arguments that decide what a node boots and starts, such as init, root, ostree, ignition, systemd.unit and rd.break, are refused; docs/dangerous-settings.md lists them with what to use instead.",
+			accepted: func(p *profile) {
+				p.Spec.Kernel.AdditionalArguments = []v1alpha1.KernelArgument{"initcall_debug", "selinux=0", "rd.neednet=1"}
+			},
+			rejected: func(p *profile) {
+				p.Spec.Kernel.AdditionalArguments = []v1alpha1.KernelArgument{"systemd.machine-id=1"}
+			},
+		},
+		{
+			field:    "spec.system.stopServices[]",
+			message:  "units without which a node is lost, such as kubelet, D-Bus, udev, its network, mounts and slices, are refused; docs/dangerous-settings.md lists them.",
+			accepted: func(p *profile) { p.Spec.System.StopServices = []v1alpha1.UnitName{"sshd.service"} },
+			rejected: func(p *profile) { p.Spec.System.StopServices = []v1alpha1.UnitName{"DBus.socket"} },
+		},
+		{
+			field:    "spec.system.unloadModules[]",
+			message:  "modules of disks, file systems and pods' networks without which a node is lost, such as overlay and nvme, are refused; docs/dangerous-settings.md lists them.",
+			accepted: func(p *profile) { p.Spec.System.UnloadModules = []v1alpha1.ModuleName{"usb-storage"} },
+			rejected: func(p *profile) { p.Spec.System.UnloadModules = []v1alpha1.ModuleName{"nvme-core"} },
+		},
+		{
+			field:   "spec.acceptedRisks[].setting",
+			message: "an accepted risk is a setting of this profile: letters, digits, spaces and .,:;/@+=!&%*~_-.",
+			accepted: func(p *profile) {
+				p.Spec.AcceptedRisks = []v1alpha1.AcceptedRisk{{Setting: "selinux=0", Reason: "labels"}}
+			},
+			rejected: func(p *profile) {
+				p.Spec.AcceptedRisks = []v1alpha1.AcceptedRisk{{Setting: "selinux=\"0\"", Reason: "labels"}}
+			},
+		},
+		{
 			field:   "spec.system.stopServices[]",
 			message: "a systemd unit is written with its type, for example fwupd-refresh.timer.",
 			accepted: func(p *profile) {

@@ -87,6 +87,7 @@ const (
 	ruleIOMMU             = "plan.iommu"
 	ruleKernelParameters  = "plan.kernel-parameters"
 	ruleStopServices      = "plan.stop-services"
+	ruleHazard            = "plan.dangerous-setting"
 	rulePoolNIC           = "plan.pool-nic"
 	rulePoolFunctions     = "plan.pool-virtual-functions"
 	rulePoolDriver        = "plan.pool-driver"

@@ -59,7 +59,7 @@ type planner struct {
 // plan; too little of it is a finding.
 func New(in Input) (*NodePlan, []Finding) {
 	p := newPlanner(in)
-	p.run(p.checkProfile, p.checkHost, p.claimNICs, p.planNICs, p.planKernel, p.planPower, p.planCPUs)
+	p.run(p.checkProfile, p.refuseHazards, p.checkHost, p.claimNICs, p.planNICs, p.planKernel, p.planPower, p.planCPUs)
 	if !p.blocked() {
 		p.run(p.planVerification, p.planKubelet, p.planContainerRuntime, p.planHugepages, p.planInterrupts, p.planPools,
 			p.planNetwork, p.planKernelArguments, p.planSysctls, p.planSysfs, p.planSystem, p.planHost)

@@ -8,6 +8,7 @@ package plan
 type PlatformRules struct {
 	// KubeletFields are fields of KubeletConfiguration that the platform sets and refuses from anybody else.
 	KubeletFields []string
-	// Services are units without which a node is lost to the platform, besides those that every node needs.
+	// Services are units without which a node is lost to the platform, besides those that every node needs; "*" in a name
+	// stands for any text.
 	Services []string
 }

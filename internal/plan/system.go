@@ -29,21 +29,9 @@ func (p *planner) planSystem() {
 	}
 }
 
-// neededServices are services without which a node is lost to the cluster.
-func (p *planner) neededServices() []string {
-	return slices.Concat([]string{kubeletUnit, "NetworkManager.service", "systemd-udevd.service", "dbus.service",
-		"dbus-broker.service", "sshd.service"}, containerRuntimeUnits(), p.input.Platform.Services)
-}
-
 // planServices stops and masks units.
 func (p *planner) planServices() {
 	const field = "spec.system.stopServices"
-	needed := p.neededServices()
-	for i, name := range p.spec.System.StopServices {
-		if slices.Contains(needed, string(name)) {
-			p.critical(ruleStopServices, element(field, i), "Remove it.", "without %s the node is lost to the cluster", name)
-		}
-	}
 	for _, name := range sortedSet(p.spec.System.StopServices) {
 		p.plan.StopServices = append(p.plan.StopServices, Setting{Name: name, Origin: p.origin(field)})
 		if name != irqbalanceUnit || p.spec.Interrupts.Balancer != v1alpha1.BalancerStopped {

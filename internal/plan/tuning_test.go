@@ -167,7 +167,7 @@ func TestHardwareFindings(t *testing.T) {
 		"the kubelet stopped": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 			s.System.StopServices = []v1alpha1.UnitName{"a.service", "kubelet.service"}
 		},
-			[]string{"plan.stop-services Critical spec.system.stopServices[1]"}},
+			[]string{"plan.dangerous-setting Critical spec.system.stopServices[1]"}},
 		"irqbalance stopped and needed": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 			s.System.StopServices = []v1alpha1.UnitName{"irqbalance.service"}
 		},
@@ -194,7 +194,7 @@ func TestServicesOfThePlatform(t *testing.T) {
 	})
 	rules := PlatformRules{Services: []string{"platform-agent.service"}}
 	if plan, findings := New(Input{Profile: stopped, Topology: xeon(), Platform: rules}); plan != nil || len(findings) != 1 ||
-		findings[0].Rule != "plan.stop-services" {
+		findings[0].Rule != "plan.dangerous-setting" {
 		t.Errorf("plan %v, findings %s: want the service kept", plan, describe(findings))
 	}
 	if plan, findings := New(Input{Profile: stopped, Topology: xeon()}); plan == nil {

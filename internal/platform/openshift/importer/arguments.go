@@ -10,6 +10,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 const (
@@ -56,7 +57,7 @@ func (c *converter) hintArguments() {
 // argument converts one argument: into a field, or into a place among the additional arguments.
 func (c *converter) argument(argument cmdline.Arg) {
 	text := argument.Text()
-	if c.partitionArgument(argument) || c.machineCheckArgument(argument) {
+	if c.partitionArgument(argument) || c.machineCheckArgument(argument) || c.refusedArgument(text) {
 		return
 	}
 	for _, group := range argumentGroups() {
@@ -74,6 +75,21 @@ func (c *converter) argument(argument cmdline.Arg) {
 		}
 	}
 	c.keepArgument(text)
+}
+
+// refusedArgument leaves out an argument that every plan refuses, and remarks on one that has to be confirmed.
+func (c *converter) refusedArgument(text string) bool {
+	hazard, dangerous := plan.ArgumentHazard(text)
+	switch {
+	case !dangerous:
+		return false
+	case hazard.Acceptable:
+		c.remark(argumentsField, "%.80s %s; nodes get no plan until spec.acceptedRisks names it.", text, hazard.Why)
+		return false
+	default:
+		c.remark(argumentsField, "%.80s was left out: it %s.", text, hazard.Why)
+		return true
+	}
 }
 
 // machine is what the meaning of an argument depends on.

@@ -76,3 +76,40 @@ spec:
 		})
 	}
 }
+
+// TestImportLeavesOutWhatIsRefused: what no plan takes does not come out of an import, and the remark says why.
+func TestImportLeavesOutWhatIsRefused(t *testing.T) {
+	document := `
+apiVersion: performance.openshift.io/v2
+kind: PerformanceProfile
+metadata: {name: dangerous}
+spec:
+  cpu: {reserved: "0-1,8-9", isolated: "2-7,10-15"}
+  nodeSelector: {node-role.kubernetes.io/worker-cnf: ""}
+  additionalKernelArgs: ["audit=0 init=/bin/sh", "systemd.mask=a.service", "module-blacklist=overlay", "enforcing=0"]
+`
+	profile, remarks, err := FromPerformanceProfile([]byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []v1alpha1.KernelArgument
+	for _, argument := range profile.Spec.Kernel.AdditionalArguments {
+		if _, dangerous := plan.ArgumentHazard(string(argument)); dangerous {
+			kept = append(kept, argument)
+		}
+	}
+	if diff := cmp.Diff([]v1alpha1.KernelArgument{"enforcing=0"}, kept); diff != "" {
+		t.Errorf("dangerous arguments (-want +got):\n%s", diff)
+	}
+	text := strings.Join(remarks, "\n")
+	for _, sentence := range []string{
+		"spec.additionalKernelArgs: init=/bin/sh was left out: it replaces the first program of the node, so that nothing else starts.",
+		"spec.additionalKernelArgs: systemd.mask=a.service was left out: it keeps a unit from starting without anybody judging which.",
+		"spec.additionalKernelArgs: module-blacklist=overlay was left out: it keeps module overlay from loading, which is a module that file systems of the node or of its containers need.",
+		"spec.additionalKernelArgs: enforcing=0 switches off what keeps containers away from the host; nodes get no plan until spec.acceptedRisks names it.",
+	} {
+		if !strings.Contains(text, sentence) {
+			t.Errorf("no remark %q in\n%s", sentence, text)
+		}
+	}
+}

@@ -17,7 +17,11 @@ import (
 // Rules are what OpenShift keeps to itself on a node.
 func Rules() plan.PlatformRules {
 	rules := plan.PlatformRules{
-		Services: []string{"machine-config-daemon-firstboot.service", "machine-config-daemon-pull.service"},
+		// The units of machine-config-operator's templates, and of what it updates a node with; "*" stands for any text.
+		Services: []string{
+			"machine-config-daemon-*", "rpm-ostreed.*", "rpm-ostree-*", "kubelet-*", "kubens.*", "crio-*", "ocp-tuned-*", "node-valid-hostname.*",
+			"wait-for-primary-ip.*", "coreos-*", "afterburn*", "aws-*", "azure-*", "gcp-*", "vsphere-*",
+		},
 	}
 	for _, field := range platformFields() {
 		name, _, _ := strings.Cut(field.path, ".")

@@ -14,7 +14,10 @@ import (
 func TestRules(t *testing.T) {
 	want := plan.PlatformRules{
 		KubeletFields: []string{"cgroupDriver", "clusterDNS", "clusterDomain", "failSwapOn", "featureGates", "memorySwap", "staticPodPath"},
-		Services:      []string{"machine-config-daemon-firstboot.service", "machine-config-daemon-pull.service"},
+		Services: []string{
+			"machine-config-daemon-*", "rpm-ostreed.*", "rpm-ostree-*", "kubelet-*", "kubens.*", "crio-*", "ocp-tuned-*", "node-valid-hostname.*",
+			"wait-for-primary-ip.*", "coreos-*", "afterburn*", "aws-*", "azure-*", "gcp-*", "vsphere-*",
+		},
 	}
 	if diff := cmp.Diff(want, Rules()); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
