@@ -52,7 +52,10 @@ func TestDiff(t *testing.T) {
 		"the real-time kernel": {
 			to: []change{func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Kernel.Type = v1alpha1.KernelRealTime }},
 			want: []string{"kernel type: Default -> RealTime (Required)",
-				"kernel argument rcutree.kthread_prio:  -> rcutree.kthread_prio=11 (Required)"},
+				"kernel argument rcutree.kthread_prio:  -> rcutree.kthread_prio=11 (Required)",
+				"kernel argument transparent_hugepage: transparent_hugepage=never ->  (Required)",
+				"sysctl kernel.numa_balancing: 0 ->  (NotRequired)",
+				"file /sys/kernel/mm/transparent_hugepage/enabled: never ->  (NotRequired)"},
 			wantReboot: v1alpha1.RebootRequired,
 		},
 		"more hugepages": {

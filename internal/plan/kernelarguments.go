@@ -86,11 +86,12 @@ func (p *planner) clockRules() []argumentRule {
 		{"mce=off", amd64 && k.MachineChecks == v1alpha1.MachineChecksOff, checks},
 		// Expedited grace periods interrupt all CPUs. A real-time kernel sets this by itself.
 		{"rcupdate.rcu_normal_after_boot=1", true, by("expedited RCU grace periods interrupt every CPU")},
-		// Documented since Linux 6.12: RCU leaves a CPU alone for that many milliseconds of a grace period.
-		{"rcutree.nohz_full_patience_delay=1000", p.release.AtLeast(6, 12) && p.plan.CPUs.Tick == v1alpha1.TickStopped,
-			p.origin("spec.cpus.tick")},
+		// Since Linux 6.12: RCU leaves a CPU alone for that many milliseconds of a grace period. Older kernels pass over
+		// arguments of modules that they do not know (unknown_bootoption in init/main.c), and an argument that came with
+		// the kernel's upgrade would cost a second reboot.
+		{"rcutree.nohz_full_patience_delay=1000", p.plan.CPUs.Tick == v1alpha1.TickStopped, p.origin("spec.cpus.tick")},
 		// A busy real-time task below this priority cannot starve RCU and with it the whole kernel.
-		{"rcutree.kthread_prio=11", k.Type == v1alpha1.KernelRealTime, p.origin("spec.kernel.type")},
+		{"rcutree.kthread_prio=11", p.isRealTime(), p.origin("spec.kernel.type")},
 	}
 }
 
@@ -98,8 +99,7 @@ func (p *planner) clockRules() []argumentRule {
 // units reserve them, so that kernels before 5.8 know the size at all.
 func (p *planner) memoryRules() []argumentRule {
 	origin := p.origin("spec.memory.hugepages")
-	rules := []argumentRule{{"transparent_hugepage=never", p.spec.Memory.TransparentHugepages == v1alpha1.ActivityDisabled,
-		p.origin("spec.memory.transparentHugepages")}}
+	rules := []argumentRule{{"transparent_hugepage=never", p.stopsTransparentHugepages(), p.origin("spec.memory.transparentHugepages")}}
 	if size := p.spec.Memory.DefaultHugepageSize; size != "" {
 		rules = append(rules, argumentRule{"default_hugepagesz=" + kernelSize(size), true,
 			p.origin("spec.memory.defaultHugepageSize")})

@@ -31,16 +31,16 @@ func TestKernelArgumentsOfADefaultProfile(t *testing.T) {
 	}{
 		"Intel": {xeon(), `skew_tick=1 nohz=on nohz_full=1-19,21-39,41-59,61-79 rcu_nocbs=1-19,21-39,41-59,61-79
 			isolcpus=domain,managed_irq,1-19,21-39,41-59,61-79 systemd.cpu_affinity=0,20,40,60 irqaffinity=0,20,40,60
-			tsc=reliable nmi_watchdog=0 nosoftlockup rcupdate.rcu_normal_after_boot=1 transparent_hugepage=never
-			intel_iommu=on iommu=pt intel_pstate=active`},
-		"AMD with Linux 6.12": {large(), `skew_tick=1 nohz=on nohz_full=8-127,136-255,264-383,392-511
+			tsc=reliable nmi_watchdog=0 nosoftlockup rcupdate.rcu_normal_after_boot=1
+			rcutree.nohz_full_patience_delay=1000 transparent_hugepage=never intel_iommu=on iommu=pt intel_pstate=active`},
+		"AMD": {large(), `skew_tick=1 nohz=on nohz_full=8-127,136-255,264-383,392-511
 			rcu_nocbs=8-127,136-255,264-383,392-511 isolcpus=domain,managed_irq,8-127,136-255,264-383,392-511
 			systemd.cpu_affinity=0-7,128-135,256-263,384-391 irqaffinity=0-7,128-135,256-263,384-391 tsc=reliable
 			nmi_watchdog=0 nosoftlockup rcupdate.rcu_normal_after_boot=1 rcutree.nohz_full_patience_delay=1000
 			transparent_hugepage=never iommu=pt amd_pstate=active`},
 		"arm64": {arm(), `skew_tick=1 nohz=on nohz_full=1-63,65-127 rcu_nocbs=1-63,65-127
 			isolcpus=domain,managed_irq,1-63,65-127 systemd.cpu_affinity=0,64 irqaffinity=0,64 nmi_watchdog=0 nosoftlockup
-			rcupdate.rcu_normal_after_boot=1 transparent_hugepage=never`},
+			rcupdate.rcu_normal_after_boot=1 rcutree.nohz_full_patience_delay=1000 transparent_hugepage=never`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestKernelArgumentsOfSettings(t *testing.T) {
 		want    string
 	}{
 		"periodic tick": {arm(), func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.CPUs.Tick = v1alpha1.TickPeriodic },
-			"-nohz=on -nohz_full=" + isolated},
+			"-nohz=on -nohz_full=" + isolated + " -rcutree.nohz_full_patience_delay=1000"},
 		"isolation per pod": {arm(), func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.CPUs.Isolation = v1alpha1.IsolationPerPod },
 			"-isolcpus=domain,managed_irq," + isolated + " +isolcpus=managed_irq," + isolated},
 		"interrupts per pod": {arm(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
@@ -84,7 +84,7 @@ func TestKernelArgumentsOfSettings(t *testing.T) {
 		"machine checks off":     {xeon(), machineChecks(v1alpha1.MachineChecksOff), "+mce=off"},
 		"machine checks on arm":  {arm(), machineChecks(v1alpha1.MachineChecksOff), ""},
 		"real-time kernel": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Kernel.Type = v1alpha1.KernelRealTime },
-			"+rcutree.kthread_prio=11"},
+			"-transparent_hugepage=never +rcutree.kthread_prio=11"},
 		"Intel polling":        {xeon(), preset(v1alpha1.PowerMaximumDeterminism), "+processor.max_cstate=1 +intel_idle.max_cstate=0 +idle=poll"},
 		"Intel shallow":        {xeon(), preset(v1alpha1.PowerHighPerformance), "+processor.max_cstate=1 +intel_idle.max_cstate=0"},
 		"Intel per pod":        {xeon(), preset(v1alpha1.PowerPerPod), "-intel_pstate=active +intel_pstate=passive"},

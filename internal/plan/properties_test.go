@@ -296,6 +296,25 @@ func checkOrigins(t *testing.T, plan *NodePlan) {
 	walk("plan", tree)
 }
 
+// TestPlanOfNoRunningKernel: the kernel that runs while a plan is made is another one after the next upgrade of the
+// operating system, and a plan that changed with it would reboot the node again and close its gate.
+func TestPlanOfNoRunningKernel(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		machine := randomTopology(r)
+		in := Input{Profile: profileWith(randomSpec(r, machine)), Topology: machine}
+		hashes := map[string]string{}
+		for _, release := range []string{"4.18.0-553.el8.x86_64", "5.14.0-570.el9.x86_64", "5.14.0-570.el9.x86_64+rt", "6.12.0", "6.18.3-rt1", "odd"} {
+			machine.KernelRelease = release
+			plan, _ := New(in)
+			hashes[plan.Hash()] += " " + release
+		}
+		if len(hashes) > 1 {
+			t.Errorf("seed %d: plans differ by the running kernel: %v", seed, hashes)
+		}
+	}
+}
+
 func BenchmarkNew(b *testing.B) {
 	for name, machine := range map[string]*topology.Topology{"80 CPUs": xeon(), "512 CPUs": large()} {
 		b.Run(name, func(b *testing.B) {

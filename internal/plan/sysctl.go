@@ -24,7 +24,7 @@ type parameterRule struct {
 func (p *planner) planSysctls() {
 	settings := map[string]Setting{}
 	for _, r := range p.parameterRules() {
-		if r.wanted {
+		if r.wanted && p.hasParameter(r.name) {
 			settings[r.name] = Setting{Name: r.name, Value: r.value, Origin: r.origin}
 		}
 	}
@@ -48,8 +48,8 @@ func (p *planner) parameterRules() []parameterRule {
 		// RPS of new network devices; inherited by the network namespaces of pods.
 		{"net.core.rps_default_mask", p.plan.CPUs.Housekeeping.Mask(), steering != v1alpha1.PacketSteeringOff,
 			p.origin("spec.network.receivePacketSteering")},
-		// Since Linux 5.9; compaction in the background makes tasks wait for page locks.
-		{"vm.compaction_proactiveness", "0", p.release.AtLeast(5, 9), quiet},
+		// Compaction in the background makes tasks wait for page locks.
+		{"vm.compaction_proactiveness", "0", true, quiet},
 		{"vm.dirty_background_ratio", "3", true, quiet},
 		{"vm.dirty_ratio", "10", true, quiet},
 		// Seconds between two runs of the vmstat worker, which visits every CPU.
@@ -64,6 +64,10 @@ func (p *planner) addParameters(settings map[string]Setting) {
 		field := element("spec.system.kernelParameters", i)
 		computed, taken := settings[given.Name]
 		switch {
+		case !p.hasParameter(given.Name):
+			p.report(v1alpha1.SeverityMedium, ruleKernelParameters, field, "Remove it.",
+				"real-time kernels are built without %s, so it is left out: TuneD reports an error for a parameter that the kernel does not have",
+				given.Name)
 		case !taken:
 			settings[given.Name] = Setting{Name: given.Name, Value: given.Value,
 				Origin: Origin{Source: FromField, Detail: "spec.system.kernelParameters[" + given.Name + "]"}}

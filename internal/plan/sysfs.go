@@ -21,7 +21,7 @@ func (p *planner) planSysfs() {
 	}
 	add(true, Setting{"/sys/devices/virtual/workqueue/cpumask", housekeeping, unbound})
 	add(true, Setting{"/sys/bus/workqueue/devices/writeback/cpumask", housekeeping, unbound})
-	add(m.TransparentHugepages == v1alpha1.ActivityDisabled, Setting{"/sys/kernel/mm/transparent_hugepage/enabled",
+	add(p.stopsTransparentHugepages(), Setting{"/sys/kernel/mm/transparent_hugepage/enabled",
 		"never", p.origin("spec.memory.transparentHugepages")})
 	// Documentation/admin-guide/mm/ksm.rst: 2 stops KSM and takes its pages apart again; 0 only stops it.
 	add(m.SamePageMerging == v1alpha1.ActivityDisabled, Setting{"/sys/kernel/mm/ksm/run",

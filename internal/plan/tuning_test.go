@@ -39,8 +39,6 @@ func TestSysctls(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kernel parameters (-want +got):\n%s", diff)
 	}
-	old := xeon()
-	old.KernelRelease = "4.18.0-553.el8.x86_64"
 	cases := map[string]struct {
 		machine *topology.Topology
 		change  change
@@ -54,9 +52,13 @@ func TestSysctls(t *testing.T) {
 			"-kernel.timer_migration=1 +kernel.timer_migration=0"},
 		"steering": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Network.ReceivePacketSteering = "AllDevices" },
 			"+net.core.rps_default_mask=10000100,00100001"},
-		"own parameters": {xeon(), parameter("net.core.busy_poll", "50"), "+net.core.busy_poll=50"},
-		"the same again": {xeon(), parameter("vm.swappiness", "10"), ""},
-		"an old kernel":  {old, nothing, ""},
+		"own parameters":   {xeon(), parameter("net.core.busy_poll", "50"), "+net.core.busy_poll=50"},
+		"the same again":   {xeon(), parameter("vm.swappiness", "10"), ""},
+		"real-time kernel": {xeon(), realTime(nothing), "-kernel.numa_balancing=0"},
+		"busy polling on a real-time kernel": {xeon(), realTime(parameter("net.core.busy_poll", "50")),
+			"-kernel.numa_balancing=0"},
+		"other parameters on a real-time kernel": {xeon(), realTime(parameter("net.core.netdev_budget", "50")),
+			"-kernel.numa_balancing=0 +net.core.netdev_budget=50"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -65,8 +67,13 @@ func TestSysctls(t *testing.T) {
 			}
 		})
 	}
-	if slices.ContainsFunc(planOf(t, old).Sysctls, func(s Setting) bool { return s.Name == "vm.compaction_proactiveness" }) {
-		t.Error("Linux 4.18 gets a parameter of Linux 5.9")
+}
+
+// realTime asks for the real-time kernel besides.
+func realTime(further change) change {
+	return func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+		s.Kernel.Type = v1alpha1.KernelRealTime
+		further(s)
 	}
 }
 
@@ -89,8 +96,9 @@ func TestSysfs(t *testing.T) {
 		"pages kept": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 			s.Memory.TransparentHugepages, s.Memory.SamePageMerging = "Kept", "Kept"
 		}, "-/sys/kernel/mm/ksm/run=2 -/sys/kernel/mm/transparent_hugepage/enabled=never"},
-		"Intel turbo off": {xeon(), turbo("Disabled"), "+" + cpu + "intel_pstate/no_turbo=1"},
-		"Intel turbo on":  {xeon(), turbo("Enabled"), "+" + cpu + "intel_pstate/no_turbo=0"},
+		"real-time kernel": {xeon(), realTime(nothing), "-/sys/kernel/mm/transparent_hugepage/enabled=never"},
+		"Intel turbo off":  {xeon(), turbo("Disabled"), "+" + cpu + "intel_pstate/no_turbo=1"},
+		"Intel turbo on":   {xeon(), turbo("Enabled"), "+" + cpu + "intel_pstate/no_turbo=0"},
 		"Intel without intel_pstate": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 			s.Power.Turbo, s.Power.FrequencyDriver = "Disabled", "Disabled"
 		}, "+" + cpu + "cpufreq/boost=0"},
@@ -152,9 +160,11 @@ func TestHardwareFindings(t *testing.T) {
 		"large pages in real time": {arm(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 			s.Memory.KernelPageSize, s.Kernel.Type = "64Ki", "RealTime"
 		}, []string{"plan.real-time-kernel Critical spec.memory.kernelPageSize"}},
-		"no IOMMU on arm":          {arm(), iommu(v1alpha1.IOMMUDisabled), []string{"plan.iommu High spec.kernel.iommu"}},
-		"nosmt on an older arm":    {threadedArm, smtDisabled, []string{"plan.smt Medium spec.cpus.simultaneousMultithreading"}},
-		"nosmt on a newer arm":     {newerArm, smtDisabled, nil},
+		"no IOMMU on arm":       {arm(), iommu(v1alpha1.IOMMUDisabled), []string{"plan.iommu High spec.kernel.iommu"}},
+		"nosmt on an older arm": {threadedArm, smtDisabled, []string{"plan.smt Medium spec.cpus.simultaneousMultithreading"}},
+		"nosmt on a newer arm":  {newerArm, smtDisabled, nil},
+		"a parameter that real-time kernels lack": {xeon(), realTime(parameter("net.core.busy_read", "50")),
+			[]string{"plan.kernel-parameters Medium spec.system.kernelParameters[0]"}},
 		"a contradicted parameter": {xeon(), parameter("vm.swappiness", "60"), []string{"plan.kernel-parameters Critical spec.system.kernelParameters[0]"}},
 		"an unsafe parameter":      {xeon(), parameter("vm.x", "1\n2"), []string{"plan.unsafe-text Critical spec.system.kernelParameters[0]"}},
 		"an unsafe name":           {xeon(), parameter("vm", "1"), []string{"plan.unsafe-text Critical spec.system.kernelParameters[0]"}},

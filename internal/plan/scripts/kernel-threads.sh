@@ -47,7 +47,7 @@ keep() {
 	fi
 }
 
-# is_movable tells whether a line of /proc/PID/stat is that of a kernel thread that may be moved. Its name may hold
+# is_movable reports whether a line of /proc/PID/stat is that of a kernel thread that may be moved. Its name may hold
 # spaces and parentheses.
 is_movable() {
 	case $1 in

@@ -33,7 +33,7 @@ expand() {
 	done
 }
 
-# is_within tells whether all CPUs of a list are wanted. irqbalance may choose among them.
+# is_within reports whether all CPUs of a list are wanted. irqbalance may choose among them.
 is_within() {
 	expand "$1"
 	for cpu in $list; do

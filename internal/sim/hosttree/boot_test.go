@@ -243,6 +243,9 @@ func TestBootKernel(t *testing.T) {
 		"real time": {machine: small(), options: BootOptions{KernelType: v1alpha1.KernelRealTime}, want: map[string]string{
 			"sys/kernel/realtime": "1", "proc/sys/kernel/osrelease": "5.14.0-570.49.1.el9_6.x86_64+rt",
 			"sys/module/rcutree/parameters/kthread_prio": "1",
+			// A kernel with PREEMPT_RT is built without these.
+			"proc/sys/kernel/numa_balancing": "-", "proc/sys/net/core/busy_poll": "-", "proc/sys/net/core/busy_read": "-",
+			"sys/kernel/mm/transparent_hugepage/enabled": "-", "sys/kernel/mm/ksm/run": "0", "proc/sys/vm/compaction_proactiveness": "20",
 		}},
 	})
 }

@@ -53,7 +53,8 @@ func upTo(n int) cpus.Set {
 }
 
 // writeHugepages writes the pools of the whole machine (Documentation/admin-guide/mm/hugetlbpage.rst) and
-// transparent hugepages and KSM (Documentation/admin-guide/mm/{transhuge,ksm}.rst).
+// transparent hugepages and KSM (Documentation/admin-guide/mm/{transhuge,ksm}.rst). A real-time kernel is built without
+// transparent hugepages (TRANSPARENT_HUGEPAGE in mm/Kconfig).
 func (k *kernel) writeHugepages(t *tree) {
 	for _, size := range k.hugepages.sizes {
 		pool := fmt.Sprintf("/sys/kernel/mm/hugepages/hugepages-%dkB", size)
@@ -63,10 +64,12 @@ func (k *kernel) writeHugepages(t *tree) {
 		t.file(pool+"/surplus_hugepages", 0)
 		t.file(pool+"/nr_overcommit_hugepages", 0)
 	}
-	mode, _ := k.line.Get("transparent_hugepage")
-	t.file("/sys/kernel/mm/transparent_hugepage/enabled", choice(mode, "madvise", "always", "madvise", "never"))
-	t.file("/sys/kernel/mm/transparent_hugepage/defrag", choice("", "madvise", "always", "defer", "defer+madvise", "madvise", "never"))
-	t.file("/sys/kernel/mm/transparent_hugepage/khugepaged/defrag", 1)
+	if !k.realTime() {
+		mode, _ := k.line.Get("transparent_hugepage")
+		t.file("/sys/kernel/mm/transparent_hugepage/enabled", choice(mode, "madvise", "always", "madvise", "never"))
+		t.file("/sys/kernel/mm/transparent_hugepage/defrag", choice("", "madvise", "always", "defer", "defer+madvise", "madvise", "never"))
+		t.file("/sys/kernel/mm/transparent_hugepage/khugepaged/defrag", 1)
+	}
 	t.file("/sys/kernel/mm/ksm/run", 0)
 	t.file("/sys/kernel/mm/ksm/pages_shared", 0)
 }

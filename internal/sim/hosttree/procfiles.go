@@ -62,6 +62,12 @@ func (k *kernel) writeSysctls(t *tree) {
 		"net/core/busy_poll": 0, "net/core/busy_read": 0, "net/core/rps_default_mask": cpus.Set{}.Mask(),
 		"net/core/netdev_budget": 300, "net/core/netdev_budget_usecs": 2000, "net/ipv4/tcp_fastopen": 1,
 	}
+	if k.realTime() {
+		// NUMA_BALANCING in init/Kconfig and NET_RX_BUSY_POLL in net/Kconfig depend on !PREEMPT_RT.
+		for _, name := range []string{"kernel/numa_balancing", "net/core/busy_poll", "net/core/busy_read"} {
+			delete(values, name)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		t.file("/proc/sys/"+name, values[name])
 	}

@@ -178,6 +178,7 @@ func onlyInPlan(text, vendor string) string {
 	name, _, _ := strings.Cut(text, "=")
 	reasons := map[string]string{
 		"rcupdate.rcu_normal_after_boot=1": "the cpu-partitioning profile of TuneD, which a PerformanceProfile includes, sets it in sysfs",
+		"rcutree.nohz_full_patience_delay": "RCU interrupts isolated CPUs less with it, and kernels before 6.12 pass over it",
 		"transparent_hugepage=never":       "a PerformanceProfile sets it through TuneD",
 		"irqaffinity":                      "TuneD sets the affinity at run time",
 		"processor.max_cstate":             "idle=poll makes it moot",
