@@ -4,6 +4,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -131,7 +132,7 @@ func (r *reader) idleStates(dir string) []IdleState {
 }
 
 func (r *reader) frequency(id int, policy string) Frequency {
-	return Frequency{
+	frequency := Frequency{
 		Driver:          r.nameFact(policy + "scaling_driver"),
 		Governor:        r.nameFact(policy + "scaling_governor"),
 		HardwareMinimum: r.numberFact(policy + "cpuinfo_min_freq"),
@@ -140,6 +141,28 @@ func (r *reader) frequency(id int, policy string) Frequency {
 
 		EnergyPerformancePreference: r.preference(id, policy+energyPreferenceFile),
 	}
+	const table = "scaling_available_frequencies"
+	frequency.TableMaximum = Absent[int64](policy+table, reasonNotAsked)
+	if frequency.ScalingMaximum.Value < frequency.HardwareMaximum.Value {
+		frequency.TableMaximum = read(r, source[int64]{policy + table, parseLargest})
+	}
+	return frequency
+}
+
+// parseLargest reads numbers in any order.
+func parseLargest(text string) (int64, error) {
+	var largest int64
+	for field := range strings.FieldsSeq(text) {
+		number, err := parseNumber(field)
+		if err != nil {
+			return 0, err
+		}
+		largest = max(largest, number)
+	}
+	if largest == 0 {
+		return 0, errors.New("it lists no frequency")
+	}
+	return largest, nil
 }
 
 const (

@@ -269,6 +269,26 @@ func TestFrequencyIsNotMeasured(t *testing.T) {
 	}
 }
 
+// TestFrequencyTable: the table is read where the limit is below what the hardware can do.
+func TestFrequencyTable(t *testing.T) {
+	const folder = "cpu0/cpufreq/"
+	cases := map[string]struct{ limit, table, want string }{
+		"below the hardware": {"2450000", "1500000 2450000 2000000\n", "2450000"},
+		"at the hardware":    {"3500000", "1500000 2450000\n", "absent: " + reasonNotAsked},
+		"an empty table":     {"2450000", "\n", "absent: it lists no frequency"},
+		"nonsense":           {"2450000", "fast", `absent: not a number: "fast"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			facts := readAll(t, cpuFiles(files{
+				"present": "0", "online": "0", folder + "cpuinfo_max_freq": "3500000",
+				folder + "scaling_max_freq": tc.limit, folder + "scaling_available_frequencies": tc.table,
+			}))
+			expect(t, "the table", facts.CPUs.List[0].Frequency.TableMaximum, tc.want)
+		})
+	}
+}
+
 // TestEnergyPreferenceOfIsolatedCPUs: a running kernel that asks the CPU itself is not asked about
 // isolated ones, neither by Read nor for a plan, and the snapshot says so.
 func TestEnergyPreferenceOfIsolatedCPUs(t *testing.T) {

@@ -202,7 +202,10 @@ type Frequency struct {
 	Driver, Governor                 Fact[string]
 	HardwareMinimum, HardwareMaximum Fact[int64]
 	ScalingMaximum                   Fact[int64]
-	EnergyPerformancePreference      Fact[string]
+	// TableMaximum is the highest frequency that a driver with a table of them can be told (scaling_available_frequencies):
+	// acpi-cpufreq reaches HardwareMaximum by turbo only. It is read where ScalingMaximum is below HardwareMaximum.
+	TableMaximum                Fact[int64]
+	EnergyPerformancePreference Fact[string]
 }
 
 // NUMANode is one NUMA node.

@@ -30,11 +30,12 @@ func pathsOf(namesByFolder map[string]string) []string {
 // namespace of the reader.
 func settingNames() map[string]string {
 	return map[string]string{
-		"/dev":           "cpu_dma_latency",
-		"/etc/default":   "irqbalance",
-		"/etc/sysconfig": "irqbalance",
-		"/proc":          "swaps",
-		"/proc/1":        "status",
+		"/dev":            "cpu_dma_latency",
+		"/etc/default":    "irqbalance",
+		"/etc/lowlatency": "irqbalance.env",
+		"/etc/sysconfig":  "irqbalance",
+		"/proc":           "swaps",
+		"/proc/1":         "status",
 		"/proc/sys/kernel": "hung_task_timeout_secs nmi_watchdog numa_balancing sched_rt_runtime_us soft_watchdog " +
 			"stack_tracer_enabled tainted timer_migration watchdog watchdog_cpumask",
 		"/proc/sys/kernel/random":                        "boot_id",

@@ -11,9 +11,11 @@ import (
 )
 
 const (
-	irqbalanceUnit        = "irqbalance.service"
-	irqbalanceEnvironment = "/etc/lowlatency/irqbalance.env"
-	dropInName            = "10-lowlatency.conf"
+	// IRQBalanceEnvironment is the file in which irqbalance finds the CPUs that it must not use.
+	IRQBalanceEnvironment = "/etc/lowlatency/irqbalance.env"
+
+	irqbalanceUnit = "irqbalance.service"
+	dropInName     = "10-lowlatency.conf"
 )
 
 // planInterrupts decides where device interrupts go and what becomes of irqbalance.
@@ -51,7 +53,7 @@ func (p *planner) planInterrupts() {
 func (p *planner) restrictBalancer(banned cpus.Set) {
 	origin := p.origin("spec.interrupts.balancer")
 	p.addFile(File{
-		Path: irqbalanceEnvironment,
+		Path: IRQBalanceEnvironment,
 		Mode: 0o644,
 		Content: fmt.Sprintf("IRQBALANCE_BANNED_CPUS=%s\nIRQBALANCE_BANNED_CPULIST=%s\n",
 			banned.Mask(), banned),
@@ -59,7 +61,7 @@ func (p *planner) restrictBalancer(banned cpus.Set) {
 	})
 	p.addUnit(Unit{
 		Name:    irqbalanceUnit,
-		DropIns: map[string]string{dropInName: serialize(option("Service", "EnvironmentFile", irqbalanceEnvironment))},
+		DropIns: map[string]string{dropInName: serialize(option("Service", "EnvironmentFile", IRQBalanceEnvironment))},
 		Origin:  origin,
 	})
 }

@@ -273,7 +273,7 @@ func soundCPU(id int) host.CPU {
 		IdleStates: []host.IdleState{idleState("POLL", 0), idleState("C1", 2), idleState("C6", 133)},
 		Frequency: host.Frequency{
 			Driver: known("intel_pstate"), Governor: known("performance"),
-			ScalingMaximum: known(int64(3000000)), EnergyPerformancePreference: known("performance"),
+			ScalingMaximum: known(int64(3000000)), HardwareMaximum: known(int64(3000000)), EnergyPerformancePreference: known("performance"),
 		},
 		CoreThrottles: known(uint64(1)), PackageThrottles: known(uint64(1)),
 		Caches: []host.Cache{{Level: known(2), SharedCPUs: known(list("0-7"))}, {Level: known(3), SharedCPUs: known(cpus.Of(id&^1, id|1))}},
@@ -309,6 +309,7 @@ func soundSettings() map[string]host.Fact[string] {
 		settingClocksource:                      "tsc",
 		settingIntelStatus:                      "active",
 		settingNoTurbo:                          "1",
+		settingMaximumPercent:                   "100",
 		settingLatencyLimit:                     "2",
 		settingWorkqueue:                        "33",
 		settingWriteback:                        "ff",

@@ -6,6 +6,7 @@ package verify
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -19,6 +20,8 @@ const (
 	settingAMDStatus   = "/sys/devices/system/cpu/amd_pstate/status"
 	settingNoTurbo     = "/sys/devices/system/cpu/intel_pstate/no_turbo"
 	settingBoost       = "/sys/devices/system/cpu/cpufreq/boost"
+
+	settingMaximumPercent = "/sys/devices/system/cpu/intel_pstate/max_perf_pct"
 )
 
 // frequencyChecks ask how the frequency of the CPUs is chosen.
@@ -83,16 +86,20 @@ func frequencyChecks() []Check {
 			run:     turboIsPlanned,
 		},
 		{
-			ID: "power.maximum-frequency", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
-			Title:   "Frequencies are capped as planned",
-			Applies: "spec.power caps frequencies",
-			Why:     "The caps share the processor's power budget between isolated and housekeeping CPUs.",
-			Reads:   []string{"/sys/devices/system/cpu/cpu*/cpufreq/scaling_max_freq"},
-			Fix:     "Write the planned frequency in kHz to scaling_max_freq of the CPUs named.",
-			Reboot:  v1alpha1.RebootNotRequired,
-			Source:  "kernel: Documentation/admin-guide/pm/cpufreq.rst (scaling_max_freq)",
-			owns:    []string{"/sys/devices/system/cpu/cpu*/cpufreq/scaling_max_freq", "/sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq"},
-			run:     frequenciesAreCapped,
+			ID: "power.maximum-frequency", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			Title:   "Frequencies are capped as planned, and those of isolated CPUs not otherwise",
+			Applies: "spec.power caps frequencies, or " + byGovernor,
+			Why:     "A capped CPU does everything more slowly; planned caps share the processor's power budget between isolated and housekeeping CPUs.",
+			Reads: []string{
+				"/sys/devices/system/cpu/cpu*/cpufreq/{scaling_max_freq,cpuinfo_max_freq,scaling_available_frequencies}", settingMaximumPercent, settingNoTurbo,
+			},
+			Fix:    "Write the planned frequency in kHz, without one that of cpuinfo_max_freq, to scaling_max_freq of the CPUs named, and 100 to " + settingMaximumPercent + "; find who lowered them: a power manager, the firmware's limit (bios_limit), heat.",
+			Reboot: v1alpha1.RebootNotRequired,
+			Source: "kernel: Documentation/admin-guide/pm/cpufreq.rst (scaling_max_freq), intel_pstate.rst (max_perf_pct)",
+			owns: []string{
+				"/sys/devices/system/cpu/cpu*/cpufreq/scaling_max_freq", "/sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq", settingMaximumPercent,
+			},
+			run: frequenciesAreCapped,
 		},
 	}
 }
@@ -191,7 +198,80 @@ func turboIsPlanned(s *state) verdict {
 
 func frequenciesAreCapped(s *state) verdict {
 	power := s.plan.Power
-	return worst(s.cap(s.plan.CPUs.Isolated, int64(power.IsolatedMaximum)), s.cap(s.plan.CPUs.Housekeeping, int64(power.HousekeepingMaximum)))
+	return worst(s.cap(s.plan.CPUs.Isolated, int64(power.IsolatedMaximum)), s.cap(s.plan.CPUs.Housekeeping, int64(power.HousekeepingMaximum)),
+		s.isolatedAreUncapped(), s.driverIsUncapped())
+}
+
+// isolatedAreUncapped judges isolated CPUs of which the plan wants the full speed. A kernel that does not choose frequencies,
+// as in most virtual machines, caps none.
+func (s *state) isolatedAreUncapped() verdict {
+	isolated := s.plan.CPUs.Isolated
+	scales := func(id int) bool {
+		cpu, ok := s.cpuByID[id]
+		return ok && (cpu.Frequency.Driver.Known || cpu.Frequency.ScalingMaximum.Known || cpu.Frequency.ScalingMaximum.Reason != reasonMissing)
+	}
+	if s.plan.Power.IsolatedMaximum != 0 || s.plan.Power.Governor != v1alpha1.GovernorPerformance || isolated.Filter(scales).IsEmpty() {
+		return notApplicable()
+	}
+	full := s.fullFrequencies()
+	return s.surveyCPUs(isolated, "no cap", func(cpu *host.CPU) answer {
+		if !cpu.Frequency.HardwareMaximum.Known {
+			return about(cpu.Frequency.HardwareMaximum, func(int64) string { return "" })
+		}
+		return about(cpu.Frequency.ScalingMaximum, func(found int64) string {
+			if want := full(cpu); found < want {
+				return fmt.Sprintf("maximum frequency %d kHz (scaling_max_freq), while the CPU can run at %d kHz", found, want)
+			}
+			return ""
+		})
+	})
+}
+
+// fullFrequencies tells what scaling_max_freq of a CPU is where nobody capped it: the frequency of the hardware; the highest
+// of the table, for drivers with one; without turbo, less than the hardware's by what only the processor knows
+// (intel_pstate_get_max_freq of drivers/cpufreq/intel_pstate.c), so that the highest of its kind of CPU counts.
+func (s *state) fullFrequencies() func(*host.CPU) int64 {
+	withoutTurbo := s.facts.Setting(settingNoTurbo).Value == "1"
+	highest := map[int64]int64{}
+	for i := range s.facts.CPUs.List {
+		f := s.facts.CPUs.List[i].Frequency
+		highest[f.HardwareMaximum.Value] = max(highest[f.HardwareMaximum.Value], f.ScalingMaximum.Value)
+	}
+	return func(cpu *host.CPU) int64 {
+		hardware := cpu.Frequency.HardwareMaximum.Value
+		if table, ok := cpu.Frequency.TableMaximum.Get(); ok {
+			return min(table, hardware)
+		}
+		if withoutTurbo {
+			return highest[hardware]
+		}
+		return hardware
+	}
+}
+
+// driverIsUncapped judges intel_pstate's limit of all CPUs, in percent of what the hardware can do. It must leave room for
+// what the plan allows to isolated CPUs.
+func (s *state) driverIsUncapped() verdict {
+	limit := parseSetting(s.facts.Setting(settingMaximumPercent), parseMicros)
+	if s.plan.Power.Governor != v1alpha1.GovernorPerformance && s.plan.Power.IsolatedMaximum == 0 || !limit.Known && limit.Reason == reasonMissing {
+		return notApplicable()
+	}
+	return judge(limit, "100", func(percent int64) verdict {
+		if percent >= 100 || s.leavesRoom(percent) {
+			return passed(fmt.Sprintf("%s is %d", settingMaximumPercent, percent))
+		}
+		return failed(fmt.Sprintf("%s is %d: no CPU runs faster than %d %% of what it can", settingMaximumPercent, percent, percent),
+			strconv.FormatInt(percent, 10), "100").about(finding.OfFiles(settingMaximumPercent))
+	})
+}
+
+// leavesRoom reports whether a limit of all CPUs is above the planned cap of isolated ones.
+func (s *state) leavesRoom(percent int64) bool {
+	want := int64(s.plan.Power.IsolatedMaximum)
+	return want != 0 && !slices.ContainsFunc(s.plan.CPUs.Isolated.IDs(), func(id int) bool {
+		cpu, ok := s.cpuByID[id]
+		return !ok || cpu.Frequency.HardwareMaximum.Value*percent/100 < want
+	})
 }
 
 // cap judges the cap of a set of CPUs; zero is no cap.

@@ -14,6 +14,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 const (
@@ -65,11 +66,11 @@ func interruptChecks() []Check {
 			Title:   "irqbalance does not run, or must not use isolated CPUs",
 			Applies: "spec.interrupts.balancer is Restricted or Stopped",
 			Why:     "irqbalance moves interrupts every ten seconds, back onto isolated CPUs unless it is configured to avoid them.",
-			Reads:   []string{"/proc/*/comm", "/proc/*/environ (IRQBALANCE_*)", settingBalancerRedHat, settingBalancerDebian},
-			Fix:     "Set IRQBALANCE_BANNED_CPULIST to the isolated CPUs in its environment file and restart irqbalance, or stop it.",
+			Reads:   []string{"/proc/*/comm", "/proc/*/environ (IRQBALANCE_*)", plan.IRQBalanceEnvironment, settingBalancerRedHat, settingBalancerDebian},
+			Fix:     "Set IRQBALANCE_BANNED_CPULIST to the isolated CPUs in its environment file, take IRQBALANCE_BANNED_CPUS out, which wins over it, and restart irqbalance, or stop it.",
 			Reboot:  v1alpha1.RebootNotRequired,
-			Source:  "irqbalance(1): without a ban list it avoids the CPUs of isolcpus= and nohz_full=",
-			owns:    []string{settingBalancerRedHat, settingBalancerDebian},
+			Source:  "irqbalance: cputree.c (setup_banned_cpus); irqbalance(1): without a ban list it avoids the CPUs of isolcpus= and nohz_full=",
+			owns:    []string{settingBalancerRedHat, settingBalancerDebian, plan.IRQBalanceEnvironment},
 			run:     balancerIsRestricted,
 		},
 	}
@@ -273,27 +274,26 @@ func (s *state) balancerAvoids(process *host.Process) verdict {
 		return failed(fmt.Sprintf("irqbalance runs as process %d", process.PID), "runs", "stopped").about(runs)
 	}
 	expected := "banned CPUs " + s.plan.Interrupts.Banned.String()
-	return judge(s.bannedCPUs(process), expected, func(banned cpus.Set) verdict {
+	bans := s.bannedCPUs(process)
+	return judge(bans, expected, func(banned cpus.Set) verdict {
 		if free := s.plan.Interrupts.Banned.Difference(banned); !free.IsEmpty() {
-			return failed(fmt.Sprintf("irqbalance (process %d) may use isolated %s", process.PID, free.Name()),
+			return failed(fmt.Sprintf("irqbalance (process %d) may use isolated %s by %s", process.PID, free.Name(), bans.Source),
 				"banned CPUs "+orNone(banned.String()), expected).about(finding.OfCPUs(free), runs)
 		}
 		return passed("banned CPUs " + banned.String())
 	})
 }
 
-// bannedCPUs are the CPUs that irqbalance leaves alone: those of its environment, else of the file that
-// its unit reads, else, as irqbalance(1) says, the isolated and tickless ones.
+// bannedCPUs are the CPUs that irqbalance leaves alone: those of its environment or, where that cannot be read, of the
+// files that its unit takes it from; else, as irqbalance(1) says, the isolated and tickless ones. What is in a file and not
+// in the environment of the process, the process has not read.
 func (s *state) bannedCPUs(process *host.Process) host.Fact[cpus.Set] {
-	if banned, ok := banList(process.Environment, fmt.Sprintf("/proc/%d/environ", process.PID)); ok {
-		return banned
-	}
-	for _, path := range []string{settingBalancerRedHat, settingBalancerDebian} {
-		if text, ok := s.facts.Setting(path).Get(); ok {
-			if banned, ok := banList(environmentFile(text), path); ok {
-				return banned
-			}
+	if process.Environment != nil {
+		if banned, ok := banList(process.Environment, fmt.Sprintf("/proc/%d/environ", process.PID)); ok {
+			return banned
 		}
+	} else if banned, ok := s.banListOfFiles(); ok {
+		return banned
 	}
 	isolated, tickless := s.facts.CPUs.Isolated, s.facts.CPUs.NoHzFull
 	if !isolated.Known {
@@ -302,13 +302,41 @@ func (s *state) bannedCPUs(process *host.Process) host.Fact[cpus.Set] {
 	return host.Known(isolated.Value.Union(tickless.Value), isolated.Source)
 }
 
-// banList reads the two variables in which irqbalance takes CPUs that it must not use.
-func banList(environment map[string]string, source string) (host.Fact[cpus.Set], bool) {
-	if list, ok := environment["IRQBALANCE_BANNED_CPULIST"]; ok && list != "" {
-		return parseSetting(host.Known(list, source), cpus.Parse), true
+// banListOfFiles reads the file of the plan's drop-in, which comes last and so wins, else that of the distribution. Which of
+// two that differ the unit reads is not known.
+func (s *state) banListOfFiles() (host.Fact[cpus.Set], bool) {
+	if banned, ok := s.banListOfFile(plan.IRQBalanceEnvironment); ok {
+		return banned, true
 	}
-	if mask, ok := environment["IRQBALANCE_BANNED_CPUS"]; ok && mask != "" {
-		return parseSetting(host.Known(strings.TrimPrefix(mask, "0x"), source), cpus.ParseMask), true
+	redHat, isRedHat := s.banListOfFile(settingBalancerRedHat)
+	debian, isDebian := s.banListOfFile(settingBalancerDebian)
+	switch {
+	case !isRedHat:
+		return debian, isDebian
+	case isDebian && !redHat.Value.Equal(debian.Value):
+		return host.Absent[cpus.Set](settingBalancerRedHat, "it does not say the same as "+settingBalancerDebian), true
+	}
+	return redHat, true
+}
+
+func (s *state) banListOfFile(path string) (host.Fact[cpus.Set], bool) {
+	text, ok := s.facts.Setting(path).Get()
+	if !ok {
+		return host.Fact[cpus.Set]{}, false
+	}
+	return banList(environmentFile(text), path)
+}
+
+// banList reads the two variables in which irqbalance takes CPUs that it must not use. The older one, a mask, wins; if
+// it is no mask, irqbalance says nothing and bans no CPU (setup_banned_cpus of cputree.c, __bitmap_parse of bitmap.c).
+func banList(environment map[string]string, source string) (host.Fact[cpus.Set], bool) {
+	if mask := environment["IRQBALANCE_BANNED_CPUS"]; mask != "" {
+		// What is no mask is the empty set.
+		banned, _ := cpus.ParseMask(mask)
+		return host.Known(banned, source+" (IRQBALANCE_BANNED_CPUS="+mask+")"), true
+	}
+	if list := environment["IRQBALANCE_BANNED_CPULIST"]; list != "" {
+		return parseSetting(host.Known(list, source), cpus.Parse), true
 	}
 	return host.Fact[cpus.Set]{}, false
 }

@@ -9,6 +9,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 // roam lets interrupts use every CPU.
@@ -191,14 +192,56 @@ func balancerCases() checkCases {
 		},
 		"banned from some": {
 			change: func(f fixture) { environment(f, map[string]string{"IRQBALANCE_BANNED_CPULIST": "2-3"}) },
-			want:   fails, wantMessage: "irqbalance (process 700) may use isolated CPUs 6-7",
+			want:   fails, wantMessage: "irqbalance (process 700) may use isolated CPUs 6-7 by /proc/700/environ",
+		},
+		"a mask of some wins over a good list": {
+			change: func(f fixture) {
+				environment(f, map[string]string{"IRQBALANCE_BANNED_CPULIST": "2-3,6-7", "IRQBALANCE_BANNED_CPUS": "0c"})
+			},
+			want: fails, wantMessage: "irqbalance (process 700) may use isolated CPUs 6-7 by /proc/700/environ (IRQBALANCE_BANNED_CPUS=0c)",
+		},
+		"a good mask wins over a list of some": {
+			change: func(f fixture) {
+				environment(f, map[string]string{"IRQBALANCE_BANNED_CPULIST": "2", "IRQBALANCE_BANNED_CPUS": "cc"})
+			}, want: passes,
+		},
+		"an empty mask does not count": {
+			change: func(f fixture) {
+				environment(f, map[string]string{"IRQBALANCE_BANNED_CPULIST": "2-3,6-7", "IRQBALANCE_BANNED_CPUS": ""})
+			}, want: passes,
+		},
+		"a mask of none beside isolcpus": {
+			change: func(f fixture) { environment(f, map[string]string{"IRQBALANCE_BANNED_CPUS": "0"}) },
+			want:   fails, wantMessage: "irqbalance (process 700) may use isolated CPUs 2-3,6-7 by /proc/700/environ (IRQBALANCE_BANNED_CPUS=0)",
+		},
+		"the file was changed and irqbalance not restarted": {
+			change: func(f fixture) {
+				environment(f, map[string]string{})
+				f.facts.CPUs.Isolated, f.facts.CPUs.NoHzFull = known(cpus.Set{}), known(cpus.Set{})
+				f.set(settingBalancerRedHat, "IRQBALANCE_BANNED_CPULIST=2-3,6-7")
+			},
+			want: fails, wantMessage: "irqbalance (process 700) may use isolated CPUs 2-3,6-7 by test",
+		},
+		"the plan's file wins over the distribution's": {
+			change: func(f fixture) {
+				environment(f, nil)
+				f.set(settingBalancerRedHat, "IRQBALANCE_BANNED_CPULIST=2")
+				f.set(plan.IRQBalanceEnvironment, "IRQBALANCE_BANNED_CPUS=cc\nIRQBALANCE_BANNED_CPULIST=2-3,6-7\n")
+			}, want: passes,
+		},
+		"files of two distributions that differ": {
+			change: func(f fixture) {
+				environment(f, nil)
+				f.set(settingBalancerRedHat, "IRQBALANCE_BANNED_CPULIST=2-3,6-7")
+				f.set(settingBalancerDebian, "IRQBALANCE_BANNED_CPULIST=2-3")
+			}, want: isUnknown, wantMessage: "it does not say the same as /etc/default/irqbalance",
 		},
 		"banned by mask": {
 			change: func(f fixture) { environment(f, map[string]string{"IRQBALANCE_BANNED_CPUS": "000000cc"}) }, want: passes,
 		},
-		"an unreadable mask": {
+		"a mask that is none": {
 			change: func(f fixture) { environment(f, map[string]string{"IRQBALANCE_BANNED_CPUS": "2-3"}) },
-			want:   isUnknown, wantMessage: "/proc/700/environ",
+			want:   fails, wantMessage: "irqbalance (process 700) may use isolated CPUs 2-3,6-7 by /proc/700/environ (IRQBALANCE_BANNED_CPUS=2-3)",
 		},
 		"banned by its file": {
 			change: func(f fixture) {
@@ -213,7 +256,7 @@ func balancerCases() checkCases {
 				environment(f, nil)
 				f.set(settingBalancerDebian, "IRQBALANCE_BANNED_CPUS=0000000c")
 			},
-			want: fails, wantMessage: "irqbalance (process 700) may use isolated CPUs 6-7",
+			want: fails, wantMessage: "irqbalance (process 700) may use isolated CPUs 6-7 by /etc/default/irqbalance (IRQBALANCE_BANNED_CPUS=0000000c)",
 		},
 		"avoids isolated and tickless CPUs by itself": {
 			change: func(f fixture) {
@@ -228,7 +271,7 @@ func balancerCases() checkCases {
 				environment(f, nil)
 				f.facts.CPUs.Isolated, f.facts.CPUs.NoHzFull = known(cpus.Set{}), known(cpus.Set{})
 			},
-			want: fails, wantMessage: "irqbalance (process 700) may use isolated CPUs 2-3,6-7",
+			want: fails, wantMessage: "irqbalance (process 700) may use isolated CPUs 2-3,6-7 by test",
 		},
 		"what it avoids is not told": {
 			change: func(f fixture) {

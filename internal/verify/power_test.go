@@ -67,22 +67,91 @@ func frequencyCases() map[v1alpha1.CheckID]checkCases {
 			},
 			"missing": {change: func(f fixture) { f.remove(settingNoTurbo) }, want: isUnknown, wantMessage: settingBoost},
 		},
-		"power.maximum-frequency": {
-			"no cap": {want: doesNotApply},
-			"as planned": {
-				change: func(f fixture) { f.plan.Power.IsolatedMaximum, f.plan.Power.HousekeepingMaximum = 3000000, 3000000 }, want: passes,
+		"power.maximum-frequency": cappedCases(),
+	}
+}
+
+func cappedCases() checkCases {
+	capped := func(to int64, ids ...int) func(fixture) {
+		return func(f fixture) { f.eachCPU(func(c *host.CPU) { c.Frequency.ScalingMaximum = known(to) }, ids...) }
+	}
+	kept := func(f fixture) { f.plan.Power.Governor = v1alpha1.GovernorKept }
+	return checkCases{
+		"no cap":            {want: passes},
+		"frequencies kept":  {change: kept, want: doesNotApply},
+		"capped, but kept":  {change: func(f fixture) { kept(f); capped(1600000, 2)(f); f.set(settingMaximumPercent, "50") }, want: doesNotApply},
+		"housekeeping only": {change: capped(1600000, 0, 1), want: passes},
+		"an isolated CPU": {
+			change: capped(1600000, 3), want: fails,
+			wantMessage: "CPU 3: maximum frequency 1600000 kHz (scaling_max_freq), while the CPU can run at 3000000 kHz",
+		},
+		"the top of the table, the rest is turbo": {
+			change: func(f fixture) {
+				capped(2450000, 0, 1, 2, 3, 4, 5, 6, 7)(f)
+				f.eachCPU(func(c *host.CPU) { c.Frequency.TableMaximum = known(int64(2450000)) }, 2, 3, 6, 7)
+			}, want: passes,
+		},
+		"below the top of the table": {
+			change: func(f fixture) {
+				capped(2000000, 6)(f)
+				f.eachCPU(func(c *host.CPU) { c.Frequency.TableMaximum = known(int64(2450000)) }, 6)
+			}, want: fails, wantMessage: "CPU 6: maximum frequency 2000000 kHz (scaling_max_freq), while the CPU can run at 2450000 kHz",
+		},
+		"turbo is off": {change: capped(2400000, 0, 1, 2, 3, 4, 5, 6, 7), want: passes},
+		"turbo is on": {
+			change: func(f fixture) { f.set(settingNoTurbo, "0"); capped(2400000, 0, 1, 2, 3, 4, 5, 6, 7)(f) },
+			want:   fails, wantMessage: "CPUs 2-3,6-7: maximum frequency 2400000 kHz (scaling_max_freq), while the CPU can run at 3000000 kHz",
+		},
+		"intel_pstate caps all": {
+			change: func(f fixture) { f.set(settingMaximumPercent, "60") },
+			want:   fails, wantMessage: settingMaximumPercent + " is 60: no CPU runs faster than 60 % of what it can",
+		},
+		"intel_pstate caps above the plan": {
+			change: func(f fixture) {
+				f.set(settingMaximumPercent, "90")
+				f.plan.Power.IsolatedMaximum = 2600000
+				capped(2600000, 2, 3, 6, 7)(f)
+			}, want: passes,
+		},
+		"intel_pstate caps below the plan": {
+			change: func(f fixture) {
+				f.set(settingMaximumPercent, "80")
+				f.plan.Power.IsolatedMaximum = 2600000
+				capped(2600000, 2, 3, 6, 7)(f)
+			}, want: fails, wantMessage: settingMaximumPercent + " is 80: no CPU runs faster than 80 % of what it can",
+		},
+		"a limit that is none": {
+			change: func(f fixture) { f.set(settingMaximumPercent, "full") }, want: isUnknown, wantMessage: settingMaximumPercent,
+		},
+		"another driver": {change: func(f fixture) { f.remove(settingMaximumPercent) }, want: passes},
+		"no frequency is scaled": {
+			change: func(f fixture) {
+				f.remove(settingMaximumPercent)
+				f.eachCPU(func(c *host.CPU) {
+					missing := absent[int64]("cpufreq")
+					c.Frequency = host.Frequency{Driver: absent[string]("cpufreq"), ScalingMaximum: missing, HardwareMaximum: missing}
+				}, 0, 1, 2, 3, 4, 5, 6, 7)
+			}, want: doesNotApply,
+		},
+		"the hardware's frequency is not told": {
+			change: func(f fixture) {
+				f.eachCPU(func(c *host.CPU) { c.Frequency.HardwareMaximum = absent[int64]("cpuinfo_max_freq") }, 7)
 			},
-			"housekeeping CPUs run faster": {
-				change: func(f fixture) { f.plan.Power.IsolatedMaximum, f.plan.Power.HousekeepingMaximum = 3000000, 2000000 },
-				want:   fails, wantMessage: "CPUs 0-1,4-5: maximum frequency 3000000 kHz, not 2000000 kHz",
+			want: isUnknown, wantMessage: "cpuinfo_max_freq",
+		},
+		"as planned": {
+			change: func(f fixture) { f.plan.Power.IsolatedMaximum, f.plan.Power.HousekeepingMaximum = 3000000, 3000000 }, want: passes,
+		},
+		"housekeeping CPUs run faster": {
+			change: func(f fixture) { f.plan.Power.IsolatedMaximum, f.plan.Power.HousekeepingMaximum = 3000000, 2000000 },
+			want:   fails, wantMessage: "CPUs 0-1,4-5: maximum frequency 3000000 kHz, not 2000000 kHz",
+		},
+		"not told": {
+			change: func(f fixture) {
+				f.plan.Power.IsolatedMaximum, f.plan.Power.HousekeepingMaximum = 3000000, 3000000
+				f.eachCPU(func(c *host.CPU) { c.Frequency.ScalingMaximum = absent[int64]("scaling_max_freq") }, 7)
 			},
-			"not told": {
-				change: func(f fixture) {
-					f.plan.Power.IsolatedMaximum, f.plan.Power.HousekeepingMaximum = 3000000, 3000000
-					f.eachCPU(func(c *host.CPU) { c.Frequency.ScalingMaximum = absent[int64]("scaling_max_freq") }, 7)
-				},
-				want: isUnknown, wantMessage: "scaling_max_freq",
-			},
+			want: isUnknown, wantMessage: "scaling_max_freq",
 		},
 	}
 }

@@ -37,6 +37,24 @@ func faultsOfInterrupts() []fault {
 			want: "irq.balancer", says: []string{"irqbalance (process 812) may use isolated CPU"},
 		},
 		{
+			name: "a mask of fewer CPUs stands beside the list of irqbalance",
+			harm: func(n *node) {
+				n.process(hosttree.Process{PID: 812, Name: "irqbalance", AllowedCPUs: n.plan.CPUs.Housekeeping, Environment: map[string]string{
+					"IRQBALANCE_BANNED_CPULIST": n.plan.CPUs.Isolated.String(), "IRQBALANCE_BANNED_CPUS": cpus.Of(n.isolated()).Mask(),
+				}})
+			},
+			want: "irq.balancer", says: []string{"IRQBALANCE_BANNED_CPUS="},
+		},
+		{
+			name: "irqbalance is given a mask that is none",
+			harm: func(n *node) {
+				n.process(hosttree.Process{PID: 812, Name: "irqbalance", AllowedCPUs: n.plan.CPUs.Housekeeping, Environment: map[string]string{
+					"IRQBALANCE_BANNED_CPUS": "0x" + n.plan.CPUs.Isolated.Mask(),
+				}})
+			},
+			want: "irq.balancer", says: []string{"IRQBALANCE_BANNED_CPUS=0x"},
+		},
+		{
 			name:   "softirqs of the network run on an isolated CPU",
 			during: func(n *node) { n.count("/proc/softirqs", "NET_RX", n.isolated(), 5000) },
 			want:   "irq.softirqs", says: []string{"NET_RX"},
@@ -78,6 +96,14 @@ func variationsOfInterrupts() []variation {
 					PID: 812, Name: "irqbalance", AllowedCPUs: n.plan.CPUs.Housekeeping,
 					Environment: map[string]string{"IRQBALANCE_BANNED_CPULIST": n.plan.CPUs.Isolated.String()},
 				})
+			},
+		},
+		{
+			name: "irqbalance has the mask, and a list that does not count beside it",
+			change: func(n *node) {
+				n.process(hosttree.Process{PID: 812, Name: "irqbalance", AllowedCPUs: n.plan.CPUs.Housekeeping, Environment: map[string]string{
+					"IRQBALANCE_BANNED_CPULIST": "0", "IRQBALANCE_BANNED_CPUS": n.plan.CPUs.Isolated.Mask(),
+				}})
 			},
 		},
 		{

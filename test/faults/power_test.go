@@ -17,7 +17,12 @@ func faultsOfPower() []fault {
 		{
 			name: "the frequency of an isolated CPU is capped",
 			harm: func(n *node) { n.write(cpu(n.isolated(), "cpufreq/scaling_max_freq"), "1600000") },
-			want: "power.maximum-frequency",
+			want: "power.maximum-frequency", says: []string{"1600000 kHz (scaling_max_freq)"},
+		},
+		{
+			name: "intel_pstate caps all CPUs", on: []string{xeon},
+			harm: func(n *node) { n.write("/sys/devices/system/cpu/intel_pstate/max_perf_pct", "70") },
+			want: "power.maximum-frequency", says: []string{"max_perf_pct is 70"},
 		},
 		{
 			name: "the clock is read from the HPET", on: x86(),
@@ -34,6 +39,17 @@ func faultsOfPower() []fault {
 
 func variationsOfPower() []variation {
 	return []variation{
+		{
+			name:   "housekeeping CPUs are capped",
+			change: func(n *node) { n.write(cpu(n.housekeeping(), "cpufreq/scaling_max_freq"), "1600000") },
+		},
+		{
+			name: "turbo is off, and the limit of all CPUs shows it", on: []string{xeon},
+			change: func(n *node) {
+				n.write("/sys/devices/system/cpu/intel_pstate/no_turbo", "1")
+				n.writeEach("/sys/devices/system/cpu/cpu*/cpufreq/scaling_max_freq", "2400000")
+			},
+		},
 		{
 			name: "housekeeping CPUs were slowed down by heat", on: []string{xeonNoSMT},
 			during: func(n *node) { n.put(cpu(n.housekeeping(), "thermal_throttle/core_throttle_count"), "3\n") },

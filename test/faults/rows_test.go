@@ -82,7 +82,6 @@ func variations() []variation {
 func open() map[string]string {
 	return map[string]string{
 		"swap is in use with the planned swappiness":              "swap in use is no finding yet where swappiness is as planned",
-		"the frequency of an isolated CPU is capped":              "scaling_max_freq is not judged yet where the plan has no cap",
 		"the kernel was built without same-page merging":          "a feature that the kernel lacks is Unknown yet",
 		"a pod that did not ask for quiet interrupts owns a core": "a pod's CPUs must be quiet yet, whatever the pod asked for",
 	}

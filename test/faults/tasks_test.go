@@ -18,6 +18,25 @@ func faultsOfTasks() []fault {
 			want: "cpu.foreign-tasks", says: []string{"backup (process 5000)"},
 		},
 		{
+			name: "a service of the host is pinned to the CPU of a pod",
+			harm: func(n *node) {
+				n.pod(n.core())
+				n.process(hosttree.Process{PID: 5000, Name: "chronyd", AllowedCPUs: cpus.Of(n.isolated()), Busy: true})
+			},
+			want: "cpu.foreign-tasks", says: []string{"chronyd (process 5000) of chronyd.service runs on the CPU of container engine"},
+		},
+		{
+			name: "another pod is pinned to the CPU of a pod",
+			harm: func(n *node) {
+				n.pod(n.core())
+				n.process(hosttree.Process{
+					PID: 5000, Name: "thief", AllowedCPUs: cpus.Of(n.isolated()), Busy: true,
+					Group: "/kubepods/burstable/pod00000000-1111-2222-3333-444444444444/0123",
+				})
+			},
+			want: "cpu.foreign-tasks", says: []string{"thief (process 5000) of pod 00000000-1111-2222-3333-444444444444 runs on the CPU of container engine"},
+		},
+		{
 			name: "kswapd runs on an isolated CPU",
 			harm: func(n *node) {
 				n.process(hosttree.Process{PID: 120, Name: "kswapd0", Kind: hosttree.KernelThread, AllowedCPUs: cpus.Of(n.isolated())})
@@ -37,6 +56,26 @@ func faultsOfTasks() []fault {
 func variationsOfTasks() []variation {
 	return []variation{
 		{name: "a pod owns a core", change: func(n *node) { n.pod(n.core()) }},
+		{
+			name: "a pod of a kubelet with the cgroupfs driver owns a core",
+			change: func(n *node) {
+				n.pod(n.core())
+				n.put("/proc/9000/cgroup", "0::/kubepods/pod5d1e1a52-0a4e-4a5f-9f3c-8b7a6d5c4b3a/0123456789abcdef\n")
+			},
+		},
+		{
+			name: "the control groups are those of version 1",
+			change: func(n *node) {
+				n.pod(n.core())
+				n.put("/proc/9000/cgroup", "9:cpuset:/kubepods.slice/kubepods-pod5d1e1a52_0a4e_4a5f_9f3c_8b7a6d5c4b3a.slice/crio-01.scope\n1:name=systemd:/system.slice/crio.service\n")
+			},
+		},
+		{
+			name: "a program that ended on an isolated CPU waits for its parent",
+			change: func(n *node) {
+				n.process(hosttree.Process{PID: 5000, Name: "healthcheck", AllowedCPUs: cpus.Of(n.isolated()), Ended: true})
+			},
+		},
 		{
 			name: "a program of the host is busy on a housekeeping CPU",
 			change: func(n *node) {

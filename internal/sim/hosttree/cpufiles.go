@@ -163,7 +163,13 @@ func (k *kernel) writeFrequency(t *tree) {
 		t.file(policy+"/cpuinfo_min_freq", k.MinimumFrequency)
 		t.file(policy+"/cpuinfo_max_freq", k.MaximumFrequency)
 		t.file(policy+"/scaling_min_freq", k.MinimumFrequency)
-		t.file(policy+"/scaling_max_freq", k.MaximumFrequency)
+		if driver.name == "acpi-cpufreq" && k.NominalFrequency > 0 {
+			// The driver is told the frequencies of ACPI's table; it reaches the rest when it is told the highest.
+			t.file(policy+"/scaling_available_frequencies", fmt.Sprintf("%d %d", k.NominalFrequency, k.MinimumFrequency))
+			t.file(policy+"/scaling_max_freq", k.NominalFrequency)
+		} else {
+			t.file(policy+"/scaling_max_freq", k.MaximumFrequency)
+		}
 		t.file(policy+"/scaling_driver", driver.name)
 		t.file(policy+"/scaling_governor", driver.governor)
 		if driver.preference {

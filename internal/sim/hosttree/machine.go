@@ -52,6 +52,9 @@ type Machine struct {
 	// MinimumFrequency and MaximumFrequency of the hardware in kHz.
 	MinimumFrequency int64 `json:"minimumFrequency"`
 	MaximumFrequency int64 `json:"maximumFrequency"`
+	// NominalFrequency is the highest in the table of acpi-cpufreq, in kHz, where the rest up to MaximumFrequency is turbo; 0
+	// where that driver has no table.
+	NominalFrequency int64 `json:"nominalFrequency,omitempty"`
 	// NativeIdleStates are those of a driver made for the processor (intel_idle); empty when there is none.
 	NativeIdleStates []IdleState `json:"nativeIdleStates,omitempty"`
 	// FirmwareIdleStates are those that ACPI offers, the one of latency first.

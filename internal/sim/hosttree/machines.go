@@ -63,6 +63,7 @@ func EPYC() Machine {
 		Distances:              distances(nodes, nodes/2, 12, 32),
 		MinimumFrequency:       1_500_000,
 		MaximumFrequency:       3_737_000,
+		NominalFrequency:       2_800_000,
 		FirmwareIdleStates:     []IdleState{{"C1", 1}, {"C2", 800}},
 		NICs: append(
 			ports(NIC{Name: "ens3f%[1]dnp%[1]d", PCIAddress: "0000:21:00.%d", Vendor: "0x15b3", Device: "0x1017", Driver: "mlx5_core", Queues: 16, SpeedMegabits: 100000, MaximumVirtualFunctions: 8}, 1, 0),
