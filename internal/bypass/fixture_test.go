@@ -16,10 +16,12 @@ const (
 	testNode      = "trader-1"
 	testInterface = "3f9c2d7a51b84e60a7c1d2e3f4059687"
 	testRelease   = "9.1.1.37"
-	firstX2       = "0000:3b:00.0"
-	secondX2      = "0000:3b:00.1"
-	managementNIC = "0000:18:00.0"
-	firstE810     = "0000:af:00.0"
+	// controlPlaneInterface is a checksum that libonload.so and libefcp.so hold.
+	controlPlaneInterface = "0123456789abcdef0123456789abcdef"
+	firstX2               = "0000:3b:00.0"
+	secondX2              = "0000:3b:00.1"
+	managementNIC         = "0000:18:00.0"
+	firstE810             = "0000:af:00.0"
 )
 
 // nicOf is a NIC that has a link at 10 Gbit/s on NUMA node 0.
@@ -42,7 +44,9 @@ func tradingHost() *host.Facts {
 	version := "/proc/driver/onload/version"
 	library := func(name string) host.UserFile { return host.UserFile{Path: "/opt/onload/usr/lib64/" + name} }
 	onload := library("libonload.so")
-	onload.Version, onload.InterfaceVersions = testRelease, []string{"0123456789abcdef0123456789abcdef", testInterface}
+	onload.Version, onload.Digits = testRelease, []string{controlPlaneInterface, testInterface}
+	plane := library("libefcp.so.1")
+	plane.Digits = []string{controlPlaneInterface}
 	direct := library("libonload_zf.so.1")
 	direct.Version, direct.BuiltWith = "9.1.2.8", "9.1.1.40"
 	device := host.DeviceNode{Mode: 0o666, Major: 245}
@@ -80,7 +84,7 @@ func tradingHost() *host.Facts {
 			}, "/proc/1/net/route"),
 			UserSpaces: map[string]host.UserSpace{"/opt/onload": {Files: host.Known(map[string]host.UserFile{
 				"libonload.so": onload, "libonload_ext.so.1": library("libonload_ext.so.1"),
-				"libonload_zf.so.1": direct, "libefcp.so.1": library("libefcp.so.1"),
+				"libonload_zf.so.1": direct, "libefcp.so.1": plane,
 				"libciul.so.1":     library("libciul.so.1"),
 				"onload":           {Path: "/opt/onload/usr/bin/onload"},
 				"onload_stackdump": {Path: "/opt/onload/usr/bin/onload_stackdump"},

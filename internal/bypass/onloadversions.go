@@ -128,7 +128,7 @@ func (c *candidate) userVersion() verdict {
 // more than a release does.
 func (c *candidate) holdsInterface(file host.UserFile) bool {
 	version, known := c.bypass().Onload.InterfaceVersion.Get()
-	return known && slices.Contains(file.InterfaceVersions, version)
+	return known && file.HoldsChecksum(version)
 }
 
 // wantedUserVersion returns the release that the user files must have and who wants it; "" for any.

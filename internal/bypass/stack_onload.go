@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
 const (
@@ -135,8 +136,9 @@ func candidatesOfNode(in Input) []*candidate {
 }
 
 // interfaceVersion wants libonload.so and the module to have one interface version (uk_intf_ver). With another, the
-// module refuses the library, and the program runs on kernel sockets and exits 0. Other libraries hold the
-// versions of other interfaces, which the kernel does not report.
+// module refuses the library, and the program runs on kernel sockets and exits 0. How the library holds its checksum is up
+// to the compiler, so that one which is not found may be there: another one is only said where it is found. What is
+// not known of the checksum keeps no NIC back when the library names a release, which userVersion compares.
 func (c *candidate) interfaceVersion() verdict {
 	file, ok := c.library()
 	if !ok || file.Unreadable != "" || !c.isLoaded() {
@@ -147,17 +149,47 @@ func (c *candidate) interfaceVersion() verdict {
 		remedyProc); v.level != levelPassed {
 		return v
 	}
-	if len(file.InterfaceVersions) == 0 {
-		return unknown("No interface version was found in %s, and the module onload wants %s (uk_intf_ver of %s); see "+
-			"that the file is a library of Onload.", file.Path, version.Value, version.Source)
-	}
-	if slices.Contains(file.InterfaceVersions, version.Value) {
+	others := c.otherInterfaces(file)
+	switch {
+	case file.HoldsChecksum(version.Value):
 		return passed()
+	case len(others) > 0:
+		return failed("%s%s has interface version %s and the module onload%s wants %s (uk_intf_ver of %s), so programs run "+
+			"on kernel sockets; install module and user files of one build.", file.Path, inBrackets(file.Version),
+			strings.Join(others, " or "), inBrackets(c.bypass().Onload.Version.Value), version.Value, version.Source)
+	case file.Version == "":
+		return unknown("%s names neither a release of Onload nor the interface version %s (uk_intf_ver of %s) that the module "+
+			"onload wants; see that the file is a library of Onload.", file.Path, version.Value, version.Source)
+	default:
+		return noted("Whether %s%s is of the build of the module onload is not known: no interface version of a module was "+
+			"found in it, and the module wants %s (uk_intf_ver of %s). Run a program with EF_NO_FAIL=0: its first socket fails "+
+			"with EPERM when they are of two builds.", file.Path, inBrackets(file.Version), version.Value, version.Source)
 	}
-	return failed("%s%s has interface version %s and the module onload%s wants %s (uk_intf_ver of %s), so programs run "+
-		"on kernel sockets; install module and user files of one build.", file.Path, inBrackets(file.Version),
-		strings.Join(firstOf(file.InterfaceVersions, 2), ", "), inBrackets(c.bypass().Onload.Version.Value),
-		version.Value, version.Source)
 }
 
-func firstOf(texts []string, count int) []string { return texts[:min(count, len(texts))] }
+// efviInterface is the checksum of ef_vi that every library claims since 2014 (ef_vi_set_intf_ver of Onload's
+// src/lib/ciul/pt_endpoint.c).
+const efviInterface = "1518b4f7ec6834a578c7a807736097ce"
+
+// otherInterfaces are the checksums of a libonload.so of which one must be that of a module: those that are neither the
+// control plane's nor ef_vi's. These are told by the libraries of the same installation that hold them alone. Where
+// libefcp.so does not tell that of the control plane, which every libonload.so holds, one checksum may be it, and
+// of two one is not.
+func (c *candidate) otherInterfaces(file host.UserFile) []string {
+	controlPlane := c.checksumsOf(fileCPlane)
+	known := append(slices.Concat(controlPlane, c.checksumsOf(fileEFVI)), efviInterface)
+	checksums, areAll := file.Checksums()
+	tellsControlPlane := slices.ContainsFunc(checksums, func(sum string) bool { return slices.Contains(controlPlane, sum) })
+	others := slices.DeleteFunc(checksums, func(sum string) bool { return slices.Contains(known, sum) })
+	if !areAll || !tellsControlPlane && len(others) < 2 {
+		return nil
+	}
+	return others[:min(len(others), 2)]
+}
+
+// checksumsOf are the checksums that another file of the installation holds.
+func (c *candidate) checksumsOf(name string) []string {
+	file, _ := c.file(name)
+	checksums, _ := file.Checksums()
+	return checksums
+}

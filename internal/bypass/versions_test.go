@@ -4,6 +4,7 @@
 package bypass
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,6 +27,15 @@ func removeFile(name string) func(*Input) {
 	return func(in *Input) { delete(in.Facts.Bypass.UserSpaces["/opt/onload"].Files.Value, name) }
 }
 
+// both changes after each other.
+func both(changes ...func(*Input)) func(*Input) {
+	return func(in *Input) {
+		for _, change := range changes {
+			change(in)
+		}
+	}
+}
+
 func TestVersionsOfOnload(t *testing.T) {
 	wants := func(version v1alpha1.StackVersion, changes ...func(*Input)) func(*Input) {
 		return func(in *Input) {
@@ -38,7 +48,10 @@ func TestVersionsOfOnload(t *testing.T) {
 	module := func(version host.Fact[string]) func(*Input) {
 		return func(in *Input) { in.Facts.Bypass.Onload.Version = version }
 	}
-	const library = "libonload.so"
+	const library, otherBuild = "libonload.so", "eab02e6ef04d8b708ae763dec014d89f"
+	holds := func(digits ...string) func(*Input) {
+		return changeFile(library, func(f *host.UserFile) { f.Digits = digits })
+	}
 	judgeCases(t, map[string]ruleCase{
 		"the wanted release": {input: onloadInput, change: wants(testRelease), want: healthy},
 		"another release": {
@@ -68,17 +81,54 @@ func TestVersionsOfOnload(t *testing.T) {
 			want:   healthy,
 		},
 		"library of another interface": {
-			input: onloadInput,
-			change: changeFile(library, func(f *host.UserFile) {
-				f.InterfaceVersions = []string{"eab02e6eeab02e6eeab02e6eeab02e6e"}
-			}),
+			input: onloadInput, change: holds(controlPlaneInterface, otherBuild, efviInterface),
 			want: unhealthy, wantReason: "/opt/onload/usr/lib64/libonload.so (9.1.1.37) has interface version " +
-				"eab02e6eeab02e6eeab02e6eeab02e6e and the module onload (9.1.1.37) wants " + testInterface,
+				otherBuild + " and the module onload (9.1.1.37) wants " + testInterface,
 		},
-		"library without an interface": {
-			input:  onloadInput,
-			change: changeFile(library, func(f *host.UserFile) { f.InterfaceVersions = nil }),
-			want:   unknowable, wantReason: "No interface version was found in /opt/onload/usr/lib64/libonload.so",
+		"another interface, and the control plane's is not known": {
+			input: onloadInput, change: both(holds(controlPlaneInterface, otherBuild), removeFile("libefcp.so.1")),
+			want: unhealthy, wantReason: "has interface version " + controlPlaneInterface + " or " + otherBuild + " and the module",
+		},
+		"a checksum that may be the control plane's": {
+			input: onloadInput, change: both(holds(otherBuild, efviInterface), removeFile("libefcp.so.1")),
+			want: healthy, wantReason: "Whether /opt/onload/usr/lib64/libonload.so (9.1.1.37) is of the build of the module onload is not known",
+		},
+		"a checksum that may be the control plane's of another release": {
+			input: onloadInput,
+			change: both(holds(otherBuild), changeFile("libefcp.so.1", func(f *host.UserFile) {
+				f.Digits = []string{"77777777777777777777777777777777"}
+			})),
+			want: healthy, wantReason: "is not known",
+		},
+		"a checksum that ef_vi has, too": {
+			input: onloadInput,
+			change: both(holds(controlPlaneInterface, otherBuild), changeFile("libciul.so.1", func(f *host.UserFile) {
+				f.Digits = []string{otherBuild}
+			})),
+			want: healthy, wantReason: "is not known",
+		},
+		"the module's interface in two halves": {
+			input: onloadInput, change: holds(testInterface[16:], controlPlaneInterface, testInterface[:16]), want: healthy,
+		},
+		"half the module's interface": {
+			input: onloadInput, change: holds(controlPlaneInterface, testInterface[:16]),
+			want: healthy, wantReason: "is not known",
+		},
+		"more texts of digits than are kept": {
+			input: onloadInput, change: holds(append(slices.Repeat([]string{"00000000000000000"}, 256), otherBuild, controlPlaneInterface)...),
+			want: healthy, wantReason: "is not known",
+		},
+		"library of a release without an interface": {
+			input: onloadInput, change: holds(),
+			want: healthy, wantReason: "and the module wants " + testInterface + " (uk_intf_ver of /proc/driver/onload/version). Run a program",
+		},
+		"library of another release without an interface": {
+			input: onloadInput, change: both(holds(), changeFile(library, func(f *host.UserFile) { f.Version = "9.1.0.15" })),
+			want: unhealthy, wantReason: "has version 9.1.0.15",
+		},
+		"no library of Onload": {
+			input: onloadInput, change: both(holds(), changeFile(library, func(f *host.UserFile) { f.Version = "" })),
+			want: unknowable, wantReason: "/opt/onload/usr/lib64/libonload.so names neither a release of Onload nor the interface version",
 		},
 		"module's interface cannot be read": {
 			input: onloadInput,

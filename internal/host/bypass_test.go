@@ -6,6 +6,8 @@ package host
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -435,17 +437,17 @@ func checkUserSpaces(t *testing.T, got map[string]UserSpace) {
 	const folder = "/opt/onload/usr/lib64/"
 	want := map[string]Fact[map[string]UserFile]{
 		"/opt/onload": Known(map[string]UserFile{
-			"libonload.so": {Path: folder + "libonload.so", InterfaceVersions: []string{moduleInterface, otherInterface}, Version: "9.1.0.15"},
+			"libonload.so": {Path: folder + "libonload.so", Digits: []string{moduleInterface, otherInterface}, Version: "9.1.0.15"},
 			"libonload_zf.so.1": {
-				Path: folder + "libonload_zf.so.1", InterfaceVersions: []string{otherInterface}, Version: "9.1.0.29 ab12", BuiltWith: "9.1.0.15",
+				Path: folder + "libonload_zf.so.1", Digits: []string{otherInterface}, Version: "9.1.0.29 ab12", BuiltWith: "9.1.0.15",
 			},
-			"libefcp.so.1":     {Path: folder + "libefcp.so.1", InterfaceVersions: []string{otherInterface}},
+			"libefcp.so.1":     {Path: folder + "libefcp.so.1", Digits: []string{otherInterface}},
 			"libciul.so":       {Path: "/opt/onload/lib/libciul.so", Unreadable: "a symbolic link leads out of the root"},
 			"onload":           {Path: "/opt/onload/usr/bin/onload"},
 			"onload_stackdump": {Path: "/opt/onload/bin/onload_stackdump"},
 		}, "/opt/onload"),
 		"/": Known(map[string]UserFile{
-			"libefcp.so.1":       {Path: "/usr/lib/libefcp.so.1", InterfaceVersions: []string{otherInterface}},
+			"libefcp.so.1":       {Path: "/usr/lib/libefcp.so.1", Digits: []string{otherInterface}},
 			"libonload_ext.so.1": {Path: "/usr/lib/libonload_ext.so.1", Unreadable: "not a regular file"},
 		}, "/"),
 		"/opt/missing":       Absent[map[string]UserFile]("/opt/missing", "no such file"),
@@ -497,80 +499,191 @@ func TestUnreadableUserSpace(t *testing.T) {
 	expect(t, "the devices", r.deviceNodes(), "absent: permission denied")
 }
 
+// scan is what a scanner finds in a file that comes in pieces of a size.
+func scan(t *testing.T, content string, size int) UserFile {
+	t.Helper()
+	scanner := newTextScanner()
+	for piece := range slices.Chunk([]byte(content), size) {
+		if _, err := scanner.Write(piece); err != nil && !errors.Is(err, errEnough) {
+			t.Fatal(err)
+		}
+	}
+	return scanner.found()
+}
+
+// elfFile is a library as linkers write it: a header, program headers for what is loaded, and then symbols for debuggers,
+// which are not.
+func elfFile(loaded, debug string) string {
+	const header, entries = 64, 3
+	begin := uint64(header + entries*elfEntry)
+	file := make([]byte, begin)
+	copy(file, elfMagic)
+	binary.LittleEndian.PutUint64(file[32:], header)
+	binary.LittleEndian.PutUint16(file[54:], elfEntry)
+	binary.LittleEndian.PutUint16(file[56:], entries)
+	put := func(entry int, kind uint32, offset, length uint64) {
+		at := file[header+entry*elfEntry:]
+		binary.LittleEndian.PutUint32(at, kind)
+		binary.LittleEndian.PutUint64(at[8:], offset)
+		binary.LittleEndian.PutUint64(at[32:], length)
+	}
+	put(0, elfLoad, 0, begin)
+	put(1, elfLoad, begin, uint64(len(loaded)))
+	put(2, 4, begin, uint64(len(loaded)+len(debug))) // a note, which is part of something else
+	return string(file) + loaded + debug
+}
+
 func TestTextScanner(t *testing.T) {
 	long := strings.Repeat("x", maxUserText+1)
+	first, second := moduleInterface[:minDigits], moduleInterface[minDigits:]
+	digits := func(runs ...string) UserFile { return UserFile{Digits: runs} }
 	cases := map[string]struct {
 		content string
 		want    UserFile
 	}{
 		"nothing":                  {"", UserFile{}},
-		"no zero at the end":       {moduleInterface, UserFile{}},
-		"ended by another byte":    {moduleInterface + "\x01\x00", UserFile{}},
-		"after printable junk":     {"\x01A{" + moduleInterface + "\x00", UserFile{InterfaceVersions: []string{moduleInterface}}},
-		"capitals are no checksum": {strings.ToUpper(moduleInterface) + "\x00", UserFile{}},
-		"31 digits":                {moduleInterface[1:] + "\x00", UserFile{}},
-		"twice":                    {library(moduleInterface, moduleInterface), UserFile{InterfaceVersions: []string{moduleInterface}}},
+		"no zero at the end":       {moduleInterface, digits(moduleInterface)},
+		"ended by another byte":    {moduleInterface + "\x01\x00", digits(moduleInterface)},
+		"another text behind it":   {"pshot> \x00" + moduleInterface + "%lx \x00", digits(moduleInterface)},
+		"two constants":            {"\x00" + second + "usage of\x00" + first + "\xf0", digits(second, first)},
+		"after printable junk":     {"\x01A{" + moduleInterface + "\x00", digits(moduleInterface)},
+		"in a longer run":          {"e" + moduleInterface + "\x00", digits("e" + moduleInterface)},
+		"capitals are no checksum": {strings.ToUpper(moduleInterface) + "\x00", digits(moduleInterface[:20])},
+		"15 digits":                {moduleInterface[:minDigits-1] + "\x00", UserFile{}},
+		"twice":                    {library(moduleInterface, moduleInterface), digits(moduleInterface)},
 		"in a long text":           {long + moduleInterface + "\x00", UserFile{}},
-		"after a long text":        {long + "\x00" + moduleInterface + "\x00", UserFile{InterfaceVersions: []string{moduleInterface}}},
+		"after a long text":        {long + "\x00" + moduleInterface + "\x00", digits(moduleInterface)},
+		"in what is loaded":        {elfFile(moduleInterface+"%lx", otherInterface+"\x00"), digits(moduleInterface)},
+		"loaded from a large file": {elfFile(strings.Repeat("\xff", 1<<17)+moduleInterface, strings.Repeat(otherInterface+"\x00", 1<<12)), digits(moduleInterface)},
+		"a header that lies":       {strings.Replace(elfFile("", otherInterface), "\x38\x00\x03\x00", "\x38\x00\xff\xff", 1), digits(otherInterface)},
 		"other product": {
 			library("OpenOnload 201811-u1 \n" + copyright), UserFile{Version: "201811-u1"},
 		},
 		"developer's version": {
 			library("Onload 24d0c2a7 2026-07-24 v9_2 \n" + copyright), UserFile{Version: "24d0c2a7 2026-07-24 v9_2"},
 		},
-		"the first version counts": {library("Onload 1 \n"+copyright, "Onload 2 \n"+copyright), UserFile{Version: "1"}},
-		"blank version":            {library("Onload  \n" + copyright), UserFile{}},
-		"a usage text":             {library("Onload stacks in use"), UserFile{}},
+		"the first version counts":      {library("Onload 1 \n"+copyright, "Onload 2 \n"+copyright), UserFile{Version: "1"}},
+		"blank version":                 {library("Onload  \n" + copyright), UserFile{}},
+		"a usage text":                  {library("Onload stacks in use"), UserFile{}},
+		"a message without its zero":    {"Onload 1 \n" + copyright + "\x01", UserFile{}},
+		"a message that ends with file": {"Onload 1 \n" + copyright, UserFile{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			scanner := newTextScanner()
-			_, err := scanner.Write([]byte(tc.content))
-			must(t, err)
-			if diff := cmp.Diff(tc.want, scanner.file); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+			for _, size := range []int{1, 7, 4096, 1 << 20} {
+				if diff := cmp.Diff(tc.want, scan(t, tc.content, size)); diff != "" {
+					t.Errorf("in pieces of %d (-want +got):\n%s", size, diff)
+				}
 			}
 		})
 	}
 }
 
-func TestTextScannerIsBounded(t *testing.T) {
+// TestLibraryIsReadAsFarAsItIsLoaded: symbols for debuggers are nine tenths of a library that has them.
+func TestLibraryIsReadAsFarAsItIsLoaded(t *testing.T) {
 	scanner := newTextScanner()
-	for number := range 2 * maxInterfaceVersions {
-		_, err := fmt.Fprintf(scanner, "%032x\x00%s", number, strings.Repeat("y", 2*maxUserText))
-		must(t, err)
+	file := elfFile(strings.Repeat("\xff", 1<<16)+moduleInterface, strings.Repeat("\x01", 1<<20))
+	read := 0
+	for piece := range slices.Chunk([]byte(file), 1<<14) {
+		read += len(piece)
+		if _, err := scanner.Write(piece); errors.Is(err, errEnough) {
+			break
+		}
 	}
-	if len(scanner.file.InterfaceVersions) != 1 || cap(scanner.text) > 4*maxUserText {
-		t.Errorf("%d versions, a text of %d bytes", len(scanner.file.InterfaceVersions), cap(scanner.text))
-	}
-	for number := range 2 * maxInterfaceVersions {
-		_, err := fmt.Fprintf(scanner, "\x00%032x\x00", number)
-		must(t, err)
-	}
-	if got := len(scanner.file.InterfaceVersions); got != maxInterfaceVersions {
-		t.Errorf("%d versions, want %d", got, maxInterfaceVersions)
+	if loaded := loadedBytes([]byte(file)); read > loaded+1<<14 || loaded > 1<<17 {
+		t.Errorf("%d of %d bytes were read, %d are loaded", read, len(file), loaded)
 	}
 }
 
-// FuzzTextScanner: whatever the pieces in which a file comes, the same is found, and a snapshot keeps it.
+func TestTextScannerIsBounded(t *testing.T) {
+	scanner := newTextScanner()
+	must(t, ignore(scanner.Write(make([]byte, elfHead))))
+	for number := range 2 * maxDigits {
+		must(t, ignore(fmt.Fprintf(scanner, "%032x\x00%s", number, strings.Repeat("y", 2*maxUserText))))
+	}
+	if len(scanner.file.Digits) != 1 || cap(scanner.text) > 4*maxUserText {
+		t.Errorf("%d texts of digits, a text of %d bytes", len(scanner.file.Digits), cap(scanner.text))
+	}
+	if _, areAll := scanner.file.Checksums(); !areAll {
+		t.Error("one text of digits is said to be too many")
+	}
+	for number := range 2 * maxDigits {
+		must(t, ignore(fmt.Fprintf(scanner, "\x00%032x\x00", number)))
+	}
+	got, areAll := scanner.file.Checksums()
+	if len(got) != maxDigits+1 || areAll {
+		t.Errorf("%d checksums, which are all: %v", len(got), areAll)
+	}
+}
+
+func ignore(_ int, err error) error { return err }
+
+func TestHoldsChecksum(t *testing.T) {
+	first, second := moduleInterface[:minDigits], moduleInterface[minDigits:]
+	cases := map[string]struct {
+		digits []string
+		want   bool
+	}{
+		"nothing":           {nil, false},
+		"another":           {[]string{otherInterface}, false},
+		"the text":          {[]string{otherInterface, moduleInterface}, true},
+		"within a text":     {[]string{"ad" + moduleInterface + "d0"}, true},
+		"two halves":        {[]string{second, first}, true},
+		"halves with more":  {[]string{"ab" + second, first + "cd"}, true},
+		"the first half":    {[]string{first, otherInterface}, false},
+		"the second half":   {[]string{second}, false},
+		"halves of another": {[]string{otherInterface[:minDigits], second}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := (UserFile{Digits: tc.digits}).HoldsChecksum(moduleInterface); got != tc.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+	if (UserFile{Digits: []string{moduleInterface}}).HoldsChecksum(first) {
+		t.Error("half a checksum is none")
+	}
+}
+
+// FuzzTextScanner: whatever the pieces in which a file comes, the same is found, a snapshot keeps it, and a checksum that
+// is put into the data is held.
 func FuzzTextScanner(f *testing.F) {
 	f.Add([]byte(library(moduleInterface, "Onload 9.1.0.15 \n"+copyright)), 7)
 	f.Add([]byte(library("TCPDirect Library version: 9 \nTCPDirect built with Onload version: 8 \n", otherInterface)), 1)
+	f.Add([]byte(elfFile("\x00"+moduleInterface[16:]+"x"+moduleInterface[:16]+"\x00", otherInterface)), 9)
 	f.Fuzz(func(t *testing.T, content []byte, size int) {
-		whole, pieces := newTextScanner(), newTextScanner()
-		_, err := whole.Write(content)
-		must(t, err)
-		for piece := range slices.Chunk(content, max(1, size)) {
-			_, err := pieces.Write(piece)
-			must(t, err)
-		}
-		again := newTextScanner()
-		_, err = again.Write([]byte(whole.file.extract()))
-		must(t, err)
-		if diff := cmp.Diff(whole.file, pieces.file) + cmp.Diff(whole.file, again.file); diff != "" {
+		whole := scan(t, string(content), len(content)+1)
+		pieces := scan(t, string(content), max(1, size%(1<<16)))
+		again := scan(t, whole.extract(), maxUserText)
+		if diff := cmp.Diff(whole, pieces) + cmp.Diff(whole, again); diff != "" {
 			t.Errorf("different findings:\n%s", diff)
 		}
+		longer := string(content) + "\x00" + moduleInterface + "~"
+		isWhole := loadedBytes([]byte(longer[:min(len(longer), elfHead)])) == maxUserFile
+		behind := scan(t, longer, len(longer))
+		if _, areAll := behind.Checksums(); areAll && isWhole && !behind.HoldsChecksum(moduleInterface) {
+			t.Errorf("a checksum is not found behind %q", content)
+		}
 	})
+}
+
+// BenchmarkTextScanner goes through a library of some 6 MB, of which nine tenths are for debuggers.
+func BenchmarkTextScanner(b *testing.B) {
+	code := strings.Repeat("\x48\x89\xe5\x00\x00ci_netif_poll\x00\x0f\x1f", 1<<15)
+	file := []byte(elfFile(code+moduleInterface+"%lx\x00Onload 9.1.0.15 \n"+copyright+"\x00", strings.Repeat("oo_cp_create\x00\x00\x00\x00", 1<<18)))
+	b.SetBytes(int64(len(file)))
+	for b.Loop() {
+		scanner := newTextScanner()
+		for piece := range slices.Chunk(file, 64<<10) {
+			if _, err := scanner.Write(piece); errors.Is(err, errEnough) {
+				break
+			}
+		}
+		if found := scanner.found(); found.Version == "" || !found.HoldsChecksum(moduleInterface) {
+			b.Fatalf("found %+v", found)
+		}
+	}
 }
 
 // FuzzRoutes: a table is refused or gives sensible routes.

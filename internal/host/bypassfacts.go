@@ -3,7 +3,11 @@
 
 package host
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
 
 // Bypass is what a host says about kernel-bypass stacks, and about the interfaces that carry its own traffic.
 type Bypass struct {
@@ -97,16 +101,41 @@ type UserFile struct {
 	Path string
 	// Unreadable says why the file could not be read, such as "permission denied"; "" when it could.
 	Unreadable string
-	// InterfaceVersions are the checksums of interfaces, 32 hexadecimal digits each, that the file holds, in the
-	// order of the file. libonload.so holds that of the kernel module which it belongs to (oo_uk_intf_ver of
-	// Onload's src/lib/transport/ip/netif_init.c, the same as uk_intf_ver of the module) among others: those of
-	// the control plane and of ef_vi. ef_vi needs no equal version: every libciul claims that of 2014
-	// (ef_vi_set_intf_ver of src/lib/ciul/pt_endpoint.c), and the module accepts it.
-	InterfaceVersions []string
+	// Digits are runs of hexadecimal digits that the loaded part of a library holds, in the order of the file: those of 16
+	// digits and more, which may be checksums of interfaces or halves of them. See HoldsChecksum.
+	Digits []string
 	// Version is the release that the file names; "" when it names none. libonload.so names that of Onload, which
 	// the module's must equal as well (oo_version_check_impl of src/include/onload/version_check.h), and
 	// libonload_zf.so that of TCPDirect; the others name none that could be told from other texts.
 	Version string
 	// BuiltWith is the release of Onload that libonload_zf.so was built with; "" for other files.
 	BuiltWith string
+}
+
+// checksumDigits is the length of a checksum of an interface: CI_CHSUM_STR_LEN.
+const checksumDigits = 32
+
+// HoldsChecksum reports whether a library holds a checksum of an interface: as a text, or as two halves of 16 bytes each,
+// which is how a compiler copies it. libonload.so holds that of the kernel module which it belongs to (oo_uk_intf_ver of
+// Onload's src/lib/transport/ip/netif_init.c, the same as uk_intf_ver of the module), that of the control plane and that of
+// ef_vi. A compiler may also make immediate operands of it, so that a checksum which is not found may be there.
+func (f UserFile) HoldsChecksum(checksum string) bool {
+	if len(checksum) != checksumDigits {
+		return false
+	}
+	holds := func(digits string) bool {
+		return slices.ContainsFunc(f.Digits, func(run string) bool { return strings.Contains(run, digits) })
+	}
+	return holds(checksum) || holds(checksum[:checksumDigits/2]) && holds(checksum[checksumDigits/2:])
+}
+
+// Checksums are the texts of a library that can be nothing but checksums of interfaces. They are not all when the library
+// has more texts of digits than are kept.
+func (f UserFile) Checksums() (checksums []string, areAll bool) {
+	for _, digits := range f.Digits {
+		if len(digits) == checksumDigits {
+			checksums = append(checksums, digits)
+		}
+	}
+	return checksums, len(f.Digits) <= maxDigits
 }

@@ -71,7 +71,7 @@ func onloadSummary(f *host.Facts) string {
 	nodes := slices.Sorted(maps.Keys(f.Bypass.DeviceNodes.Value))
 	return fmt.Sprintf("module %s %s, VI %d of %d, control plane %v, interfaces %v, nodes %v, library %s %v",
 		o.Version.Value, o.InterfaceVersion.Value, o.Resources.Value["VI"].Current, o.Resources.Value["VI"].Total.Value,
-		o.ControlPlanePIDs.Value, o.Interfaces.Value, nodes, library.Version, slices.Contains(library.InterfaceVersions, o.InterfaceVersion.Value))
+		o.ControlPlanePIDs.Value, o.Interfaces.Value, nodes, library.Version, library.HoldsChecksum(o.InterfaceVersion.Value))
 }
 
 func TestOnloadOfATree(t *testing.T) {
