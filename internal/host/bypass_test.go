@@ -159,7 +159,7 @@ func TestParseResources(t *testing.T) {
 		"not a number":    {"*** VI ***\ncurrent = x", `not a number of a resource: "current = x"`},
 		"no equals sign":  {"*** VI ***\ncurrent", `not a number of a resource: "current"`},
 		"negative number": {"*** VI ***\ncurrent = -1", `not a number of a resource: "current = -1"`},
-		"unknown number":  {"*** VI ***\nfuture = 7\nmax = 2", "map[VI:{{0 false /proc/driver/sfc_resource/resources no total for VI} 0}]"},
+		"unknown number":  {"*** VI ***\nfuture = 7\nmax = 2", "map[VI:{{0 false /proc/driver/sfc_resource/resources no total for VI false} 0}]"},
 		"too many":        {strings.Join(titles(maxResources+1), "\n"), "holds more than 64 entries"},
 	}
 	for name, tc := range cases {

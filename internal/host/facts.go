@@ -21,6 +21,9 @@ type Fact[T any] struct {
 	Source string `json:"source,omitempty"`
 	// Reason says why the value is absent: "no such file", "permission denied", "not a number: …".
 	Reason string `json:"reason,omitempty"`
+	// Missing reports that the value is absent because the host has no such file: its kernel was built without what the
+	// file is about. It is told of settings only, and never where a copy of a host may lack the file.
+	Missing bool `json:"missing,omitempty"`
 }
 
 // Get returns the value and whether the host gave it.

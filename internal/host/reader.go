@@ -50,8 +50,12 @@ type reader struct {
 	err      error
 	// taken records what is read; nil unless a snapshot is being made.
 	taken *recording
-	// unreadable are the files that could not be read when the snapshot at hand was made.
+	// unreadable are the files that could not be read when the snapshot at hand was made, missing the settings that its
+	// host did not have.
 	unreadable map[string]string
+	missing    []string
+	// complete reports whether what is not here is not on the host: of a running host, and of a copy that says so.
+	complete bool
 	// live reports whether this is a running kernel and not a copy of its files.
 	live bool
 	// undisturbed are CPUs that must not be interrupted for a reading.
@@ -63,8 +67,10 @@ type reader struct {
 func newReader(ctx context.Context, v view, taken *recording) *reader {
 	r := &reader{walk: newWalk(v), canceled: ctx.Err, taken: taken, sets: map[string]cpus.Set{}}
 	r.live = r.isLive()
+	r.complete = r.live
 	if !r.live {
-		r.unreadable = r.readIndex()
+		index := r.readIndex()
+		r.unreadable, r.missing, r.complete = index.Unreadable, index.Missing, index.Complete
 	}
 	return r
 }

@@ -28,22 +28,27 @@ const maxIndex = 16 << 20
 type snapshotIndex struct {
 	// Unreadable are reasons by absolute path.
 	Unreadable map[string]string `json:"unreadable"`
+	// Missing are the settings that the host did not have. Without them, what a newer program looks for would seem to be
+	// missing on the host of an older snapshot.
+	Missing []string `json:"missing,omitempty"`
+	// Complete tells that the copy has every file that the host had.
+	Complete bool `json:"complete,omitempty"`
 }
 
-// readIndex returns what the snapshot at hand knows to be unreadable; nil if this is no snapshot of ours.
-func (r *reader) readIndex() map[string]string {
+// readIndex returns what the snapshot at hand knows to be unreadable or missing; nothing if this is no snapshot of ours.
+func (r *reader) readIndex() snapshotIndex {
 	content, err := r.peek("/"+indexFile, maxIndex)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			r.fail("/"+indexFile, err)
 		}
-		return nil
+		return snapshotIndex{}
 	}
 	var index snapshotIndex
 	if err := json.Unmarshal([]byte(content), &index); err != nil {
 		r.fail("/"+indexFile, fmt.Errorf("not the index of a snapshot: %w", err))
 	}
-	return index.Unreadable
+	return index
 }
 
 // recording remembers what a Read touches. Its methods do nothing on nil, which is a Read without a
@@ -57,6 +62,8 @@ type recording struct {
 	// replaced files get another content than they have, under exactly their name.
 	replaced   map[string]string
 	unreadable map[string]string
+	// missing are settings that the host does not have.
+	missing []string
 }
 
 func newRecording() *recording {
@@ -117,6 +124,13 @@ func (t *recording) skip(name, reason string) {
 	}
 }
 
+// lack records a setting that the host does not have.
+func (t *recording) lack(name string) {
+	if t != nil && !slices.Contains(t.missing, name) {
+		t.missing = append(t.missing, name)
+	}
+}
+
 // write writes what was recorded as an archive. It looks at the host once more, for the links that lead to
 // the files.
 func (t *recording) write(w *walk, out io.Writer) error {
@@ -169,7 +183,7 @@ func (t *recording) tree(w *walk) (*memoryTree, error) {
 	for _, name := range slices.Sorted(maps.Keys(t.replaced)) {
 		layout.file(relative(name), t.replaced[name])
 	}
-	index, err := json.MarshalIndent(snapshotIndex{t.unreadable}, "", " ")
+	index, err := json.MarshalIndent(snapshotIndex{Unreadable: t.unreadable, Missing: slices.Sorted(slices.Values(t.missing))}, "", " ")
 	layout.file(indexFile, string(index))
 	return layout.tree, errors.Join(layout.err, err)
 }

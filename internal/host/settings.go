@@ -4,6 +4,8 @@
 package host
 
 import (
+	"errors"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -54,7 +56,7 @@ func settingNames() map[string]string {
 		"/sys/fs/cgroup":                                 "cpuset.cpus.isolated",
 		"/sys/kernel":                                    "realtime rcu_expedited",
 		"/sys/kernel/mm/ksm":                             "pages_shared run",
-		"/sys/kernel/mm/transparent_hugepage":            "enabled",
+		"/sys/kernel/mm/transparent_hugepage":            "enabled shmem_enabled",
 		"/sys/kernel/tracing":                            "current_tracer set_event",
 		"/sys/module/pcie_aspm/parameters":               "policy",
 	}
@@ -74,6 +76,7 @@ func plannableNames() map[string]string {
 
 const (
 	workqueueRoot     = "/sys/devices/virtual/workqueue"
+	transparentRoot   = "/sys/kernel/mm/transparent_hugepage"
 	vulnerabilityRoot = cpuRoot + "/vulnerabilities"
 )
 
@@ -82,11 +85,42 @@ func readSettings(extra []string) func(*reader, *Facts) {
 	return func(r *reader, f *Facts) {
 		f.Settings = map[string]Fact[string]{}
 		for _, file := range slices.Concat(SettingPaths(), r.numerousSettings()) {
-			f.Settings[file] = r.textFact(file)
+			f.Settings[file] = r.setting(file)
 		}
 		readMoreSettings(extra)(r, f)
 		r.keepPlannable(f.CPUs)
 	}
+}
+
+// setting reads a small file, and tells whether the host does not have it.
+func (r *reader) setting(file string) Fact[string] {
+	fact, err := tryRead(r, source[string]{file, func(text string) (string, error) { return text, nil }})
+	if errors.Is(err, fs.ErrNotExist) && r.lacks(file) {
+		fact.Missing = true
+		r.taken.lack(file)
+	}
+	return fact
+}
+
+// lacks reports whether a setting that is not here is not on the host either: the file system that would hold it is here.
+func (r *reader) lacks(file string) bool {
+	if !r.complete {
+		return slices.Contains(r.missing, file)
+	}
+	always := ""
+	switch {
+	case strings.HasPrefix(file, "/proc/sys/net/"):
+		// Of these, a network namespace has fewer than the host.
+		return false
+	case strings.HasPrefix(file, "/proc/"):
+		always = "proc/sys/kernel"
+	case strings.HasPrefix(file, "/sys/"):
+		always = "sys/kernel"
+	default:
+		return false
+	}
+	found, err := r.walk.resolve(always)
+	return err == nil && found.node.kind == kindDirectory
 }
 
 // readMoreSettings reads settings that somebody asked for.
@@ -110,7 +144,21 @@ func (r *reader) numerousSettings() []string {
 	for i, name := range vulnerabilities {
 		vulnerabilities[i] = vulnerabilityRoot + "/" + name
 	}
-	return slices.Concat(queues, vulnerabilities)
+	return slices.Concat(queues, vulnerabilities, r.transparentSizes())
+}
+
+// transparentSizes are the switches of transparent hugepages by size, which Linux has since 6.8
+// (Documentation/admin-guide/mm/transhuge.rst).
+func (r *reader) transparentSizes() []string {
+	sizes := r.members(transparentRoot, maxEntries, func(e entry) bool {
+		_, ok := numberIn(e.name, "hugepages-", "kB")
+		return ok && e.kind != kindFile
+	})
+	files := make([]string, 0, 2*len(sizes))
+	for _, size := range sizes {
+		files = append(files, transparentRoot+"/"+size+"/enabled", transparentRoot+"/"+size+"/shmem_enabled")
+	}
+	return files
 }
 
 // extraSetting reads a setting that somebody asked for. Other files than the kernel's own are not read: a
@@ -123,7 +171,7 @@ func (r *reader) extraSetting(file string) Fact[string] {
 	case r.live && interrupts(file):
 		return Absent[string](file, reasonInterrupts)
 	}
-	return r.textFact(file)
+	return r.setting(file)
 }
 
 // interrupts tells the files that make a CPU run code in order to be read: frequencies are measured, and
@@ -140,7 +188,7 @@ func (r *reader) keepPlannable(sets CPUs) {
 		return
 	}
 	for _, file := range pathsOf(plannableNames()) {
-		r.textFact(file)
+		r.setting(file)
 	}
 	for _, id := range sets.Present.Value.IDs() {
 		r.textFact(cpuFolder(id) + "/power/pm_qos_resume_latency_us")

@@ -133,7 +133,7 @@ func (p *NodePlan) settingItems() []item {
 
 func settingItem(kind string, s Setting, path string) item {
 	return item{
-		kind: kind, name: s.Name, value: s.Value, reboot: v1alpha1.RebootNotRequired, why: whyAtOnce, observe: observeSetting(path),
+		kind: kind, name: s.Name, value: s.Value, reboot: v1alpha1.RebootNotRequired, why: whyAtOnce, observe: observeSetting(path, s.Value),
 		same: func(a, b string) bool { return setting.Same(path, a, b) },
 	}
 }

@@ -131,11 +131,17 @@ func nicOf(f *host.Facts, address string) (found *host.NIC, reason string) {
 	return nil, "there is no NIC " + address
 }
 
-// observeSetting reads a small file.
-func observeSetting(path string) func(*host.Facts) (string, string) {
+// observeSetting reads a small file. A kernel that was built without it does what the plan wants if that is nothing.
+func observeSetting(path, wanted string) func(*host.Facts) (string, string) {
 	return func(f *host.Facts) (value, reason string) {
 		// The path is the item's own name, so that the reason need not repeat it.
 		fact := f.Setting(path)
+		switch {
+		case fact.Missing && setting.HoldsWithout(path, wanted):
+			return wanted, ""
+		case fact.Missing:
+			return "", ""
+		}
 		fact.Source = ""
 		return told(fact, setting.Selected)
 	}

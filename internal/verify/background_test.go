@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
@@ -25,8 +26,18 @@ func sysctlCases(name, planned, other string) checkCases {
 		"another value": {
 			change: func(f fixture) { f.set(path, other) }, want: fails, wantMessage: path + " is " + other + ", not " + planned,
 		},
-		"missing": {change: func(f fixture) { f.remove(path) }, want: isUnknown, wantMessage: path},
+		"missing":   {change: func(f fixture) { f.remove(path) }, want: isUnknown, wantMessage: path},
+		"not built": builtWithout(path, planned),
 	}
+}
+
+// builtWithout is what a check makes of a kernel without the file: the same as of the planned value if that is nothing.
+func builtWithout(path, planned string) checkCase {
+	built := checkCase{change: func(f fixture) { f.unbuild(path) }, want: passes}
+	if planned != "0" {
+		built.want, built.wantMessage = fails, "the running kernel has no "+path+", which is to be "+planned
+	}
+	return built
 }
 
 // unplan removes arguments from the plan.
@@ -125,6 +136,50 @@ func memoryCases() map[v1alpha1.CheckID]checkCases {
 				want:   fails, wantMessage: settingTHP + " is always [madvise] never, not never",
 			},
 			"missing": {change: func(f fixture) { f.remove(settingTHP) }, want: isUnknown, wantMessage: settingTHP},
+			"not built": {
+				change: func(f fixture) {
+					f.unbuild(settingTHP, settingTHPShared)
+					f.remove(transparentSize+"enabled", transparentSize+"shmem_enabled")
+				},
+				want: passes,
+			},
+			"a kernel without sizes": {
+				change: func(f fixture) { f.remove(transparentSize+"enabled", transparentSize+"shmem_enabled") }, want: passes,
+			},
+			"always for one size": {
+				change: func(f fixture) { f.set(transparentSize+"enabled", "[always] inherit madvise never") },
+				want:   fails, wantMessage: transparentSize + "enabled is [always] inherit madvise never, not never",
+			},
+			"on request for one size": {
+				change: func(f fixture) { f.set(transparentSize+"enabled", "always inherit [madvise] never") },
+				want:   fails, wantMessage: transparentSize + "enabled is always inherit [madvise] never, not never",
+			},
+			"on request for one size and planned so": {
+				change: func(f fixture) {
+					f.plan.Sysfs = settings(settingTHP, "madvise")
+					f.set(settingTHP, "always [madvise] never")
+					f.set(transparentSize+"enabled", "always inherit [madvise] never")
+					f.set(settingTHPShared, "[always] within_size advise never deny force")
+				},
+				want: passes,
+			},
+			"shared memory": {
+				change: func(f fixture) { f.set(settingTHPShared, "always [within_size] advise never deny force") },
+				want:   fails, wantMessage: settingTHPShared + " is always [within_size] advise never deny force, not never",
+			},
+			"denied to shared memory": {
+				change: func(f fixture) { f.set(settingTHPShared, "always within_size advise never [deny] force") }, want: passes,
+			},
+			"shared memory of one size": {
+				change: func(f fixture) { f.set(transparentSize+"shmem_enabled", "[always] inherit within_size advise never") },
+				want:   fails, wantMessage: transparentSize + "shmem_enabled is [always] inherit within_size advise never, not never",
+			},
+			"a size cannot be read": {
+				change: func(f fixture) {
+					f.facts.Settings[transparentSize+"enabled"] = host.Absent[string](transparentSize+"enabled", "permission denied")
+				},
+				want: isUnknown, wantMessage: transparentSize + "enabled cannot be read: permission denied",
+			},
 		},
 		"memory.ksm": {
 			"as planned": {want: passes},
@@ -133,25 +188,51 @@ func memoryCases() map[v1alpha1.CheckID]checkCases {
 			"running": {
 				change: func(f fixture) { f.set(settingKSM, "1") }, want: fails, wantMessage: settingKSM + " is 1: pages of programs are merged",
 			},
-			"missing": {change: func(f fixture) { f.remove(settingKSM) }, want: isUnknown, wantMessage: settingKSM},
+			"missing":   {change: func(f fixture) { f.remove(settingKSM) }, want: isUnknown, wantMessage: settingKSM},
+			"not built": {change: func(f fixture) { f.unbuild(settingKSM, settingKSMShared) }, want: passes},
 		},
 		"memory.swap": {
-			"none": {want: passes},
+			"none":      {want: passes},
+			"not built": {change: func(f fixture) { f.unbuild(settingSwaps, settingSwappiness) }, want: passes},
 			"hardly used": {
-				change: func(f fixture) { f.set(settingSwaps, "Filename\n/dev/sdb1 partition"); f.set(settingSwappiness, "10") },
+				change: func(f fixture) { f.set(settingSwaps, swapHeading+swapLine("0")); f.set(settingSwappiness, "10") },
 				want:   passes,
 			},
-			"used": {
-				change: func(f fixture) { f.set(settingSwaps, "Filename\n/dev/sdb1 partition") },
-				want:   fails, wantMessage: "the host swaps: /proc/swaps lists a device and vm.swappiness is 60",
+			"used with the lowest swappiness": {
+				change: func(f fixture) { f.set(settingSwaps, swapHeading+swapLine("524288")); f.set(settingSwappiness, "0") },
+				want:   fails, wantMessage: "512 MiB of memory is swapped out to /dev/dm-1",
+			},
+			"used on two areas": {
+				change: func(f fixture) {
+					f.set(settingSwaps, swapHeading+swapLine("524288")+"/dev/zram0 partition 8388604 524288 100\n")
+				},
+				want: fails, wantMessage: "1 GiB of memory is swapped out to /dev/dm-1; /dev/zram0",
+			},
+			"may be used": {
+				change: func(f fixture) { f.set(settingSwaps, swapHeading+swapLine("0")) },
+				want:   fails, wantMessage: "the host can swap to /dev/dm-1, and vm.swappiness is 60",
+			},
+			"a deleted file in use": {
+				change: func(f fixture) { f.set(settingSwaps, swapHeading+"/swap.img (deleted) file 1024 8 -2\n") },
+				want:   fails, wantMessage: "8 KiB of memory is swapped out to /swap.img",
+			},
+			"another format": {
+				change: func(f fixture) { f.set(settingSwaps, swapHeading+"/dev/sdb1 partition\n") },
+				want:   isUnknown, wantMessage: "a line with 2 columns",
 			},
 			"missing": {change: func(f fixture) { f.remove(settingSwaps) }, want: isUnknown, wantMessage: settingSwaps},
 			"swappiness is missing": {
-				change: func(f fixture) { f.set(settingSwaps, "Filename\n/dev/sdb1 partition"); f.remove(settingSwappiness) },
+				change: func(f fixture) { f.set(settingSwaps, swapHeading+swapLine("0")); f.remove(settingSwappiness) },
 				want:   isUnknown, wantMessage: settingSwappiness,
 			},
 		},
 	}
+}
+
+const swapHeading = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
+
+func swapLine(used string) string {
+	return "/dev/dm-1                               partition\t8388604\t\t" + used + "\t\t-2\n"
 }
 
 func clockCases() map[v1alpha1.CheckID]checkCases {

@@ -40,7 +40,7 @@ func Deviations(in Input, report Report) []Deviation {
 	for _, result := range report.Results {
 		failed[result.Check.ID] = result.Outcome == v1alpha1.OutcomeFailed
 	}
-	found := slices.Concat(s.poolInterruptDeviations(), s.interruptDeviations(), s.settingDeviations(), s.governorDeviations(), s.steeringDeviations())
+	found := slices.Concat(s.poolInterruptDeviations(), s.interruptDeviations(), s.settingDeviations(), s.transparentDeviations(), s.governorDeviations(), s.steeringDeviations())
 	found = slices.DeleteFunc(found, func(d Deviation) bool { return !failed[d.Check] })
 	slices.SortStableFunc(found, func(a, b Deviation) int { return cmp.Compare(a.Path, b.Path) })
 	return slices.CompactFunc(found, func(a, b Deviation) bool { return a.Path == b.Path })

@@ -106,6 +106,13 @@ func (f fixture) remove(paths ...string) {
 	}
 }
 
+// unbuild leaves features out of the kernel, with their files.
+func (f fixture) unbuild(paths ...string) {
+	for _, path := range paths {
+		f.facts.Settings[path] = host.Fact[string]{Source: path, Reason: "no such file", Missing: true}
+	}
+}
+
 // boot replaces the command line of the running kernel.
 func (f fixture) boot(commandLine string) {
 	f.facts.Kernel.CommandLine = host.Known(commandLine, "/proc/cmdline")
@@ -296,6 +303,8 @@ func soundNIC() host.NIC {
 	}
 }
 
+const transparentSize = transparentFolder + "/hugepages-2048kB/"
+
 func soundSettings() map[string]host.Fact[string] {
 	values := map[string]string{
 		settingInitStatus:                       "Name:\tsystemd\nCpus_allowed:\t33\nCpus_allowed_list:\t0-1,4-5\n",
@@ -304,6 +313,9 @@ func soundSettings() map[string]host.Fact[string] {
 		settingSoftWatchdog:                     "0",
 		settingIgnoreCE:                         "1",
 		settingTHP:                              "always madvise [never]",
+		settingTHPShared:                        "always within_size advise [never] deny force",
+		transparentSize + "enabled":             "always [inherit] madvise never",
+		transparentSize + "shmem_enabled":       "always [inherit] within_size advise never",
 		settingKSM:                              "2",
 		settingSwaps:                            "Filename\tType\tSize\tUsed\tPriority",
 		settingClocksource:                      "tsc",

@@ -5,7 +5,6 @@ package verify
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -14,7 +13,6 @@ import (
 )
 
 const (
-	settingTHP        = "/sys/kernel/mm/transparent_hugepage/enabled"
 	settingKSM        = "/sys/kernel/mm/ksm/run"
 	settingKSMShared  = "/sys/kernel/mm/ksm/pages_shared"
 	settingSwaps      = "/proc/swaps"
@@ -40,15 +38,15 @@ func memoryChecks() []Check {
 			run:     plannedSysctl("kernel.numa_balancing"),
 		},
 		{
-			ID: "memory.transparent-hugepages", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			ID: transparentCheck, Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
 			Title:   "Transparent hugepages are as planned",
 			Applies: "the plan sets transparent hugepages",
 			Why:     "khugepaged copies pages and stalls the program that owns them.",
-			Reads:   []string{settingTHP},
-			Fix:     "Write never to " + settingTHP + ", or boot with transparent_hugepage=never.",
+			Reads:   []string{settingTHP, settingTHPShared, settingTHPSizes, settingTHPShares},
+			Fix:     "Write never to the file, and see what set it: a kernel argument (transparent_hugepage=, thp_anon=, thp_shmem=), a udev rule or another TuneD profile.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/admin-guide/mm/transhuge.rst",
-			owns:    []string{settingTHP},
+			owns:    []string{settingTHP, settingTHPShared, settingTHPSizes, settingTHPShares},
 			run:     transparentHugepagesArePlanned,
 		},
 		{
@@ -89,10 +87,10 @@ func memoryChecks() []Check {
 		},
 		{
 			ID: "memory.swap", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
-			Title:  "There is no swap, or the kernel hardly uses it",
-			Why:    "A page that was swapped out costs its program milliseconds.",
+			Title:  "There is no swap, or nothing is swapped out and the kernel hardly would",
+			Why:    "A page that was swapped out costs its program milliseconds, and microseconds where it was compressed in memory.",
 			Reads:  []string{settingSwaps, settingSwappiness},
-			Fix:    "Switch swap off (swapoff -a, and in fstab), or set vm.swappiness to 10 or less.",
+			Fix:    "Switch swap off (swapoff -a, and in fstab, or mask the swap and zram-generator units); low vm.swappiness alone does not keep the kernel from swapping.",
 			Reboot: v1alpha1.RebootNotRequired,
 			Source: "kernel: Documentation/admin-guide/sysctl/vm.rst (swappiness); TuneD latency-performance",
 			owns:   []string{settingSwaps, settingSwappiness},
@@ -138,25 +136,17 @@ func writebackChecks() []Check {
 	}
 }
 
-// transparentHugepagesArePlanned takes the wanted mode from the planned file or kernel argument.
-func transparentHugepagesArePlanned(s *state) verdict {
-	want, ok := s.sysfs(settingTHP)
-	if !ok {
-		want, ok = s.planned.Get("transparent_hugepage")
-	}
-	if !ok {
-		return notApplicable()
-	}
-	return s.settingIs(settingTHP, want)
-}
-
 // samePageMergingIsOff accepts 0 (stopped, pages stay merged) and 2 (stopped and unmerged).
 func samePageMergingIsOff(s *state) verdict {
 	want, ok := s.sysfs(settingKSM)
 	if !ok || want == "1" {
 		return notApplicable()
 	}
-	return judge(s.facts.Setting(settingKSM), want, func(found string) verdict {
+	merging := s.facts.Setting(settingKSM)
+	if merging.Missing {
+		return withoutSetting(settingKSM, want)
+	}
+	return judge(merging, want, func(found string) verdict {
 		if shared, ok := s.facts.Setting(settingKSMShared).Get(); ok && found == "0" && shared != "0" {
 			return failed(settingKSM+" is 0, and pages that were merged before stay so", found, want).about(finding.OfFiles(settingKSM))
 		}
@@ -165,25 +155,6 @@ func samePageMergingIsOff(s *state) verdict {
 		}
 		return failed(fmt.Sprintf("%s is %s: pages of programs are merged", settingKSM, orNone(found)), found, want).
 			about(finding.OfFiles(settingKSM))
-	})
-}
-
-// swapIsUnused accepts a host without swap and one that swaps only as the last resort.
-func swapIsUnused(s *state) verdict {
-	const expected = "no swap, or vm.swappiness of at most 10"
-	swaps := s.facts.Setting(settingSwaps)
-	if text, ok := swaps.Get(); ok && len(strings.Split(strings.TrimSpace(text), "\n")) <= 1 {
-		return passed("no swap")
-	}
-	swappiness := parseSetting(s.facts.Setting(settingSwappiness), strconv.Atoi)
-	if swappiness.Known && swappiness.Value <= 10 {
-		return passed(fmt.Sprintf("vm.swappiness is %d", swappiness.Value))
-	}
-	return judge(swaps, expected, func(string) verdict {
-		return judge(swappiness, expected, func(value int) verdict {
-			return failed(fmt.Sprintf("the host swaps: %s lists a device and vm.swappiness is %d", settingSwaps, value),
-				fmt.Sprintf("vm.swappiness is %d", value), expected).about(finding.OfFiles(settingSwaps, settingSwappiness))
-		})
 	})
 }
 

@@ -17,12 +17,27 @@ import (
 
 // settingIs compares a small file with its planned value.
 func (s *state) settingIs(path, want string) verdict {
-	return judge(s.facts.Setting(path), want, func(found string) verdict {
+	fact := s.facts.Setting(path)
+	if fact.Missing {
+		return withoutSetting(path, want)
+	}
+	return judge(fact, want, func(found string) verdict {
 		if setting.Same(path, found, want) {
 			return passed(found)
 		}
 		return failed(fmt.Sprintf("%s is %s, not %s", path, orNone(found), orNone(want)), found, want).about(finding.OfFiles(path))
 	})
+}
+
+// withoutSetting judges a kernel that does not have a file.
+func withoutSetting(path, want string) verdict {
+	const observed = "the kernel was built without it"
+	if setting.HoldsWithout(path, want) {
+		return passed(observed)
+	}
+	found := failed(fmt.Sprintf("the running kernel has no %s, which is to be %s", path, orNone(want)), observed, want).about(finding.OfFiles(path))
+	found.fix = "Take it out of the profile if this kernel cannot have it; a parameter of a kernel module appears when the module is loaded."
+	return found
 }
 
 // plannedSysctl is a check of one kernel parameter, if the plan sets it.

@@ -35,6 +35,41 @@ func Same(file, a, b string) bool {
 	return slices.EqualFunc(left, right, func(x, y string) bool { return sameField(file, x, y) })
 }
 
+// HoldsWithout reports whether a kernel that was built without a file does what a value of the file asks for, namely
+// nothing: "0" of a feature that it does not have.
+func HoldsWithout(file, value string) bool {
+	if !isOptional(file) {
+		return false
+	}
+	switch value = Selected(strings.TrimSpace(value)); value {
+	case "never":
+		return true
+	case "2": // Merged pages are parted again: without merging there are none.
+		return path.Dir(file) == "/sys/kernel/mm/ksm"
+	}
+	on, ok := Boolean(value)
+	number, isNumber := Integer(value)
+	return isNumber && number == 0 || !isNumber && ok && !on
+}
+
+// isOptional knows the files of features that kernels are built without. A file of another name that is missing may be
+// misspelled.
+func isOptional(file string) bool {
+	switch file {
+	case "/proc/sys/kernel/numa_balancing", "/proc/sys/kernel/nmi_watchdog", "/proc/sys/kernel/soft_watchdog",
+		"/proc/sys/kernel/watchdog", "/proc/sys/kernel/hung_task_timeout_secs", "/proc/sys/kernel/stack_tracer_enabled",
+		"/proc/sys/kernel/sched_schedstats", "/proc/sys/kernel/sched_autogroup_enabled", "/proc/sys/kernel/timer_migration",
+		"/proc/sys/kernel/ftrace_enabled", "/proc/sys/kernel/softlockup_panic", "/proc/sys/kernel/hardlockup_panic",
+		"/proc/sys/vm/compaction_proactiveness", "/proc/sys/vm/swappiness", "/proc/sys/vm/zone_reclaim_mode",
+		"/proc/sys/vm/stat_interval", "/proc/sys/vm/numa_stat", "/proc/sys/vm/watermark_boost_factor",
+		"/sys/kernel/rcu_expedited":
+		return true
+	}
+	folder := path.Dir(file)
+	return folder == "/sys/kernel/mm/ksm" || folder == "/sys/kernel/mm/transparent_hugepage" ||
+		strings.HasPrefix(folder, "/sys/kernel/mm/transparent_hugepage/")
+}
+
 // Selected returns the chosen one of "always madvise [never]", as files have it that list all choices, or the value
 // itself.
 func Selected(value string) string {

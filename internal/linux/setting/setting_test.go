@@ -87,6 +87,36 @@ func TestSame(t *testing.T) {
 	}
 }
 
+// A kernel that was built without a file holds the planned value if that is nothing, unless the file may be misspelled.
+func TestHoldsWithout(t *testing.T) {
+	const transparent = "/sys/kernel/mm/transparent_hugepage/"
+	cases := map[string]struct {
+		file, value string
+		want        bool
+	}{
+		"a feature that is off":            {"/proc/sys/kernel/numa_balancing", "0", true},
+		"a feature that is off in words":   {"/sys/kernel/rcu_expedited", "N", true},
+		"a feature that is on":             {"/proc/sys/kernel/numa_balancing", "1", false},
+		"a feature at its limit":           {"/proc/sys/vm/stat_interval", "10", false},
+		"no transparent hugepages":         {transparent + "enabled", "always madvise [never]", true},
+		"no transparent hugepages by size": {transparent + "hugepages-64kB/enabled", "never", true},
+		"transparent hugepages":            {transparent + "enabled", "madvise", false},
+		"no merging":                       {"/sys/kernel/mm/ksm/run", "0", true},
+		"no merging, and pages parted":     {"/sys/kernel/mm/ksm/run", "2", true},
+		"merging":                          {"/sys/kernel/mm/ksm/run", "1", false},
+		"2 of something else":              {"/proc/sys/kernel/numa_balancing", "2", false},
+		"a misspelled parameter":           {"/proc/sys/kernel/numa_balancng", "0", false},
+		"nothing":                          {"/proc/sys/kernel/numa_balancing", "", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := setting.HoldsWithout(tc.file, tc.value); got != tc.want {
+				t.Errorf("%s without %s: %t", tc.value, tc.file, got)
+			}
+		})
+	}
+}
+
 func TestInteger(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "10": 10, "+10": 10, "-10": -10, "0x1F": 31, "0X1f": 31, "-0x10": -16, "010": 8, "-010": -8, "9223372036854775807": 1<<63 - 1,

@@ -65,7 +65,7 @@ func rules() []rule {
 		{`/sys/devices/virtual/workqueue(/[A-Za-z0-9_:-]+)?/cpumask`, cpuMask},
 		{`/sys/bus/workqueue/devices/[A-Za-z0-9_:-]+/cpumask`, cpuMask},
 		{`/sys/class/net/[A-Za-z0-9_.-]{1,15}/queues/rx-[0-9]+/rps_cpus`, cpuMask},
-		{`/sys/kernel/mm/transparent_hugepage/enabled`, `never`},
+		{`/sys/kernel/mm/transparent_hugepage/(enabled|shmem_enabled|hugepages-[0-9]+kB/(enabled|shmem_enabled))`, `never`},
 		{`/sys/kernel/mm/ksm/run`, `2`},
 		{`/sys/devices/system/cpu/cpu[0-9]+/cpufreq/scaling_governor`, `performance`},
 		{`/sys/devices/system/cpu/cpu[0-9]+/cpufreq/scaling_max_freq`, number},

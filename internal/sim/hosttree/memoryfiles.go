@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/release"
 )
 
 const nodeFolder = "/sys/devices/system/node"
@@ -66,12 +67,40 @@ func (k *kernel) writeHugepages(t *tree) {
 	}
 	if !k.realTime() {
 		mode, _ := k.line.Get("transparent_hugepage")
-		t.file("/sys/kernel/mm/transparent_hugepage/enabled", choice(mode, "madvise", "always", "madvise", "never"))
-		t.file("/sys/kernel/mm/transparent_hugepage/defrag", choice("", "madvise", "always", "defer", "defer+madvise", "madvise", "never"))
-		t.file("/sys/kernel/mm/transparent_hugepage/khugepaged/defrag", 1)
+		t.file(transparentFolder+"/enabled", choice(mode, "madvise", "always", "madvise", "never"))
+		t.file(transparentFolder+"/shmem_enabled", choice("", "never", "always", "within_size", "advise", "never", "deny", "force"))
+		t.file(transparentFolder+"/defrag", choice("", "madvise", "always", "defer", "defer+madvise", "madvise", "never"))
+		t.file(transparentFolder+"/khugepaged/defrag", 1)
+		k.writeTransparentSizes(t)
 	}
 	t.file("/sys/kernel/mm/ksm/run", 0)
 	t.file("/sys/kernel/mm/ksm/pages_shared", 0)
+}
+
+const transparentFolder = "/sys/kernel/mm/transparent_hugepage"
+
+// writeTransparentSizes writes the switches by size that Linux has since 6.8, of shared memory since 6.11: only the largest
+// size does what all sizes do (Documentation/admin-guide/mm/transhuge.rst).
+func (k *kernel) writeTransparentSizes(t *tree) {
+	running, _ := release.Parse(k.release())
+	if !running.AtLeast(6, 8) {
+		return
+	}
+	smallest, largest := int64(16), int64(2048)
+	if k.largePages() {
+		smallest, largest = 128, 512*1024
+	}
+	for size := smallest; size <= largest; size *= 2 {
+		mode := "never"
+		if size == largest {
+			mode = "inherit"
+		}
+		folder := fmt.Sprintf("%s/hugepages-%dkB", transparentFolder, size)
+		t.file(folder+"/enabled", choice(mode, "", "always", "inherit", "madvise", "never"))
+		if running.AtLeast(6, 11) {
+			t.file(folder+"/shmem_enabled", choice(mode, "", "always", "inherit", "within_size", "advise", "never"))
+		}
+	}
 }
 
 // choice prints words with the chosen one in brackets, as sysfs does.
