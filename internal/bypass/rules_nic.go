@@ -5,12 +5,14 @@ package bypass
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/pcie"
 )
 
 // seriesDriver wants the driver of the series for Onload's native datapath; that of AF_XDP is a matter of nativeXDP.
@@ -75,35 +77,28 @@ func (c *candidate) numaNode() verdict {
 		cmp.Or(c.nic.NUMANode.Source, "numa_node"), cmp.Or(c.nic.NUMANode.Reason, "not read"))
 }
 
-// pciLink notes a PCIe link that was trained below what the NIC can do. It costs latency and bandwidth, and the NIC
-// still works as wanted otherwise, so that it is a reason and not a failure: whether it is worth a visit to the
-// machine is for people to decide. Virtual NICs have no link.
+// pciLink notes a PCIe link that was trained below what the NIC and its slot can do. It costs latency and bandwidth, and
+// the NIC still works as wanted otherwise, so that it is a reason and not a failure: whether it is worth a visit to the
+// machine is for people to decide. Virtual NICs have no link, and virtual machines show none.
 func (c *candidate) pciLink() verdict {
-	var below []string
-	speed, maximum := transfers(c.nic.LinkSpeed), transfers(c.nic.MaximumLinkSpeed)
-	if speed > 0 && speed < maximum {
-		below = append(below, c.nic.LinkSpeed.Value+" of "+c.nic.MaximumLinkSpeed.Value)
+	nic := c.nic
+	if nic.PortLinkSpeed.Known && pcie.Rate(nic.PortLinkSpeed.Value) == 0 {
+		return passed()
 	}
-	width, known := c.nic.LinkWidth.Get()
-	if known && width > 0 && c.nic.MaximumLinkWidth.Known && width < c.nic.MaximumLinkWidth.Value {
-		below = append(below, "x"+strconv.Itoa(width)+" of x"+strconv.Itoa(c.nic.MaximumLinkWidth.Value))
+	var below []string
+	speed, most := pcie.Rate(nic.LinkSpeed.Value), pcie.Most(pcie.Rate(nic.MaximumLinkSpeed.Value), pcie.Rate(nic.PortLinkSpeed.Value))
+	if speed > 0 && speed < most {
+		below = append(below, fmt.Sprintf("%s of %.1f GT/s PCIe", nic.LinkSpeed.Value, most))
+	}
+	width, widest := pcie.Lanes(nic.LinkWidth.Value), pcie.Most(pcie.Lanes(nic.MaximumLinkWidth.Value), pcie.Lanes(nic.PortLinkWidth.Value))
+	if width > 0 && width < widest {
+		below = append(below, fmt.Sprintf("x%.0f of x%.0f", width, widest))
 	}
 	if len(below) == 0 {
 		return passed()
 	}
 	return noted("The PCIe link of NIC %s is trained to %s (current_link_* and max_link_* in its folder below "+
-		"/sys/bus/pci/devices); see which speed and width the slot has and reseat the card.",
-		c.name(), strings.Join(below, " and "))
-}
-
-// transfers returns the number of a link speed such as "8.0 GT/s PCIe"; 0 when it is not known.
-func transfers(fact host.Fact[string]) float64 {
-	number, _, _ := strings.Cut(fact.Value, " ")
-	speed, err := strconv.ParseFloat(number, 64)
-	if !fact.Known || err != nil {
-		return 0
-	}
-	return speed
+		"/sys/bus/pci/devices and in that of its port); reseat the card.", c.name(), strings.Join(below, " and "))
 }
 
 // virtualFunctions speaks of the number of virtual functions that the pool creates: on the NIC itself while it has

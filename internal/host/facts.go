@@ -305,6 +305,11 @@ type NIC struct {
 	// LinkSpeed, LinkWidth, MaximumLinkSpeed and MaximumLinkWidth describe the PCIe link.
 	LinkSpeed, MaximumLinkSpeed Fact[string]
 	LinkWidth, MaximumLinkWidth Fact[int]
+	// PortLinkSpeed and PortLinkWidth are the most that the other end of the link can do: the port of the root complex or
+	// switch that the device is plugged into. They are "" and 0 where the device is on the root bus, as in virtual machines,
+	// and absent for virtual functions.
+	PortLinkSpeed Fact[string]
+	PortLinkWidth Fact[int]
 	// Interrupts are the numbers of its MSI vectors (msi_irqs).
 	Interrupts []int
 	// ReceiveSteering is rps_cpus of each receive queue of the interface, in their order.

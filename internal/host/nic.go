@@ -125,6 +125,7 @@ func (r *reader) nic(address, folder string) NIC {
 		Interrupts:              r.numbered(folder+"msi_irqs", "", "", maxEntries),
 		LinkPowerStates:         r.linkPowerStates(folder + "link"),
 	}
+	nic.PortLinkSpeed, nic.PortLinkWidth = r.port(folder, nic.PhysicalFunction)
 	for _, index := range r.numbered(path.Clean(folder), "virtfn", "", maxEntries) {
 		if function := r.linkFact(folder+"virtfn"+strconv.Itoa(index), reasonMissing, parsePCIAddress); function.Known {
 			nic.VirtualFunctions = append(nic.VirtualFunctions, function.Value)
@@ -145,6 +146,27 @@ func (r *reader) pcieRoot(folder string) Fact[string] {
 		return Absent[string](folder, "its folder is not below a PCIe root of "+deviceRoot)
 	}
 	return Known(root, folder)
+}
+
+// port is what the bridge above a device can do, in whose folder that of the device is.
+func (r *reader) port(folder string, physical Fact[string]) (speed Fact[string], width Fact[int]) {
+	if physical.Known {
+		const reason = "a virtual function has no link"
+		return Absent[string](folder, reason), Absent[int](folder, reason)
+	}
+	where, err := r.directory(folder)
+	if err != nil {
+		return Absent[string](folder, reasonOf(err)), Absent[int](folder, reasonOf(err))
+	}
+	above := path.Dir(where)
+	switch {
+	case isPCIDevice(entry{name: path.Base(above)}):
+		return r.nameFact(above + "/max_link_speed"), r.identifierFact(above + "/max_link_width")
+	case strings.HasPrefix(path.Base(above), "pci"):
+		return Known("", above), Known(0, above)
+	}
+	const reason = "its folder is not below a PCI bridge"
+	return Absent[string](folder, reason), Absent[int](folder, reason)
 }
 
 // linkFact is the last element of the target of a link, such as the name of a driver.

@@ -154,7 +154,7 @@ func soundPlan() *plan.NodePlan {
 			"irqaffinity=0-1,4-5", "systemd.cpu_affinity=0-1,4-5", "nmi_watchdog=0", "nosoftlockup", "tsc=reliable", "mce=ignore_ce",
 			"hugepagesz=1G", "hugepages=2", "hugepagesz=2M", "hugepages=8"),
 		Hugepages: []plan.HugepagePlan{
-			{Size: "1Gi", SizeKibibytes: 1 << 20, Count: 2},
+			{Size: "1Gi", SizeKibibytes: 1 << 20, Count: 2, Method: plan.ByKernelArgument},
 			{Size: "2Mi", SizeKibibytes: 2 << 10, Count: 8, NUMANode: &one},
 		},
 		Interrupts: plan.InterruptPlan{
@@ -296,6 +296,7 @@ func soundNIC() host.NIC {
 		PCIAddress: "0000:3b:00.0", Name: known("ens2f0"), NUMANode: known(0), LocalCPUs: known(list("0-3")),
 		PhysicalFunction: host.Absent[string]("physfn", "it is a physical function"),
 		LinkSpeed:        known("16.0 GT/s PCIe"), MaximumLinkSpeed: known("16.0 GT/s PCIe"), LinkWidth: known(8), MaximumLinkWidth: known(8),
+		PortLinkSpeed: known("16.0 GT/s PCIe"), PortLinkWidth: known(16),
 		Interrupts:      []int{142},
 		ReceiveSteering: []host.Fact[cpus.Set]{known(list("")), known(list("0-1"))},
 		LinkPowerStates: known([]string{}),

@@ -255,7 +255,27 @@ func (s *state) memoryIsReserved(reserved []kubeletv1beta1.MemoryReservation) ve
 			verdicts = append(verdicts, amount(what, found[what], reservation.Limits[name]).about(finding.OfNUMANodes(int(reservation.NUMANode))))
 		}
 	}
-	return worst(verdicts...)
+	return worst(append(verdicts, s.otherReservations(reserved)...)...)
+}
+
+// otherReservations are what the kubelet reserves and the plan does not know, such as hugepages: pods cannot have them.
+func (s *state) otherReservations(reserved []kubeletv1beta1.MemoryReservation) []verdict {
+	planned := map[int32]map[string]string{}
+	for _, reservation := range s.plan.Kubelet.ReservedMemory {
+		planned[reservation.NUMANode] = reservation.Limits
+	}
+	var verdicts []verdict
+	for _, reservation := range reserved {
+		for name, found := range reservation.Limits {
+			if _, known := planned[reservation.NumaNode][string(name)]; known || found.IsZero() {
+				continue
+			}
+			verdicts = append(verdicts, failed(
+				fmt.Sprintf("the kubelet reserves %s of %s on NUMA node %d, which the plan does without", found.String(), name, reservation.NumaNode),
+				found.String(), "none").about(finding.OfNUMANodes(int(reservation.NumaNode))))
+		}
+	}
+	return sorted(verdicts)
 }
 
 // amount compares two quantities; an absent one is zero.

@@ -67,6 +67,14 @@ func kubeletCases() map[v1alpha1.CheckID]checkCases {
 				change: configured("1153433600", "500Mi"),
 				want:   fails, wantMessage: "the kubelet's reservedMemory of NUMA node 0 (memory) is 500Mi, not 1100Mi",
 			},
+			"hugepages that the plan lacks": {
+				change: configured("memory: 1153433600", "memory: 1100Mi, hugepages-1Gi: 4Gi, hugepages-2Mi: 0"),
+				want:   fails, wantMessage: "the kubelet reserves 4Gi of hugepages-1Gi on NUMA node 0, which the plan does without",
+			},
+			"memory of a NUMA node that the plan leaves alone": {
+				change: configured("]\n", ", {numaNode: 1, limits: {memory: 1Gi}}]\n"),
+				want:   fails, wantMessage: "the kubelet reserves 1Gi of memory on NUMA node 1, which the plan does without",
+			},
 			"nothing reserved": {
 				change: configured("reservedMemory", "ignored"),
 				want:   fails, wantMessage: "the kubelet's reservedMemory of NUMA node 0 (memory) is 0, not 1100Mi",

@@ -6,7 +6,6 @@ package verify
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
@@ -39,6 +38,17 @@ func numaChecks() []Check {
 			Reboot:     v1alpha1.RebootRequired,
 			Source:     "kernel: Documentation/admin-guide/mm/hugetlbpage.rst",
 			run:        hugepagesAreReserved,
+		},
+		{
+			ID: "memory.hugepages-unplanned", Severity: v1alpha1.SeverityMedium, Conditions: []string{v1alpha1.ConditionApplied},
+			Title:   "The host holds no more hugepages than planned",
+			Applies: "the plan reserves hugepages",
+			Why:     "Memory in hugepages is lost to all that does not ask for them: pods are evicted, and the kernel reclaims and compacts what is left.",
+			Reads:   []string{"/sys/kernel/mm/hugepages/hugepages-*/{nr,surplus}_hugepages"},
+			Fix:     "Find what else reserves hugepages (sysctl vm.nr_hugepages, a start script of an application, hugepages= of another MachineConfig) and remove it, or plan them in spec.memory.hugepages.",
+			Reboot:  v1alpha1.RebootNotRequired,
+			Source:  "kernel: Documentation/admin-guide/mm/hugetlbpage.rst (nr_hugepages)",
+			run:     noOtherHugepages,
 		},
 	}, slices.Concat(nicChecks(), poolChecks())...)
 }
@@ -96,11 +106,11 @@ func nicChecks() []Check {
 		},
 		{
 			ID: "nic.pcie-link", Severity: v1alpha1.SeverityHigh, Conditions: aligned,
-			Title:   "The PCIe link of every bypass NIC runs at its full speed and width",
+			Title:   "The PCIe link of every bypass NIC runs at the full speed and width that both of its ends can do",
 			Applies: forBypassNICs,
 			Why:     "A link that trained down adds latency to every packet and drops them under load.",
-			Reads:   []string{"/sys/bus/pci/devices/*/{current,max}_link_{speed,width}"},
-			Fix:     "Reseat the card, use a slot with enough lanes, check the firmware's link options.",
+			Reads:   []string{"/sys/bus/pci/devices/*/{current,max}_link_{speed,width}", "/sys/bus/pci/devices/*/../max_link_{speed,width}"},
+			Fix:     "Reseat the card, look for dirt and for errors of the link in the kernel's log (AER), check the firmware's link options.",
 			Reboot:  v1alpha1.RebootRequired,
 			Source:  "kernel: Documentation/ABI/testing/sysfs-bus-pci (current_link_speed, max_link_speed)",
 			run:     eachBypassNIC((*state).linkIsFull),
@@ -134,96 +144,6 @@ func numaNodesArePlanned(s *state) verdict {
 		}
 		return failed(fmt.Sprintf("the host has %s, the plan was made for %s", describe[found], describe[want]), describe[found], describe[want])
 	})
-}
-
-// hugepagesAreReserved judges each planned reservation on its NUMA node, and reservations that the
-// kernel spreads by the sum over all.
-func hugepagesAreReserved(s *state) verdict {
-	verdicts := make([]verdict, 0, len(s.plan.Hugepages))
-	for _, want := range s.promised() {
-		if want.numaNode == nil {
-			verdicts = append(verdicts, poolHolds(s.facts.Hugepages, want, "the host", "/sys/kernel/mm/hugepages"))
-			continue
-		}
-		verdicts = append(verdicts, s.nodeHolds(want))
-	}
-	return worst(verdicts...)
-}
-
-// promise is a number of hugepages of one size on one NUMA node, or on the host.
-type promise struct {
-	size          v1alpha1.HugepageSize
-	sizeKibibytes int64
-	count         int64
-	numaNode      *int
-}
-
-// promised adds up the planned hugepages by size and NUMA node; the host as a whole must hold the sum
-// of all if some are spread.
-func (s *state) promised() []promise {
-	var promises []promise
-	add := func(p plan.HugepagePlan, numaNode *int) {
-		same := func(q promise) bool { return q.sizeKibibytes == p.SizeKibibytes && equalNodes(q.numaNode, numaNode) }
-		i := slices.IndexFunc(promises, same)
-		if i < 0 {
-			i = len(promises)
-			promises = append(promises, promise{size: p.Size, sizeKibibytes: p.SizeKibibytes, numaNode: numaNode})
-		}
-		promises[i].count += p.Count
-	}
-	for _, planned := range s.plan.Hugepages {
-		if planned.NUMANode != nil {
-			add(planned, planned.NUMANode)
-		}
-		add(planned, nil)
-	}
-	return promises
-}
-
-func equalNodes(a, b *int) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
-}
-
-func (s *state) nodeHolds(want promise) verdict {
-	path := fmt.Sprintf("/sys/devices/system/node/node%d/hugepages", *want.numaNode)
-	for _, node := range s.facts.NUMANodes {
-		if node.ID == *want.numaNode {
-			return poolHolds(node.Hugepages, want, fmt.Sprintf("NUMA node %d", node.ID), path).about(finding.OfNUMANodes(node.ID))
-		}
-	}
-	return unknown(path, "no such NUMA node", fmt.Sprintf("%d hugepages of %s", want.count, want.size)).
-		about(finding.OfNUMANodes(*want.numaNode))
-}
-
-// poolHolds judges one pool. Surplus pages vanish when they are freed, so they do not count.
-func poolHolds(pools []host.HugepagePool, want promise, place, path string) verdict {
-	expected := fmt.Sprintf("%s: %d hugepages of %s", place, want.count, want.size)
-	for _, pool := range pools {
-		if pool.SizeKibibytes != want.sizeKibibytes {
-			continue
-		}
-		return judge(pool.Total, expected, func(total int64) verdict {
-			total -= pool.Surplus.Value
-			observed := fmt.Sprintf("%s: %d hugepages of %s", place, total, want.size)
-			if total >= want.count {
-				return passed(observed + ", " + freeText(pool.Free) + " free")
-			}
-			found := failed(fmt.Sprintf("%s holds %d hugepages of %s, planned are %d", place, total, want.size, want.count), observed, expected)
-			found.reboot = plan.RebootForHugepages(want.sizeKibibytes)
-			return found
-		})
-	}
-	return unknown(fmt.Sprintf("%s/hugepages-%dkB", path, want.sizeKibibytes), "no such pool", expected)
-}
-
-func freeText(free host.Fact[int64]) string {
-	if count, ok := free.Get(); ok {
-		return strconv.FormatInt(count, 10)
-	}
-	return "an unknown number"
 }
 
 // nic is a bypass NIC of the plan as the host has it.
@@ -345,29 +265,4 @@ func (s *state) nicInterruptsAreLocal(n nic) verdict {
 		}))
 	}
 	return worst(verdicts...)
-}
-
-// linkIsFull compares speed and width of the PCIe link with what both ends can do. Virtual functions
-// have no link of their own.
-func (s *state) linkIsFull(n nic) verdict {
-	if n.PhysicalFunction.Known {
-		return notApplicable()
-	}
-	return worst(
-		compareLink(n, "speed", n.LinkSpeed, n.MaximumLinkSpeed),
-		compareLink(n, "width", n.LinkWidth, n.MaximumLinkWidth),
-	)
-}
-
-func compareLink[T comparable](n nic, what string, current, maximum host.Fact[T]) verdict {
-	return judge(maximum, "", func(most T) verdict {
-		expected := fmt.Sprintf("%s %v", what, most)
-		return judge(current, expected, func(now T) verdict {
-			observed := fmt.Sprintf("%s %v", what, now)
-			if now == most {
-				return passed(observed)
-			}
-			return failed(fmt.Sprintf("the PCIe link of %s has %s of %v", n.name, observed, most), observed, expected)
-		})
-	})
 }

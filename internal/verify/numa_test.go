@@ -48,6 +48,29 @@ func numaCases() map[v1alpha1.CheckID]checkCases {
 			},
 		},
 		"memory.hugepages-numa": hugepageCases(),
+		"memory.hugepages-unplanned": {
+			"as planned":   {want: passes},
+			"none planned": {change: func(f fixture) { f.plan.Hugepages = nil }, want: doesNotApply},
+			"fewer":        {change: func(f fixture) { f.facts.Hugepages[0].Total = known(int64(1)) }, want: passes},
+			"a hundred times as many": {
+				change: func(f fixture) { f.facts.Hugepages[1].Total = known(int64(200)) },
+				want:   fails, wantMessage: "the host holds 200 hugepages of 1Gi, planned are 2: 198 GiB of memory is taken unplanned",
+			},
+			"of another size": {
+				change: func(f fixture) { f.plan.Hugepages = f.plan.Hugepages[:1] },
+				want:   fails, wantMessage: "the host holds 8 hugepages of 2Mi, planned are 0: 16 MiB of memory is taken unplanned",
+			},
+			"only on loan": {
+				change: func(f fixture) {
+					f.facts.Hugepages[0].Total, f.facts.Hugepages[0].Surplus = known(int64(12)), known(int64(4))
+				},
+				want: passes,
+			},
+			"not told": {
+				change: func(f fixture) { f.facts.Hugepages[1].Total = absent[int64]("nr_hugepages") }, want: isUnknown, wantMessage: "nr_hugepages",
+			},
+			"no pool is listed": {change: func(f fixture) { f.facts.Hugepages = nil }, want: isUnknown, wantMessage: "/sys/kernel/mm/hugepages"},
+		},
 	}
 }
 
@@ -81,7 +104,35 @@ func hugepageCases() checkCases {
 		},
 		"no such size": {
 			change: func(f fixture) { f.facts.NUMANodes[1].Hugepages = f.facts.NUMANodes[1].Hugepages[1:] },
+			want:   fails, wantMessage: "the running kernel has no hugepages of 2Mi, only of 1Gi",
+		},
+		"no size is listed": {
+			change: func(f fixture) { f.facts.NUMANodes[1].Hugepages = nil },
 			want:   isUnknown, wantMessage: "/sys/devices/system/node/node1/hugepages/hugepages-2048kB",
+		},
+		"spread pages on one node": {
+			change: func(f fixture) {
+				f.facts.NUMANodes[0].Hugepages[1].Total, f.facts.NUMANodes[1].Hugepages[1].Total = known(int64(2)), known(int64(0))
+			},
+			want: fails, wantMessage: "NUMA node 1 holds 0 hugepages of 1Gi, and its share of the 2 planned is 1",
+		},
+		"spread pages that do not divide": {
+			change: func(f fixture) {
+				f.plan.Hugepages[0].Count = 3
+				f.facts.Hugepages[1].Total, f.facts.NUMANodes[0].Hugepages[1].Total = known(int64(3)), known(int64(2))
+			},
+			want: passes,
+		},
+		"spread pages beside a node without memory": {
+			change: func(f fixture) {
+				f.facts.NUMANodes[0].Hugepages[1].Total, f.facts.NUMANodes[0].MemoryTotalBytes = known(int64(2)), known(int64(1<<40))
+				f.facts.NUMANodes[1].Hugepages[1].Total, f.facts.NUMANodes[1].MemoryTotalBytes = known(int64(0)), known(int64(0))
+			},
+			want: passes,
+		},
+		"spread pages of a node are not told": {
+			change: func(f fixture) { f.facts.NUMANodes[1].Hugepages[1].Total = absent[int64]("node1/nr_hugepages") },
+			want:   isUnknown, wantMessage: "node1/nr_hugepages",
 		},
 		"no such node": {
 			change: oneNode, want: isUnknown, wantMessage: "/sys/devices/system/node/node1/hugepages cannot be read: no such NUMA node",
@@ -145,6 +196,49 @@ func nicCases() map[v1alpha1.CheckID]checkCases {
 			"slow": {
 				change: func(f fixture) { f.facts.NICs[0].LinkSpeed = known("8.0 GT/s PCIe") },
 				want:   fails, wantMessage: "the PCIe link of NIC ens2f0 (0000:3b:00.0) has speed 8.0 GT/s PCIe of 16.0 GT/s PCIe",
+			},
+			"a slower slot": {
+				change: func(f fixture) {
+					f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].PortLinkSpeed = known("8.0 GT/s PCIe"), known("8.0 GT/s PCIe")
+				},
+				want: passes,
+			},
+			"a slower slot of an older kernel": {
+				change: func(f fixture) {
+					f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].PortLinkSpeed = known("8.0 GT/s PCIe"), known("8 GT/s")
+				},
+				want: passes,
+			},
+			"a narrower slot": {
+				change: func(f fixture) {
+					f.facts.NICs[0].LinkWidth, f.facts.NICs[0].PortLinkWidth = known(4), known(4)
+				},
+				want: passes,
+			},
+			"slower than its slower slot": {
+				change: func(f fixture) {
+					f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].PortLinkSpeed = known("2.5 GT/s PCIe"), known("8.0 GT/s PCIe")
+				},
+				want: fails, wantMessage: "the PCIe link of NIC ens2f0 (0000:3b:00.0) has speed 2.5 GT/s PCIe of 8.0 GT/s PCIe",
+			},
+			"on the root bus": {
+				change: func(f fixture) {
+					f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].PortLinkSpeed = known("8.0 GT/s PCIe"), known("")
+				},
+				want: passes,
+			},
+			"without a link": {
+				change: func(f fixture) {
+					f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].MaximumLinkSpeed = known("Unknown"), known("Unknown")
+					f.facts.NICs[0].LinkWidth, f.facts.NICs[0].MaximumLinkWidth = known(0), known(255)
+				},
+				want: doesNotApply,
+			},
+			"the slot is not told": {
+				change: func(f fixture) {
+					f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].PortLinkSpeed = known("8.0 GT/s PCIe"), absent[string]("max_link_speed")
+				},
+				want: isUnknown, wantMessage: "max_link_speed",
 			},
 			"not told": {
 				change: func(f fixture) { f.facts.NICs[0].LinkWidth = absent[int]("current_link_width") },

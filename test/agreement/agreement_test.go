@@ -33,6 +33,7 @@ func newHost(t *testing.T) *tunedhost.Host {
 	profile := tunedhost.Profile()
 	profile.Spec.Kernel.AdditionalArguments = []v1alpha1.KernelArgument{"audit=0", "psi=0", "nopti", "mem=100G", "mitigations=off",
 		"console=ttyS0", "sysctl.vm.max_map_count=262144"}
+	profile.Spec.AcceptedRisks = []v1alpha1.AcceptedRisk{{Setting: "mem=100G", Reason: "sizes have many spellings"}}
 	profile.Spec.System.KernelParameters = []v1alpha1.KernelParameter{
 		{Name: "kernel.watchdog_cpumask", Value: "0,1"}, {Name: "net.ipv4.tcp_rmem", Value: "4096 131072 6291456"},
 		{Name: "net.ipv4.ip_local_reserved_ports", Value: "8080,9000-9001"}, {Name: "vm.dirty_bytes", Value: "0x400000"},

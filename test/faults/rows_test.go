@@ -81,8 +81,6 @@ func variations() []variation {
 // open are the rows that cannot pass yet, as NAME or NAME@MACHINE, each with the reason.
 func open() map[string]string {
 	return map[string]string{
-		"swap is in use with the planned swappiness":              "swap in use is no finding yet where swappiness is as planned",
-		"the kernel was built without same-page merging":          "a feature that the kernel lacks is Unknown yet",
 		"a pod that did not ask for quiet interrupts owns a core": "a pod's CPUs must be quiet yet, whatever the pod asked for",
 	}
 }

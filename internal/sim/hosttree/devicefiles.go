@@ -131,9 +131,12 @@ func (k *kernel) writeFunctions(t *tree, d device) {
 func (k *kernel) writeInterface(t *tree, folder string, nic *NIC) {
 	t.file(folder+"/sriov_totalvfs", nic.MaximumVirtualFunctions)
 	t.file(folder+"/sriov_numvfs", nic.VirtualFunctions)
-	for _, kind := range []string{"current", "max"} {
-		t.file(folder+"/"+kind+"_link_speed", "8.0 GT/s PCIe")
-		t.file(folder+"/"+kind+"_link_width", 8)
+	port := path.Dir(folder)
+	for _, end := range []string{folder, port} {
+		for _, kind := range []string{"current", "max"} {
+			t.file(end+"/"+kind+"_link_speed", "8.0 GT/s PCIe")
+			t.file(end+"/"+kind+"_link_width", 8)
+		}
 	}
 	t.file(folder+"/link/l0s_aspm", 0)
 	t.file(folder+"/link/l1_aspm", 0)
