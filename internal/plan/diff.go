@@ -54,6 +54,7 @@ const (
 	kindSysctl   = "sysctl"
 	kindFile     = "file"
 	kindKubelet  = "kubelet setting"
+	kindThread   = "kernel thread"
 )
 
 // Diff compares two plans. A nil plan is a host that no plan has touched.

@@ -40,7 +40,7 @@ func (p *NodePlan) items() []item {
 }
 
 func (p *NodePlan) itemsAfterArguments() []item {
-	return slices.Concat(p.hugepageItems(), p.runtimeItems(), p.settingItems(), p.kubeletItems(), p.containerRuntimeItems(),
+	return slices.Concat(p.hugepageItems(), p.runtimeItems(), p.settingItems(), p.kernelThreadItems(), p.kubeletItems(), p.containerRuntimeItems(),
 		p.fileItems(), p.poolItems(), p.agentItems())
 }
 

@@ -62,7 +62,7 @@ func New(in Input) (*NodePlan, []Finding) {
 	p.run(p.checkProfile, p.refuseHazards, p.checkHost, p.claimNICs, p.planNICs, p.planKernel, p.planPower, p.planCPUs)
 	if !p.blocked() {
 		p.run(p.planVerification, p.planKubelet, p.planContainerRuntime, p.planHugepages, p.planInterrupts, p.planPools,
-			p.planNetwork, p.planKernelArguments, p.planSysctls, p.planSysfs, p.planSystem, p.planHost)
+			p.planNetwork, p.planKernelArguments, p.planSysctls, p.planSysfs, p.planKernelThreads, p.planSystem, p.planHost)
 	}
 	sortFindings(p.findings)
 	if p.blocked() {

@@ -52,6 +52,8 @@ type NodePlan struct {
 	Hugepages       []HugepagePlan `json:"hugepages,omitempty"`
 	Interrupts      InterruptPlan  `json:"interrupts"`
 	Power           PowerPlan      `json:"power"`
+	// KernelThreads are the kernel's own threads of each CPU that run with a real-time priority, by name.
+	KernelThreads []KernelThreadPlan `json:"kernelThreads,omitempty"`
 	// Sysctls by name, ascending.
 	Sysctls []Setting `json:"sysctls,omitempty"`
 	// Sysfs are files below /sys and their values, ascending by path.
@@ -152,6 +154,15 @@ type PowerPlan struct {
 	IsolatedMaximum     int32  `json:"isolatedMaximumFrequencyKilohertz,omitempty"`
 	HousekeepingMaximum int32  `json:"housekeepingMaximumFrequencyKilohertz,omitempty"`
 	Origin              Origin `json:"origin"`
+}
+
+// KernelThreadPlan is the priority of a thread that the kernel has on each CPU.
+type KernelThreadPlan struct {
+	// Name is that of the thread without the number of its CPU, such as ksoftirqd.
+	Name string `json:"name"`
+	// Priority of the scheduling policy SCHED_FIFO, 1 to 99.
+	Priority int    `json:"priority"`
+	Origin   Origin `json:"origin"`
 }
 
 // Setting is one name and its value: a sysctl, a file below /sys, a unit or a module (with no value).

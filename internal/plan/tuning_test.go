@@ -5,6 +5,7 @@ package plan
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -74,6 +75,30 @@ func realTime(further change) change {
 	return func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 		s.Kernel.Type = v1alpha1.KernelRealTime
 		further(s)
+	}
+}
+
+func TestKernelThreads(t *testing.T) {
+	throttled := func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Kernel.RealTimeThrottling = v1alpha1.ActivityKept }
+	all := []string{"ksoftirqd 11", "ktimers 11", "rcuc 11"}
+	cases := map[string]struct {
+		change change
+		want   []string
+	}{
+		"real-time programs may run for ever":             {nothing, all},
+		"real-time programs are throttled":                {throttled, nil},
+		"they are throttled where softirqs have a thread": {realTime(throttled), all},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, thread := range planOf(t, xeon(), tc.change).KernelThreads {
+				got = append(got, thread.Name+" "+strconv.Itoa(thread.Priority))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("threads with a priority (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 type section struct {
 	name    string
 	options []option
+	// bare sections are printed without options: naming the plugin is what switches it on.
+	bare bool
 }
 
 type option struct {
@@ -21,12 +23,12 @@ type option struct {
 func (s *section) set(name, value string) { s.options = append(s.options, option{name, value}) }
 
 // printProfile prints sections in the dialect of TuneD's own reader (tuned/profiles/loader.py), leaving out those
-// without options. TuneD expands variables, cuts values at # and reads indented lines as continuations, so a name or
+// without options unless they are bare. TuneD expands variables, cuts values at # and reads indented lines as continuations, so a name or
 // value that would be read back as anything but itself is an error.
 func printProfile(sections []section) (string, error) {
 	var text strings.Builder
 	for _, s := range sections {
-		if len(s.options) == 0 {
+		if len(s.options) == 0 && !s.bare {
 			continue
 		}
 		if text.Len() > 0 {

@@ -28,7 +28,7 @@ func Text(p *plan.NodePlan, parent string) (string, error) {
 	}
 	return printProfile([]section{
 		main, sysctlSection(p.Sysctls), sysfsSection(p.Sysfs), memorySection(p.Sysfs), cpuSection(p),
-		irqbalanceSection(), schedulerSection(), serviceSection(p.Units), network,
+		irqbalanceSection(), schedulerSection(p.KernelThreads), timestampSection(), serviceSection(p.Units), network,
 	})
 }
 
@@ -102,14 +102,24 @@ func irqbalanceSection() section {
 }
 
 // schedulerSection keeps the plugin, which the parent profile switches on, from doing what it does by default:
-// watching every new process through perf events, which costs CPU time, and writing interrupt affinities.
-func schedulerSection() section {
+// watching every new process through perf events, which costs CPU time, and writing interrupt affinities. It sets the
+// priorities of the kernel's threads once: rule priority, policy, priority, affinity (any), and an expression that matches
+// a thread of the kernel, whose name TuneD puts in brackets, and no program with a similar name.
+func schedulerSection(threads []plan.KernelThreadPlan) section {
 	s := section{name: "scheduler"}
 	s.set("runtime", "0")
 	s.set("irq_process", "false")
 	s.set("default_irq_smp_affinity", "ignore")
+	for _, thread := range threads {
+		s.set("group."+thread.Name, fmt.Sprintf(`0:f:%d:*:^\[%s/`, thread.Priority, thread.Name))
+	}
 	return s
 }
+
+// timestampSection makes TuneD hold a socket with time stamps open. The first such socket of a host, and the end of the
+// last, change code of the kernel, which interrupts every CPU (net_enable_timestamp in net/core/dev.c). The plugin has
+// no options.
+func timestampSection() section { return section{name: "rtentsk", bare: true} }
 
 // serviceSection stops at once what is masked from the next boot on.
 func serviceSection(units []plan.Unit) section {

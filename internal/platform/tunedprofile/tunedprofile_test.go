@@ -89,7 +89,7 @@ func readProfile(t *testing.T, text string) map[string]map[string]string {
 	}
 	profile := map[string]map[string]string{}
 	for _, s := range file.Sections() {
-		if len(s.Keys()) > 0 {
+		if len(s.Keys()) > 0 || s.Name() != ini.DefaultSection {
 			profile[s.Name()] = s.KeysHash()
 		}
 	}
@@ -152,6 +152,17 @@ func TestTunedSectionsOfInterrupts(t *testing.T) {
 				"scheduler": {"runtime": "0", "irq_process": "false", "default_irq_smp_affinity": "ignore"},
 			},
 		},
+		"the scheduler plugin sets priorities once": {
+			change: func(p *plan.NodePlan) {
+				p.KernelThreads = []plan.KernelThreadPlan{{Name: "ksoftirqd", Priority: 11}, {Name: "rcuc", Priority: 12}}
+			},
+			want: map[string]map[string]string{
+				"scheduler": {
+					"runtime": "0", "irq_process": "false", "default_irq_smp_affinity": "ignore",
+					"group.ksoftirqd": `0:f:11:*:^\[ksoftirqd/`, "group.rcuc": `0:f:12:*:^\[rcuc/`,
+				},
+			},
+		},
 		"banned CPUs are the plan's drop-in's part": {
 			change: func(p *plan.NodePlan) {
 				p.Interrupts = plan.InterruptPlan{Balancer: v1alpha1.BalancerRestricted, Banned: set(t, "2-7")}
@@ -212,6 +223,9 @@ func TestTunedHasNoSecondWriter(t *testing.T) {
 		if options, has := got[section]; has {
 			t.Errorf("an empty plan renders [%s] %v", section, options)
 		}
+	}
+	if options, has := got["rtentsk"]; !has || len(options) > 0 {
+		t.Errorf("[rtentsk] is %v, want it without options, which holds a socket with time stamps open", options)
 	}
 	want := map[string]string{"include": "openshift-node", "summary": "Low-latency node of profile p"}
 	if diff := cmp.Diff(want, got["main"]); diff != "" {

@@ -16,6 +16,11 @@ import (
 // (internal/runtimehandlerhooks/runtime_handler_hooks_linux.go of CRI-O).
 const runtimeHandler = "high-performance"
 
+// fewestGoThreads is how many threads a Go program runs at once at least in a pod without CPUs of its own. CRI-O tells such
+// programs by GOMAXPROCS; otherwise each takes the number of all CPUs that it may use, and wakes as many
+// (crio.conf(5), min_injected_gomaxprocs). A CRI-O that does not know the option passes over it.
+const fewestGoThreads = 4
+
 // runtimeFile configures CRI-O: a handler for latency-critical pods, and pause containers on housekeeping
 // CPUs. A request of pods for which CRI-O has no annotation is an error.
 func runtimeFile(p *plan.NodePlan) (plan.File, error) {
@@ -25,7 +30,11 @@ func runtimeFile(p *plan.NodePlan) (plan.File, error) {
 	if !p.CPUs.Shared.IsEmpty() {
 		fmt.Fprintf(&b, "shared_cpuset = %q\n", p.CPUs.Shared)
 	}
+	fmt.Fprintf(&b, "min_injected_gomaxprocs = %d\n", fewestGoThreads)
 	fmt.Fprintf(&b, "\n[crio.runtime.runtimes.%s]\ninherit_default_runtime = true\n", runtimeHandler)
+	// Otherwise crun makes a second control group below that of the container's systemd scope, and whoever sets the CPUs of
+	// the container has to set both (crun(1), run.oci.systemd.subgroup).
+	b.WriteString("default_annotations = { \"run.oci.systemd.subgroup\" = \"\" }\n")
 	if runtime.ExecPlacement == v1alpha1.ExecFirstCPU {
 		b.WriteString("exec_cpu_affinity = \"first\"\n")
 	}

@@ -32,9 +32,11 @@ func TestRuntimeFile(t *testing.T) {
 			change: func(*plan.NodePlan) {},
 			want: `[crio.runtime]
 infra_ctr_cpuset = "0"
+min_injected_gomaxprocs = 4
 
 [crio.runtime.runtimes.high-performance]
 inherit_default_runtime = true
+default_annotations = { "run.oci.systemd.subgroup" = "" }
 exec_cpu_affinity = "first"
 allowed_annotations = [
   "cpu-c-states.crio.io",
@@ -53,9 +55,11 @@ allowed_annotations = [
 			want: `[crio.runtime]
 infra_ctr_cpuset = "0-1"
 shared_cpuset = "1"
+min_injected_gomaxprocs = 4
 
 [crio.runtime.runtimes.high-performance]
 inherit_default_runtime = true
+default_annotations = { "run.oci.systemd.subgroup" = "" }
 allowed_annotations = [
   "cpu-c-states.crio.io",
   "cpu-freq-governor.crio.io",

@@ -95,7 +95,7 @@ func ignitionConfig(p *plan.NodePlan) ([]byte, error) {
 	for _, file := range files {
 		config.Storage.Files = append(config.Storage.Files, ignitionFile(file))
 	}
-	for _, unit := range p.Units {
+	for _, unit := range hostUnits(p) {
 		config.Systemd.Units = append(config.Systemd.Units, ignitionUnit(unit))
 	}
 	raw, err := marshalWithoutEmpty(config)
@@ -117,6 +117,13 @@ func hostFiles(p *plan.NodePlan) ([]plan.File, error) {
 	files := append(slices.Clone(p.Files), runtime)
 	slices.SortStableFunc(files, func(a, b plan.File) int { return cmp.Compare(a.Path, b.Path) })
 	return files, nil
+}
+
+// hostUnits are the planned units and those that only a node of OpenShift has, ascending by name.
+func hostUnits(p *plan.NodePlan) []plan.Unit {
+	units := append(slices.Clone(p.Units), tunedUnit())
+	slices.SortStableFunc(units, func(a, b plan.Unit) int { return cmp.Compare(a.Name, b.Name) })
+	return units
 }
 
 func ignitionFile(file plan.File) types.File {

@@ -58,11 +58,12 @@ func TestIgnitionHoldsThePlan(t *testing.T) {
 			if diff := cmp.Diff(want, files, cmpopts.EquateEmpty(), cmpopts.IgnoreTypes(plan.Origin{})); diff != "" {
 				t.Errorf("files (-plan +Ignition):\n%s", diff)
 			}
-			planned := make([]string, 0, len(in.Plan.Units))
-			units := make([]string, 0, len(in.Plan.Units))
+			planned := []string{"lowlatency-tuned.service masked false"}
+			units := make([]string, 0, len(in.Plan.Units)+1)
 			for _, unit := range in.Plan.Units {
 				planned = append(planned, fmt.Sprintf("%s masked %t", unit.Name, unit.Masked))
 			}
+			slices.Sort(planned)
 			for _, unit := range parsed.Systemd.Units {
 				units = append(units, fmt.Sprintf("%s masked %t", unit.Name, ptr.Deref(unit.Mask, false)))
 			}
