@@ -136,6 +136,9 @@ const (
 	MaxFindings = 128
 	// MaxFindingDetailLength bounds observed, expected and fix of a finding.
 	MaxFindingDetailLength = 512
+	// MaxDecidedConditions bounds decides of a finding, MaxConditionTypeLength each of them.
+	MaxDecidedConditions   = 4
+	MaxConditionTypeLength = 64
 	// MaxDrift bounds status.drift.
 	MaxDrift = 128
 	// MaxDriftMessageLength bounds the message of a drift.

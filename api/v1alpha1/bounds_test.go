@@ -160,6 +160,8 @@ func nodeBounds() []bound {
 		{v1alpha1.MaxBootIDLength, "maxLength", "lln: status.bootID status.transitions[].bootID"},
 		{v1alpha1.MaxChecks, "maximum", "lln: status.checks.failed status.checks.passed status.checks.unknown status.checks.waived"},
 		{v1alpha1.MaxFindings, "maxItems", "lln: status.findings"},
+		{v1alpha1.MaxDecidedConditions, "maxItems", "lln: status.findings[].decides"},
+		{v1alpha1.MaxConditionTypeLength, "maxLength", "lln: status.findings[].decides[]"},
 		{v1alpha1.MaxFindingDetailLength, "maxLength", "lln: status.findings[].expected status.findings[].fix status.findings[].observed"},
 		{v1alpha1.MaxDrift, "maxItems", "lln: status.drift"},
 		{v1alpha1.MaxDriftMessageLength, "maxLength", "lln: status.drift[].message"},

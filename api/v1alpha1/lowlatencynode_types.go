@@ -389,13 +389,14 @@ type CheckCounts struct {
 	Waived int32 `json:"waived"`
 }
 
-// Severity says how much a failed check matters.
+// Severity says how urgent a failed check is. Whether it makes a condition False depends on its impact and on
+// spec.verification.failOn of the profile.
 //
 // +kubebuilder:validation:Enum=Critical;High;Medium;Low
 type Severity string
 
 const (
-	// SeverityCritical makes a condition False.
+	// SeverityCritical breaks what the plan is for: it is to be mended at once.
 	SeverityCritical Severity = "Critical"
 	// SeverityHigh costs latency regularly.
 	SeverityHigh Severity = "High"
@@ -463,4 +464,14 @@ type Finding struct {
 	// reboot says whether the fix takes effect only after a reboot.
 	// +optional
 	Reboot RebootRequirement `json:"reboot,omitempty"`
+
+	// decides are the types of the conditions that the finding keeps from being True. When omitted, it is a lesser
+	// finding, which changes no condition.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	// +listType=set
+	// +optional
+	Decides []string `json:"decides,omitempty"`
 }

@@ -191,6 +191,25 @@ const (
 	GateTaint VerificationGate = "Taint"
 )
 
+// FailureThreshold says which failed checks make a condition False.
+//
+// +kubebuilder:validation:Enum=Impact;Critical;High;Medium;Low
+type FailureThreshold string
+
+const (
+	// FailOnImpact counts failed checks that can put work on an isolated CPU, slow it down, or move memory, interrupts or
+	// devices away from their NUMA node.
+	FailOnImpact FailureThreshold = "Impact"
+	// FailOnCritical counts failed checks of severity Critical.
+	FailOnCritical FailureThreshold = "Critical"
+	// FailOnHigh counts those of severity High, too.
+	FailOnHigh FailureThreshold = "High"
+	// FailOnMedium counts those of severity Medium, too.
+	FailOnMedium FailureThreshold = "Medium"
+	// FailOnLow counts every failed check.
+	FailOnLow FailureThreshold = "Low"
+)
+
 // RepairMode says whether the agent puts back what has drifted from the plan.
 //
 // +kubebuilder:validation:Enum=ReportOnly;Runtime
@@ -207,7 +226,7 @@ const (
 type VerificationSpec struct {
 	// gate is ReportOnly or Taint. Taint puts the taint lowlatency.dev/unverified with effect NoSchedule on
 	// a node until its agent has verified the current plan since the last boot and the device plugins of its
-	// BypassNICPools advertise, and again when a critical check fails; pods that run are left alone. After a
+	// BypassNICPools advertise, and again when a condition becomes False; pods that run are left alone. After a
 	// failure the node must prove the plan for a minute before the taint goes, and twice as long after each
 	// further failure within an hour, up to 16 minutes. When omitted, this means the user has no opinion and the
 	// operator chooses a default, which is subject to change over time. The current default is ReportOnly.
@@ -223,6 +242,17 @@ type VerificationSpec struct {
 	// chooses a default, which is subject to change over time. The current default is ReportOnly.
 	// +optional
 	Repair RepairMode `json:"repair,omitempty"`
+
+	// failOn is Impact, Critical, High, Medium or Low: which failed checks make the conditions Applied, DeJittered and
+	// NUMAAligned of a node False, and with them close its gate. Impact counts every failed check that can put work
+	// on an isolated CPU, slow it down, or move memory, interrupts or devices away from their NUMA node, whatever its severity.
+	// Critical, High, Medium and Low count failed checks of this severity and of higher ones instead. All other failed
+	// checks are lesser findings: the messages of the conditions count them. A critical check whose facts are missing
+	// makes its conditions Unknown with every value, and a waived check never changes a condition. docs/checks.md
+	// has severity and impact of each check. When omitted, this means the user has no opinion and the operator chooses a
+	// default, which is subject to change over time. The current default is Impact.
+	// +optional
+	FailOn FailureThreshold `json:"failOn,omitempty"`
 
 	// budget is how much measured jitter an isolated CPU may show. When omitted, jitter is not judged.
 	// +optional

@@ -27,10 +27,20 @@ outcomes: **Passed** when the kernel satisfies it, **Failed** when the kernel co
 the host does not give the facts. A missing file is never a pass. Checks that the plan does not ask for are
 left out of the counts. A check listed in ` + "`spec.verification.waivedChecks`" + ` is **Waived** when it does not pass.
 
-A condition of LowLatencyNode is False when one of its *critical* checks failed, else Unknown when one of them is
-unknown, else True. Checks of lower severity are findings and decide nothing. Checks marked *window* compare
-the counters of two readings; they are left out where a host is read once only, as by the command line. Checks
-marked *qualification* are judged by a qualification run: to read their facts makes isolated CPUs run code.
+The **impact** of a check says what its failure means: *Work* when other work can run on an isolated CPU, *Speed* when an
+isolated CPU or a program on it can be slowed down, *Placement* when CPUs, memory, interrupts or devices can be on another
+NUMA node than planned, *Plan* when the plan is not in force, *None* when it means none of these. The **severity** says how
+urgent the finding is. A condition of LowLatencyNode is False when one of its checks with an impact failed, else Unknown when one of its
+*critical* checks is unknown, else True. With ` + "`spec.verification.failOn`" + ` a severity takes the place of the impact:
+` + "`Critical`, `High`, `Medium` or `Low`" + ` count the failed checks of that severity and of higher ones. What did not pass and
+decides nothing is a *lesser finding*; the messages of the conditions say how many there are.
+
+Some failures can be the doing of a pod that owns the CPUs: its own timers (` + "`cpu.tick`, `irq.background-softirqs`" + `), threads
+that unmap memory (` + "`irq.ipis`" + `), a quota that it did not ask to be without (` + "`pod.cpu-quota`" + `). The kernel does not tell
+who caused them, and the CPU is disturbed all the same; where that is accepted, waive the check.
+
+Checks marked *window* compare the counters of two readings; they are left out where a host is read once only, as by
+the command line. Checks marked *qualification* are judged by a qualification run: to read their facts makes isolated CPUs run code.
 
 What is configured and what happens are different checks, because the difference is the interesting case:
 ` + "`cpu.nohz-full` reads a setting, `cpu.tick` counts interrupts. A rule follows the plan: a profile that keeps the\n" +
@@ -67,9 +77,9 @@ func printDocument(w io.Writer) error {
 }
 
 func printSummary(b *strings.Builder) {
-	b.WriteString("\n| Check | Severity | Conditions | It passes when |\n|---|---|---|---|\n")
+	b.WriteString("\n| Check | Severity | Impact | Conditions | It passes when |\n|---|---|---|---|---|\n")
 	for _, check := range verify.Catalogue() {
-		fmt.Fprintf(b, "| [%s](#%s) | %s | %s | %s |\n", check.ID, check.ID, severity(check), conditions(check), check.Title)
+		fmt.Fprintf(b, "| [%s](#%s) | %s | %s | %s | %s |\n", check.ID, check.ID, severity(check), check.Impact, conditions(check), check.Title)
 	}
 }
 
@@ -89,6 +99,7 @@ func printCheck(b *strings.Builder, check verify.Check) {
 	fmt.Fprintf(b, "\n<a id=\"%s\"></a>\n\n## %s\n\n%s.\n\n", check.ID, check.ID, check.Title)
 	rows := [][2]string{
 		{"Severity", severity(check)},
+		{"Impact", string(check.Impact) + ": " + check.Impact.Sentence()},
 		{"Conditions", conditions(check)},
 		{"Applies when", check.Applies},
 		{"What it costs", check.Why},

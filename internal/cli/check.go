@@ -6,11 +6,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -20,11 +21,14 @@ import (
 type checkOptions struct {
 	targets
 	window time.Duration
+	failOn *choice
 	format *choice
 }
 
 func (a *app) checkCommand() *cobra.Command {
-	options := &checkOptions{format: newFormat()}
+	options := &checkOptions{format: newFormat(), failOn: &choice{allowed: []string{
+		string(v1alpha1.FailOnImpact), string(v1alpha1.FailOnCritical), string(v1alpha1.FailOnHigh), string(v1alpha1.FailOnMedium), string(v1alpha1.FailOnLow),
+	}}}
 	command := &cobra.Command{
 		Use:   "check -f FILE [--root [NAME=]PATH]...",
 		Short: "Compare what a host's kernel says now with the plan",
@@ -32,14 +36,19 @@ func (a *app) checkCommand() *cobra.Command {
 the node's agent. Reading changes nothing, and makes no isolated CPU run code. Checks that count interrupts
 and other events need two readings: give --window on a live host.
 
-Exit codes: 0 no critical check failed; 1 one did, or the profile does not fit the host; 2 wrong usage or
-input. What a host does not report is Unknown: it is listed, and is no failure.`,
+A failed check that can put work on an isolated CPU, slow it down, or move memory, interrupts or devices away from
+their NUMA node makes a condition False, unless spec.verification.failOn of the profile says otherwise; --fail-on takes
+its place. With a severity, the failed checks of that severity and of higher ones count.
+
+Exit codes: 0 all conditions are True; 1 one is False, or the profile does not fit the host; 2 wrong usage or input;
+3 one is Unknown and none is False: the host does not report what a critical check needs.`,
 		Example: "  kubectl lowlatency check -f trading.yaml --window 10s\n  kubectl lowlatency check -f trading.yaml --root node.tar.gz",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), options) },
 	}
 	options.addFlags(command)
 	command.Flags().DurationVar(&options.window, "window", 0, "read a live host twice, so long apart, such as 10s")
+	command.Flags().Var(options.failOn, "fail-on", "which failed checks make a condition False, in place of what the profile says")
 	command.Flags().VarP(options.format, "output", "o", "output format")
 	return command
 }
@@ -65,25 +74,31 @@ func (a *app) check(ctx context.Context, options *checkOptions) error {
 	}
 	views := make([]view.Check, 0, len(all))
 	for i, node := range all {
-		views = append(views, checkNode(wanted.profile.Name, node, before[i], options.window))
+		views = append(views, checkNode(wanted.profile.Name, node, before[i], options))
 	}
 	err = a.print(options.format.value, views, func() string { return text.Checks(views, a.palette(), a.width()) })
-	if err == nil && slices.ContainsFunc(views, view.Check.Failed) {
-		err = errFindings
+	if err != nil {
+		return err
 	}
-	return err
+	statuses := make([]metav1.ConditionStatus, 0, len(views))
+	for _, checked := range views {
+		statuses = append(statuses, checked.Status())
+	}
+	return verdict(statuses...)
 }
 
 // checkNode compares one node with its plan.
-func checkNode(profile string, node planned, before *host.Facts, window time.Duration) view.Check {
+func checkNode(profile string, node planned, before *host.Facts, options *checkOptions) view.Check {
 	v := view.Unplanned(node.name, profile, node.Findings)
 	if node.Plan != nil {
-		report := verify.Evaluate(verify.Input{Plan: node.Plan, Facts: node.facts, Before: before})
+		report := verify.Evaluate(verify.Input{
+			Plan: node.Plan, Facts: node.facts, Before: before, FailOn: v1alpha1.FailureThreshold(options.failOn.value),
+		})
 		v = view.OfReport(node.name, node.Plan, node.topology, report, node.Findings)
 		v.AddTruth(verify.TruthOf(node.Plan, node.facts))
 	}
-	if window > 0 {
-		seconds := window.Seconds()
+	if options.window > 0 {
+		seconds := options.window.Seconds()
 		v.WindowSeconds = &seconds
 	}
 	return v

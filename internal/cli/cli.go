@@ -10,22 +10,40 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Exit codes.
 const (
-	// ExitOK means that the command did what it was asked to and found nothing critical.
+	// ExitOK means that the command did what it was asked to, and that all conditions of the nodes are True.
 	ExitOK = 0
-	// ExitFindings means that a critical check failed, that a node has no plan, or that a NIC of a pool is not healthy.
+	// ExitFindings means that a condition is False, that a node has no plan, or that a NIC of a pool is not healthy.
 	ExitFindings = 1
 	// ExitUsage means that arguments or input are wrong; a sentence on the standard error says how.
 	ExitUsage = 2
+	// ExitUnknown means that no condition is False, and one is Unknown: facts of a critical check are missing.
+	ExitUnknown = 3
 )
 
-// errFindings ends a command with ExitFindings; everything there is to say has been printed.
-var errFindings = errors.New("critical findings")
+// errFindings ends a command with ExitFindings, errUnknown with ExitUnknown; everything there is to say has been printed.
+var (
+	errFindings = errors.New("a condition is False")
+	errUnknown  = errors.New("a condition is Unknown")
+)
+
+// verdict is the error that ends a command about nodes whose conditions sum up to these statuses.
+func verdict(statuses ...metav1.ConditionStatus) error {
+	switch {
+	case slices.Contains(statuses, metav1.ConditionFalse):
+		return errFindings
+	case slices.Contains(statuses, metav1.ConditionUnknown):
+		return errUnknown
+	}
+	return nil
+}
 
 // Streams are what a command reads and writes.
 type Streams struct {
@@ -49,6 +67,8 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 		return ExitOK
 	case errors.Is(err, errFindings):
 		return ExitFindings
+	case errors.Is(err, errUnknown):
+		return ExitUnknown
 	default:
 		streams.complain("error: %s", err)
 		return ExitUsage
@@ -64,7 +84,8 @@ func newRoot(streams Streams) *cobra.Command {
 their snapshots. Nothing but node and pool without -f asks a cluster; the functions are those of the operator, so what render
 prints is what the operator applies.
 
-Exit codes: 0 done; 1 a critical check failed, a node has no plan, or a NIC of a pool is not healthy; 2 wrong usage or input.`,
+Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a pool is not healthy; 2 wrong usage or input;
+3 a condition is Unknown and none is False.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl lowlatency"},
 		SilenceErrors: true,
 		SilenceUsage:  true,

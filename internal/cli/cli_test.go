@@ -288,6 +288,39 @@ func TestPlanAgainstWhatOnlyAProfileAsksFor(t *testing.T) {
 	}
 }
 
+// The machine of this test has no critical failure but those of its kubelet, and one critical fact is missing.
+func TestCheckFailsOn(t *testing.T) {
+	const kubelet = "{check: kubelet.cpu-manager, reason: r}, {check: kubelet.topology-manager, reason: r}"
+	const idle = ", {check: power.idle-states, reason: r}"
+	profile := func(verification string) string {
+		return write(t, "profile.yaml", profileHead+"  verification: {"+verification+"}\n")
+	}
+	dir := booted(t, profile("gate: Taint"))
+	cases := map[string]struct {
+		verification string
+		args         []string
+		code         int
+		want         string
+	}{
+		"untuned":                           {"waivedChecks: [" + kubelet + idle + "]", nil, ExitFindings, "    decides   DeJittered\n"},
+		"only critical failures count":      {"waivedChecks: [" + kubelet + idle + "]", []string{"--fail-on", "Critical"}, ExitOK, "Failed · High · power.governor\n"},
+		"the profile says so":               {"failOn: Critical, waivedChecks: [" + kubelet + idle + "]", nil, ExitOK, ". Other findings: "},
+		"the flag outweighs the profile":    {"failOn: Critical, waivedChecks: [" + kubelet + idle + "]", []string{"--fail-on", "impact"}, ExitFindings, "    decides   DeJittered\n"},
+		"a severity counts higher ones too": {"waivedChecks: [" + kubelet + idle + "]", []string{"--fail-on", "low"}, ExitFindings, "    decides   DeJittered\n"},
+		"a critical fact is missing":        {"failOn: Critical, waivedChecks: [" + kubelet + "]", nil, ExitUnknown, "ChecksUnknown"},
+		"failed outweighs unknown":          {"waivedChecks: [" + kubelet + "]", []string{"--fail-on", "High"}, ExitFindings, "ChecksFailed"},
+		"no such threshold":                 {"gate: Taint", []string{"--fail-on", "some"}, ExitUsage, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, "", append([]string{"check", "-f", profile(tc.verification), "--root", dir}, tc.args...)...)
+			if got.code != tc.code || !strings.Contains(got.out, tc.want) {
+				t.Errorf("exit code %d, want %d; %q is not in\n%s%s", got.code, tc.code, tc.want, got.out, got.err)
+			}
+		})
+	}
+}
+
 func TestCheckOfAnUntunedHost(t *testing.T) {
 	profile := write(t, "profile.yaml", profileText)
 	host := tree(t, small("a"))
@@ -472,11 +505,10 @@ func TestAnInventoryStandsForAHost(t *testing.T) {
 	}
 }
 
-// TestCheckPassesWithThePlanInForce boots the machine with what was planned. Critical checks that no file of the tree
-// tells are Unknown, which is no failure.
-func TestCheckPassesWithThePlanInForce(t *testing.T) {
+// booted is a machine that was booted with what the profile plans; nothing has tuned it since.
+func booted(t *testing.T, profile string) string {
+	t.Helper()
 	dir := tree(t, small("epyc"))
-	profile := write(t, "profile.yaml", profileHead)
 	var plans []struct{ KernelArguments []string }
 	if err := yaml.Unmarshal([]byte(run(t, "", "plan", "-f", profile, "--root", dir, "-o", "json").out), &plans); err != nil {
 		t.Fatal(err)
@@ -485,7 +517,14 @@ func TestCheckPassesWithThePlanInForce(t *testing.T) {
 	if err := hosttree.Boot(dir, hosttree.BootOptions{CommandLine: line}); err != nil {
 		t.Fatal(err)
 	}
-	got := run(t, "", "check", "-f", profile, "--root", dir, "-o", "json")
+	return dir
+}
+
+// TestCheckPassesWithThePlanInForce boots the machine with what was planned. Nothing has tuned it since, which makes
+// conditions False.
+func TestCheckPassesWithThePlanInForce(t *testing.T) {
+	profile := write(t, "profile.yaml", profileHead)
+	got := run(t, "", "check", "-f", profile, "--root", booted(t, profile), "-o", "json")
 	var checks []struct {
 		Findings []v1alpha1.Finding
 		Passed   []string
@@ -493,12 +532,8 @@ func TestCheckPassesWithThePlanInForce(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(got.out), &checks); err != nil {
 		t.Fatal(err)
 	}
-	critical := false
-	for _, finding := range checks[0].Findings {
-		critical = critical || finding.Severity == v1alpha1.SeverityCritical && finding.Outcome == v1alpha1.OutcomeFailed
-	}
-	if want := map[bool]int{true: ExitFindings, false: ExitOK}[critical]; got.code != want {
-		t.Errorf("exit code %d, want %d", got.code, want)
+	if got.code != ExitFindings {
+		t.Errorf("exit code %d, want %d", got.code, ExitFindings)
 	}
 	for _, id := range []string{"kernel.command-line", "cpu.isolated", "cpu.nohz-full"} {
 		if !strings.Contains(strings.Join(checks[0].Passed, " ")+" ", id+" ") {

@@ -61,7 +61,8 @@ owns CPUs and NICs. LowLatencyNodes in the files are drawn as their agents repor
 
 -o html writes one page that needs no other file; -o svg the drawing alone.
 
-Exit codes: 0 no critical check failed; 1 one did, or there is no plan; 2 wrong usage or input.`,
+Exit codes: 0 all conditions are True; 1 one is False, or there is no plan; 2 wrong usage or input; 3 one is Unknown and none
+is False.`,
 		Example: `  kubectl lowlatency node worker-1
   kubectl lowlatency node worker-1 -o html > worker-1.html
   kubectl lowlatency node -f trading.yaml --root / --window 10s
@@ -96,10 +97,7 @@ func (a *app) node(ctx context.Context, name string, options *nodeOptions) error
 	if err := a.printNode(options.format.value, drawn); err != nil {
 		return err
 	}
-	if drawn.Failed() {
-		return errFindings
-	}
-	return nil
+	return verdict(drawn.Status())
 }
 
 // printNode prints a node in one of the formats for programs or for people.

@@ -39,14 +39,18 @@ type choice struct {
 // String returns the word chosen.
 func (c *choice) String() string { return c.value }
 
-// Set chooses a word.
+// Set chooses a word, in letters of either case.
 func (c *choice) Set(value string) error {
 	if c.templates && isTemplate(value) {
 		if _, err := parseTemplate(value); err != nil {
 			return err
 		}
-	} else if !slices.Contains(c.allowed, value) {
-		return fmt.Errorf("must be one of %s", strings.Join(c.names(), ", "))
+	} else {
+		at := slices.IndexFunc(c.allowed, func(allowed string) bool { return strings.EqualFold(allowed, value) })
+		if at < 0 {
+			return fmt.Errorf("must be one of %s", strings.Join(c.names(), ", "))
+		}
+		value = c.allowed[at]
 	}
 	c.value = value
 	return nil

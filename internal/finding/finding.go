@@ -4,6 +4,8 @@
 package finding
 
 import (
+	"slices"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
@@ -24,6 +26,8 @@ type Finding struct {
 	// Fix is what to do, and Reboot whether that takes effect only after a reboot.
 	Fix    string                     `json:"fix,omitempty"`
 	Reboot v1alpha1.RebootRequirement `json:"reboot,omitempty"`
+	// Decides are the condition types that the finding keeps from being True; none for a lesser finding.
+	Decides []string `json:"decides,omitempty"`
 }
 
 // Status is the finding within the bounds of the API.
@@ -36,6 +40,7 @@ func (f Finding) Status() v1alpha1.Finding {
 		Expected: shorten.Sentence(f.Expected, v1alpha1.MaxFindingDetailLength),
 		Fix:      shorten.Sentence(f.Fix, v1alpha1.MaxFindingDetailLength),
 		Reboot:   f.Reboot,
+		Decides:  slices.Clone(f.Decides),
 	}
 }
 
@@ -53,11 +58,11 @@ func Statuses(findings []Finding) []v1alpha1.Finding {
 func Reported(f v1alpha1.Finding) Finding {
 	return Finding{
 		Check: f.Check, Outcome: f.Outcome, Severity: f.Severity, Message: f.Message, Objects: OfStatus(f.Objects),
-		Observed: f.Observed, Expected: f.Expected, Fix: f.Fix, Reboot: f.Reboot,
+		Observed: f.Observed, Expected: f.Expected, Fix: f.Fix, Reboot: f.Reboot, Decides: slices.Clone(f.Decides),
 	}
 }
 
-// IsCriticalFailure reports whether a critical check failed.
-func (f Finding) IsCriticalFailure() bool {
-	return f.Severity == v1alpha1.SeverityCritical && f.Outcome == v1alpha1.OutcomeFailed
+// MakesFalse reports whether the finding makes a condition False.
+func (f Finding) MakesFalse() bool {
+	return f.Outcome == v1alpha1.OutcomeFailed && len(f.Decides) > 0
 }

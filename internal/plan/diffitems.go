@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -266,6 +267,7 @@ func (p *NodePlan) agentItems() []item {
 		{name: "bypass NICs", value: nics, reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
 		{name: "verification gate", value: string(p.Verification.Gate), reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
 		{name: "repair of drift", value: string(p.Verification.Repair), reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
+		{name: "failures that count", value: string(cmp.Or(p.Verification.FailOn, v1alpha1.FailOnImpact)), reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
 		{name: "waived checks", value: waived, reboot: v1alpha1.RebootNotRequired, why: whyAtOnce},
 	}
 }

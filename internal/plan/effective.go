@@ -225,6 +225,7 @@ func (e *EffectiveSpec) fillPlatform() {
 
 	fill(e, "spec.verification.gate", &e.Spec.Verification.Gate, v1alpha1.GateReportOnly)
 	fill(e, "spec.verification.repair", &e.Spec.Verification.Repair, v1alpha1.RepairReportOnly)
+	fill(e, "spec.verification.failOn", &e.Spec.Verification.FailOn, v1alpha1.FailOnImpact)
 	note(e, "spec.verification.waivedChecks", e.Spec.Verification.WaivedChecks)
 	if b := e.Spec.Verification.Budget; b != nil {
 		fill(e, "spec.verification.budget.maximumInterruptionMicroseconds", &b.MaximumInterruptionMicroseconds, 0)

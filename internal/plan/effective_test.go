@@ -58,6 +58,7 @@ spec.power.turbo = Kept (Default)
 spec.rollout.state = Active (Default)
 spec.system.packetFilter = Kept (Default)
 spec.system.stopServices = fwupd-refresh.timer (Default)
+spec.verification.failOn = Impact (Default)
 spec.verification.gate = ReportOnly (Default)
 spec.verification.repair = ReportOnly (Default)`)
 	if diff := cmp.Diff(strings.Split(want, "\n"), settingsOf()); diff != "" {

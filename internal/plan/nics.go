@@ -163,4 +163,7 @@ func (p *planner) planVerification() {
 	if v.Repair == v1alpha1.RepairRuntime {
 		p.plan.Verification.Repair = v.Repair
 	}
+	if v.FailOn != v1alpha1.FailOnImpact {
+		p.plan.Verification.FailOn = v.FailOn
+	}
 }

@@ -272,6 +272,9 @@ type VerificationPlan struct {
 	// Repair is Runtime where the agent is to put back what has drifted, else "": a plan in which nothing is
 	// repaired has the hash that it had before there was repair.
 	Repair v1alpha1.RepairMode `json:"repair,omitempty"`
+	// FailOn says which failed checks make conditions False; "" is FailOnImpact, so that a plan without another threshold
+	// has the hash that it had before there was one.
+	FailOn v1alpha1.FailureThreshold `json:"failOn,omitempty"`
 	// Waived checks with the reason of each.
 	Waived []v1alpha1.WaivedCheck `json:"waived,omitempty"`
 	// MultipleNUMANodes reports whether the shape has several NUMA nodes with CPUs.

@@ -187,6 +187,7 @@ func (e EffectiveSpec) platformSettings() []fieldValue {
 		})},
 		{"spec.verification.gate", string(v.Gate)},
 		{"spec.verification.repair", string(v.Repair)},
+		{"spec.verification.failOn", string(v.FailOn)},
 		{"spec.verification.waivedChecks", joined(v.WaivedChecks, func(w v1alpha1.WaivedCheck) string {
 			return string(w.Check)
 		})},

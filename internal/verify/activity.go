@@ -16,11 +16,11 @@ func EvaluateActivity(in Input) []Result {
 	}
 	checks := slices.DeleteFunc(Catalogue(), func(c Check) bool { return !c.Window || !isActivity(c) })
 	s := newState(in, checks)
-	waived := waivers(in.Plan)
+	judged := in.judgement()
 	var results []Result
 	for _, check := range checks {
 		if found := check.run(s); found.outcome != "" {
-			results = append(results, check.result(found, waived[check.ID]))
+			results = append(results, check.result(found, judged))
 		}
 	}
 	return results

@@ -28,7 +28,7 @@ func backgroundChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
 	return []Check{
 		{
-			ID: "kernel.nmi-watchdog", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			ID: "kernel.nmi-watchdog", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "The hard-lockup watchdog is off",
 			Applies: "spec.kernel.watchdogs is Disabled",
 			Why:     "It interrupts every CPU with a non-maskable interrupt about every ten seconds and occupies a performance counter.",
@@ -45,7 +45,7 @@ func backgroundChecks() []Check {
 			},
 		},
 		{
-			ID: "kernel.soft-watchdog", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			ID: "kernel.soft-watchdog", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "The soft-lockup watchdog does not run on isolated CPUs",
 			Applies: "spec.kernel.watchdogs is Disabled",
 			Why:     "It wakes a thread of the highest priority on every CPU every four seconds.",
@@ -57,7 +57,7 @@ func backgroundChecks() []Check {
 			run:     softWatchdogIsOff,
 		},
 		{
-			ID: "kernel.machine-checks", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			ID: "kernel.machine-checks", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "No CPU polls for corrected machine checks",
 			Applies: "amd64, spec.kernel.machineChecks is CorrectedErrorsIgnored or Off",
 			Why:     "Every CPU is interrupted every five minutes to read its machine-check banks.",
@@ -69,7 +69,7 @@ func backgroundChecks() []Check {
 			run:     machineChecksAreQuiet,
 		},
 		{
-			ID: "kernel.rt-throttling", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "kernel.rt-throttling", Severity: v1alpha1.SeverityMedium, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "Real-time tasks are throttled as planned",
 			Applies: "the plan sets kernel.sched_rt_runtime_us",
 			Why:     "With throttling, a spinning real-time task is stopped for 50 ms of every second.",
@@ -81,7 +81,7 @@ func backgroundChecks() []Check {
 			run:     plannedSysctl("kernel.sched_rt_runtime_us"),
 		},
 		{
-			ID: "kernel.timer-migration", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "kernel.timer-migration", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "Timers migrate between CPUs as planned",
 			Applies: "the plan sets kernel.timer_migration",
 			Why:     "Timers that stay where they were armed expire on isolated CPUs; timers that move delay real-time tasks that wait for them.",

@@ -15,8 +15,11 @@ type Check struct {
 	ID v1alpha1.CheckID
 	// Title states what holds when the check passes.
 	Title string
-	// Severity says how much it matters. Critical checks decide the Conditions.
+	// Severity says how urgent it is when the check fails.
 	Severity v1alpha1.Severity
+	// Impact says what a failure means for isolated CPUs and NUMA nodes. Together with Severity it says whether a
+	// result decides the Conditions.
+	Impact Impact
 	// Conditions are the condition types of LowLatencyNode that the check speaks to.
 	Conditions []string
 	// Window tells that the check compares counters of two moments.

@@ -22,7 +22,7 @@ func clockChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
 	return []Check{
 		{
-			ID: "clock.source", Severity: v1alpha1.SeverityCritical, Conditions: deJittered,
+			ID: "clock.source", Severity: v1alpha1.SeverityCritical, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:  "The clock is read from a processor register",
 			Why:    "Reading hpet or acpi_pm takes a microsecond and a system call; reading tsc or arch_sys_counter takes 20 ns.",
 			Reads:  []string{settingClocksource},
@@ -32,7 +32,7 @@ func clockChecks() []Check {
 			run:    clocksourceIsFast,
 		},
 		{
-			ID: "clock.tsc", Severity: v1alpha1.SeverityCritical, Conditions: deJittered,
+			ID: "clock.tsc", Severity: v1alpha1.SeverityCritical, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "The time-stamp counter runs at a constant rate and in all idle states",
 			Applies: "amd64, unless a paravirtual clock is in use and the plan does not ask for the TSC",
 			Why:     "A counter that stops or changes its rate makes the kernel fall back to a slow clock, and tickless CPUs keep their tick.",

@@ -20,7 +20,7 @@ func interruptCounterChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
 	return []Check{
 		{
-			ID: "irq.delivered", Severity: v1alpha1.SeverityCritical, Conditions: deJittered, Window: true,
+			ID: "irq.delivered", Severity: v1alpha1.SeverityCritical, Impact: ImpactWork, Conditions: deJittered, Window: true,
 			Title:   "No device interrupt was handled by an isolated CPU since the last reading",
 			Applies: onHousekeeping,
 			Why:     "Each interrupt takes two to tens of microseconds from the program on that CPU.",
@@ -33,7 +33,7 @@ func interruptCounterChecks() []Check {
 			}),
 		},
 		{
-			ID: "irq.machine", Severity: v1alpha1.SeverityHigh, Conditions: deJittered, Window: true,
+			ID: "irq.machine", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered, Window: true,
 			Title:  "No watchdog, profiling, machine-check or thermal interrupt reached an isolated CPU since the last reading",
 			Why:    "These cannot be masked: the program stops for several microseconds.",
 			Reads:  []string{"/proc/interrupts (NMI, PMI, MCE, THR, TRM; MCP where the plan stops polling)"},
@@ -49,7 +49,7 @@ func interruptCounterChecks() []Check {
 			},
 		},
 		{
-			ID: "irq.softirqs", Severity: v1alpha1.SeverityHigh, Conditions: deJittered, Window: true,
+			ID: "irq.softirqs", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered, Window: true,
 			Title:   "No network, block or tasklet softirq ran on an isolated CPU since the last reading",
 			Applies: onHousekeeping,
 			Why:     "The kernel's deferred work of a device takes up to milliseconds on the CPU that took its interrupt.",

@@ -25,7 +25,7 @@ const (
 func partitionChecks() []Check {
 	return []Check{
 		{
-			ID: "cpu.partition", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionDeJittered},
+			ID: "cpu.partition", Severity: v1alpha1.SeverityCritical, Impact: ImpactWork, Conditions: []string{v1alpha1.ConditionDeJittered},
 			Title:  "Housekeeping and isolated CPUs are exactly the online CPUs",
 			Why:    "A CPU that belongs to no set runs whatever the scheduler puts there, and a housekeeping CPU that is missing leaves its work to isolated ones.",
 			Reads:  []string{"/sys/devices/system/cpu/online"},
@@ -35,7 +35,7 @@ func partitionChecks() []Check {
 			run:    partitionIsSound,
 		},
 		{
-			ID: "cpu.online", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionDeJittered},
+			ID: "cpu.online", Severity: v1alpha1.SeverityCritical, Impact: ImpactPlan, Conditions: []string{v1alpha1.ConditionDeJittered},
 			Title:  "Every isolated CPU is online",
 			Why:    "Pods that need the CPU cannot start.",
 			Reads:  []string{"/sys/devices/system/cpu/cpu*/online"},
@@ -54,7 +54,7 @@ func partitionChecks() []Check {
 			},
 		},
 		{
-			ID: "cpu.siblings", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionDeJittered},
+			ID: "cpu.siblings", Severity: v1alpha1.SeverityCritical, Impact: ImpactSpeed, Conditions: []string{v1alpha1.ConditionDeJittered},
 			Title:  "No isolated CPU shares its core with a CPU that is not isolated",
 			Why:    "Sibling threads share execution units and the first two cache levels: work on one slows the other down unpredictably.",
 			Reads:  []string{"/sys/devices/system/cpu/cpu*/topology/thread_siblings_list"},
@@ -64,7 +64,7 @@ func partitionChecks() []Check {
 			run:    siblingsAreTogether,
 		},
 		{
-			ID: "cpu.smt", Severity: v1alpha1.SeverityHigh, Conditions: []string{v1alpha1.ConditionDeJittered},
+			ID: "cpu.smt", Severity: v1alpha1.SeverityHigh, Impact: ImpactSpeed, Conditions: []string{v1alpha1.ConditionDeJittered},
 			Title:   "Simultaneous multithreading is off",
 			Applies: "spec.cpus.simultaneousMultithreading is Disabled",
 			Why:     "A sibling thread that runs takes execution units and cache from an isolated CPU.",
@@ -87,7 +87,7 @@ func partitionChecks() []Check {
 func isolationChecks() []Check {
 	return []Check{
 		{
-			ID: "cpu.isolated", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionDeJittered},
+			ID: "cpu.isolated", Severity: v1alpha1.SeverityCritical, Impact: ImpactWork, Conditions: []string{v1alpha1.ConditionDeJittered},
 			Title:  "The scheduler balances no task onto an isolated CPU",
 			Why:    "Any task of the system may be moved onto the CPU and run there for milliseconds.",
 			Reads:  []string{"/sys/devices/system/cpu/isolated", settingCgroupIsolated, "/proc/cmdline (tuned.non_isolcpus)"},
@@ -97,7 +97,7 @@ func isolationChecks() []Check {
 			run:    schedulerIsolates,
 		},
 		{
-			ID: "cpu.nohz-full", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionDeJittered},
+			ID: "cpu.nohz-full", Severity: v1alpha1.SeverityCritical, Impact: ImpactWork, Conditions: []string{v1alpha1.ConditionDeJittered},
 			Title:   "Isolated CPUs run without the scheduler tick",
 			Applies: "spec.cpus.tick is Stopped",
 			Why:     "The tick interrupts a spinning program 100 to 1000 times a second for one to several microseconds.",
@@ -108,7 +108,7 @@ func isolationChecks() []Check {
 			run:     tickIsStopped,
 		},
 		{
-			ID: "cpu.rcu-offload", Severity: v1alpha1.SeverityHigh, Conditions: []string{v1alpha1.ConditionDeJittered},
+			ID: "cpu.rcu-offload", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: []string{v1alpha1.ConditionDeJittered},
 			Title:  "RCU callbacks of isolated CPUs run elsewhere",
 			Why:    "RCU frees memory in softirq context on the CPU that asked for it: bursts of tens of microseconds.",
 			Reads:  []string{"/proc/cmdline (rcu_nocbs, nohz_full)", "/sys/devices/system/cpu/nohz_full"},
@@ -118,7 +118,7 @@ func isolationChecks() []Check {
 			run:    rcuIsOffloaded,
 		},
 		{
-			ID: "cpu.init-affinity", Severity: v1alpha1.SeverityMedium, Conditions: []string{v1alpha1.ConditionDeJittered},
+			ID: "cpu.init-affinity", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: []string{v1alpha1.ConditionDeJittered},
 			Title:  "Process 1, from which services inherit, keeps to housekeeping CPUs",
 			Why:    "Services inherit the CPUs of the process that starts them.",
 			Reads:  []string{settingInitStatus + " (Cpus_allowed_list)"},

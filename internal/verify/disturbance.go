@@ -26,7 +26,7 @@ func disturbanceChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
 	return []Check{
 		{
-			ID: "kernel.tracing", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "kernel.tracing", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: deJittered,
 			Title:  "Nothing is being traced",
 			Why:    "Each traced function or event takes tens to hundreds of nanoseconds on every CPU, and switching traces interrupts all of them.",
 			Reads:  []string{settingTracer, settingEvents, settingStackTracer},
@@ -37,7 +37,7 @@ func disturbanceChecks() []Check {
 			run:    nothingIsTraced,
 		},
 		{
-			ID: "kernel.rcu-expedited", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "kernel.rcu-expedited", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: deJittered,
 			Title:  "RCU does not hurry",
 			Why:    "Expedited grace periods interrupt every CPU that is not idle.",
 			Reads:  []string{settingExpedited},
@@ -48,7 +48,7 @@ func disturbanceChecks() []Check {
 			run:    func(s *state) verdict { return s.settingIs(settingExpedited, "0") },
 		},
 		{
-			ID: "kernel.tainted", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "kernel.tainted", Severity: v1alpha1.SeverityMedium, Impact: ImpactNone, Conditions: deJittered,
 			Title:  "The kernel has seen no machine check and no lockup since it booted",
 			Why:    "A machine that reports hardware errors, or that once hung, has latencies that no setting can remove.",
 			Reads:  []string{settingTainted},
@@ -59,7 +59,7 @@ func disturbanceChecks() []Check {
 			run:    kernelIsSound,
 		},
 		{
-			ID: "workqueue.others", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "workqueue.others", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "Every other workqueue that can be placed stays off isolated CPUs",
 			Applies: "the kernel shows further workqueues",
 			Why:     "Drivers put work for milliseconds on queues of their own.",
@@ -70,7 +70,7 @@ func disturbanceChecks() []Check {
 			run:     otherQueuesKeepOff,
 		},
 		{
-			ID: "system.services", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "system.services", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "Services that the plan stops are masked and do not run",
 			Applies: "the plan stops services",
 			Why:     "fwupd-refresh.timer, which every plan stops unless the profile says otherwise, makes the firmware answer, with system management interrupts that stop all CPUs.",

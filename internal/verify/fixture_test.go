@@ -30,11 +30,13 @@ type pods struct {
 	qualification *Qualification
 }
 
-func (f fixture) evaluate() Report {
-	return Evaluate(Input{
+func (f fixture) evaluate() Report { return Evaluate(f.input()) }
+
+func (f fixture) input() Input {
+	return Input{
 		Plan: f.plan, Facts: f.facts, Before: f.before, Holders: f.pods.holders, Containers: f.pods.containers,
 		Allocatable: f.pods.allocatable, Qualification: f.pods.qualification,
-	})
+	}
 }
 
 // engine is the container of the sound host that owns CPUs.

@@ -30,7 +30,7 @@ func frequencyChecks() []Check {
 	const byGovernor = "spec.power.governor is Performance"
 	return []Check{
 		{
-			ID: "power.governor", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			ID: "power.governor", Severity: v1alpha1.SeverityHigh, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "Isolated CPUs run the performance governor",
 			Applies: byGovernor,
 			Why:     "Other governors lower the frequency and take tens of microseconds to raise it again.",
@@ -44,7 +44,7 @@ func frequencyChecks() []Check {
 			}),
 		},
 		{
-			ID: "power.energy-preference", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "power.energy-preference", Severity: v1alpha1.SeverityMedium, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "Isolated CPUs prefer performance over energy",
 			Applies: byGovernor + ", spec.power.frequencyDriver is Active",
 			Why:     "The processor itself then lowers the frequency of a CPU that seems idle.",
@@ -62,7 +62,7 @@ func frequencyChecks() []Check {
 			}),
 		},
 		{
-			ID: "power.frequency-driver", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "power.frequency-driver", Severity: v1alpha1.SeverityMedium, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "The frequency driver is in the planned mode",
 			Applies: "amd64, spec.power.frequencyDriver is not Kept",
 			Why:     "The mode decides whether the processor or the kernel chooses frequencies, or neither does.",
@@ -74,7 +74,7 @@ func frequencyChecks() []Check {
 			run:     frequencyDriverIsPlanned,
 		},
 		{
-			ID: "power.turbo", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "power.turbo", Severity: v1alpha1.SeverityMedium, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "Turbo is as planned",
 			Applies: "spec.power.turbo is Enabled or Disabled",
 			Why:     "With turbo, the frequency of a core changes with the load and temperature of the others.",
@@ -86,7 +86,7 @@ func frequencyChecks() []Check {
 			run:     turboIsPlanned,
 		},
 		{
-			ID: "power.maximum-frequency", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			ID: "power.maximum-frequency", Severity: v1alpha1.SeverityHigh, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "Frequencies are capped as planned, and those of isolated CPUs not otherwise",
 			Applies: "spec.power caps frequencies, or " + byGovernor,
 			Why:     "A capped CPU does everything more slowly; planned caps share the processor's power budget between isolated and housekeeping CPUs.",

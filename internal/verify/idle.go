@@ -24,7 +24,7 @@ func idleChecks() []Check {
 	const unlessKept = "spec.power.idleStates is not Kept"
 	return []Check{
 		{
-			ID: "power.idle-states", Severity: v1alpha1.SeverityCritical, Conditions: deJittered,
+			ID: "power.idle-states", Severity: v1alpha1.SeverityCritical, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "Isolated CPUs cannot enter deep idle states",
 			Applies: unlessKept,
 			Why:     "Leaving a deep idle state takes 10 to 200 microseconds, and its caches may be cold.",
@@ -39,7 +39,7 @@ func idleChecks() []Check {
 			run:    idleStatesAreShallow,
 		},
 		{
-			ID: "power.idle-entries", Severity: v1alpha1.SeverityCritical, Conditions: deJittered, Window: true,
+			ID: "power.idle-entries", Severity: v1alpha1.SeverityCritical, Impact: ImpactSpeed, Conditions: deJittered, Window: true,
 			Title:   "No isolated CPU entered a deep idle state since the last reading",
 			Applies: "spec.power.idleStates is ShallowByKernel or ShallowByQoS",
 			Why:     "Leaving a deep idle state takes 10 to 200 microseconds, and its caches may be cold.",

@@ -30,7 +30,7 @@ func interruptChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
 	return []Check{
 		{
-			ID: "irq.default-affinity", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			ID: "irq.default-affinity", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "New interrupts are routed to housekeeping CPUs",
 			Applies: onHousekeeping,
 			Why:     "A device that is plugged in or reset gets the default affinity: its interrupts then reach isolated CPUs.",
@@ -41,7 +41,7 @@ func interruptChecks() []Check {
 			run:     where(someAreQuiet, defaultAffinityIsOff),
 		},
 		{
-			ID: "irq.effective-affinity", Severity: v1alpha1.SeverityCritical, Conditions: deJittered,
+			ID: "irq.effective-affinity", Severity: v1alpha1.SeverityCritical, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "No device interrupt is delivered to an isolated CPU",
 			Applies: onHousekeeping,
 			Why:     "Each interrupt takes two to tens of microseconds from the program on that CPU.",
@@ -52,7 +52,7 @@ func interruptChecks() []Check {
 			run:     where(someAreQuiet, effectiveAffinityIsOff),
 		},
 		{
-			ID: "irq.managed", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "irq.managed", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: deJittered,
 			Title:  "Managed interrupts are kept off isolated CPUs where possible",
 			Why:    "The kernel spreads the queues of NVMe and many NICs over all CPUs itself and refuses to move them.",
 			Reads:  []string{"/proc/cmdline (isolcpus)"},
@@ -62,7 +62,7 @@ func interruptChecks() []Check {
 			run:    managedInterruptsAreOff,
 		},
 		{
-			ID: "irq.balancer", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			ID: "irq.balancer", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "irqbalance does not run, or must not use isolated CPUs",
 			Applies: "spec.interrupts.balancer is Restricted or Stopped",
 			Why:     "irqbalance moves interrupts every ten seconds, back onto isolated CPUs unless it is configured to avoid them.",

@@ -11,10 +11,10 @@ import (
 
 // kernelChecks ask whether the running kernel is the planned one with the planned settings.
 func kernelChecks() []Check {
-	applied := []string{v1alpha1.ConditionApplied}
+	applied, deJittered := []string{v1alpha1.ConditionApplied}, []string{v1alpha1.ConditionDeJittered}
 	return []Check{
 		{
-			ID: "kernel.command-line", Severity: v1alpha1.SeverityCritical, Conditions: applied,
+			ID: "kernel.command-line", Severity: v1alpha1.SeverityCritical, Impact: ImpactPlan, Conditions: applied,
 			Title:  "The running kernel was booted with every planned argument",
 			Why:    "An argument that is missing is a setting that is not in force, whatever the configuration says.",
 			Reads:  []string{"/proc/cmdline"},
@@ -24,7 +24,7 @@ func kernelChecks() []Check {
 			run:    commandLineIsPlanned,
 		},
 		{
-			ID: "kernel.type", Severity: v1alpha1.SeverityCritical, Conditions: applied,
+			ID: "kernel.type", Severity: v1alpha1.SeverityCritical, Impact: ImpactPlan, Conditions: applied,
 			Title:  "The running kernel is of the planned flavour",
 			Why:    "Without PREEMPT_RT, interrupt handlers and spin locks delay real-time tasks; with it, throughput is lower.",
 			Reads:  []string{"/sys/kernel/realtime", "/proc/version"},
@@ -46,7 +46,7 @@ func kernelChecks() []Check {
 			},
 		},
 		{
-			ID: "kernel.page-size", Severity: v1alpha1.SeverityCritical, Conditions: applied,
+			ID: "kernel.page-size", Severity: v1alpha1.SeverityCritical, Impact: ImpactPlan, Conditions: applied,
 			Title:   "The running kernel has the planned base page size",
 			Applies: "arm64",
 			Why:     "Hugepage sizes follow from the base page: the reserved sizes do not exist on the other kernel.",
@@ -57,10 +57,10 @@ func kernelChecks() []Check {
 			run:     pageSizeIsPlanned,
 		},
 		{
-			ID: "kernel.sysctls", Severity: v1alpha1.SeverityHigh, Conditions: applied,
+			ID: "kernel.sysctls", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "Planned kernel parameters that no other check judges have their planned values",
 			Applies: "the plan sets such kernel parameters",
-			Why:     "The parameters are part of the plan; something else on the node may have set them back.",
+			Why:     "The parameters are part of the plan; something else on the node may have set them back. What that costs is not known, so it counts as a disturbance.",
 			Reads:   []string{"/proc/sys/**"},
 			Fix:     "Find what sets the parameter (sysctl.d, another TuneD profile) and remove it, or change spec.system.kernelParameters.",
 			Reboot:  v1alpha1.RebootNotRequired,
@@ -68,10 +68,10 @@ func kernelChecks() []Check {
 			run:     otherSysctlsArePlanned,
 		},
 		{
-			ID: "kernel.sysfs", Severity: v1alpha1.SeverityHigh, Conditions: applied,
+			ID: "kernel.sysfs", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "Planned files below /sys that no other check judges have their planned values",
 			Applies: "the plan sets such files",
-			Why:     "The files are part of the plan; something else on the node may have set them back.",
+			Why:     "The files are part of the plan; something else on the node may have set them back. What that costs is not known, so it counts as a disturbance.",
 			Reads:   []string{"/sys/**"},
 			Fix:     "Find what writes the file (udev rule, another TuneD profile) and remove it.",
 			Reboot:  v1alpha1.RebootNotRequired,

@@ -25,7 +25,7 @@ func kubeletChecks() []Check {
 	both := []string{v1alpha1.ConditionApplied, v1alpha1.ConditionNUMAAligned}
 	return []Check{
 		{
-			ID: "kubelet.cpu-manager", Severity: v1alpha1.SeverityCritical, Conditions: both,
+			ID: "kubelet.cpu-manager", Severity: v1alpha1.SeverityCritical, Impact: ImpactPlacement, Conditions: both,
 			Title:   "The kubelet gives whole isolated CPUs to pods and keeps housekeeping CPUs to itself",
 			Applies: "the plan sets a CPU manager policy",
 			Why:     "Without the static policy every pod runs on every CPU.",
@@ -36,7 +36,7 @@ func kubeletChecks() []Check {
 			run:     cpuManagerIsPlanned,
 		},
 		{
-			ID: "kubelet.topology-manager", Severity: v1alpha1.SeverityCritical, Conditions: both,
+			ID: "kubelet.topology-manager", Severity: v1alpha1.SeverityCritical, Impact: ImpactPlacement, Conditions: both,
 			Title:   "The kubelet aligns CPUs, memory and devices as planned",
 			Applies: "the plan sets a topology manager policy",
 			Why:     "A pod's CPUs, hugepages and NIC may end up on different NUMA nodes.",
@@ -47,7 +47,7 @@ func kubeletChecks() []Check {
 			run:     topologyManagerIsPlanned,
 		},
 		{
-			ID: "kubelet.memory-manager", Severity: v1alpha1.SeverityHigh, Conditions: both,
+			ID: "kubelet.memory-manager", Severity: v1alpha1.SeverityHigh, Impact: ImpactPlacement, Conditions: []string{v1alpha1.ConditionNUMAAligned},
 			Title:   "The kubelet reserves memory and hugepages per NUMA node as planned",
 			Applies: "the plan sets a memory manager policy",
 			Why:     "A pod's memory may come from another NUMA node than its CPUs.",

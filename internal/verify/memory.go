@@ -26,7 +26,7 @@ func memoryChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
 	return []Check{
 		{
-			ID: "memory.numa-balancing", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			ID: "memory.numa-balancing", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "Automatic NUMA balancing is as planned",
 			Applies: "the plan sets kernel.numa_balancing",
 			Why:     "The kernel unmaps pages of every program to see who uses them; each costs a page fault.",
@@ -38,7 +38,7 @@ func memoryChecks() []Check {
 			run:     plannedSysctl("kernel.numa_balancing"),
 		},
 		{
-			ID: transparentCheck, Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			ID: transparentCheck, Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "Transparent hugepages are as planned",
 			Applies: "the plan sets transparent hugepages",
 			Why:     "khugepaged copies pages and stalls the program that owns them.",
@@ -50,7 +50,7 @@ func memoryChecks() []Check {
 			run:     transparentHugepagesArePlanned,
 		},
 		{
-			ID: "memory.ksm", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "memory.ksm", Severity: v1alpha1.SeverityMedium, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "Same-page merging does not run",
 			Applies: "the plan stops same-page merging",
 			Why:     "A merged page costs its writer a page fault and a copy.",
@@ -62,7 +62,7 @@ func memoryChecks() []Check {
 			run:     samePageMergingIsOff,
 		},
 		{
-			ID: "memory.vmstat", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "memory.vmstat", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "Memory statistics are collected at the planned interval",
 			Applies: "the plan sets vm.stat_interval",
 			Why:     "By default a kernel worker folds the counters of every CPU once a second, on that CPU.",
@@ -74,7 +74,7 @@ func memoryChecks() []Check {
 			run:     plannedSysctl("vm.stat_interval"),
 		},
 		{
-			ID: "memory.compaction", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "memory.compaction", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "Memory is compacted in advance only as planned",
 			Applies: "the plan sets vm.compaction_proactiveness",
 			Why:     "Compaction moves pages of running programs and interrupts all CPUs to flush their address caches.",
@@ -86,7 +86,7 @@ func memoryChecks() []Check {
 			run:     plannedSysctl("vm.compaction_proactiveness"),
 		},
 		{
-			ID: "memory.swap", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			ID: "memory.swap", Severity: v1alpha1.SeverityHigh, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:  "There is no swap, or nothing is swapped out and the kernel hardly would",
 			Why:    "A page that was swapped out costs its program milliseconds, and microseconds where it was compressed in memory.",
 			Reads:  []string{settingSwaps, settingSwappiness},
@@ -104,7 +104,7 @@ func writebackChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
 	return []Check{
 		{
-			ID: "memory.dirty-pages", Severity: v1alpha1.SeverityLow, Conditions: deJittered,
+			ID: "memory.dirty-pages", Severity: v1alpha1.SeverityLow, Impact: ImpactNone, Conditions: deJittered,
 			Title:   "Dirty pages are written back as planned",
 			Applies: "the plan sets vm.dirty_*",
 			Why:     "With many dirty pages, a program that writes a file waits until the kernel has written some of them.",
@@ -116,7 +116,7 @@ func writebackChecks() []Check {
 			run:     dirtyPagesArePlanned,
 		},
 		{
-			ID: "memory.zone-reclaim", Severity: v1alpha1.SeverityLow, Conditions: deJittered,
+			ID: "memory.zone-reclaim", Severity: v1alpha1.SeverityLow, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "The kernel takes memory of another NUMA node rather than free memory of the own one",
 			Applies: "unless the plan sets vm.zone_reclaim_mode otherwise",
 			Why:     "With zone reclaim, a program that asks for memory first waits while the kernel frees some on its NUMA node.",

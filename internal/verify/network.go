@@ -28,7 +28,7 @@ func networkChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
 	return []Check{
 		{
-			ID: "nic.receive-steering", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "nic.receive-steering", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: deJittered,
 			Title:  "No receive queue hands its packets to isolated CPUs",
 			Why:    "Receive packet steering interrupts the chosen CPU, and the whole network stack runs there.",
 			Reads:  []string{"/sys/class/net/*/queues/rx-*/rps_cpus", settingSteeringMask},
@@ -39,7 +39,7 @@ func networkChecks() []Check {
 			run:    receiveSteeringKeepsOff,
 		},
 		{
-			ID: "net.flow-steering", Severity: v1alpha1.SeverityLow, Conditions: deJittered,
+			ID: "net.flow-steering", Severity: v1alpha1.SeverityLow, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "Packets do not follow programs to isolated CPUs",
 			Applies: onHousekeeping,
 			Why:     "Receive flow steering moves the network stack's work, and with NIC support the interrupt itself, to the CPU on which the program reads.",
@@ -57,7 +57,7 @@ func networkChecks() []Check {
 			}),
 		},
 		{
-			ID: "net.busy-poll", Severity: v1alpha1.SeverityLow, Conditions: deJittered,
+			ID: "net.busy-poll", Severity: v1alpha1.SeverityLow, Impact: ImpactNone, Conditions: deJittered,
 			Title:   "Sockets poll the NIC as planned",
 			Applies: "the plan sets net.core.busy_poll or net.core.busy_read",
 			Why:     "A socket of the kernel that sleeps wakes up microseconds after its packet came.",
@@ -71,7 +71,7 @@ func networkChecks() []Check {
 			},
 		},
 		{
-			ID: "net.drops", Severity: v1alpha1.SeverityMedium, Conditions: deJittered, Window: true,
+			ID: "net.drops", Severity: v1alpha1.SeverityMedium, Impact: ImpactNone, Conditions: deJittered, Window: true,
 			Title:  "The host's network stack dropped no packet for want of room since the last reading",
 			Why:    "A lost packet costs its program the time of a retransmission, or a gap that multicast never fills.",
 			Reads:  []string{"/proc/1/net/softnet_stat", "/proc/1/net/snmp (Udp RcvbufErrors)"},
@@ -88,7 +88,7 @@ func interfaceChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
 	return []Check{
 		{
-			ID: "nic.drops", Severity: v1alpha1.SeverityHigh, Conditions: deJittered, Window: true,
+			ID: "nic.drops", Severity: v1alpha1.SeverityHigh, Impact: ImpactNone, Conditions: deJittered, Window: true,
 			Title:   "No bypass NIC lost a packet since the last reading",
 			Applies: forBypassNICs,
 			Why:     "A packet that found no descriptor is gone: the program was too slow, or its ring too small.",
@@ -99,7 +99,7 @@ func interfaceChecks() []Check {
 			run:     eachBypassNIC((*state).nicLosesNothing),
 		},
 		{
-			ID: "nic.queues", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "nic.queues", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "NICs have as many queues as planned",
 			Applies: "spec.network.queues is Housekeeping",
 			Why:     "Each queue has an interrupt: more of them than housekeeping CPUs end up on isolated ones.",
@@ -110,7 +110,7 @@ func interfaceChecks() []Check {
 			run:     queuesArePlanned,
 		},
 		{
-			ID: "nic.link-power", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "nic.link-power", Severity: v1alpha1.SeverityMedium, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "The PCIe links of bypass NICs do not save power",
 			Applies: forBypassNICs,
 			Why:     "A link in state L1 takes microseconds to carry the next packet.",

@@ -18,7 +18,7 @@ import (
 func numaChecks() []Check {
 	return append([]Check{
 		{
-			ID: "numa.nodes", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionNUMAAligned},
+			ID: "numa.nodes", Severity: v1alpha1.SeverityCritical, Impact: ImpactPlacement, Conditions: []string{v1alpha1.ConditionNUMAAligned},
 			Title:  "The host has the NUMA nodes that the plan was made for",
 			Why:    "Placement was computed for another layout: firmware options such as sub-NUMA clustering change it.",
 			Reads:  []string{"/sys/devices/system/node/node*/cpulist"},
@@ -28,7 +28,7 @@ func numaChecks() []Check {
 			run:    numaNodesArePlanned,
 		},
 		{
-			ID: "memory.hugepages-numa", Severity: v1alpha1.SeverityCritical,
+			ID: "memory.hugepages-numa", Severity: v1alpha1.SeverityCritical, Impact: ImpactPlacement,
 			Conditions: []string{v1alpha1.ConditionApplied, v1alpha1.ConditionNUMAAligned},
 			Title:      "Every NUMA node holds the planned hugepages",
 			Applies:    "spec.memory.hugepages is set, or spec.hugepages of a BypassNICPool with a NIC on the node",
@@ -60,7 +60,7 @@ func nicChecks() []Check {
 	aligned := []string{v1alpha1.ConditionNUMAAligned}
 	return []Check{
 		{
-			ID: "numa.nic-locality", Severity: v1alpha1.SeverityCritical, Conditions: aligned,
+			ID: "numa.nic-locality", Severity: v1alpha1.SeverityCritical, Impact: ImpactPlacement, Conditions: aligned,
 			Title:   "Every bypass NIC is on its planned NUMA node",
 			Applies: forBypassNICs + ", and the host has several NUMA nodes",
 			Why:     "Without it nothing can be placed near the NIC: each packet may cross the link between sockets.",
@@ -71,7 +71,7 @@ func nicChecks() []Check {
 			run:     eachBypassNIC((*state).nicIsLocal),
 		},
 		{
-			ID: "numa.near-cpus", Severity: v1alpha1.SeverityCritical, Conditions: aligned,
+			ID: "numa.near-cpus", Severity: v1alpha1.SeverityCritical, Impact: ImpactPlacement, Conditions: aligned,
 			Title:   "There are isolated CPUs near every bypass NIC",
 			Applies: forBypassNICs,
 			Why:     "A pod cannot get its CPUs and the NIC on one NUMA node.",
@@ -82,7 +82,7 @@ func nicChecks() []Check {
 			run:     eachBypassNIC((*state).nicHasCPUs),
 		},
 		{
-			ID: "numa.virtual-functions", Severity: v1alpha1.SeverityHigh, Conditions: aligned,
+			ID: "numa.virtual-functions", Severity: v1alpha1.SeverityHigh, Impact: ImpactPlacement, Conditions: aligned,
 			Title:   "Virtual functions are on the NUMA node of their physical function",
 			Applies: "a bypass NIC has virtual functions",
 			Why:     "Device plugins place a pod by the virtual function's NUMA node.",
@@ -93,7 +93,7 @@ func nicChecks() []Check {
 			run:     eachBypassNIC((*state).virtualFunctionsAreLocal),
 		},
 		{
-			ID: "numa.nic-interrupts", Severity: v1alpha1.SeverityHigh, Conditions: aligned,
+			ID: "numa.nic-interrupts", Severity: v1alpha1.SeverityHigh, Impact: ImpactPlacement, Conditions: aligned,
 			Title:   "Interrupts of bypass NICs are handled on the NIC's NUMA node",
 			Applies: forBypassNICs + ", spec.interrupts.placement is Housekeeping, the NIC's NUMA node has housekeeping CPUs, and the NIC is in no BypassNICPool",
 			Why:     "The handler reads descriptors that the NIC wrote into the cache of its own NUMA node.",
@@ -105,7 +105,7 @@ func nicChecks() []Check {
 				eachBypassNIC((*state).nicInterruptsAreLocal)),
 		},
 		{
-			ID: "nic.pcie-link", Severity: v1alpha1.SeverityHigh, Conditions: aligned,
+			ID: "nic.pcie-link", Severity: v1alpha1.SeverityHigh, Impact: ImpactNone, Conditions: aligned,
 			Title:   "The PCIe link of every bypass NIC runs at the full speed and width that both of its ends can do",
 			Applies: forBypassNICs,
 			Why:     "A link that trained down adds latency to every packet and drops them under load.",

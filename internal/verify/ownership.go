@@ -24,7 +24,7 @@ func ownershipChecks() []Check {
 	const whenAsked = "the kubelet's PodResources service was asked"
 	return []Check{
 		{
-			ID: "numa.exclusive-pods", Severity: v1alpha1.SeverityCritical, Conditions: aligned,
+			ID: "numa.exclusive-pods", Severity: v1alpha1.SeverityCritical, Impact: ImpactPlacement, Conditions: aligned,
 			Title:   "Every container with CPUs of its own has its CPUs, pinned memory and devices on one NUMA node",
 			Applies: "spec.numa.topologyPolicy is SingleNUMANode; " + whenAsked,
 			Why:     "Memory and devices of another NUMA node take twice as long to reach.",
@@ -35,7 +35,7 @@ func ownershipChecks() []Check {
 			run:     exclusivePodsAreAligned,
 		},
 		{
-			ID: "numa.pod-memory", Severity: v1alpha1.SeverityHigh, Conditions: aligned,
+			ID: "numa.pod-memory", Severity: v1alpha1.SeverityHigh, Impact: ImpactPlacement, Conditions: aligned,
 			Title:   "Programs with CPUs of their own take memory of the NUMA node of these CPUs only",
 			Applies: "the plan's memory manager policy is Static, and pods own CPUs",
 			Why:     "The kernel may take the program's memory from another NUMA node without a word.",
@@ -46,7 +46,7 @@ func ownershipChecks() []Check {
 			run:     podMemoryIsLocal,
 		},
 		{
-			ID: "numa.remote-allocations", Severity: v1alpha1.SeverityMedium, Conditions: aligned, Window: true,
+			ID: "numa.remote-allocations", Severity: v1alpha1.SeverityMedium, Impact: ImpactPlacement, Conditions: aligned, Window: true,
 			Title:   "NUMA nodes with isolated CPUs did not run out of memory since the last reading",
 			Applies: "the host has several NUMA nodes",
 			Why:     "Memory that was meant for the NUMA node came from another one, and stays there.",
@@ -57,7 +57,7 @@ func ownershipChecks() []Check {
 			run:     memoryStaysLocal,
 		},
 		{
-			ID: "pod.cpu-quota", Severity: v1alpha1.SeverityHigh, Conditions: []string{v1alpha1.ConditionDeJittered},
+			ID: "pod.cpu-quota", Severity: v1alpha1.SeverityHigh, Impact: ImpactSpeed, Conditions: []string{v1alpha1.ConditionDeJittered},
 			Title:   "No container with CPUs of its own has a quota of CPU time",
 			Applies: "pods own CPUs",
 			Why:     "A program that spins uses up its quota and is stopped for the rest of each 100 ms.",
@@ -68,7 +68,7 @@ func ownershipChecks() []Check {
 			run:     where(func(s *state) bool { return !s.ownedCPUs().IsEmpty() }, podsHaveNoQuota),
 		},
 		{
-			ID: "kubelet.allocatable", Severity: v1alpha1.SeverityHigh, Conditions: []string{v1alpha1.ConditionApplied, v1alpha1.ConditionNUMAAligned},
+			ID: "kubelet.allocatable", Severity: v1alpha1.SeverityHigh, Impact: ImpactPlacement, Conditions: aligned,
 			Title:   "The kubelet offers exactly the isolated CPUs, and knows where each bypass device is",
 			Applies: "the plan's CPU manager policy is static; " + whenAsked,
 			Why:     "The kubelet aligns pods by what it believes: a device without NUMA node is aligned with nothing.",

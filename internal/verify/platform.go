@@ -19,7 +19,7 @@ func platformChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
 	return []Check{
 		{
-			ID: "power.idle-driver", Severity: v1alpha1.SeverityLow, Conditions: deJittered,
+			ID: "power.idle-driver", Severity: v1alpha1.SeverityLow, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "No idle driver is at work where idle CPUs are to poll",
 			Applies: "amd64, spec.power.idleStates is Polling",
 			Why:     "A driver that was registered all the same lets CPUs sleep.",
@@ -33,7 +33,7 @@ func platformChecks() []Check {
 			}, func(s *state) verdict { return s.settingIs(settingIdleDriver, "none") }),
 		},
 		{
-			ID: "power.uncore", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "power.uncore", Severity: v1alpha1.SeverityMedium, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "The frequency of caches and memory controllers is fixed",
 			Applies: "Intel, spec.power.idleStates is Polling and spec.power.governor is Performance",
 			Why:     "The mesh that connects cores, cache and memory lowers its own frequency when it seems idle; the first packets then take longer.",
@@ -44,7 +44,7 @@ func platformChecks() []Check {
 			run:     where(wantsFixedUncore, uncoreIsFixed),
 		},
 		{
-			ID: "power.thermal", Severity: v1alpha1.SeverityHigh, Conditions: deJittered, Window: true,
+			ID: "power.thermal", Severity: v1alpha1.SeverityHigh, Impact: ImpactSpeed, Conditions: deJittered, Window: true,
 			Title:   "No isolated CPU was slowed down by heat since the last reading",
 			Applies: "Intel",
 			Why:     "The processor halves the clock of the core or package for milliseconds.",
@@ -55,7 +55,7 @@ func platformChecks() []Check {
 			run:     where(func(s *state) bool { return s.plan.Vendor == "Intel" }, heatIsHarmless),
 		},
 		{
-			ID: "power.platform-profile", Severity: v1alpha1.SeverityLow, Conditions: deJittered,
+			ID: "power.platform-profile", Severity: v1alpha1.SeverityLow, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "The firmware's profile is performance",
 			Applies: "spec.power.governor is Performance, and the firmware has profiles",
 			Why:     "The firmware limits power and fans by its own profile, whatever the kernel chooses.",
@@ -70,7 +70,7 @@ func platformChecks() []Check {
 			}, func(s *state) verdict { return s.settingIs(settingPlatformProfile, "performance") }),
 		},
 		{
-			ID: "cpu.cache-domains", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "cpu.cache-domains", Severity: v1alpha1.SeverityMedium, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "Isolated CPUs share no third-level cache with housekeeping CPUs",
 			Applies: "a NUMA node has several such caches, and spec.cpus.derived.sharedCaches is not Allowed",
 			Why:     "What housekeeping CPUs read and write evicts the program's data: each access then takes ten times as long.",

@@ -15,7 +15,7 @@ import (
 func podChecks() []Check {
 	return []Check{
 		{
-			ID: "numa.pods", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionNUMAAligned},
+			ID: "numa.pods", Severity: v1alpha1.SeverityCritical, Impact: ImpactPlacement, Conditions: []string{v1alpha1.ConditionNUMAAligned},
 			Title:   "Every container that holds a bypass NIC has its CPUs, memory and NIC on one NUMA node",
 			Applies: "a BypassNICPool selects the node",
 			Why:     "Each packet that crosses the link between sockets costs some hundred nanoseconds, and the pod runs all the same.",

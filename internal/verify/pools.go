@@ -19,7 +19,7 @@ import (
 func poolChecks() []Check {
 	return []Check{
 		{
-			ID: "nic.interrupts", Severity: v1alpha1.SeverityHigh,
+			ID: "nic.interrupts", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork,
 			Conditions: []string{v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned},
 			Title:      "Interrupts of pool NICs are handled by the CPUs that their BypassNICPool chooses",
 			Applies:    "spec.interrupts.placement of a BypassNICPool with a NIC on the node is not Kept",
@@ -31,7 +31,7 @@ func poolChecks() []Check {
 			run:        eachPoolNIC((*state).poolInterruptsArePlaced),
 		},
 		{
-			ID: "nic.functions", Severity: v1alpha1.SeverityHigh, Conditions: []string{v1alpha1.ConditionApplied},
+			ID: "nic.functions", Severity: v1alpha1.SeverityHigh, Impact: ImpactNone, Conditions: []string{v1alpha1.ConditionApplied},
 			Title:   "Pool NICs have the planned virtual functions and drivers",
 			Applies: "a BypassNICPool with a NIC on the node has spec.virtualFunctions or stack VFIO",
 			Why:     "A missing NIC is not handed out: the pods that request it wait.",

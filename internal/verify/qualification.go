@@ -54,7 +54,7 @@ func qualificationChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
 	return []Check{
 		{
-			ID: "firmware.smi", Severity: v1alpha1.SeverityCritical, Conditions: deJittered, Qualification: true,
+			ID: "firmware.smi", Severity: v1alpha1.SeverityCritical, Impact: ImpactWork, Conditions: deJittered, Qualification: true,
 			Title:  "The firmware interrupted no CPU during the qualification run",
 			Why:    "A system management interrupt stops all CPUs of the machine for tens to hundreds of microseconds, and the kernel does not see it.",
 			Reads:  []string{"perf event msr/smi/ of the qualification run (Intel; no other source leaves isolated CPUs alone)"},
@@ -64,7 +64,7 @@ func qualificationChecks() []Check {
 			run:    firmwareKeepsStill,
 		},
 		{
-			ID: "firmware.fingerprint", Severity: v1alpha1.SeverityHigh, Conditions: deJittered, Qualification: true,
+			ID: "firmware.fingerprint", Severity: v1alpha1.SeverityHigh, Impact: ImpactNone, Conditions: deJittered, Qualification: true,
 			Title:  "Kernel, microcode, firmware, mitigations and NICs are those of the qualification run",
 			Why:    "What was measured holds for that machine only: a microcode or a firmware option can add microseconds.",
 			Reads:  []string{"/proc/sys/kernel/osrelease", "/proc/cmdline", "/sys/devices/system/cpu/cpu0/microcode/version", "/sys/class/dmi/id/bios_version", "/sys/devices/system/cpu/vulnerabilities/*", "/sys/bus/pci/devices/*/driver"},

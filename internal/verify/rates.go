@@ -29,7 +29,7 @@ func rateChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
 	return []Check{
 		{
-			ID: "cpu.tick", Severity: v1alpha1.SeverityHigh, Conditions: deJittered, Window: true,
+			ID: "cpu.tick", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered, Window: true,
 			Title:   "The timer interrupts an isolated CPU at most twice a second",
 			Applies: "spec.cpus.tick is Stopped; " + onOwnCPUs,
 			Why:     "nohz_full is a permission: the tick stays while two tasks share the CPU, a POSIX timer is armed or the clock is unstable, and takes one to several microseconds each time.",
@@ -40,7 +40,7 @@ func rateChecks() []Check {
 			run:     where(ticklessAndCalm, (*state).timerIsQuiet),
 		},
 		{
-			ID: "irq.ipis", Severity: v1alpha1.SeverityHigh, Conditions: deJittered, Window: true,
+			ID: "irq.ipis", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered, Window: true,
 			Title:   "Other CPUs interrupt an isolated CPU at most once a second",
 			Applies: onOwnCPUs,
 			Why:     "Function calls, address-cache flushes and wake-ups from other CPUs each stop the program for one to several microseconds.",
@@ -51,7 +51,7 @@ func rateChecks() []Check {
 			run:     where(someAreCalm, (*state).messagesAreRare),
 		},
 		{
-			ID: "irq.background-softirqs", Severity: v1alpha1.SeverityMedium, Conditions: deJittered, Window: true,
+			ID: "irq.background-softirqs", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: deJittered, Window: true,
 			Title:   "Timers, scheduling and RCU run in softirqs of an isolated CPU at most twice a second",
 			Applies: "spec.cpus.tick is Stopped; " + onOwnCPUs,
 			Why:     "The kernel's deferred work of its own runs on the CPU that caused it, for microseconds to tens of them.",

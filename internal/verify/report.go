@@ -53,6 +53,7 @@ func (r Result) Finding() finding.Finding {
 	return finding.Finding{
 		Check: r.Check.ID, Outcome: r.Outcome, Severity: r.Check.Severity, Message: r.Message, Objects: r.Objects,
 		Observed: r.Observed, Expected: r.Expected, Fix: r.Fix, Reboot: r.Reboot,
+		Decides: r.Decides,
 	}
 }
 

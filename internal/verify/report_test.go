@@ -46,6 +46,12 @@ func TestSoundHostIsReady(t *testing.T) {
 	}
 }
 
+// satisfied is the message of DeJittered on a sound host of which so many checks did not pass.
+func satisfied(others int) string {
+	count := len(sound().evaluate().concerning(v1alpha1.ConditionDeJittered))
+	return fmt.Sprintf("the running kernel satisfies the plan: %d of %d checks passed", count-others, count)
+}
+
 func TestConditions(t *testing.T) {
 	type condition struct {
 		status          metav1.ConditionStatus
@@ -54,6 +60,11 @@ func TestConditions(t *testing.T) {
 	verified := condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, ""}
 	irq := "irq.effective-affinity: IRQ 142 (sfc-ens2f0-3) is delivered to isolated CPU 3; wanted 0-1,4-5"
 	moveInterrupt := func(f fixture) { f.facts.Interrupts.Routes[2].EffectiveAffinity = known(list("3")) }
+	withTHP := func(f fixture) { f.set(settingTHP, "[always] madvise never") }
+	withTaint := func(f fixture) { f.set(settingTainted, "16384") }
+	hugepages := "memory.transparent-hugepages: /sys/kernel/mm/transparent_hugepage/enabled is [always] madvise never, not never"
+	lockup := "kernel.tainted: the kernel has seen a lockup since it booted"
+	slow := "clock.source: the kernel keeps time with hpet, not tsc"
 	cases := map[string]struct {
 		change                            func(fixture)
 		applied, deJittered, aligned, all condition
@@ -70,9 +81,58 @@ func TestConditions(t *testing.T) {
 			},
 			applied: verified, deJittered: verified, aligned: verified, all: verified,
 		},
-		"a check fails that is not critical": {
-			change:  func(f fixture) { f.set(settingTHP, "[always] madvise never") },
-			applied: verified, deJittered: verified, aligned: verified, all: verified,
+		"a check fails that is not critical and slows isolated CPUs": {
+			change: withTHP, applied: verified, aligned: verified,
+			deJittered: condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, hugepages},
+			all:        condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, "DeJittered: " + hugepages},
+		},
+		"it is waived, too": {
+			change: func(f fixture) {
+				withTHP(f)
+				f.plan.Verification.Waived = []v1alpha1.WaivedCheck{{Check: "memory.transparent-hugepages", Reason: "a database"}}
+				f.plan.Verification.FailOn = v1alpha1.FailOnLow
+			},
+			applied: verified, aligned: verified,
+			deJittered: condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, satisfied(1) + ". Other findings: 1 waived"},
+			all:        condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, "the running kernel proves the plan. Other findings: 1 waived"},
+		},
+		"a check fails that touches no isolated CPU": {
+			change: withTaint, applied: verified, aligned: verified,
+			deJittered: condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, satisfied(1) + ". Other findings: 1 failed"},
+			all:        condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, "the running kernel proves the plan. Other findings: 1 failed"},
+		},
+		"it fails, and its severity counts": {
+			change: func(f fixture) {
+				withTaint(f)
+				f.plan.Verification.FailOn = v1alpha1.FailOnMedium
+			},
+			applied: verified, aligned: verified,
+			deJittered: condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, lockup},
+			all:        condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, "DeJittered: " + lockup},
+		},
+		"only critical failures count": {
+			change: func(f fixture) {
+				withTHP(f)
+				f.plan.Verification.FailOn = v1alpha1.FailOnCritical
+			},
+			applied: verified, aligned: verified,
+			deJittered: condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, satisfied(1) + ". Other findings: 1 failed"},
+			all:        condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, ""},
+		},
+		"a fact is missing for a check that is not critical": {
+			change: func(f fixture) { f.remove(settingTHP) }, applied: verified, aligned: verified,
+			deJittered: condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, satisfied(1) + ". Other findings: 1 unknown"},
+			all:        condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, ""},
+		},
+		"the most severe failure comes first, and lesser ones are counted": {
+			change: func(f fixture) {
+				withTaint(f)
+				withTHP(f)
+				f.set(settingClocksource, "hpet")
+			},
+			applied: verified, aligned: verified,
+			deJittered: condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, slow + ". " + hugepages + ". Other findings: 1 failed"},
+			all:        condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, "DeJittered: " + slow + ". " + hugepages + ". Other findings: 1 failed"},
 		},
 		"a critical fact is missing": {
 			change:  func(f fixture) { f.facts.CPUs.Isolated = absent[cpus.Set]("/sys/devices/system/cpu/isolated") },
@@ -86,8 +146,8 @@ func TestConditions(t *testing.T) {
 				f.facts.CPUs.Isolated = absent[cpus.Set]("/sys/devices/system/cpu/isolated")
 			},
 			applied: verified, aligned: verified,
-			deJittered: condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, irq},
-			all:        condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, "DeJittered: " + irq},
+			deJittered: condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, irq + ". Other findings: 1 unknown"},
+			all:        condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, "DeJittered: " + irq + ". Other findings: 1 unknown"},
 		},
 		"the plan needs a reboot": {
 			change:     func(f fixture) { f.boot(strings.ReplaceAll(soundCommandLine, "tsc=reliable ", "")) },

@@ -21,7 +21,7 @@ func taskChecks() []Check {
 	reads := []string{"/proc/*/stat", "/proc/*/status", "/proc/*/task/*/{stat,status}", "/proc/*/cgroup", "/var/lib/kubelet/cpu_manager_state"}
 	return []Check{
 		{
-			ID: "cpu.foreign-tasks", Severity: v1alpha1.SeverityCritical, Conditions: deJittered,
+			ID: "cpu.foreign-tasks", Severity: v1alpha1.SeverityCritical, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "No program runs on an isolated CPU but those of the pod that owns it",
 			Applies: onOwnCPUs,
 			Why:     "A second program takes the CPU for up to milliseconds at a time, and brings the tick back.",
@@ -32,7 +32,7 @@ func taskChecks() []Check {
 			run:     where(someAreCalm, (*state).programsKeepOff),
 		},
 		{
-			ID: "cpu.kernel-threads", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			ID: "cpu.kernel-threads", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "Threads of the kernel that can be moved keep off isolated CPUs",
 			Applies: onOwnCPUs,
 			Why:     "Threads such as kswapd and khugepaged work for milliseconds, and the program of the CPU waits.",
@@ -45,7 +45,7 @@ func taskChecks() []Check {
 			}),
 		},
 		{
-			ID: "cpu.rcu-threads", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			ID: "cpu.rcu-threads", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered,
 			Title:   "The threads that run offloaded RCU callbacks keep off isolated CPUs",
 			Applies: onOwnCPUs,
 			Why:     "Offloading only moves the callbacks into threads; left on the CPU, they interrupt it all the same.",
@@ -58,7 +58,7 @@ func taskChecks() []Check {
 			}),
 		},
 		{
-			ID: "cpu.preemption", Severity: v1alpha1.SeverityHigh, Conditions: deJittered, Window: true,
+			ID: "cpu.preemption", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered, Window: true,
 			Title:   "No thread that a pod has pinned to one CPU of its own lost the CPU since the last reading",
 			Applies: "pods own CPUs",
 			Why:     "An involuntary switch means that something else ran on the CPU in the middle of the program.",

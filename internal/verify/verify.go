@@ -7,6 +7,7 @@
 package verify
 
 import (
+	"cmp"
 	"path"
 	"sync"
 
@@ -38,6 +39,8 @@ type Input struct {
 	Allocatable *host.Fact[Allocatable]
 	// Qualification is what a qualification run on the host measured; nil without one.
 	Qualification *Qualification
+	// FailOn says which failures decide conditions, in place of the plan; "" leaves it to the plan.
+	FailOn v1alpha1.FailureThreshold
 }
 
 // Allocatable is what the kubelet may give to containers.
@@ -63,6 +66,9 @@ type Result struct {
 	Fix string
 	// Reboot says whether the fix takes effect only after a reboot; "" when the check passed.
 	Reboot v1alpha1.RebootRequirement
+	// Decides are the condition types that the result keeps from being True; none for a lesser finding, and when the
+	// check passed or is waived.
+	Decides []string
 }
 
 // Skip is a check that was not evaluated.
@@ -92,7 +98,7 @@ const (
 func Evaluate(in Input) Report {
 	catalogue := Catalogue()
 	s := newState(in, catalogue)
-	waived := waivers(in.Plan)
+	judged := in.judgement()
 	var report Report
 	for _, check := range catalogue {
 		if reason := in.lacks(check); reason != "" {
@@ -104,7 +110,7 @@ func Evaluate(in Input) Report {
 			report.Skipped = append(report.Skipped, Skip{Check: check.ID, Reason: skippedByPlan})
 			continue
 		}
-		report.Results = append(report.Results, check.result(found, waived[check.ID]))
+		report.Results = append(report.Results, check.result(found, judged))
 	}
 	return report
 }
@@ -120,17 +126,25 @@ func (in Input) lacks(check Check) string {
 	return ""
 }
 
-// waivers maps the checks that the plan waives to the reason of each.
-func waivers(p *plan.NodePlan) map[v1alpha1.CheckID]string {
-	waived := map[v1alpha1.CheckID]string{}
-	for _, w := range p.Verification.Waived {
-		waived[w.Check] = w.Reason
-	}
-	return waived
+// judgement is what a profile makes of what its checks find.
+type judgement struct {
+	// waived maps the checks that it waives to the reason of each.
+	waived map[v1alpha1.CheckID]string
+	// failOn says which failures decide conditions.
+	failOn v1alpha1.FailureThreshold
 }
 
-// result turns what a check found into its result. The waiver is "" when the check is not waived.
-func (c Check) result(found verdict, waiver string) Result {
+func (in Input) judgement() judgement {
+	verification := in.Plan.Verification
+	judged := judgement{waived: map[v1alpha1.CheckID]string{}, failOn: cmp.Or(in.FailOn, verification.FailOn)}
+	for _, w := range verification.Waived {
+		judged.waived[w.Check] = w.Reason
+	}
+	return judged
+}
+
+// result turns what a check found into its result.
+func (c Check) result(found verdict, by judgement) Result {
 	result := Result{
 		Check: c, Outcome: found.outcome, Message: found.message,
 		Observed: found.observed, Expected: found.expected, Objects: found.objects,
@@ -145,10 +159,11 @@ func (c Check) result(found verdict, waiver string) Result {
 	if found.reboot != "" {
 		result.Reboot = found.reboot
 	}
-	if waiver != "" {
+	if waiver := by.waived[c.ID]; waiver != "" {
 		result.Outcome = v1alpha1.OutcomeWaived
 		result.Message += " (waived: " + waiver + ")"
 	}
+	result.Decides = c.Decides(result.Outcome, by.failOn)
 	return result
 }
 

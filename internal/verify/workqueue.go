@@ -19,7 +19,7 @@ func workqueueChecks() []Check {
 	deJittered := []string{v1alpha1.ConditionDeJittered}
 	return []Check{
 		{
-			ID: "workqueue.unbound", Severity: v1alpha1.SeverityHigh, Conditions: deJittered,
+			ID: "workqueue.unbound", Severity: v1alpha1.SeverityHigh, Impact: ImpactWork, Conditions: deJittered,
 			Title:  "Unbound kernel work stays off isolated CPUs",
 			Why:    "Work items of the kernel run on any CPU of this mask, for microseconds to milliseconds.",
 			Reads:  []string{settingWorkqueue},
@@ -30,7 +30,7 @@ func workqueueChecks() []Check {
 			run:    func(s *state) verdict { return s.maskIsOffIsolated(settingWorkqueue) },
 		},
 		{
-			ID: "workqueue.writeback", Severity: v1alpha1.SeverityMedium, Conditions: deJittered,
+			ID: "workqueue.writeback", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: deJittered,
 			Title:  "Writing dirty pages back stays off isolated CPUs",
 			Why:    "Flushing files takes milliseconds of a CPU.",
 			Reads:  []string{settingWriteback},

@@ -47,7 +47,7 @@ func nodeOf(words string) view.Node {
 	object.Status.Checks = &v1alpha1.CheckCounts{Passed: 7, Failed: 1, Unknown: 1}
 	object.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "ChecksFailed", Message: words, LastTransitionTime: metav1.NewTime(at(1))}}
 	object.Status.Findings = []v1alpha1.Finding{
-		{Check: "test.failed", Outcome: v1alpha1.OutcomeFailed, Severity: v1alpha1.SeverityCritical, Message: "CPU 2: " + words, Objects: finding.OfCPUs(cpus.Of(2)).Status(), Observed: words, Expected: words, Fix: words, Reboot: v1alpha1.RebootRequired},
+		{Check: "test.failed", Outcome: v1alpha1.OutcomeFailed, Severity: v1alpha1.SeverityCritical, Message: "CPU 2: " + words, Objects: finding.OfCPUs(cpus.Of(2)).Status(), Observed: words, Expected: words, Fix: words, Reboot: v1alpha1.RebootRequired, Decides: []string{words, "NUMAAligned"}},
 		{Check: "test.unknown", Outcome: v1alpha1.OutcomeUnknown, Severity: v1alpha1.SeverityLow, Message: words},
 	}
 	object.Status.Drift = []v1alpha1.CheckDrift{{Check: "test.failed", Drifted: 3, Repaired: 2, Message: words, Unrepaired: []string{words}}}

@@ -68,6 +68,7 @@ func failures(findings []finding.Finding, more func(finding.Finding) [][]string,
 				{"observed", f.Observed},
 				{"expected", f.Expected},
 				{"fix", f.Fix + rebootNote(f.Reboot)},
+				{"decides", strings.Join(f.Decides, ", ")},
 			}, more(f)...), palette, columns))
 	}
 	return b.String()
@@ -95,7 +96,7 @@ func rebootNote(reboot v1alpha1.RebootRequirement) string {
 }
 
 func paintOutcome(f finding.Finding, palette Palette) Paint {
-	if f.IsCriticalFailure() {
+	if f.MakesFalse() {
 		return palette.Bad
 	}
 	if f.Outcome == v1alpha1.OutcomeFailed {

@@ -66,6 +66,7 @@ func nodeView(top *topology.Topology) *view.Node {
 		failed("kernel.type", v1alpha1.SeverityLow, "the kernel is another", finding.Objects{}),
 		{Check: "clock.source", Outcome: v1alpha1.OutcomeUnknown, Severity: v1alpha1.SeverityCritical, Message: "cannot be read"},
 	}
+	object.Status.Findings[0].Decides = []string{"DeJittered"}
 	for i := range 15 {
 		object.Status.Findings = append(object.Status.Findings, failed(v1alpha1.CheckID(fmt.Sprintf("test.%d", i)), v1alpha1.SeverityMedium, "CPU 3 is slow", finding.OfCPUs(cpus.Of(3))))
 	}

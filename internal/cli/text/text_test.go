@@ -195,7 +195,7 @@ func TestChecks(t *testing.T) {
 			{Type: "NUMAAligned", Status: "Unknown", Reason: "ChecksUnknown"},
 		},
 		Findings: []finding.Finding{
-			{Check: "irq.effective", Outcome: v1alpha1.OutcomeFailed, Severity: v1alpha1.SeverityCritical, Message: "IRQ 45 is delivered to CPU 3.", Observed: "3", Expected: "0-1", Fix: "Move it.", Reboot: v1alpha1.RebootNotRequired},
+			{Check: "irq.effective", Outcome: v1alpha1.OutcomeFailed, Severity: v1alpha1.SeverityCritical, Message: "IRQ 45 is delivered to CPU 3.", Observed: "3", Expected: "0-1", Fix: "Move it.", Reboot: v1alpha1.RebootNotRequired, Decides: []string{"DeJittered", "NUMAAligned"}},
 			{Check: "cpu.tick", Outcome: v1alpha1.OutcomeUnknown, Severity: v1alpha1.SeverityCritical, Message: "no such file"},
 			{Check: "kernel.type", Outcome: v1alpha1.OutcomeFailed, Severity: v1alpha1.SeverityHigh, Message: "wrong kernel", Fix: "Install it.", Reboot: v1alpha1.RebootRequired},
 			{Check: "power.turbo", Outcome: v1alpha1.OutcomeWaived, Severity: v1alpha1.SeverityLow, Message: "turbo is on (waived: fixed in BIOS)"},

@@ -200,13 +200,23 @@ func Unplanned(node, profile string, findings []plan.Finding) Check {
 	}
 }
 
-// Failed reports whether a critical check failed, or there is no plan to check.
-func (c Check) Failed() bool {
-	return c.PlanHash == nil || hasCriticalFailure(c.Findings)
+// Status sums up the conditions: False when one of them is False or there is no plan to check, else Unknown when one is
+// Unknown, else True.
+func (c Check) Status() metav1.ConditionStatus {
+	return statusOf(c.PlanHash != nil, c.Conditions, func(c Condition) metav1.ConditionStatus { return c.Status })
 }
 
-func hasCriticalFailure(findings []finding.Finding) bool {
-	return slices.ContainsFunc(findings, finding.Finding.IsCriticalFailure)
+// statusOf is the worst status of the conditions; False without a plan, and Unknown without conditions.
+func statusOf[T any](hasPlan bool, conditions []T, status func(T) metav1.ConditionStatus) metav1.ConditionStatus {
+	isFalse := func(condition T) bool { return status(condition) == metav1.ConditionFalse }
+	isOpen := func(condition T) bool { return status(condition) != metav1.ConditionTrue }
+	switch {
+	case !hasPlan, slices.ContainsFunc(conditions, isFalse):
+		return metav1.ConditionFalse
+	case len(conditions) == 0, slices.ContainsFunc(conditions, isOpen):
+		return metav1.ConditionUnknown
+	}
+	return metav1.ConditionTrue
 }
 
 func condition(c metav1.Condition) Condition {

@@ -260,9 +260,9 @@ func (n *Node) AllFindings() []finding.Finding {
 	return each(n.Findings, func(f NodeFinding) finding.Finding { return f.Finding })
 }
 
-// Failed reports whether a critical check failed, or there is no plan to check.
-func (n *Node) Failed() bool {
-	return n.PlanHash == nil || hasCriticalFailure(n.AllFindings())
+// Status sums up the conditions, as that of a Check does.
+func (n *Node) Status() metav1.ConditionStatus {
+	return statusOf(n.PlanHash != nil, n.Conditions, func(c NodeCondition) metav1.ConditionStatus { return c.Status })
 }
 
 // IsMisfit tells that the profile does not fit the node, so that there is no plan; findings about the plan say why.

@@ -4,6 +4,7 @@
 package view
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -150,6 +151,7 @@ type Unit struct {
 // Verification says what the node has to prove.
 type Verification struct {
 	Gate   v1alpha1.VerificationGate `json:"gate"`
+	FailOn v1alpha1.FailureThreshold `json:"failOn"`
 	Waived []v1alpha1.WaivedCheck    `json:"waived"`
 }
 
@@ -198,7 +200,7 @@ func content(p *plan.NodePlan, effective plan.EffectiveSpec) (*Content, error) {
 		UnloadModules:    each(p.UnloadModules, name),
 		BypassNICs:       append([]plan.NICPlan{}, p.BypassNICs...),
 		BypassPools:      bypassPools(p.BypassPools),
-		Verification:     Verification{p.Verification.Gate, append([]v1alpha1.WaivedCheck{}, p.Verification.Waived...)},
+		Verification:     Verification{p.Verification.Gate, cmp.Or(p.Verification.FailOn, v1alpha1.FailOnImpact), append([]v1alpha1.WaivedCheck{}, p.Verification.Waived...)},
 		Origins:          origins(p, effective),
 	}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
@@ -142,14 +143,15 @@ func TestPlanHasTheDocumentedFields(t *testing.T) {
 		"files": [{"path": "/a", "mode": "0755", "content": "c"}],
 		"units": [{"name": "u", "enabled": false, "masked": false, "dropIns": {"d": "e"}}],
 		"stopServices": [], "unloadModules": ["m"], "bypassNICs": [],
-		"verification": {"gate": "", "waived": []}, "origins": null,
+		"verification": {"gate": "", "failOn": "Impact", "waived": []}, "origins": null,
 		"reboot": "Required", "against": "b.yaml",
 		"changes": [{"what": "w", "from": "f", "to": "t", "reboot": "Required", "why": "y"}], "findings": []}`, view)
 }
 
 func TestReport(t *testing.T) {
 	result := func(id string, severity v1alpha1.Severity, outcome v1alpha1.Outcome) verify.Result {
-		return verify.Result{Check: verify.Check{ID: v1alpha1.CheckID(id), Severity: severity}, Outcome: outcome}
+		check := verify.Check{ID: v1alpha1.CheckID(id), Severity: severity, Conditions: []string{v1alpha1.ConditionApplied, v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned}}
+		return verify.Result{Check: check, Outcome: outcome, Decides: check.Decides(outcome, "")}
 	}
 	p := &plan.NodePlan{
 		Profile: "p",
@@ -180,8 +182,8 @@ func TestReport(t *testing.T) {
 		Skipped: []verify.Skip{{Check: "d.skipped", Reason: "once"}},
 	}
 	view := OfReport("n", p, host, report, []plan.Finding{{Rule: "r"}})
-	if view.Failed() {
-		t.Error("no critical check failed, an unknown one is no failure")
+	if view.Status() != metav1.ConditionUnknown {
+		t.Errorf("status %s: no check that decides failed, a critical one is unknown", view.Status())
 	}
 	if view.Counts != (v1alpha1.CheckCounts{Passed: 1, Failed: 1, Unknown: 1}) || len(view.Findings) != 2 || len(view.Conditions) == 0 ||
 		cmp.Diff([]v1alpha1.CheckID{"a.passed"}, view.Passed) != "" || view.Skipped[0].Reason != "once" || len(view.PlanFindings) != 1 {
@@ -195,10 +197,17 @@ func TestReport(t *testing.T) {
 			{"sizeKibibytes": 1048576, "promised": null, "total": 4, "free": 3}]}]`, view.NUMANodes)
 
 	report.Results = append(report.Results, result("e.failed", v1alpha1.SeverityCritical, v1alpha1.OutcomeFailed))
-	if !OfReport("n", p, host, report, nil).Failed() {
-		t.Error("a critical check failed")
+	if status := OfReport("n", p, host, report, nil).Status(); status != metav1.ConditionFalse {
+		t.Errorf("status %s: a critical check failed", status)
 	}
-	if !Unplanned("n", "p", nil).Failed() {
-		t.Error("there is no plan")
+	if status := Unplanned("n", "p", nil).Status(); status != metav1.ConditionFalse {
+		t.Errorf("status %s: there is no plan", status)
+	}
+	report.Results = report.Results[:1]
+	if status := OfReport("n", p, host, report, nil).Status(); status != metav1.ConditionTrue {
+		t.Errorf("status %s: every check passed", status)
+	}
+	if status := (Check{PlanHash: new("h")}).Status(); status != metav1.ConditionUnknown {
+		t.Errorf("status %s: nothing was verified", status)
 	}
 }

@@ -5,7 +5,7 @@
 // is recorded in objects (conditions, transitions, what the kubelet advertises) and of the time. It is pure, so
 // the decision is the same after a restart of the operator.
 //
-// The gate closes at once and opens slowly. A critical check that fails closes it in the same moment. Facts that are
+// The gate closes at once and opens slowly. A condition that becomes False closes it in the same moment. Facts that are
 // missing for a moment, as after a restart of the agent, close it only when they stay missing. After a failure it
 // opens when the node has proven its plan for some time, which doubles with each failure within an hour: a node that
 // fails every other minute stays closed, instead of having its taint put on and taken away as often.
@@ -160,7 +160,7 @@ func (in *Input) settling() (Decision, bool) {
 	}, true
 }
 
-// failures counts how often a critical check failed lately while the plan was in force. What a node fails on the way
+// failures counts how often a condition became False lately while the plan was in force. What a node fails on the way
 // to a plan, before the reboot that brings it, does not count.
 func (in *Input) failures() int {
 	applied := in.statusOf(v1alpha1.ConditionApplied)

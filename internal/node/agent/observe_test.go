@@ -26,7 +26,7 @@ func at(minute int) metav1.Time {
 // verified is a report in which one critical check of every condition has the outcome.
 func verified(outcome v1alpha1.Outcome) *verify.Report {
 	check := verify.Check{ID: "test.check", Severity: v1alpha1.SeverityCritical, Conditions: verify.ConditionTypes()}
-	return &verify.Report{Results: []verify.Result{{Check: check, Outcome: outcome, Message: "CPU 5 is busy"}}}
+	return &verify.Report{Results: []verify.Result{{Check: check, Outcome: outcome, Message: "CPU 5 is busy", Decides: check.Decides(outcome, "")}}}
 }
 
 func summary(status v1alpha1.LowLatencyNodeStatus) []string {

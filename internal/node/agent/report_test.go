@@ -114,6 +114,7 @@ func TestTheReportCanBeReadAndNothingElse(t *testing.T) {
 		"checks": map[string]any{"passed": 0.0, "failed": 1.0, "unknown": 0.0, "waived": 0.0},
 		"results": []any{map[string]any{
 			"check": "test.check", "title": "", "severity": "Critical", "outcome": "Failed", "message": "CPU 5 is busy",
+			"decides": []any{"Applied", "DeJittered", "NUMAAligned"},
 		}},
 		"skipped": []any{map[string]any{"check": "irq.delivered", "reason": "read once"}},
 		"containers": []any{map[string]any{

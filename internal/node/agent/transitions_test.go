@@ -29,7 +29,7 @@ func told(status v1alpha1.LowLatencyNodeStatus) []string {
 func jittered(message string) *verify.Report {
 	report := verified(v1alpha1.OutcomePassed)
 	check := verify.Check{ID: "irq.delivered", Severity: v1alpha1.SeverityCritical, Conditions: []string{v1alpha1.ConditionDeJittered}}
-	report.Results = append(report.Results, verify.Result{Check: check, Outcome: v1alpha1.OutcomeFailed, Message: message})
+	report.Results = append(report.Results, verify.Result{Check: check, Outcome: v1alpha1.OutcomeFailed, Message: message, Decides: check.Conditions})
 	return report
 }
 
@@ -50,9 +50,9 @@ func TestTransitionsTellTheStory(t *testing.T) {
 		"6 DeJittered False-Unknown ChecksUnknown plan= boot=b1 check=: /proc/interrupts: input/output error",
 		"6 Applied True-Unknown ChecksUnknown plan= boot=b1 check=: /proc/interrupts: input/output error",
 		"4 DeJittered True-False ChecksFailed plan=p1 boot=b1 check=irq.delivered: IRQ 142 came on CPU 5",
-		"2 NUMAAligned Unknown-True Verified plan=p1 boot=b1 check=: the running kernel satisfies the plan: no critical check of 1 failed",
-		"2 DeJittered Unknown-True Verified plan=p1 boot=b1 check=: the running kernel satisfies the plan: no critical check of 1 failed",
-		"2 Applied Unknown-True Verified plan=p1 boot=b1 check=: the running kernel satisfies the plan: no critical check of 1 failed",
+		"2 NUMAAligned Unknown-True Verified plan=p1 boot=b1 check=: the running kernel satisfies the plan: 1 of 1 checks passed",
+		"2 DeJittered Unknown-True Verified plan=p1 boot=b1 check=: the running kernel satisfies the plan: 1 of 1 checks passed",
+		"2 Applied Unknown-True Verified plan=p1 boot=b1 check=: the running kernel satisfies the plan: 1 of 1 checks passed",
 	}
 	if diff := cmp.Diff(want, told(status)); diff != "" {
 		t.Error(diff)

@@ -171,7 +171,7 @@ func (r *Report) Verified() verify.Report {
 	for _, result := range r.Results {
 		found.Results = append(found.Results, verify.Result{
 			Check:   verify.Check{ID: result.Check, Title: result.Title, Severity: result.Severity},
-			Outcome: result.Outcome, Message: result.Message, Objects: result.Objects, Observed: result.Observed, Expected: result.Expected, Fix: result.Fix, Reboot: result.Reboot,
+			Outcome: result.Outcome, Message: result.Message, Objects: result.Objects, Observed: result.Observed, Expected: result.Expected, Fix: result.Fix, Reboot: result.Reboot, Decides: result.Decides,
 		})
 	}
 	for _, skip := range r.Skipped {

@@ -30,6 +30,7 @@ func TestAReportComesBack(t *testing.T) {
 				Check: verify.Check{ID: "memory.ksm", Severity: v1alpha1.SeverityCritical}, Outcome: v1alpha1.OutcomeFailed, Message: "pages are merged",
 				Objects:  finding.Objects{CPUs: cpus.Of(4, 5), Files: []string{"/sys/kernel/mm/ksm/run"}},
 				Observed: "1", Expected: "0", Fix: "stop ksmd", Reboot: v1alpha1.RebootNotRequired,
+				Decides: []string{v1alpha1.ConditionDeJittered},
 			},
 		},
 		Skipped: []verify.Skip{{Check: "irq.delivered", Reason: "read once"}},
