@@ -36,7 +36,7 @@ type armBoot struct {
 func armBoots() []armBoot {
 	return []armBoot{
 		{
-			state: "kernel arguments as planned, nothing else", file: "booted-with-the-arguments", want: verdicts{no, yes, no},
+			state: "kernel arguments as planned, nothing else", file: "booted-with-the-arguments", want: verdicts{no, no, no},
 			outcomes: map[string]string{
 				"cpu.isolated": passed, "cpu.nohz-full": passed, "cpu.rcu-offload": passed, "memory.hugepages-numa": failed,
 				"numa.nic-locality": unknown,
