@@ -16,6 +16,7 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
@@ -80,7 +81,7 @@ func TestBootLeavesTheTracesOfItsConfiguration(t *testing.T) {
 	h := newHost(t)
 	script := "#!/bin/sh\necho 64 >$LOWLATENCY_SYSFS/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages\necho \"$GREETING $1\" >$LOWLATENCY_PROCFS/greeting\n"
 	err := h.Boot(t.Context(), configuration(t,
-		[]types.File{file("/usr/local/bin/reserve", script), file(kubeletConfigPath, `{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","cpuManagerPolicy":"static","memoryManagerPolicy":"Static"}`)},
+		[]types.File{file("/usr/local/bin/reserve", script), file(kubeletConfigPath, `{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","cpuManagerPolicy":"static","reservedSystemCPUs":"0-3","memoryManagerPolicy":"Static"}`)},
 		[]types.Unit{
 			oneShot("reserve.service", "/usr/local/bin/reserve world"),
 			oneShot("elsewhere.service", "/usr/bin/not-in-the-tree"),
@@ -91,6 +92,10 @@ func TestBootLeavesTheTracesOfItsConfiguration(t *testing.T) {
 		t.Fatalf("booting: %v", err)
 	}
 	checkFacts(t, facts(t, h))
+	online := facts(t, h).CPUs.Online.Value
+	if offered, err := h.AllocatableCPUs(); err != nil || !offered.Equal(online.Difference(cpus.Of(0, 1, 2, 3))) || offered.Contains(5) {
+		t.Errorf("the kubelet offers CPUs %s (%v), online are %s", offered, err, online)
+	}
 	if greeting, err := os.ReadFile(filepath.Join(h.Dir, "proc/greeting")); err != nil || string(greeting) != "hello world\n" {
 		t.Errorf("the unit's program wrote %q (%v), want its environment and argument", greeting, err)
 	}

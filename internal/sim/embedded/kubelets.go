@@ -25,6 +25,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/atomicfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/manifests"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/coreos"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/fakekubelet"
 )
 
@@ -102,14 +103,15 @@ func (k *Kubelets) Once(ctx context.Context) error {
 	ready := map[string]int32{}
 	wanted := map[string]int32{}
 	for i := range nodes.Items {
-		if m, err := k.Fleet.member(nodes.Items[i].Name); err != nil || m.host == nil {
+		m, err := k.Fleet.member(nodes.Items[i].Name)
+		if err != nil || m.host == nil {
 			continue
 		}
 		chosen, err := k.selecting(&nodes.Items[i], daemonSets.Items)
 		if err != nil {
 			return err
 		}
-		if err := k.onNode(ctx, &nodes.Items[i], chosen); err != nil {
+		if err := k.onNode(ctx, m.host, &nodes.Items[i], chosen); err != nil {
 			return err
 		}
 		for _, daemonSet := range chosen {
@@ -141,10 +143,13 @@ func (k *Kubelets) selecting(node *corev1.Node, all []appsv1.DaemonSet) ([]*apps
 	return chosen, nil
 }
 
-// onNode makes one kubelet run exactly the given DaemonSets.
-func (k *Kubelets) onNode(ctx context.Context, node *corev1.Node, daemonSets []*appsv1.DaemonSet) error {
+// onNode makes one kubelet run exactly the given DaemonSets, and offer the CPUs of its configuration.
+func (k *Kubelets) onNode(ctx context.Context, host *coreos.Host, node *corev1.Node, daemonSets []*appsv1.DaemonSet) error {
 	kubelet, err := k.kubeletOf(node.Name)
 	if err != nil {
+		return err
+	}
+	if err := kubelet.offerCPUs(host); err != nil {
 		return err
 	}
 	for name, pod := range kubelet.pods {
@@ -190,6 +195,20 @@ func (k *Kubelets) kubeletOf(name string) (*simulatedKubelet, error) {
 		}
 	}
 	return found, nil
+}
+
+// offerCPUs says which CPUs the kubelet may give to one container alone.
+func (k *simulatedKubelet) offerCPUs(of *coreos.Host) error {
+	offered, err := of.AllocatableCPUs()
+	if err != nil {
+		return fmt.Errorf("the CPUs that a simulated kubelet offers: %w", err)
+	}
+	ids := make([]int64, 0, offered.Len())
+	for _, id := range offered.IDs() {
+		ids = append(ids, int64(id))
+	}
+	k.kubelet.SetAllocatable(ids)
+	return nil
 }
 
 // runPod gives the device plugin its file, and starts it if it does not run.
