@@ -40,7 +40,7 @@ func numaChecks() []Check {
 			run:        hugepagesAreReserved,
 		},
 		{
-			ID: "memory.hugepages-unplanned", Severity: v1alpha1.SeverityMedium, Conditions: []string{v1alpha1.ConditionApplied},
+			ID: "memory.hugepages-unplanned", Severity: v1alpha1.SeverityMedium, Impact: ImpactNone, Conditions: []string{v1alpha1.ConditionApplied},
 			Title:   "The host holds no more hugepages than planned",
 			Applies: "the plan reserves hugepages",
 			Why:     "Memory in hugepages is lost to all that does not ask for them: pods are evicted, and the kernel reclaims and compacts what is left.",
