@@ -88,6 +88,9 @@ func TestTasksOfALiveHost(t *testing.T) {
 	asked := cpus.Of(facts.CPUs.Online.Value.First())
 	facts, err = live.ReadWith(t.Context(), Request{Tasks: asked})
 	must(t, err)
+	if facts.Tasks.Reason == reasonOtherNamespace {
+		return // This test runs in a container that sees its own processes only.
+	}
 	if !facts.Tasks.Known || !facts.TaskScope.Equal(asked) {
 		t.Fatalf("tasks known: %t (%s), scope %s", facts.Tasks.Known, facts.Tasks.Reason, facts.TaskScope)
 	}
@@ -95,6 +98,29 @@ func TestTasksOfALiveHost(t *testing.T) {
 		if !task.Kernel && !asked.Contains(task.LastCPU) {
 			t.Errorf("thread %d ran on CPU %d, which nobody asked for", task.TID, task.LastCPU)
 		}
+	}
+}
+
+// A container that sees only its own processes does not know who else runs.
+func TestProcessesOfAnotherNamespace(t *testing.T) {
+	own := files{
+		"sys/devices/system/cpu/present": "0-3", "proc/1/comm": "agent", "proc/1/stat": taskLine("agent", "S", 0, 0x400100, 1, 1),
+		"proc/2/comm": "sh", "proc/2/stat": taskLine("sh", "S", 1, 0x400100, 1, 1), "proc/2/status": status("0-1"),
+	}
+	for name, tc := range map[string]struct{ second, want string }{
+		"of a container": {"sh", "absent: " + reasonOtherNamespace},
+		"of the host":    {"kthreadd", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &Host{path: "running", tree: openLive(t, own.with(files{"proc/2/comm": tc.second}), true)}
+			facts, err := h.ReadWith(t.Context(), Request{Tasks: cpus.Of(1)})
+			must(t, err)
+			for what, fact := range map[string]string{"processes": shown(facts.Processes), "tasks": shown(facts.Tasks)} {
+				if (tc.want != "" || strings.HasPrefix(fact, "absent")) && fact != tc.want {
+					t.Errorf("%s: %s", what, fact)
+				}
+			}
+		})
 	}
 }
 

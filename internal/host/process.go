@@ -31,12 +31,26 @@ func readProcesses(r *reader, f *Facts) {
 		f.Processes = Absent[[]Process](procRoot, "no processes")
 		return
 	}
+	if r.live && !r.seesKernelThreads() {
+		f.Processes = Absent[[]Process](procRoot, reasonOtherNamespace)
+		return
+	}
 	f.Processes = Known[[]Process](nil, procRoot)
 	for _, pid := range numbersIn(names, "", "") {
 		f.Processes.Value = append(f.Processes.Value, r.process(pid)...)
 	}
 	// The first process is recorded whoever it is, or a snapshot would seem to come from no running host.
 	r.taken.list(procRoot, []string{strconv.Itoa(numbersIn(names, "", "")[0])}, nil)
+}
+
+// reasonOtherNamespace is why a container that sees its own processes only knows nothing of those of the host.
+const reasonOtherNamespace = "the processes of the host are not to be seen from here: kthreadd is not among them"
+
+// seesKernelThreads reports whether the processes are those of the host: process 2 of its PID namespace is the one that makes
+// threads of the kernel (kernel/kthread.c), and no other namespace has any.
+func (r *reader) seesKernelThreads() bool {
+	name, err := r.peek(procRoot+"/2/comm", smallFile)
+	return err == nil && strings.TrimSpace(name) == "kthreadd"
 }
 
 // process returns a process if it is of interest. Processes come and go: one that vanished is none.

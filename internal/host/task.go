@@ -77,6 +77,10 @@ func readTasks(scope cpus.Set) func(*reader, *Facts) {
 			f.Tasks = Absent[[]Task](procRoot, reasonNotAsked)
 			return
 		}
+		if r.live && !r.seesKernelThreads() {
+			f.Tasks = Absent[[]Task](procRoot, reasonOtherNamespace)
+			return
+		}
 		names, err := r.peekList(procRoot, isNumbered)
 		if err != nil {
 			f.Tasks = Absent[[]Task](procRoot, reasonOf(err))

@@ -570,7 +570,21 @@ func ownershipCases() map[v1alpha1.CheckID]checkCases {
 			},
 			"no pod owns CPUs": {change: fixture.disown, want: doesNotApply},
 			"not told":         {change: func(f fixture) { f.facts.Kubelet.PodGroups.Value[0].Quota = absent[string]("cpu.max") }, want: isUnknown, wantMessage: "cpu.max"},
-			"no groups":        {change: func(f fixture) { f.facts.Kubelet.PodGroups = absent[[]host.PodGroup]("/sys/fs/cgroup") }, want: isUnknown, wantMessage: "/sys/fs/cgroup"},
+			"shared CPUs besides": {
+				change: func(f fixture) {
+					f.plan.CPUs.Shared = list("0")
+					f.facts.Kubelet.PodGroups.Value[0].CPUs = known(list("0,2-3"))
+				}, want: passes,
+			},
+			"its group is not among those of the pod": {
+				change: func(f fixture) { f.facts.Kubelet.PodGroups.Value = f.facts.Kubelet.PodGroups.Value[1:] },
+				want:   isUnknown, wantMessage: "the quota of container trading/engine-0/engine cannot be read: no control group of its pod has its CPUs 2-3",
+			},
+			"the CPUs of its group are not told": {
+				change: func(f fixture) { f.facts.Kubelet.PodGroups.Value[0].CPUs = absent[cpus.Set]("cpuset.cpus.effective") },
+				want:   isUnknown, wantMessage: "cpuset.cpus.effective",
+			},
+			"no groups": {change: func(f fixture) { f.facts.Kubelet.PodGroups = absent[[]host.PodGroup]("/sys/fs/cgroup") }, want: isUnknown, wantMessage: "/sys/fs/cgroup"},
 		},
 		"kubelet.allocatable": {
 			"as planned":   {want: passes},

@@ -86,7 +86,7 @@ func (s *state) countersStand(set cpus.Set, now, before counters, concerns func(
 				earlier[line.Name] = line.Counts
 			}
 			columns := columnsOf(set, now.columns, before.columns)
-			verdicts := []verdict{passed(noIncrease)}
+			verdicts := []verdict{passed(noIncrease), s.allAreCounted(set, now)}
 			for _, line := range lines {
 				if !concerns(line) {
 					continue
@@ -141,7 +141,21 @@ func columnsOf(set cpus.Set, now, before []int) []column {
 	return columns
 }
 
-// count is the count in a column; lines and columns that were not there count as zero.
+// allAreCounted is Unknown where a table has no column for one of the CPUs: what is not counted is not zero. CPUs that are
+// offline have none and count nothing.
+func (s *state) allAreCounted(set cpus.Set, table counters) verdict {
+	online, known := s.onlineCPUs().Get()
+	if known {
+		set = set.Intersection(online)
+	}
+	uncounted := set.Difference(cpus.Of(table.columns...))
+	if uncounted.IsEmpty() {
+		return notApplicable()
+	}
+	return unknown(table.lines.Source, "it has no column for "+uncounted.Name(), noIncrease).about(finding.OfCPUs(uncounted))
+}
+
+// count is the count in a column; lines and columns that were not there before count as zero.
 func count(counts []uint64, at int) uint64 {
 	if at < len(counts) {
 		return counts[at]

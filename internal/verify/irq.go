@@ -23,7 +23,7 @@ const (
 )
 
 // onHousekeeping is when interrupt checks apply.
-const onHousekeeping = "spec.interrupts.placement is Housekeeping, else for CPUs that pods own and spec.cpus.explicit.dataPlane"
+const onHousekeeping = "spec.interrupts.placement is Housekeeping, else for the CPUs of pods that asked for no interrupts and spec.cpus.explicit.dataPlane"
 
 // interruptChecks ask where device interrupts are delivered.
 func interruptChecks() []Check {
@@ -38,7 +38,10 @@ func interruptChecks() []Check {
 			Fix:     "Boot with irqaffinity= for the housekeeping CPUs, or write their mask to /proc/irq/default_smp_affinity.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/core-api/irq/irq-affinity.rst",
-			run:     where(someAreQuiet, defaultAffinityIsOff),
+			run: where(func(s *state) bool {
+				// Where pods may object, this file tells whether one did.
+				return someAreQuiet(s) || !s.facts.Interrupts.DefaultAffinity.Known && !s.ownedCPUs().IsEmpty()
+			}, defaultAffinityIsOff),
 		},
 		{
 			ID: "irq.effective-affinity", Severity: v1alpha1.SeverityCritical, Impact: ImpactWork, Conditions: deJittered,
@@ -76,13 +79,41 @@ func interruptChecks() []Check {
 	}
 }
 
-// quietCPUs are the CPUs that device interrupts must leave alone: all isolated ones, or, where interrupts
-// may use every CPU that no pod owns, those of pods and of the data plane.
-func (s *state) quietCPUs() cpus.Set {
-	if s.plan.Interrupts.Placement == v1alpha1.InterruptsPerPod {
-		return s.ownedCPUs().Intersection(s.plan.CPUs.Isolated).Union(s.plan.CPUs.DataPlane)
+// quietCPUs are the CPUs that device interrupts must leave alone: all isolated ones or, where interrupts may use every CPU
+// until a pod objects, those of the pods that did and of the data plane.
+func (s *state) quietCPUs() cpus.Set { return s.quiet() }
+
+func (s *state) findQuietCPUs() cpus.Set {
+	if s.plan.Interrupts.Placement != v1alpha1.InterruptsPerPod {
+		return s.plan.CPUs.Isolated
 	}
-	return s.plan.CPUs.Isolated
+	quiet := s.plan.CPUs.DataPlane
+	for _, o := range s.owned() {
+		if o.cpus.Overlaps(s.takenFromInterrupts()) {
+			quiet = quiet.Union(o.cpus.Intersection(s.plan.CPUs.Isolated))
+		}
+	}
+	return quiet
+}
+
+// takenFromInterrupts are the CPUs that the container runtime keeps interrupts off because a pod asked for that
+// (irq-load-balancing.crio.io of CRI-O): it takes them out of the default affinity, and bans irqbalance from them. Nothing
+// else on a host says what a pod asked for. Where the plan bans irqbalance from all isolated CPUs, its bans tell nothing.
+func (s *state) takenFromInterrupts() cpus.Set {
+	var taken cpus.Set
+	if standard, ok := s.facts.Interrupts.DefaultAffinity.Get(); ok {
+		taken = s.plan.CPUs.Isolated.Difference(standard)
+	}
+	if s.plan.Interrupts.Balancer == v1alpha1.BalancerRestricted {
+		return taken
+	}
+	for _, process := range s.facts.Processes.Value {
+		if process.Name == "irqbalance" {
+			banned, _ := banList(process.Environment, "")
+			taken = taken.Union(banned.Value)
+		}
+	}
+	return taken
 }
 
 // someAreQuiet reports whether there are such CPUs.
@@ -91,8 +122,35 @@ func someAreQuiet(s *state) bool { return !s.quietCPUs().IsEmpty() }
 func defaultAffinityIsOff(s *state) verdict {
 	return judge(s.facts.Interrupts.DefaultAffinity, "within "+s.wantedForInterrupts().String(), func(found cpus.Set) verdict {
 		const path = "/proc/irq/default_smp_affinity"
-		return offCPUs(path, found, s.quietCPUs(), s.wantedForInterrupts()).about(finding.OfFiles(path))
+		wrong := found.Intersection(s.quietCPUs())
+		if wrong.IsEmpty() {
+			return passed(found.String())
+		}
+		return failed(fmt.Sprintf("%s holds %s", path, s.quietName(wrong)), found.String(), "within "+s.wantedForInterrupts().String()).
+			about(s.quietObjects(wrong), finding.OfFiles(path))
 	})
+}
+
+// quietObjects are CPUs that are to be quiet, and the container that they belong to if that is why.
+func (s *state) quietObjects(set cpus.Set) finding.Objects {
+	objects := finding.OfCPUs(set)
+	if s.plan.Interrupts.Placement == v1alpha1.InterruptsPerPod {
+		return finding.Union(objects, s.ownerObjects(set.First()))
+	}
+	return objects
+}
+
+// quietName names CPUs that are to be quiet, and why they are.
+func (s *state) quietName(set cpus.Set) string {
+	if s.plan.Interrupts.Placement != v1alpha1.InterruptsPerPod {
+		return "isolated " + set.Name()
+	}
+	for _, o := range s.owned() {
+		if o.cpus.Contains(set.First()) {
+			return set.Name() + " of " + o.name + ", whose pod asked for no interrupts"
+		}
+	}
+	return set.Name() + " of the data plane"
 }
 
 // wantedForInterrupts are the CPUs that interrupts are to use.
@@ -100,7 +158,7 @@ func (s *state) wantedForInterrupts() cpus.Set {
 	if s.plan.Interrupts.DefaultAffinity.IsEmpty() {
 		return s.plan.CPUs.Housekeeping
 	}
-	return s.plan.Interrupts.DefaultAffinity
+	return s.plan.Interrupts.DefaultAffinity.Difference(s.quietCPUs())
 }
 
 // offCPUs fails when a set of CPUs that some work may use holds CPUs that are to be quiet.
@@ -205,9 +263,9 @@ func (s *state) routeIsOff(route *host.InterruptRoute) verdict {
 		if wrong.IsEmpty() {
 			return passed("")
 		}
-		message := fmt.Sprintf("%s is delivered to isolated %s; wanted %s", interruptName(route.Number, route.Actions), wrong.Name(), wanted)
+		message := fmt.Sprintf("%s is delivered to %s; wanted %s", interruptName(route.Number, route.Actions), s.quietName(wrong), wanted)
 		return failed(message, fmt.Sprintf("IRQ %d: %s", route.Number, effective), wanted.String()).
-			about(finding.OfCPUs(wrong), s.interrupt(route.Number, route.Actions))
+			about(s.quietObjects(wrong), s.interrupt(route.Number, route.Actions))
 	})
 }
 

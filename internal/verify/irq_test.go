@@ -12,7 +12,20 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
-// roam lets interrupts use every CPU.
+// object lets interrupts use every CPU but those of a pod that asked for none.
+func object(f fixture) {
+	f.plan.Interrupts.Placement, f.plan.Interrupts.Balancer = v1alpha1.InterruptsPerPod, v1alpha1.BalancerKept
+	f.plan.Interrupts.DefaultAffinity, f.plan.Interrupts.Banned = list("0-7"), cpus.Set{}
+	f.facts.Interrupts.DefaultAffinity = known(list("0-1,4-7"))
+	f.facts.Processes.Value[1].Environment = map[string]string{"IRQBALANCE_BANNED_CPUS": "0"}
+}
+
+// objectNot lets interrupts use every CPU, those of a pod among them.
+func objectNot(f fixture) {
+	object(f)
+	f.facts.Interrupts.DefaultAffinity = known(list("0-7"))
+}
+
 // roam lets interrupts use every CPU that no pod owns; no pod runs.
 func roam(f fixture) {
 	f.plan.Interrupts.Placement = v1alpha1.InterruptsPerPod
@@ -22,8 +35,21 @@ func roam(f fixture) {
 func interruptCases() map[v1alpha1.CheckID]checkCases {
 	return map[v1alpha1.CheckID]checkCases{
 		"irq.default-affinity": {
-			"as planned": {want: passes},
-			"per pod":    {change: roam, want: doesNotApply},
+			"as planned":                  {want: passes},
+			"per pod":                     {change: roam, want: doesNotApply},
+			"per pod, and nobody objects": {change: objectNot, want: doesNotApply},
+			"per pod, and a pod objects":  {change: object, want: passes},
+			"per pod, and an objection is half in force": {
+				change: func(f fixture) { object(f); f.facts.Interrupts.DefaultAffinity = known(list("0-2,4-7")) },
+				want:   fails, wantMessage: "/proc/irq/default_smp_affinity holds CPU 2 of container trading/engine-0/engine, whose pod asked for no interrupts",
+			},
+			"per pod, and not told": {
+				change: func(f fixture) {
+					object(f)
+					f.facts.Interrupts.DefaultAffinity = absent[cpus.Set]("/proc/irq/default_smp_affinity")
+				},
+				want: isUnknown, wantMessage: "/proc/irq/default_smp_affinity",
+			},
 			"every CPU": {
 				change: func(f fixture) { f.facts.Interrupts.DefaultAffinity = known(list("0-7")) },
 				want:   fails, wantMessage: "/proc/irq/default_smp_affinity holds isolated CPUs 2-3,6-7",
@@ -300,6 +326,17 @@ func counterCases() map[v1alpha1.CheckID]checkCases {
 				},
 				want: passes,
 			},
+			"a CPU without column": {
+				change: func(f fixture) {
+					f.facts.Interrupts.Columns = f.facts.Interrupts.Columns[:7]
+				}, want: isUnknown, wantMessage: "it has no column for CPU 7",
+			},
+			"an offline CPU without column": {
+				change: func(f fixture) {
+					f.facts.CPUs.Online = known(list("0-6"))
+					f.facts.Interrupts.Columns = f.facts.Interrupts.Columns[:7]
+				}, want: passes,
+			},
 			"on housekeeping CPUs": {
 				change: func(f fixture) { f.facts.Interrupts.Lines.Value[1].Counts[0] += 1000 }, want: passes,
 			},
@@ -390,14 +427,29 @@ func roamingCases() checkCases {
 		"per pod": {change: roam, want: doesNotApply},
 		"per pod, and a pod owns the CPU": {
 			change: func(f fixture) {
-				f.plan.Interrupts.Placement = v1alpha1.InterruptsPerPod
+				object(f)
 				route(f).EffectiveAffinity = known(list("3"))
 			},
-			want: fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to isolated CPU 3; wanted 0-1,4-5",
+			want: fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to CPU 3 of container trading/engine-0/engine, whose pod asked for no interrupts; wanted 0-1,4-7",
+		},
+		"per pod, and the pod did not ask": {
+			change: func(f fixture) {
+				objectNot(f)
+				route(f).EffectiveAffinity = known(list("3"))
+			},
+			want: doesNotApply,
+		},
+		"per pod, and irqbalance is banned": {
+			change: func(f fixture) {
+				objectNot(f)
+				f.facts.Processes.Value[1].Environment = map[string]string{"IRQBALANCE_BANNED_CPUS": "0c"}
+				route(f).EffectiveAffinity = known(list("3"))
+			},
+			want: fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to CPU 3 of container trading/engine-0/engine, whose pod asked for no interrupts; wanted 0-1,4-7",
 		},
 		"per pod, and a pod owns other CPUs": {
 			change: func(f fixture) {
-				f.plan.Interrupts.Placement = v1alpha1.InterruptsPerPod
+				object(f)
 				route(f).EffectiveAffinity = known(list("6"))
 			},
 			want: passes,
@@ -416,7 +468,7 @@ func roamingCases() checkCases {
 				f.plan.CPUs.DataPlane, f.plan.Interrupts.DefaultAffinity = list("7"), list("0-6")
 				route(f).EffectiveAffinity = known(list("7"))
 			},
-			want: fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to isolated CPU 7; wanted 0-6",
+			want: fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) is delivered to CPU 7 of the data plane; wanted 0-6",
 		},
 	}
 }

@@ -230,20 +230,30 @@ func memoryStaysLocal(s *state) verdict {
 func podsHaveNoQuota(s *state) verdict {
 	const expected = "max"
 	return judge(s.facts.Kubelet.PodGroups, expected, func(groups []host.PodGroup) verdict {
-		verdicts := append(make([]verdict, 0, 1+len(groups)), passed(expected))
-		for _, group := range groups {
-			verdicts = append(verdicts, judge(group.CPUs, expected, func(set cpus.Set) verdict {
-				i := slices.IndexFunc(s.owned(), func(o owner) bool { return o.cpus.Equal(set) })
-				if i < 0 {
-					return notApplicable()
-				}
-				o := s.owned()[i]
-				return worst(quotaIsOff(o.name, group.Quota), quotaIsOff("the pod of "+o.name, group.PodQuota)).
-					about(finding.OfCPUs(o.cpus), o.objects())
-			}))
+		verdicts := append(make([]verdict, 0, 1+len(s.owned())), passed(expected))
+		for _, o := range s.owned() {
+			if !o.cpus.IsEmpty() {
+				verdicts = append(verdicts, s.ownerHasNoQuota(o, groups, expected).about(finding.OfCPUs(o.cpus), o.objects()))
+			}
 		}
 		return worst(verdicts...)
 	})
+}
+
+// ownerHasNoQuota looks for the control group of a container: that of its pod with its CPUs, shared ones perhaps besides.
+func (s *state) ownerHasNoQuota(o owner, groups []host.PodGroup, expected string) verdict {
+	for _, group := range groups {
+		if o.pod != "" && group.Pod != o.pod {
+			continue
+		}
+		if !group.CPUs.Known {
+			return unknown(group.CPUs.Source, group.CPUs.Reason, expected)
+		}
+		if group.CPUs.Value.Difference(s.plan.CPUs.Shared).Equal(o.cpus.Difference(s.plan.CPUs.Shared)) {
+			return worst(quotaIsOff(o.name, group.Quota), quotaIsOff("the pod of "+o.name, group.PodQuota))
+		}
+	}
+	return unknown("the quota of "+o.name, "no control group of its pod has its CPUs "+o.cpus.String(), expected)
 }
 
 func quotaIsOff(name string, quota host.Fact[string]) verdict {

@@ -159,7 +159,7 @@ func (s *state) rate(set cpus.Set, table func(*host.Facts) counters, concerns fu
 						found = found.about(s.lineObjects(name))
 					}
 				}
-				return found
+				return worst(found, s.allAreCounted(set, now))
 			})
 		})
 	})

@@ -65,6 +65,9 @@ func (s *state) vectorsOn(set host.Fact[cpus.Set], lines map[int]*host.Interrupt
 	if !set.Known {
 		return host.Absent[int](set.Source, set.Reason)
 	}
+	if len(s.facts.Interrupts.Routes) == 0 {
+		return host.Absent[int]("/proc/irq", "no interrupt is listed")
+	}
 	count := 0
 	for i := range s.facts.Interrupts.Routes {
 		route := &s.facts.Interrupts.Routes[i]

@@ -70,6 +70,12 @@ func TestTruth(t *testing.T) {
 				"topologyManagerPolicy unknown, planned single-numa-node", "topologyManagerScope unknown, planned pod",
 			},
 		},
+		"no interrupt files": {
+			func(f fixture) {
+				f.facts.Interrupts = host.Interrupts{Lines: absent[[]host.InterruptLine]("/proc/interrupts")}
+			},
+			with([]string{"NUMA node 0: unknown vectors, unknown isolated; memory 1100Mi", "NUMA node 1: unknown vectors, unknown isolated; "}, asPlanned...),
+		},
 		"defaults, nothing planned": {
 			func(f fixture) {
 				f.plan.Kubelet = plan.KubeletPlan{}

@@ -179,6 +179,8 @@ type state struct {
 	qualification *Qualification
 	// owned are the containers that own CPUs; computed when first asked for.
 	owned func() []owner
+	// quiet are the CPUs that device interrupts must leave alone; computed when first asked for.
+	quiet func() cpus.Set
 	// running is the command line of the running kernel, planned the arguments of the plan.
 	running host.Fact[cmdline.Line]
 	planned cmdline.Line
@@ -205,6 +207,7 @@ func newState(in Input, catalogue []Check) *state {
 		s.judged = append(s.judged, check.owns...)
 	}
 	s.nicOfVector = sync.OnceValue(s.vectors)
+	s.quiet = sync.OnceValue(s.findQuietCPUs)
 	s.owned = sync.OnceValue(func() []owner { return s.owners().Value })
 	return s
 }

@@ -4,6 +4,9 @@
 package faults
 
 import (
+	"path/filepath"
+	"strconv"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
@@ -44,6 +47,15 @@ func faultsOfInterrupts() []fault {
 				}})
 			},
 			want: "irq.balancer", says: []string{"IRQBALANCE_BANNED_CPUS="},
+		},
+		{
+			name: "an interrupt reaches the CPU of a pod that asked for none", on: []string{xeonPerPod},
+			harm: func(n *node) {
+				n.pod(n.core())
+				n.put("/proc/irq/default_smp_affinity", n.plan.Interrupts.DefaultAffinity.Difference(n.core()).Mask()+"\n")
+				n.moveIRQ(n.irq(n.otherNIC()), n.isolated())
+			},
+			want: "irq.effective-affinity", says: []string{"whose pod asked for no interrupts"},
 		},
 		{
 			name: "irqbalance is given a mask that is none",
@@ -104,6 +116,21 @@ func variationsOfInterrupts() []variation {
 				n.process(hosttree.Process{PID: 812, Name: "irqbalance", AllowedCPUs: n.plan.CPUs.Housekeeping, Environment: map[string]string{
 					"IRQBALANCE_BANNED_CPULIST": "0", "IRQBALANCE_BANNED_CPUS": n.plan.CPUs.Isolated.Mask(),
 				}})
+			},
+		},
+		{
+			name: "a pod that asked for no interrupts has none", on: []string{xeonPerPod},
+			change: func(n *node) {
+				n.pod(n.core())
+				rest := n.plan.Interrupts.DefaultAffinity.Difference(n.core())
+				n.put("/proc/irq/default_smp_affinity", rest.Mask()+"\n")
+				for _, file := range n.files("/proc/irq/*/smp_affinity_list") {
+					irq, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+					n.must(err)
+					if set, err := cpus.Parse(n.text(file)); err == nil && set.Overlaps(n.core()) && irq > 0 {
+						_ = hosttree.MoveIRQ(n.host.Dir, irq, rest)
+					}
+				}
 			},
 		},
 		{
