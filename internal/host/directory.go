@@ -234,6 +234,25 @@ func (v *directoryView) pieces(name string, limit int, do func(piece []byte, las
 	return v.copyContent(file, stat.Size, limit, do)
 }
 
+// readDevice reads once from a character device.
+func (v *directoryView) readDevice(name string, size int) (string, error) {
+	dir, base, err := v.within(name)
+	if err != nil {
+		return "", err
+	}
+	file, err := openAt(dir, base, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY)
+	if err != nil {
+		return "", err
+	}
+	defer closeDescriptor(file)
+	content := make([]byte, size)
+	n, err := unix.Read(file, content)
+	if err != nil {
+		return "", err
+	}
+	return string(content[:n]), nil
+}
+
 // copyContent reads a file to its end. Files of /proc and /sys give their size as 0 or that of a page, so that reading on
 // shows where they end; of others it is known.
 func (v *directoryView) copyContent(file int, size int64, limit int, do func([]byte, bool) error) error {

@@ -85,6 +85,9 @@ type Facts struct {
 	Tasks Fact[[]Task]
 	// TaskScope are the CPUs whose threads Tasks lists.
 	TaskScope cpus.Set
+	// LatencyHolders are the processes that hold /dev/cpu_dma_latency open. Absent when nobody asked for them
+	// (Request.LatencyHolders), and when the limit itself could be read.
+	LatencyHolders Fact[[]Process]
 	// UptimeSeconds is the time since boot, from /proc/uptime: the distance of two readings in time.
 	UptimeSeconds Fact[float64]
 	// Traffic counts what the network stack of the host lost.

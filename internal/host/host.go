@@ -139,6 +139,8 @@ type Request struct {
 	Tasks cpus.Set
 	// Units are names of systemd units for Facts.Units.
 	Units []string
+	// LatencyHolders asks for the processes that hold /dev/cpu_dma_latency open, if the limit in it cannot be read.
+	LatencyHolders bool
 }
 
 // Read reads the host. What the host does not report is an absent fact. An error names the file that makes
@@ -157,7 +159,8 @@ func (h *Host) ReadMore(ctx context.Context, facts *Facts, request Request) (*Fa
 	more := *facts
 	more.Settings, more.Units, more.Bypass.UserSpaces = maps.Clone(facts.Settings), maps.Clone(facts.Units), maps.Clone(facts.Bypass.UserSpaces)
 	err := h.readInto(ctx, &more, nil,
-		readMoreSettings(request.Settings), readMoreTasks(request.Tasks), readMoreUnits(request.Units), readMoreUserSpaces(request.UserSpaces))
+		readMoreSettings(request.Settings), readMoreTasks(request.Tasks), readMoreUnits(request.Units), readMoreUserSpaces(request.UserSpaces),
+		readRequestedHolders(request.LatencyHolders))
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +204,7 @@ func (h *Host) read(ctx context.Context, request Request, taken *recording) (*Fa
 	return h.readSections(ctx, taken,
 		readKernel, h.readProcessor, readCPUs, readNUMANodes, readHugepages, readMemory, h.readInterrupts,
 		readNICs, readProcesses, readTasks(request.Tasks), readKubelet, readPodGroups, readSettings(request.Settings),
-		readUptime, readTraffic, readUncore, readUnits(request.Units),
+		readUptime, readTraffic, readUncore, readUnits(request.Units), readRequestedHolders(request.LatencyHolders),
 		readBypass(request.UserSpaces),
 	)
 }

@@ -92,8 +92,11 @@ func readSettings(extra []string) func(*reader, *Facts) {
 	}
 }
 
-// setting reads a small file, and tells whether the host does not have it.
+// setting reads a small file, or the one device among them, and tells whether the host does not have it.
 func (r *reader) setting(file string) Fact[string] {
+	if file == latencyDevice {
+		return r.latencyLimit()
+	}
 	fact, err := tryRead(r, source[string]{file, func(text string) (string, error) { return text, nil }})
 	if errors.Is(err, fs.ErrNotExist) && r.lacks(file) {
 		fact.Missing = true

@@ -29,7 +29,7 @@ func idleChecks() []Check {
 			Applies: unlessKept,
 			Why:     "Leaving a deep idle state takes 10 to 200 microseconds, and its caches may be cold.",
 			Reads: []string{
-				"/proc/cmdline (idle)", settingLatencyLimit, "/sys/devices/system/cpu/cpu*/cpuidle/state*/{latency,disable}",
+				"/proc/cmdline (idle)", settingLatencyLimit, "/proc/*/fd (where the limit cannot be read)", "/sys/devices/system/cpu/cpu*/cpuidle/state*/{latency,disable}",
 				"/sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us", settingIdleDriver,
 			},
 			Fix:    "Boot with the planned idle arguments, or let TuneD hold its PM QoS request (force_latency); see whether the tuned service runs.",
@@ -63,17 +63,18 @@ func idleStatesAreShallow(s *state) verdict {
 	}
 }
 
-// idlePolls looks for the argument by which idle CPUs spin: idle=poll on x86, nohlt on arm64
-// (Documentation/admin-guide/kernel-parameters.txt).
+// idlePolls looks for the argument by which idle CPUs spin: idle=poll on x86, nohlt on arm64, of which neither knows that
+// of the other (Documentation/admin-guide/kernel-parameters.txt).
 func (s *state) idlePolls() verdict {
-	const expected = "idle=poll or nohlt"
+	expected := "idle=poll"
+	if s.plan.Architecture == "arm64" {
+		expected = "nohlt"
+	}
 	return judge(s.running, expected, func(line cmdline.Line) verdict {
-		for _, argument := range []string{"idle=poll", "nohlt"} {
-			if line.Contains(argument) {
-				return passed(argument)
-			}
+		if line.Contains(expected) {
+			return passed(expected)
 		}
-		found := failed("idle CPUs sleep: the kernel was booted without idle=poll", "no idle=poll", expected)
+		found := failed("idle CPUs sleep: the kernel was booted without "+expected, "no "+expected, expected)
 		found.reboot = v1alpha1.RebootRequired
 		return found
 	})
@@ -128,8 +129,24 @@ func (s *state) deepState(cpu *host.CPU, state host.IdleState, limit host.Fact[i
 	case !limit.Known && s.plan.Power.IdleStates == v1alpha1.IdleShallowByQoS:
 		return answer{absent: true, source: limit.Source, reason: limit.Reason}
 	}
-	return answer{wrong: fmt.Sprintf("idle state %s, which takes %d µs to leave, is allowed", state.Name.Value, latency)}
+	return answer{wrong: fmt.Sprintf("idle state %s, which takes %d µs to leave, is allowed%s", state.Name.Value, latency, s.limitText(limit))}
 }
+
+// limitText says why the limit of all CPUs does not help a plan that relies on it.
+func (s *state) limitText(limit host.Fact[int64]) string {
+	switch {
+	case s.plan.Power.IdleStates != v1alpha1.IdleShallowByQoS || !limit.Known:
+		return ""
+	case limit.Value >= noLatencyLimit:
+		return ": no program holds a limit in " + settingLatencyLimit
+	default:
+		return fmt.Sprintf(": the limit in %s is %d µs", settingLatencyLimit, limit.Value)
+	}
+}
+
+// noLatencyLimit is what the device says when nobody asks for a limit (PM_QOS_CPU_LATENCY_DEFAULT_VALUE of
+// include/linux/pm_qos.h).
+const noLatencyLimit = 2000 * 1000 * 1000
 
 // shallowLatency is the exit latency in microseconds of the first state that is not polling (C1, WFI);
 // states that take longer are deep.
@@ -142,9 +159,18 @@ func shallowLatency(states []host.IdleState) int64 {
 	return 0
 }
 
-// latencyLimit is the PM QoS limit of all CPUs in microseconds.
+// latencyLimit is the PM QoS limit of all CPUs in microseconds. Where it cannot be read and no program holds the device open,
+// there is none; a program that does may have asked for any.
 func (s *state) latencyLimit() host.Fact[int64] {
-	return parseSetting(s.facts.Setting(settingLatencyLimit), parseMicros)
+	limit := parseSetting(s.facts.Setting(settingLatencyLimit), parseMicros)
+	holders, ok := s.facts.LatencyHolders.Get()
+	switch {
+	case limit.Known || !ok:
+		return limit
+	case len(holders) == 0:
+		return host.Known[int64](noLatencyLimit, s.facts.LatencyHolders.Source)
+	}
+	return host.Absent[int64](limit.Source, fmt.Sprintf("%s; %s (process %d) holds it open", limit.Reason, holders[0].Name, holders[0].PID))
 }
 
 // cpuLatencyLimit is the PM QoS limit of one CPU in microseconds. The kernel writes "n/a" for none at all

@@ -249,7 +249,21 @@ func idleStateCases(withoutStates func(fixture)) checkCases {
 		"limited by PM QoS": {want: passes},
 		"kept":              {change: func(f fixture) { f.plan.Power.IdleStates = v1alpha1.IdleKept }, want: doesNotApply},
 		"not limited": {
-			change: func(f fixture) { f.set(settingLatencyLimit, "2000000000") }, want: fails, wantMessage: allowed,
+			change: func(f fixture) { f.set(settingLatencyLimit, "2000000000") }, want: fails, wantMessage: allowed + ": no program holds a limit in /dev/cpu_dma_latency",
+		},
+		"limited to less than wanted": {
+			change: func(f fixture) { f.set(settingLatencyLimit, "200") }, want: fails, wantMessage: allowed + ": the limit in /dev/cpu_dma_latency is 200 µs",
+		},
+		"the limit is not told, and nobody holds one": {
+			change: func(f fixture) { f.remove(settingLatencyLimit); f.facts.LatencyHolders = known([]host.Process{}) },
+			want:   fails, wantMessage: allowed + ": no program holds a limit in /dev/cpu_dma_latency",
+		},
+		"the limit is not told, and somebody holds one": {
+			once: true, change: func(f fixture) {
+				f.remove(settingLatencyLimit)
+				f.facts.LatencyHolders = known([]host.Process{{PID: 400, Name: "tuned"}})
+			},
+			want: isUnknown, wantMessage: "/dev/cpu_dma_latency cannot be read: no such file; tuned (process 400) holds it open",
 		},
 		"limited CPU by CPU": {
 			change: func(f fixture) {
@@ -297,7 +311,15 @@ func idleStateCases(withoutStates func(fixture)) checkCases {
 		"no states": {change: withoutStates, want: isUnknown, wantMessage: "/sys/devices/system/cpu/cpu2/cpuidle"},
 		"polling":   {change: func(f fixture) { polling(f); f.boot("idle=poll") }, want: passes},
 		"polling on arm64": {
-			change: func(f fixture) { polling(f); f.boot("nohlt") }, want: passes,
+			change: func(f fixture) { polling(f); f.plan.Architecture = "arm64"; f.boot("nohlt") }, want: passes,
+		},
+		"not polling on arm64": {
+			change: func(f fixture) { polling(f); f.plan.Architecture = "arm64"; f.boot("idle=poll") },
+			want:   fails, wantMessage: "idle CPUs sleep: the kernel was booted without nohlt",
+		},
+		"the word of arm64 on x86": {
+			change: func(f fixture) { polling(f); f.boot("nohlt") },
+			want:   fails, wantMessage: "idle CPUs sleep: the kernel was booted without idle=poll",
 		},
 		"not polling": {
 			change: polling, want: fails, wantMessage: "idle CPUs sleep: the kernel was booted without idle=poll",

@@ -127,7 +127,9 @@ func Requests(p *plan.NodePlan) host.Request {
 	for _, service := range p.StopServices {
 		units = append(units, service.Name)
 	}
-	return host.Request{Settings: SettingPaths(p), Tasks: p.CPUs.Isolated, Units: units}
+	return host.Request{
+		Settings: SettingPaths(p), Tasks: p.CPUs.Isolated, Units: units, LatencyHolders: p.Power.IdleStates == v1alpha1.IdleShallowByQoS,
+	}
 }
 
 // SettingPaths are the files below /proc/sys and /sys that the checks of a plan read beyond those that

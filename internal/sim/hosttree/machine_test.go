@@ -200,6 +200,7 @@ func absentFacts() map[string]string {
 		`EnergyPerformancePreference$`: "the driver takes none",
 		`Processor\.Microcode$`:        "arm64 has none",
 		`TableMaximum$`:                "frequencies are not below the hardware's, or the driver has no table",
+		`LatencyHolders$`:              "nobody asked",
 		`Throttles$`:                   "only processors of Intel count them",
 		`UncoreDomains$`:               "only processors of Intel have a driver for them",
 		`Tasks.*\.Group$`:              "threads of the kernel belong to nobody",
