@@ -45,6 +45,8 @@ const (
 	MaxReportedDriverLength = 64
 	// MaxReportedNodes bounds counts of nodes, and of NICs of a pool.
 	MaxReportedNodes = 1000000
+	// MaxReportedCores bounds counts of cores.
+	MaxReportedCores = 1000000
 	// MaxHugepages bounds the hugepages of one size.
 	MaxHugepages = 1 << 24
 )

@@ -97,6 +97,8 @@ func sharedBounds() []bound {
 		{v1alpha1.MaxReportedNodes, "maximum", `bnp: status.nics.eligible status.nics.found status.nics.healthy status.nodes.matched
 			status.nodes.reporting llnp: status.nodes.applied status.nodes.deJittered status.nodes.matched
 			status.nodes.numaAligned status.nodes.planned status.shapes[].nodes`},
+		{v1alpha1.MaxReportedCores, "maximum", `llnp: status.shapes[].partition.askedCores status.shapes[].partition.housekeepingCores
+			status.shapes[].partition.isolatedCores`},
 		{v1alpha1.MaxHugepages, "maximum", "bnp: spec.hugepages[].countPerNIC llnp: spec.memory.hugepages[].count"},
 	}
 }

@@ -136,12 +136,15 @@ const (
 
 // CacheSharing says whether housekeeping and isolated CPUs may share a last-level cache.
 //
-// +kubebuilder:validation:Enum=Avoided;Allowed
+// +kubebuilder:validation:Enum=Avoided;Excluded;Allowed
 type CacheSharing string
 
 const (
-	// CacheSharingAvoided rounds housekeeping up to whole L3 domains on parts with several per NUMA node.
+	// CacheSharingAvoided rounds housekeeping up to whole L3 domains on parts with several per NUMA node, as long as
+	// that gives it no more than a quarter of the cores.
 	CacheSharingAvoided CacheSharing = "Avoided"
+	// CacheSharingExcluded rounds up whatever it costs.
+	CacheSharingExcluded CacheSharing = "Excluded"
 	// CacheSharingAllowed takes exactly the cores asked for.
 	CacheSharingAllowed CacheSharing = "Allowed"
 )
@@ -151,7 +154,7 @@ const (
 type DerivedCPUs struct {
 	// housekeepingCores is the number of physical cores for the operating system, the kubelet and
 	// ordinary pods, 1 to 128: per NUMA node when spread is PerNUMANode, in total when it is
-	// FirstNUMANode. When omitted, this means the user has no opinion and the operator chooses a default,
+	// FirstNUMANode. status.shapes[].partition says how many that came to. When omitted, this means the user has no opinion and the operator chooses a default,
 	// which is subject to change over time. The current default is 1 per NUMA node, and at least 2 in all
 	// on nodes with more than 4 cores.
 	// +kubebuilder:validation:Minimum=1
@@ -168,15 +171,18 @@ type DerivedCPUs struct {
 
 	// keepNearBypassNICs is Isolated or NoPreference. Isolated: with spread FirstNUMANode, housekeeping
 	// cores come from NUMA nodes without a bypass NIC first. With spread PerNUMANode, a NUMA node that
-	// holds a bypass NIC gives up no more than one core. When omitted, this means the user has no opinion
+	// holds a bypass NIC is asked for one core only; whole L3 domains (sharedCaches) count there as elsewhere.
+	// When omitted, this means the user has no opinion
 	// and the operator chooses a default, which is subject to change over time. The current default is
 	// NoPreference.
 	// +optional
 	KeepNearBypassNICs NearNICPreference `json:"keepNearBypassNICs,omitempty"`
 
-	// sharedCaches is Avoided or Allowed. Avoided: where a NUMA node has several L3 domains,
+	// sharedCaches is Avoided, Excluded or Allowed. Avoided: where a NUMA node has several L3 domains,
 	// housekeeping is rounded up to whole domains so that it shares no cache with isolated CPUs, unless
-	// that would leave the NUMA node without isolated CPUs. When omitted, this means the user has no
+	// that would leave the NUMA node without isolated CPUs, or give housekeeping more than a quarter of the
+	// node's cores; a finding then says what is shared and what the alternatives cost. Excluded rounds up
+	// beyond a quarter, too. Allowed takes exactly the cores asked for. When omitted, this means the user has no
 	// opinion and the operator chooses a default, which is subject to change over time. The current
 	// default is Avoided.
 	// +optional

@@ -163,9 +163,56 @@ type ShapeStatus struct {
 	// +optional
 	Isolated string `json:"isolated,omitempty"`
 
+	// partition counts the cores of a derived partition. When omitted, the profile names its CPUs.
+	// +optional
+	Partition *ShapePartition `json:"partition,omitempty"`
+
 	// reboot says whether some node of this shape has to reboot before the plan is in force.
 	// +optional
 	Reboot RebootRequirement `json:"reboot,omitempty"`
+}
+
+// PartitionReason says why a derived partition has as many housekeeping cores as it has.
+//
+// +kubebuilder:validation:Enum=AsAsked;FewerNearBypassNICs;WholeL3Domains;SharedL3Domains
+type PartitionReason string
+
+const (
+	// PartitionAsAsked means that housekeeping has the cores that were asked for, or all that its NUMA nodes have.
+	PartitionAsAsked PartitionReason = "AsAsked"
+	// PartitionFewerNearBypassNICs means that NUMA nodes of bypass NICs give up one core only.
+	PartitionFewerNearBypassNICs PartitionReason = "FewerNearBypassNICs"
+	// PartitionWholeL3Domains means that housekeeping is rounded up to whole L3 domains.
+	PartitionWholeL3Domains PartitionReason = "WholeL3Domains"
+	// PartitionSharedL3Domains means that housekeeping shares L3 domains with isolated CPUs, because whole ones would take
+	// more than a quarter of the cores.
+	PartitionSharedL3Domains PartitionReason = "SharedL3Domains"
+)
+
+// ShapePartition counts the physical cores of a derived partition.
+type ShapePartition struct {
+	// askedCores is the number of housekeeping cores that spec.cpus.derived, or its default, asks for: on all NUMA nodes
+	// together.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +required
+	AskedCores int32 `json:"askedCores"`
+
+	// housekeepingCores is the number of housekeeping cores that the plan gives.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +required
+	HousekeepingCores int32 `json:"housekeepingCores"`
+
+	// isolatedCores is the number of isolated cores.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +required
+	IsolatedCores int32 `json:"isolatedCores"`
+
+	// reason says why housekeepingCores is what it is; the findings say what else could be chosen.
+	// +required
+	Reason PartitionReason `json:"reason"`
 }
 
 // ProfileFinding is a finding of one node as the profile repeats it.

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
@@ -109,7 +110,7 @@ func (p *Planner) planContent(at generation, profile *v1alpha1.LowLatencyNodePro
 	result := p.planInventory(profile, pools, inventory)
 	if result.Plan != nil {
 		shared := hashKey{profile: profile.UID, hash: result.Hash}
-		if known, found := p.byHash.get(shared); found {
+		if known, found := p.byHash.get(shared); found && ptr.Equal(known.CPUs.Derivation, result.Plan.CPUs.Derivation) {
 			result.Plan = known
 		} else {
 			p.byHash.put(shared, result.Plan)

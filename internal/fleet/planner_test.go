@@ -77,7 +77,7 @@ func TestPlannerFindings(t *testing.T) {
 	}{
 		"an inventory that cannot be read": {objects.MakeProfile("trading").Obj(), broken, "status.inventory on node n6: the LowLatencyNode cannot be read"},
 		"a plan that is impossible":        {greedy, xeon, "spec.memory.hugepages[0] on node n6"},
-		"what the platform forbids":        {stopped, xeon, "without platform-agent.service the node is lost"},
+		"what the platform forbids":        {stopped, xeon, "platform-agent.service belongs to the platform"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

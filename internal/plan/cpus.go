@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -93,24 +94,39 @@ func (p *planner) judgeNUMANodes() {
 }
 
 // judgeCaches names L3 domains that housekeeping and isolated CPUs share where the part has several of
-// them in one NUMA node; elsewhere sharing cannot be avoided. Where the profile allows it, the plan says so.
+// them in one NUMA node; elsewhere sharing cannot be avoided. The plan says that it shares them, so that its own check
+// does not hold that against the node.
 func (p *planner) judgeCaches() {
-	if d := p.spec.CPUs.Derived; d != nil && d.SharedCaches == v1alpha1.CacheSharingAllowed {
-		p.plan.CPUs.SharedCaches = d.SharedCaches
+	c := &p.plan.CPUs
+	d := p.spec.CPUs.Derived
+	if d != nil && d.SharedCaches == v1alpha1.CacheSharingAllowed {
+		c.SharedCaches = d.SharedCaches
 		return
 	}
 	groups := byNUMANode(p.machine.cores)
+	shared, nodes := cpus.Set{}, []int(nil)
 	for _, numa := range slices.Sorted(maps.Keys(groups)) {
-		if len(caches(groups[numa])) < 2 {
-			continue
-		}
-		if shared := sharedCaches(groups[numa], p.plan.CPUs); !shared.IsEmpty() {
-			p.report(v1alpha1.SeverityLow, ruleSharedCache, p.partitionField(),
-				"Give housekeeping whole L3 domains, or set spec.cpus.derived.sharedCaches to Allowed.",
-				"housekeeping and isolated CPUs share L3 caches on NUMA node %d: CPUs %s", numa, shared).
-				about(finding.OfCPUs(shared), finding.OfNUMANodes(numa))
+		if local := sharedCaches(groups[numa], *c); len(caches(groups[numa])) > 1 && !local.IsEmpty() {
+			shared, nodes = shared.Union(local), append(nodes, numa)
 		}
 	}
+	if len(nodes) == 0 {
+		return
+	}
+	c.SharedCaches = v1alpha1.CacheSharingAllowed
+	cost, remedy := "", "Give housekeeping whole L3 domains."
+	if d != nil {
+		made := p.derive(*d)
+		if made.Reason == v1alpha1.PartitionSharedL3Domains {
+			cost = fmt.Sprintf("; whole ones would take %d of %d cores instead of %d", made.whole, len(p.machine.cores), made.Housekeeping)
+		}
+		remedy = "Set spec.cpus.derived.sharedCaches to Allowed if it does no harm." + p.alternatives(*d, func(other derivation) bool {
+			return other.whole == other.Housekeeping
+		})
+	}
+	p.report(v1alpha1.SeverityLow, ruleSharedCache, p.partitionField(), remedy,
+		"housekeeping and isolated CPUs share L3 domains on NUMA nodes %s: CPUs %s%s", cpus.Of(nodes...), shared, cost).
+		about(finding.OfCPUs(shared), finding.OfNUMANodes(nodes...))
 }
 
 // sharedCaches are the CPUs of L3 domains that hold both housekeeping and isolated CPUs.

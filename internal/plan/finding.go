@@ -68,6 +68,7 @@ const (
 	ruleNUMAHousekeeping  = "plan.numa-housekeeping"
 	ruleNUMAIsolated      = "plan.numa-isolated"
 	ruleSharedCache       = "plan.shared-cache"
+	ruleHousekeepingShare = "plan.housekeeping-share"
 	ruleDataPlane         = "plan.data-plane"
 	ruleNICSelection      = "plan.nic-selection"
 	ruleNICLocality       = "plan.nic-locality"

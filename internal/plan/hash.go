@@ -14,8 +14,8 @@ import (
 // are taken for one with a probability below 10^-7.
 const hashBytes = 8
 
-// Hash identifies the plan: 16 hexadecimal digits that are equal for equal plans. Origins do not count,
-// so that naming a default in the profile changes no plan. The hash of no plan is "".
+// Hash identifies the plan: 16 hexadecimal digits that are equal for equal plans. Neither origins nor
+// the derivation count, so that naming a default in the profile changes no plan. The hash of no plan is "".
 func (p *NodePlan) Hash() string {
 	if p == nil {
 		return ""
@@ -29,10 +29,10 @@ func (p *NodePlan) Hash() string {
 	return hex.EncodeToString(digest[:hashBytes])
 }
 
-// withoutOrigins copies a value with every Origin emptied. Pointers, maps and the sets inside cpus.Set
+// withoutOrigins copies a value with every Origin and Derivation emptied. Pointers, maps and the sets inside cpus.Set
 // hold no origins and are shared with the original.
 func withoutOrigins(value reflect.Value) reflect.Value {
-	if value.Type() == reflect.TypeFor[Origin]() {
+	if value.Type() == reflect.TypeFor[Origin]() || value.Type() == reflect.TypeFor[*Derivation]() {
 		return reflect.Zero(value.Type())
 	}
 	switch value.Kind() {

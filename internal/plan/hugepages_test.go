@@ -169,7 +169,8 @@ func TestHugepagePlaces(t *testing.T) {
 		},
 		"near a NIC whose place is unknown": {
 			machine: withNIC(epyc(), nil), profile: []change{solarflare, hugepages(v1alpha1.HugepageReservation{Size: "2Mi", Count: 1, Placement: nearNIC})},
-			want:      []string{"plan.hugepage-place Critical spec.memory.hugepages[0]", "plan.nic-locality High spec.network.nics"},
+			want: []string{"plan.hugepage-place Critical spec.memory.hugepages[0]", "plan.nic-locality High spec.network.nics",
+				"plan.shared-cache Low spec.cpus.derived"},
 			wantWords: []string{"0000:b0:00.0"},
 		},
 		"near a NIC without memory": {
@@ -202,7 +203,7 @@ func TestHugepageMemory(t *testing.T) {
 		},
 		"more than a number holds": {
 			machine: epyc(), profile: []change{hugepages(v1alpha1.HugepageReservation{Size: "1Gi", Count: 1 << 24, Placement: every})},
-			want: manyTimes("plan.hugepage-memory Critical spec.memory.hugepages[0]", 8),
+			want: append(manyTimes("plan.hugepage-memory Critical spec.memory.hugepages[0]", 8), "plan.shared-cache Low spec.cpus.derived"),
 		},
 		"memory that the host does not report": {
 			machine: unknownMemory, profile: []change{hugepages(v1alpha1.HugepageReservation{Size: "1Gi", Count: 8})},

@@ -149,7 +149,7 @@ func TestKubeletFindings(t *testing.T) {
 		"more than the NUMA node has": {small(4, 1), func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Kubelet.KubeReservedMemory = "16Gi" },
 			[]string{"plan.reserved-memory Critical spec.kubelet.systemReservedMemory"}},
 		"more NUMA nodes than the topology manager likes": {many, func(*v1alpha1.LowLatencyNodeProfileSpec) {},
-			[]string{"plan.numa-node-count Low spec.numa.topologyPolicy"}},
+			[]string{"plan.housekeeping-share Low spec.cpus.derived", "plan.numa-node-count Low spec.numa.topologyPolicy"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -92,9 +92,23 @@ type CPUPlan struct {
 	Tick      v1alpha1.TickMode     `json:"tick"`
 	// DataPlaneBalancing is the effective spec.cpus.explicit.dataPlaneLoadBalancing; "" without dataPlane.
 	DataPlaneBalancing v1alpha1.CPULoadBalancing `json:"dataPlaneLoadBalancing,omitempty"`
-	// SharedCaches is Allowed where housekeeping and isolated CPUs may share caches of level 3, else "".
+	// SharedCaches is Allowed where housekeeping and isolated CPUs may share caches of level 3, or do so by this plan, else "".
 	SharedCaches v1alpha1.CacheSharing `json:"sharedCaches,omitempty"`
-	Origin       Origin                `json:"origin"`
+	// Derivation is how a derived partition came about; nil for an explicit one.
+	Derivation *Derivation `json:"derivation,omitempty"`
+	Origin     Origin      `json:"origin"`
+}
+
+// Derivation counts the cores of a derived partition. As an origin, it says how a plan came about and is no part of its
+// identity.
+type Derivation struct {
+	// Asked are the cores that the profile, or its default, asks for: on all NUMA nodes together.
+	Asked int `json:"asked"`
+	// Housekeeping and Isolated are the cores that the plan gives.
+	Housekeeping int `json:"housekeeping"`
+	Isolated     int `json:"isolated"`
+	// Reason says why Housekeeping is what it is.
+	Reason v1alpha1.PartitionReason `json:"reason"`
 }
 
 // KernelPlan is the kernel flavour and base page size.

@@ -102,6 +102,24 @@ func TestDerivedNearNICsAndCaches(t *testing.T) {
 		"rounded up to whole caches": {
 			machine: large(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 1})},
 			wantHousekeeping: "0-7,128-135,256-263,384-391", wantIsolated: "8-127,136-255,264-383,392-511",
+			wantFindings: []string{"plan.housekeeping-share Low spec.cpus.derived"},
+		},
+		"rounded up near the bypass NIC, too": {
+			machine: withNIC(large(), new(1)), profile: []change{solarflare, derived(v1alpha1.DerivedCPUs{HousekeepingCores: 9, KeepNearBypassNICs: v1alpha1.NearNICIsolated})},
+			wantHousekeeping: "0-15,128-135,256-271,384-391", wantIsolated: "16-127,136-255,272-383,392-511",
+			wantFindings: []string{"plan.housekeeping-share Low spec.cpus.derived"},
+		},
+		"not rounded up to more than a quarter": {
+			machine: epyc(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 2, Spread: v1alpha1.SpreadPerNUMANode})},
+			wantHousekeeping: "0-1,8-9,16-17,24-25,32-33,40-41,48-49,56-57,64-65,72-73,80-81,88-89,96-97,104-105,112-113,120-121",
+			wantIsolated:     "2-7,10-15,18-23,26-31,34-39,42-47,50-55,58-63,66-71,74-79,82-87,90-95,98-103,106-111,114-119,122-127",
+			wantFindings:     []string{"plan.housekeeping-share Low spec.cpus.derived", "plan.shared-cache Low spec.cpus.derived"},
+		},
+		"rounded up to more than a quarter when asked to": {
+			machine: epyc(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 2, SharedCaches: v1alpha1.CacheSharingExcluded})},
+			wantHousekeeping: "0-3,8-11,16-19,24-27,32-35,40-43,48-51,56-59,64-67,72-75,80-83,88-91,96-99,104-107,112-115,120-123",
+			wantIsolated:     "4-7,12-15,20-23,28-31,36-39,44-47,52-55,60-63,68-71,76-79,84-87,92-95,100-103,108-111,116-119,124-127",
+			wantFindings:     []string{"plan.housekeeping-share Low spec.cpus.derived"},
 		},
 		"not rounded when sharing is allowed": {
 			machine: large(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 1, SharedCaches: v1alpha1.CacheSharingAllowed})},
@@ -211,7 +229,7 @@ func TestNUMANodeWithoutIsolatedCPUs(t *testing.T) {
 			machine.Cores[i].NUMANode = 1
 		}
 	}
-	want := []string{"plan.numa-isolated Medium spec.cpus.derived"}
+	want := []string{"plan.numa-isolated Medium spec.cpus.derived", "plan.shared-cache Low spec.cpus.derived"}
 	if diff := cmp.Diff(want, findingsOf(machine)); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
@@ -243,5 +261,69 @@ func TestBypassNICsOfPools(t *testing.T) {
 	}
 	if got := plan.CPUs.Housekeeping.String(); got != "0-1,20,40-41,60" {
 		t.Errorf("housekeeping %s, want one core near the NICs", got)
+	}
+}
+
+// TestCostOfAPartitionIsSaid: the number asked for, the number given, why, and what else could be chosen.
+func TestCostOfAPartitionIsSaid(t *testing.T) {
+	near := v1alpha1.DerivedCPUs{HousekeepingCores: 2, KeepNearBypassNICs: v1alpha1.NearNICIsolated}
+	cases := map[string]struct {
+		machine *topology.Topology
+		profile []change
+		want    Derivation
+		wantSay []string
+	}{
+		"two cores of each of eight NUMA nodes": {
+			machine: epyc(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 2})},
+			want: Derivation{Asked: 16, Housekeeping: 16, Isolated: 48, Reason: v1alpha1.PartitionSharedL3Domains},
+			wantSay: []string{
+				"housekeeping takes 16 of 64 cores, 25%; 2 on each of 8 NUMA nodes. " +
+					"Ask for fewer cores if that is too much. Or choose: spread FirstNUMANode with housekeepingCores 2 takes 4 cores.",
+				"housekeeping and isolated CPUs share L3 domains on NUMA nodes 0-7: CPUs " +
+					"0-3,8-11,16-19,24-27,32-35,40-43,48-51,56-59,64-67,72-75,80-83,88-91,96-99,104-107,112-115,120-123; " +
+					"whole ones would take 32 of 64 cores instead of 16. Set spec.cpus.derived.sharedCaches to Allowed if it does no harm. " +
+					"Or choose: spread FirstNUMANode with housekeepingCores 2 takes 4 cores; sharedCaches Excluded takes 32 cores.",
+			},
+		},
+		"whole domains": {
+			machine: large(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 1})},
+			want: Derivation{Asked: 2, Housekeeping: 16, Isolated: 240, Reason: v1alpha1.PartitionWholeL3Domains},
+			wantSay: []string{"housekeeping takes 16 of 256 cores, 6%; 1 on each of 2 NUMA nodes; it is rounded up from 2 to whole L3 domains. " +
+				"Ask for fewer cores if that is too much. Or choose: spread FirstNUMANode with housekeepingCores 2 takes 8 cores; sharedCaches Allowed takes 2 cores."},
+		},
+		"fewer near the NIC": {
+			machine: xeon(), profile: []change{solarflare, derived(near)},
+			want: Derivation{Asked: 4, Housekeeping: 3, Isolated: 37, Reason: v1alpha1.PartitionFewerNearBypassNICs},
+		},
+		"as asked": {
+			machine: xeon(), want: Derivation{Asked: 2, Housekeeping: 2, Isolated: 38, Reason: v1alpha1.PartitionAsAsked},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			plan, findings := New(Input{Profile: profileWith(tc.profile...), Topology: tc.machine})
+			if diff := cmp.Diff(&tc.want, plan.CPUs.Derivation); diff != "" {
+				t.Errorf("derivation (-want +got):\n%s", diff)
+			}
+			said := list(findings, func(f Finding) string { return f.Message + " " + f.Remedy })
+			if diff := cmp.Diff(tc.wantSay, said); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSharedCachesOfThePlanAreNotHeldAgainstIt: a plan that shares caches says so to its own check.
+func TestSharedCachesOfThePlanAreNotHeldAgainstIt(t *testing.T) {
+	for name, profile := range map[string]change{
+		"derived":  derived(v1alpha1.DerivedCPUs{HousekeepingCores: 5}),
+		"explicit": explicit(v1alpha1.ExplicitCPUs{Housekeeping: "0-4", Isolated: "5-7"}),
+	} {
+		if got := planOf(t, small2Caches(), profile).CPUs.SharedCaches; got != v1alpha1.CacheSharingAllowed {
+			t.Errorf("%s: shared caches %q", name, got)
+		}
+	}
+	if got := planOf(t, small2Caches(), explicit(v1alpha1.ExplicitCPUs{Housekeeping: "0-3", Isolated: "4-7"})).CPUs.SharedCaches; got != "" {
+		t.Errorf("nothing shared: %q", got)
 	}
 }

@@ -72,7 +72,7 @@ func platformChecks() []Check {
 		{
 			ID: "cpu.cache-domains", Severity: v1alpha1.SeverityMedium, Impact: ImpactSpeed, Conditions: deJittered,
 			Title:   "Isolated CPUs share no third-level cache with housekeeping CPUs",
-			Applies: "a NUMA node has several such caches, and spec.cpus.derived.sharedCaches is not Allowed",
+			Applies: "a NUMA node has several such caches, and the plan keeps them apart; where it shares them, its finding plan.shared-cache says so",
 			Why:     "What housekeeping CPUs read and write evicts the program's data: each access then takes ten times as long.",
 			Reads:   []string{"/sys/devices/system/cpu/cpu*/cache/index3/shared_cpu_list"},
 			Fix:     "Give housekeeping whole cache domains (spec.cpus), or set spec.cpus.derived.sharedCaches to Allowed.",

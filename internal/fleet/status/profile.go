@@ -158,6 +158,7 @@ func (s *summary) shapeStatuses() []v1alpha1.ShapeStatus {
 			KernelArguments: shorten.Sentence(shape.Plan.ArgumentText(), v1alpha1.MaxCommandLineLength),
 			Housekeeping:    shorten.Sentence(shape.Plan.CPUs.Housekeeping.String(), v1alpha1.MaxCPUListLength),
 			Isolated:        shorten.Sentence(shape.Plan.CPUs.Isolated.String(), v1alpha1.MaxCPUListLength),
+			Partition:       partitionOf(shape.Plan.CPUs.Derivation),
 			Reboot:          reboots[shape.Hash],
 		})
 	}
@@ -166,6 +167,19 @@ func (s *summary) shapeStatuses() []v1alpha1.ShapeStatus {
 	})
 	return shorten.List(statuses, v1alpha1.MaxShapes)
 }
+
+// partitionOf counts the cores of a derived partition; nil for an explicit one.
+func partitionOf(d *plan.Derivation) *v1alpha1.ShapePartition {
+	if d == nil {
+		return nil
+	}
+	return &v1alpha1.ShapePartition{
+		AskedCores: bounded(d.Asked), HousekeepingCores: bounded(d.Housekeeping), IsolatedCores: bounded(d.Isolated), Reason: d.Reason,
+	}
+}
+
+// bounded keeps a count of cores within the API.
+func bounded(count int) int32 { return int32(min(count, v1alpha1.MaxReportedCores)) }
 
 // reboots says for each shape whether some node has to reboot before the plan is in force.
 func (s *summary) reboots() map[string]v1alpha1.RebootRequirement {

@@ -38,14 +38,17 @@ func TestStatusCounts(t *testing.T) {
 func TestStatusShapes(t *testing.T) {
 	big := makePlanned("b")
 	big.Plan = &plan.NodePlan{
-		CPUs:            plan.CPUPlan{Housekeeping: cpus.Of(0, 1), Isolated: cpus.Of(2, 3)},
+		CPUs: plan.CPUPlan{Housekeeping: cpus.Of(0, 1), Isolated: cpus.Of(2, 3), Derivation: &plan.Derivation{
+			Asked: 1, Housekeeping: 2, Isolated: 2, Reason: v1alpha1.PartitionWholeL3Domains,
+		}},
 		KernelArguments: []plan.Argument{{Text: "nohz=on"}, {Text: "isolcpus=2-3"}},
 	}
 	members := []fleet.Member{verifiedMember("n1", "a", "TTT"), verifiedMember("n2", "b", "TTT"), verifiedMember("n3", "b", "FTT")}
 	members[1].Planned, members[2].Planned = big, big
 	s := summarize(objects.MakeProfile("trading").Obj(), fleet.Outcome{GroupOf: map[string]string{"a": "pool-a", "b": "pool-b"}}, members...)
 	want := []v1alpha1.ShapeStatus{
-		{Hash: "b", Pool: "pool-b", Nodes: 2, KernelArguments: "nohz=on isolcpus=2-3", Housekeeping: "0-1", Isolated: "2-3", Reboot: v1alpha1.RebootRequired},
+		{Hash: "b", Pool: "pool-b", Nodes: 2, KernelArguments: "nohz=on isolcpus=2-3", Housekeeping: "0-1", Isolated: "2-3", Reboot: v1alpha1.RebootRequired,
+			Partition: &v1alpha1.ShapePartition{AskedCores: 1, HousekeepingCores: 2, IsolatedCores: 2, Reason: v1alpha1.PartitionWholeL3Domains}},
 		{Hash: "a", Pool: "pool-a", Nodes: 1, KernelArguments: "nohz=on", Reboot: v1alpha1.RebootNotRequired},
 	}
 	if diff := cmp.Diff(want, s.shapeStatuses()); diff != "" {
