@@ -102,50 +102,96 @@ func askContainer(ctx context.Context, run inContainer) onload.Verdict {
 	case err != nil:
 		return onload.Unreached(err.Error())
 	case ended.exitCode != 0:
-		return onload.Unread(failureOf(ended).Reason())
+		return onload.Unread(ended.failure().Reason())
 	}
 	stacks, err := onload.ParseStackdump(ended.output)
 	if err != nil {
 		return onload.Unread(fmt.Sprintf("the output of onload_stackdump lots cannot be read (%v); run it in the container by hand", err))
 	}
-	var own *uint64
-	if onload.NeedsNamespace(stacks) {
-		own = ownNamespace(ctx, run)
+	var in onload.Container
+	if onload.NeedsContainer(stacks) {
+		in.Namespace = ownNamespace(ctx, run)
+		in.ShowsAll = showsAllProcesses(ctx, run)
 	}
-	return onload.Judge(stacks, own)
+	return onload.Judge(stacks, in)
 }
 
-// stackdumpCommands are the ways to run the tool, the best first. It refuses to run with LD_PRELOAD of Onload, which the
-// container's environment may have; nothing but a program of the image can take that away. The tool is where pools
-// mount it, and where images that were built with Onload have it, or else on the image's PATH.
-func stackdumpCommands() [][]string {
-	const dump = "lots"
-	without := []string{"env", "-u", "LD_PRELOAD"}
-	return [][]string{
-		append(slices.Clone(without), bypass.StackdumpInside, dump), append(slices.Clone(without), onload.Tool, dump),
-		{bypass.StackdumpInside, dump}, {onload.Tool, dump},
+// emptied begins a command that is to run without Onload. The tool refuses to run with LD_PRELOAD of Onload, which the
+// container's environment may have, and nothing but a program of the image can take that away. "env -u" cannot: it runs
+// under Onload itself, which puts the variable back when it starts another program, unless that has it, be it empty.
+func emptied() []string { return []string{"env", "LD_PRELOAD="} }
+
+// stackdumps is where the tool may be, the likeliest first: where pools mount it, and where images that were built with
+// Onload have it, or else on the image's PATH.
+func stackdumps() []string { return []string{bypass.StackdumpInside, onload.Tool} }
+
+// runStackdump runs the tool in the first way in which the container has it: without Onload, or as it is in an image
+// without env.
+func runStackdump(ctx context.Context, run inContainer) (attempt, error) {
+	last, hasEnv, err := runFirst(ctx, run, emptied())
+	if err != nil || hasEnv || !last.failure().IsMissing() {
+		return last, err
 	}
+	last, _, err = runFirst(ctx, run, nil)
+	return last, err
 }
 
-// runStackdump runs the tool in the first way in which the container has it.
-func runStackdump(ctx context.Context, run inContainer) (ran, error) {
-	var ended ran
-	for _, command := range stackdumpCommands() {
-		var err error
-		ended, err = run(ctx, command)
+// attempt is how the tool ended, and whether LD_PRELOAD was emptied for it.
+type attempt struct {
+	ran
+	emptied bool
+}
+
+// failure is what there is to say when the exit code is not 0.
+func (a attempt) failure() onload.Failure {
+	return onload.Failure{ExitCode: a.exitCode, Text: a.complain + "\n" + a.output, Emptied: a.emptied}
+}
+
+// runFirst runs the tool from the first place that has it, behind other words of a command. The image has these when they
+// say that the tool is missing.
+func runFirst(ctx context.Context, run inContainer, before []string) (last attempt, hasBefore bool, err error) {
+	for _, tool := range stackdumps() {
+		ended, err := run(ctx, append(slices.Clone(before), tool, "lots"))
 		if err != nil && (onload.Failure{Text: err.Error()}).IsMissing() {
 			// A runtime that finds no program starts none, and says so in place of an exit code.
 			ended, err = ran{exitCode: -1, complain: err.Error()}, nil
 		}
-		if err != nil || ended.exitCode == 0 || !failureOf(ended).IsMissing() {
-			return ended, err
+		last = attempt{ended, len(before) > 0}
+		failed := last.failure()
+		hasBefore = hasBefore || failed.HasEnv()
+		if err != nil || ended.exitCode == 0 || !failed.IsMissing() {
+			return last, hasBefore, err
+		}
+		if len(before) > 0 && !failed.HasEnv() {
+			break
 		}
 	}
-	return ended, nil
+	return last, hasBefore, nil
 }
 
-func failureOf(ended ran) onload.Failure {
-	return onload.Failure{ExitCode: ended.exitCode, Text: ended.complain + "\n" + ended.output}
+// maximumProcesses is how many processes of a container are looked into.
+const maximumProcesses = 256
+
+// showsAllProcesses reports whether whoever runs in the container may look into each of its processes: then a stack that
+// none of them has open is somebody else's.
+func showsAllProcesses(ctx context.Context, run inContainer) bool {
+	listed, err := run(ctx, []string{"ls", "/proc"})
+	if err != nil || listed.exitCode != 0 {
+		return false
+	}
+	look := []string{"ls"}
+	for name := range strings.FieldsSeq(listed.output) {
+		if _, err := strconv.ParseUint(name, 10, 32); err == nil {
+			look = append(look, "/proc/"+name+"/fd")
+		}
+	}
+	if len(look) == 1 || len(look) > maximumProcesses {
+		return false
+	}
+	// Processes that ended meanwhile, such as the first ls, are no matter; what is said of the others is that they are closed.
+	looked, err := run(ctx, look)
+	return err == nil && strings.Contains(looked.output, "/fd") &&
+		!strings.Contains(strings.ToLower(looked.complain), "denied") && !strings.Contains(strings.ToLower(looked.complain), "permitted")
 }
 
 // ownNamespace is the number of the container's network namespace; nil when it cannot be told.

@@ -239,15 +239,27 @@ func TestExecuteEndsWithTheContext(t *testing.T) {
 
 func TestAskContainer(t *testing.T) {
 	const (
-		inside   = "env -u LD_PRELOAD /opt/onload/usr/bin/onload_stackdump lots"
-		byPath   = "env -u LD_PRELOAD onload_stackdump lots"
+		inside   = "env LD_PRELOAD= /opt/onload/usr/bin/onload_stackdump lots"
+		byPath   = "env LD_PRELOAD= onload_stackdump lots"
 		bare     = "/opt/onload/usr/bin/onload_stackdump lots"
 		barePath = "onload_stackdump lots"
 		readlink = "readlink /proc/self/ns/net"
+		list     = "ls /proc"
+		look     = "ls /proc/1/fd /proc/12/fd"
 	)
 	// What is not listed is not in the image.
 	type programs map[string]ran
+	// whose adds what tells whose stack 1 is, in the network namespace 4026532001.
+	whose := func(namespace string, listed, looked ran) programs {
+		return programs{inside: {output: stack(1, "", 5, 0, 0)}, readlink: {output: namespace}, list: listed, look: looked}
+	}
+	const own, other = "net:[4026532001]\n", "net:[4026532002]\n"
+	processes := ran{output: "1\n12\nbus\nself\n"}
+	ended := ran{exitCode: 2, output: "/proc/1/fd:\n0\n1\n", complain: "ls: cannot access '/proc/12/fd': No such file or directory"}
+	closed := ran{exitCode: 2, output: "/proc/1/fd:\n0\n", complain: "ls: cannot open directory '/proc/12/fd': Permission denied"}
 	notFound := ran{exitCode: 127, complain: "env: 'onload_stackdump': No such file or directory"}
+	preloaded := ran{exitCode: 255, complain: "onload_stackdump should not itself be run under onload acceleration."}
+	looks := []string{inside, readlink, list, look}
 	cases := map[string]struct {
 		programs programs
 		want     onload.State
@@ -257,21 +269,31 @@ func TestAskContainer(t *testing.T) {
 		"mounted by the pool": {programs{inside: {output: stack(1, "7", 5, 0, 0)}}, onload.Accelerated, "5 datagrams", []string{inside}},
 		"on the image's PATH": {programs{inside: notFound, byPath: {output: stack(1, "7", 0, 5, 100)}}, onload.ReceivesThroughKernel, "5 of 5", []string{inside, byPath}},
 		"an image without env": {
-			programs{barePath: {output: ""}}, onload.NoStack, "no process", []string{inside, byPath, bare, barePath},
+			programs{barePath: {output: ""}}, onload.NoStack, "no process", []string{inside, bare, barePath},
 		},
 		"without env, and with LD_PRELOAD": {
-			programs{bare: {exitCode: 255, complain: "onload_stackdump should not itself be run under onload acceleration."}},
-			onload.Unknown, "the image has no command env", []string{inside, byPath, bare},
+			programs{bare: preloaded}, onload.Unknown, "the container runtime found no command env", []string{inside, bare},
 		},
-		"nowhere":             {programs{}, onload.Unknown, "the container has no onload_stackdump", []string{inside, byPath, bare, barePath}},
-		"nowhere, but env":    {programs{inside: notFound, byPath: notFound, bare: notFound, barePath: notFound}, onload.Unknown, "has no onload_stackdump", []string{inside, byPath, bare, barePath}},
+		"preloaded by the image itself": {
+			programs{inside: preloaded}, onload.Unknown, "see that the image has no /etc/ld.so.preload", []string{inside},
+		},
+		"nowhere":             {programs{}, onload.Unknown, "the container has no onload_stackdump", []string{inside, bare, barePath}},
+		"nowhere, but env":    {programs{inside: notFound, byPath: notFound}, onload.Unknown, "has no onload_stackdump", []string{inside, byPath}},
 		"another build":       {programs{inside: {exitCode: 255, complain: "Could not open /dev/onload (rc=-79) - check"}}, onload.Unknown, "is of another build", []string{inside}},
 		"aborted":             {programs{inside: {exitCode: 134, output: "strerror: Permission denied"}}, onload.Unknown, "(strerror: Permission denied)", []string{inside}},
+		"a bus error":         {programs{inside: {exitCode: 135}}, onload.Unknown, "ended by SIGBUS", []string{inside}},
 		"something else":      {programs{inside: {output: "welcome"}}, onload.Unknown, `cannot be read (line 1: "welcome" is not what onload_stackdump prints)`, []string{inside}},
-		"somebody's stack":    {programs{inside: {output: stack(1, "", 5, 0, 0)}, readlink: {output: "net:[4026532002]\n"}}, onload.NoStack, "no process", []string{inside, readlink}},
-		"perhaps its own":     {programs{inside: {output: stack(1, "", 5, 0, 0)}, readlink: {output: "net:[4026532001]\n"}}, onload.Unknown, "sees stack 1", []string{inside, readlink}},
-		"without readlink":    {programs{inside: {output: stack(1, "", 5, 0, 0)}}, onload.Unknown, "add readlink", []string{inside, readlink}},
-		"a namespace of sort": {programs{inside: {output: stack(1, "", 5, 0, 0)}, readlink: {output: "4026532002"}}, onload.Unknown, "add readlink", []string{inside, readlink}},
+		"somebody's stack":    {whose(other, processes, closed), onload.NoStack, "no process", looks},
+		"perhaps its own":     {whose(own, processes, closed), onload.Unknown, "sees stack 1", looks},
+		"a neighbour's":       {whose(own, processes, ran{output: "/proc/1/fd:\n0\n\n/proc/12/fd:\n"}), onload.NoStack, "although stack 1 is in its network namespace", looks},
+		"while processes end": {whose(own, processes, ended), onload.NoStack, "although stack 1", looks},
+		"no process listed":   {whose(own, ran{output: "self\n"}, closed), onload.Unknown, "sees stack 1", looks[:3]},
+		"many processes": {
+			whose(own, ran{output: strings.Repeat("7\n", maximumProcesses)}, closed), onload.Unknown, "sees stack 1", looks[:3],
+		},
+		"without ls":          {programs{inside: {output: stack(1, "", 5, 0, 0)}, readlink: {output: own}}, onload.Unknown, "and that the image has ls", looks[:3]},
+		"without readlink":    {programs{inside: {output: stack(1, "", 5, 0, 0)}}, onload.Unknown, "add readlink", looks[:3]},
+		"a namespace of sort": {whose("4026532002", processes, closed), onload.Unknown, "add readlink", looks},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -379,7 +401,7 @@ func traders(t *testing.T, names ...string) string {
 
 // trade is what runs in the containers of traders, by the names of their pods.
 func trade(pod, container, command string) (ran, error) {
-	if container != "app" || command != "env -u LD_PRELOAD /opt/onload/usr/bin/onload_stackdump lots" {
+	if container != "app" || command != "env LD_PRELOAD= /opt/onload/usr/bin/onload_stackdump lots" {
 		return ran{}, fmt.Errorf("%s runs in %s", command, container)
 	}
 	switch pod {
@@ -418,7 +440,7 @@ func TestPoolAccelerationExitCodes(t *testing.T) {
 		code int
 		want string
 	}{
-		"accelerated":        {"x2", []string{"fast"}, 0, "trading/fast/app  Accelerated   3       37                 0\n"},
+		"accelerated":        {"x2", []string{"fast"}, 0, "trading/fast/app  Accelerated   3       37                 0                   0\n"},
 		"idle":               {"x2", []string{"fast", "idle"}, 0, "Idle · a · trading/idle/app\n    nothing was received by now; "},
 		"not known":          {"x2", []string{"fast", "secret"}, 0, `cannot create resource "pods/exec"`},
 		"through the kernel": {"x2", []string{"fast", "slow"}, ExitFindings, "997 of 1000 datagrams came through the kernel (997 to 192.0.2.1:5001)"},

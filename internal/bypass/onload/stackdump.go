@@ -62,9 +62,18 @@ type Counters struct {
 	// TCPAcceptedUser and TCPAcceptedKernel are connections that were accepted at user level, and those that came in
 	// through an interface that is not accelerated: ul_accepts and tcp_accept_os.
 	TCPAcceptedUser, TCPAcceptedKernel *uint64
-	// HandedToKernel are sockets that Onload gave up, and that the kernel serves: the sum of tcp_handover_… and
-	// udp_handover_….
+	// HandedToKernel are sockets that Onload gave up, and that the kernel serves: the sum of Handovers.
 	HandedToKernel *uint64
+	// Handovers are the counters tcp_handover_… and udp_handover_… that are not 0, one for each call by which a socket is given
+	// up, in the order of the text.
+	Handovers []Handover
+}
+
+// Handover counts the sockets that one call gave to the kernel.
+type Handover struct {
+	// Counter is its name with Onload: tcp_handover_connect.
+	Counter string
+	Sockets uint64
 }
 
 // Socket is one socket of a stack.
@@ -79,6 +88,11 @@ type Socket struct {
 	// down ("rcv: os=997(100%)"). TCP has neither: a connection is in the stack as a whole, or not at all.
 	ReceivedKernel *uint64
 	KernelPercent  *int
+	// IsListening means that the socket of TCP waits for connections.
+	IsListening bool
+	// AcceptedKernel are connections that such a socket got through an interface that is not accelerated ("os=1" behind
+	// "a_no_fd="): the kernel serves them.
+	AcceptedKernel *uint64
 }
 
 // ParseStackdump reads what onload_stackdump lots prints: one stack after the other, and nothing when there is none.
@@ -199,7 +213,7 @@ func (p *parser) stackLine(line string) error {
 		return set(counter, value)
 	}
 	if isHandover(name) {
-		return stack.addHandover(value)
+		return stack.addHandover(name, value)
 	}
 	return nil
 }
@@ -222,7 +236,8 @@ func (p *parser) startSocket(line string) error {
 	if len(stack.Sockets) == maximumSockets {
 		return fmt.Errorf("stack %d has more than %d sockets", stack.ID, maximumSockets)
 	}
-	stack.Sockets = append(stack.Sockets, Socket{Protocol: fields[0], Local: local})
+	isListening := fields[0] == protocolTCP && slices.Contains(fields[3:], "LISTEN")
+	stack.Sockets = append(stack.Sockets, Socket{Protocol: fields[0], Local: local, IsListening: isListening})
 	p.inSocket = true
 	return nil
 }
@@ -231,6 +246,9 @@ func (p *parser) startSocket(line string) error {
 func (p *parser) socketLine(line string) error {
 	stack := p.last()
 	socket := &stack.Sockets[len(stack.Sockets)-1]
+	if socket.IsListening && strings.HasPrefix(line, "a_loop2_closed=") {
+		return socket.setAccepted(line)
+	}
 	rest, ok := strings.CutPrefix(line, "rcv: ")
 	if !ok {
 		return nil

@@ -22,6 +22,8 @@ const (
 	// interfaceDigits is the length of uk_intf_ver: CI_CHSUM_STR_LEN.
 	interfaceDigits = 32
 	decimal, hex    = 10, 16
+	// maximumHandovers bounds the calls that hand sockets over; Onload has eight.
+	maximumHandovers = 32
 )
 
 // counter is where the counter with Onload's name is kept; nil for counters that are not.
@@ -49,10 +51,13 @@ func isHandover(name string) bool {
 	return strings.HasPrefix(name, "tcp_handover_") || strings.HasPrefix(name, "udp_handover_")
 }
 
-func (c *Counters) addHandover(value string) error {
+func (c *Counters) addHandover(name, value string) error {
 	var one *uint64
 	if err := set(&one, value); err != nil {
 		return err
+	}
+	if name, err := printable(name); err == nil && *one > 0 && len(c.Handovers) < maximumHandovers {
+		c.Handovers = append(c.Handovers, Handover{Counter: name, Sockets: *one})
 	}
 	if c.HandedToKernel == nil {
 		c.HandedToKernel = new(uint64)
@@ -98,6 +103,16 @@ func (s *Socket) setKernel(value string) error {
 	}
 	s.KernelPercent = &part
 	return set(&s.ReceivedKernel, count)
+}
+
+// setAccepted reads the field os of "a_loop2_closed=0 a_no_fd=0 ack_rsts=0 os=3 rx_pkts=4".
+func (s *Socket) setAccepted(line string) error {
+	for field := range strings.FieldsSeq(line) {
+		if value, ok := strings.CutPrefix(field, "os="); ok {
+			return set(&s.AcceptedKernel, value)
+		}
+	}
+	return nil
 }
 
 // set reads a counter.

@@ -27,7 +27,7 @@ func poolAcceleration(pool view.Pool, palette Palette, columns int) string {
 			}
 			state := paintState(found.State, palette)(string(found.State))
 			rows = append(rows, accelerationRow(node.Node, user, state))
-			if found.State != onload.Accelerated {
+			if found.State != onload.Accelerated || found.KernelSockets > 0 {
 				headline := layout.Join(state, node.Node, palette.Title(user.Name()))
 				sentences.WriteString("\n" + block(headline, [][]string{{"", found.Message}}, palette, columns))
 			}
@@ -36,14 +36,14 @@ func poolAcceleration(pool view.Pool, palette Palette, columns int) string {
 	if len(rows) == 0 {
 		return ""
 	}
-	header := []string{"NODE", "CONTAINER", "ACCELERATION", "STACKS", "UDP AT USER LEVEL", "UDP THROUGH KERNEL"}
+	header := []string{"NODE", "CONTAINER", "ACCELERATION", "STACKS", "UDP AT USER LEVEL", "UDP THROUGH KERNEL", "KERNEL SOCKETS"}
 	return "\n" + Table(header, rows, palette, columns) + sentences.String()
 }
 
 func accelerationRow(node string, user view.PoolUser, state string) []string {
 	stacks := user.Acceleration.Stacks
 	if len(stacks) == 0 && user.Acceleration.State == onload.Unknown {
-		return []string{node, user.Name(), state, "?", "?", "?"}
+		return []string{node, user.Name(), state, "?", "?", "?", "?"}
 	}
 	ids := make([]string, 0, len(stacks))
 	for _, stack := range stacks {
@@ -53,7 +53,16 @@ func accelerationRow(node string, user view.PoolUser, state string) []string {
 		node, user.Name(), state, orDash(strings.Join(ids, ",")),
 		datagrams(stacks, func(s view.PoolStack) *uint64 { return s.UDPReceivedUserLevel }),
 		datagrams(stacks, func(s view.PoolStack) *uint64 { return s.UDPReceivedKernel }),
+		kernelSockets(user.Acceleration),
 	}
+}
+
+// kernelSockets are those that the kernel serves alone, which only a stack counts.
+func kernelSockets(found *view.PoolAcceleration) string {
+	if len(found.Stacks) == 0 {
+		return orDash("")
+	}
+	return strconv.FormatUint(found.KernelSockets, 10)
 }
 
 // datagrams adds up what stacks received; a dash without a stack, and a question mark when one does not report.

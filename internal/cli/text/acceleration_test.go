@@ -27,17 +27,22 @@ func TestPoolAcceleration(t *testing.T) {
 	unasked := pool(onload.Accelerated)
 	unasked.Nodes[0].NICs[0].Users[0].Acceleration = nil
 	unasked.Nodes[0].NICs = unasked.Nodes[0].NICs[:1]
-	const header = "\nNODE  CONTAINER  ACCELERATION  STACKS  UDP AT USER LEVEL  UDP THROUGH KERNEL\n"
+	const header = "\nNODE  CONTAINER  ACCELERATION  STACKS  UDP AT USER LEVEL  UDP THROUGH KERNEL  KERNEL SOCKETS\n"
+	beside := pool(onload.Accelerated, told)
+	for _, nic := range beside.Nodes[0].NICs {
+		nic.Users[0].Acceleration.KernelSockets = 2
+	}
 	cases := map[string]struct {
 		pool view.Pool
 		want string
 	}{
+		"kernel sockets":  {beside, header + "a     n/p/c      Accelerated   3       30                 0                   2\n\nAccelerated · a · n/p/c\n    why\n"},
 		"not asked for":   {unasked, ""},
-		"one stack":       {pool(onload.Accelerated, told), header + "a     n/p/c      Accelerated   3       30                 0\n"},
-		"two stacks":      {pool(onload.Accelerated, told, told), header + "a     n/p/c      Accelerated   3,3     60                 0\n"},
-		"no kernel count": {pool(onload.Unknown, told, partial), header + "a     n/p/c      Unknown       3,12    37                 ?\n\nUnknown · a · n/p/c\n    why\n"},
-		"not known":       {pool(onload.Unknown), header + "a     n/p/c      Unknown       ?       ?                  ?\n\nUnknown · a · n/p/c\n    why\n"},
-		"no stack":        {pool(onload.NoStack), header + "a     n/p/c      NoStack       -       -                  -\n\nNoStack · a · n/p/c\n    why\n"},
+		"one stack":       {pool(onload.Accelerated, told), header + "a     n/p/c      Accelerated   3       30                 0                   0\n"},
+		"two stacks":      {pool(onload.Accelerated, told, told), header + "a     n/p/c      Accelerated   3,3     60                 0                   0\n"},
+		"no kernel count": {pool(onload.Unknown, told, partial), header + "a     n/p/c      Unknown       3,12    37                 ?                   0\n\nUnknown · a · n/p/c\n    why\n"},
+		"not known":       {pool(onload.Unknown), header + "a     n/p/c      Unknown       ?       ?                  ?                   ?\n\nUnknown · a · n/p/c\n    why\n"},
+		"no stack":        {pool(onload.NoStack), header + "a     n/p/c      NoStack       -       -                  -                   -\n\nNoStack · a · n/p/c\n    why\n"},
 		"another stack":   {pool(onload.NotApplicable), "\nNotApplicable\n    why\n"},
 	}
 	for name, tc := range cases {
@@ -52,7 +57,7 @@ func TestPoolAcceleration(t *testing.T) {
 func TestPaintState(t *testing.T) {
 	palette := NewPalette(true)
 	for state, want := range map[onload.State]Paint{
-		onload.Accelerated: palette.Good, onload.ReceivesThroughKernel: palette.Bad, onload.NoStack: palette.Bad, onload.Idle: palette.Warn,
+		onload.Accelerated: palette.Good, onload.ReceivesThroughKernel: palette.Bad, onload.NoStack: palette.Bad, onload.HandedToKernel: palette.Bad, onload.Idle: palette.Warn,
 		onload.Unknown: palette.Warn,
 	} {
 		if got := paintState(state, palette)("x"); got != want("x") {

@@ -13,6 +13,8 @@ import (
 type PoolAcceleration struct {
 	State   onload.State `json:"state"`
 	Message string       `json:"message"`
+	// KernelSockets are sockets of the program that the kernel serves alone, since its stacks exist.
+	KernelSockets uint64 `json:"kernelSockets"`
 	// Stacks are those of the container's processes.
 	Stacks []PoolStack `json:"stacks"`
 }
@@ -41,11 +43,13 @@ type PoolSocket struct {
 	ReceivedUserLevel *uint64 `json:"receivedUserLevel"`
 	ReceivedKernel    *uint64 `json:"receivedKernel"`
 	KernelPercent     *int    `json:"kernelPercent"`
+	// AcceptedKernel are connections that a listening socket got through the kernel; null for other sockets.
+	AcceptedKernel *uint64 `json:"acceptedKernel"`
 }
 
 // OfVerdict is the view of a verdict.
 func OfVerdict(verdict onload.Verdict) *PoolAcceleration {
-	return &PoolAcceleration{State: verdict.State, Message: verdict.Message, Stacks: each(verdict.Stacks, poolStack)}
+	return &PoolAcceleration{State: verdict.State, Message: verdict.Message, KernelSockets: verdict.KernelSockets, Stacks: each(verdict.Stacks, poolStack)}
 }
 
 func poolStack(stack onload.Stack) PoolStack {
@@ -58,7 +62,7 @@ func poolStack(stack onload.Stack) PoolStack {
 		Sockets: each(stack.Sockets, func(s onload.Socket) PoolSocket {
 			return PoolSocket{
 				Protocol: s.Protocol, LocalAddress: s.Local, ReceivedUserLevel: s.ReceivedUser, ReceivedKernel: s.ReceivedKernel,
-				KernelPercent: s.KernelPercent,
+				KernelPercent: s.KernelPercent, AcceptedKernel: s.AcceptedKernel,
 			}
 		}),
 	}

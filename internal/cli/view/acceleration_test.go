@@ -28,6 +28,7 @@ func TestWithAcceleration(t *testing.T) {
 		"not known":          {onload.Unknown, false},
 		"idle":               {onload.Idle, false},
 		"through the kernel": {onload.ReceivesThroughKernel, true},
+		"handed over":        {onload.HandedToKernel, true},
 		"no stack":           {onload.NoStack, true},
 	}
 	for name, tc := range cases {
@@ -36,13 +37,13 @@ func TestWithAcceleration(t *testing.T) {
 				if user.Pod == "feed" {
 					return OfVerdict(onload.Verdict{State: onload.Accelerated})
 				}
-				return OfVerdict(onload.Verdict{State: tc.orders, Message: "why"})
+				return OfVerdict(onload.Verdict{State: tc.orders, Message: "why", KernelSockets: 3})
 			})
 			if got.IsUnaccelerated() != tc.want {
 				t.Errorf("unaccelerated: %v", got.IsUnaccelerated())
 			}
 			nics := got.Nodes[0].NICs
-			want := &PoolAcceleration{State: tc.orders, Message: "why", Stacks: []PoolStack{}}
+			want := &PoolAcceleration{State: tc.orders, Message: "why", KernelSockets: 3, Stacks: []PoolStack{}}
 			if diff := cmp.Diff(want, nics[0].Users[1].Acceleration); diff != "" || nics[1].Users[0].Acceleration.State != onload.Accelerated {
 				t.Errorf("got %+v\n%s", nics, diff)
 			}
