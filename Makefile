@@ -132,6 +132,13 @@ lab-image: ## Build the lab's image into the per-user cache only.
 test-fuzz: ## Run each fuzz target for FUZZTIME.
 	hack/fuzz.sh $(FUZZTIME)
 
+SEED ?= 1
+COUNT ?= 40
+MUTATED ?= internal/verify internal/plan internal/fleet internal/fleet/status internal/fleet/gate internal/bypass
+.PHONY: mutate
+mutate: ## Change the code in COUNT places of each of the packages MUTATED, drawn with SEED, and fail when the tests miss more than 5 %.
+	go run ./hack/mutate -seed $(SEED) -count $(COUNT) $(MUTATED)
+
 .PHONY: bench
 bench: envtest ## Run the benchmarks; the result is in dist/bench.txt.
 	@mkdir -p dist

@@ -35,13 +35,23 @@ func conditionsWith(check Check, found verdict, by judgement) []string {
 	return changed
 }
 
+func judgedOn(check Check) string {
+	switch {
+	case check.Window:
+		return "window"
+	case check.Qualification:
+		return "qualification"
+	}
+	return "always"
+}
+
 // The golden file is deliberately a second place in which severity, impact and effect of every check are said: changing
 // one of them is a decision about all nodes, and shows in the diff.
 func TestSeverityAndEffectOfEveryCheck(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# check, severity, impact; what it changes when it failed, by spec.verification.failOn, and when it is unknown\n")
+	b.WriteString("# check, severity, impact, reboot, when it is judged; what it changes when it failed, by spec.verification.failOn, and when it is unknown\n")
 	for _, check := range Catalogue() {
-		fmt.Fprintf(&b, "%s %s %s\n", check.ID, check.Severity, check.Impact)
+		fmt.Fprintf(&b, "%s %s %s reboot=%s %s\n", check.ID, check.Severity, check.Impact, check.Reboot, judgedOn(check))
 		changes := map[string][]string{}
 		var order []string
 		for _, failOn := range thresholds() {
