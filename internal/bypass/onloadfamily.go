@@ -25,6 +25,8 @@ const (
 	moduleResource = "sfc_resource"
 	moduleChar     = "sfc_char"
 
+	driverSFC = "sfc"
+
 	fileCPlane = "libefcp.so.1"
 
 	// StackdumpInside is where a container finds the tool that prints what its stacks received.
@@ -159,8 +161,8 @@ func (c *candidate) modules() verdict {
 		"belongs to this kernel and load the module onload.", strings.Join(missing, ", "), loaded.Source, c.stack.Type)
 }
 
-// controlPlane wants the control plane while there are stacks. Without stacks none need run: the kernel starts it
-// with the first one.
+// controlPlane wants a control plane in each network namespace with stacks. Without stacks none need run: the kernel
+// starts it with the first one.
 func (c *candidate) controlPlane() verdict {
 	if !slices.Contains(c.needs.modules, moduleOnload) || !c.isLoaded() {
 		return passed()
@@ -169,12 +171,41 @@ func (c *candidate) controlPlane() verdict {
 	if v := absent(onload.ControlPlanePIDs, "The processes of Onload's control plane", "it may be dead", remedyProc); v.level != levelPassed {
 		return v
 	}
-	if len(onload.ControlPlanePIDs.Value) > 0 || onload.Stacks.Value == 0 {
+	if len(onload.ControlPlanePIDs.Value) > 0 {
+		return c.controlPlaneOfEach()
+	}
+	if v := absent(onload.Stacks, "The number of Onload's stacks", "they may run without a control plane", remedyProc); v.level != levelPassed {
+		return v
+	}
+	if onload.Stacks.Value == 0 {
 		return passed()
 	}
 	return failed("%d stacks of Onload run without a control plane (%s is empty), so routes and neighbours do not "+
 		"change any more; see why onload_cp_server ended, and that /sys/module/onload/parameters/cplane_server_path "+
 		"names it.", onload.Stacks.Value, onload.ControlPlanePIDs.Source)
+}
+
+// controlPlaneOfEach looks for the control plane of each stack whose network namespace is known. Where that of a control
+// plane is not, it may be any.
+func (c *candidate) controlPlaneOfEach() verdict {
+	onload := c.bypass().Onload
+	var served []string
+	for _, process := range onload.ControlPlanes {
+		if process.Namespace == "" {
+			return passed()
+		}
+		served = append(served, process.Namespace)
+	}
+	for _, stack := range slices.Sorted(maps.Keys(onload.StackOwners)) {
+		owner := onload.StackOwners[stack]
+		if owner.Namespace == "" || slices.Contains(served, owner.Namespace) {
+			continue
+		}
+		return failed("Stack %d of Onload, of process %d, runs without a control plane: its network namespace (%s) has no "+
+			"onload_cp_server, so routes and neighbours do not change any more for that program, and onload_stackdump ends with "+
+			"SIGBUS beside it; see why that ended, and start the program again.", stack, owner.PID, owner.Namespace)
+	}
+	return passed()
 }
 
 // registered wants the NIC among those that sfc_resource knows. A NIC under the kernel's own sfc driver is not.
@@ -187,7 +218,7 @@ func (c *candidate) registered() verdict {
 		return v
 	}
 	if slices.Contains(names.Value, c.nic.PCIAddress) || c.nic.Name.Known && slices.Contains(names.Value, c.nic.Name.Value) {
-		return passed()
+		return c.registeredByDriver()
 	}
 	if c.isAway() {
 		return noted("The interface of NIC %s is in the network namespace of a pod, from where sfc_resource does not "+
@@ -195,6 +226,18 @@ func (c *candidate) registered() verdict {
 	}
 	return failed("NIC %s is not registered with sfc_resource (%s has %s), so programs run on kernel sockets; %s.",
 		c.name(), names.Source, listOrNone(names.Value), c.registration())
+}
+
+// registeredByDriver wants the NIC to be registered by the driver of Onload's release. The kernel's own sfc registers
+// nothing, so that somebody did it by hand, for AF_XDP.
+func (c *candidate) registeredByDriver() verdict {
+	version, loaded := c.bypass().Onload.Modules.Value[driverSFC]
+	if c.needs.overXDP || c.model.Driver != driverSFC || !loaded || version != "" {
+		return passed()
+	}
+	return failed("NIC %s is registered with sfc_resource, but not by the driver of Onload's release: the loaded module sfc has no "+
+		"version, so it is the kernel's own, and Onload reaches the NIC by AF_XDP only; load the sfc of Onload's release, or use "+
+		"spec.stack.onload.datapath ExperimentalAFXDP.", c.name())
 }
 
 // registration is the way out of registered.

@@ -28,8 +28,8 @@ func (c *candidate) moduleVersion() verdict {
 	if isRelease(c.needs.moduleVersion, version.Value) {
 		return passed()
 	}
-	return failed("The module onload has version %s (%s) and %s wants %s; load that release on the node, or change the "+
-		"field.", shown(version.Value), version.Source, c.needs.moduleField, c.needs.moduleVersion)
+	return failed("The module onload has version %s (%s) and %s wants %s; load that release on the node, or change %[3]s.",
+		shown(version.Value), version.Source, c.needs.moduleField, c.needs.moduleVersion)
 }
 
 // shown quotes what a part calls itself.
@@ -43,7 +43,7 @@ func (c *candidate) userFiles() verdict {
 	files := c.files()
 	folder := c.needs.userSpace.HostPath
 	if v := absent(files, "The folder "+folder+" of spec.stack userSpace.hostPath", "the user files of "+
-		string(c.stack.Type)+" may be missing", "install them there, or correct the field"); v.level != levelPassed {
+		string(c.stack.Type)+" may be missing", "install them there, or correct the folder"); v.level != levelPassed {
 		return v
 	}
 	missing := missingFrom(c.needs.files, func(name string) bool { _, ok := c.file(name); return ok })
@@ -111,17 +111,25 @@ func (c *candidate) userVersion() verdict {
 	}
 	switch {
 	case file.Version != "":
-		return failed("%s has version %s and %s wants %s; install that release below %s, or change the field.",
-			file.Path, shown(file.Version), origin, shown(wanted), c.needs.userSpace.HostPath)
+		return failed("%s has version %s and %s wants %s; install that release below %s%s.",
+			file.Path, shown(file.Version), origin, shown(wanted), c.needs.userSpace.HostPath, c.orField("change"))
 	case c.needs.unversioned:
 		return noted("%s does not say which release it is of, and %s wants %s; every release of libciul.so works with "+
 			"every module of Onload.", file.Path, origin, shown(wanted))
 	case c.needs.sameBuild && c.holdsInterface(file):
 		return passed()
 	default:
-		return unknown("%s does not say which release it is of, and %s wants %s; see where the file comes from, or omit "+
-			"the field.", file.Path, origin, shown(wanted))
+		return unknown("%s does not say which release it is of, and %s wants %s; see where the file comes from%s.", file.Path, origin,
+			shown(wanted), c.orField("omit"))
 	}
+}
+
+// orField is what else may be done when it is a field of the spec that asks for a release of the user files.
+func (c *candidate) orField(do string) string {
+	if c.needs.userVersion == "" {
+		return ""
+	}
+	return ", or " + do + " " + c.needs.userField
 }
 
 // holdsInterface reports whether a file holds the module's interface version: a checksum of the build, which tells

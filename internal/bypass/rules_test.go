@@ -344,6 +344,13 @@ func TestModules(t *testing.T) {
 			}),
 			want: unhealthy, wantReason: "has not loaded onload, sfc_resource (/sys/module), which Onload needs",
 		},
+		"registered under the kernel's own sfc": {
+			input: onloadInput, change: ofOnload(func(o *host.Onload) { o.Modules.Value["sfc"] = "" }),
+			want: unhealthy, wantReason: "is registered with sfc_resource, but not by the driver of Onload's release: the loaded module sfc has no version",
+		},
+		"no word about the module sfc": {
+			input: onloadInput, change: ofOnload(func(o *host.Onload) { delete(o.Modules.Value, "sfc") }), want: healthy,
+		},
 		"modules cannot be read": {
 			input:  onloadInput,
 			change: ofOnload(func(o *host.Onload) { o.Modules = nothingRead[map[string]string]("/sys/module") }),
@@ -371,6 +378,10 @@ func TestDeviceNodes(t *testing.T) {
 			input: onloadInput, change: node("/dev/onload", 0),
 			want: unhealthy, wantReason: "The node has no /dev/onload, without which",
 		},
+		"device node of epoll missing": {
+			input: onloadInput, change: node("/dev/onload_epoll", 0),
+			want: unhealthy, wantReason: "The node has no /dev/onload_epoll, without which",
+		},
 		"device node of root": {
 			input: tcpDirectInput, change: node("/dev/sfc_char", 0o600),
 			want: unhealthy, wantReason: "/dev/sfc_char has mode 0600 and 0666 is wanted",
@@ -391,6 +402,20 @@ func TestDeviceNodes(t *testing.T) {
 }
 
 func TestControlPlane(t *testing.T) {
+	hostPlane := host.NamespacedProcess{PID: 608, Namespace: "net:[4026531840]"}
+	podPlane := host.NamespacedProcess{PID: 1391, Namespace: "net:[4026532523]"}
+	// planes is a host with a stack in its own network namespace and one in that of a pod.
+	planes := func(living ...host.NamespacedProcess) func(*host.Onload) {
+		return func(o *host.Onload) {
+			o.Stacks.Value, o.ControlPlanes, o.ControlPlanePIDs.Value = 2, living, nil
+			for _, process := range living {
+				o.ControlPlanePIDs.Value = append(o.ControlPlanePIDs.Value, process.PID)
+			}
+			o.StackOwners = map[int]host.NamespacedProcess{
+				0: {PID: 1104, Namespace: hostPlane.Namespace}, 4: {PID: 1372, Namespace: podPlane.Namespace},
+			}
+		}
+	}
 	judgeCases(t, map[string]ruleCase{
 		"no control plane and no stacks": {
 			input: onloadInput, change: ofOnload(func(o *host.Onload) { o.ControlPlanePIDs.Value = nil }), want: healthy,
@@ -399,6 +424,35 @@ func TestControlPlane(t *testing.T) {
 			input:  onloadInput,
 			change: ofOnload(func(o *host.Onload) { o.ControlPlanePIDs.Value, o.Stacks.Value = nil, 2 }),
 			want:   unhealthy, wantReason: "2 stacks of Onload run without a control plane (/proc/driver/onload/cp_server_pids is empty)",
+		},
+		"no control plane, and the stacks cannot be read": {
+			input: onloadInput,
+			change: ofOnload(func(o *host.Onload) {
+				o.ControlPlanePIDs.Value, o.Stacks = nil, host.Absent[int]("/proc/driver/onload/stacks", "not a line of a stack")
+			}),
+			want: unknowable, wantReason: "The number of Onload's stacks cannot be read from /proc/driver/onload/stacks (not a line of a stack)",
+		},
+		"a control plane for each network namespace": {
+			input: onloadInput, change: ofOnload(planes(hostPlane, podPlane)), want: healthy,
+		},
+		"a pod's control plane is dead": {
+			input: onloadInput, change: ofOnload(planes(hostPlane)),
+			want: unhealthy, wantReason: "Stack 4 of Onload, of process 1372, runs without a control plane: its network namespace (net:[4026532523]) has no",
+		},
+		"the host's control plane is dead": {
+			input: onloadInput, change: ofOnload(planes(podPlane)),
+			want: unhealthy, wantReason: "Stack 0 of Onload, of process 1104, runs without",
+		},
+		"a control plane in a namespace that is not known": {
+			input: onloadInput, change: ofOnload(planes(hostPlane, host.NamespacedProcess{PID: 9})), want: healthy,
+		},
+		"a stack in a namespace that is not known": {
+			input: onloadInput,
+			change: ofOnload(func(o *host.Onload) {
+				planes(hostPlane)(o)
+				o.StackOwners[4] = host.NamespacedProcess{PID: 1372}
+			}),
+			want: healthy,
 		},
 		"control plane cannot be read": {
 			input:  onloadInput,

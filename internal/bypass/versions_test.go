@@ -57,7 +57,7 @@ func TestVersionsOfOnload(t *testing.T) {
 		"another release": {
 			input: onloadInput, change: wants("9.1.1.38"),
 			want: unhealthy, wantReason: "The module onload has version 9.1.1.37 (/proc/driver/onload/version) and " +
-				"spec.stack.onload.version wants 9.1.1.38",
+				"spec.stack.onload.version wants 9.1.1.38; load that release on the node, or change spec.stack.onload.version.",
 		},
 		"a branch by its name": {
 			input: onloadInput,
@@ -73,7 +73,12 @@ func TestVersionsOfOnload(t *testing.T) {
 			input:  onloadInput,
 			change: changeFile(library, func(f *host.UserFile) { f.Version = "9.1.0.15" }),
 			want:   unhealthy, wantReason: "/opt/onload/usr/lib64/libonload.so has version 9.1.0.15 and the module onload " +
-				"(/proc/driver/onload/version) wants 9.1.1.37",
+				"(/proc/driver/onload/version) wants 9.1.1.37; install that release below /opt/onload.",
+		},
+		"library of another release than the pool wants": {
+			input:  onloadInput,
+			change: wants(testRelease, changeFile(library, func(f *host.UserFile) { f.Version = "9.1.0.15" })),
+			want:   unhealthy, wantReason: "wants 9.1.1.37; install that release below /opt/onload, or change spec.stack.onload.version.",
 		},
 		"library of no release with the module's interface": {
 			input:  onloadInput,

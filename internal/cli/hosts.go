@@ -41,7 +41,9 @@ type node struct {
 type reading struct {
 	// hardware reports whether the host's hardware is all that is read; there are no facts then.
 	hardware bool
-	request  host.Request
+	// nics reports whether what NICs are judged by is all that is read; there is no topology then.
+	nics    bool
+	request host.Request
 	// addresses by which a cluster knows the hosts.
 	addresses []netip.Addr
 	// more says what is to be read of a host besides, now that it is known what it is; nil for nothing.
@@ -95,6 +97,10 @@ func (n *node) look(ctx context.Context, opened *host.Host, path string, asked r
 	if n.name == "" {
 		n.name = nodeName(facts, path)
 	}
+	if asked.nics {
+		n.facts = facts
+		return nil
+	}
 	if n.topology, err = topology.FromFacts(facts); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -110,10 +116,14 @@ func (n *node) look(ctx context.Context, opened *host.Host, path string, asked r
 }
 
 func (asked reading) read(ctx context.Context, opened *host.Host) (*host.Facts, error) {
-	if asked.hardware {
+	switch {
+	case asked.hardware:
 		return opened.ReadHardware(ctx)
+	case asked.nics:
+		return opened.ReadNICs(ctx, asked.request)
+	default:
+		return opened.ReadWith(ctx, asked.request)
 	}
-	return opened.ReadWith(ctx, asked.request)
 }
 
 // readNodes reads several hosts, whose names must differ.

@@ -132,7 +132,7 @@ func choosePools(pools []*v1alpha1.BypassNICPool, name string) ([]*v1alpha1.Bypa
 
 // readPoolHosts reads the hosts with the user files that the pools ask for.
 func readPoolHosts(ctx context.Context, options *poolOptions, pools []*v1alpha1.BypassNICPool) ([]node, error) {
-	asked := reading{request: poolRequest(pools)}
+	asked := reading{nics: true, request: poolRequest(pools)}
 	addresses, err := parseAddresses(options.hostIPs)
 	if err != nil {
 		return nil, err

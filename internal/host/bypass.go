@@ -53,16 +53,23 @@ func readNetworks(r *reader, f *Facts) {
 
 func (r *reader) onload(processes []Process) Onload {
 	const version = onloadRoot + "/version"
+	stacks := read(r, source[map[int]int]{onloadRoot + "/stacks", parseStacks})
+	planes := addControlPlanes(read(r, source[[]int]{onloadRoot + "/cp_server_pids", parsePIDs}), processes)
+	namespaces := r.networkNamespaces(stacks.Value, planes.Value)
 	return Onload{
 		Version: read(r,
 			source[string]{version, parseColonValue("onload_version")},
 			source[string]{moduleRoot + "/onload/version", parseName}),
 		InterfaceVersion: read(r, source[string]{version, parseColonValue("uk_intf_ver")}),
-		ControlPlanePIDs: addControlPlanes(read(r, source[[]int]{onloadRoot + "/cp_server_pids", parsePIDs}), processes),
-		Stacks:           read(r, source[int]{onloadRoot + "/stacks", parseStacks}),
-		Resources:        read(r, source[map[string]ResourceCount]{resourceRoot + "/resources", parseResources}),
-		Interfaces:       r.registeredInterfaces(),
-		Modules:          r.stackModules(),
+		ControlPlanePIDs: planes,
+		ControlPlanes: each(planes.Value, func(pid int) NamespacedProcess {
+			return NamespacedProcess{pid, namespaces[pid]}
+		}),
+		Stacks:      countOf(stacks),
+		StackOwners: ownersOf(stacks.Value, namespaces),
+		Resources:   read(r, source[map[string]ResourceCount]{resourceRoot + "/resources", parseResources}),
+		Interfaces:  r.registeredInterfaces(),
+		Modules:     r.stackModules(),
 	}
 }
 
@@ -107,18 +114,78 @@ func addControlPlanes(listed Fact[[]int], processes []Process) Fact[[]int] {
 	return listed
 }
 
-// parseStacks counts the lines of efab_stacks_seq_show (src/driver/linux_onload/linux_stats.c): each begins
-// with the number of a stack and a colon.
-func parseStacks(text string) (int, error) {
-	count := 0
+// parseStacks reads the processes that made stacks, by the number of the stack. Each line of efab_stacks_seq_show
+// (src/driver/linux_onload/linux_stats.c) begins with the number of a stack, a colon and the process: 0 for one that has
+// ended, or that is not in the PID namespace of the reader.
+func parseStacks(text string) (map[int]int, error) {
+	stacks := map[int]int{}
 	for line := range strings.Lines(text) {
-		number, _, _ := strings.Cut(line, ":")
-		if _, err := parseIdentifier(number); err != nil {
-			return 0, fmt.Errorf("not a line of a stack: %q", abbreviate(line))
+		number, rest, _ := strings.Cut(line, ":")
+		stack, err := parseIdentifier(number)
+		if err != nil {
+			return nil, fmt.Errorf("not a line of a stack: %q", abbreviate(line))
 		}
-		count++
+		first, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		pid, err := parseIdentifier(first)
+		if err != nil {
+			pid = 0
+		}
+		stacks[stack] = pid
 	}
-	return count, nil
+	return stacks, nil
+}
+
+func countOf(stacks Fact[map[int]int]) Fact[int] {
+	if !stacks.Known {
+		return Absent[int](stacks.Source, stacks.Reason)
+	}
+	return Known(len(stacks.Value), stacks.Source)
+}
+
+// ownersOf are the owners of stacks that are known.
+func ownersOf(stacks map[int]int, namespaces map[int]string) map[int]NamespacedProcess {
+	owners := map[int]NamespacedProcess{}
+	for stack, pid := range stacks {
+		if pid > 0 {
+			owners[stack] = NamespacedProcess{pid, namespaces[pid]}
+		}
+	}
+	return owners
+}
+
+// networkNamespaces tells the network namespaces of the owners of stacks and of control planes, by process. Links of
+// other users' processes are closed to a reader without privileges. Everybody may look at /proc/PID/net, whose files
+// each network namespace has of its own, so that their inodes tell namespaces apart (proc_net_ns_init and proc_alloc_inum of
+// the kernel's fs/proc).
+func (r *reader) networkNamespaces(stacks map[int]int, planes []int) map[int]string {
+	pids := slices.Clone(planes)
+	for _, pid := range stacks {
+		if pid > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	pids = slices.Compact(pids)
+	links := map[int]string{}
+	for _, pid := range pids {
+		target, err := r.link(fmt.Sprintf("%s/%d/ns/net", procRoot, pid))
+		if errors.Is(err, fs.ErrPermission) && r.live {
+			return r.inodesOfNamespaces(pids)
+		}
+		links[pid] = target
+	}
+	return links
+}
+
+func (r *reader) inodesOfNamespaces(pids []int) map[int]string {
+	inodes := map[int]string{}
+	for _, pid := range pids {
+		found, err := r.walk.resolve(relative(fmt.Sprintf("%s/%d/net/dev", procRoot, pid)))
+		if err == nil && found.node.inode > 0 {
+			inodes[pid] = fmt.Sprintf("inode %d of /proc/PID/net/dev", found.node.inode)
+		}
+	}
+	return inodes
 }
 
 // parseResources reads what efrm_resource_read_proc (src/driver/linux_resource/kernel_proc.c) writes: for

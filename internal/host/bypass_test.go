@@ -69,6 +69,49 @@ func TestOnloadFacts(t *testing.T) {
 	}
 }
 
+// TestStackOwners: each stack and each control plane has a network namespace; the kernel names no process that has ended, or
+// that is not in the reader's PID namespace.
+func TestStackOwners(t *testing.T) {
+	const hostNamespace, podNamespace = "net:[4026531840]", "net:[4026532523]"
+	tree := onloadHost().with(files{
+		"proc/driver/onload/stacks":         "0: 1104 0 135 17\n1: 1372 0 59 0\n2: 0 0 59 0\n3: 1500 1001 59 0\n",
+		"proc/driver/onload/cp_server_pids": "608\n1391\n",
+		"proc/1104/ns/net":                  linkTo + hostNamespace,
+		"proc/1372/ns/net":                  linkTo + podNamespace,
+		"proc/608/ns/net":                   linkTo + hostNamespace,
+		"proc/1391/ns/net":                  linkTo + podNamespace,
+	})
+	check := func(t *testing.T, got Onload) {
+		t.Helper()
+		expect(t, "the number of stacks", got.Stacks, "4")
+		if diff := cmp.Diff(map[int]NamespacedProcess{0: {1104, hostNamespace}, 1: {1372, podNamespace}, 3: {PID: 1500}}, got.StackOwners); diff != "" {
+			t.Errorf("the owners of stacks (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]NamespacedProcess{{608, hostNamespace}, {1391, podNamespace}}, got.ControlPlanes); diff != "" {
+			t.Errorf("the control planes (-want +got):\n%s", diff)
+		}
+	}
+	check(t, readAll(t, tree).Bypass.Onload)
+	t.Run("from a snapshot", func(t *testing.T) {
+		opened := open(t, snapshot(t, tree.write(t)))
+		facts, err := opened.Read(t.Context())
+		must(t, err)
+		check(t, facts.Bypass.Onload)
+	})
+}
+
+// TestNamespacesWithoutPrivileges tells the network namespaces of processes apart by what everybody may see.
+func TestNamespacesWithoutPrivileges(t *testing.T) {
+	opened, err := openDirectory("/")
+	must(t, err)
+	defer closeRead(opened)
+	own, parent := os.Getpid(), os.Getppid()
+	got := newReader(t.Context(), opened.view(), nil).inodesOfNamespaces([]int{own, parent})
+	if got[own] == "" || got[own] != got[parent] {
+		t.Errorf("this process and the one that started it are in %q and %q", got[own], got[parent])
+	}
+}
+
 // TestOnloadIsAbsent: a host without Onload says so by what is missing, and the modules are known to be none.
 func TestOnloadIsAbsent(t *testing.T) {
 	got := readAll(t, files{"sys/module/ext4/": "", "dev/": ""}).Bypass

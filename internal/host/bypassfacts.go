@@ -60,8 +60,13 @@ type Onload struct {
 	// and since that hides the processes of other PID namespaces from a container, the processes of that name
 	// that /proc shows.
 	ControlPlanePIDs Fact[[]int]
+	// ControlPlanes are the same processes with their network namespaces: each that has a stack has a control plane.
+	ControlPlanes []NamespacedProcess
 	// Stacks is the number of stacks, from /proc/driver/onload/stacks.
 	Stacks Fact[int]
+	// StackOwners are the processes that made the stacks, by the number of the stack. Stacks are left out whose process has
+	// ended, and all of them for a reader in a PID namespace of its own, to whom the kernel names no process.
+	StackOwners map[int]NamespacedProcess
 	// Resources are the tables of /proc/driver/sfc_resource/resources by name, such as VI.
 	Resources Fact[map[string]ResourceCount]
 	// Interfaces are those that sfc_resource has registered: the folders of /proc/driver/sfc_resource besides
@@ -70,6 +75,13 @@ type Onload struct {
 	// Modules are the loaded modules of the stack by name (onload, sfc_char, sfc_resource, sfc, xilinx_efct),
 	// each with its version; "" for a module without one.
 	Modules Fact[map[string]string]
+}
+
+// NamespacedProcess is a process and where it is.
+type NamespacedProcess struct {
+	PID int
+	// Namespace tells its network namespace from others of the same Facts, such as net:[4026531840]; "" when it is not known.
+	Namespace string
 }
 
 // ResourceCount is a table of /proc/driver/sfc_resource/resources.

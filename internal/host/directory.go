@@ -141,7 +141,7 @@ func (v *directoryView) lstat(name string) (node, error) {
 	if err != nil {
 		return node{}, err
 	}
-	found := node{kind: kindOfMode(stat.Mode), size: stat.Size, permissions: stat.Mode & permissionBits}
+	found := node{kind: kindOfMode(stat.Mode), size: stat.Size, permissions: stat.Mode & permissionBits, inode: stat.Ino}
 	if found.kind == kindDevice {
 		found.major, found.minor = unix.Major(stat.Rdev), unix.Minor(stat.Rdev)
 	}

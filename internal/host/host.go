@@ -184,12 +184,12 @@ func (h *Host) Snapshot(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// ReadNICs reads what package bypass judges NICs by: the kernel's release, NUMA nodes, hugepages, the NICs, the
-// processes of interest and Facts.Bypass with the requested user spaces. The rest stays empty, the interrupts of NICs
+// ReadNICs reads what package bypass judges NICs by: the kernel's release, NUMA nodes, hugepages, the NICs, on a host
+// with Onload the processes of interest, and Facts.Bypass with the requested user spaces. The rest stays empty, the interrupts of NICs
 // included, and of the request the rest is not looked at. It is for those who look every few seconds. Errors are those
 // of Read.
 func (h *Host) ReadNICs(ctx context.Context, request Request) (*Facts, error) {
-	return h.readSections(ctx, nil, readKernel, readNUMANodes, readHugepages, readNICs, readProcesses, readBypass(request.UserSpaces))
+	return h.readSections(ctx, nil, readKernel, readNUMANodes, readHugepages, readNICs, readStackProcesses, readBypass(request.UserSpaces))
 }
 
 // ReadHardware reads what a topology is made from: the kernel, processor, CPUs, NUMA nodes, hugepages, memory and NICs, and

@@ -53,6 +53,14 @@ func (r *reader) seesKernelThreads() bool {
 	return err == nil && strings.TrimSpace(name) == "kthreadd"
 }
 
+// readStackProcesses looks for processes only on a host with Onload, whose control planes are among them: each process
+// is a file to read.
+func readStackProcesses(r *reader, f *Facts) {
+	if _, err := r.directory(onloadRoot); err == nil {
+		readProcesses(r, f)
+	}
+}
+
 // process returns a process if it is of interest. Processes come and go: one that vanished is none.
 func (r *reader) process(pid int) []Process {
 	folder := procRoot + "/" + strconv.Itoa(pid)

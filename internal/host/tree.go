@@ -34,6 +34,8 @@ type node struct {
 	permissions uint32
 	// major and minor are the numbers of a device.
 	major, minor uint32
+	// inode is the number of the file; 0 in an archive.
+	inode uint64
 }
 
 // entry is one name in a directory.

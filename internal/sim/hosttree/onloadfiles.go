@@ -23,6 +23,9 @@ func (o Onload) userInterfaceVersion() string {
 	return cmp.Or(o.UserInterfaceVersion, o.InterfaceVersion)
 }
 
+// driverVersion is what the drivers of Onload's releases call themselves; the kernel's own sfc has no version.
+const driverVersion = "6.4.0.1002"
+
 // onloadPaths are all that Onload brings to a host, except for drivers.
 func (m Machine) onloadPaths() []string {
 	paths := []string{"/proc/driver/onload", "/proc/driver/sfc_resource", "/dev/onload", "/dev/onload_epoll", "/dev/sfc_char"}
@@ -61,6 +64,7 @@ func (m Machine) writeOnload(t *tree) {
 		if nic.Driver == "sfc" || nic.Driver == "xilinx_efct" {
 			t.text("/proc/driver/sfc_resource/"+nic.Name+"/firewall_rules", "")
 			t.file("/sys/module/"+nic.Driver+"/initstate", "live")
+			t.file("/sys/module/"+nic.Driver+"/version", driverVersion)
 		}
 	}
 	for _, module := range []string{"onload", "sfc_char", "sfc_resource"} {
