@@ -49,10 +49,7 @@ func MachineOf(f *host.Facts, p *NodePlan) cmdline.Machine {
 // kernel is none.
 func ArgumentChanges(running cmdline.Line, on cmdline.Machine, p *NodePlan) []Change {
 	var changes []Change
-	effects := map[string]cmdline.Effect{}
-	for _, e := range running.Effects(on) {
-		effects[e.Parameter] = e
-	}
+	effects := running.RunningEffects(on)
 	planned := map[string]bool{}
 	for _, wanted := range p.effects(on) {
 		planned[wanted.Parameter] = true
@@ -105,8 +102,14 @@ func RebootOf(inventory *v1alpha1.Inventory, p *NodePlan) v1alpha1.RebootRequire
 func (p *NodePlan) argumentItems() []item {
 	effects := p.effects(cmdline.Machine{Architecture: p.Architecture})
 	items := make([]item, len(effects))
+	named := map[string]bool{}
 	for i, e := range effects {
 		items[i] = argumentItem(e)
+		if named[items[i].name] {
+			// One argument may set several parameters: iommu=pt,soft.
+			items[i].name = e.Parameter
+		}
+		named[items[i].name] = true
 	}
 	return items
 }

@@ -67,9 +67,10 @@ func commandLineCases() checkCases {
 			want:   fails, wantMessage: "the kernel was booted with isolcpus=managed_irq,2-3,6-7, wanted isolcpus=domain,managed_irq,2,3,6,7",
 		},
 		"a later argument overrides": {
-			change: bootedWith("tsc=reliable", "tsc=reliable tsc=nowatchdog"),
-			want:   fails, wantMessage: "the kernel was booted with tsc=nowatchdog, wanted tsc=reliable",
+			change: bootedWith("nmi_watchdog=0", "nmi_watchdog=0 nmi_watchdog=1"),
+			want:   fails, wantMessage: "the kernel was booted with nmi_watchdog=1, wanted nmi_watchdog=0",
 		},
+		"each word counts":             {change: bootedWith("tsc=reliable", "tsc=reliable tsc=nowatchdog"), want: passes},
 		"repeated with the same value": {change: bootedWith("hugepagesz=1G", "tsc=reliable hugepagesz=1G"), want: passes},
 		"underscores for dashes":       {change: bootedWith("nmi_watchdog=0", "nmi-watchdog=0"), want: passes},
 		"the number of pages belongs to the size before it": {
