@@ -34,12 +34,14 @@ func (p *NodePlan) ArgumentLine() cmdline.Line {
 // effects are what the planned arguments do on a machine.
 func (p *NodePlan) effects(on cmdline.Machine) []cmdline.Effect { return p.ArgumentLine().Effects(on) }
 
-// MachineOf is what the facts of a host say about the machine that reads the plan's arguments.
+// MachineOf is what the facts of a host say about the machine that reads the plan's arguments. A CPU that is offline, and
+// in no set of the plan, changes nothing: no reboot is needed for it.
 func MachineOf(f *host.Facts, p *NodePlan) cmdline.Machine {
 	on := cmdline.Machine{Architecture: p.Architecture, Possible: f.CPUs.Present.Value}
 	if possible, ok := f.CPUs.Possible.Get(); ok {
 		on.Possible = possible
 	}
+	on.Gone = f.CPUs.Offline.Value.Difference(p.CPUs.Housekeeping).Difference(p.CPUs.Isolated)
 	return on
 }
 

@@ -190,7 +190,7 @@ func (r *reader) readIsolation(kept Isolation) {
 func (r *reader) meaningOf(effect int, taken map[string]cpus.Set) []string {
 	var meanings []string
 	for _, flag := range slices.Sorted(maps.Keys(taken)) {
-		if set := taken[flag]; !set.IsEmpty() {
+		if set := taken[flag].Difference(r.machine.Gone); !set.IsEmpty() {
 			meanings = append(meanings, flag+" "+set.String())
 		}
 	}

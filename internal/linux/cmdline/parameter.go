@@ -20,6 +20,8 @@ type Machine struct {
 	Architecture string
 	// Possible are the CPUs that "all" and "N" speak of (cpu_possible_mask).
 	Possible cpus.Set
+	// Gone are CPUs that are offline and in none of the sets that are compared: what arguments say about them has no effect.
+	Gone cpus.Set
 }
 
 const amd64 = "amd64"
@@ -258,13 +260,13 @@ func (m Machine) canonical(n notation, value string) (text string, ok bool) {
 		return setting.SizeText(bytes), ok
 	case cpuList:
 		set, err := cpus.ParseArgument(value, m.Possible)
-		return set.String(), err == nil
+		return set.Difference(m.Gone).String(), err == nil
 	case systemdList:
 		set, err := cpus.Parse(strings.Join(strings.FieldsFunc(value, isSeparator), ","))
-		return set.String(), err == nil
+		return set.Difference(m.Gone).String(), err == nil
 	case isolation:
 		flags, set, ok := m.isolcpus(value)
-		return strings.Join(flags, ",") + " " + set.String(), ok
+		return strings.Join(flags, ",") + " " + set.Difference(m.Gone).String(), ok
 	default:
 		return value, true
 	}
