@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,8 +21,38 @@ type change struct {
 	line       int
 	start, end int
 	text       string
+	kind       kind
 	// was is what the text replaces, source the line of code that it begins in.
 	was, source string
+}
+
+// kind says how the changed and the original code stand side by side in one program.
+type kind int
+
+const (
+	// condition is an expression that is true or false.
+	condition kind = iota
+	// value is another expression, of which both sides may be evaluated.
+	value
+	// statement is one that is left out.
+	statement
+)
+
+// both is code that does the one or the other, as the number of the change says at run time.
+func (c change) both(id int) string {
+	switch c.kind {
+	case condition:
+		return fmt.Sprintf("mutantCondition(%d, func() bool { return %s }, func() bool { return %s })", id, c.text, c.was)
+	case value:
+		return fmt.Sprintf("mutantValue(%d, %s, %s)", id, c.text, c.was)
+	default:
+		return fmt.Sprintf("if !mutantIs(%d) { %s }", id, c.was)
+	}
+}
+
+// overlaps reports whether two changes touch the same code.
+func (c change) overlaps(other change) bool {
+	return c.file == other.file && c.start < other.end && other.start < c.end
 }
 
 // place is "file.go:12".
@@ -96,10 +127,10 @@ func (f *finder) visit(node ast.Node) bool {
 		f.operator(n)
 	case *ast.UnaryExpr:
 		if n.Op == token.NOT {
-			f.replace(n.Pos(), n.X.Pos(), "")
+			f.replace(n, condition, f.text(n.X))
 		}
 	case *ast.IfStmt:
-		f.negate(n.Cond)
+		f.replace(n.Cond, condition, "!("+f.text(n.Cond)+")")
 	case *ast.BasicLit:
 		f.literal(n)
 	case *ast.Ident:
@@ -114,36 +145,42 @@ func (f *finder) visit(node ast.Node) bool {
 	return true
 }
 
-// replace adds the change of a range to a text.
-func (f *finder) replace(from, to token.Pos, text string) {
-	start, end := f.set.Position(from), f.set.Position(to).Offset
+// text is the source of a node.
+func (f *finder) text(n ast.Node) string {
+	return string(f.source[f.set.Position(n.Pos()).Offset:f.set.Position(n.End()).Offset])
+}
+
+// replace adds the change of a node to a text.
+func (f *finder) replace(n ast.Node, kind kind, text string) {
+	start, end := f.set.Position(n.Pos()), f.set.Position(n.End()).Offset
 	lineStart := strings.LastIndexByte(string(f.source[:start.Offset]), '\n') + 1
 	line, _, _ := strings.Cut(string(f.source[lineStart:]), "\n")
 	f.found = append(f.found, change{
-		file: f.file, line: start.Line, start: start.Offset, end: end, text: text,
+		file: f.file, line: start.Line, start: start.Offset, end: end, text: text, kind: kind,
 		was: string(f.source[start.Offset:end]), source: line,
 	})
 }
 
-// operator turns comparisons, logical and arithmetic operators into others.
+// operator turns comparisons, logical and arithmetic operators into others. A product never becomes a quotient, which
+// may divide by zero.
 func (f *finder) operator(n *ast.BinaryExpr) {
+	kind := condition
+	if slices.Contains([]token.Token{token.ADD, token.SUB, token.QUO}, n.Op) {
+		kind = value
+	}
 	for _, other := range map[token.Token][]string{
 		token.EQL: {"!="}, token.NEQ: {"=="}, token.LSS: {"<=", ">="}, token.LEQ: {"<", ">"},
 		token.GTR: {">=", "<="}, token.GEQ: {">", "<"}, token.LAND: {"||"}, token.LOR: {"&&"},
-		token.ADD: {"-"}, token.SUB: {"+"}, token.MUL: {"/"}, token.QUO: {"*"},
+		token.ADD: {"-"}, token.SUB: {"+"}, token.QUO: {"*"},
 	}[n.Op] {
-		f.replace(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), other)
+		f.replace(n, kind, f.text(n.X)+" "+other+" "+f.text(n.Y))
 	}
-}
-
-func (f *finder) negate(condition ast.Expr) {
-	f.replace(condition.Pos(), condition.End(), "!("+string(f.source[f.set.Position(condition.Pos()).Offset:f.set.Position(condition.End()).Offset])+")")
 }
 
 // literal makes a number one more.
 func (f *finder) literal(n *ast.BasicLit) {
-	if value, err := strconv.Atoi(n.Value); n.Kind == token.INT && err == nil {
-		f.replace(n.Pos(), n.End(), strconv.Itoa(value+1))
+	if number, err := strconv.Atoi(n.Value); n.Kind == token.INT && err == nil {
+		f.replace(n, value, strconv.Itoa(number+1))
 	}
 }
 
@@ -153,7 +190,7 @@ func (f *finder) name(n *ast.Ident) {
 		"true": "false", "false": "true",
 		"ImpactWork": "ImpactNone", "ImpactSpeed": "ImpactNone", "ImpactPlacement": "ImpactNone", "ImpactPlan": "ImpactNone", "ImpactNone": "ImpactWork",
 	}[n.Name]; other != "" {
-		f.replace(n.Pos(), n.End(), other)
+		f.replace(n, value, other)
 	}
 }
 
@@ -166,21 +203,21 @@ func (f *finder) rank(n *ast.SelectorExpr) {
 		"ConditionDeJittered": "ConditionNUMAAligned", "ConditionNUMAAligned": "ConditionDeJittered",
 		"ConditionTrue": "ConditionFalse", "ConditionFalse": "ConditionTrue", "ConditionUnknown": "ConditionTrue",
 	}[n.Sel.Name]; other != "" {
-		f.replace(n.Sel.Pos(), n.Sel.End(), other)
+		f.replace(n, value, f.text(n.X)+"."+other)
 	}
 }
 
 // statements leaves out statements that can be left out: calls, assignments, and what ends a turn of a loop.
 func (f *finder) statements(list []ast.Stmt) {
-	for _, statement := range list {
-		switch s := statement.(type) {
+	for _, candidate := range list {
+		switch s := candidate.(type) {
 		case *ast.ExprStmt, *ast.IncDecStmt:
-			f.replace(s.Pos(), s.End(), "")
+			f.replace(s, statement, "")
 		case *ast.BranchStmt:
-			f.replace(s.Pos(), s.End(), "")
+			f.replace(s, statement, "")
 		case *ast.AssignStmt:
 			if s.Tok != token.DEFINE {
-				f.replace(s.Pos(), s.End(), "")
+				f.replace(s, statement, "")
 			}
 		}
 	}

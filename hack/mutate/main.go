@@ -7,8 +7,8 @@
 //
 // The changes are those of a slip of the pen: a comparison turned around, && for ||, a negated condition, a number that is
 // one off, a severity or an impact that is another, a statement that is left out. They are drawn at random with a seed from
-// all places of a package, so that a run is repeatable; one that does not compile is drawn again. No source is written:
-// the compiler gets the changed file by an overlay. A change that cannot matter, with its reason, belongs into
+// all places of a package, so that a run is repeatable. All of a package are compiled into one program, in which at most one
+// is in force: compiling takes longer than most tests. No source is written: the compiler gets the files by an overlay. A change that cannot matter, with its reason, belongs into
 // equivalents.txt.
 //
 // The kept mutation testers for Go run every mutant of a package, which takes hours here, and know no severities.
@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -46,16 +47,16 @@ func main() {
 	flag.Float64Var(&o.limit, "limit", 5, "percentage of changes that may survive in each package")
 	flag.StringVar(&o.only, "only", "", "draw only changes of places that begin so, such as rates.go:120")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := o.run(ctx, flag.Args()); err != nil {
+	if err := o.run(flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
 // run judges every package, and fails when too many changes of one survive.
-func (o options) run(ctx context.Context, folders []string) error {
+func (o options) run(folders []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	equivalents, err := parseEquivalents(equivalentsText)
 	if err != nil {
 		return err
@@ -94,28 +95,55 @@ func (t tally) String() string {
 		t.killed, t.survived, t.percentage(), t.equivalent, t.uncompiled)
 }
 
-// judge draws changes of one package and runs its tests on each.
+// judge draws changes of one package and runs its tests with each.
 func (o options) judge(ctx context.Context, folder string, equivalents []equivalent) (tally, error) {
-	var found tally
-	changes, err := changesOf(folder)
+	all, err := changesOf(folder)
 	if err != nil {
-		return found, err
+		return tally{}, err
 	}
-	random := rand.New(rand.NewPCG(o.seed, uint64(len(folder)))) //nolint:gosec // Nothing is secret here.
-	random.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
+	drawn, found := o.draw(folder, all, equivalents)
 	tester, err := newTester(folder, o.timeout)
 	if err != nil {
 		return found, err
 	}
 	defer tester.close()
-	if err := tester.baseline(ctx); err != nil {
+	changes, err := tester.build(ctx, drawn)
+	if err != nil {
 		return found, err
 	}
-	for _, c := range changes {
-		if found.killed+found.survived >= o.count || ctx.Err() != nil {
+	found.uncompiled = len(drawn) - len(changes)
+	changes = changes[:min(o.count, len(changes))]
+	if came, output, err := tester.test(ctx, 0); err != nil || came != survived {
+		return found, fmt.Errorf("the tests fail without a change: %w\n%s", err, output)
+	}
+	for i, c := range changes {
+		came, _, err := tester.test(ctx, i+1)
+		if err != nil {
+			return found, err
+		}
+		if came == killed {
+			found.killed++
+		} else {
+			found.survived++
+		}
+		fmt.Printf("%s %s\n", came, c)
+	}
+	return found, nil
+}
+
+// draw returns changes that do not overlap, some more than are wanted because not all compile, and counts those that are
+// equivalent.
+func (o options) draw(folder string, all []change, equivalents []equivalent) ([]change, tally) {
+	random := rand.New(rand.NewPCG(o.seed, uint64(len(folder)))) //nolint:gosec // Nothing is secret here.
+	all = slices.Clone(all)
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	var drawn []change
+	var found tally
+	for _, c := range all {
+		if len(drawn) >= o.count+o.count/4 {
 			break
 		}
-		if !strings.HasPrefix(c.place(), o.only) {
+		if !strings.HasPrefix(c.place(), o.only) || slices.ContainsFunc(drawn, c.overlaps) {
 			continue
 		}
 		if reason := reasonOf(equivalents, c); reason != "" {
@@ -123,25 +151,7 @@ func (o options) judge(ctx context.Context, folder string, equivalents []equival
 			fmt.Printf("equivalent %s: %s\n", c, reason)
 			continue
 		}
-		outcome, err := tester.test(ctx, c)
-		if err != nil {
-			return found, err
-		}
-		found.add(outcome)
-		if outcome != uncompiled {
-			fmt.Printf("%s %s\n", outcome, c)
-		}
+		drawn = append(drawn, c)
 	}
-	return found, ctx.Err()
-}
-
-func (t *tally) add(o outcome) {
-	switch o {
-	case killed:
-		t.killed++
-	case survived:
-		t.survived++
-	case uncompiled:
-		t.uncompiled++
-	}
+	return drawn, found
 }

@@ -57,8 +57,7 @@ func settingNames() map[string]string {
 		"/sys/kernel":                                    "realtime rcu_expedited",
 		"/sys/kernel/mm/ksm":                             "pages_shared run",
 		"/sys/kernel/mm/transparent_hugepage":            "enabled shmem_enabled",
-		"/sys/kernel/debug/kprobes":                      "list",
-		tracingRoot:                                      "current_tracer enabled_functions set_event",
+		"/sys/kernel/tracing":                            "current_tracer set_event",
 		"/sys/module/pcie_aspm/parameters":               "policy",
 	}
 }
@@ -79,7 +78,6 @@ const (
 	workqueueRoot     = "/sys/devices/virtual/workqueue"
 	transparentRoot   = "/sys/kernel/mm/transparent_hugepage"
 	vulnerabilityRoot = cpuRoot + "/vulnerabilities"
-	tracingRoot       = "/sys/kernel/tracing"
 )
 
 // readSettings reads the settings of every host and those that are asked for.
@@ -114,13 +112,6 @@ func (r *reader) lacks(file string) bool {
 	}
 	always := ""
 	switch {
-	case strings.HasPrefix(file, tracingRoot+"/"):
-		// The folder is a place to mount a file system on, which nobody may have done.
-		_, err := r.walk.folder(relative(tracingRoot))
-		return errors.Is(err, fs.ErrNotExist)
-	case strings.HasPrefix(file, "/sys/kernel/debug/"):
-		// So is this one.
-		return false
 	case strings.HasPrefix(file, "/proc/sys/net/"):
 		// Of these, a network namespace has fewer than the host.
 		return false
@@ -146,7 +137,7 @@ func readMoreSettings(extra []string) func(*reader, *Facts) {
 	}
 }
 
-// numerousSettings are the settings whose names a host tells: workqueues, vulnerabilities, instances of the tracer.
+// numerousSettings are the settings whose names a host tells.
 func (r *reader) numerousSettings() []string {
 	queues := r.members(workqueueRoot, maxEntries, func(e entry) bool { return e.kind != kindFile && e.name != "power" })
 	for i, name := range queues {

@@ -229,6 +229,9 @@ func idleCases() map[v1alpha1.CheckID]checkCases {
 			"the state is new": {
 				change: func(f fixture) { f.before.CPUs.List[6].IdleStates = nil }, want: isUnknown, wantMessage: "not read before",
 			},
+			"a state that was not there before": {
+				change: func(f fixture) { f.before.CPUs.List[6].IdleStates = f.before.CPUs.List[6].IdleStates[:2] }, want: isUnknown, wantMessage: "not read before",
+			},
 			"how long a state takes is not told": {
 				change: func(f fixture) { f.facts.CPUs.List[3].IdleStates[2].LatencyMicros = absent[int64]("state2/latency") },
 				want:   isUnknown, wantMessage: "state2/latency",
@@ -253,6 +256,12 @@ func idleStateCases(withoutStates func(fixture)) checkCases {
 		},
 		"limited to less than wanted": {
 			change: func(f fixture) { f.set(settingLatencyLimit, "200") }, want: fails, wantMessage: allowed + ": the limit in /dev/cpu_dma_latency is 200 µs",
+		},
+		"a limit that just allows it": {
+			change: func(f fixture) { f.set(settingLatencyLimit, "133") }, want: fails, wantMessage: allowed + ": the limit in /dev/cpu_dma_latency is 133 µs",
+		},
+		"a limit that just forbids it": {
+			change: func(f fixture) { f.set(settingLatencyLimit, "132") }, want: passes,
 		},
 		"the limit is not told, and nobody holds one": {
 			change: func(f fixture) { f.remove(settingLatencyLimit); f.facts.LatencyHolders = known([]host.Process{}) },

@@ -46,33 +46,49 @@ func TestSoundHostIsReady(t *testing.T) {
 	}
 }
 
-// satisfied is the message of DeJittered on a sound host of which so many checks did not pass.
-func satisfied(others int) string {
+// butOne is the message of DeJittered on a sound host of which one check did not pass.
+func butOne() string {
 	count := len(sound().evaluate().concerning(v1alpha1.ConditionDeJittered))
-	return fmt.Sprintf("the running kernel satisfies the plan: %d of %d checks passed", count-others, count)
+	return fmt.Sprintf("the running kernel satisfies the plan: %d of %d checks passed. Other findings: ", count-1, count)
+}
+
+// want is what a condition is to say; any message where there is none.
+type want struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+// conditionCase is a change of the sound host and the conditions that follow from it.
+type conditionCase struct {
+	change                            func(fixture)
+	applied, deJittered, aligned, all want
+}
+
+func (tc conditionCase) test(t *testing.T) {
+	t.Helper()
+	f := sound()
+	tc.change(f)
+	got := f.evaluate().Conditions(1)
+	for conditionType, want := range map[string]want{
+		v1alpha1.ConditionApplied: tc.applied, v1alpha1.ConditionDeJittered: tc.deJittered,
+		v1alpha1.ConditionNUMAAligned: tc.aligned, v1alpha1.ConditionReady: tc.all,
+	} {
+		found := meta.FindStatusCondition(got, conditionType)
+		if found.Status != want.status || found.Reason != want.reason || want.message != "" && found.Message != want.message {
+			t.Errorf("%s is %s %s %q\nwant %+v", conditionType, found.Status, found.Reason, found.Message, want)
+		}
+	}
 }
 
 func TestConditions(t *testing.T) {
-	type condition struct {
-		status          metav1.ConditionStatus
-		reason, message string
-	}
-	verified := condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, ""}
+	verified := want{metav1.ConditionTrue, v1alpha1.ReasonVerified, ""}
 	irq := "irq.effective-affinity: IRQ 142 (sfc-ens2f0-3) is delivered to isolated CPU 3; wanted 0-1,4-5"
 	moveInterrupt := func(f fixture) { f.facts.Interrupts.Routes[2].EffectiveAffinity = known(list("3")) }
-	withTHP := func(f fixture) { f.set(settingTHP, "[always] madvise never") }
-	withTaint := func(f fixture) { f.set(settingTainted, "16384") }
-	hugepages := "memory.transparent-hugepages: /sys/kernel/mm/transparent_hugepage/enabled is [always] madvise never, not never"
-	lockup := "kernel.tainted: the kernel has seen a lockup since it booted"
-	slow := "clock.source: the kernel keeps time with hpet, not tsc"
-	cases := map[string]struct {
-		change                            func(fixture)
-		applied, deJittered, aligned, all condition
-	}{
+	cases := map[string]conditionCase{
 		"a critical check fails": {
 			change: moveInterrupt, applied: verified, aligned: verified,
-			deJittered: condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, irq},
-			all:        condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, "DeJittered: " + irq},
+			deJittered: want{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, irq},
+			all:        want{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, "DeJittered: " + irq},
 		},
 		"it is waived": {
 			change: func(f fixture) {
@@ -81,64 +97,11 @@ func TestConditions(t *testing.T) {
 			},
 			applied: verified, deJittered: verified, aligned: verified, all: verified,
 		},
-		"a check fails that is not critical and slows isolated CPUs": {
-			change: withTHP, applied: verified, aligned: verified,
-			deJittered: condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, hugepages},
-			all:        condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, "DeJittered: " + hugepages},
-		},
-		"it is waived, too": {
-			change: func(f fixture) {
-				withTHP(f)
-				f.plan.Verification.Waived = []v1alpha1.WaivedCheck{{Check: "memory.transparent-hugepages", Reason: "a database"}}
-				f.plan.Verification.FailOn = v1alpha1.FailOnLow
-			},
-			applied: verified, aligned: verified,
-			deJittered: condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, satisfied(1) + ". Other findings: 1 waived"},
-			all:        condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, "the running kernel proves the plan. Other findings: 1 waived"},
-		},
-		"a check fails that touches no isolated CPU": {
-			change: withTaint, applied: verified, aligned: verified,
-			deJittered: condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, satisfied(1) + ". Other findings: 1 failed"},
-			all:        condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, "the running kernel proves the plan. Other findings: 1 failed"},
-		},
-		"it fails, and its severity counts": {
-			change: func(f fixture) {
-				withTaint(f)
-				f.plan.Verification.FailOn = v1alpha1.FailOnMedium
-			},
-			applied: verified, aligned: verified,
-			deJittered: condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, lockup},
-			all:        condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, "DeJittered: " + lockup},
-		},
-		"only critical failures count": {
-			change: func(f fixture) {
-				withTHP(f)
-				f.plan.Verification.FailOn = v1alpha1.FailOnCritical
-			},
-			applied: verified, aligned: verified,
-			deJittered: condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, satisfied(1) + ". Other findings: 1 failed"},
-			all:        condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, ""},
-		},
-		"a fact is missing for a check that is not critical": {
-			change: func(f fixture) { f.remove(settingTHP) }, applied: verified, aligned: verified,
-			deJittered: condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, satisfied(1) + ". Other findings: 1 unknown"},
-			all:        condition{metav1.ConditionTrue, v1alpha1.ReasonVerified, ""},
-		},
-		"the most severe failure comes first, and lesser ones are counted": {
-			change: func(f fixture) {
-				withTaint(f)
-				withTHP(f)
-				f.set(settingClocksource, "hpet")
-			},
-			applied: verified, aligned: verified,
-			deJittered: condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, slow + ". " + hugepages + ". Other findings: 1 failed"},
-			all:        condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, "DeJittered: " + slow + ". " + hugepages + ". Other findings: 1 failed"},
-		},
 		"a critical fact is missing": {
 			change:  func(f fixture) { f.facts.CPUs.Isolated = absent[cpus.Set]("/sys/devices/system/cpu/isolated") },
 			applied: verified, aligned: verified,
-			deJittered: condition{metav1.ConditionUnknown, v1alpha1.ReasonChecksUnknown, "cpu.isolated: /sys/devices/system/cpu/isolated cannot be read: no such file"},
-			all:        condition{metav1.ConditionUnknown, v1alpha1.ReasonChecksUnknown, "DeJittered: cpu.isolated: /sys/devices/system/cpu/isolated cannot be read: no such file"},
+			deJittered: want{metav1.ConditionUnknown, v1alpha1.ReasonChecksUnknown, "cpu.isolated: /sys/devices/system/cpu/isolated cannot be read: no such file"},
+			all:        want{metav1.ConditionUnknown, v1alpha1.ReasonChecksUnknown, "DeJittered: cpu.isolated: /sys/devices/system/cpu/isolated cannot be read: no such file"},
 		},
 		"failed outweighs unknown": {
 			change: func(f fixture) {
@@ -146,41 +109,78 @@ func TestConditions(t *testing.T) {
 				f.facts.CPUs.Isolated = absent[cpus.Set]("/sys/devices/system/cpu/isolated")
 			},
 			applied: verified, aligned: verified,
-			deJittered: condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, irq + ". Other findings: 1 unknown"},
-			all:        condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, "DeJittered: " + irq + ". Other findings: 1 unknown"},
+			deJittered: want{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, irq + ". Other findings: 1 unknown"},
+			all:        want{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, "DeJittered: " + irq + ". Other findings: 1 unknown"},
 		},
 		"the plan needs a reboot": {
 			change:     func(f fixture) { f.boot(strings.ReplaceAll(soundCommandLine, "tsc=reliable ", "")) },
 			deJittered: verified, aligned: verified,
-			applied: condition{metav1.ConditionFalse, v1alpha1.ReasonRebootPending, "kernel.command-line: the kernel was booted without tsc=reliable"},
-			all:     condition{metav1.ConditionFalse, v1alpha1.ReasonRebootPending, "Applied: kernel.command-line: the kernel was booted without tsc=reliable"},
+			applied: want{metav1.ConditionFalse, v1alpha1.ReasonRebootPending, "kernel.command-line: the kernel was booted without tsc=reliable"},
+			all:     want{metav1.ConditionFalse, v1alpha1.ReasonRebootPending, "Applied: kernel.command-line: the kernel was booted without tsc=reliable"},
 		},
 		"the kubelet has another configuration": {
 			change:     configured("single-numa-node", "restricted"),
 			deJittered: verified,
-			applied: condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed,
+			applied: want{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed,
 				"kubelet.topology-manager: the kubelet's topologyManagerPolicy is restricted, not single-numa-node"},
-			aligned: condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed,
+			aligned: want{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed,
 				"kubelet.topology-manager: the kubelet's topologyManagerPolicy is restricted, not single-numa-node"},
-			all: condition{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed,
+			all: want{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed,
 				"Applied: kubelet.topology-manager: the kubelet's topologyManagerPolicy is restricted, not single-numa-node"},
 		},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			f := sound()
-			tc.change(f)
-			got := f.evaluate().Conditions(1)
-			for conditionType, want := range map[string]condition{
-				v1alpha1.ConditionApplied: tc.applied, v1alpha1.ConditionDeJittered: tc.deJittered,
-				v1alpha1.ConditionNUMAAligned: tc.aligned, v1alpha1.ConditionReady: tc.all,
-			} {
-				found := meta.FindStatusCondition(got, conditionType)
-				if found.Status != want.status || found.Reason != want.reason || want.message != "" && found.Message != want.message {
-					t.Errorf("%s is %s %s %q\nwant %+v", conditionType, found.Status, found.Reason, found.Message, want)
-				}
-			}
-		})
+		t.Run(name, tc.test)
+	}
+}
+
+// What decides DeJittered besides critical checks.
+func TestConditionsByImpact(t *testing.T) {
+	verified := want{metav1.ConditionTrue, v1alpha1.ReasonVerified, ""}
+	failed := func(message string) (deJittered, all want) {
+		return want{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, message}, want{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, "DeJittered: " + message}
+	}
+	withTHP := func(f fixture) { f.set(settingTHP, "[always] madvise never") }
+	withTaint := func(f fixture) { f.set(settingTainted, "16384") }
+	hugepages := "memory.transparent-hugepages: /sys/kernel/mm/transparent_hugepage/enabled is [always] madvise never, not never"
+	lockup := "kernel.tainted: the kernel has seen a lockup since it booted"
+	slow := "clock.source: the kernel keeps time with hpet, not tsc"
+	failOn := func(threshold v1alpha1.FailureThreshold, change func(fixture)) func(fixture) {
+		return func(f fixture) {
+			change(f)
+			f.plan.Verification.FailOn = threshold
+		}
+	}
+	waived := func(f fixture) {
+		withTHP(f)
+		f.plan.Verification.Waived = []v1alpha1.WaivedCheck{{Check: "memory.transparent-hugepages", Reason: "a database"}}
+	}
+	passed := func(others string) (deJittered, all want) {
+		return want{metav1.ConditionTrue, v1alpha1.ReasonVerified, butOne() + others},
+			want{metav1.ConditionTrue, v1alpha1.ReasonVerified, "the running kernel proves the plan. Other findings: " + others}
+	}
+	cases := map[string]struct {
+		change func(fixture)
+		want   func(string) (deJittered, all want)
+		says   string
+	}{
+		"a check fails that is not critical and has an impact": {withTHP, failed, hugepages},
+		"it is waived":                                       {waived, passed, "1 waived"},
+		"it is waived, whatever counts":                      {failOn(v1alpha1.FailOnLow, waived), passed, "1 waived"},
+		"a check fails that touches no isolated CPU":         {withTaint, passed, "1 failed"},
+		"it fails, and its severity counts":                  {failOn(v1alpha1.FailOnMedium, withTaint), failed, lockup},
+		"it fails, and a higher severity counts":             {failOn(v1alpha1.FailOnHigh, withTaint), passed, "1 failed"},
+		"only critical failures count":                       {failOn(v1alpha1.FailOnCritical, withTHP), passed, "1 failed"},
+		"a fact is missing for a check that is not critical": {func(f fixture) { f.remove(settingTHP) }, passed, "1 unknown"},
+		"the most severe failure comes first, and lesser ones are counted": {func(f fixture) {
+			withTaint(f)
+			withTHP(f)
+			f.set(settingClocksource, "hpet")
+		}, failed, slow + ". " + hugepages + ". Other findings: 1 failed"},
+	}
+	for name, tc := range cases {
+		deJittered, all := tc.want(tc.says)
+		t.Run(name, conditionCase{change: tc.change, applied: verified, aligned: verified, deJittered: deJittered, all: all}.test)
 	}
 }
 
@@ -189,7 +189,6 @@ func TestOneNUMANodeIsAligned(t *testing.T) {
 	f := sound()
 	oneNode(f)
 	f.plan.Verification.MultipleNUMANodes, f.plan.Hugepages, f.plan.BypassNICs = false, nil, nil
-	f.plan.Verification.NUMANodes = nil
 	if !meta.IsStatusConditionTrue(f.evaluate().Conditions(1), v1alpha1.ConditionNUMAAligned) {
 		t.Errorf("not aligned: %+v", f.evaluate().Findings())
 	}

@@ -200,14 +200,31 @@ func TestReport(t *testing.T) {
 	if status := OfReport("n", p, host, report, nil).Status(); status != metav1.ConditionFalse {
 		t.Errorf("status %s: a critical check failed", status)
 	}
-	if status := Unplanned("n", "p", nil).Status(); status != metav1.ConditionFalse {
-		t.Errorf("status %s: there is no plan", status)
+}
+
+func TestStatusOfAHost(t *testing.T) {
+	with := func(statuses ...metav1.ConditionStatus) Check {
+		check := Check{PlanHash: new("h")}
+		for _, status := range statuses {
+			check.Conditions = append(check.Conditions, Condition{Status: status})
+		}
+		return check
 	}
-	report.Results = report.Results[:1]
-	if status := OfReport("n", p, host, report, nil).Status(); status != metav1.ConditionTrue {
-		t.Errorf("status %s: every check passed", status)
+	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	cases := map[string]struct {
+		check Check
+		want  metav1.ConditionStatus
+	}{
+		"all are True":              {with(yes, yes), yes},
+		"one is False":              {with(yes, unknown, no), no},
+		"one is Unknown":            {with(yes, unknown), unknown},
+		"nothing was verified":      {with(), unknown},
+		"the profile does not fit":  {Unplanned("n", "p", nil), no},
+		"a status that is not told": {with(yes, ""), unknown},
 	}
-	if status := (Check{PlanHash: new("h")}).Status(); status != metav1.ConditionUnknown {
-		t.Errorf("status %s: nothing was verified", status)
+	for name, tc := range cases {
+		if got := tc.check.Status(); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
 	}
 }

@@ -15,11 +15,8 @@ const (
 	intelIOMMU = "intel_iommu"
 )
 
-// SwitchesIOMMUOff reports whether the kernel of the machine leaves an IOMMU off for the argument. Only x86 reads such
-// arguments (Documentation/admin-guide/kernel-parameters.txt): on arm64 there is none.
-func (m Machine) SwitchesIOMMUOff(a Arg) bool { return m.Architecture == amd64 && a.switchesIOMMUOff() }
-
-func (a Arg) switchesIOMMUOff() bool {
+// SwitchesIOMMUOff reports whether the kernel leaves an IOMMU off for the argument.
+func (a Arg) SwitchesIOMMUOff() bool {
 	switch underscored(a.Name) {
 	case anyIOMMU, amdIOMMU:
 		return a.hasWord("off")
@@ -41,7 +38,7 @@ func (l Line) SwitchesIntelIOMMUOn() bool {
 		}
 	}
 	for _, arg := range l.All(anyIOMMU) {
-		on = on && !arg.switchesIOMMUOff()
+		on = on && !arg.SwitchesIOMMUOff()
 	}
 	return on
 }

@@ -302,11 +302,7 @@ func (c *converter) partitionArgument(argument cmdline.Arg) bool {
 	if name == "nosmt" {
 		c.spec.CPUs.SimultaneousMultithreading = v1alpha1.SMTDisabled
 	}
-	switch {
-	case c.isAmong(argument, texts):
-	case name == "rcupdate.rcu_normal_after_boot":
-		c.remark(argumentsField, "%s was left out: the plan boots with 1, because expedited RCU grace periods interrupt every CPU.", argument.Text())
-	default:
+	if !c.isAmong(argument, texts) {
 		c.remark(argumentsField, "%s was left out: other fields of the profile decide it.", argument.Text())
 	}
 	return true
