@@ -40,6 +40,9 @@ func frequencyChecks() []Check {
 			Source:  "kernel: Documentation/admin-guide/pm/cpufreq.rst",
 			owns:    []string{"/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor"},
 			run: where(func(s *state) bool { return s.plan.Power.Governor == v1alpha1.GovernorPerformance }, func(s *state) verdict {
+				if s.choosesNoFrequency() {
+					return passed(noFrequency)
+				}
 				return s.cpuTextIs(func(cpu *host.CPU) host.Fact[string] { return cpu.Frequency.Governor }, "performance", "governor")
 			}),
 		},
@@ -57,6 +60,9 @@ func frequencyChecks() []Check {
 				"/sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference",
 			},
 			run: where(energyPreferenceApplies, func(s *state) verdict {
+				if s.choosesNoFrequency() {
+					return passed(noFrequency)
+				}
 				return s.cpuTextIs(func(cpu *host.CPU) host.Fact[string] { return cpu.Frequency.EnergyPerformancePreference },
 					"performance", "energy preference")
 			}),
@@ -130,11 +136,29 @@ func (s *state) cpuTextIs(read func(*host.CPU) host.Fact[string], want, what str
 	})
 }
 
+const noFrequency = "the kernel chooses no frequencies"
+
+// choosesNoFrequency reports whether a kernel has no driver for frequencies at all, as in most virtual machines: there is no
+// governor, preference or mode that could be wrong.
+func (s *state) choosesNoFrequency() bool {
+	for _, file := range []string{settingIntelStatus, settingAMDStatus, settingBoost} {
+		if !s.facts.Setting(file).Missing {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(s.facts.CPUs.List, func(cpu host.CPU) bool {
+		return cpu.Frequency.Driver.Known || cpu.Frequency.Driver.Reason != reasonMissing
+	})
+}
+
 // frequencyDriverIsPlanned reads the mode of the vendor's driver.
 func frequencyDriverIsPlanned(s *state) verdict {
 	mode := s.plan.Power.FrequencyDriver
 	if s.plan.Architecture == "arm64" || mode == v1alpha1.FrequencyDriverKept || mode == "" {
 		return notApplicable()
+	}
+	if s.choosesNoFrequency() {
+		return passed(noFrequency)
 	}
 	found := s.driverMode()
 	if mode == v1alpha1.FrequencyDriverDisabled {

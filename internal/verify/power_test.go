@@ -14,8 +14,9 @@ func isolatedCPUs(f fixture, change func(*host.CPU)) { f.eachCPU(change, 2, 3, 6
 func frequencyCases() map[v1alpha1.CheckID]checkCases {
 	return map[v1alpha1.CheckID]checkCases{
 		"power.governor": {
-			"as planned": {want: passes},
-			"kept":       {change: func(f fixture) { f.plan.Power.Governor = v1alpha1.GovernorKept }, want: doesNotApply},
+			"no driver for frequencies": {change: withoutFrequencies, want: passes},
+			"as planned":                {want: passes},
+			"kept":                      {change: func(f fixture) { f.plan.Power.Governor = v1alpha1.GovernorKept }, want: doesNotApply},
 			"two others": {
 				change: func(f fixture) {
 					f.eachCPU(func(c *host.CPU) { c.Frequency.Governor = known("powersave") }, 0, 2, 6, 7)
@@ -31,6 +32,7 @@ func frequencyCases() map[v1alpha1.CheckID]checkCases {
 			},
 		},
 		"power.energy-preference": {
+			"no driver for frequencies":        {change: withoutFrequencies, want: passes},
 			"as planned":                       {want: passes},
 			"not in the hand of the processor": {change: func(f fixture) { f.plan.Power.FrequencyDriver = v1alpha1.FrequencyDriverPassive }, want: doesNotApply},
 			"balanced": {
@@ -69,6 +71,20 @@ func frequencyCases() map[v1alpha1.CheckID]checkCases {
 		},
 		"power.maximum-frequency": cappedCases(),
 	}
+}
+
+// withoutFrequencies is a host whose kernel has no driver for frequencies.
+func withoutFrequencies(f fixture) {
+	for _, path := range []string{settingIntelStatus, settingAMDStatus, settingBoost, settingNoTurbo, settingMaximumPercent} {
+		f.facts.Settings[path] = host.Fact[string]{Source: path, Reason: "no such file", Missing: true}
+	}
+	f.eachCPU(func(c *host.CPU) {
+		c.Frequency = host.Frequency{
+			Driver: absent[string]("scaling_driver"), Governor: absent[string]("scaling_governor"),
+			EnergyPerformancePreference: absent[string]("energy_performance_preference"),
+			ScalingMaximum:              absent[int64]("scaling_max_freq"), HardwareMaximum: absent[int64]("cpuinfo_max_freq"),
+		}
+	}, 0, 1, 2, 3, 4, 5, 6, 7)
 }
 
 func cappedCases() checkCases {
@@ -162,9 +178,10 @@ func frequencyDriverCases() checkCases {
 		isolatedCPUs(f, func(c *host.CPU) { c.Frequency.Driver = known(driver) })
 	}
 	return checkCases{
-		"as planned": {want: passes},
-		"kept":       {change: func(f fixture) { plan(f, v1alpha1.FrequencyDriverKept) }, want: doesNotApply},
-		"arm64":      {change: func(f fixture) { f.plan.Architecture = "arm64" }, want: doesNotApply},
+		"no driver for frequencies": {change: withoutFrequencies, want: passes},
+		"as planned":                {want: passes},
+		"kept":                      {change: func(f fixture) { plan(f, v1alpha1.FrequencyDriverKept) }, want: doesNotApply},
+		"arm64":                     {change: func(f fixture) { f.plan.Architecture = "arm64" }, want: doesNotApply},
 		"another mode": {
 			change: func(f fixture) { f.set(settingIntelStatus, "passive") },
 			want:   fails, wantMessage: settingIntelStatus + " is passive, not active",
