@@ -90,7 +90,7 @@ verify: ## Fail when something generated is not what its source says.
 
 .PHONY: test
 test: envtest ## Run every test, with a real API server and the real kubelet's validation; fail below 85 % of internal/.
-	$(GO_TEST) -timeout 20m -coverprofile=cover.out ./...
+	FAULTS=all $(GO_TEST) -timeout 20m -coverprofile=cover.out ./...
 	hack/coverage.sh cover.out internal/ $(COVERAGE_MINIMUM)
 	$(MAKE) --no-print-directory test-kubelet
 
@@ -101,7 +101,7 @@ test-unit: ## Run the tests that need no API server.
 .PHONY: faults
 faults: ## Break simulated machines in every way we know, and print what the checks say; the tables are in dist/faults.txt.
 	@mkdir -p dist && rm -f dist/faults.txt
-	FAULT_TABLES=$(CURDIR)/dist/faults.txt $(GO_TEST) -count=1 ./test/faults; result=$$?; cat dist/faults.txt; exit $$result
+	FAULTS=all FAULT_TABLES=$(CURDIR)/dist/faults.txt $(GO_TEST) -count=1 ./test/faults; result=$$?; cat dist/faults.txt; exit $$result
 
 .PHONY: test-kubelet
 test-kubelet: ## Put rendered kubelet configurations before the kubelet's own validation.

@@ -27,11 +27,12 @@
 //		says:  []string{"/dev/sda3"},
 //	},
 //
-// Without "on", it runs on every machine of usualMachines; "on" names others, or fewer. The field during happens
+// Without "on", it runs on one machine of usualMachines, on all of them with FAULTS=all in the environment; "on" names
+// others, or fewer. The field during happens
 // between the two readings. What a node offers is in node_test.go: node.write for files with the kernel's behavior,
 // node.put for the text of a file as it is, node.remove, node.reboot with other kernel arguments, node.process, node.pod.
 // A row that cannot pass yet stands in open(), with the reason: the test says so when it passes, and then the entry goes.
 //
-//	go test ./test/faults -run 'TestFaults/swap'        # the rows whose names begin so, with what the check says
+//	go test ./test/faults -v -run 'TestFaults/rows/swap' # the rows whose names begin so, with what the check says
 //	make faults                                         # the whole table
 package faults

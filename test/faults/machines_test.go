@@ -37,6 +37,13 @@ const (
 	arm64k     = "arm-64k"
 	arm612RT   = "arm-6.12-rt"
 	edge       = "edge"
+	// The partition is written down, so that planning anew gives the same.
+	xeonExplicit = "xeon-explicit"
+	epycExplicit = "epyc-explicit"
+	// Much that the usual profile leaves alone is set: idle states, turbo, caps of frequencies, queues, parameters.
+	xeonSettings = "xeon-settings"
+	epycSettings = "epyc-settings"
+	armSettings  = "arm-settings"
 )
 
 // Kernels beside the 5.14 of RHEL 9.
@@ -48,22 +55,28 @@ const (
 // machines are all simulated machines by name. They have few cores, which makes them fast, in the layout of the real ones.
 func machines() map[string]machine {
 	return map[string]machine{
-		xeon:    {hardware: tunedhost.Small(hosttree.Xeon()), profile: trading()},
-		xeonRT:  {hardware: tunedhost.Small(hosttree.Xeon()), profile: trading(realTime)},
-		xeon66:  {hardware: withKernel(tunedhost.Small(hosttree.Xeon()), kernel66), profile: trading()},
-		xeon612: {hardware: withKernel(tunedhost.Small(hosttree.Xeon()), kernel612), profile: trading()},
+		xeon:    {hardware: small(hosttree.Xeon()), profile: trading()},
+		xeonRT:  {hardware: small(hosttree.Xeon()), profile: trading(realTime)},
+		xeon66:  {hardware: withKernel(small(hosttree.Xeon()), kernel66), profile: trading()},
+		xeon612: {hardware: withKernel(small(hosttree.Xeon()), kernel612), profile: trading()},
 		// Interrupts and isolation follow the pods.
-		xeonPerPod: {hardware: tunedhost.Small(hosttree.Xeon()), profile: trading(perPod)},
+		xeonPerPod: {hardware: small(hosttree.Xeon()), profile: trading(perPod)},
 		// A BypassNICPool has the Solarflare NICs.
-		xeonPool:  {hardware: withOnload(tunedhost.Small(hosttree.Xeon())), profile: trading(), pools: []*v1alpha1.BypassNICPool{onloadPool()}},
-		xeonNoSMT: {hardware: tunedhost.Small(hosttree.Xeon()), profile: trading(noSMT)},
-		epyc:      {hardware: tunedhost.Small(hosttree.EPYC()), profile: trading()},
-		epyc612:   {hardware: withKernel(tunedhost.Small(hosttree.EPYC()), kernel612), profile: trading()},
-		epycRT:    {hardware: tunedhost.Small(hosttree.EPYC()), profile: trading(realTime)},
-		arm:       {hardware: tunedhost.Small(hosttree.Arm()), profile: trading()},
-		arm64k:    {hardware: tunedhost.Small(hosttree.Arm()), profile: trading(largePages)},
-		arm612RT:  {hardware: withKernel(tunedhost.Small(hosttree.Arm()), "6.12.0-124.8.1.el10_1.aarch64"), profile: trading(realTime)},
+		xeonPool:  {hardware: withOnload(small(hosttree.Xeon())), profile: trading(), pools: []*v1alpha1.BypassNICPool{onloadPool()}},
+		xeonNoSMT: {hardware: small(hosttree.Xeon()), profile: trading(noSMT)},
+		epyc:      {hardware: small(hosttree.EPYC()), profile: trading()},
+		epyc612:   {hardware: withKernel(small(hosttree.EPYC()), kernel612), profile: trading()},
+		epycRT:    {hardware: small(hosttree.EPYC()), profile: trading(realTime)},
+		arm:       {hardware: small(hosttree.Arm()), profile: trading()},
+		arm64k:    {hardware: small(hosttree.Arm()), profile: trading(largePages)},
+		arm612RT:  {hardware: withKernel(small(hosttree.Arm()), "6.12.0-124.8.1.el10_1.aarch64"), profile: trading(realTime)},
 		edge:      {hardware: singleSocket(), profile: trading()},
+
+		xeonExplicit: {hardware: small(hosttree.Xeon()), profile: trading(partition("0,4", "1-3,5-7"))},
+		epycExplicit: {hardware: wideCaches(), profile: trading(partition("0-1,16-17", "2-15,18-31"))},
+		xeonSettings: {hardware: small(hosttree.Xeon()), profile: trading(settings)},
+		epycSettings: {hardware: small(hosttree.EPYC()), profile: trading(settings)},
+		armSettings:  {hardware: small(hosttree.Arm()), profile: trading(settings)},
 	}
 }
 
@@ -95,6 +108,52 @@ func perPod(spec *v1alpha1.LowLatencyNodeProfileSpec) {
 
 func noSMT(spec *v1alpha1.LowLatencyNodeProfileSpec) {
 	spec.CPUs.SimultaneousMultithreading = v1alpha1.SMTDisabled
+}
+
+// partition writes the CPUs down.
+func partition(housekeeping, isolated v1alpha1.CPUList) func(*v1alpha1.LowLatencyNodeProfileSpec) {
+	return func(spec *v1alpha1.LowLatencyNodeProfileSpec) {
+		spec.CPUs.Partition = v1alpha1.PartitionExplicit
+		spec.CPUs.Explicit = &v1alpha1.ExplicitCPUs{Housekeeping: housekeeping, Isolated: isolated}
+	}
+}
+
+// settings sets what the usual profile leaves alone.
+func settings(spec *v1alpha1.LowLatencyNodeProfileSpec) {
+	spec.Power.Preset = v1alpha1.PowerHighPerformance
+	spec.Power.Turbo = v1alpha1.TurboDisabled
+	spec.Power.IsolatedMaximumFrequencyKilohertz = 2_600_000
+	spec.Power.HousekeepingMaximumFrequencyKilohertz = 2_000_000
+	spec.Kernel.MachineChecks = v1alpha1.MachineChecksCorrectedErrorsIgnored
+	spec.System.KernelParameters = []v1alpha1.KernelParameter{{Name: "net.core.busy_poll", Value: "50"}, {Name: "net.core.busy_read", Value: "50"}}
+}
+
+// small leaves as few cores and queues as the shape of a machine needs, which makes it fast to read.
+func small(hardware hosttree.Machine) hosttree.Machine {
+	hardware.CoresPerNUMANode = max(2, 4/(hardware.Packages*hardware.NUMANodesPerPackage))
+	if hardware.ThreadsPerCore == 1 {
+		hardware.CoresPerNUMANode = 4
+	}
+	hardware.CoresPerL3 = min(hardware.CoresPerL3, hardware.CoresPerNUMANode)
+	return fewQueues(hardware)
+}
+
+func fewQueues(hardware hosttree.Machine) hosttree.Machine {
+	for i := range hardware.NICs {
+		hardware.NICs[i].Queues = 2
+	}
+	return hardware
+}
+
+// wideCaches is an EPYC whose NUMA nodes have two caches of level 3 with two cores each.
+func wideCaches() hosttree.Machine {
+	hardware := hosttree.EPYC()
+	hardware.Packages, hardware.NUMANodesPerPackage, hardware.CoresPerNUMANode, hardware.CoresPerL3 = 1, 4, 4, 2
+	hardware.Distances = hardware.Distances[:4]
+	for i := range hardware.Distances {
+		hardware.Distances[i] = hardware.Distances[i][:4]
+	}
+	return fewQueues(hardware)
 }
 
 // largePages asks for the kernel with pages of 64 KiB, whose hugepages have other sizes.
@@ -131,10 +190,10 @@ func withKernel(hardware hosttree.Machine, release string) hosttree.Machine {
 func singleSocket() hosttree.Machine {
 	hardware := hosttree.Xeon()
 	hardware.Hostname = "edge"
-	hardware.Packages, hardware.CoresPerNUMANode, hardware.CoresPerL3 = 1, 8, 8
+	hardware.Packages, hardware.CoresPerNUMANode, hardware.CoresPerL3 = 1, 4, 4
 	hardware.Distances = [][]int{{10}}
 	for i := range hardware.NICs {
 		hardware.NICs[i].NUMANode = 0
 	}
-	return hardware
+	return fewQueues(hardware)
 }

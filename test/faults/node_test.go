@@ -109,7 +109,7 @@ func (n *node) comeUp(ctx context.Context) error {
 func (n *node) clone(t *testing.T) *node {
 	t.Helper()
 	clone := *n
-	clone.t = t
+	clone.t, clone.rendered = t, n.rendered.DeepCopy()
 	// The folder goes with the test; it must not exist yet.
 	dir := filepath.Join(t.TempDir(), "root")
 	host, err := n.host.Clone(dir)
@@ -153,6 +153,22 @@ func (n *node) look(ctx context.Context) (read reading, err error) {
 	}
 	read.facts, err = opened.ReadMore(ctx, read.facts, request)
 	return read, err
+}
+
+// again reads the host a second time: everything where a row makes something happen meanwhile, else what counts events,
+// as the agent does between its full readings.
+func (n *node) again(before reading, during func(*node)) (facts *host.Facts, err error) {
+	if during != nil {
+		during(n)
+		after, err := n.look(n.t.Context())
+		return after.facts, err
+	}
+	opened, err := host.Open(n.host.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	return opened.ReadActivity(n.t.Context(), before.facts, n.plan.CPUs.Isolated)
 }
 
 func (n *node) must(err error) {
@@ -242,6 +258,13 @@ func (n *node) reboot(change func(arguments []string) []string) {
 	again.Spec.KernelArguments = change(again.Spec.KernelArguments)
 	n.must(n.host.Boot(n.t.Context(), again))
 	n.must(n.host.ApplyTuned(n.tuned))
+}
+
+// unplug takes CPUs offline by hand.
+func (n *node) unplug(ids ...int) {
+	n.t.Helper()
+	n.host.Offline = cpus.Of(ids...).String()
+	n.reboot(more())
 }
 
 // argument returns a change for reboot that replaces the arguments of one name by others, by none where there are none.
@@ -357,6 +380,15 @@ func (n *node) pod(own cpus.Set) {
 	n.put(container+"/cpu.max", "max 100000\n")
 	n.put(container+"/cpuset.cpus.effective", own.String()+"\n")
 	n.put("/proc/9000/cgroup", "0::"+strings.TrimPrefix(container, "/sys/fs/cgroup")+"\n")
+}
+
+// numbers are CPUs as text.
+func numbers(ids []int) []string {
+	texts := make([]string, 0, len(ids))
+	for _, id := range ids {
+		texts = append(texts, strconv.Itoa(id))
+	}
+	return texts
 }
 
 // core are the CPUs of the core of the first isolated CPU.

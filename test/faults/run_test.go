@@ -5,6 +5,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,13 +48,23 @@ func newFleet(t *testing.T) *fleetOf {
 // node is a clone of a healthy node.
 func (f *fleetOf) node(t *testing.T, name string) *node {
 	t.Helper()
+	n, err := f.machine(name)()
+	if err != nil {
+		t.Fatalf("machine %s did not come up: %v", name, err)
+	}
+	return n.clone(t)
+}
+
+// machine boots a machine when it is first called.
+func (f *fleetOf) machine(name string) func() (*node, error) {
 	f.mutex.Lock()
+	defer f.mutex.Unlock()
 	if f.booted[name] == nil {
-		m, known := machines()[name]
-		if !known {
-			t.Fatalf("there is no machine %q", name)
-		}
 		f.booted[name] = sync.OnceValues(func() (*node, error) {
+			m, known := machines()[name]
+			if !known {
+				return nil, errors.New("there is none of that name")
+			}
 			dir := filepath.Join(f.dir, name)
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				return nil, err
@@ -61,13 +72,7 @@ func (f *fleetOf) node(t *testing.T, name string) *node {
 			return boot(context.Background(), dir, m)
 		})
 	}
-	booted := f.booted[name]
-	f.mutex.Unlock()
-	n, err := booted()
-	if err != nil {
-		t.Fatalf("machine %s did not come up: %v", name, err)
-	}
-	return n.clone(t)
+	return f.booted[name]
 }
 
 // healthy are the reports of the machine as it came up, given the same besides.
@@ -103,10 +108,7 @@ func (n *node) judge(r row) (map[string]verify.Report, error) {
 	if err := hosttree.Tick(n.host.Dir, window); err != nil {
 		return nil, err
 	}
-	if r.during != nil {
-		r.during(n)
-	}
-	after, err := n.look(n.t.Context())
+	after, err := n.again(before, r.during)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +121,7 @@ func (n *node) judge(r row) (map[string]verify.Report, error) {
 			reports[way] = unplanned(before)
 			continue
 		}
-		in := verify.Input{Plan: wanted, Facts: after.facts, Before: before.facts}
+		in := verify.Input{Plan: wanted, Facts: after, Before: before.facts}
 		if r.more != nil {
 			r.more(n, &in)
 		}
@@ -161,7 +163,7 @@ func isRefused(report verify.Report) (reason string, refused bool) {
 }
 
 // outcomeOf tells how a fault fared in one way: what came of it, and what the check said.
-func (f fault) outcomeOf(report verify.Report) (outcome, says string) {
+func (f fault) outcomeOf(n *node, report verify.Report) (outcome, says string) {
 	if reason, refused := isRefused(report); refused {
 		return outcomeCaught, "no plan: " + reason
 	}
@@ -170,7 +172,7 @@ func (f fault) outcomeOf(report verify.Report) (outcome, says string) {
 	case !judged:
 		return outcomeMissed, "not judged"
 	case found.Outcome == v1alpha1.OutcomeUnknown && f.unknown != "", found.Outcome == v1alpha1.OutcomeFailed && f.unknown == "":
-		return f.conditionsOf(report, found.Message)
+		return f.conditionsOf(n, report, found.Message)
 	case found.Outcome == v1alpha1.OutcomeUnknown:
 		return outcomeUnknown, found.Message
 	default:
@@ -179,8 +181,10 @@ func (f fault) outcomeOf(report verify.Report) (outcome, says string) {
 }
 
 // conditionsOf looks at the words and the conditions of a fault that was found.
-func (f fault) conditionsOf(report verify.Report, message string) (outcome, says string) {
+func (f fault) conditionsOf(n *node, report verify.Report, message string) (outcome, says string) {
+	filled := strings.NewReplacer("{cpu}", fmt.Sprint(n.isolated()), "{nic}", n.bypassNIC(), "{other}", n.otherNIC())
 	for _, words := range f.says {
+		words = filled.Replace(words)
 		if !strings.Contains(message, words) {
 			return outcomeWords, fmt.Sprintf("%q lacks %q", message, words)
 		}
@@ -257,12 +261,13 @@ func TestFaults(t *testing.T) {
 			for _, name := range f.row().machines() {
 				t.Run(f.name+"@"+name, func(t *testing.T) {
 					t.Parallel()
-					reports, err := fleet.node(t, name).judge(f.row())
+					n := fleet.node(t, name)
+					reports, err := n.judge(f.row())
 					if err != nil {
 						table.add(t, line{f.name, name, f.want, outcomeMissed, err.Error()})
 						return
 					}
-					table.add(t, f.worst(name, reports))
+					table.add(t, f.worst(n, name, reports))
 				})
 			}
 		}
@@ -271,14 +276,17 @@ func TestFaults(t *testing.T) {
 }
 
 // worst is the line of the table for a fault on a machine: caught where both ways found it.
-func (f fault) worst(name string, reports map[string]verify.Report) line {
+func (f fault) worst(n *node, name string, reports map[string]verify.Report) line {
 	found := line{f.name, name, f.want, outcomeCaught, ""}
 	for _, way := range []string{asCheck, asAgent} {
 		report, judged := reports[way]
 		if !judged {
 			continue
 		}
-		outcome, says := f.outcomeOf(report)
+		outcome, says := f.outcomeOf(n, report)
+		if way == asCheck && f.anew != "" && outcome != outcomeCaught {
+			outcome, says = fault{want: f.anew}.outcomeOf(n, report)
+		}
 		if outcome != outcomeCaught {
 			return line{f.name, name, f.want, outcome, way + ": " + says}
 		}

@@ -39,7 +39,9 @@ type Host struct {
 	Dir string
 	// BaseCommandLine are the arguments that the platform's own boot entry has.
 	BaseCommandLine string
-	written         []string
+	// Offline are CPUs that somebody takes offline by hand as soon as the host is up, in kernel list format.
+	Offline string
+	written []string
 }
 
 // Boot lets the host come up with a rendered configuration: files and units are written, the kernel
@@ -57,6 +59,9 @@ func (h *Host) Boot(ctx context.Context, rendered *mcfgv1.MachineConfig) error {
 	offline, err := offlineCPUs(ignition)
 	if err != nil {
 		return fmt.Errorf("booting host %s: %w", h.Name, err)
+	}
+	if h.Offline != "" {
+		offline = strings.Trim(offline+","+h.Offline, ",")
 	}
 	options := hosttree.BootOptions{CommandLine: strings.Join(arguments, " "), Offline: offline}
 	switch rendered.Spec.KernelType {
