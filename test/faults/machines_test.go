@@ -42,6 +42,7 @@ const (
 	epycExplicit = "epyc-explicit"
 	// Much that the usual profile leaves alone is set: idle states, turbo, caps of frequencies, queues, parameters.
 	xeonSettings = "xeon-settings"
+	xeonQueues   = "xeon-queues"
 	epycSettings = "epyc-settings"
 	armSettings  = "arm-settings"
 )
@@ -74,6 +75,7 @@ func machines() map[string]machine {
 
 		xeonExplicit: {hardware: small(hosttree.Xeon()), profile: trading(partition("0,4", "1-3,5-7"))},
 		epycExplicit: {hardware: wideCaches(), profile: trading(partition("0-1,16-17", "2-15,18-31"))},
+		xeonQueues:   {hardware: small(hosttree.Xeon()), profile: trading(queues)},
 		xeonSettings: {hardware: small(hosttree.Xeon()), profile: trading(settings)},
 		epycSettings: {hardware: small(hosttree.EPYC()), profile: trading(settings)},
 		armSettings:  {hardware: small(hosttree.Arm()), profile: trading(settings)},
@@ -126,6 +128,10 @@ func settings(spec *v1alpha1.LowLatencyNodeProfileSpec) {
 	spec.Power.HousekeepingMaximumFrequencyKilohertz = 2_000_000
 	spec.Kernel.MachineChecks = v1alpha1.MachineChecksCorrectedErrorsIgnored
 	spec.System.KernelParameters = []v1alpha1.KernelParameter{{Name: "net.core.busy_poll", Value: "50"}, {Name: "net.core.busy_read", Value: "50"}}
+}
+
+func queues(spec *v1alpha1.LowLatencyNodeProfileSpec) {
+	spec.Network.Queues = v1alpha1.QueuesHousekeepingCPUs
 }
 
 // small leaves as few cores and queues as the shape of a machine needs, which makes it fast to read.

@@ -302,6 +302,10 @@ func (n *node) isolated() int { return n.plan.CPUs.Isolated.First() }
 // housekeeping is the first housekeeping CPU.
 func (n *node) housekeeping() int { return n.plan.CPUs.Housekeeping.First() }
 
+// firstIsolated and firstHousekeeping are these CPUs as sets.
+func (n *node) firstIsolated() cpus.Set     { return cpus.Of(n.isolated()) }
+func (n *node) firstHousekeeping() cpus.Set { return cpus.Of(n.housekeeping()) }
+
 // cpu is the path of a file of a CPU.
 func cpu(id int, name string) string {
 	return fmt.Sprintf("/sys/devices/system/cpu/cpu%d/%s", id, name)

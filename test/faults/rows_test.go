@@ -50,6 +50,8 @@ type fault struct {
 	// anew is what fails in place of want where the changed host is planned anew, as "check" does, and the new plan suits
 	// the change: mostly the kernel's arguments, which belong to the old one.
 	anew v1alpha1.CheckID
+	// agent says why the agent alone can see the fault: the host as it is satisfies the plan that is made for it now.
+	agent string
 	// unknown says why the check can only be Unknown: nothing on the host tells that the fault is there.
 	unknown string
 	// makes are conditions that must be False for it.
@@ -79,6 +81,7 @@ func faults() []fault {
 	return slices.Concat(
 		faultsOfKernel(), faultsOfArguments(), faultsOfCPUs(), faultsOfTasks(), faultsOfInterrupts(), faultsOfBackground(), faultsOfMemory(),
 		faultsOfPower(), faultsOfNetwork(), faultsOfNUMA(), faultsOfKubelet(),
+		faultsOfCounters(), faultsOfSettings(), faultsOfTopology(), faultsOfPods(), faultsOfAbsence(),
 	)
 }
 
@@ -87,6 +90,7 @@ func variations() []variation {
 	return slices.Concat(
 		variationsOfKernel(), variationsOfArguments(), variationsOfCPUs(), variationsOfTasks(), variationsOfInterrupts(), variationsOfBackground(), variationsOfMemory(),
 		variationsOfPower(), variationsOfNetwork(), variationsOfNUMA(), variationsOfKubelet(),
+		variationsOfCounters(), variationsOfSettings(), variationsOfTopology(), variationsOfPods(), variationsOfAbsence(),
 	)
 }
 
@@ -97,5 +101,12 @@ func open() map[string]string {
 		"the frequency driver is ACPI's":                          "the driver is known, and yet the check is Unknown",
 		"one argument stops both watchdogs in place of two":       "nowatchdog is not known yet",
 		"the watchdogs are switched off by one argument":          "nowatchdog is not known yet",
+		"the frequency driver is ACPI's":                           "the driver is known, and yet the check is Unknown",
+		"one argument stops both watchdogs in place of two":        "nowatchdog is not known yet",
+		"the watchdogs are switched off by one argument":           "nowatchdog is not known yet",
+		"the kernel does not expose the watchdogs":                 "a kernel without the detector is Unknown yet",
+		"the kernel has no receive packet steering":                "a kernel without steering is Unknown yet",
+		"/sys/kernel/tracing/current_tracer is hidden":             "tracing that cannot be seen is a failure yet",
+		"an isolated CPU is offline, and the partition is derived": "check plans the host without the CPU",
 	}
 }

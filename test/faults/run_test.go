@@ -280,7 +280,7 @@ func (f fault) worst(n *node, name string, reports map[string]verify.Report) lin
 	found := line{f.name, name, f.want, outcomeCaught, ""}
 	for _, way := range []string{asCheck, asAgent} {
 		report, judged := reports[way]
-		if !judged {
+		if !judged || way == asCheck && f.agent != "" {
 			continue
 		}
 		outcome, says := f.outcomeOf(n, report)

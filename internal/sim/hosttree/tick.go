@@ -140,8 +140,11 @@ func (p *period) deliver(irq interrupt) {
 
 func irqFile(number int, name string) string { return fmt.Sprintf("%s/%d/%s", irqFolder, number, name) }
 
-// count adds to the counters of a file.
+// count adds to the counters of a file, if the host shows it.
 func (p *period) count(path string) {
+	if !p.exists(path) {
+		return
+	}
 	table, err := parseCounters(p.text(path))
 	if err != nil {
 		p.fail(path, err)
