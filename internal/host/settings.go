@@ -76,6 +76,7 @@ func plannableNames() map[string]string {
 
 const (
 	workqueueRoot     = "/sys/devices/virtual/workqueue"
+	tracingRoot       = "/sys/kernel/tracing"
 	transparentRoot   = "/sys/kernel/mm/transparent_hugepage"
 	vulnerabilityRoot = cpuRoot + "/vulnerabilities"
 )
@@ -115,6 +116,10 @@ func (r *reader) lacks(file string) bool {
 	case strings.HasPrefix(file, "/proc/sys/net/"):
 		// Of these, a network namespace has fewer than the host.
 		return false
+	case strings.HasPrefix(file, tracingRoot+"/"):
+		// A file system of its own: where it is not mounted, its folder is empty; a kernel that cannot trace has none.
+		_, err := r.walk.resolve(strings.TrimPrefix(tracingRoot, "/"))
+		return errors.Is(err, fs.ErrNotExist)
 	case strings.HasPrefix(file, "/proc/"):
 		always = "proc/sys/kernel"
 	case strings.HasPrefix(file, "/sys/"):

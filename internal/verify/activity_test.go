@@ -490,7 +490,7 @@ func networkCases() map[v1alpha1.CheckID]checkCases {
 		},
 		"nic.drops": {
 			"none":         {want: passes},
-			"some":         {change: func(f fixture) { nic(f).Drops["rx_missed_errors"] = known(uint64(5)) }, want: fails, wantMessage: "rx_missed_errors of NIC ens2f0 (0000:3b:00.0) overflowed once since the last reading"},
+			"some":         {change: func(f fixture) { nic(f).Drops["rx_missed_errors"] = known(uint64(5)) }, want: fails, wantMessage: "NIC ens2f0 (0000:3b:00.0) lost packets (rx_missed_errors) once since the last reading"},
 			"no interface": {change: func(f fixture) { nic(f).Drops = nil }, want: doesNotApply},
 			"not told":     {change: func(f fixture) { nic(f).Drops["rx_missed_errors"] = absent[uint64]("rx_missed_errors") }, want: isUnknown, wantMessage: "rx_missed_errors"},
 			"a new NIC":    {change: func(f fixture) { f.before.NICs = nil }, want: isUnknown, wantMessage: "not read before"},

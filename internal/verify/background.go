@@ -115,6 +115,9 @@ func softWatchdogIsOff(s *state) verdict {
 	if running, ok := s.cpuListSetting(settingWatchdogCPUs).Get(); ok && !running.Overlaps(s.plan.CPUs.Isolated) {
 		return passed(settingWatchdogCPUs + " is " + running.String())
 	}
+	if s.facts.Setting(settingSoftWatchdog).Missing {
+		return withoutSetting(settingSoftWatchdog, "0")
+	}
 	return judge(s.facts.Setting(settingSoftWatchdog), "0", func(found string) verdict {
 		return failed(fmt.Sprintf("%s is %s, and the watchdog runs on isolated CPUs", settingSoftWatchdog, found), found, "0").
 			about(finding.OfFiles(settingSoftWatchdog))

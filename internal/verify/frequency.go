@@ -165,6 +165,9 @@ func frequencyDriverIsPlanned(s *state) verdict {
 		return s.driverIsDisabled(found)
 	}
 	want := strings.ToLower(string(mode))
+	if other := s.driverIsAnother(want); !found.Known && other.outcome == v1alpha1.OutcomeFailed {
+		return other
+	}
 	return judge(found, want, func(running string) verdict {
 		if running == want {
 			return passed(found.Source + " is " + running)
@@ -192,13 +195,29 @@ func (s *state) driverIsDisabled(mode host.Fact[string]) verdict {
 	if line, ok := s.running.Get(); ok && (line.Contains("intel_pstate=disable") || line.Contains("amd_pstate=disable")) {
 		return passed("disabled on the command line")
 	}
-	vendor := []string{"intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp", "amd_pstate", "amd_pstate_epp"}
 	return s.surveyCPUs(s.plan.CPUs.Isolated, "another frequency driver", func(cpu *host.CPU) answer {
 		return about(cpu.Frequency.Driver, func(driver string) string {
-			if slices.Contains(vendor, driver) {
+			if slices.Contains(vendorDrivers(), driver) {
 				return "frequency driver " + driver + ", which is to be disabled"
 			}
 			return ""
+		})
+	})
+}
+
+// vendorDrivers are the frequency drivers made for processors of one vendor, which have modes.
+func vendorDrivers() []string {
+	return []string{"intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp", "amd_pstate", "amd_pstate_epp"}
+}
+
+// driverIsAnother finds CPUs whose driver has no mode at all.
+func (s *state) driverIsAnother(mode string) verdict {
+	return s.surveyCPUs(s.plan.CPUs.Isolated, mode, func(cpu *host.CPU) answer {
+		return about(cpu.Frequency.Driver, func(driver string) string {
+			if slices.Contains(vendorDrivers(), driver) {
+				return ""
+			}
+			return "frequency driver " + driver + ", not that of the vendor in mode " + mode
 		})
 	})
 }

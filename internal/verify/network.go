@@ -156,20 +156,20 @@ func receiveSteeringKeepsOff(s *state) verdict {
 
 func stackLosesNothing(s *state) verdict {
 	return worst(
-		lossless("the backlogs of the host's CPUs", s.facts.Traffic.BacklogDrops, s.before.Traffic.BacklogDrops),
-		lossless("the buffers of the host's UDP sockets", s.facts.Traffic.DatagramDrops, s.before.Traffic.DatagramDrops),
+		lossless("the backlogs of the host's CPUs overflowed", s.facts.Traffic.BacklogDrops, s.before.Traffic.BacklogDrops),
+		lossless("the buffers of the host's UDP sockets overflowed", s.facts.Traffic.DatagramDrops, s.before.Traffic.DatagramDrops),
 	)
 }
 
-// lossless judges a counter of lost packets.
-func lossless(place string, now, before host.Fact[uint64]) verdict {
+// lossless judges a counter of lost packets; the sentence says what happened when it grew.
+func lossless(sentence string, now, before host.Fact[uint64]) verdict {
 	return judge(before, noIncrease, func(was uint64) verdict {
 		return judge(now, noIncrease, func(is uint64) verdict {
 			switch {
 			case is < was:
 				return unknown(now.Source, "the counter ran backwards, so the host was rebooted between the readings", noIncrease)
 			case is > was:
-				return failed(place+" overflowed "+times(is-was)+" since the last reading", now.Source+" grew", noIncrease)
+				return failed(sentence+" "+times(is-was)+" since the last reading", now.Source+" grew", noIncrease)
 			}
 			return passed(noIncrease)
 		})
@@ -188,7 +188,7 @@ func (s *state) nicLosesNothing(n nic) verdict {
 	}
 	verdicts := make([]verdict, 0, len(n.Drops))
 	for _, name := range slices.Sorted(maps.Keys(n.Drops)) {
-		verdicts = append(verdicts, lossless(name+" of "+n.name, n.Drops[name], s.before.NICs[i].Drops[name]))
+		verdicts = append(verdicts, lossless(n.name+" lost packets ("+name+")", n.Drops[name], s.before.NICs[i].Drops[name]))
 	}
 	return worst(verdicts...)
 }

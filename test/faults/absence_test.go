@@ -69,7 +69,12 @@ func variationsOfAbsence() []variation {
 		lacking("the kernel cannot hurry RCU", "/sys/kernel/rcu_expedited"),
 		lacking("the kernel was built without proactive compaction", "/proc/sys/vm/compaction_proactiveness"),
 		lacking("the kernel does not expose the watchdogs", "/proc/sys/kernel/*watchdog*"),
-		lacking("the kernel has no receive packet steering", "/proc/sys/net/core/rps_*"),
+		{
+			name:    "the network namespace shows no receive packet steering",
+			change:  func(n *node) { n.remove("/proc/sys/net/core/rps_*") },
+			unknown: map[v1alpha1.CheckID]string{"net.flow-steering": "a network namespace shows fewer files than the host has"},
+		},
+		lacking("the kernel was built without tracing", "/sys/kernel/tracing"),
 		lacking("the firmware describes no cache of level 3", "/sys/devices/system/cpu/cpu*/cache/index3", xeon),
 		lacking("the host has no DMI", "/sys/devices/virtual/dmi", arm),
 		lacking("no process shows its environment", "/proc/*/environ"),

@@ -32,7 +32,6 @@ func alone(n *node, name string) string {
 
 func faultsOfArguments() []fault {
 	return []fault{
-		booted("rcu_nocbs is missing", argument("rcu_nocbs"), "rcu_nocbs"),
 		booted("irqaffinity is missing", argument("irqaffinity"), "irqaffinity"),
 		booted("irqaffinity names an isolated CPU", argument("irqaffinity", "irqaffinity=0-3"), "irqaffinity=0-3"),
 		booted("systemd.cpu_affinity is missing", argument("systemd.cpu_affinity"), "systemd.cpu_affinity"),
@@ -102,7 +101,7 @@ func faultsOfArguments() []fault {
 		{
 			name: "the frequency driver is ACPI's", on: []string{epyc},
 			harm: func(n *node) { n.reboot(argument("amd_pstate")) },
-			want: "power.frequency-driver",
+			want: "power.frequency-driver", says: []string{"frequency driver acpi-cpufreq, not that of the vendor in mode active"},
 		},
 		{
 			name: "the IOMMU translates", on: x86(),
@@ -168,6 +167,7 @@ func variationsOfArguments() []variation {
 		return func(_ *node, arguments []string) []string { return more(others...)(arguments) }
 	}
 	return []variation{
+		spelled("rcu_nocbs is missing, and nohz_full implies it", func(_ *node, arguments []string) []string { return argument("rcu_nocbs")(arguments) }),
 		spelled("nohz_full names each CPU", replace("nohz_full", func(n *node) string {
 			return "nohz_full=" + strings.Join(numbers(n.plan.CPUs.Isolated.IDs()), ",")
 		})),

@@ -64,14 +64,14 @@ func faultsOfCounters() []fault {
 			during: func(n *node) {
 				n.put("/sys/class/net/"+n.bypassNIC()+"/statistics/rx_missed_errors", "12\n")
 			},
-			want: "nic.drops", says: []string{"rx_missed_errors of NIC {nic}"},
+			want: "nic.drops", says: []string{"NIC {nic}", "lost packets (rx_missed_errors)"},
 		},
 		{
 			name: "the queue of a bypass NIC overflowed",
 			during: func(n *node) {
 				n.put("/sys/class/net/"+n.bypassNIC()+"/statistics/rx_fifo_errors", "1\n")
 			},
-			want: "nic.drops", says: []string{"rx_fifo_errors of NIC {nic}"},
+			want: "nic.drops", says: []string{"lost packets (rx_fifo_errors) once"},
 		},
 		{
 			name: "heat slowed the package down", on: []string{xeon, xeonRT, edge},

@@ -54,7 +54,7 @@ type fault struct {
 	agent string
 	// unknown says why the check can only be Unknown: nothing on the host tells that the fault is there.
 	unknown string
-	// makes are conditions that must be False for it.
+	// makes are conditions that must be False for it, besides those that the check decides.
 	makes []string
 }
 
@@ -94,19 +94,24 @@ func variations() []variation {
 	)
 }
 
+// lesser are the checks whose failure makes no condition False, each with the reason: what they find disturbs and slows
+// no isolated CPU by itself, or is over.
+func lesser() map[v1alpha1.CheckID]string {
+	return map[v1alpha1.CheckID]string{
+		"firmware.fingerprint":       "the host may be as good as before: nobody has measured it since",
+		"kernel.tainted":             "what the kernel has seen is over",
+		"memory.dirty-pages":         "who writes files waits, and nobody else",
+		"memory.hugepages-unplanned": "the pages are idle memory",
+		"net.busy-poll":              "who uses the sockets of the kernel is slower, and nobody else",
+		"net.drops":                  "the network stack of the host lost packets, no bypass stack did",
+		"nic.drops":                  "the packets are lost, wherever the program ran",
+		"nic.pcie-link":              "the slot or the card is what it is",
+	}
+}
+
 // open are the rows that cannot pass yet, as NAME or NAME@MACHINE, each with the reason.
 func open() map[string]string {
-	return map[string]string{}
 	return map[string]string{
-		"the frequency driver is ACPI's":                          "the driver is known, and yet the check is Unknown",
-		"one argument stops both watchdogs in place of two":       "nowatchdog is not known yet",
-		"the watchdogs are switched off by one argument":          "nowatchdog is not known yet",
-		"the frequency driver is ACPI's":                           "the driver is known, and yet the check is Unknown",
-		"one argument stops both watchdogs in place of two":        "nowatchdog is not known yet",
-		"the watchdogs are switched off by one argument":           "nowatchdog is not known yet",
-		"the kernel does not expose the watchdogs":                 "a kernel without the detector is Unknown yet",
-		"the kernel has no receive packet steering":                "a kernel without steering is Unknown yet",
-		"/sys/kernel/tracing/current_tracer is hidden":             "tracing that cannot be seen is a failure yet",
 		"an isolated CPU is offline, and the partition is derived": "check plans the host without the CPU",
 	}
 }

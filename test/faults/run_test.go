@@ -172,7 +172,7 @@ func (f fault) outcomeOf(n *node, report verify.Report) (outcome, says string) {
 	case !judged:
 		return outcomeMissed, "not judged"
 	case found.Outcome == v1alpha1.OutcomeUnknown && f.unknown != "", found.Outcome == v1alpha1.OutcomeFailed && f.unknown == "":
-		return f.conditionsOf(n, report, found.Message)
+		return f.conditionsOf(n, report, found)
 	case found.Outcome == v1alpha1.OutcomeUnknown:
 		return outcomeUnknown, found.Message
 	default:
@@ -181,7 +181,8 @@ func (f fault) outcomeOf(n *node, report verify.Report) (outcome, says string) {
 }
 
 // conditionsOf looks at the words and the conditions of a fault that was found.
-func (f fault) conditionsOf(n *node, report verify.Report, message string) (outcome, says string) {
+func (f fault) conditionsOf(n *node, report verify.Report, found verify.Result) (outcome, says string) {
+	message := found.Message
 	filled := strings.NewReplacer("{cpu}", fmt.Sprint(n.isolated()), "{nic}", n.bypassNIC(), "{other}", n.otherNIC())
 	for _, words := range f.says {
 		words = filled.Replace(words)
@@ -189,7 +190,15 @@ func (f fault) conditionsOf(n *node, report verify.Report, message string) (outc
 			return outcomeWords, fmt.Sprintf("%q lacks %q", message, words)
 		}
 	}
-	for _, condition := range f.makes {
+	conditions := slices.Concat(f.makes, found.Decides)
+	reason := lesser()[found.Check.ID]
+	if found.Outcome == v1alpha1.OutcomeFailed && (len(conditions) == 0) != (reason != "") {
+		return outcomeMissed, fmt.Sprintf("conditions %q are False for it; lesser: %q; %s", conditions, reason, message)
+	}
+	for _, condition := range conditions {
+		if found.Outcome != v1alpha1.OutcomeFailed {
+			break
+		}
 		if found := meta.FindStatusCondition(report.Conditions(1), condition); found == nil || found.Status != "False" {
 			return outcomeMissed, fmt.Sprintf("condition %s is not False: %+v", condition, found)
 		}
