@@ -144,7 +144,7 @@ func (c *candidate) supported() verdict {
 		c.name(), topology.PCIID(c.nic.Vendor.Value), topology.PCIID(c.nic.Device.Value), what, c.stack.Type, c.needs.otherNICs)
 }
 
-const remedyProc = "let the program read /proc/driver of the node"
+const remedyProc = "let the program read /proc/driver of the node, or load the modules of Onload again"
 
 // modules wants the kernel modules of the stack. The in-tree module sfc drives the NIC and knows nothing of Onload.
 func (c *candidate) modules() verdict {

@@ -5,6 +5,7 @@ package footprint
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/tunedhost"
 )
 
@@ -37,6 +39,48 @@ func BenchmarkCommand(b *testing.B) {
 			b.Run(command+"/"+name, func(b *testing.B) { measure(b, runner, program, command, "-f", profile, "--root", "worker-1="+root) })
 		}
 	}
+}
+
+// BenchmarkPool shows the NICs of a pool of Onload on a busy worker: hundreds of processes, and libraries with symbols for
+// debuggers as their makefiles leave them.
+func BenchmarkPool(b *testing.B) {
+	program, runner := build(b, "cmd/kubectl-lowlatency"), build(b, "test/footprint/run")
+	pool, err := filepath.Abs("../../config/samples/bypass-onload.yaml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	root := os.Getenv("LOWLATENCY_HOST")
+	if root == "" {
+		root = filepath.Join(b.TempDir(), "host")
+		if err := busyWorker(root); err != nil {
+			b.Fatal(err)
+		}
+	}
+	measure(b, runner, program, "pool", "-f", pool, "--root", "worker-1="+root)
+}
+
+// busyWorker writes a worker with Onload loaded, 500 processes, and 6 MiB of symbols in libonload.so.
+func busyWorker(root string) error {
+	const processes, symbols = 500, 6 << 20
+	worker := machine()
+	worker.Onload = hosttree.NewOnload()
+	if err := os.Mkdir(root, 0o755); err != nil {
+		return err
+	}
+	if err := worker.Write(root); err != nil {
+		return err
+	}
+	for pid := range processes {
+		if err := hosttree.WriteProcess(root, hosttree.Process{PID: 20000 + pid, Name: "sleep"}); err != nil {
+			return err
+		}
+	}
+	library, err := os.OpenFile(filepath.Join(root, worker.Onload.UserFolder, "usr/lib64/libonload.so"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = library.Write(bytes.Repeat([]byte("ci_netif_poll\x00\x00\x00\x01"), symbols/17))
+	return errors.Join(err, library.Close())
 }
 
 // hosts are the worker in both forms, or the one that the environment names.
