@@ -205,6 +205,8 @@ const (
 	MaxArchitectureLength = 32
 	// MaxProcessorVendorLength bounds the vendor of the processors.
 	MaxProcessorVendorLength = 64
+	// MaxProcessorNumber bounds the numbers of a processor's family and model.
+	MaxProcessorNumber = 65535
 	// MaxHypervisorLength bounds the hypervisor.
 	MaxHypervisorLength = 64
 	// MaxMicrocodeLength bounds the microcode.

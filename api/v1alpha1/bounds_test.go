@@ -128,6 +128,7 @@ func profileBounds() []bound {
 		{v1alpha1.MaxHugepageReservations, "maxItems", "llnp: spec.memory.hugepages"},
 		{v1alpha1.MaxKernelArguments, "maxItems", "llnp: spec.kernel.additionalArguments"},
 		{v1alpha1.MaxKernelArgumentLength, "maxLength", "llnp: spec.kernel.additionalArguments[]"},
+		{v1alpha1.MaxProcessorNumber, "maximum", "lln: status.inventory.processorFamily status.inventory.processorModelNumber"},
 		{v1alpha1.MaxFrequencyKilohertz, "maximum", `llnp: spec.power.housekeepingMaximumFrequencyKilohertz
 			spec.power.isolatedMaximumFrequencyKilohertz`},
 		{v1alpha1.MaxKubeletConfigurationLength, "maxLength", "llnp: spec.kubelet.additionalConfiguration"},

@@ -174,6 +174,19 @@ type Inventory struct {
 	// +optional
 	ProcessorModel string `json:"processorModel,omitempty"`
 
+	// processorFamily is the family number of an x86 processor, such as 6. With processorModelNumber it tells the
+	// generation.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	ProcessorFamily int32 `json:"processorFamily,omitempty"`
+
+	// processorModelNumber is the model number of an x86 processor within its family, such as 106 for Ice Lake servers.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	ProcessorModelNumber int32 `json:"processorModelNumber,omitempty"`
+
 	// microcode is the revision of the loaded microcode.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional

@@ -39,10 +39,13 @@ const (
 
 // FrequencyDriverMode is the mode of intel_pstate or amd_pstate.
 //
-// +kubebuilder:validation:Enum=Active;Passive;Guided;Disabled;Kept
+// +kubebuilder:validation:Enum=Recommended;Active;Passive;Guided;Disabled;Kept
 type FrequencyDriverMode string
 
 const (
+	// FrequencyDriverRecommended is the mode with the least jitter on the node's processor: on Intel Disabled up to Cooper
+	// Lake, whose active mode adds jitter, and Active since Ice Lake; Guided on AMD.
+	FrequencyDriverRecommended FrequencyDriverMode = "Recommended"
 	// FrequencyDriverActive lets the processor choose within the limits given (HWP, CPPC).
 	FrequencyDriverActive FrequencyDriverMode = "Active"
 	// FrequencyDriverPassive lets a generic governor choose.
@@ -90,9 +93,9 @@ type PowerSpec struct {
 	// what the preset says. A dash stands for Kept.
 	//
 	//	preset             | idleStates      | frequencyDriver | governor    | turbo
-	//	MaximumDeterminism | Polling         | Active          | Performance | -
-	//	HighPerformance    | ShallowByKernel | Active          | Performance | -
-	//	LowLatency         | ShallowByQoS    | Active          | Performance | -
+	//	MaximumDeterminism | Polling         | Recommended     | Performance | -
+	//	HighPerformance    | ShallowByKernel | Recommended     | Performance | -
+	//	LowLatency         | ShallowByQoS    | Recommended     | Performance | -
 	//	PerPod             | -               | Passive         | -           | -
 	//	Kept               | -               | -               | -           | -
 	//
@@ -106,8 +109,9 @@ type PowerSpec struct {
 	// +optional
 	IdleStates IdleStates `json:"idleStates,omitempty"`
 
-	// frequencyDriver is Active, Passive, Guided, Disabled or Kept: the mode of intel_pstate or amd_pstate.
-	// Guided exists on AMD only. It has no effect on arm64. When omitted, the preset decides.
+	// frequencyDriver is Recommended, Active, Passive, Guided, Disabled or Kept: the mode of intel_pstate or amd_pstate.
+	// Recommended is what adds the least jitter on the node's processor: on Intel Disabled up to Cooper Lake and Active
+	// since Ice Lake, on AMD Guided. Guided exists on AMD only. It has no effect on arm64. When omitted, the preset decides.
 	// +optional
 	FrequencyDriver FrequencyDriverMode `json:"frequencyDriver,omitempty"`
 

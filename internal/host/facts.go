@@ -134,6 +134,8 @@ type Processor struct {
 	Vendor Fact[string]
 	// Model is the model name.
 	Model Fact[string]
+	// Family and ModelNumber are the numbers by which x86 processors tell their generation (CPUID); absent elsewhere.
+	Family, ModelNumber Fact[int]
 	// Microcode is the revision of the loaded microcode.
 	Microcode Fact[string]
 	// Flags are the feature flags of the first processor ("constant_tsc", "hypervisor", …).

@@ -4,7 +4,9 @@
 package host
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -25,10 +27,12 @@ func (h *Host) readProcessor(r *reader, f *Facts) {
 		f.Architecture = info.architecture(reason)
 	}
 	f.Processor = Processor{
-		Vendor:    info.vendor(reason),
-		Model:     info.model(reason),
-		Microcode: r.nameFact(cpuRoot + "/cpu0/microcode/version"),
-		Flags:     info.flags(reason),
+		Vendor:      info.vendor(reason),
+		Model:       info.model(reason),
+		Family:      info.number(reason, "cpu family"),
+		ModelNumber: info.number(reason, "model"),
+		Microcode:   r.nameFact(cpuRoot + "/cpu0/microcode/version"),
+		Flags:       info.flags(reason),
 	}
 	if !f.Processor.Microcode.Known {
 		f.Processor.Microcode = info.fact(reason, "microcode")
@@ -47,7 +51,7 @@ func (h *Host) cpuinfoOf(r *reader) (info cpuinfo, reason string) {
 	if err != nil {
 		return nil, reasonOf(err)
 	}
-	info = parseColonPairs(text, "vendor_id", "model name", "microcode", "flags",
+	info = parseColonPairs(text, "vendor_id", "cpu family", "model", "model name", "microcode", "flags",
 		"CPU implementer", "CPU part", "CPU architecture", "Features")
 	h.cpuinfo.Store(&info)
 	return info, ""
@@ -124,6 +128,19 @@ func (c cpuinfo) model(reason string) Fact[string] {
 		return Known("CPU part "+part, cpuinfoFile)
 	}
 	return c.fact(reason, "model name")
+}
+
+// number is a number in decimal notation, as arch/x86/kernel/cpu/proc.c prints family and model.
+func (c cpuinfo) number(reason, key string) Fact[int] {
+	text := c.fact(reason, key)
+	if !text.Known {
+		return Absent[int](text.Source, text.Reason)
+	}
+	number, err := strconv.Atoi(text.Value)
+	if err != nil || number < 0 {
+		return Absent[int](text.Source, fmt.Sprintf("%s is %q, not a number", key, text.Value))
+	}
+	return Known(number, text.Source)
 }
 
 func (c cpuinfo) flags(reason string) Fact[[]string] {

@@ -329,3 +329,20 @@ func TestChangedHost(t *testing.T) {
 	expect(t, "the command line", facts.Kernel.CommandLine, "new")
 	expect(t, "the parameter", facts.Setting("/sys/module/pcie_aspm/parameters/policy"), "Y")
 }
+
+// TestProcessorGeneration: the line "model" is not the one of the model's name.
+func TestProcessorGeneration(t *testing.T) {
+	cases := map[string]struct{ cpuinfo, wantFamily, wantModel string }{
+		"intel":        {"vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Xeon 6230\n", "6", "85"},
+		"a name alone": {"vendor_id\t: GenuineIntel\nmodel name\t: 85\n", "absent: no line cpu family", "absent: no line model"},
+		"no numbers":   {"cpu family\t: six\nmodel\t: -1\n", `absent: cpu family is "six", not a number`, `absent: model is "-1", not a number`},
+		"arm":          {armCPUInfo, "absent: no line cpu family", "absent: no line model"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			processor := readAll(t, files{"proc/cpuinfo": tc.cpuinfo}).Processor
+			expect(t, "the family", processor.Family, tc.wantFamily)
+			expect(t, "the number of the model", processor.ModelNumber, tc.wantModel)
+		})
+	}
+}

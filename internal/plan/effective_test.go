@@ -50,7 +50,7 @@ spec.numa.automaticBalancing = Disabled (Default)
 spec.numa.scope = Pod (Default)
 spec.numa.topologyPolicy = SingleNUMANode (Default)
 spec.pools.management = Managed (Default)
-spec.power.frequencyDriver = Active (Default)
+spec.power.frequencyDriver = Recommended (Default)
 spec.power.governor = Performance (Default)
 spec.power.idleStates = ShallowByQoS (Default)
 spec.power.preset = LowLatency (Default)
@@ -86,7 +86,7 @@ func TestDependentDefaults(t *testing.T) {
 		"no topology policy has no scope": {topologyPolicy(v1alpha1.TopologyNone), []string{
 			"spec.kubelet.fullCores = NotRequired (Default)", "spec.numa.topologyPolicy = None (Profile)"}},
 		"a preset": {preset(v1alpha1.PowerMaximumDeterminism), []string{
-			"spec.power.frequencyDriver = Active (Preset)", "spec.power.governor = Performance (Preset)",
+			"spec.power.frequencyDriver = Recommended (Preset)", "spec.power.governor = Performance (Preset)",
 			"spec.power.idleStates = Polling (Preset)", "spec.power.preset = MaximumDeterminism (Profile)", "spec.power.turbo = Kept (Preset)"}},
 		"a field beside a preset": {func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 			s.Power = v1alpha1.PowerSpec{Preset: v1alpha1.PowerPerPod, FrequencyDriver: v1alpha1.FrequencyDriverActive}

@@ -37,7 +37,7 @@ func TestKernelArgumentsOfADefaultProfile(t *testing.T) {
 			rcu_nocbs=8-127,136-255,264-383,392-511 isolcpus=domain,managed_irq,8-127,136-255,264-383,392-511
 			systemd.cpu_affinity=0-7,128-135,256-263,384-391 irqaffinity=0-7,128-135,256-263,384-391 tsc=reliable
 			nmi_watchdog=0 nosoftlockup rcupdate.rcu_normal_after_boot=1 rcutree.nohz_full_patience_delay=1000
-			transparent_hugepage=never iommu=pt amd_pstate=active`},
+			transparent_hugepage=never iommu=pt amd_pstate=guided`},
 		"arm64": {arm(), `skew_tick=1 nohz=on nohz_full=1-63,65-127 rcu_nocbs=1-63,65-127
 			isolcpus=domain,managed_irq,1-63,65-127 systemd.cpu_affinity=0,64 irqaffinity=0,64 nmi_watchdog=0 nosoftlockup
 			rcupdate.rcu_normal_after_boot=1 rcutree.nohz_full_patience_delay=1000 transparent_hugepage=never`},
@@ -93,7 +93,7 @@ func TestKernelArgumentsOfSettings(t *testing.T) {
 		"Intel driver off":     {xeon(), driver(v1alpha1.FrequencyDriverDisabled), "-intel_pstate=active +intel_pstate=disable"},
 		"Intel cannot guide":   {xeon(), driver(v1alpha1.FrequencyDriverGuided), "-intel_pstate=active"},
 		"AMD polling":          {epyc(), preset(v1alpha1.PowerMaximumDeterminism), "+processor.max_cstate=1 +idle=poll"},
-		"AMD guided":           {epyc(), driver(v1alpha1.FrequencyDriverGuided), "-amd_pstate=active +amd_pstate=guided"},
+		"AMD active":           {epyc(), driver(v1alpha1.FrequencyDriverActive), "-amd_pstate=guided +amd_pstate=active"},
 		"AMD IOMMU off":        {epyc(), iommu(v1alpha1.IOMMUDisabled), "-iommu=pt +amd_iommu=off"},
 		"AMD IOMMU used":       {epyc(), iommu(v1alpha1.IOMMUTranslated), "-iommu=pt +iommu.passthrough=0"},
 		"arm polling":          {arm(), preset(v1alpha1.PowerMaximumDeterminism), "+nohlt"},

@@ -33,6 +33,10 @@ func (l layout) topology() *topology.Topology {
 		KernelRealTime: new(false), CommandLine: "root=/dev/sda1 rw",
 		MinimumFrequency: l.minimumFrequency, MaximumFrequency: l.maxFrequency,
 	}
+	if l.architecture == "amd64" {
+		// The numbers of an Intel server of the Ice Lake generation.
+		t.Family, t.ModelNumber = 6, 106
+	}
 	cores := l.numaNodes * l.coresPerNode
 	number := func(core, thread int) int { return l.first + l.stride*(thread*cores+core) }
 	for core := range cores {

@@ -206,7 +206,7 @@ func TestNothingToIsolate(t *testing.T) {
 	}{
 		"a single core":         {small(1, 2), nil, []string{"plan.nothing-isolated Critical spec.cpus.derived"}},
 		"more cores than there": {small(4, 1), []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 9})}, []string{"plan.nothing-isolated Critical spec.cpus.derived"}},
-		"no CPU at all": {&topology.Topology{Architecture: "amd64", Vendor: "Intel"}, nil,
+		"no CPU at all": {&topology.Topology{Architecture: "amd64", Vendor: "Intel", Family: 6}, nil,
 			[]string{"plan.no-housekeeping Critical spec.cpus.derived", "plan.nothing-isolated Critical spec.cpus.derived"}},
 	}
 	for name, tc := range cases {

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -24,11 +25,11 @@ func (p *planner) planPower() {
 		IdleStates:          w.IdleStates,
 		FrequencyDriver:     p.frequencyDriver(),
 		Governor:            w.Governor,
-		Turbo:               p.turbo(),
 		IsolatedMaximum:     w.IsolatedMaximumFrequencyKilohertz,
 		HousekeepingMaximum: w.HousekeepingMaximumFrequencyKilohertz,
 		Origin:              p.origin("spec.power.preset"),
 	}
+	p.plan.Power.Turbo = p.turbo()
 	p.checkFrequency("spec.power.isolatedMaximumFrequencyKilohertz", w.IsolatedMaximumFrequencyKilohertz)
 	p.checkFrequency("spec.power.housekeepingMaximumFrequencyKilohertz", w.HousekeepingMaximumFrequencyKilohertz)
 }
@@ -40,6 +41,9 @@ func (p *planner) frequencyDriver() v1alpha1.FrequencyDriverMode {
 	mode := p.spec.Power.FrequencyDriver
 	switch {
 	case p.topology.Vendor == vendorAMD && p.topology.Architecture == architectureAMD64:
+		if mode == v1alpha1.FrequencyDriverRecommended {
+			return v1alpha1.FrequencyDriverGuided
+		}
 		return mode
 	case p.topology.Vendor != vendorIntel || p.topology.Architecture != architectureAMD64:
 		return v1alpha1.FrequencyDriverKept
@@ -48,8 +52,39 @@ func (p *planner) frequencyDriver() v1alpha1.FrequencyDriverMode {
 			"Choose Active or Passive, or select AMD nodes only.",
 			"intel_pstate has no guided mode, so the driver is left as the kernel chooses it")
 		return v1alpha1.FrequencyDriverKept
+	case mode == v1alpha1.FrequencyDriverRecommended:
+		return p.recommendedIntelDriver()
 	}
 	return mode
+}
+
+// recommendedIntelDriver is what TuneD recommends, by the generation instead of by the name that the kernel has for its
+// counters (function_intel_recommended_pstate.py): with HWP in active mode, processors before Ice Lake were seen to jitter.
+func (p *planner) recommendedIntelDriver() v1alpha1.FrequencyDriverMode {
+	const family = 6
+	switch {
+	case p.topology.Family == 0:
+		p.report(v1alpha1.SeverityLow, ruleFrequencyDriver, "spec.power.frequencyDriver",
+			"Choose Active or Disabled, or let the agent report the node again.",
+			"the host does not report the family of its processor, so Active is taken for what is recommended")
+		return v1alpha1.FrequencyDriverActive
+	case p.topology.Family == family && slices.Contains(modelsBeforeIceLake(), p.topology.ModelNumber):
+		return v1alpha1.FrequencyDriverDisabled
+	}
+	return v1alpha1.FrequencyDriverActive
+}
+
+// modelsBeforeIceLake are the models of family 6 from Sandy Bridge, the first that intel_pstate knows, to the last with
+// Skylake's core (arch/x86/include/asm/intel-family.h).
+func modelsBeforeIceLake() []int {
+	return []int{
+		0x2a, 0x2d, // Sandy Bridge
+		0x3a, 0x3e, // Ivy Bridge
+		0x3c, 0x3f, 0x45, 0x46, // Haswell
+		0x3d, 0x47, 0x4f, 0x56, // Broadwell
+		0x4e, 0x5e, 0x55, // Skylake; 0x55 is also Cascade Lake and Cooper Lake
+		0x8e, 0x9e, 0xa5, 0xa6, // Kaby Lake, Comet Lake
+	}
 }
 
 // turbo is Kept where it is not known which file switches it.
@@ -71,7 +106,7 @@ func (p *planner) turboSetting(mode v1alpha1.TurboMode) Setting {
 	enabled := mode == v1alpha1.TurboEnabled
 	switch {
 	case p.topology.Architecture == architectureARM64, p.topology.Vendor == vendorAMD,
-		p.topology.Vendor == vendorIntel && p.spec.Power.FrequencyDriver == v1alpha1.FrequencyDriverDisabled:
+		p.topology.Vendor == vendorIntel && p.plan.Power.FrequencyDriver == v1alpha1.FrequencyDriverDisabled:
 		return Setting{shared, bit(enabled), origin}
 	case p.topology.Vendor == vendorIntel:
 		return Setting{intel, bit(!enabled), origin}

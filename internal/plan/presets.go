@@ -18,11 +18,11 @@ type powerSettings struct {
 // powerPresets is the table that the documentation of spec.power.preset prints.
 func powerPresets() map[v1alpha1.PowerPreset]powerSettings {
 	return map[v1alpha1.PowerPreset]powerSettings{
-		v1alpha1.PowerMaximumDeterminism: {v1alpha1.IdlePolling, v1alpha1.FrequencyDriverActive,
+		v1alpha1.PowerMaximumDeterminism: {v1alpha1.IdlePolling, v1alpha1.FrequencyDriverRecommended,
 			v1alpha1.GovernorPerformance, v1alpha1.TurboKept},
-		v1alpha1.PowerHighPerformance: {v1alpha1.IdleShallowByKernel, v1alpha1.FrequencyDriverActive,
+		v1alpha1.PowerHighPerformance: {v1alpha1.IdleShallowByKernel, v1alpha1.FrequencyDriverRecommended,
 			v1alpha1.GovernorPerformance, v1alpha1.TurboKept},
-		v1alpha1.PowerLowLatency: {v1alpha1.IdleShallowByQoS, v1alpha1.FrequencyDriverActive,
+		v1alpha1.PowerLowLatency: {v1alpha1.IdleShallowByQoS, v1alpha1.FrequencyDriverRecommended,
 			v1alpha1.GovernorPerformance, v1alpha1.TurboKept},
 		v1alpha1.PowerPerPod: {v1alpha1.IdleKept, v1alpha1.FrequencyDriverPassive,
 			v1alpha1.GovernorKept, v1alpha1.TurboKept},

@@ -102,6 +102,56 @@ func TestKernelThreads(t *testing.T) {
 	}
 }
 
+// TestRecommendedDriver: the models are those that the kernel calls sandybridge to skylake, and later ones.
+func TestRecommendedDriver(t *testing.T) {
+	machineOf := func(vendor string, family, model int) *topology.Topology {
+		machine := xeon()
+		machine.Vendor, machine.Family, machine.ModelNumber = vendor, family, model
+		return machine
+	}
+	const silent, low = "", "plan.frequency-driver Low spec.power.frequencyDriver"
+	cases := map[string]struct {
+		machine  *topology.Topology
+		want     v1alpha1.FrequencyDriverMode
+		wantText string
+		wantNote string
+	}{
+		"Sandy Bridge":          {machineOf("Intel", 6, 45), "Disabled", "intel_pstate=disable", silent},
+		"Broadwell":             {machineOf("Intel", 6, 79), "Disabled", "intel_pstate=disable", silent},
+		"Skylake, Cascade Lake": {machineOf("Intel", 6, 85), "Disabled", "intel_pstate=disable", silent},
+		"Comet Lake":            {machineOf("Intel", 6, 165), "Disabled", "intel_pstate=disable", silent},
+		"Ice Lake":              {machineOf("Intel", 6, 106), "Active", "intel_pstate=active", silent},
+		"Sapphire Rapids":       {machineOf("Intel", 6, 143), "Active", "intel_pstate=active", silent},
+		"another family":        {machineOf("Intel", 19, 85), "Active", "intel_pstate=active", silent},
+		"an unknown family":     {machineOf("Intel", 0, 0), "Active", "intel_pstate=active", low},
+		"AMD":                   {machineOf("AMD", 25, 1), "Guided", "amd_pstate=guided", silent},
+		"arm64":                 {arm(), "Kept", "", silent},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			plan, findings := New(Input{Profile: profileWith(driver(v1alpha1.FrequencyDriverRecommended)), Topology: tc.machine})
+			if got := plan.Power.FrequencyDriver; got != tc.want {
+				t.Errorf("the driver is %s, want %s", got, tc.want)
+			}
+			if tc.wantText != "" && !slices.Contains(arguments(plan), tc.wantText) {
+				t.Errorf("arguments are %q, want %s among them", arguments(plan), tc.wantText)
+			}
+			noted := ""
+			for _, f := range findings {
+				noted += strings.TrimSpace(f.Rule + " " + string(f.Severity) + " " + f.Field)
+			}
+			if noted != tc.wantNote {
+				t.Errorf("findings are %q, want %q", noted, tc.wantNote)
+			}
+		})
+	}
+	withoutDriver := func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Power.Turbo = "Disabled" }
+	got := changedSettings(t, machineOf("Intel", 6, 85), sysfs, withoutDriver)
+	if diff := cmp.Diff([]string{"+/sys/devices/system/cpu/cpufreq/boost=0"}, got); diff != "" {
+		t.Errorf("turbo without intel_pstate (-want +got):\n%s", diff)
+	}
+}
+
 func parameter(name, value string) change {
 	return func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 		s.System.KernelParameters = []v1alpha1.KernelParameter{{Name: name, Value: value}}

@@ -45,6 +45,7 @@ func FromFacts(f *host.Facts) (*Topology, error) {
 		NICs:           nicsOf(f.NICs),
 	}
 	t.Cores = each(coresOf(f.CPUs.List, present, online), func(threads cpus.Set) Core { return Core{CPUs: threads} })
+	t.Family, t.ModelNumber = generationOf(&f.Processor)
 	t.MinimumFrequency, t.MaximumFrequency = frequencyRange(f.CPUs.List)
 	if err := t.validate(); err != nil {
 		return nil, err
@@ -52,6 +53,14 @@ func FromFacts(f *host.Facts) (*Topology, error) {
 	t.locateCores()
 	MarkManagement(t, &f.Bypass, nil)
 	return t, nil
+}
+
+// generationOf gives both numbers, within the bounds of the API, or none.
+func generationOf(p *host.Processor) (family, model int) {
+	if p.Family.Value > v1alpha1.MaxProcessorNumber || p.ModelNumber.Value > v1alpha1.MaxProcessorNumber {
+		return 0, 0
+	}
+	return p.Family.Value, p.ModelNumber.Value
 }
 
 // presentAndOnline takes the kernel's own lists, and where they are missing, as in many snapshots, the

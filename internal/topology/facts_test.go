@@ -304,7 +304,8 @@ func TestFromFactsPrefersTheKernelsLists(t *testing.T) {
 
 func TestFromFactsValues(t *testing.T) {
 	f := smtHost(t)
-	f.Processor = host.Processor{Vendor: known("Intel"), Model: known(strings.Repeat("é", 200)), Hypervisor: known("KVM")}
+	f.Processor = host.Processor{Vendor: known("Intel"), Model: known(strings.Repeat("é", 200)), Hypervisor: known("KVM"),
+		Family: known(6), ModelNumber: known(106)}
 	f.Kernel = host.Kernel{Release: known("5.14.0-570.rt"), RealTime: known(true), CommandLine: known("quiet nosmt")}
 	f.CPUs.List[0].Frequency = host.Frequency{HardwareMinimum: known[int64](800000), HardwareMaximum: known[int64](3000000)}
 	f.CPUs.List[1].Frequency = host.Frequency{HardwareMinimum: known[int64](1000000), HardwareMaximum: known[int64](3900000)}
@@ -331,6 +332,7 @@ func TestFromFactsValues(t *testing.T) {
 	one := 1
 	want := &Topology{
 		Architecture: "amd64", Vendor: "Intel", Model: strings.Repeat("é", 128), Hypervisor: "KVM",
+		Family: 6, ModelNumber: 106,
 		KernelRelease: "5.14.0-570.rt", KernelRealTime: new(true), CommandLine: "quiet nosmt",
 		Online: list(t, "0-7"), Present: list(t, "0-7"),
 		Cores: got.Cores, Packages: got.Packages, L3Domains: got.L3Domains,

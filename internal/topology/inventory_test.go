@@ -97,6 +97,7 @@ func randomFacts(r *rand.Rand) *host.Facts {
 		},
 		Processor: host.Processor{
 			Vendor: maybe(r, "AMD"), Model: maybe(r, strings.Repeat("EPYC ", r.IntN(60))),
+			Family: maybe(r, r.IntN(70000)), ModelNumber: maybe(r, r.IntN(70000)),
 			Microcode: maybe(r, strings.Repeat("0xff", r.IntN(20))), Hypervisor: maybe(r, "KVM"),
 		},
 		Firmware:         host.Firmware{BIOSVersion: maybe(r, "1.2\xff"), Product: maybe(r, strings.Repeat("R7", 90))},
@@ -335,7 +336,7 @@ func change(t *testing.T, field reflect.Value) {
 	switch field.Kind() {
 	case reflect.String:
 		field.SetString(field.String() + "x")
-	case reflect.Int64:
+	case reflect.Int32, reflect.Int64:
 		field.SetInt(field.Int() + 1)
 	case reflect.Slice:
 		field.Set(reflect.Append(field, reflect.Zero(field.Type().Elem())))

@@ -18,6 +18,8 @@ type Topology struct {
 	Vendor string
 	// Model is the processor's name.
 	Model string
+	// Family and ModelNumber tell the generation of an x86 processor; 0 when unknown.
+	Family, ModelNumber int
 	// Hypervisor names the virtual machine monitor; "" on hardware.
 	Hypervisor string
 	// KernelRelease is uname -r of the running kernel.

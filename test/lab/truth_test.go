@@ -42,9 +42,7 @@ type truth struct {
 	// housekeeping and isolated are the CPU sets of the plan.
 	housekeeping, isolated string
 	// untuned are checks that fail before the plan is applied.
-	untuned []string
-	// differs are checks of the tuned machine that do not pass, besides those of notPassed.
-	differs   map[string]string
+	untuned   []string
 	scenarios []scenario
 	// also is done on the tuned machine after the scenarios that need no boot.
 	also func(*judged, *outcomeTable)
@@ -80,11 +78,7 @@ func truths() []truth {
 				Boot: lab.Boot{Kernel: lab.Standard},
 			},
 			housekeeping: "0-1,4-5,8-9,12-13", isolated: "2-3,6-7,10-11,14-15",
-			untuned: []string{"kernel.type", "kernel.command-line", "cpu.isolated", "cpu.nohz-full", "memory.hugepages-numa"},
-			// A real-time kernel has neither (mm/Kconfig and init/Kconfig: depends on !PREEMPT_RT).
-			differs: map[string]string{
-				"memory.numa-balancing": unknown, "memory.transparent-hugepages": unknown,
-			},
+			untuned:   []string{"kernel.type", "kernel.command-line", "cpu.isolated", "cpu.nohz-full", "memory.hugepages-numa"},
 			scenarios: fourNodesScenarios(),
 		},
 		{
@@ -219,7 +213,6 @@ func (tc truth) testTuned(t *testing.T, j *judged, table *outcomeTable) readings
 	before := j.facts("")
 	found := j.judge("as-planned", nil)
 	want := notPassed()
-	maps.Copy(want, tc.differs)
 	got := maps.Clone(found.outcomes)
 	maps.DeleteFunc(got, func(_, outcome string) bool { return outcome == passed || outcome == skipped })
 	if diff := cmp.Diff(want, got); diff != "" {

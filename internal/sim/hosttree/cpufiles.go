@@ -259,9 +259,9 @@ func (k *kernel) cpuInformation() string {
 			continue
 		}
 		vendor := map[string]string{"Intel": "GenuineIntel", "AMD": "AuthenticAMD"}[k.Vendor]
-		fmt.Fprintf(&b, "processor\t: %d\nvendor_id\t: %s\nmodel name\t: %s\nmicrocode\t: %s\n"+
+		fmt.Fprintf(&b, "processor\t: %d\nvendor_id\t: %s\ncpu family\t: %d\nmodel\t\t: %d\nmodel name\t: %s\nmicrocode\t: %s\n"+
 			"physical id\t: %d\ncore id\t\t: %d\nflags\t\t: %s\n\n",
-			p.cpu, vendor, k.Model, k.Microcode, p.pkg, p.coreID, strings.Join(k.Flags, " "))
+			p.cpu, vendor, k.Family, k.ModelNumber, k.Model, k.Microcode, p.pkg, p.coreID, strings.Join(k.Flags, " "))
 	}
 	return b.String()
 }

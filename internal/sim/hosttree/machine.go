@@ -30,10 +30,13 @@ type Machine struct {
 	// Architecture is amd64 or arm64.
 	Architecture string `json:"architecture"`
 	// Vendor is Intel, AMD or ARM; Model, Microcode and Flags are what /proc/cpuinfo says.
-	Vendor    string   `json:"vendor"`
-	Model     string   `json:"model"`
-	Microcode string   `json:"microcode,omitempty"`
-	Flags     []string `json:"flags"`
+	Vendor string `json:"vendor"`
+	Model  string `json:"model"`
+	// Family and ModelNumber are the numbers of the generation of an x86 processor.
+	Family      int      `json:"family,omitempty"`
+	ModelNumber int      `json:"modelNumber,omitempty"`
+	Microcode   string   `json:"microcode,omitempty"`
+	Flags       []string `json:"flags"`
 
 	Packages            int       `json:"packages"`
 	NUMANodesPerPackage int       `json:"numaNodesPerPackage"`

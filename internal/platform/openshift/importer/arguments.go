@@ -42,15 +42,10 @@ func (c *converter) arguments() error {
 }
 
 // hintArguments are arguments that a PerformanceProfile computes and no field stands for: the priority of
-// RCU's threads, which a LowLatencyNodeProfile sets on real-time kernels only, and the modes of the
-// frequency drivers, which differ by vendor. Each driver reads its own argument.
+// RCU's threads, which a LowLatencyNodeProfile sets on real-time kernels only.
 func (c *converter) hintArguments() {
 	if realTime, _, _, _ := c.source.hints(); realTime {
 		c.keepArgument("rcutree.kthread_prio=11")
-	}
-	if c.spec.Power.FrequencyDriver == v1alpha1.FrequencyDriverKept && !c.isARM64() {
-		c.keepArgument("intel_pstate=active")
-		c.keepArgument("amd_pstate=guided")
 	}
 }
 
@@ -65,7 +60,7 @@ func (c *converter) argument(argument cmdline.Arg) {
 		if len(computed) == 0 || !c.overrides(argument, group.names, computed) {
 			continue
 		}
-		if c.isAmong(argument, computed) {
+		if c.isAmong(argument, computed) && !c.dependsOnNode(group) {
 			return
 		}
 		group.release(c)
@@ -133,6 +128,9 @@ func (c *converter) keepArgument(text string) {
 	*arguments = append(*arguments, v1alpha1.KernelArgument(text))
 }
 
+// driverField chooses the mode of the frequency drivers.
+const driverField = "spec.power.frequencyDriver"
+
 // overridable are the arguments that this package adds by itself and of which the kernel obeys the last.
 func overridable() []string {
 	names := []string{"rcutree.kthread_prio", "intel_pstate", "amd_pstate"}
@@ -181,7 +179,7 @@ func argumentGroups() []argumentGroup {
 			func(c *converter) { c.spec.Kernel.IOMMU = v1alpha1.IOMMUKept },
 		},
 		{
-			"spec.power.frequencyDriver", []string{"intel_pstate", "amd_pstate"}, driverArguments,
+			driverField, []string{"intel_pstate", "amd_pstate"}, driverArguments,
 			func(c *converter) { c.spec.Power.FrequencyDriver = v1alpha1.FrequencyDriverKept },
 		},
 		{
@@ -196,10 +194,20 @@ func argumentGroups() []argumentGroup {
 	}
 }
 
-// driverArguments are what spec.power.frequencyDriver computes.
+// dependsOnNode reports whether a field computes another argument on other nodes, so that no argument of a user means the
+// same everywhere.
+func (c *converter) dependsOnNode(group argumentGroup) bool {
+	return group.field == driverField && c.spec.Power.FrequencyDriver == v1alpha1.FrequencyDriverRecommended
+}
+
+// driverArguments are what spec.power.frequencyDriver computes. Written out, Recommended is what TuneD recommends
+// for processors since Ice Lake.
 func driverArguments(c *converter) []string {
 	modes := map[v1alpha1.FrequencyDriverMode]string{
 		v1alpha1.FrequencyDriverActive: "active", v1alpha1.FrequencyDriverPassive: "passive",
+	}
+	if c.spec.Power.FrequencyDriver == v1alpha1.FrequencyDriverRecommended {
+		return []string{"intel_pstate=active", "amd_pstate=guided"}
 	}
 	mode, ok := modes[c.spec.Power.FrequencyDriver]
 	if !ok {

@@ -23,7 +23,7 @@ import (
 // is multithreading.
 func machineOf(architecture, vendor string) *topology.Topology {
 	t := &topology.Topology{
-		Architecture: architecture, Vendor: vendor, KernelRelease: "5.14.0-570.el9.x86_64",
+		Architecture: architecture, Vendor: vendor, Family: 6, ModelNumber: 106, KernelRelease: "5.14.0-570.el9.x86_64",
 		Online: cpus.Of(), Present: cpus.Of(),
 	}
 	threads := 2
@@ -118,7 +118,7 @@ func partitionArguments(t *testing.T, source *performanceProfile) []string {
 // hintedArguments are those that follow from the hints, by vendor.
 func hintedArguments(source *performanceProfile, vendor string) []string {
 	realTime, highPower, perPod, _ := source.hints()
-	// TuneD recommends intel_pstate=active for every processor since Cascade Lake.
+	// TuneD recommends intel_pstate=active for every processor since Ice Lake, which is what the test machine has.
 	intelMode, amdMode := "active", "guided"
 	switch {
 	case perPod:

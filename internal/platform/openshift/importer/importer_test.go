@@ -132,7 +132,7 @@ func TestFromPerformanceProfileRefuses(t *testing.T) {
 		"a vendor":                  {spec("  net: {userLevelNetworking: true, devices: [{vendorID: '8086'}]}\n"), `spec.net.devices[0].vendorID: "8086" is not 0x and four hexadecimal digits`},
 		"a device without vendor":   {spec("  net: {userLevelNetworking: true, devices: [{deviceID: '0x158b'}]}\n"), "spec.net.devices[0].deviceID: it may be set only together with vendorID"},
 		"many devices":              {spec("  net: {userLevelNetworking: true, devices: [" + strings.Repeat("{interfaceName: a},", 33) + "]}\n"), "spec.net.devices: there are 33; a LowLatencyNodeProfile takes at most 32"},
-		"many kernel arguments":     {spec("  additionalKernelArgs: ['" + strings.Repeat("console=tty0 ", 1) + manyArguments(65) + "']\n"), "spec.additionalKernelArgs: there are 69 arguments; a LowLatencyNodeProfile takes at most 64"},
+		"many kernel arguments":     {spec("  additionalKernelArgs: ['" + strings.Repeat("console=tty0 ", 1) + manyArguments(65) + "']\n"), "spec.additionalKernelArgs: there are 67 arguments; a LowLatencyNodeProfile takes at most 64"},
 		"a very long command line":  {spec("  additionalKernelArgs: ['" + strings.Repeat("a", 9000) + "']\n"), "spec.additionalKernelArgs: kernel command line of 9000 bytes is longer than 8192, more than any kernel accepts"},
 		"a broken kubelet fragment": {strings.Replace(spec(""), "{name: a}", "{name: a, annotations: {kubeletconfig.experimental: '{'}}", 1), "metadata.annotations[kubeletconfig.experimental]: reading a KubeletConfiguration: unexpected end of JSON input"},
 		"a kubelet field wrongly typed": {

@@ -62,9 +62,9 @@ func (c *converter) power() error {
 	case c.source.Spec.HardwareTuning != nil:
 		c.spec.Power.FrequencyDriver = v1alpha1.FrequencyDriverActive
 	default:
-		c.spec.Power.FrequencyDriver = v1alpha1.FrequencyDriverKept
-		if !c.isARM64() {
-			c.remark("spec.workloadHints", "the modes of the frequency drivers are written out as kernel arguments: guided on AMD; active on Intel, where a PerformanceProfile takes what TuneD recommends for the processor.")
+		c.spec.Power.FrequencyDriver = v1alpha1.FrequencyDriverRecommended
+		if c.isARM64() {
+			c.spec.Power.FrequencyDriver = v1alpha1.FrequencyDriverKept
 		}
 	}
 	return c.frequencies(c.source.Spec.HardwareTuning)
