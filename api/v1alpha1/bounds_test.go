@@ -80,7 +80,7 @@ func sharedBounds() []bound {
 		{v1alpha1.MaxCPUListLength, "maxLength", `llnp: spec.cpus.explicit.dataPlane spec.cpus.explicit.housekeeping spec.cpus.explicit.isolated
 			spec.cpus.explicit.offline spec.cpus.explicit.shared status.shapes[].housekeeping
 			status.shapes[].isolated lln: status.inventory.l3Domains[] status.inventory.nics[].localCPUs
-			status.inventory.numaNodes[].cpus status.inventory.offlineCPUs status.inventory.onlineCPUs
+			status.inventory.numaNodes[].cpus status.inventory.efficiencyCPUs status.inventory.offlineCPUs status.inventory.onlineCPUs
 			status.inventory.packages[] status.findings[].objects.cpus status.drift[].objects.cpus llnp: status.findings[].objects.cpus`},
 		{v1alpha1.MaxNUMANodeID, "maximum", `bnp: spec.nics[].numaNodes[] status.members[].nics[].numaNode llnp:
 			spec.memory.hugepages[].numaNode lln: status.bypassNICs[].numaNode

@@ -239,6 +239,11 @@ type Inventory struct {
 	// +optional
 	Cores []string `json:"cores,omitempty"`
 
+	// efficiencyCPUs are the CPUs of the slower cores of a hybrid processor. When omitted, all cores are alike.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	EfficiencyCPUs string `json:"efficiencyCPUs,omitempty"`
+
 	// packages are the processor packages, each as the list of its CPUs. Virtual machines often show one
 	// package per CPU.
 	// +kubebuilder:validation:MaxItems=512

@@ -150,7 +150,8 @@ const (
 )
 
 // DerivedCPUs says how the partition follows from the topology. Housekeeping takes whole physical
-// cores, lowest numbers first; the rest is isolated.
+// cores: that of the boot CPU, then efficiency cores of hybrid processors, then lowest numbers first; the rest is
+// isolated.
 type DerivedCPUs struct {
 	// housekeepingCores is the number of physical cores for the operating system, the kubelet and
 	// ordinary pods, 1 to 128: per NUMA node when spread is PerNUMANode, in total when it is

@@ -25,6 +25,7 @@ func cpuFolder(id int) string { return cpuRoot + "/cpu" + strconv.Itoa(id) }
 func readCPUs(r *reader, f *Facts) {
 	f.CPUs = r.cpuSets()
 	r.energyPreference(f)
+	f.CPUs.Efficiency = r.efficiency(f)
 	f.CPUs.List = each(f.CPUs.Present.Value.IDs(), func(id int) CPU { return r.cpu(id, f.CPUs.Online) })
 }
 
@@ -51,6 +52,28 @@ func (r *reader) cpuSets() CPUs {
 		sets.Offline = Known(sets.Present.Value.Difference(sets.Online.Value), cpuRoot)
 	}
 	return sets
+}
+
+// atomCPUs lists the efficiency cores of hybrid Intel processors (tools/perf/Documentation/intel-hybrid.txt).
+const atomCPUs = "/sys/devices/cpu_atom/cpus"
+
+// efficiency finds the slower cores: by the performance monitoring unit that Intel's have of their own, and on arm64 by
+// cpu_capacity, which is relative to the fastest core (Documentation/ABI/testing/sysfs-devices-system-cpu).
+func (r *reader) efficiency(f *Facts) Fact[cpus.Set] {
+	if f.Architecture.Value != "arm64" {
+		return read(r, source[cpus.Set]{atomCPUs, r.parseSet})
+	}
+	capacities, fastest := map[int]int64{}, int64(0)
+	for _, id := range f.CPUs.Online.Value.IDs() {
+		file := cpuFolder(id) + "/cpu_capacity"
+		capacity := r.numberFact(file)
+		if !capacity.Known {
+			return Absent[cpus.Set](file, capacity.Reason)
+		}
+		capacities[id], fastest = capacity.Value, max(fastest, capacity.Value)
+	}
+	slower := f.CPUs.Online.Value.Filter(func(id int) bool { return capacities[id] < fastest })
+	return Known(slower, cpuRoot+"/cpu*/cpu_capacity")
 }
 
 func (r *reader) cpuFolders() []int {

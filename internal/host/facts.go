@@ -161,6 +161,9 @@ type CPUs struct {
 	Isolated Fact[cpus.Set]
 	// NoHzFull is /sys/devices/system/cpu/nohz_full.
 	NoHzFull Fact[cpus.Set]
+	// Efficiency are the CPUs of the slower cores of a hybrid processor; the empty set where all cores are alike. It is
+	// absent where the kernel tells no difference.
+	Efficiency Fact[cpus.Set]
 	// List are the present CPUs in ascending order.
 	List []CPU
 }

@@ -29,6 +29,23 @@ func (p *planner) planCPUs() {
 	p.judgeBootCPU()
 	p.judgeNUMANodes()
 	p.judgeCaches()
+	p.judgeEfficiency()
+}
+
+// judgeEfficiency names efficiency cores among isolated ones: a pod cannot ask the kubelet for the faster ones.
+func (p *planner) judgeEfficiency() {
+	slow := p.topology.Efficiency.Intersection(p.plan.CPUs.Isolated)
+	if slow.IsEmpty() || p.plan.CPUs.Isolated.IsSubsetOf(slow) {
+		return
+	}
+	remedy := "Put them into housekeeping."
+	if p.spec.CPUs.Partition == v1alpha1.PartitionDerived {
+		cores := slices.DeleteFunc(slices.Clone(p.machine.cores), func(c core) bool { return c.slow == 0 && p.notBoot(c) == 1 })
+		remedy = fmt.Sprintf("Give housekeeping all of them, with the boot CPU %d cores, by spec.cpus.derived.housekeepingCores.", len(cores))
+	}
+	p.report(v1alpha1.SeverityLow, ruleEfficiency, p.partitionField(), remedy,
+		"isolated CPUs %s are on efficiency cores, which are slower than the others that a pod may get", slow).
+		about(finding.OfCPUs(slow))
 }
 
 // partitionField is the field that a finding about the partition names.

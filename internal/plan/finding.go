@@ -69,6 +69,7 @@ const (
 	ruleNUMAIsolated      = "plan.numa-isolated"
 	ruleSharedCache       = "plan.shared-cache"
 	ruleHousekeepingShare = "plan.housekeeping-share"
+	ruleEfficiency        = "plan.efficiency-cores"
 	ruleDataPlane         = "plan.data-plane"
 	ruleNICSelection      = "plan.nic-selection"
 	ruleNICLocality       = "plan.nic-locality"

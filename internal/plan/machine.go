@@ -35,6 +35,8 @@ type machine struct {
 // core is a physical core with its usable threads.
 type core struct {
 	cpus cpus.Set
+	// slow is 1 for an efficiency core of a hybrid processor, else 0.
+	slow int
 	// numa is the number of the NUMA node and l3 the index of the L3 domain; unknown if not told.
 	numa, l3 int
 }
@@ -61,16 +63,23 @@ func machineOf(t *topology.Topology, smt v1alpha1.SMTMode) machine {
 		if threads.IsEmpty() {
 			continue
 		}
-		m.cores = append(m.cores, core{cpus: threads, numa: numaOf(t, c, threads), l3: cacheOf(domains, c.L3, threads)})
+		m.cores = append(m.cores, core{cpus: threads, slow: slowness(t, threads), numa: numaOf(t, c, threads), l3: cacheOf(domains, c.L3, threads)})
 	}
 	for _, id := range t.WithoutCore().IDs() {
 		alone := cpus.Of(id)
-		m.cores = append(m.cores, core{cpus: alone, numa: t.NUMANodeOf(id), l3: cacheOf(domains, unknown, alone)})
+		m.cores = append(m.cores, core{cpus: alone, slow: slowness(t, alone), numa: t.NUMANodeOf(id), l3: cacheOf(domains, unknown, alone)})
 	}
 	slices.SortFunc(m.cores, func(a, b core) int { return cmp.Compare(a.cpus.First(), b.cpus.First()) })
 	m.usable = cpusOf(m.cores)
 	m.boot = m.usable.First()
 	return m
+}
+
+func slowness(t *topology.Topology, threads cpus.Set) int {
+	if t.Efficiency.Contains(threads.First()) {
+		return 1
+	}
+	return 0
 }
 
 // bootedWithoutSMT reports whether the command line holds nosmt (Documentation/admin-guide/

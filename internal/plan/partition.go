@@ -24,8 +24,8 @@ type derivation struct {
 	whole int
 }
 
-// planDerived derives the partition from the topology: whole cores, the lowest first, for housekeeping,
-// the rest isolated. The boot CPU is always among the former, see judgeBootCPU.
+// planDerived derives the partition from the topology: whole cores for housekeeping, efficiency cores before others and
+// lower numbers before higher ones, the rest isolated. The boot CPU is always among the former, see judgeBootCPU.
 func (p *planner) planDerived() {
 	d := *p.spec.CPUs.Derived
 	made := p.derive(d)
@@ -169,7 +169,11 @@ func (p *planner) coresPerNUMANode(d v1alpha1.DerivedCPUs) []core {
 		if d.KeepNearBypassNICs == v1alpha1.NearNICIsolated && p.near[numa] {
 			count = 1
 		}
-		chosen = append(chosen, groups[numa][:min(count, len(groups[numa]))]...)
+		local := slices.Clone(groups[numa])
+		slices.SortStableFunc(local, func(a, b core) int {
+			return cmp.Or(cmp.Compare(p.notBoot(a), p.notBoot(b)), cmp.Compare(b.slow, a.slow))
+		})
+		chosen = append(chosen, local[:min(count, len(local))]...)
 	}
 	return chosen
 }
@@ -184,17 +188,20 @@ func (p *planner) firstCores(d v1alpha1.DerivedCPUs) []core {
 		}
 		return 0
 	}
-	notBoot := func(c core) int {
-		if c.cpus.Contains(p.machine.boot) {
-			return 0
-		}
-		return 1
-	}
 	ordered := slices.Clone(p.machine.cores)
 	slices.SortStableFunc(ordered, func(a, b core) int {
-		return cmp.Or(cmp.Compare(notBoot(a), notBoot(b)), cmp.Compare(last(a), last(b)), cmp.Compare(a.numa, b.numa))
+		return cmp.Or(cmp.Compare(p.notBoot(a), p.notBoot(b)), cmp.Compare(last(a), last(b)), cmp.Compare(b.slow, a.slow),
+			cmp.Compare(a.numa, b.numa))
 	})
 	return ordered[:min(wanted, len(ordered))]
+}
+
+// notBoot is 0 for the core of the boot CPU, which sorts first, else 1.
+func (p *planner) notBoot(c core) int {
+	if c.cpus.Contains(p.machine.boot) {
+		return 0
+	}
+	return 1
 }
 
 // wholeCaches rounds the chosen cores of a NUMA node with several L3 domains up to whole domains, so

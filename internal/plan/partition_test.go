@@ -327,3 +327,35 @@ func TestSharedCachesOfThePlanAreNotHeldAgainstIt(t *testing.T) {
 		t.Errorf("nothing shared: %q", got)
 	}
 }
+
+// hybrid has eight fast cores, CPUs 0-7, and sixteen efficiency cores, CPUs 8-23, all without multithreading.
+func hybrid() *topology.Topology {
+	t := small(24, 1)
+	t.Efficiency = set("8-23")
+	return t
+}
+
+// TestEfficiencyCoresAreHousekeeping: the faster cores are kept for latency-critical pods.
+func TestEfficiencyCoresAreHousekeeping(t *testing.T) {
+	runPartitionCases(t, map[string]partitionCase{
+		"the boot CPU, then efficiency cores": {
+			machine: hybrid(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 4})},
+			wantHousekeeping: "0,8-10", wantIsolated: "1-7,11-23",
+			wantFindings: []string{"plan.efficiency-cores Low spec.cpus.derived"},
+		},
+		"all of them": {
+			machine: hybrid(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 17, Spread: v1alpha1.SpreadFirstNUMANode})},
+			wantHousekeeping: "0,8-23", wantIsolated: "1-7",
+		},
+		"named by the profile": {
+			machine: hybrid(), profile: []change{explicit(v1alpha1.ExplicitCPUs{Housekeeping: "0-7", Isolated: "8-23"})},
+			wantHousekeeping: "0-7", wantIsolated: "8-23",
+		},
+	})
+	_, findings := New(Input{Profile: profileWith(), Topology: hybrid()})
+	want := "isolated CPUs 9-23 are on efficiency cores, which are slower than the others that a pod may get. " +
+		"Give housekeeping all of them, with the boot CPU 17 cores, by spec.cpus.derived.housekeepingCores."
+	if len(findings) != 1 || findings[0].Message+" "+findings[0].Remedy != want {
+		t.Errorf("findings %s, want %q", describe(findings), want)
+	}
+}

@@ -39,6 +39,7 @@ func FromFacts(f *host.Facts) (*Topology, error) {
 		Online:         online,
 		Offline:        present.Difference(online),
 		Present:        present,
+		Efficiency:     f.CPUs.Efficiency.Value.Intersection(present),
 		Packages:       packagesOf(f.CPUs.List, present, online),
 		L3Domains:      l3DomainsOf(f.CPUs.List, online),
 		NUMANodes:      nodes,

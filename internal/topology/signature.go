@@ -18,7 +18,7 @@ import (
 const hashDigits = 16
 
 // Signature returns 16 hexadecimal digits that are equal for hosts of the same layout: architecture,
-// processor vendor, present CPUs, and which cores share a package, an L3 cache and a NUMA node, and
+// processor vendor, present CPUs, and which cores share a package, an L3 cache and a NUMA node, which are slower than others, and
 // what physical NICs sit on which NUMA node. Amounts of memory, kernel, command line and hugepages do
 // not count.
 //
@@ -29,6 +29,9 @@ func (t *Topology) Signature() string {
 	first := t.firstThreads()
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n%s\npresent %s\ncores %s\n", t.Architecture, t.Vendor, t.Present, first)
+	if slower := t.Efficiency.Intersection(first); !slower.IsEmpty() {
+		fmt.Fprintf(&text, "efficiency %s\n", slower)
+	}
 	for _, members := range t.Packages {
 		fmt.Fprintf(&text, "package %s\n", members.Intersection(first))
 	}

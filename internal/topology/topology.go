@@ -33,6 +33,8 @@ type Topology struct {
 	// Cores in ascending order of their first CPU. CPUs whose core is unknown are in none: offline ones on
 	// most kernels, and online ones of hosts without topology folders (see WithoutCore).
 	Cores []Core
+	// Efficiency are the CPUs of the slower cores of a hybrid processor; the empty set where all cores are alike.
+	Efficiency cpus.Set
 	// Packages in ascending order of their first CPU, with offline CPUs where the host names their package.
 	Packages []cpus.Set
 	// L3Domains are the sets of online CPUs that share a cache of level 3, in ascending order of their

@@ -89,12 +89,34 @@ func (k *kernel) writeTopology(t *tree) {
 			t.file(cpuPath(p.cpu, "thermal_throttle/package_throttle_count"), 0)
 		}
 	}
+	k.writeEfficiency(t)
 	if k.Vendor == "Intel" {
 		// One domain with its frequency fixed by the firmware.
 		domain := cpuFolder + "/intel_uncore_frequency/uncore00"
 		t.file(domain+"/min_freq_khz", 2400000)
 		t.file(domain+"/max_freq_khz", 2400000)
 	}
+}
+
+// writeEfficiency tells efficiency cores apart: Intel's by their performance monitoring unit, which lists online CPUs
+// (tools/perf/Documentation/intel-hybrid.txt), arm64's by their capacity (drivers/base/arch_topology.c).
+func (k *kernel) writeEfficiency(t *tree) {
+	if k.EfficiencyCores == 0 {
+		return
+	}
+	slow := k.where(func(p place) bool { return p.core >= k.cores()-k.EfficiencyCores }).Intersection(k.online)
+	if k.Architecture == "arm64" {
+		for _, cpu := range k.online.IDs() {
+			capacity := 1024
+			if slow.Contains(cpu) {
+				capacity = 446
+			}
+			t.file(cpuPath(cpu, "cpu_capacity"), capacity)
+		}
+		return
+	}
+	t.file("/sys/devices/cpu_core/cpus", k.online.Difference(slow))
+	t.file("/sys/devices/cpu_atom/cpus", slow)
 }
 
 // writeCache writes a unified cache. On real machines index0 and index1 are the two caches of level 1,

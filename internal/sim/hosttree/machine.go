@@ -43,6 +43,8 @@ type Machine struct {
 	CoresPerNUMANode    int       `json:"coresPerNUMANode"`
 	ThreadsPerCore      int       `json:"threadsPerCore"`
 	Numbering           Numbering `json:"numbering"`
+	// EfficiencyCores is how many of the last cores are slower than the others, on Intel and arm64; 0 when all are alike.
+	EfficiencyCores int `json:"efficiencyCores,omitempty"`
 	// CoresPerL3 is the number of cores that share a cache of level 3; 0 when the firmware shows none.
 	CoresPerL3 int `json:"coresPerL3,omitempty"`
 	// L3KiB is the size of one such cache in KiB.
