@@ -6,6 +6,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -128,8 +130,8 @@ func allGreen(v view) bool {
 		counts.Matched == int32(len(v.rows))
 }
 
-// moveInterrupt routes the first interrupt of the bypass NIC on the wrong node to the first isolated or
-// the first housekeeping CPU of the plan in force, and returns both.
+// moveInterrupt routes the first interrupt of the bypass NIC on the wrong node to the first CPU near the NIC that is isolated or
+// housekeeping by the plan in force, and returns both.
 func (s *stage) moveInterrupt(ctx context.Context, toIsolated bool) (irq, cpu int, err error) {
 	nodePlan, err := s.planOf(ctx, wrongNode)
 	if err != nil {
@@ -146,6 +148,15 @@ func (s *stage) moveInterrupt(ctx context.Context, toIsolated bool) (irq, cpu in
 	if toIsolated {
 		target = nodePlan.CPUs.Isolated
 	}
+	text, err := os.ReadFile(filepath.Join(root, "sys/class/net", bypassInterface, "device/local_cpulist"))
+	if err != nil {
+		return 0, 0, fmt.Errorf("reading which CPUs are near %s: %w", bypassInterface, err)
+	}
+	near, err := cpus.Parse(string(text))
+	if err != nil {
+		return 0, 0, fmt.Errorf("reading which CPUs are near %s: %w", bypassInterface, err)
+	}
+	target = target.Intersection(near)
 	if err := hosttree.MoveIRQ(root, irq, cpus.Of(target.First())); err != nil {
 		return 0, 0, fmt.Errorf("moving IRQ %d: %w", irq, err)
 	}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package plan
+
+import (
+	"testing"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// What an inventory tells of the running kernel decides whether the plan needs a reboot.
+func TestRebootOfAnInventory(t *testing.T) {
+	planned := &NodePlan{
+		Architecture: "amd64", Kernel: KernelPlan{Type: v1alpha1.KernelDefault},
+		KernelArguments: []Argument{{Text: "nohz_full=2-3"}, {Text: "isolcpus=managed_irq,domain,2-3"}},
+	}
+	const running = "quiet nohz_full=2-3 isolcpus=domain,managed_irq,2-3"
+	with := func(kernel v1alpha1.KernelType, line string) *v1alpha1.Inventory {
+		return &v1alpha1.Inventory{KernelType: kernel, KernelCommandLine: line, OnlineCPUs: "0-3"}
+	}
+	cases := map[string]struct {
+		inventory *v1alpha1.Inventory
+		want      v1alpha1.RebootRequirement
+	}{
+		"none":                          {nil, v1alpha1.RebootUnknown},
+		"as planned":                    {with(v1alpha1.KernelDefault, running), v1alpha1.RebootNotRequired},
+		"the kernel's type is not told": {with("", running), v1alpha1.RebootNotRequired},
+		"another kernel":                {with(v1alpha1.KernelRealTime, running), v1alpha1.RebootRequired},
+		"no command line":               {with(v1alpha1.KernelDefault, ""), v1alpha1.RebootUnknown},
+		"an argument is missing":        {with(v1alpha1.KernelDefault, "quiet nohz_full=2-3"), v1alpha1.RebootRequired},
+		"an argument contradicts":       {with(v1alpha1.KernelDefault, running+" idle=poll"), v1alpha1.RebootRequired},
+		"an argument says nothing":      {with(v1alpha1.KernelDefault, running+" rhgb"), v1alpha1.RebootNotRequired},
+		"all but the CPUs of the plan":  {with(v1alpha1.KernelDefault, "nohz_full=2-N isolcpus=managed_irq,domain,2-3"), v1alpha1.RebootNotRequired},
+	}
+	for name, tc := range cases {
+		if got := RebootOf(tc.inventory, planned); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+	// A plan for any kernel is at home on each.
+	planned.Kernel.Type = ""
+	if got := RebootOf(with(v1alpha1.KernelRealTime, running), planned); got != v1alpha1.RebootNotRequired {
+		t.Errorf("any kernel: %s", got)
+	}
+}
+
+func TestSameQuantity(t *testing.T) {
+	for _, tc := range []struct {
+		a, b string
+		want bool
+	}{
+		{"1Gi", "1024Mi", true}, {"1Gi", "1G", false}, {"1Gi", "much", false}, {"much", "1Gi", false}, {"0", "much", false}, {"much", "0", false}, {"much", "more", false},
+	} {
+		if got := sameQuantity(tc.a, tc.b); got != tc.want {
+			t.Errorf("%s and %s: %t", tc.a, tc.b, got)
+		}
+	}
+}
+
+func TestSameHexadecimal(t *testing.T) {
+	for _, tc := range []struct {
+		a, b string
+		want bool
+	}{
+		{"0x1924", "1924", true}, {"0x0A03", "a03", true}, {"1924", "1925", false}, {"0xg", "g", false}, {"x", "1924", false}, {"1924", "x", false},
+	} {
+		if got := sameHexadecimal(tc.a, tc.b); got != tc.want {
+			t.Errorf("%s and %s: %t", tc.a, tc.b, got)
+		}
+	}
+}
