@@ -18,9 +18,9 @@ func TestUserSpaceFolders(t *testing.T) {
 		stack v1alpha1.BypassStack
 		want  []string
 	}{
-		"Onload of the host":  {v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{UserSpace: v1alpha1.UserSpace{Source: v1alpha1.UserSpaceHost, HostPath: "/opt/onload"}}}, []string{"/opt/onload"}},
-		"Onload of the image": {v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{UserSpace: v1alpha1.UserSpace{Source: v1alpha1.UserSpaceImage}}}, nil},
-		"VFIO":                {v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{}}, nil},
+		"Onload of the host":        {v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{UserSpace: v1alpha1.UserSpaceSpec{Source: v1alpha1.UserSpaceHostPath, HostPath: "/opt/onload"}}}, []string{"/opt/onload"}},
+		"Onload of the application": {v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{UserSpace: v1alpha1.UserSpaceSpec{Source: v1alpha1.UserSpaceApplication}}}, nil},
+		"VFIO":                      {v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{}}, nil},
 	}
 	for name, tc := range cases {
 		if diff := cmp.Diff(tc.want, UserSpaceFolders(&v1alpha1.BypassNICPoolSpec{Stack: tc.stack}), cmpopts.EquateEmpty()); diff != "" {

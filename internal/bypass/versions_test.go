@@ -387,6 +387,18 @@ func TestVirtualFunctions(t *testing.T) {
 			},
 			want: unhealthy, wantReason: "(sriov_numvfs) and offers 1 at most",
 		},
+		"as many as the NIC offers": {
+			input:  func() Input { return virtualInput(0) },
+			change: func(in *Input) { nicAt(*in, firstE810).MaximumVirtualFunctions.Value = 2 },
+			want:   unhealthy, wantReason: "(sriov_numvfs); the profile",
+		},
+		"what the NIC offers is not told": {
+			input: func() Input { return virtualInput(0) },
+			change: func(in *Input) {
+				nicAt(*in, firstE810).MaximumVirtualFunctions = host.Absent[int]("sriov_totalvfs", "no such file")
+			},
+			want: unhealthy, wantReason: "(sriov_numvfs); the profile",
+		},
 	})
 	if got, want := addressesOf(Devices(virtualInput(2))), []string{"0000:af:01.0", "0000:af:01.1"}; !cmp.Equal(got, want) {
 		t.Errorf("the devices are %v, want %v", got, want)

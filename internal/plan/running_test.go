@@ -70,3 +70,10 @@ func TestSameHexadecimal(t *testing.T) {
 		}
 	}
 }
+
+// Plans that set nothing have nothing that differs.
+func TestDiffOfEmptyPlans(t *testing.T) {
+	if changes := Diff(&NodePlan{}, &NodePlan{}); len(changes.Items) > 0 || changes.Reboot() != v1alpha1.RebootNotRequired {
+		t.Errorf("%v, reboot %s", changesOf(changes), changes.Reboot())
+	}
+}
