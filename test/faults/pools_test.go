@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,17 +45,20 @@ func (n *node) stacks(controlPlanes ...string) {
 	n.put(procOnload+"stacks", "0: 1104 0 135 17 0\n4: 1372 1001 59 0 0\n")
 	n.link("/proc/1104/ns/net", "net:[4026531840]")
 	n.link("/proc/1372/ns/net", "net:[4026532523]")
-	pids := ""
+	pids := []string{"608", "1391"}[:len(controlPlanes)]
 	for i, namespace := range controlPlanes {
-		pid := []string{"608", "1391"}[i]
-		n.link("/proc/"+pid+"/ns/net", namespace)
-		pids += pid + "\n"
+		n.link("/proc/"+pids[i]+"/ns/net", namespace)
 	}
-	n.put(procOnload+"cp_server_pids", pids)
+	n.put(procOnload+"cp_server_pids", strings.Join(pids, "\n"))
 	n.remove("/proc/1608")
 }
 
 func faultsOfPools() []poolRow {
+	return slices.Concat(faultsOfUserFiles(), faultsOfModules(), faultsOfRegistration())
+}
+
+// faultsOfUserFiles are about versions and files.
+func faultsOfUserFiles() []poolRow {
 	half := len(hosttree.OnloadInterfaceVersion) / 2
 	return []poolRow{
 		{
@@ -82,6 +86,19 @@ func faultsOfPools() []poolRow {
 			name: "another file under the library's name", do: func(n *node) { n.put(userLibrary, "\x7fELF\x02\x01\x01\x00") },
 			want: v1alpha1.NICUnknown, says: []string{"names neither a release of Onload nor the interface version"},
 		},
+		{
+			name: "the module's checksum is in two halves of two builds",
+			do: func(n *node) {
+				n.put(userLibrary, "\x00"+hosttree.OnloadInterfaceVersion[:half]+"\x00"+foreignChecksum+"\x00"+release+"\x00"+n.controlPlaneChecksum()+"\x00")
+			},
+			want: v1alpha1.NICUnhealthy, says: []string{"has interface version " + foreignChecksum},
+		},
+	}
+}
+
+// faultsOfModules are about what the loaded modules show.
+func faultsOfModules() []poolRow {
+	return []poolRow{
 		{
 			name: "a version of the module without sense", do: func(n *node) { n.put(procOnload+"version", "\x01\x02") },
 			want: v1alpha1.NICUnknown, says: []string{"/proc/driver/onload/version (binary content)"},
@@ -116,6 +133,12 @@ func faultsOfPools() []poolRow {
 			name: "the device file is root's", do: func(n *node) { n.put("/dev/onload", "character device 245:0 mode 600\n") },
 			want: v1alpha1.NICUnhealthy, says: []string{"/dev/onload has mode 0600"},
 		},
+	}
+}
+
+// faultsOfRegistration are about the NIC and the control planes.
+func faultsOfRegistration() []poolRow {
+	return []poolRow{
 		{
 			name: "the NIC is not registered", do: func(n *node) { n.remove(procResource + n.bypassNIC()) },
 			want: v1alpha1.NICUnhealthy, says: []string{"is not registered with sfc_resource", "load the driver sfc of Onload's release"},
@@ -151,13 +174,6 @@ func faultsOfPools() []poolRow {
 			name: "the NIC carries the node's traffic",
 			do:   func(n *node) { n.must(hosttree.SetDefaultRoute(n.host.Dir, n.bypassNIC())) },
 			want: v1alpha1.NICIneligible, says: []string{"carries"},
-		},
-		{
-			name: "the module's checksum is in two halves of two builds",
-			do: func(n *node) {
-				n.put(userLibrary, "\x00"+hosttree.OnloadInterfaceVersion[:half]+"\x00"+foreignChecksum+"\x00"+release+"\x00"+n.controlPlaneChecksum()+"\x00")
-			},
-			want: v1alpha1.NICUnhealthy, says: []string{"has interface version " + foreignChecksum},
 		},
 	}
 }

@@ -165,16 +165,37 @@ func FuzzParseStackdump(f *testing.F) {
 	})
 }
 
+type judgeCase struct {
+	text    string
+	in      Container
+	want    State
+	message string
+}
+
+func judgeCases(t *testing.T, cases map[string]judgeCase) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			stacks, err := ParseStackdump(tc.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := Judge(stacks, tc.in)
+			if got.State != tc.want || !strings.Contains(got.Message, tc.message) {
+				t.Errorf("got %s: %s\nwant %s: %s", got.State, got.Message, tc.want, tc.message)
+			}
+			if certain := tc.want == NoStack || tc.want == ReceivesThroughKernel || tc.want == HandedToKernel; got.State.IsUnaccelerated() != certain {
+				t.Errorf("%s is certain: %v", got.State, !certain)
+			}
+		})
+	}
+}
+
 func TestJudge(t *testing.T) {
 	mine := func(more string) string { return head(4, "") + "pids: 70\n" + more }
 	const inside, others = uint64(4026532001), uint64(4026532999)
 	namespace := func(n uint64) *uint64 { return &n }
-	cases := map[string]struct {
-		text    string
-		in      Container
-		want    State
-		message string
-	}{
+	judgeCases(t, map[string]judgeCase{
 		"no stack":               {"", Container{}, NoStack, "no process of the container has a socket in a stack of Onload, so its sockets, if it has any, are those of the kernel; "},
 		"somebody else's":        {head(4, ""), Container{Namespace: namespace(others)}, NoStack, "no process of the container has a socket in a stack of Onload, so its sockets, if it has any, are those of the kernel; "},
 		"whoever's":              {head(4, ""), Container{}, Unknown, "whose they are is not known without the container's network namespace; add readlink and ls"},
@@ -197,7 +218,27 @@ func TestJudge(t *testing.T) {
 		"TCP": {
 			mine(tcp(1, "a:1", "1f") + "udp_tot_recv_pkts_ul: 0\nudp_tot_recv_pkts_os: 0\n"), Container{}, Accelerated, "0 datagrams, 31 segments of TCP",
 		},
-		"TCP, and an output that ends early": {mine(tcp(1, "a:1", "1f")), Container{}, Accelerated, "31 segments of TCP"},
+		"TCP, and an output that ends early":     {mine(tcp(1, "a:1", "1f")), Container{}, Accelerated, "31 segments of TCP"},
+		"connections at user level, closed":      {mine(counters("ul_accepts: 2")), Container{}, Accelerated, "and 2 accepted connections"},
+		"nothing yet":                            {mine(udp(4, 1, "a:1", 0, 0, 0)), Container{}, Idle, "nothing was received by now; ask again when traffic flows"},
+		"nothing, and a socket without counters": {mine(udp(4, 1, "a:1", 0, 0, 0) + "UDP 4:2 lcl=b:1\n"), Container{}, Unknown, "does not say what a stack received"},
+		"handed to the kernel": {
+			mine("udp_tot_recv_pkts_ul: 0\nudp_tot_recv_pkts_os: 0\n" + counters("udp_handover_bind: 1", "tcp_handover_connect: 1")), Container{}, HandedToKernel,
+			"; Onload has handed 2 sockets to the kernel (tcp_handover_connect 1, udp_handover_bind 1), as",
+		},
+		"a socket that waits, and one that was handed over": {
+			mine(udp(4, 1, "a:1", 0, 0, 0) + counters("udp_handover_bind: 1")), Container{}, Idle,
+			"ask again when traffic flows; Onload has handed 1 socket to the kernel (udp_handover_bind 1), as",
+		},
+		"an output that ends early": {mine(""), Container{}, Unknown, "the output of onload_stackdump lots does not say what a stack received; see that it is whole"},
+	})
+}
+
+// TestJudgeKernelSockets is about sockets that the kernel serves beside those of a stack, and beside a neighbour's.
+func TestJudgeKernelSockets(t *testing.T) {
+	mine := func(more string) string { return head(4, "") + "pids: 70\n" + more }
+	own := uint64(4026532001)
+	judgeCases(t, map[string]judgeCase{
 		// The kubelet asks through the pod's own interface whether the program lives.
 		"a probe beside UDP": {
 			mine(udp(4, 1, "192.0.2.1:1", 200, 0, 0) + listener(2, "0.0.0.0:8080", 1) + counters("tcp_accept_os: 1")), Container{}, Accelerated,
@@ -225,43 +266,16 @@ func TestJudge(t *testing.T) {
 			mine(counters("tcp_handover_connect: 1")), Container{}, HandedToKernel, "has no socket",
 		},
 		"a neighbour's stack in the same namespace": {
-			head(4, "") + udp(4, 1, "a:1", 100, 0, 0), Container{Namespace: namespace(inside), ShowsAll: true}, NoStack,
+			head(4, "") + udp(4, 1, "a:1", 100, 0, 0), Container{Namespace: &own, ShowsAll: true}, NoStack,
 			"are those of the kernel, although stack 4 is in its network namespace; see that LD_PRELOAD names libonload.so or that the " +
 				"program is started with onload, that a virtual interface (VI) was free when it started",
 		},
 		"a stack that has no socket in the same namespace": {
-			head(4, "") + counters("tcp_handover_connect: 1"), Container{Namespace: namespace(inside), ShowsAll: true}, NoStack,
+			head(4, "") + counters("tcp_handover_connect: 1"), Container{Namespace: &own, ShowsAll: true}, NoStack,
 			"stack 4 is in its network namespace, which has handed sockets to the kernel (tcp_handover_connect 1); see",
 		},
-		"all processes, and no namespace":        {head(4, ""), Container{ShowsAll: true}, NoStack, "although stack 4"},
-		"connections at user level, closed":      {mine(counters("ul_accepts: 2")), Container{}, Accelerated, "and 2 accepted connections"},
-		"nothing yet":                            {mine(udp(4, 1, "a:1", 0, 0, 0)), Container{}, Idle, "nothing was received by now; ask again when traffic flows"},
-		"nothing, and a socket without counters": {mine(udp(4, 1, "a:1", 0, 0, 0) + "UDP 4:2 lcl=b:1\n"), Container{}, Unknown, "does not say what a stack received"},
-		"handed to the kernel": {
-			mine("udp_tot_recv_pkts_ul: 0\nudp_tot_recv_pkts_os: 0\n" + counters("udp_handover_bind: 1", "tcp_handover_connect: 1")), Container{}, HandedToKernel,
-			"; Onload has handed 2 sockets to the kernel (tcp_handover_connect 1, udp_handover_bind 1), as",
-		},
-		"a socket that waits, and one that was handed over": {
-			mine(udp(4, 1, "a:1", 0, 0, 0) + counters("udp_handover_bind: 1")), Container{}, Idle,
-			"ask again when traffic flows; Onload has handed 1 socket to the kernel (udp_handover_bind 1), as",
-		},
-		"an output that ends early": {mine(""), Container{}, Unknown, "the output of onload_stackdump lots does not say what a stack received; see that it is whole"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			stacks, err := ParseStackdump(tc.text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := Judge(stacks, tc.in)
-			if got.State != tc.want || !strings.Contains(got.Message, tc.message) {
-				t.Errorf("got %s: %s\nwant %s: %s", got.State, got.Message, tc.want, tc.message)
-			}
-			if certain := tc.want == NoStack || tc.want == ReceivesThroughKernel || tc.want == HandedToKernel; got.State.IsUnaccelerated() != certain {
-				t.Errorf("%s is certain: %v", got.State, !certain)
-			}
-		})
-	}
+		"all processes, and no namespace": {head(4, ""), Container{ShowsAll: true}, NoStack, "although stack 4"},
+	})
 }
 
 func TestNeedsContainer(t *testing.T) {
