@@ -52,7 +52,7 @@ func (c *converter) hintArguments() {
 // argument converts one argument: into a field, or into a place among the additional arguments.
 func (c *converter) argument(argument cmdline.Arg) {
 	text := argument.Text()
-	if c.partitionArgument(argument) || c.machineCheckArgument(argument) || c.refusedArgument(text) {
+	if c.partitionArgument(argument) || c.machineCheckArgument(argument) || c.refusedArgument(text) || c.driverArgument(argument) {
 		return
 	}
 	for _, group := range argumentGroups() {
@@ -70,6 +70,23 @@ func (c *converter) argument(argument cmdline.Arg) {
 		}
 	}
 	c.keepArgument(text)
+}
+
+// driverArgument turns a mode of a frequency driver into spec.power.frequencyDriver, so that the plan and its verification
+// know of it. What is no mode, such as intel_pstate=no_hwp, stays an argument.
+func (c *converter) driverArgument(argument cmdline.Arg) bool {
+	mode, known := map[string]v1alpha1.FrequencyDriverMode{
+		"intel_pstate=active": v1alpha1.FrequencyDriverActive, "intel_pstate=passive": v1alpha1.FrequencyDriverPassive,
+		"intel_pstate=disable": v1alpha1.FrequencyDriverDisabled,
+		"amd_pstate=active":    v1alpha1.FrequencyDriverActive, "amd_pstate=passive": v1alpha1.FrequencyDriverPassive,
+		"amd_pstate=guided": v1alpha1.FrequencyDriverGuided, "amd_pstate=disable": v1alpha1.FrequencyDriverDisabled,
+	}[argument.Text()]
+	if !known || c.driver != "" && c.driver != argument.Name {
+		return false
+	}
+	c.driver, c.spec.Power.FrequencyDriver = argument.Name, mode
+	c.remark(argumentsField, "%s became spec.power.frequencyDriver: %s, on processors of the other vendor, too.", argument.Text(), mode)
+	return true
 }
 
 // refusedArgument leaves out an argument that every plan refuses, and remarks on one that has to be confirmed.

@@ -154,6 +154,9 @@ func notInPlan(name, text, vendor string) string {
 	if text == "intel_idle.max_cstate=0" && vendor == "AMD" {
 		return "the driver that reads it does not run on AMD"
 	}
+	if name == "overrides" && strings.Contains(text, "_pstate=") && vendor == "AMD" {
+		return "the mode of Intel's driver became a field, which holds for AMD's, too; a remark says so"
+	}
 	return map[string]map[string]string{
 		"every-field": {
 			`dyndbg="file`:     "spaces and quotes cannot be expressed; a remark says so",
@@ -184,6 +187,9 @@ func onlyInPlan(text, vendor string) string {
 		"processor.max_cstate":             "idle=poll makes it moot",
 		"nosoftlockup":                     "it is written out beside nmi_watchdog=1",
 		"nohz_full":                        "the partition follows from the CPU lists; a remark says so",
+	}
+	if vendor == "AMD" {
+		reasons["amd_pstate=disable"] = "see notInPlan"
 	}
 	if vendor != "Intel" {
 		reasons["intel_pstate"] = "the driver that reads it does not run there"

@@ -21,6 +21,8 @@ type converter struct {
 	source  *performanceProfile
 	spec    *v1alpha1.LowLatencyNodeProfileSpec
 	remarks []string
+	// driver is the argument that has decided about spec.power.frequencyDriver; "" when none has.
+	driver string
 }
 
 // FromPerformanceProfile converts one PerformanceProfile (performance.openshift.io/v2, v1 or v1alpha1), a
