@@ -238,6 +238,10 @@ func (s *state) isBound(route *host.InterruptRoute) bool {
 		return true
 	}
 	allowed, ok := route.Affinity.Get()
+	if online, known := s.onlineCPUs().Get(); known && allowed.Overlaps(online) {
+		// Siblings that nosmt keeps offline stay among the CPUs of a managed interrupt.
+		allowed = allowed.Intersection(online)
+	}
 	return ok && !allowed.IsEmpty() && allowed.IsSubsetOf(s.plan.CPUs.Isolated.Union(s.plan.CPUs.Offline)) &&
 		slices.ContainsFunc(route.Actions, isManagedQueue)
 }

@@ -236,6 +236,7 @@ const (
 	outcomeSound    = "sound"
 	outcomeFalseRed = "false red"
 	outcomeOpen     = "open"
+	outcomeRefused  = "refused"
 )
 
 // TestHealthy holds every machine against the plan that it came up with.

@@ -38,7 +38,7 @@ func newTable(title string) *table { return &table{title: title} }
 // add takes a line, and fails the test of its row unless all is well with it or it is known to be open.
 func (l *table) add(t *testing.T, found line) {
 	t.Helper()
-	well := found.outcome == outcomeCaught || found.outcome == outcomeSound
+	well := slices.Contains([]string{outcomeCaught, outcomeSound, outcomeRefused}, found.outcome)
 	reason, isOpen := open()[found.name]
 	if !isOpen {
 		reason, isOpen = open()[found.name+"@"+found.machine]

@@ -4,7 +4,10 @@
 package coreos
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -26,6 +29,33 @@ func (h *Host) ApplyTuned(profile string) error {
 		if err := h.writeSettings(setting.path, setting.value); err != nil {
 			return fmt.Errorf("TuneD on host %s: %w", h.Name, err)
 		}
+	}
+	if err := h.forceLatency(parsed.Section("cpu").Key("force_latency").Value()); err != nil {
+		return fmt.Errorf("TuneD on host %s: %w", h.Name, err)
+	}
+	return nil
+}
+
+// forceLatency holds /dev/cpu_dma_latency as TuneD's cpu plugin does: with the latency of the first state that the
+// processor has among cstate.id:1|3, or with a number of microseconds (plugin_cpu.py, _parse_latency).
+func (h *Host) forceLatency(option string) error {
+	for _, wanted := range strings.Split(option, "|") {
+		id, isState := strings.CutPrefix(wanted, "cstate.id:")
+		limit := wanted
+		if isState {
+			text, err := os.ReadFile(filepath.Join(h.Dir, "sys/devices/system/cpu/cpu0/cpuidle/state"+id, "latency"))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("forcing the latency: %w", err)
+			}
+			limit = strings.TrimSpace(string(text))
+		}
+		if limit == "" {
+			return nil
+		}
+		return hosttree.WriteSetting(h.Dir, "/dev/cpu_dma_latency", limit)
 	}
 	return nil
 }

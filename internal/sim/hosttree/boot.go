@@ -24,6 +24,10 @@ const descriptionFile = ".machine.json"
 // completeCopy says to who reads the tree that a file which is not in it is not on the host.
 const completeCopy = `{"complete": true}` + "\n"
 
+// latencyDevice is where a program asks for a limit of the latency of all CPUs as long as it runs
+// (Documentation/power/pm_qos_interface.rst). A tree has it while somebody holds it, with the limit as text.
+const latencyDevice = "/dev/cpu_dma_latency"
+
 // uptime is how long a machine has been up when Boot returns.
 const uptime = 90 * time.Second
 
@@ -129,7 +133,7 @@ func come(dir string, d description) (err error) {
 		return fmt.Errorf("booting a host tree: %w", err)
 	}
 	t = newTree(dir)
-	t.err = removeAll(dir, "/dev/onload", "/dev/onload_epoll", "/dev/sfc_char", vfioFolder)
+	t.err = removeAll(dir, "/dev/onload", "/dev/onload_epoll", "/dev/sfc_char", latencyDevice, vfioFolder)
 	t.directory("/dev")
 	t.text("/lowlatency-snapshot.json", completeCopy)
 	k.writeOnloadFiles(t)

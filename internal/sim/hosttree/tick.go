@@ -6,6 +6,7 @@ package hosttree
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -195,11 +196,19 @@ func (p *period) deepestState(cpu int) string {
 		if !p.exists(state + "/usage") {
 			return deepest
 		}
-		enabled := p.value(state+"/disable") == "0"
+		enabled := p.value(state+"/disable") == "0" && (index == 0 || p.number(p.value(state+"/latency")) <= p.latencyLimit())
 		if enabled && (index == 0 || unlimited || p.number(p.value(state+"/latency")) <= limit) {
 			deepest = state
 		}
 	}
+}
+
+// latencyLimit is what a program asked for that holds latencyDevice open, in microseconds.
+func (p *period) latencyLimit() int {
+	if !p.exists(latencyDevice) {
+		return math.MaxInt
+	}
+	return p.number(p.value(latencyDevice))
 }
 
 // files reads and replaces files of a tree and keeps the first error.
