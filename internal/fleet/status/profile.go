@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -222,11 +223,12 @@ func Reboot(m *fleet.Member) v1alpha1.RebootRequirement {
 	}
 }
 
-// SameProfile reports whether writing the next status would change nothing.
+// SameProfile reports whether writing the next status would change nothing. What pointers point to counts: a partition, and
+// the objects of a finding.
 func SameProfile(a, b *v1alpha1.LowLatencyNodeProfileStatus) bool {
 	return a.ObservedGeneration == b.ObservedGeneration && equalPointers(a.Nodes, b.Nodes) &&
 		slices.Equal(a.Conditions, b.Conditions) && slices.Equal(a.Effective, b.Effective) &&
-		slices.Equal(a.Shapes, b.Shapes) && slices.Equal(a.Findings, b.Findings)
+		equality.Semantic.DeepEqual(a.Shapes, b.Shapes) && equality.Semantic.DeepEqual(a.Findings, b.Findings)
 }
 
 func equalPointers[T comparable](a, b *T) bool {

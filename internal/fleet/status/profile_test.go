@@ -97,6 +97,26 @@ func TestReboots(t *testing.T) {
 	}
 }
 
+// TestEqualStatusesOfTwoReadingsAreTheSame: a status that was computed again, or read from the API server, is no change.
+func TestEqualStatusesOfTwoReadingsAreTheSame(t *testing.T) {
+	one := v1alpha1.LowLatencyNodeProfileStatus{
+		Shapes:   []v1alpha1.ShapeStatus{{Hash: "a", Partition: &v1alpha1.ShapePartition{AskedCores: 2}}},
+		Findings: []v1alpha1.ProfileFinding{{Check: "plan.shared-cache", Objects: &v1alpha1.FindingObjects{CPUs: "0-3", NUMANodes: []int32{0}}}},
+	}
+	if !SameProfile(&one, one.DeepCopy()) {
+		t.Error("a copy is another status")
+	}
+	for name, change := range map[string]func(*v1alpha1.LowLatencyNodeProfileStatus){
+		"partition": func(s *v1alpha1.LowLatencyNodeProfileStatus) { s.Shapes[0].Partition.HousekeepingCores = 3 },
+		"objects":   func(s *v1alpha1.LowLatencyNodeProfileStatus) { s.Findings[0].Objects.CPUs = "0-4" },
+	} {
+		other := one.DeepCopy()
+		if change(other); SameProfile(&one, other) {
+			t.Errorf("another %s is the same status", name)
+		}
+	}
+}
+
 func TestStatusKeepsTransitionTimes(t *testing.T) {
 	first, later := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
 	profile := objects.MakeProfile("trading").Obj()
