@@ -36,7 +36,7 @@ func poolAcceleration(pool view.Pool, palette Palette, columns int) string {
 	if len(rows) == 0 {
 		return ""
 	}
-	header := []string{"NODE", "CONTAINER", "ACCELERATION", "STACKS", "UDP AT USER LEVEL", "UDP THROUGH KERNEL", "SOCKETS OF KERNEL"}
+	header := []string{"NODE", "CONTAINER", "ACCELERATION", "STACKS", "UDP AT USER LEVEL", "UDP THROUGH KERNEL", "NOT IN STACK"}
 	return "\n" + Table(header, rows, palette, columns) + sentences.String()
 }
 

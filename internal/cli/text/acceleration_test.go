@@ -27,7 +27,7 @@ func TestPoolAcceleration(t *testing.T) {
 	unasked := pool(onload.Accelerated)
 	unasked.Nodes[0].NICs[0].Users[0].Acceleration = nil
 	unasked.Nodes[0].NICs = unasked.Nodes[0].NICs[:1]
-	const header = "\nNODE  CONTAINER  ACCELERATION  STACKS  UDP AT USER LEVEL  UDP THROUGH KERNEL  SOCKETS OF KERNEL\n"
+	const header = "\nNODE  CONTAINER  ACCELERATION  STACKS  UDP AT USER LEVEL  UDP THROUGH KERNEL  NOT IN STACK\n"
 	beside := pool(onload.Accelerated, told)
 	for _, nic := range beside.Nodes[0].NICs {
 		nic.Users[0].Acceleration.KernelSockets = 2
