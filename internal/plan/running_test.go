@@ -4,9 +4,13 @@
 package plan
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
 // What an inventory tells of the running kernel decides whether the plan needs a reboot.
@@ -75,5 +79,21 @@ func TestSameHexadecimal(t *testing.T) {
 func TestDiffOfEmptyPlans(t *testing.T) {
 	if changes := Diff(&NodePlan{}, &NodePlan{}); len(changes.Items) > 0 || changes.Reboot() != v1alpha1.RebootNotRequired {
 		t.Errorf("%v, reboot %s", changesOf(changes), changes.Reboot())
+	}
+}
+
+// A NIC whose NUMA node has no memory gets no pages near it, and the finding says why.
+func TestPoolPagesNearANodeWithoutMemory(t *testing.T) {
+	machine := xeon()
+	nic := machine.NICs[0]
+	for i := range machine.NUMANodes {
+		if node := &machine.NUMANodes[i]; node.ID == *nic.NUMANode {
+			node.MemoryBytes = new(int64(0))
+		}
+	}
+	_, findings := New(Input{Profile: profileWith(), Topology: machine, Pools: []Pool{poolWith("feed", []topology.NIC{nic}, pagesPerNIC("2Mi", 4))}})
+	want := fmt.Sprintf("but its NUMA node %d has no memory", *nic.NUMANode)
+	if !slices.ContainsFunc(findings, func(f Finding) bool { return f.Rule == ruleHugepagePlace && strings.Contains(f.Message, want) }) {
+		t.Errorf("%q is not in %s", want, describe(findings))
 	}
 }
