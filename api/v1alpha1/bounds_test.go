@@ -60,7 +60,7 @@ func objectBounds() []bound {
 func sharedBounds() []bound {
 	return []bound{
 		{v1alpha1.MaxObjectNameLength, "maxLength", "lln: spec.bypassPools[]"},
-		{v1alpha1.MaxNameLength, "maxLength", `bnp: status.findings[].node status.members[].node llnp: status.findings[].node
+		{v1alpha1.MaxNameLength, "maxLength", `bnp: status.findings[].node status.members[].node llnp: spec.containerRuntime.runtimeClassName status.findings[].node
 			status.shapes[].pool lln: spec.planConfigMap spec.profile status.bypassNICs[].pool
 			status.bypassNICs[].users[].pod`},
 		{v1alpha1.MaxNamespaceLength, "maxLength", `bnp: spec.networkAttachment.namespaces[] lln: status.bypassNICs[].users[].container

@@ -97,6 +97,16 @@ type ContainerRuntimeSpec struct {
 	// which is subject to change over time. The current default is FirstCPU.
 	// +optional
 	ExecPlacement ExecPlacement `json:"execPlacement,omitempty"`
+
+	// runtimeClassName is the name of the RuntimeClass by which pods ask for this profile's nodes and for the
+	// handler of latency-critical pods, 1 to 253 characters. An import sets the name that the PerformanceProfile
+	// gave it, performance-NAME, so that pods need no change; no other name can be chosen. No two profiles may have
+	// the same. When omitted, it is lowlatency- and the name of the profile.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^performance-[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="runtimeClassName is performance- and the name of the PerformanceProfile that the profile was imported from."
+	// +optional
+	RuntimeClassName string `json:"runtimeClassName,omitempty"`
 }
 
 // UnitName is the name of a systemd unit, such as fwupd-refresh.timer.

@@ -367,6 +367,12 @@ func systemRules() []profileRule {
 			rejected: func(p *profile) { p.Spec.System.UnloadModules = []v1alpha1.ModuleName{"nvme-core"} },
 		},
 		{
+			field:    "spec.containerRuntime.runtimeClassName",
+			message:  "runtimeClassName is performance- and the name of the PerformanceProfile that the profile was imported from.",
+			accepted: func(p *profile) { p.Spec.ContainerRuntime.RuntimeClassName = "performance-cnf.1" },
+			rejected: func(p *profile) { p.Spec.ContainerRuntime.RuntimeClassName = "gvisor" },
+		},
+		{
 			field:   "spec.acceptedRisks[].setting",
 			message: "an accepted risk is a setting of this profile: letters, digits, spaces and .,:;/@+=!&%*~_-.",
 			accepted: func(p *profile) {

@@ -57,7 +57,8 @@ func settingNames() map[string]string {
 		"/sys/kernel":                                    "realtime rcu_expedited",
 		"/sys/kernel/mm/ksm":                             "pages_shared run",
 		"/sys/kernel/mm/transparent_hugepage":            "enabled shmem_enabled",
-		"/sys/kernel/tracing":                            "current_tracer set_event",
+		"/sys/kernel/debug/kprobes":                      "list",
+		tracingRoot:                                      "current_tracer enabled_functions set_event",
 		"/sys/module/pcie_aspm/parameters":               "policy",
 	}
 }
@@ -113,6 +114,9 @@ func (r *reader) lacks(file string) bool {
 	}
 	always := ""
 	switch {
+	case strings.HasPrefix(file, "/sys/kernel/debug/"):
+		// A place to mount a file system on, which nobody may have done.
+		return false
 	case strings.HasPrefix(file, "/proc/sys/net/"):
 		// Of these, a network namespace has fewer than the host.
 		return false
@@ -142,7 +146,7 @@ func readMoreSettings(extra []string) func(*reader, *Facts) {
 	}
 }
 
-// numerousSettings are the settings whose names a host tells.
+// numerousSettings are the settings whose names a host tells: workqueues, vulnerabilities, instances of the tracer.
 func (r *reader) numerousSettings() []string {
 	queues := r.members(workqueueRoot, maxEntries, func(e entry) bool { return e.kind != kindFile && e.name != "power" })
 	for i, name := range queues {

@@ -34,12 +34,14 @@ func (p *NodePlan) ArgumentLine() cmdline.Line {
 // effects are what the planned arguments do on a machine.
 func (p *NodePlan) effects(on cmdline.Machine) []cmdline.Effect { return p.ArgumentLine().Effects(on) }
 
-// MachineOf is what the facts of a host say about the machine that reads the plan's arguments.
+// MachineOf is what the facts of a host say about the machine that reads the plan's arguments. A CPU that is offline, and
+// in no set of the plan, changes nothing: no reboot is needed for it.
 func MachineOf(f *host.Facts, p *NodePlan) cmdline.Machine {
 	on := cmdline.Machine{Architecture: p.Architecture, Possible: f.CPUs.Present.Value}
 	if possible, ok := f.CPUs.Possible.Get(); ok {
 		on.Possible = possible
 	}
+	on.Gone = f.CPUs.Offline.Value.Difference(p.CPUs.Housekeeping).Difference(p.CPUs.Isolated)
 	return on
 }
 
@@ -49,10 +51,7 @@ func MachineOf(f *host.Facts, p *NodePlan) cmdline.Machine {
 // kernel is none.
 func ArgumentChanges(running cmdline.Line, on cmdline.Machine, p *NodePlan) []Change {
 	var changes []Change
-	effects := map[string]cmdline.Effect{}
-	for _, e := range running.Effects(on) {
-		effects[e.Parameter] = e
-	}
+	effects := running.RunningEffects(on)
 	planned := map[string]bool{}
 	for _, wanted := range p.effects(on) {
 		planned[wanted.Parameter] = true
@@ -105,8 +104,14 @@ func RebootOf(inventory *v1alpha1.Inventory, p *NodePlan) v1alpha1.RebootRequire
 func (p *NodePlan) argumentItems() []item {
 	effects := p.effects(cmdline.Machine{Architecture: p.Architecture})
 	items := make([]item, len(effects))
+	named := map[string]bool{}
 	for i, e := range effects {
 		items[i] = argumentItem(e)
+		if named[items[i].name] {
+			// One argument may set several parameters: iommu=pt,soft.
+			items[i].name = e.Parameter
+		}
+		named[items[i].name] = true
 	}
 	return items
 }

@@ -16,7 +16,9 @@ type ContainerRuntimePlan struct {
 	ExecPlacement v1alpha1.ExecPlacement `json:"execPlacement"`
 	// PodRequests are what latency-critical pods may ask of the runtime, in the order of PodRequests.
 	PodRequests []PodRequest `json:"podRequests"`
-	Origin      Origin       `json:"origin"`
+	// RuntimeClassName is the name of the RuntimeClass; "" for the platform's own choice.
+	RuntimeClassName string `json:"runtimeClassName,omitempty"`
+	Origin           Origin `json:"origin"`
 }
 
 // PodRequest is something that a latency-critical pod may ask of the container runtime.
@@ -52,6 +54,7 @@ func (p *planner) planContainerRuntime() {
 		InfrastructureCPUs: p.plan.CPUs.Housekeeping,
 		ExecPlacement:      p.spec.ContainerRuntime.ExecPlacement,
 		PodRequests:        requests,
+		RuntimeClassName:   p.spec.ContainerRuntime.RuntimeClassName,
 		Origin:             p.origin("spec.containerRuntime.execPlacement"),
 	}
 }

@@ -213,6 +213,7 @@ func (e *EffectiveSpec) fillPlatform() {
 	fill(e, "spec.kubelet.evictionHardMemory", &k.EvictionHardMemory, "100Mi")
 	fill(e, "spec.kubelet.additionalConfiguration", &k.AdditionalConfiguration, "")
 	fill(e, "spec.containerRuntime.execPlacement", &e.Spec.ContainerRuntime.ExecPlacement, v1alpha1.ExecFirstCPU)
+	fill(e, "spec.containerRuntime.runtimeClassName", &e.Spec.ContainerRuntime.RuntimeClassName, "")
 
 	s := &e.Spec.System
 	note(e, "spec.system.stopServices", s.StopServices)

@@ -93,6 +93,7 @@ var (
 	kernelArgumentPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(=[A-Za-z0-9_.,:;/@+=!&%*~-]*)?$`)
 	unitNamePattern       = regexp.MustCompile(`^[A-Za-z0-9_.:@-]+[.](service|socket|timer|path|target|mount|slice)$`)
 	moduleNamePattern     = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	runtimeClassPattern   = regexp.MustCompile(`^performance-[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
 	parameterNamePattern  = regexp.MustCompile(`^[a-z0-9_-]+([.][A-Za-z0-9_-]+)+$`)
 	parameterValuePattern = regexp.MustCompile(`^[A-Za-z0-9_.,:/+ -]+$`)
 )
@@ -102,6 +103,9 @@ func (p *planner) checkProfile() {
 	if problems := validation.IsDNS1123Subdomain(p.input.Profile.Name); len(problems) > 0 {
 		p.critical(ruleProfileName, "metadata.name", "Rename the profile.",
 			"%q is not a valid name, and it becomes a part of file and object names: %s", p.input.Profile.Name, problems[0])
+	}
+	if name := p.spec.ContainerRuntime.RuntimeClassName; name != "" {
+		p.match("spec.containerRuntime.runtimeClassName", runtimeClassPattern, name)
 	}
 	matchAll(p, "spec.kernel.additionalArguments", kernelArgumentPattern, p.spec.Kernel.AdditionalArguments)
 	matchAll(p, "spec.system.stopServices", unitNamePattern, p.spec.System.StopServices)

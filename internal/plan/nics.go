@@ -159,6 +159,7 @@ func (p *planner) planVerification() {
 		Gate:              v.Gate,
 		Waived:            waived,
 		MultipleNUMANodes: len(p.machine.numaNodes()) > 1,
+		NUMANodes:         p.numaLayout(),
 	}
 	if v.Repair == v1alpha1.RepairRuntime {
 		p.plan.Verification.Repair = v.Repair
@@ -166,4 +167,21 @@ func (p *planner) planVerification() {
 	if v.FailOn != v1alpha1.FailOnImpact {
 		p.plan.Verification.FailOn = v.FailOn
 	}
+}
+
+// numaLayout are the NUMA nodes of a machine that has several with CPUs. CPUs whose NUMA node is not told are left out.
+func (p *planner) numaLayout() []NUMANodePlan {
+	groups := byNUMANode(p.machine.cores)
+	if len(groups) < 2 {
+		return nil
+	}
+	layout := make([]NUMANodePlan, 0, len(groups))
+	for _, node := range p.topology.NUMANodes {
+		if cores := groups[node.ID]; len(cores) > 0 {
+			layout = append(layout, NUMANodePlan{
+				ID: node.ID, CPUs: cpusOf(cores), Memoryless: node.MemoryBytes != nil && *node.MemoryBytes == 0,
+			})
+		}
+	}
+	return layout
 }

@@ -293,4 +293,15 @@ type VerificationPlan struct {
 	Waived []v1alpha1.WaivedCheck `json:"waived,omitempty"`
 	// MultipleNUMANodes reports whether the shape has several NUMA nodes with CPUs.
 	MultipleNUMANodes bool `json:"multipleNUMANodes"`
+	// NUMANodes are the NUMA nodes with CPUs, ascending, where there are several. Plans of earlier releases have none.
+	NUMANodes []NUMANodePlan `json:"numaNodes,omitempty"`
+}
+
+// NUMANodePlan is a NUMA node of a shape.
+type NUMANodePlan struct {
+	ID int `json:"id"`
+	// CPUs are those that a plan divides.
+	CPUs cpus.Set `json:"cpus"`
+	// Memoryless tells a NUMA node on which no memory was found.
+	Memoryless bool `json:"memoryless,omitempty"`
 }

@@ -216,13 +216,14 @@ func (p *planner) checkIsolation(pool Pool) bool {
 	return true
 }
 
-// iommuIsOff names what in the profile switches the IOMMU off; "" when nothing does.
+// iommuIsOff names what in the profile switches the IOMMU off; "" when nothing does, as on arm64, whatever the profile says.
 func (p *planner) iommuIsOff() string {
-	if p.spec.Kernel.IOMMU == v1alpha1.IOMMUDisabled {
+	if _, possible := iommuArguments()[p.platform()][v1alpha1.IOMMUDisabled]; possible && p.spec.Kernel.IOMMU == v1alpha1.IOMMUDisabled {
 		return "Disabled"
 	}
+	on := cmdline.Machine{Architecture: p.topology.Architecture}
 	for _, argument := range p.spec.Kernel.AdditionalArguments {
-		if parsed(string(argument)).SwitchesIOMMUOff() {
+		if on.SwitchesIOMMUOff(parsed(string(argument))) {
 			return "the additional argument " + string(argument)
 		}
 	}

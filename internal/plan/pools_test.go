@@ -377,6 +377,26 @@ func TestPools(t *testing.T) {
 	}
 }
 
+// No argument switches the IOMMU of arm64 off, whatever it does on x86, so that functions for user space are made.
+func TestIOMMUOfArm(t *testing.T) {
+	for name, profile := range map[string]change{
+		"an argument of x86": func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			s.Kernel.IOMMU, s.Kernel.AdditionalArguments = v1alpha1.IOMMUKept, []v1alpha1.KernelArgument{"iommu=off"}
+		},
+		"a mode that arm64 does not have": func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Kernel.IOMMU = v1alpha1.IOMMUDisabled },
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, findings := poolsOn(arm(), []Pool{poolWith("dpdk", arm().NICs, vfio, placed(v1alpha1.NICInterruptsKept))}, profile)
+			if plan == nil {
+				t.Fatal(describe(findings))
+			}
+			if got := describePoolNIC(plan.BypassPools[0].NICs[0]); got != "0003:01:00.0 vfio-pci Kept " {
+				t.Errorf("the NIC is planned as %q; %s", got, describe(findings))
+			}
+		})
+	}
+}
+
 func nonNil(c change) []change {
 	if c == nil {
 		return nil

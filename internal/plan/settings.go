@@ -179,6 +179,7 @@ func (e EffectiveSpec) platformSettings() []fieldValue {
 		{"spec.kubelet.evictionHardMemory", string(k.EvictionHardMemory)},
 		{"spec.kubelet.additionalConfiguration", k.AdditionalConfiguration},
 		{"spec.containerRuntime.execPlacement", string(e.Spec.ContainerRuntime.ExecPlacement)},
+		{"spec.containerRuntime.runtimeClassName", e.Spec.ContainerRuntime.RuntimeClassName},
 		{"spec.system.stopServices", joined(s.StopServices, text)},
 		{"spec.system.unloadModules", joined(s.UnloadModules, text)},
 		{"spec.system.packetFilter", string(s.PacketFilter)},

@@ -28,6 +28,18 @@ func argumentCPUs(line cmdline.Line, name string, possible cpus.Set) cpus.Set {
 	return set
 }
 
+// argumentText says with which arguments of a name the kernel was booted, or that it was without.
+func argumentText(line cmdline.Line, name string) string {
+	var texts []string
+	for _, arg := range line.All(name) {
+		texts = append(texts, arg.Text())
+	}
+	if len(texts) == 0 {
+		return "without " + name + "="
+	}
+	return "with " + strings.Join(texts, " ")
+}
+
 // machine is what the meaning of a command line depends on.
 func (s *state) machine() cmdline.Machine { return plan.MachineOf(s.facts, s.plan) }
 

@@ -38,20 +38,11 @@ func partitionChecks() []Check {
 			ID: "cpu.online", Severity: v1alpha1.SeverityCritical, Impact: ImpactPlan, Conditions: []string{v1alpha1.ConditionDeJittered},
 			Title:  "Every isolated CPU is online",
 			Why:    "Pods that need the CPU cannot start.",
-			Reads:  []string{"/sys/devices/system/cpu/cpu*/online"},
+			Reads:  []string{"/sys/devices/system/cpu/cpu*/online", "/sys/devices/system/cpu/{offline,isolated,nohz_full}"},
 			Fix:    "Write 1 to /sys/devices/system/cpu/cpuN/online.",
 			Reboot: v1alpha1.RebootNotRequired,
 			Source: "kernel: Documentation/core-api/cpu_hotplug.rst",
-			run: func(s *state) verdict {
-				return s.surveyCPUs(s.plan.CPUs.Isolated, "online", func(cpu *host.CPU) answer {
-					return about(cpu.Online, func(online bool) string {
-						if online {
-							return ""
-						}
-						return "offline"
-					})
-				})
-			},
+			run:    isolatedAreOnline,
 		},
 		{
 			ID: "cpu.siblings", Severity: v1alpha1.SeverityCritical, Impact: ImpactSpeed, Conditions: []string{v1alpha1.ConditionDeJittered},
@@ -151,6 +142,25 @@ func partitionIsSound(s *state) verdict {
 	})
 }
 
+// isolatedAreOnline asks those that the plan isolates, and those that the running kernel was booted to isolate and that no plan
+// that was made since can know, because they are offline. With simultaneous multithreading off, siblings are offline on
+// purpose, whatever list they are in.
+func isolatedAreOnline(s *state) verdict {
+	wanted := s.plan.CPUs.Isolated
+	if s.plan.CPUs.SMT != v1alpha1.SMTDisabled && !s.running.Value.Contains("nosmt") && !s.running.Value.Contains("nosmt=force") {
+		planned := s.plan.CPUs.Housekeeping.Union(s.plan.CPUs.Offline)
+		wanted = wanted.Union(s.facts.CPUs.Isolated.Value.Union(s.facts.CPUs.NoHzFull.Value).Intersection(s.facts.CPUs.Offline.Value).Difference(planned))
+	}
+	return s.surveyAll(wanted, "online", func(cpu *host.CPU) answer {
+		return about(cpu.Online, func(online bool) string {
+			if online {
+				return ""
+			}
+			return "offline"
+		})
+	})
+}
+
 // onlineCPUs is the kernel's own list, and where that is missing, as in many snapshots, what the CPUs say
 // one by one.
 func (s *state) onlineCPUs() host.Fact[cpus.Set] {
@@ -180,13 +190,20 @@ func siblingsAreTogether(s *state) verdict {
 	}
 	return s.surveyCPUs(asked, "whole cores isolated", func(cpu *host.CPU) answer {
 		return about(cpu.Siblings, func(siblings cpus.Set) string {
-			foreign := siblings.Difference(isolated).Intersection(others)
+			foreign := siblings.Difference(isolated).Intersection(others).Filter(func(id int) bool { return s.shareCore(cpu, id) })
 			if foreign.IsEmpty() {
 				return ""
 			}
 			return fmt.Sprintf("its core is shared with %s, which %s not isolated", foreign.Name(), isOrAre(foreign))
 		})
 	})
+}
+
+// shareCore tells siblings that the firmware numbers as cores of their own, as on some Arm servers, virtual machines and AMD's
+// compute units: topology.FromFacts, by which plans are made, takes them for cores.
+func (s *state) shareCore(cpu *host.CPU, sibling int) bool {
+	other, listed := s.cpuByID[sibling]
+	return !listed || !cpu.Core.Known || !other.Core.Known || cpu.Core.Value == other.Core.Value
 }
 
 // schedulerIsolates accepts both ways of taking CPUs out of the scheduler's domains: isolcpus=domain and

@@ -11,6 +11,14 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
+// planWithout7 takes CPU 7 offline, which the running kernel was booted to isolate, and plans without it.
+func planWithout7(f fixture) {
+	f.facts.CPUs.Online, f.facts.CPUs.Offline = known(list("0-6")), known(list("7"))
+	f.eachCPU(func(c *host.CPU) { c.Online = known(false) }, 7)
+	f.plan.CPUs.Isolated = list("2-3,6")
+	f.plan.KernelArguments = arguments("isolcpus=domain,managed_irq,2,3,6", "nohz_full=2-3,6", "rcu_nocbs=2-3,6")
+}
+
 func partitionCases() map[v1alpha1.CheckID]checkCases {
 	return map[v1alpha1.CheckID]checkCases{
 		"cpu.partition": soundnessCases(),
@@ -19,6 +27,15 @@ func partitionCases() map[v1alpha1.CheckID]checkCases {
 			"offline": {
 				change: func(f fixture) { f.eachCPU(func(c *host.CPU) { c.Online = known(false) }, 3, 6) },
 				want:   fails, wantMessage: "CPUs 3,6: offline",
+			},
+			"offline, and planned without": {
+				change: planWithout7, want: fails, wantMessage: "CPU 7: offline",
+			},
+			"offline, as planned": {
+				change: func(f fixture) { planWithout7(f); f.plan.CPUs.Offline = list("7") }, want: passes,
+			},
+			"a sibling that nosmt keeps offline": {
+				change: func(f fixture) { planWithout7(f); f.boot(soundCommandLine + " nosmt") }, want: passes,
 			},
 			"not listed": {
 				change: func(f fixture) { f.facts.CPUs.List = f.facts.CPUs.List[:7] },
@@ -30,6 +47,20 @@ func partitionCases() map[v1alpha1.CheckID]checkCases {
 			"a split core": {
 				change: func(f fixture) {
 					f.eachCPU(func(c *host.CPU) { c.Siblings = known(list("2,5")) }, 2)
+				},
+				want: fails, wantMessage: "CPU 2: its core is shared with CPU 5, which is not isolated",
+			},
+			"siblings that the firmware numbers as cores": {
+				change: func(f fixture) {
+					f.eachCPU(func(c *host.CPU) { c.Siblings, c.Core = known(list("2,5")), known(2) }, 2)
+					f.eachCPU(func(c *host.CPU) { c.Core = known(5) }, 5)
+				},
+				want: passes,
+			},
+			"siblings with one number": {
+				change: func(f fixture) {
+					f.eachCPU(func(c *host.CPU) { c.Siblings, c.Core = known(list("2,5")), known(2) }, 2)
+					f.eachCPU(func(c *host.CPU) { c.Core = known(2) }, 5)
 				},
 				want: fails, wantMessage: "CPU 2: its core is shared with CPU 5, which is not isolated",
 			},

@@ -5,6 +5,8 @@ package verify
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,11 +16,15 @@ import (
 )
 
 const (
-	settingTracer      = "/sys/kernel/tracing/current_tracer"
-	settingEvents      = "/sys/kernel/tracing/set_event"
-	settingStackTracer = "/proc/sys/kernel/stack_tracer_enabled"
-	settingExpedited   = "/sys/kernel/rcu_expedited"
-	settingTainted     = "/proc/sys/kernel/tainted"
+	settingTracer    = "/sys/kernel/tracing/current_tracer"
+	settingEvents    = "/sys/kernel/tracing/set_event"
+	tracingInstances = "/sys/kernel/tracing/instances/"
+	// settingHookedFunctions lists what ftrace calls something for, settingProbes where kprobes are.
+	settingHookedFunctions = "/sys/kernel/tracing/enabled_functions"
+	settingProbes          = "/sys/kernel/debug/kprobes/list"
+	settingStackTracer     = "/proc/sys/kernel/stack_tracer_enabled"
+	settingExpedited       = "/sys/kernel/rcu_expedited"
+	settingTainted         = "/proc/sys/kernel/tainted"
 )
 
 // disturbanceChecks ask for what people and packages switch on and forget.
@@ -29,12 +35,15 @@ func disturbanceChecks() []Check {
 			ID: "kernel.tracing", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: deJittered,
 			Title:  "Nothing is being traced",
 			Why:    "Each traced function or event takes tens to hundreds of nanoseconds on every CPU, and switching traces interrupts all of them.",
-			Reads:  []string{settingTracer, settingEvents, settingStackTracer},
-			Fix:    "Write nop to " + settingTracer + ", an empty line to " + settingEvents + " and 0 to " + settingStackTracer + "; find who traces.",
+			Reads:  []string{settingTracer, settingEvents, tracingInstances + "*/{current_tracer,set_event}", settingHookedFunctions, settingProbes, settingStackTracer},
+			Fix:    "Write nop to current_tracer and an empty line to set_event of the folder named, and 0 to " + settingStackTracer + "; find who traces or probes: trace-cmd, perf, a security agent with BPF (bpftool link).",
 			Reboot: v1alpha1.RebootNotRequired,
 			Source: "kernel: Documentation/trace/ftrace.rst, events.rst",
-			owns:   []string{settingTracer, settingEvents, settingStackTracer},
-			run:    nothingIsTraced,
+			owns: []string{
+				settingTracer, settingEvents, tracingInstances + "*/current_tracer", tracingInstances + "*/set_event",
+				settingHookedFunctions, settingProbes, settingStackTracer,
+			},
+			run: nothingIsTraced,
 		},
 		{
 			ID: "kernel.rcu-expedited", Severity: v1alpha1.SeverityMedium, Impact: ImpactWork, Conditions: deJittered,
@@ -83,25 +92,103 @@ func disturbanceChecks() []Check {
 	}
 }
 
-// nothingIsTraced: the files of tracefs are for root alone, and missing where it is not mounted.
+// nothingIsTraced judges the tracer and each of its instances, and functions that are hooked or probed without them.
 func nothingIsTraced(s *state) verdict {
-	if s.facts.Setting(settingTracer).Missing && s.facts.Setting(settingEvents).Missing {
-		return passed("the kernel was built without it")
+	if s.facts.Setting(settingTracer).Missing {
+		return passed("the kernel was built without tracers")
 	}
-	tracer := s.settingIs(settingTracer, "nop")
-	events := judge(s.facts.Setting(settingEvents), "no event", func(found string) verdict {
-		if found == "" {
-			return passed("no event")
+	verdicts := []verdict{s.settingIs(settingTracer, "nop"), s.noEventIsTraced(settingEvents)}
+	for file := range s.facts.Settings {
+		name, isInstance := strings.CutPrefix(file, tracingInstances)
+		switch {
+		case isInstance && strings.HasSuffix(name, "/current_tracer"):
+			verdicts = append(verdicts, s.settingIs(file, "nop"))
+		case isInstance && strings.HasSuffix(name, "/set_event"):
+			verdicts = append(verdicts, s.noEventIsTraced(file))
 		}
-		return failed(fmt.Sprintf("%d events are traced, the first is %s", len(strings.Fields(found)), strings.Fields(found)[0]), "events", "no event").
-			about(finding.OfFiles(settingEvents))
-	})
-	stack := notApplicable()
+	}
+	sorted(verdicts[2:])
 	// Kernels without the stack tracer have no such file.
 	if value, ok := s.facts.Setting(settingStackTracer).Get(); ok && value != "0" {
-		stack = failed("the stack tracer runs at every call of a function", settingStackTracer+" is "+value, "0").about(finding.OfFiles(settingStackTracer))
+		verdicts = append(verdicts, failed("the stack tracer runs at every call of a function", settingStackTracer+" is "+value, "0").about(finding.OfFiles(settingStackTracer)))
 	}
-	return worst(tracer, events, stack)
+	return worst(append(verdicts, s.noFunctionIs("hooked", settingHookedFunctions, isHook), s.noFunctionIs("probed", settingProbes, isProbe))...)
+}
+
+func (s *state) noEventIsTraced(file string) verdict {
+	return judge(s.facts.Setting(file), "no event", func(found string) verdict {
+		events := slices.DeleteFunc(strings.Fields(found), isEventOfErrors)
+		if len(events) == 0 {
+			return passed("no event")
+		}
+		return failed(fmt.Sprintf("%s is traced in %s%s", events[0], path.Dir(file), andMore(len(events)-1, "event")), "events", "no event").
+			about(finding.OfFiles(file))
+	})
+}
+
+// isEventOfErrors knows the events that rasdaemon waits for: they come with errors of the hardware, and cost nothing without
+// (ras-events.c of rasdaemon).
+func isEventOfErrors(event string) bool {
+	system, _, _ := strings.Cut(event, ":")
+	return slices.Contains([]string{"ras", "mce", "cxl"}, system) ||
+		slices.Contains([]string{"devlink:devlink_health_report", "net:net_dev_xmit_timeout", "block:block_rq_error"}, event)
+}
+
+// noFunctionIs judges a list of functions of the kernel, one in each line, that call something else. Who may not read it, or
+// has no file system for it, knows nothing from it; the tracer's own files then tell what they can.
+func (s *state) noFunctionIs(what, file string, counts func(line string) bool) verdict {
+	found, ok := s.facts.Setting(file).Get()
+	if !ok {
+		return notApplicable()
+	}
+	var lines []string
+	for line := range strings.Lines(found) {
+		if counts(line) {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return passed("no function is " + what)
+	}
+	return failed(fmt.Sprintf("%s of the kernel is %s%s", functionIn(lines[0]), what, andMore(len(lines)-1, "function")), file, "none").
+		about(finding.OfFiles(file))
+}
+
+// functionIn is the name in a line: the first word of enabled_functions, the third of the list of probes, where an offset and
+// a module may follow.
+func functionIn(line string) string {
+	words := strings.Fields(line)
+	if len(words) > 2 && len(words[1]) == 1 {
+		return words[2]
+	}
+	return words[0]
+}
+
+// andMore counts what a sentence does not name.
+func andMore(count int, what string) string {
+	switch count {
+	case 0:
+		return ""
+	case 1:
+		return ", and 1 more " + what
+	}
+	return fmt.Sprintf(", and %d more %ss", count, what)
+}
+
+// isHook tells a function that is traced or hooked from one that a live patch replaces, which ftrace marks with I
+// (t_show of kernel/trace/ftrace.c), and from the kernel's own places for BPF, at which systemd and the kernel attach programs
+// as they boot (RestrictFileSystems= of systemd.exec(5), drivers/hid/bpf).
+func isHook(line string) bool {
+	words := strings.Fields(line)
+	if len(words) == 0 || slices.Contains(words[1:], "I") {
+		return false
+	}
+	return !slices.ContainsFunc([]string{"bpf_lsm_", "hid_bpf_", "__hid_bpf_"}, func(place string) bool { return strings.HasPrefix(words[0], place) })
+}
+
+// isProbe tells a probe that is armed (report_probe of kernel/kprobes.c).
+func isProbe(line string) bool {
+	return strings.TrimSpace(line) != "" && !strings.Contains(line, "[DISABLED]") && !strings.Contains(line, "[GONE]")
 }
 
 func kernelIsSound(s *state) verdict {

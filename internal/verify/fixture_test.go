@@ -179,7 +179,9 @@ func soundPlan() *plan.NodePlan {
 		Network:      plan.NetworkPlan{Queues: 2},
 		StopServices: settings("fwupd-refresh.timer", "", "bluetooth.service", ""),
 		BypassNICs:   []plan.NICPlan{{PCIAddress: "0000:3b:00.0", NUMANode: &zero}},
-		Verification: plan.VerificationPlan{MultipleNUMANodes: true},
+		Verification: plan.VerificationPlan{
+			MultipleNUMANodes: true, NUMANodes: []plan.NUMANodePlan{{ID: 0, CPUs: list("0-3")}, {ID: 1, CPUs: list("4-7")}},
+		},
 	}
 }
 

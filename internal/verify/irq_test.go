@@ -67,19 +67,19 @@ func interruptCases() map[v1alpha1.CheckID]checkCases {
 			"per pod":    {change: roam, want: passes},
 			"a list without flags": {
 				change: func(f fixture) { f.boot("isolcpus=2-3,6-7") },
-				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 2-3,6-7: isolcpus is 2-3,6-7",
+				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 2-3,6-7: it was booted with isolcpus=2-3,6-7",
 			},
 			"some CPUs": {
 				change: func(f fixture) { f.boot("isolcpus=domain,managed_irq,2-3") },
-				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 6-7: isolcpus is domain,managed_irq,2-3",
+				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 6-7: it was booted with isolcpus=domain,managed_irq,2-3",
 			},
 			"none": {
 				change: func(f fixture) { f.boot("quiet") },
-				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 2-3,6-7: isolcpus is empty",
+				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 2-3,6-7: it was booted without isolcpus=",
 			},
 			"a flag without a list": {
 				change: func(f fixture) { f.boot("isolcpus=managed_irq") },
-				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 2-3,6-7: isolcpus is managed_irq",
+				want:   fails, wantMessage: "the running kernel may put managed interrupts on isolated CPUs 2-3,6-7: it was booted with isolcpus=managed_irq",
 			},
 			"not told": {
 				change: func(f fixture) { f.facts.Kernel.CommandLine = absent[string]("/proc/cmdline") },

@@ -49,6 +49,19 @@ func commandLineCases() checkCases {
 		return func(f fixture) { f.boot(strings.ReplaceAll(soundCommandLine, old, replacement)) }
 	}
 	return checkCases{
+		"a CPU that is offline, and planned without": {
+			change: func(f fixture) {
+				planWithout7(f)
+				f.boot("isolcpus=managed_irq,domain,2-3,6-7 nohz_full=2-3,6-7 rcu_nocbs=2-3,6-7")
+			}, want: passes,
+		},
+		"a CPU that is online, and planned without": {
+			change: func(f fixture) {
+				planWithout7(f)
+				f.facts.CPUs.Online, f.facts.CPUs.Offline = known(list("0-7")), known(list(""))
+				f.boot("isolcpus=managed_irq,domain,2-3,6 nohz_full=2-3,6-7 rcu_nocbs=2-3,6")
+			}, want: fails, wantMessage: "the kernel was booted with nohz_full=2-3,6-7, wanted nohz_full=2-3,6",
+		},
 		"as planned, in other notations": {want: passes},
 		"an argument is missing": {
 			change: bootedWith(" nohz_full=2-3,6-7", ""),
@@ -67,9 +80,10 @@ func commandLineCases() checkCases {
 			want:   fails, wantMessage: "the kernel was booted with isolcpus=managed_irq,2-3,6-7, wanted isolcpus=domain,managed_irq,2,3,6,7",
 		},
 		"a later argument overrides": {
-			change: bootedWith("tsc=reliable", "tsc=reliable tsc=nowatchdog"),
-			want:   fails, wantMessage: "the kernel was booted with tsc=nowatchdog, wanted tsc=reliable",
+			change: bootedWith("nmi_watchdog=0", "nmi_watchdog=0 nmi_watchdog=1"),
+			want:   fails, wantMessage: "the kernel was booted with nmi_watchdog=1, wanted nmi_watchdog=0",
 		},
+		"each word counts":             {change: bootedWith("tsc=reliable", "tsc=reliable tsc=nowatchdog"), want: passes},
 		"repeated with the same value": {change: bootedWith("hugepagesz=1G", "tsc=reliable hugepagesz=1G"), want: passes},
 		"underscores for dashes":       {change: bootedWith("nmi_watchdog=0", "nmi-watchdog=0"), want: passes},
 		"the number of pages belongs to the size before it": {

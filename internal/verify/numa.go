@@ -19,10 +19,10 @@ func numaChecks() []Check {
 	return append([]Check{
 		{
 			ID: "numa.nodes", Severity: v1alpha1.SeverityCritical, Impact: ImpactPlacement, Conditions: []string{v1alpha1.ConditionNUMAAligned},
-			Title:  "The host has the NUMA nodes that the plan was made for",
+			Title:  "The host has the NUMA nodes that the plan was made for, with their CPUs and memory",
 			Why:    "Placement was computed for another layout: firmware options such as sub-NUMA clustering change it.",
-			Reads:  []string{"/sys/devices/system/node/node*/cpulist"},
-			Fix:    "Restore the firmware's NUMA options, or let the operator plan again from the new inventory.",
+			Reads:  []string{"/sys/devices/system/node/node*/{cpulist,meminfo}"},
+			Fix:    "Restore the firmware's NUMA options and look for memory that has failed, or let the operator plan again from the new inventory.",
 			Reboot: v1alpha1.RebootRequired,
 			Source: "kernel: Documentation/admin-guide/mm/numa_memory_policy.rst",
 			run:    numaNodesArePlanned,
@@ -140,7 +140,7 @@ func numaNodesArePlanned(s *state) verdict {
 	want := s.plan.Verification.MultipleNUMANodes
 	return judge(s.multipleNUMANodes(), describe[want], func(found bool) verdict {
 		if found == want {
-			return passed(describe[found])
+			return s.numaLayoutIsPlanned(describe[found])
 		}
 		return failed(fmt.Sprintf("the host has %s, the plan was made for %s", describe[found], describe[want]), describe[found], describe[want])
 	})

@@ -21,7 +21,7 @@ func numaCases() map[v1alpha1.CheckID]checkCases {
 		"numa.nodes": {
 			"as planned": {want: passes},
 			"one node as planned": {
-				change: func(f fixture) { oneNode(f); f.plan.Verification.MultipleNUMANodes = false }, want: passes,
+				change: func(f fixture) { oneNode(f); f.plan.Verification = plan.VerificationPlan{} }, want: passes,
 			},
 			"a kernel without NUMA": {
 				change: func(f fixture) { f.facts.NUMANodes, f.plan.Verification.MultipleNUMANodes = nil, false }, want: passes,
@@ -36,6 +36,48 @@ func numaCases() map[v1alpha1.CheckID]checkCases {
 			"fewer": {
 				change: oneNode, want: fails,
 				wantMessage: "the host has one NUMA node with CPUs, the plan was made for several NUMA nodes with CPUs",
+			},
+			"other CPUs": {
+				change: func(f fixture) {
+					f.facts.NUMANodes[0].CPUs, f.facts.NUMANodes[1].CPUs = known(list("0-1,4-5")), known(list("2-3,6-7"))
+				},
+				want:        fails,
+				wantMessage: "CPUs 2-3 are on NUMA node 1, planned is NUMA node 0; CPUs 4-5 are on NUMA node 0, planned is NUMA node 1",
+			},
+			"more nodes": {
+				change: func(f fixture) {
+					f.facts.NUMANodes[1].CPUs = known(list("4-6"))
+					f.facts.NUMANodes = append(f.facts.NUMANodes, host.NUMANode{ID: 2, CPUs: known(list("7"))})
+				},
+				want: fails, wantMessage: "CPU 7 is on NUMA node 2, planned is NUMA node 1",
+			},
+			"other numbers": {
+				change: func(f fixture) { f.facts.NUMANodes[1].ID = 2 },
+				want:   fails, wantMessage: "CPUs 4-7 are on NUMA node 2, planned is NUMA node 1",
+			},
+			"an offline CPU is another check's": {
+				change: func(f fixture) {
+					f.facts.CPUs.Online, f.facts.NUMANodes[1].CPUs = known(list("0-6")), known(list("4-6"))
+				},
+				want: passes,
+			},
+			"a node lost its memory": {
+				change: func(f fixture) { f.facts.NUMANodes[1].MemoryTotalBytes = known(int64(0)) },
+				want:   fails, wantMessage: "NUMA node 1 has no memory, and had some when the plan was made",
+			},
+			"a node never had memory": {
+				change: func(f fixture) {
+					f.facts.NUMANodes[1].MemoryTotalBytes = known(int64(0))
+					f.plan.Verification.NUMANodes[1].Memoryless = true
+				},
+				want: passes,
+			},
+			"a plan of an earlier release": {
+				change: func(f fixture) {
+					f.plan.Verification.NUMANodes = nil
+					f.facts.NUMANodes[0].CPUs, f.facts.NUMANodes[1].CPUs = known(list("0-1,4-5")), known(list("2-3,6-7"))
+				},
+				want: passes,
 			},
 			"none is listed": {
 				change: func(f fixture) { f.facts.NUMANodes = nil }, want: isUnknown, wantMessage: "/sys/devices/system/node",

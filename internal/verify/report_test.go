@@ -189,6 +189,7 @@ func TestOneNUMANodeIsAligned(t *testing.T) {
 	f := sound()
 	oneNode(f)
 	f.plan.Verification.MultipleNUMANodes, f.plan.Hugepages, f.plan.BypassNICs = false, nil, nil
+	f.plan.Verification.NUMANodes = nil
 	if !meta.IsStatusConditionTrue(f.evaluate().Conditions(1), v1alpha1.ConditionNUMAAligned) {
 		t.Errorf("not aligned: %+v", f.evaluate().Findings())
 	}

@@ -76,9 +76,18 @@ func (v *survey) sentence() string {
 	return enumerate(sentences)
 }
 
-// surveyCPUs asks every CPU of a set the same question. A CPU that the host does not list gives no
-// answer.
+// surveyCPUs asks every CPU of a set that is not offline the same question: of a CPU that is, the kernel takes away what its
+// folder says about the core, the frequency and the idle states, and cpu.online says that it is gone. A CPU that the host does
+// not list gives no answer.
 func (s *state) surveyCPUs(set cpus.Set, expected string, ask func(*host.CPU) answer) verdict {
+	return s.surveyAll(set.Filter(func(id int) bool {
+		cpu, listed := s.cpuByID[id]
+		return !listed || !cpu.Online.Known || cpu.Online.Value
+	}), expected, ask)
+}
+
+// surveyAll asks those that are offline, too.
+func (s *state) surveyAll(set cpus.Set, expected string, ask func(*host.CPU) answer) verdict {
 	v := survey{faulty: map[string][]int{}}
 	for _, id := range set.IDs() {
 		cpu, ok := s.cpuByID[id]

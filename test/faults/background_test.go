@@ -21,6 +21,34 @@ func faultsOfBackground() []fault {
 			want: "kernel.tracing", says: []string{"function"},
 		},
 		{
+			name: "an instance of the tracer traces events",
+			harm: func(n *node) {
+				n.put("/sys/kernel/tracing/instances/agent/current_tracer", "nop\n")
+				n.put("/sys/kernel/tracing/instances/agent/set_event", "sched:sched_switch\nirq:irq_handler_entry\n")
+			},
+			want: "kernel.tracing", says: []string{"sched:sched_switch is traced in /sys/kernel/tracing/instances/agent, and 1 more event"},
+		},
+		{
+			name: "an instance of the tracer traces functions",
+			harm: func(n *node) {
+				n.put("/sys/kernel/tracing/instances/agent/current_tracer", "function_graph\n")
+				n.put("/sys/kernel/tracing/instances/agent/set_event", "")
+			},
+			want: "kernel.tracing", says: []string{"instances/agent/current_tracer is function_graph"},
+		},
+		{
+			name: "an agent hooks functions of the kernel",
+			harm: func(n *node) { n.put("/sys/kernel/tracing/enabled_functions", "tcp_sendmsg (1) R   D\n") },
+			want: "kernel.tracing", says: []string{"tcp_sendmsg of the kernel is hooked"},
+		},
+		{
+			name: "functions of the kernel are probed",
+			harm: func(n *node) {
+				n.put("/sys/kernel/debug/kprobes/list", "ffffffff811ce670  k  do_sys_open+0x0    [FTRACE]\n")
+			},
+			want: "kernel.tracing", says: []string{"do_sys_open+0x0 of the kernel is probed"},
+		},
+		{
 			name: "the kernel has seen a lockup",
 			harm: func(n *node) { n.write("/proc/sys/kernel/tainted", "16384") },
 			want: "kernel.tainted", says: []string{"lockup"},
@@ -30,6 +58,22 @@ func faultsOfBackground() []fault {
 
 func variationsOfBackground() []variation {
 	return []variation{
+		{
+			name: "an idle instance of the tracer, and rasdaemon's",
+			change: func(n *node) {
+				n.put("/sys/kernel/tracing/instances/agent/current_tracer", "nop\n")
+				n.put("/sys/kernel/tracing/instances/agent/set_event", "")
+				n.put("/sys/kernel/tracing/instances/rasdaemon/current_tracer", "nop\n")
+				n.put("/sys/kernel/tracing/instances/rasdaemon/set_event", "ras:mc_event\nras:aer_event\nmce:mce_record\nblock:block_rq_error\n")
+			},
+		},
+		{
+			name: "a live patch, and systemd's hook for file systems",
+			change: func(n *node) {
+				n.put("/sys/kernel/tracing/enabled_functions", "xfrm_lookup (1) R I   \ttramp: 0xffffffffc0a01000\nbpf_lsm_file_open (1) R   D   M\n")
+			},
+		},
+		{name: "the kernel was built without tracers", change: func(n *node) { n.remove("/sys/kernel/tracing") }},
 		{
 			name:   "a module that is not of the kernel was loaded",
 			change: func(n *node) { n.write("/proc/sys/kernel/tainted", "12288") },

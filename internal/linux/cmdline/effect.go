@@ -26,7 +26,7 @@ type Effect struct {
 
 // Name is the name under which the effect is known to who wrote the arguments: that of the first one.
 func (e Effect) Name() string {
-	if len(e.Args) == 0 || strings.HasPrefix(e.Parameter, "hugepages") {
+	if len(e.Args) == 0 || strings.Contains(e.Parameter, " ") {
 		return e.Parameter
 	}
 	return underscored(e.Args[0].Name)
@@ -52,20 +52,21 @@ func (e Effect) Has(wanted Effect) bool {
 	if e.Parameter != wanted.Parameter {
 		return false
 	}
-	if !everyArgumentCounts(e.Parameter) {
+	switch {
+	case e.Parameter == "nosmt":
+		// smt_cmdline_disable of kernel/cpu.c: only force says more, namely that nobody can take it back.
+		return !slices.Contains(wanted.meanings, forced) || slices.Contains(e.meanings, forced)
+	case repetitionOf(e.Parameter) != eachCounts:
 		return e.Equal(wanted)
 	}
 	return !slices.ContainsFunc(wanted.meanings, func(one string) bool { return !slices.Contains(e.meanings, one) })
 }
 
-func everyArgumentCounts(parameter string) bool {
-	return IsCumulative(parameter) || parameter == "iommu"
-}
+// forced is the meaning of nosmt=force.
+const forced = "=force"
 
 // Effects are what the arguments for the kernel do on a machine, one effect for each parameter, in the order in which the
-// parameters first occur. Of arguments that are repeated, the one counts that the
-// kernel obeys: most often the last, the first of hugepages=, and of isolcpus= and nohz_full= those that do not contradict
-// earlier ones. hugepagesz= belongs to the hugepages= behind it and has no effect of its own.
+// parameters first occur. Of arguments that are repeated, those count that the kernel obeys (repetitionOf). hugepagesz= belongs to the hugepages= behind it and has no effect of its own.
 func (l Line) Effects(m Machine) []Effect {
 	r := reader{machine: m, index: map[string]int{}}
 	for _, arg := range l.kernel {
@@ -111,10 +112,19 @@ func (r *reader) add(written, atom Arg) {
 	case !repeated:
 		r.index[parameter] = len(r.effects)
 		r.effects = append(r.effects, Effect{Parameter: parameter, Args: []Arg{written}, meanings: []string{meaning}})
-	case everyArgumentCounts(parameter) || parameter == "isolcpus" || parameter == "nohz_full":
-		r.effects[at].include(written, meaning)
-	case !firstCounts(parameter):
-		r.effects[at].Args, r.effects[at].meanings = []Arg{written}, []string{meaning}
+	default:
+		r.effects[at].repeat(repetitionOf(parameter), written, meaning)
+	}
+}
+
+// repeat adds an argument of the same parameter.
+func (e *Effect) repeat(how repetition, written Arg, meaning string) {
+	switch how {
+	case lastCounts:
+		e.Args, e.meanings = []Arg{written}, []string{meaning}
+	case firstCounts:
+	case eachCounts, agreeingCount:
+		e.include(written, meaning)
 	}
 }
 
@@ -126,12 +136,6 @@ func (e *Effect) include(written Arg, meaning string) {
 	if at, known := slices.BinarySearch(e.meanings, meaning); !known {
 		e.meanings = slices.Insert(e.meanings, at, meaning)
 	}
-}
-
-// firstCounts reports whether the kernel ignores an argument that is repeated: hugepages_setup and
-// default_hugepagesz_setup of mm/hugetlb.c.
-func firstCounts(parameter string) bool {
-	return parameter == "default_hugepagesz" || parameter == unsized || strings.HasPrefix(parameter, "hugepages of ")
 }
 
 func hugepagesOf(size string) string { return "hugepages of " + size }
@@ -186,7 +190,7 @@ func (r *reader) readIsolation(kept Isolation) {
 func (r *reader) meaningOf(effect int, taken map[string]cpus.Set) []string {
 	var meanings []string
 	for _, flag := range slices.Sorted(maps.Keys(taken)) {
-		if set := taken[flag]; !set.IsEmpty() {
+		if set := taken[flag].Difference(r.machine.Gone); !set.IsEmpty() {
 			meanings = append(meanings, flag+" "+set.String())
 		}
 	}

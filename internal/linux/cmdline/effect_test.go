@@ -187,7 +187,9 @@ func TestLinesWithTheSameEffects(t *testing.T) {
 		"isolcpus=nohz is less than nohz_full": {"isolcpus=managed_irq,2-3 nohz_full=2-3", "isolcpus=nohz,managed_irq,2-3", []string{"isolcpus", "nohz_full"}},
 		"isolcpus=nohz beside nohz_full":       {"nohz_full=2-3 isolcpus=managed_irq,2-3", "isolcpus=nohz,managed_irq,2-3 nohz_full=2-3", nil},
 		"isolcpus=nohz beside nothing":         {"isolcpus=managed_irq,2-3", "isolcpus=nohz,managed_irq,2-3", []string{"isolcpus"}},
-		"callbacks are asked for":              {"nohz_full=2-3 rcu_nocbs=2-3", "nohz_full=2-3", []string{"rcu_nocbs"}},
+		"callbacks of CPUs without tick":       {"nohz_full=2-3 rcu_nocbs=2-3", "nohz_full=2-3", nil},
+		"callbacks of more CPUs":               {"nohz_full=2-3 rcu_nocbs=2-4", "nohz_full=2-3", []string{"rcu_nocbs"}},
+		"callbacks of others only":             {"nohz_full=2-3 rcu_nocbs=2-3", "nohz_full=2-3 rcu_nocbs=4", []string{"rcu_nocbs"}},
 		"callbacks alone":                      {"nohz_full=2-3 rcu_nocbs=2-3", "rcu_nocbs=2-3", []string{"nohz_full"}},
 		"all CPUs but one":                     {"isolcpus=domain,1-79", "isolcpus=domain,0-79", nil},
 		"the last of rcu_nocbs":                {"rcu_nocbs=2-3", "rcu_nocbs=4 rcu_nocbs=2-3", nil},
@@ -195,7 +197,25 @@ func TestLinesWithTheSameEffects(t *testing.T) {
 		"an unreadable list":                   {"isolcpus=domain,2-3", "isolcpus=domain,2-x", []string{"isolcpus"}},
 		"one of several consoles":              {"console=ttyS0", "console=ttyS0 console=tty0", nil},
 		"a console that is missing":            {"console=ttyS0 console=hvc0", "console=ttyS0", []string{"console"}},
-		"the last of the flags of a clock":     {"tsc=reliable", "tsc=reliable tsc=nowatchdog", []string{"tsc"}},
+		"each flag of a clock":                 {"tsc=reliable", "tsc=reliable tsc=nowatchdog", nil},
+		"each flag of machine checks":          {"mce=ignore_ce", "mce=no_cmci mce=ignore_ce mce=dont_log_ce", nil},
+		"both watchdogs in one word":           {"nmi_watchdog=0 nosoftlockup", "nowatchdog", nil},
+		"one word beats a number":              {"nmi_watchdog=0 nosoftlockup", "nowatchdog nmi_watchdog=1", nil},
+		"both watchdogs in two words":          {"nowatchdog", "nosoftlockup nmi_watchdog=0", nil},
+		"one watchdog of two":                  {"nowatchdog", "nosoftlockup nmi_watchdog=1", []string{"nowatchdog"}},
+		"what a watchdog does when it barks":   {"nmi_watchdog=0", "nmi_watchdog=0 nmi_watchdog=panic", nil},
+		"a watchdog that only panics":          {"nmi_watchdog=0", "nmi_watchdog=nopanic", []string{"nmi_watchdog"}},
+		"siblings off for good":                {"nosmt", "nosmt=force", nil},
+		"siblings off, but not for good":       {"nosmt=force", "nosmt", []string{"nosmt"}},
+		"an IOMMU with scalable mode":          {"intel_iommu=on", "intel_iommu=sm_on,on", nil},
+		"an IOMMU with scalable mode later":    {"intel_iommu=on", "intel_iommu=on intel_iommu=sm_on", nil},
+		"an IOMMU switched off again":          {"intel_iommu=on", "intel_iommu=on,off", []string{"intel_iommu"}},
+		"scalable mode alone":                  {"intel_iommu=on", "intel_iommu=sm_on", []string{"intel_iommu"}},
+		"an IOMMU off among others":            {"amd_iommu=off", "amd_iommu=fullflush,off", nil},
+		"a frequency driver and its limits":    {"intel_pstate=active", "intel_pstate=active intel_pstate=per_cpu_perf_limits", nil},
+		"another mode of a frequency driver":   {"intel_pstate=active", "intel_pstate=active intel_pstate=passive", []string{"intel_pstate"}},
+		"a module's switch without a value":    {"zswap.enabled=0 workqueue.power_efficient=1", "zswap.enabled=N workqueue.power_efficient", nil},
+		"a number with zeros":                  {"hugepagesz=2M hugepages=8", "hugepagesz=2M hugepages=0008", nil},
 		"another flag of a clock":              {"tsc=reliable", "tsc=nowatchdog", []string{"tsc"}},
 		"the number before its size":           {"hugepagesz=2M hugepages=8", "hugepages=8", nil},
 		"the number of another size":           {"hugepagesz=1G hugepages=8", "hugepagesz=2M hugepages=8", []string{"hugepages of 1G"}},
@@ -206,10 +226,7 @@ func TestLinesWithTheSameEffects(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			has := map[string]cmdline.Effect{}
-			for _, e := range parse(t, tc.running).Effects(intel()) {
-				has[e.Parameter] = e
-			}
+			has := parse(t, tc.running).RunningEffects(intel())
 			var lacks []string
 			for _, wanted := range parse(t, tc.wanted).Effects(intel()) {
 				if !has[wanted.Parameter].Has(wanted) {

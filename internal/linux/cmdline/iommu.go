@@ -15,8 +15,11 @@ const (
 	intelIOMMU = "intel_iommu"
 )
 
-// SwitchesIOMMUOff reports whether the kernel leaves an IOMMU off for the argument.
-func (a Arg) SwitchesIOMMUOff() bool {
+// SwitchesIOMMUOff reports whether the kernel of the machine leaves an IOMMU off for the argument. Only x86 reads such
+// arguments (Documentation/admin-guide/kernel-parameters.txt): on arm64 there is none.
+func (m Machine) SwitchesIOMMUOff(a Arg) bool { return m.Architecture == amd64 && a.switchesIOMMUOff() }
+
+func (a Arg) switchesIOMMUOff() bool {
 	switch underscored(a.Name) {
 	case anyIOMMU, amdIOMMU:
 		return a.hasWord("off")
@@ -38,7 +41,7 @@ func (l Line) SwitchesIntelIOMMUOn() bool {
 		}
 	}
 	for _, arg := range l.All(anyIOMMU) {
-		on = on && !arg.SwitchesIOMMUOff()
+		on = on && !arg.switchesIOMMUOff()
 	}
 	return on
 }

@@ -20,6 +20,8 @@ type Machine struct {
 	Architecture string
 	// Possible are the CPUs that "all" and "N" speak of (cpu_possible_mask).
 	Possible cpus.Set
+	// Gone are CPUs that are offline and in none of the sets that are compared: what arguments say about them has no effect.
+	Gone cpus.Set
 }
 
 const amd64 = "amd64"
@@ -38,6 +40,8 @@ const (
 	size
 	// cpuList is read by cpulist_parse.
 	cpuList
+	// decimal is read by sscanf with %lu.
+	decimal
 	// systemdList is a CPU list that systemd reads, which knows neither "all" nor "N" (parse_cpu_set of
 	// src/shared/cpu-set-util.c).
 	systemdList
@@ -47,13 +51,16 @@ const (
 
 // notationOf knows the parameters whose values have several spellings: those that profiles plan, and those that are
 // found beside them. The functions that read them are, in this order: setup_psi, setup_tick_nohz, setup_hrtimer_hres,
-// iommu_set_def_domain_type, iommu_dma_setup, early_init_on_alloc and early_init_on_free, param_get_bool; skew_tick,
+// iommu_set_def_domain_type, iommu_dma_setup, early_init_on_alloc and early_init_on_free, param_set_bool of modules,
+// parse_hardened_usercopy, early_debug_pagealloc, parse_kpti of arm64; skew_tick,
 // maxcpus, nrcpus, selinux_enabled_setup, enforcing_setup, and param_set_int of RCU, cpuidle, processor and intel_idle;
 // hugepagesz_setup, default_hugepagesz_setup, log_buf_len_setup, early_cma, parse_crashkernel, cmdline_parse_movablecore;
 // housekeeping_nohz_full_setup, rcu_nocb_setup, irq_affinity_setup.
 func notationOf(name string) notation {
 	switch name {
-	case "psi", "nohz", "highres", "iommu.passthrough", "iommu.strict", "init_on_alloc", "init_on_free", "workqueue.power_efficient":
+	case "psi", "nohz", "highres", "iommu.passthrough", "iommu.strict", "init_on_alloc", "init_on_free", "workqueue.power_efficient",
+		"zswap.enabled", "printk.time", "random.trust_cpu", "random.trust_bootloader", "rcutree.use_softirq", "nvme_core.multipath",
+		"page_alloc.shuffle", "hardened_usercopy", "debug_pagealloc", "kpti":
 		return boolean
 	case "skew_tick", "maxcpus", "nr_cpus", "possible_cpus", "selinux", "enforcing", "audit", "rcupdate.rcu_normal_after_boot",
 		"rcupdate.rcu_normal", "rcupdate.rcu_expedited", "rcutree.kthread_prio", "rcutree.nohz_full_patience_delay", "cpuidle.off",
@@ -63,6 +70,8 @@ func notationOf(name string) notation {
 		return size
 	case "nohz_full", "rcu_nocbs", "irqaffinity", "kthread_cpus":
 		return cpuList
+	case unsized: // hugepages_setup of mm/hugetlb.c
+		return decimal
 	case "systemd.cpu_affinity":
 		return systemdList
 	case "isolcpus":
@@ -131,16 +140,48 @@ func valued(name, value string) Arg { return Arg{Name: name, Value: value, HasVa
 
 // atoms are the arguments that an argument stands for: iommu=pt,soft is iommu=pt and iommu=soft.
 func (m Machine) atoms(arg Arg) []Arg {
-	if m.Architecture != amd64 || arg.Name != "iommu" || strings.Trim(arg.Value, ",") == "" {
+	name := underscored(arg.Name)
+	switch {
+	case name == "nmi_watchdog" && arg.HasValue: // hardlockup_panic_setup of kernel/watchdog.c looks at one character of a number
+		return []Arg{oneOf(name, arg.Value, "0", "1")}
+	case m.Architecture != amd64 || strings.Trim(arg.Value, ",") == "":
 		return []Arg{m.alias(arg)}
 	}
+	switch name {
+	case anyIOMMU:
+		return m.words(arg, func(word string) Arg { return m.alias(valued(name, word)) })
+	case intelIOMMU:
+		return m.words(arg, func(word string) Arg { return oneOf(name, word, "on", "off") })
+	case amdIOMMU:
+		return m.words(arg, func(word string) Arg { return oneOf(name, word, "off") })
+	case "intel_pstate": // intel_pstate_setup of drivers/cpufreq/intel_pstate.c
+		return []Arg{oneOf(name, arg.Value, "active", "passive", "disable")}
+	default:
+		return []Arg{m.alias(arg)}
+	}
+}
+
+// words are the arguments that the words of a value between commas stand for.
+func (m Machine) words(arg Arg, read func(word string) Arg) []Arg {
 	var atoms []Arg
-	for value := range strings.SplitSeq(arg.Value, ",") {
-		if value != "" {
-			atoms = append(atoms, m.alias(valued(arg.Name, value)))
+	for word := range strings.SplitSeq(arg.Value, ",") {
+		if word != "" {
+			atoms = append(atoms, read(word))
 		}
 	}
+	slices.SortStableFunc(atoms, func(a, b Arg) int { return cmp.Compare(a.Name, b.Name) })
 	return atoms
+}
+
+// oneOf is an argument whose value decides between a few words that exclude each other. Another value has nothing to do with
+// these: it is a parameter of its own.
+func oneOf(name, value string, words ...string) Arg {
+	for _, word := range words {
+		if strings.HasPrefix(value, word) {
+			return valued(name, word)
+		}
+	}
+	return Arg{Name: name + " " + value}
 }
 
 // Parameter is the name of the parameter that an argument sets: its own name with underscores, or that of the parameter
@@ -177,7 +218,11 @@ func sortedByName(effects []Effect) []Effect {
 // meaning is the value of an argument in the one spelling in which the same values are the same texts. What cannot be read
 // means nothing but itself. Where there is no value, the text has no "=".
 func (m Machine) meaning(arg Arg) string {
-	if !arg.HasValue {
+	switch {
+	case !arg.HasValue && strings.Contains(arg.Name, ".") && notationOf(arg.Name) == boolean:
+		// param_set_bool of kernel/params.c: a switch of a module without a value is on.
+		return "=true"
+	case !arg.HasValue:
 		return ""
 	}
 	if known, ok := m.canonical(notationOf(arg.Name), arg.Value); ok {
@@ -207,18 +252,21 @@ func (m Machine) canonical(n notation, value string) (text string, ok bool) {
 	case integer:
 		number, ok := setting.Integer(value)
 		return strconv.FormatInt(number, 10), ok
+	case decimal:
+		number, err := strconv.ParseUint(value, 10, 64)
+		return strconv.FormatUint(number, 10), err == nil
 	case size:
 		bytes, ok := setting.Size(value)
 		return setting.SizeText(bytes), ok
 	case cpuList:
 		set, err := cpus.ParseArgument(value, m.Possible)
-		return set.String(), err == nil
+		return set.Difference(m.Gone).String(), err == nil
 	case systemdList:
 		set, err := cpus.Parse(strings.Join(strings.FieldsFunc(value, isSeparator), ","))
-		return set.String(), err == nil
+		return set.Difference(m.Gone).String(), err == nil
 	case isolation:
 		flags, set, ok := m.isolcpus(value)
-		return strings.Join(flags, ",") + " " + set.String(), ok
+		return strings.Join(flags, ",") + " " + set.Difference(m.Gone).String(), ok
 	default:
 		return value, true
 	}

@@ -124,6 +124,21 @@ func (w *world) performanceProfileConflict(t *target) *fleet.Conflict {
 					p.name, t.name()),
 			}
 		}
+		if class := t.runtimeClassName(); class == "performance-"+p.name {
+			return &fleet.Conflict{
+				Reason: v1alpha1.ReasonPerformanceProfileConflict,
+				Message: fmt.Sprintf("RuntimeClass %s belongs to PerformanceProfile %s as long as that exists: delete it, or take "+
+					"spec.containerRuntime.runtimeClassName out", class, p.name),
+			}
+		}
 	}
 	return nil
+}
+
+// runtimeClassName is the name that the profile gives to its RuntimeClass; "" for the operator's own.
+func (t *target) runtimeClassName() string {
+	if t.shape == nil || t.shape.Plan == nil {
+		return ""
+	}
+	return t.shape.Plan.ContainerRuntime.RuntimeClassName
 }

@@ -15,6 +15,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
@@ -299,5 +300,22 @@ func TestParsePerformanceProfile(t *testing.T) {
 			tc.want.name = "cnf"
 			expectEqual(t, tc.want, got)
 		})
+	}
+}
+
+// TestRuntimeClassOfAPeer: the RuntimeClass that an import keeps is the PerformanceProfile's as long as that exists.
+func TestRuntimeClassOfAPeer(t *testing.T) {
+	elsewhere := performanceProfile{name: "cnf", nodeSelector: map[string]string{"x": ""}, poolSelector: map[string]string{"x": ""},
+		machineConfigLabels: map[string]string{"x": ""}}
+	target := &target{shape: &fleet.Shape{Plan: &plan.NodePlan{}}}
+	w := &world{performanceProfiles: []performanceProfile{elsewhere}}
+	if got := w.performanceProfileConflict(target); got != nil {
+		t.Errorf("conflict %+v without the name", got)
+	}
+	target.shape.Plan.ContainerRuntime.RuntimeClassName = "performance-cnf"
+	want := "RuntimeClass performance-cnf belongs to PerformanceProfile cnf as long as that exists: delete it, or take " +
+		"spec.containerRuntime.runtimeClassName out"
+	if got := w.performanceProfileConflict(target); got == nil || got.Message != want || got.Reason != v1alpha1.ReasonPerformanceProfileConflict {
+		t.Errorf("conflict %+v, want %q", got, want)
 	}
 }

@@ -62,8 +62,9 @@ func reserve(line cmdline.Line, m Machine, largePages bool) hugepages {
 }
 
 func (h *hugepages) setDefault(line cmdline.Line) {
-	if value, given := line.Get("default_hugepagesz"); given {
-		if size := h.parseSize(value); size != 0 {
+	// default_hugepagesz_setup of mm/hugetlb.c takes the first one.
+	if all := line.All("default_hugepagesz"); len(all) > 0 {
+		if size := h.parseSize(all[0].Value); size != 0 {
 			h.defaultSize = size
 		}
 	}

@@ -79,6 +79,8 @@ func (k *kernel) writeKernelFiles(t *tree) {
 	t.file("/sys/kernel/rcu_expedited", 0)
 	t.file("/sys/kernel/tracing/current_tracer", "nop")
 	t.text("/sys/kernel/tracing/set_event", "")
+	t.text("/sys/kernel/tracing/enabled_functions", "")
+	t.directory("/sys/kernel/tracing/instances")
 	k.writeParameters(t)
 	checks, _ := k.line.Get("mce")
 	if k.Architecture == "amd64" && checks != "off" {

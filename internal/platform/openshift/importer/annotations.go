@@ -48,8 +48,10 @@ func (c *converter) packetSteering() v1alpha1.PacketSteering {
 	return v1alpha1.PacketSteeringVirtualDevices
 }
 
-// containerRuntime converts the annotation on the CPU of exec processes.
+// containerRuntime converts the annotation on the CPU of exec processes, and keeps the name of the RuntimeClass that running
+// pods use.
 func (c *converter) containerRuntime() error {
+	c.spec.ContainerRuntime.RuntimeClassName = "performance-" + c.source.Metadata.Name
 	c.spec.ContainerRuntime.ExecPlacement = v1alpha1.ExecFirstCPU
 	if c.annotation(annotationExecAffinity) == "disable" {
 		c.spec.ContainerRuntime.ExecPlacement = v1alpha1.ExecAnyCPU

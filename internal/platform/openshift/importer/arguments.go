@@ -327,7 +327,11 @@ func (c *converter) partitionArgument(argument cmdline.Arg) bool {
 	if name == "nosmt" {
 		c.spec.CPUs.SimultaneousMultithreading = v1alpha1.SMTDisabled
 	}
-	if !c.isAmong(argument, texts) {
+	switch {
+	case c.isAmong(argument, texts):
+	case name == "rcupdate.rcu_normal_after_boot":
+		c.remark(argumentsField, "%s was left out: the plan boots with 1, because expedited RCU grace periods interrupt every CPU.", argument.Text())
+	default:
 		c.remark(argumentsField, "%s was left out: other fields of the profile decide it.", argument.Text())
 	}
 	return true

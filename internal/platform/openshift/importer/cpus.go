@@ -38,6 +38,8 @@ func (c *converter) cpus() error {
 	}
 	if explicit.DataPlane != "" {
 		explicit.DataPlaneLoadBalancing = c.dataPlaneLoadBalancing()
+		c.remark("spec.cpu.ovsDpdk", "a PerformanceProfile gives ovs-vswitchd.service a cgroup with CPUs %s and OVS_DPDK_CPUS in its environment; "+
+			"this profile makes dataplane.slice with these CPUs, and the switch enters it by Slice=dataplane.slice in a drop-in of its own.", explicit.DataPlane)
 	}
 	c.spec.CPUs = v1alpha1.CPUsSpec{
 		Partition:                  v1alpha1.PartitionExplicit,

@@ -17,6 +17,8 @@ func (c *converter) network() error {
 		Queues:                v1alpha1.QueuesKept,
 		ReceivePacketSteering: c.packetSteering(),
 	}
+	c.remark("spec", "a PerformanceProfile lets OVN-Kubernetes spread Open vSwitch over all CPUs that no pod has exclusively "+
+		"(ovs.slice, /var/lib/ovn-ic/etc/enable_dynamic_cpu_affinity); this profile keeps it on the housekeeping CPUs, so give it enough of them.")
 	net := c.source.Spec.Net
 	if net == nil {
 		return nil

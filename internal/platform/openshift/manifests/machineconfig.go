@@ -115,6 +115,9 @@ func hostFiles(p *plan.NodePlan) ([]plan.File, error) {
 		return nil, err
 	}
 	files := append(slices.Clone(p.Files), runtime)
+	if !p.CPUs.Shared.IsEmpty() {
+		files = append(files, sharedCPUsFile(p))
+	}
 	slices.SortStableFunc(files, func(a, b plan.File) int { return cmp.Compare(a.Path, b.Path) })
 	return files, nil
 }
@@ -124,6 +127,17 @@ func hostUnits(p *plan.NodePlan) []plan.Unit {
 	units := append(slices.Clone(p.Units), tunedUnit())
 	slices.SortStableFunc(units, func(a, b plan.Unit) int { return cmp.Compare(a.Name, b.Name) })
 	return units
+}
+
+// sharedCPUsFile lets OpenShift's kubelet offer the resource workload.openshift.io/enable-shared-cpus, by which containers
+// ask for the shared CPUs (pkg/kubelet/sharedcpus of its fork; the cluster's admission plug-in reads the resource). The limit
+// of containers is the one that the Node Tuning Operator writes.
+func sharedCPUsFile(p *plan.NodePlan) plan.File {
+	return plan.File{
+		Path: "/etc/kubernetes/openshift-workload-mixed-cpus", Mode: 0o644,
+		Content: `{"shared_cpus": {"containers_limit": 256}}` + "\n",
+		Origin:  p.CPUs.Origin,
+	}
 }
 
 func ignitionFile(file plan.File) types.File {

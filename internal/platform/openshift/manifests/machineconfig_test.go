@@ -54,6 +54,11 @@ func TestIgnitionHoldsThePlan(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := append(slices.Clone(in.Plan.Files), runtime)
+			if !in.Plan.CPUs.Shared.IsEmpty() {
+				want = append(want, plan.File{
+					Path: "/etc/kubernetes/openshift-workload-mixed-cpus", Mode: 0o644, Content: `{"shared_cpus": {"containers_limit": 256}}` + "\n",
+				})
+			}
 			slices.SortFunc(want, func(a, b plan.File) int { return strings.Compare(a.Path, b.Path) })
 			if diff := cmp.Diff(want, files, cmpopts.EquateEmpty(), cmpopts.IgnoreTypes(plan.Origin{})); diff != "" {
 				t.Errorf("files (-plan +Ignition):\n%s", diff)

@@ -4,6 +4,7 @@
 package manifests
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 const (
@@ -34,8 +36,11 @@ func KubeletConfigName(pool string) string { return "lowlatency-" + pool }
 // TunedName is the name of the Tuned object of a machine config pool, and of the TuneD profile in it.
 func TunedName(pool string) string { return "lowlatency-" + pool }
 
-// RuntimeClassName is the name of the RuntimeClass of a profile.
-func RuntimeClassName(profile string) string { return "lowlatency-" + profile }
+// RuntimeClassName is the name of the RuntimeClass of a profile: the one that the profile gives it, or lowlatency- and the
+// name of the profile.
+func RuntimeClassName(p *plan.NodePlan) string {
+	return cmp.Or(p.ContainerRuntime.RuntimeClassName, "lowlatency-"+p.Profile)
+}
 
 // metadata is what all children of a machine config pool have in common.
 func (in Input) metadata(name, component string) metav1.ObjectMeta {

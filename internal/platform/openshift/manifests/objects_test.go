@@ -303,3 +303,15 @@ func BenchmarkObjects(b *testing.B) {
 		})
 	}
 }
+
+// TestRuntimeClassKeepsTheNameOfAnImport: pods that name the RuntimeClass of a PerformanceProfile need no change.
+func TestRuntimeClassKeepsTheNameOfAnImport(t *testing.T) {
+	in := example(t, "trading-xeon")
+	for given, want := range map[string]string{"": "lowlatency-trading", "performance-cnf": "performance-cnf"} {
+		in.Plan.ContainerRuntime.RuntimeClassName = given
+		class, err := RuntimeClass(in)
+		if err != nil || class.Name != want || class.Handler != "high-performance" {
+			t.Errorf("RuntimeClass %+v, %v, want %s", class, err, want)
+		}
+	}
+}

@@ -18,7 +18,7 @@ func RuntimeClass(in Input) (*nodev1.RuntimeClass, error) {
 	if err != nil {
 		return nil, err
 	}
-	metadata := in.metadata(RuntimeClassName(in.Plan.Profile), "runtime-class")
+	metadata := in.metadata(RuntimeClassName(in.Plan), "runtime-class")
 	metadata.Annotations = nil
 	return &nodev1.RuntimeClass{
 		TypeMeta:   metav1.TypeMeta{APIVersion: nodev1.SchemeGroupVersion.String(), Kind: "RuntimeClass"},
