@@ -136,11 +136,8 @@ func TestRecommendedDriver(t *testing.T) {
 			if tc.wantText != "" && !slices.Contains(arguments(plan), tc.wantText) {
 				t.Errorf("arguments are %q, want %s among them", arguments(plan), tc.wantText)
 			}
-			noted := ""
-			for _, f := range findings {
-				noted += strings.TrimSpace(f.Rule + " " + string(f.Severity) + " " + f.Field)
-			}
-			if noted != tc.wantNote {
+			notes := list(findings, func(f Finding) string { return f.Rule + " " + string(f.Severity) + " " + f.Field })
+			if noted := strings.Join(notes, ", "); noted != tc.wantNote {
 				t.Errorf("findings are %q, want %q", noted, tc.wantNote)
 			}
 		})

@@ -63,7 +63,8 @@ func TestIgnitionHoldsThePlan(t *testing.T) {
 			if diff := cmp.Diff(want, files, cmpopts.EquateEmpty(), cmpopts.IgnoreTypes(plan.Origin{})); diff != "" {
 				t.Errorf("files (-plan +Ignition):\n%s", diff)
 			}
-			planned := []string{"lowlatency-tuned.service masked false"}
+			planned := make([]string, 0, len(in.Plan.Units)+1)
+			planned = append(planned, "lowlatency-tuned.service masked false")
 			units := make([]string, 0, len(in.Plan.Units)+1)
 			for _, unit := range in.Plan.Units {
 				planned = append(planned, fmt.Sprintf("%s masked %t", unit.Name, unit.Masked))

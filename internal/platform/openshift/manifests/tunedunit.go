@@ -31,15 +31,11 @@ const (
 // A failure does not keep the kubelet down: a node that cannot be reached cannot be repaired, and the checks tell what is
 // not in force. What TuneD holds open, such as a latency request, ends with it and is back when the DaemonSet has started.
 func tunedUnit() plan.Unit {
-	command := []string{
-		"/usr/bin/podman run --rm --replace --name lowlatency-tuned",
-		"--privileged --net=host --pid=host --security-opt=label=disable --log-driver=none",
-		"--authfile=/var/lib/kubelet/config.json",
-	}
-	for _, volume := range tunedVolumes() {
-		command = append(command, "--volume="+volume)
-	}
-	command = append(command, "--entrypoint=/usr/bin/cluster-node-tuning-operator ${NTO_IMAGE}", "ocp-tuned --in-cluster=false --one-shot=true")
+	command := "/usr/bin/podman run --rm --replace --name lowlatency-tuned" +
+		" --privileged --net=host --pid=host --security-opt=label=disable --log-driver=none" +
+		" --authfile=/var/lib/kubelet/config.json" +
+		" --volume=" + strings.Join(tunedVolumes(), " --volume=") +
+		" --entrypoint=/usr/bin/cluster-node-tuning-operator ${NTO_IMAGE} ocp-tuned --in-cluster=false --one-shot=true"
 	option := unit.NewUnitOption
 	content, _ := io.ReadAll(unit.Serialize([]*unit.UnitOption{
 		option("Unit", "Description", "Apply the TuneD profile before pods start"),
@@ -54,7 +50,7 @@ func tunedUnit() plan.Unit {
 		option("Service", "EnvironmentFile", "-/etc/mco/proxy.env"),
 		option("Service", "EnvironmentFile", tunedImageFile),
 		option("Service", "ExecStartPre", "/usr/bin/mkdir -p /run/tuned /var/lib/tuned"),
-		option("Service", "ExecStart", strings.Join(command, " ")),
+		option("Service", "ExecStart", command),
 		option("Install", "WantedBy", "multi-user.target"),
 	}))
 	return plan.Unit{Name: tunedUnitName, Content: string(content), Enabled: true}
