@@ -202,3 +202,12 @@ func TestSorted(t *testing.T) {
 		t.Error(order)
 	}
 }
+
+// Of the devices that a container holds, those are named that are NICs of the host.
+func TestNICsOf(t *testing.T) {
+	s := newState(sound().input(), Catalogue())
+	held := allocation.Container{Devices: []allocation.HeldDevices{{Resource: "r", IDs: []string{"0000:3b:00.0", "0000:ff:00.0"}}}}
+	if diff := cmp.Diff([]string{"0000:3b:00.0"}, s.nicsOf(held)); diff != "" {
+		t.Error(diff)
+	}
+}
