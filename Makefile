@@ -114,7 +114,7 @@ test-hwloc: ## Compare the topology with lstopo's (needs Debian's hwloc).
 
 .PHONY: lab
 lab: envtest ## Compare real kernels in emulated machines with their plans (needs root, QEMU and mmdebstrap; see docs/lab.md).
-	go test -tags lab -count=1 -timeout 60m -v -run '^TestNodeTruth$$' ./test/lab
+	go test -tags lab -count=1 -timeout 60m -v -run '^(TestNodeTruth|TestTunedBeforeKubelet)$$' ./test/lab
 
 .PHONY: lab-short
 lab-short: ## The same on one machine, with few scenarios.

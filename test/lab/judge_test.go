@@ -82,10 +82,12 @@ func (j *judged) tune(without ...string) {
 	j.settle()
 }
 
-// settle waits for TuneD, and brings up the NICs, whose drivers ask for their interrupts only then.
+// settle waits for TuneD's daemon, which one machine starts after a TuneD that runs once, and brings up the NICs, whose
+// drivers ask for their interrupts only then.
 func (j *judged) settle() {
 	j.t.Helper()
 	j.run(`for nic in /sys/class/net/en*; do ip link set ${nic##*/} up; done
+for i in $(seq 240); do systemctl is-active --quiet tuned.service && break; sleep 0.5; done
 for i in $(seq 240); do grep -q "static tuning from profile .* applied" /var/log/tuned/tuned.log && exit 0; sleep 0.5; done
 tail /var/log/tuned/tuned.log >&2; exit 1`)
 }
