@@ -148,6 +148,8 @@ func isOfTheLab(line string) bool {
 		// Not in the image: programs, a module of Python without which Debian's TuneD has no scheduler plugin, and a module
 		// of the kernel that the parent profile sets.
 		"x86_energy_perf_policy", "hdparm", "No module named 'perf'", "failed to initialize plugin scheduler", "nf_conntrack",
+		// What podman's stand-in is for.
+		"Using one shot no daemon mode",
 		// An emulated processor has no counters, so that the kernel has no detector of hard lockups and refuses every value
 		// (proc_nmi_watchdog in kernel/watchdog.c). The command line has nmi_watchdog=0.
 		"'kernel.nmi_watchdog' to '0': [Errno 524]",
