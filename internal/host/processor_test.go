@@ -299,6 +299,8 @@ func TestNumerousSettings(t *testing.T) {
 		"sys/devices/virtual/workqueue/writeback/cpumask":     "00000000,00000003\n",
 		"sys/devices/system/cpu/vulnerabilities/spectre_v2":   "Mitigation: Retpolines\n",
 		"sys/devices/system/cpu/vulnerabilities/\x1b[31mevil": "x",
+		"sys/kernel/tracing/instances/agent/current_tracer":   "nop\n",
+		"sys/kernel/tracing/instances/agent/set_event":        "sched:sched_switch\n",
 	})
 	for path, want := range map[string]string{
 		"/sys/devices/virtual/workqueue/cpumask":               "3",
@@ -308,6 +310,8 @@ func TestNumerousSettings(t *testing.T) {
 		"/sys/devices/system/cpu/vulnerabilities/spectre_v2":   "Mitigation: Retpolines",
 		"/sys/devices/system/cpu/vulnerabilities/\x1b[31mevil": "absent: not read",
 		"/sys/kernel/mm/transparent_hugepage/enabled":          "absent: no such file",
+		"/sys/kernel/tracing/instances/agent/current_tracer":   "nop",
+		"/sys/kernel/tracing/instances/agent/set_event":        "sched:sched_switch",
 	} {
 		expect(t, path, facts.Setting(path), want)
 	}

@@ -156,7 +156,17 @@ func (r *reader) numerousSettings() []string {
 	for i, name := range vulnerabilities {
 		vulnerabilities[i] = vulnerabilityRoot + "/" + name
 	}
-	return slices.Concat(queues, vulnerabilities, r.transparentSizes())
+	return slices.Concat(queues, vulnerabilities, r.transparentSizes(), r.tracers())
+}
+
+// tracers are the files of the instances of the tracer, each of which traces by itself (Documentation/trace/ftrace.rst).
+func (r *reader) tracers() []string {
+	instances := r.members(tracingRoot+"/instances", maxEntries, func(e entry) bool { return e.kind == kindDirectory })
+	files := make([]string, 0, 2*len(instances))
+	for _, name := range instances {
+		files = append(files, tracingRoot+"/instances/"+name+"/current_tracer", tracingRoot+"/instances/"+name+"/set_event")
+	}
+	return files
 }
 
 // transparentSizes are the switches of transparent hugepages by size, which Linux has since 6.8

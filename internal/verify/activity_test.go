@@ -266,8 +266,18 @@ func kernelThreadCases(unread func(fixture)) checkCases {
 			change: func(f fixture) { perPod(f); f.start(thread(80, "kswapd1", 5, "0-7")) },
 			want:   fails, wantMessage: "kernel thread kswapd1 (80) may run on isolated CPUs 2-3",
 		},
-		"an interrupt's":   {change: func(f fixture) { f.start(thread(80, "irq/142-sfc", 6, "6")) }, want: passes},
-		"callbacks of RCU": {change: func(f fixture) { f.start(thread(80, "rcuog/2", 6, "6")) }, want: passes},
+		"an interrupt's": {
+			change: func(f fixture) {
+				f.facts.Interrupts.Routes[2].EffectiveAffinity = known(list("6"))
+				f.start(thread(80, "irq/142-sfc", 6, "6"))
+			}, want: passes,
+		},
+		"an interrupt's that was moved": {
+			change: func(f fixture) { f.start(thread(80, "irq/142-sfc", 6, "6")) }, want: fails, wantMessage: "kernel thread irq/142-sfc (80) may run on isolated CPU 6",
+		},
+		"an interrupt's that is not listed":    {change: func(f fixture) { f.start(thread(80, "irq/999-x", 6, "6")) }, want: passes},
+		"an interrupt's on its way to the CPU": {change: func(f fixture) { f.start(thread(80, "irq/142-sfc", 1, "0-1")) }, want: passes},
+		"callbacks of RCU":                     {change: func(f fixture) { f.start(thread(80, "rcuog/2", 6, "6")) }, want: passes},
 		"affinity not told": {
 			change: func(f fixture) {
 				task := thread(80, "kswapd1", 6, "0")

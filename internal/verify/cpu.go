@@ -13,12 +13,14 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 const (
 	settingSMTActive      = "/sys/devices/system/cpu/smt/active"
 	settingInitStatus     = "/proc/1/status"
 	settingCgroupIsolated = "/sys/fs/cgroup/cpuset.cpus.isolated"
+	settingDataPlane      = "/sys/fs/cgroup/" + plan.DataPlaneSlice + "/cpuset.cpus.partition"
 )
 
 // partitionChecks ask whether the CPUs are divided as planned.
@@ -81,7 +83,7 @@ func isolationChecks() []Check {
 			ID: "cpu.isolated", Severity: v1alpha1.SeverityCritical, Impact: ImpactWork, Conditions: []string{v1alpha1.ConditionDeJittered},
 			Title:  "The scheduler balances no task onto an isolated CPU",
 			Why:    "Any task of the system may be moved onto the CPU and run there for milliseconds.",
-			Reads:  []string{"/sys/devices/system/cpu/isolated", settingCgroupIsolated, "/proc/cmdline (tuned.non_isolcpus)"},
+			Reads:  []string{"/sys/devices/system/cpu/isolated", settingCgroupIsolated, settingDataPlane, "/proc/cmdline (tuned.non_isolcpus)"},
 			Fix:    "Boot with isolcpus=domain,managed_irq, as the plan's kernel arguments say.",
 			Reboot: v1alpha1.RebootRequired,
 			Source: "kernel: Documentation/admin-guide/kernel-parameters.txt (isolcpus=), cgroup-v2.rst (cpuset.cpus.isolated); TuneD cpu-partitioning",
@@ -206,10 +208,28 @@ func (s *state) shareCore(cpu *host.CPU, sibling int) bool {
 	return !listed || !cpu.Core.Known || !other.Core.Known || cpu.Core.Value == other.Core.Value
 }
 
-// schedulerIsolates accepts both ways of taking CPUs out of the scheduler's domains: isolcpus=domain and
+// schedulerIsolates judges isolated CPUs, and the partition of the data plane.
+func schedulerIsolates(s *state) verdict { return worst(s.balancesNone(), s.dataPlaneIsApart()) }
+
+// dataPlaneIsApart judges the control group that the plan makes a partition of its own. The kernel takes the word back where
+// it cannot be one, and says why: "isolated invalid (…)" (Documentation/admin-guide/cgroup-v2.rst, cpuset.cpus.partition).
+func (s *state) dataPlaneIsApart() verdict {
+	if s.plan.CPUs.DataPlane.IsEmpty() || s.plan.CPUs.DataPlaneBalancing != v1alpha1.LoadBalancingDisabled {
+		return notApplicable()
+	}
+	return judge(s.facts.Setting(settingDataPlane), "isolated", func(found string) verdict {
+		if found == "isolated" {
+			return passed(settingDataPlane + " is isolated")
+		}
+		return failed(fmt.Sprintf("the scheduler balances tasks onto the data plane's %s: %s is %s", s.plan.CPUs.DataPlane.Name(), settingDataPlane, orNone(found)),
+			found, "isolated").about(finding.OfCPUs(s.plan.CPUs.DataPlane), finding.OfFiles(settingDataPlane))
+	})
+}
+
+// balancesNone accepts both ways of taking CPUs out of the scheduler's domains: isolcpus=domain and
 // isolated cgroup partitions. With isolation PerPod the CPUs stay balanced; TuneD's cpu-partitioning
 // profile then moves tasks away, which its marker on the command line shows.
-func schedulerIsolates(s *state) verdict {
+func (s *state) balancesNone() verdict {
 	isolated := s.plan.CPUs.Isolated
 	if s.plan.CPUs.Isolation == v1alpha1.IsolationPerPod {
 		return s.tunedPartitions(isolated)

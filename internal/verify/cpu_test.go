@@ -11,6 +11,11 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
+// partitionDataPlane gives CPU 7 to the data plane, which is to be a partition of its own.
+func partitionDataPlane(f fixture) {
+	f.plan.CPUs.DataPlane, f.plan.CPUs.DataPlaneBalancing = list("7"), v1alpha1.LoadBalancingDisabled
+}
+
 // planWithout7 takes CPU 7 offline, which the running kernel was booted to isolate, and plans without it.
 func planWithout7(f fixture) {
 	f.facts.CPUs.Online, f.facts.CPUs.Offline = known(list("0-6")), known(list("7"))
@@ -187,6 +192,24 @@ func isolationCases() map[v1alpha1.CheckID]checkCases {
 
 func isolatedCases() checkCases {
 	return checkCases{
+		"the data plane is a partition": {
+			change: func(f fixture) { partitionDataPlane(f); f.set(settingDataPlane, "isolated") }, want: passes,
+		},
+		"the data plane could be none": {
+			change: func(f fixture) {
+				partitionDataPlane(f)
+				f.set(settingDataPlane, "isolated invalid (Cpu list in cpuset.cpus not exclusive)")
+			},
+			want: fails, wantMessage: "the scheduler balances tasks onto the data plane's CPU 7: " + settingDataPlane + " is isolated invalid (Cpu list in cpuset.cpus not exclusive)",
+		},
+		"the data plane is a member of others": {
+			change: func(f fixture) { partitionDataPlane(f); f.set(settingDataPlane, "member") },
+			want:   fails, wantMessage: "the scheduler balances tasks onto the data plane's CPU 7: " + settingDataPlane + " is member",
+		},
+		"the data plane's group is not told": {change: partitionDataPlane, want: isUnknown, wantMessage: settingDataPlane},
+		"the data plane stays balanced": {
+			change: func(f fixture) { partitionDataPlane(f); f.plan.CPUs.DataPlaneBalancing = v1alpha1.LoadBalancingKept }, want: passes,
+		},
 		"by the command line": {want: passes},
 		"by a cgroup": {
 			change: func(f fixture) {

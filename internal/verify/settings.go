@@ -146,6 +146,9 @@ func SettingPaths(p *plan.NodePlan) []string {
 	for _, id := range p.CPUs.Isolated.IDs() {
 		paths = append(paths, latencyLimitPath(id))
 	}
+	if !p.CPUs.DataPlane.IsEmpty() {
+		paths = append(paths, settingDataPlane)
+	}
 	slices.Sort(paths)
 	return slices.Compact(paths)
 }

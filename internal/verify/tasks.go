@@ -6,6 +6,7 @@ package verify
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -36,12 +37,12 @@ func taskChecks() []Check {
 			Title:   "Threads of the kernel that can be moved keep off isolated CPUs",
 			Applies: onOwnCPUs,
 			Why:     "Threads such as kswapd and khugepaged work for milliseconds, and the program of the CPU waits.",
-			Reads:   []string{"/proc/*/stat (flags PF_KTHREAD, PF_NO_SETAFFINITY)", "/proc/*/status (Cpus_allowed_list)"},
+			Reads:   []string{"/proc/*/stat (flags PF_KTHREAD, PF_NO_SETAFFINITY)", "/proc/*/status (Cpus_allowed_list)", "/proc/irq/*/effective_affinity_list (threads of interrupts)"},
 			Fix:     "Start lowlatency-kernel-threads.service again, which moves them, or move the threads named with taskset -cp; nohz_full= and isolcpus= keep new ones away.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: kernel/kthread.c (kthreads take the CPUs of HK_TYPE_KTHREAD); Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
 			run: where(someAreCalm, func(s *state) verdict {
-				return s.threadsKeepOff(func(name string) bool { return !isCallbackThread(name) && !strings.HasPrefix(name, "irq/") })
+				return s.threadsKeepOff(func(task *host.Task) bool { return !isCallbackThread(task) && !s.followsInterrupt(task) })
 			}),
 		},
 		{
@@ -72,7 +73,25 @@ func taskChecks() []Check {
 }
 
 // isCallbackThread knows rcuog/N, rcuop/N, rcuos/N and rcuob/N (kernel/rcu/tree_nocb.h).
-func isCallbackThread(name string) bool { return strings.HasPrefix(name, "rcuo") }
+func isCallbackThread(task *host.Task) bool { return strings.HasPrefix(task.Name, "rcuo") }
+
+// followsInterrupt tells the thread of an interrupt that runs where the interrupt is delivered, which is for the checks of
+// interrupts to judge: the kernel moves it there whenever the interrupt moves (irq_thread_check_affinity of
+// kernel/irq/manage.c). One that was moved elsewhere is a thread like others.
+func (s *state) followsInterrupt(task *host.Task) bool {
+	rest, isInterrupts := strings.CutPrefix(task.Name, "irq/")
+	if !isInterrupts {
+		return false
+	}
+	digits, _, _ := strings.Cut(rest, "-")
+	number, err := strconv.Atoi(digits)
+	i := slices.IndexFunc(s.facts.Interrupts.Routes, func(route host.InterruptRoute) bool { return route.Number == number })
+	if err != nil || i < 0 {
+		return true
+	}
+	effective, ok := s.facts.Interrupts.Routes[i].EffectiveAffinity.Get()
+	return !ok || effective.Contains(task.LastCPU)
+}
 
 // scopedTasks are the threads of the host, if those of the CPUs were looked at.
 func (s *state) scopedTasks(set cpus.Set) host.Fact[[]host.Task] {
@@ -210,11 +229,11 @@ func (s *state) earlier(task *host.Task) (*host.Task, bool) {
 
 // threadsKeepOff judges threads of the kernel by name. Without scheduler domain, an isolated CPU gets only a thread
 // that is told to run there, so that what counts is where it ran.
-func (s *state) threadsKeepOff(concerns func(name string) bool) verdict {
+func (s *state) threadsKeepOff(concerns func(*host.Task) bool) verdict {
 	calm := s.calmCPUs()
 	expected := "off " + calm.Name()
 	return s.eachTask(expected, func(task *host.Task) verdict {
-		if !task.Kernel || !concerns(task.Name) {
+		if !task.Kernel || !concerns(task) {
 			return notApplicable()
 		}
 		return judge(task.AllowedCPUs, expected, func(allowed cpus.Set) verdict {

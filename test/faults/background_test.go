@@ -11,6 +11,38 @@ func faultsOfBackground() []fault {
 			want: "workqueue.unbound",
 		},
 		{
+			name: "a driver's workqueue may run anywhere",
+			harm: func(n *node) {
+				all := n.plan.CPUs.Housekeeping.Union(n.plan.CPUs.Isolated).Mask()
+				n.write("/sys/devices/virtual/workqueue/cpumask", all)
+				n.put("/sys/devices/virtual/workqueue/nvme-wq/cpumask", all+"\n")
+			},
+			want: "workqueue.others", says: []string{"nvme-wq/cpumask holds isolated CPU"},
+		},
+		{
+			name: "writing back may run anywhere",
+			harm: func(n *node) {
+				all := n.plan.CPUs.Housekeeping.Union(n.plan.CPUs.Isolated).Mask()
+				n.write("/sys/devices/virtual/workqueue/cpumask", all)
+				n.put("/sys/devices/virtual/workqueue/writeback/cpumask", all+"\n")
+			},
+			want: "workqueue.writeback", says: []string{"writeback/cpumask holds isolated CPU"},
+		},
+		{
+			name: "the soft-lockup watchdog runs on isolated CPUs",
+			harm: func(n *node) {
+				n.write("/proc/sys/kernel/soft_watchdog", "1")
+				n.write("/proc/sys/kernel/watchdog", "1")
+				n.put("/proc/sys/kernel/watchdog_cpumask", n.plan.CPUs.Isolated.String()+"\n")
+			},
+			want: "kernel.soft-watchdog", says: []string{"the watchdog runs on isolated CPUs"},
+		},
+		{
+			name: "RCU hurries",
+			harm: func(n *node) { n.write("/sys/kernel/rcu_expedited", "1") },
+			want: "kernel.rcu-expedited",
+		},
+		{
 			name: "the hard-lockup watchdog is on", on: x86(),
 			harm: func(n *node) { n.write("/proc/sys/kernel/nmi_watchdog", "1") },
 			want: "kernel.nmi-watchdog",
@@ -58,6 +90,36 @@ func faultsOfBackground() []fault {
 
 func variationsOfBackground() []variation {
 	return []variation{
+		{
+			name: "a driver's workqueue of its own keeps off isolated CPUs",
+			change: func(n *node) {
+				n.put("/sys/devices/virtual/workqueue/nvme-wq/cpumask", n.plan.CPUs.Housekeeping.Mask()+"\n")
+			},
+		},
+		{
+			name: "the mask of a driver's workqueue is bounded by that of all",
+			change: func(n *node) {
+				n.put("/sys/devices/virtual/workqueue/nvme-wq/cpumask", n.plan.CPUs.Housekeeping.Union(n.plan.CPUs.Isolated).Mask()+"\n")
+			},
+		},
+		{
+			name: "the soft-lockup watchdog runs on housekeeping CPUs only",
+			change: func(n *node) {
+				n.write("/proc/sys/kernel/soft_watchdog", "1")
+				n.write("/proc/sys/kernel/watchdog", "1")
+				n.put("/proc/sys/kernel/watchdog_cpumask", n.plan.CPUs.Housekeeping.String()+"\n")
+			},
+		},
+		{
+			name: "the kernel names another model of preemption", on: []string{xeon612, epyc612},
+			change: func(n *node) { n.edit("/proc/version", "PREEMPT_DYNAMIC", "PREEMPT(lazy)") },
+		},
+		{
+			name: "transmit queues are mapped to isolated CPUs, as drivers do",
+			change: func(n *node) {
+				n.put("/sys/class/net/"+n.otherNIC()+"/queues/tx-0/xps_cpus", n.plan.CPUs.Isolated.Mask()+"\n")
+			},
+		},
 		{
 			name: "an idle instance of the tracer, and rasdaemon's",
 			change: func(n *node) {

@@ -4,6 +4,8 @@
 package faults
 
 import (
+	"fmt"
+
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
@@ -44,6 +46,22 @@ func faultsOfTasks() []fault {
 			want: "cpu.kernel-threads", says: []string{"kswapd0 (120)"},
 		},
 		{
+			name: "the thread of an interrupt was moved to an isolated CPU", on: []string{xeonRT, epycRT},
+			harm: func(n *node) {
+				n.process(hosttree.Process{
+					PID: 600, Name: fmt.Sprintf("irq/%d-%s", n.irq(n.otherNIC()), n.otherNIC()), Kind: hosttree.KernelThread, AllowedCPUs: cpus.Of(n.isolated()),
+				})
+			},
+			want: "cpu.kernel-threads", says: []string{"kernel thread irq/"},
+		},
+		{
+			name: "khugepaged runs on an isolated CPU",
+			harm: func(n *node) {
+				n.process(hosttree.Process{PID: 121, Name: "khugepaged", Kind: hosttree.KernelThread, AllowedCPUs: cpus.Of(n.isolated()), Busy: true})
+			},
+			want: "cpu.kernel-threads", says: []string{"khugepaged (121)"},
+		},
+		{
 			name: "the thread that runs RCU callbacks stayed on its CPU",
 			harm: func(n *node) {
 				n.process(hosttree.Process{PID: 17, Name: "rcuog/2", Kind: hosttree.KernelThread, AllowedCPUs: cpus.Of(n.isolated())})
@@ -80,6 +98,15 @@ func variationsOfTasks() []variation {
 			name: "a program of the host is busy on a housekeeping CPU",
 			change: func(n *node) {
 				n.process(hosttree.Process{PID: 5000, Name: "backup", AllowedCPUs: n.plan.CPUs.Housekeeping, Busy: true})
+			},
+		},
+		{
+			name: "threads of interrupts run where the interrupts are delivered", on: []string{xeonRT, epycRT},
+			change: func(n *node) {
+				irq := n.irq(n.otherNIC())
+				effective, err := cpus.Parse(n.text(fmt.Sprintf("/proc/irq/%d/effective_affinity_list", irq)))
+				n.must(err)
+				n.process(hosttree.Process{PID: 600, Name: fmt.Sprintf("irq/%d-eth", irq), Kind: hosttree.KernelThread, AllowedCPUs: effective})
 			},
 		},
 		{
