@@ -6,7 +6,6 @@ package host
 import (
 	"encoding/binary"
 	"errors"
-	"io/fs"
 	"strconv"
 	"strings"
 )
@@ -92,38 +91,42 @@ func readLatencyHolders(r *reader, f *Facts) {
 		f.LatencyHolders = Absent[[]Process](procRoot, reasonOf(err))
 		return
 	}
+	f.LatencyHolders = r.latencyHolders(numbersIn(names, "", ""))
+}
+
+// latencyHolders looks at the open files of processes. Processes come and go, and a copy has few of them.
+func (r *reader) latencyHolders(pids []int) Fact[[]Process] {
 	var holders []Process
 	looked := 0
-	for _, pid := range numbersIn(names, "", "") {
-		holds, err := r.holdsLatency(pid)
+	for _, pid := range pids {
+		folder := procRoot + "/" + strconv.Itoa(pid)
+		holds, err := r.holdsLatency(folder + "/fd")
 		switch {
 		case err == nil:
-			if looked++; looked == 1 {
-				// A snapshot of a host on which nobody holds the device must show that somebody was looked at.
-				r.taken.directory(procRoot + "/" + strconv.Itoa(pid) + "/fd")
-			}
-		case r.live && isVanished(err), !r.live && errors.Is(err, fs.ErrNotExist):
+			looked++
+		case isVanished(err):
 			continue
 		default:
-			r.taken.file(procRoot+"/"+strconv.Itoa(pid)+"/fd", "", err)
-			f.LatencyHolders = Absent[[]Process](procRoot+"/"+strconv.Itoa(pid)+"/fd", reasonOf(err))
-			return
+			r.taken.file(folder+"/fd", "", err)
+			return Absent[[]Process](folder+"/fd", reasonOf(err))
+		}
+		if looked == 1 {
+			// A snapshot of a host on which nobody holds the device must show that somebody was looked at.
+			r.taken.directory(folder + "/fd")
 		}
 		if holds {
-			name, _ := r.peek(procRoot+"/"+strconv.Itoa(pid)+"/comm", smallFile)
+			name, _ := r.peek(folder+"/comm", smallFile)
 			holders = append(holders, Process{PID: pid, Name: strings.TrimSpace(strings.ToValidUTF8(name, ""))})
 		}
 	}
 	if looked == 0 {
-		f.LatencyHolders = Absent[[]Process](procRoot, "no process shows its open files")
-		return
+		return Absent[[]Process](procRoot, "no process shows its open files")
 	}
-	f.LatencyHolders = Known(holders, procRoot+"/*/fd")
+	return Known(holders, procRoot+"/*/fd")
 }
 
 // holdsLatency reports whether a process has the device open. Containers may have it under another folder.
-func (r *reader) holdsLatency(pid int) (bool, error) {
-	folder := procRoot + "/" + strconv.Itoa(pid) + "/fd"
+func (r *reader) holdsLatency(folder string) (bool, error) {
 	names, err := r.peekList(folder, isNumbered)
 	if err != nil {
 		return false, err

@@ -4,11 +4,13 @@
 package verify
 
 import (
+	"maps"
+	"strings"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
-	"strings"
 )
 
 // perPod leaves CPUs balanced until a pod owns them.
@@ -153,12 +155,8 @@ func taskCases() map[v1alpha1.CheckID]checkCases {
 
 func foreignTaskCases(unread func(fixture)) checkCases {
 	const wantKubelet = "kubelet (process 2460) of kubelet.service runs on isolated CPU 6"
-	running := func(last int, allowed string) host.Task {
-		task := program(2460, "kubelet", last, allowed)
-		task.State = "R"
-		return task
-	}
-	return checkCases{
+	cases := foreignThreadCases(unread)
+	maps.Copy(cases, checkCases{
 		"as planned":        {want: passes},
 		"pinned there":      {change: func(f fixture) { f.start(program(2460, "kubelet", 6, "6")) }, want: fails, wantMessage: wantKubelet},
 		"came there":        {change: func(f fixture) { f.start(program(2460, "kubelet", 6, "0-7")) }, want: fails, wantMessage: wantKubelet},
@@ -212,6 +210,18 @@ func foreignTaskCases(unread func(fixture)) checkCases {
 			change: func(f fixture) { f.plan.CPUs.DataPlane = list("6"); f.start(program(900, "chronyd", 6, "6")) },
 			want:   fails, wantMessage: "chronyd (process 900) of chronyd.service runs on the CPU of the data plane, CPU 6",
 		},
+	})
+	return cases
+}
+
+func foreignThreadCases(unread func(fixture)) checkCases {
+	const wantKubelet = "kubelet (process 2460) of kubelet.service runs on isolated CPU 6"
+	running := func(last int, allowed string) host.Task {
+		task := program(2460, "kubelet", last, allowed)
+		task.State = "R"
+		return task
+	}
+	return checkCases{
 		"a thread of a process": {
 			change: func(f fixture) {
 				task := program(2460, "worker", 6, "6")

@@ -91,22 +91,26 @@ func frequencyChecks() []Check {
 			owns:    []string{settingNoTurbo, settingBoost},
 			run:     turboIsPlanned,
 		},
-		{
-			ID: "power.maximum-frequency", Severity: v1alpha1.SeverityHigh, Impact: ImpactSpeed, Conditions: deJittered,
-			Title:   "Frequencies are capped as planned, and those of isolated CPUs not otherwise",
-			Applies: "spec.power caps frequencies, or " + byGovernor,
-			Why:     "A capped CPU does everything more slowly; planned caps share the processor's power budget between isolated and housekeeping CPUs.",
-			Reads: []string{
-				"/sys/devices/system/cpu/cpu*/cpufreq/{scaling_max_freq,cpuinfo_max_freq,scaling_available_frequencies}", settingMaximumPercent, settingNoTurbo,
-			},
-			Fix:    "Write the planned frequency in kHz, without one that of cpuinfo_max_freq, to scaling_max_freq of the CPUs named, and 100 to " + settingMaximumPercent + "; find who lowered them: a power manager, the firmware's limit (bios_limit), heat.",
-			Reboot: v1alpha1.RebootNotRequired,
-			Source: "kernel: Documentation/admin-guide/pm/cpufreq.rst (scaling_max_freq), intel_pstate.rst (max_perf_pct)",
-			owns: []string{
-				"/sys/devices/system/cpu/cpu*/cpufreq/scaling_max_freq", "/sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq", settingMaximumPercent,
-			},
-			run: frequenciesAreCapped,
+		maximumFrequencyCheck(),
+	}
+}
+
+func maximumFrequencyCheck() Check {
+	return Check{
+		ID: "power.maximum-frequency", Severity: v1alpha1.SeverityHigh, Impact: ImpactSpeed, Conditions: []string{v1alpha1.ConditionDeJittered},
+		Title:   "Frequencies are capped as planned, and those of isolated CPUs not otherwise",
+		Applies: "spec.power caps frequencies, or spec.power.governor is Performance",
+		Why:     "A capped CPU does everything more slowly; planned caps share the processor's power budget between isolated and housekeeping CPUs.",
+		Reads: []string{
+			"/sys/devices/system/cpu/cpu*/cpufreq/{scaling_max_freq,cpuinfo_max_freq,scaling_available_frequencies}", settingMaximumPercent, settingNoTurbo,
 		},
+		Fix:    "Write the planned frequency in kHz, without one that of cpuinfo_max_freq, to scaling_max_freq of the CPUs named, and 100 to " + settingMaximumPercent + "; find who lowered them: a power manager, the firmware's limit (bios_limit), heat.",
+		Reboot: v1alpha1.RebootNotRequired,
+		Source: "kernel: Documentation/admin-guide/pm/cpufreq.rst (scaling_max_freq), intel_pstate.rst (max_perf_pct)",
+		owns: []string{
+			"/sys/devices/system/cpu/cpu*/cpufreq/scaling_max_freq", "/sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq", settingMaximumPercent,
+		},
+		run: frequenciesAreCapped,
 	}
 }
 

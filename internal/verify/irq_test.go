@@ -208,7 +208,8 @@ func specialInterruptCases() checkCases {
 
 func balancerCases() checkCases {
 	environment := func(f fixture, variables map[string]string) { f.facts.Processes.Value[1].Environment = variables }
-	return checkCases{
+	cases := balancerFileCases()
+	maps.Copy(cases, checkCases{
 		"restricted":  {want: passes},
 		"kept":        {change: func(f fixture) { f.plan.Interrupts.Balancer = v1alpha1.BalancerKept }, want: doesNotApply},
 		"not running": {change: func(f fixture) { f.facts.Processes.Value = f.facts.Processes.Value[:1] }, want: passes},
@@ -262,6 +263,13 @@ func balancerCases() checkCases {
 				f.set(settingBalancerDebian, "IRQBALANCE_BANNED_CPULIST=2-3")
 			}, want: isUnknown, wantMessage: "it does not say the same as /etc/default/irqbalance",
 		},
+	})
+	return cases
+}
+
+func balancerFileCases() checkCases {
+	environment := func(f fixture, variables map[string]string) { f.facts.Processes.Value[1].Environment = variables }
+	return checkCases{
 		"banned by mask": {
 			change: func(f fixture) { environment(f, map[string]string{"IRQBALANCE_BANNED_CPUS": "000000cc"}) }, want: passes,
 		},

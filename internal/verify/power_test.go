@@ -4,6 +4,8 @@
 package verify
 
 import (
+	"maps"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
@@ -92,7 +94,8 @@ func cappedCases() checkCases {
 		return func(f fixture) { f.eachCPU(func(c *host.CPU) { c.Frequency.ScalingMaximum = known(to) }, ids...) }
 	}
 	kept := func(f fixture) { f.plan.Power.Governor = v1alpha1.GovernorKept }
-	return checkCases{
+	cases := cappedOrNotToldCases()
+	maps.Copy(cases, checkCases{
 		"no cap":            {want: passes},
 		"frequencies kept":  {change: kept, want: doesNotApply},
 		"capped, but kept":  {change: func(f fixture) { kept(f); capped(1600000, 2)(f); f.set(settingMaximumPercent, "50") }, want: doesNotApply},
@@ -140,6 +143,12 @@ func cappedCases() checkCases {
 			change: func(f fixture) { f.set(settingMaximumPercent, "full") }, want: isUnknown, wantMessage: settingMaximumPercent,
 		},
 		"another driver": {change: func(f fixture) { f.remove(settingMaximumPercent) }, want: passes},
+	})
+	return cases
+}
+
+func cappedOrNotToldCases() checkCases {
+	return checkCases{
 		"no frequency is scaled": {
 			change: func(f fixture) {
 				f.remove(settingMaximumPercent)

@@ -8,6 +8,7 @@ package cgroup
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -69,9 +70,9 @@ func Pod(path string) string {
 // looks for.
 func Unit(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	for i := len(parts) - 1; i >= 0; i-- {
-		if strings.HasSuffix(parts[i], ".service") || strings.HasSuffix(parts[i], ".scope") {
-			return parts[i]
+	for _, part := range slices.Backward(parts) {
+		if strings.HasSuffix(part, ".service") || strings.HasSuffix(part, ".scope") {
+			return part
 		}
 	}
 	return parts[len(parts)-1]
