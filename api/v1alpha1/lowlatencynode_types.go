@@ -151,6 +151,18 @@ type LowLatencyNodeStatus struct {
 	Transitions []NodeTransition `json:"transitions,omitempty"`
 }
 
+// TimestampCounter says whether time can be read from the processor's time-stamp counter.
+//
+// +kubebuilder:validation:Enum=Stable;Unstable
+type TimestampCounter string
+
+const (
+	// TimestampCounterStable runs at a constant rate in all idle states.
+	TimestampCounterStable TimestampCounter = "Stable"
+	// TimestampCounterUnstable does not, or the kernel found it unstable.
+	TimestampCounterUnstable TimestampCounter = "Unstable"
+)
+
 // Inventory is a node's hardware and kernel as far as plans depend on it. An absent field means that the
 // host does not say.
 type Inventory struct {
@@ -220,6 +232,12 @@ type Inventory struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Hypervisor string `json:"hypervisor,omitempty"`
+
+	// timestampCounter is Stable where the time-stamp counter of an amd64 processor runs at a constant rate in all
+	// idle states and the kernel trusts it, and Unstable where not, as in most virtual machines. It is omitted
+	// where nobody tells, and on arm64, which has no such counter.
+	// +optional
+	TimestampCounter TimestampCounter `json:"timestampCounter,omitempty"`
 
 	// onlineCPUs are the CPUs that are online.
 	// +kubebuilder:validation:MaxLength=1024

@@ -56,6 +56,7 @@ const (
 	rulePageSize          = "plan.page-size"
 	ruleRealTime          = "plan.real-time-kernel"
 	ruleSMT               = "plan.smt"
+	ruleClock             = "plan.clock"
 	ruleOfflineCPUs       = "plan.offline-cpus"
 	ruleCPUList           = "plan.cpu-list"
 	ruleCPUsExist         = "plan.cpus-exist"

@@ -19,6 +19,31 @@ func (p *planner) checkHost() {
 	p.checkArchitecture()
 	p.checkSMT()
 	p.checkOfflineCPUs()
+	p.checkClock()
+}
+
+// checkClock speaks up where the plan relies on a time-stamp counter that is not stable. With tsc=reliable the kernel trusts
+// it all the same; without, it reads a slower clock, and a CPU whose clock is not stable keeps its tick
+// (TICK_DEP_BIT_CLOCK_UNSTABLE of kernel/time/tick-sched.c). Hypervisors have clocks of their own, which may be stable.
+func (p *planner) checkClock() {
+	const field = "spec.kernel.clocksource"
+	if p.topology.TimestampCounter != v1alpha1.TimestampCounterUnstable {
+		return
+	}
+	hypervisor := p.topology.Hypervisor
+	whose, remedy := "The time-stamp counter of the processor", "Use a processor with an invariant counter, or see in the kernel's log why it was found unstable"
+	if hypervisor != "" {
+		whose = "The time-stamp counter of this virtual machine (hypervisor " + hypervisor + ")"
+		remedy = "Let the hypervisor pass an invariant counter on (of KVM: processor model host-passthrough with the feature invtsc)"
+	}
+	switch {
+	case p.spec.Kernel.Clocksource == v1alpha1.ClocksourceReliableTSC:
+		p.report(v1alpha1.SeverityHigh, ruleClock, field, remedy+", or set "+field+" to Kept.",
+			"%s is not stable, and tsc=reliable lets the kernel trust it all the same: time may jump or run at another rate", whose)
+	case p.spec.CPUs.Tick == v1alpha1.TickStopped && hypervisor == "":
+		p.report(v1alpha1.SeverityMedium, ruleClock, "spec.cpus.tick", remedy+".",
+			"%s is not stable, so the kernel reads a slower clock, and isolated CPUs keep their tick", whose)
+	}
 }
 
 func (p *planner) checkArchitecture() {

@@ -254,6 +254,9 @@ func TestHardwareFindings(t *testing.T) {
 			s.System.StopServices = []v1alpha1.UnitName{"irqbalance.service"}
 		},
 			[]string{"plan.stop-services Critical spec.system.stopServices"}},
+		"a virtual machine without a stable counter": {unstable("KVM"), nothing, []string{"plan.clock High spec.kernel.clocksource"}},
+		"the same with its hypervisor's clock":       {unstable("KVM"), keptClock, nil},
+		"a processor without a stable counter":       {unstable(""), keptClock, []string{"plan.clock Medium spec.cpus.tick"}},
 		"a selector without NICs": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 			s.Network.NICs = []v1alpha1.NICSelector{{Interfaces: []v1alpha1.InterfacePattern{"ens1f0"}}, {Vendor: "ffff"}}
 		}, []string{"plan.nic-selection Low spec.network.nics[1]"}},
@@ -361,4 +364,15 @@ func TestQueues(t *testing.T) {
 	if diff := cmp.Diff(want, plan.Network); diff != "" {
 		t.Errorf("network (-want +got):\n%s", diff)
 	}
+}
+
+// unstable is a machine whose time-stamp counter is not stable, "" for hardware.
+func unstable(hypervisor string) *topology.Topology {
+	machine := xeon()
+	machine.Hypervisor, machine.TimestampCounter = hypervisor, v1alpha1.TimestampCounterUnstable
+	return machine
+}
+
+func keptClock(s *v1alpha1.LowLatencyNodeProfileSpec) {
+	s.Kernel.Clocksource = v1alpha1.ClocksourceKept
 }

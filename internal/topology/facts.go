@@ -29,21 +29,22 @@ func FromFacts(f *host.Facts) (*Topology, error) {
 		return nil, err
 	}
 	t := &Topology{
-		Architecture:   shorten.Value(f.Architecture.Value, v1alpha1.MaxArchitectureLength),
-		Vendor:         shorten.Value(f.Processor.Vendor.Value, v1alpha1.MaxProcessorVendorLength),
-		Model:          shorten.Value(f.Processor.Model.Value, v1alpha1.MaxInventoryTextLength),
-		Hypervisor:     shorten.Value(f.Processor.Hypervisor.Value, v1alpha1.MaxHypervisorLength),
-		KernelRelease:  shorten.Value(f.Kernel.Release.Value, v1alpha1.MaxInventoryTextLength),
-		KernelRealTime: f.Kernel.RealTime.Pointer(),
-		CommandLine:    shorten.Value(f.Kernel.CommandLine.Value, v1alpha1.MaxCommandLineLength),
-		Online:         online,
-		Offline:        present.Difference(online),
-		Present:        present,
-		Efficiency:     f.CPUs.Efficiency.Value.Intersection(present),
-		Packages:       packagesOf(f.CPUs.List, present, online),
-		L3Domains:      l3DomainsOf(f.CPUs.List, online),
-		NUMANodes:      nodes,
-		NICs:           nicsOf(f.NICs),
+		Architecture:     shorten.Value(f.Architecture.Value, v1alpha1.MaxArchitectureLength),
+		Vendor:           shorten.Value(f.Processor.Vendor.Value, v1alpha1.MaxProcessorVendorLength),
+		Model:            shorten.Value(f.Processor.Model.Value, v1alpha1.MaxInventoryTextLength),
+		Hypervisor:       shorten.Value(f.Processor.Hypervisor.Value, v1alpha1.MaxHypervisorLength),
+		TimestampCounter: timestampCounter(f),
+		KernelRelease:    shorten.Value(f.Kernel.Release.Value, v1alpha1.MaxInventoryTextLength),
+		KernelRealTime:   f.Kernel.RealTime.Pointer(),
+		CommandLine:      shorten.Value(f.Kernel.CommandLine.Value, v1alpha1.MaxCommandLineLength),
+		Online:           online,
+		Offline:          present.Difference(online),
+		Present:          present,
+		Efficiency:       f.CPUs.Efficiency.Value.Intersection(present),
+		Packages:         packagesOf(f.CPUs.List, present, online),
+		L3Domains:        l3DomainsOf(f.CPUs.List, online),
+		NUMANodes:        nodes,
+		NICs:             nicsOf(f.NICs),
 	}
 	t.Cores = each(coresOf(f.CPUs.List, present, online), func(threads cpus.Set) Core { return Core{CPUs: threads} })
 	t.Family, t.ModelNumber = generationOf(&f.Processor)

@@ -99,6 +99,7 @@ func randomFacts(r *rand.Rand) *host.Facts {
 			Vendor: maybe(r, "AMD"), Model: maybe(r, strings.Repeat("EPYC ", r.IntN(60))),
 			Family: maybe(r, r.IntN(70000)), ModelNumber: maybe(r, r.IntN(70000)),
 			Microcode: maybe(r, strings.Repeat("0xff", r.IntN(20))), Hypervisor: maybe(r, "KVM"),
+			Flags: maybe(r, []string{"constant_tsc", "nonstop_tsc"}[:r.IntN(3)]),
 		},
 		Firmware:         host.Firmware{BIOSVersion: maybe(r, "1.2\xff"), Product: maybe(r, strings.Repeat("R7", 90))},
 		MemoryTotalBytes: maybe(r, int64(1<<34)),

@@ -6,6 +6,7 @@
 package topology
 
 import (
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
@@ -22,6 +23,8 @@ type Topology struct {
 	Family, ModelNumber int
 	// Hypervisor names the virtual machine monitor; "" on hardware.
 	Hypervisor string
+	// TimestampCounter says whether that of an amd64 processor is stable; "" when unknown.
+	TimestampCounter v1alpha1.TimestampCounter
 	// KernelRelease is uname -r of the running kernel.
 	KernelRelease string
 	// KernelRealTime reports whether the running kernel is PREEMPT_RT; nil when unknown.

@@ -270,6 +270,19 @@ func clockCases() map[v1alpha1.CheckID]checkCases {
 				change: func(f fixture) { f.facts.Processor.Flags = known([]string{"constant_tsc"}) },
 				want:   fails, wantMessage: "the processor lacks nonstop_tsc",
 			},
+			"is not passed on to a virtual machine": {
+				change: func(f fixture) {
+					virtual(f)
+					f.plan.KernelArguments = arguments("tsc=reliable")
+					f.facts.Processor.Flags = known([]string{"constant_tsc", "hypervisor"})
+				},
+				want:        fails,
+				wantMessage: "the virtual machine lacks nonstop_tsc: its hypervisor (KVM) does not pass an invariant counter on",
+			},
+			"was found unstable": {
+				change: func(f fixture) { f.set(settingClocksource, "hpet"); f.set(settingClocksources, "hpet acpi_pm") },
+				want:   fails, wantMessage: "the kernel found the time-stamp counter unstable: it offers hpet acpi_pm only",
+			},
 			"not told": {
 				change: func(f fixture) { f.facts.Processor.Flags = absent[[]string]("/proc/cpuinfo") },
 				want:   isUnknown, wantMessage: "/proc/cpuinfo",

@@ -57,7 +57,7 @@ func (s *state) fastClocks() []string {
 	if s.plan.Architecture == "arm64" {
 		return []string{"arch_sys_counter"}
 	}
-	if hypervisor, ok := s.facts.Processor.Hypervisor.Get(); ok && hypervisor != "" && !s.reliableTSCPlanned() {
+	if s.hypervisor() != "" && !s.reliableTSCPlanned() {
 		return append([]string{"tsc"}, paravirtualClocks()...)
 	}
 	return []string{"tsc"}
@@ -70,8 +70,12 @@ func clocksourceIsFast(s *state) verdict {
 		if slices.Contains(accepted, found) {
 			return passed(found)
 		}
-		return failed(fmt.Sprintf("the kernel keeps time with %s, not %s", orNone(found), expected), found, expected).
+		slow := failed(fmt.Sprintf("the kernel keeps time with %s, not %s", orNone(found), expected), found, expected).
 			about(finding.OfFiles(settingClocksource))
+		if s.hypervisor() != "" {
+			slow.fix = passCounterOn
+		}
+		return slow
 	})
 }
 
@@ -88,15 +92,31 @@ func tscIsInvariant(s *state) verdict {
 			return s.tscIsTrusted(clock, expected)
 		}
 		text := strings.Join(missing, " and ")
+		if by := s.hypervisor(); by != "" {
+			found := failed(fmt.Sprintf("the virtual machine lacks %s: its hypervisor (%s) does not pass an invariant counter on", text, by), "no "+text, expected)
+			found.fix = passCounterOn
+			return found
+		}
 		return failed("the processor lacks "+text, "no "+text, expected)
 	})
 }
+
+// passCounterOn is what to do about a virtual machine without a stable time-stamp counter.
+const passCounterOn = "Let the hypervisor pass an invariant time-stamp counter on (of KVM: processor model host-passthrough with the feature invtsc), " +
+	"or set spec.kernel.clocksource to Kept and read the hypervisor's own clock."
+
+// hypervisor names what runs the host as a virtual machine; "" on hardware and where nobody tells.
+func (s *state) hypervisor() string { return s.facts.Processor.Hypervisor.Value }
 
 // tscIsTrusted: a counter that the kernel found unstable is no longer among the clocks that it offers.
 func (s *state) tscIsTrusted(clock, expected string) verdict {
 	offered, ok := s.facts.Setting(settingClocksources).Get()
 	if ok && clock != "tsc" && !slices.Contains(strings.Fields(offered), "tsc") {
-		return failed("the kernel found the time-stamp counter unstable: it offers "+orNone(offered)+" only", offered, expected)
+		found := failed("the kernel found the time-stamp counter unstable: it offers "+orNone(offered)+" only", offered, expected)
+		if s.hypervisor() != "" {
+			found.fix = passCounterOn
+		}
+		return found
 	}
 	return passed(expected)
 }

@@ -67,6 +67,24 @@ func faultsOfKernel() []fault {
 			want: "kernel.command-line", says: []string{"nmi_watchdog=1"},
 		},
 		{
+			name: "the hypervisor passes no invariant counter on", on: x86(),
+			harm: func(n *node) {
+				n.edit("/proc/cpuinfo", "nonstop_tsc", "hypervisor")
+				n.put("/sys/devices/virtual/dmi/id/sys_vendor", "QEMU\n")
+				n.put("/sys/devices/virtual/dmi/id/product_name", "KubeVirt\n")
+			},
+			want: "clock.tsc", says: []string{"the virtual machine lacks nonstop_tsc: its hypervisor (KVM)"},
+		},
+		{
+			name: "the kernel found the counter unstable", on: x86(),
+			harm: func(n *node) {
+				const folder = "/sys/devices/system/clocksource/clocksource0/"
+				n.put(folder+"available_clocksource", "hpet acpi_pm\n")
+				n.put(folder+"current_clocksource", "hpet\n")
+			},
+			want: "clock.tsc", says: []string{"unstable", "hpet acpi_pm only"},
+		},
+		{
 			name: "an argument limits the CPUs",
 			harm: func(n *node) { n.reboot(more("nr_cpus=256")) },
 			want: "kernel.command-line", says: []string{"nr_cpus=256, which the plan does without"},
