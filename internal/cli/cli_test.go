@@ -355,7 +355,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"an unknown command":  {args: []string{"tune"}, want: `unknown command "tune" for "kubectl lowlatency"`},
 		"an unknown flag":     {args: []string{"plan", "--rot", "/"}, want: "unknown flag: --rot; see kubectl lowlatency plan --help"},
-		"an unknown format":   {args: []string{"plan", "-o", "xml"}, want: `invalid argument "xml" for "-o, --output" flag: must be one of text, json, yaml, jsonpath=…, go-template=…; see kubectl lowlatency plan --help`},
+		"an unknown format":   {args: []string{"plan", "-o", "xml"}, want: `invalid argument "xml" for "-o, --output" flag: must be one of text, json, yaml, jsonpath=..., go-template=...; see kubectl lowlatency plan --help`},
 		"an unknown colour":   {args: []string{"plan", "--color", "red"}, want: `invalid argument "red" for "--color" flag: must be one of auto, always, never; see kubectl lowlatency plan --help`},
 		"an argument":         {args: []string{"topology", "x"}, want: `unknown command "x" for "kubectl lowlatency topology"`},
 		"no file":             {args: []string{"plan"}, want: "give the file with what is wanted: -f FILE, or -f - for the standard input"},
@@ -368,7 +368,8 @@ func TestErrors(t *testing.T) {
 		"a key twice":         {in: "kind: A\nkind: B\n", args: []string{"plan", "-f", "-"}, want: "-: yaml: unmarshal errors:\n  line 2: key \"kind\" already set in map"},
 		"no object":           {in: "[]", args: []string{"plan", "-f", "-"}, want: "-: this is no object with apiVersion and kind"},
 		"another kind":        {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", args: []string{"plan", "-f", "-"}, want: `-, Pod "a": only LowLatencyNodeProfile, BypassNICPool and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not v1`},
-		"an unknown field":    {in: profileText + "---\n" + profileHead + "  cpu: {}\n", args: []string{"plan", "-f", "-"}, want: `-, document 2, LowLatencyNodeProfile "trading": spec.cpu: Forbidden: unknown field`},
+		"an unknown field":    {in: profileText + "---\n" + profileHead + "  cpu: {}\n", args: []string{"plan", "-f", "-"}, want: `-, document 2, LowLatencyNodeProfile "trading": spec.cpu: Forbidden: unknown field; did you mean cpus?`},
+		"a folder":            {args: []string{"plan", "-f", "testdata"}, want: `testdata is a folder; name each of its files with -f`},
 		"an unknown metadata": {in: strings.Replace(profileHead, "name: trading", "name: a, title: b", 1), args: []string{"plan", "-f", "-"}, want: `-, LowLatencyNodeProfile "a": strict decoding error: unknown field "metadata.title"`},
 		"a rule of the API":   {in: profileHead + "  cpus: {partition: Explicit}\n", args: []string{"plan", "-f", "-"}, want: `-, LowLatencyNodeProfile "trading": spec.cpus: Invalid value: spec.cpus.explicit must be set when spec.cpus.partition is Explicit, and only then.`},
 		"several errors": {

@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -114,7 +116,14 @@ func readAll(in io.Reader, file string) ([]byte, error) {
 		in = opened
 	}
 	data, err := io.ReadAll(io.LimitReader(in, maximumManifest+1))
-	if err != nil {
+	if failure, ok := errors.AsType[*fs.PathError](err); ok {
+		// The file is named already.
+		err = failure.Err
+	}
+	switch {
+	case errors.Is(err, syscall.EISDIR):
+		return nil, fmt.Errorf("%s is a folder; name each of its files with -f", file)
+	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
 	if len(data) > maximumManifest {

@@ -61,7 +61,7 @@ func (c *choice) names() []string {
 	if !c.templates {
 		return c.allowed
 	}
-	return append(slices.Clone(c.allowed), jsonPathPrefix+"…", goTemplatePrefix+"…")
+	return append(slices.Clone(c.allowed), jsonPathPrefix+"...", goTemplatePrefix+"...")
 }
 
 // Type names the kind of flag in the help.

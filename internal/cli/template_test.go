@@ -27,7 +27,7 @@ func TestTemplates(t *testing.T) {
 		"a Go template":        {format: "go-template={{range .}}{{.name}};{{end}}", want: "a;b;"},
 		"a broken path":        {format: "jsonpath={[}", wantError: "parsing the JSONPath template: "},
 		"a broken Go template": {format: "go-template={{", wantError: "parsing the Go template: "},
-		"another word":         {format: "jsonpath", wantError: "must be one of text, json, yaml, jsonpath=…, go-template=…"},
+		"another word":         {format: "jsonpath", wantError: "must be one of text, json, yaml, jsonpath=..., go-template=..."},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -31,9 +31,20 @@ type Pool struct {
 	Spec *v1alpha1.BypassNICPoolSpec
 	// NICs that the pool selects on the node and that no other pool does.
 	NICs []topology.NIC
+	// Conflicts are NICs that it selects as other pools do, so that none of them has them.
+	Conflicts []PoolConflict
+	// SameResource are other pools with its resource name on the node, which then has no NIC of any of them.
+	SameResource []string
 	// Isolation is how programs are confined that bring drivers of their own: the NICs, or their virtual functions, are
 	// bound to DriverVFIO. "" leaves them to the kernel's drivers.
 	Isolation v1alpha1.VFIOIsolation
+}
+
+// PoolConflict are the NICs that a pool and the same other pools select.
+type PoolConflict struct {
+	NICs []topology.NIC
+	// Pools are the others, ascending.
+	Pools []string
 }
 
 // planner makes one plan. Each step reads what earlier steps decided, decides its own part of the plan

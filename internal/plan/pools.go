@@ -42,6 +42,7 @@ func hasNIC(nics []topology.NIC, address string) bool {
 // the amount of memory.
 func (p *planner) claimNICs() {
 	for _, pool := range p.input.Pools {
+		p.reportConflicts(pool)
 		nics := slices.DeleteFunc(slices.Clone(pool.NICs), func(nic topology.NIC) bool {
 			return !p.mayClaim(pool, nic)
 		})
@@ -53,6 +54,24 @@ func (p *planner) claimNICs() {
 		p.pools = append(p.pools, Pool{Name: pool.Name, Spec: pool.Spec, NICs: nics, Isolation: pool.Isolation})
 	}
 	slices.SortFunc(p.pools, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// reportConflicts speaks of what a pool does not get because of other pools.
+func (p *planner) reportConflicts(pool Pool) {
+	for _, conflict := range pool.Conflicts {
+		var objects []finding.Objects
+		for _, nic := range conflict.NICs {
+			objects = append(objects, finding.OfNICs(nic.PCIAddress))
+		}
+		p.report(v1alpha1.SeverityHigh, rulePoolNIC, poolField(pool.Name, "spec.nics"), "Let one of the pools select it only.",
+			"BypassNICPool %s selects NIC %s, too, so no pool has it", strings.Join(conflict.Pools, " and "), joined(conflict.NICs, nicText)).
+			about(objects...)
+	}
+	if len(pool.SameResource) > 0 {
+		p.report(v1alpha1.SeverityHigh, rulePoolNIC, poolField(pool.Name, "spec.resourceName"), "Give each pool of a node a resource name of its own.",
+			"BypassNICPool %s has resource name %s on this node, too, so none of them has a NIC here", strings.Join(pool.SameResource, " and "),
+			pool.Spec.ResourceName)
+	}
 }
 
 func (p *planner) mayClaim(pool Pool, nic topology.NIC) bool {

@@ -166,7 +166,11 @@ func (k *kind) unknownFields(object *unstructured.Unstructured) field.ErrorList 
 		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	errs := make(field.ErrorList, 0, len(paths))
 	for _, path := range paths {
-		errs = append(errs, field.Forbidden(field.NewPath(path), "unknown field"))
+		detail := "unknown field"
+		if near := nearName(k.structural, path); near != "" {
+			detail += "; did you mean " + near + "?"
+		}
+		errs = append(errs, field.Forbidden(field.NewPath(path), detail))
 	}
 	return errs
 }

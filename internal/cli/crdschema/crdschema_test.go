@@ -42,7 +42,7 @@ spec:
 		"a valid profile": {text: head},
 		"an unknown field": {
 			text: head + "  cpu: {}\n",
-			want: []string{`spec.cpu: Forbidden: unknown field`},
+			want: []string{`spec.cpu: Forbidden: unknown field; did you mean cpus?`},
 		},
 		"a wrong type and a required field": {
 			text: "apiVersion: lowlatency.dev/v1alpha1\nkind: LowLatencyNodeProfile\nmetadata: {name: a}\nspec: {memory: {hugepages: 3}}\n",
