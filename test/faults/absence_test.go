@@ -6,17 +6,17 @@ package faults
 import v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 
 // hidden is a file that the host does not give: a check that needs it must not pass.
-func hidden(path string, on []string, want v1alpha1.CheckID) fault {
+func hidden(path string, want v1alpha1.CheckID) fault {
 	return fault{
-		name: path + " is hidden", on: on, want: want, unknown: "the host does not say",
+		name: path + " is hidden", want: want, unknown: "the host does not say",
 		harm: func(n *node) { n.remove(path) },
 	}
 }
 
 // garbled is a file that makes no sense.
-func garbled(path, text string, on []string, want v1alpha1.CheckID) fault {
+func garbled(path, text string, want v1alpha1.CheckID) fault {
 	return fault{
-		name: path + " is garbled", on: on, want: want, unknown: "the host does not say anything that makes sense",
+		name: path + " is garbled", want: want, unknown: "the host does not say anything that makes sense",
 		harm: func(n *node) { n.put(path, text) },
 	}
 }
@@ -24,24 +24,24 @@ func garbled(path, text string, on []string, want v1alpha1.CheckID) fault {
 func faultsOfAbsence() []fault {
 	const cpuFolder = "/sys/devices/system/cpu/"
 	return []fault{
-		hidden(cpuFolder+"isolated", nil, "cpu.isolated"),
-		hidden(cpuFolder+"nohz_full", nil, "cpu.nohz-full"),
-		hidden("/proc/cmdline", nil, commandLine),
-		hidden("/proc/irq/default_smp_affinity", nil, "irq.default-affinity"),
-		hidden("/proc/softirqs", nil, "irq.softirqs"),
-		hidden("/proc/sys/kernel/tainted", nil, "kernel.tainted"),
-		hidden("/sys/kernel/tracing/current_tracer", nil, "kernel.tracing"),
-		hidden("/sys/devices/system/clocksource/clocksource0/current_clocksource", nil, "clock.source"),
-		hidden(cpuFolder+"cpu*/cpufreq/scaling_governor", nil, "power.governor"),
-		hidden("/etc/kubernetes/kubelet.conf", nil, "kubelet.topology-manager"),
-		hidden("/var/lib/kubelet/cpu_manager_state", nil, "kubelet.cpu-manager"),
-		hidden("/var/lib/kubelet/memory_manager_state", nil, "kubelet.memory-manager"),
-		hidden("/proc/1/status", nil, "cpu.init-affinity"),
-		hidden("/proc/1/net/softnet_stat", nil, "net.drops"),
-		garbled("/var/lib/kubelet/cpu_manager_state", "{", nil, "kubelet.cpu-manager"),
-		garbled("/etc/kubernetes/kubelet.conf", "\tno: yaml", nil, "kubelet.topology-manager"),
-		garbled("/proc/irq/default_smp_affinity", "xyz\n", nil, "irq.default-affinity"),
-		garbled("/proc/sys/kernel/tainted", "yes\n", nil, "kernel.tainted"),
+		hidden(cpuFolder+"isolated", "cpu.isolated"),
+		hidden(cpuFolder+"nohz_full", "cpu.nohz-full"),
+		hidden("/proc/cmdline", commandLine),
+		hidden("/proc/irq/default_smp_affinity", "irq.default-affinity"),
+		hidden("/proc/softirqs", "irq.softirqs"),
+		hidden("/proc/sys/kernel/tainted", "kernel.tainted"),
+		hidden("/sys/kernel/tracing/current_tracer", "kernel.tracing"),
+		hidden("/sys/devices/system/clocksource/clocksource0/current_clocksource", "clock.source"),
+		hidden(cpuFolder+"cpu*/cpufreq/scaling_governor", "power.governor"),
+		hidden("/etc/kubernetes/kubelet.conf", "kubelet.topology-manager"),
+		hidden("/var/lib/kubelet/cpu_manager_state", "kubelet.cpu-manager"),
+		hidden("/var/lib/kubelet/memory_manager_state", "kubelet.memory-manager"),
+		hidden("/proc/1/status", "cpu.init-affinity"),
+		hidden("/proc/1/net/softnet_stat", "net.drops"),
+		garbled("/var/lib/kubelet/cpu_manager_state", "{", "kubelet.cpu-manager"),
+		garbled("/etc/kubernetes/kubelet.conf", "\tno: yaml", "kubelet.topology-manager"),
+		garbled("/proc/irq/default_smp_affinity", "xyz\n", "irq.default-affinity"),
+		garbled("/proc/sys/kernel/tainted", "yes\n", "kernel.tainted"),
 		{
 			name: "no interrupt is shown",
 			harm: func(n *node) { n.remove("/proc/irq", "/proc/interrupts") },

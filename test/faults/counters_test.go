@@ -73,6 +73,11 @@ func faultsOfCounters() []fault {
 			},
 			want: "nic.drops", says: []string{"lost packets (rx_fifo_errors) once"},
 		},
+	}
+}
+
+func faultsOfLosses() []fault {
+	return []fault{
 		{
 			name: "heat slowed the package down", on: []string{xeon, xeonRT, edge},
 			during: func(n *node) { n.put(cpu(n.isolated(), "thermal_throttle/package_throttle_count"), "1\n") },
@@ -99,9 +104,9 @@ func faultsOfCounters() []fault {
 		{
 			name: "an isolated CPU entered a deep idle state", on: []string{xeonSettings, epycSettings},
 			harm: func(n *node) {
-				n.putIdleState(n.isolated(), "C6", 170, 10)
+				n.putIdleState(n.isolated(), 10)
 			},
-			during: func(n *node) { n.putIdleState(n.isolated(), "C6", 170, 11) },
+			during: func(n *node) { n.putIdleState(n.isolated(), 11) },
 			want:   "power.idle-entries", says: []string{"idle state C6, which takes 170 µs to leave, was entered"},
 		},
 		{
@@ -122,11 +127,11 @@ func (n *node) pin() {
 	n.edit("/proc/9000/status", "Cpus_allowed_list:\t"+n.core().String()+"\n", "Cpus_allowed_list:\t"+n.firstIsolated().String()+"\n")
 }
 
-// putIdleState gives a CPU one more idle state, entered a number of times.
-func (n *node) putIdleState(id int, name string, latency, usage int) {
+// putIdleState gives a CPU the idle state C6, entered a number of times.
+func (n *node) putIdleState(id, usage int) {
 	n.t.Helper()
 	folder := cpu(id, "cpuidle/state5/")
-	for file, value := range map[string]any{"name": name, "latency": latency, "disable": 0, "usage": usage, "time": usage * 1000} {
+	for file, value := range map[string]any{"name": "C6", "latency": 170, "disable": 0, "usage": usage, "time": usage * 1000} {
 		n.put(folder+file, fmt.Sprintln(value))
 	}
 }
@@ -173,8 +178,8 @@ func variationsOfCounters() []variation {
 		},
 		{
 			name: "a housekeeping CPU sleeps deeply", on: []string{xeonSettings, epycSettings},
-			change: func(n *node) { n.putIdleState(n.housekeeping(), "C6", 170, 10) },
-			during: func(n *node) { n.putIdleState(n.housekeeping(), "C6", 170, 900) },
+			change: func(n *node) { n.putIdleState(n.housekeeping(), 10) },
+			during: func(n *node) { n.putIdleState(n.housekeeping(), 900) },
 		},
 		{
 			name: "an isolated CPU enters its shallow state", on: []string{xeonSettings},

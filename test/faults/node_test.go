@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 
@@ -343,12 +342,6 @@ func (n *node) moveIRQ(irq, to int) {
 func (n *node) process(process hosttree.Process) {
 	n.t.Helper()
 	n.must(hosttree.WriteProcess(n.host.Dir, process))
-}
-
-// tick lets time pass.
-func (n *node) tick(elapsed time.Duration) {
-	n.t.Helper()
-	n.must(hosttree.Tick(n.host.Dir, elapsed))
 }
 
 // count lets a counter of /proc/interrupts or /proc/softirqs grow on a CPU.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func documents[T any](t *testing.T, pattern, kind string) map[string]*T {
 	}
 	found := map[string]*T{}
 	for _, file := range files {
-		for _, text := range strings.Split(read(t, file), "\n---\n") {
+		for text := range strings.SplitSeq(read(t, file), "\n---\n") {
 			var object T
 			if !strings.Contains(text, "\nkind: "+kind+"\n") {
 				continue
@@ -134,7 +135,7 @@ func cost(n *node) string {
 	}
 	partition, wanted := cmp.Or(n.profile.Spec.CPUs.Partition, v1alpha1.PartitionDerived), "-"
 	if derived := n.profile.Spec.CPUs.Derived; derived != nil && derived.HousekeepingCores > 0 {
-		wanted = fmt.Sprint(derived.HousekeepingCores)
+		wanted = strconv.Itoa(int(derived.HousekeepingCores))
 	}
 	return fmt.Sprintf("%-8s housekeeping cores asked %-2s given %2d, CPUs %3d; isolated %3d; shared L3 %d", partition, wanted, len(given),
 		n.plan.CPUs.Housekeeping.Len(), n.plan.CPUs.Isolated.Len(), len(caches))

@@ -26,10 +26,10 @@ func (n *node) engine(own cpus.Set, memoryNode int) allocation.Container {
 	}
 }
 
-// near are the isolated CPUs of a NUMA node.
-func (n *node) near(numaNode string) cpus.Set {
+// near are the isolated CPUs of NUMA node 1, where the bypass NICs are.
+func (n *node) near() cpus.Set {
 	n.t.Helper()
-	set, err := cpus.Parse(strings.TrimSpace(n.text("/sys/devices/system/node/node" + numaNode + "/cpulist")))
+	set, err := cpus.Parse(strings.TrimSpace(n.text("/sys/devices/system/node/node1/cpulist")))
 	n.must(err)
 	return set.Intersection(n.plan.CPUs.Isolated)
 }
@@ -51,7 +51,7 @@ func nobody(*node) []allocation.Container { return nil }
 func holder(alignment v1alpha1.Alignment, message string) func(*node, *verify.Input) {
 	return func(n *node, in *verify.Input) {
 		held := host.Known([]allocation.Holder{{
-			PCIAddress: n.plan.BypassNICs[0].PCIAddress, Container: n.engine(n.near("1"), 1), Alignment: alignment, Message: message,
+			PCIAddress: n.plan.BypassNICs[0].PCIAddress, Container: n.engine(n.near(), 1), Alignment: alignment, Message: message,
 		}}, socket)
 		in.Holders = &held
 	}
@@ -86,7 +86,7 @@ func faultsOfPods() []fault {
 		},
 		{
 			name: "a container has memory of another NUMA node than its CPUs", on: on,
-			more: tells(isolated, func(n *node) []allocation.Container { return []allocation.Container{n.engine(n.near("1"), 0)} }),
+			more: tells(isolated, func(n *node) []allocation.Container { return []allocation.Container{n.engine(n.near(), 0)} }),
 			want: "numa.exclusive-pods", says: []string{"trading/engine-0/engine"},
 		},
 		{
@@ -119,6 +119,11 @@ func faultsOfPods() []fault {
 			}),
 			want: "firmware.smi", unknown: "nothing counts system management interrupts",
 		},
+	}
+}
+
+func faultsOfQualifications() []fault {
+	return []fault{
 		{
 			name: "the firmware was updated since the run",
 			more: qualified(func(run *verify.Qualification) { run.Fingerprint.Firmware = "another" }),
@@ -132,7 +137,7 @@ func faultsOfPods() []fault {
 		{
 			name: "a program of a pod takes memory of another NUMA node", on: []string{xeon},
 			harm: func(n *node) {
-				n.pod(n.near("1"))
+				n.pod(n.near())
 				n.edit("/proc/9000/status", "Mems_allowed_list:\t0\n", "Mems_allowed_list:\t0-1\n")
 			},
 			want: "numa.pod-memory", says: []string{"engine (process 9000)", "NUMA node 0"},
@@ -174,13 +179,13 @@ func variationsOfPods() []variation {
 		}},
 		{name: "a container that holds a NIC is on its NUMA node", on: on, more: holder(v1alpha1.AlignmentAligned, "")},
 		{name: "the kubelet tells of a container on one NUMA node", on: on, more: tells(isolated, func(n *node) []allocation.Container {
-			return []allocation.Container{n.engine(n.near("1"), 1), {Namespace: "kube-system", Pod: "dns", Name: "dns"}}
+			return []allocation.Container{n.engine(n.near(), 1), {Namespace: "kube-system", Pod: "dns", Name: "dns"}}
 		})},
 		{name: "a qualification run agrees", more: qualified(func(*verify.Qualification) {})},
 		{
 			name: "a pod owns all CPUs of a NUMA node", on: x86(),
 			change: func(n *node) {
-				n.pod(n.near("1"))
+				n.pod(n.near())
 				n.edit("/proc/9000/status", "Mems_allowed_list:\t0\n", "Mems_allowed_list:\t1\n")
 			},
 		},

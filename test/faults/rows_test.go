@@ -84,9 +84,9 @@ func (v variation) row() row {
 // faults are all faults, in the order of their subjects.
 func faults() []fault {
 	return slices.Concat(
-		faultsOfKernel(), faultsOfArguments(), faultsOfCPUs(), faultsOfTasks(), faultsOfInterrupts(), faultsOfBackground(), faultsOfMemory(),
+		faultsOfKernel(), faultsOfArguments(), faultsOfKernels(), faultsOfCPUs(), faultsOfTasks(), faultsOfInterrupts(), faultsOfBackground(), faultsOfMemory(),
 		faultsOfPower(), faultsOfNetwork(), faultsOfNUMA(), faultsOfKubelet(),
-		faultsOfCounters(), faultsOfSettings(), faultsOfTopology(), faultsOfPods(), faultsOfAbsence(),
+		faultsOfCounters(), faultsOfLosses(), faultsOfSettings(), faultsOfPowerSettings(), faultsOfTopology(), faultsOfNICs(), faultsOfPods(), faultsOfQualifications(), faultsOfAbsence(),
 	)
 }
 
@@ -95,7 +95,7 @@ func variations() []variation {
 	return slices.Concat(
 		variationsOfKernel(), variationsOfArguments(), variationsOfCPUs(), variationsOfTasks(), variationsOfInterrupts(), variationsOfBackground(), variationsOfMemory(),
 		variationsOfPower(), variationsOfNetwork(), variationsOfNUMA(), variationsOfKubelet(),
-		variationsOfCounters(), variationsOfSettings(), variationsOfTopology(), variationsOfPods(), variationsOfAbsence(),
+		variationsOfCounters(), variationsOfSettings(), variationsOfMasks(), variationsOfTopology(), variationsOfPods(), variationsOfAbsence(),
 	)
 }
 
@@ -117,6 +117,6 @@ func lesser() map[v1alpha1.CheckID]string {
 // open are the rows that cannot pass yet, as NAME or NAME@MACHINE, each with the reason.
 func open() map[string]string {
 	return map[string]string{
-		"an isolated CPU is offline, and the partition is derived": "check plans the host without the CPU",
+		"siblings are numbered otherwise and share cores over the partition": "the check passes since cores are told by more than their lists of siblings",
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -183,7 +184,7 @@ func (f fault) outcomeOf(n *node, report verify.Report) (outcome, says string) {
 // conditionsOf looks at the words and the conditions of a fault that was found.
 func (f fault) conditionsOf(n *node, report verify.Report, found verify.Result) (outcome, says string) {
 	message := found.Message
-	filled := strings.NewReplacer("{cpu}", fmt.Sprint(n.isolated()), "{nic}", n.bypassNIC(), "{other}", n.otherNIC())
+	filled := strings.NewReplacer("{cpu}", strconv.Itoa(n.isolated()), "{nic}", n.bypassNIC(), "{other}", n.otherNIC())
 	for _, words := range f.says {
 		words = filled.Replace(words)
 		if !strings.Contains(message, words) {

@@ -21,8 +21,7 @@ func holds(name, path, value string, on ...string) variation {
 }
 
 func faultsOfSettings() []fault {
-	const cpuFolder, kernel = "/sys/devices/system/cpu/", "/proc/sys/kernel/"
-	intel := []string{xeon, xeonRT, xeon612, edge}
+	const kernel = "/proc/sys/kernel/"
 	return []fault{
 		written("a parameter without a check of its own has another value", kernel+"hung_task_timeout_secs", "120", nil, "kernel.sysctls", "hung_task_timeout_secs is 120, not 600"),
 		{
@@ -41,10 +40,9 @@ func faultsOfSettings() []fault {
 		},
 		written("real-time tasks are throttled", kernel+"sched_rt_runtime_us", "950000", nil, "kernel.rt-throttling", "950000, not -1"),
 		written("timers stay where they were armed", kernel+"timer_migration", "0", nil, "kernel.timer-migration"),
-		written("RCU hurries", "/sys/kernel/rcu_expedited", "1", nil, "kernel.rcu-expedited"),
 		written("the kernel has seen a machine check", kernel+"tainted", "16", nil, "kernel.tainted", "a machine check"),
 		written("the kernel has seen both", kernel+"tainted", "16400", nil, "kernel.tainted", "a machine check and a lockup"),
-		written("events are traced", "/sys/kernel/tracing/set_event", "sched:sched_switch\nirq:irq_handler_entry", nil, "kernel.tracing", "2 events are traced, the first is sched:sched_switch"),
+		written("events are traced", "/sys/kernel/tracing/set_event", "sched:sched_switch\nirq:irq_handler_entry", nil, "kernel.tracing", "sched:sched_switch is traced in /sys/kernel/tracing, and 1 more event"),
 		written("the stack tracer runs", kernel+"stack_tracer_enabled", "1", nil, "kernel.tracing", "stack tracer"),
 		written("latency is traced", "/sys/kernel/tracing/current_tracer", "irqsoff", []string{xeonRT, arm612RT}, "kernel.tracing", "irqsoff"),
 		{
@@ -81,13 +79,20 @@ func faultsOfSettings() []fault {
 			},
 			want: "clock.tsc", says: []string{"unstable"},
 		},
+	}
+}
+
+func faultsOfPowerSettings() []fault {
+	const cpuFolder = "/sys/devices/system/cpu/"
+	intel := []string{xeon, xeonRT, xeon612, edge}
+	return []fault{
 		{
 			name: "the processor's TSC is not invariant", on: x86(),
 			harm: func(n *node) { n.edit("/proc/cpuinfo", " nonstop_tsc", "") },
 			want: "clock.tsc", says: []string{"nonstop_tsc"},
 		},
 		{
-			name: "an isolated CPU prefers to save energy", on: x86(),
+			name: "an isolated CPU prefers to save energy", on: []string{xeon},
 			harm: func(n *node) { n.put(cpu(n.isolated(), "cpufreq/energy_performance_preference"), "balance_power\n") },
 			want: "power.energy-preference", says: []string{"CPU {cpu}", "balance_power"},
 		},
@@ -115,7 +120,7 @@ func faultsOfSettings() []fault {
 		written("the firmware saves power", "/sys/firmware/acpi/platform_profile", "balanced", nil, "power.platform-profile", "balanced"),
 		{
 			name: "a deep idle state is allowed", on: []string{xeonSettings, epycSettings},
-			harm: func(n *node) { n.putIdleState(n.isolated(), "C6", 170, 0) },
+			harm: func(n *node) { n.putIdleState(n.isolated(), 0) },
 			want: "power.idle-states", says: []string{"idle state C6, which takes 170 µs to leave, is allowed"},
 		},
 		written("sockets do not poll", "/proc/sys/net/core/busy_poll", "0", []string{xeonSettings, armSettings}, "net.busy-poll", "busy_poll is 0, not 50"),
@@ -184,6 +189,12 @@ func variationsOfSettings() []variation {
 				}
 			},
 		},
+	}
+}
+
+func variationsOfMasks() []variation {
+	const kernel = "/proc/sys/kernel/"
+	return []variation{
 		{
 			name: "the soft-lockup watchdog watches housekeeping CPUs",
 			change: func(n *node) {
@@ -196,21 +207,21 @@ func variationsOfSettings() []variation {
 		{
 			name: "an idle state is deep and switched off", on: []string{xeonSettings, epycSettings},
 			change: func(n *node) {
-				n.putIdleState(n.isolated(), "C6", 170, 0)
+				n.putIdleState(n.isolated(), 0)
 				n.put(cpu(n.isolated(), "cpuidle/state5/disable"), "1\n")
 			},
 		},
 		{
 			name: "a limit of the CPU forbids the deep idle state", on: []string{xeonSettings, epycSettings},
 			change: func(n *node) {
-				n.putIdleState(n.isolated(), "C6", 170, 0)
+				n.putIdleState(n.isolated(), 0)
 				n.put(cpu(n.isolated(), "power/pm_qos_resume_latency_us"), "10\n")
 			},
 		},
 		{
 			name: "no latency is tolerated by the CPU", on: []string{xeonSettings},
 			change: func(n *node) {
-				n.putIdleState(n.isolated(), "C6", 170, 0)
+				n.putIdleState(n.isolated(), 0)
 				n.put(cpu(n.isolated(), "power/pm_qos_resume_latency_us"), "n/a\n")
 			},
 		},

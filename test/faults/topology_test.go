@@ -75,6 +75,11 @@ func faultsOfTopology() []fault {
 			},
 			want: "numa.nic-locality", unknown: "the firmware reports -1",
 		},
+	}
+}
+
+func faultsOfNICs() []fault {
+	return []fault{
 		{
 			name: "no isolated CPU is near a bypass NIC", on: []string{xeonExplicit},
 			harm: func(n *node) { n.put(device(n.bypassNIC())+"local_cpulist", n.plan.CPUs.Housekeeping.String()+"\n") },

@@ -39,7 +39,7 @@ func (h *Host) ApplyTuned(profile string) error {
 // forceLatency holds /dev/cpu_dma_latency as TuneD's cpu plugin does: with the latency of the first state that the
 // processor has among cstate.id:1|3, or with a number of microseconds (plugin_cpu.py, _parse_latency).
 func (h *Host) forceLatency(option string) error {
-	for _, wanted := range strings.Split(option, "|") {
+	for wanted := range strings.SplitSeq(option, "|") {
 		id, isState := strings.CutPrefix(wanted, "cstate.id:")
 		limit := wanted
 		if isState {

@@ -182,22 +182,22 @@ func (p *period) idle() {
 // deepestState is the folder of the last state within the CPU's latency limit: 0 means no limit, n/a the
 // shallowest state alone.
 func (p *period) deepestState(cpu int) string {
-	limit, unlimited := 0, false
+	limit := 0
 	switch text := p.value(cpuPath(cpu, "power/pm_qos_resume_latency_us")); text {
 	case "n/a":
 	case "0":
-		unlimited = true
+		limit = math.MaxInt
 	default:
 		limit = p.number(text)
 	}
+	limit = min(limit, p.latencyLimit())
 	deepest := ""
 	for index := 0; ; index++ {
 		state := cpuPath(cpu, fmt.Sprint("cpuidle/state", index))
 		if !p.exists(state + "/usage") {
 			return deepest
 		}
-		enabled := p.value(state+"/disable") == "0" && (index == 0 || p.number(p.value(state+"/latency")) <= p.latencyLimit())
-		if enabled && (index == 0 || unlimited || p.number(p.value(state+"/latency")) <= limit) {
+		if p.value(state+"/disable") == "0" && (index == 0 || p.number(p.value(state+"/latency")) <= limit) {
 			deepest = state
 		}
 	}
