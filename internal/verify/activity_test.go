@@ -282,6 +282,14 @@ func kernelThreadCases(unread func(fixture)) checkCases {
 				f.start(thread(80, "irq/142-sfc", 6, "6"))
 			}, want: passes,
 		},
+		"a managed queue's of isolated CPUs": {
+			change: func(f fixture) {
+				f.facts.Interrupts.Routes[2] = host.InterruptRoute{
+					Number: 142, Actions: []string{"virtio3-req.3"}, Affinity: known(list("6-7")), EffectiveAffinity: known(list("")),
+				}
+				f.start(thread(80, "irq/142-virtio3-req.3", 7, "7"))
+			}, want: passes,
+		},
 		"an interrupt's that was moved": {
 			change: func(f fixture) { f.start(thread(80, "irq/142-sfc", 6, "6")) }, want: fails, wantMessage: "kernel thread irq/142-sfc (80) may run on isolated CPU 6",
 		},

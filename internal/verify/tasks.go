@@ -89,8 +89,9 @@ func (s *state) followsInterrupt(task *host.Task) bool {
 	if err != nil || i < 0 {
 		return true
 	}
-	effective, ok := s.facts.Interrupts.Routes[i].EffectiveAffinity.Get()
-	return !ok || effective.Contains(task.LastCPU)
+	route := &s.facts.Interrupts.Routes[i]
+	effective, ok := route.EffectiveAffinity.Get()
+	return !ok || effective.Contains(task.LastCPU) || s.isBound(route)
 }
 
 // scopedTasks are the threads of the host, if those of the CPUs were looked at.
