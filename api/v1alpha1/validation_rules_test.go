@@ -22,7 +22,7 @@ type (
 // profileRules returns a case for each CEL rule of LowLatencyNodeProfile.
 func profileRules() []profileRule {
 	return slices.Concat(crossSectionRules(), poolRules(), labelRules(), cpuRules(), cpuListRules(),
-		hugepageRules(), numaAndPowerRules(), kubeletRules(), networkRules(), systemRules())
+		hugepageRules(), numaAndPowerRules(), kubeletRules(), networkRules(), systemRules(), hazardRules())
 }
 
 func crossSectionRules() []profileRule {
@@ -345,6 +345,48 @@ func systemRules() []profileRule {
 			},
 		},
 		{
+			field:   "spec.system.stopServices[]",
+			message: "a systemd unit is written with its type, for example fwupd-refresh.timer.",
+			accepted: func(p *profile) {
+				p.Spec.System.StopServices = []v1alpha1.UnitName{"fwupd-refresh.timer", "getty@tty1.service"}
+			},
+			rejected: func(p *profile) { p.Spec.System.StopServices = []v1alpha1.UnitName{"fwupd-refresh"} },
+		},
+		{
+			field:    "spec.system.unloadModules[]",
+			message:  "a kernel module name consists of letters, digits, _ and -.",
+			accepted: func(p *profile) { p.Spec.System.UnloadModules = []v1alpha1.ModuleName{"ip_tables"} },
+			rejected: func(p *profile) { p.Spec.System.UnloadModules = []v1alpha1.ModuleName{"ip_tables;reboot"} },
+		},
+		{
+			field:    "spec.system.kernelParameters[].name",
+			message:  "a kernel parameter is written with dots, for example net.core.busy_poll.",
+			accepted: parameter("net.ipv4.conf.eth0.rp_filter", "0"),
+			rejected: parameter("net/core/busy_poll", "0"),
+		},
+		{
+			field:    "spec.system.kernelParameters[].value",
+			message:  "the value of a kernel parameter consists of letters, digits, spaces and _.,:/+-.",
+			accepted: parameter("net.ipv4.tcp_rmem", "4096 87380 16777216"),
+			rejected: parameter("net.core.busy_poll", "50\nkernel.panic=1"),
+		},
+		{
+			field:   "spec.verification.waivedChecks[].check",
+			message: "a check is written as group.name, for example power.turbo.",
+			accepted: func(p *profile) {
+				p.Spec.Verification.WaivedChecks = []v1alpha1.WaivedCheck{{Check: "power.turbo", Reason: "fixed in BIOS"}}
+			},
+			rejected: func(p *profile) {
+				p.Spec.Verification.WaivedChecks = []v1alpha1.WaivedCheck{{Check: "turbo", Reason: "fixed in BIOS"}}
+			},
+		},
+	}
+}
+
+// hazardRules are the rules about settings that no node survives, or that have to be confirmed or kept by name.
+func hazardRules() []profileRule {
+	return []profileRule{
+		{
 			field:   "spec.kernel.additionalArguments[]",
 			message: "arguments that decide what a node boots and starts, such as init, root, ostree, ignition, systemd.unit and rd.break, are refused; docs/dangerous-settings.md lists them with what to use instead.",
 			accepted: func(p *profile) {
@@ -380,42 +422,6 @@ func systemRules() []profileRule {
 			},
 			rejected: func(p *profile) {
 				p.Spec.AcceptedRisks = []v1alpha1.AcceptedRisk{{Setting: "selinux=\"0\"", Reason: "labels"}}
-			},
-		},
-		{
-			field:   "spec.system.stopServices[]",
-			message: "a systemd unit is written with its type, for example fwupd-refresh.timer.",
-			accepted: func(p *profile) {
-				p.Spec.System.StopServices = []v1alpha1.UnitName{"fwupd-refresh.timer", "getty@tty1.service"}
-			},
-			rejected: func(p *profile) { p.Spec.System.StopServices = []v1alpha1.UnitName{"fwupd-refresh"} },
-		},
-		{
-			field:    "spec.system.unloadModules[]",
-			message:  "a kernel module name consists of letters, digits, _ and -.",
-			accepted: func(p *profile) { p.Spec.System.UnloadModules = []v1alpha1.ModuleName{"ip_tables"} },
-			rejected: func(p *profile) { p.Spec.System.UnloadModules = []v1alpha1.ModuleName{"ip_tables;reboot"} },
-		},
-		{
-			field:    "spec.system.kernelParameters[].name",
-			message:  "a kernel parameter is written with dots, for example net.core.busy_poll.",
-			accepted: parameter("net.ipv4.conf.eth0.rp_filter", "0"),
-			rejected: parameter("net/core/busy_poll", "0"),
-		},
-		{
-			field:    "spec.system.kernelParameters[].value",
-			message:  "the value of a kernel parameter consists of letters, digits, spaces and _.,:/+-.",
-			accepted: parameter("net.ipv4.tcp_rmem", "4096 87380 16777216"),
-			rejected: parameter("net.core.busy_poll", "50\nkernel.panic=1"),
-		},
-		{
-			field:   "spec.verification.waivedChecks[].check",
-			message: "a check is written as group.name, for example power.turbo.",
-			accepted: func(p *profile) {
-				p.Spec.Verification.WaivedChecks = []v1alpha1.WaivedCheck{{Check: "power.turbo", Reason: "fixed in BIOS"}}
-			},
-			rejected: func(p *profile) {
-				p.Spec.Verification.WaivedChecks = []v1alpha1.WaivedCheck{{Check: "turbo", Reason: "fixed in BIOS"}}
 			},
 		},
 	}
