@@ -29,9 +29,10 @@ func faultsOfTopology() []fault {
 		{
 			name: "siblings are numbered otherwise and share cores over the partition", on: []string{xeonExplicit},
 			harm: func(n *node) {
-				for pair, ids := range map[string][]int{"0,1": {0, 1}, "4-5": {4, 5}} {
+				for pair, ids := range map[string][]int{"0-1": {0, 1}, "4-5": {4, 5}} {
 					for _, id := range ids {
 						n.put(cpu(id, "topology/thread_siblings_list"), pair+"\n")
+						n.put(cpu(id, "topology/core_id"), fmt.Sprintln(id/4))
 					}
 				}
 			},
