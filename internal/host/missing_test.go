@@ -29,32 +29,10 @@ func TestMissingSettings(t *testing.T) {
 	if err := hosttree.Xeon().Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{filepath.Dir(merging), compaction, polling} {
-		if err := os.RemoveAll(filepath.Join(dir, file)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var snapshot bytes.Buffer
-	packed := filepath.Join(t.TempDir(), "host.tgz")
-	opened := open(t, dir)
-	if err := opened.Snapshot(t.Context(), &snapshot); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(packed, snapshot.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	removeAll(t, dir, filepath.Dir(merging), compaction, polling)
+	packed := snapshotOf(t, dir)
 	missing := func(root string, extra ...string) []string {
-		facts, err := open(t, root).ReadWith(t.Context(), host.Request{Settings: extra})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var files []string
-		for _, file := range append([]string{compaction, polling, swappiness, merging}, extra...) {
-			if fact := facts.Setting(file); fact.Missing {
-				files = append(files, file)
-			}
-		}
-		return files
+		return missingSettings(t, root, extra, append([]string{compaction, polling, swappiness, merging}, extra...))
 	}
 	const later = "/proc/sys/vm/invented_later"
 	if diff := cmp.Diff([]string{compaction, merging, later}, missing(dir, later)); diff != "" {
@@ -63,21 +41,56 @@ func TestMissingSettings(t *testing.T) {
 	if diff := cmp.Diff([]string{compaction, merging}, missing(packed, later)); diff != "" {
 		t.Errorf("a snapshot: %s", diff)
 	}
-	if err := os.Remove(filepath.Join(dir, index)); err != nil {
-		t.Fatal(err)
-	}
+	removeAll(t, dir, index)
 	if diff := cmp.Diff([]string(nil), missing(dir, later)); diff != "" {
 		t.Errorf("some copy: %s", diff)
 	}
 	if err := os.WriteFile(filepath.Join(dir, index), []byte(`{"complete":true}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(filepath.Join(dir, "sys/kernel")); err != nil {
-		t.Fatal(err)
-	}
+	removeAll(t, dir, "sys/kernel")
 	if diff := cmp.Diff([]string{compaction}, missing(dir)); diff != "" {
 		t.Errorf("without sysfs: %s", diff)
 	}
+}
+
+// missingSettings are those of the files that the host is said not to have, when the extra ones are asked for.
+func missingSettings(t *testing.T, root string, extra, files []string) []string {
+	t.Helper()
+	facts, err := open(t, root).ReadWith(t.Context(), host.Request{Settings: extra})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var missing []string
+	for _, file := range files {
+		if facts.Setting(file).Missing {
+			missing = append(missing, file)
+		}
+	}
+	return missing
+}
+
+func removeAll(t *testing.T, root string, files ...string) {
+	t.Helper()
+	for _, file := range files {
+		if err := os.RemoveAll(filepath.Join(root, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// snapshotOf writes a snapshot of a host and returns its name.
+func snapshotOf(t *testing.T, root string) string {
+	t.Helper()
+	var snapshot bytes.Buffer
+	if err := open(t, root).Snapshot(t.Context(), &snapshot); err != nil {
+		t.Fatal(err)
+	}
+	packed := filepath.Join(t.TempDir(), "host.tgz")
+	if err := os.WriteFile(packed, snapshot.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return packed
 }
 
 func open(t *testing.T, root string) *host.Host {

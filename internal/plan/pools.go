@@ -59,7 +59,7 @@ func (p *planner) claimNICs() {
 // reportConflicts speaks of what a pool does not get because of other pools.
 func (p *planner) reportConflicts(pool Pool) {
 	for _, conflict := range pool.Conflicts {
-		var objects []finding.Objects
+		objects := make([]finding.Objects, 0, len(conflict.NICs))
 		for _, nic := range conflict.NICs {
 			objects = append(objects, finding.OfNICs(nic.PCIAddress))
 		}

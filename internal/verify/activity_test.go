@@ -315,66 +315,7 @@ func disturbanceCases() map[v1alpha1.CheckID]checkCases {
 		}
 	}
 	return map[v1alpha1.CheckID]checkCases{
-		"kernel.tracing": {
-			"idle":      {want: passes},
-			"functions": {change: func(f fixture) { f.set(settingTracer, "function") }, want: fails, wantMessage: settingTracer + " is function, not nop"},
-			"events":    {change: func(f fixture) { f.set(settingEvents, "sched:sched_switch\nirq:irq_handler_entry") }, want: fails, wantMessage: "sched:sched_switch is traced in /sys/kernel/tracing, and 1 more event"},
-			"the stack": {change: func(f fixture) { f.set(settingStackTracer, "1") }, want: fails, wantMessage: "the stack tracer runs at every call of a function"},
-			"locked down": {change: func(f fixture) {
-				f.facts.Settings[settingTracer] = host.Absent[string](settingTracer, "permission denied")
-			}, want: isUnknown, wantMessage: "permission denied"},
-			"older kernel": {change: func(f fixture) { f.remove(settingStackTracer) }, want: passes},
-			"an instance traces functions": {
-				change: func(f fixture) {
-					f.set(tracingInstances+"sec/current_tracer", "function_graph")
-					f.set(tracingInstances+"sec/set_event", "")
-				},
-				want: fails, wantMessage: tracingInstances + "sec/current_tracer is function_graph, not nop",
-			},
-			"an instance traces events": {
-				change: func(f fixture) {
-					f.set(tracingInstances+"sec/current_tracer", "nop")
-					f.set(tracingInstances+"sec/set_event", "sched:sched_switch")
-				},
-				want: fails, wantMessage: "sched:sched_switch is traced in /sys/kernel/tracing/instances/sec",
-			},
-			"an idle instance": {
-				change: func(f fixture) {
-					f.set(tracingInstances+"sec/current_tracer", "nop")
-					f.set(tracingInstances+"sec/set_event", "")
-				}, want: passes,
-			},
-			"an instance that is not shown": {
-				change: func(f fixture) {
-					f.facts.Settings[tracingInstances+"sec/current_tracer"] = absent[string](tracingInstances + "sec/current_tracer")
-				},
-				want: isUnknown, wantMessage: tracingInstances + "sec/current_tracer",
-			},
-			"rasdaemon waits for errors": {
-				change: func(f fixture) {
-					f.set(tracingInstances+"rasdaemon/set_event", "ras:mc_event\nmce:mce_record\nnet:net_dev_xmit_timeout")
-				}, want: passes,
-			},
-			"an agent hooks functions": {
-				change: func(f fixture) {
-					f.set(settingHookedFunctions, "tcp_connect (1) D   \tdirect-->bpf_trampoline_1\nvfs_read (2) R\n")
-				},
-				want: fails, wantMessage: "tcp_connect of the kernel is hooked, and 1 more function",
-			},
-			"systemd restricts file systems": {change: func(f fixture) { f.set(settingHookedFunctions, "bpf_lsm_file_open (1) R   D   M \tdirect\n") }, want: passes},
-			"a live patch":                   {change: func(f fixture) { f.set(settingHookedFunctions, "xfrm_lookup (1) R I   \ttramp: 0xffffffffc0\n") }, want: passes},
-			"probes": {
-				change: func(f fixture) {
-					f.set(settingProbes, "ffffffff811ce670  k  do_sys_open+0x0    [FTRACE]\nffffffff811ce680  k  vfs_read+0x0    [DISABLED]\n")
-				}, want: fails, wantMessage: "do_sys_open+0x0 of the kernel is probed",
-			},
-			"a probe that is not armed": {change: func(f fixture) { f.set(settingProbes, "ffffffff811ce680  k  vfs_read+0x0    [DISABLED]") }, want: passes},
-			"a kernel without tracers": {
-				change: func(f fixture) {
-					f.facts.Settings[settingTracer] = host.Fact[string]{Source: settingTracer, Reason: "no such file", Missing: true}
-				}, want: passes,
-			},
-		},
+		"kernel.tracing": kernelTracingCases(),
 		"kernel.rcu-expedited": {
 			"no":       {want: passes},
 			"yes":      {change: func(f fixture) { f.set(settingExpedited, "1") }, want: fails, wantMessage: settingExpedited + " is 1, not 0"},
@@ -410,6 +351,69 @@ func disturbanceCases() map[v1alpha1.CheckID]checkCases {
 			"not told": {
 				change: func(f fixture) { f.facts.Units["bluetooth.service"] = host.Unit{Installed: absent[bool]("/etc")} }, want: isUnknown, wantMessage: "/etc",
 			},
+		},
+	}
+}
+
+func kernelTracingCases() checkCases {
+	return checkCases{
+		"idle":      {want: passes},
+		"functions": {change: func(f fixture) { f.set(settingTracer, "function") }, want: fails, wantMessage: settingTracer + " is function, not nop"},
+		"events":    {change: func(f fixture) { f.set(settingEvents, "sched:sched_switch\nirq:irq_handler_entry") }, want: fails, wantMessage: "sched:sched_switch is traced in /sys/kernel/tracing, and 1 more event"},
+		"the stack": {change: func(f fixture) { f.set(settingStackTracer, "1") }, want: fails, wantMessage: "the stack tracer runs at every call of a function"},
+		"locked down": {change: func(f fixture) {
+			f.facts.Settings[settingTracer] = host.Absent[string](settingTracer, "permission denied")
+		}, want: isUnknown, wantMessage: "permission denied"},
+		"older kernel": {change: func(f fixture) { f.remove(settingStackTracer) }, want: passes},
+		"an instance traces functions": {
+			change: func(f fixture) {
+				f.set(tracingInstances+"sec/current_tracer", "function_graph")
+				f.set(tracingInstances+"sec/set_event", "")
+			},
+			want: fails, wantMessage: tracingInstances + "sec/current_tracer is function_graph, not nop",
+		},
+		"an instance traces events": {
+			change: func(f fixture) {
+				f.set(tracingInstances+"sec/current_tracer", "nop")
+				f.set(tracingInstances+"sec/set_event", "sched:sched_switch")
+			},
+			want: fails, wantMessage: "sched:sched_switch is traced in /sys/kernel/tracing/instances/sec",
+		},
+		"an idle instance": {
+			change: func(f fixture) {
+				f.set(tracingInstances+"sec/current_tracer", "nop")
+				f.set(tracingInstances+"sec/set_event", "")
+			}, want: passes,
+		},
+		"an instance that is not shown": {
+			change: func(f fixture) {
+				f.facts.Settings[tracingInstances+"sec/current_tracer"] = absent[string](tracingInstances + "sec/current_tracer")
+			},
+			want: isUnknown, wantMessage: tracingInstances + "sec/current_tracer",
+		},
+		"rasdaemon waits for errors": {
+			change: func(f fixture) {
+				f.set(tracingInstances+"rasdaemon/set_event", "ras:mc_event\nmce:mce_record\nnet:net_dev_xmit_timeout")
+			}, want: passes,
+		},
+		"an agent hooks functions": {
+			change: func(f fixture) {
+				f.set(settingHookedFunctions, "tcp_connect (1) D   \tdirect-->bpf_trampoline_1\nvfs_read (2) R\n")
+			},
+			want: fails, wantMessage: "tcp_connect of the kernel is hooked, and 1 more function",
+		},
+		"systemd restricts file systems": {change: func(f fixture) { f.set(settingHookedFunctions, "bpf_lsm_file_open (1) R   D   M \tdirect\n") }, want: passes},
+		"a live patch":                   {change: func(f fixture) { f.set(settingHookedFunctions, "xfrm_lookup (1) R I   \ttramp: 0xffffffffc0\n") }, want: passes},
+		"probes": {
+			change: func(f fixture) {
+				f.set(settingProbes, "ffffffff811ce670  k  do_sys_open+0x0    [FTRACE]\nffffffff811ce680  k  vfs_read+0x0    [DISABLED]\n")
+			}, want: fails, wantMessage: "do_sys_open+0x0 of the kernel is probed",
+		},
+		"a probe that is not armed": {change: func(f fixture) { f.set(settingProbes, "ffffffff811ce680  k  vfs_read+0x0    [DISABLED]") }, want: passes},
+		"a kernel without tracers": {
+			change: func(f fixture) {
+				f.facts.Settings[settingTracer] = host.Fact[string]{Source: settingTracer, Reason: "no such file", Missing: true}
+			}, want: passes,
 		},
 	}
 }

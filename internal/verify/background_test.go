@@ -118,69 +118,10 @@ func softWatchdogCases() checkCases {
 
 func memoryCases() map[v1alpha1.CheckID]checkCases {
 	return map[v1alpha1.CheckID]checkCases{
-		"memory.numa-balancing": sysctlCases("kernel.numa_balancing", "0", "1"),
-		"memory.vmstat":         sysctlCases("vm.stat_interval", "10", "1"),
-		"memory.compaction":     sysctlCases("vm.compaction_proactiveness", "0", "20"),
-		"memory.transparent-hugepages": {
-			"as planned": {want: passes},
-			"kept":       {change: func(f fixture) { f.plan.Sysfs = nil }, want: doesNotApply},
-			"planned as an argument": {
-				change: func(f fixture) {
-					f.plan.Sysfs = nil
-					f.plan.KernelArguments = arguments("transparent_hugepage=never")
-				},
-				want: passes,
-			},
-			"on request": {
-				change: func(f fixture) { f.set(settingTHP, "always [madvise] never") },
-				want:   fails, wantMessage: settingTHP + " is always [madvise] never, not never",
-			},
-			"missing": {change: func(f fixture) { f.remove(settingTHP) }, want: isUnknown, wantMessage: settingTHP},
-			"not built": {
-				change: func(f fixture) {
-					f.unbuild(settingTHP, settingTHPShared)
-					f.remove(transparentSize+"enabled", transparentSize+"shmem_enabled")
-				},
-				want: passes,
-			},
-			"a kernel without sizes": {
-				change: func(f fixture) { f.remove(transparentSize+"enabled", transparentSize+"shmem_enabled") }, want: passes,
-			},
-			"always for one size": {
-				change: func(f fixture) { f.set(transparentSize+"enabled", "[always] inherit madvise never") },
-				want:   fails, wantMessage: transparentSize + "enabled is [always] inherit madvise never, not never",
-			},
-			"on request for one size": {
-				change: func(f fixture) { f.set(transparentSize+"enabled", "always inherit [madvise] never") },
-				want:   fails, wantMessage: transparentSize + "enabled is always inherit [madvise] never, not never",
-			},
-			"on request for one size and planned so": {
-				change: func(f fixture) {
-					f.plan.Sysfs = settings(settingTHP, "madvise")
-					f.set(settingTHP, "always [madvise] never")
-					f.set(transparentSize+"enabled", "always inherit [madvise] never")
-					f.set(settingTHPShared, "[always] within_size advise never deny force")
-				},
-				want: passes,
-			},
-			"shared memory": {
-				change: func(f fixture) { f.set(settingTHPShared, "always [within_size] advise never deny force") },
-				want:   fails, wantMessage: settingTHPShared + " is always [within_size] advise never deny force, not never",
-			},
-			"denied to shared memory": {
-				change: func(f fixture) { f.set(settingTHPShared, "always within_size advise never [deny] force") }, want: passes,
-			},
-			"shared memory of one size": {
-				change: func(f fixture) { f.set(transparentSize+"shmem_enabled", "[always] inherit within_size advise never") },
-				want:   fails, wantMessage: transparentSize + "shmem_enabled is [always] inherit within_size advise never, not never",
-			},
-			"a size cannot be read": {
-				change: func(f fixture) {
-					f.facts.Settings[transparentSize+"enabled"] = host.Absent[string](transparentSize+"enabled", "permission denied")
-				},
-				want: isUnknown, wantMessage: transparentSize + "enabled cannot be read: permission denied",
-			},
-		},
+		"memory.numa-balancing":        sysctlCases("kernel.numa_balancing", "0", "1"),
+		"memory.vmstat":                sysctlCases("vm.stat_interval", "10", "1"),
+		"memory.compaction":            sysctlCases("vm.compaction_proactiveness", "0", "20"),
+		"memory.transparent-hugepages": memoryTransparentHugepagesCases(),
 		"memory.ksm": {
 			"as planned": {want: passes},
 			"stopped":    {change: func(f fixture) { f.set(settingKSM, "0") }, want: passes},
@@ -225,6 +166,69 @@ func memoryCases() map[v1alpha1.CheckID]checkCases {
 				change: func(f fixture) { f.set(settingSwaps, swapHeading+swapLine("0")); f.remove(settingSwappiness) },
 				want:   isUnknown, wantMessage: settingSwappiness,
 			},
+		},
+	}
+}
+
+func memoryTransparentHugepagesCases() checkCases {
+	return checkCases{
+		"as planned": {want: passes},
+		"kept":       {change: func(f fixture) { f.plan.Sysfs = nil }, want: doesNotApply},
+		"planned as an argument": {
+			change: func(f fixture) {
+				f.plan.Sysfs = nil
+				f.plan.KernelArguments = arguments("transparent_hugepage=never")
+			},
+			want: passes,
+		},
+		"on request": {
+			change: func(f fixture) { f.set(settingTHP, "always [madvise] never") },
+			want:   fails, wantMessage: settingTHP + " is always [madvise] never, not never",
+		},
+		"missing": {change: func(f fixture) { f.remove(settingTHP) }, want: isUnknown, wantMessage: settingTHP},
+		"not built": {
+			change: func(f fixture) {
+				f.unbuild(settingTHP, settingTHPShared)
+				f.remove(transparentSize+"enabled", transparentSize+"shmem_enabled")
+			},
+			want: passes,
+		},
+		"a kernel without sizes": {
+			change: func(f fixture) { f.remove(transparentSize+"enabled", transparentSize+"shmem_enabled") }, want: passes,
+		},
+		"always for one size": {
+			change: func(f fixture) { f.set(transparentSize+"enabled", "[always] inherit madvise never") },
+			want:   fails, wantMessage: transparentSize + "enabled is [always] inherit madvise never, not never",
+		},
+		"on request for one size": {
+			change: func(f fixture) { f.set(transparentSize+"enabled", "always inherit [madvise] never") },
+			want:   fails, wantMessage: transparentSize + "enabled is always inherit [madvise] never, not never",
+		},
+		"on request for one size and planned so": {
+			change: func(f fixture) {
+				f.plan.Sysfs = settings(settingTHP, "madvise")
+				f.set(settingTHP, "always [madvise] never")
+				f.set(transparentSize+"enabled", "always inherit [madvise] never")
+				f.set(settingTHPShared, "[always] within_size advise never deny force")
+			},
+			want: passes,
+		},
+		"shared memory": {
+			change: func(f fixture) { f.set(settingTHPShared, "always [within_size] advise never deny force") },
+			want:   fails, wantMessage: settingTHPShared + " is always [within_size] advise never deny force, not never",
+		},
+		"denied to shared memory": {
+			change: func(f fixture) { f.set(settingTHPShared, "always within_size advise never [deny] force") }, want: passes,
+		},
+		"shared memory of one size": {
+			change: func(f fixture) { f.set(transparentSize+"shmem_enabled", "[always] inherit within_size advise never") },
+			want:   fails, wantMessage: transparentSize + "shmem_enabled is [always] inherit within_size advise never, not never",
+		},
+		"a size cannot be read": {
+			change: func(f fixture) {
+				f.facts.Settings[transparentSize+"enabled"] = host.Absent[string](transparentSize+"enabled", "permission denied")
+			},
+			want: isUnknown, wantMessage: transparentSize + "enabled cannot be read: permission denied",
 		},
 	}
 }

@@ -30,8 +30,9 @@ func argumentCPUs(line cmdline.Line, name string, possible cpus.Set) cpus.Set {
 
 // argumentText says with which arguments of a name the kernel was booted, or that it was without.
 func argumentText(line cmdline.Line, name string) string {
-	var texts []string
-	for _, arg := range line.All(name) {
+	given := line.All(name)
+	texts := make([]string, 0, len(given))
+	for _, arg := range given {
 		texts = append(texts, arg.Text())
 	}
 	if len(texts) == 0 {

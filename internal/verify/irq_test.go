@@ -321,60 +321,9 @@ func balancerFileCases() checkCases {
 }
 
 func counterCases() map[v1alpha1.CheckID]checkCases {
-	once := func(f fixture) { f.facts.Interrupts.Lines.Value[1].Counts[3]++ }
 	noTable := func(f fixture) { f.facts.Interrupts.Lines = absent[[]host.InterruptLine]("/proc/interrupts") }
 	return map[v1alpha1.CheckID]checkCases{
-		"irq.delivered": {
-			"nothing": {want: passes},
-			"per pod": {change: roam, want: doesNotApply},
-			"a private one": {
-				change: func(f fixture) {
-					f.facts.Interrupts.Lines.Value[1].Description = "GICv3  30 Level     arch_timer"
-					f.facts.Interrupts.Lines.Value[1].Counts[3] += 100
-				},
-				want: passes,
-			},
-			"a CPU without column": {
-				change: func(f fixture) {
-					f.facts.Interrupts.Columns = f.facts.Interrupts.Columns[:7]
-				}, want: isUnknown, wantMessage: "it has no column for CPU 7",
-			},
-			"an offline CPU without column": {
-				change: func(f fixture) {
-					f.facts.CPUs.Online = known(list("0-6"))
-					f.facts.Interrupts.Columns = f.facts.Interrupts.Columns[:7]
-				}, want: passes,
-			},
-			"on housekeeping CPUs": {
-				change: func(f fixture) { f.facts.Interrupts.Lines.Value[1].Counts[0] += 1000 }, want: passes,
-			},
-			"once": {
-				change: once, want: fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) came once on isolated CPU 3 since the last reading",
-			},
-			"from two devices": {
-				change: func(f fixture) {
-					f.facts.Interrupts.Lines.Value[0].Counts[2] += 5
-					f.facts.Interrupts.Lines.Value[1].Counts[6] += 50
-					f.facts.Interrupts.Lines.Value[1].Counts[7] += 5000
-				},
-				want: fails,
-				wantMessage: "IRQ 8 (rtc0) came a few times on isolated CPU 2 since the last reading; " +
-					"IRQ 142 (sfc-ens2f0-3) came thousands of times on isolated CPUs 6-7 since the last reading",
-			},
-			"from a new device": {
-				change: func(f fixture) {
-					f.facts.Interrupts.Lines.Value = append(f.facts.Interrupts.Lines.Value,
-						host.InterruptLine{Name: "200", Counts: []uint64{0, 0, 40}})
-				},
-				want: fails, wantMessage: "IRQ 200 came tens to hundreds of times on isolated CPU 2 since the last reading",
-			},
-			"another boot": {
-				change: func(f fixture) { f.before.Interrupts.Lines.Value[1].Counts[2] = 400 },
-				want:   isUnknown, wantMessage: "rebooted",
-			},
-			"not told now":    {change: noTable, want: isUnknown, wantMessage: "/proc/interrupts"},
-			"not told before": {change: func(f fixture) { f.before.Interrupts.Lines = absent[[]host.InterruptLine]("/proc/interrupts") }, want: isUnknown, wantMessage: "/proc/interrupts"},
-		},
+		"irq.delivered": irqDeliveredCases(),
 		"irq.machine": {
 			"nothing": {want: passes},
 			"local timer interrupts do not count": {
@@ -401,6 +350,62 @@ func counterCases() map[v1alpha1.CheckID]checkCases {
 				want:   isUnknown, wantMessage: "/proc/softirqs",
 			},
 		},
+	}
+}
+
+func irqDeliveredCases() checkCases {
+	noTable := func(f fixture) { f.facts.Interrupts.Lines = absent[[]host.InterruptLine]("/proc/interrupts") }
+	once := func(f fixture) { f.facts.Interrupts.Lines.Value[1].Counts[3]++ }
+	return checkCases{
+		"nothing": {want: passes},
+		"per pod": {change: roam, want: doesNotApply},
+		"a private one": {
+			change: func(f fixture) {
+				f.facts.Interrupts.Lines.Value[1].Description = "GICv3  30 Level     arch_timer"
+				f.facts.Interrupts.Lines.Value[1].Counts[3] += 100
+			},
+			want: passes,
+		},
+		"a CPU without column": {
+			change: func(f fixture) {
+				f.facts.Interrupts.Columns = f.facts.Interrupts.Columns[:7]
+			}, want: isUnknown, wantMessage: "it has no column for CPU 7",
+		},
+		"an offline CPU without column": {
+			change: func(f fixture) {
+				f.facts.CPUs.Online = known(list("0-6"))
+				f.facts.Interrupts.Columns = f.facts.Interrupts.Columns[:7]
+			}, want: passes,
+		},
+		"on housekeeping CPUs": {
+			change: func(f fixture) { f.facts.Interrupts.Lines.Value[1].Counts[0] += 1000 }, want: passes,
+		},
+		"once": {
+			change: once, want: fails, wantMessage: "IRQ 142 (sfc-ens2f0-3) came once on isolated CPU 3 since the last reading",
+		},
+		"from two devices": {
+			change: func(f fixture) {
+				f.facts.Interrupts.Lines.Value[0].Counts[2] += 5
+				f.facts.Interrupts.Lines.Value[1].Counts[6] += 50
+				f.facts.Interrupts.Lines.Value[1].Counts[7] += 5000
+			},
+			want: fails,
+			wantMessage: "IRQ 8 (rtc0) came a few times on isolated CPU 2 since the last reading; " +
+				"IRQ 142 (sfc-ens2f0-3) came thousands of times on isolated CPUs 6-7 since the last reading",
+		},
+		"from a new device": {
+			change: func(f fixture) {
+				f.facts.Interrupts.Lines.Value = append(f.facts.Interrupts.Lines.Value,
+					host.InterruptLine{Name: "200", Counts: []uint64{0, 0, 40}})
+			},
+			want: fails, wantMessage: "IRQ 200 came tens to hundreds of times on isolated CPU 2 since the last reading",
+		},
+		"another boot": {
+			change: func(f fixture) { f.before.Interrupts.Lines.Value[1].Counts[2] = 400 },
+			want:   isUnknown, wantMessage: "rebooted",
+		},
+		"not told now":    {change: noTable, want: isUnknown, wantMessage: "/proc/interrupts"},
+		"not told before": {change: func(f fixture) { f.before.Interrupts.Lines = absent[[]host.InterruptLine]("/proc/interrupts") }, want: isUnknown, wantMessage: "/proc/interrupts"},
 	}
 }
 

@@ -18,77 +18,7 @@ func oneNode(f fixture) {
 
 func numaCases() map[v1alpha1.CheckID]checkCases {
 	return map[v1alpha1.CheckID]checkCases{
-		"numa.nodes": {
-			"as planned": {want: passes},
-			"one node as planned": {
-				change: func(f fixture) { oneNode(f); f.plan.Verification = plan.VerificationPlan{} }, want: passes,
-			},
-			"a kernel without NUMA": {
-				change: func(f fixture) { f.facts.NUMANodes, f.plan.Verification.MultipleNUMANodes = nil, false }, want: passes,
-			},
-			"a node of memory does not count": {
-				change: func(f fixture) {
-					f.facts.NUMANodes[1].CPUs = known(cpus.Set{})
-					f.plan.Verification.MultipleNUMANodes = false
-				},
-				want: passes,
-			},
-			"fewer": {
-				change: oneNode, want: fails,
-				wantMessage: "the host has one NUMA node with CPUs, the plan was made for several NUMA nodes with CPUs",
-			},
-			"other CPUs": {
-				change: func(f fixture) {
-					f.facts.NUMANodes[0].CPUs, f.facts.NUMANodes[1].CPUs = known(list("0-1,4-5")), known(list("2-3,6-7"))
-				},
-				want:        fails,
-				wantMessage: "CPUs 2-3 are on NUMA node 1, planned is NUMA node 0; CPUs 4-5 are on NUMA node 0, planned is NUMA node 1",
-			},
-			"more nodes": {
-				change: func(f fixture) {
-					f.facts.NUMANodes[1].CPUs = known(list("4-6"))
-					f.facts.NUMANodes = append(f.facts.NUMANodes, host.NUMANode{ID: 2, CPUs: known(list("7"))})
-				},
-				want: fails, wantMessage: "CPU 7 is on NUMA node 2, planned is NUMA node 1",
-			},
-			"other numbers": {
-				change: func(f fixture) { f.facts.NUMANodes[1].ID = 2 },
-				want:   fails, wantMessage: "CPUs 4-7 are on NUMA node 2, planned is NUMA node 1",
-			},
-			"an offline CPU is another check's": {
-				change: func(f fixture) {
-					f.facts.CPUs.Online, f.facts.NUMANodes[1].CPUs = known(list("0-6")), known(list("4-6"))
-				},
-				want: passes,
-			},
-			"a node lost its memory": {
-				change: func(f fixture) { f.facts.NUMANodes[1].MemoryTotalBytes = known(int64(0)) },
-				want:   fails, wantMessage: "NUMA node 1 has no memory, and had some when the plan was made",
-			},
-			"a node never had memory": {
-				change: func(f fixture) {
-					f.facts.NUMANodes[1].MemoryTotalBytes = known(int64(0))
-					f.plan.Verification.NUMANodes[1].Memoryless = true
-				},
-				want: passes,
-			},
-			"a plan of an earlier release": {
-				change: func(f fixture) {
-					f.plan.Verification.NUMANodes = nil
-					f.facts.NUMANodes[0].CPUs, f.facts.NUMANodes[1].CPUs = known(list("0-1,4-5")), known(list("2-3,6-7"))
-				},
-				want: passes,
-			},
-			"none is listed": {
-				change: func(f fixture) { f.facts.NUMANodes = nil }, want: isUnknown, wantMessage: "/sys/devices/system/node",
-			},
-			"CPUs are not told": {
-				change: func(f fixture) {
-					f.facts.NUMANodes[1].CPUs = absent[cpus.Set]("/sys/devices/system/node/node1/cpulist")
-				},
-				want: isUnknown, wantMessage: "/sys/devices/system/node/node1/cpulist",
-			},
-		},
+		"numa.nodes":            numaNodesCases(),
 		"memory.hugepages-numa": hugepageCases(),
 		"memory.hugepages-unplanned": {
 			"as planned":   {want: passes},
@@ -112,6 +42,80 @@ func numaCases() map[v1alpha1.CheckID]checkCases {
 				change: func(f fixture) { f.facts.Hugepages[1].Total = absent[int64]("nr_hugepages") }, want: isUnknown, wantMessage: "nr_hugepages",
 			},
 			"no pool is listed": {change: func(f fixture) { f.facts.Hugepages = nil }, want: isUnknown, wantMessage: "/sys/kernel/mm/hugepages"},
+		},
+	}
+}
+
+func numaNodesCases() checkCases {
+	return checkCases{
+		"as planned": {want: passes},
+		"one node as planned": {
+			change: func(f fixture) { oneNode(f); f.plan.Verification = plan.VerificationPlan{} }, want: passes,
+		},
+		"a kernel without NUMA": {
+			change: func(f fixture) { f.facts.NUMANodes, f.plan.Verification.MultipleNUMANodes = nil, false }, want: passes,
+		},
+		"a node of memory does not count": {
+			change: func(f fixture) {
+				f.facts.NUMANodes[1].CPUs = known(cpus.Set{})
+				f.plan.Verification.MultipleNUMANodes = false
+			},
+			want: passes,
+		},
+		"fewer": {
+			change: oneNode, want: fails,
+			wantMessage: "the host has one NUMA node with CPUs, the plan was made for several NUMA nodes with CPUs",
+		},
+		"other CPUs": {
+			change: func(f fixture) {
+				f.facts.NUMANodes[0].CPUs, f.facts.NUMANodes[1].CPUs = known(list("0-1,4-5")), known(list("2-3,6-7"))
+			},
+			want:        fails,
+			wantMessage: "CPUs 2-3 are on NUMA node 1, planned is NUMA node 0; CPUs 4-5 are on NUMA node 0, planned is NUMA node 1",
+		},
+		"more nodes": {
+			change: func(f fixture) {
+				f.facts.NUMANodes[1].CPUs = known(list("4-6"))
+				f.facts.NUMANodes = append(f.facts.NUMANodes, host.NUMANode{ID: 2, CPUs: known(list("7"))})
+			},
+			want: fails, wantMessage: "CPU 7 is on NUMA node 2, planned is NUMA node 1",
+		},
+		"other numbers": {
+			change: func(f fixture) { f.facts.NUMANodes[1].ID = 2 },
+			want:   fails, wantMessage: "CPUs 4-7 are on NUMA node 2, planned is NUMA node 1",
+		},
+		"an offline CPU is another check's": {
+			change: func(f fixture) {
+				f.facts.CPUs.Online, f.facts.NUMANodes[1].CPUs = known(list("0-6")), known(list("4-6"))
+			},
+			want: passes,
+		},
+		"a node lost its memory": {
+			change: func(f fixture) { f.facts.NUMANodes[1].MemoryTotalBytes = known(int64(0)) },
+			want:   fails, wantMessage: "NUMA node 1 has no memory, and had some when the plan was made",
+		},
+		"a node never had memory": {
+			change: func(f fixture) {
+				f.facts.NUMANodes[1].MemoryTotalBytes = known(int64(0))
+				f.plan.Verification.NUMANodes[1].Memoryless = true
+			},
+			want: passes,
+		},
+		"a plan of an earlier release": {
+			change: func(f fixture) {
+				f.plan.Verification.NUMANodes = nil
+				f.facts.NUMANodes[0].CPUs, f.facts.NUMANodes[1].CPUs = known(list("0-1,4-5")), known(list("2-3,6-7"))
+			},
+			want: passes,
+		},
+		"none is listed": {
+			change: func(f fixture) { f.facts.NUMANodes = nil }, want: isUnknown, wantMessage: "/sys/devices/system/node",
+		},
+		"CPUs are not told": {
+			change: func(f fixture) {
+				f.facts.NUMANodes[1].CPUs = absent[cpus.Set]("/sys/devices/system/node/node1/cpulist")
+			},
+			want: isUnknown, wantMessage: "/sys/devices/system/node/node1/cpulist",
 		},
 	}
 }
@@ -222,70 +226,74 @@ func nicCases() map[v1alpha1.CheckID]checkCases {
 		},
 		"numa.virtual-functions": virtualFunctionCases(unplaced),
 		"numa.nic-interrupts":    nicInterruptCases(),
-		"nic.pcie-link": {
-			"full": {want: passes},
-			"a virtual function": {
-				change: func(f fixture) {
-					f.facts.NICs[0].PhysicalFunction = known("0000:3b:00.1")
-					f.facts.NICs[0].LinkSpeed = absent[string]("current_link_speed")
-				},
-				want: doesNotApply,
+		"nic.pcie-link":          nicPcieLinkCases(),
+	}
+}
+
+func nicPcieLinkCases() checkCases {
+	return checkCases{
+		"full": {want: passes},
+		"a virtual function": {
+			change: func(f fixture) {
+				f.facts.NICs[0].PhysicalFunction = known("0000:3b:00.1")
+				f.facts.NICs[0].LinkSpeed = absent[string]("current_link_speed")
 			},
-			"narrow": {
-				change: func(f fixture) { f.facts.NICs[0].LinkWidth = known(4) },
-				want:   fails, wantMessage: "the PCIe link of NIC ens2f0 (0000:3b:00.0) has width 4 of 8",
+			want: doesNotApply,
+		},
+		"narrow": {
+			change: func(f fixture) { f.facts.NICs[0].LinkWidth = known(4) },
+			want:   fails, wantMessage: "the PCIe link of NIC ens2f0 (0000:3b:00.0) has width 4 of 8",
+		},
+		"slow": {
+			change: func(f fixture) { f.facts.NICs[0].LinkSpeed = known("8.0 GT/s PCIe") },
+			want:   fails, wantMessage: "the PCIe link of NIC ens2f0 (0000:3b:00.0) has speed 8.0 GT/s PCIe of 16.0 GT/s PCIe",
+		},
+		"a slower slot": {
+			change: func(f fixture) {
+				f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].PortLinkSpeed = known("8.0 GT/s PCIe"), known("8.0 GT/s PCIe")
 			},
-			"slow": {
-				change: func(f fixture) { f.facts.NICs[0].LinkSpeed = known("8.0 GT/s PCIe") },
-				want:   fails, wantMessage: "the PCIe link of NIC ens2f0 (0000:3b:00.0) has speed 8.0 GT/s PCIe of 16.0 GT/s PCIe",
+			want: passes,
+		},
+		"a slower slot of an older kernel": {
+			change: func(f fixture) {
+				f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].PortLinkSpeed = known("8.0 GT/s PCIe"), known("8 GT/s")
 			},
-			"a slower slot": {
-				change: func(f fixture) {
-					f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].PortLinkSpeed = known("8.0 GT/s PCIe"), known("8.0 GT/s PCIe")
-				},
-				want: passes,
+			want: passes,
+		},
+		"a narrower slot": {
+			change: func(f fixture) {
+				f.facts.NICs[0].LinkWidth, f.facts.NICs[0].PortLinkWidth = known(4), known(4)
 			},
-			"a slower slot of an older kernel": {
-				change: func(f fixture) {
-					f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].PortLinkSpeed = known("8.0 GT/s PCIe"), known("8 GT/s")
-				},
-				want: passes,
+			want: passes,
+		},
+		"slower than its slower slot": {
+			change: func(f fixture) {
+				f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].PortLinkSpeed = known("2.5 GT/s PCIe"), known("8.0 GT/s PCIe")
 			},
-			"a narrower slot": {
-				change: func(f fixture) {
-					f.facts.NICs[0].LinkWidth, f.facts.NICs[0].PortLinkWidth = known(4), known(4)
-				},
-				want: passes,
+			want: fails, wantMessage: "the PCIe link of NIC ens2f0 (0000:3b:00.0) has speed 2.5 GT/s PCIe of 8.0 GT/s PCIe",
+		},
+		"on the root bus": {
+			change: func(f fixture) {
+				f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].PortLinkSpeed = known("8.0 GT/s PCIe"), known("")
 			},
-			"slower than its slower slot": {
-				change: func(f fixture) {
-					f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].PortLinkSpeed = known("2.5 GT/s PCIe"), known("8.0 GT/s PCIe")
-				},
-				want: fails, wantMessage: "the PCIe link of NIC ens2f0 (0000:3b:00.0) has speed 2.5 GT/s PCIe of 8.0 GT/s PCIe",
+			want: passes,
+		},
+		"without a link": {
+			change: func(f fixture) {
+				f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].MaximumLinkSpeed = known("Unknown"), known("Unknown")
+				f.facts.NICs[0].LinkWidth, f.facts.NICs[0].MaximumLinkWidth = known(0), known(255)
 			},
-			"on the root bus": {
-				change: func(f fixture) {
-					f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].PortLinkSpeed = known("8.0 GT/s PCIe"), known("")
-				},
-				want: passes,
+			want: doesNotApply,
+		},
+		"the slot is not told": {
+			change: func(f fixture) {
+				f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].PortLinkSpeed = known("8.0 GT/s PCIe"), absent[string]("max_link_speed")
 			},
-			"without a link": {
-				change: func(f fixture) {
-					f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].MaximumLinkSpeed = known("Unknown"), known("Unknown")
-					f.facts.NICs[0].LinkWidth, f.facts.NICs[0].MaximumLinkWidth = known(0), known(255)
-				},
-				want: doesNotApply,
-			},
-			"the slot is not told": {
-				change: func(f fixture) {
-					f.facts.NICs[0].LinkSpeed, f.facts.NICs[0].PortLinkSpeed = known("8.0 GT/s PCIe"), absent[string]("max_link_speed")
-				},
-				want: isUnknown, wantMessage: "max_link_speed",
-			},
-			"not told": {
-				change: func(f fixture) { f.facts.NICs[0].LinkWidth = absent[int]("current_link_width") },
-				want:   isUnknown, wantMessage: "current_link_width",
-			},
+			want: isUnknown, wantMessage: "max_link_speed",
+		},
+		"not told": {
+			change: func(f fixture) { f.facts.NICs[0].LinkWidth = absent[int]("current_link_width") },
+			want:   isUnknown, wantMessage: "current_link_width",
 		},
 	}
 }

@@ -14,7 +14,8 @@ import (
 // numaLayoutIsPlanned compares each planned NUMA node with the one of the same number: hugepages, reserved memory and NICs
 // are planned by these numbers. A plan that does not tell the layout leaves it at the number of nodes, which was observed.
 func (s *state) numaLayoutIsPlanned(observed string) verdict {
-	verdicts := []verdict{passed(observed)}
+	verdicts := make([]verdict, 0, 1+len(s.plan.Verification.NUMANodes))
+	verdicts = append(verdicts, passed(observed))
 	for _, planned := range s.plan.Verification.NUMANodes {
 		verdicts = append(verdicts, s.numaNodeIsPlanned(planned).about(finding.OfNUMANodes(planned.ID)))
 	}

@@ -272,9 +272,8 @@ func idleCases() map[v1alpha1.CheckID]checkCases {
 
 func idleStateCases(withoutStates func(fixture)) checkCases {
 	byKernel := func(f fixture) { f.plan.Power.IdleStates = v1alpha1.IdleShallowByKernel; f.remove(settingLatencyLimit) }
-	polling := func(f fixture) { f.plan.Power.IdleStates = v1alpha1.IdlePolling }
 	const allowed = "CPUs 2-3,6-7: idle state C6, which takes 133 µs to leave, is allowed"
-	return checkCases{
+	cases := checkCases{
 		"limited by PM QoS": {want: passes},
 		"kept":              {change: func(f fixture) { f.plan.Power.IdleStates = v1alpha1.IdleKept }, want: doesNotApply},
 		"not limited": {
@@ -342,6 +341,15 @@ func idleStateCases(withoutStates func(fixture)) checkCases {
 			},
 			want: isUnknown, wantMessage: "state2/latency",
 		},
+	}
+	maps.Copy(cases, noIdleStateCases(withoutStates))
+	return cases
+}
+
+// noIdleStateCases are those of hosts without idle states, and of plans that want none.
+func noIdleStateCases(withoutStates func(fixture)) checkCases {
+	polling := func(f fixture) { f.plan.Power.IdleStates = v1alpha1.IdlePolling }
+	return checkCases{
 		"no driver": {change: func(f fixture) { withoutStates(f); f.set(settingIdleDriver, "none") }, want: passes},
 		"no states": {change: withoutStates, want: isUnknown, wantMessage: "/sys/devices/system/cpu/cpu2/cpuidle"},
 		"polling":   {change: func(f fixture) { polling(f); f.boot("idle=poll") }, want: passes},

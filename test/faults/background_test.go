@@ -47,6 +47,11 @@ func faultsOfBackground() []fault {
 			harm: func(n *node) { n.write("/proc/sys/kernel/nmi_watchdog", "1") },
 			want: "kernel.nmi-watchdog",
 		},
+	}
+}
+
+func faultsOfKernelState() []fault {
+	return []fault{
 		{
 			name: "something is traced",
 			harm: func(n *node) { n.put("/sys/kernel/tracing/current_tracer", "function\n") },

@@ -66,6 +66,11 @@ func faultsOfKernel() []fault {
 			harm: func(n *node) { n.reboot(more("nmi_watchdog=1")) },
 			want: "kernel.command-line", says: []string{"nmi_watchdog=1"},
 		},
+	}
+}
+
+func faultsOfBoots() []fault {
+	return []fault{
 		{
 			name: "the hypervisor passes no invariant counter on", on: x86(),
 			harm: func(n *node) {
@@ -116,8 +121,9 @@ func variationsOfKernel() []variation {
 		{
 			name: "the isolated CPUs are written one by one",
 			change: func(n *node) {
-				var list []string
-				for _, id := range n.plan.CPUs.Isolated.IDs() {
+				isolated := n.plan.CPUs.Isolated.IDs()
+				list := make([]string, 0, len(isolated))
+				for _, id := range isolated {
 					list = append(list, strconv.Itoa(id))
 				}
 				n.reboot(argument("nohz_full", "nohz_full="+strings.Join(list, ",")))

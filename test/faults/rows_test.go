@@ -84,7 +84,7 @@ func (v variation) row() row {
 // faults are all faults, in the order of their subjects.
 func faults() []fault {
 	return slices.Concat(
-		faultsOfKernel(), faultsOfArguments(), faultsOfKernels(), faultsOfCPUs(), faultsOfTasks(), faultsOfInterrupts(), faultsOfBackground(), faultsOfMemory(),
+		faultsOfKernel(), faultsOfBoots(), faultsOfArguments(), faultsOfKernels(), faultsOfCPUs(), faultsOfTasks(), faultsOfInterrupts(), faultsOfBackground(), faultsOfKernelState(), faultsOfMemory(),
 		faultsOfPower(), faultsOfNetwork(), faultsOfNUMA(), faultsOfKubelet(),
 		faultsOfCounters(), faultsOfLosses(), faultsOfSettings(), faultsOfPowerSettings(), faultsOfTopology(), faultsOfNICs(), faultsOfPods(), faultsOfQualifications(), faultsOfAbsence(),
 	)

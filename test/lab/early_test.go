@@ -128,10 +128,7 @@ func TestTunedBeforeKubelet(t *testing.T) {
 // machines lack.
 func (j *judged) testLog() int {
 	j.t.Helper()
-	var logs []string
-	for _, file := range []string{earlyLog, tunedLog} {
-		logs = append(logs, strings.Split(j.run("cat "+file+" 2>/dev/null || true"), "\n")...)
-	}
+	logs := strings.Split(j.run("cat "+earlyLog+" "+tunedLog+" 2>/dev/null || true"), "\n")
 	wrong := slices.DeleteFunc(logs, func(line string) bool {
 		return !strings.Contains(line, " ERROR ") && !strings.Contains(line, " WARNING ") || isOfTheLab(line)
 	})

@@ -150,6 +150,17 @@ func TestProcesses(t *testing.T) {
 	if len(running) != 1 || running[0].Name != "tuned" {
 		t.Errorf("processes of interest: %v", running)
 	}
+	if err := WriteProcess(dir, Process{Name: "tuned"}); err == nil {
+		t.Error("a process without PID started")
+	}
+}
+
+// TestProcessesAreTasks: a process says its state and its control group.
+func TestProcessesAreTasks(t *testing.T) {
+	dir := written(t, small())
+	if err := WriteProcess(dir, Process{PID: 900, Name: "tuned", AllowedCPUs: cpus.Of(0, 1)}); err != nil {
+		t.Fatal(err)
+	}
 	ended := Process{PID: 901, Name: "engine", AllowedCPUs: cpus.Of(0), Ended: true, Group: "/kubepods.slice/x.scope"}
 	if err := WriteProcess(dir, ended); err != nil {
 		t.Fatal(err)
@@ -162,9 +173,6 @@ func TestProcesses(t *testing.T) {
 		if groups[name] != want {
 			t.Errorf("%s: state and group %q, want %q", name, groups[name], want)
 		}
-	}
-	if err := WriteProcess(dir, Process{Name: "tuned"}); err == nil {
-		t.Error("a process without PID started")
 	}
 }
 
