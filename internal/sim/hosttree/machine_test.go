@@ -196,16 +196,17 @@ func TestVirtualFunctions(t *testing.T) {
 // absentFacts are facts that these machines do not give, as patterns of their places in host.Facts.
 func absentFacts() map[string]string {
 	return map[string]string{
-		`\.PhysicalFunction$`:          "the NICs are physical",
-		`EnergyPerformancePreference$`: "the driver takes none",
-		`Processor\.Microcode$`:        "arm64 has none",
-		`TableMaximum$`:                "frequencies are not below the hardware's, or the driver has no table",
-		`LatencyHolders$`:              "nobody asked",
-		`Throttles$`:                   "only processors of Intel count them",
-		`UncoreDomains$`:               "only processors of Intel have a driver for them",
-		`Tasks.*\.Group$`:              "threads of the kernel belong to nobody",
-		`PodGroups$`:                   "no pod runs",
-		`VFIO\.NoIOMMU$`:               "the module vfio is not loaded",
+		`\.PhysicalFunction$`:                        "the NICs are physical",
+		`EnergyPerformancePreference$`:               "the driver takes none",
+		`Processor\.(Microcode|Family|ModelNumber)$`: "arm64 has none",
+		`CPUs\.Efficiency$`:                          "the cores are alike; see TestEfficiencyCores",
+		`TableMaximum$`:                              "frequencies are not below the hardware's, or the driver has no table",
+		`LatencyHolders$`:                            "nobody asked",
+		`Throttles$`:                                 "only processors of Intel count them",
+		`UncoreDomains$`:                             "only processors of Intel have a driver for them",
+		`Tasks.*\.Group$`:                            "threads of the kernel belong to nobody",
+		`PodGroups$`:                                 "no pod runs",
+		`VFIO\.NoIOMMU$`:                             "the module vfio is not loaded",
 	}
 }
 
