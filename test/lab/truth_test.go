@@ -104,14 +104,12 @@ func shortTruths() []truth {
 }
 
 // notPassed are the checks that apply to a tuned machine and do not pass, because of what the lab's machines are: an
-// emulated processor without frequency control and without a time-stamp counter that promises to run in all
-// idle states. Every outcome is in testdata/truth/*/as-planned.golden.
+// emulated processor without a time-stamp counter that promises to run in all idle states. Every outcome is in
+// testdata/truth/*/as-planned.golden, of snapshots from before they said which files a host does not have: there it is
+// Unknown, too, whether the processor's frequency is controlled.
 func notPassed() map[string]string {
 	return map[string]string{
-		"clock.tsc":               waived,
-		"power.governor":          unknown,
-		"power.energy-preference": unknown,
-		"power.frequency-driver":  unknown,
+		"clock.tsc": waived,
 	}
 }
 
