@@ -231,13 +231,18 @@ func (c *candidate) registered() verdict {
 // registeredByDriver wants the NIC to be registered by the driver of Onload's release. The kernel's own sfc registers
 // nothing, so that somebody did it by hand, for AF_XDP.
 func (c *candidate) registeredByDriver() verdict {
-	version, loaded := c.bypass().Onload.Modules.Value[driverSFC]
-	if c.needs.overXDP || c.model.Driver != driverSFC || !loaded || version != "" {
+	if c.needs.overXDP || c.model.Driver != driverSFC || !c.hasKernelsDriver() {
 		return passed()
 	}
 	return failed("NIC %s is registered with sfc_resource, but not by the driver of Onload's release: the loaded module sfc has no "+
 		"version, so it is the kernel's own, and Onload reaches the NIC by AF_XDP only; load the sfc of Onload's release, or use "+
 		"spec.stack.onload.datapath ExperimentalAFXDP.", c.name())
+}
+
+// hasKernelsDriver reports whether the loaded driver is the kernel's own, which has no version; that of Onload's release has.
+func (c *candidate) hasKernelsDriver() bool {
+	version, loaded := c.bypass().Onload.Modules.Value[c.model.Driver]
+	return loaded && version == ""
 }
 
 // registration is the way out of registered.
@@ -246,7 +251,7 @@ func (c *candidate) registration() string {
 		return "write the interface's name to /sys/module/sfc_resource/afxdp/register, which is lost when Onload is " +
 			"loaded again"
 	}
-	if version, loaded := c.bypass().Onload.Modules.Value[c.model.Driver]; loaded && version == "" {
+	if c.hasKernelsDriver() {
 		return "the loaded module " + c.model.Driver + " has no version, so it is the kernel's own: load the one of " +
 			"Onload's release"
 	}

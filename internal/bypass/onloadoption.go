@@ -102,14 +102,14 @@ func mismatchedPorts(value string) string {
 	return ""
 }
 
-// goodOptions returns the options that are set; the second result has a sentence for each other one.
-func goodOptions(options []v1alpha1.OnloadOption) (good []v1alpha1.OnloadOption, bad []string) {
-	for _, o := range options {
-		if sentence := CheckOption(o); sentence != "" {
+// good returns the settings that may be set; the second result has the sentence of the check for each other one.
+func good[T any](settings []T, check func(T) string) (kept []T, bad []string) {
+	for _, setting := range settings {
+		if sentence := check(setting); sentence != "" {
 			bad = append(bad, sentence)
 		} else {
-			good = append(good, o)
+			kept = append(kept, setting)
 		}
 	}
-	return good, bad
+	return kept, bad
 }

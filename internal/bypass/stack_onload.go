@@ -30,7 +30,7 @@ func onloadStack() Stack {
 		eligible:     []rule{(*candidate).nativeXDP},
 		rules:        onloadRules((*candidate).interfaceVersion, (*candidate).userVersion),
 		badSettings: func(s *v1alpha1.BypassStack) []string {
-			_, bad := goodOptions(s.Onload.Options)
+			_, bad := good(s.Onload.Options, CheckOption)
 			return bad
 		},
 		addEdits: addOnloadEdits(onloadSettings),
@@ -82,8 +82,8 @@ func onloadSettings(held []*candidate) []Variable {
 	in := held[0].in
 	o := in.Pool.Spec.Stack.Onload
 	values := profileOptions(in, cmp.Or(o.Profile, v1alpha1.OnloadProfileLatency))
-	good, _ := goodOptions(o.Options)
-	for _, option := range good {
+	options, _ := good(o.Options, CheckOption)
+	for _, option := range options {
 		values[option.Name] = option.Value
 	}
 	variables := make([]Variable, 0, len(values))

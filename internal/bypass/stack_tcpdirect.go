@@ -23,7 +23,7 @@ func tcpDirectStack() Stack {
 		supported:  (*candidate).supported,
 		rules:      onloadRules((*candidate).userVersion, (*candidate).builtWith),
 		badSettings: func(s *v1alpha1.BypassStack) []string {
-			_, bad := goodAttributes(s.TCPDirect.Attributes)
+			_, bad := good(s.TCPDirect.Attributes, CheckAttribute)
 			return bad
 		},
 		addEdits: addOnloadEdits(func(held []*candidate) []Variable { return []Variable{{"ZF_ATTR", zfAttributes(held)}} }),
@@ -119,18 +119,6 @@ func isNumber(text string) bool {
 	return err == nil && !strings.Contains(text, "_")
 }
 
-// goodAttributes returns the attributes that are set; the second result has a sentence for each other one.
-func goodAttributes(attributes []v1alpha1.TCPDirectAttribute) (good []v1alpha1.TCPDirectAttribute, bad []string) {
-	for _, a := range attributes {
-		if sentence := CheckAttribute(a); sentence != "" {
-			bad = append(bad, sentence)
-		} else {
-			good = append(good, a)
-		}
-	}
-	return good, bad
-}
-
 // attachedInterface is the name that Multus gives the first interface which it adds to a pod.
 const attachedInterface = "net1"
 
@@ -141,10 +129,10 @@ func zfAttributes(held []*candidate) string {
 	if held[0].in.Pool.Spec.NetworkAttachment != nil || name == "" {
 		name = attachedInterface
 	}
-	good, _ := goodAttributes(held[0].in.Pool.Spec.Stack.TCPDirect.Attributes)
-	parts := make([]string, 0, 1+len(good))
+	attributes, _ := good(held[0].in.Pool.Spec.Stack.TCPDirect.Attributes, CheckAttribute)
+	parts := make([]string, 0, 1+len(attributes))
 	parts = append(parts, "interface="+name)
-	for _, attribute := range good {
+	for _, attribute := range attributes {
 		parts = append(parts, attribute.Name+"="+attribute.Value)
 	}
 	return strings.Join(parts, ";")
