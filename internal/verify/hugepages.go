@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -61,7 +63,7 @@ func (p promise) wanted() string {
 func (s *state) promised() []promise {
 	var promises []promise
 	add := func(p plan.HugepagePlan, numaNode *int) {
-		same := func(q promise) bool { return q.sizeKibibytes == p.SizeKibibytes && equalNodes(q.numaNode, numaNode) }
+		same := func(q promise) bool { return q.sizeKibibytes == p.SizeKibibytes && ptr.Equal(q.numaNode, numaNode) }
 		i := slices.IndexFunc(promises, same)
 		if i < 0 {
 			i = len(promises)
@@ -76,13 +78,6 @@ func (s *state) promised() []promise {
 		add(planned, nil)
 	}
 	return promises
-}
-
-func equalNodes(a, b *int) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
 }
 
 func (s *state) nodeHolds(want promise) verdict {

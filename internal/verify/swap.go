@@ -15,10 +15,10 @@ import (
 // (Documentation/admin-guide/sysctl/vm.rst; what TuneD's latency-performance sets).
 const hardlySwaps = 10
 
-// swapArea is a line of /proc/swaps (swap_show of mm/swapfile.c), sizes in KiB.
+// swapArea is a line of /proc/swaps (swap_show of mm/swapfile.c), in KiB.
 type swapArea struct {
-	name       string
-	size, used int64
+	name string
+	used int64
 }
 
 // parseSwaps reads /proc/swaps: a heading, then name, type, size, used and priority of each area. A white space in a name
@@ -37,12 +37,12 @@ func parseSwaps(text string) ([]swapArea, error) {
 		}
 		// What was deleted while in use has one more word behind its name.
 		numbers := fields[len(fields)-4:]
-		size, sizeErr := strconv.ParseInt(numbers[1], 10, 64)
+		_, sizeErr := strconv.ParseInt(numbers[1], 10, 64)
 		used, usedErr := strconv.ParseInt(numbers[2], 10, 64)
 		if sizeErr != nil || usedErr != nil {
 			return nil, fmt.Errorf("sizes that are no numbers: %q and %q", numbers[1], numbers[2])
 		}
-		areas = append(areas, swapArea{fields[0], size, used})
+		areas = append(areas, swapArea{fields[0], used})
 	}
 	return areas, nil
 }
