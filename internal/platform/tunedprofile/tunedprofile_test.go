@@ -4,8 +4,6 @@
 package tunedprofile
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 )
 
 // parent is the profile that the tests include: OpenShift's, which sets more than any other that is known.
@@ -24,25 +23,7 @@ const parent = "openshift-node"
 // goldenPlans are the planner's own golden plans, by the names of their files.
 func goldenPlans(t testing.TB) map[string]*plan.NodePlan {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "plan", "testdata", "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("golden plans: %v, %v", files, err)
-	}
-	plans := map[string]*plan.NodePlan{}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var golden struct {
-			Plan *plan.NodePlan `json:"plan"`
-		}
-		if err := json.Unmarshal(content, &golden); err != nil || golden.Plan == nil {
-			t.Fatalf("reading %s: plan %v, %v", file, golden.Plan, err)
-		}
-		plans[strings.TrimSuffix(filepath.Base(file), ".json")] = golden.Plan
-	}
-	return plans
+	return objects.GoldenPlans(t, filepath.Join("..", "..", "plan", "testdata"))
 }
 
 func set(t testing.TB, list string) cpus.Set {

@@ -4,15 +4,13 @@
 package manifests
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 )
 
 const operatorNamespace = "lowlatency-system"
@@ -55,24 +53,9 @@ func examples(t testing.TB) map[string]Input {
 func plannedExamples(t testing.TB) map[string]Input {
 	t.Helper()
 	inputs := examples(t)
-	folder := filepath.Join("..", "..", "..", "plan", "testdata")
-	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("golden plans in %s: %v, %v", folder, files, err)
-	}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var golden struct {
-			Plan *plan.NodePlan `json:"plan"`
-		}
-		if err := json.Unmarshal(content, &golden); err != nil || golden.Plan == nil {
-			t.Fatalf("reading %s: plan %v, %v", file, golden.Plan, err)
-		}
-		name := "planned-" + strings.TrimSuffix(filepath.Base(file), ".json")
-		inputs[name] = Input{Plan: golden.Plan, MachineConfigPool: MachineConfigPool{Name: name}, Namespace: operatorNamespace}
+	for name, planned := range objects.GoldenPlans(t, filepath.Join("..", "..", "..", "plan", "testdata")) {
+		name = "planned-" + name
+		inputs[name] = Input{Plan: planned, MachineConfigPool: MachineConfigPool{Name: name}, Namespace: operatorNamespace}
 	}
 	return inputs
 }
