@@ -60,15 +60,23 @@ func readNICs(r *reader, f *Facts) {
 
 // networkDevices returns the folders of the PCI devices of the network class by PCI address.
 func (r *reader) networkDevices() map[string]string {
-	devices := r.pciDevices()
+	devices := maps.Clone(r.pciDevices())
 	maps.DeleteFunc(devices, func(_, folder string) bool {
 		return !strings.HasPrefix(r.textFact(folder+"/class").Value, networkClass)
 	})
 	return devices
 }
 
-// pciDevices returns the folders of all PCI devices by PCI address.
+// pciDevices returns the folders of all PCI devices by PCI address. They are looked for once: without the links of the bus,
+// as in a snapshot, that is a walk through all bridges.
 func (r *reader) pciDevices() map[string]string {
+	if r.pci == nil {
+		r.pci = r.findPCIDevices()
+	}
+	return r.pci
+}
+
+func (r *reader) findPCIDevices() map[string]string {
 	devices := map[string]string{}
 	for _, address := range r.members(pciRoot, maxEntries, isPCIDevice) {
 		devices[address] = pciRoot + "/" + address

@@ -50,6 +50,8 @@ type reader struct {
 	err      error
 	// taken records what is read; nil unless a snapshot is being made.
 	taken *recording
+	// pci are the folders of the PCI devices, once somebody asked for them; see pciDevices.
+	pci map[string]string
 	// unreadable are the files that could not be read when the snapshot at hand was made, missing the settings that its
 	// host did not have.
 	unreadable map[string]string
