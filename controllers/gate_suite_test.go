@@ -112,6 +112,20 @@ func (l *taintLog) states() []string {
 	return slices.Clone(l.seen)
 }
 
+// expect waits until the log has these states and no other. The log is a watch of its own, which may lag behind what a read of
+// the node has shown, and misses nothing: a taint that came and went stays in it.
+func (l *taintLog) expect(states ...string) {
+	GinkgoHelper()
+	Eventually(l.states, waitTimeout, pause).Should(Equal(states))
+}
+
+// expectStill is expect, and for some time no other state follows.
+func (l *taintLog) expectStill(states ...string) {
+	GinkgoHelper()
+	l.expect(states...)
+	Consistently(l.states, 2*time.Second, pause).Should(Equal(states))
+}
+
 // expectGate waits, without any word of an agent, until the node has the taint or not, with the reason in its condition.
 func (s *suite) expectGate(ctx context.Context, reason string, tainted bool) {
 	GinkgoHelper()
@@ -130,7 +144,7 @@ func (s *suite) keepsTaint(ctx SpecContext) {
 	s.expectGate(ctx, v1alpha1.ReasonAwaitingInventory, true)
 	s.expectReady(ctx, "trading")
 	s.expectGate(ctx, v1alpha1.ReasonVerified, false)
-	Expect(log.states()).To(Equal([]string{"closed", "open"}), "at no moment before could a pod be sent there")
+	log.expect("closed", "open") // at no moment before could a pod be sent there
 
 	By("rebooting: what was proven before proves nothing")
 	s.kubeletSays(ctx, "b2", corev1.ConditionTrue, "0")
@@ -164,13 +178,13 @@ func (s *suite) waitsForPlugin(ctx SpecContext) {
 	s.expectGate(ctx, v1alpha1.ReasonAwaitingPlugins, true)
 	s.reportNICs(ctx, joiner, "x2", healthyNIC(firstPort), healthyNIC(secondPort))
 	s.kubeletSays(ctx, "b1", corev1.ConditionTrue, "1")
-	Consistently(log.states, 2*time.Second, pause).Should(Equal([]string{"closed"}), "one of two units is not all")
+	log.expectStill("closed") // one of two units is not all
 	s.kubeletSays(ctx, "b1", corev1.ConditionTrue, "2")
 	s.expectGate(ctx, v1alpha1.ReasonVerified, false)
 
 	By("losing a unit, which the scheduler sees by itself")
 	s.kubeletSays(ctx, "b1", corev1.ConditionTrue, "1")
-	Consistently(log.states, 2*time.Second, pause).Should(Equal([]string{"closed", "open"}))
+	log.expectStill("closed", "open")
 
 	By("rebooting: the kubelet goes, and comes back before its plugin")
 	s.kubeletSays(ctx, "b1", corev1.ConditionUnknown, "2")
@@ -178,10 +192,10 @@ func (s *suite) waitsForPlugin(ctx SpecContext) {
 	s.kubeletSays(ctx, "b2", corev1.ConditionTrue, "0")
 	s.expectReady(ctx, "trading")
 	s.expectGate(ctx, v1alpha1.ReasonAwaitingPlugins, true)
-	Expect(log.states()).To(Equal([]string{"closed", "open", "closed"}))
+	log.expect("closed", "open", "closed")
 	s.kubeletSays(ctx, "b2", corev1.ConditionTrue, "2")
 	s.expectGate(ctx, v1alpha1.ReasonVerified, false)
-	Expect(log.states()).To(Equal([]string{"closed", "open", "closed", "open"}))
+	log.expect("closed", "open", "closed", "open")
 	Expect(s.node(ctx, joiner).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationStarted, "b2"))
 }
 
@@ -279,6 +293,6 @@ func (s *suite) trusts(ctx SpecContext) {
 			And(nodeCondition(v1alpha1.NodeConditionReady, corev1.ConditionTrue), HaveField("Message", ContainSubstring("is trusted until"))),
 		))
 	}, waitTimeout, pause).Should(Succeed())
-	Expect(log.states()).To(Equal([]string{"closed", "open"}))
+	log.expect("closed", "open")
 	s.expectGate(ctx, v1alpha1.ReasonChecksUnknown, true)
 }
