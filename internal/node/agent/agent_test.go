@@ -39,6 +39,9 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/tunedhost"
 )
 
+// patience is how long a busy machine may take for what is awaited.
+const patience = 90 * time.Second
+
 var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 	var (
 		api    *cluster
@@ -358,18 +361,18 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 		go func() { ended <- worker.Run(running) }()
 
 		create(ctx)
-		Eventually(ctx, func() string { return condition(node(ctx), "Ready") }).WithTimeout(10 * time.Second).Should(Equal("Unknown AwaitingPlan"))
+		Eventually(ctx, func() string { return condition(node(ctx), "Ready") }).WithTimeout(patience).Should(Equal("Unknown AwaitingPlan"))
 
 		By("starting over with an object that was deleted and created again")
 		Expect(api.admin.Delete(ctx, node(ctx))).To(Succeed())
 		create(ctx)
-		Eventually(ctx, func() string { return condition(node(ctx), "Ready") }).WithTimeout(10 * time.Second).Should(Equal("Unknown AwaitingPlan"))
+		Eventually(ctx, func() string { return condition(node(ctx), "Ready") }).WithTimeout(patience).Should(Equal("Unknown AwaitingPlan"))
 
 		publish(ctx, planText())
-		Eventually(ctx, func() string { return condition(node(ctx), "Applied") }).WithTimeout(10 * time.Second).Should(Equal("False RebootPending"))
+		Eventually(ctx, func() string { return condition(node(ctx), "Applied") }).WithTimeout(patience).Should(Equal("False RebootPending"))
 
 		stop()
-		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
+		Eventually(ctx, ended).WithTimeout(patience).Should(Receive(Succeed()))
 	})
 
 	It("tries again soon after a pass that failed", func(ctx SpecContext) {
@@ -398,9 +401,9 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 		Eventually(ctx, func() string {
 			clock.Step(time.Second)
 			return condition(node(ctx), "Ready")
-		}).WithTimeout(10 * time.Second).WithPolling(500 * time.Millisecond).Should(Equal("Unknown AwaitingPlan"))
+		}).WithTimeout(patience).WithPolling(500 * time.Millisecond).Should(Equal("Unknown AwaitingPlan"))
 		stop()
-		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
+		Eventually(ctx, ended).WithTimeout(patience).Should(Receive(Succeed()))
 	})
 
 	It("passes over the host at every interval without a watch, and settles once", func(ctx SpecContext) {
@@ -414,19 +417,19 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- worker.Run(running) }()
-		Eventually(ctx, func() string { return condition(node(ctx), "Ready") }).WithTimeout(10 * time.Second).Should(Equal("Unknown AwaitingPlan"))
+		Eventually(ctx, func() string { return condition(node(ctx), "Ready") }).WithTimeout(patience).Should(Equal("Unknown AwaitingPlan"))
 		Expect(settled.Load()).To(BeZero(), "settled before there were two readings")
 		publish(ctx, planText())
 		Eventually(ctx, func() string {
 			clock.Step(10 * time.Second)
 			return condition(node(ctx), "Applied")
-		}).WithTimeout(20 * time.Second).Should(Equal("False RebootPending"))
+		}).WithTimeout(patience).Should(Equal("False RebootPending"))
 		Eventually(ctx, func() int32 {
 			clock.Step(10 * time.Second)
 			return settled.Load()
-		}).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
+		}).WithTimeout(patience).Should(BeEquivalentTo(1))
 		stop()
-		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
+		Eventually(ctx, ended).WithTimeout(patience).Should(Receive(Succeed()))
 		Expect(settled.Load()).To(BeEquivalentTo(1))
 	})
 
@@ -579,7 +582,7 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 		Eventually(ctx, func() string { return drifts(node(ctx), "memory.ksm") }).Should(HavePrefix("drifted 1"))
 		Expect(drifts(node(ctx), "irq.delivered")).To(HavePrefix("drifted 1"))
 		stop()
-		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
+		Eventually(ctx, ended).WithTimeout(patience).Should(Receive(Succeed()))
 	})
 
 	Context("with a Lease", func() {
@@ -636,7 +639,7 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 				Expect(renewal(ctx)).To(Equal(clock.Now()))
 			}
 			stop()
-			Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
+			Eventually(ctx, ended).WithTimeout(patience).Should(Receive(Succeed()))
 		})
 
 		It("does not renew it after a look that fails", func(ctx SpecContext) {
@@ -688,15 +691,15 @@ var _ = Describe("An agent", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 		ended := make(chan error, 1)
 		go func() { ended <- worker.Run(running) }()
-		Eventually(ctx, func() string { return condition(node(ctx), "Ready") }).WithTimeout(20 * time.Second).Should(Equal("True Verified"))
+		Eventually(ctx, func() string { return condition(node(ctx), "Ready") }).WithTimeout(patience).Should(Equal("True Verified"))
 		Expect(host.Write(ksm, "1")).To(Succeed())
 		state := filepath.Join(host.Dir, "var/lib/kubelet/cpu_manager_state")
 		text, err := os.ReadFile(state)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(os.WriteFile(state, text, 0o600)).To(Succeed())
-		Eventually(ctx, func() string { return drifts(node(ctx), "memory.ksm") }).WithTimeout(20 * time.Second).Should(HavePrefix("drifted 1"))
+		Eventually(ctx, func() string { return drifts(node(ctx), "memory.ksm") }).WithTimeout(patience).Should(HavePrefix("drifted 1"))
 		stop()
-		Eventually(ctx, ended).WithTimeout(10 * time.Second).Should(Receive(Succeed()))
+		Eventually(ctx, ended).WithTimeout(patience).Should(Receive(Succeed()))
 	})
 })
 

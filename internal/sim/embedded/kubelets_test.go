@@ -101,7 +101,7 @@ var _ = Describe("simulated kubelets", func() {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pluginNode}}
 		Expect(cluster.Patch(ctx, node, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"bypass":null}}}`)))).To(Succeed())
 		expectPlugins(ctx, 0, 0)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // expectPlugins waits until so many units are allocatable on the node, and so many pods of the DaemonSet are ready.
@@ -116,5 +116,5 @@ func expectPlugins(ctx context.Context, units, pods int) {
 		daemonSet := &appsv1.DaemonSet{}
 		g.Expect(cluster.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "bypass-x2"}, daemonSet)).To(Succeed())
 		g.Expect([]int32{daemonSet.Status.DesiredNumberScheduled, daemonSet.Status.NumberReady}).To(Equal([]int32{int32(pods), int32(pods)})) //nolint:gosec // 0 or 1.
-	}).WithContext(ctx).WithTimeout(20 * time.Second).WithPolling(pluginPace).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(time.Minute).WithPolling(pluginPace).Should(Succeed())
 }
