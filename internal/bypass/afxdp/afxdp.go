@@ -87,12 +87,14 @@ func (m *Manager) Prepare(pool bypass.Pool, devices []bypass.Device) map[string]
 	}
 	m.tryKernel()
 	problems := map[string]string{}
+	// Before anything is in it.
+	folder := makeFolder(m.Folder)
 	for _, device := range devices {
 		if device.Health != v1alpha1.NICHealthy || !device.NIC.Name.Known {
 			m.adopt(device.NIC.PCIAddress)
 			continue
 		}
-		if err := m.attach(device); err != nil {
+		if err := errors.Join(folder, m.attach(device)); err != nil {
 			problems[device.NIC.PCIAddress] = fmt.Sprintf("NIC %s (%s) cannot be given to AF_XDP sockets: %v.",
 				device.NIC.Name.Value, device.NIC.PCIAddress, err)
 		}
@@ -334,11 +336,3 @@ func (m *Manager) Close() {
 
 // pinName is the name of a folder in a BPF file system, where names have no dots (bpf_lookup of kernel/bpf/inode.c).
 func pinName(address string) string { return strings.ReplaceAll(address, ".", "_") }
-
-// makeFolder makes a folder that only root enters.
-func makeFolder(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return fmt.Errorf("creating a folder for AF_XDP: %w", err)
-	}
-	return nil
-}

@@ -98,19 +98,33 @@ func allocate(t *testing.T, m *Manager, device bypass.Device, queues ...int) str
 	return filepath.Join(edits.Mounts[0].HostPath, SocketName)
 }
 
+const nobody = 65534
+
+// mountedFor mounts the folder of an allocation where a container would see it, as the kubelet does, and returns the path
+// of the socket there.
+func mountedFor(t *testing.T, socket string) string {
+	t.Helper()
+	// Not below a folder of t, which only root enters.
+	seen := filepath.Join(os.Getenv(folderVariable), "container"+strconv.FormatInt(time.Now().UnixNano(), 10))
+	err := errors.Join(os.Mkdir(seen, 0o755), unix.Mount(filepath.Dir(socket), seen, "", unix.MS_BIND, ""),
+		unix.Mount("", seen, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(unix.Unmount(seen, unix.MNT_DETACH), os.Remove(seen)); err != nil {
+			t.Error(err)
+		}
+	})
+	return filepath.Join(seen, SocketName)
+}
+
 // startClient runs a program as nobody, with some capabilities or none, until it is ready to receive.
 func startClient(t *testing.T, way, socket string, queue int, capabilities ...uintptr) *bufio.Scanner {
 	t.Helper()
-	// The container has the folder of the allocation alone; here the way to it must be open.
-	for folder := filepath.Dir(filepath.Dir(socket)); len(folder) > len(os.Getenv(folderVariable)); folder = filepath.Dir(folder) {
-		if err := os.Chmod(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	command := exec.Command("/proc/self/exe", way, socket, "nic0", strconv.Itoa(queue))
+	command := exec.Command("/proc/self/exe", way, mountedFor(t, socket), "nic0", strconv.Itoa(queue))
 	command.Env = []string{stageVariable + "=" + stageClient}
 	command.Stderr = os.Stderr
-	const nobody = 65534
 	command.SysProcAttr = &syscall.SysProcAttr{
 		Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, AmbientCaps: capabilities,
 	}
@@ -184,6 +198,54 @@ func TestUnprivilegedContainers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOtherUsersOfTheHost: the socket of an allocation is reached from its container and by nobody else, although the
+// kubelet made the folder open to everybody before the plugin ran.
+func TestOtherUsersOfTheHost(t *testing.T) {
+	m := testManager(t)
+	if err := os.MkdirAll(m.Folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	device := prepareNIC(t, m)
+	socket := allocate(t, m, device, 0)
+	mine, other := mountedFor(t, socket), mountedFor(t, allocate(t, m, device, 1))
+	cases := map[string]struct {
+		path string
+		want string
+	}{
+		"by the path on the host":            {socket, "permission denied"},
+		"in the container of the allocation": {mine, ""},
+		"in the container of another one":    {other, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			answer := asNobody(t, "dial", tc.path, "nic0", "0")
+			if tc.want == "" && answer != "/host_ok" || !strings.Contains(answer, tc.want) {
+				t.Errorf("the answer is %q, want %q", answer, tc.want)
+			}
+		})
+	}
+	if answer := asNobody(t, "list", m.Folder, "nic0", "0"); !strings.Contains(answer, "permission denied") {
+		t.Errorf("another user lists the folder: %s", answer)
+	}
+	if answer := asNobody(t, "replace", mine, "nic0", "0"); !strings.Contains(answer, "read-only file system") {
+		t.Errorf("a container replaces its socket: %s", answer)
+	}
+}
+
+// asNobody runs a program as nobody, without any capability, and returns what it says.
+func asNobody(t *testing.T, arguments ...string) string {
+	t.Helper()
+	command := exec.Command("/proc/self/exe", arguments...)
+	command.Env = []string{stageVariable + "=" + stageClient}
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	output, err := command.Output()
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(output))
 }
 
 // TestRestart: frames reach a running program while no plugin runs, and a program that starts after the plugin was

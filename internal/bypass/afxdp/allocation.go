@@ -68,9 +68,14 @@ func newAllocation(pool bypass.Pool, shares []bypass.Share) *allocation {
 	if len(made.NICs) == 1 && pool.Spec.NetworkAttachment != nil {
 		made.NICs[0].Attached = attachedInterface
 	}
-	sum := sha256.Sum256([]byte(made.Resource + "\n" + strings.Join(made.Units, "\n")))
-	made.ID = hex.EncodeToString(sum[:8])
+	made.ID = made.identifier()
 	return made
+}
+
+// identifier is the ID that follows from resource and units. It is the name of files and folders.
+func (a *allocation) identifier() string {
+	sum := sha256.Sum256([]byte(a.Resource + "\n" + strings.Join(a.Units, "\n")))
+	return hex.EncodeToString(sum[:8])
 }
 
 // overlaps reports whether two allocations have a queue in common.
@@ -139,11 +144,11 @@ func (a *allocation) nic(name string) *allocatedNIC {
 }
 
 // listen serves the socket of the allocation. Everybody in the container may connect to it, and nobody else can: the
-// folder above it is root's alone. A container whose process was restarted finds the new socket in the same folder.
+// folder above it is closed before the socket is made, and the container has its own folder mounted, read-only. A container whose process was restarted finds the new socket in the same folder.
 func (a *allocation) listen(folder string, mapRings func(int) error, log logr.Logger) error {
 	own := filepath.Join(folder, a.ID)
-	if err := os.MkdirAll(own, 0o755); err != nil {
-		return fmt.Errorf("creating the folder of a socket: %w", err)
+	if err := errors.Join(makeFolder(folder), ownFolder(own, containerMode)); err != nil {
+		return err
 	}
 	path := filepath.Join(own, SocketName)
 	if err := remove(path); err != nil {
@@ -216,19 +221,29 @@ func readAllocations(folder, resource string) ([]*allocation, error) {
 	problems := []error{err}
 	var stored []*allocation
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		found, err := readAllocation(file)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("reading an allocation: %w", err))
-			continue
-		}
-		found := &allocation{}
-		if err := json.Unmarshal(text, found); err != nil {
 			problems = append(problems, fmt.Errorf("reading the allocation in %s: %w", file, err))
-			continue
-		}
-		if found.Resource == resource {
+		} else if found.Resource == resource {
 			stored = append(stored, found)
 		}
 	}
 	return stored, errors.Join(problems...)
+}
+
+// readAllocation reads one file. Its ID becomes a path again, so it is believed only where it follows from the units and
+// names the file that it is in.
+func readAllocation(file string) (*allocation, error) {
+	text, err := readOwn(file)
+	if err != nil {
+		return nil, err
+	}
+	found := &allocation{}
+	if err := json.Unmarshal(text, found); err != nil {
+		return nil, fmt.Errorf("parsing it: %w", err)
+	}
+	if found.ID != found.identifier() || filepath.Base(file) != found.ID+".json" {
+		return nil, fmt.Errorf("%q is not the identifier of its units", found.ID)
+	}
+	return found, nil
 }

@@ -6,6 +6,7 @@ package afxdp
 import (
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -16,10 +17,19 @@ import (
 )
 
 // runClient is the program of a container. Its arguments are the way to its socket (map or socket), the path of the
-// Unix socket, the interface and the queue. It prints "ready" when it can receive, and then the first frame.
+// Unix socket, the interface and the queue. It prints "ready" when it can receive, and then the first frame. The other
+// ways only try what a user may do: dial, list, replace.
 func runClient(arguments []string) int {
 	queue, err := strconv.Atoi(arguments[3])
-	if err == nil {
+	switch {
+	case err != nil:
+	case arguments[0] == "dial":
+		err = dialOnly(arguments[1])
+	case arguments[0] == "list":
+		_, err = os.ReadDir(arguments[1])
+	case arguments[0] == "replace":
+		err = os.Remove(arguments[1])
+	default:
 		err = receiveOne(arguments[0], arguments[1], arguments[2], queue)
 	}
 	if err != nil {
@@ -27,6 +37,17 @@ func runClient(arguments []string) int {
 		return 1
 	}
 	return 0
+}
+
+// dialOnly connects and prints the answer.
+func dialOnly(path string) error {
+	client, err := xdpclient.Dial(path)
+	if err != nil {
+		return err
+	}
+	answer, _, err := client.Ask("/connect,trader-1", -1)
+	fmt.Println(answer)
+	return err
 }
 
 func receiveOne(way, path, name string, queue int) error {

@@ -4,9 +4,12 @@
 package afxdp
 
 import (
+	"errors"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -290,22 +293,82 @@ func TestAllocationIsDescribed(t *testing.T) {
 	}
 }
 
+// TestStoredAllocations: what a process before this one stored is read, and nothing whose identifier would lead elsewhere.
 func TestStoredAllocations(t *testing.T) {
 	folder := t.TempDir()
-	mine, other := &allocation{ID: "1", Resource: "a/b", Units: []string{"u"}}, &allocation{ID: "2", Resource: "a/c"}
+	mine, other := &allocation{Resource: "a/b", Units: []string{"u"}}, &allocation{Resource: "a/c"}
 	for _, a := range []*allocation{mine, other} {
+		a.ID = a.identifier()
 		if err := a.store(folder); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(folder, "3.json"), []byte("{"), 0o600); err != nil {
+	refused := map[string]string{
+		"3.json":                "{",
+		"4.json":                `{"ID": "../../../etc/cron.d/4", "Resource": "a/b", "Units": ["u"]}`,
+		"5.json":                `{"ID": "/sys/fs/bpf", "Resource": "a/b", "Units": ["u"]}`,
+		"6.json":                `{"ID": "` + mine.ID + `", "Resource": "a/b", "Units": ["u"]}`,
+		"7.json":                `{"ID": "", "Resource": "a/b", "Units": ["u"]}`,
+		"0123456789abcdef.json": `{"ID": "0123456789abcdef", "Resource": "a/b", "Units": ["u"]}`,
+	}
+	for name, text := range refused {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A link to what is fine elsewhere, and something that would block whoever opens it.
+	if err := errors.Join(os.Symlink(mine.file(folder), filepath.Join(folder, "8.json")), unix.Mkfifo(filepath.Join(folder, "9.json"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	stored, err := readAllocations(folder, "a/b")
-	if err == nil || !strings.Contains(err.Error(), "3.json") {
-		t.Errorf("a broken file is told as %v", err)
-	}
-	if len(stored) != 1 || stored[0].ID != "1" || stored[0].Units[0] != "u" {
+	expectNamed(t, err, append(slices.Collect(maps.Keys(refused)), "8.json", "9.json")...)
+	if len(stored) != 1 || stored[0].ID != mine.ID || stored[0].Units[0] != "u" {
 		t.Errorf("stored are %+v", stored)
+	}
+}
+
+// expectNamed expects an error that names files.
+func expectNamed(t *testing.T, err error, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("nothing is said about %s: %v", name, err)
+		}
+	}
+}
+
+// TestFolders: a folder is closed to others before anything is in it, whatever made it, and one that is not ours is refused.
+func TestFolders(t *testing.T) {
+	kernelFolder(t)
+	base := t.TempDir()
+	prepare := map[string]struct {
+		make func(path string) error
+		want string
+	}{
+		"new":                   {func(string) error { return nil }, ""},
+		"made by the kubelet":   {func(path string) error { return os.Mkdir(path, 0o755) }, ""},
+		"open to everybody":     {func(path string) error { return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o777)) }, ""},
+		"a link":                {func(path string) error { return os.Symlink(base, path) }, "may not be a link"},
+		"a file":                {func(path string) error { return os.WriteFile(path, nil, 0o600) }, "not a directory"},
+		"made by somebody else": {func(path string) error { return errors.Join(os.Mkdir(path, 0o700), os.Chown(path, 1234, 0)) }, "belongs to another user"},
+	}
+	for name, tc := range prepare {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(base, name)
+			if err := tc.make(path); err != nil {
+				t.Fatal(err)
+			}
+			err := makeFolder(path)
+			if tc.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("error is %v, want %q", err, tc.want)
+				}
+				return
+			}
+			info, statErr := os.Lstat(path)
+			if err := errors.Join(err, statErr); err != nil || info.Mode() != os.ModeDir|privateMode {
+				t.Errorf("the folder is %v, %v", info.Mode(), err)
+			}
+		})
 	}
 }
