@@ -295,6 +295,16 @@ func TestCostOfAPartitionIsSaid(t *testing.T) {
 			machine: xeon(), profile: []change{solarflare, derived(near)},
 			want: Derivation{Asked: 4, Housekeeping: 3, Isolated: 37, Reason: v1alpha1.PartitionFewerNearBypassNICs},
 		},
+		"as many as asked for near the NIC": {
+			machine: xeon(), profile: []change{solarflare, derived(v1alpha1.DerivedCPUs{HousekeepingCores: 1, KeepNearBypassNICs: v1alpha1.NearNICIsolated})},
+			want: Derivation{Asked: 2, Housekeeping: 2, Isolated: 38, Reason: v1alpha1.PartitionAsAsked},
+		},
+		"whole domains of the only NUMA node": {
+			machine: small4Caches(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 1, Spread: v1alpha1.SpreadPerNUMANode})},
+			want: Derivation{Asked: 1, Housekeeping: 4, Isolated: 12, Reason: v1alpha1.PartitionWholeL3Domains},
+			wantSay: []string{"housekeeping takes 4 of 16 cores, 25%; it is rounded up from 1 to whole L3 domains. " +
+				"Ask for fewer cores if that is too much. Or choose: sharedCaches Allowed takes 1 cores."},
+		},
 		"as asked": {
 			machine: xeon(), want: Derivation{Asked: 2, Housekeeping: 2, Isolated: 38, Reason: v1alpha1.PartitionAsAsked},
 		},
@@ -358,4 +368,10 @@ func TestEfficiencyCoresAreHousekeeping(t *testing.T) {
 	if len(findings) != 1 || findings[0].Message+" "+findings[0].Remedy != want {
 		t.Errorf("findings %s, want %q", describe(findings), want)
 	}
+}
+
+// small4Caches has one NUMA node with four caches of level 3, of four cores each.
+func small4Caches() *topology.Topology {
+	return layout{architecture: "amd64", vendor: "AMD", release: "6.12.0", numaNodes: 1, coresPerNode: 16, threads: 1,
+		cachesPerNode: 4, memoryPerNode: 16 * gibibyte, stride: 1}.topology()
 }
