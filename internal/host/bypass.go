@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -265,15 +266,25 @@ func (r *reader) stackModules() Fact[map[string]string] {
 	return Known(modules, moduleRoot)
 }
 
+// vfio reads the IOMMU groups. Where no NIC is in one, the hundreds of other devices that a host has are not looked at.
 func (r *reader) vfio() VFIO {
+	groups := r.groupsOf(r.nics)
+	if len(groups) > 0 {
+		maps.Copy(groups, r.groupsOf(r.pci))
+	}
+	return VFIO{Groups: groups, NoIOMMU: read(r, source[bool]{noIOMMUFile, parseLetter})}
+}
+
+// groupsOf are the IOMMU groups of those devices that are in one, by PCI address.
+func (r *reader) groupsOf(devices map[string]string) map[string]int {
 	groups := map[string]int{}
-	for address, folder := range r.pciDevices() {
+	for address, folder := range devices {
 		group := r.linkFact(folder+"/iommu_group", "in no IOMMU group", parseName)
 		if number, ok := numberIn(group.Value, "", ""); ok && group.Known {
 			groups[address] = number
 		}
 	}
-	return VFIO{Groups: groups, NoIOMMU: read(r, source[bool]{noIOMMUFile, parseLetter})}
+	return groups
 }
 
 // parseLetter reads a parameter of type bool, which the kernel shows as Y or N (param_get_bool).

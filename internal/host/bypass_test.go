@@ -235,6 +235,11 @@ func TestIOMMUGroups(t *testing.T) {
 	if diff := cmp.Diff(want, readAll(t, tree).Bypass.VFIO.Groups); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	without := pciDevice(nicA, "0x020000", nil).
+		with(pciDevice("0000:01:00.0", "0x010802", files{"iommu_group": linkTo + "../../../../kernel/iommu_groups/3"}))
+	if got := readAll(t, without).Bypass.VFIO.Groups; len(got) > 0 {
+		t.Errorf("groups are %v where no NIC is in one", got)
+	}
 }
 
 func TestDeviceNodes(t *testing.T) {

@@ -94,7 +94,7 @@ type ResourceCount struct {
 
 // VFIO is the state of the kernel's VFIO drivers.
 type VFIO struct {
-	// Groups are the IOMMU groups of PCI functions by PCI address.
+	// Groups are the IOMMU groups of PCI functions by PCI address; of none when no NIC is in one.
 	Groups map[string]int
 	// NoIOMMU is /sys/module/vfio/parameters/enable_unsafe_noiommu_mode.
 	NoIOMMU Fact[bool]

@@ -40,7 +40,7 @@ func openDirectory(name string) (*directoryTree, error) {
 func (t *directoryTree) Close() error { return unix.Close(t.root) }
 
 func (t *directoryTree) view() view {
-	return &directoryView{root: t.root, open: map[string]int{}, piece: make([]byte, pieceSize)}
+	return &directoryView{root: t.root, open: map[string]int{}, piece: make([]byte, pieceSize), kinds: map[string]kind{}}
 }
 
 // directoryView opens one name at a time, each in the directory above it and without following links, which keeps every
@@ -54,6 +54,9 @@ type directoryView struct {
 	piece []byte
 	// content is where files are put together that need several pieces.
 	content []byte
+	// listed is the directory that was listed latest, and kinds what its names stand for.
+	listed string
+	kinds  map[string]kind
 }
 
 func (v *directoryView) release() {
@@ -136,6 +139,11 @@ func (v *directoryView) lstat(name string) (node, error) {
 	dir, base, err := v.within(name)
 	if err != nil {
 		return node{}, err
+	}
+	if v.kindListed(dirOf(name), base) == kindLink {
+		if target, err := v.readLink(dir, base); err == nil {
+			return node{kind: kindLink, target: target}, nil
+		}
 	}
 	stat, err := statAt(dir, base)
 	if err != nil {
@@ -301,27 +309,73 @@ func awaitContent(file int, deadline time.Time) (time.Time, error) {
 }
 
 func (v *directoryView) readDir(name string, limit int) ([]entry, error) {
-	dir, err := v.handle(name)
+	file, keep, err := v.openList(name)
 	if err != nil {
 		return nil, err
 	}
-	file, err := openAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		return nil, err
+	if !keep {
+		defer closeDescriptor(file)
 	}
-	defer closeDescriptor(file)
 	var entries []entry
 	for {
 		n, err := unix.Getdents(file, v.piece)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		if err != nil || n <= 0 {
+		if err != nil {
 			return entries, err
+		}
+		if n <= 0 {
+			v.remember(name, entries)
+			return entries, nil
 		}
 		entries = appendEntries(entries, file, v.piece[:n])
 		if len(entries) > limit {
 			return nil, tooManyError{limit}
 		}
 	}
+}
+
+// openList opens a directory to list it. What has not been open before is listed and worked in by one descriptor, which is kept.
+func (v *directoryView) openList(name string) (file int, keep bool, err error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW
+	if _, known := v.open[name]; known || name == "." {
+		dir, err := v.handle(name)
+		if err != nil {
+			return 0, false, err
+		}
+		file, err = openAt(dir, ".", flags)
+		return file, false, err
+	}
+	dir, base, err := v.within(name)
+	if err != nil {
+		return 0, false, err
+	}
+	if file, err = openAt(dir, base, flags); err == nil {
+		v.open[name] = file
+	}
+	return file, true, err
+}
+
+// maxRemembered bounds the directories whose content is remembered: that of a larger one would cost more than it saves.
+const maxRemembered = 1024
+
+// remember keeps what the names of a directory stand for.
+func (v *directoryView) remember(name string, entries []entry) {
+	clear(v.kinds)
+	v.listed = name
+	if len(entries) > maxRemembered {
+		return
+	}
+	for _, e := range entries {
+		v.kinds[e.name] = e.kind
+	}
+}
+
+// kindListed is what a name stood for when its directory was listed, if that is the one listed latest; else 0.
+func (v *directoryView) kindListed(dir, base string) kind {
+	if dir != v.listed {
+		return 0
+	}
+	return v.kinds[base]
 }

@@ -6,7 +6,10 @@ package host
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,6 +37,65 @@ func TestManyDirectories(t *testing.T) {
 		}
 		if got, err := view.readFile(name, smallFile); got != want || err != nil {
 			t.Fatalf("%s holds %q, %v, want %q", name, got, err, want)
+		}
+	}
+}
+
+// TestWhatWasListedMayChange: a name that stands for something else than when its directory was listed neither leads elsewhere nor
+// blocks, and one that the listing does not know is looked at.
+func TestWhatWasListedMayChange(t *testing.T) {
+	root := files{
+		"proc/version": "Linux\n", "proc/a/file": "x", "proc/a/pipe": "x", "proc/a/link": "x", "proc/a/was-link": linkTo + "file", "secret": "s",
+	}.write(t)
+	opened, err := openDirectory(root)
+	must(t, err)
+	t.Cleanup(func() { must(t, opened.Close()) })
+	r := newReader(t.Context(), opened.view(), nil)
+	defer r.walk.view.release()
+	_, err = r.peekList("/proc/a", func(entry) bool { return true })
+	must(t, err)
+	for _, name := range []string{"pipe", "link", "was-link"} {
+		must(t, os.Remove(filepath.Join(root, "proc/a", name)))
+	}
+	must(t, unix.Mkfifo(filepath.Join(root, "proc/a/pipe"), 0o600))
+	must(t, os.Symlink("../../secret", filepath.Join(root, "proc/a/link")))
+	must(t, os.WriteFile(filepath.Join(root, "proc/a/was-link"), []byte("y"), 0o600))
+	must(t, os.WriteFile(filepath.Join(root, "proc/a/new"), []byte("z"), 0o600))
+	for name, want := range map[string]string{"file": "x", "was-link": "y", "new": "z"} {
+		if got, err := r.peek("/proc/a/"+name, smallFile); got != want || err != nil {
+			t.Errorf("%s holds %q, %v, want %q", name, got, err, want)
+		}
+	}
+	for _, name := range []string{"pipe", "link", "missing"} {
+		if got, err := r.peek("/proc/a/"+name, smallFile); err == nil {
+			t.Errorf("%s holds %q", name, got)
+		}
+	}
+}
+
+// TestListThroughLinks: directories are listed and worked in whatever links lead there, in any order and again.
+func TestListThroughLinks(t *testing.T) {
+	tree := files{
+		"sys/devices/a/file": "x", "sys/devices/a/b/file": "y", "sys/class/a": linkTo + "../devices/a", "sys/bus/class": linkTo + "/sys/class",
+		"sys/loop": linkTo + "loop", "sys/value": "1",
+	}
+	opened, err := openDirectory(tree.write(t))
+	must(t, err)
+	t.Cleanup(func() { must(t, opened.Close()) })
+	r := newReader(t.Context(), opened.view(), nil)
+	defer r.walk.view.release()
+	want := map[string]string{
+		"/sys/bus/class/a": "[b file] <nil>", "/sys/bus/class": "[a] <nil>", "/sys/bus/class/a/b": "[file] <nil>", "/sys/devices/a": "[b file] <nil>",
+		"/sys/loop": "[] " + errLoop.Error(), "/sys/value": "[] " + errNotDirectory.Error(), "/sys/value/x": "[] " + errNotDirectory.Error(),
+		"/sys/missing/x": "[] no such file or directory", "/": "[sys] <nil>",
+	}
+	for _, dir := range slices.Concat(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(want))) {
+		names, err := r.peekList(dir, func(entry) bool { return true })
+		if got := fmt.Sprint(names, " ", err); got != want[dir] {
+			t.Errorf("%s lists %s, want %s", dir, got, want[dir])
+		}
+		if content, err := r.peek(dir+"/file", smallFile); (err == nil) != slices.Contains(names, "file") {
+			t.Errorf("%s/file holds %q, %v", dir, content, err)
 		}
 	}
 }

@@ -4,7 +4,6 @@
 package host
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -53,27 +52,60 @@ func (r *reader) counters(file string, limit int, latest *atomic.Pointer[counter
 func (r *reader) route(number int, actions map[string][]string) InterruptRoute {
 	name := strconv.Itoa(number)
 	folder := irqRoot + "/" + name + "/"
-	route := InterruptRoute{
+	// Each handler of an interrupt has a subfolder. The folder is listed first, which tells what its files are.
+	handlers := r.members(irqRoot+"/"+name, maxEntries, func(e entry) bool { return e.kind == kindDirectory })
+	if len(handlers) == 0 {
+		handlers = actions[name]
+	}
+	return InterruptRoute{
 		Number:            number,
 		Affinity:          read(r, r.set(folder+"smp_affinity_list", folder+"smp_affinity")...),
 		EffectiveAffinity: read(r, r.set(folder+"effective_affinity_list", folder+"effective_affinity")...),
-		// Each handler of an interrupt has a subfolder.
-		Actions: r.members(irqRoot+"/"+name, maxEntries, func(e entry) bool { return e.kind == kindDirectory }),
+		Actions:           handlers,
 	}
-	if len(route.Actions) == 0 {
-		route.Actions = actions[name]
-	}
-	return route
 }
 
 // actionsByName takes the names of the handlers out of the descriptions of interrupts.
 func actionsByName(lines []InterruptLine) map[string][]string {
-	trigger := regexp.MustCompile(`^.*(?:[0-9\s]-[a-z-]+|\s(?:Edge|Level))\s{2,}(\S.*)$`)
 	byName := make(map[string][]string, len(lines))
 	for _, line := range lines {
-		if match := trigger.FindStringSubmatch(line.Description); match != nil {
-			byName[line.Name] = strings.Split(match[1], ", ")
+		if actions := actionsIn(line.Description); actions != "" {
+			byName[line.Name] = strings.Split(actions, ", ")
 		}
 	}
 	return byName
+}
+
+// whiteSpace separates the columns of /proc/interrupts.
+const whiteSpace = " \t\n\f\r"
+
+// actionsIn is the part of a description that follows the trigger: it stands behind the last two spaces or more that a
+// trigger precedes.
+func actionsIn(description string) string {
+	actions := ""
+	for rest := description; ; {
+		start := strings.IndexAny(rest, whiteSpace)
+		if start < 0 {
+			return actions
+		}
+		behind := strings.TrimLeft(rest[start:], whiteSpace)
+		before := len(description) - len(rest) + start
+		if gap := len(rest) - start - len(behind); gap > 1 && behind != "" && endsInTrigger(description[:before]) {
+			actions = behind
+		}
+		rest = behind
+	}
+}
+
+// endsInTrigger recognises how x86 and Xen write the trigger of an interrupt behind its number ("0-edge", " -event"), and how
+// others do ("Level").
+func endsInTrigger(text string) bool {
+	for _, word := range []string{"Edge", "Level"} {
+		if front, ok := strings.CutSuffix(text, word); ok && strings.TrimRight(front, whiteSpace) != front {
+			return true
+		}
+	}
+	front := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz-")
+	trigger := text[len(front):]
+	return len(trigger) > 1 && trigger[0] == '-' && strings.TrimRight(front, whiteSpace+"0123456789") != front
 }

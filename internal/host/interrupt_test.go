@@ -5,10 +5,12 @@ package host
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -219,6 +221,34 @@ func TestActionsByName(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzDescription compares how the descriptions of interrupts are taken apart with regular expressions, which say what is meant
+// and take thirty times as long.
+func FuzzDescription(f *testing.F) {
+	for _, seed := range []string{
+		"IR-IO-APIC    2-edge      timer", "IO-APIC   16-fasteoi   a, b:usb1", "IR-PCI-MSI-0000:17:00.0    0-edge      PCIe PME",
+		"IR-PCI-MSIX-0000:5e:00.0    1-edge      mlx5_comp0@pci:0000:5e:00.0", "PCI-MSI-10000:5e:00.7 ", "PCI-MSIX-0000:5e:00.8 1-edge  x",
+		"GICv3  27 Level     arch_timer", "ITS-MSI 524288 Edge      nvme0q0", "xen-dyn    -event     blkif", "IO-APIC    2-edge",
+		"IO-APIC    2-edge  ", "a 1-edge  b 2-edge \t c  d", "-edge  a", " --  a", "Edge  a", " Edge a", "PCI-MSI-PCI-MSI-0000:01:00.0\fx", "",
+	} {
+		f.Add(seed)
+	}
+	trigger := regexp.MustCompile(`^.*(?:[0-9\s]-[a-z-]+|\s(?:Edge|Level))\s{2,}(\S.*)$`)
+	message := regexp.MustCompile(`^\S*PCI-MSIX?-([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s`)
+	f.Fuzz(func(t *testing.T, description string) {
+		if !utf8.ValidString(description) || strings.ContainsRune(description, '\n') {
+			return // A line of a text.
+		}
+		want := append(trigger.FindStringSubmatch(description), "", "")[1]
+		if got := actionsIn(description); got != want {
+			t.Errorf("the actions in %q are %q, want %q", description, got, want)
+		}
+		want = append(message.FindStringSubmatch(description), "", "")[1]
+		if got, ok := vectorDevice(description); ok != (want != "") || ok && got != want {
+			t.Errorf("the device in %q is %q, %t, want %q", description, got, ok, want)
+		}
+	})
 }
 
 func TestNoCounters(t *testing.T) {

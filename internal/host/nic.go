@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +43,7 @@ func readNICs(r *reader, f *Facts) {
 			devices[address] = found.device
 		}
 	}
+	r.nics = devices
 	vectors := vectorsByDevice(f.Interrupts.Lines.Value)
 	for _, address := range slices.Sorted(maps.Keys(devices)) {
 		if r.broken() != nil {
@@ -60,23 +60,17 @@ func readNICs(r *reader, f *Facts) {
 
 // networkDevices returns the folders of the PCI devices of the network class by PCI address.
 func (r *reader) networkDevices() map[string]string {
-	devices := maps.Clone(r.pciDevices())
+	r.pci = r.pciDevices()
+	devices := maps.Clone(r.pci)
 	maps.DeleteFunc(devices, func(_, folder string) bool {
 		return !strings.HasPrefix(r.textFact(folder+"/class").Value, networkClass)
 	})
 	return devices
 }
 
-// pciDevices returns the folders of all PCI devices by PCI address. They are looked for once: without the links of the bus,
-// as in a snapshot, that is a walk through all bridges.
+// pciDevices returns the folders of all PCI devices by PCI address. Without the links of the bus, as in a snapshot, they are looked for
+// behind all bridges.
 func (r *reader) pciDevices() map[string]string {
-	if r.pci == nil {
-		r.pci = r.findPCIDevices()
-	}
-	return r.pci
-}
-
-func (r *reader) findPCIDevices() map[string]string {
 	devices := map[string]string{}
 	for _, address := range r.members(pciRoot, maxEntries, isPCIDevice) {
 		devices[address] = pciRoot + "/" + address
@@ -205,15 +199,26 @@ func parsePCIAddress(text string) (string, error) {
 // vectorsByDevice takes the vectors of PCI devices out of the descriptions of interrupts, where kernels
 // since 6.3 and those of RHEL 9 name the device: "IR-PCI-MSIX-0000:3b:00.0    1-edge      eth0-rx-0".
 func vectorsByDevice(lines []InterruptLine) map[string][]int {
-	message := regexp.MustCompile(`^\S*PCI-MSIX?-([0-9a-f]+:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s`)
 	vectors := map[string][]int{}
 	for _, line := range lines {
-		number, ok := numberIn(line.Name, "", "")
-		if match := message.FindStringSubmatch(line.Description); ok && match != nil {
-			vectors[match[1]] = append(vectors[match[1]], number)
+		number, isNumber := numberIn(line.Name, "", "")
+		if address, ok := vectorDevice(line.Description); ok && isNumber {
+			vectors[address] = append(vectors[address], number)
 		}
 	}
 	return vectors
+}
+
+// vectorDevice is the PCI address in the name of an interrupt's controller, which begins the description.
+func vectorDevice(description string) (string, bool) {
+	end := strings.IndexAny(description, whiteSpace)
+	dash := strings.LastIndexByte(description[:max(end, 0)], '-')
+	if dash < 0 {
+		return "", false
+	}
+	domain, address := description[:dash], description[dash+1:end]
+	isMessage := strings.HasSuffix(domain, "PCI-MSI") || strings.HasSuffix(domain, "PCI-MSIX")
+	return address, isMessage && isPCIDevice(entry{name: address})
 }
 
 // netInterface is a network interface whose device is on PCI.

@@ -50,8 +50,8 @@ type reader struct {
 	err      error
 	// taken records what is read; nil unless a snapshot is being made.
 	taken *recording
-	// pci are the folders of the PCI devices, once somebody asked for them; see pciDevices.
-	pci map[string]string
+	// pci are the folders of all PCI devices by PCI address, nics those of the NICs among them, once the NICs have been read.
+	pci, nics map[string]string
 	// unreadable are the files that could not be read when the snapshot at hand was made, missing the settings that its
 	// host did not have.
 	unreadable map[string]string
@@ -111,14 +111,7 @@ func (r *reader) regular(file string) (string, error) {
 	if reason, ok := r.unreadable[file]; ok {
 		return "", unreadableError{reason}
 	}
-	found, err := r.walk.resolve(relative(file))
-	if err != nil {
-		return "", err
-	}
-	if found.node.kind != kindFile {
-		return "", errNotRegular
-	}
-	return found.name, nil
+	return r.walk.regular(relative(file))
 }
 
 // peek returns the content of a regular file and leaves no trace in a snapshot.
@@ -243,11 +236,7 @@ func (r *reader) peekList(dir string, wanted func(entry) bool) ([]string, error)
 	if reason, ok := r.unreadable[dir]; ok {
 		return nil, unreadableError{reason}
 	}
-	found, err := r.walk.folder(relative(dir))
-	if err != nil {
-		return nil, err
-	}
-	entries, err := r.walk.view.readDir(found, maxEntries)
+	entries, err := r.walk.list(relative(dir), maxEntries)
 	if err != nil {
 		return nil, err
 	}

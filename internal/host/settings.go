@@ -131,8 +131,8 @@ func (r *reader) lacks(file string) bool {
 	default:
 		return false
 	}
-	found, err := r.walk.resolve(always)
-	return err == nil && found.node.kind == kindDirectory
+	_, err := r.walk.folder(always)
+	return err == nil
 }
 
 // readMoreSettings reads settings that somebody asked for.

@@ -65,6 +65,66 @@ func (w *walk) parentOf(name string) (string, error) {
 	return w.directory(dirOf(name), &links)
 }
 
+// regular follows every link of a path to a regular file. A directory that was just listed has told what its names are.
+func (w *walk) regular(name string) (string, error) {
+	links := 0
+	parent, err := w.directory(dirOf(name), &links)
+	if err != nil {
+		return "", err
+	}
+	base := path.Base(name)
+	if lister, ok := w.view.(directoryLister); ok && lister.kindListed(parent, base) == kindFile {
+		return join(parent, base), nil
+	}
+	found, err := w.resolve(name)
+	switch {
+	case err != nil:
+		return "", err
+	case found.node.kind != kindFile:
+		return "", errNotRegular
+	}
+	return found.name, nil
+}
+
+// list follows every link of a directory's path and lists it, or fails if it holds more than limit names. Most are no links:
+// what can be listed without following one need not be looked at before.
+func (w *walk) list(name string, limit int) ([]entry, error) {
+	if _, known := w.dirs[name]; !known {
+		if entries, err := w.listAtOnce(name, limit); err == nil || errors.Is(err, fs.ErrNotExist) {
+			return entries, err
+		}
+	}
+	found, err := w.folder(name)
+	if err != nil {
+		return nil, err
+	}
+	return w.view.readDir(found, limit)
+}
+
+// listAtOnce lists what is certainly a directory and remembers it; any error but that nothing is there means that the name must be
+// looked at.
+func (w *walk) listAtOnce(name string, limit int) ([]entry, error) {
+	if _, ok := w.view.(directoryLister); !ok || w.visit != nil {
+		return nil, errors.ErrUnsupported
+	}
+	parent, err := w.parentOf(name)
+	if err != nil {
+		return nil, err
+	}
+	found := join(parent, path.Base(name))
+	if strings.Count(found, "/") > maxDepth {
+		return nil, errTooDeep
+	}
+	entries, err := w.view.readDir(found, limit)
+	switch {
+	case err == nil:
+		w.dirs[name] = found
+	case errors.Is(err, fs.ErrNotExist):
+		w.missing[name] = err
+	}
+	return entries, err
+}
+
 // directory follows the links of a directory's path and remembers the outcome.
 func (w *walk) directory(name string, links *int) (string, error) {
 	if known, ok := w.dirs[name]; ok {
@@ -124,6 +184,12 @@ type directoryOpener interface {
 	openDirectory(name string) error
 }
 
+// directoryLister is a view whose readDir follows no link, and which remembers what the directory listed latest holds.
+type directoryLister interface {
+	// kindListed is what a name of that directory stands for, 0 when the view cannot tell.
+	kindListed(dir, base string) kind
+}
+
 // dirOf is path.Dir for names that are clean and relative.
 func dirOf(name string) string {
 	if slash := strings.LastIndexByte(name, '/'); slash >= 0 {
@@ -168,7 +234,11 @@ func (w *walk) along(at, component string, links *int) (place, error) {
 	if w.dirs[name] == name {
 		return place{name, node{kind: kindDirectory}}, nil
 	}
-	found, err := w.step(at, component, links)
+	found := place{name, node{kind: kindDirectory}}
+	err := w.openDirectory(at, component)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		found, err = w.step(at, component, links)
+	}
 	if err == nil && found.node.kind == kindDirectory && found.name == name {
 		w.dirs[name] = name
 	}

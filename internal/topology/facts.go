@@ -273,7 +273,10 @@ func each[From, To any](from []From, convert func(From) To) []To {
 func distinct(sets []cpus.Set) []cpus.Set {
 	sets = slices.DeleteFunc(slices.Clone(sets), cpus.Set.IsEmpty)
 	slices.SortStableFunc(sets, func(a, b cpus.Set) int {
-		return cmp.Or(cmp.Compare(a.First(), b.First()), cmp.Compare(a.String(), b.String()))
+		if first := cmp.Compare(a.First(), b.First()); first != 0 || a.Equal(b) {
+			return first
+		}
+		return cmp.Compare(a.String(), b.String())
 	})
 	sets = slices.CompactFunc(sets, cpus.Set.Equal)
 	if len(sets) == 0 {
