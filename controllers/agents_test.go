@@ -5,6 +5,7 @@ package controllers_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -19,13 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 const currentConfig = "machineconfiguration.openshift.io/currentConfig"
 
 // playAgents lets the agent of every node look at its host once: it reports the hardware, and whether the
-// node has taken the configuration of its pool. Nodes whose names begin with epyc have that hardware.
+// node was booted with its plan. Nodes whose names begin with epyc have that hardware.
 func (s *suite) playAgents(ctx context.Context) {
 	GinkgoHelper()
 	var reports v1alpha1.LowLatencyNodeList
@@ -61,7 +62,7 @@ func (s *suite) verify(ctx context.Context, report *v1alpha1.LowLatencyNode) {
 		return
 	}
 	applied := metav1.Condition{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonVerified, Message: "applied"}
-	if !s.hasConfigOfPool(ctx, report.Name) {
+	if !s.runsPlan(ctx, report) {
 		applied.Status, applied.Reason, applied.Message = metav1.ConditionFalse, v1alpha1.ReasonRebootPending, "the kernel has other arguments"
 	}
 	meta.SetStatusCondition(&report.Status.Conditions, applied)
@@ -75,21 +76,30 @@ func (s *suite) verify(ctx context.Context, report *v1alpha1.LowLatencyNode) {
 	}
 }
 
-// hasConfigOfPool reports whether the node runs what its pool is rendered to, and whether that has our objects.
-func (s *suite) hasConfigOfPool(ctx context.Context, name string) bool {
-	node := &corev1.Node{}
-	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+// runsPlan reports whether the node was booted with the kernel arguments of the plan that it is to prove.
+func (s *suite) runsPlan(ctx context.Context, report *v1alpha1.LowLatencyNode) bool {
+	node, booted := &corev1.Node{}, &mcfgv1.MachineConfig{}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: report.Name}, node); err != nil {
 		return false
 	}
-	var pools mcfgv1.MachineConfigPoolList
-	Expect(s.client.List(ctx, &pools)).To(Succeed())
-	names := customPools(node, pools.Items)
-	return slices.ContainsFunc(pools.Items, func(pool mcfgv1.MachineConfigPool) bool {
-		return slices.Contains(names, pool.Name) && node.Annotations[currentConfig] == pool.Spec.Configuration.Name &&
-			slices.ContainsFunc(pool.Spec.Configuration.Source, func(source corev1.ObjectReference) bool {
-				return source.Name == manifests.MachineConfigName(pool.Name)
-			})
-	})
+	if err := s.client.Get(ctx, client.ObjectKey{Name: node.Annotations[currentConfig]}, booted); err != nil {
+		return false
+	}
+	return strings.Join(booted.Spec.KernelArguments, " ") == s.argumentsOf(ctx, report.Spec.PlanConfigMap)
+}
+
+// argumentsOf are the kernel arguments of a plan, which never changes.
+func (s *suite) argumentsOf(ctx context.Context, planConfigMap string) string {
+	if known, found := s.arguments[planConfigMap]; found {
+		return known
+	}
+	stored, decoded := &corev1.ConfigMap{}, &plan.NodePlan{}
+	if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: planConfigMap}, stored); err != nil {
+		return "unknown"
+	}
+	Expect(json.Unmarshal([]byte(stored.Data[v1alpha1.PlanKey]), decoded)).To(Succeed())
+	s.arguments[planConfigMap] = decoded.ArgumentText()
+	return s.arguments[planConfigMap]
 }
 
 func (s *suite) writeReport(ctx context.Context, before, report *v1alpha1.LowLatencyNode) {

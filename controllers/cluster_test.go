@@ -85,24 +85,77 @@ func (c *requestCounter) snapshot() map[string]int {
 	return maps.Clone(c.counts)
 }
 
-// rebootCounter is the reboot of simulated nodes: it takes no time and always succeeds.
+// rebootCounter is the reboot of simulated nodes: it always succeeds, and takes no time unless it is held up.
 type rebootCounter struct {
 	mutex  sync.Mutex
 	counts map[string]int
+	// down are the nodes that reboot now, and most the largest number of them at one time.
+	down map[string]bool
+	most int
+	// stopped keeps nodes that reboot from coming up until it is closed; nil does not.
+	stopped chan struct{}
+}
+
+func newRebootCounter() *rebootCounter {
+	return &rebootCounter{counts: map[string]int{}, down: map[string]bool{}}
 }
 
 // Reboot implements embedded.Rebooter.
-func (c *rebootCounter) Reboot(_ context.Context, node string, _ *mcfgv1.MachineConfig) error {
+func (c *rebootCounter) Reboot(ctx context.Context, node string, _ *mcfgv1.MachineConfig) error {
+	stopped := c.goDown(node)
+	defer c.comeUp(node)
+	if stopped == nil {
+		return nil
+	}
+	select {
+	case <-stopped:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *rebootCounter) goDown(node string) <-chan struct{} {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
+	c.down[node] = true
+	c.most = max(c.most, len(c.down))
+	return c.stopped
+}
+
+func (c *rebootCounter) comeUp(node string) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	delete(c.down, node)
 	c.counts[node]++
-	return nil
+}
+
+// stop lets nodes that reboot from now on stay down until the returned function is called.
+func (c *rebootCounter) stop() (resume func()) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	stopped := make(chan struct{})
+	c.stopped = stopped
+	return sync.OnceFunc(func() {
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		c.stopped = nil
+		close(stopped)
+	})
+}
+
+// isDown are the nodes that reboot now.
+func (c *rebootCounter) isDown() []string {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return slices.Sorted(maps.Keys(c.down))
 }
 
 func (c *rebootCounter) reset() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	clear(c.counts)
+	c.most = 0
 }
 
 func (c *rebootCounter) of(node string) int {

@@ -75,9 +75,15 @@ type taintLog struct {
 
 func (s *suite) watchTaint() *taintLog {
 	GinkgoHelper()
+	return s.watchTaintOf(joiner)
+}
+
+// watchTaintOf notes the taint of the node of the given name.
+func (s *suite) watchTaintOf(name string) *taintLog {
+	GinkgoHelper()
 	ctx, stop := context.WithCancel(context.Background())
 	log := &taintLog{}
-	stream, err := s.client.Watch(ctx, &corev1.NodeList{}, &client.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", joiner)})
+	stream, err := s.client.Watch(ctx, &corev1.NodeList{}, &client.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name)})
 	Expect(err).NotTo(HaveOccurred())
 	var running sync.WaitGroup
 	running.Go(func() {

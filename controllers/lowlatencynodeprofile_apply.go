@@ -109,14 +109,22 @@ func planObject(shape *fleet.Shape, namespace string) (*unstructured.Unstructure
 	return apply.Object(typed)
 }
 
-// prunePlans deletes the plans that no node is to have any more.
+// prunePlans deletes the plans that no node has and none is to have any more. A node that another profile has taken over
+// keeps the plan of its former one until its turn comes.
 func (r *ProfileReconciler) prunePlans(ctx context.Context, w *profileWorld, d *fleet.ProfileDecision) error {
 	needed := map[string]bool{}
 	for i := range d.Intent.Shapes {
 		needed[manifest.PlanConfigMapName(w.Profile.Name, d.Intent.Shapes[i].Hash)] = true
 	}
-	for _, report := range w.Reports {
-		needed[report.Spec.PlanConfigMap] = true
+	if hasAll(needed, w.plans) {
+		return nil
+	}
+	reports, err := listReports(ctx, r.client)
+	if err != nil {
+		return err
+	}
+	for i := range reports {
+		needed[reports[i].Spec.PlanConfigMap] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.plans)) {
 		if needed[name] {
@@ -127,6 +135,16 @@ func (r *ProfileReconciler) prunePlans(ctx context.Context, w *profileWorld, d *
 		}
 	}
 	return nil
+}
+
+// hasAll reports whether a set has all members of another.
+func hasAll(set, members map[string]bool) bool {
+	for member := range members {
+		if !set[member] {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *ProfileReconciler) deletePlan(ctx context.Context, name string) error {

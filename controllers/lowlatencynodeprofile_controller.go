@@ -69,10 +69,12 @@ func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request)
 		return ctrl.Result{}, err
 	}
 	decision := fleet.DecideProfile(&world.ProfileWorld, r.plans)
-	if err := r.publish(ctx, world, decision); err != nil {
+	if err := r.publishPlans(ctx, world, decision); err != nil {
 		return ctrl.Result{}, err
 	}
 	outcome, failure := r.roll(ctx, decision.Intent)
+	decision.TakeTurns(outcome.Turned)
+	failure = errors.Join(failure, r.publish(ctx, world, decision))
 	if failure != nil && outcome.GroupOf == nil {
 		return ctrl.Result{}, failure
 	}
@@ -80,16 +82,13 @@ func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request)
 	return ctrl.Result{RequeueAfter: soonest(outcome.RetryAfter, world.leases.again)}, failure
 }
 
-// publish writes what the agents work from: plans before the LowLatencyNodes that name them.
+// publish tells the agents which plan is in force on their nodes, once the platform has said whose turn has come. The plans
+// that they work from were written before.
 func (r *ProfileReconciler) publish(ctx context.Context, w *profileWorld, d *fleet.ProfileDecision) error {
-	for _, phase := range []func(context.Context, *profileWorld, *fleet.ProfileDecision) error{
-		r.publishPlans, r.adopt, r.prunePlans,
-	} {
-		if err := phase(ctx, w, d); err != nil {
-			return err
-		}
+	if err := r.adopt(ctx, w, d); err != nil {
+		return err
 	}
-	return nil
+	return r.prunePlans(ctx, w, d)
 }
 
 // roll has the platform carry out the decision. A write that the API server refuses for good is something

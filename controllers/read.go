@@ -42,6 +42,15 @@ func listNodes(ctx context.Context, reader client.Reader) ([]corev1.Node, error)
 	return nodes.Items, nil
 }
 
+// listReports are all LowLatencyNodes.
+func listReports(ctx context.Context, reader client.Reader) ([]v1alpha1.LowLatencyNode, error) {
+	var reports v1alpha1.LowLatencyNodeList
+	if err := reader.List(ctx, &reports, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing LowLatencyNodes: %w", err)
+	}
+	return reports.Items, nil
+}
+
 // listProfiles are all profiles.
 func listProfiles(ctx context.Context, reader client.Reader) ([]v1alpha1.LowLatencyNodeProfile, error) {
 	var profiles v1alpha1.LowLatencyNodeProfileList

@@ -53,6 +53,8 @@ type suite struct {
 	reboots *rebootCounter
 	// inventories by hardware.
 	xeon, epyc *v1alpha1.Inventory
+	// arguments are the kernel arguments of plans, by the names of their ConfigMaps.
+	arguments map[string]string
 	// twice are nodes that were seen in two custom pools.
 	twice *nodeWatch
 }
@@ -61,7 +63,7 @@ func TestControllers(t *testing.T) {
 	RegisterFailHandler(Fail)
 	ctrl.SetLogger(GinkgoLogr)
 	s := &suite{
-		requests: newRequestCounter(), reboots: &rebootCounter{counts: map[string]int{}},
+		requests: newRequestCounter(), reboots: newRebootCounter(), arguments: map[string]string{},
 		xeon: objects.InventoryOf(t, hosttree.Xeon()), epyc: objects.InventoryOf(t, hosttree.EPYC()),
 	}
 	BeforeSuite(s.start)
@@ -74,6 +76,7 @@ func TestControllers(t *testing.T) {
 	describeBypassNICPools(s)
 	describeEfficiency(s)
 	describeHeartbeats(s)
+	describeInForce(s)
 	RunSpecs(t, "controllers")
 }
 

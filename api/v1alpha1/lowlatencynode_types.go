@@ -24,6 +24,7 @@ import (
 // +kubebuilder:printcolumn:name="Changed",type=date,JSONPath=`.status.transitions[0].time`
 // +kubebuilder:printcolumn:name="Last-change",type=string,priority=1,JSONPath=`.status.transitions[0].message`
 // +kubebuilder:printcolumn:name="Plan",type=string,priority=1,JSONPath=`.spec.planHash`
+// +kubebuilder:printcolumn:name="Pending-plan",type=string,priority=1,JSONPath=`.spec.pendingPlanHash`
 // +kubebuilder:printcolumn:name="Kernel",type=string,priority=1,JSONPath=`.status.inventory.kernelRelease`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -55,6 +56,7 @@ type LowLatencyNodeList struct {
 // LowLatencyNodeSpec says which profile governs the node and which plan it is to prove.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.planHash) == has(self.planConfigMap)",message="spec.planHash and spec.planConfigMap must be set together."
+// +kubebuilder:validation:XValidation:rule="!has(self.pendingPlanHash) || has(self.planHash)",message="spec.pendingPlanHash can be set only with spec.planHash: a node without a plan waits for none."
 type LowLatencyNodeSpec struct {
 	// profile is the name of the LowLatencyNodeProfile that governs the node.
 	// +kubebuilder:validation:MinLength=1
@@ -62,8 +64,8 @@ type LowLatencyNodeSpec struct {
 	// +required
 	Profile string `json:"profile"`
 
-	// planHash identifies the plan of this node. When omitted, there is no plan yet: the agent reports its
-	// inventory only.
+	// planHash identifies the plan by which the node is judged: the one that it has, until its turn for another comes.
+	// When omitted, there is no plan yet: the agent reports its inventory only.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
@@ -75,6 +77,14 @@ type LowLatencyNodeSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	PlanConfigMap string `json:"planConfigMap,omitempty"`
+
+	// pendingPlanHash identifies the plan that the profile makes of this node now, while the node still has the one of
+	// planHash: the rollout is paused, or the node waits for its turn. When omitted, the two are the same, or the
+	// profile cannot be met on the node.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	PendingPlanHash string `json:"pendingPlanHash,omitempty"`
 
 	// bypassPools are the names of the BypassNICPools that select the node, at most 16. The agent reads each
 	// from the ConfigMap bypass-<name> in the operator's namespace.

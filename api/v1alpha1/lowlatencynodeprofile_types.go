@@ -21,6 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.matched`
 // +kubebuilder:printcolumn:name="Applied",type=integer,JSONPath=`.status.nodes.applied`
+// +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.nodes.pending`
 // +kubebuilder:printcolumn:name="De-jittered",type=integer,JSONPath=`.status.nodes.deJittered`
 // +kubebuilder:printcolumn:name="NUMA-aligned",type=integer,JSONPath=`.status.nodes.numaAligned`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`

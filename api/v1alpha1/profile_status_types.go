@@ -69,6 +69,13 @@ type NodeCounts struct {
 	// +required
 	Applied int32 `json:"applied"`
 
+	// pending is the number of nodes that keep the plan that they have until their turn for the current one comes.
+	// Until then, deJittered and numaAligned count them by the plan that they have.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	Pending int32 `json:"pending,omitempty"`
+
 	// deJittered is the number of nodes whose kernel proves that isolated CPUs are left alone.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
@@ -142,11 +149,17 @@ type ShapeStatus struct {
 	// +optional
 	Pool string `json:"pool,omitempty"`
 
-	// nodes is the number of nodes with this plan.
+	// nodes is the number of nodes that are to have this plan.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	// +required
 	Nodes int32 `json:"nodes"`
+
+	// pending is the number of these nodes that keep another plan until their turn comes.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	Pending int32 `json:"pending,omitempty"`
 
 	// kernelArguments is the planned part of the kernel command line.
 	// +kubebuilder:validation:MaxLength=8192

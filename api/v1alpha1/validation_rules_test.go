@@ -458,6 +458,14 @@ func nodeRules() []nodeRule {
 			rejected: func(n *v1alpha1.LowLatencyNode) { n.Spec.PlanHash = "abc" },
 		},
 		{
+			field:   "spec",
+			message: "spec.pendingPlanHash can be set only with spec.planHash: a node without a plan waits for none.",
+			accepted: func(n *v1alpha1.LowLatencyNode) {
+				n.Spec.PlanHash, n.Spec.PlanConfigMap, n.Spec.PendingPlanHash = "abc", "trading-abc", "def"
+			},
+			rejected: func(n *v1alpha1.LowLatencyNode) { n.Spec.PendingPlanHash = "def" },
+		},
+		{
 			field:    "status.findings[].check",
 			message:  "a check is written as group.name, for example power.turbo.",
 			accepted: finding("irq.affinity"),

@@ -23,6 +23,8 @@ type Intent struct {
 	// Held are nodes that must not be changed, and why: their plan is impossible, two profiles select
 	// them, or another profile is about to take them over.
 	Held map[string]string
+	// Pending are the nodes that have a plan in force and are to have another.
+	Pending map[string]bool
 	// ReadOnly asks for the outcome without any write.
 	ReadOnly bool
 }

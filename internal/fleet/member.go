@@ -25,12 +25,14 @@ type Member struct {
 	Pools *PoolSet
 	// Planned is nil until the agent has reported an inventory, and for a node of several profiles.
 	Planned *Planned
+	// Turned says that the platform has told the node to take the plan.
+	Turned bool
 }
 
 // Name of the node.
 func (m *Member) Name() string { return m.Node.Name }
 
-// Plan is the plan of the node; nil when it has none.
+// Plan is the plan that the profile wants of the node; nil when it has none.
 func (m *Member) Plan() *plan.NodePlan {
 	if m.Planned == nil {
 		return nil
@@ -46,15 +48,15 @@ func (m *Member) PlanHash() string {
 	return m.Planned.Hash
 }
 
-// Current returns the agent's condition about the plan that the node is to have now. What an agent has said
+// Current returns the agent's condition about the plan by which the node is judged. What an agent has said
 // about another plan counts for nothing: then the condition is Unknown, and says what is awaited.
 func (m *Member) Current(kind string) metav1.Condition {
-	return CurrentCondition(m.Report, m.PlanHash(), kind)
+	return CurrentCondition(m.Report, m.Judged().Hash, kind)
 }
 
-// Status is the status of the agent's condition about the plan that the node is to have now.
+// Status is the status of the agent's condition about the plan by which the node is judged.
 func (m *Member) Status(kind string) metav1.ConditionStatus {
-	if hash := m.PlanHash(); hash != "" && m.Report.Status.VerifiedPlanHash == hash {
+	if hash := m.Judged().Hash; hash != "" && m.Report.Status.VerifiedPlanHash == hash {
 		for i := range m.Report.Status.Conditions {
 			if condition := &m.Report.Status.Conditions[i]; condition.Type == kind {
 				return condition.Status
@@ -64,20 +66,26 @@ func (m *Member) Status(kind string) metav1.ConditionStatus {
 	return metav1.ConditionUnknown
 }
 
-// Is reports whether the agent has found the condition to be True for the current plan.
+// Is reports whether the agent has found the condition to be True for the plan by which the node is judged.
 func (m *Member) Is(kind string) bool { return m.Status(kind) == metav1.ConditionTrue }
 
-// IsInForce reports whether the node had its plan in force when its agent renewed its heartbeat last. Nothing is under way
-// on it, and a check that has failed has not been mended because the heartbeat is stale.
-func (m *Member) IsInForce() bool {
+// IsInForce reports whether the node has the plan that the profile wants of it.
+func (m *Member) IsInForce() bool { return m.Plan() != nil && !m.IsPending() && m.IsSettled() }
+
+// IsSettled reports whether the node had the plan by which it is judged in force when its agent renewed its heartbeat last.
+// Nothing is under way on it, and a check that has failed has not been mended because the heartbeat is stale.
+func (m *Member) IsSettled() bool {
 	return m.Is(v1alpha1.ConditionApplied) || m.Current(v1alpha1.ConditionApplied).Reason == v1alpha1.ReasonHeartbeatStale
 }
 
 // WantedSpec is the spec that the LowLatencyNode of the member is to have.
 func (m *Member) WantedSpec(profile string) v1alpha1.LowLatencyNodeSpec {
-	spec := v1alpha1.LowLatencyNodeSpec{Profile: profile, BypassPools: m.Pools.Names()}
-	if m.Plan() != nil {
-		spec.PlanHash, spec.PlanConfigMap = m.Planned.Hash, m.Planned.ConfigMap
+	judged := m.Judged()
+	spec := v1alpha1.LowLatencyNodeSpec{
+		Profile: profile, PlanHash: judged.Hash, PlanConfigMap: judged.ConfigMap, BypassPools: m.Pools.Names(),
+	}
+	if m.IsPending() {
+		spec.PendingPlanHash = m.Planned.Hash
 	}
 	return spec
 }

@@ -47,6 +47,8 @@ type Conflict struct {
 type Outcome struct {
 	// GroupOf is the name of the group of each shape by hash.
 	GroupOf map[string]string
+	// Turned are those of the pending nodes of the intent that the platform has told to take their plan, by name.
+	Turned map[string]bool
 	// Groups in ascending order of their names.
 	Groups    []Group
 	Conflicts []Conflict

@@ -41,6 +41,7 @@ func DecideProfile(w *ProfileWorld, plans *Planner) *ProfileDecision {
 		Profile:  w.Profile,
 		Nodes:    w.Nodes,
 		Held:     map[string]string{},
+		Pending:  map[string]bool{},
 		ReadOnly: w.Profile.Spec.Rollout.State == v1alpha1.RolloutPaused,
 	}}
 	pools := NewPoolIndex(w.Pools)
@@ -92,6 +93,9 @@ func (d *ProfileDecision) planMembers(profile *v1alpha1.LowLatencyNodeProfile, p
 			m.Planned = plans.Plan(profile, m.Pools, m.Name(), m.Report.Status.Inventory)
 			if m.Plan() == nil {
 				d.Intent.Held[m.Name()] = "the profile cannot be met on it"
+			}
+			if m.IsPending() {
+				d.Intent.Pending[m.Name()] = true
 			}
 		}
 	}

@@ -62,7 +62,7 @@ func Descriptions() []Description {
 		{profileCondition, []string{"profile", "type", "status", "reason"},
 			"Conditions of each LowLatencyNodeProfile with their reasons: 1 for the status that a condition has; the other statuses are left out."},
 		{profileNodes, []string{"profile", "state"},
-			"Number of nodes of each LowLatencyNodeProfile that are matched, planned, applied, deJittered and numaAligned."},
+			"Number of nodes of each LowLatencyNodeProfile that are matched, planned, applied, pending, deJittered and numaAligned."},
 		{profileShapes, []string{"profile"},
 			"Number of distinct plans of each LowLatencyNodeProfile."},
 		{nodeCondition, []string{"node", "profile", "type", "status", "reason"},
@@ -173,6 +173,7 @@ func (c *Collector) collectProfiles(ctx context.Context, out chan<- prometheus.M
 			c.gauge(out, profileNodes, float64(nodes.Matched), profile.Name, "matched")
 			c.gauge(out, profileNodes, float64(nodes.Planned), profile.Name, "planned")
 			c.gauge(out, profileNodes, float64(nodes.Applied), profile.Name, "applied")
+			c.gauge(out, profileNodes, float64(nodes.Pending), profile.Name, "pending")
 			c.gauge(out, profileNodes, float64(nodes.DeJittered), profile.Name, "deJittered")
 			c.gauge(out, profileNodes, float64(nodes.NUMAAligned), profile.Name, "numaAligned")
 		}

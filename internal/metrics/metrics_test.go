@@ -154,6 +154,7 @@ lowlatency_profile_nodes{profile="trading",state="applied"} 2
 lowlatency_profile_nodes{profile="trading",state="deJittered"} 1
 lowlatency_profile_nodes{profile="trading",state="matched"} 3
 lowlatency_profile_nodes{profile="trading",state="numaAligned"} 2
+lowlatency_profile_nodes{profile="trading",state="pending"} 0
 lowlatency_profile_nodes{profile="trading",state="planned"} 2
 lowlatency_profile_shapes{profile="trading"} 2
 `
@@ -190,7 +191,7 @@ func TestOneUnreadableKindDoesNotHideTheOthers(t *testing.T) {
 		return c.List(ctx, list, options...)
 	}}
 	collector := newCollector(t, true, unreadable, exampleObjects()...)
-	for name, want := range map[string]int{profileNodes: 5, planAge: 1, nodeChecks: 0} {
+	for name, want := range map[string]int{profileNodes: 6, planAge: 1, nodeChecks: 0} {
 		if count := testutil.CollectAndCount(collector, name); count != want {
 			t.Errorf("%s has %d samples, want %d", name, count, want)
 		}

@@ -50,6 +50,15 @@ func TestNone(t *testing.T) {
 	if err != nil || len(outcome.Groups) > 0 || len(outcome.Conflicts) > 0 {
 		t.Errorf("Roll() = %v, %v, want nothing", outcome, err)
 	}
+	pending := map[string]bool{"n1": true}
+	outcome, err = None{}.Roll(t.Context(), &fleet.Intent{Pending: pending})
+	if err != nil || !outcome.Turned["n1"] {
+		t.Errorf("Roll() = %v, %v, want the turn of n1", outcome, err)
+	}
+	outcome, err = None{}.Roll(t.Context(), &fleet.Intent{Pending: pending, ReadOnly: true})
+	if err != nil || len(outcome.Turned) > 0 {
+		t.Errorf("Roll() of a paused profile = %v, %v, want nobody's turn", outcome, err)
+	}
 	rest, err := None{}.Return(t.Context(), &fleet.Intent{})
 	if err != nil || !rest.Done() {
 		t.Errorf("Return() = %v, %v, want nothing left", rest, err)

@@ -16,8 +16,13 @@ type None struct{}
 
 var _ Platform = None{}
 
-// Roll implements Platform.
-func (None) Roll(context.Context, *fleet.Intent) (fleet.Outcome, error) { return fleet.Outcome{}, nil }
+// Roll implements Platform. Nothing tells when a node takes its plan, so its turn comes at once, unless the rollout is paused.
+func (None) Roll(_ context.Context, intent *fleet.Intent) (fleet.Outcome, error) {
+	if intent.ReadOnly {
+		return fleet.Outcome{}, nil
+	}
+	return fleet.Outcome{Turned: intent.Pending}, nil
+}
 
 // Return implements Platform.
 func (None) Return(context.Context, *fleet.Intent) (fleet.Remainder, error) {

@@ -33,3 +33,10 @@ func impossiblePlan() *fleet.Planned {
 func verifiedMember(name, hash, statuses string) fleet.Member {
 	return fleet.Member{Node: objects.MakeNode(name), Report: objects.MakeReport(name, "trading").Verified(hash, statuses).Obj(), Planned: makePlanned(hash)}
 }
+
+// pendingMember makes a member that has proven one plan and waits for its turn for another.
+func pendingMember(name, inForce, wanted string) fleet.Member {
+	m := verifiedMember(name, inForce, "TTT")
+	m.Planned = makePlanned(wanted)
+	return m
+}

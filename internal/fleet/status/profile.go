@@ -132,7 +132,8 @@ func (s *summary) counts() *v1alpha1.NodeCounts {
 	for i := range s.members {
 		m := &s.members[i]
 		counts.Planned += one(m.Plan() != nil)
-		counts.Applied += one(m.Is(v1alpha1.ConditionApplied))
+		counts.Applied += one(m.Plan() != nil && !m.IsPending() && m.Is(v1alpha1.ConditionApplied))
+		counts.Pending += one(m.IsPending())
 		counts.DeJittered += one(m.Is(v1alpha1.ConditionDeJittered))
 		counts.NUMAAligned += one(m.Is(v1alpha1.ConditionNUMAAligned))
 	}
@@ -149,13 +150,14 @@ func one(yes bool) int32 {
 // shapeStatuses describes the shapes, the most frequent first.
 func (s *summary) shapeStatuses() []v1alpha1.ShapeStatus {
 	statuses := make([]v1alpha1.ShapeStatus, 0, len(s.shapes))
-	reboots := s.reboots()
+	reboots, pending := s.reboots(), s.pendingByPlan()
 	for i := range s.shapes {
 		shape := &s.shapes[i]
 		statuses = append(statuses, v1alpha1.ShapeStatus{
 			Hash:            shape.Hash,
 			Pool:            s.outcome.GroupOf[shape.Hash],
 			Nodes:           int32(min(len(shape.Nodes), 1<<30)),
+			Pending:         pending[shape.Hash],
 			KernelArguments: shorten.Sentence(shape.Plan.ArgumentText(), v1alpha1.MaxCommandLineLength),
 			Housekeeping:    shorten.Sentence(shape.Plan.CPUs.Housekeeping.String(), v1alpha1.MaxCPUListLength),
 			Isolated:        shorten.Sentence(shape.Plan.CPUs.Isolated.String(), v1alpha1.MaxCPUListLength),
@@ -167,6 +169,17 @@ func (s *summary) shapeStatuses() []v1alpha1.ShapeStatus {
 		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Hash, b.Hash))
 	})
 	return shorten.List(statuses, v1alpha1.MaxShapes)
+}
+
+// pendingByPlan counts the nodes that wait for their turn, by the hash of the plan that they wait for.
+func (s *summary) pendingByPlan() map[string]int32 {
+	pending := map[string]int32{}
+	for i := range s.members {
+		if m := &s.members[i]; m.IsPending() {
+			pending[m.PlanHash()]++
+		}
+	}
+	return pending
 }
 
 // partitionOf counts the cores of a derived partition; nil for an explicit one.
@@ -201,7 +214,7 @@ func (s *summary) reboots() map[string]v1alpha1.RebootRequirement {
 // Reboot says whether a node has to reboot before its plan is in force: by the verdict of its agent about that plan, and
 // where that leaves it open by the kernel and the command line that the node has reported.
 func Reboot(m *fleet.Member) v1alpha1.RebootRequirement {
-	applied := m.Current(v1alpha1.ConditionApplied)
+	applied := fleet.CurrentCondition(m.Report, m.PlanHash(), v1alpha1.ConditionApplied)
 	switch {
 	case applied.Status == metav1.ConditionTrue:
 		return v1alpha1.RebootNotRequired

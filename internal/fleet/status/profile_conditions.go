@@ -130,6 +130,10 @@ func (s *summary) awaitsVerification() (metav1.Condition, bool) {
 		if m.Plan() == nil || m.IsInForce() || s.isHindered(m) {
 			continue
 		}
+		if m.IsPending() {
+			return s.condition("", metav1.ConditionTrue, v1alpha1.ReasonRollingOut,
+				fmt.Sprintf("node %s keeps plan %s until its turn for plan %s comes", m.Name(), m.Judged().Hash, m.PlanHash())), true
+		}
 		applied := m.Current(v1alpha1.ConditionApplied)
 		return s.condition("", metav1.ConditionTrue, applied.Reason, nodeMessage(m.Name(), applied)), true
 	}

@@ -109,6 +109,8 @@ func printConditions(t *testing.T, conditions []metav1.Condition) (statuses, rea
 func TestConditionsOfARollout(t *testing.T) {
 	fresh := fleet.Member{Node: objects.MakeNode("n2")}
 	planned := fleet.Member{Node: objects.MakeNode("n1"), Report: objects.MakeReport("n1", "trading").Verified("old", "TTT").Obj(), Planned: makePlanned("h")}
+	turned, failing := planned, fleet.Member{Node: planned.Node, Report: objects.MakeReport("n1", "trading").Verified("old", "TFT").Obj(), Planned: planned.Planned}
+	turned.Turned = true
 	rebooting := fleet.Member{Node: objects.MakeNode("n1"), Report: objects.MakeReport("n1", "trading").Verified("h", "FFU").Obj(), Planned: makePlanned("h")}
 	rebooting.Report.Status.Conditions[0].Reason = v1alpha1.ReasonRebootPending
 	runConditions(t, map[string]conditionCase{
@@ -126,8 +128,17 @@ func TestConditionsOfARollout(t *testing.T) {
 		},
 		"the pool is being written": {
 			members: []fleet.Member{planned}, outcome: poolsOf(fleet.PhaseWriting, "pool trading-1 is being written"),
-			want: "FTFUU", wantReasons: "RollingOut/RollingOut/AsExpected/AwaitingVerification/AwaitingVerification",
-			wantMessages: map[string]string{"Ready": "pool trading-1 is being written", "DeJittered": "node n1: the agent has not verified plan h yet"},
+			want: "FTFTT", wantReasons: "RollingOut/RollingOut/AsExpected/Verified/Verified",
+			wantMessages: map[string]string{"Ready": "pool trading-1 is being written"},
+		},
+		"a node waits for its turn": {
+			members: []fleet.Member{planned, verifiedMember("n2", "h", "TTT")}, outcome: inForce(),
+			want: "FTFTT", wantReasons: "RollingOut/RollingOut/AsExpected/Verified/Verified",
+			wantMessages: map[string]string{"Ready": "node n1 keeps plan old until its turn for plan h comes"},
+		},
+		"a node that waits for its turn contradicts the plan that it has": {
+			members: []fleet.Member{failing}, outcome: poolsOf(fleet.PhaseRolling, "0 of 1 nodes"),
+			want: "FTTFT", wantReasons: "ChecksFailed/RollingOut/ChecksFailed/ChecksFailed/Verified",
 		},
 		"nodes reboot": {
 			members: []fleet.Member{rebooting, verifiedMember("n2", "h", "TTT")}, outcome: poolsOf(fleet.PhaseRolling, "1 of 2 nodes"),
@@ -135,7 +146,7 @@ func TestConditionsOfARollout(t *testing.T) {
 			wantMessages: map[string]string{"Progressing": "1 of 2 nodes"},
 		},
 		"the pool is done and an agent has not looked again": {
-			members: []fleet.Member{planned}, outcome: inForce(),
+			members: []fleet.Member{turned}, outcome: inForce(),
 			want: "FTFUU", wantReasons: "AwaitingVerification/AwaitingVerification/AsExpected/AwaitingVerification/AwaitingVerification",
 		},
 		"the pool is done and a node has not rebooted": {
@@ -230,35 +241,50 @@ func TestCountsOfStaleHeartbeats(t *testing.T) {
 func TestConditionsOfProblems(t *testing.T) {
 	disputed := verifiedMember("n1", "h", "TTT")
 	disputed.Planned, disputed.OtherProfiles = nil, []string{"other"}
+	unplanned := fleet.Member{Node: objects.MakeNode("n1"), OtherProfiles: []string{"other"}}
+	failing := fleet.Member{Node: objects.MakeNode("n1"), Report: objects.MakeReport("n1", "trading").Verified("h", "TFT").Obj(), Planned: impossiblePlan()}
 	without := fleet.Member{Node: objects.MakeNode("n1"), Report: objects.MakeReport("n1", "trading").Verified("h", "TTT").Obj(), Planned: impossiblePlan()}
 	waiting := fleet.Member{Node: objects.MakeNode("n2"), Report: objects.MakeReport("n2", "trading").Verified("old", "TTT").Obj(), Planned: makePlanned("h")}
 	runConditions(t, map[string]conditionCase{
 		"two profiles select a node": {
 			members: []fleet.Member{disputed}, outcome: fleet.Outcome{},
-			want: "FFTUUS", wantReasons: "ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ProfilesOverlap",
+			want: "FFTTTS", wantReasons: "ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/Verified/Verified",
 			wantMessages: map[string]string{"Degraded": "node n1 is selected by profile other, too", "Stalled": "node n1 is selected"},
 		},
 		"two profiles select a node while others roll": {
 			members: []fleet.Member{disputed, waiting}, outcome: poolsOf(fleet.PhaseRolling, "0 of 1 nodes"),
-			want: "FTTUU", wantReasons: "ProfilesOverlap/RollingOut/ProfilesOverlap/ProfilesOverlap/ProfilesOverlap",
+			want: "FTTTT", wantReasons: "ProfilesOverlap/RollingOut/ProfilesOverlap/Verified/Verified",
+		},
+		"two profiles select a node that has no plan": {
+			members: []fleet.Member{unplanned},
+			want:    "FFTUUS", wantReasons: "ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ProfilesOverlap",
+		},
+		"the profile cannot be met on a node that contradicts the plan that it has": {
+			members: []fleet.Member{failing}, outcome: inForce(),
+			want: "FFTFTS", wantReasons: "PlanImpossible/PlanImpossible/PlanImpossible/ChecksFailed/Verified",
+			wantMessages: map[string]string{"Degraded": "Name one that does. (and 1 more)"},
+		},
+		"the profile cannot be met on a node that has no plan": {
+			members: []fleet.Member{{Node: objects.MakeNode("n1"), Report: &v1alpha1.LowLatencyNode{Status: disputed.Report.Status}, Planned: impossiblePlan()}},
+			want:    "FFTUUS", wantReasons: "PlanImpossible/PlanImpossible/PlanImpossible/AwaitingPlan/AwaitingPlan",
 		},
 		"the profile cannot be met on a node": {
 			members: []fleet.Member{without, verifiedMember("n2", "h", "TTT")}, outcome: inForce(),
-			want: "FFTUUS", wantReasons: "PlanImpossible/PlanImpossible/PlanImpossible/AwaitingPlan/AwaitingPlan",
+			want: "FFTTTS", wantReasons: "PlanImpossible/PlanImpossible/PlanImpossible/Verified/Verified",
 			wantMessages: map[string]string{"Degraded": "spec.cpus on node n1: CPU 99 does not exist. Name one that does."},
 		},
 		"a pool is held because of such a node": {
 			members: []fleet.Member{without, waiting}, outcome: poolsOf(fleet.PhaseHeld, "pool trading-1 is left as it is"),
-			want: "FFTUUS", wantReasons: "PlanImpossible/PlanImpossible/PlanImpossible/AwaitingPlan/AwaitingPlan",
+			want: "FFTTTS", wantReasons: "PlanImpossible/PlanImpossible/PlanImpossible/Verified/Verified",
 		},
 		"a pool is held because of a node that leaves": {
 			members: []fleet.Member{waiting}, outcome: poolsOf(fleet.PhaseHeld, "pool trading-1 is left as it is"),
-			want: "FTFUU", wantReasons: "RollingOut/RollingOut/AsExpected/AwaitingVerification/AwaitingVerification",
+			want: "FTFTT", wantReasons: "RollingOut/RollingOut/AsExpected/Verified/Verified",
 		},
 		"a PerformanceProfile governs the machine config pool": {
 			members: []fleet.Member{waiting}, outcome: conflicting(v1alpha1.ReasonPerformanceProfileConflict, "", "PerformanceProfile cnf governs"),
-			want:        "FFTUUS",
-			wantReasons: "PerformanceProfileConflict/PerformanceProfileConflict/PerformanceProfileConflict/AwaitingVerification/AwaitingVerification",
+			want:        "FFTTTS",
+			wantReasons: "PerformanceProfileConflict/PerformanceProfileConflict/PerformanceProfileConflict/Verified/Verified",
 		},
 		"a node is in another pool and the rest is fine": {
 			members: []fleet.Member{verifiedMember("n1", "h", "TTT"), waiting},
@@ -267,16 +293,16 @@ func TestConditionsOfProblems(t *testing.T) {
 				o.Conflicts = conflicting(v1alpha1.ReasonMachineConfigPoolConflict, "n2", "node n2 is in MachineConfigPool infra").Conflicts
 				return o
 			}(),
-			want: "FFTUUS", wantReasons: "MachineConfigPoolConflict/MachineConfigPoolConflict/MachineConfigPoolConflict/AwaitingVerification/AwaitingVerification",
+			want: "FFTTTS", wantReasons: "MachineConfigPoolConflict/MachineConfigPoolConflict/MachineConfigPoolConflict/Verified/Verified",
 		},
 		"the platform fails": {
 			members: []fleet.Member{waiting}, outcome: poolsOf(fleet.PhaseFailed, "pool trading-1 reports NodeDegraded"),
-			want: "FFTUU", wantReasons: "PlatformFailed/PlatformFailed/PlatformFailed/AwaitingVerification/AwaitingVerification",
+			want: "FFTTT", wantReasons: "PlatformFailed/PlatformFailed/PlatformFailed/Verified/Verified",
 			wantMessages: map[string]string{"Degraded": "pool trading-1 reports NodeDegraded"},
 		},
 		"the most severe problem speaks": {
 			members: []fleet.Member{disputed, without, verifiedMember("n3", "h", "TFT")}, outcome: poolsOf(fleet.PhaseFailed, "failed"),
-			want: "FFTFUS", wantReasons: "ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ChecksFailed/ProfilesOverlap",
+			want: "FFTFTS", wantReasons: "ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ChecksFailed/Verified",
 			wantMessages: map[string]string{"Degraded": "is left as it is: narrow spec.nodeSelector of one of them (and 3 more)"},
 		},
 	})
@@ -288,7 +314,7 @@ func TestConditionsOfPauses(t *testing.T) {
 		"the profile is paused before the rollout": {
 			profile: objects.MakeProfile("trading").Paused(), members: []fleet.Member{verifiedMember("n1", "h", "TTT"), waiting},
 			outcome: poolsOf(fleet.PhaseWriting, "to be written"),
-			want:    "FFFUU", wantReasons: "Paused/Paused/AsExpected/AwaitingVerification/AwaitingVerification",
+			want:    "FFFTT", wantReasons: "Paused/Paused/AsExpected/Verified/Verified",
 			wantMessages: map[string]string{"Progressing": "nothing is written to the platform, 1 nodes wait for their plan"},
 		},
 		"the profile is paused before an agent has reported": {
@@ -301,7 +327,7 @@ func TestConditionsOfPauses(t *testing.T) {
 		},
 		"the pool is paused by its administrator": {
 			members: []fleet.Member{waiting}, outcome: poolsOf(fleet.PhaseStopped, "MachineConfigPool trading-1 is paused by its administrator"),
-			want: "FFFUU", wantReasons: "Paused/Paused/AsExpected/AwaitingVerification/AwaitingVerification",
+			want: "FFFTT", wantReasons: "Paused/Paused/AsExpected/Verified/Verified",
 			wantMessages: map[string]string{"Ready": "MachineConfigPool trading-1 is paused by its administrator"},
 		},
 	})

@@ -90,11 +90,9 @@ func memberProblems(m *fleet.Member) []problem {
 	case len(m.OtherProfiles) > 0:
 		return []problem{{reason: v1alpha1.ReasonProfilesOverlap, node: m.Name(), about: overlap(m)}}
 	case m.Planned != nil && m.Plan() == nil:
-		return []problem{{reason: v1alpha1.ReasonPlanImpossible, node: m.Name(), about: impossibility(m)}}
-	case m.IsInForce():
-		return failedChecks(m)
+		return append([]problem{{reason: v1alpha1.ReasonPlanImpossible, node: m.Name(), about: impossibility(m)}}, failedChecks(m)...)
 	default:
-		return nil
+		return failedChecks(m)
 	}
 }
 
@@ -115,9 +113,12 @@ func impossibility(m *fleet.Member) sentence {
 	return func(node string) string { return "node " + node + " has no plan" }
 }
 
-// failedChecks reports a node that has the plan in force and yet contradicts it: nothing is under way that
-// would change that.
+// failedChecks reports a node that has the plan by which it is judged in force and yet contradicts it: nothing is under way
+// that would change that.
 func failedChecks(m *fleet.Member) []problem {
+	if !m.IsSettled() {
+		return nil
+	}
 	for _, kind := range []string{v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned} {
 		if m.Status(kind) == metav1.ConditionFalse {
 			condition := m.Current(kind)
@@ -206,7 +207,7 @@ func (g *findingGroups) addMember(m *fleet.Member) {
 			group.objects = finding.Objects.Status()
 		}
 	}
-	if m.Plan() == nil || m.Report.Status.VerifiedPlanHash != m.PlanHash() {
+	if judged := m.Judged().Hash; judged == "" || m.Report.Status.VerifiedPlanHash != judged {
 		return
 	}
 	for i := range m.Report.Status.Findings {

@@ -28,8 +28,8 @@ func TestStatusCounts(t *testing.T) {
 	disputed.Planned, disputed.OtherProfiles = nil, []string{"other"}
 	s := summarize(objects.MakeProfile("trading").Obj(), inForce(),
 		verifiedMember("n1", "h", "TTT"), verifiedMember("n2", "h", "TFT"), verifiedMember("n3", "h", "FUU"),
-		fleet.Member{Node: objects.MakeNode("n4")}, disputed)
-	want := &v1alpha1.NodeCounts{Matched: 5, Planned: 3, Applied: 2, DeJittered: 1, NUMAAligned: 2}
+		fleet.Member{Node: objects.MakeNode("n4")}, disputed, pendingMember("n6", "old", "h"))
+	want := &v1alpha1.NodeCounts{Matched: 6, Planned: 4, Applied: 2, Pending: 1, DeJittered: 3, NUMAAligned: 4}
 	if diff := cmp.Diff(want, s.counts()); diff != "" {
 		t.Errorf("counts mismatch (-want +got):\n%s", diff)
 	}
@@ -45,9 +45,11 @@ func TestStatusShapes(t *testing.T) {
 	}
 	members := []fleet.Member{verifiedMember("n1", "a", "TTT"), verifiedMember("n2", "b", "TTT"), verifiedMember("n3", "b", "FTT")}
 	members[1].Planned, members[2].Planned = big, big
+	members = append(members, pendingMember("n4", "a", "b"))
+	members[3].Planned = big
 	s := summarize(objects.MakeProfile("trading").Obj(), fleet.Outcome{GroupOf: map[string]string{"a": "pool-a", "b": "pool-b"}}, members...)
 	want := []v1alpha1.ShapeStatus{
-		{Hash: "b", Pool: "pool-b", Nodes: 2, KernelArguments: "nohz=on isolcpus=2-3", Housekeeping: "0-1", Isolated: "2-3", Reboot: v1alpha1.RebootRequired,
+		{Hash: "b", Pool: "pool-b", Nodes: 3, Pending: 1, KernelArguments: "nohz=on isolcpus=2-3", Housekeeping: "0-1", Isolated: "2-3", Reboot: v1alpha1.RebootRequired,
 			Partition: &v1alpha1.ShapePartition{AskedCores: 1, HousekeepingCores: 2, IsolatedCores: 2, Reason: v1alpha1.PartitionWholeL3Domains}},
 		{Hash: "a", Pool: "pool-a", Nodes: 1, KernelArguments: "nohz=on", Reboot: v1alpha1.RebootNotRequired},
 	}

@@ -38,6 +38,7 @@ type Platform struct {
 	peer      bool
 
 	rendered renderings
+	holdings holdings
 }
 
 var _ platform.Platform = (*Platform)(nil)
@@ -130,7 +131,12 @@ func (p *Platform) Roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcom
 	if err := p.gatherEvidence(ctx, w, targets); err != nil {
 		return fleet.Outcome{}, err
 	}
+	turned, err := p.gatherTurns(ctx, w, intent, targets)
+	if err != nil {
+		return fleet.Outcome{}, err
+	}
 	d := decideRoll(w, intent, targets, conflicts)
+	d.outcome.Turned = turned
 	return d.outcome, p.carryOut(ctx, d.steps)
 }
 

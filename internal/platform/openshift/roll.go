@@ -137,7 +137,7 @@ func (d *decision) leaveStalePools(w *world, intent *fleet.Intent, targets []*ta
 		return
 	}
 	for _, name := range w.ownPools(intent.Profile.Name) {
-		if wanted[name] {
+		if wanted[name] || keepsNodes(intent, name) {
 			continue
 		}
 		steps, rest := w.leave(name, intent)
@@ -147,4 +147,11 @@ func (d *decision) leaveStalePools(w *world, intent *fleet.Intent, targets []*ta
 		}
 	}
 	slices.SortFunc(d.outcome.Groups, func(a, b fleet.Group) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// keepsNodes reports whether a machine config pool has selected nodes that must not be changed: what they have stays in force.
+func keepsNodes(intent *fleet.Intent, pool string) bool {
+	return slices.ContainsFunc(intent.Selected, func(name string) bool {
+		return intent.Held[name] != "" && intent.Nodes[name].Labels[v1alpha1.LabelPool] == pool
+	})
 }

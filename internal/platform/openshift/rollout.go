@@ -194,18 +194,27 @@ func (t *target) labelSteps(profile string) []step {
 
 // missing says what the machine config pool's rendered configuration lacks; "" when it has everything that was written.
 func (w *world) missing(t *target) string {
-	own, kubelet := w.objects[key{kindMachineConfig, manifests.MachineConfigName(t.name())}], w.kubeletConfig(t.name())
+	own, err := w.ownMachineConfig(t.name())
+	if err != nil {
+		return err.Error()
+	}
+	kubelet := w.kubeletConfig(t.name())
 	if own == nil || kubelet == nil {
 		return fmt.Sprintf("the objects of MachineConfigPool %s are being written", t.name())
 	}
 	if !kubelet.status.accepted(kubelet.generation) {
 		return fmt.Sprintf("the machine-config operator has not taken in KubeletConfig %s yet", kubelet.name)
 	}
-	config, err := asMachineConfig(own)
-	if err != nil {
-		return err.Error()
+	return t.evidence.missing(t.live, own, kubelet.uid)
+}
+
+// ownMachineConfig is our MachineConfig of a machine config pool; nil when it does not exist.
+func (w *world) ownMachineConfig(pool string) (*mcfgv1.MachineConfig, error) {
+	object := w.objects[key{kindMachineConfig, manifests.MachineConfigName(pool)}]
+	if object == nil {
+		return nil, nil
 	}
-	return t.evidence.missing(t.live, config, kubelet.uid)
+	return asMachineConfig(object)
 }
 
 // failure is what the platform reports against the machine config pool; "" when there is nothing.

@@ -4,8 +4,10 @@
 package openshift
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -16,10 +18,12 @@ import (
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
@@ -489,12 +493,51 @@ func (c *cluster) act(l look, limit int) decision {
 	targets, conflicts := aim(l.w, l.intent, "operator", renderText)
 	c.evidence(l.w, targets)
 	d := decideRoll(l.w, l.intent, targets, conflicts)
+	d.outcome.Turned = c.turned(l, targets)
 	for i, s := range d.steps {
 		if i >= limit || !c.take(s) {
 			break
 		}
 	}
 	return d
+}
+
+// Get is the API server as the platform asks it for MachineConfigs.
+func (c *cluster) Get(_ context.Context, id client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	config, ok := into.(*mcfgv1.MachineConfig)
+	if found := c.configs[id.Name]; ok && found != nil {
+		found.DeepCopyInto(config)
+		return nil
+	}
+	return apierrors.NewNotFound(mcfgv1.Resource("machineconfigs"), id.Name)
+}
+
+// List implements client.Reader.
+func (c *cluster) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("the platform lists nothing from the API server itself")
+}
+
+// turned finds the nodes whose turn has come on a look, which may be old. None was told less than its whole plan.
+func (c *cluster) turned(l look, targets []*target) map[string]bool {
+	platform := &Platform{live: c}
+	l.intent.Pending = map[string]bool{}
+	for name := range l.intent.Nodes {
+		l.intent.Pending[name] = true
+	}
+	turned, err := platform.gatherTurns(c.t.Context(), l.w, l.intent, targets)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, t := range targets {
+		want := t.shape.Plan.KernelArguments[0].Text
+		for _, node := range t.nodes {
+			told := c.configs[node.Annotations[annotationDesiredConfig]]
+			if turned[node.Name] && (told == nil || !slices.Equal(told.Spec.KernelArguments, []string{want})) {
+				c.t.Errorf("the turn of node %s for plan %s has come, but it was told %v", node.Name, want, told)
+			}
+		}
+	}
+	return turned
 }
 
 // finish lets both sides work until nothing is left to do.
@@ -526,6 +569,9 @@ func (c *cluster) expectInForce(f plannedNodes, d decision) {
 		c.t.Errorf("%d steps are left, the first is %s", len(d.steps), d.steps[0])
 	}
 	for name, text := range f {
+		if !d.outcome.Turned[name] {
+			c.t.Errorf("the turn of node %s has not come", name)
+		}
 		config := c.configs[c.nodes[name].Annotations[annotationCurrentConfig]]
 		if config == nil || !slices.Equal(config.Spec.KernelArguments, []string{text}) {
 			c.t.Errorf("node %s runs %v, want %s", name, config, text)
