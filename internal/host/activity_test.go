@@ -272,6 +272,15 @@ func TestPodGroups(t *testing.T) {
 			entries.with(files{cgroupfs + "cpu.max": "max 100000\n", cgroupfs + "1/cpu.max": "max 100000\n"}),
 			uid + " absent: no such file max 100000 max 100000",
 		},
+		"systemd, version 1": {
+			entries.with(files{
+				first("cpu,cpuacct", systemd) + "cpu.cfs_quota_us": "200000\n", first("cpu,cpuacct", systemd) + "crio-1.scope/cpu.cfs_quota_us": "-1\n",
+				first("cpuset", systemd) + "crio-1.scope/cpuset.effective_cpus": "2-3\n", first("cpuset", systemd) + "cpuset.effective_cpus": "0-3\n",
+			}), uid + " 2-3 -1 200000",
+		},
+		"cgroupfs, version 1": {
+			entries.with(files{first("cpuset", cgroupfs) + "1/cpuset.effective_cpus": "2-3\n"}), uid + " 2-3 absent: no such file absent: no such file",
+		},
 		"no group":  {entries, "absent: the control group of pod " + uid + ": no such file"},
 		"no state":  {files{}, "absent: no such file"},
 		"nonsense":  {files{state: "x"}, "absent: not the state of the CPU manager"},
@@ -293,6 +302,11 @@ func TestPodGroups(t *testing.T) {
 			}
 		})
 	}
+}
+
+// first is a folder of a control group below a controller of version 1.
+func first(controller, folder string) string {
+	return strings.Replace(folder, "sys/fs/cgroup/", "sys/fs/cgroup/"+controller+"/", 1)
 }
 
 func manyPods() string {

@@ -235,6 +235,14 @@ type NUMANode struct {
 	ForeignAllocations Fact[uint64]
 }
 
+// HasMemory reports whether the NUMA node has memory; one that does not say how much has some if it has pools of hugepages.
+func (n *NUMANode) HasMemory() bool {
+	if memory, ok := n.MemoryTotalBytes.Get(); ok {
+		return memory > 0
+	}
+	return len(n.Hugepages) > 0
+}
+
 // HugepagePool is the pool of hugepages of one size.
 type HugepagePool struct {
 	SizeKibibytes        int64
@@ -348,7 +356,7 @@ type Kubelet struct {
 	// MemoryManagerState is /var/lib/kubelet/memory_manager_state.
 	MemoryManagerState Fact[string]
 	// PodGroups are the containers of the pods to which CPUManagerState gives exclusive CPUs. Absent when the
-	// state or the control groups (version 2) cannot be read.
+	// state or the control groups cannot be read.
 	PodGroups Fact[[]PodGroup]
 }
 
@@ -404,10 +412,11 @@ type Unit struct {
 type PodGroup struct {
 	// Pod is the UID of the pod.
 	Pod string
-	// CPUs is cpuset.cpus.effective.
+	// CPUs is cpuset.cpus.effective, or cpuset.effective_cpus of version 1.
 	CPUs Fact[cpus.Set]
-	// Quota is cpu.max: "max 100000" or the microseconds of CPU time in each period.
+	// Quota is cpu.max: "max 100000" or the microseconds of CPU time in each period; or cpu.cfs_quota_us of version 1: -1
+	// or the microseconds.
 	Quota Fact[string]
-	// PodQuota is cpu.max of the pod as a whole.
+	// PodQuota is that of the pod as a whole.
 	PodQuota Fact[string]
 }

@@ -60,32 +60,51 @@ func podsOf(state string) ([]string, error) {
 	return slices.DeleteFunc(pods, func(pod string) bool { return !isUID.MatchString(pod) }), nil
 }
 
+// hierarchy is where control groups tell the CPUs and the quota of a container.
+type hierarchy struct {
+	// cpus and quotas are the folders at the top, cpuList and quota the names of the files.
+	cpus, quotas, cpuList, quota string
+}
+
+// hierarchies are version 2, and the controllers of version 1 where systemd mounts them (Documentation/admin-guide/cgroup-v2.rst,
+// cgroup-v1/cpusets.rst, Documentation/scheduler/sched-bwc.rst).
+func hierarchies() []hierarchy {
+	return []hierarchy{
+		{cgroupRoot, cgroupRoot, "cpuset.cpus.effective", "cpu.max"},
+		{cgroupRoot + "/cpuset", cgroupRoot + "/cpu,cpuacct", "cpuset.effective_cpus", "cpu.cfs_quota_us"},
+	}
+}
+
 // podGroups are the containers of a pod, with the systemd driver or the cgroupfs driver of the kubelet; else the
 // reason why there are none.
 func (r *reader) podGroups(pod string) (groups []PodGroup, reason string) {
-	folders := []string{
-		cgroupRoot + "/kubepods.slice/kubepods-pod" + strings.ReplaceAll(pod, "-", "_") + ".slice",
-		cgroupRoot + "/kubepods/pod" + pod,
-	}
+	folders := []string{"/kubepods.slice/kubepods-pod" + strings.ReplaceAll(pod, "-", "_") + ".slice", "/kubepods/pod" + pod}
 	isContainer := func(e entry) bool { return e.kind == kindDirectory }
-	for _, folder := range folders {
-		names, err := r.list(folder, isContainer)
-		if err != nil {
-			reason = reasonOf(err)
-			if isAbsent(err) {
-				continue
+	for _, version := range hierarchies() {
+		for _, folder := range folders {
+			names, err := r.list(version.cpus+folder, isContainer)
+			switch {
+			case err == nil:
+				return r.containerGroups(pod, folder, names, version), ""
+			case !isAbsent(err):
+				return nil, reasonOf(err)
 			}
-			return nil, reason
+			reason = reasonOf(err)
 		}
-		quota := r.nameFact(folder + "/cpu.max")
-		for _, name := range names {
-			container := folder + "/" + name
-			groups = append(groups, PodGroup{
-				Pod: pod, CPUs: read(r, source[cpus.Set]{container + "/cpuset.cpus.effective", r.parseSet}),
-				Quota: r.nameFact(container + "/cpu.max"), PodQuota: quota,
-			})
-		}
-		return groups, ""
 	}
 	return nil, reason
+}
+
+// containerGroups are the containers with these names below the folder of a pod.
+func (r *reader) containerGroups(pod, folder string, names []string, version hierarchy) []PodGroup {
+	groups := make([]PodGroup, 0, len(names))
+	quota := r.nameFact(version.quotas + folder + "/" + version.quota)
+	for _, name := range names {
+		container := folder + "/" + name
+		groups = append(groups, PodGroup{
+			Pod: pod, CPUs: read(r, source[cpus.Set]{version.cpus + container + "/" + version.cpuList, r.parseSet}),
+			Quota: r.nameFact(version.quotas + container + "/" + version.quota), PodQuota: quota,
+		})
+	}
+	return groups
 }

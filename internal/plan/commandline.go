@@ -42,6 +42,11 @@ func MachineOf(f *host.Facts, p *NodePlan) cmdline.Machine {
 		on.Possible = possible
 	}
 	on.Gone = f.CPUs.Offline.Value.Difference(p.CPUs.Housekeeping).Difference(p.CPUs.Isolated)
+	for i := range f.NUMANodes {
+		if f.NUMANodes[i].HasMemory() {
+			on.MemoryNodes = append(on.MemoryNodes, f.NUMANodes[i].ID)
+		}
+	}
 	return on
 }
 

@@ -647,13 +647,26 @@ func ownershipCases() map[v1alpha1.CheckID]checkCases {
 		"pod.cpu-quota": {
 			"none": {want: passes},
 			"of the container": {
-				change: func(f fixture) { f.facts.Kubelet.PodGroups.Value[0].Quota = known("200000 100000") },
-				want:   fails, wantMessage: "container trading/engine-0/engine is stopped when it has used up its quota (cpu.max is 200000 100000)",
+				change: func(f fixture) {
+					f.facts.Kubelet.PodGroups.Value[0].Quota = host.Known("200000 100000", "engine/cpu.max")
+				},
+				want: fails, wantMessage: "container trading/engine-0/engine is stopped when it has used up its quota (cpu.max is 200000 100000)",
 			},
 			"of the pod": {
-				change: func(f fixture) { f.facts.Kubelet.PodGroups.Value[0].PodQuota = known("200000 100000") },
-				want:   fails, wantMessage: "the pod of container trading/engine-0/engine is stopped when it has used up its quota (cpu.max is 200000 100000)",
+				change: func(f fixture) {
+					f.facts.Kubelet.PodGroups.Value[0].PodQuota = host.Known("200000 100000", "pod/cpu.max")
+				},
+				want: fails, wantMessage: "the pod of container trading/engine-0/engine is stopped when it has used up its quota (cpu.max is 200000 100000)",
 			},
+			"of the container, version 1": {
+				change: func(f fixture) {
+					f.facts.Kubelet.PodGroups.Value[0].Quota = host.Known("200000", "engine/cpu.cfs_quota_us")
+				},
+				want: fails, wantMessage: "container trading/engine-0/engine is stopped when it has used up its quota (cpu.cfs_quota_us is 200000)",
+			},
+			"none, version 1": {change: func(f fixture) {
+				f.facts.Kubelet.PodGroups.Value[0].Quota, f.facts.Kubelet.PodGroups.Value[0].PodQuota = known("-1"), known("-1")
+			}, want: passes},
 			"no pod owns CPUs": {change: fixture.disown, want: doesNotApply},
 			"not told":         {change: func(f fixture) { f.facts.Kubelet.PodGroups.Value[0].Quota = absent[string]("cpu.max") }, want: isUnknown, wantMessage: "cpu.max"},
 			"shared CPUs besides": {

@@ -96,7 +96,7 @@ func (s *state) nodeHolds(want promise) verdict {
 func (s *state) isSpread(planned plan.HugepagePlan) []verdict {
 	var nodes []*host.NUMANode
 	for i := range s.facts.NUMANodes {
-		if hasMemory(&s.facts.NUMANodes[i]) {
+		if s.facts.NUMANodes[i].HasMemory() {
 			nodes = append(nodes, &s.facts.NUMANodes[i])
 		}
 	}
@@ -112,14 +112,6 @@ func (s *state) isSpread(planned plan.HugepagePlan) []verdict {
 		verdicts = append(verdicts, poolHolds(node.Hugepages, want, place, path).about(finding.OfNUMANodes(node.ID)))
 	}
 	return verdicts
-}
-
-// hasMemory reports whether a NUMA node has memory; one that does not say how much has some if it has pools of hugepages.
-func hasMemory(node *host.NUMANode) bool {
-	if memory, ok := node.MemoryTotalBytes.Get(); ok {
-		return memory > 0
-	}
-	return len(node.Hugepages) > 0
 }
 
 // poolHolds judges one pool. Surplus pages vanish when they are freed, so they do not count. A kernel that lists its sizes

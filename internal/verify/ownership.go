@@ -6,6 +6,7 @@ package verify
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -61,11 +62,14 @@ func ownershipChecks() []Check {
 			Title:   "No container with CPUs of its own has a quota of CPU time",
 			Applies: "pods own CPUs",
 			Why:     "A program that spins uses up its quota and is stopped for the rest of each 100 ms.",
-			Reads:   []string{"/sys/fs/cgroup/kubepods*/*pod*/{,*/}cpu.max", "/var/lib/kubelet/cpu_manager_state"},
-			Fix:     "Annotate the pod with cpu-quota.crio.io: disable (CRI-O), or run a kubelet with the feature DisableCPUQuotaWithExclusiveCPUs.",
-			Reboot:  v1alpha1.RebootNotRequired,
-			Source:  "kernel: Documentation/admin-guide/cgroup-v2.rst (cpu.max); kubernetes: pkg/kubelet/cm/internal_container_lifecycle",
-			run:     where(func(s *state) bool { return !s.ownedCPUs().IsEmpty() }, podsHaveNoQuota),
+			Reads: []string{
+				"/sys/fs/cgroup/kubepods*/*pod*/{,*/}cpu.max", "/sys/fs/cgroup/cpu,cpuacct/kubepods*/*pod*/{,*/}cpu.cfs_quota_us (version 1)",
+				"/var/lib/kubelet/cpu_manager_state",
+			},
+			Fix:    "Annotate the pod with cpu-quota.crio.io: disable (CRI-O), or run a kubelet with the feature DisableCPUQuotaWithExclusiveCPUs.",
+			Reboot: v1alpha1.RebootNotRequired,
+			Source: "kernel: Documentation/admin-guide/cgroup-v2.rst (cpu.max), Documentation/scheduler/sched-bwc.rst; kubernetes: pkg/kubelet/cm/internal_container_lifecycle",
+			run:    where(func(s *state) bool { return !s.ownedCPUs().IsEmpty() }, podsHaveNoQuota),
 		},
 		{
 			ID: "kubelet.allocatable", Severity: v1alpha1.SeverityHigh, Impact: ImpactPlacement, Conditions: aligned,
@@ -256,12 +260,13 @@ func (s *state) ownerHasNoQuota(o owner, groups []host.PodGroup, expected string
 	return unknown("the quota of "+o.name, "no control group of its pod has its CPUs "+o.cpus.String(), expected)
 }
 
+// quotaIsOff takes max of version 2 of control groups, and -1 of version 1.
 func quotaIsOff(name string, quota host.Fact[string]) verdict {
 	return judge(quota, "max", func(text string) verdict {
-		if limit, _, _ := strings.Cut(text, " "); limit == "max" {
+		if limit, _, _ := strings.Cut(text, " "); limit == "max" || limit == "-1" {
 			return passed("max")
 		}
-		return failed(fmt.Sprintf("%s is stopped when it has used up its quota (cpu.max is %s)", name, text), text, "max")
+		return failed(fmt.Sprintf("%s is stopped when it has used up its quota (%s is %s)", name, path.Base(quota.Source), text), text, "max")
 	})
 }
 

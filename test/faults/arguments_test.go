@@ -4,7 +4,9 @@
 package faults
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -36,6 +38,7 @@ func faultsOfArguments() []fault {
 		booted("irqaffinity names an isolated CPU", argument("irqaffinity", "irqaffinity=0-3"), "irqaffinity=0-3"),
 		booted("systemd.cpu_affinity is missing", argument("systemd.cpu_affinity"), "systemd.cpu_affinity"),
 		booted("fewer hugepages were asked for", argument("hugepages", "hugepages=8"), "hugepages"),
+		booted("hugepages were asked for of one NUMA node", argument("hugepages", "hugepages=0:16"), "hugepages"),
 		booted("the default size of hugepages is another", argument("default_hugepagesz", "default_hugepagesz=2M"), "default_hugepagesz"),
 		booted("a later argument brings the tick back", more("nohz=off"), "nohz=off"),
 		booted("a later argument switches the hard-lockup watchdog on", more("nmi_watchdog=1"), "nmi_watchdog"),
@@ -227,6 +230,19 @@ func variationsOfArguments() []variation {
 					at := slices.Index(arguments, "hugepagesz=1G")
 					return slices.Replace(slices.Clone(arguments), at, at+1, "hugepagesz=1024M")
 				})
+			},
+		},
+		{
+			name: "hugepages are asked for by NUMA node, as many on each as of the whole", on: []string{xeon, xeon612, edge},
+			change: func(n *node) {
+				count, err := strconv.Atoi(n.planned("hugepages"))
+				n.must(err)
+				var shares []string
+				total := n.hardware.Packages * n.hardware.NUMANodesPerPackage
+				for node := range total {
+					shares = append(shares, fmt.Sprintf("%d:%d", node, count/total))
+				}
+				n.edit("/proc/cmdline", fmt.Sprint("hugepages=", count), "hugepages="+strings.Join(shares, ","))
 			},
 		},
 		{

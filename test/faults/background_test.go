@@ -120,6 +120,10 @@ func variationsOfBackground() []variation {
 			change: func(n *node) { n.edit("/proc/version", "PREEMPT_DYNAMIC", "PREEMPT(lazy)") },
 		},
 		{
+			name: "the kernel preempts lazily", on: []string{xeon618},
+			change: func(n *node) { n.put("/sys/kernel/debug/sched/preempt", "none voluntary full (lazy)\n") },
+		},
+		{
 			name: "transmit queues are mapped to isolated CPUs, as drivers do",
 			change: func(n *node) {
 				n.put("/sys/class/net/"+n.otherNIC()+"/queues/tx-0/xps_cpus", n.plan.CPUs.Isolated.Mask()+"\n")

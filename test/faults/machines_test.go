@@ -43,6 +43,11 @@ const (
 	// Much that the usual profile leaves alone is set: idle states, turbo, caps of frequencies, queues, parameters.
 	xeonSettings = "xeon-settings"
 	xeonQueues   = "xeon-queues"
+	// A BypassNICPool hands out virtual functions, or the NICs themselves, to user space.
+	xeonFunctions = "xeon-functions"
+	epycVFIO      = "epyc-vfio"
+	// The kernel can preempt lazily, as none before 6.13 can.
+	xeon618      = "xeon-6.18"
 	epycSettings = "epyc-settings"
 	armSettings  = "arm-settings"
 )
@@ -51,6 +56,7 @@ const (
 const (
 	kernel66  = "6.6.0-28.el9.x86_64"
 	kernel612 = "6.12.0-124.8.1.el10_1.x86_64"
+	kernel618 = "6.18.0-55.el10.x86_64"
 )
 
 // machines are all simulated machines by name. They have few cores, which makes them fast, in the layout of the real ones.
@@ -63,7 +69,13 @@ func machines() map[string]machine {
 		// Interrupts and isolation follow the pods.
 		xeonPerPod: {hardware: small(hosttree.Xeon()), profile: trading(perPod)},
 		// A BypassNICPool has the Solarflare NICs.
-		xeonPool:  {hardware: withOnload(small(hosttree.Xeon())), profile: trading(), pools: []*v1alpha1.BypassNICPool{onloadPool()}},
+		xeonPool: {hardware: withOnload(small(hosttree.Xeon())), profile: trading(), pools: []*v1alpha1.BypassNICPool{onloadPool()}},
+		xeonFunctions: {
+			hardware: withIOMMU(small(hosttree.Xeon())), profile: trading(),
+			pools: []*v1alpha1.BypassNICPool{vfioPool(&v1alpha1.VirtualFunctionsSpec{CountPerNIC: 2})},
+		},
+		epycVFIO:  {hardware: withIOMMU(small(hosttree.EPYC())), profile: trading(), pools: []*v1alpha1.BypassNICPool{vfioPool(nil)}},
+		xeon618:   {hardware: withKernel(small(hosttree.Xeon()), kernel618), profile: trading()},
 		xeonNoSMT: {hardware: small(hosttree.Xeon()), profile: trading(noSMT)},
 		epyc:      {hardware: small(hosttree.EPYC()), profile: trading()},
 		epyc612:   {hardware: withKernel(small(hosttree.EPYC()), kernel612), profile: trading()},
@@ -180,6 +192,23 @@ func onloadPool() *v1alpha1.BypassNICPool {
 			Stack:        v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{}},
 		},
 	}
+}
+
+// vfioPool hands the Solarflare NICs, or virtual functions of them, to programs in user space.
+func vfioPool(functions *v1alpha1.VirtualFunctionsSpec) *v1alpha1.BypassNICPool {
+	pool := onloadPool()
+	pool.Name, pool.UID, pool.Spec.ResourceName = "dpdk", "uid-dpdk", v1alpha1.GroupName+"/dpdk"
+	pool.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{}}
+	pool.Spec.VirtualFunctions = functions
+	return pool
+}
+
+// withIOMMU puts each NIC into an IOMMU group of its own.
+func withIOMMU(hardware hosttree.Machine) hosttree.Machine {
+	for i := range hardware.NICs {
+		hardware.NICs[i].IOMMUGroup = i + 1
+	}
+	return hardware
 }
 
 func withOnload(hardware hosttree.Machine) hosttree.Machine {

@@ -379,6 +379,21 @@ func (n *node) pod(own cpus.Set) {
 	n.put("/proc/9000/cgroup", "0::"+strings.TrimPrefix(container, "/sys/fs/cgroup")+"\n")
 }
 
+// podOfVersion1 is pod on a host with version 1 of control groups, with quotas of the container and of the pod.
+func (n *node) podOfVersion1(own cpus.Set, quota, podQuota string) {
+	n.t.Helper()
+	n.pod(own)
+	const version2, quotas = "/sys/fs/cgroup/", "/sys/fs/cgroup/cpu,cpuacct/"
+	for _, container := range n.files(version2 + "kubepods.slice/kubepods-pod*.slice/crio-*.scope") {
+		container = strings.TrimPrefix(container, version2)
+		n.put(quotas+container+"/cpu.cfs_quota_us", quota+"\n")
+		n.put(quotas+filepath.Dir(container)+"/cpu.cfs_quota_us", podQuota+"\n")
+		n.put(version2+"cpuset/"+container+"/cpuset.effective_cpus", own.String()+"\n")
+		n.put("/proc/9000/cgroup", "11:cpuset:/"+container+"\n4:cpu,cpuacct:/"+container+"\n1:name=systemd:/"+container+"\n")
+	}
+	n.remove(version2 + "kubepods.slice")
+}
+
 // numbers are CPUs as text.
 func numbers(ids []int) []string {
 	texts := make([]string, 0, len(ids))

@@ -163,6 +163,16 @@ func faultsOfQualifications() []fault {
 			want: "pod.cpu-quota", says: []string{"the pod of container engine"},
 		},
 		{
+			name: "the container of a pod has a quota, with version 1 of control groups",
+			harm: func(n *node) { n.podOfVersion1(n.core(), "200000", "-1") },
+			want: "pod.cpu-quota", says: []string{"container engine", "cpu.cfs_quota_us is 200000"},
+		},
+		{
+			name: "a whole pod has a quota, with version 1 of control groups",
+			harm: func(n *node) { n.podOfVersion1(n.core(), "-1", "400000") },
+			want: "pod.cpu-quota", says: []string{"the pod of container engine", "cpu.cfs_quota_us is 400000"},
+		},
+		{
 			name: "a pod owns housekeeping CPUs",
 			harm: func(n *node) { n.pod(n.firstHousekeeping()) },
 			want: "kubelet.cpu-manager", says: []string{"not isolated for pods"},
@@ -188,6 +198,10 @@ func variationsOfPods() []variation {
 				n.pod(n.near())
 				n.edit("/proc/9000/status", "Mems_allowed_list:\t0\n", "Mems_allowed_list:\t1\n")
 			},
+		},
+		{
+			name:   "a pod owns CPUs, with version 1 of control groups",
+			change: func(n *node) { n.podOfVersion1(n.core(), "-1", "-1") },
 		},
 		{
 			name: "a pod that shares CPUs has a quota",

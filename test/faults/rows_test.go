@@ -86,7 +86,7 @@ func faults() []fault {
 	return slices.Concat(
 		faultsOfKernel(), faultsOfBoots(), faultsOfArguments(), faultsOfKernels(), faultsOfCPUs(), faultsOfTasks(), faultsOfInterrupts(), faultsOfBackground(), faultsOfKernelState(), faultsOfMemory(),
 		faultsOfPower(), faultsOfNetwork(), faultsOfNUMA(), faultsOfKubelet(),
-		faultsOfCounters(), faultsOfLosses(), faultsOfSettings(), faultsOfPowerSettings(), faultsOfTopology(), faultsOfNICs(), faultsOfPods(), faultsOfQualifications(), faultsOfAbsence(),
+		faultsOfCounters(), faultsOfLosses(), faultsOfSettings(), faultsOfOtherFiles(), faultsOfPowerSettings(), faultsOfTopology(), faultsOfNICs(), faultsOfPods(), faultsOfQualifications(), faultsOfAbsence(),
 	)
 }
 
@@ -110,6 +110,7 @@ func lesser() map[v1alpha1.CheckID]string {
 		"net.busy-poll":              "who uses the sockets of the kernel is slower, and nobody else",
 		"net.drops":                  "the network stack of the host lost packets, no bypass stack did",
 		"nic.drops":                  "the packets are lost, wherever the program ran",
+		"nic.functions":              "a NIC that is not as planned is handed out to nobody, as the status of its pool says",
 		"nic.pcie-link":              "the slot or the card is what it is",
 	}
 }

@@ -6,8 +6,10 @@ package faults
 import (
 	"os"
 	"path/filepath"
+	"slices"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 // written is a fault that writing a value to a file makes.
@@ -78,6 +80,34 @@ func faultsOfSettings() []fault {
 				n.put("/sys/devices/system/clocksource/clocksource0/available_clocksource", "hpet acpi_pm \n")
 			},
 			want: "clock.tsc", says: []string{"unstable"},
+		},
+	}
+}
+
+// plans adds a file below /sys to what the node was given, as the operator of another version may: every file that this one
+// plans has a check of its own.
+func (n *node) plans(path, value string) {
+	given := *n.plan
+	given.Sysfs = append(slices.Clone(given.Sysfs), plan.Setting{Name: path, Value: value})
+	n.plan = &given
+}
+
+const (
+	blockQueue   = "/sys/block/nvme0n1/queue/nomerges"
+	anotherPlans = "the command line plans anew, and plans no such file"
+)
+
+func faultsOfOtherFiles() []fault {
+	return []fault{
+		{
+			name: "a file without a check of its own has another value", agent: anotherPlans,
+			harm: func(n *node) { n.plans(blockQueue, "2"); n.put(blockQueue, "0\n") },
+			want: "kernel.sysfs", says: []string{"nomerges is 0, not 2"},
+		},
+		{
+			name: "the kernel lacks a file without a check of its own", agent: anotherPlans,
+			harm: func(n *node) { n.plans(blockQueue, "2") },
+			want: "kernel.sysfs", says: []string{"the running kernel has no /sys/block/nvme0n1/queue/nomerges"},
 		},
 	}
 }
@@ -155,6 +185,11 @@ func variationsOfSettings() []variation {
 		holds("workqueues are efficient", "/sys/module/workqueue/parameters/power_efficient", "N"),
 		holds("the minimum frequency is the highest", cpuFolder+"intel_pstate/min_perf_pct", "100", xeon),
 		holds("the governor of idle states is another", cpuFolder+"cpuidle/current_governor", "teo"),
+		{
+			name:   "a file without a check of its own is as planned",
+			change: func(n *node) { n.plans(blockQueue, "2"); n.put(blockQueue, "2\n") },
+		},
+		holds("memory could be compressed on its way to swap, of which there is none", "/sys/module/zswap/parameters/enabled", "Y"),
 		holds("the firmware's profile is performance", "/sys/firmware/acpi/platform_profile", "performance"),
 		holds("the mesh is fixed elsewhere", cpuFolder+"intel_uncore_frequency/uncore00/min_freq_khz", "2400000", xeon),
 		holds("more clocks are offered", "/sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet acpi_pm", x86()...),

@@ -82,6 +82,14 @@ func TestSameValues(t *testing.T) {
 		"a size":                     {a: "default_hugepagesz=1024M", b: "default_hugepagesz=1G", want: true},
 		"a size in small letters":    {a: "hugepagesz=2m", b: "hugepagesz=2048K", want: true},
 		"another size":               {a: "hugepagesz=2M", b: "hugepagesz=1G"},
+		"pages by NUMA node":         {on: nodes(0, 1), a: "hugepages=1:8,0:8", b: "hugepages=16", want: true},
+		"pages of the only node":     {on: nodes(0), a: "hugepages=0:8", b: "hugepages=8", want: true},
+		"pages of one node of two":   {on: nodes(0, 1), a: "hugepages=0:8", b: "hugepages=8"},
+		"more pages on one node":     {on: nodes(0, 1), a: "hugepages=0:9,1:7", b: "hugepages=16"},
+		"pages of another node":      {on: nodes(0, 2), a: "hugepages=0:8,1:8", b: "hugepages=16"},
+		"other pages by NUMA node":   {on: nodes(0, 1), a: "hugepages=0:8,1:8", b: "hugepages=8"},
+		"pages of nodes not known":   {a: "hugepages=0:8,1:8", b: "hugepages=16"},
+		"pages of a nameless node":   {on: nodes(0), a: "hugepages=:8", b: "hugepages=8"},
 		"megabytes are not bytes":    {a: "mem=2M", b: "mem=2"},
 		"pass-through on x86":        {on: intel(), a: "iommu=pt", b: "iommu.passthrough=1", want: true},
 		"pass-through with a word":   {on: intel(), a: "iommu=pt", b: "iommu.passthrough=on", want: true},
@@ -110,6 +118,9 @@ func TestSameValues(t *testing.T) {
 		"unreadable":                 {a: "a\x00", b: "b\x00"},
 	})
 }
+
+// nodes is a machine whose NUMA nodes with memory have these numbers.
+func nodes(ids ...int) cmdline.Machine { return cmdline.Machine{MemoryNodes: ids} }
 
 func checkPairs(t *testing.T, cases map[string]pair) {
 	t.Helper()

@@ -22,6 +22,8 @@ type Machine struct {
 	Possible cpus.Set
 	// Gone are CPUs that are offline and in none of the sets that are compared: what arguments say about them has no effect.
 	Gone cpus.Set
+	// MemoryNodes are the numbers of the NUMA nodes with memory, over which a number of hugepages is dealt out.
+	MemoryNodes []int
 }
 
 const amd64 = "amd64"
@@ -40,8 +42,8 @@ const (
 	size
 	// cpuList is read by cpulist_parse.
 	cpuList
-	// decimal is read by sscanf with %lu.
-	decimal
+	// pages is read by sscanf with %lu, or lists numbers of NUMA nodes with one each.
+	pages
 	// systemdList is a CPU list that systemd reads, which knows neither "all" nor "N" (parse_cpu_set of
 	// src/shared/cpu-set-util.c).
 	systemdList
@@ -71,7 +73,7 @@ func notationOf(name string) notation {
 	case "nohz_full", "rcu_nocbs", "irqaffinity", "kthread_cpus":
 		return cpuList
 	case unsized: // hugepages_setup of mm/hugetlb.c
-		return decimal
+		return pages
 	case "systemd.cpu_affinity":
 		return systemdList
 	case "isolcpus":
@@ -243,6 +245,35 @@ func (m Machine) withBootCPU(list string) string {
 	return set.Union(cpus.Of(0)).String()
 }
 
+// pages is a number of hugepages: of the host, or node:number for each NUMA node, which means the number of the host where it
+// is what each would get of that anyway.
+func (m Machine) pages(value string) (text string, ok bool) {
+	if !strings.Contains(value, ":") {
+		number, err := strconv.ParseUint(value, 10, 64)
+		return strconv.FormatUint(number, 10), err == nil
+	}
+	shares := map[int]uint64{}
+	for part := range strings.SplitSeq(value, ",") {
+		id, count, _ := strings.Cut(part, ":")
+		node, idErr := strconv.Atoi(id)
+		share, err := strconv.ParseUint(count, 10, 32)
+		if idErr != nil || err != nil {
+			return "", false
+		}
+		shares[node] = share
+	}
+	if len(shares) != len(m.MemoryNodes) {
+		return "", false
+	}
+	share := shares[m.MemoryNodes[0]]
+	for _, node := range m.MemoryNodes {
+		if one, given := shares[node]; !given || one != share {
+			return "", false
+		}
+	}
+	return strconv.FormatUint(share*uint64(len(m.MemoryNodes)), 10), true
+}
+
 // canonical spells a value in the shortest way; not ok when the kernel would not take it.
 func (m Machine) canonical(n notation, value string) (text string, ok bool) {
 	switch n {
@@ -252,9 +283,8 @@ func (m Machine) canonical(n notation, value string) (text string, ok bool) {
 	case integer:
 		number, ok := setting.Integer(value)
 		return strconv.FormatInt(number, 10), ok
-	case decimal:
-		number, err := strconv.ParseUint(value, 10, 64)
-		return strconv.FormatUint(number, 10), err == nil
+	case pages:
+		return m.pages(value)
 	case size:
 		bytes, ok := setting.Size(value)
 		return setting.SizeText(bytes), ok

@@ -17,6 +17,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coreos/go-systemd/v22/unit"
@@ -225,12 +226,48 @@ func (h *Host) runUnit(ctx context.Context, u *types.Unit) error {
 		return fmt.Errorf("host %s: %w", h.Name, err)
 	}
 	for _, line := range lines {
+		if words := strings.Fields(line); len(words) == 5 && path.Base(words[0]) == bypassNICScript {
+			if err := h.prepareNIC(words[1], words[2], words[3]); err != nil {
+				return fmt.Errorf("unit %s of host %s failed: %w", u.Name, h.Name, err)
+			}
+			continue
+		}
 		before := h.hugepages()
 		if err := h.execute(ctx, line, append(h.scriptEnvironment(), environment...)); err != nil {
 			return fmt.Errorf("unit %s of host %s failed: %w", u.Name, h.Name, err)
 		}
 		if err := h.settleHugepages(before); err != nil {
 			return fmt.Errorf("unit %s of host %s failed: %w", u.Name, h.Name, err)
+		}
+	}
+	return nil
+}
+
+// bypassNICScript is the rendered program that makes the virtual functions of a NIC and binds them, or the NIC. More files
+// of a tree change than it writes.
+const bypassNICScript = "lowlatency-bypass-nic"
+
+// prepareNIC does what the program does with these arguments; driver is kept where none is to be bound.
+func (h *Host) prepareNIC(address, functions, driver string) error {
+	count, err := strconv.Atoi(functions)
+	if err != nil {
+		return fmt.Errorf("preparing NIC %s: %w", address, err)
+	}
+	devices := []string{address}
+	if count > 0 {
+		if err := hosttree.CreateVirtualFunctions(h.Dir, address, count); err != nil {
+			return fmt.Errorf("preparing NIC %s: %w", address, err)
+		}
+		if devices, err = hosttree.VirtualFunctions(h.Dir, address); err != nil {
+			return fmt.Errorf("preparing NIC %s: %w", address, err)
+		}
+	}
+	if driver == "kept" {
+		return nil
+	}
+	for _, device := range devices {
+		if err := hosttree.BindDriver(h.Dir, device, driver); err != nil {
+			return fmt.Errorf("preparing NIC %s: %w", address, err)
 		}
 	}
 	return nil

@@ -226,3 +226,38 @@ governor=performance
 		t.Error("a path with a broken wildcard was accepted")
 	}
 }
+
+// TestBootPreparesNICs: what the rendered program makes of a NIC is there when the host is up.
+func TestBootPreparesNICs(t *testing.T) {
+	const program = "/usr/local/bin/lowlatency-bypass-nic "
+	cases := map[string]struct {
+		command   string
+		want      int
+		wantError string
+	}{
+		"virtual functions for the kernel":     {command: program + "0000:af:00.0 2 kept none", want: 2},
+		"virtual functions for user space":     {command: program + "0000:af:00.0 1 vfio-pci IOMMU", wantError: "without an IOMMU"},
+		"more of them than there can be":       {command: program + "0000:af:00.0 17 kept none", wantError: "numerical result out of range"},
+		"a number that is none":                {command: program + "0000:af:00.0 two kept none", wantError: "preparing NIC 0000:af:00.0"},
+		"a NIC that the machine does not have": {command: program + "0000:ee:00.0 1 kept none", wantError: "no such NIC"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			err := h.Boot(t.Context(), configuration(t, nil, []types.Unit{oneShot("nic.service", tc.command)}))
+			if tc.wantError != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantError) {
+					t.Errorf("got %v, want an error with %q", err, tc.wantError)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			functions, err := hosttree.VirtualFunctions(h.Dir, "0000:af:00.0")
+			if err != nil || len(functions) != tc.want {
+				t.Errorf("virtual functions %q, %v, want %d", functions, err, tc.want)
+			}
+		})
+	}
+}

@@ -96,6 +96,21 @@ func CreateVirtualFunctions(dir, pciAddress string, count int) error {
 	return nil
 }
 
+// VirtualFunctions are the PCI addresses of the virtual functions of a NIC, in the order of their numbers.
+func VirtualFunctions(dir, pciAddress string) ([]string, error) {
+	var addresses []string
+	for number := 0; ; number++ {
+		target, err := os.Readlink(filepath.Join(dir, pciFolder(pciAddress), fmt.Sprint("virtfn", number)))
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return addresses, nil
+		case err != nil:
+			return nil, fmt.Errorf("listing the virtual functions of %s: %w", pciAddress, err)
+		}
+		addresses = append(addresses, path.Base(target))
+	}
+}
+
 // freeAddress is the first address from slot 2 of the bus on that no function has.
 func freeAddress(dir, pciAddress string) string {
 	bus := pciAddress[:len("0000:00:")]
