@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +31,9 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/apply"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/repair"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 )
 
@@ -159,11 +162,18 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 		Expect(reader.Spec.Containers[0].Args).NotTo(ContainElement("--repair"))
 
 		writer := find[appsv1.DaemonSet](build("repair"), "DaemonSet", "lowlatency-operator-agent").Spec.Template
-		Expect(writable(writer)).To(ConsistOf("/host/proc", "/host/sys"))
+		folders := make([]string, 0, len(repair.Folders()))
+		for _, folder := range repair.Folders() {
+			// Kernels with PREEMPT_RT do not have it, so that it is in a component of its own.
+			if folder != "/proc/sys/kernel/numa_balancing" {
+				folders = append(folders, "/host"+folder)
+			}
+		}
+		Expect(writable(writer)).To(ConsistOf(folders))
 		Expect(writer.Spec.Containers[0].Args).To(ContainElements(append(reader.Spec.Containers[0].Args, "--repair")))
 		security := writer.Spec.Containers[0].SecurityContext
 		Expect(security.Capabilities.Drop).To(ConsistOf(corev1.Capability("ALL")))
-		Expect(security.Capabilities.Add).To(ConsistOf(corev1.Capability("NET_ADMIN")))
+		Expect(security.Capabilities.Add).To(BeEmpty())
 		Expect(*security.Privileged).To(BeFalse())
 		Expect(createPod(ctx, environment.Client(), agentNamespace, writer)).To(Succeed())
 	})
@@ -211,6 +221,13 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 			Expect(createPod(ctx, environment.Client(), agentNamespace, daemonSet.Spec.Template)).To(Succeed())
 			Expect(createPod(ctx, environment.Client(), systemNamespace, daemonSet.Spec.Template)).
 				To(refusal(`violates PodSecurity "restricted:latest"`))
+		})
+
+		It("mounts what facts need, and hides what is secret beside it", func() {
+			expectMounts(daemonSet.Spec.Template.Spec, "/etc/sysconfig",
+				"/etc/kubernetes/kubelet.conf", "/etc/kubernetes/kubelet/config.yaml", "/etc/kubernetes/kubelet/config.json")
+			expectMounts(find[appsv1.DaemonSet](build("openshift"), "DaemonSet", "lowlatency-operator-agent").Spec.Template.Spec,
+				"/etc/kubernetes/kubelet/config.yaml", "/etc/kubernetes/kubelet/config.json")
 		})
 
 		It("can change nothing on the host", func() {
@@ -331,6 +348,28 @@ func expectCommand(ctx context.Context, container corev1.Container) {
 	args := append([]string{"run", "../cmd" + program}, container.Args...)
 	output, err := exec.CommandContext(ctx, "go", append(args, "--help")...).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(output))
+}
+
+// expectMounts expects that a pod has those folders of the host which facts need, except some, and nothing else but what hides
+// a part of them.
+func expectMounts(pod corev1.PodSpec, except ...string) {
+	GinkgoHelper()
+	volumes := map[string]corev1.Volume{}
+	for _, volume := range pod.Volumes {
+		volumes[volume.Name] = volume
+	}
+	var mounted []string
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		path := strings.TrimPrefix(mount.MountPath, "/host")
+		source := volumes[mount.Name].HostPath
+		if source == nil || source.Path == "/dev/null" {
+			Expect(path).To(HavePrefix("/var/lib/kubelet/"))
+			continue
+		}
+		Expect(source.Path).To(Equal(path))
+		mounted = append(mounted, path)
+	}
+	Expect(append(mounted, except...)).To(ConsistOf(host.Folders()))
 }
 
 // createPod asks the API server whether it would admit a pod of a template.

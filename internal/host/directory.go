@@ -26,21 +26,25 @@ const (
 )
 
 // directoryTree is a host below a directory.
-type directoryTree struct{ root int }
+type directoryTree struct {
+	root int
+	// mounted is what of the host is there, in a container.
+	mounted parts
+}
 
 func openDirectory(name string) (*directoryTree, error) {
 	root, err := openAt(unix.AT_FDCWD, name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, fmt.Errorf("opening the root directory: %w", err)
 	}
-	return &directoryTree{root}, nil
+	return &directoryTree{root, partsBelow(name)}, nil
 }
 
 // Close closes the root.
 func (t *directoryTree) Close() error { return unix.Close(t.root) }
 
 func (t *directoryTree) view() view {
-	return &directoryView{root: t.root, open: map[string]int{}, piece: make([]byte, pieceSize), kinds: map[string]kind{}}
+	return &directoryView{root: t.root, mounted: t.mounted, open: map[string]int{}, piece: make([]byte, pieceSize), kinds: map[string]kind{}}
 }
 
 // directoryView opens one name at a time, each in the directory above it and without following links, which keeps every
@@ -49,9 +53,10 @@ func (t *directoryTree) view() view {
 //
 // It keeps directories open: the thousands of small files of /sys lie next to each other.
 type directoryView struct {
-	root  int
-	open  map[string]int
-	piece []byte
+	root    int
+	mounted parts
+	open    map[string]int
+	piece   []byte
 	// content is where files are put together that need several pieces.
 	content []byte
 	// listed is the directory that was listed latest, and kinds what its names stand for.
@@ -113,7 +118,7 @@ func (v *directoryView) descend(dir string) (int, error) {
 // openDirectory fails if a name is no directory, or a link to one.
 func (v *directoryView) openDirectory(name string) error {
 	_, err := v.handle(name)
-	return err
+	return v.mounted.explain(name, err)
 }
 
 // baseOf is the last component of a name, which must not lead upwards.
@@ -138,7 +143,7 @@ func (v *directoryView) within(name string) (int, string, error) {
 func (v *directoryView) lstat(name string) (node, error) {
 	dir, base, err := v.within(name)
 	if err != nil {
-		return node{}, err
+		return node{}, v.mounted.explain(name, err)
 	}
 	if v.kindListed(dirOf(name), base) == kindLink {
 		if target, err := v.readLink(dir, base); err == nil {
@@ -147,7 +152,7 @@ func (v *directoryView) lstat(name string) (node, error) {
 	}
 	stat, err := statAt(dir, base)
 	if err != nil {
-		return node{}, err
+		return node{}, v.mounted.explain(name, err)
 	}
 	found := node{kind: kindOfMode(stat.Mode), size: stat.Size, permissions: stat.Mode & permissionBits, inode: stat.Ino}
 	if found.kind == kindDevice {

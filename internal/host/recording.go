@@ -39,7 +39,7 @@ type snapshotIndex struct {
 func (r *reader) readIndex() snapshotIndex {
 	content, err := r.peek("/"+indexFile, maxIndex)
 	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
+		if _, unmounted := errors.AsType[notMountedError](err); !unmounted && !errors.Is(err, fs.ErrNotExist) {
 			r.fail("/"+indexFile, err)
 		}
 		return snapshotIndex{}

@@ -93,7 +93,7 @@ func (e unreadableError) Error() string { return e.reason }
 
 // Is makes a recorded "permission denied" behave like the original.
 func (e unreadableError) Is(target error) bool {
-	return target == fs.ErrPermission && e.reason == reasonPermission
+	return target == fs.ErrPermission && (e.reason == reasonPermission || e.reason == ReasonNotMounted)
 }
 
 const (
@@ -105,6 +105,9 @@ const (
 func reasonOf(err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return reasonMissing
+	}
+	if _, ok := errors.AsType[notMountedError](err); ok {
+		return ReasonNotMounted
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return reasonPermission

@@ -372,6 +372,8 @@ func (s *state) banListOfFiles() (host.Fact[cpus.Set], bool) {
 	redHat, isRedHat := s.banListOfFile(settingBalancerRedHat)
 	debian, isDebian := s.banListOfFile(settingBalancerDebian)
 	switch {
+	case !isRedHat && s.facts.Setting(settingBalancerRedHat).Reason == host.ReasonNotMounted && !s.facts.Setting(settingBalancerDebian).Known:
+		return host.Absent[cpus.Set](settingBalancerRedHat, host.ReasonNotMounted), true
 	case !isRedHat:
 		return debian, isDebian
 	case isDebian && !redHat.Value.Equal(debian.Value):

@@ -256,6 +256,19 @@ func balancerCases() checkCases {
 				f.set(plan.IRQBalanceEnvironment, "IRQBALANCE_BANNED_CPUS=cc\nIRQBALANCE_BANNED_CPULIST=2-3,6-7\n")
 			}, want: passes,
 		},
+		"the file of Red Hat's family is hidden, and nothing says that the host is none of it": {
+			change: func(f fixture) {
+				environment(f, nil)
+				f.facts.Settings[settingBalancerRedHat] = host.Absent[string](settingBalancerRedHat, host.ReasonNotMounted)
+			}, want: isUnknown, wantMessage: host.ReasonNotMounted,
+		},
+		"the same on a host of Debian's family": {
+			change: func(f fixture) {
+				environment(f, nil)
+				f.facts.Settings[settingBalancerRedHat] = host.Absent[string](settingBalancerRedHat, host.ReasonNotMounted)
+				f.set(settingBalancerDebian, "IRQBALANCE_BANNED_CPULIST=2-3,6-7")
+			}, want: passes,
+		},
 		"files of two distributions that differ": {
 			change: func(f fixture) {
 				environment(f, nil)

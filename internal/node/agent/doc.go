@@ -19,6 +19,6 @@
 // On its own LowLatencyNode, by resource name: get and watch; on its status: patch. On the ConfigMaps of plans and
 // pools in the operator's namespace: get. On its Lease, in the namespace of the agents: patch. It lists nothing and
 // creates nothing. On the node: reading files below the root, and connecting to the socket of the kubelet's
-// PodResources service, which a read-only mount of the root allows (the kernel checks the permissions of the socket,
+// PodResources service, which a read-only mount allows (the kernel checks the permissions of the socket,
 // and whether a file system is writable only for files, folders and links: sb_permission in fs/namei.c).
 package agent

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/affinity"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/agent"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
@@ -74,7 +75,8 @@ func (f *agentFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.listen, "listen", "",
 		"Where the full report is served as JSON: unix:PATH, or an address of the loopback interface such as 127.0.0.1:9470. Empty for nowhere.")
 	flags.BoolVar(&f.repair, "repair", false,
-		"Write back what has drifted, where the profile has verification.repair Runtime; the root must then be mounted writable.")
+		"Write back what has drifted, where the profile has verification.repair Runtime. What can be repaired must then be mounted writable; "+
+			"without the flag, an agent that finds anything of the host mounted writable does not run.")
 	flags.BoolVar(&f.verbose, "verbose", false, "Log details, too.")
 }
 
@@ -100,6 +102,10 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 	}
 	addresses, err := ParseAddresses(flags.hostIP)
 	if err != nil {
+		return err
+	}
+	mounts, err := host.MountsBelow(flags.root)
+	if err := errors.Join(err, refuseWritable(mounts, flags.root, flags.repair)); err != nil {
 		return err
 	}
 	SetLogger(flags.verbose)
@@ -157,9 +163,14 @@ func superviseAgent(ctx context.Context, worker *agent.Agent, listen string) err
 	} else {
 		served <- nil
 	}
+	watched := make(chan error, 1)
+	go func() {
+		watched <- watchMounts(ctx, worker.Root, mountsInterval)
+		stop()
+	}()
 	err = worker.Run(ctx)
 	stop()
-	return errors.Join(err, <-served)
+	return errors.Join(err, <-served, <-watched)
 }
 
 // ParseAddresses reads addresses with commas between them, as the downward API writes status.hostIPs.

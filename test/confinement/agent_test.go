@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package confinement
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+)
+
+func itoa(number int) string { return strconv.Itoa(number) }
+
+// runAsAgent does one of the things that an agent, or whoever has taken it over, would do, and prints the answer as JSON.
+func runAsAgent(arguments []string) int {
+	mask, err := strconv.ParseUint(os.Getenv("KEEP"), 10, 64)
+	if err == nil {
+		err = keepOnly(mask)
+	}
+	var answer any
+	if err == nil {
+		switch arguments[0] {
+		case "attempt":
+			answer = attempt(arguments[1], arguments[2])
+		case "absent":
+			answer, err = absentFacts(arguments[1])
+		case "compare":
+			answer, err = compare(arguments[1], arguments[2])
+		case "mounts":
+			answer, err = host.MountsBelow(arguments[1])
+		}
+	}
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(answer)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// attempt tries something and answers with what came of it; "" when it worked.
+func attempt(way, path string) string {
+	ways := map[string]func(path string) error{
+		"read":    func(path string) error { return something(os.ReadFile(path)) },
+		"list":    func(path string) error { return something(os.ReadDir(path)) },
+		"connect": connect,
+		"write":   write,
+		"make":    func(path string) error { return os.Mkdir(path, 0o700) },
+		"open": func(path string) error {
+			file, err := os.OpenFile(path, os.O_WRONLY, 0)
+			return errors.Join(err, file.Close())
+		},
+	}
+	err := ways[way](path)
+	if err == nil {
+		return ""
+	}
+	if failed, ok := errors.AsType[*os.PathError](err); ok {
+		return failed.Err.Error()
+	}
+	return err.Error()
+}
+
+// something is an error when nothing was found.
+func something[T any](found []T, err error) error {
+	if err == nil && len(found) == 0 {
+		return errors.New("it is empty")
+	}
+	return err
+}
+
+// connect connects to a socket through its folder: the path may be too long for the kernel.
+func connect(path string) error {
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Close() }()
+	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(socket) }()
+	name := filepath.Join("/proc/self/fd", itoa(int(folder.Fd())), filepath.Base(path))
+	return unix.Connect(socket, &unix.SockaddrUnix{Name: name})
+}
+
+// write writes to a file of the kernel what it already holds.
+func write(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	return errors.Join(err, file.Close())
+}
+
+// everything asks for all that a Read can give.
+func everything() host.Request {
+	return host.Request{
+		UserSpaces: []string{"/", "/opt/onload"}, Tasks: cpus.Of(0, 1), LatencyHolders: true,
+		Units: []string{"irqbalance.service", "fwupd-refresh.timer", "no-such.service"},
+	}
+}
+
+func facts(root string) (*host.Facts, error) {
+	opened, err := host.Open(root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = opened.Close() }()
+	return opened.ReadWith(context.Background(), everything())
+}
+
+// absentFacts are the facts of a host that could not be read, with their reasons, apart from those of single processes, which
+// come and go.
+func absentFacts(root string) ([]string, error) {
+	read, err := facts(root)
+	if err != nil {
+		return nil, err
+	}
+	read.Processes, read.LatencyHolders = host.Fact[[]host.Process]{}, host.Fact[[]host.Process]{}
+	var absent []string
+	collect(reflect.ValueOf(*read), "", func(text string) { absent = append(absent, text) })
+	return absent, nil
+}
+
+func collect(v reflect.Value, path string, found func(text string)) {
+	switch v.Kind() {
+	case reflect.Struct:
+		collectFields(v, path, found)
+	case reflect.Slice:
+		for i := range v.Len() {
+			collect(v.Index(i), fmt.Sprintf("%s[%d]", path, i), found)
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			collect(v.MapIndex(key), path+"["+fmt.Sprint(key)+"]", found)
+		}
+	default:
+	}
+}
+
+func collectFields(v reflect.Value, path string, found func(text string)) {
+	if known := v.FieldByName("Known"); known.IsValid() && known.Kind() == reflect.Bool && !known.Bool() {
+		found(path + ": " + v.FieldByName("Source").String() + ": " + v.FieldByName("Reason").String())
+		return
+	}
+	for i := range v.NumField() {
+		if v.Type().Field(i).IsExported() {
+			collect(v.Field(i), path+"."+v.Type().Field(i).Name, found)
+		}
+	}
+}
+
+// compare tells how the facts of two hosts differ.
+func compare(one, other string) (string, error) {
+	first, err := facts(one)
+	if err != nil {
+		return "", err
+	}
+	second, err := facts(other)
+	if err != nil {
+		return "", err
+	}
+	return cmp.Diff(first, second), nil
+}
