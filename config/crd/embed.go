@@ -5,7 +5,9 @@
 // line can judge objects by them without a cluster.
 package crd
 
-import "embed"
+import (
+	"embed"
+)
 
 // Schemas returns the folder "schemas" with one CustomResourceDefinition in each JSON file, which has the name of the kind.
 // They are those of the folder bases, without the texts for people.
@@ -13,3 +15,9 @@ func Schemas() embed.FS { return schemas }
 
 //go:embed schemas/*.json
 var schemas embed.FS
+
+// RuleTrees returns the CEL rules of these definitions with their syntax trees, see FormatRuleTrees of package crdschema.
+func RuleTrees() string { return ruleTrees }
+
+//go:embed schemas/rules.txt
+var ruleTrees string

@@ -4,6 +4,7 @@
 package crdschema
 
 import (
+	"strconv"
 	"strings"
 
 	celgo "github.com/google/cel-go/cel"
@@ -11,6 +12,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/lowlatency-dev/lowlatency-operator/config/crd"
 )
 
 // screen evaluates CEL rules on untyped values. An API server compiles each rule for the type of its field and estimates
@@ -19,6 +22,8 @@ import (
 // to the API server's own validator, which has the sentences.
 type screen struct {
 	env *celgo.Env
+	// trees are the encoded syntax trees of the rules that were known when this program was built, by the quoted rule.
+	trees map[string]string
 	// programs are nil for rules that cannot be evaluated here.
 	programs map[string]celgo.Program
 	// budget is what evaluating all rules of an object may still cost.
@@ -33,7 +38,9 @@ func newScreen() (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &screen{env: env, programs: map[string]celgo.Program{}, budget: celconfig.RuntimeCELCostBudget}, nil
+	return &screen{
+		env: env, trees: ruleTrees(crd.RuleTrees()), programs: map[string]celgo.Program{}, budget: celconfig.RuntimeCELCostBudget,
+	}, nil
 }
 
 // obeysRules reports whether an object certainly obeys all rules of its schema.
@@ -155,17 +162,30 @@ func lacks(value any, path string) bool {
 	}
 }
 
-// program parses a rule. Names with two underscores are left out: in a typed object they stand for names that are reserved.
+// program makes a rule ready to be evaluated. Names with two underscores are left out: in a typed object they stand for names that are reserved.
 func (s *screen) program(rule string) celgo.Program {
 	program, ok := s.programs[rule]
 	if ok || strings.Contains(rule, "__") {
 		return program
 	}
-	if parsed, issues := s.env.Parse(rule); issues.Err() == nil {
+	if parsed := s.parse(rule); parsed != nil {
 		if made, err := s.env.Program(parsed, celgo.CostLimit(celconfig.PerCallLimit)); err == nil {
 			program = made
 		}
 	}
 	s.programs[rule] = program
 	return program
+}
+
+// parse is the syntax tree of a rule: the one that was made with the definitions, else what the parser makes of the rule, nil if that
+// fails.
+func (s *screen) parse(rule string) *celgo.Ast {
+	if known := tree(s.trees[strconv.Quote(rule)]); known != nil {
+		return known
+	}
+	parsed, issues := s.env.Parse(rule)
+	if issues.Err() != nil {
+		return nil
+	}
+	return parsed
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,6 +18,8 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/lowlatency-dev/lowlatency-operator/config/crd"
 )
 
 // TestRulesAreJudgedAsByTheWholeValidator breaks every field of every sample in several ways. The short ways, screening and
@@ -213,5 +216,70 @@ func TestIsExcused(t *testing.T) {
 	}
 	if isExcused("!has(self.missing) || false", "text") {
 		t.Error("a text lacks no field")
+	}
+}
+
+// TestRuleTrees: the trees that the binary holds are what the parser makes of the rules, of all of them and no others.
+func TestRuleTrees(t *testing.T) {
+	schemas, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules []string
+	for _, name := range slices.Collect(maps.Values(schemas.unread)) {
+		if err := schemas.add(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, k := range schemas.kinds {
+		rules = append(rules, rulesIn(k.structural)...)
+	}
+	want, err := FormatRuleTrees(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, crd.RuleTrees()); diff != "" {
+		t.Errorf("make manifests (-want +got):\n%s", diff)
+	}
+	s, err := newScreen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range rules {
+		if tree(s.trees[strconv.Quote(rule)]) == nil {
+			t.Errorf("no tree for %s", rule)
+		}
+	}
+}
+
+func rulesIn(schema *structuralschema.Structural) []string {
+	var rules []string
+	for _, rule := range schema.XValidations {
+		rules = append(rules, rule.Rule)
+	}
+	for name := range schema.Properties {
+		property := schema.Properties[name]
+		rules = append(rules, rulesIn(&property)...)
+	}
+	if schema.Items != nil {
+		rules = append(rules, rulesIn(schema.Items)...)
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Structural != nil {
+		rules = append(rules, rulesIn(schema.AdditionalProperties.Structural)...)
+	}
+	return rules
+}
+
+// TestParse: rules without a tree are parsed, and what is no rule is none.
+func TestParse(t *testing.T) {
+	s, err := newScreen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.trees = map[string]string{`"true"`: "!", `"false"`: "AAAA", `"1 == 1"`: ""}
+	for rule, want := range map[string]bool{"true": true, "false": true, "1 == 1": true, "self.a == 2": true, "1 ==": false} {
+		if got := s.parse(rule) != nil; got != want {
+			t.Errorf("%s is parsed: %t, want %t", rule, got, want)
+		}
 	}
 }
