@@ -41,6 +41,8 @@ type node struct {
 type reading struct {
 	// hardware reports whether the host's hardware is all that is read; there are no facts then.
 	hardware bool
+	// configuration reports whether no more is read than what plans are made from and compared with.
+	configuration bool
 	// nics reports whether what NICs are judged by is all that is read; there is no topology then.
 	nics    bool
 	request host.Request
@@ -119,6 +121,8 @@ func (asked reading) read(ctx context.Context, opened *host.Host) (*host.Facts, 
 	switch {
 	case asked.hardware:
 		return opened.ReadHardware(ctx)
+	case asked.configuration:
+		return opened.ReadConfiguration(ctx)
 	case asked.nics:
 		return opened.ReadNICs(ctx, asked.request)
 	default:

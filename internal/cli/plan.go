@@ -49,6 +49,7 @@ Exit codes: 0 every node has a plan; 1 a node has none; 2 wrong usage or input.`
 func (a *app) plan(ctx context.Context, options *planOptions) error {
 	// A host runs what the checks look at: settings of which only this profile speaks, too.
 	options.checks = options.against == againstRunning
+	options.configuration = !options.checks
 	wanted, nodes, err := options.load(ctx, a)
 	if err != nil {
 		return err

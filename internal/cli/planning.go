@@ -24,6 +24,8 @@ type targets struct {
 	checks bool
 	// hardware reports whether the hardware of the hosts is all that is read.
 	hardware bool
+	// configuration reports whether no more of the hosts is read than what plans are made from and compared with.
+	configuration bool
 }
 
 // planned is one node with the outcome of planning for it.
@@ -51,7 +53,7 @@ func (t *targets) load(ctx context.Context, a *app) (wanted, []node, error) {
 	if err != nil {
 		return wanted, nil, err
 	}
-	asked := reading{hardware: t.hardware}
+	asked := reading{hardware: t.hardware, configuration: t.configuration}
 	if t.checks {
 		asked.more = wanted.checked
 	}

@@ -199,6 +199,14 @@ func (h *Host) ReadHardware(ctx context.Context) (*Facts, error) {
 	return h.readSections(ctx, nil, readKernel, h.readProcessor, readCPUs, readNUMANodes, readHugepages, readMemory, readNICs, readNetworks)
 }
 
+// ReadConfiguration reads what ReadHardware does and what a plan is compared with, which says how a host is configured and not what runs
+// on it: the settings, the default affinity of interrupts, and the kubelet's configuration. The rest stays empty. Errors are
+// those of Read.
+func (h *Host) ReadConfiguration(ctx context.Context) (*Facts, error) {
+	return h.readSections(ctx, nil, readKernel, h.readProcessor, readCPUs, readNUMANodes, readHugepages, readMemory, readDefaultAffinity,
+		readNICs, readKubelet, readSettings(nil), readNetworks)
+}
+
 // read reads everything, and records what it touches if asked to.
 func (h *Host) read(ctx context.Context, request Request, taken *recording) (*Facts, error) {
 	return h.readSections(ctx, taken,

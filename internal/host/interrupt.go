@@ -15,11 +15,15 @@ const irqRoot = "/proc/irq"
 
 func (h *Host) readInterrupts(r *reader, f *Facts) {
 	h.readCounters(r, &f.Interrupts, &f.Softirqs)
-	f.Interrupts.DefaultAffinity = read(r, source[cpus.Set]{irqRoot + "/default_smp_affinity", r.parseMask})
+	readDefaultAffinity(r, f)
 	actions := actionsByName(f.Interrupts.Lines.Value)
 	f.Interrupts.Routes = each(r.numbered(irqRoot, "", "", maxEntries), func(number int) InterruptRoute {
 		return r.route(number, actions)
 	})
+}
+
+func readDefaultAffinity(r *reader, f *Facts) {
+	f.Interrupts.DefaultAffinity = read(r, source[cpus.Set]{irqRoot + "/default_smp_affinity", r.parseMask})
 }
 
 // readCounters reads the columns and lines of /proc/interrupts and /proc/softirqs.

@@ -253,7 +253,7 @@ func TestRuleTrees(t *testing.T) {
 }
 
 func rulesIn(schema *structuralschema.Structural) []string {
-	var rules []string
+	rules := make([]string, 0, len(schema.XValidations))
 	for _, rule := range schema.XValidations {
 		rules = append(rules, rule.Rule)
 	}
