@@ -18,6 +18,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
 // NodeReconciler carries what an agent reports over to its Node: the conditions, and the taint of a profile
@@ -47,6 +48,9 @@ func (r *NodeReconciler) reconcile(ctx context.Context, name string) (time.Durat
 	}
 	if err := r.prune(ctx, world); err != nil || world.Node == nil {
 		return 0, err
+	}
+	if world.IsStray() {
+		return 0, platform.LabelNode(ctx, r.client, world.Node, "", "")
 	}
 	leases := r.checkHeartbeat(ctx, world)
 	decision := world.Decide(r.clock.Now())

@@ -26,19 +26,22 @@ func (r *ProfileReconciler) keepFinalizer(ctx context.Context, profile *v1alpha1
 	if slices.Contains(profile.Finalizers, v1alpha1.Finalizer) {
 		return nil
 	}
-	return r.applyFinalizers(ctx, profile, []string{v1alpha1.Finalizer})
-}
-
-// dropFinalizer lets the profile go.
-func (r *ProfileReconciler) dropFinalizer(ctx context.Context, profile *v1alpha1.LowLatencyNodeProfile) error {
-	return client.IgnoreNotFound(r.applyFinalizers(ctx, profile, nil))
-}
-
-// applyFinalizers writes the operator's finalizers, which are all that it writes of a profile outside its status.
-func (r *ProfileReconciler) applyFinalizers(ctx context.Context, profile *v1alpha1.LowLatencyNodeProfile, finalizers []string) error {
 	object := apply.Reference(v1alpha1.GroupVersion.WithKind("LowLatencyNodeProfile"), profile)
-	object.SetFinalizers(finalizers)
+	object.SetFinalizers([]string{v1alpha1.Finalizer})
 	return platform.Apply(ctx, r.client, object)
+}
+
+// dropFinalizer lets the profile go. The finalizer may have a second owner, such as the user who has applied an exported
+// profile, and an applied configuration would leave it there; so this is a patch that fails when the profile has changed
+// since it was read.
+func (r *ProfileReconciler) dropFinalizer(ctx context.Context, profile *v1alpha1.LowLatencyNodeProfile) error {
+	next := profile.DeepCopy()
+	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(finalizer string) bool { return finalizer == v1alpha1.Finalizer })
+	patch := client.MergeFromWithOptions(profile, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Patch(ctx, next, patch, client.FieldOwner(v1alpha1.FieldManager)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer of LowLatencyNodeProfile %s: %w", profile.Name, err)
+	}
+	return nil
 }
 
 // adopt gives every node that is ours alone its LowLatencyNode, and the label by which the agent comes to it.
@@ -60,7 +63,7 @@ func (r *ProfileReconciler) adopt(ctx context.Context, w *profileWorld, d *fleet
 		if m.Node.Labels[v1alpha1.LabelProfile] == w.Profile.Name {
 			continue
 		}
-		if err := platform.LabelNode(ctx, r.client, m.Node, w.Profile.Name, m.Node.Labels[v1alpha1.LabelPool]); err != nil {
+		if err := platform.LabelNode(ctx, r.client, m.Node, w.Profile.Name, m.PoolToKeep()); err != nil {
 			return err
 		}
 	}

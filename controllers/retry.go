@@ -16,10 +16,13 @@ import (
 const conflictRetry = 500 * time.Millisecond
 
 // withoutConflict turns a conflict, which is part of ordinary work, into another try that is neither logged as
-// an error nor counted as one.
+// an error nor counted as one. Another error is returned alone: when to try again follows from how often it came.
 func withoutConflict(ctx context.Context, result ctrl.Result, err error) (ctrl.Result, error) {
-	if !apierrors.IsConflict(err) {
-		return result, err
+	switch {
+	case err == nil:
+		return result, nil
+	case !apierrors.IsConflict(err):
+		return ctrl.Result{}, err
 	}
 	ctrl.LoggerFrom(ctx).V(1).Info("Decided on an old view, trying again", "reason", err.Error())
 	return ctrl.Result{RequeueAfter: conflictRetry}, nil

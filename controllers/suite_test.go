@@ -55,6 +55,8 @@ type suite struct {
 	xeon, epyc *v1alpha1.Inventory
 	// arguments are the kernel arguments of plans, by the names of their ConfigMaps.
 	arguments map[string]string
+	// platform is the simulated machine-config operator.
+	platform *embedded.MachineConfigOperator
 	// twice are nodes that were seen in two custom pools.
 	twice *nodeWatch
 }
@@ -77,6 +79,7 @@ func TestControllers(t *testing.T) {
 	describeEfficiency(s)
 	describeHeartbeats(s)
 	describeInForce(s)
+	describeOwnership(s)
 	RunSpecs(t, "controllers")
 }
 
@@ -103,10 +106,10 @@ func (s *suite) start(ctx SpecContext) {
 		stop()
 		processes.Wait()
 	})
-	platform := &embedded.MachineConfigOperator{Client: s.client, Rebooter: s.reboots, Clock: clock.RealClock{}, Interval: pause}
+	s.platform = &embedded.MachineConfigOperator{Client: s.client, Rebooter: s.reboots, Clock: clock.RealClock{}, Interval: pause}
 	processes.Go(func() {
 		defer GinkgoRecover()
-		Expect(platform.Run(running)).To(Succeed())
+		Expect(s.platform.Run(running)).To(Succeed())
 	})
 	s.twice = watchNodes(running, &processes, s.client)
 

@@ -57,6 +57,8 @@ const (
 	ReasonPerformanceProfileConflict = "PerformanceProfileConflict"
 	// ReasonMachineConfigPoolConflict means that a node is in another custom pool, or that an existing pool does not fit.
 	ReasonMachineConfigPoolConflict = "MachineConfigPoolConflict"
+	// ReasonObjectConflict says that somebody else has made, or keeps changing, an object that the operator is to make.
+	ReasonObjectConflict = "ObjectConflict"
 	// ReasonPlatformFailed means that the platform reports a failure.
 	ReasonPlatformFailed = "PlatformFailed"
 	// ReasonAsExpected means that nothing is wrong.

@@ -90,6 +90,16 @@ func (m *Member) WantedSpec(profile string) v1alpha1.LowLatencyNodeSpec {
 	return spec
 }
 
+// PoolToKeep is the machine config pool in which the node stays until the platform moves it; "" for none. A node that
+// comes from another profile is never in none on the way. One that carries the label of a machine config pool and of no
+// profile was not put there by the operator.
+func (m *Member) PoolToKeep() string {
+	if m.Node.Labels[v1alpha1.LabelProfile] == "" {
+		return ""
+	}
+	return m.Node.Labels[v1alpha1.LabelPool]
+}
+
 // IsUpToDate reports whether writing the LowLatencyNode of a node would change nothing.
 func IsUpToDate(report *v1alpha1.LowLatencyNode, spec v1alpha1.LowLatencyNodeSpec, node *corev1.Node) bool {
 	return report != nil && equality.Semantic.DeepEqual(report.Spec, spec) && report.Labels[v1alpha1.LabelProfile] == spec.Profile &&

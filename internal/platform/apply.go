@@ -43,19 +43,24 @@ func Describe(object client.Object) string {
 	return object.GetObjectKind().GroupVersionKind().Kind + " " + object.GetName()
 }
 
-// LabelNode makes the node carry the labels of a profile and a machine config pool; "" takes a label away. Both are
-// written at once, so that the node is never in two of them and never in none on the way. The write fails with
-// a conflict when the node has changed since it was read, which keeps two profiles from overwriting each
-// other's decision.
+// LabelNode makes the node carry the labels of a profile and a machine config pool; "" takes a label away, whoever has put
+// it there: an applied configuration could only give up what the operator owns. Both are written at once, so that the
+// node is never in two of them and never in none on the way. The write fails with a conflict when the node has changed
+// since it was read, which keeps two profiles from overwriting each other's decision.
 func LabelNode(ctx context.Context, writer client.Client, node *corev1.Node, profile, pool string) error {
-	labels := map[string]string{}
+	next := node.DeepCopy()
+	if next.Labels == nil {
+		next.Labels = map[string]string{}
+	}
 	for key, value := range map[string]string{v1alpha1.LabelProfile: profile, v1alpha1.LabelPool: pool} {
-		if value != "" {
-			labels[key] = value
+		next.Labels[key] = value
+		if value == "" {
+			delete(next.Labels, key)
 		}
 	}
-	object := apply.Reference(corev1.SchemeGroupVersion.WithKind("Node"), node)
-	object.SetResourceVersion(node.ResourceVersion)
-	object.SetLabels(labels)
-	return Apply(ctx, writer, object)
+	patch := client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
+	if err := writer.Patch(ctx, next, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return fmt.Errorf("writing the labels of Node %s: %w", node.Name, err)
+	}
+	return nil
 }

@@ -41,6 +41,18 @@ func (w *World) IsAbandoned() bool {
 	})
 }
 
+// IsStray reports whether the node carries our labels although no profile selects it and none that exists has put them
+// there: by hand, or from a backup. The label of a machine config pool would bring it the plan of others. What a profile
+// that exists is named for is left to that profile, which gives its nodes back in order.
+func (w *World) IsStray() bool {
+	if w.Node == nil || !w.IsAbandoned() {
+		return false
+	}
+	profile, named := w.Node.Labels[v1alpha1.LabelProfile]
+	_, placed := w.Node.Labels[v1alpha1.LabelPool]
+	return (named || placed) && !slices.ContainsFunc(w.Profiles, func(p v1alpha1.LowLatencyNodeProfile) bool { return p.Name == profile })
+}
+
 // Decide decides whether pods that need low latency may be sent to the node; nil where no profile governs it.
 func (w *World) Decide(now time.Time) *Decision {
 	if w.Node == nil || w.governor() == nil {

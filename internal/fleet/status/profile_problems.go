@@ -42,6 +42,7 @@ const (
 	checkPlatform = "platform.failure"
 	checkPool     = "platform.pool"
 	checkPeer     = "platform.performance-profile"
+	checkObject   = "platform.object"
 )
 
 // rank orders the reasons of problems: what makes all others moot comes first.
@@ -51,6 +52,7 @@ func rank(reason string) int {
 		v1alpha1.ReasonProfilesOverlap,
 		v1alpha1.ReasonPerformanceProfileConflict,
 		v1alpha1.ReasonMachineConfigPoolConflict,
+		v1alpha1.ReasonObjectConflict,
 		v1alpha1.ReasonPlanImpossible,
 		v1alpha1.ReasonPlatformFailed,
 		v1alpha1.ReasonChecksFailed,
@@ -227,6 +229,7 @@ func platformCheck(reason string) string {
 		v1alpha1.ReasonProfilesOverlap:            checkOverlap,
 		v1alpha1.ReasonPerformanceProfileConflict: checkPeer,
 		v1alpha1.ReasonMachineConfigPoolConflict:  checkPool,
+		v1alpha1.ReasonObjectConflict:             checkObject,
 		v1alpha1.ReasonPlatformFailed:             checkPlatform,
 	}[reason]
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -36,6 +37,7 @@ type Platform struct {
 	writer    client.Client
 	namespace string
 	peer      bool
+	keeper    *platform.Keeper
 
 	rendered renderings
 	holdings holdings
@@ -47,7 +49,8 @@ var _ platform.Platform = (*Platform)(nil)
 type Options struct {
 	// Cache answers from memory. It must hold what Kinds returns.
 	Cache client.Reader
-	// Live answers from the API server. It is asked only about rendered configurations that are awaited.
+	// Live answers from the API server. It is asked only about rendered configurations that are awaited, and about
+	// objects that the operator is about to make or to which somebody has added something.
 	Live client.Reader
 	// Client writes.
 	Client client.Client
@@ -55,6 +58,8 @@ type Options struct {
 	Mapper meta.RESTMapper
 	// Namespace is where the plans are.
 	Namespace string
+	// Clock tells the time; nil means the real one.
+	Clock clock.PassiveClock
 }
 
 // New returns the platform. Whether the cluster has PerformanceProfiles is asked once; an operator that
@@ -71,8 +76,12 @@ func New(options Options) (*Platform, error) {
 	if !tuned {
 		return nil, errors.New("the cluster serves no tuned.openshift.io/v1 Tuned: enable its capability NodeTuning")
 	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
 	return &Platform{
-		cache: options.Cache, live: options.Live, writer: options.Client,
+		keeper: &platform.Keeper{Reader: options.Live, Clock: options.Clock},
+		cache:  options.Cache, live: options.Live, writer: options.Client,
 		namespace: options.Namespace, peer: peer, rendered: renderings{render: manifests.Objects},
 	}, nil
 }
@@ -128,6 +137,11 @@ func (p *Platform) Roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcom
 		return fleet.Outcome{}, err
 	}
 	targets, conflicts := aim(w, intent, p.namespace, p.rendered.objects)
+	found, err := p.inspect(ctx, w, targets)
+	if err != nil {
+		return fleet.Outcome{}, err
+	}
+	conflicts = append(conflicts, found...)
 	if err := p.gatherEvidence(ctx, w, targets); err != nil {
 		return fleet.Outcome{}, err
 	}
@@ -156,7 +170,7 @@ func (p *Platform) Return(ctx context.Context, intent *fleet.Intent) (fleet.Rema
 // carryOut stops at the first step that fails: later ones count on earlier ones.
 func (p *Platform) carryOut(ctx context.Context, steps []step) error {
 	for _, step := range steps {
-		if err := step.do(ctx, p.writer); err != nil {
+		if err := step.do(ctx, p.writer, p.keeper); err != nil {
 			return err
 		}
 	}
@@ -178,7 +192,9 @@ func (p *Platform) gather(ctx context.Context, profile string) (*world, error) {
 		w.pools[pools.Items[i].Name] = &pools.Items[i]
 	}
 	for _, kind := range ownKinds() {
-		objects, err := p.list(ctx, kind, client.MatchingLabels{v1alpha1.LabelProfile: profile})
+		objects, err := p.list(ctx, kind, client.MatchingLabels{
+			v1alpha1.LabelProfile: profile, v1alpha1.LabelManagedBy: v1alpha1.ProjectName,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -223,8 +239,29 @@ func (p *Platform) gatherEvidence(ctx context.Context, w *world, targets []*targ
 			return err
 		}
 		t.evidence = evidence{rendered: rendered, kubelets: w.kubelets[t.name()]}
+		if w.missing(t) != "" {
+			continue
+		}
+		if t.evidence.sources, err = p.sources(ctx, t.live); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// sources are the MachineConfigs from which the configuration of a machine config pool was merged.
+func (p *Platform) sources(ctx context.Context, pool *mcfgv1.MachineConfigPool) ([]mcfgv1.MachineConfig, error) {
+	sources := make([]mcfgv1.MachineConfig, 0, len(pool.Spec.Configuration.Source))
+	for _, source := range pool.Spec.Configuration.Source {
+		config, err := p.machineConfig(ctx, source.Name)
+		if err != nil {
+			return nil, err
+		}
+		if config != nil {
+			sources = append(sources, *config)
+		}
+	}
+	return sources, nil
 }
 
 // gatherKubelets reads the MachineConfigs that were generated from KubeletConfigs for the machine config pools that the

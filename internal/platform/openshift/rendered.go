@@ -26,6 +26,9 @@ type evidence struct {
 	// kubelets are the MachineConfigs made of KubeletConfigs that the rendered one was merged from,
 	// in the order of merging.
 	kubelets []mcfgv1.MachineConfig
+	// sources are all MachineConfigs that the rendered one was merged from, as they are now. They are read last, when
+	// nothing else is missing.
+	sources []mcfgv1.MachineConfig
 }
 
 // kubeletSources are the names of the MachineConfigs that the machine-config operator has generated from
@@ -62,6 +65,52 @@ func (e evidence) missing(pool *mcfgv1.MachineConfigPool, own *mcfgv1.MachineCon
 	}
 	if lack := lacks(e.rendered, &e.kubelets[mine]); lack != "" {
 		return fmt.Sprintf("%s does not hold %s of MachineConfig %s yet", e.rendered.Name, lack, e.kubelets[mine].Name)
+	}
+	return ""
+}
+
+// excess says what the rendered configuration holds and none of its sources does; "" when there is nothing. It was rendered
+// before something was taken out of a source, such as what somebody had added to our MachineConfig.
+func (e evidence) excess() string {
+	if len(e.sources) == 0 {
+		return ""
+	}
+	var arguments []string
+	var files []ignitionFile
+	var units []ignitionUnit
+	for i := range e.sources {
+		source, err := parseIgnition(&e.sources[i])
+		if err != nil {
+			return err.Error()
+		}
+		arguments = append(arguments, e.sources[i].Spec.KernelArguments...)
+		files, units = append(files, source.Storage.Files...), append(units, source.Systemd.Units...)
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(arguments)), slices.Sorted(slices.Values(e.rendered.Spec.KernelArguments))) {
+		return e.rendered.Name + " does not hold the kernel arguments as they are now"
+	}
+	whole, err := parseIgnition(e.rendered)
+	if err != nil {
+		return err.Error()
+	}
+	if what := whole.beyond(files, units); what != "" {
+		return fmt.Sprintf("%s still holds %s, which none of its sources has", e.rendered.Name, what)
+	}
+	return ""
+}
+
+// beyond names the first file or unit whose content is in none of the sources. Merging takes modes and the like from
+// any source that sets them.
+func (i ignition) beyond(files []ignitionFile, units []ignitionUnit) string {
+	for _, file := range i.Storage.Files {
+		if !slices.ContainsFunc(files, func(f ignitionFile) bool { return f.Path == file.Path && f.Contents == file.Contents }) {
+			return "file " + file.Path
+		}
+	}
+	for _, unit := range i.Systemd.Units {
+		if !slices.ContainsFunc(units, func(u ignitionUnit) bool { return u.Name == unit.Name && u.Contents == unit.Contents }) && unit.Contents != "" {
+			return "unit " + unit.Name
+		}
 	}
 	return ""
 }

@@ -32,15 +32,27 @@ func decideRoll(w *world, intent *fleet.Intent, targets []*target, conflicts []f
 		d.steps = append(d.steps, v.steps...)
 		d.outcome.GroupOf[t.shape.Hash] = t.name()
 		d.outcome.Groups = append(d.outcome.Groups, v.state)
-		if v.state.Phase == fleet.PhaseWriting {
+		if v.state.Phase == fleet.PhaseWriting || t.isFought() {
 			d.outcome.RetryAfter = renderTimeout
 		}
 	}
 	d.leaveStalePools(w, intent, targets)
 	if intent.ReadOnly {
-		d.steps = nil
+		d.steps = who.strays()
 	}
 	return d
+}
+
+// strays takes our labels from released nodes that have nothing of the machine config pool yet: they were put there by
+// hand or from a backup. A profile that is paused does not let other nodes change either.
+func (s *sorting) strays() []step {
+	var steps []step
+	for _, node := range s.released {
+		if pool := node.Labels[v1alpha1.LabelPool]; pool != "" && !hasConfigOf(node, pool) {
+			steps = append(steps, step{label: node})
+		}
+	}
+	return steps
 }
 
 // sorting is what is to become of nodes that are not where they belong.

@@ -4,6 +4,7 @@
 package openshift
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -107,9 +108,14 @@ func (t *target) heldBecause(stuck map[string]string) string {
 func (w *world) differs(t *target) bool {
 	return slices.ContainsFunc(t.want, func(want *unstructured.Unstructured) bool {
 		kind := want.GetKind()
-		return (kind == kindMachineConfig || kind == kindKubeletConfig) &&
-			platform.Compare(w.live(want), want) == platform.ContentDiffers
+		return kind == kindKubeletConfig && w.hasOther(want) ||
+			kind == kindMachineConfig && (w.hasOther(want) || !isSubset(w.live(want).GetLabels(), t.input.MachineConfigPool.Selection()))
 	})
+}
+
+// hasOther reports whether the content of an object is not the wanted one.
+func (w *world) hasOther(want *unstructured.Unstructured) bool {
+	return platform.Compare(w.live(want), want) == platform.ContentDiffers || w.inspection(want).HasForeign()
 }
 
 func (w *world) live(want *unstructured.Unstructured) *unstructured.Unstructured {
@@ -120,8 +126,8 @@ func (w *world) live(want *unstructured.Unstructured) *unstructured.Unstructured
 func (w *world) applySteps(t *target) []step {
 	var steps []step
 	for _, want := range t.want {
-		if platform.Compare(w.live(want), want) != platform.Same {
-			steps = append(steps, step{apply: want})
+		if platform.Compare(w.live(want), want) != platform.Same || w.inspection(want).HasForeign() {
+			steps = append(steps, w.write(want))
 		}
 	}
 	return steps
@@ -149,15 +155,19 @@ func (w *world) poolSteps(t *target) []step {
 	if !t.managed() || samePool(t.live, t.pool) {
 		return nil
 	}
-	return []step{{apply: t.poolObject}}
+	return []step{{apply: t.poolObject, inspection: t.selectors}}
 }
 
 // samePool reports whether applying the wanted machine config pool would change nothing.
 func samePool(live, want *mcfgv1.MachineConfigPool) bool {
 	return isSubset(live.Labels, want.Labels) && isSubset(live.Annotations, want.Annotations) &&
-		equality.Semantic.DeepEqual(live.Spec.NodeSelector, want.Spec.NodeSelector) &&
-		equality.Semantic.DeepEqual(live.Spec.MachineConfigSelector, want.Spec.MachineConfigSelector) &&
-		sameLimit(live, want) && live.Annotations[v1alpha1.AnnotationPausedFor] == ""
+		sameSelectors(live, want) && sameLimit(live, want) && live.Annotations[v1alpha1.AnnotationPausedFor] == ""
+}
+
+// sameSelectors reports whether a machine config pool selects nodes and MachineConfigs as wanted, and no other way.
+func sameSelectors(live, want *mcfgv1.MachineConfigPool) bool {
+	return equality.Semantic.DeepEqual(live.Spec.NodeSelector, want.Spec.NodeSelector) &&
+		equality.Semantic.DeepEqual(live.Spec.MachineConfigSelector, want.Spec.MachineConfigSelector)
 }
 
 // sameLimit compares maxUnavailable. A limit that somebody else has set where the profile has none stays.
@@ -205,7 +215,7 @@ func (w *world) missing(t *target) string {
 	if !kubelet.status.accepted(kubelet.generation) {
 		return fmt.Sprintf("the machine-config operator has not taken in KubeletConfig %s yet", kubelet.name)
 	}
-	return t.evidence.missing(t.live, own, kubelet.uid)
+	return cmp.Or(t.evidence.missing(t.live, own, kubelet.uid), t.evidence.excess())
 }
 
 // ownMachineConfig is our MachineConfig of a machine config pool; nil when it does not exist.

@@ -185,9 +185,18 @@ func TestRolloutRestores(t *testing.T) {
 		"a label that somebody has taken away needs no pause": {
 			before: func(c *cluster) {
 				inForce(c)
-				c.objects[key{kindMachineConfig, "50-lowlatency-" + tradingPool}].SetLabels(nil)
+				c.objects[key{kindMachineConfig, "50-lowlatency-" + tradingPool}].SetLabels(map[string]string{
+					mcfgv1.MachineConfigRoleLabelKey: tradingPool,
+				})
 			},
 			want: writing()[1:2], wantPhase: fleet.PhaseInForce,
+		},
+		"the label by which the machine config pool selects our MachineConfig needs a pause": {
+			before: func(c *cluster) {
+				inForce(c)
+				c.objects[key{kindMachineConfig, "50-lowlatency-" + tradingPool}].SetLabels(nil)
+			},
+			want: writing()[:2], wantPhase: fleet.PhaseWriting, wantMessage: "is paused while its configuration is written",
 		},
 		"a changed machine config pool is restored without a pause": {
 			before: func(c *cluster) {

@@ -124,6 +124,13 @@ func (c *cluster) evidence(w *world, targets []*target) {
 	for _, t := range targets {
 		if heldByUs(t.live) {
 			t.evidence = evidence{rendered: c.configs[t.live.Spec.Configuration.Name], kubelets: w.kubelets[t.name()]}
+			var sources []mcfgv1.MachineConfig
+			for _, source := range t.live.Spec.Configuration.Source {
+				if config := c.configs[source.Name]; config != nil {
+					sources = append(sources, *config)
+				}
+			}
+			t.evidence.sources = sources
 		}
 	}
 }
@@ -418,7 +425,7 @@ func (c *cluster) settle() {
 // the first two for the kubelet's settings, and all of it for the kernel arguments.
 func renderText(in manifests.Input) ([]*unstructured.Unstructured, error) {
 	text := in.Plan.KernelArguments[0].Text
-	labels := map[string]any{v1alpha1.LabelProfile: in.Plan.Profile}
+	labels := map[string]any{v1alpha1.LabelProfile: in.Plan.Profile, v1alpha1.LabelManagedBy: v1alpha1.ProjectName}
 	object := func(kind, name string, labels, spec map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": kind, "spec": spec,
@@ -433,7 +440,9 @@ func renderText(in manifests.Input) ([]*unstructured.Unstructured, error) {
 	objects := []*unstructured.Unstructured{
 		object("ConfigMap", "plan", labels, nil),
 		object(kindMachineConfig, manifests.MachineConfigName(name),
-			map[string]any{v1alpha1.LabelProfile: in.Plan.Profile, mcfgv1.MachineConfigRoleLabelKey: name},
+			map[string]any{
+				v1alpha1.LabelProfile: in.Plan.Profile, v1alpha1.LabelManagedBy: v1alpha1.ProjectName, mcfgv1.MachineConfigRoleLabelKey: name,
+			},
 			map[string]any{"kernelArguments": []any{text}, "config": ignition}),
 		object(kindKubeletConfig, manifests.KubeletConfigName(name), labels, map[string]any{"kubeletConfig": map[string]any{"plan": text[:2]}}),
 		object(kindTuned, manifests.TunedName(name), labels, map[string]any{"plan": text}),

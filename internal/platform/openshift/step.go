@@ -23,6 +23,8 @@ import (
 type step struct {
 	// apply is written by server-side apply.
 	apply *unstructured.Unstructured
+	// inspection of what is applied says what others have added to it; nil when that is theirs.
+	inspection *platform.Inspection
 	// remove is deleted if it is still the same object.
 	remove *unstructured.Unstructured
 	// label is given the labels profile and machine config pool.
@@ -30,8 +32,10 @@ type step struct {
 	profile, pool string
 }
 
-func (s step) do(ctx context.Context, writer client.Client) error {
+func (s step) do(ctx context.Context, writer client.Client, keeper *platform.Keeper) error {
 	switch {
+	case s.inspection != nil:
+		return keeper.Write(ctx, writer, s.inspection)
 	case s.apply != nil:
 		return platform.Apply(ctx, writer, s.apply)
 	case s.remove != nil:

@@ -16,6 +16,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
@@ -35,7 +36,9 @@ type target struct {
 	nodes []*corev1.Node
 	// conflict keeps the machine config pool from being touched.
 	conflict *fleet.Conflict
-	evidence evidence
+	// selectors says what others have added to the selectors of the live machine config pool; nil when they are as wanted.
+	selectors *platform.Inspection
+	evidence  evidence
 }
 
 func (t *target) name() string { return t.input.MachineConfigPool.Name }
@@ -66,7 +69,21 @@ func aim(w *world, intent *fleet.Intent, namespace string, renders renderer) ([]
 		}
 	}
 	slices.SortFunc(targets, func(a, b *target) int { return strings.Compare(a.name(), b.name()) })
+	shareRuntimeClass(targets)
 	return targets, conflicts
+}
+
+// shareRuntimeClass leaves the RuntimeClass, which is one for all machine config pools of a profile, to the first that can
+// be written.
+func shareRuntimeClass(targets []*target) {
+	isClass := func(object *unstructured.Unstructured) bool { return object.GetKind() == kindRuntimeClass }
+	found := false
+	for _, t := range targets {
+		if found {
+			t.want = slices.DeleteFunc(slices.Clone(t.want), isClass)
+		}
+		found = found || t.conflict == nil && slices.ContainsFunc(t.want, isClass)
+	}
 }
 
 func choosePools(w *world, intent *fleet.Intent) ([]*target, []fleet.Conflict) {

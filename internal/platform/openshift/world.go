@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
 // Pools that OpenShift itself has. A node is in at most one custom machine config pool, and a control-plane node in
@@ -43,6 +44,8 @@ type world struct {
 	selectors map[string]labels.Selector
 	// objects are what the operator has made for the profile, machine config pools excepted.
 	objects map[key]*unstructured.Unstructured
+	// inspections are what is known about objects that are to be written.
+	inspections map[key]*platform.Inspection
 	// kubelets are the MachineConfigs made of KubeletConfigs from which the configuration of a machine config pool that
 	// the operator holds was merged, as far as they still exist, by the name of the machine config pool.
 	kubelets map[string][]mcfgv1.MachineConfig

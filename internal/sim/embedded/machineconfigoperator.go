@@ -38,7 +38,14 @@ type MachineConfigOperator struct {
 	Clock    clock.WithTicker
 	// Interval between two looks at the cluster.
 	Interval time.Duration
+
+	patience patience
 }
+
+// DelayUpdates lets nodes wait for a time from when they get another configuration until they are told to take it. The
+// real operator waits for five seconds (updateDelay in pkg/controller/node), so that what is taken back in that time
+// moves no node.
+func (o *MachineConfigOperator) DelayUpdates(delay time.Duration) { o.patience.set(delay) }
 
 // Run works until the context ends. Conflicts and other passing errors are tried again.
 func (o *MachineConfigOperator) Run(ctx context.Context) error {
@@ -94,6 +101,9 @@ func (o *MachineConfigOperator) syncPool(ctx context.Context, pool *mcfgv1.Machi
 	}
 	r := newRollout(rendered.Name, nodes)
 	for _, node := range r.next(pool) {
+		if !o.patience.isOver(node.Name, rendered.Name, o.Clock.Now()) {
+			continue
+		}
 		if err := o.startUpdate(ctx, node, rendered); err != nil {
 			return err
 		}

@@ -55,6 +55,9 @@ func (p MachineConfigPool) poolSelector() map[string]string {
 	return maps.Clone(p.PoolSelector)
 }
 
+// Selection are the labels by which the machine config pool selects our MachineConfig.
+func (p MachineConfigPool) Selection() map[string]string { return p.machineConfigLabels() }
+
 // machineConfigLabels are the labels by which the machine config pool selects a MachineConfig.
 func (p MachineConfigPool) machineConfigLabels() map[string]string {
 	if len(p.MachineConfigLabels) > 0 {
