@@ -137,7 +137,7 @@ COUNT ?= 40
 MUTATED ?= internal/verify internal/plan internal/fleet internal/fleet/status internal/fleet/gate internal/bypass
 .PHONY: mutate
 mutate: ## Change the code in COUNT places of each of the packages MUTATED, drawn with SEED, and fail when the tests miss more than 5 %.
-	go run ./hack/mutate -seed $(SEED) -count $(COUNT) $(MUTATED)
+	TMPDIR=$$(hack/fast-tmp.sh) go run ./hack/mutate -seed $(SEED) -count $(COUNT) $(MUTATED)
 
 .PHONY: bench
 bench: envtest ## Run the benchmarks; the result is in dist/bench.txt.

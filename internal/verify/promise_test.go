@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -55,4 +56,19 @@ func TestInterruptsThatKeepOff(t *testing.T) {
 		}
 	}
 	t.Error("irq.effective-affinity was not judged")
+}
+
+// TestNothingCritical: a plan to which no critical check of a condition applies proves nothing about it.
+func TestNothingCritical(t *testing.T) {
+	report := Report{Results: []Result{{
+		Check: Check{ID: "irq.default-affinity", Severity: v1alpha1.SeverityHigh, Conditions: []string{v1alpha1.ConditionDeJittered}}, Outcome: v1alpha1.OutcomePassed,
+	}}}
+	got := report.condition(v1alpha1.ConditionDeJittered)
+	want := metav1.Condition{
+		Type: v1alpha1.ConditionDeJittered, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonChecksUnknown,
+		Message: "no critical check applies to the plan",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

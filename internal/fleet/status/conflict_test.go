@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package status
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+// TestConflictsOfANode: a NIC that several pools claim is told of once, and its virtual functions are not told of besides.
+func TestConflictsOfANode(t *testing.T) {
+	nic := func(address string) bypass.NICConflict {
+		return bypass.NICConflict{NIC: topology.NIC{PCIAddress: address, Name: "ens1"}, Pools: []string{"other"}}
+	}
+	function := nic("0000:af:02.0")
+	function.Through = objects.FirstPort
+	cases := map[string]struct {
+		claim bypass.Claim
+		want  []string
+		says  string
+	}{
+		"none":                              {bypass.Claim{}, nil, ""},
+		"a NIC":                             {bypass.Claim{Conflicts: []bypass.NICConflict{nic(objects.FirstPort)}}, []string{objects.FirstPort}, "is selected by BypassNICPool other"},
+		"a NIC and a virtual function":      {bypass.Claim{Conflicts: []bypass.NICConflict{nic(objects.FirstPort), function}}, []string{objects.FirstPort}, "ens1"},
+		"a virtual function and a NIC":      {bypass.Claim{Conflicts: []bypass.NICConflict{function, nic(objects.SecondPort)}}, []string{objects.SecondPort}, "ens1"},
+		"the name of the resource":          {bypass.Claim{SameResource: []string{"a", "b"}}, []string{""}, "is claimed by BypassNICPool a, b"},
+		"the name of the resource and NICs": {bypass.Claim{SameResource: []string{"a"}, Conflicts: []bypass.NICConflict{nic(objects.FirstPort)}}, []string{""}, "spec.resourceName"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			n := &fleet.PoolNode{Node: objects.MakeNode("n1"), Selection: fleet.NICSelection{Claim: tc.claim}}
+			var got []string
+			for _, found := range conflictFindings(objects.MakePool("x2").Obj(), n) {
+				got = append(got, found.address)
+				if found.reason != v1alpha1.ReasonNICClaimConflict || found.node != "n1" || !strings.Contains(found.text, tc.says) {
+					t.Errorf("finding %+v, want %q in its text", found, tc.says)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("addresses (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
