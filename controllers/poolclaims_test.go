@@ -200,7 +200,7 @@ func (s *claimsScene) byCommandLine(pool *v1alpha1.BypassNICPool) []string {
 		}
 		files.WriteString("---\n" + string(text))
 	}
-	cli.Run(s.Context(), []string{
+	cli.Run(s.Context(), "", []string{
 		"pool", pool.Name, "-f", "-", "-o", "json", "--host-ip", hosttree.NodeAddress, "--root", claimsNode + "=" + s.root,
 	}, cli.Streams{In: &files, Out: &out, Err: &problems})
 	var shown []view.Pool

@@ -15,9 +15,14 @@ import (
 	_ "github.com/lowlatency-dev/lowlatency-operator/internal/cli/runtimesetup" // sets the runtime up before the rest is initialized
 )
 
+// release is the version that a release build states, as the Makefile does.
+//
+//nolint:gochecknoglobals // The linker can set a package variable only.
+var release string
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Run(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+	code := cli.Run(ctx, release, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 	stop()
 	os.Exit(code)
 }

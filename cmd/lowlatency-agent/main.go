@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/process"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/version"
 )
 
 // release is the version that a release build states, as the Makefile and the Dockerfile do.
@@ -25,7 +26,7 @@ func newCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:           "lowlatency-agent",
 		Short:         "Report what the kernel of this node is",
-		Version:       process.Version(release),
+		Version:       version.Of(release).String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/process"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/version"
 )
 
 // release is the version that a release build states, as the Makefile and the Dockerfile do.
@@ -26,7 +27,7 @@ func newCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:           "lowlatency-operator",
 		Short:         "Plan, tune and verify the nodes of latency-critical workloads",
-		Version:       process.Version(release),
+		Version:       version.Of(release).String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

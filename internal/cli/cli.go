@@ -56,9 +56,10 @@ func (s Streams) complain(format string, args ...any) {
 	_, _ = fmt.Fprintf(s.Err, format+"\n", args...)
 }
 
-// Run runs one command line, without the name of the program, and returns the exit code.
-func Run(ctx context.Context, args []string, streams Streams) int {
-	root := newRoot(streams)
+// Run runs one command line, without the name of the program, and returns the exit code. release is the version that a
+// release build states, else "".
+func Run(ctx context.Context, release string, args []string, streams Streams) int {
+	root := newRoot(release, streams)
 	// Given nil, cobra would take the arguments of the process.
 	root.SetArgs(append([]string{}, args...))
 	err := root.ExecuteContext(ctx)
@@ -75,8 +76,8 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 	}
 }
 
-func newRoot(streams Streams) *cobra.Command {
-	app := &app{Streams: streams}
+func newRoot(release string, streams Streams) *cobra.Command {
+	app := &app{Streams: streams, release: release}
 	root := &cobra.Command{
 		Use:   "kubectl-lowlatency",
 		Short: "Plan, render and check low-latency nodes without a cluster",

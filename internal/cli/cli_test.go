@@ -59,7 +59,7 @@ type result struct {
 func run(t *testing.T, in string, args ...string) result {
 	t.Helper()
 	var out, err bytes.Buffer
-	code := Run(t.Context(), args, Streams{In: strings.NewReader(in), Out: &out, Err: &err})
+	code := Run(t.Context(), "v9", args, Streams{In: strings.NewReader(in), Out: &out, Err: &err})
 	return result{code, out.String(), err.String()}
 }
 
@@ -575,7 +575,7 @@ spec:
 }
 
 func TestVersionAndHelp(t *testing.T) {
-	if got := run(t, "", "version"); got.code != ExitOK || !strings.HasPrefix(got.out, "kubectl-lowlatency ") {
+	if got := run(t, "", "version"); got.code != ExitOK || !strings.HasPrefix(got.out, "kubectl-lowlatency v9 (commit ") {
 		t.Errorf("version: %+v", got)
 	}
 	got := run(t, "")

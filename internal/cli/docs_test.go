@@ -60,7 +60,7 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range newRoot(Streams{}).Commands() {
+	for _, command := range newRoot("", Streams{}).Commands() {
 		if !strings.Contains(string(data), "`"+command.Name()+"`") {
 			t.Errorf("docs/cli.md does not name the command %s", command.Name())
 		}

@@ -25,7 +25,9 @@ const defaultWidth = 110
 // app is what all commands share.
 type app struct {
 	Streams
-	colour colourMode
+	// release is the version that a release build states.
+	release string
+	colour  colourMode
 }
 
 // choice is a flag that takes one of several words.

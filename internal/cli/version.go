@@ -5,10 +5,10 @@ package cli
 
 import (
 	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/version"
 )
 
 func (a *app) versionCommand() *cobra.Command {
@@ -17,18 +17,8 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "Print the version of this program",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.Out, "kubectl-lowlatency %s %s %s/%s\n",
-				version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(a.Out, "kubectl-lowlatency %s\n", version.Of(a.release))
 			return err
 		},
 	}
-}
-
-// version is what the Go toolchain wrote into the binary: the module's version, or the commit.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(unknown version)"
-	}
-	return info.Main.Version
 }
