@@ -77,6 +77,7 @@ vet: ## Run go vet.
 lint: $(GOLANGCI_LINT) ## Run the linters.
 	$(GOLANGCI_LINT) run
 	cd test/kubelet && $(GOLANGCI_LINT) run
+	cd hack/image && $(GOLANGCI_LINT) run
 
 .PHONY: lint-fix
 lint-fix: $(GOLANGCI_LINT) ## Run the linters and repair what they can.
@@ -92,7 +93,7 @@ verify: ## Fail when something generated is not what its source says.
 test: envtest ## Run every test, with a real API server and the real kubelet's validation; fail below 85 % of internal/.
 	FAULTS=all $(GO_TEST) -timeout 20m -coverprofile=cover.out ./...
 	hack/coverage.sh cover.out internal/ $(COVERAGE_MINIMUM)
-	$(MAKE) --no-print-directory test-kubelet
+	$(MAKE) --no-print-directory test-kubelet test-image
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no API server.
@@ -106,6 +107,10 @@ faults: ## Break simulated machines in every way we know, and print what the che
 .PHONY: test-kubelet
 test-kubelet: ## Put rendered kubelet configurations before the kubelet's own validation.
 	cd test/kubelet && go test ./...
+
+.PHONY: test-image
+test-image: ## Build images of small programs without a container engine, twice, and look into them.
+	cd hack/image && go test ./...
 
 .PHONY: test-hwloc
 test-hwloc: ## Compare the topology with lstopo's (needs Debian's hwloc).
@@ -162,6 +167,10 @@ build-cli: ## Build kubectl-lowlatency into bin/.
 .PHONY: run
 run: ## Run the manager on this machine against the current kubeconfig's cluster.
 	go run ./cmd/lowlatency-operator manager
+
+.PHONY: image
+image: ## Build the image for PLATFORMS without a container engine or registry into dist/image.tar; PUSH=registry/name:tag pushes it.
+	go run -C hack/image . -source $(CURDIR) -output $(CURDIR)/dist -name $(IMG) -platforms $(PLATFORMS) -version $(VERSION) -push "$(PUSH)"
 
 .PHONY: docker-build
 docker-build: ## Build the image for this machine's architecture.

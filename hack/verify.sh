@@ -17,7 +17,7 @@ state() {
 
 before=$(state)
 make --no-print-directory manifests generate
-for module in . test/kubelet; do
+for module in . test/kubelet hack/image; do
   (cd "$module" && go mod tidy -diff) || {
     printf 'verify: %s/go.mod or go.sum is not tidy: run "go mod tidy" there\n' "$module" >&2
     exit 1

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Command image builds the operator's container image without a container engine, a registry or a base image: the programs
+// are static, so the image has them and their licence alone. It writes an OCI archive with one image for each platform, which
+// containerd, podman, skopeo and docker load, and a bill of materials for each. Two builds of one commit give one digest.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// options say what is built and where it goes.
+type options struct {
+	source    string
+	folder    string
+	reference string
+	platforms string
+	version   string
+	push      string
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.source, "source", ".", "the folder with the source")
+	flag.StringVar(&o.folder, "output", "dist", "the folder for image.tar and the bills of materials")
+	flag.StringVar(&o.reference, "name", "lowlatency-operator:latest", "the name under which the image is loaded")
+	flag.StringVar(&o.platforms, "platforms", "linux/amd64,linux/arm64", "the platforms, with commas between them")
+	flag.StringVar(&o.version, "version", "unknown", "the version that the programs and labels state")
+	flag.StringVar(&o.push, "push", "", "push to this name, too, with the credentials of docker's or podman's configuration")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "image:", err)
+		os.Exit(1) //nolint:gocritic // The signal handler goes with the process.
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	reference, err := name.NewTag(o.reference)
+	if err != nil {
+		return fmt.Errorf("-name: %w", err)
+	}
+	platforms, err := parsePlatforms(o.platforms)
+	if err != nil {
+		return err
+	}
+	source, err := describeSource(ctx, o.source, o.version)
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "image-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch) //nolint:errcheck // Only temporary files are left.
+	images := make([]platformImage, 0, len(platforms))
+	for _, platform := range platforms {
+		fmt.Fprintf(os.Stderr, "image: building for %s\n", platform)
+		image, err := buildImage(ctx, source, platform, filepath.Join(scratch, platform.Architecture))
+		if err != nil {
+			return fmt.Errorf("%s: %w", platform, err)
+		}
+		images = append(images, image)
+	}
+	index := indexOf(source, images)
+	if err := write(o.folder, reference, index, images); err != nil {
+		return err
+	}
+	if o.push != "" {
+		return push(ctx, o.push, index, images)
+	}
+	return nil
+}
+
+// parsePlatforms reads "linux/amd64,linux/arm64".
+func parsePlatforms(list string) ([]v1.Platform, error) {
+	var platforms []v1.Platform
+	for text := range strings.SplitSeq(list, ",") {
+		platform, err := v1.ParsePlatform(text)
+		if err != nil {
+			return nil, fmt.Errorf("-platforms: %w", err)
+		}
+		if platform.OS != "linux" || platform.Architecture == "" || platform.Variant != "" {
+			return nil, fmt.Errorf("-platforms: %q is not a platform of the operator, which runs on Linux", text)
+		}
+		platforms = append(platforms, *platform)
+	}
+	return platforms, nil
+}
+
+// write writes the archive and the bills of materials, and prints what pods can be told to run.
+func write(folder string, reference name.Tag, index v1.ImageIndex, images []platformImage) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	archive := filepath.Join(folder, "image.tar")
+	if err := writeArchive(archive, reference, index); err != nil {
+		return err
+	}
+	for _, image := range images {
+		path := filepath.Join(folder, "image-"+image.platform.Architecture+".spdx.json")
+		if err := os.WriteFile(path, image.materials, 0o644); err != nil { //nolint:gosec // Everybody may read it.
+			return err
+		}
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s@%s\n", reference.Name(), digest)
+	return nil
+}
+
+// push pushes the image, and the bills of materials as what refers to it.
+func push(ctx context.Context, to string, index v1.ImageIndex, images []platformImage) error {
+	reference, err := name.NewTag(to)
+	if err != nil {
+		return fmt.Errorf("-push: %w", err)
+	}
+	access := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+	failure := remote.WriteIndex(reference, index, access...)
+	for _, image := range images {
+		referrer, err := image.referrer()
+		if err != nil {
+			return err
+		}
+		digest, err := referrer.Digest()
+		if err != nil {
+			return err
+		}
+		failure = errors.Join(failure, remote.Write(reference.Context().Digest(digest.String()), referrer, access...))
+	}
+	if failure != nil {
+		return fmt.Errorf("pushing %s: %w", reference, failure)
+	}
+	return nil
+}

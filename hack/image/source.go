@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// programs of the image, in the order in which they lie in it. The first is its entry point.
+func programs() []string { return []string{"lowlatency-operator", "lowlatency-agent"} }
+
+// source is what is built.
+type source struct {
+	// folder of the module.
+	folder string
+	// version that a release states.
+	version string
+	// revision is the commit; changed files beside it are the version's to tell.
+	revision string
+	// committed is when the commit was made. Everything in the image bears this time: the hour of the build would make each
+	// build another image.
+	committed time.Time
+}
+
+// describeSource asks git for the commit.
+func describeSource(ctx context.Context, folder, version string) (source, error) {
+	text, err := output(ctx, folder, nil, "git", "log", "-1", "--format=%H %cI")
+	if err != nil {
+		return source{}, err
+	}
+	revision, when, _ := strings.Cut(strings.TrimSpace(text), " ")
+	committed, err := time.Parse(time.RFC3339, when)
+	if err != nil {
+		return source{}, fmt.Errorf("the time of commit %s: %w", revision, err)
+	}
+	return source{folder: folder, version: version, revision: revision, committed: committed.UTC()}, nil
+}
+
+// build compiles the programs for an architecture of Linux into a folder.
+func (s source) build(ctx context.Context, architecture, into string) error {
+	into, err := filepath.Abs(into)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(into, 0o755); err != nil {
+		return err
+	}
+	packages := make([]string, 0, len(programs()))
+	for _, program := range programs() {
+		packages = append(packages, "./cmd/"+program)
+	}
+	arguments := slices.Concat([]string{"build", "-trimpath", "-buildvcs=true", "-ldflags", "-s -w -X main.release=" + s.version,
+		"-o", into + string(os.PathSeparator)}, packages)
+	_, err = output(ctx, s.folder, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + architecture, "GOFLAGS="}, "go", arguments...)
+	return err
+}
+
+// output runs a program and returns what it prints; what it complains of is in the error.
+func output(ctx context.Context, folder string, environment []string, program string, arguments ...string) (string, error) {
+	command := exec.CommandContext(ctx, program, arguments...)
+	command.Dir = folder
+	command.Env = append(os.Environ(), environment...)
+	text, err := command.Output()
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+		return "", fmt.Errorf("%s: %w: %s", command, err, failed.Stderr)
+	}
+	return string(text), err
+}
