@@ -51,9 +51,7 @@ func describeVerification(s *suite) {
 
 			By("telling the story in events")
 			s.eventually(ctx, func(g Gomega) {
-				g.Expect(s.events(ctx, "xeon-2")).To(ContainElements(
-					"DeJittered", "NUMAAligned", "NotDeJittered: "+strayInterrupt,
-				))
+				g.Expect(s.events(ctx, "xeon-2")).To(ContainElements("DeJittered", "NotDeJittered: "+strayInterrupt))
 				g.Expect(s.events(ctx, "trading")).To(ContainElements("Verified", "RollingOut", "ChecksFailed: node xeon-2: "+strayInterrupt, "Recovered"))
 			})
 		})

@@ -42,13 +42,23 @@ func EventReasons() []string {
 }
 
 // NodeConditions are the conditions that the Node is to show: none without a LowLatencyNode. A condition whose status is
-// what it was keeps the time of its last transition. They are nil, and false, when the Node shows them.
+// what it was keeps the time of its last transition. They are nil, and false, when the Node shows them, or when nothing is known yet.
 func (w *World) NodeConditions(d *Decision, now time.Time) ([]corev1.NodeCondition, bool) {
 	want := w.nodeConditions(d)
-	if sameConditions(w.Node.Status.Conditions, want) {
+	if sameConditions(w.Node.Status.Conditions, want) || w.hasNothingToTell(d, want) {
 		return nil, false
 	}
 	return withTransitions(w.Node.Status.Conditions, want, metav1.NewTime(now)), true
+}
+
+// hasNothingToTell reports whether a Node that has joined shows no condition because none is known yet. A node that pods are
+// kept off shows why.
+func (w *World) hasNothingToTell(d *Decision, want []corev1.NodeCondition) bool {
+	tainted, _ := w.isTainted(d)
+	return !tainted && len(OwnConditions(w.Node.Status.Conditions)) == 0 &&
+		!slices.ContainsFunc(want, func(c corev1.NodeCondition) bool {
+			return c.Status != corev1.ConditionUnknown || !isOrdinary(c.Reason)
+		})
 }
 
 func (w *World) nodeConditions(d *Decision) []corev1.NodeCondition {
@@ -133,18 +143,30 @@ func Announcements(before, after []corev1.NodeCondition) []fleet.Announcement {
 	return all
 }
 
-// announcement tells that a condition is Unknown only when it was known before.
+// announcement tells of what somebody has to know about this one node. What every node goes through, when it joins, gets
+// another plan or reboots into it, is told by the profile once for all of them.
 func (m *mirrored) announcement(before, after *corev1.NodeCondition) (fleet.Announcement, bool) {
 	switch {
 	case before != nil && before.Status == after.Status:
 		return fleet.Announcement{}, false
 	case after.Status == corev1.ConditionTrue:
-		return fleet.Announce(corev1.EventTypeNormal, m.proven, after.Message), true
+		return fleet.Announce(corev1.EventTypeNormal, m.proven, after.Message), before != nil && !isOrdinary(before.Reason)
+	case isOrdinary(after.Reason):
+		return fleet.Announcement{}, false
 	case after.Status == corev1.ConditionFalse:
 		return fleet.Announce(corev1.EventTypeWarning, m.disproven, after.Message), true
-	case before != nil:
-		return fleet.Announce(corev1.EventTypeNormal, m.proven+"Unknown", after.Message), true
 	default:
-		return fleet.Announcement{}, false
+		return fleet.Announce(corev1.EventTypeNormal, m.proven+"Unknown", after.Message), before != nil
+	}
+}
+
+// isOrdinary reports whether a condition is not True for a reason that every node goes through.
+func isOrdinary(reason string) bool {
+	switch reason {
+	case v1alpha1.ReasonAwaitingInventory, v1alpha1.ReasonAwaitingPlan, v1alpha1.ReasonAwaitingVerification,
+		v1alpha1.ReasonRebootPending, v1alpha1.ReasonAwaitingPlugins, v1alpha1.ReasonNodeNotReady:
+		return true
+	default:
+		return false
 	}
 }

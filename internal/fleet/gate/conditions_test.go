@@ -41,6 +41,32 @@ func TestNodeConditions(t *testing.T) {
 	}
 }
 
+func TestNothingToTell(t *testing.T) {
+	profile := objects.MakeProfile("trading")
+	cases := map[string]struct {
+		profile *objects.Profile
+		report  *objects.Report
+		have    []corev1.NodeCondition
+		want    bool
+	}{
+		"no agent has said anything":                {profile: profile, report: objects.MakeReport("n", "trading"), want: false},
+		"no agent has, and pods are kept off":       {profile: objects.MakeProfile("trading").Gated(), report: objects.MakeReport("n", "trading"), want: true},
+		"the plan is proven":                        {profile: profile, report: objects.MakeReport("n", "trading").Verified("h", "TTT"), want: true},
+		"a fact is missing":                         {profile: profile, report: objects.MakeReport("n", "trading").Verified("h", "TUT"), want: true},
+		"what was proven is of another agent's day": {profile: profile, report: objects.MakeReport("n", "trading"), have: []corev1.NodeCondition{{Type: v1alpha1.NodeConditionReady, Status: "True"}}, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			node := objects.MakeNode("n", "role", "trading")
+			node.Status.Conditions = tc.have
+			w := &World{Node: node, Report: tc.report.Obj(), Current: tc.report.Obj(), Profiles: []v1alpha1.LowLatencyNodeProfile{*tc.profile.Obj()}}
+			if _, got := w.NodeConditions(w.Decide(time.Unix(1000, 0)), time.Unix(1000, 0)); got != tc.want {
+				t.Errorf("NodeConditions() are to be written: %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestWithTransitions(t *testing.T) {
 	before, now := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
 	have := []corev1.NodeCondition{{Type: "A", Status: "True", LastTransitionTime: before}, {Type: "B", Status: "True", LastTransitionTime: before}, {Type: "D", Status: "True"}}
@@ -55,25 +81,44 @@ func TestWithTransitions(t *testing.T) {
 
 func TestNodeAnnouncement(t *testing.T) {
 	m := mirroredConditions()[0]
-	condition := func(status corev1.ConditionStatus) *corev1.NodeCondition {
-		return &corev1.NodeCondition{Status: status}
+	condition := func(status corev1.ConditionStatus, reason string) *corev1.NodeCondition {
+		return &corev1.NodeCondition{Status: status, Reason: reason}
 	}
+	proven, failed := condition("True", v1alpha1.ReasonVerified), condition("False", v1alpha1.ReasonChecksFailed)
+	stale, pending := condition("Unknown", v1alpha1.ReasonHeartbeatStale), condition("False", v1alpha1.ReasonRebootPending)
+	awaited := condition("Unknown", v1alpha1.ReasonAwaitingVerification)
+	none, mended := fleet.Announcement{}, fleet.Announcement{Kind: corev1.EventTypeNormal, Reason: "DeJittered"}
+	broken := fleet.Announcement{Kind: corev1.EventTypeWarning, Reason: "NotDeJittered"}
+	lost := fleet.Announcement{Kind: corev1.EventTypeNormal, Reason: "DeJitteredUnknown"}
 	cases := map[string]struct {
 		before, after *corev1.NodeCondition
 		want          fleet.Announcement
 	}{
-		"unchanged":        {condition("True"), condition("True"), fleet.Announcement{}},
-		"first unknown":    {nil, condition("Unknown"), fleet.Announcement{}},
-		"first true":       {nil, condition("True"), fleet.Announcement{Kind: corev1.EventTypeNormal, Reason: "DeJittered"}},
-		"true to false":    {condition("True"), condition("False"), fleet.Announcement{Kind: corev1.EventTypeWarning, Reason: "NotDeJittered"}},
-		"false to unknown": {condition("False"), condition("Unknown"), fleet.Announcement{Kind: corev1.EventTypeNormal, Reason: "DeJitteredUnknown"}},
-		"unknown to true":  {condition("Unknown"), condition("True"), fleet.Announcement{Kind: corev1.EventTypeNormal, Reason: "DeJittered"}},
+		"unchanged":                          {proven, proven, none},
+		"a node joins":                       {nil, awaited, none},
+		"a node joins with a stale agent":    {nil, stale, none},
+		"a node that joins is proven":        {nil, proven, none},
+		"another plan":                       {proven, awaited, none},
+		"a reboot is due":                    {awaited, pending, none},
+		"the reboot has brought the plan":    {pending, proven, none},
+		"the plan is proven":                 {awaited, proven, none},
+		"a check fails":                      {proven, failed, broken},
+		"a fact is missing after the reboot": {pending, condition("Unknown", v1alpha1.ReasonChecksUnknown), lost},
+		"a check fails on a node that came":  {nil, failed, broken},
+		"the agent dies":                     {proven, stale, lost},
+		"the agent dies with a failure":      {failed, stale, lost},
+		"the agent is back":                  {stale, proven, mended},
+		"a failure is mended":                {failed, proven, mended},
+		"another plan after a failure":       {failed, awaited, none},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, worth := m.announcement(tc.before, tc.after)
-			if got != tc.want || worth != (tc.want != fleet.Announcement{}) {
-				t.Errorf("announcement() = %+v, %v, want %+v", got, worth, tc.want)
+			if !worth {
+				got = none
+			}
+			if got != tc.want {
+				t.Errorf("announcement() = %+v, want %+v", got, tc.want)
 			}
 		})
 	}

@@ -135,7 +135,8 @@ func TestEventReasons(t *testing.T) {
 func TestAnnouncements(t *testing.T) {
 	aligned := []corev1.NodeCondition{{Type: v1alpha1.NodeConditionNUMAAligned, Status: corev1.ConditionTrue, Reason: "Verified", Message: "proven"}}
 	want := []fleet.Announcement{{Kind: corev1.EventTypeNormal, Reason: "NUMAAligned", Message: "proven"}}
-	if diff := cmp.Diff(want, Announcements(nil, aligned)); diff != "" {
+	failed := []corev1.NodeCondition{{Type: v1alpha1.NodeConditionNUMAAligned, Status: corev1.ConditionFalse, Reason: "ChecksFailed"}}
+	if diff := cmp.Diff(want, Announcements(failed, aligned)); diff != "" {
 		t.Errorf("the Node shows one condition alone (-want +got):\n%s", diff)
 	}
 	if got := Announcements(aligned, nil); len(got) > 0 {

@@ -14,7 +14,7 @@ import (
 
 // Marked is the node with our taint put on or taken away, and with the note for which boot its device plugins have
 // advertised, as a decision says; it is the node itself when nothing changes. The announcement says that the taint moved,
-// and is nil when it did not.
+// and is nil when it did not, or as it does on every node.
 func (w *World) Marked(d *Decision) (*corev1.Node, *fleet.Announcement) {
 	tainted, why := w.isTainted(d)
 	next := w.Node.DeepCopy()
@@ -24,7 +24,7 @@ func (w *World) Marked(d *Decision) (*corev1.Node, *fleet.Announcement) {
 	if !moved && next.Annotations[v1alpha1.AnnotationStarted] == w.Node.Annotations[v1alpha1.AnnotationStarted] {
 		return w.Node, nil
 	}
-	if !moved {
+	if !moved || w.movesOrdinarily(d, tainted) {
 		return next, nil
 	}
 	about := fleet.Announce(corev1.EventTypeNormal, "GateOpened", why)
@@ -33,6 +33,18 @@ func (w *World) Marked(d *Decision) (*corev1.Node, *fleet.Announcement) {
 			"pods without a toleration of "+v1alpha1.TaintUnverified+" are kept away, those that run are left alone: "+why)
 	}
 	return next, &about
+}
+
+// movesOrdinarily reports whether the taint comes or goes as it does on every node that joins, gets another plan or reboots.
+func (w *World) movesOrdinarily(d *Decision, tainted bool) bool {
+	if d == nil {
+		return false
+	}
+	if tainted {
+		return isOrdinary(d.Reason) || d.IsStarting()
+	}
+	closed := findCondition(w.Node.Status.Conditions, v1alpha1.NodeConditionReady)
+	return d.IsOpen() && closed != nil && isOrdinary(closed.Reason)
 }
 
 // isTainted reports whether pods are to be kept off the node, and why.
