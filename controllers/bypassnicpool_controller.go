@@ -39,6 +39,7 @@ type PoolReconciler struct {
 	clock      clock.PassiveClock
 	selections *fleet.Selections
 	heartbeats *heartbeats
+	pace       *pace
 }
 
 var _ reconcile.Reconciler = (*PoolReconciler)(nil)
@@ -62,8 +63,10 @@ func (r *PoolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 func (r *PoolReconciler) reconcile(ctx context.Context, name string) (time.Duration, error) {
 	pool, err := get(ctx, r.client, client.ObjectKey{Name: name}, &v1alpha1.BypassNICPool{})
 	if pool == nil || err != nil {
+		r.pace.forget(name)
 		return 0, err
 	}
+	decided := r.pace.measure(name)
 	if !pool.DeletionTimestamp.IsZero() {
 		// The owner references let the garbage collector remove everything.
 		return 0, nil
@@ -72,12 +75,13 @@ func (r *PoolReconciler) reconcile(ctx context.Context, name string) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	return world.leases.again, errors.Join(world.leases.failure, r.serve(ctx, world))
+	return world.leases.again, errors.Join(world.leases.failure, r.serve(ctx, world, decided))
 }
 
 // serve makes of the pool what the world asks for, and writes its status.
-func (r *PoolReconciler) serve(ctx context.Context, world *poolWorld) error {
+func (r *PoolReconciler) serve(ctx context.Context, world *poolWorld, decided func()) error {
 	decision := fleet.DecidePool(&world.PoolWorld, r.selections)
+	decided()
 	failure := r.publish(ctx, world, decision)
 	_, final := errors.AsType[unrenderable](failure)
 	if failure != nil && !final && !refused(failure) {

@@ -7,10 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -30,6 +30,10 @@ type heartbeats struct {
 	// namespace is that of the agents.
 	namespace string
 	clock     clock.PassiveClock
+
+	mutex sync.Mutex
+	// failures say which Leases could not be made when that was tried last, by the name of the node.
+	failures map[string]error
 }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lowlatency-operator-agents,resources=leases,verbs=get;list;watch;create
@@ -42,11 +46,19 @@ type leaseChecks struct {
 	failure error
 }
 
-// judge replaces LowLatencyNodes, by name, by what counts of them now.
+// judge replaces LowLatencyNodes, by name, by what counts of them now. It makes no Lease: who looks at all nodes waits for
+// none of them. A Lease that is about to be made counts as fresh.
 func (h *heartbeats) judge(ctx context.Context, reports map[string]*v1alpha1.LowLatencyNode) leaseChecks {
 	var all leaseChecks
+	now := h.clock.Now()
 	for name, report := range reports {
-		staleness, one := h.check(ctx, report)
+		lease, err := h.read(ctx, name)
+		if err == nil && lease == nil && report.DeletionTimestamp.IsZero() {
+			if err = h.failureOf(name); err == nil {
+				lease = heartbeat.First(report, h.namespace, now)
+			}
+		}
+		staleness, one := h.compare(name, lease, now, err)
 		reports[name] = staleness.Judge(report)
 		all.again = soonest(all.again, one.again)
 		all.failure = errors.Join(all.failure, one.failure)
@@ -56,25 +68,58 @@ func (h *heartbeats) judge(ctx context.Context, reports map[string]*v1alpha1.Low
 
 // check reports whether the heartbeat of the agent of a LowLatencyNode is stale, and makes the Lease if there is none.
 func (h *heartbeats) check(ctx context.Context, report *v1alpha1.LowLatencyNode) (heartbeat.Staleness, leaseChecks) {
-	key, now := client.ObjectKey{Namespace: h.namespace, Name: report.Name}, h.clock.Now()
-	lease, err := get(ctx, h.client, key, &coordinationv1.Lease{}, client.UnsafeDisableDeepCopy)
+	now := h.clock.Now()
+	lease, err := h.read(ctx, report.Name)
 	if err == nil && lease == nil && report.DeletionTimestamp.IsZero() {
 		lease, err = h.begin(ctx, report, now)
 	}
-	staleness := heartbeat.Check(key, lease, now)
-	if staleness.Exists() {
-		return staleness, leaseChecks{failure: err}
-	}
-	return staleness, leaseChecks{again: heartbeat.Expiry(lease).Sub(now), failure: err}
+	return h.compare(report.Name, lease, now, err)
 }
 
-// begin makes the Lease of a LowLatencyNode. Another reconciler may have made it a moment ago, before the cache knew.
+// read reads the Lease of a node; nil when there is none.
+func (h *heartbeats) read(ctx context.Context, node string) (*coordinationv1.Lease, error) {
+	return get(ctx, h.client, h.key(node), &coordinationv1.Lease{}, client.UnsafeDisableDeepCopy)
+}
+
+// key is that of the Lease of a node.
+func (h *heartbeats) key(node string) client.ObjectKey {
+	return client.ObjectKey{Namespace: h.namespace, Name: node}
+}
+
+// compare reports whether a heartbeat is stale by its Lease, which is nil when there is none.
+func (h *heartbeats) compare(node string, lease *coordinationv1.Lease, now time.Time, failure error) (heartbeat.Staleness, leaseChecks) {
+	staleness := heartbeat.Check(h.key(node), lease, now)
+	if staleness.Exists() {
+		return staleness, leaseChecks{failure: failure}
+	}
+	return staleness, leaseChecks{again: heartbeat.Expiry(lease).Sub(now), failure: failure}
+}
+
+// begin makes the Lease of a LowLatencyNode. It may have been made a moment ago, before the cache knew.
 func (h *heartbeats) begin(ctx context.Context, report *v1alpha1.LowLatencyNode, now time.Time) (*coordinationv1.Lease, error) {
 	lease := heartbeat.First(report, h.namespace, now)
-	if err := h.client.Create(ctx, lease.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("making Lease %s/%s: %w", lease.Namespace, lease.Name, err)
+	err := h.client.Create(ctx, lease.DeepCopy())
+	if err = client.IgnoreAlreadyExists(err); err != nil {
+		err = fmt.Errorf("making Lease %s/%s: %w", lease.Namespace, lease.Name, err)
 	}
-	return lease, nil
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if err == nil {
+		delete(h.failures, report.Name)
+		return lease, nil
+	}
+	if h.failures == nil {
+		h.failures = map[string]error{}
+	}
+	h.failures[report.Name] = err
+	return nil, err
+}
+
+// failureOf says why the Lease of a node could not be made; nil when it could, or when nobody has tried yet.
+func (h *heartbeats) failureOf(node string) error {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.failures[node]
 }
 
 // soonest is the shorter of two times to wait, of which zero is never.
@@ -86,8 +131,8 @@ func soonest(a, b time.Duration) time.Duration {
 }
 
 // watch adds to a controller the Leases that concern it, by the LowLatencyNode that owns each.
-func (h *heartbeats) watch(build *builder.Builder, concerned handler.MapFunc) *builder.Builder {
-	return build.Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(
+func (h *heartbeats) watch(build *builder.Builder, enqueue func(handler.MapFunc) handler.EventHandler, concerned handler.MapFunc) *builder.Builder {
+	return build.Watches(&coordinationv1.Lease{}, enqueue(
 		func(ctx context.Context, object client.Object) []reconcile.Request {
 			if object.GetNamespace() != h.namespace {
 				return nil

@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,14 +20,17 @@ import (
 
 // mark puts the taint on the node or takes it away, and notes that the device plugins have advertised since the boot.
 // The taints of a Node are one atomic list, which server-side apply could only own as a whole; so this is a patch that
-// fails when the node has changed since it was read.
+// fails when the node has changed since it was read, unless the taints stay as they are.
 func (r *NodeReconciler) mark(ctx context.Context, w *gate.World, d *gate.Decision) error {
 	next, announcement := w.Marked(d)
 	if next == w.Node {
 		return nil
 	}
 	// The patch below carries nothing else, because the cache holds nodes without the rest.
-	patch := client.MergeFromWithOptions(w.Node, client.MergeFromWithOptimisticLock{})
+	patch := client.MergeFrom(w.Node)
+	if !slices.Equal(next.Spec.Taints, w.Node.Spec.Taints) {
+		patch = client.MergeFromWithOptions(w.Node, client.MergeFromWithOptimisticLock{})
+	}
 	if err := r.client.Patch(ctx, next, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return fmt.Errorf("writing the taints of Node %s: %w", w.Node.Name, err)
 	}

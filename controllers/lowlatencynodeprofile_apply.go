@@ -44,30 +44,71 @@ func (r *ProfileReconciler) dropFinalizer(ctx context.Context, profile *v1alpha1
 	return nil
 }
 
-// adopt gives every node that is ours alone its LowLatencyNode, and the label by which the agent comes to it.
-func (r *ProfileReconciler) adopt(ctx context.Context, w *profileWorld, d *fleet.ProfileDecision) error {
+// adopt gives every node that is ours alone its LowLatencyNode, and the label by which the agent comes to it: as many at a
+// time as go together. It reports whether others are left.
+func (r *ProfileReconciler) adopt(ctx context.Context, w *profileWorld, d *fleet.ProfileDecision) (left bool, err error) {
+	var writes []platform.NodeWrite
 	for i := range d.Members {
 		m := &d.Members[i]
 		if len(m.OtherProfiles) > 0 {
 			continue
 		}
-		if spec := m.WantedSpec(w.Profile.Name); !fleet.IsUpToDate(m.Report, spec, m.Node) {
-			report, err := apply.Object(reportObject(spec, m.Node))
-			if err != nil {
-				return err
-			}
-			if err := platform.Apply(ctx, r.client, report); err != nil {
-				return err
-			}
+		a := &adoption{ProfileReconciler: r, profile: w.Profile.Name, node: m.Node, spec: m.WantedSpec(w.Profile.Name), pool: m.PoolToKeep()}
+		if !a.isDone(m.Report, m.Node) {
+			writes = append(writes, platform.NodeWrite{
+				Do: func(ctx context.Context) error { return a.write(ctx, m.Report) }, IsSeen: a.isSeen,
+			})
 		}
-		if m.Node.Labels[v1alpha1.LabelProfile] == w.Profile.Name {
-			continue
-		}
-		if err := platform.LabelNode(ctx, r.client, m.Node, w.Profile.Name, m.PoolToKeep()); err != nil {
+	}
+	return platform.WriteNodes(ctx, writes)
+}
+
+// adoption is what the operator writes about one node.
+type adoption struct {
+	*ProfileReconciler
+	profile string
+	node    *corev1.Node
+	spec    v1alpha1.LowLatencyNodeSpec
+	// pool is the machine config pool in which the node stays.
+	pool string
+}
+
+// isDone reports whether writing would change nothing.
+func (a *adoption) isDone(report *v1alpha1.LowLatencyNode, node *corev1.Node) bool {
+	return fleet.IsUpToDate(report, a.spec, node) && node.Labels[v1alpha1.LabelProfile] == a.profile
+}
+
+// write writes what the node lacks. The label comes first: its write fails when the Node has changed since it was read, and
+// once there is a LowLatencyNode the Node's conditions are written, too. An agent that comes early waits.
+func (a *adoption) write(ctx context.Context, report *v1alpha1.LowLatencyNode) error {
+	if a.node.Labels[v1alpha1.LabelProfile] != a.profile {
+		if err := platform.LabelNode(ctx, a.client, a.node, a.profile, a.pool); err != nil {
 			return err
 		}
 	}
-	return nil
+	if fleet.IsUpToDate(report, a.spec, a.node) {
+		return nil
+	}
+	return a.applyReport(ctx, a.spec, a.node)
+}
+
+// isSeen reports whether the cache shows what was written. A node that is gone meanwhile has nothing to show.
+func (a *adoption) isSeen(ctx context.Context) bool {
+	key := client.ObjectKeyFromObject(a.node)
+	node, err := get(ctx, a.client, key, &corev1.Node{}, client.UnsafeDisableDeepCopy)
+	if node == nil || err != nil {
+		return true
+	}
+	report, err := get(ctx, a.client, key, &v1alpha1.LowLatencyNode{}, client.UnsafeDisableDeepCopy)
+	return err != nil || a.isDone(report, node)
+}
+
+func (r *ProfileReconciler) applyReport(ctx context.Context, spec v1alpha1.LowLatencyNodeSpec, node *corev1.Node) error {
+	report, err := apply.Object(reportObject(spec, node))
+	if err != nil {
+		return err
+	}
+	return platform.Apply(ctx, r.client, report)
 }
 
 // reportObject is what the operator writes of a LowLatencyNode.

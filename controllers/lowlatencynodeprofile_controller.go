@@ -32,6 +32,7 @@ type ProfileReconciler struct {
 	clock      clock.PassiveClock
 	plans      *fleet.Planner
 	heartbeats *heartbeats
+	pace       *pace
 }
 
 var _ reconcile.Reconciler = (*ProfileReconciler)(nil)
@@ -56,8 +57,10 @@ func (r *ProfileReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	profile, err := get(ctx, r.client, request.NamespacedName, &v1alpha1.LowLatencyNodeProfile{})
 	if profile == nil || err != nil {
+		r.pace.forget(request.Name)
 		return ctrl.Result{}, err
 	}
+	decided := r.pace.measure(profile.Name)
 	world, err := r.gather(ctx, profile)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -69,12 +72,8 @@ func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request)
 		return ctrl.Result{}, err
 	}
 	decision := fleet.DecideProfile(&world.ProfileWorld, r.plans)
-	if err := r.publishPlans(ctx, world, decision); err != nil {
-		return ctrl.Result{}, err
-	}
-	outcome, failure := r.roll(ctx, decision.Intent)
-	decision.TakeTurns(outcome.Turned)
-	failure = errors.Join(failure, r.publish(ctx, world, decision))
+	decided()
+	outcome, failure := r.carryOut(ctx, world, decision)
 	if failure != nil && outcome.GroupOf == nil {
 		return ctrl.Result{}, failure
 	}
@@ -82,13 +81,23 @@ func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request)
 	return ctrl.Result{RequeueAfter: soonest(outcome.RetryAfter, world.leases.again)}, failure
 }
 
-// publish tells the agents which plan is in force on their nodes, once the platform has said whose turn has come. The plans
-// that they work from were written before.
-func (r *ProfileReconciler) publish(ctx context.Context, w *profileWorld, d *fleet.ProfileDecision) error {
-	if err := r.adopt(ctx, w, d); err != nil {
-		return err
+// carryOut writes what was decided: plans before who names them, and what moves the fleet, which is little, before the nodes,
+// which may be thousands. Agents are told which plan is in force on their nodes once the platform has said whose turn has come;
+// what the platform refuses keeps no node from its LowLatencyNode.
+func (r *ProfileReconciler) carryOut(ctx context.Context, w *profileWorld, d *fleet.ProfileDecision) (fleet.Outcome, error) {
+	if err := r.publishPlans(ctx, w, d); err != nil {
+		return fleet.Outcome{}, err
 	}
-	return r.prunePlans(ctx, w, d)
+	outcome, failure := r.roll(ctx, d.Intent)
+	d.TakeTurns(outcome.Turned)
+	left, err := r.adopt(ctx, w, d)
+	if left {
+		outcome.RetryAfter = platform.NextBatch
+	}
+	if failure = errors.Join(failure, err); failure != nil || left {
+		return outcome, failure
+	}
+	return outcome, r.prunePlans(ctx, w, d)
 }
 
 // roll has the platform carry out the decision. A write that the API server refuses for good is something

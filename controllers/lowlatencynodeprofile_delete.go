@@ -53,36 +53,49 @@ func (r *ProfileReconciler) forget(ctx context.Context, w *profileWorld, d *flee
 			return rest, err
 		}
 	}
+	writes := make([]platform.NodeWrite, 0, len(w.Reports))
 	for _, name := range slices.Sorted(maps.Keys(w.Reports)) {
 		report := w.Reports[name]
 		if report.Spec.Profile != w.Profile.Name || d.Intent.Held[name] != "" {
 			continue
 		}
 		rest.Objects = append(rest.Objects, "LowLatencyNode "+name)
-		if err := r.client.Delete(ctx, report.DeepCopy()); client.IgnoreNotFound(err) != nil {
-			return rest, fmt.Errorf("deleting LowLatencyNode %s: %w", name, err)
+		if report.DeletionTimestamp.IsZero() {
+			writes = append(writes, platform.NodeWrite{Do: func(ctx context.Context) error { return r.deleteReport(ctx, report) }})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Nodes)) {
-		marked, err := r.unmark(ctx, w, d, w.Nodes[name])
-		if err != nil {
-			return rest, err
+		node := w.Nodes[name]
+		labelled, marked := w.isMarked(d, node)
+		if labelled {
+			writes = append(writes, platform.NodeWrite{Do: func(ctx context.Context) error { return platform.LabelNode(ctx, r.client, node, "", "") }})
 		}
 		if marked {
 			rest.Nodes = append(rest.Nodes, name)
 		}
 	}
-	return rest, nil
+	left, err := platform.WriteNodes(ctx, writes)
+	if left {
+		rest.RetryAfter = platform.NextBatch
+	}
+	return rest, err
+}
+
+func (r *ProfileReconciler) deleteReport(ctx context.Context, report *v1alpha1.LowLatencyNode) error {
+	if err := r.client.Delete(ctx, report.DeepCopy()); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting LowLatencyNode %s: %w", report.Name, err)
+	}
+	return nil
 }
 
 // returnRetry is when to look again at what is being removed; all of it is watched.
 const returnRetry = 30 * time.Second
 
-// unmark takes our labels from a node, and reports whether the node still had any mark of ours. Marks besides
-// labels are taken away by the reconciler of LowLatencyNodes.
-func (r *ProfileReconciler) unmark(ctx context.Context, w *profileWorld, d *fleet.ProfileDecision, node *corev1.Node) (bool, error) {
+// isMarked reports whether a node has our labels, which are to be taken away, and whether it has any mark of ours. Marks
+// besides labels are taken away by the reconciler of LowLatencyNodes.
+func (w *profileWorld) isMarked(d *fleet.ProfileDecision, node *corev1.Node) (labelled, marked bool) {
 	if node.Labels[v1alpha1.LabelProfile] == w.Profile.Name && d.Intent.Held[node.Name] == "" {
-		return true, platform.LabelNode(ctx, r.client, node, "", "")
+		return true, true
 	}
-	return fleet.Selects(w.Profile.Spec.NodeSelector, node) && len(fleet.SelectingProfiles(w.Others, node)) == 0 && gate.HasMarks(node), nil
+	return false, fleet.Selects(w.Profile.Spec.NodeSelector, node) && len(fleet.SelectingProfiles(w.Others, node)) == 0 && gate.HasMarks(node)
 }

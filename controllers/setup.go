@@ -72,6 +72,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	profiles := &ProfileReconciler{
 		client: mgr.GetClient(), platform: options.Platform, namespace: options.Namespace,
 		recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock, plans: fleet.NewPlanner(options.Platform.Rules()), heartbeats: leases,
+		pace: newPace(options.Clock),
 	}
 	if err := profiles.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodeProfiles: %w", err)
@@ -106,7 +107,7 @@ func setupPools(mgr ctrl.Manager, options Options, leases *heartbeats) error {
 	pools := &PoolReconciler{
 		client: mgr.GetClient(), objects: mgr.GetCache(), namespace: options.Namespace, agentNamespace: options.AgentNamespace,
 		image: options.Image, served: served, recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock,
-		selections: fleet.NewSelections(), heartbeats: leases,
+		selections: fleet.NewSelections(), heartbeats: leases, pace: newPace(options.Clock),
 	}
 	return pools.setup(mgr)
 }

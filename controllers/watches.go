@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -31,10 +32,10 @@ func (r *ProfileReconciler) setup(mgr ctrl.Manager) error {
 		For(&v1alpha1.LowLatencyNodeProfile{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.LowLatencyNodeProfile{}, handler.EnqueueRequestsFromMapFunc(r.allProfiles),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.LowLatencyNode{}, handler.EnqueueRequestsFromMapFunc(profileOfReport), changed).
+		Watches(&v1alpha1.LowLatencyNode{}, r.pace.of(profileOfReport), changed).
 		Watches(&v1alpha1.BypassNICPool{}, handler.EnqueueRequestsFromMapFunc(r.allProfiles),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.profilesOfNode),
+		Watches(&corev1.Node{}, r.pace.of(r.profilesOfNode),
 			updated(decidingNodes().Moved)).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(profileOfLabel), changed)
 	for _, watch := range r.platform.Watches() {
@@ -44,8 +45,11 @@ func (r *ProfileReconciler) setup(mgr ctrl.Manager) error {
 		}
 		build = build.Watches(watch.Object, handler.EnqueueRequestsFromMapFunc(mapping), changed)
 	}
-	return r.heartbeats.watch(build, profileOfReport).Complete(r)
+	return r.heartbeats.watch(build, r.pace.of, profileOfReport).Complete(r)
 }
+
+// parallelNodes is how many nodes are reconciled at once. Each is decided from what concerns it alone.
+const parallelNodes = 8
 
 // setup watches what a node is decided from.
 func (r *NodeReconciler) setup(mgr ctrl.Manager) error {
@@ -58,7 +62,7 @@ func (r *NodeReconciler) setup(mgr ctrl.Manager) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.BypassNICPool{}, handler.EnqueueRequestsFromMapFunc(r.reportsOfPool),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
-	return r.heartbeats.watch(build, reportOf).Complete(r)
+	return r.heartbeats.watch(build, handler.EnqueueRequestsFromMapFunc, reportOf).WithOptions(controller.Options{MaxConcurrentReconciles: parallelNodes}).Complete(r)
 }
 
 // setup watches what a pool is decided from.
@@ -70,16 +74,16 @@ func (r *PoolReconciler) setup(mgr ctrl.Manager) error {
 		For(&v1alpha1.BypassNICPool{}, generation).
 		Watches(&v1alpha1.BypassNICPool{}, handler.EnqueueRequestsFromMapFunc(r.allPools), generation).
 		Watches(&v1alpha1.LowLatencyNodeProfile{}, handler.EnqueueRequestsFromMapFunc(r.allPools), generation).
-		Watches(&v1alpha1.LowLatencyNode{}, handler.EnqueueRequestsFromMapFunc(poolsOfReport),
+		Watches(&v1alpha1.LowLatencyNode{}, r.pace.of(poolsOfReport),
 			updated(changes.NICsReported)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfNode),
+		Watches(&corev1.Node{}, r.pace.of(r.poolsOfNode),
 			updated(changes.NodeServed))
 	for _, kind := range r.served.poolObjectKinds() {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(kind)
 		build = build.Watches(object, handler.EnqueueRequestsFromMapFunc(poolOfLabel), changed)
 	}
-	return r.heartbeats.watch(build, poolsOfReport).Complete(r)
+	return r.heartbeats.watch(build, r.pace.of, poolsOfReport).Complete(r)
 }
 
 // allPools are all pools: what changed may concern any of them.

@@ -32,12 +32,6 @@ const (
 	retryPeriod   = 26 * time.Second
 )
 
-// The manager writes in bursts, when a profile changes; API priority and fairness protects the API server.
-const (
-	requestsPerSecond = 50
-	requestBurst      = 100
-)
-
 // managerFlags are the flags that users of kubebuilder projects expect.
 type managerFlags struct {
 	metricsAddress string
@@ -99,7 +93,10 @@ func runManager(ctx context.Context, flags *managerFlags) error {
 	if err != nil {
 		return fmt.Errorf("finding the API server: %w", err)
 	}
-	config.QPS, config.Burst = requestsPerSecond, requestBurst
+	// API priority and fairness shares the API server out between its clients, and the reconcilers bound how many requests they
+	// have under way at once. One limit for all of the manager's requests would let thousands of small writes hold up the few
+	// that move the fleet.
+	config.QPS = -1
 	mgr, err := newManager(config, flags)
 	if err != nil {
 		return err

@@ -151,7 +151,11 @@ func (p *Platform) Roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcom
 	}
 	d := decideRoll(w, intent, targets, conflicts)
 	d.outcome.Turned = turned
-	return d.outcome, p.carryOut(ctx, d.steps)
+	left, err := p.carryOut(ctx, d.steps)
+	if left {
+		d.outcome.RetryAfter = platform.NextBatch
+	}
+	return d.outcome, err
 }
 
 // Return implements platform.Platform.
@@ -164,17 +168,38 @@ func (p *Platform) Return(ctx context.Context, intent *fleet.Intent) (fleet.Rema
 		return fleet.Remainder{}, err
 	}
 	steps, rest := decideReturn(w, intent)
-	return rest, p.carryOut(ctx, steps)
+	left, err := p.carryOut(ctx, steps)
+	if left {
+		rest.RetryAfter = platform.NextBatch
+	}
+	return rest, err
 }
 
-// carryOut stops at the first step that fails: later ones count on earlier ones.
-func (p *Platform) carryOut(ctx context.Context, steps []step) error {
-	for _, step := range steps {
-		if err := step.do(ctx, p.writer, p.keeper); err != nil {
-			return err
+// carryOut stops at the first step that fails: later ones count on earlier ones. Nodes are labelled several at once. It
+// reports whether nodes, and what comes after them, are left for the next time.
+func (p *Platform) carryOut(ctx context.Context, steps []step) (left bool, err error) {
+	for len(steps) > 0 && err == nil && !left {
+		nodes := labelsFirst(steps)
+		if nodes > 0 {
+			left, err = p.label(ctx, steps[:nodes])
+		} else {
+			nodes, err = 1, steps[0].do(ctx, p.writer, p.keeper)
 		}
+		steps = steps[nodes:]
 	}
-	return nil
+	return left, err
+}
+
+// label carries out steps about nodes.
+func (p *Platform) label(ctx context.Context, steps []step) (left bool, err error) {
+	writes := make([]platform.NodeWrite, 0, len(steps))
+	for _, s := range steps {
+		writes = append(writes, platform.NodeWrite{
+			Do:     func(ctx context.Context) error { return s.do(ctx, p.writer, p.keeper) },
+			IsSeen: func(ctx context.Context) bool { return s.isSeen(ctx, p.cache) },
+		})
+	}
+	return platform.WriteNodes(ctx, writes)
 }
 
 // gather reads the world from the cache, once.

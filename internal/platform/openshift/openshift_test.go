@@ -195,7 +195,7 @@ func TestRemoveIgnoresWhatIsGone(t *testing.T) {
 	var written []string
 	p := newPlatform(t, &written)
 	gone := poolReference(pool("gone", nil))
-	if err := p.carryOut(t.Context(), []step{{remove: gone}}); err != nil {
+	if _, err := p.carryOut(t.Context(), []step{{remove: gone}}); err != nil {
 		t.Errorf("removing what is gone: %v", err)
 	}
 }
@@ -221,6 +221,9 @@ func TestErrorsNameTheObject(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	rolled := func() error { _, err := p.Roll(t.Context(), intent); return err }
 	returned := func() error { _, err := p.Return(t.Context(), intent); return err }
+	carryOut := func(s step) func() error {
+		return func() error { _, err := p.carryOut(t.Context(), []step{s}); return err }
+	}
 	read := func() error { _, err := p.machineConfig(t.Context(), "rendered-x"); return err }
 	cases := map[string]struct {
 		do   func() error
@@ -229,9 +232,9 @@ func TestErrorsNameTheObject(t *testing.T) {
 		"roll":   {rolled, "listing MachineConfigPools"},
 		"return": {returned, "listing MachineConfigPools"},
 		"read":   {read, "reading MachineConfig rendered-x"},
-		"apply":  {func() error { return p.carryOut(t.Context(), []step{{apply: poolReference(pool("x", nil))}}) }, "applying MachineConfigPool x"},
-		"remove": {func() error { return p.carryOut(t.Context(), []step{{remove: poolReference(pool("x", nil))}}) }, "deleting MachineConfigPool x"},
-		"label":  {func() error { return p.carryOut(t.Context(), []step{{label: node, profile: "a"}}) }, "writing the labels of Node n1"},
+		"apply":  {carryOut(step{apply: poolReference(pool("x", nil))}), "applying MachineConfigPool x"},
+		"remove": {carryOut(step{remove: poolReference(pool("x", nil))}), "deleting MachineConfigPool x"},
+		"label":  {carryOut(step{label: node, profile: "a"}), "writing the labels of Node n1"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -24,18 +24,20 @@ type decision struct {
 func decideRoll(w *world, intent *fleet.Intent, targets []*target, conflicts []fleet.Conflict) decision {
 	d := decision{outcome: fleet.Outcome{GroupOf: map[string]string{}, Conflicts: conflicts}}
 	who := sortNodes(intent, targets)
+	var stages stages
 	for _, node := range who.released {
-		d.steps = append(d.steps, step{label: node})
+		stages.nodes = append(stages.nodes, step{label: node})
 	}
 	for _, t := range targets {
 		v := w.decide(t, intent.Profile.Name, who.moving[t.name()], who.stuck[t.name()])
-		d.steps = append(d.steps, v.steps...)
+		stages.add(v.steps)
 		d.outcome.GroupOf[t.shape.Hash] = t.name()
 		d.outcome.Groups = append(d.outcome.Groups, v.state)
 		if v.state.Phase == fleet.PhaseWriting || t.isFought() {
 			d.outcome.RetryAfter = renderTimeout
 		}
 	}
+	d.steps = stages.all()
 	d.leaveStalePools(w, intent, targets)
 	if intent.ReadOnly {
 		d.steps = who.strays()
@@ -54,6 +56,26 @@ func (s *sorting) strays() []step {
 	}
 	return steps
 }
+
+// stages are the steps of all machine config pools in the order in which they are carried out: what moves the fleet comes
+// first, as it is little, then the nodes, which may be thousands, and last what counts on the nodes. The steps of one machine
+// config pool keep their order.
+type stages struct{ objects, nodes, rest []step }
+
+// add takes the steps of one machine config pool.
+func (s *stages) add(steps []step) {
+	first := slices.IndexFunc(steps, step.isLabel)
+	if first < 0 {
+		s.objects = append(s.objects, steps...)
+		return
+	}
+	s.objects = append(s.objects, steps[:first]...)
+	end := first + labelsFirst(steps[first:])
+	s.nodes = append(s.nodes, steps[first:end]...)
+	s.rest = append(s.rest, steps[end:]...)
+}
+
+func (s *stages) all() []step { return slices.Concat(s.objects, s.nodes, s.rest) }
 
 // sorting is what is to become of nodes that are not where they belong.
 type sorting struct {

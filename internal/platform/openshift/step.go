@@ -7,9 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,6 +45,26 @@ func (s step) do(ctx context.Context, writer client.Client, keeper *platform.Kee
 	default:
 		return platform.LabelNode(ctx, writer, s.label, s.profile, s.pool)
 	}
+}
+
+// isLabel reports whether the step is about one node, and none of a sequence of such steps counts on another.
+func (s step) isLabel() bool { return s.label != nil }
+
+// labelsFirst is with how many steps about nodes the steps begin.
+func labelsFirst(steps []step) int {
+	if end := slices.IndexFunc(steps, func(s step) bool { return !s.isLabel() }); end >= 0 {
+		return end
+	}
+	return len(steps)
+}
+
+// isSeen reports whether the cache shows the labels that the step has given to its node. A node that is gone has none.
+func (s step) isSeen(ctx context.Context, cache client.Reader) bool {
+	node := &corev1.Node{}
+	if err := cache.Get(ctx, client.ObjectKeyFromObject(s.label), node, client.UnsafeDisableDeepCopy); err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return node.Labels[v1alpha1.LabelProfile] == s.profile && node.Labels[v1alpha1.LabelPool] == s.pool
 }
 
 func remove(ctx context.Context, writer client.Client, object *unstructured.Unstructured) error {
