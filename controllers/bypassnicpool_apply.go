@@ -38,6 +38,7 @@ func (r *PoolReconciler) render(w *poolWorld, d *fleet.PoolDecision) ([]*unstruc
 	objects, err := manifests.PoolObjects(manifests.PoolInput{
 		Pool: w.Pool, Config: d.Content, Image: r.image, OperatorNamespace: r.namespace, AgentNamespace: r.agentNamespace,
 		Draining: d.Draining, Nameless: d.Nameless,
+		Withheld: d.Content.ResourceOwner != "",
 	})
 	if err != nil {
 		return nil, unrenderable{err}

@@ -48,10 +48,6 @@ func describeBypassNICPools(s *suite) {
 
 		It("changes the plan of its nodes once, and gives the hugepages back when it goes", s.reservesHugepages)
 
-		It("hands out no NIC that another pool selects, and both pools say so", s.reportsConflictingNICs)
-
-		It("hands out nothing under a resource name that another pool has on the node", s.reportsPoolsOfOneResource)
-
 		It("names a node that no profile governs, until one does", s.reportsUngovernedNodes)
 
 		It("reports user files of another version, and that they were replaced", s.reportsVersions)
@@ -278,64 +274,6 @@ func (s *suite) reservesHugepages(ctx SpecContext) {
 	s.expectReboots("xeon-1", "xeon-2")
 	s.collectObjectsOfPools(ctx)
 	Consistently(func() []string { return s.objectsOfPools(ctx) }, 2*time.Second, pause).Should(BeEmpty())
-}
-
-func (s *suite) reportsConflictingNICs(ctx SpecContext) {
-	s.relabel(ctx, "xeon-2", map[string]string{"second": "yes"})
-	s.addPool(ctx, "x2", "trading", func(pool *v1alpha1.BypassNICPool) {
-		pool.Spec.Hugepages = []v1alpha1.NICHugepages{{Size: "2Mi", CountPerNIC: 400}}
-	})
-	s.addPool(ctx, "other", "", func(pool *v1alpha1.BypassNICPool) {
-		pool.Spec.NodeSelector.MatchLabels = v1alpha1.Labels{"second": "yes"}
-		pool.Spec.NICs = []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{secondPort}}}
-	})
-	for name, other := range map[string]string{"x2": "other", "other": "x2"} {
-		pool := s.expectPool(ctx, name, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonNICClaimConflict)
-		Expect(pool.Status.Findings).To(HaveLen(1))
-		Expect(pool.Status.Findings[0].PCIAddress).To(Equal(secondPort))
-		Expect(pool.Status.Findings[0].Message).To(Equal("NIC 0000:af:00.1 (ens2f1np1) on node xeon-2 is selected by BypassNICPool " + other +
-			", too; neither pool hands it out: narrow spec.nics or spec.nodeSelector of one of them"))
-		s.eventually(ctx, func(g Gomega) {
-			others := s.poolFile(ctx, g, namespace, name).OtherPools
-			g.Expect(others).To(Equal([]bypass.OtherPool{{Claimant: bypass.ClaimantOf(other, &s.pool(ctx, other).Spec), Nodes: []string{"xeon-2"}}}))
-		})
-	}
-	s.eventually(ctx, func(g Gomega) {
-		report := &v1alpha1.LowLatencyNode{}
-		g.Expect(s.client.Get(ctx, client.ObjectKey{Name: "xeon-2"}, report)).To(Succeed())
-		g.Expect(report.Spec.BypassPools).To(Equal([]string{"other", "x2"}))
-		g.Expect(s.profile(ctx, "trading").Status.Shapes).To(HaveLen(2), "xeon-2 has one NIC less with hugepages")
-	})
-
-	By("narrowing one of them")
-	s.changePool(ctx, "other", func(pool *v1alpha1.BypassNICPool) {
-		pool.Spec.NICs = []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{"0000:18:00.1"}}}
-	})
-	for _, name := range []string{"x2", "other"} {
-		s.expectPool(ctx, name, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
-	}
-	s.expectReady(ctx, "trading")
-}
-
-func (s *suite) reportsPoolsOfOneResource(ctx SpecContext) {
-	for _, name := range []string{"first", "second"} {
-		s.addPool(ctx, name, "trading", func(pool *v1alpha1.BypassNICPool) {
-			pool.Spec.ResourceName = "lowlatency.dev/x2"
-			port := map[string]v1alpha1.PCIAddress{"first": firstPort, "second": secondPort}[name]
-			pool.Spec.NICs = []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{port}}}
-		})
-	}
-	for name, other := range map[string]string{"first": "second", "second": "first"} {
-		pool := s.expectPool(ctx, name, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNICClaimConflict)
-		Expect(pool.Status.Findings).To(HaveLen(2))
-		Expect(pool.Status.Findings[0].Message).To(ContainSubstring(
-			"on node xeon-1 the resource lowlatency.dev/x2 is claimed by BypassNICPool " + other + ", too; neither pool hands it out"))
-		s.eventually(ctx, func(g Gomega) {
-			others := s.poolFile(ctx, g, namespace, name).OtherPools
-			g.Expect(others).To(HaveLen(1))
-			g.Expect(others[0].ResourceName).To(Equal(pool.Spec.ResourceName), "the nodes see that neither has a NIC")
-		})
-	}
 }
 
 func (s *suite) reportsUngovernedNodes(ctx SpecContext) {

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +26,6 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/status"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/background"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/fakekubelet"
@@ -100,21 +98,15 @@ func (s *claimsScene) source(pool *v1alpha1.BypassNICPool) *deviceplugin.Source 
 	}
 }
 
-// byController are the virtual functions of the pool's claim that no finding takes from it.
+// byController are the virtual functions that the pool selects or creates and that no conflict takes from it.
 func (s *claimsScene) byController(pool *v1alpha1.BypassNICPool) []string {
 	s.Helper()
 	s.world.Pool = pool
-	taken := map[string]bool{}
-	decision := fleet.DecidePool(&s.world.PoolWorld, fleet.NewSelections())
-	for _, finding := range status.OfPool(pool, decision, nil, time.Unix(0, 0)).Findings {
-		if strings.Contains(finding.Message, "neither pool hands it out") {
-			taken[finding.PCIAddress] = true
-		}
-	}
+	claim := &fleet.DecidePool(&s.world.PoolWorld, fleet.NewSelections()).Nodes[0].Selection.Claim
 	selected := map[string][]string{"creator": {firstFunction, secondFunction}, "picker": {firstFunction}}[pool.Name]
 	left := []string{}
 	for _, address := range selected {
-		if !taken[address] {
+		if claim.Conflict(address) == nil {
 			left = append(left, address)
 		}
 	}
@@ -124,7 +116,7 @@ func (s *claimsScene) byController(pool *v1alpha1.BypassNICPool) []string {
 // byDevicePlugin are the units that the kubelet may hand out.
 func (s *claimsScene) byDevicePlugin(pool *v1alpha1.BypassNICPool) []string {
 	s.Helper()
-	kubelet := fakekubelet.New(s.TempDir())
+	kubelet := fakekubelet.New(s.folderOfSockets())
 	if err := kubelet.Start(); err != nil {
 		s.Fatal(err)
 	}
@@ -141,11 +133,11 @@ func (s *claimsScene) byDevicePlugin(pool *v1alpha1.BypassNICPool) []string {
 	return append([]string{}, kubelet.Allocatable(pool.Spec.ResourceName)...)
 }
 
-// byDRADriver are the devices that the driver publishes as healthy.
-func (s *claimsScene) byDRADriver(pool *v1alpha1.BypassNICPool) []string {
+// folderOfSockets is a folder with a short name: a socket's path has at most 107 bytes, and a folder named after a test may leave
+// too few.
+func (s *claimsScene) folderOfSockets() string {
 	s.Helper()
-	// A socket's path has at most 107 bytes; a folder named after a test may leave too few.
-	folder, err := os.MkdirTemp("", "dra")
+	folder, err := os.MkdirTemp("", "claims")
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -154,6 +146,13 @@ func (s *claimsScene) byDRADriver(pool *v1alpha1.BypassNICPool) []string {
 			s.Error(err)
 		}
 	})
+	return folder
+}
+
+// byDRADriver are the devices that the driver publishes as healthy.
+func (s *claimsScene) byDRADriver(pool *v1alpha1.BypassNICPool) []string {
+	s.Helper()
+	folder := s.folderOfSockets()
 	if err := os.MkdirAll(filepath.Join(folder, "plugins_registry"), 0o750); err != nil {
 		s.Fatal(err)
 	}
@@ -219,19 +218,48 @@ func (s *claimsScene) byCommandLine(pool *v1alpha1.BypassNICPool) []string {
 // TestClaimsAreOneAnswer: what the controller says about a virtual function that one pool creates and another one
 // selects is what the device plugin, the DRA driver and the command line do.
 func TestClaimsAreOneAnswer(t *testing.T) {
-	scene := newClaimsScene(t)
-	callers := map[string]func(*v1alpha1.BypassNICPool) []string{
-		"controller": scene.byController, "device plugin": scene.byDevicePlugin,
-		"DRA driver": scene.byDRADriver, "command line": scene.byCommandLine,
+	picked := map[string][]string{"creator": {}, "picker": {firstFunction}}
+	created := map[string][]string{"creator": {firstFunction, secondFunction}, "picker": {}}
+	cases := map[string]struct {
+		// ages are how many seconds ago the pools were created.
+		ages map[string]int64
+		held []v1alpha1.BypassNICClaim
+		want map[string][]string
+	}{
+		"the pool that creates is the older one": {ages: map[string]int64{"creator": 2, "picker": 1}, want: created},
+		"the pool that selects is the older one": {ages: map[string]int64{"creator": 1, "picker": 2}, want: picked},
+		"the pool that creates has had the NIC": {
+			ages: map[string]int64{"creator": 1, "picker": 2}, want: created,
+			held: []v1alpha1.BypassNICClaim{{PCIAddress: objects.FirstPort, Pool: "creator"}},
+		},
+		"the pool that selects has had the virtual function": {
+			ages: map[string]int64{"creator": 2, "picker": 1}, want: picked,
+			held: []v1alpha1.BypassNICClaim{{PCIAddress: firstFunction, Pool: "picker"}},
+		},
 	}
-	for caller, handsOut := range callers {
-		got := map[string][]string{}
-		for _, pool := range scene.pools {
-			got[pool.Name] = handsOut(pool)
-		}
-		want := map[string][]string{"creator": {secondFunction}, "picker": {}}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("by the %s the pools hand out (-want +got):\n%s", caller, diff)
-		}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			scene := newClaimsScene(t)
+			scene.world.Reports[claimsNode].Spec.BypassNICs = tc.held
+			for _, pool := range scene.pools {
+				pool.CreationTimestamp = metav1.Unix(1_800_000_000-tc.ages[pool.Name], 0)
+			}
+			callers := map[string]func(*v1alpha1.BypassNICPool) []string{
+				"controller": scene.byController, "device plugin": scene.byDevicePlugin, "DRA driver": scene.byDRADriver,
+			}
+			if tc.held == nil {
+				// Hosts and files do not tell what was before.
+				callers["command line"] = scene.byCommandLine
+			}
+			for caller, handsOut := range callers {
+				got := map[string][]string{}
+				for _, pool := range scene.pools {
+					got[pool.Name] = handsOut(pool)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("by the %s the pools hand out (-want +got):\n%s", caller, diff)
+				}
+			}
+		})
 	}
 }

@@ -76,6 +76,7 @@ func TestControllers(t *testing.T) {
 	describeConflicts(s)
 	describePools(s)
 	describeBypassNICPools(s)
+	describePoolConflicts(s)
 	describeEfficiency(s)
 	describeHeartbeats(s)
 	describeInForce(s)

@@ -124,7 +124,7 @@ const (
 
 // Bounds of the spec of a LowLatencyNode.
 const (
-	// MaxPoolsPerNode bounds spec.bypassPools.
+	// MaxPoolsPerNode bounds spec.bypassPools and spec.plannedPools.
 	MaxPoolsPerNode = 16
 )
 
@@ -155,7 +155,7 @@ const (
 	MaxTransitionWordLength = 64
 	// MaxTransitionMessageLength bounds the message of a transition.
 	MaxTransitionMessageLength = 512
-	// MaxBypassNICs bounds status.bypassNICs.
+	// MaxBypassNICs bounds status.bypassNICs and spec.bypassNICs.
 	MaxBypassNICs = 256
 	// MaxNICReasons bounds the reasons of a bypass NIC.
 	MaxNICReasons = 8

@@ -59,7 +59,7 @@ func objectBounds() []bound {
 
 func sharedBounds() []bound {
 	return []bound{
-		{v1alpha1.MaxObjectNameLength, "maxLength", "lln: spec.bypassPools[]"},
+		{v1alpha1.MaxObjectNameLength, "maxLength", "lln: spec.bypassPools[] spec.plannedPools[].name spec.bypassNICs[].pool bnp: status.findings[].conflictingPools[]"},
 		{v1alpha1.MaxNameLength, "maxLength", `bnp: status.findings[].node status.members[].node llnp: spec.containerRuntime.runtimeClassName status.findings[].node
 			status.shapes[].pool lln: spec.planConfigMap spec.profile status.bypassNICs[].pool
 			status.bypassNICs[].users[].pod`},
@@ -69,12 +69,12 @@ func sharedBounds() []bound {
 			spec.pools.existing.machineConfigLabels spec.pools.existing.machineConfigPoolSelector`},
 		{v1alpha1.MaxLabelValueLength, "maxLength", `bnp: spec.nodeSelector.matchLabels[] llnp: spec.nodeSelector.matchLabels[]
 			spec.pools.existing.machineConfigLabels[] spec.pools.existing.machineConfigPoolSelector[]`},
-		{v1alpha1.MaxHashLength, "maxLength", `llnp: status.shapes[].hash lln: spec.planHash status.inventory.hash
+		{v1alpha1.MaxHashLength, "maxLength", `llnp: status.shapes[].hash lln: spec.planHash spec.pendingPlanHash status.inventory.hash
 			status.transitions[].planHash status.verifiedPlanHash`},
 		{v1alpha1.MaxCheckLength, "maxLength", `llnp: spec.verification.waivedChecks[].check status.findings[].check lln: status.drift[].check
 			status.findings[].check status.transitions[].check`},
 		{v1alpha1.MaxGeneration, "maximum", `bnp: status.observedGeneration llnp: status.observedGeneration lln:
-			status.bypassNICs[].poolGeneration status.drift[].drifted status.drift[].repaired
+			spec.plannedPools[].generation status.bypassNICs[].poolGeneration status.drift[].drifted status.drift[].repaired
 			status.observedGeneration`},
 		{v1alpha1.MaxConditions, "maxItems", "bnp: status.conditions llnp: status.conditions lln: status.conditions"},
 		{v1alpha1.MaxCPUListLength, "maxLength", `llnp: spec.cpus.explicit.dataPlane spec.cpus.explicit.housekeeping spec.cpus.explicit.isolated
@@ -89,14 +89,14 @@ func sharedBounds() []bound {
 		{v1alpha1.MaxCommandLineLength, "maxLength", "llnp: status.shapes[].kernelArguments lln: status.inventory.kernelCommandLine"},
 		{v1alpha1.MaxFindingMessageLength, "maxLength", "bnp: status.findings[].message llnp: status.findings[].message lln: status.findings[].message"},
 		{v1alpha1.MaxReportedPCIAddressLength, "maxLength", `bnp: status.findings[].pciAddress status.members[].nics[].pciAddress lln:
-			status.bypassNICs[].pciAddress status.inventory.nics[].pciAddress
+			spec.bypassNICs[].pciAddress status.bypassNICs[].pciAddress status.inventory.nics[].pciAddress
 			status.inventory.nics[].physicalFunction status.findings[].objects.nics[]
 			status.drift[].objects.nics[] llnp: status.findings[].objects.nics[]`},
 		{v1alpha1.MaxReportedInterfaceNameLength, "maxLength", "lln: status.bypassNICs[].interfaceName status.inventory.nics[].interfaceName"},
 		{v1alpha1.MaxReportedDriverLength, "maxLength", "lln: status.inventory.nics[].driver"},
 		{v1alpha1.MaxReportedNodes, "maximum", `bnp: status.nics.eligible status.nics.found status.nics.healthy status.nodes.matched
 			status.nodes.reporting llnp: status.nodes.applied status.nodes.deJittered status.nodes.matched
-			status.nodes.numaAligned status.nodes.planned status.shapes[].nodes`},
+			status.nodes.numaAligned status.nodes.planned status.nodes.pending status.shapes[].nodes status.shapes[].pending`},
 		{v1alpha1.MaxReportedCores, "maximum", `llnp: status.shapes[].partition.askedCores status.shapes[].partition.housekeepingCores
 			status.shapes[].partition.isolatedCores`},
 		{v1alpha1.MaxHugepages, "maximum", "bnp: spec.hugepages[].countPerNIC llnp: spec.memory.hugepages[].count"},
@@ -159,7 +159,7 @@ func profileBounds() []bound {
 
 func nodeBounds() []bound {
 	return []bound{
-		{v1alpha1.MaxPoolsPerNode, "maxItems", "lln: spec.bypassPools"},
+		{v1alpha1.MaxPoolsPerNode, "maxItems", "lln: spec.bypassPools spec.plannedPools bnp: status.findings[].conflictingPools"},
 		{v1alpha1.MaxBootIDLength, "maxLength", "lln: status.bootID status.transitions[].bootID"},
 		{v1alpha1.MaxChecks, "maximum", "lln: status.checks.failed status.checks.passed status.checks.unknown status.checks.waived"},
 		{v1alpha1.MaxFindings, "maxItems", "lln: status.findings"},
@@ -173,7 +173,7 @@ func nodeBounds() []bound {
 		{v1alpha1.MaxTransitions, "maxItems", "lln: status.transitions"},
 		{v1alpha1.MaxTransitionWordLength, "maxLength", "lln: status.transitions[].condition status.transitions[].reason"},
 		{v1alpha1.MaxTransitionMessageLength, "maxLength", "lln: status.transitions[].message"},
-		{v1alpha1.MaxBypassNICs, "maxItems", "lln: status.bypassNICs"},
+		{v1alpha1.MaxBypassNICs, "maxItems", "lln: status.bypassNICs spec.bypassNICs"},
 		{v1alpha1.MaxNICReasons, "maxItems", "lln: status.bypassNICs[].reasons"},
 		{v1alpha1.MaxNICReasonLength, "maxLength", "lln: status.bypassNICs[].reasons[]"},
 		{v1alpha1.MaxNICModelLength, "maxLength", "lln: status.bypassNICs[].model"},

@@ -142,11 +142,12 @@ type PoolNIC struct {
 
 // PoolFinding is what keeps a NIC from being handed out.
 type PoolFinding struct {
-	// node is the name of the node.
+	// node is the name of the node. When omitted, the finding is about the pool as a whole, such as a resource name that
+	// another pool has, too.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +required
-	Node string `json:"node"`
+	// +optional
+	Node string `json:"node,omitempty"`
 
 	// pciAddress of the NIC; absent when the finding is about the node.
 	// +kubebuilder:validation:MaxLength=32
@@ -157,6 +158,15 @@ type PoolFinding struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Container string `json:"container,omitempty"`
+
+	// conflictingPools are the other BypassNICPools that claim the NIC or the resource name, too, at most 16. When
+	// omitted, the finding is not about a conflict.
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=40
+	// +listType=set
+	// +optional
+	ConflictingPools []string `json:"conflictingPools,omitempty"`
 
 	// message is one sentence that says what is wrong and what to do.
 	// +kubebuilder:validation:MaxLength=1024
@@ -177,7 +187,7 @@ const (
 	// NICUnknown means that the host does not give a fact that the stack needs. It is not handed out.
 	NICUnknown NICHealth = "Unknown"
 	// NICIneligible means that the NIC must not be handed out: it carries management traffic, another pool
-	// claims it, or the stack does not support it.
+	// has it, or the stack does not support it.
 	NICIneligible NICHealth = "Ineligible"
 )
 

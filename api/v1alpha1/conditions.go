@@ -81,7 +81,8 @@ const (
 	// ReasonAllocationChanging means that containers hold NICs of a pool in the way that its spec.allocation named
 	// before, or that a kubelet counts units of the device plugin that it named before.
 	ReasonAllocationChanging = "AllocationChanging"
-	// ReasonNICClaimConflict means that another BypassNICPool claims the same NIC or resource name on a node.
+	// ReasonNICClaimConflict means that two BypassNICPools claim the same NIC or resource name. The one that has it keeps
+	// it and is not degraded.
 	ReasonNICClaimConflict = "NICClaimConflict"
 	// ReasonSettling means that the node proves its plan again after a failure, but not for long enough yet.
 	ReasonSettling = "Settling"

@@ -94,6 +94,53 @@ type LowLatencyNodeSpec struct {
 	// +listType=set
 	// +optional
 	BypassPools []string `json:"bypassPools,omitempty"`
+
+	// plannedPools are the BypassNICPools whose spec the plan of planHash was made with, at most 16, each with the
+	// generation of that spec. A pool is ready on the node when the node has proven the plan that was made with its
+	// current generation.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	PlannedPools []PlannedPool `json:"plannedPools,omitempty"`
+
+	// bypassNICs says which BypassNICPool has which NIC of the node, at most 256. A pool keeps what it has here as
+	// long as it claims it: another pool that claims the same NIC later does not get it, whichever of the two is older.
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=map
+	// +listMapKey=pciAddress
+	// +optional
+	BypassNICs []BypassNICClaim `json:"bypassNICs,omitempty"`
+}
+
+// PlannedPool is a BypassNICPool as a plan was made with it.
+type PlannedPool struct {
+	// name of the BypassNICPool.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +required
+	Name string `json:"name"`
+
+	// generation of the BypassNICPool.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	Generation int64 `json:"generation"`
+}
+
+// BypassNICClaim is a NIC that belongs to a BypassNICPool.
+type BypassNICClaim struct {
+	// pciAddress of the NIC.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +required
+	PCIAddress string `json:"pciAddress"`
+
+	// pool is the name of the BypassNICPool.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +required
+	Pool string `json:"pool"`
 }
 
 // LowLatencyNodeStatus is what the node's agent read from the running kernel.

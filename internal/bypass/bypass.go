@@ -20,14 +20,25 @@ type Pool struct {
 	// Name and Generation are those of the BypassNICPool.
 	Name       string `json:"name"`
 	Generation int64  `json:"generation"`
+	Standing
 	// Spec is its spec.
 	Spec v1alpha1.BypassNICPoolSpec `json:"spec"`
 	// OtherPools are the other pools that select some of the same nodes.
 	OtherPools []OtherPool `json:"otherPools,omitempty"`
+	// Holdings are which pools have the NICs that the pool and another one claim.
+	Holdings []Holding `json:"holdings,omitempty"`
 }
 
-// OtherPool is another pool that selects some nodes of a pool. Neither hands out what both claim there; see
-// Claims.
+// Holding is a NIC that a pool has on some nodes, although another one claims it, too.
+type Holding struct {
+	PCIAddress string `json:"pciAddress"`
+	// Pool is the name of the pool that has it.
+	Pool string `json:"pool"`
+	// Nodes by name.
+	Nodes []string `json:"nodes"`
+}
+
+// OtherPool is another pool that selects some nodes of a pool. Which of them has what both claim there, Claims says.
 type OtherPool struct {
 	Claimant
 	// Nodes that both pools select.

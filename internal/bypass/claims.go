@@ -4,16 +4,31 @@
 package bypass
 
 import (
-	"maps"
+	"cmp"
 	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
+// Standing is how a BypassNICPool stands among the others.
+type Standing struct {
+	// Created is when it was created; nil for one that is in no cluster yet, which is younger than all others.
+	Created *metav1.Time `json:"created,omitempty"`
+	// ResourceOwner is the pool that its resource name belongs to; "" when that is itself. A name belongs to the oldest
+	// pool that has it, whatever nodes the pools select.
+	ResourceOwner string `json:"resourceOwner,omitempty"`
+	// SameResource are the other pools that have its resource name, ascending.
+	SameResource []string `json:"sameResource,omitempty"`
+}
+
 // Claimant is a BypassNICPool as far as it claims NICs.
 type Claimant struct {
+	Standing
+
 	// Name of the BypassNICPool.
 	Name string `json:"name"`
 	// ResourceName is the name under which the kubelet hands its NICs out.
@@ -25,51 +40,118 @@ type Claimant struct {
 	VirtualFunctions int32 `json:"virtualFunctions,omitempty"`
 }
 
-// ClaimantOf returns what a pool claims NICs by.
-func ClaimantOf(name string, spec *v1alpha1.BypassNICPoolSpec) Claimant {
-	claimant := Claimant{Name: name, ResourceName: spec.ResourceName, NICs: spec.NICs}
+// claimantOf returns what a pool claims NICs by.
+func claimantOf(name string, spec *v1alpha1.BypassNICPoolSpec, standing Standing) Claimant {
+	claimant := Claimant{Name: name, Standing: standing, ResourceName: spec.ResourceName, NICs: spec.NICs}
 	if spec.VirtualFunctions != nil {
 		claimant.VirtualFunctions = spec.VirtualFunctions.CountPerNIC
 	}
 	return claimant
 }
 
-// Claimants returns what pools claim NICs by, in their order.
+// Claimants returns what pools claim NICs by, in their order. They are all pools: to which of them a resource name belongs
+// does not depend on the nodes that they select.
 func Claimants(pools []*v1alpha1.BypassNICPool) []Claimant {
 	claimants := make([]Claimant, 0, len(pools))
-	for _, pool := range pools {
-		claimants = append(claimants, ClaimantOf(pool.Name, &pool.Spec))
+	named := map[string][]int{}
+	for i, pool := range pools {
+		var standing Standing
+		if !pool.CreationTimestamp.IsZero() {
+			standing.Created = &pool.CreationTimestamp
+		}
+		claimants = append(claimants, claimantOf(pool.Name, &pool.Spec, standing))
+		named[pool.Spec.ResourceName] = append(named[pool.Spec.ResourceName], i)
+	}
+	for _, same := range named {
+		settleResource(claimants, same)
 	}
 	return claimants
+}
+
+// settleResource gives the resource name that some of the claimants have in common to the oldest of them.
+func settleResource(claimants []Claimant, same []int) {
+	if len(same) < 2 {
+		return
+	}
+	owner := slices.MinFunc(same, func(a, b int) int { return CompareAge(&claimants[a], &claimants[b]) })
+	for _, i := range same {
+		for _, other := range same {
+			if other != i {
+				claimants[i].SameResource = append(claimants[i].SameResource, claimants[other].Name)
+			}
+		}
+		slices.Sort(claimants[i].SameResource)
+		if i != owner {
+			claimants[i].ResourceOwner = claimants[owner].Name
+		}
+	}
+}
+
+// CompareAge orders pools: the older one first, of those of one second the first by name. A pool that is in no cluster yet is
+// younger than all that are.
+func CompareAge(a, b *Claimant) int {
+	byTime := 0
+	switch {
+	case a.Created != nil && b.Created != nil:
+		byTime = a.Created.Compare(b.Created.Time)
+	case a.Created != nil:
+		byTime = -1
+	case b.Created != nil:
+		byTime = 1
+	}
+	return cmp.Or(byTime, strings.Compare(a.Name, b.Name))
+}
+
+// Held says which pool has had which NIC of a node up to now: the name of the pool by the address of the NIC.
+type Held map[string]string
+
+// HeldBy is what a LowLatencyNode records.
+func HeldBy(recorded []v1alpha1.BypassNICClaim) Held {
+	if len(recorded) == 0 {
+		return nil
+	}
+	held := make(Held, len(recorded))
+	for _, claim := range recorded {
+		held[claim.PCIAddress] = claim.Pool
+	}
+	return held
 }
 
 // Claim is what a pool has of the NICs of a node, and why not more.
 type Claim struct {
 	// Pool is its name.
 	Pool string
-	// Unserved means that v1alpha1.MaxPoolsPerNode other pools of the node come before it by name. It then claims no NIC.
+	// Unserved means that v1alpha1.MaxPoolsPerNode other pools of the node are older. It then claims no NIC.
 	Unserved bool
-	// SameResource are the other pools of the node with its resource name, ascending. It then has no NIC: the
+	// ResourceOwner is another pool that its resource name belongs to; "" when there is none. It then claims no NIC: the
 	// kubelet would serve the pool that registered last, whatever NIC the other has promised.
-	SameResource []string
+	ResourceOwner string
 	// NICs are those that it selects and has, in ascending order of PCI address. A pool that creates virtual
-	// functions has these with their NIC, without those among Conflicts.
+	// functions has these with their NIC.
 	NICs []topology.NIC
-	// Conflicts are the NICs that it claims and that no pool has, in ascending order of PCI address.
+	// Kept are the NICs that it has and that other pools claim, too, in ascending order of PCI address.
+	Kept []NICConflict
+	// Conflicts are the NICs that it claims and does not have, in ascending order of PCI address.
 	Conflicts []NICConflict
 }
 
-// NICConflict is a NIC that a pool claims and does not get, because other pools claim it, too.
+// NICConflict is a NIC that several pools claim.
 type NICConflict struct {
 	NIC topology.NIC
-	// Pools are the conflicting pools, ascending.
+	// Pools are the other pools, ascending: those that claim the NIC in vain, or the one that has it.
 	Pools []string
-	// Through is the physical function that the other pools claim in place of the NIC itself, which the pool creates
-	// on it; "" when they claim the NIC.
+	// Held is the address of what the pool that has the NIC has recorded: the NIC itself, the NIC on which that pool
+	// creates it, or Function.
+	Held string
+	// Through is the physical function that the other pools have in place of the NIC, which the pool would create on it;
+	// "" when they have the NIC.
 	Through string
+	// Function is a virtual function on the NIC that the other pools have in place of the NIC, so that this pool may not
+	// create its own there; "" when they have the NIC.
+	Function string
 }
 
-// Conflict returns the conflict about a NIC; nil when there is none.
+// Conflict returns the conflict about a NIC that the pool does not have; nil when there is none.
 func (c *Claim) Conflict(address string) *NICConflict {
 	index := slices.IndexFunc(c.Conflicts, func(conflict NICConflict) bool { return conflict.NIC.PCIAddress == address })
 	if index < 0 {
@@ -78,146 +160,45 @@ func (c *Claim) Conflict(address string) *NICConflict {
 	return &c.Conflicts[index]
 }
 
+// Recorded are the NICs of claims as a LowLatencyNode records them, in ascending order of PCI address.
+func Recorded(claims []Claim) []v1alpha1.BypassNICClaim {
+	var recorded []v1alpha1.BypassNICClaim
+	for _, claim := range claims {
+		for _, nic := range claim.NICs {
+			recorded = append(recorded, v1alpha1.BypassNICClaim{PCIAddress: nic.PCIAddress, Pool: claim.Pool})
+		}
+	}
+	slices.SortFunc(recorded, func(a, b v1alpha1.BypassNICClaim) int {
+		return topology.ComparePCIAddresses(a.PCIAddress, b.PCIAddress)
+	})
+	return recorded
+}
+
 // Claims decides what each of the pools that select a node has of its NICs, in the order of the pools. It is the one
 // answer to this question: for the plan and the status of pools, for what the device plugin and the DRA driver hand
 // out, and for the command line.
 //
 // A pool claims the NICs that its selectors match and, when it creates virtual functions, all virtual functions of these.
-// A NIC that several pools claim is nobody's. A pool that may not have a NIC has no virtual function that it would
-// create there either. But a pool keeps a NIC of whose virtual functions another one claims some: without it the
-// virtual functions would go, the conflict with them, and they would come back.
-func Claims(pools []Claimant, nics []topology.NIC) []Claim {
-	served := servedPools(pools)
-	claimants := map[string][]string{}
-	for _, pool := range served {
-		for _, nic := range pool.claimed(nics) {
-			claimants[nic.PCIAddress] = append(claimants[nic.PCIAddress], pool.Name)
-		}
-	}
+// Of several pools that claim a NIC, the one that has had it keeps it; else the oldest has it. A pool that has a NIC and
+// creates virtual functions has all of these. It may not have a NIC of whose virtual functions another pool has one:
+// changing their number would take that away.
+func Claims(pools []Claimant, held Held, nics []topology.NIC) []Claim {
+	c := newContest(pools, nics)
+	c.keep(held)
+	c.share()
 	claims := make([]Claim, 0, len(pools))
-	for _, pool := range pools {
-		if served[pool.Name] == nil {
-			claims = append(claims, Claim{Pool: pool.Name, Unserved: true})
-		} else {
-			claims = append(claims, pool.claim(served, claimants, nics))
-		}
+	for i := range pools {
+		claims = append(claims, c.claim(&pools[i]))
 	}
 	return claims
 }
 
 // ClaimOf is Claims for one of the pools.
-func ClaimOf(pool string, pools []Claimant, nics []topology.NIC) Claim {
-	for _, claim := range Claims(pools, nics) {
+func ClaimOf(pool string, pools []Claimant, held Held, nics []topology.NIC) Claim {
+	for _, claim := range Claims(pools, held, nics) {
 		if claim.Pool == pool {
 			return claim
 		}
 	}
 	return Claim{Pool: pool}
-}
-
-// servedPools are the first v1alpha1.MaxPoolsPerNode pools, by name.
-func servedPools(pools []Claimant) map[string]*Claimant {
-	byName := make(map[string]*Claimant, len(pools))
-	for i := range pools {
-		byName[pools[i].Name] = &pools[i]
-	}
-	for i, name := range slices.Sorted(maps.Keys(byName)) {
-		if i >= v1alpha1.MaxPoolsPerNode {
-			delete(byName, name)
-		}
-	}
-	return byName
-}
-
-func (c *Claimant) claim(served map[string]*Claimant, claimants map[string][]string, nics []topology.NIC) Claim {
-	claim := Claim{Pool: c.Name, SameResource: c.sameResource(served)}
-	for _, nic := range c.claimed(nics) {
-		switch others := c.others(claimants, nic.PCIAddress); {
-		case len(others) > 0:
-			claim.Conflicts = append(claim.Conflicts, NICConflict{NIC: nic, Pools: others})
-		case topology.SelectsNIC(c.NICs, nic):
-			claim.NICs = append(claim.NICs, nic)
-		default:
-			if others = c.others(claimants, nic.PhysicalFunction); len(others) > 0 {
-				claim.Conflicts = append(claim.Conflicts, NICConflict{NIC: nic, Pools: others, Through: nic.PhysicalFunction})
-			}
-		}
-	}
-	if len(claim.SameResource) > 0 {
-		claim.NICs = nil
-	}
-	return claim
-}
-
-// sameResource are the other pools with the resource name, ascending.
-func (c *Claimant) sameResource(served map[string]*Claimant) []string {
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(served)) {
-		if name != c.Name && served[name].ResourceName == c.ResourceName {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// others are the other pools that claim a NIC, ascending.
-func (c *Claimant) others(claimants map[string][]string, address string) []string {
-	return slices.DeleteFunc(slices.Sorted(slices.Values(claimants[address])), func(name string) bool { return name == c.Name })
-}
-
-// claimed are the NICs that the pool takes from other pools, in ascending order of PCI address.
-func (c *Claimant) claimed(nics []topology.NIC) []topology.NIC {
-	claimed := topology.SelectNICs(c.NICs, nics)
-	if c.VirtualFunctions == 0 {
-		return claimed
-	}
-	physical := map[string]bool{}
-	for _, nic := range claimed {
-		physical[nic.PCIAddress] = true
-	}
-	for _, nic := range nics {
-		if physical[nic.PhysicalFunction] && !physical[nic.PCIAddress] {
-			claimed = append(claimed, nic)
-		}
-	}
-	slices.SortFunc(claimed, func(a, b topology.NIC) int { return topology.ComparePCIAddresses(a.PCIAddress, b.PCIAddress) })
-	return claimed
-}
-
-// claim is what the pool has of the NICs of the node.
-func (in *Input) claim() Claim {
-	pools := []Claimant{ClaimantOf(in.Pool.Name, &in.Pool.Spec)}
-	for _, other := range in.Pool.OtherPools {
-		if slices.Contains(other.Nodes, in.Node) {
-			pools = append(pools, other.Claimant)
-		}
-	}
-	if len(pools) == 1 {
-		return Claim{Pool: in.Pool.Name}
-	}
-	return ClaimOf(in.Pool.Name, pools, describeAll(in.Facts.NICs))
-}
-
-// describeAll returns what selectors look at of the NICs of a host. A virtual function is one of the NIC that lists it,
-// also where the host says nothing else about it.
-func describeAll(nics []host.NIC) []topology.NIC {
-	described := make([]topology.NIC, 0, len(nics))
-	index := make(map[string]int, len(nics))
-	for _, nic := range nics {
-		index[nic.PCIAddress] = len(described)
-		described = append(described, topology.OfHostNIC(&nic))
-	}
-	for _, nic := range nics {
-		for _, address := range nic.VirtualFunctions {
-			i, known := index[address]
-			if !known {
-				i = len(described)
-				described = append(described, topology.NIC{PCIAddress: address})
-			}
-			if described[i].PhysicalFunction == "" {
-				described[i].PhysicalFunction = nic.PCIAddress
-			}
-		}
-	}
-	return described
 }

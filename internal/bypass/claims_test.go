@@ -5,6 +5,7 @@ package bypass
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,59 +40,122 @@ func askingForFunctions(name string, addresses ...v1alpha1.PCIAddress) *v1alpha1
 	return pool
 }
 
-func TestClaims(t *testing.T) {
-	const port, otherPort, functionA, functionB, functionC = "0000:3b:00.0", "0000:3b:00.1", "0000:3b:02.0", "0000:3b:02.1", "0000:3b:03.0"
-	nics := []topology.NIC{
+// at gives pools the ages of their order: the first is the oldest.
+func at(pools ...*v1alpha1.BypassNICPool) []*v1alpha1.BypassNICPool {
+	for i, pool := range pools {
+		pool.CreationTimestamp = metav1.Unix(int64(1000+i), 0)
+	}
+	return pools
+}
+
+const port, otherPort, functionA, functionB, functionC = "0000:3b:00.0", "0000:3b:00.1", "0000:3b:02.0", "0000:3b:02.1", "0000:3b:03.0"
+
+// twoPorts are two NICs, of which the first has two virtual functions and the second one.
+func twoPorts() []topology.NIC {
+	return []topology.NIC{
 		{PCIAddress: port}, {PCIAddress: otherPort},
 		{PCIAddress: functionA, PhysicalFunction: port}, {PCIAddress: functionB, PhysicalFunction: port},
 		{PCIAddress: functionC, PhysicalFunction: otherPort},
 	}
+}
+
+func TestClaims(t *testing.T) {
 	cases := map[string]struct {
 		pools []*v1alpha1.BypassNICPool
-		// want has for each pool its NICs, and for each conflict "NIC: pools" or "NIC through NIC: pools".
+		held  Held
+		// want has for each pool its NICs, for each that it keeps from others "+NIC: pools", and for each conflict
+		// "-NIC: pools", "-NIC through NIC: pools" or "-NIC for NIC: pools".
 		want []string
 	}{
 		"no pool":  {want: []string{}},
-		"one pool": {[]*v1alpha1.BypassNICPool{asking("a", "x.example/a", otherPort, port)}, []string{"a: " + port + " " + otherPort}},
-		"a NIC that two pools select": {
-			[]*v1alpha1.BypassNICPool{asking("a", "x.example/a", port, otherPort), asking("b", "x.example/b", otherPort)},
-			[]string{"a: " + port + "; " + otherPort + " of b", "b:; " + otherPort + " of a"},
+		"one pool": {pools: at(asking("a", "x.example/a", otherPort, port)), want: []string{"a: " + port + " " + otherPort}},
+		"a NIC that two pools select, and nobody has had": {
+			pools: at(asking("b", "x.example/b", otherPort), asking("a", "x.example/a", port, otherPort)),
+			want:  []string{"b: " + otherPort + " +" + otherPort + ": a", "a: " + port + " -" + otherPort + ": b"},
 		},
-		"a NIC that three pools select": {
-			[]*v1alpha1.BypassNICPool{asking("c", "x.example/c", port), asking("a", "x.example/a", port), asking("b", "x.example/b", port)},
-			[]string{"c:; " + port + " of a,b", "a:; " + port + " of b,c", "b:; " + port + " of a,c"},
+		"an older pool that has grown": {
+			pools: at(asking("a", "x.example/a", port, otherPort), asking("b", "x.example/b", otherPort)),
+			held:  Held{port: "a", otherPort: "b"},
+			want:  []string{"a: " + port + " -" + otherPort + ": b", "b: " + otherPort + " +" + otherPort + ": a"},
+		},
+		"what is held by a pool that does not claim it any more": {
+			pools: at(asking("a", "x.example/a", port), asking("b", "x.example/b", port)),
+			held:  Held{port: "gone"},
+			want:  []string{"a: " + port + " +" + port + ": b", "b: -" + port + ": a"},
+		},
+		"what is held by a pool that has narrowed its selectors": {
+			pools: at(asking("a", "x.example/a", otherPort), asking("b", "x.example/b", port)),
+			held:  Held{port: "a", otherPort: "a"},
+			want:  []string{"a: " + otherPort, "b: " + port},
+		},
+		"pools of one second": {
+			pools: []*v1alpha1.BypassNICPool{asking("b", "x.example/b", port), asking("a", "x.example/a", port)},
+			want:  []string{"b: -" + port + ": a", "a: " + port + " +" + port + ": b"},
+		},
+		"a pool that is in no cluster yet": {
+			pools: append(at(asking("b", "x.example/b", port)), asking("a", "x.example/a", port)),
+			want:  []string{"b: " + port + " +" + port + ": a", "a: -" + port + ": b"},
+		},
+		"two newcomers at once": {
+			pools: at(asking("c", "x.example/c", port), asking("a", "x.example/a", port), asking("b", "x.example/b", port)),
+			held:  Held{port: "c"},
+			want:  []string{"c: " + port + " +" + port + ": a,b", "a: -" + port + ": c", "b: -" + port + ": c"},
 		},
 		"pools with one resource": {
-			[]*v1alpha1.BypassNICPool{asking("a", "x.example/a", port), asking("b", "x.example/a", otherPort), asking("c", "x.example/c", otherPort)},
-			[]string{"a: resource of b", "b: resource of a; " + otherPort + " of c", "c:; " + otherPort + " of b"},
+			pools: at(asking("b", "x.example/a", port), asking("a", "x.example/a", otherPort), asking("c", "x.example/c", otherPort)),
+			want:  []string{"b: " + port, "a: resource of b", "c: " + otherPort},
 		},
 		"a pool that creates virtual functions": {
-			[]*v1alpha1.BypassNICPool{creating("a", port)}, []string{"a: " + port},
+			pools: at(creating("a", port)), want: []string{"a: " + port},
 		},
-		"a virtual function that another pool creates": {
-			[]*v1alpha1.BypassNICPool{creating("a", port), askingForFunctions("b", functionA, functionC)},
-			[]string{"a: " + port + "; " + functionA + " of b", "b: " + functionC + "; " + functionA + " of a"},
+		"a virtual function that an older pool creates": {
+			pools: at(creating("a", port), askingForFunctions("b", functionA, functionC)),
+			want:  []string{"a: " + port + " +" + functionA + ": b", "b: " + functionC + " -" + functionA + ": a"},
 		},
-		"a NIC on which another pool creates virtual functions": {
-			[]*v1alpha1.BypassNICPool{creating("a", port, otherPort), asking("b", "x.example/b", port)},
-			[]string{
-				"a: " + otherPort + "; " + port + " of b; " + functionA + " through " + port + " of b; " + functionB + " through " + port + " of b",
-				"b:; " + port + " of a",
+		"virtual functions that a younger pool has created, beside an older pool that waits for one": {
+			pools: at(askingForFunctions("b", functionA), creating("a", port)),
+			held:  Held{port: "a"},
+			want:  []string{"b: -" + functionA + ": a", "a: " + port + " +" + functionA + ": b"},
+		},
+		"a younger pool that would create virtual functions where an older pool has one": {
+			pools: at(askingForFunctions("b", functionA), creating("a", port, otherPort)),
+			want: []string{
+				"b: " + functionA + " +" + functionA + ": a",
+				"a: " + otherPort + " -" + port + " for " + functionA + ": b -" + functionA + ": b -" + functionB + " through " + port + ": b",
+			},
+		},
+		"a pool that begins to create virtual functions where another one has one": {
+			pools: at(creating("a", port), askingForFunctions("b", functionA)),
+			held:  Held{port: "a", functionA: "b"},
+			want: []string{
+				"a: -" + port + " for " + functionA + ": b -" + functionA + ": b -" + functionB + " through " + port + ": b",
+				"b: " + functionA + " +" + functionA + ": a",
+			},
+		},
+		"a NIC on which an older pool creates virtual functions": {
+			pools: at(creating("a", port, otherPort), asking("b", "x.example/b", port)),
+			want:  []string{"a: " + port + " " + otherPort + " +" + port + ": b", "b: -" + port + ": a"},
+		},
+		"a younger pool that would create virtual functions on a NIC of another one": {
+			pools: at(asking("b", "x.example/b", port), creating("a", port, otherPort)),
+			want: []string{
+				"b: " + port + " +" + port + ": a",
+				"a: " + otherPort + " -" + port + ": b -" + functionA + " through " + port + ": b -" + functionB + " through " + port + ": b",
 			},
 		},
 		"two pools that create virtual functions on one NIC": {
-			[]*v1alpha1.BypassNICPool{creating("a", otherPort), creating("b", otherPort)},
-			[]string{"a:; " + otherPort + " of b; " + functionC + " of b", "b:; " + otherPort + " of a; " + functionC + " of a"},
+			pools: at(creating("a", otherPort), creating("b", otherPort)),
+			want:  []string{"a: " + otherPort + " +" + otherPort + ": b", "b: -" + otherPort + ": a -" + functionC + " through " + otherPort + ": a"},
 		},
 		"a virtual function beside its NIC": {
-			[]*v1alpha1.BypassNICPool{asking("a", "x.example/a", port), askingForFunctions("b", functionA)},
-			[]string{"a: " + port, "b: " + functionA},
+			pools: at(asking("a", "x.example/a", port), askingForFunctions("b", functionA)),
+			want:  []string{"a: " + port, "b: " + functionA},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := make([]string, 0, len(tc.pools))
-			for _, claim := range Claims(Claimants(tc.pools), nics) {
+			for _, claim := range Claims(Claimants(tc.pools), tc.held, twoPorts()) {
 				got = append(got, printed(claim))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -101,14 +165,22 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// TestStandings: a resource name belongs to the oldest pool, and all pools know of each other.
+func TestStandings(t *testing.T) {
+	pools := at(asking("b", "x.example/same", port), asking("a", "x.example/same"), asking("c", "x.example/same"), asking("d", "x.example/d"))
+	got := make([]string, 0, len(pools))
+	for _, claimant := range Claimants(pools) {
+		got = append(got, fmt.Sprintf("%s: of %q, beside %v", claimant.Name, claimant.ResourceOwner, claimant.SameResource))
+	}
+	want := []string{`b: of "", beside [a c]`, `a: of "b", beside [b c]`, `c: of "b", beside [a b]`, `d: of "", beside []`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("standings (-want +got):\n%s", diff)
+	}
+}
+
 // TestNoNICIsClaimedTwice lets each of three pools be every kind of pool for every choice of NICs. Plans rely on it: they give
 // each pool what it claims.
 func TestNoNICIsClaimedTwice(t *testing.T) {
-	const port, otherPort, functionA, functionB = "0000:3b:00.0", "0000:3b:00.1", "0000:3b:02.0", "0000:3b:03.0"
-	nics := []topology.NIC{
-		{PCIAddress: port}, {PCIAddress: otherPort},
-		{PCIAddress: functionA, PhysicalFunction: port}, {PCIAddress: functionB, PhysicalFunction: otherPort},
-	}
 	var kinds []func(name string) *v1alpha1.BypassNICPool
 	for _, ports := range [][]v1alpha1.PCIAddress{{port}, {otherPort}, {port, otherPort}} {
 		kinds = append(kinds,
@@ -116,48 +188,88 @@ func TestNoNICIsClaimedTwice(t *testing.T) {
 			func(name string) *v1alpha1.BypassNICPool { return asking(name, "x.example/same", ports...) },
 			func(name string) *v1alpha1.BypassNICPool { return creating(name, ports...) })
 	}
-	for _, functions := range [][]v1alpha1.PCIAddress{{functionA}, {functionB}, {functionA, functionB}} {
+	for _, functions := range [][]v1alpha1.PCIAddress{{functionA}, {functionC}, {functionA, functionC}} {
 		kinds = append(kinds, func(name string) *v1alpha1.BypassNICPool { return askingForFunctions(name, functions...) })
 	}
-	claimed := 0
 	for _, a := range kinds {
 		for _, b := range kinds {
 			for _, c := range kinds {
-				owners := map[string]string{}
-				claims := Claims(Claimants([]*v1alpha1.BypassNICPool{a("a"), b("b"), c("c")}), nics)
-				for _, claim := range claims {
-					for _, nic := range claim.NICs {
-						if owner := owners[nic.PCIAddress]; owner != "" {
-							t.Fatalf("pools %s and %s have NIC %s: %+v", owner, claim.Pool, nic.PCIAddress, claims)
-						}
-						owners[nic.PCIAddress] = claim.Pool
-						claimed++
-					}
+				for _, held := range []Held{nil, {port: "b", otherPort: "c"}, {functionA: "c", port: "a"}} {
+					expectOneOwner(t, Claims(Claimants(at(a("a"), b("b"), c("c"))), held, twoPorts()))
 				}
 			}
 		}
 	}
-	if claimed == 0 {
-		t.Error("no pool has any NIC")
+}
+
+// expectOneOwner wants no NIC in two claims, none on which a pool creates virtual functions beside one of another pool's, and
+// a pool for every conflict.
+func expectOneOwner(t *testing.T, claims []Claim) {
+	t.Helper()
+	owners := map[string]string{}
+	for _, claim := range claims {
+		for _, nic := range claim.NICs {
+			if owner := owners[nic.PCIAddress]; owner != "" {
+				t.Fatalf("pools %s and %s have NIC %s: %+v", owner, claim.Pool, nic.PCIAddress, claims)
+			}
+			owners[nic.PCIAddress] = claim.Pool
+		}
+		for _, conflict := range claim.Conflicts {
+			if len(conflict.Pools) == 0 || slices.Contains(conflict.Pools, claim.Pool) {
+				t.Fatalf("pool %s has a conflict with %v: %+v", claim.Pool, conflict.Pools, claims)
+			}
+		}
+	}
+	for _, claim := range claims {
+		for _, kept := range claim.Kept {
+			if owner := owners[kept.NIC.PCIAddress]; owner != claim.Pool && owners[kept.NIC.PhysicalFunction] != claim.Pool {
+				t.Fatalf("pool %s keeps NIC %s of pool %q: %+v", claim.Pool, kept.NIC.PCIAddress, owner, claims)
+			}
+		}
 	}
 }
 
-// printed is a claim as "POOL: NIC NIC; NIC of POOLS; NIC through NIC of POOLS".
+// TestClaimsAreSettled: what is recorded of claims makes the same claims, whichever pool is the oldest.
+func TestClaimsAreSettled(t *testing.T) {
+	for _, pools := range [][]*v1alpha1.BypassNICPool{
+		{asking("a", "x.example/a", port), asking("b", "x.example/b", port, otherPort)},
+		{creating("a", port), askingForFunctions("b", functionA, functionC)},
+		{askingForFunctions("a", functionA), creating("b", port)},
+		{creating("a", port), creating("b", port, otherPort), asking("c", "x.example/c", otherPort)},
+	} {
+		first := Claims(Claimants(at(pools...)), nil, twoPorts())
+		held := HeldBy(Recorded(first))
+		for i, pool := range pools {
+			pool.CreationTimestamp = metav1.Unix(int64(2000-i), 0)
+		}
+		if diff := cmp.Diff(first, Claims(Claimants(pools), held, twoPorts())); diff != "" {
+			t.Errorf("claims when the ages are reversed (-first +then):\n%s", diff)
+		}
+	}
+}
+
+// printed is a claim as "POOL: NIC +KEPT: POOLS -CONFLICT: POOLS".
 func printed(claim Claim) string {
 	var text strings.Builder
 	text.WriteString(claim.Pool + ":")
 	for _, nic := range claim.NICs {
 		text.WriteString(" " + nic.PCIAddress)
 	}
-	if len(claim.SameResource) > 0 {
-		text.WriteString(" resource of " + strings.Join(claim.SameResource, ","))
+	if claim.ResourceOwner != "" {
+		text.WriteString(" resource of " + claim.ResourceOwner)
+	}
+	for _, kept := range claim.Kept {
+		text.WriteString(" +" + kept.NIC.PCIAddress + ": " + strings.Join(kept.Pools, ","))
 	}
 	for _, conflict := range claim.Conflicts {
-		text.WriteString("; " + conflict.NIC.PCIAddress)
+		text.WriteString(" -" + conflict.NIC.PCIAddress)
 		if conflict.Through != "" {
 			text.WriteString(" through " + conflict.Through)
 		}
-		text.WriteString(" of " + strings.Join(conflict.Pools, ","))
+		if conflict.Function != "" {
+			text.WriteString(" for " + conflict.Function)
+		}
+		text.WriteString(": " + strings.Join(conflict.Pools, ","))
 	}
 	return text.String()
 }
@@ -170,7 +282,7 @@ func TestUnservedPools(t *testing.T) {
 		pools = append(pools, asking(fmt.Sprintf("pool-%02d", i), fmt.Sprintf("x.example/%d", i), nowhere))
 	}
 	pools[1].Spec.NICs[0].PCIAddresses[0] = nearZero
-	claims := Claims(Claimants(pools), twoNodes().NICs)
+	claims := Claims(Claimants(pools), nil, twoNodes().NICs)
 	if diff := cmp.Diff(Claim{Pool: "unserved", Unserved: true}, claims[0]); diff != "" {
 		t.Errorf("claim (-want +got):\n%s", diff)
 	}
@@ -186,7 +298,8 @@ func TestPlannedPools(t *testing.T) {
 	onload.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{}}
 	functions.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{}}
 	unsafe.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{Isolation: v1alpha1.VFIOIsolationNoIOMMU}}
-	planned := PlannedPools([]*v1alpha1.BypassNICPool{onload, functions, unsafe}, nics)
+	pools := []*v1alpha1.BypassNICPool{onload, functions, unsafe}
+	planned := PlannedPools(pools, Claims(Claimants(pools), nil, nics))
 	got := make([]string, 0, len(planned))
 	for _, pool := range planned {
 		got = append(got, fmt.Sprintf("%s %s %q", pool.Name, pool.NICs[0].PCIAddress, pool.Isolation))

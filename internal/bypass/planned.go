@@ -8,16 +8,17 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
-// PlannedPools are pools as a plan of a node wants them that they all select: each with the NICs that it has there, and
+// PlannedPools are pools as a plan of a node wants them that they all select: each with the NICs that it claims there, and
 // with how its stack drives them.
-func PlannedPools(pools []*v1alpha1.BypassNICPool, nics []topology.NIC) []plan.Pool {
+func PlannedPools(pools []*v1alpha1.BypassNICPool, claims []Claim) []plan.Pool {
 	planned := make([]plan.Pool, 0, len(pools))
-	for i, claim := range Claims(Claimants(pools), nics) {
+	for i, claim := range claims {
 		spec := &pools[i].Spec
-		pool := plan.Pool{Name: claim.Pool, Spec: spec, NICs: claim.NICs, SameResource: claim.SameResource, Conflicts: plannedConflicts(claim.Conflicts)}
+		pool := plan.Pool{
+			Name: claim.Pool, Spec: spec, NICs: claim.NICs, ResourceOwner: claim.ResourceOwner, Conflicts: plannedConflicts(claim.Conflicts),
+		}
 		if isolation := stackOf(spec).isolation; isolation != nil {
 			pool.Isolation = isolation(&spec.Stack)
 		}
@@ -26,10 +27,13 @@ func PlannedPools(pools []*v1alpha1.BypassNICPool, nics []topology.NIC) []plan.P
 	return planned
 }
 
-// plannedConflicts groups NICs by the other pools that claim them.
+// plannedConflicts groups NICs by the other pools that have them.
 func plannedConflicts(conflicts []NICConflict) []plan.PoolConflict {
 	var groups []plan.PoolConflict
 	for _, conflict := range conflicts {
+		if conflict.Through != "" {
+			continue // What is said of the NIC on which it is created says all.
+		}
 		at := slices.IndexFunc(groups, func(g plan.PoolConflict) bool { return slices.Equal(g.Pools, conflict.Pools) })
 		if at < 0 {
 			at = len(groups)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/dynamic-resource-allocation/deviceattribute"
 
@@ -87,9 +88,10 @@ func TestResourceDevicesAreThoseOfTheDevicePlugin(t *testing.T) {
 		"one carries the node": {
 			func(in *Input) { in.Facts.Bypass.Networks.Value[0].Interface = "ens1f0" }, []string{"0000-3b-00-1"},
 		},
-		"another pool that selects them": {
+		"an older pool that selects them": {
 			func(in *Input) {
-				in.Pool.OtherPools = []OtherPool{{Claimant: Claimant{Name: "other", NICs: in.Pool.Spec.NICs}, Nodes: []string{testNode}}}
+				other := Claimant{Name: "other", Standing: Standing{Created: new(metav1.Now())}, NICs: in.Pool.Spec.NICs}
+				in.Pool.OtherPools = []OtherPool{{Claimant: other, Nodes: []string{testNode}}}
 			}, nil,
 		},
 	}

@@ -83,26 +83,31 @@ func upperOf(lower map[string][]string, name string) string {
 	return ""
 }
 
-// claimedByOthers refuses a NIC that other pools claim, too: two plugins would hand it to two containers.
+// claimedByOthers refuses a NIC that another pool has: two plugins would hand it to two containers.
 func (c *candidate) claimedByOthers() verdict {
 	if c.claim.Unserved {
-		return refused("The node is selected by more than %d BypassNICPools, of which the first by name are served; narrow "+
+		return refused("The node is selected by more than %d BypassNICPools, of which the oldest are served; narrow "+
 			"spec.nodeSelector of some of them.", v1alpha1.MaxPoolsPerNode)
 	}
-	if others := c.claim.SameResource; len(others) > 0 {
-		return refused("Resource %s of NIC %s is also that of BypassNICPool %s, so neither pool hands out a NIC; create one of "+
-			"them with another spec.resourceName, or narrow its spec.nodeSelector.",
-			c.in.Pool.Spec.ResourceName, c.name(), strings.Join(others, ", "))
+	if c.claim.ResourceOwner != "" {
+		return refused("Resource %s belongs to BypassNICPool %s, which is older, so this pool hands out no NIC, not NIC %s either; "+
+			"create it again with another spec.resourceName.", c.in.Pool.Spec.ResourceName, c.claim.ResourceOwner, c.name())
 	}
 	conflict := c.claim.Conflict(c.nic.PCIAddress)
-	switch {
-	case conflict == nil:
+	if conflict == nil {
 		return passed()
+	}
+	const remedy = "make the selectors of spec.nics exclude each other"
+	pools := strings.Join(conflict.Pools, ", ")
+	switch {
 	case conflict.Through != "":
-		return refused("NIC %s, on which NIC %s is created, is also selected by BypassNICPool %s, so neither pool hands it "+
-			"out; make the selectors of spec.nics exclude each other.", conflict.Through, c.name(), strings.Join(conflict.Pools, ", "))
+		return refused("NIC %s, on which NIC %s is created, belongs to BypassNICPool %s, so this pool does not hand it out; %s.",
+			conflict.Through, c.name(), pools, remedy)
+	case conflict.Function != "":
+		return refused("NIC %s on NIC %s belongs to BypassNICPool %s, so this pool creates no virtual functions there; %s.",
+			conflict.Function, c.name(), pools, remedy)
 	default:
-		return refused("NIC %s is also selected by BypassNICPool %s, so neither pool hands it out; make the selectors of "+
-			"spec.nics exclude each other.", c.name(), strings.Join(conflict.Pools, ", "))
+		return refused("NIC %s belongs to BypassNICPool %s, which had it first, so this pool does not hand it out; %s.",
+			c.name(), pools, remedy)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
@@ -146,9 +148,28 @@ func TestManagementTraffic(t *testing.T) {
 func TestOtherPools(t *testing.T) {
 	other := func(node string, functions int32, terms ...v1alpha1.NICSelector) func(*Input) {
 		return func(in *Input) {
+			in.Pool.Created = new(metav1.Unix(2000, 0))
 			in.Pool.OtherPools = []OtherPool{{
-				Claimant: Claimant{Name: "other", ResourceName: "x.example/other", NICs: terms, VirtualFunctions: functions}, Nodes: []string{node},
+				Claimant: Claimant{
+					Name: "other", Standing: Standing{Created: new(metav1.Unix(1000, 0))}, ResourceName: "x.example/other",
+					NICs: terms, VirtualFunctions: functions,
+				},
+				Nodes: []string{node},
 			}}
+		}
+	}
+	younger := func(change func(*Input)) func(*Input) {
+		return func(in *Input) {
+			change(in)
+			in.Pool.OtherPools[0].Created = new(metav1.Unix(3000, 0))
+		}
+	}
+	holding := func(change func(*Input), pool string, addresses ...string) func(*Input) {
+		return func(in *Input) {
+			change(in)
+			for _, address := range addresses {
+				in.Pool.Holdings = append(in.Pool.Holdings, Holding{PCIAddress: address, Pool: pool, Nodes: []string{testNode}})
+			}
 		}
 	}
 	sfc := v1alpha1.NICSelector{Drivers: []v1alpha1.DriverName{"sfc"}, Link: v1alpha1.LinkUp}
@@ -160,9 +181,17 @@ func TestOtherPools(t *testing.T) {
 		return in
 	}
 	judgeCases(t, map[string]ruleCase{
-		"same NIC": {
+		"NIC of an older pool": {
 			input: onloadInput, change: other(testNode, 0, sfc),
-			want: ineligible, wantReason: "NIC ens1f0 (0000:3b:00.0) is also selected by BypassNICPool other",
+			want: ineligible, wantReason: "NIC ens1f0 (0000:3b:00.0) belongs to BypassNICPool other, which had it first",
+		},
+		"NIC that a younger pool claims": {input: onloadInput, change: younger(other(testNode, 0, sfc)), want: healthy},
+		"NIC that a younger pool has had": {
+			input: onloadInput, change: holding(younger(other(testNode, 0, sfc)), "other", firstX2),
+			want: ineligible, wantReason: "belongs to BypassNICPool other",
+		},
+		"NIC that this pool has had, and an older one claims now": {
+			input: onloadInput, change: holding(other(testNode, 0, sfc), onloadInput().Pool.Name, firstX2), want: healthy,
 		},
 		"a link that is down changes nothing": {
 			input: onloadInput,
@@ -174,9 +203,18 @@ func TestOtherPools(t *testing.T) {
 		},
 		"same NIC of another node": {input: onloadInput, change: other("trader-2", 0, sfc), want: healthy},
 		"other NIC":                {input: onloadInput, change: other(testNode, 0, e810), want: healthy},
+		"resource of another pool on other nodes": {
+			input: onloadInput, change: func(in *Input) { in.Pool.ResourceOwner = "other" },
+			want: ineligible, wantReason: "belongs to BypassNICPool other, which is older, so this pool hands out no NIC",
+		},
 		"NIC on which this pool creates virtual functions": {
 			input: func() Input { return virtualInput(2) }, change: other(testNode, 0, e810),
-			want: ineligible, wantReason: "BypassNICPool other",
+			want: ineligible, wantReason: "on which NIC 0000:af:01.0 is created, belongs to BypassNICPool other",
+		},
+		"virtual function of the NIC on which this pool would create some": {
+			input:  func() Input { return virtualInput(2) },
+			change: other(testNode, 0, v1alpha1.NICSelector{Vendor: "8086", Role: v1alpha1.RoleVirtualFunction}),
+			want:   ineligible, wantReason: "BypassNICPool other",
 		},
 		"virtual function that the other pool creates": {
 			input: function, change: other(testNode, 2, e810),

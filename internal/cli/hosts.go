@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
@@ -27,8 +28,8 @@ type node struct {
 	// facts are nil for a node of which no more than its hardware is known.
 	facts    *host.Facts
 	topology *topology.Topology
-	// pools are the names of the BypassNICPools that select the node; empty when that is not known.
-	pools []string
+	// report is the LowLatencyNode that the node was made of; nil for a host.
+	report *v1alpha1.LowLatencyNode
 	// addresses by which a cluster may know the node.
 	addresses []netip.Addr
 	// userSpaces are the folders that were looked into for user files of bypass stacks.

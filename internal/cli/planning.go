@@ -95,7 +95,7 @@ func inventoryNode(object *v1alpha1.LowLatencyNode) (node, error) {
 	if err != nil {
 		return node{}, fmt.Errorf("LowLatencyNode %q: %w", object.Name, err)
 	}
-	return node{name: object.Name, topology: machine, pools: object.Spec.BypassPools}, nil
+	return node{name: object.Name, topology: machine, report: object}, nil
 }
 
 func planNodes(wanted wanted, nodes []node) []planned {

@@ -172,8 +172,8 @@ func TestPoolsBecomePartOfPlans(t *testing.T) {
 	}{
 		"without a pool":                        {profileHead, []string{"--root", host}, []int64{}},
 		"a pool with two NICs":                  {both, []string{"--root", host}, []int64{40, 40}},
-		"a NIC that two pools select":           {contested, []string{"--root", host}, []int64{40}},
-		"a node that nothing is known about":    {contested + "---\n" + inventory("[]"), nil, []int64{40}},
+		"a NIC that two pools select":           {contested, []string{"--root", host}, []int64{40, 40}},
+		"a node that nothing is known about":    {contested + "---\n" + inventory("[]"), nil, []int64{40, 40}},
 		"a node that one of the pools selects":  {contested + "---\n" + inventory("[x2]"), nil, []int64{40, 40}},
 		"a node that the other pool selects":    {contested + "---\n" + inventory("[other]"), nil, []int64{40}},
 		"a NIC that carries the node's traffic": {both, []string{"--root", managed}, []int64{40}},

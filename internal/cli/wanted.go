@@ -39,7 +39,8 @@ func (w wanted) planned(node node) planned {
 
 // plan plans for a node, as the operator does.
 func (w wanted) plan(node node) *fleet.Planned {
-	return fleet.PlanHardware(w.profile, fleet.NewPoolSet(selecting(w.pools, node)), node.topology, platforms()[openShift].Rules)
+	pools := fleet.NewPoolSet(w.pools, node.isSelectedBy).On(node.report)
+	return fleet.PlanHardware(w.profile, pools, node.topology, platforms()[openShift].Rules)
 }
 
 // checked plans for a node, and returns what the checks of its plan read of its host. Without a plan there is nothing to
@@ -52,13 +53,8 @@ func (w wanted) checked(node *node) host.Request {
 	return verify.Requests(node.planned.Plan)
 }
 
-// selecting are the pools that select a node. A host has no labels to hold against nodeSelector, so that it counts as
-// selected; of a LowLatencyNode the operator has noted which pools select it.
-func selecting(pools []*v1alpha1.BypassNICPool, node node) []*v1alpha1.BypassNICPool {
-	if len(node.pools) == 0 {
-		return pools
-	}
-	return slices.DeleteFunc(slices.Clone(pools), func(pool *v1alpha1.BypassNICPool) bool {
-		return !slices.Contains(node.pools, pool.Name)
-	})
+// isSelectedBy reports whether a pool selects the node. A host has no labels to hold against nodeSelector, so that it counts
+// as selected; of a LowLatencyNode the operator has noted which pools select it.
+func (n node) isSelectedBy(pool *v1alpha1.BypassNICPool) bool {
+	return n.report == nil || len(n.report.Spec.BypassPools) == 0 || slices.Contains(n.report.Spec.BypassPools, pool.Name)
 }

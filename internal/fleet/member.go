@@ -82,7 +82,8 @@ func (m *Member) IsSettled() bool {
 func (m *Member) WantedSpec(profile string) v1alpha1.LowLatencyNodeSpec {
 	judged := m.Judged()
 	spec := v1alpha1.LowLatencyNodeSpec{
-		Profile: profile, PlanHash: judged.Hash, PlanConfigMap: judged.ConfigMap, BypassPools: m.Pools.Names(),
+		Profile: profile, PlanHash: judged.Hash, PlanConfigMap: judged.ConfigMap, PlannedPools: m.plannedPools(),
+		BypassPools: m.Pools.Names(), BypassNICs: m.claimed(),
 	}
 	if m.IsPending() {
 		spec.PendingPlanHash = m.Planned.Hash
@@ -98,6 +99,27 @@ func (m *Member) PoolToKeep() string {
 		return ""
 	}
 	return m.Node.Labels[v1alpha1.LabelPool]
+}
+
+// plannedPools are the pools with which the plan was made by which the node is judged.
+func (m *Member) plannedPools() []v1alpha1.PlannedPool {
+	switch {
+	case m.Plan() != nil && !m.IsPending():
+		return m.Pools.Generations()
+	case m.Report != nil:
+		return m.Report.Spec.PlannedPools
+	default:
+		return nil
+	}
+}
+
+// claimed is which pool has which NIC of the node.
+func (m *Member) claimed() []v1alpha1.BypassNICClaim {
+	pools := m.Pools.On(m.Report)
+	if m.Planned == nil || m.Report == nil {
+		return pools.recorded
+	}
+	return pools.Record(m.Planned.Claimed, m.Report.Status.Inventory)
 }
 
 // IsUpToDate reports whether writing the LowLatencyNode of a node would change nothing.

@@ -38,7 +38,7 @@ func NewSelections() *Selections {
 	return &Selections{known: newMemo[selectionKey, NICSelection](rememberedNodes)}
 }
 
-func (s *Selections) of(pool *v1alpha1.BypassNICPool, pools *PoolSet, node string, inventory *v1alpha1.Inventory) NICSelection {
+func (s *Selections) of(pool *v1alpha1.BypassNICPool, pools NodePools, node string, inventory *v1alpha1.Inventory) NICSelection {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	key := selectionKey{pool: pool.UID, pools: pools.key(), node: node, inventoryHash: inventory.Hash}
@@ -51,17 +51,25 @@ func (s *Selections) of(pool *v1alpha1.BypassNICPool, pools *PoolSet, node strin
 }
 
 // selectNICs knows no NIC of an inventory that cannot be read, which the profile reports.
-func selectNICs(pool *v1alpha1.BypassNICPool, pools *PoolSet, inventory *v1alpha1.Inventory) NICSelection {
+func selectNICs(pool *v1alpha1.BypassNICPool, pools NodePools, inventory *v1alpha1.Inventory) NICSelection {
+	nics := nicsOf(inventory)
+	return NICSelection{Expected: isExpected(pool, nics), Claim: pools.claim(pool.Name, nics)}
+}
+
+// nicsOf are the NICs of an inventory; none when it cannot be read.
+func nicsOf(inventory *v1alpha1.Inventory) []topology.NIC {
 	hardware, err := topology.FromInventory(inventory)
 	if err != nil {
-		return NICSelection{Claim: pools.claim(pool.Name, nil)}
+		return nil
 	}
-	// An inventory does not report links, so the agent need not find a NIC that is to have one.
+	return hardware.NICs
+}
+
+// isExpected reports whether an agent has to report a NIC. An inventory does not report links, so the agent need not find a
+// NIC that is to have one.
+func isExpected(pool *v1alpha1.BypassNICPool, nics []topology.NIC) bool {
 	certain := slices.DeleteFunc(slices.Clone(pool.Spec.NICs), func(selector v1alpha1.NICSelector) bool {
 		return selector.Link == v1alpha1.LinkUp
 	})
-	return NICSelection{
-		Expected: len(topology.SelectNICs(certain, hardware.NICs)) > 0,
-		Claim:    pools.claim(pool.Name, hardware.NICs),
-	}
+	return len(topology.SelectNICs(certain, nics)) > 0
 }

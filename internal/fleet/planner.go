@@ -37,6 +37,8 @@ type Planned struct {
 	ConfigMap string
 	// Findings about the profile on this hardware.
 	Findings []plan.Finding
+	// Claimed is which pool has which NIC, also where there is no plan.
+	Claimed []v1alpha1.BypassNICClaim
 }
 
 // Planner makes plans and remembers them, so that the event of one node costs no planning for the others.
@@ -85,7 +87,7 @@ func NewPlanner(rules plan.PlatformRules) *Planner {
 }
 
 // Plan returns the plan of the node that the pools select and that reports the inventory.
-func (p *Planner) Plan(profile *v1alpha1.LowLatencyNodeProfile, pools *PoolSet, node string, inventory *v1alpha1.Inventory) *Planned {
+func (p *Planner) Plan(profile *v1alpha1.LowLatencyNodeProfile, pools NodePools, node string, inventory *v1alpha1.Inventory) *Planned {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	at := generation{profile: profile.UID, generation: profile.Generation, pools: pools.key()}
@@ -98,7 +100,7 @@ func (p *Planner) Plan(profile *v1alpha1.LowLatencyNodeProfile, pools *PoolSet, 
 	return result
 }
 
-func (p *Planner) planContent(at generation, profile *v1alpha1.LowLatencyNodeProfile, pools *PoolSet, inventory *v1alpha1.Inventory) *Planned {
+func (p *Planner) planContent(at generation, profile *v1alpha1.LowLatencyNodeProfile, pools NodePools, inventory *v1alpha1.Inventory) *Planned {
 	content, err := digest(inventory)
 	if err != nil {
 		return impossible(err)
@@ -120,26 +122,27 @@ func (p *Planner) planContent(at generation, profile *v1alpha1.LowLatencyNodePro
 	return result
 }
 
-func (p *Planner) planInventory(profile *v1alpha1.LowLatencyNodeProfile, pools *PoolSet, inventory *v1alpha1.Inventory) *Planned {
+func (p *Planner) planInventory(profile *v1alpha1.LowLatencyNodeProfile, pools NodePools, inventory *v1alpha1.Inventory) *Planned {
 	hardware, err := topology.FromInventory(inventory)
 	if err != nil {
-		return impossible(err)
+		known := impossible(err)
+		known.Claimed = pools.recorded
+		return known
 	}
 	return PlanHardware(profile, pools, hardware, p.rules)
 }
 
 // PlanHardware plans for one piece of hardware that the pools select, on a platform with these rules.
-func PlanHardware(profile *v1alpha1.LowLatencyNodeProfile, pools *PoolSet, hardware *topology.Topology, rules plan.PlatformRules) *Planned {
-	nodePlan, findings := plan.New(plan.Input{
-		Profile: profile, Topology: hardware, Pools: pools.Planned(hardware.NICs), Platform: rules,
-	})
+func PlanHardware(profile *v1alpha1.LowLatencyNodeProfile, pools NodePools, hardware *topology.Topology, rules plan.PlatformRules) *Planned {
+	planned, claimed := pools.planned(hardware.NICs)
+	nodePlan, findings := plan.New(plan.Input{Profile: profile, Topology: hardware, Pools: planned, Platform: rules})
 	if nodePlan == nil {
-		return &Planned{Findings: findings}
+		return &Planned{Findings: findings, Claimed: claimed}
 	}
 	hash := nodePlan.Hash()
 	return &Planned{
 		Plan: nodePlan, Hash: hash, ConfigMap: manifest.PlanConfigMapName(profile.Name, hash),
-		Signature: hardware.Signature(), Findings: findings,
+		Signature: hardware.Signature(), Findings: findings, Claimed: claimed,
 	}
 }
 

@@ -21,7 +21,7 @@ func TestPlannerShares(t *testing.T) {
 	liar := epyc.DeepCopy()
 	liar.Hash = xeon.Hash
 	p := NewPlanner(plan.PlatformRules{})
-	first := p.Plan(profile, nil, "n1", xeon)
+	first := p.Plan(profile, NodePools{}, "n1", xeon)
 	if first.Plan == nil || first.Hash == "" || first.Signature == "" || first.ConfigMap != "trading-"+first.Hash {
 		t.Fatalf("plan is %+v, want a complete one", first)
 	}
@@ -39,13 +39,13 @@ func TestPlannerShares(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := p.Plan(tc.profile, nil, tc.node, tc.inventory)
+			got := p.Plan(tc.profile, NodePools{}, tc.node, tc.inventory)
 			if (got == first) != tc.wantSame || (got.Hash == first.Hash) != tc.wantSame {
 				t.Errorf("plan is %s, the first is %s, want the same: %v", got.Hash, first.Hash, tc.wantSame)
 			}
 		})
 	}
-	if honest := p.Plan(profile, nil, "n5", xeon); honest != first {
+	if honest := p.Plan(profile, NodePools{}, "n5", xeon); honest != first {
 		t.Error("another node suffers from the claim")
 	}
 }
@@ -55,7 +55,7 @@ func TestPlannerMakesEqualPlansOneObject(t *testing.T) {
 	rebooted := xeon.DeepCopy()
 	rebooted.Hash, rebooted.KernelCommandLine = "other", rebooted.KernelCommandLine+" quiet"
 	profile, p := objects.MakeProfile("trading").Obj(), NewPlanner(plan.PlatformRules{})
-	first, again := p.Plan(profile, nil, "n1", xeon), p.Plan(profile, nil, "n1", rebooted)
+	first, again := p.Plan(profile, NodePools{}, "n1", xeon), p.Plan(profile, NodePools{}, "n1", rebooted)
 	if again == first || again.Plan != first.Plan {
 		t.Error("the plan is another object")
 	}
@@ -81,7 +81,7 @@ func TestPlannerFindings(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := NewPlanner(rules).Plan(tc.profile, nil, "n6", tc.inventory)
+			got := NewPlanner(rules).Plan(tc.profile, NodePools{}, "n6", tc.inventory)
 			if got.Plan != nil || len(got.Findings) == 0 || !strings.Contains(got.Findings[0].Sentence("n6"), tc.want) {
 				t.Errorf("plan is %+v, want %q", got, tc.want)
 			}

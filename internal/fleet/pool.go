@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"cmp"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -69,13 +70,14 @@ func DecidePool(w *PoolWorld, selections *Selections) *PoolDecision {
 		}
 		n.NICs = NICsOfPool(n.Report, w.Pool.Name)
 		if HasInventory(n.Report) {
-			n.Selection = selections.of(w.Pool, n.Pools, n.Name(), n.Report.Status.Inventory)
+			n.Selection = selections.of(w.Pool, n.Pools.On(n.Report), n.Name(), n.Report.Status.Inventory)
 		} else {
-			n.Selection.Claim = n.Pools.claim(w.Pool.Name, nil)
+			n.Selection.Claim = n.Pools.On(n.Report).claim(w.Pool.Name, nil)
 		}
 		d.Nodes = append(d.Nodes, n)
 	}
 	d.Content = PoolContent(w.Pool, w.Pools, d.selectedBy)
+	d.Content.Holdings = d.holdings(w.Pool.Name)
 	d.Draining, d.Nameless = isDraining(w, d), isNameless(w.Pool, d)
 	return d
 }
@@ -94,18 +96,51 @@ func NICsOfPool(report *v1alpha1.LowLatencyNode, pool string) []*v1alpha1.NodeBy
 	return nics
 }
 
-// PoolContent is what the nodes of a pool are told. The function returns which of them another pool selects, too.
+// PoolContent is what the nodes of a pool are told, but what it holds there. The function returns which of them another pool
+// selects, too.
 func PoolContent(pool *v1alpha1.BypassNICPool, pools []*v1alpha1.BypassNICPool, common func(other *v1alpha1.BypassNICPool) []string) bypass.Pool {
 	content := bypass.Pool{Name: pool.Name, Generation: pool.Generation, Spec: pool.Spec}
-	for _, other := range pools {
-		if other.Name == pool.Name {
-			continue
-		}
-		if nodes := common(other); len(nodes) > 0 {
-			content.OtherPools = append(content.OtherPools, bypass.OtherPool{Claimant: bypass.ClaimantOf(other.Name, &other.Spec), Nodes: nodes})
+	for i, claimant := range bypass.Claimants(pools) {
+		if claimant.Name == pool.Name {
+			content.Standing = claimant.Standing
+		} else if nodes := common(pools[i]); len(nodes) > 0 {
+			content.OtherPools = append(content.OtherPools, bypass.OtherPool{Claimant: claimant, Nodes: nodes})
 		}
 	}
 	return content
+}
+
+// holdings are which pools have the NICs that the pool and others claim. Where one pool creates virtual functions and
+// another one selects some, they are also the NICs of the one that creates: the nodes see new virtual functions sooner
+// than the operator does.
+func (d *PoolDecision) holdings(pool string) []bypass.Holding {
+	nodes := map[v1alpha1.BypassNICClaim][]string{}
+	add := func(node, address, pool string) {
+		key := v1alpha1.BypassNICClaim{PCIAddress: address, Pool: pool}
+		if known := nodes[key]; len(known) == 0 || known[len(known)-1] != node {
+			nodes[key] = append(known, node)
+		}
+	}
+	for i := range d.Nodes {
+		n := &d.Nodes[i]
+		for _, kept := range n.Selection.Claim.Kept {
+			add(n.Name(), kept.Held, pool)
+		}
+		for _, conflict := range n.Selection.Claim.Conflicts {
+			add(n.Name(), conflict.Held, conflict.Pools[0])
+		}
+		for _, claim := range n.Pools.On(n.Report).creators() {
+			add(n.Name(), claim.PCIAddress, claim.Pool)
+		}
+	}
+	holdings := make([]bypass.Holding, 0, len(nodes))
+	for key, names := range nodes {
+		holdings = append(holdings, bypass.Holding{PCIAddress: key.PCIAddress, Pool: key.Pool, Nodes: names})
+	}
+	slices.SortFunc(holdings, func(a, b bypass.Holding) int {
+		return cmp.Or(cmp.Compare(a.PCIAddress, b.PCIAddress), cmp.Compare(a.Pool, b.Pool))
+	})
+	return holdings
 }
 
 // selectedBy are the names of the nodes of the decision that another pool selects, too.
@@ -143,10 +178,10 @@ func (n *PoolNode) IsReporting(pool *v1alpha1.BypassNICPool) bool {
 
 // IsReported reports whether the agent of a node has reported the NICs of one of the pools that select it for the
 // current spec of that pool.
-func IsReported(pool *v1alpha1.BypassNICPool, pools *PoolSet, node *corev1.Node, report *v1alpha1.LowLatencyNode) bool {
+func IsReported(pool *v1alpha1.BypassNICPool, node *corev1.Node, report *v1alpha1.LowLatencyNode) bool {
 	n := PoolNode{Node: node, Report: report, NICs: NICsOfPool(report, pool.Name)}
 	if HasInventory(report) {
-		n.Selection = selectNICs(pool, pools, report.Status.Inventory)
+		n.Selection.Expected = isExpected(pool, nicsOf(report.Status.Inventory))
 	}
 	return n.IsReporting(pool)
 }

@@ -41,7 +41,7 @@ func TestPoolIndex(t *testing.T) {
 		t.Error("nodes of the same pools do not share a set")
 	}
 	first.Generation = 2
-	if changed := NewPoolIndex([]*v1alpha1.BypassNICPool{first, second}).Of(objects.MakeNode("a", "role", "trading")); changed.key() == one.key() {
+	if changed := NewPoolIndex([]*v1alpha1.BypassNICPool{first, second}).Of(objects.MakeNode("a", "role", "trading")); changed.On(nil).key() == one.On(nil).key() {
 		t.Error("a pool that has changed has the key that it had before")
 	}
 }
@@ -71,21 +71,22 @@ func TestPlannedPools(t *testing.T) {
 			[]*v1alpha1.BypassNICPool{objects.MakePool("a").Obj()},
 			map[string][]string{"a": {objects.FirstPort, objects.SecondPort}},
 		},
-		"a NIC of two pools is neither's": {
+		"a NIC of two pools is the older one's": {
 			[]*v1alpha1.BypassNICPool{objects.MakePool("a").Obj(), objects.MakePool("b").NICs(objects.SecondPort).Obj()},
-			map[string][]string{"a": {objects.FirstPort}, "b": nil},
+			map[string][]string{"a": {objects.FirstPort, objects.SecondPort}, "b": nil},
 		},
-		"of pools with one resource name none has a NIC": {
+		"of pools with one resource name the older one has its NICs": {
 			[]*v1alpha1.BypassNICPool{
 				objects.MakePool("a").NICs(objects.FirstPort).Resource("x/y").Obj(), objects.MakePool("b").NICs(objects.SecondPort).Resource("x/y").Obj(),
 			},
-			map[string][]string{"a": nil, "b": nil},
+			map[string][]string{"a": {objects.FirstPort}, "b": nil},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := map[string][]string{}
-			for _, planned := range NewPoolIndex(tc.pools).Of(objects.MakeNode("n", "role", "trading")).Planned(hardware.NICs) {
+			pools, _ := NewPoolIndex(tc.pools).Of(objects.MakeNode("n", "role", "trading")).On(nil).planned(hardware.NICs)
+			for _, planned := range pools {
 				got[planned.Name] = nil
 				for _, nic := range planned.NICs {
 					got[planned.Name] = append(got[planned.Name], nic.PCIAddress)

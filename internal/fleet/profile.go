@@ -90,7 +90,7 @@ func (d *ProfileDecision) planMembers(profile *v1alpha1.LowLatencyNodeProfile, p
 		case !HasInventory(m.Report):
 			d.Intent.Held[m.Name()] = "its agent has not reported an inventory yet"
 		default:
-			m.Planned = plans.Plan(profile, m.Pools, m.Name(), m.Report.Status.Inventory)
+			m.Planned = plans.Plan(profile, m.Pools.On(m.Report), m.Name(), m.Report.Status.Inventory)
 			if m.Plan() == nil {
 				d.Intent.Held[m.Name()] = "the profile cannot be met on it"
 			}

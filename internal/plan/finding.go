@@ -48,6 +48,9 @@ func (f Finding) Sentence(node string) string {
 }
 
 // The planning rules. Each names one thing that a profile may ask and a host may be unable to give.
+// RulePoolConflict is the rule about what a BypassNICPool claims and another one has. It changes nothing of a plan.
+const RulePoolConflict = "plan.pool-conflict"
+
 const (
 	ruleProfileName       = "plan.profile-name"
 	ruleUnsafeText        = "plan.unsafe-text"

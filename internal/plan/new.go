@@ -29,18 +29,18 @@ type Input struct {
 type Pool struct {
 	Name string
 	Spec *v1alpha1.BypassNICPoolSpec
-	// NICs that the pool selects on the node and that no other pool does.
+	// NICs that the pool selects on the node and that no other pool has.
 	NICs []topology.NIC
-	// Conflicts are NICs that it selects as other pools do, so that none of them has them.
+	// Conflicts are NICs that it selects and that other pools have.
 	Conflicts []PoolConflict
-	// SameResource are other pools with its resource name on the node, which then has no NIC of any of them.
-	SameResource []string
+	// ResourceOwner is another pool that its resource name belongs to, so that it has no NIC; "" for none.
+	ResourceOwner string
 	// Isolation is how programs are confined that bring drivers of their own: the NICs, or their virtual functions, are
 	// bound to DriverVFIO. "" leaves them to the kernel's drivers.
 	Isolation v1alpha1.VFIOIsolation
 }
 
-// PoolConflict are the NICs that a pool and the same other pools select.
+// PoolConflict are NICs that a pool selects and that the same other pools have.
 type PoolConflict struct {
 	NICs []topology.NIC
 	// Pools are the others, ascending.

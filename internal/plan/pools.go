@@ -56,21 +56,25 @@ func (p *planner) claimNICs() {
 	slices.SortFunc(p.pools, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// reportConflicts speaks of what a pool does not get because of other pools.
+// reportConflicts speaks of what a pool does not get because other pools have it. Nothing of the plan changes by it.
 func (p *planner) reportConflicts(pool Pool) {
 	for _, conflict := range pool.Conflicts {
 		objects := make([]finding.Objects, 0, len(conflict.NICs))
 		for _, nic := range conflict.NICs {
 			objects = append(objects, finding.OfNICs(nic.PCIAddress))
 		}
-		p.report(v1alpha1.SeverityHigh, rulePoolNIC, poolField(pool.Name, "spec.nics"), "Let one of the pools select it only.",
-			"BypassNICPool %s selects NIC %s, too, so no pool has it", strings.Join(conflict.Pools, " and "), joined(conflict.NICs, nicText)).
+		others := strings.Join(conflict.Pools, " and ")
+		p.report(v1alpha1.SeverityHigh, RulePoolConflict, poolField(pool.Name, "spec.nics"),
+			fmt.Sprintf("Let BypassNICPool %s not select them, or take them out of BypassNICPool %s.", pool.Name, others),
+			"NIC %s belongs to BypassNICPool %s, which had it first, so BypassNICPool %s does not get it",
+			joined(conflict.NICs, nicText), others, pool.Name).
 			about(objects...)
 	}
-	if len(pool.SameResource) > 0 {
-		p.report(v1alpha1.SeverityHigh, rulePoolNIC, poolField(pool.Name, "spec.resourceName"), "Give each pool of a node a resource name of its own.",
-			"BypassNICPool %s has resource name %s on this node, too, so none of them has a NIC here", strings.Join(pool.SameResource, " and "),
-			pool.Spec.ResourceName)
+	if pool.ResourceOwner != "" {
+		p.report(v1alpha1.SeverityHigh, RulePoolConflict, poolField(pool.Name, "spec.resourceName"),
+			fmt.Sprintf("Create BypassNICPool %s again with another resource name.", pool.Name),
+			"resource name %s belongs to BypassNICPool %s, which is older, so BypassNICPool %s has no NIC",
+			pool.Spec.ResourceName, pool.ResourceOwner, pool.Name)
 	}
 }
 

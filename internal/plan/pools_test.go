@@ -397,17 +397,23 @@ func TestIOMMUOfArm(t *testing.T) {
 	}
 }
 
-// TestPoolConflicts: NICs that pools contend for belong to none, and the plan says so.
+// TestPoolConflicts: what a pool claims and another one has changes nothing of the plan, which says so.
 func TestPoolConflicts(t *testing.T) {
 	pool := poolWith("dpdk", nil)
 	pool.Conflicts = []PoolConflict{{NICs: []topology.NIC{firstNIC(), secondNIC()}, Pools: []string{"feed"}}}
-	pool.SameResource = []string{"orders"}
+	pool.ResourceOwner = "orders"
 	pool.Spec.ResourceName = "lowlatency.dev/x2"
-	_, findings := poolsOn(xeon(), []Pool{pool})
-	about := slices.DeleteFunc(findings, func(f Finding) bool { return f.Rule != rulePoolNIC })
+	with, findings := poolsOn(xeon(), []Pool{pool})
+	without, _ := poolsOn(xeon(), nil)
+	if with.Hash() != without.Hash() {
+		t.Error("a pool that has no NIC changes the plan")
+	}
+	about := slices.DeleteFunc(findings, func(f Finding) bool { return f.Rule != RulePoolConflict })
 	want := []string{
-		"High plan.pool-nic: BypassNICPool dpdk spec.nics: BypassNICPool feed selects NIC 0000:3b:00.0 (ens1f0), 0000:af:00.0 (ens2f0), too, so no pool has it.",
-		"High plan.pool-nic: BypassNICPool dpdk spec.resourceName: BypassNICPool orders has resource name lowlatency.dev/x2 on this node, too, so none of them has a NIC here.",
+		"High plan.pool-conflict: BypassNICPool dpdk spec.nics: NIC 0000:3b:00.0 (ens1f0), 0000:af:00.0 (ens2f0) belongs to BypassNICPool feed, " +
+			"which had it first, so BypassNICPool dpdk does not get it.",
+		"High plan.pool-conflict: BypassNICPool dpdk spec.resourceName: resource name lowlatency.dev/x2 belongs to BypassNICPool orders, " +
+			"which is older, so BypassNICPool dpdk has no NIC.",
 	}
 	if diff := cmp.Diff(want, list(about, ruleAndMessage)); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)

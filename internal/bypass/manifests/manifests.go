@@ -37,6 +37,9 @@ type PoolInput struct {
 	// Nameless keeps the name of the resource off the DeviceClass of a pool that has changed from the device plugin:
 	// while a kubelet knows the plugin, its topology manager refuses pods that ask by that name.
 	Nameless bool
+	// Withheld keeps everything back that hands out NICs, because the resource name belongs to another pool. The agents are
+	// told of the pool all the same.
+	Withheld bool
 }
 
 // isDynamic reports whether the nodes of the pool run the DRA driver and not the device plugin.
@@ -81,8 +84,11 @@ func (in PoolInput) objects() ([]runtime.Object, error) {
 	objects := []runtime.Object{
 		poolConfigMap(in, in.OperatorNamespace, config),
 		poolConfigMap(in, in.AgentNamespace, config),
-		poolDaemonSet(in),
 	}
+	if in.Withheld {
+		return objects, nil
+	}
+	objects = append(objects, poolDaemonSet(in))
 	if in.isDynamic() && !in.Draining {
 		objects = append(objects, deviceClass(in))
 	}

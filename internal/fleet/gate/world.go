@@ -154,8 +154,7 @@ func (w *World) startup() Startup {
 		// What the pools say counts until the start only.
 		return startup
 	}
-	pools := w.ownPools()
-	for _, pool := range pools {
+	for _, pool := range w.ownPools() {
 		if bypass.Allocation(&pool.Spec) == v1alpha1.AllocationDynamic {
 			// The kubelet advertises nothing, and refuses no pod because the driver is late: it waits.
 			continue
@@ -163,7 +162,7 @@ func (w *World) startup() Startup {
 		advertised := w.Node.Status.Allocatable[corev1.ResourceName(pool.Spec.ResourceName)]
 		startup.Pools = append(startup.Pools, Pool{
 			Name: pool.Name, Resource: pool.Spec.ResourceName, Advertised: advertised.Value(),
-			Reported: w.isOfBoot() && fleet.IsReported(pool, fleet.NewPoolSet(pools), w.Node, w.Report), Units: w.units(pool),
+			Reported: w.isOfBoot() && fleet.IsReported(pool, w.Node, w.Report), Units: w.units(pool),
 		})
 	}
 	return startup

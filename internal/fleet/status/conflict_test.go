@@ -23,23 +23,27 @@ func TestConflictsOfANode(t *testing.T) {
 	}
 	function := nic("0000:af:02.0")
 	function.Through = objects.FirstPort
+	creator := nic(objects.FirstPort)
+	creator.Function = "0000:af:02.0"
 	cases := map[string]struct {
 		claim bypass.Claim
 		want  []string
 		says  string
 	}{
-		"none":                              {bypass.Claim{}, nil, ""},
-		"a NIC":                             {bypass.Claim{Conflicts: []bypass.NICConflict{nic(objects.FirstPort)}}, []string{objects.FirstPort}, "is selected by BypassNICPool other"},
-		"a NIC and a virtual function":      {bypass.Claim{Conflicts: []bypass.NICConflict{nic(objects.FirstPort), function}}, []string{objects.FirstPort}, "ens1"},
-		"a virtual function and a NIC":      {bypass.Claim{Conflicts: []bypass.NICConflict{function, nic(objects.SecondPort)}}, []string{objects.SecondPort}, "ens1"},
-		"the name of the resource":          {bypass.Claim{SameResource: []string{"a", "b"}}, []string{""}, "is claimed by BypassNICPool a, b"},
-		"the name of the resource and NICs": {bypass.Claim{SameResource: []string{"a"}, Conflicts: []bypass.NICConflict{nic(objects.FirstPort)}}, []string{""}, "spec.resourceName"},
+		"none":                         {bypass.Claim{}, nil, ""},
+		"a NIC":                        {bypass.Claim{Conflicts: []bypass.NICConflict{nic(objects.FirstPort)}}, []string{objects.FirstPort}, "belongs to BypassNICPool other"},
+		"a NIC and a virtual function": {bypass.Claim{Conflicts: []bypass.NICConflict{nic(objects.FirstPort), function}}, []string{objects.FirstPort}, "ens1"},
+		"a virtual function and a NIC": {bypass.Claim{Conflicts: []bypass.NICConflict{function, nic(objects.SecondPort)}}, []string{objects.SecondPort}, "ens1"},
+		"a NIC of whose virtual functions another pool has one": {
+			bypass.Claim{Conflicts: []bypass.NICConflict{creator}}, []string{objects.FirstPort}, "virtual function 0000:af:02.0 of NIC " + objects.FirstPort,
+		},
+		"a NIC that is kept": {bypass.Claim{Kept: []bypass.NICConflict{nic(objects.FirstPort)}}, []string{objects.FirstPort}, "this pool keeps it"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			n := &fleet.PoolNode{Node: objects.MakeNode("n1"), Selection: fleet.NICSelection{Claim: tc.claim}}
 			var got []string
-			for _, found := range conflictFindings(objects.MakePool("x2").Obj(), n) {
+			for _, found := range conflictFindings(n) {
 				got = append(got, found.address)
 				if found.reason != v1alpha1.ReasonNICClaimConflict || found.node != "n1" || !strings.Contains(found.text, tc.says) {
 					t.Errorf("finding %+v, want %q in its text", found, tc.says)

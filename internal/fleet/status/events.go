@@ -30,6 +30,9 @@ func Announcements(before, after []metav1.Condition) []fleet.Announcement {
 // verified, that something broke, broke in another way or was mended, that a rollout began. Progressing stays
 // True from the wait for an inventory to the rollout, so a new reason counts as a transition.
 func announcement(before, after *metav1.Condition) (fleet.Announcement, bool) {
+	if isKeeping(after) {
+		return fleet.Announce(corev1.EventTypeWarning, after.Reason, after.Message), before == nil || !isKeeping(before)
+	}
 	if after.Status != metav1.ConditionTrue {
 		mended := after.Type == v1alpha1.ConditionDegraded && before != nil && before.Status == metav1.ConditionTrue
 		return fleet.Announce(corev1.EventTypeNormal, "Recovered", after.Message), mended
@@ -43,6 +46,11 @@ func announcement(before, after *metav1.Condition) (fleet.Announcement, bool) {
 		v1alpha1.ConditionDegraded:    corev1.EventTypeWarning,
 	}[after.Type]
 	return fleet.Announce(kind, after.Reason, after.Message), worth
+}
+
+// isKeeping reports whether a pool that has what others claim tells of them, or a profile of such pools.
+func isKeeping(c *metav1.Condition) bool {
+	return c.Type == v1alpha1.ConditionDegraded && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonNICClaimConflict
 }
 
 // DriftAnnouncements compares what two reports of a node count: checks that failed after they had passed, files that

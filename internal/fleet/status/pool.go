@@ -39,13 +39,11 @@ func newPoolSummary(pool *v1alpha1.BypassNICPool, d *fleet.PoolDecision, failure
 	if failure != nil {
 		s.findings = append(s.findings, poolFinding{reason: v1alpha1.ReasonPlatformFailed, text: failure.Error()})
 	}
+	s.findings = append(s.findings, resourceFindings(pool, &d.Content.Standing)...)
 	for i := range s.nodes {
 		s.findings = append(s.findings, nodeFindings(pool, &s.nodes[i])...)
 	}
-	slices.SortStableFunc(s.findings, func(a, b poolFinding) int {
-		return cmp.Or(cmp.Compare(poolRank(a.reason), poolRank(b.reason)),
-			cmp.Compare(a.node, b.node), cmp.Compare(a.address, b.address))
-	})
+	slices.SortStableFunc(s.findings, compareFindings)
 	return s
 }
 
@@ -126,14 +124,15 @@ func isHealthy(n *fleet.PoolNode) bool {
 	return !slices.ContainsFunc(n.NICs, func(nic *v1alpha1.NodeBypassNIC) bool { return nic.Health != v1alpha1.NICHealthy })
 }
 
-// findingStatuses are the findings about nodes; others are in the conditions only.
+// findingStatuses are the findings about nodes and other pools; the rest is in the conditions only.
 func (s *poolSummary) findingStatuses() []v1alpha1.PoolFinding {
 	var findings []v1alpha1.PoolFinding
 	for _, f := range s.findings {
-		if f.node != "" {
+		if f.node != "" || len(f.pools) > 0 {
 			findings = append(findings, v1alpha1.PoolFinding{
 				Node: f.node, PCIAddress: f.address, Container: shorten.Value(f.container, v1alpha1.MaxContainerPathLength),
-				Message: shorten.Sentence(f.text, v1alpha1.MaxFindingMessageLength),
+				ConflictingPools: shorten.List(f.pools, v1alpha1.MaxPoolsPerNode),
+				Message:          shorten.Sentence(f.text, v1alpha1.MaxFindingMessageLength),
 			})
 		}
 	}
@@ -153,7 +152,7 @@ func poolCondition(kind string, status metav1.ConditionStatus, reason, message s
 // degraded is True when something will not solve itself.
 func (s *poolSummary) degraded() metav1.Condition {
 	if len(s.findings) == 0 || !s.findings[0].isProblem() {
-		return poolCondition(v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected, "nothing is wrong")
+		return s.undegraded()
 	}
 	others := 0
 	for i := range s.findings {
@@ -161,6 +160,15 @@ func (s *poolSummary) degraded() metav1.Condition {
 	}
 	return poolCondition(v1alpha1.ConditionDegraded, metav1.ConditionTrue, s.findings[0].reason,
 		s.findings[0].text+andMore(others))
+}
+
+// undegraded tells of what the pool keeps from others: that is no problem of its own.
+func (s *poolSummary) undegraded() metav1.Condition {
+	kept := slices.DeleteFunc(slices.Clone(s.findings), func(f poolFinding) bool { return !f.kept })
+	if len(kept) == 0 {
+		return poolCondition(v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected, "nothing is wrong")
+	}
+	return poolCondition(v1alpha1.ConditionDegraded, metav1.ConditionFalse, kept[0].reason, kept[0].text+andMore(len(kept)-1))
 }
 
 // progressing is True while something is under way that ends by itself.

@@ -4,6 +4,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,15 +29,25 @@ type poolFinding struct {
 	reason string
 	// node is "" when the finding is about the whole pool; address is "" when it is about no single NIC.
 	node, address string
+	// pools are the other pools of a conflict.
+	pools []string
+	// kept says that the pool keeps what the others claim in vain.
+	kept bool
 	// container is NAMESPACE/POD/CONTAINER; "" when the finding is about none.
 	container string
 	text      string
 }
 
 // isProblem reports whether the finding will not solve itself. A NIC that must not be handed out is no problem as long
-// as others can be.
+// as others can be, and one that others claim in vain is none for the pool that has it.
 func (f *poolFinding) isProblem() bool {
-	return poolRank(f.reason) <= poolRank(v1alpha1.ReasonNICsUnhealthy)
+	return !f.kept && poolRank(f.reason) <= poolRank(v1alpha1.ReasonNICsUnhealthy)
+}
+
+// compareFindings orders findings: the most severe first, and what is kept from others last.
+func compareFindings(a, b poolFinding) int {
+	return cmp.Or(cmp.Compare(one(a.kept), one(b.kept)), cmp.Compare(poolRank(a.reason), poolRank(b.reason)),
+		cmp.Compare(a.node, b.node), cmp.Compare(a.address, b.address))
 }
 
 // poolRank orders the reasons of findings: what makes all others moot comes first.
@@ -58,10 +69,10 @@ func nodeFindings(pool *v1alpha1.BypassNICPool, n *fleet.PoolNode) []poolFinding
 	if !n.IsServed(pool.Name) {
 		return []poolFinding{{reason: v1alpha1.ReasonNodesUngoverned, node: n.Name(), text: unservedText(n)}}
 	}
-	findings := append(conflictFindings(pool, n), formerPluginFindings(pool, n)...)
+	findings := append(conflictFindings(n), formerPluginFindings(pool, n)...)
 	claim := &n.Selection.Claim
 	isConflicting := func(nic *v1alpha1.NodeBypassNIC) bool {
-		return len(claim.SameResource) > 0 || claim.Conflict(nic.PCIAddress) != nil
+		return claim.ResourceOwner != "" || claim.Conflict(nic.PCIAddress) != nil
 	}
 	for _, nic := range n.NICs {
 		if !isConflicting(nic) && nic.Health != v1alpha1.NICHealthy {
@@ -80,7 +91,7 @@ func unservedText(n *fleet.PoolNode) string {
 		return fmt.Sprintf("no LowLatencyNodeProfile selects node %s, so none of its NICs is handed out: "+
 			"let spec.nodeSelector of a profile match the node, or create a profile for it", n.Name())
 	case 1:
-		return fmt.Sprintf("node %s is selected by more than %d BypassNICPools, of which the first by name are served: "+
+		return fmt.Sprintf("node %s is selected by more than %d BypassNICPools, of which the oldest are served: "+
 			"narrow spec.nodeSelector of some of them", n.Name(), v1alpha1.MaxPoolsPerNode)
 	default:
 		return fmt.Sprintf("node %s is selected by profiles %s and left as it is, so none of its NICs is handed out: "+
@@ -88,25 +99,48 @@ func unservedText(n *fleet.PoolNode) string {
 	}
 }
 
-// conflictFindings are the claims of other pools on what this pool hands out on the node.
-func conflictFindings(pool *v1alpha1.BypassNICPool, n *fleet.PoolNode) []poolFinding {
-	claim := &n.Selection.Claim
-	if len(claim.SameResource) > 0 {
-		return []poolFinding{{reason: v1alpha1.ReasonNICClaimConflict, node: n.Name(), text: fmt.Sprintf(
-			"on node %s the resource %s is claimed by BypassNICPool %s, too; neither pool hands it out: "+
-				"create one of them with another spec.resourceName, or narrow its spec.nodeSelector",
-			n.Name(), pool.Spec.ResourceName, strings.Join(claim.SameResource, ", "))}}
+// resourceFindings are about other pools with the resource name of the pool, on whatever nodes.
+func resourceFindings(pool *v1alpha1.BypassNICPool, standing *bypass.Standing) []poolFinding {
+	others := strings.Join(standing.SameResource, ", ")
+	switch {
+	case standing.ResourceOwner != "":
+		return []poolFinding{{reason: v1alpha1.ReasonNICClaimConflict, pools: []string{standing.ResourceOwner}, text: fmt.Sprintf(
+			"resource name %s belongs to BypassNICPool %s, which is older, so this pool hands out nothing: create it again with "+
+				"another spec.resourceName", pool.Spec.ResourceName, standing.ResourceOwner)}}
+	case others != "":
+		return []poolFinding{{reason: v1alpha1.ReasonNICClaimConflict, kept: true, pools: standing.SameResource, text: fmt.Sprintf(
+			"resource name %s is also that of BypassNICPool %s, which hands out nothing; this pool keeps it: create the other one "+
+				"again with another spec.resourceName", pool.Spec.ResourceName, others)}}
 	}
-	findings := make([]poolFinding, 0, len(claim.Conflicts))
+	return nil
+}
+
+// conflictFindings are about NICs of the node that another pool claims, too: those that this pool does not get, and those
+// that it keeps.
+func conflictFindings(n *fleet.PoolNode) []poolFinding {
+	const remedy = "narrow spec.nics or spec.nodeSelector of one of them"
+	claim := &n.Selection.Claim
+	findings := make([]poolFinding, 0, len(claim.Conflicts)+len(claim.Kept))
 	for _, conflict := range claim.Conflicts {
 		if conflict.Through != "" {
 			continue // The finding about the NIC on which it is created says all.
 		}
+		about, others := describeNIC(conflict.NIC.PCIAddress, conflict.NIC.Name), strings.Join(conflict.Pools, ", ")
+		text := fmt.Sprintf("%s on node %s belongs to BypassNICPool %s, which had it first, so this pool does not hand it out: %s",
+			about, n.Name(), others, remedy)
+		if conflict.Function != "" {
+			text = fmt.Sprintf("virtual function %s of %s on node %s belongs to BypassNICPool %s, so this pool creates none there: %s",
+				conflict.Function, about, n.Name(), others, remedy)
+		}
 		findings = append(findings, poolFinding{
-			reason: v1alpha1.ReasonNICClaimConflict, node: n.Name(), address: conflict.NIC.PCIAddress, text: fmt.Sprintf(
-				"%s on node %s is selected by BypassNICPool %s, too; neither pool hands it out: "+
-					"narrow spec.nics or spec.nodeSelector of one of them",
-				describeNIC(conflict.NIC.PCIAddress, conflict.NIC.Name), n.Name(), strings.Join(conflict.Pools, ", ")),
+			reason: v1alpha1.ReasonNICClaimConflict, node: n.Name(), address: conflict.NIC.PCIAddress, pools: conflict.Pools, text: text,
+		})
+	}
+	for _, kept := range claim.Kept {
+		findings = append(findings, poolFinding{
+			reason: v1alpha1.ReasonNICClaimConflict, node: n.Name(), address: kept.NIC.PCIAddress, pools: kept.Pools, kept: true,
+			text: fmt.Sprintf("%s on node %s is also claimed by BypassNICPool %s, which does not get it; this pool keeps it: %s",
+				describeNIC(kept.NIC.PCIAddress, kept.NIC.Name), n.Name(), strings.Join(kept.Pools, ", "), remedy),
 		})
 	}
 	return findings

@@ -152,32 +152,92 @@ func TestPoolStatusIsBounded(t *testing.T) {
 	}
 }
 
+// TestConflictFindings: both sides of a conflict tell of it, with node, NIC and pool, and the pool that has what both claim is
+// not degraded.
 func TestConflictFindings(t *testing.T) {
-	pool := objects.MakePool("x2").Obj()
-	other := objects.MakePool("other").NICs(objects.SecondPort).Selecting(v1alpha1.Labels{"other": "yes"}).Obj()
-	sameResource := objects.MakePool("same").NICs("0000:18:00.1").Resource("lowlatency.dev/x2").Selecting(v1alpha1.Labels{"same": "yes"}).Obj()
-	w := poolWorldOf(t, []*v1alpha1.BypassNICPool{pool, other, sameResource},
-		tradingNode("alone"), tradingNode("contested", "other", "yes"), tradingNode("sameResource", "same", "yes"))
-	ineligible := objects.NIC(objects.SecondPort, v1alpha1.NICIneligible, "The agent says it in its own words.")
-	for _, node := range []string{"alone", "contested", "sameResource"} {
-		w.says(node, objects.NIC(objects.FirstPort, v1alpha1.NICHealthy), ineligible)
+	older := objects.MakePool("x2").Age(2).Obj()
+	younger := objects.MakePool("newcomer").NICs(objects.SecondPort).Selecting(v1alpha1.Labels{"other": "yes"}).Age(1).Obj()
+	namesake := objects.MakePool("namesake").Resource(older.Spec.ResourceName).Selecting(v1alpha1.Labels{"none": "yes"}).Obj()
+	pools := []*v1alpha1.BypassNICPool{namesake, younger, older}
+	const nic = "NIC " + objects.SecondPort + " (ens2f1np1) on node contested "
+	cases := map[string]struct {
+		pool *v1alpha1.BypassNICPool
+		held []v1alpha1.BypassNICClaim
+		// want are the findings as "NODE ADDRESS POOLS: MESSAGE", and the condition Degraded.
+		want     []string
+		degraded string
+	}{
+		"the older pool keeps NIC and name": {
+			pool: older,
+			want: []string{
+				"  [namesake]: resource name lowlatency.dev/x2 is also that of BypassNICPool namesake, which hands out nothing; this pool keeps it: " +
+					"create the other one again with another spec.resourceName",
+				"contested " + objects.SecondPort + " [newcomer]: " + nic + "is also claimed by BypassNICPool newcomer, which does not get it; " +
+					"this pool keeps it: narrow spec.nics or spec.nodeSelector of one of them",
+			},
+			degraded: "False NICClaimConflict",
+		},
+		"the younger pool does not get the NIC": {
+			pool: younger,
+			want: []string{"contested " + objects.SecondPort + " [x2]: " + nic + "belongs to BypassNICPool x2, which had it first, so this pool does not " +
+				"hand it out: narrow spec.nics or spec.nodeSelector of one of them"},
+			degraded: "True NICClaimConflict",
+		},
+		"the younger pool keeps what it has had": {
+			pool: younger, held: []v1alpha1.BypassNICClaim{{PCIAddress: objects.SecondPort, Pool: "newcomer"}},
+			want: []string{"contested " + objects.SecondPort + " [x2]: " + nic + "is also claimed by BypassNICPool x2, which does not get it; " +
+				"this pool keeps it: narrow spec.nics or spec.nodeSelector of one of them"},
+			degraded: "False NICClaimConflict",
+		},
+		"a resource name is another pool's on whatever nodes": {
+			pool: namesake,
+			want: []string{"  [x2]: resource name lowlatency.dev/x2 belongs to BypassNICPool x2, which is older, so this pool hands out nothing: " +
+				"create it again with another spec.resourceName"},
+			degraded: "True NICClaimConflict",
+		},
 	}
-	d := fleet.DecidePool(w.PoolWorld, fleet.NewSelections())
-	findings := newPoolSummary(w.Pool, d, nil).findings
-	got := make([]string, 0, len(findings))
-	for _, finding := range findings {
-		got = append(got, finding.reason+" "+finding.node+" "+finding.address)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := poolWorldOf(t, pools, tradingNode("alone"), tradingNode("contested", "other", "yes"))
+			w.Pool, w.Nodes = tc.pool, slices.DeleteFunc(w.Nodes, func(node *corev1.Node) bool { return !fleet.Selects(tc.pool.Spec.NodeSelector, node) })
+			w.Reports["contested"].Spec.BypassNICs = tc.held
+			for _, node := range w.Nodes {
+				w.says(node.Name, objects.NIC(objects.SecondPort, v1alpha1.NICHealthy))
+			}
+			status := newPoolSummary(w.Pool, fleet.DecidePool(w.PoolWorld, fleet.NewSelections()), nil).status(metav1.Now())
+			got := make([]string, 0, len(status.Findings))
+			for _, f := range status.Findings {
+				got = append(got, fmt.Sprintf("%s %s %v: %s", f.Node, f.PCIAddress, f.ConflictingPools, f.Message))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("findings mismatch (-want +got):\n%s", diff)
+			}
+			degraded := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDegraded)
+			if got := fmt.Sprintf("%s %s", degraded.Status, degraded.Reason); got != tc.degraded {
+				t.Errorf("Degraded is %s (%s), want %s", got, degraded.Message, tc.degraded)
+			}
+		})
 	}
-	want := []string{"NICClaimConflict contested " + objects.SecondPort, "NICClaimConflict sameResource ", "NoNICs alone " + objects.SecondPort}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("findings mismatch (-want +got):\n%s", diff)
+}
+
+// TestPoolContent: the nodes are told which pools are older, and which pool has what several claim.
+func TestPoolContent(t *testing.T) {
+	older, younger := objects.MakePool("x2").Age(2).Obj(), objects.MakePool("newcomer").NICs(objects.SecondPort).Selecting(v1alpha1.Labels{"other": "yes"}).Age(1).Obj()
+	w := poolWorldOf(t, []*v1alpha1.BypassNICPool{younger, older}, tradingNode("a", "other", "yes"), tradingNode("b", "other", "yes"), tradingNode("c"))
+	w.Reports["b"].Spec.BypassNICs = []v1alpha1.BypassNICClaim{{PCIAddress: objects.SecondPort, Pool: "newcomer"}}
+	want := []bypass.Holding{
+		{PCIAddress: objects.SecondPort, Pool: "newcomer", Nodes: []string{"b"}}, {PCIAddress: objects.SecondPort, Pool: "x2", Nodes: []string{"a"}},
 	}
-	wantOthers := []bypass.OtherPool{
-		{Claimant: bypass.ClaimantOf("other", &other.Spec), Nodes: []string{"contested"}},
-		{Claimant: bypass.ClaimantOf("same", &sameResource.Spec), Nodes: []string{"sameResource"}},
-	}
-	if diff := cmp.Diff(wantOthers, d.Content.OtherPools); diff != "" {
-		t.Errorf("other pools mismatch (-want +got):\n%s", diff)
+	for _, pool := range w.Pools {
+		w.Pool, w.Nodes = pool, []*corev1.Node{tradingNode("a", "other", "yes"), tradingNode("b", "other", "yes")}
+		content := fleet.DecidePool(w.PoolWorld, fleet.NewSelections()).Content
+		if diff := cmp.Diff(want, content.Holdings); diff != "" {
+			t.Errorf("holdings in the words of %s (-want +got):\n%s", pool.Name, diff)
+		}
+		other := content.OtherPools[0]
+		if !content.Created.Equal(&pool.CreationTimestamp) || other.Created == nil || other.Created.Equal(content.Created) {
+			t.Errorf("%s was created at %v, %s at %v", pool.Name, content.Created, other.Name, other.Created)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 // The truth table of these conditions is in docs/conditions.md.
@@ -39,10 +40,39 @@ func (s *summary) condition(kind string, status metav1.ConditionStatus, reason, 
 // degraded is True when something will not solve itself.
 func (s *summary) degraded() metav1.Condition {
 	if len(s.problems) == 0 {
-		return s.condition(v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected, "nothing is wrong")
+		return s.undegraded()
 	}
 	return s.condition(v1alpha1.ConditionDegraded, metav1.ConditionTrue, s.problems[0].reason,
 		s.problems[0].message()+andMore(len(s.problems)-1))
+}
+
+// undegraded tells of pools that claim what others have: no node suffers from it, but somebody has to know.
+func (s *summary) undegraded() metav1.Condition {
+	text, nodes := "", 0
+	for i := range s.members {
+		if about := poolConflict(&s.members[i]); about != nil {
+			if nodes++; text == "" {
+				text = about(s.members[i].Name())
+			}
+		}
+	}
+	if nodes == 0 {
+		return s.condition(v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected, "nothing is wrong")
+	}
+	return s.condition(v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonNICClaimConflict, text+andMore(nodes-1))
+}
+
+// poolConflict says what a pool claims in vain on a node; nil when none does.
+func poolConflict(m *fleet.Member) sentence {
+	if m.Planned == nil {
+		return nil
+	}
+	for _, finding := range m.Planned.Findings {
+		if finding.Rule == plan.RulePoolConflict {
+			return finding.Sentence
+		}
+	}
+	return nil
 }
 
 // isStalled reports whether nothing will change without a new spec: no node is on its way, and what is wrong

@@ -4,6 +4,7 @@
 package objects
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -46,6 +47,12 @@ func (p *Pool) NICs(addresses ...v1alpha1.PCIAddress) *Pool {
 // Resource sets the name of the resource.
 func (p *Pool) Resource(name string) *Pool {
 	p.Spec.ResourceName = name
+	return p
+}
+
+// Age sets how many seconds ago the pool was created, as seen from a moment that never changes.
+func (p *Pool) Age(seconds int64) *Pool {
+	p.CreationTimestamp = metav1.Unix(1_800_000_000-seconds, 0)
 	return p
 }
 

@@ -121,8 +121,8 @@ func readFile(t *testing.T, name string) []byte {
 func (s *scene) planPools(t *testing.T) *plan.NodePlan {
 	t.Helper()
 	machine := s.topology(t)
-	input := plan.Input{Profile: readProfile(t), Topology: machine}
-	input.Pools = bypass.PlannedPools(readPools(t), machine.NICs)
+	input, pools := plan.Input{Profile: readProfile(t), Topology: machine}, readPools(t)
+	input.Pools = bypass.PlannedPools(pools, bypass.Claims(bypass.Claimants(pools), nil, machine.NICs))
 	planned, findings := plan.New(input)
 	if planned == nil {
 		t.Fatalf("no plan: %+v", findings)

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package bypass
+
+import (
+	"slices"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+// contest decides which of the pools that select a node has which of its NICs.
+type contest struct {
+	nics []topology.NIC
+	// functions are the addresses of the virtual functions of each NIC, by its address.
+	functions map[string][]string
+	// served are the pools that may claim NICs by their names, and inOrder the same from the oldest to the youngest.
+	served  map[string]*contestant
+	inOrder []*contestant
+	// owners are the pools that have NICs, by the address of the NIC.
+	owners map[string]*contestant
+	// unserved are pools for which the node has too many.
+	unserved map[string]bool
+}
+
+// contestant is a pool with the NICs that its selectors match, in ascending order of PCI address.
+type contestant struct {
+	*Claimant
+
+	nics []topology.NIC
+	at   map[string]bool
+}
+
+func (c *contestant) creates() bool { return c.VirtualFunctions > 0 }
+
+func newContest(pools []Claimant, nics []topology.NIC) *contest {
+	c := &contest{
+		nics: nics, functions: map[string][]string{}, served: map[string]*contestant{}, owners: map[string]*contestant{},
+		unserved: map[string]bool{},
+	}
+	for _, nic := range nics {
+		if nic.PhysicalFunction != "" {
+			c.functions[nic.PhysicalFunction] = append(c.functions[nic.PhysicalFunction], nic.PCIAddress)
+		}
+	}
+	byAgeFirst := make([]*Claimant, 0, len(pools))
+	for i := range pools {
+		byAgeFirst = append(byAgeFirst, &pools[i])
+	}
+	slices.SortFunc(byAgeFirst, CompareAge)
+	for i, pool := range byAgeFirst {
+		switch {
+		case i >= v1alpha1.MaxPoolsPerNode:
+			c.unserved[pool.Name] = true
+		case pool.ResourceOwner == "":
+			c.add(pool)
+		}
+	}
+	return c
+}
+
+func (c *contest) add(pool *Claimant) {
+	added := &contestant{Claimant: pool, nics: topology.SelectNICs(pool.NICs, c.nics), at: map[string]bool{}}
+	for _, nic := range added.nics {
+		added.at[nic.PCIAddress] = true
+	}
+	c.served[pool.Name] = added
+	c.inOrder = append(c.inOrder, added)
+}
+
+// keep gives the pools what they have had and still claim. Virtual functions come first, so that nobody can have had the
+// virtual functions of a NIC that somebody else keeps a part of.
+func (c *contest) keep(held Held) {
+	for _, functions := range []bool{true, false} {
+		for _, nic := range c.nics {
+			holder := c.served[held[nic.PCIAddress]]
+			if holder != nil && holder.at[nic.PCIAddress] && nic.IsVirtualFunction() == functions && c.mayHave(holder, nic) {
+				c.owners[nic.PCIAddress] = holder
+			}
+		}
+	}
+}
+
+// share gives what nobody has to the oldest pool that may have it.
+func (c *contest) share() {
+	for _, pool := range c.inOrder {
+		for _, nic := range pool.nics {
+			if c.owners[nic.PCIAddress] == nil && c.mayHave(pool, nic) {
+				c.owners[nic.PCIAddress] = pool
+			}
+		}
+	}
+}
+
+// mayHave reports whether a pool does not get into the way of another one when it has a NIC that nobody has.
+func (c *contest) mayHave(pool *contestant, nic topology.NIC) bool {
+	creator := c.owners[nic.PhysicalFunction]
+	if nic.PhysicalFunction != "" && creator != nil && creator.creates() && creator != pool {
+		return false
+	}
+	return !pool.creates() || c.foreignFunction(pool, nic.PCIAddress) == ""
+}
+
+// foreignFunction is a virtual function on a NIC that another pool has; "" when there is none.
+func (c *contest) foreignFunction(pool *contestant, address string) string {
+	for _, function := range c.functions[address] {
+		if owner := c.owners[function]; owner != nil && owner != pool {
+			return function
+		}
+	}
+	return ""
+}
+
+// claim is what a pool has in the end.
+func (c *contest) claim(of *Claimant) Claim {
+	claim := Claim{Pool: of.Name, Unserved: c.unserved[of.Name], ResourceOwner: of.ResourceOwner}
+	pool := c.served[of.Name]
+	if pool == nil {
+		return claim
+	}
+	for _, nic := range pool.nics {
+		c.enter(&claim, pool, nic)
+		if !pool.creates() {
+			continue
+		}
+		for _, function := range c.functionsOn(nic.PCIAddress) {
+			if !pool.at[function.PCIAddress] {
+				c.enterFunction(&claim, pool, function)
+			}
+		}
+	}
+	for _, conflicts := range [][]NICConflict{claim.Kept, claim.Conflicts} {
+		slices.SortFunc(conflicts, func(a, b NICConflict) int {
+			return topology.ComparePCIAddresses(a.NIC.PCIAddress, b.NIC.PCIAddress)
+		})
+	}
+	return claim
+}
+
+// enter notes whether the pool has a NIC that it selects.
+func (c *contest) enter(claim *Claim, pool *contestant, nic topology.NIC) {
+	if c.owners[nic.PCIAddress] == pool {
+		claim.NICs = append(claim.NICs, nic)
+		if rivals := c.rivals(pool, nic); len(rivals) > 0 {
+			claim.Kept = append(claim.Kept, NICConflict{NIC: nic, Pools: rivals, Held: nic.PCIAddress})
+		}
+		return
+	}
+	claim.Conflicts = append(claim.Conflicts, c.lost(pool, nic))
+}
+
+// enterFunction notes whether the pool has a virtual function that it creates.
+func (c *contest) enterFunction(claim *Claim, pool *contestant, function topology.NIC) {
+	switch owner := c.owners[function.PCIAddress]; {
+	case owner != nil:
+		claim.Conflicts = append(claim.Conflicts, NICConflict{NIC: function, Pools: []string{owner.Name}, Held: function.PCIAddress})
+	case c.owners[function.PhysicalFunction] == pool:
+		if rivals := c.rivals(pool, function); len(rivals) > 0 {
+			claim.Kept = append(claim.Kept, NICConflict{NIC: function, Pools: rivals, Held: function.PhysicalFunction})
+		}
+	default:
+		conflict := c.lost(pool, topology.NIC{PCIAddress: function.PhysicalFunction})
+		claim.Conflicts = append(claim.Conflicts, NICConflict{
+			NIC: function, Pools: conflict.Pools, Held: conflict.Held, Through: function.PhysicalFunction,
+		})
+	}
+}
+
+// lost says who keeps a pool from having a NIC.
+func (c *contest) lost(pool *contestant, nic topology.NIC) NICConflict {
+	conflict := NICConflict{NIC: nic, Held: nic.PCIAddress}
+	if c.owners[conflict.Held] == nil {
+		conflict.Held = nic.PhysicalFunction
+	}
+	if c.owners[conflict.Held] == nil {
+		conflict.Function = c.foreignFunction(pool, nic.PCIAddress)
+		conflict.Held = conflict.Function
+	}
+	if owner := c.owners[conflict.Held]; owner != nil {
+		conflict.Pools = []string{owner.Name}
+	}
+	return conflict
+}
+
+// rivals are the other pools that claim a NIC or a virtual function of a pool, ascending.
+func (c *contest) rivals(of *contestant, nic topology.NIC) []string {
+	var names []string
+	for _, pool := range c.inOrder {
+		claims := pool.at[nic.PCIAddress] || pool.creates() && pool.at[nic.PhysicalFunction]
+		if pool != of && claims && !c.createsBelow(of, pool, nic) {
+			names = append(names, pool.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// createsBelow reports whether a pool claims a virtual function only because it would create it on a NIC of the first one:
+// the conflict is then about that NIC.
+func (c *contest) createsBelow(of, pool *contestant, nic topology.NIC) bool {
+	return !pool.at[nic.PCIAddress] && c.owners[nic.PhysicalFunction] == of
+}
+
+// functionsOn are the virtual functions of a NIC.
+func (c *contest) functionsOn(address string) []topology.NIC {
+	var functions []topology.NIC
+	for _, nic := range c.nics {
+		if nic.PhysicalFunction == address {
+			functions = append(functions, nic)
+		}
+	}
+	return functions
+}
+
+// claim is what the pool has of the NICs of the node.
+func (in *Input) claim() Claim { return in.Pool.ClaimOn(in.Node, describeAll(in.Facts.NICs)) }
+
+// ClaimOn is what the pool has of the NICs of a node.
+func (p *Pool) ClaimOn(node string, nics []topology.NIC) Claim {
+	pools := []Claimant{claimantOf(p.Name, &p.Spec, p.Standing)}
+	for _, other := range p.OtherPools {
+		if slices.Contains(other.Nodes, node) {
+			pools = append(pools, other.Claimant)
+		}
+	}
+	return ClaimOf(p.Name, pools, p.heldOn(node), nics)
+}
+
+// heldOn is which pools have the NICs of a node that several claim.
+func (p *Pool) heldOn(node string) Held {
+	held := Held{}
+	for _, holding := range p.Holdings {
+		if slices.Contains(holding.Nodes, node) {
+			held[holding.PCIAddress] = holding.Pool
+		}
+	}
+	return held
+}
+
+// describeAll returns what selectors look at of the NICs of a host. A virtual function is one of the NIC that lists it,
+// also where the host says nothing else about it.
+func describeAll(nics []host.NIC) []topology.NIC {
+	described := make([]topology.NIC, 0, len(nics))
+	index := make(map[string]int, len(nics))
+	for _, nic := range nics {
+		index[nic.PCIAddress] = len(described)
+		described = append(described, topology.OfHostNIC(&nic))
+	}
+	for _, nic := range nics {
+		for _, address := range nic.VirtualFunctions {
+			i, known := index[address]
+			if !known {
+				i = len(described)
+				described = append(described, topology.NIC{PCIAddress: address})
+			}
+			if described[i].PhysicalFunction == "" {
+				described[i].PhysicalFunction = nic.PCIAddress
+			}
+		}
+	}
+	return described
+}
