@@ -126,7 +126,9 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 			deployment := find[appsv1.Deployment](objects, "Deployment", "lowlatency-operator-controller-manager")
 			manager := impersonate(environment, deployment.Namespace, deployment.Spec.Template, "node-1")
 			plan := func(namespace string) error {
-				return manager.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}}, client.DryRunAll)
+				return manager.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+					Namespace: namespace, Name: "a", Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ProjectName},
+				}}, client.DryRunAll)
 			}
 			Expect(plan(systemNamespace)).To(Succeed())
 			Expect(plan("default")).To(Satisfy(apierrors.IsForbidden))

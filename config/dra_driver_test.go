@@ -156,7 +156,9 @@ var _ = Describe("Dynamic Resource Allocation on a real API server", Ordered, Co
 	It("lets the manager write classes", func(ctx SpecContext) {
 		deployment := find[appsv1.Deployment](build("default"), "Deployment", "lowlatency-operator-controller-manager")
 		manager := impersonate(environment, deployment.Namespace, deployment.Spec.Template, "node-1")
-		class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "trial"}}
+		class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{
+			Name: "trial", Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ProjectName},
+		}}
 		Expect(manager.Create(ctx, class)).To(Succeed())
 		Expect(manager.Delete(ctx, class)).To(Succeed())
 		Expect(manager.Create(ctx, slice("a", "node-1", "gpu.example.com"))).To(refusal("resourceslices"))

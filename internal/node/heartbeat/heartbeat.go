@@ -38,6 +38,10 @@ const (
 	// agents that know no Lease.
 	FirstTimeout = 15 * time.Minute
 
+	// MaximumLifetime is for how long a renewal counts at most, whatever the Lease says. An admission policy keeps agents from
+	// asking for more.
+	MaximumLifetime = renewals * seldom
+
 	// seldom bounds the interval that a lifetime is made for: the proof of an agent that looks less often is none.
 	seldom = time.Hour
 	// renewals is how many looks at the host fit into the lifetime of a renewal.
@@ -100,7 +104,7 @@ func duration(lease *coordinationv1.Lease) time.Duration {
 	if lease.Spec.LeaseDurationSeconds == nil {
 		return 0
 	}
-	return time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
+	return min(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, MaximumLifetime)
 }
 
 // Staleness says that the heartbeat of an agent is stale. The zero value is that of a fresh one.

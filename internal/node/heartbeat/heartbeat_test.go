@@ -99,6 +99,11 @@ func TestCheck(t *testing.T) {
 			lease: renewed(-time.Hour), wantSince: noon().Add(-time.Hour), wantExpiry: noon().Add(62 * time.Minute), wantLast: noon().Add(time.Hour),
 			wantText: "the agent on node n1 renews Lease agents/n1 with a time in the future, so that nothing shows",
 		},
+		"a Lease for a year": {
+			lease:     changed(renewed(5*time.Hour), func(s *coordinationv1.LeaseSpec) { s.LeaseDurationSeconds = new(int32(31536000)) }),
+			wantSince: noon().Add(-time.Hour), wantExpiry: noon().Add(-time.Hour), wantLast: noon().Add(-5 * time.Hour),
+			wantText: "the agent on node n1 has not looked at the host since",
+		},
 		"a Lease that says nothing": {
 			lease:     changed(renewed(0), func(s *coordinationv1.LeaseSpec) { *s = coordinationv1.LeaseSpec{} }),
 			wantSince: noon().Add(-time.Hour), wantExpiry: noon().Add(-time.Hour), wantText: "no agent on node n1",
