@@ -55,6 +55,8 @@ const (
 	ReasonProfilesOverlap = "ProfilesOverlap"
 	// ReasonPerformanceProfileConflict means that a PerformanceProfile governs the same pool.
 	ReasonPerformanceProfileConflict = "PerformanceProfileConflict"
+	// ReasonRuntimeClassConflict means that another profile has the RuntimeClass of the name that this one asks for.
+	ReasonRuntimeClassConflict = "RuntimeClassConflict"
 	// ReasonMachineConfigPoolConflict means that a node is in another custom pool, or that an existing pool does not fit.
 	ReasonMachineConfigPoolConflict = "MachineConfigPoolConflict"
 	// ReasonObjectConflict says that somebody else has made, or keeps changing, an object that the operator is to make.

@@ -101,7 +101,8 @@ type ContainerRuntimeSpec struct {
 	// runtimeClassName is the name of the RuntimeClass by which pods ask for this profile's nodes and for the
 	// handler of latency-critical pods, 1 to 253 characters. An import sets the name that the PerformanceProfile
 	// gave it, performance-NAME, so that pods need no change; no other name can be chosen. No two profiles may have
-	// the same. When omitted, it is lowlatency- and the name of the profile.
+	// the same: the one that has the RuntimeClass keeps it, else the oldest, and the others report RuntimeClassConflict
+	// and change nothing. When omitted, it is lowlatency- and the name of the profile.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^performance-[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="runtimeClassName is performance- and the name of the PerformanceProfile that the profile was imported from."

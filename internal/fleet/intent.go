@@ -25,6 +25,9 @@ type Intent struct {
 	Held map[string]string
 	// Pending are the nodes that have a plan in force and are to have another.
 	Pending map[string]bool
+	// RuntimeClassClaims are the profiles, this one among them, that give their RuntimeClass the same name, the oldest first; nil when
+	// no other does.
+	RuntimeClassClaims []string
 	// ReadOnly asks for the outcome without any write.
 	ReadOnly bool
 }

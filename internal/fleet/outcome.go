@@ -35,8 +35,8 @@ type Group struct {
 
 // Conflict is something that only its owner can resolve.
 type Conflict struct {
-	// Reason is ReasonMachineConfigPoolConflict, ReasonPerformanceProfileConflict, ReasonObjectConflict or
-	// ReasonPlatformFailed.
+	// Reason is ReasonMachineConfigPoolConflict, ReasonPerformanceProfileConflict, ReasonRuntimeClassConflict,
+	// ReasonObjectConflict or ReasonPlatformFailed.
 	Reason string
 	// Node is the name of a node concerned; "" when it is about more than nodes.
 	Node string

@@ -43,6 +43,8 @@ func DecideProfile(w *ProfileWorld, plans *Planner) *ProfileDecision {
 		Held:     map[string]string{},
 		Pending:  map[string]bool{},
 		ReadOnly: w.Profile.Spec.Rollout.State == v1alpha1.RolloutPaused,
+
+		RuntimeClassClaims: RuntimeClassClaims(w.Profile, w.Others),
 	}}
 	pools := NewPoolIndex(w.Pools)
 	for _, node := range w.Nodes {

@@ -82,7 +82,7 @@ func (s *summary) isStalled() bool {
 		return false
 	}
 	return slices.Contains([]string{
-		v1alpha1.ReasonProfilesOverlap, v1alpha1.ReasonPerformanceProfileConflict,
+		v1alpha1.ReasonProfilesOverlap, v1alpha1.ReasonPerformanceProfileConflict, v1alpha1.ReasonRuntimeClassConflict,
 		v1alpha1.ReasonMachineConfigPoolConflict, v1alpha1.ReasonPlanImpossible,
 	}, s.problems[0].reason)
 }

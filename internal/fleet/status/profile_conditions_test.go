@@ -286,6 +286,11 @@ func TestConditionsOfProblems(t *testing.T) {
 			want:        "FFTTTS",
 			wantReasons: "PerformanceProfileConflict/PerformanceProfileConflict/PerformanceProfileConflict/Verified/Verified",
 		},
+		"another profile has the RuntimeClass": {
+			members: []fleet.Member{waiting}, outcome: conflicting(v1alpha1.ReasonRuntimeClassConflict, "", "RuntimeClass performance-cnf is that of profile first"),
+			want:        "FFTTTS",
+			wantReasons: "RuntimeClassConflict/RuntimeClassConflict/RuntimeClassConflict/Verified/Verified",
+		},
 		"a node is in another pool and the rest is fine": {
 			members: []fleet.Member{verifiedMember("n1", "h", "TTT"), waiting},
 			outcome: func() fleet.Outcome {

@@ -43,6 +43,7 @@ const (
 	checkPool     = "platform.pool"
 	checkPeer     = "platform.performance-profile"
 	checkObject   = "platform.object"
+	checkRuntime  = "platform.runtime-class"
 )
 
 // rank orders the reasons of problems: what makes all others moot comes first.
@@ -51,6 +52,7 @@ func rank(reason string) int {
 		v1alpha1.ReasonDeleting,
 		v1alpha1.ReasonProfilesOverlap,
 		v1alpha1.ReasonPerformanceProfileConflict,
+		v1alpha1.ReasonRuntimeClassConflict,
 		v1alpha1.ReasonMachineConfigPoolConflict,
 		v1alpha1.ReasonObjectConflict,
 		v1alpha1.ReasonPlanImpossible,
@@ -228,6 +230,7 @@ func platformCheck(reason string) string {
 	return map[string]string{
 		v1alpha1.ReasonProfilesOverlap:            checkOverlap,
 		v1alpha1.ReasonPerformanceProfileConflict: checkPeer,
+		v1alpha1.ReasonRuntimeClassConflict:       checkRuntime,
 		v1alpha1.ReasonMachineConfigPoolConflict:  checkPool,
 		v1alpha1.ReasonObjectConflict:             checkObject,
 		v1alpha1.ReasonPlatformFailed:             checkPlatform,

@@ -142,3 +142,24 @@ func (t *target) runtimeClassName() string {
 	}
 	return t.shape.Plan.ContainerRuntime.RuntimeClassName
 }
+
+// runtimeClassConflict reports that another profile has the RuntimeClass whose name this one asks for. The one that made it keeps it as
+// long as it asks for it, so that the pods that use it stay where they are; when none has made it yet, the oldest profile gets it.
+func (w *world) runtimeClassConflict(t *target, intent *fleet.Intent) *fleet.Conflict {
+	name := t.runtimeClassName()
+	if len(intent.RuntimeClassClaims) == 0 || name != intent.Profile.Spec.ContainerRuntime.RuntimeClassName {
+		return nil
+	}
+	holder := w.runtimeClassHolders[name]
+	if !slices.Contains(intent.RuntimeClassClaims, holder) {
+		holder = intent.RuntimeClassClaims[0]
+	}
+	if holder == intent.Profile.Name {
+		return nil
+	}
+	return &fleet.Conflict{
+		Reason: v1alpha1.ReasonRuntimeClassConflict,
+		Message: fmt.Sprintf("RuntimeClass %s is that of profile %s, and a RuntimeClass brings pods to the nodes of one profile only: take "+
+			"spec.containerRuntime.runtimeClassName out of one of the two", name, holder),
+	}
+}

@@ -319,3 +319,49 @@ func TestRuntimeClassOfAPeer(t *testing.T) {
 		t.Errorf("conflict %+v, want %q", got, want)
 	}
 }
+
+// TestRuntimeClassOfAnotherProfile: of the profiles that ask for one RuntimeClass, the one that has it keeps it, else the oldest gets
+// it, and no other writes anything.
+func TestRuntimeClassOfAnotherProfile(t *testing.T) {
+	const class = "performance-cnf"
+	cases := map[string]struct {
+		claims  []string
+		holder  string
+		planned string
+		want    string
+	}{
+		"nobody else asks for it":                 {nil, "other", class, ""},
+		"another profile has it":                  {[]string{"trading", "other"}, "other", class, "other"},
+		"it is this profile's":                    {[]string{"other", "trading"}, "trading", class, ""},
+		"nobody has it, and this one is older":    {[]string{"trading", "other"}, "", class, ""},
+		"nobody has it, and the other is older":   {[]string{"other", "trading"}, "", class, "other"},
+		"who has it asks for another one now":     {[]string{"trading", "other"}, "third", class, ""},
+		"who has it gives it up to an older one":  {[]string{"other", "trading"}, "third", class, "other"},
+		"the plan in force has another":           {[]string{"other", "trading"}, "other", "", ""},
+		"the plan in force has a former one":      {[]string{"other", "trading"}, "other", "performance-former", ""},
+		"a name of which no plan speaks any more": {nil, "", "performance-former", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, "n1", "n2")
+			w, intent := c.world(), oneNode().intent(c)
+			intent.Profile = intent.Profile.DeepCopy()
+			intent.Profile.Spec.ContainerRuntime.RuntimeClassName = class
+			intent.RuntimeClassClaims = tc.claims
+			w.runtimeClassHolders = map[string]string{class: tc.holder}
+			planned := *intent.Shapes[0].Plan
+			planned.ContainerRuntime.RuntimeClassName = tc.planned
+			intent.Shapes[0].Plan = &planned
+			targets, conflicts := aim(w, intent, "operator", renderText)
+			d := decideRoll(w, intent, targets, conflicts)
+			var want []fleet.Conflict
+			if tc.want != "" {
+				want = []fleet.Conflict{{Reason: v1alpha1.ReasonRuntimeClassConflict, Message: "RuntimeClass " + class + " is that of profile " + tc.want}}
+			}
+			expectConflicts(t, d.outcome.Conflicts, want)
+			if wrote := len(d.steps) > 0; wrote != (tc.want == "") {
+				t.Errorf("steps are %v", d.steps)
+			}
+		})
+	}
+}

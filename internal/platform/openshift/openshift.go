@@ -136,6 +136,9 @@ func (p *Platform) Roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcom
 	if err != nil {
 		return fleet.Outcome{}, err
 	}
+	if err := p.gatherRuntimeClasses(ctx, w, intent); err != nil {
+		return fleet.Outcome{}, err
+	}
 	targets, conflicts := aim(w, intent, p.namespace, p.rendered.objects)
 	found, err := p.inspect(ctx, w, targets)
 	if err != nil {
@@ -248,6 +251,19 @@ func (p *Platform) list(ctx context.Context, kind schema.GroupVersionKind, optio
 		return nil, fmt.Errorf("listing %ss: %w", kind.Kind, err)
 	}
 	return list.Items, nil
+}
+
+// gatherRuntimeClasses reads whose the RuntimeClasses are, where several profiles ask for one.
+func (p *Platform) gatherRuntimeClasses(ctx context.Context, w *world, intent *fleet.Intent) error {
+	if len(intent.RuntimeClassClaims) == 0 {
+		return nil
+	}
+	classes, err := p.list(ctx, nodev1.SchemeGroupVersion.WithKind(kindRuntimeClass))
+	w.runtimeClassHolders = make(map[string]string, len(classes))
+	for i := range classes {
+		w.runtimeClassHolders[classes[i].GetName()] = classes[i].GetLabels()[v1alpha1.LabelProfile]
+	}
+	return err
 }
 
 // gatherEvidence reads the rendered configurations of the machine config pools that the operator holds.

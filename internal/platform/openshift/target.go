@@ -64,6 +64,9 @@ func aim(w *world, intent *fleet.Intent, namespace string, renders renderer) ([]
 		if t.conflict == nil {
 			t.conflict = w.performanceProfileConflict(t)
 		}
+		if t.conflict == nil {
+			t.conflict = w.runtimeClassConflict(t, intent)
+		}
 		if t.conflict != nil {
 			conflicts = append(conflicts, *t.conflict)
 		}

@@ -49,6 +49,9 @@ type world struct {
 	// kubelets are the MachineConfigs made of KubeletConfigs from which the configuration of a machine config pool that
 	// the operator holds was merged, as far as they still exist, by the name of the machine config pool.
 	kubelets map[string][]mcfgv1.MachineConfig
+	// runtimeClassHolders are the profiles for which the operator has made RuntimeClasses, by the name of the RuntimeClass; only
+	// filled when profiles ask for the same name.
+	runtimeClassHolders map[string]string
 	// performanceProfiles of the cluster; nil when it has no such kind.
 	performanceProfiles []performanceProfile
 }
