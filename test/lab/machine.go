@@ -84,6 +84,9 @@ func (i *Image) Start(ctx context.Context, spec Spec, progress io.Writer) (*Mach
 		err = m.makeFilesDisk(ctx)
 	}
 	if err == nil {
+		err = m.writeIdleTable()
+	}
+	if err == nil {
 		err = m.boot(ctx, spec.Boot)
 	}
 	if err != nil {
@@ -172,7 +175,7 @@ func (m *Machine) powerOn(ctx context.Context, boot Boot) error {
 	if err != nil {
 		return err
 	}
-	f.disk, f.second = m.file("disk.qcow2"), m.filesDisk()
+	f.disk, f.second, f.idle = m.file("disk.qcow2"), m.filesDisk(), m.idleTable()
 	f.serial, f.qmp, f.sshPort = m.file("serial.log"), m.file("qmp"), port
 	m.process, err = m.emulator.start(ctx, m.emulator.machine(m.spec, boot, f), f)
 	return err
@@ -190,6 +193,25 @@ func (m *Machine) kernelFiles(ctx context.Context, kernel Kernel) (files, error)
 	return files{
 		kernel: filepath.Join(dir, "vmlinuz"), initrd: filepath.Join(dir, "initrd"), modules: filepath.Join(dir, "modules.raw"),
 	}, nil
+}
+
+// writeIdleTable writes the ACPI table of the idle states, for a machine that is to have some.
+func (m *Machine) writeIdleTable() error {
+	file := m.idleTable()
+	if file == "" {
+		return nil
+	}
+	if err := os.WriteFile(file, idleTable(m.spec.Topology.CPUs()), 0o600); err != nil {
+		return fmt.Errorf("describing the idle states of machine %s: %w", m.spec.Name, err)
+	}
+	return nil
+}
+
+func (m *Machine) idleTable() string {
+	if m.spec.IdleStates == Absent {
+		return ""
+	}
+	return m.file("idle.aml")
 }
 
 func (m *Machine) filesDisk() string {

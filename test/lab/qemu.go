@@ -62,6 +62,8 @@ type files struct {
 	second string
 	// modules is the disk with the modules of a kernel that is not in the image; empty without.
 	modules string
+	// idle is the ACPI table of the idle states; empty without.
+	idle string
 	// serial is the kernel's console, qmp the monitor's socket.
 	serial, qmp string
 	// sshPort of this machine leads to the guest's port 22.
@@ -86,6 +88,9 @@ func (e emulator) machine(s Spec, boot Boot, f files) []string {
 	args = append(args, s.numaArguments()...)
 	if s.IOMMU == Present {
 		args = append(args, "-device", "intel-iommu,intremap=off")
+	}
+	if f.idle != "" {
+		args = append(args, "-acpitable", "sig=SSDT,rev=2,data="+f.idle)
 	}
 	// Beside a pxb-pcie every device must name its bus.
 	args = append(args,

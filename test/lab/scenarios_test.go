@@ -69,7 +69,7 @@ func stop(name string) string { return "systemctl stop " + name }
 // twoNodesScenarios belong to testdata/truth/two-nodes.yaml: housekeeping 0,4; isolated 1-3,5-7; 32 hugepages of
 // 2 MiB on NUMA node 0 and 64 on node 1.
 func twoNodesScenarios() []scenario {
-	return slices.Concat(interruptScenarios(), placeScenarios(), kernelScenarios(), []scenario{{
+	return slices.Concat(interruptScenarios(), placeScenarios(), kernelScenarios(), idleScenarios(), []scenario{{
 		name:    "booted without nohz_full and rcu_nocbs",
 		without: []string{"nohz_full", "rcu_nocbs"},
 		want:    verdicts{no, no, yes},
@@ -199,6 +199,48 @@ func kernelScenarios() []scenario {
 			want: verdicts{yes, no, yes}, changes: one("kernel.soft-watchdog", failed),
 		},
 	}
+}
+
+// idleScenarios follow each other, from the limit in /dev/cpu_dma_latency that TuneD holds on a tuned machine and back to it:
+// a limit lasts as long as somebody holds the device open.
+func idleScenarios() []scenario {
+	const deep = "CPUs 1-3,5-7: idle state C2, which takes 133 µs to leave, is allowed: no program holds a limit in /dev/cpu_dma_latency"
+	const holder = `setsid sh -c 'exec 3>/dev/cpu_dma_latency; printf "\012\0\0\0" >&3; exec sleep infinity' </dev/null >/dev/null 2>&1 &
+echo $! >/run/holder
+`
+	return []scenario{
+		{
+			name:    "TuneD is killed, and nobody limits how deep CPUs sleep",
+			disturb: "kill -KILL $(cat /run/tuned/tuned.pid)\n" + untilLimit(noLimit),
+			want:    verdicts{yes, no, yes}, changes: one("power.idle-states", failed),
+			says: one("power.idle-states", deep),
+		},
+		{
+			// With 0 µs the emulated processors would poll, which takes this machine's own.
+			name:    "a program holds a limit of 10 µs instead",
+			disturb: holder + untilLimit(10), restore: "kill $(cat /run/holder)",
+			want: verdicts{yes, yes, yes}, changes: map[string]string{},
+		},
+		{
+			name:    "that program has ended",
+			disturb: untilLimit(noLimit), restore: "systemctl start tuned.service\n" + untilLimit(shallow),
+			want: verdicts{yes, no, yes}, changes: one("power.idle-states", failed),
+			says: one("power.idle-states", deep),
+		},
+	}
+}
+
+const (
+	// noLimit is what the device says when nobody asks for a limit (PM_QOS_CPU_LATENCY_DEFAULT_VALUE).
+	noLimit = 2000000000
+	// shallow is how long the shallow idle state of the lab's machines takes to leave, which is what TuneD asks for.
+	shallow = 2
+)
+
+// untilLimit waits until the limit of all CPUs is this number of microseconds.
+func untilLimit(microseconds int) string {
+	return fmt.Sprintf(`for i in $(seq 600); do [ $(od -A n -t d4 /dev/cpu_dma_latency) = %d ] && exit 0; sleep 0.5; done
+echo "the limit is $(od -A n -t d4 /dev/cpu_dma_latency)" >&2; exit 1`, microseconds)
 }
 
 // fourNodesScenarios belong to testdata/truth/four-nodes.yaml, on a real-time kernel.

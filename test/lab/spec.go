@@ -50,6 +50,8 @@ type Spec struct {
 	// IOMMU adds Intel's DMA remapping. Interrupt remapping stays off: with it, QEMU 10.0.2 was seen to end
 	// in an assertion (iotlb_to_section) while the guest enumerated PCI.
 	IOMMU Presence
+	// IdleStates adds a shallow and a deep idle state to each CPU; without, an idle CPU halts, and the kernel has no idle driver.
+	IdleStates Presence
 	// Files, where given, is a folder of this machine that the virtual one has at FilesPath as it is when the machine
 	// starts: read-only, and without the way through the shell, which is slow for large programs.
 	Files string

@@ -60,10 +60,11 @@ func truths() []truth {
 					{ID: "nic1", Model: lab.E1000e, NUMANode: 1},
 					{ID: "nic2", Model: lab.Virtio, NUMANode: 1},
 				},
-				Boot: lab.Boot{Kernel: lab.Standard},
+				Boot:       lab.Boot{Kernel: lab.Standard},
+				IdleStates: lab.Present,
 			},
 			housekeeping: "0,4", isolated: "1-3,5-7",
-			untuned:   []string{"kernel.command-line", "cpu.isolated", "cpu.nohz-full", "memory.hugepages-numa"},
+			untuned:   []string{"kernel.command-line", "cpu.isolated", "cpu.nohz-full", "memory.hugepages-numa", "power.idle-states"},
 			scenarios: twoNodesScenarios(),
 			also:      (*judged).withAgent,
 		},
@@ -99,7 +100,7 @@ func truths() []truth {
 func shortTruths() []truth {
 	one := truths()[0]
 	one.also = nil
-	one.scenarios = slices.Concat(interruptScenarios()[:1], placeScenarios()[:2], kernelScenarios()[:2])
+	one.scenarios = slices.Concat(interruptScenarios()[:1], placeScenarios()[:2], kernelScenarios()[:2], idleScenarios())
 	return []truth{one}
 }
 
