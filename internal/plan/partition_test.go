@@ -56,6 +56,14 @@ func TestDerivedNumberOfCores(t *testing.T) {
 			machine: small(8, 1), profile: []change{derived(v1alpha1.DerivedCPUs{Spread: v1alpha1.SpreadFirstNUMANode})},
 			wantHousekeeping: "0-1", wantIsolated: "2-7",
 		},
+		"one core of four from the first NUMA node": {
+			machine: small(4, 1), profile: []change{derived(v1alpha1.DerivedCPUs{Spread: v1alpha1.SpreadFirstNUMANode})},
+			wantHousekeeping: "0", wantIsolated: "1-3",
+		},
+		"two cores of five from the first NUMA node": {
+			machine: small(5, 1), profile: []change{derived(v1alpha1.DerivedCPUs{Spread: v1alpha1.SpreadFirstNUMANode})},
+			wantHousekeeping: "0-1", wantIsolated: "2-4",
+		},
 		"one core of four": {
 			machine:          small(4, 1),
 			wantHousekeeping: "0", wantIsolated: "1-3",
