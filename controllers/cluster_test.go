@@ -33,6 +33,14 @@ type requestCounter struct {
 	mutex   sync.Mutex
 	counts  map[string]int
 	watched map[string]bool
+	// order are all requests but watches, those about events and leases included, in the order in which they were sent.
+	order []*sentRequest
+}
+
+// sentRequest is one request. A refused one, such as a conflict, is sent again.
+type sentRequest struct {
+	text    string
+	refused bool
 }
 
 func newRequestCounter() *requestCounter {
@@ -45,15 +53,23 @@ func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func (c *requestCounter) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		c.count(request)
-		return next.RoundTrip(request)
+		sent := c.count(request)
+		response, err := next.RoundTrip(request)
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		sent.refused = err != nil || response.StatusCode >= http.StatusBadRequest
+		return response, err
 	})
 }
 
-func (c *requestCounter) count(request *http.Request) {
+func (c *requestCounter) count(request *http.Request) *sentRequest {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	path := request.URL.Path
+	sent := &sentRequest{text: request.Method + " " + path}
+	if !request.URL.Query().Has("watch") {
+		c.order = append(c.order, sent)
+	}
 	switch {
 	case request.URL.Query().Has("watch"):
 		c.watched[path] = true
@@ -61,6 +77,7 @@ func (c *requestCounter) count(request *http.Request) {
 	default:
 		c.counts[request.Method+" "+path]++
 	}
+	return sent
 }
 
 // watches reports whether the client watches a resource.
@@ -77,6 +94,20 @@ func (c *requestCounter) reset() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	clear(c.counts)
+	c.order = nil
+}
+
+// inOrder are the requests that were carried out, in the order in which they were sent.
+func (c *requestCounter) inOrder() []string {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	var texts []string
+	for _, sent := range c.order {
+		if !sent.refused {
+			texts = append(texts, sent.text)
+		}
+	}
+	return texts
 }
 
 func (c *requestCounter) snapshot() map[string]int {

@@ -5,7 +5,9 @@ package controllers_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -53,7 +55,7 @@ func describeEfficiency(s *suite) {
 			}))
 		})
 
-		It("is one write for each plan, node and pool when the profile changes", func(ctx SpecContext) {
+		It("is one write for each plan, and for each node one that says what is pending and one in its turn, when the profile changes", func(ctx SpecContext) {
 			s.requests.reset()
 			s.changeProfile(ctx, "trading", func(p *v1alpha1.LowLatencyNodeProfile) {
 				p.Spec.Kernel.AdditionalArguments = []v1alpha1.KernelArgument{"audit=0"}
@@ -65,13 +67,89 @@ func describeEfficiency(s *suite) {
 				if method == http.MethodGet {
 					Expect(path).To(ContainSubstring("/machineconfigs/"), "only rendered configurations are read")
 				}
-				if strings.Contains(path, "/lowlatencynodes/") || strings.Contains(path, "/configmaps/") {
+				if strings.Contains(path, "/configmaps/") {
 					Expect(count).To(Equal(1), request)
+				}
+				if strings.Contains(path, "/lowlatencynodes/") {
+					Expect(count).To(BeNumerically("<=", 2), request)
 				}
 				Expect(path).NotTo(MatchRegexp("/nodes/[^/]+$"), "no node is labelled again")
 			}
 		})
 	})
+}
+
+// fleetSize is how many nodes the fleet has on which requests are counted. test/scale measures with thousands.
+const fleetSize = 50
+
+// describeFleet counts what a fleet costs.
+func describeFleet(s *suite) {
+	It("a fleet costs few requests for each node, and what moves it is written first", func(ctx SpecContext) {
+		names := make([]string, 0, fleetSize)
+		for i := range fleetSize {
+			names = append(names, fmt.Sprintf("%s-of-fleet-%02d", []string{"xeon", "epyc"}[i%2], i))
+		}
+		s.addNodes(ctx, "trading", names...)
+		s.addProfile(ctx, "trading", "trading", func(p *v1alpha1.LowLatencyNodeProfile) { p.Spec.Pools.MaximumUnavailableNodes = fleetSize })
+		s.requests.reset()
+		s.expectReady(ctx, "trading")
+		s.expectQuiet()
+		expectPerNode(s.requests.inOrder(), names, 9)
+
+		By("changing the profile")
+		s.requests.reset()
+		s.changeProfile(ctx, "trading", func(p *v1alpha1.LowLatencyNodeProfile) {
+			p.Spec.Kernel.AdditionalArguments = []v1alpha1.KernelArgument{"audit=0"}
+		})
+		s.expectReady(ctx, "trading")
+		s.expectQuiet()
+		requests := s.requests.inOrder()
+		expectPerNode(requests, names, 4)
+		expectObjectsFirst(requests)
+
+		By("telling once what all nodes go through")
+		for _, name := range names {
+			Expect(s.events(ctx, name)).To(BeEmpty())
+		}
+		s.eventually(ctx, func(g Gomega) { g.Expect(s.events(ctx, "trading")).To(ContainElements("Verified", "RollingOut")) })
+
+		By("doing nothing when nothing changes")
+		s.expectQuiet()
+		s.requests.reset()
+		Consistently(s.requests.inOrder, 3*time.Second, time.Second).Should(BeEmpty())
+	})
+}
+
+// expectPerNode expects at most so many writes about each node, and none about a part of them that was not needed.
+func expectPerNode(requests, names []string, most int) {
+	GinkgoHelper()
+	for _, name := range names {
+		var about []string
+		for _, request := range requests {
+			path, isStatus := strings.CutSuffix(request, "/status")
+			if strings.HasSuffix(path, "/"+name) {
+				about = append(about, fmt.Sprint(path, isStatus))
+			}
+		}
+		Expect(len(about)).To(And(BeNumerically(">", 0), BeNumerically("<=", most)), "%s: %v", name, about)
+	}
+}
+
+// expectObjectsFirst expects the objects of the platform to be written before the first node.
+func expectObjectsFirst(requests []string) {
+	GinkgoHelper()
+	node := slices.IndexFunc(requests, func(request string) bool {
+		return strings.HasPrefix(request, "PATCH /apis/lowlatency.dev/v1alpha1/lowlatencynodes/")
+	})
+	Expect(node).To(BeNumerically(">", 0))
+	written := map[string]bool{}
+	for i, request := range requests {
+		if strings.HasPrefix(request, "PATCH ") && (strings.Contains(request, "/machineconfigs/") || strings.Contains(request, "/kubeletconfigs/")) {
+			written[request] = true
+			Expect(i).To(BeNumerically("<", node), "%s comes after a node", request)
+		}
+	}
+	Expect(written).NotTo(BeEmpty())
 }
 
 // writes are the requests that change something.

@@ -78,6 +78,7 @@ func TestControllers(t *testing.T) {
 	describeBypassNICPools(s)
 	describePoolConflicts(s)
 	describeEfficiency(s)
+	describeFleet(s)
 	describeHeartbeats(s)
 	describeInForce(s)
 	describeOwnership(s)
