@@ -25,7 +25,7 @@ const (
 	NextBatch = time.Millisecond
 
 	// seenTimeout is for how long to wait until the cache shows what was written, and seenPause how often it is asked.
-	seenTimeout = 2 * time.Second
+	seenTimeout = 10 * time.Second
 	seenPause   = 5 * time.Millisecond
 	// toldFailures bounds the failures of one go that are told.
 	toldFailures = 3
