@@ -84,6 +84,8 @@ type Agent struct {
 	Interval time.Duration
 	// FullInterval between two passes over the whole host; zero means DefaultFullInterval.
 	FullInterval time.Duration
+	// NICInterval between two looks at the NICs of pools; zero means DefaultNICInterval.
+	NICInterval time.Duration
 	// Window is the least time between two readings whose counters are compared; zero means
 	// DefaultWindow.
 	Window time.Duration
@@ -106,12 +108,15 @@ type Agent struct {
 	plan    plannedState
 	history history
 	pools   []poolState
+	nics    nicState
 	kubelet answer
 	root    openedRoot
 	drift   driftState
 	latest  latestPass
 	// heartbeat is the latest renewal.
 	heartbeat heartbeatState
+	// poolsAreBehind tells that a pool was planned with a spec that its ConfigMap does not have yet.
+	poolsAreBehind bool
 	// missing tells that the absence of the LowLatencyNode has been logged.
 	missing bool
 }
@@ -135,16 +140,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	full := true
 	for ctx.Err() == nil {
 		timer := a.clock().NewTimer(a.pass(ctx, full))
-		select {
-		case <-ctx.Done():
-		case <-changed:
-			full = true
-		case <-a.Announcements:
-			full = true
-			a.settle(ctx)
-		case <-timer.C():
-			full = false
-		}
+		full = a.await(ctx, timer, changed)
 		timer.Stop()
 	}
 	return a.root.close()
@@ -192,7 +188,7 @@ func (a *Agent) settled(ctx context.Context) {
 
 // fullIsDue reports whether the whole host must be looked at.
 func (a *Agent) fullIsDue() bool {
-	return a.latest.report == nil || a.drift.written || a.history.tooShort() ||
+	return a.latest.report == nil || a.poolsAreBehind || a.drift.written || a.history.tooShort() ||
 		a.clock().Since(a.latest.at) >= orDefault(a.FullInterval, DefaultFullInterval)
 }
 
@@ -223,6 +219,8 @@ func (a *Agent) nextPass() time.Duration {
 	switch {
 	case a.drift.written:
 		return settlingTime
+	case a.poolsAreBehind:
+		return min(retryInterval, a.interval())
 	case a.history.tooShort():
 		return wait.Jitter(min(a.interval(), a.window()), intervalJitter)
 	}
@@ -248,6 +246,7 @@ func (a *Agent) Once(ctx context.Context) error {
 	if err := a.updatePools(ctx, node.Spec.BypassPools); err != nil {
 		return err
 	}
+	a.poolsAreBehind = a.isBehind(node.Spec.PlannedPools)
 	seen := a.observe(ctx, node.Status)
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("reading the host: %w", err)

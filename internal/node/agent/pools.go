@@ -98,6 +98,15 @@ func decodePool(configMap *corev1.ConfigMap, name string) (bypass.Pool, error) {
 	return pool, nil
 }
 
+// isBehind reports whether one of the pools was planned with a newer spec than the one that was read.
+func (a *Agent) isBehind(planned []v1alpha1.PlannedPool) bool {
+	return slices.ContainsFunc(a.pools, func(state poolState) bool {
+		return slices.ContainsFunc(planned, func(pool v1alpha1.PlannedPool) bool {
+			return pool.Name == state.name && (state.pool == nil || state.pool.Generation < pool.Generation)
+		})
+	})
+}
+
 // userSpaces are the folders of the host in which the user files of the pools' stacks are looked for.
 func (a *Agent) userSpaces() []string {
 	var folders []string
@@ -112,6 +121,7 @@ func (a *Agent) userSpaces() []string {
 
 // observePools evaluates the pools on what the host says. The fact is that of verify.Input.Holders.
 func (a *Agent) observePools(ctx context.Context, facts *host.Facts, t *topology.Topology) ([]PoolObservation, *host.Fact[[]allocation.Holder]) {
+	a.nics = nicState{seen: a.nics.seen}
 	if len(a.pools) == 0 {
 		return nil, nil
 	}
@@ -124,7 +134,10 @@ func (a *Agent) observePools(ctx context.Context, facts *host.Facts, t *topology
 			observed = append(observed, PoolObservation{Name: state.name, Problem: state.problem})
 			continue
 		}
-		devices := bypass.Devices(bypass.Input{Pool: *state.pool, Node: a.NodeName, HostAddresses: a.HostAddresses, Facts: facts})
+		devices := a.devices(state.pool, facts)
+		for i := range devices {
+			a.nics.reported = append(a.nics.reported, judgementOf(state.name, &devices[i]))
+		}
 		holders := bypass.Holders(*state.pool, devices, containers.Value, t)
 		all.Value = append(all.Value, holders...)
 		nics := reportNICs(state.pool, devices, holders)
