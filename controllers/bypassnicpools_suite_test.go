@@ -109,7 +109,8 @@ func unhealthyNIC(address, reason string) v1alpha1.NodeBypassNIC {
 	return nic
 }
 
-// reportNICs lets the agent of a node say something about the NICs of a pool, for its current spec.
+// reportNICs lets the agent of a node say something about the NICs of a pool, for its current spec, and the kubelet advertise
+// those that are healthy.
 func (s *suite) reportNICs(ctx context.Context, node, pool string, nics ...v1alpha1.NodeBypassNIC) {
 	GinkgoHelper()
 	s.eventually(ctx, func(g Gomega) {
@@ -124,6 +125,19 @@ func (s *suite) reportNICs(ctx context.Context, node, pool string, nics ...v1alp
 		}
 		g.Expect(s.client.Status().Patch(ctx, report, client.MergeFrom(before))).To(Succeed())
 	})
+	if spec := s.pool(ctx, pool).Spec; bypass.Allocation(&spec) == v1alpha1.AllocationDevicePlugin {
+		s.allocates(ctx, node, corev1.ResourceName(spec.ResourceName), int64(len(slices.DeleteFunc(slices.Clone(nics),
+			func(nic v1alpha1.NodeBypassNIC) bool { return nic.Health != v1alpha1.NICHealthy }))))
+	}
+}
+
+// allocates plays a kubelet that lets the scheduler hand out units of a device plugin.
+func (s *suite) allocates(ctx context.Context, name string, of corev1.ResourceName, units int64) {
+	GinkgoHelper()
+	node := s.node(ctx, name)
+	before := node.DeepCopy()
+	node.Status.Allocatable = corev1.ResourceList{of: *resource.NewQuantity(units, resource.DecimalSI)}
+	Expect(s.client.Status().Patch(ctx, node, client.StrategicMergeFrom(before))).To(Succeed())
 }
 
 // expectPool lets the agents work until a condition of the pool has the status and the reason.

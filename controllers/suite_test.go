@@ -77,6 +77,7 @@ func TestControllers(t *testing.T) {
 	describePools(s)
 	describeBypassNICPools(s)
 	describePoolConflicts(s)
+	describePoolReadiness(s)
 	describeEfficiency(s)
 	describeFleet(s)
 	describeHeartbeats(s)

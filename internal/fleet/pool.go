@@ -38,6 +38,8 @@ type PoolNode struct {
 	Pools *PoolSet
 	// Profiles are those that select the node, ascending. A node is governed when there is exactly one.
 	Profiles []string
+	// Paused says that the rollout of the profile is paused.
+	Paused bool
 	// NICs are what the agent says about the NICs of the pool.
 	NICs []*v1alpha1.NodeBypassNIC
 	// Selection is what the pool selects by the node's inventory.
@@ -68,6 +70,7 @@ func DecidePool(w *PoolWorld, selections *Selections) *PoolDecision {
 		n := PoolNode{
 			Node: node, Report: w.Reports[node.Name], Pools: index.Of(node), Profiles: SelectingProfiles(w.Profiles, node),
 		}
+		n.Paused = isPaused(w.Profiles, n.Profiles)
 		n.NICs = NICsOfPool(n.Report, w.Pool.Name)
 		if HasInventory(n.Report) {
 			n.Selection = selections.of(w.Pool, n.Pools.On(n.Report), n.Name(), n.Report.Status.Inventory)

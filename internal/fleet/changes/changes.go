@@ -102,10 +102,11 @@ func hasStarted(before, after *corev1.Node) bool {
 		!equality.Semantic.DeepEqual(extendedResources(before.Status.Allocatable), extendedResources(after.Status.Allocatable))
 }
 
-// NodeServed reports whether it has changed which pools select a node, or whether its kubelet knows device plugins.
+// NodeServed reports whether it has changed which pools select a node, or what its kubelet knows of device plugins.
 func NodeServed(before, after *corev1.Node) bool {
 	return isOther(before, after) || fleet.NodeReadiness(before) != fleet.NodeReadiness(after) ||
-		!equality.Semantic.DeepEqual(extendedResources(before.Status.Capacity), extendedResources(after.Status.Capacity))
+		!equality.Semantic.DeepEqual(extendedResources(before.Status.Capacity), extendedResources(after.Status.Capacity)) ||
+		!equality.Semantic.DeepEqual(extendedResources(before.Status.Allocatable), extendedResources(after.Status.Allocatable))
 }
 
 // isOther reports whether selectors may find something else.
@@ -113,12 +114,23 @@ func isOther(before, after *corev1.Node) bool {
 	return before.UID != after.UID || !maps.Equal(before.Labels, after.Labels)
 }
 
-// NICsReported reports whether something about NICs has changed in a LowLatencyNode. Agents write about the kernel far
-// more often.
+// NICsReported reports whether something about NICs has changed in a LowLatencyNode, or whether its plan is in force. Agents
+// write about the kernel far more often.
 func NICsReported(before, after *v1alpha1.LowLatencyNode) bool {
 	return inventoryHash(before) != inventoryHash(after) ||
-		!slices.Equal(before.Spec.BypassPools, after.Spec.BypassPools) ||
+		!equality.Semantic.DeepEqual(before.Spec, after.Spec) || before.Status.VerifiedPlanHash != after.Status.VerifiedPlanHash ||
+		appliedOf(before) != appliedOf(after) ||
 		!equality.Semantic.DeepEqual(before.Status.BypassNICs, after.Status.BypassNICs)
+}
+
+// appliedOf is what a report says about its plan, without the time.
+func appliedOf(report *v1alpha1.LowLatencyNode) metav1.Condition {
+	for _, condition := range report.Status.Conditions {
+		if condition.Type == v1alpha1.ConditionApplied {
+			return metav1.Condition{Status: condition.Status, Reason: condition.Reason, Message: condition.Message}
+		}
+	}
+	return metav1.Condition{}
 }
 
 // inventoryHash is "" while the agent has not reported an inventory.

@@ -37,7 +37,7 @@ func TestNodes(t *testing.T) {
 		"another boot": {change: func(n *corev1.Node) { n.Status.NodeInfo.BootID = "b2" }, wantMarked: true},
 		"a device plugin registers": {change: func(n *corev1.Node) {
 			n.Status.Allocatable = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse("2")}
-		}, wantMarked: true},
+		}, wantMarked: true, wantServed: true},
 		"a device plugin is forgotten": {change: func(n *corev1.Node) {
 			n.Status.Capacity = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse("0")}
 		}, wantServed: true},
@@ -112,7 +112,15 @@ func TestNICsReported(t *testing.T) {
 		"checks":    {func(r *v1alpha1.LowLatencyNode) { r.Status.Checks = &v1alpha1.CheckCounts{Failed: 1} }, false},
 		"inventory": {func(r *v1alpha1.LowLatencyNode) { r.Status.Inventory = &v1alpha1.Inventory{Hash: "x"} }, true},
 		"pools":     {func(r *v1alpha1.LowLatencyNode) { r.Spec.BypassPools = nil }, true},
-		"NICs":      {func(r *v1alpha1.LowLatencyNode) { r.Status.BypassNICs = make([]v1alpha1.NodeBypassNIC, 1) }, true},
+		"plan":      {func(r *v1alpha1.LowLatencyNode) { r.Spec.PlanHash = "x" }, true},
+		"verified":  {func(r *v1alpha1.LowLatencyNode) { r.Status.VerifiedPlanHash = "x" }, true},
+		"in force": {func(r *v1alpha1.LowLatencyNode) {
+			r.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue}}
+		}, true},
+		"de-jittered": {func(r *v1alpha1.LowLatencyNode) {
+			r.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDeJittered, Status: metav1.ConditionTrue}}
+		}, false},
+		"NICs": {func(r *v1alpha1.LowLatencyNode) { r.Status.BypassNICs = make([]v1alpha1.NodeBypassNIC, 1) }, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -171,32 +171,94 @@ func (s *poolSummary) undegraded() metav1.Condition {
 	return poolCondition(v1alpha1.ConditionDegraded, metav1.ConditionFalse, kept[0].reason, kept[0].text+andMore(len(kept)-1))
 }
 
-// progressing is True while something is under way that ends by itself.
+// progressing is True while something is under way that ends by itself. The first rule that applies decides.
 func (s *poolSummary) progressing() metav1.Condition {
-	if len(s.nodes) == 0 {
-		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonNoNodes,
-			"spec.nodeSelector selects no node")
-	}
-	var awaited []string
-	for i := range s.nodes {
-		if n := &s.nodes[i]; n.IsServed(s.pool.Name) && !n.IsReporting(s.pool) {
-			awaited = append(awaited, n.Name())
+	for _, rule := range []func() (metav1.Condition, bool){
+		s.hasNoNodes, s.awaitsReports, s.awaitsPlans, s.awaitsPlugins, s.changesAllocation,
+	} {
+		if condition, applies := rule(); applies {
+			return condition
 		}
-	}
-	if len(awaited) > 0 {
-		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonAwaitingNodes,
-			fmt.Sprintf("the agents of nodes %s have not reported the NICs of this pool yet", fleet.Names(awaited)))
-	}
-	if s.plugins.Starting() {
-		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonPluginsStarting,
-			fmt.Sprintf("the %s runs on %d of %d nodes", s.plugins.Program, s.plugins.Ready, s.plugins.Wanted))
-	}
-	if changing := s.findingsOf(v1alpha1.ReasonAllocationChanging); len(changing) > 0 {
-		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonAllocationChanging,
-			changing[0].text+andMore(len(changing)-1))
 	}
 	return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonAsExpected,
 		fmt.Sprintf("%d of %d nodes have reported their NICs", s.nodeCounts().Reporting, len(s.nodes)))
+}
+
+func progressing(reason, message string) (metav1.Condition, bool) {
+	return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, reason, message), true
+}
+
+func (s *poolSummary) hasNoNodes() (metav1.Condition, bool) {
+	return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonNoNodes,
+		"spec.nodeSelector selects no node"), len(s.nodes) == 0
+}
+
+// served are the nodes on which the pool hands out NICs, of which the function chooses.
+func (s *poolSummary) served(chosen func(*fleet.PoolNode) bool) []*fleet.PoolNode {
+	var nodes []*fleet.PoolNode
+	for i := range s.nodes {
+		if n := &s.nodes[i]; n.IsServed(s.pool.Name) && chosen(n) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// awaitsReports applies while agents have not reported the NICs for the current spec.
+func (s *poolSummary) awaitsReports() (metav1.Condition, bool) {
+	awaited := s.served(func(n *fleet.PoolNode) bool { return !n.IsReporting(s.pool) })
+	if len(awaited) == 0 {
+		return metav1.Condition{}, false
+	}
+	names := make([]string, 0, len(awaited))
+	for _, n := range awaited {
+		names = append(names, n.Name())
+	}
+	return progressing(v1alpha1.ReasonAwaitingNodes, fmt.Sprintf("the agents of nodes %s have not reported the NICs of this pool yet", fleet.Names(names)))
+}
+
+// awaitsPlans applies while a node does not have the share of the pool that its plan holds. A paused rollout, and checks that
+// have failed, do not end by themselves.
+func (s *poolSummary) awaitsPlans() (metav1.Condition, bool) {
+	awaited := s.served(func(n *fleet.PoolNode) bool { return n.InForce(s.pool).Status != metav1.ConditionTrue })
+	if len(awaited) == 0 {
+		return metav1.Condition{}, false
+	}
+	first := awaited[0]
+	condition := first.InForce(s.pool)
+	message := nodeMessage(first.Name(), condition) + andMore(len(awaited)-1)
+	switch {
+	case first.Paused:
+		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonPaused, fmt.Sprintf(
+			"spec.rollout.state of profile %s is Paused; %s", first.Profiles[0], message)), true
+	case condition.Reason == v1alpha1.ReasonChecksFailed:
+		return poolCondition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, condition.Reason, message), true
+	default:
+		return progressing(condition.Reason, message)
+	}
+}
+
+// awaitsPlugins applies while the program that hands out NICs does not run everywhere, or kubelets do not know its units.
+func (s *poolSummary) awaitsPlugins() (metav1.Condition, bool) {
+	if s.plugins.Starting() {
+		return progressing(v1alpha1.ReasonPluginsStarting,
+			fmt.Sprintf("the %s runs on %d of %d nodes", s.plugins.Program, s.plugins.Ready, s.plugins.Wanted))
+	}
+	awaited := s.served(func(n *fleet.PoolNode) bool { return n.MissingUnits(s.pool) > 0 })
+	if len(awaited) == 0 {
+		return metav1.Condition{}, false
+	}
+	units := awaited[0].HealthyUnits()
+	return progressing(v1alpha1.ReasonAwaitingPlugins, fmt.Sprintf("the kubelet of node %s advertises %d of %d units of %s%s",
+		awaited[0].Name(), units-awaited[0].MissingUnits(s.pool), units, s.pool.Spec.ResourceName, andMore(len(awaited)-1)))
+}
+
+func (s *poolSummary) changesAllocation() (metav1.Condition, bool) {
+	changing := s.findingsOf(v1alpha1.ReasonAllocationChanging)
+	if len(changing) == 0 {
+		return metav1.Condition{}, false
+	}
+	return progressing(v1alpha1.ReasonAllocationChanging, changing[0].text+andMore(len(changing)-1))
 }
 
 // findingsOf are those with a reason.
@@ -210,7 +272,7 @@ func (s *poolSummary) ready(progressing, degraded metav1.Condition) metav1.Condi
 	switch {
 	case degraded.Status == metav1.ConditionTrue:
 		return poolCondition(kind, metav1.ConditionFalse, degraded.Reason, degraded.Message)
-	case progressing.Status == metav1.ConditionTrue || progressing.Reason == v1alpha1.ReasonNoNodes:
+	case progressing.Status == metav1.ConditionTrue || progressing.Reason != v1alpha1.ReasonAsExpected:
 		return poolCondition(kind, metav1.ConditionFalse, progressing.Reason, progressing.Message)
 	case counts.Eligible == 0:
 		return poolCondition(kind, metav1.ConditionFalse, v1alpha1.ReasonNoNICs, s.noNICsText(counts))

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
@@ -33,6 +35,8 @@ type poolFinding struct {
 	pools []string
 	// kept says that the pool keeps what the others claim in vain.
 	kept bool
+	// awaited says that the plan of the node, which may mend it, is not in force yet.
+	awaited bool
 	// container is NAMESPACE/POD/CONTAINER; "" when the finding is about none.
 	container string
 	text      string
@@ -41,12 +45,12 @@ type poolFinding struct {
 // isProblem reports whether the finding will not solve itself. A NIC that must not be handed out is no problem as long
 // as others can be, and one that others claim in vain is none for the pool that has it.
 func (f *poolFinding) isProblem() bool {
-	return !f.kept && poolRank(f.reason) <= poolRank(v1alpha1.ReasonNICsUnhealthy)
+	return !f.kept && !f.awaited && poolRank(f.reason) <= poolRank(v1alpha1.ReasonNICsUnhealthy)
 }
 
 // compareFindings orders findings: the most severe first, and what is kept from others last.
 func compareFindings(a, b poolFinding) int {
-	return cmp.Or(cmp.Compare(one(a.kept), one(b.kept)), cmp.Compare(poolRank(a.reason), poolRank(b.reason)),
+	return cmp.Or(cmp.Compare(one(b.isProblem()), one(a.isProblem())), cmp.Compare(one(a.kept), one(b.kept)), cmp.Compare(poolRank(a.reason), poolRank(b.reason)),
 		cmp.Compare(a.node, b.node), cmp.Compare(a.address, b.address))
 }
 
@@ -74,9 +78,10 @@ func nodeFindings(pool *v1alpha1.BypassNICPool, n *fleet.PoolNode) []poolFinding
 	isConflicting := func(nic *v1alpha1.NodeBypassNIC) bool {
 		return claim.ResourceOwner != "" || claim.Conflict(nic.PCIAddress) != nil
 	}
+	awaited := n.InForce(pool).Status != metav1.ConditionTrue
 	for _, nic := range n.NICs {
 		if !isConflicting(nic) && nic.Health != v1alpha1.NICHealthy {
-			findings = append(findings, healthFinding(n.Name(), nic))
+			findings = append(findings, healthFinding(n.Name(), nic, awaited))
 		}
 		findings = append(findings, userFindings(n.Name(), nic)...)
 		findings = append(findings, formerUserFindings(pool, n.Name(), nic)...)
@@ -146,8 +151,8 @@ func conflictFindings(n *fleet.PoolNode) []poolFinding {
 	return findings
 }
 
-// healthFinding says why a NIC is not healthy, in the words of the agent.
-func healthFinding(node string, nic *v1alpha1.NodeBypassNIC) poolFinding {
+// healthFinding says why a NIC is not healthy, in the words of the agent. It is no problem while the plan of the node is awaited.
+func healthFinding(node string, nic *v1alpha1.NodeBypassNIC, awaited bool) poolFinding {
 	reason := map[v1alpha1.NICHealth]string{
 		v1alpha1.NICUnknown:    v1alpha1.ReasonNICsUnknown,
 		v1alpha1.NICIneligible: v1alpha1.ReasonNoNICs,
@@ -160,7 +165,7 @@ func healthFinding(node string, nic *v1alpha1.NodeBypassNIC) poolFinding {
 		why = "the agent gives no reason"
 	}
 	return poolFinding{
-		reason: reason, node: node, address: nic.PCIAddress,
+		reason: reason, node: node, address: nic.PCIAddress, awaited: awaited,
 		text: fmt.Sprintf("%s on node %s is %s: %s", describeNIC(nic.PCIAddress, nic.InterfaceName), node,
 			strings.ToLower(string(nic.Health)), why),
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -26,7 +27,8 @@ import (
 // poolWorld is a world that tests change.
 type poolWorld struct{ *fleet.PoolWorld }
 
-// poolWorldOf is a world of one profile, trading, whose nodes have reported the hardware of the Xeon.
+// poolWorldOf is a world of one profile, trading, whose nodes have reported the hardware of the Xeon, and have the plan in force
+// that was made with the pools.
 func poolWorldOf(t *testing.T, pools []*v1alpha1.BypassNICPool, nodes ...*corev1.Node) poolWorld {
 	t.Helper()
 	w := poolWorld{&fleet.PoolWorld{
@@ -35,19 +37,44 @@ func poolWorldOf(t *testing.T, pools []*v1alpha1.BypassNICPool, nodes ...*corev1
 	}}
 	xeon := objects.InventoryOf(t, hosttree.Xeon())
 	for _, node := range nodes {
-		report := objects.MakeReport(node.Name, "trading").Inventory(xeon).Obj()
-		report.Spec.BypassPools = fleet.NewPoolIndex(pools).Of(node).Names()
+		report := objects.MakeReport(node.Name, "trading").Inventory(xeon).Verified("plan", "TTT").Obj()
+		selecting := fleet.NewPoolIndex(pools).Of(node)
+		report.Spec.BypassPools, report.Spec.PlannedPools = selecting.Names(), selecting.Generations()
 		w.Reports[node.Name] = report
 	}
 	return w
 }
 
-// says lets the agent of a node say something about NICs of the pool.
+// says lets the agent of a node say something about NICs of the pool, whose units the kubelet advertises as far as they are
+// healthy.
 func (w poolWorld) says(node string, nics ...v1alpha1.NodeBypassNIC) poolWorld {
+	var units int64
+	for _, nic := range nics {
+		if nic.Health == v1alpha1.NICHealthy {
+			units += int64(nic.Units)
+		}
+	}
+	w.advertises(node, units)
 	for _, nic := range nics {
 		nic.Pool, nic.PoolGeneration = w.Pool.Name, w.Pool.Generation
 		w.Reports[node].Status.BypassNICs = append(w.Reports[node].Status.BypassNICs, nic)
 	}
+	return w
+}
+
+// advertises lets the kubelet of a node advertise units of the pool.
+func (w poolWorld) advertises(node string, units int64) poolWorld {
+	for _, n := range w.Nodes {
+		if n.Name == node {
+			n.Status.Allocatable = corev1.ResourceList{corev1.ResourceName(w.Pool.Spec.ResourceName): *resource.NewQuantity(units, resource.DecimalSI)}
+		}
+	}
+	return w
+}
+
+// with changes what a LowLatencyNode says.
+func (w poolWorld) with(node string, change func(*v1alpha1.LowLatencyNode)) poolWorld {
+	change(w.Reports[node])
 	return w
 }
 
@@ -121,6 +148,72 @@ func TestPoolConditions(t *testing.T) {
 			tc.world.Pool.Status = status
 			if again := s.status(metav1.NewTime(time.Unix(99, 0))); !SamePool(&status, &again) {
 				t.Error("the same world makes another status")
+			}
+		})
+	}
+}
+
+// TestPoolIsReadyWhenPodsCanUseIt: a healthy NIC is not enough. The plan that holds what the pool asks for must be in force, and
+// the kubelet must know the units; and what only that plan brings is no problem before.
+func TestPoolIsReadyWhenPodsCanUseIt(t *testing.T) {
+	served := func(health v1alpha1.NICHealth) poolWorld {
+		return poolWorldOf(t, []*v1alpha1.BypassNICPool{objects.MakePool("x2").Obj()}, tradingNode("n1")).says("n1", objects.NIC(objects.FirstPort, health, "Why."))
+	}
+	condition := func(kind string, status metav1.ConditionStatus, reason string) func(*v1alpha1.LowLatencyNode) {
+		return func(report *v1alpha1.LowLatencyNode) {
+			report.Status.Conditions = []metav1.Condition{{Type: kind, Status: status, Reason: reason, Message: "it says so"}}
+		}
+	}
+	applied := func(status metav1.ConditionStatus, reason string) func(*v1alpha1.LowLatencyNode) {
+		return condition(v1alpha1.ConditionApplied, status, reason)
+	}
+	paused := served(v1alpha1.NICHealthy).with("n1", applied(metav1.ConditionFalse, v1alpha1.ReasonRebootPending))
+	paused.Profiles[0].Spec.Rollout.State = v1alpha1.RolloutPaused
+	dynamic := served(v1alpha1.NICHealthy).advertises("n1", 0)
+	dynamic.Pool.Spec.Allocation = v1alpha1.AllocationDynamic
+	const healthy, unhealthy = v1alpha1.NICHealthy, v1alpha1.NICUnhealthy
+	cases := map[string]struct {
+		world poolWorld
+		// want are the statuses of Ready, Progressing and Degraded, and the reason of Ready.
+		want        string
+		wantMessage string
+	}{
+		"no plan was made with the pool": {
+			served(healthy).with("n1", func(r *v1alpha1.LowLatencyNode) { r.Spec.PlannedPools = nil }),
+			"False/True/False AwaitingPlan", "node n1: the node has no plan yet that was made with the current spec of this pool",
+		},
+		"the plan was made with the former spec": {
+			served(healthy).with("n1", func(r *v1alpha1.LowLatencyNode) { r.Spec.PlannedPools[0].Generation = 0 }), "False/True/False AwaitingPlan", "node n1",
+		},
+		"the agent has verified another plan": {
+			served(healthy).with("n1", func(r *v1alpha1.LowLatencyNode) { r.Status.VerifiedPlanHash = "former" }),
+			"False/True/False AwaitingVerification", "node n1",
+		},
+		"the reboot is to come": {
+			served(healthy).with("n1", applied(metav1.ConditionFalse, v1alpha1.ReasonRebootPending)), "False/True/False RebootPending", "node n1: it says so",
+		},
+		"the reboot is to come, and brings what the NIC lacks": {
+			served(unhealthy).with("n1", applied(metav1.ConditionFalse, v1alpha1.ReasonRebootPending)), "False/True/False RebootPending", "node n1: it says so",
+		},
+		"the rollout is paused": {paused, "False/False/False Paused", "spec.rollout.state of profile trading is Paused; node n1: it says so"},
+		"hugepages are missing": {
+			served(healthy).with("n1", applied(metav1.ConditionFalse, v1alpha1.ReasonChecksFailed)), "False/False/False ChecksFailed", "node n1: it says so",
+		},
+		"the heartbeat is stale": {served(healthy).with("n1", applied(metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatStale)), "True/False/False NICsHealthy", "all 1 NICs"},
+		"the kubelet does not know the units": {
+			served(healthy).advertises("n1", 1), "False/True/False AwaitingPlugins", "the kubelet of node n1 advertises 1 of 2 units of lowlatency.dev/x2",
+		},
+		"nobody counts the units of a DRA driver":  {dynamic, "True/False/False NICsHealthy", "all 1 NICs"},
+		"an unhealthy NIC under the plan in force": {served(unhealthy), "False/False/True NICsUnhealthy", "Why."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			status := newPoolSummary(tc.world.Pool, fleet.DecidePool(tc.world.PoolWorld, fleet.NewSelections()), nil).status(metav1.Now())
+			of := func(kind string) *metav1.Condition { return meta.FindStatusCondition(status.Conditions, kind) }
+			ready := of(v1alpha1.ConditionReady)
+			got := fmt.Sprintf("%s/%s/%s %s", ready.Status, of(v1alpha1.ConditionProgressing).Status, of(v1alpha1.ConditionDegraded).Status, ready.Reason)
+			if got != tc.want || !strings.Contains(ready.Message, tc.wantMessage) {
+				t.Errorf("conditions are %s (%s), want %s (%s)", got, ready.Message, tc.want, tc.wantMessage)
 			}
 		})
 	}
