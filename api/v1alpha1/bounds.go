@@ -18,6 +18,11 @@ const (
 	MaxNamespaceLength = 63
 	// MaxMatchLabels bounds the labels of a selector.
 	MaxMatchLabels = 8
+	// MaxMatchExpressions bounds the requirements of a selector, MaxExpressionValues the values of each.
+	MaxMatchExpressions = 8
+	MaxExpressionValues = 16
+	// MaxLabelKeyLength bounds the key of a label.
+	MaxLabelKeyLength = 317
 	// MaxLabelValueLength bounds the value of a label.
 	MaxLabelValueLength = 63
 	// MaxHashLength bounds the hash of a plan or of an inventory.

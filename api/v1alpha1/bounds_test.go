@@ -67,7 +67,11 @@ func sharedBounds() []bound {
 			status.bypassNICs[].users[].namespace`},
 		{v1alpha1.MaxMatchLabels, "maxProperties", `bnp: spec.nodeSelector.matchLabels llnp: spec.nodeSelector.matchLabels
 			spec.pools.existing.machineConfigLabels spec.pools.existing.machineConfigPoolSelector`},
-		{v1alpha1.MaxLabelValueLength, "maxLength", `bnp: spec.nodeSelector.matchLabels[] llnp: spec.nodeSelector.matchLabels[]
+		{v1alpha1.MaxMatchExpressions, "maxItems", "bnp: spec.nodeSelector.matchExpressions llnp: spec.nodeSelector.matchExpressions"},
+		{v1alpha1.MaxExpressionValues, "maxItems", "bnp: spec.nodeSelector.matchExpressions[].values llnp: spec.nodeSelector.matchExpressions[].values"},
+		{v1alpha1.MaxLabelKeyLength, "maxLength", "bnp: spec.nodeSelector.matchExpressions[].key llnp: spec.nodeSelector.matchExpressions[].key"},
+		{v1alpha1.MaxLabelValueLength, "maxLength", `bnp: spec.nodeSelector.matchExpressions[].values[] spec.nodeSelector.matchLabels[]
+			llnp: spec.nodeSelector.matchExpressions[].values[] spec.nodeSelector.matchLabels[]
 			spec.pools.existing.machineConfigLabels[] spec.pools.existing.machineConfigPoolSelector[]`},
 		{v1alpha1.MaxHashLength, "maxLength", `llnp: status.shapes[].hash lln: spec.planHash spec.pendingPlanHash status.inventory.hash
 			status.transitions[].planHash status.verifiedPlanHash`},
@@ -258,7 +262,7 @@ func generatedBounds(t *testing.T) map[string]int64 {
 	for _, crd := range readCRDs(t) {
 		for _, version := range crd.Spec.Versions {
 			walk(*version.Schema.OpenAPIV3Schema, func(n node) {
-				path := strings.NewReplacer(".items", "[]", ".values", "[]").Replace(n.path)
+				path := strings.NewReplacer(".items", "[]", ".*", "[]").Replace(n.path)
 				for keyword, value := range upperBounds(n) {
 					generated[fmt.Sprintf("%s %s %s", crd.Spec.Names.ShortNames[0], path, keyword)] = value
 				}

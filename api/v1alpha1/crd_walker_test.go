@@ -70,7 +70,7 @@ func walkNode(n node, visit func(node)) {
 		walkNode(node{path: join(n.path, "items"), foreign: foreign, schema: *n.schema.Items.Schema}, visit)
 	}
 	if values := n.schema.AdditionalProperties; values != nil && values.Schema != nil {
-		walkNode(node{path: join(n.path, "values"), foreign: n.foreign, schema: *values.Schema}, visit)
+		walkNode(node{path: join(n.path, "*"), foreign: n.foreign, schema: *values.Schema}, visit)
 	}
 }
 

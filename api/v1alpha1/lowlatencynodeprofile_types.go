@@ -145,11 +145,66 @@ type LabelValue string
 // +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && key.matches('^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",message="a label key is a name of at most 63 letters, digits and _.-, which a DNS name and a slash may precede."
 type Labels map[string]LabelValue
 
-// NodeSelector selects nodes by label.
+// NodeSelector selects nodes by label, as a LabelSelector of Kubernetes does: a node must carry all of matchLabels and meet
+// all of matchExpressions.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) || has(self.matchExpressions)",message="nodeSelector needs matchLabels or matchExpressions: an empty selector would take every node of the cluster."
 type NodeSelector struct {
-	// matchLabels are the labels that a node must carry, each with this value, 1 to 8 of them.
+	// matchLabels are the labels that a node must carry, each with this value, 1 to 8 of them. When omitted,
+	// matchExpressions decide alone.
+	// +optional
+	MatchLabels Labels `json:"matchLabels,omitempty"`
+
+	// matchExpressions are requirements on labels that a node must meet, 1 to 8 of them. When omitted, matchLabels decide
+	// alone.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	MatchExpressions []LabelExpression `json:"matchExpressions,omitempty"`
+}
+
+// LabelKey is the key of a Kubernetes label.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=317
+// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$')",message="a label key is a name of at most 63 letters, digits and _.-, which a DNS name and a slash may precede."
+type LabelKey string
+
+// LabelOperator says how a label is compared.
+//
+// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
+type LabelOperator string
+
+const (
+	// LabelIn wants the label with one of the values.
+	LabelIn LabelOperator = "In"
+	// LabelNotIn wants the label with another value, or not at all.
+	LabelNotIn LabelOperator = "NotIn"
+	// LabelExists wants the label, whatever its value.
+	LabelExists LabelOperator = "Exists"
+	// LabelDoesNotExist wants no such label.
+	LabelDoesNotExist LabelOperator = "DoesNotExist"
+)
+
+// LabelExpression is a requirement on one label.
+//
+// +kubebuilder:validation:XValidation:rule="(self.operator in ['In', 'NotIn']) == has(self.values)",message="a requirement with In or NotIn needs values, and one with Exists or DoesNotExist has none."
+type LabelExpression struct {
+	// key of the label.
 	// +required
-	MatchLabels Labels `json:"matchLabels"`
+	Key LabelKey `json:"key"`
+
+	// operator is In or NotIn, which compare with values, or Exists or DoesNotExist. A node without the label meets NotIn.
+	// +required
+	Operator LabelOperator `json:"operator"`
+
+	// values are those that In and NotIn compare with, 1 to 16 of them. Exists and DoesNotExist have none.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=set
+	// +optional
+	Values []LabelValue `json:"values,omitempty"`
 }
 
 // PoolManagement says who owns the machine config pools.

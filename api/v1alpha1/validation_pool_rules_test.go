@@ -102,6 +102,7 @@ func all(changes ...func(*nicPool)) func(*nicPool) {
 // nicPoolRules returns a case for each CEL rule of BypassNICPool.
 func nicPoolRules() []nicPoolRule {
 	return slices.Concat(nicPoolNameRules(), resourceNameRules(), nodeLabelRules(), poolSelectorRules(),
+		nodeSelectorRules(func(p *nicPool, selector v1alpha1.NodeSelector) { p.Spec.NodeSelector = selector }),
 		allocationRules(), sharingRules(), virtualFunctionRules(), vfioRules(), attachmentRules(), attachmentValueRules(),
 		stackSectionRules(), userSpaceRules(), onloadRules(), versionRules(), tcpDirectRules())
 }

@@ -22,6 +22,7 @@ type (
 // profileRules returns a case for each CEL rule of LowLatencyNodeProfile.
 func profileRules() []profileRule {
 	return slices.Concat(crossSectionRules(), poolRules(), labelRules(), cpuRules(), cpuListRules(),
+		nodeSelectorRules(func(p *profile, selector v1alpha1.NodeSelector) { p.Spec.NodeSelector = selector }),
 		hugepageRules(), numaAndPowerRules(), kubeletRules(), networkRules(), systemRules(), hazardRules())
 }
 

@@ -63,6 +63,42 @@ func selectorRules[T any](field string, set func(*T, ...v1alpha1.NICSelector)) [
 	}
 }
 
+// nodeSelectorRules returns a case for each CEL rule of a NodeSelector with expressions.
+func nodeSelectorRules[T any](set func(*T, v1alpha1.NodeSelector)) []rule[T] {
+	with := func(expressions ...v1alpha1.LabelExpression) func(*T) {
+		return func(object *T) { set(object, v1alpha1.NodeSelector{MatchExpressions: expressions}) }
+	}
+	return []rule[T]{
+		{
+			field:    "spec.nodeSelector",
+			message:  "nodeSelector needs matchLabels or matchExpressions: an empty selector would take every node of the cluster.",
+			accepted: with(v1alpha1.LabelExpression{Key: "node-role.kubernetes.io/trading", Operator: v1alpha1.LabelExists}),
+			rejected: with(),
+		},
+		{
+			field:   "spec.nodeSelector.matchExpressions[]",
+			message: "a requirement with In or NotIn needs values, and one with Exists or DoesNotExist has none.",
+			accepted: with(
+				v1alpha1.LabelExpression{Key: "zone", Operator: v1alpha1.LabelIn, Values: []v1alpha1.LabelValue{"a", "b"}},
+				v1alpha1.LabelExpression{Key: "infra", Operator: v1alpha1.LabelDoesNotExist},
+				v1alpha1.LabelExpression{Key: "zone", Operator: v1alpha1.LabelNotIn, Values: []v1alpha1.LabelValue{""}}),
+			rejected: with(v1alpha1.LabelExpression{Key: "zone", Operator: v1alpha1.LabelIn}),
+		},
+		{
+			field:    "spec.nodeSelector.matchExpressions[].key",
+			message:  "a label key is a name of at most 63 letters, digits and _.-, which a DNS name and a slash may precede.",
+			accepted: with(v1alpha1.LabelExpression{Key: "example.com/zone_A", Operator: v1alpha1.LabelExists}),
+			rejected: with(v1alpha1.LabelExpression{Key: "trading nodes", Operator: v1alpha1.LabelExists}),
+		},
+		{
+			field:    "spec.nodeSelector.matchExpressions[].values[]",
+			message:  "a label value is empty or begins and ends with a letter or digit, with letters, digits and _.- between.",
+			accepted: with(v1alpha1.LabelExpression{Key: "zone", Operator: v1alpha1.LabelIn, Values: []v1alpha1.LabelValue{"rack-1.A_2"}}),
+			rejected: with(v1alpha1.LabelExpression{Key: "zone", Operator: v1alpha1.LabelIn, Values: []v1alpha1.LabelValue{"rack 1"}}),
+		},
+	}
+}
+
 func poolSelectorRules() []nicPoolRule {
 	const nearlyEvery = "in spec.nics, interfaces that begin with a wildcard or that only exclude need a vendor, drivers or pciAddresses beside them: alone they would take nearly every NIC."
 	return append(selectorRules("spec.nics[]", func(p *nicPool, list ...v1alpha1.NICSelector) { p.Spec.NICs = list }),

@@ -45,7 +45,7 @@ func generatedPlaces(t testing.TB, kind string) map[place]int {
 	t.Helper()
 	counts := map[place]int{}
 	walk(schemas(t)[kind+" v1alpha1"], func(n node) {
-		field := strings.NewReplacer(".items", "[]", ".values", "[]").Replace(n.path)
+		field := strings.NewReplacer(".items", "[]", ".*", "[]").Replace(n.path)
 		for _, r := range n.schema.XValidations {
 			counts[place{field, r.Message}]++
 		}

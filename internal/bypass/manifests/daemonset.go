@@ -244,11 +244,29 @@ func poolAffinity(selector v1alpha1.NodeSelector) *corev1.Affinity {
 			Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{labels[key]},
 		})
 	}
+	for _, expression := range selector.MatchExpressions {
+		// Node affinity has the operators of a LabelSelector, by the same names.
+		expressions = append(expressions, corev1.NodeSelectorRequirement{
+			Key: string(expression.Key), Operator: corev1.NodeSelectorOperator(expression.Operator), Values: plainValues(expression.Values),
+		})
+	}
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: expressions}},
 		},
 	}}
+}
+
+// plainValues are the values of a requirement; nil when it has none.
+func plainValues(values []v1alpha1.LabelValue) []string {
+	if len(values) == 0 {
+		return nil
+	}
+	plain := make([]string, 0, len(values))
+	for _, value := range values {
+		plain = append(plain, string(value))
+	}
+	return plain
 }
 
 // nodeLabels are the labels that a node of the pool carries.
