@@ -29,6 +29,11 @@ type unrenderable struct{ error }
 
 func (e unrenderable) Unwrap() error { return e.error }
 
+// occupied is an error that another writer of an object has to mend. It is tried again.
+type occupied struct{ error }
+
+func (e occupied) Unwrap() error { return e.error }
+
 // render makes the objects of the pool, owned by it.
 func (r *PoolReconciler) render(w *poolWorld, d *fleet.PoolDecision) ([]*unstructured.Unstructured, error) {
 	if r.image == "" {

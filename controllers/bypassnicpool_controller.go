@@ -29,6 +29,8 @@ type PoolReconciler struct {
 	client client.Client
 	// objects reads what was made for pools, from the cache.
 	objects client.Reader
+	// keeper sees to it that these are what was rendered.
+	keeper *platform.Keeper
 	// namespace is the operator's own, agentNamespace the one in which pods may use the host.
 	namespace, agentNamespace string
 	// image of the operator, which holds the device plugin; "" when it is not known.
@@ -84,7 +86,8 @@ func (r *PoolReconciler) serve(ctx context.Context, world *poolWorld, decided fu
 	decided()
 	failure := r.publish(ctx, world, decision)
 	_, final := errors.AsType[unrenderable](failure)
-	if failure != nil && !final && !refused(failure) {
+	_, foreign := errors.AsType[occupied](failure)
+	if failure != nil && !final && !foreign && !refused(failure) {
 		return failure
 	}
 	next := status.OfPool(world.Pool, decision, failure, r.clock.Now().Truncate(time.Second))
@@ -123,14 +126,25 @@ func (k servedKinds) lacking(pool *v1alpha1.BypassNICPool) error {
 func (r *PoolReconciler) apply(ctx context.Context, w *poolWorld, wanted []*unstructured.Unstructured) error {
 	wanted = r.served.among(wanted)
 	for _, object := range wanted {
-		if platform.Compare(w.objects[keyOf(object)], object) == platform.Same {
-			continue
-		}
-		if err := platform.Apply(ctx, r.client, object); err != nil {
+		if err := r.keep(ctx, w.objects[keyOf(object)], object); err != nil {
 			return err
 		}
 	}
 	return r.prune(ctx, w, wanted)
+}
+
+// keep makes an object, which is the operator's as a whole, what is wanted. What somebody else has made is left alone.
+func (r *PoolReconciler) keep(ctx context.Context, live, wanted *unstructured.Unstructured) error {
+	found, err := r.keeper.Inspect(ctx, live, wanted)
+	switch {
+	case err != nil:
+		return err
+	case found.Conflict != "":
+		return occupied{errors.New(found.Conflict)}
+	case !found.HasForeign() && platform.Compare(found.Live, wanted) == platform.Same:
+		return nil
+	}
+	return r.keeper.Write(ctx, r.client, found)
 }
 
 // report writes the status, if it changed, and tells of transitions.

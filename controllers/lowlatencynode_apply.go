@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,6 +52,21 @@ func (r *NodeReconciler) mirror(ctx context.Context, w *gate.World, d *gate.Deci
 		return fmt.Errorf("writing the conditions of Node %s: %w", w.Node.Name, err)
 	}
 	announce(r.recorder, w.Report, w.Node, actionVerify, gate.Announcements(w.Node.Status.Conditions, conditions)...)
+	return nil
+}
+
+// correct takes the condition Ready from a LowLatencyNode whose agent is dead. It is all that the operator writes of the
+// status, and an agent that is back writes its own again.
+func (r *NodeReconciler) correct(ctx context.Context, w *gate.World) error {
+	lost := w.LostReady()
+	if lost == nil {
+		return nil
+	}
+	status := &v1alpha1.LowLatencyNodeStatus{Conditions: []metav1.Condition{*lost}}
+	err := platform.ApplyStatus(ctx, r.client, v1alpha1.GroupVersion.WithKind("LowLatencyNode"), w.Report, status)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing condition Ready of LowLatencyNode %s: %w", w.Report.Name, err)
+	}
 	return nil
 }
 

@@ -33,6 +33,7 @@ type NodeReconciler struct {
 var _ reconcile.Reconciler = (*NodeReconciler)(nil)
 
 // +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
+// +kubebuilder:rbac:groups=lowlatency.dev,resources=lowlatencynodes/status,verbs=patch
 
 // Reconcile carries one agent's report over to its Node.
 func (r *NodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -55,7 +56,7 @@ func (r *NodeReconciler) reconcile(ctx context.Context, name string) (time.Durat
 	leases := r.checkHeartbeat(ctx, world)
 	decision := world.Decide(r.clock.Now())
 	// The taint first: it is what keeps pods away.
-	err = errors.Join(r.mark(ctx, world, decision), r.mirror(ctx, world, decision), leases.failure)
+	err = errors.Join(r.mark(ctx, world, decision), r.mirror(ctx, world, decision), r.correct(ctx, world), leases.failure)
 	if err != nil || decision == nil {
 		return leases.again, err
 	}

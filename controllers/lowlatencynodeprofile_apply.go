@@ -108,7 +108,7 @@ func (r *ProfileReconciler) applyReport(ctx context.Context, spec v1alpha1.LowLa
 	if err != nil {
 		return err
 	}
-	return platform.Apply(ctx, r.client, report)
+	return platform.ApplyWhole(ctx, r.client, report)
 }
 
 // reportObject is what the operator writes of a LowLatencyNode.

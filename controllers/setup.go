@@ -105,7 +105,8 @@ func setupPools(mgr ctrl.Manager, options Options, leases *heartbeats) error {
 		return err
 	}
 	pools := &PoolReconciler{
-		client: mgr.GetClient(), objects: mgr.GetCache(), namespace: options.Namespace, agentNamespace: options.AgentNamespace,
+		client: mgr.GetClient(), objects: mgr.GetCache(),
+		keeper: &platform.Keeper{Reader: mgr.GetAPIReader(), Clock: options.Clock}, namespace: options.Namespace, agentNamespace: options.AgentNamespace,
 		image: options.Image, served: served, recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock,
 		selections: fleet.NewSelections(), heartbeats: leases, pace: newPace(options.Clock),
 	}

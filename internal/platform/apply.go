@@ -5,11 +5,13 @@ package platform
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -23,6 +25,34 @@ func Apply(ctx context.Context, writer client.Client, object *unstructured.Unstr
 		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("applying %s: %w", Describe(object), err)
+	}
+	return nil
+}
+
+// ApplyWhole writes an object whose whole content is the operator's, as Apply does, and takes out what others have added,
+// of which the answer tells. It is for kinds without defaults.
+func ApplyWhole(ctx context.Context, writer client.Client, object *unstructured.Unstructured) error {
+	answer := object.DeepCopy()
+	err := writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("applying %s: %w", Describe(object), err)
+	}
+	found := additions(answer, object)
+	if len(found) == 0 {
+		return nil
+	}
+	return remove(ctx, writer, answer, found)
+}
+
+// remove takes additions out of an object as it was read, and leaves in it what the API server has made of it.
+func remove(ctx context.Context, writer client.Client, live *unstructured.Unstructured, found []addition) error {
+	patch, err := json.Marshal(removalOf(live, found))
+	if err != nil {
+		return fmt.Errorf("printing the patch of %s: %w", Describe(live), err)
+	}
+	described := Describe(live)
+	if err := writer.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return fmt.Errorf("taking %s out of %s: %w", listed(found), described, err)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func additions(live, desired *unstructured.Unstructured) []addition {
 
 func additionsIn(path []string, live, desired any) []addition {
 	if desired == nil {
-		if isEmpty(live) && len(path) <= specField || isOpen(path) {
+		if live == nil || isEmpty(live) && len(path) <= specField || isOpen(path) {
 			return nil
 		}
 		return []addition{{path: path, place: path}}

@@ -150,14 +150,9 @@ func (k *Keeper) Write(ctx context.Context, writer client.Client, found *Inspect
 	}
 	live := found.Live
 	if found.HasForeign() {
-		patch, err := json.Marshal(removalOf(found.Live, found.foreign))
-		if err != nil {
-			return fmt.Errorf("printing the patch of %s: %w", Describe(found.desired), err)
-		}
 		live = found.Live.DeepCopy()
-		err = writer.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
-		if err != nil {
-			return fmt.Errorf("taking %s out of %s: %w", listed(found.foreign), Describe(found.desired), err)
+		if err := remove(ctx, writer, live, found.foreign); err != nil {
+			return err
 		}
 		k.settle(live, slices.DeleteFunc(found.additions(live), func(one addition) bool {
 			return !slices.ContainsFunc(found.foreign, func(other addition) bool { return isWithin(one.id(), other.id()) })

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -51,6 +52,25 @@ func (w *World) IsStray() bool {
 	profile, named := w.Node.Labels[v1alpha1.LabelProfile]
 	_, placed := w.Node.Labels[v1alpha1.LabelPool]
 	return (named || placed) && !slices.ContainsFunc(w.Profiles, func(p v1alpha1.LowLatencyNodeProfile) bool { return p.Name == profile })
+}
+
+// LostReady is the condition Ready of a LowLatencyNode whose agent has left it True when its heartbeat became stale; nil when
+// the LowLatencyNode may stay as it is. The condition is what kubectl get prints, and a dead agent cannot correct it. One
+// that says so after its heartbeat became stale is not dead: it renews no Lease, as older ones did.
+func (w *World) LostReady() *metav1.Condition {
+	if w.Report == nil || w.Current == nil {
+		return nil
+	}
+	said := meta.FindStatusCondition(w.Report.Status.Conditions, v1alpha1.ConditionReady)
+	counts := meta.FindStatusCondition(w.Current.Status.Conditions, v1alpha1.ConditionReady)
+	if said == nil || counts == nil || said.Status == counts.Status {
+		return nil
+	}
+	// Conditions keep their times to the second.
+	if said.LastTransitionTime.Add(time.Second).After(counts.LastTransitionTime.Time) {
+		return nil
+	}
+	return counts
 }
 
 // Decide decides whether pods that need low latency may be sent to the node; nil where no profile governs it.

@@ -75,28 +75,37 @@ func (e evidence) excess() string {
 	if len(e.sources) == 0 {
 		return ""
 	}
-	var arguments []string
+	all := &mcfgv1.MachineConfig{}
 	var files []ignitionFile
 	var units []ignitionUnit
+	kernels := []string{kernelTypeDefault}
 	for i := range e.sources {
-		source, err := parseIgnition(&e.sources[i])
+		parsed, err := parseIgnition(&e.sources[i])
 		if err != nil {
 			return err.Error()
 		}
-		arguments = append(arguments, e.sources[i].Spec.KernelArguments...)
-		files, units = append(files, source.Storage.Files...), append(units, source.Systemd.Units...)
-	}
-	if !slices.Equal(slices.Sorted(slices.Values(arguments)), slices.Sorted(slices.Values(e.rendered.Spec.KernelArguments))) {
-		return e.rendered.Name + " does not hold the kernel arguments as they are now"
+		spec := &e.sources[i].Spec
+		all.Spec.KernelArguments = append(all.Spec.KernelArguments, spec.KernelArguments...)
+		all.Spec.Extensions = append(all.Spec.Extensions, spec.Extensions...)
+		kernels = append(kernels, kernelType(&e.sources[i]))
+		files, units = append(files, parsed.Storage.Files...), append(units, parsed.Systemd.Units...)
 	}
 	whole, err := parseIgnition(e.rendered)
 	if err != nil {
 		return err.Error()
 	}
-	if what := whole.beyond(files, units); what != "" {
-		return fmt.Sprintf("%s still holds %s, which none of its sources has", e.rendered.Name, what)
+	what := whole.beyond(files, units)
+	switch {
+	case !slices.Equal(slices.Sorted(slices.Values(all.Spec.KernelArguments)), slices.Sorted(slices.Values(e.rendered.Spec.KernelArguments))):
+		what = "other kernel arguments"
+	case !slices.Contains(kernels, kernelType(e.rendered)):
+		what = "kernel type " + kernelType(e.rendered)
+	case slices.ContainsFunc(e.rendered.Spec.Extensions, func(one string) bool { return !slices.Contains(all.Spec.Extensions, one) }):
+		what = "other extensions"
+	case what == "":
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("%s still holds %s, which none of its sources has", e.rendered.Name, what)
 }
 
 // beyond names the first file or unit whose content is in none of the sources. Merging takes modes and the like from

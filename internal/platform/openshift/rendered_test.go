@@ -144,3 +144,44 @@ func TestEvidence(t *testing.T) {
 		t.Errorf("kubeletSources() mismatch (-want +got):\n%s", diff)
 	}
 }
+
+// TestExcess has what a machine-config operator has rendered from MachineConfigs that somebody has changed since.
+func TestExcess(t *testing.T) {
+	ours := `{"storage":{"files":[{"path":"/etc/a","mode":420,"contents":{"source":"data:,a"}}]},
+"systemd":{"units":[{"name":"one.service","contents":"[Unit]","enabled":true}]}}`
+	theirs := `{"storage":{"files":[{"path":"/etc/kubernetes/kubelet.conf","contents":{"source":"data:,kubelet"}}]},
+"systemd":{"units":[{"name":"two.service","mask":true},{"name":"three.service","dropins":[{"name":"10.conf","contents":"x"}]}]}}`
+	extended := func(c *mcfgv1.MachineConfig) *mcfgv1.MachineConfig {
+		c.Spec.Extensions = []string{"usbguard"}
+		return c
+	}
+	realTime := func(c *mcfgv1.MachineConfig) *mcfgv1.MachineConfig {
+		c.Spec.KernelType = "realtime"
+		return c
+	}
+	whole := func(arguments ...string) *mcfgv1.MachineConfig {
+		return config("rendered-x-1", wholeIgnition, arguments...)
+	}
+	cases := map[string]struct {
+		rendered, first *mcfgv1.MachineConfig
+		want            string
+	}{
+		"nothing":                          {whole("b", "a"), config("50", ours, "a"), ""},
+		"an argument":                      {whole("a", "b", "c"), config("50", ours, "a"), "other kernel arguments"},
+		"a file":                           {whole("a", "b"), config("50", "", "a"), "file /etc/a"},
+		"another content of a file":        {whole("a", "b"), config("50", strings.ReplaceAll(ours, "data:,a", "data:,b"), "a"), "file /etc/a"},
+		"another content of a unit":        {whole("a", "b"), config("50", strings.ReplaceAll(ours, "[Unit]", ""), "a"), "unit one.service"},
+		"an extension":                     {extended(whole("a", "b")), config("50", ours, "a"), "other extensions"},
+		"an extension that a source wants": {extended(whole("a", "b")), extended(config("50", ours, "a")), ""},
+		"a kernel":                         {realTime(whole("a", "b")), config("50", ours, "a"), "kernel type realtime"},
+		"a kernel that a source wants":     {realTime(whole("a", "b")), realTime(config("50", ours, "a")), ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := evidence{rendered: tc.rendered, sources: []mcfgv1.MachineConfig{*tc.first, *config("99", theirs, "b")}}
+			if got := e.excess(); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+				t.Errorf("excess is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
