@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 )
 
 // Exit codes.
@@ -53,7 +55,7 @@ type Streams struct {
 
 // complain writes a line to the standard error. That it cannot be written cannot be said anywhere.
 func (s Streams) complain(format string, args ...any) {
-	_, _ = fmt.Fprintf(s.Err, format+"\n", args...)
+	_, _ = io.WriteString(s.Err, text.Harmless(fmt.Sprintf(format+"\n", args...)))
 }
 
 // Run runs one command line, without the name of the program, and returns the exit code. release is the version that a

@@ -7,10 +7,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"gotest.tools/v3/golden"
@@ -429,8 +431,12 @@ func TestErrors(t *testing.T) {
 func TestASnapshotTellsTheSame(t *testing.T) {
 	dir := tree(t, small("epyc"))
 	file := filepath.Join(t.TempDir(), "node.tar.gz")
-	if got := run(t, "", "snapshot", "--root", dir, "-o", file); got != (result{}) {
+	if got := run(t, "", "snapshot", "--root", dir, "-o", file); got.code != ExitOK || got.out != "" ||
+		!strings.HasPrefix(got.err, file+" holds the name of the host,") || !strings.HasSuffix(got.err, " Look through it before you pass it on.\n") {
 		t.Fatalf("snapshot: %+v", got)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others may read the snapshot: %v, %v", info.Mode(), err)
 	}
 	if leftover, err := filepath.Glob(file + "?*"); err != nil || len(leftover) > 0 {
 		t.Errorf("files left behind: %v, %v", leftover, err)
@@ -448,6 +454,40 @@ func TestASnapshotTellsTheSame(t *testing.T) {
 	streamed := run(t, "", "snapshot", "--root", dir, "-o", "-")
 	if streamed.code != ExitOK || !strings.HasPrefix(streamed.out, "\x1f\x8b") {
 		t.Errorf("the standard output holds no gzip archive, exit code %d: %s", streamed.code, streamed.err)
+	}
+}
+
+// TestASnapshotFollowsNoLink: somebody who may write to the folder cannot lead the snapshot elsewhere, and what a command that
+// was killed has left goes.
+func TestASnapshotFollowsNoLink(t *testing.T) {
+	folder := t.TempDir()
+	precious, link, left := filepath.Join(folder, "precious"), filepath.Join(folder, "a.tar.gz"), filepath.Join(folder, ".b.tar.gz123")
+	err := errors.Join(os.WriteFile(precious, []byte("mine"), 0o600), os.Symlink(precious, link), os.WriteFile(left, nil, 0o600),
+		os.Chtimes(left, time.Unix(0, 0), time.Unix(0, 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := tree(t, smaller("a"))
+	got := run(t, "", "snapshot", "--root", root, "-o", link)
+	if got.code != ExitUsage || got.err != "error: writing the snapshot "+link+": it is a symbolic link; name the file that it is to be\n" {
+		t.Errorf("the snapshot is written through a link: %+v", got)
+	}
+	if content, err := os.ReadFile(precious); err != nil || string(content) != "mine" {
+		t.Errorf("the file behind the link holds %q, %v", content, err)
+	}
+	if got := run(t, "", "snapshot", "--root", root, "-o", filepath.Join(folder, "b.tar.gz")); got.code != ExitOK {
+		t.Errorf("snapshot: %+v", got)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file of a command that was killed is left: %v", err)
+	}
+}
+
+// TestEscapes: what a host or an error says cannot command the terminal.
+func TestEscapes(t *testing.T) {
+	got := run(t, "", "topology", "--root", "/none/\x1b[2J\u009bgone")
+	if got.code != ExitUsage || strings.ContainsAny(got.err, "\x1b\u009b") || !strings.Contains(got.err, "gone") {
+		t.Errorf("an error prints %q", got.err)
 	}
 }
 

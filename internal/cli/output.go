@@ -125,7 +125,12 @@ func (a *app) terminal() (*os.File, bool) {
 func (a *app) print(format string, value any, draw func() string) error {
 	switch {
 	case isTemplate(format):
-		return writeTemplate(a.Out, format, value)
+		var written strings.Builder
+		if err := writeTemplate(&written, format, value); err != nil {
+			return err
+		}
+		_, err := io.WriteString(a.Out, text.Harmless(written.String()))
+		return err
 	case format == "json":
 		return writeJSON(a.Out, value)
 	case format == "yaml":
@@ -136,7 +141,7 @@ func (a *app) print(format string, value any, draw func() string) error {
 		_, err = a.Out.Write(data)
 		return err
 	default:
-		_, err := io.WriteString(a.Out, draw())
+		_, err := io.WriteString(a.Out, text.Harmless(draw()))
 		return err
 	}
 }

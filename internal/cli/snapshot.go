@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/atomicfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
@@ -47,12 +49,27 @@ func (a *app) snapshot(ctx context.Context, root, output string) error {
 	} else {
 		err = writeSnapshot(ctx, opened, output)
 	}
+	if err == nil {
+		a.complain(snapshotHolds, output)
+	}
 	return errors.Join(err, opened.Close())
 }
 
-// writeSnapshot writes beside the target and renames, so that a failure leaves no half of a file.
+// snapshotHolds says what people are to look through before they pass a snapshot on.
+const snapshotHolds = "%s holds the name of the host, its kernel command line, hardware and firmware, the names of its interfaces and network " +
+	"drivers, routes with their addresses and gateway, names and user IDs of processes that may run on isolated CPUs, and the configuration " +
+	"and state of the kubelet. Look through it before you pass it on."
+
+// writeSnapshot writes beside the target and renames, so that a failure leaves no half of a file. It follows no link and
+// replaces none: in a folder where others may write, one could lead to any file of this user. Nobody else may read the file.
 func writeSnapshot(ctx context.Context, opened *host.Host, output string) error {
-	pending, err := renameio.NewPendingFile(output, renameio.WithTempDir(filepath.Dir(output)), renameio.WithPermissions(0o644))
+	if info, err := os.Lstat(output); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("writing the snapshot %s: it is a symbolic link; name the file that it is to be", output)
+	}
+	if err := atomicfile.RemoveLeftovers(filepath.Dir(output), filepath.Base(output)); err != nil {
+		return fmt.Errorf("writing the snapshot %s: %w", output, err)
+	}
+	pending, err := renameio.NewPendingFile(output, renameio.WithTempDir(filepath.Dir(output)), renameio.WithStaticPermissions(0o600))
 	if err != nil {
 		// The error names the file that was to be renamed, which nobody asked for.
 		if inPath := (*fs.PathError)(nil); errors.As(err, &inPath) {
