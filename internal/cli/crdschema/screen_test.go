@@ -225,12 +225,12 @@ func TestRuleTrees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rules []string
 	for _, name := range slices.Collect(maps.Values(schemas.unread)) {
 		if err := schemas.add(name); err != nil {
 			t.Fatal(err)
 		}
 	}
+	rules := make([]string, 0, len(schemas.unread)+len(schemas.kinds))
 	for _, k := range schemas.kinds {
 		rules = append(rules, rulesIn(k.structural)...)
 	}
