@@ -59,14 +59,17 @@ func twoPorts() []topology.NIC {
 	}
 }
 
+// claimCase is what pools make of two NICs.
+type claimCase struct {
+	pools []*v1alpha1.BypassNICPool
+	held  Held
+	// want has for each pool its NICs, for each that it keeps from others "+NIC: pools", and for each conflict
+	// "-NIC: pools", "-NIC through NIC: pools" or "-NIC for NIC: pools".
+	want []string
+}
+
 func TestClaims(t *testing.T) {
-	cases := map[string]struct {
-		pools []*v1alpha1.BypassNICPool
-		held  Held
-		// want has for each pool its NICs, for each that it keeps from others "+NIC: pools", and for each conflict
-		// "-NIC: pools", "-NIC through NIC: pools" or "-NIC for NIC: pools".
-		want []string
-	}{
+	expectClaims(t, map[string]claimCase{
 		"no pool":  {want: []string{}},
 		"one pool": {pools: at(asking("a", "x.example/a", otherPort, port)), want: []string{"a: " + port + " " + otherPort}},
 		"a NIC that two pools select, and nobody has had": {
@@ -105,6 +108,11 @@ func TestClaims(t *testing.T) {
 			pools: at(asking("b", "x.example/a", port), asking("a", "x.example/a", otherPort), asking("c", "x.example/c", otherPort)),
 			want:  []string{"b: " + port, "a: resource of b", "c: " + otherPort},
 		},
+	})
+}
+
+func TestClaimsOfVirtualFunctions(t *testing.T) {
+	expectClaims(t, map[string]claimCase{
 		"a pool that creates virtual functions": {
 			pools: at(creating("a", port)), want: []string{"a: " + port},
 		},
@@ -151,7 +159,11 @@ func TestClaims(t *testing.T) {
 			pools: at(asking("a", "x.example/a", port), askingForFunctions("b", functionA)),
 			want:  []string{"a: " + port, "b: " + functionA},
 		},
-	}
+	})
+}
+
+func expectClaims(t *testing.T, cases map[string]claimCase) {
+	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := make([]string, 0, len(tc.pools))
