@@ -272,6 +272,9 @@ func (s *poolSummary) ready(progressing, degraded metav1.Condition) metav1.Condi
 	switch {
 	case degraded.Status == metav1.ConditionTrue:
 		return poolCondition(kind, metav1.ConditionFalse, degraded.Reason, degraded.Message)
+	case progressing.Reason == v1alpha1.ReasonNoNodes:
+		// Nothing is missing. A wave of GitOps that precedes its nodes must not wait for them.
+		return poolCondition(kind, metav1.ConditionTrue, progressing.Reason, progressing.Message)
 	case progressing.Status == metav1.ConditionTrue || progressing.Reason != v1alpha1.ReasonAsExpected:
 		return poolCondition(kind, metav1.ConditionFalse, progressing.Reason, progressing.Message)
 	case counts.Eligible == 0:

@@ -93,7 +93,7 @@ func TestPoolConditions(t *testing.T) {
 		want        string
 		wantMessage string
 	}{
-		"no node": {base(), nil, "False/False/False NoNodes", "selects no node"},
+		"no node": {base(), nil, "True/False/False NoNodes", "selects no node"},
 		"all healthy": {
 			base(tradingNode("n1")).says("n1", objects.NIC(objects.FirstPort, healthy)), nil,
 			"True/False/False NICsHealthy", "all 1 NICs are healthy and give 2 units of lowlatency.dev/x2",
