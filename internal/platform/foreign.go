@@ -5,7 +5,6 @@ package platform
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -98,7 +97,7 @@ func additionsInList(path []string, live []any, desired any) []addition {
 	}
 	var found []addition
 	for i := range live {
-		found = append(found, additionsIn(append(slices.Clone(path), fmt.Sprint(i)), live[i], want[i])...)
+		found = append(found, additionsIn(append(slices.Clone(path), strconv.Itoa(i)), live[i], want[i])...)
 	}
 	for i := range found {
 		found[i].place, found[i].mended = path, want
@@ -226,7 +225,7 @@ func descend(at any, element fieldpath.PathElement) (string, any, bool) {
 		if !ok || *element.Index >= len(list) {
 			return "", nil, false
 		}
-		return fmt.Sprint(*element.Index), list[*element.Index], true
+		return strconv.Itoa(*element.Index), list[*element.Index], true
 	default:
 		list, ok := at.([]any)
 		if !ok {
@@ -236,7 +235,7 @@ func descend(at any, element fieldpath.PathElement) (string, any, bool) {
 		if position < 0 {
 			return "", nil, false
 		}
-		return fmt.Sprint(position), list[position], true
+		return strconv.Itoa(position), list[position], true
 	}
 }
 

@@ -86,7 +86,7 @@ func (i *Inspection) HasForeign() bool { return i != nil && len(i.foreign) > 0 }
 func (k *Keeper) Inspect(ctx context.Context, cached, desired *unstructured.Unstructured, within ...string) (*Inspection, error) {
 	found := &Inspection{Live: cached, desired: desired, within: within}
 	if cached == nil || len(k.unsettled(cached, found.additions(cached))) > 0 {
-		if err := k.look(ctx, found); err != nil || found.Live == nil || found.Conflict != "" {
+		if mayWrite, err := k.look(ctx, found); !mayWrite || err != nil {
 			return found, err
 		}
 	}
@@ -98,7 +98,7 @@ func (k *Keeper) Inspect(ctx context.Context, cached, desired *unstructured.Unst
 	}
 	if len(found.Live.GetManagedFields()) == 0 {
 		// The cache does not hold who has written what.
-		if err := k.look(ctx, found); err != nil || found.Live == nil || found.Conflict != "" {
+		if mayWrite, err := k.look(ctx, found); !mayWrite || err != nil {
 			return found, err
 		}
 	}
@@ -106,30 +106,30 @@ func (k *Keeper) Inspect(ctx context.Context, cached, desired *unstructured.Unst
 	return found, nil
 }
 
-// look asks the API server.
-func (k *Keeper) look(ctx context.Context, found *Inspection) error {
+// look asks the API server, and reports whether there is an object of the operator's.
+func (k *Keeper) look(ctx context.Context, found *Inspection) (bool, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(found.desired.GroupVersionKind())
 	err := k.Reader.Get(ctx, client.ObjectKeyFromObject(found.desired), live)
 	switch {
 	case apierrors.IsNotFound(err):
 		found.Live = nil
-		return nil
+		return false, nil
 	case err != nil:
-		return fmt.Errorf("reading %s: %w", Describe(found.desired), err)
+		return false, fmt.Errorf("reading %s: %w", Describe(found.desired), err)
 	}
 	found.Live = live
 	if !IsOurs(live) {
 		found.Conflict = fmt.Sprintf("%s exists and was not made by the operator, which does not overwrite it: delete it, or take "+
 			"another name", Describe(live))
-		return nil
+		return false, nil
 	}
 	all := k.unsettled(live, found.additions(live))
 	found.foreign = foreignTo(live, all)
 	k.settle(live, slices.DeleteFunc(all, func(one addition) bool {
 		return slices.ContainsFunc(found.foreign, func(other addition) bool { return one.id() == other.id() })
 	}))
-	return nil
+	return true, nil
 }
 
 // IsOurs reports whether the operator has made the object: it says so itself, or the API server's record does.

@@ -5,11 +5,13 @@ package platform
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -83,9 +85,7 @@ func (k *keeping) write(manager string, fields map[string]any) {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "n", "name": "c"},
 	}}
-	for key, value := range fields {
-		object.Object[key] = value
-	}
+	maps.Copy(object.Object, fields)
 	err := k.client.Apply(k.t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(manager), client.ForceOwnership)
 	if err != nil {
 		k.t.Fatal(err)
@@ -194,11 +194,12 @@ func TestAdditions(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, one := range additions(&unstructured.Unstructured{Object: tc.live}, &unstructured.Unstructured{Object: tc.desired}) {
+			found := additions(&unstructured.Unstructured{Object: tc.live}, &unstructured.Unstructured{Object: tc.desired})
+			got := make([]string, 0, len(found))
+			for _, one := range found {
 				got = append(got, one.String())
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("mismatch (-want +got):\n%s", diff)
 			}
 		})
