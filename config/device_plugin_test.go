@@ -23,7 +23,7 @@ var _ = Describe("The account of device plugins", func() {
 				To(BeTrue(), object.GetKind()+" "+object.GetName())
 		}
 		binding := find[rbacv1.RoleBinding](objects, "RoleBinding", "lowlatency-operator-device-plugin-scc")
-		Expect(binding.RoleRef.Name).To(Equal("lowlatency-operator-agent-scc"))
+		Expect(binding.RoleRef.Name).To(Equal("lowlatency-operator-bypass-scc"))
 		Expect(binding.Subjects).To(HaveExactElements(HaveField("Name", manifests.PoolServiceAccount)))
 	})
 })

@@ -65,7 +65,7 @@ func poolDaemonSet(in PoolInput) *appsv1.DaemonSet {
 					Labels: maps.Clone(metadata.Labels),
 					Annotations: map[string]string{
 						"kubectl.kubernetes.io/default-container": devicePlugin,
-						"openshift.io/required-scc":               "privileged",
+						"openshift.io/required-scc":               "lowlatency-operator-bypass",
 						"target.workload.openshift.io/management": `{"effect": "PreferredDuringScheduling"}`,
 					},
 				},
