@@ -40,6 +40,8 @@ type Options struct {
 	CRDs []string
 	// Scheme is the scheme of Client; nil means Scheme().
 	Scheme *runtime.Scheme
+	// Flags are further flags of kube-apiserver, without dashes.
+	Flags map[string]string
 }
 
 // Environment is a running API server.
@@ -68,10 +70,14 @@ func Start(options Options) (*Environment, error) {
 	if err != nil {
 		return nil, err
 	}
+	server := &envtest.APIServer{Path: filepath.Join(binaries, "kube-apiserver")}
+	for name, value := range options.Flags {
+		server.Configure().Set(name, value)
+	}
 	environment := &envtest.Environment{
 		Scheme: scheme,
 		ControlPlane: envtest.ControlPlane{
-			APIServer: &envtest.APIServer{Path: filepath.Join(binaries, "kube-apiserver")},
+			APIServer: server,
 			Etcd:      &envtest.Etcd{Path: filepath.Join(binaries, "etcd")},
 		},
 		CRDDirectoryPaths:     crds,

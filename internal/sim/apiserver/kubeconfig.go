@@ -5,9 +5,11 @@ package apiserver
 
 import (
 	"fmt"
+	"os"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // WriteKubeconfig writes how the API server is reached as a file for the environment variable KUBECONFIG.
@@ -18,6 +20,23 @@ func (e *Environment) WriteKubeconfig(path string) error {
 	file.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
 	file.CurrentContext = "test"
 	if err := clientcmd.WriteToFile(*file, path); err != nil {
+		return fmt.Errorf("writing a kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// WriteKubeconfigOf writes how a user, whom the API server knows by a certificate, reaches it. The user has no rights but
+// those of its groups and bindings.
+func (e *Environment) WriteKubeconfigOf(path, user string, groups ...string) error {
+	known, err := e.environment.AddUser(envtest.User{Name: user, Groups: groups}, nil)
+	if err != nil {
+		return fmt.Errorf("making user %s: %w", user, err)
+	}
+	text, err := known.KubeConfig()
+	if err != nil {
+		return fmt.Errorf("printing the kubeconfig of user %s: %w", user, err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
 		return fmt.Errorf("writing a kubeconfig: %w", err)
 	}
 	return nil

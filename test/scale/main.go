@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Command scale measures the operator's manager with large fleets: on a real etcd and kube-apiserver, with simulated nodes,
+// agents and machine-config operator in this process, and with the manager in a process of its own, whose requests are those
+// that the API server has recorded in its audit log.
+//
+//	go run ./test/scale -nodes 500,1000,2000,5000
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "error: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	nodes := flag.String("nodes", "500,1000,2000,5000", "the sizes of the fleets, separated by commas")
+	binary := flag.String("manager", "", "an operator to measure instead of that of this tree")
+	into := flag.String("results", filepath.Join("dist", "scale.json"), "where the results are written")
+	documented := flag.Bool("document", false, "put the figures and curves into docs")
+	limit := flag.Duration("limit", 15*time.Minute, "how long one phase may take")
+	flag.Parse()
+	ctrl.SetLogger(logr.Discard())
+	if *binary == "" {
+		*binary = filepath.Join(os.TempDir(), "lowlatency-scale-operator")
+		if err := build(ctx, *binary); err != nil {
+			return err
+		}
+		defer os.Remove(*binary)
+	}
+	var results []*result
+	var failures []error
+	for size := range strings.SplitSeq(*nodes, ",") {
+		count, err := strconv.Atoi(size)
+		if err != nil {
+			return fmt.Errorf("-nodes: %w", err)
+		}
+		measured, err := measure(ctx, *binary, count, *limit)
+		failures = append(failures, err)
+		if measured != nil {
+			results = append(results, measured)
+		}
+	}
+	fmt.Print(table(results))
+	failures = append(failures, save(*into, results))
+	if *documented {
+		failures = append(failures, document(results))
+	}
+	return errors.Join(failures...)
+}
+
+// build builds the operator of this tree.
+func build(ctx context.Context, path string) error {
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./cmd/lowlatency-operator")
+	command.Stderr = os.Stderr
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("building the operator: %w", err)
+	}
+	return nil
+}
