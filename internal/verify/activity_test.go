@@ -617,6 +617,50 @@ func linkCases(nic func(fixture) *host.NIC) checkCases {
 	}
 }
 
+func quotaCases() checkCases {
+	return checkCases{
+		"none": {want: passes},
+		"of the container": {
+			change: func(f fixture) {
+				f.facts.Kubelet.PodGroups.Value[0].Quota = host.Known("200000 100000", "engine/cpu.max")
+			},
+			want: fails, wantMessage: "container trading/engine-0/engine is stopped when it has used up its quota (cpu.max is 200000 100000)",
+		},
+		"of the pod": {
+			change: func(f fixture) {
+				f.facts.Kubelet.PodGroups.Value[0].PodQuota = host.Known("200000 100000", "pod/cpu.max")
+			},
+			want: fails, wantMessage: "the pod of container trading/engine-0/engine is stopped when it has used up its quota (cpu.max is 200000 100000)",
+		},
+		"of the container, version 1": {
+			change: func(f fixture) {
+				f.facts.Kubelet.PodGroups.Value[0].Quota = host.Known("200000", "engine/cpu.cfs_quota_us")
+			},
+			want: fails, wantMessage: "container trading/engine-0/engine is stopped when it has used up its quota (cpu.cfs_quota_us is 200000)",
+		},
+		"none, version 1": {change: func(f fixture) {
+			f.facts.Kubelet.PodGroups.Value[0].Quota, f.facts.Kubelet.PodGroups.Value[0].PodQuota = known("-1"), known("-1")
+		}, want: passes},
+		"no pod owns CPUs": {change: fixture.disown, want: doesNotApply},
+		"not told":         {change: func(f fixture) { f.facts.Kubelet.PodGroups.Value[0].Quota = absent[string]("cpu.max") }, want: isUnknown, wantMessage: "cpu.max"},
+		"shared CPUs besides": {
+			change: func(f fixture) {
+				f.plan.CPUs.Shared = list("0")
+				f.facts.Kubelet.PodGroups.Value[0].CPUs = known(list("0,2-3"))
+			}, want: passes,
+		},
+		"its group is not among those of the pod": {
+			change: func(f fixture) { f.facts.Kubelet.PodGroups.Value = f.facts.Kubelet.PodGroups.Value[1:] },
+			want:   isUnknown, wantMessage: "the quota of container trading/engine-0/engine cannot be read: no control group of its pod has its CPUs 2-3",
+		},
+		"the CPUs of its group are not told": {
+			change: func(f fixture) { f.facts.Kubelet.PodGroups.Value[0].CPUs = absent[cpus.Set]("cpuset.cpus.effective") },
+			want:   isUnknown, wantMessage: "cpuset.cpus.effective",
+		},
+		"no groups": {change: func(f fixture) { f.facts.Kubelet.PodGroups = absent[[]host.PodGroup]("/sys/fs/cgroup") }, want: isUnknown, wantMessage: "/sys/fs/cgroup"},
+	}
+}
+
 func ownershipCases() map[v1alpha1.CheckID]checkCases {
 	return map[v1alpha1.CheckID]checkCases{
 		"numa.exclusive-pods": exclusivePodCases(),
@@ -644,47 +688,7 @@ func ownershipCases() map[v1alpha1.CheckID]checkCases {
 				}, want: passes,
 			},
 		},
-		"pod.cpu-quota": {
-			"none": {want: passes},
-			"of the container": {
-				change: func(f fixture) {
-					f.facts.Kubelet.PodGroups.Value[0].Quota = host.Known("200000 100000", "engine/cpu.max")
-				},
-				want: fails, wantMessage: "container trading/engine-0/engine is stopped when it has used up its quota (cpu.max is 200000 100000)",
-			},
-			"of the pod": {
-				change: func(f fixture) {
-					f.facts.Kubelet.PodGroups.Value[0].PodQuota = host.Known("200000 100000", "pod/cpu.max")
-				},
-				want: fails, wantMessage: "the pod of container trading/engine-0/engine is stopped when it has used up its quota (cpu.max is 200000 100000)",
-			},
-			"of the container, version 1": {
-				change: func(f fixture) {
-					f.facts.Kubelet.PodGroups.Value[0].Quota = host.Known("200000", "engine/cpu.cfs_quota_us")
-				},
-				want: fails, wantMessage: "container trading/engine-0/engine is stopped when it has used up its quota (cpu.cfs_quota_us is 200000)",
-			},
-			"none, version 1": {change: func(f fixture) {
-				f.facts.Kubelet.PodGroups.Value[0].Quota, f.facts.Kubelet.PodGroups.Value[0].PodQuota = known("-1"), known("-1")
-			}, want: passes},
-			"no pod owns CPUs": {change: fixture.disown, want: doesNotApply},
-			"not told":         {change: func(f fixture) { f.facts.Kubelet.PodGroups.Value[0].Quota = absent[string]("cpu.max") }, want: isUnknown, wantMessage: "cpu.max"},
-			"shared CPUs besides": {
-				change: func(f fixture) {
-					f.plan.CPUs.Shared = list("0")
-					f.facts.Kubelet.PodGroups.Value[0].CPUs = known(list("0,2-3"))
-				}, want: passes,
-			},
-			"its group is not among those of the pod": {
-				change: func(f fixture) { f.facts.Kubelet.PodGroups.Value = f.facts.Kubelet.PodGroups.Value[1:] },
-				want:   isUnknown, wantMessage: "the quota of container trading/engine-0/engine cannot be read: no control group of its pod has its CPUs 2-3",
-			},
-			"the CPUs of its group are not told": {
-				change: func(f fixture) { f.facts.Kubelet.PodGroups.Value[0].CPUs = absent[cpus.Set]("cpuset.cpus.effective") },
-				want:   isUnknown, wantMessage: "cpuset.cpus.effective",
-			},
-			"no groups": {change: func(f fixture) { f.facts.Kubelet.PodGroups = absent[[]host.PodGroup]("/sys/fs/cgroup") }, want: isUnknown, wantMessage: "/sys/fs/cgroup"},
-		},
+		"pod.cpu-quota": quotaCases(),
 		"kubelet.allocatable": {
 			"as planned":   {want: passes},
 			"nobody asked": {change: func(f fixture) { f.pods.allocatable = nil }, want: doesNotApply},

@@ -30,8 +30,9 @@ func TestPromised(t *testing.T) {
 		count int64
 		node  int
 	}
-	var got []total
-	for _, p := range s.promised() {
+	promises := s.promised()
+	got := make([]total, 0, len(promises))
+	for _, p := range promises {
 		node := -1
 		if p.numaNode != nil {
 			node = *p.numaNode

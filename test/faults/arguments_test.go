@@ -233,19 +233,6 @@ func variationsOfArguments() []variation {
 			},
 		},
 		{
-			name: "hugepages are asked for by NUMA node, as many on each as of the whole", on: []string{xeon, xeon612, edge},
-			change: func(n *node) {
-				count, err := strconv.Atoi(n.planned("hugepages"))
-				n.must(err)
-				var shares []string
-				total := n.hardware.Packages * n.hardware.NUMANodesPerPackage
-				for node := range total {
-					shares = append(shares, fmt.Sprintf("%d:%d", node, count/total))
-				}
-				n.edit("/proc/cmdline", fmt.Sprint("hugepages=", count), "hugepages="+strings.Join(shares, ","))
-			},
-		},
-		{
 			name: "the IOMMU passes through by its other name", on: x86(),
 			change: func(n *node) { n.reboot(argument("iommu", "iommu.passthrough=1")) },
 		},
@@ -258,6 +245,24 @@ func variationsOfArguments() []variation {
 		{
 			name: "a newer kernel has another image", on: []string{xeon, arm},
 			change: func(n *node) { n.edit("/proc/cmdline", "vmlinuz-", "vmlinuz-2-") },
+		},
+	}
+}
+
+func variationsOfHugepageArguments() []variation {
+	return []variation{
+		{
+			name: "hugepages are asked for by NUMA node, as many on each as of the whole", on: []string{xeon, xeon612, edge},
+			change: func(n *node) {
+				count, err := strconv.Atoi(n.planned("hugepages"))
+				n.must(err)
+				total := n.hardware.Packages * n.hardware.NUMANodesPerPackage
+				shares := make([]string, 0, total)
+				for node := range total {
+					shares = append(shares, fmt.Sprintf("%d:%d", node, count/total))
+				}
+				n.edit("/proc/cmdline", fmt.Sprint("hugepages=", count), "hugepages="+strings.Join(shares, ","))
+			},
 		},
 	}
 }

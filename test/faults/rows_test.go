@@ -86,14 +86,14 @@ func faults() []fault {
 	return slices.Concat(
 		faultsOfKernel(), faultsOfBoots(), faultsOfArguments(), faultsOfKernels(), faultsOfCPUs(), faultsOfTasks(), faultsOfInterrupts(), faultsOfBackground(), faultsOfKernelState(), faultsOfMemory(),
 		faultsOfPower(), faultsOfNetwork(), faultsOfNUMA(), faultsOfKubelet(),
-		faultsOfCounters(), faultsOfLosses(), faultsOfSettings(), faultsOfOtherFiles(), faultsOfPowerSettings(), faultsOfTopology(), faultsOfNICs(), faultsOfPods(), faultsOfQualifications(), faultsOfAbsence(),
+		faultsOfCounters(), faultsOfLosses(), faultsOfSettings(), faultsOfOtherFiles(), faultsOfPowerSettings(), faultsOfTopology(), faultsOfFunctions(), faultsOfNICs(), faultsOfPods(), faultsOfQualifications(), faultsOfAbsence(),
 	)
 }
 
 // variations are all variations, in the order of their subjects.
 func variations() []variation {
 	return slices.Concat(
-		variationsOfKernel(), variationsOfArguments(), variationsOfCPUs(), variationsOfTasks(), variationsOfInterrupts(), variationsOfBackground(), variationsOfMemory(),
+		variationsOfKernel(), variationsOfArguments(), variationsOfHugepageArguments(), variationsOfCPUs(), variationsOfTasks(), variationsOfInterrupts(), variationsOfBackground(), variationsOfMemory(),
 		variationsOfPower(), variationsOfNetwork(), variationsOfNUMA(), variationsOfKubelet(),
 		variationsOfCounters(), variationsOfSettings(), variationsOfMasks(), variationsOfTopology(), variationsOfPods(), variationsOfAbsence(),
 	)

@@ -87,6 +87,33 @@ func (n *node) functions() []string {
 	return addresses
 }
 
+func faultsOfFunctions() []fault {
+	return []fault{
+		{
+			name: "a NIC of a pool has lost its virtual functions", on: []string{xeonFunctions},
+			harm: func(n *node) { n.must(hosttree.CreateVirtualFunctions(n.host.Dir, n.plan.BypassNICs[0].PCIAddress, 0)) },
+			want: "nic.functions", says: []string{"NIC {nic}", "has 0 virtual functions, BypassNICPool dpdk wants 2"},
+		},
+		{
+			name: "somebody made more virtual functions", on: []string{xeonFunctions},
+			harm: func(n *node) { n.must(hosttree.CreateVirtualFunctions(n.host.Dir, n.plan.BypassNICs[0].PCIAddress, 5)) },
+			want: "nic.functions", says: []string{"has 5 virtual functions, BypassNICPool dpdk wants 2"},
+		},
+		{
+			name: "a virtual function has the driver of the kernel", on: []string{xeonFunctions},
+			harm: func(n *node) { n.must(hosttree.BindDriver(n.host.Dir, n.functions()[1], "sfc")) },
+			want: "nic.functions", says: []string{"virtual function 0000:af:", "of NIC {nic}", "is bound to sfc, planned is vfio-pci"},
+		},
+		{
+			name: "the NIC that a program is to own has its own driver again", on: []string{epycVFIO},
+			harm: func(n *node) {
+				n.must(hosttree.BindDriver(n.host.Dir, n.plan.BypassNICs[0].PCIAddress, "sfc"))
+			},
+			want: "nic.functions", says: []string{"is bound to sfc, planned is vfio-pci"},
+		},
+	}
+}
+
 func faultsOfNICs() []fault {
 	return []fault{
 		{
@@ -121,28 +148,6 @@ func faultsOfNICs() []fault {
 			name: "the PCIe link of a bypass NIC is slower than both ends allow",
 			harm: func(n *node) { n.must(hosttree.TrainLink(n.host.Dir, n.bypassNIC(), "2.5 GT/s PCIe", 8)) },
 			want: "nic.pcie-link", says: []string{"NIC {nic}", "2.5 GT/s"},
-		},
-		{
-			name: "a NIC of a pool has lost its virtual functions", on: []string{xeonFunctions},
-			harm: func(n *node) { n.must(hosttree.CreateVirtualFunctions(n.host.Dir, n.plan.BypassNICs[0].PCIAddress, 0)) },
-			want: "nic.functions", says: []string{"NIC {nic}", "has 0 virtual functions, BypassNICPool dpdk wants 2"},
-		},
-		{
-			name: "somebody made more virtual functions", on: []string{xeonFunctions},
-			harm: func(n *node) { n.must(hosttree.CreateVirtualFunctions(n.host.Dir, n.plan.BypassNICs[0].PCIAddress, 5)) },
-			want: "nic.functions", says: []string{"has 5 virtual functions, BypassNICPool dpdk wants 2"},
-		},
-		{
-			name: "a virtual function has the driver of the kernel", on: []string{xeonFunctions},
-			harm: func(n *node) { n.must(hosttree.BindDriver(n.host.Dir, n.functions()[1], "sfc")) },
-			want: "nic.functions", says: []string{"virtual function 0000:af:", "of NIC {nic}", "is bound to sfc, planned is vfio-pci"},
-		},
-		{
-			name: "the NIC that a program is to own has its own driver again", on: []string{epycVFIO},
-			harm: func(n *node) {
-				n.must(hosttree.BindDriver(n.host.Dir, n.plan.BypassNICs[0].PCIAddress, "sfc"))
-			},
-			want: "nic.functions", says: []string{"is bound to sfc, planned is vfio-pci"},
 		},
 		{
 			name: "a pool's NIC is served by an isolated CPU", on: []string{xeonPool},

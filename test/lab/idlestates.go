@@ -26,7 +26,8 @@ func idleTable(cpus int) []byte {
 	const packageOp, nameOp, scopeOp, byteOp = 0x12, 0x08, 0x10, 0x0a
 	states := sized(packageOp, slices.Concat([]byte{3, byteOp, 2}, idleState(shallowExit), idleState(deepExit)))
 	object := slices.Concat([]byte{nameOp}, []byte("_CST"), states)
-	var table []byte
+	const room = 96
+	table := make([]byte, 0, room*cpus)
 	for cpu := range cpus {
 		// A path from the root of three names.
 		path := slices.Concat([]byte{'\\', 0x2f, 3}, []byte("_SB_CPUS"), fmt.Appendf(nil, "C%03X", cpu))

@@ -30,7 +30,7 @@ func TestConflictsOfANode(t *testing.T) {
 		want  []string
 		says  string
 	}{
-		"none":                         {bypass.Claim{}, nil, ""},
+		"none":                         {bypass.Claim{}, []string{}, ""},
 		"a NIC":                        {bypass.Claim{Conflicts: []bypass.NICConflict{nic(objects.FirstPort)}}, []string{objects.FirstPort}, "belongs to BypassNICPool other"},
 		"a NIC and a virtual function": {bypass.Claim{Conflicts: []bypass.NICConflict{nic(objects.FirstPort), function}}, []string{objects.FirstPort}, "ens1"},
 		"a virtual function and a NIC": {bypass.Claim{Conflicts: []bypass.NICConflict{function, nic(objects.SecondPort)}}, []string{objects.SecondPort}, "ens1"},
@@ -42,8 +42,9 @@ func TestConflictsOfANode(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			n := &fleet.PoolNode{Node: objects.MakeNode("n1"), Selection: fleet.NICSelection{Claim: tc.claim}}
-			var got []string
-			for _, found := range conflictFindings(n) {
+			findings := conflictFindings(n)
+			got := make([]string, 0, len(findings))
+			for _, found := range findings {
 				got = append(got, found.address)
 				if found.reason != v1alpha1.ReasonNICClaimConflict || found.node != "n1" || !strings.Contains(found.text, tc.says) {
 					t.Errorf("finding %+v, want %q in its text", found, tc.says)
