@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
@@ -239,11 +240,7 @@ func Reboot(m *fleet.Member) v1alpha1.RebootRequirement {
 // SameProfile reports whether writing the next status would change nothing. What pointers point to counts: a partition, and
 // the objects of a finding.
 func SameProfile(a, b *v1alpha1.LowLatencyNodeProfileStatus) bool {
-	return a.ObservedGeneration == b.ObservedGeneration && equalPointers(a.Nodes, b.Nodes) &&
+	return a.ObservedGeneration == b.ObservedGeneration && ptr.Equal(a.Nodes, b.Nodes) &&
 		slices.Equal(a.Conditions, b.Conditions) && slices.Equal(a.Effective, b.Effective) &&
 		equality.Semantic.DeepEqual(a.Shapes, b.Shapes) && equality.Semantic.DeepEqual(a.Findings, b.Findings)
-}
-
-func equalPointers[T comparable](a, b *T) bool {
-	return a == b || a != nil && b != nil && *a == *b
 }
