@@ -33,9 +33,7 @@ func poolWorldOf(t *testing.T, pools []*v1alpha1.BypassNICPool, nodes ...*corev1
 	return w
 }
 
-func tradingNode(name string, labels ...string) *corev1.Node {
-	return objects.MakeNode(name, append([]string{"role", "trading"}, labels...)...)
-}
+func tradingNode(name string) *corev1.Node { return objects.MakeNode(name, "role", "trading") }
 
 func TestReporting(t *testing.T) {
 	pool := objects.MakePool("x2").Obj()

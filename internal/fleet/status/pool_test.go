@@ -72,9 +72,9 @@ func (w poolWorld) advertises(node string, units int64) poolWorld {
 	return w
 }
 
-// with changes what a LowLatencyNode says.
-func (w poolWorld) with(node string, change func(*v1alpha1.LowLatencyNode)) poolWorld {
-	change(w.Reports[node])
+// with changes what the LowLatencyNode of n1 says.
+func (w poolWorld) with(change func(*v1alpha1.LowLatencyNode)) poolWorld {
+	change(w.Reports["n1"])
 	return w
 }
 
@@ -167,7 +167,7 @@ func TestPoolIsReadyWhenPodsCanUseIt(t *testing.T) {
 	applied := func(status metav1.ConditionStatus, reason string) func(*v1alpha1.LowLatencyNode) {
 		return condition(v1alpha1.ConditionApplied, status, reason)
 	}
-	paused := served(v1alpha1.NICHealthy).with("n1", applied(metav1.ConditionFalse, v1alpha1.ReasonRebootPending))
+	paused := served(v1alpha1.NICHealthy).with(applied(metav1.ConditionFalse, v1alpha1.ReasonRebootPending))
 	paused.Profiles[0].Spec.Rollout.State = v1alpha1.RolloutPaused
 	dynamic := served(v1alpha1.NICHealthy).advertises("n1", 0)
 	dynamic.Pool.Spec.Allocation = v1alpha1.AllocationDynamic
@@ -179,27 +179,27 @@ func TestPoolIsReadyWhenPodsCanUseIt(t *testing.T) {
 		wantMessage string
 	}{
 		"no plan was made with the pool": {
-			served(healthy).with("n1", func(r *v1alpha1.LowLatencyNode) { r.Spec.PlannedPools = nil }),
+			served(healthy).with(func(r *v1alpha1.LowLatencyNode) { r.Spec.PlannedPools = nil }),
 			"False/True/False AwaitingPlan", "node n1: the node has no plan yet that was made with the current spec of this pool",
 		},
 		"the plan was made with the former spec": {
-			served(healthy).with("n1", func(r *v1alpha1.LowLatencyNode) { r.Spec.PlannedPools[0].Generation = 0 }), "False/True/False AwaitingPlan", "node n1",
+			served(healthy).with(func(r *v1alpha1.LowLatencyNode) { r.Spec.PlannedPools[0].Generation = 0 }), "False/True/False AwaitingPlan", "node n1",
 		},
 		"the agent has verified another plan": {
-			served(healthy).with("n1", func(r *v1alpha1.LowLatencyNode) { r.Status.VerifiedPlanHash = "former" }),
+			served(healthy).with(func(r *v1alpha1.LowLatencyNode) { r.Status.VerifiedPlanHash = "former" }),
 			"False/True/False AwaitingVerification", "node n1",
 		},
 		"the reboot is to come": {
-			served(healthy).with("n1", applied(metav1.ConditionFalse, v1alpha1.ReasonRebootPending)), "False/True/False RebootPending", "node n1: it says so",
+			served(healthy).with(applied(metav1.ConditionFalse, v1alpha1.ReasonRebootPending)), "False/True/False RebootPending", "node n1: it says so",
 		},
 		"the reboot is to come, and brings what the NIC lacks": {
-			served(unhealthy).with("n1", applied(metav1.ConditionFalse, v1alpha1.ReasonRebootPending)), "False/True/False RebootPending", "node n1: it says so",
+			served(unhealthy).with(applied(metav1.ConditionFalse, v1alpha1.ReasonRebootPending)), "False/True/False RebootPending", "node n1: it says so",
 		},
 		"the rollout is paused": {paused, "False/False/False Paused", "spec.rollout.state of profile trading is Paused; node n1: it says so"},
 		"hugepages are missing": {
-			served(healthy).with("n1", applied(metav1.ConditionFalse, v1alpha1.ReasonChecksFailed)), "False/False/False ChecksFailed", "node n1: it says so",
+			served(healthy).with(applied(metav1.ConditionFalse, v1alpha1.ReasonChecksFailed)), "False/False/False ChecksFailed", "node n1: it says so",
 		},
-		"the heartbeat is stale": {served(healthy).with("n1", applied(metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatStale)), "True/False/False NICsHealthy", "all 1 NICs"},
+		"the heartbeat is stale": {served(healthy).with(applied(metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatStale)), "True/False/False NICsHealthy", "all 1 NICs"},
 		"the kubelet does not know the units": {
 			served(healthy).advertises("n1", 1), "False/True/False AwaitingPlugins", "the kubelet of node n1 advertises 1 of 2 units of lowlatency.dev/x2",
 		},
