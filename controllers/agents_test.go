@@ -151,7 +151,8 @@ func (s *suite) expectCondition(ctx context.Context, profile, kind string, statu
 	return found
 }
 
-// expectReady lets the agents work until the profile is Ready for its current spec.
+// expectReady lets the agents work until the profile is Ready for its current spec because its nodes are verified, and not
+// because it has none yet.
 func (s *suite) expectReady(ctx context.Context, profile string) {
 	GinkgoHelper()
 	s.eventually(ctx, func(g Gomega) {
@@ -159,6 +160,7 @@ func (s *suite) expectReady(ctx context.Context, profile string) {
 		ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 		g.Expect(ready).NotTo(BeNil())
 		g.Expect(ready.ObservedGeneration).To(Equal(p.Generation))
-		g.Expect(ready.Status).To(Equal(metav1.ConditionTrue), "%v", conditionsOf(p.Status.Conditions))
+		g.Expect([]string{string(ready.Status), ready.Reason}).To(Equal([]string{string(metav1.ConditionTrue), v1alpha1.ReasonVerified}),
+			"%v", conditionsOf(p.Status.Conditions))
 	})
 }

@@ -111,6 +111,22 @@ func (r *ProfileReconciler) applyReport(ctx context.Context, spec v1alpha1.LowLa
 	return platform.ApplyWhole(ctx, r.client, report)
 }
 
+// release takes our labels from the nodes that leave the profile and have nothing of the platform's on them. The platform
+// releases the others, as many at a time as may be unavailable.
+func (r *ProfileReconciler) release(ctx context.Context, w *profileWorld, d *fleet.ProfileDecision) error {
+	if d.Intent.ReadOnly {
+		return nil
+	}
+	for _, name := range d.Intent.Leaving {
+		if node := w.Nodes[name]; fleet.IsUntouched(node) {
+			if err := platform.LabelNode(ctx, r.client, node, "", ""); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // reportObject is what the operator writes of a LowLatencyNode.
 func reportObject(spec v1alpha1.LowLatencyNodeSpec, node *corev1.Node) *v1alpha1.LowLatencyNode {
 	return &v1alpha1.LowLatencyNode{

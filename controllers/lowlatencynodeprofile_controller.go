@@ -97,6 +97,9 @@ func (r *ProfileReconciler) carryOut(ctx context.Context, w *profileWorld, d *fl
 	if failure = errors.Join(failure, err); failure != nil || left {
 		return outcome, failure
 	}
+	if err := r.release(ctx, w, d); err != nil {
+		return outcome, err
+	}
 	return outcome, r.prunePlans(ctx, w, d)
 }
 

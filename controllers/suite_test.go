@@ -83,6 +83,7 @@ func TestControllers(t *testing.T) {
 	describeHeartbeats(s)
 	describeInForce(s)
 	describeOwnership(s)
+	describeRelease(s)
 	RunSpecs(t, "controllers")
 }
 

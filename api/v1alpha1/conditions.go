@@ -49,6 +49,10 @@ const (
 	ReasonPaused = "Paused"
 	// ReasonPlanImpossible means that the profile cannot be met on a node.
 	ReasonPlanImpossible = "PlanImpossible"
+	// ReasonReleaseHeld means that more nodes are to leave the profile at once than spec.rollout.maximumReleasedNodes permits.
+	ReasonReleaseHeld = "ReleaseHeld"
+	// ReasonReleasing means that nodes that the profile no longer selects are being given back.
+	ReasonReleasing = "Releasing"
 	// ReasonNoNodes means that no node matches.
 	ReasonNoNodes = "NoNodes"
 	// ReasonProfilesOverlap means that another profile selects the same node.

@@ -243,8 +243,10 @@ type PoolsSpec struct {
 	// +optional
 	Existing *ExistingPool `json:"existing,omitempty"`
 
-	// maximumUnavailableNodes is how many nodes of a managed machine config pool may reboot at the same time, 1 to 1000.
-	// When omitted, the platform's own default is used, which is one.
+	// maximumUnavailableNodes is how many nodes may be unavailable at the same time while the operator changes nodes of
+	// this profile, 1 to 1000: over all managed machine config pools of the profile, and counting nodes of other profiles
+	// that are being changed. When omitted, this means the user has no opinion and the operator chooses a default, which
+	// is subject to change over time. The current default is one.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
@@ -275,11 +277,23 @@ const (
 	RolloutPaused RolloutState = "Paused"
 )
 
-// RolloutSpec says whether changes are carried out.
+// RolloutSpec says whether changes are carried out, and how many nodes may leave the profile at once.
 type RolloutSpec struct {
 	// state is Active or Paused. Paused: nodes are planned and verified, but nothing is written to the
 	// platform. When omitted, this means the user has no opinion and the operator chooses a default,
 	// which is subject to change over time. The current default is Active.
 	// +optional
 	State RolloutState `json:"state,omitempty"`
+
+	// maximumReleasedNodes is how many nodes may leave the profile at once without further consent, 0 to 1000000: nodes
+	// that it governs and that nodeSelector no longer selects, because of another selector or other labels. When more
+	// leave at once, none of them is released: all keep their plan and their gate, and Degraded says how many they
+	// are; raise this number to that one to let them go. Nodes are released one after another, within
+	// spec.pools.maximumUnavailableNodes. Nodes that another profile selects are handed over and not counted. When
+	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over
+	// time. The current default is a tenth of the nodes that the profile governs, rounded up.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	MaximumReleasedNodes *int32 `json:"maximumReleasedNodes,omitempty"`
 }

@@ -20,8 +20,10 @@ type Intent struct {
 	Nodes map[string]*corev1.Node
 	// Selected are the names of the nodes that the profile's selector matches, ascending.
 	Selected []string
+	// Leaving are the nodes that the profile governs and gives back, ascending.
+	Leaving []string
 	// Held are nodes that must not be changed, and why: their plan is impossible, two profiles select
-	// them, or another profile is about to take them over.
+	// them, another profile is about to take them over, or too many leave at once.
 	Held map[string]string
 	// Pending are the nodes that have a plan in force and are to have another.
 	Pending map[string]bool

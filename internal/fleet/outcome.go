@@ -13,6 +13,8 @@ const (
 	PhaseInForce Phase = "InForce"
 	// PhaseWriting means that the platform is taking in what was written; no node changes yet.
 	PhaseWriting Phase = "Writing"
+	// PhaseQueued means that the group is ready to change nodes, and waits until fewer are unavailable elsewhere.
+	PhaseQueued Phase = "Queued"
 	// PhaseRolling means that nodes are being changed.
 	PhaseRolling Phase = "Rolling"
 	// PhaseStopped means that somebody else has paused the group.
@@ -50,6 +52,8 @@ type Outcome struct {
 	GroupOf map[string]string
 	// Turned are those of the pending nodes of the intent that the platform has told to take their plan, by name.
 	Turned map[string]bool
+	// Returning are the nodes that were released and still have something of the platform's, ascending.
+	Returning []string
 	// Groups in ascending order of their names.
 	Groups    []Group
 	Conflicts []Conflict

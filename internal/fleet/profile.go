@@ -32,6 +32,9 @@ type ProfileWorld struct {
 type ProfileDecision struct {
 	// Members in ascending order of their names.
 	Members []Member
+	// Release is what becomes of the nodes that the profile no longer selects, and Kept are those of them that stay.
+	Release Release
+	Kept    []Member
 	Intent  *Intent
 }
 
@@ -61,7 +64,21 @@ func DecideProfile(w *ProfileWorld, plans *Planner) *ProfileDecision {
 	slices.SortFunc(d.Members, func(a, b Member) int { return cmp.Compare(a.Name(), b.Name()) })
 	d.planMembers(w.Profile, plans)
 	d.Intent.Shapes = ShapesOf(d.Members)
+	d.release(w)
 	return d
+}
+
+// release decides which nodes may leave. The others must not be changed.
+func (d *ProfileDecision) release(w *ProfileWorld) {
+	d.Release = releaseOf(w)
+	d.Intent.Leaving = d.Release.losing()
+	if !d.Release.IsHeld() {
+		return
+	}
+	for _, name := range d.Release.Nodes {
+		d.Kept = append(d.Kept, Member{Node: w.Nodes[name], Report: w.Reports[name]})
+		d.Intent.Held[name] = "more nodes leave the profile at once than spec.rollout.maximumReleasedNodes permits"
+	}
 }
 
 // DecideReturn sorts the nodes of a profile that is being deleted. Nothing is planned; a node that another

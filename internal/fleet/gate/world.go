@@ -31,14 +31,14 @@ type World struct {
 	Pools []*v1alpha1.BypassNICPool
 }
 
-// IsAbandoned reports whether nobody wants the LowLatencyNode any more. A profile that is being deleted still
-// wants those of its nodes, until they were given back.
+// IsAbandoned reports whether nobody wants the LowLatencyNode any more. A profile still wants those of its nodes that it no
+// longer selects, and all of them while it is being deleted, until they were given back.
 func (w *World) IsAbandoned() bool {
 	if w.Node == nil {
 		return true
 	}
 	return !slices.ContainsFunc(w.Profiles, func(profile v1alpha1.LowLatencyNodeProfile) bool {
-		return fleet.Selects(profile.Spec.NodeSelector, w.Node)
+		return fleet.Selects(profile.Spec.NodeSelector, w.Node) || w.Node.Labels[v1alpha1.LabelProfile] == profile.Name
 	})
 }
 

@@ -193,7 +193,13 @@ func TestIsAbandoned(t *testing.T) {
 		"a profile selects the node":   {objects.MakeNode("n", "role", "trading"), []v1alpha1.LowLatencyNodeProfile{*objects.MakeProfile("trading").Obj()}, false},
 		"no profile selects it":        {objects.MakeNode("n", "role", "other"), []v1alpha1.LowLatencyNodeProfile{*objects.MakeProfile("trading").Obj()}, true},
 		"the profile is being deleted": {objects.MakeNode("n", "role", "trading"), []v1alpha1.LowLatencyNodeProfile{*deleting}, false},
-		"no profile":                   {objects.MakeNode("n", "role", "trading"), nil, true},
+		"a profile has not given it back": {
+			objects.MakeNode("n", "role", "other", v1alpha1.LabelProfile, "trading"), []v1alpha1.LowLatencyNodeProfile{*objects.MakeProfile("trading").Obj()}, false,
+		},
+		"a profile that is gone has not given it back": {
+			objects.MakeNode("n", "role", "other", v1alpha1.LabelProfile, "former"), []v1alpha1.LowLatencyNodeProfile{*objects.MakeProfile("trading").Obj()}, true,
+		},
+		"no profile": {objects.MakeNode("n", "role", "trading"), nil, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

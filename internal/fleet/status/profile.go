@@ -28,6 +28,9 @@ type summary struct {
 	// paused reports whether spec.rollout.state is Paused.
 	paused  bool
 	members []fleet.Member
+	// kept are the nodes that the profile no longer selects and does not release.
+	kept    []fleet.Member
+	release fleet.Release
 	shapes  []fleet.Shape
 	outcome fleet.Outcome
 	// phases of the groups by name.
@@ -64,6 +67,8 @@ func newSummary(d *fleet.ProfileDecision, outcome fleet.Outcome) *summary {
 		generation: d.Intent.Profile.Generation,
 		paused:     d.Intent.ReadOnly,
 		members:    d.Members,
+		kept:       d.Kept,
+		release:    d.Release,
 		shapes:     d.Intent.Shapes,
 		outcome:    outcome,
 		phases:     make(map[string]fleet.Phase, len(outcome.Groups)),

@@ -83,14 +83,14 @@ func (s *summary) isStalled() bool {
 	}
 	return slices.Contains([]string{
 		v1alpha1.ReasonProfilesOverlap, v1alpha1.ReasonPerformanceProfileConflict, v1alpha1.ReasonRuntimeClassConflict,
-		v1alpha1.ReasonMachineConfigPoolConflict, v1alpha1.ReasonPlanImpossible,
+		v1alpha1.ReasonMachineConfigPoolConflict, v1alpha1.ReasonPlanImpossible, v1alpha1.ReasonReleaseHeld,
 	}, s.problems[0].reason)
 }
 
 // progressing is True while something is under way that ends by itself. The first rule that applies decides.
 func (s *summary) progressing() metav1.Condition {
 	for _, rule := range []func() (metav1.Condition, bool){
-		s.isReturning, s.hasNoNodes, s.isPaused, s.awaitsInventory, s.rolls, s.awaitsVerification, s.isBlocked,
+		s.isReturning, s.releases, s.hasNoNodes, s.isPaused, s.awaitsInventory, s.rolls, s.awaitsVerification, s.isBlocked,
 	} {
 		if condition, applies := rule(); applies {
 			condition.Type = v1alpha1.ConditionProgressing
@@ -117,8 +117,21 @@ func returnMessage(rest *fleet.Remainder) string {
 	return message
 }
 
+// releases applies while nodes that the profile no longer selects are being given back.
+func (s *summary) releases() (metav1.Condition, bool) {
+	leaving := s.release.Leaving()
+	if s.paused || len(leaving)+len(s.outcome.Returning) == 0 {
+		return metav1.Condition{}, false
+	}
+	return s.condition("", metav1.ConditionTrue, v1alpha1.ReasonReleasing,
+		fmt.Sprintf("%d nodes that spec.nodeSelector no longer selects are being released: %s", len(leaving)+len(s.outcome.Returning),
+			fleet.Names(slices.Concat(s.outcome.Returning, leaving)))), true
+}
+
+// hasNoNodes applies where there is nothing to do: it may be that the nodes are yet to come.
 func (s *summary) hasNoNodes() (metav1.Condition, bool) {
-	return s.condition("", metav1.ConditionFalse, v1alpha1.ReasonNoNodes, "spec.nodeSelector selects no node"), len(s.members) == 0
+	return s.condition("", metav1.ConditionFalse, v1alpha1.ReasonNoNodes,
+		"spec.nodeSelector selects no node, so there is nothing to do until one has its labels"), len(s.members)+len(s.kept) == 0
 }
 
 func (s *summary) isPaused() (metav1.Condition, bool) {
@@ -143,7 +156,7 @@ func (s *summary) awaitsInventory() (metav1.Condition, bool) {
 
 // rolls applies while the platform is bringing something to the nodes.
 func (s *summary) rolls() (metav1.Condition, bool) {
-	for _, phase := range []fleet.Phase{fleet.PhaseRolling, fleet.PhaseWriting} {
+	for _, phase := range []fleet.Phase{fleet.PhaseRolling, fleet.PhaseWriting, fleet.PhaseQueued} {
 		for _, group := range s.outcome.Groups {
 			if group.Phase == phase {
 				return s.condition("", metav1.ConditionTrue, v1alpha1.ReasonRollingOut, group.Message), true
@@ -218,7 +231,7 @@ func (s *summary) overNodes(kind, proven string) metav1.Condition {
 	switch {
 	case s.returning != nil:
 		return s.condition(kind, metav1.ConditionUnknown, v1alpha1.ReasonDeleting, "the nodes are being given back")
-	case len(s.members) == 0:
+	case len(s.members)+len(s.kept) == 0:
 		return s.condition(kind, metav1.ConditionUnknown, v1alpha1.ReasonNoNodes, "spec.nodeSelector selects no node")
 	}
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown} {
@@ -233,12 +246,14 @@ func (s *summary) overNodes(kind, proven string) metav1.Condition {
 func (s *summary) firstWith(kind string, status metav1.ConditionStatus) (metav1.Condition, bool) {
 	var first *fleet.Member
 	count := 0
-	for i := range s.members {
-		if s.members[i].Status(kind) != status {
-			continue
-		}
-		if count++; first == nil {
-			first = &s.members[i]
+	for _, members := range [][]fleet.Member{s.members, s.kept} {
+		for i := range members {
+			if members[i].Status(kind) != status {
+				continue
+			}
+			if count++; first == nil {
+				first = &members[i]
+			}
 		}
 	}
 	if first == nil {
@@ -265,7 +280,7 @@ func (s *summary) ready(others []metav1.Condition) metav1.Condition {
 	case progressing.Status == metav1.ConditionTrue || progressing.Reason != v1alpha1.ReasonRolloutComplete && !s.allApplied():
 		return s.condition(v1alpha1.ConditionReady, metav1.ConditionFalse, progressing.Reason, progressing.Message)
 	case len(s.members) == 0:
-		return s.condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNoNodes, progressing.Message)
+		return s.condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonNoNodes, progressing.Message)
 	}
 	for _, kind := range []string{v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned} {
 		if c := of(kind); c.Status != metav1.ConditionTrue {

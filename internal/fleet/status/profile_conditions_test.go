@@ -115,7 +115,7 @@ func TestConditionsOfARollout(t *testing.T) {
 	rebooting.Report.Status.Conditions[0].Reason = v1alpha1.ReasonRebootPending
 	runConditions(t, map[string]conditionCase{
 		"no node": {
-			want: "FFFUU", wantReasons: "NoNodes/NoNodes/AsExpected/NoNodes/NoNodes",
+			want: "TFFUU", wantReasons: "NoNodes/NoNodes/AsExpected/NoNodes/NoNodes",
 			wantMessages: map[string]string{"Ready": "spec.nodeSelector selects no node"},
 		},
 		"an agent has not reported": {
@@ -353,4 +353,30 @@ func TestConditionsOfADeletion(t *testing.T) {
 	expectConditions(t, deleting(91*time.Minute), "FTTUU", "Deleting/Deleting/Deleting/Deleting/Deleting", map[string]string{
 		"Degraded": "giving the nodes back takes longer than it should: nodes n1, n2 are leaving",
 	})
+}
+
+func TestConditionsOfARelease(t *testing.T) {
+	kept := verifiedMember("n2", "h", "TTT")
+	kept.Planned = nil
+	of := func(release fleet.Release, kept []fleet.Member, outcome fleet.Outcome, members ...fleet.Member) *summary {
+		return newSummary(&fleet.ProfileDecision{
+			Members: members, Kept: kept, Release: release,
+			Intent: &fleet.Intent{Profile: objects.MakeProfile("trading").Obj(), Shapes: fleet.ShapesOf(members)},
+		}, outcome)
+	}
+	held := fleet.Release{Nodes: []string{"n2", "n3"}, Governed: 3, Limit: 1}
+	expectConditions(t, of(held, []fleet.Member{kept}, inForce(), verifiedMember("n1", "h", "TTT")),
+		"FFTTTS", "ReleaseHeld/ReleaseHeld/ReleaseHeld/Verified/Verified", map[string]string{
+			"Degraded": "2 of the 3 nodes that the profile governs are no longer selected (n2, n3), and 1 may leave at once: none is released",
+			"Stalled":  "or set spec.rollout.maximumReleasedNodes to 2 to let them go",
+		})
+	expectConditions(t, of(held, []fleet.Member{kept}, fleet.Outcome{}), "FFTTTS", "ReleaseHeld/ReleaseHeld/ReleaseHeld/Verified/Verified", nil)
+	leaving := fleet.Release{Nodes: []string{"n2"}, Governed: 2, Limit: 1}
+	expectConditions(t, of(leaving, nil, inForce(), verifiedMember("n1", "h", "TTT")),
+		"FTFTT", "Releasing/Releasing/AsExpected/Verified/Verified", map[string]string{
+			"Progressing": "1 nodes that spec.nodeSelector no longer selects are being released: n2",
+		})
+	returning := inForce()
+	returning.Returning = []string{"n3"}
+	expectConditions(t, of(fleet.Release{}, nil, returning), "FTFUU", "Releasing/Releasing/AsExpected/NoNodes/NoNodes", nil)
 }

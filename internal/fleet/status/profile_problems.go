@@ -44,6 +44,7 @@ const (
 	checkPeer     = "platform.performance-profile"
 	checkObject   = "platform.object"
 	checkRuntime  = "platform.runtime-class"
+	checkRelease  = "profile.release"
 )
 
 // rank orders the reasons of problems: what makes all others moot comes first.
@@ -56,6 +57,7 @@ func rank(reason string) int {
 		v1alpha1.ReasonMachineConfigPoolConflict,
 		v1alpha1.ReasonObjectConflict,
 		v1alpha1.ReasonPlanImpossible,
+		v1alpha1.ReasonReleaseHeld,
 		v1alpha1.ReasonPlatformFailed,
 		v1alpha1.ReasonChecksFailed,
 	}, reason)
@@ -72,6 +74,9 @@ func findProblems(s *summary) []problem {
 	}
 	for i := range s.members {
 		problems = append(problems, memberProblems(&s.members[i])...)
+	}
+	if s.release.IsHeld() {
+		problems = append(problems, problem{reason: v1alpha1.ReasonReleaseHeld, about: always(heldRelease(&s.release))})
 	}
 	for _, conflict := range s.outcome.Conflicts {
 		problems = append(problems, problem{reason: conflict.Reason, node: conflict.Node, about: always(conflict.Message)})
@@ -98,6 +103,13 @@ func memberProblems(m *fleet.Member) []problem {
 	default:
 		return failedChecks(m)
 	}
+}
+
+// heldRelease names the nodes that stay, and what lets them go.
+func heldRelease(r *fleet.Release) string {
+	return fmt.Sprintf("%d of the %d nodes that the profile governs are no longer selected (%s), and %d may leave at once: "+
+		"none is released, all keep their plan; correct spec.nodeSelector or the labels of the nodes, or set "+
+		"spec.rollout.maximumReleasedNodes to %d to let them go", len(r.Nodes), r.Governed, fleet.Names(r.Nodes), r.Limit, len(r.Nodes))
 }
 
 func overlap(m *fleet.Member) sentence {
@@ -234,6 +246,7 @@ func platformCheck(reason string) string {
 		v1alpha1.ReasonMachineConfigPoolConflict:  checkPool,
 		v1alpha1.ReasonObjectConflict:             checkObject,
 		v1alpha1.ReasonPlatformFailed:             checkPlatform,
+		v1alpha1.ReasonReleaseHeld:                checkRelease,
 	}[reason]
 }
 

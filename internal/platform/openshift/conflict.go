@@ -90,6 +90,9 @@ func (w *world) existingPoolConflict(pool *mcfgv1.MachineConfigPool, intent *fle
 	case len(strangers) > 0:
 		return machineConfigPoolConflict(strangers[0], "MachineConfigPool %s holds nodes %s, which spec.nodeSelector does not select and "+
 			"which would be changed, too: widen spec.nodeSelector, or use a machine config pool of its own", pool.Name, fleet.Names(strangers))
+	case poolLimit(pool) > 1 && isControlPlane(intent.Nodes[intent.Selected[0]]):
+		return machineConfigPoolConflict("", "MachineConfigPool %s lets %d control-plane nodes be unavailable at the same time: set its "+
+			"spec.maxUnavailable to 1", pool.Name, poolLimit(pool))
 	case len(intent.Shapes) > 1:
 		return machineConfigPoolConflict("", "MachineConfigPool %s holds nodes that need %d different plans (%s), and it carries one: "+
 			"use one machine config pool and profile for each, or spec.pools.management Managed", pool.Name, len(intent.Shapes), shapes(intent))

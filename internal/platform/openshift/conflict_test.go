@@ -200,7 +200,7 @@ func TestNothingIsUndoneForLackOfPlans(t *testing.T) {
 	c := newCluster(t, "n1", "n2")
 	c.finish(plannedNodes{"n1": "a1"})
 	l := c.look(plannedNodes{})
-	l.intent.Selected, l.intent.Held["n1"] = []string{"n1"}, "the profile cannot be met on it"
+	l.intent.Selected, l.intent.Held["n1"], l.intent.Leaving = []string{"n1"}, "the profile cannot be met on it", nil
 	if d := c.act(l, 0); len(d.steps) > 0 {
 		t.Errorf("the first step is %s, want none", d.steps[0])
 	}

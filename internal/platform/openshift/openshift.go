@@ -41,6 +41,7 @@ type Platform struct {
 
 	rendered renderings
 	holdings holdings
+	freed    freedPools
 }
 
 var _ platform.Platform = (*Platform)(nil)
@@ -186,11 +187,20 @@ func (p *Platform) carryOut(ctx context.Context, steps []step) (left bool, err e
 		if nodes > 0 {
 			left, err = p.label(ctx, steps[:nodes])
 		} else {
-			nodes, err = 1, steps[0].do(ctx, p.writer, p.keeper)
+			nodes, err = 1, p.do(ctx, steps[0])
 		}
 		steps = steps[nodes:]
 	}
 	return left, err
+}
+
+// do carries out a step that is not about a node.
+func (p *Platform) do(ctx context.Context, s step) error {
+	if err := s.do(ctx, p.writer, p.keeper); err != nil || s.letGo == "" {
+		return err
+	}
+	p.freed.note(s.apply.GetName(), s.letGo)
+	return nil
 }
 
 // label carries out steps about nodes.
@@ -219,6 +229,7 @@ func (p *Platform) gather(ctx context.Context, profile string) (*world, error) {
 	for i := range pools.Items {
 		w.pools[pools.Items[i].Name] = &pools.Items[i]
 	}
+	w.letGo = p.freed.unseen(w.pools)
 	for _, kind := range ownKinds() {
 		objects, err := p.list(ctx, kind, client.MatchingLabels{
 			v1alpha1.LabelProfile: profile, v1alpha1.LabelManagedBy: v1alpha1.ProjectName,

@@ -23,38 +23,60 @@ type decision struct {
 // decideRoll decides about all machine config pools of a profile from the world alone.
 func decideRoll(w *world, intent *fleet.Intent, targets []*target, conflicts []fleet.Conflict) decision {
 	d := decision{outcome: fleet.Outcome{GroupOf: map[string]string{}, Conflicts: conflicts}}
+	r := roomOf(w, intent)
 	who := sortNodes(intent, targets)
 	var stages stages
-	for _, node := range who.released {
-		stages.nodes = append(stages.nodes, step{label: node})
-	}
+	stages.nodes = who.releases(r)
 	for _, t := range targets {
-		v := w.decide(t, intent.Profile.Name, who.moving[t.name()], who.stuck[t.name()])
+		v := w.decide(t, intent.Profile.Name, who.moving[t.name()], who.stuck[t.name()], r)
 		stages.add(v.steps)
 		d.outcome.GroupOf[t.shape.Hash] = t.name()
 		d.outcome.Groups = append(d.outcome.Groups, v.state)
-		if v.state.Phase == fleet.PhaseWriting || t.isFought() {
+		if v.state.Phase == fleet.PhaseWriting || v.state.Phase == fleet.PhaseQueued || t.isFought() {
 			d.outcome.RetryAfter = renderTimeout
 		}
 	}
 	d.steps = stages.all()
 	d.leaveStalePools(w, intent, targets)
+	d.outcome.Returning = w.returning(intent)
 	if intent.ReadOnly {
 		d.steps = who.strays()
 	}
 	return d
 }
 
-// strays takes our labels from released nodes that have nothing of the machine config pool yet: they were put there by
-// hand or from a backup. A profile that is paused does not let other nodes change either.
+// releases takes our labels from strays, and from as many other nodes that leave as may be unavailable.
+func (s *sorting) releases(r *room) []step {
+	var steps []step
+	for _, node := range s.released {
+		if isStray(node) {
+			steps = append(steps, step{label: node})
+			continue
+		}
+		if r.left() > 0 {
+			steps = append(steps, step{label: node})
+			r.loads[node.Name] = load{changing: 1}
+		}
+	}
+	return steps
+}
+
+// strays takes our labels from strays alone: a profile that is paused does not let other nodes change.
 func (s *sorting) strays() []step {
 	var steps []step
 	for _, node := range s.released {
-		if pool := node.Labels[v1alpha1.LabelPool]; pool != "" && !hasConfigOf(node, pool) {
+		if isStray(node) {
 			steps = append(steps, step{label: node})
 		}
 	}
 	return steps
+}
+
+// isStray reports whether a released node has nothing of the machine config pool yet: it was put there by hand or from a
+// backup.
+func isStray(node *corev1.Node) bool {
+	pool := node.Labels[v1alpha1.LabelPool]
+	return pool != "" && !hasConfigOf(node, pool)
 }
 
 // stages are the steps of all machine config pools in the order in which they are carried out: what moves the fleet comes
@@ -105,6 +127,7 @@ func sortNodes(intent *fleet.Intent, targets []*target) sorting {
 		switch {
 		case isReleased(intent, node):
 			s.released = append(s.released, node)
+			s.moving[pool] = append(s.moving[pool], name)
 		case !managed[pool] || home != nil && home.name() == pool:
 		default:
 			s.misplaced(intent, name, pool, home)
@@ -155,9 +178,25 @@ func (s *sorting) stick(pool, node, why string) {
 	s.stuck[pool][node] = why
 }
 
+// isReleased reports whether a node leaves the profile and has something of ours on it.
 func isReleased(intent *fleet.Intent, node *corev1.Node) bool {
-	_, held := intent.Held[node.Name]
-	return node.Labels[v1alpha1.LabelProfile] == intent.Profile.Name && !held && !intent.Governs(node.Name)
+	_, leaves := slices.BinarySearch(intent.Leaving, node.Name)
+	return leaves && !fleet.IsUntouched(node)
+}
+
+// returning are the nodes that the profile has released and that still have a configuration of its machine config pools.
+func (w *world) returning(intent *fleet.Intent) []string {
+	var names []string
+	for name, node := range intent.Nodes {
+		if node.Labels[v1alpha1.LabelPool] != "" || node.Labels[v1alpha1.LabelProfile] != "" {
+			continue
+		}
+		if pool := w.formerPool(node); pool != "" && owner(w.pools[pool]) == intent.Profile.Name {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // leaveStalePools removes what belongs to no shape any more.
@@ -183,9 +222,12 @@ func (d *decision) leaveStalePools(w *world, intent *fleet.Intent, targets []*ta
 	slices.SortFunc(d.outcome.Groups, func(a, b fleet.Group) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// keepsNodes reports whether a machine config pool has selected nodes that must not be changed: what they have stays in force.
+// keepsNodes reports whether a machine config pool has nodes that must not be changed: what they have stays in force.
 func keepsNodes(intent *fleet.Intent, pool string) bool {
-	return slices.ContainsFunc(intent.Selected, func(name string) bool {
-		return intent.Held[name] != "" && intent.Nodes[name].Labels[v1alpha1.LabelPool] == pool
-	})
+	for name := range intent.Held {
+		if node := intent.Nodes[name]; node != nil && node.Labels[v1alpha1.LabelPool] == pool {
+			return true
+		}
+	}
+	return false
 }

@@ -55,7 +55,7 @@ type verdict struct {
 
 // decide makes the steps for one target. moving are the nodes that are in its machine config pool and about to leave
 // it, stuck those that must not be changed, with the reason.
-func (w *world) decide(t *target, profile string, moving []string, stuck map[string]string) verdict {
+func (w *world) decide(t *target, profile string, moving []string, stuck map[string]string, r *room) verdict {
 	differs := w.differs(t)
 	switch {
 	case t.conflict != nil:
@@ -66,15 +66,20 @@ func (w *world) decide(t *target, profile string, moving []string, stuck map[str
 		return t.verdict(fleet.PhaseWriting, fmt.Sprintf("MachineConfigPool %s is paused while its configuration is written",
 			t.name()), slices.Concat([]step{t.pause()}, w.applySteps(t))...)
 	case heldByUs(t.live):
-		return w.decideHeld(t, profile, moving)
+		return w.decideHeld(t, profile, moving, r)
 	default:
 		phase, message := w.progress(t)
-		return t.verdict(phase, message, slices.Concat(w.poolSteps(t), w.applySteps(t), t.labelSteps(profile))...)
+		labels, waiting := r.joining(t, t.labelSteps(profile))
+		if waiting > 0 && phase == fleet.PhaseInForce {
+			phase, message = fleet.PhaseQueued, fmt.Sprintf("%d nodes wait to join MachineConfigPool %s: at most %d nodes may be unavailable "+
+				"at the same time (spec.pools.maximumUnavailableNodes)", waiting, t.name(), r.limit)
+		}
+		return t.verdict(phase, message, slices.Concat(w.poolSteps(t), w.applySteps(t), labels)...)
 	}
 }
 
 // decideHeld decides about a machine config pool that the operator has paused and written.
-func (w *world) decideHeld(t *target, profile string, moving []string) verdict {
+func (w *world) decideHeld(t *target, profile string, moving []string, r *room) verdict {
 	if message := w.failure(t); message != "" {
 		return t.verdict(fleet.PhaseFailed, message, w.applySteps(t)...)
 	}
@@ -85,6 +90,9 @@ func (w *world) decideHeld(t *target, profile string, moving []string) verdict {
 	if len(moving) > 0 {
 		return t.verdict(fleet.PhaseWriting, fmt.Sprintf("MachineConfigPool %s is paused until the nodes %s have left it",
 			t.name(), fleet.Names(moving)), steps...)
+	}
+	if !r.take(t) {
+		return t.verdict(fleet.PhaseQueued, r.queued(t), steps...)
 	}
 	return t.verdict(fleet.PhaseRolling, fmt.Sprintf("MachineConfigPool %s begins to roll", t.name()),
 		append(steps, t.letGo())...)
@@ -140,7 +148,7 @@ func (t *target) pause() step {
 }
 
 // letGo gives the machine config pool back to the machine-config operator.
-func (t *target) letGo() step { return step{apply: t.rest()} }
+func (t *target) letGo() step { return step{apply: t.rest(), letGo: t.live.ResourceVersion} }
 
 // rest is what the operator owns of the machine config pool while nothing is under way.
 func (t *target) rest() *unstructured.Unstructured {

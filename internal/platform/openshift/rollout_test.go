@@ -76,7 +76,7 @@ func twoNodes(c *cluster) { c.finish(plannedNodes{"n1": "a1", "n2": "a1"}) }
 
 // withoutPlan makes n2 a node that the profile selects and that has no plan.
 func withoutPlan(i *fleet.Intent) {
-	i.Selected, i.Held["n2"] = []string{"n1", "n2"}, "the profile cannot be met on it"
+	i.Selected, i.Held["n2"], i.Leaving = []string{"n1", "n2"}, "the profile cannot be met on it", nil
 }
 
 type rolloutCase struct {
@@ -245,8 +245,10 @@ func TestRolloutWithStrangers(t *testing.T) {
 		},
 		"a node that another profile takes over is left to it": {
 			before: twoNodes, nodes: plannedNodes{"n1": "a1"},
-			intent: func(i *fleet.Intent) { i.Held["n2"] = "profile other is about to take it over" },
-			want:   nil, wantPhase: fleet.PhaseInForce,
+			intent: func(i *fleet.Intent) {
+				i.Held["n2"], i.Leaving = "profile other is about to take it over", nil
+			},
+			want: nil, wantPhase: fleet.PhaseInForce,
 		},
 		"a machine config pool waits for nodes that move to another": {
 			before: func(c *cluster) {

@@ -469,6 +469,11 @@ func (f plannedNodes) intent(c *cluster) *fleet.Intent {
 		Profile: &v1alpha1.LowLatencyNodeProfile{ObjectMeta: metav1.ObjectMeta{Name: "trading"}},
 		Nodes:   c.nodeCopies(), Selected: sortedKeys(f), Held: map[string]string{},
 	}
+	for _, name := range sortedKeys(intent.Nodes) {
+		if _, selected := f[name]; !selected && intent.Nodes[name].Labels[v1alpha1.LabelProfile] == "trading" {
+			intent.Leaving = append(intent.Leaving, name)
+		}
+	}
 	for _, text := range slices.Sorted(maps.Values(f)) {
 		if slices.ContainsFunc(intent.Shapes, func(s fleet.Shape) bool { return s.Plan.KernelArguments[0].Text == text }) {
 			continue

@@ -27,6 +27,8 @@ type step struct {
 	apply *unstructured.Unstructured
 	// inspection of what is applied says what others have added to it; nil when that is theirs.
 	inspection *platform.Inspection
+	// letGo is the version of the machine config pool that the step lets go; "" for other steps.
+	letGo string
 	// remove is deleted if it is still the same object.
 	remove *unstructured.Unstructured
 	// label is given the labels profile and machine config pool.

@@ -52,6 +52,8 @@ type world struct {
 	// runtimeClassHolders are the profiles for which the operator has made RuntimeClasses, by the name of the RuntimeClass; only
 	// filled when profiles ask for the same name.
 	runtimeClassHolders map[string]string
+	// letGo are the machine config pools that the operator has let go, although the cache shows them held yet.
+	letGo map[string]bool
 	// performanceProfiles of the cluster; nil when it has no such kind.
 	performanceProfiles []performanceProfile
 }
