@@ -311,9 +311,10 @@ type WaivedCheck struct {
 	// +required
 	Check CheckID `json:"check"`
 
-	// reason says why the failure is accepted, 1 to 256 characters.
+	// reason says why the failure is accepted, 1 to 256 characters in one line.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\p{Cc}\p{Cf}]')`,message="a reason is one line of text without control characters."
 	// +required
 	Reason string `json:"reason"`
 }
@@ -329,9 +330,10 @@ type AcceptedRisk struct {
 	// +required
 	Setting string `json:"setting"`
 
-	// reason says why the risk is accepted, 1 to 256 characters.
+	// reason says why the risk is accepted, 1 to 256 characters in one line.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\p{Cc}\p{Cf}]')`,message="a reason is one line of text without control characters."
 	// +required
 	Reason string `json:"reason"`
 }

@@ -416,6 +416,26 @@ func hazardRules() []profileRule {
 			rejected: func(p *profile) { p.Spec.ContainerRuntime.RuntimeClassName = "gvisor" },
 		},
 		{
+			field:   "spec.acceptedRisks[].reason",
+			message: "a reason is one line of text without control characters.",
+			accepted: func(p *profile) {
+				p.Spec.AcceptedRisks = []v1alpha1.AcceptedRisk{{Setting: "selinux=0", Reason: "Größe – 5 µs (a/b) \"c\" 日本"}}
+			},
+			rejected: func(p *profile) {
+				p.Spec.AcceptedRisks = []v1alpha1.AcceptedRisk{{Setting: "selinux=0", Reason: "labels\x1b[2J"}}
+			},
+		},
+		{
+			field:   "spec.verification.waivedChecks[].reason",
+			message: "a reason is one line of text without control characters.",
+			accepted: func(p *profile) {
+				p.Spec.Verification.WaivedChecks = []v1alpha1.WaivedCheck{{Check: "power.turbo", Reason: "fixed in BIOS"}}
+			},
+			rejected: func(p *profile) {
+				p.Spec.Verification.WaivedChecks = []v1alpha1.WaivedCheck{{Check: "power.turbo", Reason: "fixed \u202e in BIOS"}}
+			},
+		},
+		{
 			field:   "spec.acceptedRisks[].setting",
 			message: "an accepted risk is a setting of this profile: letters, digits, spaces and .,:;/@+=!&%*~_-.",
 			accepted: func(p *profile) {
