@@ -47,6 +47,28 @@ func TestMemberStatus(t *testing.T) {
 	}
 }
 
+// TestIsInForce: the plan that the profile wants is in force where the node is judged by it and its agent has found it applied.
+func TestIsInForce(t *testing.T) {
+	wants := func(hash string) *Planned { return &Planned{Plan: &plan.NodePlan{}, Hash: hash} }
+	applied, missing := objects.MakeReport("n", "p").Verified("h", "TTT").Obj(), objects.MakeReport("n", "p").Verified("h", "FTT").Obj()
+	cases := map[string]struct {
+		member Member
+		want   bool
+	}{
+		"applied":               {Member{Report: applied, Planned: wants("h")}, true},
+		"not applied":           {Member{Report: missing, Planned: wants("h")}, false},
+		"another one is wanted": {Member{Report: applied, Planned: wants("next")}, false},
+		"none is wanted":        {Member{Report: applied}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.member.IsInForce(); got != tc.want {
+				t.Errorf("IsInForce() = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
 // TestPlannerComparesContent: inventories that say the same have one plan, whatever their agents call them.
 func TestPlannerComparesContent(t *testing.T) {
 	xeon := objects.InventoryOf(t, hosttree.Xeon())

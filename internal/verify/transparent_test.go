@@ -25,3 +25,15 @@ func TestIsTransparentSwitch(t *testing.T) {
 		}
 	}
 }
+
+// TestParseSwapsRefuses: sizes that are no numbers are not taken for none.
+func TestParseSwapsRefuses(t *testing.T) {
+	const heading = "Filename\tType\tSize\tUsed\tPriority\n"
+	for line, wantError := range map[string]bool{
+		"/dev/sda3 partition 8388604 4096 -2": false, "/dev/sda3 partition x 4096 -2": true, "/dev/sda3 partition 8388604 x -2": true, "/dev/sda3 partition": true,
+	} {
+		if _, err := parseSwaps(heading + line + "\n"); (err != nil) != wantError {
+			t.Errorf("%s: %v, want an error: %t", line, err, wantError)
+		}
+	}
+}
