@@ -53,13 +53,13 @@ func acts() []act {
 }
 
 func playCluster(ctx context.Context, s *stage) error {
-	s.narrator.done("API server is up: %s", s.environment.Config().Host)
+	s.narrator.done("API server is up: %s", s.cluster.Config().Host)
 	if err := s.addMachines(ctx); err != nil {
 		return err
 	}
 	s.narrator.done("%d nodes joined", len(s.fleet.Names()))
-	s.startPlatform(ctx)
-	if err := s.startOperator(ctx); err != nil {
+	s.cluster.StartPlatform(ctx)
+	if _, err := s.cluster.StartOperator(ctx, nil); err != nil {
 		return err
 	}
 	s.narrator.done("the operator runs")

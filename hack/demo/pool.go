@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -23,8 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/embedded"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
@@ -40,18 +37,6 @@ const (
 	// otherRelease of Onload's modules does not belong to the user files.
 	otherRelease, otherInterface = "9.2.0.4", "77aa0c1e5d2b43f89a6b0c1d2e3f4051"
 )
-
-// nodeAddresses are the addresses by which the cluster knows a simulated node.
-func nodeAddresses() []netip.Addr { return []netip.Addr{netip.MustParseAddr(hosttree.NodeAddress)} }
-
-// runPlugin runs the production device plugin of a pool on one node.
-func runPlugin(ctx context.Context, on embedded.PluginOnNode) error {
-	source := &deviceplugin.Source{PoolFile: on.PoolFile, Root: on.Root, NodeName: on.Node, HostAddresses: nodeAddresses()}
-	plugin := &deviceplugin.Plugin{
-		Evaluate: source.Evaluate, PoolFile: on.PoolFile, KubeletFolder: on.KubeletFolder, CDIFolder: on.CDIFolder, Interval: pluginPace,
-	}
-	return plugin.Run(ctx)
-}
 
 // withOnload gives a machine Onload, and an interface that carries the node's own traffic.
 func withOnload(machine hosttree.Machine) hosttree.Machine {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/cluster"
 )
 
 // view is what the demo shows at one moment, read from the API server.
@@ -97,7 +98,7 @@ func (s *stage) until(ctx context.Context, goal string, reached func(view) bool)
 	defer ticker.Stop()
 	var last view
 	for {
-		if err := s.failure(); err != nil {
+		if err := s.cluster.Failure(); err != nil {
 			return err
 		}
 		v, err := s.look(ctx)
@@ -132,7 +133,7 @@ func (s *stage) planOf(ctx context.Context, name string) (*plan.NodePlan, error)
 		return nil, fmt.Errorf("reading LowLatencyNode %q: %w", name, err)
 	}
 	var stored corev1.ConfigMap
-	if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: node.Spec.PlanConfigMap}, &stored); err != nil {
+	if err := s.client.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: node.Spec.PlanConfigMap}, &stored); err != nil {
 		return nil, fmt.Errorf("reading the plan of node %q: %w", name, err)
 	}
 	nodePlan := &plan.NodePlan{}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -108,6 +109,54 @@ func (f *Fleet) startAgent(ctx context.Context, name string, m *member) {
 	})
 }
 
+// StopAgent ends the agent of a node, as when its pod is evicted; until StartAgent or a reboot there is none.
+func (f *Fleet) StopAgent(name string) error {
+	m, err := f.member(name)
+	if err != nil {
+		return err
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	m.stop()
+	return nil
+}
+
+// StartAgent starts the agent of a node anew, whether or not one runs.
+func (f *Fleet) StartAgent(ctx context.Context, name string) error {
+	m, err := f.member(name)
+	if err != nil {
+		return err
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	m.stop()
+	f.startAgent(ctx, name, m)
+	return nil
+}
+
+// Remove takes a node out of the cluster for good, with its simulated host.
+func (f *Fleet) Remove(ctx context.Context, name string) error {
+	m, err := f.member(name)
+	if err != nil {
+		return err
+	}
+	f.mutex.Lock()
+	m.stop()
+	delete(f.members, name)
+	f.mutex.Unlock()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := f.Client.Delete(ctx, node); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Node %q: %w", name, err)
+	}
+	if m.host == nil {
+		return nil
+	}
+	if err := os.RemoveAll(m.host.Dir); err != nil {
+		return fmt.Errorf("removing host %s: %w", name, err)
+	}
+	return nil
+}
+
 // Wait returns when all agents have ended after the context of Add ended.
 func (f *Fleet) Wait() { f.agents.Wait() }
 
@@ -162,6 +211,9 @@ func (f *Fleet) Reboot(ctx context.Context, name string, rendered *mcfgv1.Machin
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
+	if f.members[name] != m {
+		return nil
+	}
 	m.reboots++
 	if err := m.host.Boot(ctx, rendered); err != nil {
 		return err

@@ -100,6 +100,7 @@ func (k *Kubelets) Once(ctx context.Context) error {
 	if err := k.Client.List(ctx, &nodes); err != nil {
 		return fmt.Errorf("listing Nodes: %w", err)
 	}
+	k.forgetGone(nodes.Items)
 	ready := map[string]int32{}
 	wanted := map[string]int32{}
 	for i := range nodes.Items {
@@ -125,6 +126,22 @@ func (k *Kubelets) Once(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// forgetGone stops the kubelets of nodes that are no more, and their plugins.
+func (k *Kubelets) forgetGone(nodes []corev1.Node) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	for name, gone := range k.kubelets {
+		if slices.ContainsFunc(nodes, func(node corev1.Node) bool { return node.Name == name }) {
+			continue
+		}
+		for _, pod := range gone.pods {
+			pod.stop()
+		}
+		gone.kubelet.Stop()
+		delete(k.kubelets, name)
+	}
 }
 
 // selecting are the DaemonSets that want a device plugin on the node. DRA drivers are not run.
