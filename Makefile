@@ -104,6 +104,25 @@ faults: ## Break simulated machines in every way we know, and print what the che
 	@mkdir -p dist && rm -f dist/faults.txt
 	FAULTS=all FAULT_TABLES=$(CURDIR)/dist/faults.txt $(GO_TEST) -count=1 ./test/faults; result=$$?; cat dist/faults.txt; exit $$result
 
+# How many histories of random mistakes and how many faults of the API server "make mistakes" makes, and for how long "make churn"
+# stirs.
+MISTAKES ?= 45
+SERVER_FAULTS ?= 200
+CHURN ?= 1h
+.PHONY: mistakes
+mistakes: envtest ## Make users' mistakes and let the API server fail, and print what it costs nodes; the tables are in dist/mistakes.txt.
+	@mkdir -p dist && rm -f dist/mistakes.txt
+	$(GO_TEST) -count=1 -timeout 60m ./test/mistakes -run '^TestNamedMistakes$$' -all -table $(CURDIR)/dist/mistakes.txt
+	$(GO_TEST) -count=1 -timeout 120m ./test/mistakes -run '^TestRandomMistakes$$' -histories $(MISTAKES) -table $(CURDIR)/dist/mistakes.txt
+	$(GO_TEST) -count=1 -timeout 120m ./test/mistakes -run '^TestServerFaults$$' -histories $(SERVER_FAULTS) -table $(CURDIR)/dist/mistakes.txt
+	@cat dist/mistakes.txt
+
+.PHONY: churn
+churn: envtest ## Let nodes flap and profiles change for CHURN; fail when manager, agent or device plugin grow. The series is dist/churn.csv.
+	@mkdir -p dist && rm -f dist/churn.txt
+	$(GO_TEST) -count=1 -timeout 0 ./test/mistakes -run '^TestChurn$$' -churn $(CHURN) -series $(CURDIR)/dist/churn.csv -table $(CURDIR)/dist/churn.txt
+	@cat dist/churn.txt
+
 .PHONY: test-kubelet
 test-kubelet: ## Put rendered kubelet configurations before the kubelet's own validation.
 	cd test/kubelet && go test ./...

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package mistakes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// Annotations by which the machine-config operator and its daemon agree about a node.
+const (
+	currentConfig = "machineconfiguration.openshift.io/currentConfig"
+	desiredConfig = "machineconfiguration.openshift.io/desiredConfig"
+	stateOfNode   = "machineconfiguration.openshift.io/state"
+)
+
+// event is one write to an object, as etcd has ordered it.
+type event struct {
+	revision int64
+	at       time.Time
+	object   client.Object
+	deleted  bool
+}
+
+// observer records every write to Nodes, LowLatencyNodes, profiles and pools. Their resource versions are revisions of
+// one etcd, so the writes have one order, whichever watch tells of them first.
+type observer struct {
+	mutex  sync.Mutex
+	events []event
+	// seen are the revisions of the objects that have been told of.
+	seen map[string]int64
+	// latest is when anything was written last.
+	latest time.Time
+	// known are the objects as they were before the events.
+	known *picture
+	// lies are the moments in which something said Ready for a spec that the hosts did not show.
+	lies []string
+}
+
+func newObserver() *observer { return &observer{known: newPicture(), seen: map[string]int64{}} }
+
+// watch begins to observe.
+func (o *observer) watch(w *world) {
+	for _, list := range []func() client.ObjectList{
+		func() client.ObjectList { return &corev1.NodeList{} },
+		func() client.ObjectList { return &v1alpha1.LowLatencyNodeList{} },
+		func() client.ObjectList { return &v1alpha1.LowLatencyNodeProfileList{} },
+		func() client.ObjectList { return &v1alpha1.BypassNICPoolList{} },
+	} {
+		go o.follow(w, list)
+	}
+}
+
+// follow watches one kind until the world ends. A watch that the server ends is begun again.
+func (o *observer) follow(w *world, list func() client.ObjectList) {
+	for w.ctx.Err() == nil {
+		stream, err := w.Client.Watch(w.ctx, list())
+		if err != nil {
+			time.Sleep(pace)
+			continue
+		}
+		for e := range stream.ResultChan() {
+			o.record(w.ctx, w, e)
+		}
+	}
+}
+
+func (o *observer) record(ctx context.Context, w *world, e watch.Event) {
+	object, ok := e.Object.(client.Object)
+	if !ok || ctx.Err() != nil {
+		return
+	}
+	revision, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return
+	}
+	lie := w.lieOf(object)
+	if lie != "" && !w.isCurrent(object) {
+		// The watch is late, and the hosts may be on the way to something else by now.
+		lie = ""
+	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	now := time.Now()
+	o.latest = now
+	o.seen[nameOf(object)] = revision
+	o.events = append(o.events, event{revision: revision, at: now, object: object, deleted: e.Type == watch.Deleted})
+	if lie != "" {
+		o.lies = append(o.lies, lie)
+	}
+}
+
+// quietSince is for how long nothing was written.
+func (o *observer) quietSince() time.Duration {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	return time.Since(o.latest)
+}
+
+// nameOf tells objects of all kinds apart.
+func nameOf(object client.Object) string { return fmt.Sprintf("%T %s", object, object.GetName()) }
+
+// hasSeen reports whether the watches have told of the objects as they are. On a busy machine they are late.
+func (o *observer) hasSeen(s *situation) bool {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	for _, object := range s.objects() {
+		revision, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
+		if err != nil || o.seen[nameOf(object)] < revision {
+			return false
+		}
+	}
+	return true
+}
+
+// begin forgets what was recorded, and takes the objects as they are now as the beginning.
+func (o *observer) begin() {
+	o.account()
+}
+
+// account sums up what has happened since the last call.
+func (o *observer) account() *account {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	sorted := slices.Clone(o.events)
+	slices.SortStableFunc(sorted, func(a, b event) int { return cmp.Compare(a.revision, b.revision) })
+	sum := newAccount(o.known, o.lies)
+	for i := range sorted {
+		sum.add(&sorted[i])
+	}
+	sum.close()
+	o.known, o.events, o.lies = sum.now, nil, nil
+	return sum
+}
+
+// picture is what was known at one moment.
+type picture struct {
+	nodes   map[string]*corev1.Node
+	reports map[string]*v1alpha1.LowLatencyNode
+	pools   map[string]*v1alpha1.BypassNICPool
+	// proven is the plan that each node has proven since its last reboot; "" while it has not proven any.
+	proven map[string]string
+	// boots are the boots that nodes have left: what is reported of them proves nothing any more.
+	boots map[string]string
+}
+
+func newPicture() *picture {
+	return &picture{
+		nodes: map[string]*corev1.Node{}, reports: map[string]*v1alpha1.LowLatencyNode{},
+		pools: map[string]*v1alpha1.BypassNICPool{}, proven: map[string]string{}, boots: map[string]string{},
+	}
+}
+
+func (p *picture) clone() *picture {
+	return &picture{
+		nodes: maps.Clone(p.nodes), reports: maps.Clone(p.reports), pools: maps.Clone(p.pools),
+		proven: maps.Clone(p.proven), boots: maps.Clone(p.boots),
+	}
+}
+
+// taint is one time that the taint was put on a node.
+type taint struct {
+	node     string
+	revision int64
+	// why is what the operator has noted on the Node.
+	why string
+	// doubt is what speaks against it; "" when a check of the plan in force has failed, or nothing was proven yet.
+	doubt string
+	// isPending tells that the node was judged by a plan that it has not got yet.
+	isPending bool
+}
+
+// account is what has happened between two moments.
+type account struct {
+	before, now *picture
+	reboots     map[string]int
+	// rebootedAt is the revision of the last reboot.
+	rebootedAt map[string]int64
+	taints     []taint
+	// lost are the NICs that were healthy before and not all the time since, as "pool node address".
+	lost map[string]bool
+	lies []string
+}
+
+func newAccount(before *picture, lies []string) *account {
+	return &account{
+		before: before, now: before.clone(), reboots: map[string]int{}, rebootedAt: map[string]int64{}, lost: map[string]bool{}, lies: lies,
+	}
+}
+
+// add takes one write into account.
+func (a *account) add(e *event) {
+	name := e.object.GetName()
+	switch object := e.object.(type) {
+	case *corev1.Node:
+		a.addNode(e, object)
+	case *v1alpha1.LowLatencyNode:
+		if e.deleted {
+			delete(a.now.reports, name)
+			delete(a.now.proven, name)
+			return
+		}
+		a.now.reports[name] = object
+		if hash := object.Spec.PlanHash; hash == object.Status.VerifiedPlanHash && isProven(object) && object.Status.BootID != a.now.boots[name] {
+			a.now.proven[name] = hash
+		}
+		a.compareNICs(object)
+	case *v1alpha1.BypassNICPool:
+		a.now.pools[name] = object
+		if e.deleted {
+			delete(a.now.pools, name)
+		}
+	}
+}
+
+// addNode counts a reboot and a taint.
+func (a *account) addNode(e *event, node *corev1.Node) {
+	before := a.now.nodes[node.Name]
+	a.now.nodes[node.Name] = node
+	if e.deleted {
+		delete(a.now.nodes, node.Name)
+		delete(a.now.proven, node.Name)
+		return
+	}
+	if isTainted(node) && !isTainted(before) {
+		a.taints = append(a.taints, a.judge(e.revision, node))
+	}
+	if before != nil && before.Annotations[stateOfNode] != "Working" && node.Annotations[stateOfNode] == "Working" {
+		a.reboots[node.Name]++
+		a.rebootedAt[node.Name] = e.revision
+		delete(a.now.proven, node.Name)
+		if report := a.now.reports[node.Name]; report != nil {
+			a.now.boots[node.Name] = report.Status.BootID
+		}
+	}
+}
+
+// judge says what speaks against a taint at this moment.
+func (a *account) judge(revision int64, node *corev1.Node) taint {
+	found := taint{node: node.Name, revision: revision}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == v1alpha1.NodeConditionReady {
+			found.why = condition.Reason + ": " + condition.Message
+		}
+	}
+	report, proven := a.now.reports[node.Name], a.now.proven[node.Name]
+	switch {
+	case report == nil || proven == "" || node.Annotations[stateOfNode] == "Working":
+	case report.Spec.PlanHash != proven || report.Status.VerifiedPlanHash != proven:
+		found.isPending = true
+		found.doubt = "the node has proven plan " + proven + " and is judged by plan " + report.Spec.PlanHash + " although nothing was brought to it"
+	case isProven(report):
+		found.doubt = "the node proves its plan"
+	}
+	return found
+}
+
+// close looks back: a plan that took effect without a reboot may be proven at once.
+func (a *account) close() {
+	for i := range a.taints {
+		t := &a.taints[i]
+		node := a.now.nodes[t.node]
+		if !t.isPending || node == nil {
+			continue
+		}
+		report := a.now.reports[t.node]
+		if a.rebootedAt[t.node] < t.revision && report != nil && a.now.proven[t.node] == report.Spec.PlanHash && a.reboots[t.node] == 0 {
+			t.doubt = ""
+		}
+	}
+}
+
+// compareNICs notes those of the NICs that were healthy at the beginning which are not now, in pools that are still the same.
+func (a *account) compareNICs(report *v1alpha1.LowLatencyNode) {
+	for _, key := range healthyNICs(a.before.reports[report.Name]) {
+		before, now := a.before.pools[key.pool], a.now.pools[key.pool]
+		if before == nil || now == nil || before.Generation != now.Generation || before.UID != now.UID {
+			continue
+		}
+		if !slices.Contains(healthyNICs(report), key) {
+			a.lost[key.pool+" "+report.Name+" "+key.address] = true
+		}
+	}
+}
+
+// nicKey is a NIC of a pool.
+type nicKey struct{ pool, address string }
+
+// healthyNICs are those that a node reports.
+func healthyNICs(report *v1alpha1.LowLatencyNode) []nicKey {
+	if report == nil {
+		return nil
+	}
+	var keys []nicKey
+	for i := range report.Status.BypassNICs {
+		if nic := &report.Status.BypassNICs[i]; nic.Health == v1alpha1.NICHealthy {
+			keys = append(keys, nicKey{nic.Pool, nic.PCIAddress})
+		}
+	}
+	return keys
+}
+
+// isProven reports whether the agent says that the node proves its plan.
+func isProven(report *v1alpha1.LowLatencyNode) bool {
+	for _, kind := range []string{v1alpha1.ConditionApplied, v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned} {
+		if !meta.IsStatusConditionTrue(report.Status.Conditions, kind) {
+			return false
+		}
+	}
+	return true
+}
+
+func isTainted(node *corev1.Node) bool {
+	return node != nil && slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintUnverified })
+}
+
+// isReady reports whether conditions say Ready for the generation.
+func isReady(conditions []metav1.Condition, generation int64) bool {
+	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == generation
+}
