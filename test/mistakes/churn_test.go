@@ -311,7 +311,7 @@ func impossibleAndBack(r *rand.Rand) step {
 	return step{name: s.name + ", for a moment", do: func(w *world) error {
 		err := s.do(w)
 		time.Sleep(500 * time.Millisecond)
-		return errors.Join(err, w.editProfile(profileName, func(s *v1alpha1.LowLatencyNodeProfileSpec) { *s = baseProfile().Spec }))
+		return errors.Join(err, w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) { *s = baseProfile().Spec }))
 	}}
 }
 
@@ -489,9 +489,10 @@ func spark(values []float64) string {
 
 func TestGrowthIsFound(t *testing.T) {
 	began := time.Now()
-	var samples []sample
-	var flat, growing []float64
-	for i := range 60 {
+	const minutes = 60
+	samples := make([]sample, 0, minutes)
+	flat, growing := make([]float64, 0, minutes), make([]float64, 0, minutes)
+	for i := range minutes {
 		samples = append(samples, sample{At: began.Add(time.Duration(i) * time.Minute)})
 		noise := float64(i*7%5) - 2
 		flat, growing = append(flat, 100+noise), append(growing, 100+float64(i)+noise)

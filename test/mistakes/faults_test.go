@@ -66,7 +66,7 @@ func toggleArgument() step {
 
 func toggleNICHugepages() step {
 	return step{name: "8 hugepages per NIC become 12, or 12 become 8", reboots: 1, do: func(w *world) error {
-		return w.editPool(poolName, func(s *v1alpha1.BypassNICPoolSpec) { s.Hugepages[0].CountPerNIC = 20 - s.Hugepages[0].CountPerNIC })
+		return w.editPool(func(s *v1alpha1.BypassNICPoolSpec) { s.Hugepages[0].CountPerNIC = 20 - s.Hugepages[0].CountPerNIC })
 	}}
 }
 

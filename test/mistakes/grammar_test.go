@@ -63,7 +63,7 @@ func typo(r *rand.Rand, word string) string {
 
 func selectorStep(name string, labels v1alpha1.Labels) step {
 	return step{name: name, do: func(w *world) error {
-		return w.editProfile(profileName, func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.NodeSelector.MatchLabels = labels })
+		return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.NodeSelector.MatchLabels = labels })
 	}}
 }
 
@@ -81,7 +81,7 @@ func narrowSelector(r *rand.Rand) step {
 }
 
 func specStep(name string, change func(*v1alpha1.LowLatencyNodeProfileSpec)) step {
-	return step{name: name, do: func(w *world) error { return w.editProfile(profileName, change) }}
+	return step{name: name, do: func(w *world) error { return w.editProfile(change) }}
 }
 
 func impossibleSpec(r *rand.Rand) step {
@@ -113,7 +113,7 @@ func pausedChange(r *rand.Rand) step {
 func pausedPoolsChange(r *rand.Rand) step {
 	count := int32(3 + r.IntN(3)) //nolint:gosec // Small.
 	return step{name: fmt.Sprintf("an admin pauses the pools, then %d hugepages", count), do: func(w *world) error {
-		return errors.Join(w.pauseMachineConfigPools(true), w.editProfile(profileName, func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+		return errors.Join(w.pauseMachineConfigPools(true), w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 			s.Memory.Hugepages = []v1alpha1.HugepageReservation{{Size: "1Gi", Count: count}}
 		}))
 	}}
@@ -178,14 +178,14 @@ func argumentChange(r *rand.Rand) step {
 func poolHugepagesChange(r *rand.Rand) step {
 	count := pick[int32](r, 4, 12, 16)
 	return step{name: fmt.Sprintf("%d hugepages per NIC", count), reboots: 1, do: func(w *world) error {
-		return w.editPool(poolName, func(s *v1alpha1.BypassNICPoolSpec) { s.Hugepages[0].CountPerNIC = count })
+		return w.editPool(func(s *v1alpha1.BypassNICPoolSpec) { s.Hugepages[0].CountPerNIC = count })
 	}}
 }
 
 // wrongNIC takes the NICs out of the pool by the user's own word.
 func wrongNIC(*rand.Rand) step {
 	return step{name: "a wrong device id in the pool", reboots: 1, upsets: true, losesNICs: true, do: func(w *world) error {
-		return w.editPool(poolName, func(s *v1alpha1.BypassNICPoolSpec) { s.NICs[0].Devices = []v1alpha1.PCIID{"0b30"} })
+		return w.editPool(func(s *v1alpha1.BypassNICPoolSpec) { s.NICs[0].Devices = []v1alpha1.PCIID{"0b30"} })
 	}}
 }
 

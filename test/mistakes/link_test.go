@@ -248,7 +248,7 @@ func (b *watchBody) Read(into []byte) (int, error) {
 func (b *watchBody) drop() {
 	b.once.Do(func() {
 		close(b.dropped)
-		go func() { _ = b.ReadCloser.Close() }()
+		go func() { _ = b.Close() }()
 	})
 }
 

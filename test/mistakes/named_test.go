@@ -62,12 +62,12 @@ func mistakes() []mistake {
 			return w.create(pool)
 		}},
 		{brief: true, name: "spec that the planner refuses", says: profileNotReady, make: func(w *world) error {
-			return w.editProfile(profileName, func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 				s.CPUs.Derived = &v1alpha1.DerivedCPUs{HousekeepingCores: 64}
 			})
 		}},
 		{name: "change while the rollout is paused", make: func(w *world) error {
-			return w.editProfile(profileName, func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 				s.Rollout.State = v1alpha1.RolloutPaused
 				s.Memory.Hugepages[0].Count = 4
 			})
@@ -76,21 +76,21 @@ func mistakes() []mistake {
 			if err := w.pauseMachineConfigPools(true); err != nil {
 				return err
 			}
-			return w.editProfile(profileName, func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Memory.Hugepages[0].Count = 4 })
+			return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Memory.Hugepages[0].Count = 4 })
 		}},
 		{name: "change, one node after the other", reboots: 1, reboots2: 1, make: func(w *world) error {
-			return w.editProfile(profileName, func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 				s.Pools.MaximumUnavailableNodes = 1
 				s.Memory.Hugepages[0].Count = 4
 			})
 		}},
 		{name: "selector that matches nothing", says: profileNotReady, make: func(w *world) error {
-			return w.editProfile(profileName, func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 				s.NodeSelector.MatchLabels = v1alpha1.Labels{"node-role.kubernetes.io/tradnig": ""}
 			})
 		}},
 		{name: "selector that matches one node of three", says: profileNotReady, make: func(w *world) error {
-			return w.editProfile(profileName, func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+			return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 				s.NodeSelector.MatchLabels = v1alpha1.Labels{"kubernetes.io/hostname": "xeon-1"}
 			})
 		}},

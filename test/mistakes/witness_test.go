@@ -202,7 +202,7 @@ func (w *world) look() (*situation, error) {
 
 // objects are all that was looked at.
 func (s *situation) objects() []client.Object {
-	var all []client.Object
+	all := make([]client.Object, 0, len(s.profiles.Items)+len(s.pools.Items)+len(s.nodes.Items)+len(s.reports.Items))
 	for i := range s.profiles.Items {
 		all = append(all, &s.profiles.Items[i])
 	}

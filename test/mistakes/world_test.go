@@ -15,14 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/go-logr/logr"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/cluster"
@@ -192,30 +191,30 @@ func onloadPool(name, resource string) *v1alpha1.BypassNICPool {
 	return pool
 }
 
-// editProfile changes the spec of a profile as a user does.
-func (w *world) editProfile(name string, change func(*v1alpha1.LowLatencyNodeProfileSpec)) error {
+// editProfile changes the spec of the profile as a user does.
+func (w *world) editProfile(change func(*v1alpha1.LowLatencyNodeProfileSpec)) error {
 	profile := &v1alpha1.LowLatencyNodeProfile{}
-	if err := w.Client.Get(w.ctx, client.ObjectKey{Name: name}, profile); err != nil {
-		return fmt.Errorf("reading profile %s: %w", name, err)
+	if err := w.Client.Get(w.ctx, client.ObjectKey{Name: profileName}, profile); err != nil {
+		return fmt.Errorf("reading the profile: %w", err)
 	}
 	before := profile.DeepCopy()
 	change(&profile.Spec)
 	if err := w.Client.Patch(w.ctx, profile, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("changing profile %s: %w", name, err)
+		return fmt.Errorf("changing the profile: %w", err)
 	}
 	return nil
 }
 
-// editPool changes the spec of a pool as a user does.
-func (w *world) editPool(name string, change func(*v1alpha1.BypassNICPoolSpec)) error {
+// editPool changes the spec of the pool as a user does.
+func (w *world) editPool(change func(*v1alpha1.BypassNICPoolSpec)) error {
 	pool := &v1alpha1.BypassNICPool{}
-	if err := w.Client.Get(w.ctx, client.ObjectKey{Name: name}, pool); err != nil {
-		return fmt.Errorf("reading pool %s: %w", name, err)
+	if err := w.Client.Get(w.ctx, client.ObjectKey{Name: poolName}, pool); err != nil {
+		return fmt.Errorf("reading the pool: %w", err)
 	}
 	before := pool.DeepCopy()
 	change(&pool.Spec)
 	if err := w.Client.Patch(w.ctx, pool, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("changing pool %s: %w", name, err)
+		return fmt.Errorf("changing the pool: %w", err)
 	}
 	return nil
 }
@@ -273,7 +272,8 @@ func (w *world) pauseMachineConfigPools(paused bool) error {
 
 // restore brings back what was in force at the beginning: the correction that ends every history.
 func (w *world) restore() error {
-	var failures []error
+	const kinds = 3
+	failures := make([]error, 0, len(w.machines)+kinds)
 	for node := range w.machines {
 		failures = append(failures, w.restoreNode(node))
 	}
@@ -321,7 +321,7 @@ func (w *world) restoreProfiles() error {
 		}
 		found = profile.DeletionTimestamp.IsZero()
 		if found {
-			if err := w.editProfile(profileName, func(spec *v1alpha1.LowLatencyNodeProfileSpec) { *spec = baseProfile().Spec }); err != nil {
+			if err := w.editProfile(func(spec *v1alpha1.LowLatencyNodeProfileSpec) { *spec = baseProfile().Spec }); err != nil {
 				return err
 			}
 		}
@@ -348,7 +348,7 @@ func (w *world) restorePools() error {
 			continue
 		}
 		found = true
-		if err := w.editPool(poolName, func(spec *v1alpha1.BypassNICPoolSpec) { *spec = wanted.Spec }); err != nil {
+		if err := w.editPool(func(spec *v1alpha1.BypassNICPoolSpec) { *spec = wanted.Spec }); err != nil {
 			return err
 		}
 	}
