@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -292,12 +293,12 @@ func inventories(ctx context.Context) ([]*v1alpha1.Inventory, error) {
 	return all, nil
 }
 
-func inventoryOf(ctx context.Context, machine hosttree.Machine) (*v1alpha1.Inventory, error) {
+func inventoryOf(ctx context.Context, machine hosttree.Machine) (inventory *v1alpha1.Inventory, err error) {
 	root, err := os.MkdirTemp("", "lowlatency-scale-host-")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(root)
+	defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
 	if err := machine.Write(root); err != nil {
 		return nil, err
 	}
@@ -305,7 +306,7 @@ func inventoryOf(ctx context.Context, machine hosttree.Machine) (*v1alpha1.Inven
 	if err != nil {
 		return nil, err
 	}
-	defer opened.Close()
+	defer func() { err = errors.Join(err, opened.Close()) }()
 	facts, err := opened.Read(ctx)
 	if err != nil {
 		return nil, err

@@ -41,9 +41,19 @@ func (r *request) isElection() bool {
 
 func (r *request) isEvent() bool { return r.resource == "events" }
 
-// movesNodes reports whether the request is for an object by which the platform changes nodes.
-func (r *request) movesNodes() bool {
-	return r.resource == "machineconfigs" || r.resource == "kubeletconfigs" || r.resource == "machineconfigpools"
+// carriesPlan reports whether the request is for an object by which the platform brings a plan to nodes.
+func (r *request) carriesPlan() bool {
+	return r.resource == "machineconfigs" || r.resource == "kubeletconfigs"
+}
+
+// isAboutNode reports whether there may be such a request for each node.
+func (r *request) isAboutNode() bool {
+	switch r.resource {
+	case "nodes", "nodes/status", "lowlatencynodes", "leases":
+		return true
+	default:
+		return r.isEvent()
+	}
 }
 
 // recorded is the part of an audit event that counts.
@@ -59,7 +69,7 @@ type recorded struct {
 }
 
 // requests are all so far.
-func (l *auditLog) requests() ([]request, error) {
+func (l *auditLog) requests() (all []request, err error) {
 	file, err := os.Open(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -67,7 +77,7 @@ func (l *auditLog) requests() ([]request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
-	defer file.Close()
+	defer func() { err = errors.Join(err, file.Close()) }()
 	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("reading the audit log: %w", err)
 	}

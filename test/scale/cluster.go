@@ -89,9 +89,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: managerUser}},
 		},
-	}
-	for _, name := range []string{namespace, controllers.DefaultAgentNamespace, manifests.TunedNamespace} {
-		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		namespaceOf(namespace), namespaceOf(controllers.DefaultAgentNamespace), namespaceOf(manifests.TunedNamespace),
 	}
 	for _, object := range objects {
 		if err := c.direct.Create(ctx, object); err != nil {
@@ -99,6 +97,10 @@ func (c *cluster) prepare(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func namespaceOf(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
 func workerPool() *mcfgv1.MachineConfigPool {

@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context) (err error) {
 	nodes := flag.String("nodes", "500,1000,2000,5000", "the sizes of the fleets, separated by commas")
 	binary := flag.String("manager", "", "an operator to measure instead of that of this tree")
 	into := flag.String("results", filepath.Join("dist", "scale.json"), "where the results are written")
@@ -48,7 +48,7 @@ func run(ctx context.Context) error {
 		if err := build(ctx, *binary); err != nil {
 			return err
 		}
-		defer os.Remove(*binary)
+		defer func() { err = errors.Join(err, os.Remove(*binary)) }()
 	}
 	var results []*result
 	var failures []error

@@ -33,7 +33,7 @@ type manager struct {
 }
 
 // start starts the process as config/manager does.
-func (m *manager) start() error {
+func (m *manager) start() (err error) {
 	address, err := freeAddress()
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (m *manager) start() error {
 	if err != nil {
 		return fmt.Errorf("opening the manager's log: %w", err)
 	}
-	defer log.Close()
+	defer func() { err = errors.Join(err, log.Close()) }()
 	m.address = address
 	m.process = exec.Command(m.binary, "manager", "--leader-elect", "--namespace="+namespace, "--image=lowlatency-operator:scale",
 		"--metrics-bind-address="+address, "--metrics-secure=false", "--health-probe-bind-address=127.0.0.1:0")
@@ -183,7 +183,7 @@ func kibibytes(status, name string) int64 {
 }
 
 // passes asks the manager how often each of its controllers has reconciled.
-func (m *manager) passes(ctx context.Context) (map[string]int, error) {
+func (m *manager) passes(ctx context.Context) (passes map[string]int, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.address+"/metrics", nil)
 	if err != nil {
 		return nil, fmt.Errorf("asking for metrics: %w", err)
@@ -192,8 +192,8 @@ func (m *manager) passes(ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking for metrics: %w", err)
 	}
-	defer response.Body.Close()
-	passes := map[string]int{}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	passes = map[string]int{}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, mebibyte)
 	for lines.Scan() {

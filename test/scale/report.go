@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -23,15 +24,15 @@ func rows() []row {
 		{"a changed profile: all objects that move nodes written", "10 s", func(r *result) string { return seconds(r.Change.Pools) }},
 		{"a changed profile: all nodes have the new plan", "120 s", func(r *result) string { return seconds(r.Change.Adopted) }},
 		{"a changed profile: writes for each node", "< 5", func(r *result) string { return fmt.Sprintf("%.2f", r.Change.PerNode) }},
-		{"a changed profile: events", "0 per node", func(r *result) string { return fmt.Sprint(r.Change.Events) }},
+		{"a changed profile: events", "0 per node", func(r *result) string { return strconv.Itoa(r.Change.Events) }},
 		{"a changed profile: processor time of the manager", "", func(r *result) string { return seconds(r.Change.Cost.Processor) }},
 		{"the first profile: all objects that move nodes written", "", func(r *result) string { return seconds(r.First.Pools) }},
 		{"the first profile: all nodes have plan and pool", "", func(r *result) string { return seconds(r.First.Adopted) }},
 		{"the first profile: writes for each node", "", func(r *result) string { return fmt.Sprintf("%.2f", r.First.PerNode) }},
-		{"the first profile: events", "0 per node", func(r *result) string { return fmt.Sprint(r.First.Events) }},
+		{"the first profile: events", "0 per node", func(r *result) string { return strconv.Itoa(r.First.Events) }},
 		{"the first profile: processor time of the manager", "", func(r *result) string { return seconds(r.First.Cost.Processor) }},
 		{"memory at most (resident)", "250 MiB", func(r *result) string { return mebibytes(r.peak()) }},
-		{"nothing changes: writes in 30 s", "0", func(r *result) string { return fmt.Sprint(r.Idle.Writes) }},
+		{"nothing changes: writes in 30 s", "0", func(r *result) string { return strconv.Itoa(r.Idle.Writes) }},
 		{"nothing changes: processor", "", func(r *result) string {
 			return fmt.Sprintf("%.1f %%", 100*r.Idle.Cost.Processor.Seconds()/max(r.Idle.Seconds, 1))
 		}},
@@ -43,7 +44,7 @@ func rows() []row {
 			return fmt.Sprintf("%.0f ms", 1000*r.Single.Cost.Processor.Seconds()/float64(max(r.Single.Changes, 1)))
 		}},
 		{"the manager starts again: true status", "30 s", func(r *result) string { return seconds(r.Restart.True) }},
-		{"the manager starts again: writes, of which 2 tell what has changed", "2", func(r *result) string { return fmt.Sprint(r.Restart.Writes) }},
+		{"the manager starts again: writes, of which 2 tell what has changed", "2", func(r *result) string { return strconv.Itoa(r.Restart.Writes) }},
 	}
 }
 
@@ -67,12 +68,10 @@ func mebibytes(bytes int64) string { return fmt.Sprintf("%d MiB", bytes/mebibyte
 func table(results []*result) string {
 	var b strings.Builder
 	b.WriteString("| Nodes | Aim |")
-	rule := "|---|---|"
 	for _, r := range results {
 		fmt.Fprintf(&b, " %d |", r.Nodes)
-		rule += "---:|"
 	}
-	b.WriteString("\n" + rule + "\n")
+	b.WriteString("\n|---|---|" + strings.Repeat("---:|", len(results)) + "\n")
 	for _, one := range rows() {
 		fmt.Fprintf(&b, "| %s | %s |", one.name, one.aim)
 		for _, r := range results {

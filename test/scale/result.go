@@ -3,7 +3,10 @@
 
 package main
 
-import "time"
+import (
+	"net/http"
+	"time"
+)
 
 // result is what was measured with a fleet of one size.
 type result struct {
@@ -72,31 +75,34 @@ func (r *roll) add(begin time.Time, requests []request, nodes int) {
 	perNode := 0
 	for i := range requests {
 		one := &requests[i]
-		if one.isElection() {
+		switch {
+		case one.isElection():
 			continue
-		}
-		if !one.writes() {
+		case !one.writes():
 			r.Reads++
 			continue
 		}
-		r.Resources[one.verb+" "+one.resource]++
-		r.Writes++
-		if one.isEvent() {
-			r.Events++
-		}
-		if one.code >= 400 {
-			r.Refused++
-		}
-		switch {
-		case one.resource == "nodes" || one.resource == "nodes/status" || one.resource == "lowlatencynodes" || one.resource == "leases" || one.isEvent():
+		r.count(one)
+		if one.isAboutNode() {
 			perNode++
-		case one.movesNodes() && one.resource != "machineconfigpools":
-			// The first write of each counts: later ones keep them as they are.
-			if key := one.resource + "/" + one.name; !written[key] {
-				written[key] = true
-				r.Pools = one.at.Sub(begin)
-			}
+		}
+		// The first write of each object counts: later ones keep it as it is.
+		if key := one.resource + "/" + one.name; one.carriesPlan() && !written[key] {
+			written[key] = true
+			r.Pools = one.at.Sub(begin)
 		}
 	}
 	r.PerNode = float64(perNode) / float64(nodes)
+}
+
+// count counts a write.
+func (r *roll) count(one *request) {
+	r.Resources[one.verb+" "+one.resource]++
+	r.Writes++
+	if one.isEvent() {
+		r.Events++
+	}
+	if one.code >= http.StatusBadRequest {
+		r.Refused++
+	}
 }
