@@ -163,6 +163,10 @@ MUTATED ?= internal/verify internal/plan internal/fleet internal/fleet/status in
 mutate: ## Change the code in COUNT places of each of the packages MUTATED, drawn with SEED, and fail when the tests miss more than 5 %.
 	TMPDIR=$$(hack/fast-tmp.sh) go run ./hack/mutate -seed $(SEED) -count $(COUNT) $(MUTATED)
 
+.PHONY: acceptance
+acceptance: ## Run every long proof and print one table: make acceptance PROOFS="faults lab" runs some of them.
+	hack/acceptance.sh $(PROOFS)
+
 .PHONY: bench
 bench: envtest ## Run the benchmarks; the result is in dist/bench.txt.
 	@mkdir -p dist

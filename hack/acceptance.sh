@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Low Latency Node Operator Authors.
+#
+# Runs every proof that takes too long for each change, one make target after the other, and prints one table at the end. A
+# target that fails does not keep the others from running. The logs are in dist/acceptance/.
+#
+#   hack/acceptance.sh [target ...]
+set -uo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# What is proven, by the name of its target.
+proofs() {
+  cat <<'EOF'
+faults      seeded faults and harmless variations on simulated machines
+test-hwloc  topologies as another judge sees them
+mutate      single changes of the code that the tests must notice
+bench       benchmarks
+mistakes    mistakes of users and faults of the API server
+scale       the manager with large fleets
+churn       an hour of flapping nodes, edited profiles and restarted agents
+lab         real kernels against their plans
+lab-pools   NIC pools on a real kubelet
+EOF
+}
+
+targets=("$@")
+[ "${#targets[@]}" -gt 0 ] || mapfile -t targets < <(proofs | cut -d' ' -f1)
+for target in "${targets[@]}"; do
+  proofs | grep -q "^$target " || {
+    printf 'acceptance: there is no proof %s; there are: %s\n' "$target" "$(proofs | cut -d' ' -f1 | tr '\n' ' ')" >&2
+    exit 2
+  }
+done
+
+mkdir -p dist/acceptance
+table=$(printf '%-12s %-8s %8s  %s\n' TARGET RESULT SECONDS PROOF)
+failed=0
+for target in "${targets[@]}"; do
+  log=dist/acceptance/$target.log
+  printf 'acceptance: make %s (log in %s)\n' "$target" "$log" >&2
+  started=$SECONDS
+  if make --no-print-directory "$target" >"$log" 2>&1 </dev/null; then
+    result=passed
+  else
+    result=FAILED
+    failed=1
+    tail -n 20 "$log" >&2
+  fi
+  table+=$(printf '\n%-12s %-8s %8d  %s' "$target" "$result" $((SECONDS - started)) "$(proofs | sed -n "s/^$target  *//p")")
+done
+printf '%s\n' "$table" | tee dist/acceptance/table.txt
+exit $failed
