@@ -87,9 +87,10 @@ func (s *suite) pool(ctx context.Context, name string) *v1alpha1.BypassNICPool {
 	return pool
 }
 
-func (s *suite) changePool(ctx context.Context, name string, change func(*v1alpha1.BypassNICPool)) {
+// changePool changes the pool x2.
+func (s *suite) changePool(ctx context.Context, change func(*v1alpha1.BypassNICPool)) {
 	GinkgoHelper()
-	pool := s.pool(ctx, name)
+	pool := s.pool(ctx, "x2")
 	before := pool.DeepCopy()
 	change(pool)
 	Expect(s.client.Patch(ctx, pool, client.MergeFrom(before))).To(Succeed())
@@ -251,7 +252,7 @@ func (s *suite) servesNICs(ctx SpecContext) {
 	By("evaluating it again after a change of the spec")
 	s.expectReady(ctx, "trading")
 	s.reboots.reset()
-	s.changePool(ctx, "x2", func(pool *v1alpha1.BypassNICPool) { pool.Spec.Stack.Onload.Version = "9.1.1" })
+	s.changePool(ctx, func(pool *v1alpha1.BypassNICPool) { pool.Spec.Stack.Onload.Version = "9.1.1" })
 	s.expectPool(ctx, "x2", v1alpha1.ConditionProgressing, metav1.ConditionTrue, v1alpha1.ReasonAwaitingNodes)
 	s.eventually(ctx, func(g Gomega) {
 		g.Expect(s.poolFile(ctx, g, namespace, "x2").Generation).To(Equal(int64(2)))
@@ -348,16 +349,16 @@ func (s *suite) makesAttachments(ctx SpecContext) {
 	s.eventually(ctx, func(g Gomega) {
 		g.Expect(s.objectsOfPools(ctx)).To(ContainElements(attachment(applications), attachment("default")))
 	})
-	s.changePool(ctx, "x2", func(pool *v1alpha1.BypassNICPool) { pool.Spec.NetworkAttachment.Namespaces = []string{applications} })
+	s.changePool(ctx, func(pool *v1alpha1.BypassNICPool) { pool.Spec.NetworkAttachment.Namespaces = []string{applications} })
 	s.eventually(ctx, func(g Gomega) {
 		g.Expect(s.objectsOfPools(ctx)).To(And(ContainElement(attachment(applications)), Not(ContainElement(attachment("default")))))
 	})
 
 	By("naming a namespace that does not exist")
-	s.changePool(ctx, "x2", func(pool *v1alpha1.BypassNICPool) { pool.Spec.NetworkAttachment.Namespaces = []string{"missing"} })
+	s.changePool(ctx, func(pool *v1alpha1.BypassNICPool) { pool.Spec.NetworkAttachment.Namespaces = []string{"missing"} })
 	pool := s.expectPool(ctx, "x2", v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonPlatformFailed)
 	Expect(meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionReady).Message).To(ContainSubstring(`namespaces "missing" not found`))
-	s.changePool(ctx, "x2", func(pool *v1alpha1.BypassNICPool) { pool.Spec.NetworkAttachment = nil })
+	s.changePool(ctx, func(pool *v1alpha1.BypassNICPool) { pool.Spec.NetworkAttachment = nil })
 	s.expectPool(ctx, "x2", v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsExpected)
 	Expect(s.objectsOfPools(ctx)).NotTo(ContainElement(HavePrefix("NetworkAttachmentDefinition")))
 }
@@ -403,7 +404,7 @@ func (s *suite) changesAllocation(ctx SpecContext) {
 	held.Users = []v1alpha1.NICUser{{
 		Namespace: "trading", Pod: "feed", Container: "main", Alignment: v1alpha1.AlignmentAligned, Allocation: v1alpha1.AllocationDynamic,
 	}}
-	s.changePool(ctx, "x2", func(pool *v1alpha1.BypassNICPool) { pool.Spec.Allocation = v1alpha1.AllocationDevicePlugin })
+	s.changePool(ctx, func(pool *v1alpha1.BypassNICPool) { pool.Spec.Allocation = v1alpha1.AllocationDevicePlugin })
 	expectArguments(ContainElement("--drain"))
 	s.eventually(ctx, func(g Gomega) { g.Expect(s.objectsOfPools(ctx)).NotTo(ContainElement(class)) })
 	daemonSet.Status.ObservedGeneration = daemonSet.Generation

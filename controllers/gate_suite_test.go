@@ -226,7 +226,7 @@ func (s *suite) startsTainted(ctx SpecContext) {
 	}, waitTimeout, pause).Should(Succeed())
 
 	By("asking for it no longer")
-	s.changePool(ctx, "x2", func(pool *v1alpha1.BypassNICPool) { pool.Spec.Startup = v1alpha1.StartupAsProfile })
+	s.changePool(ctx, func(pool *v1alpha1.BypassNICPool) { pool.Spec.Startup = v1alpha1.StartupAsProfile })
 	s.eventually(ctx, func(g Gomega) { g.Expect(s.node(ctx, joiner).Spec.Taints).NotTo(ContainElement(unverified())) })
 }
 

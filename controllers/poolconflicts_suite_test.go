@@ -199,7 +199,7 @@ func (s *suite) refusesGrowth(ctx SpecContext) {
 	})
 	s.reboots.reset()
 	shapes := s.profile(ctx, "trading").Status.Shapes
-	s.changePool(ctx, "x2", func(pool *v1alpha1.BypassNICPool) {
+	s.changePool(ctx, func(pool *v1alpha1.BypassNICPool) {
 		pool.Spec.Hugepages = nil
 		pool.Spec.NICs = []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{firstPort, secondPort, sparePort}}}
 	})

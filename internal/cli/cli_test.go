@@ -431,16 +431,7 @@ func TestErrors(t *testing.T) {
 func TestASnapshotTellsTheSame(t *testing.T) {
 	dir := tree(t, small("epyc"))
 	file := filepath.Join(t.TempDir(), "node.tar.gz")
-	if got := run(t, "", "snapshot", "--root", dir, "-o", file); got.code != ExitOK || got.out != "" ||
-		!strings.HasPrefix(got.err, file+" holds the name of the host,") || !strings.HasSuffix(got.err, " Look through it before you pass it on.\n") {
-		t.Fatalf("snapshot: %+v", got)
-	}
-	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("others may read the snapshot: %v, %v", info.Mode(), err)
-	}
-	if leftover, err := filepath.Glob(file + "?*"); err != nil || len(leftover) > 0 {
-		t.Errorf("files left behind: %v, %v", leftover, err)
-	}
+	expectSnapshot(t, dir, file)
 	for _, command := range [][]string{
 		{"topology", "-o", "json"},
 		{"check", "-o", "json", "-f", write(t, "profile.yaml", profileText)},
@@ -454,6 +445,21 @@ func TestASnapshotTellsTheSame(t *testing.T) {
 	streamed := run(t, "", "snapshot", "--root", dir, "-o", "-")
 	if streamed.code != ExitOK || !strings.HasPrefix(streamed.out, "\x1f\x8b") {
 		t.Errorf("the standard output holds no gzip archive, exit code %d: %s", streamed.code, streamed.err)
+	}
+}
+
+// expectSnapshot takes a snapshot, which others may not read, and which leaves nothing behind.
+func expectSnapshot(t *testing.T, dir, file string) {
+	t.Helper()
+	if got := run(t, "", "snapshot", "--root", dir, "-o", file); got.code != ExitOK || got.out != "" ||
+		!strings.HasPrefix(got.err, file+" holds the name of the host,") || !strings.HasSuffix(got.err, " Look through it before you pass it on.\n") {
+		t.Fatalf("snapshot: %+v", got)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others may read the snapshot: %v, %v", info.Mode(), err)
+	}
+	if leftover, err := filepath.Glob(file + "?*"); err != nil || len(leftover) > 0 {
+		t.Errorf("files left behind: %v, %v", leftover, err)
 	}
 }
 

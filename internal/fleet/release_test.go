@@ -16,6 +16,36 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 )
 
+// named makes names of a letter and a number; nil for none.
+func named(letter string, count int) []string {
+	var names []string
+	for i := range count {
+		names = append(names, fmt.Sprintf("%s%02d", letter, i))
+	}
+	return names
+}
+
+// releaseWorld has nodes that profile trading selects, nodes that leave it, and nodes that count for neither: one that another
+// profile selects, one that was never governed, and one that was only labelled.
+func releaseWorld(selected, leaving []string) *ProfileWorld {
+	nodes := append(make([]*corev1.Node, 0, 3+len(selected)+len(leaving)),
+		objects.MakeNode("stranger", "role", "other"),
+		objects.MakeNode("taken", v1alpha1.LabelProfile, "trading", "next", ""),
+		objects.MakeNode("stray", v1alpha1.LabelProfile, "trading"))
+	for _, name := range selected {
+		nodes = append(nodes, objects.MakeNode(name, "role", "trading", v1alpha1.LabelProfile, "trading"))
+	}
+	for _, name := range leaving {
+		nodes = append(nodes, objects.MakeNode(name, v1alpha1.LabelProfile, "trading"))
+	}
+	next := []*v1alpha1.LowLatencyNodeProfile{objects.MakeProfile("next").Selecting(v1alpha1.Labels{"next": ""}).Obj()}
+	w := worldOf(objects.MakeProfile("trading").Obj(), next, nodes)
+	for _, name := range leaving {
+		w.Reports[name] = objects.MakeReport(name, "trading").Obj()
+	}
+	return w
+}
+
 func TestRelease(t *testing.T) {
 	limit := func(n int32) *int32 { return &n }
 	cases := map[string]struct {
@@ -38,28 +68,10 @@ func TestRelease(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			profile := objects.MakeProfile("trading").Obj()
-			profile.Spec.Rollout.MaximumReleasedNodes = tc.limit
-			nodes := []*corev1.Node{
-				objects.MakeNode("stranger", "role", "other"),
-				objects.MakeNode("taken", v1alpha1.LabelProfile, "trading", "next", ""),
-			}
-			want := Release{Governed: tc.selected + tc.leaving + 1, Limit: tc.wantLimit}
-			for i := range tc.selected {
-				nodes = append(nodes, objects.MakeNode(fmt.Sprintf("s%02d", i), "role", "trading", v1alpha1.LabelProfile, "trading"))
-			}
-			for i := range tc.leaving {
-				want.Nodes = append(want.Nodes, fmt.Sprintf("x%02d", i))
-				nodes = append(nodes, objects.MakeNode(want.Nodes[i], v1alpha1.LabelProfile, "trading"))
-			}
-			next := []*v1alpha1.LowLatencyNodeProfile{objects.MakeProfile("next").Selecting(v1alpha1.Labels{"next": ""}).Obj()}
-			nodes = append(nodes, objects.MakeNode("stray", v1alpha1.LabelProfile, "trading"))
-			w := worldOf(profile, next, nodes)
-			for _, name := range want.Nodes {
-				w.Reports[name] = objects.MakeReport(name, "trading").Obj()
-			}
+			want := Release{Governed: tc.selected + tc.leaving, Limit: tc.wantLimit, Nodes: named("x", tc.leaving)}
+			w := releaseWorld(named("s", tc.selected), want.Nodes)
+			w.Profile.Spec.Rollout.MaximumReleasedNodes = tc.limit
 			d := DecideProfile(w, NewPlanner(plan.PlatformRules{}))
-			want.Governed-- // the node that another profile selects is not counted
 			if diff := cmp.Diff(want, d.Release, cmpopts.IgnoreUnexported(Release{})); diff != "" {
 				t.Errorf("release mismatch (-want +got):\n%s", diff)
 			}

@@ -52,6 +52,25 @@ func (v spyView) readDir(name string, limit int) ([]entry, error) {
 	return v.view.readDir(name, limit)
 }
 
+// usedFolders are those in which one of the names is.
+func usedFolders(t *testing.T, asked map[string]bool) map[string]bool {
+	t.Helper()
+	used := map[string]bool{}
+	for name := range asked {
+		below := slices.IndexFunc(Folders(), func(folder string) bool { return isBelow(name, folder) })
+		onTheWay := slices.ContainsFunc(Folders(), func(folder string) bool { return isBelow(folder, name) })
+		first, _, _ := strings.Cut(name[1:], "/")
+		isLink := slices.Contains([]string{"bin", "lib", "lib64"}, first)
+		switch {
+		case below >= 0:
+			used[Folders()[below]] = true
+		case !onTheWay && !isLink && name != "/"+indexFile:
+			t.Errorf("%s is asked for, and no container has it mounted: add it to Folders and to config/agent", name)
+		}
+	}
+	return used
+}
+
 // TestFolders: whatever is asked for is below the folders that containers have mounted, on the way to them, or in what are
 // links into /usr. Each of the folders is asked for something.
 func TestFolders(t *testing.T) {
@@ -69,19 +88,7 @@ func TestFolders(t *testing.T) {
 	if _, err := h.ReadWith(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
-	isUsed := map[string]bool{}
-	for name := range watched.asked {
-		below := slices.IndexFunc(Folders(), func(folder string) bool { return isBelow(name, folder) })
-		onTheWay := slices.ContainsFunc(Folders(), func(folder string) bool { return isBelow(folder, name) })
-		first, _, _ := strings.Cut(name[1:], "/")
-		isLink := slices.Contains([]string{"bin", "lib", "lib64"}, first)
-		switch {
-		case below >= 0:
-			isUsed[Folders()[below]] = true
-		case !onTheWay && !isLink && name != "/"+indexFile:
-			t.Errorf("%s is asked for, and no container has it mounted: add it to Folders and to config/agent", name)
-		}
-	}
+	isUsed := usedFolders(t, watched.asked)
 	for _, folder := range Folders() {
 		// The walk ends at the first folder on the way that is not there.
 		if !isUsed[folder] && !slices.ContainsFunc(slices.Collect(maps.Keys(watched.asked)), func(name string) bool { return name != "/." && isBelow(folder, name) }) {

@@ -47,10 +47,10 @@ func (f Finding) Sentence(node string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s on node %s: %s %s", f.Field, node, f.Message, f.Remedy))
 }
 
-// The planning rules. Each names one thing that a profile may ask and a host may be unable to give.
 // RulePoolConflict is the rule about what a BypassNICPool claims and another one has. It changes nothing of a plan.
 const RulePoolConflict = "plan.pool-conflict"
 
+// The planning rules. Each names one thing that a profile may ask and a host may be unable to give.
 const (
 	ruleProfileName       = "plan.profile-name"
 	ruleUnsafeText        = "plan.unsafe-text"

@@ -6,6 +6,7 @@ package version
 import (
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"testing"
 )
 
@@ -17,7 +18,7 @@ func TestOf(t *testing.T) {
 		info    debug.BuildInfo
 		want    string
 	}{
-		"a release": {"v2.0.0", debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: "v1.2.3"}, Settings: append(commit, setting("GOOS", "linux"), setting("GOARCH", "arm64"))},
+		"a release": {"v2.0.0", debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: "v1.2.3"}, Settings: slices.Concat(commit, []debug.BuildSetting{setting("GOOS", "linux"), setting("GOARCH", "arm64")})},
 			"v2.0.0 (commit abc of 2026-11-22T10:00:00Z, go1.26.8, linux/arm64)"},
 		"a module": {"", debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}},
 			"v1.2.3 (commit unknown of unknown, unknown, unknown/unknown)"},

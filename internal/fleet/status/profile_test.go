@@ -43,10 +43,10 @@ func TestStatusShapes(t *testing.T) {
 		}},
 		KernelArguments: []plan.Argument{{Text: "nohz=on"}, {Text: "isolcpus=2-3"}},
 	}
-	members := []fleet.Member{verifiedMember("n1", "a", "TTT"), verifiedMember("n2", "b", "TTT"), verifiedMember("n3", "b", "FTT")}
-	members[1].Planned, members[2].Planned = big, big
-	members = append(members, pendingMember("n4", "a", "b"))
-	members[3].Planned = big
+	members := []fleet.Member{
+		verifiedMember("n1", "a", "TTT"), verifiedMember("n2", "b", "TTT"), verifiedMember("n3", "b", "FTT"), pendingMember("n4", "a", "b"),
+	}
+	members[1].Planned, members[2].Planned, members[3].Planned = big, big, big
 	s := summarize(objects.MakeProfile("trading").Obj(), fleet.Outcome{GroupOf: map[string]string{"a": "pool-a", "b": "pool-b"}}, members...)
 	want := []v1alpha1.ShapeStatus{
 		{Hash: "b", Pool: "pool-b", Nodes: 3, Pending: 1, KernelArguments: "nohz=on isolcpus=2-3", Housekeeping: "0-1", Isolated: "2-3", Reboot: v1alpha1.RebootRequired,

@@ -4,6 +4,7 @@
 package repair
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -32,11 +33,25 @@ func TestFolders(t *testing.T) {
 			files[folder] = ""
 		}
 	}
+	needed := neededFolders(t, files)
+	for _, folder := range Folders() {
+		if !needed[folder] {
+			t.Errorf("%s is mounted writable for nothing", folder)
+		}
+	}
+	for _, rule := range rules() {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(files)), regexp.MustCompile(`^(?:`+rule.file+`)$`).MatchString) {
+			t.Errorf("no file stands for the rule %s", rule.file)
+		}
+	}
+}
+
+// neededFolders are the writable folders in which the files are, each of which may be written.
+func neededFolders(t *testing.T, files map[string]string) map[string]bool {
+	t.Helper()
 	needed := map[string]bool{}
 	for file, real := range files {
-		if real == "" {
-			real = file
-		}
+		real = cmp.Or(real, file)
 		if !slices.ContainsFunc(rules(), func(r rule) bool { return regexp.MustCompile(`^(?:` + r.file + `)$`).MatchString(file) }) {
 			t.Errorf("%s may not be written", file)
 		}
@@ -48,16 +63,7 @@ func TestFolders(t *testing.T) {
 			t.Errorf("%s is in no folder that is mounted writable", file)
 		}
 	}
-	for _, folder := range Folders() {
-		if !needed[folder] {
-			t.Errorf("%s is mounted writable for nothing", folder)
-		}
-	}
-	for _, rule := range rules() {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(files)), regexp.MustCompile(`^(?:`+rule.file+`)$`).MatchString) {
-			t.Errorf("no file stands for the rule %s", rule.file)
-		}
-	}
+	return needed
 }
 
 // TestNamedOneByOne: every parameter of the rule for /proc/sys/kernel is mounted, and nothing beside it.

@@ -73,16 +73,7 @@ func (w *world) existingPoolConflict(pool *mcfgv1.MachineConfigPool, intent *fle
 		return machineConfigPoolConflict("", "MachineConfigPool %s is managed by profile %s and cannot be used as an existing pool: "+
 			"select another one", pool.Name, owner(pool))
 	}
-	var outside, strangers []string
-	for _, name := range sortedKeys(intent.Nodes) {
-		member, selected := w.primaryPool(withoutOurPool(intent.Nodes[name])) == pool.Name, intent.Governs(name)
-		switch {
-		case selected && !member:
-			outside = append(outside, name)
-		case member && !selected:
-			strangers = append(strangers, name)
-		}
-	}
+	outside, strangers := w.compareMembers(pool, intent)
 	switch {
 	case len(outside) > 0:
 		return machineConfigPoolConflict(outside[0], "MachineConfigPool %s does not hold the selected nodes %s: move them into it, "+
@@ -99,6 +90,20 @@ func (w *world) existingPoolConflict(pool *mcfgv1.MachineConfigPool, intent *fle
 	default:
 		return nil
 	}
+}
+
+// compareMembers are the selected nodes that are not in the machine config pool, and the nodes in it that are not selected.
+func (w *world) compareMembers(pool *mcfgv1.MachineConfigPool, intent *fleet.Intent) (outside, strangers []string) {
+	for _, name := range sortedKeys(intent.Nodes) {
+		member, selected := w.primaryPool(withoutOurPool(intent.Nodes[name])) == pool.Name, intent.Governs(name)
+		switch {
+		case selected && !member:
+			outside = append(outside, name)
+		case member && !selected:
+			strangers = append(strangers, name)
+		}
+	}
+	return outside, strangers
 }
 
 // shapes lists the nodes of each shape.

@@ -127,8 +127,8 @@ func TestReleasesAreBounded(t *testing.T) {
 			t.Errorf("with a limit of %d the steps are %v, want %d nodes released", limit, d.steps, want)
 		}
 	}
-	d := c.act(c.look(plannedNodes{"n4": "b1"}), 1)
-	if d = decideOn(c, plannedNodes{"n4": "b1"}, 1, nil); len(d.steps) > 0 || !slices.Equal(d.outcome.Returning, []string{"n1"}) {
+	c.act(c.look(plannedNodes{"n4": "b1"}), 1)
+	if d := decideOn(c, plannedNodes{"n4": "b1"}, 1, nil); len(d.steps) > 0 || !slices.Equal(d.outcome.Returning, []string{"n1"}) {
 		t.Errorf("while n1 returns the steps are %v and %v return, want to wait for n1", d.steps, d.outcome.Returning)
 	}
 }
