@@ -85,6 +85,8 @@ const (
 	MaxNetworkNICs = 32
 	// MaxUnavailableNodes bounds spec.pools.maximumUnavailableNodes.
 	MaxUnavailableNodes = 1000
+	// MaxReleasedNodes bounds spec.rollout.maximumReleasedNodes.
+	MaxReleasedNodes = 1000000
 	// MaxKernelParameters bounds spec.system.kernelParameters.
 	MaxKernelParameters = 64
 	// MaxKernelParameterLength bounds name and value of one of spec.system.kernelParameters.

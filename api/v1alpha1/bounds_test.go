@@ -140,6 +140,7 @@ func profileBounds() []bound {
 			spec.kubelet.systemReservedMemory`},
 		{v1alpha1.MaxNetworkNICs, "maxItems", "llnp: spec.network.nics"},
 		{v1alpha1.MaxUnavailableNodes, "maximum", "llnp: spec.pools.maximumUnavailableNodes"},
+		{v1alpha1.MaxReleasedNodes, "maximum", "llnp: spec.rollout.maximumReleasedNodes"},
 		{v1alpha1.MaxKernelParameters, "maxItems", "llnp: spec.system.kernelParameters"},
 		{v1alpha1.MaxKernelParameterLength, "maxLength", "llnp: spec.system.kernelParameters[].name spec.system.kernelParameters[].value"},
 		{v1alpha1.MaxStoppedServices, "maxItems", "llnp: spec.system.stopServices"},

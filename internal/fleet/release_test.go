@@ -18,9 +18,12 @@ import (
 
 // named makes names of a letter and a number; nil for none.
 func named(letter string, count int) []string {
-	var names []string
-	for i := range count {
-		names = append(names, fmt.Sprintf("%s%02d", letter, i))
+	if count == 0 {
+		return nil
+	}
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s%02d", letter, i)
 	}
 	return names
 }

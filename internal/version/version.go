@@ -10,6 +10,8 @@ import (
 	"runtime/debug"
 )
 
+const unknown = "unknown"
+
 // Build is which build a program is. What is not known is "unknown".
 type Build struct {
 	// Version is what the release states, else the module's version, else the commit.
@@ -45,17 +47,23 @@ func of(release string, info *debug.BuildInfo) Build {
 	if module == "(devel)" {
 		module = ""
 	}
-	const unknown = "unknown"
 	return Build{
 		Version:   cmp.Or(release, module, commit, unknown),
 		Commit:    cmp.Or(commit, unknown),
 		Committed: cmp.Or(settings["vcs.time"], unknown),
 		Go:        cmp.Or(info.GoVersion, unknown),
-		Platform:  cmp.Or(settings["GOOS"], unknown) + "/" + cmp.Or(settings["GOARCH"], unknown),
+		Platform:  platform(settings["GOOS"], settings["GOARCH"]),
 	}
+}
+
+func platform(system, architecture string) string {
+	if system == "" || architecture == "" {
+		return unknown
+	}
+	return system + "/" + architecture
 }
 
 // String is the build in one line.
 func (b Build) String() string {
-	return fmt.Sprintf("%s (commit %s of %s, %s, %s)", b.Version, b.Commit, b.Committed, b.Go, b.Platform)
+	return fmt.Sprintf("%s (commit %s of %s, compiler %s, platform %s)", b.Version, b.Commit, b.Committed, b.Go, b.Platform)
 }

@@ -19,14 +19,14 @@ func TestOf(t *testing.T) {
 		want    string
 	}{
 		"a release": {"v2.0.0", debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: "v1.2.3"}, Settings: slices.Concat(commit, []debug.BuildSetting{setting("GOOS", "linux"), setting("GOARCH", "arm64")})},
-			"v2.0.0 (commit abc of 2026-11-22T10:00:00Z, go1.26.8, linux/arm64)"},
+			"v2.0.0 (commit abc of 2026-11-22T10:00:00Z, compiler go1.26.8, platform linux/arm64)"},
 		"a module": {"", debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}},
-			"v1.2.3 (commit unknown of unknown, unknown, unknown/unknown)"},
+			"v1.2.3 (commit unknown of unknown, compiler unknown, platform unknown)"},
 		"a commit": {"", debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, Settings: commit},
-			"abc (commit abc of 2026-11-22T10:00:00Z, unknown, unknown/unknown)"},
+			"abc (commit abc of 2026-11-22T10:00:00Z, compiler unknown, platform unknown)"},
 		"a changed work tree": {"", debug.BuildInfo{Settings: []debug.BuildSetting{setting("vcs.revision", "abc"), setting("vcs.modified", "true")}},
-			"abc-dirty (commit abc-dirty of unknown, unknown, unknown/unknown)"},
-		"no information": {"", debug.BuildInfo{}, "unknown (commit unknown of unknown, unknown, unknown/unknown)"},
+			"abc-dirty (commit abc-dirty of unknown, compiler unknown, platform unknown)"},
+		"no information": {"", debug.BuildInfo{}, "unknown (commit unknown of unknown, compiler unknown, platform unknown)"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
