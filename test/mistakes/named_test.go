@@ -84,6 +84,12 @@ func mistakes() []mistake {
 				s.Memory.Hugepages[0].Count = 4
 			})
 		}},
+		{name: "change that only takes something away, one node after the other", reboots: 1, reboots2: 1, make: func(w *world) error {
+			return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+				s.Pools.MaximumUnavailableNodes = 1
+				s.Kernel.AdditionalArguments = nil
+			})
+		}},
 		{name: "selector that matches nothing", says: profileNotReady, make: func(w *world) error {
 			return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 				s.NodeSelector.MatchLabels = v1alpha1.Labels{"node-role.kubernetes.io/tradnig": ""}

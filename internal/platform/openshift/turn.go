@@ -131,9 +131,15 @@ func (p *Platform) holdsAll(ctx context.Context, w *world, t *target, rendered *
 		if err != nil {
 			return false, err
 		}
-		if config != nil && ownedBy(config, kubelet) {
-			return lacks(rendered, config) == "", nil
+		if config == nil || !ownedBy(config, kubelet) {
+			continue
 		}
+		if lacks(rendered, config) != "" {
+			return false, nil
+		}
+		// A configuration from before something was taken out holds all that is left.
+		sources, err := p.sources(ctx, t.live)
+		return evidence{rendered: rendered, sources: sources}.excess() == "", err
 	}
 	return false, nil
 }

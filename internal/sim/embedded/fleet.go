@@ -226,15 +226,12 @@ func (f *Fleet) Reboot(ctx context.Context, name string, rendered *mcfgv1.Machin
 }
 
 // Tune hands a TuneD profile to a node; it is applied at once and after every reboot. The same profile
-// again changes nothing.
+// again changes nothing, and so does one for a node that has gone.
 func (f *Fleet) Tune(name, profile string) error {
-	m, err := f.member(name)
-	if err != nil || m.host == nil {
-		return err
-	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if m.tuned == profile {
+	m := f.members[name]
+	if m == nil || m.host == nil || m.tuned == profile {
 		return nil
 	}
 	m.tuned = profile
