@@ -114,6 +114,16 @@ func unhealthyNIC(address, reason string) v1alpha1.NodeBypassNIC {
 // those that are healthy.
 func (s *suite) reportNICs(ctx context.Context, node, pool string, nics ...v1alpha1.NodeBypassNIC) {
 	GinkgoHelper()
+	s.agentReportsNICs(ctx, node, pool, nics...)
+	if spec := s.pool(ctx, pool).Spec; bypass.Allocation(&spec) == v1alpha1.AllocationDevicePlugin {
+		s.allocates(ctx, node, corev1.ResourceName(spec.ResourceName), int64(len(slices.DeleteFunc(slices.Clone(nics),
+			func(nic v1alpha1.NodeBypassNIC) bool { return nic.Health != v1alpha1.NICHealthy }))))
+	}
+}
+
+// agentReportsNICs lets the agent alone speak: what the kubelet advertises stays as it is.
+func (s *suite) agentReportsNICs(ctx context.Context, node, pool string, nics ...v1alpha1.NodeBypassNIC) {
+	GinkgoHelper()
 	s.eventually(ctx, func(g Gomega) {
 		report := &v1alpha1.LowLatencyNode{}
 		g.Expect(s.client.Get(ctx, client.ObjectKey{Name: node}, report)).To(Succeed())
@@ -126,10 +136,6 @@ func (s *suite) reportNICs(ctx context.Context, node, pool string, nics ...v1alp
 		}
 		g.Expect(s.client.Status().Patch(ctx, report, client.MergeFrom(before))).To(Succeed())
 	})
-	if spec := s.pool(ctx, pool).Spec; bypass.Allocation(&spec) == v1alpha1.AllocationDevicePlugin {
-		s.allocates(ctx, node, corev1.ResourceName(spec.ResourceName), int64(len(slices.DeleteFunc(slices.Clone(nics),
-			func(nic v1alpha1.NodeBypassNIC) bool { return nic.Health != v1alpha1.NICHealthy }))))
-	}
 }
 
 // allocates plays a kubelet that lets the scheduler hand out units of a device plugin.

@@ -182,7 +182,7 @@ func (s *suite) waitsForPlugin(ctx SpecContext) {
 	s.join(ctx)
 	s.expectReady(ctx, "trading")
 	s.expectGate(ctx, v1alpha1.ReasonAwaitingPlugins, true)
-	s.reportNICs(ctx, joiner, "x2", healthyNIC(firstPort), healthyNIC(secondPort))
+	s.agentReportsNICs(ctx, joiner, "x2", healthyNIC(firstPort), healthyNIC(secondPort))
 	s.kubeletSays(ctx, "b1", corev1.ConditionTrue, "1")
 	log.expectStill("closed") // one of two units is not all
 	s.kubeletSays(ctx, "b1", corev1.ConditionTrue, "2")
@@ -209,7 +209,7 @@ func (s *suite) startsTainted(ctx SpecContext) {
 	s.addProfile(ctx, "trading", "trading")
 	s.addPool(ctx, "x2", "trading", func(pool *v1alpha1.BypassNICPool) { pool.Spec.Startup = v1alpha1.StartupTaint })
 	s.join(ctx)
-	s.reportNICs(ctx, joiner, "x2", healthyNIC(firstPort))
+	s.agentReportsNICs(ctx, joiner, "x2", healthyNIC(firstPort))
 	s.find(ctx, joiner, strayInterrupt)
 	s.eventually(ctx, func(g Gomega) { g.Expect(s.node(ctx, joiner).Spec.Taints).To(ContainElement(unverified())) })
 	s.kubeletSays(ctx, "b1", corev1.ConditionTrue, "1")
