@@ -14,8 +14,8 @@ import (
 // contest decides which of the pools that select a node has which of its NICs.
 type contest struct {
 	nics []topology.NIC
-	// functions are the addresses of the virtual functions of each NIC, by its address.
-	functions map[string][]string
+	// functions are the virtual functions of each NIC, by its address.
+	functions map[string][]topology.NIC
 	// served are the pools that may claim NICs by their names, and inOrder the same from the oldest to the youngest.
 	served  map[string]*contestant
 	inOrder []*contestant
@@ -37,12 +37,12 @@ func (c *contestant) creates() bool { return c.VirtualFunctions > 0 }
 
 func newContest(pools []Claimant, nics []topology.NIC) *contest {
 	c := &contest{
-		nics: nics, functions: map[string][]string{}, served: map[string]*contestant{}, owners: map[string]*contestant{},
+		nics: nics, functions: map[string][]topology.NIC{}, served: map[string]*contestant{}, owners: map[string]*contestant{},
 		unserved: map[string]bool{},
 	}
 	for _, nic := range nics {
 		if nic.PhysicalFunction != "" {
-			c.functions[nic.PhysicalFunction] = append(c.functions[nic.PhysicalFunction], nic.PCIAddress)
+			c.functions[nic.PhysicalFunction] = append(c.functions[nic.PhysicalFunction], nic)
 		}
 	}
 	byAgeFirst := make([]*Claimant, 0, len(pools))
@@ -106,8 +106,8 @@ func (c *contest) mayHave(pool *contestant, nic topology.NIC) bool {
 // foreignFunction is a virtual function on a NIC that another pool has; "" when there is none.
 func (c *contest) foreignFunction(pool *contestant, address string) string {
 	for _, function := range c.functions[address] {
-		if owner := c.owners[function]; owner != nil && owner != pool {
-			return function
+		if owner := c.owners[function.PCIAddress]; owner != nil && owner != pool {
+			return function.PCIAddress
 		}
 	}
 	return ""
@@ -125,7 +125,7 @@ func (c *contest) claim(of *Claimant) Claim {
 		if !pool.creates() {
 			continue
 		}
-		for _, function := range c.functionsOn(nic.PCIAddress) {
+		for _, function := range c.functions[nic.PCIAddress] {
 			if !pool.at[function.PCIAddress] {
 				c.enterFunction(&claim, pool, function)
 			}
@@ -143,8 +143,8 @@ func (c *contest) claim(of *Claimant) Claim {
 func (c *contest) enter(claim *Claim, pool *contestant, nic topology.NIC) {
 	if c.owners[nic.PCIAddress] == pool {
 		claim.NICs = append(claim.NICs, nic)
-		if rivals := c.rivals(pool, nic); len(rivals) > 0 {
-			claim.Kept = append(claim.Kept, NICConflict{NIC: nic, Pools: rivals, Held: nic.PCIAddress})
+		if others := c.conflicting(pool, nic); len(others) > 0 {
+			claim.Kept = append(claim.Kept, NICConflict{NIC: nic, Pools: others, Held: nic.PCIAddress})
 		}
 		return
 	}
@@ -157,8 +157,8 @@ func (c *contest) enterFunction(claim *Claim, pool *contestant, function topolog
 	case owner != nil:
 		claim.Conflicts = append(claim.Conflicts, NICConflict{NIC: function, Pools: []string{owner.Name}, Held: function.PCIAddress})
 	case c.owners[function.PhysicalFunction] == pool:
-		if rivals := c.rivals(pool, function); len(rivals) > 0 {
-			claim.Kept = append(claim.Kept, NICConflict{NIC: function, Pools: rivals, Held: function.PhysicalFunction})
+		if others := c.conflicting(pool, function); len(others) > 0 {
+			claim.Kept = append(claim.Kept, NICConflict{NIC: function, Pools: others, Held: function.PhysicalFunction})
 		}
 	default:
 		conflict := c.lost(pool, topology.NIC{PCIAddress: function.PhysicalFunction})
@@ -184,8 +184,8 @@ func (c *contest) lost(pool *contestant, nic topology.NIC) NICConflict {
 	return conflict
 }
 
-// rivals are the other pools that claim a NIC or a virtual function of a pool, ascending.
-func (c *contest) rivals(of *contestant, nic topology.NIC) []string {
+// conflicting are the other pools that claim a NIC or a virtual function of a pool, ascending.
+func (c *contest) conflicting(of *contestant, nic topology.NIC) []string {
 	var names []string
 	for _, pool := range c.inOrder {
 		claims := pool.at[nic.PCIAddress] || pool.creates() && pool.at[nic.PhysicalFunction]
@@ -201,17 +201,6 @@ func (c *contest) rivals(of *contestant, nic topology.NIC) []string {
 // the conflict is then about that NIC.
 func (c *contest) createsBelow(of, pool *contestant, nic topology.NIC) bool {
 	return !pool.at[nic.PCIAddress] && c.owners[nic.PhysicalFunction] == of
-}
-
-// functionsOn are the virtual functions of a NIC.
-func (c *contest) functionsOn(address string) []topology.NIC {
-	var functions []topology.NIC
-	for _, nic := range c.nics {
-		if nic.PhysicalFunction == address {
-			functions = append(functions, nic)
-		}
-	}
-	return functions
 }
 
 // claim is what the pool has of the NICs of the node.
