@@ -38,10 +38,10 @@ func (n *PoolNode) InForce(pool *v1alpha1.BypassNICPool) metav1.Condition {
 	return applied
 }
 
-// HealthyUnits are how many units the healthy NICs of the pool give on the node.
-func (n *PoolNode) HealthyUnits() int64 {
+// HealthyUnits are how many units the healthy NICs among these give.
+func HealthyUnits(nics []*v1alpha1.NodeBypassNIC) int64 {
 	var units int64
-	for _, nic := range n.NICs {
+	for _, nic := range nics {
 		if nic.Health == v1alpha1.NICHealthy {
 			units += int64(nic.Units)
 		}
@@ -56,5 +56,5 @@ func (n *PoolNode) MissingUnits(pool *v1alpha1.BypassNICPool) int64 {
 		return 0
 	}
 	advertised := n.Node.Status.Allocatable[corev1.ResourceName(pool.Spec.ResourceName)]
-	return max(0, n.HealthyUnits()-advertised.Value())
+	return max(0, HealthyUnits(n.NICs)-advertised.Value())
 }

@@ -182,19 +182,8 @@ func (w *World) startup() Startup {
 		advertised := w.Node.Status.Allocatable[corev1.ResourceName(pool.Spec.ResourceName)]
 		startup.Pools = append(startup.Pools, Pool{
 			Name: pool.Name, Resource: pool.Spec.ResourceName, Advertised: advertised.Value(),
-			Reported: w.isOfBoot() && fleet.IsReported(pool, w.Node, w.Report), Units: w.units(pool),
+			Reported: w.isOfBoot() && fleet.IsReported(pool, w.Node, w.Report), Units: fleet.HealthyUnits(fleet.NICsOfPool(w.Report, pool.Name)),
 		})
 	}
 	return startup
-}
-
-// units are those that the healthy NICs of the pool give.
-func (w *World) units(pool *v1alpha1.BypassNICPool) int64 {
-	var units int64
-	for _, nic := range fleet.NICsOfPool(w.Report, pool.Name) {
-		if nic.Health == v1alpha1.NICHealthy {
-			units += int64(nic.Units)
-		}
-	}
-	return units
 }

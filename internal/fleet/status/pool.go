@@ -248,7 +248,7 @@ func (s *poolSummary) awaitsPlugins() (metav1.Condition, bool) {
 	if len(awaited) == 0 {
 		return metav1.Condition{}, false
 	}
-	units := awaited[0].HealthyUnits()
+	units := fleet.HealthyUnits(awaited[0].NICs)
 	return progressing(v1alpha1.ReasonAwaitingPlugins, fmt.Sprintf("the kubelet of node %s advertises %d of %d units of %s%s",
 		awaited[0].Name(), units-awaited[0].MissingUnits(s.pool), units, s.pool.Spec.ResourceName, andMore(len(awaited)-1)))
 }
