@@ -21,21 +21,26 @@ import (
 // Apply writes the object by server-side apply and takes over fields that somebody else has set. The object
 // itself stays as it is.
 func Apply(ctx context.Context, writer client.Client, object *unstructured.Unstructured) error {
-	err := writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()),
-		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
+	_, err := applied(ctx, writer, object)
+	return err
+}
+
+// applied applies the object and returns the API server's answer.
+func applied(ctx context.Context, writer client.Client, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	answer := object.DeepCopy()
+	err := writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
 	if err != nil {
-		return fmt.Errorf("applying %s: %w", Describe(object), err)
+		return nil, fmt.Errorf("applying %s: %w", Describe(object), err)
 	}
-	return nil
+	return answer, nil
 }
 
 // ApplyWhole writes an object whose whole content is the operator's, as Apply does, and takes out what others have added,
 // of which the answer tells. It is for kinds without defaults.
 func ApplyWhole(ctx context.Context, writer client.Client, object *unstructured.Unstructured) error {
-	answer := object.DeepCopy()
-	err := writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
+	answer, err := applied(ctx, writer, object)
 	if err != nil {
-		return fmt.Errorf("applying %s: %w", Describe(object), err)
+		return err
 	}
 	found := additions(answer, object)
 	if len(found) == 0 {
