@@ -12,7 +12,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,7 +100,7 @@ func (s *suite) start(ctx SpecContext) {
 	for _, name := range []string{namespace, controllers.DefaultAgentNamespace, applications, manifests.TunedNamespace} {
 		Expect(s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 	}
-	Expect(s.client.Create(ctx, workerPool())).To(Succeed())
+	Expect(s.client.Create(ctx, embedded.WorkerPool())).To(Succeed())
 	s.grantPermissions(ctx)
 
 	running, stop := context.WithCancel(context.Background())
@@ -139,17 +138,6 @@ func (s *suite) startManager(ctx context.Context, processes *sync.WaitGroup, req
 		defer GinkgoRecover()
 		Expect(mgr.Start(ctx)).To(Succeed())
 	})
-}
-
-// workerPool is the pool that every cluster has, with a machine config, since a pool without one is not rendered.
-func workerPool() *mcfgv1.MachineConfigPool {
-	return &mcfgv1.MachineConfigPool{
-		ObjectMeta: metav1.ObjectMeta{Name: "worker", Labels: map[string]string{"pools.operator.machineconfiguration.openshift.io/worker": ""}},
-		Spec: mcfgv1.MachineConfigPoolSpec{
-			MachineConfigSelector: &metav1.LabelSelector{MatchLabels: map[string]string{mcfgv1.MachineConfigRoleLabelKey: "worker"}},
-			NodeSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{"node-role.kubernetes.io/worker": ""}},
-		},
-	}
 }
 
 // cleanUp deletes the profiles, lets the operator give everything back, and deletes the nodes. Every spec is

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,6 +21,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/embedded"
 )
 
 const (
@@ -83,7 +83,7 @@ func (c *cluster) stop() error { return errors.Join(c.environment.Stop(), os.Rem
 // prepare makes what a cluster has before the operator is installed. What the manager may do is tested elsewhere.
 func (c *cluster) prepare(ctx context.Context) error {
 	objects := []client.Object{
-		workerPool(),
+		embedded.WorkerPool(),
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "manager"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
@@ -101,16 +101,6 @@ func (c *cluster) prepare(ctx context.Context) error {
 
 func namespaceOf(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-}
-
-func workerPool() *mcfgv1.MachineConfigPool {
-	return &mcfgv1.MachineConfigPool{
-		ObjectMeta: metav1.ObjectMeta{Name: "worker", Labels: map[string]string{"pools.operator.machineconfiguration.openshift.io/worker": ""}},
-		Spec: mcfgv1.MachineConfigPoolSpec{
-			MachineConfigSelector: &metav1.LabelSelector{MatchLabels: map[string]string{mcfgv1.MachineConfigRoleLabelKey: "worker"}},
-			NodeSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{"node-role.kubernetes.io/worker": ""}},
-		},
-	}
 }
 
 // addNodes registers nodes that have the configuration of the pool worker.
@@ -132,7 +122,7 @@ func (c *cluster) addNodes(ctx context.Context, names []string) error {
 
 // workerConfig waits until the simulated machine-config operator has rendered the pool worker.
 func (c *cluster) workerConfig(ctx context.Context) (string, error) {
-	pool, current := workerPool(), ""
+	pool, current := embedded.WorkerPool(), ""
 	err := until(ctx, time.Minute, func() (bool, error) {
 		if err := c.direct.Get(ctx, client.ObjectKeyFromObject(pool), pool); err != nil {
 			return false, err

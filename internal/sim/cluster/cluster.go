@@ -136,13 +136,7 @@ func (c *Cluster) prepare(ctx context.Context) error {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controllers.DefaultAgentNamespace}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tunedNamespace}},
-		&mcfgv1.MachineConfigPool{
-			ObjectMeta: metav1.ObjectMeta{Name: "worker", Labels: map[string]string{"pools.operator.machineconfiguration.openshift.io/worker": ""}},
-			Spec: mcfgv1.MachineConfigPoolSpec{
-				MachineConfigSelector: &metav1.LabelSelector{MatchLabels: map[string]string{mcfgv1.MachineConfigRoleLabelKey: "worker"}},
-				NodeSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{"node-role.kubernetes.io/worker": ""}},
-			},
-		},
+		embedded.WorkerPool(),
 	}
 	for _, object := range objects {
 		if err := c.Client.Create(ctx, object); err != nil {

@@ -29,6 +29,17 @@ const (
 	workerPool = "worker"
 )
 
+// WorkerPool is the machine config pool that every cluster has from the start.
+func WorkerPool() *mcfgv1.MachineConfigPool {
+	return &mcfgv1.MachineConfigPool{
+		ObjectMeta: metav1.ObjectMeta{Name: workerPool, Labels: map[string]string{"pools.operator.machineconfiguration.openshift.io/" + workerPool: ""}},
+		Spec: mcfgv1.MachineConfigPoolSpec{
+			MachineConfigSelector: &metav1.LabelSelector{MatchLabels: map[string]string{mcfgv1.MachineConfigRoleLabelKey: workerPool}},
+			NodeSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{"node-role.kubernetes.io/" + workerPool: ""}},
+		},
+	}
+}
+
 // selects reports whether a label selector matches; a missing or broken one matches nothing.
 func selects(selector *metav1.LabelSelector, set map[string]string) bool {
 	if selector == nil {
