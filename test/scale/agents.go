@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
-	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -28,20 +26,18 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
-const currentConfig = "machineconfiguration.openshift.io/currentConfig"
-
 // agents plays the agents of all nodes in this process: each reports the hardware of its node once it is sent there, says
-// whether the node has taken what its machine config pool is rendered to, and renews its heartbeat. Each writes as a real
+// whether the node runs the plan that is in force on it, and renews its heartbeat. Each writes as a real
 // one does, and when.
 type agents struct {
 	// cached reads from memory, and writes to the API server.
 	cached      client.Client
 	inventories []*v1alpha1.Inventory
+	hosts       *hosts
 	queue       workqueue.TypedRateLimitingInterface[string]
 
 	mutex sync.Mutex
@@ -51,9 +47,9 @@ type agents struct {
 	beats map[string]time.Time
 }
 
-func newAgents(cached crcluster.Cluster, inventories []*v1alpha1.Inventory) *agents {
+func newAgents(cached crcluster.Cluster, hosts *hosts, inventories []*v1alpha1.Inventory) *agents {
 	return &agents{
-		cached: cached.GetClient(), inventories: inventories, broken: map[string]bool{}, beats: map[string]time.Time{},
+		cached: cached.GetClient(), hosts: hosts, inventories: inventories, broken: map[string]bool{}, beats: map[string]time.Time{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
 	}
 }
@@ -119,25 +115,24 @@ func (a *agents) look(ctx context.Context, name string) error {
 	}
 	a.renew(ctx, name)
 	before := report.DeepCopy()
-	if err := a.observe(ctx, node, report); err != nil || equality.Semantic.DeepEqual(before.Status, report.Status) {
-		return err
+	a.observe(node, report)
+	if equality.Semantic.DeepEqual(before.Status, report.Status) {
+		return nil
 	}
 	return a.cached.Status().Patch(ctx, report, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // observe writes down what the agent sees.
-func (a *agents) observe(ctx context.Context, node *corev1.Node, report *v1alpha1.LowLatencyNode) error {
+func (a *agents) observe(node *corev1.Node, report *v1alpha1.LowLatencyNode) {
 	status := &report.Status
+	status.BootID = node.Status.NodeInfo.BootID
 	if status.Inventory == nil {
-		status.Inventory, status.BootID = a.inventoryOf(node.Name), node.Status.NodeInfo.BootID
+		status.Inventory = a.inventoryOf(node.Name)
 	}
 	if status.VerifiedPlanHash = report.Spec.PlanHash; report.Spec.PlanHash == "" {
-		return nil
+		return
 	}
-	applied, err := a.isApplied(ctx, node)
-	if err != nil {
-		return err
-	}
+	applied := a.hosts.planOf(node.Name) == report.Spec.PlanHash
 	a.mutex.Lock()
 	broken := a.broken[node.Name]
 	a.mutex.Unlock()
@@ -146,7 +141,6 @@ func (a *agents) observe(ctx context.Context, node *corev1.Node, report *v1alpha
 	for _, kind := range []string{v1alpha1.ConditionApplied, v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned, v1alpha1.ConditionReady} {
 		meta.SetStatusCondition(&status.Conditions, condition(kind, applied, broken))
 	}
-	return nil
 }
 
 func condition(kind string, applied, broken bool) metav1.Condition {
@@ -176,22 +170,6 @@ func findings(broken bool) []v1alpha1.Finding {
 		})
 	}
 	return all
-}
-
-// isApplied reports whether the node runs what its machine config pool is rendered to, and whether that has our objects.
-func (a *agents) isApplied(ctx context.Context, node *corev1.Node) (bool, error) {
-	name := node.Labels[v1alpha1.LabelPool]
-	if name == "" {
-		return false, nil
-	}
-	pool := &mcfgv1.MachineConfigPool{}
-	if err := a.cached.Get(ctx, client.ObjectKey{Name: name}, pool, client.UnsafeDisableDeepCopy); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	return !pool.Spec.Paused && node.Annotations[currentConfig] == pool.Spec.Configuration.Name &&
-		slices.ContainsFunc(pool.Spec.Configuration.Source, func(source corev1.ObjectReference) bool {
-			return source.Name == manifests.MachineConfigName(name)
-		}), nil
 }
 
 // inventoryOf is that of one of the kinds of hardware. Machines of one model differ a little in the memory that their

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,8 +29,6 @@ import (
 
 const (
 	profileName = "trading"
-	// bootTime is how long a simulated node takes to reboot.
-	bootTime = time.Second
 	// platformPace is how often the simulated machine-config operator looks at the cluster.
 	platformPace = time.Second
 	// samplingInterval is how often the nodes with new plans are counted.
@@ -47,19 +45,6 @@ type scene struct {
 	manager *manager
 	result  *result
 	failure chan error
-}
-
-// boots are reboots of simulated nodes: they take some time and succeed.
-type boots struct{}
-
-// Reboot implements embedded.Rebooter.
-func (boots) Reboot(ctx context.Context, _ string, _ *mcfgv1.MachineConfig) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(bootTime):
-		return nil
-	}
 }
 
 // measure measures the manager with a fleet of a size.
@@ -93,7 +78,7 @@ func measure(ctx context.Context, binary string, size int, limit time.Duration) 
 	} {
 		progress("%d nodes: %s", size, phase.name)
 		if err := phase.run(running); err != nil {
-			return s.result, fmt.Errorf("%d nodes: %s: %w", size, phase.name, err)
+			return s.result, fmt.Errorf("%d nodes: %s: %w\n%s", size, phase.name, err, s.describe(ctx))
 		}
 	}
 	return s.result, nil
@@ -113,8 +98,9 @@ func (s *scene) populate(ctx context.Context, parts *sync.WaitGroup) error {
 	if err != nil {
 		return fmt.Errorf("making a cache: %w", err)
 	}
-	s.agents = newAgents(s.cached, hardware)
-	platform := &embedded.MachineConfigOperator{Client: s.cached.GetClient(), Rebooter: boots{}, Clock: clock.RealClock{}, Interval: platformPace}
+	simulated := newHosts(s.cached.GetClient())
+	s.agents = newAgents(s.cached, simulated, hardware)
+	platform := &embedded.MachineConfigOperator{Client: s.cached.GetClient(), Rebooter: simulated, Clock: clock.RealClock{}, Interval: platformPace}
 	for _, part := range []func() error{
 		func() error { return s.cached.Start(ctx) },
 		func() error { return platform.Run(ctx) },
@@ -186,7 +172,7 @@ func (s *scene) change(ctx context.Context) error {
 			return err
 		}
 		before := profile.DeepCopy()
-		profile.Spec.Kernel.AdditionalArguments = append(profile.Spec.Kernel.AdditionalArguments, "nosoftlockup")
+		profile.Spec.Kernel.AdditionalArguments = append(profile.Spec.Kernel.AdditionalArguments, "audit_backlog_limit=8192")
 		return s.cluster.direct.Patch(ctx, profile, client.MergeFrom(before))
 	})
 }
@@ -197,6 +183,20 @@ func (s *scene) profile(ctx context.Context) (*v1alpha1.LowLatencyNodeProfile, e
 		return nil, fmt.Errorf("reading the profile: %w", err)
 	}
 	return profile, nil
+}
+
+// describe prints what the profile says, for a phase that has not ended.
+func (s *scene) describe(ctx context.Context) string {
+	profile, err := s.profile(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "LowLatencyNodeProfile %s: nodes %+v\n", profile.Name, profile.Status.Nodes)
+	for _, c := range profile.Status.Conditions {
+		fmt.Fprintf(&b, "  %s is %s, %s (generation %d of %d): %s\n", c.Type, c.Status, c.Reason, c.ObservedGeneration, profile.Generation, c.Message)
+	}
+	return b.String()
 }
 
 // roll does something by which all nodes get new plans, and measures until the profile is Ready.
@@ -256,11 +256,12 @@ func (s *scene) reports(ctx context.Context) []v1alpha1.LowLatencyNode {
 	return all.Items
 }
 
-// adopted counts the nodes that have a plan that was not there before, and that are in a machine config pool.
+// adopted counts the nodes that are told a plan that was not there before, be it in force or pending until their turn, and
+// that are in a machine config pool.
 func (s *scene) adopted(ctx context.Context, before map[string]bool) int {
 	n := 0
 	for _, report := range s.reports(ctx) {
-		if before[report.Spec.PlanHash] {
+		if before[cmp.Or(report.Spec.PendingPlanHash, report.Spec.PlanHash)] {
 			continue
 		}
 		node := &corev1.Node{}
