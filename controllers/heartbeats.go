@@ -52,7 +52,7 @@ func (h *heartbeats) judge(ctx context.Context, reports map[string]*v1alpha1.Low
 	var all leaseChecks
 	now := h.clock.Now()
 	for name, report := range reports {
-		lease, err := h.read(ctx, name)
+		lease, err := h.read(ctx, h.client, name)
 		if err == nil && lease == nil && report.DeletionTimestamp.IsZero() {
 			if err = h.failureOf(name); err == nil {
 				lease = heartbeat.First(report, h.namespace, now)
@@ -66,10 +66,11 @@ func (h *heartbeats) judge(ctx context.Context, reports map[string]*v1alpha1.Low
 	return all
 }
 
-// check reports whether the heartbeat of the agent of a LowLatencyNode is stale, and makes the Lease if there is none.
-func (h *heartbeats) check(ctx context.Context, report *v1alpha1.LowLatencyNode) (heartbeat.Staleness, leaseChecks) {
+// check reports whether the heartbeat of the agent of a LowLatencyNode is stale by its Lease as the reader shows it, and makes
+// the Lease if there is none.
+func (h *heartbeats) check(ctx context.Context, reader client.Reader, report *v1alpha1.LowLatencyNode) (heartbeat.Staleness, leaseChecks) {
 	now := h.clock.Now()
-	lease, err := h.read(ctx, report.Name)
+	lease, err := h.read(ctx, reader, report.Name)
 	if err == nil && lease == nil && report.DeletionTimestamp.IsZero() {
 		lease, err = h.begin(ctx, report, now)
 	}
@@ -77,8 +78,8 @@ func (h *heartbeats) check(ctx context.Context, report *v1alpha1.LowLatencyNode)
 }
 
 // read reads the Lease of a node; nil when there is none.
-func (h *heartbeats) read(ctx context.Context, node string) (*coordinationv1.Lease, error) {
-	return get(ctx, h.client, h.key(node), &coordinationv1.Lease{}, client.UnsafeDisableDeepCopy)
+func (h *heartbeats) read(ctx context.Context, reader client.Reader, node string) (*coordinationv1.Lease, error) {
+	return get(ctx, reader, h.key(node), &coordinationv1.Lease{}, client.UnsafeDisableDeepCopy)
 }
 
 // key is that of the Lease of a node.

@@ -24,7 +24,9 @@ import (
 // NodeReconciler carries what an agent reports over to its Node: the conditions, and the taint of a profile
 // whose gate is Taint. It removes the LowLatencyNode of a node that no profile selects any more.
 type NodeReconciler struct {
-	client     client.Client
+	client client.Client
+	// live reads from the API server, past the cache.
+	live       client.Reader
 	recorder   events.EventRecorder
 	clock      clock.PassiveClock
 	heartbeats *heartbeats
@@ -53,8 +55,15 @@ func (r *NodeReconciler) reconcile(ctx context.Context, name string) (time.Durat
 	if world.IsStray() {
 		return 0, platform.LabelNode(ctx, r.client, world.Node, "", "")
 	}
-	leases := r.checkHeartbeat(ctx, world)
+	leases := r.checkHeartbeat(ctx, world, r.client)
 	decision := world.Decide(r.clock.Now())
+	if world.Closes(decision) {
+		if err := r.refresh(ctx, world); err != nil || world.Node == nil {
+			return 0, err
+		}
+		leases = r.checkHeartbeat(ctx, world, r.live)
+		decision = world.Decide(r.clock.Now())
+	}
 	// The taint first: it is what keeps pods away.
 	err = errors.Join(r.mark(ctx, world, decision), r.mirror(ctx, world, decision), r.correct(ctx, world), leases.failure)
 	if err != nil || decision == nil {
@@ -64,12 +73,9 @@ func (r *NodeReconciler) reconcile(ctx context.Context, name string) (time.Durat
 }
 
 func (r *NodeReconciler) gather(ctx context.Context, name string) (*gate.World, error) {
-	w, key := &gate.World{}, client.ObjectKey{Name: name}
+	w := &gate.World{}
 	var err error
-	if w.Node, err = get(ctx, r.client, key, &corev1.Node{}); err != nil {
-		return nil, err
-	}
-	if w.Report, err = get(ctx, r.client, key, &v1alpha1.LowLatencyNode{}); err != nil {
+	if w.Node, w.Report, err = readNode(ctx, r.client, name); err != nil {
 		return nil, err
 	}
 	if w.Profiles, err = listProfiles(ctx, r.client); err != nil {
@@ -77,6 +83,27 @@ func (r *NodeReconciler) gather(ctx context.Context, name string) (*gate.World, 
 	}
 	w.Pools, err = livingPools(ctx, r.client)
 	return w, err
+}
+
+// refresh reads the node past the cache. The Node and its LowLatencyNode come to the cache by watches of their own, either of
+// which may be late or broken: seen together, a node that reboots and proves its plan may look as if it had not proven it.
+// That must not close the gate of a node that works. Closing is rare, so the two reads cost little.
+func (r *NodeReconciler) refresh(ctx context.Context, w *gate.World) error {
+	var err error
+	w.Node, w.Report, err = readNode(ctx, r.live, w.Node.Name)
+	w.Current = nil
+	return err
+}
+
+// readNode reads a Node and its LowLatencyNode; each is nil when it does not exist.
+func readNode(ctx context.Context, reader client.Reader, name string) (*corev1.Node, *v1alpha1.LowLatencyNode, error) {
+	key := client.ObjectKey{Name: name}
+	node, err := get(ctx, reader, key, &corev1.Node{})
+	if err != nil {
+		return nil, nil, err
+	}
+	report, err := get(ctx, reader, key, &v1alpha1.LowLatencyNode{})
+	return node, report, err
 }
 
 // prune deletes the LowLatencyNode of a node that no profile selects any more.
@@ -91,12 +118,12 @@ func (r *NodeReconciler) prune(ctx context.Context, w *gate.World) error {
 	return nil
 }
 
-// checkHeartbeat finds out what of the report counts now.
-func (r *NodeReconciler) checkHeartbeat(ctx context.Context, w *gate.World) leaseChecks {
+// checkHeartbeat finds out what of the report counts now, by the Lease as the reader shows it.
+func (r *NodeReconciler) checkHeartbeat(ctx context.Context, w *gate.World, reader client.Reader) leaseChecks {
 	if w.Report == nil {
 		return leaseChecks{}
 	}
-	staleness, leases := r.heartbeats.check(ctx, w.Report)
+	staleness, leases := r.heartbeats.check(ctx, reader, w.Report)
 	w.Current = staleness.Judge(w.Report)
 	return leases
 }

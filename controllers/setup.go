@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Package controllers holds the reconcilers of the operator. Each reads the world once, from the cache,
+// Package controllers holds the reconcilers of the operator. Each reads the world once, from the cache (past it before a gate closes),
 // decides by functions that know nothing but what was read, writes by server-side apply, and writes its status
 // once. None decides from a condition that it has written itself.
 package controllers
@@ -77,7 +77,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := profiles.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodeProfiles: %w", err)
 	}
-	nodes := &NodeReconciler{client: mgr.GetClient(), recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock, heartbeats: leases}
+	nodes := &NodeReconciler{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock, heartbeats: leases,
+	}
 	if err := nodes.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodes: %w", err)
 	}

@@ -35,6 +35,12 @@ func (w *World) Marked(d *Decision) (*corev1.Node, *fleet.Announcement) {
 	return next, &about
 }
 
+// Closes reports whether a decision is to put our taint on a node that has none.
+func (w *World) Closes(d *Decision) bool {
+	tainted, _ := w.isTainted(d)
+	return tainted && !slices.ContainsFunc(w.Node.Spec.Taints, isOurTaint)
+}
+
 // movesOrdinarily reports whether the taint comes or goes as it does on every node that joins, gets another plan or reboots.
 func (w *World) movesOrdinarily(d *Decision, tainted bool) bool {
 	if d == nil {

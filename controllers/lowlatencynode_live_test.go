@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
+)
+
+// sight is what one reader shows of a node.
+type sight struct {
+	boot string
+	// reportBoot and statuses are what the agent has reported; gone means that its LowLatencyNode does not exist.
+	reportBoot, statuses string
+	gone                 bool
+	// silent is since when the heartbeat was not renewed.
+	silent time.Duration
+}
+
+// objects are those that a reader shows.
+func (s sight) objects(now time.Time) []client.Object {
+	node := objects.MakeNode("n", "role", "trading")
+	node.Status.NodeInfo.BootID = s.boot
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	profile := objects.MakeProfile("trading").Gated().Obj()
+	report := objects.MakeReport("n", "trading").Verified("h", s.statuses).Obj()
+	report.Status.BootID = s.reportBoot
+	lease := heartbeat.First(report, "agents", now.Add(-s.silent))
+	if s.gone {
+		return []client.Object{node, profile, lease}
+	}
+	return []client.Object{node, profile, report, lease}
+}
+
+// TestGateClosesOnWhatIsLive lets the cache be late in one way or another: the gate of a node that works stays open, and the
+// gate of one that does not is closed.
+func TestGateClosesOnWhatIsLive(t *testing.T) {
+	proven := sight{boot: "b2", reportBoot: "b2", statuses: "TTT"}
+	cases := map[string]struct {
+		cached, live sight
+		want         bool
+	}{
+		"the cache knows all":                    {proven, proven, false},
+		"the cache has not seen the proof":       {sight{boot: "b2", reportBoot: "b1", statuses: "TTT"}, proven, false},
+		"the cache has seen an old failure":      {sight{boot: "b2", reportBoot: "b2", statuses: "TFT"}, proven, false},
+		"the cache has not seen the report":      {sight{boot: "b2", statuses: "TTT", gone: true}, proven, false},
+		"the cache has not seen a heartbeat":     {sight{boot: "b2", reportBoot: "b2", statuses: "TTT", silent: time.Hour}, proven, false},
+		"the node fails":                         {sight{boot: "b2", reportBoot: "b2", statuses: "TFT"}, sight{boot: "b2", reportBoot: "b2", statuses: "TFT"}, true},
+		"the node fails otherwise by now":        {sight{boot: "b2", reportBoot: "b2", statuses: "TFT"}, sight{boot: "b2", reportBoot: "b2", statuses: "TTF"}, true},
+		"the node has rebooted, and proves less": {sight{boot: "b2", reportBoot: "b1", statuses: "TTT"}, sight{boot: "b2", reportBoot: "b1", statuses: "TTT"}, true},
+		"the agent is dead": {
+			sight{boot: "b2", reportBoot: "b2", statuses: "TTT", silent: time.Hour}, sight{boot: "b2", reportBoot: "b2", statuses: "TTT", silent: time.Hour}, true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := isClosedBy(t, tc.cached, tc.live); got != tc.want {
+				t.Errorf("the node has the taint: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// isClosedBy reconciles a node without the taint once, and reports whether it has the taint afterwards.
+func isClosedBy(t *testing.T, cached, live sight) bool {
+	t.Helper()
+	scheme, err := Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
+	build := func(s sight) client.Client {
+		return fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Node{}, &v1alpha1.LowLatencyNode{}, &coordinationv1.Lease{}).
+			WithObjects(s.objects(now.Now())...).Build()
+	}
+	cache := build(cached)
+	reconciler := &NodeReconciler{
+		client: cache, live: build(live), recorder: events.NewFakeRecorder(16), clock: now,
+		heartbeats: &heartbeats{client: cache, namespace: "agents", clock: now},
+	}
+	if _, err := reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "n"}}); err != nil {
+		t.Fatal(err)
+	}
+	node := &corev1.Node{}
+	if err := cache.Get(t.Context(), client.ObjectKey{Name: "n"}, node); err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintUnverified })
+}
