@@ -38,7 +38,7 @@ func (e occupied) Unwrap() error { return e.error }
 func (r *PoolReconciler) render(w *poolWorld, d *fleet.PoolDecision) ([]*unstructured.Unstructured, error) {
 	if r.image == "" {
 		return nil, unrenderable{errors.New("the image of the device plugin is not known: " +
-			"start the operator's manager with --image or the environment variable OPERATOR_IMAGE")}
+			"start the operator's manager with --image, or as a Pod with the environment variable POD_NAME")}
 	}
 	objects, err := manifests.PoolObjects(manifests.PoolInput{
 		Pool: w.Pool, Config: d.Content, Image: r.image, OperatorNamespace: r.namespace, AgentNamespace: r.agentNamespace,

@@ -46,8 +46,10 @@ type PoolReconciler struct {
 
 var _ reconcile.Reconciler = (*PoolReconciler)(nil)
 
-// Network attachments are in the namespaces of the applications, wherever those are.
+// Network attachments are in the namespaces of the applications, wherever those are. The image of the device plugins is that of
+// the manager's own Pod.
 //
+// +kubebuilder:rbac:groups="",namespace=lowlatency-operator-system,resources=pods,verbs=get
 // +kubebuilder:rbac:groups=lowlatency.dev,resources=bypassnicpools,verbs=get;list;watch
 // +kubebuilder:rbac:groups=lowlatency.dev,resources=bypassnicpools/status,verbs=patch
 // +kubebuilder:rbac:groups="",namespace=lowlatency-operator-agents,resources=configmaps,verbs=get;list;watch;create;patch;delete

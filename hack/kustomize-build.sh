@@ -13,13 +13,6 @@ trap 'rm -rf "$overlay"' EXIT
 cat >"$overlay/kustomization.yaml" <<YAML
 resources: [../$2]
 sortOptions: {order: legacy}
-# The manager is told its own image. This comes after the image was set, so no kustomization below can do it.
-replacements:
-- source: 
-    {kind: Deployment, name: lowlatency-operator-controller-manager, fieldPath: "spec.template.spec.containers.[name=manager].image"}
-  targets:
-  - select: {kind: Deployment, name: lowlatency-operator-controller-manager}
-    fieldPaths: ["spec.template.spec.containers.[name=manager].env.[name=OPERATOR_IMAGE].value"]
 YAML
 (cd "$overlay" && "$1" edit set image "controller=$3" >&2)
 "$1" build "$overlay"

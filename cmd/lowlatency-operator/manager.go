@@ -13,8 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -45,6 +47,7 @@ type managerFlags struct {
 	namespace      string
 	agentNamespace string
 	image          string
+	podName        string
 	verbose        bool
 }
 
@@ -78,8 +81,10 @@ func (f *managerFlags) register(flags *pflag.FlagSet) {
 		"The namespace in which the plans are kept. Defaults to the environment variable POD_NAMESPACE.")
 	flags.StringVar(&f.agentNamespace, "agent-namespace", controllers.DefaultAgentNamespace,
 		"The namespace in which pods may use the host, where the device plugins of BypassNICPools run.")
-	flags.StringVar(&f.image, "image", os.Getenv("OPERATOR_IMAGE"),
-		"The image of the operator, which the device plugins of BypassNICPools run. Defaults to the environment variable OPERATOR_IMAGE.")
+	flags.StringVar(&f.image, "image", "",
+		"The image of the operator, which the device plugins of BypassNICPools run. Defaults to the image of the manager's own Pod.")
+	flags.StringVar(&f.podName, "pod-name", os.Getenv("POD_NAME"),
+		"The name of the manager's own Pod, empty outside of a cluster. Defaults to the environment variable POD_NAME.")
 	flags.BoolVar(&f.verbose, "verbose", false, "Log details, too.")
 }
 
@@ -97,6 +102,9 @@ func runManager(ctx context.Context, flags *managerFlags) error {
 	// have under way at once. One limit for all of the manager's requests would let thousands of small writes hold up the few
 	// that move the fleet.
 	config.QPS = -1
+	if err := flags.findImage(ctx, config); err != nil {
+		return err
+	}
 	mgr, err := newManager(config, flags)
 	if err != nil {
 		return err
@@ -105,6 +113,19 @@ func runManager(ctx context.Context, flags *managerFlags) error {
 		return fmt.Errorf("running the manager: %w", err)
 	}
 	return nil
+}
+
+// findImage takes the image of the manager's own Pod where there is one and no image is given.
+func (f *managerFlags) findImage(ctx context.Context, config *rest.Config) error {
+	if f.image != "" || f.podName == "" {
+		return nil
+	}
+	direct, err := client.New(config, client.Options{})
+	if err != nil {
+		return fmt.Errorf("connecting to the API server: %w", err)
+	}
+	f.image, err = ownImage(ctx, direct, types.NamespacedName{Namespace: f.namespace, Name: f.podName})
+	return err
 }
 
 func newManager(config *rest.Config, flags *managerFlags) (ctrl.Manager, error) {

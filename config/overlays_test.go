@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package config_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// builtImage is the name of the image in config/, which an overlay replaces; givenImage is by what.
+var (
+	builtImage = regexp.MustCompile(`\bcontroller:latest\b`)
+	givenImage = "registry.example.com/team/lowlatency-operator@sha256:" + strings.Repeat("0a", 32)
+)
+
+// overlay builds somebody's own kustomization of a folder of config/ with components and another image.
+func overlay(resource string, components ...string) []*unstructured.Unstructured {
+	GinkgoHelper()
+	folder := GinkgoT().TempDir()
+	here, err := filepath.Abs(".")
+	Expect(err).NotTo(HaveOccurred())
+	relative := func(name string) string {
+		GinkgoHelper()
+		if strings.Contains(name, "://") {
+			return name
+		}
+		path, err := filepath.Rel(folder, filepath.Join(here, name))
+		Expect(err).NotTo(HaveOccurred())
+		return path
+	}
+	name, digest, _ := strings.Cut(givenImage, "@")
+	kustomization := map[string]any{
+		"resources": []string{relative(resource)},
+		"images":    []map[string]string{{"name": "controller", "newName": name, "digest": digest}},
+	}
+	paths := make([]string, 0, len(components))
+	for _, component := range components {
+		paths = append(paths, relative(component))
+	}
+	if len(paths) > 0 {
+		kustomization["components"] = paths
+	}
+	content, err := yaml.Marshal(kustomization)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), content, 0o600)).To(Succeed())
+	return build(folder)
+}
+
+// expectImage expects that images: alone has set the image wherever it stands, and that the manager reads it from its own Pod.
+func expectImage(objects []*unstructured.Unstructured) {
+	GinkgoHelper()
+	for _, object := range objects {
+		content, err := object.MarshalJSON()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(builtImage.FindString(string(content))).To(BeEmpty(), "%s %s", object.GetKind(), object.GetName())
+	}
+	manager := find[appsv1.Deployment](objects, "Deployment", "lowlatency-operator-controller-manager").Spec.Template.Spec.Containers[0]
+	Expect(manager.Image).To(Equal(givenImage))
+	Expect(manager.Env).To(ContainElements(
+		And(HaveField("Name", "POD_NAME"), HaveField("ValueFrom.FieldRef.FieldPath", "metadata.name")),
+		And(HaveField("Name", "POD_NAMESPACE"), HaveField("ValueFrom.FieldRef.FieldPath", "metadata.namespace"))))
+	agent := find[appsv1.DaemonSet](objects, "DaemonSet", "lowlatency-operator-agent").Spec.Template.Spec.Containers[0]
+	Expect(agent.Image).To(Equal(givenImage))
+}
+
+var _ = Describe("Overlays", func() {
+	DescribeTable("take another image by images: alone", func(resource string, components ...string) {
+		expectImage(overlay(resource, components...))
+	},
+		Entry("Kubernetes", "default"),
+		Entry("Kubernetes with repair", "repair"),
+		Entry("OpenShift", "openshift"),
+		Entry("OpenShift with repair", "openshift-repair"),
+		Entry("Kubernetes with monitoring", "default", "prometheus"),
+		Entry("Kubernetes with monitoring and repair", "default", "prometheus", "agent-repair"),
+		Entry("Kubernetes with every repair", "default", "agent-repair", "agent-repair-steering", "agent-repair-numa-balancing"),
+		Entry("OpenShift with every repair and the control plane", "openshift",
+			"agent-repair", "agent-repair-steering", "agent-repair-numa-balancing", "control-plane"),
+	)
+
+	It("of a repository elsewhere are built by its URL", func(ctx SpecContext) {
+		repository := GinkgoT().TempDir()
+		Expect(os.CopyFS(filepath.Join(repository, "config"), os.DirFS("."))).To(Succeed())
+		for _, arguments := range [][]string{
+			{"init", "--quiet", "--initial-branch=main"},
+			{"add", "--all"},
+			{"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "--quiet", "--message=config"},
+		} {
+			command := exec.CommandContext(ctx, "git", arguments...)
+			command.Dir = repository
+			output, err := command.CombinedOutput()
+			Expect(err).NotTo(HaveOccurred(), string(output))
+		}
+		expectImage(overlay("file://" + repository + "//config/openshift-repair?ref=main"))
+	})
+})
