@@ -357,6 +357,32 @@ func TestNICState(t *testing.T) {
 			},
 			want: healthy, wantReason: "trained to 2.5 GT/s PCIe of 8.0 GT/s PCIe and x4 of x8",
 		},
+		"PCIe link with one lane": {
+			input: onloadInput, change: link(1, "8.0 GT/s PCIe"), want: healthy, wantReason: "trained to x1 of x8 (",
+		},
+		"PCIe link that is slow": {
+			input: onloadInput, change: link(8, "5.0 GT/s PCIe"), want: healthy, wantReason: "trained to 5.0 GT/s PCIe of 8.0 GT/s PCIe (",
+		},
+		"PCIe link at its best": {input: onloadInput, change: link(8, "8.0 GT/s PCIe"), want: healthy},
+		"PCIe link in a slower, narrower slot": {
+			input: onloadInput, change: func(in *Input) {
+				link(4, "2.5 GT/s PCIe")(in)
+				nic := nicAt(*in, firstX2)
+				nic.PortLinkSpeed, nic.PortLinkWidth = host.Known("2.5 GT/s PCIe", ""), host.Known(4, "")
+			}, want: healthy,
+		},
+		"PCIe link of a virtual port": {
+			input: onloadInput, change: func(in *Input) {
+				link(1, "2.5 GT/s PCIe")(in)
+				nicAt(*in, firstX2).PortLinkSpeed = host.Known("Unknown", "")
+			}, want: healthy,
+		},
+		"PCIe speed not told": {
+			input: onloadInput, change: link(4, "Unknown"), want: healthy, wantReason: "trained to x4 of x8 (",
+		},
+		"PCIe width not told": {
+			input: onloadInput, change: link(0, "2.5 GT/s PCIe"), want: healthy, wantReason: "trained to 2.5 GT/s PCIe of 8.0 GT/s PCIe (",
+		},
 		"no PCIe link": {
 			input: onloadInput,
 			change: func(in *Input) {
@@ -366,6 +392,14 @@ func TestNICState(t *testing.T) {
 			want: healthy,
 		},
 	})
+}
+
+// link trains the PCIe link of the first X2 port, which can do 8 lanes of 8 GT/s.
+func link(width int, speed string) func(*Input) {
+	return func(in *Input) {
+		nic := nicAt(*in, firstX2)
+		nic.LinkWidth, nic.LinkSpeed = host.Known(width, ""), host.Known(speed, "")
+	}
 }
 
 // ofOnload makes a change of what Onload's modules say.

@@ -4,6 +4,7 @@
 package bypass
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -16,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
@@ -82,6 +84,25 @@ func TestEverySectionHasAStack(t *testing.T) {
 	if len(slices.Compact(found)) != len(Stacks()) {
 		t.Errorf("the sections of the API are those of stacks %v, want one for each of the table", found)
 	}
+}
+
+// TestNeedsOfStacks: what each stack needs of a node, beside its code. A change of it is a decision about all pools of the
+// stack, and shows in the diff.
+func TestNeedsOfStacks(t *testing.T) {
+	var b strings.Builder
+	for _, row := range Stacks() {
+		var spec v1alpha1.BypassStack
+		section := reflect.ValueOf(&spec).Elem().FieldByName(string(row.Type))
+		section.Set(reflect.New(section.Type().Elem()))
+		needed := reflect.ValueOf(row.needs(&spec))
+		fmt.Fprintf(&b, "%s\n", row.Type)
+		for i := range needed.NumField() {
+			if field := needed.Field(i); !field.IsZero() {
+				fmt.Fprintf(&b, "\t%s: %v\n", needed.Type().Field(i).Name, field)
+			}
+		}
+	}
+	golden.Assert(t, b.String(), "needs.txt")
 }
 
 // TestStacksAreShown: each stack has a sample that is applied with the others, and a section in the guide.

@@ -85,6 +85,9 @@ func TestPlannerFindings(t *testing.T) {
 			if got.Plan != nil || len(got.Findings) == 0 || !strings.Contains(got.Findings[0].Sentence("n6"), tc.want) {
 				t.Errorf("plan is %+v, want %q", got, tc.want)
 			}
+			if severity := got.Findings[0].Severity; severity != v1alpha1.SeverityCritical {
+				t.Errorf("what leaves the node without a plan is %s", severity)
+			}
 		})
 	}
 }

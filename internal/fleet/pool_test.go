@@ -6,6 +6,7 @@ package fleet
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -81,5 +82,52 @@ func TestCountPlugins(t *testing.T) {
 	}
 	if got := countPlugins(nil); got.Starting() {
 		t.Errorf("without a DaemonSet countPlugins() = %+v", got)
+	}
+}
+
+// A paused rollout is that of a profile which governs the node.
+func TestPausedNodesOfAPool(t *testing.T) {
+	w := poolWorldOf(t, []*v1alpha1.BypassNICPool{objects.MakePool("x2").Obj()}, tradingNode("n1"))
+	other := objects.MakeProfile("other").Selecting(v1alpha1.Labels{"role": "other"}).Paused().Obj()
+	for paused, profiles := range map[bool][]*v1alpha1.LowLatencyNodeProfile{
+		false: {objects.MakeProfile("trading").Obj(), other}, true: {objects.MakeProfile("trading").Paused().Obj()},
+	} {
+		w.Profiles = profiles
+		if got := DecidePool(w.PoolWorld, NewSelections()).Nodes[0].Paused; got != paused {
+			t.Errorf("paused is %t, want %t", got, paused)
+		}
+	}
+}
+
+// Each node that holds a NIC for a pool is told, once.
+func TestHoldingsNameEveryNode(t *testing.T) {
+	pools := []*v1alpha1.BypassNICPool{objects.MakePool("a").Obj(), objects.MakePool("b").Obj()}
+	w := poolWorldOf(t, pools, tradingNode("n1"), tradingNode("n2"))
+	for _, report := range w.Reports {
+		report.Spec.BypassNICs = []v1alpha1.BypassNICClaim{{PCIAddress: objects.FirstPort, Pool: "a"}, {PCIAddress: objects.SecondPort, Pool: "b"}}
+	}
+	got := DecidePool(w.PoolWorld, NewSelections()).Content.Holdings
+	if len(got) == 0 {
+		t.Fatal("two pools claim the same NICs, and nobody is told who has them")
+	}
+	for _, holding := range got {
+		if diff := cmp.Diff([]string{"n1", "n2"}, holding.Nodes); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", holding, diff)
+		}
+	}
+}
+
+func TestRemainderIsDone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rest Remainder
+		want bool
+	}{
+		"nothing": {Remainder{}, true}, "later": {Remainder{RetryAfter: 1}, true}, "a node": {Remainder{Nodes: []string{"n"}}, false},
+		"an object": {Remainder{Objects: []string{"o"}}, false}, "a wait": {Remainder{Waiting: "w"}, false},
+		"a node and a wait": {Remainder{Nodes: []string{"n"}, Waiting: "w"}, false},
+	} {
+		if got := tc.rest.Done(); got != tc.want {
+			t.Errorf("%s: done %t", name, got)
+		}
 	}
 }

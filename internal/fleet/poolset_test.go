@@ -46,6 +46,24 @@ func TestPoolIndex(t *testing.T) {
 	}
 }
 
+// What pools have had decides who has a NIC as soon as there are two; the memory of plans must tell them apart from there on.
+func TestKeyOfPools(t *testing.T) {
+	all := []*v1alpha1.BypassNICPool{objects.MakePool("a").Obj(), objects.MakePool("b").Obj(), objects.MakePool("c").Obj()}
+	claim := func(pool string) *v1alpha1.LowLatencyNode {
+		return &v1alpha1.LowLatencyNode{Spec: v1alpha1.LowLatencyNodeSpec{BypassNICs: []v1alpha1.BypassNICClaim{{PCIAddress: objects.FirstPort, Pool: pool}}}}
+	}
+	for count, want := range []bool{false, false, true, true} {
+		set := NewPoolIndex(all[:count]).Of(objects.MakeNode("n", "role", "trading"))
+		if got := set.On(claim("a")).key() != set.On(claim("b")).key(); got != want {
+			t.Errorf("keys of %d pools that had other NICs differ: %t, want %t", count, got, want)
+		}
+	}
+	one := NewPoolIndex(all[:2])
+	if again := one.Of(objects.MakeNode("m", "role", "trading")); again != one.Of(objects.MakeNode("n", "role", "trading")) {
+		t.Error("the same pools are another set")
+	}
+}
+
 func TestPoolsPerNodeAreBounded(t *testing.T) {
 	pools := make([]*v1alpha1.BypassNICPool, 0, v1alpha1.MaxPoolsPerNode+1)
 	for i := range v1alpha1.MaxPoolsPerNode + 1 {

@@ -87,6 +87,68 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// What each kind of thing in a plan takes to come into force, one at a time.
+func TestDiffOfEveryPart(t *testing.T) {
+	base := func() *NodePlan {
+		p := planOf(t, xeon(), rich)
+		p.ContainerRuntime.PodRequests = []PodRequest{RequestCPUQuota}
+		return p
+	}
+	cases := map[string]struct {
+		change func(*NodePlan)
+		want   string
+	}{
+		"kernel":         {func(p *NodePlan) { p.Kernel.Type = "x" }, "kernel type (Required): another kernel has to be booted"},
+		"page size":      {func(p *NodePlan) { p.Kernel.PageSize = "x" }, "kernel page size (Required): another kernel has to be booted"},
+		"housekeeping":   {func(p *NodePlan) { p.CPUs.Housekeeping = set("7") }, "housekeeping CPUs (Required): " + whyCommandLine},
+		"isolated":       {func(p *NodePlan) { p.CPUs.Isolated = set("7") }, "isolated CPUs (Required): " + whyCommandLine},
+		"shared":         {func(p *NodePlan) { p.CPUs.Shared = set("7") }, "shared CPUs (NotRequired): " + whyRuntime},
+		"data plane":     {func(p *NodePlan) { p.CPUs.DataPlane = set("7") }, "data plane CPUs (NotRequired): " + whyKubelet},
+		"offline":        {func(p *NodePlan) { p.CPUs.Offline = set("7") }, "offline CPUs (NotRequired): " + whyHotplug},
+		"interrupts":     {func(p *NodePlan) { p.Interrupts.Placement = "x" }, "interrupt placement (NotRequired): " + whyAtOnce},
+		"affinity":       {func(p *NodePlan) { p.Interrupts.DefaultAffinity = set("7") }, "default interrupt affinity (NotRequired): " + whyAtOnce},
+		"irqbalance":     {func(p *NodePlan) { p.Interrupts.Banned = set("7") }, "irqbalance (NotRequired): " + whyAtOnce},
+		"idle states":    {func(p *NodePlan) { p.Power.IdleStates = "x" }, "idle states (NotRequired): " + whyAtOnce},
+		"governor":       {func(p *NodePlan) { p.Power.Governor = "x" }, "governor (NotRequired): " + whyAtOnce},
+		"queues":         {func(p *NodePlan) { p.Network.Queues = 7 }, "NIC queues (NotRequired): " + whyAtOnce},
+		"steering":       {func(p *NodePlan) { p.Network.Steering = "x" }, "receive packet steering (NotRequired): " + whyAtOnce},
+		"sysctl":         {func(p *NodePlan) { p.Sysctls[0].Value = "x" }, "sysctl " + base().Sysctls[0].Name + " (NotRequired): " + whyAtOnce},
+		"sysfs":          {func(p *NodePlan) { p.Sysfs[0].Value = "x" }, "file " + base().Sysfs[0].Name + " (NotRequired): " + whyAtOnce},
+		"kubelet":        {func(p *NodePlan) { p.Kubelet.MemoryManagerPolicy = "x" }, "kubelet setting memoryManagerPolicy (NotRequired): " + whyKubelet},
+		"infrastructure": {func(p *NodePlan) { p.ContainerRuntime.InfrastructureCPUs = set("7") }, "container runtime: CPUs of infrastructure containers (NotRequired): " + whyRuntime},
+		"exec":           {func(p *NodePlan) { p.ContainerRuntime.ExecPlacement = "x" }, "container runtime: placement of exec processes (NotRequired): " + whyRuntime},
+		"pod requests":   {func(p *NodePlan) { p.ContainerRuntime.PodRequests = nil }, "container runtime: requests of pods (NotRequired): " + whyRuntime},
+		"file":           {func(p *NodePlan) { p.Files[0].Content += "x" }, "file " + base().Files[0].Path + " (NotRequired): " + whyAtOnce},
+		"mode of a file": {func(p *NodePlan) { p.Files[0].Mode++ }, "file " + base().Files[0].Path + " (NotRequired): " + whyAtOnce},
+		"unit":           {func(p *NodePlan) { p.Units[0].Masked = !p.Units[0].Masked }, "unit " + base().Units[0].Name + " (NotRequired): " + whyUnit},
+		"module":         {func(p *NodePlan) { p.UnloadModules = p.UnloadModules[:1] }, "kernel module ip_tables (NotRequired): " + whyAtOnce},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			changed := base()
+			tc.change(changed)
+			got := list(Diff(base(), changed).Items, func(c Change) string { return fmt.Sprintf("%s (%s): %s", c.What, c.Reboot, c.Why) })
+			if diff := cmp.Diff([]string{tc.want}, got); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDescribeUnit(t *testing.T) {
+	for want, unit := range map[string]Unit{
+		"":                        {},
+		"masked":                  {Masked: true},
+		"enabled":                 {Enabled: true},
+		"enabled, " + digest("x"): {Enabled: true, Content: "x"},
+		"a.conf " + digest("1") + ", b.conf " + digest("2"): {DropIns: map[string]string{"b.conf": "2", "a.conf": "1"}},
+	} {
+		if got := describeUnit(unit); got != want {
+			t.Errorf("%+v is %q, want %q", unit, got, want)
+		}
+	}
+}
+
 func TestDiffOfHugepagesOnNUMANodes(t *testing.T) {
 	pages := func(size v1alpha1.HugepageSize, count int32) change {
 		return hugepages(v1alpha1.HugepageReservation{Size: size, Count: count, NUMANode: new(int32(1))})

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -229,6 +230,27 @@ func TestMemoryNeverChangesThePlan(t *testing.T) {
 		machine.NUMANodes[0].MemoryBytes = memory
 		if got := planOf(t, machine, pages).Hash(); got != hash {
 			t.Errorf("with %v bytes the plan is %s, want %s", memory, got, hash)
+		}
+	}
+}
+
+// Since Linux 4.18 a kernel lists a size only where the processor has it (arch/x86/mm/hugetlbpage.c), so that what it does not
+// list cannot be had; an older one lists what its command line names.
+func TestHugepagesThatTheKernelDoesNotOffer(t *testing.T) {
+	for running, want := range map[string]v1alpha1.Severity{
+		"3.10.0-1160.el7": v1alpha1.SeverityMedium, "4.17.19": v1alpha1.SeverityMedium, "4.18.0-553.el8": v1alpha1.SeverityCritical,
+		"5.14.0-427.el9": v1alpha1.SeverityCritical, "6.1.0": v1alpha1.SeverityCritical, "": v1alpha1.SeverityMedium,
+	} {
+		machine := xeon()
+		machine.KernelRelease = running
+		for i := range machine.NUMANodes {
+			machine.NUMANodes[i].HugepageSizes = []int64{2048}
+		}
+		profile := profileWith(hugepages(v1alpha1.HugepageReservation{Size: "1Gi", Count: 1}))
+		planned, findings := New(Input{Profile: profile, Topology: machine})
+		i := slices.IndexFunc(findings, func(f Finding) bool { return f.Rule == ruleHugepageSize })
+		if i < 0 || findings[i].Severity != want || (planned == nil) != (want == v1alpha1.SeverityCritical) {
+			t.Errorf("Linux %q: a plan %t, %s", running, planned != nil, describe(findings))
 		}
 	}
 }

@@ -9,7 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cmdline"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
@@ -46,6 +51,73 @@ func TestRebootOfAnInventory(t *testing.T) {
 	planned.Kernel.Type = ""
 	if got := RebootOf(with(v1alpha1.KernelRealTime, running), planned); got != v1alpha1.RebootNotRequired {
 		t.Errorf("any kernel: %s", got)
+	}
+}
+
+// What a host says about the machine decides how the kernel reads its arguments: without /sys/.../possible the present CPUs
+// are all that there are.
+func TestMachineOf(t *testing.T) {
+	p := &NodePlan{Architecture: "arm64", CPUs: CPUPlan{Housekeeping: set("0"), Isolated: set("1-2"), Offline: set("3")}}
+	facts := func() *host.Facts {
+		return &host.Facts{
+			CPUs: host.CPUs{
+				Possible: host.Known(set("0-7"), "possible"), Present: host.Known(set("0-3"), "present"), Offline: host.Known(set("2-3"), "offline"),
+			},
+			NUMANodes: []host.NUMANode{
+				{ID: 0, MemoryTotalBytes: host.Known(int64(1<<30), "meminfo")}, {ID: 1, MemoryTotalBytes: host.Known(int64(0), "meminfo")},
+				{ID: 4, MemoryTotalBytes: host.Known(int64(1<<30), "meminfo")},
+			},
+		}
+	}
+	want := cmdline.Machine{Architecture: "arm64", Possible: set("0-7"), Gone: set("3"), MemoryNodes: []int{0, 4}}
+	if diff := gocmp.Diff(want, MachineOf(facts(), p)); diff != "" {
+		t.Errorf("machine (-want +got):\n%s", diff)
+	}
+	older := facts()
+	older.CPUs.Possible = host.Absent[cpus.Set]("possible", "no such file")
+	want.Possible = set("0-3")
+	if diff := gocmp.Diff(want, MachineOf(older, p)); diff != "" {
+		t.Errorf("machine without possible CPUs (-want +got):\n%s", diff)
+	}
+	// N is the last possible CPU, not the last present one (kernel-parameters.rst, cpu lists).
+	isolated := &NodePlan{Architecture: "amd64", KernelArguments: []Argument{{Text: "nohz_full=2-7"}}}
+	line, err := cmdline.Parse("nohz_full=2-N")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changes := ArgumentChanges(line, MachineOf(facts(), isolated), isolated); len(changes) > 0 {
+		t.Errorf("2-N of 8 possible CPUs differs from 2-7: %+v", changes)
+	}
+}
+
+func TestObserveGovernor(t *testing.T) {
+	for governors, want := range map[string]string{
+		"": "", "performance": "Performance", "performance performance": "Performance", "powersave": "powersave",
+		"powersave performance": "performance, powersave", "schedutil powersave schedutil": "powersave, schedutil",
+	} {
+		facts := &host.Facts{CPUs: host.CPUs{List: []host.CPU{{Frequency: host.Frequency{Governor: host.Absent[string]("g", "offline")}}}}}
+		for _, governor := range strings.Fields(governors) {
+			facts.CPUs.List = append(facts.CPUs.List, host.CPU{Frequency: host.Frequency{Governor: host.Known(governor, "g")}})
+		}
+		if got, reason := observeGovernor(facts); got != want || (reason == "") != (want != "") {
+			t.Errorf("%q: %q (%s), want %q", governors, got, reason, want)
+		}
+	}
+}
+
+// Of arguments in two spellings of one parameter, the one in the same spelling is found first; else whichever sets the same.
+func TestFindByParameter(t *testing.T) {
+	machine := cmdline.Machine{Architecture: "amd64"}
+	known := byParameter{}
+	for _, text := range []string{"iommu=pt", "hugepagesz=2M", "nohz_full=1-3"} {
+		known.add(machine, Argument{Text: text})
+	}
+	for text, want := range map[string]string{
+		"iommu=nopt": "iommu=pt", "iommu.passthrough=0": "iommu=pt", "hugepagesz=1G": "hugepagesz=2M", "nohz_full=2": "nohz_full=1-3", "isolcpus=2": "",
+	} {
+		if got := known.find(machine, Argument{Text: text}); got.Text != want {
+			t.Errorf("%s: %q, want %q", text, got.Text, want)
+		}
 	}
 }
 

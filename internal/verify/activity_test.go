@@ -11,6 +11,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 // perPod leaves CPUs balanced until a pod owns them.
@@ -322,10 +323,13 @@ func disturbanceCases() map[v1alpha1.CheckID]checkCases {
 			"not told": {change: func(f fixture) { f.remove(settingExpedited) }, want: isUnknown, wantMessage: settingExpedited},
 		},
 		"kernel.tainted": {
-			"no":             {want: passes},
-			"a vendor's":     {change: func(f fixture) { f.set(settingTainted, "12289") }, want: passes},
-			"machine checks": {change: func(f fixture) { f.set(settingTainted, "16400") }, want: fails, wantMessage: "the kernel has seen a machine check and a lockup since it booted"},
-			"nonsense":       {change: func(f fixture) { f.set(settingTainted, "x") }, want: isUnknown, wantMessage: settingTainted},
+			"no":              {want: passes},
+			"a vendor's":      {change: func(f fixture) { f.set(settingTainted, "12289") }, want: passes},
+			"machine checks":  {change: func(f fixture) { f.set(settingTainted, "16400") }, want: fails, wantMessage: "the kernel has seen a machine check and a lockup since it booted"},
+			"a machine check": {change: func(f fixture) { f.set(settingTainted, "16") }, want: fails, wantMessage: "the kernel has seen a machine check since it booted"},
+			"a lockup":        {change: func(f fixture) { f.set(settingTainted, "16384") }, want: fails, wantMessage: "the kernel has seen a lockup since it booted"},
+			"bits beside":     {change: func(f fixture) { f.set(settingTainted, "40968") }, want: passes},
+			"nonsense":        {change: func(f fixture) { f.set(settingTainted, "x") }, want: isUnknown, wantMessage: settingTainted},
 		},
 		"workqueue.others": {
 			"bounded by the common mask": {want: passes},
@@ -335,6 +339,13 @@ func disturbanceCases() map[v1alpha1.CheckID]checkCases {
 			},
 			"of its own": {change: func(f fixture) { f.set(settingWorkqueue, "ff"); f.set(queue, "3") }, want: passes},
 			"not told":   {change: func(f fixture) { f.remove(queue) }, want: isUnknown, wantMessage: queue},
+			"other files": {
+				change: func(f fixture) {
+					delete(f.facts.Settings, queue)
+					f.set(workqueueFolder+"nvme-wq/affinity_scope", "ff")
+					f.set("/sys/devices/elsewhere/nvme-wq/cpumask", "ff")
+				}, want: doesNotApply,
+			},
 		},
 		"system.services": {
 			"masked and not installed": {want: passes},
@@ -492,11 +503,7 @@ func platformCases() map[v1alpha1.CheckID]checkCases {
 			"balanced":      {change: func(f fixture) { f.set(settingPlatformProfile, "balanced") }, want: fails, wantMessage: settingPlatformProfile + " is balanced, not performance"},
 			"no profiles":   {change: func(f fixture) { f.remove(settingPlatformProfile) }, want: doesNotApply},
 			"not asked for": {change: func(f fixture) { f.plan.Power.Governor = v1alpha1.GovernorKept }, want: doesNotApply},
-			"locked": {
-				change: func(f fixture) {
-					f.facts.Settings[settingPlatformProfile] = host.Absent[string](settingPlatformProfile, "permission denied")
-				}, want: isUnknown, wantMessage: "permission denied",
-			},
+			"locked":        {change: func(f fixture) { f.deny(settingPlatformProfile) }, want: isUnknown, wantMessage: "permission denied"},
 		},
 		"cpu.cache-domains": cacheCases(),
 	}
@@ -542,6 +549,7 @@ func networkCases() map[v1alpha1.CheckID]checkCases {
 			},
 			"not told":      {change: func(f fixture) { nic(f).ReceiveSteering[1] = absent[cpus.Set]("rps_cpus") }, want: isUnknown, wantMessage: "rps_cpus"},
 			"older kernel":  {change: func(f fixture) { f.remove(settingSteeringMask) }, want: passes},
+			"locked":        {change: func(f fixture) { f.deny(settingSteeringMask) }, want: isUnknown, wantMessage: settingSteeringMask + " cannot be read: permission denied"},
 			"nothing there": {change: func(f fixture) { f.remove(settingSteeringMask); f.facts.NICs = nil }, want: isUnknown, wantMessage: "no receive queue is listed"},
 		},
 		"net.flow-steering": {
@@ -669,6 +677,42 @@ func ownershipCases() map[v1alpha1.CheckID]checkCases {
 			"of both nodes": {
 				change: func(f fixture) { f.facts.Tasks.Value[1].MemoryNodes = known(list("0-1")) },
 				want:   fails, wantMessage: "engine (process 4000) of container trading/engine-0/engine may take memory of NUMA node 1, its CPUs 2-3 are on NUMA node 0",
+			},
+			"of a kernel thread": {
+				change: func(f fixture) {
+					worker := thread(95, "kworker/2:1", 2, "2")
+					worker.MemoryNodes = known(list("0-1"))
+					f.start(worker)
+				}, want: passes,
+			},
+			"of a zombie": {
+				change: func(f fixture) {
+					ended := inPod(program(4001, "engine", 2, "2"), enginePod)
+					ended.State, ended.MemoryNodes = "Z", known(list("0-1"))
+					f.start(ended)
+				}, want: passes,
+			},
+			"of a program on nobody's CPUs": {
+				change: func(f fixture) {
+					free := inPod(program(4002, "batch", 6, "6-7"), enginePod)
+					free.MemoryNodes = known(list("0-1"))
+					f.start(free)
+				}, want: passes,
+			},
+			"of the host's switch": {
+				change: func(f fixture) {
+					f.plan.CPUs.DataPlane = list("6-7")
+					pmd := program(4003, "ovs-vswitchd", 6, "6-7")
+					pmd.MemoryNodes, pmd.Group = known(list("0-1")), known("/"+plan.DataPlaneSlice+"/ovs-vswitchd.service")
+					f.start(pmd)
+				}, want: passes,
+			},
+			"of a stranger": {
+				change: func(f fixture) {
+					daemon := program(4004, "rngd", 2, "2")
+					daemon.MemoryNodes = known(list("0-1"))
+					f.start(daemon)
+				}, want: passes,
 			},
 			"nobody pins memory": {change: func(f fixture) { f.plan.Kubelet.MemoryManagerPolicy = "None" }, want: doesNotApply},
 			"no pod owns CPUs":   {change: fixture.disown, want: doesNotApply},

@@ -4,6 +4,7 @@
 package verify
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -209,5 +210,31 @@ func TestNICsOf(t *testing.T) {
 	held := allocation.Container{Devices: []allocation.HeldDevices{{Resource: "r", IDs: []string{"0000:3b:00.0", "0000:ff:00.0"}}}}
 	if diff := cmp.Diff([]string{"0000:3b:00.0"}, s.nicsOf(held)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestKibibytesText(t *testing.T) {
+	for kibibytes, want := range map[int64]string{
+		0: "0 KiB", 1: "1 KiB", 1023: "1023 KiB", 1024: "1 MiB", 1025: "1 MiB", 2048: "2 MiB", 1<<20 - 1: "1023 MiB", 1 << 20: "1 GiB", 3<<20 + 5: "3 GiB",
+	} {
+		if got := kibibytesText(kibibytes); got != want {
+			t.Errorf("%d: %s, want %s", kibibytes, got, want)
+		}
+	}
+}
+
+// What a CPU tolerates: none at all, a limit, or no limit, which is also what a file says that nobody can read.
+func TestCPULatencyLimit(t *testing.T) {
+	for text, want := range map[string]int64{"n/a": 0, "0": math.MaxInt64, "1": 1, "2": 2, "170": 170, "x": math.MaxInt64, "": math.MaxInt64} {
+		f := sound()
+		f.set(latencyLimitPath(3), text)
+		if got := newState(f.input(), Catalogue()).cpuLatencyLimit(3); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+	f := sound()
+	f.deny(latencyLimitPath(3))
+	if got := newState(f.input(), Catalogue()).cpuLatencyLimit(3); got != math.MaxInt64 {
+		t.Errorf("unreadable: %d", got)
 	}
 }

@@ -108,6 +108,11 @@ func (f fixture) remove(paths ...string) {
 	}
 }
 
+// deny makes a small file unreadable.
+func (f fixture) deny(path string) {
+	f.facts.Settings[path] = host.Absent[string](path, "permission denied")
+}
+
 // unbuild leaves features out of the kernel, with their files.
 func (f fixture) unbuild(paths ...string) {
 	for _, path := range paths {

@@ -176,12 +176,12 @@ func (s *state) latencyLimit() host.Fact[int64] {
 // cpuLatencyLimit is the PM QoS limit of one CPU in microseconds. The kernel writes "n/a" for none at all
 // tolerated and 0 for no limit (Documentation/ABI/testing/sysfs-devices-power).
 func (s *state) cpuLatencyLimit(id int) int64 {
-	text, ok := s.facts.Setting(latencyLimitPath(id)).Get()
-	if ok && text == "n/a" {
+	text, _ := s.facts.Setting(latencyLimitPath(id)).Get()
+	if text == "n/a" {
 		return 0
 	}
 	limit, err := parseMicros(text)
-	if !ok || err != nil || limit == 0 {
+	if err != nil || limit == 0 {
 		return math.MaxInt64
 	}
 	return limit

@@ -72,6 +72,11 @@ func TestReboots(t *testing.T) {
 		applied.Status, applied.Reason = metav1.ConditionFalse, reason
 		return m
 	}
+	unsure := func(reason, commandLine string) fleet.Member {
+		m := failed(reason, commandLine)
+		m.Report.Status.Conditions[0].Status = metav1.ConditionUnknown
+		return m
+	}
 	cases := map[string]struct {
 		members []fleet.Member
 		want    v1alpha1.RebootRequirement
@@ -83,6 +88,9 @@ func TestReboots(t *testing.T) {
 		"failed, the arguments are there":        {[]fleet.Member{failed(v1alpha1.ReasonChecksFailed, "nohz=on")}, v1alpha1.RebootNotRequired},
 		"failed, the arguments are not":          {[]fleet.Member{failed(v1alpha1.ReasonChecksFailed, "quiet")}, v1alpha1.RebootRequired},
 		"failed, nothing is reported":            {[]fleet.Member{failed(v1alpha1.ReasonChecksFailed, "")}, v1alpha1.RebootRequired},
+		"cannot tell, the arguments are there":   {[]fleet.Member{unsure(v1alpha1.ReasonChecksUnknown, "nohz=on")}, v1alpha1.RebootUnknown},
+		"cannot tell, the arguments are not":     {[]fleet.Member{unsure(v1alpha1.ReasonChecksUnknown, "quiet")}, v1alpha1.RebootRequired},
+		"cannot tell, once a reboot was due":     {[]fleet.Member{unsure(v1alpha1.ReasonRebootPending, "nohz=on")}, v1alpha1.RebootUnknown},
 		"applied everywhere":                     {[]fleet.Member{verifiedMember("n", "h", "TTT")}, v1alpha1.RebootNotRequired},
 		"applied on one of two":                  {[]fleet.Member{verifiedMember("n", "h", "TTT"), verifiedMember("m", "h", "FTT")}, v1alpha1.RebootRequired},
 		"not looked at, an argument is missing":  {[]fleet.Member{before("quiet")}, v1alpha1.RebootRequired},
@@ -102,15 +110,24 @@ func TestReboots(t *testing.T) {
 // TestEqualStatusesOfTwoReadingsAreTheSame: a status that was computed again, or read from the API server, is no change.
 func TestEqualStatusesOfTwoReadingsAreTheSame(t *testing.T) {
 	one := v1alpha1.LowLatencyNodeProfileStatus{
-		Shapes:   []v1alpha1.ShapeStatus{{Hash: "a", Partition: &v1alpha1.ShapePartition{AskedCores: 2}}},
-		Findings: []v1alpha1.ProfileFinding{{Check: "plan.shared-cache", Objects: &v1alpha1.FindingObjects{CPUs: "0-3", NUMANodes: []int32{0}}}},
+		ObservedGeneration: 3, Nodes: &v1alpha1.NodeCounts{Matched: 2}, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady}},
+		Effective: []v1alpha1.EffectiveSetting{{Field: "spec.cpus.tick", Value: "Stopped"}},
+		Shapes:    []v1alpha1.ShapeStatus{{Hash: "a", Partition: &v1alpha1.ShapePartition{AskedCores: 2}}},
+		Findings:  []v1alpha1.ProfileFinding{{Check: "plan.shared-cache", Objects: &v1alpha1.FindingObjects{CPUs: "0-3", NUMANodes: []int32{0}}}},
 	}
 	if !SameProfile(&one, one.DeepCopy()) {
 		t.Error("a copy is another status")
 	}
 	for name, change := range map[string]func(*v1alpha1.LowLatencyNodeProfileStatus){
-		"partition": func(s *v1alpha1.LowLatencyNodeProfileStatus) { s.Shapes[0].Partition.HousekeepingCores = 3 },
-		"objects":   func(s *v1alpha1.LowLatencyNodeProfileStatus) { s.Findings[0].Objects.CPUs = "0-4" },
+		"generation":      func(s *v1alpha1.LowLatencyNodeProfileStatus) { s.ObservedGeneration++ },
+		"count":           func(s *v1alpha1.LowLatencyNodeProfileStatus) { s.Nodes.Applied++ },
+		"nodes":           func(s *v1alpha1.LowLatencyNodeProfileStatus) { s.Nodes = nil },
+		"condition":       func(s *v1alpha1.LowLatencyNodeProfileStatus) { s.Conditions[0].Message = "other" },
+		"effective value": func(s *v1alpha1.LowLatencyNodeProfileStatus) { s.Effective[0].Value = "other" },
+		"shape":           func(s *v1alpha1.LowLatencyNodeProfileStatus) { s.Shapes[0].Nodes++ },
+		"finding":         func(s *v1alpha1.LowLatencyNodeProfileStatus) { s.Findings[0].Message = "other" },
+		"partition":       func(s *v1alpha1.LowLatencyNodeProfileStatus) { s.Shapes[0].Partition.HousekeepingCores = 3 },
+		"objects":         func(s *v1alpha1.LowLatencyNodeProfileStatus) { s.Findings[0].Objects.CPUs = "0-4" },
 	} {
 		other := one.DeepCopy()
 		if change(other); SameProfile(&one, other) {
