@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
@@ -145,6 +147,8 @@ func (o *MachineConfigOperator) render(ctx context.Context, pool *mcfgv1.Machine
 	if err := o.Client.List(ctx, &all); err != nil {
 		return nil, fmt.Errorf("listing MachineConfigs: %w", err)
 	}
+	// In the order of their names, as the machine-config operator merges them. A cache returns them in any order.
+	slices.SortFunc(all.Items, func(a, b mcfgv1.MachineConfig) int { return strings.Compare(a.Name, b.Name) })
 	var chosen []mcfgv1.MachineConfig
 	var source []corev1.ObjectReference
 	for i := range all.Items {
