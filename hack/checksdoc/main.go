@@ -11,11 +11,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
-	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 )
 
 const introduction = `# Checks
@@ -45,7 +43,8 @@ the command line. Checks marked *qualification* are judged by a qualification ru
 What is configured and what happens are different checks, because the difference is the interesting case:
 ` + "`cpu.nohz-full` reads a setting, `cpu.tick` counts interrupts. A rule follows the plan: a profile that keeps the\n" +
 	"tick is not failed for ticking, and one with `interrupts.placement: PerPod` is judged on the CPUs that pods own.\n" + `
-The address of a check in this document is its identifier: ` + "`docs/checks.md#cpu.nohz-full`" + `.
+The address of a check in this document is its identifier: ` + "`docs/checks.md#cpu.nohz-full`" + `; ` + "`kubectl lowlatency explain cpu.nohz-full`" + `
+prints the same.
 
 Not judged, and why: transmit packet steering (XPS), coalescing of interrupts and the energy bias of processors. A
 profile says nothing about the first two, which matter to traffic through the kernel only, and the third is a
@@ -66,9 +65,10 @@ func main() {
 func printDocument(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(introduction)
-	printSummary(&b)
-	for _, check := range verify.Catalogue() {
-		printCheck(&b, check)
+	manuals := view.Manuals()
+	printSummary(&b, manuals)
+	for i := range manuals {
+		printManual(&b, &manuals[i])
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("writing the document: %w", err)
@@ -76,59 +76,17 @@ func printDocument(w io.Writer) error {
 	return nil
 }
 
-func printSummary(b *strings.Builder) {
+func printSummary(b *strings.Builder, manuals []view.Manual) {
 	b.WriteString("\n| Check | Severity | Impact | Conditions | It passes when |\n|---|---|---|---|---|\n")
-	for _, check := range verify.Catalogue() {
-		fmt.Fprintf(b, "| [%s](#%s) | %s | %s | %s | %s |\n", check.ID, check.ID, severity(check), check.Impact, conditions(check), check.Title)
+	for i := range manuals {
+		m := &manuals[i]
+		fmt.Fprintf(b, "| [%s](#%s) | %s | %s | %s | %s |\n", m.Check, m.Check, m.SeverityAndNeeds(), m.Impact, strings.Join(m.Conditions, ", "), m.Title)
 	}
 }
 
-func severity(check verify.Check) string {
-	switch {
-	case check.Window:
-		return string(check.Severity) + ", window"
-	case check.Qualification:
-		return string(check.Severity) + ", qualification"
-	}
-	return string(check.Severity)
-}
-
-func conditions(check verify.Check) string { return strings.Join(check.Conditions, ", ") }
-
-func printCheck(b *strings.Builder, check verify.Check) {
-	fmt.Fprintf(b, "\n<a id=\"%s\"></a>\n\n## %s\n\n%s.\n\n", check.ID, check.ID, check.Title)
-	rows := [][2]string{
-		{"Severity", severity(check)},
-		{"Impact", string(check.Impact) + ": " + check.Impact.Sentence()},
-		{"Conditions", conditions(check)},
-		{"Applies when", check.Applies},
-		{"What it costs", check.Why},
-		{"Reads", code(check.Reads)},
-		{"Fix", check.Fix},
-		{"Reboot", reboot(check.Reboot)},
-		{"Source", check.Source},
-	}
-	rows = slices.DeleteFunc(rows, func(row [2]string) bool { return row[1] == "" })
-	for _, row := range rows {
+func printManual(b *strings.Builder, manual *view.Manual) {
+	fmt.Fprintf(b, "\n<a id=\"%s\"></a>\n\n## %s\n\n%s.\n\n", manual.Check, manual.Check, manual.Title)
+	for _, row := range manual.Rows(func(file string) string { return "`" + file + "`" }) {
 		fmt.Fprintf(b, "- **%s:** %s\n", row[0], row[1])
-	}
-}
-
-func code(texts []string) string {
-	quoted := make([]string, 0, len(texts))
-	for _, text := range texts {
-		quoted = append(quoted, "`"+text+"`")
-	}
-	return strings.Join(quoted, ", ")
-}
-
-func reboot(requirement v1alpha1.RebootRequirement) string {
-	switch requirement {
-	case v1alpha1.RebootRequired:
-		return "the fix takes effect after a reboot"
-	case v1alpha1.RebootNotRequired:
-		return "not needed"
-	default:
-		return "not known"
 	}
 }

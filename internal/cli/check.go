@@ -46,7 +46,7 @@ Exit codes: 0 all conditions are True; 1 one is False, or the profile does not f
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), options) },
 	}
-	options.addFlags(command)
+	options.addFlags(command, a)
 	command.Flags().DurationVar(&options.window, "window", 0, "read a live host twice, so long apart, such as 10s")
 	command.Flags().Var(options.failOn, "fail-on", "which failed checks make a condition False, in place of what the profile says")
 	command.Flags().VarP(options.format, "output", "o", "output format")

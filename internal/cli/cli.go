@@ -92,26 +92,26 @@ Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a po
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl lowlatency"},
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          noSuchCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	root.PersistentFlags().Var(&app.colour, "color", "colours in text: auto (on a terminal, unless NO_COLOR is set), always or never")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		app.snapshotCommand(),
 		app.topologyCommand(),
 		app.planCommand(),
 		app.renderCommand(),
 		app.checkCommand(),
+		app.explainCommand(),
 		app.nodeCommand(),
 		app.poolCommand(),
 		app.importCommand(),
 		app.versionCommand(),
 	)
+	completeFlags(root)
 	return root
 }

@@ -350,13 +350,14 @@ func TestErrors(t *testing.T) {
 	profile := write(t, "profile.yaml", profileText)
 	two := write(t, "two.yaml", profileText+"---\n"+strings.Replace(profileText, "name: trading", "name: other", 1))
 	host := tree(t, smaller("a"))
+	empty := t.TempDir()
 	cases := map[string]struct {
 		in   string
 		args []string
 		want string
 	}{
-		"an unknown command":  {args: []string{"tune"}, want: `unknown command "tune" for "kubectl lowlatency"`},
-		"an unknown flag":     {args: []string{"plan", "--rot", "/"}, want: "unknown flag: --rot; see kubectl lowlatency plan --help"},
+		"an unknown command":  {args: []string{"tune"}, want: `there is no command "tune"; see kubectl lowlatency --help`},
+		"an unknown flag":     {args: []string{"plan", "--rot", "/"}, want: "unknown flag: --rot (did you mean --root?); see kubectl lowlatency plan --help"},
 		"an unknown format":   {args: []string{"plan", "-o", "xml"}, want: `invalid argument "xml" for "-o, --output" flag: must be one of text, json, yaml, jsonpath=..., go-template=...; see kubectl lowlatency plan --help`},
 		"an unknown colour":   {args: []string{"plan", "--color", "red"}, want: `invalid argument "red" for "--color" flag: must be one of auto, always, never; see kubectl lowlatency plan --help`},
 		"an argument":         {args: []string{"topology", "x"}, want: `unknown command "x" for "kubectl lowlatency topology"`},
@@ -369,9 +370,9 @@ func TestErrors(t *testing.T) {
 		"no YAML":             {in: "a: b: c", args: []string{"plan", "-f", "-"}, want: "-: yaml: mapping values are not allowed in this context"},
 		"a key twice":         {in: "kind: A\nkind: B\n", args: []string{"plan", "-f", "-"}, want: "-: yaml: unmarshal errors:\n  line 2: key \"kind\" already set in map"},
 		"no object":           {in: "[]", args: []string{"plan", "-f", "-"}, want: "-: this is no object with apiVersion and kind"},
-		"another kind":        {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", args: []string{"plan", "-f", "-"}, want: `-, Pod "a": only LowLatencyNodeProfile, BypassNICPool and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not v1`},
+		"another kind":        {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", args: []string{"plan", "-f", "-"}, want: `-, Pod "a": only LowLatencyNodeProfile, BypassNICPool and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not Pod of v1`},
 		"an unknown field":    {in: profileText + "---\n" + profileHead + "  cpu: {}\n", args: []string{"plan", "-f", "-"}, want: `-, document 2, LowLatencyNodeProfile "trading": spec.cpu: Forbidden: unknown field; did you mean cpus?`},
-		"a folder":            {args: []string{"plan", "-f", "testdata"}, want: `testdata is a folder; name each of its files with -f`},
+		"a folder":            {args: []string{"plan", "-f", empty}, want: "folder " + empty + " holds no .yaml, .yml or .json file; folders in it are not looked into"},
 		"an unknown metadata": {in: strings.Replace(profileHead, "name: trading", "name: a, title: b", 1), args: []string{"plan", "-f", "-"}, want: `-, LowLatencyNodeProfile "a": strict decoding error: unknown field "metadata.title"`},
 		"a rule of the API":   {in: profileHead + "  cpus: {partition: Explicit}\n", args: []string{"plan", "-f", "-"}, want: `-, LowLatencyNodeProfile "trading": spec.cpus: Invalid value: spec.cpus.explicit must be set when spec.cpus.partition is Explicit, and only then.`},
 		"several errors": {
@@ -383,7 +384,7 @@ func TestErrors(t *testing.T) {
 		"an item of a list": {
 			in:   "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: node}}\n",
 			args: []string{"plan", "-f", "-"},
-			want: `-, item 1, Node "node": only LowLatencyNodeProfile, BypassNICPool and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not v1`,
+			want: `-, item 1, Node "node": only LowLatencyNodeProfile, BypassNICPool and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not Node of v1`,
 		},
 		"no profile":           {in: "apiVersion: lowlatency.dev/v1alpha1\nkind: LowLatencyNode\nmetadata: {name: node}\nspec: {profile: a}\n", args: []string{"plan", "-f", "-"}, want: "the files hold no LowLatencyNodeProfile"},
 		"a node without facts": {in: "apiVersion: lowlatency.dev/v1alpha1\nkind: LowLatencyNode\nmetadata: {name: node}\nspec: {profile: a}\n", args: []string{"plan", "-f", "-", "-f", profile}, want: `LowLatencyNode "node" has no status.inventory yet`},

@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -24,6 +26,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/crdschema"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/nearname"
 )
 
 // maximumManifest is how much of one file is read: far above any list of profiles, far below what would
@@ -41,10 +44,26 @@ type manifests struct {
 type manifestReader struct {
 	in      io.Reader
 	schemas *crdschema.Schemas
+	// passed counts the objects of folders that are none of ours, by their kinds.
+	passed map[string]int
+}
+
+// origin is where an object was found.
+type origin struct {
+	// where names the file, and the place in it.
+	where string
+	// inFolder tells that the file was not named itself: it may hold objects of others.
+	inFolder bool
+}
+
+// part is one of several objects of the same origin.
+func (o origin) part(what string, index int) origin {
+	o.where = fmt.Sprintf("%s, %s %d", o.where, what, index+1)
+	return o
 }
 
 // readManifests reads YAML or JSON files, each with any number of documents and lists; "-" is the
-// standard input.
+// standard input. Of a folder the files that kubectl takes are read, and what is of another group there is passed over.
 func (a *app) readManifests(ctx context.Context, files []string) (*manifests, error) {
 	if len(files) == 0 {
 		return nil, errors.New("give the file with what is wanted: -f FILE, or -f - for the standard input")
@@ -53,27 +72,54 @@ func (a *app) readManifests(ctx context.Context, files []string) (*manifests, er
 	if err != nil {
 		return nil, err
 	}
-	reader := &manifestReader{in: a.In, schemas: schemas}
+	reader := &manifestReader{in: a.In, schemas: schemas, passed: map[string]int{}}
 	var all manifests
 	for _, file := range files {
-		if err := reader.readFile(ctx, file, &all); err != nil {
+		if err := reader.readFileOrFolder(ctx, file, &all); err != nil {
 			return nil, err
 		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(reader.passed)) {
+		a.complain("passed over: %d of kind %s", reader.passed[kind], kind)
 	}
 	return &all, nil
 }
 
-func (r *manifestReader) readFile(ctx context.Context, file string, into *manifests) error {
-	documents, err := readDocuments(r.in, file)
+func (r *manifestReader) readFileOrFolder(ctx context.Context, name string, into *manifests) error {
+	if about, err := os.Stat(name); name == "-" || err != nil || !about.IsDir() {
+		return r.readFile(ctx, origin{where: name}, into)
+	}
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, entry := range entries {
+		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
+			continue
+		}
+		found = true
+		if err := r.readFile(ctx, origin{where: filepath.Join(name, entry.Name()), inFolder: true}, into); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return fmt.Errorf("folder %s holds no .yaml, .yml or .json file; folders in it are not looked into", name)
+	}
+	return nil
+}
+
+func (r *manifestReader) readFile(ctx context.Context, file origin, into *manifests) error {
+	documents, err := readDocuments(r.in, file.where)
 	if err != nil {
 		return err
 	}
 	for i, document := range documents {
-		where := file
+		from := file
 		if len(documents) > 1 {
-			where = fmt.Sprintf("%s, document %d", file, i+1)
+			from = file.part("document", i)
 		}
-		if err := r.readDocument(ctx, where, document, into); err != nil {
+		if err := r.readDocument(ctx, from, document, into); err != nil {
 			return err
 		}
 	}
@@ -143,27 +189,27 @@ func hasContent(document []byte) bool {
 	return false
 }
 
-func (r *manifestReader) readDocument(ctx context.Context, where string, document []byte, into *manifests) error {
+func (r *manifestReader) readDocument(ctx context.Context, from origin, document []byte, into *manifests) error {
 	data, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
-		return fmt.Errorf("%s: %w", where, err)
+		return fmt.Errorf("%s: %w", from.where, err)
 	}
 	if !bytes.HasPrefix(data, []byte("{")) {
-		return fmt.Errorf("%s: this is no object with apiVersion and kind", where)
+		return fmt.Errorf("%s: this is no object with apiVersion and kind", from.where)
 	}
 	var object unstructured.Unstructured
 	if err := object.UnmarshalJSON(data); err != nil {
-		return fmt.Errorf("%s: %w", where, err)
+		return fmt.Errorf("%s: %w", from.where, err)
 	}
 	if !object.IsList() {
-		return r.addObject(ctx, where, &object, into)
+		return r.addObject(ctx, from, &object, into)
 	}
 	list, err := object.ToList()
 	if err != nil {
-		return fmt.Errorf("%s: %w", where, err)
+		return fmt.Errorf("%s: %w", from.where, err)
 	}
 	for i := range list.Items {
-		if err := r.addObject(ctx, fmt.Sprintf("%s, item %d", where, i+1), &list.Items[i], into); err != nil {
+		if err := r.addObject(ctx, from.part("item", i), &list.Items[i], into); err != nil {
 			return err
 		}
 	}
@@ -171,15 +217,17 @@ func (r *manifestReader) readDocument(ctx context.Context, where string, documen
 }
 
 // addObject judges one object by its CRD and decodes it.
-func (r *manifestReader) addObject(ctx context.Context, where string, object *unstructured.Unstructured, into *manifests) error {
-	where = fmt.Sprintf("%s, %s %q", where, object.GetKind(), object.GetName())
+func (r *manifestReader) addObject(ctx context.Context, from origin, object *unstructured.Unstructured, into *manifests) error {
+	where := fmt.Sprintf("%s, %s %q", from.where, object.GetKind(), object.GetName())
 	known, err := r.schemas.Knows(object.GroupVersionKind())
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if !known {
-		return fmt.Errorf("%s: only LowLatencyNodeProfile, BypassNICPool and LowLatencyNode of %s are read here, not %s",
-			where, v1alpha1.GroupVersion, object.GroupVersionKind().GroupVersion())
+	case !known && from.inFolder && object.GroupVersionKind().Group != v1alpha1.GroupVersion.Group:
+		r.passed[object.GetKind()]++
+		return nil
+	case !known:
+		return unknownKind(where, object)
 	}
 	if errs := r.schemas.Validate(ctx, object); len(errs) > 0 {
 		return fmt.Errorf("%s:%s", where, sentences(errs))
@@ -196,6 +244,17 @@ func (r *manifestReader) addObject(ctx context.Context, where string, object *un
 		return fmt.Errorf("%s: %w", where, err)
 	}
 	return nil
+}
+
+// unknownKind refuses an object that is not read here.
+func unknownKind(where string, object *unstructured.Unstructured) error {
+	kinds := []string{"LowLatencyNodeProfile", "BypassNICPool", "LowLatencyNode"}
+	near := ""
+	if kind := object.GetKind(); !slices.Contains(kinds, kind) {
+		near = nearname.Of(kind, kinds)
+	}
+	return fmt.Errorf("%s: only %s and %s of %s are read here, not %s of %s%s", where, strings.Join(kinds[:2], ", "), kinds[2], v1alpha1.GroupVersion,
+		object.GetKind(), object.GroupVersionKind().GroupVersion(), didYouMean(near))
 }
 
 // decodeInto appends the object as a typed one. Fields that the type does not have are an error.

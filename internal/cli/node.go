@@ -67,12 +67,13 @@ is False.`,
   kubectl lowlatency node worker-1 -o html > worker-1.html
   kubectl lowlatency node -f trading.yaml --root / --window 10s
   kubectl get llnp,lln,bnp -o yaml | kubectl lowlatency node worker-1 -f - --profile trading`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: complete(func(ctx context.Context) ([]string, error) { return a.nodeNames(ctx, options.files, &options.access) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.node(cmd.Context(), strings.Join(args, ""), options)
 		},
 	}
-	options.addFlags(command)
+	options.addFlags(command, a)
 	flags := command.Flags()
 	flags.DurationVar(&options.window, "window", 0, "read a live host twice, so long apart, such as 10s")
 	flags.StringVar(&options.jitter, "jitter", "", "`FILE` that lowlatency-operator probe jitter -o json wrote on the node, to be shown too")

@@ -82,7 +82,7 @@ func (m *colourMode) String() string {
 
 // Set chooses the mode.
 func (m *colourMode) Set(value string) error {
-	choice := choice{allowed: []string{"auto", "always", "never"}}
+	choice := choice{allowed: m.names()}
 	if err := choice.Set(value); err != nil {
 		return err
 	}
@@ -91,7 +91,10 @@ func (m *colourMode) Set(value string) error {
 }
 
 // Type names the kind of flag in the help.
-func (m *colourMode) Type() string { return "auto|always|never" }
+func (m *colourMode) Type() string { return strings.Join(m.names(), "|") }
+
+// names are the modes.
+func (m *colourMode) names() []string { return []string{"auto", "always", "never"} }
 
 // palette returns the paints for the standard output.
 func (a *app) palette() text.Palette {

@@ -40,7 +40,7 @@ Exit codes: 0 every node has a plan; 1 a node has none; 2 wrong usage or input.`
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.plan(cmd.Context(), options) },
 	}
-	options.addFlags(command)
+	options.addFlags(command, a)
 	command.Flags().StringVar(&options.against, "against", "", "show the difference to `FILE`, another version of the profile, or to what the host is \"running\"")
 	command.Flags().VarP(options.format, "output", "o", "output format")
 	return command

@@ -55,7 +55,7 @@ Exit codes: 0 done; 1 a node has no plan, nothing is printed for it; 2 wrong usa
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.render(cmd.Context(), options) },
 	}
-	options.addFlags(command)
+	options.addFlags(command, a)
 	command.Flags().StringVarP(&options.namespace, "namespace", "n", defaultNamespace, "`NAMESPACE` of the operator")
 	command.Flags().StringVar(&options.machineConfigPool, "machine-config-pool", "",
 		"`NAME` of the MachineConfigPool, when spec.pools binds to an existing one and its labels do not give the name")

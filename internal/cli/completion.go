@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// completionTimeout bounds what a shell waits for the cluster when somebody presses the tabulator key.
+const completionTimeout = 3 * time.Second
+
+// completer returns the words that may follow.
+type completer func(ctx context.Context) ([]string, error)
+
+// complete makes of a completer what cobra wants, for a command that takes one argument.
+func complete(words completer) cobra.CompletionFunc {
+	return func(command *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(command.Context(), completionTimeout)
+		defer cancel()
+		names, err := words(ctx)
+		if err != nil {
+			cobra.CompDebugln(err.Error(), false)
+			return nil, cobra.ShellCompDirectiveError
+		}
+		// Files may be read twice: cobra parses the flags of an unfinished line more than once.
+		slices.Sort(names)
+		return begunBy(begun, slices.Compact(names)), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// begunBy are the words that begin so.
+func begunBy(begun string, words []string) []string {
+	return slices.DeleteFunc(words, func(word string) bool { return !strings.HasPrefix(word, begun) })
+}
+
+// completeFlags lets shells complete the values of all flags that take one of several words, and the names of files.
+func completeFlags(command *cobra.Command) {
+	command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		if words, ok := flag.Value.(*choice); ok {
+			register(command, flag.Name, oneOf(words.allowed))
+		}
+		if mode, ok := flag.Value.(*colourMode); ok {
+			register(command, flag.Name, oneOf(mode.names()))
+		}
+		if flag.Name == "filename" {
+			register(command, flag.Name, cobra.FixedCompletions([]string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt))
+		}
+	})
+	for _, child := range command.Commands() {
+		completeFlags(child)
+	}
+}
+
+// oneOf completes one of some words.
+func oneOf(words []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return begunBy(begun, slices.Clone(words)), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// register adds a completion, unless the flag has one of its own.
+func register(command *cobra.Command, flag string, function cobra.CompletionFunc) {
+	if _, exists := command.GetFlagCompletionFunc(flag); !exists {
+		// The other reason to fail is a flag that does not exist.
+		_ = command.RegisterFlagCompletionFunc(flag, function)
+	}
+}
+
+// nodeNames are those of the LowLatencyNodes in the files, or without files in the cluster.
+func (a *app) nodeNames(ctx context.Context, files []string, access *clusterAccess) ([]string, error) {
+	var names []string
+	if len(files) > 0 {
+		all, err := a.readManifests(ctx, files)
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range all.nodes {
+			names = append(names, node.Name)
+		}
+		return names, nil
+	}
+	cluster, err := access.connect()
+	if err != nil {
+		return nil, err
+	}
+	err = eachNode(ctx, cluster, func(node *v1alpha1.LowLatencyNode) { names = append(names, node.Name) })
+	return names, err
+}
+
+// poolNames are those of the BypassNICPools in the files, or without files in the cluster.
+func (a *app) poolNames(ctx context.Context, files []string, access *clusterAccess) ([]string, error) {
+	var names []string
+	if len(files) > 0 {
+		all, err := a.readManifests(ctx, files)
+		if err != nil {
+			return nil, err
+		}
+		for _, pool := range all.sortedPools() {
+			names = append(names, pool.Name)
+		}
+		return names, nil
+	}
+	cluster, err := access.connect()
+	if err != nil {
+		return nil, err
+	}
+	pools, err := fetchPools(ctx, cluster, "")
+	for i := range pools {
+		names = append(names, pools[i].Name)
+	}
+	return names, err
+}
+
+// profileNames are those of the LowLatencyNodeProfiles in the files.
+func (a *app) profileNames(ctx context.Context, files []string) ([]string, error) {
+	all, err := a.readManifests(ctx, files)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(all.profiles))
+	for _, profile := range all.profiles {
+		names = append(names, profile.Name)
+	}
+	return names, nil
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// offered are the words that a shell is told for an unfinished command line, without their descriptions.
+func offered(t *testing.T, in string, args ...string) []string {
+	t.Helper()
+	got := run(t, in, append([]string{"__complete"}, args...)...)
+	var words []string
+	for line := range strings.Lines(got.out) {
+		word, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if !strings.HasPrefix(word, ":") {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+func TestCompletion(t *testing.T) {
+	objects := write(t, "objects.yaml", profileText+`---
+apiVersion: lowlatency.dev/v1alpha1
+kind: LowLatencyNode
+metadata: {name: epyc-1}
+spec: {profile: trading}
+---
+apiVersion: lowlatency.dev/v1alpha1
+kind: LowLatencyNode
+metadata: {name: xeon-1}
+spec: {profile: trading}
+---
+`+poolText)
+	cases := map[string]struct {
+		args, want []string
+	}{
+		"commands":         {[]string{"ch"}, []string{"check"}},
+		"formats":          {[]string{"node", "-o", ""}, []string{"text", "json", "yaml", "html", "svg"}},
+		"thresholds":       {[]string{"check", "--fail-on", "C"}, []string{"Critical"}},
+		"colours":          {[]string{"plan", "--color", ""}, []string{"auto", "always", "never"}},
+		"kinds of files":   {[]string{"plan", "-f", ""}, []string{"yaml", "yml", "json"}},
+		"checks":           {[]string{"explain", "cpu.nohz"}, []string{"cpu.nohz-full"}},
+		"nodes of files":   {[]string{"node", "-f", objects, ""}, []string{"epyc-1", "xeon-1"}},
+		"one node only":    {[]string{"node", "-f", objects, "epyc-1", ""}, nil},
+		"pools of files":   {[]string{"pool", "-f", objects, ""}, []string{"x2"}},
+		"profiles":         {[]string{"plan", "-f", objects, "--profile", ""}, []string{"trading"}},
+		"profiles of none": {[]string{"plan", "--profile", ""}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, offered(t, "", tc.args...)); diff != "" {
+				t.Errorf("offered (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestFolders reads what kubectl would of a folder, and says what was passed over.
+func TestFolders(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"profile.yaml": profileText, "pool.yml": poolText, "README.md": "# none",
+		"kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [profile.yaml]\n",
+		"pods.json":          `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod"}, {"apiVersion": "v1", "kind": "Pod"}]}`,
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host := tree(t, small("epyc"))
+	got := run(t, "", "plan", "-f", folder, "--root", host)
+	if want := run(t, "", "plan", "-f", filepath.Join(folder, "profile.yaml"), "-f", filepath.Join(folder, "pool.yml"), "--root", host); got.out != want.out || got.code != want.code {
+		t.Errorf("from the folder:\n%s\nfrom its files:\n%s", got.out, want.out)
+	}
+	if want := "passed over: 1 of kind Kustomization\npassed over: 2 of kind Pod\n"; got.err != want {
+		t.Errorf("standard error %q, want %q", got.err, want)
+	}
+
+	mistyped := strings.Replace(poolText, "BypassNICPool", "BypassNICPol", 1)
+	if err := os.WriteFile(filepath.Join(folder, "pool.yml"), []byte(mistyped), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got = run(t, "", "plan", "-f", folder, "--root", host)
+	if got.code != ExitUsage || !strings.Contains(got.err, "did you mean BypassNICPool?") {
+		t.Errorf("exit code %d: %s, want a complaint about the kind", got.code, got.err)
+	}
+}

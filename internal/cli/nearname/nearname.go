@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package nearname finds the name that was probably meant by one that does not exist.
+package nearname
+
+import "strings"
+
+// Of is the first name with the fewest changes; "" when more than a third of the letters would change.
+func Of(text string, names []string) string {
+	best, fewest := "", len(text)/3+1
+	for _, name := range names {
+		if changes := distance(strings.ToLower(text), strings.ToLower(name)); changes < fewest {
+			best, fewest = name, changes
+		}
+	}
+	return best
+}
+
+// distance is how many letters must be put in, taken out or replaced to make one text of the other (Levenshtein). Longer
+// texts than any field has are far from all.
+func distance(a, b string) int {
+	const longest = 128
+	if len(a) > longest || len(b) > longest {
+		return longest
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

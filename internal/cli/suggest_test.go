@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import "testing"
+
+func TestMistypedNames(t *testing.T) {
+	cases := map[string]struct {
+		in   string
+		args []string
+		want string
+	}{
+		"a mistyped command":   {args: []string{"pln"}, want: `there is no command "pln" (did you mean plan?); see kubectl lowlatency --help`},
+		"a mistyped check":     {args: []string{"explain", "cpu.nohzfull"}, want: `there is no check "cpu.nohzfull" (did you mean cpu.nohz-full?); kubectl lowlatency explain lists all`},
+		"a mistyped kind":      {in: "apiVersion: lowlatency.dev/v1alpha1\nkind: ByPassNicPol\nmetadata: {name: a}\n", args: []string{"plan", "-f", "-"}, want: `-, ByPassNicPol "a": only LowLatencyNodeProfile, BypassNICPool and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not ByPassNicPol of lowlatency.dev/v1alpha1 (did you mean BypassNICPool?)`},
+		"a mistyped flag":      {args: []string{"check", "--windo", "1s"}, want: "unknown flag: --windo (did you mean --window?); see kubectl lowlatency check --help"},
+		"a flag like no other": {args: []string{"check", "--zzzzzz"}, want: "unknown flag: --zzzzzz; see kubectl lowlatency check --help"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := run(t, tc.in, tc.args...); got.code != ExitUsage || got.err != "error: "+tc.want+"\n" {
+				t.Errorf("exit code %d: %q, want %q", got.code, got.err, tc.want)
+			}
+		})
+	}
+}
