@@ -23,9 +23,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/jedib0t/go-pretty/v6/table"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -84,6 +86,7 @@ func playRole(text string) error {
 		return fmt.Errorf("reading the role: %w", err)
 	}
 	ctx := context.Background()
+	ctrl.SetLogger(logr.Discard())
 	go r.measure()
 	if r.Name == "plugin" {
 		return cluster.NewPlugin(r.Plugin, time.Second).Run(ctx)
@@ -203,21 +206,22 @@ func newChurnWorld(t *testing.T) (*world, *troupe) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	p := &troupe{ctx: ctx, dir: t.TempDir(), started: map[string]bool{}}
-	t.Cleanup(func() {
-		cancel()
-		p.running.Wait()
-	})
 	kubeconfig := filepath.Join(p.dir, "kubeconfig")
 	direct := make(chan *nodeclient.Client, 1)
 	options := cluster.Options{
 		Agent: func(ctx context.Context, node, root, podResources string) error {
+			var connection *nodeclient.Client
+			select {
+			case connection = <-direct:
+				direct <- connection
+			case <-ctx.Done():
+				return nil
+			}
 			if node == steady {
 				err := p.start(role{Name: "agent", Kubeconfig: kubeconfig, Node: node, Root: root, PodResources: podResources}, "agent")
 				<-ctx.Done()
 				return err
 			}
-			connection := <-direct
-			direct <- connection
 			return cluster.NewAgent(connection, node, root, podResources, agentPace()).Run(ctx)
 		},
 		Plugin: func(ctx context.Context, on embedded.PluginOnNode) error {
@@ -234,15 +238,21 @@ func newChurnWorld(t *testing.T) (*world, *troupe) {
 		if err != nil {
 			return fmt.Errorf("connecting the agents: %w", err)
 		}
-		direct <- connection
 		if err := w.WriteKubeconfig(kubeconfig); err != nil {
 			return err
 		}
+		// The agents, those in processes of their own included, have waited for it.
+		direct <- connection
 		w.stopOperator = func() {}
 		return p.start(role{Name: "manager", Kubeconfig: kubeconfig}, "manager")
 	})
+	// The processes end before the API server, which waits for its clients.
+	t.Cleanup(func() {
+		cancel()
+		p.running.Wait()
+	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(errors.Join(err, p.failed()))
 	}
 	return w, p
 }

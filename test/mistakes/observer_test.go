@@ -50,9 +50,13 @@ type observer struct {
 	known *picture
 	// lies are the moments in which something said Ready for a spec that the hosts did not show.
 	lies []string
+	// ledger tells what the manager had read when it wrote.
+	ledger *ledger
 }
 
-func newObserver() *observer { return &observer{known: newPicture(), seen: map[string]int64{}} }
+func newObserver() *observer {
+	return &observer{known: newPicture(), seen: map[string]int64{}, ledger: newLedger()}
+}
 
 // watch begins to observe.
 func (o *observer) watch(w *world) {
@@ -139,7 +143,7 @@ func (o *observer) account() *account {
 	defer o.mutex.Unlock()
 	sorted := slices.Clone(o.events)
 	slices.SortStableFunc(sorted, func(a, b event) int { return cmp.Compare(a.revision, b.revision) })
-	sum := newAccount(o.known, o.lies)
+	sum := newAccount(o.known, o.ledger, o.lies)
 	for i := range sorted {
 		sum.add(&sorted[i])
 	}
@@ -155,6 +159,8 @@ type picture struct {
 	pools   map[string]*v1alpha1.BypassNICPool
 	// proven is the plan that each node has proven since its last reboot; "" while it has not proven any.
 	proven map[string]string
+	// provenSince are the revisions of the reports with which nodes began to prove their plans, without a break since.
+	provenSince map[string]int64
 	// boots are the boots that nodes have left: what is reported of them proves nothing any more.
 	boots map[string]string
 }
@@ -162,14 +168,14 @@ type picture struct {
 func newPicture() *picture {
 	return &picture{
 		nodes: map[string]*corev1.Node{}, reports: map[string]*v1alpha1.LowLatencyNode{},
-		pools: map[string]*v1alpha1.BypassNICPool{}, proven: map[string]string{}, boots: map[string]string{},
+		pools: map[string]*v1alpha1.BypassNICPool{}, proven: map[string]string{}, provenSince: map[string]int64{}, boots: map[string]string{},
 	}
 }
 
 func (p *picture) clone() *picture {
 	return &picture{
 		nodes: maps.Clone(p.nodes), reports: maps.Clone(p.reports), pools: maps.Clone(p.pools),
-		proven: maps.Clone(p.proven), boots: maps.Clone(p.boots),
+		proven: maps.Clone(p.proven), provenSince: maps.Clone(p.provenSince), boots: maps.Clone(p.boots),
 	}
 }
 
@@ -183,6 +189,9 @@ type taint struct {
 	doubt string
 	// isPending tells that the node was judged by a plan that it has not got yet.
 	isPending bool
+	// isInstant tells that the node began to prove its plan after the manager had read its report for the last time before
+	// it wrote; isLifted that the taint was taken away again.
+	isInstant, isLifted bool
 }
 
 // account is what has happened between two moments.
@@ -193,13 +202,15 @@ type account struct {
 	rebootedAt map[string]int64
 	taints     []taint
 	// lost are the NICs that were healthy before and not all the time since, as "pool node address".
-	lost map[string]bool
-	lies []string
+	lost   map[string]bool
+	lies   []string
+	ledger *ledger
 }
 
-func newAccount(before *picture, lies []string) *account {
+func newAccount(before *picture, ledger *ledger, lies []string) *account {
 	return &account{
-		before: before, now: before.clone(), reboots: map[string]int{}, rebootedAt: map[string]int64{}, lost: map[string]bool{}, lies: lies,
+		before: before, now: before.clone(), reboots: map[string]int{}, rebootedAt: map[string]int64{}, lost: map[string]bool{},
+		lies: lies, ledger: ledger,
 	}
 }
 
@@ -210,22 +221,34 @@ func (a *account) add(e *event) {
 	case *corev1.Node:
 		a.addNode(e, object)
 	case *v1alpha1.LowLatencyNode:
-		if e.deleted {
-			delete(a.now.reports, name)
-			delete(a.now.proven, name)
-			return
-		}
-		a.now.reports[name] = object
-		if hash := object.Spec.PlanHash; hash == object.Status.VerifiedPlanHash && isProven(object) && object.Status.BootID != a.now.boots[name] {
-			a.now.proven[name] = hash
-		}
-		a.compareNICs(object)
+		a.addReport(e, object)
 	case *v1alpha1.BypassNICPool:
 		a.now.pools[name] = object
 		if e.deleted {
 			delete(a.now.pools, name)
 		}
 	}
+}
+
+// addReport notes since when a node proves which plan.
+func (a *account) addReport(e *event, report *v1alpha1.LowLatencyNode) {
+	name := report.Name
+	if e.deleted {
+		delete(a.now.reports, name)
+		delete(a.now.proven, name)
+		delete(a.now.provenSince, name)
+		return
+	}
+	a.now.reports[name] = report
+	if hash := report.Spec.PlanHash; hash == report.Status.VerifiedPlanHash && isProven(report) && report.Status.BootID != a.now.boots[name] {
+		if a.now.provenSince[name] == 0 || a.now.proven[name] != hash {
+			a.now.provenSince[name] = e.revision
+		}
+		a.now.proven[name] = hash
+	} else if !isProven(report) {
+		delete(a.now.provenSince, name)
+	}
+	a.compareNICs(report)
 }
 
 // addNode counts a reboot and a taint.
@@ -235,32 +258,54 @@ func (a *account) addNode(e *event, node *corev1.Node) {
 	if e.deleted {
 		delete(a.now.nodes, node.Name)
 		delete(a.now.proven, node.Name)
+		delete(a.now.provenSince, node.Name)
 		return
 	}
-	if isTainted(node) && !isTainted(before) {
-		a.taints = append(a.taints, a.judge(e.revision, node))
+	switch {
+	case isTainted(node) && !isTainted(before):
+		a.taints = append(a.taints, a.judge(e.revision, before, node))
+	case isTainted(before) && !isTainted(node):
+		a.lift(node.Name)
 	}
 	if before != nil && before.Annotations[stateOfNode] != "Working" && node.Annotations[stateOfNode] == "Working" {
 		a.reboots[node.Name]++
 		a.rebootedAt[node.Name] = e.revision
 		delete(a.now.proven, node.Name)
+		delete(a.now.provenSince, node.Name)
 		if report := a.now.reports[node.Name]; report != nil {
 			a.now.boots[node.Name] = report.Status.BootID
 		}
 	}
 }
 
-// judge says what speaks against a taint at this moment.
-func (a *account) judge(revision int64, node *corev1.Node) taint {
-	found := taint{node: node.Name, revision: revision}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == v1alpha1.NodeConditionReady {
-			found.why = condition.Reason + ": " + condition.Message
+// lift notes that the taints of a node were taken away.
+func (a *account) lift(node string) {
+	for i := range a.taints {
+		if a.taints[i].node == node {
+			a.taints[i].isLifted = true
 		}
 	}
+}
+
+// isInstant reports whether the manager, when it put a taint on a node, had just read a report from before the node began to
+// prove its plan.
+func (a *account) isInstant(before *corev1.Node) bool {
+	if before == nil {
+		return false
+	}
+	read, found := a.ledger.readFor(taintedNode{before.Name, before.ResourceVersion})
+	return found && read < a.now.provenSince[before.Name]
+}
+
+// judge says what speaks against a taint at this moment.
+func (a *account) judge(revision int64, before, node *corev1.Node) taint {
+	found := taint{node: node.Name, revision: revision, isInstant: a.isInstant(before)}
+	ready := nodeReady(node)
+	found.why = ready.Reason + ": " + ready.Message
 	report, proven := a.now.reports[node.Name], a.now.proven[node.Name]
 	switch {
 	case report == nil || proven == "" || node.Annotations[stateOfNode] == "Working":
+	case ready.Reason == v1alpha1.ReasonSettling && hasFailed(report):
 	case report.Spec.PlanHash != proven || report.Status.VerifiedPlanHash != proven:
 		found.isPending = true
 		found.doubt = "the node has proven plan " + proven + " and is judged by plan " + report.Spec.PlanHash + " although nothing was brought to it"
@@ -270,11 +315,15 @@ func (a *account) judge(revision int64, node *corev1.Node) taint {
 	return found
 }
 
-// close looks back: a plan that took effect without a reboot may be proven at once.
+// close looks back: a plan that took effect without a reboot may be proven at once. A taint that no manager could have
+// known to be wrong is excused once it is corrected.
 func (a *account) close() {
 	for i := range a.taints {
 		t := &a.taints[i]
 		node := a.now.nodes[t.node]
+		if t.isInstant && (t.isLifted || !a.isWrong(node)) {
+			t.doubt = ""
+		}
 		if !t.isPending || node == nil {
 			continue
 		}
@@ -283,6 +332,11 @@ func (a *account) close() {
 			t.doubt = ""
 		}
 	}
+}
+
+// isWrong reports whether a node has the taint although it proves its plan. After a failure it settles for a while.
+func (a *account) isWrong(node *corev1.Node) bool {
+	return isTainted(node) && a.now.provenSince[node.Name] != 0 && nodeReady(node).Reason != v1alpha1.ReasonSettling
 }
 
 // compareNICs notes those of the NICs that were healthy at the beginning which are not now, in pools that are still the same.
@@ -323,6 +377,21 @@ func isProven(report *v1alpha1.LowLatencyNode) bool {
 		}
 	}
 	return true
+}
+
+// hasFailed reports whether the agent has recorded that a check failed while a plan was in force. What fails on the way to a
+// plan keeps no gate closed after it.
+func hasFailed(report *v1alpha1.LowLatencyNode) bool {
+	applied := metav1.ConditionUnknown
+	// The latest is the first.
+	for _, t := range slices.Backward(report.Status.Transitions) {
+		if t.Condition == v1alpha1.ConditionApplied {
+			applied = t.To
+		} else if applied == metav1.ConditionTrue && t.To == metav1.ConditionFalse && t.Reason == v1alpha1.ReasonChecksFailed {
+			return true
+		}
+	}
+	return false
 }
 
 func isTainted(node *corev1.Node) bool {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package mistakes
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// revised gives an object the revision of its write.
+func revised(name string, revision int64) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, ResourceVersion: strconv.FormatInt(revision, 10)}
+}
+
+// nodeAt is the write of a Node with the taint or without.
+func nodeAt(revision int64, tainted bool) event {
+	node := &corev1.Node{ObjectMeta: revised("n", revision)}
+	if tainted {
+		node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintUnverified, Effect: corev1.TaintEffectNoSchedule}}
+	}
+	return event{revision: revision, object: node}
+}
+
+// reportAt is the write of a LowLatencyNode that proves its plan or does not.
+func reportAt(revision int64, status metav1.ConditionStatus) event {
+	report := &v1alpha1.LowLatencyNode{ObjectMeta: revised("n", revision)}
+	report.Spec.PlanHash, report.Status.VerifiedPlanHash, report.Status.BootID = "p", "p", "b"
+	for _, kind := range []string{v1alpha1.ConditionApplied, v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned} {
+		report.Status.Conditions = append(report.Status.Conditions, metav1.Condition{Type: kind, Status: status})
+	}
+	return event{revision: revision, object: report}
+}
+
+// tell sends a request through a ledger to a server that answers with a text.
+func tell(t *testing.T, l *ledger, method, path, body string, status int, answer string) {
+	t.Helper()
+	next := roundTripper(func(r *http.Request) (*http.Response, error) {
+		if text, err := io.ReadAll(r.Body); err != nil || string(text) != body {
+			t.Errorf("the server got %q, %v, want %q", text, err, body)
+		}
+		return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(answer))}, nil
+	})
+	response, err := l.over(next).RoundTrip(httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // It is in memory.
+	if text, err := io.ReadAll(response.Body); err != nil || string(text) != answer {
+		t.Errorf("the manager got %q, %v, want %q", text, err, answer)
+	}
+}
+
+func TestTaintOfAnInstant(t *testing.T) {
+	const (
+		report = "/apis/lowlatency.dev/v1alpha1/lowlatencynodes/n"
+		taint  = `{"metadata":{"resourceVersion":"10"},"spec":{"taints":[{"key":"k"}]}}`
+	)
+	read := func(revision string) func(*testing.T, *ledger) {
+		return func(t *testing.T, l *ledger) {
+			t.Helper()
+			tell(t, l, http.MethodGet, report, "", http.StatusOK, `{"metadata":{"resourceVersion":"`+revision+`"}}`)
+		}
+	}
+	wrote := func(body string) func(*testing.T, *ledger) {
+		return func(t *testing.T, l *ledger) {
+			t.Helper()
+			tell(t, l, http.MethodPatch, "/api/v1/nodes/n", body, http.StatusOK, "{}")
+		}
+	}
+	missed := func(t *testing.T, l *ledger) {
+		t.Helper()
+		tell(t, l, http.MethodGet, report, "", http.StatusNotFound, "{}")
+	}
+	do := func(all ...func(*testing.T, *ledger)) []func(*testing.T, *ledger) { return all }
+	pending, proven := reportAt(20, metav1.ConditionUnknown), reportAt(30, metav1.ConditionTrue)
+	cases := map[string]struct {
+		requests []func(*testing.T, *ledger)
+		then     []event
+		wrong    bool
+	}{
+		"read before the proof, and lifted":               {requests: do(read("20"), wrote(taint)), then: []event{nodeAt(50, false)}},
+		"missing before the proof, and lifted":            {requests: do(missed, wrote(taint)), then: []event{nodeAt(50, false)}},
+		"read before the proof, and the next check fails": {requests: do(read("20"), wrote(taint)), then: []event{reportAt(50, metav1.ConditionFalse)}},
+		"read before the proof, and left there":           {requests: do(read("20"), wrote(taint)), wrong: true},
+		"read after the proof":                            {requests: do(read("30"), wrote(taint)), then: []event{nodeAt(50, false)}, wrong: true},
+		"read before and after the proof":                 {requests: do(read("20"), read("30"), wrote(taint)), then: []event{nodeAt(50, false)}, wrong: true},
+		"not read":                                        {requests: do(wrote(taint)), then: []event{nodeAt(50, false)}, wrong: true},
+		"read for another taint": {
+			requests: do(read("20"), wrote(strings.Replace(taint, "10", "9", 1)), wrote(taint)), then: []event{nodeAt(50, false)}, wrong: true,
+		},
+		"read for a taint that is written without a lock": {
+			requests: do(read("20"), wrote(`{"spec":{"taints":[]}}`)), then: []event{nodeAt(50, false)}, wrong: true,
+		},
+		"read before the proof was repeated": {
+			requests: do(read("30"), wrote(taint)), then: []event{reportAt(35, metav1.ConditionTrue), nodeAt(50, false)}, wrong: true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := newObserver()
+			for _, request := range tc.requests {
+				request(t, o.ledger)
+			}
+			o.events = append([]event{nodeAt(10, false), pending, proven, nodeAt(40, true)}, tc.then...)
+			sum := o.account()
+			if len(sum.taints) != 1 {
+				t.Fatalf("%d taints, want one", len(sum.taints))
+			}
+			if got := sum.taints[0].doubt != ""; got != tc.wrong {
+				t.Errorf("the taint is wrong: %v (%s), want %v", got, sum.taints[0].doubt, tc.wrong)
+			}
+		})
+	}
+}
