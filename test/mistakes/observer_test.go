@@ -183,8 +183,9 @@ func (p *picture) clone() *picture {
 type taint struct {
 	node     string
 	revision int64
-	// why is what the operator has noted on the Node.
-	why string
+	// why is what the operator has noted on the Node after it, and what it had noted before as long as it has not.
+	why         string
+	isExplained bool
 	// doubt is what speaks against it; "" when a check of the plan in force has failed, or nothing was proven yet.
 	doubt string
 	// isPending tells that the node was judged by a plan that it has not got yet.
@@ -266,6 +267,8 @@ func (a *account) addNode(e *event, node *corev1.Node) {
 		a.taints = append(a.taints, a.judge(e.revision, before, node))
 	case isTainted(before) && !isTainted(node):
 		a.lift(node.Name)
+	default:
+		a.explain(node)
 	}
 	if before != nil && before.Annotations[stateOfNode] != "Working" && node.Annotations[stateOfNode] == "Working" {
 		a.reboots[node.Name]++
@@ -287,6 +290,22 @@ func (a *account) lift(node string) {
 	}
 }
 
+// explain notes why a node has its taint: the condition that says so is written after the taint.
+func (a *account) explain(node *corev1.Node) {
+	for i := range a.taints {
+		t := &a.taints[i]
+		if why := reasonOf(node); t.node == node.Name && !t.isExplained && !t.isLifted && why != t.why {
+			t.why, t.isExplained = why, true
+		}
+	}
+}
+
+// reasonOf is what the operator has noted on a Node about its gate.
+func reasonOf(node *corev1.Node) string {
+	ready := nodeReady(node)
+	return ready.Reason + ": " + ready.Message
+}
+
 // isInstant reports whether the manager, when it put a taint on a node, had just read a report from before the node began to
 // prove its plan.
 func (a *account) isInstant(before *corev1.Node) bool {
@@ -300,12 +319,11 @@ func (a *account) isInstant(before *corev1.Node) bool {
 // judge says what speaks against a taint at this moment.
 func (a *account) judge(revision int64, before, node *corev1.Node) taint {
 	found := taint{node: node.Name, revision: revision, isInstant: a.isInstant(before)}
-	ready := nodeReady(node)
-	found.why = ready.Reason + ": " + ready.Message
+	found.why = reasonOf(node)
 	report, proven := a.now.reports[node.Name], a.now.proven[node.Name]
 	switch {
 	case report == nil || proven == "" || node.Annotations[stateOfNode] == "Working":
-	case ready.Reason == v1alpha1.ReasonSettling && hasFailed(report):
+	case nodeReady(node).Reason == v1alpha1.ReasonSettling && hasFailed(report):
 	case report.Spec.PlanHash != proven || report.Status.VerifiedPlanHash != proven:
 		found.isPending = true
 		found.doubt = "the node has proven plan " + proven + " and is judged by plan " + report.Spec.PlanHash + " although nothing was brought to it"

@@ -18,6 +18,8 @@ import (
 type arena struct {
 	t     *testing.T
 	world *world
+	// isChanged tells that what is in force is not what a world begins with.
+	isChanged bool
 }
 
 // enter returns the world. The test t, which may be a part of the arena's, fails when there is none.
@@ -37,6 +39,7 @@ func (a *arena) enter(t *testing.T) *world {
 // leave brings the world back to what it was, or gives it up.
 func (a *arena) leave() {
 	w := a.world
+	a.isChanged = false
 	if w == nil {
 		return
 	}
@@ -228,7 +231,7 @@ func seeds(few ...uint64) []uint64 {
 	}
 	list := make([]uint64, 0, *countFlag)
 	for i := range *countFlag {
-		list = append(list, uint64(i)+1) //nolint:gosec // Small and positive.
+		list = append(list, *firstFlag+uint64(i)) //nolint:gosec // Small and positive.
 	}
 	return list
 }
@@ -242,6 +245,7 @@ func TestRandomMistakes(t *testing.T) {
 	for _, seed := range seeds(6, 29) {
 		h := draw(seed)
 		result := a.enter(a.t).run(h)
+		t.Logf("%s: %d complaints", h, len(result.complaints))
 		verdict := "as it should be"
 		if len(result.complaints) > 0 {
 			verdict = shorten(result.complaints[0])
@@ -258,7 +262,6 @@ func (a *arena) report(h history, result *ran) {
 	a.leave()
 	name := "random"
 	complain(a.t, name, result.complaints)
-	a.t.Logf("%s", h)
 	if shortest := a.shrink(h, result.complaints[0]); len(shortest.steps) < len(h.steps) {
 		a.t.Logf("shortest: %s", shortest)
 	}
