@@ -177,10 +177,10 @@ bench: envtest ## Run the benchmarks; the result is in dist/bench.txt.
 bench-compare: $(BENCHSTAT) ## Compare dist/bench.txt with an older result: make bench-compare OLD=file.
 	$(BENCHSTAT) $(or $(OLD),$(error OLD must name an older result of make bench)) dist/bench.txt
 
-NODES ?= 500,1000,2000,5000
+NODES ?= 500 1000 2000 5000
 .PHONY: scale
 scale: envtest ## Measure the manager with fleets of NODES nodes; the results are in dist/scale.json. DOCUMENT=1 puts figures and curves into docs.
-	$(FAST_TMP) go run ./test/scale -nodes $(NODES) $(if $(filter-out 0,$(DOCUMENT)),-document)
+	$(FAST_TMP) go run ./test/scale -nodes "$(NODES)" $(if $(filter-out 0,$(DOCUMENT)),-document)
 
 ##@ Build
 

@@ -38,7 +38,9 @@ type agents struct {
 	cached      client.Client
 	inventories []*v1alpha1.Inventory
 	hosts       *hosts
-	queue       workqueue.TypedRateLimitingInterface[string]
+	// renewal is how often each of them renews its heartbeat.
+	renewal time.Duration
+	queue   workqueue.TypedRateLimitingInterface[string]
 
 	mutex sync.Mutex
 	// broken are the nodes on which a check fails.
@@ -47,9 +49,14 @@ type agents struct {
 	beats map[string]time.Time
 }
 
-func newAgents(cached crcluster.Cluster, hosts *hosts, inventories []*v1alpha1.Inventory) *agents {
+// maximumRenewals is how many heartbeats are renewed in a second, by all agents together. Agents of a large fleet are told
+// to renew theirs more seldom than in production, because the API server that takes them shares its processors with the
+// manager.
+const maximumRenewals = 40
+
+func newAgents(cached crcluster.Cluster, hosts *hosts, nodes int, inventories []*v1alpha1.Inventory) *agents {
 	return &agents{
-		cached: cached.GetClient(), hosts: hosts, inventories: inventories, broken: map[string]bool{}, beats: map[string]time.Time{},
+		cached: cached.GetClient(), hosts: hosts, renewal: max(heartbeat.Renewal, time.Duration(nodes)*time.Second/maximumRenewals), inventories: inventories, broken: map[string]bool{}, beats: map[string]time.Time{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
 	}
 }
@@ -203,9 +210,9 @@ func (a *agents) renew(ctx context.Context, name string) {
 	due, known := a.beats[name]
 	switch {
 	case !known:
-		a.beats[name] = now.Add(time.Duration(numberOf(name)%30) * time.Second)
+		a.beats[name] = now.Add(time.Duration(numberOf(name)) * time.Second / maximumRenewals)
 	case now.After(due):
-		a.beats[name] = now.Add(heartbeat.Renewal)
+		a.beats[name] = now.Add(a.renewal)
 	}
 	a.mutex.Unlock()
 	if !known || now.Before(due) {
@@ -214,7 +221,7 @@ func (a *agents) renew(ctx context.Context, name string) {
 	lease := &coordinationv1.Lease{}
 	lease.Namespace, lease.Name = controllers.DefaultAgentNamespace, name
 	after := lease.DeepCopy()
-	after.Spec = heartbeat.Renewed("agent-of-"+name, now, heartbeat.Renewal)
+	after.Spec = heartbeat.Renewed("agent-of-"+name, now, a.renewal)
 	// The operator may not have made it yet.
 	if err := client.IgnoreNotFound(a.cached.Patch(ctx, after, client.MergeFrom(lease))); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(os.Stderr, "renewing the heartbeat of node %s: %v\n", name, err)

@@ -36,7 +36,7 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	nodes := flag.String("nodes", "500,1000,2000,5000", "the sizes of the fleets, separated by commas")
+	nodes := flag.String("nodes", "500 1000 2000 5000", "the sizes of the fleets, separated by commas or spaces")
 	binary := flag.String("manager", "", "an operator to measure instead of that of this tree")
 	into := flag.String("results", filepath.Join("dist", "scale.json"), "where the results are written")
 	documented := flag.Bool("document", false, "put the figures and curves into docs")
@@ -52,7 +52,7 @@ func run(ctx context.Context) (err error) {
 	}
 	var results []*result
 	var failures []error
-	for size := range strings.SplitSeq(*nodes, ",") {
+	for size := range strings.FieldsSeq(strings.ReplaceAll(*nodes, ",", " ")) {
 		count, err := strconv.Atoi(size)
 		if err != nil {
 			return fmt.Errorf("-nodes: %w", err)
@@ -62,9 +62,10 @@ func run(ctx context.Context) (err error) {
 		if measured != nil {
 			results = append(results, measured)
 		}
+		// What is measured is kept, whatever becomes of the larger fleets.
+		failures = append(failures, save(*into, results))
 	}
 	fmt.Print(table(results))
-	failures = append(failures, save(*into, results))
 	if *documented {
 		failures = append(failures, document(results))
 	}

@@ -130,7 +130,11 @@ func (c cost) minus(before cost) cost {
 // cost reads it from the kernel and from the metrics.
 func (m *manager) cost(ctx context.Context) (cost, error) {
 	folder := filepath.Join("/proc", strconv.Itoa(m.process.Process.Pid))
-	used, err := processorTime(filepath.Join(folder, "stat"))
+	text, err := os.ReadFile(filepath.Join(folder, "stat"))
+	if err != nil {
+		return cost{}, fmt.Errorf("reading the manager's processor time: %w", err)
+	}
+	self, err := parseProcess(string(text))
 	if err != nil {
 		return cost{}, err
 	}
@@ -140,32 +144,9 @@ func (m *manager) cost(ctx context.Context) (cost, error) {
 	}
 	passes, err := m.passes(ctx)
 	return cost{
-		Processor: used, Passes: passes,
+		Processor: self.used, Passes: passes,
 		Resident: kibibytes(string(memory), "VmRSS:"), Peak: kibibytes(string(memory), "VmHWM:"),
 	}, err
-}
-
-// processorTime adds the user and the system time of a process, which the kernel counts in hundredths of a second.
-func processorTime(path string) (time.Duration, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, fmt.Errorf("reading the manager's processor time: %w", err)
-	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(rest)
-	const user, system, tick = 11, 12, 10 * time.Millisecond
-	if len(fields) <= system {
-		return 0, fmt.Errorf("%s has %d fields", path, len(fields))
-	}
-	var total time.Duration
-	for _, field := range []string{fields[user], fields[system]} {
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading %s: %w", path, err)
-		}
-		total += time.Duration(n) * tick
-	}
-	return total, nil
 }
 
 // kibibytes reads a line of /proc/PID/status, in bytes; 0 when it is not there.

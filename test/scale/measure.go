@@ -103,7 +103,7 @@ func (s *scene) populate(ctx context.Context, parts *sync.WaitGroup) error {
 		return fmt.Errorf("making a cache: %w", err)
 	}
 	simulated := newHosts(s.cached.GetClient())
-	s.agents = newAgents(s.cached, simulated, hardware)
+	s.agents = newAgents(s.cached, simulated, s.size, hardware)
 	platform := &embedded.MachineConfigOperator{Client: s.cached.GetClient(), Rebooter: simulated, Clock: clock.RealClock{}, Interval: platformPace}
 	for _, part := range []func() error{
 		func() error { return s.cached.Start(ctx) },
@@ -217,6 +217,10 @@ func (s *scene) roll(ctx context.Context, into *roll, do func() error) error {
 	if err != nil {
 		return err
 	}
+	used, err := usedProcessors()
+	if err != nil {
+		return err
+	}
 	hashes := s.planHashes(ctx)
 	begin := time.Now()
 	if err := do(); err != nil {
@@ -231,7 +235,9 @@ func (s *scene) roll(ctx context.Context, into *roll, do func() error) error {
 		profile, err := s.profile(ctx)
 		return err == nil && into.Adopted > 0 && isReady(profile), err
 	})
-	into.Ready = time.Since(begin)
+	if waiting == nil {
+		into.Ready = time.Since(begin)
+	}
 	if quiet := s.expectQuiet(ctx); quiet != nil {
 		waiting = errors.Join(waiting, quiet)
 	}
@@ -239,9 +245,13 @@ func (s *scene) roll(ctx context.Context, into *roll, do func() error) error {
 	if err != nil {
 		return errors.Join(waiting, err)
 	}
+	now, err := usedProcessors()
+	if err != nil {
+		return errors.Join(waiting, err)
+	}
 	requests, err := s.cluster.audit.since(begin)
 	into.add(begin, requests, s.size)
-	into.Cost = after.minus(before)
+	into.Cost, into.Processors = after.minus(before), now.minus(used)
 	return errors.Join(waiting, err)
 }
 

@@ -25,12 +25,20 @@ func rows() []row {
 		{"a changed profile: all nodes have the new plan", "120 s", func(r *result) string { return seconds(r.Change.Adopted) }},
 		{"a changed profile: writes for each node", "< 5", func(r *result) string { return fmt.Sprintf("%.2f", r.Change.PerNode) }},
 		{"a changed profile: events", "0 per node", func(r *result) string { return strconv.Itoa(r.Change.Events) }},
+		{"a changed profile: all nodes proven, the profile Ready", "", func(r *result) string { return seconds(r.Change.Ready) }},
 		{"a changed profile: processor time of the manager", "", func(r *result) string { return seconds(r.Change.Cost.Processor) }},
+		{"a changed profile: that of kube-apiserver / etcd / the simulation / other programs", "", func(r *result) string {
+			return besides(r.Change.Processors)
+		}},
 		{"the first profile: all objects that move nodes written", "", func(r *result) string { return seconds(r.First.Pools) }},
 		{"the first profile: all nodes have plan and pool", "", func(r *result) string { return seconds(r.First.Adopted) }},
 		{"the first profile: writes for each node", "", func(r *result) string { return fmt.Sprintf("%.2f", r.First.PerNode) }},
 		{"the first profile: events", "0 per node", func(r *result) string { return strconv.Itoa(r.First.Events) }},
+		{"the first profile: all nodes proven, the profile Ready", "", func(r *result) string { return seconds(r.First.Ready) }},
 		{"the first profile: processor time of the manager", "", func(r *result) string { return seconds(r.First.Cost.Processor) }},
+		{"the first profile: that of kube-apiserver / etcd / the simulation / other programs", "", func(r *result) string {
+			return besides(r.First.Processors)
+		}},
 		{"memory at most (resident)", "250 MiB", func(r *result) string { return mebibytes(r.peak()) }},
 		{"nothing changes: writes in 30 s", "0", func(r *result) string { return strconv.Itoa(r.Idle.Writes) }},
 		{"nothing changes: processor", "", func(r *result) string {
@@ -60,6 +68,15 @@ func seconds(d time.Duration) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+// besides is what else used the processors.
+func besides(p processors) string {
+	var parts []string
+	for _, part := range []string{"kube-apiserver", "etcd", partSimulation, partRest} {
+		parts = append(parts, fmt.Sprintf("%.0f s", p[part].Seconds()))
+	}
+	return strings.Join(parts, " / ")
 }
 
 func mebibytes(bytes int64) string { return fmt.Sprintf("%d MiB", bytes/mebibyte) }

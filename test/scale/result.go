@@ -29,6 +29,8 @@ type roll struct {
 	// Refused are those that the API server answered with an error, conflicts included.
 	Refused int
 	Cost    cost
+	// Processors is what else used the processors, until the manager was quiet again.
+	Processors processors
 	// Resources counts writes by verb and resource.
 	Resources map[string]int
 	// Curve tells how many nodes had a new plan at which time.

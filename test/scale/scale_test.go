@@ -93,3 +93,24 @@ func TestGridSteps(t *testing.T) {
 		}
 	}
 }
+
+func TestProcessesAreTold(t *testing.T) {
+	// As the kernel prints it.
+	const text = "4242 (kube-apiserver) S 17 4242 17 0 -1 4194560 1 2 3 4 250 50 0 0 20 0 11 0 1 2 3"
+	got, err := parseProcess(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := process{pid: 4242, parent: 17, name: "kube-apiserver", used: 3 * time.Second}
+	if got != want {
+		t.Errorf("parseProcess() = %+v, want %+v", got, want)
+	}
+	for self, part := range map[int]string{4242: partSimulation, 17: "kube-apiserver", 1: ""} {
+		if got := got.part(self); got != part {
+			t.Errorf("part(%d) = %q, want %q", self, got, part)
+		}
+	}
+	if _, err := parseProcess("1 (init) S 0"); err == nil {
+		t.Error("parseProcess() takes half a line")
+	}
+}

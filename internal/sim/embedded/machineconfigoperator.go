@@ -5,9 +5,9 @@ package embedded
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -209,18 +210,17 @@ func (o *MachineConfigOperator) finishUpdate(ctx context.Context, node string, r
 	}
 }
 
+// patchNode says what it sets, not what differs from what was read: a cache may be late, and show a node as it was before it
+// was cordoned.
 func (o *MachineConfigOperator) patchNode(ctx context.Context, name string, cordoned bool, annotations map[string]string) error {
-	var node corev1.Node
-	if err := o.Client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
-		return fmt.Errorf("reading Node %q: %w", name, err)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": annotations}, "spec": map[string]any{"unschedulable": cordoned},
+	})
+	if err != nil {
+		return fmt.Errorf("printing the patch of Node %q: %w", name, err)
 	}
-	before := node.DeepCopy()
-	node.Spec.Unschedulable = cordoned
-	if node.Annotations == nil {
-		node.Annotations = map[string]string{}
-	}
-	maps.Copy(node.Annotations, annotations)
-	if err := o.Client.Patch(ctx, &node, client.MergeFrom(before)); err != nil {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := o.Client.Patch(ctx, node, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("updating Node %q: %w", name, err)
 	}
 	return nil
