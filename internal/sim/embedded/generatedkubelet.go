@@ -6,12 +6,14 @@ package embedded
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/coreos"
@@ -24,6 +26,9 @@ func (o *MachineConfigOperator) generateKubeletConfigs(ctx context.Context, pool
 	if err := o.Client.List(ctx, &configs); err != nil {
 		return fmt.Errorf("listing KubeletConfigs: %w", err)
 	}
+	if err := o.collectGenerated(ctx, configs.Items); err != nil {
+		return err
+	}
 	for i := range configs.Items {
 		for j := range pools {
 			if !selects(configs.Items[i].Spec.MachineConfigPoolSelector, pools[j].Labels) {
@@ -32,6 +37,30 @@ func (o *MachineConfigOperator) generateKubeletConfigs(ctx context.Context, pool
 			if err := o.generateKubeletConfig(ctx, &configs.Items[i], pools[j].Name); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// collectGenerated deletes what was generated from KubeletConfigs that are no more. It is owned by them, so that a cluster's
+// garbage collector, which a lone API server does not have, would delete it.
+func (o *MachineConfigOperator) collectGenerated(ctx context.Context, configs []mcfgv1.KubeletConfig) error {
+	var all mcfgv1.MachineConfigList
+	if err := o.Client.List(ctx, &all); err != nil {
+		return fmt.Errorf("listing MachineConfigs: %w", err)
+	}
+	exists := func(uid types.UID) bool {
+		return slices.ContainsFunc(configs, func(config mcfgv1.KubeletConfig) bool { return config.UID == uid })
+	}
+	for i := range all.Items {
+		orphan := slices.ContainsFunc(all.Items[i].OwnerReferences, func(owner metav1.OwnerReference) bool {
+			return owner.Kind == "KubeletConfig" && !exists(owner.UID)
+		})
+		if !orphan {
+			continue
+		}
+		if err := o.Client.Delete(ctx, &all.Items[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting MachineConfig %q: %w", all.Items[i].Name, err)
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
@@ -146,6 +147,17 @@ var _ = Describe("the simulated machine-config operator", Ordered, func() {
 			return config.Status.ObservedGeneration
 		}, timeout, interval).Should(Equal(int64(1)))
 		Expect(config.Status.Conditions[0].Type).To(Equal(mcfgv1.KubeletConfigSuccess))
+	})
+
+	It("deletes what was generated from a KubeletConfig that is no more", func(ctx context.Context) {
+		orphan := &mcfgv1.MachineConfig{ObjectMeta: metav1.ObjectMeta{Name: "99-orphan-generated-kubelet", OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: mcfgv1.GroupVersion.String(), Kind: "KubeletConfig", Name: "gone", UID: "11111111-2222-3333-4444-555555555555",
+		}}}}
+		Expect(cluster.Create(ctx, orphan)).To(Succeed())
+		Eventually(func() error {
+			return cluster.Get(ctx, client.ObjectKeyFromObject(orphan), orphan)
+		}, timeout, interval).Should(Satisfy(apierrors.IsNotFound))
+		Expect(cluster.Get(ctx, client.ObjectKey{Name: "99-fast-generated-kubelet"}, &mcfgv1.MachineConfig{})).To(Succeed())
 	})
 
 	It("rolls an unpaused machine config pool node by node", func(ctx context.Context) {
