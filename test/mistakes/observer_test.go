@@ -93,7 +93,7 @@ func (o *observer) record(ctx context.Context, w *world, e watch.Event) {
 	if err != nil {
 		return
 	}
-	lie := w.lieOf(object)
+	lie := w.lieOf(object, func(selector v1alpha1.NodeSelector, node string) bool { return o.wasSelected(selector, node, revision) })
 	if lie != "" && !w.isCurrent(object) {
 		// The watch is late, and the hosts may be on the way to something else by now.
 		lie = ""
@@ -107,6 +107,32 @@ func (o *observer) record(ctx context.Context, w *world, e watch.Event) {
 	if lie != "" {
 		o.lies = append(o.lies, lie)
 	}
+}
+
+// wasSelected reports whether a selector has matched a Node as it was at a revision. A status that was written before a user
+// gave a node its label says nothing about that node.
+func (o *observer) wasSelected(selector v1alpha1.NodeSelector, name string, revision int64) bool {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	node, latest := o.known.nodes[name], int64(0)
+	for i := range o.events {
+		e := &o.events[i]
+		if found, ok := e.object.(*corev1.Node); ok && found.Name == name && e.revision <= revision && e.revision > latest {
+			node, latest = found, e.revision
+			if e.deleted {
+				node = nil
+			}
+		}
+	}
+	if node == nil {
+		return false
+	}
+	for key, value := range selector.MatchLabels {
+		if found, labelled := node.Labels[key]; !labelled || found != string(value) {
+			return false
+		}
+	}
+	return true
 }
 
 // quietSince is for how long nothing was written.
@@ -359,6 +385,10 @@ func (a *account) isWrong(node *corev1.Node) bool {
 
 // compareNICs notes those of the NICs that were healthy at the beginning which are not now, in pools that are still the same.
 func (a *account) compareNICs(report *v1alpha1.LowLatencyNode) {
+	if len(report.Status.Conditions) == 0 {
+		// It was made again, and its agent has not said anything yet.
+		return
+	}
 	for _, key := range healthyNICs(a.before.reports[report.Name]) {
 		before, now := a.before.pools[key.pool], a.now.pools[key.pool]
 		if before == nil || now == nil || before.Generation != now.Generation || before.UID != now.UID {

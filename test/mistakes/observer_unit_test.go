@@ -122,3 +122,25 @@ func TestTaintOfAnInstant(t *testing.T) {
 		})
 	}
 }
+
+func TestStatusSpeaksOfItsTime(t *testing.T) {
+	labelled := func(revision int64, labels map[string]string, deleted bool) event {
+		node := &corev1.Node{ObjectMeta: revised("n", revision)}
+		node.Labels = labels
+		return event{revision: revision, object: node, deleted: deleted}
+	}
+	o := newObserver()
+	role := map[string]string{"role": "", "other": "x"}
+	o.known.nodes["n"] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: role}}
+	// The watches of two kinds tell in no order.
+	o.events = []event{labelled(30, role, false), labelled(20, nil, false), labelled(40, role, true), nodeAt(25, false)}
+	selector := v1alpha1.NodeSelector{MatchLabels: v1alpha1.Labels{"role": ""}}
+	for revision, want := range map[int64]bool{10: true, 20: false, 29: false, 30: true, 39: true, 40: false} {
+		if got := o.wasSelected(selector, "n", revision); got != want {
+			t.Errorf("wasSelected() at revision %d = %v, want %v", revision, got, want)
+		}
+	}
+	if o.wasSelected(selector, "unknown", 50) {
+		t.Error("a node that nobody has told of was selected")
+	}
+}

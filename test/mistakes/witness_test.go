@@ -23,20 +23,23 @@ import (
 
 // What hosts show of a spec is read here from their trees, by nothing of what the operator or its agents use.
 
+// everyNode is to look at all nodes that a profile or pool selects now.
+func everyNode(v1alpha1.NodeSelector, string) bool { return true }
+
 // lieOf is what is wrong with a profile or pool that says Ready for its current spec; "" when nothing is, or when it does
-// not say so.
-func (w *world) lieOf(object client.Object) string {
+// not say so. It speaks for those of the nodes which it selects that it was about, when it was written.
+func (w *world) lieOf(object client.Object, about func(v1alpha1.NodeSelector, string) bool) string {
 	switch object := object.(type) {
 	case *v1alpha1.LowLatencyNodeProfile:
 		if !isReady(object.Status.Conditions, object.Generation) || !object.DeletionTimestamp.IsZero() {
 			return ""
 		}
-		return w.lackOfProfile(object)
+		return w.lackOfProfile(object, about)
 	case *v1alpha1.BypassNICPool:
 		if !isReady(object.Status.Conditions, object.Generation) || !object.DeletionTimestamp.IsZero() {
 			return ""
 		}
-		return w.lackOfPool(object)
+		return w.lackOfPool(object, about)
 	}
 	return ""
 }
@@ -51,12 +54,15 @@ func (w *world) isCurrent(object client.Object) bool {
 }
 
 // lackOfProfile is what a host lacks of the profile that selects its node; "" when nothing.
-func (w *world) lackOfProfile(profile *v1alpha1.LowLatencyNodeProfile) string {
+func (w *world) lackOfProfile(profile *v1alpha1.LowLatencyNodeProfile, about func(v1alpha1.NodeSelector, string) bool) string {
 	nodes, err := w.selected(profile.Spec.NodeSelector)
 	if err != nil {
 		return ""
 	}
 	for _, node := range nodes {
+		if !about(profile.Spec.NodeSelector, node) {
+			continue
+		}
 		lack, err := w.lackOfHost(node, &profile.Spec)
 		if err == nil && lack != "" {
 			return fmt.Sprintf("profile %s is Ready for generation %d, but %s", profile.Name, profile.Generation, lack)
@@ -99,12 +105,15 @@ func (w *world) lackOfHost(node string, spec *v1alpha1.LowLatencyNodeProfileSpec
 }
 
 // lackOfPool is what hosts lack of the hugepages of their NICs.
-func (w *world) lackOfPool(pool *v1alpha1.BypassNICPool) string {
+func (w *world) lackOfPool(pool *v1alpha1.BypassNICPool, about func(v1alpha1.NodeSelector, string) bool) string {
 	nodes, err := w.selected(pool.Spec.NodeSelector)
 	if err != nil {
 		return ""
 	}
 	for _, node := range nodes {
+		if !about(pool.Spec.NodeSelector, node) {
+			continue
+		}
 		lack, err := w.lackOfNICs(node, pool)
 		if err == nil && lack != "" {
 			return fmt.Sprintf("pool %s is Ready for generation %d, but %s", pool.Name, pool.Generation, lack)
@@ -305,7 +314,7 @@ func (w *world) profilesNotGreen(s *situation) string {
 		if !isReady(p.Status.Conditions, p.Generation) {
 			return fmt.Sprintf("profile %s: %s", p.Name, conditionsText(p.Status.Conditions))
 		}
-		if lack := w.lackOfProfile(p); lack != "" {
+		if lack := w.lackOfProfile(p, everyNode); lack != "" {
 			return lack
 		}
 	}
@@ -321,7 +330,7 @@ func (w *world) poolsNotGreen(s *situation) string {
 		case !isReady(p.Status.Conditions, p.Generation):
 			return fmt.Sprintf("pool %s: %s", p.Name, conditionsText(p.Status.Conditions))
 		}
-		if lack := w.lackOfPool(p); lack != "" {
+		if lack := w.lackOfPool(p, everyNode); lack != "" {
 			return lack
 		}
 	}
