@@ -44,6 +44,8 @@ type leaseChecks struct {
 	again time.Duration
 	// failure says which Leases could not be read or made. Their heartbeats count as stale.
 	failure error
+	// unread says that the Lease of the one node that was checked could not be read: nothing is known of its heartbeat.
+	unread error
 }
 
 // judge replaces LowLatencyNodes, by name, by what counts of them now. It makes no Lease: who looks at all nodes waits for
@@ -71,7 +73,10 @@ func (h *heartbeats) judge(ctx context.Context, reports map[string]*v1alpha1.Low
 func (h *heartbeats) check(ctx context.Context, reader client.Reader, report *v1alpha1.LowLatencyNode) (heartbeat.Staleness, leaseChecks) {
 	now := h.clock.Now()
 	lease, err := h.read(ctx, reader, report.Name)
-	if err == nil && lease == nil && report.DeletionTimestamp.IsZero() {
+	if err != nil {
+		return heartbeat.Staleness{}, leaseChecks{unread: err}
+	}
+	if lease == nil && report.DeletionTimestamp.IsZero() {
 		lease, err = h.begin(ctx, report, now)
 	}
 	return h.compare(report.Name, lease, now, err)

@@ -56,12 +56,17 @@ func (r *NodeReconciler) reconcile(ctx context.Context, name string) (time.Durat
 		return 0, platform.LabelNode(ctx, r.client, world.Node, "", "")
 	}
 	leases := r.checkHeartbeat(ctx, world, r.client)
+	if leases.unread != nil {
+		return 0, leases.unread
+	}
 	decision := world.Decide(r.clock.Now())
 	if world.Closes(decision) {
 		if err := r.refresh(ctx, world); err != nil || world.Node == nil {
 			return 0, err
 		}
-		leases = r.checkHeartbeat(ctx, world, r.live)
+		if leases = r.checkHeartbeat(ctx, world, r.live); leases.unread != nil {
+			return 0, leases.unread
+		}
 		decision = world.Decide(r.clock.Now())
 	}
 	// The taint first: it is what keeps pods away.

@@ -4,17 +4,21 @@
 package controllers
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
@@ -27,8 +31,9 @@ type sight struct {
 	// reportBoot and statuses are what the agent has reported; gone means that its LowLatencyNode does not exist.
 	reportBoot, statuses string
 	gone                 bool
-	// silent is since when the heartbeat was not renewed.
+	// silent is since when the heartbeat was not renewed; mute that the API server does not tell.
 	silent time.Duration
+	mute   bool
 }
 
 // objects are those that a reader shows.
@@ -62,6 +67,7 @@ func TestGateClosesOnWhatIsLive(t *testing.T) {
 		"the node fails":                         {sight{boot: "b2", reportBoot: "b2", statuses: "TFT"}, sight{boot: "b2", reportBoot: "b2", statuses: "TFT"}, true},
 		"the node fails otherwise by now":        {sight{boot: "b2", reportBoot: "b2", statuses: "TFT"}, sight{boot: "b2", reportBoot: "b2", statuses: "TTF"}, true},
 		"the node has rebooted, and proves less": {sight{boot: "b2", reportBoot: "b1", statuses: "TTT"}, sight{boot: "b2", reportBoot: "b1", statuses: "TTT"}, true},
+		"nobody knows whether the agent is dead": {sight{boot: "b2", reportBoot: "b1", statuses: "TTT"}, sight{boot: "b2", reportBoot: "b2", statuses: "TTT", mute: true}, false},
 		"the agent is dead": {
 			sight{boot: "b2", reportBoot: "b2", statuses: "TTT", silent: time.Hour}, sight{boot: "b2", reportBoot: "b2", statuses: "TTT", silent: time.Hour}, true,
 		},
@@ -83,17 +89,25 @@ func isClosedBy(t *testing.T, cached, live sight) bool {
 		t.Fatal(err)
 	}
 	now := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
-	build := func(s sight) client.Client {
+	build := func(s sight) client.WithWatch {
 		return fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Node{}, &v1alpha1.LowLatencyNode{}, &coordinationv1.Lease{}).
 			WithObjects(s.objects(now.Now())...).Build()
 	}
 	cache := build(cached)
+	reader := interceptor.NewClient(build(live), interceptor.Funcs{
+		Get: func(ctx context.Context, next client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, isLease := object.(*coordinationv1.Lease); isLease && live.mute {
+				return apierrors.NewInternalError(errors.New("no"))
+			}
+			return next.Get(ctx, key, object, options...)
+		},
+	})
 	reconciler := &NodeReconciler{
-		client: cache, live: build(live), recorder: events.NewFakeRecorder(16), clock: now,
+		client: cache, live: reader, recorder: events.NewFakeRecorder(16), clock: now,
 		heartbeats: &heartbeats{client: cache, namespace: "agents", clock: now},
 	}
-	if _, err := reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "n"}}); err != nil {
-		t.Fatal(err)
+	if _, err := reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "n"}}); (err != nil) != live.mute {
+		t.Fatalf("reconciling ended with %v", err)
 	}
 	node := &corev1.Node{}
 	if err := cache.Get(t.Context(), client.ObjectKey{Name: "n"}, node); err != nil {
