@@ -32,6 +32,8 @@ type step struct {
 	upsets bool
 	// losesNICs tells that it takes NICs away itself, and tainting that it takes proofs away.
 	losesNICs, tainting bool
+	// lingers tells that nothing says when the operator has noticed it, so that it may cost its reboots later.
+	lingers bool
 }
 
 // rule makes a step of random details.
@@ -270,9 +272,9 @@ func deleteGenerated(r *rand.Rand) step {
 // editGenerated changes what hosts boot with behind the operator's back. The platform may be faster than the operator.
 func editGenerated(r *rand.Rand) step {
 	if r.IntN(2) == 0 {
-		return step{name: "somebody sets maxPods in the KubeletConfigs", reboots: 2, tainting: true, do: setMaxPods}
+		return step{name: "somebody sets maxPods in the KubeletConfigs", reboots: 2, tainting: true, lingers: true, do: setMaxPods}
 	}
-	return step{name: "somebody adds an argument to the MachineConfigs", reboots: 2, tainting: true, do: func(w *world) error {
+	return step{name: "somebody adds an argument to the MachineConfigs", reboots: 2, tainting: true, lingers: true, do: func(w *world) error {
 		var configs mcfgv1.MachineConfigList
 		if err := w.Client.List(w.ctx, &configs, client.HasLabels{v1alpha1.LabelProfile}); err != nil {
 			return fmt.Errorf("listing MachineConfigs: %w", err)

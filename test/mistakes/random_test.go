@@ -93,6 +93,8 @@ type allowance struct {
 	// step is how often each node may reboot for the steps since the last look; all for all of them, which is what the
 	// correction may cost.
 	step, all int
+	// late is what steps that linger may cost in later steps, too.
+	late int
 	// onlyNodes limits step to some nodes; nil for none of them.
 	onlyNodes []string
 	upset     bool
@@ -113,6 +115,9 @@ func (a *allowance) add(s *step) {
 	}
 	a.step += reboots
 	a.all += reboots
+	if s.lingers {
+		a.late += reboots
+	}
 	a.upset = a.upset || s.upsets
 	a.losesNICs = a.losesNICs || s.losesNICs
 	a.tainting = a.tainting || s.tainting
@@ -140,7 +145,7 @@ func (w *world) checkStep(allowed *allowance, name string, result *ran) []string
 	for _, lie := range slices.Concat(w.liesNow(s), sum.lies) {
 		complaints = append(complaints, "false green: "+lie)
 	}
-	allowed.step, allowed.onlyNodes = 0, nil
+	allowed.step, allowed.onlyNodes = allowed.late, nil
 	return complaints
 }
 

@@ -199,14 +199,26 @@ type situation struct {
 	reports  v1alpha1.LowLatencyNodeList
 }
 
+// look looks at the cluster. An API server with too much to do is asked again.
 func (w *world) look() (*situation, error) {
+	deadline := time.Now().Add(*patience)
+	for {
+		s, err := w.lookOnce()
+		if err == nil || time.Now().After(deadline) {
+			return s, errors.Join(err, w.Failure())
+		}
+		time.Sleep(pace)
+	}
+}
+
+func (w *world) lookOnce() (*situation, error) {
 	s := &situation{}
 	for _, list := range []client.ObjectList{&s.profiles, &s.pools, &s.nodes, &s.reports} {
 		if err := w.Client.List(w.ctx, list); err != nil {
 			return nil, fmt.Errorf("looking at the cluster: %w", err)
 		}
 	}
-	return s, w.Failure()
+	return s, nil
 }
 
 // objects are all that was looked at.
