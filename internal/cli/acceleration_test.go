@@ -33,6 +33,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/onload"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // program is what runs in the containers of a cluster: it gets the pod, the container and the command.
@@ -384,7 +385,7 @@ func traders(t *testing.T, names ...string) string {
 		held.Users = append(held.Users, v1alpha1.NICUser{Namespace: "trading", Pod: name, Container: "app", Alignment: v1alpha1.AlignmentAligned})
 	}
 	second := *held.DeepCopy()
-	second.PCIAddress, second.Users = "0000:3b:00.1", held.Users[:1]
+	second.PCIAddress, second.Users = "0000:3b:00.1", shorten.List(held.Users, 1)
 	theirs := held
 	theirs.Pool, theirs.PCIAddress = "efvi", "0000:81:00.0"
 	return cluster(t, []v1alpha1.BypassNICPool{pool, other}, []v1alpha1.LowLatencyNode{reported("a", []string{"x2", "efvi"}, held, second, theirs)},
@@ -442,7 +443,7 @@ func TestPoolAccelerationExitCodes(t *testing.T) {
 	}{
 		"accelerated":        {"x2", []string{"fast"}, 0, "trading/fast/app  Accelerated   3       37                 0                   0\n"},
 		"idle":               {"x2", []string{"fast", "idle"}, 0, "Idle · a · trading/idle/app\n    nothing was received by now; "},
-		"not known":          {"x2", []string{"fast", "secret"}, 0, `cannot create resource "pods/exec"`},
+		"not known":          {"x2", []string{"fast", "secret"}, ExitUnknown, `cannot create resource "pods/exec"`},
 		"through the kernel": {"x2", []string{"fast", "slow"}, ExitFindings, "997 of 1000 datagrams came through the kernel (997 to 192.0.2.1:5001)"},
 		"on kernel sockets":  {"x2", []string{"kernel"}, ExitFindings, "NoStack · a · trading/kernel/app\n"},
 		"another stack":      {"efvi", []string{"kernel"}, 0, "NotApplicable\n    a program on EFVI has no kernel socket to fall back to: without the NIC it fails at start\n"},
@@ -454,6 +455,13 @@ func TestPoolAccelerationExitCodes(t *testing.T) {
 				t.Errorf("want %d and %q, got %d, %q and\n%s", tc.code, tc.want, got.code, got.err, got.out)
 			}
 		})
+	}
+}
+
+func TestPoolAccelerationWithoutUsers(t *testing.T) {
+	got := run(t, "", "pool", "x2", "--acceleration", "--kubeconfig", traders(t))
+	if want := "no container holds a NIC of these pools: --acceleration has nothing to ask\n"; got.code != ExitUnknown || got.err != want {
+		t.Errorf("exit code %d, standard error %q, want %q", got.code, got.err, want)
 	}
 }
 

@@ -46,7 +46,8 @@ With --acceleration, onload_stackdump is run in each container that holds a NIC 
 its counters show whether the program receives at user level: Onload fails open, to kernel sockets. This takes the right to
 create pods/exec, and for some milliseconds the CPUs of the container.
 
-Exit codes: 0 every NIC is healthy; 1 one is not, there is none, or a program is not accelerated; 2 wrong usage or input.`,
+Exit codes: 0 every NIC is healthy; 1 one is not, there is none, or a program is not accelerated; 2 wrong usage or input;
+3 --acceleration found no container to ask, or could not ask one.`,
 		Example: `  kubectl lowlatency pool x2
   kubectl lowlatency pool x2 --acceleration
   kubectl lowlatency pool -f pool.yaml --root /
@@ -73,10 +74,18 @@ func (a *app) pool(ctx context.Context, name string, options *poolOptions) error
 		return err
 	}
 	err = a.print(options.format.value, views, func() string { return text.Pools(views, a.palette(), a.width()) })
-	if err == nil && slices.ContainsFunc(views, func(pool view.Pool) bool { return !pool.IsHealthy() || pool.IsUnaccelerated() }) {
-		err = errFindings
+	switch {
+	case err != nil:
+		return err
+	case slices.ContainsFunc(views, func(pool view.Pool) bool { return !pool.IsHealthy() || pool.IsUnaccelerated() }):
+		return errFindings
+	case options.acceleration && !slices.ContainsFunc(views, view.Pool.HasUsers):
+		a.complain("no container holds a NIC of these pools: --acceleration has nothing to ask")
+		return errUnknown
+	case slices.ContainsFunc(views, view.Pool.HasUnknownAcceleration):
+		return errUnknown
 	}
-	return err
+	return nil
 }
 
 func (a *app) poolViews(ctx context.Context, name string, options *poolOptions) ([]view.Pool, error) {
@@ -171,10 +180,10 @@ func evaluatePool(pool *v1alpha1.BypassNICPool, all []*v1alpha1.BypassNICPool, h
 	evaluated := view.OfPool(pool.Name, &pool.Spec)
 	for _, host := range hosts {
 		in := poolInput(pool, all, host, names)
-		evaluated.Nodes = append(evaluated.Nodes, view.OfDevices(host.name, bypass.Devices(in),
-			func(device bypass.Device) (bypass.Edits, error) {
-				return bypass.ContainerEdits(in, []bypass.Device{device})
-			}))
+		on := view.OfDevices(host.name, bypass.Devices(in), func(device bypass.Device) (bypass.Edits, error) {
+			return bypass.ContainerEdits(in, []bypass.Device{device})
+		})
+		evaluated.Nodes = append(evaluated.Nodes, on.WithHardware(host.facts.NICs))
 	}
 	return evaluated
 }

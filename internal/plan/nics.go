@@ -5,6 +5,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -52,10 +53,20 @@ func (p *planner) selectedNICs() []topology.NIC {
 		if len(topology.SelectNICs([]v1alpha1.NICSelector{selector}, p.topology.NICs)) == 0 {
 			p.report(severity, ruleNICSelection, element(nicsField, i),
 				"Correct the selector, or exclude the node by spec.nodeSelector.",
-				"%q matches none of the host's %d NICs", describeSelector(selector), len(p.topology.PhysicalNICs()))
+				"%q matches none of the host's %s", describeSelector(selector), p.physicalNICs())
 		}
 	}
 	return all
+}
+
+// physicalNICs counts the NICs of the host and names their kinds, for whoever corrects a selector.
+func (p *planner) physicalNICs() string {
+	physical := p.topology.PhysicalNICs()
+	counted := fmt.Sprintf("%d NICs", len(physical))
+	if len(physical) == 0 {
+		return counted
+	}
+	return counted + ", which are " + topology.DescribeNICKinds(topology.NICKinds(physical))
 }
 
 // localityOf is the NUMA node of a NIC. On a host with one NUMA node it is that one whatever the firmware

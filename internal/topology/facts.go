@@ -44,7 +44,7 @@ func FromFacts(f *host.Facts) (*Topology, error) {
 		Packages:         packagesOf(f.CPUs.List, present, online),
 		L3Domains:        l3DomainsOf(f.CPUs.List, online),
 		NUMANodes:        nodes,
-		NICs:             nicsOf(f.NICs),
+		NICs:             NICsOf(f.NICs),
 	}
 	t.Cores = each(coresOf(f.CPUs.List, present, online), func(threads cpus.Set) Core { return Core{CPUs: threads} })
 	t.Family, t.ModelNumber = generationOf(&f.Processor)
@@ -238,7 +238,8 @@ func poolsOf(pools []host.HugepagePool) []HugepagePool {
 	return known
 }
 
-func nicsOf(from []host.NIC) []NIC {
+// NICsOf returns what selectors look at of the NICs of a host, in the order of their PCI addresses.
+func NICsOf(from []host.NIC) []NIC {
 	nics := each(from, func(nic host.NIC) NIC { return OfHostNIC(&nic) })
 	slices.SortFunc(nics, func(a, b NIC) int { return ComparePCIAddresses(a.PCIAddress, b.PCIAddress) })
 	return nics

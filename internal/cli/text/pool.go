@@ -11,6 +11,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
 // Pools draws BypassNICPools with their NICs.
@@ -70,10 +71,28 @@ func poolTable(pool view.Pool, palette Palette, columns int) string {
 		}
 	}
 	if len(rows) == 0 {
-		return palette.Warn("no NIC of these nodes matches spec.nics") + "\n"
+		return palette.Warn("no NIC of these nodes matches spec.nics") + "\n" + poolHardware(pool, columns)
 	}
 	header := []string{"NODE", "NIC", "INTERFACE", "SERIES", "NUMA", "HEALTH", "MODULE/USER FILES", "UNITS", "USED BY"}
 	return "\n" + Table(header, rows, palette, columns)
+}
+
+// poolHardware names the NICs that nodes have, where the pool selects none.
+func poolHardware(pool view.Pool, columns int) string {
+	var lines []string
+	for _, node := range pool.Nodes {
+		kinds := make([]topology.NICKind, 0, len(node.Hardware))
+		for _, kind := range node.Hardware {
+			kinds = append(kinds, topology.NICKind(kind))
+		}
+		if len(kinds) > 0 {
+			lines = append(lines, wrap(node.Node+" has "+topology.DescribeNICKinds(kinds), "  ", columns)...)
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // text is the value, or a dash for one that is not known.

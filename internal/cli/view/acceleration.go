@@ -102,11 +102,24 @@ func (p Pool) WithAcceleration(of func(PoolUser) *PoolAcceleration) Pool {
 	return p
 }
 
+// HasUsers reports whether a container holds a NIC of the pool.
+func (p Pool) HasUsers() bool {
+	return slices.ContainsFunc(p.Nodes, func(node PoolNode) bool { return len(node.Containers()) > 0 })
+}
+
 // IsUnaccelerated reports whether the program of a container uses the kernel's network stack for certain.
-func (p Pool) IsUnaccelerated() bool {
+func (p Pool) IsUnaccelerated() bool { return p.hasAcceleration(onload.State.IsUnaccelerated) }
+
+// HasUnknownAcceleration reports whether the counters of a container could not be read.
+func (p Pool) HasUnknownAcceleration() bool {
+	return p.hasAcceleration(func(state onload.State) bool { return state == onload.Unknown })
+}
+
+// hasAcceleration reports whether a container is in such a state. Those that were not asked are in none.
+func (p Pool) hasAcceleration(is func(onload.State) bool) bool {
 	for _, node := range p.Nodes {
 		for _, user := range node.Containers() {
-			if user.Acceleration != nil && user.Acceleration.State.IsUnaccelerated() {
+			if user.Acceleration != nil && is(user.Acceleration.State) {
 				return true
 			}
 		}

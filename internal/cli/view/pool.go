@@ -10,6 +10,8 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
 // Pool is a BypassNICPool with its NICs on some nodes.
@@ -27,6 +29,15 @@ type PoolNode struct {
 	Problem   *string        `json:"problem"`
 	NICs      []PoolNIC      `json:"nics"`
 	NUMANodes []PoolNUMANode `json:"numaNodes"`
+	// Hardware are the physical NICs of the node, where the pool selects none of them.
+	Hardware []NICKind `json:"hardware,omitempty"`
+}
+
+// NICKind are the NICs of a node that have the same vendor and device.
+type NICKind struct {
+	Vendor string   `json:"vendor"`
+	Device string   `json:"device"`
+	Names  []string `json:"names"`
 }
 
 // PoolNIC is a NIC, or a virtual function, that a pool selects.
@@ -116,6 +127,15 @@ func OfDevices(node string, devices []bypass.Device, edits func(bypass.Device) (
 		nic.Edits = poolEdits(got)
 		return nic
 	}))
+}
+
+// WithHardware is the node of a pool that selects none of its NICs, with the NICs that it has.
+func (n PoolNode) WithHardware(nics []host.NIC) PoolNode {
+	if len(n.NICs) == 0 {
+		physical := slices.DeleteFunc(topology.NICsOf(nics), topology.NIC.IsVirtualFunction)
+		n.Hardware = each(topology.NICKinds(physical), func(kind topology.NICKind) NICKind { return NICKind(kind) })
+	}
+	return n
 }
 
 // OfNodeNICs is the view of what the agent of a node reports about the NICs of a pool.
