@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -123,9 +124,11 @@ func (w *world) awaitGone(object client.Object, uid types.UID) error {
 	for {
 		err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(object), object)
 		switch {
-		case client.IgnoreNotFound(err) != nil:
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
 			return fmt.Errorf("waiting until %s has gone: %w", object.GetName(), err)
-		case err != nil || object.GetUID() != uid:
+		case object.GetUID() != uid:
 			return nil
 		case time.Now().After(deadline):
 			return fmt.Errorf("stuck: %s is Terminating for ever, for %v", object.GetName(), object.GetFinalizers())

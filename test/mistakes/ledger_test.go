@@ -102,8 +102,8 @@ func (l *ledger) noteTaint(name string, request *http.Request) error {
 		Spec     struct{ Taints json.RawMessage }
 	}
 	if err := json.Unmarshal(text, &patch); err != nil || patch.Spec.Taints == nil || patch.Metadata.ResourceVersion == "" {
-		// It writes no taints, or is not a merge patch.
-		return nil //nolint:nilerr // What is not understood here, the server judges.
+		// It writes no taints, or is not a merge patch, which the server judges.
+		return nil
 	}
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
