@@ -72,6 +72,9 @@ func seconds(d time.Duration) string {
 
 // besides is what else used the processors.
 func besides(p processors) string {
+	if p == nil {
+		return "-"
+	}
 	var parts []string
 	for _, part := range []string{"kube-apiserver", "etcd", partSimulation, partRest} {
 		parts = append(parts, fmt.Sprintf("%.0f s", p[part].Seconds()))
