@@ -74,7 +74,7 @@ func (r *NodeReconciler) reconcile(ctx context.Context, name string) (time.Durat
 	if err != nil || decision == nil {
 		return leases.again, err
 	}
-	return soonest(decision.RetryAfter, leases.again), nil
+	return soonest(world.Passing(decision, r.clock.Now()), soonest(decision.RetryAfter, leases.again)), nil
 }
 
 func (r *NodeReconciler) gather(ctx context.Context, name string) (*gate.World, error) {

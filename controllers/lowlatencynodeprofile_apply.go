@@ -17,6 +17,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/apply"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
@@ -54,6 +55,9 @@ func (r *ProfileReconciler) adopt(ctx context.Context, w *profileWorld, d *fleet
 			continue
 		}
 		a := &adoption{ProfileReconciler: r, profile: w.Profile.Name, node: m.Node, spec: m.WantedSpec(w.Profile.Name), pool: m.PoolToKeep()}
+		if len(m.Pools.Names()) == 0 {
+			a.also = append(a.also, gate.NoteJoining)
+		}
 		if !a.isDone(m.Report, m.Node) {
 			writes = append(writes, platform.NodeWrite{
 				Do: func(ctx context.Context) error { return a.write(ctx, m.Report) }, IsSeen: a.isSeen,
@@ -71,6 +75,8 @@ type adoption struct {
 	spec    v1alpha1.LowLatencyNodeSpec
 	// pool is the machine config pool in which the node stays.
 	pool string
+	// also is what the write that labels the node changes besides.
+	also []func(*corev1.Node)
 }
 
 // isDone reports whether writing would change nothing.
@@ -82,7 +88,7 @@ func (a *adoption) isDone(report *v1alpha1.LowLatencyNode, node *corev1.Node) bo
 // once there is a LowLatencyNode the Node's conditions are written, too. An agent that comes early waits.
 func (a *adoption) write(ctx context.Context, report *v1alpha1.LowLatencyNode) error {
 	if a.node.Labels[v1alpha1.LabelProfile] != a.profile {
-		if err := platform.LabelNode(ctx, a.client, a.node, a.profile, a.pool); err != nil {
+		if err := platform.LabelNode(ctx, a.client, a.node, a.profile, a.pool, a.also...); err != nil {
 			return err
 		}
 	}

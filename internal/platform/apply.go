@@ -81,9 +81,13 @@ func Describe(object client.Object) string {
 // LabelNode makes the node carry the labels of a profile and a machine config pool; "" takes a label away, whoever has put
 // it there: an applied configuration could only give up what the operator owns. Both are written at once, so that the
 // node is never in two of them and never in none on the way. The write fails with a conflict when the node has changed
-// since it was read, which keeps two profiles from overwriting each other's decision.
-func LabelNode(ctx context.Context, writer client.Client, node *corev1.Node, profile, pool string) error {
+// since it was read, which keeps two profiles from overwriting each other's decision. What else is to be changed by the same
+// write is done to a copy of the node.
+func LabelNode(ctx context.Context, writer client.Client, node *corev1.Node, profile, pool string, also ...func(*corev1.Node)) error {
 	next := node.DeepCopy()
+	for _, change := range also {
+		change(next)
+	}
 	if next.Labels == nil {
 		next.Labels = map[string]string{}
 	}

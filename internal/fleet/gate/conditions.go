@@ -42,10 +42,11 @@ func EventReasons() []string {
 }
 
 // NodeConditions are the conditions that the Node is to show: none without a LowLatencyNode. A condition whose status is
-// what it was keeps the time of its last transition. They are nil, and false, when the Node shows them, or when nothing is known yet.
+// what it was keeps the time of its last transition. They are nil, and false, when the Node shows them, when nothing is known
+// yet, or when the Node is passing.
 func (w *World) NodeConditions(d *Decision, now time.Time) ([]corev1.NodeCondition, bool) {
 	want := w.nodeConditions(d)
-	if sameConditions(w.Node.Status.Conditions, want) || w.hasNothingToTell(d, want) {
+	if sameConditions(w.Node.Status.Conditions, want) || w.hasNothingToTell(d, want) || w.Passing(d, now) > 0 {
 		return nil, false
 	}
 	return withTransitions(w.Node.Status.Conditions, want, metav1.NewTime(now)), true
@@ -59,6 +60,47 @@ func (w *World) hasNothingToTell(d *Decision, want []corev1.NodeCondition) bool 
 		!slices.ContainsFunc(want, func(c corev1.NodeCondition) bool {
 			return c.Status != corev1.ConditionUnknown || !isOrdinary(c.Reason)
 		})
+}
+
+// PassingTime is for how long a Node need not show the next of the states through which every node goes on its way to a plan:
+// longer than a reboot takes.
+const PassingTime = 10 * time.Minute
+
+// Passing is for how much longer a Node keeps the conditions that it shows, although others are true: while it is not proven,
+// as before, and only for another of the reasons for which every node is not; zero when what is true is to be shown. Each
+// node of a fleet would cost several writes for what lasts seconds, and its LowLatencyNode says it anyway. A node that pods
+// are kept off shows why.
+func (w *World) Passing(d *Decision, now time.Time) time.Duration {
+	want := w.nodeConditions(d)
+	tainted, _ := w.isTainted(d)
+	if tainted || len(want) == 0 || len(OwnConditions(w.Node.Status.Conditions)) > len(want) {
+		return 0
+	}
+	since := w.Report.CreationTimestamp.Time
+	for i := range want {
+		shown := findCondition(w.Node.Status.Conditions, want[i].Type)
+		if !isPassing(shown, &want[i]) {
+			return 0
+		}
+		if shown != nil && shown.LastTransitionTime.After(since) {
+			since = shown.LastTransitionTime.Time
+		}
+	}
+	return max(since.Add(PassingTime).Sub(now), 0)
+}
+
+// isPassing reports whether a Node need not show at once that a condition has become another. It is nil when the Node does not
+// show it yet.
+func isPassing(shown, next *corev1.NodeCondition) bool {
+	isOnTheWay := func(c *corev1.NodeCondition) bool { return c.Status != corev1.ConditionTrue && isOrdinary(c.Reason) }
+	switch {
+	case shown == nil:
+		return isOnTheWay(next)
+	case shown.Status == next.Status && shown.Reason == next.Reason && shown.Message == next.Message:
+		return true
+	default:
+		return isOnTheWay(shown) && isOnTheWay(next)
+	}
 }
 
 func (w *World) nodeConditions(d *Decision) []corev1.NodeCondition {

@@ -67,6 +67,87 @@ func TestNothingToTell(t *testing.T) {
 	}
 }
 
+// TestPassing: of the states through which every node goes, the Node shows the first, unless one lasts.
+func TestPassing(t *testing.T) {
+	const minute = time.Minute
+	shown := func(status corev1.ConditionStatus, reason string) []corev1.NodeCondition {
+		kinds := []corev1.NodeConditionType{v1alpha1.NodeConditionDeJittered, v1alpha1.NodeConditionNUMAAligned, v1alpha1.NodeConditionReady}
+		all := make([]corev1.NodeCondition, 0, len(kinds))
+		for _, kind := range kinds {
+			all = append(all, corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: "m", LastTransitionTime: metav1.NewTime(noon())})
+		}
+		return all
+	}
+	says := func(status metav1.ConditionStatus, reason string) *v1alpha1.LowLatencyNode {
+		report := objects.MakeReport("n", "trading").Verified("h", "TTT").Obj()
+		for i := range report.Status.Conditions {
+			report.Status.Conditions[i].Status, report.Status.Conditions[i].Reason = status, reason
+		}
+		report.CreationTimestamp = metav1.NewTime(noon())
+		return report
+	}
+	pending, proven := says("False", v1alpha1.ReasonRebootPending), says("True", v1alpha1.ReasonVerified)
+	failed := says("False", v1alpha1.ReasonChecksFailed)
+	awaited := shown("Unknown", v1alpha1.ReasonAwaitingVerification)
+	plain, gated := objects.MakeProfile("trading"), objects.MakeProfile("trading").Gated()
+	cases := map[string]struct {
+		have    []corev1.NodeCondition
+		report  *v1alpha1.LowLatencyNode
+		profile *objects.Profile
+		after   time.Duration
+		want    time.Duration
+	}{
+		"a reboot is due before the node has shown anything": {report: pending, after: minute, want: PassingTime - minute},
+		"a reboot is due, and the plan was awaited":          {have: awaited, report: pending, after: minute, want: PassingTime - minute},
+		"the reboot does not come":                           {have: awaited, report: pending, after: PassingTime},
+		"pods are kept off":                                  {have: awaited, report: pending, profile: gated, after: minute},
+		"the plan is proven":                                 {have: awaited, report: proven, after: minute},
+		"a check fails":                                      {have: awaited, report: failed, after: minute},
+		"what was proven is no more":                         {have: shown("True", v1alpha1.ReasonVerified), report: pending, after: minute},
+		"a check that failed is not looked at any more":      {have: shown("False", v1alpha1.ReasonChecksFailed), report: pending, after: minute},
+		"nothing more is to be shown":                        {have: awaited, after: minute},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.profile == nil {
+				tc.profile = plain
+			}
+			node := objects.MakeNode("n", "role", "trading")
+			node.Status.Conditions = tc.have
+			w := &World{Node: node, Report: tc.report, Current: tc.report, Profiles: []v1alpha1.LowLatencyNodeProfile{*tc.profile.Obj()}}
+			now := noon().Add(tc.after)
+			d := w.Decide(now)
+			if got := w.Passing(d, now); got != tc.want {
+				t.Errorf("Passing() = %s, want %s", got, tc.want)
+			}
+			if _, got := w.NodeConditions(d, now); got != (tc.want == 0) {
+				t.Errorf("NodeConditions() are to be written: %v while Passing() is %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestNoteJoining(t *testing.T) {
+	node := objects.MakeNode("n", "role", "trading")
+	node.Status.NodeInfo.BootID = "b1"
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+	NoteJoining(node)
+	if note, found := node.Annotations[v1alpha1.AnnotationStarted]; found {
+		t.Errorf("a node that is not ready has the note %q", note)
+	}
+	node.Status.Conditions[0].Status = corev1.ConditionTrue
+	NoteJoining(node)
+	if note := node.Annotations[v1alpha1.AnnotationStarted]; note != "b1" {
+		t.Errorf("the note is %q, want the boot", note)
+	}
+	report := objects.MakeReport("n", "trading").Obj()
+	w := &World{Node: node, Report: report, Current: report, Profiles: []v1alpha1.LowLatencyNodeProfile{*objects.MakeProfile("trading").Obj()}}
+	report.Status.BootID = "b1"
+	if next, _ := w.Marked(w.Decide(noon())); next != node {
+		t.Errorf("the node is marked again: %v", next.Annotations)
+	}
+}
+
 func TestWithTransitions(t *testing.T) {
 	before, now := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
 	have := []corev1.NodeCondition{{Type: "A", Status: "True", LastTransitionTime: before}, {Type: "B", Status: "True", LastTransitionTime: before}, {Type: "D", Status: "True"}}

@@ -85,6 +85,19 @@ func (w *World) noteStart(node *corev1.Node, d *Decision) {
 	node.Annotations[v1alpha1.AnnotationStarted] = startup.Mark()
 }
 
+// NoteJoining notes on a node that joins a profile, and that no pool serves, that it waits for no device plugin in this boot. The
+// write that gives it the label of the profile can so carry what would else be one more write.
+func NoteJoining(node *corev1.Node) {
+	startup := Startup{Boot: node.Status.NodeInfo.BootID, Ready: fleet.NodeReadiness(node)}
+	if _, starting := startup.waiting(); starting {
+		return
+	}
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	node.Annotations[v1alpha1.AnnotationStarted] = startup.Mark()
+}
+
 // taintsWith are the taints of a node with ours put on or taken away.
 func taintsWith(taints []corev1.Taint, tainted bool) []corev1.Taint {
 	ours := corev1.Taint{Key: v1alpha1.TaintUnverified, Effect: corev1.TaintEffectNoSchedule}
