@@ -4,11 +4,13 @@
 package controllers
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -54,5 +56,28 @@ func TestDriftIsAnnounced(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestEventsHaveAConnectionOfTheirOwn: a thousand events take no request from the writes, and reach the API server as they do.
+func TestEventsHaveAConnectionOfTheirOwn(t *testing.T) {
+	manager := &rest.Config{Host: "https://api", BearerToken: "token", QPS: -1}
+	own := eventConnection(manager)
+	if own.QPS != eventsPerSecond || own.Burst != eventBurst || own.Host != manager.Host || own.BearerToken != manager.BearerToken {
+		t.Errorf("events go out by %+v", own)
+	}
+	if manager.QPS != -1 || manager.Dial != nil {
+		t.Errorf("the manager's own connection has become %+v", manager)
+	}
+	transports := map[http.RoundTripper]bool{}
+	for _, config := range []*rest.Config{manager, manager, own} {
+		transport, err := rest.TransportFor(&rest.Config{Host: config.Host, Dial: config.Dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		transports[transport] = true
+	}
+	if len(transports) != 2 {
+		t.Errorf("there are %d connections, want one for events and one for all else", len(transports))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,22 +69,26 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return fmt.Errorf("indexing LowLatencyNodes by profile: %w", err)
 	}
+	recorder, err := newRecorder(mgr)
+	if err != nil {
+		return err
+	}
 	leases := &heartbeats{client: mgr.GetClient(), namespace: options.AgentNamespace, clock: options.Clock}
 	profiles := &ProfileReconciler{
 		client: mgr.GetClient(), platform: options.Platform, namespace: options.Namespace,
-		recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock, plans: fleet.NewPlanner(options.Platform.Rules()), heartbeats: leases,
+		recorder: recorder, clock: options.Clock, plans: fleet.NewPlanner(options.Platform.Rules()), heartbeats: leases,
 		pace: newPace(options.Clock),
 	}
 	if err := profiles.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodeProfiles: %w", err)
 	}
 	nodes := &NodeReconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock, heartbeats: leases,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: recorder, clock: options.Clock, heartbeats: leases,
 	}
 	if err := nodes.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodes: %w", err)
 	}
-	if err := setupPools(mgr, options, leases); err != nil {
+	if err := setupPools(mgr, options, recorder, leases); err != nil {
 		return fmt.Errorf("setting up the reconciler of BypassNICPools: %w", err)
 	}
 	collector := metrics.New(mgr.GetClient(), options.Namespace, options.AgentNamespace, options.Clock, mgr.Elected())
@@ -101,7 +106,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func setupPools(mgr ctrl.Manager, options Options, leases *heartbeats) error {
+func setupPools(mgr ctrl.Manager, options Options, recorder events.EventRecorder, leases *heartbeats) error {
 	served, err := findServedKinds(mgr.GetRESTMapper())
 	if err != nil {
 		return err
@@ -109,7 +114,7 @@ func setupPools(mgr ctrl.Manager, options Options, leases *heartbeats) error {
 	pools := &PoolReconciler{
 		client: mgr.GetClient(), objects: mgr.GetCache(),
 		keeper: &platform.Keeper{Reader: mgr.GetAPIReader(), Clock: options.Clock}, namespace: options.Namespace, agentNamespace: options.AgentNamespace,
-		image: options.Image, served: served, recorder: mgr.GetEventRecorder(v1alpha1.ProjectName), clock: options.Clock,
+		image: options.Image, served: served, recorder: recorder, clock: options.Clock,
 		selections: fleet.NewSelections(), heartbeats: leases, pace: newPace(options.Clock),
 	}
 	return pools.setup(mgr)
