@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -20,23 +22,33 @@ import (
 
 func (a *app) snapshotCommand() *cobra.Command {
 	var root, output string
+	var redacted bool
 	command := &cobra.Command{
 		Use:   "snapshot -o FILE",
 		Short: "Save what the other commands read of a host into one file",
 		Long: `Save the files of /proc, /sys and /etc that the other commands read into a .tar.gz, which every
-command takes as --root. Nothing but these files is read, and nothing on the host is changed.`,
-		Example: "  kubectl lowlatency snapshot -o node.tar.gz\n  kubectl lowlatency topology --root node.tar.gz",
+command takes as --root. Nothing but these files is read, and nothing on the host is changed.
+
+With --redact, other names take the place of those of the host, its users, units, programs, pods, containers and swap files;
+addresses, routes but those that are default routes, and the values of kernel arguments that are not about CPUs, memory,
+power or drivers are left out. check and plan say the same of it, but for these names and arguments.`,
+		Example: "  kubectl lowlatency snapshot -o node.tar.gz\n  kubectl lowlatency topology --root node.tar.gz\n  kubectl lowlatency snapshot --redact -o for-others.tar.gz",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.snapshot(cmd.Context(), root, output)
+			disclosure := host.Disclosed
+			if redacted {
+				disclosure = host.Redacted
+			}
+			return a.snapshot(cmd.Context(), root, output, disclosure)
 		},
 	}
 	command.Flags().StringVar(&root, "root", "/", "`PATH` of the host: a folder with its /proc and /sys, or a snapshot")
 	command.Flags().StringVarP(&output, "output", "o", "", "`FILE` to write, such as node.tar.gz; - for the standard output")
+	command.Flags().BoolVar(&redacted, "redact", false, "put other names in the place of those that tell whose host it is")
 	return command
 }
 
-func (a *app) snapshot(ctx context.Context, root, output string) error {
+func (a *app) snapshot(ctx context.Context, root, output string, disclosure host.Disclosure) error {
 	if output == "" {
 		return errors.New("say where the snapshot goes, for example with -o node.tar.gz")
 	}
@@ -44,25 +56,40 @@ func (a *app) snapshot(ctx context.Context, root, output string) error {
 	if err != nil {
 		return err
 	}
+	var contents host.Contents
+	write := func(to io.Writer) (err error) {
+		contents, err = opened.SnapshotWith(ctx, to, disclosure)
+		return err
+	}
 	if output == "-" {
-		err = opened.Snapshot(ctx, a.Out)
+		err = write(a.Out)
 	} else {
-		err = writeSnapshot(ctx, opened, output)
+		err = writeSnapshot(write, output)
 	}
 	if err == nil {
-		a.complain(snapshotHolds, output)
+		a.complainOfContents(contents, output, disclosure)
 	}
 	return errors.Join(err, opened.Close())
 }
 
-// snapshotHolds says what people are to look through before they pass a snapshot on.
-const snapshotHolds = "%s holds the name of the host, its kernel command line, hardware and firmware, the names of its interfaces and network " +
-	"drivers, routes with their addresses and gateway, names and user IDs of processes that may run on isolated CPUs, and the configuration " +
-	"and state of the kubelet. Look through it before you pass it on."
+// complainOfContents says what was written, and what people are to look through before they pass it on.
+func (a *app) complainOfContents(contents host.Contents, output string, disclosure host.Disclosure) {
+	a.complain("%s holds %d files of /proc, /sys, /etc, /run and /var, %d KiB unpacked. Look through these before you pass it on:",
+		output, contents.Files, (contents.Bytes+1023)/1024)
+	for _, personal := range contents.Personal {
+		a.complain("  %s\n    %s", personal.What, strings.Join(personal.Files, " "))
+	}
+	switch {
+	case disclosure == host.Disclosed:
+		a.complain("--redact puts other names in the place of those of the host, its users, units, programs, pods and containers.")
+	case len(contents.RedactedArguments) > 0:
+		a.complain("Kernel arguments without their value: %s.", strings.Join(contents.RedactedArguments, ", "))
+	}
+}
 
 // writeSnapshot writes beside the target and renames, so that a failure leaves no half of a file. It follows no link and
 // replaces none: in a folder where others may write, one could lead to any file of this user. Nobody else may read the file.
-func writeSnapshot(ctx context.Context, opened *host.Host, output string) error {
+func writeSnapshot(write func(io.Writer) error, output string) error {
 	if info, err := os.Lstat(output); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return fmt.Errorf("writing the snapshot %s: it is a symbolic link; name the file that it is to be", output)
 	}
@@ -77,7 +104,7 @@ func writeSnapshot(ctx context.Context, opened *host.Host, output string) error 
 		}
 		return fmt.Errorf("writing the snapshot %s: %w", output, err)
 	}
-	if err = opened.Snapshot(ctx, pending); err == nil {
+	if err = write(pending); err == nil {
 		err = pending.CloseAtomicallyReplace()
 	}
 	if err != nil {

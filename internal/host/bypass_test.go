@@ -383,7 +383,7 @@ func TestNetworkRoutes(t *testing.T) {
 		}
 		return text.String() + fact.Reason
 	}
-	const both = "0.0.0.0/0 dev br-ex via 10.0.0.1; 10.0.0.0/16 dev br-ex; fe80::/64 dev ens1; ::/0 dev ens1 via fe80::1; "
+	const both = "0.0.0.0/0 dev br-ex via 0.0.0.0; 10.0.0.0/16 dev br-ex; fe80::/64 dev ens1; ::/0 dev ens1 via ::; "
 	without := func(names ...string) files {
 		tree := routedHost()
 		for _, name := range names {
@@ -396,8 +396,8 @@ func TestNetworkRoutes(t *testing.T) {
 		want string
 	}{
 		"process 1":          {routedHost(), both},
-		"without IPv6":       {without("proc/1/net/ipv6_route"), "0.0.0.0/0 dev br-ex via 10.0.0.1; 10.0.0.0/16 dev br-ex; "},
-		"without process 1":  {without("proc/1/net/route", "proc/1/net/ipv6_route"), "0.0.0.0/0 dev eth0 via 10.0.0.1; "},
+		"without IPv6":       {without("proc/1/net/ipv6_route"), "0.0.0.0/0 dev br-ex via 0.0.0.0; 10.0.0.0/16 dev br-ex; "},
+		"without process 1":  {without("proc/1/net/route", "proc/1/net/ipv6_route"), "0.0.0.0/0 dev eth0 via 0.0.0.0; "},
 		"no routes at all":   {files{"proc/1/comm": "init"}, "no such file"},
 		"title only":         {files{"proc/1/net/route": "Iface\tDestination\n"}, ""},
 		"IPv4 makes none":    {files{"proc/1/net/route": "ens1 x"}, "line 1 is no route: fewer than 8 columns"},

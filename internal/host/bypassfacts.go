@@ -32,7 +32,7 @@ type Bypass struct {
 type Route struct {
 	Destination netip.Prefix
 	Interface   string
-	// Gateway is invalid when the destination is directly connected.
+	// Gateway is invalid when the destination is directly connected, else the address of none: which it is, is not looked at.
 	Gateway netip.Addr
 }
 

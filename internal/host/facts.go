@@ -342,7 +342,7 @@ type NIC struct {
 type Process struct {
 	PID  int
 	Name string
-	// Environment holds IRQBALANCE_* variables of irqbalance; empty for others.
+	// Environment holds IRQBALANCE_BANNED_* variables of irqbalance; empty for others.
 	Environment map[string]string
 }
 

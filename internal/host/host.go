@@ -169,19 +169,37 @@ func (h *Host) ReadMore(ctx context.Context, facts *Facts, request Request) (*Fa
 
 // Snapshot writes an archive (tar, gzip) of the files that Read reads and nothing else, from which Open
 // and Read give the same Facts. Equal hosts give equal bytes: entries are sorted, without times or owners.
-// Of the environment of irqbalance only its own variables are kept, of other processes nothing, and of the
-// libraries in defaultUserSpaces only what they say about their versions.
+// Of a file that says more than the facts need, only what they need is kept, see essential; of the kubelet's configuration, what
+// essentialConfiguration keeps; of the libraries in defaultUserSpaces, what they say about their versions.
 func (h *Host) Snapshot(ctx context.Context, w io.Writer) error {
+	_, err := h.SnapshotWith(ctx, w, Disclosed)
+	return err
+}
+
+// Disclosure is whether a snapshot tells whose host it is.
+type Disclosure int
+
+// Values of Disclosure.
+const (
+	// Disclosed keeps the names that the facts have.
+	Disclosed Disclosure = iota
+	// Redacted puts others in their place, see redaction. Checks and plans say the same, but for these names.
+	Redacted
+)
+
+// SnapshotWith writes like Snapshot, and returns what the archive holds.
+func (h *Host) SnapshotWith(ctx context.Context, w io.Writer, disclosure Disclosure) (Contents, error) {
 	taken := newRecording()
 	if _, err := h.read(ctx, Request{UserSpaces: defaultUserSpaces()}, taken); err != nil {
-		return err
+		return Contents{}, err
 	}
 	view := h.tree.view()
 	defer view.release()
-	if err := taken.write(newWalk(view), w); err != nil {
-		return fmt.Errorf("writing a snapshot of host %s: %w", h.path, err)
+	contents, err := taken.writeAs(disclosure, newWalk(view), w)
+	if err != nil {
+		return Contents{}, fmt.Errorf("writing a snapshot of host %s: %w", h.path, err)
 	}
-	return nil
+	return contents, nil
 }
 
 // ReadNICs reads what package bypass judges NICs by: the kernel's release, NUMA nodes, hugepages, the NICs, on a host

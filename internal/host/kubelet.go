@@ -8,11 +8,10 @@ import (
 )
 
 func readKubelet(r *reader, f *Facts) {
-	const state = "/var/lib/kubelet/"
 	f.Kubelet = Kubelet{
 		Config:             r.kubeletConfig(),
-		CPUManagerState:    r.textFact(state + "cpu_manager_state"),
-		MemoryManagerState: r.textFact(state + "memory_manager_state"),
+		CPUManagerState:    r.textFact(cpuStateFile),
+		MemoryManagerState: r.textFact(memoryStateFile),
 	}
 }
 
@@ -30,7 +29,7 @@ func (r *reader) kubeletConfig() Fact[string] {
 		}
 		switch {
 		case err == nil && isConfiguration.MatchString(content):
-			r.taken.file(file, content, nil)
+			r.recordConfiguration(file, content)
 			return Known(content, file)
 		case err == nil:
 			err = unreadableError{foreign}
@@ -41,6 +40,19 @@ func (r *reader) kubeletConfig() Fact[string] {
 		}
 	}
 	return fact
+}
+
+// recordConfiguration puts what is essential of the kubelet's configuration into a snapshot.
+func (r *reader) recordConfiguration(file, content string) {
+	if r.taken == nil {
+		return
+	}
+	kept, err := essentialConfiguration(content)
+	if err != nil {
+		r.taken.skip(file, "neither YAML nor JSON")
+		return
+	}
+	r.taken.file(file, kept, nil)
 }
 
 // kubeletConfigFiles are the places of the configuration: of OpenShift, of kubeadm, and of the images of

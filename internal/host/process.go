@@ -77,7 +77,7 @@ func (r *reader) process(pid int) []Process {
 	return []Process{process}
 }
 
-// environment reads the variables that irqbalance(1) obeys. An environment may hold secrets: nothing else
+// environment reads the variables that tell irqbalance(1) which CPUs to leave alone. An environment may hold secrets: nothing else
 // of it is kept, nor put into a snapshot.
 func (r *reader) environment(file string) map[string]string {
 	content, err := r.peek(file, smallFile)
@@ -89,7 +89,7 @@ func (r *reader) environment(file string) map[string]string {
 	var kept strings.Builder
 	for variable := range strings.SplitSeq(content, "\x00") {
 		name, value, ok := strings.Cut(variable, "=")
-		if ok && strings.HasPrefix(name, "IRQBALANCE_") {
+		if ok && isBanList(name) {
 			variables[name] = strings.ToValidUTF8(value, "")
 			kept.WriteString(variable + "\x00")
 		}

@@ -232,7 +232,7 @@ func TestProcesses(t *testing.T) {
 			"proc/5/comm":    "irqbalance-ui\n",
 			"proc/6/":        "",
 		}, []string{
-			"3 irqbalance with map[IRQBALANCE_ARGS:a=b IRQBALANCE_BANNED_CPULIST:2-3]",
+			"3 irqbalance with map[IRQBALANCE_BANNED_CPULIST:2-3]",
 			"4 stalld with map[]",
 			"20 tuned with map[]",
 		}},
@@ -260,7 +260,7 @@ func TestKubelet(t *testing.T) {
 		kubeconfig              = "apiVersion: v1\nkind: Config\nusers:\n- name: x\n  user: {client-key-data: secret}\n"
 	)
 	config := func(name string) string {
-		return "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n# " + name
+		return "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncgroupDriver: " + name
 	}
 	cases := map[string]struct {
 		tree       files

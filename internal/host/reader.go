@@ -140,9 +140,10 @@ func (r *reader) stream(file string, limit int, to io.Writer) error {
 	return r.walk.view.copyFile(name, limit, to)
 }
 
-// content returns the content of a regular file.
+// content returns what facts are made of in a regular file, see essential.
 func (r *reader) content(file string, limit int) (string, error) {
 	content, err := r.peek(file, limit)
+	content = essential(file, content)
 	r.taken.file(file, content, err)
 	return content, err
 }

@@ -138,11 +138,18 @@ func (t *recording) write(w *walk, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	return tree.write(out)
+}
+
+// write writes a tree as an archive.
+func (t *memoryTree) write(out io.Writer) error {
 	packed := gzip.NewWriter(out)
 	archive := tar.NewWriter(packed)
-	delete(tree.nodes, ".")
-	for _, name := range slices.Sorted(maps.Keys(tree.nodes)) {
-		if err := writeNode(archive, name, tree.nodes[name]); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(t.nodes)) {
+		if name == "." {
+			continue
+		}
+		if err := writeNode(archive, name, t.nodes[name]); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}

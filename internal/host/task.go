@@ -241,7 +241,9 @@ func (t *taskScan) add(folder string, task Task) {
 		return
 	}
 	lines := parseColonPairs(text, keptOfStatus()...)
-	t.recordStatus(file, lines)
+	if t.taken != nil {
+		t.taken.file(file, essentialStatus(text), nil)
+	}
 	task.AllowedCPUs = statusLine(file, lines, "Cpus_allowed_list", t.parseSet)
 	if !task.Kernel && task.AllowedCPUs.Value.Overlaps(t.scope) {
 		task.Group = t.group(task.PID)
@@ -258,20 +260,6 @@ func (t *taskScan) add(folder string, task Task) {
 // isVanished tells the errors of a thread that ended between two readings.
 func isVanished(err error) bool {
 	return errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrNotExist)
-}
-
-// recordStatus keeps the lines that were read. Process 1 is recorded by the settings, with other lines.
-func (t *taskScan) recordStatus(file string, lines map[string]string) {
-	if t.taken == nil || t.taken.files[file] != "" {
-		return
-	}
-	var kept strings.Builder
-	for _, key := range keptOfStatus() {
-		if value, ok := lines[key]; ok {
-			kept.WriteString(key + ":\t" + value + "\n")
-		}
-	}
-	t.taken.file(file, kept.String(), nil)
 }
 
 // statusLine interprets one line of a status.

@@ -158,6 +158,9 @@ func observeKubelet(name string) func(*host.Facts) (string, string) {
 		if err := yaml.Unmarshal([]byte(config), &fields); err != nil {
 			return "", err.Error()
 		}
+		if left, _ := fields[host.OmittedFields].([]any); slices.Contains(left, any(name)) {
+			return "", missing(f.Kubelet.Config.Source, "the snapshot leaves it out")
+		}
 		if fields[name] == nil {
 			return "", ""
 		}
