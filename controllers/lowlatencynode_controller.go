@@ -55,19 +55,9 @@ func (r *NodeReconciler) reconcile(ctx context.Context, name string) (time.Durat
 	if world.IsStray() {
 		return 0, platform.LabelNode(ctx, r.client, world.Node, "", "")
 	}
-	leases := r.checkHeartbeat(ctx, world, r.client)
-	if leases.unread != nil {
-		return 0, leases.unread
-	}
-	decision := world.Decide(r.clock.Now())
-	if world.Closes(decision) {
-		if err := r.refresh(ctx, world); err != nil || world.Node == nil {
-			return 0, err
-		}
-		if leases = r.checkHeartbeat(ctx, world, r.live); leases.unread != nil {
-			return 0, leases.unread
-		}
-		decision = world.Decide(r.clock.Now())
+	decision, leases, err := r.decide(ctx, world)
+	if err != nil || world.Node == nil {
+		return 0, err
 	}
 	// The taint first: it is what keeps pods away.
 	err = errors.Join(r.mark(ctx, world, decision), r.mirror(ctx, world, decision), r.correct(ctx, world), leases.failure)
@@ -75,6 +65,24 @@ func (r *NodeReconciler) reconcile(ctx context.Context, name string) (time.Durat
 		return leases.again, err
 	}
 	return soonest(world.Passing(decision, r.clock.Now()), soonest(decision.RetryAfter, leases.again)), nil
+}
+
+// decide decides by what the cache shows, and once more by what the API server shows before the gate closes. The world is what
+// the decision is from; its Node is nil when it has gone.
+func (r *NodeReconciler) decide(ctx context.Context, w *gate.World) (*gate.Decision, leaseChecks, error) {
+	leases := r.checkHeartbeat(ctx, w, r.client)
+	if leases.unread != nil {
+		return nil, leases, leases.unread
+	}
+	decision := w.Decide(r.clock.Now())
+	if !w.Closes(decision) {
+		return decision, leases, nil
+	}
+	if err := r.refresh(ctx, w); err != nil || w.Node == nil {
+		return nil, leases, err
+	}
+	leases = r.checkHeartbeat(ctx, w, r.live)
+	return w.Decide(r.clock.Now()), leases, leases.unread
 }
 
 func (r *NodeReconciler) gather(ctx context.Context, name string) (*gate.World, error) {
