@@ -226,7 +226,7 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 		})
 
 		It("mounts what facts need, and hides what is secret beside it", func() {
-			expectMounts(daemonSet.Spec.Template.Spec, "/etc/sysconfig",
+			expectMounts(daemonSet.Spec.Template.Spec, "/etc/sysconfig", host.RuntimeFolder,
 				"/etc/kubernetes/kubelet.conf", "/etc/kubernetes/kubelet/config.yaml", "/etc/kubernetes/kubelet/config.json")
 			expectMounts(find[appsv1.DaemonSet](build("openshift"), "DaemonSet", "lowlatency-operator-agent").Spec.Template.Spec,
 				"/etc/kubernetes/kubelet/config.yaml", "/etc/kubernetes/kubelet/config.json")

@@ -208,6 +208,14 @@ type LowLatencyNodeStatus struct {
 	Transitions []NodeTransition `json:"transitions,omitempty"`
 }
 
+// WorkloadPartitioning says whether the pods of the platform are told from others on a node.
+//
+// +kubebuilder:validation:Enum=Enabled
+type WorkloadPartitioning string
+
+// WorkloadPartitioningEnabled means that they can have CPUs of their own.
+const WorkloadPartitioningEnabled WorkloadPartitioning = "Enabled"
+
 // TimestampCounter says whether time can be read from the processor's time-stamp counter.
 //
 // +kubebuilder:validation:Enum=Stable;Unstable
@@ -296,12 +304,19 @@ type Inventory struct {
 	// +optional
 	TimestampCounter TimestampCounter `json:"timestampCounter,omitempty"`
 
-	// onlineCPUs are the CPUs that are online.
+	// workloadPartitioning is Enabled where the container runtime tells the pods of the platform from others, as on every
+	// node of an OpenShift cluster that was installed with cpuPartitioningMode AllNodes. Plans then keep these pods on
+	// housekeeping CPUs.
+	// +optional
+	WorkloadPartitioning WorkloadPartitioning `json:"workloadPartitioning,omitempty"`
+
+	// onlineCPUs are the CPUs that are online, and those that went offline although the plan in force counts on them: cores,
+	// caches and NUMA nodes are then those of before, because the kernel forgets them.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	OnlineCPUs string `json:"onlineCPUs,omitempty"`
 
-	// offlineCPUs are the CPUs that are present but offline.
+	// offlineCPUs are the other CPUs that are present.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	OfflineCPUs string `json:"offlineCPUs,omitempty"`

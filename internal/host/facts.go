@@ -99,6 +99,9 @@ type Facts struct {
 	Units map[string]Unit
 	// Kubelet is the state of the kubelet on this host.
 	Kubelet Kubelet
+	// ManagementCPUs are the CPUs on which CRI-O keeps the pods of the platform, "" for all of them; absent where it does not
+	// tell these from others, as anywhere but in a cluster of OpenShift that was installed with CPU partitioning.
+	ManagementCPUs Fact[string]
 	// Bypass is what the host says about kernel-bypass stacks.
 	Bypass Bypass
 	// Settings are small files of /proc/sys, /sys and /etc, by absolute path; see SettingPaths for which.

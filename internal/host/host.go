@@ -211,10 +211,10 @@ func (h *Host) ReadNICs(ctx context.Context, request Request) (*Facts, error) {
 }
 
 // ReadHardware reads what a topology is made from: the kernel, processor, CPUs, NUMA nodes, hugepages, memory and NICs, and
-// the routes and interfaces by which the NICs of the cluster's own traffic are found. The rest stays empty. It is for those who
+// the routes and interfaces by which the NICs of the cluster's own traffic are found, and whether the platform's pods are told from others. The rest stays empty. It is for those who
 // plan and look no further, and takes two thirds of the time of Read. Errors are those of Read.
 func (h *Host) ReadHardware(ctx context.Context) (*Facts, error) {
-	return h.readSections(ctx, nil, readKernel, h.readProcessor, readCPUs, readNUMANodes, readHugepages, readMemory, readNICs, readNetworks)
+	return h.readSections(ctx, nil, readKernel, h.readProcessor, readCPUs, readNUMANodes, readHugepages, readMemory, readNICs, readNetworks, readWorkloads)
 }
 
 // ReadConfiguration reads what ReadHardware does and what a plan is compared with, which says how a host is configured and not what runs
@@ -222,14 +222,14 @@ func (h *Host) ReadHardware(ctx context.Context) (*Facts, error) {
 // those of Read.
 func (h *Host) ReadConfiguration(ctx context.Context) (*Facts, error) {
 	return h.readSections(ctx, nil, readKernel, h.readProcessor, readCPUs, readNUMANodes, readHugepages, readMemory, readDefaultAffinity,
-		readNICs, readKubelet, readSettings(nil), readNetworks)
+		readNICs, readKubelet, readWorkloads, readSettings(nil), readNetworks)
 }
 
 // read reads everything, and records what it touches if asked to.
 func (h *Host) read(ctx context.Context, request Request, taken *recording) (*Facts, error) {
 	return h.readSections(ctx, taken,
 		readKernel, h.readProcessor, readCPUs, readNUMANodes, readHugepages, readMemory, h.readInterrupts,
-		readNICs, readProcesses, readTasks(request.Tasks), readKubelet, readPodGroups, readSettings(request.Settings),
+		readNICs, readProcesses, readTasks(request.Tasks), readKubelet, readWorkloads, readPodGroups, readSettings(request.Settings),
 		readUptime, readTraffic, readUncore, readUnits(request.Units), readRequestedHolders(request.LatencyHolders),
 		readBypass(request.UserSpaces),
 	)

@@ -22,7 +22,7 @@ func Folders() []string {
 	const kubelet = "/var/lib/kubelet"
 	configurations := slices.DeleteFunc(kubeletConfigFiles(), func(file string) bool { return isBelow(file, kubelet) })
 	return slices.Concat(
-		[]string{"/dev", "/etc/default", "/etc/lowlatency", "/etc/sysconfig", "/opt/onload", "/proc", SocketReports, "/sys", "/usr"},
+		[]string{"/dev", RuntimeFolder, "/etc/default", "/etc/lowlatency", "/etc/sysconfig", "/opt/onload", "/proc", SocketReports, "/sys", "/usr"},
 		[]string{unitFolders()[0], unitFolders()[1], kubelet},
 		configurations,
 	)

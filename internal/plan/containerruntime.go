@@ -18,7 +18,17 @@ type ContainerRuntimePlan struct {
 	PodRequests []PodRequest `json:"podRequests"`
 	// RuntimeClassName is the name of the RuntimeClass; "" for the platform's own choice.
 	RuntimeClassName string `json:"runtimeClassName,omitempty"`
-	Origin           Origin `json:"origin"`
+	// WorkloadPartitioning is Enabled where the pods of the platform are kept on housekeeping CPUs, else "".
+	WorkloadPartitioning v1alpha1.WorkloadPartitioning `json:"workloadPartitioning,omitempty"`
+	Origin               Origin                        `json:"origin"`
+}
+
+// ManagementCPUs run the pods of the platform; the empty set where nobody tells these from others.
+func (p *NodePlan) ManagementCPUs() cpus.Set {
+	if p.ContainerRuntime.WorkloadPartitioning != v1alpha1.WorkloadPartitioningEnabled {
+		return cpus.Set{}
+	}
+	return p.CPUs.Housekeeping
 }
 
 // PodRequest is something that a latency-critical pod may ask of the container runtime.
@@ -56,5 +66,7 @@ func (p *planner) planContainerRuntime() {
 		PodRequests:        requests,
 		RuntimeClassName:   p.spec.ContainerRuntime.RuntimeClassName,
 		Origin:             p.origin("spec.containerRuntime.execPlacement"),
+
+		WorkloadPartitioning: p.topology.WorkloadPartitioning,
 	}
 }

@@ -116,6 +116,8 @@ func TestDiffOfEveryPart(t *testing.T) {
 		"sysfs":          {func(p *NodePlan) { p.Sysfs[0].Value = "x" }, "file " + base().Sysfs[0].Name + " (NotRequired): " + whyAtOnce},
 		"kubelet":        {func(p *NodePlan) { p.Kubelet.MemoryManagerPolicy = "x" }, "kubelet setting memoryManagerPolicy (NotRequired): " + whyKubelet},
 		"infrastructure": {func(p *NodePlan) { p.ContainerRuntime.InfrastructureCPUs = set("7") }, "container runtime: CPUs of infrastructure containers (NotRequired): " + whyRuntime},
+		"platform's pods": {func(p *NodePlan) { p.ContainerRuntime.WorkloadPartitioning = v1alpha1.WorkloadPartitioningEnabled },
+			"container runtime: CPUs of the platform's pods (NotRequired): " + whyRuntime},
 		"exec":           {func(p *NodePlan) { p.ContainerRuntime.ExecPlacement = "x" }, "container runtime: placement of exec processes (NotRequired): " + whyRuntime},
 		"pod requests":   {func(p *NodePlan) { p.ContainerRuntime.PodRequests = nil }, "container runtime: requests of pods (NotRequired): " + whyRuntime},
 		"file":           {func(p *NodePlan) { p.Files[0].Content += "x" }, "file " + base().Files[0].Path + " (NotRequired): " + whyAtOnce},

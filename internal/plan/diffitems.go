@@ -174,6 +174,7 @@ func (p *NodePlan) containerRuntimeItems() []item {
 	items := []item{
 		{name: "container runtime: CPUs of infrastructure containers", value: r.InfrastructureCPUs.String()},
 		{name: "container runtime: placement of exec processes", value: string(r.ExecPlacement)},
+		{name: "container runtime: CPUs of the platform's pods", value: p.ManagementCPUs().String()},
 		{name: "container runtime: requests of pods", value: joined(r.PodRequests, func(r PodRequest) string { return string(r) })},
 	}
 	for i := range items {

@@ -92,6 +92,7 @@ func TestHashSeesEveryPart(t *testing.T) {
 		"kubelet extra":   func(p *NodePlan) { p.Kubelet.Additional["maxPods"] = 99.0 },
 		"a key origin":    func(p *NodePlan) { p.Kubelet.Additional["staticPodURLHeader"] = map[string]any{"origin": []any{"b"}} },
 		"runtime":         func(p *NodePlan) { p.ContainerRuntime.InfrastructureCPUs = set("1") },
+		"platform's pods": func(p *NodePlan) { p.ContainerRuntime.WorkloadPartitioning = v1alpha1.WorkloadPartitioningEnabled },
 		"requests":        func(p *NodePlan) { p.ContainerRuntime.PodRequests = nil },
 		"file":            func(p *NodePlan) { p.Files[0].Content += " " },
 		"unit":            func(p *NodePlan) { p.Units[0].Masked = !p.Units[0].Masked },

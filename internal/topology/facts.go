@@ -47,6 +47,9 @@ func FromFacts(f *host.Facts) (*Topology, error) {
 		NICs:             NICsOf(f.NICs),
 	}
 	t.Cores = each(coresOf(f.CPUs.List, present, online), func(threads cpus.Set) Core { return Core{CPUs: threads} })
+	if f.ManagementCPUs.Known {
+		t.WorkloadPartitioning = v1alpha1.WorkloadPartitioningEnabled
+	}
 	t.Family, t.ModelNumber = generationOf(&f.Processor)
 	t.MinimumFrequency, t.MaximumFrequency = frequencyRange(f.CPUs.List)
 	if err := t.validate(); err != nil {

@@ -306,6 +306,32 @@ func TestInventoryThatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
+// Whether the platform's pods are told from others is a fact of the host that plans are made of.
+func TestWorkloadPartitioning(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fact host.Fact[string]
+		want v1alpha1.WorkloadPartitioning
+	}{
+		"no CPUs of their own": {host.Known("", "/etc/crio/crio.conf.d/01"), v1alpha1.WorkloadPartitioningEnabled},
+		"CPUs of their own":    {host.Known("0-1", "/etc/crio/crio.conf.d/99"), v1alpha1.WorkloadPartitioningEnabled},
+		"not told":             {host.Absent[string]("/etc/crio/crio.conf.d", "no such file"), ""},
+	} {
+		f := smtHost(t)
+		f.ManagementCPUs = tc.fact
+		top, err := FromFacts(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		restored, err := FromInventory(Inventory(f, top))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if top.WorkloadPartitioning != tc.want || restored.WorkloadPartitioning != tc.want {
+			t.Errorf("%s: %q, and %q in the inventory, want %q", name, top.WorkloadPartitioning, restored.WorkloadPartitioning, tc.want)
+		}
+	}
+}
+
 func TestInventoryHash(t *testing.T) {
 	f := smtHost(t)
 	f.Firmware.Product = known("R750")

@@ -25,6 +25,8 @@ type Topology struct {
 	Hypervisor string
 	// TimestampCounter says whether that of an amd64 processor is stable; "" when unknown.
 	TimestampCounter v1alpha1.TimestampCounter
+	// WorkloadPartitioning says whether the container runtime tells the pods of the platform from others; "" when not.
+	WorkloadPartitioning v1alpha1.WorkloadPartitioning
 	// KernelRelease is uname -r of the running kernel.
 	KernelRelease string
 	// KernelRealTime reports whether the running kernel is PREEMPT_RT; nil when unknown.

@@ -33,7 +33,7 @@ func allCases() map[v1alpha1.CheckID]checkCases {
 	for _, subject := range []map[v1alpha1.CheckID]checkCases{
 		kernelCases(), partitionCases(), isolationCases(), interruptCases(), counterCases(), workqueueCases(),
 		backgroundCases(), memoryCases(), clockCases(), frequencyCases(), idleCases(), numaCases(), nicCases(), podCases(), poolCases(), kubeletCases(),
-		rateCases(), taskCases(), disturbanceCases(), qualificationCases(), platformCases(), networkCases(), ownershipCases(), moreMemoryCases(),
+		rateCases(), taskCases(), disturbanceCases(), qualificationCases(), platformCases(), networkCases(), ownershipCases(), moreMemoryCases(), platformPodCases(),
 	} {
 		maps.Copy(all, subject)
 	}

@@ -70,6 +70,7 @@ func Catalogue() []Check {
 		numaChecks(),
 		podChecks(),
 		ownershipChecks(),
+		platformPodChecks(),
 		kubeletChecks(),
 	)
 }

@@ -85,7 +85,7 @@ const podResources = "/var/lib/kubelet/pod-resources/kubelet.sock"
 // furnish gives a host what every node has besides the files of its kernel.
 func furnish(t *testing.T, root string) {
 	t.Helper()
-	for _, folder := range []string{"etc/systemd/system", "run/systemd/system", "usr/lib/systemd/system", "etc/default", "etc/sysconfig", "opt/onload"} {
+	for _, folder := range []string{"etc/systemd/system", "run/systemd/system", "usr/lib/systemd/system", "etc/default", "etc/sysconfig", "etc/crio/crio.conf.d", "opt/onload"} {
 		if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
 			t.Fatal(err)
 		}

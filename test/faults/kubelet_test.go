@@ -3,6 +3,12 @@
 
 package faults
 
+import (
+	"fmt"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+)
+
 func faultsOfKubelet() []fault {
 	return []fault{
 		{
@@ -20,11 +26,37 @@ func faultsOfKubelet() []fault {
 			harm: func(n *node) { n.edit("/etc/kubernetes/kubelet.conf", `"Static"`, `"None"`) },
 			want: "kubelet.memory-manager", says: []string{"None"},
 		},
+		{
+			name: "another file lets the platform's pods run everywhere", on: []string{xeonPartitioned},
+			harm: func(n *node) { n.put("/etc/crio/crio.conf.d/99-workload-pinning.conf", platformPods("")) },
+			want: "pod.platform-cpus", says: []string{"no CPUs of their own: they run on every CPU"},
+		},
+		{
+			name: "another file lets the platform's pods run on an isolated CPU", on: []string{xeonPartitioned},
+			harm: func(n *node) {
+				n.put("/etc/crio/crio.conf.d/99-z.conf", platformPods(n.plan.CPUs.Housekeeping.Union(cpus.Of(n.isolated())).String()))
+			},
+			want: "pod.platform-cpus", says: []string{"run on CPU {cpu}, by /etc/crio/crio.conf.d/99-z.conf"},
+		},
 	}
+}
+
+// platformPods is CRI-O's table about the pods of the platform.
+func platformPods(cpuset string) string {
+	return fmt.Sprintf("[crio.runtime.workloads.management]\nresources = { \"cpushares\" = 0, \"cpuset\" = %q }\n", cpuset)
 }
 
 func variationsOfKubelet() []variation {
 	return []variation{
+		{name: "the platform's pods have some housekeeping CPUs only", on: []string{xeonPartitioned}, change: func(n *node) {
+			n.put("/etc/crio/crio.conf.d/99-workload-pinning.conf", platformPods(cpus.Of(n.plan.CPUs.Housekeeping.First()).String()))
+		}},
+		{name: "an earlier file lets the platform's pods run everywhere", on: []string{xeonPartitioned}, change: func(n *node) {
+			n.put("/etc/crio/crio.conf.d/01-workload-partitioning", platformPods("0-1023"))
+		}},
+		{name: "the cluster is not partitioned, and CRI-O knows a workload of its own", change: func(n *node) {
+			n.put("/etc/crio/crio.conf.d/50-batch.conf", "[crio.runtime.workloads.batch]\nresources = { \"cpuset\" = \"1\" }\n")
+		}},
 		{name: "the kubelet allows other numbers of pods", change: func(n *node) { n.edit("/etc/kubernetes/kubelet.conf", `"maxPods": 250`, `"maxPods": 500`) }},
 	}
 }

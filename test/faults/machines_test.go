@@ -29,14 +29,16 @@ const (
 	xeon612    = "xeon-6.12"
 	xeonPerPod = "xeon-perpod"
 	xeonPool   = "xeon-pool"
-	xeonNoSMT  = "xeon-nosmt"
-	epyc       = "epyc"
-	epyc612    = "epyc-6.12"
-	epycRT     = "epyc-rt"
-	arm        = "arm"
-	arm64k     = "arm-64k"
-	arm612RT   = "arm-6.12-rt"
-	edge       = "edge"
+	// The cluster was installed with CPU partitioning.
+	xeonPartitioned = "xeon-partitioned"
+	xeonNoSMT       = "xeon-nosmt"
+	epyc            = "epyc"
+	epyc612         = "epyc-6.12"
+	epycRT          = "epyc-rt"
+	arm             = "arm"
+	arm64k          = "arm-64k"
+	arm612RT        = "arm-6.12-rt"
+	edge            = "edge"
 	// The partition is written down, so that planning anew gives the same.
 	xeonExplicit = "xeon-explicit"
 	epycExplicit = "epyc-explicit"
@@ -69,7 +71,8 @@ func machines() map[string]machine {
 		// Interrupts and isolation follow the pods.
 		xeonPerPod: {hardware: small(hosttree.Xeon()), profile: trading(perPod)},
 		// A BypassNICPool has the Solarflare NICs.
-		xeonPool: {hardware: withOnload(small(hosttree.Xeon())), profile: trading(), pools: []*v1alpha1.BypassNICPool{onloadPool()}},
+		xeonPool:        {hardware: withOnload(small(hosttree.Xeon())), profile: trading(), pools: []*v1alpha1.BypassNICPool{onloadPool()}},
+		xeonPartitioned: {hardware: partitioned(small(hosttree.Xeon())), profile: trading()},
 		xeonFunctions: {
 			hardware: withIOMMU(small(hosttree.Xeon())), profile: trading(),
 			pools: []*v1alpha1.BypassNICPool{vfioPool(&v1alpha1.VirtualFunctionsSpec{CountPerNIC: 2})},
@@ -213,6 +216,11 @@ func withIOMMU(hardware hosttree.Machine) hosttree.Machine {
 
 func withOnload(hardware hosttree.Machine) hosttree.Machine {
 	hardware.Onload = hosttree.NewOnload()
+	return hardware
+}
+
+func partitioned(hardware hosttree.Machine) hosttree.Machine {
+	hardware.WorkloadPartitioning = true
 	return hardware
 }
 

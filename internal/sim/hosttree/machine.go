@@ -72,6 +72,9 @@ type Machine struct {
 	// Onload is what the machine has of Onload.
 	Onload Onload `json:"onload,omitzero"`
 
+	// WorkloadPartitioning gives the node the files of a cluster that was installed with CPU partitioning.
+	WorkloadPartitioning bool `json:"workloadPartitioning,omitempty"`
+
 	// KernelRelease is uname -r of the distribution's default kernel.
 	KernelRelease string   `json:"kernelRelease"`
 	Firmware      Firmware `json:"firmware"`

@@ -205,6 +205,7 @@ func absentFacts() map[string]string {
 		`Throttles$`:                                 "only processors of Intel count them",
 		`UncoreDomains$`:                             "only processors of Intel have a driver for them",
 		`Tasks.*\.Group$`:                            "threads of the kernel belong to nobody",
+		`ManagementCPUs$`:                            "the cluster was installed without CPU partitioning",
 		`PodGroups$`:                                 "no pod runs",
 		`VFIO\.NoIOMMU$`:                             "the module vfio is not loaded",
 	}

@@ -275,6 +275,13 @@ OPENSHIFT_VERSION="4.20"
 RHEL_VERSION=9.6
 `)
 	t.file("/etc/hostname", m.Hostname)
+	if m.WorkloadPartitioning {
+		// What the installation brings: the kubelet knows the platform's pods, and they have no CPUs of their own.
+		t.text("/etc/kubernetes/openshift-workload-pinning", "\n{\n  \"management\": {\n    \"cpuset\": \"\"\n  }\n}\n")
+		t.text("/etc/crio/crio.conf.d/01-workload-pinning-default.conf", "\n[crio.runtime.workloads.management]\n"+
+			"activation_annotation = \"target.workload.openshift.io/management\"\nannotation_prefix = \"resources.workload.openshift.io\"\n"+
+			"resources = { \"cpushares\" = 0, \"cpuset\" = \"\" }\n")
+	}
 	t.text("/etc/sysconfig/irqbalance", "# irqbalance is a daemon process that distributes interrupts across\n# CPUs on SMP systems.\n#IRQBALANCE_BANNED_CPUS=\n#IRQBALANCE_BANNED_CPULIST=\nIRQBALANCE_ARGS=\n")
 	t.text("/usr/lib/systemd/system/fwupd-refresh.timer", "[Timer]\nOnUnitActiveSec=1d\n")
 	t.text("/etc/kubernetes/kubelet.conf", `apiVersion: kubelet.config.k8s.io/v1beta1

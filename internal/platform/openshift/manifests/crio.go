@@ -22,7 +22,8 @@ const runtimeHandler = "high-performance"
 const fewestGoThreads = 4
 
 // runtimeFile configures CRI-O: a handler for latency-critical pods, and pause containers on housekeeping
-// CPUs. A request of pods for which CRI-O has no annotation is an error.
+// CPUs, and in a cluster with CPU partitioning the pods of the platform, too. Its name is behind those of the installer's and
+// users' files about these pods (01-workload-pinning-default.conf, 01-workload-partitioning), of which the last counts. A request of pods for which CRI-O has no annotation is an error.
 func runtimeFile(p *plan.NodePlan) (plan.File, error) {
 	runtime := p.ContainerRuntime
 	var b strings.Builder
@@ -47,6 +48,11 @@ func runtimeFile(p *plan.NodePlan) (plan.File, error) {
 		fmt.Fprintf(&b, "  %q,\n", annotation)
 	}
 	b.WriteString("]\n")
+	if management := p.ManagementCPUs(); !management.IsEmpty() {
+		// CRI-O's parser wants cpushares; the kubelet annotates the pods with their own (openshift/kubernetes, pkg/kubelet/managed).
+		fmt.Fprintf(&b, "\n[crio.runtime.workloads.management]\nactivation_annotation = \"target.workload.openshift.io/management\"\n"+
+			"annotation_prefix = \"resources.workload.openshift.io\"\nresources = { \"cpushares\" = 0, \"cpuset\" = %q }\n", management)
+	}
 	return plan.File{
 		Path:    "/etc/crio/crio.conf.d/99-lowlatency-" + p.Profile + ".conf",
 		Mode:    0o644,

@@ -23,11 +23,40 @@ func runtimeOf(c plan.CPUPlan) plan.ContainerRuntimePlan {
 	}
 }
 
+// crioCase is a change of the usual plan, and the file that comes of it.
+type crioCase struct {
+	change func(*plan.NodePlan)
+	want   string
+}
+
+// Both files of a cluster with CPU partitioning have the housekeeping CPUs; no other cluster gets the one that tells the
+// kubelet, which would begin to count CPUs of platform pods by it.
+func TestWorkloadFile(t *testing.T) {
+	const file = "/etc/kubernetes/openshift-workload-pinning"
+	p := &plan.NodePlan{Profile: "trading", CPUs: plan.CPUPlan{Housekeeping: set(t, "0-1,8-9"), Isolated: set(t, "2-7")}}
+	for partitioning, want := range map[v1alpha1.WorkloadPartitioning]string{
+		"": "", v1alpha1.WorkloadPartitioningEnabled: "{\"management\": {\"cpuset\": \"0-1,8-9\"}}\n",
+	} {
+		p.ContainerRuntime = runtimeOf(p.CPUs)
+		p.ContainerRuntime.WorkloadPartitioning = partitioning
+		files, err := hostFiles(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, f := range files {
+			if f.Path == file {
+				got = f.Content
+			}
+		}
+		if got != want {
+			t.Errorf("partitioning %q: %q, want %q", partitioning, got, want)
+		}
+	}
+}
+
 func TestRuntimeFile(t *testing.T) {
-	cases := map[string]struct {
-		change func(*plan.NodePlan)
-		want   string
-	}{
+	cases := map[string]crioCase{
 		"usual": {
 			change: func(*plan.NodePlan) {},
 			want: `[crio.runtime]
@@ -70,6 +99,15 @@ allowed_annotations = [
 ]
 `,
 		},
+	}
+	cases["in a cluster with CPU partitioning"] = crioCase{
+		change: func(p *plan.NodePlan) { p.ContainerRuntime.WorkloadPartitioning = v1alpha1.WorkloadPartitioningEnabled },
+		want: cases["usual"].want + `
+[crio.runtime.workloads.management]
+activation_annotation = "target.workload.openshift.io/management"
+annotation_prefix = "resources.workload.openshift.io"
+resources = { "cpushares" = 0, "cpuset" = "0" }
+`,
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

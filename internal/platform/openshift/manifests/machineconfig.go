@@ -118,6 +118,9 @@ func hostFiles(p *plan.NodePlan) ([]plan.File, error) {
 	if !p.CPUs.Shared.IsEmpty() {
 		files = append(files, sharedCPUsFile(p))
 	}
+	if !p.ManagementCPUs().IsEmpty() {
+		files = append(files, workloadFile(p))
+	}
 	slices.SortStableFunc(files, func(a, b plan.File) int { return cmp.Compare(a.Path, b.Path) })
 	return files, nil
 }
@@ -127,6 +130,16 @@ func hostUnits(p *plan.NodePlan) []plan.Unit {
 	units := append(slices.Clone(p.Units), tunedUnit())
 	slices.SortStableFunc(units, func(a, b plan.Unit) int { return cmp.Compare(a.Name, b.Name) })
 	return units
+}
+
+// workloadFile tells OpenShift's kubelet that the pods of the platform have CPUs of their own, and which. Where the cluster
+// is partitioned, every node has the file from its installation, without CPUs, and gets that one back with the profile's end.
+func workloadFile(p *plan.NodePlan) plan.File {
+	return plan.File{
+		Path: "/etc/kubernetes/openshift-workload-pinning", Mode: 0o644,
+		Content: fmt.Sprintf("{\"management\": {\"cpuset\": %q}}\n", p.ManagementCPUs()),
+		Origin:  p.CPUs.Origin,
+	}
 }
 
 // sharedCPUsFile lets OpenShift's kubelet offer the resource workload.openshift.io/enable-shared-cpus, by which containers
