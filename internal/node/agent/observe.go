@@ -107,7 +107,7 @@ func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatu
 		return a.unobserved(fmt.Errorf("understanding the host: %w", err))
 	}
 	topology.MarkManagement(found, &facts.Bypass, a.HostAddresses)
-	seen := Observation{Inventory: topology.Inventory(facts, found), BootID: shorten.Value(facts.Setting(bootIDPath).Value, v1alpha1.MaxBootIDLength)}
+	seen := Observation{Inventory: a.inventory(facts, found, status.Inventory), BootID: shorten.Value(facts.Setting(bootIDPath).Value, v1alpha1.MaxBootIDLength)}
 	pools, holders := a.observePools(ctx, facts, found)
 	seen.Pools = pools
 	now := a.clock().Now()
@@ -125,6 +125,15 @@ func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatu
 	seen.owners, seen.hugepages, seen.truth = ownersOf(in, found), nodereport.HugepagesOf(found), verify.TruthOf(in.Plan, facts)
 	a.latest = latestPass{at: now, in: in, report: &report}
 	return seen
+}
+
+// inventory is what the host is, or was before CPUs that the plan in force counts on went offline.
+func (a *Agent) inventory(facts *host.Facts, found *topology.Topology, reported *v1alpha1.Inventory) *v1alpha1.Inventory {
+	now := topology.Inventory(facts, found)
+	if a.plan.plan == nil {
+		return now
+	}
+	return topology.Settled(now, reported, a.plan.plan.CPUs.Housekeeping.Union(a.plan.plan.CPUs.Isolated))
 }
 
 // ownersOf are the containers that own CPUs, as far as the kubelet was asked or its state file read.
