@@ -65,6 +65,18 @@ generate: $(CONTROLLER_GEN) ## Generate deep copies and docs/checks.md.
 	$(CONTROLLER_GEN) object:headerFile=$(BOILERPLATE) paths=./api/v1alpha1
 	go run ./hack/checksdoc > docs/checks.md.new && mv docs/checks.md.new docs/checks.md
 
+# The image of bundles without its tag, and the folders of bundles that were released before, the oldest first.
+BUNDLE_IMG ?= ghcr.io/lowlatency-dev/lowlatency-operator-bundle
+OLDER_BUNDLES ?=
+
+.PHONY: bundle
+bundle: ## Make bundle/ for Operator Lifecycle Manager from config/, and what its installer installs.
+	go run ./hack/bundle -installer internal/platform/installer
+
+.PHONY: catalog
+catalog: ## Make bundle/, and catalog/ with it and OLDER_BUNDLES.
+	go run ./hack/bundle -installer internal/platform/installer -catalog catalog -bundle-image $(BUNDLE_IMG) $(OLDER_BUNDLES)
+
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format the code.
 	$(GOLANGCI_LINT) fmt
@@ -78,6 +90,7 @@ lint: $(GOLANGCI_LINT) ## Run the linters.
 	$(GOLANGCI_LINT) run
 	cd test/kubelet && $(GOLANGCI_LINT) run
 	cd hack/image && $(GOLANGCI_LINT) run
+	cd test/olm && $(GOLANGCI_LINT) run
 
 .PHONY: lint-fix
 lint-fix: $(GOLANGCI_LINT) ## Run the linters and repair what they can.
@@ -93,7 +106,7 @@ verify: ## Fail when something generated is not what its source says.
 test: envtest ## Run every test, with a real API server and the real kubelet's validation; fail below 85 % of internal/.
 	FAULTS=all $(GO_TEST) -timeout 20m -coverprofile=cover.out ./...
 	hack/coverage.sh cover.out internal/ $(COVERAGE_MINIMUM)
-	$(MAKE) --no-print-directory test-kubelet test-image
+	$(MAKE) --no-print-directory test-kubelet test-image test-olm
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no API server.
@@ -130,6 +143,10 @@ test-kubelet: ## Put rendered kubelet configurations before the kubelet's own va
 .PHONY: test-image
 test-image: ## Build images of small programs without a container engine, twice, and look into them.
 	cd hack/image && go test ./...
+
+.PHONY: test-olm
+test-olm: ## Put bundle/ and catalog/ before the validators of operator-sdk and opm.
+	cd test/olm && go test ./...
 
 .PHONY: test-hwloc
 test-hwloc: ## Compare the topology with lstopo's (needs Debian's hwloc).

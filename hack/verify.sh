@@ -16,8 +16,8 @@ state() {
 }
 
 before=$(state)
-make --no-print-directory manifests generate
-for module in . test/kubelet hack/image; do
+make --no-print-directory manifests generate catalog
+for module in . test/kubelet test/olm hack/image; do
   (cd "$module" && go mod tidy -diff) || {
     printf 'verify: %s/go.mod or go.sum is not tidy: run "go mod tidy" there\n' "$module" >&2
     exit 1

@@ -31,6 +31,6 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	command.AddCommand(newManagerCommand(), process.NewAgentCommand(), newDevicePluginCommand(), newDRADriverCommand(), newProbeCommand())
+	command.AddCommand(newManagerCommand(), newInstallerCommand(), process.NewAgentCommand(), newDevicePluginCommand(), newDRADriverCommand(), newProbeCommand())
 	return command
 }

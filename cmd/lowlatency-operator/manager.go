@@ -124,7 +124,7 @@ func (f *managerFlags) findImage(ctx context.Context, config *rest.Config) error
 	if err != nil {
 		return fmt.Errorf("connecting to the API server: %w", err)
 	}
-	f.image, err = ownImage(ctx, direct, types.NamespacedName{Namespace: f.namespace, Name: f.podName})
+	f.image, err = ownImage(ctx, direct, types.NamespacedName{Namespace: f.namespace, Name: f.podName}, "manager")
 	return err
 }
 

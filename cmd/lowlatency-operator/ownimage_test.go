@@ -28,7 +28,7 @@ func TestOwnImage(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := ownImage(t.Context(), reader, types.NamespacedName{Namespace: "operator", Name: tc.pod})
+			got, err := ownImage(t.Context(), reader, types.NamespacedName{Namespace: "operator", Name: tc.pod}, "manager")
 			if got != tc.want || (err != nil) != (tc.problem != "") || err != nil && !strings.Contains(err.Error(), tc.problem) {
 				t.Errorf("got %q, %v; want %q, %q", got, err, tc.want, tc.problem)
 			}

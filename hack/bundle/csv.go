@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/installer"
+)
+
+// packageName is the name of the package in catalogs.
+const packageName = "lowlatency-operator"
+
+// newClusterServiceVersion adds to config/manifests/base.yaml what follows from the rest.
+func newClusterServiceVersion(r release, source string, p *parts) (*unstructured.Unstructured, error) {
+	csv, err := readObject(filepath.Join(source, "manifests", "base.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	spec, ok := csv.Object["spec"].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s/manifests/base.yaml has no spec", source)
+	}
+	annotations := csv.GetAnnotations()
+	if r.version == "" {
+		r.version, _ = spec["version"].(string)
+	}
+	if r.image == "" {
+		r.image = annotations["containerImage"]
+	}
+	examples, err := almExamples(source)
+	if err != nil {
+		return nil, err
+	}
+	icon, err := os.ReadFile(filepath.Join(source, "manifests", "icon.svg"))
+	if err != nil {
+		return nil, err
+	}
+	annotations["containerImage"] = r.image
+	annotations["alm-examples"] = examples
+	// An image can be mirrored when it is named by its digest.
+	annotations["features.operators.openshift.io/disconnected"] = fmt.Sprint(strings.Contains(r.image, "@sha256:"))
+	csv.SetAnnotations(annotations)
+	csv.SetName(packageName + ".v" + r.version)
+	spec["version"] = r.version
+	if r.replaces != "" {
+		spec["replaces"] = packageName + ".v" + r.replaces
+	}
+	spec["icon"] = []any{map[string]any{"base64data": base64.StdEncoding.EncodeToString(icon), "mediatype": "image/svg+xml"}}
+	spec["relatedImages"] = []any{map[string]any{"name": "lowlatency-operator", "image": r.image}}
+	spec["install"], err = install(r.image, p)
+	if err != nil {
+		return nil, err
+	}
+	owned, err := ownedDefinitions(p.definitions)
+	spec["customresourcedefinitions"] = map[string]any{"owned": owned}
+	return csv, err
+}
+
+// install is the strategy: deployments with the image, and the rights of their accounts.
+func install(image string, p *parts) (map[string]any, error) {
+	var deployments []any
+	for _, deployment := range p.deployments {
+		spec, err := json.Marshal(deployment.Object["spec"])
+		if err != nil {
+			return nil, err
+		}
+		var withImage any
+		if err := json.Unmarshal([]byte(strings.ReplaceAll(string(spec), installer.SourceImage, image)), &withImage); err != nil {
+			return nil, err
+		}
+		deployments = append(deployments, map[string]any{
+			"name": deployment.GetName(), "label": deployment.GetLabels(), "spec": withImage,
+		})
+	}
+	return map[string]any{"strategy": "deployment", "spec": map[string]any{
+		"deployments": deployments, "clusterPermissions": permissions(p.clusterRules), "permissions": permissions(p.rules),
+	}}, nil
+}
+
+func permissions(rules map[string][]rbacv1.PolicyRule) []any {
+	var all []any
+	for _, account := range slices.Sorted(maps.Keys(rules)) {
+		all = append(all, map[string]any{"serviceAccountName": account, "rules": rules[account]})
+	}
+	return all
+}
+
+// almExamples are the samples that the console offers, one for each kind.
+func almExamples(source string) (string, error) {
+	examples := make([]any, 0, 3)
+	for _, name := range []string{"samples/trading.yaml", "samples/bypass-onload.yaml", "manifests/lowlatencynode.yaml"} {
+		object, err := readObject(filepath.Join(source, name))
+		if err != nil {
+			return "", err
+		}
+		examples = append(examples, object.Object)
+	}
+	text, err := json.MarshalIndent(examples, "", "  ")
+	return string(text), err
+}
+
+func readObject(path string) (*unstructured.Unstructured, error) {
+	content, err := os.ReadFile(path) //nolint:gosec // A file of the source tree.
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(content, &object.Object); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return object, nil
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Command bundle makes the bundle of Operator Lifecycle Manager from config/olm: what a bundle can hold, and, for the installer, what it
+// cannot.
+//
+//	go run ./hack/bundle [-image registry/name@sha256:...] [-version 1.2.3] [-replaces 1.2.2] [-output bundle]
+//
+// With -catalog it then writes a file-based catalog of older bundles, which are its arguments, and of this one.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+// release is what differs from release to release; empty is as config/manifests/base.yaml says.
+type release struct {
+	version, image, replaces string
+}
+
+func main() {
+	var r release
+	var source, output, installer, catalog, bundleImage string
+	flag.StringVar(&r.version, "version", "", "The version without a v; as in config/manifests/base.yaml when empty.")
+	flag.StringVar(&r.image, "image", "", "The image, by digest for disconnected clusters; as in config/manifests/base.yaml when empty.")
+	flag.StringVar(&r.replaces, "replaces", "", "The version that this one replaces.")
+	flag.StringVar(&source, "source", "config", "The folder of the manifests.")
+	flag.StringVar(&output, "output", "bundle", "The folder of the bundle.")
+	flag.StringVar(&installer, "installer", "", "The folder in which the objects of the installer are written; empty for nowhere.")
+	flag.StringVar(&catalog, "catalog", "", "The folder in which a catalog is written; empty for nowhere.")
+	flag.StringVar(&bundleImage, "bundle-image", "",
+		"The image of the bundles in the catalog, without a tag. Without it the catalog holds the bundles themselves.")
+	flag.Parse()
+	err := run(r, source, output, installer)
+	if err == nil && catalog != "" {
+		err = writeCatalog(catalog, bundleImage, append(flag.Args(), output))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bundle:", err)
+		os.Exit(1)
+	}
+}
+
+func run(r release, source, output, installer string) error {
+	objects, err := build(filepath.Join(source, "olm"))
+	if err != nil {
+		return err
+	}
+	parts, err := divide(objects)
+	if err != nil {
+		return err
+	}
+	if err := writeBundle(r, source, output, parts); err != nil || installer == "" {
+		return err
+	}
+	return writeInstaller(source, installer, parts)
+}
+
+// build runs kustomize on a folder.
+func build(folder string) ([]*unstructured.Unstructured, error) {
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionUnspecified
+	resources, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), folder)
+	if err != nil {
+		return nil, fmt.Errorf("building %s: %w", folder, err)
+	}
+	objects := make([]*unstructured.Unstructured, 0, resources.Size())
+	for _, resource := range resources.Resources() {
+		content, err := resource.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(content); err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// writeBundle writes the folder anew.
+func writeBundle(r release, source, output string, p *parts) error {
+	csv, err := newClusterServiceVersion(r, source, p)
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(output); err != nil {
+		return err
+	}
+	files := map[string]any{"manifests/lowlatency-operator.clusterserviceversion.yaml": csv.Object}
+	for _, object := range append(p.definitions, p.bundled...) {
+		files["manifests/"+fileName(object)] = object.Object
+	}
+	files["metadata/annotations.yaml"] = map[string]any{"annotations": annotations()}
+	files["tests/scorecard/config.yaml"] = scorecard()
+	for name, content := range files {
+		text, err := yaml.Marshal(content)
+		if err != nil {
+			return err
+		}
+		if err := write(filepath.Join(output, name), string(text)); err != nil {
+			return err
+		}
+	}
+	return write(filepath.Join(output, "bundle.Dockerfile"), dockerfile())
+}
+
+// fileName is the name of an object's file, such as services_lowlatency-operator.yaml.
+func fileName(object *unstructured.Unstructured) string {
+	return strings.ToLower(object.GetKind()) + "_" + object.GetName() + ".yaml"
+}
+
+// writeInstaller writes what the installer installs, and the agents that repair.
+func writeInstaller(source, folder string, p *parts) error {
+	if err := writeObjects(filepath.Join(folder, "objects.yaml"), p.installed); err != nil {
+		return err
+	}
+	repairing, err := build(filepath.Join(source, "openshift-repair"))
+	if err != nil {
+		return err
+	}
+	var agents []*unstructured.Unstructured
+	for _, object := range repairing {
+		if object.GetKind() == "DaemonSet" {
+			agents = append(agents, object)
+		}
+	}
+	return writeObjects(filepath.Join(folder, "agent-repair.yaml"), agents)
+}
+
+func writeObjects(path string, objects []*unstructured.Unstructured) error {
+	text := "# Generated from config/olm by hack/bundle.\n"
+	for _, object := range objects {
+		content, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return err
+		}
+		text += "---\n" + string(content)
+	}
+	return write(path, text)
+}
+
+func write(path, content string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // A part of the source tree.
+		return err
+	}
+	return os.WriteFile(path, []byte(content), 0o644) //nolint:gosec // A part of the source tree.
+}

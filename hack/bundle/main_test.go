@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/crdschema"
+)
+
+func divided(t *testing.T) *parts {
+	t.Helper()
+	objects, err := build("../../config/olm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := divide(objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestNothingIsLost: whatever kustomize deploys on OpenShift, Operator Lifecycle Manager or the installer does.
+func TestNothingIsLost(t *testing.T) {
+	p := divided(t)
+	known := map[string]bool{"Namespace//lowlatency-operator-system": true}
+	for _, objects := range [][]*unstructured.Unstructured{p.definitions, p.bundled, p.deployments, p.installed} {
+		for _, object := range objects {
+			known[object.GetKind()+"/"+object.GetName()] = true
+		}
+	}
+	for account := range p.clusterRules {
+		known["ServiceAccount/"+account] = true
+	}
+	deployed, err := build("../../config/openshift")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Rights of the manager that the ClusterServiceVersion states.
+	for _, name := range []string{"manager-role", "metrics-auth", "leader-election"} {
+		for _, kind := range []string{"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"} {
+			known[kind+"/lowlatency-operator-"+name] = true
+		}
+	}
+	known["Namespace/lowlatency-operator-system"] = true
+	for _, object := range deployed {
+		if !known[object.GetKind()+"/"+object.GetName()] {
+			t.Errorf("%s is nobody's", key(object))
+		}
+	}
+	if manager := p.clusterRules["lowlatency-operator-controller-manager"]; len(manager) == 0 || len(p.rules["lowlatency-operator-controller-manager"]) == 0 {
+		t.Errorf("the manager has the rights %v and %v", manager, p.rules)
+	}
+}
+
+// TestTheInstallerNamesWhatItWrites: none of its rights is for every object of a kind, and it reads nothing but its owner.
+func TestTheInstallerNamesWhatItWrites(t *testing.T) {
+	for _, rule := range divided(t).clusterRules[installerAccount] {
+		if len(rule.ResourceNames) == 0 || len(rule.Resources) != 1 || strings.Contains(strings.Join(rule.Verbs, " "), "*") {
+			t.Errorf("the rule is too wide: %+v", rule)
+		}
+		if rule.Verbs[0] == "get" && rule.Resources[0] != "customresourcedefinitions" {
+			t.Errorf("the installer reads %+v", rule)
+		}
+	}
+}
+
+func TestExamplesAreValid(t *testing.T) {
+	text, err := almExamples("../../config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemas, err := crdschema.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var examples []map[string]any
+	if err := json.Unmarshal([]byte(text), &examples); err != nil || len(examples) != 3 {
+		t.Fatalf("%d examples, %v", len(examples), err)
+	}
+	for _, example := range examples {
+		if problems := schemas.Validate(t.Context(), &unstructured.Unstructured{Object: example}); problems != nil {
+			t.Errorf("%s: %v", example["kind"], problems)
+		}
+	}
+}
+
+// TestEveryFieldIsDescribed walks the definitions in another way than descriptors does.
+func TestEveryFieldIsDescribed(t *testing.T) {
+	p := divided(t)
+	owned, err := ownedDefinitions(p.definitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, object := range p.definitions {
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &crd); err != nil {
+			t.Fatal(err)
+		}
+		described, ok := owned[i].(map[string]any)
+		if !ok {
+			t.Fatalf("%T", owned[i])
+		}
+		for part, list := range map[string]string{"spec": "specDescriptors", "status": "statusDescriptors"} {
+			paths := map[string]bool{}
+			all, _ := described[list].([]any)
+			for _, one := range all {
+				descriptor, _ := one.(map[string]any)
+				path, _ := descriptor["path"].(string)
+				paths[path] = true
+				if descriptor["description"] == "" || descriptor["displayName"] == "" {
+					t.Errorf("%s: %s.%s has no text", crd.Spec.Names.Kind, part, path)
+				}
+			}
+			fields := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[part].Properties
+			if len(fields) == 0 {
+				t.Errorf("%s has no %s", crd.Spec.Names.Kind, part)
+			}
+			for name := range fields {
+				if !paths[name] {
+					t.Errorf("%s: %s.%s is not described", crd.Spec.Names.Kind, part, name)
+				}
+			}
+		}
+	}
+}
+
+func TestRelease(t *testing.T) {
+	output := t.TempDir()
+	image := "registry.example.com/operator@sha256:" + strings.Repeat("0a", 32)
+	if err := run(release{version: "1.2.3", image: image, replaces: "1.2.2"}, "../../config", output, ""); err != nil {
+		t.Fatal(err)
+	}
+	csv, err := readObject(filepath.Join(output, "manifests", "lowlatency-operator.clusterserviceversion.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"metadata/name": "lowlatency-operator.v1.2.3", "spec/version": "1.2.3", "spec/replaces": "lowlatency-operator.v1.2.2",
+	} {
+		if got, _, err := unstructured.NestedString(csv.Object, strings.Split(path, "/")...); got != want || err != nil {
+			t.Errorf("%s is %q, want %q: %v", path, got, want, err)
+		}
+	}
+	if got := csv.GetAnnotations()["features.operators.openshift.io/disconnected"]; got != "true" {
+		t.Errorf("disconnected is %q for an image by digest", got)
+	}
+	text, err := os.ReadFile(filepath.Join(output, "manifests", "lowlatency-operator.clusterserviceversion.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "controller:latest") || strings.Count(string(text), image) != 4 {
+		t.Errorf("the image stands in %d places, want two deployments, an annotation and relatedImages", strings.Count(string(text), image))
+	}
+}
+
+func TestWords(t *testing.T) {
+	for name, want := range map[string]string{
+		"memory": "Memory", "keepNearBypassNICs": "Keep Near Bypass NICs", "BypassNICPool": "Bypass NIC Pool", "planHash": "Plan Hash",
+	} {
+		if got := words(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestFirstSentence(t *testing.T) {
+	for text, want := range map[string]string{
+		"a is b. c is d.":        "a is b.",
+		"a is\n b":               "a is b",
+		strings.Repeat("a", 400): strings.Repeat("a", 299) + "…",
+	} {
+		if got := firstSentence(text); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestCatalog(t *testing.T) {
+	folder := t.TempDir()
+	older, newer := filepath.Join(folder, "older"), filepath.Join(folder, "newer")
+	for output, r := range map[string]release{older: {version: "1.2.2"}, newer: {version: "1.2.3", replaces: "1.2.2"}} {
+		if err := run(r, "../../config", output, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for image, want := range map[string][]string{
+		"":                             {"olm.bundle.object", `image: ""`},
+		"registry.example.com/bundles": {"olm.csv.metadata", "image: registry.example.com/bundles:v1.2.2", "image: registry.example.com/bundles:v1.2.3"},
+	} {
+		if err := writeCatalog(folder, image, []string{older, newer}); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(folder, packageName, "catalog.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range append(want, "replaces: lowlatency-operator.v1.2.2", "defaultChannel: candidate", "kind: BypassNICPool") {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("the catalog with image %q has no %q", image, part)
+			}
+		}
+	}
+}
