@@ -91,6 +91,7 @@ lint: $(GOLANGCI_LINT) ## Run the linters.
 	cd test/kubelet && $(GOLANGCI_LINT) run
 	cd hack/image && $(GOLANGCI_LINT) run
 	cd test/olm && $(GOLANGCI_LINT) run
+	cd test/gitops && $(GOLANGCI_LINT) run
 
 .PHONY: lint-fix
 lint-fix: $(GOLANGCI_LINT) ## Run the linters and repair what they can.
@@ -106,7 +107,7 @@ verify: ## Fail when something generated is not what its source says.
 test: envtest ## Run every test, with a real API server and the real kubelet's validation; fail below 85 % of internal/.
 	FAULTS=all $(GO_TEST) -timeout 20m -coverprofile=cover.out ./...
 	hack/coverage.sh cover.out internal/ $(COVERAGE_MINIMUM)
-	$(MAKE) --no-print-directory test-kubelet test-image test-olm
+	$(MAKE) --no-print-directory test-kubelet test-image test-olm test-gitops
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no API server.
@@ -146,7 +147,11 @@ test-image: ## Build images of small programs without a container engine, twice,
 
 .PHONY: test-olm
 test-olm: ## Put bundle/ and catalog/ before the validators of operator-sdk and opm.
-	cd test/olm && go test ./...
+	cd test/olm && go test -count=1 ./...
+
+.PHONY: test-gitops
+test-gitops: ## Try the health checks of Argo CD on every recorded state, and compare them with kstatus.
+	cd test/gitops && go test -count=1 ./...
 
 .PHONY: test-hwloc
 test-hwloc: ## Compare the topology with lstopo's (needs Debian's hwloc).

@@ -17,7 +17,7 @@ state() {
 
 before=$(state)
 make --no-print-directory manifests generate catalog
-for module in . test/kubelet test/olm hack/image; do
+for module in . test/kubelet test/olm test/gitops hack/image; do
   (cd "$module" && go mod tidy -diff) || {
     printf 'verify: %s/go.mod or go.sum is not tidy: run "go mod tidy" there\n' "$module" >&2
     exit 1

@@ -135,6 +135,7 @@ func TestPoolConditions(t *testing.T) {
 			"False/False/True NodesUngoverned", "no LowLatencyNodeProfile selects node bare",
 		},
 	}
+	states := recorder{}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newPoolSummary(tc.world.Pool, fleet.DecidePool(tc.world.PoolWorld, fleet.NewSelections()), tc.failure)
@@ -149,8 +150,10 @@ func TestPoolConditions(t *testing.T) {
 			if again := s.status(metav1.NewTime(time.Unix(99, 0))); !SamePool(&status, &again) {
 				t.Error("the same world makes another status")
 			}
+			states.record(name, status.Conditions)
 		})
 	}
+	states.assert(t, "BypassNICPool")
 }
 
 // TestPoolIsReadyWhenPodsCanUseIt: a healthy NIC is not enough. The plan that holds what the pool asks for must be in force, and
@@ -206,6 +209,7 @@ func TestPoolIsReadyWhenPodsCanUseIt(t *testing.T) {
 		"nobody counts the units of a DRA driver":  {dynamic, "True/False/False NICsHealthy", "all 1 NICs"},
 		"an unhealthy NIC under the plan in force": {served(unhealthy), "False/False/True NICsUnhealthy", "Why."},
 	}
+	states := recorder{}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			status := newPoolSummary(tc.world.Pool, fleet.DecidePool(tc.world.PoolWorld, fleet.NewSelections()), nil).status(metav1.Now())
@@ -215,8 +219,10 @@ func TestPoolIsReadyWhenPodsCanUseIt(t *testing.T) {
 			if got != tc.want || !strings.Contains(ready.Message, tc.wantMessage) {
 				t.Errorf("conditions are %s (%s), want %s (%s)", got, ready.Message, tc.want, tc.wantMessage)
 			}
+			states.record(name, status.Conditions)
 		})
 	}
+	states.assert(t, "BypassNICPool")
 }
 
 func TestPoolStatusIsBounded(t *testing.T) {

@@ -56,14 +56,18 @@ type conditionCase struct {
 }
 
 func runConditions(t *testing.T, cases map[string]conditionCase) {
+	states := recorder{}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if tc.profile == nil {
 				tc.profile = objects.MakeProfile("trading")
 			}
-			expectConditions(t, summarize(tc.profile.Obj(), tc.outcome, tc.members...), tc.want, tc.wantReasons, tc.wantMessages)
+			s := summarize(tc.profile.Obj(), tc.outcome, tc.members...)
+			expectConditions(t, s, tc.want, tc.wantReasons, tc.wantMessages)
+			states.record(name, s.conditions())
 		})
 	}
+	states.assert(t, "LowLatencyNodeProfile")
 }
 
 func expectConditions(t *testing.T, s *summary, want, wantReasons string, wantMessages map[string]string) {

@@ -1,0 +1,20 @@
+-- Follows the conditions by which kstatus goes, too: Ready is True only when nothing is under way and nothing is wrong.
+local health = {status = "Progressing", message = "The operator has not reported on the current spec yet."}
+if obj.status == nil or obj.status.conditions == nil or obj.status.observedGeneration ~= obj.metadata.generation then
+  return health
+end
+local conditions = {}
+for _, condition in ipairs(obj.status.conditions) do
+  conditions[condition.type] = condition
+end
+local ready, progressing, degraded = conditions.Ready, conditions.Progressing, conditions.Degraded
+if degraded ~= nil and degraded.status == "True" then
+  health.status, health.message = "Degraded", degraded.message
+elseif ready ~= nil and ready.status == "True" then
+  health.status, health.message = "Healthy", ready.message
+elseif progressing ~= nil and progressing.status == "False" and progressing.reason == "Paused" then
+  health.status, health.message = "Suspended", progressing.message
+elseif ready ~= nil then
+  health.message = ready.message
+end
+return health

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package gitops tries health checks of Argo CD on every state that the operator's own tests have recorded, with the Lua engine and
+// the libraries that Argo CD gives them, and compares their verdicts with those of kstatus.
+package gitops
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	checks = "../../config/gitops/argocd"
+	states = "../../internal/fleet/status/testdata/states"
+
+	healthy, progressing, degraded, suspended = "Healthy", "Progressing", "Degraded", "Suspended"
+)
+
+// kinds are those that have a health check.
+func kinds() []string { return []string{"BypassNICPool", "LowLatencyNode", "LowLatencyNodeProfile"} }
+
+// toLua turns a value of JSON into one of Lua, as Argo CD does: lists count from one.
+func toLua(state *lua.LState, value any) lua.LValue {
+	switch typed := value.(type) {
+	case bool:
+		return lua.LBool(typed)
+	case float64:
+		return lua.LNumber(typed)
+	case int64:
+		return lua.LNumber(typed)
+	case string:
+		return lua.LString(typed)
+	case []any:
+		table := state.CreateTable(len(typed), 0)
+		for _, one := range typed {
+			table.Append(toLua(state, one))
+		}
+		return table
+	case map[string]any:
+		table := state.CreateTable(0, len(typed))
+		for name, one := range typed {
+			table.RawSetString(name, toLua(state, one))
+		}
+		return table
+	default:
+		return lua.LNil
+	}
+}
+
+// health is the verdict of a check and its message. A check has the libraries of Argo CD and no others: package, the basic
+// functions and table.
+func health(t *testing.T, kind string, object *unstructured.Unstructured) (verdict, message string) {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join(checks, "health", kind+".lua"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := lua.NewState(lua.Options{SkipOpenLibs: true})
+	defer state.Close()
+	for name, library := range map[string]lua.LGFunction{lua.LoadLibName: lua.OpenPackage, lua.BaseLibName: lua.OpenBase, lua.TabLibName: lua.OpenTable} {
+		if err := state.CallByParam(lua.P{Fn: state.NewFunction(library), Protect: true}, lua.LString(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	state.SetContext(ctx)
+	state.SetGlobal("obj", toLua(state, object.Object))
+	if err := state.DoString(string(script)); err != nil {
+		t.Fatal(err)
+	}
+	table, ok := state.Get(-1).(*lua.LTable)
+	if !ok {
+		t.Fatalf("the check of %s returns %s", kind, state.Get(-1).Type())
+	}
+	return lua.LVAsString(table.RawGetString("status")), lua.LVAsString(table.RawGetString("message"))
+}
+
+// object has conditions, and a status of its newest generation.
+func object(kind string, conditions []any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "lowlatency.dev/v1alpha1", "kind": kind,
+		"metadata": map[string]any{"name": "a", "generation": int64(3)},
+		"status":   map[string]any{"observedGeneration": int64(3), "conditions": conditions},
+	}}
+}
+
+// recorded are the states of a kind by the names of their cases.
+func recorded(t *testing.T, kind string) map[string][]any {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(states, kind, "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]any{}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cases map[string][]any
+		if err := yaml.Unmarshal(content, &cases); err != nil {
+			t.Fatal(err)
+		}
+		for name, conditions := range cases {
+			all[filepath.Base(file)+": "+name] = conditions
+		}
+	}
+	return all
+}
+
+// find returns status, reason and message of a condition.
+func find(conditions []any, kind string) (status, reason, message string) {
+	for _, one := range conditions {
+		if fields, ok := one.(map[string]any); ok && fields["type"] == kind {
+			return fmt.Sprint(fields["status"]), fmt.Sprint(fields["reason"]), fmt.Sprint(fields["message"])
+		}
+	}
+	return "", "", ""
+}
+
+// wanted is the table of docs/conditions.md.
+func wanted(conditions []any) (verdict, message string) {
+	ready, _, readyMessage := find(conditions, "Ready")
+	isDegraded, _, degradedMessage := find(conditions, "Degraded")
+	isProgressing, reason, progressingMessage := find(conditions, "Progressing")
+	switch {
+	case isDegraded == "True":
+		return degraded, degradedMessage
+	case ready == "True":
+		return healthy, readyMessage
+	case isProgressing == "False" && reason == "Paused":
+		return suspended, progressingMessage
+	default:
+		return progressing, readyMessage
+	}
+}
+
+func TestHealthOfEveryState(t *testing.T) {
+	for _, kind := range []string{"BypassNICPool", "LowLatencyNodeProfile"} {
+		seen := map[string]int{}
+		for name, conditions := range recorded(t, kind) {
+			want, wantMessage := wanted(conditions)
+			got, message := health(t, kind, object(kind, conditions))
+			if got != want || message != wantMessage {
+				t.Errorf("%s: %s: health is %s (%s), want %s (%s)", kind, name, got, message, want, wantMessage)
+			}
+			expectSameOfKstatus(t, kind+": "+name, got, conditions)
+			seen[got]++
+		}
+		t.Logf("%s: %v", kind, seen)
+		for _, verdict := range []string{healthy, progressing, degraded, suspended} {
+			if seen[verdict] == 0 {
+				t.Errorf("no recorded state of %s is %s", kind, verdict)
+			}
+		}
+	}
+}
+
+// expectSameOfKstatus: both are content with the same states, and what has failed for good is Degraded. Between these kstatus
+// knows work in progress only.
+func expectSameOfKstatus(t *testing.T, name, verdict string, conditions []any) {
+	t.Helper()
+	result, err := status.Compute(object("Any", conditions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if (result.Status == status.CurrentStatus) != (verdict == healthy) {
+		t.Errorf("%s: Argo CD says %s, kstatus %s", name, verdict, result.Status)
+	}
+	if result.Status == status.FailedStatus && verdict != degraded {
+		t.Errorf("%s: Argo CD says %s of what has failed", name, verdict)
+	}
+	if stalled, _, _ := find(conditions, "Stalled"); (stalled == "True") != (result.Status == status.FailedStatus) {
+		t.Errorf("%s: kstatus says %s, Stalled is %q", name, result.Status, stalled)
+	}
+}
+
+func TestHealthBeforeTheOperatorHasLooked(t *testing.T) {
+	ready := []any{map[string]any{"type": "Ready", "status": "True", "reason": "Verified", "message": "all is well"}}
+	for _, kind := range kinds() {
+		bare := object(kind, nil)
+		delete(bare.Object, "status")
+		if got, message := health(t, kind, bare); got != progressing || message == "" {
+			t.Errorf("%s without a status is %s (%s)", kind, got, message)
+		}
+		empty := object(kind, nil)
+		empty.Object["status"] = map[string]any{}
+		if got, _ := health(t, kind, empty); got != progressing {
+			t.Errorf("%s with an empty status is %s", kind, got)
+		}
+		if kind == "LowLatencyNode" {
+			continue
+		}
+		edited := object(kind, ready)
+		edited.SetGeneration(4)
+		if got, _ := health(t, kind, edited); got != progressing {
+			t.Errorf("%s with a new spec is %s", kind, got)
+		}
+	}
+}
+
+// TestHealthOfANode: the conditions are those of docs/conditions.md.
+func TestHealthOfANode(t *testing.T) {
+	for name, tc := range map[string]struct{ status, reason, want string }{
+		"proven":              {"True", "Verified", healthy},
+		"contradicts":         {"False", "ChecksFailed", degraded},
+		"has not rebooted":    {"False", "RebootPending", progressing},
+		"facts are missing":   {"Unknown", "ChecksUnknown", progressing},
+		"no plan yet":         {"Unknown", "AwaitingPlan", progressing},
+		"not looked at again": {"Unknown", "AwaitingVerification", progressing},
+	} {
+		conditions := []any{
+			map[string]any{"type": "Applied", "status": "True", "reason": "x", "message": "y"},
+			map[string]any{"type": "Ready", "status": tc.status, "reason": tc.reason, "message": "it says so"},
+		}
+		if got, message := health(t, "LowLatencyNode", object("LowLatencyNode", conditions)); got != tc.want || message != "it says so" {
+			t.Errorf("a node that %s is %s (%s), want %s", name, got, message, tc.want)
+		}
+	}
+}
+
+// TestManifestsHoldTheChecks: argocd-cm.yaml and argocd-operator.yaml repeat the scripts, because Argo CD reads no files.
+func TestManifestsHoldTheChecks(t *testing.T) {
+	var configMap struct{ Data map[string]string }
+	read(t, "argocd-cm.yaml", &configMap)
+	var operator struct {
+		Spec struct {
+			ResourceHealthChecks []struct{ Group, Kind, Check string }
+		}
+	}
+	read(t, "argocd-operator.yaml", &operator)
+	checked := map[string]string{}
+	for _, one := range operator.Spec.ResourceHealthChecks {
+		if one.Group == "lowlatency.dev" {
+			checked[one.Kind] = one.Check
+		}
+	}
+	for _, kind := range kinds() {
+		script, err := os.ReadFile(filepath.Join(checks, "health", kind+".lua"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if configMap.Data["resource.customizations.health.lowlatency.dev_"+kind] != string(script) {
+			t.Errorf("argocd-cm.yaml has not health/%s.lua", kind)
+		}
+		if checked[kind] != string(script) {
+			t.Errorf("argocd-operator.yaml has not health/%s.lua", kind)
+		}
+	}
+	if len(configMap.Data) != len(kinds()) || len(checked) != len(kinds()) {
+		t.Errorf("%d checks in argocd-cm.yaml, %d in argocd-operator.yaml, %d kinds", len(configMap.Data), len(checked), len(kinds()))
+	}
+}
+
+func read(t *testing.T, name string, into any) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(checks, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(content, into); err != nil {
+		t.Fatalf("%s: %v", name, strings.TrimSpace(err.Error()))
+	}
+}
