@@ -91,16 +91,20 @@ func TestMachineOf(t *testing.T) {
 }
 
 func TestObserveGovernor(t *testing.T) {
-	for governors, want := range map[string]string{
-		"": "", "performance": "Performance", "performance performance": "Performance", "powersave": "powersave",
-		"powersave performance": "performance, powersave", "schedutil powersave schedutil": "powersave, schedutil",
+	const fast, slow, follows = "performance", "powersave", "schedutil"
+	for _, tc := range []struct {
+		governors []string
+		want      string
+	}{
+		{nil, ""}, {[]string{fast}, "Performance"}, {[]string{fast, fast}, "Performance"}, {[]string{slow}, slow},
+		{[]string{slow, fast}, "performance, powersave"}, {[]string{follows, slow, follows}, "powersave, schedutil"},
 	} {
 		facts := &host.Facts{CPUs: host.CPUs{List: []host.CPU{{Frequency: host.Frequency{Governor: host.Absent[string]("g", "offline")}}}}}
-		for _, governor := range strings.Fields(governors) {
+		for _, governor := range tc.governors {
 			facts.CPUs.List = append(facts.CPUs.List, host.CPU{Frequency: host.Frequency{Governor: host.Known(governor, "g")}})
 		}
-		if got, reason := observeGovernor(facts); got != want || (reason == "") != (want != "") {
-			t.Errorf("%q: %q (%s), want %q", governors, got, reason, want)
+		if got, reason := observeGovernor(facts); got != tc.want || (reason == "") != (tc.want != "") {
+			t.Errorf("%v: %q (%s), want %q", tc.governors, got, reason, tc.want)
 		}
 	}
 }
