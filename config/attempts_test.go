@@ -230,6 +230,11 @@ func cordon(ctx context.Context, writer client.Client) error {
 	return patch(ctx, writer, ownNode(), `{"spec":{"unschedulable":true}}`)
 }
 
+// mountRead mounts a folder of the host in the place of the first one, read-only.
+func mountRead(folder string) func(*appsv1.DaemonSet) {
+	return func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.Volumes[0].HostPath.Path = folder }
+}
+
 // managerAttempts are what the token of the manager is good for, and what not.
 func managerAttempts(thief client.Client) []attempt {
 	apply := func(object *unstructured.Unstructured) func(context.Context) error {
@@ -284,6 +289,10 @@ func managerAttempts(thief client.Client) []attempt {
 		{who, "a DaemonSet that writes the host", false, daemonSet(func(d *appsv1.DaemonSet) {
 			container(d).VolumeMounts[0].ReadOnly, container(d).VolumeMounts[0].RecursiveReadOnly = false, nil
 		})},
+		{who, "a DaemonSet that reads all of the host", false, daemonSet(mountRead("/"))},
+		{who, "a DaemonSet that reads the host's configuration", false, daemonSet(mountRead("/etc/kubernetes"))},
+		{who, "a DaemonSet that reads the kubelet's folder", false, daemonSet(mountRead("/var/lib/kubelet"))},
+		{who, "a DaemonSet that reads Onload's files", true, daemonSet(mountRead("/opt/onload"))},
 		{who, "a DaemonSet with a second container", false, daemonSet(func(d *appsv1.DaemonSet) {
 			d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "b", Image: "b"})
 		})},

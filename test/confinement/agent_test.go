@@ -37,6 +37,8 @@ func runAsAgent(arguments []string) int {
 			answer, err = absentFacts(arguments[1])
 		case "compare":
 			answer, err = compare(arguments[1], arguments[2])
+		case "nics":
+			answer, err = compareNICs(arguments[1], arguments[2])
 		case "mounts":
 			answer, err = host.MountsBelow(arguments[1])
 		}
@@ -181,4 +183,22 @@ func compare(one, other string) (string, error) {
 		return "", err
 	}
 	return cmp.Diff(first, second), nil
+}
+
+// compareNICs tells how what is read of NICs and Onload differs on two hosts.
+func compareNICs(one, other string) (string, error) {
+	var read [2]*host.Facts
+	for i, root := range []string{one, other} {
+		opened, err := host.Open(root)
+		if err != nil {
+			return "", err
+		}
+		read[i], err = opened.ReadNICs(context.Background(), host.Request{UserSpaces: []string{"/opt/onload"}})
+		if err := errors.Join(err, opened.Close()); err != nil {
+			return "", err
+		}
+		// These are for others, see deviceplugin.Source.
+		read[i].Bypass.SocketReports = host.Fact[map[string]host.SocketReport]{}
+	}
+	return cmp.Diff(read[0], read[1]), nil
 }

@@ -180,20 +180,39 @@ func contain(t *testing.T, root string, pod corev1.PodSpec) string {
 	slices.SortStableFunc(mounts, func(a, b corev1.VolumeMount) int {
 		return strings.Count(a.MountPath, "/") - strings.Count(b.MountPath, "/")
 	})
-	for _, mount := range mounts {
-		source := sourceOf(t, root, volumes[mount.Name])
+	sources := make([]string, len(mounts))
+	for i, mount := range mounts {
+		sources[i] = sourceOf(t, root, volumes[mount.Name])
+		if err := makeTarget(sources[i], filepath.Join(container, mount.MountPath)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if context := pod.Containers[0].SecurityContext; context != nil && context.ReadOnlyRootFilesystem != nil && *context.ReadOnlyRootFilesystem {
+		seal(t, container)
+	}
+	for i, mount := range mounts {
 		target := filepath.Join(container, mount.MountPath)
-		if err := errors.Join(makeTarget(source, target), bind(source, target, mount)); err != nil {
+		if err := errors.Join(makeTarget(sources[i], target), bind(sources[i], target, mount)); err != nil {
 			t.Fatalf("mounting %s at %s: %v", mount.Name, mount.MountPath, err)
 		}
 	}
 	return container
 }
 
+// seal makes the container's own root read-only, before volumes are mounted into it.
+func seal(t *testing.T, container string) {
+	t.Helper()
+	err := errors.Join(unix.Mount(container, container, "", unix.MS_BIND, ""),
+		unix.MountSetattr(unix.AT_FDCWD, container, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}))
+	if err != nil {
+		t.Fatalf("making %s read-only: %v", container, err)
+	}
+}
+
 // sourceOf is where a volume is on the host, checked as pkg/volume/hostpath of Kubernetes does.
 func sourceOf(t *testing.T, root string, volume corev1.Volume) string {
 	t.Helper()
-	if volume.EmptyDir != nil {
+	if volume.HostPath == nil {
 		return folderFor(t, "volume-"+volume.Name)
 	}
 	path := filepath.Join(root, volume.HostPath.Path)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,13 +41,15 @@ const (
 	// registryFolder is where the kubelet looks for the sockets of DRA drivers, pluginsFolder where they keep
 	// their own (k8s.io/dynamic-resource-allocation/kubeletplugin, KubeletRegistryDir, KubeletPluginsDir).
 	registryFolder = "/var/lib/kubelet/plugins_registry"
-	pluginsFolder  = "/var/lib/kubelet/plugins"
+	// podResourcesFolder has the socket of the kubelet's PodResources service.
+	podResourcesFolder = "/var/lib/kubelet/pod-resources"
+	pluginsFolder      = "/var/lib/kubelet/plugins"
 )
 
 // poolDaemonSet runs the device plugin of a pool on its nodes, or its DRA driver. It is one DaemonSet for both, so that
 // Kubernetes ends the plugin on a node before it starts the driver; a driver that the plugin follows offers nothing any
 // more. The container is root without any capability: the
-// folder of the kubelet's socket is root's. It reads the host, and writes that folder and the folder of CDI
+// folder of the kubelet's socket is root's. It reads the folders of the host that it needs, and writes that folder and the folder of CDI
 // specifications only. Some stacks need more; see withStack.
 func poolDaemonSet(in PoolInput) *appsv1.DaemonSet {
 	metadata := in.metadata(PoolObjectName(in.Pool.Name), in.AgentNamespace, devicePlugin)
@@ -114,7 +117,9 @@ func poolPod(in PoolInput) corev1.PodSpec {
 			SELinuxOptions: &corev1.SELinuxOptions{Type: "spc_t"},
 		},
 		Containers: []corev1.Container{poolContainer(in)},
-		Volumes:    []corev1.Volume{hostVolume("host", "/", corev1.HostPathDirectory)},
+	}
+	for _, folder := range in.readFolders() {
+		pod.Volumes = append(pod.Volumes, hostVolume(folder.name, folder.path, folder.kind))
 	}
 	if in.isDynamic() {
 		pod.ServiceAccountName = DriverServiceAccount
@@ -128,19 +133,38 @@ func poolPod(in PoolInput) corev1.PodSpec {
 	return pod
 }
 
-// writableFolder is a folder of the host that the container writes, under the same path: the kubelet is told the path
-// of a socket.
-type writableFolder struct {
+// folder is a folder of the host.
+type folder struct {
 	name, path string
 	kind       corev1.HostPathType
 }
 
-func (in PoolInput) writableFolders() []writableFolder {
-	cdi := writableFolder{"cdi", cdiFolder, corev1.HostPathDirectoryOrCreate}
-	if !in.isDynamic() {
-		return []writableFolder{{"sockets", socketFolder, corev1.HostPathDirectory}, cdi}
+// readFolders are what host.ReadNICs reads, and the folder of the one socket that is asked who holds what: whoever is root, even
+// without capabilities, reads all of root's secrets and connects to all of root's sockets that it sees. User files are looked for
+// where the pool says that they are.
+func (in PoolInput) readFolders() []folder {
+	folders := []folder{
+		{"proc", "/proc", corev1.HostPathDirectory},
+		{"sys", "/sys", corev1.HostPathDirectory},
+		{"dev", "/dev", corev1.HostPathDirectory},
+		{"pod-resources", podResourcesFolder, corev1.HostPathDirectory},
 	}
-	return []writableFolder{
+	for _, userSpace := range bypass.UserSpaceFolders(&in.Pool.Spec) {
+		isMounted := slices.ContainsFunc(folders, func(f folder) bool { return userSpace == f.path || strings.HasPrefix(userSpace, f.path+"/") })
+		if !isMounted {
+			folders = append(folders, folder{"user-space", userSpace, corev1.HostPathDirectoryOrCreate})
+		}
+	}
+	return folders
+}
+
+// writableFolders are what the container writes, under the same path: the kubelet is told the path of a socket.
+func (in PoolInput) writableFolders() []folder {
+	cdi := folder{"cdi", cdiFolder, corev1.HostPathDirectoryOrCreate}
+	if !in.isDynamic() {
+		return []folder{{"sockets", socketFolder, corev1.HostPathDirectory}, cdi}
+	}
+	return []folder{
 		{"registry", registryFolder, corev1.HostPathDirectory},
 		// Only its own folder: the sockets of other drivers are beside it.
 		{"driver", path.Join(pluginsFolder, bypass.DriverName(in.Pool.Name)), corev1.HostPathDirectoryOrCreate},
@@ -187,10 +211,12 @@ func poolContainer(in PoolInput) corev1.Container {
 			ReadOnlyRootFilesystem:   new(true),
 			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
-		VolumeMounts: []corev1.VolumeMount{
-			// Also /proc and /sys below it, where the runtime can do that.
-			{Name: "host", MountPath: hostFolder, ReadOnly: true, RecursiveReadOnly: new(corev1.RecursiveReadOnlyIfPossible)},
-		},
+	}
+	for _, folder := range in.readFolders() {
+		// Also what is mounted below it, where the runtime can do that.
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{
+			Name: folder.name, MountPath: path.Join(hostFolder, folder.path), ReadOnly: true, RecursiveReadOnly: new(corev1.RecursiveReadOnlyIfPossible),
+		})
 	}
 	for _, folder := range in.writableFolders() {
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: folder.name, MountPath: folder.path})

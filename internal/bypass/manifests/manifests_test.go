@@ -268,7 +268,7 @@ func TestPluginOfSockets(t *testing.T) {
 	if diff := cmp.Diff(want, container.SecurityContext); diff != "" {
 		t.Errorf("security context (-want +got):\n%s", diff)
 	}
-	added := slices.Clone(container.VolumeMounts[len(plain.VolumeMounts):])
+	added := slices.Clone(container.VolumeMounts[len(container.VolumeMounts)-2:])
 	wantAdded := []corev1.VolumeMount{{Name: "afxdp", MountPath: afxdp.DefaultFolder}, {Name: "bpf", MountPath: "/sys/fs/bpf"}}
 	if diff := cmp.Diff(wantAdded, added); diff != "" {
 		t.Errorf("mounts (-want +got):\n%s", diff)
@@ -288,7 +288,7 @@ func TestPathsOfSockets(t *testing.T) {
 		}
 	}
 	for _, mount := range pod.Containers[0].VolumeMounts {
-		if path, isHosts := volumes[mount.Name]; isHosts && mount.Name != "host" && path != mount.MountPath {
+		if path, isHosts := volumes[mount.Name]; isHosts && !mount.ReadOnly && path != mount.MountPath {
 			t.Errorf("%s of the host is mounted at %s", path, mount.MountPath)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -110,15 +111,16 @@ func (s *scene) deployStandin(t *testing.T) {
 	}
 }
 
-// standinVolume leads the volume of the host to the stand-ins.
+// standinVolume leads what the plugin reads of the host, but for PodResources, to the stand-ins.
 func standinVolume(t *testing.T, daemonSet *unstructured.Unstructured) {
 	t.Helper()
 	path := []string{"spec", "template", "spec", "volumes"}
 	volumes, _, err := unstructured.NestedSlice(daemonSet.Object, path...)
 	must(t, err)
 	for i := range volumes {
-		if volume, ok := volumes[i].(map[string]any); ok && volume["name"] == "host" {
-			volume["hostPath"] = map[string]any{"path": standinHost, "type": string(corev1.HostPathDirectory)}
+		volume, ok := volumes[i].(map[string]any)
+		if folder, isFolder := volume["hostPath"].(map[string]any); ok && isFolder && slices.Contains([]any{"proc", "sys", "dev", "user-space"}, volume["name"]) {
+			volume["hostPath"] = map[string]any{"path": standinHost + folder["path"].(string), "type": string(corev1.HostPathDirectoryOrCreate)}
 		}
 	}
 	must(t, unstructured.SetNestedSlice(daemonSet.Object, volumes, path...))
