@@ -17,11 +17,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// builtImage is the name of the image in config/, which an overlay replaces; givenImage is by what.
-var (
-	builtImage = regexp.MustCompile(`\bcontroller:latest\b`)
-	givenImage = "registry.example.com/team/lowlatency-operator@sha256:" + strings.Repeat("0a", 32)
-)
+// builtImage is the name of the image in config/, which an overlay replaces.
+var builtImage = regexp.MustCompile(`\bcontroller:latest\b`)
+
+// givenImage is what an overlay replaces it by.
+const givenImage = "registry.example.com/team/lowlatency-operator@sha256:" +
+	"0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a"
 
 // overlay builds somebody's own kustomization of a folder of config/ with components and another image.
 func overlay(resource string, components ...string) []*unstructured.Unstructured {

@@ -120,7 +120,7 @@ func property(kind string, value any) map[string]any {
 func metadataOf(csv *unstructured.Unstructured) map[string]any {
 	metadata := map[string]any{"annotations": csv.GetAnnotations(), "labels": csv.GetLabels()}
 	spec, _, _ := unstructured.NestedMap(csv.Object, "spec")
-	for _, name := range strings.Fields("description displayName installModes keywords links maintainers maturity minKubeVersion provider") {
+	for name := range strings.FieldsSeq("description displayName installModes keywords links maintainers maturity minKubeVersion provider") {
 		metadata[name] = spec[name]
 	}
 	definitions, _ := spec["customresourcedefinitions"].(map[string]any)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -51,7 +52,7 @@ func newClusterServiceVersion(r release, source string, p *parts) (*unstructured
 	annotations["containerImage"] = r.image
 	annotations["alm-examples"] = examples
 	// An image can be mirrored when it is named by its digest.
-	annotations["features.operators.openshift.io/disconnected"] = fmt.Sprint(strings.Contains(r.image, "@sha256:"))
+	annotations["features.operators.openshift.io/disconnected"] = strconv.FormatBool(strings.Contains(r.image, "@sha256:"))
 	csv.SetAnnotations(annotations)
 	csv.SetName(packageName + ".v" + r.version)
 	spec["version"] = r.version
@@ -91,7 +92,7 @@ func install(image string, p *parts) (map[string]any, error) {
 }
 
 func permissions(rules map[string][]rbacv1.PolicyRule) []any {
-	var all []any
+	all := make([]any, 0, len(rules))
 	for _, account := range slices.Sorted(maps.Keys(rules)) {
 		all = append(all, map[string]any{"serviceAccountName": account, "rules": rules[account]})
 	}

@@ -99,7 +99,7 @@ func resources(kind string) []any {
 		"BypassNICPool":  {{"DaemonSet", "v1", ""}, {"ConfigMap", "v1", ""}, {"DeviceClass", "v1", ""}, {"NetworkAttachmentDefinition", "v1", ""}},
 		"LowLatencyNode": {{"Lease", "v1", ""}},
 	}
-	var all []any
+	all := make([]any, 0, len(made[kind]))
 	for _, one := range made[kind] {
 		all = append(all, map[string]any{"kind": one[0], "version": one[1], "name": one[2]})
 	}

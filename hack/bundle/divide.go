@@ -135,10 +135,11 @@ func rightsToInstall(objects []*unstructured.Unstructured) []rbacv1.PolicyRule {
 		one := kind{object.GroupVersionKind().Group, resourceOf(object)}
 		names[one] = append(names[one], object.GetName())
 	}
-	rules := []rbacv1.PolicyRule{{
+	rules := make([]rbacv1.PolicyRule, 0, 1+len(names))
+	rules = append(rules, rbacv1.PolicyRule{
 		APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"},
 		ResourceNames: []string{installer.OwnerCRD}, Verbs: []string{"get"},
-	}}
+	})
 	for one, named := range names {
 		verbs := []string{"create", "patch"}
 		if one.resource == "clusterroles" || one.resource == "roles" {

@@ -139,15 +139,16 @@ func writeInstaller(source, folder string, p *parts) error {
 }
 
 func writeObjects(path string, objects []*unstructured.Unstructured) error {
-	text := "# Generated from config/olm by hack/bundle.\n"
+	var text strings.Builder
+	text.WriteString("# Generated from config/olm by hack/bundle.\n")
 	for _, object := range objects {
 		content, err := yaml.Marshal(object.Object)
 		if err != nil {
 			return err
 		}
-		text += "---\n" + string(content)
+		text.WriteString("---\n" + string(content))
 	}
-	return write(path, text)
+	return write(path, text.String())
 }
 
 func write(path, content string) error {

@@ -95,7 +95,7 @@ func TestExamplesAreValid(t *testing.T) {
 	}
 }
 
-// TestEveryFieldIsDescribed walks the definitions in another way than descriptors does.
+// TestEveryFieldIsDescribed: no field of spec or status is missing in the console, and each has a text.
 func TestEveryFieldIsDescribed(t *testing.T) {
 	p := divided(t)
 	owned, err := ownedDefinitions(p.definitions)
@@ -107,21 +107,12 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &crd); err != nil {
 			t.Fatal(err)
 		}
-		described, ok := owned[i].(map[string]any)
+		definition, ok := owned[i].(map[string]any)
 		if !ok {
 			t.Fatalf("%T", owned[i])
 		}
 		for part, list := range map[string]string{"spec": "specDescriptors", "status": "statusDescriptors"} {
-			paths := map[string]bool{}
-			all, _ := described[list].([]any)
-			for _, one := range all {
-				descriptor, _ := one.(map[string]any)
-				path, _ := descriptor["path"].(string)
-				paths[path] = true
-				if descriptor["description"] == "" || descriptor["displayName"] == "" {
-					t.Errorf("%s: %s.%s has no text", crd.Spec.Names.Kind, part, path)
-				}
-			}
+			paths := describedPaths(t, definition[list])
 			fields := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[part].Properties
 			if len(fields) == 0 {
 				t.Errorf("%s has no %s", crd.Spec.Names.Kind, part)
@@ -133,6 +124,22 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// describedPaths are the paths of descriptors, which must have texts.
+func describedPaths(t *testing.T, list any) map[string]bool {
+	t.Helper()
+	paths := map[string]bool{}
+	all, _ := list.([]any)
+	for _, one := range all {
+		descriptor, _ := one.(map[string]any)
+		path, _ := descriptor["path"].(string)
+		paths[path] = true
+		if descriptor["description"] == "" || descriptor["displayName"] == "" {
+			t.Errorf("%s has no text", path)
+		}
+	}
+	return paths
 }
 
 func TestRelease(t *testing.T) {

@@ -122,6 +122,14 @@ func (c *cluster) client() client.Client {
 	})
 }
 
+// expectOwner expects that what was applied has the right owner.
+func (c *cluster) expectOwner(t *testing.T) {
+	t.Helper()
+	if len(c.applied) > 0 && (len(c.owners) != 1 || c.owners[0].Name != OwnerCRD || c.owners[0].UID != "u") {
+		t.Errorf("owners are %+v", c.owners)
+	}
+}
+
 // mapper knows every kind of the objects but some.
 func mapper(objects []*unstructured.Unstructured, except ...string) apimeta.RESTMapper {
 	known := apimeta.NewDefaultRESTMapper(nil)
@@ -166,9 +174,7 @@ func TestInstall(t *testing.T) {
 			if got := len(objects) - len(tc.cluster.applied); got != tc.want {
 				t.Errorf("%d objects are left out, want %d: %q", got, tc.want, tc.cluster.applied)
 			}
-			if len(tc.cluster.applied) > 0 && (len(tc.cluster.owners) != 1 || tc.cluster.owners[0].Name != OwnerCRD || tc.cluster.owners[0].UID != "u") {
-				t.Errorf("owners are %+v", tc.cluster.owners)
-			}
+			tc.cluster.expectOwner(t)
 			if objects[0].GetOwnerReferences() != nil {
 				t.Error("the installer changed the objects that it was given")
 			}

@@ -27,9 +27,10 @@ var (
 )
 
 const (
-	// SourceNamespace and SourceImage stand in the generated objects for the operator's own namespace and for its image.
+	// SourceNamespace stands in the generated objects for the operator's own namespace.
 	SourceNamespace = "lowlatency-operator-system"
-	SourceImage     = "controller:latest"
+	// SourceImage stands in the generated objects for the operator's image.
+	SourceImage = "controller:latest"
 )
 
 // Agents says which agents are installed.
