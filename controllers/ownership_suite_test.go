@@ -108,6 +108,7 @@ func (s *suite) takesOutForeignFields(ctx SpecContext) {
 	s.expectReady(ctx, "trading")
 	s.expectReboots("xeon-1")
 	pool := s.onePool(ctx)
+	rendered := s.managedPools(ctx)[pool].Spec.Configuration.Name
 	for _, e := range edits() {
 		By("editing " + e.kind.Kind + ": " + e.patch)
 		s.platform.DelayUpdates(longDelay)
@@ -121,11 +122,29 @@ func (s *suite) takesOutForeignFields(ctx SpecContext) {
 			g.Expect(s.client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 			g.Expect(contentOf(object)).To(Equal(before))
 		})
-		s.eventually(ctx, func(g Gomega) { g.Expect(s.managedPools(ctx)[pool].Spec.Paused).To(BeFalse()) })
+		s.expectRendered(ctx, pool, rendered)
 		s.platform.DelayUpdates(0)
 		s.expectReady(ctx, "trading")
 		Expect(s.reboots.of("xeon-1")).To(BeZero(), e.patch)
 	}
+}
+
+// expectRendered waits until a machine config pool is not paused and has had this rendered configuration for some time: the
+// platform may be late, and render what was edited after the edit was taken back.
+func (s *suite) expectRendered(ctx context.Context, pool, rendered string) {
+	GinkgoHelper()
+	var since time.Time
+	s.eventually(ctx, func(g Gomega) {
+		managed := s.managedPools(ctx)[pool]
+		if managed.Spec.Paused || managed.Spec.Configuration.Name != rendered {
+			since = time.Time{}
+		} else if since.IsZero() {
+			since = time.Now()
+		}
+		g.Expect(managed.Spec.Paused).To(BeFalse())
+		g.Expect(managed.Spec.Configuration.Name).To(Equal(rendered))
+		g.Expect(time.Since(since)).To(BeNumerically(">", 2*time.Second))
+	})
 }
 
 func (s *suite) reportsForeignObject(ctx SpecContext) {
