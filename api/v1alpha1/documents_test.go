@@ -28,7 +28,7 @@ import (
 func fencedYAML() *regexp.Regexp { return regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$") }
 
 // wholeObjects returns the objects of a YAML file or Markdown document. A part of an object, which shows a single
-// field, is left out.
+// field, is left out, and so is a Kustomization, which kustomize reads and no API server: the suite of config builds it.
 func wholeObjects(file string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	content, err := os.ReadFile(file)
@@ -41,7 +41,7 @@ func wholeObjects(file string) []*unstructured.Unstructured {
 	for part := range strings.SplitSeq(text, "\n---\n") {
 		object := &unstructured.Unstructured{}
 		Expect(yaml.Unmarshal([]byte(part), &object.Object)).To(Succeed(), "%s:\n%s", file, part)
-		if object.GetKind() != "" {
+		if object.GetKind() != "" && object.GroupVersionKind().Group != "kustomize.config.k8s.io" {
 			objects = append(objects, object)
 		}
 	}
