@@ -393,7 +393,8 @@ func (s *suite) collectGarbage(ctx context.Context) {
 	Expect(s.client.List(ctx, &configs)).To(Succeed())
 	for i := range configs.Items {
 		if strings.HasPrefix(configs.Items[i].Name, "99-") {
-			Expect(s.client.Delete(ctx, &configs.Items[i])).To(Succeed())
+			// The platform collects them by itself, perhaps at this moment.
+			Expect(client.IgnoreNotFound(s.client.Delete(ctx, &configs.Items[i]))).To(Succeed())
 		}
 	}
 	s.collectObjectsOfPools(ctx)
