@@ -80,43 +80,29 @@ func register(command *cobra.Command, flag string, function cobra.CompletionFunc
 
 // nodeNames are those of the LowLatencyNodes in the files, or without files in the cluster.
 func (a *app) nodeNames(ctx context.Context, files []string, access *clusterAccess) ([]string, error) {
-	var names []string
 	if len(files) > 0 {
-		all, err := a.readManifests(ctx, files)
-		if err != nil {
-			return nil, err
-		}
-		for _, node := range all.nodes {
-			names = append(names, node.Name)
-		}
-		return names, nil
+		return a.namesInFiles(ctx, files, func(m *manifests) []string { return namesOf(m.nodes) })
 	}
 	cluster, err := access.connect()
 	if err != nil {
 		return nil, err
 	}
+	var names []string
 	err = eachNode(ctx, cluster, func(node *v1alpha1.LowLatencyNode) { names = append(names, node.Name) })
 	return names, err
 }
 
 // poolNames are those of the BypassNICPools in the files, or without files in the cluster.
 func (a *app) poolNames(ctx context.Context, files []string, access *clusterAccess) ([]string, error) {
-	var names []string
 	if len(files) > 0 {
-		all, err := a.readManifests(ctx, files)
-		if err != nil {
-			return nil, err
-		}
-		for _, pool := range all.sortedPools() {
-			names = append(names, pool.Name)
-		}
-		return names, nil
+		return a.namesInFiles(ctx, files, func(m *manifests) []string { return namesOf(m.pools) })
 	}
 	cluster, err := access.connect()
 	if err != nil {
 		return nil, err
 	}
 	pools, err := fetchPools(ctx, cluster, "")
+	names := make([]string, 0, len(pools))
 	for i := range pools {
 		names = append(names, pools[i].Name)
 	}
@@ -125,13 +111,22 @@ func (a *app) poolNames(ctx context.Context, files []string, access *clusterAcce
 
 // profileNames are those of the LowLatencyNodeProfiles in the files.
 func (a *app) profileNames(ctx context.Context, files []string) ([]string, error) {
+	return a.namesInFiles(ctx, files, func(m *manifests) []string { return namesOf(m.profiles) })
+}
+
+// namesInFiles are the names of some of the objects of files.
+func (a *app) namesInFiles(ctx context.Context, files []string, of func(*manifests) []string) ([]string, error) {
 	all, err := a.readManifests(ctx, files)
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, 0, len(all.profiles))
-	for _, profile := range all.profiles {
-		names = append(names, profile.Name)
+	return of(all), nil
+}
+
+func namesOf[T interface{ GetName() string }](objects []T) []string {
+	names := make([]string, 0, len(objects))
+	for _, object := range objects {
+		names = append(names, object.GetName())
 	}
-	return names, nil
+	return names
 }
