@@ -6,7 +6,8 @@ package nearname
 
 import "strings"
 
-// Of is the first name with the fewest changes; "" when more than a third of the letters would change.
+// Of is the first name with the fewest changes, when no more than a third of the letters would change; else the only name
+// that begins with the text; else "".
 func Of(text string, names []string) string {
 	best, fewest := "", len(text)/3+1
 	for _, name := range names {
@@ -14,7 +15,26 @@ func Of(text string, names []string) string {
 			best, fewest = name, changes
 		}
 	}
-	return best
+	if best != "" {
+		return best
+	}
+	return onlyBegunBy(text, names)
+}
+
+// onlyBegunBy is the only name that begins with the text; "" when there are several, or when the text is too short to tell.
+func onlyBegunBy(text string, names []string) string {
+	const enough = 3
+	begun := ""
+	for _, name := range names {
+		switch {
+		case len(text) < enough || !strings.HasPrefix(name, text):
+		case begun != "":
+			return ""
+		default:
+			begun = name
+		}
+	}
+	return begun
 }
 
 // distance is how many letters must be put in, taken out or replaced to make one text of the other (Levenshtein). Longer
