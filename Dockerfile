@@ -1,7 +1,8 @@
 # One binary for every role; the first argument chooses it: manager, agent. A smaller one has the agent alone.
-ARG BUILDER_IMAGE=golang:1.26
-# Any image with CA certificates will do, for example a UBI for a certified build.
-ARG BASE_IMAGE=gcr.io/distroless/static:nonroot
+ARG BUILDER_IMAGE=golang:1.26.5@sha256:3aff6657219a4d9c14e27fb1d8976c49c29fddb70ba835014f477e1c70636647
+# The programs are static and trust the cluster's own certificates alone, so nothing is needed below them. A UBI does for a
+# certified build; name it by its digest.
+ARG BASE_IMAGE=scratch
 
 # The compiler runs on the machine's own architecture and cross-compiles: there is no C code.
 FROM --platform=$BUILDPLATFORM ${BUILDER_IMAGE} AS builder

@@ -24,6 +24,7 @@ CONTROLLER_GEN := $(CACHE)/bin/controller-gen-$(CONTROLLER_TOOLS_VERSION)/contro
 GOLANGCI_LINT := $(CACHE)/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 KUSTOMIZE := $(CACHE)/bin/kustomize-$(KUSTOMIZE_VERSION)/kustomize
 BENCHSTAT := $(CACHE)/bin/benchstat-$(BENCHSTAT_VERSION)/benchstat
+GOVULNCHECK := $(CACHE)/bin/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
 
 # One binary without C code, reproducible from the source alone.
 export CGO_ENABLED ?= 0
@@ -61,9 +62,10 @@ manifests: $(CONTROLLER_GEN) ## Generate CRDs and the manager's role from the ma
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config=config/rbac
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Generate deep copies and docs/checks.md.
+generate: $(CONTROLLER_GEN) ## Generate deep copies, docs/checks.md and docs/third-party.md.
 	$(CONTROLLER_GEN) object:headerFile=$(BOILERPLATE) paths=./api/v1alpha1
 	go run ./hack/checksdoc > docs/checks.md.new && mv docs/checks.md.new docs/checks.md
+	go -C hack/image run ./thirdparty $(CURDIR) > docs/third-party.md.new && mv docs/third-party.md.new docs/third-party.md
 
 # The image of bundles without its tag, and the folders of bundles that were released before, the oldest first.
 BUNDLE_IMG ?= ghcr.io/lowlatency-dev/lowlatency-operator-bundle
@@ -98,8 +100,19 @@ lint-fix: $(GOLANGCI_LINT) ## Run the linters and repair what they can.
 	$(GOLANGCI_LINT) run --fix
 
 .PHONY: verify
-verify: ## Fail when something generated is not what its source says.
+verify: vulncheck ## Fail when something generated is not what its source says, or the programs have a known vulnerability (VULNDB).
 	hack/verify.sh
+
+# A mirror of the database, file:///FOLDER with its OSV files, or "none".
+VULNDB ?= https://vuln.go.dev
+
+.PHONY: vulncheck
+vulncheck: $(if $(filter none,$(VULNDB)),,$(GOVULNCHECK)) ## Fail when the programs call code with a known vulnerability of the database VULNDB.
+ifeq ($(VULNDB),none)
+	@echo 'vulncheck: not looked for known vulnerabilities, as VULNDB=none says'
+else
+	@$(GOVULNCHECK) -db $(VULNDB) ./cmd/... || { echo 'vulncheck: see above; VULNDB names another database, or "none"' >&2; exit 1; }
+endif
 
 ##@ Test
 
@@ -278,3 +291,6 @@ $(KUSTOMIZE):
 
 $(BENCHSTAT):
 	@hack/toolchain.sh benchstat
+
+$(GOVULNCHECK):
+	@hack/toolchain.sh govulncheck

@@ -5,7 +5,7 @@
 # Provides the programs that the project runs and does not import, in a per-user cache that survives a
 # fresh clone:
 #
-#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat|node]...
+#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat|govulncheck|node]...
 #
 # Without arguments, all of them but node, which only the lab needs. Only Go is needed. etcd and kube-apiserver are
 # downloaded with setup-envtest where its index can be reached, and built from Go modules where it cannot. "node" is
@@ -238,8 +238,9 @@ present() {
   golangci-lint) [ -x "$(tool_path golangci-lint "$GOLANGCI_LINT_VERSION")" ] ;;
   kustomize) [ -x "$(tool_path kustomize "$KUSTOMIZE_VERSION")" ] ;;
   benchstat) [ -x "$(tool_path benchstat "$BENCHSTAT_VERSION")" ] ;;
+  govulncheck) [ -x "$(tool_path govulncheck "$GOVULNCHECK_VERSION")" ] ;;
   node) [ -d "$node_store" ] ;;
-  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat and node" ;;
+  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat, govulncheck and node" ;;
   esac
 }
 
@@ -254,6 +255,8 @@ install() {
     sigs.k8s.io/kustomize/kustomize/v5 "about 30 seconds on 2 cores" ;;
   benchstat) install_tool benchstat "$BENCHSTAT_VERSION" \
     golang.org/x/perf/cmd/benchstat "about 10 seconds on 2 cores" ;;
+  govulncheck) install_tool govulncheck "$GOVULNCHECK_VERSION" \
+    golang.org/x/vuln/cmd/govulncheck "about 20 seconds on 2 cores" ;;
   node) install_node ;;
   esac
 }
@@ -269,7 +272,7 @@ take_turn() {
 main() {
   command -v go >/dev/null || fail "go is not on the PATH: install Go $(awk '$1 == "go" {print $2; exit}' "$here/../go.mod") or newer"
   mkdir -p "$cache" || fail "the cache folder $cache cannot be made: set LOWLATENCY_CACHE to a folder that you may write"
-  [ $# -gt 0 ] || set -- envtest controller-gen golangci-lint kustomize benchstat
+  [ $# -gt 0 ] || set -- envtest controller-gen golangci-lint kustomize benchstat govulncheck
   local tool missing=0
   for tool in "$@"; do present "$tool" || missing=1; done
   [ "$missing" -eq 1 ] || return 0

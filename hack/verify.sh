@@ -3,7 +3,8 @@
 # Copyright The Low Latency Node Operator Authors.
 #
 # Generates everything again and fails when a file changes by it. The changes stay in the work tree, to be
-# looked at and committed. With CI=true, the work tree must be clean afterwards as well.
+# looked at and committed. With CI=true, the work tree must be clean afterwards as well. Fails, too, when a go.mod is not
+# tidy, when a licence is not accepted (generate sees it), and when an image of others is named without its digest.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -14,6 +15,19 @@ state() {
     if [ -f "$file" ]; then printf '%s %s\n' "$(git hash-object --no-filters -- "$file")" "$file"; fi
   done
 }
+
+# without_digest prints each line of a Dockerfile or manifest that names an image of others without its digest. The name
+# controller is our own image's, which whoever installs replaces.
+without_digest() {
+  git ls-files -- '*Dockerfile*' 'config/*.yaml' 'hack/*.yaml' 'bundle/manifests/*.yaml' |
+    xargs grep -HnE '^(ARG [A-Z_]*IMAGE=|FROM |[ -]*image: )' |
+    grep -vE '@sha256:[0-9a-f]{64}|FROM .*\$\{[A-Z_]+\}|=scratch$|FROM scratch|image: "?(controller:latest|ghcr.io/lowlatency-dev/)'
+}
+
+if unpinned=$(without_digest); then
+  printf 'verify: these images need a digest (name:tag@sha256:...):\n%s\n' "$unpinned" >&2
+  exit 1
+fi
 
 before=$(state)
 make --no-print-directory manifests generate catalog

@@ -77,9 +77,9 @@ func expectMaterials(t *testing.T, path string) {
 	must(t, err)
 	names := make([]string, 0, len(document.Packages))
 	for _, part := range document.Packages {
-		names = append(names, part.PackageName)
+		names = append(names, part.PackageName+": "+part.PackageLicenseDeclared)
 	}
-	if diff := cmp.Diff([]string{"lowlatency-operator", "lowlatency-agent", "stdlib"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"lowlatency-operator: Apache-2.0", "lowlatency-agent: Apache-2.0", "stdlib: BSD-3-Clause"}, names); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", path, diff)
 	}
 }
@@ -170,7 +170,7 @@ func expectFiles(t *testing.T, archive io.Reader) {
 	}
 	slices.Sort(found)
 	want := []string{
-		"licenses drwxr-xr-x 10:00:00", "licenses/LICENSE -rw-r--r-- 10:00:00",
+		"licenses drwxr-xr-x 10:00:00", "licenses/LICENSE -rw-r--r-- 10:00:00", "licenses/THIRD-PARTY -rw-r--r-- 10:00:00",
 		"lowlatency-agent -rwxr-xr-x 10:00:00", "lowlatency-operator -rwxr-xr-x 10:00:00",
 	}
 	if diff := cmp.Diff(want, found); diff != "" {

@@ -14,18 +14,26 @@ import (
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/spdx/tools-golang/json"
 	"github.com/spdx/tools-golang/spdx/v2/common"
 	"github.com/spdx/tools-golang/spdx/v2/v2_3"
+
+	"github.com/lowlatency-dev/lowlatency-operator/hack/image/licences"
 )
 
 // unsaid is what SPDX has for what nobody has looked into.
 const unsaid = "NOASSERTION"
 
-// materialsOf lists what the programs are made of, as the compiler has recorded it in them: SPDX 2.3 in JSON.
-func materialsOf(s source, platform v1.Platform, built []file) ([]byte, error) {
+// materialsOf lists what the programs are made of, as the compiler has recorded it in them, with the licences that their
+// modules come with: SPDX 2.3 in JSON.
+func materialsOf(s source, platform v1.Platform, built []file, known []licences.Module) ([]byte, error) {
+	terms := map[string]string{}
+	for _, module := range known {
+		terms[module.Path] = strings.Join(module.Licences, " AND ")
+	}
 	document := &v2_3.Document{
 		SPDXVersion: v2_3.Version, DataLicense: v2_3.DataLicense, SPDXIdentifier: "DOCUMENT",
 		DocumentName:      fmt.Sprintf("%s %s for %s", programs()[0], s.version, platform),
@@ -37,7 +45,7 @@ func materialsOf(s source, platform v1.Platform, built []file) ([]byte, error) {
 	}
 	modules := map[string]*v2_3.Package{}
 	for _, f := range built {
-		program, parts, err := programMaterials(s, f)
+		program, parts, err := programMaterials(s, f, terms)
 		if err != nil {
 			return nil, err
 		}
@@ -59,8 +67,8 @@ func materialsOf(s source, platform v1.Platform, built []file) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// programMaterials are a program, and the modules in it by their identifiers.
-func programMaterials(s source, f file) (*v2_3.Package, map[string]*v2_3.Package, error) {
+// programMaterials are a program, and the modules in it by their identifiers. The terms are the licences of modules by path.
+func programMaterials(s source, f file, terms map[string]string) (*v2_3.Package, map[string]*v2_3.Package, error) {
 	content, err := os.ReadFile(f.from)
 	if err != nil {
 		return nil, nil, err
@@ -83,6 +91,9 @@ func programMaterials(s source, f file) (*v2_3.Package, map[string]*v2_3.Package
 		}
 		id := "module-" + module.Path + "-" + module.Version
 		parts[id] = part(id, module.Path, module.Version)
+		if licence, ok := terms[module.Path]; ok {
+			parts[id].PackageLicenseConcluded, parts[id].PackageLicenseDeclared = licence, licence
+		}
 		parts[id].PackageExternalReferences = []*v2_3.PackageExternalReference{{
 			Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL,
 			Locator: "pkg:golang/" + module.Path + "@" + module.Version,

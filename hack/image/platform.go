@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -14,6 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/lowlatency-dev/lowlatency-operator/hack/image/licences"
 )
 
 const (
@@ -38,12 +41,22 @@ func buildImage(ctx context.Context, s source, platform v1.Platform, folder stri
 	if err := s.build(ctx, platform.Architecture, folder); err != nil {
 		return platformImage{}, err
 	}
-	files := make([]file, 0, len(programs())+1)
+	modules, err := licences.Of(ctx, s.folder, []string{platform.OS + "/" + platform.Architecture}, s.packages()...)
+	if err != nil {
+		return platformImage{}, err
+	}
+	texts := filepath.Join(folder, "THIRD-PARTY")
+	if err := os.WriteFile(texts, licences.Texts(modules), 0o600); err != nil {
+		return platformImage{}, err
+	}
+	files := make([]file, 0, len(programs())+2)
 	for _, program := range programs() {
 		files = append(files, file{path: program, from: filepath.Join(folder, program), mode: 0o755})
 	}
-	files = append(files, file{path: "licenses/LICENSE", from: filepath.Join(s.folder, "LICENSE"), mode: 0o644})
-	materials, err := materialsOf(s, platform, files[:len(programs())])
+	files = append(files,
+		file{path: "licenses/LICENSE", from: filepath.Join(s.folder, "LICENSE"), mode: 0o644},
+		file{path: "licenses/THIRD-PARTY", from: texts, mode: 0o644})
+	materials, err := materialsOf(s, platform, files[:len(programs())], modules)
 	if err != nil {
 		return platformImage{}, err
 	}
@@ -59,7 +72,7 @@ func buildImage(ctx context.Context, s source, platform v1.Platform, folder stri
 func imageOf(s source, platform v1.Platform, layer v1.Layer) (v1.Image, error) {
 	image, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), mutate.Addendum{
 		Layer:   layer,
-		History: v1.History{Created: v1.Time{Time: s.committed}, CreatedBy: "hack/image", Comment: "the programs and their licence"},
+		History: v1.History{Created: v1.Time{Time: s.committed}, CreatedBy: "hack/image", Comment: "the programs and the licences of their parts"},
 	})
 	if err != nil {
 		return nil, err

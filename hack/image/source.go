@@ -45,6 +45,15 @@ func describeSource(ctx context.Context, folder, version string) (source, error)
 	return source{folder: folder, version: version, revision: revision, committed: committed.UTC()}, nil
 }
 
+// packages of the programs.
+func (source) packages() []string {
+	packages := make([]string, 0, len(programs()))
+	for _, program := range programs() {
+		packages = append(packages, "./cmd/"+program)
+	}
+	return packages
+}
+
 // build compiles the programs for an architecture of Linux into a folder.
 func (s source) build(ctx context.Context, architecture, into string) error {
 	into, err := filepath.Abs(into)
@@ -54,12 +63,8 @@ func (s source) build(ctx context.Context, architecture, into string) error {
 	if err := os.MkdirAll(into, 0o755); err != nil {
 		return err
 	}
-	packages := make([]string, 0, len(programs()))
-	for _, program := range programs() {
-		packages = append(packages, "./cmd/"+program)
-	}
 	arguments := slices.Concat([]string{"build", "-trimpath", "-buildvcs=true", "-ldflags", "-s -w -X main.release=" + s.version,
-		"-o", into + string(os.PathSeparator)}, packages)
+		"-o", into + string(os.PathSeparator)}, s.packages())
 	_, err = output(ctx, s.folder, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + architecture, "GOFLAGS="}, "go", arguments...)
 	return err
 }
