@@ -79,6 +79,10 @@ bundle: ## Make bundle/ for Operator Lifecycle Manager from config/, and what it
 catalog: ## Make bundle/, and catalog/ with it and OLDER_BUNDLES.
 	go run ./hack/bundle -installer internal/platform/installer -catalog catalog -bundle-image $(BUNDLE_IMG) $(OLDER_BUNDLES)
 
+.PHONY: helm
+helm: ## Make the templates of the Helm chart in config/helm from config/.
+	go run ./hack/helm
+
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format the code.
 	$(GOLANGCI_LINT) fmt
@@ -94,6 +98,7 @@ lint: $(GOLANGCI_LINT) ## Run the linters.
 	cd hack/image && $(GOLANGCI_LINT) run
 	cd test/olm && $(GOLANGCI_LINT) run
 	cd test/gitops && $(GOLANGCI_LINT) run
+	cd test/helm && $(GOLANGCI_LINT) run
 
 .PHONY: lint-fix
 lint-fix: $(GOLANGCI_LINT) ## Run the linters and repair what they can.
@@ -120,7 +125,7 @@ endif
 test: envtest ## Run every test, with a real API server and the real kubelet's validation; fail below 85 % of internal/.
 	FAULTS=all $(GO_TEST) -timeout 20m -coverprofile=cover.out ./...
 	hack/coverage.sh cover.out internal/ $(COVERAGE_MINIMUM)
-	$(MAKE) --no-print-directory test-kubelet test-image test-olm test-gitops
+	$(MAKE) --no-print-directory test-kubelet test-image test-olm test-gitops test-helm
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no API server.
@@ -165,6 +170,10 @@ test-olm: ## Put bundle/ and catalog/ before the validators of operator-sdk and 
 .PHONY: test-gitops
 test-gitops: ## Try the health checks of Argo CD on every recorded state, and compare them with kstatus.
 	cd test/gitops && go test -count=1 ./...
+
+.PHONY: test-helm
+test-helm: envtest ## Lint the Helm chart, compare it with what kustomize builds, install it on a real API server.
+	cd test/helm && $(GO_TEST) -count=1 ./...
 
 .PHONY: test-hwloc
 test-hwloc: ## Compare the topology with lstopo's (needs Debian's hwloc).

@@ -30,8 +30,8 @@ if unpinned=$(without_digest); then
 fi
 
 before=$(state)
-make --no-print-directory manifests generate catalog
-for module in . test/kubelet test/olm test/gitops hack/image; do
+make --no-print-directory manifests generate catalog helm
+for module in . test/kubelet test/olm test/gitops test/helm hack/image; do
   (cd "$module" && go mod tidy -diff) || {
     printf 'verify: %s/go.mod or go.sum is not tidy: run "go mod tidy" there\n' "$module" >&2
     exit 1

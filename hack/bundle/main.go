@@ -6,7 +6,8 @@
 //
 //	go run ./hack/bundle [-image registry/name@sha256:...] [-version 1.2.3] [-replaces 1.2.2] [-output bundle]
 //
-// With -catalog it then writes a file-based catalog of older bundles, which are its arguments, and of this one.
+// With -catalog it then writes a file-based catalog of older bundles, which are its arguments, and of this one; with -catalog-only it
+// makes no bundle, and the catalog holds the arguments alone.
 package main
 
 import (
@@ -17,9 +18,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
+
+	"github.com/lowlatency-dev/lowlatency-operator/hack/kustomization"
 )
 
 // release is what differs from release to release; empty is as config/manifests/base.yaml says.
@@ -30,6 +31,7 @@ type release struct {
 func main() {
 	var r release
 	var source, output, installer, catalog, bundleImage string
+	var catalogOnly bool
 	flag.StringVar(&r.version, "version", "", "The version without a v; as in config/manifests/base.yaml when empty.")
 	flag.StringVar(&r.image, "image", "", "The image, by digest for disconnected clusters; as in config/manifests/base.yaml when empty.")
 	flag.StringVar(&r.replaces, "replaces", "", "The version that this one replaces.")
@@ -39,10 +41,16 @@ func main() {
 	flag.StringVar(&catalog, "catalog", "", "The folder in which a catalog is written; empty for nowhere.")
 	flag.StringVar(&bundleImage, "bundle-image", "",
 		"The image of the bundles in the catalog, without a tag. Without it the catalog holds the bundles themselves.")
+	flag.BoolVar(&catalogOnly, "catalog-only", false, "Make no bundle: the catalog holds the bundles that are the arguments.")
 	flag.Parse()
-	err := run(r, source, output, installer)
+	bundles := flag.Args()
+	var err error
+	if !catalogOnly {
+		bundles = append(bundles, output)
+		err = run(r, source, output, installer)
+	}
 	if err == nil && catalog != "" {
-		err = writeCatalog(catalog, bundleImage, append(flag.Args(), output))
+		err = writeCatalog(catalog, bundleImage, bundles)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bundle:", err)
@@ -51,7 +59,7 @@ func main() {
 }
 
 func run(r release, source, output, installer string) error {
-	objects, err := build(filepath.Join(source, "olm"))
+	objects, err := kustomization.Build(filepath.Join(source, "olm"))
 	if err != nil {
 		return err
 	}
@@ -63,29 +71,6 @@ func run(r release, source, output, installer string) error {
 		return err
 	}
 	return writeInstaller(source, installer, parts)
-}
-
-// build runs kustomize on a folder.
-func build(folder string) ([]*unstructured.Unstructured, error) {
-	options := krusty.MakeDefaultOptions()
-	options.Reorder = krusty.ReorderOptionUnspecified
-	resources, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), folder)
-	if err != nil {
-		return nil, fmt.Errorf("building %s: %w", folder, err)
-	}
-	objects := make([]*unstructured.Unstructured, 0, resources.Size())
-	for _, resource := range resources.Resources() {
-		content, err := resource.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		object := &unstructured.Unstructured{}
-		if err := object.UnmarshalJSON(content); err != nil {
-			return nil, err
-		}
-		objects = append(objects, object)
-	}
-	return objects, nil
 }
 
 // writeBundle writes the folder anew.
@@ -125,7 +110,7 @@ func writeInstaller(source, folder string, p *parts) error {
 	if err := writeObjects(filepath.Join(folder, "objects.yaml"), p.installed); err != nil {
 		return err
 	}
-	repairing, err := build(filepath.Join(source, "openshift-repair"))
+	repairing, err := kustomization.Build(filepath.Join(source, "openshift-repair"))
 	if err != nil {
 		return err
 	}

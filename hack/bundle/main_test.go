@@ -14,12 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/lowlatency-dev/lowlatency-operator/hack/kustomization"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/crdschema"
 )
 
 func divided(t *testing.T) *parts {
 	t.Helper()
-	objects, err := build("../../config/olm")
+	objects, err := kustomization.Build("../../config/olm")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func TestNothingIsLost(t *testing.T) {
 	for account := range p.clusterRules {
 		known["ServiceAccount/"+account] = true
 	}
-	deployed, err := build("../../config/openshift")
+	deployed, err := kustomization.Build("../../config/openshift")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,11 @@
+{{/* The image with its digest, or else its tag. All values are refused here that the schema cannot refuse. */}}
+{{- define "lowlatency-operator.image" -}}
+{{- if eq .Values.namespaces.operator .Values.namespaces.agents -}}
+{{- fail "namespaces.operator and namespaces.agents are the same: the operator needs a namespace that admits restricted pods only, and agents one that admits what mounts the host" -}}
+{{- end -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default (printf "v%s" .Chart.AppVersion) }}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lowlatency-dev/lowlatency-operator/hack/kustomization"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/installer"
+)
+
+const (
+	// generated begins the names of the files that this program writes.
+	generated = "zz_generated."
+	// agentNamespace stands in the manifests for the namespace of the agents.
+	agentNamespace = "lowlatency-operator-agents"
+)
+
+// question is something that users of the chart decide, and that kustomize decides by overlays. The first answer is the default.
+type question struct {
+	value   string
+	answers [2]string
+}
+
+// questions are those of all templates.
+func questions() []question {
+	return []question{
+		{".Values.platform", [2]string{"OpenShift", "Kubernetes"}},
+		{".Values.monitoring", [2]string{"Enabled", "Disabled"}},
+		{".Values.agents", [2]string{"Read", "Repair"}},
+	}
+}
+
+// combination has a bit for each question, which is set for its second answer.
+type combination int
+
+func combinations() []combination {
+	all := make([]combination, 1<<len(questions()))
+	for i := range all {
+		all[i] = combination(i)
+	}
+	return all
+}
+
+// second reports whether the second answer to a question is given.
+func (c combination) second(question int) bool { return c&(1<<question) != 0 }
+
+// overlay is the deployment that the answers want.
+func (c combination) overlay() kustomization.Overlay {
+	overlay := kustomization.Overlay{Resources: []string{"default"}}
+	if !c.second(0) {
+		overlay.Resources = append(overlay.Resources, "scc")
+		overlay.Components = append(overlay.Components, "agent-openshift")
+	}
+	if !c.second(1) {
+		overlay.Components = append(overlay.Components, "prometheus")
+	}
+	if c.second(2) {
+		overlay.Components = append(overlay.Components, "agent-repair")
+	}
+	return overlay
+}
+
+// condition is the template's expression for the answers to some questions.
+func (c combination) condition(asked []int) string {
+	terms := make([]string, 0, len(asked))
+	for _, index := range asked {
+		answer := questions()[index].answers[0]
+		if c.second(index) {
+			answer = questions()[index].answers[1]
+		}
+		terms = append(terms, fmt.Sprintf("(eq %s %q)", questions()[index].value, answer))
+	}
+	return "and " + strings.Join(terms, " ")
+}
+
+// object is one object under all answers; its text is empty where it is not there.
+type object struct {
+	kind, name string
+	texts      map[combination]string
+}
+
+// generate returns the templates by the rest of their names.
+func generate(source string) (map[string]string, error) {
+	objects, err := collect(source)
+	if err != nil {
+		return nil, err
+	}
+	templates := map[string]string{}
+	for _, one := range objects {
+		name := strings.ToLower(one.kind) + ".yaml"
+		if templates[name] == "" {
+			templates[name] = "# Generated from config/ by hack/helm.\n"
+		}
+		templates[name] += one.template()
+	}
+	return templates, nil
+}
+
+// collect builds all overlays.
+func collect(source string) ([]*object, error) {
+	found := map[string]*object{}
+	for _, answers := range combinations() {
+		built, err := kustomization.BuildOverlay(source, answers.overlay())
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range built {
+			key := strings.Join([]string{one.GetKind(), one.GetNamespace(), one.GetName()}, "/")
+			if found[key] == nil {
+				found[key] = &object{kind: one.GetKind(), name: one.GetName(), texts: map[combination]string{}}
+			}
+			if found[key].texts[answers], err = spell(one); err != nil {
+				return nil, fmt.Errorf("writing %s: %w", key, err)
+			}
+		}
+	}
+	keys := make([]string, 0, len(found))
+	for key := range found {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, cmp.Compare[string])
+	objects := make([]*object, 0, len(keys))
+	for _, key := range keys {
+		objects = append(objects, found[key])
+	}
+	return objects, nil
+}
+
+// spell writes an object as a template without conditions.
+func spell(one *unstructured.Unstructured) (string, error) {
+	if one.GetKind() == "CustomResourceDefinition" {
+		// With its definition would go every profile, and with the profiles the tuning of all nodes.
+		annotations := one.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations["helm.sh/resource-policy"] = "keep"
+		one.SetAnnotations(annotations)
+	}
+	content, err := yaml.Marshal(one.Object)
+	if err != nil {
+		return "", err
+	}
+	text := strings.NewReplacer(
+		"{{", `{{ "{{" }}`,
+		"}}", `{{ "}}" }}`,
+		"image: "+installer.SourceImage, `image: {{ include "lowlatency-operator.image" . | quote }}`,
+		"app.kubernetes.io/managed-by: kustomize", "app.kubernetes.io/managed-by: {{ .Release.Service }}",
+		installer.SourceNamespace, "{{ .Values.namespaces.operator }}",
+		agentNamespace, "{{ .Values.namespaces.agents }}",
+	).Replace(string(content))
+	if one.GetKind() == "Deployment" {
+		text = strings.Replace(text, "        - --leader-elect\n",
+			"        - --leader-elect\n        {{- if ne .Values.namespaces.agents \""+agentNamespace+"\" }}\n"+
+				"        - --agent-namespace={{ .Values.namespaces.agents }}\n        {{- end }}\n", 1)
+	}
+	return text, nil
+}
+
+// template is the object under all values.
+func (o *object) template() string {
+	text := o.choose()
+	switch {
+	case o.kind == "CustomResourceDefinition":
+		return "{{- if eq .Values.crds \"Install\" }}\n" + text + "{{- end }}\n"
+	case o.kind == "Namespace" && o.name == installer.SourceNamespace:
+		return "{{- if ne .Release.Namespace .Values.namespaces.operator }}\n" + text + "{{- end }}\n"
+	case o.kind == "Namespace":
+		return "{{- if ne .Release.Namespace .Values.namespaces.agents }}\n" + text + "{{- end }}\n"
+	}
+	return text
+}
+
+// choose lists the texts with the answers that lead to them.
+func (o *object) choose() string {
+	asked := o.asked()
+	if len(asked) == 0 {
+		return "---\n" + o.texts[0]
+	}
+	var text strings.Builder
+	for _, answers := range combinations() {
+		if o.texts[answers] == "" || answers != answers.only(asked) {
+			continue
+		}
+		word := "else if"
+		if text.Len() == 0 {
+			word = "if"
+		}
+		fmt.Fprintf(&text, "{{- %s %s }}\n---\n%s", word, answers.condition(asked), o.texts[answers])
+	}
+	return text.String() + "{{- end }}\n"
+}
+
+// asked are the questions on which the object depends.
+func (o *object) asked() []int {
+	var asked []int
+	for index := range questions() {
+		if slices.ContainsFunc(combinations(), func(c combination) bool { return o.texts[c] != o.texts[c^(1<<index)] }) {
+			asked = append(asked, index)
+		}
+	}
+	return asked
+}
+
+// only gives the default answer to all but some questions.
+func (c combination) only(asked []int) combination {
+	var kept combination
+	for _, index := range asked {
+		kept |= c & (1 << index)
+	}
+	return kept
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package helm puts the chart before Helm: lint, templates under every set of values compared with what kustomize builds, and a release
+// on a real API server.
+package helm
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/lowlatency-dev/lowlatency-operator/hack/kustomization"
+)
+
+const (
+	chartFolder  = "../../config/helm"
+	configFolder = "../../config"
+	image        = "ghcr.io/lowlatency-dev/lowlatency-operator:v0.1.0"
+)
+
+func TestLint(t *testing.T) {
+	result := action.NewLint().Run([]string{chartFolder}, nil)
+	if result.TotalChartsLinted != 1 {
+		t.Fatalf("linted %d charts", result.TotalChartsLinted)
+	}
+	for _, message := range result.Messages {
+		// An icon is a URL from which user interfaces load a picture.
+		if !strings.Contains(message.Error(), "icon is recommended") {
+			t.Error(message)
+		}
+	}
+}
+
+// TestLintJudges: a chart with a fault does not pass, so that silence means something.
+func TestLintJudges(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS(chartFolder)); err != nil {
+		t.Fatal(err)
+	}
+	broken := filepath.Join(folder, "templates", "broken.yaml")
+	if err := os.WriteFile(broken, []byte("kind: {{ .Values.absent.deeper }}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if result := action.NewLint().Run([]string{folder}, nil); len(result.Errors) == 0 {
+		t.Error("lint finds nothing")
+	}
+}
+
+// render is what "helm template" prints.
+func render(t *testing.T, namespace string, values map[string]any) ([]*unstructured.Unstructured, error) {
+	t.Helper()
+	loaded, err := loader.Load(chartFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	install := action.NewInstall(action.NewConfiguration())
+	install.DryRunStrategy, install.ReleaseName, install.Namespace = action.DryRunClient, "lowlatency", namespace
+	if install.KubeVersion, err = common.ParseKubeVersion("v1.37.1"); err != nil {
+		t.Fatal(err)
+	}
+	released, err := install.Run(loaded, values)
+	if err != nil {
+		return nil, err
+	}
+	accessor, err := release.NewAccessor(released)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decode(t, accessor.Manifest()), nil
+}
+
+func decode(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	for reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := yaml.ToJSON(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(content) == "null" {
+			continue
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(content); err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, object)
+	}
+}
+
+// byName are objects by what identifies them, without what only one of the two ways of installing writes.
+func byName(objects []*unstructured.Unstructured) map[string]map[string]any {
+	all := map[string]map[string]any{}
+	for _, object := range objects {
+		labels := object.GetLabels()
+		delete(labels, "app.kubernetes.io/managed-by")
+		object.SetLabels(labels)
+		if annotations := object.GetAnnotations(); annotations["helm.sh/resource-policy"] == "keep" && object.GetKind() == "CustomResourceDefinition" {
+			delete(annotations, "helm.sh/resource-policy")
+			object.SetAnnotations(annotations)
+		}
+		all[strings.Join([]string{object.GetKind(), object.GetNamespace(), object.GetName()}, "/")] = object.Object
+	}
+	return all
+}
+
+// TestTemplatesAreWhatKustomizeBuilds: the chart has no truth of its own.
+func TestTemplatesAreWhatKustomizeBuilds(t *testing.T) {
+	for folder, values := range map[string]map[string]any{
+		"openshift":        {},
+		"openshift-repair": {"agents": "Repair"},
+		"default":          {"platform": "Kubernetes", "monitoring": "Disabled"},
+		"repair":           {"platform": "Kubernetes", "monitoring": "Disabled", "agents": "Repair"},
+	} {
+		t.Run(folder, func(t *testing.T) {
+			got, err := render(t, "default", values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := kustomization.BuildOverlay(configFolder, kustomization.Overlay{
+				Resources: []string{folder},
+				Images:    []kustomization.Image{{Name: "controller", NewName: strings.Split(image, ":")[0], NewTag: strings.Split(image, ":")[1]}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(byName(want), byName(got)); diff != "" {
+				t.Errorf("objects (-kustomize +helm):\n%s", diff)
+			}
+			if len(got) < 50 {
+				t.Errorf("there are %d objects only", len(got))
+			}
+		})
+	}
+}
+
+func TestValues(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0a", 32)
+	objects, err := render(t, "here", map[string]any{
+		"image":      map[string]any{"repository": "registry.example.com:5000/team/operator", "digest": digest},
+		"namespaces": map[string]any{"operator": "here", "agents": "there"},
+		"crds":       "Skip",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespaces := map[string]bool{}
+	for _, object := range objects {
+		namespaces[object.GetNamespace()] = true
+		switch object.GetKind() {
+		case "CustomResourceDefinition":
+			t.Errorf("there is %s", object.GetName())
+		case "Namespace":
+			if object.GetName() != "there" {
+				t.Errorf("there is namespace %s, which is that of the release", object.GetName())
+			}
+		case "Deployment", "DaemonSet":
+			containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+			container, _ := containers[0].(map[string]any)
+			if container["image"] != "registry.example.com:5000/team/operator@"+digest {
+				t.Errorf("%s runs %s", object.GetName(), container["image"])
+			}
+			arguments, _ := container["args"].([]any)
+			wanted := map[string]string{"Deployment": "--agent-namespace=there", "DaemonSet": "--namespace=here"}[object.GetKind()]
+			if !slices.Contains(arguments, any(wanted)) {
+				t.Errorf("%s is started with %v, want %s", object.GetName(), arguments, wanted)
+			}
+		}
+	}
+	delete(namespaces, "")
+	if diff := cmp.Diff(map[string]bool{"here": true, "there": true}, namespaces); diff != "" {
+		t.Errorf("namespaces (-want +got):\n%s", diff)
+	}
+}
+
+func TestBadValuesAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		values map[string]any
+		want   string
+	}{
+		"a platform that is none":  {map[string]any{"platform": "openshift"}, "platform"},
+		"a value that is none":     {map[string]any{"replicas": 3}, "replicas"},
+		"a digest that is none":    {map[string]any{"image": map[string]any{"digest": "latest"}}, "digest"},
+		"a namespace that is none": {map[string]any{"namespaces": map[string]any{"operator": "A b"}}, "operator"},
+		"one namespace for both":   {map[string]any{"namespaces": map[string]any{"operator": "one", "agents": "one"}}, "are the same"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := render(t, "default", tc.values); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error is %v, want one with %q", err, tc.want)
+			}
+		})
+	}
+}
