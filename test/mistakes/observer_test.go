@@ -214,8 +214,9 @@ type taint struct {
 	isExplained bool
 	// doubt is what speaks against it; "" when a check of the plan in force has failed, or nothing was proven yet.
 	doubt string
-	// isPending tells that the node was judged by a plan that it has not got yet.
+	// isPending tells that the node was judged by a plan that it had not proven yet, and planHash by which.
 	isPending bool
+	planHash  string
 	// isInstant tells that the node began to prove its plan after the manager had read its report for the last time before
 	// it wrote; isLifted that the taint was taken away again.
 	isInstant, isLifted bool
@@ -351,7 +352,7 @@ func (a *account) judge(revision int64, before, node *corev1.Node) taint {
 	case report == nil || proven == "" || node.Annotations[stateOfNode] == "Working":
 	case nodeReady(node).Reason == v1alpha1.ReasonSettling && hasFailed(report):
 	case report.Spec.PlanHash != proven || report.Status.VerifiedPlanHash != proven:
-		found.isPending = true
+		found.isPending, found.planHash = true, report.Spec.PlanHash
 		found.doubt = "the node has proven plan " + proven + " and is judged by plan " + report.Spec.PlanHash + " although nothing was brought to it"
 	case isProven(report):
 		found.doubt = "the node proves its plan"
@@ -359,8 +360,9 @@ func (a *account) judge(revision int64, before, node *corev1.Node) taint {
 	return found
 }
 
-// close looks back: a plan that took effect without a reboot may be proven at once. A taint that no manager could have
-// known to be wrong is excused once it is corrected.
+// close looks back. What a node proves without another reboot had been brought to it before: a manager that learned late that
+// the node was told to change may have judged it by its former plan until after the reboot, and a plan may need none. A taint
+// that no manager could have known to be wrong is excused once it is corrected.
 func (a *account) close() {
 	for i := range a.taints {
 		t := &a.taints[i]
@@ -371,8 +373,7 @@ func (a *account) close() {
 		if !t.isPending || node == nil {
 			continue
 		}
-		report := a.now.reports[t.node]
-		if a.rebootedAt[t.node] < t.revision && report != nil && a.now.proven[t.node] == report.Spec.PlanHash && a.reboots[t.node] == 0 {
+		if a.rebootedAt[t.node] < t.revision && a.now.proven[t.node] == t.planHash {
 			t.doubt = ""
 		}
 	}

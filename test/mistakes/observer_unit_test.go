@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -112,6 +113,52 @@ func TestTaintOfAnInstant(t *testing.T) {
 				request(t, o.ledger)
 			}
 			o.events = append([]event{nodeAt(10, false), pending, proven, nodeAt(40, true)}, tc.then...)
+			sum := o.account()
+			if len(sum.taints) != 1 {
+				t.Fatalf("%d taints, want one", len(sum.taints))
+			}
+			if got := sum.taints[0].doubt != ""; got != tc.wrong {
+				t.Errorf("the taint is wrong: %v (%s), want %v", got, sum.taints[0].doubt, tc.wrong)
+			}
+		})
+	}
+}
+
+// TestTaintOfAPlan: a node may be judged by a plan that was brought to it, and by no other.
+func TestTaintOfAPlan(t *testing.T) {
+	reboots := func(revision int64, state string) event {
+		e := nodeAt(revision, false)
+		e.object.SetAnnotations(map[string]string{stateOfNode: state})
+		return e
+	}
+	judged := func(revision int64, boot, by, proven string) event {
+		e := reportAt(revision, metav1.ConditionTrue)
+		report := e.object.(*v1alpha1.LowLatencyNode) //nolint:errcheck,forcetypeassert // It is one.
+		report.Spec.PlanHash, report.Status.VerifiedPlanHash, report.Status.BootID = by, proven, boot
+		return e
+	}
+	before := []event{nodeAt(10, false), judged(20, "b1", "p", "p")}
+	cases := map[string]struct {
+		then  []event
+		wrong bool
+	}{
+		"brought by a reboot of which the manager learned late": {then: []event{
+			reboots(30, "Working"), reboots(31, "Done"), judged(32, "b2", "p", "p"), judged(33, "b2", "q", "p"), nodeAt(34, true), judged(35, "b2", "q", "q"),
+		}},
+		"brought without a reboot": {then: []event{judged(33, "b1", "q", "p"), nodeAt(34, true), judged(35, "b1", "q", "q")}},
+		"brought by a later reboot": {wrong: true, then: []event{
+			judged(33, "b1", "q", "p"), nodeAt(34, true), reboots(35, "Working"), reboots(36, "Done"), judged(37, "b2", "q", "q"),
+		}},
+		"brought by a later reboot, after one for another plan": {wrong: true, then: []event{
+			reboots(30, "Working"), reboots(31, "Done"), judged(32, "b2", "p", "p"), judged(33, "b2", "q", "p"), nodeAt(34, true),
+			reboots(35, "Working"), reboots(36, "Done"), judged(37, "b3", "q", "q"),
+		}},
+		"never brought": {wrong: true, then: []event{judged(33, "b1", "q", "p"), nodeAt(34, true), judged(35, "b1", "p", "p")}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := newObserver()
+			o.events = slices.Concat(before, tc.then)
 			sum := o.account()
 			if len(sum.taints) != 1 {
 				t.Fatalf("%d taints, want one", len(sum.taints))
