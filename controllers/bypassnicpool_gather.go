@@ -85,7 +85,7 @@ func (r *PoolReconciler) gatherReports(ctx context.Context, w *poolWorld) error 
 		if err != nil {
 			return err
 		}
-		if report != nil {
+		if report != nil && fleet.IsOfMachine(report, node) {
 			w.Reports[node.Name] = report
 		}
 	}

@@ -52,6 +52,7 @@ func (r *NodeReconciler) reconcile(ctx context.Context, name string) (time.Durat
 	if err := r.prune(ctx, world); err != nil || world.Node == nil {
 		return 0, err
 	}
+	world.ForgetFormerMachine()
 	if world.IsStray() {
 		return 0, platform.LabelNode(ctx, r.client, world.Node, "", "")
 	}
@@ -105,6 +106,7 @@ func (r *NodeReconciler) refresh(ctx context.Context, w *gate.World) error {
 	var err error
 	w.Node, w.Report, err = readNode(ctx, r.live, w.Node.Name)
 	w.Current = nil
+	w.ForgetFormerMachine()
 	return err
 }
 
@@ -124,10 +126,18 @@ func (r *NodeReconciler) prune(ctx context.Context, w *gate.World) error {
 	if w.Report == nil || !w.Report.DeletionTimestamp.IsZero() || !w.IsAbandoned() {
 		return nil
 	}
-	if err := r.client.Delete(ctx, w.Report); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting LowLatencyNode %s: %w", w.Report.Name, err)
+	if err := deleteReport(ctx, r.client, w.Report); err != nil {
+		return err
 	}
 	w.Report = nil
+	return nil
+}
+
+// deleteReport deletes a LowLatencyNode unless it is another one by now.
+func deleteReport(ctx context.Context, writer client.Client, report *v1alpha1.LowLatencyNode) error {
+	if err := writer.Delete(ctx, report, client.Preconditions{UID: &report.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting LowLatencyNode %s: %w", report.Name, err)
+	}
 	return nil
 }
 

@@ -31,6 +31,8 @@ type sight struct {
 	// reportBoot and statuses are what the agent has reported; gone means that its LowLatencyNode does not exist.
 	reportBoot, statuses string
 	gone                 bool
+	// former means that it is about the machine that the node has replaced.
+	former bool
 	// silent is since when the heartbeat was not renewed; mute that the API server does not tell.
 	silent time.Duration
 	mute   bool
@@ -44,6 +46,9 @@ func (s sight) objects(now time.Time) []client.Object {
 	profile := objects.MakeProfile("trading").Gated().Obj()
 	report := objects.MakeReport("n", "trading").Verified("h", s.statuses).Obj()
 	report.Status.BootID = s.reportBoot
+	if s.former {
+		report.OwnerReferences[0].UID = "uid-of-the-former-machine"
+	}
 	lease := heartbeat.First(report, "agents", now.Add(-s.silent))
 	if s.gone {
 		return []client.Object{node, profile, lease}
@@ -68,6 +73,8 @@ func TestGateClosesOnWhatIsLive(t *testing.T) {
 		"the node fails otherwise by now":        {sight{boot: "b2", reportBoot: "b2", statuses: "TFT"}, sight{boot: "b2", reportBoot: "b2", statuses: "TTF"}, true},
 		"the node has rebooted, and proves less": {sight{boot: "b2", reportBoot: "b1", statuses: "TTT"}, sight{boot: "b2", reportBoot: "b1", statuses: "TTT"}, true},
 		"nobody knows whether the agent is dead": {sight{boot: "b2", reportBoot: "b1", statuses: "TTT"}, sight{boot: "b2", reportBoot: "b2", statuses: "TTT", mute: true}, false},
+		"another machine has taken its place":    {sight{statuses: "TTT", former: true}, sight{statuses: "TTT", former: true}, true},
+		"the cache shows a former machine":       {sight{statuses: "TTT", former: true}, proven, false},
 		"the agent is dead": {
 			sight{boot: "b2", reportBoot: "b2", statuses: "TTT", silent: time.Hour}, sight{boot: "b2", reportBoot: "b2", statuses: "TTT", silent: time.Hour}, true,
 		},

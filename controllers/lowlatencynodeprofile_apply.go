@@ -54,7 +54,10 @@ func (r *ProfileReconciler) adopt(ctx context.Context, w *profileWorld, d *fleet
 		if len(m.OtherProfiles) > 0 {
 			continue
 		}
-		a := &adoption{ProfileReconciler: r, profile: w.Profile.Name, node: m.Node, spec: m.WantedSpec(w.Profile.Name), pool: m.PoolToKeep()}
+		a := &adoption{
+			ProfileReconciler: r, profile: w.Profile.Name, node: m.Node, spec: m.WantedSpec(w.Profile.Name), pool: m.PoolToKeep(),
+			former: w.former[m.Name()],
+		}
 		if len(m.Pools.Names()) == 0 {
 			a.also = append(a.also, gate.NoteJoining)
 		}
@@ -73,6 +76,8 @@ type adoption struct {
 	profile string
 	node    *corev1.Node
 	spec    v1alpha1.LowLatencyNodeSpec
+	// former is the LowLatencyNode of the machine that the node has replaced; nil when there is none.
+	former *v1alpha1.LowLatencyNode
 	// pool is the machine config pool in which the node stays.
 	pool string
 	// also is what the write that labels the node changes besides.
@@ -94,6 +99,12 @@ func (a *adoption) write(ctx context.Context, report *v1alpha1.LowLatencyNode) e
 	}
 	if fleet.IsUpToDate(report, a.spec, a.node) {
 		return nil
+	}
+	if a.former != nil {
+		// With its status: what is reported there proves nothing about the new machine.
+		if err := deleteReport(ctx, a.client, a.former); err != nil {
+			return err
+		}
 	}
 	return a.applyReport(ctx, a.spec, a.node)
 }

@@ -22,6 +22,8 @@ type profileWorld struct {
 	fleet.ProfileWorld
 	// leases is what the Leases of the agents tell besides.
 	leases leaseChecks
+	// former are the LowLatencyNodes of machines that others have replaced, by name.
+	former map[string]*v1alpha1.LowLatencyNode
 	// plans are the names of the ConfigMaps that hold plans of the profile.
 	plans map[string]bool
 }
@@ -82,10 +84,23 @@ func (r *ProfileReconciler) gatherReports(ctx context.Context, w *profileWorld) 
 			w.Reports[name] = report
 		}
 	}
+	w.former = takeFormer(w.Reports, w.Nodes)
 	if w.Profile.DeletionTimestamp.IsZero() {
 		w.leases = r.heartbeats.judge(ctx, w.Reports)
 	}
 	return nil
+}
+
+// takeFormer takes the LowLatencyNodes of machines that others have replaced out of those that count.
+func takeFormer(reports map[string]*v1alpha1.LowLatencyNode, nodes map[string]*corev1.Node) map[string]*v1alpha1.LowLatencyNode {
+	former := map[string]*v1alpha1.LowLatencyNode{}
+	for name, report := range reports {
+		if node := nodes[name]; node != nil && !fleet.IsOfMachine(report, node) {
+			former[name] = report
+			delete(reports, name)
+		}
+	}
+	return former
 }
 
 func (r *ProfileReconciler) gatherPlans(ctx context.Context, w *profileWorld) error {

@@ -49,14 +49,14 @@ func (m *Member) PlanHash() string {
 }
 
 // Current returns the agent's condition about the plan by which the node is judged. What an agent has said
-// about another plan counts for nothing: then the condition is Unknown, and says what is awaited.
+// about another plan, or before the last boot, counts for nothing: then the condition is Unknown, and says what is awaited.
 func (m *Member) Current(kind string) metav1.Condition {
-	return CurrentCondition(m.Report, m.Judged().Hash, kind)
+	return CurrentCondition(m.Node, m.Report, m.Judged().Hash, kind)
 }
 
 // Status is the status of the agent's condition about the plan by which the node is judged.
 func (m *Member) Status(kind string) metav1.ConditionStatus {
-	if hash := m.Judged().Hash; hash != "" && m.Report.Status.VerifiedPlanHash == hash {
+	if hash := m.Judged().Hash; hash != "" && m.Report.Status.VerifiedPlanHash == hash && IsOfBoot(m.Report, m.Node) {
 		for i := range m.Report.Status.Conditions {
 			if condition := &m.Report.Status.Conditions[i]; condition.Type == kind {
 				return condition.Status
@@ -133,14 +133,17 @@ func HasInventory(report *v1alpha1.LowLatencyNode) bool {
 	return report != nil && report.Status.Inventory != nil
 }
 
-// CurrentCondition is the condition of a report as far as it speaks of the plan with the hash.
-func CurrentCondition(report *v1alpha1.LowLatencyNode, planHash, kind string) metav1.Condition {
+// CurrentCondition is the condition of the report of a node as far as it speaks of the plan with the hash and of the current
+// boot.
+func CurrentCondition(node *corev1.Node, report *v1alpha1.LowLatencyNode, planHash, kind string) metav1.Condition {
 	unknown := func(reason, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 	}
 	switch {
 	case !HasInventory(report):
 		return unknown(v1alpha1.ReasonAwaitingInventory, "the agent has not reported an inventory yet")
+	case !IsOfBoot(report, node):
+		return unknown(v1alpha1.ReasonAwaitingVerification, "the agent has not looked at the node since its last boot yet")
 	case planHash == "":
 		return unknown(v1alpha1.ReasonAwaitingPlan, "there is no plan for the node")
 	case report.Status.VerifiedPlanHash != planHash:

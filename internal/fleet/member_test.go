@@ -14,6 +14,11 @@ import (
 
 func TestCurrentCondition(t *testing.T) {
 	const kind = v1alpha1.ConditionDeJittered
+	boots := func(reported string) *v1alpha1.LowLatencyNode {
+		report := objects.MakeReport("n", "p").Verified("h", "TTT").Obj()
+		report.Status.BootID = reported
+		return report
+	}
 	cases := map[string]struct {
 		report     *v1alpha1.LowLatencyNode
 		hash       string
@@ -24,13 +29,19 @@ func TestCurrentCondition(t *testing.T) {
 		"no inventory":              {objects.MakeReport("n", "p").Obj(), "h", metav1.ConditionUnknown, v1alpha1.ReasonAwaitingInventory},
 		"no plan":                   {objects.MakeReport("n", "p").Verified("h", "TTT").Obj(), "", metav1.ConditionUnknown, v1alpha1.ReasonAwaitingPlan},
 		"verified for another plan": {objects.MakeReport("n", "p").Verified("old", "TTT").Obj(), "h", metav1.ConditionUnknown, v1alpha1.ReasonAwaitingVerification},
+		"verified in this boot":     {boots("b2"), "h", metav1.ConditionTrue, v1alpha1.ReasonVerified},
+		"verified in a former boot": {boots("b1"), "h", metav1.ConditionUnknown, v1alpha1.ReasonAwaitingVerification},
 		"verified and true":         {objects.MakeReport("n", "p").Verified("h", "TTT").Obj(), "h", metav1.ConditionTrue, v1alpha1.ReasonVerified},
 		"verified and false":        {objects.MakeReport("n", "p").Verified("h", "TFT").Obj(), "h", metav1.ConditionFalse, v1alpha1.ReasonChecksFailed},
 		"verified and unknown":      {objects.MakeReport("n", "p").Verified("h", "TUT").Obj(), "h", metav1.ConditionUnknown, v1alpha1.ReasonChecksUnknown},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := CurrentCondition(tc.report, tc.hash, kind)
+			node := objects.MakeNode("n")
+			if tc.report != nil && tc.report.Status.BootID != "" {
+				node.Status.NodeInfo.BootID = "b2"
+			}
+			got := CurrentCondition(node, tc.report, tc.hash, kind)
 			if got.Status != tc.wantStatus || got.Reason != tc.wantReason || got.Message == "" {
 				t.Errorf("CurrentCondition() = %+v, want %s %s", got, tc.wantStatus, tc.wantReason)
 			}
@@ -38,7 +49,7 @@ func TestCurrentCondition(t *testing.T) {
 	}
 	incomplete := objects.MakeReport("n", "p").Verified("h", "TTT").Obj()
 	incomplete.Status.Conditions = nil
-	if got := CurrentCondition(incomplete, "h", kind); got.Status != metav1.ConditionUnknown || got.Reason != v1alpha1.ReasonAwaitingVerification {
+	if got := CurrentCondition(objects.MakeNode("n"), incomplete, "h", kind); got.Status != metav1.ConditionUnknown || got.Reason != v1alpha1.ReasonAwaitingVerification {
 		t.Errorf("a missing condition is %+v, want Unknown", got)
 	}
 }

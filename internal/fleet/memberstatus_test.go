@@ -17,7 +17,8 @@ import (
 // TestMemberStatus: a condition counts for the plan by which the node is judged, and for no other.
 func TestMemberStatus(t *testing.T) {
 	verified := objects.MakeReport("n", "p").Verified("h", "TFU")
-	other := verified.Obj()
+	other, rebooted := verified.Obj(), verified.Obj()
+	rebooted.Status.BootID = "b1"
 	other.Status.VerifiedPlanHash = "before"
 	wanted := &Planned{Plan: &plan.NodePlan{}, Hash: "h"}
 	cases := map[string]struct {
@@ -33,10 +34,15 @@ func TestMemberStatus(t *testing.T) {
 		"the platform has turned the node to another plan": {
 			Member{Report: verified.Obj(), Planned: &Planned{Plan: &plan.NodePlan{}, Hash: "next"}, Turned: true}, v1alpha1.ConditionApplied, metav1.ConditionUnknown,
 		},
+		"true before the last boot":     {Member{Report: rebooted, Planned: wanted}, v1alpha1.ConditionApplied, metav1.ConditionUnknown},
 		"no plan, and nothing reported": {Member{}, v1alpha1.ConditionApplied, metav1.ConditionUnknown},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			tc.member.Node = objects.MakeNode("n")
+			if tc.member.Report == rebooted {
+				tc.member.Node.Status.NodeInfo.BootID = "b2"
+			}
 			if got := tc.member.Status(tc.kind); got != tc.want {
 				t.Errorf("%s is %s, want %s", tc.kind, got, tc.want)
 			}
@@ -62,6 +68,7 @@ func TestIsInForce(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			tc.member.Node = objects.MakeNode("n")
 			if got := tc.member.IsInForce(); got != tc.want {
 				t.Errorf("IsInForce() = %t, want %t", got, tc.want)
 			}

@@ -31,7 +31,7 @@ func (n *PoolNode) InForce(pool *v1alpha1.BypassNICPool) metav1.Condition {
 	if n.Report == nil || !slices.Contains(n.Report.Spec.PlannedPools, v1alpha1.PlannedPool{Name: pool.Name, Generation: pool.Generation}) {
 		return applied
 	}
-	applied = CurrentCondition(n.Report, InForce(n.Report).Hash, v1alpha1.ConditionApplied)
+	applied = CurrentCondition(n.Node, n.Report, InForce(n.Report).Hash, v1alpha1.ConditionApplied)
 	if applied.Reason == v1alpha1.ReasonHeartbeatStale {
 		applied.Status = metav1.ConditionTrue
 	}

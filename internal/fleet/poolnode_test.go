@@ -50,7 +50,7 @@ func TestInForceOfAPool(t *testing.T) {
 			planned("x2", 4)(report)
 			report.Spec.PlanHash = "h"
 			tc.change(report)
-			if got := (&PoolNode{Report: report}).InForce(pool); got.Status != tc.want || got.Reason != tc.wantReason {
+			if got := (&PoolNode{Node: objects.MakeNode("n"), Report: report}).InForce(pool); got.Status != tc.want || got.Reason != tc.wantReason {
 				t.Errorf("%s %s, want %s %s", got.Status, got.Reason, tc.want, tc.wantReason)
 			}
 		})

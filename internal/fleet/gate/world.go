@@ -31,6 +31,13 @@ type World struct {
 	Pools []*v1alpha1.BypassNICPool
 }
 
+// ForgetFormerMachine drops a report that is about the machine which the Node's machine has replaced.
+func (w *World) ForgetFormerMachine() {
+	if w.Node != nil && w.Report != nil && !fleet.IsOfMachine(w.Report, w.Node) {
+		w.Report = nil
+	}
+}
+
 // IsAbandoned reports whether nobody wants the LowLatencyNode any more. A profile still wants those of its nodes that it no
 // longer selects, and all of them while it is being deleted, until they were given back.
 func (w *World) IsAbandoned() bool {
@@ -136,13 +143,6 @@ func (w *World) transitions() []v1alpha1.NodeTransition {
 	return w.Current.Status.Transitions
 }
 
-// isOfBoot reports whether the agent has looked at the node since its last boot. Where the kubelet tells no boot, as
-// simulated ones do, there is nothing to compare.
-func (w *World) isOfBoot() bool {
-	boot := w.Node.Status.NodeInfo.BootID
-	return boot == "" || w.Report != nil && w.Report.Status.BootID == boot
-}
-
 // conditions are Applied, DeJittered and NUMAAligned as far as they speak of the current plan and boot.
 func (w *World) conditions() []metav1.Condition {
 	kinds := []string{v1alpha1.ConditionApplied, v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned}
@@ -154,14 +154,7 @@ func (w *World) conditions() []metav1.Condition {
 }
 
 func (w *World) condition(kind string) metav1.Condition {
-	current := fleet.CurrentCondition(w.Current, w.planHash(), kind)
-	if w.isOfBoot() || current.Reason == v1alpha1.ReasonAwaitingInventory {
-		return current
-	}
-	return metav1.Condition{
-		Type: kind, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonAwaitingVerification,
-		Message: "the agent has not looked at the node since its last boot yet",
-	}
+	return fleet.CurrentCondition(w.Node, w.Current, w.planHash(), kind)
 }
 
 // startup is how far the node is since its boot.
@@ -182,7 +175,7 @@ func (w *World) startup() Startup {
 		advertised := w.Node.Status.Allocatable[corev1.ResourceName(pool.Spec.ResourceName)]
 		startup.Pools = append(startup.Pools, Pool{
 			Name: pool.Name, Resource: pool.Spec.ResourceName, Advertised: advertised.Value(),
-			Reported: w.isOfBoot() && fleet.IsReported(pool, w.Node, w.Report), Units: fleet.HealthyUnits(fleet.NICsOfPool(w.Report, pool.Name)),
+			Reported: fleet.IsOfBoot(w.Report, w.Node) && fleet.IsReported(pool, w.Node, w.Report), Units: fleet.HealthyUnits(fleet.NICsOfPool(w.Report, pool.Name)),
 		})
 	}
 	return startup

@@ -220,7 +220,7 @@ func (s *summary) reboots() map[string]v1alpha1.RebootRequirement {
 // Reboot says whether a node has to reboot before its plan is in force: by the verdict of its agent about that plan, and
 // where that leaves it open by the kernel and the command line that the node has reported.
 func Reboot(m *fleet.Member) v1alpha1.RebootRequirement {
-	applied := fleet.CurrentCondition(m.Report, m.PlanHash(), v1alpha1.ConditionApplied)
+	applied := fleet.CurrentCondition(m.Node, m.Report, m.PlanHash(), v1alpha1.ConditionApplied)
 	switch {
 	case applied.Status == metav1.ConditionTrue:
 		return v1alpha1.RebootNotRequired
