@@ -60,6 +60,8 @@ type Kubelets struct {
 type simulatedKubelet struct {
 	kubelet *fakekubelet.Kubelet
 	dir     string
+	// machine is the one on which it runs: another one may come under the same name.
+	machine *member
 	// boots is how often the node had rebooted when the kubelet started.
 	boots int
 	pods  map[string]*pluginPod
@@ -69,7 +71,9 @@ type simulatedKubelet struct {
 
 // pluginPod is the device plugin of a pool on one node.
 type pluginPod struct {
-	stop     context.CancelFunc
+	stop context.CancelFunc
+	// ended is closed when it has ended.
+	ended    chan struct{}
 	resource corev1.ResourceName
 }
 
@@ -103,6 +107,8 @@ func (k *Kubelets) Once(ctx context.Context) error {
 	k.forgetGone(nodes.Items)
 	ready := map[string]int32{}
 	wanted := map[string]int32{}
+	// What fails on one node holds up no other.
+	var failures []error
 	for i := range nodes.Items {
 		m, err := k.Fleet.member(nodes.Items[i].Name)
 		if err != nil || m.host == nil {
@@ -112,9 +118,7 @@ func (k *Kubelets) Once(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := k.onNode(ctx, m.host, &nodes.Items[i], chosen); err != nil {
-			return err
-		}
+		failures = append(failures, k.onNode(ctx, m, &nodes.Items[i], chosen))
 		for _, daemonSet := range chosen {
 			wanted[daemonSet.Name]++
 			ready[daemonSet.Name] += k.connected(nodes.Items[i].Name, daemonSet.Name)
@@ -125,7 +129,7 @@ func (k *Kubelets) Once(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // forgetGone stops the kubelets of nodes that are no more, and their plugins.
@@ -136,12 +140,19 @@ func (k *Kubelets) forgetGone(nodes []corev1.Node) {
 		if slices.ContainsFunc(nodes, func(node corev1.Node) bool { return node.Name == name }) {
 			continue
 		}
-		for _, pod := range gone.pods {
-			pod.stop()
-		}
-		gone.kubelet.Stop()
+		gone.end()
 		delete(k.kubelets, name)
 	}
+}
+
+// end stops the kubelet and what it runs, and returns when all has ended: what comes next finds no socket of it that would
+// disappear.
+func (k *simulatedKubelet) end() {
+	for _, pod := range k.pods {
+		pod.stop()
+		<-pod.ended
+	}
+	k.kubelet.Stop()
 }
 
 // selecting are the DaemonSets that want a device plugin on the node. DRA drivers are not run.
@@ -161,12 +172,12 @@ func (k *Kubelets) selecting(node *corev1.Node, all []appsv1.DaemonSet) ([]*apps
 }
 
 // onNode makes one kubelet run exactly the given DaemonSets, and offer the CPUs of its configuration.
-func (k *Kubelets) onNode(ctx context.Context, host *coreos.Host, node *corev1.Node, daemonSets []*appsv1.DaemonSet) error {
-	kubelet, err := k.kubeletOf(node.Name)
+func (k *Kubelets) onNode(ctx context.Context, machine *member, node *corev1.Node, daemonSets []*appsv1.DaemonSet) error {
+	kubelet, err := k.kubeletOf(node.Name, machine)
 	if err != nil {
 		return err
 	}
-	if err := kubelet.offerCPUs(host); err != nil {
+	if err := kubelet.offerCPUs(machine.host); err != nil {
 		return err
 	}
 	for name, pod := range kubelet.pods {
@@ -185,8 +196,9 @@ func (k *Kubelets) onNode(ctx context.Context, host *coreos.Host, node *corev1.N
 	return k.reportAllocatable(ctx, node, kubelet)
 }
 
-// kubeletOf starts the kubelet of a node, or starts it again after the node has rebooted.
-func (k *Kubelets) kubeletOf(name string) (*simulatedKubelet, error) {
+// kubeletOf starts the kubelet of a node, or starts it again after the node has rebooted. A machine that has replaced another
+// has a kubelet of its own. What fails to start is started the next time.
+func (k *Kubelets) kubeletOf(name string, machine *member) (*simulatedKubelet, error) {
 	boots := k.Fleet.Reboots(name)
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -194,10 +206,15 @@ func (k *Kubelets) kubeletOf(name string) (*simulatedKubelet, error) {
 		k.kubelets = map[string]*simulatedKubelet{}
 	}
 	found := k.kubelets[name]
+	if found != nil && found.machine != machine {
+		found.end()
+		delete(k.kubelets, name)
+		found = nil
+	}
 	if found == nil {
 		dir := filepath.Join(k.Dir, name)
 		found = &simulatedKubelet{
-			kubelet: fakekubelet.New(dir), dir: dir, boots: boots,
+			kubelet: fakekubelet.New(dir), dir: dir, machine: machine, boots: boots,
 			pods: map[string]*pluginPod{}, resources: map[corev1.ResourceName]bool{},
 		}
 		if err := found.kubelet.Start(); err != nil {
@@ -206,10 +223,10 @@ func (k *Kubelets) kubeletOf(name string) (*simulatedKubelet, error) {
 		k.kubelets[name] = found
 	}
 	if found.boots != boots {
-		found.boots = boots
 		if err := found.kubelet.Restart(); err != nil {
 			return nil, fmt.Errorf("starting the simulated kubelet of node %s again: %w", name, err)
 		}
+		found.boots = boots
 	}
 	return found, nil
 }
@@ -264,11 +281,14 @@ func (k *Kubelets) startPod(ctx context.Context, node string, kubelet *simulated
 	}
 	plugin := PluginOnNode{Node: node, Root: root, PoolFile: file, KubeletFolder: kubelet.kubelet.Folder(), CDIFolder: cdi}
 	podCtx, stop := context.WithCancel(ctx)
-	pod.stop = stop
+	pod.stop, pod.ended = stop, make(chan struct{})
 	k.mutex.Lock()
 	kubelet.pods[daemonSet] = pod
 	k.mutex.Unlock()
-	k.plugins.Go(func() { k.keepRunning(podCtx, plugin) })
+	k.plugins.Go(func() {
+		defer close(pod.ended)
+		k.keepRunning(podCtx, plugin)
+	})
 	return nil
 }
 
