@@ -118,20 +118,16 @@ func (w *world) dropFinalizers(object *metav1.PartialObjectMetadata, names ...st
 	return nil
 }
 
-// awaitGone waits until an object of some UID has gone.
+// awaitGone waits until an object of some UID has gone. An API server with too much to do is asked again.
 func (w *world) awaitGone(object client.Object, uid types.UID) error {
 	deadline := time.Now().Add(*patience)
 	for {
 		err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(object), object)
-		switch {
-		case apierrors.IsNotFound(err):
+		if apierrors.IsNotFound(err) || err == nil && object.GetUID() != uid {
 			return nil
-		case err != nil:
-			return fmt.Errorf("waiting until %s has gone: %w", object.GetName(), err)
-		case object.GetUID() != uid:
-			return nil
-		case time.Now().After(deadline):
-			return fmt.Errorf("stuck: %s is Terminating for ever, for %v", object.GetName(), object.GetFinalizers())
+		}
+		if time.Now().After(deadline) {
+			return errors.Join(fmt.Errorf("stuck: %s is Terminating for ever, for %v", object.GetName(), object.GetFinalizers()), err)
 		}
 		time.Sleep(pace)
 	}
