@@ -23,6 +23,7 @@ CACHE := $(or $(LOWLATENCY_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lowlate
 CONTROLLER_GEN := $(CACHE)/bin/controller-gen-$(CONTROLLER_TOOLS_VERSION)/controller-gen
 GOLANGCI_LINT := $(CACHE)/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 KUSTOMIZE := $(CACHE)/bin/kustomize-$(KUSTOMIZE_VERSION)/kustomize
+PROMTOOL := $(CACHE)/bin/promtool-$(PROMETHEUS_VERSION)/promtool
 BENCHSTAT := $(CACHE)/bin/benchstat-$(BENCHSTAT_VERSION)/benchstat
 GOVULNCHECK := $(CACHE)/bin/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
 
@@ -50,8 +51,13 @@ help: ## Show this text.
 		/^[a-zA-Z_-]+:.*?##/ {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: envtest ## Watch the operator tune and prove a simulated fleet; ONESHOT=1 runs it through and judges the end.
-	$(FAST_TMP) go run ./hack/demo $(if $(filter-out 0,$(ONESHOT)),--oneshot)
+demo: ## Watch the operator tune and prove a simulated fleet; ONESHOT=1 runs it through and judges the end.
+	@hack/demo.sh $(if $(filter-out 0,$(ONESHOT)),--oneshot)
+
+.PHONY: demo-capture
+demo-capture: ## Run the demo in terminals of 80x24 and 120x40, and look at every picture; the screens are in dist/demo-*.txt.
+	@mkdir -p dist
+	LOWLATENCY_DEMO_TMP=$$(hack/fast-tmp.sh) go test -tags capture -count=1 -timeout 40m -v ./test/demo -output $(CURDIR)/dist
 
 ##@ Development
 
@@ -175,6 +181,10 @@ test-gitops: ## Try the health checks of Argo CD on every recorded state, and co
 test-helm: envtest ## Lint the Helm chart, compare it with what kustomize builds, install it on a real API server.
 	cd test/helm && $(GO_TEST) -count=1 ./...
 
+.PHONY: test-alerts
+test-alerts: $(PROMTOOL) ## Raise every alert of config/prometheus with promtool.
+	PROMTOOL=$(PROMTOOL) go test -tags promtool -count=1 -v ./test/alerts
+
 .PHONY: test-hwloc
 test-hwloc: ## Compare the topology with lstopo's (needs Debian's hwloc).
 	@command -v lstopo-no-graphics >/dev/null || { echo "test-hwloc: lstopo is missing: install Debian's hwloc-nox" >&2; exit 1; }
@@ -297,6 +307,9 @@ $(GOLANGCI_LINT):
 
 $(KUSTOMIZE):
 	@hack/toolchain.sh kustomize
+
+$(PROMTOOL):
+	@hack/toolchain.sh promtool
 
 $(BENCHSTAT):
 	@hack/toolchain.sh benchstat

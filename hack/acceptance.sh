@@ -13,6 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # What is proven, by the name of its target.
 proofs() {
   cat <<'EOF'
+demo-capture  the demo in terminals of 80x24 and 120x40
 faults      seeded faults and harmless variations on simulated machines
 test-hwloc  topologies as another judge sees them
 mutate      single changes of the code that the tests must notice
@@ -35,7 +36,7 @@ for target in "${targets[@]}"; do
 done
 
 mkdir -p dist/acceptance
-table=$(printf '%-12s %-8s %8s  %s\n' TARGET RESULT SECONDS PROOF)
+table=$(printf '%-13s %-8s %8s  %s\n' TARGET RESULT SECONDS PROOF)
 failed=0
 for target in "${targets[@]}"; do
   log=dist/acceptance/$target.log
@@ -48,7 +49,7 @@ for target in "${targets[@]}"; do
     failed=1
     tail -n 20 "$log" >&2
   fi
-  table+=$(printf '\n%-12s %-8s %8d  %s' "$target" "$result" $((SECONDS - started)) "$(proofs | sed -n "s/^$target  *//p")")
+  table+=$(printf '\n%-13s %-8s %8d  %s' "$target" "$result" $((SECONDS - started)) "$(proofs | sed -n "s/^$target  *//p")")
 done
 printf '%s\n' "$table" | tee dist/acceptance/table.txt
 exit $failed

@@ -35,24 +35,21 @@ const (
 
 func acts() []act {
 	return []act{
-		{"A cluster", `A real etcd and kube-apiserver run on this machine, with the real OpenShift CRDs.
-			Behind them: eight simulated hosts of three shapes, and this machine itself, read-only.
-			On every host runs the production agent, reading /proc and /sys of that host.`, playCluster},
-		{"A profile", `One LowLatencyNodeProfile governs all eight. It names no CPU: the sets follow from each node's topology.`, playProfile},
-		{"The rollout", `The operator plans every node, groups equal plans into pools, and lets each pool reboot once.
-			The platform that rolls the pools is simulated; what judges the nodes is not.`, playRollout},
-		{"A node goes wrong", `Somebody moves an interrupt of the bypass NIC on ` + wrongNode + ` to an isolated CPU.`, playSabotage},
-		{"The correction", `The interrupt goes back to a housekeeping CPU.`, playCorrection},
-		{"A pool of NICs", `One BypassNICPool takes the Solarflare NICs of all eight. Each NIC brings 400 hugepages of 2 MiB, which must
-			be on its own NUMA node. The device plugins are the real ones, on real sockets; the kubelet is simulated.`, playPool},
+		{"A cluster, a profile, a pool of NICs", `A real etcd and kube-apiserver run on this machine, with the real OpenShift CRDs.
+			Behind them are eight simulated hosts of three shapes, and this machine itself, read-only. On every host runs the
+			production agent, reading its /proc and /sys. The platform that reboots hosts is simulated; what judges them is not.`, playRollout},
 		{"Half an upgrade", `Somebody loads other modules of Onload on ` + wrongNode + ` and forgets the user files. Onload would fall back to
 			kernel sockets without a word: the program runs, and is slow.`, playOtherRelease},
 		{"The other half", `The user files follow.`, playSameRelease},
-		{"This machine", `The same checks on the real kernel of the machine on which this runs. Nothing is changed on it.`, playRealHost},
+		{"A node goes wrong", `Somebody moves an interrupt of the bypass NIC on ` + wrongNode + ` to an isolated CPU.`, playSabotage},
+		{"The correction", `The interrupt goes back to a housekeeping CPU.`, playCorrection},
+		{"This machine", `The same checks on the real kernel of the machine on which this runs. Nobody has tuned it for low latency, and
+			nothing is changed on it, so checks must fail here: that they do shows that they look at the kernel.`, playRealHost},
 	}
 }
 
-func playCluster(ctx context.Context, s *stage) error {
+// playRollout brings a cluster up and follows one profile and one pool until every node is proven.
+func playRollout(ctx context.Context, s *stage) error {
 	s.narrator.done("API server is up: %s", s.cluster.Config().Host)
 	if err := s.addMachines(ctx); err != nil {
 		return err
@@ -63,26 +60,16 @@ func playCluster(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.narrator.done("the operator runs")
-	return nil
-}
-
-func playProfile(ctx context.Context, s *stage) error {
-	s.narrator.block(profileYAML)
-	profile, err := parseProfile(profileYAML)
-	if err != nil {
+	if err := s.createWishes(ctx); err != nil {
 		return err
 	}
-	if err := s.client.Create(ctx, profile); err != nil {
-		return fmt.Errorf("creating the profile: %w", err)
-	}
-	s.narrator.done("created")
-	return s.await(ctx, "every node has a plan", func(v view) bool {
-		return v.profile.Status.Nodes != nil && v.profile.Status.Nodes.Planned == int32(len(v.rows))
-	})
-}
-
-func playRollout(ctx context.Context, s *stage) error {
+	s.narrator.done("pool and profile created")
+	s.narrator.printf("\n")
 	if err := s.watch(ctx, "every node is de-jittered and NUMA-aligned", allGreen); err != nil {
+		return err
+	}
+	s.narrator.printf("\n")
+	if err := s.watchPool(ctx, "every NIC can be asked for, with its hugepages beside it", poolServed); err != nil {
 		return err
 	}
 	for _, name := range s.tradingNodes() {
@@ -90,8 +77,35 @@ func playRollout(ctx context.Context, s *stage) error {
 			return fmt.Errorf("node %s rebooted %d times, but one change must cost one reboot", name, reboots)
 		}
 	}
-	s.narrator.done("one change, one reboot per node")
-	return s.showMap(ctx, wrongNode)
+	s.narrator.done("profile and pool together cost one reboot per node")
+	return nil
+}
+
+// createWishes creates the pool and the profile. The operator has seen the pool before the profile comes, so that the first plan
+// of every node holds both.
+func (s *stage) createWishes(ctx context.Context) error {
+	s.narrator.say("\nOne BypassNICPool takes the Solarflare NICs of all eight. Each brings 400 hugepages of 2 MiB on its own NUMA node:")
+	s.narrator.block("\n" + specOf(poolYAML))
+	pool, err := parsePool(poolYAML)
+	if err != nil {
+		return err
+	}
+	if err := s.client.Create(ctx, pool); err != nil {
+		return fmt.Errorf("creating the pool: %w", err)
+	}
+	if err := s.untilPoolSeen(ctx); err != nil {
+		return err
+	}
+	s.narrator.say("\nOne LowLatencyNodeProfile governs all eight. It names no CPU, because the sets follow from the topology of each node:")
+	s.narrator.block("\n" + specOf(profileYAML))
+	profile, err := parseProfile(profileYAML)
+	if err != nil {
+		return err
+	}
+	if err := s.client.Create(ctx, profile); err != nil {
+		return fmt.Errorf("creating the profile: %w", err)
+	}
+	return nil
 }
 
 func playSabotage(ctx context.Context, s *stage) error {
@@ -99,7 +113,11 @@ func playSabotage(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.narrator.say("echo %d > /proc/irq/%d/smp_affinity_list    # on %s, CPU %d is isolated", isolated, irq, wrongNode, isolated)
+	s.narrator.say("echo %d > /proc/irq/%d/smp_affinity_list    # on %s, where CPU %d is isolated (I):", isolated, irq, wrongNode, isolated)
+	if err := s.showMap(ctx, wrongNode); err != nil {
+		return err
+	}
+	s.narrator.printf("\n")
 	want := fmt.Sprintf("IRQ %d", irq)
 	err = s.watch(ctx, "the profile names node and interrupt", func(v view) bool {
 		ready := meta.FindStatusCondition(v.profile.Status.Conditions, v1alpha1.ConditionDeJittered)
@@ -117,7 +135,7 @@ func playCorrection(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.narrator.say("echo %d > /proc/irq/%d/smp_affinity_list    # on %s", housekeeping, irq, wrongNode)
+	s.narrator.say("echo %d > /proc/irq/%d/smp_affinity_list    # on %s\n", housekeeping, irq, wrongNode)
 	return s.watch(ctx, "the profile is Ready again", allGreen)
 }
 
@@ -173,6 +191,7 @@ func (s *stage) showFindings(ctx context.Context) error {
 	for _, finding := range profile.Status.Findings {
 		if finding.Node == wrongNode && finding.Severity == v1alpha1.SeverityCritical {
 			s.narrator.block("\n" + findingText(finding))
+			s.narrator.paragraph(finding.Message)
 			shown++
 		}
 	}

@@ -19,8 +19,6 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
-const mapColumns = 110
-
 // showMap draws the CPUs of a node with their roles in the plan in force.
 func (s *stage) showMap(ctx context.Context, name string) error {
 	nodePlan, err := s.planOf(ctx, name)
@@ -35,8 +33,7 @@ func (s *stage) showMap(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("reading the inventory of node %q: %w", name, err)
 	}
-	s.narrator.say("\n   The CPUs of %s:", name)
-	s.narrator.block(text.CPUMap(nodePlan, hardware, text.NewPalette(!color.NoColor), mapColumns))
+	s.narrator.block(text.CPUMap(nodePlan, hardware, text.NewPalette(!color.NoColor), s.narrator.columns()))
 	return nil
 }
 
@@ -57,7 +54,7 @@ func playRealHost(ctx context.Context, s *stage) error {
 			return err
 		}
 		if verdict != "" {
-			s.narrator.block(verdict)
+			s.narrator.say("%s", verdict)
 			return nil
 		}
 		select {
@@ -91,10 +88,10 @@ func (s *stage) realHostVerdict(ctx context.Context, profileName string) (string
 func realHostReport(node *v1alpha1.LowLatencyNode) string {
 	inventory, checks := node.Status.Inventory, node.Status.Checks
 	var report strings.Builder
-	fmt.Fprintf(&report, "%s · kernel %s · CPUs %s\n%d checks passed, %d failed, %d unknown\n",
+	fmt.Fprintf(&report, "%s · kernel %s · CPUs %s\n%d checks passed, %d failed, %d unknown. Some of those that failed:\n",
 		inventory.ProcessorModel, inventory.KernelRelease, inventory.OnlineCPUs, checks.Passed, checks.Failed, checks.Unknown)
-	for _, finding := range node.Status.Findings[:min(3, len(node.Status.Findings))] {
-		fmt.Fprintf(&report, "\n%s  %s  %s\n%s\nfix: %s\n", finding.Outcome, finding.Severity, finding.Check, finding.Message, finding.Fix)
+	for _, finding := range node.Status.Findings[:min(2, len(node.Status.Findings))] {
+		fmt.Fprintf(&report, "\n%s  %s\n%s\nfix: %s\n", finding.Severity, finding.Check, finding.Message, finding.Fix)
 	}
 	return report.String()
 }

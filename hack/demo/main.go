@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -25,11 +27,19 @@ func main() {
 	oneshot := flag.Bool("oneshot", false, "end after the story")
 	verbose := flag.Bool("verbose", false, "print the operator's own log to stderr")
 	flag.Parse()
-	ctrl.SetLogger(logger(*verbose))
+	log := logger(*verbose)
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, newNarrator(os.Stdout), *oneshot); err != nil {
-		fmt.Fprintf(os.Stderr, "\nerror: %v\n", err)
+	narrator := newNarrator(os.Stdout)
+	err := run(ctx, narrator, *oneshot)
+	switch {
+	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
+		narrator.say("\nEnded, and everything of the demo is removed.")
+	case err != nil:
+		narrator.out = os.Stderr
+		narrator.say("\nerror: %v", err)
 		os.Exit(1) //nolint:gocritic // The deferred stop only restores signal handling, which ends with the process.
 	}
 }
@@ -42,14 +52,17 @@ func logger(verbose bool) logr.Logger {
 }
 
 // run tells the story and, unless oneshot, keeps everything running for the reader to play with.
-func run(ctx context.Context, narrator *narrator, oneshot bool) error {
+func run(ctx context.Context, narrator *narrator, oneshot bool) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	stage, err := newStage(ctx, narrator)
 	if err != nil {
+		cancel()
 		return err
 	}
-	defer stage.close(cancel)
+	defer func() {
+		cancel()
+		err = errors.Join(err, stage.close())
+	}()
 	for _, act := range acts() {
 		narrator.heading(act.title, act.text)
 		if err := act.play(ctx, stage); err != nil {

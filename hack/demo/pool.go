@@ -8,16 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/fatih/color"
-	"github.com/jedib0t/go-pretty/v6/table"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,33 +49,6 @@ func withOnload(machine hosttree.Machine) hosttree.Machine {
 	return machine
 }
 
-// playPool adds a pool of NICs, and follows its hugepages to the NUMA nodes of the NICs.
-func playPool(ctx context.Context, s *stage) error {
-	s.narrator.block(poolYAML)
-	pool, err := parsePool(poolYAML)
-	if err != nil {
-		return err
-	}
-	before := map[string]int{}
-	for _, name := range s.tradingNodes() {
-		before[name] = s.fleet.Reboots(name)
-	}
-	if err := s.client.Create(ctx, pool); err != nil {
-		return fmt.Errorf("creating the pool: %w", err)
-	}
-	s.narrator.done("created")
-	if err := s.watchPool(ctx, "every NIC can be asked for, with its hugepages beside it", poolServed); err != nil {
-		return err
-	}
-	for _, name := range s.tradingNodes() {
-		if reboots := s.fleet.Reboots(name) - before[name]; reboots != 1 {
-			return fmt.Errorf("the pool cost node %s %d reboots, but one change must cost one", name, reboots)
-		}
-	}
-	s.narrator.done("one change, one reboot per node")
-	return nil
-}
-
 // playOtherRelease upgrades one half of Onload on one node.
 func playOtherRelease(ctx context.Context, s *stage) error {
 	root, err := s.fleet.Root(wrongNode)
@@ -85,7 +58,7 @@ func playOtherRelease(ctx context.Context, s *stage) error {
 	if err := hosttree.SetOnloadVersion(root, otherRelease, otherInterface); err != nil {
 		return fmt.Errorf("loading other modules: %w", err)
 	}
-	s.narrator.say("modprobe onload    # on %s: the modules of %s; the user files stay at %s", wrongNode, otherRelease, hosttree.OnloadVersion)
+	s.narrator.say("modprobe onload    # on %s: modules of %s, user files of %s\n", wrongNode, otherRelease, hosttree.OnloadVersion)
 	err = s.watchPool(ctx, "no pod gets these NICs, and the pool says why", func(v poolView) bool {
 		row := v.row(wrongNode)
 		return row.allocatable == 0 && v.is(v1alpha1.ConditionDegraded, metav1.ConditionTrue) && v.finding(wrongNode) != nil
@@ -97,7 +70,8 @@ func playOtherRelease(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.narrator.block("\n" + color.RedString("Unhealthy") + "  " + wrongNode + "  " + v.finding(wrongNode).PCIAddress + "\n" + v.finding(wrongNode).Message)
+	s.narrator.block("\n" + color.RedString("Unhealthy") + "  " + wrongNode + "  " + v.finding(wrongNode).PCIAddress)
+	s.narrator.paragraph(v.finding(wrongNode).Message)
 	return nil
 }
 
@@ -112,7 +86,7 @@ func playSameRelease(ctx context.Context, s *stage) error {
 	if err := hosttree.SetOnload(root, whole); err != nil {
 		return fmt.Errorf("installing the user files: %w", err)
 	}
-	s.narrator.say("onload_install --userfiles    # on %s: %s below /opt/onload", wrongNode, otherRelease)
+	s.narrator.say("onload_install --userfiles    # on %s: %s below /opt/onload\n", wrongNode, otherRelease)
 	return s.watchPool(ctx, "the NICs are handed out again", poolServed)
 }
 
@@ -126,6 +100,7 @@ type poolView struct {
 // poolRow is a node with its NICs of the pool.
 type poolRow struct {
 	node        string
+	platform    string
 	nics        []v1alpha1.PoolNIC
 	allocatable int64
 	// pages are the hugepages of 2 MiB by NUMA node, as the node's kernel has them.
@@ -159,8 +134,8 @@ func (r poolRow) pagesFollowNICs() bool {
 }
 
 func (v poolView) is(kind string, status metav1.ConditionStatus) bool {
-	condition := meta.FindStatusCondition(v.pool.Status.Conditions, kind)
-	return condition != nil && condition.Status == status && condition.ObservedGeneration == v.pool.Generation
+	found := condition(v.pool.Status.Conditions, kind)
+	return found != nil && found.Status == status && found.ObservedGeneration == v.pool.Generation
 }
 
 func (v poolView) row(node string) poolRow {
@@ -181,6 +156,12 @@ func (v poolView) finding(node string) *v1alpha1.PoolFinding {
 	return nil
 }
 
+// summary is the pool in one line.
+func (v poolView) summary() string {
+	counts, ready := nicCounts(&v.pool), condition(v.pool.Status.Conditions, v1alpha1.ConditionReady)
+	return fmt.Sprintf("pool %s: Ready %s (%s), %d NICs, %d healthy", v.pool.Name, status(ready), reason(ready), counts.Found, counts.Healthy)
+}
+
 // watchPool redraws the table of the pool until the state is reached.
 func (s *stage) watchPool(ctx context.Context, goal string, reached func(poolView) bool) error {
 	screen := s.narrator.screen()
@@ -189,8 +170,12 @@ func (s *stage) watchPool(ctx context.Context, goal string, reached func(poolVie
 		if err != nil {
 			return false
 		}
-		screen.show(poolTable(v))
-		return reached(v)
+		screen.show(v.summary(), poolTable(v, s.narrator.columns()))
+		if !reached(v) {
+			return false
+		}
+		screen.finish()
+		return true
 	})
 }
 
@@ -204,8 +189,12 @@ func (s *stage) lookAtPool(ctx context.Context) (poolView, error) {
 	if err := s.client.Get(ctx, client.ObjectKey{Name: poolName}, &v.pool); err != nil {
 		return v, fmt.Errorf("reading the pool: %w", err)
 	}
+	platforms := map[string]string{}
+	for _, row := range profile.rows {
+		platforms[row.name] = row.platform
+	}
 	for _, name := range s.tradingNodes() {
-		row := poolRow{node: name}
+		row := poolRow{node: name, platform: platforms[name]}
 		for _, member := range v.pool.Status.Members {
 			if member.Node == name {
 				row.nics = member.NICs
@@ -248,60 +237,93 @@ func (s *stage) hugepages(node string) (map[int]int64, error) {
 }
 
 // poolTable is what `kubectl get bnp` and `kubectl lowlatency pool` show, in one picture.
-func poolTable(v poolView) string {
-	head := newTable()
-	head.AppendHeader(table.Row{"pool", "ready", "reason", "NICs", "healthy", "units"})
-	ready := meta.FindStatusCondition(v.pool.Status.Conditions, v1alpha1.ConditionReady)
-	reason, counts := "", &v1alpha1.PoolNICCounts{}
-	if ready != nil {
-		reason = ready.Reason
-	}
-	if v.pool.Status.NICs != nil {
-		counts = v.pool.Status.NICs
-	}
-	head.AppendRow(table.Row{v.pool.Name, status(ready), reason, counts.Found, counts.Healthy, counts.Units})
-	rows := newTable()
-	rows.AppendHeader(table.Row{"node", "NIC", "NUMA node", "health", "hugepages by NUMA node", poolResource, "platform"})
-	for i, row := range v.rows {
-		addresses, numas, healths := poolCells(row.nics)
-		rows.AppendRow(table.Row{row.node, addresses, numas, healths, pagesText(row.pages), row.allocatable, v.profile.rows[i].platform})
-	}
-	return head.Render() + "\n\n" + rows.Render() + "\n"
+func poolTable(v poolView, width int) string {
+	return grid(width, poolColumns(), []*v1alpha1.BypassNICPool{&v.pool}) + "\n\n" + grid(width, poolNodeColumns(), v.rows)
 }
 
-// poolCells are the NICs of a node, one line each.
-func poolCells(nics []v1alpha1.PoolNIC) (addresses, numas, healths string) {
-	lines := make([]string, 3)
-	for i, nic := range nics {
-		separator := "\n"
-		if i == 0 {
-			separator = ""
-		}
-		numa, paint := "?", color.RedString
+func poolColumns() []column[*v1alpha1.BypassNICPool] {
+	type pool = *v1alpha1.BypassNICPool
+	return []column[pool]{
+		{title: "pool", cell: func(p pool) string { return p.Name }},
+		{title: "ready", cell: func(p pool) string { return status(condition(p.Status.Conditions, v1alpha1.ConditionReady)) }},
+		{title: "reason", cell: func(p pool) string { return reason(condition(p.Status.Conditions, v1alpha1.ConditionReady)) }},
+		{title: "NICs", cell: func(p pool) string { return number(nicCounts(p).Found) }},
+		{title: "healthy", cell: func(p pool) string { return number(nicCounts(p).Healthy) }},
+		{title: "units", cell: func(p pool) string { return number(nicCounts(p).Units) }},
+	}
+}
+
+// nicCounts are the NICs of a pool, zero before they are counted.
+func nicCounts(pool *v1alpha1.BypassNICPool) v1alpha1.PoolNICCounts {
+	if pool.Status.NICs == nil {
+		return v1alpha1.PoolNICCounts{}
+	}
+	return *pool.Status.NICs
+}
+
+func poolNodeColumns() []column[poolRow] {
+	return []column[poolRow]{
+		{title: "node", cell: func(r poolRow) string { return r.node }},
+		{title: "NICs", drop: 2, cell: func(r poolRow) string { return addresses(r.nics) }},
+		{title: "NUMA node", cell: func(r poolRow) string { return numaNodes(r.nics) }},
+		{title: "health", cell: func(r poolRow) string { return healths(r.nics) }},
+		{title: "pages of 2 MiB", cell: func(r poolRow) string { return pagesText(r.pages) }},
+		{title: poolResource, cell: func(r poolRow) string { return number(r.allocatable) }},
+		{title: "platform", drop: 1, cell: func(r poolRow) string { return r.platform }},
+	}
+}
+
+// addresses are the PCI addresses of the NICs of a node.
+func addresses(nics []v1alpha1.PoolNIC) string {
+	texts := make([]string, 0, len(nics))
+	for _, nic := range nics {
+		texts = append(texts, nic.PCIAddress)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// numaNodes are the NUMA nodes of NICs, each once.
+func numaNodes(nics []v1alpha1.PoolNIC) string {
+	var texts []string
+	for _, nic := range nics {
+		numa := "?"
 		if nic.NUMANode != nil {
-			numa = strconv.Itoa(int(*nic.NUMANode))
+			numa = number(*nic.NUMANode)
 		}
-		if nic.Health == v1alpha1.NICHealthy {
+		if !slices.Contains(texts, numa) {
+			texts = append(texts, numa)
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// healths counts the NICs of a node by their health: "2 Healthy".
+func healths(nics []v1alpha1.PoolNIC) string {
+	numbers := map[v1alpha1.NICHealth]int{}
+	for _, nic := range nics {
+		numbers[nic.Health]++
+	}
+	var texts []string
+	for _, health := range slices.Sorted(maps.Keys(numbers)) {
+		paint := color.RedString
+		if health == v1alpha1.NICHealthy {
 			paint = color.GreenString
 		}
-		lines[0] += separator + nic.PCIAddress
-		lines[1] += separator + numa
-		lines[2] += separator + paint(string(nic.Health))
+		texts = append(texts, paint("%d %s", numbers[health], health))
 	}
-	return lines[0], lines[1], lines[2]
+	return strings.Join(texts, ", ")
 }
 
-// pagesText is "0 · 800" for none on NUMA node 0 and 800 on NUMA node 1.
+// pagesText says on which NUMA nodes there are how many hugepages: "800 on node 1".
 func pagesText(pages map[int]int64) string {
 	var parts []string
-	for numa := range maximumNUMANodes {
-		if count, there := pages[numa]; there {
-			text := strconv.FormatInt(count, 10)
-			if count > 0 {
-				text = color.CyanString(text)
-			}
-			parts = append(parts, text)
+	for _, numa := range slices.Sorted(maps.Keys(pages)) {
+		if pages[numa] > 0 {
+			parts = append(parts, fmt.Sprintf("%d on NUMA node %d", pages[numa], numa))
 		}
 	}
-	return strings.Join(parts, " · ")
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
 }

@@ -6,6 +6,7 @@ package main
 import (
 	_ "embed"
 	"fmt"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -38,4 +39,10 @@ func parsePool(text string) (*v1alpha1.BypassNICPool, error) {
 		return nil, fmt.Errorf("reading the demo's pool: %w", err)
 	}
 	return pool, nil
+}
+
+// specOf is the spec of an object as it stands in a file.
+func specOf(yaml string) string {
+	_, spec, _ := strings.Cut(yaml, "\nspec:")
+	return "spec:" + strings.TrimRight(spec, "\n")
 }

@@ -14,6 +14,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/cluster"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/embedded"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
@@ -25,6 +26,8 @@ const (
 	// pace of the simulated platform: fast enough for a demo, slow enough to watch.
 	pace     = 300 * time.Millisecond
 	bootTime = 2 * time.Second
+	// agentPace is how often an agent looks at all of its host: where an interrupt is delivered is not seen at every look.
+	agentPace = 5 * time.Second
 )
 
 // stage is everything that runs during the demo.
@@ -46,20 +49,38 @@ func newStage(ctx context.Context, narrator *narrator) (*stage, error) {
 	}
 	s := &stage{narrator: narrator, dir: dir, machines: map[string]string{}, kubeconfig: filepath.Join(dir, "kubeconfig")}
 	s.cluster, err = cluster.Start(ctx, cluster.Options{
-		Dir: dir, Pace: pace, BootTime: bootTime, AgentPace: cluster.AgentPace{Interval: time.Second}, PluginInterval: pluginPace,
+		Dir: dir, Pace: pace, BootTime: bootTime, AgentPace: cluster.AgentPace{Interval: time.Second, FullInterval: agentPace}, PluginInterval: pluginPace,
 	})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	s.client, s.fleet = s.cluster.Client, s.cluster.Fleet
-	return s, s.cluster.WriteKubeconfig(s.kubeconfig)
+	if err := s.cluster.WriteKubeconfig(s.kubeconfig); err != nil {
+		return nil, errors.Join(err, s.cluster.Close(), os.RemoveAll(dir))
+	}
+	return s, nil
 }
 
 // close ends everything and removes what the demo left on disk.
-func (s *stage) close(cancel context.CancelFunc) {
-	cancel()
+func (s *stage) close() error {
 	if err := errors.Join(s.cluster.Close(), os.RemoveAll(s.dir)); err != nil {
-		s.narrator.say("cleaning up: %v", err)
+		return fmt.Errorf("cleaning up: %w", err)
+	}
+	return nil
+}
+
+// untilPoolSeen waits until the operator has seen the pool.
+func (s *stage) untilPoolSeen(ctx context.Context) error {
+	for {
+		var pool v1alpha1.BypassNICPool
+		if err := s.client.Get(ctx, client.ObjectKey{Name: poolName}, &pool); err == nil && pool.Status.ObservedGeneration == pool.Generation {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until the operator has seen the pool: %w", context.Cause(ctx))
+		case <-time.After(pace):
+		}
 	}
 }
 

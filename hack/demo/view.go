@@ -25,6 +25,13 @@ type view struct {
 	rows    []nodeRow
 }
 
+// summary is the profile in one line.
+func (v view) summary() string {
+	n, ready := counts(&v.profile), condition(v.profile.Status.Conditions, v1alpha1.ConditionReady)
+	return fmt.Sprintf("profile %s: Ready %s (%s), %d nodes, %d planned, %d applied, %d de-jittered, %d NUMA-aligned",
+		v.profile.Name, status(ready), reason(ready), n.Matched, n.Planned, n.Applied, n.DeJittered, n.NUMAAligned)
+}
+
 // look reads the profile and its nodes.
 func (s *stage) look(ctx context.Context) (view, error) {
 	var v view
@@ -80,14 +87,13 @@ func (s *stage) tradingNodes() []string {
 func (s *stage) watch(ctx context.Context, goal string, reached func(view) bool) error {
 	screen := s.narrator.screen()
 	return s.until(ctx, goal, func(v view) bool {
-		screen.show(profileTable(&v.profile, v.rows))
-		return reached(v)
+		screen.show(v.summary(), profileTable(v, s.narrator.columns()))
+		if !reached(v) {
+			return false
+		}
+		screen.finish()
+		return true
 	})
-}
-
-// await waits for a state without drawing.
-func (s *stage) await(ctx context.Context, goal string, reached func(view) bool) error {
-	return s.until(ctx, goal, reached)
 }
 
 // until looks at the cluster until the state is reached or the act times out.

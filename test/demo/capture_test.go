@@ -1,0 +1,210 @@
+//go:build capture
+
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package demo
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/hinshun/vt10x"
+)
+
+var output = flag.String("output", "", "the folder for the captured screens")
+
+const (
+	// patience is how long one run may take: far more than it needs on a busy machine.
+	patience = 15 * time.Minute
+	// mostLines is what the whole story may leave in the scrollback.
+	mostLines = 280
+	interrupt = "\x03"
+)
+
+// nodes are those of the tables, in their order.
+func nodes() []string {
+	return []string{"arm-1", "arm-2", "epyc-1", "epyc-2", "epyc-3", "xeon-1", "xeon-2", "xeon-3"}
+}
+
+// TestCapture runs the demo to its end, and ends it with Ctrl-C.
+func TestCapture(t *testing.T) {
+	for _, size := range []pty.Winsize{{Cols: 80, Rows: 24}, {Cols: 120, Rows: 40}} {
+		t.Run(fmt.Sprintf("%dx%d", size.Cols, size.Rows), func(t *testing.T) {
+			run := start(t, &size)
+			run.until(t, "Press Ctrl-C")
+			run.end(t)
+			run.judge(t)
+		})
+	}
+}
+
+// TestInterruptedStory ends the demo in the middle of the story.
+func TestInterruptedStory(t *testing.T) {
+	run := start(t, &pty.Winsize{Cols: 80, Rows: 24})
+	run.until(t, "REBOOTS")
+	run.end(t)
+}
+
+// recording is a run of the demo in a terminal.
+type recording struct {
+	command *exec.Cmd
+	screen  vt10x.Terminal
+	file    *os.File
+	temp    string
+	written bytes.Buffer
+	screens strings.Builder
+	seen    string
+}
+
+func start(t *testing.T, size *pty.Winsize) *recording {
+	t.Helper()
+	// Sockets are kept there, whose names may not be long.
+	temp, err := os.MkdirTemp(os.Getenv("LOWLATENCY_DEMO_TMP"), "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recording{
+		command: exec.Command("make", "-C", "../..", "--no-print-directory", "demo"), temp: temp,
+		screen: vt10x.New(vt10x.WithSize(int(size.Cols), int(size.Rows))),
+	}
+	r.command.Env = append(os.Environ(), "TERM=xterm-256color", "LOWLATENCY_DEMO_TMP="+r.temp)
+	if r.file, err = pty.StartWithSize(r.command, size); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = r.file.Close()
+		_ = r.command.Process.Kill()
+		_ = os.RemoveAll(temp)
+		if *output != "" {
+			name := fmt.Sprintf("demo-%s-%dx%d.txt", strings.ToLower(strings.TrimPrefix(strings.Split(t.Name(), "/")[0], "Test")), size.Cols, size.Rows)
+			if err := os.WriteFile(filepath.Join(*output, name), []byte(r.screens.String()), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return r
+}
+
+// until reads until the text has been written, and looks at every screen on the way.
+func (r *recording) until(t *testing.T, text string) {
+	t.Helper()
+	for limit := time.Now().Add(patience); !bytes.Contains(r.written.Bytes(), []byte(text)); {
+		if time.Now().After(limit) || !r.read(t) {
+			t.Fatalf("the demo did not say %q; the screen:\n%s", text, r.screen.String())
+		}
+	}
+}
+
+// read takes what the demo writes next; false at the end.
+func (r *recording) read(t *testing.T) bool {
+	t.Helper()
+	buffer := make([]byte, 64<<10)
+	n, err := r.file.Read(buffer)
+	r.written.Write(buffer[:n])
+	if _, err := r.screen.Write(buffer[:n]); err != nil {
+		t.Fatal(err)
+	}
+	r.look(t)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EIO) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// look keeps a screen that differs from the one before, and sees that its tables are whole.
+func (r *recording) look(t *testing.T) {
+	t.Helper()
+	shown := r.screen.String()
+	if shown == r.seen {
+		return
+	}
+	r.seen = shown
+	fmt.Fprintf(&r.screens, "%s\n%s\n", shown, strings.Repeat("=", 80))
+}
+
+// end presses Ctrl-C, and sees that make ends with 0, that the demo says so, and that nothing is left.
+func (r *recording) end(t *testing.T) {
+	t.Helper()
+	if _, err := r.file.WriteString(interrupt); err != nil {
+		t.Fatal(err)
+	}
+	for r.read(t) {
+	}
+	if err := r.command.Wait(); err != nil {
+		t.Errorf("make demo: %v; the screen:\n%s", err, r.screen.String())
+	}
+	if text := r.written.String(); !strings.Contains(text, "everything of the demo is removed") || strings.Contains(text, "error") {
+		t.Errorf("after Ctrl-C:\n%s", r.screen.String())
+	}
+	left, err := os.ReadDir(r.temp)
+	if err != nil || len(left) > 0 {
+		t.Errorf("the demo left %v, %v", left, err)
+	}
+}
+
+// judge reads the whole story as it was written.
+func (r *recording) judge(t *testing.T) {
+	t.Helper()
+	columns, _ := r.screen.Size()
+	text := strings.ReplaceAll(r.written.String(), "\r", "")
+	lines := strings.Count(text, "\n")
+	for _, back := range regexp.MustCompile(`\x1b\[(\d+)A`).FindAllStringSubmatch(text, -1) {
+		rows, err := strconv.Atoi(back[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines -= rows
+	}
+	if lines > mostLines {
+		t.Errorf("the story takes %d lines of the scrollback", lines)
+	}
+	for line := range strings.SplitSeq(regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`).ReplaceAllString(text, ""), "\n") {
+		if width := len([]rune(line)); width > columns {
+			t.Errorf("a line has %d columns: %q", width, line)
+		}
+	}
+	begin, _, _ := strings.Cut(text, "── 1. ")
+	for _, command := range []string{"go build", "go run", "TMPDIR", "hack/"} {
+		if strings.Contains(begin, command) {
+			t.Errorf("the recipe is shown: %q", begin)
+		}
+	}
+	tables := 0
+	for shown := range strings.SplitSeq(r.screens.String(), strings.Repeat("=", 80)) {
+		tables += wholeTables(t, shown)
+	}
+	t.Logf("%d lines of story, %d whole tables on %d screens", lines, tables, strings.Count(r.screens.String(), strings.Repeat("=", 80)))
+}
+
+// wholeTables counts the tables of nodes on a screen. Below each head stand all nodes, or the screen ends.
+func wholeTables(t *testing.T, shown string) int {
+	t.Helper()
+	lines := strings.Split(strings.TrimLeft(shown, "\n"), "\n")
+	count := 0
+	for i, line := range lines {
+		if !strings.HasPrefix(line, "   NODE ") {
+			continue
+		}
+		count++
+		for k, node := range nodes() {
+			if i+1+k < len(lines) && strings.TrimSpace(lines[i+1+k]) != "" && !strings.HasPrefix(lines[i+1+k], "   "+node+" ") {
+				t.Fatalf("a torn table:\n%s", shown)
+			}
+		}
+	}
+	return count
+}
