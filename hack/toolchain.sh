@@ -5,10 +5,11 @@
 # Provides the programs that the project runs and does not import, in a per-user cache that survives a
 # fresh clone:
 #
-#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat|govulncheck|node]...
+#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat|govulncheck|promtool|node]...
 #
-# Without arguments, all of them but node, which only the lab needs. Only Go is needed. etcd and kube-apiserver are
-# downloaded with setup-envtest where its index can be reached, and built from Go modules where it cannot. "node" is
+# Without arguments, all of them but promtool and node, which only make test-alerts and the lab need. Only Go is needed.
+# etcd and kube-apiserver are downloaded with setup-envtest where its index can be reached, and built from Go modules where
+# it cannot. "node" is
 # what runs a real node beside that API server: the kubelet, the controller manager and the scheduler of the same
 # release, and containerd with its shim and ctr; they are downloaded with curl from where Kubernetes releases its
 # programs, and built from Go modules where that cannot be reached. Several runs at the same time are safe: they
@@ -239,8 +240,9 @@ present() {
   kustomize) [ -x "$(tool_path kustomize "$KUSTOMIZE_VERSION")" ] ;;
   benchstat) [ -x "$(tool_path benchstat "$BENCHSTAT_VERSION")" ] ;;
   govulncheck) [ -x "$(tool_path govulncheck "$GOVULNCHECK_VERSION")" ] ;;
+  promtool) [ -x "$(tool_path promtool "$PROMETHEUS_VERSION")" ] ;;
   node) [ -d "$node_store" ] ;;
-  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat, govulncheck and node" ;;
+  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat, govulncheck, promtool and node" ;;
   esac
 }
 
@@ -257,6 +259,9 @@ install() {
     golang.org/x/perf/cmd/benchstat "about 10 seconds on 2 cores" ;;
   govulncheck) install_tool govulncheck "$GOVULNCHECK_VERSION" \
     golang.org/x/vuln/cmd/govulncheck "about 20 seconds on 2 cores" ;;
+  # Without the libraries of clouds in which Prometheus could look for what it is to scrape.
+  promtool) GOFLAGS=-tags=remove_all_sd install_tool promtool "$PROMETHEUS_VERSION" \
+    github.com/prometheus/prometheus/cmd/promtool "about 2 minutes on 2 cores" ;;
   node) install_node ;;
   esac
 }
