@@ -14,8 +14,13 @@ import (
 
 // taskLine is a line of proc_pid_stat(5); of what the kernel tells only what is read differs.
 func taskLine(name, state string, parent int, flags uint64, threads, lastCPU int) string {
+	return scheduledLine(name, state, parent, flags, threads, lastCPU, "0 0")
+}
+
+// scheduledLine is one with a real-time priority and a policy.
+func scheduledLine(name, state string, parent int, flags uint64, threads, lastCPU int, scheduling string) string {
 	return fmt.Sprintf("77 (%s) %s %d 1 1 0 -1 %d 9 9 9 9 1 2 3 4 20 0 %d 0 25 57081856 5427 18446744073709551615 "+
-		"1 1 0 0 0 0 0 4096 1256 0 0 0 17 %d 0 0 0 0 0 0 0 0 0 0 0 0 0\n", name, state, parent, flags, threads, lastCPU)
+		"1 1 0 0 0 0 0 4096 1256 0 0 0 17 %d %s 0 0 0 0 0 0 0 0 0 0 0\n", name, state, parent, flags, threads, lastCPU, scheduling)
 }
 
 func status(cpus string) string {
@@ -62,6 +67,32 @@ func TestTasks(t *testing.T) {
 	if facts.TaskScope.String() != "0-3" {
 		t.Errorf("the scope is %s", facts.TaskScope)
 	}
+}
+
+// TestCPUThreads: threads of each CPU are listed whatever the scope, others and programs with such names are not.
+func TestCPUThreads(t *testing.T) {
+	const bound = flagKernelThread | flagNoAffinity | 0x40
+	facts := readAll(t, busyHost().with(files{
+		"proc/19/stat": scheduledLine("rcuc/2", "S", 2, bound, 1, 2, "11 1"),
+		"proc/20/stat": scheduledLine("ktimers/3", "S", 2, bound, 1, 3, "1 1"),
+		// A snapshot of an older release ends after the processor.
+		"proc/21/stat":  "21 (rcuc/3) S 2 0 0 0 0 69238848" + strings.Repeat(" 0", 10) + " 1" + strings.Repeat(" 0", 18) + " 3\n",
+		"proc/22/stat":  scheduledLine("migration/3", "S", 2, bound, 1, 3, "99 1"),
+		"proc/23/stat":  scheduledLine("rcuc/03", "S", 2, bound, 1, 3, "11 1"),
+		"proc/24/stat":  scheduledLine("rcuc/99999", "S", 2, bound, 1, 3, "11 1"),
+		"proc/301/stat": scheduledLine("rcuc/1", "S", 1, 0x400100, 1, 1, "11 1"), "proc/301/status": status("0-1"),
+	}))
+	got := make([]string, 0, len(facts.CPUThreads.Value))
+	for _, thread := range facts.CPUThreads.Value {
+		got = append(got, fmt.Sprintf("%d %s of CPU %d: %s", thread.PID, thread.Name, thread.CPU, shown(thread.Scheduling)))
+	}
+	want := []string{
+		"17 ksoftirqd of CPU 2: {0 0}", "19 rcuc of CPU 2: {1 11}", "20 ktimers of CPU 3: {1 1}", "21 rcuc of CPU 3: absent: it ends before the real-time priority",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	expect(t, "threads of CPUs", readAll(t, files{"sys/devices/system/cpu/present": "0-3"}).CPUThreads, "absent: no threads")
 }
 
 func TestTasksAreAbsent(t *testing.T) {
@@ -129,6 +160,7 @@ func TestParseTaskStatRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "no name": "77 S 1", "parentheses turned round": ") (", "too short": "77 (x) S 1 2 3",
 		"flags": strings.Replace(sound, " -1 0 ", " -1 x ", 1), "threads": strings.Replace(sound, " 20 0 1 ", " 20 0 many ", 1),
+		"priority": scheduledLine("x", "S", 1, 0, 1, 0, "high 1"), "policy": scheduledLine("x", "S", 1, 0, 1, 0, "1 fifo"),
 	} {
 		if stat, err := parseTaskStat(text); err == nil {
 			t.Errorf("%s: %q gives %+v", name, text, stat)
@@ -138,6 +170,7 @@ func TestParseTaskStatRefuses(t *testing.T) {
 
 func FuzzTaskStat(f *testing.F) {
 	f.Add(taskLine("sshd (x) y", "S", 1, 0x400100, 3, 2))
+	f.Add(scheduledLine("rcuc/3", "S", 2, 0x4208040, 1, 3, "11 1"))
 	f.Add("1 () ")
 	f.Fuzz(func(t *testing.T, text string) {
 		stat, err := parseTaskStat(text)

@@ -83,6 +83,8 @@ type Facts struct {
 	// Tasks are the threads that could disturb the CPUs of TaskScope: those of the kernel that may be moved, and
 	// those of programs that last ran on one of these CPUs. Absent when nobody asked for them (Request.Tasks).
 	Tasks Fact[[]Task]
+	// CPUThreads are the threads of CPUThreadNames, which the kernel has for each CPU, whatever the scope; known when Tasks is.
+	CPUThreads Fact[[]CPUThread]
 	// TaskScope are the CPUs whose threads Tasks lists.
 	TaskScope cpus.Set
 	// LatencyHolders are the processes that hold /dev/cpu_dma_latency open. Absent when nobody asked for them
@@ -382,6 +384,30 @@ type Task struct {
 	Group Fact[string]
 	// VoluntarySwitches counts how often it gave its CPU up, InvoluntarySwitches how often it had to.
 	VoluntarySwitches, InvoluntarySwitches Fact[uint64]
+}
+
+// CPUThread is a thread of the kernel that belongs to one CPU, such as rcuc/3.
+type CPUThread struct {
+	PID int
+	// Name is the part before the number of the CPU.
+	Name string
+	CPU  int
+	// Scheduling is how the scheduler treats it.
+	Scheduling Fact[Scheduling]
+}
+
+// Scheduling policies (include/uapi/linux/sched.h, sched(7)).
+const (
+	PolicyFIFO     = 1
+	PolicyDeadline = 6
+)
+
+// Scheduling is how the scheduler treats a thread.
+type Scheduling struct {
+	// Policy is the kernel's number of the policy.
+	Policy int
+	// Priority is the real-time priority from 1, the lowest, to 99; 0 under policies that have none.
+	Priority int
 }
 
 // Traffic counts what the network stack of a host lost.

@@ -31,6 +31,9 @@ type taskStat struct {
 	name, state           string
 	parent, threads, last int
 	flags                 uint64
+	// scheduling is what the fields rt_priority and policy say; scheduled is false in copies that end before them.
+	scheduling Scheduling
+	scheduled  bool
 }
 
 // parseTaskStat reads "PID (NAME) STATE PPID …". A name may hold spaces and parentheses, so that only the last
@@ -56,14 +59,40 @@ func parseTaskStat(text string) (taskStat, error) {
 			return taskStat{}, err
 		}
 	}
-	return stat, nil
+	err = stat.parseScheduling(fields[processorField+1:])
+	return stat, err
+}
+
+// parseScheduling reads the fields rt_priority and policy, which follow the processor
+// (Documentation/filesystems/proc.rst, fields 40 and 41).
+func (s *taskStat) parseScheduling(fields []string) (err error) {
+	if s.scheduled = len(fields) >= 2; !s.scheduled {
+		return nil
+	}
+	if s.scheduling.Priority, err = parseIdentifier(fields[0]); err != nil {
+		return err
+	}
+	s.scheduling.Policy, err = parseIdentifier(fields[1])
+	return err
+}
+
+// fact is how the thread is scheduled, as the file says.
+func (s *taskStat) fact(file string) Fact[Scheduling] {
+	if !s.scheduled {
+		return Absent[Scheduling](file, "it ends before the real-time priority")
+	}
+	return Known(s.scheduling, file)
 }
 
 // String is the line as a snapshot keeps it: without the addresses, times and sizes of a program's memory.
 func (s taskStat) String(id int) string {
 	zeros := func(count int) string { return strings.Repeat("0 ", count) }
-	return fmt.Sprintf("%d (%s) %s %d %s%d %s%d %s%d\n", id, s.name, s.state, s.parent,
+	line := fmt.Sprintf("%d (%s) %s %d %s%d %s%d %s%d", id, s.name, s.state, s.parent,
 		zeros(4), s.flags, zeros(10), s.threads, zeros(18), s.last)
+	if s.scheduled {
+		line += fmt.Sprintf(" %d %d", s.scheduling.Priority, s.scheduling.Policy)
+	}
+	return line + "\n"
 }
 
 // readTasks looks for the threads that matter to the latency of CPUs. Of a running host that means the given
@@ -74,16 +103,16 @@ func readTasks(scope cpus.Set) func(*reader, *Facts) {
 			scope = f.CPUs.Present.Value
 		}
 		if scope.IsEmpty() {
-			f.Tasks = Absent[[]Task](procRoot, reasonNotAsked)
+			f.setTasks(Absent[[]Task](procRoot, reasonNotAsked), nil)
 			return
 		}
 		if r.live && !r.seesKernelThreads() {
-			f.Tasks = Absent[[]Task](procRoot, reasonOtherNamespace)
+			f.setTasks(Absent[[]Task](procRoot, reasonOtherNamespace), nil)
 			return
 		}
 		names, err := r.peekList(procRoot, isNumbered)
 		if err != nil {
-			f.Tasks = Absent[[]Task](procRoot, reasonOf(err))
+			f.setTasks(Absent[[]Task](procRoot, reasonOf(err)), nil)
 			return
 		}
 		found := taskScan{reader: r, scope: scope, groups: map[int]Fact[string]{}}
@@ -91,9 +120,21 @@ func readTasks(scope cpus.Set) func(*reader, *Facts) {
 			found.process(pid)
 		}
 		f.TaskScope = scope
-		f.Tasks = found.fact()
+		f.setTasks(found.fact(), found.ofCPUs)
 	}
 }
+
+// setTasks sets both facts about threads: what keeps one from being known, keeps the other.
+func (f *Facts) setTasks(tasks Fact[[]Task], ofCPUs []CPUThread) {
+	f.Tasks, f.CPUThreads = tasks, Known(ofCPUs, tasks.Source)
+	if !tasks.Known {
+		f.CPUThreads = Absent[[]CPUThread](tasks.Source, tasks.Reason)
+	}
+}
+
+// CPUThreadNames are the names, without the number of the CPU, of the threads that Facts.CPUThreads lists: they run softirqs,
+// timers and callbacks of RCU (kernel/softirq.c, kernel/rcu/tree.c).
+func CPUThreadNames() []string { return []string{"ksoftirqd", "ktimers", "rcuc"} }
 
 // readMoreTasks reads the threads of a running host. Of a copy, all were read before.
 func readMoreTasks(scope cpus.Set) func(*reader, *Facts) {
@@ -115,7 +156,9 @@ type taskScan struct {
 
 	scope cpus.Set
 	tasks []Task
-	seen  int
+	// ofCPUs are the threads of CPUThreadNames.
+	ofCPUs []CPUThread
+	seen   int
 	// groups are the control groups of the processes that were asked for theirs, by PID.
 	groups map[int]Fact[string]
 }
@@ -139,9 +182,7 @@ func (t *taskScan) process(pid int) {
 		return
 	}
 	if stat.flags&flagKernelThread != 0 {
-		if stat.flags&flagNoAffinity == 0 {
-			t.add(folder, Task{PID: pid, TID: pid, Name: stat.name, State: stat.state, LastCPU: stat.last, Kernel: true})
-		}
+		t.kernel(folder, pid, stat)
 		return
 	}
 	if stat.threads <= 1 {
@@ -157,6 +198,18 @@ func (t *taskScan) process(pid int) {
 		if stat, ok := t.stat(thread, tid); ok {
 			t.user(thread, pid, tid, stat)
 		}
+	}
+}
+
+// kernel keeps a thread of the kernel that may be moved, or is one that each CPU has.
+func (t *taskScan) kernel(folder string, pid int, stat taskStat) {
+	for _, name := range CPUThreadNames() {
+		if cpu, ok := numberIn(stat.name, name+"/", ""); ok && cpu <= cpus.MaxCPU {
+			t.ofCPUs = append(t.ofCPUs, CPUThread{PID: pid, Name: name, CPU: cpu, Scheduling: stat.fact(folder + "/stat")})
+		}
+	}
+	if stat.flags&flagNoAffinity == 0 {
+		t.add(folder, Task{PID: pid, TID: pid, Name: stat.name, State: stat.state, LastCPU: stat.last, Kernel: true})
 	}
 }
 

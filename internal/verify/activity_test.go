@@ -5,6 +5,7 @@ package verify
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -120,6 +121,7 @@ func taskCases() map[v1alpha1.CheckID]checkCases {
 			"other threads": {change: func(f fixture) { f.start(thread(80, "kswapd1", 6, "0-7")) }, want: passes},
 			"not read":      {change: unread, want: isUnknown, wantMessage: "/proc cannot be read"},
 		},
+		"cpu.thread-priorities": threadPriorityCases(),
 		"cpu.preemption": {
 			"none": {want: passes},
 			"lost": {
@@ -305,6 +307,46 @@ func kernelThreadCases(unread func(fixture)) checkCases {
 			}, want: isUnknown, wantMessage: "/proc/80/status",
 		},
 		"not read": {change: unread, want: isUnknown, wantMessage: "/proc cannot be read"},
+	}
+}
+
+func threadPriorityCases() checkCases {
+	schedule := func(f fixture, name string, scheduling host.Scheduling, ids ...int) {
+		for i := range f.facts.CPUThreads.Value {
+			if thread := &f.facts.CPUThreads.Value[i]; thread.Name == name && slices.Contains(ids, thread.CPU) {
+				thread.Scheduling = known(scheduling)
+			}
+		}
+	}
+	return checkCases{
+		"as planned":          {want: passes},
+		"none is planned":     {change: func(f fixture) { f.plan.KernelThreads = nil; schedule(f, "rcuc", host.Scheduling{}, 3) }, want: doesNotApply},
+		"of other names":      {change: func(f fixture) { f.facts.CPUThreads.Value[1].Name = "cpuhp" }, want: passes},
+		"higher":              {change: func(f fixture) { schedule(f, "rcuc", host.Scheduling{Policy: host.PolicyFIFO, Priority: 12}, 3) }, want: passes},
+		"before all others":   {change: func(f fixture) { schedule(f, "rcuc", host.Scheduling{Policy: host.PolicyDeadline}, 3) }, want: passes},
+		"no longer real-time": {change: func(f fixture) { schedule(f, "ksoftirqd", host.Scheduling{}, 2, 3, 4) }, want: fails, wantMessage: "kernel thread ksoftirqd of CPUs 2-4 has no real-time priority, not 11"},
+		"of a CPU that is offline": {
+			change: func(f fixture) { f.facts.CPUs.Online = known(list("0-6")); schedule(f, "rcuc", host.Scheduling{}, 7) }, want: passes,
+		},
+		"of a CPU that may be offline": {
+			change: func(f fixture) {
+				f.facts.CPUs.Online = absent[cpus.Set]("/x")
+				schedule(f, "rcuc", host.Scheduling{}, 7)
+			},
+			want: fails, wantMessage: "kernel thread rcuc of CPU 7 has no real-time priority, not 11",
+		},
+		"the kernel's own": {
+			change: func(f fixture) {
+				schedule(f, "rcuc", host.Scheduling{Policy: host.PolicyFIFO, Priority: 1}, 3)
+				schedule(f, "rcuc", host.Scheduling{Policy: host.PolicyFIFO, Priority: 10}, 4)
+			},
+			want: fails, wantMessage: "kernel thread rcuc of CPU 3 has real-time priority 1, not 11; kernel thread rcuc of CPU 4 has real-time priority 10, not 11",
+		},
+		"not told": {
+			change: func(f fixture) { f.facts.CPUThreads.Value[1].Scheduling = absent[host.Scheduling]("/proc/20/stat") }, want: isUnknown, wantMessage: "/proc/20/stat",
+		},
+		"no such threads": {change: func(f fixture) { f.facts.CPUThreads.Value = nil }, want: isUnknown, wantMessage: "none of the threads"},
+		"not read":        {change: func(f fixture) { f.facts.CPUThreads = absent[[]host.CPUThread]("/proc") }, want: isUnknown, wantMessage: "/proc cannot be read"},
 	}
 }
 

@@ -55,6 +55,7 @@ func Catalogue() []Check {
 		interruptCounterChecks(),
 		rateChecks(),
 		taskChecks(),
+		priorityChecks(),
 		workqueueChecks(),
 		backgroundChecks(),
 		disturbanceChecks(),

@@ -68,6 +68,21 @@ func soundTasks() []host.Task {
 	}
 }
 
+// soundThreads are threads of the kernel of each CPU with the planned priority; this kernel has no ktimers.
+func soundThreads() []host.CPUThread {
+	const cpuCount = 8
+	names := []string{"ksoftirqd", "rcuc"}
+	threads := make([]host.CPUThread, 0, cpuCount*len(names))
+	for id := range cpuCount {
+		for _, name := range names {
+			threads = append(threads, host.CPUThread{
+				PID: 20 + id, Name: name, CPU: id, Scheduling: known(host.Scheduling{Policy: host.PolicyFIFO, Priority: 11}),
+			})
+		}
+	}
+	return threads
+}
+
 func program(pid int, name string, last int, allowed string) host.Task {
 	return host.Task{
 		PID: pid, TID: pid, Name: name, State: "S", LastCPU: last, AllowedCPUs: known(list(allowed)), MemoryNodes: known(list("0")),
@@ -174,7 +189,8 @@ func soundPlan() *plan.NodePlan {
 		},
 		Sysctls: settings("kernel.numa_balancing", "0", "kernel.sched_rt_runtime_us", "-1", "kernel.timer_migration", "1",
 			"net.core.busy_poll", "50", "net.core.netdev_budget", "50", "vm.dirty_ratio", "10", "vm.compaction_proactiveness", "0", "vm.stat_interval", "10"),
-		Sysfs: settings(settingTHP, "never", settingKSM, "2", settingWorkqueue, "33", "/sys/module/test/parameters/quiet", "Y"),
+		Sysfs:         settings(settingTHP, "never", settingKSM, "2", settingWorkqueue, "33", "/sys/module/test/parameters/quiet", "Y"),
+		KernelThreads: []plan.KernelThreadPlan{{Name: "ksoftirqd", Priority: 11}, {Name: "ktimers", Priority: 11}, {Name: "rcuc", Priority: 11}},
 		Kubelet: plan.KubeletPlan{
 			CPUManagerPolicy: "static", CPUManagerPolicyOptions: map[string]string{"full-pcpus-only": "true"},
 			TopologyManagerPolicy: "single-numa-node", TopologyManagerScope: "pod",
@@ -237,7 +253,8 @@ func soundFacts() *host.Facts {
 				{Pod: enginePod, CPUs: known(list("0-1,4-7")), Quota: known("50000 100000"), PodQuota: known("max 100000")},
 			}),
 		},
-		Tasks: known(soundTasks()), TaskScope: list("0-7"), UptimeSeconds: known(1060.0),
+		CPUThreads: known(soundThreads()),
+		Tasks:      known(soundTasks()), TaskScope: list("0-7"), UptimeSeconds: known(1060.0),
 		Traffic:       host.Traffic{BacklogDrops: known(uint64(2)), DatagramDrops: known(uint64(9))},
 		UncoreDomains: known([]host.UncoreDomain{{Name: "uncore00", Minimum: known(int64(2400000)), Maximum: known(int64(2400000))}}),
 		Units: map[string]host.Unit{

@@ -410,3 +410,15 @@ func (n *node) core() cpus.Set {
 	n.must(err)
 	return set
 }
+
+// prioritize gives the threads of the kernel of a name that belong to the CPUs a real-time priority.
+func (n *node) prioritize(name string, priority int, ids ...int) {
+	n.t.Helper()
+	count, err := hosttree.Prioritize(n.host.Dir, func(thread string) bool {
+		return slices.ContainsFunc(ids, func(id int) bool { return thread == fmt.Sprintf("%s/%d", name, id) })
+	}, priority)
+	n.must(err)
+	if count != len(ids) {
+		n.t.Fatalf("%s has %d threads %s of CPUs %v", n.hardware.Hostname, count, name, ids)
+	}
+}

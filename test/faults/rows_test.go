@@ -84,7 +84,7 @@ func (v variation) row() row {
 // faults are all faults, in the order of their subjects.
 func faults() []fault {
 	return slices.Concat(
-		faultsOfKernel(), faultsOfBoots(), faultsOfArguments(), faultsOfKernels(), faultsOfCPUs(), faultsOfTasks(), faultsOfInterrupts(), faultsOfBackground(), faultsOfKernelState(), faultsOfMemory(),
+		faultsOfKernel(), faultsOfBoots(), faultsOfArguments(), faultsOfKernels(), faultsOfCPUs(), faultsOfTasks(), faultsOfPriorities(), faultsOfInterrupts(), faultsOfBackground(), faultsOfKernelState(), faultsOfMemory(),
 		faultsOfPower(), faultsOfNetwork(), faultsOfNUMA(), faultsOfKubelet(),
 		faultsOfCounters(), faultsOfLosses(), faultsOfSettings(), faultsOfOtherFiles(), faultsOfPowerSettings(), faultsOfTopology(), faultsOfFunctions(), faultsOfNICs(), faultsOfPods(), faultsOfQualifications(), faultsOfAbsence(),
 	)
@@ -93,7 +93,7 @@ func faults() []fault {
 // variations are all variations, in the order of their subjects.
 func variations() []variation {
 	return slices.Concat(
-		variationsOfKernel(), variationsOfArguments(), variationsOfHugepageArguments(), variationsOfCPUs(), variationsOfTasks(), variationsOfInterrupts(), variationsOfBackground(), variationsOfMemory(),
+		variationsOfKernel(), variationsOfArguments(), variationsOfHugepageArguments(), variationsOfCPUs(), variationsOfTasks(), variationsOfPriorities(), variationsOfInterrupts(), variationsOfBackground(), variationsOfMemory(),
 		variationsOfPower(), variationsOfNetwork(), variationsOfNUMA(), variationsOfKubelet(),
 		variationsOfCounters(), variationsOfSettings(), variationsOfMasks(), variationsOfTopology(), variationsOfPods(), variationsOfAbsence(),
 	)

@@ -112,7 +112,7 @@ func variationsOfTasks() []variation {
 		{
 			name: "threads of the kernel that belong to the isolated CPU",
 			change: func(n *node) {
-				for pid, name := range map[int]string{500: "ksoftirqd/", 501: "migration/", 502: "cpuhp/", 503: "kworker/"} {
+				for pid, name := range map[int]string{500: "idle_inject/", 501: "migration/", 502: "cpuhp/", 503: "kworker/"} {
 					n.process(hosttree.Process{PID: pid, Name: name + "9", Kind: hosttree.BoundKernelThread, AllowedCPUs: cpus.Of(n.isolated())})
 				}
 			},

@@ -202,11 +202,15 @@ vm.stat_interval=10
 transparent_hugepages=never
 [cpu]
 governor=performance
+[scheduler]
+runtime=0
+group.ksoftirqd=0:f:11:*:^\[ksoftirqd/
 `)
 	if err != nil {
 		t.Fatalf("applying: %v", err)
 	}
 	read := facts(t, h)
+	testPriorities(t, read)
 	for path, want := range map[string]string{
 		"/proc/sys/vm/stat_interval":                  "10",
 		"/sys/devices/virtual/workqueue/cpumask":      "3",
@@ -222,8 +226,33 @@ governor=performance
 			break
 		}
 	}
-	if err := h.ApplyTuned("[sysfs]\n/sys/[=1\n"); err == nil {
-		t.Error("a path with a broken wildcard was accepted")
+}
+
+// testPriorities expects the priority of the profile for ksoftirqd of each CPU.
+func testPriorities(t *testing.T, read *host.Facts) {
+	t.Helper()
+	for _, thread := range read.CPUThreads.Value {
+		if want := host.Known(host.Scheduling{Policy: host.PolicyFIFO, Priority: 11}, thread.Scheduling.Source); thread.Name == "ksoftirqd" && thread.Scheduling != want {
+			t.Errorf("%s of CPU %d is scheduled with %+v, want %+v", thread.Name, thread.CPU, thread.Scheduling, want)
+		}
+	}
+	if count := len(read.CPUThreads.Value); count != read.CPUs.Online.Value.Len() {
+		t.Errorf("%d threads of CPUs, want ksoftirqd of each", count)
+	}
+}
+
+func TestApplyTunedRefuses(t *testing.T) {
+	h := newHost(t)
+	for what, profile := range map[string]string{
+		"a path with a broken wildcard": "[sysfs]\n/sys/[=1\n",
+		"a rule of three parts":         "[scheduler]\ngroup.x=0:f:1\n",
+		"another policy":                "[scheduler]\ngroup.x=0:b:1:*:x\n",
+		"a priority in words":           "[scheduler]\ngroup.x=0:f:high:*:x\n",
+		"a broken expression":           "[scheduler]\ngroup.x=0:f:1:*:(\n",
+	} {
+		if err := h.ApplyTuned(profile); err == nil {
+			t.Errorf("%s was accepted", what)
+		}
 	}
 }
 

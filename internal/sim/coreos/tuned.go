@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"gopkg.in/ini.v1"
@@ -18,7 +20,8 @@ import (
 )
 
 // ApplyTuned changes the running kernel of the host as the TuneD daemon would for a profile text: the
-// sections sysctl, sysfs, vm and cpu, whose effect is a file of /proc/sys or /sys. Sections that start
+// sections sysctl, sysfs, vm and cpu, whose effect is a file of /proc/sys or /sys, and the groups of the section scheduler,
+// whose effect is the priority of threads of the kernel. Sections that start
 // or stop programs have no effect on a tree and are passed over.
 func (h *Host) ApplyTuned(profile string) error {
 	parsed, err := ini.LoadSources(ini.LoadOptions{IgnoreInlineComment: true, SkipUnrecognizableLines: true}, []byte(profile))
@@ -30,8 +33,38 @@ func (h *Host) ApplyTuned(profile string) error {
 			return fmt.Errorf("TuneD on host %s: %w", h.Name, err)
 		}
 	}
+	if err := h.prioritize(parsed.Section("scheduler")); err != nil {
+		return fmt.Errorf("TuneD on host %s: %w", h.Name, err)
+	}
 	if err := h.forceLatency(parsed.Section("cpu").Key("force_latency").Value()); err != nil {
 		return fmt.Errorf("TuneD on host %s: %w", h.Name, err)
+	}
+	return nil
+}
+
+// prioritize gives the threads of each group their priority. An option group.NAME is RULE_PRIORITY:SCHEDULER:PRIORITY:AFFINITY:REGEX;
+// f is the policy FIFO, and threads of the kernel have their name in brackets (plugin_scheduler.py, _get_processes).
+func (h *Host) prioritize(section *ini.Section) error {
+	const parts = 5
+	for _, key := range section.Keys() {
+		rule := strings.SplitN(key.Value(), ":", parts)
+		if !strings.HasPrefix(key.Name(), "group.") {
+			continue
+		}
+		if len(rule) != parts || rule[1] != "f" {
+			return fmt.Errorf("%s=%s: only rules of five parts with the policy FIFO have an effect here", key.Name(), key.Value())
+		}
+		priority, err := strconv.Atoi(rule[2])
+		if err != nil {
+			return fmt.Errorf("%s: %w", key.Name(), err)
+		}
+		expression, err := regexp.Compile(rule[4])
+		if err != nil {
+			return fmt.Errorf("%s: %w", key.Name(), err)
+		}
+		if _, err := hosttree.Prioritize(h.Dir, func(name string) bool { return expression.MatchString("[" + name + "]") }, priority); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -201,3 +201,28 @@ func StopProcess(dir, name string) error {
 	}
 	return f.err
 }
+
+// Prioritize does what chrt -f -p PRIORITY does to each thread of the kernel with a name that matches; priority 0 gives back
+// the policy of most. It returns how many there are.
+func Prioritize(dir string, matches func(name string) bool, priority int) (count int, err error) {
+	folders, err := filepath.Glob(filepath.Join(dir, "proc", "[0-9]*"))
+	if err != nil {
+		return 0, fmt.Errorf("setting priorities on a host tree: %w", err)
+	}
+	f := &files{root: dir}
+	for _, folder := range folders {
+		file := "/proc/" + filepath.Base(folder) + "/stat"
+		// The last parenthesis ends the name; rt_priority and policy are the 40th and 41st field, and the third follows the name.
+		text := f.text(file)
+		opens, closes := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
+		fields := strings.Fields(text[closes+1:])
+		const parent, realTimePriority, policy = 1, 37, 38
+		if opens < 0 || len(fields) <= policy || fields[parent] != "2" || !matches(text[opens+1:closes]) {
+			continue
+		}
+		fields[realTimePriority], fields[policy] = strconv.Itoa(priority), strconv.Itoa(min(priority, 1))
+		f.replace(file, text[:closes+1]+" "+strings.Join(fields, " ")+"\n")
+		count++
+	}
+	return count, f.err
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
@@ -104,6 +105,8 @@ type Process struct {
 	Group string
 	// Kind is that of a program unless it says otherwise.
 	Kind ProcessKind
+	// Priority is the real-time priority under the policy FIFO; 0 is the policy of most.
+	Priority int
 	// Environment is what /proc/PID/environ holds.
 	Environment map[string]string
 }
@@ -154,9 +157,12 @@ func (p Process) write(t *tree) {
 	t.text(folder+"/status", fmt.Sprintf("Name:\t%s\nState:\t%s (%s)\nTgid:\t%[4]d\nPid:\t%[4]d\nPPid:\t%d\nCpus_allowed:\t%s\nCpus_allowed_list:\t%s\n"+
 		"Mems_allowed_list:\t0\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t7\n",
 		p.Name, state, word, p.PID, parent, p.AllowedCPUs.Mask(), p.AllowedCPUs))
-	// The fields of proc_pid_stat(5) that nobody reads are 0.
-	t.file(folder+"/stat", fmt.Sprintf("%d (%s) %s %d 0 0 0 0 %d%s 1%s %d%s", p.PID, p.Name, state, parent, p.Kind.taskFlags(),
-		strings.Repeat(" 0", 10), strings.Repeat(" 0", 18), p.AllowedCPUs.First(), strings.Repeat(" 0", 13)))
+	// The fields of proc_pid_stat(5) that nobody reads are 0; the policy FIFO is 1.
+	t.file(folder+"/stat", fmt.Sprintf("%d (%s) %s %d 0 0 0 0 %d%s 1%s %d %d %d%s", p.PID, p.Name, state, parent, p.Kind.taskFlags(),
+		strings.Repeat(" 0", 10), strings.Repeat(" 0", 18), p.AllowedCPUs.First(), p.Priority, min(p.Priority, 1), strings.Repeat(" 0", 11)))
+	if p.Kind != "" {
+		return // Threads of the kernel have no environment.
+	}
 	var environment strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(p.Environment)) {
 		fmt.Fprintf(&environment, "%s=%s\x00", name, p.Environment[name])
@@ -240,13 +246,14 @@ func (k *kernel) writeServices(t *tree, s services) {
 // HK_TYPE_KTHREAD), and so do those that run the callbacks of such CPUs (rcu_nocb).
 func (k *kernel) threads() []Process {
 	housekeeping := k.online.Difference(k.isolation.Noise)
-	first := cpus.Of(k.online.First())
 	threads := []Process{
 		{PID: 2, Name: "kthreadd", Kind: KernelThread, AllowedCPUs: housekeeping},
-		{PID: 15, Name: "ksoftirqd/0", Kind: BoundKernelThread, AllowedCPUs: first},
-		{PID: 16, Name: "migration/0", Kind: BoundKernelThread, AllowedCPUs: first},
+		{PID: 16, Name: "migration/0", Kind: BoundKernelThread, AllowedCPUs: cpus.Of(k.online.First()), Priority: 99},
 		{PID: 120, Name: "kswapd0", Kind: KernelThread, AllowedCPUs: housekeeping},
 		{PID: 121, Name: "khugepaged", Kind: KernelThread, AllowedCPUs: housekeeping},
+	}
+	for _, id := range k.online.IDs() {
+		threads = append(threads, k.threadsOf(id)...)
 	}
 	if offloaded, err := cpus.Parse(k.offloaded()); err == nil && !offloaded.IsEmpty() {
 		threads = append(threads,
@@ -255,6 +262,28 @@ func (k *kernel) threads() []Process {
 	}
 	return threads
 }
+
+// threadsOf are threads that the kernel has for a CPU. With PREEMPT_RT, timers and callbacks of RCU run in threads of their
+// own (ktimers of kernel/softirq.c, rcuc of kernel/rcu/tree.c), which start with the lowest real-time priority or that of
+// rcutree.kthread_prio.
+func (k *kernel) threadsOf(id int) []Process {
+	thread := func(at int, name string, priority int) Process {
+		return Process{PID: ThreadPID(id) + at, Name: fmt.Sprintf("%s/%d", name, id), Kind: BoundKernelThread, AllowedCPUs: cpus.Of(id), Priority: priority}
+	}
+	if !k.realTime() {
+		return []Process{thread(0, "ksoftirqd", 0)}
+	}
+	callbacks := 1
+	if value, given := k.line.Get("rcutree.kthread_prio"); given {
+		if priority, err := strconv.Atoi(value); err == nil {
+			callbacks = priority
+		}
+	}
+	return []Process{thread(0, "ksoftirqd", 0), thread(1, "ktimers", 1), thread(2, "rcuc", callbacks)}
+}
+
+// ThreadPID is the process of ksoftirqd of a CPU; those of ktimers and rcuc of a real-time kernel follow.
+func ThreadPID(id int) int { return 20000 + 10*id }
 
 // offloaded are the CPUs of rcu_nocbs=, or of nohz_full=, which implies it.
 func (k *kernel) offloaded() string {

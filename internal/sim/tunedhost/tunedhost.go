@@ -181,6 +181,12 @@ func (h *Host) writeSettings(w *writer) {
 	for _, setting := range h.Plan.Sysfs {
 		w.write(setting.Name, setting.Value)
 	}
+	for _, thread := range h.Plan.KernelThreads {
+		w.do(func() error {
+			_, err := hosttree.Prioritize(h.Dir, func(name string) bool { return strings.HasPrefix(name, thread.Name+"/") }, thread.Priority)
+			return err
+		})
+	}
 	if h.Plan.Power.Governor == v1alpha1.GovernorPerformance {
 		w.writeEach("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", "performance")
 		w.writeEach("/sys/devices/system/cpu/cpu*/cpufreq/energy_performance_preference", "performance")
