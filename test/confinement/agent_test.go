@@ -9,15 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strconv"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/test/confinement/attempts"
 )
 
 func itoa(number int) string { return strconv.Itoa(number) }
@@ -32,7 +31,7 @@ func runAsAgent(arguments []string) int {
 	if err == nil {
 		switch arguments[0] {
 		case "attempt":
-			answer = attempt(arguments[1], arguments[2])
+			answer = attempts.Try(arguments[1], attempts.Trial{Way: arguments[2], Path: arguments[3]})
 		case "absent":
 			answer, err = absentFacts(arguments[1])
 		case "compare":
@@ -51,67 +50,6 @@ func runAsAgent(arguments []string) int {
 		return 1
 	}
 	return 0
-}
-
-// attempt tries something and answers with what came of it; "" when it worked.
-func attempt(way, path string) string {
-	ways := map[string]func(path string) error{
-		"read":    func(path string) error { return something(os.ReadFile(path)) },
-		"list":    func(path string) error { return something(os.ReadDir(path)) },
-		"connect": connect,
-		"write":   write,
-		"make":    func(path string) error { return os.Mkdir(path, 0o700) },
-		"open": func(path string) error {
-			file, err := os.OpenFile(path, os.O_WRONLY, 0)
-			return errors.Join(err, file.Close())
-		},
-	}
-	err := ways[way](path)
-	if err == nil {
-		return ""
-	}
-	if failed, ok := errors.AsType[*os.PathError](err); ok {
-		return failed.Err.Error()
-	}
-	return err.Error()
-}
-
-// something is an error when nothing was found.
-func something[T any](found []T, err error) error {
-	if err == nil && len(found) == 0 {
-		return errors.New("it is empty")
-	}
-	return err
-}
-
-// connect connects to a socket through its folder: the path may be too long for the kernel.
-func connect(path string) error {
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = folder.Close() }()
-	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unix.Close(socket) }()
-	name := filepath.Join("/proc/self/fd", itoa(int(folder.Fd())), filepath.Base(path))
-	return unix.Connect(socket, &unix.SockaddrUnix{Name: name})
-}
-
-// write writes to a file of the kernel what it already holds.
-func write(path string) error {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	return errors.Join(err, file.Close())
 }
 
 // everything asks for all that a Read can give.

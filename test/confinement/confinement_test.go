@@ -20,6 +20,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/repair"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/test/confinement/attempts"
 )
 
 const (
@@ -28,34 +29,12 @@ const (
 	repairing = "../../config/repair"
 )
 
-// trial is something that whoever has taken over an agent might try.
-type trial struct{ way, path string }
-
-// trials are all of them. The paths are those of the host.
-func trials() []trial {
-	var all []trial
-	for _, path := range secrets() {
-		all = append(all, trial{"read", path})
-	}
-	for _, path := range sockets() {
-		all = append(all, trial{"connect", path})
-	}
-	return append(all,
-		trial{"list", "/var/lib/kubelet/pods"}, trial{"list", "/etc/kubernetes/pki"}, trial{"list", "/root"},
-		trial{"write", "/proc/sys/kernel/core_pattern"}, trial{"write", "/proc/sys/kernel/modprobe"},
-		trial{"write", "/proc/sys/vm/swappiness"}, trial{"open", "/proc/sysrq-trigger"},
-		trial{"write", "/sys/kernel/mm/ksm/run"}, trial{"make", "/sys/fs/cgroup/taken-over"},
-		trial{"make", "/var/lib/kubelet/taken-over"}, trial{"make", "/usr/lib/systemd/system/taken-over"},
-		trial{"make", "/etc/systemd/system/taken-over"}, trial{"make", "/dev/shm/taken-over"},
-	)
-}
-
 // outcomes tries everything in a container.
-func outcomes(t *testing.T, container string, all []trial) []string {
+func outcomes(t *testing.T, container string, all []attempts.Trial) []string {
 	t.Helper()
 	said := make([]string, len(all))
 	for i, one := range all {
-		said[i] = runAs[string](t, identity{}, "attempt", one.way, filepath.Join(container, "host", one.path))
+		said[i] = runAs[string](t, identity{}, "attempt", filepath.Join(container, "host"), one.Way, one.Path)
 	}
 	return said
 }
@@ -64,19 +43,19 @@ func outcomes(t *testing.T, container string, all []trial) []string {
 // manifest.
 func TestAttemptsFromInside(t *testing.T) {
 	root := realHost(t)
-	all := trials()
+	all := attempts.Files()
 	before := outcomes(t, contain(t, root, wholeHost()), all)
 	after := outcomes(t, contain(t, root, podOf(t, plain)), all)
 	withRepair := outcomes(t, contain(t, root, podOf(t, repairing)), all)
 	table := make([][]string, 0, 1+len(all))
 	table = append(table, []string{"ATTEMPTED BY THE AGENT", "ALL OF / READ-ONLY", "THE MANIFEST'S MOUNTS", "WITH REPAIR"})
 	for i, one := range all {
-		table = append(table, []string{one.way + " " + one.path, outcome(before[i]), outcome(after[i]), outcome(withRepair[i])})
+		table = append(table, []string{one.String(), outcome(before[i]), outcome(after[i]), outcome(withRepair[i])})
 		if after[i] == "" {
-			t.Errorf("an agent can %s %s", one.way, one.path)
+			t.Errorf("an agent can %s %s", one.Way, one.Path)
 		}
-		if isRepaired := slices.Contains([]string{"/proc/sys/vm/swappiness", "/sys/kernel/mm/ksm/run"}, one.path); (withRepair[i] == "") != isRepaired {
-			t.Errorf("an agent that repairs: %s %s: %s", one.way, one.path, outcome(withRepair[i]))
+		if isRepaired := slices.Contains([]string{"/proc/sys/vm/swappiness", "/sys/kernel/mm/ksm/run"}, one.Path); (withRepair[i] == "") != isRepaired {
+			t.Errorf("an agent that repairs: %s %s: %s", one.Way, one.Path, outcome(withRepair[i]))
 		}
 	}
 	show(t, table)
@@ -88,12 +67,12 @@ func TestAttemptsFromInside(t *testing.T) {
 // TestPodResources: the one socket that the agent needs can be connected to.
 func TestPodResources(t *testing.T) {
 	container := contain(t, realHost(t), podOf(t, plain))
-	path := filepath.Join(container, "host", podResources)
-	if said := runAs[string](t, identity{}, "attempt", "connect", path); said != "" {
+	root := filepath.Join(container, "host")
+	if said := runAs[string](t, identity{}, "attempt", root, "connect", podResources); said != "" {
 		t.Errorf("PodResources cannot be asked: %s", said)
 	}
 	const nobody = 65534
-	if said := runAs[string](t, identity{user: nobody}, "attempt", "connect", path); said == "" {
+	if said := runAs[string](t, identity{user: nobody}, "attempt", root, "connect", podResources); said == "" {
 		t.Error("PodResources can be asked without root, so that the agent need not be root")
 	}
 }
@@ -102,7 +81,7 @@ func TestPodResources(t *testing.T) {
 func TestPullSecret(t *testing.T) {
 	container := contain(t, realHost(t), podOf(t, openshift))
 	for path, isRead := range map[string]bool{pullSecret: false, "/etc/kubernetes/admin.conf": false, "/etc/kubernetes/kubelet.conf": true} {
-		if said := runAs[string](t, identity{}, "attempt", "read", filepath.Join(container, "host", path)); (said == "") != isRead {
+		if said := runAs[string](t, identity{}, "attempt", filepath.Join(container, "host"), "read", path); (said == "") != isRead {
 			t.Errorf("%s: %s", path, outcome(said))
 		}
 	}

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/lowlatency-dev/lowlatency-operator/test/confinement/attempts"
 )
 
 // podOf is the pod of the DaemonSet of agents in a folder of config.
@@ -60,25 +62,8 @@ func wholeHost() corev1.PodSpec {
 	}
 }
 
-// secrets are files of a node that nobody but their owners may know, and sockets by which others are commanded.
-func secrets() []string {
-	return []string{
-		"/etc/shadow", "/etc/kubernetes/admin.conf", "/etc/kubernetes/pki/ca.key", "/root/.ssh/id_ed25519",
-		"/var/lib/kubelet/pki/kubelet-client-current.pem", "/var/lib/kubelet/pods/0123/volumes/kubernetes.io~secret/token",
-		"/etc/ssh/ssh_host_ed25519_key", "/var/lib/etcd/member/snap/db",
-	}
-}
-
 // pullSecret is one that only nodes of OpenShift have.
 const pullSecret = "/var/lib/kubelet/config.json"
-
-func sockets() []string {
-	return []string{
-		"/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/systemd/private", "/run/dbus/system_bus_socket",
-		"/var/lib/kubelet/device-plugins/kubelet.sock", "/var/lib/kubelet/plugins/csi/csi.sock",
-		"/var/lib/kubelet/plugins_registry/csi.sock", "/run/lowlatency/afxdp/0123456789abcdef/afxdp.sock",
-	}
-}
 
 const podResources = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
@@ -90,7 +75,7 @@ func furnish(t *testing.T, root string) {
 			t.Fatal(err)
 		}
 	}
-	for _, file := range append(secrets(), pullSecret) {
+	for _, file := range append(attempts.Secrets(), pullSecret) {
 		put(t, filepath.Join(root, file), "secret")
 	}
 	for file, content := range map[string]string{
@@ -103,7 +88,7 @@ func furnish(t *testing.T, root string) {
 			put(t, filepath.Join(root, file), content)
 		}
 	}
-	for _, socket := range append(sockets(), podResources) {
+	for _, socket := range append(attempts.Sockets(), podResources) {
 		path := filepath.Join(root, socket)
 		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 			t.Fatal(err)

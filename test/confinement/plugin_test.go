@@ -18,6 +18,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/test/confinement/attempts"
 )
 
 // pluginOf is the pod that hands out the NICs of a pool with Onload from a folder of the node.
@@ -49,14 +50,14 @@ func pluginOf(t *testing.T, allocation v1alpha1.AllocationType) corev1.PodSpec {
 }
 
 // inPlugin tries everything where the host stands for the container, and what is mounted under its own path there.
-func inPlugin(t *testing.T, root string, pod corev1.PodSpec, all []trial) []string {
+func inPlugin(t *testing.T, root string, pod corev1.PodSpec, all []attempts.Trial) []string {
 	t.Helper()
 	container := contain(t, root, pod)
 	said := outcomes(t, container, all)
 	for i, one := range all {
-		isBelow := func(mount corev1.VolumeMount) bool { return strings.HasPrefix(one.path, mount.MountPath+"/") }
+		isBelow := func(mount corev1.VolumeMount) bool { return strings.HasPrefix(one.Path, mount.MountPath+"/") }
 		if said[i] != "" && slices.ContainsFunc(pod.Containers[0].VolumeMounts, isBelow) {
-			said[i] = runAs[string](t, identity{}, "attempt", one.way, filepath.Join(container, one.path))
+			said[i] = runAs[string](t, identity{}, "attempt", container, one.Way, one.Path)
 		}
 	}
 	return said
@@ -66,7 +67,7 @@ func inPlugin(t *testing.T, root string, pod corev1.PodSpec, all []trial) []stri
 // that they need. What is left is what they are for: to register with the kubelet.
 func TestAttemptsOfPlugins(t *testing.T) {
 	root := realHost(t)
-	all := trials()
+	all := attempts.Files()
 	needed := map[v1alpha1.AllocationType]string{
 		v1alpha1.AllocationDevicePlugin: "/var/lib/kubelet/device-plugins/kubelet.sock",
 		v1alpha1.AllocationDynamic:      "/var/lib/kubelet/plugins_registry/csi.sock",
@@ -76,8 +77,8 @@ func TestAttemptsOfPlugins(t *testing.T) {
 	for mode, socket := range needed {
 		columns[mode] = inPlugin(t, root, pluginOf(t, mode), all)
 		for i, one := range all {
-			if isNeeded := one.path == socket; (columns[mode][i] == "") != isNeeded {
-				t.Errorf("allocation %s: %s %s: %s", mode, one.way, one.path, outcome(columns[mode][i]))
+			if isNeeded := one.Path == socket; (columns[mode][i] == "") != isNeeded {
+				t.Errorf("allocation %s: %s %s: %s", mode, one.Way, one.Path, outcome(columns[mode][i]))
 			}
 		}
 	}
@@ -85,7 +86,7 @@ func TestAttemptsOfPlugins(t *testing.T) {
 	table = append(table, []string{"ATTEMPTED BY WHO HANDS OUT NICS", "ALL OF / READ-ONLY", "DEVICE PLUGIN", "DRA DRIVER"})
 	for i, one := range all {
 		table = append(table, []string{
-			one.way + " " + one.path, outcome(before[i]), outcome(columns[v1alpha1.AllocationDevicePlugin][i]), outcome(columns[v1alpha1.AllocationDynamic][i]),
+			one.String(), outcome(before[i]), outcome(columns[v1alpha1.AllocationDevicePlugin][i]), outcome(columns[v1alpha1.AllocationDynamic][i]),
 		})
 	}
 	show(t, table)
@@ -110,7 +111,7 @@ func TestPluginsSeeTheirNICs(t *testing.T) {
 		if diff := runAs[string](t, identity{}, "nics", whole, filepath.Join(container, "host")); diff != "" {
 			t.Errorf("allocation %s (-all of / +its folders):\n%s", mode, diff)
 		}
-		if said := runAs[string](t, identity{}, "attempt", "connect", filepath.Join(container, "host", podResources)); said != "" {
+		if said := runAs[string](t, identity{}, "attempt", filepath.Join(container, "host"), "connect", podResources); said != "" {
 			t.Errorf("allocation %s: PodResources cannot be asked: %s", mode, said)
 		}
 		for _, mount := range pluginOf(t, mode).Containers[0].VolumeMounts {

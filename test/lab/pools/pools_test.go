@@ -46,6 +46,7 @@ func TestPools(t *testing.T) {
 		return
 	}
 	s.step(t, "allocatable appears", s.allocatable)
+	s.step(t, "who has taken over a pod gets nothing more", s.takenOver)
 	s.step(t, "a pod that cannot be aligned is foreseen and refused", s.refused)
 	s.step(t, "a Guaranteed pod gets NIC, CPUs and hugepages on one NUMA node", s.firstPod)
 	s.step(t, "the second pod lands on the other NUMA node", s.secondPod)
@@ -70,7 +71,7 @@ func (s *scene) raise(t *testing.T) bool {
 	return s.step(t, "control plane and operator", func(t *testing.T) string {
 		s.startCluster(t)
 		s.install(t)
-		return "etcd, kube-apiserver, controller manager, scheduler; manager with its own rights"
+		return "etcd, kube-apiserver, controller manager, scheduler; what make deploy applies"
 	}) && s.step(t, "boot with PREEMPT_RT, 2 NUMA nodes", func(t *testing.T) string {
 		s.start(t, files)
 		return s.run(t, "uname -rv")
@@ -86,7 +87,8 @@ func (s *scene) raise(t *testing.T) bool {
 		seen := s.ready(t)
 		s.compare(t, hugepageFacts())
 		return seen
-	}) && s.step(t, "operator deploys device plugins", s.deploy)
+	}) && s.step(t, "the manager runs as a pod of the image", s.managerPod) &&
+		s.step(t, "operator deploys device plugins", s.deploy)
 }
 
 // compare looks at the machine for facts.

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"text/tabwriter"
@@ -31,13 +32,12 @@ import (
 
 const (
 	module = "github.com/lowlatency-dev/lowlatency-operator"
-	// operatorImage is built here and imported on the node; no registry has it.
+	// operatorImage is the image as make image builds it, imported on the node; no registry has it.
 	operatorImage = "lab.local/lowlatency-operator:lab"
 	workloadImage = "lab.local/workload:1"
 
 	operatorNamespace = "lowlatency-operator-system"
 	agentNamespace    = "lowlatency-operator-agents"
-	managerAccount    = "system:serviceaccount:lowlatency-operator-system:lowlatency-operator-controller-manager"
 
 	// limit bounds each wait: what takes seconds on a node takes minutes under emulation on a busy machine.
 	limit = 20 * time.Minute
@@ -112,12 +112,27 @@ func (s *scene) nodeFiles(t *testing.T) string {
 	must(t, s.programs.NodeFiles(dir, map[string]lab.ContainerImage{
 		"pause":    {Name: lab.PauseImage, Program: filepath.Join(s.built, "workload")},
 		"workload": {Name: workloadImage, Program: filepath.Join(s.built, "workload")},
-		"operator": {Name: operatorImage, Program: filepath.Join(s.built, "lowlatency-operator"), Others: []string{filepath.Join(s.built, "lowlatency-agent")}},
 	}))
-	content, err := os.ReadFile(filepath.Join(s.built, "kubectl-lowlatency"))
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "bin", "kubectl-lowlatency"), content, 0o755))
+	s.buildImage(t, filepath.Join(dir, "images", "operator.tar"))
+	for _, program := range []string{"kubectl-lowlatency", "workload"} {
+		content, err := os.ReadFile(filepath.Join(s.built, program))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(dir, "bin", program), content, 0o755))
+	}
 	return dir
+}
+
+// buildImage writes the image of the operator for this machine, by the program that builds the one that is released.
+func (s *scene) buildImage(t *testing.T, path string) {
+	t.Helper()
+	folder := t.TempDir()
+	command := exec.CommandContext(t.Context(), "go", "run", ".", "-source", moduleRoot(t), "-output", folder, "-name", operatorImage,
+		"-platforms", "linux/"+runtime.GOARCH, "-version", "lab")
+	command.Dir = filepath.Join(moduleRoot(t), "hack", "image")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("building the image: %v\n%s", err, out)
+	}
+	must(t, os.Rename(filepath.Join(folder, "image.tar"), path))
 }
 
 // startCluster starts the control plane.
@@ -134,8 +149,7 @@ func (s *scene) startCluster(t *testing.T) {
 	must(t, err)
 }
 
-// install applies what make deploy applies, but for the manager's own pods: the manager runs on this machine, with
-// the rights of its service account and no others.
+// install applies what make deploy applies. The manager's pod waits for a node.
 func (s *scene) install(t *testing.T) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), filepath.Join(moduleRoot(t), "hack", "kustomize-build.sh"),
@@ -151,20 +165,13 @@ func (s *scene) install(t *testing.T) {
 		object := &unstructured.Unstructured{}
 		err := decoder.Decode(object)
 		if errors.Is(err, io.EOF) {
-			break
+			return
 		}
 		must(t, err)
-		if object.Object == nil || object.GetKind() == "Deployment" {
-			continue
+		if object.Object != nil {
+			s.create(t, object)
 		}
-		s.create(t, object)
 	}
-	kubeconfig, err := s.cluster.Kubeconfig(managerAccount, "system:serviceaccounts", "system:serviceaccounts:"+operatorNamespace,
-		"system:authenticated")
-	must(t, err)
-	must(t, s.cluster.Launch(s.ctx, "manager", "env", "KUBECONFIG="+kubeconfig,
-		filepath.Join(s.built, "lowlatency-operator"), "manager", "--namespace="+operatorNamespace, "--image="+operatorImage,
-		"--health-probe-bind-address=0"))
 }
 
 // create makes an object as soon as the API server knows its kind.
@@ -215,9 +222,6 @@ func (s *scene) wait(t *testing.T, what string, look func(context.Context) (bool
 // remains is what helps to understand a failure.
 func (s *scene) remains() string {
 	text := ""
-	if s.cluster != nil {
-		text += "manager:\n" + s.cluster.Log("manager", 8) + "\n"
-	}
 	if s.machine != nil {
 		ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 		defer cancel()

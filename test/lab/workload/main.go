@@ -39,20 +39,35 @@ func main() {
 	devices := flag.String("devices", "", "device files to open, as patterns with commas between them")
 	files := flag.String("files", "", "files to read, with commas between them")
 	queues := flag.String("queues", "", "the environment variable that names queues for AF_XDP")
+	trials := flag.String("try", "", "what to try, as JSON, in place of all else; what came of each is printed")
+	address := flag.String("get", "", "an https address to ask, with the TOKEN of the environment, in place of all else; the status is printed")
 	flag.Parse()
-	if flag.NFlag() > 0 {
+	switch {
+	case *trials != "":
+		exit(try(*trials))
+	case *address != "":
+		exit(get(*address, os.Getenv("TOKEN")))
+	case flag.NFlag() > 0:
 		err := hold(*hugepages, list(*devices), list(*files))
 		if err == nil && *queues != "" {
 			err = receive(os.Getenv(*queues))
 		}
 		if err != nil {
-			_, _ = fmt.Fprintln(os.Stderr, "workload:", err)
-			os.Exit(1)
+			exit(err)
 		}
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	<-ctx.Done()
+}
+
+// exit ends the program, with a word about the error if there is one.
+func exit(err error) {
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "workload:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 func list(text string) []string {
