@@ -53,8 +53,17 @@ type cluster struct {
 	audit  *auditLog
 }
 
-// startCluster starts an empty cluster. The caller must stop it.
+// startCluster starts a cluster without nodes that has the kinds of OpenShift. The caller must stop it.
 func startCluster(ctx context.Context) (*cluster, error) {
+	c, err := startClusterOf(ctx, apiserver.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return c, c.direct.Create(ctx, embedded.WorkerPool())
+}
+
+// startClusterOf starts a cluster without nodes. The caller must stop it.
+func startClusterOf(ctx context.Context, options apiserver.Options) (*cluster, error) {
 	dir, err := os.MkdirTemp("", "lowlatency-scale-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder: %w", err)
@@ -69,9 +78,8 @@ func startCluster(ctx context.Context) (*cluster, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	defer restore()
-	c.environment, err = apiserver.Start(apiserver.Options{Flags: map[string]string{
-		"audit-policy-file": policy, "audit-log-path": c.audit.path,
-	}})
+	options.Flags = map[string]string{"audit-policy-file": policy, "audit-log-path": c.audit.path}
+	c.environment, err = apiserver.Start(options)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -109,7 +117,6 @@ func (c *cluster) stop() error { return errors.Join(c.environment.Stop(), os.Rem
 // prepare makes what a cluster has before the operator is installed. What the manager may do is tested elsewhere.
 func (c *cluster) prepare(ctx context.Context) error {
 	objects := []client.Object{
-		embedded.WorkerPool(),
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "manager"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
@@ -187,6 +194,19 @@ func workerNode(name, config string) *corev1.Node {
 
 // imagesOfNode is how many images a node tells of: the kubelet's own bound.
 const imagesOfNode = 50
+
+// quiet answers whether the manager has written nothing for a while, for those who ask again and again.
+func (c *cluster) quiet() func() (bool, error) {
+	const while = 3 * time.Second
+	last, since := -1, time.Now()
+	return func() (bool, error) {
+		requests, err := c.audit.requests()
+		if n := count(requests, (*request).writes); n != last {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) > while, err
+	}
+}
 
 // until asks again until it is so; the error says when that takes too long.
 func until(ctx context.Context, limit time.Duration, so func() (bool, error)) error {

@@ -6,6 +6,7 @@
 // that the API server has recorded in its audit log.
 //
 //	go run ./test/scale -nodes 500,1000,2000,5000
+//	go run ./test/scale -nodes 500,1000,2000,5000 -peer CHECKOUT
 package main
 
 import (
@@ -40,9 +41,13 @@ func run(ctx context.Context) (err error) {
 	binary := flag.String("manager", "", "an operator to measure instead of that of this tree")
 	into := flag.String("results", filepath.Join("dist", "scale.json"), "where the results are written")
 	documented := flag.Bool("document", false, "put the figures and curves into docs")
+	checkout := flag.String("peer", "", "a checkout of OpenShift's Node Tuning Operator, which is measured instead")
 	limit := flag.Duration("limit", 15*time.Minute, "how long one phase may take")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
+	if *checkout != "" {
+		return runPeer(ctx, *checkout, *nodes, *limit)
+	}
 	if *binary == "" {
 		*binary = filepath.Join(os.TempDir(), "lowlatency-scale-operator")
 		if err := build(ctx, *binary); err != nil {
@@ -52,11 +57,11 @@ func run(ctx context.Context) (err error) {
 	}
 	var results []*result
 	var failures []error
-	for size := range strings.FieldsSeq(strings.ReplaceAll(*nodes, ",", " ")) {
-		count, err := strconv.Atoi(size)
-		if err != nil {
-			return fmt.Errorf("-nodes: %w", err)
-		}
+	counts, err := sizes(*nodes)
+	if err != nil {
+		return err
+	}
+	for _, count := range counts {
 		measured, err := measure(ctx, *binary, count, *limit)
 		failures = append(failures, err)
 		if measured != nil {
@@ -69,6 +74,37 @@ func run(ctx context.Context) (err error) {
 	if *documented {
 		failures = append(failures, document(results))
 	}
+	return errors.Join(failures...)
+}
+
+// sizes reads the sizes of fleets.
+func sizes(text string) (counts []int, err error) {
+	for size := range strings.FieldsSeq(strings.ReplaceAll(text, ",", " ")) {
+		count, err := strconv.Atoi(size)
+		if err != nil {
+			return nil, fmt.Errorf("-nodes: %w", err)
+		}
+		counts = append(counts, count)
+	}
+	return counts, nil
+}
+
+// runPeer measures the Node Tuning Operator.
+func runPeer(ctx context.Context, checkout, nodes string, limit time.Duration) error {
+	counts, err := sizes(nodes)
+	if err != nil {
+		return err
+	}
+	var results []*peerResult
+	var failures []error
+	for _, count := range counts {
+		measured, err := measurePeer(ctx, checkout, count, limit)
+		failures = append(failures, err)
+		if measured != nil {
+			results = append(results, measured)
+		}
+	}
+	fmt.Print(peerTable(results))
 	return errors.Join(failures...)
 }
 

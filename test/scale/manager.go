@@ -24,21 +24,29 @@ import (
 
 const mebibyte = 1 << 20
 
-// manager is the operator's, in a process of its own, so that its memory and processor time are its own.
+// manager is an operator's, in a process of its own, so that its memory and processor time are its own.
 type manager struct {
-	binary, kubeconfig, log string
-	address                 string
-	process                 *exec.Cmd
-	ended                   chan struct{}
+	kubeconfig, log string
+	// command is the program with its arguments, and its environment, for an address of its metrics.
+	command func(address string) (arguments, environment []string)
+	address string
+	process *exec.Cmd
+	ended   chan struct{}
 }
 
-// start starts the process as config/manager does.
+// ownCommand starts the program as config/manager does, with the environment of its manifest.
+func ownCommand(binary string, environment []string) func(string) ([]string, []string) {
+	return func(address string) ([]string, []string) {
+		return []string{
+			binary, "manager", "--leader-elect", "--namespace=" + namespace, "--image=lowlatency-operator:scale",
+			"--metrics-bind-address=" + address, "--metrics-secure=false", "--health-probe-bind-address=127.0.0.1:0",
+		}, environment
+	}
+}
+
+// start starts the process.
 func (m *manager) start() (err error) {
 	address, err := freeAddress()
-	if err != nil {
-		return err
-	}
-	environment, err := runtimeSettings()
 	if err != nil {
 		return err
 	}
@@ -48,8 +56,8 @@ func (m *manager) start() (err error) {
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	m.address = address
-	m.process = exec.Command(m.binary, "manager", "--leader-elect", "--namespace="+namespace, "--image=lowlatency-operator:scale",
-		"--metrics-bind-address="+address, "--metrics-secure=false", "--health-probe-bind-address=127.0.0.1:0")
+	arguments, environment := m.command(address)
+	m.process = exec.Command(arguments[0], arguments[1:]...)
 	m.process.Env = append(append(os.Environ(), "KUBECONFIG="+m.kubeconfig), environment...)
 	m.process.Stdout, m.process.Stderr = log, log
 	if err := m.process.Start(); err != nil {
@@ -129,6 +137,16 @@ func (c cost) minus(before cost) cost {
 
 // cost reads it from the kernel and from the metrics.
 func (m *manager) cost(ctx context.Context) (cost, error) {
+	used, err := m.used()
+	if err != nil {
+		return cost{}, err
+	}
+	used.Passes, err = m.passes(ctx)
+	return used, err
+}
+
+// used reads from the kernel what the process has used.
+func (m *manager) used() (cost, error) {
 	folder := filepath.Join("/proc", strconv.Itoa(m.process.Process.Pid))
 	text, err := os.ReadFile(filepath.Join(folder, "stat"))
 	if err != nil {
@@ -142,11 +160,9 @@ func (m *manager) cost(ctx context.Context) (cost, error) {
 	if err != nil {
 		return cost{}, fmt.Errorf("reading the manager's memory: %w", err)
 	}
-	passes, err := m.passes(ctx)
 	return cost{
-		Processor: self.used, Passes: passes,
-		Resident: kibibytes(string(memory), "VmRSS:"), Peak: kibibytes(string(memory), "VmHWM:"),
-	}, err
+		Processor: self.used, Resident: kibibytes(string(memory), "VmRSS:"), Peak: kibibytes(string(memory), "VmHWM:"),
+	}, nil
 }
 
 // kibibytes reads a line of /proc/PID/status, in bytes; 0 when it is not there.

@@ -34,6 +34,8 @@ const (
 	platformPace = time.Second
 	// samplingInterval is how often the nodes with new plans are counted.
 	samplingInterval = 250 * time.Millisecond
+	// idleTime is how long an operator is watched while nothing changes.
+	idleTime = 30 * time.Second
 )
 
 // scene is a cluster with a simulated fleet and the operator's manager.
@@ -50,6 +52,10 @@ type scene struct {
 
 // measure measures the manager with a fleet of a size.
 func measure(ctx context.Context, binary string, size int, limit time.Duration) (measured *result, err error) {
+	environment, err := runtimeSettings()
+	if err != nil {
+		return nil, err
+	}
 	started, err := startCluster(ctx)
 	if err != nil {
 		return nil, err
@@ -57,7 +63,10 @@ func measure(ctx context.Context, binary string, size int, limit time.Duration) 
 	defer func() { err = errors.Join(err, started.stop()) }()
 	s := &scene{
 		size: size, limit: limit, cluster: started, result: &result{Nodes: size}, failure: make(chan error, 8),
-		manager: &manager{binary: binary, kubeconfig: started.kubeconfig(), log: filepath.Join(os.TempDir(), fmt.Sprintf("lowlatency-scale-%d.log", size))},
+		manager: &manager{
+			command: ownCommand(binary, environment), kubeconfig: started.kubeconfig(),
+			log: filepath.Join(os.TempDir(), fmt.Sprintf("lowlatency-scale-%d.log", size)),
+		},
 	}
 	if err := os.RemoveAll(s.manager.log); err != nil {
 		return nil, fmt.Errorf("removing the log of an earlier run: %w", err)
@@ -295,22 +304,11 @@ func (s *scene) adopted(ctx context.Context, before map[string]bool) int {
 	return n
 }
 
-// expectQuiet waits until the manager has asked for nothing for a while.
-func (s *scene) expectQuiet(ctx context.Context) error {
-	const while = 3 * time.Second
-	last, since := -1, time.Now()
-	return s.until(ctx, func() (bool, error) {
-		requests, err := s.cluster.audit.requests()
-		if n := count(requests, (*request).writes); n != last {
-			last, since = n, time.Now()
-		}
-		return time.Since(since) > while, err
-	})
-}
+// expectQuiet waits until the manager has written nothing for a while.
+func (s *scene) expectQuiet(ctx context.Context) error { return s.until(ctx, s.cluster.quiet()) }
 
 // idle looks at the manager while nothing changes but the heartbeats of the agents.
 func (s *scene) idle(ctx context.Context) error {
-	const while = 30 * time.Second
 	before, err := s.manager.cost(ctx)
 	if err != nil {
 		return err
@@ -319,7 +317,7 @@ func (s *scene) idle(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(while):
+	case <-time.After(idleTime):
 	}
 	after, err := s.manager.cost(ctx)
 	if err != nil {
@@ -327,7 +325,7 @@ func (s *scene) idle(ctx context.Context) error {
 	}
 	requests, err := s.cluster.audit.since(begin)
 	s.result.Idle = quiet{
-		Writes: count(requests, (*request).writes), Seconds: while.Seconds(),
+		Writes: count(requests, (*request).writes), Seconds: idleTime.Seconds(),
 		Cost: after.minus(before),
 	}
 	return err
