@@ -120,6 +120,9 @@ func runDevicePlugin(ctx context.Context, flags *devicePluginFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := process.RefuseWritableHost(flags.root); err != nil {
+		return err
+	}
 	process.SetLogger(flags.verbose)
 	return plugin.Run(ctx)
 }

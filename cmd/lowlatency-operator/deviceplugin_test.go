@@ -30,11 +30,12 @@ func TestDevicePluginRefusesBadFlags(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		"no pool":         {[]string{"--pool-file", ""}, "set --pool-file"},
-		"no node":         {[]string{"--node-name", ""}, "set --node-name"},
-		"no interval":     {[]string{"--interval", "0s"}, "--interval 0s is not positive"},
-		"no address":      {[]string{"--host-ip", "192.0.2.1,worker-1"}, `"worker-1", which is no IP address`},
-		"kubelet is away": {[]string{"--kubelet-dir", "/nowhere"}, "/nowhere/device-plugins"},
+		"no pool":          {[]string{"--pool-file", ""}, "set --pool-file"},
+		"no node":          {[]string{"--node-name", ""}, "set --node-name"},
+		"no interval":      {[]string{"--interval", "0s"}, "--interval 0s is not positive"},
+		"no address":       {[]string{"--host-ip", "192.0.2.1,worker-1"}, `"worker-1", which is no IP address`},
+		"kubelet is away":  {[]string{"--kubelet-dir", "/nowhere"}, "/nowhere/device-plugins"},
+		"host is writable": {[]string{"--root", "/"}, "the host is mounted writable at /"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

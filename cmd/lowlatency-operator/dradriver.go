@@ -79,6 +79,9 @@ func runDRADriver(ctx context.Context, flags *draDriverFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := process.RefuseWritableHost(flags.root); err != nil {
+		return err
+	}
 	process.SetLogger(flags.verbose)
 	// The libraries of Kubernetes log to klog where they have no other logger.
 	klog.SetLogger(ctrl.Log.WithName("kubernetes"))

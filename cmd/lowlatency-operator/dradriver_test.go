@@ -24,6 +24,7 @@ func TestDRADriverRefusesBadFlags(t *testing.T) {
 		"no pool":             {[]string{"--pool="}, "set --pool to the name"},
 		"no node":             {[]string{"--node-name="}, "set --node-name"},
 		"no address":          {[]string{"--host-ip=worker-1"}, `"worker-1", which is no IP address`},
+		"host is writable":    {[]string{"--root=/"}, "the host is mounted writable at /"},
 		"no API server":       {nil, "finding the API server"},
 	}
 	for name, tc := range cases {

@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/affinity"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/agent"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
@@ -104,8 +103,7 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 	if err != nil {
 		return err
 	}
-	mounts, err := host.MountsBelow(flags.root)
-	if err := errors.Join(err, refuseWritable(mounts, flags.root, flags.repair)); err != nil {
+	if err := refuseHost(flags.root, flags.repair); err != nil {
 		return err
 	}
 	SetLogger(flags.verbose)

@@ -19,6 +19,18 @@ import (
 // mountsInterval is how often what is mounted of the host is looked at.
 const mountsInterval = time.Minute
 
+// RefuseWritableHost returns an error when something of a host that is mounted at a folder or below it can be written: for
+// processes that read the host and write none of it.
+func RefuseWritableHost(root string) error {
+	const mayRepair = false
+	return refuseHost(root, mayRepair)
+}
+
+func refuseHost(root string, mayRepair bool) error {
+	mounts, err := host.MountsBelow(root)
+	return errors.Join(err, refuseWritable(mounts, root, mayRepair))
+}
+
 // refuseWritable returns an error when something of a host that is mounted below a root can be written, apart from what the
 // agent may repair. Root without any capability may write most files of /proc and /sys, those that make the kernel start
 // programs among them; the agent is to be kept from that by its mounts, not by what it is good for.
