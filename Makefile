@@ -206,6 +206,11 @@ lab-pools: ## Show BypassNICPools on a real node: PREEMPT_RT kernel, kubelet and
 lab-image: ## Build the lab's image into the per-user cache only.
 	go test -tags lab -count=1 -timeout 60m -v -run '^TestImage$$' ./test/lab
 
+.PHONY: olm
+olm: envtest ## Install, upgrade and remove the operator by the real Operator Lifecycle Manager; the table is in dist/olm.txt.
+	hack/toolchain.sh controller-manager olm
+	$(GO_TEST) -tags lab -count=1 -timeout 60m -run '^TestOLM$$' ./test/real
+
 .PHONY: test-fuzz
 test-fuzz: ## Run each fuzz target for FUZZTIME.
 	hack/fuzz.sh $(FUZZTIME)

@@ -22,6 +22,7 @@ bench       benchmarks
 mistakes    mistakes of users and faults of the API server
 scale       the manager with large fleets
 churn       an hour of flapping nodes, edited profiles and restarted agents
+olm         installed, upgraded and removed by Operator Lifecycle Manager
 lab         real kernels against their plans
 lab-pools   NIC pools on a real kubelet
 EOF

@@ -5,14 +5,15 @@
 # Provides the programs that the project runs and does not import, in a per-user cache that survives a
 # fresh clone:
 #
-#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat|govulncheck|promtool|node]...
+#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat|govulncheck|promtool|node|controller-manager|olm|argocd]...
 #
-# Without arguments, all of them but promtool and node, which only make test-alerts and the lab need. Only Go is needed.
-# etcd and kube-apiserver are downloaded with setup-envtest where its index can be reached, and built from Go modules where
-# it cannot. "node" is
+# Without arguments, all of them but promtool, which only make test-alerts needs, and the last four, for the lab, make olm and make
+# argocd. Only Go is needed. etcd and kube-apiserver are downloaded with setup-envtest where its index can be reached, and built
+# from Go modules where it cannot. "node" is
 # what runs a real node beside that API server: the kubelet, the controller manager and the scheduler of the same
 # release, and containerd with its shim and ctr; they are downloaded with curl from where Kubernetes releases its
-# programs, and built from Go modules where that cannot be reached. Several runs at the same time are safe: they
+# programs, and built from Go modules where that cannot be reached. "olm" is Operator Lifecycle Manager with its
+# server of catalogs, "argocd" is Argo CD; both are built. Several runs at the same time are safe: they
 # take turns, and a program appears in the cache only when it is complete.
 #
 #   LOWLATENCY_CACHE     the cache (default: $XDG_CACHE_HOME/lowlatency-operator)
@@ -231,6 +232,40 @@ install_node() {
   publish "$node_store"
 }
 
+# install_controller_manager installs kube-controller-manager for tests that have no node.
+install_controller_manager() {
+  local path name=kube-controller-manager
+  path=$(tool_path "$name" "$KUBERNETES_VERSION")
+  mkdir -p "$cache/bin"
+  staging=$(mktemp -d "$cache/bin/.$name.XXXXXX")
+  if [ "${LOWLATENCY_DOWNLOAD:-}" = never ] || ! command -v curl >/dev/null ||
+    ! attempt "downloading $name $KUBERNETES_VERSION" "$logs/download-$name.log" 300 fetch_program "$staging" "$name"; then
+    build "building $name $KUBERNETES_VERSION from source (3 to 6 minutes on 2 cores; once per machine)" \
+      "$name-$KUBERNETES_VERSION" go_build kubernetes "$staging/$name" "$(kubernetes_flags)" "k8s.io/kubernetes/cmd/$name"
+  fi
+  publish "$(dirname "$path")"
+}
+
+# install_from MODULE NAME VERSION TAGS HINT PACKAGE... builds programs in a module of its own below hack/ into the folder of a tool.
+install_from() {
+  local module=$1 name=$2 version=$3 tags=$4 hint=$5
+  shift 5
+  mkdir -p "$cache/bin"
+  staging=$(mktemp -d "$cache/bin/.$name.XXXXXX")
+  build "building $name $version from source ($hint; once per machine)" "$name-$version" \
+    build_programs "$module" "$tags" "$staging" "$@"
+  # A command of several programs is named after its folder.
+  if [ -e "$staging/cmd" ]; then mv "$staging/cmd" "$staging/$name"; fi
+  publish "$(dirname "$(tool_path "$name" "$version")")"
+}
+
+# build_programs replaces the shell, as go_build does.
+build_programs() {
+  local module=$1 tags=$2 folder=$3
+  shift 3
+  cd "$here/$module" && exec go build -trimpath -ldflags "-s -w" -tags "$tags" -o "$folder/" "$@"
+}
+
 # present TOOL succeeds when the cache holds the tool at its version.
 present() {
   case $1 in
@@ -242,7 +277,10 @@ present() {
   govulncheck) [ -x "$(tool_path govulncheck "$GOVULNCHECK_VERSION")" ] ;;
   promtool) [ -x "$(tool_path promtool "$PROMETHEUS_VERSION")" ] ;;
   node) [ -d "$node_store" ] ;;
-  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat, govulncheck, promtool and node" ;;
+  controller-manager) [ -x "$(tool_path kube-controller-manager "$KUBERNETES_VERSION")" ] ;;
+  olm) [ -x "$(tool_path olm "$OLM_VERSION")" ] ;;
+  argocd) [ -x "$(tool_path argocd "$ARGOCD_VERSION")" ] ;;
+  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat, govulncheck, promtool, node, controller-manager, olm and argocd" ;;
   esac
 }
 
@@ -263,6 +301,12 @@ install() {
   promtool) GOFLAGS=-tags=remove_all_sd install_tool promtool "$PROMETHEUS_VERSION" \
     github.com/prometheus/prometheus/cmd/promtool "about 2 minutes on 2 cores" ;;
   node) install_node ;;
+  controller-manager) install_controller_manager ;;
+  olm) install_from olm olm "$OLM_VERSION" \
+    json1,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper "about 6 minutes on 2 cores" \
+    github.com/operator-framework/operator-lifecycle-manager/cmd/{olm,catalog} github.com/operator-framework/operator-registry/cmd/opm ;;
+  argocd) install_from argocd argocd "$ARGOCD_VERSION" "" "about 6 minutes on 2 cores" \
+    github.com/argoproj/argo-cd/v3/cmd ./redis ;;
   esac
 }
 

@@ -231,6 +231,20 @@ func TestHealthOfANode(t *testing.T) {
 	}
 }
 
+// TestHealthOfAnApplication: an app of apps waits for what its Applications manage.
+func TestHealthOfAnApplication(t *testing.T) {
+	application := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}}
+	if got, _ := health(t, "Application", application); got != progressing {
+		t.Errorf("an Application without a status is %s", got)
+	}
+	for _, want := range []string{healthy, progressing, degraded, suspended} {
+		application.Object["status"] = map[string]any{"health": map[string]any{"status": want, "message": "it says so"}}
+		if got, message := health(t, "Application", application); got != want || message != "it says so" {
+			t.Errorf("an Application that is %s is judged as %s (%s)", want, got, message)
+		}
+	}
+}
+
 // TestManifestsHoldTheChecks: argocd-cm.yaml and argocd-operator.yaml repeat the scripts, because Argo CD reads no files.
 func TestManifestsHoldTheChecks(t *testing.T) {
 	var configMap struct{ Data map[string]string }
@@ -243,24 +257,26 @@ func TestManifestsHoldTheChecks(t *testing.T) {
 	read(t, "argocd-operator.yaml", &operator)
 	checked := map[string]string{}
 	for _, one := range operator.Spec.ResourceHealthChecks {
-		if one.Group == "lowlatency.dev" {
-			checked[one.Kind] = one.Check
-		}
+		checked[one.Group+"_"+one.Kind] = one.Check
 	}
+	groups := map[string]string{"Application": "argoproj.io"}
 	for _, kind := range kinds() {
+		groups[kind] = "lowlatency.dev"
+	}
+	for kind, group := range groups {
 		script, err := os.ReadFile(filepath.Join(checks, "health", kind+".lua"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if configMap.Data["resource.customizations.health.lowlatency.dev_"+kind] != string(script) {
+		if configMap.Data["resource.customizations.health."+group+"_"+kind] != string(script) {
 			t.Errorf("argocd-cm.yaml has not health/%s.lua", kind)
 		}
-		if checked[kind] != string(script) {
+		if checked[group+"_"+kind] != string(script) {
 			t.Errorf("argocd-operator.yaml has not health/%s.lua", kind)
 		}
 	}
-	if len(configMap.Data) != len(kinds()) || len(checked) != len(kinds()) {
-		t.Errorf("%d checks in argocd-cm.yaml, %d in argocd-operator.yaml, %d kinds", len(configMap.Data), len(checked), len(kinds()))
+	if len(configMap.Data) != len(groups) || len(checked) != len(groups) {
+		t.Errorf("%d checks in argocd-cm.yaml, %d in argocd-operator.yaml, %d kinds", len(configMap.Data), len(checked), len(groups))
 	}
 }
 

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+//go:build lab
+
+package real
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/jedib0t/go-pretty/v6/table"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/cluster"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+)
+
+const (
+	// patience is how long anything may take: machines of CI are slow.
+	patience = 5 * time.Minute
+	// pace is that of the simulated platform and of all waiting.
+	pace         = 300 * time.Millisecond
+	bootTime     = 400 * time.Millisecond
+	tradingLabel = "node-role.kubernetes.io/trading"
+	managerName  = "lowlatency-operator-controller-manager"
+)
+
+// world is a cluster without the operator.
+type world struct {
+	*cluster.Cluster
+	t *testing.T
+	// dir is for everything that is written, kubeconfig how the cluster is reached.
+	dir, kubeconfig string
+	pods            *podRunner
+	rows            table.Writer
+	step            time.Time
+}
+
+// newWorld starts a cluster of OpenShift's kinds with simulated hosts, each with a label for its role, and a real controller manager; what
+// the operator needs is not there yet.
+func newWorld(t *testing.T, title string, labels map[string]string) *world {
+	t.Helper()
+	ctrl.SetLogger(logr.Discard())
+	dir, err := os.MkdirTemp("", "rl-") //nolint:usetesting // Paths of unix sockets must be short.
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	w := &world{t: t, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"), rows: table.NewWriter(), step: time.Now()}
+	w.rows.SetStyle(table.StyleLight)
+	w.rows.SetTitle(title)
+	w.rows.AppendHeader(table.Row{"step", "what was seen", "seconds"})
+	w.Cluster, err = cluster.Start(ctx, cluster.Options{
+		Dir: dir, Pace: pace, BootTime: bootTime, PluginInterval: 2 * time.Second,
+		AgentPace: cluster.AgentPace{Interval: time.Second, FullInterval: 4 * time.Second, Window: 200 * time.Millisecond},
+	})
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			w.tell()
+		}
+		cancel()
+		w.pods.done.Wait()
+		if err := errors.Join(w.Close(), w.keepLogs(), os.RemoveAll(dir)); err != nil {
+			t.Error(err)
+		}
+	})
+	w.populate(ctx, labels)
+	return w
+}
+
+// tell logs what the state of the cluster is when the test fails.
+func (w *world) tell() {
+	w.t.Logf("the pods' last trouble: %s; the cluster's: %v", w.pods.trouble(), w.Failure())
+	fmt.Println(w.rows.Render())
+}
+
+// keepLogs keeps the logs of a test that failed below dist.
+func (w *world) keepLogs() error {
+	if !w.t.Failed() {
+		return nil
+	}
+	kept := filepath.Join("..", "..", "dist", "real-"+strings.ToLower(w.t.Name()))
+	if err := os.RemoveAll(kept); err != nil {
+		return fmt.Errorf("keeping logs: %w", err)
+	}
+	if err := os.MkdirAll(kept, 0o750); err != nil {
+		return fmt.Errorf("keeping logs: %w", err)
+	}
+	logs, err := filepath.Glob(filepath.Join(w.dir, "*.log"))
+	for _, log := range logs {
+		err = errors.Join(err, os.Rename(log, filepath.Join(kept, filepath.Base(log))))
+	}
+	return err
+}
+
+func (w *world) populate(ctx context.Context, labels map[string]string) {
+	w.t.Helper()
+	program := filepath.Join(w.dir, "lowlatency-operator")
+	output(w.t, "../..", "go", "build", "-o", program, "./cmd/lowlatency-operator")
+	w.pods = &podRunner{client: w.Client, config: w.Config(), namespace: cluster.Namespace, node: "worker", program: program, folder: w.dir}
+	w.check(w.WriteKubeconfig(w.kubeconfig))
+	// The API server of tests begins with our definitions; here they come with the operator.
+	w.removeDefinitions()
+	w.check(w.Client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker", Labels: map[string]string{"kubernetes.io/os": "linux"}}}))
+	for name, label := range labels {
+		machine := small(hosttree.Xeon())
+		if strings.HasPrefix(name, "epyc") {
+			machine = small(hosttree.EPYC())
+		}
+		w.check(w.Fleet.Add(ctx, name, machine, map[string]string{label: ""}))
+	}
+	w.StartPlatform(ctx)
+	start(w.t, filepath.Join(w.dir, "controller-manager.log"), nil,
+		tool(w.t, "kube-controller-manager-"+version(w.t, "KUBERNETES_VERSION"), "kube-controller-manager"),
+		"--kubeconfig="+w.kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port="+port(w.t),
+		"--controllers=deployment-controller,replicaset-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller")
+	w.pods.run(ctx)
+}
+
+// small makes a machine whose tree is quickly read: two NUMA nodes of four cores, with Onload.
+func small(machine hosttree.Machine) hosttree.Machine {
+	machine.Packages, machine.NUMANodesPerPackage, machine.CoresPerNUMANode, machine.CoresPerL3 = 2, 1, 4, 4
+	machine.Distances = [][]int{{10, 20}, {20, 10}}
+	machine.Onload = hosttree.NewOnload()
+	machine.NICs, machine.Disks = slices.Clone(machine.NICs), slices.Clone(machine.Disks)
+	for i := range machine.NICs {
+		nic := &machine.NICs[i]
+		nic.NUMANode, nic.Queues = min(nic.NUMANode, 1), 2
+	}
+	for i := range machine.Disks {
+		machine.Disks[i].Queues = 2
+	}
+	return machine
+}
+
+// check ends the test on an error.
+func (w *world) check(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// await waits until look says nothing; what it says is what is missing.
+func (w *world) await(what string, look func() string) {
+	w.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		missing := look()
+		if missing == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("waiting until %s: %s", what, missing)
+		}
+		time.Sleep(pace)
+	}
+}
+
+// seen ends a step of the table.
+func (w *world) seen(step, what string, values ...any) {
+	w.rows.AppendRow(table.Row{step, fmt.Sprintf(what, values...), fmt.Sprintf("%.0f", time.Since(w.step).Seconds())})
+	w.step = time.Now()
+}
+
+// definitionNames are the kinds of this project.
+func definitionNames() []string {
+	return []string{"bypassnicpools.lowlatency.dev", "lowlatencynodeprofiles.lowlatency.dev", "lowlatencynodes.lowlatency.dev"}
+}
+
+// removeDefinitions removes the kinds of this project.
+func (w *world) removeDefinitions() {
+	w.t.Helper()
+	for _, name := range definitionNames() {
+		definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		w.check(client.IgnoreNotFound(w.Client.Delete(w.t.Context(), definition)))
+	}
+	w.await("our CustomResourceDefinitions are gone", w.noDefinitions)
+}
+
+func (w *world) noDefinitions() string {
+	for _, name := range definitionNames() {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := w.Client.Get(w.t.Context(), client.ObjectKey{Name: name}, definition); !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("%s is there: %v %v", name, err, definition.Status.Conditions)
+		}
+	}
+	return ""
+}
+
+// profile is what is in force.
+func profile() *v1alpha1.LowLatencyNodeProfile {
+	profile := &v1alpha1.LowLatencyNodeProfile{ObjectMeta: metav1.ObjectMeta{Name: "trading"}}
+	spec := &profile.Spec
+	spec.NodeSelector.MatchLabels = v1alpha1.Labels{tradingLabel: ""}
+	spec.Pools.MaximumUnavailableNodes = 3
+	spec.Memory.DefaultHugepageSize = "1Gi"
+	spec.Memory.Hugepages = []v1alpha1.HugepageReservation{{Size: "1Gi", Count: 2}}
+	spec.Network.NICs = []v1alpha1.NICSelector{{Vendor: "1924"}}
+	spec.Verification.Gate = v1alpha1.GateTaint
+	return profile
+}
+
+// pool takes the Solarflare NICs of all hosts.
+func pool() *v1alpha1.BypassNICPool {
+	pool := &v1alpha1.BypassNICPool{ObjectMeta: metav1.ObjectMeta{Name: "x2"}}
+	spec := &pool.Spec
+	spec.NodeSelector.MatchLabels = v1alpha1.Labels{tradingLabel: ""}
+	spec.NICs = []v1alpha1.NICSelector{{Vendor: "1924", Devices: []v1alpha1.PCIID{"0b03"}}}
+	spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackOnload, Onload: &v1alpha1.OnloadStack{
+		UserSpace: v1alpha1.UserSpaceSpec{Source: v1alpha1.UserSpaceHostPath, HostPath: "/opt/onload"},
+	}}
+	spec.ResourceName = "lowlatency.dev/x2"
+	spec.Hugepages = []v1alpha1.NICHugepages{{Size: "2Mi", CountPerNIC: 8}}
+	return pool
+}
+
+// inForce waits until profile and pool are proven on all hosts.
+func (w *world) inForce() {
+	w.t.Helper()
+	w.await("profile and pool are in force", func() string {
+		ctx := w.t.Context()
+		var profile v1alpha1.LowLatencyNodeProfile
+		var pool v1alpha1.BypassNICPool
+		if err := errors.Join(w.Client.Get(ctx, client.ObjectKey{Name: "trading"}, &profile), w.Client.Get(ctx, client.ObjectKey{Name: "x2"}, &pool)); err != nil {
+			return err.Error()
+		}
+		for name, conditions := range map[string][]metav1.Condition{"profile": profile.Status.Conditions, "pool": pool.Status.Conditions} {
+			if !apimeta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReady) {
+				return name + ": " + text(conditions)
+			}
+		}
+		if profile.Status.Nodes.DeJittered != 3 {
+			return fmt.Sprintf("%d nodes are proven", profile.Status.Nodes.DeJittered)
+		}
+		return ""
+	})
+}
+
+// text is something as JSON, for messages.
+func text(value any) string {
+	content, err := json.Marshal(value)
+	if err != nil {
+		return err.Error()
+	}
+	return string(content)
+}
+
+// writtenKinds are what the operator renders.
+func writtenKinds() []schema.GroupVersionKind {
+	config := schema.GroupVersion{Group: "machineconfiguration.openshift.io", Version: "v1"}
+	return []schema.GroupVersionKind{
+		config.WithKind("MachineConfig"), config.WithKind("KubeletConfig"), config.WithKind("MachineConfigPool"),
+		{Group: "tuned.openshift.io", Version: "v1", Kind: "Tuned"},
+		{Group: "node.k8s.io", Version: "v1", Kind: "RuntimeClass"},
+	}
+}
+
+// rendered is everything that the operator has rendered, byte for byte, and how often hosts have rebooted.
+func (w *world) rendered() map[string]string {
+	w.t.Helper()
+	all := map[string]string{}
+	for _, kind := range writtenKinds() {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		w.check(w.Client.List(w.t.Context(), list))
+		for i := range list.Items {
+			object := &list.Items[i]
+			if object.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.ProjectName {
+				continue
+			}
+			content := map[string]any{}
+			for name, value := range object.Object {
+				if name != "metadata" && name != "status" {
+					content[name] = value
+				}
+			}
+			all[kind.Kind+"/"+object.GetName()] = text(content)
+		}
+	}
+	for _, name := range w.Fleet.Names() {
+		all["reboots of "+name] = strconv.Itoa(w.Fleet.Reboots(name))
+	}
+	return all
+}
+
+// released waits until profile and pool are gone, and everything that they made.
+func (w *world) released() {
+	w.t.Helper()
+	w.await("profile and pool are gone and nodes released", func() string {
+		for _, list := range []client.ObjectList{&v1alpha1.LowLatencyNodeProfileList{}, &v1alpha1.BypassNICPoolList{}, &v1alpha1.LowLatencyNodeList{}} {
+			if err := w.Client.List(w.t.Context(), list); err != nil {
+				return err.Error()
+			}
+			if n := apimeta.LenList(list); n > 0 {
+				return fmt.Sprintf("%T has %d: %s", list, n, text(list))
+			}
+		}
+		for name := range w.rendered() {
+			if !strings.HasPrefix(name, "reboots") {
+				return name + " is there"
+			}
+		}
+		return ""
+	})
+}
+
+// finish prints the table, and keeps it in a file.
+func (w *world) finish(name string) {
+	w.t.Helper()
+	text := w.rows.Render() + "\n"
+	fmt.Print(text)
+	w.check(os.MkdirAll("../../dist", 0o750))
+	w.check(os.WriteFile("../../dist/"+name, []byte(text), 0o600))
+}
