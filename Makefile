@@ -62,10 +62,11 @@ demo-capture: ## Run the demo in terminals of 80x24 and 120x40, and look at ever
 ##@ Development
 
 .PHONY: manifests
-manifests: $(CONTROLLER_GEN) ## Generate CRDs and the manager's role from the markers in the code.
+manifests: $(CONTROLLER_GEN) ## Generate CRDs and the manager's role from the markers in the code, and the Helm chart from config/.
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	go run ./hack/crdschemas config/crd/bases config/crd/schemas
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config=config/rbac
+	go run ./hack/helm
 
 .PHONY: generate
 generate: $(CONTROLLER_GEN) ## Generate deep copies, docs/checks.md and docs/third-party.md.
