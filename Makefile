@@ -260,6 +260,18 @@ run: ## Run the manager on this machine against the current kubeconfig's cluster
 image: ## Build the image for PLATFORMS without a container engine or registry into dist/image.tar; PUSH=registry/name:tag pushes it.
 	go run -C hack/image . -source $(CURDIR) -output $(CURDIR)/dist -name $(IMG) -platforms $(PLATFORMS) -version $(VERSION) -push "$(PUSH)"
 
+RELEASE_KEY ?=
+.PHONY: release
+release: ## Make everything of a release in dist/release: make release VERSION=0.1.0; RELEASE_KEY=file.pem signs it.
+	go run ./hack/release -version $(VERSION:v%=%) -key "$(RELEASE_KEY)" -output dist/release
+
+.PHONY: test-release
+test-release: ## Make a release twice, check both, and fail when they differ in one byte.
+	go run ./hack/release -version 0.1.0 -output dist/release
+	go run ./hack/release -version 0.1.0 -output dist/release-again
+	diff -r dist/release dist/release-again && rm -rf dist/release-again
+	go run ./hack/release -check dist/release && printf 'release: %s files, checksums match, two runs give the same bytes\n' "$$(ls dist/release | wc -l)"
+
 .PHONY: docker-build
 docker-build: ## Build the image for this machine's architecture.
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .

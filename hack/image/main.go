@@ -20,6 +20,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/lowlatency-dev/lowlatency-operator/hack/image/licences"
 )
 
 // options say what is built and where it goes.
@@ -30,6 +32,9 @@ type options struct {
 	platforms string
 	version   string
 	push      string
+	// program is one of cmd/ that was built before, of which a bill of materials is written into the file materials, and the licences of
+	// its parts into the file texts; nothing else is made then.
+	program, materials, texts string
 }
 
 func main() {
@@ -40,10 +45,17 @@ func main() {
 	flag.StringVar(&o.platforms, "platforms", "linux/amd64,linux/arm64", "the platforms, with commas between them")
 	flag.StringVar(&o.version, "version", "unknown", "the version that the programs and labels state")
 	flag.StringVar(&o.push, "push", "", "push to this name, too, with the credentials of docker's or podman's configuration")
+	flag.StringVar(&o.program, "program", "", "write nothing but the bill of materials and the licences of this program of cmd/, for the one platform of -platforms")
+	flag.StringVar(&o.materials, "materials", "materials.spdx.json", "the file for the bill of materials of -program")
+	flag.StringVar(&o.texts, "licences", "THIRD-PARTY", "the file for the licences of the parts of -program")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, o); err != nil {
+	work := run
+	if o.program != "" {
+		work = describeProgram
+	}
+	if err := work(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1) //nolint:gocritic // The signal handler goes with the process.
 	}
@@ -84,6 +96,31 @@ func run(ctx context.Context, o options) error {
 		return push(ctx, o.push, index, images)
 	}
 	return nil
+}
+
+// describeProgram writes the bill of materials of one program for any platform.
+func describeProgram(ctx context.Context, o options) error {
+	platform, err := v1.ParsePlatform(o.platforms)
+	if err != nil {
+		return fmt.Errorf("-platforms: %w", err)
+	}
+	source, err := describeSource(ctx, o.source, o.version)
+	if err != nil {
+		return err
+	}
+	name := filepath.Base(o.program)
+	modules, err := licences.Of(ctx, source.folder, []string{platform.OS + "/" + platform.Architecture}, "./cmd/"+name)
+	if err != nil {
+		return err
+	}
+	materials, err := materialsOf(source, name, *platform, []file{{from: o.program, path: name}}, modules)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(o.texts, licences.Texts(modules), 0o644); err != nil { //nolint:gosec // Everybody may read it.
+		return err
+	}
+	return os.WriteFile(o.materials, materials, 0o644) //nolint:gosec // Everybody may read it.
 }
 
 // parsePlatforms reads "linux/amd64,linux/arm64".

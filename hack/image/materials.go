@@ -27,17 +27,17 @@ import (
 // unsaid is what SPDX has for what nobody has looked into.
 const unsaid = "NOASSERTION"
 
-// materialsOf lists what the programs are made of, as the compiler has recorded it in them, with the licences that their
+// materialsOf lists what the programs of something named are made of, as the compiler has recorded it in them, with the licences that their
 // modules come with: SPDX 2.3 in JSON.
-func materialsOf(s source, platform v1.Platform, built []file, known []licences.Module) ([]byte, error) {
+func materialsOf(s source, name string, platform v1.Platform, built []file, known []licences.Module) ([]byte, error) {
 	terms := map[string]string{}
 	for _, module := range known {
 		terms[module.Path] = strings.Join(module.Licences, " AND ")
 	}
 	document := &v2_3.Document{
 		SPDXVersion: v2_3.Version, DataLicense: v2_3.DataLicense, SPDXIdentifier: "DOCUMENT",
-		DocumentName:      fmt.Sprintf("%s %s for %s", programs()[0], s.version, platform),
-		DocumentNamespace: fmt.Sprintf("https://github.com/lowlatency-dev/lowlatency-operator/spdx/%s/%s", s.revision, platform.Architecture),
+		DocumentName:      fmt.Sprintf("%s %s for %s", name, s.version, platform),
+		DocumentNamespace: fmt.Sprintf("https://github.com/lowlatency-dev/lowlatency-operator/spdx/%s/%s/%s", s.revision, name, platform),
 		CreationInfo: &v2_3.CreationInfo{
 			Creators: []common.Creator{{CreatorType: "Tool", Creator: "lowlatency-operator/hack/image"}},
 			Created:  s.committed.Format("2006-01-02T15:04:05Z"),

@@ -56,7 +56,7 @@ func buildImage(ctx context.Context, s source, platform v1.Platform, folder stri
 	files = append(files,
 		file{path: "licenses/LICENSE", from: filepath.Join(s.folder, "LICENSE"), mode: 0o644},
 		file{path: "licenses/THIRD-PARTY", from: texts, mode: 0o644})
-	materials, err := materialsOf(s, platform, files[:len(programs())], modules)
+	materials, err := materialsOf(s, programs()[0], platform, files[:len(programs())], modules)
 	if err != nil {
 		return platformImage{}, err
 	}

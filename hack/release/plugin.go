@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"sigs.k8s.io/yaml"
+)
+
+const plugin = "kubectl-lowlatency"
+
+// platform is one that the plugin of kubectl runs on.
+type platform struct{ system, architecture string }
+
+// platforms are those with an archive of the plugin, which reads hosts by system calls of Linux.
+func platforms() []platform { return []platform{{"linux", "amd64"}, {"linux", "arm64"}} }
+
+// archive is the name of the plugin's archive.
+func (p platform) archive(version string) string {
+	return fmt.Sprintf("%s-%s-%s-%s.tar.gz", plugin, version, p.system, p.architecture)
+}
+
+// materials is the name of the plugin's bill of materials.
+func (p platform) materials() string {
+	return fmt.Sprintf("%s-%s-%s.spdx.json", plugin, p.system, p.architecture)
+}
+
+// makePlugins builds the plugin for every platform, and the manifest by which krew installs it.
+func (r *release) makePlugins(ctx context.Context) error {
+	scratch, err := os.MkdirTemp("", "release-")
+	if err != nil {
+		return fmt.Errorf("making a folder: %w", err)
+	}
+	defer os.RemoveAll(scratch) //nolint:errcheck // Only temporary files are left.
+	shared, err := completions(ctx, scratch)
+	if err != nil {
+		return err
+	}
+	sums := map[platform]string{}
+	for _, one := range platforms() {
+		if sums[one], err = r.makePlugin(ctx, one, scratch, shared); err != nil {
+			return fmt.Errorf("%s/%s: %w", one.system, one.architecture, err)
+		}
+	}
+	content, err := yaml.Marshal(r.krew(sums))
+	if err != nil {
+		return fmt.Errorf("writing the manifest of krew: %w", err)
+	}
+	return os.WriteFile(r.path("lowlatency.krew.yaml"), content, 0o644) //nolint:gosec // Everybody may read it.
+}
+
+// completions are the files that all archives have: the licence and completion for shells and for kubectl.
+func completions(ctx context.Context, scratch string) ([]entry, error) {
+	host := filepath.Join(scratch, "host")
+	if _, err := run(ctx, []string{"CGO_ENABLED=0", "GOFLAGS="}, "go", "build", "-trimpath", "-o", host, "./cmd/"+plugin); err != nil {
+		return nil, err
+	}
+	licence, err := os.ReadFile("LICENSE")
+	if err != nil {
+		return nil, fmt.Errorf("packing the plugin: %w", err)
+	}
+	completion, err := os.ReadFile("hack/kubectl_complete-lowlatency")
+	if err != nil {
+		return nil, fmt.Errorf("packing the plugin: %w", err)
+	}
+	entries := []entry{{"LICENSE", licence, 0o644}, {"kubectl_complete-lowlatency", completion, 0o755}}
+	for _, shell := range []string{"bash", "fish", "zsh"} {
+		text, err := run(ctx, nil, host, "completion", shell)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, entry{"completion/" + plugin + "." + shell, []byte(text), 0o644})
+	}
+	return entries, nil
+}
+
+// makePlugin builds one archive with its bill of materials, and returns the sum of the archive.
+func (r *release) makePlugin(ctx context.Context, on platform, scratch string, shared []entry) (string, error) {
+	built := filepath.Join(scratch, on.system+"-"+on.architecture, plugin)
+	environment := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOOS=" + on.system, "GOARCH=" + on.architecture}
+	if _, err := run(ctx, environment, "go", "build", "-trimpath", "-ldflags", "-s -w -X main.release=v"+r.version, "-o", built, "./cmd/"+plugin); err != nil {
+		return "", err
+	}
+	here, err := filepath.Abs(".")
+	if err != nil {
+		return "", fmt.Errorf("finding the source: %w", err)
+	}
+	materials, err := filepath.Abs(r.path(on.materials()))
+	if err != nil {
+		return "", fmt.Errorf("finding the folder: %w", err)
+	}
+	texts := filepath.Join(filepath.Dir(built), "THIRD-PARTY")
+	if _, err := run(ctx, nil, "go", "run", "-C", "hack/image", ".", "-source", here, "-version", "v"+r.version,
+		"-platforms", on.system+"/"+on.architecture, "-program", built, "-materials", materials, "-licences", texts); err != nil {
+		return "", err
+	}
+	content, err := os.ReadFile(built)
+	if err != nil {
+		return "", fmt.Errorf("reading the plugin: %w", err)
+	}
+	licences, err := os.ReadFile(texts)
+	if err != nil {
+		return "", fmt.Errorf("reading the licences: %w", err)
+	}
+	name := on.archive(r.version)
+	packed, err := archive(name, append([]entry{{plugin, content, 0o755}, {"THIRD-PARTY", licences, 0o644}}, shared...), r.source.committed)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(packed)
+	return hex.EncodeToString(sum[:]), os.WriteFile(r.path(name), packed, 0o644) //nolint:gosec // Everybody may read it.
+}
+
+// krew is the manifest by which krew installs the plugin.
+func (r *release) krew(sums map[platform]string) map[string]any {
+	all := make([]any, 0, len(sums))
+	for _, one := range platforms() {
+		files := []any{
+			map[string]any{"from": plugin, "to": "."}, map[string]any{"from": "LICENSE", "to": "."},
+			map[string]any{"from": "THIRD-PARTY", "to": "."},
+		}
+		all = append(all, map[string]any{
+			"selector": map[string]any{"matchLabels": map[string]any{"os": one.system, "arch": one.architecture}},
+			"uri":      "https://github.com/lowlatency-dev/lowlatency-operator/releases/download/v" + r.version + "/" + one.archive(r.version),
+			"sha256":   sums[one], "bin": plugin, "files": files,
+		})
+	}
+	return map[string]any{
+		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin",
+		"metadata": map[string]any{"name": "lowlatency"},
+		"spec": map[string]any{
+			"version": "v" + r.version, "homepage": "https://github.com/lowlatency-dev/lowlatency-operator",
+			"shortDescription": "Plan and prove nodes for low latency",
+			"description": "Shows what profiles and pools of the Low Latency Node Operator make of nodes, before and after: topology, plan,\n" +
+				"rendered manifests and checks, on a cluster, on snapshots of hosts, or on this machine.\n",
+			"platforms": all,
+		},
+	}
+}

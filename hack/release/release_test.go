@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// made is a release whose larger files are stand-ins.
+func made(t *testing.T) *release {
+	t.Helper()
+	r := &release{
+		options: options{version: "1.2.3", image: "registry.example.com/operator", output: t.TempDir()},
+		source:  source{revision: strings.Repeat("ab", 20), committed: time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC), compiler: "go1.26.8"},
+		digest:  "sha256:" + strings.Repeat("0a", 32),
+	}
+	for _, pattern := range contents() {
+		name := strings.ReplaceAll(pattern, "*", r.version)
+		if name == provenanceFile {
+			continue
+		}
+		if err := os.WriteFile(r.path(name), []byte("content of "+name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []func() error{
+		func() error { return r.makeProvenance(t.Context()) }, func() error { return r.makeSums(t.Context()) },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func TestCheck(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil func(*release) error
+		want  string
+	}{
+		"complete": {func(*release) error { return nil }, ""},
+		"a file is missing": {func(r *release) error { return os.Remove(r.path("install.yaml")) },
+			"install.yaml is missing\nthere is no install.yaml"},
+		"a file is another": {func(r *release) error { return os.WriteFile(r.path("crds.yaml"), []byte("another"), 0o600) },
+			"crds.yaml is not what SHA256SUMS says"},
+		"a file without a sum": {func(r *release) error { return os.WriteFile(r.path("more.yaml"), nil, 0o600) },
+			"more.yaml has no checksum"},
+		"no sums": {func(r *release) error { return os.Remove(r.path(sumsFile)) }, "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := made(t)
+			if err := tc.spoil(r); err != nil {
+				t.Fatal(err)
+			}
+			err := checkFolder(r.output)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error is %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// TestArchive: the same bytes again, with the modes and times that are given.
+func TestArchive(t *testing.T) {
+	when := time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC)
+	entries := []entry{{"program", []byte("binary"), 0o755}, {"LICENSE", []byte("text"), 0o644}}
+	first, err := archive("a.tar.gz", entries, when)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := archive("a.tar.gz", entries, when)
+	if err != nil || !bytes.Equal(first, second) {
+		t.Errorf("two archives of the same differ, %v", err)
+	}
+	if diff := cmp.Diff(map[string]int64{"program": 0o755, "LICENSE": 0o644}, modes(t, first, when)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+// modes are the modes of the files of an archive, which are all of a time and owned by root.
+func modes(t *testing.T, content []byte, when time.Time) map[string]int64 {
+	t.Helper()
+	uncompressed, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int64{}
+	for reader := tar.NewReader(uncompressed); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return found
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[header.Name] = header.Mode
+		if !header.ModTime.Equal(when) || header.Uid != 0 || header.Uname != "" {
+			t.Errorf("%s is of %s, owner %d %q", header.Name, header.ModTime, header.Uid, header.Uname)
+		}
+	}
+}
+
+func TestNotes(t *testing.T) {
+	const changes = "# Changes\n\n## Unreleased\n\n- later\n\n## 0.2.0\n\n- now\n\n### More\n\n- still now\n\n## 0.1.0\n\n- before\n"
+	for version, want := range map[string]string{
+		"0.2.0": "# Low Latency Node Operator 0.2.0\n\n- now\n\n### More\n\n- still now\n",
+		"0.1.0": "# Low Latency Node Operator 0.1.0\n\n- before\n",
+		"0.3.0": "# Low Latency Node Operator 0.3.0\n\n- later\n",
+	} {
+		got, err := notesOf(changes, version)
+		if err != nil || got != want {
+			t.Errorf("notes of %s are %q, %v, want %q", version, got, err, want)
+		}
+	}
+	if _, err := notesOf("# Changes\n", "0.1.0"); err == nil {
+		t.Error("there are notes of nothing")
+	}
+	content, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := notesOf(string(content), "0.1.0"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for version, want := range map[string]bool{"0.1.0": true, "1.0.0-rc.1": true, "v0.1.0": false, "1.0": false, "01.0.0": false, "1.0.0+x": false, "": false} {
+		if versions.MatchString(version) != want {
+			t.Errorf("%q is a version: %t", version, !want)
+		}
+	}
+}
+
+// TestProvenanceNamesEveryFile but those that name it.
+func TestProvenanceNamesEveryFile(t *testing.T) {
+	r := made(t)
+	content, err := os.ReadFile(r.path(provenanceFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var statement struct {
+		Subject []struct {
+			Name   string
+			Digest map[string]string
+		}
+	}
+	if err := json.Unmarshal(content, &statement); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, subject := range statement.Subject {
+		got[subject.Name] = subject.Digest["sha256"]
+	}
+	want, err := sums(r.output, sumsFile, provenanceFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want[r.image] = strings.Repeat("0a", 32)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("subjects (-want +got):\n%s", diff)
+	}
+}
+
+func TestSignatures(t *testing.T) {
+	r := made(t)
+	key, blocks := newKey(t)
+	r.key = filepath.Join(t.TempDir(), "key.pem")
+	for kind, content := range blocks {
+		if err := os.WriteFile(r.key, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.sign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range signedFiles() {
+			expectSignature(t, &key.PublicKey, r.path(name))
+		}
+	}
+	if err := checkFolder(r.output); err != nil {
+		t.Errorf("with signatures: %v", err)
+	}
+	if err := os.WriteFile(r.key, pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED SIGSTORE PRIVATE KEY"}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.sign(t.Context()); err == nil || !strings.Contains(err.Error(), "cosign sign-blob") {
+		t.Errorf("error is %v, want the way out", err)
+	}
+}
+
+// newKey is a key in the two ways in which programs write it, by the title of the block.
+func newKey(t *testing.T) (*ecdsa.PrivateKey, map[string][]byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sec1, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, map[string][]byte{"PRIVATE KEY": pkcs8, "EC PRIVATE KEY": sec1}
+}
+
+func expectSignature(t *testing.T, key *ecdsa.PublicKey, path string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path + signatureEnd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signature, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := sha256.Sum256(content); !ecdsa.VerifyASN1(key, sum[:], signature) {
+		t.Errorf("the signature of %s is wrong", filepath.Base(path))
+	}
+}
+
+// TestKrew: every archive with its sum.
+func TestKrew(t *testing.T) {
+	r := made(t)
+	sums := map[platform]string{}
+	for _, one := range platforms() {
+		sums[one] = "sum of " + one.architecture
+	}
+	text, err := json.Marshal(r.krew(sums))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range platforms() {
+		for _, want := range []string{`"sha256":"sum of ` + one.architecture, "/v1.2.3/" + one.archive("1.2.3"), `"os":"linux"`, `"from":"LICENSE"`} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("there is no %s in %s", want, text)
+			}
+		}
+	}
+}
