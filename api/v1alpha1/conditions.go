@@ -67,6 +67,8 @@ const (
 	ReasonObjectConflict = "ObjectConflict"
 	// ReasonPlatformFailed means that the platform reports a failure.
 	ReasonPlatformFailed = "PlatformFailed"
+	// ReasonRenderingLate means that the platform has not made of what was written, within ten minutes, what nodes boot with.
+	ReasonRenderingLate = "RenderingLate"
 	// ReasonAsExpected means that nothing is wrong.
 	ReasonAsExpected = "AsExpected"
 	// ReasonDeleting means that the nodes are being given back.

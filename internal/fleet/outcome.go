@@ -31,6 +31,8 @@ const (
 type Group struct {
 	Name  string
 	Phase Phase
+	// Reason of a failure is one of the API; "" for ReasonPlatformFailed.
+	Reason string
 	// Message is a sentence that names the group and what it waits for or suffers from; "" when in force.
 	Message string
 }

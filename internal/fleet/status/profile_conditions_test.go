@@ -304,6 +304,16 @@ func TestConditionsOfProblems(t *testing.T) {
 			}(),
 			want: "FFTTTS", wantReasons: "MachineConfigPoolConflict/MachineConfigPoolConflict/MachineConfigPoolConflict/Verified/Verified",
 		},
+		"the platform renders nothing": {
+			members: []fleet.Member{waiting},
+			outcome: func() fleet.Outcome {
+				o := poolsOf(fleet.PhaseFailed, "pool trading-1 is paused since noon")
+				o.Groups[0].Reason = v1alpha1.ReasonRenderingLate
+				return o
+			}(),
+			want: "FFTTT", wantReasons: "RenderingLate/RenderingLate/RenderingLate/Verified/Verified",
+			wantMessages: map[string]string{"Degraded": "pool trading-1 is paused since noon"},
+		},
 		"the platform fails": {
 			members: []fleet.Member{waiting}, outcome: poolsOf(fleet.PhaseFailed, "pool trading-1 reports NodeDegraded"),
 			want: "FFTTT", wantReasons: "PlatformFailed/PlatformFailed/PlatformFailed/Verified/Verified",

@@ -59,6 +59,7 @@ func rank(reason string) int {
 		v1alpha1.ReasonPlanImpossible,
 		v1alpha1.ReasonReleaseHeld,
 		v1alpha1.ReasonPlatformFailed,
+		v1alpha1.ReasonRenderingLate,
 		v1alpha1.ReasonChecksFailed,
 	}, reason)
 }
@@ -83,7 +84,7 @@ func findProblems(s *summary) []problem {
 	}
 	for _, group := range s.outcome.Groups {
 		if group.Phase == fleet.PhaseFailed {
-			problems = append(problems, problem{reason: v1alpha1.ReasonPlatformFailed, about: always(group.Message)})
+			problems = append(problems, problem{reason: cmp.Or(group.Reason, v1alpha1.ReasonPlatformFailed), about: always(group.Message)})
 		}
 	}
 	slices.SortFunc(problems, func(a, b problem) int {
@@ -246,6 +247,7 @@ func platformCheck(reason string) string {
 		v1alpha1.ReasonMachineConfigPoolConflict:  checkPool,
 		v1alpha1.ReasonObjectConflict:             checkObject,
 		v1alpha1.ReasonPlatformFailed:             checkPlatform,
+		v1alpha1.ReasonRenderingLate:              checkPlatform,
 		v1alpha1.ReasonReleaseHeld:                checkRelease,
 	}[reason]
 }

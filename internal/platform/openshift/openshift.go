@@ -38,6 +38,7 @@ type Platform struct {
 	namespace string
 	peer      bool
 	keeper    *platform.Keeper
+	clock     clock.PassiveClock
 
 	rendered renderings
 	holdings holdings
@@ -82,6 +83,7 @@ func New(options Options) (*Platform, error) {
 	}
 	return &Platform{
 		keeper: &platform.Keeper{Reader: options.Live, Clock: options.Clock},
+		clock:  options.Clock,
 		cache:  options.Cache, live: options.Live, writer: options.Client,
 		namespace: options.Namespace, peer: peer, rendered: renderings{render: manifests.Objects},
 	}, nil
@@ -218,6 +220,7 @@ func (p *Platform) label(ctx context.Context, steps []step) (left bool, err erro
 // gather reads the world from the cache, once.
 func (p *Platform) gather(ctx context.Context, profile string) (*world, error) {
 	w := &world{
+		now:      p.clock.Now(),
 		pools:    map[string]*mcfgv1.MachineConfigPool{},
 		objects:  map[key]*unstructured.Unstructured{},
 		kubelets: map[string][]mcfgv1.MachineConfig{},

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -216,7 +217,7 @@ func TestErrorsNameTheObject(t *testing.T) {
 		},
 	}
 	c := fake.NewClientBuilder().WithScheme(testScheme(t)).WithInterceptorFuncs(failing).Build()
-	p := &Platform{cache: c, live: c, writer: c}
+	p := &Platform{cache: c, live: c, writer: c, clock: clock.RealClock{}}
 	intent := oneNode().intent(newCluster(t, "n1"))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	rolled := func() error { _, err := p.Roll(t.Context(), intent); return err }

@@ -32,7 +32,8 @@ func decideRoll(w *world, intent *fleet.Intent, targets []*target, conflicts []f
 		stages.add(v.steps)
 		d.outcome.GroupOf[t.shape.Hash] = t.name()
 		d.outcome.Groups = append(d.outcome.Groups, v.state)
-		if v.state.Phase == fleet.PhaseWriting || v.state.Phase == fleet.PhaseQueued || t.isFought() {
+		if v.state.Phase == fleet.PhaseWriting || v.state.Phase == fleet.PhaseQueued ||
+			v.state.Reason == v1alpha1.ReasonRenderingLate || t.isFought() {
 			d.outcome.RetryAfter = renderTimeout
 		}
 	}

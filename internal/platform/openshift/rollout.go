@@ -84,7 +84,7 @@ func (w *world) decideHeld(t *target, profile string, moving []string, r *room) 
 		return t.verdict(fleet.PhaseFailed, message, w.applySteps(t)...)
 	}
 	if lack := w.missing(t); lack != "" {
-		return t.verdict(fleet.PhaseWriting, lack, w.applySteps(t)...)
+		return w.awaitRendering(t, lack)
 	}
 	steps := slices.Concat(w.applySteps(t), t.labelSteps(profile))
 	if len(moving) > 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -304,11 +305,55 @@ func TestRolloutFailures(t *testing.T) {
 			want: nil, wantPhase: fleet.PhaseFailed,
 			wantMessage: "MachineConfig 99-" + tradingPool + "-generated-kubelet-1 replaces the kubelet settings of KubeletConfig lowlatency-" + tradingPool,
 		},
+		"a configuration that is not rendered is awaited": {
+			before: heldFor(renderDeadline - time.Second), want: nil, wantPhase: fleet.PhaseWriting,
+			wantMessage: "has not taken in KubeletConfig lowlatency-" + tradingPool,
+		},
+		"a configuration that is not rendered is no longer awaited": {
+			before: heldFor(renderDeadline), want: nil, wantPhase: fleet.PhaseFailed,
+			wantMessage: "MachineConfigPool " + tradingPool + " is paused since 2026-11-22T10:00:00Z, and the machine-config operator has rendered " +
+				"no configuration with what was written: the machine-config operator has not taken in KubeletConfig lowlatency-" + tradingPool,
+		},
+		"a late configuration is not missed once it is there": {
+			before: func(c *cluster) {
+				heldFor(time.Hour)(c)
+				c.kubelet(key{kindKubeletConfig, "lowlatency-" + tradingPool})
+				c.render(tradingPool)
+			},
+			want:      []string{"label n1 profile=\"trading\" pool=\"" + tradingPool + "\"", "apply MachineConfigPool " + tradingPool},
+			wantPhase: fleet.PhaseRolling, wantMessage: "begins to roll",
+		},
 		"a read-only look writes nothing": {
 			before: func(*cluster) {}, intent: func(i *fleet.Intent) { i.ReadOnly = true },
 			want: nil, wantPhase: fleet.PhaseWriting, wantMessage: "is paused while",
 		},
 	})
+}
+
+// heldFor lets the machine-config operator do nothing for some time after all was written.
+func heldFor(held time.Duration) func(*cluster) {
+	return func(c *cluster) {
+		written(c)
+		since := metav1.NewTime(time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC))
+		for i := range c.pools[tradingPool].ManagedFields {
+			c.pools[tradingPool].ManagedFields[i].Time = &since
+		}
+		c.now = since.Add(held)
+	}
+}
+
+// TestLateRenderingIsLookedAtAgain: what was late is found without an event, and has a reason of its own.
+func TestLateRenderingIsLookedAtAgain(t *testing.T) {
+	c := newCluster(t, "n1")
+	heldFor(renderDeadline)(c)
+	_, outcome := c.steps(oneNode().intent(c))
+	if outcome.RetryAfter != renderTimeout {
+		t.Errorf("the next look is after %s, want %s", outcome.RetryAfter, renderTimeout)
+	}
+	at := slices.IndexFunc(outcome.Groups, func(p fleet.Group) bool { return p.Name == tradingPool })
+	if at < 0 || outcome.Groups[at].Reason != v1alpha1.ReasonRenderingLate {
+		t.Errorf("groups are %+v, want %s with reason %s", outcome.Groups, tradingPool, v1alpha1.ReasonRenderingLate)
+	}
 }
 
 // stepsOf leaves the steps about one machine config pool, and those about nodes.

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,9 @@ type cluster struct {
 	nodes   map[string]*corev1.Node
 	reboots map[string]int
 	version int
-	turns   int
+	// now is the time; zero while it does not matter.
+	now   time.Time
+	turns int
 }
 
 func newCluster(t testing.TB, nodes ...string) *cluster {
@@ -91,7 +94,7 @@ func (c *cluster) next() string {
 
 // world is a copy of the cluster as the platform reads it.
 func (c *cluster) world() *world {
-	w := &world{pools: map[string]*mcfgv1.MachineConfigPool{}, objects: map[key]*unstructured.Unstructured{}, kubelets: map[string][]mcfgv1.MachineConfig{}}
+	w := &world{now: c.now, pools: map[string]*mcfgv1.MachineConfigPool{}, objects: map[key]*unstructured.Unstructured{}, kubelets: map[string][]mcfgv1.MachineConfig{}}
 	for name, p := range c.pools {
 		w.pools[name] = p.DeepCopy()
 	}

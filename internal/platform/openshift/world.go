@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,8 @@ type key struct{ kind, name string }
 
 // world is what the API server has, as far as one profile is concerned.
 type world struct {
+	// now is when it was read.
+	now time.Time
 	// pools are all MachineConfigPools by name.
 	pools map[string]*mcfgv1.MachineConfigPool
 	// selectors are the node selectors of machine config pools that were needed, by the machine config pool's name.
