@@ -226,10 +226,11 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 		})
 
 		It("mounts what facts need, and hides what is secret beside it", func() {
-			expectMounts(daemonSet.Spec.Template.Spec, "/etc/sysconfig", host.RuntimeFolder,
+			// A mount of the kubelet's file about the platform's pods would keep the pod from starting where it is missing, or make it.
+			expectMounts(daemonSet.Spec.Template.Spec, "/etc/sysconfig", host.RuntimeFolder, host.PlatformPodsFile,
 				"/etc/kubernetes/kubelet.conf", "/etc/kubernetes/kubelet/config.yaml", "/etc/kubernetes/kubelet/config.json")
 			expectMounts(find[appsv1.DaemonSet](build("openshift"), "DaemonSet", "lowlatency-operator-agent").Spec.Template.Spec,
-				"/etc/kubernetes/kubelet/config.yaml", "/etc/kubernetes/kubelet/config.json")
+				host.PlatformPodsFile, "/etc/kubernetes/kubelet/config.yaml", "/etc/kubernetes/kubelet/config.json")
 		})
 
 		It("can change nothing on the host", func() {

@@ -104,6 +104,8 @@ type Facts struct {
 	// ManagementCPUs are the CPUs on which CRI-O keeps the pods of the platform, "" for all of them; absent where it does not
 	// tell these from others, as anywhere but in a cluster of OpenShift that was installed with CPU partitioning.
 	ManagementCPUs Fact[string]
+	// PlatformPods reports whether the kubelet tells these pods from others (PlatformPodsFile).
+	PlatformPods Fact[bool]
 	// Bypass is what the host says about kernel-bypass stacks.
 	Bypass Bypass
 	// Settings are small files of /proc/sys, /sys and /etc, by absolute path; see SettingPaths for which.

@@ -24,7 +24,7 @@ func Folders() []string {
 	return slices.Concat(
 		[]string{"/dev", RuntimeFolder, "/etc/default", "/etc/lowlatency", "/etc/sysconfig", "/opt/onload", "/proc", SocketReports, "/sys", "/usr"},
 		[]string{unitFolders()[0], unitFolders()[1], kubelet},
-		configurations,
+		configurations, []string{PlatformPodsFile},
 	)
 }
 

@@ -4,9 +4,12 @@
 package host
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -23,7 +26,29 @@ func cpusetKey() *regexp.Regexp {
 	return regexp.MustCompile(`(?:^|[\s{.,])"?cpuset"?\s*=\s*["']([^"']*)["']`)
 }
 
-func readWorkloads(r *reader, f *Facts) { f.ManagementCPUs = r.managementCPUs() }
+// PlatformPodsFile is the file by which OpenShift's kubelet knows, when it starts, that the pods of the platform are told from
+// others. It looks for no more than the file (pkg/kubelet/managed of its fork).
+const PlatformPodsFile = "/etc/kubernetes/openshift-workload-pinning"
+
+func readWorkloads(r *reader, f *Facts) {
+	f.ManagementCPUs, f.PlatformPods = r.managementCPUs(), r.platformPods()
+}
+
+// platformPods reports whether the kubelet tells the pods of the platform from others. A copy whose maker did not look for the
+// file does not say.
+func (r *reader) platformPods() Fact[bool] {
+	_, err := r.peek(PlatformPodsFile, smallFile)
+	switch {
+	case err == nil:
+		r.taken.file(PlatformPodsFile, "{}\n", nil)
+		return Known(true, PlatformPodsFile)
+	case errors.Is(err, fs.ErrNotExist) && (r.complete || slices.Contains(r.missing, PlatformPodsFile)):
+		r.taken.lack(PlatformPodsFile)
+		return Known(false, PlatformPodsFile)
+	}
+	r.taken.file(PlatformPodsFile, "", err)
+	return Absent[bool](PlatformPodsFile, reasonOf(err))
+}
 
 // managementCPUs are the CPUs on which CRI-O keeps the pods of the platform, as a list of the kernel; "" where it knows such
 // pods and gives them no CPUs of their own. A file replaces the whole table of an earlier one. A snapshot holds of each file

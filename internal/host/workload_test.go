@@ -103,3 +103,23 @@ func TestManagementCPUs(t *testing.T) {
 		})
 	}
 }
+
+// TestPlatformPods: a host without the file says so, a copy only if its maker looked for it.
+func TestPlatformPods(t *testing.T) {
+	host := files{"sys/devices/system/cpu/present": "0-3", "proc/sys/kernel/ostype": "Linux"}
+	file := strings.TrimPrefix(PlatformPodsFile, "/")
+	cases := map[string]struct {
+		tree files
+		want string
+	}{
+		"the file":                  {host.with(files{file: `{"management": {"cpuset": "0-1"}}`}), "true"},
+		"an empty file":             {host.with(files{file: ""}), "true"},
+		"a copy that says nothing":  {host, "absent: no such file"},
+		"a copy that has looked":    {host.with(files{indexFile: `{"missing": ["` + PlatformPodsFile + `"]}`}), "false"},
+		"a complete copy":           {host.with(files{indexFile: `{"complete": true}`}), "false"},
+		"a copy that could not see": {host.with(files{indexFile: `{"unreadable": {"` + PlatformPodsFile + `": "permission denied"}}`}), "absent: permission denied"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) { expect(t, "platform pods", readAll(t, tc.tree).PlatformPods, tc.want) })
+	}
+}

@@ -28,6 +28,19 @@ func platformPodChecks() []Check {
 			Source: "cri-o: docs/crio.conf.5.md (crio.runtime.workloads); openshift/cluster-node-tuning-operator: BootstrapWorkloadPinningMC",
 			run:    platformPodsKeepOff,
 		},
+		{
+			ID: "kubelet.platform-pods", Severity: v1alpha1.SeverityMedium, Impact: ImpactPlan, Conditions: []string{v1alpha1.ConditionApplied},
+			Title:   "The kubelet tells the pods of the platform from others",
+			Applies: "the cluster was installed with CPU partitioning (cpuPartitioningMode AllNodes)",
+			Why: "Without the file the kubelet does not offer the resource management.workload.openshift.io/cores when the node joins, which these pods ask for in place of CPUs: " +
+				"they are not scheduled here, and static pods take CPUs from the pods of users.",
+			Reads: []string{host.PlatformPodsFile + " (whether it is there)"},
+			Fix: "Bring the file back: the MachineConfig of the plan has it, and that of the installation. The kubelet looks for it when it starts. The agent does not see it, " +
+				"because secrets are beside it: \"kubectl lowlatency check\" on the node or on a snapshot of it does.",
+			Reboot: v1alpha1.RebootNotRequired,
+			Source: "openshift/kubernetes: pkg/kubelet/managed; openshift/enhancements: workload-partitioning/wide-availability-workload-partitioning.md",
+			run:    kubeletKnowsPlatformPods,
+		},
 	}
 }
 
@@ -49,5 +62,20 @@ func platformPodsKeepOff(s *state) verdict {
 				about(finding.Objects{CPUs: beyond}, about)
 		}
 		return passed(set.String())
+	})
+}
+
+// kubeletKnowsPlatformPods asks whether the file is there. What it says is of no account to the kubelet.
+func kubeletKnowsPlatformPods(s *state) verdict {
+	if s.plan.ManagementCPUs().IsEmpty() {
+		return notApplicable()
+	}
+	const expected = "present"
+	return judge(s.facts.PlatformPods, expected, func(isThere bool) verdict {
+		if isThere {
+			return passed(expected)
+		}
+		return failed(host.PlatformPodsFile+" is missing: the kubelet does not tell the pods of the platform from others", "missing", expected).
+			about(finding.OfFiles(host.PlatformPodsFile))
 	})
 }

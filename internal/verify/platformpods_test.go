@@ -16,7 +16,21 @@ func platformPodCases() map[v1alpha1.CheckID]checkCases {
 			f.facts.ManagementCPUs = host.Known(cpuset, file)
 		}
 	}
+	kubelet := func(isThere host.Fact[bool]) func(fixture) {
+		return func(f fixture) { gives("0")(f); f.facts.PlatformPods = isThere }
+	}
 	return map[v1alpha1.CheckID]checkCases{
+		"kubelet.platform-pods": {
+			"not partitioned": {want: doesNotApply},
+			"the file":        {change: kubelet(known(true)), want: passes},
+			"no file": {
+				change: kubelet(known(false)), want: fails,
+				wantMessage: host.PlatformPodsFile + " is missing: the kubelet does not tell the pods of the platform from others",
+			},
+			"seen from a container": {
+				change: kubelet(host.Absent[bool](host.PlatformPodsFile, host.ReasonNotMounted)), want: isUnknown, wantMessage: host.ReasonNotMounted,
+			},
+		},
 		"pod.platform-cpus": {
 			"not partitioned":       {want: doesNotApply},
 			"by nobody's plan":      {change: func(f fixture) { f.facts.ManagementCPUs = host.Known("0-7", file) }, want: doesNotApply},

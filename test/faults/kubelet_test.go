@@ -6,6 +6,7 @@ package faults
 import (
 	"fmt"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
 
@@ -38,6 +39,11 @@ func faultsOfKubelet() []fault {
 			},
 			want: "pod.platform-cpus", says: []string{"run on CPU {cpu}, by /etc/crio/crio.conf.d/99-z.conf"},
 		},
+		{
+			name: "the kubelet's file about the platform's pods is gone", on: []string{xeonPartitioned},
+			harm: func(n *node) { n.remove(host.PlatformPodsFile) },
+			want: "kubelet.platform-pods", says: []string{host.PlatformPodsFile + " is missing"},
+		},
 	}
 }
 
@@ -48,6 +54,17 @@ func platformPods(cpuset string) string {
 
 func variationsOfKubelet() []variation {
 	return []variation{
+		{name: "the kubelet's file about the platform's pods names other CPUs, which the kubelet does not read", on: []string{xeonPartitioned}, change: func(n *node) {
+			n.put(host.PlatformPodsFile, `{"management": {"cpuset": "0-1023"}}`)
+		}},
+		{name: "the kubelet's file about the platform's pods is that of the installation", on: []string{xeonPartitioned}, change: func(n *node) {
+			n.put(host.PlatformPodsFile, "\n{\n  \"management\": {\n    \"cpuset\": \"\"\n  }\n}\n")
+		}},
+		{name: "the kubelet's file about the platform's pods is missing where the cluster is not partitioned", change: func(n *node) {
+			if n.exists(host.PlatformPodsFile) {
+				n.t.Error("the machine has the file")
+			}
+		}},
 		{name: "the platform's pods have some housekeeping CPUs only", on: []string{xeonPartitioned}, change: func(n *node) {
 			n.put("/etc/crio/crio.conf.d/99-workload-pinning.conf", platformPods(cpus.Of(n.plan.CPUs.Housekeeping.First()).String()))
 		}},

@@ -213,11 +213,16 @@ func absentFacts() map[string]string {
 
 // TestTreesGiveEveryFact fails when the reader asks for something that the builder does not write.
 func TestTreesGiveEveryFact(t *testing.T) {
-	for _, m := range []Machine{Xeon(), EPYC(), Arm()} {
+	partitioned := Xeon()
+	partitioned.Hostname, partitioned.WorkloadPartitioning = "partitioned", true
+	for _, m := range []Machine{Xeon(), EPYC(), Arm(), partitioned} {
 		t.Run(m.Hostname, func(t *testing.T) {
 			m.Onload = NewOnload()
 			f := facts(t, written(t, m))
 			f.Settings = nil
+			if f.PlatformPods.Value != m.WorkloadPartitioning || f.ManagementCPUs.Known != m.WorkloadPartitioning {
+				t.Errorf("pods of the platform: the kubelet knows them: %+v, CRI-O: %+v", f.PlatformPods, f.ManagementCPUs)
+			}
 			var missing []string
 			absent(reflect.ValueOf(*f), "", func(path, why string) {
 				for pattern := range absentFacts() {
