@@ -544,3 +544,24 @@ func objectNames(objects map[key]*unstructured.Unstructured) []string {
 	}
 	return names
 }
+
+// TestRuntimeClassIsAppliedOnce: it is one for all machine config pools of a profile, and goes with the first that can be written.
+func TestRuntimeClassIsAppliedOnce(t *testing.T) {
+	object := func(kind string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"kind": kind}}
+	}
+	with := func(conflict *fleet.Conflict) *target {
+		return &target{conflict: conflict, want: []*unstructured.Unstructured{object(kindMachineConfig), object(kindRuntimeClass)}}
+	}
+	targets := []*target{with(&fleet.Conflict{}), with(nil), with(nil)}
+	shareRuntimeClass(targets)
+	var applied []bool
+	for _, t := range targets {
+		applied = append(applied, t.conflict == nil && slices.ContainsFunc(t.want, func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == kindRuntimeClass
+		}))
+	}
+	if diff := cmp.Diff([]bool{false, true, false}, applied); diff != "" {
+		t.Errorf("which targets apply the RuntimeClass (-want +got):\n%s", diff)
+	}
+}
