@@ -179,6 +179,10 @@ func TestNICsThatKillTheNode(t *testing.T) {
 		}, unhealthy, "may make the kernel panic"},
 		"another NIC with XDP":      {onloadInput, register("ens2f0"), healthy, ""},
 		"an interface that is away": {onloadInput, register("ens9"), healthy, ""},
+		"an interface that is away, beside a NIC without XDP": {onloadInput, func(in *Input) {
+			onDriver("e1000e")(in)
+			register("ens9")(in)
+		}, healthy, ""},
 		"no module, nothing to harm": {onloadInput, func(in *Input) {
 			register("lo")(in)
 			in.Facts.Bypass.Onload.Modules.Value = map[string]string{}

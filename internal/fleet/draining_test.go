@@ -59,6 +59,9 @@ func TestDraining(t *testing.T) {
 			w := &world{pool: pool, set: running("dra-driver", "--drain"), node: &d.Nodes[0]}
 			tc.change(w)
 			at.DaemonSet, d.Plugins = w.set, countPlugins(w.set)
+			if again := DecidePool(at.PoolWorld, NewSelections()); again.Draining != isDraining(at.PoolWorld, again) || again.Nameless != isNameless(at.Pool, again) {
+				t.Errorf("the decision says draining %t, nameless %t", again.Draining, again.Nameless)
+			}
 			if got := isDraining(at.PoolWorld, d); got != tc.want {
 				t.Errorf("isDraining() = %v, want %v", got, tc.want)
 			}

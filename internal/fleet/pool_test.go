@@ -72,6 +72,15 @@ func saidFor(nic v1alpha1.NodeBypassNIC, generation int64) []v1alpha1.NodeBypass
 	return []v1alpha1.NodeBypassNIC{nic}
 }
 
+// TestClaimWithoutInventory: a pool has its own claim on a node whose hardware nobody has reported yet.
+func TestClaimWithoutInventory(t *testing.T) {
+	w := poolWorldOf(t, []*v1alpha1.BypassNICPool{objects.MakePool("x2").Obj()}, tradingNode("n1"))
+	w.Reports["n1"].Status.Inventory = nil
+	if got := DecidePool(w.PoolWorld, NewSelections()).Nodes[0].Selection.Claim.Pool; got != "x2" {
+		t.Errorf("the claim is of pool %q, want x2", got)
+	}
+}
+
 func TestCountPlugins(t *testing.T) {
 	for command, program := range map[string]string{"device-plugin": "device plugin", "dra-driver": "driver for Dynamic Resource Allocation"} {
 		daemonSet := &appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 5, NumberReady: 4, UpdatedNumberScheduled: 3}}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
@@ -16,6 +17,45 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
+
+// TestClaimOfAPool: each pool has its own claim, and one that is not of the node an empty one.
+func TestClaimOfAPool(t *testing.T) {
+	first, second := objects.MakePool("first").Obj(), objects.MakePool("second").Obj()
+	set := NewPoolSet([]*v1alpha1.BypassNICPool{first, second}, nil).On(nil)
+	for _, pool := range []string{"first", "second", "third"} {
+		if got := set.claim(pool, nil).Pool; got != pool {
+			t.Errorf("the claim of %s is that of %s", pool, got)
+		}
+	}
+}
+
+// TestIsOfMachine: a report without an owner is taken for that of the Node, one of another Node is not.
+func TestIsOfMachine(t *testing.T) {
+	owners := func(kindsAndUIDs ...string) *v1alpha1.LowLatencyNode {
+		report := &v1alpha1.LowLatencyNode{}
+		for i := 0; i < len(kindsAndUIDs); i += 2 {
+			report.OwnerReferences = append(report.OwnerReferences, metav1.OwnerReference{Kind: kindsAndUIDs[i], UID: types.UID(kindsAndUIDs[i+1])})
+		}
+		return report
+	}
+	node := objects.MakeNode("n")
+	node.UID = "new"
+	for name, tc := range map[string]struct {
+		report *v1alpha1.LowLatencyNode
+		want   bool
+	}{
+		"nobody's":           {owners(), true},
+		"the Node's":         {owners("Node", "new"), true},
+		"a former Node's":    {owners("Node", "old"), false},
+		"both":               {owners("Node", "old", "Node", "new"), true},
+		"another kind's":     {owners("Profile", "old"), true},
+		"another kind's UID": {owners("Profile", "new", "Node", "old"), false},
+	} {
+		if got := IsOfMachine(tc.report, node); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		}
+	}
+}
 
 func TestPoolIndex(t *testing.T) {
 	first, second := objects.MakePool("first").Obj(), objects.MakePool("second").Selecting(v1alpha1.Labels{"second": "yes"}).Obj()

@@ -34,6 +34,7 @@ func TestDecide(t *testing.T) {
 		[]*v1alpha1.LowLatencyNodeProfile{
 			objects.MakeProfile("zeta").Selecting(v1alpha1.Labels{"disputed": "yes"}).Obj(),
 			objects.MakeProfile("alpha").Selecting(v1alpha1.Labels{"disputed": "yes"}).Obj(),
+			objects.MakeProfile("gamma").Selecting(v1alpha1.Labels{"given": "yes"}).Obj(),
 		},
 		[]*corev1.Node{
 			objects.MakeNode("n1", "role", "trading"), objects.MakeNode("n2", "role", "trading"), objects.MakeNode("n3", "role", "trading"),
@@ -41,6 +42,7 @@ func TestDecide(t *testing.T) {
 			objects.MakeNode("disputed", "role", "trading", "disputed", "yes"),
 			objects.MakeNode("leaving", v1alpha1.LabelProfile, "trading"),
 			objects.MakeNode("taken", v1alpha1.LabelProfile, "trading", "disputed", "yes"),
+			objects.MakeNode("given", v1alpha1.LabelProfile, "trading", "given", "yes"),
 			objects.MakeNode("stranger", "role", "other"),
 		},
 		objects.MakeReport("n1", "trading").Inventory(xeon).Obj(), objects.MakeReport("n2", "trading").Inventory(epyc).Obj(),
@@ -55,6 +57,7 @@ func TestDecide(t *testing.T) {
 		"broken":   "the profile cannot be met on it",
 		"disputed": "profile alpha, zeta selects it, too",
 		"taken":    "profile alpha is about to take it over",
+		"given":    "profile gamma is about to take it over",
 	}
 	if diff := cmp.Diff(wantHeld, d.Intent.Held); diff != "" {
 		t.Errorf("held nodes mismatch (-want +got):\n%s", diff)

@@ -682,6 +682,12 @@ func quotaCases() checkCases {
 			},
 			want: fails, wantMessage: "the pod of container trading/engine-0/engine is stopped when it has used up its quota (cpu.max is 200000 100000)",
 		},
+		"of another pod with the same CPUs": {
+			change: func(f fixture) {
+				other := host.PodGroup{Pod: "another", CPUs: known(list("2-3")), Quota: host.Known("200000 100000", "other/cpu.max"), PodQuota: known("max 100000")}
+				f.facts.Kubelet.PodGroups.Value = append([]host.PodGroup{other}, f.facts.Kubelet.PodGroups.Value...)
+			}, want: passes,
+		},
 		"of the container, version 1": {
 			change: func(f fixture) {
 				f.facts.Kubelet.PodGroups.Value[0].Quota = host.Known("200000", "engine/cpu.cfs_quota_us")

@@ -269,6 +269,12 @@ func balancerCases() checkCases {
 				f.set(settingBalancerDebian, "IRQBALANCE_BANNED_CPULIST=2-3,6-7")
 			}, want: passes,
 		},
+		"the file of one distribution names fewer CPUs than isolcpus": {
+			change: func(f fixture) {
+				environment(f, nil)
+				f.set(settingBalancerRedHat, "IRQBALANCE_BANNED_CPULIST=2-3")
+			}, want: fails, wantMessage: "irqbalance (process 700) may use isolated CPUs 6-7 by /etc/sysconfig/irqbalance",
+		},
 		"files of two distributions that differ": {
 			change: func(f fixture) {
 				environment(f, nil)

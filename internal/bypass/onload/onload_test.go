@@ -278,6 +278,26 @@ func TestJudgeKernelSockets(t *testing.T) {
 	})
 }
 
+// TestExhaustionBesideANeighbour: with EF_NO_FAIL=1, a program that finds no free virtual interface goes on with sockets of the
+// kernel. What its neighbour's stack has received, or handed to the kernel, is not its own.
+func TestExhaustionBesideANeighbour(t *testing.T) {
+	const options = "  EF_NO_FAIL=1\n"
+	own, others := uint64(4026532001), uint64(4026532999)
+	neighbour := head(4, "feed") + options + udp(4, 1, "192.0.2.1:12345", 200, 3, 1) + tcp(2, "192.0.2.1:900", "1f") + listener(3, "0.0.0.0:9000", 2) +
+		"udp_tot_recv_pkts_ul: 200\nudp_tot_recv_pkts_os: 3\n" + counters("ul_accepts: 4", "tcp_accept_os: 2", "tcp_handover_connect: 1")
+	const free = "that a virtual interface (VI) was free when it started, and set EF_NO_FAIL to 0"
+	judgeCases(t, map[string]judgeCase{
+		"every process was looked into": {
+			neighbour, Container{Namespace: &own, ShowsAll: true}, NoStack,
+			"are those of the kernel, although stack 4 is in its network namespace, which has handed sockets to the kernel (tcp_handover_connect 1); see",
+		},
+		"the way out is named":                     {neighbour, Container{Namespace: &own, ShowsAll: true}, NoStack, free},
+		"the neighbour is in another pod":          {neighbour, Container{Namespace: &others}, NoStack, "are those of the kernel; see"},
+		"not every process could be looked into":   {neighbour, Container{Namespace: &own}, Unknown, "may not look into all processes"},
+		"the neighbour is the program of this one": {strings.Replace(neighbour, options, options+"pids: 70\n", 1), Container{Namespace: &own, ShowsAll: true}, ReceivesThroughKernel, "3 of 203 datagrams"},
+	})
+}
+
 func TestNeedsContainer(t *testing.T) {
 	for text, want := range map[string]bool{"": false, head(1, ""): true, head(1, "") + "pids: 7\n": false, head(1, "") + head(2, "") + "pids: 7\n": false} {
 		stacks, err := ParseStackdump(text)
