@@ -54,6 +54,8 @@ type suite struct {
 	xeon, epyc *v1alpha1.Inventory
 	// arguments are the kernel arguments of plans, by the names of their ConfigMaps.
 	arguments map[string]string
+	// booted are those of rendered configurations, by name.
+	booted map[string]string
 	// platform is the simulated machine-config operator.
 	platform *embedded.MachineConfigOperator
 	// twice are nodes that were seen in two custom pools.
@@ -64,7 +66,7 @@ func TestControllers(t *testing.T) {
 	RegisterFailHandler(Fail)
 	ctrl.SetLogger(GinkgoLogr)
 	s := &suite{
-		requests: newRequestCounter(), reboots: newRebootCounter(), arguments: map[string]string{},
+		requests: newRequestCounter(), reboots: newRebootCounter(), arguments: map[string]string{}, booted: map[string]string{},
 		xeon: objects.InventoryOf(t, hosttree.Xeon()), epyc: objects.InventoryOf(t, hosttree.EPYC()),
 	}
 	BeforeSuite(s.start)
