@@ -256,6 +256,16 @@ This file is written by ` + "`go test ./internal/metrics -update`" + `.
 	for _, alert := range readAlerts(t) {
 		fmt.Fprintf(&text, "| [`%s`](alerts.md#%s) | %s | `%s` |\n", alert.Alert, strings.ToLower(alert.Alert), alert.For, strings.ReplaceAll(alert.Expr, "|", `\|`))
 	}
+	text.WriteString(`
+## Dashboard
+
+` + "`config/dashboard/lowlatency.json`" + ` shows the fleet, the checks that fail, what disturbs isolated CPUs, NUMA alignment, and NICs with their
+versions and hugepages. Measured jitter is not in it, because the [probe](jitter.md) is started by a person and no metric holds its result.
+
+- On OpenShift, ` + "`kubectl apply -k config/dashboard`" + ` puts it into the console, below Observe, Dashboards.
+- In Grafana, import the file. It is in the schema that the console reads, whose panels Grafana converts when it loads them. It has not
+  been looked at in a running Grafana yet; its queries are compared with the metrics above by a test.
+`)
 	return text.String()
 }
 

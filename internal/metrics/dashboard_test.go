@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package metrics
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// dashboardPanel is a panel as Grafana and the console of OpenShift read it.
+type dashboardPanel struct {
+	ID      int    `json:"id"`
+	Type    string `json:"type"`
+	Title   string `json:"title"`
+	Targets []struct {
+		Expr         string `json:"expr"`
+		LegendFormat string `json:"legendFormat"`
+	} `json:"targets"`
+}
+
+func readPanels(t *testing.T) []dashboardPanel {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "config", "dashboard", "lowlatency.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var board struct {
+		Rows []struct {
+			Panels []dashboardPanel `json:"panels"`
+		} `json:"rows"`
+	}
+	if err := json.Unmarshal(text, &board); err != nil {
+		t.Fatal(err)
+	}
+	var panels []dashboardPanel
+	for _, row := range board.Rows {
+		panels = append(panels, row.Panels...)
+	}
+	if len(panels) == 0 {
+		t.Fatal("the dashboard has no panel")
+	}
+	return panels
+}
+
+// TestDashboard makes sure that every panel asks for metrics, labels and checks that exist, has a type that the console of OpenShift
+// draws, and writes legends from labels that are left after its sums.
+func TestDashboard(t *testing.T) {
+	seen := map[int]bool{}
+	for _, panel := range readPanels(t) {
+		t.Run(panel.Title, func(t *testing.T) {
+			if seen[panel.ID] || panel.Title == "" || len(panel.Targets) == 0 {
+				t.Errorf("panel %d has no ID, title or query of its own", panel.ID)
+			}
+			seen[panel.ID] = true
+			if !slices.Contains([]string{"graph", "singlestat", "table"}, panel.Type) {
+				t.Errorf("the console does not draw panels of type %s", panel.Type)
+			}
+			for _, target := range panel.Targets {
+				checkQuery(t, target.Expr, target.LegendFormat)
+			}
+		})
+	}
+}
+
+// checkQuery looks at all selectors of a query, at what it groups by, and at its legend.
+func checkQuery(t *testing.T, query, legend string) {
+	t.Helper()
+	selectors := regexp.MustCompile(`(lowlatency_\w+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(query, -1)
+	if len(selectors) == 0 {
+		t.Errorf("%q asks for none of our metrics", query)
+	}
+	var grouped []string
+	for _, by := range regexp.MustCompile(`by \(([^)]*)\)`).FindAllStringSubmatch(query, -1) {
+		grouped = strings.Split(by[1], ", ")
+	}
+	for _, selector := range selectors {
+		labels := labelsOf(t, selector[1])
+		for _, matcher := range regexp.MustCompile(`(\w+)=~?"([^"]*)"`).FindAllStringSubmatch(selector[2], -1) {
+			if !slices.Contains(labels, matcher[1]) {
+				t.Errorf("%s has no label %s", selector[1], matcher[1])
+			}
+			for id := range strings.SplitSeq(matcher[2], "|") {
+				if matcher[1] == "check" && !isCheck(id) {
+					t.Errorf("there is no check %s", id)
+				}
+			}
+		}
+		for _, label := range grouped {
+			if !slices.Contains(labels, label) {
+				t.Errorf("%q groups by %s, which %s does not have", query, label, selector[1])
+			}
+		}
+	}
+	for _, used := range regexp.MustCompile(`{{(\w+)}}`).FindAllStringSubmatch(legend, -1) {
+		if len(grouped) > 0 && !slices.Contains(grouped, used[1]) {
+			t.Errorf("the legend uses %s, which %q sums up", used[1], query)
+		}
+	}
+}
+
+// TestEveryMetricIsUsedOrKnownNotToBe keeps new metrics from being forgotten in alerts and dashboard.
+func TestEveryMetricIsUsedOrKnownNotToBe(t *testing.T) {
+	var queries strings.Builder
+	for _, rule := range readAlerts(t) {
+		queries.WriteString(rule.Expr + "\n")
+	}
+	for _, panel := range readPanels(t) {
+		for _, target := range panel.Targets {
+			queries.WriteString(target.Expr + "\n")
+		}
+	}
+	// For questions of people: how old plans are, when something changed last, what a scrape says of one profile or node.
+	unused := []string{profileCondition, profileShapes, nodeChecks, planAge, nodeChange, agentBeat}
+	for _, d := range Descriptions() {
+		if got, want := regexp.MustCompile(d.Name+`\b`).MatchString(queries.String()), !slices.Contains(unused, d.Name); got != want {
+			t.Errorf("%s is used: %t, wanted %t", d.Name, got, want)
+		}
+	}
+}
