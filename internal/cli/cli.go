@@ -28,12 +28,15 @@ const (
 	ExitUsage = 2
 	// ExitUnknown means that no condition is False, and one is Unknown: facts of a critical check are missing.
 	ExitUnknown = 3
+	// ExitReboots means, with plan --exit-code, that the changes reboot a node.
+	ExitReboots = 4
 )
 
-// errFindings ends a command with ExitFindings, errUnknown with ExitUnknown; everything there is to say has been printed.
+// errFindings ends a command with ExitFindings, errUnknown with ExitUnknown, errReboots with ExitReboots; everything there is to say has been printed.
 var (
 	errFindings = errors.New("a condition is False")
 	errUnknown  = errors.New("a condition is Unknown")
+	errReboots  = errors.New("the changes reboot a node")
 )
 
 // verdict is the error that ends a command about nodes whose conditions sum up to these statuses.
@@ -72,6 +75,8 @@ func Run(ctx context.Context, release string, args []string, streams Streams) in
 		return ExitFindings
 	case errors.Is(err, errUnknown):
 		return ExitUnknown
+	case errors.Is(err, errReboots):
+		return ExitReboots
 	default:
 		streams.complain("error: %s", err)
 		return ExitUsage
@@ -88,7 +93,7 @@ their snapshots. Nothing but node and pool without -f asks a cluster; the functi
 prints is what the operator applies.
 
 Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a pool is not healthy; 2 wrong usage or input;
-3 a condition is Unknown and none is False.`,
+3 a condition is Unknown and none is False; 4 with plan --exit-code, the changes reboot a node.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl lowlatency"},
 		SilenceErrors: true,
 		SilenceUsage:  true,

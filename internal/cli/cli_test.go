@@ -121,6 +121,29 @@ func TestTopology(t *testing.T) {
 }
 
 // TestPlan looks for what the command adds to the plan: the drawing itself is tested beside the code.
+func TestTopologyAsAPicture(t *testing.T) {
+	host := tree(t, small("a"))
+	for format, want := range map[string][]string{
+		"svg":  {"<svg xmlns=", ">a</text>", "NUMA node 1", "ens1f0np0", ">online 0-15<"},
+		"html": {"<!DOCTYPE html>", "<title>a: hardware</title>", "<svg xmlns=", "NUMA node 1"},
+	} {
+		got := run(t, "", "topology", "--root", host, "-o", format)
+		if got.code != ExitOK || got.err != "" {
+			t.Errorf("%s: exit code %d, standard error %q", format, got.code, got.err)
+		}
+		for _, text := range want {
+			if !strings.Contains(got.out, text) {
+				t.Errorf("%s: %q is missing in:\n%s", format, text, got.out)
+			}
+		}
+		for _, text := range []string{"profile", "in no set of the plan", "a failed check names it", "planned, not there"} {
+			if strings.Contains(got.out, text) {
+				t.Errorf("%s: %q is about plans, and there is none", format, text)
+			}
+		}
+	}
+}
+
 func TestPlan(t *testing.T) {
 	profile := write(t, "profile.yaml", profileText)
 	older := write(t, "older.yaml", strings.ReplaceAll(profileText, "MaximumDeterminism", "LowLatency"))
@@ -358,7 +381,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"an unknown command":  {args: []string{"tune"}, want: `there is no command "tune"; see kubectl lowlatency --help`},
 		"an unknown flag":     {args: []string{"plan", "--rot", "/"}, want: "unknown flag: --rot (did you mean --root?); see kubectl lowlatency plan --help"},
-		"an unknown format":   {args: []string{"plan", "-o", "xml"}, want: `invalid argument "xml" for "-o, --output" flag: must be one of text, json, yaml, jsonpath=..., go-template=...; see kubectl lowlatency plan --help`},
+		"an unknown format":   {args: []string{"plan", "-o", "xml"}, want: `invalid argument "xml" for "-o, --output" flag: must be one of text, json, yaml, markdown, jsonpath=..., go-template=...; see kubectl lowlatency plan --help`},
 		"an unknown colour":   {args: []string{"plan", "--color", "red"}, want: `invalid argument "red" for "--color" flag: must be one of auto, always, never; see kubectl lowlatency plan --help`},
 		"an argument":         {args: []string{"topology", "x"}, want: `unknown command "x" for "kubectl lowlatency topology"`},
 		"no file":             {args: []string{"plan"}, want: "give the file with what is wanted: -f FILE, or -f - for the standard input"},
@@ -394,8 +417,8 @@ func TestErrors(t *testing.T) {
 			args: []string{"plan", "-f", profile, "--root", host, "--against", "none.yaml"}, want: "open none.yaml: no such file or directory",
 		},
 		"an ambiguous old profile": {
-			in: strings.ReplaceAll(profileText+"---\n"+profileText, "name: trading", "name: x"), args: []string{"plan", "-f", profile, "--root", host, "--against", "-"},
-			want: `the files hold no profile "trading", but x, x`,
+			in: strings.ReplaceAll(profileText, "name: trading", "name: x") + "---\n" + strings.ReplaceAll(profileText, "name: trading", "name: z"), args: []string{"plan", "-f", profile, "--root", host, "--against", "-"},
+			want: `the files hold no profile "trading", but x, z`,
 		},
 		"two hosts of one name": {args: []string{"plan", "-f", profile, "--root", host, "--root", host}, want: `two hosts have the name "a"; name them with --root NAME=PATH`},
 		"a negative window":     {args: []string{"check", "-f", profile, "--root", host, "--window", "-1s"}, want: "--window -1s is negative"},

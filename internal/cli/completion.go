@@ -116,7 +116,8 @@ func (a *app) profileNames(ctx context.Context, files []string) ([]string, error
 
 // namesInFiles are the names of some of the objects of files.
 func (a *app) namesInFiles(ctx context.Context, files []string, of func(*manifests) []string) ([]string, error) {
-	all, err := a.readManifests(ctx, files)
+	// A command line that is completed is read twice, and so its flags are there twice.
+	all, err := a.readManifests(ctx, slices.Compact(slices.Sorted(slices.Values(files))))
 	if err != nil {
 		return nil, err
 	}

@@ -46,6 +46,8 @@ type manifestReader struct {
 	schemas *crdschema.Schemas
 	// passed counts the objects of folders that are none of ours, by their kinds.
 	passed map[string]int
+	// seen says where each object was found, by kind and name.
+	seen map[string]string
 }
 
 // origin is where an object was found.
@@ -72,7 +74,7 @@ func (a *app) readManifests(ctx context.Context, files []string) (*manifests, er
 	if err != nil {
 		return nil, err
 	}
-	reader := &manifestReader{in: a.In, schemas: schemas, passed: map[string]int{}}
+	reader := &manifestReader{in: a.In, schemas: schemas, passed: map[string]int{}, seen: map[string]string{}}
 	var all manifests
 	for _, file := range files {
 		if err := reader.readFileOrFolder(ctx, file, &all); err != nil {
@@ -95,7 +97,7 @@ func (r *manifestReader) readFileOrFolder(ctx context.Context, name string, into
 	}
 	found := false
 	for _, entry := range entries {
-		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
+		if entry.IsDir() || !slices.Contains(manifestEndings(), filepath.Ext(entry.Name())) {
 			continue
 		}
 		found = true
@@ -108,6 +110,9 @@ func (r *manifestReader) readFileOrFolder(ctx context.Context, name string, into
 	}
 	return nil
 }
+
+// manifestEndings are those of the files that are read of a folder.
+func manifestEndings() []string { return []string{".yaml", ".yml", ".json"} }
 
 func (r *manifestReader) readFile(ctx context.Context, file origin, into *manifests) error {
 	documents, err := readDocuments(r.in, file.where)
@@ -229,8 +234,8 @@ func (r *manifestReader) addObject(ctx context.Context, from origin, object *uns
 	case !known:
 		return unknownKind(where, object)
 	}
-	if errs := r.schemas.Validate(ctx, object); len(errs) > 0 {
-		return fmt.Errorf("%s:%s", where, sentences(errs))
+	if err := r.judge(ctx, from, where, object); err != nil {
+		return err
 	}
 	switch object.GetKind() {
 	case "LowLatencyNodeProfile":
@@ -243,6 +248,19 @@ func (r *manifestReader) addObject(ctx context.Context, from origin, object *uns
 	if err != nil {
 		return fmt.Errorf("%s: %w", where, err)
 	}
+	return nil
+}
+
+// judge holds an object against its CRD, and refuses one that was there before.
+func (r *manifestReader) judge(ctx context.Context, from origin, where string, object *unstructured.Unstructured) error {
+	if errs := r.schemas.Validate(ctx, object); len(errs) > 0 {
+		return fmt.Errorf("%s:%s", where, sentences(errs))
+	}
+	key := object.GetKind() + "/" + object.GetName()
+	if before, twice := r.seen[key]; twice {
+		return fmt.Errorf("%s: the same object is in %s; a cluster would keep the last one, so leave one of them out", where, before)
+	}
+	r.seen[key] = from.where
 	return nil
 }
 
@@ -287,6 +305,11 @@ func unquoted(err *field.Error) string {
 		return "; put the value in quotes"
 	}
 	return ""
+}
+
+// hasProfile reports whether there is a profile with the name.
+func (m *manifests) hasProfile(name string) bool {
+	return slices.ContainsFunc(m.profiles, func(profile *v1alpha1.LowLatencyNodeProfile) bool { return profile.Name == name })
 }
 
 // profile returns the profile with the name, or the only one when the name is empty.

@@ -5,9 +5,12 @@ package cli
 
 import (
 	"context"
+	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/page"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/picture"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 )
@@ -20,10 +23,11 @@ func newFormat() *choice {
 func (a *app) topologyCommand() *cobra.Command {
 	var root string
 	format := newFormat()
+	format.allowed = append(format.allowed, "svg", "html")
 	command := &cobra.Command{
 		Use:     "topology",
 		Short:   "Draw the CPUs, caches, NUMA nodes, memory and NICs of a host",
-		Example: "  kubectl lowlatency topology\n  kubectl lowlatency topology --root node.tar.gz -o json",
+		Example: "  kubectl lowlatency topology\n  kubectl lowlatency topology --root node.tar.gz -o json\n  kubectl lowlatency topology --root node.tar.gz -o svg > node.svg",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.topology(cmd.Context(), root, format.value)
@@ -37,6 +41,15 @@ func (a *app) topologyCommand() *cobra.Command {
 func (a *app) topology(ctx context.Context, root, format string) error {
 	node, err := readNode(ctx, root, reading{hardware: true})
 	if err != nil {
+		return err
+	}
+	drawn := view.OfHardware(node.name, node.topology)
+	switch format {
+	case "svg":
+		_, err := io.WriteString(a.Out, picture.SVG(&drawn))
+		return err
+	case "html":
+		_, err := io.WriteString(a.Out, page.Hardware(&drawn))
 		return err
 	}
 	return a.print(format, view.OfTopology(node.name, node.topology), func() string {

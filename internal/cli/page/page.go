@@ -64,6 +64,24 @@ func HTML(v *view.Node, written time.Time) (string, error) {
 	return b.String(), nil
 }
 
+// Hardware writes the page of a machine of which nothing is asked: its drawing, which shrinks with the window.
+func Hardware(v *view.Node) string {
+	return `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>` + template.HTMLEscapeString(v.Node) + `: hardware</title>
+<style>body{margin:0 auto;max-width:1290px}svg{max-width:100%;height:auto}</style>
+</head>
+<body>
+` + picture.SVG(v) + `</body>
+</html>
+`
+}
+
 // explain splits findings into failed and other ones.
 func explain(findings []view.NodeFinding) (failed, others []explained) {
 	checks := map[v1alpha1.CheckID]verify.Check{}

@@ -142,7 +142,7 @@ func (d *drawing) cpu(cpu int, at point) {
 
 // tell says everything about a CPU in one line.
 func (d *drawing) tell(cpu int) string {
-	parts := []string{fmt.Sprintf("CPU %d", cpu), d.view.RoleOf(cpu).Words()}
+	parts := []string{fmt.Sprintf("CPU %d", cpu), d.words(d.view.RoleOf(cpu))}
 	for _, owner := range d.view.OwnersOf(cpu) {
 		parts = append(parts, "owned by "+owner)
 	}
@@ -254,7 +254,7 @@ func (d *drawing) legend(y float64) float64 {
 		}
 	}
 	for _, role := range d.view.DrawnRoles() {
-		words := role.Role.Words() + " " + cut(role.CPUs.String(), 200)
+		words := d.words(role.Role) + " " + cut(role.CPUs.String(), 200)
 		need := swatch + 6 + long(words) + 2*gap
 		next(need)
 		as := lookOf(role.Role)
@@ -266,9 +266,7 @@ func (d *drawing) legend(y float64) float64 {
 		d.text("t", point{at.x + swatch + 6, at.y + 12}, words)
 		at.x += need
 	}
-	for _, sign := range []struct{ class, words string }{
-		{"", "a failed check names it"}, {"used", "hugepages in use"}, {"dots", "free"}, {"cross", "planned, not there"},
-	} {
+	for _, sign := range d.signs() {
 		need := swatch + 6 + long(sign.words) + 2*gap
 		next(need)
 		if sign.class == "" {
@@ -280,4 +278,24 @@ func (d *drawing) legend(y float64) float64 {
 		at.x += need
 	}
 	return at.y + line + margin
+}
+
+// sign is an entry of the legend besides the roles.
+type sign struct{ class, words string }
+
+// signs are the entries of the legend besides the roles.
+func (d *drawing) signs() []sign {
+	pages := []sign{{"used", "hugepages in use"}, {"dots", "free"}}
+	if d.view.IsHardware() {
+		return pages
+	}
+	return append([]sign{{"", "a failed check names it"}}, append(pages, sign{"cross", "planned, not there"})...)
+}
+
+// words name a role in the legend. Where nothing is asked of the machine, a CPU is online or not.
+func (d *drawing) words(role view.RoleName) string {
+	if role == view.RoleNone && d.view.IsHardware() {
+		return "online"
+	}
+	return role.Words()
 }

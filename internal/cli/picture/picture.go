@@ -80,6 +80,9 @@ func (d *drawing) title(y float64) float64 {
 
 // verdict says against what the node was held and how the checks came out.
 func verdict(v *view.Node) string {
+	if v.IsHardware() {
+		return ""
+	}
 	if v.IsMisfit() {
 		return "the profile " + v.Profile + " does not fit this host"
 	}

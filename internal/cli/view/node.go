@@ -145,6 +145,14 @@ type NodeInput struct {
 	Jitter *jitter.Result
 }
 
+// OfHardware is the view of a machine of which nothing is asked.
+func OfHardware(name string, machine *topology.Topology) Node {
+	return ofNode(NodeInput{Name: name, Topology: machine})
+}
+
+// IsHardware reports whether nothing is asked of the machine, so that there is nothing to say about plans and checks.
+func (n *Node) IsHardware() bool { return n.Profile == "" && n.PlanHash == nil && n.Counts == nil }
+
 // OfHost is the view of a host that was read just now. The report is nil without a plan.
 func OfHost(in NodeInput, report *verify.Report) Node {
 	view := ofNode(in)
