@@ -303,7 +303,7 @@ func healths(nics []v1alpha1.PoolNIC) string {
 	for _, nic := range nics {
 		numbers[nic.Health]++
 	}
-	var texts []string
+	texts := make([]string, 0, len(numbers))
 	for _, health := range slices.Sorted(maps.Keys(numbers)) {
 		paint := color.RedString
 		if health == v1alpha1.NICHealthy {

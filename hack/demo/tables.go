@@ -40,13 +40,13 @@ func grid[T any](width int, columns []column[T], rows []T) string {
 func render[T any](columns []column[T], rows []T) string {
 	writer := table.NewWriter()
 	writer.SetStyle(plain())
-	header := table.Row{}
+	header := make(table.Row, 0, len(columns))
 	for _, c := range columns {
 		header = append(header, c.title)
 	}
 	writer.AppendHeader(header)
 	for _, row := range rows {
-		cells := table.Row{}
+		cells := make(table.Row, 0, len(columns))
 		for _, c := range columns {
 			cells = append(cells, c.cell(row))
 		}

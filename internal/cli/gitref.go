@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -21,21 +22,31 @@ const gitRefPrefix = "git:"
 // gitRef returns the ref of git that a value of --against means, for files in a work tree of git; "" when it means none.
 func gitRef(ctx context.Context, against string, files []string) (string, error) {
 	ref, forced := strings.CutPrefix(against, gitRefPrefix)
-	if _, err := os.Stat(against); !forced && (against == "-" || err == nil || len(files) == 0) {
+	if !forced && (against == "-" || exists(against) || len(files) == 0) {
 		return "", nil
 	}
 	if strings.HasPrefix(ref, "-") {
 		return "", fmt.Errorf("--against %q is no ref of git", against)
 	}
-	_, err := git(ctx, folderOf(files), "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}")
 	switch {
-	case err == nil:
+	case isCommit(ctx, folderOf(files), ref):
 		return ref, nil
 	case forced:
 		return "", fmt.Errorf("--against %q: the folder of the files has no such ref of git; a shallow clone may lack it", against)
 	default:
 		return "", nil
 	}
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// isCommit reports whether a ref of git leads to a commit.
+func isCommit(ctx context.Context, folder, ref string) bool {
+	_, err := git(ctx, folder, "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}")
+	return err == nil
 }
 
 // folderOf is where git is asked: the folder of the first file.
@@ -62,7 +73,7 @@ func (a *app) manifestsAt(ctx context.Context, ref string, files []string) (*man
 	defer func() { _ = os.RemoveAll(dir) }()
 	var copies []string
 	for i, file := range files {
-		kept, err := copyAt(ctx, ref, file, filepath.Join(dir, fmt.Sprint(i)))
+		kept, err := copyAt(ctx, ref, file, filepath.Join(dir, strconv.Itoa(i)))
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,7 @@
-//go:build promtool
-
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
+
+//go:build promtool
 
 package alerts
 
@@ -219,7 +219,7 @@ func TestAlerts(t *testing.T) {
 // test is the scenario as promtool takes it.
 func (s scenario) test(t *testing.T, r rule) any {
 	t.Helper()
-	var expected []any
+	expected := make([]any, 0, len(s.want))
 	for _, alert := range s.want {
 		all := maps.Clone(alert.labels)
 		maps.Copy(all, r.Labels)

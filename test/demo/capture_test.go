@@ -1,7 +1,7 @@
-//go:build capture
-
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
+
+//go:build capture
 
 package demo
 
@@ -25,6 +25,7 @@ import (
 	"github.com/hinshun/vt10x"
 )
 
+//nolint:gochecknoglobals // That is how flags of tests are made.
 var output = flag.String("output", "", "the folder for the captured screens")
 
 const (
@@ -72,8 +73,7 @@ type recording struct {
 
 func start(t *testing.T, size *pty.Winsize) *recording {
 	t.Helper()
-	// Sockets are kept there, whose names may not be long.
-	temp, err := os.MkdirTemp(os.Getenv("LOWLATENCY_DEMO_TMP"), "d")
+	temp, err := os.MkdirTemp(os.Getenv("LOWLATENCY_DEMO_TMP"), "d") //nolint:usetesting // Names of sockets in it may not be long.
 	if err != nil {
 		t.Fatal(err)
 	}
