@@ -188,23 +188,27 @@ test-alerts: $(PROMTOOL) ## Raise every alert of config/prometheus with promtool
 
 .PHONY: test-hwloc
 test-hwloc: ## Compare the topology with lstopo's (needs Debian's hwloc).
-	@command -v lstopo-no-graphics >/dev/null || { echo "test-hwloc: lstopo is missing: install Debian's hwloc-nox" >&2; exit 1; }
+	@hack/packages.sh check $@
 	$(GO_TEST) -count=1 ./test/hwloc/...
 
 .PHONY: lab
 lab: envtest ## Compare real kernels in emulated machines with their plans (needs root, QEMU and mmdebstrap; see docs/lab.md).
+	@hack/packages.sh check $@
 	go test -tags lab -count=1 -timeout 60m -v -run '^(TestNodeTruth|TestTunedBeforeKubelet)$$' ./test/lab
 
 .PHONY: lab-short
 lab-short: ## The same on one machine, with few scenarios.
+	@hack/packages.sh check $@
 	LAB=short go test -tags lab -count=1 -timeout 60m -v -run '^TestNodeTruth$$' ./test/lab
 
 .PHONY: lab-pools
 lab-pools: ## Show BypassNICPools on a real node: PREEMPT_RT kernel, kubelet and containerd in an emulated machine.
+	@hack/packages.sh check $@
 	go test -tags lab -count=1 -timeout 180m -v ./test/lab/pools
 
 .PHONY: lab-image
 lab-image: ## Build the lab's image into the per-user cache only.
+	@hack/packages.sh check $@
 	go test -tags lab -count=1 -timeout 60m -v -run '^TestImage$$' ./test/lab
 
 .PHONY: olm
@@ -308,6 +312,10 @@ undeploy: $(KUSTOMIZE) ## Remove the operator; delete the profiles first, so tha
 	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) | $(KUBECTL) delete --ignore-not-found -f -
 
 ##@ Tools
+
+.PHONY: packages
+packages: ## Install the Debian packages of the programs that labs and long targets run.
+	@hack/packages.sh install
 
 .PHONY: toolchain
 toolchain: ## Provide every tool in the per-user cache: download where possible, else build.

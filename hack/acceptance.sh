@@ -38,6 +38,9 @@ for target in "${targets[@]}"; do
   }
 done
 
+# A program that is missing is told now, and not after hours.
+hack/packages.sh check "${targets[@]}" || exit 1
+
 mkdir -p dist/acceptance
 table=$(printf '%-13s %-8s %8s  %s\n' TARGET RESULT SECONDS PROOF)
 failed=0

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Low Latency Node Operator Authors.
+#
+# Knows the programs of Debian that targets of the Makefile run, and the packages that bring them:
+#
+#   hack/packages.sh check TARGET...   fail, naming program and package, when a target lacks one; before the target starts
+#   hack/packages.sh install           install what any target lacks
+set -euo pipefail
+
+# table has a line for each program: its name, its package, and the targets that run it.
+table() {
+  cat <<'EOF'
+lstopo-no-graphics  hwloc-nox        test-hwloc
+ip                  iproute2         test
+qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-image
+qemu-img            qemu-utils       lab lab-short lab-pools lab-image
+mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-image
+mke2fs              e2fsprogs        lab lab-short lab-pools lab-image
+cpio                cpio             lab-arm64
+qemu-system-aarch64 qemu-system-arm  lab-arm64
+EOF
+}
+
+# missing prints program and package of what targets lack; without targets, of what any lacks.
+missing() {
+  local program package targets target
+  while read -r program package targets; do
+    if [ $# -gt 0 ]; then
+      local wanted=no
+      for target in "$@"; do case " $targets " in *" $target "*) wanted=yes ;; esac; done
+      [ "$wanted" = yes ] || continue
+    fi
+    command -v "$program" >/dev/null || PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || printf '%s %s\n' "$program" "$package"
+  done < <(table)
+}
+
+case ${1:-} in
+check)
+  shift
+  lacking=$(missing "$@")
+  [ -z "$lacking" ] && exit 0
+  printf 'make %s needs programs that are not here:\n' "$*" >&2
+  while read -r program package; do printf '  %-20s of the package %s\n' "$program" "$package" >&2; done <<<"$lacking"
+  printf 'make packages installs them on Debian.\n' >&2
+  exit 1
+  ;;
+install)
+  mapfile -t packages < <(missing | awk '{print $2}' | sort -u)
+  if [ "${#packages[@]}" -eq 0 ]; then
+    printf 'every program is here\n'
+    exit 0
+  fi
+  command -v apt-get >/dev/null || {
+    printf 'packages: this is no Debian; install what brings these programs:\n%s\n' "$(missing)" >&2
+    exit 1
+  }
+  sudo=()
+  [ "$(id -u)" -eq 0 ] || sudo=(sudo)
+  "${sudo[@]}" apt-get update -qq
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
+  ;;
+*)
+  printf 'usage: hack/packages.sh check TARGET... | install\n' >&2
+  exit 2
+  ;;
+esac
