@@ -73,7 +73,7 @@ func (o *olm) startOLM() {
 	o.t.Helper()
 	folder := output(o.t, "../../hack/olm", "go", "list", "-m", "-f", "{{.Dir}}", olmModule)
 	_, err := envtest.InstallCRDs(o.Config(), envtest.CRDInstallOptions{
-		Paths: []string{filepath.Join(folder, "deploy", "chart", "crds")}, ErrorIfPathMissing: true,
+		Paths: []string{filepath.Join(folder, "deploy", "chart", "crds")}, ErrorIfPathMissing: true, MaxTime: patience,
 	})
 	o.check(err)
 	o.check(o.Client.Create(o.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: olmNamespace}}))
