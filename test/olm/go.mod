@@ -7,6 +7,8 @@ go 1.26.0
 require (
 	github.com/operator-framework/api v0.36.0
 	github.com/operator-framework/operator-registry v1.61.0
+	k8s.io/apiextensions-apiserver v0.34.1
+	sigs.k8s.io/yaml v1.6.0
 )
 
 require (
@@ -81,7 +83,6 @@ require (
 	gopkg.in/warnings.v0 v0.1.2 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 	k8s.io/api v0.34.1 // indirect
-	k8s.io/apiextensions-apiserver v0.34.1 // indirect
 	k8s.io/apimachinery v0.34.1 // indirect
 	k8s.io/apiserver v0.34.1 // indirect
 	k8s.io/client-go v0.34.1 // indirect
@@ -94,5 +95,4 @@ require (
 	sigs.k8s.io/json v0.0.0-20241014173422-cfa47c3a1cc8 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.0 // indirect
-	sigs.k8s.io/yaml v1.6.0 // indirect
 )
