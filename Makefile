@@ -246,6 +246,10 @@ NODES ?= 500 1000 2000 5000
 scale: envtest ## Measure the manager with fleets of NODES nodes; the results are in dist/scale.json. DOCUMENT=1 puts figures and curves into docs.
 	$(FAST_TMP) go run ./test/scale -nodes "$(NODES)" $(if $(filter-out 0,$(DOCUMENT)),-document)
 
+.PHONY: scale-peer
+scale-peer: envtest ## Measure the Node Tuning Operator with the same fleets; PEER is a checkout of its repository.
+	$(FAST_TMP) go run ./test/scale -nodes "$(NODES)" -peer $(or $(PEER),$(error PEER must name a checkout of openshift/cluster-node-tuning-operator))
+
 ##@ Build
 
 .PHONY: build

@@ -10,10 +10,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"text/template"
+
+	"sigs.k8s.io/yaml"
 )
 
 // NodeFiles writes what a machine needs to be a node of a cluster into a folder, for Spec.Files: the programs, and
@@ -52,8 +55,8 @@ func copyProgram(from, to string) error {
 }
 
 // Join makes a machine a node of the cluster, with systemd, containerd and the kubelet; the machine's files must be
-// those of NodeFiles. The configuration is for the kubelet, in JSON or YAML with its kind: it is read after the lab's
-// own, which knows of certificates and the runtime only. Join returns when everything has been started; that the
+// those of NodeFiles. The configuration is for the kubelet, in JSON with its kind: its fields replace the lab's own, which
+// are about certificates and the runtime, in the one file where kubeadm keeps it, and agents look for it. Join returns when everything has been started; that the
 // node becomes ready is the cluster's to tell.
 func (c *Cluster) Join(ctx context.Context, m *Machine, configuration []byte, progress io.Writer) error {
 	kubeconfig, err := c.kubeconfig("https://"+gateway+":"+c.port(), "system:node:"+m.spec.Name, []string{"system:nodes"})
@@ -62,21 +65,24 @@ func (c *Cluster) Join(ctx context.Context, m *Machine, configuration []byte, pr
 	}
 	values := map[string]string{
 		"Files": FilesPath, "Gateway": gateway, "Port": c.port(), "Service": serviceAddress, "Pause": PauseImage,
-		"Kubeconfig": string(kubeconfig), "Planned": string(configuration),
-	}
-	if !json.Valid(configuration) {
-		return fmt.Errorf("the kubelet's configuration of machine %s is no JSON", m.spec.Name)
+		"Kubeconfig": string(kubeconfig),
 	}
 	files, err := nodeFiles()
 	if err != nil {
 		return err
 	}
-	for path, content := range files {
+	for path, parsed := range files {
 		var text strings.Builder
-		if err := content.Execute(&text, values); err != nil {
+		if err := parsed.Execute(&text, values); err != nil {
 			return fmt.Errorf("making %s of machine %s: %w", path, m.spec.Name, err)
 		}
-		if err := m.WriteFile(ctx, path, text.String(), 0o600); err != nil {
+		content := text.String()
+		if path == kubeletConfiguration {
+			if content, err = withPlanned(content, configuration); err != nil {
+				return fmt.Errorf("machine %s: %w", m.spec.Name, err)
+			}
+		}
+		if err := m.WriteFile(ctx, path, content, 0o600); err != nil {
 			return err
 		}
 	}
@@ -86,6 +92,24 @@ func (c *Cluster) Join(ctx context.Context, m *Machine, configuration []byte, pr
 		"systemctl restart lab-network containerd; for image in "+FilesPath+"/images/*.tar; do "+
 		FilesPath+"/bin/ctr -n k8s.io images import $image; done; systemctl restart kubelet")
 	return err
+}
+
+// kubeletConfiguration is where kubeadm keeps it.
+const kubeletConfiguration = "/var/lib/kubelet/config.yaml"
+
+// withPlanned puts the fields that a plan decides in the place of the lab's.
+func withPlanned(own string, planned []byte) (string, error) {
+	all := map[string]any{}
+	if err := yaml.Unmarshal([]byte(own), &all); err != nil {
+		return "", fmt.Errorf("reading the lab's configuration of the kubelet: %w", err)
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(planned, &fields); err != nil {
+		return "", fmt.Errorf("the planned configuration of the kubelet is no JSON: %w", err)
+	}
+	maps.Copy(all, fields)
+	text, err := yaml.Marshal(all)
+	return string(text), err
 }
 
 // nodeTemplates are the files of a node, below their paths on it.

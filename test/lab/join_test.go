@@ -100,7 +100,7 @@ func TestNodeFiles(t *testing.T) {
 	}
 	values := map[string]string{
 		"Files": FilesPath, "Gateway": gateway, "Port": "16443", "Service": serviceAddress, "Pause": PauseImage,
-		"Kubeconfig": "kind: Config", "Planned": `{"kind": "KubeletConfiguration"}`,
+		"Kubeconfig": "kind: Config",
 	}
 	got := map[string]string{}
 	for path, content := range templates {
@@ -111,19 +111,30 @@ func TestNodeFiles(t *testing.T) {
 		got[path] = text.String()
 	}
 	wants := map[string]string{
-		"/etc/containerd/config.toml":                 `sandbox = "lab.local/pause:1"`,
-		"/etc/systemd/system/kubelet.service":         "/opt/lab/bin/kubelet --config=/etc/kubernetes/kubelet.yaml",
-		"/etc/nftables.d/lab.conf":                    "ip daddr 10.0.0.1 tcp dport 443 dnat to 10.0.2.2:16443",
-		"/etc/kubernetes/kubelet.kubeconfig":          "kind: Config",
-		"/etc/kubernetes/kubelet.conf.d/50-plan.conf": `{"kind": "KubeletConfiguration"}`,
+		"/etc/containerd/config.toml":         `sandbox = "lab.local/pause:1"`,
+		"/etc/systemd/system/kubelet.service": "/opt/lab/bin/kubelet --config=/var/lib/kubelet/config.yaml",
+		"/etc/nftables.d/lab.conf":            "ip daddr 10.0.0.1 tcp dport 443 dnat to 10.0.2.2:16443",
+		"/etc/kubernetes/kubelet.kubeconfig":  "kind: Config",
 	}
 	for path, want := range wants {
 		if !strings.Contains(got[path], want) {
 			t.Errorf("%s lacks %q:\n%s", path, want, got[path])
 		}
 	}
-	if err := yaml.Unmarshal([]byte(got["/etc/kubernetes/kubelet.yaml"]), &map[string]any{}); err != nil {
-		t.Errorf("the kubelet's configuration: %v", err)
+	merged, err := withPlanned(got[kubeletConfiguration], []byte(`{"kind": "KubeletConfiguration", "cgroupDriver": "cgroupfs", "maxPods": 7}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var configuration struct {
+		Kind, CgroupDriver, ClusterDomain string
+		MaxPods                           int
+	}
+	if err := yaml.Unmarshal([]byte(merged), &configuration); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]any{"KubeletConfiguration", "cgroupfs", "cluster.local", 7},
+		[]any{configuration.Kind, configuration.CgroupDriver, configuration.ClusterDomain, configuration.MaxPods}); diff != "" {
+		t.Errorf("the kubelet's configuration (-want +got):\n%s", diff)
 	}
 	if !json.Valid([]byte(got["/etc/cni/net.d/10-lab.conflist"])) {
 		t.Error("the network's configuration is no JSON")
