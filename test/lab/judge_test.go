@@ -129,11 +129,24 @@ func (j *judged) tuneRunning(input manifests.Input) {
 		"/var/lib/kubelet/cpu_manager_state":           fmt.Sprintf(`{"policyName":"static","defaultCpuSet":%q,"checksum":1}`, all),
 		"/var/lib/kubelet/memory_manager_state":        `{"policyName":"Static","machineState":{},"checksum":1}`,
 		"/etc/systemd/system/tuned.service.d/lab.conf": "[Service]\nExecStartPre=/bin/rm -f /var/log/tuned/tuned.log\n",
+		"/usr/lib/python3/dist-packages/perf.py":       perfModule,
 	} {
 		j.must(j.WriteFile(j.t.Context(), file, content, 0o644))
 	}
 	j.run("systemctl --no-reload enable tuned.service")
 }
+
+// perfModule stands in for the kernel's module perf of Python, which Debian has in no package and without which its TuneD does not
+// load the scheduler plugin, the one that sets priorities. The plugin asks it for the CPUs; without its events it sees no threads
+// that begin later.
+const perfModule = `# Stand-in of the lab.
+
+
+def cpu_map():
+    with open("/sys/devices/system/cpu/online") as file:
+        ranges = [part.split("-") for part in file.read().strip().split(",")]
+    return [cpu for part in ranges for cpu in range(int(part[0]), int(part[-1]) + 1)]
+`
 
 // ignition takes files and units out of an Ignition configuration.
 func (j *judged) ignition(raw []byte) lab.Configuration {
