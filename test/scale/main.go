@@ -90,15 +90,20 @@ func sizes(text string) (counts []int, err error) {
 }
 
 // runPeer measures the Node Tuning Operator.
-func runPeer(ctx context.Context, checkout, nodes string, limit time.Duration) error {
+func runPeer(ctx context.Context, checkout, nodes string, limit time.Duration) (err error) {
 	counts, err := sizes(nodes)
 	if err != nil {
 		return err
 	}
+	binary := filepath.Join(os.TempDir(), "lowlatency-scale-peer")
+	if err := buildPeer(ctx, checkout, binary); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(binary)) }()
 	var results []*peerResult
 	var failures []error
 	for _, count := range counts {
-		measured, err := measurePeer(ctx, checkout, count, limit)
+		measured, err := measurePeer(ctx, checkout, binary, count, limit)
 		failures = append(failures, err)
 		if measured != nil {
 			results = append(results, measured)

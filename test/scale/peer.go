@@ -49,19 +49,29 @@ type peer struct {
 	result   *peerResult
 }
 
-// measurePeer measures the Node Tuning Operator of a checkout of its repository.
-func measurePeer(ctx context.Context, checkout string, size int, limit time.Duration) (measured *peerResult, err error) {
+// buildPeer builds the Node Tuning Operator of a checkout, with the code that its repository generates.
+func buildPeer(ctx context.Context, checkout, binary string) error {
+	for _, arguments := range [][]string{
+		{"run", "-mod=vendor", "./vendor/github.com/kevinburke/go-bindata/go-bindata", "-mode", "420", "-modtime", "1",
+			"-pkg", "manifests", "-o", "pkg/manifests/bindata.go", "assets/tuned/manifests/..."},
+		{"build", "-mod=vendor", "-trimpath", "-o", binary, "./cmd/cluster-node-tuning-operator"},
+	} {
+		command := exec.CommandContext(ctx, "go", arguments...)
+		command.Dir, command.Stderr, command.Env = checkout, os.Stderr, append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0")
+		if err := command.Run(); err != nil {
+			return fmt.Errorf("building the Node Tuning Operator: %w", err)
+		}
+	}
+	return nil
+}
+
+// measurePeer measures the Node Tuning Operator, a program that was built of a checkout of its repository.
+func measurePeer(ctx context.Context, checkout, binary string, size int, limit time.Duration) (measured *peerResult, err error) {
 	folder, err := os.MkdirTemp("", "lowlatency-scale-peer-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	binary := filepath.Join(folder, "node-tuning-operator")
-	command := exec.CommandContext(ctx, "go", "build", "-mod=vendor", "-trimpath", "-ldflags=-s -w", "-o", binary, "./cmd/cluster-node-tuning-operator")
-	command.Dir, command.Stderr, command.Env = checkout, os.Stderr, append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0")
-	if err := command.Run(); err != nil {
-		return nil, fmt.Errorf("building the Node Tuning Operator: %w", err)
-	}
 	crds, err := peerCRDs(checkout, folder)
 	if err != nil {
 		return nil, err
