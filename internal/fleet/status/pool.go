@@ -171,10 +171,11 @@ func (s *poolSummary) undegraded() metav1.Condition {
 	return poolCondition(v1alpha1.ConditionDegraded, metav1.ConditionFalse, kept[0].reason, kept[0].text+andMore(len(kept)-1))
 }
 
-// progressing is True while something is under way that ends by itself. The first rule that applies decides.
+// progressing is True while something is under way that ends by itself. The first rule that applies decides: that a pod holds a NIC
+// by the former way is why the kubelet does not know it by the new one yet.
 func (s *poolSummary) progressing() metav1.Condition {
 	for _, rule := range []func() (metav1.Condition, bool){
-		s.hasNoNodes, s.awaitsReports, s.awaitsPlans, s.awaitsPlugins, s.changesAllocation,
+		s.hasNoNodes, s.awaitsReports, s.awaitsPlans, s.changesAllocation, s.awaitsPlugins,
 	} {
 		if condition, applies := rule(); applies {
 			return condition
