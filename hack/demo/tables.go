@@ -167,5 +167,5 @@ func status(condition *metav1.Condition) string {
 
 // findingText is the head of a finding, as a person reads it; its message is a paragraph.
 func findingText(finding v1alpha1.ProfileFinding) string {
-	return color.RedString(string(finding.Severity)) + "  " + finding.Node + "  " + string(finding.Check)
+	return color.RedString(string(finding.Severity)) + "  " + finding.Node + "  " + finding.Check
 }

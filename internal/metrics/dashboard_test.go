@@ -81,16 +81,7 @@ func checkQuery(t *testing.T, query, legend string) {
 	}
 	for _, selector := range selectors {
 		labels := labelsOf(t, selector[1])
-		for _, matcher := range regexp.MustCompile(`(\w+)=~?"([^"]*)"`).FindAllStringSubmatch(selector[2], -1) {
-			if !slices.Contains(labels, matcher[1]) {
-				t.Errorf("%s has no label %s", selector[1], matcher[1])
-			}
-			for id := range strings.SplitSeq(matcher[2], "|") {
-				if matcher[1] == "check" && !isCheck(id) {
-					t.Errorf("there is no check %s", id)
-				}
-			}
-		}
+		checkMatchers(t, selector[1], selector[2], labels)
 		for _, label := range grouped {
 			if !slices.Contains(labels, label) {
 				t.Errorf("%q groups by %s, which %s does not have", query, label, selector[1])
@@ -100,6 +91,21 @@ func checkQuery(t *testing.T, query, legend string) {
 	for _, used := range regexp.MustCompile(`{{(\w+)}}`).FindAllStringSubmatch(legend, -1) {
 		if len(grouped) > 0 && !slices.Contains(grouped, used[1]) {
 			t.Errorf("the legend uses %s, which %q sums up", used[1], query)
+		}
+	}
+}
+
+// checkMatchers looks at the labels that a selector of a metric asks for, and at the checks that it names.
+func checkMatchers(t *testing.T, metric, matchers string, labels []string) {
+	t.Helper()
+	for _, matcher := range regexp.MustCompile(`(\w+)=~?"([^"]*)"`).FindAllStringSubmatch(matchers, -1) {
+		if !slices.Contains(labels, matcher[1]) {
+			t.Errorf("%s has no label %s", metric, matcher[1])
+		}
+		for id := range strings.SplitSeq(matcher[2], "|") {
+			if matcher[1] == "check" && !isCheck(id) {
+				t.Errorf("there is no check %s", id)
+			}
 		}
 	}
 }

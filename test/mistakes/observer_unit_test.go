@@ -133,7 +133,7 @@ func TestTaintOfAPlan(t *testing.T) {
 	}
 	judged := func(revision int64, boot, by, proven string) event {
 		e := reportAt(revision, metav1.ConditionTrue)
-		report := e.object.(*v1alpha1.LowLatencyNode) //nolint:errcheck,forcetypeassert // It is one.
+		report := e.object.(*v1alpha1.LowLatencyNode) //nolint:forcetypeassert // It is one.
 		report.Spec.PlanHash, report.Status.VerifiedPlanHash, report.Status.BootID = by, proven, boot
 		return e
 	}

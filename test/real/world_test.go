@@ -120,7 +120,7 @@ func (w *world) keepLogs() error {
 func (w *world) populate(ctx context.Context, labels map[string]string) {
 	w.t.Helper()
 	program := filepath.Join(w.dir, "lowlatency-operator")
-	output(w.t, "../..", "go", "build", "-o", program, "./cmd/lowlatency-operator")
+	goOutput(w.t, "../..", "build", "-o", program, "./cmd/lowlatency-operator")
 	w.pods = &podRunner{client: w.Client, config: w.Config(), namespace: cluster.Namespace, node: "worker", program: program, folder: w.dir}
 	w.check(w.WriteKubeconfig(w.kubeconfig))
 	// The API server of tests begins with our definitions; here they come with the operator.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -280,10 +281,10 @@ func peerTable(results []*peerResult) string {
 		{"a PerformanceProfile: MachineConfig and KubeletConfig written", func(r *peerResult) string { return seconds(r.Written) }},
 		{"a PerformanceProfile: all nodes' Profiles name it", func(r *peerResult) string { return seconds(r.Adopted) }},
 		{"a PerformanceProfile: writes for each node", func(r *peerResult) string { return fmt.Sprintf("%.2f", r.ChangePerNode) }},
-		{"a PerformanceProfile: events", func(r *peerResult) string { return fmt.Sprint(r.ChangeEvents) }},
+		{"a PerformanceProfile: events", func(r *peerResult) string { return strconv.Itoa(r.ChangeEvents) }},
 		{"a PerformanceProfile: processor time", func(r *peerResult) string { return seconds(r.ChangeCost.Processor) }},
 		{"memory at most (resident)", func(r *peerResult) string { return mebibytes(max(r.ChangeCost.Peak, r.Idle.Cost.Peak)) }},
-		{"nothing changes: writes in 30 s", func(r *peerResult) string { return fmt.Sprint(r.Idle.Writes) }},
+		{"nothing changes: writes in 30 s", func(r *peerResult) string { return strconv.Itoa(r.Idle.Writes) }},
 		{"nothing changes: processor", func(r *peerResult) string {
 			return fmt.Sprintf("%.1f %%", 100*r.Idle.Cost.Processor.Seconds()/max(r.Idle.Seconds, 1))
 		}},

@@ -285,11 +285,11 @@ type sign struct{ class, words string }
 
 // signs are the entries of the legend besides the roles.
 func (d *drawing) signs() []sign {
-	pages := []sign{{"used", "hugepages in use"}, {"dots", "free"}}
+	inUse, free := sign{"used", "hugepages in use"}, sign{"dots", "free"}
 	if d.view.IsHardware() {
-		return pages
+		return []sign{inUse, free}
 	}
-	return append([]sign{{"", "a failed check names it"}}, append(pages, sign{"cross", "planned, not there"})...)
+	return []sign{{"", "a failed check names it"}, inUse, free, {"cross", "planned, not there"}}
 }
 
 // words name a role in the legend. Where nothing is asked of the machine, a CPU is online or not.

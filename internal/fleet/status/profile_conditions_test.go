@@ -304,6 +304,17 @@ func TestConditionsOfProblems(t *testing.T) {
 			}(),
 			want: "FFTTTS", wantReasons: "MachineConfigPoolConflict/MachineConfigPoolConflict/MachineConfigPoolConflict/Verified/Verified",
 		},
+		"the most severe problem speaks": {
+			members: []fleet.Member{disputed, without, verifiedMember("n3", "h", "TFT")}, outcome: poolsOf(fleet.PhaseFailed, "failed"),
+			want: "FFTFTS", wantReasons: "ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ChecksFailed/Verified",
+			wantMessages: map[string]string{"Degraded": "is left as it is: narrow spec.nodeSelector of one of them (and 3 more)"},
+		},
+	})
+}
+
+func TestConditionsOfPlatformFailures(t *testing.T) {
+	waiting := fleet.Member{Node: objects.MakeNode("n2"), Report: objects.MakeReport("n2", "trading").Verified("old", "TTT").Obj(), Planned: makePlanned("h")}
+	runConditions(t, map[string]conditionCase{
 		"the platform renders nothing": {
 			members: []fleet.Member{waiting},
 			outcome: func() fleet.Outcome {
@@ -318,11 +329,6 @@ func TestConditionsOfProblems(t *testing.T) {
 			members: []fleet.Member{waiting}, outcome: poolsOf(fleet.PhaseFailed, "pool trading-1 reports NodeDegraded"),
 			want: "FFTTT", wantReasons: "PlatformFailed/PlatformFailed/PlatformFailed/Verified/Verified",
 			wantMessages: map[string]string{"Degraded": "pool trading-1 reports NodeDegraded"},
-		},
-		"the most severe problem speaks": {
-			members: []fleet.Member{disputed, without, verifiedMember("n3", "h", "TFT")}, outcome: poolsOf(fleet.PhaseFailed, "failed"),
-			want: "FFTFTS", wantReasons: "ProfilesOverlap/ProfilesOverlap/ProfilesOverlap/ChecksFailed/Verified",
-			wantMessages: map[string]string{"Degraded": "is left as it is: narrow spec.nodeSelector of one of them (and 3 more)"},
 		},
 	})
 }

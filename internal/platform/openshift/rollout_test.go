@@ -555,7 +555,7 @@ func TestRuntimeClassIsAppliedOnce(t *testing.T) {
 	}
 	targets := []*target{with(&fleet.Conflict{}), with(nil), with(nil)}
 	shareRuntimeClass(targets)
-	var applied []bool
+	applied := make([]bool, 0, len(targets))
 	for _, t := range targets {
 		applied = append(applied, t.conflict == nil && slices.ContainsFunc(t.want, func(o *unstructured.Unstructured) bool {
 			return o.GetKind() == kindRuntimeClass

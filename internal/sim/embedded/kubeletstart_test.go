@@ -5,6 +5,7 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,18 +14,9 @@ import (
 
 // TestKubeletListens: whatever has become of a kubelet, the next look at its node leaves one that listens.
 func TestKubeletListens(t *testing.T) {
-	dir, err := os.MkdirTemp("", "kl-") //nolint:usetesting // Paths of unix sockets must be short.
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
 	first := &member{}
 	fleet := &Fleet{members: map[string]*member{"n": first}}
-	k := &Kubelets{Fleet: fleet, Dir: dir}
+	k := &Kubelets{Fleet: fleet, Dir: shortFolder(t)}
 	socket := k.PodResources("n")
 	listens := func(when string) {
 		t.Helper()
@@ -49,11 +41,7 @@ func TestKubeletListens(t *testing.T) {
 
 	// A folder in the place of the socket keeps the kubelet from starting after a reboot.
 	first.reboots++
-	obstacle := filepath.Join(socket, "obstacle")
-	if err := os.Remove(socket); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(obstacle, 0o700); err != nil {
+	if err := errors.Join(os.Remove(socket), os.MkdirAll(filepath.Join(socket, "obstacle"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := k.kubeletOf("n", first); err == nil {
@@ -83,4 +71,19 @@ func TestKubeletListens(t *testing.T) {
 		t.Error("a plugin of the former machine runs")
 	}
 	k.kubelets["n"].end()
+}
+
+// shortFolder is a folder for unix sockets, whose paths must be short.
+func shortFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "kl-") //nolint:usetesting // Its folders have long names.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
