@@ -175,7 +175,7 @@ func (s *poolSummary) undegraded() metav1.Condition {
 // by the former way is why the kubelet does not know it by the new one yet.
 func (s *poolSummary) progressing() metav1.Condition {
 	for _, rule := range []func() (metav1.Condition, bool){
-		s.hasNoNodes, s.awaitsReports, s.awaitsPlans, s.changesAllocation, s.awaitsPlugins,
+		s.hasNoNodes, s.awaitsReports, s.awaitsPlans, s.awaitsPlugins, s.changesAllocation, s.awaitsUnits,
 	} {
 		if condition, applies := rule(); applies {
 			return condition
@@ -239,12 +239,17 @@ func (s *poolSummary) awaitsPlans() (metav1.Condition, bool) {
 	}
 }
 
-// awaitsPlugins applies while the program that hands out NICs does not run everywhere, or kubelets do not know its units.
+// awaitsPlugins applies while the program that hands out NICs does not run everywhere.
 func (s *poolSummary) awaitsPlugins() (metav1.Condition, bool) {
-	if s.plugins.Starting() {
-		return progressing(v1alpha1.ReasonPluginsStarting,
-			fmt.Sprintf("the %s runs on %d of %d nodes", s.plugins.Program, s.plugins.Ready, s.plugins.Wanted))
+	if !s.plugins.Starting() {
+		return metav1.Condition{}, false
 	}
+	return progressing(v1alpha1.ReasonPluginsStarting,
+		fmt.Sprintf("the %s runs on %d of %d nodes", s.plugins.Program, s.plugins.Ready, s.plugins.Wanted))
+}
+
+// awaitsUnits applies while kubelets do not know all units of healthy NICs.
+func (s *poolSummary) awaitsUnits() (metav1.Condition, bool) {
 	awaited := s.served(func(n *fleet.PoolNode) bool { return n.MissingUnits(s.pool) > 0 })
 	if len(awaited) == 0 {
 		return metav1.Condition{}, false
