@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 hack/toolchain.sh envtest
 
 program=bin/demo
-if [ -x "$program" ]; then what='compiling what has changed'; else what='compiling the demo (once; about 3 minutes on 2 cores)'; fi
+if [ -x "$program" ]; then what='compiling what has changed'; else what='compiling the demo (once; some minutes)'; fi
 printf '%s ...\n' "$what"
 started=$SECONDS
 CGO_ENABLED=0 go build -trimpath -o "$program" ./hack/demo
