@@ -31,7 +31,7 @@ func platformPodChecks() []Check {
 		{
 			ID: "kubelet.platform-pods", Severity: v1alpha1.SeverityMedium, Impact: ImpactPlan, Conditions: []string{v1alpha1.ConditionApplied},
 			Title:   "The kubelet tells the pods of the platform from others",
-			Applies: "the cluster was installed with CPU partitioning (cpuPartitioningMode AllNodes)",
+			Applies: "the cluster was installed with CPU partitioning (cpuPartitioningMode AllNodes), and who checks sees the file: the agent does not",
 			Why: "Without the file the kubelet does not offer the resource management.workload.openshift.io/cores when the node joins, which these pods ask for in place of CPUs: " +
 				"they are not scheduled here, and static pods take CPUs from the pods of users.",
 			Reads: []string{host.PlatformPodsFile + " (whether it is there)"},
@@ -65,9 +65,10 @@ func platformPodsKeepOff(s *state) verdict {
 	})
 }
 
-// kubeletKnowsPlatformPods asks whether the file is there. What it says is of no account to the kubelet.
+// kubeletKnowsPlatformPods asks whether the file is there. What it says is of no account to the kubelet. An agent sees it on no
+// node: if that made it Unknown, no partitioned node could ever be proven.
 func kubeletKnowsPlatformPods(s *state) verdict {
-	if s.plan.ManagementCPUs().IsEmpty() {
+	if s.plan.ManagementCPUs().IsEmpty() || !s.facts.PlatformPods.Known && s.facts.PlatformPods.Reason == host.ReasonNotMounted {
 		return notApplicable()
 	}
 	const expected = "present"

@@ -27,8 +27,9 @@ func platformPodCases() map[v1alpha1.CheckID]checkCases {
 				change: kubelet(known(false)), want: fails,
 				wantMessage: host.PlatformPodsFile + " is missing: the kubelet does not tell the pods of the platform from others",
 			},
-			"seen from a container": {
-				change: kubelet(host.Absent[bool](host.PlatformPodsFile, host.ReasonNotMounted)), want: isUnknown, wantMessage: host.ReasonNotMounted,
+			"seen from a container": {change: kubelet(host.Absent[bool](host.PlatformPodsFile, host.ReasonNotMounted)), want: doesNotApply},
+			"unreadable": {
+				change: kubelet(host.Absent[bool](host.PlatformPodsFile, "permission denied")), want: isUnknown, wantMessage: "permission denied",
 			},
 		},
 		"pod.platform-cpus": {

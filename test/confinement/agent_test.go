@@ -120,6 +120,8 @@ func compare(one, other string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// Secrets are beside that file, so that it is not mounted, and its check does not apply to agents.
+	first.PlatformPods, second.PlatformPods = host.Fact[bool]{}, host.Fact[bool]{}
 	return cmp.Diff(first, second), nil
 }
 

@@ -95,12 +95,13 @@ func TestFactsOfThisKernel(t *testing.T) {
 	for name, folder := range map[string]string{"kubeadm": plain, "OpenShift": openshift, "repair": repairing} {
 		t.Run(name, func(t *testing.T) {
 			got := runAs[[]string](t, identity{}, "absent", filepath.Join(contain(t, root, podOf(t, folder)), "host"))
+			// Secrets are beside it.
+			expected := []string{".PlatformPods: " + host.PlatformPodsFile + ": " + host.ReasonNotMounted}
 			const balancer, workloads = ".Settings[/etc/sysconfig/irqbalance]: /etc/sysconfig/irqbalance: ", ".ManagementCPUs: " + host.RuntimeFolder + ": "
-			var expected []string
 			known := slices.Clone(whole)
 			if folder != openshift {
 				// Which is not the same as a file that is not there.
-				expected = []string{balancer + host.ReasonNotMounted, workloads + host.ReasonNotMounted}
+				expected = append(expected, balancer+host.ReasonNotMounted, workloads+host.ReasonNotMounted)
 				known = slices.DeleteFunc(known, func(s string) bool { return strings.HasPrefix(s, balancer) || strings.HasPrefix(s, workloads) })
 			}
 			got = slices.DeleteFunc(got, func(s string) bool { return slices.Contains(expected, s) })
