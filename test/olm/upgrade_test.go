@@ -133,31 +133,37 @@ func fewer(path string, old, now apiextensionsv1.JSONSchemaProps) []string {
 	return problems
 }
 
-// tighter lists bounds that are closer than they were.
+// tighter lists bounds that are closer than they were. That there must be at least 0 of something is no bound.
 func tighter(path string, old, now apiextensionsv1.JSONSchemaProps) []string {
 	var problems []string
 	for name, bound := range map[string][2]*int64{
 		"maxLength": {old.MaxLength, now.MaxLength}, "maxItems": {old.MaxItems, now.MaxItems}, "maxProperties": {old.MaxProperties, now.MaxProperties},
 	} {
-		if bound[1] != nil && (bound[0] == nil || *bound[1] < *bound[0]) {
+		if isLower(bound[0], bound[1]) {
 			problems = append(problems, fmt.Sprintf("%s: %s is %d", path, name, *bound[1]))
 		}
 	}
 	for name, bound := range map[string][2]*int64{
 		"minLength": {old.MinLength, now.MinLength}, "minItems": {old.MinItems, now.MinItems}, "minProperties": {old.MinProperties, now.MinProperties},
 	} {
-		if bound[1] != nil && *bound[1] > 0 && (bound[0] == nil || *bound[1] > *bound[0]) {
+		if isHigher(bound[0], bound[1]) && *bound[1] > 0 {
 			problems = append(problems, fmt.Sprintf("%s: %s is %d", path, name, *bound[1]))
 		}
 	}
-	if now.Maximum != nil && (old.Maximum == nil || *now.Maximum < *old.Maximum) {
+	if isLower(old.Maximum, now.Maximum) {
 		problems = append(problems, fmt.Sprintf("%s: the maximum is %g", path, *now.Maximum))
 	}
-	if now.Minimum != nil && (old.Minimum == nil || *now.Minimum > *old.Minimum) {
+	if isHigher(old.Minimum, now.Minimum) {
 		problems = append(problems, fmt.Sprintf("%s: the minimum is %g", path, *now.Minimum))
 	}
 	return problems
 }
+
+// isLower reports whether a bound is lower than it was, or new.
+func isLower[T int64 | float64](old, now *T) bool { return now != nil && (old == nil || *now < *old) }
+
+// isHigher reports whether a bound is higher than it was, or new.
+func isHigher[T int64 | float64](old, now *T) bool { return now != nil && (old == nil || *now > *old) }
 
 // TestUpgradeJudges: a change that breaks objects is found, so that silence means something.
 func TestUpgradeJudges(t *testing.T) {
