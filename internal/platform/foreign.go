@@ -131,7 +131,7 @@ func isEmpty(value any) bool {
 // field. Defaults of the API server are nobody's. Where the record does not know the operator, it says nothing, and all
 // count.
 func foreignTo(live *unstructured.Unstructured, found []addition) []addition {
-	if len(found) == 0 || !slices.ContainsFunc(live.GetManagedFields(), isOwnApply) {
+	if len(found) == 0 || !slices.ContainsFunc(live.GetManagedFields(), IsOwnApply) {
 		return slices.Clone(found)
 	}
 	owned := foreignPaths(live)
@@ -154,7 +154,7 @@ func isWithin(path, parent string) bool {
 func foreignPaths(live *unstructured.Unstructured) map[string]string {
 	owned := map[string]string{}
 	for _, entry := range live.GetManagedFields() {
-		if entry.Subresource != "" || entry.FieldsV1 == nil || isOwnApply(entry) {
+		if entry.Subresource != "" || entry.FieldsV1 == nil || IsOwnApply(entry) {
 			continue
 		}
 		set := &fieldpath.Set{}

@@ -135,10 +135,11 @@ func (k *Keeper) look(ctx context.Context, found *Inspection) (bool, error) {
 // IsOurs reports whether the operator has made the object: it says so itself, or the API server's record does.
 func IsOurs(object *unstructured.Unstructured) bool {
 	return object.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ProjectName ||
-		slices.ContainsFunc(object.GetManagedFields(), isOwnApply)
+		slices.ContainsFunc(object.GetManagedFields(), IsOwnApply)
 }
 
-func isOwnApply(entry metav1.ManagedFieldsEntry) bool {
+// IsOwnApply reports whether an entry of the API server's record is about what the operator has applied to the object itself.
+func IsOwnApply(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == v1alpha1.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
 }
 

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
 // renderDeadline is for how long a rendered configuration with what was written is awaited before the operator says that
@@ -37,10 +37,8 @@ func (w *world) awaitRendering(t *target, lack string) verdict {
 // which outlives the operator; zero when that does not tell.
 func heldSince(pool *mcfgv1.MachineConfigPool) time.Time {
 	var since time.Time
-	for i := range pool.ManagedFields {
-		entry := &pool.ManagedFields[i]
-		if entry.Manager == v1alpha1.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" &&
-			entry.Time != nil && entry.Time.After(since) {
+	for _, entry := range pool.ManagedFields {
+		if platform.IsOwnApply(entry) && entry.Time != nil && entry.Time.After(since) {
 			since = entry.Time.Time
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -123,11 +122,7 @@ func paused(pool *unstructured.Unstructured, planHash string) *unstructured.Unst
 // operator lets go of it.
 func owns(pool *mcfgv1.MachineConfigPool, field string) bool {
 	for _, entry := range pool.ManagedFields {
-		if entry.Manager != v1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply ||
-			entry.Subresource != "" || entry.FieldsV1 == nil {
-			continue
-		}
-		if hasField(entry.FieldsV1.GetRawBytes(), field) {
+		if platform.IsOwnApply(entry) && entry.FieldsV1 != nil && hasField(entry.FieldsV1.GetRawBytes(), field) {
 			return true
 		}
 	}
