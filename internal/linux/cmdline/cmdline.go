@@ -21,24 +21,36 @@ type Arg struct {
 	HasValue    bool
 }
 
-// Text returns the argument as it is written on a command line, in quotes where white space demands it.
+// Text returns the argument as it is written on a command line, in quotes where white space demands it. What it returns is
+// read as this argument, wherever on a line it stands; only one that holds a quote which is never closed must be the last, as
+// it was where it came from.
 func (a Arg) Text() string {
-	text := a.Name
+	plain, valueInQuotes := a.Name, a.Name
 	if a.HasValue {
-		text += "=" + a.quotedValue()
+		plain, valueInQuotes = a.Name+"="+a.Value, a.Name+`="`+a.Value
 	}
-	if text == "" || strings.IndexFunc(a.Name, isSpace) >= 0 {
-		return `"` + text + `"`
+	// The kernel drops the second quote where it is the last character only: some values need no second one.
+	ways := []string{
+		plain, valueInQuotes + `"`, `"` + plain + `"`,
+		valueInQuotes, `"` + plain, `"` + valueInQuotes, `"` + valueInQuotes + `"`,
 	}
-	return text
+	for _, after := range []string{" x", ""} {
+		for _, text := range ways {
+			if a.isReadFrom(text, after) {
+				return text
+			}
+		}
+	}
+	return `"` + plain + `"`
 }
 
-// quotedValue puts a value with white space into quotes, unless the whole argument is going to be.
-func (a Arg) quotedValue() string {
-	if strings.IndexFunc(a.Value, isSpace) >= 0 && strings.IndexFunc(a.Name, isSpace) < 0 {
-		return `"` + a.Value + `"`
+// isReadFrom reports whether a text is read as this argument when something follows it on the line.
+func (a Arg) isReadFrom(text, after string) bool {
+	if text != skipSpace(text) || text == "" {
+		return false
 	}
-	return a.Value
+	read, rest := next(text + after)
+	return read == a && rest == skipSpace(after)
 }
 
 // is reports whether both are the same argument with the same value.

@@ -49,6 +49,8 @@ func TestImpersonal(t *testing.T) {
 func FuzzImpersonal(f *testing.F) {
 	f.Add("root=hunter2 quiet")
 	f.Add(`"hunter2 x"=1 hunter2="a b" -- hunter2`)
+	f.Add(`ro=ntui" `)
+	f.Add(`quiet"a b"=1 ro`)
 	f.Fuzz(func(t *testing.T, text string) {
 		line, err := Parse("acme=hunter2 " + text)
 		if err != nil || strings.Contains(text, "hunter2") && !strings.Contains(text, "=hunter2") {
