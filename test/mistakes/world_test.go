@@ -108,14 +108,14 @@ func (w *world) close(t *testing.T) {
 func (w *world) populate(operate func(*world) error) error {
 	w.observer.watch(w)
 	for name, machine := range map[string]hosttree.Machine{
-		"xeon-1": small(hosttree.Xeon()), "xeon-2": small(hosttree.Xeon()), "epyc-1": small(hosttree.EPYC()),
+		"xeon-1": hosttree.Xeon().Small(), "xeon-2": hosttree.Xeon().Small(), "epyc-1": hosttree.EPYC().Small(),
 	} {
 		w.machines[name] = machine
 		if err := w.Fleet.Add(w.ctx, name, machine, map[string]string{tradingLabel: ""}); err != nil {
 			return err
 		}
 	}
-	w.machines["spare"] = small(hosttree.Xeon())
+	w.machines["spare"] = hosttree.Xeon().Small()
 	if err := w.Fleet.Add(w.ctx, "spare", w.machines["spare"], nil); err != nil {
 		return err
 	}
@@ -146,22 +146,6 @@ func (w *world) startOperator() error {
 	}
 	w.stopOperator = stop
 	return nil
-}
-
-// small makes a machine whose tree is quickly read: two NUMA nodes of four cores, with Onload.
-func small(machine hosttree.Machine) hosttree.Machine {
-	machine.Packages, machine.NUMANodesPerPackage, machine.CoresPerNUMANode, machine.CoresPerL3 = 2, 1, 4, 4
-	machine.Distances = [][]int{{10, 20}, {20, 10}}
-	machine.Onload = hosttree.NewOnload()
-	machine.NICs, machine.Disks = slices.Clone(machine.NICs), slices.Clone(machine.Disks)
-	for i := range machine.NICs {
-		nic := &machine.NICs[i]
-		nic.NUMANode, nic.Queues = min(nic.NUMANode, 1), 2
-	}
-	for i := range machine.Disks {
-		machine.Disks[i].Queues = 2
-	}
-	return machine
 }
 
 // baseProfile is the profile that is in force when a history begins and ends.

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -127,9 +126,9 @@ func (w *world) populate(ctx context.Context, labels map[string]string) {
 	w.removeDefinitions()
 	w.check(w.Client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker", Labels: map[string]string{"kubernetes.io/os": "linux"}}}))
 	for name, label := range labels {
-		machine := small(hosttree.Xeon())
+		machine := hosttree.Xeon().Small()
 		if strings.HasPrefix(name, "epyc") {
-			machine = small(hosttree.EPYC())
+			machine = hosttree.EPYC().Small()
 		}
 		w.check(w.Fleet.Add(ctx, name, machine, map[string]string{label: ""}))
 	}
@@ -139,22 +138,6 @@ func (w *world) populate(ctx context.Context, labels map[string]string) {
 		"--kubeconfig="+w.kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port="+port(w.t),
 		"--controllers=deployment-controller,replicaset-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller")
 	w.pods.run(ctx)
-}
-
-// small makes a machine whose tree is quickly read: two NUMA nodes of four cores, with Onload.
-func small(machine hosttree.Machine) hosttree.Machine {
-	machine.Packages, machine.NUMANodesPerPackage, machine.CoresPerNUMANode, machine.CoresPerL3 = 2, 1, 4, 4
-	machine.Distances = [][]int{{10, 20}, {20, 10}}
-	machine.Onload = hosttree.NewOnload()
-	machine.NICs, machine.Disks = slices.Clone(machine.NICs), slices.Clone(machine.Disks)
-	for i := range machine.NICs {
-		nic := &machine.NICs[i]
-		nic.NUMANode, nic.Queues = min(nic.NUMANode, 1), 2
-	}
-	for i := range machine.Disks {
-		machine.Disks[i].Queues = 2
-	}
-	return machine
 }
 
 // check ends the test on an error.

@@ -3,7 +3,10 @@
 
 package hosttree
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 const gibibyte = int64(1) << 30
 
@@ -138,4 +141,21 @@ func distances(nodes, perPackage, near, far int) [][]int {
 		}
 	}
 	return rows
+}
+
+// Small is the machine made small, so that its tree is quickly written and read: two NUMA nodes of four cores, with Onload. NICs
+// of other NUMA nodes go to the last one; NICs and disks have two queues.
+func (m Machine) Small() Machine {
+	m.Packages, m.NUMANodesPerPackage, m.CoresPerNUMANode, m.CoresPerL3 = 2, 1, 4, 4
+	m.Distances = [][]int{{10, 20}, {20, 10}}
+	m.Onload = NewOnload()
+	m.NICs, m.Disks = slices.Clone(m.NICs), slices.Clone(m.Disks)
+	for i := range m.NICs {
+		nic := &m.NICs[i]
+		nic.NUMANode, nic.Queues = min(nic.NUMANode, 1), 2
+	}
+	for i := range m.Disks {
+		m.Disks[i].Queues = 2
+	}
+	return m
 }
