@@ -162,6 +162,17 @@ churn: envtest ## Let nodes flap and profiles change for CHURN; fail when manage
 	$(GO_TEST) -count=1 -timeout 0 ./test/mistakes -run '^TestChurn$$' -churn $(CHURN) -series $(CURDIR)/dist/churn.csv -table $(CURDIR)/dist/churn.txt
 	@cat dist/churn.txt
 
+# The commit that stands for the version before, until there is a release: the state of 22 November 2026, 11:57 UTC, with
+# definitions that lack a field of today's agents. With a release, it is its tag.
+PREVIOUS ?= 8555ddf85cd7b183d4052ca1d442626f6d0c1639
+.PHONY: test-upgrade
+test-upgrade: envtest ## Mix definitions, manager and agents of the commit PREVIOUS with those of now; the table is in dist/upgrade.txt.
+	@mkdir -p dist && rm -rf dist/previous dist/upgrade.txt && mkdir dist/previous
+	git archive $(PREVIOUS) | tar -x -C dist/previous
+	cd dist/previous && go test -c -o mistakes.test ./test/mistakes
+	$(GO_TEST) -count=1 -timeout 60m ./test/mistakes -run '^TestUpgrade$$' -previous $(CURDIR)/dist/previous -table $(CURDIR)/dist/upgrade.txt
+	@rm -rf dist/previous
+
 .PHONY: test-kubelet
 test-kubelet: ## Put rendered kubelet configurations before the kubelet's own validation.
 	cd test/kubelet && go test ./...

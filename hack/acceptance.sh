@@ -22,6 +22,7 @@ bench       benchmarks
 mistakes    mistakes of users and faults of the API server
 scale       the manager with large fleets
 churn       an hour of flapping nodes, edited profiles and restarted agents
+test-upgrade versions of definitions, manager and agents mixed, forth and back
 olm         installed, upgraded and removed by Operator Lifecycle Manager
 test-release a release that is complete, and the same when it is made again
 lab         real kernels against their plans

@@ -9,6 +9,7 @@ package nodeclient
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -104,8 +105,20 @@ func (c *Client) WatchLowLatencyNode(ctx context.Context, name string) (watch.In
 }
 
 // ApplyStatus applies the status of a LowLatencyNode. With a resource version, an object that has changed since is a
-// conflict.
+// conflict. Fields that an older CustomResourceDefinition does not declare are left out.
 func (c *Client) ApplyStatus(ctx context.Context, node *unstructured.Unstructured) error {
+	err := c.applyStatus(ctx, node)
+	if !isAboutFields(err) {
+		return err
+	}
+	known, problem := c.declared(ctx, node)
+	if problem != nil || known == nil {
+		return errors.Join(err, problem)
+	}
+	return c.applyStatus(ctx, known)
+}
+
+func (c *Client) applyStatus(ctx context.Context, node *unstructured.Unstructured) error {
 	content, err := json.Marshal(node.Object)
 	if err != nil {
 		return fmt.Errorf("writing the status as JSON: %w", err)

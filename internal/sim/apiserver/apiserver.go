@@ -82,8 +82,9 @@ func Start(options Options) (*Environment, error) {
 		},
 		CRDDirectoryPaths:     crds,
 		ErrorIfCRDPathMissing: true,
-		// The library waits 20 s by default, which a machine that is busy with other tests exceeds.
+		// The library waits 20 s for the processes and 10 s for the CRDs by default, which a machine that is busy with other tests exceeds.
 		ControlPlaneStartTimeout: startTimeout,
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: startTimeout},
 	}
 	config, err := environment.Start()
 	if err != nil {
