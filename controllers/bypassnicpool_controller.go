@@ -68,6 +68,7 @@ func (r *PoolReconciler) reconcile(ctx context.Context, name string) (time.Durat
 	pool, err := get(ctx, r.client, client.ObjectKey{Name: name}, &v1alpha1.BypassNICPool{})
 	if pool == nil || err != nil {
 		r.pace.forget(name)
+		r.selections.Retain(name)
 		return 0, err
 	}
 	decided := r.pace.measure(name)

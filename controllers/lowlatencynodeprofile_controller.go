@@ -58,6 +58,7 @@ func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request)
 	profile, err := get(ctx, r.client, request.NamespacedName, &v1alpha1.LowLatencyNodeProfile{})
 	if profile == nil || err != nil {
 		r.pace.forget(request.Name)
+		r.plans.Retain(request.Name)
 		return ctrl.Result{}, err
 	}
 	decided := r.pace.measure(profile.Name)

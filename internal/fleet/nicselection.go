@@ -22,32 +22,39 @@ type NICSelection struct {
 	Claim bypass.Claim
 }
 
-// Selections remembers what pools select, so that the event of one node costs no work for the others.
+// Selections remembers what pools select on the nodes that they have, so that the event of one node costs no work for the others.
 type Selections struct {
 	mutex sync.Mutex
-	known *memo[selectionKey, NICSelection]
+	known memory[selectionKey, NICSelection]
 }
 
 type selectionKey struct {
-	pool                       types.UID
-	pools, node, inventoryHash string
+	pool                 types.UID
+	pools, inventoryHash string
 }
 
 // NewSelections returns a memory that is empty.
 func NewSelections() *Selections {
-	return &Selections{known: newMemo[selectionKey, NICSelection](rememberedNodes)}
+	return &Selections{known: memory[selectionKey, NICSelection]{}}
 }
 
 func (s *Selections) of(pool *v1alpha1.BypassNICPool, pools NodePools, node string, inventory *v1alpha1.Inventory) NICSelection {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	key := selectionKey{pool: pool.UID, pools: pools.key(), node: node, inventoryHash: inventory.Hash}
-	if known, found := s.known.get(key); found {
+	from := selectionKey{pool: pool.UID, pools: pools.key(), inventoryHash: inventory.Hash}
+	if known, found := s.known.get(pool.Name, node, from); found {
 		return known
 	}
 	result := selectNICs(pool, pools, inventory)
-	s.known.put(key, result)
+	s.known.put(pool.Name, node, from, result)
 	return result
+}
+
+// Retain forgets nodes that the pool of that name no longer has; it has none when it is gone.
+func (s *Selections) Retain(pool string, nodes ...string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.known.retain(pool, nodes)
 }
 
 // selectNICs knows no NIC of an inventory that cannot be read, which the profile reports.

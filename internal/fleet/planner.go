@@ -18,14 +18,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
-const (
-	// rememberedNodes bounds the nodes whose plans are remembered; more nodes cost planning, nothing else.
-	rememberedNodes = 16384
-	// rememberedPlans bounds the distinct plans.
-	rememberedPlans = 1024
-
-	ruleInventory = "plan.inventory"
-)
+const ruleInventory = "plan.inventory"
 
 // Planned is the outcome of planning for one inventory. It is shared by all nodes that report it.
 type Planned struct {
@@ -41,17 +34,18 @@ type Planned struct {
 	Claimed []v1alpha1.BypassNICClaim
 }
 
-// Planner makes plans and remembers them, so that the event of one node costs no planning for the others.
+// Planner makes plans and remembers those of the nodes that the profiles have, so that the event of one node costs no planning
+// for the others.
 type Planner struct {
 	rules plan.PlatformRules
 	mutex sync.Mutex
-	// byNode remembers the plan of each node until it reports another inventory hash. A node's word about
-	// its hash decides about that node only.
-	byNode *memo[nodeKey, *Planned]
+	// byNode remembers the plan of each node until its profile, its pools or the inventory hash that it reports change. A
+	// node's word about its hash decides about that node only.
+	byNode memory[nodeKey, *Planned]
 	// byContent shares plans between nodes whose inventories are equal, as the planner itself finds.
-	byContent *memo[contentKey, *Planned]
+	byContent shared[contentKey, Planned]
 	// byHash makes equal plans one object.
-	byHash *memo[hashKey, *plan.NodePlan]
+	byHash shared[hashKey, plan.NodePlan]
 }
 
 type generation struct {
@@ -63,7 +57,7 @@ type generation struct {
 
 type nodeKey struct {
 	generation
-	node, inventoryHash string
+	inventoryHash string
 }
 
 type contentKey struct {
@@ -78,12 +72,7 @@ type hashKey struct {
 
 // NewPlanner returns a planner for a platform with these rules. It remembers nothing yet.
 func NewPlanner(rules plan.PlatformRules) *Planner {
-	return &Planner{
-		rules:     rules,
-		byNode:    newMemo[nodeKey, *Planned](rememberedNodes),
-		byContent: newMemo[contentKey, *Planned](rememberedNodes),
-		byHash:    newMemo[hashKey, *plan.NodePlan](rememberedPlans),
-	}
+	return &Planner{rules: rules, byNode: memory[nodeKey, *Planned]{}}
 }
 
 // Plan returns the plan of the node that the pools select and that reports the inventory.
@@ -91,13 +80,20 @@ func (p *Planner) Plan(profile *v1alpha1.LowLatencyNodeProfile, pools NodePools,
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	at := generation{profile: profile.UID, generation: profile.Generation, pools: pools.key()}
-	key := nodeKey{generation: at, node: node, inventoryHash: inventory.Hash}
-	if known, found := p.byNode.get(key); found {
+	from := nodeKey{generation: at, inventoryHash: inventory.Hash}
+	if known, found := p.byNode.get(profile.Name, node, from); found {
 		return known
 	}
 	result := p.planContent(at, profile, pools, inventory)
-	p.byNode.put(key, result)
+	p.byNode.put(profile.Name, node, from, result)
 	return result
+}
+
+// Retain forgets nodes that the profile of that name no longer has; it has none when it is gone.
+func (p *Planner) Retain(profile string, nodes ...string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.byNode.retain(profile, nodes)
 }
 
 func (p *Planner) planContent(at generation, profile *v1alpha1.LowLatencyNodeProfile, pools NodePools, inventory *v1alpha1.Inventory) *Planned {
@@ -106,16 +102,16 @@ func (p *Planner) planContent(at generation, profile *v1alpha1.LowLatencyNodePro
 		return impossible(err)
 	}
 	key := contentKey{generation: at, content: content}
-	if known, found := p.byContent.get(key); found {
+	if known := p.byContent.get(key); known != nil {
 		return known
 	}
 	result := p.planInventory(profile, pools, inventory)
 	if result.Plan != nil {
-		shared := hashKey{profile: profile.UID, hash: result.Hash}
-		if known, found := p.byHash.get(shared); found && ptr.Equal(known.CPUs.Derivation, result.Plan.CPUs.Derivation) {
+		same := hashKey{profile: profile.UID, hash: result.Hash}
+		if known := p.byHash.get(same); known != nil && ptr.Equal(known.CPUs.Derivation, result.Plan.CPUs.Derivation) {
 			result.Plan = known
 		} else {
-			p.byHash.put(shared, result.Plan)
+			p.byHash.put(same, result.Plan)
 		}
 	}
 	p.byContent.put(key, result)

@@ -66,7 +66,9 @@ func DecidePool(w *PoolWorld, selections *Selections) *PoolDecision {
 		Plugins: countPlugins(w.DaemonSet),
 	}
 	index := NewPoolIndex(w.Pools)
+	names := make([]string, 0, len(w.Nodes))
 	for _, node := range w.Nodes {
+		names = append(names, node.Name)
 		n := PoolNode{
 			Node: node, Report: w.Reports[node.Name], Pools: index.Of(node), Profiles: SelectingProfiles(w.Profiles, node),
 		}
@@ -79,6 +81,7 @@ func DecidePool(w *PoolWorld, selections *Selections) *PoolDecision {
 		}
 		d.Nodes = append(d.Nodes, n)
 	}
+	selections.Retain(w.Pool.Name, names...)
 	d.Content = PoolContent(w.Pool, w.Pools, d.selectedBy)
 	d.Content.Holdings = d.holdings(w.Pool.Name)
 	d.Draining, d.Nameless = isDraining(w, d), isNameless(w.Pool, d)

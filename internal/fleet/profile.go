@@ -118,4 +118,5 @@ func (d *ProfileDecision) planMembers(profile *v1alpha1.LowLatencyNodeProfile, p
 			}
 		}
 	}
+	plans.Retain(profile.Name, d.Intent.Selected...)
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
 func TestRuntimeClassClaims(t *testing.T) {
@@ -48,7 +49,7 @@ func TestIntentKnowsWhoElseClaimsTheRuntimeClass(t *testing.T) {
 	profile.Name, other.Name = "a", "b"
 	profile.CreationTimestamp, other.CreationTimestamp = metav1.NewTime(time.Unix(2, 0)), metav1.NewTime(time.Unix(1, 0))
 	profile.Spec.ContainerRuntime.RuntimeClassName, other.Spec.ContainerRuntime.RuntimeClassName = "performance-x", "performance-x"
-	decision := DecideProfile(&ProfileWorld{Profile: profile, Others: []*v1alpha1.LowLatencyNodeProfile{other}}, nil)
+	decision := DecideProfile(&ProfileWorld{Profile: profile, Others: []*v1alpha1.LowLatencyNodeProfile{other}}, NewPlanner(plan.PlatformRules{}))
 	if diff := cmp.Diff([]string{"b", "a"}, decision.Intent.RuntimeClassClaims); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -5,8 +5,10 @@ package platform
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,8 +31,9 @@ const (
 	// RestorationWindow is for how long a restoration counts.
 	RestorationWindow = 10 * time.Minute
 
-	// rememberedObjects bounds what a Keeper remembers. Forgetting costs one read or write for each object.
-	rememberedObjects = 8192
+	// rememberedObjects is of how many objects a Keeper remembers what it has seen before it looks for those that nobody asks
+	// about any more. Forgetting costs one read or write for each object.
+	rememberedObjects = 256
 )
 
 // Keeper sees to it that the objects which the operator renders have the content that was rendered, and no other. It
@@ -45,17 +48,21 @@ type Keeper struct {
 
 	mutex   sync.Mutex
 	objects map[types.UID]*history
+	// limit is the number of objects at which those that nobody asks about any more are looked for.
+	limit int
 }
 
 // history is what is remembered of an object.
 type history struct {
 	// settled are additions, with their values, that are not to be taken out.
 	settled map[string]bool
-	// desired is the content to which the object was restored, printed, and when that was.
-	desired string
+	// desired is the digest of the content to which the object was restored, and times are when that was.
+	desired [sha256.Size]byte
 	times   []time.Time
 	// seen is the version of the object that was restored last.
 	seen string
+	// asked is when anybody asked about the object last.
+	asked time.Time
 }
 
 // Inspection is what a Keeper has found out about one object.
@@ -124,11 +131,10 @@ func (k *Keeper) look(ctx context.Context, found *Inspection) (bool, error) {
 			"another name", Describe(live))
 		return false, nil
 	}
-	all := k.unsettled(live, found.additions(live))
-	found.foreign = foreignTo(live, all)
-	k.settle(live, slices.DeleteFunc(all, func(one addition) bool {
-		return slices.ContainsFunc(found.foreign, func(other addition) bool { return one.id() == other.id() })
-	}))
+	found.foreign = foreignTo(live, k.unsettled(live, found.additions(live)))
+	k.settle(live, found.additions(live), func(one addition) bool {
+		return !slices.ContainsFunc(found.foreign, func(other addition) bool { return one.id() == other.id() })
+	})
 	return true, nil
 }
 
@@ -155,9 +161,9 @@ func (k *Keeper) Write(ctx context.Context, writer client.Client, found *Inspect
 		if err := remove(ctx, writer, live, found.foreign); err != nil {
 			return err
 		}
-		k.settle(live, slices.DeleteFunc(found.additions(live), func(one addition) bool {
-			return !slices.ContainsFunc(found.foreign, func(other addition) bool { return isWithin(one.id(), other.id()) })
-		}))
+		k.settle(live, found.additions(live), func(one addition) bool {
+			return slices.ContainsFunc(found.foreign, func(other addition) bool { return isWithin(one.id(), other.id()) })
+		})
 	}
 	if live != nil && Compare(live, found.desired) == Same {
 		return nil
@@ -194,15 +200,27 @@ func listed(found []addition) string {
 
 // of is what is remembered of an object. The mutex must be held.
 func (k *Keeper) of(object *unstructured.Unstructured) *history {
-	if k.objects == nil || len(k.objects) >= rememberedObjects {
-		k.objects = map[types.UID]*history{}
-	}
+	now := k.Clock.Now()
 	known := k.objects[object.GetUID()]
 	if known == nil {
+		k.forget(now)
 		known = &history{settled: map[string]bool{}}
 		k.objects[object.GetUID()] = known
 	}
+	known.asked = now
 	return known
+}
+
+// forget makes room for another object: it forgets those of which nothing counts any more because nobody asks about them.
+func (k *Keeper) forget(now time.Time) {
+	if k.objects == nil {
+		k.objects, k.limit = map[types.UID]*history{}, rememberedObjects
+	}
+	if len(k.objects) < k.limit {
+		return
+	}
+	maps.DeleteFunc(k.objects, func(_ types.UID, h *history) bool { return now.Sub(h.asked) >= RestorationWindow })
+	k.limit = max(rememberedObjects, 2*len(k.objects))
 }
 
 // unsettled leaves the additions that are not known to be there to stay.
@@ -216,23 +234,29 @@ func (k *Keeper) unsettled(object *unstructured.Unstructured, found []addition) 
 	return slices.DeleteFunc(found, func(one addition) bool { return known.settled[one.fingerprint(object)] })
 }
 
-func (k *Keeper) settle(object *unstructured.Unstructured, found []addition) {
+// settle remembers which of the additions that an object has now are there to stay: those that were before, and those that are
+// settled now. Former ones are forgotten.
+func (k *Keeper) settle(object *unstructured.Unstructured, present []addition, isSettled func(addition) bool) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	known := k.of(object)
-	for _, one := range found {
-		known.settled[one.fingerprint(object)] = true
+	former := known.settled
+	known.settled = map[string]bool{}
+	for _, one := range present {
+		if id := one.fingerprint(object); former[id] || isSettled(one) {
+			known.settled[id] = true
+		}
 	}
 }
 
 // note counts a restoration. The same version of an object counts once: the cache may be behind.
 func (k *Keeper) note(live, desired *unstructured.Unstructured) {
-	text := printed(desired)
+	content := digestOf(desired)
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	known := k.of(live)
-	if known.desired != text {
-		known.desired, known.times = text, nil
+	if known.desired != content {
+		known.desired, known.times = content, nil
 		known.seen = live.GetResourceVersion()
 		return
 	}
@@ -245,20 +269,20 @@ func (k *Keeper) note(live, desired *unstructured.Unstructured) {
 
 // isFought reports whether the object was restored to the wanted content as often as is allowed.
 func (k *Keeper) isFought(live, desired *unstructured.Unstructured) bool {
-	text := printed(desired)
+	content := digestOf(desired)
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	known := k.of(live)
 	now := k.Clock.Now()
 	known.times = slices.DeleteFunc(known.times, func(at time.Time) bool { return now.Sub(at) >= RestorationWindow })
-	return known.desired == text && len(known.times) >= MaximumRestorations
+	return known.desired == content && len(known.times) >= MaximumRestorations
 }
 
-// printed is the content of an object as text.
-func printed(object *unstructured.Unstructured) string {
+// digestOf identifies the content of an object.
+func digestOf(object *unstructured.Unstructured) [sha256.Size]byte {
 	text, err := json.Marshal(object.Object)
 	if err != nil {
-		return ""
+		return [sha256.Size]byte{}
 	}
-	return string(text)
+	return sha256.Sum256(text)
 }

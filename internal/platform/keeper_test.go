@@ -6,6 +6,7 @@ package platform
 import (
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -232,5 +234,34 @@ func TestDefaultsAreNobodys(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, removalOf(live, found)); diff != "" {
 		t.Errorf("patch mismatch (-want +got):\n%s", diff)
+	}
+}
+
+// TestKeeperForgets changes an object often, beside many that come and go.
+func TestKeeperForgets(t *testing.T) {
+	k := newKeeping(t)
+	k.keep()
+	for i := range 10 * rememberedObjects {
+		former := k.live()
+		former.SetUID(types.UID(strconv.Itoa(i)))
+		former.Object["other"] = strconv.Itoa(i)
+		present := additions(former, desiredMap())
+		k.settle(former, present, func(addition) bool { return true })
+		if left := k.unsettled(former, present); len(left) > 0 {
+			t.Fatalf("%v are not settled", left)
+		}
+		living := k.live()
+		living.Object["other"] = strconv.Itoa(i)
+		k.settle(living, additions(living, desiredMap()), func(addition) bool { return true })
+		if known := k.of(living); len(known.settled) != 1 {
+			t.Fatalf("%d states of one field are remembered", len(known.settled))
+		}
+		if known := k.objects[living.GetUID()]; known == nil {
+			t.Fatal("an object that is asked about was forgotten")
+		}
+		if len(k.objects) > 2*rememberedObjects {
+			t.Fatalf("%d objects are remembered", len(k.objects))
+		}
+		k.clock.SetTime(k.clock.Now().Add(RestorationWindow / rememberedObjects))
 	}
 }

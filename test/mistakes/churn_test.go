@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,20 +44,27 @@ const (
 	roleVariable = "MISTAKES_ROLE"
 	// samplePace is how often a role writes a line.
 	samplePace = 2 * time.Second
+	// samplesPerProfile is after how many lines it writes a heap profile, where these are wanted.
+	samplesPerProfile = 60
+	// profileRate is one sample in so many bytes: growth of a few megabytes is to be told apart by its cause.
+	profileRate = 8 << 10
 )
 
 //nolint:gochecknoglobals // That is how flags of tests are made.
 var (
-	churnFlag  = flag.Duration("churn", 0, "for how long nodes flap, profiles are edited and agents restarted; 0 for not at all")
-	seriesFlag = flag.String("series", "", "a file for the measured series, as CSV")
+	churnFlag    = flag.Duration("churn", 0, "for how long nodes flap, profiles are edited and agents restarted; 0 for not at all")
+	seriesFlag   = flag.String("series", "", "a file for the measured series, as CSV")
+	profilesFlag = flag.String("profiles", "", "a folder for heap profiles of the processes of a churn")
 )
 
 // role is what a process of a churn is.
 type role struct {
 	// Name is manager, agent or plugin.
 	Name, Kubeconfig, Samples string
-	Node, Root, PodResources  string
-	Plugin                    embedded.PluginOnNode
+	// Profiles is where heap profiles go, without their number; "" for none.
+	Profiles                 string
+	Node, Root, PodResources string
+	Plugin                   embedded.PluginOnNode
 }
 
 // sample is one measurement of a process.
@@ -87,6 +95,9 @@ func playRole(text string) error {
 	}
 	ctx := context.Background()
 	ctrl.SetLogger(logr.Discard())
+	if r.Profiles != "" {
+		runtime.MemProfileRate = profileRate
+	}
 	go r.measure()
 	if r.Name == "plugin" {
 		return cluster.NewPlugin(r.Plugin, time.Second).Run(ctx)
@@ -112,7 +123,7 @@ func (r *role) measure() {
 	if err != nil {
 		return
 	}
-	for {
+	for lines := 1; ; lines++ {
 		debug.FreeOSMemory()
 		var memory runtime.MemStats
 		runtime.ReadMemStats(&memory)
@@ -130,8 +141,20 @@ func (r *role) measure() {
 		if _, err := file.Write(append(text, '\n')); err != nil {
 			return
 		}
+		if r.Profiles != "" && lines%samplesPerProfile == 0 && r.profile(lines/samplesPerProfile) != nil {
+			return
+		}
 		time.Sleep(samplePace)
 	}
+}
+
+// profile writes what the live heap was allocated for, as "go tool pprof -sample_index=inuse_space -diff_base" compares.
+func (r *role) profile(number int) error {
+	file, err := os.Create(fmt.Sprintf("%s-%03d.heap", r.Profiles, number))
+	if err != nil {
+		return fmt.Errorf("making a heap profile: %w", err)
+	}
+	return errors.Join(pprof.WriteHeapProfile(file), file.Close())
 }
 
 // residentKiB is the anonymous memory of this process.
@@ -168,6 +191,9 @@ func (p *troupe) start(r role, key string) error {
 	}
 	p.started[key] = true
 	r.Samples = filepath.Join(p.dir, key+".samples")
+	if *profilesFlag != "" {
+		r.Profiles = filepath.Join(*profilesFlag, key)
+	}
 	text, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("describing %s: %w", key, err)

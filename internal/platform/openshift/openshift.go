@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -354,46 +353,4 @@ func (p *Platform) machineConfig(ctx context.Context, name string) (*mcfgv1.Mach
 	default:
 		return config, nil
 	}
-}
-
-// maximumRenderings bounds what is remembered. A profile has at most some dozens of shapes.
-const maximumRenderings = 512
-
-// renderings remembers what was rendered, so that an event that changes no plan costs no rendering.
-type renderings struct {
-	// render makes the objects of an input.
-	render  renderer
-	mutex   sync.Mutex
-	results map[rendering][]*unstructured.Unstructured
-}
-
-// rendering identifies an input. Plans are compared by identity: equal plans are one object.
-type rendering struct {
-	plan  any
-	pool  string
-	limit int32
-	// labels are those of an existing machine config pool, printed.
-	labels string
-}
-
-// objects renders an input, or returns what it was rendered to before. The result is shared: not to be changed.
-func (r *renderings) objects(in manifests.Input) ([]*unstructured.Unstructured, error) {
-	id := rendering{
-		plan: in.Plan, pool: string(in.MachineConfigPool.Management) + "/" + in.MachineConfigPool.Name, limit: in.MachineConfigPool.MaximumUnavailableNodes,
-		labels: fmt.Sprint(in.MachineConfigPool.PoolSelector, in.MachineConfigPool.MachineConfigLabels),
-	}
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	if objects, found := r.results[id]; found {
-		return objects, nil
-	}
-	objects, err := r.render(in)
-	if err != nil {
-		return nil, err
-	}
-	if r.results == nil || len(r.results) >= maximumRenderings {
-		r.results = map[rendering][]*unstructured.Unstructured{}
-	}
-	r.results[id] = objects
-	return objects, nil
 }

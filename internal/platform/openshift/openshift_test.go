@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
@@ -243,37 +242,5 @@ func TestErrorsNameTheObject(t *testing.T) {
 				t.Errorf("error is %v, want %q", err, tc.want)
 			}
 		})
-	}
-}
-
-func TestRenderingsAreRemembered(t *testing.T) {
-	calls := 0
-	r := renderings{render: func(in manifests.Input) ([]*unstructured.Unstructured, error) {
-		calls++
-		return renderText(in)
-	}}
-	intent := oneNode().intent(newCluster(t, "n1"))
-	in := manifests.Input{Plan: intent.Shapes[0].Plan}
-	for range 3 {
-		if _, err := r.objects(in); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if calls != 1 {
-		t.Errorf("rendered %d times, want once", calls)
-	}
-	for i := range 2 * maximumRenderings {
-		in.MachineConfigPool.MaximumUnavailableNodes = int32(i % (1 << 30))
-		if _, err := r.objects(in); err != nil {
-			t.Fatal(err)
-		}
-		if len(r.results) > maximumRenderings {
-			t.Fatalf("%d renderings are remembered", len(r.results))
-		}
-	}
-	r.render = func(manifests.Input) ([]*unstructured.Unstructured, error) { return nil, errors.New("impossible") }
-	in.MachineConfigPool.Management = v1alpha1.PoolsExisting
-	if _, err := r.objects(in); err == nil {
-		t.Error("an error is remembered as objects")
 	}
 }
