@@ -55,6 +55,7 @@ var _ reconcile.Reconciler = (*PoolReconciler)(nil)
 // +kubebuilder:rbac:groups="",namespace=lowlatency-operator-agents,resources=configmaps,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,namespace=lowlatency-operator-agents,resources=daemonsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=resource.k8s.io,resources=deviceclasses,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=resource.k8s.io,resources=resourceslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=get;list;watch;create;patch;delete
 
 // Reconcile brings one pool a step further.

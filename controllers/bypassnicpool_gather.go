@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
@@ -46,7 +47,7 @@ func keyOf(object *unstructured.Unstructured) objectKey {
 func (r *PoolReconciler) gather(ctx context.Context, pool *v1alpha1.BypassNICPool) (*poolWorld, error) {
 	w := &poolWorld{PoolWorld: fleet.PoolWorld{Pool: pool}}
 	for _, read := range []func(context.Context, *poolWorld) error{
-		r.gatherPools, r.gatherProfiles, r.gatherNodes, r.gatherReports, r.gatherObjects,
+		r.gatherPools, r.gatherProfiles, r.gatherNodes, r.gatherReports, r.gatherObjects, r.gatherPublished,
 	} {
 		if err := read(ctx, w); err != nil {
 			return nil, err
@@ -110,6 +111,24 @@ func (r *PoolReconciler) gatherObjects(ctx context.Context, w *poolWorld) error 
 	return nil
 }
 
+// gatherPublished reads what the DRA driver of a pool offers.
+func (r *PoolReconciler) gatherPublished(ctx context.Context, w *poolWorld) error {
+	if bypass.Allocation(&w.Pool.Spec) != v1alpha1.AllocationDynamic || !r.served.classes {
+		return nil
+	}
+	driver := bypass.DriverName(w.Pool.Name)
+	list := &resourcev1.ResourceSliceList{}
+	if err := r.client.List(ctx, list, client.MatchingFields{indexDriver: driver}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the ResourceSlices of driver %s: %w", driver, err)
+	}
+	published := make([]*resourcev1.ResourceSlice, 0, len(list.Items))
+	for i := range list.Items {
+		published = append(published, &list.Items[i])
+	}
+	w.Published = fleet.PublishedUnits(w.Pool.Name, published)
+	return nil
+}
+
 // daemonSetAmong finds the one DaemonSet of a pool; nil when there is none.
 func daemonSetAmong(objects map[objectKey]*unstructured.Unstructured) *appsv1.DaemonSet {
 	for key, object := range objects {
@@ -133,7 +152,7 @@ func classKind() schema.GroupVersionKind {
 
 // servedKinds says which kinds of objects, made for pools, the API server may lack.
 type servedKinds struct {
-	// attachments are NetworkAttachmentDefinitions, classes DeviceClasses.
+	// attachments are NetworkAttachmentDefinitions; classes are DeviceClasses, and the ResourceSlices of the same group and version.
 	attachments, classes bool
 }
 

@@ -5,6 +5,7 @@ package controllers_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -386,6 +387,10 @@ func (s *suite) changesAllocation(ctx SpecContext) {
 	for _, node := range []string{"xeon-1", "xeon-2"} {
 		s.reportNICs(ctx, node, "x2", healthyNIC(firstPort))
 	}
+	s.publishes(ctx, "xeon-1", "x2", 1)
+	waiting := s.expectPool(ctx, "x2", v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAwaitingPlugins)
+	Expect(meta.FindStatusCondition(waiting.Status.Conditions, v1alpha1.ConditionReady).Message).To(ContainSubstring("ResourceSlices of node xeon-2 0 of 1 units"))
+	s.publishes(ctx, "xeon-2", "x2", 1)
 	s.expectPool(ctx, "x2", v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonNICsHealthy)
 
 	By("waiting with the name of the resource until the kubelet has forgotten the device plugin")
@@ -425,6 +430,22 @@ func (s *suite) changesAllocation(ctx SpecContext) {
 	s.reportNICs(ctx, "xeon-1", "x2", healthyNIC(firstPort))
 	expectArguments(ContainElement("device-plugin"))
 	s.expectPool(ctx, "x2", v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonNICsHealthy)
+}
+
+// publishes plays the DRA driver of a pool on a node.
+func (s *suite) publishes(ctx context.Context, node, pool string, units int) {
+	GinkgoHelper()
+	slice := &resourcev1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: node + "-" + pool},
+		Spec: resourcev1.ResourceSliceSpec{
+			Driver: bypass.DriverName(pool), NodeName: new(node), Pool: resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1},
+		},
+	}
+	for i := range units {
+		slice.Spec.Devices = append(slice.Spec.Devices, resourcev1.Device{Name: fmt.Sprintf("unit-%d", i)})
+	}
+	Expect(s.client.Create(ctx, slice)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(s.client.Delete(ctx, slice))).To(Succeed()) })
 }
 
 // counts plays a kubelet that is ready and counts units of a device plugin.

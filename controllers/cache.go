@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -20,14 +21,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/changes"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
 
-// indexProfile is the field by which LowLatencyNodes are found.
-const indexProfile = "spec.profile"
+const (
+	// indexProfile is the field by which LowLatencyNodes are found.
+	indexProfile = "spec.profile"
+	// indexDriver is the field by which ResourceSlices are found.
+	indexDriver = "spec.driver"
+)
 
 // ManagerOptions completes the options of a manager, so that its cache holds only what the reconcilers read:
 // of the kinds that others write, too, the objects that carry a profile's label, and of Nodes a fraction.
@@ -108,6 +114,9 @@ func cacheOptional(cached *cache.Options) error {
 		object.SetGroupVersionKind(kind)
 		cached.ByObject[object] = cache.ByObject{Label: ofPools}
 	}
+	if served.classes {
+		cached.ByObject[&resourcev1.ResourceSlice{}] = cache.ByObject{Transform: stripSlice}
+	}
 	return nil
 }
 
@@ -135,6 +144,25 @@ func stripPlan(object any) (any, error) {
 		return plain, nil
 	}
 	return cache.TransformStripManagedFields()(object)
+}
+
+var _ toolscache.TransformFunc = stripSlice
+
+// stripSlice leaves of the devices in a ResourceSlice their names and taints, and none of somebody else's driver.
+func stripSlice(object any) (any, error) {
+	slice, ok := object.(*resourcev1.ResourceSlice)
+	if !ok {
+		return object, nil
+	}
+	slice.ManagedFields = nil
+	if _, ours := fleet.PoolOfDriver(slice.Spec.Driver); !ours {
+		slice.Spec = resourcev1.ResourceSliceSpec{Driver: slice.Spec.Driver}
+	}
+	slice.Spec.SharedCounters = nil
+	for i, device := range slice.Spec.Devices {
+		slice.Spec.Devices[i] = resourcev1.Device{Name: device.Name, Taints: device.Taints}
+	}
+	return slice, nil
 }
 
 var _ toolscache.TransformFunc = stripNode

@@ -12,6 +12,7 @@ import (
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"github.com/prometheus/client_golang/prometheus"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
@@ -117,7 +118,21 @@ func setupPools(mgr ctrl.Manager, options Options, recorder events.EventRecorder
 		image: options.Image, served: served, recorder: recorder, clock: options.Clock,
 		selections: fleet.NewSelections(), heartbeats: leases, pace: newPace(options.Clock),
 	}
+	if served.classes {
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), &resourcev1.ResourceSlice{}, indexDriver, driverOf); err != nil {
+			return fmt.Errorf("indexing ResourceSlices by driver: %w", err)
+		}
+	}
 	return pools.setup(mgr)
+}
+
+// driverOf is the index of ResourceSlices.
+func driverOf(object client.Object) []string {
+	slice, ok := object.(*resourcev1.ResourceSlice)
+	if !ok {
+		return nil
+	}
+	return []string{slice.Spec.Driver}
 }
 
 // complete fills in what the caller has left open.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -83,7 +84,22 @@ func (r *PoolReconciler) setup(mgr ctrl.Manager) error {
 		object.SetGroupVersionKind(kind)
 		build = build.Watches(object, handler.EnqueueRequestsFromMapFunc(poolOfLabel), changed)
 	}
+	if r.served.classes {
+		build = build.Watches(&resourcev1.ResourceSlice{}, r.pace.of(poolOfSlice), changed)
+	}
 	return r.heartbeats.watch(build, r.pace.of, poolsOfReport).Complete(r)
+}
+
+// poolOfSlice is the pool whose DRA driver has published a ResourceSlice.
+func poolOfSlice(_ context.Context, object client.Object) []reconcile.Request {
+	slice, ok := object.(*resourcev1.ResourceSlice)
+	if !ok {
+		return nil
+	}
+	if pool, ours := fleet.PoolOfDriver(slice.Spec.Driver); ours {
+		return []reconcile.Request{requestFor(pool)}
+	}
+	return nil
 }
 
 // allPools are all pools: what changed may concern any of them.

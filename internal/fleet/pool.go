@@ -27,6 +27,8 @@ type PoolWorld struct {
 	Reports map[string]*v1alpha1.LowLatencyNode
 	// DaemonSet runs the device plugin or the DRA driver of the pool; nil when there is none.
 	DaemonSet *appsv1.DaemonSet
+	// Published are the units that the DRA driver of the pool offers, by node.
+	Published map[string]int64
 }
 
 // PoolNode is a node that a pool selects.
@@ -42,6 +44,8 @@ type PoolNode struct {
 	Paused bool
 	// NICs are what the agent says about the NICs of the pool.
 	NICs []*v1alpha1.NodeBypassNIC
+	// Published are the units that the DRA driver of the pool offers.
+	Published int64
 	// Selection is what the pool selects by the node's inventory.
 	Selection NICSelection
 }
@@ -71,6 +75,7 @@ func DecidePool(w *PoolWorld, selections *Selections) *PoolDecision {
 		names = append(names, node.Name)
 		n := PoolNode{
 			Node: node, Report: w.Reports[node.Name], Pools: index.Of(node), Profiles: SelectingProfiles(w.Profiles, node),
+			Published: w.Published[node.Name],
 		}
 		n.Paused = isPaused(w.Profiles, n.Profiles)
 		n.NICs = NICsOfPool(n.Report, w.Pool.Name)

@@ -49,11 +49,11 @@ func HealthyUnits(nics []*v1alpha1.NodeBypassNIC) int64 {
 	return units
 }
 
-// MissingUnits are how many of these the kubelet does not let the scheduler hand out. Units of a DRA driver are not the
-// kubelet's to count.
+// MissingUnits are how many of these the scheduler cannot hand out: those that the kubelet does not advertise, and of a DRA driver
+// those that it does not offer in ResourceSlices.
 func (n *PoolNode) MissingUnits(pool *v1alpha1.BypassNICPool) int64 {
 	if bypass.Allocation(&pool.Spec) == v1alpha1.AllocationDynamic {
-		return 0
+		return max(0, HealthyUnits(n.NICs)-n.Published)
 	}
 	advertised := n.Node.Status.Allocatable[corev1.ResourceName(pool.Spec.ResourceName)]
 	return max(0, HealthyUnits(n.NICs)-advertised.Value())

@@ -78,7 +78,10 @@ func TestMissingUnits(t *testing.T) {
 	}
 	node.Node.Status.Allocatable = nil
 	pool.Spec.Allocation = v1alpha1.AllocationDynamic
-	if got := node.MissingUnits(pool); got != 0 {
-		t.Errorf("a DRA driver's: %d missing", got)
+	for published, want := range map[int64]int64{0: 5, 4: 1, 5: 0, 9: 0} {
+		node.Published = published
+		if got := node.MissingUnits(pool); got != want {
+			t.Errorf("%d of 5 offered by a DRA driver: %d missing, want %d", published, got, want)
+		}
 	}
 }

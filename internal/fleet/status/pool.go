@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
@@ -248,14 +249,17 @@ func (s *poolSummary) awaitsPlugins() (metav1.Condition, bool) {
 		fmt.Sprintf("the %s runs on %d of %d nodes", s.plugins.Program, s.plugins.Ready, s.plugins.Wanted))
 }
 
-// awaitsUnits applies while kubelets do not know all units of healthy NICs.
+// awaitsUnits applies while the scheduler cannot hand out all units of healthy NICs.
 func (s *poolSummary) awaitsUnits() (metav1.Condition, bool) {
 	awaited := s.served(func(n *fleet.PoolNode) bool { return n.MissingUnits(s.pool) > 0 })
 	if len(awaited) == 0 {
 		return metav1.Condition{}, false
 	}
-	units := fleet.HealthyUnits(awaited[0].NICs)
-	return progressing(v1alpha1.ReasonAwaitingPlugins, fmt.Sprintf("the kubelet of node %s advertises %d of %d units of %s%s",
+	units, text := fleet.HealthyUnits(awaited[0].NICs), "the kubelet of node %s advertises %d of %d units of %s%s"
+	if bypass.Allocation(&s.pool.Spec) == v1alpha1.AllocationDynamic {
+		text = "the DRA driver offers in the ResourceSlices of node %s %d of %d units of %s%s"
+	}
+	return progressing(v1alpha1.ReasonAwaitingPlugins, fmt.Sprintf(text,
 		awaited[0].Name(), units-awaited[0].MissingUnits(s.pool), units, s.pool.Spec.ResourceName, andMore(len(awaited)-1)))
 }
 

@@ -64,11 +64,21 @@ func (w poolWorld) says(node string, nics ...v1alpha1.NodeBypassNIC) poolWorld {
 
 // advertises lets the kubelet of a node advertise units of the pool.
 func (w poolWorld) advertises(node string, units int64) poolWorld {
+	w.offers(node, units)
 	for _, n := range w.Nodes {
 		if n.Name == node {
 			n.Status.Allocatable = corev1.ResourceList{corev1.ResourceName(w.Pool.Spec.ResourceName): *resource.NewQuantity(units, resource.DecimalSI)}
 		}
 	}
+	return w
+}
+
+// offers lets the DRA driver of the pool publish.
+func (w poolWorld) offers(node string, units int64) poolWorld {
+	if w.Published == nil {
+		w.Published = map[string]int64{}
+	}
+	w.Published[node] = units
 	return w
 }
 
@@ -172,8 +182,8 @@ func TestPoolIsReadyWhenPodsCanUseIt(t *testing.T) {
 	}
 	paused := served(v1alpha1.NICHealthy).with(applied(metav1.ConditionFalse, v1alpha1.ReasonRebootPending))
 	paused.Profiles[0].Spec.Rollout.State = v1alpha1.RolloutPaused
-	dynamic := served(v1alpha1.NICHealthy).advertises("n1", 0)
-	dynamic.Pool.Spec.Allocation = v1alpha1.AllocationDynamic
+	dynamic, silent := served(v1alpha1.NICHealthy).advertises("n1", 0).offers("n1", 2), served(v1alpha1.NICHealthy).offers("n1", 0)
+	dynamic.Pool.Spec.Allocation, silent.Pool.Spec.Allocation = v1alpha1.AllocationDynamic, v1alpha1.AllocationDynamic
 	const healthy, unhealthy = v1alpha1.NICHealthy, v1alpha1.NICUnhealthy
 	cases := map[string]struct {
 		world poolWorld
@@ -206,7 +216,10 @@ func TestPoolIsReadyWhenPodsCanUseIt(t *testing.T) {
 		"the kubelet does not know the units": {
 			served(healthy).advertises("n1", 1), "False/True/False AwaitingPlugins", "the kubelet of node n1 advertises 1 of 2 units of lowlatency.dev/x2",
 		},
-		"nobody counts the units of a DRA driver":  {dynamic, "True/False/False NICsHealthy", "all 1 NICs"},
+		"no kubelet counts the units of a driver": {dynamic, "True/False/False NICsHealthy", "all 1 NICs"},
+		"a DRA driver that has published nothing": {
+			silent, "False/True/False AwaitingPlugins", "the DRA driver offers in the ResourceSlices of node n1 0 of 2 units of lowlatency.dev/x2",
+		},
 		"an unhealthy NIC under the plan in force": {served(unhealthy), "False/False/True NICsUnhealthy", "Why."},
 	}
 	states := recorder{}
