@@ -96,7 +96,7 @@ const (
 	ReasonSettling = "Settling"
 	// ReasonNodeNotReady means that the kubelet of the node does not report it ready.
 	ReasonNodeNotReady = "NodeNotReady"
-	// ReasonAwaitingPlugins means that the device plugin of a pool has not advertised the units of the node yet.
+	// ReasonAwaitingPlugins means that the device plugin or the DRA driver of a pool has not advertised the units of a node yet.
 	ReasonAwaitingPlugins = "AwaitingPlugins"
 	// ReasonNodesUngoverned means that a node of a pool is not governed by exactly one LowLatencyNodeProfile.
 	ReasonNodesUngoverned = "NodesUngoverned"
