@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/probe"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/process"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/version"
 )
@@ -31,6 +32,6 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	command.AddCommand(newManagerCommand(), newInstallerCommand(), process.NewAgentCommand(), newDevicePluginCommand(), newDRADriverCommand(), newProbeCommand())
+	command.AddCommand(newManagerCommand(), newInstallerCommand(), process.NewAgentCommand(), newDevicePluginCommand(), newDRADriverCommand(), probe.Command("/host"))
 	return command
 }

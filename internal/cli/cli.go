@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/probe"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 )
 
@@ -83,6 +84,9 @@ func Run(ctx context.Context, release string, args []string, streams Streams) in
 	}
 }
 
+// Command is the whole command line, for its reference.
+func Command() *cobra.Command { return newRoot("", Streams{}) }
+
 func newRoot(release string, streams Streams) *cobra.Command {
 	app := &app{Streams: streams, release: release}
 	root := &cobra.Command{
@@ -115,6 +119,7 @@ Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a po
 		app.nodeCommand(),
 		app.poolCommand(),
 		app.importCommand(),
+		probe.Command("/"),
 		app.versionCommand(),
 	)
 	completeFlags(root)

@@ -76,7 +76,7 @@ is False.`,
 	options.addFlags(command, a)
 	flags := command.Flags()
 	flags.DurationVar(&options.window, "window", 0, "read a live host twice, so long apart, such as 10s")
-	flags.StringVar(&options.jitter, "jitter", "", "`FILE` that lowlatency-operator probe jitter -o json wrote on the node, to be shown too")
+	flags.StringVar(&options.jitter, "jitter", "", "`FILE` that probe jitter -o json wrote on the node, to be shown too")
 	flags.StringVarP(&options.namespace, "namespace", "n", defaultNamespace, "`NAMESPACE` of the operator in the cluster, where the plans are")
 	flags.StringVar(&options.agents, "agent-namespace", heartbeat.DefaultNamespace, "`NAMESPACE` of the agents in the cluster, where their pods and Leases are")
 	flags.Var(options.report, "report", "whether the agent of the node is asked for its full report, through a port-forward")

@@ -45,7 +45,7 @@ With -o markdown, print that as a comment on a pull request.
 
 Exit codes: 0 every node has a plan; 1 a node has none; 2 wrong usage or input; 4, with --exit-code, every node has a
 plan, and the changes reboot a node.`,
-		Example: `  kubectl lowlatency plan -f trading.yaml --root a.tar.gz --root b=./snapshots/b
+		Example: `  kubectl lowlatency plan -f trading.yaml --root a.tar.gz --root b=snapshots/b.tar.gz
   kubectl lowlatency plan -f trading.yaml --root a.tar.gz --against running
   kubectl lowlatency plan -f profiles --root snapshots/a.tar.gz --against origin/main -o markdown --exit-code
   kubectl get llnp,lln -o yaml | kubectl lowlatency plan -f - --profile trading -o json`,

@@ -51,7 +51,7 @@ Exit codes: 0 every NIC is healthy; 1 one is not, there is none, or a program is
 		Example: `  kubectl lowlatency pool x2
   kubectl lowlatency pool x2 --acceleration
   kubectl lowlatency pool -f pool.yaml --root /
-  kubectl lowlatency pool -f pool.yaml --root a.tar.gz --root b=./snapshots/b -o json`,
+  kubectl lowlatency pool -f pool.yaml --root a.tar.gz --root b=snapshots/b.tar.gz -o json`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: complete(func(ctx context.Context) ([]string, error) { return a.poolNames(ctx, options.files, &options.access) }),
 		RunE: func(cmd *cobra.Command, args []string) error {

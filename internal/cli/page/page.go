@@ -100,6 +100,11 @@ func explain(findings []view.NodeFinding) (failed, others []explained) {
 	return failed, others
 }
 
+// list is a text whose lists break after commas: browsers know no place to break "0-3,8-11".
+func list(text any) template.HTML {
+	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(fmt.Sprint(text)), ",", ",<wbr>"))
+}
+
 // functions are what the template calls.
 func functions() template.FuncMap {
 	const form = "2006-01-02 15:04:05 UTC"
@@ -107,6 +112,7 @@ func functions() template.FuncMap {
 		"instant":   func(t *time.Time) string { return t.UTC().Format(form) },
 		"stamp":     func(t metav1.Time) string { return t.UTC().Format(form) },
 		"kibibytes": func(size int64) string { return layout.Bytes(size * 1024) },
+		"list":      list,
 		"missing":   func(s view.HugepageState) bool { return s.Shares(100).Missing > 0 },
 		"deref":     func(number *int) int { return *number },
 		"unused": func(nic view.PoolNIC) string {

@@ -4,6 +4,7 @@
 package page
 
 import (
+	"html/template"
 	"regexp"
 	"strings"
 	"testing"
@@ -126,5 +127,12 @@ func TestTheCatalogueIsQuoted(t *testing.T) {
 	})
 	if len(failed) != 1 || len(others) != 1 || failed[0].Title != check.Title || failed[0].Why != check.Why {
 		t.Errorf("got %+v and %+v, want one of each with %q and %q", failed, others, check.Title, check.Why)
+	}
+}
+
+// TestListsBreakAfterCommas wants that a browser may break a list of CPUs after a comma, and that nothing in it is markup.
+func TestListsBreakAfterCommas(t *testing.T) {
+	if got, want := list(`0-3,8 <b>`), template.HTML(`0-3,<wbr>8 &lt;b&gt;`); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -125,6 +125,9 @@ func (d *drawing) core(core topology.Core, at point) {
 func (d *drawing) cpu(cpu int, at point) {
 	role := d.view.DrawnRole(cpu)
 	as, t := lookOf(role), d.tile()
+	if d.view.Names(cpu) {
+		as = look{ground: "rX", ink: "on"}
+	}
 	d.printf(`<g><title>%s</title>`, escape(d.tell(cpu)))
 	d.rect("cpu "+as.ground, at, t.size, 2)
 	if as.over != "" {

@@ -36,6 +36,7 @@ const style = `<style>
 .ll .rD{fill:#cc79a7}
 .ll .rP{fill:#0072b2}
 .ll .ro{fill:#d0d7de}
+.ll .rX{fill:#ff9b6a}
 .ll .rn{fill:#ffffff;stroke-dasharray:2 2}
 .ll .on{fill:#10151a}
 .ll .onP{fill:#ffffff}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package main
+package probe
 
 import (
 	"bytes"
@@ -32,8 +32,8 @@ func isolatingHost(t *testing.T) string {
 func probe(t *testing.T, arguments ...string) (out, progress string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	command := newCommand()
-	command.SetArgs(append([]string{"probe", "jitter"}, arguments...))
+	command := Command("/host")
+	command.SetArgs(append([]string{"jitter"}, arguments...))
 	command.SetOut(&stdout)
 	command.SetErr(&stderr)
 	err = command.ExecuteContext(t.Context())

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package main
+// Package probe is the command that measures the jitter of CPUs. It is part of kubectl-lowlatency, and of the operator's program, so
+// that it is in the image, too.
+package probe
 
 import (
 	"context"
@@ -44,18 +46,18 @@ type probeFlags struct {
 	measure bool
 }
 
-func newProbeCommand() *cobra.Command {
-	command := &cobra.Command{Use: "probe", Short: "Measure this node"}
+// Command is the command "probe" of a program, for a host that is at root unless the user says otherwise.
+func Command(root string) *cobra.Command {
+	command := &cobra.Command{Use: "probe", Short: "Measure this host"}
 	flags := &probeFlags{}
 	measure := &cobra.Command{
 		Use:   "jitter",
 		Short: "Measure how often and for how long something else runs on CPUs",
-		Long: "Measure how often and for how long something else runs on CPUs, with a loop on the cycle counter, and say\n" +
-			"what the kernel counted when it happened. Without --cpus, the isolated CPUs of the running kernel are\n" +
-			"measured. The probe never runs on CPUs that a pod owns, nor on CPUs that are at work.",
-		Example: "  lowlatency-operator probe jitter --root / --cpus 4-7 --duration 60s\n" +
-			"  lowlatency-operator probe jitter --root / --cpus 4-7 -o svg > jitter.svg",
-		Args: cobra.NoArgs,
+		Long: `Measure how often and for how long something else runs on CPUs, with a loop on the cycle counter, and say what the kernel
+counted when it happened. Without --cpus, the isolated CPUs of the running kernel are measured. The probe never runs on CPUs that
+a pod owns, nor on CPUs that are at work. It runs on the host itself, as root where --priority is set.`,
+		Example: "  kubectl lowlatency probe jitter --cpus 4-7 --duration 60s\n  kubectl lowlatency probe jitter --cpus 4-7 -o svg > jitter.svg",
+		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if flags.measure {
 				return jitter.Serve(command.InOrStdin(), command.OutOrStdout())
@@ -63,22 +65,22 @@ func newProbeCommand() *cobra.Command {
 			return runJitterProbe(command.Context(), flags, command.OutOrStdout(), command.ErrOrStderr())
 		},
 	}
-	flags.register(measure.Flags())
+	flags.register(measure.Flags(), root)
 	command.AddCommand(measure)
 	return command
 }
 
-func (f *probeFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.cpus, "cpus", "", "The CPUs to measure, in the kernel's list format. Defaults to the isolated CPUs.")
-	flags.DurationVar(&f.request.Duration, "duration", 10*time.Second, "How long to measure.")
-	flags.DurationVar(&f.request.WarmUp, "warm-up", time.Second, "How long to run the loop before.")
-	flags.DurationVar(&f.request.Threshold, "threshold", 500*time.Nanosecond, "The least length of an interruption.")
-	flags.IntVar(&f.request.Priority, "priority", 0, "Run as SCHED_FIFO with this priority; 0 runs as SCHED_OTHER.")
-	flags.StringVar(&f.root, "root", "/host", "The folder at which the root file system of the host is mounted.")
-	flags.StringVarP(&f.output, "output", "o", "text", "The form of the result: text, json or svg.")
-	flags.StringVar(&f.onBusy, "on-busy", "refuse", "What to do when a CPU is at work for others: refuse, or measure nevertheless.")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "Say what would be measured from where, and measure nothing.")
-	flags.BoolVar(&f.measure, "measure", false, "Be the process that measures, which the probe starts itself.")
+func (f *probeFlags) register(flags *pflag.FlagSet, root string) {
+	flags.StringVar(&f.cpus, "cpus", "", "`LIST` of the CPUs to measure, such as 2-5,8; the isolated CPUs of the running kernel without it")
+	flags.DurationVar(&f.request.Duration, "duration", 10*time.Second, "how long to measure")
+	flags.DurationVar(&f.request.WarmUp, "warm-up", time.Second, "how long to run the loop before")
+	flags.DurationVar(&f.request.Threshold, "threshold", 500*time.Nanosecond, "the least length of an interruption")
+	flags.IntVar(&f.request.Priority, "priority", 0, "run as SCHED_FIFO with this priority; 0 is SCHED_OTHER")
+	flags.StringVar(&f.root, "root", root, "`PATH` at which the root file system of this host is mounted")
+	flags.StringVarP(&f.output, "output", "o", "text", "output: text, json or svg")
+	flags.StringVar(&f.onBusy, "on-busy", "refuse", "when a CPU is at work for others: refuse, or measure nevertheless")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be measured from where, and measure nothing")
+	flags.BoolVar(&f.measure, "measure", false, "be the process that measures, which the probe starts itself")
 	_ = flags.MarkHidden("measure")
 }
 
