@@ -23,6 +23,7 @@ CACHE := $(or $(LOWLATENCY_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lowlate
 CONTROLLER_GEN := $(CACHE)/bin/controller-gen-$(CONTROLLER_TOOLS_VERSION)/controller-gen
 GOLANGCI_LINT := $(CACHE)/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 KUSTOMIZE := $(CACHE)/bin/kustomize-$(KUSTOMIZE_VERSION)/kustomize
+KUBECTL_HERE := $(CACHE)/bin/kubectl-$(KUBERNETES_VERSION)/kubectl
 PROMTOOL := $(CACHE)/bin/promtool-$(PROMETHEUS_VERSION)/promtool
 BENCHSTAT := $(CACHE)/bin/benchstat-$(BENCHSTAT_VERSION)/benchstat
 GOVULNCHECK := $(CACHE)/bin/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
@@ -59,6 +60,19 @@ demo-capture: ## Run the demo in terminals of 80x24 and 120x40, and look at ever
 	@mkdir -p dist
 	LOWLATENCY_DEMO_TMP=$$(hack/fast-tmp.sh) go test -tags capture -count=1 -timeout 40m -v ./test/demo -output $(CURDIR)/dist
 
+.PHONY: demo-picture
+demo-picture: ## Draw docs/images/demo.svg anew, from a run of the demo (needs script of Debian's bsdutils).
+	script -qec 'make demo ONESHOT=1' /dev/null | go run ./hack/terminalsvg -from 'A node goes wrong' -lines 24 > dist/demo.svg && mv dist/demo.svg docs/images/demo.svg
+
+.PHONY: pictures
+pictures: ## Draw the pictures of the documents anew that need no measurement.
+	go run ./hack/pictures docs/images
+
+.PHONY: jitter-picture
+jitter-picture: ## Measure a CPU of this machine for ten seconds, and draw docs/images/jitter.svg.
+	@mkdir -p dist
+	go run ./cmd/kubectl-lowlatency probe jitter --cpus 0 --duration 10s --on-busy measure -o svg > dist/jitter.svg && mv dist/jitter.svg docs/images/jitter.svg
+
 ##@ Development
 
 .PHONY: manifests
@@ -69,9 +83,11 @@ manifests: $(CONTROLLER_GEN) ## Generate CRDs and the manager's role from the ma
 	go run ./hack/helm
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Generate deep copies, docs/checks.md and docs/third-party.md.
+generate: $(CONTROLLER_GEN) ## Generate deep copies, and the references in docs/: checks, API, command line, modules.
 	$(CONTROLLER_GEN) object:headerFile=$(BOILERPLATE) paths=./api/v1alpha1
 	go run ./hack/checksdoc > docs/checks.md.new && mv docs/checks.md.new docs/checks.md
+	go run ./hack/apidoc > docs/api.md.new && mv docs/api.md.new docs/api.md
+	go run ./hack/clidoc > docs/cli-reference.md.new && mv docs/cli-reference.md.new docs/cli-reference.md
 	go -C hack/image run ./thirdparty $(CURDIR) > docs/third-party.md.new && mv docs/third-party.md.new docs/third-party.md
 
 # The image of bundles without its tag, and the folders of bundles that were released before, the oldest first.
@@ -192,6 +208,10 @@ test-gitops: ## Try the health checks of Argo CD on every recorded state, and co
 .PHONY: test-helm
 test-helm: envtest ## Lint the Helm chart, compare it with what kustomize builds, install it on a real API server.
 	cd test/helm && $(GO_TEST) -count=1 ./...
+
+.PHONY: docs-test
+docs-test: envtest $(KUBECTL_HERE) ## Run the commands of the documents, also those that build something or need a cluster, with the real kubectl.
+	DOCS_KUBECTL=$(KUBECTL_HERE) $(GO_TEST) -count=1 -timeout 30m ./test/docs -all
 
 .PHONY: test-alerts
 test-alerts: $(PROMTOOL) ## Raise every alert of config/prometheus with promtool.
@@ -348,6 +368,9 @@ $(GOLANGCI_LINT):
 
 $(KUSTOMIZE):
 	@hack/toolchain.sh kustomize
+
+$(KUBECTL_HERE):
+	@hack/toolchain.sh kubectl
 
 $(PROMTOOL):
 	@hack/toolchain.sh promtool

@@ -14,6 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 proofs() {
   cat <<'EOF'
 demo-capture  the demo in terminals of 80x24 and 120x40
+docs-test     every command of the documents
 test-alerts   every alert, raised by promtool
 faults      seeded faults and harmless variations on simulated machines
 test-hwloc  topologies as another judge sees them

@@ -5,10 +5,10 @@
 # Provides the programs that the project runs and does not import, in a per-user cache that survives a
 # fresh clone:
 #
-#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat|govulncheck|promtool|node|controller-manager|olm]...
+#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat|govulncheck|promtool|node|controller-manager|kubectl|olm]...
 #
-# Without arguments, all of them but promtool, which only make test-alerts needs, and the last three, for the lab and make
-# olm. Only Go is needed. etcd and kube-apiserver are downloaded with setup-envtest where its index can be reached, and built
+# Without arguments, all of them but promtool, which only make test-alerts needs, and the last four, for the lab, make olm
+# and make docs-test. Only Go is needed. etcd and kube-apiserver are downloaded with setup-envtest where its index can be reached, and built
 # from Go modules where it cannot. "node" is
 # what runs a real node beside that API server: the kubelet, the controller manager and the scheduler of the same
 # release, and containerd with its shim and ctr; they are downloaded with curl from where Kubernetes releases its
@@ -232,9 +232,9 @@ install_node() {
   publish "$node_store"
 }
 
-# install_controller_manager installs kube-controller-manager for tests that have no node.
-install_controller_manager() {
-  local path name=kube-controller-manager
+# install_program NAME installs a program of the Kubernetes release for tests that have no node.
+install_program() {
+  local path name=$1
   path=$(tool_path "$name" "$KUBERNETES_VERSION")
   mkdir -p "$cache/bin"
   staging=$(mktemp -d "$cache/bin/.$name.XXXXXX")
@@ -275,9 +275,10 @@ present() {
   govulncheck) [ -x "$(tool_path govulncheck "$GOVULNCHECK_VERSION")" ] ;;
   promtool) [ -x "$(tool_path promtool "$PROMETHEUS_VERSION")" ] ;;
   node) [ -d "$node_store" ] ;;
+  kubectl) [ -x "$(tool_path kubectl "$KUBERNETES_VERSION")" ] ;;
   controller-manager) [ -x "$(tool_path kube-controller-manager "$KUBERNETES_VERSION")" ] ;;
   olm) [ -x "$(tool_path olm "$OLM_VERSION")" ] ;;
-  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat, govulncheck, promtool, node, controller-manager and olm" ;;
+  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat, govulncheck, promtool, node, controller-manager, kubectl and olm" ;;
   esac
 }
 
@@ -298,7 +299,8 @@ install() {
   promtool) GOFLAGS=-tags=remove_all_sd install_tool promtool "$PROMETHEUS_VERSION" \
     github.com/prometheus/prometheus/cmd/promtool "about 2 minutes on 2 cores" ;;
   node) install_node ;;
-  controller-manager) install_controller_manager ;;
+  controller-manager) install_program kube-controller-manager ;;
+  kubectl) install_program kubectl ;;
   olm) install_from olm olm "$OLM_VERSION" \
     json1,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper "about 6 minutes on 2 cores" \
     github.com/operator-framework/operator-lifecycle-manager/cmd/{olm,catalog} github.com/operator-framework/operator-registry/cmd/opm ;;

@@ -5,6 +5,7 @@ package v1alpha1_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -61,7 +62,7 @@ func fencedText(markdown string) string {
 func documents() []string {
 	GinkgoHelper()
 	var files []string
-	for _, pattern := range []string{"../../docs/examples/*.yaml", "../../docs/*.md", "../../*.md"} {
+	for _, pattern := range []string{"../../docs/examples/*.yaml", "../../docs/*.md", "../../docs/guides/*.md", "../../*.md"} {
 		found, err := filepath.Glob(pattern)
 		Expect(err).NotTo(HaveOccurred())
 		files = append(files, found...)
@@ -77,6 +78,7 @@ func describeDocuments(admin func() client.Client) {
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-operator-agents"}},
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "dataplane"}},
 			&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-trading"}, Handler: "high-performance"},
+			&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-marketdata"}, Handler: "high-performance"},
 			&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-dataplane"}, Handler: "high-performance"},
 		}
 		for _, object := range surroundings {
@@ -111,11 +113,12 @@ func describeDocuments(admin func() client.Client) {
 		pods := 0
 		for _, file := range documents() {
 			objects := wholeObjects(file)
+			known := withPoolsOf(pools, objects)
 			for _, object := range objects {
 				if object.GetKind() == "Pod" {
 					pods++
 					pod := podOf(object)
-					checkPod(pod, poolOf(pod, objects, pools))
+					checkPod(pod, poolOf(pod, objects, known))
 				}
 			}
 		}
@@ -165,6 +168,23 @@ func samplePools() map[string]*nicPool {
 	}
 	Expect(stacks).To(HaveLen(5), "stacks of the samples: %v", stacks)
 	return pools
+}
+
+// withPoolsOf are the pools with those among the objects of a document, which its pods may ask, too.
+func withPoolsOf(pools map[string]*nicPool, objects []*unstructured.Unstructured) map[string]*nicPool {
+	GinkgoHelper()
+	all := maps.Clone(pools)
+	for _, object := range objects {
+		if object.GetKind() != "BypassNICPool" {
+			continue
+		}
+		content, err := object.MarshalJSON()
+		Expect(err).NotTo(HaveOccurred())
+		pool := &nicPool{}
+		Expect(yaml.UnmarshalStrict(content, pool)).To(Succeed(), object.GetName())
+		all[pool.Spec.ResourceName] = pool
+	}
+	return all
 }
 
 func podOf(object *unstructured.Unstructured) *corev1.Pod {

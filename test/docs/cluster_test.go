@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package docs
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/cluster"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+)
+
+// TestCommandsOfACluster runs the commands that need a cluster, with the real kubectl, on an API server with a simulated fleet on
+// which the operator runs. The documents' own commands create the profile and the pool.
+func TestCommandsOfACluster(t *testing.T) {
+	if !*all {
+		t.Skip("make docs-test runs these")
+	}
+	w := newWorld(t)
+	w.cluster(t)
+	for _, text := range []string{
+		"kubectl apply -f config/samples/trading.yaml -f config/samples/bypass-onload.yaml",
+		"kubectl wait llnp/trading bnp/x2-onload --for=condition=Ready --timeout=5m",
+	} {
+		w.run(t, &command{file: "cluster_test.go", text: text})
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	for _, c := range allCommands(t) {
+		if r, _ := ruleOf(&c); r.need == clusters {
+			w.runAndCompare(t, &c)
+		}
+	}
+}
+
+// cluster starts a cluster with two trading nodes on which Onload is installed, and tells the commands where it is.
+func (w *world) cluster(t *testing.T) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "docs-") //nolint:usetesting // Unix sockets are below it, so its path must be short.
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c, err := cluster.Start(ctx, cluster.Options{
+		Dir: dir, Pace: 300 * time.Millisecond, BootTime: time.Second, PluginInterval: time.Second,
+		AgentPace: cluster.AgentPace{Interval: time.Second, FullInterval: 4 * time.Second},
+	})
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		c.Fleet.Wait()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, name := range []string{"worker-1", "worker-2"} {
+		machine := hosttree.Xeon().Small()
+		machine.Hostname = name
+		if err := c.Fleet.Add(ctx, name, machine, map[string]string{"node-role.kubernetes.io/trading": ""}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kubeconfig := filepath.Join(w.dir, "kubeconfig")
+	if err := c.WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	w.env = append(w.env, "KUBECONFIG="+kubeconfig)
+	attachments, err := apiserver.NetworkAttachmentCRD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"kubectl create namespace trading", "kubectl apply -f " + attachments,
+		"kubectl wait crd/network-attachment-definitions.k8s.cni.cncf.io --for=condition=Established --timeout=1m",
+	} {
+		w.run(t, &command{file: "cluster_test.go", text: text})
+	}
+	c.StartPlatform(ctx)
+	if _, err := c.StartOperator(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+}

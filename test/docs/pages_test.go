@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package docs
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli"
+)
+
+// TestYAMLSaysWhatItIs leaves no block of YAML out of the test that applies whole objects to an API server (describeDocuments in
+// api/v1alpha1), but for these.
+func TestYAMLSaysWhatItIs(t *testing.T) {
+	whole := regexp.MustCompile(`(?m)^kind: \w+$`)
+	excused := map[string]string{
+		"docs/pipelines.md:name: low latency plan": "a workflow of GitHub",
+		"docs/pipelines.md:low latency plan:":      "a pipeline of GitLab",
+		"docs/dangerous-settings.md:spec:":         "a part of a profile, whose fields the tests of the plan set",
+	}
+	for _, b := range allBlocks(t) {
+		if b.language != "yaml" || whole.MatchString(strings.Join(b.lines, "\n")) {
+			continue
+		}
+		name := b.file + ":" + b.lines[0]
+		if _, found := excused[name]; !found {
+			t.Errorf("%s:%d: the block is no whole object, so nothing tests it", b.file, b.line)
+		}
+		delete(excused, name)
+	}
+	for name := range excused {
+		t.Errorf("%s is not there any more", name)
+	}
+}
+
+// TestPicturesHaveATarget wants each picture made by a target of the Makefile, and each target to exist.
+func TestPicturesHaveATarget(t *testing.T) {
+	made := map[string]string{
+		"demo.svg": "demo-picture", "node.svg": "pictures", "dataflow.svg": "pictures", "jitter.svg": "jitter-picture",
+		"scale-change.svg": "scale", "scale-first.svg": "scale", "scale-memory.svg": "scale", "scale-time.svg": "scale",
+	}
+	files, err := filepath.Glob(filepath.Join(repository, "docs/images/*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := read(t, "Makefile")
+	var pages strings.Builder
+	for _, file := range documents(t) {
+		pages.WriteString(read(t, file))
+	}
+	for _, file := range files {
+		name := filepath.Base(file)
+		if target, found := made[name]; !found || !strings.Contains(targets, "\n"+target+":") {
+			t.Errorf("no target makes docs/images/%s (%q)", name, target)
+		}
+		if !strings.Contains(pages.String(), "images/"+name) {
+			t.Errorf("no document shows docs/images/%s", name)
+		}
+	}
+}
+
+// TestLinks follows the links between documents, with their anchors.
+func TestLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for _, file := range documents(t) {
+		for _, match := range link.FindAllStringSubmatch(withoutBlocks(t, file), -1) {
+			if strings.Contains(match[1], "://") {
+				continue
+			}
+			target, anchor, _ := strings.Cut(match[1], "#")
+			to := file
+			if target != "" {
+				to = path.Join(path.Dir(file), target)
+			}
+			if _, err := os.Stat(filepath.Join(repository, to)); err != nil {
+				t.Errorf("%s: nothing is at %s", file, match[1])
+			} else if anchor != "" && !anchors(t, to)[anchor] {
+				t.Errorf("%s: %s has no heading #%s", file, to, anchor)
+			}
+		}
+	}
+}
+
+// withoutBlocks is a document without its fenced blocks.
+func withoutBlocks(t *testing.T, file string) string {
+	t.Helper()
+	return regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(read(t, file), "")
+}
+
+// anchors are those of a document's headings, as GitHub makes them.
+func anchors(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(withoutBlocks(t, file), -1) {
+		text := regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`).ReplaceAllString(heading[1], "$1")
+		text = regexp.MustCompile(`[^\p{L}\p{N}\- _]`).ReplaceAllString(strings.ToLower(text), "")
+		names[strings.ReplaceAll(text, " ", "-")] = true
+	}
+	for _, anchor := range regexp.MustCompile(`<a (?:id|name)="([^"]+)">`).FindAllStringSubmatch(read(t, file), -1) {
+		names[anchor[1]] = true
+	}
+	return names
+}
+
+// TestCommandsInSentences looks at the commands that sentences name: targets exist, and the plugin knows command and flags.
+func TestCommandsInSentences(t *testing.T) {
+	code := regexp.MustCompile("`([^`\n]+)`")
+	targets := read(t, "Makefile")
+	seen := 0
+	for _, file := range documents(t) {
+		for _, match := range code.FindAllStringSubmatch(withoutBlocks(t, file), -1) {
+			if target, isTarget := strings.CutPrefix(match[1], "make "); isTarget {
+				seen++
+				if target = strings.Fields(target)[0]; !strings.Contains(targets, "\n"+target+":") {
+					t.Errorf("%s: the Makefile has no target %s", file, target)
+				}
+			}
+			if words := strings.Fields(strings.Replace(match[1], "kubectl lowlatency ", "kubectl-lowlatency ", 1)); len(words) > 1 && words[0] == "kubectl-lowlatency" {
+				seen++
+				knownToPlugin(t, file, words[1:])
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("looked at %d commands only", seen)
+	}
+}
+
+func knownToPlugin(t *testing.T, file string, words []string) {
+	t.Helper()
+	var args []string
+	for _, word := range words {
+		// A flag at the end may be named without its value.
+		if flag, isFlag := strings.CutPrefix(word, "--"); isFlag && word == words[len(words)-1] && flag != "acceleration" && flag != "redact" && flag != "exit-code" {
+			continue
+		}
+		args = append(args, word)
+	}
+	var said strings.Builder
+	if code := cli.Run(t.Context(), "", append(args, "--help"), cli.Streams{In: strings.NewReader(""), Out: &said, Err: &said}); code != cli.ExitOK {
+		t.Errorf("%s: kubectl lowlatency %s: %s", file, strings.Join(words, " "), said.String())
+	} else if command := words[0]; !strings.Contains(said.String(), "lowlatency "+command) {
+		t.Errorf("%s: kubectl lowlatency has no command %s", file, command)
+	}
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package docs
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/tunedhost"
+)
+
+//nolint:gochecknoglobals // The testing package parses flags of the whole program.
+var (
+	all    = flag.Bool("all", false, "run commands that need a cluster or build something, too")
+	update = flag.Bool("update", false, "put what commands print into the documents that show it")
+)
+
+// TestMain lets this program be, under their names, the programs that documents call.
+func TestMain(m *testing.M) {
+	args := os.Args[1:]
+	if len(args) > 0 && args[0] == "probe" {
+		// The probe starts its own program again, which is this one.
+		os.Exit(plugin(args))
+	}
+	switch filepath.Base(os.Args[0]) {
+	case "kubectl-lowlatency":
+		os.Exit(plugin(args))
+	case "kubectl":
+		if len(args) > 0 && args[0] == "lowlatency" {
+			os.Exit(plugin(args[1:]))
+		}
+		fmt.Fprintln(os.Stderr, "this command needs a cluster: give it the need clusters in rules_test.go")
+		os.Exit(2)
+	case "go":
+		if len(args) > 1 && args[0] == "run" && args[1] == "./cmd/kubectl-lowlatency" {
+			os.Exit(plugin(args[2:]))
+		}
+		fmt.Fprintln(os.Stderr, syscall.Exec(os.Getenv("REAL_GO"), append([]string{"go"}, args...), os.Environ()))
+		os.Exit(2)
+	}
+	os.Exit(m.Run())
+}
+
+func plugin(args []string) int {
+	return cli.Run(context.Background(), "", args, cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+}
+
+// world is a folder like a reader's: a clone of the repository, with files of the reader's own beside it.
+type world struct {
+	dir string
+	env []string
+}
+
+// newWorld makes the folder, and the programs that the commands call.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{dir: filepath.Join(t.TempDir(), "w")}
+	w.clone(t)
+	w.programs(t)
+	w.files(t)
+	w.hosts(t)
+	w.commit(t)
+	return w
+}
+
+// clone copies the work tree as it is, without what git ignores.
+func (w *world) clone(t *testing.T) {
+	t.Helper()
+	if recorded := os.Getenv("DOCS_HOSTS"); recorded != "" {
+		for _, name := range []string{"worker1.tgz", "sno.tgz"} {
+			w.copy(t, filepath.Join(recorded, name), name)
+		}
+	}
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = repository
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("git ls-files: %v", err)
+	}
+	for name := range strings.SplitSeq(strings.Trim(string(out), "\x00"), "\x00") {
+		if info, err := os.Stat(filepath.Join(repository, name)); err == nil && info.Mode().IsRegular() {
+			w.copy(t, filepath.Join(repository, name), name)
+		}
+	}
+}
+
+func (w *world) copy(t *testing.T, from, to string) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(t, to, content, info.Mode().Perm())
+}
+
+func (w *world) write(t *testing.T, name string, content []byte, mode os.FileMode) {
+	t.Helper()
+	path := filepath.Join(w.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// programs puts this program on the PATH under the names that it knows. With -all, kubectl and go are the real ones.
+func (w *world) programs(t *testing.T) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	realGo, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	names := map[string]string{"kubectl-lowlatency": self, "kubectl": self, "go": self}
+	if *all {
+		names["kubectl"], names["go"] = os.Getenv("DOCS_KUBECTL"), realGo
+	}
+	for name, target := range names {
+		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.env = append(os.Environ(), "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"), "REAL_GO="+realGo, "NO_COLOR=1", "COLUMNS=100")
+}
+
+const performanceProfile = `apiVersion: performance.openshift.io/v2
+kind: PerformanceProfile
+metadata: {name: performance}
+spec:
+  cpu: {reserved: 0-1, isolated: 2-7}
+  nodeSelector: {node-role.kubernetes.io/worker-cnf: ""}
+`
+
+// files are what readers are said to have: profiles and pools under the names that documents give them.
+func (w *world) files(t *testing.T) {
+	t.Helper()
+	profile := read(t, "config/samples/trading.yaml")
+	pool := read(t, "config/samples/bypass-onload.yaml")
+	older := strings.Replace(profile, "preset: MaximumDeterminism", "preset: HighPerformance", 1)
+	for name, text := range map[string]string{
+		"trading.yaml": profile, "new.yaml": profile, "old.yaml": older, "older.yaml": older, "pool.yaml": pool,
+		"profiles/trading.yaml": profile, "profiles/x2.yaml": pool, "performanceprofile.yaml": performanceProfile,
+	} {
+		w.write(t, name, []byte(text), 0o644)
+	}
+}
+
+// hosts are small servers with Onload: untuned ones, and some that are tuned as trading.yaml says and then went wrong.
+func (w *world) hosts(t *testing.T) {
+	t.Helper()
+	for _, file := range []string{"a.tar.gz", "b.tar.gz", "node.tar.gz", "snapshots/worker-1.tar.gz", "snapshots/worker-2.tar.gz", "snapshots/a.tar.gz", "snapshots/b.tar.gz"} {
+		machine := hosttree.Xeon().Small()
+		machine.Hostname = strings.TrimSuffix(filepath.Base(file), ".tar.gz")
+		dir := t.TempDir()
+		if err := machine.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		w.snapshot(t, dir, file)
+	}
+	for name, harm := range harms() {
+		machine := hosttree.Xeon().Small()
+		machine.Hostname = "worker-1"
+		tuned, err := tunedhost.New(t.Context(), t.TempDir(), machine, tradingProfile(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tuned.Apply(); err != nil {
+			t.Fatal(err)
+		}
+		if err := harm(tuned); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		w.snapshot(t, tuned.Dir, name+".tar.gz")
+	}
+}
+
+// harms are what has happened to hosts that were tuned, by the name of their snapshot.
+func harms() map[string]func(*tunedhost.Host) error {
+	return map[string]func(*tunedhost.Host) error{
+		"tuned": func(*tunedhost.Host) error { return nil },
+		"interrupt": func(h *tunedhost.Host) error {
+			irq, err := hosttree.FindIRQ(h.Dir, h.BypassNIC())
+			if err != nil {
+				return err
+			}
+			return hosttree.MoveIRQ(h.Dir, irq, h.Plan.CPUs.Isolated)
+		},
+		"modules": func(h *tunedhost.Host) error {
+			return hosttree.SetOnloadVersion(h.Dir, "9.2.0", strings.Repeat("a", 32))
+		},
+		"nolink": func(h *tunedhost.Host) error { return hosttree.SetCarrier(h.Dir, h.BypassNIC(), false) },
+	}
+}
+
+func tradingProfile(t *testing.T) *v1alpha1.LowLatencyNodeProfile {
+	t.Helper()
+	profile := &v1alpha1.LowLatencyNodeProfile{}
+	if err := yaml.UnmarshalStrict([]byte(read(t, "config/samples/trading.yaml")), profile); err != nil {
+		t.Fatal(err)
+	}
+	return profile
+}
+
+// snapshot saves a host into a file of the world.
+func (w *world) snapshot(t *testing.T, dir, file string) {
+	t.Helper()
+	path := filepath.Join(w.dir, file)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	streams := cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &said}
+	if code := cli.Run(t.Context(), "", []string{"snapshot", "--root", dir, "-o", path}, streams); code != cli.ExitOK {
+		t.Fatalf("snapshot of %s: exit code %d\n%s", file, code, said.String())
+	}
+}
+
+// commit makes the folder a clone of git whose remote branch main is older than the files: the profile there sets another preset.
+func (w *world) commit(t *testing.T) {
+	t.Helper()
+	current := read(t, "config/samples/trading.yaml")
+	w.write(t, "profiles/trading.yaml", []byte(strings.Replace(current, "preset: MaximumDeterminism", "preset: HighPerformance", 1)), 0o644)
+	for _, args := range [][]string{
+		{"init", "-q", "-b", "main"}, {"add", "profiles", "snapshots", "Makefile"},
+		{"-c", "user.name=reader", "-c", "user.email=reader@example.com", "commit", "-q", "-m", "older"},
+		{"update-ref", "refs/remotes/origin/main", "HEAD"},
+	} {
+		command := exec.CommandContext(t.Context(), "git", args...)
+		command.Dir = w.dir
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("git %s: %v\n%s", args, err, out)
+		}
+	}
+	w.write(t, "profiles/trading.yaml", []byte(current), 0o644)
+}
+
+// run runs a command in the world, as its rule says, and returns what it printed on both outputs.
+func (w *world) run(t *testing.T, c *command) string {
+	t.Helper()
+	r, _ := ruleOf(c)
+	text := strings.NewReplacer(append(slices.Clone(r.instead), "NODE", "worker-1", "POOL", "x2-onload")...).Replace(c.text)
+	shell := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+text)
+	shell.Dir, shell.Env = w.dir, w.env
+	out, err := shell.CombinedOutput()
+	code := shell.ProcessState.ExitCode()
+	exits := r.exits
+	if exits == nil {
+		exits = []int{0}
+	}
+	if !slices.Contains(exits, code) {
+		t.Errorf("%s:%d: exit code %d (%v)\n%s\n%s", c.file, c.line, code, err, text, out)
+	}
+	return string(out)
+}
