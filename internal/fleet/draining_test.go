@@ -5,13 +5,16 @@ package fleet
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 )
 
@@ -133,6 +136,15 @@ func TestPoolContent(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string][]string{"near": {"n1", "n2"}}, told); diff != "" {
 		t.Errorf("other pools (-want +got):\n%s", diff)
+	}
+	rival := objects.MakePool("rival").Resource(pool.Spec.ResourceName).Obj()
+	rival.CreationTimestamp = metav1.NewTime(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+	older := pool.DeepCopy()
+	older.CreationTimestamp = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	want := bypass.Standing{Created: &older.CreationTimestamp, SameResource: []string{"rival"}}
+	nobody := func(*v1alpha1.BypassNICPool) []string { return nil }
+	if diff := cmp.Diff(want, PoolContent(older, []*v1alpha1.BypassNICPool{rival, older}, nobody).Standing); diff != "" {
+		t.Errorf("standing (-want +got):\n%s", diff)
 	}
 	if content.Name != "x2" || content.Generation != pool.Generation {
 		t.Errorf("content of pool %s, generation %d", content.Name, content.Generation)

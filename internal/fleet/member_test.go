@@ -6,9 +6,11 @@ package fleet
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 )
 
@@ -83,5 +85,37 @@ func TestIsUpToDate(t *testing.T) {
 	}
 	if IsUpToDate(nil, spec, node) {
 		t.Error("a LowLatencyNode that does not exist is as wanted")
+	}
+}
+
+// TestPlannedPoolsOfAMember: a node that keeps another plan until its turn comes is judged with the pools of that plan.
+func TestPlannedPoolsOfAMember(t *testing.T) {
+	now, then := []v1alpha1.PlannedPool{{Name: "x2", Generation: 7}}, []v1alpha1.PlannedPool{{Name: "x2", Generation: 6}}
+	pool := objects.MakePool("x2").Obj()
+	pool.Generation = 7
+	node := objects.MakeNode("n", "role", "trading")
+	pools := NewPoolIndex([]*v1alpha1.BypassNICPool{pool}).Of(node)
+	report := func(hash string) *v1alpha1.LowLatencyNode {
+		r := objects.MakeReport("n", "p").Obj()
+		r.Spec = v1alpha1.LowLatencyNodeSpec{Profile: "p", PlanHash: hash, PlanConfigMap: "p-" + hash, PlannedPools: then}
+		return r
+	}
+	planned := &Planned{Plan: &plan.NodePlan{}, Hash: "new", ConfigMap: "p-new"}
+	for name, tc := range map[string]struct {
+		member Member
+		want   []v1alpha1.PlannedPool
+	}{
+		"the wanted plan":                    {Member{Report: report("new"), Planned: planned}, now},
+		"the first plan":                     {Member{Planned: planned}, now},
+		"another plan until the turn":        {Member{Report: report("old"), Planned: planned}, then},
+		"another plan whose turn has come":   {Member{Report: report("old"), Planned: planned, Turned: true}, now},
+		"the profile cannot be met":          {Member{Report: report("old"), Planned: &Planned{}}, then},
+		"no inventory yet":                   {Member{Report: report("old")}, then},
+		"no LowLatencyNode and no inventory": {Member{}, nil},
+	} {
+		tc.member.Node, tc.member.Pools = node, pools
+		if diff := cmp.Diff(tc.want, tc.member.WantedSpec("p").PlannedPools); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

@@ -63,6 +63,9 @@ func TestReporting(t *testing.T) {
 			if got := d.Nodes[0].IsReporting(tc.pool); got != tc.want {
 				t.Errorf("IsReporting() = %v, want %v", got, tc.want)
 			}
+			if got := IsReported(tc.pool, d.Nodes[0].Node, w.Reports["n1"]); got != tc.want {
+				t.Errorf("IsReported() = %v, want %v", got, tc.want)
+			}
 		})
 	}
 }

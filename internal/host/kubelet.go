@@ -35,8 +35,8 @@ func (r *reader) kubeletConfig() Fact[string] {
 			err = unreadableError{foreign}
 		}
 		r.taken.file(file, "", err)
-		if i == 0 || fact.Reason == reasonMissing {
-			fact = Absent[string](file, reasonOf(err))
+		if reason := reasonOf(err); i == 0 || fact.Reason == reasonMissing && reason != reasonMissing {
+			fact = Absent[string](file, reason)
 		}
 	}
 	return fact

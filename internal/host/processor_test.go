@@ -275,7 +275,7 @@ func TestKubelet(t *testing.T) {
 		"another kind":       {files{kubeadm: "kind: KubeletConfigurationList\n"}, "absent: not a KubeletConfiguration", "/" + kubeadm},
 		"binary":             {files{openshift: "\x00", kubeadm: config("b")}, config("b"), "/" + kubeadm},
 		"a comment names it": {files{kubeadm: kubeconfig + "# kind: KubeletConfiguration\n"}, "absent: not a KubeletConfiguration", "/" + kubeadm},
-		"nothing":            {nil, "absent: no such file", "/" + eks},
+		"nothing":            {nil, "absent: no such file", "/" + openshift},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

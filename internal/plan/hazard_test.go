@@ -174,6 +174,7 @@ func TestHazardsOfNICs(t *testing.T) {
 	nic.Management, nic.Driver, nic.Vendor, nic.Device = "the default route", "mlx5_core", "15b3", "1017"
 	for name, setting := range map[string]change{
 		"unloaded": unloaded("mlx5-core"), "blacklisted": argument("module_blacklist=irdma,mlx5_core"), "bound": argument("vfio-pci.ids=0x15B3:1017:1:2"),
+		"bound by vendor and device": argument("vfio_pci.ids=15b3:1017"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := hazardsOf(machine, setting)
@@ -182,8 +183,10 @@ func TestHazardsOfNICs(t *testing.T) {
 			}
 		})
 	}
-	if got := hazardsOf(machine, argument("vfio_pci.ids=15b3:1018")); len(got) > 0 {
-		t.Errorf("another device: %q", got)
+	for name, other := range map[string]v1alpha1.KernelArgument{"another device": "15b3:1018", "another vendor": "1924:1017", "no device": "15b3"} {
+		if got := hazardsOf(machine, argument("vfio_pci.ids="+other)); len(got) > 0 {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
 

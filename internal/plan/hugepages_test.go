@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
@@ -143,6 +144,10 @@ func TestHugepagePlaces(t *testing.T) {
 			machine: xeon(), profile: []change{hugepages(v1alpha1.HugepageReservation{Size: "32Mi", Count: 1})},
 			want: []string{"plan.hugepage-size Critical spec.memory.defaultHugepageSize", "plan.hugepage-size Critical spec.memory.hugepages[0]"},
 		},
+		"a size that the architecture has not, on a NUMA node that does not exist": {
+			machine: xeon(), profile: []change{hugepages(v1alpha1.HugepageReservation{Size: "32Mi", Count: 1, NUMANode: new(int32(4))})},
+			want: []string{"plan.hugepage-size Critical spec.memory.defaultHugepageSize", "plan.hugepage-size Critical spec.memory.hugepages[0]"},
+		},
 		"a size that the page size has not": {
 			machine: arm(), profile: []change{gigabytePages, func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Memory.KernelPageSize = "64Ki" }},
 			want: []string{"plan.hugepage-size Critical spec.memory.defaultHugepageSize"},
@@ -251,6 +256,25 @@ func TestHugepagesThatTheKernelDoesNotOffer(t *testing.T) {
 		i := slices.IndexFunc(findings, func(f Finding) bool { return f.Rule == ruleHugepageSize })
 		if i < 0 || findings[i].Severity != want || (planned == nil) != (want == v1alpha1.SeverityCritical) {
 			t.Errorf("Linux %q: a plan %t, %s", running, planned != nil, describe(findings))
+		}
+	}
+}
+
+// TestHugepageSizes reads the sizes as the API server reads quantities.
+func TestHugepageSizes(t *testing.T) {
+	for size, kibibytes := range hugepageKibibytes() {
+		want := resource.MustParse(string(size))
+		if want.Value() != kibibytes<<10 {
+			t.Errorf("%s is %d KiB, not %d", size, want.Value()>>10, kibibytes)
+		}
+	}
+	for _, architecture := range []string{architectureAMD64, "arm64"} {
+		for _, pages := range []v1alpha1.PageSize{v1alpha1.PageSize4Ki, v1alpha1.PageSize64Ki} {
+			for _, size := range offeredSizes(architecture, pages) {
+				if hugepageKibibytes()[size] == 0 {
+					t.Errorf("%s with pages of %s: the size %s has no number", architecture, pages, size)
+				}
+			}
 		}
 	}
 }

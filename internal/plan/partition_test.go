@@ -313,6 +313,12 @@ func TestCostOfAPartitionIsSaid(t *testing.T) {
 			wantSay: []string{"housekeeping takes 4 of 16 cores, 25%; it is rounded up from 1 to whole L3 domains. " +
 				"Ask for fewer cores if that is too much. Or choose: sharedCaches Allowed takes 1 cores."},
 		},
+		"on the first NUMA node": {
+			machine: xeon(), profile: []change{derived(v1alpha1.DerivedCPUs{HousekeepingCores: 3, Spread: v1alpha1.SpreadFirstNUMANode})},
+			want: Derivation{Asked: 3, Housekeeping: 3, Isolated: 37, Reason: v1alpha1.PartitionAsAsked},
+			wantSay: []string{"NUMA node 1 has isolated CPUs but no housekeeping CPU, so the kernel serves them from another NUMA node. " +
+				"Make a core of this NUMA node housekeeping."},
+		},
 		"as asked": {
 			machine: xeon(), want: Derivation{Asked: 2, Housekeeping: 2, Isolated: 38, Reason: v1alpha1.PartitionAsAsked},
 		},

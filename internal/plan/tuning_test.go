@@ -332,6 +332,12 @@ func TestQueuesOfSelectors(t *testing.T) {
 			selectors: []v1alpha1.NICSelector{{Vendor: "1924", Role: v1alpha1.RoleVirtualFunction}, {Vendor: "1924"}},
 			want:      NetworkPlan{Queues: 4, NICs: []v1alpha1.NICSelector{{Vendor: "1924"}}},
 		},
+		"virtual functions that there will be": {
+			selectors: []v1alpha1.NICSelector{{PCIAddresses: []v1alpha1.PCIAddress{"0000:b0:02.1"}, Role: v1alpha1.RoleVirtualFunction}},
+			want: NetworkPlan{Queues: 4, NICs: []v1alpha1.NICSelector{
+				{PCIAddresses: []v1alpha1.PCIAddress{"0000:b0:02.1"}, Role: v1alpha1.RoleVirtualFunction},
+			}},
+		},
 		"other words for one selection": {
 			selectors: []v1alpha1.NICSelector{
 				{Drivers: []v1alpha1.DriverName{"test", "sfc"}, Link: v1alpha1.LinkAny, Role: v1alpha1.RolePhysicalFunction},

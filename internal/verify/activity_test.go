@@ -462,6 +462,10 @@ func kernelTracingCases() checkCases {
 				f.set(settingProbes, "ffffffff811ce670  k  do_sys_open+0x0    [FTRACE]\nffffffff811ce680  k  vfs_read+0x0    [DISABLED]\n")
 			}, want: fails, wantMessage: "do_sys_open+0x0 of the kernel is probed",
 		},
+		"a probe by a breakpoint": {
+			change: func(f fixture) { f.set(settingProbes, "ffffffff811ce671  r  vfs_write+0x1") },
+			want:   fails, wantMessage: "vfs_write+0x1 of the kernel is probed",
+		},
 		"a probe that is not armed": {change: func(f fixture) { f.set(settingProbes, "ffffffff811ce680  k  vfs_read+0x0    [DISABLED]") }, want: passes},
 		"a kernel without tracers": {
 			change: func(f fixture) {
@@ -625,7 +629,7 @@ func networkCases() map[v1alpha1.CheckID]checkCases {
 			"some":         {change: func(f fixture) { nic(f).Drops["rx_missed_errors"] = known(uint64(5)) }, want: fails, wantMessage: "NIC ens2f0 (0000:3b:00.0) lost packets (rx_missed_errors) once since the last reading"},
 			"no interface": {change: func(f fixture) { nic(f).Drops = nil }, want: doesNotApply},
 			"not told":     {change: func(f fixture) { nic(f).Drops["rx_missed_errors"] = absent[uint64]("rx_missed_errors") }, want: isUnknown, wantMessage: "rx_missed_errors"},
-			"a new NIC":    {change: func(f fixture) { f.before.NICs = nil }, want: isUnknown, wantMessage: "not read before"},
+			"a new NIC":    {change: func(f fixture) { f.before.NICs = nil }, want: isUnknown, wantMessage: "the earlier reading does not tell: it has no counters of NIC ens2f0 (0000:3b:00.0)"},
 		},
 		"nic.queues":     queueCases(nic),
 		"nic.link-power": linkCases(nic),

@@ -287,6 +287,14 @@ func clockCases() map[v1alpha1.CheckID]checkCases {
 				change: func(f fixture) { f.set(settingClocksource, "hpet"); f.set(settingClocksources, "hpet acpi_pm") },
 				want:   fails, wantMessage: "the kernel found the time-stamp counter unstable: it offers hpet acpi_pm only",
 			},
+			"was found unstable in a virtual machine": {
+				change: func(f fixture) {
+					virtual(f)
+					f.plan.KernelArguments = arguments("tsc=reliable")
+					f.set(settingClocksources, "kvm-clock acpi_pm")
+				},
+				want: fails, wantMessage: "the kernel found the time-stamp counter unstable: it offers kvm-clock acpi_pm only",
+			},
 			"not told": {
 				change: func(f fixture) { f.facts.Processor.Flags = absent[[]string]("/proc/cpuinfo") },
 				want:   isUnknown, wantMessage: "/proc/cpuinfo",

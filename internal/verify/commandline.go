@@ -5,6 +5,7 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -60,13 +61,23 @@ func commandLineIsPlanned(s *state) verdict {
 			faults = append(faults, booted(from, to))
 		}
 		if len(missing) > 0 {
-			faults = append([]string{"the kernel was booted without " + strings.Join(missing, " ")}, faults...)
+			faults = append([]string{"the kernel was booted without " + strings.Join(missing, " ") + behindHyphens(running, missing)}, faults...)
 		}
 		if len(faults) > 0 {
 			return failed(strings.Join(faults, "; "), strings.Join(observed, " "), planned)
 		}
 		return passed(fmt.Sprintf("all %d planned arguments", len(s.plan.KernelArguments)))
 	})
+}
+
+// behindHyphens explains why arguments that are seen in /proc/cmdline are missing.
+func behindHyphens(running cmdline.Line, missing []string) string {
+	for _, arg := range running.InitArgs() {
+		if slices.Contains(missing, arg.Text()) {
+			return ": what stands behind \"--\" is for process 1"
+		}
+	}
+	return ""
 }
 
 // argumentTexts are the argument of the running kernel and the planned one; "" when there is none. A
@@ -91,5 +102,21 @@ func booted(from, to string) string {
 	if to == "" {
 		return fmt.Sprintf("the kernel was booted with %s, which the plan does without", from)
 	}
-	return fmt.Sprintf("the kernel was booted with %s, wanted %s", from, to)
+	return fmt.Sprintf("the kernel was booted with %s%s, wanted %s", from, givenTwice(from), to)
+}
+
+// givenTwice explains an argument that is given more than once, of which the kernel passes over what does not fit the first
+// (housekeeping_setup of kernel/sched/isolation.c).
+func givenTwice(given string) string {
+	arguments := strings.Fields(given)
+	if len(arguments) < 2 || hasOtherName(arguments[1:], arguments[0]) {
+		return ""
+	}
+	return " (of which the first counts where they differ)"
+}
+
+// hasOtherName reports whether one of the arguments has another name than a given one.
+func hasOtherName(arguments []string, than string) bool {
+	name, _, _ := strings.Cut(than, "=")
+	return slices.ContainsFunc(arguments, func(argument string) bool { return !strings.HasPrefix(argument, name+"=") })
 }

@@ -152,7 +152,7 @@ func (s *state) allAreCounted(set cpus.Set, table counters) verdict {
 	if uncounted.IsEmpty() {
 		return notApplicable()
 	}
-	return unknown(table.lines.Source, "it has no column for "+uncounted.Name(), noIncrease).about(finding.OfCPUs(uncounted))
+	return unsaid(table.lines.Source, "it has no column for "+uncounted.Name(), noIncrease).about(finding.OfCPUs(uncounted))
 }
 
 // count is the count in a column; lines and columns that were not there before count as zero.
@@ -170,7 +170,7 @@ func (s *state) counterStands(line host.InterruptLine, before []uint64, columns 
 	for _, c := range columns {
 		was, is := count(before, c.before), count(line.Counts, c.now)
 		if is < was {
-			return unknown("the counter "+line.Name, "it ran backwards, so the host was rebooted between the readings", noIncrease)
+			return unsaid("the counter "+line.Name, "it ran backwards, so the host was rebooted between the readings", noIncrease)
 		}
 		if is > was {
 			total += is - was
@@ -202,7 +202,7 @@ func (s *state) lineObjects(name string) finding.Objects {
 func (s *state) counterName(name string) string {
 	number, err := strconv.Atoi(name)
 	if err != nil {
-		return name
+		return name + meaningOf(name)
 	}
 	for _, route := range s.facts.Interrupts.Routes {
 		if route.Number == number {
@@ -210,6 +210,16 @@ func (s *state) counterName(name string) string {
 		}
 	}
 	return interruptName(number, nil)
+}
+
+// meaningOf says in words what the kernel counts under a short name (arch_show_interrupts of arch/x86/kernel/irq.c,
+// Documentation/filesystems/proc.rst); "" for others.
+func meaningOf(name string) string {
+	return map[string]string{
+		"NMI": " (a non-maskable interrupt)", "PMI": " (an interrupt of a performance counter)", "MCE": " (a machine check)",
+		"MCP": " (the poll for machine checks)", "THR": " (the threshold of corrected errors)", "TRM": " (the alarm for heat)",
+		"NET_RX": " (packets received)", "NET_TX": " (packets sent)", "BLOCK": " (requests of disks)", "TASKLET": " (deferred work of drivers)",
+	}[name]
 }
 
 // times tells the order of magnitude only, so that a fault that goes on does not change the status on

@@ -221,7 +221,7 @@ func (s *state) driverIsAnother(mode string) verdict {
 			if slices.Contains(vendorDrivers(), driver) {
 				return ""
 			}
-			return "frequency driver " + driver + ", not that of the vendor in mode " + mode
+			return "frequency driver " + driver + ", which has no mode " + mode
 		})
 	})
 }

@@ -165,7 +165,7 @@ func noOtherHugepages(s *state) verdict {
 		return notApplicable()
 	}
 	if len(s.facts.Hugepages) == 0 {
-		return unknown(hugepageFolder, "no pool is listed", "no more hugepages than planned")
+		return unsaid(hugepageFolder, "no pool is listed", "no more hugepages than planned")
 	}
 	planned := map[int64]int64{}
 	for _, pages := range s.plan.Hugepages {

@@ -179,7 +179,7 @@ func effectiveAffinityIsOff(s *state) verdict {
 		}
 	}
 	if len(verdicts) == 0 {
-		return unknown("/proc/irq/*/effective_affinity_list", "no interrupt is listed", "within "+s.wantedForInterrupts().String())
+		return unsaid("/proc/irq/*/effective_affinity_list", "no interrupt is listed", "within "+s.wantedForInterrupts().String())
 	}
 	joined := worst(verdicts...)
 	if joined.outcome == v1alpha1.OutcomePassed {

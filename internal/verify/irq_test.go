@@ -350,7 +350,7 @@ func counterCases() map[v1alpha1.CheckID]checkCases {
 			},
 			"watchdog": {
 				change: func(f fixture) { f.facts.Interrupts.Lines.Value[2].Counts[3]++ },
-				want:   fails, wantMessage: "NMI came once on isolated CPU 3 since the last reading",
+				want:   fails, wantMessage: "NMI (a non-maskable interrupt) came once on isolated CPU 3 since the last reading",
 			},
 			"not told": {change: noTable, want: isUnknown, wantMessage: "/proc/interrupts"},
 		},
@@ -362,7 +362,7 @@ func counterCases() map[v1alpha1.CheckID]checkCases {
 			},
 			"packets": {
 				change: func(f fixture) { f.facts.Softirqs.Lines.Value[0].Counts[7] += 3 },
-				want:   fails, wantMessage: "NET_RX came a few times on isolated CPU 7 since the last reading",
+				want:   fails, wantMessage: "NET_RX (packets received) came a few times on isolated CPU 7 since the last reading",
 			},
 			"not told": {
 				change: func(f fixture) { f.facts.Softirqs.Lines = absent[[]host.InterruptLine]("/proc/softirqs") },

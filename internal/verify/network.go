@@ -145,7 +145,7 @@ func receiveSteeringKeepsOff(s *state) verdict {
 		}
 	}
 	if len(verdicts) == 0 {
-		return unknown("/sys/class/net/*/queues", "no receive queue is listed", "within "+wanted.String())
+		return unsaid("/sys/class/net/*/queues", "no receive queue is listed", "within "+wanted.String())
 	}
 	joined := worst(verdicts...)
 	if joined.outcome == v1alpha1.OutcomePassed {
@@ -167,7 +167,7 @@ func lossless(sentence string, now, before host.Fact[uint64]) verdict {
 		return judge(now, noIncrease, func(is uint64) verdict {
 			switch {
 			case is < was:
-				return unknown(now.Source, "the counter ran backwards, so the host was rebooted between the readings", noIncrease)
+				return unsaid(now.Source, "the counter ran backwards, so the host was rebooted between the readings", noIncrease)
 			case is > was:
 				return failed(sentence+" "+times(is-was)+" since the last reading", now.Source+" grew", noIncrease)
 			}
@@ -184,7 +184,7 @@ func (s *state) nicLosesNothing(n nic) verdict {
 	}
 	i := slices.IndexFunc(s.before.NICs, func(earlier host.NIC) bool { return earlier.PCIAddress == n.PCIAddress })
 	if i < 0 {
-		return unknown("the counters of "+n.name, "not read before", noIncrease)
+		return unsaid("the earlier reading", "it has no counters of "+n.name, noIncrease)
 	}
 	verdicts := make([]verdict, 0, len(n.Drops))
 	for _, name := range slices.Sorted(maps.Keys(n.Drops)) {
@@ -209,7 +209,7 @@ func queuesArePlanned(s *state) verdict {
 		have := len(nic.ReceiveSteering)
 		switch {
 		case have == 0:
-			verdicts = append(verdicts, unknown("/sys/class/net/"+nic.Name.Value+"/queues", "no receive queue is listed", expected))
+			verdicts = append(verdicts, unsaid("/sys/class/net/"+nic.Name.Value+"/queues", "no receive queue is listed", expected))
 		case have > want:
 			verdicts = append(verdicts, failed(fmt.Sprintf("%s has %d receive queues, planned are %d", nicName(nic), have, want),
 				fmt.Sprintf("%s: %d queues", nic.PCIAddress, have), expected).about(finding.OfNICs(nic.PCIAddress)))

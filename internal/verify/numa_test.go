@@ -148,6 +148,12 @@ func hugepageCases() checkCases {
 		"used pages": {
 			change: func(f fixture) { f.facts.NUMANodes[1].Hugepages[0].Free = absent[int64]("free_hugepages") }, want: passes,
 		},
+		"more than planned": {
+			change: func(f fixture) {
+				f.facts.NUMANodes[1].Hugepages[0].Total, f.facts.NUMANodes[1].Hugepages[0].Free = known(int64(24)), known(int64(12))
+			},
+			want: passes,
+		},
 		"no such size": {
 			change: func(f fixture) { f.facts.NUMANodes[1].Hugepages = f.facts.NUMANodes[1].Hugepages[1:] },
 			want:   fails, wantMessage: "the running kernel has no hugepages of 2Mi, only of 1Gi",

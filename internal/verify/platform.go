@@ -95,7 +95,7 @@ func uncoreIsFixed(s *state) verdict {
 	const expected = "minimum equal to maximum"
 	return judge(s.facts.UncoreDomains, expected, func(domains []host.UncoreDomain) verdict {
 		if len(domains) == 0 {
-			return unknown(s.facts.UncoreDomains.Source, "it lists no domain", expected)
+			return unsaid(s.facts.UncoreDomains.Source, "it lists no domain", expected)
 		}
 		verdicts := make([]verdict, 0, len(domains))
 		for _, domain := range domains {

@@ -48,7 +48,7 @@ func (s *state) threadsHavePriority() verdict {
 			verdicts = append(verdicts, s.threadsOfName(planned, threads)...)
 		}
 		if len(verdicts) == 0 {
-			return unknown(s.facts.CPUThreads.Source, "none of the threads is to be seen", expected)
+			return unsaid(s.facts.CPUThreads.Source, "none of the threads is to be seen", expected)
 		}
 		return worst(verdicts...)
 	})

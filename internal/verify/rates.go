@@ -141,7 +141,7 @@ func (s *state) rate(set cpus.Set, table func(*host.Facts) counters, concerns fu
 			return judge(now.lines, expected, func(lines []host.InterruptLine) verdict {
 				growth, came, ok := grown(lines, earlier, columnsOf(set, now.columns, before.columns), concerns)
 				if !ok {
-					return unknown("a counter", "it ran backwards, so the host was rebooted between the readings", expected)
+					return unsaid(now.lines.Source, "a counter ran backwards, so the host was rebooted between the readings", expected)
 				}
 				found := s.surveyCPUs(set, expected, func(cpu *host.CPU) answer {
 					switch perSecond := float64(growth[cpu.ID]) / seconds; {

@@ -4,8 +4,10 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
@@ -107,6 +109,9 @@ func parseSetting[T any](text host.Fact[string], parse func(string) (T, error)) 
 		return host.Absent[T](text.Source, text.Reason)
 	}
 	parsed, err := parse(value)
+	if _, isNumber := errors.AsType[*strconv.NumError](err); isNumber {
+		return host.Absent[T](text.Source, fmt.Sprintf("not a number: %q", value))
+	}
 	if err != nil {
 		return host.Absent[T](text.Source, err.Error())
 	}

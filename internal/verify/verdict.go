@@ -57,6 +57,11 @@ func unknown(source, reason, expected string) verdict {
 	return verdict{outcome: v1alpha1.OutcomeUnknown, message: message, expected: expected}
 }
 
+// unsaid says what a file that can be read does not tell, and why.
+func unsaid(source, reason, expected string) verdict {
+	return verdict{outcome: v1alpha1.OutcomeUnknown, message: source + " does not tell: " + reason, expected: expected}
+}
+
 // judge hands a known fact to a rule; an absent one is Unknown.
 func judge[T any](fact host.Fact[T], expected string, rule func(T) verdict) verdict {
 	value, ok := fact.Get()

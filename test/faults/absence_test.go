@@ -3,12 +3,16 @@
 
 package faults
 
-import v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+import (
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
 
 // hidden is a file that the host does not give: a check that needs it must not pass.
 func hidden(path string, want v1alpha1.CheckID) fault {
 	return fault{
-		name: path + " is hidden", want: want, unknown: "the host does not say",
+		name: path + " is hidden", want: want, unknown: "the host does not say", says: []string{strings.Split(path, "*")[0]},
 		harm: func(n *node) { n.remove(path) },
 	}
 }

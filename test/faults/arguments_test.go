@@ -50,7 +50,7 @@ func faultsOfArguments() []fault {
 			harm: func(n *node) {
 				n.reboot(func(arguments []string) []string { return append([]string{"--"}, arguments...) })
 			},
-			want: commandLine, says: []string{"isolcpus"},
+			want: commandLine, says: []string{"isolcpus", `what stands behind "--" is for process 1`},
 		},
 		{
 			name: "an argument has a typing error",
@@ -109,7 +109,7 @@ func faultsOfKernels() []fault {
 		{
 			name: "the frequency driver is ACPI's", on: []string{epyc},
 			harm: func(n *node) { n.reboot(argument("amd_pstate")) },
-			want: "power.frequency-driver", says: []string{"frequency driver acpi-cpufreq, not that of the vendor in mode "},
+			want: "power.frequency-driver", says: []string{"frequency driver acpi-cpufreq, which has no mode "},
 		},
 		{
 			name: "the IOMMU translates", on: x86(),

@@ -34,7 +34,7 @@ func faultsOfCounters() []fault {
 		counted("a profiler interrupted an isolated CPU", interruptsFile, "PMI", 300, x86(), "irq.machine", "PMI"),
 		counted("an isolated CPU saw a machine check", interruptsFile, "MCE", 1, x86(), "irq.machine", "MCE"),
 		counted("heat interrupted an isolated CPU", interruptsFile, "TRM", 2, x86(), "irq.machine", "TRM"),
-		counted("a corrected error crossed its threshold", interruptsFile, "THR", 1, x86(), "irq.machine", "THR"),
+		counted("a corrected error crossed its threshold", interruptsFile, "THR", 1, x86(), "irq.machine", "THR (the threshold of corrected errors)"),
 		counted("an isolated CPU polled for machine checks", interruptsFile, "MCP", 1, []string{xeonSettings, epycSettings}, "irq.machine", "MCP"),
 		counted("packets were sent on an isolated CPU", softirqsFile, "NET_TX", 3, nil, "irq.softirqs", "NET_TX", "CPU {cpu}"),
 		counted("a disk was served on an isolated CPU", softirqsFile, "BLOCK", 40, nil, "irq.softirqs", "BLOCK"),

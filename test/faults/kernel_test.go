@@ -13,7 +13,7 @@ func faultsOfKernel() []fault {
 		{
 			name: "the node came up without its arguments",
 			harm: func(n *node) { n.reboot(func([]string) []string { return nil }) },
-			want: "kernel.command-line", says: []string{"isolcpus"},
+			want: "kernel.command-line", says: []string{"isolcpus", "the first counts"},
 		},
 		{
 			name: "one argument is missing",
@@ -30,7 +30,7 @@ func faultsOfKernel() []fault {
 		{
 			name: "nohz_full is given twice, and the kernel keeps the first",
 			harm: func(n *node) { n.reboot(argument("nohz_full", "nohz_full=1", "nohz_full="+n.planned("nohz_full"))) },
-			want: "kernel.command-line", says: []string{"nohz_full=1"},
+			want: "kernel.command-line", says: []string{"nohz_full=1", "the first counts"},
 		},
 		{
 			name: "rcu_nocbs is given twice, and the kernel keeps the last",

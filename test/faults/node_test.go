@@ -16,6 +16,7 @@ import (
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
@@ -39,6 +40,17 @@ type node struct {
 	tuned    string
 }
 
+// refusals say why there is no plan, with what to do.
+func refusals(findings []plan.Finding) string {
+	var texts []string
+	for _, found := range findings {
+		if found.Severity == v1alpha1.SeverityCritical {
+			texts = append(texts, found.Field+": "+found.Message+". "+found.Remedy)
+		}
+	}
+	return strings.Join(texts, " / ")
+}
+
 // boot plans a machine, renders the plan, and lets the machine come up with it.
 func boot(ctx context.Context, dir string, m machine) (*node, error) {
 	if err := m.hardware.Write(dir); err != nil {
@@ -50,7 +62,7 @@ func boot(ctx context.Context, dir string, m machine) (*node, error) {
 		return nil, err
 	}
 	if read.planned.Plan == nil {
-		return nil, fmt.Errorf("no plan: %+v", read.planned.Findings)
+		return nil, errors.New("no plan: " + refusals(read.planned.Findings))
 	}
 	n.plan = read.planned.Plan
 	if err := n.render(); err != nil {

@@ -88,6 +88,8 @@ func TestPassing(t *testing.T) {
 	}
 	pending, proven := says("False", v1alpha1.ReasonRebootPending), says("True", v1alpha1.ReasonVerified)
 	failed := says("False", v1alpha1.ReasonChecksFailed)
+	old := says("False", v1alpha1.ReasonRebootPending)
+	old.CreationTimestamp = metav1.NewTime(noon().Add(-time.Hour))
 	awaited := shown("Unknown", v1alpha1.ReasonAwaitingVerification)
 	plain, gated := objects.MakeProfile("trading"), objects.MakeProfile("trading").Gated()
 	cases := map[string]struct {
@@ -99,6 +101,8 @@ func TestPassing(t *testing.T) {
 	}{
 		"a reboot is due before the node has shown anything": {report: pending, after: minute, want: PassingTime - minute},
 		"a reboot is due, and the plan was awaited":          {have: awaited, report: pending, after: minute, want: PassingTime - minute},
+		"the node has shown it for a minute":                 {have: awaited, report: old, after: minute, want: PassingTime - minute},
+		"the node has never shown it":                        {report: old, after: minute},
 		"the reboot does not come":                           {have: awaited, report: pending, after: PassingTime},
 		"pods are kept off":                                  {have: awaited, report: pending, profile: gated, after: minute},
 		"the plan is proven":                                 {have: awaited, report: proven, after: minute},
@@ -195,11 +199,8 @@ func TestNodeAnnouncement(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, worth := m.announcement(tc.before, tc.after)
-			if !worth {
-				got = none
-			}
-			if got != tc.want {
-				t.Errorf("announcement() = %+v, want %+v", got, tc.want)
+			if worth != (tc.want != none) || worth && got != tc.want {
+				t.Errorf("announcement() = %+v, %t, want %+v", got, worth, tc.want)
 			}
 		})
 	}

@@ -50,6 +50,8 @@ func TestLostReady(t *testing.T) {
 		"a fresh heartbeat":         {report("True", since.Add(-time.Hour)), report("True", since.Add(-time.Hour)), false},
 		"True of a dead agent":      {report("True", since.Add(-time.Hour)), report("Unknown", since), true},
 		"False of a dead agent":     {report("False", since.Add(-time.Hour)), report("False", since.Add(-time.Hour)), false},
+		"the same said before":      {report("False", since.Add(-time.Hour)), report("False", since), false},
+		"nothing counts":            {report("True", since), &v1alpha1.LowLatencyNode{}, false},
 		"said later":                {report("True", since.Add(time.Hour)), report("Unknown", since), false},
 		"said in the same second":   {report("True", since.Truncate(time.Second)), report("Unknown", since), false},
 		"nothing said":              {&v1alpha1.LowLatencyNode{}, &v1alpha1.LowLatencyNode{}, false},

@@ -77,3 +77,25 @@ func TestTaintsWith(t *testing.T) {
 		})
 	}
 }
+
+// TestCloses: a gate closes where the taint is wanted and is not there in any effect.
+func TestCloses(t *testing.T) {
+	profile := *objects.MakeProfile("trading").Gated().Obj()
+	for name, tc := range map[string]struct {
+		statuses string
+		taints   []corev1.Taint
+		want     bool
+	}{
+		"wanted and missing":      {"TFT", nil, true},
+		"wanted and there":        {"TFT", []corev1.Taint{ourTaint()}, false},
+		"not wanted, and missing": {"TTT", nil, false},
+		"not wanted, and there":   {"TTT", []corev1.Taint{ourTaint()}, false},
+	} {
+		report := objects.MakeReport("n", "trading").Verified("h", tc.statuses).Obj()
+		w := &World{Node: objects.MakeNode("n", "role", "trading"), Report: report, Current: report, Profiles: []v1alpha1.LowLatencyNodeProfile{profile}}
+		w.Node.Spec.Taints = tc.taints
+		if got := w.Closes(w.Decide(noon())); got != tc.want {
+			t.Errorf("%s: Closes() = %t, want %t", name, got, tc.want)
+		}
+	}
+}

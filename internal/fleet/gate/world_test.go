@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
@@ -220,5 +221,28 @@ func TestStartupOfADriver(t *testing.T) {
 	w.Pools[0].Spec.Allocation = v1alpha1.AllocationDynamic
 	if waited := w.startup().Pools; len(waited) > 0 {
 		t.Errorf("pools %+v are waited for", waited)
+	}
+}
+
+// TestForgetFormerMachine: a report about the machine that the Node's machine has replaced counts for nothing.
+func TestForgetFormerMachine(t *testing.T) {
+	for name, tc := range map[string]struct {
+		owner types.UID
+		want  bool
+	}{"its own machine": {"now", true}, "a former machine": {"then", false}} {
+		node, report := objects.MakeNode("n"), objects.MakeReport("n", "trading").Obj()
+		node.UID = "now"
+		report.OwnerReferences[0].UID = tc.owner
+		w := &World{Node: node, Report: report}
+		w.ForgetFormerMachine()
+		if got := w.Report != nil; got != tc.want {
+			t.Errorf("%s: the report is there: %t, want %t", name, got, tc.want)
+		}
+	}
+	for _, w := range []*World{{}, {Node: objects.MakeNode("n")}, {Report: objects.MakeReport("n", "trading").Obj()}} {
+		report := w.Report
+		if w.ForgetFormerMachine(); w.Report != report {
+			t.Error("a report that nothing is compared with is forgotten")
+		}
 	}
 }

@@ -255,6 +255,13 @@ func TestPoolStatusIsBounded(t *testing.T) {
 	if len(status.Members) != v1alpha1.MaxPoolMembers || status.Members[0].Node != "n100" {
 		t.Errorf("%d members from %s on, want %d, those with an unhealthy NIC first", len(status.Members), status.Members[0].Node, v1alpha1.MaxPoolMembers)
 	}
+	nic := objects.NIC(objects.FirstPort, v1alpha1.NICUnhealthy)
+	member := v1alpha1.PoolMember{Node: "n100", NICs: []v1alpha1.PoolNIC{{
+		PCIAddress: nic.PCIAddress, NUMANode: nic.NUMANode, Health: v1alpha1.NICUnhealthy, Units: nic.Units, Allocated: int32(len(nic.Users)),
+	}}}
+	if diff := cmp.Diff(member, status.Members[0]); diff != "" {
+		t.Errorf("the first member (-want +got):\n%s", diff)
+	}
 	if len(status.Findings) != v1alpha1.MaxPoolFindings || len(status.Findings[0].Message) > v1alpha1.MaxFindingMessageLength {
 		t.Errorf("%d findings, the first of %d bytes", len(status.Findings), len(status.Findings[0].Message))
 	}

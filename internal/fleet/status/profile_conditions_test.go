@@ -196,6 +196,20 @@ func TestConditionsOfChecks(t *testing.T) {
 	})
 }
 
+// TestReadyNeedsBothProofs: what is not known of one of them makes Ready Unknown.
+func TestReadyNeedsBothProofs(t *testing.T) {
+	for statuses, want := range map[string]struct{ conditions, reasons string }{
+		"TTT": {"TFFTT", "Verified/RolloutComplete/AsExpected/Verified/Verified"},
+		"TUT": {"UFFUT", "ChecksUnknown/RolloutComplete/AsExpected/ChecksUnknown/Verified"},
+		"TTU": {"UFFTU", "ChecksUnknown/RolloutComplete/AsExpected/Verified/ChecksUnknown"},
+	} {
+		t.Run(statuses, func(t *testing.T) {
+			s := summarize(objects.MakeProfile("trading").Obj(), inForce(), verifiedMember("n1", "h", statuses))
+			expectConditions(t, s, want.conditions, want.reasons, nil)
+		})
+	}
+}
+
 // withStaleHeartbeat is a member whose agent does not renew its Lease any more.
 func withStaleHeartbeat(m fleet.Member) fleet.Member {
 	m.Report = heartbeat.Staleness{Since: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Text: "the agent on node " + m.Name() + " has gone"}.Judge(m.Report)
