@@ -5,6 +5,7 @@ package bypass
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -426,4 +427,23 @@ func addressesOf(devices []Device) []string {
 		addresses = append(addresses, device.NIC.PCIAddress)
 	}
 	return addresses
+}
+
+// TestLibraryWithoutAnyVersion: neither the release nor the build of a library is taken for right because it does not say it.
+func TestLibraryWithoutAnyVersion(t *testing.T) {
+	in := onloadInput()
+	changeFile("libonload.so", func(f *host.UserFile) { *f = host.UserFile{Path: f.Path} })(&in)
+	want := []string{
+		"/opt/onload/usr/lib64/libonload.so names neither a release of Onload nor the interface version",
+		"/opt/onload/usr/lib64/libonload.so does not say which release it is of, and the module onload",
+	}
+	device := firstDevice(t, in)
+	if device.Health != unknowable || len(device.Reasons) != len(want) {
+		t.Fatalf("health %s: %q", device.Health, device.Reasons)
+	}
+	for i, reason := range device.Reasons {
+		if !strings.HasPrefix(reason, want[i]) {
+			t.Errorf("reason %q, want %q", reason, want[i])
+		}
+	}
 }

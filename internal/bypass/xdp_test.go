@@ -4,6 +4,7 @@
 package bypass
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -66,6 +67,24 @@ func TestDriversForSockets(t *testing.T) {
 			nicAt(*in, firstE810).Carrier = host.Known(false, "carrier")
 		}, unhealthy, "has no link"},
 	})
+}
+
+// TestReleasesWithZeroCopy says once more since which release of Linux a driver has zero copy; "" for none.
+func TestReleasesWithZeroCopy(t *testing.T) {
+	want := map[string]string{
+		"bnxt_en": "", "ena": "", "i40e": "4.20", "ice": "5.5", "igb": "6.14", "igc": "5.14", "ixgbe": "4.20", "ixgbevf": "", "mlx5_core": "5.3",
+		"nfp": "5.18", "qede": "", "sfc": "", "virtio-pci": "6.11",
+	}
+	got := map[string]string{}
+	for _, driver := range xdpDrivers() {
+		got[driver.name] = ""
+		if driver.hasZeroCopy() {
+			got[driver.name] = fmt.Sprintf("%d.%d", driver.zeroCopy.Major, driver.zeroCopy.Minor)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("zero copy since (-want +got):\n%s", diff)
+	}
 }
 
 func TestQueuesOfNICs(t *testing.T) {

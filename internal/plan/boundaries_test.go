@@ -199,3 +199,16 @@ func TestReasonOfARebootForHugepages(t *testing.T) {
 		}
 	}
 }
+
+// TestCachesThatOnlyDomainsTell: some hosts list their L3 domains and not the cache of each core.
+func TestCachesThatOnlyDomainsTell(t *testing.T) {
+	told, untold := large(), large()
+	for i := range untold.Cores {
+		untold.Cores[i].L3 = unknown
+	}
+	setting := derived(v1alpha1.DerivedCPUs{HousekeepingCores: 1})
+	want := planOf(t, told, setting).CPUs
+	if got := planOf(t, untold, setting).CPUs; got.Housekeeping.String() != want.Housekeeping.String() || want.Derivation.Reason != v1alpha1.PartitionWholeL3Domains {
+		t.Errorf("housekeeping %s, want %s", got.Housekeeping, want.Housekeeping)
+	}
+}

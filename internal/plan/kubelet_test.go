@@ -78,17 +78,19 @@ func TestReservedMemory(t *testing.T) {
 	}
 	memoryless := xeon()
 	memoryless.NUMANodes[0].MemoryBytes = new(int64(0))
+	onTheFirst := explicit(v1alpha1.ExplicitCPUs{Housekeeping: "0,40", Isolated: "1-39,41-79"})
 	cases := map[string]struct {
 		machine  *topology.Topology
 		change   change
 		wantNode int32
 		want     string
 	}{
-		"on the first NUMA node":               {xeon(), solarflare, 0, "1100Mi"},
-		"away from the bypass NIC":             {xeon(), nearFirst, 1, "1100Mi"},
-		"where there is memory":                {memoryless, func(*v1alpha1.LowLatencyNodeProfileSpec) {}, 1, "1100Mi"},
-		"where housekeeping is":                {xeon(), explicit(v1alpha1.ExplicitCPUs{Housekeeping: "0,20,40,60", Isolated: "1-19,21-39,41-59,61-79"}), 0, "1100Mi"},
-		"where housekeeping is, on the second": {xeon(), explicit(v1alpha1.ExplicitCPUs{Housekeeping: "20-39,60-79", Isolated: "0-19,40-59"}), 1, "1100Mi"},
+		"where there is memory, although housekeeping is elsewhere": {memoryless, onTheFirst, 1, "1100Mi"},
+		"on the first NUMA node":                                    {xeon(), solarflare, 0, "1100Mi"},
+		"away from the bypass NIC":                                  {xeon(), nearFirst, 1, "1100Mi"},
+		"where there is memory":                                     {memoryless, func(*v1alpha1.LowLatencyNodeProfileSpec) {}, 1, "1100Mi"},
+		"where housekeeping is":                                     {xeon(), explicit(v1alpha1.ExplicitCPUs{Housekeeping: "0,20,40,60", Isolated: "1-19,21-39,41-59,61-79"}), 0, "1100Mi"},
+		"where housekeeping is, on the second":                      {xeon(), explicit(v1alpha1.ExplicitCPUs{Housekeeping: "20-39,60-79", Isolated: "0-19,40-59"}), 1, "1100Mi"},
 		"amounts in other units": {xeon(), func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 			s.Kubelet.SystemReservedMemory, s.Kubelet.KubeReservedMemory, s.Kubelet.EvictionHardMemory = "1Gi", "2G", "4096"
 		}, 0, "3073745920"},

@@ -4,6 +4,7 @@
 package gate
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -203,5 +204,64 @@ func TestNodeAnnouncement(t *testing.T) {
 				t.Errorf("announcement() = %+v, %t, want %+v", got, worth, tc.want)
 			}
 		})
+	}
+}
+
+// TestIsPassing: each thing that a condition says counts, and only what every node goes through may wait.
+func TestIsPassing(t *testing.T) {
+	condition := func(status corev1.ConditionStatus, reason, message string) *corev1.NodeCondition {
+		return &corev1.NodeCondition{Status: status, Reason: reason, Message: message}
+	}
+	failed := condition("False", v1alpha1.ReasonChecksFailed, "a")
+	pending, awaited := condition("False", v1alpha1.ReasonRebootPending, "b"), condition("Unknown", v1alpha1.ReasonAwaitingVerification, "c")
+	for name, tc := range map[string]struct {
+		shown, next *corev1.NodeCondition
+		want        bool
+	}{
+		"the same":                    {failed, condition("False", v1alpha1.ReasonChecksFailed, "a"), true},
+		"another message":             {failed, condition("False", v1alpha1.ReasonChecksFailed, "x"), false},
+		"another reason":              {failed, condition("False", v1alpha1.ReasonHeartbeatStale, "a"), false},
+		"another status":              {failed, condition("Unknown", v1alpha1.ReasonChecksFailed, "a"), false},
+		"from one state to another":   {awaited, pending, true},
+		"from a failure to a state":   {failed, pending, false},
+		"from a state to a failure":   {pending, failed, false},
+		"a state is shown first":      {nil, awaited, true},
+		"a failure is shown first":    {nil, failed, false},
+		"True is never on the way":    {pending, condition("True", v1alpha1.ReasonRebootPending, "b"), false},
+		"True is shown at once first": {nil, condition("True", v1alpha1.ReasonVerified, "v"), false},
+	} {
+		if got := isPassing(tc.shown, tc.next); got != tc.want {
+			t.Errorf("%s: isPassing() = %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
+// TestConditionsMoved looks at what the operator's own conditions say, and not at times nor at the conditions of others.
+func TestConditionsMoved(t *testing.T) {
+	node := func(status corev1.ConditionStatus, at int64, others ...corev1.NodeCondition) *corev1.Node {
+		n := objects.MakeNode("n")
+		own := corev1.NodeCondition{
+			Type: v1alpha1.NodeConditionDeJittered, Status: status, Reason: "R", Message: "m", LastTransitionTime: metav1.NewTime(time.Unix(at, 0)),
+		}
+		n.Status.Conditions = slices.Concat(others, []corev1.NodeCondition{own})
+		return n
+	}
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}
+	for name, tc := range map[string]struct {
+		before, after *corev1.Node
+		want          bool
+	}{
+		"the same":          {node("True", 1), node("True", 1), false},
+		"another time":      {node("True", 1), node("True", 2), false},
+		"that of another":   {node("True", 1), node("True", 1, ready), false},
+		"another status":    {node("True", 1), node("False", 1), true},
+		"none any more":     {node("True", 1), objects.MakeNode("n"), true},
+		"the first":         {objects.MakeNode("n"), node("True", 1), true},
+		"none, as before":   {objects.MakeNode("n"), objects.MakeNode("n"), false},
+		"none of ours ever": {objects.MakeNode("n"), objects.MakeNode("m"), false},
+	} {
+		if got := ConditionsMoved(tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: ConditionsMoved() = %t, want %t", name, got, tc.want)
+		}
 	}
 }
