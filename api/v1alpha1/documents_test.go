@@ -70,18 +70,24 @@ func documents() []string {
 	return files
 }
 
+// surroundings are the namespaces and runtime classes that the documents name.
+func surroundings() []client.Object {
+	namespaces := []string{"trading", "lowlatency-operator-agents", "dataplane", "orders"}
+	profiles := []string{"trading", "marketdata", "dataplane", "ticktotrade", "orders", "realtime"}
+	objects := make([]client.Object, 0, len(namespaces)+len(profiles))
+	for _, name := range namespaces {
+		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	for _, profile := range profiles {
+		objects = append(objects, &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-" + profile}, Handler: "high-performance"})
+	}
+	return objects
+}
+
 // describeDocuments shows that users can apply what the documents tell them to.
 func describeDocuments(admin func() client.Client) {
 	It("apply unchanged, in the namespace and with the runtime class that they name", func(ctx SpecContext) {
-		surroundings := []client.Object{
-			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "trading"}},
-			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-operator-agents"}},
-			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "dataplane"}},
-			&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-trading"}, Handler: "high-performance"},
-			&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-marketdata"}, Handler: "high-performance"},
-			&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "lowlatency-dataplane"}, Handler: "high-performance"},
-		}
-		for _, object := range surroundings {
+		for _, object := range surroundings() {
 			Expect(admin().Create(ctx, object)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(admin().Delete(ctx, object)).To(Succeed()) })
 		}

@@ -32,14 +32,16 @@ func TestCommandsOfACluster(t *testing.T) {
 	if t.Failed() {
 		t.FailNow()
 	}
-	for _, c := range allCommands(t) {
-		if r, _ := ruleOf(&c); r.need == clusters {
-			w.runAndCompare(t, &c)
+	for _, stage := range []need{clusters, last} {
+		for _, c := range allCommands(t) {
+			if r, _ := ruleOf(&c); r.need == stage {
+				w.runAndCompare(t, &c)
+			}
 		}
 	}
 }
 
-// cluster starts a cluster with two trading nodes on which Onload is installed, and tells the commands where it is.
+// cluster starts a cluster with two trading nodes and another one, on which Onload is installed, and tells the commands where it is.
 func (w *world) cluster(t *testing.T) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "docs-") //nolint:usetesting // Unix sockets are below it, so its path must be short.
@@ -65,10 +67,11 @@ func (w *world) cluster(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for _, name := range []string{"worker-1", "worker-2"} {
+	trading := map[string]string{"node-role.kubernetes.io/trading": ""}
+	for name, labels := range map[string]map[string]string{"worker-1": trading, "worker-2": trading, "worker-3": nil} {
 		machine := hosttree.Xeon().Small()
 		machine.Hostname = name
-		if err := c.Fleet.Add(ctx, name, machine, map[string]string{"node-role.kubernetes.io/trading": ""}); err != nil {
+		if err := c.Fleet.Add(ctx, name, machine, labels); err != nil {
 			t.Fatal(err)
 		}
 	}

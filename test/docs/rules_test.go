@@ -18,6 +18,8 @@ const (
 	// builds compiles programs, and clusters talks to an API server with a simulated fleet: both run with -all.
 	builds
 	clusters
+	// last needs the same, and is run after everything else: it takes away what the others need.
+	last
 	// recorded needs the hosts of docs/worked-example.md, which belong to another project; DOCS_HOSTS names their folder.
 	recorded
 	// never is run by no test of this package: why says what runs it, or what would have to be here.
@@ -62,8 +64,9 @@ func rules() []rule {
 		{matches: `^install bin/`, need: builds, instead: []string{"/usr/local/bin/", "installed-"}},
 
 		{
-			matches: `^kubectl wait bnp/`, need: clusters, instead: []string{"30m", "5m"},
+			matches: `^kubectl wait `, need: clusters, instead: []string{"30m", "5m"},
 		},
+		{matches: `^kubectl delete (bnp|llnp)`, need: last},
 		{matches: `xeon-2`, need: clusters, instead: []string{"xeon-2", "worker-1"}, illustrates: "a node with a history"},
 		{matches: `get bnp newcomer`, need: clusters, instead: []string{"newcomer", "x2-onload"}, illustrates: "a pool with a conflict"},
 		{matches: `--acceleration`, need: clusters, exits: []int{3}, why: "nobody holds a NIC", instead: []string{"pool x2 ", "pool x2-onload "}, illustrates: "programs with NICs"},
@@ -71,6 +74,7 @@ func rules() []rule {
 		{matches: `^kubectl get bnp$`, need: clusters, illustrates: "a cluster with two pools"},
 		{matches: `^kubectl (get|apply|describe|explain|delete|label|wait|annotate|patch|-n)|^kubectl lowlatency (node|pool) [^-]`, need: clusters},
 
+		{matches: `.`, in: "docs/troubleshooting.md", need: alone, exits: []int{0, 1, 2, 3}, why: "the page is about what goes wrong, and shows the output"},
 		{
 			matches: `(plan|render|check|node|pool) .*--root /( |$)|check -f trading.yaml( |$)|node -f trading.yaml( |$)|pool -f pool.yaml --host`, need: alone,
 			exits: []int{0, 1, 3}, why: "the machine on which the test runs is not tuned, and may have two cores", instead: []string{"10s", "1s"},

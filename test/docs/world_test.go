@@ -163,6 +163,7 @@ func (w *world) files(t *testing.T) {
 	older := strings.Replace(profile, "preset: MaximumDeterminism", "preset: HighPerformance", 1)
 	for name, text := range map[string]string{
 		"trading.yaml": profile, "new.yaml": profile, "old.yaml": older, "older.yaml": older, "pool.yaml": pool,
+		"typo.yaml":             strings.Replace(profile, "simultaneousMultithreading:", "simultaneousMultithreadng:", 1),
 		"profiles/trading.yaml": profile, "profiles/x2.yaml": pool, "performanceprofile.yaml": performanceProfile,
 	} {
 		w.write(t, name, []byte(text), 0o644)
