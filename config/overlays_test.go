@@ -8,11 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -57,6 +59,14 @@ func overlay(resource string, components ...string) []*unstructured.Unstructured
 	return build(folder)
 }
 
+// untyped is the one object of a kind and name.
+func untyped(objects []*unstructured.Unstructured, kind, name string) map[string]any {
+	GinkgoHelper()
+	at := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
+	Expect(at).NotTo(Equal(-1), "there is no %s %s", kind, name)
+	return objects[at].Object
+}
+
 // expectImage expects that images: alone has set the image wherever it stands, and that the manager reads it from its own Pod.
 func expectImage(objects []*unstructured.Unstructured) {
 	GinkgoHelper()
@@ -83,10 +93,43 @@ var _ = Describe("Overlays", func() {
 		Entry("OpenShift", "openshift"),
 		Entry("OpenShift with repair", "openshift-repair"),
 		Entry("Kubernetes with monitoring", "default", "prometheus"),
+		Entry("Kubernetes with monitoring by cert-manager", "default", "prometheus-cert-manager"),
+		Entry("Kubernetes with monitoring that is not verified", "default", "prometheus-unverified"),
 		Entry("Kubernetes with monitoring and repair", "default", "prometheus", "agent-repair"),
 		Entry("Kubernetes with every repair", "default", "agent-repair", "agent-repair-steering", "agent-repair-numa-balancing"),
 		Entry("OpenShift with every repair and the control plane", "openshift",
 			"agent-repair", "agent-repair-steering", "agent-repair-numa-balancing", "control-plane"),
+	)
+
+	DescribeTable("give the manager a certificate that Prometheus verifies, or say that it does not", func(component string, verified map[string]any, mounted bool) {
+		objects := overlay("default", component)
+		monitor := untyped(objects, "ServiceMonitor", "lowlatency-operator-controller-manager")
+		endpoints, _, err := unstructured.NestedSlice(monitor, "spec", "endpoints")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(endpoints).To(HaveLen(1))
+		Expect(endpoints[0]).To(HaveKeyWithValue("tlsConfig", verified))
+		Expect(endpoints[0]).To(HaveKey("authorization"))
+		manager := find[appsv1.Deployment](objects, "Deployment", "lowlatency-operator-controller-manager").Spec.Template.Spec
+		service := find[corev1.Service](objects, "Service", "lowlatency-operator-controller-manager-metrics")
+		const serviceCA = "service.beta.openshift.io/serving-cert-secret-name"
+		Expect(service.Annotations).To(And(Not(HaveKey(serviceCA)), Not(HaveKeyWithValue(serviceCA, ""))))
+		secret := HaveField("Secret", HaveField("SecretName", "lowlatency-operator-metrics-cert"))
+		if !mounted {
+			Expect(manager.Volumes).NotTo(ContainElement(secret))
+			Expect(manager.Containers[0].Args).NotTo(ContainElement(HavePrefix("--metrics-cert-path")))
+			Expect(manager.Containers[0].VolumeMounts).NotTo(ContainElement(HaveField("Name", "metrics-cert")))
+			return
+		}
+		Expect(manager.Volumes).To(ContainElement(secret))
+		certificate := untyped(objects, "Certificate", "lowlatency-operator-metrics")
+		Expect(certificate["spec"]).To(And(HaveKeyWithValue("secretName", "lowlatency-operator-metrics-cert"),
+			HaveKeyWithValue("dnsNames", ContainElement(verified["serverName"]))))
+	},
+		Entry("by cert-manager", "prometheus-cert-manager", map[string]any{
+			"serverName": "lowlatency-operator-controller-manager-metrics.lowlatency-operator-system.svc",
+			"ca":         map[string]any{"secret": map[string]any{"name": "lowlatency-operator-metrics-cert", "key": "ca.crt"}},
+		}, true),
+		Entry("not verified", "prometheus-unverified", map[string]any{"insecureSkipVerify": true}, false),
 	)
 
 	It("of a repository elsewhere are built by its URL", func(ctx SpecContext) {
