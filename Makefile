@@ -323,6 +323,11 @@ docker-push: ## Push the image.
 docker-buildx: ## Build and push the image for PLATFORMS.
 	$(CONTAINER_TOOL) buildx build --push --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) -t $(IMG) .
 
+.PHONY: must-gather
+must-gather: ## Build the image IMG for oc adm must-gather on BASE_IMAGE, which has a shell, du, pkill and rsync.
+	$(CONTAINER_TOOL) build -f config/must-gather/Dockerfile --build-arg VERSION=$(VERSION) -t $(IMG) \
+		--build-arg BASE_IMAGE=$(or $(BASE_IMAGE),$(error BASE_IMAGE must name an image by its digest, such as oc adm release info --image-for=must-gather prints)) .
+
 .PHONY: build-installer
 build-installer: $(KUSTOMIZE) ## Write everything that make deploy applies into dist/install.yaml.
 	@mkdir -p dist

@@ -66,28 +66,37 @@ func reportInCluster(ctx context.Context, node string, staleness heartbeat.Stale
 
 // fetchReport finds the agent of a node, connects to it through the API server and asks it.
 func fetchReport(ctx context.Context, access *clusterAccess, namespace, node string) (*nodereport.Report, error) {
-	core, err := access.connectCore()
+	connect, pod, err := connectAgent(ctx, access, namespace, node)
 	if err != nil {
 		return nil, err
+	}
+	report, err := askReport(ctx, connect, node)
+	if err != nil {
+		return nil, fmt.Errorf("asking pod %q: %w", pod, err)
+	}
+	return report, nil
+}
+
+// connectAgent finds the pod of the agent on a node, and how it is reached through the API server.
+func connectAgent(ctx context.Context, access *clusterAccess, namespace, node string) (connect connector, name string, err error) {
+	core, err := access.connectCore()
+	if err != nil {
+		return nil, "", err
 	}
 	pod, err := agentPod(ctx, core, namespace, node)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	port, err := reportPort(pod)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	config, err := access.config()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	target := core.Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("portforward").URL()
-	report, err := askReport(ctx, forwardTo(config, target, port), node)
-	if err != nil {
-		return nil, fmt.Errorf("asking pod %q: %w", pod.Name, err)
-	}
-	return report, nil
+	return forwardTo(config, target, port), pod.Name, nil
 }
 
 // agentPod finds the pod of the agent on a node.
@@ -133,10 +142,25 @@ func reportPort(pod *corev1.Pod) (uint16, error) {
 }
 
 // askReport asks for the report about a node, until the context ends.
-func askReport(ctx context.Context, connect connector, node string) (*nodereport.Report, error) {
-	connection, err := connect(ctx)
+func askReport(ctx context.Context, connect connector, node string) (report *nodereport.Report, err error) {
+	err = askAgentFor(ctx, connect, nodereport.Path, nodereport.MaximumBytes, func(response *http.Response) error {
+		if response.StatusCode != http.StatusOK {
+			return refusal(response)
+		}
+		report, err = nodereport.Decode(response.Body, node)
+		return err
+	})
 	if err != nil {
 		return nil, err
+	}
+	return report, nil
+}
+
+// askAgentFor asks an agent for something of no more than some bytes, until the context ends.
+func askAgentFor(ctx context.Context, connect connector, path string, most int64, read func(*http.Response) error) error {
+	connection, err := connect(ctx)
+	if err != nil {
+		return err
 	}
 	// Whoever waits for an answer is woken up. That it cannot be closed twice is of no interest.
 	stop := context.AfterFunc(ctx, func() { _ = connection.Close() })
@@ -145,23 +169,25 @@ func askReport(ctx context.Context, connect connector, node string) (*nodereport
 			_ = connection.Close()
 		}
 	}()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+nodereport.Path, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("asking for the report: %w", err)
+		return fmt.Errorf("asking: %w", err)
 	}
 	request.Close = true
 	if err := request.Write(connection); err != nil {
-		return nil, fmt.Errorf("asking for the report: %w", err)
+		return fmt.Errorf("asking: %w", err)
 	}
-	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(connection, nodereport.MaximumBytes+maximumHead)), request)
+	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(connection, most+maximumHead)), request)
 	if err != nil {
-		return nil, fmt.Errorf("reading the answer: %w", err)
+		return fmt.Errorf("reading the answer: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		// What of the text cannot be read is left out.
-		text, _ := io.ReadAll(io.LimitReader(response.Body, maximumRefusal))
-		return nil, fmt.Errorf("it answers %s: %s", response.Status, strings.TrimSpace(string(text)))
-	}
-	return nodereport.Decode(response.Body, node)
+	return read(response)
+}
+
+// refusal is what an agent says that does not answer.
+func refusal(response *http.Response) error {
+	// What of the text cannot be read is left out.
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maximumRefusal))
+	return fmt.Errorf("it answers %s: %s", response.Status, strings.TrimSpace(string(text)))
 }

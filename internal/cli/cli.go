@@ -2,7 +2,7 @@
 // Copyright The Low Latency Node Operator Authors.
 
 // Package cli is kubectl-lowlatency: it reads hosts, snapshots and manifests, calls the same functions as
-// the operator, and prints what they return. Only the commands node and pool ask a cluster, and only without files.
+// the operator, and prints what they return. Only the command report asks a cluster, and node and pool do without files.
 package cli
 
 import (
@@ -93,7 +93,7 @@ func newRoot(release string, streams Streams) *cobra.Command {
 		Use:   "kubectl-lowlatency",
 		Short: "Plan, render and check low-latency nodes without a cluster",
 		Long: `Plan, render and check low-latency nodes, from LowLatencyNodeProfiles and BypassNICPools in files and from hosts or
-their snapshots. Nothing but node and pool without -f asks a cluster; the functions are those of the operator, so what render
+their snapshots. Nothing but report, and node and pool without -f, asks a cluster; the functions are those of the operator, so what render
 prints is what the operator applies.
 
 Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a pool is not healthy; 2 wrong usage or input;
@@ -118,6 +118,7 @@ Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a po
 		app.explainCommand(),
 		app.nodeCommand(),
 		app.poolCommand(),
+		app.reportCommand(),
 		app.importCommand(),
 		probe.Command("/"),
 		app.versionCommand(),

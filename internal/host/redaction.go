@@ -296,10 +296,16 @@ func (r *redaction) events(_, content string, replace naming) string {
 	})
 }
 
-// withoutAddresses replaces what looks like an address of IPv4 or IPv6 or like a MAC address in a sentence.
+// addressPattern is what looks like an address of IPv4 or IPv6 or like a MAC address.
+const addressPattern = `\b\d{1,3}(\.\d{1,3}){3}\b|\b(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}\b|\b[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){2,7}:[0-9a-fA-F]{1,4}\b`
+
+// WithoutAddresses replaces what looks like an address of IPv4 or IPv6 or like a MAC address in a text.
+func WithoutAddresses(text string) string {
+	return regexp.MustCompile(addressPattern).ReplaceAllString(text, "ADDRESS")
+}
+
 func withoutAddresses(_ *redaction, _, content string, _ naming) string {
-	return regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}\b|\b(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}\b|\b[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){2,7}:[0-9a-fA-F]{1,4}\b`).
-		ReplaceAllString(content, "ADDRESS")
+	return WithoutAddresses(content)
 }
 
 // instanceOf is the instance of the tracer to which a file belongs.

@@ -51,6 +51,7 @@ func rules() []rule {
 		{matches: `^make image PUSH=|^(podman|skopeo|docker|ctr|cosign) `, need: never, why: "needs a registry or a container engine; make lab-pools builds the image and runs it in containerd"},
 		{matches: `^base64 -d SHA256SUMS`, need: never, why: "needs a signed release; the tests of hack/release verify one"},
 		{matches: `^make (deploy|undeploy|install|uninstall)\b`, need: never, why: "needs an image that a kubelet can pull; the tests of config apply the same output to a real API server"},
+		{matches: `^make must-gather`, need: never, why: "needs a container engine and an image of OpenShift; test/report runs what is in the image"},
 		{matches: `^helm `, need: never, why: "make test-helm lints the chart and installs it by Helm's own code on a real API server"},
 		{matches: `^oc |^sudo `, need: never, why: "needs a node of OpenShift or root"},
 		{matches: `port-forward|^curl .*127\.0\.0\.1|^kubectl .*(logs|exec|rollout)`, need: never, why: "needs pods that a kubelet runs: make lab-pools"},
@@ -72,6 +73,7 @@ func rules() []rule {
 		{matches: `--acceleration`, need: clusters, exits: []int{3}, why: "nobody holds a NIC", instead: []string{"pool x2 ", "pool x2-onload "}, illustrates: "programs with NICs"},
 		{matches: `pool x2( |$)`, need: clusters, instead: []string{"pool x2", "pool x2-onload"}},
 		{matches: `^kubectl get bnp$`, need: clusters, illustrates: "a cluster with two pools"},
+		{matches: `^kubectl lowlatency report`, need: clusters},
 		{matches: `^kubectl (get|apply|describe|explain|delete|label|wait|annotate|patch|-n)|^kubectl lowlatency (node|pool) [^-]`, need: clusters},
 
 		{matches: `.`, in: "docs/troubleshooting.md", need: alone, exits: []int{0, 1, 2, 3}, why: "the page is about what goes wrong, and shows the output"},

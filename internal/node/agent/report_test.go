@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -135,11 +136,59 @@ func TestTheReportCanBeReadAndNothingElse(t *testing.T) {
 	if code, _ := get(t, socket, http.MethodPost, nodereport.Path); code != http.StatusMethodNotAllowed {
 		t.Errorf("POST is answered with %d", code)
 	}
+	if code, _ := get(t, socket, http.MethodGet, nodereport.SnapshotPath); code != http.StatusNotFound {
+		t.Errorf("without snapshots, their path is answered with %d", code)
+	}
 	if code, _ := get(t, socket, http.MethodGet, "/"); code != http.StatusNotFound {
 		t.Errorf("another path is answered with %d", code)
 	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("the server ended with %v", err)
+	}
+}
+
+// TestSnapshots takes snapshots, one at a time, with the names of the host or without.
+func TestSnapshots(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "agent.sock")
+	listener, err := Listen(t.Context(), "unix:"+socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, release := make(chan struct{}), make(chan struct{})
+	server := &ReportServer{Snapshot: func(_ context.Context, to io.Writer, disclosure host.Disclosure) error {
+		if disclosure == host.Redacted {
+			_, err := io.WriteString(to, "without names")
+			return err
+		}
+		close(begun)
+		<-release
+		return errors.New("the disk is gone")
+	}}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, listener) }()
+	if code, text := get(t, socket, http.MethodGet, nodereport.RedactedSnapshotPath); code != http.StatusOK || text != "without names" {
+		t.Errorf("redacted: %d %s", code, text)
+	}
+	if code, _ := get(t, socket, http.MethodPost, nodereport.SnapshotPath); code != http.StatusMethodNotAllowed {
+		t.Errorf("POST is answered with %d", code)
+	}
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		if code, text := get(t, socket, http.MethodGet, nodereport.SnapshotPath); code != http.StatusInternalServerError || !strings.Contains(text, "the disk is gone") {
+			t.Errorf("a snapshot that fails: %d %s", code, text)
+		}
+	}()
+	<-begun
+	if code, _ := get(t, socket, http.MethodGet, nodereport.RedactedSnapshotPath); code != http.StatusTooManyRequests {
+		t.Errorf("a second snapshot is answered with %d", code)
+	}
+	close(release)
+	<-answered
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

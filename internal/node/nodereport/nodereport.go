@@ -25,6 +25,10 @@ import (
 const (
 	// Path is where the report is served.
 	Path = "/v1/report"
+	// SnapshotPath is where a snapshot of the host is taken.
+	SnapshotPath = "/v1/snapshot"
+	// RedactedSnapshotPath is where one is taken with other names in the place of the host's own.
+	RedactedSnapshotPath = "/v1/snapshot/redacted"
 	// MaximumBytes is the size of the largest report that Decode reads: a report of 100 checks and of as many containers
 	// and hugepage pools as it may hold has less than half of it.
 	MaximumBytes = 4 << 20

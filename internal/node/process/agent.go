@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/affinity"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/agent"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
@@ -119,7 +121,7 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 	worker := &agent.Agent{
 		Client: direct, NodeName: flags.nodeName, Namespace: flags.namespace, Root: flags.root,
 		Interval: flags.interval, FullInterval: flags.full,
-		HostAddresses: addresses, KeepTo: affinity.KeepTo, Reports: &agent.ReportServer{},
+		HostAddresses: addresses, KeepTo: affinity.KeepTo, Reports: &agent.ReportServer{Snapshot: snapshotOf(flags.root)},
 		Settled:   forgetStart,
 		Heartbeat: agent.Heartbeat{Namespace: flags.heartbeat, Holder: holder(flags.nodeName)},
 	}
@@ -127,6 +129,18 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 		worker.Repairer = repair.Files{Root: flags.root}
 	}
 	return superviseAgent(ctx, worker, flags.listen)
+}
+
+// snapshotOf takes snapshots of the host below a folder, of what the agent sees of it.
+func snapshotOf(root string) func(context.Context, io.Writer, host.Disclosure) error {
+	return func(ctx context.Context, to io.Writer, disclosure host.Disclosure) error {
+		opened, err := host.Open(root)
+		if err != nil {
+			return err
+		}
+		_, err = opened.SnapshotWith(ctx, to, disclosure)
+		return errors.Join(err, opened.Close())
+	}
 }
 
 // holder is how the agent of a node calls itself in its Lease: by the name of its pod, which is the name of the host that

@@ -4,12 +4,18 @@
 package process
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/agent"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
 func TestParseAddresses(t *testing.T) {
@@ -70,5 +76,35 @@ func TestTheAgentServesItsReportOnItsMachineOnly(t *testing.T) {
 	err := superviseAgent(t.Context(), worker, "0.0.0.0:9470")
 	if err == nil || !strings.Contains(err.Error(), `not on "0.0.0.0:9470"`) {
 		t.Errorf("error is %v", err)
+	}
+}
+
+// TestSnapshotsAreOfTheHost takes snapshots with the name of the host and without.
+func TestSnapshotsAreOfTheHost(t *testing.T) {
+	root := t.TempDir()
+	machine := hosttree.Xeon().Small()
+	machine.Hostname = "tradefloor-7"
+	if err := machine.Write(root); err != nil {
+		t.Fatal(err)
+	}
+	for disclosure, want := range map[host.Disclosure]bool{host.Disclosed: true, host.Redacted: false} {
+		var taken bytes.Buffer
+		if err := snapshotOf(root)(t.Context(), &taken, disclosure); err != nil {
+			t.Fatal(err)
+		}
+		unpacked, err := gzip.NewReader(&taken)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(unpacked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(content, []byte("tradefloor-7")) != want || !bytes.Contains(content, []byte("proc/cmdline")) {
+			t.Errorf("the name of the host is in a snapshot that is to have it: %v; %d bytes", !want, len(content))
+		}
+	}
+	if err := snapshotOf(filepath.Join(root, "nothing"))(t.Context(), io.Discard, host.Redacted); err == nil {
+		t.Error("there is a snapshot of nothing")
 	}
 }
