@@ -289,6 +289,10 @@ func TestHugepages(t *testing.T) {
 			input: tcpDirectInput, change: pages(some, nothingRead[int64]("free_hugepages")),
 			want: unknowable, wantReason: "The hugepages of 2 MiB of NUMA node 0 cannot be read (permission denied)",
 		},
+		"their number cannot be read": {
+			input: tcpDirectInput, change: pages(nothingRead[int64]("nr_hugepages"), some),
+			want: unknowable, wantReason: "The hugepages of 2 MiB of NUMA node 0 cannot be read (permission denied)",
+		},
 		"the NUMA node is not there": {
 			input: tcpDirectInput, change: func(in *Input) { in.Facts.NUMANodes = nil },
 			want: unknowable, wantReason: "NUMA node 0 cannot be read (no pool of that size)",

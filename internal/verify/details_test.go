@@ -95,6 +95,9 @@ func TestWorst(t *testing.T) {
 		"unknown outweighs passed": {
 			[]verdict{passed("x"), unknown("f", "gone", "")}, verdict{outcome: v1alpha1.OutcomeUnknown, message: "f cannot be read: gone"},
 		},
+		"a fact that is absent without a reason": {
+			[]verdict{unknown("f", "", "")}, verdict{outcome: v1alpha1.OutcomeUnknown, message: "f cannot be read: no value"},
+		},
 		"none applies": {[]verdict{notApplicable()}, verdict{}},
 	}
 	for name, tc := range cases {

@@ -99,3 +99,30 @@ func TestCloses(t *testing.T) {
 		}
 	}
 }
+
+// TestMarkedTellsOfTheTaint: that the gate closed or opened is told when the taint moves, with what it means.
+func TestMarkedTellsOfTheTaint(t *testing.T) {
+	profile := *objects.MakeProfile("trading").Gated().Obj()
+	for name, tc := range map[string]struct {
+		statuses string
+		taints   []corev1.Taint
+		want     string
+	}{
+		"closed":     {"TFT", nil, "Warning GateClosed"},
+		"stays shut": {"TFT", []corev1.Taint{ourTaint()}, ""},
+		"opened":     {"TTT", []corev1.Taint{ourTaint()}, "Normal GateOpened"},
+		"stays open": {"TTT", nil, ""},
+	} {
+		report := objects.MakeReport("n", "trading").Verified("h", tc.statuses).Obj()
+		w := &World{Node: objects.MakeNode("n", "role", "trading"), Report: report, Current: report, Profiles: []v1alpha1.LowLatencyNodeProfile{profile}}
+		w.Node.Spec.Taints = tc.taints
+		_, about := w.Marked(w.Decide(noon()))
+		got := ""
+		if about != nil {
+			got = about.Kind + " " + about.Reason
+		}
+		if got != tc.want {
+			t.Errorf("%s: told %q, want %q", name, got, tc.want)
+		}
+	}
+}
