@@ -36,6 +36,8 @@ type mistake struct {
 	reboots, reboots2 int
 	// mayReboot and mayTaint are nodes for which reboots and taints are right, because the mistake is about them.
 	mayReboot, mayTaint []string
+	// noTaint says that no node gets the taint, not even for a check that fails.
+	noTaint bool
 	// brief tells that it is made by each run of all tests, and not only by "make mistakes".
 	brief bool
 	// collects tells that the garbage collector of a cluster has a part in it.
@@ -80,6 +82,7 @@ func mistakes() []mistake {
 			}
 			return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Memory.Hugepages[0].Count = 4 })
 		}},
+		{brief: true, name: "other partition while an admin has paused the pools", noTaint: true, make: partitionUnderPause, correct: undoPartition},
 		{name: "change, one node after the other", reboots: 1, reboots2: 1, make: func(w *world) error {
 			return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 				s.Pools.MaximumUnavailableNodes = 1
@@ -274,6 +277,24 @@ func deadIsNotReady(_ *world, s *situation) string {
 	return profileNotReady(nil, s)
 }
 
+// partitionUnderPause changes what nodes boot with and what takes effect on a running node, both of which have to wait.
+func partitionUnderPause(w *world) error {
+	if err := w.pauseMachineConfigPools(true); err != nil {
+		return err
+	}
+	return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+		s.CPUs.Derived = &v1alpha1.DerivedCPUs{HousekeepingCores: 3}
+	})
+}
+
+// undoPartition leaves the machine config pools paused until the former content is written again.
+func undoPartition(w *world) error {
+	if err := w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) { *s = baseProfile().Spec }); err != nil {
+		return err
+	}
+	return w.awaitRest(restTime, *patience)
+}
+
 // try makes a mistake and corrects it.
 func (w *world) try(m *mistake) (*cost, error) {
 	if m.collects {
@@ -348,7 +369,7 @@ func (w *world) liesNow(s *situation) []string {
 func (m *mistake) complaints(c *cost) []string {
 	complaints := m.rebootsOf(c)
 	for _, t := range slices.Concat(c.mistake.taints, c.correction.taints) {
-		if t.doubt != "" && !slices.Contains(m.mayTaint, t.node) {
+		if (t.doubt != "" || m.noTaint) && !slices.Contains(m.mayTaint, t.node) {
 			complaints = append(complaints, fmt.Sprintf("taint on %s: %s (%s)", t.node, t.doubt, t.why))
 		}
 	}

@@ -142,6 +142,9 @@ func (p *Platform) Roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcom
 		return fleet.Outcome{}, err
 	}
 	targets, conflicts := aim(w, intent, p.namespace, p.rendered.objects)
+	if err := p.deferRuntimeSettings(ctx, w, targets); err != nil {
+		return fleet.Outcome{}, err
+	}
 	found, err := p.inspect(ctx, w, targets)
 	if err != nil {
 		return fleet.Outcome{}, err

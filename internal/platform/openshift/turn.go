@@ -99,12 +99,17 @@ func (h *holdings) put(id holding, holds bool) {
 	h.known[id] = holds
 }
 
+func heldBy(w *world, t *target, config string) holding {
+	kubelet := w.kubeletConfig(t.name())
+	return holding{
+		config: config, rendered: t.live.Spec.Configuration.Name, planHash: t.shape.Hash, kubelet: kubelet.uid, generation: kubelet.generation,
+	}
+}
+
 // holds reports whether a rendered configuration holds what was written for the plan of a target.
 func (p *Platform) holds(ctx context.Context, w *world, t *target, config string) (bool, error) {
 	kubelet := w.kubeletConfig(t.name())
-	id := holding{
-		config: config, rendered: t.live.Spec.Configuration.Name, planHash: t.shape.Hash, kubelet: kubelet.uid, generation: kubelet.generation,
-	}
+	id := heldBy(w, t, config)
 	if known, found := p.holdings.get(id); found {
 		return known, nil
 	}

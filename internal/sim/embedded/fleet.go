@@ -47,8 +47,9 @@ type member struct {
 	// root is the folder that the agent reads; "/" for the real host.
 	root    string
 	stop    context.CancelFunc
-	tuned   string
 	reboots int
+	// tuned is the profile in force, given the one that the Node Tuning Operator has handed over last.
+	tuned, given Profile
 }
 
 // Add builds the host tree of a machine, boots it untuned and registers the node.
@@ -218,22 +219,27 @@ func (f *Fleet) Reboot(ctx context.Context, name string, rendered *mcfgv1.Machin
 	if err := m.host.Boot(ctx, rendered); err != nil {
 		return err
 	}
-	if err := m.host.ApplyTuned(m.tuned); err != nil {
+	m.tuned = m.given
+	if err := m.host.ApplyTuned(m.tuned.Text); err != nil {
 		return err
 	}
 	f.startAgent(ctx, name, m)
 	return nil
 }
 
-// Tune hands a TuneD profile to a node; it is applied at once and after every reboot. The same profile
-// again changes nothing, and so does one for a node that has gone.
-func (f *Fleet) Tune(name, profile string) error {
+// Tune hands a TuneD profile to a node; it is applied at once, unless it is deferred and the node has one of that name, and
+// after every reboot. The same profile again changes nothing, and so does one for a node that has gone.
+func (f *Fleet) Tune(name string, profile Profile) error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	m := f.members[name]
-	if m == nil || m.host == nil || m.tuned == profile {
+	if m == nil || m.host == nil {
+		return nil
+	}
+	m.given = profile
+	if m.tuned.Text == profile.Text || profile.Deferred && m.tuned.Name == profile.Name {
 		return nil
 	}
 	m.tuned = profile
-	return m.host.ApplyTuned(profile)
+	return m.host.ApplyTuned(profile.Text)
 }

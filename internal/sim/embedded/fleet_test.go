@@ -132,5 +132,23 @@ var _ = Describe("a fleet", Ordered, func() {
 		Eventually(ended, timeout).Should(Receive(BeNil()))
 		Expect(fleet.Reboot(ctx, "arm-1", &mcfgv1.MachineConfig{})).To(Succeed())
 		Expect(statInterval()).To(Equal("10\n"))
+
+		By("keeping back a profile that is deferred until the node boots")
+		next := Profile{Name: "tuning", Text: "[sysctl]\nvm.stat_interval=20\n", Deferred: true}
+		Expect(fleet.Tune("arm-1", next)).To(Succeed())
+		Expect(statInterval()).To(Equal("10\n"))
+		Expect(fleet.Reboot(ctx, "arm-1", &mcfgv1.MachineConfig{})).To(Succeed())
+		Expect(statInterval()).To(Equal("20\n"))
+
+		By("applying one of another name, and one that is not deferred any more")
+		next.Name, next.Text = "other", "[sysctl]\nvm.stat_interval=30\n"
+		Expect(fleet.Tune("arm-1", next)).To(Succeed())
+		Expect(statInterval()).To(Equal("30\n"))
+		next.Text = "[sysctl]\nvm.stat_interval=40\n"
+		Expect(fleet.Tune("arm-1", next)).To(Succeed())
+		Expect(statInterval()).To(Equal("30\n"))
+		next.Deferred = false
+		Expect(fleet.Tune("arm-1", next)).To(Succeed())
+		Expect(statInterval()).To(Equal("40\n"))
 	})
 })

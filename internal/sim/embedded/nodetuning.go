@@ -18,7 +18,8 @@ import (
 )
 
 // NodeTuning simulates the part of OpenShift's Node Tuning Operator that hands the TuneD profile of a
-// Tuned object to the nodes of the machine config pools that its recommendation matches.
+// Tuned object to the nodes of the machine config pools that its recommendation matches, at once or, where the annotation
+// tuned.openshift.io/deferred of the object says so, when the node boots.
 type NodeTuning struct {
 	Client client.Client
 	Fleet  *Fleet
@@ -44,6 +45,13 @@ type tunedRecommendation struct {
 	Profile             string            `json:"profile"`
 	Priority            int64             `json:"priority"`
 	MachineConfigLabels map[string]string `json:"machineConfigLabels"`
+}
+
+// Profile is a TuneD profile as a node is given it.
+type Profile struct {
+	Name, Text string
+	// Deferred says that a node that has a profile of that name keeps its text until it boots.
+	Deferred bool
 }
 
 // Run works until the context ends.
@@ -84,36 +92,37 @@ func (o *NodeTuning) Once(ctx context.Context) error {
 	return nil
 }
 
-// recommended returns the text of the profile with the lowest priority number that matches a machine config pool; ""
-// when none does.
-func recommended(objects []unstructured.Unstructured, pool *mcfgv1.MachineConfigPool) (string, error) {
-	best, text := int64(-1), ""
+// recommended returns the profile with the lowest priority number that matches a machine config pool; an empty one when none
+// does.
+func recommended(objects []unstructured.Unstructured, pool *mcfgv1.MachineConfigPool) (Profile, error) {
+	best, profile := int64(-1), Profile{}
 	for i := range objects {
 		var parsed tuned
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[i].Object, &parsed); err != nil {
-			return "", fmt.Errorf("reading Tuned %q: %w", objects[i].GetName(), err)
+			return Profile{}, fmt.Errorf("reading Tuned %q: %w", objects[i].GetName(), err)
 		}
 		for _, recommendation := range parsed.Spec.Recommend {
 			if best >= 0 && recommendation.Priority >= best {
 				continue
 			}
 			if found, ok := parsed.profileFor(recommendation, pool); ok {
-				best, text = recommendation.Priority, found
+				best, profile = recommendation.Priority, found
+				profile.Deferred = objects[i].GetAnnotations()["tuned.openshift.io/deferred"] == "update"
 			}
 		}
 	}
-	return text, nil
+	return profile, nil
 }
 
-// profileFor returns the text of the recommended profile if the recommendation matches the machine config pool.
-func (t *tuned) profileFor(recommendation tunedRecommendation, pool *mcfgv1.MachineConfigPool) (string, bool) {
+// profileFor returns the recommended profile if the recommendation matches the machine config pool.
+func (t *tuned) profileFor(recommendation tunedRecommendation, pool *mcfgv1.MachineConfigPool) (Profile, bool) {
 	if !selects(pool.Spec.MachineConfigSelector, recommendation.MachineConfigLabels) {
-		return "", false
+		return Profile{}, false
 	}
 	for _, profile := range t.Spec.Profile {
 		if profile.Name == recommendation.Profile {
-			return profile.Data, true
+			return Profile{Name: profile.Name, Text: profile.Data}, true
 		}
 	}
-	return "", false
+	return Profile{}, false
 }

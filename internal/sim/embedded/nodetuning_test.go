@@ -28,12 +28,17 @@ func TestRecommended(t *testing.T) {
 	p.Spec.MachineConfigSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: mcfgv1.MachineConfigRoleLabelKey, Operator: metav1.LabelSelectorOpIn, Values: []string{"worker", "fast"}},
 	}}
+	marked := tunedObject("a", 15, "fast", "A")
+	marked.SetAnnotations(map[string]string{"tuned.openshift.io/deferred": "update"})
 	missing := tunedObject("missing", 1, "fast", "")
 	missing.Object["spec"].(map[string]any)["profile"] = []any{}
 	cases := map[string]struct {
 		objects []unstructured.Unstructured
 		want    string
+		// wantDeferred is for a profile that waits for a boot.
+		wantDeferred bool
 	}{
+		"marked":                 {objects: []unstructured.Unstructured{marked}, want: "A", wantDeferred: true},
 		"none":                   {},
 		"the lowest number wins": {objects: []unstructured.Unstructured{tunedObject("b", 20, "worker", "B"), tunedObject("a", 15, "fast", "A")}, want: "A"},
 		"that of another machine config pool does not match": {objects: []unstructured.Unstructured{tunedObject("a", 1, "slow", "A"), tunedObject("b", 20, "fast", "B")}, want: "B"},
@@ -42,8 +47,8 @@ func TestRecommended(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := recommended(tc.objects, &p)
-			if err != nil || got != tc.want {
-				t.Errorf("recommended = %q, %v; want %q", got, err, tc.want)
+			if err != nil || got.Text != tc.want || got.Deferred != tc.wantDeferred {
+				t.Errorf("recommended = %+v, %v; want %q, deferred: %v", got, err, tc.want, tc.wantDeferred)
 			}
 		})
 	}
