@@ -88,10 +88,14 @@ func (n *node) set(devices ...bypass.Device) {
 	n.reading.Devices, n.err = devices, nil
 }
 
-func (n *node) rename(resource string) {
+func (n *node) change(change func(*bypass.Pool)) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
-	n.reading.Pool.Spec.ResourceName = resource
+	change(&n.reading.Pool)
+}
+
+func (n *node) rename(resource string) {
+	n.change(func(pool *bypass.Pool) { pool.Spec.ResourceName = resource })
 }
 
 func (n *node) fail(err error) {

@@ -31,6 +31,8 @@ type unit struct {
 // inventory is what is shown to the kubelet. It is not changed once it is made.
 type inventory struct {
 	pool, resource string
+	// owner is another pool that the name of the resource belongs to; "" for none.
+	owner string
 	// units are in the order of their IDs, natural for numbers.
 	units []unit
 	// byID are the indexes of units.
@@ -48,7 +50,7 @@ type inventory struct {
 // be one of the facts that are missing, and containers may hold them.
 func newInventory(reading Reading, before *inventory) *inventory {
 	made := &inventory{
-		pool: reading.Pool.Name, resource: reading.Pool.Spec.ResourceName, byID: map[string]int{},
+		pool: reading.Pool.Name, resource: reading.Pool.Spec.ResourceName, owner: reading.Pool.ResourceOwner, byID: map[string]int{},
 		devices: map[string]bypass.Device{}, reasons: map[string][]string{}, perNIC: map[string]bypass.Edits{},
 		edits: reading.Edits,
 	}

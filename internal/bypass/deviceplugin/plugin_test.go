@@ -17,6 +17,7 @@ import (
 	deviceplugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/fakekubelet"
 )
 
@@ -242,6 +243,25 @@ func TestResourceChanges(t *testing.T) {
 	n.rename("lowlatency.dev/25g")
 	f.awaitUnits("lowlatency.dev/25g", nic0)
 	f.awaitUnits(resourceX2)
+}
+
+// TestResourceOfAnotherPool: the pool was made again with a name that another one has, and a plugin of the former one is still there.
+func TestResourceOfAnotherPool(t *testing.T) {
+	f := newFixture(t)
+	f.start(nodeWith(poolNamed("owner", resourceX2), nic(nic0, 0, v1alpha1.NICHealthy)))
+	const former = "lowlatency.dev/former"
+	n := nodeWith(poolNamed("newcomer", former), nic(nic1, 1, v1alpha1.NICHealthy))
+	f.start(n)
+	f.awaitUnits(resourceX2, nic0)
+	f.awaitUnits(former, nic1)
+	n.change(func(pool *bypass.Pool) { pool.Spec.ResourceName, pool.ResourceOwner = resourceX2, "owner" })
+	f.awaitUnits(former)
+	if got := f.kubelet.Connected(resourceX2); got != 1 {
+		t.Errorf("%d plugins serve %s, want one", got, resourceX2)
+	}
+	f.awaitUnits(resourceX2, nic0)
+	n.change(func(pool *bypass.Pool) { pool.Spec.ResourceName, pool.ResourceOwner = former, "" })
+	f.awaitUnits(former, nic1)
 }
 
 // TestPoolFile puts a new version in place as the kubelet does for a ConfigMap.

@@ -111,6 +111,10 @@ func (r *registrar) once(ctx context.Context) time.Duration {
 	if shown == nil {
 		return lookAgain
 	}
+	if shown.owner != "" {
+		r.leave(shown)
+		return lookAgain
+	}
 	kubelet, err := os.Stat(filepath.Join(r.folder, kubeletSocket))
 	if err != nil {
 		// No kubelet runs. Its socket is announced by the watch.
@@ -138,6 +142,16 @@ func (r *registrar) once(ctx context.Context) time.Duration {
 	r.log.Info("Registered with the kubelet", "resource", next.resource, "socket", next.path, "units", len(shown.units))
 	r.replace(next)
 	return lookAgain
+}
+
+// leave gives the registration up. The kubelet has one list of devices for a resource, that of whichever plugin has sent one last:
+// a pool to which the name does not belong would take away what the other one hands out. Its plugin lives for a while when a pool
+// is deleted and made again with another name for its resource.
+func (r *registrar) leave(shown *inventory) {
+	if r.current != nil {
+		r.log.Info("Leaving the kubelet: the resource belongs to another pool", "resource", shown.resource, "pool", shown.owner)
+	}
+	r.replace(nil)
 }
 
 func (r *registrar) replace(next *registration) {
