@@ -95,11 +95,15 @@ func runPeer(ctx context.Context, checkout, nodes string, limit time.Duration) (
 	if err != nil {
 		return err
 	}
-	binary := filepath.Join(os.TempDir(), "lowlatency-scale-peer")
-	if err := buildPeer(ctx, checkout, binary); err != nil {
+	folder, err := os.MkdirTemp("", "lowlatency-scale-peer-")
+	if err != nil {
+		return fmt.Errorf("making a folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	binary := filepath.Join(folder, "cluster-node-tuning-operator")
+	if err := buildPeer(ctx, checkout, binary, folder); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.Remove(binary)) }()
 	var results []*peerResult
 	var failures []error
 	for _, count := range counts {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -48,22 +47,6 @@ type peer struct {
 	cluster  *cluster
 	manager  *manager
 	result   *peerResult
-}
-
-// buildPeer builds the Node Tuning Operator of a checkout, with the code that its repository generates.
-func buildPeer(ctx context.Context, checkout, binary string) error {
-	for _, arguments := range [][]string{
-		{"run", "-mod=vendor", "./vendor/github.com/kevinburke/go-bindata/go-bindata", "-mode", "420", "-modtime", "1",
-			"-pkg", "manifests", "-o", "pkg/manifests/bindata.go", "assets/tuned/manifests/..."},
-		{"build", "-mod=vendor", "-trimpath", "-o", binary, "./cmd/cluster-node-tuning-operator"},
-	} {
-		command := exec.CommandContext(ctx, "go", arguments...)
-		command.Dir, command.Stderr, command.Env = checkout, os.Stderr, append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0")
-		if err := command.Run(); err != nil {
-			return fmt.Errorf("building the Node Tuning Operator: %w", err)
-		}
-	}
-	return nil
 }
 
 // measurePeer measures the Node Tuning Operator, a program that was built of a checkout of its repository.
