@@ -22,7 +22,7 @@ import (
 // them: the agent would say nothing at all, and its node would count as unproven. So it applies what the API server declares.
 
 // openAPIPath is where the API server declares our kinds, to every user who has been authenticated.
-const openAPIPath = "/openapi/v3/apis/lowlatency.dev/v1alpha1"
+const openAPIPath = "/openapi/v3/apis/" + v1alpha1.GroupName + "/v1alpha1"
 
 // isAboutFields reports whether an error may be about fields that the API server does not declare. It gives these no reason of their
 // own.
