@@ -247,6 +247,11 @@ olm: envtest ## Install, upgrade and remove the operator by the real Operator Li
 	hack/toolchain.sh controller-manager olm
 	$(GO_TEST) -tags lab -count=1 -timeout 60m -run '^TestOLM$$' ./test/real
 
+.PHONY: argocd
+argocd: envtest $(KUSTOMIZE) ## Sync, change, roll back, prune and remove the operator by the real Argo CD; the table is in dist/argocd.txt.
+	hack/toolchain.sh controller-manager argocd
+	$(GO_TEST) -tags lab -count=1 -timeout 60m -run '^TestArgoCD$$' ./test/real
+
 .PHONY: test-fuzz
 test-fuzz: ## Run each fuzz target for FUZZTIME.
 	hack/fuzz.sh $(FUZZTIME)

@@ -53,6 +53,25 @@ func TestLayoutForArgoCD(t *testing.T) {
 	}
 }
 
+// TestLayoutSharesNoResourceName: a resource name belongs to one pool, so the pool of a later wave with the name of an earlier one would hand out
+// nothing.
+func TestLayoutSharesNoResourceName(t *testing.T) {
+	pools := map[string]string{}
+	for _, object := range layout(t, "nodes") {
+		name, found, _ := unstructured.NestedString(object.Object, "spec", "resourceName")
+		if !found {
+			continue
+		}
+		if other := pools[name]; other != "" {
+			t.Errorf("pools %s and %s have the resource name %s", other, object.GetName(), name)
+		}
+		pools[name] = object.GetName()
+	}
+	if len(pools) < 2 {
+		t.Errorf("there are the pools %v", pools)
+	}
+}
+
 // TestLayoutNamesWhatIsThere: paths, the package of the Subscription and the fields of our kinds.
 func TestLayoutNamesWhatIsThere(t *testing.T) {
 	for _, folder := range []string{"apps", "apps-helm"} {

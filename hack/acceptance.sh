@@ -25,6 +25,7 @@ scale       the manager with large fleets
 churn       an hour of flapping nodes, edited profiles and restarted agents
 test-upgrade versions of definitions, manager and agents mixed, forth and back
 olm         installed, upgraded and removed by Operator Lifecycle Manager
+argocd      synced, changed, rolled back, pruned and removed by Argo CD
 test-release a release that is complete, and the same when it is made again
 lab         real kernels against their plans
 lab-pools   NIC pools on a real kubelet

@@ -5,15 +5,15 @@
 # Provides the programs that the project runs and does not import, in a per-user cache that survives a
 # fresh clone:
 #
-#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat|govulncheck|promtool|node|controller-manager|kubectl|olm]...
+#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat|govulncheck|promtool|node|controller-manager|kubectl|olm|argocd]...
 #
-# Without arguments, all of them but promtool, which only make test-alerts needs, and the last four, for the lab, make olm
+# Without arguments, all of them but promtool, which only make test-alerts needs, and the last five, for the lab, make olm, make argocd
 # and make docs-test. Only Go is needed. etcd and kube-apiserver are downloaded with setup-envtest where its index can be reached, and built
 # from Go modules where it cannot. "node" is
 # what runs a real node beside that API server: the kubelet, the controller manager and the scheduler of the same
 # release, and containerd with its shim and ctr; they are downloaded with curl from where Kubernetes releases its
 # programs, and built from Go modules where that cannot be reached. "olm" is Operator Lifecycle Manager with its
-# server of catalogs; it is built. Several runs at the same time are safe: they
+# server of catalogs, "argocd" is Argo CD; both are built. Several runs at the same time are safe: they
 # take turns, and a program appears in the cache only when it is complete.
 #
 #   LOWLATENCY_CACHE     the cache (default: $XDG_CACHE_HOME/lowlatency-operator)
@@ -254,6 +254,8 @@ install_from() {
   staging=$(mktemp -d "$cache/bin/.$name.XXXXXX")
   build "building $name $version from source ($hint; once per machine)" "$name-$version" \
     build_programs "$module" "$tags" "$staging" "$@"
+  # A command of several programs is named after its folder.
+  if [ -e "$staging/cmd" ]; then mv "$staging/cmd" "$staging/$name"; fi
   publish "$(dirname "$(tool_path "$name" "$version")")"
 }
 
@@ -278,7 +280,8 @@ present() {
   kubectl) [ -x "$(tool_path kubectl "$KUBERNETES_VERSION")" ] ;;
   controller-manager) [ -x "$(tool_path kube-controller-manager "$KUBERNETES_VERSION")" ] ;;
   olm) [ -x "$(tool_path olm "$OLM_VERSION")" ] ;;
-  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat, govulncheck, promtool, node, controller-manager, kubectl and olm" ;;
+  argocd) [ -x "$(tool_path argocd "$ARGOCD_VERSION")" ] ;;
+  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat, govulncheck, promtool, node, controller-manager, kubectl, olm and argocd" ;;
   esac
 }
 
@@ -304,6 +307,8 @@ install() {
   olm) install_from olm olm "$OLM_VERSION" \
     json1,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper "about 6 minutes on 2 cores" \
     github.com/operator-framework/operator-lifecycle-manager/cmd/{olm,catalog} github.com/operator-framework/operator-registry/cmd/opm ;;
+  argocd) install_from argocd argocd "$ARGOCD_VERSION" "" "about 6 minutes on 2 cores" \
+    github.com/argoproj/argo-cd/v3/cmd ./redis ;;
   esac
 }
 

@@ -31,7 +31,7 @@ fi
 
 before=$(state)
 make --no-print-directory manifests generate catalog helm
-for module in . test/kubelet test/olm test/gitops test/helm hack/image hack/olm; do
+for module in . test/kubelet test/olm test/gitops test/helm hack/image hack/olm hack/argocd; do
   (cd "$module" && go mod tidy -diff) || {
     printf 'verify: %s/go.mod or go.sum is not tidy: run "go mod tidy" there\n' "$module" >&2
     exit 1

@@ -71,7 +71,7 @@ func TestOLM(t *testing.T) {
 // startOLM starts the two operators of Operator Lifecycle Manager.
 func (o *olm) startOLM() {
 	o.t.Helper()
-	folder := goOutput(o.t, "../../hack/olm", "list", "-m", "-f", "{{.Dir}}", olmModule)
+	folder := output(o.t, "../../hack/olm", "go", "list", "-m", "-f", "{{.Dir}}", olmModule)
 	_, err := envtest.InstallCRDs(o.Config(), envtest.CRDInstallOptions{
 		Paths: []string{filepath.Join(folder, "deploy", "chart", "crds")}, ErrorIfPathMissing: true, MaxTime: patience,
 	})
@@ -109,7 +109,7 @@ func (o *olm) serve(bundles ...string) {
 		o.catalogOf(folder, bundles[0])
 	default:
 		arguments = append(arguments, "-replaces", "0.0.1", "-output", filepath.Join(o.dir, "bundle"), "test/olm/testdata/v0.0.1")
-		goOutput(o.t, "../..", arguments...)
+		output(o.t, "../..", "go", arguments...)
 	}
 	_, listens, _ := strings.Cut(o.address, ":")
 	o.catalog = start(o.t, filepath.Join(o.dir, "opm.log"), []string{"HOME=" + o.dir, "PATH=/nowhere"}, o.opm,
@@ -122,7 +122,7 @@ func (o *olm) catalogOf(folder, bundle string) {
 	o.t.Helper()
 	here, err := filepath.Abs(bundle)
 	o.check(err)
-	goOutput(o.t, "../..", "run", "./hack/bundle", "-catalog-only", "-catalog", folder, here)
+	output(o.t, "../..", "go", "run", "./hack/bundle", "-catalog-only", "-catalog", folder, here)
 }
 
 // apply applies objects of any kind.

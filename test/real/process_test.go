@@ -124,10 +124,10 @@ func version(t *testing.T, name string) string {
 	return ""
 }
 
-// goOutput runs go to its end.
-func goOutput(t *testing.T, folder string, arguments ...string) string {
+// output runs a program to its end.
+func output(t *testing.T, folder, program string, arguments ...string) string {
 	t.Helper()
-	text, err := run(t.Context(), folder, "go", arguments...)
+	text, err := run(t.Context(), folder, program, arguments...)
 	if err != nil {
 		t.Fatal(err)
 	}

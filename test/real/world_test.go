@@ -111,7 +111,9 @@ func (w *world) keepLogs() error {
 	}
 	logs, err := filepath.Glob(filepath.Join(w.dir, "*.log"))
 	for _, log := range logs {
-		err = errors.Join(err, os.Rename(log, filepath.Join(kept, filepath.Base(log))))
+		// The folder may be in memory, from where nothing can be renamed.
+		content, failure := os.ReadFile(log)
+		err = errors.Join(err, failure, os.WriteFile(filepath.Join(kept, filepath.Base(log)), content, 0o600))
 	}
 	return err
 }
@@ -119,7 +121,7 @@ func (w *world) keepLogs() error {
 func (w *world) populate(ctx context.Context, labels map[string]string) {
 	w.t.Helper()
 	program := filepath.Join(w.dir, "lowlatency-operator")
-	goOutput(w.t, "../..", "build", "-o", program, "./cmd/lowlatency-operator")
+	output(w.t, "../..", "go", "build", "-o", program, "./cmd/lowlatency-operator")
 	w.pods = &podRunner{client: w.Client, config: w.Config(), namespace: cluster.Namespace, node: "worker", program: program, folder: w.dir}
 	w.check(w.WriteKubeconfig(w.kubeconfig))
 	// The API server of tests begins with our definitions; here they come with the operator.
@@ -136,7 +138,7 @@ func (w *world) populate(ctx context.Context, labels map[string]string) {
 	start(w.t, filepath.Join(w.dir, "controller-manager.log"), nil,
 		tool(w.t, "kube-controller-manager-"+version(w.t, "KUBERNETES_VERSION"), "kube-controller-manager"),
 		"--kubeconfig="+w.kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port="+port(w.t),
-		"--controllers=deployment-controller,replicaset-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller")
+		"--controllers=deployment-controller,replicaset-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller,disruption-controller")
 	w.pods.run(ctx)
 }
 

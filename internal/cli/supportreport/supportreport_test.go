@@ -36,7 +36,7 @@ func TestTexts(t *testing.T) {
 		"a longer name":                {"w10 w100 xw1 w1x", "", "node-004 w100 xw1 w1x"},
 		"a pod of the node":            {"kube-proxy-w10", "", "kube-proxy-node-004"},
 		"pods":                         {"alpha/engine-0/match has CPU 3", "", "namespace-001/pod-001/container-001 has CPU 3"},
-		"addresses":                    {"192.0.2.1, fe80::1:2:3, 0a:1b:2c:3d:4e:5f", "", "ADDRESS, ADDRESS, ADDRESS"},
+		"addresses":                    {"192.0.2.1 or fe80::1:2:3 at 0a:1b:2c:3d:4e:5f", "", "ADDRESS or ADDRESS at ADDRESS"},
 		"what only looks like it":      {"0000:3b:00.0 at 12:34:56 of sha256:0a1b", "", "0000:3b:00.0 at 12:34:56 of sha256:0a1b"},
 		"user and password, always":    {"http://u:p@proxy:3128", "http://REDACTED@proxy:3128", "http://REDACTED@proxy:3128"},
 		"a name with the YAML's marks": {"- 'w1'\n- \"w10\"", "", "- 'node-001'\n- \"node-004\""},

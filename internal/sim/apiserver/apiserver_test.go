@@ -182,6 +182,7 @@ func TestVersionsAgree(t *testing.T) {
 		"KUBERNETES_VERSION": {file: "kubernetes/go.mod", requirement: "k8s.io/kubernetes v"},
 		"ETCD_VERSION":       {file: "etcd/go.mod", requirement: "go.etcd.io/etcd/server/v3 v"},
 		"OLM_VERSION":        {file: "olm/go.mod", requirement: "github.com/operator-framework/operator-lifecycle-manager "},
+		"ARGOCD_VERSION":     {file: "argocd/go.mod", requirement: "github.com/argoproj/argo-cd/v3 "},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
