@@ -73,7 +73,7 @@ func rules() []rule {
 		{matches: `--acceleration`, need: clusters, exits: []int{3}, why: "nobody holds a NIC", instead: []string{"pool x2 ", "pool x2-onload "}, illustrates: "programs with NICs"},
 		{matches: `pool x2( |$)`, need: clusters, instead: []string{"pool x2", "pool x2-onload"}},
 		{matches: `^kubectl get bnp$`, need: clusters, illustrates: "a cluster with two pools"},
-		{matches: `^kubectl lowlatency report`, need: clusters},
+		{matches: `^kubectl lowlatency report`, need: clusters, instead: []string{"--directory /must-gather", "--directory ."}},
 		{matches: `^kubectl (get|apply|describe|explain|delete|label|wait|annotate|patch|-n)|^kubectl lowlatency (node|pool) [^-]`, need: clusters},
 
 		{matches: `.`, in: "docs/troubleshooting.md", need: alone, exits: []int{0, 1, 2, 3}, why: "the page is about what goes wrong, and shows the output"},
