@@ -170,6 +170,17 @@ func TestRegistersAgain(t *testing.T) {
 	}
 }
 
+// TestRegistersAgainUnheard: a kubelet took the registration, and its stream failed before the plugin knew of one.
+func TestRegistersAgainUnheard(t *testing.T) {
+	f := newFixture(t)
+	f.kubelet.FailNextStream()
+	f.start(nodeWith(poolNamed("p", resourceX2), nic(nic0, 0, v1alpha1.NICHealthy)))
+	f.awaitUnits(resourceX2, nic0)
+	if got := len(f.kubelet.Registrations()); got != 2 {
+		t.Errorf("the plugin has registered %d times, want twice", got)
+	}
+}
+
 func TestRestartKeepsIDs(t *testing.T) {
 	f := newFixture(t)
 	n := nodeWith(poolNamed("p", resourceX2), shared(nic(nic0, 0, v1alpha1.NICHealthy), 12))

@@ -35,6 +35,9 @@ const (
 	lastRetry  = time.Second
 	// settled is how long a registration must have lasted before the next one is not taken for a repeated attempt.
 	settled = 10 * time.Second
+	// unheard is after how long a kubelet that took a registration and has not asked for the units is told again: it asks at once,
+	// and when that fails forgets the plugin, which no stream tells of then.
+	unheard = 10 * time.Second
 	// stopTimeout is how long calls of the kubelet may take to end.
 	stopTimeout = 2 * time.Second
 )
@@ -75,6 +78,8 @@ type registration struct {
 	path    string
 	socket  fs.FileInfo
 	kubelet fs.FileInfo
+	// since is when the kubelet took it.
+	since   time.Time
 	server  *grpc.Server
 	serving sync.WaitGroup
 }
@@ -165,6 +170,9 @@ func (g *registration) holds(resource string, kubelet fs.FileInfo) bool {
 	if g == nil || g.left() || g.resource != resource || !sameSocket(g.kubelet, kubelet) {
 		return false
 	}
+	if !g.isAsked() && time.Since(g.since) > unheard {
+		return false
+	}
 	socket, err := os.Lstat(g.path)
 	return err == nil && os.SameFile(g.socket, socket)
 }
@@ -229,6 +237,7 @@ func (r *registrar) register(ctx context.Context, shown *inventory, kubelet fs.F
 		next.stop()
 		return nil, err
 	}
+	next.since = time.Now()
 	return next, nil
 }
 

@@ -32,11 +32,15 @@ type service struct {
 	// lost is closed when the kubelet has ended a stream.
 	lost     chan struct{}
 	lostOnce sync.Once
+	// asked is closed when the kubelet has asked for the units.
+	asked     chan struct{}
+	askedOnce sync.Once
 }
 
 func newService(resource string, shown *board, specs *specFolder, handover Handover) *service {
 	return &service{
 		resource: resource, board: shown, specs: specs, handover: handover, stopped: make(chan struct{}), lost: make(chan struct{}),
+		asked: make(chan struct{}),
 	}
 }
 
@@ -48,6 +52,7 @@ func (s *service) GetDevicePluginOptions(context.Context, *deviceplugin.Empty) (
 // ListAndWatch sends the units, and sends them again whenever they change in what the kubelet is told, until this
 // registration or the kubelet ends.
 func (s *service) ListAndWatch(_ *deviceplugin.Empty, stream deviceplugin.DevicePlugin_ListAndWatchServer) error {
+	s.askedOnce.Do(func() { close(s.asked) })
 	var sent *inventory
 	for {
 		now, changed := s.board.Watch()
@@ -66,6 +71,16 @@ func (s *service) ListAndWatch(_ *deviceplugin.Empty, stream deviceplugin.Device
 			s.lose()
 			return nil
 		}
+	}
+}
+
+// isAsked reports whether the kubelet has asked for the units.
+func (s *service) isAsked() bool {
+	select {
+	case <-s.asked:
+		return true
+	default:
+		return false
 	}
 }
 

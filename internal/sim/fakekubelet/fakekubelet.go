@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -43,6 +44,9 @@ type Registration struct {
 
 // Kubelet is the fake. Its methods may be called concurrently, except Start, Stop and Restart.
 type Kubelet struct {
+	// failing lets the next stream fail.
+	failing atomic.Bool
+
 	folder  string
 	servers []*grpc.Server
 	running sync.WaitGroup
@@ -203,6 +207,10 @@ func (k *Kubelet) Drop(resource string) {
 		endpoint.close()
 	}
 }
+
+// FailNextStream lets the next plugin register, and ends the connection before its units are asked for, as a kubelet does that
+// cannot open the stream.
+func (k *Kubelet) FailNextStream() { k.failing.Store(true) }
 
 // Connected is the number of plugins that serve a resource.
 func (k *Kubelet) Connected(resource string) int {

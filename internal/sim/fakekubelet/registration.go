@@ -97,6 +97,9 @@ func (k *Kubelet) admit(e *endpoint) error {
 // follow takes the lists of a plugin until its stream ends.
 func (k *Kubelet) follow(e *endpoint) {
 	defer k.disconnect(e)
+	if k.failing.CompareAndSwap(true, false) {
+		return
+	}
 	stream, err := e.client.ListAndWatch(context.Background(), &deviceplugin.Empty{})
 	if err != nil {
 		return
