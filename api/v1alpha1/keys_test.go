@@ -109,7 +109,7 @@ func TestManifestsUseTheListOfKeys(t *testing.T) {
 			return
 		}
 		for line := range strings.Lines(string(text)) {
-			if strings.Contains(line, "resourceName:") || strings.Contains(line, "limits:") {
+			if strings.Contains(line, "resourceName") || strings.Contains(line, "limits:") {
 				continue
 			}
 			for _, found := range key.FindAllString(line, -1) {
