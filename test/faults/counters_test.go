@@ -30,7 +30,7 @@ func counts(name, file, counter string, by uint64, on ...string) variation {
 
 func faultsOfCounters() []fault {
 	return []fault{
-		counted("the hard-lockup watchdog interrupted an isolated CPU", interruptsFile, "NMI", 1, x86(), "irq.machine", "NMI came once", "CPU {cpu}"),
+		counted("the hard-lockup watchdog interrupted an isolated CPU", interruptsFile, "NMI", 1, x86(), "irq.machine", "came once", "CPU {cpu}"),
 		counted("a profiler interrupted an isolated CPU", interruptsFile, "PMI", 300, x86(), "irq.machine", "PMI"),
 		counted("an isolated CPU saw a machine check", interruptsFile, "MCE", 1, x86(), "irq.machine", "MCE"),
 		counted("heat interrupted an isolated CPU", interruptsFile, "TRM", 2, x86(), "irq.machine", "TRM"),
