@@ -32,6 +32,9 @@ type step struct {
 	upsets bool
 	// losesNICs tells that it takes NICs away itself, and tainting that it takes proofs away.
 	losesNICs, tainting bool
+	// competes tells that another profile selects the nodes from then on, and yields that the profile lets go of some: after both
+	// the platform hands these over, which spec.rollout.maximumReleasedNodes does not bound.
+	competes, yields bool
 	// lingers tells that nothing says when the operator has noticed it, so that it may cost its reboots later.
 	lingers bool
 }
@@ -64,7 +67,7 @@ func typo(r *rand.Rand, word string) string {
 }
 
 func selectorStep(name string, labels v1alpha1.Labels) step {
-	return step{name: name, do: func(w *world) error {
+	return step{name: name, yields: true, do: func(w *world) error {
 		return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.NodeSelector.MatchLabels = labels })
 	}}
 }
@@ -122,7 +125,7 @@ func pausedPoolsChange(r *rand.Rand) step {
 }
 
 func secondProfile(*rand.Rand) step {
-	return step{name: "a second profile selects the same nodes", do: func(w *world) error {
+	return step{name: "a second profile selects the same nodes", competes: true, do: func(w *world) error {
 		profile := baseProfile()
 		profile.Name = "second"
 		profile.Spec.Memory.Hugepages[0].Count = 7

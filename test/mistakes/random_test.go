@@ -100,14 +100,12 @@ type allowance struct {
 	upset     bool
 	losesNICs bool
 	tainting  bool
+	// contested and let go are halves of a handover.
+	contested, letGo bool
 }
 
 func (a *allowance) add(s *step) {
-	// Once something in force is gone, what was a mistake before may be a change now.
-	reboots := s.reboots
-	if a.upset {
-		reboots = max(reboots, 2)
-	}
+	reboots := a.rebootsOf(s)
 	if len(s.nodes) > 0 && (a.step == 0 || a.onlyNodes != nil) && !a.upset {
 		a.onlyNodes = append(a.onlyNodes, s.nodes...)
 	} else if reboots > 0 {
@@ -121,6 +119,21 @@ func (a *allowance) add(s *step) {
 	a.upset = a.upset || s.upsets
 	a.losesNICs = a.losesNICs || s.losesNICs
 	a.tainting = a.tainting || s.tainting
+}
+
+// rebootsOf is how often nodes may reboot for a step after those before it.
+func (a *allowance) rebootsOf(s *step) int {
+	reboots := s.reboots
+	if s.competes && a.letGo || s.yields && a.contested {
+		// The nodes get the plan of the other profile.
+		reboots = max(reboots, 1)
+	}
+	a.contested, a.letGo = a.contested || s.competes, a.letGo || s.yields
+	if a.upset {
+		// Once something in force is gone, what was a mistake before may be a change now.
+		reboots = max(reboots, 2)
+	}
+	return reboots
 }
 
 func (a *allowance) of(node string) int {

@@ -265,7 +265,8 @@ func (w *world) restore() error {
 	for node := range w.machines {
 		failures = append(failures, w.restoreNode(node))
 	}
-	failures = append(failures, w.restoreProfiles(), w.restorePools(), w.pauseMachineConfigPools(false))
+	// What was done to pools last is undone first.
+	failures = append(failures, w.restorePools(), w.restoreProfiles(), w.pauseMachineConfigPools(false))
 	return errors.Join(failures...)
 }
 
