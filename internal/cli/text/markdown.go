@@ -112,7 +112,7 @@ func markdownFindings(nodes []NodePlan) string {
 	names := map[string][]string{}
 	for _, node := range nodes {
 		for _, finding := range node.View.Findings {
-			line := fmt.Sprintf("**%s** %s: %s; %s", finding.Severity, code(finding.Field), cell(finding.Message), cell(finding.Remedy))
+			line := fmt.Sprintf("**%s** %s: %s %s", finding.Severity, code(finding.Field), cell(finding.Message), cell(finding.Remedy))
 			if names[line] == nil {
 				order = append(order, line)
 			}
