@@ -62,7 +62,7 @@ demo-capture: ## Run the demo in terminals of 80x24 and 120x40, and look at ever
 
 .PHONY: demo-picture
 demo-picture: ## Draw docs/images/demo.svg anew, from a run of the demo (needs script of Debian's bsdutils).
-	script -qec 'make demo ONESHOT=1' /dev/null | go run ./hack/terminalsvg -from 'A node goes wrong' -lines 24 > dist/demo.svg && mv dist/demo.svg docs/images/demo.svg
+	script -qec 'make demo ONESHOT=1' /dev/null | go run ./hack/terminalsvg -from 'A node goes wrong' -lines 40 > dist/demo.svg && mv dist/demo.svg docs/images/demo.svg
 
 .PHONY: pictures
 pictures: ## Draw the pictures of the documents anew that need no measurement.

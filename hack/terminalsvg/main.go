@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -50,23 +51,29 @@ func run(in io.Reader, out io.Writer, from string, count int) error {
 	return nil
 }
 
-// read returns the lines as a terminal shows them in the end: "cursor up" and "erase below" take back
-// what was drawn before.
+// read returns the lines as a terminal shows them in the end: "cursor up", "erase below" and "erase to the right" take back what
+// was drawn before. The first two stand at the beginning of lines.
 func read(in io.Reader) ([]string, error) {
-	up := regexp.MustCompile(`^\x1b\[(\d+)A\x1b\[J`)
+	move := regexp.MustCompile(`^\r?\x1b\[(\d*)([AJ])\r?`)
 	var lines []string
+	row := 0
 	scanner := bufio.NewScanner(in)
 	for scanner.Scan() {
 		line := strings.TrimRight(scanner.Text(), "\r")
-		if match := up.FindStringSubmatch(line); match != nil {
-			var back int
-			if _, err := fmt.Sscan(match[1], &back); err != nil {
-				return nil, fmt.Errorf("reading %q: %w", match[1], err)
-			}
-			lines = lines[:max(0, len(lines)-back)]
+		for match := move.FindStringSubmatch(line); match != nil; match = move.FindStringSubmatch(line) {
 			line = line[len(match[0]):]
+			if match[2] == "J" {
+				lines = lines[:row]
+				continue
+			}
+			back, err := strconv.Atoi(match[1])
+			if err != nil {
+				return nil, fmt.Errorf("reading %q: %w", match[0], err)
+			}
+			row = max(0, row-back)
 		}
-		lines = append(lines, line)
+		lines = append(lines[:row], append([]string{strings.ReplaceAll(line, "\x1b[K", "")}, lines[min(row+1, len(lines)):]...)...)
+		row++
 	}
 	if err := scanner.Err(); err != nil {
 		return nil, fmt.Errorf("reading the recording: %w", err)

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRead(t *testing.T) {
+	cases := map[string]struct {
+		recorded string
+		want     []string
+	}{
+		"lines":                         {"a\r\nb\r\n", []string{"a", "b"}},
+		"a table drawn again":           {"head\n1\n2\n\x1b[2A\x1b[J3\n4\n", []string{"head", "3", "4"}},
+		"lines erased to the right":     {"head\n1\x1b[K\n2\x1b[K\n\x1b[2A\r3\x1b[K\n4\x1b[K\n\x1b[Jnext\n", []string{"head", "3", "4", "next"}},
+		"a shorter table":               {"1\n2\n3\n\x1b[3A\r4\x1b[K\n\x1b[Jnext\n", []string{"4", "next"}},
+		"further up than there is":      {"1\n\x1b[9A2\n", []string{"2"}},
+		"what is below stays otherwise": {"1\n2\n\x1b[2A3\n", []string{"3", "2"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := read(strings.NewReader(tc.recorded))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("lines (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPictureIsXML: no sequence of a terminal is left, which no browser would draw.
+func TestPictureIsXML(t *testing.T) {
+	var picture strings.Builder
+	if err := run(strings.NewReader("\x1b[1mhead\x1b[0m\n1\x1b[K\n\x1b[1A\r<2>\x1b[K\n\x1b[J"), &picture, "head", 9); err != nil {
+		t.Fatal(err)
+	}
+	for decoder := xml.NewDecoder(strings.NewReader(picture.String())); ; {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("%v\n%s", err, picture.String())
+		}
+	}
+}
