@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/changes"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift"
@@ -155,7 +155,7 @@ func stripSlice(object any) (any, error) {
 		return object, nil
 	}
 	slice.ManagedFields = nil
-	if _, ours := fleet.PoolOfDriver(slice.Spec.Driver); !ours {
+	if _, ours := bypass.PoolOfDriver(slice.Spec.Driver); !ours {
 		slice.Spec = resourcev1.ResourceSliceSpec{Driver: slice.Spec.Driver}
 	}
 	slice.Spec.SharedCounters = nil

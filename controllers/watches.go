@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/changes"
 )
@@ -96,7 +97,7 @@ func poolOfSlice(_ context.Context, object client.Object) []reconcile.Request {
 	if !ok {
 		return nil
 	}
-	if pool, ours := fleet.PoolOfDriver(slice.Spec.Driver); ours {
+	if pool, ours := bypass.PoolOfDriver(slice.Spec.Driver); ours {
 		return []reconcile.Request{requestFor(pool)}
 	}
 	return nil

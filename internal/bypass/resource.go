@@ -34,6 +34,11 @@ func Allocation(spec *v1alpha1.BypassNICPoolSpec) v1alpha1.AllocationType {
 // pool's name it has at most 62 of the 63 that the API allows.
 func DriverName(pool string) string { return pool + v1alpha1.DriverSuffix }
 
+// PoolOfDriver returns the name of the pool whose driver has this name; false when it is somebody else's driver.
+func PoolOfDriver(driver string) (string, bool) {
+	return strings.CutSuffix(driver, v1alpha1.DriverSuffix)
+}
+
 // ResourceDeviceName is the name of a unit in ResourceSlices, which must be a DNS label: the identifier of DeviceIDs
 // with - for each : and .
 func ResourceDeviceName(id string) string { return strings.NewReplacer(":", "-", ".", "-").Replace(id) }

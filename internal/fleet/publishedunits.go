@@ -5,18 +5,11 @@ package fleet
 
 import (
 	"slices"
-	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 
-	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 )
-
-// PoolOfDriver returns the name of the pool whose DRA driver has this name; false when it is somebody else's driver.
-func PoolOfDriver(driver string) (string, bool) {
-	return strings.CutSuffix(driver, v1alpha1.DriverSuffix)
-}
 
 // PublishedUnits counts by node the units that the DRA driver of a pool offers in these ResourceSlices. It goes by what the
 // scheduler hands out (k8s.io/dynamic-resource-allocation/structured): only the newest generation of a node's slices counts, that

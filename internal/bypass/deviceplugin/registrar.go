@@ -178,14 +178,7 @@ func (g *registration) holds(resource string, kubelet fs.FileInfo) bool {
 }
 
 // left reports whether the kubelet has left.
-func (g *registration) left() bool {
-	select {
-	case <-g.gone():
-		return true
-	default:
-		return false
-	}
-}
+func (g *registration) left() bool { return isClosed(g.gone()) }
 
 // sameSocket reports whether two looks saw the same socket. File systems use the number of a deleted file again.
 func sameSocket(a, b fs.FileInfo) bool { return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) }

@@ -75,9 +75,12 @@ func (s *service) ListAndWatch(_ *deviceplugin.Empty, stream deviceplugin.Device
 }
 
 // isAsked reports whether the kubelet has asked for the units.
-func (s *service) isAsked() bool {
+func (s *service) isAsked() bool { return isClosed(s.asked) }
+
+// isClosed reports whether a channel on which nothing is sent is closed; one that is nil never is.
+func isClosed(signal <-chan struct{}) bool {
 	select {
-	case <-s.asked:
+	case <-signal:
 		return true
 	default:
 		return false

@@ -99,6 +99,7 @@ func (h *holdings) put(id holding, holds bool) {
 	h.known[id] = holds
 }
 
+// heldBy is the question whether a rendered configuration holds what was written for the plan of a target.
 func heldBy(w *world, t *target, config string) holding {
 	kubelet := w.kubeletConfig(t.name())
 	return holding{
@@ -108,7 +109,6 @@ func heldBy(w *world, t *target, config string) holding {
 
 // holds reports whether a rendered configuration holds what was written for the plan of a target.
 func (p *Platform) holds(ctx context.Context, w *world, t *target, config string) (bool, error) {
-	kubelet := w.kubeletConfig(t.name())
 	id := heldBy(w, t, config)
 	if known, found := p.holdings.get(id); found {
 		return known, nil
@@ -117,7 +117,7 @@ func (p *Platform) holds(ctx context.Context, w *world, t *target, config string
 	if rendered == nil || err != nil {
 		return false, err
 	}
-	holds, err := p.holdsAll(ctx, w, t, rendered, kubelet.uid)
+	holds, err := p.holdsAll(ctx, w, t, rendered, id.kubelet)
 	if err != nil {
 		return false, err
 	}
