@@ -39,9 +39,12 @@ const (
 type clusterAccess struct {
 	kubeconfig string
 	overrides  clientcmd.ConfigOverrides
+	// flags are all of the command.
+	flags *pflag.FlagSet
 }
 
 func (c *clusterAccess) addFlags(flags *pflag.FlagSet) {
+	c.flags = flags
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "`FILE` that says how to reach the cluster; by default KUBECONFIG, ~/.kube/config, or the pod's own account")
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	// kubectl has no names and passwords any more, and the objects that are asked for have a namespace of their own or none.
@@ -73,9 +76,17 @@ func (c *clusterAccess) config() (*rest.Config, error) {
 	rules.ExplicitPath = c.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.overrides).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster: %w; give --kubeconfig, or -f FILE to do without a cluster", err)
+		return nil, fmt.Errorf("finding the cluster: %w; %s", err, c.remedy())
 	}
 	return config, nil
+}
+
+// remedy says what helps where no cluster is found: some commands do without one.
+func (c *clusterAccess) remedy() string {
+	if c.flags != nil && c.flags.Lookup("filename") != nil {
+		return "give --kubeconfig, or -f FILE to do without a cluster"
+	}
+	return "give --kubeconfig"
 }
 
 // client returns a client for the objects of one group.

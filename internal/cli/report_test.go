@@ -47,6 +47,15 @@ func archived(t *testing.T, packed string) map[string]string {
 	}
 }
 
+// TestReportWithoutCluster: what would help is a flag of the command.
+func TestReportWithoutCluster(t *testing.T) {
+	got := run(t, "", "report", "-o", "-", "--kubeconfig", "/does/not/exist")
+	want := result{ExitUsage, "", "error: finding the cluster: stat /does/not/exist: no such file or directory; give --kubeconfig\n"}
+	if got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
 // TestReportOfNodes asks agents for reports and snapshots through the API server.
 func TestReportOfNodes(t *testing.T) {
 	object, _ := reporting(t, "a")
