@@ -10,9 +10,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -24,19 +26,19 @@ func deletions() []mistake {
 	profile, pool := func() client.Object { return baseProfile() }, func() client.Object { return basePool() }
 	return []mistake{
 		// Nodes are given back, and taken again: each may reboot for either.
-		{collects: true, name: "profile deleted --cascade=foreground, and applied again", reboots: 2, make: replaced(profile, metav1.DeletePropagationForeground)},
-		{collects: true, name: "profile deleted --cascade=orphan, and applied again", reboots: 2, make: replaced(profile, metav1.DeletePropagationOrphan)},
-		{collects: true, name: "profile replaced --force", reboots: 2, make: replaced(profile, metav1.DeletePropagationBackground)},
-		{collects: true, name: "pool deleted --cascade=foreground, and applied again", reboots: 2, make: replaced(pool, metav1.DeletePropagationForeground)},
-		{collects: true, name: "pool deleted --cascade=orphan, and applied again", reboots: 2, make: replaced(pool, metav1.DeletePropagationOrphan)},
-		{collects: true, name: "pool replaced --force", reboots: 2, make: replaced(pool, metav1.DeletePropagationBackground)},
-		{collects: true, name: "ConfigMaps of the plans in force deleted", make: deletePlans},
-		{collects: true, name: "ConfigMaps of the plans in force deleted while the manager is away", make: withoutManager(deletePlans)},
-		{collects: true, name: "all LowLatencyNodes deleted", make: deleteReports},
-		{collects: true, name: "all LowLatencyNodes deleted while the manager is away", make: withoutManager(deleteReports)},
-		{collects: true, name: "all objects deleted in the wrong order while the manager is away", reboots: 1, reboots2: 1, make: deleteBackwards},
-		{collects: true, name: "all objects restored from a backup, in the wrong order", make: withoutManager(restoreBackup(false))},
-		{collects: true, name: "all objects restored from a backup, with the owners of former objects", make: withoutManager(restoreBackup(true))},
+		{name: "profile deleted --cascade=foreground, and applied again", reboots: 2, make: replaced(profile, metav1.DeletePropagationForeground)},
+		{name: "profile deleted --cascade=orphan, and applied again", reboots: 2, make: replaced(profile, metav1.DeletePropagationOrphan)},
+		{name: "profile replaced --force", reboots: 2, make: replaced(profile, metav1.DeletePropagationBackground)},
+		{name: "pool deleted --cascade=foreground, and applied again", reboots: 2, make: replaced(pool, metav1.DeletePropagationForeground)},
+		{name: "pool deleted --cascade=orphan, and applied again", reboots: 2, make: replaced(pool, metav1.DeletePropagationOrphan)},
+		{name: "pool replaced --force", reboots: 2, make: replaced(pool, metav1.DeletePropagationBackground)},
+		{name: "ConfigMaps of the plans in force deleted", make: deletePlans},
+		{name: "ConfigMaps of the plans in force deleted while the manager is away", make: withoutManager(deletePlans)},
+		{name: "all LowLatencyNodes deleted", make: deleteReports},
+		{name: "all LowLatencyNodes deleted while the manager is away", make: withoutManager(deleteReports)},
+		{name: "all objects deleted in the wrong order while the manager is away", reboots: 1, reboots2: 1, make: deleteBackwards},
+		{name: "all objects restored from a backup, in the wrong order", make: withoutManager(restoreBackup(false))},
+		{name: "all objects restored from a backup, with the owners of former objects", make: withoutManager(restoreBackup(true))},
 	}
 }
 
@@ -173,6 +175,34 @@ func (w *world) lose(saved []unstructured.Unstructured) error {
 		}
 	}
 	return nil
+}
+
+// dropFinalizers takes all finalizers from an object.
+func (w *world) dropFinalizers(object *metav1.PartialObjectMetadata) error {
+	if len(object.Finalizers) == 0 {
+		return nil
+	}
+	before := object.DeepCopy()
+	object.Finalizers = nil
+	if err := client.IgnoreNotFound(w.Client.Patch(w.ctx, object, client.MergeFrom(before))); err != nil {
+		return fmt.Errorf("taking finalizers from %s: %w", object.Name, err)
+	}
+	return nil
+}
+
+// awaitGone waits until an object of some UID has gone. An API server with too much to do is asked again.
+func (w *world) awaitGone(object client.Object, uid types.UID) error {
+	deadline := time.Now().Add(*patience)
+	for {
+		err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(object), object)
+		if apierrors.IsNotFound(err) || err == nil && object.GetUID() != uid {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.Join(fmt.Errorf("stuck: %s is Terminating for ever, for %v", object.GetName(), object.GetFinalizers()), err)
+		}
+		time.Sleep(pace)
+	}
 }
 
 // stripped is what a backup holds of an object.

@@ -40,8 +40,6 @@ type mistake struct {
 	noTaint bool
 	// brief tells that it is made by each run of all tests, and not only by "make mistakes".
 	brief bool
-	// collects tells that the garbage collector of a cluster has a part in it.
-	collects bool
 	// says is what the status must say once all is at rest; nil for nothing in particular.
 	says func(*world, *situation) string
 }
@@ -297,9 +295,6 @@ func undoPartition(w *world) error {
 
 // try makes a mistake and corrects it.
 func (w *world) try(m *mistake) (*cost, error) {
-	if m.collects {
-		w.collector.Do(func() { go w.collectGarbage() })
-	}
 	w.observer.begin()
 	if err := m.make(w); err != nil {
 		return nil, fmt.Errorf("making the mistake: %w", err)

@@ -48,8 +48,6 @@ type world struct {
 	// link is the operator's way to the API server; stopOperator ends the operator.
 	link         *link
 	stopOperator func()
-	// collector starts the garbage collector, once.
-	collector sync.Once
 	// end ends everything, once.
 	end func() error
 	// dead are the nodes whose agent was stopped.

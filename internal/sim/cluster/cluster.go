@@ -42,6 +42,8 @@ const (
 	Namespace = "lowlatency-operator-system"
 	// tunedNamespace is where OpenShift's Node Tuning Operator looks for Tuned objects.
 	tunedNamespace = "openshift-cluster-node-tuning-operator"
+	// collectingPaces is how many paces of the platform the garbage collector waits between two looks at all objects.
+	collectingPaces = 5
 	// realRoot is the root of the machine that this runs on.
 	realRoot = "/"
 )
@@ -153,13 +155,15 @@ func (c *Cluster) Config() *rest.Config { return c.environment.Config() }
 func (c *Cluster) WriteKubeconfig(path string) error { return c.environment.WriteKubeconfig(path) }
 
 // StartPlatform starts what OpenShift would run, until the context ends: the simulated machine-config and node tuning
-// operators, and kubelets.
+// operators, kubelets, and the garbage collector.
 func (c *Cluster) StartPlatform(ctx context.Context) {
 	ticks, pace := clock.RealClock{}, c.options.Pace
 	machineConfig := &embedded.MachineConfigOperator{Client: c.Client, Rebooter: (*rebooter)(c), Clock: ticks, Interval: pace}
 	tuning := &embedded.NodeTuning{Client: c.Client, Fleet: c.Fleet, Clock: ticks, Interval: pace}
+	garbage := &embedded.GarbageCollector{Client: c.Client, Clock: ticks, Interval: collectingPaces * pace}
 	c.start("the simulated machine-config operator", func() error { return machineConfig.Run(ctx) })
 	c.start("the simulated node tuning operator", func() error { return tuning.Run(ctx) })
+	c.start("the garbage collector", func() error { return garbage.Run(ctx) })
 	c.start("the simulated kubelets", func() error { return c.Kubelets.Run(ctx) })
 }
 

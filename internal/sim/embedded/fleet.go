@@ -10,12 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -85,6 +87,9 @@ func (f *Fleet) register(ctx context.Context, name string, m *member, architectu
 	if err := f.Client.Create(ctx, node); err != nil {
 		return fmt.Errorf("creating Node %q: %w", name, err)
 	}
+	if err := f.reportBoot(ctx, name, m.root); err != nil {
+		return err
+	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.members == nil {
@@ -92,6 +97,21 @@ func (f *Fleet) register(ctx context.Context, name string, m *member, architectu
 	}
 	f.members[name] = m
 	f.startAgent(ctx, name, m)
+	return nil
+}
+
+// reportBoot puts the identifier of the host's boot into the status of its Node, as a kubelet does when it starts. A Node that
+// has gone is left alone.
+func (f *Fleet) reportBoot(ctx context.Context, name, root string) error {
+	boot, err := os.ReadFile(filepath.Join(root, "proc/sys/kernel/random/boot_id"))
+	if err != nil {
+		return fmt.Errorf("reading which boot of host %s this is: %w", name, err)
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	patch := fmt.Appendf(nil, `{"status":{"nodeInfo":{"bootID":%q}}}`, strings.TrimSpace(string(boot)))
+	if err := f.Client.Status().Patch(ctx, node, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reporting the boot of Node %q: %w", name, err)
+	}
 	return nil
 }
 
@@ -197,8 +217,8 @@ func (f *Fleet) member(name string) (*member, error) {
 	return m, nil
 }
 
-// Reboot takes a simulated host down and lets it come up with a rendered configuration. The agent is
-// away meanwhile. The real host is left as it is.
+// Reboot takes a simulated host down and lets it come up with a rendered configuration; its kubelet reports the new boot. The
+// agent is away meanwhile. The real host is left as it is.
 func (f *Fleet) Reboot(ctx context.Context, name string, rendered *mcfgv1.MachineConfig) error {
 	m, err := f.member(name)
 	if err != nil || m.host == nil {
@@ -210,6 +230,22 @@ func (f *Fleet) Reboot(ctx context.Context, name string, rendered *mcfgv1.Machin
 		return fmt.Errorf("rebooting host %s: %w", name, ctx.Err())
 	case <-f.Clock.After(f.BootTime):
 	}
+	if err := f.boot(ctx, name, m, rendered); err != nil {
+		return err
+	}
+	if err := f.reportBoot(ctx, name, m.root); err != nil {
+		return err
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.members[name] == m {
+		f.startAgent(ctx, name, m)
+	}
+	return nil
+}
+
+// boot lets a host come up, unless it has left the fleet.
+func (f *Fleet) boot(ctx context.Context, name string, m *member, rendered *mcfgv1.MachineConfig) error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.members[name] != m {
@@ -220,11 +256,7 @@ func (f *Fleet) Reboot(ctx context.Context, name string, rendered *mcfgv1.Machin
 		return err
 	}
 	m.tuned = m.given
-	if err := m.host.ApplyTuned(m.tuned.Text); err != nil {
-		return err
-	}
-	f.startAgent(ctx, name, m)
-	return nil
+	return m.host.ApplyTuned(m.tuned.Text)
 }
 
 // Tune hands a TuneD profile to a node; it is applied at once, unless it is deferred and the node has one of that name, and

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,11 +91,28 @@ var _ = Describe("a fleet", Ordered, func() {
 		Expect(fleet.Reboots("nobody")).To(BeZero())
 	})
 
+	It("reports which boot of a host it is, as a kubelet does", func(ctx context.Context) {
+		boots := func(name, root string) (reported, booted string) {
+			node := &corev1.Node{}
+			Expect(cluster.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
+			text, err := os.ReadFile(filepath.Join(root, "proc/sys/kernel/random/boot_id"))
+			Expect(err).NotTo(HaveOccurred())
+			return node.Status.NodeInfo.BootID, strings.TrimSpace(string(text))
+		}
+		first, booted := boots("arm-1", filepath.Join(dir, "arm-1"))
+		Expect(first).To(Equal(booted))
+		Expect(fleet.Reboot(ctx, "arm-1", &mcfgv1.MachineConfig{})).To(Succeed())
+		second, booted := boots("arm-1", filepath.Join(dir, "arm-1"))
+		Expect(second).To(And(Equal(booted), Not(Equal(first))))
+		reported, booted := boots("real", "/")
+		Expect(reported).To(Equal(booted))
+	})
+
 	It("reboots a simulated host and leaves the real one alone", func(ctx context.Context) {
 		config := &mcfgv1.MachineConfig{Spec: mcfgv1.MachineConfigSpec{KernelArguments: []string{"nohz_full=4-7"}}}
 		Expect(fleet.Reboot(ctx, "arm-1", config)).To(Succeed())
 		Expect(fleet.Reboot(ctx, "real", config)).To(Succeed())
-		Expect(fleet.Reboots("arm-1")).To(Equal(1))
+		Expect(fleet.Reboots("arm-1")).To(Equal(2))
 		Expect(fleet.Reboots("real")).To(BeZero())
 		Expect(os.ReadFile(filepath.Join(dir, "arm-1/sys/devices/system/cpu/nohz_full"))).To(ContainSubstring("4-7"))
 		Eventually(watched.rootOf("arm-1"), timeout, interval).Should(Equal(filepath.Join(dir, "arm-1")))
