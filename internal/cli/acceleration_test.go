@@ -32,12 +32,13 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/onload"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/stackdump"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // program is what runs in the containers of a cluster: it gets the pod, the container and the command.
-type program func(pod, container, command string) (ran, error)
+type program func(pod, container, command string) (stackdump.Ended, error)
 
 // executing is an API server that runs programs in containers, as the kubelet does.
 type executing struct {
@@ -58,9 +59,9 @@ func (e *executing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "wrong streams", http.StatusBadRequest)
 		return
 	}
-	start := func() (ran, []byte) {
+	start := func() (stackdump.Ended, []byte) {
 		ended, err := e.program(r.PathValue("pod"), query.Get("container"), strings.Join(query["command"], " "))
-		return ended, statusOf(ended.exitCode, err)
+		return ended, statusOf(ended.ExitCode, err)
 	}
 	switch {
 	case r.Method == http.MethodPost:
@@ -88,7 +89,7 @@ func statusOf(exitCode int, err error) []byte {
 	return text
 }
 
-func overWebSocket(w http.ResponseWriter, r *http.Request, start func() (ran, []byte)) {
+func overWebSocket(w http.ResponseWriter, r *http.Request, start func() (stackdump.Ended, []byte)) {
 	upgrader := websocket.Upgrader{Subprotocols: []string{remotecommand.StreamProtocolV5Name}}
 	socket, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
@@ -97,7 +98,7 @@ func overWebSocket(w http.ResponseWriter, r *http.Request, start func() (ran, []
 	defer func() { _ = socket.Close() }()
 	ended, status := start()
 	for channel, text := range [][]byte{
-		remotecommand.StreamStdOut: []byte(ended.output), remotecommand.StreamStdErr: []byte(ended.complain), remotecommand.StreamErr: status,
+		remotecommand.StreamStdOut: []byte(ended.Output), remotecommand.StreamStdErr: []byte(ended.Complaint), remotecommand.StreamErr: status,
 	} {
 		for piece := range slices.Chunk(text, 16<<10) {
 			if socket.WriteMessage(websocket.BinaryMessage, append([]byte{byte(channel)}, piece...)) != nil {
@@ -109,7 +110,7 @@ func overWebSocket(w http.ResponseWriter, r *http.Request, start func() (ran, []
 	_, _, _ = socket.ReadMessage()
 }
 
-func overSPDY(w http.ResponseWriter, r *http.Request, start func() (ran, []byte)) {
+func overSPDY(w http.ResponseWriter, r *http.Request, start func() (stackdump.Ended, []byte)) {
 	streams := make(chan httpstream.Stream, 3)
 	w.Header().Set(httpstream.HeaderProtocolVersion, remotecommand.StreamProtocolV4Name)
 	connection := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(stream httpstream.Stream, _ <-chan struct{}) error {
@@ -127,7 +128,7 @@ func overSPDY(w http.ResponseWriter, r *http.Request, start func() (ran, []byte)
 	}
 	ended, status := start()
 	for kind, text := range map[string][]byte{
-		corev1.StreamTypeStdout: []byte(ended.output), corev1.StreamTypeStderr: []byte(ended.complain), corev1.StreamTypeError: status,
+		corev1.StreamTypeStdout: []byte(ended.Output), corev1.StreamTypeStderr: []byte(ended.Complaint), corev1.StreamTypeError: status,
 	} {
 		_, _ = byKind[kind].Write(text)
 		_ = byKind[kind].Close()
@@ -150,39 +151,39 @@ func noProgram(name string) error {
 func TestContainerOf(t *testing.T) {
 	cases := map[string]struct {
 		server  *executing
-		want    ran
+		want    stackdump.Ended
 		err     string
 		methods string
 	}{
 		"through a WebSocket": {
-			&executing{webSockets: true, program: func(pod, container, command string) (ran, error) {
-				return ran{output: pod + " " + container + " " + command, complain: "noise"}, nil
-			}}, ran{output: "feed app env -u X tool", complain: "noise"}, "", "GET",
+			&executing{webSockets: true, program: func(pod, container, command string) (stackdump.Ended, error) {
+				return stackdump.Ended{Output: pod + " " + container + " " + command, Complaint: "noise"}, nil
+			}}, stackdump.Ended{Output: "feed app env -u X tool", Complaint: "noise"}, "", "GET",
 		},
 		"through SPDY": {
-			&executing{program: func(string, string, string) (ran, error) {
-				return ran{exitCode: 3, output: "out", complain: "noise"}, nil
+			&executing{program: func(string, string, string) (stackdump.Ended, error) {
+				return stackdump.Ended{ExitCode: 3, Output: "out", Complaint: "noise"}, nil
 			}},
-			ran{exitCode: 3, output: "out", complain: "noise"}, "", "GET POST",
+			stackdump.Ended{ExitCode: 3, Output: "out", Complaint: "noise"}, "", "GET POST",
 		},
 		"no program": {
-			&executing{webSockets: true, program: func(string, string, string) (ran, error) { return ran{}, noProgram("x") }},
-			ran{}, `exec failed: exec: "x": executable file not found in $PATH: unknown`, "GET",
+			&executing{webSockets: true, program: func(string, string, string) (stackdump.Ended, error) { return stackdump.Ended{}, noProgram("x") }},
+			stackdump.Ended{}, `exec failed: exec: "x": executable file not found in $PATH: unknown`, "GET",
 		},
 		"too much": {
-			&executing{webSockets: true, program: func(string, string, string) (ran, error) {
-				return ran{output: strings.Repeat("x", onload.MaximumBytes+1)}, nil
-			}}, ran{}, errTooMuch.Error(), "GET",
+			&executing{webSockets: true, program: func(string, string, string) (stackdump.Ended, error) {
+				return stackdump.Ended{Output: strings.Repeat("x", onload.MaximumBytes+1)}, nil
+			}}, stackdump.Ended{}, stackdump.ErrTooMuch.Error(), "GET",
 		},
 		"too long a complaint": {
-			&executing{program: func(string, string, string) (ran, error) {
-				return ran{complain: strings.Repeat("x", maximumComplaint+1)}, nil
-			}}, ran{}, errTooMuch.Error(), "GET POST",
+			&executing{program: func(string, string, string) (stackdump.Ended, error) {
+				return stackdump.Ended{Complaint: strings.Repeat("x", maximumComplaint+1)}, nil
+			}}, stackdump.Ended{}, stackdump.ErrTooMuch.Error(), "GET POST",
 		},
 		"as much as is read": {
-			&executing{webSockets: true, program: func(string, string, string) (ran, error) {
-				return ran{complain: strings.Repeat("x", maximumComplaint)}, nil
-			}}, ran{complain: strings.Repeat("x", maximumComplaint)}, "", "GET",
+			&executing{webSockets: true, program: func(string, string, string) (stackdump.Ended, error) {
+				return stackdump.Ended{Complaint: strings.Repeat("x", maximumComplaint)}, nil
+			}}, stackdump.Ended{Complaint: strings.Repeat("x", maximumComplaint)}, "", "GET",
 		},
 	}
 	for name, tc := range cases {
@@ -202,7 +203,7 @@ func TestContainerOf(t *testing.T) {
 			if (err == nil) != (tc.err == "") || err != nil && err.Error() != tc.err {
 				t.Errorf("got %v, want %q", err, tc.err)
 			}
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(ran{})); diff != "" {
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
 			if methods := strings.Join(tc.server.methods, " "); methods != tc.methods {
@@ -215,10 +216,10 @@ func TestContainerOf(t *testing.T) {
 func TestExecuteEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	started := make(chan struct{})
-	server := httptest.NewServer(&executing{webSockets: true, program: func(string, string, string) (ran, error) {
+	server := httptest.NewServer(&executing{webSockets: true, program: func(string, string, string) (stackdump.Ended, error) {
 		close(started)
 		<-ctx.Done()
-		return ran{}, nil
+		return stackdump.Ended{}, nil
 	}})
 	t.Cleanup(server.Close)
 	go func() {
@@ -238,108 +239,6 @@ func TestExecuteEndsWithTheContext(t *testing.T) {
 	}
 }
 
-func TestAskContainer(t *testing.T) {
-	const (
-		inside   = "env LD_PRELOAD= /opt/onload/usr/bin/onload_stackdump lots"
-		byPath   = "env LD_PRELOAD= onload_stackdump lots"
-		bare     = "/opt/onload/usr/bin/onload_stackdump lots"
-		barePath = "onload_stackdump lots"
-		readlink = "readlink /proc/self/ns/net"
-		list     = "ls /proc"
-		look     = "ls /proc/1/fd /proc/12/fd"
-	)
-	// What is not listed is not in the image.
-	type programs map[string]ran
-	// whose adds what tells whose stack 1 is, in the network namespace 4026532001.
-	whose := func(namespace string, listed, looked ran) programs {
-		return programs{inside: {output: stack(1, "", 5, 0, 0)}, readlink: {output: namespace}, list: listed, look: looked}
-	}
-	const own, other = "net:[4026532001]\n", "net:[4026532002]\n"
-	processes := ran{output: "1\n12\nbus\nself\n"}
-	ended := ran{exitCode: 2, output: "/proc/1/fd:\n0\n1\n", complain: "ls: cannot access '/proc/12/fd': No such file or directory"}
-	closed := ran{exitCode: 2, output: "/proc/1/fd:\n0\n", complain: "ls: cannot open directory '/proc/12/fd': Permission denied"}
-	notFound := ran{exitCode: 127, complain: "env: 'onload_stackdump': No such file or directory"}
-	preloaded := ran{exitCode: 255, complain: "onload_stackdump should not itself be run under onload acceleration."}
-	looks := []string{inside, readlink, list, look}
-	cases := map[string]struct {
-		programs programs
-		want     onload.State
-		message  string
-		commands []string
-	}{
-		"mounted by the pool": {programs{inside: {output: stack(1, "7", 5, 0, 0)}}, onload.Accelerated, "5 datagrams", []string{inside}},
-		"on the image's PATH": {programs{inside: notFound, byPath: {output: stack(1, "7", 0, 5, 100)}}, onload.ReceivesThroughKernel, "5 of 5", []string{inside, byPath}},
-		"an image without env": {
-			programs{barePath: {output: ""}}, onload.NoStack, "no process", []string{inside, bare, barePath},
-		},
-		"without env, and with LD_PRELOAD": {
-			programs{bare: preloaded}, onload.Unknown, "the container runtime found no command env", []string{inside, bare},
-		},
-		"preloaded by the image itself": {
-			programs{inside: preloaded}, onload.Unknown, "see that the image has no /etc/ld.so.preload", []string{inside},
-		},
-		"nowhere":             {programs{}, onload.Unknown, "the container has no onload_stackdump", []string{inside, bare, barePath}},
-		"nowhere, but env":    {programs{inside: notFound, byPath: notFound}, onload.Unknown, "has no onload_stackdump", []string{inside, byPath}},
-		"another build":       {programs{inside: {exitCode: 255, complain: "Could not open /dev/onload (rc=-79) - check"}}, onload.Unknown, "is of another build", []string{inside}},
-		"aborted":             {programs{inside: {exitCode: 134, output: "strerror: Permission denied"}}, onload.Unknown, "(strerror: Permission denied)", []string{inside}},
-		"a bus error":         {programs{inside: {exitCode: 135}}, onload.Unknown, "ended by SIGBUS", []string{inside}},
-		"something else":      {programs{inside: {output: "welcome"}}, onload.Unknown, `cannot be read (line 1: "welcome" is not what onload_stackdump prints)`, []string{inside}},
-		"somebody's stack":    {whose(other, processes, closed), onload.NoStack, "no process", looks},
-		"perhaps its own":     {whose(own, processes, closed), onload.Unknown, "sees stack 1", looks},
-		"a neighbour's":       {whose(own, processes, ran{output: "/proc/1/fd:\n0\n\n/proc/12/fd:\n"}), onload.NoStack, "although stack 1 is in its network namespace", looks},
-		"while processes end": {whose(own, processes, ended), onload.NoStack, "although stack 1", looks},
-		"no process listed":   {whose(own, ran{output: "self\n"}, closed), onload.Unknown, "sees stack 1", looks[:3]},
-		"many processes": {
-			whose(own, ran{output: strings.Repeat("7\n", maximumProcesses)}, closed), onload.Unknown, "sees stack 1", looks[:3],
-		},
-		"without ls":          {programs{inside: {output: stack(1, "", 5, 0, 0)}, readlink: {output: own}}, onload.Unknown, "and that the image has ls", looks[:3]},
-		"without readlink":    {programs{inside: {output: stack(1, "", 5, 0, 0)}}, onload.Unknown, "add readlink", looks[:3]},
-		"a namespace of sort": {whose("4026532002", processes, closed), onload.Unknown, "add readlink", looks},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			var commands []string
-			got := askContainer(t.Context(), func(_ context.Context, command []string) (ran, error) {
-				line := strings.Join(command, " ")
-				commands = append(commands, line)
-				if ended, has := tc.programs[line]; has {
-					return ended, nil
-				}
-				return ran{}, noProgram(command[0])
-			})
-			if got.State != tc.want || !strings.Contains(got.Message, tc.message) {
-				t.Errorf("got %s: %s", got.State, got.Message)
-			}
-			if diff := cmp.Diff(tc.commands, commands); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestAskContainerInVain(t *testing.T) {
-	late, cancel := context.WithTimeout(t.Context(), 0)
-	defer cancel()
-	cases := map[string]struct {
-		ctx  context.Context
-		err  error
-		want string
-	}{
-		"no right":  {t.Context(), errors.New(`pods "feed" is forbidden: User "u" cannot create resource "pods/exec"`), `(pods "feed" is forbidden: User "u" cannot create resource "pods/exec"); see that you may create pods/exec`},
-		"a command": {t.Context(), errors.New("\x1b[2Jgone"), "could not be run in the container ([2Jgone); "},
-		"too much":  {t.Context(), errTooMuch, "wrote more than 16777216 bytes"},
-		"too late":  {late, context.DeadlineExceeded, "did not end within 10s"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := askContainer(tc.ctx, func(context.Context, []string) (ran, error) { return ran{}, tc.err })
-			if got.State != onload.Unknown || !strings.Contains(got.Message, tc.want) {
-				t.Errorf("got %s: %s", got.State, got.Message)
-			}
-		})
-	}
-}
-
 // TestAskContainersAFewAtATime counts how many are asked at the same time.
 func TestAskContainersAFewAtATime(t *testing.T) {
 	containers := map[string]view.PoolUser{}
@@ -350,8 +249,8 @@ func TestAskContainersAFewAtATime(t *testing.T) {
 	var running, most atomic.Int32
 	full := make(chan struct{})
 	var once sync.Once
-	verdicts := askContainers(t.Context(), containers, func(user view.PoolUser) inContainer {
-		return func(context.Context, []string) (ran, error) {
+	verdicts := askContainers(t.Context(), containers, func(user view.PoolUser) stackdump.Run {
+		return func(context.Context, []string) (stackdump.Ended, error) {
 			now := running.Add(1)
 			defer running.Add(-1)
 			most.Store(max(now, most.Load()))
@@ -359,7 +258,7 @@ func TestAskContainersAFewAtATime(t *testing.T) {
 				once.Do(func() { close(full) })
 			}
 			<-full
-			return ran{}, errors.New(user.Pod)
+			return stackdump.Ended{}, errors.New(user.Pod)
 		}
 	})
 	if most.Load() != stacksAtOnce || len(verdicts) != len(containers) {
@@ -401,21 +300,21 @@ func traders(t *testing.T, names ...string) string {
 }
 
 // trade is what runs in the containers of traders, by the names of their pods.
-func trade(pod, container, command string) (ran, error) {
+func trade(pod, container, command string) (stackdump.Ended, error) {
 	if container != "app" || command != "env LD_PRELOAD= /opt/onload/usr/bin/onload_stackdump lots" {
-		return ran{}, fmt.Errorf("%s runs in %s", command, container)
+		return stackdump.Ended{}, fmt.Errorf("%s runs in %s", command, container)
 	}
 	switch pod {
 	case "fast":
-		return ran{output: stack(3, "7,8", 37, 0, 0) + stack(4, "", 0, 99, 100), complain: "noise"}, nil
+		return stackdump.Ended{Output: stack(3, "7,8", 37, 0, 0) + stack(4, "", 0, 99, 100), Complaint: "noise"}, nil
 	case "slow":
-		return ran{output: stack(5, "7", 3, 997, 99)}, nil
+		return stackdump.Ended{Output: stack(5, "7", 3, 997, 99)}, nil
 	case "idle":
-		return ran{output: stack(6, "7", 0, 0, 0)}, nil
+		return stackdump.Ended{Output: stack(6, "7", 0, 0, 0)}, nil
 	case "old":
-		return ran{exitCode: 255, complain: "Could not open /dev/onload (rc=-79) - check Onload driver version matches that of library\n"}, nil
+		return stackdump.Ended{ExitCode: 255, Complaint: "Could not open /dev/onload (rc=-79) - check Onload driver version matches that of library\n"}, nil
 	default:
-		return ran{}, nil
+		return stackdump.Ended{}, nil
 	}
 }
 

@@ -19,28 +19,16 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/onload"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/stackdump"
 )
 
 // maximumComplaint bounds what a program in a container may write to its standard error, in bytes.
 const maximumComplaint = 64 << 10
 
-// errTooMuch ends a program that writes more than it is asked for.
-var errTooMuch = errors.New("it writes too much")
-
-// ran is how a program in a container ended.
-type ran struct {
-	exitCode         int
-	output, complain string
-}
-
-// inContainer runs a program in one container, without a terminal and without input. It fails when the program was not
-// run to its end.
-type inContainer func(ctx context.Context, command []string) (ran, error)
-
 // containerOf runs programs in a container through the API server and the kubelet, as kubectl exec does: over a
 // WebSocket, and by SPDY where an API server or a proxy in between does not upgrade to that.
-func containerOf(config *rest.Config, core *rest.RESTClient, namespace, pod, container string) inContainer {
-	return func(ctx context.Context, command []string) (ran, error) {
+func containerOf(config *rest.Config, core *rest.RESTClient, namespace, pod, container string) stackdump.Run {
+	return func(ctx context.Context, command []string) (stackdump.Ended, error) {
 		request := core.Post().Namespace(namespace).Resource("pods").Name(pod).SubResource("exec").
 			Param("container", container).Param("stdout", "true").Param("stderr", "true")
 		for _, word := range command {
@@ -48,7 +36,7 @@ func containerOf(config *rest.Config, core *rest.RESTClient, namespace, pod, con
 		}
 		executor, err := newExecutor(config, request.URL())
 		if err != nil {
-			return ran{}, err
+			return stackdump.Ended{}, err
 		}
 		return execute(ctx, executor)
 	}
@@ -69,20 +57,20 @@ func newExecutor(config *rest.Config, target *url.URL) (remotecommand.Executor, 
 }
 
 // execute waits for the end of a program, of the context, or of what is read of the program.
-func execute(ctx context.Context, executor remotecommand.Executor) (ran, error) {
+func execute(ctx context.Context, executor remotecommand.Executor) (stackdump.Ended, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	tooMuch := func() { cancel(errTooMuch) }
+	tooMuch := func() { cancel(stackdump.ErrTooMuch) }
 	output, complaint := &bounded{left: onload.MaximumBytes, full: tooMuch}, &bounded{left: maximumComplaint, full: tooMuch}
 	// The library logs that streams end when a connection is closed in the midst of them.
 	err := executor.StreamWithContext(klog.NewContext(ctx, logr.Discard()), remotecommand.StreamOptions{Stdout: output, Stderr: complaint})
 	if cause := context.Cause(ctx); cause != nil {
 		// Somebody may still be writing.
-		return ran{}, cause
+		return stackdump.Ended{}, cause
 	}
-	ended := ran{output: output.text.String(), complain: complaint.text.String()}
+	ended := stackdump.Ended{Output: output.text.String(), Complaint: complaint.text.String()}
 	if code, isCode := errors.AsType[exec.CodeExitError](err); isCode {
-		ended.exitCode, err = code.Code, nil
+		ended.ExitCode, err = code.Code, nil
 	}
 	return ended, err
 }
