@@ -119,3 +119,22 @@ func TestPlannedPoolsOfAMember(t *testing.T) {
 		}
 	}
 }
+
+// TestPoolToKeep: a machine config pool into which somebody else put the node is none of ours to keep.
+func TestPoolToKeep(t *testing.T) {
+	for name, tc := range map[string]struct {
+		labels []string
+		want   string
+	}{
+		"no label":                         {nil, ""},
+		"a pool of the profile":            {[]string{v1alpha1.LabelProfile, "p", v1alpha1.LabelPool, "p-1"}, "p-1"},
+		"a pool of the profile before":     {[]string{v1alpha1.LabelProfile, "former", v1alpha1.LabelPool, "former-1"}, "former-1"},
+		"a pool that somebody else chose":  {[]string{v1alpha1.LabelPool, "stranger"}, ""},
+		"a profile, and not yet in a pool": {[]string{v1alpha1.LabelProfile, "p"}, ""},
+	} {
+		member := Member{Node: objects.MakeNode("n", tc.labels...)}
+		if got := member.PoolToKeep(); got != tc.want {
+			t.Errorf("%s: PoolToKeep() = %q, want %q", name, got, tc.want)
+		}
+	}
+}

@@ -189,3 +189,35 @@ func TestPoolPlansForItsNodesOnly(t *testing.T) {
 		t.Error("a LowLatencyNode that does not name the pool is left as it is")
 	}
 }
+
+// TestRecord: a NIC that is away for a moment stays its pool's, one that is there belongs to who claims it now, and what a pool
+// had that no longer selects the node is forgotten.
+func TestRecord(t *testing.T) {
+	const away = "0000:09:00.0"
+	claim := func(address, pool string) v1alpha1.BypassNICClaim {
+		return v1alpha1.BypassNICClaim{PCIAddress: address, Pool: pool}
+	}
+	there := &v1alpha1.Inventory{NICs: []v1alpha1.InventoryNIC{{PCIAddress: objects.FirstPort}, {PCIAddress: objects.SecondPort}}}
+	now := []v1alpha1.BypassNICClaim{claim(objects.FirstPort, "a")}
+	for name, tc := range map[string]struct {
+		recorded  []v1alpha1.BypassNICClaim
+		inventory *v1alpha1.Inventory
+		want      []v1alpha1.BypassNICClaim
+	}{
+		"nothing before":                {nil, there, now},
+		"a NIC that is away":            {[]v1alpha1.BypassNICClaim{claim(away, "a")}, there, []v1alpha1.BypassNICClaim{claim(away, "a"), claim(objects.FirstPort, "a")}},
+		"a NIC that is there":           {[]v1alpha1.BypassNICClaim{claim(objects.SecondPort, "a")}, there, now},
+		"a NIC of a pool that left":     {[]v1alpha1.BypassNICClaim{claim(away, "gone")}, there, now},
+		"no inventory":                  {[]v1alpha1.BypassNICClaim{claim(away, "a")}, nil, []v1alpha1.BypassNICClaim{claim(away, "a"), claim(objects.FirstPort, "a")}},
+		"two NICs, and one is away now": {[]v1alpha1.BypassNICClaim{claim(objects.SecondPort, "a"), claim(away, "a")}, there, []v1alpha1.BypassNICClaim{claim(away, "a"), claim(objects.FirstPort, "a")}},
+	} {
+		pools := NewPoolIndex([]*v1alpha1.BypassNICPool{objects.MakePool("a").Obj()}).Of(objects.MakeNode("n", "role", "trading"))
+		report := &v1alpha1.LowLatencyNode{Spec: v1alpha1.LowLatencyNodeSpec{BypassNICs: tc.recorded}}
+		if diff := cmp.Diff(tc.want, pools.On(report).Record(now, tc.inventory)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if len(now) != 1 {
+		t.Errorf("the claims of now were changed: %v", now)
+	}
+}

@@ -40,6 +40,7 @@ func TestDecide(t *testing.T) {
 			objects.MakeNode("n1", "role", "trading"), objects.MakeNode("n2", "role", "trading"), objects.MakeNode("n3", "role", "trading"),
 			objects.MakeNode("new", "role", "trading"), objects.MakeNode("unread", "role", "trading"), objects.MakeNode("broken", "role", "trading"),
 			objects.MakeNode("disputed", "role", "trading", "disputed", "yes"),
+			objects.MakeNode("contested", "role", "trading", "given", "yes"),
 			objects.MakeNode("leaving", v1alpha1.LabelProfile, "trading"),
 			objects.MakeNode("taken", v1alpha1.LabelProfile, "trading", "disputed", "yes"),
 			objects.MakeNode("given", v1alpha1.LabelProfile, "trading", "given", "yes"),
@@ -48,21 +49,22 @@ func TestDecide(t *testing.T) {
 		objects.MakeReport("n1", "trading").Inventory(xeon).Obj(), objects.MakeReport("n2", "trading").Inventory(epyc).Obj(),
 		objects.MakeReport("n3", "trading").Inventory(xeon).Obj(), objects.MakeReport("unread", "trading").Obj(),
 		objects.MakeReport("broken", "trading").Inventory(broken).Obj(),
-		objects.MakeReport("disputed", "trading").Inventory(xeon).Obj(),
+		objects.MakeReport("disputed", "trading").Inventory(xeon).Obj(), objects.MakeReport("contested", "trading").Inventory(xeon).Obj(),
 	)
 	d := DecideProfile(w, NewPlanner(plan.PlatformRules{}))
 	wantHeld := map[string]string{
-		"new":      "its agent has not reported an inventory yet",
-		"unread":   "its agent has not reported an inventory yet",
-		"broken":   "the profile cannot be met on it",
-		"disputed": "profile alpha, zeta selects it, too",
-		"taken":    "profile alpha is about to take it over",
-		"given":    "profile gamma is about to take it over",
+		"new":       "its agent has not reported an inventory yet",
+		"unread":    "its agent has not reported an inventory yet",
+		"broken":    "the profile cannot be met on it",
+		"disputed":  "profile alpha, zeta selects it, too",
+		"contested": "profile gamma selects it, too",
+		"taken":     "profile alpha is about to take it over",
+		"given":     "profile gamma is about to take it over",
 	}
 	if diff := cmp.Diff(wantHeld, d.Intent.Held); diff != "" {
 		t.Errorf("held nodes mismatch (-want +got):\n%s", diff)
 	}
-	wantSelected := []string{"broken", "disputed", "n1", "n2", "n3", "new", "unread"}
+	wantSelected := []string{"broken", "contested", "disputed", "n1", "n2", "n3", "new", "unread"}
 	if diff := cmp.Diff(wantSelected, d.Intent.Selected); diff != "" {
 		t.Errorf("selected nodes mismatch (-want +got):\n%s", diff)
 	}
