@@ -52,6 +52,9 @@ const (
 	xeon618      = "xeon-6.18"
 	epycSettings = "epyc-settings"
 	armSettings  = "arm-settings"
+	// TuneD keeps idle states shallow by the limit of latency that it holds.
+	xeonLimit = "xeon-limit"
+	armLimit  = "arm-limit"
 )
 
 // Kernels beside the 5.14 of RHEL 9.
@@ -94,6 +97,8 @@ func machines() map[string]machine {
 		xeonSettings: {hardware: small(hosttree.Xeon()), profile: trading(settings)},
 		epycSettings: {hardware: small(hosttree.EPYC()), profile: trading(settings)},
 		armSettings:  {hardware: small(hosttree.Arm()), profile: trading(settings)},
+		xeonLimit:    {hardware: small(hosttree.Xeon()), profile: trading(limitedLatency)},
+		armLimit:     {hardware: small(hosttree.Arm()), profile: trading(limitedLatency)},
 	}
 }
 
@@ -143,6 +148,10 @@ func settings(spec *v1alpha1.LowLatencyNodeProfileSpec) {
 	spec.Power.HousekeepingMaximumFrequencyKilohertz = 2_000_000
 	spec.Kernel.MachineChecks = v1alpha1.MachineChecksCorrectedErrorsIgnored
 	spec.System.KernelParameters = []v1alpha1.KernelParameter{{Name: "net.core.busy_poll", Value: "50"}, {Name: "net.core.busy_read", Value: "50"}}
+}
+
+func limitedLatency(spec *v1alpha1.LowLatencyNodeProfileSpec) {
+	spec.Power.Preset = v1alpha1.PowerLowLatency
 }
 
 func queues(spec *v1alpha1.LowLatencyNodeProfileSpec) {

@@ -85,7 +85,7 @@ func (v variation) row() row {
 func faults() []fault {
 	return slices.Concat(
 		faultsOfKernel(), faultsOfBoots(), faultsOfArguments(), faultsOfKernels(), faultsOfCPUs(), faultsOfTasks(), faultsOfPriorities(), faultsOfInterrupts(), faultsOfBackground(), faultsOfKernelState(), faultsOfMemory(),
-		faultsOfPower(), faultsOfNetwork(), faultsOfNUMA(), faultsOfKubelet(),
+		faultsOfPower(), faultsOfLatencyLimit(), faultsOfNetwork(), faultsOfNUMA(), faultsOfKubelet(),
 		faultsOfCounters(), faultsOfLosses(), faultsOfSettings(), faultsOfOtherFiles(), faultsOfPowerSettings(), faultsOfTopology(), faultsOfFunctions(), faultsOfNICs(), faultsOfPods(), faultsOfQualifications(), faultsOfAbsence(),
 	)
 }
@@ -94,7 +94,7 @@ func faults() []fault {
 func variations() []variation {
 	return slices.Concat(
 		variationsOfKernel(), variationsOfArguments(), variationsOfHugepageArguments(), variationsOfCPUs(), variationsOfTasks(), variationsOfPriorities(), variationsOfInterrupts(), variationsOfBackground(), variationsOfMemory(),
-		variationsOfPower(), variationsOfNetwork(), variationsOfNUMA(), variationsOfKubelet(),
+		variationsOfPower(), variationsOfLatencyLimit(), variationsOfNetwork(), variationsOfNUMA(), variationsOfKubelet(),
 		variationsOfCounters(), variationsOfSettings(), variationsOfMasks(), variationsOfTopology(), variationsOfPods(), variationsOfAbsence(),
 	)
 }
