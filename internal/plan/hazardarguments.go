@@ -85,7 +85,9 @@ func argumentHazards() []Hazard {
 		{names: []string{"nomodule"}, Why: "forbids kernel modules, and with them NICs and file systems", Instead: "Remove it."},
 		{names: []string{"cgroup_disable"}, harmless: withoutKubeletCgroups,
 			Why: "takes away a cgroup controller that kubelet and container runtime need", Instead: "Remove it."},
-		{names: []string{"numa"}, harmless: func(value string) bool { return value != "off" && !strings.HasPrefix(value, "fake") },
+		{names: []string{"numa"}, harmless: func(value string) bool {
+			return value != "off" && value != "noacpi" && !strings.HasPrefix(value, "fake")
+		},
 			Why: "hides which NUMA node memory and NICs are on", Instead: "Remove it; spec.numa says how strictly NUMA nodes are kept."},
 		{names: []string{"selinux", "enforcing", "apparmor"}, harmless: isOn, Acceptable: true,
 			Why: "switches off what keeps containers away from the host", Instead: "Remove it."},
@@ -97,7 +99,16 @@ func argumentHazards() []Hazard {
 			Why: "boots with cgroup v1, which kubelets no longer support and cpusets of isolated CPUs need", Instead: "Remove it."},
 		{names: []string{"systemd.legacy_systemd_cgroup_controller"}, harmless: isOff, Acceptable: true,
 			Why: "boots with cgroup v1, which kubelets no longer support and cpusets of isolated CPUs need", Instead: "Remove it."},
-		{names: []string{"acpi", "noacpi", "noapic", "nolapic", "disableapic"}, Acceptable: true,
+		{names: []string{"pci"}, harmless: func(value string) bool { return !slices.Contains(strings.Split(value, ","), "off") },
+			Why: "hides all NICs and disks on the PCI bus", Instead: "Remove it."},
+		{names: []string{"luks", "rd.luks", "rd.lvm", "rd.md", "rd.dm", "rd.multipath", "fstab", "rd.fstab"}, harmless: isNotOff, Acceptable: true,
+			Why: "leaves disks closed that the node may boot from", Instead: "Remove it."},
+		{names: []string{"systemd.setenv"}, Acceptable: true,
+			harmless: func(value string) bool {
+				return !strings.HasPrefix(value, "LD_") && !strings.HasPrefix(value, "SYSTEMD_") && !strings.HasPrefix(value, "PATH=")
+			},
+			Why: "changes which programs and libraries all services run", Instead: "Remove it."},
+		{names: []string{"acpi", "noacpi", "noapic", "nolapic", "disableapic", "nox2apic"}, Acceptable: true,
 			harmless: func(value string) bool { return value != "" && value != "off" && value != "ht" },
 			Why:      "hides processors, NUMA nodes or interrupts from the kernel", Instead: "Remove it."},
 		{names: []string{"mem", "memmap"}, Acceptable: true, Why: "hides memory from the kernel; too little of it and the node does not boot",
@@ -119,6 +130,9 @@ func withoutKubeletCgroups(list string) bool {
 // isOn and isOff read a switch as kernel and systemd do, which take numbers and words; what they cannot read is neither.
 func isOn(value string) bool  { return isSwitched(value, true) }
 func isOff(value string) bool { return isSwitched(value, false) }
+
+// isNotOff reports whether a value leaves a feature on that is on unless it is switched off.
+func isNotOff(value string) bool { return !isOff(value) }
 
 func isSwitched(value string, on bool) bool {
 	if number, ok := setting.Integer(value); ok {

@@ -88,11 +88,12 @@ func moduleHazards() []Hazard {
 			"virtio_blk", "virtio_scsi", "virtio_net", "vmd", "dm_*", "md_mod", "raid*", "xen_blkfront", "hv_vmbus", "hv_storvsc", "hv_netvsc",
 			"vmw_pvscsi", "mmc_*", "sdhci*", "ufshcd*", "target_core*", "t10_pi"},
 			Why: "is a module that disks or network of a node may need", Instead: "Remove it."},
-		{names: []string{"btrfs", "ext2", "ext3", "squashfs", "erofs", "isofs", "loop", "fuse", "sr_mod", "usb_storage", "uas", "unix", "af_packet"},
+		{names: []string{"btrfs", "ext2", "ext3", "squashfs", "erofs", "isofs", "loop", "fuse", "sr_mod", "usb_storage", "uas", "unix", "af_packet",
+			"ceph", "libceph", "rbd", "nbd", "nfs", "nfsv3", "nfsv4", "lockd", "cifs", "gfs2", "dlm"},
 			Acceptable: true, Why: "is a module that file systems or services of some nodes need", Instead: "Remove it."},
 		{names: []string{"veth", "openvswitch"}, Why: "is a module that connects pods to the network", Instead: "Remove it."},
-		{names: []string{"bonding", "8021q", "team*"}, Acceptable: true,
-			Why: "is a module that the node's own network may need", Instead: "Remove it."},
+		{names: []string{"bonding", "8021q", "team*", "geneve", "vxlan", "ipip", "ip_gre", "wireguard", "br_netfilter"}, Acceptable: true,
+			Why: "is a module that the network of the node or of its pods may need", Instead: "Remove it."},
 	}
 }
 
