@@ -39,7 +39,7 @@ func rows() []row {
 		{"the first profile: that of kube-apiserver / etcd / the simulation / other programs", "", func(r *result) string {
 			return besides(r.First.Processors)
 		}},
-		{"memory at most (resident)", "250 MiB", func(r *result) string { return mebibytes(r.peak()) }},
+		{"memory at most (resident)", "238 MiB", func(r *result) string { return mebibytes(r.peak()) }},
 		{"nothing changes: writes in 30 s", "0", func(r *result) string { return strconv.Itoa(r.Idle.Writes) }},
 		{"nothing changes: processor", "", func(r *result) string {
 			return fmt.Sprintf("%.1f %%", 100*r.Idle.Cost.Processor.Seconds()/max(r.Idle.Seconds, 1))
