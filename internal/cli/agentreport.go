@@ -47,7 +47,7 @@ type connector func(ctx context.Context) (io.ReadWriteCloser, error)
 func reportInCluster(ctx context.Context, node string, staleness heartbeat.Staleness, options *nodeOptions) (*nodereport.Report, string) {
 	const unknown = "which containers own CPUs, which hugepages are there and which checks passed is not known: "
 	switch {
-	case options.report.value != askAgent:
+	case options.report.Value != askAgent:
 		return nil, unknown + "the agent was not asked"
 	case staleness.Exists():
 		return nil, unknown + "the agent does not look at the host"

@@ -13,6 +13,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
@@ -21,12 +22,12 @@ import (
 type checkOptions struct {
 	targets
 	window time.Duration
-	failOn *choice
-	format *choice
+	failOn *usage.Choice
+	format *usage.Choice
 }
 
 func (a *app) checkCommand() *cobra.Command {
-	options := &checkOptions{format: newFormat(), failOn: &choice{allowed: []string{
+	options := &checkOptions{format: newFormat(), failOn: &usage.Choice{Allowed: []string{
 		string(v1alpha1.FailOnImpact), string(v1alpha1.FailOnCritical), string(v1alpha1.FailOnHigh), string(v1alpha1.FailOnMedium), string(v1alpha1.FailOnLow),
 	}}}
 	command := &cobra.Command{
@@ -76,7 +77,7 @@ func (a *app) check(ctx context.Context, options *checkOptions) error {
 	for i, node := range all {
 		views = append(views, checkNode(wanted.profile.Name, node, before[i], options))
 	}
-	err = a.print(options.format.value, views, func() string { return text.Checks(views, a.palette(), a.width()) })
+	err = a.print(options.format.Value, views, func() string { return text.Checks(views, a.palette(), a.width()) })
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func checkNode(profile string, node planned, before *host.Facts, options *checkO
 	v := view.Unplanned(node.name, profile, node.Findings)
 	if node.Plan != nil {
 		report := verify.Evaluate(verify.Input{
-			Plan: node.Plan, Facts: node.facts, Before: before, FailOn: v1alpha1.FailureThreshold(options.failOn.value),
+			Plan: node.Plan, Facts: node.facts, Before: before, FailOn: v1alpha1.FailureThreshold(options.failOn.Value),
 		})
 		v = view.OfReport(node.name, node.Plan, node.topology, report, node.Findings)
 		v.AddTruth(verify.TruthOf(node.Plan, node.facts))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/probe"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 )
 
 // Exit codes.
@@ -89,7 +90,7 @@ func Command() *cobra.Command { return newRoot("", Streams{}) }
 
 func newRoot(release string, streams Streams) *cobra.Command {
 	app := &app{Streams: streams, release: release}
-	root := &cobra.Command{
+	root := usage.Group(&cobra.Command{
 		Use:   "kubectl-lowlatency",
 		Short: "Plan, render and check low-latency nodes without a cluster",
 		Long: `Plan, render and check low-latency nodes, from LowLatencyNodeProfiles and BypassNICPools in files and from hosts or
@@ -101,14 +102,11 @@ Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a po
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl lowlatency"},
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          noSuchCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	root.PersistentFlags().Var(&app.colour, "color", "colours in text: auto (on a terminal, unless NO_COLOR is set), always or never")
-	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		app.snapshotCommand(),
 		app.topologyCommand(),
@@ -123,6 +121,12 @@ Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a po
 		probe.Command("/"),
 		app.versionCommand(),
 	)
+	root.InitDefaultCompletionCmd()
+	for _, command := range root.Commands() {
+		if command.HasSubCommands() {
+			usage.Group(command)
+		}
+	}
 	completeFlags(root)
 	return root
 }

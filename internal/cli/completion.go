@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 )
 
 // completionTimeout bounds what a shell waits for the cluster when somebody presses the tabulator key.
@@ -48,8 +49,8 @@ func begunBy(begun string, words []string) []string {
 // completeFlags lets shells complete the values of all flags that take one of several words, and the names of files.
 func completeFlags(command *cobra.Command) {
 	command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-		if words, ok := flag.Value.(*choice); ok {
-			register(command, flag.Name, oneOf(words.allowed))
+		if words, ok := flag.Value.(*usage.Choice); ok {
+			register(command, flag.Name, oneOf(words.Allowed))
 		}
 		if mode, ok := flag.Value.(*colourMode); ok {
 			register(command, flag.Name, oneOf(mode.names()))

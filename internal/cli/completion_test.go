@@ -46,6 +46,8 @@ spec: {profile: trading}
 		"formats":          {[]string{"node", "-o", ""}, []string{"text", "json", "yaml", "html", "svg"}},
 		"thresholds":       {[]string{"check", "--fail-on", "C"}, []string{"Critical"}},
 		"colours":          {[]string{"plan", "--color", ""}, []string{"auto", "always", "never"}},
+		"a probe's format": {[]string{"probe", "jitter", "-o", "s"}, []string{"svg"}},
+		"a busy CPU":       {[]string{"probe", "jitter", "--on-busy", ""}, []string{"refuse", "measure"}},
 		"kinds of files":   {[]string{"plan", "-f", ""}, []string{"yaml", "yml", "json"}},
 		"checks":           {[]string{"explain", "cpu.nohz"}, []string{"cpu.nohz-full"}},
 		"nodes of files":   {[]string{"node", "-f", objects, ""}, []string{"epyc-1", "xeon-1"}},

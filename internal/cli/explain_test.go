@@ -20,6 +20,22 @@ func TestExplain(t *testing.T) {
 	golden.Assert(t, got.out, "explain.txt")
 }
 
+// TestExplainOfAGroup lists the checks of a group, with and without its dot, and no others.
+func TestExplainOfAGroup(t *testing.T) {
+	for _, name := range []string{"irq", "irq."} {
+		got := run(t, "", "explain", name, "-o", "jsonpath={range [*]}{.check} {end}")
+		checks := strings.Fields(got.out)
+		if got.code != ExitOK || len(checks) < 2 {
+			t.Fatalf("explain %s = %d, %q, %q", name, got.code, got.out, got.err)
+		}
+		for _, check := range checks {
+			if !strings.HasPrefix(check, "irq.") {
+				t.Errorf("explain %s lists %s", name, check)
+			}
+		}
+	}
+}
+
 func TestExplainListsEveryCheck(t *testing.T) {
 	got := run(t, "", "explain")
 	for _, check := range verify.Catalogue() {

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,15 +15,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/crdschema"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/importer"
 )
 
 func (a *app) importCommand() *cobra.Command {
 	var files []string
-	format := &choice{value: "yaml", allowed: []string{"yaml", "json"}}
+	format := &usage.Choice{Value: "yaml", Allowed: []string{"yaml", "json"}}
 	command := &cobra.Command{
 		Use:   "import -f PERFORMANCEPROFILE",
 		Short: "Turn a PerformanceProfile into a LowLatencyNodeProfile that means the same",
@@ -33,10 +36,10 @@ the standard error.`,
 		Example: "  oc get performanceprofile performance -o yaml | kubectl lowlatency import -f - > trading.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.importProfiles(cmd.Context(), files, format.value)
+			return a.importProfiles(cmd.Context(), files, format.Value)
 		},
 	}
-	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "`FILE` with a PerformanceProfile; - for the standard input; repeatable")
+	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "`FILE` with PerformanceProfiles, or a folder; - for the standard input; repeatable")
 	command.Flags().VarP(format, "output", "o", "output format")
 	return command
 }
@@ -49,18 +52,70 @@ func (a *app) importProfiles(ctx context.Context, files []string, format string)
 	if err != nil {
 		return err
 	}
-	for _, file := range files {
-		documents, err := readDocuments(a.In, file)
+	for _, name := range files {
+		files, isFolder, err := manifestFiles(name)
 		if err != nil {
 			return err
 		}
-		for _, document := range documents {
-			if err := a.importProfile(ctx, schemas, document, format); err != nil {
+		found := false
+		for _, file := range files {
+			imported, err := a.importFile(ctx, schemas, origin{where: file, inFolder: isFolder}, format)
+			if err != nil {
 				return fmt.Errorf("%s: %w", file, err)
 			}
+			found = found || imported
+		}
+		if !found {
+			return fmt.Errorf("folder %s holds no PerformanceProfile", name)
 		}
 	}
 	return nil
+}
+
+// importFile converts the PerformanceProfiles of a file, also those in lists. In the file of a folder, what is of another kind is passed
+// over; it reports whether there was any.
+func (a *app) importFile(ctx context.Context, schemas *crdschema.Schemas, file origin, format string) (bool, error) {
+	documents, err := readDocuments(a.In, file.where)
+	if err != nil {
+		return false, err
+	}
+	found := false
+	for _, document := range documents {
+		items, err := itemsOf(document)
+		if err != nil {
+			return false, err
+		}
+		for _, item := range items {
+			if file.inFolder && !importer.IsPerformanceProfile(item) {
+				continue
+			}
+			found = true
+			if err := a.importProfile(ctx, schemas, item, format); err != nil {
+				return false, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// itemsOf are the objects of a list, as kubectl get prints several; another document is its only item.
+func itemsOf(document []byte) ([][]byte, error) {
+	var list struct {
+		Kind  string            `json:"kind"`
+		Items []json.RawMessage `json:"items"`
+	}
+	// What is wrong with a document, the importer says.
+	if yaml.Unmarshal(document, &list) != nil || !strings.HasSuffix(list.Kind, "List") {
+		return [][]byte{document}, nil
+	}
+	if len(list.Items) == 0 {
+		return nil, fmt.Errorf("the %s is empty: there is no PerformanceProfile in it", list.Kind)
+	}
+	items := make([][]byte, 0, len(list.Items))
+	for _, item := range list.Items {
+		items = append(items, item)
+	}
+	return items, nil
 }
 
 // importProfile converts one document and judges the result as the API server will.

@@ -27,6 +27,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/crdschema"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/nearname"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 )
 
 // maximumManifest is how much of one file is read: far above any list of profiles, far below what would
@@ -88,27 +89,42 @@ func (a *app) readManifests(ctx context.Context, files []string) (*manifests, er
 }
 
 func (r *manifestReader) readFileOrFolder(ctx context.Context, name string, into *manifests) error {
-	if about, err := os.Stat(name); name == "-" || err != nil || !about.IsDir() {
-		return r.readFile(ctx, origin{where: name}, into)
-	}
-	entries, err := os.ReadDir(name)
+	files, isFolder, err := manifestFiles(name)
 	if err != nil {
 		return err
 	}
-	found := false
-	for _, entry := range entries {
-		if entry.IsDir() || !slices.Contains(manifestEndings(), filepath.Ext(entry.Name())) {
-			continue
-		}
-		found = true
-		if err := r.readFile(ctx, origin{where: filepath.Join(name, entry.Name()), inFolder: true}, into); err != nil {
+	for _, file := range files {
+		if err := r.readFile(ctx, origin{where: file, inFolder: isFolder}, into); err != nil {
 			return err
 		}
 	}
-	if !found {
-		return fmt.Errorf("folder %s holds no .yaml, .yml or .json file; folders in it are not looked into", name)
-	}
 	return nil
+}
+
+// manifestFiles are the files that a value of -f stands for: itself, or those of a folder that kubectl takes.
+func manifestFiles(name string) (files []string, isFolder bool, err error) {
+	if !isFolderName(name) {
+		return []string{name}, false, nil
+	}
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return nil, true, err
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() && slices.Contains(manifestEndings(), filepath.Ext(entry.Name())) {
+			files = append(files, filepath.Join(name, entry.Name()))
+		}
+	}
+	if len(files) == 0 {
+		return nil, true, fmt.Errorf("folder %s holds no .yaml, .yml or .json file; folders in it are not looked into", name)
+	}
+	return files, true, nil
+}
+
+// isFolderName reports whether a value of -f names a folder. Of a name that does not exist, whoever opens it says so.
+func isFolderName(name string) bool {
+	about, err := os.Stat(name)
+	return name != "-" && err == nil && about.IsDir()
 }
 
 // manifestEndings are those of the files that are read of a folder.
@@ -272,7 +288,7 @@ func unknownKind(where string, object *unstructured.Unstructured) error {
 		near = nearname.Of(kind, kinds)
 	}
 	return fmt.Errorf("%s: only %s and %s of %s are read here, not %s of %s%s", where, strings.Join(kinds[:2], ", "), kinds[2], v1alpha1.GroupVersion,
-		object.GetKind(), object.GroupVersionKind().GroupVersion(), didYouMean(near))
+		object.GetKind(), object.GroupVersionKind().GroupVersion(), usage.DidYouMean(near))
 }
 
 // decodeInto appends the object as a typed one. Fields that the type does not have are an error.

@@ -22,6 +22,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/page"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/picture"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
@@ -37,15 +38,15 @@ type nodeOptions struct {
 	jitter    string
 	namespace string
 	agents    string
-	report    *choice
+	report    *usage.Choice
 	access    clusterAccess
-	format    *choice
+	format    *usage.Choice
 }
 
 func (a *app) nodeCommand() *cobra.Command {
 	options := &nodeOptions{
-		report: &choice{value: askAgent, allowed: []string{askAgent, "never"}},
-		format: &choice{value: "text", allowed: []string{"text", "json", "yaml", "html", "svg"}, templates: true},
+		report: &usage.Choice{Value: askAgent, Allowed: []string{askAgent, "never"}},
+		format: &usage.Choice{Value: "text", Allowed: []string{"text", "json", "yaml", "html", "svg"}, Other: parsesTemplate, OtherNames: templateNames()},
 	}
 	command := &cobra.Command{
 		Use:   "node [NAME] [-f FILE [--root [NAME=]PATH]]",
@@ -95,7 +96,7 @@ func (a *app) node(ctx context.Context, name string, options *nodeOptions) error
 		return err
 	}
 	drawn.Jitter = measured
-	if err := a.printNode(options.format.value, drawn); err != nil {
+	if err := a.printNode(options.format.Value, drawn); err != nil {
 		return err
 	}
 	return verdict(drawn.Status())

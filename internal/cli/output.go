@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 )
 
 // defaultWidth is the width of drawings that do not go to a terminal.
@@ -29,45 +29,6 @@ type app struct {
 	release string
 	colour  colourMode
 }
-
-// choice is a flag that takes one of several words.
-type choice struct {
-	value   string
-	allowed []string
-	// templates reports whether the value may be a template for programs, too.
-	templates bool
-}
-
-// String returns the word chosen.
-func (c *choice) String() string { return c.value }
-
-// Set chooses a word, in letters of either case.
-func (c *choice) Set(value string) error {
-	if c.templates && isTemplate(value) {
-		if _, err := parseTemplate(value); err != nil {
-			return err
-		}
-	} else {
-		at := slices.IndexFunc(c.allowed, func(allowed string) bool { return strings.EqualFold(allowed, value) })
-		if at < 0 {
-			return fmt.Errorf("must be one of %s", strings.Join(c.names(), ", "))
-		}
-		value = c.allowed[at]
-	}
-	c.value = value
-	return nil
-}
-
-// names are the words that may be chosen.
-func (c *choice) names() []string {
-	if !c.templates {
-		return c.allowed
-	}
-	return append(slices.Clone(c.allowed), jsonPathPrefix+"...", goTemplatePrefix+"...")
-}
-
-// Type names the kind of flag in the help.
-func (c *choice) Type() string { return strings.Join(c.names(), "|") }
 
 // colourMode is the flag --color; "" means auto.
 type colourMode string
@@ -82,11 +43,11 @@ func (m *colourMode) String() string {
 
 // Set chooses the mode.
 func (m *colourMode) Set(value string) error {
-	choice := choice{allowed: m.names()}
-	if err := choice.Set(value); err != nil {
+	chosen := usage.Choice{Allowed: m.names()}
+	if err := chosen.Set(value); err != nil {
 		return err
 	}
-	*m = colourMode(value)
+	*m = colourMode(chosen.Value)
 	return nil
 }
 

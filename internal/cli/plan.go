@@ -13,6 +13,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
@@ -27,12 +28,12 @@ type planOptions struct {
 	targets
 	against  string
 	exitCode bool
-	format   *choice
+	format   *usage.Choice
 }
 
 func (a *app) planCommand() *cobra.Command {
 	options := &planOptions{format: newFormat()}
-	options.format.allowed = append(options.format.allowed, markdown)
+	options.format.Allowed = append(options.format.Allowed, markdown)
 	command := &cobra.Command{
 		Use:   "plan -f FILE [--root [NAME=]PATH]...",
 		Short: "Show what each node is to become, where each value comes from, and what would change",
@@ -67,7 +68,7 @@ func (a *app) plan(ctx context.Context, options *planOptions) error {
 	if err != nil {
 		return err
 	}
-	if options.against == "" && (options.exitCode || options.format.value == markdown) {
+	if options.against == "" && (options.exitCode || options.format.Value == markdown) {
 		return errors.New("--exit-code and -o markdown tell changes: say from what, with --against")
 	}
 	differ, err := a.differ(ctx, options, wanted.profile.Name)
@@ -89,8 +90,8 @@ func (a *app) plan(ctx context.Context, options *planOptions) error {
 		views = append(views, v)
 		drawn = append(drawn, text.NodePlan{View: v, Topology: node.topology, Plan: node.Plan})
 	}
-	err = a.print(options.format.value, views, func() string {
-		if options.format.value == markdown {
+	err = a.print(options.format.Value, views, func() string {
+		if options.format.Value == markdown {
 			return text.Markdown(drawn, wanted.profile.Name, options.against)
 		}
 		return text.Plans(drawn, options.against, a.palette(), a.width())

@@ -37,7 +37,7 @@ type planned struct {
 func (t *targets) addFlags(command *cobra.Command, a *app) {
 	flags := command.Flags()
 	flags.StringArrayVarP(&t.files, "filename", "f", nil,
-		"`FILE` with a LowLatencyNodeProfile, with BypassNICPools beside it, and with LowLatencyNodes whose inventories stand for hosts; - for the standard input; repeatable")
+		"`FILE` or folder with a LowLatencyNodeProfile, with BypassNICPools beside it, and with LowLatencyNodes whose inventories stand for hosts; - for the standard input; repeatable")
 	flags.StringVar(&t.profile, "profile", "", "`NAME` of the profile, when the files hold several")
 	flags.StringArrayVar(&t.roots, "root", nil, rootHelp+"; repeatable; / when neither a root nor a LowLatencyNode is given")
 	flags.StringArrayVar(&t.hostIPs, "host-ip", nil, hostIPHelp)

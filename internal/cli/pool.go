@@ -15,6 +15,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -25,7 +26,7 @@ type poolOptions struct {
 	roots   []string
 	hostIPs []string
 	access  clusterAccess
-	format  *choice
+	format  *usage.Choice
 	// acceleration tells to ask the containers for the counters of their stacks.
 	acceleration bool
 }
@@ -59,7 +60,7 @@ Exit codes: 0 every NIC is healthy; 1 one is not, there is none, or a program is
 		},
 	}
 	flags := command.Flags()
-	flags.StringArrayVarP(&options.files, "filename", "f", nil, "`FILE` with BypassNICPools; - for the standard input; repeatable")
+	flags.StringArrayVarP(&options.files, "filename", "f", nil, "`FILE` or folder with BypassNICPools; - for the standard input; repeatable")
 	flags.StringArrayVar(&options.roots, "root", nil, rootHelp+"; repeatable; / with -f and without --root")
 	flags.StringArrayVar(&options.hostIPs, "host-ip", nil, hostIPHelp+"; without it, no NIC with an interface is known to be free")
 	flags.BoolVar(&options.acceleration, "acceleration", false, "read in each container whether its program receives at user level; not with -f")
@@ -73,7 +74,7 @@ func (a *app) pool(ctx context.Context, name string, options *poolOptions) error
 	if err != nil {
 		return err
 	}
-	err = a.print(options.format.value, views, func() string { return text.Pools(views, a.palette(), a.width()) })
+	err = a.print(options.format.Value, views, func() string { return text.Pools(views, a.palette(), a.width()) })
 	switch {
 	case err != nil:
 		return err

@@ -85,7 +85,7 @@ func TestPoolOnHosts(t *testing.T) {
 			text: poolText, args: []string{"--root", good}, code: ExitFindings, want: []string{"0 of 2 NICs healthy", "Unknown · good · 0000:81:00.0\n"},
 		},
 		"no NIC": {
-			text: strings.Replace(poolText, `"1924"`, `"1077"`, 1), args: []string{"--host-ip", nobody, "--root", none}, code: ExitFindings, want: []string{"0 of 0 NICs healthy", "no NIC of these nodes matches spec.nics\n", ", 1924:0b03 (ens1f0np0)"},
+			text: strings.Replace(poolText, `"1924"`, `"1077"`, 1), args: []string{"--host-ip", nobody, "--root", none}, code: ExitFindings, want: []string{"0 of 0 NICs healthy", "no NIC of these nodes matches spec.nics\n", "none has\n", "  1924:0b03 AMD Solarflare XtremeScale SFC9250 10/25/40/50/100G Ethernet Controller (ens1f0np0)\n"},
 		},
 		"another pool selects one": {
 			text: poolText + "---\n" + otherText(), args: []string{"x2", "--host-ip", nobody, "--root", good}, code: ExitFindings,

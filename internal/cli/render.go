@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
 	openshift "github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
@@ -37,11 +38,11 @@ type renderOptions struct {
 	targets
 	namespace         string
 	machineConfigPool string
-	format            *choice
+	format            *usage.Choice
 }
 
 func (a *app) renderCommand() *cobra.Command {
-	options := &renderOptions{targets: targets{hardware: true}, format: &choice{value: "yaml", allowed: []string{"yaml", "json"}}}
+	options := &renderOptions{targets: targets{hardware: true}, format: &usage.Choice{Value: "yaml", Allowed: []string{"yaml", "json"}}}
 	command := &cobra.Command{
 		Use:   "render -f FILE [--root [NAME=]PATH]...",
 		Short: "Print the objects that the operator would apply",
@@ -77,7 +78,7 @@ func (a *app) render(ctx context.Context, options *renderOptions) error {
 		return err
 	}
 	write := writeYAMLObjects
-	if options.format.value == "json" {
+	if options.format.Value == "json" {
 		write = writeJSONObjects
 	}
 	if err := write(a.Out, bundles); err != nil {

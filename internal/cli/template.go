@@ -24,6 +24,18 @@ func isTemplate(format string) bool {
 	return strings.HasPrefix(format, jsonPathPrefix) || strings.HasPrefix(format, goTemplatePrefix)
 }
 
+// parsesTemplate judges a value of -o that may be a template.
+func parsesTemplate(value string) (bool, error) {
+	if !isTemplate(value) {
+		return false, nil
+	}
+	_, err := parseTemplate(value)
+	return true, err
+}
+
+// templateNames are the kinds of templates in the help.
+func templateNames() []string { return []string{jsonPathPrefix + "...", goTemplatePrefix + "..."} }
+
 // parsedTemplate writes what a template selects of a value that JSON can hold.
 type parsedTemplate func(out io.Writer, value any) error
 

@@ -35,7 +35,7 @@ func TestTemplates(t *testing.T) {
 			format := newFormat()
 			err := format.Set(tc.format)
 			if err == nil {
-				err = (&app{Streams: Streams{Out: &out}}).print(format.value, values, nil)
+				err = (&app{Streams: Streams{Out: &out}}).print(format.Value, values, nil)
 			}
 			if (err == nil) != (tc.wantError == "") || err != nil && !strings.Contains(err.Error(), tc.wantError) {
 				t.Errorf("error %v, want %q", err, tc.wantError)

@@ -12,25 +12,26 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/page"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/picture"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 )
 
 // newFormat is the flag -o of commands whose text is for people.
-func newFormat() *choice {
-	return &choice{value: "text", allowed: []string{"text", "json", "yaml"}, templates: true}
+func newFormat() *usage.Choice {
+	return &usage.Choice{Value: "text", Allowed: []string{"text", "json", "yaml"}, Other: parsesTemplate, OtherNames: templateNames()}
 }
 
 func (a *app) topologyCommand() *cobra.Command {
 	var root string
 	format := newFormat()
-	format.allowed = append(format.allowed, "svg", "html")
+	format.Allowed = append(format.Allowed, "svg", "html")
 	command := &cobra.Command{
 		Use:     "topology",
 		Short:   "Draw the CPUs, caches, NUMA nodes, memory and NICs of a host",
 		Example: "  kubectl lowlatency topology\n  kubectl lowlatency topology --root node.tar.gz -o json\n  kubectl lowlatency topology --root node.tar.gz -o svg > node.svg",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.topology(cmd.Context(), root, format.value)
+			return a.topology(cmd.Context(), root, format.Value)
 		},
 	}
 	command.Flags().StringVar(&root, "root", "/", rootHelp)

@@ -37,28 +37,35 @@ func onlyBegunBy(text string, names []string) string {
 	return begun
 }
 
-// distance is how many letters must be put in, taken out or replaced to make one text of the other (Levenshtein). Longer
-// texts than any field has are far from all.
+// distance is how many letters must be put in, taken out, replaced or exchanged with their neighbour to make one text of the other
+// (optimal string alignment). Longer texts than any field has are far from all.
 func distance(a, b string) int {
 	const longest = 128
 	if len(a) > longest || len(b) > longest {
 		return longest
 	}
-	row := make([]int, len(b)+1)
+	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
+		next := make([]int, len(b)+1)
+		next[0] = i + 1
 		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
+			next[j+1] = min(row[j]+differ(a[i], b[j]), next[j]+1, row[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
 		}
+		before, row = row, next
 	}
 	return row[len(b)]
+}
+
+// differ is 1 for two letters and 0 for the same.
+func differ(a, b byte) int {
+	if a == b {
+		return 0
+	}
+	return 1
 }

@@ -10,7 +10,7 @@ func TestOf(t *testing.T) {
 	for text, want := range map[string]string{
 		"derivd": "derived", "derived2": "derived", "Derived": "derived", "vednor": "vendor", "nodeselector": "nodeSelector", "isolations": "isolation",
 		"hugepages": "", "x": "", "": "", "cpu": "cpus",
-		"node": "nodeSelector", "no": "",
+		"itck": "tick", "tikc": "tick", "node": "nodeSelector", "no": "",
 	} {
 		if got := Of(text, names); got != want {
 			t.Errorf("near %q is %q, want %q", text, got, want)

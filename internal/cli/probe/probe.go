@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
@@ -40,16 +41,19 @@ type probeFlags struct {
 	request jitter.Request
 	cpus    string
 	root    string
-	output  string
-	onBusy  string
+	output  *usage.Choice
+	onBusy  *usage.Choice
 	dryRun  bool
 	measure bool
 }
 
 // Command is the command "probe" of a program, for a host that is at root unless the user says otherwise.
 func Command(root string) *cobra.Command {
-	command := &cobra.Command{Use: "probe", Short: "Measure this host"}
-	flags := &probeFlags{}
+	command := usage.Group(&cobra.Command{Use: "probe", Short: "Measure this host, and compare measurements"})
+	flags := &probeFlags{
+		output: &usage.Choice{Value: "text", Allowed: []string{"text", "json", "svg"}},
+		onBusy: &usage.Choice{Value: "refuse", Allowed: []string{"refuse", "measure"}},
+	}
 	measure := &cobra.Command{
 		Use:   "jitter",
 		Short: "Measure how often and for how long something else runs on CPUs",
@@ -77,8 +81,8 @@ func (f *probeFlags) register(flags *pflag.FlagSet, root string) {
 	flags.DurationVar(&f.request.Threshold, "threshold", 500*time.Nanosecond, "the least length of an interruption")
 	flags.IntVar(&f.request.Priority, "priority", 0, "run as SCHED_FIFO with this priority; 0 is SCHED_OTHER")
 	flags.StringVar(&f.root, "root", root, "`PATH` at which the root file system of this host is mounted")
-	flags.StringVarP(&f.output, "output", "o", "text", "output: text, json or svg")
-	flags.StringVar(&f.onBusy, "on-busy", "refuse", "when a CPU is at work for others: refuse, or measure nevertheless")
+	flags.VarP(f.output, "output", "o", "output format")
+	flags.Var(f.onBusy, "on-busy", "when a CPU is at work for others: refuse, or measure nevertheless")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be measured from where, and measure nothing")
 	flags.BoolVar(&f.measure, "measure", false, "be the process that measures, which the probe starts itself")
 	_ = flags.MarkHidden("measure")
@@ -86,12 +90,9 @@ func (f *probeFlags) register(flags *pflag.FlagSet, root string) {
 
 // runJitterProbe measures, or says what it would do.
 func runJitterProbe(ctx context.Context, flags *probeFlags, out, progress io.Writer) error {
-	write, known := map[string]func(io.Writer, *jitter.Result) error{
+	write := map[string]func(io.Writer, *jitter.Result) error{
 		"text": writeText, "json": writeJSON, "svg": writePlot,
-	}[flags.output]
-	if !known {
-		return fmt.Errorf("--output %s is not text, json or svg", flags.output)
-	}
+	}[flags.output.Value]
 	h, err := host.Open(flags.root)
 	if err != nil {
 		return err
@@ -110,7 +111,7 @@ func runJitterProbe(ctx context.Context, flags *probeFlags, out, progress io.Wri
 	if flags.dryRun {
 		return nil
 	}
-	if flags.onBusy != "measure" {
+	if flags.onBusy.Value != "measure" {
 		if err := refuseBusy(ctx, flags.root, placement.Measured); err != nil {
 			return err
 		}

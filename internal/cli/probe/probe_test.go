@@ -64,7 +64,7 @@ func TestProbeRefuses(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		"an unknown form":             {[]string{"--root", root, "-o", "yaml"}, "--output yaml is not text, json or svg"},
+		"an unknown form":             {[]string{"--root", root, "-o", "yaml"}, "must be one of text, json, svg"},
 		"a list that is none":         {[]string{"--root", root, "--cpus", "4-"}, "--cpus: "},
 		"no host":                     {[]string{"--root", "/does/not/exist"}, "/does/not/exist"},
 		"a CPU that is not online":    {[]string{"--root", root, "--cpus", "4000"}, "CPU 4000 is not online"},

@@ -11,7 +11,6 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
 
 // Pools draws BypassNICPools with their NICs.
@@ -81,18 +80,29 @@ func poolTable(pool view.Pool, palette Palette, columns int) string {
 func poolHardware(pool view.Pool, columns int) string {
 	var lines []string
 	for _, node := range pool.Nodes {
-		kinds := make([]topology.NICKind, 0, len(node.Hardware))
-		for _, kind := range node.Hardware {
-			kinds = append(kinds, topology.NICKind(kind))
+		if len(node.Hardware) == 0 {
+			continue
 		}
-		if len(kinds) > 0 {
-			lines = append(lines, wrap(node.Node+" has "+topology.DescribeNICKinds(kinds), "  ", columns)...)
+		lines = append(lines, node.Node+" has")
+		for _, kind := range node.Hardware {
+			for _, line := range wrap(hardwareWords(kind), "  ", columns-2) {
+				lines = append(lines, "  "+line)
+			}
 		}
 	}
 	if len(lines) == 0 {
 		return ""
 	}
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// hardwareWords are the ids of a kind of NIC as a selector writes them, its name where it has one, and the NICs.
+func hardwareWords(kind view.NICKind) string {
+	words := kind.Vendor + ":" + kind.Device
+	if kind.Product != nil {
+		words += " " + *kind.Product
+	}
+	return words + " (" + strings.Join(kind.Names, ", ") + ")"
 }
 
 // text is the value, or a dash for one that is not known.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/layout"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/pciname"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -46,6 +47,7 @@ func Topology(name string, t *topology.Topology, palette Palette, columns int) s
 	lines := append(m.headline(name), m.boxes()...)
 	lines = append(lines, m.leftovers()...)
 	lines = append(lines, m.distances()...)
+	lines = append(lines, m.products()...)
 	if legend := m.legend(); legend != "" {
 		lines = append(lines, "", palette.Faint(legend))
 	}
@@ -220,6 +222,20 @@ func (m *machine) nics(numaNode *int) []string {
 		})
 	}
 	return align(rows)
+}
+
+// products are the names of the NICs' kinds, beside the ids by which selectors choose them.
+func (m *machine) products() []string {
+	lines := []string{""}
+	for _, kind := range topology.NICKinds(slices.DeleteFunc(slices.Clone(m.NICs), topology.NIC.IsVirtualFunction)) {
+		if product := pciname.Of(kind.Vendor, kind.Device); product != "" {
+			lines = append(lines, wrap(kind.Vendor+":"+kind.Device+" "+product, "          ", m.columns)...)
+		}
+	}
+	if len(lines) == 1 {
+		return nil
+	}
+	return lines
 }
 
 // leftovers are what belongs to no box.

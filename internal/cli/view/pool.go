@@ -10,6 +10,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/pciname"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -35,9 +36,11 @@ type PoolNode struct {
 
 // NICKind are the NICs of a node that have the same vendor and device.
 type NICKind struct {
-	Vendor string   `json:"vendor"`
-	Device string   `json:"device"`
-	Names  []string `json:"names"`
+	Vendor string `json:"vendor"`
+	Device string `json:"device"`
+	// Product is the name of the device in pci.ids; null when that does not have it.
+	Product *string  `json:"product"`
+	Names   []string `json:"names"`
 }
 
 // PoolNIC is a NIC, or a virtual function, that a pool selects.
@@ -133,7 +136,9 @@ func OfDevices(node string, devices []bypass.Device, edits func(bypass.Device) (
 func (n PoolNode) WithHardware(nics []host.NIC) PoolNode {
 	if len(n.NICs) == 0 {
 		physical := slices.DeleteFunc(topology.NICsOf(nics), topology.NIC.IsVirtualFunction)
-		n.Hardware = each(topology.NICKinds(physical), func(kind topology.NICKind) NICKind { return NICKind(kind) })
+		n.Hardware = each(topology.NICKinds(physical), func(kind topology.NICKind) NICKind {
+			return NICKind{Vendor: kind.Vendor, Device: kind.Device, Product: known(pciname.Of(kind.Vendor, kind.Device)), Names: kind.Names}
+		})
 	}
 	return n
 }

@@ -7,6 +7,7 @@
 package view
 
 import (
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/pciname"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -79,6 +80,7 @@ type NIC struct {
 	PCIAddress       string    `json:"pciAddress"`
 	Vendor           *string   `json:"vendor"`
 	Device           *string   `json:"device"`
+	Product          *string   `json:"product"`
 	Driver           *string   `json:"driver"`
 	NUMANode         *int      `json:"numaNode"`
 	LocalCPUs        *cpus.Set `json:"localCPUs"`
@@ -149,7 +151,7 @@ func core(core topology.Core) Core {
 func nic(nic topology.NIC) NIC {
 	view := NIC{
 		Name: known(nic.Name), PCIAddress: nic.PCIAddress, Vendor: known(nic.Vendor), Device: known(nic.Device),
-		Driver: known(nic.Driver), NUMANode: nic.NUMANode, PhysicalFunction: known(nic.PhysicalFunction),
+		Product: known(pciname.Of(nic.Vendor, nic.Device)), Driver: known(nic.Driver), NUMANode: nic.NUMANode, PhysicalFunction: known(nic.PhysicalFunction),
 	}
 	if !nic.LocalCPUs.IsEmpty() {
 		view.LocalCPUs = &nic.LocalCPUs

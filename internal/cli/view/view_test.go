@@ -54,7 +54,7 @@ func TestTopologyHasNullForWhatIsUnknown(t *testing.T) {
 			"hugepages": [{"sizeKibibytes": 2048, "total": null, "free": null}]}],
 		"cores": [{"cpus": "0-1", "numaNode": null, "package": null, "l3": null}],
 		"nics": [{"name": null, "pciAddress": "0000:00:03.0", "vendor": null, "device": null, "driver": null,
-			"numaNode": null, "localCPUs": null, "physicalFunction": null}],
+			"numaNode": null, "localCPUs": null, "product": null, "physicalFunction": null}],
 		"frequencyKilohertz": {"minimum": null, "maximum": null}}`, view)
 }
 
@@ -80,7 +80,7 @@ func TestTopologyKeepsZeros(t *testing.T) {
 			"hugepages": [{"sizeKibibytes": 2048, "total": 0, "free": 0}]}],
 		"cores": [{"cpus": "0-1", "numaNode": 0, "package": 0, "l3": 0}],
 		"nics": [{"name": "n", "pciAddress": "p", "vendor": "v", "device": "d", "driver": "r",
-			"numaNode": 0, "localCPUs": "0", "physicalFunction": "f"}],
+			"numaNode": 0, "localCPUs": "0", "product": null, "physicalFunction": "f"}],
 		"frequencyKilohertz": {"minimum": 1, "maximum": 2}}`, view)
 }
 

@@ -162,6 +162,12 @@ func describe(err error) error {
 	return invalid(parts[2], "it must be of type %s, not %s", wanted, parts[1])
 }
 
+// IsPerformanceProfile reports whether a document in YAML or JSON says that it is a PerformanceProfile.
+func IsPerformanceProfile(document []byte) bool {
+	var about metav1.TypeMeta
+	return yaml.Unmarshal(document, &about) == nil && checkKind(about) == nil
+}
+
 func checkKind(about metav1.TypeMeta) error {
 	version := about.GroupVersionKind()
 	if about.Kind != "PerformanceProfile" || version.Group != sourceGroup {
