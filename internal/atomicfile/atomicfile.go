@@ -7,13 +7,12 @@ package atomicfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/google/renameio/v2"
 )
 
 // leftoverAge is the age from which a file that was to be renamed is taken for one whose writer was killed. Writers
@@ -24,17 +23,22 @@ const leftoverAge = 5 * time.Second
 // machine has lost its power. Its folder must exist. While it is being written, the content is in a file beside it whose
 // name is a dot, that of the file and a number.
 func Replace(path string, content []byte, mode fs.FileMode) error {
-	pending, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(mode))
+	err := ReplaceWith(path, mode, func(to io.Writer) error {
+		_, err := to.Write(content)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	if _, err = pending.Write(content); err == nil {
-		err = pending.CloseAtomicallyReplace()
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("writing %s: %w", path, err), pending.Cleanup())
-	}
 	return nil
+}
+
+// withoutPath takes the name of the file that was to be renamed off an error: nobody asked for it.
+func withoutPath(err error) error {
+	if inPath, ok := errors.AsType[*fs.PathError](err); ok {
+		return inPath.Err
+	}
+	return err
 }
 
 // RemoveLeftovers removes what writers that were killed within Replace have left of files whose names match a pattern

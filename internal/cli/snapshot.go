@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/atomicfile"
@@ -96,19 +95,8 @@ func writeSnapshot(write func(io.Writer) error, output string) error {
 	if err := atomicfile.RemoveLeftovers(filepath.Dir(output), filepath.Base(output)); err != nil {
 		return fmt.Errorf("writing the snapshot %s: %w", output, err)
 	}
-	pending, err := renameio.NewPendingFile(output, renameio.WithTempDir(filepath.Dir(output)), renameio.WithStaticPermissions(0o600))
-	if err != nil {
-		// The error names the file that was to be renamed, which nobody asked for.
-		if inPath := (*fs.PathError)(nil); errors.As(err, &inPath) {
-			err = inPath.Err
-		}
+	if err := atomicfile.ReplaceWith(output, 0o600, write); err != nil {
 		return fmt.Errorf("writing the snapshot %s: %w", output, err)
-	}
-	if err = write(pending); err == nil {
-		err = pending.CloseAtomicallyReplace()
-	}
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", output, errors.Join(err, pending.Cleanup()))
 	}
 	return nil
 }

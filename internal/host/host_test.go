@@ -161,9 +161,11 @@ func TestViewsAgree(t *testing.T) {
 		"proc/file": "12345", "proc/dir/below": "x", "proc/link": linkTo + "file", "proc/empty/": "",
 		"proc/dir2/below": "y",
 	}
-	dir, err := openDirectory(tree.write(t))
+	root := tree.write(t)
+	dir, err := openDirectory(root)
 	must(t, err)
 	t.Cleanup(func() { must(t, dir.Close()) })
+	asCopy := openAsCopy(t, root).tree.view()
 	archive, err := readArchive(bytes.NewReader(tree.pack(t, "")), defaultArchiveLimits())
 	must(t, err)
 	// One view sees them all, and must not mix up the directories that it keeps open.
@@ -176,6 +178,9 @@ func TestViewsAgree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(describe(view, name), describe(archive, name)); diff != "" {
 				t.Errorf("(-directory +archive):\n%s", diff)
+			}
+			if diff := cmp.Diff(describe(view, name), describe(asCopy, name)); diff != "" {
+				t.Errorf("(-directory +copy):\n%s", diff)
 			}
 		})
 	}

@@ -23,6 +23,9 @@ const (
 	kindOther
 )
 
+// permissionBits are those of a mode that say who may do what.
+const permissionBits = 0o777
+
 // node is one name in a tree.
 type node struct {
 	kind kind

@@ -120,6 +120,15 @@ func open(t testing.TB, path string) *Host {
 	return opened
 }
 
+// openAsCopy opens a directory as it is opened on a machine that runs another system than Linux.
+func openAsCopy(t testing.TB, dir string) *Host {
+	t.Helper()
+	opened, err := openCopy(dir)
+	must(t, err)
+	t.Cleanup(func() { must(t, opened.Close()) })
+	return &Host{path: dir, tree: opened}
+}
+
 // readPath opens and reads a host.
 func readPath(t testing.TB, path string) (*Facts, error) {
 	t.Helper()
@@ -161,9 +170,13 @@ func readAllWith(t *testing.T, tree files, request Request) *Facts {
 		"archive with absolute names":    writeFile(t, tree.pack(t, "/")),
 		"directory with symbolic parent": linkedTo(t, dir),
 	}
+	hosts := map[string]*Host{"directory as systems but Linux read it": openAsCopy(t, dir)}
 	for name, path := range forms {
+		hosts[name] = open(t, path)
+	}
+	for name, other := range hosts {
 		t.Run("as "+name, func(t *testing.T) {
-			again, err := open(t, path).ReadWith(t.Context(), request)
+			again, err := other.ReadWith(t.Context(), request)
 			must(t, err)
 			if diff := cmp.Diff(facts, again); diff != "" {
 				t.Errorf("other facts than from the directory (-directory +%s):\n%s", name, diff)

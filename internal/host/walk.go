@@ -198,6 +198,15 @@ func dirOf(name string) string {
 	return "."
 }
 
+// baseOf is the last component of a name, which must not lead upwards.
+func baseOf(name string) (string, error) {
+	base := path.Base(name)
+	if base == ".." {
+		return "", errOutside
+	}
+	return base, nil
+}
+
 // join is path.Join for a clean relative directory and one component.
 func join(dir, base string) string {
 	switch {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -121,15 +120,6 @@ func (v *directoryView) openDirectory(name string) error {
 	return v.mounted.explain(name, err)
 }
 
-// baseOf is the last component of a name, which must not lead upwards.
-func baseOf(name string) (string, error) {
-	base := path.Base(name)
-	if base == ".." {
-		return "", errOutside
-	}
-	return base, nil
-}
-
 // within returns the directory of a name and its last component.
 func (v *directoryView) within(name string) (int, string, error) {
 	base, err := baseOf(name)
@@ -163,9 +153,6 @@ func (v *directoryView) lstat(name string) (node, error) {
 	}
 	return found, err
 }
-
-// permissionBits are those of a mode that say who may do what.
-const permissionBits = 0o777
 
 func statAt(dir int, base string) (unix.Stat_t, error) {
 	for {
