@@ -9,6 +9,8 @@ FROM --platform=$BUILDPLATFORM ${BUILDER_IMAGE} AS builder
 ARG TARGETOS=linux
 ARG TARGETARCH
 ARG VERSION=unknown
+# The commit and its time with a comma between them: the repository itself is not copied.
+ARG COMMIT=
 WORKDIR /workspace
 COPY go.mod go.sum ./
 RUN go mod download
@@ -18,7 +20,7 @@ COPY config/crd/ config/crd/
 COPY controllers/ controllers/
 COPY internal/ internal/
 RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
-    go build -trimpath -ldflags "-s -w -X main.release=${VERSION}" -o ./ ./cmd/lowlatency-operator ./cmd/lowlatency-agent
+    go build -trimpath -ldflags "-s -w -X main.release=${VERSION},${COMMIT}" -o ./ ./cmd/lowlatency-operator ./cmd/lowlatency-agent
 
 FROM ${BASE_IMAGE}
 ARG VERSION=unknown

@@ -8,6 +8,8 @@ include hack/versions.env
 IMG ?= lowlatency-operator:latest
 CONFIG ?= default
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# The commit and its time, for builds that see no repository.
+COMMIT ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%H$$(git diff --quiet HEAD || echo -dirty),%cd 2>/dev/null)
 PLATFORMS ?= linux/amd64,linux/arm64
 CONTAINER_TOOL ?= docker
 KUBECTL ?= kubectl
@@ -318,7 +320,7 @@ test-release: ## Make a release twice, check both, and fail when they differ in 
 
 .PHONY: docker-build
 docker-build: ## Build the image for this machine's architecture.
-	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .
+	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .
 
 .PHONY: docker-push
 docker-push: ## Push the image.
@@ -326,11 +328,11 @@ docker-push: ## Push the image.
 
 .PHONY: docker-buildx
 docker-buildx: ## Build and push the image for PLATFORMS.
-	$(CONTAINER_TOOL) buildx build --push --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) -t $(IMG) .
+	$(CONTAINER_TOOL) buildx build --push --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .
 
 .PHONY: must-gather
 must-gather: ## Build the image IMG for oc adm must-gather on BASE_IMAGE, which has a shell, du, pkill and rsync.
-	$(CONTAINER_TOOL) build -f config/must-gather/Dockerfile --build-arg VERSION=$(VERSION) -t $(IMG) \
+	$(CONTAINER_TOOL) build -f config/must-gather/Dockerfile --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) \
 		--build-arg BASE_IMAGE=$(or $(BASE_IMAGE),$(error BASE_IMAGE must name an image by its digest, such as oc adm release info --image-for=must-gather prints)) .
 
 .PHONY: build-installer

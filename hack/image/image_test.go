@@ -84,16 +84,23 @@ func expectMaterials(t *testing.T, path string) {
 	}
 }
 
-// TestOneCommitOneDigest builds from two clones: neither the folder nor the hour may be seen in the image.
+// TestOneCommitOneDigest builds from a clone and a work tree besides: neither the folder, nor how it was made, nor its tags, nor the
+// hour may be seen in the image.
 func TestOneCommitOneDigest(t *testing.T) {
 	source := newSource(t)
-	clone := filepath.Join(t.TempDir(), "elsewhere")
-	if text, err := exec.Command("git", "clone", "-q", source, clone).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
+	clone, tree := filepath.Join(t.TempDir(), "elsewhere"), filepath.Join(t.TempDir(), "tree")
+	for _, arguments := range [][]string{
+		{"clone", "-q", source, clone}, {"-C", clone, "tag", "v7.7.7"}, {"-C", source, "worktree", "add", "-q", tree},
+	} {
+		if text, err := exec.Command("git", arguments...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
 	}
-	first, second, other := build(t, source, "v1"), build(t, clone, "v1"), build(t, source, "v2")
-	if !bytes.Equal(first, second) {
-		t.Error("two builds of one commit differ")
+	first, other := build(t, source, "v1"), build(t, source, "v2")
+	for _, folder := range []string{clone, tree} {
+		if !bytes.Equal(first, build(t, folder, "v1")) {
+			t.Errorf("a build of the same commit in %s differs", folder)
+		}
 	}
 	if bytes.Equal(first, other) {
 		t.Error("another version gives the same image")
@@ -203,6 +210,24 @@ func TestReferrer(t *testing.T) {
 	must(t, err)
 	if !bytes.Equal(text, image.materials) {
 		t.Errorf("its content is\n%s", text)
+	}
+}
+
+// TestRelease is what the programs say of their source.
+func TestRelease(t *testing.T) {
+	folder := newSource(t)
+	for range 2 {
+		source, err := describeSource(t.Context(), folder, "v1")
+		must(t, err)
+		want := "v1," + source.revision + ",2026-11-22T10:00:00Z"
+		if source.modified {
+			want = "v1," + source.revision + "-dirty,2026-11-22T10:00:00Z"
+		}
+		_, err = os.Stat(filepath.Join(folder, "more"))
+		if got := source.release(); got != want || source.modified != (err == nil) {
+			t.Errorf("the release is %q, modified %t, want %q", got, source.modified, want)
+		}
+		must(t, os.WriteFile(filepath.Join(folder, "more"), nil, 0o644))
 	}
 }
 

@@ -24,8 +24,9 @@ type source struct {
 	folder string
 	// version that a release states.
 	version string
-	// revision is the commit; changed files beside it are the version's to tell.
+	// revision is the commit, and modified reports whether files were changed beside it.
 	revision string
+	modified bool
 	// committed is when the commit was made. Everything in the image bears this time: the hour of the build would make each
 	// build another image.
 	committed time.Time
@@ -42,7 +43,21 @@ func describeSource(ctx context.Context, folder, version string) (source, error)
 	if err != nil {
 		return source{}, fmt.Errorf("the time of commit %s: %w", revision, err)
 	}
-	return source{folder: folder, version: version, revision: revision, committed: committed.UTC()}, nil
+	changes, err := output(ctx, folder, nil, "git", "status", "--porcelain")
+	if err != nil {
+		return source{}, err
+	}
+	return source{folder: folder, version: version, revision: revision, modified: changes != "", committed: committed.UTC()}, nil
+}
+
+// release is what internal/version reads. The compiler states nothing of the repository: that depends on how it was cloned, and on
+// its tags.
+func (s source) release() string {
+	commit := s.revision
+	if s.modified {
+		commit += "-dirty"
+	}
+	return s.version + "," + commit + "," + s.committed.Format(time.RFC3339)
 }
 
 // packages of the programs.
@@ -63,7 +78,7 @@ func (s source) build(ctx context.Context, architecture, into string) error {
 	if err := os.MkdirAll(into, 0o755); err != nil {
 		return err
 	}
-	arguments := slices.Concat([]string{"build", "-trimpath", "-buildvcs=true", "-ldflags", "-s -w -X main.release=" + s.version,
+	arguments := slices.Concat([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.release=" + s.release(),
 		"-o", into + string(os.PathSeparator)}, s.packages())
 	_, err = output(ctx, s.folder, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + architecture, "GOFLAGS="}, "go", arguments...)
 	return err

@@ -19,8 +19,18 @@ const plugin = "kubectl-lowlatency"
 // platform is one that the plugin of kubectl runs on.
 type platform struct{ system, architecture string }
 
-// platforms are those with an archive of the plugin, which reads hosts by system calls of Linux.
-func platforms() []platform { return []platform{{"linux", "amd64"}, {"linux", "arm64"}} }
+// platforms are those with an archive of the plugin.
+func platforms() []platform {
+	return []platform{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}}
+}
+
+// program is the name of the plugin's file.
+func (p platform) program() string {
+	if p.system == "windows" {
+		return plugin + ".exe"
+	}
+	return plugin
+}
 
 // archive is the name of the plugin's archive.
 func (p platform) archive(version string) string {
@@ -83,9 +93,9 @@ func completions(ctx context.Context, scratch string) ([]entry, error) {
 
 // makePlugin builds one archive with its bill of materials, and returns the sum of the archive.
 func (r *release) makePlugin(ctx context.Context, on platform, scratch string, shared []entry) (string, error) {
-	built := filepath.Join(scratch, on.system+"-"+on.architecture, plugin)
+	built := filepath.Join(scratch, on.system+"-"+on.architecture, on.program())
 	environment := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOOS=" + on.system, "GOARCH=" + on.architecture}
-	if _, err := run(ctx, environment, "go", "build", "-trimpath", "-ldflags", "-s -w -X main.release=v"+r.version, "-o", built, "./cmd/"+plugin); err != nil {
+	if _, err := run(ctx, environment, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.release="+r.source.stated(r.version), "-o", built, "./cmd/"+plugin); err != nil {
 		return "", err
 	}
 	here, err := filepath.Abs(".")
@@ -110,7 +120,7 @@ func (r *release) makePlugin(ctx context.Context, on platform, scratch string, s
 		return "", fmt.Errorf("reading the licences: %w", err)
 	}
 	name := on.archive(r.version)
-	packed, err := archive(name, append([]entry{{plugin, content, 0o755}, {"THIRD-PARTY", licences, 0o644}}, shared...), r.source.committed)
+	packed, err := archive(name, append([]entry{{on.program(), content, 0o755}, {"THIRD-PARTY", licences, 0o644}}, shared...), r.source.committed)
 	if err != nil {
 		return "", err
 	}
@@ -123,13 +133,13 @@ func (r *release) krew(sums map[platform]string) map[string]any {
 	all := make([]any, 0, len(sums))
 	for _, one := range platforms() {
 		files := []any{
-			map[string]any{"from": plugin, "to": "."}, map[string]any{"from": "LICENSE", "to": "."},
+			map[string]any{"from": one.program(), "to": "."}, map[string]any{"from": "LICENSE", "to": "."},
 			map[string]any{"from": "THIRD-PARTY", "to": "."},
 		}
 		all = append(all, map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"os": one.system, "arch": one.architecture}},
 			"uri":      "https://github.com/lowlatency-dev/lowlatency-operator/releases/download/v" + r.version + "/" + one.archive(r.version),
-			"sha256":   sums[one], "bin": plugin, "files": files,
+			"sha256":   sums[one], "bin": one.program(), "files": files,
 		})
 	}
 	return map[string]any{

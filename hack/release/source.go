@@ -46,6 +46,15 @@ func describe(ctx context.Context) (source, error) {
 	return source{revision: revision, modified: changes != "", committed: committed.UTC(), compiler: strings.TrimSpace(compiler)}, nil
 }
 
+// stated is what internal/version reads.
+func (s source) stated(version string) string {
+	commit := s.revision
+	if s.modified {
+		commit += "-dirty"
+	}
+	return "v" + version + "," + commit + "," + s.committed.Format(time.RFC3339)
+}
+
 // run runs a program and returns what it prints; what it complains of is in the error.
 func run(ctx context.Context, environment []string, program string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, program, arguments...)

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"runtime/debug"
+	"strings"
 )
 
 const unknown = "unknown"
@@ -25,7 +26,8 @@ type Build struct {
 	Go, Platform string
 }
 
-// Of returns the build of the running program, for which a release build states its version.
+// Of returns the build of the running program, for which a release build states VERSION or VERSION,COMMIT,TIME: what it states does
+// not depend on whether the compiler found a repository around the source.
 func Of(release string) Build {
 	info, known := debug.ReadBuildInfo()
 	if !known {
@@ -39,18 +41,22 @@ func of(release string, info *debug.BuildInfo) Build {
 	for _, setting := range info.Settings {
 		settings[setting.Key] = setting.Value
 	}
-	commit := settings["vcs.revision"]
+	commit, committed := settings["vcs.revision"], settings["vcs.time"]
 	if settings["vcs.modified"] == "true" {
 		commit += "-dirty"
+	}
+	stated, source, isStated := strings.Cut(release, ",")
+	if isStated {
+		commit, committed, _ = strings.Cut(source, ",")
 	}
 	module := info.Main.Version
 	if module == "(devel)" {
 		module = ""
 	}
 	return Build{
-		Version:   cmp.Or(release, module, commit, unknown),
+		Version:   cmp.Or(stated, module, commit, unknown),
 		Commit:    cmp.Or(commit, unknown),
-		Committed: cmp.Or(settings["vcs.time"], unknown),
+		Committed: cmp.Or(committed, unknown),
 		Go:        cmp.Or(info.GoVersion, unknown),
 		Platform:  platform(settings["GOOS"], settings["GOARCH"]),
 	}

@@ -20,6 +20,9 @@ func TestOf(t *testing.T) {
 	}{
 		"a release": {"v2.0.0", debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: "v1.2.3"}, Settings: slices.Concat(commit, []debug.BuildSetting{setting("GOOS", "linux"), setting("GOARCH", "arm64")})},
 			"v2.0.0 (commit abc of 2026-11-22T10:00:00Z, compiler go1.26.8, platform linux/arm64)"},
+		"a release that states its source": {"v2.0.0,def,2026-11-23T10:00:00Z", debug.BuildInfo{Settings: commit},
+			"v2.0.0 (commit def of 2026-11-23T10:00:00Z, compiler unknown, platform unknown)"},
+		"a release that states no source": {"v2.0.0,,", debug.BuildInfo{}, "v2.0.0 (commit unknown of unknown, compiler unknown, platform unknown)"},
 		"a module": {"", debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}},
 			"v1.2.3 (commit unknown of unknown, compiler unknown, platform unknown)"},
 		"a commit": {"", debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, Settings: commit},
