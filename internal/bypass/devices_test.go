@@ -258,3 +258,14 @@ func FuzzParsePool(f *testing.F) {
 		}
 	})
 }
+
+// TestUnitsOfAStackThatCannotShare: how many containers may hold such a NIC is not known, rather than none.
+func TestUnitsOfAStackThatCannotShare(t *testing.T) {
+	in := Input{Pool: Pool{Spec: v1alpha1.BypassNICPoolSpec{
+		Sharing: v1alpha1.SharingSpec{Mode: v1alpha1.SharingShared},
+		Stack:   v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{}},
+	}}}
+	if units, known := Units(in, host.NIC{}); units != 0 || known {
+		t.Errorf("Units() = %d, %t, want 0 and unknown", units, known)
+	}
+}

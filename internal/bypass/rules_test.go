@@ -282,7 +282,8 @@ func TestNativeXDP(t *testing.T) {
 		},
 		"driver without XDP": {
 			input: experimentalInput, change: drive(host.Known("e1000e", "")),
-			want: ineligible, wantReason: "Driver e1000e of NIC ens2f0 (0000:af:00.0) is not known to have native XDP",
+			want: ineligible, wantReason: "Driver e1000e of NIC ens2f0 (0000:af:00.0) is not known to have native XDP, " +
+				"without which an accelerated program makes the kernel panic; select NICs with one of the drivers",
 		},
 		"driver cannot be read": {
 			input: experimentalInput, change: drive(nothingRead[string]("driver")),

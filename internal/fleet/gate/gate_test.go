@@ -109,6 +109,7 @@ func TestDecideByChecks(t *testing.T) {
 
 		"the agent starts again":              {"TUT", after(step{seconds: 30, what: "DTU"}), outcome{metav1.ConditionTrue, v1alpha1.ReasonVerified, 90 * time.Second}, "trusted until 12:01:30Z: DeJittered is Unknown"},
 		"two are unknown, since two times":    {"TUU", after(step{seconds: 30, what: "NTU"}, step{seconds: 10, what: "DTU"}), outcome{metav1.ConditionTrue, v1alpha1.ReasonVerified, 90 * time.Second}, "12:01:30Z: NUMAAligned"},
+		"two are unknown, since one time":     {"TUU", after(step{seconds: 30, what: "DTU"}, step{seconds: 30, what: "NTU"}), outcome{metav1.ConditionTrue, v1alpha1.ReasonVerified, 90 * time.Second}, "12:01:30Z: DeJittered"},
 		"unknown for too long":                {"TUT", after(step{seconds: 120, what: "DTU"}), unknown, "DeJittered is Unknown"},
 		"unknown after a failure":             {"TUT", after(step{seconds: 30, what: "DTF"}, step{seconds: 10, what: "DFU"}), unknown, ""},
 		"unknown for the first time":          {"TUT", story(step{seconds: 30, what: "AUT"}), unknown, ""},

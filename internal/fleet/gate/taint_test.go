@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
@@ -123,6 +124,60 @@ func TestMarkedTellsOfTheTaint(t *testing.T) {
 		}
 		if got != tc.want {
 			t.Errorf("%s: told %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// TestMarkedIsSilentAboutWhatIsOrdinary: a fleet that reboots tells nothing of each node, and the end of a failure is told.
+func TestMarkedIsSilentAboutWhatIsOrdinary(t *testing.T) {
+	profile := *objects.MakeProfile("trading").Gated().Obj()
+	shut := func(reason string) *World {
+		report := objects.MakeReport("n", "trading").Verified("h", "TTT").Obj()
+		w := &World{Node: objects.MakeNode("n", "role", "trading"), Report: report, Current: report, Profiles: []v1alpha1.LowLatencyNodeProfile{profile}}
+		w.Node.Spec.Taints = []corev1.Taint{ourTaint()}
+		w.Node.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeConditionReady, Status: corev1.ConditionFalse, Reason: reason}}
+		return w
+	}
+	for reason, wantTold := range map[string]bool{
+		v1alpha1.ReasonRebootPending: false, v1alpha1.ReasonAwaitingVerification: false, v1alpha1.ReasonAwaitingPlugins: false,
+		v1alpha1.ReasonNodeNotReady: false, v1alpha1.ReasonChecksFailed: true, v1alpha1.ReasonSettling: true,
+	} {
+		w := shut(reason)
+		next, about := w.Marked(w.Decide(noon()))
+		if len(next.Spec.Taints) != 0 || (about != nil) != wantTold {
+			t.Errorf("shut by %s: taints %v, told %+v", reason, next.Spec.Taints, about)
+		}
+	}
+	next, about := shut(v1alpha1.ReasonRebootPending).Marked(nil)
+	if len(next.Spec.Taints) != 0 || about == nil || about.Reason != "GateOpened" {
+		t.Errorf("a node that no profile governs: taints %v, told %+v", next.Spec.Taints, about)
+	}
+}
+
+// TestMarkedNotesTheStart: for which boot the device plugins have advertised stands on the Node as long as that is so.
+func TestMarkedNotesTheStart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before   string
+		decision *Decision
+		want     string
+	}{
+		"started in this boot":        {"", &Decision{Status: metav1.ConditionTrue}, "b2"},
+		"started in a former boot":    {"b1", &Decision{Status: metav1.ConditionTrue}, "b2"},
+		"failed since it has started": {"b1", &Decision{Status: metav1.ConditionFalse}, "b2"},
+		"starts":                      {"b1", &Decision{Status: metav1.ConditionFalse, Waiting: "the kubelet advertises 0 of 1"}, ""},
+		"no profile governs it":       {"b1", nil, ""},
+	} {
+		w := &World{Node: objects.MakeNode("n"), Report: objects.MakeReport("n", "trading").Obj()}
+		w.Node.Status.NodeInfo.BootID = "b2"
+		if tc.before != "" {
+			w.Node.Annotations = map[string]string{v1alpha1.AnnotationStarted: tc.before}
+		}
+		next, _ := w.Marked(tc.decision)
+		if got := next.Annotations[v1alpha1.AnnotationStarted]; got != tc.want {
+			t.Errorf("%s: the note is %q, want %q", name, got, tc.want)
+		}
+		if got := w.Node.Annotations[v1alpha1.AnnotationStarted]; got != tc.before {
+			t.Errorf("%s: the note on the given node became %q", name, got)
 		}
 	}
 }
