@@ -37,8 +37,14 @@ Some failures can be the doing of a pod that owns the CPUs: its own timers (` + 
 that unmap memory (` + "`irq.ipis`" + `), a quota that it did not ask to be without (` + "`pod.cpu-quota`" + `). The kernel does not tell
 who caused them, and the CPU is disturbed all the same; where that is accepted, waive the check.
 
+A setting that is not as planned was never applied, or something set it after TuneD did: TuneD's log (on OpenShift that of the
+node's tuned pod) says whether it applied the profile, and ` + "`grep -r` over /etc/sysctl.d, /etc/udev/rules.d and the units of the host\n" +
+	"finds who else writes it. Where a fix says to write a file, that holds until the next boot. With `spec.verification.repair` the agent\n" +
+	"writes what can be set right while the kernel runs." + `
+
 Checks marked *window* compare the counters of two readings; they are left out where a host is read once only, as by
-the command line. Checks marked *qualification* are judged by a qualification run: to read their facts makes isolated CPUs run code.
+the command line. Checks marked *qualification* belong to a run that qualifies a node before it has pods: to read their facts
+makes isolated CPUs run code. Neither agent nor command line make such a run, so that they leave these checks out.
 
 What is configured and what happens are different checks, because the difference is the interesting case:
 ` + "`cpu.nohz-full` reads a setting, `cpu.tick` counts interrupts. A rule follows the plan: a profile that keeps the\n" +

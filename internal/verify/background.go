@@ -62,7 +62,7 @@ func backgroundChecks() []Check {
 			Applies: "amd64, spec.kernel.machineChecks is CorrectedErrorsIgnored or Off",
 			Why:     "Every CPU is interrupted every five minutes to read its machine-check banks.",
 			Reads:   []string{settingIgnoreCE, settingCheckInterval, "/proc/cmdline (mce)"},
-			Fix:     "Boot with mce=ignore_ce.",
+			Fix:     "Write 1 to /sys/devices/system/machinecheck/machinecheck0/ignore_ce, which counts for all CPUs, and see why the planned mce= argument is not in force.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/arch/x86/x86_64/machinecheck.rst",
 			owns:    []string{"/sys/devices/system/machinecheck/machinecheck*/ignore_ce", "/sys/devices/system/machinecheck/machinecheck*/check_interval"},

@@ -26,7 +26,7 @@ func clockChecks() []Check {
 			Title:  "The clock is read from a processor register",
 			Why:    "Reading hpet or acpi_pm takes a microsecond and a system call; reading tsc or arch_sys_counter takes 20 ns.",
 			Reads:  []string{settingClocksource},
-			Fix:    "Boot with tsc=reliable if the firmware's TSC is sound; see the kernel's log for why it was marked unstable.",
+			Fix:    "See the kernel's log for why it left the fast clock. On amd64 boot with tsc=reliable if the firmware's TSC is sound; on arm64 look at what the firmware says of the timer.",
 			Reboot: v1alpha1.RebootRequired,
 			Source: "kernel: Documentation/timers/timekeeping.rst, Documentation/virt/kvm/x86/timekeeping.rst",
 			run:    clocksourceIsFast,

@@ -85,7 +85,7 @@ func frequencyChecks() []Check {
 			Applies: "spec.power.turbo is Enabled or Disabled",
 			Why:     "With turbo, the frequency of a core changes with the load and temperature of the others.",
 			Reads:   []string{settingNoTurbo, settingBoost},
-			Fix:     "Write to no_turbo or boost, or change the firmware's setting.",
+			Fix:     "Write the planned value to the file named (1 in intel_pstate/no_turbo and 0 in cpufreq/boost switch turbo off), or change the firmware's setting.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/admin-guide/pm/intel_pstate.rst (no_turbo), cpufreq.rst (boost)",
 			owns:    []string{settingNoTurbo, settingBoost},

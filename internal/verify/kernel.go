@@ -28,7 +28,7 @@ func kernelChecks() []Check {
 			Title:  "The running kernel is of the planned flavour",
 			Why:    "Without PREEMPT_RT, interrupt handlers and spin locks delay real-time tasks; with it, throughput is lower.",
 			Reads:  []string{"/sys/kernel/realtime", "/proc/version"},
-			Fix:    "Install the planned kernel and reboot the node.",
+			Fix:    "Install the planned kernel and reboot the node; on OpenShift, see why its machine config pool does not (kernelType of the rendered MachineConfig).",
 			Reboot: v1alpha1.RebootRequired,
 			Source: "kernel: Documentation/core-api/real-time",
 			run: func(s *state) verdict {
@@ -51,7 +51,7 @@ func kernelChecks() []Check {
 			Applies: "arm64",
 			Why:     "Hugepage sizes follow from the base page: the reserved sizes do not exist on the other kernel.",
 			Reads:   []string{"/proc/self/smaps (KernelPageSize)"},
-			Fix:     "Install the planned kernel and reboot the node.",
+			Fix:     "Install the planned kernel and reboot the node; on OpenShift, see why its machine config pool does not (kernelType of the rendered MachineConfig).",
 			Reboot:  v1alpha1.RebootRequired,
 			Source:  "kernel: Documentation/arch/arm64/memory.rst",
 			run:     pageSizeIsPlanned,

@@ -34,7 +34,7 @@ func numaChecks() []Check {
 			Applies:    "spec.memory.hugepages is set, or spec.hugepages of a BypassNICPool with a NIC on the node",
 			Why:        "A pod that finds no hugepage beside its CPUs and NIC does not start, or reads remote memory at twice the latency.",
 			Reads:      []string{"/sys/devices/system/node/node*/hugepages/hugepages-*/{nr,free,surplus}_hugepages"},
-			Fix:        "Reserve the pages early at boot, before memory is fragmented; see the hugepage units' log.",
+			Fix:        "See the log of the lowlatency-hugepages units (journalctl -u 'lowlatency-hugepages-*') and what else takes memory of that NUMA node; after a reboot they reserve the pages before memory is fragmented.",
 			Reboot:     v1alpha1.RebootRequired,
 			Source:     "kernel: Documentation/admin-guide/mm/hugetlbpage.rst",
 			run:        hugepagesAreReserved,

@@ -38,7 +38,7 @@ func platformChecks() []Check {
 			Applies: "Intel, spec.power.idleStates is Polling and spec.power.governor is Performance",
 			Why:     "The mesh that connects cores, cache and memory lowers its own frequency when it seems idle; the first packets then take longer.",
 			Reads:   []string{"/sys/devices/system/cpu/intel_uncore_frequency/uncore*/{min,max}_freq_khz"},
-			Fix:     "Fix the uncore frequency in the firmware, or write max_freq_khz to min_freq_khz of the domains named.",
+			Fix:     "Fix the uncore frequency in the firmware, or write the value of max_freq_khz to min_freq_khz of the domains named.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/admin-guide/pm/intel_uncore_frequency_scaling.rst",
 			run:     where(wantsFixedUncore, uncoreIsFixed),

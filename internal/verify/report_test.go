@@ -259,7 +259,7 @@ func TestWaiver(t *testing.T) {
 		Message:  settingNoTurbo + " is 0, not 1 (waived: fixed in BIOS)",
 		Objects:  &v1alpha1.FindingObjects{Files: []string{settingNoTurbo}, Counts: v1alpha1.ObjectCounts{Files: 1}},
 		Observed: "0", Expected: "1",
-		Fix: "Write to no_turbo or boost, or change the firmware's setting.", Reboot: v1alpha1.RebootNotRequired,
+		Fix: "Write the planned value to the file named (1 in intel_pstate/no_turbo and 0 in cpufreq/boost switch turbo off), or change the firmware's setting.", Reboot: v1alpha1.RebootNotRequired,
 	}}
 	if diff := cmp.Diff(want, finding.Statuses(report.Findings())); diff != "" {
 		t.Error(diff)

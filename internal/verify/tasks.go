@@ -51,7 +51,7 @@ func taskChecks() []Check {
 			Applies: onOwnCPUs,
 			Why:     "Offloading only moves the callbacks into threads; left on the CPU, they interrupt it all the same.",
 			Reads:   []string{"/proc/*/stat", "/proc/*/status (rcuog/*, rcuop/*, rcuos/*)"},
-			Fix:     "Move them with taskset -cp to housekeeping CPUs, or let TuneD's scheduler plugin do so.",
+			Fix:     "Start lowlatency-kernel-threads.service again, which moves them, or move the threads named to housekeeping CPUs with taskset -cp.",
 			Reboot:  v1alpha1.RebootNotRequired,
 			Source:  "kernel: Documentation/admin-guide/kernel-parameters.txt (rcu_nocbs=)",
 			run: where(someAreCalm, func(s *state) verdict {

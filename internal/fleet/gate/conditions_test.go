@@ -265,3 +265,11 @@ func TestConditionsMoved(t *testing.T) {
 		}
 	}
 }
+
+// TestPassingWithoutAReport: a Node of which no agent has reported has nothing to show, now or later.
+func TestPassingWithoutAReport(t *testing.T) {
+	w := &World{Node: objects.MakeNode("n", "role", "trading")}
+	if left := w.Passing(&Decision{Status: metav1.ConditionTrue}, noon()); left != 0 {
+		t.Errorf("Passing() = %s, want 0", left)
+	}
+}

@@ -181,3 +181,23 @@ func TestMarkedNotesTheStart(t *testing.T) {
 		}
 	}
 }
+
+// TestMarkedClosesInSilence: what every node goes through is told of none; a check that failed is.
+func TestMarkedClosesInSilence(t *testing.T) {
+	profile := *objects.MakeProfile("trading").Gated().Obj()
+	for name, tc := range map[string]struct {
+		decision Decision
+		wantTold bool
+	}{
+		"the plan is another":               {Decision{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonAwaitingVerification}, false},
+		"its plugins have not registered":   {Decision{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAwaitingPlugins, Waiting: "0 of 1"}, false},
+		"it starts, and a check has failed": {Decision{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonChecksFailed, Waiting: "0 of 1"}, false},
+		"a check has failed":                {Decision{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonChecksFailed}, true},
+	} {
+		w := &World{Node: objects.MakeNode("n", "role", "trading"), Report: objects.MakeReport("n", "trading").Obj(), Profiles: []v1alpha1.LowLatencyNodeProfile{profile}}
+		next, about := w.Marked(&tc.decision)
+		if len(next.Spec.Taints) != 1 || (about != nil) != tc.wantTold {
+			t.Errorf("%s: taints %v, told %+v", name, next.Spec.Taints, about)
+		}
+	}
+}
