@@ -26,44 +26,62 @@ const (
 // question is something that users of the chart decide, and that kustomize decides by overlays. The first answer is the default.
 type question struct {
 	value   string
-	answers [2]string
+	answers []answer
 }
 
+// answer is a value with the folders of config/ that it adds.
+type answer struct {
+	value                 string
+	resources, components []string
+}
+
+// questionCount is how many questions there are.
+const questionCount = 3
+
 // questions are those of all templates.
-func questions() []question {
-	return []question{
-		{".Values.platform", [2]string{"OpenShift", "Kubernetes"}},
-		{".Values.monitoring", [2]string{"Enabled", "Disabled"}},
-		{".Values.agents", [2]string{"Read", "Repair"}},
+func questions() [questionCount]question {
+	return [...]question{
+		{".Values.platform", []answer{
+			{"OpenShift", []string{"scc"}, []string{"agent-openshift"}}, {"Kubernetes", nil, nil},
+		}},
+		{".Values.monitoring", []answer{
+			{"Enabled", nil, []string{"prometheus"}}, {"CertManager", nil, []string{"prometheus-cert-manager"}},
+			{"Unverified", nil, []string{"prometheus-unverified"}}, {"Disabled", nil, nil},
+		}},
+		{".Values.agents", []answer{{"Read", nil, nil}, {"Repair", nil, []string{"agent-repair"}}}},
 	}
 }
 
-// combination has a bit for each question, which is set for its second answer.
-type combination int
+// combination has the index of an answer for each question.
+type combination [questionCount]int
 
 func combinations() []combination {
-	all := make([]combination, 1<<len(questions()))
-	for i := range all {
-		all[i] = combination(i)
+	all := []combination{{}}
+	for index, asked := range questions() {
+		given := all
+		all = nil
+		for number := range asked.answers {
+			for _, before := range given {
+				all = append(all, before.with(index, number))
+			}
+		}
 	}
 	return all
 }
 
-// second reports whether the second answer to a question is given.
-func (c combination) second(question int) bool { return c&(1<<question) != 0 }
+// with gives another answer to one question.
+func (c combination) with(question, answer int) combination {
+	c[question] = answer
+	return c
+}
 
 // overlay is the deployment that the answers want.
 func (c combination) overlay() kustomization.Overlay {
 	overlay := kustomization.Overlay{Resources: []string{"default"}}
-	if !c.second(0) {
-		overlay.Resources = append(overlay.Resources, "scc")
-		overlay.Components = append(overlay.Components, "agent-openshift")
-	}
-	if !c.second(1) {
-		overlay.Components = append(overlay.Components, "prometheus")
-	}
-	if c.second(2) {
-		overlay.Components = append(overlay.Components, "agent-repair")
+	for index, asked := range questions() {
+		given := asked.answers[c[index]]
+		overlay.Resources = append(overlay.Resources, given.resources...)
+		overlay.Components = append(overlay.Components, given.components...)
 	}
 	return overlay
 }
@@ -72,11 +90,8 @@ func (c combination) overlay() kustomization.Overlay {
 func (c combination) condition(asked []int) string {
 	terms := make([]string, 0, len(asked))
 	for _, index := range asked {
-		answer := questions()[index].answers[0]
-		if c.second(index) {
-			answer = questions()[index].answers[1]
-		}
-		terms = append(terms, fmt.Sprintf("(eq %s %q)", questions()[index].value, answer))
+		one := questions()[index]
+		terms = append(terms, fmt.Sprintf("(eq %s %q)", one.value, one.answers[c[index]].value))
 	}
 	return "and " + strings.Join(terms, " ")
 }
@@ -183,18 +198,30 @@ func (o *object) template() string {
 func (o *object) choose() string {
 	asked := o.asked()
 	if len(asked) == 0 {
-		return "---\n" + o.texts[0]
+		return "---\n" + o.texts[combination{}]
 	}
-	var text strings.Builder
+	var texts []string
+	conditions := map[string][]string{}
 	for _, answers := range combinations() {
-		if o.texts[answers] == "" || answers != answers.only(asked) {
+		text := o.texts[answers]
+		if text == "" || answers != answers.only(asked) {
 			continue
 		}
-		word := "else if"
-		if text.Len() == 0 {
+		if conditions[text] == nil {
+			texts = append(texts, text)
+		}
+		conditions[text] = append(conditions[text], answers.condition(asked))
+	}
+	var text strings.Builder
+	for index, one := range texts {
+		word, condition := "else if", conditions[one][0]
+		if index == 0 {
 			word = "if"
 		}
-		fmt.Fprintf(&text, "{{- %s %s }}\n---\n%s", word, answers.condition(asked), o.texts[answers])
+		if len(conditions[one]) > 1 {
+			condition = "or (" + strings.Join(conditions[one], ") (") + ")"
+		}
+		fmt.Fprintf(&text, "{{- %s %s }}\n---\n%s", word, condition, one)
 	}
 	return text.String() + "{{- end }}\n"
 }
@@ -203,7 +230,7 @@ func (o *object) choose() string {
 func (o *object) asked() []int {
 	var asked []int
 	for index := range questions() {
-		if slices.ContainsFunc(combinations(), func(c combination) bool { return o.texts[c] != o.texts[c^(1<<index)] }) {
+		if slices.ContainsFunc(combinations(), func(c combination) bool { return o.texts[c] != o.texts[c.with(index, 0)] }) {
 			asked = append(asked, index)
 		}
 	}
@@ -214,7 +241,7 @@ func (o *object) asked() []int {
 func (c combination) only(asked []int) combination {
 	var kept combination
 	for _, index := range asked {
-		kept |= c & (1 << index)
+		kept[index] = c[index]
 	}
 	return kept
 }

@@ -127,20 +127,26 @@ func byName(objects []*unstructured.Unstructured) map[string]map[string]any {
 
 // TestTemplatesAreWhatKustomizeBuilds: the chart has no truth of its own.
 func TestTemplatesAreWhatKustomizeBuilds(t *testing.T) {
-	for folder, values := range map[string]map[string]any{
-		"openshift":        {},
-		"openshift-repair": {"agents": "Repair"},
-		"default":          {"platform": "Kubernetes", "monitoring": "Disabled"},
-		"repair":           {"platform": "Kubernetes", "monitoring": "Disabled", "agents": "Repair"},
+	for _, tc := range []struct {
+		folder, component string
+		values            map[string]any
+	}{
+		{"openshift", "", nil},
+		{"openshift-repair", "", map[string]any{"agents": "Repair"}},
+		{"default", "", map[string]any{"platform": "Kubernetes", "monitoring": "Disabled"}},
+		{"repair", "", map[string]any{"platform": "Kubernetes", "monitoring": "Disabled", "agents": "Repair"}},
+		{"default", "prometheus", map[string]any{"platform": "Kubernetes"}},
+		{"default", "prometheus-cert-manager", map[string]any{"platform": "Kubernetes", "monitoring": "CertManager"}},
+		{"repair", "prometheus-unverified", map[string]any{"platform": "Kubernetes", "monitoring": "Unverified", "agents": "Repair"}},
 	} {
-		t.Run(folder, func(t *testing.T) {
-			got, err := render(t, "default", values)
+		t.Run(tc.folder+" "+tc.component, func(t *testing.T) {
+			got, err := render(t, "default", tc.values)
 			if err != nil {
 				t.Fatal(err)
 			}
 			want, err := kustomization.BuildOverlay(configFolder, kustomization.Overlay{
-				Resources: []string{folder},
-				Images:    []kustomization.Image{{Name: "controller", NewName: strings.Split(image, ":")[0], NewTag: strings.Split(image, ":")[1]}},
+				Resources: []string{tc.folder}, Components: components(tc.component),
+				Images: []kustomization.Image{{Name: "controller", NewName: strings.Split(image, ":")[0], NewTag: strings.Split(image, ":")[1]}},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -153,6 +159,14 @@ func TestTemplatesAreWhatKustomizeBuilds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// components are the one that is named, or none.
+func components(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
 }
 
 func TestValues(t *testing.T) {
@@ -200,6 +214,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		want   string
 	}{
 		"a platform that is none":  {map[string]any{"platform": "openshift"}, "platform"},
+		"monitoring by somebody":   {map[string]any{"monitoring": "LetsEncrypt"}, "monitoring"},
 		"a value that is none":     {map[string]any{"replicas": 3}, "replicas"},
 		"a digest that is none":    {map[string]any{"image": map[string]any{"digest": "latest"}}, "digest"},
 		"a namespace that is none": {map[string]any{"namespaces": map[string]any{"operator": "A b"}}, "operator"},
