@@ -4,6 +4,7 @@
 package faults
 
 import (
+	"fmt"
 	"path/filepath"
 	"strconv"
 
@@ -92,6 +93,33 @@ func tick(n *node) string {
 	return "LOC"
 }
 
+// keepInterruptsOff moves interrupts away from CPUs, as CRI-O does for a pod that asks for none.
+func (n *node) keepInterruptsOff(own cpus.Set) {
+	n.t.Helper()
+	rest := n.plan.Interrupts.DefaultAffinity.Difference(own)
+	n.put("/proc/irq/default_smp_affinity", rest.Mask()+"\n")
+	for _, file := range n.files("/proc/irq/*/smp_affinity_list") {
+		irq, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		n.must(err)
+		if set, err := cpus.Parse(n.text(file)); err == nil && set.Overlaps(own) && irq > 0 {
+			_ = hosttree.MoveIRQ(n.host.Dir, irq, rest)
+		}
+	}
+}
+
+// second lets the kubelet give CPUs to a second container of the pod that owns a core.
+func (n *node) second(own cpus.Set) {
+	n.t.Helper()
+	const state = "/var/lib/kubelet/cpu_manager_state"
+	n.edit(state, `"engine":`, fmt.Sprintf(`"feed":%q,"engine":`, own))
+	shared := n.plan.CPUs.Housekeeping.Union(n.plan.CPUs.Isolated).Difference(n.core())
+	n.edit(state, fmt.Sprintf(`"defaultCpuSet":%q`, shared), fmt.Sprintf(`"defaultCpuSet":%q`, shared.Difference(own)))
+	pod := n.files("/sys/fs/cgroup/kubepods.slice/kubepods-pod*.slice")[0]
+	container := pod + "/crio-fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210.scope"
+	n.put(container+"/cpu.max", "max 100000\n")
+	n.put(container+"/cpuset.cpus.effective", own.String()+"\n")
+}
+
 func variationsOfInterrupts() []variation {
 	return []variation{
 		{
@@ -122,20 +150,20 @@ func variationsOfInterrupts() []variation {
 			name: "a pod that asked for no interrupts has none", on: []string{xeonPerPod},
 			change: func(n *node) {
 				n.pod(n.core())
-				rest := n.plan.Interrupts.DefaultAffinity.Difference(n.core())
-				n.put("/proc/irq/default_smp_affinity", rest.Mask()+"\n")
-				for _, file := range n.files("/proc/irq/*/smp_affinity_list") {
-					irq, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-					n.must(err)
-					if set, err := cpus.Parse(n.text(file)); err == nil && set.Overlaps(n.core()) && irq > 0 {
-						_ = hosttree.MoveIRQ(n.host.Dir, irq, rest)
-					}
-				}
+				n.keepInterruptsOff(n.core())
 			},
 		},
 		{
 			name: "a pod that did not ask for quiet interrupts owns a core", on: []string{xeonPerPod},
 			change: func(n *node) { n.pod(n.core()) },
+		},
+		{
+			name: "one container asked for no interrupts, and another one did not", on: []string{xeonPerPod},
+			change: func(n *node) {
+				n.pod(n.core())
+				n.second(cpus.Of(n.plan.CPUs.Isolated.Difference(n.core()).First()))
+				n.keepInterruptsOff(n.core())
+			},
 		},
 		{
 			name:   "one timer interrupt in ten seconds",

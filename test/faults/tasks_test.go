@@ -5,6 +5,7 @@ package faults
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
@@ -39,6 +40,42 @@ func faultsOfTasks() []fault {
 			want: "cpu.foreign-tasks", says: []string{"thief (process 5000) of pod 00000000-1111-2222-3333-444444444444 runs on the CPU of container engine"},
 		},
 		{
+			name: "a container of podman is pinned to the CPU of a pod",
+			harm: func(n *node) {
+				n.pod(n.core())
+				n.process(hosttree.Process{
+					PID: 5000, Name: "collector", AllowedCPUs: cpus.Of(n.isolated()), Busy: true,
+					Group: "/machine.slice/libpod-0123456789abcdef.scope/container",
+				})
+			},
+			want: "cpu.foreign-tasks", says: []string{"collector (process 5000) of libpod-0123456789abcdef.scope runs on the CPU of container engine"},
+		},
+		{
+			name: "a program beside all pods in the kubelet's slice is pinned to the CPU of a pod",
+			harm: func(n *node) {
+				n.pod(n.core())
+				n.process(hosttree.Process{PID: 5000, Name: "stray", AllowedCPUs: cpus.Of(n.isolated()), Busy: true, Group: "/kubepods.slice"})
+			},
+			want: "cpu.foreign-tasks", says: []string{"stray (process 5000) of kubepods.slice runs on the CPU of container engine"},
+		},
+		{
+			name: "the control group of a program on the CPU of a pod cannot be read", unknown: "whose it is cannot be told",
+			harm: func(n *node) {
+				n.pod(n.core())
+				n.process(hosttree.Process{PID: 5000, Name: "chronyd", AllowedCPUs: cpus.Of(n.isolated()), Busy: true})
+				n.remove("/proc/5000/cgroup")
+			},
+			want: "cpu.foreign-tasks", says: []string{"/proc/5000/cgroup"},
+		},
+		{
+			name: "the first thread of a program has ended, and another runs on an isolated CPU",
+			harm: func(n *node) {
+				n.process(hosttree.Process{PID: 5000, Name: "backup", AllowedCPUs: cpus.Of(n.isolated()), Ended: true})
+				n.thread(5000, 5001)
+			},
+			want: "cpu.foreign-tasks", says: []string{"backup (thread 5001 of process 5000)"},
+		},
+		{
 			name: "kswapd runs on an isolated CPU",
 			harm: func(n *node) {
 				n.process(hosttree.Process{PID: 120, Name: "kswapd0", Kind: hosttree.KernelThread, AllowedCPUs: cpus.Of(n.isolated())})
@@ -68,6 +105,26 @@ func faultsOfTasks() []fault {
 			},
 			want: "cpu.rcu-threads", says: []string{"rcuog/2 (17)"},
 		},
+	}
+}
+
+// thread gives a process a second thread, which runs where the first one was.
+func (n *node) thread(pid, tid int) {
+	n.t.Helper()
+	folder := fmt.Sprintf("/proc/%d/", pid)
+	stat, status := n.text(folder+"stat"), n.text(folder+"status")
+	before, last, found := strings.Cut(stat, ") Z ")
+	fields := strings.Fields(last)
+	const threads = 16 // num_threads of proc_pid_stat(5), counted from the parent.
+	if !found || len(fields) <= threads {
+		n.t.Fatalf("%sstat is %q", folder, stat)
+	}
+	fields[threads] = "2"
+	n.put(folder+"stat", before+") Z "+strings.Join(fields, " ")+"\n")
+	for id, state := range map[int]string{pid: "Z", tid: "R"} {
+		task := fmt.Sprintf("%stask/%d/", folder, id)
+		n.put(task+"stat", fmt.Sprintf("%d (backup) %s %s\n", id, state, strings.Join(fields, " ")))
+		n.put(task+"status", status)
 	}
 }
 
