@@ -98,6 +98,11 @@ func TestKeyOfPools(t *testing.T) {
 			t.Errorf("keys of %d pools that had other NICs differ: %t, want %t", count, got, want)
 		}
 	}
+	before := NewPoolIndex(all[:2]).Of(objects.MakeNode("n", "role", "trading")).On(claim("a")).key()
+	all[1].Generation = 2
+	if after := NewPoolIndex(all[:2]).Of(objects.MakeNode("n", "role", "trading")).On(claim("a")).key(); after == before {
+		t.Error("two pools of which one has changed have the key that they had before")
+	}
 	one := NewPoolIndex(all[:2])
 	if again := one.Of(objects.MakeNode("m", "role", "trading")); again != one.Of(objects.MakeNode("n", "role", "trading")) {
 		t.Error("the same pools are another set")

@@ -51,7 +51,11 @@ func TestDecide(t *testing.T) {
 		objects.MakeReport("broken", "trading").Inventory(broken).Obj(),
 		objects.MakeReport("disputed", "trading").Inventory(xeon).Obj(), objects.MakeReport("contested", "trading").Inventory(xeon).Obj(),
 	)
+	w.Reports["n2"].Spec.PlanHash = "another"
 	d := DecideProfile(w, NewPlanner(plan.PlatformRules{}))
+	if diff := cmp.Diff(map[string]bool{"n2": true}, d.Intent.Pending); diff != "" {
+		t.Errorf("pending nodes mismatch (-want +got):\n%s", diff)
+	}
 	wantHeld := map[string]string{
 		"new":       "its agent has not reported an inventory yet",
 		"unread":    "its agent has not reported an inventory yet",
