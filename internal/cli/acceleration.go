@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/onload"
@@ -13,8 +14,12 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 )
 
-// stacksAtOnce is in how many containers something runs at the same time.
-const stacksAtOnce = 4
+const (
+	// stacksTimeout bounds all that is done in one container.
+	stacksTimeout = 10 * time.Second
+	// stacksAtOnce is in how many containers something runs at the same time.
+	stacksAtOnce = 4
+)
 
 // withAcceleration adds to pools of a cluster whether the programs that hold their NICs are accelerated. A container that
 // cannot be asked is no error: its verdict says why.
@@ -70,7 +75,7 @@ func askContainers(ctx context.Context, containers map[string]view.PoolUser, of 
 		room <- struct{}{}
 		asked.Go(func() {
 			defer func() { <-room }()
-			verdict := stackdump.Ask(ctx, of(user))
+			verdict := stackdump.Ask(ctx, of(user), stacksTimeout)
 			mutex.Lock()
 			defer mutex.Unlock()
 			verdicts[name] = verdict

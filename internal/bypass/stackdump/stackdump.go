@@ -19,9 +19,6 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/onload"
 )
 
-// timeout bounds all that is done in one container.
-const timeout = 10 * time.Second
-
 // ErrTooMuch ends a program that writes more than it is asked for.
 var ErrTooMuch = errors.New("it writes too much")
 
@@ -36,16 +33,16 @@ type Ended struct {
 // run to its end.
 type Run func(ctx context.Context, command []string) (Ended, error)
 
-// Ask reads the stacks of one container, and judges them.
-func Ask(ctx context.Context, run Run) onload.Verdict {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// Ask reads the stacks of one container within a time, and judges them.
+func Ask(ctx context.Context, run Run, within time.Duration) onload.Verdict {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	ended, err := runStackdump(ctx, run)
 	switch {
 	case errors.Is(err, ErrTooMuch):
 		return onload.Unread(fmt.Sprintf("onload_stackdump lots wrote more than %d bytes; run it in the container by hand", onload.MaximumBytes))
 	case errors.Is(err, context.DeadlineExceeded):
-		return onload.Unread(fmt.Sprintf("onload_stackdump lots did not end within %s; run it in the container by hand", timeout))
+		return onload.Unread(fmt.Sprintf("onload_stackdump lots did not end within %s; run it in the container by hand", within))
 	case err != nil:
 		return onload.Unreached(err.Error())
 	case ended.ExitCode != 0:

@@ -9,16 +9,17 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/onload"
 )
 
-// stack is what onload_stackdump lots prints about one stack with one socket, which a process has open or not.
-func stack(id int, pids string, user, kernel, percent int) string {
-	return fmt.Sprintf("ci_netif_dump_to_logger: stack=%d name=feed\n  namespace=net:[4026532001]\n  uk_intf_ver=%032x\npids: %s\n", id, 10, pids) +
-		fmt.Sprintf("UDP %d:9 lcl=192.0.2.1:5001 rmt=0.0.0.0:0 UDP\n  rcv: q_pkts=0 reap=0 tot_pkts=%d\n", id, user) +
+// stack is what onload_stackdump lots prints about stack 1 with one socket, which a process has open or not.
+func stack(pids string, user, kernel, percent int) string {
+	return fmt.Sprintf("ci_netif_dump_to_logger: stack=1 name=feed\n  namespace=net:[4026532001]\n  uk_intf_ver=%032x\npids: %s\n", 10, pids) +
+		fmt.Sprintf("UDP 1:9 lcl=192.0.2.1:5001 rmt=0.0.0.0:0 UDP\n  rcv: q_pkts=0 reap=0 tot_pkts=%d\n", user) +
 		fmt.Sprintf("  rcv: os=%d(%d%%) os_slow=0 os_error=0\n----\nul_accepts: 0\n", kernel, percent)
 }
 
@@ -41,7 +42,7 @@ func TestAsk(t *testing.T) {
 	type programs map[string]Ended
 	// whose adds what tells whose stack 1 is, in the network namespace 4026532001.
 	whose := func(namespace string, listed, looked Ended) programs {
-		return programs{inside: {Output: stack(1, "", 5, 0, 0)}, readlink: {Output: namespace}, list: listed, look: looked}
+		return programs{inside: {Output: stack("", 5, 0, 0)}, readlink: {Output: namespace}, list: listed, look: looked}
 	}
 	const own, other = "net:[4026532001]\n", "net:[4026532002]\n"
 	processes := Ended{Output: "1\n12\nbus\nself\n"}
@@ -56,8 +57,8 @@ func TestAsk(t *testing.T) {
 		message  string
 		commands []string
 	}{
-		"mounted by the pool": {programs{inside: {Output: stack(1, "7", 5, 0, 0)}}, onload.Accelerated, "5 datagrams", []string{inside}},
-		"on the image's PATH": {programs{inside: notFound, byPath: {Output: stack(1, "7", 0, 5, 100)}}, onload.ReceivesThroughKernel, "5 of 5", []string{inside, byPath}},
+		"mounted by the pool": {programs{inside: {Output: stack("7", 5, 0, 0)}}, onload.Accelerated, "5 datagrams", []string{inside}},
+		"on the image's PATH": {programs{inside: notFound, byPath: {Output: stack("7", 0, 5, 100)}}, onload.ReceivesThroughKernel, "5 of 5", []string{inside, byPath}},
 		"an image without env": {
 			programs{barePath: {Output: ""}}, onload.NoStack, "no process", []string{inside, bare, barePath},
 		},
@@ -81,8 +82,8 @@ func TestAsk(t *testing.T) {
 		"many processes": {
 			whose(own, Ended{Output: strings.Repeat("7\n", maximumProcesses)}, closed), onload.Unknown, "sees stack 1", looks[:3],
 		},
-		"without ls":          {programs{inside: {Output: stack(1, "", 5, 0, 0)}, readlink: {Output: own}}, onload.Unknown, "and that the image has ls", looks[:3]},
-		"without readlink":    {programs{inside: {Output: stack(1, "", 5, 0, 0)}}, onload.Unknown, "add readlink", looks[:3]},
+		"without ls":          {programs{inside: {Output: stack("", 5, 0, 0)}, readlink: {Output: own}}, onload.Unknown, "and that the image has ls", looks[:3]},
+		"without readlink":    {programs{inside: {Output: stack("", 5, 0, 0)}}, onload.Unknown, "add readlink", looks[:3]},
 		"a namespace of sort": {whose("4026532002", processes, closed), onload.Unknown, "add readlink", looks},
 	}
 	for name, tc := range cases {
@@ -95,7 +96,7 @@ func TestAsk(t *testing.T) {
 					return ended, nil
 				}
 				return Ended{}, noProgram(command[0])
-			})
+			}, time.Minute)
 			if got.State != tc.want || !strings.Contains(got.Message, tc.message) {
 				t.Errorf("got %s: %s", got.State, got.Message)
 			}
@@ -121,7 +122,7 @@ func TestAskInVain(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Ask(tc.ctx, func(context.Context, []string) (Ended, error) { return Ended{}, tc.err })
+			got := Ask(tc.ctx, func(context.Context, []string) (Ended, error) { return Ended{}, tc.err }, 10*time.Second)
 			if got.State != onload.Unknown || !strings.Contains(got.Message, tc.want) {
 				t.Errorf("got %s: %s", got.State, got.Message)
 			}
