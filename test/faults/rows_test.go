@@ -84,7 +84,7 @@ func (v variation) row() row {
 // faults are all faults, in the order of their subjects.
 func faults() []fault {
 	return slices.Concat(
-		faultsOfKernel(), faultsOfBoots(), faultsOfArguments(), faultsOfKernels(), faultsOfCPUs(), faultsOfTasks(), faultsOfPriorities(), faultsOfInterrupts(), faultsOfBackground(), faultsOfKernelState(), faultsOfMemory(),
+		faultsOfKernel(), faultsOfBoots(), faultsOfArguments(), faultsOfKernels(), faultsOfCPUs(), faultsOfTasks(), faultsOfThreads(), faultsOfPriorities(), faultsOfInterrupts(), faultsOfBackground(), faultsOfKernelState(), faultsOfMemory(),
 		faultsOfPower(), faultsOfLatencyLimit(), faultsOfNetwork(), faultsOfNUMA(), faultsOfKubelet(),
 		faultsOfCounters(), faultsOfLosses(), faultsOfSettings(), faultsOfOtherFiles(), faultsOfPowerSettings(), faultsOfTopology(), faultsOfFunctions(), faultsOfNICs(), faultsOfPods(), faultsOfQualifications(), faultsOfAbsence(),
 	)

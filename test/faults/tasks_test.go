@@ -75,6 +75,12 @@ func faultsOfTasks() []fault {
 			},
 			want: "cpu.foreign-tasks", says: []string{"backup (thread 5001 of process 5000)"},
 		},
+	}
+}
+
+// faultsOfThreads are threads of the kernel where they must not be.
+func faultsOfThreads() []fault {
+	return []fault{
 		{
 			name: "kswapd runs on an isolated CPU",
 			harm: func(n *node) {
