@@ -155,6 +155,9 @@ func (s *state) programsKeepOff() verdict {
 				return notApplicable()
 			}
 			_, belongs := s.ownerOf(task)
+			if !belongs.Known {
+				belongs.Reason += fmt.Sprintf(", so that nobody knows whose %s is, which runs on %s", taskName(task), cpus.Of(task.LastCPU).Name())
+			}
 			return judge(belongs, expected, func(isOwners bool) verdict {
 				if isOwners {
 					return notApplicable()

@@ -65,7 +65,7 @@ func faultsOfTasks() []fault {
 				n.process(hosttree.Process{PID: 5000, Name: "chronyd", AllowedCPUs: cpus.Of(n.isolated()), Busy: true})
 				n.remove("/proc/5000/cgroup")
 			},
-			want: "cpu.foreign-tasks", says: []string{"/proc/5000/cgroup"},
+			want: "cpu.foreign-tasks", says: []string{"/proc/5000/cgroup cannot be read", "nobody knows whose chronyd (process 5000) is, which runs on CPU {cpu}"},
 		},
 		{
 			name: "the first thread of a program has ended, and another runs on an isolated CPU",
