@@ -24,7 +24,8 @@ import (
 // NodeReconciler carries what an agent reports over to its Node: the conditions, and the taint of a profile
 // whose gate is Taint. It removes the LowLatencyNode of a node that no profile selects any more.
 type NodeReconciler struct {
-	client client.Client
+	client   client.Client
+	platform platform.Platform
 	// live reads from the API server, past the cache.
 	live       client.Reader
 	recorder   events.EventRecorder
@@ -92,11 +93,17 @@ func (r *NodeReconciler) gather(ctx context.Context, name string) (*gate.World, 
 	if w.Node, w.Report, err = readNode(ctx, r.client, name); err != nil {
 		return nil, err
 	}
+	r.askPlatform(w)
 	if w.Profiles, err = listProfiles(ctx, r.client); err != nil {
 		return nil, err
 	}
 	w.Pools, err = livingPools(ctx, r.client)
 	return w, err
+}
+
+// askPlatform notes whether the platform is to change the Node.
+func (r *NodeReconciler) askPlatform(w *gate.World) {
+	w.Configured = w.Node != nil && r.platform.IsConfigured(w.Node)
 }
 
 // refresh reads the node past the cache. The Node and its LowLatencyNode come to the cache by watches of their own, either of
@@ -106,6 +113,7 @@ func (r *NodeReconciler) refresh(ctx context.Context, w *gate.World) error {
 	var err error
 	w.Node, w.Report, err = readNode(ctx, r.live, w.Node.Name)
 	w.Current = nil
+	r.askPlatform(w)
 	w.ForgetFormerMachine()
 	return err
 }

@@ -22,6 +22,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 )
 
@@ -110,7 +111,7 @@ func isClosedBy(t *testing.T, cached, live sight) bool {
 		},
 	})
 	reconciler := &NodeReconciler{
-		client: cache, live: reader, recorder: events.NewFakeRecorder(16), clock: now,
+		client: cache, platform: platform.None{}, live: reader, recorder: events.NewFakeRecorder(16), clock: now,
 		heartbeats: &heartbeats{client: cache, namespace: "agents", clock: now},
 	}
 	if _, err := reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "n"}}); (err != nil) != live.mute {

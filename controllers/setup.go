@@ -84,7 +84,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodeProfiles: %w", err)
 	}
 	nodes := &NodeReconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: recorder, clock: options.Clock, heartbeats: leases,
+		client: mgr.GetClient(), platform: options.Platform, live: mgr.GetAPIReader(), recorder: recorder, clock: options.Clock, heartbeats: leases,
 	}
 	if err := nodes.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodes: %w", err)

@@ -6,6 +6,8 @@ package platform
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
@@ -28,6 +30,9 @@ func (None) Roll(_ context.Context, intent *fleet.Intent) (fleet.Outcome, error)
 func (None) Return(context.Context, *fleet.Intent) (fleet.Remainder, error) {
 	return fleet.Remainder{}, nil
 }
+
+// IsConfigured implements Platform: what configures the nodes is not known.
+func (None) IsConfigured(*corev1.Node) bool { return false }
 
 // Rules implements Platform: what brings plans to the nodes is not known, and neither is what it keeps to itself.
 func (None) Rules() plan.PlatformRules { return plan.PlatformRules{} }

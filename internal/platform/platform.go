@@ -9,6 +9,7 @@ package platform
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
@@ -22,6 +23,9 @@ type Platform interface {
 	Roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcome, error)
 	// Return gives the nodes back and removes everything that Roll made.
 	Return(ctx context.Context, intent *fleet.Intent) (fleet.Remainder, error)
+	// IsConfigured reports whether a node is known to have the configuration that the platform wants of it, so that it takes
+	// the plan that it is given without a reboot.
+	IsConfigured(node *corev1.Node) bool
 	// Rules are what the platform keeps to itself on nodes, for planning.
 	Rules() plan.PlatformRules
 	// Watches are the kinds whose changes may let the next step happen.

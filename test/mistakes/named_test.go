@@ -81,6 +81,14 @@ func mistakes() []mistake {
 			return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Memory.Hugepages[0].Count = 4 })
 		}},
 		{brief: true, name: "other partition while an admin has paused the pools", noTaint: true, make: partitionUnderPause, correct: undoPartition},
+		{brief: true, name: "gate off, and on again", noTaint: true, make: func(w *world) error {
+			return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Verification.Gate = v1alpha1.GateReportOnly })
+		}},
+		{name: "a check is waived, and not any more", noTaint: true, make: func(w *world) error {
+			return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) {
+				s.Verification.WaivedChecks = []v1alpha1.WaivedCheck{{Check: "cpu.governor", Reason: "the firmware decides"}}
+			})
+		}},
 		{name: "change, one node after the other", reboots: 1, reboots2: 1, make: func(w *world) error {
 			return w.editProfile(func(s *v1alpha1.LowLatencyNodeProfileSpec) {
 				s.Pools.MaximumUnavailableNodes = 1

@@ -6,7 +6,8 @@
 // the decision is the same after a restart of the operator.
 //
 // The gate closes at once and opens slowly. A condition that becomes False closes it in the same moment. Facts that are
-// missing for a moment, as after a restart of the agent, close it only when they stay missing. After a failure it
+// missing for a moment, as after a restart of the agent, close it only when they stay missing. A change of the plan that
+// takes effect without a reboot does not close it: what was proven in this boot counts until the agent has looked. After a failure it
 // opens when the node has proven its plan for some time, which doubles with each failure within an hour: a node that
 // fails every other minute stays closed, instead of having its taint put on and taken away as often.
 package gate
@@ -41,6 +42,8 @@ type Input struct {
 	Transitions []v1alpha1.NodeTransition
 	// PlanHash is the plan that the node is to prove.
 	PlanHash string
+	// Configured tells that the node takes the plan without a reboot: it has the configuration that the platform wants of it.
+	Configured bool
 	// Startup is how far the node is since its boot.
 	Startup Startup
 	// Now is the time of the decision.
@@ -104,6 +107,10 @@ func (in *Input) verified() Decision {
 			continue
 		}
 		text := fmt.Sprintf("%s is %s: %s", condition.Type, condition.Status, condition.Message)
+		if in.isBetweenPlans(condition) {
+			trusted.Message = "the node was verified for its former plan since its boot, and is trusted until its agent has looked: " + text
+			continue
+		}
 		until, inGrace := in.grace(condition)
 		if !inGrace {
 			return Decision{Status: condition.Status, Reason: condition.Reason, Message: text}
@@ -116,7 +123,18 @@ func (in *Input) verified() Decision {
 	return trusted
 }
 
-// grace tells until when a condition that is Unknown counts as True: only if it was True for this plan in this boot.
+// isBetweenPlans reports whether the agent has yet to look at the plan, and has found the condition True for the former one in
+// this boot. The gate of a node that is to reboot closes before it does, and that of another stays open meanwhile. An agent that
+// is alive looks within its interval, and the heartbeat of one that is not becomes stale; so this ends without a time of its own.
+func (in *Input) isBetweenPlans(condition *metav1.Condition) bool {
+	if condition.Status != metav1.ConditionUnknown || condition.Reason != v1alpha1.ReasonAwaitingVerification || in.Startup.Boot == "" || !in.Configured {
+		return false
+	}
+	own := in.transitionsOf(condition.Type)
+	return len(own) > 0 && own[0].To == metav1.ConditionTrue && own[0].BootID == in.Startup.Boot
+}
+
+// grace tells until when a condition that is Unknown counts as True: only if it was True in this boot.
 func (in *Input) grace(condition *metav1.Condition) (time.Time, bool) {
 	if condition.Status != metav1.ConditionUnknown {
 		return time.Time{}, false
@@ -126,11 +144,21 @@ func (in *Input) grace(condition *metav1.Condition) (time.Time, bool) {
 	if len(own) < lostAndProven || own[0].From != metav1.ConditionTrue || own[0].To != metav1.ConditionUnknown {
 		return time.Time{}, false
 	}
-	proven := own[1]
-	isSame := proven.To == metav1.ConditionTrue && proven.PlanHash == in.PlanHash && proven.BootID == own[0].BootID &&
-		(in.Startup.Boot == "" || proven.BootID == in.Startup.Boot)
 	until := own[0].Time.Add(UnknownGrace)
-	return until, isSame && in.Now.Before(until)
+	return until, in.isOfThisBoot(&own[1], &own[0]) && in.Now.Before(until)
+}
+
+// isOfThisBoot reports whether a condition was proven, and then lost, since the last boot: for this plan, or for one from which no
+// reboot leads to this one. Where no kubelet says which boot it is, a plan that was proven is the only sign of it.
+func (in *Input) isOfThisBoot(proven, lost *v1alpha1.NodeTransition) bool {
+	switch {
+	case proven.To != metav1.ConditionTrue || proven.BootID != lost.BootID:
+		return false
+	case in.Startup.Boot == "":
+		return proven.PlanHash == in.PlanHash
+	default:
+		return proven.BootID == in.Startup.Boot && (in.Configured || proven.PlanHash == in.PlanHash)
+	}
 }
 
 // transitionsOf are the transitions of one condition, the latest first.
@@ -163,7 +191,7 @@ func (in *Input) settling() (Decision, bool) {
 // failures counts how often a condition became False lately while the plan was in force. What a node fails on the way
 // to a plan, before the reboot that brings it, does not count.
 func (in *Input) failures() int {
-	applied := in.statusOf(v1alpha1.ConditionApplied)
+	applied := in.applied()
 	count, last := 0, time.Time{}
 	// From the latest to the oldest: applied is what the condition was before the transitions that were looked at.
 	for _, t := range in.Transitions {
@@ -185,9 +213,13 @@ func (in *Input) failures() int {
 	return count
 }
 
-func (in *Input) statusOf(kind string) metav1.ConditionStatus {
-	for _, condition := range in.Conditions {
-		if condition.Type == kind {
+// applied is the status of the condition Applied, between two plans that for the former one.
+func (in *Input) applied() metav1.ConditionStatus {
+	for i := range in.Conditions {
+		if condition := &in.Conditions[i]; condition.Type == v1alpha1.ConditionApplied {
+			if in.isBetweenPlans(condition) {
+				return metav1.ConditionTrue
+			}
 			return condition.Status
 		}
 	}

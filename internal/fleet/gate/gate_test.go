@@ -156,6 +156,53 @@ func flapping(times int) []v1alpha1.NodeTransition {
 
 // TestNothingFlaps plays a node that fails and is mended every half minute for an hour, and counts how often the gate
 // becomes another, asking it every five seconds, as if the operator started anew each time.
+// TestPlanThatTakesNoReboot: what is brought to a running node does not close its gate before its agent has looked.
+func TestPlanThatTakesNoReboot(t *testing.T) {
+	open := outcome{metav1.ConditionTrue, v1alpha1.ReasonVerified, 0}
+	awaiting := outcome{metav1.ConditionUnknown, v1alpha1.ReasonAwaitingVerification, 0}
+	failed := outcome{metav1.ConditionFalse, v1alpha1.ReasonChecksFailed, 0}
+	cases := map[string]struct {
+		conditions  string
+		reason      string
+		boot        string
+		transitions []v1alpha1.NodeTransition
+		want        outcome
+	}{
+		"the agent has yet to look at the next plan":     {"UUU", v1alpha1.ReasonAwaitingVerification, "b1", after(), open},
+		"it has looked, and does not know yet":           {"TUT", v1alpha1.ReasonChecksUnknown, "b1", after(step{seconds: 9, what: "DTU", plan: "p2"}), outcome{metav1.ConditionTrue, v1alpha1.ReasonVerified, 111 * time.Second}},
+		"it does not know, and the node is to reboot":    {"TUT", v1alpha1.ReasonChecksUnknown, "b1", after(step{seconds: 9, what: "DTU", plan: "p2"}), outcome{metav1.ConditionUnknown, v1alpha1.ReasonChecksUnknown, 0}},
+		"it has looked, and a check fails":               {"TFT", "", "b1", after(step{seconds: 1, what: "DTF", plan: "p2"}), failed},
+		"a check failed for the former plan":             {"UUU", v1alpha1.ReasonAwaitingVerification, "b1", after(step{seconds: 9, what: "DTF"}), awaiting},
+		"a condition was unknown for the former plan":    {"UUU", v1alpha1.ReasonAwaitingVerification, "b1", after(step{seconds: 9, what: "ATU"}), outcome{metav1.ConditionTrue, v1alpha1.ReasonVerified, 111 * time.Second}},
+		"the node is to reboot for it":                   {"UUU", v1alpha1.ReasonAwaitingVerification, "b1", after(), awaiting},
+		"the node has booted since":                      {"UUU", v1alpha1.ReasonAwaitingVerification, "b2", after(), awaiting},
+		"nobody says which boot it is":                   {"UUU", v1alpha1.ReasonAwaitingVerification, "", after(), awaiting},
+		"nothing was ever proven":                        {"UUU", v1alpha1.ReasonAwaitingVerification, "b1", nil, awaiting},
+		"there is no plan any more":                      {"UUU", v1alpha1.ReasonAwaitingPlan, "b1", after(), outcome{metav1.ConditionUnknown, v1alpha1.ReasonAwaitingPlan, 0}},
+		"one condition is proven for the next, two wait": {"TUU", v1alpha1.ReasonAwaitingVerification, "b1", after(), open},
+		"mended just now for the former plan": {
+			"UUU", v1alpha1.ReasonAwaitingVerification, "b1", after(step{seconds: 90, what: "DTF"}, step{seconds: 10, what: "DFT"}),
+			outcome{metav1.ConditionFalse, v1alpha1.ReasonSettling, 50 * time.Second},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := Input{Conditions: conditions(tc.conditions), Transitions: tc.transitions, PlanHash: "p2", Startup: started(), Now: noon()}
+			in.Configured = !strings.Contains(name, "is to reboot")
+			in.Startup.Boot, in.Startup.Started = tc.boot, (&Startup{Boot: tc.boot}).Mark()
+			for i := range in.Conditions {
+				if in.Conditions[i].Status == metav1.ConditionUnknown {
+					in.Conditions[i].Reason = tc.reason
+				}
+			}
+			got := Decide(in)
+			if diff := cmp.Diff(tc.want, outcome{got.Status, got.Reason, got.RetryAfter}); diff != "" {
+				t.Errorf("(-want +got):\n%s%s", diff, got.Message)
+			}
+		})
+	}
+}
+
 func TestNothingFlaps(t *testing.T) {
 	steps := []step{{seconds: 3700, what: "AUT"}, {seconds: 3700, what: "DUT"}, {seconds: 3700, what: "NUT"}}
 	changes, open, letters := 0, true, "TTT"

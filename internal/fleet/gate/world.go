@@ -25,6 +25,8 @@ type World struct {
 	Report *v1alpha1.LowLatencyNode
 	// Current is the report with what counts of its status now, see heartbeat; nil when it does not exist.
 	Current *v1alpha1.LowLatencyNode
+	// Configured tells that the platform wants no other configuration of the Node than that which it has.
+	Configured bool
 	// Profiles are all profiles, those that are being deleted included.
 	Profiles []v1alpha1.LowLatencyNodeProfile
 	// Pools are the pools that are not being deleted.
@@ -86,7 +88,7 @@ func (w *World) Decide(now time.Time) *Decision {
 		return nil
 	}
 	decision := Decide(Input{
-		Conditions: w.conditions(), Transitions: w.transitions(), PlanHash: w.planHash(), Startup: w.startup(), Now: now,
+		Conditions: w.conditions(), Transitions: w.transitions(), PlanHash: w.planHash(), Configured: w.Configured, Startup: w.startup(), Now: now,
 	})
 	return &decision
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -117,6 +118,11 @@ func OwnObjects() []client.Object {
 
 // Rules implements platform.Platform.
 func (p *Platform) Rules() plan.PlatformRules { return manifests.Rules() }
+
+// IsConfigured implements platform.Platform.
+func (p *Platform) IsConfigured(node *corev1.Node) bool {
+	return node.Annotations[annotationDesiredConfig] != "" && !isChanging(node)
+}
 
 // Watches implements platform.Platform.
 func (p *Platform) Watches() []platform.Watch {

@@ -5,6 +5,7 @@ package hosttree
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -225,7 +226,9 @@ func (k *kernel) commandLineReader() cmdline.Machine {
 // bootIdentifier is what /proc/sys/kernel/random/boot_id gives: another UUID after each boot.
 func bootIdentifier(d description) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", d.Machine.Hostname, d.Boots))
-	return fmt.Sprintf("%x-%x-4%x-8%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+	const digits = 0xfff // Three digits; the fourth is version or variant.
+	version, variant := binary.BigEndian.Uint16(sum[6:])&digits, binary.BigEndian.Uint16(sum[8:])&digits
+	return fmt.Sprintf("%x-%x-4%03x-8%03x-%x", sum[:4], sum[4:6], version, variant, sum[10:16])
 }
 
 // noSMT reports whether siblings stay offline: nosmt of kernel/cpu.c (smt_cmdline_disable), or
