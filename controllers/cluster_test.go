@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -203,16 +205,23 @@ type nodeWatch struct {
 	moves map[string][]string
 }
 
+// watchNodes begins before the first node. A watch that the API server ends, as it does when the reader is slow, goes on where
+// it was.
 func watchNodes(ctx context.Context, processes *sync.WaitGroup, reader client.WithWatch) *nodeWatch {
 	w := &nodeWatch{moves: map[string][]string{}}
-	stream, err := reader.Watch(ctx, &corev1.NodeList{})
+	var nodes corev1.NodeList
+	Expect(reader.List(ctx, &nodes)).To(Succeed())
+	source := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		return reader.Watch(ctx, &corev1.NodeList{}, &client.ListOptions{Raw: &options})
+	}}
+	stream, err := watchtools.NewRetryWatcherWithContext(ctx, nodes.ResourceVersion, source)
 	Expect(err).NotTo(HaveOccurred())
 	processes.Go(func() {
 		defer GinkgoRecover()
-		defer stream.Stop()
 		for event := range stream.ResultChan() {
 			node, ok := event.Object.(*corev1.Node)
-			if !ok || event.Type == watch.Deleted {
+			Expect(ok).To(BeTrue(), "the watch has ended: %v", event.Object)
+			if event.Type == watch.Deleted {
 				continue
 			}
 			var pools mcfgv1.MachineConfigPoolList

@@ -102,7 +102,9 @@ func (s *suite) rollsShapes(ctx SpecContext) {
 	for _, shape := range s.profile(ctx, "trading").Status.Shapes {
 		Expect(shape.KernelArguments).To(HaveSuffix("audit=0"))
 	}
-	Expect(s.twice.movesOf("xeon-1")).To(HaveLen(2), "a node is put into its pool once")
+	moves := func() []string { return s.twice.movesOf("xeon-1") }
+	Eventually(moves, waitTimeout, pause).Should(HaveLen(2))
+	Consistently(moves, time.Second, pause).Should(HaveLen(2), "a node is put into its pool once")
 }
 
 func (s *suite) followsNodes(ctx SpecContext) {
@@ -141,8 +143,9 @@ func (s *suite) handsOver(ctx SpecContext) {
 	s.expectReady(ctx, "alpha")
 	Expect(s.node(ctx, "xeon-2").Labels).To(HaveKeyWithValue(v1alpha1.LabelProfile, "beta"))
 	s.expectReboots("xeon-2")
-	moves := s.twice.movesOf("xeon-2")
-	Expect(moves[len(moves)-2:]).To(HaveExactElements(HavePrefix("alpha-"), HavePrefix("beta-")), "it was never in no pool")
+	// The beginning is in no pool.
+	Eventually(func() []string { return s.twice.movesOf("xeon-2") }, waitTimeout, pause).
+		Should(HaveExactElements(BeEmpty(), HavePrefix("alpha-"), HavePrefix("beta-")), "it was never in no pool")
 }
 
 func (s *suite) pausesRollout(ctx SpecContext) {
