@@ -166,6 +166,7 @@ func variationsOfKernel() []variation {
 		{name: "siblings stay off for good", on: []string{xeonNoSMT}, change: func(n *node) { n.reboot(argument("nosmt", "nosmt=force")) }},
 		{name: "the IOMMU uses scalable mode", on: []string{xeon}, change: func(n *node) { n.reboot(argument("intel_iommu", "intel_iommu=on,sm_on")) }},
 		{name: "a number has zeros before it", on: x86(), change: func(n *node) { n.reboot(argument("skew_tick", "skew_tick=0x1")) }},
+		{name: "idle states are limited to none, which the kernel takes for one", on: x86(), change: func(n *node) { n.reboot(argument("processor.max_cstate", "processor.max_cstate=0")) }},
 		{name: "dashes in a name", change: func(n *node) { n.reboot(argument("rcu_nocbs", "rcu-nocbs="+n.planned("rcu_nocbs"))) }},
 	}
 }

@@ -228,12 +228,22 @@ func (m Machine) meaning(arg Arg) string {
 		return ""
 	}
 	if known, ok := m.canonical(notationOf(arg.Name), arg.Value); ok {
-		if arg.Name == "irqaffinity" {
-			known = m.withBootCPU(known)
-		}
-		return "=" + known
+		return "=" + m.corrected(arg.Name, known)
 	}
 	return "= " + arg.Value
+}
+
+// corrected is what the kernel makes of a value that it does not take as it is. Where idle states are limited to the one of
+// number 0, acpi_processor_setup_cstates of drivers/acpi/processor_idle.c takes 1.
+func (m Machine) corrected(name, value string) string {
+	switch {
+	case name == "irqaffinity":
+		return m.withBootCPU(value)
+	case name == "processor.max_cstate" && value == "0":
+		return "1"
+	default:
+		return value
+	}
 }
 
 // withBootCPU adds CPU 0 to a list: irq_affinity_setup of kernel/irq/irqdesc.c adds the CPU that the kernel boots on.
