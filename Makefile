@@ -239,6 +239,11 @@ lab-pools: ## Show BypassNICPools on a real node: PREEMPT_RT kernel, kubelet and
 	@hack/packages.sh check $@
 	go test -tags lab -count=1 -timeout 180m -v ./test/lab/pools
 
+.PHONY: lab-onload
+lab-onload: ## Judge a real Onload on AF_XDP: its modules in an emulated machine, and containers with the device plugin's answer.
+	@hack/packages.sh check $@
+	go test -tags lab -count=1 -timeout 90m -v ./test/lab/onload
+
 .PHONY: lab-image
 lab-image: ## Build the lab's image into the per-user cache only.
 	@hack/packages.sh check $@

@@ -29,6 +29,7 @@ argocd      synced, changed, rolled back, pruned and removed by Argo CD
 test-release a release that is complete, installs, and is the same when it is made again
 lab         real kernels against their plans
 lab-pools   NIC pools on a real kubelet
+lab-onload  verdicts about a real Onload, on AF_XDP
 EOF
 }
 

@@ -13,10 +13,10 @@ table() {
   cat <<'EOF'
 lstopo-no-graphics  hwloc-nox        test-hwloc
 ip                  iproute2         test
-qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-image
-qemu-img            qemu-utils       lab lab-short lab-pools lab-image
-mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-image
-mke2fs              e2fsprogs        lab lab-short lab-pools lab-image
+qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-onload lab-image
+qemu-img            qemu-utils       lab lab-short lab-pools lab-onload lab-image
+mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-onload lab-image
+mke2fs              e2fsprogs        lab lab-short lab-pools lab-onload lab-image
 cpio                cpio             lab-arm64
 qemu-system-aarch64 qemu-system-arm  lab-arm64
 EOF

@@ -21,6 +21,12 @@ func TestRecorded(t *testing.T) {
 	}{
 		"beside": {Container{}, Accelerated, []string{"5 datagrams", "Onload has handed 1 socket to the kernel (tcp_handover_connect 1)"}},
 		"probed": {Container{}, Accelerated, []string{"20 datagrams", "1 connection of TCP came in through an interface that is not accelerated (1 to 0.0.0.0:9000)"}},
+		// No virtual interface was left for the second, which has EF_NO_FAIL=1 and sees the stack of the first.
+		"neighbour": {Container{}, Accelerated, []string{"5 datagrams", "none through the kernel"}},
+		"late": {
+			Container{Namespace: &pods, ShowsAll: true}, NoStack,
+			[]string{"are those of the kernel, although stack 4 is in its network namespace", "that a virtual interface (VI) was free when it started"},
+		},
 		"alone": {
 			Container{Namespace: &pods, ShowsAll: true}, NoStack,
 			[]string{"are those of the kernel, although stack 2 is in its network namespace", "handed sockets to the kernel (tcp_handover_connect 1)"},
