@@ -211,9 +211,16 @@ test-gitops: ## Try the health checks of Argo CD on every recorded state, and co
 test-helm: envtest ## Lint the Helm chart, compare it with what kustomize builds, install it on a real API server.
 	cd test/helm && $(GO_TEST) -count=1 ./...
 
+# Where make example-hosts gets the hosts: a checkout of openshift/cluster-node-tuning-operator, or GitHub.
+HOSTS_FROM ?=
+.PHONY: example-hosts
+example-hosts: ## Get the two hosts of docs/worked-example.md into this folder.
+	@HOSTS_FROM="$(HOSTS_FROM)" hack/example-hosts.sh .
+
 .PHONY: docs-test
 docs-test: envtest $(KUBECTL_HERE) ## Run the commands of the documents, also those that build something or need a cluster, with the real kubectl.
-	DOCS_KUBECTL=$(KUBECTL_HERE) $(GO_TEST) -count=1 -timeout 30m ./test/docs -all
+	@HOSTS_FROM="$(HOSTS_FROM)" hack/example-hosts.sh dist/hosts || { rm -rf dist/hosts; printf 'docs-test: without the hosts, the commands of docs/worked-example.md are NOT run\n' >&2; }
+	DOCS_HOSTS=$(if $(DOCS_HOSTS),$(DOCS_HOSTS),$$([ ! -d dist/hosts ] || echo $(CURDIR)/dist/hosts)) DOCS_KUBECTL=$(KUBECTL_HERE) $(GO_TEST) -count=1 -timeout 30m ./test/docs -all
 
 .PHONY: test-alerts
 test-alerts: $(PROMTOOL) ## Raise every alert of config/prometheus with promtool.

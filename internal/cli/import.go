@@ -81,9 +81,9 @@ func (a *app) importFile(ctx context.Context, schemas *crdschema.Schemas, file o
 	}
 	found := false
 	for _, document := range documents {
-		items, err := itemsOf(document)
-		if err != nil {
-			return false, err
+		items, isList := itemsOf(document)
+		if isList && len(items) == 0 {
+			return false, errors.New("the list is empty: there is no PerformanceProfile in it")
 		}
 		for _, item := range items {
 			if file.inFolder && !importer.IsPerformanceProfile(item) {
@@ -98,24 +98,20 @@ func (a *app) importFile(ctx context.Context, schemas *crdschema.Schemas, file o
 	return found, nil
 }
 
-// itemsOf are the objects of a list, as kubectl get prints several; another document is its only item.
-func itemsOf(document []byte) ([][]byte, error) {
+// itemsOf are the objects of a list, as kubectl get prints several; another document is its only item. What is wrong with a document, the
+// importer says.
+func itemsOf(document []byte) (items [][]byte, isList bool) {
 	var list struct {
 		Kind  string            `json:"kind"`
 		Items []json.RawMessage `json:"items"`
 	}
-	// What is wrong with a document, the importer says.
 	if yaml.Unmarshal(document, &list) != nil || !strings.HasSuffix(list.Kind, "List") {
-		return [][]byte{document}, nil
+		return [][]byte{document}, false
 	}
-	if len(list.Items) == 0 {
-		return nil, fmt.Errorf("the %s is empty: there is no PerformanceProfile in it", list.Kind)
-	}
-	items := make([][]byte, 0, len(list.Items))
 	for _, item := range list.Items {
 		items = append(items, item)
 	}
-	return items, nil
+	return items, true
 }
 
 // importProfile converts one document and judges the result as the API server will.

@@ -42,7 +42,7 @@ func TestImportOfNothing(t *testing.T) {
 	}
 	cases := map[string]struct{ in, file, want string }{
 		"a folder of others": {"", folder, "error: folder " + folder + " holds no PerformanceProfile\n"},
-		"an empty list":      {"apiVersion: v1\nkind: List\nitems: []\n", "-", "error: -: the List is empty: there is no PerformanceProfile in it\n"},
+		"an empty list":      {"apiVersion: v1\nkind: List\nitems: []\n", "-", "error: -: the list is empty: there is no PerformanceProfile in it\n"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

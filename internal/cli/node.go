@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/page"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/picture"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/probe"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
@@ -129,14 +129,7 @@ func (a *app) readJitter(file string) (*jitter.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := &jitter.Result{}
-	if err := json.Unmarshal(data, result); err != nil {
-		return nil, fmt.Errorf("%s is no result of probe jitter -o json: %w", file, err)
-	}
-	if len(result.CPUs) == 0 {
-		return nil, fmt.Errorf("%s is no result of probe jitter -o json: it has no cpus", file)
-	}
-	return result, nil
+	return probe.ParseResult(file, data)
 }
 
 func (a *app) nodeView(ctx context.Context, name string, options *nodeOptions) (*view.Node, error) {

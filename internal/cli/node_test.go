@@ -92,7 +92,7 @@ func TestNodeForPeople(t *testing.T) {
 	measured := write(t, "jitter.json", `{"thresholdNanoseconds": 1000, "scheduling": "SCHED_OTHER", "cpus": [{"cpu": 7, "durationNanoseconds": 1000}]}`)
 	for format, wants := range map[string][]string{
 		"svg":  {"<svg xmlns=", "owned by pod 0d51f1ce…/feed", "irq.effective-affinity"},
-		"html": {"<!DOCTYPE html>", "<svg xmlns=", `docs/checks.md#irq.effective-affinity"`, "CPU 7: interruptions by length", "ens4f0np0 of NIC 0000:21:01.0 has no link"},
+		"html": {"<!DOCTYPE html>", "<svg xmlns=", `docs/checks.md#irq.effective-affinity"`, "CPU 7: how long", "ens4f0np0 of NIC 0000:21:01.0 has no link"},
 		"text": {"jitter\ninterruptions of 1µs and longer", "CPU 7, the longest: none"},
 	} {
 		got := run(t, "", "node", "renamed", "-f", file, "--root", dir, "--host-ip", nobody, "--jitter", measured, "-o", format)

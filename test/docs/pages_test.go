@@ -148,3 +148,50 @@ func knownToPlugin(t *testing.T, file string, words []string) {
 		t.Errorf("%s: kubectl lowlatency has no command %s", file, command)
 	}
 }
+
+// TestTheThreatModelNamesTests finds every test that the threat model names: those of Go by their names, those of Ginkgo by their sentences.
+func TestTheThreatModelNamesTests(t *testing.T) {
+	text := strings.Join(strings.Fields(read(t, "docs/threat-model.md")), " ")
+	functions := regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(text, -1)
+	var sentences []string
+	for _, list := range regexp.MustCompile("`It` (\"[^\"]*\"(?:, \"[^\"]*\")*)").FindAllStringSubmatch(text, -1) {
+		for _, quoted := range regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(list[1], -1) {
+			sentences = append(sentences, quoted[1])
+		}
+	}
+	const few = 10
+	if len(functions) < few || len(sentences) < few {
+		t.Fatalf("found %d functions and %d sentences only", len(functions), len(sentences))
+	}
+	tests := testSources(t)
+	for _, function := range functions {
+		if !strings.Contains(tests, "func "+function[1]+"(") {
+			t.Errorf("there is no test %s", function[1])
+		}
+	}
+	for _, sentence := range sentences {
+		if !strings.Contains(tests, `It("`+sentence+`"`) {
+			t.Errorf("no test says that it %s", sentence)
+		}
+	}
+}
+
+// testSources is the text of all tests of Go outside of this package.
+func testSources(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, folder := range []string{"config", "internal", "test/confinement", "hack"} {
+		err := filepath.WalkDir(filepath.Join(repository, folder), func(file string, _ os.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(file, "_test.go") {
+				content, err := os.ReadFile(file)
+				all.Write(content)
+				return err
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all.String()
+}

@@ -20,7 +20,8 @@ const (
 	clusters
 	// last needs the same, and is run after everything else: it takes away what the others need.
 	last
-	// recorded needs the hosts of docs/worked-example.md, which belong to another project; DOCS_HOSTS names their folder.
+	// recorded needs the hosts of docs/worked-example.md, which belong to another project; DOCS_HOSTS names a folder from which make
+	// example-hosts takes them. make docs-test gets them from GitHub, and says so when it cannot.
 	recorded
 	// never is run by no test of this package: why says what runs it, or what would have to be here.
 	never
@@ -57,7 +58,9 @@ func rules() []rule {
 		{matches: `port-forward|^curl .*127\.0\.0\.1|^kubectl .*(logs|exec|rollout)`, need: never, why: "needs pods that a kubelet runs: make lab-pools"},
 
 		{matches: `onload_stackdump`, need: never, why: "needs a program on a Solarflare NIC; make lab-pools runs it on a kernel without one"},
+		{matches: `^make example-hosts`, need: recorded, instead: []string{"example-hosts", "example-hosts HOSTS_FROM=$DOCS_HOSTS"}},
 		{matches: `worker1.tgz`, need: recorded, exits: []int{0, 1}, why: "what is wrong on this host is what the page is about"},
+		{matches: `topology .*sno.tgz`, need: recorded},
 		{matches: `sno.tgz`, need: recorded, exits: []int{1}, why: "what is wrong on this host is what the page is about"},
 
 		{matches: `^make (help|build-cli)|^make build-installer`, need: builds},

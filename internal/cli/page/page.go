@@ -64,7 +64,7 @@ func HTML(v *view.Node, written time.Time) (string, error) {
 	return b.String(), nil
 }
 
-// Hardware writes the page of a machine of which nothing is asked: its drawing, which shrinks with the window.
+// Hardware writes the page of a machine of which nothing is asked: its drawing, which shrinks with the window until it could not be read, and then moves sideways.
 func Hardware(v *view.Node) string {
 	return `<!DOCTYPE html>
 <html lang="en">
@@ -74,10 +74,12 @@ func Hardware(v *view.Node) string {
 <meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>` + template.HTMLEscapeString(v.Node) + `: hardware</title>
-<style>body{margin:0 auto;max-width:1290px}svg{max-width:100%;height:auto}</style>
+<style>body{margin:0 auto;max-width:1290px}svg{max-width:100%;height:auto}@media (max-width:820px){.drawing{overflow-x:auto}svg{max-width:none}}</style>
 </head>
 <body>
-` + picture.SVG(v) + `</body>
+<section class="drawing" aria-label="machine" tabindex="0">
+` + picture.SVG(v) + `</section>
+</body>
 </html>
 `
 }

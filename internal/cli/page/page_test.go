@@ -136,3 +136,18 @@ func TestListsBreakAfterCommas(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// TestDrawingsMoveOnAPhone tests that every drawing is in a box that moves it sideways where the window is narrow: shrunk to the window,
+// its letters would be 3 pixels high.
+func TestDrawingsMoveOnAPhone(t *testing.T) {
+	v := nodeOf("words")
+	for name, page := range map[string]string{"node": write(t, &v), "hardware": Hardware(&v)} {
+		drawings := strings.Count(page, "<svg")
+		if boxes := len(regexp.MustCompile(`class="[a-z ]*drawing" [^>]*>\s*<svg`).FindAllString(page, -1)); drawings == 0 || boxes != drawings {
+			t.Errorf("%s: %d of %d drawings are in a box", name, boxes, drawings)
+		}
+		if !regexp.MustCompile(`@media \(max-width:820px\)\{.*\.drawing\{overflow-x:auto`).MatchString(page) {
+			t.Errorf("%s: the boxes do not move", name)
+		}
+	}
+}

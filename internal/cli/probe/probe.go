@@ -60,7 +60,7 @@ func Command(root string) *cobra.Command {
 		Long: `Measure how often and for how long something else runs on CPUs, with a loop on the cycle counter, and say what the kernel
 counted when it happened. Without --cpus, the isolated CPUs of the running kernel are measured. The probe never runs on CPUs that
 a pod owns, nor on CPUs that are at work. It runs on the host itself, as root where --priority is set.`,
-		Example: "  kubectl lowlatency probe jitter --cpus 4-7 --duration 60s\n  kubectl lowlatency probe jitter --cpus 4-7 -o svg > jitter.svg",
+		Example: "  kubectl lowlatency probe jitter --cpus 4-7 --duration 60s\n  kubectl lowlatency probe jitter --cpus 4-7 -o svg > jitter.svg\n  kubectl lowlatency probe jitter --cpus 4-7 -o json > before.json",
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if flags.measure {
@@ -70,7 +70,7 @@ a pod owns, nor on CPUs that are at work. It runs on the host itself, as root wh
 		},
 	}
 	flags.register(measure.Flags(), root)
-	command.AddCommand(measure)
+	command.AddCommand(measure, compareCommand())
 	return command
 }
 

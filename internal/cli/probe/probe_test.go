@@ -108,3 +108,44 @@ func TestResultsAreWritten(t *testing.T) {
 		t.Errorf("the plot is %q, %v", plot.String(), err)
 	}
 }
+
+func TestCompare(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	before := file("before.json", `{"thresholdNanoseconds": 500, "cpus": [{"cpu": 3, "interruptionsPerSecond": 250}]}`)
+	after := file("after.json", `{"thresholdNanoseconds": 500, "cpus": [{"cpu": 3}]}`)
+	nothing := file("nothing.json", `{}`)
+	cases := map[string]struct {
+		args []string
+		out  string
+		err  string
+	}{
+		"as text":            {args: []string{before, after}, out: "3    before  250.0"},
+		"as a picture":       {args: []string{before, after, "-o", "svg"}, out: "CPU 3 after"},
+		"one file":           {args: []string{before}, err: "BEFORE and AFTER; there are 1"},
+		"a file of others":   {args: []string{before, nothing}, err: nothing + " is no result of probe jitter -o json: it has no cpus"},
+		"a file that is not": {args: []string{folder + "/none", after}, err: "no such file or directory"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			command := Command("/")
+			command.SetArgs(append([]string{"compare"}, tc.args...))
+			command.SetOut(&out)
+			command.SetErr(&out)
+			err := command.ExecuteContext(t.Context())
+			if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
+				t.Errorf("the error is %v, want %q", err, tc.err)
+			}
+			if !strings.Contains(out.String(), tc.out) {
+				t.Errorf("%q is missing in:\n%s", tc.out, out.String())
+			}
+		})
+	}
+}

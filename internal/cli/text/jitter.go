@@ -45,6 +45,30 @@ func jitterRows(result *jitter.Result) [][]string {
 	return rows
 }
 
+// JitterPair puts two measurements of the same CPUs side by side, a line for each.
+func JitterPair(before, after *jitter.Result, palette Palette, columns int) string {
+	var rows [][]string
+	for _, measured := range []struct {
+		when   string
+		result *jitter.Result
+	}{{"before", before}, {"after", after}} {
+		for i := range measured.result.CPUs {
+			one := &measured.result.CPUs[i]
+			counted := orDash("")
+			if one.CountedNanoseconds > 0 {
+				counted = jitter.CountedWords(one)
+			}
+			rows = append(rows, []string{
+				strconv.Itoa(one.CPU), measured.when, fmt.Sprintf("%.1f", one.InterruptionsPerSecond), fmt.Sprintf("%.1f", one.StolenPartsPerMillion),
+				percentile(one.OverInterruptions, 50), percentile(one.OverInterruptions, 99), nanoseconds(one.MaximumNanoseconds), counted,
+			})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b []string) int { return cmp.Or(cmp.Compare(len(a[0]), len(b[0])), cmp.Compare(a[0], b[0])) })
+	return fmt.Sprintf("interruptions of %s and longer before, of %s and longer after\n\n", nanoseconds(before.ThresholdNanoseconds), nanoseconds(after.ThresholdNanoseconds)) +
+		Table([]string{"CPU", "", "PER SECOND", "STOLEN (ppm)", "MEDIAN", "P99", "MAXIMUM", "COUNTED BY THE KERNEL, PER SECOND"}, rows, palette, columns)
+}
+
 func percentile(all []jitter.Percentile, percent float64) string {
 	for _, p := range all {
 		if p.Percent == percent {
@@ -70,6 +94,9 @@ func worst(one *jitter.CPUResult, palette Palette, columns int) string {
 	title := palette.Title(fmt.Sprintf("CPU %d, the longest", one.CPU))
 	if one.NotRecorded > 0 {
 		title += palette.Warn(fmt.Sprintf(" (%d interruptions had no room in the record)", one.NotRecorded))
+	}
+	if one.CountedNanoseconds > 0 {
+		title = "CPU " + strconv.Itoa(one.CPU) + ", what the kernel counted, per second: " + jitter.CountedWords(one) + "\n" + title
 	}
 	if len(one.Worst) == 0 {
 		return title + ": none\n"

@@ -20,6 +20,7 @@ func TestJitter(t *testing.T) {
 				CPU: 4, LoopNanoseconds: 6.92, Interruptions: 3, NotRecorded: 1, InterruptionsPerSecond: 0.3, StolenPartsPerMillion: 12.34, MaximumNanoseconds: 7_920_090,
 				OverInterruptions: []jitter.Percentile{{Percent: 50, Nanoseconds: 900}, {Percent: 99, Nanoseconds: 7_920_090}, {Percent: 99.9, Nanoseconds: 7_920_090}},
 				OverTime:          []jitter.Percentile{{Percent: 99.99, Nanoseconds: 1_234}},
+				Counted:           []jitter.Cause{{Kind: jitter.CauseInterrupt, Name: "LOC", Count: 12}, {Kind: jitter.CauseSoftirq, Name: "TIMER", Count: 3}}, CountedNanoseconds: 2e9,
 				Worst: []jitter.Interruption{
 					{AtNanoseconds: 1_000_000, LengthNanoseconds: 900},
 					{AtNanoseconds: 2_500_000_000, LengthNanoseconds: 7_920_090, Causes: []jitter.Cause{
@@ -37,6 +38,7 @@ CPU  LOOP    PER SECOND  STOLEN (ppm)  MEDIAN  P99     P99.9   MAXIMUM  P99.99 O
 4    6.9 ns  0.3         12.3          900ns   7.92ms  7.92ms  7.92ms   1.23µs
 5    7.0 ns  0.0         0.0           -       -       -       0s       -
 
+CPU 4, what the kernel counted, per second: 6 interrupts, 1.5 softirqs, 0 preemptions
 CPU 4, the longest (1 interruptions had no room in the record)
 LENGTH  AT     WHAT THE KERNEL COUNTED MEANWHILE
 7.92ms  +2.5s  LOC Local timer interrupts ×7, a ×6, b ×5, c ×4, d ×3, and 2 more
@@ -45,6 +47,28 @@ LENGTH  AT     WHAT THE KERNEL COUNTED MEANWHILE
 CPU 5, the longest: none
 `
 	if diff := cmp.Diff(want, Jitter(result, NewPalette(false), 120)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestJitterPair(t *testing.T) {
+	before := &jitter.Result{ThresholdNanoseconds: 500, CPUs: []jitter.CPUResult{
+		{
+			CPU: 9, InterruptionsPerSecond: 250.4, StolenPartsPerMillion: 1234.5, MaximumNanoseconds: 7_920_090,
+			OverInterruptions:  []jitter.Percentile{{Percent: 50, Nanoseconds: 900}, {Percent: 99, Nanoseconds: 7_000_000}},
+			CountedNanoseconds: 1e9, Counted: []jitter.Cause{{Kind: jitter.CauseInterrupt, Name: "LOC", Count: 250}},
+		},
+		{CPU: 10},
+	}}
+	after := &jitter.Result{ThresholdNanoseconds: 500, CPUs: []jitter.CPUResult{{CPU: 9, CountedNanoseconds: 1e9}}}
+	const want = `interruptions of 500ns and longer before, of 500ns and longer after
+
+CPU          PER SECOND  STOLEN (ppm)  MEDIAN  P99  MAXIMUM  COUNTED BY THE KERNEL, PER SECOND
+9    before  250.4       1234.5        900ns   7ms  7.92ms   250 interrupts, 0 softirqs, 0 preemptions
+9    after   0.0         0.0           -       -    0s       0 interrupts, 0 softirqs, 0 preemptions
+10   before  0.0         0.0           -       -    0s       -
+`
+	if diff := cmp.Diff(want, JitterPair(before, after, NewPalette(false), 120)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

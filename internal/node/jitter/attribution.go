@@ -33,6 +33,10 @@ func attribute(result *Result, samples []sample) {
 				worst.Causes = moved(one.CPU, before, after)
 			}
 		}
+		if len(samples) > 1 {
+			first, last := &samples[0], &samples[len(samples)-1]
+			one.Counted, one.CountedNanoseconds = moved(one.CPU, first, last), last.ClockNanoseconds-first.ClockNanoseconds
+		}
 	}
 }
 

@@ -57,6 +57,16 @@ func TestAttribute(t *testing.T) {
 			t.Errorf("interruption %d (-want +got):\n%s", i, diff)
 		}
 	}
+	one := result.CPUs[0]
+	if diff := cmp.Diff(moved, one.Counted); diff != "" || one.CountedNanoseconds != 2_000 {
+		t.Errorf("over %d ns (-want +got):\n%s", one.CountedNanoseconds, diff)
+	}
+	if got := one.CountedPerSecond(CauseInterrupt); got != 4/2e-6 {
+		t.Errorf("%v interrupts per second", got)
+	}
+	if got := (&CPUResult{}).CountedPerSecond(CauseInterrupt); got != 0 {
+		t.Errorf("%v interrupts per second of nothing", got)
+	}
 }
 
 func TestAttributeToACPUThatCameOnline(t *testing.T) {

@@ -11,91 +11,171 @@ import (
 	"time"
 )
 
-// The measures of a plot, in pixels.
+// The measures of a plot, in pixels: a panel with its margins, and the area between the axes.
 const (
-	plotWidth, plotHeight = 760, 220
-	plotLeft, plotTop     = 70, 34
-	plotGap               = 60
+	panelWidth, panelHeight = 504, 326
+	marginLeft, marginTop   = 70, 72
+	areaWidth, areaHeight   = 400, 200
+	footHeight              = 34
 )
 
-// Plot draws, for each CPU, how many interruptions there were of which length, and when the longest came. It is a
-// complete SVG document without any reference to another.
+// Plot draws, for each CPU, how many interruptions there were of which length, and when the longest came. All CPUs have the same
+// scales. It is a complete SVG document without any reference to another.
 func Plot(result *Result) string {
-	const row = plotTop + plotHeight + plotGap
-	height := max(1, len(result.CPUs)) * row
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
-		2*plotWidth, height, 2*plotWidth, height)
-	b.WriteString(`<rect width="100%" height="100%" fill="#ffffff"/>` + "\n")
+	c := newCanvas(len(result.CPUs))
+	s := scalesOf(result)
 	for i := range result.CPUs {
 		one := &result.CPUs[i]
-		drawFrame(&b, 0, i*row, fmt.Sprintf("CPU %d: interruptions by length", one.CPU))
-		drawHistogram(&b, i*row, one)
-		drawFrame(&b, plotWidth, i*row, fmt.Sprintf("CPU %d: the longest interruptions over time", one.CPU))
-		drawTimeLine(&b, i*row, one)
+		c.lengths(0, i, fmt.Sprintf("CPU %d: how long", one.CPU), one, s)
+		c.times(1, i, fmt.Sprintf("CPU %d: when the longest came", one.CPU), one, s)
 	}
-	b.WriteString("</svg>\n")
-	return b.String()
+	return c.end("Each line is an interruption: blue with something that the kernel counted about that time, red without (firmware, hypervisor, hardware).")
 }
 
-func drawFrame(b *strings.Builder, x, y int, title string) {
-	fmt.Fprintf(b, `<text x="%d" y="%d" font-weight="bold">%s</text>`+"\n", x+plotLeft, y+plotTop-12, html.EscapeString(title))
-	fmt.Fprintf(b, `<path d="M%d %dv%dh%d" fill="none" stroke="#444444"/>`+"\n", x+plotLeft, y+plotTop, plotHeight, plotWidth-plotLeft-20)
+// Compare draws two measurements side by side with the same scales: for each CPU of either how many interruptions of which length there
+// were before and after something was changed.
+func Compare(before, after *Result) string {
+	numbers := cpuNumbers(before, after)
+	c := newCanvas(len(numbers))
+	s := scalesOf(before, after)
+	for i, cpu := range numbers {
+		c.lengths(0, i, fmt.Sprintf("CPU %d before", cpu), before.On(cpu), s)
+		c.lengths(1, i, fmt.Sprintf("CPU %d after", cpu), after.On(cpu), s)
+	}
+	return c.end("A bar counts interruptions from its left to its right edge. Both axes are logarithmic, and the same on both sides.")
 }
 
-// inner is the width between the axes.
-const inner = plotWidth - plotLeft - 20
+// canvas collects the elements of a document with two panels in each row.
+type canvas struct {
+	strings.Builder
+	height int
+}
 
-// drawHistogram draws a bar for each bucket, on a logarithmic scale.
-func drawHistogram(b *strings.Builder, y int, one *CPUResult) {
-	if len(one.Histogram) == 0 {
-		drawNothing(b, 0, y)
+func newCanvas(rows int) *canvas {
+	c := &canvas{height: max(1, rows)*panelHeight + footHeight}
+	fmt.Fprintf(&c.Builder, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="system-ui,'DejaVu Sans',sans-serif" font-size="13" fill="#24292f">`+"\n",
+		2*panelWidth, c.height, 2*panelWidth, c.height)
+	c.WriteString(`<rect width="100%" height="100%" fill="#ffffff"/>` + "\n")
+	return c
+}
+
+// end closes the document with a line below all panels.
+func (c *canvas) end(words string) string {
+	c.words(marginLeft, float64(c.height-14), "start", `fill="#57606a"`, words)
+	c.WriteString("</svg>\n")
+	return c.String()
+}
+
+func (c *canvas) words(x, y float64, anchor, style, text string) {
+	fmt.Fprintf(&c.Builder, `<text x="%.1f" y="%.1f" text-anchor="%s" %s>%s</text>`+"\n", x, y, anchor, style, html.EscapeString(text))
+}
+
+// corner is the upper left corner of the area of a panel.
+func corner(column, row int) (x, y float64) {
+	return float64(column*panelWidth + marginLeft), float64(row*panelHeight + marginTop)
+}
+
+// head writes the title of a panel, and what was measured on the CPU.
+func (c *canvas) head(column, row int, title string, one *CPUResult) {
+	x, y := corner(column, row)
+	c.words(x, y-48, "start", `font-size="15" font-weight="bold"`, title)
+	if one == nil {
 		return
 	}
-	most := 1.0
+	c.words(x, y-30, "start", `fill="#57606a"`, fmt.Sprintf("%s per second, longest %s, %s of the time",
+		rate(one.InterruptionsPerSecond), short(one.MaximumNanoseconds), percent(one.StolenPartsPerMillion)))
+	if one.CountedNanoseconds > 0 {
+		c.words(x, y-13, "start", `fill="#57606a"`, "kernel, per second: "+CountedWords(one))
+	}
+}
+
+// horizontal draws lines across an area at the decades of a scale, with their names and the name of the axis.
+func (c *canvas) horizontal(column, row int, s decades, name string, label func(float64) string) {
+	x, y := corner(column, row)
+	for exponent := s.from; exponent <= s.to; exponent++ {
+		level := y + areaHeight*(1-s.at(math.Pow10(exponent)))
+		fmt.Fprintf(&c.Builder, `<path d="M%.1f %.1fh%d" stroke="#d8dee4"/>`+"\n", x, level, areaWidth)
+		c.words(x-8, level+4, "end", "", label(math.Pow10(exponent)))
+	}
+	fmt.Fprintf(&c.Builder, `<text transform="translate(%.1f %.1f) rotate(-90)" text-anchor="middle" fill="#57606a">%s</text>`+"\n", x-54, y+areaHeight/2, name)
+}
+
+// vertical draws lines down an area, with their names and the name of the axis.
+func (c *canvas) vertical(column, row int, name string, ticks []tick) {
+	x, y := corner(column, row)
+	for _, t := range ticks {
+		fmt.Fprintf(&c.Builder, `<path d="M%.1f %.1fv%d" stroke="#d8dee4"/>`+"\n", x+t.share*areaWidth, y, areaHeight)
+		c.words(x+t.share*areaWidth, y+areaHeight+18, "middle", "", t.label)
+	}
+	c.words(x+areaWidth/2, y+areaHeight+38, "middle", `fill="#57606a"`, name)
+}
+
+// tick is a mark at a share of an axis.
+type tick struct {
+	share float64
+	label string
+}
+
+// lengths draws a bar for each bucket of lengths.
+func (c *canvas) lengths(column, row int, title string, one *CPUResult, s scales) {
+	c.head(column, row, title, one)
+	if c.isEmpty(column, row, one) {
+		return
+	}
+	x, y := corner(column, row)
+	var ticks []tick
+	for exponent := s.length.from; exponent <= s.length.to; exponent++ {
+		ticks = append(ticks, tick{s.length.at(math.Pow10(exponent)), short(int64(math.Pow10(exponent)))})
+	}
+	c.vertical(column, row, "length of an interruption", ticks)
+	c.horizontal(column, row, s.rate, "interruptions per second", rate)
 	for _, bucket := range one.Histogram {
-		most = max(most, math.Log10(float64(bucket.Count)+1))
-	}
-	width := inner / float64(len(one.Histogram))
-	for i, bucket := range one.Histogram {
-		height := math.Log10(float64(bucket.Count)+1) / most * plotHeight
-		left := plotLeft + float64(i)*width
-		fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="#2f6f9f"><title>%s to %s: %d</title></rect>`+"\n",
-			left+1, float64(y+plotTop)+plotHeight-height, max(1, width-2), height,
+		if bucket.Count == 0 {
+			continue
+		}
+		left, right := s.length.at(float64(bucket.FromNanoseconds))*areaWidth, s.length.at(float64(bucket.ToNanoseconds))*areaWidth
+		height := s.rate.at(perSecond(bucket, one)) * areaHeight
+		fmt.Fprintf(&c.Builder, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="#2f6f9f"><title>%s to %s: %d</title></rect>`+"\n",
+			x+left+0.5, y+areaHeight-height, max(1, right-left-1), height,
 			time.Duration(bucket.FromNanoseconds), time.Duration(bucket.ToNanoseconds), bucket.Count)
-		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" font-size="10">%d</text>`+"\n",
-			left+width/2, float64(y+plotTop)+plotHeight-height-3, bucket.Count)
-		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle" font-size="10">%s</text>`+"\n",
-			left, y+plotTop+plotHeight+14, short(bucket.FromNanoseconds))
 	}
 }
 
-// drawTimeLine draws a line for each of the longest interruptions where it came, as long as the logarithm says.
-func drawTimeLine(b *strings.Builder, y int, one *CPUResult) {
-	if len(one.Worst) == 0 || one.DurationNanoseconds <= 0 {
-		drawNothing(b, plotWidth, y)
+// times draws a line for each of the longest interruptions where it came.
+func (c *canvas) times(column, row int, title string, one *CPUResult, s scales) {
+	x, y := corner(column, row)
+	c.words(x, y-48, "start", `font-size="15" font-weight="bold"`, title)
+	if c.isEmpty(column, row, one) {
 		return
 	}
-	bottom := float64(y + plotTop + plotHeight)
-	top := math.Ceil(math.Log10(float64(max(one.MaximumNanoseconds, 1000))))
-	const floor = 2.0
-	for exponent := floor; exponent <= top; exponent++ {
-		level := bottom - (exponent-floor)/(top-floor)*plotHeight
-		fmt.Fprintf(b, `<path d="M%d %.1fh%d" stroke="#dddddd"/><text x="%d" y="%.1f" text-anchor="end" font-size="10">%s</text>`+"\n",
-			plotWidth+plotLeft, level, inner, plotWidth+plotLeft-6, level+4, short(int64(math.Pow(10, exponent))))
+	const parts = 4
+	var ticks []tick
+	for i := range parts + 1 {
+		ticks = append(ticks, tick{float64(i) / parts, short(one.DurationNanoseconds * int64(i) / parts)})
 	}
+	c.vertical(column, row, "time since the begin", ticks)
+	c.horizontal(column, row, s.length, "length", func(length float64) string { return short(int64(length)) })
 	for _, worst := range one.Worst {
-		x := plotWidth + plotLeft + float64(worst.AtNanoseconds)/float64(one.DurationNanoseconds)*inner
-		height := max(2, (math.Log10(float64(max(worst.LengthNanoseconds, 1)))-floor)/(top-floor)*plotHeight)
-		fmt.Fprintf(b, `<path d="M%.1f %.1fv-%.1f" stroke="%s" stroke-width="2"><title>%s</title></path>`+"\n",
-			x, bottom, height, colourOf(worst), html.EscapeString(tellInterruption(worst)))
+		at := x + float64(worst.AtNanoseconds)/float64(one.DurationNanoseconds)*areaWidth
+		height := max(2, s.length.at(float64(worst.LengthNanoseconds))*areaHeight)
+		fmt.Fprintf(&c.Builder, `<path d="M%.1f %.1fv-%.1f" stroke="%s" stroke-width="2"><title>%s</title></path>`+"\n",
+			at, y+areaHeight, height, colourOf(worst), html.EscapeString(tellInterruption(worst)))
 	}
-	fmt.Fprintf(b, `<text x="%d" y="%.1f" font-size="10">0s</text><text x="%d" y="%.1f" text-anchor="end" font-size="10">%s</text>`+"\n",
-		plotWidth+plotLeft, bottom+14, plotWidth+plotLeft+inner, bottom+14, short(one.DurationNanoseconds))
 }
 
-func drawNothing(b *strings.Builder, x, y int) {
-	fmt.Fprintf(b, `<text x="%d" y="%d" fill="#2e7d32">none at or above the threshold</text>`+"\n", x+plotLeft+20, y+plotTop+plotHeight/2)
+// isEmpty writes into an area that there is nothing to draw, when that is so.
+func (c *canvas) isEmpty(column, row int, one *CPUResult) bool {
+	x, y := corner(column, row)
+	fmt.Fprintf(&c.Builder, `<path d="M%.1f %.1fv%dh%d" fill="none" stroke="#57606a"/>`+"\n", x, y, areaHeight, areaWidth)
+	switch {
+	case one == nil:
+		c.words(x+areaWidth/2, y+areaHeight/2, "middle", "", "not measured")
+	case len(one.Histogram) == 0 || one.DurationNanoseconds <= 0:
+		c.words(x+areaWidth/2, y+areaHeight/2, "middle", `fill="#1a7f37"`, "none at or above the threshold")
+	default:
+		return false
+	}
+	return true
 }
 
 // colourOf is red for an interruption of which the kernel counted nothing.

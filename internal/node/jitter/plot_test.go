@@ -7,6 +7,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -29,22 +30,27 @@ func elements(t *testing.T, document string) map[string]int {
 	}
 }
 
-func TestPlot(t *testing.T) {
-	result := &Result{CPUs: []CPUResult{
+// twoCPUs is a result with interruptions on CPU 4 and none on CPU 5.
+func twoCPUs() *Result {
+	return &Result{CPUs: []CPUResult{
 		{
-			CPU: 4, DurationNanoseconds: 1e9, MaximumNanoseconds: 70_000,
+			CPU: 4, DurationNanoseconds: 1e9, MaximumNanoseconds: 70_000, InterruptionsPerSecond: 4, StolenPartsPerMillion: 75,
 			Histogram: []Bucket{{1024, 2048, 3}, {2048, 4096, 0}, {4096, 8192, 1}},
 			Worst: []Interruption{
 				{AtNanoseconds: 1e6, LengthNanoseconds: 70_000, Causes: []Cause{{CauseInterrupt, `142 <eth0> & "x"`, 1}}},
 				{AtNanoseconds: 2e6, LengthNanoseconds: 1_500},
 			},
+			Counted: []Cause{{CauseInterrupt, "LOC", 500}, {CauseInterrupt, "142", 2}, {CauseContextSwitch, "nonvoluntary_ctxt_switches", 3}}, CountedNanoseconds: 2e9,
 		},
 		{CPU: 5, DurationNanoseconds: 1e9},
 	}}
-	document := Plot(result)
+}
+
+func TestPlot(t *testing.T) {
+	document := Plot(twoCPUs())
 	counts := elements(t, document)
-	// The background and one bar for each bucket; a title for each bar and each interruption.
-	if counts["rect"] != 1+3 || counts["title"] != 3+2 {
+	// The background and one bar for each bucket with something in it; a title for each bar and each interruption.
+	if counts["rect"] != 1+2 || counts["title"] != 2+2 {
 		t.Errorf("the plot has %d bars and %d titles", counts["rect"]-1, counts["title"])
 	}
 	if got := strings.Count(document, "none at or above the threshold"); got != 2 {
@@ -56,8 +62,46 @@ func TestPlot(t *testing.T) {
 	if strings.Contains(document, "<eth0>") {
 		t.Error("a name is not escaped")
 	}
+	for _, want := range []string{"4 per second, longest 70µs, 75 ppm of the time", "kernel, per second: 251 interrupts, 0 softirqs, 1.5 preemptions", ">10µs<", ">0.1<"} {
+		if !strings.Contains(document, want) {
+			t.Errorf("%q is missing in:\n%s", want, document)
+		}
+	}
 }
 
 func TestPlotOfNothing(t *testing.T) {
 	elements(t, Plot(&Result{}))
+}
+
+// TestLabelsDoNotOverlap tests that the marks of the widest scale have room for their names.
+func TestLabelsDoNotOverlap(t *testing.T) {
+	wide := &Result{CPUs: []CPUResult{{CPU: 1, DurationNanoseconds: 1e10, Histogram: []Bucket{{256, 512, 1}, {268435456, 536870912, 1}}}}}
+	s := scalesOf(wide)
+	const widest, pixels = len("100ms"), 8
+	if room := areaWidth / float64(s.length.to-s.length.from); room < float64(widest*pixels) {
+		t.Errorf("%.0f pixels for a label of up to %d letters", room, widest)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	after := twoCPUs()
+	after.CPUs = append(after.CPUs[1:], CPUResult{CPU: 6, DurationNanoseconds: 1e9})
+	document := Compare(twoCPUs(), after)
+	if counts := elements(t, document); counts["rect"] != 1+2 {
+		t.Errorf("%d bars, want 2", counts["rect"]-1)
+	}
+	for want, times := range map[string]int{"CPU 4 before": 1, "CPU 4 after": 1, "CPU 6 after": 1, "not measured": 2, "none at or above the threshold": 3} {
+		if got := strings.Count(document, want); got != times {
+			t.Errorf("%q stands there %d times, want %d", want, got, times)
+		}
+	}
+}
+
+// TestScalesAreShared tests that a bar of the same rate is as high on both sides.
+func TestScalesAreShared(t *testing.T) {
+	quiet := &Result{CPUs: []CPUResult{{CPU: 4, DurationNanoseconds: 1e9, Histogram: []Bucket{{1024, 2048, 3}}}}}
+	heights := regexp.MustCompile(`<rect x="[^"]*" y="([^"]*)"[^>]*><title>1.024µs`).FindAllStringSubmatch(Compare(twoCPUs(), quiet), -1)
+	if len(heights) != 2 || heights[0][1] != heights[1][1] {
+		t.Errorf("bars begin at %v", heights)
+	}
 }

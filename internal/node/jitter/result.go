@@ -44,6 +44,24 @@ type CPUResult struct {
 	HDR string `json:"hdr"`
 	// Worst are the longest interruptions in the order of time.
 	Worst []Interruption `json:"worst"`
+	// Counted is what the kernel counted on this CPU over CountedNanoseconds, the time from the begin of the warm-up to the end of
+	// the measurement, the most frequent first. Unlike lengths, it does not depend on what the machine below a virtual one does.
+	Counted            []Cause `json:"counted"`
+	CountedNanoseconds int64   `json:"countedNanoseconds"`
+}
+
+// CountedPerSecond is how often the kernel counted something of a kind on this CPU; 0 when nothing was counted.
+func (r *CPUResult) CountedPerSecond(kind CauseKind) float64 {
+	if r.CountedNanoseconds <= 0 {
+		return 0
+	}
+	total := uint64(0)
+	for _, cause := range r.Counted {
+		if cause.Kind == kind {
+			total += cause.Count
+		}
+	}
+	return float64(total) / (float64(r.CountedNanoseconds) / 1e9)
 }
 
 // Percentile is a length that a share of all stays below.

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package jitter
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// scales are those of all panels of a plot, so that they can be compared.
+type scales struct {
+	// length in nanoseconds, and rate in interruptions per second.
+	length, rate decades
+}
+
+// decades is a logarithmic scale between two powers of ten.
+type decades struct{ from, to int }
+
+// at is the place of a value on the scale, from 0 to 1.
+func (d decades) at(value float64) float64 {
+	if value <= 0 {
+		return 0
+	}
+	return min(1, max(0, (math.Log10(value)-float64(d.from))/float64(d.to-d.from)))
+}
+
+// decadesOf is the scale that holds all values.
+func decadesOf(values []float64) decades {
+	if len(values) == 0 {
+		return decades{0, 1}
+	}
+	from, to := int(math.Floor(math.Log10(slices.Min(values)))), int(math.Ceil(math.Log10(slices.Max(values))))
+	return decades{from, max(to, from+1)}
+}
+
+func scalesOf(results ...*Result) scales {
+	var lengths, rates []float64
+	for _, result := range results {
+		for i := range result.CPUs {
+			one := &result.CPUs[i]
+			for _, bucket := range one.Histogram {
+				if bucket.Count > 0 && bucket.FromNanoseconds > 0 && one.DurationNanoseconds > 0 {
+					lengths = append(lengths, float64(bucket.FromNanoseconds), float64(bucket.ToNanoseconds))
+					rates = append(rates, perSecond(bucket, one))
+				}
+			}
+		}
+	}
+	s := scales{length: decadesOf(lengths), rate: decadesOf(rates)}
+	if lowest := math.Pow10(s.rate.from); len(rates) > 0 && slices.Min(rates) < 1.5*lowest {
+		// The lowest bar needs some height.
+		s.rate.from--
+	}
+	return s
+}
+
+func perSecond(bucket Bucket, one *CPUResult) float64 {
+	return float64(bucket.Count) / (float64(one.DurationNanoseconds) / 1e9)
+}
+
+// On is what was measured on a CPU; nil when it was not.
+func (r *Result) On(cpu int) *CPUResult {
+	at := slices.IndexFunc(r.CPUs, func(one CPUResult) bool { return one.CPU == cpu })
+	if at < 0 {
+		return nil
+	}
+	return &r.CPUs[at]
+}
+
+// cpuNumbers are the CPUs of any of the results, in ascending order.
+func cpuNumbers(results ...*Result) []int {
+	var numbers []int
+	for _, result := range results {
+		for i := range result.CPUs {
+			numbers = append(numbers, result.CPUs[i].CPU)
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}
+
+// CountedWords says how often, per second, the kernel counted interrupts, softirqs and preemptions on a CPU.
+func CountedWords(one *CPUResult) string {
+	return strings.Join([]string{
+		rate(one.CountedPerSecond(CauseInterrupt)) + " interrupts",
+		rate(one.CountedPerSecond(CauseSoftirq)) + " softirqs",
+		rate(one.CountedPerSecond(CauseContextSwitch)) + " preemptions",
+	}, ", ")
+}
+
+// rate writes a number per second with two or three digits.
+func rate(value float64) string {
+	switch {
+	case value >= 1e6:
+		return fmt.Sprintf("%.3gM", value/1e6)
+	case value >= 1e4:
+		return fmt.Sprintf("%.3gk", value/1e3)
+	case value >= 100:
+		return strconv.FormatFloat(math.Round(value), 'f', -1, 64)
+	}
+	return strconv.FormatFloat(value, 'g', 2, 64)
+}
+
+// percent writes parts per million as a share of a hundred, where that has digits.
+func percent(partsPerMillion float64) string {
+	if partsPerMillion < 100 {
+		return fmt.Sprintf("%.2g ppm", partsPerMillion)
+	}
+	return fmt.Sprintf("%.2f %%", partsPerMillion/1e4)
+}
