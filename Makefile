@@ -63,7 +63,7 @@ demo-capture: ## Run the demo in terminals of 80x24 and 120x40, and look at ever
 	LOWLATENCY_DEMO_TMP=$$(hack/fast-tmp.sh) go test -tags capture -count=1 -timeout 40m -v ./test/demo -output $(CURDIR)/dist
 
 .PHONY: demo-picture
-demo-picture: ## Draw docs/images/demo.svg anew, from a run of the demo (needs script of Debian's bsdutils).
+demo-picture: programs-demo-picture ## Draw docs/images/demo.svg anew, from a run of the demo (needs script of Debian's bsdutils).
 	script -qec 'make demo ONESHOT=1' /dev/null | go run ./hack/terminalsvg -from 'A node goes wrong' -lines 40 > dist/demo.svg && mv dist/demo.svg docs/images/demo.svg
 
 .PHONY: pictures
@@ -147,7 +147,7 @@ endif
 ##@ Test
 
 .PHONY: test
-test: envtest ## Run every test, with a real API server and the real kubelet's validation; fail below 85 % of internal/.
+test: programs-test envtest ## Run every test, with a real API server and the real kubelet's validation; fail below 85 % of internal/.
 	FAULTS=all $(GO_TEST) -timeout 20m -coverprofile=cover.out ./...
 	hack/coverage.sh cover.out internal/ $(COVERAGE_MINIMUM)
 	$(MAKE) --no-print-directory test-kubelet test-image test-olm test-gitops test-helm
@@ -184,7 +184,7 @@ churn: envtest ## Let nodes flap and profiles change for CHURN; fail when manage
 # definitions that lack a field of today's agents. With a release, it is its tag.
 PREVIOUS ?= 8555ddf85cd7b183d4052ca1d442626f6d0c1639
 .PHONY: test-upgrade
-test-upgrade: envtest ## Mix definitions, manager and agents of the commit PREVIOUS with those of now; the table is in dist/upgrade.txt.
+test-upgrade: programs-test-upgrade envtest ## Mix definitions, manager and agents of the commit PREVIOUS with those of now; the table is in dist/upgrade.txt.
 	@mkdir -p dist && rm -rf dist/previous dist/upgrade.txt && mkdir dist/previous
 	git archive $(PREVIOUS) | tar -x -C dist/previous
 	cd dist/previous && go test -c -o mistakes.test ./test/mistakes
@@ -218,7 +218,7 @@ example-hosts: ## Get the two hosts of docs/worked-example.md into this folder.
 	@HOSTS_FROM="$(HOSTS_FROM)" hack/example-hosts.sh .
 
 .PHONY: docs-test
-docs-test: envtest $(KUBECTL_HERE) ## Run the commands of the documents, also those that build something or need a cluster, with the real kubectl.
+docs-test: programs-docs-test envtest $(KUBECTL_HERE) ## Run the commands of the documents, also those that build something or need a cluster, with the real kubectl.
 	@HOSTS_FROM="$(HOSTS_FROM)" hack/example-hosts.sh dist/hosts || { rm -rf dist/hosts; printf 'docs-test: without the hosts, the commands of docs/worked-example.md are NOT run\n' >&2; }
 	DOCS_HOSTS=$(if $(DOCS_HOSTS),$(DOCS_HOSTS),$$([ ! -d dist/hosts ] || echo $(CURDIR)/dist/hosts)) DOCS_KUBECTL=$(KUBECTL_HERE) $(GO_TEST) -count=1 -timeout 30m ./test/docs -all
 
@@ -227,33 +227,27 @@ test-alerts: $(PROMTOOL) ## Raise every alert of config/prometheus with promtool
 	PROMTOOL=$(PROMTOOL) go test -tags promtool -count=1 -v ./test/alerts
 
 .PHONY: test-hwloc
-test-hwloc: ## Compare the topology with lstopo's (needs Debian's hwloc).
-	@hack/packages.sh check $@
+test-hwloc: programs-test-hwloc ## Compare the topology with lstopo's (needs Debian's hwloc).
 	$(GO_TEST) -count=1 ./test/hwloc/...
 
 .PHONY: lab
-lab: envtest ## Compare real kernels in emulated machines with their plans (needs root, QEMU and mmdebstrap; see docs/lab.md).
-	@hack/packages.sh check $@
+lab: programs-lab envtest ## Compare real kernels in emulated machines with their plans (needs root, QEMU and mmdebstrap; see docs/lab.md).
 	go test -tags lab -count=1 -timeout 60m -v -run '^(TestNodeTruth|TestTunedBeforeKubelet)$$' ./test/lab
 
 .PHONY: lab-short
-lab-short: ## The same on one machine, with few scenarios.
-	@hack/packages.sh check $@
+lab-short: programs-lab-short ## The same on one machine, with few scenarios.
 	LAB=short go test -tags lab -count=1 -timeout 60m -v -run '^TestNodeTruth$$' ./test/lab
 
 .PHONY: lab-pools
-lab-pools: ## Show BypassNICPools on a real node: PREEMPT_RT kernel, kubelet and containerd in an emulated machine.
-	@hack/packages.sh check $@
+lab-pools: programs-lab-pools ## Show BypassNICPools on a real node: PREEMPT_RT kernel, kubelet and containerd in an emulated machine.
 	go test -tags lab -count=1 -timeout 180m -v ./test/lab/pools
 
 .PHONY: lab-onload
-lab-onload: ## Judge a real Onload on AF_XDP: its modules in an emulated machine, and containers with the device plugin's answer.
-	@hack/packages.sh check $@
+lab-onload: programs-lab-onload ## Judge a real Onload on AF_XDP: its modules in an emulated machine, and containers with the device plugin's answer.
 	go test -tags lab -count=1 -timeout 90m -v ./test/lab/onload
 
 .PHONY: lab-image
-lab-image: ## Build the lab's image into the per-user cache only.
-	@hack/packages.sh check $@
+lab-image: programs-lab-image ## Build the lab's image into the per-user cache only.
 	go test -tags lab -count=1 -timeout 60m -v -run '^TestImage$$' ./test/lab
 
 .PHONY: olm
@@ -262,7 +256,7 @@ olm: envtest ## Install, upgrade and remove the operator by the real Operator Li
 	$(GO_TEST) -tags lab -count=1 -timeout 60m -run '^TestOLM$$' ./test/real
 
 .PHONY: argocd
-argocd: envtest $(KUSTOMIZE) ## Sync, change, roll back, prune and remove the operator by the real Argo CD; the table is in dist/argocd.txt.
+argocd: programs-argocd envtest $(KUSTOMIZE) ## Sync, change, roll back, prune and remove the operator by the real Argo CD; the table is in dist/argocd.txt.
 	hack/toolchain.sh controller-manager argocd
 	$(GO_TEST) -tags lab -count=1 -timeout 60m -run '^TestArgoCD$$' ./test/real
 
@@ -371,6 +365,10 @@ undeploy: $(KUSTOMIZE) ## Remove the operator; delete the profiles first, so tha
 	hack/kustomize-build.sh $(KUSTOMIZE) $(CONFIG) $(IMG) | $(KUBECTL) delete --ignore-not-found -f -
 
 ##@ Tools
+
+# Looked for before a target, and before what is built for it.
+programs-%:
+	@hack/packages.sh check $*
 
 .PHONY: packages
 packages: ## Install the Debian packages of the programs that labs and long targets run.

@@ -17,8 +17,11 @@ qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-onload lab-imag
 qemu-img            qemu-utils       lab lab-short lab-pools lab-onload lab-image
 mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-onload lab-image
 mke2fs              e2fsprogs        lab lab-short lab-pools lab-onload lab-image
-cpio                cpio             lab-arm64
-qemu-system-aarch64 qemu-system-arm  lab-arm64
+cpio                cpio             lab
+git                 git              docs-test test-upgrade argocd
+tar                 tar              test-upgrade
+script              bsdutils         demo-picture
+qemu-system-aarch64 qemu-system-arm  lab
 EOF
 }
 

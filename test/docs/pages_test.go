@@ -195,3 +195,25 @@ func testSources(t *testing.T) string {
 	}
 	return all.String()
 }
+
+// TestTargetsLookForTheirPrograms holds the table of hack/packages.sh against the Makefile: each target in it looks for its programs before
+// anything else is made for it, and no other does.
+func TestTargetsLookForTheirPrograms(t *testing.T) {
+	needs := map[string]bool{}
+	_, table, _ := strings.Cut(read(t, "hack/packages.sh"), "cat <<'EOF'")
+	table, _, _ = strings.Cut(table, "EOF")
+	for _, row := range regexp.MustCompile(`(?m)^[a-z0-9_-]+ +[a-z0-9-]+ +((?:[a-z0-9-]+ ?)+)$`).FindAllStringSubmatch(table, -1) {
+		for target := range strings.FieldsSeq(row[1]) {
+			needs[target] = true
+		}
+	}
+	for _, rule := range regexp.MustCompile(`(?m)^([a-z0-9-]+): programs-([a-z0-9-]+)`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		if rule[1] != rule[2] || !needs[rule[1]] {
+			t.Errorf("make %s looks for the programs of %s", rule[1], rule[2])
+		}
+		delete(needs, rule[1])
+	}
+	for target := range needs {
+		t.Errorf("make %s does not look for its programs first", target)
+	}
+}
