@@ -224,7 +224,13 @@ docs-test: programs-docs-test envtest $(KUBECTL_HERE) ## Run the commands of the
 
 .PHONY: test-alerts
 test-alerts: $(PROMTOOL) ## Raise every alert of config/prometheus with promtool.
-	PROMTOOL=$(PROMTOOL) go test -tags promtool -count=1 -v ./test/alerts
+	PROMTOOL=$(PROMTOOL) go test -tags promtool -count=1 -v -run '^TestAlerts$$' ./test/alerts
+
+.PHONY: dashboard
+dashboard: envtest $(PROMTOOL) ## Run the demo, and let the engine of Prometheus answer every query of the dashboard from its metrics; the table is in dist/dashboard.txt.
+	@rm -rf dist/scrapes && mkdir -p dist/scrapes
+	hack/demo.sh -oneshot -scrapes $(CURDIR)/dist/scrapes >/dev/null
+	DEMO_SCRAPES=$(CURDIR)/dist/scrapes PROMTOOL=$(PROMTOOL) go test -tags promtool -count=1 -v -run '^TestDashboard$$' ./test/alerts | tee dist/dashboard.txt
 
 .PHONY: test-hwloc
 test-hwloc: programs-test-hwloc ## Compare the topology with lstopo's (needs Debian's hwloc).
@@ -311,6 +317,15 @@ run: ## Run the manager on this machine against the current kubeconfig's cluster
 .PHONY: image
 image: ## Build the image for PLATFORMS without a container engine or registry into dist/image.tar; PUSH=registry/name:tag pushes it.
 	go run -C hack/image . -source $(CURDIR) -output $(CURDIR)/dist -name $(IMG) -platforms $(PLATFORMS) -version $(VERSION) -push "$(PUSH)"
+
+.PHONY: image-twice
+image-twice: ## Build the image of the commit from two clones in different folders, and fail when the digests differ.
+	@rm -rf dist/twice && mkdir -p dist/twice/a dist/twice/another/folder
+	git clone -q . dist/twice/a/source && git clone -q . dist/twice/another/folder/source
+	go run -C hack/image . -source $(CURDIR)/dist/twice/a/source -output $(CURDIR)/dist/twice/a -name $(IMG) -platforms $(PLATFORMS) -version $(VERSION) | tee dist/twice/first
+	go run -C hack/image . -source $(CURDIR)/dist/twice/another/folder/source -output $(CURDIR)/dist/twice/another -name $(IMG) -platforms $(PLATFORMS) -version $(VERSION) | tee dist/twice/second
+	cmp dist/twice/first dist/twice/second && cmp dist/twice/a/image.tar dist/twice/another/image.tar && rm -rf dist/twice
+	@printf 'image: two builds, one digest, and the same bytes in the archives\n'
 
 RELEASE_KEY ?=
 .PHONY: release

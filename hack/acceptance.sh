@@ -16,6 +16,7 @@ proofs() {
 demo-capture  the demo in terminals of 80x24 and 120x40
 docs-test     every command of the documents
 test-alerts   every alert, raised by promtool
+dashboard   every query of the dashboard, answered by Prometheus from the demo's metrics
 faults      seeded faults and harmless variations on simulated machines
 test-hwloc  topologies as another judge sees them
 mutate      single changes of the code that the tests must notice
@@ -26,6 +27,7 @@ churn       an hour of flapping nodes, edited profiles and restarted agents
 test-upgrade versions of definitions, manager and agents mixed, forth and back
 olm         installed, upgraded and removed by Operator Lifecycle Manager
 argocd      synced, changed, rolled back, pruned and removed by Argo CD
+image-twice one digest for two builds of the image
 test-release a release that is complete, installs, and is the same when it is made again
 lab         real kernels against their plans
 lab-pools   NIC pools on a real kubelet

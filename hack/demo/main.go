@@ -25,6 +25,7 @@ import (
 
 func main() {
 	oneshot := flag.Bool("oneshot", false, "end after the story")
+	scrapes := flag.String("scrapes", "", "a folder for the operator's metrics at the end of each act; none when empty")
 	verbose := flag.Bool("verbose", false, "print the operator's own log to stderr")
 	flag.Parse()
 	log := logger(*verbose)
@@ -33,7 +34,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	narrator := newNarrator(os.Stdout)
-	err := run(ctx, narrator, *oneshot)
+	err := run(ctx, narrator, *oneshot, *scrapes)
 	switch {
 	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
 		narrator.say("\nEnded, and everything of the demo is removed.")
@@ -52,7 +53,7 @@ func logger(verbose bool) logr.Logger {
 }
 
 // run tells the story and, unless oneshot, keeps everything running for the reader to play with.
-func run(ctx context.Context, narrator *narrator, oneshot bool) (err error) {
+func run(ctx context.Context, narrator *narrator, oneshot bool, scrapes string) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	stage, err := newStage(ctx, narrator)
 	if err != nil {
@@ -63,9 +64,12 @@ func run(ctx context.Context, narrator *narrator, oneshot bool) (err error) {
 		cancel()
 		err = errors.Join(err, stage.close())
 	}()
-	for _, act := range acts() {
+	for number, act := range acts() {
 		narrator.heading(act.title, act.text)
 		if err := act.play(ctx, stage); err != nil {
+			return err
+		}
+		if err := stage.scrape(scrapes, number+1); err != nil {
 			return err
 		}
 	}

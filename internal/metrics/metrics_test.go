@@ -264,7 +264,8 @@ versions and hugepages. Measured jitter is not in it, because the [probe](jitter
 
 - On OpenShift, ` + "`kubectl apply -k config/dashboard`" + ` puts it into the console, below Observe, Dashboards.
 - In Grafana, import the file. It is in the schema that the console reads, whose panels Grafana converts when it loads them. It has not
-  been looked at in a running Grafana yet; its queries are compared with the metrics above by a test.
+  been looked at in a running Grafana yet; its queries are compared with the metrics above by a test, and ` + "`make dashboard`" + ` lets the engine of
+  Prometheus answer each of them from what the operator of the demo exposes; only the panel of containers with NICs has nothing to show there, as no pod of the demo takes one.
 `)
 	return text.String()
 }
