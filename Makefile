@@ -70,6 +70,10 @@ demo-picture: programs-demo-picture ## Draw docs/images/demo.svg anew, from a ru
 pictures: ## Draw the pictures of the documents anew that need no measurement.
 	go run ./hack/pictures docs/images
 
+.PHONY: jitter-pair
+jitter-pair: programs-jitter-pair ## Measure a CPU of an emulated machine before and after it boots as planned; the results are in dist/jitter.
+	hack/jitter/pair.sh dist/jitter
+
 .PHONY: jitter-picture
 jitter-picture: ## Measure a CPU of this machine for ten seconds, and draw docs/images/jitter.svg.
 	@mkdir -p dist

@@ -13,11 +13,11 @@ table() {
   cat <<'EOF'
 lstopo-no-graphics  hwloc-nox        test-hwloc
 ip                  iproute2         test
-qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-onload lab-image
+qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-onload lab-image jitter-pair
 qemu-img            qemu-utils       lab lab-short lab-pools lab-onload lab-image
 mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-onload lab-image
 mke2fs              e2fsprogs        lab lab-short lab-pools lab-onload lab-image
-cpio                cpio             lab
+cpio                cpio             lab jitter-pair
 git                 git              docs-test test-upgrade argocd
 tar                 tar              test-upgrade
 script              bsdutils         demo-picture
