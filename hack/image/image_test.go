@@ -231,6 +231,33 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// TestBillOfAProgram: the file of a program has an ending on Windows, and its package has none.
+func TestBillOfAProgram(t *testing.T) {
+	folder := newSource(t)
+	for platform, name := range map[string]string{"windows/amd64": "lowlatency-agent.exe", "darwin/arm64": "lowlatency-agent"} {
+		into := t.TempDir()
+		program := filepath.Join(into, name)
+		system, architecture, _ := strings.Cut(platform, "/")
+		command := exec.Command("go", "build", "-o", program, "./cmd/lowlatency-agent")
+		command.Dir = folder
+		command.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+architecture, "CGO_ENABLED=0", "GOFLAGS=")
+		if text, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		bill := filepath.Join(into, "bill.spdx.json")
+		must(t, describeProgram(t.Context(), options{
+			source: folder, platforms: platform, version: "v1", program: program, materials: bill, texts: filepath.Join(into, "THIRD-PARTY"),
+		}))
+		text, err := os.ReadFile(bill)
+		must(t, err)
+		document, err := spdx.Read(bytes.NewReader(text))
+		must(t, err)
+		if found := document.Packages[0]; found.PackageName != "lowlatency-agent" || found.PackageFileName != "/"+name {
+			t.Errorf("the bill for %s names %s, file %s", platform, found.PackageName, found.PackageFileName)
+		}
+	}
+}
+
 func TestBadOptions(t *testing.T) {
 	for _, c := range []struct{ name, reference, platforms, want string }{
 		{"name", "Not A Name", "linux/amd64", "-name: "},

@@ -108,12 +108,13 @@ func describeProgram(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	name := filepath.Base(o.program)
+	path := filepath.Base(o.program)
+	name := strings.TrimSuffix(path, ".exe")
 	modules, err := licences.Of(ctx, source.folder, []string{platform.OS + "/" + platform.Architecture}, "./cmd/"+name)
 	if err != nil {
 		return err
 	}
-	materials, err := materialsOf(source, name, *platform, []file{{from: o.program, path: name}}, modules)
+	materials, err := materialsOf(source, name, *platform, []file{{from: o.program, path: path}}, modules)
 	if err != nil {
 		return err
 	}

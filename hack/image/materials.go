@@ -78,7 +78,8 @@ func programMaterials(s source, f file, terms map[string]string) (*v2_3.Package,
 		return nil, nil, fmt.Errorf("reading what %s was built from: %w", f.path, err)
 	}
 	sum := sha256.Sum256(content)
-	program := part("program-"+f.path, f.path, s.version)
+	name := strings.TrimSuffix(f.path, ".exe")
+	program := part("program-"+name, name, s.version)
 	program.PackageFileName = "/" + f.path
 	program.PackageLicenseDeclared = "Apache-2.0"
 	program.PrimaryPackagePurpose = "APPLICATION"
