@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
@@ -89,5 +91,18 @@ func TestPlannerFindings(t *testing.T) {
 				t.Errorf("what leaves the node without a plan is %s", severity)
 			}
 		})
+	}
+}
+
+// TestClaimsOfAnInventoryThatCannotBeRead: pools keep the NICs that they have had until the inventory makes sense again.
+func TestClaimsOfAnInventoryThatCannotBeRead(t *testing.T) {
+	inventory := objects.InventoryOf(t, hosttree.Xeon())
+	inventory.Hash, inventory.OnlineCPUs = "broken", "x"
+	had := []v1alpha1.BypassNICClaim{{PCIAddress: objects.FirstPort, Pool: "a"}}
+	pools := NewPoolIndex([]*v1alpha1.BypassNICPool{objects.MakePool("a").Obj()}).Of(objects.MakeNode("n", "role", "trading")).
+		On(&v1alpha1.LowLatencyNode{Spec: v1alpha1.LowLatencyNodeSpec{BypassNICs: had}})
+	planned := NewPlanner(plan.PlatformRules{}).Plan(objects.MakeProfile("trading").Obj(), pools, "n", inventory)
+	if diff := cmp.Diff(had, planned.Claimed); planned.Plan != nil || diff != "" {
+		t.Errorf("plan %v, claims (-want +got):\n%s", planned.Plan, diff)
 	}
 }
