@@ -93,7 +93,9 @@ func (o *observer) record(ctx context.Context, w *world, e watch.Event) {
 	if err != nil {
 		return
 	}
-	lie := w.lieOf(object, func(selector v1alpha1.NodeSelector, node string) bool { return o.wasSelected(selector, node, revision) })
+	lie := w.lieOf(object, func(selector v1alpha1.NodeSelector, node *corev1.Node) bool {
+		return o.wasSelected(selector, node, revision)
+	})
 	if lie != "" && !w.isCurrent(object) {
 		// The watch is late, and the hosts may be on the way to something else by now.
 		lie = ""
@@ -110,23 +112,28 @@ func (o *observer) record(ctx context.Context, w *world, e watch.Event) {
 }
 
 // wasSelected reports whether a selector has matched a Node as it was at a revision. A status that was written before a user
-// gave a node its label says nothing about that node.
-func (o *observer) wasSelected(selector v1alpha1.NodeSelector, name string, revision int64) bool {
+// gave a node its label, or about the machine that another has replaced since, says nothing about the node that is there now.
+func (o *observer) wasSelected(selector v1alpha1.NodeSelector, now *corev1.Node, revision int64) bool {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	node, latest := o.known.nodes[name], int64(0)
+	node, latest := o.known.nodes[now.Name], int64(0)
 	for i := range o.events {
 		e := &o.events[i]
-		if found, ok := e.object.(*corev1.Node); ok && found.Name == name && e.revision <= revision && e.revision > latest {
+		if found, ok := e.object.(*corev1.Node); ok && found.Name == now.Name && e.revision <= revision && e.revision > latest {
 			node, latest = found, e.revision
 			if e.deleted {
 				node = nil
 			}
 		}
 	}
-	if node == nil {
+	if node == nil || node.UID != now.UID {
 		return false
 	}
+	return hasLabels(node, selector)
+}
+
+// hasLabels reports whether a node has the labels of a selector.
+func hasLabels(node *corev1.Node, selector v1alpha1.NodeSelector) bool {
 	for key, value := range selector.MatchLabels {
 		if found, labelled := node.Labels[key]; !labelled || found != string(value) {
 			return false

@@ -183,11 +183,14 @@ func TestStatusSpeaksOfItsTime(t *testing.T) {
 	o.events = []event{labelled(30, role, false), labelled(20, nil, false), labelled(40, role, true), nodeAt(25, false)}
 	selector := v1alpha1.NodeSelector{MatchLabels: v1alpha1.Labels{"role": ""}}
 	for revision, want := range map[int64]bool{10: true, 20: false, 29: false, 30: true, 39: true, 40: false} {
-		if got := o.wasSelected(selector, "n", revision); got != want {
+		if got := o.wasSelected(selector, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, revision); got != want {
 			t.Errorf("wasSelected() at revision %d = %v, want %v", revision, got, want)
 		}
 	}
-	if o.wasSelected(selector, "unknown", 50) {
+	if o.wasSelected(selector, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "unknown"}}, 50) {
 		t.Error("a node that nobody has told of was selected")
+	}
+	if o.wasSelected(selector, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "of another machine"}}, 30) {
+		t.Error("what was said of a machine counts for the one that has replaced it")
 	}
 }

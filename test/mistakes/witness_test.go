@@ -24,11 +24,11 @@ import (
 // What hosts show of a spec is read here from their trees, by nothing of what the operator or its agents use.
 
 // everyNode is to look at all nodes that a profile or pool selects now.
-func everyNode(v1alpha1.NodeSelector, string) bool { return true }
+func everyNode(v1alpha1.NodeSelector, *corev1.Node) bool { return true }
 
 // lieOf is what is wrong with a profile or pool that says Ready for its current spec; "" when nothing is, or when it does
 // not say so. It speaks for those of the nodes which it selects that it was about, when it was written.
-func (w *world) lieOf(object client.Object, about func(v1alpha1.NodeSelector, string) bool) string {
+func (w *world) lieOf(object client.Object, about func(v1alpha1.NodeSelector, *corev1.Node) bool) string {
 	switch object := object.(type) {
 	case *v1alpha1.LowLatencyNodeProfile:
 		if !isReady(object.Status.Conditions, object.Generation) || !object.DeletionTimestamp.IsZero() {
@@ -54,16 +54,16 @@ func (w *world) isCurrent(object client.Object) bool {
 }
 
 // lackOfProfile is what a host lacks of the profile that selects its node; "" when nothing.
-func (w *world) lackOfProfile(profile *v1alpha1.LowLatencyNodeProfile, about func(v1alpha1.NodeSelector, string) bool) string {
+func (w *world) lackOfProfile(profile *v1alpha1.LowLatencyNodeProfile, about func(v1alpha1.NodeSelector, *corev1.Node) bool) string {
 	nodes, err := w.selected(profile.Spec.NodeSelector)
 	if err != nil {
 		return ""
 	}
-	for _, node := range nodes {
-		if !about(profile.Spec.NodeSelector, node) {
+	for i := range nodes {
+		if !about(profile.Spec.NodeSelector, &nodes[i]) {
 			continue
 		}
-		lack, err := w.lackOfHost(node, &profile.Spec)
+		lack, err := w.lackOfHost(nodes[i].Name, &profile.Spec)
 		if err == nil && lack != "" {
 			return fmt.Sprintf("profile %s is Ready for generation %d, but %s", profile.Name, profile.Generation, lack)
 		}
@@ -105,16 +105,16 @@ func (w *world) lackOfHost(node string, spec *v1alpha1.LowLatencyNodeProfileSpec
 }
 
 // lackOfPool is what hosts lack of the hugepages of their NICs.
-func (w *world) lackOfPool(pool *v1alpha1.BypassNICPool, about func(v1alpha1.NodeSelector, string) bool) string {
+func (w *world) lackOfPool(pool *v1alpha1.BypassNICPool, about func(v1alpha1.NodeSelector, *corev1.Node) bool) string {
 	nodes, err := w.selected(pool.Spec.NodeSelector)
 	if err != nil {
 		return ""
 	}
-	for _, node := range nodes {
-		if !about(pool.Spec.NodeSelector, node) {
+	for i := range nodes {
+		if !about(pool.Spec.NodeSelector, &nodes[i]) {
 			continue
 		}
-		lack, err := w.lackOfNICs(node, pool)
+		lack, err := w.lackOfNICs(nodes[i].Name, pool)
 		if err == nil && lack != "" {
 			return fmt.Sprintf("pool %s is Ready for generation %d, but %s", pool.Name, pool.Generation, lack)
 		}
@@ -175,7 +175,7 @@ func hugepages(root, size, numa string) (int, error) {
 }
 
 // selected are the nodes with all labels of a selector.
-func (w *world) selected(selector v1alpha1.NodeSelector) ([]string, error) {
+func (w *world) selected(selector v1alpha1.NodeSelector) ([]corev1.Node, error) {
 	labels := client.MatchingLabels{}
 	for key, value := range selector.MatchLabels {
 		labels[key] = string(value)
@@ -184,11 +184,7 @@ func (w *world) selected(selector v1alpha1.NodeSelector) ([]string, error) {
 	if err := w.Client.List(w.ctx, &nodes, labels); err != nil {
 		return nil, fmt.Errorf("listing Nodes: %w", err)
 	}
-	names := make([]string, 0, len(nodes.Items))
-	for i := range nodes.Items {
-		names = append(names, nodes.Items[i].Name)
-	}
-	return names, nil
+	return nodes.Items, nil
 }
 
 // situation is all that is looked at to tell whether the cluster is at rest.
@@ -357,8 +353,8 @@ func (w *world) reportsNotGreen(s *situation) string {
 		if err != nil {
 			return err.Error()
 		}
-		for _, node := range nodes {
-			governed[node] = s.profiles.Items[i].Name
+		for j := range nodes {
+			governed[nodes[j].Name] = s.profiles.Items[i].Name
 		}
 	}
 	for i := range s.reports.Items {
