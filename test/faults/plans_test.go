@@ -70,10 +70,9 @@ func allAsked(t *testing.T) map[string]asked {
 		}
 	}
 	for name, pool := range documents[v1alpha1.BypassNICPool](t, "config/samples/*.yaml", "BypassNICPool") {
-		// A driver of a virtual function is bound by modprobe, which a tree does not have.
-		if pool.Spec.Stack.Type != v1alpha1.StackVFIO {
-			all[name] = asked{profile: trading(), pools: []*v1alpha1.BypassNICPool{pool}}
-		}
+		// The machines have none of the NICs that most samples name.
+		pool.Spec.NICs = onloadPool().Spec.NICs
+		all[name] = asked{profile: trading(), pools: []*v1alpha1.BypassNICPool{pool}}
 	}
 	files, err := filepath.Glob("../../internal/platform/openshift/importer/testdata/*.yaml")
 	if err != nil {
@@ -94,10 +93,14 @@ func allAsked(t *testing.T) map[string]asked {
 
 // planMachines are the machines that everything is planned on, with all their cores.
 func planMachines() map[string]hosttree.Machine {
-	return map[string]hosttree.Machine{
+	all := map[string]hosttree.Machine{
 		xeon: fewQueues(hosttree.Xeon()), epyc: fewQueues(hosttree.EPYC()), arm: fewQueues(hosttree.Arm()), edge: singleSocket(),
 		"epyc-caches": wideCaches(), "xeon-small": small(hosttree.Xeon()),
 	}
+	for name, hardware := range all {
+		all[name] = withIOMMU(hardware)
+	}
+	return all
 }
 
 // fitting writes the CPUs of an explicit partition anew, so that they are those of the machine: the first core of each
@@ -172,6 +175,9 @@ func bootAsked(t *testing.T, name, on string, wanted asked, hardware hosttree.Ma
 			return line{name, on, "", outcomeRefused, err.Error()}
 		}
 		return line{name, on, "", outcomeMissed, err.Error()}
+	}
+	if len(wanted.pools) != len(n.plan.BypassPools) {
+		return line{name, on, "", outcomeMissed, "the plan takes no NIC for the pool"}
 	}
 	n.t = t
 	reports, err := n.judge(row{})
