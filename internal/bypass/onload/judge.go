@@ -85,7 +85,7 @@ func Judge(stacks []Stack, in Container) Verdict {
 		return unattributed(candidates, in.Namespace)
 	}
 	return Verdict{State: NoStack, Message: "no process of the container has a socket in a stack of Onload, so its sockets, if it has any, " +
-		"are those of the kernel" + near(candidates) + "; see that LD_PRELOAD names libonload.so or that the program is started with " +
+		"are those of the kernel" + near(candidates) + "; see that " + reachable(candidates) + "LD_PRELOAD names libonload.so or that the program is started with " +
 		"onload, that a virtual interface (VI) was free when it started, and set EF_NO_FAIL to 0, so that a socket that cannot be " +
 		"accelerated is an error"}
 }
@@ -100,6 +100,14 @@ func near(stacks []Stack) string {
 		return text + ", which has handed sockets to the kernel (" + handovers + ")"
 	}
 	return text
+}
+
+// reachable is the first way out where sockets were handed over, which may be those of the program.
+func reachable(stacks []Stack) string {
+	if handedOver(stacks) == "" {
+		return ""
+	}
+	return "the program connects and binds to addresses that the pool's NIC reaches, that "
 }
 
 // unattributed is the verdict when a stack may be the container's or not.

@@ -272,7 +272,8 @@ func TestJudgeKernelSockets(t *testing.T) {
 		},
 		"a stack that has no socket in the same namespace": {
 			head(4, "") + counters("tcp_handover_connect: 1"), Container{Namespace: &own, ShowsAll: true}, NoStack,
-			"stack 4 is in its network namespace, which has handed sockets to the kernel (tcp_handover_connect 1); see",
+			"stack 4 is in its network namespace, which has handed sockets to the kernel (tcp_handover_connect 1); see that the program connects " +
+				"and binds to addresses that the pool's NIC reaches, that LD_PRELOAD names",
 		},
 		"all processes, and no namespace": {head(4, ""), Container{ShowsAll: true}, NoStack, "although stack 4"},
 	})
