@@ -4,46 +4,19 @@
 package metrics
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/metrics/dashboard"
 )
 
-// dashboardPanel is a panel as Grafana and the console of OpenShift read it.
-type dashboardPanel struct {
-	ID      int    `json:"id"`
-	Type    string `json:"type"`
-	Title   string `json:"title"`
-	Targets []struct {
-		Expr         string `json:"expr"`
-		LegendFormat string `json:"legendFormat"`
-	} `json:"targets"`
-}
-
-func readPanels(t *testing.T) []dashboardPanel {
+func readPanels(t *testing.T) []dashboard.Panel {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "config", "dashboard", "lowlatency.json"))
+	panels, err := dashboard.Read("../..")
 	if err != nil {
 		t.Fatal(err)
-	}
-	var board struct {
-		Rows []struct {
-			Panels []dashboardPanel `json:"panels"`
-		} `json:"rows"`
-	}
-	if err := json.Unmarshal(text, &board); err != nil {
-		t.Fatal(err)
-	}
-	var panels []dashboardPanel
-	for _, row := range board.Rows {
-		panels = append(panels, row.Panels...)
-	}
-	if len(panels) == 0 {
-		t.Fatal("the dashboard has no panel")
 	}
 	return panels
 }

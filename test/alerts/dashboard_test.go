@@ -6,7 +6,6 @@
 package alerts
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,35 +17,17 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"sigs.k8s.io/yaml"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/metrics/dashboard"
 )
 
-// panel is a panel of the dashboard.
-type panel struct {
-	Title   string `json:"title"`
-	Targets []struct {
-		Expr string `json:"expr"`
-	} `json:"targets"`
-}
-
-func readPanels(t *testing.T) []panel {
+func readPanels(t *testing.T) []dashboard.Panel {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "config", "dashboard", "lowlatency.json"))
+	panels, err := dashboard.Read("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var board struct {
-		Rows []struct {
-			Panels []panel `json:"panels"`
-		} `json:"rows"`
-	}
-	if err := json.Unmarshal(text, &board); err != nil {
-		t.Fatal(err)
-	}
-	var all []panel
-	for _, row := range board.Rows {
-		all = append(all, row.Panels...)
-	}
-	return all
+	return panels
 }
 
 // readScrapes are the series of the demo, a value a minute: the first at the end of its first act. It returns how many acts there are.
