@@ -7,12 +7,12 @@ package jitter
 
 import (
 	"cmp"
-	"fmt"
+	"iter"
 	"math"
 	"math/bits"
 	"slices"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
 
 // worstKept is how many of the longest interruptions a result names.
@@ -67,25 +67,19 @@ func summarize(cpu int, s *spinState, gaps []gap, c clock) (CPUResult, error) {
 	result.OverTime = overTime(lengths, s.finish-s.begin, c)
 	result.Histogram = histogram(lengths, c)
 	var err error
-	result.HDR, err = encodeHDR(lengths, c)
+	result.HDR, err = latency.EncodeHDR(nanoseconds(lengths, c))
 	return result, err
 }
 
-// encodeHDR writes the lengths as an HDR histogram of 3 significant digits up to 100 s, in the compressed V2
-// encoding and base64, which the tools of HdrHistogram read and merge.
-func encodeHDR(lengths []uint64, c clock) (string, error) {
-	const longestLength, digits = 100_000_000_000, 3
-	all := hdrhistogram.New(1, longestLength, digits)
-	for _, ticks := range lengths {
-		if err := all.RecordValue(min(c.length(ticks), longestLength)); err != nil {
-			return "", fmt.Errorf("recording %d ns: %w", c.length(ticks), err)
+// nanoseconds are lengths in ticks, one after the other.
+func nanoseconds(ticks []uint64, c clock) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for _, length := range ticks {
+			if !yield(c.length(length)) {
+				return
+			}
 		}
 	}
-	encoded, err := all.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		return "", fmt.Errorf("encoding the histogram: %w", err)
-	}
-	return string(encoded), nil
 }
 
 // longest are the longest gaps in the order of time.

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package latency
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Verdict is what a measurement says about a node.
+type Verdict string
+
+const (
+	// Passed measurements kept the budget, or had none.
+	Passed Verdict = "Passed"
+	// Failed measurements broke the budget.
+	Failed Verdict = "Failed"
+	// Inconclusive measurements say nothing about the node; the reason says why.
+	Inconclusive Verdict = "Inconclusive"
+)
+
+// Reason says in one word why a verdict is what it is.
+type Reason string
+
+const (
+	// ReasonMeasured is a measurement without a budget.
+	ReasonMeasured Reason = "Measured"
+	// ReasonWithinBudget is a measurement that kept its budget.
+	ReasonWithinBudget Reason = "WithinBudget"
+	// ReasonOverBudget is a latency above its limit.
+	ReasonOverBudget Reason = "OverBudget"
+	// ReasonLoss is more loss than the budget has.
+	ReasonLoss Reason = "Loss"
+	// ReasonTooFewSamples is a percentile of the budget that the samples do not carry.
+	ReasonTooFewSamples Reason = "TooFewSamples"
+	// ReasonNotAccelerated is a path through the kernel where another was asked for, or one that is not known.
+	ReasonNotAccelerated Reason = "NotAccelerated"
+)
+
+// Outcome is the verdict with its reason.
+type Outcome struct {
+	Verdict Verdict `json:"verdict"`
+	Reason  Reason  `json:"reason"`
+	// Message is a sentence for people.
+	Message string `json:"message"`
+}
+
+// Budget is what a measurement must keep. Its zero value asks for nothing.
+type Budget struct {
+	// Limits of percentiles.
+	Limits []Limit `json:"limits,omitempty"`
+	// MaximumNanoseconds is the limit of each single sample; 0 is none.
+	MaximumNanoseconds int64 `json:"maximumNanoseconds,omitempty"`
+	// LossPartsPerMillion is the limit of lost messages; nil is none.
+	LossPartsPerMillion *float64 `json:"lossPartsPerMillion,omitempty"`
+	// Accelerated asks for a path past the kernel's network stack.
+	Accelerated bool `json:"accelerated,omitempty"`
+}
+
+// Limit is the limit of a percentile, which is one of Ladder.
+type Limit struct {
+	Percent     float64 `json:"percent"`
+	Nanoseconds int64   `json:"nanoseconds"`
+}
+
+// asks reports whether the budget asks for anything.
+func (b *Budget) asks() bool {
+	return len(b.Limits) > 0 || b.MaximumNanoseconds > 0 || b.LossPartsPerMillion != nil || b.Accelerated
+}
+
+// Judge holds a result against a budget. What is certain comes first: a latency above its limit fails whatever else is not known. The
+// path comes before all: a number of another path says nothing about the one that was asked for.
+func Judge(result *Result, budget Budget) Outcome {
+	if !budget.asks() {
+		return Outcome{Passed, ReasonMeasured, "measured, without a budget"}
+	}
+	if budget.Accelerated && result.Path.State != PathAccelerated {
+		return Outcome{Inconclusive, ReasonNotAccelerated, "the path was not accelerated: " + result.Path.Message}
+	}
+	var unknown *Outcome
+	for i := range result.Sizes {
+		s := &result.Sizes[i]
+		found := judgeOne(strconv.Itoa(s.Bytes)+" bytes", &s.Distribution, s.Lost, budget)
+		switch found.Verdict {
+		case Failed:
+			return found
+		case Inconclusive:
+			if unknown == nil {
+				unknown = &found
+			}
+		case Passed:
+		}
+	}
+	if unknown != nil {
+		return *unknown
+	}
+	if len(result.Sizes) == 0 {
+		return Outcome{Inconclusive, ReasonTooFewSamples, "nothing was measured"}
+	}
+	return Outcome{Passed, ReasonWithinBudget, "within the budget"}
+}
+
+// judgeOne holds one distribution and its loss against a budget.
+func judgeOne(what string, d *Distribution, lost uint64, budget Budget) Outcome {
+	if limit := budget.MaximumNanoseconds; limit > 0 && d.MaximumNanoseconds > limit {
+		return over(what, "the maximum", d.MaximumNanoseconds, limit)
+	}
+	if limit, sent := budget.LossPartsPerMillion, lost+d.Samples; limit != nil && float64(lost)*1e6 > *limit*float64(sent) {
+		return Outcome{Failed, ReasonLoss, fmt.Sprintf("%s: %d of %d messages were lost, and the budget has %g parts per million", what, lost, sent, *limit)}
+	}
+	if d.Samples == 0 {
+		return Outcome{Inconclusive, ReasonTooFewSamples, what + ": no message came back"}
+	}
+	passed := Outcome{Verdict: Passed}
+	for _, limit := range budget.Limits {
+		p, carried := d.At(limit.Percent)
+		if !carried {
+			passed = Outcome{Inconclusive, ReasonTooFewSamples, fmt.Sprintf("%s: %d samples do not carry %g %%, which takes %d",
+				what, d.Samples, limit.Percent, Samples(limit.Percent))}
+			continue
+		}
+		if p.Nanoseconds > limit.Nanoseconds {
+			return over(what, strconv.FormatFloat(limit.Percent, 'g', -1, 64)+" %", p.Nanoseconds, limit.Nanoseconds)
+		}
+	}
+	return passed
+}
+
+func over(what, of string, nanoseconds, limit int64) Outcome {
+	return Outcome{Failed, ReasonOverBudget, fmt.Sprintf("%s: %s is %s, and the budget has %s", what, of, time.Duration(nanoseconds), time.Duration(limit))}
+}

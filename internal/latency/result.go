@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package latency
+
+// Version is the version of the form of Result. It changes when a field changes its meaning, not when one is added.
+const Version = 1
+
+// Kind is the kind of a measurement.
+type Kind string
+
+// KindPingPong has one message under way at a time, as sfnt-pingpong does, for one size of messages after the other.
+const KindPingPong Kind = "PingPong"
+
+// Result is what a measurement over the network found. Its JSON form is documented in docs/latency.md.
+type Result struct {
+	Version int     `json:"version"`
+	Kind    Kind    `json:"kind"`
+	Outcome Outcome `json:"outcome"`
+	Setup   Setup   `json:"setup"`
+	Path    Path    `json:"path"`
+	// Sizes are what ping-pong found, in the order of the measurement.
+	Sizes []Size `json:"sizes,omitempty"`
+}
+
+// Setup is how was measured.
+type Setup struct {
+	// Transport is TCP, UDP or Multicast.
+	Transport Transport `json:"transport"`
+	// Waiting is Spin or Block.
+	Waiting Waiting `json:"waiting"`
+	// Peer is the address and port of the server.
+	Peer string `json:"peer"`
+	// Group is the address of the multicast group.
+	Group string `json:"group,omitempty"`
+	// RoundTrip says whether latencies are those of the whole round trip; they are half of it otherwise.
+	RoundTrip bool `json:"roundTrip,omitempty"`
+	// Timestamps says which clock took the time, and why not the NIC's.
+	Timestamps string `json:"timestamps"`
+	// ClockNanoseconds is what reading the clock costs, which is subtracted from each sample.
+	ClockNanoseconds int64 `json:"clockNanoseconds"`
+	// Client and Server are the two hosts.
+	Client Host `json:"client"`
+	Server Host `json:"server"`
+}
+
+// Host is one end of a measurement.
+type Host struct {
+	Name   string `json:"name"`
+	Kernel string `json:"kernel"`
+	// CPU that the program was kept to; -1 when to none.
+	CPU int `json:"cpu"`
+	// Environment are the variables that decide about the stack: LD_PRELOAD, EF_*, ZF_* and others, in ascending order.
+	Environment []string `json:"environment,omitempty"`
+}
+
+// Transport is what carries messages.
+type Transport string
+
+const (
+	// TCP is a connection without Nagle's algorithm.
+	TCP Transport = "TCP"
+	// UDP is unicast.
+	UDP Transport = "UDP"
+	// Multicast is UDP to a group, in both directions.
+	Multicast Transport = "Multicast"
+)
+
+// Waiting is how both ends wait for a message.
+type Waiting string
+
+const (
+	// Spin asks the socket again and again.
+	Spin Waiting = "Spin"
+	// Block sleeps in the kernel.
+	Block Waiting = "Block"
+)
+
+// Size is what was found with messages of one size.
+type Size struct {
+	Bytes int `json:"bytes"`
+	// Lost pings got no answer in time; Stray answers came twice or too late.
+	Lost         uint64       `json:"lost"`
+	Stray        uint64       `json:"stray"`
+	Distribution Distribution `json:"distribution"`
+}
+
+// Distribution is what is known of many latencies, in nanoseconds.
+type Distribution struct {
+	Samples              uint64  `json:"samples"`
+	MinimumNanoseconds   int64   `json:"minimumNanoseconds"`
+	MeanNanoseconds      float64 `json:"meanNanoseconds"`
+	MedianNanoseconds    int64   `json:"medianNanoseconds"`
+	MaximumNanoseconds   int64   `json:"maximumNanoseconds"`
+	DeviationNanoseconds float64 `json:"deviationNanoseconds"`
+	// Percentiles that the samples carry, in ascending order.
+	Percentiles []Percentile `json:"percentiles"`
+	// HDR is an HDR histogram in nanoseconds, V2 compressed, in base64.
+	HDR string `json:"hdr"`
+}
+
+// Percentile is a latency that a share of all samples stays below, and how far it can be trusted.
+type Percentile struct {
+	Percent     float64 `json:"percent"`
+	Nanoseconds int64   `json:"nanoseconds"`
+	// LowNanoseconds to HighNanoseconds hold the percentile of what was sampled with 95 % confidence, by ranks, as far as the samples
+	// are independent of each other.
+	LowNanoseconds  int64 `json:"lowNanoseconds"`
+	HighNanoseconds int64 `json:"highNanoseconds"`
+	// Beyond is how many samples lie above the rank.
+	Beyond uint64 `json:"beyond"`
+}
