@@ -50,12 +50,13 @@ type observer struct {
 	known *picture
 	// lies are the moments in which something said Ready for a spec that the hosts did not show.
 	lies []string
-	// ledger tells what the manager had read when it wrote.
+	// ledger tells what the manager had read when it wrote, and news what it had been told.
 	ledger *ledger
+	news   *news
 }
 
 func newObserver() *observer {
-	return &observer{known: newPicture(), seen: map[string]int64{}, ledger: newLedger()}
+	return &observer{known: newPicture(), seen: map[string]int64{}, ledger: newLedger(), news: newNews()}
 }
 
 // watch begins to observe.
@@ -93,8 +94,13 @@ func (o *observer) record(ctx context.Context, w *world, e watch.Event) {
 	if err != nil {
 		return
 	}
+	written := writtenStatus{nameOf(object), revision}
+	for o.news.isUnderway(written.object) && ctx.Err() == nil {
+		// The watch tells of a write before its answer has come.
+		time.Sleep(pace / 10)
+	}
 	lie := w.lieOf(object, func(selector v1alpha1.NodeSelector, node *corev1.Node) bool {
-		return o.wasSelected(selector, node, revision)
+		return o.wasSelected(selector, node, revision) && o.news.hadHeard(written, selector, node)
 	})
 	if lie != "" && !w.isCurrent(object) {
 		// The watch is late, and the hosts may be on the way to something else by now.
@@ -129,13 +135,13 @@ func (o *observer) wasSelected(selector v1alpha1.NodeSelector, now *corev1.Node,
 	if node == nil || node.UID != now.UID {
 		return false
 	}
-	return hasLabels(node, selector)
+	return hasLabels(node.Labels, selector)
 }
 
-// hasLabels reports whether a node has the labels of a selector.
-func hasLabels(node *corev1.Node, selector v1alpha1.NodeSelector) bool {
+// hasLabels reports whether labels are those of a selector.
+func hasLabels(labels map[string]string, selector v1alpha1.NodeSelector) bool {
 	for key, value := range selector.MatchLabels {
-		if found, labelled := node.Labels[key]; !labelled || found != string(value) {
+		if found, labelled := labels[key]; !labelled || found != string(value) {
 			return false
 		}
 	}

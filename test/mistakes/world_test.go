@@ -136,8 +136,9 @@ func (w *world) populate(operate func(*world) error) error {
 // startOperator starts the manager over a new link.
 func (w *world) startOperator() error {
 	w.link = newLink()
+	w.observer.news.restart()
 	stop, err := w.StartOperator(w.ctx, func(next http.RoundTripper) http.RoundTripper {
-		return w.link.over(w.observer.ledger.over(next))
+		return w.observer.news.atManager(w.link.over(w.observer.news.atServer(w.observer.ledger.over(next))))
 	})
 	if err != nil {
 		return err
