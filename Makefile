@@ -37,7 +37,7 @@ BOILERPLATE := hack/boilerplate.go.txt
 
 # Host trees and etcd's files go to memory where there is room; what Go builds stays on disk. Tests would take GOTMPDIR for
 # their own files, too.
-FAST_TMP = GOTMPDIR=$${TMPDIR:-/tmp} TMPDIR=$$(hack/fast-tmp.sh)
+FAST_TMP = GOTMPDIR=$${TMPDIR:-/tmp} TMPDIR=$$($(CURDIR)/hack/fast-tmp.sh)
 GO_TEST = $(FAST_TMP) go test -exec 'env -u GOTMPDIR'
 
 SHELL := /usr/bin/env bash
@@ -60,7 +60,7 @@ demo: ## Watch the operator tune and prove a simulated fleet; ONESHOT=1 runs it 
 .PHONY: demo-capture
 demo-capture: ## Run the demo in terminals of 80x24 and 120x40, and look at every picture; the screens are in dist/demo-*.txt.
 	@mkdir -p dist
-	LOWLATENCY_DEMO_TMP=$$(hack/fast-tmp.sh) go test -tags capture -count=1 -timeout 40m -v ./test/demo -output $(CURDIR)/dist
+	LOWLATENCY_DEMO_TMP=$$($(CURDIR)/hack/fast-tmp.sh) go test -tags capture -count=1 -timeout 40m -v ./test/demo -output $(CURDIR)/dist
 
 .PHONY: demo-picture
 demo-picture: programs-demo-picture ## Draw docs/images/demo.svg anew, from a run of the demo (needs script of Debian's bsdutils).
@@ -279,7 +279,7 @@ COUNT ?= 40
 MUTATED ?= internal/verify internal/plan internal/fleet internal/fleet/status internal/fleet/gate internal/bypass
 .PHONY: mutate
 mutate: ## Change the code in COUNT places of each of the packages MUTATED, drawn with SEED, and fail when the tests miss more than 5 %.
-	TMPDIR=$$(hack/fast-tmp.sh) go run ./hack/mutate -seed $(SEED) -count $(COUNT) $(MUTATED)
+	TMPDIR=$$($(CURDIR)/hack/fast-tmp.sh) go run ./hack/mutate -seed $(SEED) -count $(COUNT) $(MUTATED)
 
 .PHONY: acceptance
 acceptance: ## Run every long proof and print one table: make acceptance PROOFS="faults lab" runs some of them.

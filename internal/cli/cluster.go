@@ -33,6 +33,9 @@ const (
 	pageSize = 250
 )
 
+// errNoCluster is that of somebody who has no cluster. The library proposes a variable for it that kubectl does not document.
+var errNoCluster = errors.New("neither KUBECONFIG nor ~/.kube/config names a cluster, and this is no pod of one")
+
 // clusterAccess are the flags that say which cluster is asked, and as whom, as kubectl has them. They are those of client-go:
 // k8s.io/cli-runtime has the same ones, and brings the kinds of all of Kubernetes into every command, those without a cluster
 // included.
@@ -75,6 +78,9 @@ func (c *clusterAccess) config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.overrides).ClientConfig()
+	if errors.Is(err, clientcmd.ErrEmptyConfig) {
+		err = errNoCluster
+	}
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w; %s", err, c.remedy())
 	}

@@ -61,7 +61,7 @@ func (a *app) importProfiles(ctx context.Context, files []string, format string)
 		for _, file := range files {
 			imported, err := a.importFile(ctx, schemas, origin{where: file, inFolder: isFolder}, format)
 			if err != nil {
-				return fmt.Errorf("%s: %w", file, err)
+				return err
 			}
 			found = found || imported
 		}
@@ -83,7 +83,7 @@ func (a *app) importFile(ctx context.Context, schemas *crdschema.Schemas, file o
 	for _, document := range documents {
 		items, isList := itemsOf(document)
 		if isList && len(items) == 0 {
-			return false, errors.New("the list is empty: there is no PerformanceProfile in it")
+			return false, fmt.Errorf("%s: the list is empty: there is no PerformanceProfile in it", file.where)
 		}
 		for _, item := range items {
 			if file.inFolder && !importer.IsPerformanceProfile(item) {
@@ -91,7 +91,7 @@ func (a *app) importFile(ctx context.Context, schemas *crdschema.Schemas, file o
 			}
 			found = true
 			if err := a.importProfile(ctx, schemas, item, format); err != nil {
-				return false, err
+				return false, fmt.Errorf("%s: %w", file.where, err)
 			}
 		}
 	}

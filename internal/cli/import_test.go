@@ -40,7 +40,10 @@ func TestImportOfNothing(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "pod.yaml"), []byte("apiVersion: v1\nkind: Pod\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	empty := write(t, "empty.yaml", "# nothing\n")
 	cases := map[string]struct{ in, file, want string }{
+		"an empty file":      {"", empty, "error: " + empty + " holds no object\n"},
+		"no file":            {"", "/does/not/exist", "error: open /does/not/exist: no such file or directory\n"},
 		"a folder of others": {"", folder, "error: folder " + folder + " holds no PerformanceProfile\n"},
 		"an empty list":      {"apiVersion: v1\nkind: List\nitems: []\n", "-", "error: -: the list is empty: there is no PerformanceProfile in it\n"},
 	}

@@ -160,7 +160,7 @@ func (w *world) files(t *testing.T) {
 		"trading.yaml": profile, "new.yaml": profile, "old.yaml": older, "older.yaml": older, "pool.yaml": pool,
 		"typo.yaml":             strings.Replace(profile, "simultaneousMultithreading:", "simultaneousMultithreadng:", 1),
 		"profiles/trading.yaml": profile, "profiles/x2.yaml": pool, "performanceprofile.yaml": performanceProfile,
-		"before.json": `{"cpus": [{"cpu": 4, "interruptionsPerSecond": 250}]}`, "after.json": `{"cpus": [{"cpu": 4}]}`,
+		"before.json": `{"cpus": [{"cpu": 4, "durationNanoseconds": 1000000000, "interruptionsPerSecond": 250}]}`, "after.json": `{"cpus": [{"cpu": 4, "durationNanoseconds": 1000000000}]}`,
 	} {
 		w.write(t, name, []byte(text), 0o644)
 	}

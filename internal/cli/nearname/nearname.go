@@ -4,21 +4,49 @@
 // Package nearname finds the name that was probably meant by one that does not exist.
 package nearname
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Of is the first name with the fewest changes, when no more than a third of the letters would change; else the only name
-// that begins with the text; else "".
+// that begins with the text; else the only name that is near to one of the text's words, between which there are dashes; else "".
 func Of(text string, names []string) string {
+	if near := nearest(text, names); near != "" {
+		return near
+	}
+	if begun := onlyBegunBy(text, names); begun != "" {
+		return begun
+	}
+	return onlyNearWord(text, names)
+}
+
+// nearest is the first name with the fewest changes.
+func nearest(text string, names []string) string {
 	best, fewest := "", len(text)/3+1
 	for _, name := range names {
 		if changes := distance(strings.ToLower(text), strings.ToLower(name)); changes < fewest {
 			best, fewest = name, changes
 		}
 	}
-	if best != "" {
-		return best
+	return best
+}
+
+// onlyNearWord is the only name that is near to one of several words of the text; "" when there are several.
+func onlyNearWord(text string, names []string) string {
+	const enough = 4
+	words, near := strings.Split(text, "-"), ""
+	for _, word := range words {
+		found := ""
+		if len(words) > 1 && len(word) >= enough {
+			found = nearest(word, names)
+		}
+		if found != "" && near != "" && found != near {
+			return ""
+		}
+		near = cmp.Or(near, found)
 	}
-	return onlyBegunBy(text, names)
+	return near
 }
 
 // onlyBegunBy is the only name that begins with the text; "" when there are several, or when the text is too short to tell.

@@ -11,6 +11,7 @@ func TestOf(t *testing.T) {
 		"derivd": "derived", "derived2": "derived", "Derived": "derived", "vednor": "vendor", "nodeselector": "nodeSelector", "isolations": "isolation",
 		"hugepages": "", "x": "", "": "", "cpu": "cpus",
 		"itck": "tick", "tikc": "tick", "node": "nodeSelector", "no": "",
+		"node-tikc": "tick", "the-vednor": "vendor", "tick-vendor": "", "tick-is": "tick", "-": "", "cpu-set": "",
 	} {
 		if got := Of(text, names); got != want {
 			t.Errorf("near %q is %q, want %q", text, got, want)

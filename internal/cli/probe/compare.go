@@ -76,8 +76,8 @@ func ParseResult(file string, data []byte) (*jitter.Result, error) {
 	if err := json.Unmarshal(data, result); err != nil {
 		return nil, fmt.Errorf("%s is no result of probe jitter -o json: %w", file, err)
 	}
-	if len(result.CPUs) == 0 {
-		return nil, fmt.Errorf("%s is no result of probe jitter -o json: it has no cpus", file)
+	if err := result.Validate(); err != nil {
+		return nil, fmt.Errorf("%s is no result of probe jitter -o json: %w", file, err)
 	}
 	return result, nil
 }
