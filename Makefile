@@ -314,6 +314,11 @@ build: build-cli ## Build the operator, its agent and the command line into bin/
 build-cli: ## Build kubectl-lowlatency into bin/.
 	$(GO_BUILD) -o bin/kubectl-lowlatency ./cmd/kubectl-lowlatency
 
+.PHONY: traffic
+traffic: ## Build lowlatency-traffic, the C program that sends and answers the messages of measurements, into bin/ (needs gcc).
+	@mkdir -p bin
+	install -m 755 "$$(hack/traffic.sh)" bin/lowlatency-traffic
+
 .PHONY: run
 run: ## Run the manager on this machine against the current kubeconfig's cluster.
 	go run ./cmd/lowlatency-operator manager

@@ -37,6 +37,20 @@ const (
 	ReasonTooFewSamples Reason = "TooFewSamples"
 	// ReasonNotAccelerated is a path through the kernel where another was asked for, or one that is not known.
 	ReasonNotAccelerated Reason = "NotAccelerated"
+	// ReasonUnreachable is a server that no connection reaches.
+	ReasonUnreachable Reason = "Unreachable"
+	// ReasonStranger is something else that listens on the server's port, or another version of it.
+	ReasonStranger Reason = "Stranger"
+	// ReasonRefused is a server that will not measure so; the message is its own.
+	ReasonRefused Reason = "Refused"
+	// ReasonPeerVanished is a server that ended, or whose host did, while it was measured.
+	ReasonPeerVanished Reason = "PeerVanished"
+	// ReasonNoAnswer is a server that is there while no message comes back, as with a packet filter between.
+	ReasonNoAnswer Reason = "NoAnswer"
+	// ReasonWrongAnswer is an answer that is not the message that was sent.
+	ReasonWrongAnswer Reason = "WrongAnswer"
+	// ReasonClockUnsteady is a clock that went back, or whose rate changed.
+	ReasonClockUnsteady Reason = "ClockUnsteady"
 )
 
 // Outcome is the verdict with its reason.

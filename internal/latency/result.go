@@ -19,6 +19,8 @@ type Result struct {
 	Outcome Outcome `json:"outcome"`
 	Setup   Setup   `json:"setup"`
 	Path    Path    `json:"path"`
+	// Remarks are sentences about what happened meanwhile and does not change the outcome.
+	Remarks []string `json:"remarks,omitempty"`
 	// Sizes are what ping-pong found, in the order of the measurement.
 	Sizes []Size `json:"sizes,omitempty"`
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Package probe is the command that measures the jitter of CPUs. It is part of kubectl-lowlatency, and of the operator's program, so
-// that it is in the image, too.
+// Package probe holds the commands that measure: the jitter of CPUs, and latencies over the network. It is part of kubectl-lowlatency,
+// and of the operator's program, so that it is in the image, too.
 package probe
 
 import (
@@ -70,7 +70,7 @@ a pod owns, nor on CPUs that are at work. It runs on the host itself, as root wh
 		},
 	}
 	flags.register(measure.Flags(), root)
-	command.AddCommand(measure, compareCommand())
+	command.AddCommand(measure, compareCommand(), pingPongCommand(root))
 	return command
 }
 

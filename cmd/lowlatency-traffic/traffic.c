@@ -1,0 +1,642 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+/*
+ * lowlatency-traffic sends and answers the messages of measurements over the network. It is C, and linked to the C library dynamically, because
+ * network stacks such as Onload take the place of that library's functions. It takes times and prints them; what they mean is said by
+ * kubectl-lowlatency, which starts it, and documented in docs/latency.md.
+ *
+ *   lowlatency-traffic server port=N [address=A] [cpu=N]
+ *   lowlatency-traffic client host=A port=N transport=TCP|UDP|Multicast [group=A] [spin=1] [cpu=N] sizes=1,64,... [...]
+ *
+ * A connection of TCP carries questions as lines; messages have a socket of their own.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PROGRAM "lowlatency-traffic 1"
+
+enum {
+	LARGEST = 65536,          /* bytes of a message */
+	LINE = 4096,              /* bytes of a line */
+	EMPTY_LOOKS = 256,        /* looks at a socket between two at the clock */
+	LOST_IN_A_ROW = 50,       /* pings that end a measurement */
+	TOO_LATE = -2,            /* nothing came in time */
+};
+static const int64_t SECOND = 1000000000, MILLISECOND = 1000000;
+static const int64_t CONTROL_PATIENCE = 5, SESSION_PATIENCE = 30; /* seconds */
+
+/* Options, as name=value. */
+static int64_t opt_port, opt_cpu = -1, opt_spin, opt_timeout = 200, opt_warm_pings = 10000, opt_warm_ms = 500, opt_batch = 1000;
+static int64_t opt_min_ms = 1000, opt_max_ms = 3000, opt_max_pings = 1000000;
+static const char *opt_host = "", *opt_address = "0.0.0.0", *opt_transport = "TCP", *opt_group = "-", *opt_sizes = "";
+static const struct {
+	const char *name;
+	int64_t *number;
+	const char **text;
+} options[] = {
+	{"port", &opt_port, NULL}, {"cpu", &opt_cpu, NULL}, {"spin", &opt_spin, NULL}, {"timeout-ms", &opt_timeout, NULL},
+	{"warm-pings", &opt_warm_pings, NULL}, {"warm-ms", &opt_warm_ms, NULL}, {"batch", &opt_batch, NULL}, {"min-ms", &opt_min_ms, NULL},
+	{"max-ms", &opt_max_ms, NULL}, {"max-pings", &opt_max_pings, NULL}, {"host", NULL, &opt_host}, {"address", NULL, &opt_address},
+	{"transport", NULL, &opt_transport}, {"group", NULL, &opt_group}, {"sizes", NULL, &opt_sizes},
+};
+
+/* One end of a measurement. */
+struct end {
+	int control, data, timeout_ms;
+	bool client, stream, spin;    /* a stream of bytes; ask again and again instead of sleeping */
+	struct sockaddr_in peer;      /* of the control connection */
+	struct sockaddr_in target;    /* where messages go; at the server, where the last one came from */
+	struct in_addr group;         /* multicast; 0 is none */
+	char line[LINE];              /* what came on the control connection, and was not read yet */
+	size_t held, filled;          /* bytes of line; bytes of a message of a stream that came so far */
+	uint64_t messages;            /* sent and received */
+	unsigned char in[LARGEST], out[LARGEST];
+};
+
+/* finish says how it ended, and ends. */
+__attribute__((format(printf, 2, 3), noreturn)) static void finish(const char *word, const char *format, ...)
+{
+	va_list values;
+	va_start(values, format);
+	printf("end %s ", word);
+	vprintf(format, values);
+	printf("\n");
+	va_end(values);
+	bool written = fflush(stdout) == 0;
+	_exit(written && strcmp(word, "Done") == 0 ? 0 : 1);
+}
+
+static int64_t clock_of(clockid_t which)
+{
+	struct timespec t;
+	clock_gettime(which, &t);
+	return (int64_t)t.tv_sec * SECOND + t.tv_nsec;
+}
+
+static int64_t now(void) { return clock_of(CLOCK_MONOTONIC); }
+
+/* clock_cost is the least that two readings of the clock are apart. */
+static int64_t clock_cost(void)
+{
+	int64_t least = SECOND;
+	for (int i = 0; i < 10000; i++) {
+		int64_t start = now(), took = now() - start;
+		if (took < least)
+			least = took;
+	}
+	return least;
+}
+
+/* say sends a line on the control connection. */
+__attribute__((format(printf, 2, 3))) static bool say(struct end *e, const char *format, ...)
+{
+	char text[LINE];
+	va_list values;
+	va_start(values, format);
+	int n = vsnprintf(text, sizeof text, format, values);
+	va_end(values);
+	return n > 0 && (size_t)n < sizeof text && send(e->control, text, (size_t)n, MSG_NOSIGNAL) == n;
+}
+
+/* hear reads a line without its end from the control connection; false when the peer is gone, silent, or sends no lines. */
+static bool hear(struct end *e, char line[LINE], int64_t seconds)
+{
+	struct timeval patience = {.tv_sec = seconds};
+	setsockopt(e->control, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+	for (;;) {
+		char *newline = memchr(e->line, '\n', e->held);
+		if (newline) {
+			size_t length = (size_t)(newline - e->line);
+			memcpy(line, e->line, length);
+			line[length] = 0;
+			e->held -= length + 1;
+			memmove(e->line, newline + 1, e->held);
+			errno = EBADMSG;
+			return strlen(line) == length;
+		}
+		if (e->held == sizeof e->line)
+			return errno = EBADMSG, false;
+		ssize_t n = recv(e->control, e->line + e->held, sizeof e->line - e->held, 0);
+		if (n <= 0) {
+			if (n == 0)
+				errno = ECONNRESET;
+			return false;
+		}
+		e->held += (size_t)n;
+	}
+}
+
+static bool control_speaks(struct end *e)
+{
+	struct pollfd p = {.fd = e->control, .events = POLLIN};
+	return e->held > 0 || poll(&p, 1, 0) != 0;
+}
+
+/* kernel_counted is how many datagrams, or segments of TCP, the kernel received and sent in this network namespace; -1 when it does
+ * not say. */
+static int64_t kernel_counted(bool stream)
+{
+	const char *protocol = stream ? "Tcp: " : "Udp: ", *in = stream ? "InSegs" : "InDatagrams", *out = stream ? "OutSegs" : "OutDatagrams";
+	char names[1024], values[1024], *name_at = NULL, *value_at = NULL;
+	int64_t sum = 0;
+	int found = 0;
+	FILE *file = fopen("/proc/thread-self/net/snmp", "re");
+	if (!file)
+		return -1;
+	while (fgets(names, sizeof names, file) && fgets(values, sizeof values, file)) {
+		if (strncmp(names, protocol, 5) != 0)
+			continue;
+		char *name = strtok_r(names, " \n", &name_at), *value = strtok_r(values, " \n", &value_at);
+		for (; name && value; name = strtok_r(NULL, " \n", &name_at), value = strtok_r(NULL, " \n", &value_at))
+			if (strcmp(name, in) == 0 || strcmp(name, out) == 0)
+				found++, sum += strtoll(value, NULL, 10);
+	}
+	fclose(file);
+	return found == 2 ? sum : -1;
+}
+
+/* take receives a message of a stream, of this many bytes, or a datagram, into e->in; the result is its size, -1, or TOO_LATE. */
+static int64_t take(struct end *e, size_t bytes, int64_t patience)
+{
+	int64_t deadline = now() + patience;
+	for (unsigned looks = 1;; looks++) {
+		struct sockaddr_in from = {0};
+		socklen_t length = sizeof from;
+		ssize_t n = e->stream ? recv(e->data, e->in + e->filled, bytes - e->filled, e->spin ? MSG_DONTWAIT : 0)
+		                      : recvfrom(e->data, e->in, sizeof e->in, e->spin ? MSG_DONTWAIT : 0, (struct sockaddr *)&from, &length);
+		if (n == 0 && e->stream)
+			return errno = ECONNRESET, -1;
+		if (n >= 0 && e->stream) {
+			e->filled += (size_t)n;
+			if (e->filled < bytes)
+				continue;
+			e->filled = 0;
+			return e->messages++, (int64_t)bytes;
+		}
+		if (n >= 0 && from.sin_addr.s_addr == e->peer.sin_addr.s_addr && (!e->client || from.sin_port == e->target.sin_port)) {
+			e->target.sin_port = from.sin_port;
+			return e->messages++, n;
+		}
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return -1;
+		if ((!e->spin || looks % EMPTY_LOOKS == 0) && now() > deadline)
+			return TOO_LATE;
+	}
+}
+
+static bool give(struct end *e, const void *message, size_t bytes)
+{
+	e->messages++;
+	if (!e->stream)
+		return sendto(e->data, message, bytes, MSG_NOSIGNAL, (struct sockaddr *)&e->target, sizeof e->target) == (ssize_t)bytes;
+	for (size_t sent = 0; sent < bytes;) {
+		ssize_t n = send(e->data, (const char *)message + sent, bytes - sent, MSG_NOSIGNAL);
+		if (n < 0 && errno != EINTR)
+			return false;
+		sent += n > 0 ? (size_t)n : 0;
+	}
+	return true;
+}
+
+/* set_data prepares the socket of messages. A wait in the kernel ends after a while, so that somebody looks at the clock. */
+static bool set_data(struct end *e, struct in_addr local, int sleep_ms)
+{
+	int on = 1;
+	struct timeval nap = {.tv_sec = sleep_ms / 1000, .tv_usec = sleep_ms % 1000 * 1000};
+	if (setsockopt(e->data, SOL_SOCKET, SO_RCVTIMEO, &nap, sizeof nap) != 0)
+		return false;
+	if (e->stream)
+		return setsockopt(e->data, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0;
+	if (e->group.s_addr == 0)
+		return true;
+	struct ip_mreq join = {.imr_multiaddr = e->group, .imr_interface = local};
+	unsigned char loop = local.s_addr == e->peer.sin_addr.s_addr;
+	return setsockopt(e->data, IPPROTO_IP, IP_ADD_MEMBERSHIP, &join, sizeof join) == 0 &&
+	       setsockopt(e->data, IPPROTO_IP, IP_MULTICAST_IF, &local, sizeof local) == 0 &&
+	       setsockopt(e->data, IPPROTO_IP, IP_MULTICAST_LOOP, &loop, sizeof loop) == 0;
+}
+
+/* open_socket opens a socket on a local address, and a port of the kernel's choice unless one is given. */
+static int open_socket(bool stream, struct in_addr local, int64_t port)
+{
+	int on = 1, s = socket(AF_INET, (stream ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC, 0);
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = local, .sin_port = htons((uint16_t)port)};
+	if (s < 0)
+		return -1;
+	if (stream)
+		setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	if (bind(s, (struct sockaddr *)&address, sizeof address) == 0)
+		return s;
+	int why = errno;
+	close(s);
+	return errno = why, -1;
+}
+
+static struct sockaddr_in local_of(int s)
+{
+	struct sockaddr_in address = {0};
+	socklen_t length = sizeof address;
+	getsockname(s, (struct sockaddr *)&address, &length);
+	return address;
+}
+
+/* pong answers messages until there were as many, or the control connection has something to say. */
+static bool pong(struct end *e, size_t bytes, uint64_t count)
+{
+	int64_t heard = now();
+	for (uint64_t done = 0; done < count;) {
+		int64_t n = take(e, bytes, e->timeout_ms * MILLISECOND);
+		if (n >= 0) {
+			if (!give(e, e->in, (size_t)n))
+				return false;
+			done++, heard = 0;
+			continue;
+		}
+		if (n != TOO_LATE)
+			return false;
+		if (control_speaks(e))
+			return true;
+		if (heard == 0)
+			heard = now();
+		else if (now() - heard > SESSION_PATIENCE * SECOND)
+			return false;
+	}
+	return true;
+}
+
+/* answer carries out one question. */
+static bool answer(struct end *e, const char *line)
+{
+	size_t bytes;
+	uint64_t count;
+	char rest;
+	if (sscanf(line, "ping %zu %" SCNu64 "%c", &bytes, &count, &rest) == 2 && bytes <= LARGEST)
+		return say(e, "ready\n") && pong(e, bytes, count);
+	if (strcmp(line, "counts") == 0)
+		return say(e, "counts %" PRIu64 " %" PRId64 "\n", e->messages, kernel_counted(e->stream));
+	say(e, "error this is no question of " PROGRAM "\n");
+	return false;
+}
+
+/* introduce tells the other end about this host. */
+static bool introduce(struct end *e, int port)
+{
+	extern char **environ;
+	static const char *const of_stacks[] = {"LD_PRELOAD=", "EF_", "ZF_", "VMA_", "XLIO_", "TP_"};
+	struct utsname host;
+	uname(&host);
+	if (!say(e, "ok %d %" PRId64 " %s %s\n", port, opt_cpu, host.nodename, host.release))
+		return false;
+	for (char **one = environ; *one; one++)
+		for (size_t i = 0; i < sizeof of_stacks / sizeof *of_stacks; i++)
+			if (strncmp(*one, of_stacks[i], strlen(of_stacks[i])) == 0 && !strchr(*one, '\n') && strlen(*one) < LINE / 2)
+				if (!say(e, "environment %s\n", *one))
+					return false;
+	return say(e, "introduced\n");
+}
+
+/* open_data opens the socket of messages as the client wants it, and tells the client its port. */
+static bool open_data(struct end *e, const char *transport, const char *waiting, const char *group)
+{
+	struct in_addr local = local_of(e->control).sin_addr, everywhere = {0};
+	e->stream = strcmp(transport, "TCP") == 0;
+	e->spin = strcmp(waiting, "Spin") == 0;
+	if (strcmp(transport, "Multicast") == 0 && (inet_pton(AF_INET, group, &e->group) != 1 || !IN_MULTICAST(ntohl(e->group.s_addr))))
+		return say(e, "error %.100s is no group of multicast\n", group), false;
+	int listener = open_socket(e->stream, e->group.s_addr ? everywhere : local, 0);
+	if (listener < 0 || (e->stream && listen(listener, 1) != 0))
+		return say(e, "error the server has no socket: %s\n", strerror(errno)), false;
+	e->data = listener;
+	e->target = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = e->group.s_addr ? e->group : e->peer.sin_addr};
+	if (!introduce(e, ntohs(local_of(listener).sin_port)))
+		return false;
+	if (e->stream) {
+		struct pollfd p = {.fd = listener, .events = POLLIN};
+		struct sockaddr_in from = {0};
+		socklen_t length = sizeof from;
+		e->data = poll(&p, 1, (int)CONTROL_PATIENCE * 1000) == 1 ? accept(listener, (struct sockaddr *)&from, &length) : -1;
+		close(listener);
+		if (e->data < 0 || from.sin_addr.s_addr != e->peer.sin_addr.s_addr)
+			return false;
+	}
+	return set_data(e, local, e->timeout_ms) ? say(e, "open\n") : (say(e, "error the server's socket: %s\n", strerror(errno)), false);
+}
+
+/* serve_one serves one client to its end. */
+static void serve_one(struct end *e)
+{
+	char line[LINE], transport[16], waiting[16], group[64], rest;
+	int on = 1;
+	setsockopt(e->control, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+	if (!hear(e, line, CONTROL_PATIENCE) || sscanf(line, PROGRAM " %15s %15s %63s%c", transport, waiting, group, &rest) != 3) {
+		say(e, "error this is the server of " PROGRAM "\n");
+		fprintf(stderr, "%s is no client of " PROGRAM "\n", inet_ntoa(e->peer.sin_addr));
+		return;
+	}
+	fprintf(stderr, "%s measures: %s %s\n", inet_ntoa(e->peer.sin_addr), transport, waiting);
+	if (open_data(e, transport, waiting, group))
+		while (hear(e, line, SESSION_PATIENCE) && answer(e, line))
+			;
+	fprintf(stderr, "%s has ended: %" PRIu64 " messages\n", inet_ntoa(e->peer.sin_addr), e->messages);
+}
+
+static int serve(void)
+{
+	static struct end e;
+	struct in_addr local;
+	if (inet_pton(AF_INET, opt_address, &local) != 1)
+		return fprintf(stderr, "address=%s is no address of IPv4\n", opt_address), 1;
+	int listener = open_socket(true, local, opt_port);
+	if (listener < 0 || listen(listener, 16) != 0)
+		return fprintf(stderr, "port %" PRId64 " of %s: %s\n", opt_port, opt_address, strerror(errno)), 1;
+	printf("port %d\n", ntohs(local_of(listener).sin_port));
+	fflush(stdout);
+	for (;;) {
+		socklen_t length = sizeof e.peer;
+		memset(&e, 0, sizeof e);
+		e.data = -1;
+		e.timeout_ms = 5;
+		e.control = accept4(listener, (struct sockaddr *)&e.peer, &length, SOCK_CLOEXEC);
+		if (e.control < 0) {
+			if (errno == EINTR || errno == ECONNABORTED)
+				continue;
+			return perror("accept"), 1;
+		}
+		serve_one(&e);
+		close(e.control);
+		if (e.data >= 0)
+			close(e.data);
+	}
+}
+
+/* ask sends a question and hears the answer, or ends. */
+__attribute__((format(printf, 3, 4))) static void ask(struct end *e, char line[LINE], const char *format, ...)
+{
+	char question[LINE / 2];
+	va_list values;
+	va_start(values, format);
+	vsnprintf(question, sizeof question, format, values);
+	va_end(values);
+	if (!say(e, "%s\n", question) || !hear(e, line, CONTROL_PATIENCE))
+		finish(errno == EBADMSG ? "Stranger" : "Vanished", "the server does not answer: %s",
+		       errno == EAGAIN ? "nothing came in time; it serves one client at a time" : strerror(errno));
+	if (strncmp(line, "error ", 6) == 0)
+		finish("Refused", "%s", line + 6);
+}
+
+/* dial opens the control connection. */
+static void dial(struct end *e)
+{
+	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found = NULL;
+	struct timeval patience = {.tv_sec = CONTROL_PATIENCE};
+	char port[32];
+	int on = 1;
+	snprintf(port, sizeof port, "%" PRId64, opt_port);
+	int failed = getaddrinfo(opt_host, port, &hints, &found);
+	if (failed)
+		finish("Unreachable", "%s: %s", opt_host, gai_strerror(failed));
+	memcpy(&e->peer, found->ai_addr, sizeof e->peer);
+	freeaddrinfo(found);
+	e->control = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	setsockopt(e->control, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+	setsockopt(e->control, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+	if (connect(e->control, (struct sockaddr *)&e->peer, sizeof e->peer) != 0)
+		finish("Unreachable", "port %s of %s: %s", port, opt_host, strerror(errno == EINPROGRESS ? ETIMEDOUT : errno));
+}
+
+/* meet opens the control connection and the socket of messages. */
+static void meet(struct end *e)
+{
+	char line[LINE], host[256], kernel[256];
+	int64_t cpu;
+	int port;
+	dial(e);
+	e->client = true;
+	e->stream = strcmp(opt_transport, "TCP") == 0;
+	e->spin = opt_spin;
+	e->timeout_ms = e->stream ? (int)(CONTROL_PATIENCE * 1000) : (int)opt_timeout;
+	if (strcmp(opt_transport, "Multicast") == 0 && inet_pton(AF_INET, opt_group, &e->group) != 1)
+		finish("Usage", "group=%s is no address of IPv4", opt_group);
+	ask(e, line, PROGRAM " %s %s %s", opt_transport, e->spin ? "Spin" : "Block", opt_group);
+	if (sscanf(line, "ok %d %" SCNd64 " %255s %255s", &port, &cpu, host, kernel) != 4 || port < 1 || port > 65535)
+		finish("Stranger", "what listens on port %" PRId64 " of %s is no server of " PROGRAM, opt_port, opt_host);
+	printf("server %" PRId64 " %s %s\n", cpu, host, kernel);
+	while (hear(e, line, CONTROL_PATIENCE) && strncmp(line, "environment ", 12) == 0)
+		printf("%s\n", line);
+	struct in_addr local = local_of(e->control).sin_addr, everywhere = {0};
+	e->target = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = e->group.s_addr ? e->group : e->peer.sin_addr};
+	e->data = open_socket(e->stream, e->group.s_addr ? everywhere : local, 0);
+	if (e->data < 0 || (e->stream && connect(e->data, (struct sockaddr *)&e->target, sizeof e->target) != 0) || !set_data(e, local, e->timeout_ms))
+		finish("Unreachable", "port %d of %s, for messages: %s", port, opt_host, strerror(errno));
+	if (!hear(e, line, CONTROL_PATIENCE) || strcmp(line, "open") != 0)
+		finish(strncmp(line, "error ", 6) == 0 ? "Refused" : "Vanished", "the server opens no socket for messages: %s", line);
+}
+
+/* number writes the number of a message into its first bytes, as far as there is room. */
+static void number(unsigned char *message, size_t bytes, uint64_t sequence)
+{
+	for (size_t i = 0; i < bytes && i < 8; i++)
+		message[i] = (unsigned char)(sequence >> 8 * i);
+}
+
+/* Counts of messages of one size. */
+struct counts {
+	uint64_t lost, stray, lost_in_a_row, answered;
+	size_t earlier_bytes; /* the size that was measured before */
+};
+
+/* is_stray tells an answer to an earlier ping from a wrong one. */
+static bool is_stray(const struct end *e, size_t bytes, int64_t got, uint64_t sequence, size_t earlier_bytes)
+{
+	if ((size_t)got != bytes)
+		return (size_t)got == earlier_bytes;
+	unsigned width = bytes < 8 ? (unsigned)bytes * 8 : 64;
+	if (width == 0 || memcmp(e->in + width / 8, e->out + width / 8, bytes - width / 8) != 0)
+		return false;
+	uint64_t mask = width == 64 ? UINT64_MAX : ((uint64_t)1 << width) - 1, seen = 0;
+	for (unsigned i = 0; i < width; i += 8)
+		seen |= (uint64_t)e->in[i / 8] << i;
+	return ((sequence - seen) & mask) <= mask / 2;
+}
+
+/* ping sends one message and waits for it to come back. The result is the time that took, or TOO_LATE. */
+static int64_t ping(struct end *e, size_t bytes, uint64_t sequence, struct counts *c)
+{
+	number(e->out, bytes, sequence);
+	int64_t start = now();
+	bool given = give(e, e->out, bytes);
+	for (;;) {
+		int64_t got = given ? take(e, bytes, e->timeout_ms * MILLISECOND) : -1, stop = now();
+		if (got == TOO_LATE && !e->stream) {
+			c->lost++;
+			if (++c->lost_in_a_row < LOST_IN_A_ROW && !control_speaks(e))
+				return TOO_LATE;
+			finish(c->answered ? "Vanished" : "Silent", "%" PRIu64 " messages of %zu bytes one after the other had no answer", c->lost_in_a_row, bytes);
+		}
+		if (got < 0)
+			finish("Vanished", "a message of %zu bytes: %s", bytes, got == TOO_LATE ? "no answer came" : strerror(errno));
+		if ((size_t)got == bytes && memcmp(e->in, e->out, bytes) == 0) {
+			c->lost_in_a_row = 0, c->answered++;
+			if (stop < start)
+				finish("Clock", "the clock went back by %" PRId64 " ns", start - stop);
+			return stop - start;
+		}
+		if (e->stream || !is_stray(e, bytes, got, sequence, c->earlier_bytes))
+			finish("WrongAnswer", "the answer to a message of %zu bytes has %" PRId64 " and is another", bytes, got);
+		c->stray++;
+	}
+}
+
+/* batch pings many times after one ping whose time is not taken, and gives the number of times taken. */
+static size_t batch(struct end *e, size_t bytes, size_t count, int64_t *times, struct counts *c)
+{
+	static uint64_t sequence;
+	char line[LINE];
+	size_t taken = 0;
+	ask(e, line, "ping %zu %zu", bytes, count + 1);
+	if (strcmp(line, "ready") != 0)
+		finish("Stranger", "the server answers a question with %.100s", line);
+	ping(e, bytes, ++sequence, c);
+	for (size_t i = 0; i < count; i++) {
+		int64_t took = ping(e, bytes, ++sequence, c);
+		if (took != TOO_LATE)
+			times[taken++] = took;
+	}
+	return taken;
+}
+
+/* measure_size pings with one size until there is enough, and prints all times. */
+static void measure_size(struct end *e, size_t bytes, size_t earlier_bytes, int64_t *times)
+{
+	struct counts c = {.earlier_bytes = earlier_bytes};
+	size_t count = (size_t)opt_batch, room = (size_t)opt_max_pings + count, taken = 0, tried = 0;
+	int64_t start = now(), passed = 0, shown = 0;
+	while ((passed < opt_max_ms * MILLISECOND && tried < (size_t)opt_max_pings) || passed < opt_min_ms * MILLISECOND) {
+		if (taken + count > room)
+			break;
+		taken += batch(e, bytes, count, times + taken, &c);
+		tried += count;
+		passed = now() - start;
+		if (passed - shown > SECOND) {
+			printf("progress %zu %zu\n", bytes, taken);
+			fflush(stdout);
+			shown = passed;
+		}
+	}
+	printf("samples %zu %zu %" PRIu64 " %" PRIu64 " %" PRId64 "\n", bytes, taken, c.lost, c.stray, passed);
+	fwrite(times, sizeof *times, taken, stdout);
+	printf("\n");
+	if (fflush(stdout) != 0)
+		finish("Output", "%s", strerror(errno));
+}
+
+static void counts_of_server(struct end *e, uint64_t *messages, int64_t *kernel)
+{
+	char line[LINE];
+	ask(e, line, "counts");
+	if (sscanf(line, "counts %" SCNu64 " %" SCNd64, messages, kernel) != 2)
+		finish("Stranger", "the server answers a question with %.100s", line);
+}
+
+static void print_counted(const char *end, uint64_t messages, int64_t before, int64_t after)
+{
+	printf("counted %s %" PRIu64 " %" PRId64 "\n", end, messages, before < 0 || after < before ? -1 : after - before);
+}
+
+/* measure is the client: warm up, then one size after the other. */
+static int measure(void)
+{
+	static struct end e;
+	size_t room = (size_t)(opt_max_pings + opt_batch) * sizeof(int64_t);
+	uint64_t server_messages[2];
+	int64_t server_kernel[2];
+	int64_t *times = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (times == MAP_FAILED)
+		finish("Usage", "no memory for %" PRId64 " times", opt_max_pings);
+	printf(PROGRAM "\nclock %" PRId64 "\n", clock_cost());
+	meet(&e);
+	counts_of_server(&e, &server_messages[0], &server_kernel[0]);
+	int64_t kernel = kernel_counted(e.stream), steady = now(), raw = clock_of(CLOCK_MONOTONIC_RAW), wall = clock_of(CLOCK_REALTIME);
+	struct counts ignored = {0};
+	for (int64_t done = 0; done < opt_warm_pings || now() - steady < opt_warm_ms * MILLISECOND; done += opt_batch)
+		batch(&e, 1, (size_t)opt_batch, times, &ignored);
+	size_t earlier = 1;
+	char *at;
+	for (const char *sizes = opt_sizes; *sizes; sizes = *at ? at + 1 : at) {
+		unsigned long bytes = strtoul(sizes, &at, 10);
+		if (at == sizes || (*at && *at != ',') || bytes > LARGEST || (e.stream && bytes == 0))
+			finish("Usage", "sizes=%s: no size", sizes);
+		measure_size(&e, bytes, earlier, times);
+		earlier = bytes;
+	}
+	printf("clocks %" PRId64 " %" PRId64 " %" PRId64 "\n", now() - steady, clock_of(CLOCK_MONOTONIC_RAW) - raw, clock_of(CLOCK_REALTIME) - wall);
+	print_counted("client", e.messages, kernel, kernel_counted(e.stream));
+	counts_of_server(&e, &server_messages[1], &server_kernel[1]);
+	print_counted("server", server_messages[1] - server_messages[0], server_kernel[0], server_kernel[1]);
+	finish("Done", "measured");
+}
+
+/* parse reads an option. */
+static bool parse(const char *argument)
+{
+	const char *value = strchr(argument, '=');
+	for (size_t i = 0; value && i < sizeof options / sizeof *options; i++) {
+		if (strlen(options[i].name) != (size_t)(value - argument) || strncmp(options[i].name, argument, (size_t)(value - argument)) != 0)
+			continue;
+		if (options[i].text)
+			return *options[i].text = value + 1, true;
+		char *rest;
+		errno = 0;
+		*options[i].number = strtoll(value + 1, &rest, 10);
+		return value[1] && !*rest && errno == 0;
+	}
+	return false;
+}
+
+static bool keep_to_cpu(void)
+{
+	cpu_set_t set;
+	if (opt_cpu < 0)
+		return true;
+	if (opt_cpu >= CPU_SETSIZE)
+		return errno = EINVAL, false;
+	CPU_ZERO(&set);
+	CPU_SET((size_t)opt_cpu, &set);
+	return sched_setaffinity(0, sizeof set, &set) == 0;
+}
+
+int main(int argc, char **argv)
+{
+	signal(SIGPIPE, SIG_IGN);
+	for (int i = 2; i < argc; i++)
+		if (!parse(argv[i]))
+			return fprintf(stderr, "%s is no option, or no number\n", argv[i]), 2;
+	if (opt_batch < 1 || opt_batch > 1000000 || opt_max_pings < 1 || opt_max_pings > 100000000 || opt_timeout < 1 || opt_timeout > 60000)
+		return fprintf(stderr, "batch, max-pings or timeout-ms is out of range\n"), 2;
+	if (!keep_to_cpu())
+		return fprintf(stderr, "cpu=%" PRId64 ": %s\n", opt_cpu, strerror(errno)), 1;
+	if (argc > 1 && strcmp(argv[1], "server") == 0)
+		return serve();
+	if (argc > 1 && strcmp(argv[1], "client") == 0)
+		return measure();
+	return fprintf(stderr, "usage: lowlatency-traffic server|client name=value...\n"), 2;
+}

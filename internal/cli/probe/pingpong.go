@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package probe
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/traffic"
+)
+
+// pingPongFlags say what ping-pong measures.
+type pingPongFlags struct {
+	trafficFlags
+	budgetFlags
+	request            traffic.Request
+	transport, waiting *usage.Choice
+	report, output     *usage.Choice
+	times              string
+}
+
+// pingPongCommand measures how long messages take to the other host and back.
+func pingPongCommand(root string) *cobra.Command {
+	flags := &pingPongFlags{
+		request: traffic.DefaultRequest(), transport: transportChoice(), waiting: waitingChoice(),
+		report: &usage.Choice{Value: "half", Allowed: []string{"half", "round-trip"}}, output: latencyOutput(),
+	}
+	command := &cobra.Command{
+		Use:   "pingpong --server | --client HOST",
+		Short: "Measure how long messages take to another host and back",
+		Long: `Measure how long messages take to another host and back, with one under way at a time, as sfnt-pingpong does: a warm-up, then for each
+size batches that begin with a message whose time is not taken, until there are enough. Times are half of the round trip. Start the
+server on one host, or on this one, and the client on the other.
+
+The traffic itself is sent by lowlatency-traffic, which a preloaded network stack accelerates:
+LD_PRELOAD=libonload.so kubectl lowlatency probe pingpong ... The path that messages really took is read from the kernel's
+counters at both ends and printed with the result.`,
+		Example: "  kubectl lowlatency probe pingpong --server\n  kubectl lowlatency probe pingpong --client 10.0.0.2 --transport udp --sizes 32,64,256\n" +
+			"  kubectl lowlatency probe pingpong --client 10.0.0.2 --limit 99=20us --accelerated -o json > result.json",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := flags.check(command.Context()); err != nil {
+				return err
+			}
+			if flags.server {
+				return flags.serve(command.Context(), command.ErrOrStderr())
+			}
+			return flags.measure(command.Context(), command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+	flags.trafficFlags.register(command.Flags(), root)
+	flags.budgetFlags.register(command.Flags())
+	flags.register(command.Flags())
+	return command
+}
+
+func (f *pingPongFlags) register(flags *pflag.FlagSet) {
+	r := &f.request
+	flags.Var(f.transport, "transport", "what carries messages")
+	flags.Var(f.waiting, "wait", "ask the socket again and again, or sleep in the kernel; both ends do the same")
+	flags.StringVar(&r.Group, "group", r.Group, "with --transport multicast, the `GROUP` that both ends send to")
+	flags.IntSliceVar(&r.Sizes, "sizes", nil, "sizes of messages in bytes; those of sfnt-pingpong without it")
+	flags.DurationVar(&r.WarmUp, "warm-up", r.WarmUp, "how long to send messages before, at least")
+	flags.IntVar(&r.WarmUpPings, "warm-up-messages", r.WarmUpPings, "how many messages to send before, at least")
+	flags.IntVar(&r.Batch, "batch", r.Batch, "how many messages follow each one whose time is not taken")
+	flags.DurationVar(&r.MinimumTime, "minimum-time", r.MinimumTime, "measure each size at least so long")
+	flags.DurationVar(&r.MaximumTime, "maximum-time", r.MaximumTime, "measure each size for so long, unless there are enough messages before")
+	flags.IntVar(&r.MaximumPings, "maximum-messages", r.MaximumPings, "how many messages of each size are enough")
+	flags.DurationVar(&r.Timeout, "timeout", r.Timeout, "how long a datagram may take before it is lost")
+	flags.Var(f.report, "report", "report half of the round trip, or all of it")
+	flags.VarP(f.output, "output", "o", "output format")
+	flags.StringVar(&f.times, "times", "", "write every round trip, as the clock gave it, to this `FILE`: a line of size and nanoseconds for each")
+}
+
+// measure runs the client, and writes what it found.
+func (f *pingPongFlags) measure(ctx context.Context, out, progress io.Writer) error {
+	r := &f.request
+	r.Host, r.Port, r.CPU, r.Transport, r.Waiting = f.client, f.port, f.cpu, transportOf(f.transport), waitingOf(f.waiting)
+	r.RoundTrip = f.report.Value == "round-trip"
+	if r.Sizes == nil {
+		r.Sizes = traffic.DefaultSizes(r.Transport)
+	}
+	budget, err := f.budget()
+	if err != nil {
+		return err
+	}
+	path, err := traffic.Find(f.program)
+	if err != nil {
+		return err
+	}
+	options := traffic.Options{Program: path, Request: *r, Budget: budget, Progress: func(p traffic.Progress) {
+		say(progress, "%d bytes: %d samples\n", p.Bytes, p.Samples)
+	}}
+	if f.times != "" {
+		file, err := newTimesFile(f.times)
+		if err != nil {
+			return err
+		}
+		options.Times = file.write
+		defer file.abandon()
+	}
+	result, err := traffic.Measure(ctx, options)
+	if err != nil {
+		return err
+	}
+	return errors.Join(writeLatency(f.output.Value, out, result), ended(result))
+}
+
+// timesFile gets every round trip.
+type timesFile struct {
+	file *os.File
+}
+
+func newTimesFile(path string) (*timesFile, error) {
+	file, err := os.Create(path)
+	return &timesFile{file}, err
+}
+
+// write writes the times of one size. A full disk is told here, where the measurement can still say so.
+func (f *timesFile) write(times traffic.SizeTimes) error {
+	w := bufio.NewWriter(f.file)
+	for _, time := range times.Times {
+		_, _ = fmt.Fprintf(w, "%d\t%d\n", times.Bytes, time)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing the times of %d bytes: %w", times.Bytes, err)
+	}
+	return nil
+}
+
+func (f *timesFile) abandon() { _ = f.file.Close() }
+
+// latencyOutput are the forms of a result.
+func latencyOutput() *usage.Choice {
+	return &usage.Choice{Value: "text", Allowed: []string{"text", "json", "csv", "hdr"}}
+}
+
+// writeLatency writes a result in a form.
+func writeLatency(form string, out io.Writer, result *latency.Result) error {
+	write := map[string]func(io.Writer, *latency.Result) error{
+		"text": writeLatencyText, "json": writeLatencyJSON, "csv": writeLatencyCSV, "hdr": writeLatencyHDR,
+	}[form]
+	if err := write(out, result); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}

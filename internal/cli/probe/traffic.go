@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/traffic"
+)
+
+// trafficFlags are those of all measurements over the network.
+type trafficFlags struct {
+	server  bool
+	client  string
+	program string
+	address string
+	port    int
+	cpu     int
+	// root is where the root file system of this host is mounted.
+	root string
+}
+
+func (f *trafficFlags) register(flags *pflag.FlagSet, root string) {
+	flags.BoolVar(&f.server, "server", false, "answer the messages of clients, one client at a time, until interrupted")
+	flags.StringVar(&f.client, "client", "", "measure with the server on this `HOST`")
+	flags.StringVar(&f.program, "program", "", "`PATH` of lowlatency-traffic, which sends and answers; beside this program, or on PATH, without it")
+	flags.StringVar(&f.address, "address", "0.0.0.0", "with --server, the `ADDRESS` of IPv4 to listen on")
+	flags.IntVar(&f.port, "port", traffic.Port, "TCP port of the server")
+	flags.IntVar(&f.cpu, "cpu", -1, "CPU to keep the traffic to; -1 for none")
+	flags.StringVar(&f.root, "root", root, "`PATH` at which the root file system of this host is mounted")
+}
+
+// check says what is wrong with the flags, and that nobody else owns the CPU.
+func (f *trafficFlags) check(ctx context.Context) error {
+	if f.server == (f.client != "") {
+		return errors.New("say either --server, on one host, or --client HOST, on the other")
+	}
+	if f.cpu < 0 {
+		return nil
+	}
+	owners, err := cpuOwners(ctx, f.root)
+	if err != nil {
+		return err
+	}
+	for _, owner := range owners {
+		if owner.CPUs.Contains(f.cpu) {
+			return fmt.Errorf("CPU %d belongs to container %s, and the probe never runs there", f.cpu, owner.Name)
+		}
+	}
+	return nil
+}
+
+func (f *trafficFlags) serve(ctx context.Context, progress io.Writer) error {
+	path, err := traffic.Find(f.program)
+	if err != nil {
+		return err
+	}
+	return traffic.Serve(ctx, traffic.ServerOptions{Program: path, Address: f.address, Port: f.port, CPU: f.cpu, Out: progress, Log: progress})
+}
+
+// transportChoice and waitingChoice are flags with the words of a request.
+func transportChoice() *usage.Choice {
+	return &usage.Choice{Value: "tcp", Allowed: []string{"tcp", "udp", "multicast"}}
+}
+
+func transportOf(choice *usage.Choice) latency.Transport {
+	return map[string]latency.Transport{"tcp": latency.TCP, "udp": latency.UDP, "multicast": latency.Multicast}[choice.Value]
+}
+
+func waitingChoice() *usage.Choice {
+	return &usage.Choice{Value: "spin", Allowed: []string{"spin", "block"}}
+}
+
+func waitingOf(choice *usage.Choice) latency.Waiting {
+	return map[string]latency.Waiting{"spin": latency.Spin, "block": latency.Block}[choice.Value]
+}
+
+// budgetFlags are limits that a measurement must keep.
+type budgetFlags struct {
+	limits      []string
+	maximum     time.Duration
+	loss        float64
+	accelerated bool
+}
+
+func (f *budgetFlags) register(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.limits, "limit", nil, "fail above this latency of a percentile, such as 99.9=20us; may be repeated")
+	flags.DurationVar(&f.maximum, "maximum", 0, "fail when a single message takes longer; 0 for no limit")
+	flags.Float64Var(&f.loss, "loss", -1, "fail when more messages are lost, in parts per million; -1 for no limit")
+	flags.BoolVar(&f.accelerated, "accelerated", false, "do not judge what went through the kernel's network stack")
+}
+
+func (f *budgetFlags) budget() (latency.Budget, error) {
+	budget := latency.Budget{MaximumNanoseconds: f.maximum.Nanoseconds(), Accelerated: f.accelerated}
+	if f.maximum < 0 {
+		return budget, fmt.Errorf("--maximum %s: a latency is not negative", f.maximum)
+	}
+	if f.loss >= 0 {
+		budget.LossPartsPerMillion = &f.loss
+	}
+	for _, word := range f.limits {
+		percent, most, _ := strings.Cut(word, "=")
+		value, err := strconv.ParseFloat(strings.TrimSuffix(percent, "%"), 64)
+		duration, durationErr := time.ParseDuration(most)
+		if err != nil || durationErr != nil || duration <= 0 || !slices.Contains(latency.Ladder(), value) {
+			return budget, fmt.Errorf("--limit %s: a limit is PERCENT=LATENCY, such as 99.9=20us, with a percentile of %v", word, latency.Ladder())
+		}
+		budget.Limits = append(budget.Limits, latency.Limit{Percent: value, Nanoseconds: duration.Nanoseconds()})
+	}
+	return budget, nil
+}
+
+// ended is an error for a measurement that did not pass, so that pipelines see it.
+func ended(result *latency.Result) error {
+	if result.Outcome.Verdict == latency.Passed {
+		return nil
+	}
+	return fmt.Errorf("%s (%s): %s", strings.ToLower(string(result.Outcome.Verdict)), result.Outcome.Reason, result.Outcome.Message)
+}

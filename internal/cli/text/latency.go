@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package text
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+)
+
+// notCarried stands where there are too few samples.
+const notCarried = "-"
+
+// Latency is the report of a measurement over the network: what was measured how, the columns of sfnt-pingpong, a ladder of percentiles
+// with their intervals, and the outcome. Lines that begin with # are no rows of the first table.
+func Latency(result *latency.Result) string {
+	var b strings.Builder
+	latencySetup(&b, result)
+	latencyColumns(&b, result)
+	latencyLadder(&b, result)
+	fmt.Fprintf(&b, "# path: %s: %s\n", result.Path.State, result.Path.Message)
+	for _, remark := range result.Remarks {
+		fmt.Fprintf(&b, "# remark: %s\n", remark)
+	}
+	fmt.Fprintf(&b, "# outcome: %s (%s): %s\n", result.Outcome.Verdict, result.Outcome.Reason, result.Outcome.Message)
+	return b.String()
+}
+
+func latencySetup(b *strings.Builder, result *latency.Result) {
+	setup := &result.Setup
+	over := string(setup.Transport)
+	if setup.Group != "" {
+		over += " to " + setup.Group
+	}
+	fmt.Fprintf(b, "# %s with %s over %s, waiting: %s\n", strings.ToLower(string(result.Kind)), setup.Peer, over, strings.ToLower(string(setup.Waiting)))
+	for _, end := range []struct {
+		name string
+		host latency.Host
+	}{{"client", setup.Client}, {"server", setup.Server}} {
+		if end.host.Name == "" {
+			continue
+		}
+		cpu := "any CPU"
+		if end.host.CPU >= 0 {
+			cpu = "CPU " + strconv.Itoa(end.host.CPU)
+		}
+		fmt.Fprintf(b, "# %s: %s, kernel %s, %s\n", end.name, end.host.Name, end.host.Kernel, cpu)
+		for _, variable := range end.host.Environment {
+			fmt.Fprintf(b, "#   %s\n", variable)
+		}
+	}
+	fmt.Fprintf(b, "# times: %s; reading the clock costs %d ns, which is subtracted\n", setup.Timestamps, setup.ClockNanoseconds)
+}
+
+// latencyColumns are those of sfnt-pingpong.
+func latencyColumns(b *strings.Builder, result *latency.Result) {
+	if len(result.Sizes) == 0 {
+		return
+	}
+	reporting := "half of the round trip"
+	if result.Setup.RoundTrip {
+		reporting = "the round trip"
+	}
+	fmt.Fprintf(b, "# reporting: %s, in nanoseconds; %%ile is 99 %%\n", reporting)
+	rows := make([][]string, 0, len(result.Sizes))
+	for i := range result.Sizes {
+		one := &result.Sizes[i]
+		d := &one.Distribution
+		row := []string{strconv.Itoa(one.Bytes)}
+		if d.Samples == 0 {
+			row = append(row, notCarried, notCarried, notCarried, notCarried, notCarried, notCarried)
+		} else {
+			row = append(row, fmt.Sprintf("%.0f", d.MeanNanoseconds), decimal(d.MinimumNanoseconds), decimal(d.MedianNanoseconds),
+				decimal(d.MaximumNanoseconds), percentileCell(d, 99), fmt.Sprintf("%.0f", d.DeviationNanoseconds))
+		}
+		rows = append(rows, append(row, strconv.FormatUint(d.Samples, 10), strconv.FormatUint(one.Lost, 10), strconv.FormatUint(one.Stray, 10)))
+	}
+	b.WriteString(rightAligned([]string{"#size", "mean", "min", "median", "max", "%ile", "stddev", "iter", "lost", "stray"}, rows))
+}
+
+// latencyLadder is a row for each size with the percentiles that its samples carry.
+func latencyLadder(b *strings.Builder, result *latency.Result) {
+	header := append(make([]string, 0, 1+len(latency.Ladder())), "#size")
+	for _, percent := range latency.Ladder() {
+		header = append(header, formatPercent(percent))
+	}
+	rows := make([][]string, 0, len(result.Sizes))
+	for i := range result.Sizes {
+		one := &result.Sizes[i]
+		row := append(make([]string, 0, len(header)), "#"+strconv.Itoa(one.Bytes))
+		for _, percent := range latency.Ladder() {
+			row = append(row, ladderCell(&one.Distribution, percent))
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) > 0 {
+		fmt.Fprintf(b, "# percentiles, with the interval that holds each with 95 %% confidence; %q where there are too few samples\n", notCarried)
+		b.WriteString(rightAligned(header, rows))
+	}
+}
+
+func percentileCell(d *latency.Distribution, percent float64) string {
+	p, carried := d.At(percent)
+	if !carried {
+		return notCarried
+	}
+	return decimal(p.Nanoseconds)
+}
+
+func ladderCell(d *latency.Distribution, percent float64) string {
+	p, carried := d.At(percent)
+	if !carried {
+		return notCarried
+	}
+	return fmt.Sprintf("%d (%d..%d)", p.Nanoseconds, p.LowNanoseconds, p.HighNanoseconds)
+}
+
+func formatPercent(percent float64) string { return strconv.FormatFloat(percent, 'g', -1, 64) + "%" }
+
+func decimal(value int64) string { return strconv.FormatInt(value, 10) }
+
+// rightAligned is a table of numbers, as columns of text that other programs read.
+func rightAligned(header []string, rows [][]string) string {
+	all := append([][]string{header}, rows...)
+	widths := natural(all)
+	var b strings.Builder
+	for _, row := range all {
+		for i, cell := range row {
+			separator := "  "
+			if i == 0 {
+				separator = ""
+			}
+			fmt.Fprintf(&b, "%s%*s", separator, widths[i], cell)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

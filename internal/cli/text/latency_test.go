@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package text
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+)
+
+func TestLatency(t *testing.T) {
+	samples := make([]int64, 1000)
+	for i := range samples {
+		samples[i] = int64(1000 + i)
+	}
+	some, err := latency.Distribute(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := &latency.Result{
+		Kind: latency.KindPingPong, Outcome: latency.Outcome{Verdict: latency.Passed, Reason: latency.ReasonMeasured, Message: "measured"},
+		Setup: latency.Setup{
+			Transport: latency.Multicast, Group: "224.1.2.48", Waiting: latency.Spin, Peer: "10.0.0.2:2048", Timestamps: "the program's", ClockNanoseconds: 20,
+			Client: latency.Host{Name: "near", Kernel: "6.1", CPU: 4, Environment: []string{"EF_POLL_USEC=1"}}, Server: latency.Host{Name: "far", Kernel: "6.2", CPU: -1},
+		},
+		Path:    latency.Path{State: latency.PathKernel, Message: "counted"},
+		Remarks: []string{"the clock stepped"},
+		Sizes:   []latency.Size{{Bytes: 64, Lost: 2, Stray: 1, Distribution: some}, {Bytes: 1024, Lost: 3}},
+	}
+	want := `# pingpong with 10.0.0.2:2048 over Multicast to 224.1.2.48, waiting: spin
+# client: near, kernel 6.1, CPU 4
+#   EF_POLL_USEC=1
+# server: far, kernel 6.2, any CPU
+# times: the program's; reading the clock costs 20 ns, which is subtracted
+# reporting: half of the round trip, in nanoseconds; %ile is 99 %
+#size  mean   min  median   max  %ile  stddev  iter  lost  stray
+   64  1500  1000    1500  1999     -     289  1000     2      1
+ 1024     -     -       -     -     -       -     0     3      0
+# percentiles, with the interval that holds each with 95 % confidence; "-" where there are too few samples
+#size                50%                90%  99%  99.9%  99.99%  99.999%
+  #64  1500 (1468..1531)  1900 (1880..1919)    -      -       -        -
+#1024                  -                  -    -      -       -        -
+# path: Kernel: counted
+# remark: the clock stepped
+# outcome: Passed (Measured): measured
+`
+	if diff := cmp.Diff(want, Latency(result)); diff != "" {
+		t.Error(diff)
+	}
+	result.Sizes, result.Setup.RoundTrip = result.Sizes[:1], true
+	if got := Latency(result); !cmp.Equal(got[:30], want[:30]) {
+		t.Errorf("%s", got)
+	}
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package traffic
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+)
+
+// printed is what the program prints for two times of one size.
+const printed = `lowlatency-traffic 1
+clock 20
+server 3 far 6.1.0
+environment LD_PRELOAD=libonload.so
+progress 64 1
+samples 64 2 1 3 5000
+` + "\x10\x27\x00\x00\x00\x00\x00\x00" + "\x05\x00\x00\x00\x00\x00\x00\x00" + `
+clocks 5000 5001 5002
+counted client 8 9
+counted server 7 -1
+end Done measured
+`
+
+func read(text string) (*Output, []Progress, error) {
+	var shown []Progress
+	output, err := Read(strings.NewReader(text), func(p Progress) { shown = append(shown, p) })
+	return output, shown, err
+}
+
+func TestRead(t *testing.T) {
+	got, shown, err := read(printed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Output{
+		ClockNanoseconds: 20, ServerName: "far", ServerKernel: "6.1.0", ServerCPU: 3, ServerEnvironment: []string{"LD_PRELOAD=libonload.so"},
+		Sizes:  []SizeTimes{{Bytes: 64, Lost: 1, Stray: 3, Elapsed: 5000, Times: []int64{10_000, 5}}},
+		Steady: 5000, Raw: 5001, Wall: 5002, Client: Counted{8, 9}, Server: Counted{7, -1}, End: "Done", Message: "measured",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]Progress{{64, 1}}, shown); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	start := protocolLine + "\n"
+	cases := map[string]struct{ text, want string }{
+		"nothing":           {"", "it is another version"},
+		"another version":   {"lowlatency-traffic 2\n", "it is another version"},
+		"no end":            {start, "ended without a word"},
+		"an end of nothing": {start + "end \n", "no word for the end"},
+		"an unknown line":   {start + "hello\n", "no such line is known"},
+		"a long line":       {start + strings.Repeat("x", 2*longestLine), "ended without a word"},
+		"too few words":     {start + "clock\n", "1 words are needed"},
+		"no number":         {start + "clock x\n", "invalid syntax"},
+		"times that lack":   {start + "samples 1 2 0 0 0\n12345678", "2 of 2 times are missing"},
+		"times without end": {start + "samples 1 1 0 0 0\n123456789", "do not end with a line"},
+		"too many times":    {start + "samples 1 101000001 0 0 0\n", "are too many"},
+		"counted words":     {start + "counted client\n", "3 words are needed"},
+		"too many lines":    {start + strings.Repeat("clock 1\n", mostLines), "more than"},
+		"no progress":       {start + "progress 1\n", "2 words are needed"},
+	}
+	for name, tc := range cases {
+		if _, _, err := read(tc.text); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: the error is %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(printed)
+	f.Add(protocolLine + "\nend Vanished gone\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		output, _, err := read(text)
+		if err != nil {
+			return
+		}
+		request := DefaultRequest()
+		if result, err := resultOf(&request, latency.Host{}, output, latency.Budget{}); err == nil && result.Outcome.Reason == "" {
+			t.Errorf("%+v has no outcome", result)
+		}
+	})
+}
+
+func TestResultOf(t *testing.T) {
+	output, _, err := read(printed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := DefaultRequest()
+	request.Host, request.Transport = "10.0.0.2", latency.Multicast
+	got, err := resultOf(&request, latency.Host{Name: "near"}, output, latency.Budget{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Half of 10000 less 20; 5 less 20 is nothing.
+	if d := got.Sizes[0].Distribution; d.MaximumNanoseconds != 4990 || d.MinimumNanoseconds != 0 {
+		t.Errorf("%+v", d)
+	}
+	if got.Setup.Peer != "10.0.0.2:2048" || got.Setup.Group != Group || got.Sizes[0].Lost != 1 || got.Sizes[0].Stray != 3 {
+		t.Errorf("%+v", got)
+	}
+	if got.Path.Client.State != latency.PathKernel || got.Path.Server.State != latency.PathUnknown {
+		t.Errorf("%+v", got.Path)
+	}
+}
+
+func TestResultOfAWrongStart(t *testing.T) {
+	request := DefaultRequest()
+	output := &Output{End: "Usage", Message: "sizes"}
+	if _, err := resultOf(&request, latency.Host{}, output, latency.Budget{}); err == nil {
+		t.Error("a program that was started wrongly is no error")
+	}
+}
+
+func TestRequestRefuses(t *testing.T) {
+	cases := map[string]struct {
+		change func(*Request)
+		want   string
+	}{
+		"no host":             {func(r *Request) { r.Host = "" }, "is missing"},
+		"no port":             {func(r *Request) { r.Port = 70_000 }, "from 1 to 65535"},
+		"no group":            {func(r *Request) { r.Transport, r.Group = latency.Multicast, "10.0.0.1" }, "multicast groups are from"},
+		"no batch":            {func(r *Request) { r.Batch = 0 }, "a batch has 1 to"},
+		"less than the least": {func(r *Request) { r.MaximumTime = 0 }, "the least is not above the most"},
+		"no timeout":          {func(r *Request) { r.Timeout = 0 }, "from a millisecond to a minute"},
+		"no sizes":            {func(r *Request) { r.Sizes = nil }, "0 sizes"},
+		"nothing over TCP":    {func(r *Request) { r.Sizes = []int{0} }, "1 to 65536 bytes"},
+		"a large datagram":    {func(r *Request) { r.Transport, r.Sizes = latency.UDP, []int{65508} }, "0 to 65507 bytes"},
+	}
+	for name, tc := range cases {
+		r := DefaultRequest()
+		r.Host, r.Sizes = "far", []int{1}
+		if err := r.Check(); err != nil {
+			t.Fatal(err)
+		}
+		tc.change(&r)
+		if err := r.Check(); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: the error is %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+func TestArguments(t *testing.T) {
+	r := DefaultRequest()
+	r.Host, r.Transport, r.Waiting, r.Sizes, r.MinimumTime = "far", latency.Multicast, latency.Spin, []int{1, 64}, 2*time.Second
+	want := "client host=far transport=Multicast group=224.1.2.48 sizes=1,64 port=2048 cpu=-1 spin=1 timeout-ms=200 warm-ms=500 warm-pings=10000 " +
+		"batch=1000 min-ms=2000 max-ms=3000 max-pings=1000000"
+	if got := strings.Join(r.arguments(), " "); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestDefaultSizes(t *testing.T) {
+	if diff := cmp.Diff([]int{0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1472, 1473, 2048, 4096, 8192, 16384, 32768}, DefaultSizes(latency.UDP)); diff != "" {
+		t.Error(diff)
+	}
+	if got := DefaultSizes(latency.TCP); len(got) != 17 || got[0] != 1 || got[16] != 65536 {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package traffic
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+)
+
+const (
+	// unsteady is how far two steady clocks may drift apart, as a share; NTP changes the rate of one by at most half of it.
+	unsteady = 0.001
+	// stepped is by how much the wall clock must jump to be a step.
+	stepped = time.Millisecond
+)
+
+// reasons are those of words that the program ends with.
+func reasons() map[string]latency.Reason {
+	return map[string]latency.Reason{
+		"Unreachable": latency.ReasonUnreachable, "Stranger": latency.ReasonStranger, "Refused": latency.ReasonRefused, "Vanished": latency.ReasonPeerVanished,
+		"Silent": latency.ReasonNoAnswer, "WrongAnswer": latency.ReasonWrongAnswer, "Clock": latency.ReasonClockUnsteady,
+	}
+}
+
+// resultOf makes a result of what the program printed. One that did not come to its end has what was found before, and an outcome.
+func resultOf(request *Request, here latency.Host, output *Output, budget latency.Budget) (*latency.Result, error) {
+	result := &latency.Result{
+		Version: latency.Version, Kind: latency.KindPingPong,
+		Setup: latency.Setup{
+			Transport: request.Transport, Waiting: request.Waiting, Peer: net.JoinHostPort(request.Host, strconv.Itoa(request.Port)),
+			RoundTrip: request.RoundTrip, ClockNanoseconds: output.ClockNanoseconds,
+			Timestamps: "taken by the program with CLOCK_MONOTONIC, before it sends and after it has received; not by the NIC",
+			Client:     here,
+			Server:     latency.Host{Name: output.ServerName, Kernel: output.ServerKernel, CPU: output.ServerCPU, Environment: output.ServerEnvironment},
+		},
+		Path: latency.PathOf(endOf(output.Client), endOf(output.Server)),
+	}
+	if request.Transport == latency.Multicast {
+		result.Setup.Group = request.Group
+	}
+	for _, one := range output.Sizes {
+		d, err := latency.Distribute(latencies(one.Times, output.ClockNanoseconds, request.RoundTrip))
+		if err != nil {
+			return nil, fmt.Errorf("%d bytes: %w", one.Bytes, err)
+		}
+		result.Sizes = append(result.Sizes, latency.Size{Bytes: one.Bytes, Lost: one.Lost, Stray: one.Stray, Distribution: d})
+	}
+	if output.End != "Done" {
+		reason, known := reasons()[output.End]
+		if !known {
+			return nil, fmt.Errorf("the measurement was not made: %s: %s", output.End, strconv.Quote(output.Message))
+		}
+		result.Outcome = latency.Outcome{Verdict: latency.Inconclusive, Reason: reason, Message: printable(output.Message)}
+		return result, nil
+	}
+	result.Outcome = latency.Judge(result, budget)
+	judgeClocks(result, output)
+	return result, nil
+}
+
+// printable is a text of another program without what a terminal would obey.
+func printable(text string) string {
+	quoted := strconv.QuoteToASCII(text)
+	return quoted[1 : len(quoted)-1]
+}
+
+func endOf(c Counted) latency.PathEnd {
+	return latency.EndOf(c.Messages, uint64(max(c.Kernel, 0)), c.Kernel >= 0)
+}
+
+// latencies are times without what the clock costs, and without the way back.
+func latencies(times []int64, cost int64, roundTrip bool) []int64 {
+	all := make([]int64, len(times))
+	for i, time := range times {
+		all[i] = max(0, time-cost)
+		if !roundTrip {
+			all[i] /= 2
+		}
+	}
+	return all
+}
+
+// judgeClocks doubts a measurement whose clock did not run steadily, and remarks that the wall clock stepped, which changes none.
+func judgeClocks(result *latency.Result, output *Output) {
+	if output.Raw > 0 && math.Abs(float64(output.Steady)/float64(output.Raw)-1) > unsteady {
+		result.Outcome = latency.Outcome{Verdict: latency.Inconclusive, Reason: latency.ReasonClockUnsteady, Message: fmt.Sprintf(
+			"over the measurement CLOCK_MONOTONIC went %s and CLOCK_MONOTONIC_RAW %s", time.Duration(output.Steady), time.Duration(output.Raw))}
+	}
+	if step := time.Duration(output.Wall - output.Steady); step.Abs() > stepped {
+		result.Remarks = append(result.Remarks, fmt.Sprintf("the wall clock stepped by %s while this was measured; latencies are taken with another clock", step))
+	}
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package traffic
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+)
+
+// program is the name of the program's file.
+const program = "lowlatency-traffic"
+
+// Find is the program: at the path given, else beside this program, else on PATH.
+func Find(path string) (string, error) {
+	if path != "" {
+		return path, nil
+	}
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), program)
+		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+			return beside, nil
+		}
+	}
+	found, err := exec.LookPath(program)
+	if err != nil {
+		return "", fmt.Errorf("the program %s is neither beside this one nor on PATH: build it with make traffic, which needs gcc, or name it with --program", program)
+	}
+	return found, nil
+}
+
+// Options are a measurement with what it needs.
+type Options struct {
+	// Program is the path of lowlatency-traffic.
+	Program string
+	Request Request
+	Budget  latency.Budget
+	// Progress is called while it runs.
+	Progress func(Progress)
+	// Times is called with all round trips of each size, in nanoseconds, in the order in which they were taken; nil for not at all.
+	Times func(SizeTimes) error
+}
+
+// Measure runs the client to its end.
+func Measure(ctx context.Context, options Options) (*latency.Result, error) {
+	if err := options.Request.Check(); err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, options.Program, options.Request.arguments()...)
+	command.WaitDelay = time.Second
+	var complaints bytes.Buffer
+	command.Stderr = &complaints
+	pipe, err := command.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", options.Program, err)
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", options.Program, err)
+	}
+	output, readErr := Read(pipe, options.Progress)
+	_, _ = io.Copy(io.Discard, pipe)
+	waitErr := command.Wait()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("the measurement was ended: %w", ctx.Err())
+	}
+	if readErr != nil {
+		return nil, errors.Join(readErr, waitErr, complaint(&complaints))
+	}
+	for _, one := range output.Sizes {
+		if options.Times != nil {
+			if err := options.Times(one); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return resultOf(&options.Request, thisHost(options.Request.CPU), output, options.Budget)
+}
+
+// complaint is what the program wrote to its standard error.
+func complaint(text *bytes.Buffer) error {
+	if text.Len() == 0 {
+		return nil
+	}
+	return errors.New(printable(strings.TrimSpace(text.String())))
+}
+
+// ServerOptions say where a server listens.
+type ServerOptions struct {
+	// Program is the path of lowlatency-traffic.
+	Program string
+	// Address of IPv4 that it listens on, and the port; 0 lets the kernel choose.
+	Address string
+	Port    int
+	// CPU that it is kept to; -1 for none.
+	CPU int
+	// Out gets the line that says the port, once clients can come, and Log what the server says of them.
+	Out, Log io.Writer
+}
+
+// Serve runs the server until the context ends, which is no error.
+func Serve(ctx context.Context, options ServerOptions) error {
+	command := exec.CommandContext(ctx, options.Program, "server", "address="+options.Address,
+		"port="+strconv.Itoa(options.Port), "cpu="+strconv.Itoa(options.CPU))
+	command.Stdout, command.Stderr = options.Out, options.Log
+	command.WaitDelay = time.Second
+	if err := command.Run(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("the server has ended: %w", err)
+	}
+	return nil
+}
+
+// thisHost describes the host of the client.
+func thisHost(cpu int) latency.Host {
+	name, _ := os.Hostname()
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	return latency.Host{Name: name, Kernel: strings.TrimSpace(string(kernel)), CPU: cpu, Environment: ofStacks(os.Environ())}
+}
+
+// ofStacks are the variables that decide about the network stack of a program, as the server tells its own.
+func ofStacks(environment []string) []string {
+	var found []string
+	for _, one := range environment {
+		if slices.ContainsFunc([]string{"LD_PRELOAD=", "EF_", "ZF_", "VMA_", "XLIO_", "TP_"}, func(prefix string) bool { return strings.HasPrefix(one, prefix) }) {
+			found = append(found, one)
+		}
+	}
+	slices.Sort(found)
+	return found
+}

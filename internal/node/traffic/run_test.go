@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+//go:build linux
+
+package traffic
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+)
+
+// log is written by one goroutine and read by another.
+type log struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.text.String()
+}
+
+// serving starts a server and gives its port; it ends with the test, and must not have ended before.
+func serving(t *testing.T) (port int, log *log, stop func()) {
+	t.Helper()
+	log = newLog()
+	ctx, cancel := context.WithCancel(t.Context())
+	in, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Serve(ctx, ServerOptions{Program: os.Getenv(sanitizedVariable), Address: "127.0.0.1", CPU: -1, Out: out, Log: log})
+	}()
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(line, "port %d", &port); err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("%v: %s", err, log)
+		}
+	})
+	t.Cleanup(stop)
+	return port, log, stop
+}
+
+func newLog() *log { return &log{} }
+
+// quick is a request that takes a moment.
+func quick(port int) Request {
+	r := DefaultRequest()
+	r.Host, r.Port, r.Sizes = "127.0.0.1", port, []int{1, 64, 1473}
+	r.WarmUp, r.WarmUpPings, r.Batch, r.MaximumPings, r.MinimumTime, r.MaximumTime = 0, 100, 100, 1000, 0, time.Minute
+	return r
+}
+
+func measure(t *testing.T, r Request, budget latency.Budget) (*latency.Result, error) {
+	t.Helper()
+	return Measure(t.Context(), Options{Program: os.Getenv(sanitizedVariable), Request: r, Budget: budget, Progress: func(Progress) {}})
+}
+
+func TestPingPong(t *testing.T) {
+	port, _, _ := serving(t)
+	for _, transport := range []latency.Transport{latency.TCP, latency.UDP, latency.Multicast} {
+		for _, waiting := range []latency.Waiting{latency.Block, latency.Spin} {
+			t.Run(string(transport)+" "+string(waiting), func(t *testing.T) {
+				r := quick(port)
+				r.Transport, r.Waiting = transport, waiting
+				if waiting == latency.Spin {
+					// Two programs that never sleep share the CPUs of the machine with other tests.
+					r.Batch, r.MaximumPings, r.WarmUpPings = 10, 100, 10
+				}
+				// A packet that a busy machine handles late is no lost one here.
+				r.Timeout = time.Minute
+				got, err := measure(t, r, latency.Budget{Accelerated: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				judgeResult(t, got, r.Batch)
+				judgeSetup(t, got)
+			})
+		}
+	}
+}
+
+func judgeResult(t *testing.T, got *latency.Result, batch int) {
+	t.Helper()
+	for i, bytes := range []int{1, 64, 1473} {
+		s := got.Sizes[i]
+		if s.Bytes != bytes || s.Lost != 0 || s.Stray != 0 || s.Distribution.Samples != uint64(10*batch) || s.Distribution.MedianNanoseconds <= 0 {
+			t.Errorf("size %d: %+v", bytes, s)
+		}
+	}
+	// A batch to warm up and ten for each size, each with a ping more, there and back.
+	if want := uint64(31 * (batch + 1) * 2); got.Path.Client.Messages != want || got.Path.Server.Messages != want || got.Path.State != latency.PathKernel {
+		t.Errorf("the path is %+v, want %d messages through the kernel", got.Path, want)
+	}
+	if got.Outcome.Verdict != latency.Inconclusive || got.Outcome.Reason != latency.ReasonNotAccelerated {
+		t.Errorf("the outcome is %+v", got.Outcome)
+	}
+}
+
+func judgeSetup(t *testing.T, got *latency.Result) {
+	t.Helper()
+	if got.Setup.Server.Name != got.Setup.Client.Name || got.Setup.Server.Kernel != got.Setup.Client.Kernel || got.Setup.ClockNanoseconds <= 0 {
+		t.Errorf("the setup is %+v", got.Setup)
+	}
+}
+
+func TestEmptyDatagrams(t *testing.T) {
+	port, _, _ := serving(t)
+	r := quick(port)
+	r.Transport, r.Sizes, r.Timeout = latency.UDP, []int{0, 65507}, time.Minute
+	got, err := measure(t, r, latency.Budget{})
+	if err != nil || got.Outcome.Verdict != latency.Passed || got.Sizes[0].Distribution.Samples != 1000 || got.Sizes[1].Distribution.Samples != 1000 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestTimesAndProgress(t *testing.T) {
+	port, _, _ := serving(t)
+	r := quick(port)
+	r.Sizes, r.RoundTrip, r.MaximumPings = []int{1}, true, 100_000_000
+	r.MinimumTime, r.MaximumTime = 1200*time.Millisecond, 1200*time.Millisecond
+	r.MaximumPings = 1_000_000
+	var times SizeTimes
+	var shown Progress
+	got, err := Measure(t.Context(), Options{
+		Program: os.Getenv(sanitizedVariable), Request: r, Progress: func(p Progress) { shown = p },
+		Times: func(s SizeTimes) error { times = s; return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown.Bytes != 1 || shown.Samples == 0 || uint64(len(times.Times)) != got.Sizes[0].Distribution.Samples || times.Elapsed < int64(1200*time.Millisecond) {
+		t.Errorf("%+v, %d times in %d ns", shown, len(times.Times), times.Elapsed)
+	}
+	full := errors.New("no space left")
+	if _, err := Measure(t.Context(), Options{
+		Program: os.Getenv(sanitizedVariable), Request: quick(port), Progress: func(Progress) {}, Times: func(SizeTimes) error { return full },
+	}); !errors.Is(err, full) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestServerOutlivesStrangers: what sends garbage or says nothing is sent away, and the next client is served.
+func TestServerOutlivesStrangers(t *testing.T) {
+	port, log, _ := serving(t)
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	for name, text := range map[string]string{
+		"a line": "GET / HTTP/1.1\r\n\r\n", "no line": strings.Repeat("x", 10_000), "zeros": "\x00\x00\n", "another version": "lowlatency-traffic 2 TCP Spin -\n",
+		"a group that is none": "lowlatency-traffic 1 Multicast Spin 10.0.0.1\n", "more than a line": "lowlatency-traffic 1 TCP Spin - and more\n",
+	} {
+		connection, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = connection.Write([]byte(text))
+		answer, _ := io.ReadAll(connection)
+		_ = connection.Close()
+		if len(answer) > 0 && !strings.HasPrefix(string(answer), "error ") {
+			t.Errorf("%s: the server answers %q", name, answer)
+		}
+	}
+	if got, err := measure(t, quick(port), latency.Budget{}); err != nil || got.Outcome.Verdict != latency.Passed {
+		t.Errorf("%+v, %v: %s", got, err, log)
+	}
+}
+
+// hostile is a server that follows the protocol up to where a test says otherwise.
+type hostile struct {
+	greeting string
+	// answers to pings: what comes back for a message; nil closes the connection.
+	answer func(message []byte) []byte
+}
+
+func (h hostile) serve(t *testing.T) int {
+	t.Helper()
+	control, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = control.Close(), data.Close() })
+	go h.session(control, data)
+	return control.Addr().(*net.TCPAddr).Port
+}
+
+func (h hostile) session(control, data net.Listener) {
+	connection, err := control.Accept()
+	if err != nil {
+		return
+	}
+	defer func() { _ = connection.Close() }()
+	lines := bufio.NewReader(connection)
+	_, _ = lines.ReadString('\n')
+	if h.greeting != "" {
+		_, _ = io.WriteString(connection, h.greeting)
+		_, _ = io.Copy(io.Discard, connection)
+		return
+	}
+	_, _ = fmt.Fprintf(connection, "ok %d 3 far 6.1\nenvironment EF_POLL_USEC=100\nintroduced\n", data.Addr().(*net.TCPAddr).Port)
+	messages, err := data.Accept()
+	if err != nil {
+		return
+	}
+	defer func() { _ = messages.Close() }()
+	_, _ = io.WriteString(connection, "open\n")
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return
+		}
+		var size, count int
+		if _, err := fmt.Sscanf(line, "ping %d %d", &size, &count); err != nil {
+			_, _ = io.WriteString(connection, "counts 10 -1\n")
+			continue
+		}
+		_, _ = io.WriteString(connection, "ready\n")
+		message := make([]byte, size)
+		for range count {
+			if _, err := io.ReadFull(messages, message); err != nil {
+				return
+			}
+			back := h.answer(message)
+			if back == nil {
+				return
+			}
+			_, _ = messages.Write(back)
+		}
+	}
+}
+
+func TestHostilePeers(t *testing.T) {
+	cases := map[string]struct {
+		peer hostile
+		want latency.Reason
+	}{
+		"another service":        {hostile{greeting: "SSH-2.0-OpenSSH_9.2p1\r\n"}, latency.ReasonStranger},
+		"no line":                {hostile{greeting: strings.Repeat("x", 10_000)}, latency.ReasonStranger},
+		"zeros":                  {hostile{greeting: "ok\x00\x00\n"}, latency.ReasonStranger},
+		"a port of nowhere":      {hostile{greeting: "ok 99999 0 far 6.1\n"}, latency.ReasonStranger},
+		"a server that will not": {hostile{greeting: "error not \x1b[31mtoday\n"}, latency.ReasonRefused},
+		"another answer": {hostile{answer: func(m []byte) []byte {
+			changed := bytes.Clone(m)
+			changed[len(changed)-1]++
+			return changed
+		}}, latency.ReasonWrongAnswer},
+		"a peer that vanishes": {hostile{answer: func(m []byte) []byte {
+			if len(m) == 64 {
+				return nil
+			}
+			return m
+		}}, latency.ReasonPeerVanished},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := measure(t, quick(tc.peer.serve(t)), latency.Budget{Accelerated: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Outcome.Verdict != latency.Inconclusive || got.Outcome.Reason != tc.want || strings.ContainsRune(got.Outcome.Message, '\x1b') {
+				t.Errorf("the outcome is %+v, want %s", got.Outcome, tc.want)
+			}
+			if tc.want == latency.ReasonPeerVanished && len(got.Sizes) != 1 {
+				t.Errorf("what was measured before is %d sizes", len(got.Sizes))
+			}
+		})
+	}
+}
+
+func TestServerThatDoesNotCount(t *testing.T) {
+	peer := hostile{answer: func(m []byte) []byte { return m }}
+	got, err := measure(t, quick(peer.serve(t)), latency.Budget{Accelerated: true})
+	if err != nil || got.Outcome.Reason != latency.ReasonNotAccelerated || got.Path.State != latency.PathUnknown {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	want := latency.Host{Name: "far", Kernel: "6.1", CPU: 3, Environment: []string{"EF_POLL_USEC=100"}}
+	if diff := cmp.Diff(want, got.Setup.Server); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	port, _, stop := serving(t)
+	stop()
+	for _, host := range []string{"127.0.0.1", "no-such-host.invalid"} {
+		r := quick(port)
+		r.Host = host
+		got, err := measure(t, r, latency.Budget{})
+		if err != nil || got.Outcome.Reason != latency.ReasonUnreachable {
+			t.Errorf("%s: %+v, %v", host, got, err)
+		}
+	}
+}
+
+// lying puts a clock before the C library's.
+const lying = `#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+int clock_gettime(clockid_t which, struct timespec *t) {
+	static int (*real)(clockid_t, struct timespec *); static long calls;
+	if (!real) real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+	int failed = real(which, t);
+	calls++;
+	if (which == CLOCK_REALTIME) t->tv_sec += calls > 24000 ? 3600 : 0;
+	if (which == CLOCK_MONOTONIC && BACK && calls > 24000) t->tv_sec -= calls % 2 ? 1 : 2;
+	if (which == CLOCK_MONOTONIC_RAW && DRIFT && calls > 24000) t->tv_sec += 1;
+	return failed;
+}
+`
+
+func TestClocks(t *testing.T) {
+	port, _, _ := serving(t)
+	folder := t.TempDir()
+	source := filepath.Join(folder, "lying.c")
+	if err := os.WriteFile(source, []byte(lying), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	release := run(t, "../../../hack/traffic.sh", "release")
+	cases := map[string]struct {
+		flags   []string
+		verdict latency.Verdict
+		reason  latency.Reason
+	}{
+		"the wall clock steps":         {[]string{"-DBACK=0", "-DDRIFT=0"}, latency.Passed, latency.ReasonMeasured},
+		"the clock goes back":          {[]string{"-DBACK=1", "-DDRIFT=0"}, latency.Inconclusive, latency.ReasonClockUnsteady},
+		"two clocks drift from others": {[]string{"-DBACK=0", "-DDRIFT=1"}, latency.Inconclusive, latency.ReasonClockUnsteady},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			library := filepath.Join(t.TempDir(), "lying.so")
+			run(t, "gcc", append(tc.flags, "-shared", "-fPIC", "-o", library, source)...)
+			t.Setenv("LD_PRELOAD", library)
+			got, err := Measure(t.Context(), Options{Program: release, Request: quick(port), Progress: func(Progress) {}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Outcome.Verdict != tc.verdict || got.Outcome.Reason != tc.reason {
+				t.Errorf("the outcome is %+v", got.Outcome)
+			}
+			// An hour, within what the two readings of the two clocks are apart.
+			if remarks := strings.Join(got.Remarks, "\n"); tc.verdict == latency.Passed && !regexp.MustCompile(`stepped by (1h0m0|59m59)\.?\d*s`).MatchString(remarks) {
+				t.Errorf("the remarks are %q", remarks)
+			}
+			if diff := cmp.Diff([]string{"LD_PRELOAD=" + library}, got.Setup.Client.Environment); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
