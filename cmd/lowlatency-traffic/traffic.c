@@ -6,9 +6,10 @@
  * network stacks such as Onload take the place of that library's functions. It takes times and prints them; what they mean is said by
  * kubectl-lowlatency, which starts it, and documented in docs/latency.md.
  *
- *   lowlatency-traffic server port=N [address=A] [cpu=N]
- *   lowlatency-traffic client host=A port=N transport=TCP|UDP|Multicast [group=A] [spin=1] [cpu=N] sizes=1,64,... [...]
+ *   lowlatency-traffic server port=N [address=A] [cpu=N] [buffer=BYTES]
+ *   lowlatency-traffic client host=A port=N transport=TCP|UDP|Multicast [group=A] [spin=1] [cpu=N] sizes=1,64,... [rates=1000,... ...]
  *
+ * With sizes, one message is under way at a time. With rates, messages of the last size leave on a schedule whatever comes back.
  * A connection of TCP carries questions as lines; messages have a socket of their own.
  */
 #define _GNU_SOURCE
@@ -39,15 +40,18 @@ enum {
 	LINE = 4096,              /* bytes of a line */
 	EMPTY_LOOKS = 256,        /* looks at a socket between two at the clock */
 	LOST_IN_A_ROW = 50,       /* pings that end a measurement */
+	SENDS_AT_ONCE = 16,       /* messages behind schedule between two looks for answers */
 	TOO_LATE = -2,            /* nothing came in time */
 };
+static const uint64_t MOST_MESSAGES = 400000000; /* of one stream */
 static const int64_t SECOND = 1000000000, MILLISECOND = 1000000;
 static const int64_t CONTROL_PATIENCE = 5, SESSION_PATIENCE = 30; /* seconds */
 
 /* Options, as name=value. */
 static int64_t opt_port, opt_cpu = -1, opt_spin, opt_timeout = 200, opt_warm_pings = 10000, opt_warm_ms = 500, opt_batch = 1000;
+static int64_t opt_buffer, opt_stream_ms = 2000, opt_answers = 20000, opt_probes;
 static int64_t opt_min_ms = 1000, opt_max_ms = 3000, opt_max_pings = 1000000;
-static const char *opt_host = "", *opt_address = "0.0.0.0", *opt_transport = "TCP", *opt_group = "-", *opt_sizes = "";
+static const char *opt_host = "", *opt_address = "0.0.0.0", *opt_transport = "TCP", *opt_group = "-", *opt_sizes = "", *opt_rates = "";
 static const struct {
 	const char *name;
 	int64_t *number;
@@ -56,6 +60,7 @@ static const struct {
 	{"port", &opt_port, NULL}, {"cpu", &opt_cpu, NULL}, {"spin", &opt_spin, NULL}, {"timeout-ms", &opt_timeout, NULL},
 	{"warm-pings", &opt_warm_pings, NULL}, {"warm-ms", &opt_warm_ms, NULL}, {"batch", &opt_batch, NULL}, {"min-ms", &opt_min_ms, NULL},
 	{"max-ms", &opt_max_ms, NULL}, {"max-pings", &opt_max_pings, NULL}, {"host", NULL, &opt_host}, {"address", NULL, &opt_address},
+	{"buffer", &opt_buffer, NULL}, {"stream-ms", &opt_stream_ms, NULL}, {"answers", &opt_answers, NULL}, {"probes", &opt_probes, NULL}, {"rates", NULL, &opt_rates},
 	{"transport", NULL, &opt_transport}, {"group", NULL, &opt_group}, {"sizes", NULL, &opt_sizes},
 };
 
@@ -244,6 +249,8 @@ static int open_socket(bool stream, struct in_addr local, int64_t port)
 		return -1;
 	if (stream)
 		setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	else if (opt_buffer > 0 && setsockopt(s, SOL_SOCKET, SO_RCVBUFFORCE, &(int){(int)opt_buffer}, sizeof(int)) != 0)
+		setsockopt(s, SOL_SOCKET, SO_RCVBUF, &(int){(int)opt_buffer}, sizeof(int));
 	if (bind(s, (struct sockaddr *)&address, sizeof address) == 0)
 		return s;
 	int why = errno;
@@ -283,6 +290,97 @@ static bool pong(struct end *e, size_t bytes, uint64_t count)
 	return true;
 }
 
+/* A message of a stream begins with this. Times are since the begin of the stream, by the client's clock. */
+struct header {
+	uint64_t sequence;  /* from 0, with flags */
+	int64_t intended, actual;
+};
+static const uint64_t WANTS_ANSWER = (uint64_t)1 << 63, IS_PROBE = (uint64_t)1 << 62;
+
+/* What the server saw of a stream. */
+struct tally {
+	uint64_t count, received, duplicates, reordered, next, gaps;
+	unsigned char *seen; /* a bit for each message */
+};
+static struct tally tallies[2]; /* load and probes */
+static uint64_t foreign;        /* messages of neither */
+
+static bool start_tally(struct tally *t, uint64_t count)
+{
+	free(t->seen);
+	*t = (struct tally){.count = count, .seen = calloc(count / 8 + 1, 1)};
+	return t->seen != NULL;
+}
+
+/* add counts a message: twice is a duplicate, after a later one it is reordered. */
+static void add(struct tally *t, uint64_t sequence)
+{
+	unsigned char bit = (unsigned char)(1u << sequence % 8);
+	if (t->seen[sequence / 8] & bit) {
+		t->duplicates++;
+		return;
+	}
+	t->seen[sequence / 8] |= bit;
+	t->received++;
+	if (sequence < t->next)
+		t->reordered++;
+	else
+		t->next = sequence + 1;
+}
+
+/* count_gaps counts runs of messages that never came. */
+static void count_gaps(struct tally *t)
+{
+	bool inside = false;
+	t->gaps = 0;
+	for (uint64_t i = 0; i < t->count; i++) {
+		bool missing = !(t->seen[i / 8] >> i % 8 & 1);
+		t->gaps += missing && !inside;
+		inside = missing;
+	}
+}
+
+/* receive takes messages of streams until the control connection has something to say. */
+static bool receive(struct end *e)
+{
+	int64_t heard = now();
+	for (;;) {
+		struct header h;
+		int64_t n = take(e, 0, e->timeout_ms * MILLISECOND);
+		if (n == TOO_LATE) {
+			if (control_speaks(e))
+				return true;
+			if (heard == 0)
+				heard = now();
+			else if (now() - heard > SESSION_PATIENCE * SECOND)
+				return false;
+			continue;
+		}
+		if (n < 0)
+			return false;
+		heard = 0;
+		memcpy(&h, e->in, sizeof h);
+		struct tally *t = &tallies[(h.sequence & IS_PROBE) != 0];
+		uint64_t sequence = h.sequence & ~(WANTS_ANSWER | IS_PROBE);
+		if ((size_t)n < sizeof h || sequence >= t->count) {
+			foreign++;
+			continue;
+		}
+		if (h.sequence & WANTS_ANSWER && !give(e, e->in, (size_t)n) && errno != ENOBUFS)
+			return false;
+		add(t, sequence);
+	}
+}
+
+static bool say_tallies(struct end *e)
+{
+	const struct tally *l = &tallies[0], *p = &tallies[1];
+	count_gaps(&tallies[0]);
+	count_gaps(&tallies[1]);
+	return say(e, "received %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", l->received, l->duplicates,
+	           l->reordered, l->gaps, p->received, p->duplicates, p->reordered, p->gaps, foreign);
+}
+
 /* answer carries out one question. */
 static bool answer(struct end *e, const char *line)
 {
@@ -291,6 +389,15 @@ static bool answer(struct end *e, const char *line)
 	char rest;
 	if (sscanf(line, "ping %zu %" SCNu64 "%c", &bytes, &count, &rest) == 2 && bytes <= LARGEST)
 		return say(e, "ready\n") && pong(e, bytes, count);
+	uint64_t load, probes;
+	if (sscanf(line, "stream %" SCNu64 " %" SCNu64 "%c", &load, &probes, &rest) == 2 && !e->stream && load <= MOST_MESSAGES && probes <= MOST_MESSAGES) {
+		foreign = 0;
+		if (!start_tally(&tallies[0], load) || !start_tally(&tallies[1], probes))
+			return say(e, "error the server has no memory for as many messages\n"), false;
+		return say(e, "ready\n") && receive(e);
+	}
+	if (strcmp(line, "end") == 0 && tallies[0].seen)
+		return say_tallies(e);
 	if (strcmp(line, "counts") == 0)
 		return say(e, "counts %" PRIu64 " %" PRId64 "\n", e->messages, kernel_counted(e->stream));
 	say(e, "error this is no question of " PROGRAM "\n");
@@ -549,6 +656,141 @@ static void measure_size(struct end *e, size_t bytes, size_t earlier_bytes, int6
 		finish("Output", "%s", strerror(errno));
 }
 
+/* One stream of load at a rate, and one of probes. */
+struct streams {
+	uint64_t rate[2], count[2], sent[2], every[2]; /* messages a second, in all, sent, and of how many one wants an answer; 0 for none */
+	int socket[2];
+	size_t bytes;
+	int64_t begin, last, latest;                   /* when it began, and after which time the last message left; the most that one was late */
+	uint64_t late, blocked, wanted, answers, room;
+	int64_t (*times)[3];                           /* of each answer: intended, actual, back */
+};
+
+static int64_t due(const struct streams *s, int which, uint64_t sequence) { return (int64_t)(sequence * (uint64_t)SECOND / s->rate[which]); }
+
+/* collect takes an answer, if there is one. */
+static bool collect(struct end *e, struct streams *s, int which)
+{
+	struct sockaddr_in from = {0};
+	socklen_t length = sizeof from;
+	struct header h;
+	ssize_t n = recvfrom(s->socket[which], e->in, sizeof e->in, MSG_DONTWAIT, (struct sockaddr *)&from, &length);
+	int64_t back = now() - s->begin;
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		finish("Vanished", "answers to a stream: %s", strerror(errno));
+	if (n < 0 || from.sin_addr.s_addr != e->peer.sin_addr.s_addr || from.sin_port != e->target.sin_port)
+		return false;
+	e->messages++;
+	memcpy(&h, e->in, sizeof h);
+	uint64_t sequence = h.sequence & ~(WANTS_ANSWER | IS_PROBE);
+	if ((size_t)n == s->bytes && h.sequence & WANTS_ANSWER && sequence < s->sent[which] && h.intended == due(s, which, sequence) && s->answers < s->room) {
+		int64_t record[3] = {h.intended, h.actual, back};
+		memcpy(s->times[s->answers++], record, sizeof record);
+	} else if ((size_t)n != s->bytes || sequence >= s->sent[which])
+		finish("WrongAnswer", "the answer to a message of %zu bytes has %zd and is another", s->bytes, n);
+	return true;
+}
+
+/* leave sends the next message of a stream, and notes how late it is. */
+static void leave(struct end *e, struct streams *s, int which)
+{
+	uint64_t sequence = s->sent[which];
+	bool wants = s->every[which] && sequence % s->every[which] == 0;
+	struct header h = {.sequence = sequence | (wants ? WANTS_ANSWER : 0) | (which ? IS_PROBE : 0), .intended = due(s, which, sequence)};
+	for (;;) {
+		h.actual = now() - s->begin;
+		memcpy(e->out, &h, sizeof h);
+		if (sendto(s->socket[which], e->out, s->bytes, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&e->target, sizeof e->target) == (ssize_t)s->bytes)
+			break;
+		if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS)
+			finish("Vanished", "a message of a stream: %s", strerror(errno));
+		s->blocked++;
+	}
+	int64_t lateness = h.actual - h.intended;
+	s->late += lateness > SECOND / (int64_t)s->rate[which];
+	s->latest = lateness > s->latest ? lateness : s->latest;
+	s->last = h.actual;
+	s->sent[which]++;
+	s->wanted += wants;
+	e->messages++;
+}
+
+/* send_all keeps the schedule, and then waits for the answers that are still under way. */
+static void send_all(struct end *e, struct streams *s)
+{
+	unsigned behind = 0;
+	s->begin = now() + MILLISECOND;
+	while (s->sent[0] < s->count[0] || s->sent[1] < s->count[1]) {
+		int64_t next[2] = {INT64_MAX, INT64_MAX};
+		for (int i = 0; i < 2; i++)
+			if (s->sent[i] < s->count[i])
+				next[i] = due(s, i, s->sent[i]);
+		int which = next[1] < next[0], other = !which;
+		bool is_due = now() - s->begin >= next[which];
+		if (is_due)
+			leave(e, s, which), behind++;
+		if (!is_due || behind % SENDS_AT_ONCE == 0)
+			collect(e, s, s->every[1] ? 1 : s->every[0] ? 0 : other);
+	}
+	for (int64_t heard = now(); now() - heard < opt_timeout * MILLISECOND;)
+		for (int i = 0; i < 2; i++)
+			if (collect(e, s, i))
+				heard = now();
+}
+
+/* measure_stream sends at one rate, and prints all times. False when the rate was not reached by far: higher ones need not be tried. */
+static bool measure_stream(struct end *e, int probe, uint64_t rate, size_t bytes)
+{
+	char line[LINE];
+	struct streams s = {.rate = {rate, (uint64_t)opt_probes}, .socket = {e->data, probe}, .bytes = bytes};
+	for (int i = 0; i < 2; i++)
+		s.count[i] = s.rate[i] * (uint64_t)opt_stream_ms / 1000;
+	s.every[1] = opt_probes > 0;
+	if (opt_probes == 0 && opt_answers > 0)
+		s.every[0] = s.count[0] > (uint64_t)opt_answers ? s.count[0] / (uint64_t)opt_answers : 1;
+	s.room = 2 * (s.count[1] + (s.every[0] ? s.count[0] / s.every[0] : 0)) + 2;
+	s.times = mmap(NULL, s.room * sizeof *s.times, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (s.times == MAP_FAILED)
+		finish("Usage", "no memory for %" PRIu64 " answers", s.room);
+	ask(e, line, "stream %" PRIu64 " %" PRIu64, s.count[0], s.count[1]);
+	if (strcmp(line, "ready") != 0)
+		finish("Stranger", "the server answers a question with %.100s", line);
+	send_all(e, &s);
+	ask(e, line, "end");
+	if (strncmp(line, "received ", 9) != 0)
+		finish("Stranger", "the server answers a question with %.100s", line);
+	printf("stream %" PRIu64 " %zu %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRIu64 " %" PRId64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", rate, bytes, s.count[0], s.count[1],
+	       s.last, s.late, s.latest, s.blocked, s.wanted, s.answers, line + 9);
+	fwrite(s.times, sizeof *s.times, s.answers, stdout);
+	printf("\n");
+	if (fflush(stdout) != 0)
+		finish("Output", "%s", strerror(errno));
+	munmap(s.times, s.room * sizeof *s.times);
+	return s.last * 9 / 10 <= opt_stream_ms * MILLISECOND;
+}
+
+/* measure_streams sends at one rate after the other. Probes have a socket of their own, so that the network may treat them as another flow. */
+static void measure_streams(struct end *e, size_t bytes)
+{
+	struct in_addr local = local_of(e->control).sin_addr, everywhere = {0};
+	char *at;
+	int data = e->data, probe = *opt_rates ? open_socket(false, e->group.s_addr ? everywhere : local, 0) : -1;
+	if (!*opt_rates)
+		return;
+	e->data = probe;
+	if (e->stream || bytes < sizeof(struct header) || probe < 0 || !set_data(e, local, e->timeout_ms))
+		finish("Usage", "a stream needs datagrams of at least %zu bytes, and a socket for probes", sizeof(struct header));
+	e->data = data;
+	for (const char *rates = opt_rates; *rates; rates = *at ? at + 1 : at) {
+		unsigned long rate = strtoul(rates, &at, 10);
+		if (at == rates || (*at && *at != ',') || rate < 1 || rate > 100000000 || rate * (uint64_t)opt_stream_ms / 1000 > MOST_MESSAGES)
+			finish("Usage", "rates=%s: no rate", rates);
+		if (!measure_stream(e, probe, rate, bytes))
+			break;
+	}
+	close(probe);
+}
+
 static void counts_of_server(struct end *e, uint64_t *messages, int64_t *kernel)
 {
 	char line[LINE];
@@ -588,6 +830,7 @@ static int measure(void)
 		measure_size(&e, bytes, earlier, times);
 		earlier = bytes;
 	}
+	measure_streams(&e, earlier);
 	printf("clocks %" PRId64 " %" PRId64 " %" PRId64 "\n", now() - steady, clock_of(CLOCK_MONOTONIC_RAW) - raw, clock_of(CLOCK_REALTIME) - wall);
 	print_counted("client", e.messages, kernel, kernel_counted(e.stream));
 	counts_of_server(&e, &server_messages[1], &server_kernel[1]);
@@ -630,8 +873,10 @@ int main(int argc, char **argv)
 	for (int i = 2; i < argc; i++)
 		if (!parse(argv[i]))
 			return fprintf(stderr, "%s is no option, or no number\n", argv[i]), 2;
-	if (opt_batch < 1 || opt_batch > 1000000 || opt_max_pings < 1 || opt_max_pings > 100000000 || opt_timeout < 1 || opt_timeout > 60000)
-		return fprintf(stderr, "batch, max-pings or timeout-ms is out of range\n"), 2;
+	if (opt_batch < 1 || opt_batch > 1000000 || opt_max_pings < 1 || opt_max_pings > 100000000 || opt_timeout < 1 || opt_timeout > 60000 ||
+	    opt_stream_ms < 1 || opt_stream_ms > 86400000 || opt_answers < 0 || opt_answers > 10000000 || opt_probes < 0 || opt_probes > 100000 ||
+	    opt_buffer < 0 || opt_buffer > 1 << 30)
+		return fprintf(stderr, "an option is out of range\n"), 2;
 	if (!keep_to_cpu())
 		return fprintf(stderr, "cpu=%" PRId64 ": %s\n", opt_cpu, strerror(errno)), 1;
 	if (argc > 1 && strcmp(argv[1], "server") == 0)

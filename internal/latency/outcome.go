@@ -5,6 +5,7 @@ package latency
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -37,6 +38,12 @@ const (
 	ReasonTooFewSamples Reason = "TooFewSamples"
 	// ReasonNotAccelerated is a path through the kernel where another was asked for, or one that is not known.
 	ReasonNotAccelerated Reason = "NotAccelerated"
+	// ReasonGeneratorLimit is a rate that the sender did not reach.
+	ReasonGeneratorLimit Reason = "GeneratorLimit"
+	// ReasonGrowth is a latency that grew too much over that of a low rate.
+	ReasonGrowth Reason = "Growth"
+	// ReasonRate is a highest rate below the one that the budget asks for.
+	ReasonRate Reason = "Rate"
 	// ReasonUnreachable is a server that no connection reaches.
 	ReasonUnreachable Reason = "Unreachable"
 	// ReasonStranger is something else that listens on the server's port, or another version of it.
@@ -88,29 +95,37 @@ func (b *Budget) asks() bool {
 // path comes before all: a number of another path says nothing about the one that was asked for.
 func Judge(result *Result, budget Budget) Outcome {
 	if !budget.asks() {
+		for i := range result.Rates {
+			if one := judgeRate(&result.Rates[i], Budget{}); one.Verdict != Passed {
+				return one
+			}
+		}
 		return Outcome{Passed, ReasonMeasured, "measured, without a budget"}
 	}
 	if budget.Accelerated && result.Path.State != PathAccelerated {
 		return Outcome{Inconclusive, ReasonNotAccelerated, "the path was not accelerated: " + result.Path.Message}
 	}
-	var unknown *Outcome
-	for i := range result.Sizes {
-		s := &result.Sizes[i]
-		found := judgeOne(strconv.Itoa(s.Bytes)+" bytes", &s.Distribution, s.Lost, budget)
-		switch found.Verdict {
-		case Failed:
-			return found
-		case Inconclusive:
-			if unknown == nil {
-				unknown = &found
-			}
-		case Passed:
+	var found []Outcome
+	if result.Kind == KindPingPong {
+		for i := range result.Sizes {
+			s := &result.Sizes[i]
+			found = append(found, judgeOne(strconv.Itoa(s.Bytes)+" bytes", &s.Distribution, s.Lost, budget))
 		}
 	}
-	if unknown != nil {
-		return *unknown
+	for i := range result.Rates {
+		found = append(found, judgeRate(&result.Rates[i], budget))
 	}
-	if len(result.Sizes) == 0 {
+	return worst(found)
+}
+
+// worst is the first that failed, else the first that is inconclusive.
+func worst(found []Outcome) Outcome {
+	for _, verdict := range []Verdict{Failed, Inconclusive} {
+		if at := slices.IndexFunc(found, func(o Outcome) bool { return o.Verdict == verdict }); at >= 0 {
+			return found[at]
+		}
+	}
+	if len(found) == 0 {
 		return Outcome{Inconclusive, ReasonTooFewSamples, "nothing was measured"}
 	}
 	return Outcome{Passed, ReasonWithinBudget, "within the budget"}

@@ -16,6 +16,7 @@ func measured(t *testing.T, n int, lost uint64) *Result {
 		t.Fatal(err)
 	}
 	return &Result{
+		Kind:  KindPingPong,
 		Path:  PathOf(EndOf(2000, 2000, true), EndOf(2000, 2000, true)),
 		Sizes: []Size{{Bytes: 1, Distribution: d}, {Bytes: 64, Lost: lost, Distribution: d}},
 	}

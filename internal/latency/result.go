@@ -9,8 +9,14 @@ const Version = 1
 // Kind is the kind of a measurement.
 type Kind string
 
-// KindPingPong has one message under way at a time, as sfnt-pingpong does, for one size of messages after the other.
-const KindPingPong Kind = "PingPong"
+const (
+	// KindPingPong has one message under way at a time, as sfnt-pingpong does, for one size of messages after the other.
+	KindPingPong Kind = "PingPong"
+	// KindRateSweep sends messages on a schedule, whatever comes back, at one rate after the other.
+	KindRateSweep Kind = "RateSweep"
+	// KindLoadSearch looks for the highest rate that passes.
+	KindLoadSearch Kind = "LoadSearch"
+)
 
 // Result is what a measurement over the network found. Its JSON form is documented in docs/latency.md.
 type Result struct {
@@ -21,8 +27,12 @@ type Result struct {
 	Path    Path    `json:"path"`
 	// Remarks are sentences about what happened meanwhile and does not change the outcome.
 	Remarks []string `json:"remarks,omitempty"`
-	// Sizes are what ping-pong found, in the order of the measurement.
+	// Sizes are what ping-pong found, in the order of the measurement. Other kinds have one, found while nothing else was sent.
 	Sizes []Size `json:"sizes,omitempty"`
+	// Rates are what a sweep found, in the order of the measurement.
+	Rates []Rate `json:"rates,omitempty"`
+	// Load is what a search found.
+	Load *Load `json:"load,omitempty"`
 }
 
 // Setup is how was measured.

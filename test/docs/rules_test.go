@@ -65,7 +65,7 @@ func rules() []rule {
 
 		{matches: `^make (help|build-cli)|^make build-installer`, need: builds},
 		{matches: `probe jitter`, need: alone, instead: []string{"--cpus 4-7", "--cpus 0 --on-busy=measure --warm-up 100ms", "60s", "200ms", " -o json >", " --duration 200ms -o json >", " -o svg  >", " --duration 200ms -o svg >"}},
-		{matches: `probe pingpong`, need: never, why: "needs a server on another host; the tests of internal/cli/probe run both on this one"},
+		{matches: `probe (pingpong|rate|load)`, need: never, why: "needs a server on another host; the tests of internal/cli/probe run both on this one"},
 		{matches: `^make traffic`, need: builds},
 		{matches: `^install bin/`, need: builds, instead: []string{"/usr/local/bin/", "installed-"}},
 

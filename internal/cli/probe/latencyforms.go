@@ -25,25 +25,36 @@ func writeLatencyJSON(w io.Writer, result *latency.Result) error {
 	return encoder.Encode(result)
 }
 
-// writeLatencyCSV writes a line for each number of each size.
+// writeLatencyCSV writes a line for each number of each size, rate, or trial.
 func writeLatencyCSV(w io.Writer, result *latency.Result) error {
 	c := csv.NewWriter(w)
-	_ = c.Write([]string{"bytes", "what", "nanoseconds", "low", "high", "samples"})
+	_ = c.Write([]string{"bytes", "rate", "what", "nanoseconds", "low", "high", "samples"})
 	for i := range result.Sizes {
-		one := &result.Sizes[i]
-		d := &one.Distribution
-		row := func(what, nanoseconds, low, high string) {
-			_ = c.Write([]string{strconv.Itoa(one.Bytes), what, nanoseconds, low, high, strconv.FormatUint(d.Samples, 10)})
+		csvRows(c, strconv.Itoa(result.Sizes[i].Bytes), "", &result.Sizes[i].Distribution)
+	}
+	rates := result.Rates
+	if result.Load != nil {
+		for i := range result.Load.Trials {
+			rates = append(rates, result.Load.Trials[i].Rate)
 		}
-		row("minimum", number(d.MinimumNanoseconds), "", "")
-		row("mean", strconv.FormatFloat(d.MeanNanoseconds, 'f', 1, 64), "", "")
-		for _, p := range d.Percentiles {
-			row(strconv.FormatFloat(p.Percent, 'g', -1, 64)+"%", number(p.Nanoseconds), number(p.LowNanoseconds), number(p.HighNanoseconds))
-		}
-		row("maximum", number(d.MaximumNanoseconds), "", "")
+	}
+	for i := range rates {
+		csvRows(c, strconv.Itoa(rates[i].Bytes), strconv.FormatUint(rates[i].PerSecond, 10), &rates[i].FromIntended)
 	}
 	c.Flush()
 	return c.Error()
+}
+
+func csvRows(c *csv.Writer, bytes, rate string, d *latency.Distribution) {
+	row := func(what, nanoseconds, low, high string) {
+		_ = c.Write([]string{bytes, rate, what, nanoseconds, low, high, strconv.FormatUint(d.Samples, 10)})
+	}
+	row("minimum", number(d.MinimumNanoseconds), "", "")
+	row("mean", strconv.FormatFloat(d.MeanNanoseconds, 'f', 1, 64), "", "")
+	for _, p := range d.Percentiles {
+		row(strconv.FormatFloat(p.Percent, 'g', -1, 64)+"%", number(p.Nanoseconds), number(p.LowNanoseconds), number(p.HighNanoseconds))
+	}
+	row("maximum", number(d.MaximumNanoseconds), "", "")
 }
 
 func number(value int64) string { return strconv.FormatInt(value, 10) }

@@ -86,6 +86,7 @@ func client(t *testing.T, arguments ...string) (out string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	command := Command("/")
+	command.SilenceUsage = true
 	command.SetArgs(arguments)
 	command.SetOut(&stdout)
 	command.SetErr(&stderr)
@@ -116,7 +117,7 @@ func TestPingPongForms(t *testing.T) {
 func TestPingPongLogs(t *testing.T) {
 	port := served(t)
 	out, err := client(t, few(t, port, "-o", "csv", "--report", "round-trip")...)
-	if err != nil || !regexp.MustCompile(`(?m)^bytes,what,nanoseconds,low,high,samples\n1,minimum,\d+,,,300\n1,mean,[\d.]+,,,300\n1,50%,\d+,\d+,\d+,300\n1,maximum,`).MatchString(out) {
+	if err != nil || !regexp.MustCompile(`(?m)^bytes,rate,what,nanoseconds,low,high,samples\n1,,minimum,\d+,,,300\n1,,mean,[\d.]+,,,300\n1,,50%,\d+,\d+,\d+,300\n1,,maximum,`).MatchString(out) {
 		t.Errorf("%v: %s", err, out)
 	}
 	out, err = client(t, few(t, port, "-o", "hdr")...)

@@ -28,6 +28,8 @@ type trafficFlags struct {
 	address string
 	port    int
 	cpu     int
+	// buffer of datagrams in bytes.
+	buffer int
 	// root is where the root file system of this host is mounted.
 	root string
 }
@@ -67,7 +69,7 @@ func (f *trafficFlags) serve(ctx context.Context, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return traffic.Serve(ctx, traffic.ServerOptions{Program: path, Address: f.address, Port: f.port, CPU: f.cpu, Out: progress, Log: progress})
+	return traffic.Serve(ctx, traffic.ServerOptions{Program: path, Address: f.address, Port: f.port, CPU: f.cpu, Buffer: f.buffer, Out: progress, Log: progress})
 }
 
 // transportChoice and waitingChoice are flags with the words of a request.

@@ -21,6 +21,10 @@ func Latency(result *latency.Result) string {
 	latencySetup(&b, result)
 	latencyColumns(&b, result)
 	latencyLadder(&b, result)
+	latencyRates(&b, result)
+	if result.Load != nil {
+		latencyLoad(&b, result.Load)
+	}
 	fmt.Fprintf(&b, "# path: %s: %s\n", result.Path.State, result.Path.Message)
 	for _, remark := range result.Remarks {
 		fmt.Fprintf(&b, "# remark: %s\n", remark)
@@ -63,6 +67,9 @@ func latencyColumns(b *strings.Builder, result *latency.Result) {
 	reporting := "half of the round trip"
 	if result.Setup.RoundTrip {
 		reporting = "the round trip"
+	}
+	if result.Kind != latency.KindPingPong {
+		b.WriteString("# with one message under way at a time:\n")
 	}
 	fmt.Fprintf(b, "# reporting: %s, in nanoseconds; %%ile is 99 %%\n", reporting)
 	rows := make([][]string, 0, len(result.Sizes))
@@ -138,4 +145,49 @@ func rightAligned(header []string, rows [][]string) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// latencyRates is a row for each rate: from when messages were to leave, from when they left, how late they left, and what became of them.
+func latencyRates(b *strings.Builder, result *latency.Result) {
+	if len(result.Rates) == 0 {
+		return
+	}
+	reporting := "an estimate of one way: until the answer, less the mean of the way back"
+	if result.Setup.RoundTrip {
+		reporting = "the round trip"
+	}
+	fmt.Fprintf(b, "# on a schedule, in messages a second; reporting: %s, in nanoseconds, from when messages were to leave; median-sent and %%ile-sent from when they left\n", reporting)
+	rows := make([][]string, 0, len(result.Rates))
+	for i := range result.Rates {
+		r := &result.Rates[i]
+		d := &r.FromIntended
+		row := []string{strconv.FormatUint(r.PerSecond, 10), fmt.Sprintf("%.0f", r.AchievedPerSecond)}
+		if d.Samples == 0 {
+			row = append(row, notCarried, notCarried, notCarried, notCarried, notCarried)
+		} else {
+			row = append(row, fmt.Sprintf("%.0f", d.MeanNanoseconds), decimal(d.MinimumNanoseconds), decimal(d.MedianNanoseconds), decimal(d.MaximumNanoseconds), percentileCell(d, 99))
+		}
+		row = append(row, percentileCell(&r.FromActual, 50), percentileCell(&r.FromActual, 99))
+		for _, count := range []uint64{d.Samples, r.Late, r.Load.Lost, r.Load.Gaps, r.Load.Duplicates, r.Load.Reordered} {
+			row = append(row, strconv.FormatUint(count, 10))
+		}
+		rows = append(rows, row)
+	}
+	b.WriteString(rightAligned([]string{"#target", "sent", "mean", "min", "median", "max", "%ile", "median-sent", "%ile-sent", "samples", "late", "lost", "gaps", "dup", "ooo"}, rows))
+}
+
+// latencyLoad is a row for each trial, and the interval.
+func latencyLoad(b *strings.Builder, load *latency.Load) {
+	rows := make([][]string, 0, len(load.Trials))
+	for i := range load.Trials {
+		trial := &load.Trials[i]
+		r := &trial.Rate
+		rows = append(rows, []string{
+			"#" + string(trial.Phase), strconv.FormatUint(r.PerSecond, 10), fmt.Sprintf("%.0f", r.AchievedPerSecond), strconv.FormatUint(r.Load.Lost, 10),
+			percentileCell(&r.FromIntended, 50), percentileCell(&r.FromIntended, 99), strconv.FormatUint(r.FromIntended.Samples, 10),
+			string(trial.Outcome.Verdict), string(trial.Outcome.Reason),
+		})
+	}
+	b.WriteString(rightAligned([]string{"#phase", "target", "sent", "lost", "median", "99%", "probes", "verdict", "reason"}, rows))
+	fmt.Fprintf(b, "best pass    %d\nlowest fail  %d\n", load.BestPass, load.LowestFail)
 }

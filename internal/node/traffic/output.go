@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -34,6 +35,7 @@ type Output struct {
 	ServerCPU                int
 	ServerEnvironment        []string
 	Sizes                    []SizeTimes
+	Streams                  []StreamTimes
 	// Steady, Raw and Wall are how far three clocks went over the measurement; 0 when it did not end.
 	Steady, Raw, Wall int64
 	Client, Server    Counted
@@ -50,6 +52,32 @@ type SizeTimes struct {
 	// Times are round trips in nanoseconds, in the order in which they were taken.
 	Times []int64
 }
+
+// StreamTimes are the times of a stream of messages at a rate, and what the server saw of them.
+type StreamTimes struct {
+	// Rate in messages a second, and the bytes of each.
+	Rate  uint64
+	Bytes int
+	// Count and ProbeCount are how many messages were sent, and Elapsed the nanoseconds until the last had left.
+	Count, ProbeCount uint64
+	Elapsed           int64
+	// Late messages left more than an interval after their time, the latest by Latest nanoseconds. Blocked is how often the socket had no room.
+	Late    uint64
+	Latest  int64
+	Blocked uint64
+	// Wanted is how many messages asked for an answer.
+	Wanted       uint64
+	Load, Probes Tally
+	// Foreign messages belonged to neither.
+	Foreign uint64
+	Answers []Answer
+}
+
+// Tally is what the server saw of a stream.
+type Tally struct{ Received, Duplicates, Reordered, Gaps uint64 }
+
+// Answer is when a message was to leave, when it left, and when its answer was there, in nanoseconds since the begin of the stream.
+type Answer struct{ Intended, Actual, Back int64 }
 
 // Counted is what an end counted of itself, and the kernel of it. Kernel is -1 when it does not say.
 type Counted struct {
@@ -111,26 +139,36 @@ func (r *reader) take(line string) error {
 		r.out.ServerEnvironment = append(r.out.ServerEnvironment, rest)
 		return nil
 	case "progress":
-		var p Progress
-		if err := scan(fields, &p.Bytes, &p.Samples); err != nil {
-			return err
-		}
-		r.progress(p)
-		return nil
+		return r.show(fields)
 	case "samples":
 		return r.samples(fields)
+	case "stream":
+		return r.stream(fields)
 	case "clocks":
 		return scan(fields, &r.out.Steady, &r.out.Raw, &r.out.Wall)
 	case "counted":
 		return r.counted(fields)
 	case "end":
-		r.out.End, r.out.Message, _ = strings.Cut(rest, " ")
-		if r.out.End == "" {
-			return errors.New("no word for the end")
-		}
-		return nil
+		return r.end(rest)
 	}
 	return errors.New("no such line is known")
+}
+
+func (r *reader) show(fields []string) error {
+	var p Progress
+	if err := scan(fields, &p.Bytes, &p.Samples); err != nil {
+		return err
+	}
+	r.progress(p)
+	return nil
+}
+
+func (r *reader) end(text string) error {
+	r.out.End, r.out.Message, _ = strings.Cut(text, " ")
+	if r.out.End == "" {
+		return errors.New("no word for the end")
+	}
+	return nil
 }
 
 func (r *reader) counted(fields []string) error {
@@ -151,25 +189,58 @@ func (r *reader) samples(fields []string) error {
 	if err := scan(fields, &one.Bytes, &count, &one.Lost, &one.Stray, &one.Elapsed); err != nil {
 		return err
 	}
+	var err error
+	if one.Times, err = r.times(count); err != nil {
+		return err
+	}
+	r.out.Sizes = append(r.out.Sizes, one)
+	return nil
+}
+
+// stream reads what was seen of a stream; the times of its answers follow, three for each.
+func (r *reader) stream(fields []string) error {
+	var one StreamTimes
+	var count uint64
+	if err := scan(fields, &one.Rate, &one.Bytes, &one.Count, &one.ProbeCount, &one.Elapsed, &one.Late, &one.Latest, &one.Blocked, &one.Wanted, &count,
+		&one.Load.Received, &one.Load.Duplicates, &one.Load.Reordered, &one.Load.Gaps,
+		&one.Probes.Received, &one.Probes.Duplicates, &one.Probes.Reordered, &one.Probes.Gaps, &one.Foreign); err != nil {
+		return err
+	}
+	if count > mostTimes/3 || one.Load.Received > one.Count || one.Probes.Received > one.ProbeCount {
+		return errors.New("more came than was sent")
+	}
+	times, err := r.times(3 * count)
+	if err != nil {
+		return err
+	}
+	for three := range slices.Chunk(times, 3) {
+		one.Answers = append(one.Answers, Answer{three[0], three[1], three[2]})
+	}
+	r.out.Streams = append(r.out.Streams, one)
+	return nil
+}
+
+// times reads a block of times and the end of its line.
+func (r *reader) times(count uint64) ([]int64, error) {
+	var times []int64
 	if count > mostTimes {
-		return fmt.Errorf("%d times are too many", count)
+		return nil, fmt.Errorf("%d times are too many", count)
 	}
 	block := make([]byte, 8*readAtOnce)
 	for left := int(count); left > 0; {
 		n := min(left, readAtOnce)
 		if _, err := io.ReadFull(r.in, block[:8*n]); err != nil {
-			return fmt.Errorf("%d of %d times are missing: %w", left, count, err)
+			return nil, fmt.Errorf("%d of %d times are missing: %w", left, count, err)
 		}
 		for i := range n {
-			one.Times = append(one.Times, int64(binary.NativeEndian.Uint64(block[8*i:])))
+			times = append(times, int64(binary.NativeEndian.Uint64(block[8*i:])))
 		}
 		left -= n
 	}
 	if newline, err := r.in.ReadByte(); err != nil || newline != '\n' {
-		return errors.New("the times do not end with a line")
+		return nil, errors.New("the times do not end with a line")
 	}
-	r.out.Sizes = append(r.out.Sizes, one)
-	return nil
+	return times, nil
 }
 
 // scan reads words into values, one for each.

@@ -21,6 +21,8 @@ environment LD_PRELOAD=libonload.so
 progress 64 1
 samples 64 2 1 3 5000
 ` + "\x10\x27\x00\x00\x00\x00\x00\x00" + "\x05\x00\x00\x00\x00\x00\x00\x00" + `
+stream 1000 64 10 2 9000 1 700 3 4 1 8 5 2 1 2 0 0 0 6
+` + "\x01\x00\x00\x00\x00\x00\x00\x00" + "\x02\x00\x00\x00\x00\x00\x00\x00" + "\x03\x00\x00\x00\x00\x00\x00\x00" + `
 clocks 5000 5001 5002
 counted client 8 9
 counted server 7 -1
@@ -40,7 +42,11 @@ func TestRead(t *testing.T) {
 	}
 	want := &Output{
 		ClockNanoseconds: 20, ServerName: "far", ServerKernel: "6.1.0", ServerCPU: 3, ServerEnvironment: []string{"LD_PRELOAD=libonload.so"},
-		Sizes:  []SizeTimes{{Bytes: 64, Lost: 1, Stray: 3, Elapsed: 5000, Times: []int64{10_000, 5}}},
+		Sizes: []SizeTimes{{Bytes: 64, Lost: 1, Stray: 3, Elapsed: 5000, Times: []int64{10_000, 5}}},
+		Streams: []StreamTimes{{
+			Rate: 1000, Bytes: 64, Count: 10, ProbeCount: 2, Elapsed: 9000, Late: 1, Latest: 700, Blocked: 3, Wanted: 4,
+			Load: Tally{8, 5, 2, 1}, Probes: Tally{Received: 2}, Foreign: 6, Answers: []Answer{{1, 2, 3}},
+		}},
 		Steady: 5000, Raw: 5001, Wall: 5002, Client: Counted{8, 9}, Server: Counted{7, -1}, End: "Done", Message: "measured",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -67,6 +73,9 @@ func TestReadRefuses(t *testing.T) {
 		"too many times":    {start + "samples 1 101000001 0 0 0\n", "are too many"},
 		"counted words":     {start + "counted client\n", "3 words are needed"},
 		"too many lines":    {start + strings.Repeat("clock 1\n", mostLines), "more than"},
+		"more than sent":    {start + "stream 1 64 1 0 1 0 0 0 1 0 2 0 0 0 0 0 0 0 0\n", "more came than was sent"},
+		"a stream":          {start + "stream 1 64\n", "19 words are needed"},
+		"answers that lack": {start + "stream 1 64 1 0 1 0 0 0 1 1 1 0 0 0 0 0 0 0 0\n12345678", "3 of 3 times are missing"},
 		"no progress":       {start + "progress 1\n", "2 words are needed"},
 	}
 	for name, tc := range cases {
@@ -85,7 +94,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		request := DefaultRequest()
-		if result, err := resultOf(&request, latency.Host{}, output, latency.Budget{}); err == nil && result.Outcome.Reason == "" {
+		if result, err := resultOf(latency.KindPingPong, &request, latency.Host{}, output, latency.Budget{}); err == nil && result.Outcome.Reason == "" {
 			t.Errorf("%+v has no outcome", result)
 		}
 	})
@@ -98,7 +107,7 @@ func TestResultOf(t *testing.T) {
 	}
 	request := DefaultRequest()
 	request.Host, request.Transport = "10.0.0.2", latency.Multicast
-	got, err := resultOf(&request, latency.Host{Name: "near"}, output, latency.Budget{})
+	got, err := resultOf(latency.KindPingPong, &request, latency.Host{Name: "near"}, output, latency.Budget{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +126,7 @@ func TestResultOf(t *testing.T) {
 func TestResultOfAWrongStart(t *testing.T) {
 	request := DefaultRequest()
 	output := &Output{End: "Usage", Message: "sizes"}
-	if _, err := resultOf(&request, latency.Host{}, output, latency.Budget{}); err == nil {
+	if _, err := resultOf(latency.KindPingPong, &request, latency.Host{}, output, latency.Budget{}); err == nil {
 		t.Error("a program that was started wrongly is no error")
 	}
 }

@@ -29,9 +29,9 @@ func reasons() map[string]latency.Reason {
 }
 
 // resultOf makes a result of what the program printed. One that did not come to its end has what was found before, and an outcome.
-func resultOf(request *Request, here latency.Host, output *Output, budget latency.Budget) (*latency.Result, error) {
+func resultOf(kind latency.Kind, request *Request, here latency.Host, output *Output, budget latency.Budget) (*latency.Result, error) {
 	result := &latency.Result{
-		Version: latency.Version, Kind: latency.KindPingPong,
+		Version: latency.Version, Kind: kind,
 		Setup: latency.Setup{
 			Transport: request.Transport, Waiting: request.Waiting, Peer: net.JoinHostPort(request.Host, strconv.Itoa(request.Port)),
 			RoundTrip: request.RoundTrip, ClockNanoseconds: output.ClockNanoseconds,
@@ -50,6 +50,13 @@ func resultOf(request *Request, here latency.Host, output *Output, budget latenc
 			return nil, fmt.Errorf("%d bytes: %w", one.Bytes, err)
 		}
 		result.Sizes = append(result.Sizes, latency.Size{Bytes: one.Bytes, Lost: one.Lost, Stray: one.Stray, Distribution: d})
+	}
+	for i := range output.Streams {
+		one, err := rateOf(&output.Streams[i], result, request.RoundTrip)
+		if err != nil {
+			return nil, fmt.Errorf("%d messages a second: %w", output.Streams[i].Rate, err)
+		}
+		result.Rates = append(result.Rates, one)
 	}
 	if output.End != "Done" {
 		reason, known := reasons()[output.End]

@@ -58,25 +58,9 @@ func Measure(ctx context.Context, options Options) (*latency.Result, error) {
 	if err := options.Request.Check(); err != nil {
 		return nil, err
 	}
-	command := exec.CommandContext(ctx, options.Program, options.Request.arguments()...)
-	command.WaitDelay = time.Second
-	var complaints bytes.Buffer
-	command.Stderr = &complaints
-	pipe, err := command.StdoutPipe()
+	output, err := runClient(ctx, options.Program, options.Request.arguments(), options.Progress)
 	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", options.Program, err)
-	}
-	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", options.Program, err)
-	}
-	output, readErr := Read(pipe, options.Progress)
-	_, _ = io.Copy(io.Discard, pipe)
-	waitErr := command.Wait()
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("the measurement was ended: %w", ctx.Err())
-	}
-	if readErr != nil {
-		return nil, errors.Join(readErr, waitErr, complaint(&complaints))
+		return nil, err
 	}
 	for _, one := range output.Sizes {
 		if options.Times != nil {
@@ -85,7 +69,32 @@ func Measure(ctx context.Context, options Options) (*latency.Result, error) {
 			}
 		}
 	}
-	return resultOf(&options.Request, thisHost(options.Request.CPU), output, options.Budget)
+	return resultOf(latency.KindPingPong, &options.Request, thisHost(options.Request.CPU), output, options.Budget)
+}
+
+// runClient runs the program as a client to its end.
+func runClient(ctx context.Context, program string, arguments []string, progress func(Progress)) (*Output, error) {
+	command := exec.CommandContext(ctx, program, arguments...)
+	command.WaitDelay = time.Second
+	var complaints bytes.Buffer
+	command.Stderr = &complaints
+	pipe, err := command.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", program, err)
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", program, err)
+	}
+	output, readErr := Read(pipe, progress)
+	_, _ = io.Copy(io.Discard, pipe)
+	waitErr := command.Wait()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("the measurement was ended: %w", ctx.Err())
+	}
+	if readErr != nil {
+		return nil, errors.Join(readErr, waitErr, complaint(&complaints))
+	}
+	return output, nil
 }
 
 // complaint is what the program wrote to its standard error.
@@ -105,6 +114,8 @@ type ServerOptions struct {
 	Port    int
 	// CPU that it is kept to; -1 for none.
 	CPU int
+	// Buffer is the size of the receive buffers of datagrams in bytes; 0 for the kernel's own.
+	Buffer int
 	// Out gets the line that says the port, once clients can come, and Log what the server says of them.
 	Out, Log io.Writer
 }
@@ -112,7 +123,7 @@ type ServerOptions struct {
 // Serve runs the server until the context ends, which is no error.
 func Serve(ctx context.Context, options ServerOptions) error {
 	command := exec.CommandContext(ctx, options.Program, "server", "address="+options.Address,
-		"port="+strconv.Itoa(options.Port), "cpu="+strconv.Itoa(options.CPU))
+		"port="+strconv.Itoa(options.Port), "buffer="+strconv.Itoa(options.Buffer), "cpu="+strconv.Itoa(options.CPU))
 	command.Stdout, command.Stderr = options.Out, options.Log
 	command.WaitDelay = time.Second
 	if err := command.Run(); err != nil && ctx.Err() == nil {

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package probe
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/traffic"
+)
+
+// loadFlags say how a search goes.
+type loadFlags struct {
+	*streamFlags
+
+	search                         latency.SearchOptions
+	minimum, start, maximum, least uint
+	probes                         uint
+}
+
+// loadCommand looks for the highest rate.
+func loadCommand(root string) *cobra.Command {
+	flags := &loadFlags{streamFlags: newStreamFlags(), search: latency.SearchOptions{
+		Granularity: 0.01, Sniff: 2 * time.Second, Search: 15 * time.Second, Confirm: time.Minute, Retries: 1, GrowthPercent: 99,
+	}}
+	command := &cobra.Command{
+		Use:   "load --server | --client HOST",
+		Short: "Look for the highest rate of messages without loss and with a stable latency",
+		Long: `Look for the highest rate of messages that passes: its loss and its latencies are within the limits, and the latency has not grown too much
+over that of a low rate. The rate is doubled or halved until it is bracketed, then the bracket is narrowed; a short trial comes before
+each long one, and the best rate must hold over a longer one. The answer is an interval, the best rate that passed and the lowest that did not. A rate
+that the sender does not reach says nothing about the receiver, and is told so. Latencies are those of probes, a second stream of few messages.`,
+		Example: "  kubectl lowlatency probe load --server\n  kubectl lowlatency probe load --client 10.0.0.2 --limit 99=50us --growth 3\n" +
+			"  kubectl lowlatency probe load --client 10.0.0.2 --at-least 200000 --confirm 1h",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return flags.run(command, flags.measure)
+		},
+	}
+	flags.streamFlags.register(command.Flags(), root)
+	flags.register(command.Flags())
+	return command
+}
+
+func (f *loadFlags) register(flags *pflag.FlagSet) {
+	o := &f.search
+	flags.UintVar(&f.minimum, "minimum", 1000, "least rate, with which others are compared, in messages a second")
+	flags.UintVar(&f.start, "start", 10_000, "rate to begin with")
+	flags.UintVar(&f.maximum, "highest", 10_000_000, "highest rate to try")
+	flags.UintVar(&f.least, "at-least", 0, "fail when a lower rate is the highest; 0 for no limit")
+	flags.UintVar(&f.probes, "probes", 1000, "probes a second beside the load")
+	flags.Float64Var(&o.Granularity, "granularity", o.Granularity, "how far apart, as a share, the best and the lowest rate of the answer may be")
+	flags.DurationVar(&o.Sniff, "sniff", o.Sniff, "how long a short trial is")
+	flags.DurationVar(&o.Search, "search", o.Search, "how long a trial is")
+	flags.DurationVar(&o.Confirm, "confirm", o.Confirm, "how long the best rate must hold")
+	flags.IntVar(&o.Retries, "retries", o.Retries, "how often a trial that did not pass is made again")
+	flags.Float64Var(&o.Growth, "growth", 0, "by how many times 99 % may be above that of the least rate; 0 for no limit")
+}
+
+func (f *loadFlags) measure(ctx context.Context, path string, progress io.Writer) (*latency.Result, error) {
+	budget, err := f.budget()
+	if err != nil {
+		return nil, err
+	}
+	if budget.LossPartsPerMillion == nil {
+		budget.LossPartsPerMillion = new(float64)
+	}
+	o := f.search
+	o.Budget, o.Minimum, o.Start, o.Maximum, o.Probes = budget, uint64(f.minimum), uint64(f.start), uint64(f.maximum), uint64(f.probes)
+	return traffic.SearchLoad(ctx, path, f.request, o, uint64(f.least), func(step latency.Step) {
+		say(progress, "%s: %d messages a second for %s\n", step.Phase, step.Rate, step.Duration)
+	})
+}

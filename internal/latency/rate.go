@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package latency
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Rate is what was found with messages on a schedule.
+type Rate struct {
+	// PerSecond is the rate that was asked for, and AchievedPerSecond the one at which messages left.
+	PerSecond         uint64  `json:"perSecond"`
+	AchievedPerSecond float64 `json:"achievedPerSecond"`
+	Bytes             int     `json:"bytes"`
+	// Load are the messages of the stream, and Probes those of a second stream that is measured instead of it, where there is one.
+	Load   Stream  `json:"load"`
+	Probes *Stream `json:"probes,omitempty"`
+	// Late messages left more than an interval after their time, the latest by MaximumLatenessNanoseconds.
+	Late                       uint64 `json:"late"`
+	MaximumLatenessNanoseconds int64  `json:"maximumLatenessNanoseconds"`
+	// AnswersWanted and AnswersLost are about the messages that were measured; an answer may be lost on its way, or its question.
+	AnswersWanted uint64 `json:"answersWanted"`
+	AnswersLost   uint64 `json:"answersLost"`
+	// FromIntended counts from when a message was to leave, so that a sender that was held up hides nothing; FromActual from when it
+	// left, as sfnt-stream does. Both are estimates of one way: the time until the answer, less the mean half round trip of Sizes.
+	FromIntended Distribution `json:"fromIntended"`
+	FromActual   Distribution `json:"fromActual"`
+}
+
+// Stream is what became of the messages of a stream, as the server saw it.
+type Stream struct {
+	Sent uint64 `json:"sent"`
+	Lost uint64 `json:"lost"`
+	// Duplicates came more than once, and are counted each time but the first. Reordered came after one that was sent later.
+	Duplicates uint64 `json:"duplicates"`
+	Reordered  uint64 `json:"reordered"`
+	// Gaps are runs of lost messages.
+	Gaps uint64 `json:"gaps"`
+}
+
+// achievedShare is the share of a rate that the sender must have reached for the rate to be judged.
+const achievedShare = 0.98
+
+// IsOnSchedule reports whether the sender kept up: otherwise the rate says nothing about what receives.
+func (r *Rate) IsOnSchedule() bool { return r.AchievedPerSecond >= achievedShare*float64(r.PerSecond) }
+
+// judgeRate holds a rate against a budget.
+func judgeRate(r *Rate, budget Budget) Outcome {
+	what := strconv.FormatUint(r.PerSecond, 10) + " messages a second"
+	if !r.IsOnSchedule() {
+		return Outcome{Inconclusive, ReasonGeneratorLimit, fmt.Sprintf("%s: the generator was the limit: it sent %.0f", what, r.AchievedPerSecond)}
+	}
+	if limit := budget.LossPartsPerMillion; limit != nil && float64(r.Load.Lost)*1e6 > *limit*float64(r.Load.Sent) {
+		return Outcome{Failed, ReasonLoss, fmt.Sprintf("%s: %d of %d messages were lost, and the budget has %g parts per million", what, r.Load.Lost, r.Load.Sent, *limit)}
+	}
+	budget.LossPartsPerMillion = nil
+	return judgeOne(what, &r.FromIntended, 0, budget)
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package latency
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Phase is what a trial of a search is for.
+type Phase string
+
+const (
+	// PhaseLow measures at the least rate, with which others are compared.
+	PhaseLow Phase = "Low"
+	// PhaseSniff is a short trial, so that a rate that is far too high costs little time.
+	PhaseSniff Phase = "Sniff"
+	// PhaseSearch is a trial of full length.
+	PhaseSearch Phase = "Search"
+	// PhaseConfirm is a long trial of the best rate.
+	PhaseConfirm Phase = "Confirm"
+)
+
+// SearchOptions are how a search goes. A search brackets the highest rate that passes by doubling or halving, then halves the ratio of
+// the bracket until it is within Granularity, then confirms.
+type SearchOptions struct {
+	// Minimum and Maximum bound the rates, and Start is tried first.
+	Minimum, Start, Maximum uint64
+	// Granularity is how far apart, as a share, the best pass and the lowest fail may be.
+	Granularity float64
+	// Sniff, Search and Confirm are how long the trials are.
+	Sniff, Search, Confirm time.Duration
+	// Retries is how often a failed trial is made again before its rate counts as failed.
+	Retries int
+	// Growth is by how much the percentile GrowthPercent may be above that of the low rate; 0 for no limit.
+	Growth        float64
+	GrowthPercent float64
+	// Probes a second are measured beside the load.
+	Probes uint64
+	// Budget of each trial.
+	Budget Budget
+}
+
+// Load is what a search found.
+type Load struct {
+	// BestPass is the highest rate that passed, and LowestFail the lowest above it that did not; 0 where there is none. The highest
+	// rate that passes is between them.
+	BestPass   uint64 `json:"bestPass"`
+	LowestFail uint64 `json:"lowestFail"`
+	// Why the lowest fail failed.
+	Why Outcome `json:"why"`
+	// Confirmed reports whether the best pass held over the long trial.
+	Confirmed bool    `json:"confirmed"`
+	Trials    []Trial `json:"trials"`
+}
+
+// Trial is one trial of a search.
+type Trial struct {
+	Phase   Phase   `json:"phase"`
+	Outcome Outcome `json:"outcome"`
+	Rate    Rate    `json:"rate"`
+}
+
+// Step is the next trial of a search.
+type Step struct {
+	Phase    Phase
+	Rate     uint64
+	Duration time.Duration
+}
+
+// Search is a search under way. Its zero value is none; NewSearch begins one.
+type Search struct {
+	options SearchOptions
+	load    Load
+	passed  []uint64
+	low     *Distribution
+	step    Step
+	failed  int
+	done    bool
+}
+
+// NewSearch begins a search.
+func NewSearch(options SearchOptions) (*Search, error) {
+	if err := options.check(); err != nil {
+		return nil, err
+	}
+	return &Search{options: options, step: Step{PhaseLow, options.Minimum, options.Search}}, nil
+}
+
+// check says what is wrong with options.
+func (o *SearchOptions) check() error {
+	if o.Minimum < 1 || o.Start < o.Minimum || o.Maximum < o.Start {
+		return fmt.Errorf("the rates %d, %d and %d: the least, the first and the most ascend from 1", o.Minimum, o.Start, o.Maximum)
+	}
+	if o.Sniff <= 0 || o.Search < o.Sniff || o.Confirm < o.Search {
+		return fmt.Errorf("trials of %s, %s and %s: they get longer", o.Sniff, o.Search, o.Confirm)
+	}
+	return o.checkRules()
+}
+
+func (o *SearchOptions) checkRules() error {
+	if o.Granularity < 0.001 || o.Granularity > 1 || o.Retries < 0 || o.Growth < 0 || o.Growth > 0 && o.Growth < 1 {
+		return fmt.Errorf("granularity %g is from 0.001 to 1, and growth %g at least 1", o.Granularity, o.Growth)
+	}
+	if percent := o.highestPercent(); percent > 0 && float64(o.Probes)*o.Search.Seconds()*probesBack < float64(Samples(percent)) {
+		return fmt.Errorf("%d probes a second for %s do not carry %g %%, which takes %d samples: send more, or search longer", o.Probes, o.Search, percent, Samples(percent))
+	}
+	return nil
+}
+
+// probesBack is the share of probes that must come back from a trial whose percentiles are judged.
+const probesBack = 0.9
+
+// highestPercent is the highest percentile that trials are judged by; 0 for none.
+func (o *SearchOptions) highestPercent() float64 {
+	highest := 0.0
+	if o.Growth > 0 {
+		highest = o.GrowthPercent
+	}
+	for _, limit := range o.Budget.Limits {
+		highest = max(highest, limit.Percent)
+	}
+	return highest
+}
+
+// Next is the next trial; false when the search is at its end.
+func (s *Search) Next() (Step, bool) { return s.step, !s.done }
+
+// Found is what was found so far.
+func (s *Search) Found() Load { return s.load }
+
+// Record takes the result of the trial that Next gave.
+func (s *Search) Record(rate Rate) {
+	outcome := s.judge(&rate)
+	s.load.Trials = append(s.load.Trials, Trial{s.step.Phase, outcome, rate})
+	if outcome.Verdict != Passed {
+		if s.failed++; s.failed <= s.options.Retries {
+			return
+		}
+	}
+	s.failed = 0
+	if outcome.Verdict == Passed {
+		s.pass(rate)
+	} else {
+		s.fail(outcome)
+	}
+}
+
+// judge holds a trial against the budget and the low rate.
+func (s *Search) judge(rate *Rate) Outcome {
+	outcome := judgeRate(rate, s.options.Budget)
+	if s.step.Phase == PhaseSniff && outcome.Reason == ReasonTooFewSamples {
+		// A short trial shows what is far too much.
+		return Outcome{Passed, ReasonTooFewSamples, outcome.Message}
+	}
+	if outcome.Verdict != Passed {
+		return outcome
+	}
+	if (s.step.Phase == PhaseSearch || s.step.Phase == PhaseConfirm) && s.options.Growth > 0 {
+		now, carried := rate.FromIntended.At(s.options.GrowthPercent)
+		low, lowCarried := s.low.At(s.options.GrowthPercent)
+		if !carried || !lowCarried {
+			return Outcome{Inconclusive, ReasonTooFewSamples, fmt.Sprintf("the samples do not carry %g %%, which takes %d", s.options.GrowthPercent, Samples(s.options.GrowthPercent))}
+		}
+		if float64(now.Nanoseconds) > s.options.Growth*float64(low.Nanoseconds) {
+			return Outcome{Failed, ReasonGrowth, fmt.Sprintf("%d messages a second: %g %% is %s, more than %g times the %s at %d", rate.PerSecond,
+				s.options.GrowthPercent, time.Duration(now.Nanoseconds), s.options.Growth, time.Duration(low.Nanoseconds), s.options.Minimum)}
+		}
+	}
+	return Outcome{Passed, ReasonWithinBudget, "within the budget"}
+}
+
+func (s *Search) pass(rate Rate) {
+	switch s.step.Phase {
+	case PhaseLow:
+		s.low = &rate.FromIntended
+		s.passed = append(s.passed, s.options.Minimum)
+		s.load.BestPass = s.options.Minimum
+		s.try(s.options.Start)
+	case PhaseSniff:
+		s.step.Phase, s.step.Duration = PhaseSearch, s.options.Search
+	case PhaseSearch:
+		s.passed = append(s.passed, s.step.Rate)
+		s.load.BestPass = s.step.Rate
+		s.advance()
+	case PhaseConfirm:
+		s.load.Confirmed, s.done = true, true
+	}
+}
+
+// fail lowers the bracket. A rate that passed a search and fails its confirmation had passed by chance; trials are as long as the
+// confirmation from then on, so that chance plays no second time.
+func (s *Search) fail(why Outcome) {
+	s.load.LowestFail, s.load.Why = s.step.Rate, why
+	if s.step.Phase == PhaseLow {
+		s.done = true
+		return
+	}
+	if s.step.Phase == PhaseConfirm {
+		s.options.Search = s.options.Confirm
+		s.passed = s.passed[:len(s.passed)-1]
+		s.load.BestPass = 0
+		if len(s.passed) == 0 {
+			s.done = true
+			return
+		}
+		s.load.BestPass = s.passed[len(s.passed)-1]
+	}
+	s.advance()
+}
+
+// advance chooses the next rate between, or above, what is known.
+func (s *Search) advance() {
+	low, high := float64(s.load.BestPass), float64(s.load.LowestFail)
+	next := uint64(math.Sqrt(low * high))
+	switch {
+	case s.load.LowestFail == 0 && s.load.BestPass == s.options.Maximum:
+		next = s.load.BestPass
+	case s.load.LowestFail == 0:
+		next = min(2*s.load.BestPass, s.options.Maximum)
+	case high/low-1 <= s.options.Granularity:
+		next = s.load.BestPass
+	}
+	if next <= s.load.BestPass {
+		s.step = Step{PhaseConfirm, s.load.BestPass, s.options.Confirm}
+		return
+	}
+	s.try(next)
+}
+
+func (s *Search) try(rate uint64) {
+	if rate == s.load.BestPass {
+		s.advance()
+		return
+	}
+	s.step = Step{PhaseSniff, rate, s.options.Sniff}
+}
+
+// Outcome is the verdict of a search that is at its end. least is the rate that the budget asks for; 0 for none.
+func (s *Search) Outcome(least uint64) Outcome {
+	found := &s.load
+	switch {
+	case found.BestPass == 0 || !found.Confirmed:
+		return Outcome{Inconclusive, found.Why.Reason, "no rate passed: " + found.Why.Message}
+	case least > 0 && found.BestPass >= least:
+		return Outcome{Passed, ReasonWithinBudget, fmt.Sprintf("%d messages a second passed, and the budget asks for %d", found.BestPass, least)}
+	case found.LowestFail == 0:
+		return Outcome{Inconclusive, ReasonGeneratorLimit, fmt.Sprintf("every rate up to %d messages a second passed: look higher", found.BestPass)}
+	case found.Why.Reason == ReasonGeneratorLimit:
+		return Outcome{Inconclusive, ReasonGeneratorLimit, "the next rate was not reached: " + found.Why.Message}
+	case least > 0:
+		return Outcome{Failed, ReasonRate, fmt.Sprintf("%d messages a second passed, and the budget asks for %d: %s", found.BestPass, least, found.Why.Message)}
+	}
+	return Outcome{Passed, ReasonMeasured, fmt.Sprintf("the highest rate that passes is from %d to %d messages a second", found.BestPass, found.LowestFail)}
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package latency
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// world answers trials as a path of a capacity would.
+type world struct {
+	capacity, generator uint64
+	// grows is from which rate latency is ten times that of a low rate.
+	grows uint64
+	// lucky rates pass trials that take less than a minute.
+	lucky uint64
+	// flaky fails the first trial of each rate.
+	flaky bool
+	seen  map[uint64]bool
+}
+
+// loses reports whether a trial loses messages.
+func (w *world) loses(step Step) bool {
+	unlucky := w.lucky > 0 && step.Rate >= w.lucky && step.Duration >= time.Minute
+	return step.Rate > w.capacity || unlucky || w.flaky && !w.seen[step.Rate]
+}
+
+func (w *world) trial(t *testing.T, step Step) Rate {
+	t.Helper()
+	sent := uint64(float64(step.Rate) * step.Duration.Seconds())
+	rate := Rate{PerSecond: step.Rate, AchievedPerSecond: float64(min(step.Rate, w.generator)), Load: Stream{Sent: sent}}
+	if w.loses(step) {
+		rate.Load.Lost = 1 + sent/100
+	}
+	if w.seen == nil {
+		w.seen = map[uint64]bool{}
+	}
+	w.seen[step.Rate] = true
+	samples := ramp(10_000)
+	for i := range samples {
+		if w.grows > 0 && step.Rate >= w.grows {
+			samples[i] *= 10
+		}
+	}
+	var err error
+	if rate.FromIntended, err = Distribute(samples); err != nil {
+		t.Fatal(err)
+	}
+	return rate
+}
+
+func search(t *testing.T, w *world, change func(*SearchOptions)) *Search {
+	t.Helper()
+	options := SearchOptions{
+		Minimum: 1000, Start: 10_000, Maximum: 10_000_000, Granularity: 0.01, Sniff: time.Second, Search: 10 * time.Second, Confirm: time.Minute, GrowthPercent: 99, Probes: 2000,
+		Budget: Budget{LossPartsPerMillion: new(float64)},
+	}
+	if change != nil {
+		change(&options)
+	}
+	s, err := NewSearch(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		step, more := s.Next()
+		if !more {
+			return s
+		}
+		s.Record(w.trial(t, step))
+	}
+	t.Fatal("the search does not end")
+	return nil
+}
+
+func TestSearchFindsTheCapacity(t *testing.T) {
+	for _, capacity := range []uint64{1000, 1001, 9_999, 10_000, 123_456, 5_000_000, 9_999_999} {
+		s := search(t, &world{capacity: capacity, generator: 1e9}, nil)
+		found := s.Found()
+		if found.BestPass > capacity || found.LowestFail <= capacity || float64(found.LowestFail) > 1.0101*float64(found.BestPass) || !found.Confirmed {
+			t.Errorf("capacity %d: from %d to %d", capacity, found.BestPass, found.LowestFail)
+		}
+		if o := s.Outcome(0); o.Verdict != Passed || o.Reason != ReasonMeasured {
+			t.Errorf("capacity %d: %+v", capacity, o)
+		}
+		last := found.Trials[len(found.Trials)-1]
+		if last.Phase != PhaseConfirm || last.Rate.PerSecond != found.BestPass || last.Rate.Load.Sent != 60*found.BestPass {
+			t.Errorf("capacity %d: the last trial is %+v", capacity, last.Phase)
+		}
+	}
+}
+
+func TestSearchOutcomes(t *testing.T) {
+	cases := map[string]struct {
+		world  world
+		change func(*SearchOptions)
+		least  uint64
+		want   Outcome
+	}{
+		"below the least":   {world{capacity: 500, generator: 1e9}, nil, 0, Outcome{Inconclusive, ReasonLoss, "no rate passed: 1000 messages a second: 101 of 10000"}},
+		"everything passes": {world{capacity: 1e9, generator: 1e9}, nil, 0, Outcome{Inconclusive, ReasonGeneratorLimit, "every rate up to 10000000 messages a second passed"}},
+		"the generator":     {world{capacity: 1e9, generator: 50_000}, nil, 0, Outcome{Inconclusive, ReasonGeneratorLimit, "the next rate was not reached: "}},
+		"enough":            {world{capacity: 1e9, generator: 50_000}, nil, 40_000, Outcome{Passed, ReasonWithinBudget, "5"}},
+		"too little":        {world{capacity: 50_000, generator: 1e9}, nil, 60_000, Outcome{Failed, ReasonRate, "49"}},
+		"growth": {world{capacity: 1e9, generator: 1e9, grows: 70_000}, func(o *SearchOptions) { o.Growth = 5 }, 0,
+			Outcome{Passed, ReasonMeasured, "the highest rate that passes is from 69"}},
+		"latency": {world{capacity: 1e9, generator: 1e9, grows: 30_000}, func(o *SearchOptions) { o.Budget.Limits = []Limit{{99, 10_000}} }, 0,
+			Outcome{Passed, ReasonMeasured, "the highest rate that passes is from 29"}},
+		"luck":  {world{capacity: 1e9, generator: 1e9, lucky: 20_000}, func(o *SearchOptions) { o.Maximum = 50_000 }, 0, Outcome{Passed, ReasonMeasured, "the highest rate that passes is from 19"}},
+		"flaky": {world{capacity: 50_000, generator: 1e9, flaky: true}, func(o *SearchOptions) { o.Retries = 1 }, 0, Outcome{Passed, ReasonMeasured, "the highest rate that passes is from 49"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := search(t, &tc.world, tc.change).Outcome(tc.least)
+			if got.Verdict != tc.want.Verdict || got.Reason != tc.want.Reason || !strings.HasPrefix(got.Message, tc.want.Message) {
+				t.Errorf("%+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestSearchRefuses(t *testing.T) {
+	good := SearchOptions{Minimum: 1, Start: 2, Maximum: 3, Granularity: 0.1, Sniff: 1, Search: 1, Confirm: 1}
+	if _, err := NewSearch(good); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*SearchOptions){
+		"rates":       func(o *SearchOptions) { o.Start = 4 },
+		"granularity": func(o *SearchOptions) { o.Granularity = 0 },
+		"growth":      func(o *SearchOptions) { o.Growth = 0.5 },
+		"durations":   func(o *SearchOptions) { o.Confirm = 0 },
+		"few probes": func(o *SearchOptions) {
+			o.Probes, o.Search, o.Confirm, o.Budget.Limits = 1000, 10*time.Second, time.Minute, []Limit{{99, 1}}
+		},
+	} {
+		bad := good
+		change(&bad)
+		if _, err := NewSearch(bad); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestJudgeRates(t *testing.T) {
+	r := measured(t, 1000, 0)
+	r.Kind = KindRateSweep
+	r.Rates = []Rate{{PerSecond: 100, AchievedPerSecond: 99, Load: Stream{Sent: 1000, Lost: 2}, FromIntended: r.Sizes[0].Distribution}}
+	most := 1000.0
+	if got := Judge(r, Budget{LossPartsPerMillion: &most}); got.Reason != ReasonLoss {
+		t.Errorf("%+v", got)
+	}
+	if got := Judge(r, Budget{Limits: []Limit{{90, 901}}}); got.Reason != ReasonWithinBudget {
+		t.Errorf("%+v", got)
+	}
+	r.Rates[0].AchievedPerSecond = 90
+	for _, budget := range []Budget{{}, {MaximumNanoseconds: 1}} {
+		if got := Judge(r, budget); got.Reason != ReasonGeneratorLimit {
+			t.Errorf("%+v", got)
+		}
+	}
+}

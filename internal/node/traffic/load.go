@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package traffic
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+)
+
+// SearchLoad looks for the highest rate that passes. Request has everything but rates, duration and probes; least is the rate that the budget asks
+// for, 0 for none. Each trial is called before it is made.
+func SearchLoad(ctx context.Context, program string, request RateRequest, options latency.SearchOptions, least uint64, trial func(latency.Step)) (*latency.Result, error) {
+	search, err := latency.NewSearch(options)
+	if err != nil {
+		return nil, err
+	}
+	var result *latency.Result
+	for {
+		step, more := search.Next()
+		if !more {
+			break
+		}
+		trial(step)
+		request.Rates, request.Duration, request.Probes = []uint64{step.Rate}, step.Duration, int(options.Probes)
+		one, err := measureRates(ctx, latency.KindLoadSearch, program, &request, latency.Budget{}, func(Progress) {})
+		if err != nil {
+			return nil, err
+		}
+		if result == nil {
+			result = one
+			// Both ends are warm now.
+			request.WarmUp, request.WarmUpPings, request.MaximumPings = 0, 1, min(request.MaximumPings, request.Batch)
+		}
+		if len(one.Rates) == 0 {
+			// The other end is gone, or no server: the search says what it found before.
+			result.Outcome = one.Outcome
+			return finished(result, search), nil
+		}
+		if options.Budget.Accelerated && one.Path.State != latency.PathAccelerated {
+			result.Outcome = latency.Outcome{Verdict: latency.Inconclusive, Reason: latency.ReasonNotAccelerated, Message: "the path was not accelerated: " + one.Path.Message}
+			return finished(result, search), nil
+		}
+		result.Path, result.Remarks = one.Path, append(result.Remarks, one.Remarks...)
+		search.Record(one.Rates[0])
+	}
+	if result == nil {
+		return nil, errors.New("the search made no trial")
+	}
+	result.Outcome = search.Outcome(least)
+	return finished(result, search), nil
+}
+
+// finished puts what a search found into its result.
+func finished(result *latency.Result, search *latency.Search) *latency.Result {
+	load := search.Found()
+	result.Load, result.Rates = &load, nil
+	return result
+}
