@@ -20,6 +20,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -32,6 +33,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/manifests"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/latencytest"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 )
@@ -66,7 +68,7 @@ var _ = Describe("Stolen tokens on a real API server", Ordered, ContinueOnFailur
 	It("are denied everything but what their programs do", func(ctx SpecContext) {
 		// All policies are in force once the one that was written last is.
 		Eventually(func() error { return cordon(ctx, manager) }).WithTimeout(policyDelay).Should(Satisfy(apierrors.IsForbidden))
-		attempts := slices.Concat(managerAttempts(manager), nodeAttempts(manager), agentAttempts(agent), driverAttempts(driver))
+		attempts := slices.Concat(managerAttempts(manager), jobAttempts(manager), nodeAttempts(manager), agentAttempts(agent), driverAttempts(driver))
 		var surprises []string
 		var table strings.Builder
 		columns := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -137,6 +139,9 @@ func furnish(ctx context.Context, admin client.Client) {
 	Expect(applyAs(ctx, admin, pool("master"))).To(Succeed())
 	Expect(applyAs(ctx, admin, configuration("MachineConfig", "99-admin", nil))).To(Succeed())
 	Expect(admin.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "foreign"}})).To(Succeed())
+	foreign := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "foreign"}}
+	foreign.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "a", Image: "a"}}}
+	Expect(admin.Create(ctx, foreign)).To(Succeed())
 }
 
 // withToken is a client with a token of an account that is bound to a pod on node-1.
@@ -307,6 +312,67 @@ func managerAttempts(thief client.Client) []attempt {
 			return thief.Create(ctx, &v1alpha1.LowLatencyNodeProfile{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, client.DryRunAll)
 		}},
 	}
+}
+
+// jobAttempts are those of the token of the manager on Jobs, and with them on the namespaces of applications.
+func jobAttempts(thief client.Client) []attempt {
+	job := func(change func(*batchv1.Job)) func(context.Context) error {
+		return func(ctx context.Context) error {
+			made := testJob()
+			change(made)
+			return thief.Create(ctx, made, client.DryRunAll)
+		}
+	}
+	pod := func(change func(*corev1.PodSpec)) func(context.Context) error {
+		return job(func(j *batchv1.Job) { change(&j.Spec.Template.Spec) })
+	}
+	container := func(change func(*corev1.Container)) func(context.Context) error {
+		return pod(func(p *corev1.PodSpec) { change(&p.Containers[0]) })
+	}
+	secret := corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{
+		SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "a"}, Key: "a"},
+	}}
+	const who = "manager"
+	return []attempt{
+		{who, "the Job of a LatencyTest", true, job(func(*batchv1.Job) {})},
+		{who, "a Job of nobody", false, job(func(j *batchv1.Job) { j.OwnerReferences = nil })},
+		{who, "a Job without its label", false, job(func(j *batchv1.Job) { delete(j.Labels, v1alpha1.LabelManagedBy) })},
+		{who, "a Job with a token", false, pod(func(p *corev1.PodSpec) { p.AutomountServiceAccountToken = nil })},
+		{who, "a Job under another account", false, pod(func(p *corev1.PodSpec) { p.ServiceAccountName = "admin" })},
+		{who, "a Job that mounts a secret", false, pod(func(p *corev1.PodSpec) {
+			p.Volumes = []corev1.Volume{{Name: "a", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "a"}}}}
+		})},
+		{who, "a Job with a secret as variable", false, container(func(c *corev1.Container) { c.Env = []corev1.EnvVar{secret} })},
+		{who, "a Job that runs a shell", false, container(func(c *corev1.Container) { c.Command = []string{"/bin/sh", "-c"} })},
+		{who, "a Job that runs the manager", false, container(func(c *corev1.Container) { c.Args = []string{"manager"} })},
+		{who, "a Job with a second container", false, pod(func(p *corev1.PodSpec) { p.Containers = append(p.Containers, corev1.Container{Name: "b", Image: "b"}) })},
+		{who, "a Job in the host's network", false, pod(func(p *corev1.PodSpec) { p.HostNetwork = true })},
+		{who, "a privileged Job", false, container(func(c *corev1.Container) {
+			c.SecurityContext.Privileged, c.SecurityContext.AllowPrivilegeEscalation = new(true), new(true)
+		})},
+		{who, "a Job as root", false, container(func(c *corev1.Container) { c.SecurityContext.RunAsNonRoot = new(false) })},
+		{who, "a Job with CAP_NET_ADMIN", false, container(func(c *corev1.Container) {
+			c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}
+		})},
+		{who, "to delete another's Job", false, func(ctx context.Context) error {
+			return thief.Delete(ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "foreign"}}, client.DryRunAll)
+		}},
+		{who, "a LatencyTest", false, func(ctx context.Context) error {
+			return thief.Create(ctx, &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "x"}}, client.DryRunAll)
+		}},
+	}
+}
+
+// testJob is the Job that the operator makes for a node of a LatencyTest.
+func testJob() *batchv1.Job {
+	decision := latencytest.Decide(&latencytest.World{
+		Test: &v1alpha1.LatencyTest{
+			ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "quiet", UID: "quiet"},
+			Spec:       v1alpha1.LatencyTestSpec{Kind: v1alpha1.LatencyTestJitter, Nodes: v1alpha1.LatencyTestNodes{Names: []string{"node-1"}}},
+		},
+		Nodes: []corev1.Node{*ownNode()}, Image: "registry.example/lowlatency-operator:v1", Now: time.Now(),
+	})
+	return decision.Start[0]
 }
 
 // nodeAttempts are those of the token of the manager on nodes.

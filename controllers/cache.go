@@ -8,6 +8,7 @@ import (
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -66,6 +67,10 @@ func cachedObjects(kind platform.Kind, own Options) (map[client.Object]cache.ByO
 	if err != nil {
 		return nil, err
 	}
+	ofTests, err := carrying(v1alpha1.LabelLatencyTest)
+	if err != nil {
+		return nil, err
+	}
 	byObject := map[client.Object]cache.ByObject{
 		&corev1.Node{}: {Transform: stripNode},
 		&corev1.ConfigMap{}: {
@@ -78,6 +83,8 @@ func cachedObjects(kind platform.Kind, own Options) (map[client.Object]cache.ByO
 		},
 		&coordinationv1.Lease{}: {Namespaces: map[string]cache.Config{own.AgentNamespace: {}}},
 		&appsv1.DaemonSet{}:     {Namespaces: map[string]cache.Config{own.AgentNamespace: {LabelSelector: ofPools}}},
+		&batchv1.Job{}:          {Label: ofTests},
+		&corev1.Pod{}:           {Label: ofTests},
 	}
 	if kind != platform.OpenShift {
 		return byObject, nil

@@ -27,10 +27,11 @@ import (
 
 // What the operator was doing, for the action of an event.
 const (
-	actionRoll   = "Roll"
-	actionVerify = "Verify"
-	actionGate   = "Gate"
-	actionServe  = "Serve"
+	actionRoll    = "Roll"
+	actionVerify  = "Verify"
+	actionGate    = "Gate"
+	actionServe   = "Serve"
+	actionMeasure = "Measure"
 )
 
 const (

@@ -92,6 +92,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := setupPools(mgr, options, recorder, leases); err != nil {
 		return fmt.Errorf("setting up the reconciler of BypassNICPools: %w", err)
 	}
+	tests := &TestReconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), image: options.Image, recorder: recorder, clock: options.Clock}
+	if err := tests.setup(mgr); err != nil {
+		return fmt.Errorf("setting up the reconciler of LatencyTests: %w", err)
+	}
 	collector := metrics.New(mgr.GetClient(), options.Namespace, options.AgentNamespace, options.Clock, mgr.Elected())
 	if err := options.Registerer.Register(collector); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)

@@ -85,6 +85,7 @@ func TestControllers(t *testing.T) {
 	describeInForce(s)
 	describeOwnership(s)
 	describeRelease(s)
+	describeLatencyTests(s)
 	RunSpecs(t, "controllers")
 }
 

@@ -318,3 +318,38 @@ const (
 	// MaxReportedUnits bounds the units of a pool.
 	MaxReportedUnits = 100000000
 )
+
+// Bounds of a LatencyTest.
+const (
+	// MaxTestNameLength bounds metadata.name of a LatencyTest, which Jobs carry as a label, and the name of a Job.
+	MaxTestNameLength = 63
+	// MaxTestedNodes bounds the nodes of a LatencyTest: spec.nodes.names, status.results and spec.maximumParallelNodes.
+	MaxTestedNodes = 128
+	// MaxTestDurationSeconds bounds spec.durationSeconds.
+	MaxTestDurationSeconds = 86400
+	// MaxTestRepetitions bounds spec.repetitions.
+	MaxTestRepetitions = 10
+	// MaxTestRuns bounds spec.run and the attempts of a result.
+	MaxTestRuns = 1000000
+	// MaxRepeatHours bounds spec.repeatAfterHours, MaxExpiryHours spec.expireAfterHours.
+	MaxRepeatHours = 8760
+	MaxExpiryHours = 87600
+	// MaxMeasuredCPUs bounds spec.jitter.cpus.
+	MaxMeasuredCPUs = 512
+	// MaxThresholdNanoseconds bounds spec.jitter.thresholdNanoseconds.
+	MaxThresholdNanoseconds = 1000000
+	// MaxLatencyNanoseconds bounds percentiles and budgets.
+	MaxLatencyNanoseconds = 10000000000
+	// MaxPercentiles bounds the percentiles of a budget and of a measurement.
+	MaxPercentiles = 6
+	// MaxTestReasonLength bounds the reason of a result, MaxTestMessageLength its message.
+	MaxTestReasonLength  = 64
+	MaxTestMessageLength = 1024
+	// MaxCPUNumber is the largest number of a CPU.
+	MaxCPUNumber = 65535
+	// MaxTestCauses bounds the causes of a measurement, MaxTestCauseLength each of them.
+	MaxTestCauses      = 4
+	MaxTestCauseLength = 96
+	// MaxHistogramLength bounds the histogram of a measurement.
+	MaxHistogramLength = 2048
+)

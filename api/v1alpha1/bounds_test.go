@@ -25,7 +25,7 @@ type bound struct {
 
 // bounds holds each constant of bounds.go against its places.
 func bounds() []bound {
-	return slices.Concat(sharedBounds(), objectBounds(), selectorBounds(), profileBounds(), nodeBounds(), poolBounds())
+	return slices.Concat(sharedBounds(), objectBounds(), selectorBounds(), profileBounds(), nodeBounds(), poolBounds(), testBounds())
 }
 
 func objectBounds() []bound {
@@ -59,33 +59,33 @@ func objectBounds() []bound {
 
 func sharedBounds() []bound {
 	return []bound{
-		{v1alpha1.MaxObjectNameLength, "maxLength", "lln: spec.bypassPools[] spec.plannedPools[].name spec.bypassNICs[].pool bnp: status.findings[].conflictingPools[]"},
+		{v1alpha1.MaxObjectNameLength, "maxLength", "lln: spec.bypassPools[] spec.plannedPools[].name spec.bypassNICs[].pool bnp: status.findings[].conflictingPools[] lt: spec.nodes.profile spec.nodes.bypassNICPool"},
 		{v1alpha1.MaxNameLength, "maxLength", `bnp: status.findings[].node status.members[].node llnp: spec.containerRuntime.runtimeClassName status.findings[].node
 			status.shapes[].pool lln: spec.planConfigMap spec.profile status.bypassNICs[].pool
-			status.bypassNICs[].users[].pod`},
+			status.bypassNICs[].users[].pod lt: spec.nodes.names[] status.results[].node`},
 		{v1alpha1.MaxNamespaceLength, "maxLength", `bnp: spec.networkAttachment.namespaces[] lln: status.bypassNICs[].users[].container
 			status.bypassNICs[].users[].namespace`},
 		{v1alpha1.MaxMatchLabels, "maxProperties", `bnp: spec.nodeSelector.matchLabels llnp: spec.nodeSelector.matchLabels
-			spec.pools.existing.machineConfigLabels spec.pools.existing.machineConfigPoolSelector`},
-		{v1alpha1.MaxMatchExpressions, "maxItems", "bnp: spec.nodeSelector.matchExpressions llnp: spec.nodeSelector.matchExpressions"},
-		{v1alpha1.MaxExpressionValues, "maxItems", "bnp: spec.nodeSelector.matchExpressions[].values llnp: spec.nodeSelector.matchExpressions[].values"},
-		{v1alpha1.MaxLabelKeyLength, "maxLength", "bnp: spec.nodeSelector.matchExpressions[].key llnp: spec.nodeSelector.matchExpressions[].key"},
+			spec.pools.existing.machineConfigLabels spec.pools.existing.machineConfigPoolSelector lt: spec.nodes.nodeSelector.matchLabels`},
+		{v1alpha1.MaxMatchExpressions, "maxItems", "bnp: spec.nodeSelector.matchExpressions llnp: spec.nodeSelector.matchExpressions lt: spec.nodes.nodeSelector.matchExpressions"},
+		{v1alpha1.MaxExpressionValues, "maxItems", "bnp: spec.nodeSelector.matchExpressions[].values llnp: spec.nodeSelector.matchExpressions[].values lt: spec.nodes.nodeSelector.matchExpressions[].values"},
+		{v1alpha1.MaxLabelKeyLength, "maxLength", "bnp: spec.nodeSelector.matchExpressions[].key llnp: spec.nodeSelector.matchExpressions[].key lt: spec.nodes.nodeSelector.matchExpressions[].key"},
 		{v1alpha1.MaxLabelValueLength, "maxLength", `bnp: spec.nodeSelector.matchExpressions[].values[] spec.nodeSelector.matchLabels[]
 			llnp: spec.nodeSelector.matchExpressions[].values[] spec.nodeSelector.matchLabels[]
-			spec.pools.existing.machineConfigLabels[] spec.pools.existing.machineConfigPoolSelector[]`},
+			spec.pools.existing.machineConfigLabels[] spec.pools.existing.machineConfigPoolSelector[] lt: spec.nodes.nodeSelector.matchExpressions[].values[] spec.nodes.nodeSelector.matchLabels[]`},
 		{v1alpha1.MaxHashLength, "maxLength", `llnp: status.shapes[].hash lln: spec.planHash spec.pendingPlanHash status.inventory.hash
-			status.transitions[].planHash status.verifiedPlanHash`},
+			status.transitions[].planHash status.verifiedPlanHash lt: status.results[].measured.parametersHash status.results[].previous.parametersHash status.results[].measured.fingerprint.commandLineHash status.results[].measured.fingerprint.planHash status.results[].measured.fingerprint.nicsHash status.results[].previous.fingerprint.commandLineHash status.results[].previous.fingerprint.planHash status.results[].previous.fingerprint.nicsHash status.results[].pendingFingerprint.commandLineHash status.results[].pendingFingerprint.planHash status.results[].pendingFingerprint.nicsHash`},
 		{v1alpha1.MaxCheckLength, "maxLength", `llnp: spec.verification.waivedChecks[].check status.findings[].check lln: status.drift[].check
 			status.findings[].check status.transitions[].check`},
 		{v1alpha1.MaxGeneration, "maximum", `bnp: status.observedGeneration llnp: status.observedGeneration lln:
 			spec.plannedPools[].generation status.bypassNICs[].poolGeneration status.drift[].drifted status.drift[].repaired
-			status.observedGeneration`},
-		{v1alpha1.MaxConditions, "maxItems", "bnp: status.conditions llnp: status.conditions lln: status.conditions"},
+			status.observedGeneration lt: status.observedGeneration status.results[].measured.interruptions status.results[].previous.interruptions status.results[].measured.maximumNanoseconds status.results[].previous.maximumNanoseconds status.results[].measured.repetitionMaximumsNanoseconds[] status.results[].previous.repetitionMaximumsNanoseconds[]`},
+		{v1alpha1.MaxConditions, "maxItems", "bnp: status.conditions llnp: status.conditions lln: status.conditions lt: status.conditions"},
 		{v1alpha1.MaxCPUListLength, "maxLength", `llnp: spec.cpus.explicit.dataPlane spec.cpus.explicit.housekeeping spec.cpus.explicit.isolated
 			spec.cpus.explicit.offline spec.cpus.explicit.shared status.shapes[].housekeeping
 			status.shapes[].isolated lln: status.inventory.l3Domains[] status.inventory.nics[].localCPUs
 			status.inventory.numaNodes[].cpus status.inventory.efficiencyCPUs status.inventory.offlineCPUs status.inventory.onlineCPUs
-			status.inventory.packages[] status.findings[].objects.cpus status.drift[].objects.cpus llnp: status.findings[].objects.cpus`},
+			status.inventory.packages[] status.findings[].objects.cpus status.drift[].objects.cpus llnp: status.findings[].objects.cpus lt: status.results[].measured.cpus status.results[].previous.cpus`},
 		{v1alpha1.MaxNUMANodeID, "maximum", `bnp: spec.nics[].numaNodes[] status.members[].nics[].numaNode llnp:
 			spec.memory.hugepages[].numaNode lln: status.bypassNICs[].numaNode
 			status.inventory.nics[].numaNode status.inventory.numaNodes[].id status.findings[].objects.numaNodes[]
@@ -100,7 +100,7 @@ func sharedBounds() []bound {
 		{v1alpha1.MaxReportedDriverLength, "maxLength", "lln: status.inventory.nics[].driver"},
 		{v1alpha1.MaxReportedNodes, "maximum", `bnp: status.nics.eligible status.nics.found status.nics.healthy status.nodes.matched
 			status.nodes.reporting llnp: status.nodes.applied status.nodes.deJittered status.nodes.matched
-			status.nodes.numaAligned status.nodes.planned status.nodes.pending status.shapes[].nodes status.shapes[].pending`},
+			status.nodes.numaAligned status.nodes.planned status.nodes.pending status.shapes[].nodes status.shapes[].pending lt: status.nodes.selected status.nodes.passed status.nodes.failed status.nodes.inconclusive status.nodes.stale status.nodes.running status.nodes.waiting`},
 		{v1alpha1.MaxReportedCores, "maximum", `llnp: status.shapes[].partition.askedCores status.shapes[].partition.housekeepingCores
 			status.shapes[].partition.isolatedCores`},
 		{v1alpha1.MaxHugepages, "maximum", "bnp: spec.hugepages[].countPerNIC llnp: spec.memory.hugepages[].count"},
@@ -148,7 +148,7 @@ func profileBounds() []bound {
 		{v1alpha1.MaxUnloadedModules, "maxItems", "llnp: spec.system.unloadModules"},
 		{v1alpha1.MaxModuleNameLength, "maxLength", "llnp: spec.system.unloadModules[]"},
 		{v1alpha1.MaxInterruptionMicroseconds, "maximum", "llnp: spec.verification.budget.maximumInterruptionMicroseconds"},
-		{v1alpha1.MaxStolenPartsPerMillion, "maximum", "llnp: spec.verification.budget.stolenPartsPerMillion"},
+		{v1alpha1.MaxStolenPartsPerMillion, "maximum", "llnp: spec.verification.budget.stolenPartsPerMillion lt: spec.budget.stolenPartsPerMillion status.results[].measured.stolenPartsPerMillion status.results[].previous.stolenPartsPerMillion"},
 		{v1alpha1.MaxWaivedChecks, "maxItems", "llnp: spec.verification.waivedChecks"},
 		{v1alpha1.MaxWaiverReasonLength, "maxLength", "llnp: spec.verification.waivedChecks[].reason"},
 		{v1alpha1.MaxAcceptedRisks, "maxItems", "llnp: spec.acceptedRisks"},
@@ -187,9 +187,9 @@ func nodeBounds() []bound {
 		{v1alpha1.MaxArchitectureLength, "maxLength", "lln: status.inventory.architecture"},
 		{v1alpha1.MaxProcessorVendorLength, "maxLength", "lln: status.inventory.processorVendor"},
 		{v1alpha1.MaxHypervisorLength, "maxLength", "lln: status.inventory.hypervisor"},
-		{v1alpha1.MaxMicrocodeLength, "maxLength", "lln: status.inventory.microcode"},
+		{v1alpha1.MaxMicrocodeLength, "maxLength", "lln: status.inventory.microcode lt: status.results[].measured.fingerprint.microcode status.results[].previous.fingerprint.microcode status.results[].pendingFingerprint.microcode"},
 		{v1alpha1.MaxInventoryTextLength, "maxLength", `lln: status.inventory.biosVersion status.inventory.kernelRelease
-			status.inventory.nics[].management status.inventory.processorModel status.inventory.product`},
+			status.inventory.nics[].management status.inventory.processorModel status.inventory.product lt: status.results[].measured.fingerprint.kernel status.results[].measured.fingerprint.biosVersion status.results[].previous.fingerprint.kernel status.results[].previous.fingerprint.biosVersion status.results[].pendingFingerprint.kernel status.results[].pendingFingerprint.biosVersion`},
 		{v1alpha1.MaxReportedFrequencyKilohertz, "maximum", "lln: status.inventory.maximumFrequencyKilohertz status.inventory.minimumFrequencyKilohertz"},
 		{v1alpha1.MaxCores, "maxItems", "lln: status.inventory.cores"},
 		{v1alpha1.MaxCoreLength, "maxLength", "lln: status.inventory.cores[]"},
@@ -232,6 +232,33 @@ func poolBounds() []bound {
 		{v1alpha1.MaxMemberNICs, "maxItems", "bnp: status.members[].nics"},
 		{v1alpha1.MaxPoolFindings, "maxItems", "bnp: status.findings"},
 		{v1alpha1.MaxReportedUnits, "maximum", "bnp: status.nics.allocated status.nics.units"},
+	}
+}
+
+func testBounds() []bound {
+	measured := func(field string) string {
+		return "lt: status.results[].measured." + field + " status.results[].previous." + field
+	}
+	return []bound{
+		{v1alpha1.MaxTestNameLength, "maxLength", "lt: status.results[].job"},
+		{v1alpha1.MaxTestedNodes, "maxItems", "lt: spec.nodes.names status.results"},
+		{v1alpha1.MaxTestedNodes, "maximum", "lt: spec.maximumParallelNodes"},
+		{v1alpha1.MaxTestDurationSeconds, "maximum", "lt: spec.durationSeconds"},
+		{v1alpha1.MaxTestRepetitions, "maximum", "lt: spec.repetitions"},
+		{v1alpha1.MaxTestRepetitions, "maxItems", measured("repetitionMaximumsNanoseconds")},
+		{v1alpha1.MaxTestRuns, "maximum", "lt: spec.run status.results[].attempts " + measured("run")},
+		{v1alpha1.MaxRepeatHours, "maximum", "lt: spec.repeatAfterHours"},
+		{v1alpha1.MaxExpiryHours, "maximum", "lt: spec.expireAfterHours"},
+		{v1alpha1.MaxMeasuredCPUs, "maximum", "lt: spec.jitter.cpus"},
+		{v1alpha1.MaxThresholdNanoseconds, "maximum", "lt: spec.jitter.thresholdNanoseconds"},
+		{v1alpha1.MaxLatencyNanoseconds, "maximum", "lt: spec.budget.maximumNanoseconds spec.budget.percentiles[].nanoseconds " + measured("percentiles[].nanoseconds")},
+		{v1alpha1.MaxPercentiles, "maxItems", "lt: spec.budget.percentiles " + measured("percentiles")},
+		{v1alpha1.MaxTestReasonLength, "maxLength", "lt: status.results[].reason"},
+		{v1alpha1.MaxTestMessageLength, "maxLength", "lt: status.results[].message"},
+		{v1alpha1.MaxCPUNumber, "maximum", measured("worstCPU")},
+		{v1alpha1.MaxTestCauses, "maxItems", measured("causes")},
+		{v1alpha1.MaxTestCauseLength, "maxLength", measured("causes[]")},
+		{v1alpha1.MaxHistogramLength, "maxLength", measured("histogram")},
 	}
 }
 

@@ -100,6 +100,50 @@ const (
 	ReasonAwaitingPlugins = "AwaitingPlugins"
 	// ReasonNodesUngoverned means that a node of a pool is not governed by exactly one LowLatencyNodeProfile.
 	ReasonNodesUngoverned = "NodesUngoverned"
+	// ReasonTestsPassed means that every node of a LatencyTest has passed, and that the results are fresh.
+	ReasonTestsPassed = "TestsPassed"
+	// ReasonTestsFailed means that a node of a LatencyTest shows more than the budget allows.
+	ReasonTestsFailed = "TestsFailed"
+	// ReasonTestsInconclusive means that a node of a LatencyTest gave no result that can be judged.
+	ReasonTestsInconclusive = "TestsInconclusive"
+	// ReasonTestsRunning means that nodes of a LatencyTest are measured, or wait for it.
+	ReasonTestsRunning = "TestsRunning"
+	// ReasonTooManyNodes means that a LatencyTest selects more nodes than one can have.
+	ReasonTooManyNodes = "TooManyNodes"
+	// ReasonImageUnknown means that the operator does not know the image of its own program.
+	ReasonImageUnknown = "ImageUnknown"
+)
+
+// Reasons of the results of a LatencyTest.
+const (
+	// TestWithinBudget: Passed.
+	TestWithinBudget = "WithinBudget"
+	// TestMaximumExceeded: Failed, the longest interruption is beyond the budget.
+	TestMaximumExceeded = "MaximumExceeded"
+	// TestStolenTimeExceeded: Failed, more time was taken from a CPU than the budget allows.
+	TestStolenTimeExceeded = "StolenTimeExceeded"
+	// TestPercentileExceeded: Failed, a percentile is beyond the budget.
+	TestPercentileExceeded = "PercentileExceeded"
+	// TestNoBudget: Inconclusive, neither the test nor the profile of the node has a budget.
+	TestNoBudget = "NoBudget"
+	// TestNotExclusive: Inconclusive, the kubelet gave the pod no CPUs of its own.
+	TestNotExclusive = "NotExclusive"
+	// TestMeasurementFailed: Inconclusive, the program of the test says why it could not measure.
+	TestMeasurementFailed = "MeasurementFailed"
+	// TestPodFailed: Inconclusive, the pod ended without a result.
+	TestPodFailed = "PodFailed"
+	// TestNotStarted: Inconclusive, the pod did not start in time.
+	TestNotStarted = "NotStarted"
+	// TestBadResult: Inconclusive, what the pod left is no result.
+	TestBadResult = "BadResult"
+	// TestForeignPod: Inconclusive, the pod is not the one that the operator asked for.
+	TestForeignPod = "ForeignPod"
+	// TestJobGone: Inconclusive, somebody has deleted the Job.
+	TestJobGone = "JobGone"
+	// TestNodeLeft: Inconclusive, the node went away or is not selected any more.
+	TestNodeLeft = "NodeLeft"
+	// TestNodeChanged: Inconclusive, the fingerprint of the node changed while it was measured.
+	TestNodeChanged = "NodeChanged"
 )
 
 // Conditions of a Node, as the operator repeats those of its LowLatencyNode.

@@ -139,7 +139,7 @@ func TestCRDsKeepToTheConventions(t *testing.T) {
 }
 
 func TestCRDsAreFoundByUsers(t *testing.T) {
-	wantShortName := map[string]string{"LowLatencyNodeProfile": "llnp", "LowLatencyNode": "lln", "BypassNICPool": "bnp"}
+	wantShortName := map[string]string{"LowLatencyNodeProfile": "llnp", "LowLatencyNode": "lln", "BypassNICPool": "bnp", "LatencyTest": "lt"}
 	crds := readCRDs(t)
 	if len(crds) != len(wantShortName) {
 		t.Errorf("%d CRDs, want %d", len(crds), len(wantShortName))

@@ -70,9 +70,9 @@ func documents() []string {
 	return files
 }
 
-// surroundings are the namespaces and runtime classes that the documents name.
+// surroundings are the namespaces and runtime classes that the documents name, besides the namespace of the agents.
 func surroundings() []client.Object {
-	namespaces := []string{"trading", "lowlatency-operator-agents", "dataplane", "orders"}
+	namespaces := []string{"trading", "dataplane", "orders"}
 	profiles := []string{"trading", "marketdata", "dataplane", "ticktotrade", "orders", "realtime"}
 	objects := make([]client.Object, 0, len(namespaces)+len(profiles))
 	for _, name := range namespaces {

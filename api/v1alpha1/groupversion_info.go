@@ -23,6 +23,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&LowLatencyNodeProfile{}, &LowLatencyNodeProfileList{},
 		&LowLatencyNode{}, &LowLatencyNodeList{},
 		&BypassNICPool{}, &BypassNICPoolList{},
+		&LatencyTest{}, &LatencyTestList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -14,6 +14,8 @@ const (
 	LabelPool = GroupName + "/pool"
 	// LabelBypassPool on a child object names the BypassNICPool that it was made for.
 	LabelBypassPool = GroupName + "/bypass-pool"
+	// LabelLatencyTest on a Job and its Pod names the LatencyTest of their namespace that they were made for.
+	LabelLatencyTest = GroupName + "/latency-test"
 
 	// LabelName is the recommended label for the name of a program.
 	LabelName = "app.kubernetes.io/name"
@@ -33,6 +35,8 @@ const (
 	ComponentHeartbeat = "heartbeat"
 	// ComponentDevicePlugin is the device plugin of a BypassNICPool, or its driver for Dynamic Resource Allocation.
 	ComponentDevicePlugin = "device-plugin"
+	// ComponentLatencyTest is a Job of a LatencyTest.
+	ComponentLatencyTest = "latency-test"
 )
 
 // Annotations.
@@ -47,6 +51,9 @@ const (
 	// AnnotationDigest on an object of a BypassNICPool identifies what was applied. By it a field is noticed that is not
 	// to be there any more: what the desired object does not have is not compared otherwise.
 	AnnotationDigest = GroupName + "/digest"
+
+	// AnnotationNode on the Job of a LatencyTest names the node that it measures.
+	AnnotationNode = GroupName + "/node"
 
 	// AnnotationClaim on a CDI specification names the ResourceClaim that it was written for.
 	AnnotationClaim = GroupName + "/claim"

@@ -60,6 +60,7 @@ func TestEveryRuleHasACase(t *testing.T) {
 		"LowLatencyNodeProfile": places(profileRules()),
 		"LowLatencyNode":        places(nodeRules()),
 		"BypassNICPool":         withTransition(places(nicPoolRules())),
+		"LatencyTest":           places(latencyTestRules()),
 	}
 	for kind, got := range cases {
 		t.Run(kind, func(t *testing.T) {

@@ -272,7 +272,7 @@ func (r *manifestReader) judge(ctx context.Context, from origin, where string, o
 	if errs := r.schemas.Validate(ctx, object); len(errs) > 0 {
 		return fmt.Errorf("%s:%s", where, sentences(errs))
 	}
-	key := object.GetKind() + "/" + object.GetName()
+	key := object.GetKind() + "/" + object.GetNamespace() + "/" + object.GetName()
 	if before, twice := r.seen[key]; twice {
 		return fmt.Errorf("%s: the same object is in %s; a cluster would keep the last one, so leave one of them out", where, before)
 	}

@@ -74,7 +74,7 @@ spec:
 		},
 		"another kind": {
 			text: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n",
-			want: []string{`kind: Unsupported value: "Pod": supported values: "BypassNICPool", "LowLatencyNode", "LowLatencyNodeProfile"`},
+			want: []string{`kind: Unsupported value: "Pod": supported values: "BypassNICPool", "LatencyTest", "LowLatencyNode", "LowLatencyNodeProfile"`},
 		},
 	}
 	schemas, err := Load()

@@ -70,7 +70,7 @@ a pod owns, nor on CPUs that are at work. It runs on the host itself, as root wh
 		},
 	}
 	flags.register(measure.Flags(), root)
-	command.AddCommand(measure, compareCommand(), pingPongCommand(root), rateCommand(root), loadCommand(root))
+	command.AddCommand(measure, compareCommand(), pingPongCommand(root), rateCommand(root), loadCommand(root), testCommand())
 	return command
 }
 

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
@@ -149,5 +151,29 @@ func TestCompare(t *testing.T) {
 				t.Errorf("%q is missing in:\n%s", tc.out, out.String())
 			}
 		})
+	}
+}
+
+// TestLatencyTestLeavesARecord: the program of a LatencyTest's pod says in its record why it could not measure, and does not fail.
+func TestLatencyTestLeavesARecord(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "record")
+	command := Command("/host")
+	command.SetArgs([]string{"latencytest", "--own", "4095", "--duration", "1s", "--record", file})
+	var said bytes.Buffer
+	command.SetOut(&said)
+	command.SetErr(&said)
+	if err := command.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := qualification.Parse(string(text))
+	if err != nil || record.Problem == nil || record.Problem.Reason != v1alpha1.TestNotExclusive {
+		t.Errorf("the record is %s (%v)", text, err)
+	}
+	if !strings.Contains(said.String(), "NotExclusive: the container has asked for 4095 CPUs") {
+		t.Errorf("the log says %q", said.String())
 	}
 }

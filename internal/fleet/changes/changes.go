@@ -22,7 +22,7 @@ import (
 // Nodes knows the annotations by which a platform decides about a Node.
 type Nodes struct{ Annotations []string }
 
-// Strip leaves of a Node what is decided by: names, labels, the annotations of the platform and ours, taints, the boot,
+// Strip leaves of a Node what is decided by: names, labels, the annotations of the platform and ours, taints, boot and kernel,
 // whether it is ready, our own conditions, and what the kubelet counts of device plugins. A Node's images alone are many
 // times as large.
 func (n Nodes) Strip(node *corev1.Node) *corev1.Node {
@@ -42,7 +42,9 @@ func (n Nodes) Strip(node *corev1.Node) *corev1.Node {
 			Conditions:  slices.Clip(append(readiness(node), gate.OwnConditions(node.Status.Conditions)...)),
 			Capacity:    extendedResources(node.Status.Capacity),
 			Allocatable: extendedResources(node.Status.Allocatable),
-			NodeInfo:    corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID},
+			NodeInfo: corev1.NodeSystemInfo{
+				BootID: node.Status.NodeInfo.BootID, KernelVersion: node.Status.NodeInfo.KernelVersion,
+			},
 		},
 	}
 }

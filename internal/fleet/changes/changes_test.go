@@ -96,7 +96,7 @@ func TestStrip(t *testing.T) {
 	want.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True"}, {Type: v1alpha1.NodeConditionNUMAAligned, Status: "True"}}
 	want.Status.Capacity = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse("3")}
 	want.Status.Allocatable = corev1.ResourceList{"lowlatency.dev/x2": resource.MustParse("2")}
-	want.Status.NodeInfo.BootID = "b1"
+	want.Status.NodeInfo.BootID, want.Status.NodeInfo.KernelVersion = "b1", "6.12"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Strip() mismatch (-want +got):\n%s", diff)
 	}

@@ -7,6 +7,7 @@ package affinity
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"strconv"
 
@@ -47,4 +48,19 @@ func keepThreads(mask *unix.CPUSet) error {
 		}
 	}
 	return nil
+}
+
+// Own are the CPUs that this process may use, which are those of its container.
+func Own() (cpus.Set, error) {
+	var mask unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &mask); err != nil {
+		return cpus.Set{}, fmt.Errorf("asking for the CPUs of this process: %w", err)
+	}
+	var ids []int
+	for id := range len(mask) * bits.UintSize {
+		if mask.IsSet(id) {
+			ids = append(ids, id)
+		}
+	}
+	return cpus.Of(ids...), nil
 }

@@ -14,3 +14,6 @@ import (
 
 // KeepTo exists on Linux only.
 func KeepTo(cpus.Set) error { return errors.ErrUnsupported }
+
+// Own exists on Linux only.
+func Own() (cpus.Set, error) { return cpus.Set{}, errors.ErrUnsupported }

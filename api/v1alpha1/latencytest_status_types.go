@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// LatencyTestStatus is what was measured.
+type LatencyTestStatus struct {
+	// conditions are Ready, which is True when every selected node has passed and its result is fresh; Progressing, which is
+	// True while nodes are measured or wait for it; and Degraded, which is True when a node has failed.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation of the spec that this status speaks of.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// nodes counts the nodes.
+	// +optional
+	Nodes *LatencyTestCounts `json:"nodes,omitempty"`
+
+	// results are the nodes with what was measured on them, at most 128, in the order of their names.
+	// +kubebuilder:validation:MaxItems=128
+	// +listType=map
+	// +listMapKey=node
+	// +optional
+	Results []LatencyTestResult `json:"results,omitempty"`
+}
+
+// LatencyTestCounts counts nodes.
+type LatencyTestCounts struct {
+	// selected is the number of nodes that the test selects.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +required
+	Selected int32 `json:"selected"`
+
+	// passed is the number of nodes whose result is within the budget and fresh.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +required
+	Passed int32 `json:"passed"`
+
+	// failed is the number of nodes whose result is beyond the budget and fresh.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +required
+	Failed int32 `json:"failed"`
+
+	// inconclusive is the number of nodes whose last run gave no result that can be judged.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +required
+	Inconclusive int32 `json:"inconclusive"`
+
+	// stale is the number of nodes whose result does not count any more.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +required
+	Stale int32 `json:"stale"`
+
+	// running is the number of nodes that are measured now.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +required
+	Running int32 `json:"running"`
+
+	// waiting is the number of nodes that are to be measured.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +required
+	Waiting int32 `json:"waiting"`
+}
+
+// LatencyOutcome is what became of a measurement.
+//
+// +kubebuilder:validation:Enum=Passed;Failed;Inconclusive
+type LatencyOutcome string
+
+const (
+	// LatencyPassed means that what was measured is within the budget.
+	LatencyPassed LatencyOutcome = "Passed"
+	// LatencyFailed means that what was measured is beyond the budget.
+	LatencyFailed LatencyOutcome = "Failed"
+	// LatencyInconclusive means that nothing was measured that can be judged.
+	LatencyInconclusive LatencyOutcome = "Inconclusive"
+)
+
+// LatencyFreshness says whether a result counts.
+//
+// +kubebuilder:validation:Enum=Fresh;Stale;Expired
+type LatencyFreshness string
+
+const (
+	// LatencyFresh means that the node is what it was when it was measured.
+	LatencyFresh LatencyFreshness = "Fresh"
+	// LatencyStale means that the fingerprint of the node, or what the test measures, has changed since.
+	LatencyStale LatencyFreshness = "Stale"
+	// LatencyExpired means that spec.expireAfterHours have passed.
+	LatencyExpired LatencyFreshness = "Expired"
+)
+
+// LatencyActivity says what a test does on a node now.
+//
+// +kubebuilder:validation:Enum=Idle;Waiting;Running
+type LatencyActivity string
+
+const (
+	// LatencyIdle means that the node is not to be measured now.
+	LatencyIdle LatencyActivity = "Idle"
+	// LatencyWaiting means that the node is to be measured, and waits.
+	LatencyWaiting LatencyActivity = "Waiting"
+	// LatencyRunning means that a Job measures the node.
+	LatencyRunning LatencyActivity = "Running"
+)
+
+// LatencyTestResult is a node with what was measured on it.
+type LatencyTestResult struct {
+	// node is the name of the node.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Node string `json:"node"`
+
+	// activity is Idle, Waiting or Running.
+	// +required
+	Activity LatencyActivity `json:"activity"`
+
+	// outcome is Passed, Failed or Inconclusive. A run without a result leaves a fresh one that is there as it is. When
+	// omitted, the node has not been measured yet.
+	// +optional
+	Outcome LatencyOutcome `json:"outcome,omitempty"`
+
+	// freshness is Fresh, Stale or Expired. When omitted, there is no result that could be fresh.
+	// +optional
+	Freshness LatencyFreshness `json:"freshness,omitempty"`
+
+	// reason says in one word why the outcome is what it is, such as WithinBudget, MaximumExceeded, NotExclusive or NodeLeft.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// message says in a sentence why outcome, freshness and activity are what they are.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// job is the name of the Job that measures the node, or did last.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Job string `json:"job,omitempty"`
+
+	// startedTime is when that Job was made.
+	// +optional
+	StartedTime *metav1.Time `json:"startedTime,omitempty"`
+
+	// attempts is how many runs in a row gave nothing that could be judged.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	Attempts int32 `json:"attempts,omitempty"`
+
+	// attemptedTime is when the last of these ended.
+	// +optional
+	AttemptedTime *metav1.Time `json:"attemptedTime,omitempty"`
+
+	// pendingFingerprint is what the node was when the running Job was made.
+	// +optional
+	PendingFingerprint *LatencyFingerprint `json:"pendingFingerprint,omitempty"`
+
+	// measured is what the last run measured that could be judged.
+	// +optional
+	Measured *LatencyMeasurement `json:"measured,omitempty"`
+
+	// previous is what the run before measured, without its histogram.
+	// +optional
+	Previous *LatencyMeasurement `json:"previous,omitempty"`
+}
+
+// LatencyMeasurement is what was measured on a node.
+type LatencyMeasurement struct {
+	// completedTime is when the measurement was received.
+	// +required
+	CompletedTime metav1.Time `json:"completedTime"`
+
+	// run is spec.run at that time.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	Run int32 `json:"run,omitempty"`
+
+	// parametersHash tells with which parameters the measurement was made: kind, duration and the like.
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	ParametersHash string `json:"parametersHash"`
+
+	// fingerprint is what the node was.
+	// +required
+	Fingerprint LatencyFingerprint `json:"fingerprint"`
+
+	// cpus are the CPUs that were measured.
+	// +kubebuilder:validation:MaxLength=1024
+	// +required
+	CPUs string `json:"cpus"`
+
+	// worstCPU is the CPU with the longest interruption; absent where there was none.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	WorstCPU *int32 `json:"worstCPU,omitempty"`
+
+	// interruptions is how many interruptions there were on all CPUs in all repetitions.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	Interruptions int64 `json:"interruptions"`
+
+	// maximumNanoseconds is the longest interruption.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	MaximumNanoseconds int64 `json:"maximumNanoseconds"`
+
+	// stolenPartsPerMillion is the share of time that was taken from the CPU which lost most in one repetition.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +required
+	StolenPartsPerMillion int32 `json:"stolenPartsPerMillion"`
+
+	// percentiles are those of the CPU and repetition in which each was largest, at most 6.
+	// +kubebuilder:validation:MaxItems=6
+	// +listType=map
+	// +listMapKey=percentile
+	// +optional
+	Percentiles []LatencyPercentile `json:"percentiles,omitempty"`
+
+	// repetitionMaximumsNanoseconds are the longest interruptions of the repetitions, at most 10.
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:Minimum=0
+	// +kubebuilder:validation:items:Maximum=9007199254740991
+	// +listType=atomic
+	// +optional
+	RepetitionMaximumsNanoseconds []int64 `json:"repetitionMaximumsNanoseconds,omitempty"`
+
+	// causes are what the kernel counted when the longest interruptions came, the most frequent first, at most 4.
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:MaxLength=96
+	// +listType=atomic
+	// +optional
+	Causes []string `json:"causes,omitempty"`
+
+	// histogram is the HDR histogram of the lengths of all interruptions in nanoseconds, in the compressed V2 encoding and
+	// base64. It is absent where it would be too large.
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	Histogram string `json:"histogram,omitempty"`
+}
+
+// LatencyFingerprint is what decides about the latency of a node. A field is absent when nobody tells.
+type LatencyFingerprint struct {
+	// kernel is the release of the running kernel.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Kernel string `json:"kernel,omitempty"`
+
+	// commandLineHash is a hash of the command line of the running kernel.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	CommandLineHash string `json:"commandLineHash,omitempty"`
+
+	// microcode is the revision of the loaded microcode.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	Microcode string `json:"microcode,omitempty"`
+
+	// biosVersion is the version of the firmware.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	BIOSVersion string `json:"biosVersion,omitempty"`
+
+	// planHash is the plan that the node was verified for.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	PlanHash string `json:"planHash,omitempty"`
+
+	// nicsHash is a hash of the NICs with their drivers, and of the versions of their stacks.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	NICsHash string `json:"nicsHash,omitempty"`
+}

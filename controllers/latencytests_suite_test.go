@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package controllers_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+)
+
+// tested is a node that a LatencyTest measures, without a profile.
+const tested = "tested-1"
+
+func describeLatencyTests(s *suite) {
+	Describe("latency tests", func() {
+		AfterEach(s.removeTests)
+
+		It("measure a node with a Job, judge it, and measure it again under another kernel", s.measuresAndMeasuresAgain)
+
+		It("believe no pod but that of their own Job", s.refusesForeignResults)
+
+		It("say that a node left while it was measured, and leave nothing behind", s.endsWithTheNode)
+	})
+}
+
+// addTestedNode is a node in boot b1 of kernel 6.12, without a profile.
+func (s *suite) addTestedNode(ctx context.Context) {
+	GinkgoHelper()
+	Expect(s.client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: tested}})).To(Succeed())
+	s.boots(ctx, tested, "b1", "6.12")
+}
+
+// boots is what a kubelet writes after a boot.
+func (s *suite) boots(ctx context.Context, name, boot, kernel string) {
+	GinkgoHelper()
+	node := s.node(ctx, name)
+	before := node.DeepCopy()
+	node.Status.NodeInfo.BootID, node.Status.NodeInfo.KernelVersion = boot, kernel
+	Expect(s.client.Status().Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
+}
+
+func (s *suite) addTest(ctx context.Context, name string, change ...func(*v1alpha1.LatencyTest)) {
+	GinkgoHelper()
+	test := &v1alpha1.LatencyTest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: applications, Name: name},
+		Spec: v1alpha1.LatencyTestSpec{
+			Nodes: v1alpha1.LatencyTestNodes{Names: []string{tested}}, Kind: v1alpha1.LatencyTestJitter,
+			Budget: &v1alpha1.LatencyBudget{MaximumNanoseconds: 10_000},
+		},
+	}
+	for _, c := range change {
+		c(test)
+	}
+	Expect(s.client.Create(ctx, test)).To(Succeed())
+}
+
+// result is what a test says of its only node.
+func (s *suite) result(ctx context.Context, g Gomega, name string) *v1alpha1.LatencyTestResult {
+	test := &v1alpha1.LatencyTest{}
+	g.Expect(s.client.Get(ctx, client.ObjectKey{Namespace: applications, Name: name}, test)).To(Succeed())
+	g.Expect(test.Status.Results).To(HaveLen(1))
+	return &test.Status.Results[0]
+}
+
+// runningJob is the Job that measures the node now, another one than the former.
+func (s *suite) runningJob(ctx context.Context, test, former string) *batchv1.Job {
+	GinkgoHelper()
+	job := &batchv1.Job{}
+	Eventually(func(g Gomega) {
+		result := s.result(ctx, g, test)
+		g.Expect(result.Activity).To(Equal(v1alpha1.LatencyRunning), result.Message)
+		g.Expect(result.Job).NotTo(Equal(former))
+		g.Expect(s.client.Get(ctx, client.ObjectKey{Namespace: applications, Name: result.Job}, job)).To(Succeed())
+	}, waitTimeout, pause).Should(Succeed())
+	return job
+}
+
+// leaves plays the Job controller and the kubelet: a pod of the Job ends and leaves a message.
+func (s *suite) leaves(ctx context.Context, job *batchv1.Job, name, message string) {
+	GinkgoHelper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: job.Namespace, Name: name, Labels: job.Spec.Template.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
+		},
+		Spec: *job.Spec.Template.Spec.DeepCopy(),
+	}
+	pod.Spec.NodeName = tested
+	Expect(s.client.Create(ctx, pod)).To(Succeed())
+	pod.Status.Phase = corev1.PodSucceeded
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "measure", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", Message: message}},
+	}}
+	Expect(s.client.Status().Update(ctx, pod)).To(Succeed())
+}
+
+// ends plays the Job controller.
+func (s *suite) ends(ctx context.Context, job *batchv1.Job) {
+	GinkgoHelper()
+	now := metav1.Now()
+	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = ptr.To(metav1.NewTime(now.Add(-time.Second))), &now, 1
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
+			Type: kind, Status: corev1.ConditionTrue, LastProbeTime: now, LastTransitionTime: now,
+		})
+	}
+	Expect(s.client.Status().Update(ctx, job)).To(Succeed())
+}
+
+// jitterRecord is what the program of a test leaves behind that has seen one interruption.
+func jitterRecord(kernel, boot string, maximum int64) string {
+	GinkgoHelper()
+	record := qualification.Record{
+		Version: qualification.Version, Kind: v1alpha1.LatencyTestJitter, Kernel: kernel, BootID: boot, CPUs: "2", WorstCPU: new(int32(2)),
+		Interruptions: 1, MaximumNanoseconds: maximum, RepetitionMaximums: []int64{maximum},
+	}
+	for _, name := range qualification.Percentiles() {
+		record.Percentiles = append(record.Percentiles, v1alpha1.LatencyPercentile{Percentile: name})
+	}
+	text, err := qualification.Encode(record)
+	Expect(err).NotTo(HaveOccurred())
+	return string(text)
+}
+
+func (s *suite) expectResult(ctx context.Context, test string, outcome v1alpha1.LatencyOutcome, freshness v1alpha1.LatencyFreshness, reason string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		result := s.result(ctx, g, test)
+		g.Expect(result.Outcome).To(Equal(outcome), result.Message)
+		g.Expect(result.Freshness).To(Equal(freshness), result.Message)
+		g.Expect(result.Reason).To(Equal(reason), result.Message)
+	}, waitTimeout, pause).Should(Succeed())
+}
+
+func (s *suite) expectTest(ctx context.Context, name string, status metav1.ConditionStatus, reason string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		test := &v1alpha1.LatencyTest{}
+		g.Expect(s.client.Get(ctx, client.ObjectKey{Namespace: applications, Name: name}, test)).To(Succeed())
+		ready := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionReady)
+		g.Expect(ready).NotTo(BeNil())
+		g.Expect(ready.Status).To(Equal(status), ready.Message)
+		g.Expect(ready.Reason).To(Equal(reason), ready.Message)
+	}, waitTimeout, pause).Should(Succeed())
+}
+
+func (s *suite) measuresAndMeasuresAgain(ctx SpecContext) {
+	s.addTestedNode(ctx)
+	s.addTest(ctx, "quiet")
+	first := s.runningJob(ctx, "quiet", "")
+	s.leaves(ctx, first, "first", jitterRecord("6.12", "b1", 9_000))
+	s.ends(ctx, first)
+	s.expectResult(ctx, "quiet", v1alpha1.LatencyPassed, v1alpha1.LatencyFresh, v1alpha1.TestWithinBudget)
+	s.expectTest(ctx, "quiet", metav1.ConditionTrue, v1alpha1.ReasonTestsPassed)
+
+	s.boots(ctx, tested, "b2", "6.13")
+	second := s.runningJob(ctx, "quiet", first.Name)
+	s.expectResult(ctx, "quiet", v1alpha1.LatencyPassed, v1alpha1.LatencyStale, v1alpha1.TestWithinBudget)
+	s.leaves(ctx, second, "second", jitterRecord("6.13", "b2", 11_000))
+	s.ends(ctx, second)
+	s.expectResult(ctx, "quiet", v1alpha1.LatencyFailed, v1alpha1.LatencyFresh, v1alpha1.TestMaximumExceeded)
+	s.expectTest(ctx, "quiet", metav1.ConditionFalse, v1alpha1.ReasonTestsFailed)
+}
+
+func (s *suite) refusesForeignResults(ctx SpecContext) {
+	s.addTestedNode(ctx)
+	s.addTest(ctx, "quiet")
+	job := s.runningJob(ctx, "quiet", "")
+	s.leaves(ctx, job, "own", jitterRecord("6.12", "b1", 90_000))
+	s.leaves(ctx, job, "forged", jitterRecord("6.12", "b1", 1))
+	s.ends(ctx, job)
+	s.expectResult(ctx, "quiet", v1alpha1.LatencyInconclusive, "", v1alpha1.TestForeignPod)
+
+	Eventually(func(g Gomega) {
+		test := &v1alpha1.LatencyTest{}
+		g.Expect(s.client.Get(ctx, client.ObjectKey{Namespace: applications, Name: "quiet"}, test)).To(Succeed())
+		test.Spec.Run = 1
+		g.Expect(s.client.Update(ctx, test)).To(Succeed())
+	}, waitTimeout, pause).Should(Succeed())
+	again := s.runningJob(ctx, "quiet", job.Name)
+	s.leaves(ctx, again, "garbage", "\x1b[2J Passed")
+	s.ends(ctx, again)
+	s.expectResult(ctx, "quiet", v1alpha1.LatencyInconclusive, "", v1alpha1.TestBadResult)
+	s.expectTest(ctx, "quiet", metav1.ConditionUnknown, v1alpha1.ReasonTestsInconclusive)
+}
+
+func (s *suite) endsWithTheNode(ctx SpecContext) {
+	s.addTestedNode(ctx)
+	s.addTest(ctx, "quiet")
+	job := s.runningJob(ctx, "quiet", "")
+	test := &v1alpha1.LatencyTest{}
+	Expect(s.client.Get(ctx, client.ObjectKey{Namespace: applications, Name: "quiet"}, test)).To(Succeed())
+	Expect(job.OwnerReferences).To(ConsistOf(HaveField("UID", test.UID)), "the Job goes with its test")
+
+	// Another test waits for the node, and has it when the first lets it go.
+	s.addTest(ctx, "other")
+	Eventually(func(g Gomega) {
+		g.Expect(s.result(ctx, g, "other").Message).To(Equal("LatencyTest " + applications + "/quiet measures the node now"))
+	}, waitTimeout, pause).Should(Succeed())
+	Expect(s.client.Delete(ctx, s.node(ctx, tested))).To(Succeed())
+	s.expectResult(ctx, "quiet", v1alpha1.LatencyInconclusive, "", v1alpha1.TestNodeLeft)
+	Eventually(func(g Gomega) {
+		left := &batchv1.Job{}
+		err := s.client.Get(ctx, client.ObjectKeyFromObject(job), left)
+		g.Expect(err != nil || !left.DeletionTimestamp.IsZero()).To(BeTrue(), "the Job is deleted")
+	}, waitTimeout, pause).Should(Succeed())
+}
+
+// removeTests deletes tests, and what the garbage collector would.
+func (s *suite) removeTests(ctx SpecContext) {
+	Expect(s.client.DeleteAllOf(ctx, &v1alpha1.LatencyTest{}, client.InNamespace(applications))).To(Succeed())
+	var jobs batchv1.JobList
+	Expect(s.client.List(ctx, &jobs, client.InNamespace(applications))).To(Succeed())
+	for i := range jobs.Items {
+		job := &jobs.Items[i]
+		Expect(metav1.GetControllerOf(job)).To(HaveField("Kind", "LatencyTest"), "everything is owned by a test")
+		job.Finalizers = nil
+		Expect(client.IgnoreNotFound(s.client.Update(ctx, job))).To(Succeed())
+		Expect(client.IgnoreNotFound(s.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground)))).To(Succeed())
+	}
+	Expect(s.client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(applications), client.GracePeriodSeconds(0))).To(Succeed())
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/affinity"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/testrun"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
+)
+
+// testFlags are what the Job of a LatencyTest says.
+type testFlags struct {
+	kind             *usage.Choice
+	cpus, own        int
+	duration, warmUp time.Duration
+	threshold        time.Duration
+	repetitions      int
+	record           string
+	root             string
+}
+
+// testCommand is the program of a LatencyTest's pod.
+func testCommand() *cobra.Command {
+	flags := &testFlags{kind: &usage.Choice{Value: string(v1alpha1.LatencyTestJitter), Allowed: []string{string(v1alpha1.LatencyTestJitter)}}}
+	command := &cobra.Command{
+		Use:   "latencytest",
+		Short: "Measure the CPUs that this container has for itself, as the Job of a LatencyTest",
+		Long: `Measure the CPUs that this container has for itself and leave a record of it for the operator. It is the program of the Job of a
+LatencyTest: see "kubectl explain latencytest".`,
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return flags.run(command.Context(), command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+	f := command.Flags()
+	f.Var(flags.kind, "kind", "what is measured")
+	f.IntVar(&flags.cpus, "cpus", 1, "how many CPUs are measured")
+	f.IntVar(&flags.own, "own", 0, "how many CPUs the container has asked for; 0 takes what it may use")
+	f.DurationVar(&flags.duration, "duration", time.Minute, "how long each repetition measures")
+	f.DurationVar(&flags.warmUp, "warm-up", time.Second, "how long to run the loop before")
+	f.DurationVar(&flags.threshold, "threshold", 500*time.Nanosecond, "the least length of an interruption")
+	f.IntVar(&flags.repetitions, "repetitions", 1, "how often the measurement is made")
+	f.StringVar(&flags.record, "record", "", "`FILE` for the record; the standard output without it")
+	f.StringVar(&flags.root, "root", "/", "`PATH` of /proc and /sys")
+	return command
+}
+
+// run measures and leaves the record. A measurement that cannot be made is a record, too: the operator tells people why.
+func (f *testFlags) run(ctx context.Context, out, progress io.Writer) error {
+	record, err := f.measure(ctx, out, progress)
+	if problem, ok := errors.AsType[testrun.Problem](err); ok {
+		record, err = testrun.Failed(problem.Reason, problem), nil
+	} else if err != nil {
+		record, err = testrun.Failed(v1alpha1.TestMeasurementFailed, err), nil
+	}
+	text, err := qualification.Encode(record)
+	if err != nil {
+		return err
+	}
+	if record.Problem != nil {
+		say(progress, "%s: %s\n", record.Problem.Reason, record.Problem.Message)
+	}
+	if f.record == "" {
+		_, err = out.Write(append(text, '\n'))
+		return err
+	}
+	// The kubelet has made the file, and reads it when the container has ended.
+	if err := os.WriteFile(f.record, text, 0o600); err != nil {
+		return fmt.Errorf("leaving the record: %w", err)
+	}
+	return nil
+}
+
+func (f *testFlags) measure(ctx context.Context, out, progress io.Writer) (qualification.Record, error) {
+	h, err := host.Open(f.root)
+	if err != nil {
+		return qualification.Record{}, err
+	}
+	defer func() { _ = h.Close() }()
+	facts, err := h.Read(ctx)
+	if err != nil {
+		return qualification.Record{}, err
+	}
+	placement, err := f.place(facts)
+	if err != nil {
+		return qualification.Record{}, err
+	}
+	say(progress, "measuring CPUs %s, %d times %s, controlled from CPUs %s\n", placement.Measured, f.repetitions, f.duration, placement.Control)
+	var results []*jitter.Result
+	for repetition := range f.repetitions {
+		result, err := jitter.Run(ctx, jitter.Options{
+			Request:   jitter.Request{Duration: f.duration, WarmUp: min(f.warmUp, f.duration), Threshold: f.threshold},
+			Placement: placement, Host: h, Command: measuringProcess, Progress: showProgress(progress, f.duration),
+		})
+		if err != nil {
+			return qualification.Record{}, err
+		}
+		say(out, "repetition %d of %d\n", repetition+1, f.repetitions)
+		if f.record != "" {
+			if err := writeText(out, result); err != nil {
+				return qualification.Record{}, err
+			}
+		}
+		results = append(results, result)
+	}
+	return testrun.RecordOf(results, facts.Kernel.Release.Value, facts.Setting("/proc/sys/kernel/random/boot_id").Value)
+}
+
+// place decides where the container measures: on CPUs that it has for itself.
+func (f *testFlags) place(facts *host.Facts) (jitter.Placement, error) {
+	machine, err := topology.FromFacts(facts)
+	if err != nil {
+		return jitter.Placement{}, err
+	}
+	own, err := affinity.Own()
+	if err != nil {
+		return jitter.Placement{}, err
+	}
+	cores := make([]cpus.Set, 0, len(machine.Cores))
+	for _, core := range machine.Cores {
+		cores = append(cores, core.CPUs)
+	}
+	return testrun.Place(own, machine.Online, cores, f.cpus, f.own)
+}

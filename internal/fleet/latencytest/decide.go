@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package latencytest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
+)
+
+// decider is a decision in the making.
+type decider struct {
+	*World
+	Decision
+	selectedNodes []candidate
+}
+
+// Decide decides.
+func Decide(w *World) *Decision {
+	d := &decider{World: w, selectedNodes: w.selected()}
+	if reason, _ := d.stalled(); reason == "" {
+		for i := range d.selectedNodes {
+			d.Status.Results = append(d.Status.Results, d.of(&d.selectedNodes[i]))
+		}
+		d.startDue()
+		d.departed()
+	} else {
+		d.Status.Results = w.Test.Status.Results
+	}
+	d.summarize()
+	return &d.Decision
+}
+
+// recorded is what the status says of a node.
+func (w *World) recorded(node string) *v1alpha1.LatencyTestResult {
+	for i := range w.Test.Status.Results {
+		if w.Test.Status.Results[i].Node == node {
+			return w.Test.Status.Results[i].DeepCopy()
+		}
+	}
+	return nil
+}
+
+// of is what the status is to say of a node, but for whether a Job is made for it now.
+func (d *decider) of(c *candidate) v1alpha1.LatencyTestResult {
+	result := d.recorded(c.node.Name)
+	if result == nil {
+		result = &v1alpha1.LatencyTestResult{Node: c.node.Name, Activity: v1alpha1.LatencyIdle}
+	}
+	if d.Test.Status.ObservedGeneration != d.Test.Generation {
+		// Who has changed the test wants to see what becomes of it at once.
+		result.Attempts, result.AttemptedTime = 0, nil
+	}
+	if result.Activity == v1alpha1.LatencyRunning {
+		d.follow(c, result)
+	}
+	if result.Activity != v1alpha1.LatencyRunning {
+		result.Activity = v1alpha1.LatencyIdle
+	}
+	d.judge(c, result)
+	if result.Activity == v1alpha1.LatencyIdle && d.isDue(result) {
+		result.Activity = v1alpha1.LatencyWaiting
+	}
+	return *result
+}
+
+// follow looks after the Job of a node.
+func (d *decider) follow(c *candidate, result *v1alpha1.LatencyTestResult) {
+	job := d.jobNamed(result.Job)
+	age := d.Now.Sub(result.StartedTime.Time)
+	switch {
+	case job != nil && d.isOutdated(job, c):
+		d.stop(job)
+		result.Activity, result.PendingFingerprint = v1alpha1.LatencyIdle, nil
+	case job == nil && age < jobAppears:
+		d.again(jobAppears - age)
+	case job == nil:
+		d.fail(result, faultf(v1alpha1.TestJobGone, "Job %s was deleted before it had a result", result.Job))
+	case isDone(job):
+		measured, problem := d.harvest(job, c, result)
+		if problem != nil {
+			d.fail(result, problem)
+			return
+		}
+		d.succeed(result, measured)
+	default:
+		sentence, started := d.progress(job)
+		if !started && age >= StartTime {
+			d.stop(job)
+			d.fail(result, faultf(v1alpha1.TestNotStarted, "no measurement began within %s: %s", StartTime, sentence))
+			return
+		}
+		if !started {
+			d.again(StartTime - age)
+		}
+		if result.Outcome == "" || result.Outcome == v1alpha1.LatencyInconclusive {
+			result.Message = shorten.Sentence(sentence, v1alpha1.MaxTestMessageLength)
+		}
+	}
+}
+
+// isOutdated reports whether a Job measures what the test asked for before it was changed.
+func (d *decider) isOutdated(job *batchv1.Job, c *candidate) bool {
+	return d.Test.Status.ObservedGeneration != d.Test.Generation && isControlledBy(job, d.Test.UID) && !d.isOwn(job, c)
+}
+
+// stop deletes a Job of the test that is under way.
+func (d *decider) stop(job *batchv1.Job) {
+	if isControlledBy(job, d.Test.UID) && !isDone(job) {
+		d.Stop = append(d.Stop, job)
+	}
+}
+
+// fail notes that a run gave nothing that can be judged.
+func (d *decider) fail(result *v1alpha1.LatencyTestResult, problem *fault) {
+	result.Activity, result.PendingFingerprint = v1alpha1.LatencyIdle, nil
+	result.Outcome, result.Reason = v1alpha1.LatencyInconclusive, shorten.Sentence(problem.reason, v1alpha1.MaxTestReasonLength)
+	result.Message = shorten.Sentence(problem.message, v1alpha1.MaxTestMessageLength)
+	result.Attempts, result.AttemptedTime = min(result.Attempts+1, v1alpha1.MaxTestRuns), new(metav1.NewTime(d.Now))
+}
+
+// succeed notes a measurement, and keeps the one before without its histogram.
+func (d *decider) succeed(result *v1alpha1.LatencyTestResult, measured *v1alpha1.LatencyMeasurement) {
+	result.Activity, result.PendingFingerprint = v1alpha1.LatencyIdle, nil
+	result.Attempts, result.AttemptedTime = 0, nil
+	if result.Measured != nil {
+		result.Previous = result.Measured
+		result.Previous.Histogram = ""
+	}
+	result.Measured = measured
+}
+
+// judge says what the measurement of a node is worth now. A fresh one stands whatever became of later runs.
+func (d *decider) judge(c *candidate, result *v1alpha1.LatencyTestResult) {
+	if result.Measured == nil {
+		result.Freshness = ""
+		return
+	}
+	var why string
+	result.Freshness, why = qualification.Freshness(&d.Test.Spec, result.Measured, c.fingerprint(), d.Now)
+	if result.Freshness != v1alpha1.LatencyFresh && result.Attempts > 0 {
+		// The last run says more than one that does not count any more.
+		return
+	}
+	verdict := qualification.Judge(result.Measured, qualification.BudgetOf(&d.Test.Spec, c.profile))
+	message := verdict.Message
+	if why != "" {
+		message = why + "; it was: " + message
+	}
+	result.Outcome, result.Reason, result.Message = verdict.Outcome, verdict.Reason, shorten.Sentence(message, v1alpha1.MaxTestMessageLength)
+	if expires := qualification.Expires(&d.Test.Spec, result.Measured); !expires.IsZero() {
+		d.again(expires.Sub(d.Now))
+	}
+}
+
+// isDue reports whether a node that is not measured now is to be.
+func (d *decider) isDue(result *v1alpha1.LatencyTestResult) bool {
+	if !d.isWanted(result) {
+		return false
+	}
+	if result.Attempts == 0 || result.AttemptedTime == nil {
+		return true
+	}
+	wait := firstRetry
+	for range result.Attempts - 1 {
+		wait = min(2*wait, maximumRetry)
+	}
+	left := result.AttemptedTime.Add(wait).Sub(d.Now)
+	d.again(left)
+	return left <= 0
+}
+
+// isWanted reports whether another measurement of a node is wanted.
+func (d *decider) isWanted(result *v1alpha1.LatencyTestResult) bool {
+	switch {
+	case result.Measured == nil || result.Freshness != v1alpha1.LatencyFresh || d.Test.Spec.Run != result.Measured.Run:
+		return true
+	case d.Test.Spec.RepeatAfterHours == 0:
+		return false
+	}
+	left := result.Measured.CompletedTime.Add(time.Duration(d.Test.Spec.RepeatAfterHours) * time.Hour).Sub(d.Now)
+	d.again(left)
+	return left <= 0
+}
+
+// startDue makes Jobs for nodes that are to be measured, as long as there is room.
+func (d *decider) startDue() {
+	room := qualification.ParametersOf(&d.Test.Spec).ParallelNodes
+	for i := range d.Status.Results {
+		if d.Status.Results[i].Activity == v1alpha1.LatencyRunning {
+			room--
+		}
+	}
+	for i := range d.Status.Results {
+		result := &d.Status.Results[i]
+		if result.Activity != v1alpha1.LatencyWaiting {
+			continue
+		}
+		if waits := d.obstacle(&d.selectedNodes[i], result, room); waits != "" {
+			if result.Outcome == "" {
+				result.Message = shorten.Sentence(waits, v1alpha1.MaxTestMessageLength)
+			}
+			continue
+		}
+		room--
+		d.start(&d.selectedNodes[i], result)
+	}
+}
+
+// obstacle says why a node cannot be measured now; "" when it can.
+func (d *decider) obstacle(c *candidate, result *v1alpha1.LatencyTestResult, room int) string {
+	if other := d.Elsewhere[c.node.Name]; other != "" {
+		return fmt.Sprintf("LatencyTest %s measures the node now", other)
+	}
+	if former := d.underWay(c.node.Name, d.jobName(c, result)); former != "" {
+		return fmt.Sprintf("waits until Job %s has ended", former)
+	}
+	if why := c.unsettled(); why != "" {
+		return "waits until the node is settled: " + why
+	}
+	if room <= 0 {
+		return "waits for its turn: spec.maximumParallelNodes nodes are measured now"
+	}
+	return ""
+}
+
+// underWay is another Job of the test than the wanted one that still measures a node; "" when there is none.
+func (d *decider) underWay(node, wanted string) string {
+	for i := range d.Jobs {
+		if job := &d.Jobs[i]; job.Annotations[v1alpha1.AnnotationNode] == node && job.Name != wanted && isControlledBy(job, d.Test.UID) && !isDone(job) {
+			return job.Name
+		}
+	}
+	return ""
+}
+
+func (d *decider) start(c *candidate, result *v1alpha1.LatencyTestResult) {
+	job := d.jobFor(c, result)
+	if d.jobNamed(job.Name) == nil {
+		d.Start = append(d.Start, job)
+	}
+	result.Activity, result.Job, result.StartedTime = v1alpha1.LatencyRunning, job.Name, new(metav1.NewTime(d.Now))
+	result.PendingFingerprint = new(c.fingerprint())
+	if result.Outcome == "" {
+		result.Message = "Job " + job.Name + " was made"
+	}
+	d.again(jobAppears)
+}
+
+// departed says of nodes that went away, or are not selected any more, while they were measured that nothing came of it.
+func (d *decider) departed() {
+	for i := range d.Test.Status.Results {
+		result := d.Test.Status.Results[i].DeepCopy()
+		if slices.ContainsFunc(d.Status.Results, func(r v1alpha1.LatencyTestResult) bool { return r.Node == result.Node }) {
+			continue
+		}
+		if result.Activity == v1alpha1.LatencyRunning {
+			if job := d.jobNamed(result.Job); job != nil {
+				d.stop(job)
+			}
+			result.Measured, result.Previous, result.Freshness = nil, nil, ""
+			d.fail(result, faultf(v1alpha1.TestNodeLeft, "the node went away, or the test does not select it any more, while it was measured"))
+		}
+		if result.Reason != v1alpha1.TestNodeLeft || result.AttemptedTime == nil || len(d.Status.Results) >= v1alpha1.MaxTestedNodes {
+			continue
+		}
+		if left := result.AttemptedTime.Add(leftKept).Sub(d.Now); left > 0 {
+			d.again(left)
+			d.Status.Results = append(d.Status.Results, *result)
+		}
+	}
+	slices.SortStableFunc(d.Status.Results, func(a, b v1alpha1.LatencyTestResult) int { return compare(a.Node, b.Node) })
+}
+
+// again notes that the decision becomes another after some time.
+func (d *decider) again(after time.Duration) {
+	if after > 0 && (d.Again == 0 || after < d.Again) {
+		d.Again = after
+	}
+}
+
+// RunningElsewhere are the nodes that other tests measure, with these tests as their statuses say it. Jobs do not tell: whoever may
+// make one could keep a node from being measured.
+func RunningElsewhere(tests []v1alpha1.LatencyTest, except *v1alpha1.LatencyTest) map[string]string {
+	running := map[string]string{}
+	for i := range tests {
+		test := &tests[i]
+		if test.UID == except.UID {
+			continue
+		}
+		for j := range test.Status.Results {
+			if result := &test.Status.Results[j]; result.Activity == v1alpha1.LatencyRunning {
+				running[result.Node] = test.Namespace + "/" + test.Name
+			}
+		}
+	}
+	return running
+}
+
+// Freed reports whether a test measures a node no more that it measured: others may wait for it.
+func Freed(before, after *v1alpha1.LatencyTest) bool {
+	running := func(test *v1alpha1.LatencyTest, node string) bool {
+		return slices.ContainsFunc(test.Status.Results, func(r v1alpha1.LatencyTestResult) bool {
+			return r.Node == node && r.Activity == v1alpha1.LatencyRunning
+		})
+	}
+	return slices.ContainsFunc(before.Status.Results, func(r v1alpha1.LatencyTestResult) bool {
+		return r.Activity == v1alpha1.LatencyRunning && !running(after, r.Node)
+	})
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package latencytest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+)
+
+// fault is why a run gave nothing that can be judged.
+type fault struct{ reason, message string }
+
+func faultf(reason, format string, values ...any) *fault {
+	return &fault{reason, fmt.Sprintf(format, values...)}
+}
+
+// isDone reports whether a Job has come to its end.
+func isDone(job *batchv1.Job) bool {
+	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
+	})
+}
+
+// jobNamed is the Job of a name; nil when it is not there.
+func (w *World) jobNamed(name string) *batchv1.Job {
+	for i := range w.Jobs {
+		if w.Jobs[i].Name == name {
+			return &w.Jobs[i]
+		}
+	}
+	return nil
+}
+
+// isOwn reports whether a Job is that which the operator makes for the node: of this test, with this name, and with the arguments
+// that it gives. Somebody else may have made one in its place.
+func (w *World) isOwn(job *batchv1.Job, c *candidate) bool {
+	wanted := w.jobFor(c, &v1alpha1.LatencyTestResult{})
+	return isControlledBy(job, w.Test.UID) && job.Annotations[v1alpha1.AnnotationNode] == c.node.Name &&
+		sameProgram(&job.Spec.Template.Spec, &wanted.Spec.Template.Spec)
+}
+
+// isControlledBy reports whether an object is made for another.
+func isControlledBy(object metav1.Object, uid types.UID) bool {
+	owner := metav1.GetControllerOf(object)
+	return owner != nil && uid != "" && owner.UID == uid
+}
+
+// sameProgram compares what containers run; the image may be that of another version of the operator.
+func sameProgram(have, want *corev1.PodSpec) bool {
+	return len(have.InitContainers) == 0 && len(have.Containers) == 1 && len(have.Containers[0].Command) == 0 &&
+		slices.Equal(have.Containers[0].Args, want.Containers[0].Args)
+}
+
+// podsOf are the pods that a Job controls.
+func (w *World) podsOf(job *batchv1.Job) []*corev1.Pod {
+	var found []*corev1.Pod
+	for i := range w.Pods {
+		if isControlledBy(&w.Pods[i], job.UID) {
+			found = append(found, &w.Pods[i])
+		}
+	}
+	return found
+}
+
+// harvest reads what the pod of a finished Job has left behind.
+func (w *World) harvest(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult) (*v1alpha1.LatencyMeasurement, *fault) {
+	record, problem := w.record(job, c)
+	if problem != nil {
+		return nil, problem
+	}
+	if record.Problem != nil {
+		return nil, &fault{record.Problem.Reason, record.Problem.Message}
+	}
+	if problem := w.contradiction(record, c, result); problem != nil {
+		return nil, problem
+	}
+	return &v1alpha1.LatencyMeasurement{
+		CompletedTime: metav1.NewTime(w.Now), Run: w.Test.Spec.Run, ParametersHash: qualification.ParametersOf(&w.Test.Spec).Hash(),
+		Fingerprint: c.fingerprint(), CPUs: record.CPUs, WorstCPU: record.WorstCPU, Interruptions: record.Interruptions,
+		MaximumNanoseconds: record.MaximumNanoseconds, StolenPartsPerMillion: record.StolenPartsPerMillion, Percentiles: record.Percentiles,
+		RepetitionMaximumsNanoseconds: record.RepetitionMaximums, Causes: record.Causes, Histogram: record.Histogram,
+	}, nil
+}
+
+// record is what the only pod of the Job has left behind.
+func (w *World) record(job *batchv1.Job, c *candidate) (*qualification.Record, *fault) {
+	if !w.isOwn(job, c) {
+		return nil, faultf(v1alpha1.TestForeignPod, "Job %s is not as the operator has made it", job.Name)
+	}
+	pods := w.podsOf(job)
+	switch len(pods) {
+	case 0:
+		return nil, faultf(v1alpha1.TestPodFailed, "Job %s ended without a pod: %s", job.Name, whyEnded(job))
+	case 1:
+	default:
+		return nil, faultf(v1alpha1.TestForeignPod, "%d pods say that they are that of Job %s, which has one", len(pods), job.Name)
+	}
+	pod := pods[0]
+	if pod.Spec.NodeName != c.node.Name || !sameProgram(&pod.Spec, &job.Spec.Template.Spec) {
+		return nil, faultf(v1alpha1.TestForeignPod, "pod %s is not the one that Job %s makes on this node", pod.Name, job.Name)
+	}
+	ended := endOf(pod)
+	if ended == nil || ended.Message == "" {
+		return nil, faultf(v1alpha1.TestPodFailed, "pod %s ended without a result: %s", pod.Name, whyFailed(pod, ended))
+	}
+	record, err := qualification.Parse(ended.Message)
+	if err != nil {
+		return nil, faultf(v1alpha1.TestBadResult, "%s (pod %s)", err, pod.Name)
+	}
+	return record, nil
+}
+
+// contradiction says what of a record cannot be true of the node.
+func (w *World) contradiction(record *qualification.Record, c *candidate, result *v1alpha1.LatencyTestResult) *fault {
+	parameters := qualification.ParametersOf(&w.Test.Spec)
+	now := c.fingerprint()
+	measured, err := cpus.Parse(record.CPUs)
+	if err != nil || measured.Len() != int(parameters.CPUs) || len(record.RepetitionMaximums) != int(parameters.Repetitions) {
+		return faultf(v1alpha1.TestBadResult, "the record is of CPUs %s in %d repetitions, and %d CPUs in %d repetitions were asked for",
+			record.CPUs, len(record.RepetitionMaximums), parameters.CPUs, parameters.Repetitions)
+	}
+	if result.PendingFingerprint != nil {
+		if changed := qualification.Differences(*result.PendingFingerprint, now); len(changed) > 0 {
+			return faultf(v1alpha1.TestNodeChanged, "this changed while the node was measured: %s", strings.Join(changed, ", "))
+		}
+	}
+	if now.Kernel != "" && record.Kernel != now.Kernel {
+		return faultf(v1alpha1.TestNodeChanged, "the record is of kernel %s, and the node runs %s", record.Kernel, now.Kernel)
+	}
+	if boot := c.node.Status.NodeInfo.BootID; boot != "" && record.BootID != boot {
+		return faultf(v1alpha1.TestNodeChanged, "the node has rebooted since it was measured")
+	}
+	if record.NotRecorded > 0 {
+		return faultf(v1alpha1.TestMeasurementFailed, "%d interruptions found no room in the record: raise spec.jitter.thresholdNanoseconds or "+
+			"shorten spec.durationSeconds", record.NotRecorded)
+	}
+	return nil
+}
+
+// endOf is how the container of a pod ended; nil when it has not.
+func endOf(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	for i := range pod.Status.ContainerStatuses {
+		if status := &pod.Status.ContainerStatuses[i]; status.Name == containerName {
+			return status.State.Terminated
+		}
+	}
+	return nil
+}
+
+// whyFailed is why a pod has no result.
+func whyFailed(pod *corev1.Pod, ended *corev1.ContainerStateTerminated) string {
+	switch {
+	case ended != nil:
+		return fmt.Sprintf("%s, exit code %d", ended.Reason, ended.ExitCode)
+	case pod.Status.Reason != "":
+		return strings.TrimSpace(pod.Status.Reason + " " + pod.Status.Message)
+	default:
+		return "its container has not run"
+	}
+}
+
+func whyEnded(job *batchv1.Job) string {
+	for _, c := range job.Status.Conditions {
+		if c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue {
+			return strings.TrimSpace(c.Reason + " " + c.Message)
+		}
+	}
+	return "nobody says why"
+}
+
+// progress says how far a Job is that is under way, and whether its pod has started.
+func (w *World) progress(job *batchv1.Job) (sentence string, started bool) {
+	for _, pod := range w.podsOf(job) {
+		if pod.Status.Phase != corev1.PodPending {
+			return "pod " + pod.Name + " measures", true
+		}
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue && c.Message != "" {
+				return "pod " + pod.Name + " waits for the scheduler: " + c.Message, false
+			}
+		}
+		for i := range pod.Status.ContainerStatuses {
+			if waiting := pod.Status.ContainerStatuses[i].State.Waiting; waiting != nil {
+				return "pod " + pod.Name + " waits: " + strings.TrimSpace(waiting.Reason+" "+waiting.Message), false
+			}
+		}
+		return "pod " + pod.Name + " starts", false
+	}
+	return "Job " + job.Name + " has no pod yet: `kubectl describe job` tells why", false
+}

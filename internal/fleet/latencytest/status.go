@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package latencytest
+
+import (
+	"cmp"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
+)
+
+func compare(a, b string) int { return cmp.Compare(a, b) }
+
+// stalled says why nothing can be measured, whatever the nodes do; "" when something can.
+func (d *decider) stalled() (reason, message string) {
+	switch {
+	case d.Image == "":
+		return v1alpha1.ReasonImageUnknown, "the image of the operator's program is not known: start the operator's manager with --image, " +
+			"or as a Pod with the environment variable POD_NAME"
+	case len(d.selectedNodes) > v1alpha1.MaxTestedNodes:
+		return v1alpha1.ReasonTooManyNodes, fmt.Sprintf("spec.nodes selects %d nodes, and a LatencyTest has at most %d: make several of it by nodeSelector",
+			len(d.selectedNodes), v1alpha1.MaxTestedNodes)
+	}
+	return "", ""
+}
+
+// summarize writes counts and conditions.
+func (d *decider) summarize() {
+	d.Status.ObservedGeneration = d.Test.Generation
+	counts := d.count()
+	d.Status.Nodes = &counts
+	d.Status.Conditions = nil
+	for _, c := range d.Test.Status.Conditions {
+		d.Status.Conditions = append(d.Status.Conditions, *c.DeepCopy())
+	}
+	ready := d.ready(counts)
+	d.set(v1alpha1.ConditionReady, ready)
+	d.set(v1alpha1.ConditionProgressing, d.progressing(counts))
+	d.set(v1alpha1.ConditionDegraded, d.degraded(counts))
+	if reason, message := d.stalled(); reason != "" {
+		d.set(v1alpha1.ConditionStalled, metav1.Condition{Status: metav1.ConditionTrue, Reason: reason, Message: message})
+	} else {
+		meta.RemoveStatusCondition(&d.Status.Conditions, v1alpha1.ConditionStalled)
+	}
+}
+
+func (d *decider) set(kind string, c metav1.Condition) {
+	c.Type, c.ObservedGeneration, c.LastTransitionTime = kind, d.Test.Generation, metav1.NewTime(d.Now)
+	c.Message = shorten.Sentence(c.Message, v1alpha1.MaxConditionMessageLength)
+	meta.SetStatusCondition(&d.Status.Conditions, c)
+}
+
+func (d *decider) count() v1alpha1.LatencyTestCounts {
+	counts := v1alpha1.LatencyTestCounts{Selected: int32(len(d.selectedNodes))}
+	for i := range d.Status.Results {
+		result := &d.Status.Results[i]
+		switch {
+		case result.Outcome == v1alpha1.LatencyInconclusive:
+			counts.Inconclusive++
+		case result.Freshness != v1alpha1.LatencyFresh && result.Freshness != "":
+			counts.Stale++
+		case result.Outcome == v1alpha1.LatencyPassed:
+			counts.Passed++
+		case result.Outcome == v1alpha1.LatencyFailed:
+			counts.Failed++
+		}
+		switch result.Activity {
+		case v1alpha1.LatencyRunning:
+			counts.Running++
+		case v1alpha1.LatencyWaiting:
+			counts.Waiting++
+		case v1alpha1.LatencyIdle:
+		}
+	}
+	return counts
+}
+
+// ready is the condition Ready. What failed speaks before what gave no result, and that before what is under way.
+func (d *decider) ready(counts v1alpha1.LatencyTestCounts) metav1.Condition {
+	if reason, message := d.stalled(); reason != "" {
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	}
+	switch {
+	case counts.Selected == 0:
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNoNodes, Message: "spec.nodes selects no node"}
+	case counts.Failed > 0:
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonTestsFailed, Message: d.first(counts.Failed, v1alpha1.LatencyFailed)}
+	case counts.Inconclusive > 0:
+		return metav1.Condition{
+			Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonTestsInconclusive, Message: d.first(counts.Inconclusive, v1alpha1.LatencyInconclusive),
+		}
+	case counts.Passed < counts.Selected:
+		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonTestsRunning, Message: under(counts)}
+	}
+	return metav1.Condition{
+		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonTestsPassed, Message: fmt.Sprintf("%d of %d nodes passed", counts.Passed, counts.Selected),
+	}
+}
+
+// first is what the first node of an outcome says, and how many there are.
+func (d *decider) first(count int32, outcome v1alpha1.LatencyOutcome) string {
+	for i := range d.Status.Results {
+		result := &d.Status.Results[i]
+		if result.Outcome == outcome && (result.Freshness == v1alpha1.LatencyFresh || outcome == v1alpha1.LatencyInconclusive) {
+			return fmt.Sprintf("%d of %d nodes: %s; node %s: %s", count, len(d.selectedNodes), outcome, result.Node, result.Message)
+		}
+	}
+	return ""
+}
+
+func under(counts v1alpha1.LatencyTestCounts) string {
+	return fmt.Sprintf("%d of %d nodes passed, %d are measured, %d wait", counts.Passed, counts.Selected, counts.Running, counts.Waiting)
+}
+
+func (d *decider) progressing(counts v1alpha1.LatencyTestCounts) metav1.Condition {
+	if counts.Running+counts.Waiting > 0 {
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonTestsRunning, Message: under(counts)}
+	}
+	return metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsExpected, Message: "no node is to be measured now"}
+}
+
+func (d *decider) degraded(counts v1alpha1.LatencyTestCounts) metav1.Condition {
+	if counts.Failed > 0 {
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonTestsFailed, Message: d.first(counts.Failed, v1alpha1.LatencyFailed)}
+	}
+	return metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsExpected, Message: "no node is beyond the budget"}
+}
+
+// SameStatus reports whether writing a status would change nothing.
+func SameStatus(have, want *v1alpha1.LatencyTestStatus) bool {
+	return equality.Semantic.DeepEqual(have, want)
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package testrun is what the pod of a LatencyTest decides: on which of the CPUs that it has for itself it measures, and what of
+// the measurements goes into the record that it leaves for the operator.
+package testrun
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
+)
+
+// Problem is why nothing can be measured, with a reason of the API.
+type Problem struct {
+	Reason, Message string
+}
+
+// Error implements error.
+func (p Problem) Error() string { return p.Message }
+
+// Failed is the record of a measurement that could not be made.
+func Failed(reason string, err error) qualification.Record {
+	return qualification.Record{
+		Version: qualification.Version, Kind: v1alpha1.LatencyTestJitter,
+		Problem: &qualification.Problem{Reason: reason, Message: printable(err.Error(), qualification.MaxProblemLength)},
+	}
+}
+
+// Place chooses so many CPUs among those that the container may use, whole cores first, and leaves at least one core for
+// the thread that reads the kernel's counters. A container that may use more CPUs than it has asked for (asked, 0 when nobody
+// knows) shares them with others: what it would measure is no property of the node.
+func Place(allowed, online cpus.Set, cores []cpus.Set, count, asked int) (jitter.Placement, error) {
+	allowed = allowed.Intersection(online)
+	if asked > 0 && allowed.Len() != asked {
+		return jitter.Placement{}, Problem{v1alpha1.TestNotExclusive, fmt.Sprintf(
+			"the container has asked for %d CPUs and may use CPUs %s: the kubelet has given it none of its own, as it does with the static CPU manager", asked, allowed)}
+	}
+	var measured []int
+	for _, core := range cores {
+		for _, id := range core.Intersection(allowed).IDs() {
+			if len(measured) < count {
+				measured = append(measured, id)
+			}
+		}
+	}
+	if len(measured) < count {
+		return jitter.Placement{}, Problem{v1alpha1.TestMeasurementFailed, fmt.Sprintf("%d CPUs are to be measured, and the container may use CPUs %s", count, allowed)}
+	}
+	placement, err := jitter.Place(cpus.Of(measured...), allowed, cores, nil)
+	if err != nil {
+		return jitter.Placement{}, Problem{v1alpha1.TestMeasurementFailed, err.Error()}
+	}
+	return placement, nil
+}
+
+// RecordOf sums up the repetitions: of each figure the worst of all CPUs and repetitions.
+func RecordOf(results []*jitter.Result, kernel, boot string) (qualification.Record, error) {
+	r := qualification.Record{
+		Version: qualification.Version, Kind: v1alpha1.LatencyTestJitter,
+		Kernel: printable(kernel, v1alpha1.MaxInventoryTextLength), BootID: printable(boot, v1alpha1.MaxBootIDLength),
+	}
+	worst := make([]int64, len(qualification.Percentiles()))
+	var measured []int
+	var all []*jitter.CPUResult
+	for _, result := range results {
+		longest := int64(0)
+		for i := range result.CPUs {
+			one := &result.CPUs[i]
+			all, measured = append(all, one), append(measured, one.CPU)
+			longest = max(longest, one.MaximumNanoseconds)
+			if err := add(&r, one, worst); err != nil {
+				return qualification.Record{}, err
+			}
+		}
+		r.RepetitionMaximums = append(r.RepetitionMaximums, longest)
+	}
+	r.CPUs = cpus.Of(measured...).String()
+	for i, name := range qualification.Percentiles() {
+		r.Percentiles = append(r.Percentiles, v1alpha1.LatencyPercentile{Percentile: name, Nanoseconds: worst[i]})
+	}
+	r.Causes = causes(all)
+	var err error
+	r.Histogram, err = histogram(all)
+	return r, err
+}
+
+// add takes one CPU of one repetition into a record.
+func add(r *qualification.Record, one *jitter.CPUResult, worst []int64) error {
+	if len(one.OverTime) != len(worst) {
+		return fmt.Errorf("the measurement has %d percentiles, and a record %d", len(one.OverTime), len(worst))
+	}
+	r.Interruptions += int64(one.Interruptions)
+	r.NotRecorded += int64(one.NotRecorded)
+	if one.MaximumNanoseconds > r.MaximumNanoseconds {
+		r.MaximumNanoseconds, r.WorstCPU = one.MaximumNanoseconds, new(int32(one.CPU))
+	}
+	stolen := min(int64(math.Ceil(one.StolenPartsPerMillion)), v1alpha1.MaxStolenPartsPerMillion)
+	r.StolenPartsPerMillion = max(r.StolenPartsPerMillion, int32(stolen))
+	for i := range worst {
+		worst[i] = max(worst[i], min(one.OverTime[i].Nanoseconds, v1alpha1.MaxLatencyNanoseconds))
+	}
+	return nil
+}
+
+// causesOf is how many of the longest interruptions are asked for their causes.
+const causesOf = 8
+
+// causes are what the kernel counted about the longest interruptions, the most frequent first.
+func causes(all []*jitter.CPUResult) []string {
+	var worst []jitter.Interruption
+	for _, one := range all {
+		worst = append(worst, one.Worst...)
+	}
+	slices.SortStableFunc(worst, func(a, b jitter.Interruption) int { return cmp.Compare(b.LengthNanoseconds, a.LengthNanoseconds) })
+	times := map[string]int{}
+	var names []string
+	for _, interruption := range worst[:min(causesOf, len(worst))] {
+		for _, cause := range interruption.Causes {
+			name := printable(string(cause.Kind)+" "+cause.Name, v1alpha1.MaxTestCauseLength)
+			if times[name]++; times[name] == 1 {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(times[b], times[a]) })
+	return names[:min(v1alpha1.MaxTestCauses, len(names))]
+}
+
+// histogram merges those of all CPUs and repetitions, with as many digits as there is room for; "" when there is none.
+func histogram(all []*jitter.CPUResult) (string, error) {
+	const longest, digits = 100_000_000_000, 3
+	for precision := digits; precision > 0; precision-- {
+		merged := hdrhistogram.New(1, longest, precision)
+		for _, one := range all {
+			part, err := hdrhistogram.Decode([]byte(one.HDR))
+			if err != nil {
+				return "", fmt.Errorf("reading the histogram of CPU %d: %w", one.CPU, err)
+			}
+			merged.Merge(part)
+		}
+		text, err := merged.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+		if err != nil {
+			return "", fmt.Errorf("encoding the histogram: %w", err)
+		}
+		if len(text) <= v1alpha1.MaxHistogramLength {
+			return string(text), nil
+		}
+	}
+	return "", nil
+}
+
+// printable is a text within bounds that Parse of a record takes.
+func printable(text string, length int) string {
+	text = strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return ' '
+	}, text)
+	return cmp.Or(shorten.Sentence(strings.TrimSpace(text), length), "unknown")
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package testrun
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/google/go-cmp/cmp"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+)
+
+func set(t *testing.T, text string) cpus.Set {
+	t.Helper()
+	found, err := cpus.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestPlace(t *testing.T) {
+	cores := []cpus.Set{cpus.Of(0, 4), cpus.Of(1, 5), cpus.Of(2, 6), cpus.Of(3, 7)}
+	for name, tc := range map[string]struct {
+		allowed      string
+		count, asked int
+		want         jitter.Placement
+		problem      Problem
+	}{
+		"whole cores first":         {"1-3,5-7", 3, 6, jitter.Placement{Measured: cpus.Of(1, 2, 5), Control: cpus.Of(3, 7)}, Problem{}},
+		"one thread of a core":      {"2-3,6-7", 1, 4, jitter.Placement{Measured: cpus.Of(2), Control: cpus.Of(3, 7)}, Problem{}},
+		"CPUs that others use, too": {"0-7", 1, 4, jitter.Placement{}, Problem{Reason: v1alpha1.TestNotExclusive}},
+		"fewer CPUs than asked":     {"2,6", 1, 4, jitter.Placement{}, Problem{Reason: v1alpha1.TestNotExclusive}},
+		"nobody has asked":          {"0-7", 1, 0, jitter.Placement{Measured: cpus.Of(0), Control: cpus.Of(1, 2, 3, 5, 6, 7)}, Problem{}},
+		"no core is left":           {"2,6", 1, 2, jitter.Placement{}, Problem{Reason: v1alpha1.TestMeasurementFailed}},
+		"too few":                   {"2,6", 3, 2, jitter.Placement{}, Problem{Reason: v1alpha1.TestMeasurementFailed}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Place(set(t, tc.allowed), set(t, "0-7"), cores, tc.count, tc.asked)
+			problem, _ := errors.AsType[Problem](err)
+			if diff := cmp.Diff(tc.want, got); diff != "" || problem.Reason != tc.problem.Reason {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// measured is one CPU on which interruptions of some lengths were seen.
+func measured(t *testing.T, cpu int, stolen float64, lengths ...int64) jitter.CPUResult {
+	t.Helper()
+	lengthsSeen := hdrhistogram.New(1, 100_000_000_000, 3)
+	one := jitter.CPUResult{CPU: cpu, Interruptions: uint64(len(lengths)), StolenPartsPerMillion: stolen}
+	for _, length := range lengths {
+		if err := lengthsSeen.RecordValue(length); err != nil {
+			t.Fatal(err)
+		}
+		one.MaximumNanoseconds = max(one.MaximumNanoseconds, length)
+		one.Worst = append(one.Worst, jitter.Interruption{LengthNanoseconds: length, Causes: []jitter.Cause{{Kind: jitter.CauseInterrupt, Name: "142\teth0"}}})
+	}
+	for i, percent := range []float64{50, 90, 99, 99.9, 99.99, 99.999} {
+		one.OverTime = append(one.OverTime, jitter.Percentile{Percent: percent, Nanoseconds: one.MaximumNanoseconds * int64(i) / 5})
+	}
+	text, err := lengthsSeen.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one.HDR = string(text)
+	return one
+}
+
+func TestRecordOf(t *testing.T) {
+	results := []*jitter.Result{
+		{CPUs: []jitter.CPUResult{measured(t, 4, 1.2, 1000, 5000), measured(t, 5, 0.5, 2000)}},
+		{CPUs: []jitter.CPUResult{measured(t, 4, 0, 700), measured(t, 5, 7.01, 8000)}},
+	}
+	got, err := RecordOf(results, "6.12", "b1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := qualification.Encode(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := qualification.Parse(string(text)); err != nil {
+		t.Errorf("the operator refuses the record: %v", err)
+	}
+	histogram, err := hdrhistogram.Decode([]byte(got.Histogram))
+	if err != nil || histogram.TotalCount() != 5 {
+		t.Errorf("the histogram: %v", err)
+	}
+	got.Histogram = ""
+	want := qualification.Record{
+		Version: 1, Kind: v1alpha1.LatencyTestJitter, Kernel: "6.12", BootID: "b1", CPUs: "4-5", WorstCPU: new(int32(5)), Interruptions: 5,
+		MaximumNanoseconds: 8000, StolenPartsPerMillion: 8, RepetitionMaximums: []int64{5000, 8000}, Causes: []string{"Interrupt 142 eth0"},
+	}
+	for i, name := range qualification.Percentiles() {
+		want.Percentiles = append(want.Percentiles, v1alpha1.LatencyPercentile{Percentile: name, Nanoseconds: 8000 * int64(i) / 5})
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestQuietNodeHasARecord(t *testing.T) {
+	got, err := RecordOf([]*jitter.Result{{CPUs: []jitter.CPUResult{measured(t, 4, 0)}}}, "6.12", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := qualification.Encode(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := qualification.Parse(string(text)); err != nil {
+		t.Errorf("the operator refuses the record: %v", err)
+	}
+}
+
+func TestFailed(t *testing.T) {
+	text, err := qualification.Encode(Failed(v1alpha1.TestMeasurementFailed, errors.New("no\nCPU \x1b[31m")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := qualification.Parse(string(text))
+	if err != nil || got.Problem.Message != "no CPU  [31m" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package qualification
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// FingerprintOf is what decides about the latency of a node, from what its kubelet and its agent have reported. The report is
+// nil for a node that no profile governs: then the kernel alone is known.
+func FingerprintOf(node *corev1.Node, report *v1alpha1.LowLatencyNode) v1alpha1.LatencyFingerprint {
+	found := v1alpha1.LatencyFingerprint{Kernel: bounded(node.Status.NodeInfo.KernelVersion, v1alpha1.MaxInventoryTextLength)}
+	if report == nil || report.Status.Inventory == nil {
+		return found
+	}
+	inventory := report.Status.Inventory
+	if inventory.KernelRelease != "" {
+		found.Kernel = inventory.KernelRelease
+	}
+	found.Microcode, found.BIOSVersion, found.PlanHash = inventory.Microcode, inventory.BIOSVersion, report.Spec.PlanHash
+	if inventory.KernelCommandLine != "" {
+		found.CommandLineHash = hashOf(inventory.KernelCommandLine)
+	}
+	if nics := nicsOf(report); len(nics) > 0 {
+		found.NICsHash = hashOf(strings.Join(nics, "\n"))
+	}
+	return found
+}
+
+// nicsOf are the NICs with their drivers, and the versions of stacks. Virtual functions come and go with pods.
+func nicsOf(report *v1alpha1.LowLatencyNode) []string {
+	var nics []string
+	for i := range report.Status.Inventory.NICs {
+		if nic := &report.Status.Inventory.NICs[i]; nic.PhysicalFunction == "" {
+			nics = append(nics, fmt.Sprintf("%s %s:%s %s", nic.PCIAddress, nic.Vendor, nic.Device, nic.Driver))
+		}
+	}
+	for i := range report.Status.BypassNICs {
+		if nic := &report.Status.BypassNICs[i]; nic.ModuleVersion != "" || nic.UserVersion != "" {
+			nics = append(nics, fmt.Sprintf("stack %s %s", nic.ModuleVersion, nic.UserVersion))
+		}
+	}
+	slices.Sort(nics)
+	return slices.Compact(nics)
+}
+
+func bounded(text string, length int) string {
+	if len(text) <= length {
+		return text
+	}
+	return text[:length]
+}
+
+// Differences names what of a fingerprint has become another, in words; nil when nothing has.
+func Differences(then, now v1alpha1.LatencyFingerprint) []string {
+	var changed []string
+	for _, part := range []struct {
+		name, then, now string
+		// spoken says that the values tell people something.
+		spoken bool
+	}{
+		{"the kernel", then.Kernel, now.Kernel, true},
+		{"the kernel's command line", then.CommandLineHash, now.CommandLineHash, false},
+		{"the microcode", then.Microcode, now.Microcode, true},
+		{"the firmware", then.BIOSVersion, now.BIOSVersion, true},
+		{"the plan", then.PlanHash, now.PlanHash, true},
+		{"a NIC, its driver or its stack", then.NICsHash, now.NICsHash, false},
+	} {
+		switch {
+		case part.then == part.now:
+		case part.spoken:
+			changed = append(changed, fmt.Sprintf("%s (%s, was %s)", part.name, orUnknown(part.now), orUnknown(part.then)))
+		default:
+			changed = append(changed, part.name)
+		}
+	}
+	return changed
+}
+
+func orUnknown(text string) string {
+	if text == "" {
+		return "not reported"
+	}
+	return text
+}

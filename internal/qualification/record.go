@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package qualification is what the pod of a LatencyTest, the operator and the command line agree upon: the record that the pod
+// leaves behind, what a test measures when its fields are omitted, the fingerprint of a node, and the verdict. It is pure.
+package qualification
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+)
+
+const (
+	// MaxRecordLength is what the kubelet keeps of a termination message (pkg/kubelet/container, MaxContainerTerminationMessageLength).
+	MaxRecordLength = 4096
+	// Version of the form of a record.
+	Version = 1
+	// MaxProblemLength bounds the sentence of a problem.
+	MaxProblemLength = 512
+)
+
+// Record is what the pod of a test leaves behind as its termination message: a measurement, or why there is none.
+type Record struct {
+	Version int                      `json:"version"`
+	Kind    v1alpha1.LatencyTestKind `json:"kind"`
+	// Problem says why nothing was measured; nil when something was.
+	Problem *Problem `json:"problem,omitempty"`
+	// Kernel and BootID are those of the kernel under the measurement.
+	Kernel string `json:"kernel,omitempty"`
+	BootID string `json:"bootID,omitempty"`
+	// CPUs were measured.
+	CPUs string `json:"cpus,omitempty"`
+	// WorstCPU is the CPU with the longest interruption; nil when there was none.
+	WorstCPU      *int32 `json:"worstCPU,omitempty"`
+	Interruptions int64  `json:"interruptions,omitempty"`
+	// NotRecorded are interruptions for which there was no room: percentiles and the longest are then unknown.
+	NotRecorded           int64                        `json:"notRecorded,omitempty"`
+	MaximumNanoseconds    int64                        `json:"maximumNanoseconds,omitempty"`
+	StolenPartsPerMillion int32                        `json:"stolenPartsPerMillion,omitempty"`
+	Percentiles           []v1alpha1.LatencyPercentile `json:"percentiles,omitempty"`
+	// RepetitionMaximums are the longest interruptions of the repetitions.
+	RepetitionMaximums []int64  `json:"repetitionMaximums,omitempty"`
+	Causes             []string `json:"causes,omitempty"`
+	Histogram          string   `json:"histogram,omitempty"`
+}
+
+// Problem says why nothing was measured.
+type Problem struct {
+	// Reason is NotExclusive or MeasurementFailed.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Encode prints a record within the bounds that Parse holds it to. The histogram goes first, then the causes, when they do not fit.
+func Encode(r Record) ([]byte, error) {
+	for _, shed := range []func(){func() {}, func() { r.Histogram = "" }, func() { r.Causes = nil }} {
+		shed()
+		text, err := json.Marshal(r)
+		if err != nil {
+			return nil, fmt.Errorf("printing the record: %w", err)
+		}
+		if len(text) <= MaxRecordLength {
+			return text, nil
+		}
+	}
+	return nil, fmt.Errorf("the record is longer than the %d bytes that a kubelet keeps", MaxRecordLength)
+}
+
+// Parse reads what a pod has left behind. It trusts nothing in it: a record that is too long, is no JSON, has fields that are
+// not known, values out of their bounds, characters that a terminal would obey, or contradicts itself is refused, and the
+// error says which of these.
+func Parse(text string) (*Record, error) {
+	if text == "" {
+		return nil, errors.New("the pod left nothing behind")
+	}
+	if len(text) > MaxRecordLength {
+		return nil, fmt.Errorf("what the pod left behind has %d bytes, more than %d", len(text), MaxRecordLength)
+	}
+	if !utf8.ValidString(text) {
+		return nil, errors.New("what the pod left behind is not UTF-8")
+	}
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder.DisallowUnknownFields()
+	record := &Record{}
+	if err := decoder.Decode(record); err != nil {
+		return nil, fmt.Errorf("what the pod left behind is no record: %s", printable(err.Error()))
+	}
+	if decoder.More() {
+		return nil, errors.New("what the pod left behind goes on after the record")
+	}
+	return record, record.check()
+}
+
+// check refuses values that no program of ours writes.
+func (r *Record) check() error {
+	if r.Version != Version {
+		return fmt.Errorf("the record has version %d, and not %d", r.Version, Version)
+	}
+	if r.Kind != v1alpha1.LatencyTestJitter {
+		return errors.New("the record is of a kind that is not known")
+	}
+	if r.Problem != nil {
+		return r.Problem.check()
+	}
+	if err := r.checkWords(); err != nil {
+		return err
+	}
+	return r.checkNumbers()
+}
+
+func (p *Problem) check() error {
+	if p.Reason != v1alpha1.TestNotExclusive && p.Reason != v1alpha1.TestMeasurementFailed {
+		return errors.New("the record names a problem that is not known")
+	}
+	return checkWord("the problem", p.Message, MaxProblemLength)
+}
+
+func (r *Record) checkWords() error {
+	for _, word := range []struct {
+		what, text string
+		length     int
+	}{
+		{"the kernel", r.Kernel, v1alpha1.MaxInventoryTextLength}, {"the boot", r.BootID, v1alpha1.MaxBootIDLength},
+		{"the list of CPUs", r.CPUs, v1alpha1.MaxCPUListLength},
+	} {
+		if err := checkWord(word.what, word.text, word.length); err != nil {
+			return err
+		}
+	}
+	if len(r.Causes) > v1alpha1.MaxTestCauses {
+		return fmt.Errorf("the record names %d causes, more than %d", len(r.Causes), v1alpha1.MaxTestCauses)
+	}
+	for _, cause := range r.Causes {
+		if err := checkWord("a cause", cause, v1alpha1.MaxTestCauseLength); err != nil {
+			return err
+		}
+	}
+	if len(r.Histogram) > v1alpha1.MaxHistogramLength || !base64Text().MatchString(r.Histogram) {
+		return fmt.Errorf("the histogram is not base64 of at most %d characters", v1alpha1.MaxHistogramLength)
+	}
+	return nil
+}
+
+func base64Text() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9+/]*={0,2}$`) }
+
+// checkWord refuses an empty or long text, and one with characters that are not printed.
+func checkWord(what, text string, length int) error {
+	switch {
+	case text == "":
+		return fmt.Errorf("%s is missing in the record", what)
+	case len(text) > length:
+		return fmt.Errorf("%s has %d bytes in the record, more than %d", what, len(text), length)
+	case printable(text) != text:
+		return fmt.Errorf("%s has characters in the record that cannot be printed", what)
+	}
+	return nil
+}
+
+// printable replaces what a terminal does not print as it is.
+func printable(text string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return '?'
+	}, text)
+}
+
+func (r *Record) checkNumbers() error {
+	measured, err := cpus.Parse(r.CPUs)
+	if err != nil {
+		return errors.New("the record has no list of CPUs")
+	}
+	if r.WorstCPU != nil && !measured.Contains(int(*r.WorstCPU)) {
+		return fmt.Errorf("the record blames CPU %d, which was not measured", *r.WorstCPU)
+	}
+	numbers := append([]int64{r.Interruptions, r.NotRecorded, r.MaximumNanoseconds}, r.RepetitionMaximums...)
+	if slices.ContainsFunc(numbers, func(n int64) bool { return n < 0 || n > v1alpha1.MaxGeneration }) {
+		return errors.New("a number of the record is out of its bounds")
+	}
+	if r.StolenPartsPerMillion < 0 || r.StolenPartsPerMillion > v1alpha1.MaxStolenPartsPerMillion {
+		return errors.New("the share of stolen time of the record is out of its bounds")
+	}
+	if len(r.RepetitionMaximums) == 0 || len(r.RepetitionMaximums) > v1alpha1.MaxTestRepetitions {
+		return fmt.Errorf("the record has %d repetitions, not 1 to %d", len(r.RepetitionMaximums), v1alpha1.MaxTestRepetitions)
+	}
+	if slices.Max(r.RepetitionMaximums) != r.MaximumNanoseconds {
+		return errors.New("the longest interruption of the record is not that of its repetitions")
+	}
+	if (r.WorstCPU != nil) != (r.MaximumNanoseconds > 0) {
+		return errors.New("the record has a longest interruption without its CPU, or the other way round")
+	}
+	return r.checkPercentiles()
+}
+
+// checkPercentiles wants each percentile once, in ascending order, none smaller than the one before or above the longest.
+func (r *Record) checkPercentiles() error {
+	names := make([]v1alpha1.PercentileName, 0, len(r.Percentiles))
+	last := int64(0)
+	for _, p := range r.Percentiles {
+		if p.Nanoseconds < last || p.Nanoseconds > min(r.MaximumNanoseconds, v1alpha1.MaxLatencyNanoseconds) {
+			return errors.New("the percentiles of the record do not rise towards its longest interruption")
+		}
+		names, last = append(names, p.Percentile), p.Nanoseconds
+	}
+	if !slices.Equal(names, Percentiles()) {
+		return errors.New("the percentiles of the record are not those that a test prints")
+	}
+	return nil
+}
+
+// Percentiles are those that a record has, in ascending order.
+func Percentiles() []v1alpha1.PercentileName {
+	return []v1alpha1.PercentileName{v1alpha1.P50, v1alpha1.P90, v1alpha1.P99, v1alpha1.P999, v1alpha1.P9999, v1alpha1.P99999}
+}
+
+// Words is a percentile as people write it, such as "99.9 %".
+func Words(name v1alpha1.PercentileName) string {
+	digits := strings.TrimPrefix(string(name), "P")
+	const whole = 2
+	if len(digits) <= whole {
+		return digits + " %"
+	}
+	return digits[:whole] + "." + digits[whole:] + " %"
+}

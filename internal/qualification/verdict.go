@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package qualification
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// Verdict is what a measurement is worth.
+type Verdict struct {
+	Outcome v1alpha1.LatencyOutcome
+	// Reason is one of the reasons of results of the API.
+	Reason string
+	// Message is one sentence.
+	Message string
+}
+
+// BudgetOf is the budget by which a node is judged: that of the test, else that of the profile which governs the node, else nil.
+// The profile is nil when none does.
+func BudgetOf(spec *v1alpha1.LatencyTestSpec, profile *v1alpha1.LowLatencyNodeProfile) *v1alpha1.LatencyBudget {
+	if spec.Budget != nil {
+		return spec.Budget
+	}
+	if profile == nil || profile.Spec.Verification.Budget == nil {
+		return nil
+	}
+	budget := profile.Spec.Verification.Budget
+	return &v1alpha1.LatencyBudget{
+		MaximumNanoseconds:    time.Duration(int64(budget.MaximumInterruptionMicroseconds) * int64(time.Microsecond)).Nanoseconds(),
+		StolenPartsPerMillion: budget.StolenPartsPerMillion,
+	}
+}
+
+// Judge compares a measurement with a budget; nil is no budget. Every bound that is exceeded is named, the longest interruption
+// first, which gives the reason.
+func Judge(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.LatencyBudget) Verdict {
+	if budget == nil {
+		return Verdict{
+			v1alpha1.LatencyInconclusive, v1alpha1.TestNoBudget,
+			"measured, but neither spec.budget nor spec.verification.budget of the profile of the node says what is good enough: " + figures(measured),
+		}
+	}
+	var exceeded []Verdict
+	exceeds := func(reason, format string, values ...any) {
+		exceeded = append(exceeded, Verdict{v1alpha1.LatencyFailed, reason, fmt.Sprintf(format, values...)})
+	}
+	if bound := budget.MaximumNanoseconds; bound > 0 && measured.MaximumNanoseconds > bound {
+		exceeds(v1alpha1.TestMaximumExceeded, "the longest interruption%s was %s, more than %s", onWorst(measured), Short(measured.MaximumNanoseconds), Short(bound))
+	}
+	if bound := budget.StolenPartsPerMillion; bound > 0 && measured.StolenPartsPerMillion > bound {
+		exceeds(v1alpha1.TestStolenTimeExceeded, "%d parts per million of the time were taken from a CPU, more than %d", measured.StolenPartsPerMillion, bound)
+	}
+	for _, bound := range budget.Percentiles {
+		value, found := PercentileOf(measured, bound.Percentile)
+		if found && value > bound.Nanoseconds {
+			exceeds(v1alpha1.TestPercentileExceeded, "percentile %s was %s, more than %s", Words(bound.Percentile), Short(value), Short(bound.Nanoseconds))
+		}
+	}
+	if len(exceeded) == 0 {
+		return Verdict{v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget, "within the budget: " + figures(measured)}
+	}
+	sentences := make([]string, 0, len(exceeded))
+	for _, one := range exceeded {
+		sentences = append(sentences, one.Message)
+	}
+	exceeded[0].Message = strings.Join(sentences, "; ") + blame(measured)
+	return exceeded[0]
+}
+
+// PercentileOf is a percentile of a measurement.
+func PercentileOf(measured *v1alpha1.LatencyMeasurement, name v1alpha1.PercentileName) (int64, bool) {
+	for _, p := range measured.Percentiles {
+		if p.Percentile == name {
+			return p.Nanoseconds, true
+		}
+	}
+	return 0, false
+}
+
+func onWorst(measured *v1alpha1.LatencyMeasurement) string {
+	if measured.WorstCPU == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (CPU %d)", *measured.WorstCPU)
+}
+
+// blame says what the kernel counted when the longest interruptions came.
+func blame(measured *v1alpha1.LatencyMeasurement) string {
+	if len(measured.Causes) == 0 {
+		return "; the kernel counted nothing about that time: firmware, hypervisor or hardware"
+	}
+	return "; the kernel counted " + strings.Join(measured.Causes, ", ")
+}
+
+// figures is a measurement in few words.
+func figures(measured *v1alpha1.LatencyMeasurement) string {
+	return fmt.Sprintf("longest interruption%s %s, %d parts per million of the time taken, CPUs %s",
+		onWorst(measured), Short(measured.MaximumNanoseconds), measured.StolenPartsPerMillion, measured.CPUs)
+}
+
+// Short is a number of nanoseconds with the unit that fits, such as 12.3 µs.
+func Short(nanoseconds int64) string {
+	const thousand = 1000
+	value := float64(nanoseconds)
+	for _, unit := range []string{"ns", "µs", "ms"} {
+		if value < thousand {
+			return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.3f", value), "0"), ".") + " " + unit
+		}
+		value /= thousand
+	}
+	return fmt.Sprintf("%.2f s", value)
+}
+
+// Freshness says whether a measurement still counts, and why not.
+func Freshness(spec *v1alpha1.LatencyTestSpec, measured *v1alpha1.LatencyMeasurement, now v1alpha1.LatencyFingerprint, at time.Time) (v1alpha1.LatencyFreshness, string) {
+	if changed := Differences(measured.Fingerprint, now); len(changed) > 0 {
+		return v1alpha1.LatencyStale, "stale, since this changed after the measurement: " + strings.Join(changed, ", ")
+	}
+	if measured.ParametersHash != ParametersOf(spec).Hash() {
+		return v1alpha1.LatencyStale, "stale, since the test measures something else now"
+	}
+	if expires := Expires(spec, measured); !expires.IsZero() && !at.Before(expires) {
+		return v1alpha1.LatencyExpired, fmt.Sprintf("expired, since more than %d hours have passed after the measurement", spec.ExpireAfterHours)
+	}
+	return v1alpha1.LatencyFresh, ""
+}
+
+// Expires is when a measurement expires; zero is never.
+func Expires(spec *v1alpha1.LatencyTestSpec, measured *v1alpha1.LatencyMeasurement) time.Time {
+	if spec.ExpireAfterHours == 0 {
+		return time.Time{}
+	}
+	return measured.CompletedTime.Add(time.Duration(spec.ExpireAfterHours) * time.Hour)
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package qualification
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+func measurement() *v1alpha1.LatencyMeasurement {
+	r := measuredRecord()
+	return &v1alpha1.LatencyMeasurement{
+		CPUs: r.CPUs, WorstCPU: r.WorstCPU, MaximumNanoseconds: r.MaximumNanoseconds, StolenPartsPerMillion: r.StolenPartsPerMillion,
+		Percentiles: r.Percentiles, Causes: r.Causes,
+	}
+}
+
+func TestJudge(t *testing.T) {
+	cases := map[string]struct {
+		change func(*v1alpha1.LatencyMeasurement)
+		budget *v1alpha1.LatencyBudget
+		want   Verdict
+	}{
+		"values that equal the bounds are within": {
+			budget: &v1alpha1.LatencyBudget{
+				MaximumNanoseconds: 9000, StolenPartsPerMillion: 12, Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P999, Nanoseconds: 3000}},
+			},
+			want: Verdict{v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget, "within the budget: longest interruption (CPU 5) 9 µs, 12 parts per million of the time taken, CPUs 4-5"},
+		},
+		"the longest interruption is too long": {
+			budget: &v1alpha1.LatencyBudget{MaximumNanoseconds: 8999},
+			want:   Verdict{v1alpha1.LatencyFailed, v1alpha1.TestMaximumExceeded, "the longest interruption (CPU 5) was 9 µs, more than 8.999 µs; the kernel counted Interrupt LOC"},
+		},
+		"everything is too much, and nothing was counted": {
+			change: func(m *v1alpha1.LatencyMeasurement) { m.Causes = nil },
+			budget: &v1alpha1.LatencyBudget{
+				MaximumNanoseconds: 1, StolenPartsPerMillion: 11, Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P99, Nanoseconds: 1500}},
+			},
+			want: Verdict{v1alpha1.LatencyFailed, v1alpha1.TestMaximumExceeded, "the longest interruption (CPU 5) was 9 µs, more than 1 ns; " +
+				"12 parts per million of the time were taken from a CPU, more than 11; percentile 99 % was 2 µs, more than 1.5 µs; " +
+				"the kernel counted nothing about that time: firmware, hypervisor or hardware"},
+		},
+		"a percentile alone": {
+			budget: &v1alpha1.LatencyBudget{Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P99999, Nanoseconds: 0}}},
+			want:   Verdict{v1alpha1.LatencyFailed, v1alpha1.TestPercentileExceeded, "percentile 99.999 % was 5 µs, more than 0 ns; the kernel counted Interrupt LOC"},
+		},
+		"a quiet node": {
+			change: func(m *v1alpha1.LatencyMeasurement) {
+				m.WorstCPU, m.MaximumNanoseconds, m.StolenPartsPerMillion = nil, 0, 0
+			},
+			budget: &v1alpha1.LatencyBudget{MaximumNanoseconds: 1},
+			want:   Verdict{v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget, "within the budget: longest interruption 0 ns, 0 parts per million of the time taken, CPUs 4-5"},
+		},
+		"no budget": {
+			want: Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestNoBudget, "measured, but neither spec.budget nor spec.verification.budget of the profile of the node says what is good enough: " +
+				"longest interruption (CPU 5) 9 µs, 12 parts per million of the time taken, CPUs 4-5"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			measured := measurement()
+			if tc.change != nil {
+				tc.change(measured)
+			}
+			if diff := cmp.Diff(tc.want, Judge(measured, tc.budget)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBudgetOfProfile(t *testing.T) {
+	profile := &v1alpha1.LowLatencyNodeProfile{}
+	spec := &v1alpha1.LatencyTestSpec{}
+	if BudgetOf(spec, nil) != nil || BudgetOf(spec, profile) != nil {
+		t.Error("there is a budget that nobody has set")
+	}
+	profile.Spec.Verification.Budget = &v1alpha1.JitterBudget{MaximumInterruptionMicroseconds: 10, StolenPartsPerMillion: 50}
+	if diff := cmp.Diff(&v1alpha1.LatencyBudget{MaximumNanoseconds: 10_000, StolenPartsPerMillion: 50}, BudgetOf(spec, profile)); diff != "" {
+		t.Errorf("the budget of the profile (-want +got):\n%s", diff)
+	}
+	spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: 5}
+	if BudgetOf(spec, profile) != spec.Budget {
+		t.Error("the budget of the test does not come first")
+	}
+}
+
+func TestShort(t *testing.T) {
+	for nanoseconds, want := range map[int64]string{0: "0 ns", 500: "500 ns", 1500: "1.5 µs", 12_340: "12.34 µs", 100_000: "100 µs", 3_000_000: "3 ms", 2_500_000_000: "2.50 s"} {
+		if got := Short(nanoseconds); got != want {
+			t.Errorf("%d: %s, want %s", nanoseconds, got, want)
+		}
+	}
+}
+
+// testedNode is a node with its report.
+func testedNode() (*corev1.Node, *v1alpha1.LowLatencyNode) {
+	node := &corev1.Node{}
+	node.Status.NodeInfo.KernelVersion = "6.12.0-rt"
+	report := &v1alpha1.LowLatencyNode{Spec: v1alpha1.LowLatencyNodeSpec{PlanHash: "plan-1"}}
+	report.Status.Inventory = &v1alpha1.Inventory{
+		KernelRelease: "6.12.0-rt", KernelCommandLine: "isolcpus=4-7", Microcode: "0x1", BIOSVersion: "2.1",
+		NICs: []v1alpha1.InventoryNIC{{PCIAddress: "0000:3b:00.0", Vendor: "1924", Device: "0b03", Driver: "sfc"}},
+	}
+	return node, report
+}
+
+func TestFingerprintDifferences(t *testing.T) {
+	cases := map[string]struct {
+		change func(*corev1.Node, *v1alpha1.LowLatencyNode)
+		want   []string
+	}{
+		"nothing":      {func(*corev1.Node, *v1alpha1.LowLatencyNode) {}, nil},
+		"another boot": {func(n *corev1.Node, _ *v1alpha1.LowLatencyNode) { n.Status.NodeInfo.BootID = "b2" }, nil},
+		"a virtual function": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
+			r.Status.Inventory.NICs = append(r.Status.Inventory.NICs, v1alpha1.InventoryNIC{PCIAddress: "0000:3b:02.0", PhysicalFunction: "0000:3b:00.0"})
+		}, nil},
+		"the kernel": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.Inventory.KernelRelease = "6.13" }, []string{"the kernel (6.13, was 6.12.0-rt)"}},
+		"the command line": {
+			func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.Inventory.KernelCommandLine = "" }, []string{"the kernel's command line"},
+		},
+		"firmware, microcode and plan": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
+			r.Status.Inventory.Microcode, r.Status.Inventory.BIOSVersion, r.Spec.PlanHash = "0x2", "2.2", ""
+		}, []string{"the microcode (0x2, was 0x1)", "the firmware (2.2, was 2.1)", "the plan (not reported, was plan-1)"}},
+		"a driver": {
+			func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.Inventory.NICs[0].Driver = "vfio-pci" }, []string{"a NIC, its driver or its stack"},
+		},
+		"a stack": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
+			r.Status.BypassNICs = []v1alpha1.NodeBypassNIC{{ModuleVersion: "9.1"}}
+		}, []string{"a NIC, its driver or its stack"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			then := FingerprintOf(testedNode())
+			node, report := testedNode()
+			tc.change(node, report)
+			if diff := cmp.Diff(tc.want, Differences(then, FingerprintOf(node, report))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	node, _ := testedNode()
+	if got := FingerprintOf(node, nil); got != (v1alpha1.LatencyFingerprint{Kernel: "6.12.0-rt"}) {
+		t.Errorf("a node without a report has the fingerprint %+v", got)
+	}
+}
+
+func TestFreshness(t *testing.T) {
+	begin := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	fingerprint := FingerprintOf(testedNode())
+	spec := &v1alpha1.LatencyTestSpec{Kind: v1alpha1.LatencyTestJitter, ExpireAfterHours: 2}
+	measured := &v1alpha1.LatencyMeasurement{CompletedTime: metav1.NewTime(begin), ParametersHash: ParametersOf(spec).Hash(), Fingerprint: fingerprint}
+	other := fingerprint
+	other.Kernel = "6.13"
+	longer := spec.DeepCopy()
+	longer.DurationSeconds = 600
+	same := spec.DeepCopy()
+	same.DurationSeconds = 60
+	for name, tc := range map[string]struct {
+		spec *v1alpha1.LatencyTestSpec
+		now  v1alpha1.LatencyFingerprint
+		at   time.Time
+		want v1alpha1.LatencyFreshness
+	}{
+		"at once":               {spec, fingerprint, begin, v1alpha1.LatencyFresh},
+		"before it expires":     {spec, fingerprint, begin.Add(2*time.Hour - 1), v1alpha1.LatencyFresh},
+		"when it expires":       {spec, fingerprint, begin.Add(2 * time.Hour), v1alpha1.LatencyExpired},
+		"another kernel":        {spec, other, begin, v1alpha1.LatencyStale},
+		"other parameters":      {longer, fingerprint, begin, v1alpha1.LatencyStale},
+		"the default spelt out": {same, fingerprint, begin, v1alpha1.LatencyFresh},
+	} {
+		if got, why := Freshness(tc.spec, measured, tc.now, tc.at); got != tc.want || (why == "") != (tc.want == v1alpha1.LatencyFresh) {
+			t.Errorf("%s: %s, %q, want %s", name, got, why, tc.want)
+		}
+	}
+}
