@@ -42,6 +42,7 @@ type PoolReconciler struct {
 	selections *fleet.Selections
 	heartbeats *heartbeats
 	pace       *pace
+	statuses   *lastStatuses[v1alpha1.BypassNICPoolStatus]
 }
 
 var _ reconcile.Reconciler = (*PoolReconciler)(nil)
@@ -69,6 +70,7 @@ func (r *PoolReconciler) reconcile(ctx context.Context, name string) (time.Durat
 	pool, err := get(ctx, r.client, client.ObjectKey{Name: name}, &v1alpha1.BypassNICPool{})
 	if pool == nil || err != nil {
 		r.pace.forget(name)
+		r.statuses.forget(name)
 		r.selections.Retain(name)
 		return 0, err
 	}
@@ -153,7 +155,7 @@ func (r *PoolReconciler) keep(ctx context.Context, live, wanted *unstructured.Un
 
 // report writes the status, if it changed, and tells of transitions.
 func (r *PoolReconciler) report(ctx context.Context, pool *v1alpha1.BypassNICPool, next v1alpha1.BypassNICPoolStatus) error {
-	if status.SamePool(&pool.Status, &next) {
+	if r.statuses.isWritten(pool, &pool.Status, &next) {
 		return nil
 	}
 	// Nobody reads the status of a pool that was deleted meanwhile.

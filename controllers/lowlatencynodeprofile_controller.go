@@ -33,6 +33,7 @@ type ProfileReconciler struct {
 	plans      *fleet.Planner
 	heartbeats *heartbeats
 	pace       *pace
+	statuses   *lastStatuses[v1alpha1.LowLatencyNodeProfileStatus]
 }
 
 var _ reconcile.Reconciler = (*ProfileReconciler)(nil)
@@ -58,6 +59,7 @@ func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request)
 	profile, err := get(ctx, r.client, request.NamespacedName, &v1alpha1.LowLatencyNodeProfile{})
 	if profile == nil || err != nil {
 		r.pace.forget(request.Name)
+		r.statuses.forget(request.Name)
 		r.plans.Retain(request.Name)
 		return ctrl.Result{}, err
 	}
@@ -126,7 +128,7 @@ func (r *ProfileReconciler) now() time.Time { return r.clock.Now().Truncate(time
 
 // report writes the status, if it changed, and tells of transitions.
 func (r *ProfileReconciler) report(ctx context.Context, profile *v1alpha1.LowLatencyNodeProfile, next v1alpha1.LowLatencyNodeProfileStatus) error {
-	if status.SameProfile(&profile.Status, &next) {
+	if r.statuses.isWritten(profile, &profile.Status, &next) {
 		return nil
 	}
 	if err := platform.ApplyStatus(ctx, r.client, v1alpha1.GroupVersion.WithKind("LowLatencyNodeProfile"), profile, &next); err != nil {

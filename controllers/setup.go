@@ -23,6 +23,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/status"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/metrics"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
@@ -78,7 +79,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	profiles := &ProfileReconciler{
 		client: mgr.GetClient(), platform: options.Platform, namespace: options.Namespace,
 		recorder: recorder, clock: options.Clock, plans: fleet.NewPlanner(options.Platform.Rules()), heartbeats: leases,
-		pace: newPace(options.Clock),
+		pace: newPace(options.Clock), statuses: newLastStatuses(status.SameProfile),
 	}
 	if err := profiles.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LowLatencyNodeProfiles: %w", err)
@@ -121,6 +122,7 @@ func setupPools(mgr ctrl.Manager, options Options, recorder events.EventRecorder
 		keeper: &platform.Keeper{Reader: mgr.GetAPIReader(), Clock: options.Clock}, namespace: options.Namespace, agentNamespace: options.AgentNamespace,
 		image: options.Image, served: served, recorder: recorder, clock: options.Clock,
 		selections: fleet.NewSelections(), heartbeats: leases, pace: newPace(options.Clock),
+		statuses: newLastStatuses(status.SamePool),
 	}
 	if served.classes {
 		if err := mgr.GetFieldIndexer().IndexField(context.Background(), &resourcev1.ResourceSlice{}, indexDriver, driverOf); err != nil {

@@ -86,7 +86,17 @@ func TestControllers(t *testing.T) {
 	describeOwnership(s)
 	describeRelease(s)
 	describeLatencyTests(s)
+	var failures []string
+	ReportAfterEach(func(report SpecReport) {
+		if report.Failed() {
+			failures = append(failures, report.FullText()+": "+report.FailureMessage())
+		}
+	})
 	RunSpecs(t, "controllers")
+	// The logs of a failed spec are long, and what is wrong is said before them.
+	for _, failure := range failures {
+		t.Log(failure)
+	}
 }
 
 func (s *suite) start(ctx SpecContext) {
