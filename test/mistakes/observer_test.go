@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -367,10 +368,27 @@ func (a *account) judge(revision int64, before, node *corev1.Node) taint {
 	case report.Spec.PlanHash != proven || report.Status.VerifiedPlanHash != proven:
 		found.isPending, found.planHash = true, report.Spec.PlanHash
 		found.doubt = "the node has proven plan " + proven + " and is judged by plan " + report.Spec.PlanHash + " although nothing was brought to it"
-	case isProven(report):
+	case isProven(report) && !a.isStarting(node, report):
 		found.doubt = "the node proves its plan"
 	}
 	return found
+}
+
+// isStarting reports whether the kubelet of a node has not advertised all units of its pools since its boot. A node may prove its plan
+// before that; it may not have pods before. The Node is as the manager has read it: it writes taints with its resourceVersion.
+func (a *account) isStarting(node *corev1.Node, report *v1alpha1.LowLatencyNode) bool {
+	if node.Annotations[v1alpha1.AnnotationStarted] == node.Status.NodeInfo.BootID {
+		return false
+	}
+	return slices.ContainsFunc(report.Spec.BypassPools, func(name string) bool {
+		pool, units := a.now.pools[name], int64(0)
+		for i := range report.Status.BypassNICs {
+			if nic := &report.Status.BypassNICs[i]; nic.Pool == name && nic.Health == v1alpha1.NICHealthy {
+				units += int64(nic.Units)
+			}
+		}
+		return pool != nil && node.Status.Allocatable.Name(corev1.ResourceName(pool.Spec.ResourceName), resource.DecimalSI).Value() < units
+	})
 }
 
 // close looks back. What a node proves without another reboot had been brought to it before: a manager that learned late that

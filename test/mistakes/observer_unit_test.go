@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -159,6 +160,46 @@ func TestTaintOfAPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := newObserver()
 			o.events = slices.Concat(before, tc.then)
+			sum := o.account()
+			if len(sum.taints) != 1 {
+				t.Fatalf("%d taints, want one", len(sum.taints))
+			}
+			if got := sum.taints[0].doubt != ""; got != tc.wrong {
+				t.Errorf("the taint is wrong: %v (%s), want %v", got, sum.taints[0].doubt, tc.wrong)
+			}
+		})
+	}
+}
+
+// TestTaintOfAStart: a node that proves its plan may be tainted until the kubelet has advertised what its pools have, once in a boot.
+func TestTaintOfAStart(t *testing.T) {
+	cases := map[string]struct {
+		advertised, units int64
+		started           string
+		health            v1alpha1.NICHealth
+		wrong             bool
+	}{
+		"nothing is advertised":          {units: 2, health: v1alpha1.NICHealthy},
+		"too little is advertised":       {units: 2, advertised: 1, health: v1alpha1.NICHealthy, started: "the boot before"},
+		"all is advertised":              {units: 2, advertised: 2, health: v1alpha1.NICHealthy, wrong: true},
+		"all was advertised in the boot": {units: 2, health: v1alpha1.NICHealthy, started: "b", wrong: true},
+		"no NIC is healthy":              {units: 2, health: v1alpha1.NICUnhealthy, wrong: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pool := &v1alpha1.BypassNICPool{ObjectMeta: revised("x2", 5)}
+			pool.Spec.ResourceName = "lowlatency.dev/x2"
+			proven := reportAt(30, metav1.ConditionTrue)
+			report := proven.object.(*v1alpha1.LowLatencyNode) //nolint:forcetypeassert // It is one.
+			report.Spec.BypassPools = []string{"x2"}
+			report.Status.BypassNICs = []v1alpha1.NodeBypassNIC{{Pool: "x2", PCIAddress: "0000:17:00.0", Health: tc.health, Units: int32(tc.units)}} //nolint:gosec // Small.
+			tainted := nodeAt(40, true)
+			node := tainted.object.(*corev1.Node) //nolint:forcetypeassert // It is one.
+			node.Status.NodeInfo.BootID = "b"
+			node.Annotations = map[string]string{v1alpha1.AnnotationStarted: tc.started}
+			node.Status.Allocatable = corev1.ResourceList{"lowlatency.dev/x2": *resource.NewQuantity(tc.advertised, resource.DecimalSI)}
+			o := newObserver()
+			o.events = []event{{revision: 5, object: pool}, nodeAt(10, false), proven, tainted}
 			sum := o.account()
 			if len(sum.taints) != 1 {
 				t.Fatalf("%d taints, want one", len(sum.taints))
