@@ -307,8 +307,8 @@ scale-peer: envtest ## Measure the Node Tuning Operator with the same fleets; PE
 ##@ Build
 
 .PHONY: build
-build: build-cli ## Build the operator, its agent and the command line into bin/.
-	$(GO_BUILD) -o bin/ ./cmd/lowlatency-operator ./cmd/lowlatency-agent
+build: build-cli ## Build the operator, its agent, the guard of hosts and the command line into bin/.
+	$(GO_BUILD) -o bin/ ./cmd/lowlatency-operator ./cmd/lowlatency-agent ./cmd/lowlatency-guard
 
 .PHONY: build-cli
 build-cli: ## Build kubectl-lowlatency into bin/.

@@ -22,6 +22,7 @@ func TestYAMLSaysWhatItIs(t *testing.T) {
 		"docs/pipelines.md:name: low latency plan": "a workflow of GitHub",
 		"docs/pipelines.md:low latency plan:":      "a pipeline of GitLab",
 		"docs/dangerous-settings.md:spec:":         "a part of a profile, whose fields the tests of the plan set",
+		"docs/guard.md:operations:":                "a file of lowlatency-guard, whose tests read it",
 	}
 	for _, b := range allBlocks(t) {
 		if b.language != "yaml" || whole.MatchString(strings.Join(b.lines, "\n")) {

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package bootloader knows how kernel arguments get to the kernel, and how it comes back without them: for each boot loader,
+// an entry that is started once, and what makes the arguments permanent afterwards.
+package bootloader
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+)
+
+// Host is what a boot loader needs of the host.
+type Host interface {
+	// Read returns what is at a path, and follows no link.
+	Read(name string) (hostfile.State, error)
+	// Names are the names in a folder, ascending; none where it is absent.
+	Names(folder string) ([]string, error)
+	// Discard removes a file that a tool has left; it is no error where there is none.
+	Discard(name string) error
+	// Tool runs one of the boot loader's own programs.
+	Tool(ctx context.Context, program string, arguments ...string) error
+}
+
+// Write is a file that is to be written, and who else writes it.
+type Write struct {
+	Path  string
+	Role  journal.Role
+	State hostfile.State
+}
+
+// Arguments are a change of the kernel's command line: those that we added before and take away, and those that we add.
+type Arguments struct{ Remove, Add []string }
+
+// Loader is one boot loader on one host.
+type Loader interface {
+	// Name of the boot loader, for people.
+	Name() string
+	// Trial are the files of an entry with the changed arguments. The default entry stays as it is.
+	Trial(change Arguments) ([]Write, error)
+	// Arm is the boot loader's memory, in which the next start is the trial, once.
+	Arm() (Write, error)
+	// Disarmed is the boot loader's memory without the trial. Before is what it was before it was armed.
+	Disarmed(before hostfile.State) (Write, error)
+	// Permanent are the files that make the arguments those of the default entry, in two parts: those that people and tools
+	// write arguments to, and those that are made of them once they are written.
+	Permanent(add []string) ([]Write, error)
+	// Generate makes what the boot loader reads of what is on the disk now, checks it, and returns it. The arguments must be
+	// in the line of the default entry, and no others of ours.
+	Generate(ctx context.Context, change Arguments) ([]Write, error)
+	// Leftover is a file that is there while Generate runs, and afterwards only when it was interrupted; "" for none.
+	Leftover() string
+}
+
+// row is a boot loader: how it is found on a host.
+type row struct {
+	// found tells that the host starts with it.
+	found func(h Host) (bool, error)
+	// loader makes one; nil where arguments have no way back with it, and advice says what to do instead.
+	loader func(h Host) Loader
+	name   string
+	advice string
+}
+
+// rows are the boot loaders, the more particular ones first.
+func rows() []row {
+	return []row{rpmOSTree(), unifiedKernelImage(), systemdBoot(), grubBLS(), grubDebian(), extlinux()}
+}
+
+// Find returns the boot loader of a host. It is an error, with what to do instead, when the host has one with which
+// arguments have no way back.
+func Find(h Host) (Loader, error) {
+	for _, r := range rows() {
+		found, err := r.found(h)
+		if err != nil {
+			return nil, fmt.Errorf("looking for the boot loader %s: %w", r.name, err)
+		}
+		if !found {
+			continue
+		}
+		if r.loader == nil {
+			return nil, fmt.Errorf("kernel arguments are not supported here: the host starts with %s. %s", r.name, r.advice)
+		}
+		return r.loader(h), nil
+	}
+	return nil, fmt.Errorf("kernel arguments are not supported here: neither GRUB nor another known boot loader was found in /boot. %s",
+		"Add the arguments to the kernel's command line where this host has it.")
+}
+
+// exists reports whether something is at a path.
+func exists(h Host, name string) (bool, error) {
+	s, err := h.Read(name)
+	return s.Type != hostfile.Absent, err
+}
+
+// repeatable parameters may be given twice: the last one counts, or each adds something.
+func repeatable(parameter string) bool {
+	return slices.Contains([]string{"console", "panic", operation.MarkerParameter}, parameter)
+}
+
+// change returns a line of arguments with the change made. What others have put there stays, where it is. It is an error
+// when others have put a parameter there that is to be added.
+func (a Arguments) change(line []string) ([]string, error) {
+	changed := slices.Clone(line)
+	for _, ours := range slices.Backward(a.Remove) {
+		// Ours stand behind those of others.
+		for i, argument := range slices.Backward(changed) {
+			if argument == ours {
+				changed = slices.Delete(changed, i, i+1)
+				break
+			}
+		}
+	}
+	var foreign []string
+	for _, argument := range changed {
+		name := parameterOf(argument)
+		given := func(added string) bool { return parameterOf(added) == name }
+		if !repeatable(name) && slices.ContainsFunc(a.Add, given) {
+			foreign = append(foreign, argument)
+		}
+	}
+	if len(foreign) > 0 {
+		return nil, fmt.Errorf("the kernel's command line already has %s, which the plan sets, too: take it out where it was put, "+
+			"and nothing of it is lost", strings.Join(foreign, " "))
+	}
+	return append(changed, a.Add...), nil
+}
+
+func parameterOf(argument string) string {
+	name, _, _ := strings.Cut(argument, "=")
+	return strings.ReplaceAll(name, "-", "_")
+}

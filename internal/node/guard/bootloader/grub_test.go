@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package bootloader
+
+import (
+	"context"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+)
+
+// tree is a host of nothing but files.
+type tree map[string]string
+
+func (t tree) Read(name string) (hostfile.State, error) {
+	if content, found := t[name]; found {
+		return hostfile.File(content, 0o644), nil
+	}
+	for other := range t {
+		if strings.HasPrefix(other, name+"/") {
+			return hostfile.NewFolder(), nil
+		}
+	}
+	return hostfile.State{}, nil
+}
+
+func (t tree) Names(folder string) ([]string, error) {
+	var names []string
+	for name := range t {
+		if path.Dir(name) == folder {
+			names = append(names, path.Base(name))
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (t tree) Discard(name string) error { delete(t, name); return nil }
+
+func (t tree) Tool(context.Context, string, ...string) error { return fs.ErrInvalid }
+
+// debianHost is Debian 12 as its own tools set it up, with two kernels.
+func debianHost(t *testing.T) tree {
+	t.Helper()
+	return tree{
+		"/boot/grub/grub.cfg": string(golden.Get(t, "debian12-grub.cfg")),
+		"/boot/grub/grubenv":  block("saved_entry=Debian\n"),
+		"/etc/default/grub":   "GRUB_DEFAULT=0\n",
+		"/proc/1/mounts":      "/dev/vda1 / ext4 rw 0 0\nproc /proc proc rw 0 0\n",
+		"/dev/vda1":           "",
+	}
+}
+
+func block(variables string) string {
+	text := environmentHeader + variables
+	return text + strings.Repeat("#", environmentSize-len(text))
+}
+
+func TestTrialOfDebian(t *testing.T) {
+	h := debianHost(t)
+	loader, err := Find(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes, err := loader.Trial(Arguments{Add: operation.AddKernelArguments("nohz=on").Arguments})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(writes) != 1 || writes[0].Path != "/boot/grub/custom.cfg" {
+		t.Fatalf("writes %+v", writes)
+	}
+	golden.Assert(t, string(writes[0].State.Content), "debian12-custom.cfg")
+	armed, err := loader.Arm()
+	if err != nil || string(armed.State.Content) != block("saved_entry=Debian\nnext_entry=lowlatency-trial\n") {
+		t.Errorf("Arm() = %q, %v", armed.State.Content, err)
+	}
+	before, _ := h.Read(grubEnvironment)
+	h[grubEnvironment] = block("saved_entry=Debian\nnext_entry=\n")
+	disarmed, err := loader.Disarmed(before)
+	if err != nil || !disarmed.State.Equal(before) {
+		t.Errorf("Disarmed() = %q, %v", disarmed.State.Content, err)
+	}
+	h[grubEnvironment] = block("saved_entry=Other\nnext_entry=\n")
+	if disarmed, err = loader.Disarmed(before); err != nil || string(disarmed.State.Content) != block("saved_entry=Other\n") {
+		t.Errorf("Disarmed() after others have changed it = %q, %v", disarmed.State.Content, err)
+	}
+}
+
+func TestTrialIsRefused(t *testing.T) {
+	add := operation.AddKernelArguments("nohz=on").Arguments
+	cases := map[string]struct {
+		change func(h tree)
+		add    []string
+		want   string
+	}{
+		"on LVM":               {func(h tree) { h["/proc/1/mounts"] = "/dev/mapper/vg-root / ext4 rw 0 0\n" }, add, "/boot/grub is on /dev/mapper/vg-root, a volume of LVM or RAID"},
+		"on MD":                {func(h tree) { h["/proc/1/mounts"] = "/dev/vda1 / ext4 rw 0 0\n/dev/md0 /boot ext4 rw 0 0\n" }, add, "/boot/grub is on /dev/md0"},
+		"on btrfs":             {func(h tree) { h["/proc/1/mounts"] = "/dev/vda1 / btrfs rw 0 0\n" }, add, "/boot/grub is on btrfs, to which GRUB cannot write"},
+		"on what is not known": {func(h tree) { h["/proc/1/mounts"] = "" }, add, "it is not known on which file system"},
+		"with an argument of others": {func(tree) {}, operation.AddKernelArguments("root=/dev/sdb").Arguments,
+			"the kernel's command line already has root=UUID=5d0c1b2a-0f0e-4c4e-9b1a-2f6a7e1d9c3b"},
+		"with what GRUB does not take": {func(tree) {}, []string{"a=b;c"}, "GRUB would end the command line"},
+		"with a damaged environment": {func(h tree) {
+			h["/boot/grub/grubenv"] = "x"
+			h["/boot/grub/grub.cfg"] = strings.Replace(h["/boot/grub/grub.cfg"], `set default="0"`, `set default="${saved_entry}"`, 1)
+		}, add, "GRUB's environment is no block of 1024 bytes"},
+		"without custom.cfg": {func(h tree) { h["/boot/grub/grub.cfg"] = "menuentry 'a' {\n\tlinux /vmlinuz ro\n}\n" }, add, "reads neither custom.cfg nor next_entry"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := debianHost(t)
+			tc.change(h)
+			loader, err := Find(h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = loader.Trial(Arguments{Add: tc.add}); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Trial() = %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestUnsupportedBootLoaders(t *testing.T) {
+	cases := map[string]struct {
+		host tree
+		want string
+	}{
+		"rpm-ostree":           {tree{"/ostree/deploy/fedora/x": "", "/boot/grub/grub.cfg": "", "/etc/default/grub": ""}, "rpm-ostree kargs --append"},
+		"entries of BLS":       {tree{"/boot/loader/entries/a.conf": "", "/boot/grub/grub.cfg": "", "/etc/default/grub": ""}, "grubby --update-kernel=ALL --args"},
+		"systemd-boot":         {tree{"/efi/loader/loader.conf": ""}, "/etc/kernel/cmdline and run kernel-install"},
+		"an image":             {tree{"/efi/EFI/Linux/a.efi": "", "/efi/loader/loader.conf": ""}, "build the image anew"},
+		"extlinux":             {tree{"/boot/extlinux/extlinux.conf": ""}, "the line append of /boot/extlinux/extlinux.conf"},
+		"nothing that we know": {tree{}, "neither GRUB nor another known boot loader"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Find(tc.host); err == nil || !strings.Contains(err.Error(), "kernel arguments are not supported here") || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Find() = %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestFindEntry(t *testing.T) {
+	config := parseGRUBConfig(string(golden.Get(t, "debian12-grub.cfg")))
+	cases := map[string]string{
+		"0": "Debian GNU/Linux", "": "Debian GNU/Linux", "7": "Debian GNU/Linux", "Debian GNU/Linux": "Debian GNU/Linux",
+		"1>0": "Debian GNU/Linux, with Linux 6.1.0-56-amd64",
+		"1>2": "Debian GNU/Linux, with Linux 6.1.0-50-amd64",
+		"gnulinux-advanced-5d0c1b2a>gnulinux-6.1.0-50-amd64-advanced-5d0c1b2a": "Debian GNU/Linux, with Linux 6.1.0-50-amd64",
+		"1": "Debian GNU/Linux, with Linux 6.1.0-56-amd64",
+	}
+	for name, want := range cases {
+		if got, err := config.find(name); err != nil || got.title != want {
+			t.Errorf("find(%q) = %v, %v, want %q", name, got, err, want)
+		}
+	}
+	if config.defaultEntry != "0" {
+		t.Errorf("the default is %q", config.defaultEntry)
+	}
+}
+
+func TestChangeOfArguments(t *testing.T) {
+	line := []string{"root=a", "ro", "nohz=on", "quiet", "isolcpus=2", "lowlatency.boot=1"}
+	got, err := Arguments{Remove: []string{"isolcpus=2", "lowlatency.boot=1"}, Add: []string{"isolcpus=4", "lowlatency.boot=2"}}.change(line)
+	if diff := cmp.Diff([]string{"root=a", "ro", "nohz=on", "quiet", "isolcpus=4", "lowlatency.boot=2"}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	got, err = Arguments{Remove: []string{"isolcpus=2", "lowlatency.boot=1"}}.change(line)
+	if diff := cmp.Diff([]string{"root=a", "ro", "nohz=on", "quiet"}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func FuzzEnvironment(f *testing.F) {
+	f.Add(block("a=b\nnext_entry=\n"))
+	f.Add(block("# comment\na=b\n"))
+	f.Fuzz(func(t *testing.T, content string) {
+		e, err := parseEnvironment([]byte(content))
+		if err != nil {
+			return
+		}
+		armed := e.set(nextEntry, trialEntry)
+		text, err := armed.block()
+		if err != nil {
+			return
+		}
+		again, err := parseEnvironment(text)
+		if err != nil || again.get(nextEntry) != trialEntry {
+			t.Fatalf("%q is read as %+v, %v", text, again, err)
+		}
+	})
+}
+
+func FuzzGRUBConfig(f *testing.F) {
+	f.Add("menuentry 'a' {\n\tlinux /vmlinuz ro\n}\n", "0")
+	f.Add("submenu \"b\" --id c {\nmenuentry 'a' {\n}\n}\n", "c>a")
+	f.Fuzz(func(t *testing.T, content, name string) {
+		config := parseGRUBConfig(content)
+		if found, err := config.find(name); err == nil && found.submenu {
+			t.Fatal("a submenu is no entry that starts a kernel")
+		}
+	})
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package bootloader
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+)
+
+const (
+	grubConfigFile  = "/boot/grub/grub.cfg"
+	grubCustomFile  = "/boot/grub/custom.cfg"
+	grubEnvironment = "/boot/grub/grubenv"
+	// grubGenerated is where grub-mkconfig writes: it truncates what it writes to, and a power cut then leaves no grub.cfg.
+	grubGenerated = "/boot/grub/lowlatency-grub.cfg"
+	grubDefaults  = "/etc/default/grub"
+	// grubArguments is read last, so that it adds to what all other files have set.
+	grubArguments = "/etc/default/grub.d/zz-lowlatency.cfg"
+	// trialEntry identifies our entry.
+	trialEntry = "lowlatency-trial"
+)
+
+// grubDebian is GRUB as Debian and Ubuntu set it up: one grub.cfg, made by grub-mkconfig of files in /etc.
+func grubDebian() row {
+	return row{
+		name: "GRUB",
+		found: func(h Host) (bool, error) {
+			config, err := exists(h, grubConfigFile)
+			if err != nil || !config {
+				return false, err
+			}
+			return exists(h, grubDefaults)
+		},
+		loader: func(h Host) Loader { return debian{h} },
+	}
+}
+
+type debian struct{ host Host }
+
+func (d debian) Name() string { return "GRUB" }
+
+// Trial adds an entry to custom.cfg, which grub.cfg reads when GRUB starts (41_custom): grub.cfg stays as it is.
+func (d debian) Trial(change Arguments) ([]Write, error) {
+	if err := d.writable(); err != nil {
+		return nil, err
+	}
+	config, text, err := d.config()
+	if err != nil {
+		return nil, err
+	}
+	if !strings.Contains(text, "/custom.cfg") || !strings.Contains(text, "next_entry") {
+		return nil, errors.New("grub.cfg reads neither custom.cfg nor next_entry, so nothing can be tried once: let grub-mkconfig make it, with 00_header and 41_custom")
+	}
+	start, err := config.find(config.defaultEntry)
+	if err != nil {
+		return nil, err
+	}
+	arguments, err := changed(start, change)
+	if err != nil {
+		return nil, err
+	}
+	custom, err := d.host.Read(grubCustomFile)
+	if err != nil {
+		return nil, err
+	}
+	lines := append([]string{"menuentry 'Low latency: trial' --id " + trialEntry + " {"}, start.with(arguments)...)
+	content := string(custom.Content) + strings.Join(append(lines, "}"), "\n") + "\n"
+	state := hostfile.File(content, 0o644)
+	if custom.Type == hostfile.Regular {
+		state.Mode, state.UID, state.GID, state.Label = custom.Mode, custom.UID, custom.GID, custom.Label
+	}
+	return []Write{{Path: grubCustomFile, State: state}}, nil
+}
+
+// changed are the arguments of an entry after a change.
+func changed(e *entry, change Arguments) ([]string, error) {
+	for _, argument := range change.Add {
+		if strings.ContainsAny(argument, ";&") {
+			return nil, fmt.Errorf("GRUB would end the command line within %q: it cannot be written here", argument)
+		}
+	}
+	line, err := e.arguments()
+	if err != nil {
+		return nil, err
+	}
+	return change.change(line)
+}
+
+// config reads grub.cfg; its default is resolved.
+func (d debian) config() (grubConfig, string, error) {
+	file, err := d.host.Read(grubConfigFile)
+	if err != nil {
+		return grubConfig{}, "", err
+	}
+	config, err := d.resolved(file.Content)
+	return config, string(file.Content), err
+}
+
+// resolved is what a grub.cfg says, with the default that the environment names where it leaves that to it.
+func (d debian) resolved(content []byte) (grubConfig, error) {
+	config := parseGRUBConfig(string(content))
+	if config.defaultEntry != "${saved_entry}" {
+		return config, nil
+	}
+	e, _, err := d.environment()
+	if err != nil {
+		return grubConfig{}, err
+	}
+	config.defaultEntry = e.get("saved_entry")
+	return config, nil
+}
+
+// environment reads GRUB's environment. One that is absent is empty.
+func (d debian) environment() (environment, hostfile.State, error) {
+	file, err := d.host.Read(grubEnvironment)
+	if err != nil || file.Type == hostfile.Absent {
+		return environment{}, hostfile.File("", 0o600), err
+	}
+	e, err := parseEnvironment(file.Content)
+	if err != nil {
+		return e, file, fmt.Errorf("%s: %w", grubEnvironment, err)
+	}
+	return e, file, nil
+}
+
+// Arm names the trial as what GRUB starts next. GRUB takes that away before it starts it.
+func (d debian) Arm() (Write, error) {
+	e, file, err := d.environment()
+	if err != nil {
+		return Write{}, err
+	}
+	if next := e.get(nextEntry); next != "" && next != trialEntry {
+		return Write{}, fmt.Errorf("somebody else has set what GRUB starts next: %q in %s", next, grubEnvironment)
+	}
+	return environmentWrite(e.set(nextEntry, trialEntry), file)
+}
+
+// Disarmed is what the environment was before, where nobody else has changed it.
+func (d debian) Disarmed(before hostfile.State) (Write, error) {
+	e, file, err := d.environment()
+	if err != nil {
+		return Write{}, err
+	}
+	var old environment
+	if before.Type == hostfile.Regular {
+		if old, err = parseEnvironment(before.Content); err != nil {
+			return Write{}, fmt.Errorf("%s before the trial: %w", grubEnvironment, err)
+		}
+	}
+	without := e.without(nextEntry)
+	if sameVariables(without, old.without(nextEntry)) {
+		return Write{Path: grubEnvironment, Role: journal.Environment, State: before}, nil
+	}
+	return environmentWrite(without, file)
+}
+
+func sameVariables(a, b environment) bool {
+	return slices.Equal(a.variables, b.variables) && slices.Equal(a.comments, b.comments)
+}
+
+func environmentWrite(e environment, file hostfile.State) (Write, error) {
+	block, err := e.block()
+	if err != nil {
+		return Write{}, err
+	}
+	file.Content = block
+	return Write{Path: grubEnvironment, Role: journal.Environment, State: file}, nil
+}
+
+// Permanent is the file that adds the arguments whenever grub.cfg is made.
+func (d debian) Permanent(add []string) ([]Write, error) {
+	if len(add) == 0 {
+		return []Write{{Path: grubArguments}}, nil
+	}
+	content := "# Written by the Low Latency Node Operator; lowlatency-guard revert removes it.\n" +
+		`GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT ` + strings.Join(add, " ") + "\"\n"
+	return []Write{{Path: grubArguments, State: hostfile.File(content, 0o644)}}, nil
+}
+
+// Leftover is what grub-mkconfig was writing.
+func (d debian) Leftover() string { return grubGenerated }
+
+// Generate has grub-mkconfig make a grub.cfg beside the one in use, and looks at it before it takes its place.
+func (d debian) Generate(ctx context.Context, change Arguments) ([]Write, error) {
+	if err := d.host.Tool(ctx, "/usr/sbin/grub-mkconfig", "-o", grubGenerated); err != nil {
+		return nil, fmt.Errorf("making grub.cfg: %w", err)
+	}
+	if err := d.host.Tool(ctx, "/usr/bin/grub-script-check", grubGenerated); err != nil {
+		return nil, fmt.Errorf("checking the new grub.cfg: %w", err)
+	}
+	made, err := d.host.Read(grubGenerated)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.host.Discard(grubGenerated); err != nil {
+		return nil, err
+	}
+	old, err := d.host.Read(grubConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.checkGenerated(made.Content, change); err != nil {
+		return nil, fmt.Errorf("the new grub.cfg is not put in place: %w", err)
+	}
+	old.Type, old.Content = hostfile.Regular, made.Content
+	return []Write{{Path: grubConfigFile, Role: journal.Derived, State: old}}, nil
+}
+
+// checkGenerated looks for the arguments in the line of the default entry.
+func (d debian) checkGenerated(content []byte, change Arguments) error {
+	if len(bytes.TrimSpace(content)) == 0 {
+		return errors.New("it is empty")
+	}
+	config, err := d.resolved(content)
+	if err != nil {
+		return err
+	}
+	start, err := config.find(config.defaultEntry)
+	if err != nil {
+		return err
+	}
+	line, err := start.arguments()
+	if err != nil {
+		return err
+	}
+	for _, argument := range change.Add {
+		if !slices.Contains(line, argument) {
+			return fmt.Errorf("its default entry %q lacks %s: another file in /etc/default/grub.d sets GRUB_CMDLINE_LINUX_DEFAULT after ours",
+				start.title, argument)
+		}
+	}
+	if marker := operation.MarkerOf(line); marker != operation.MarkerOf(change.Add) {
+		return fmt.Errorf("its default entry %q has the marker %q, which is not that of the arguments", start.title, marker)
+	}
+	return nil
+}

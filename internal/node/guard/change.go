@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/bootloader"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+)
+
+// systemctl is how services are told, and systemd that its files have changed.
+const systemctl = "/usr/bin/systemctl"
+
+// change brings a path into a state, and writes down before what was there.
+func (g *Guard) change(t target) error {
+	now, err := g.disk.Read(t.path)
+	if err != nil || now.Equal(t.state) {
+		return err
+	}
+	if now.Type == hostfile.Other || now.Type == hostfile.Folder && t.state.Type != hostfile.Absent {
+		return fmt.Errorf("%s is %s, which is not replaced by a file", t.path, now)
+	}
+	record := &journal.Change{Path: t.path, Role: t.role, Before: now, After: t.state}
+	if err := g.append(journal.Record{Change: record}); err != nil {
+		return err
+	}
+	return hostfile.Replace(g.disk, t.path, t.state)
+}
+
+// removeFolders removes the folders that were made and that nothing needs any more.
+func (g *Guard) removeFolders(h *history) error {
+	if h.inForce == nil {
+		return nil
+	}
+	for _, c := range slices.Backward(h.inForce.changes) {
+		if c.After.Type != hostfile.Folder {
+			continue
+		}
+		names, err := g.machine.Names(c.Path)
+		if err != nil {
+			return err
+		}
+		if len(names) > 0 {
+			g.tell("The folder " + c.Path + " stays: it is not empty.")
+			continue
+		}
+		if err := g.change(target{path: c.Path, state: c.Before}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Guard) write(writes []bootloader.Write) error {
+	for _, w := range writes {
+		if w.State.Type != hostfile.Absent {
+			missing, err := g.missingFolders(w.Path)
+			if err != nil {
+				return err
+			}
+			for _, folder := range missing {
+				if err := g.change(target{path: folder, state: hostfile.NewFolder()}); err != nil {
+					return err
+				}
+			}
+		}
+		if err := g.change(target{path: w.Path, role: w.Role, state: w.State}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reload has systemd read what was changed of its files.
+func (g *Guard) reload(ctx context.Context, targets []target) error {
+	touched := func(t target) bool { return strings.HasPrefix(t.path, "/etc/systemd/") }
+	if !slices.ContainsFunc(targets, touched) {
+		return nil
+	}
+	return g.machine.Tool(ctx, systemctl, "daemon-reload")
+}
+
+// services starts and stops services, and loads modules, as the operations say.
+func (g *Guard) services(ctx context.Context, operations []operation.Operation) error {
+	for i := range operations {
+		o := &operations[i]
+		var err error
+		switch {
+		case o.Kind == operation.Service && o.State == operation.Started:
+			err = g.machine.Tool(ctx, systemctl, "start", o.Name)
+		case o.Kind == operation.Service && o.State == operation.Stopped:
+			err = g.machine.Tool(ctx, systemctl, "stop", o.Name)
+		case o.Kind == operation.Service:
+			err = g.machine.Tool(ctx, systemctl, "try-restart", o.Name)
+		case o.Kind == operation.Module && o.State == operation.Loaded:
+			err = g.machine.Tool(ctx, "/usr/sbin/modprobe", o.Name)
+		case o.Kind == operation.Module:
+			err = g.machine.Tool(ctx, "/usr/sbin/modprobe", "--remove", "--quiet", o.Name)
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", strings.ToLower(string(o.Kind)), o.Name, err)
+		}
+	}
+	return nil
+}
+
+// takeBack undoes the current change, from its last write to its first. What others have changed since stays and is named.
+func (g *Guard) takeBack(ctx context.Context, reason string) error {
+	h, err := g.load()
+	if err != nil || h.current == nil {
+		return err
+	}
+	last := h.current
+	if last.stage() != journal.Reverting {
+		if err := g.reach(journal.Reverting, reason, nil); err != nil {
+			return err
+		}
+	}
+	u := undo{g: g, h: h}
+	for _, c := range slices.Backward(last.changes) {
+		if err := u.change(c); err != nil {
+			return fmt.Errorf("putting %s back: %w", c.Path, err)
+		}
+	}
+	if err := u.bootLoader(ctx); err != nil {
+		return err
+	}
+	if err := g.reload(ctx, targetsOf(last.changes)); err != nil {
+		return err
+	}
+	g.tell("Taken back: " + reason + ".")
+	return g.reach(journal.Reverted, reason, u.differences)
+}
+
+func targetsOf(changes []journal.Change) []target {
+	targets := make([]target, len(changes))
+	for i, c := range changes {
+		targets[i].path = c.Path
+	}
+	return targets
+}
+
+// undo puts changes back.
+type undo struct {
+	g *Guard
+	h *history
+	// differences are what others have changed; generate tells that a tool has to make its files again.
+	differences []string
+	generate    bool
+}
+
+func (u *undo) change(c journal.Change) error {
+	if c.Role == journal.Live {
+		return u.live(c)
+	}
+	if c.Role == journal.Environment {
+		loader, err := bootloader.Find(u.g.bootHost())
+		if err != nil {
+			return err
+		}
+		return u.g.restoreEnvironment(loader, c.Before)
+	}
+	if err := hostfile.RemoveLeftover(u.g.disk, c.Path); err != nil {
+		return err
+	}
+	now, err := u.g.disk.Read(c.Path)
+	if err != nil || now.Equal(c.Before) {
+		return err
+	}
+	return u.file(c, now)
+}
+
+// file puts a file back that is as it was written, and no other.
+func (u *undo) file(c journal.Change, now hostfile.State) error {
+	if !now.Equal(c.After) {
+		if c.Role == journal.Derived {
+			u.generate = true
+		} else {
+			u.differences = append(u.differences, difference(c, now))
+		}
+		return nil
+	}
+	err := hostfile.Replace(u.g.disk, c.Path, c.Before)
+	if errors.Is(err, unix.ENOTEMPTY) {
+		u.differences = append(u.differences, c.Path+" holds files of others, so the folder stays")
+		return nil
+	}
+	return err
+}
+
+// live puts a value of the running kernel back. After a reboot it is none of ours any more.
+func (u *undo) live(c journal.Change) error {
+	if c.BootID != u.h.bootID {
+		return nil
+	}
+	now, err := u.g.machine.Get(c.Path)
+	if err != nil || now != string(c.After.Content) {
+		return err
+	}
+	return u.g.machine.Set(c.Path, string(c.Before.Content))
+}
+
+// bootLoader has the boot loader's tool make its files of what is on the disk now, where they are neither as before nor as
+// they were made, and removes what an interrupted run has left.
+func (u *undo) bootLoader(ctx context.Context) error {
+	change := u.h.arguments()
+	if len(change.Add)+len(change.Remove) == 0 {
+		return nil
+	}
+	loader, err := bootloader.Find(u.g.bootHost())
+	if err != nil {
+		return err
+	}
+	if left := loader.Leftover(); left != "" {
+		if err := u.g.removeFile(left); err != nil {
+			return err
+		}
+	}
+	if !u.generate {
+		return nil
+	}
+	writes, err := loader.Generate(ctx, bootloader.Arguments{Remove: change.Add, Add: change.Remove})
+	if err != nil {
+		return err
+	}
+	for _, w := range writes {
+		if err := hostfile.Replace(u.g.disk, w.Path, w.State); err != nil {
+			return err
+		}
+	}
+	return nil
+}

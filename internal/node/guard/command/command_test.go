@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+)
+
+// quietMachine runs no programs and notes which it was to run.
+type quietMachine struct {
+	guard.Below
+	tools *[]string
+}
+
+func (q quietMachine) Tool(_ context.Context, program string, arguments ...string) error {
+	*q.tools = append(*q.tools, strings.Join(append([]string{filepath.Base(program)}, arguments...), " "))
+	return nil
+}
+
+// ownDisk has all files belong to whoever runs the test.
+type ownDisk struct{ *hostfile.Root }
+
+func (o ownDisk) Create(name string, s hostfile.State) error {
+	s.UID, s.GID = os.Getuid(), os.Getgid()
+	return o.Root.Create(name, s)
+}
+
+func (o ownDisk) Read(name string) (hostfile.State, error) {
+	s, err := o.Root.Read(name)
+	s.UID, s.GID = 0, 0
+	return s, err
+}
+
+// tree is a host with a running kernel in it.
+type tree struct {
+	t     *testing.T
+	root  string
+	tools []string
+}
+
+func newHost(t *testing.T) *tree {
+	t.Helper()
+	h := &tree{t: t, root: t.TempDir()}
+	h.write("proc/cmdline", "ro quiet\n")
+	h.write("proc/uptime", "30.00 10.00\n")
+	h.write("proc/sys/kernel/random/boot_id", "one\n")
+	h.write("proc/sys/vm/stat_interval", "1\n")
+	h.write("etc/hostname", "a\n")
+	h.write("usr/local/bin/other", "")
+	h.write("var/lib/other", "")
+	h.write("run/other", "")
+	h.write("etc/systemd/system/multi-user.target.wants/other", "")
+	return h
+}
+
+func (h *tree) write(name, content string) {
+	h.t.Helper()
+	path := filepath.Join(h.root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *tree) read(name string) string {
+	h.t.Helper()
+	content, err := os.ReadFile(filepath.Join(h.root, name))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return string(content)
+}
+
+// files are the names of all files of the tree but those of the kernel and of the guard's lock.
+func (h *tree) files() []string {
+	h.t.Helper()
+	var names []string
+	for _, folder := range []string{"etc", "usr", "var"} {
+		err := filepath.WalkDir(filepath.Join(h.root, folder), func(name string, _ os.DirEntry, err error) error {
+			names = append(names, strings.TrimPrefix(name, h.root))
+			return err
+		})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	return names
+}
+
+// run runs a command with an answer on its standard input.
+func (h *tree) run(answer string, arguments ...string) (string, error) {
+	h.t.Helper()
+	var out bytes.Buffer
+	s := newSession()
+	s.out, s.in = &out, strings.NewReader(answer)
+	s.machineOf = func(root string) machine { return quietMachine{guard.Below{Root: root}, &h.tools} }
+	s.diskOf = func(root string) (disk, error) {
+		opened, err := hostfile.OpenRoot(root)
+		return ownDisk{opened}, err
+	}
+	command := s.command("test")
+	command.SetArgs(append([]string{"--root", h.root}, arguments...))
+	command.SetOut(&out)
+	err := command.ExecuteContext(h.t.Context())
+	return out.String(), err
+}
+
+const operations = `
+operations:
+- {kind: Sysctl, name: vm.stat_interval, value: "10"}
+- {kind: File, path: /etc/lowlatency/a, mode: 420, content: "x"}
+`
+
+func (h *tree) file(content string) string {
+	h.t.Helper()
+	name := filepath.Join(h.t.TempDir(), "operations.yaml")
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+	return name
+}
+
+// says runs a command that must succeed, and looks for a text in what it prints.
+func (h *tree) says(answer, want string, arguments ...string) string {
+	h.t.Helper()
+	out, err := h.run(answer, arguments...)
+	if err != nil || !strings.Contains(out, want) {
+		h.t.Errorf("%q: %q, %v, want %q", arguments, out, err, want)
+	}
+	return out
+}
+
+// denies runs status, which must say that something is not in force.
+func (h *tree) denies(want string, arguments ...string) {
+	h.t.Helper()
+	out, err := h.run("", append([]string{"status"}, arguments...)...)
+	if !errors.Is(err, ErrNotInForce) || !strings.Contains(out, want) {
+		h.t.Errorf("status: %q, %v, want %q", out, err, want)
+	}
+}
+
+// holds asserts what files hold, without the spaces around it.
+func (h *tree) holds(name, want string) {
+	h.t.Helper()
+	if got := strings.TrimSpace(h.read(name)); got != want {
+		h.t.Errorf("%s holds %q, want %q", name, got, want)
+	}
+}
+
+func TestApplyStatusRevert(t *testing.T) {
+	h := newHost(t)
+	before := h.files()
+	want := `  write  /etc/lowlatency, folder
+  write  /etc/lowlatency/a, a file of 1 bytes with mode 0644, owner 0:0
+  set    /proc/sys/vm/stat_interval from 1 to 10
+Do this? Type yes:
+Verified, and kept.
+`
+	if diff := cmp.Diff(want, h.says("yes\n", "", "apply", h.file(operations))); diff != "" {
+		t.Errorf("apply (-want +got):\n%s", diff)
+	}
+	h.holds("proc/sys/vm/stat_interval", "10")
+	h.holds("etc/lowlatency/a", "x")
+	if !slices.Contains(h.tools, "systemctl daemon-reload") {
+		t.Errorf("programs that ran: %q", h.tools)
+	}
+	h.says("", "In force:  operations ", "status")
+	h.write("etc/lowlatency/a", "y")
+	h.denies("Changed by others: /etc/lowlatency/a has another content")
+	h.write("etc/lowlatency/a", "x")
+	h.says("yes\n", "The host is as it was before; the guard goes, too.", "revert")
+	if diff := cmp.Diff(before, h.files()); diff != "" {
+		t.Errorf("the host before and after (-before +after):\n%s", diff)
+	}
+	h.says("", "In force:  nothing\n", "status")
+}
+
+func TestApplyAsks(t *testing.T) {
+	h := newHost(t)
+	before := h.files()
+	for name, arguments := range map[string][]string{
+		"no":           {"apply", h.file(operations)},
+		"no deadline":  {"apply", "--yes", "--deadline", "1s", h.file(operations)},
+		"no operation": {"apply", "--yes", h.file("operations: []")},
+		"a typo":       {"apply", "--yes", h.file("operation: []")},
+		"another path": {"apply", "--yes", h.file("operations: [{kind: File, path: /etc/passwd, mode: 420}]")},
+		"no file":      {"apply", "--yes", "/nowhere"},
+		"a format":     {"status", "-o", "xml"},
+		"no revert":    {"revert"},
+	} {
+		if out, err := h.run("no\n", arguments...); err == nil {
+			t.Errorf("%s: no error, and %q", name, out)
+		}
+	}
+	if diff := cmp.Diff(before, h.files()); diff != "" {
+		t.Errorf("something was written (-before +after):\n%s", diff)
+	}
+}
+
+func TestUnitsOnAHostWithNothingToDo(t *testing.T) {
+	h := newHost(t)
+	for _, name := range []string{"boot", "trial"} {
+		if out, err := h.run("", name); err != nil || out != "" {
+			t.Errorf("%s: %q, %v", name, out, err)
+		}
+	}
+}
+
+// TestTrialOfAPlan: what the plan asks for is not so, and the deadline is over.
+func TestTrialOfAPlan(t *testing.T) {
+	h := newHost(t)
+	unit := operations + `- {kind: Unit, name: lowlatency-a.service, path: /etc/systemd/system/lowlatency-a.service, mode: 420, content: "[Service]\n", state: Present}
+plan: {kernelArguments: [{text: nohz_full=2-7}]}
+`
+	before := h.files()
+	h.says("", "reboot once", "apply", "--yes", h.file(unit))
+	if last := h.tools[len(h.tools)-1]; last != "systemctl --no-block reboot" {
+		t.Errorf("the last program is %q", last)
+	}
+	h.write("proc/sys/kernel/random/boot_id", "two\n")
+	h.write("proc/sys/vm/stat_interval", "1\n")
+	h.says("", "", "boot")
+	h.holds("proc/sys/vm/stat_interval", "10")
+	h.write("proc/uptime", "700.00 10.00\n")
+	h.says("", "nohz_full", "trial")
+	h.denies(`"stage": "Reverted"`, "-o", "json")
+	h.denies("it was not verified in time")
+	h.says("", "", "revert", "--yes")
+	if diff := cmp.Diff(before, h.files()); diff != "" {
+		t.Errorf("the host before and after (-before +after):\n%s", diff)
+	}
+}
+
+// TestDocumentedOperations reads the file that the documentation shows.
+func TestDocumentedOperations(t *testing.T) {
+	text, err := os.ReadFile("../../../../docs/guard.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```yaml\n")
+	block, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("the documentation shows no file of operations")
+	}
+	h := newHost(t)
+	instruction, err := readInstruction(h.file(block))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := operation.Validate(instruction.Operations); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
+)
+
+const (
+	// lookAgain is the time between two verifications of a host that is not yet as planned: services are still starting.
+	lookAgain = 10 * time.Second
+	// liveDeadline bounds the verification of a change without a reboot.
+	liveDeadline = time.Minute
+)
+
+func (s *session) trialCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "trial",
+		Short: "Verify what is on trial, and keep it or take it back; for the unit lowlatency-guard-trial.service",
+		Args:  cobra.NoArgs,
+		RunE:  func(command *cobra.Command, _ []string) error { return s.trial(command.Context()) },
+	}
+}
+
+// trial looks at the host until it is verified, or its deadline is over. Between two looks somebody may take it back.
+func (s *session) trial(ctx context.Context) error {
+	for done := false; !done; {
+		err := s.with(func(g *guard.Guard, m machine) (err error) {
+			done, err = s.look(ctx, g, m)
+			return err
+		})
+		if err != nil || done {
+			return err
+		}
+		if err := pause(ctx, lookAgain); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) look(ctx context.Context, g *guard.Guard, m machine) (done bool, err error) {
+	onTrial, err := g.OnTrial()
+	if err != nil || onTrial == nil {
+		return true, err
+	}
+	up, err := uptime(m)
+	if err != nil {
+		return true, err
+	}
+	return s.decide(ctx, g, m, onTrial, up >= time.Duration(onTrial.DeadlineSeconds)*time.Second)
+}
+
+func pause(ctx context.Context, long time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("verifying: %w", ctx.Err())
+	case <-time.After(long):
+		return nil
+	}
+}
+
+// verifyNow verifies a change without a reboot.
+func (s *session) verifyNow(ctx context.Context, g *guard.Guard, m machine) error {
+	onTrial, err := g.OnTrial()
+	if err != nil || onTrial == nil {
+		return errors.Join(err, errors.New("the change of this host cannot be verified"))
+	}
+	for start := time.Now(); ; {
+		done, err := s.decide(ctx, g, m, onTrial, time.Since(start) > liveDeadline)
+		if err != nil || done {
+			return err
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// decide keeps what is verified, and takes back what is not when its time is over.
+func (s *session) decide(ctx context.Context, g *guard.Guard, m machine, onTrial *guard.Trial, over bool) (done bool, err error) {
+	problems, err := s.verify(ctx, g, onTrial)
+	if err != nil {
+		problems = []string{err.Error()}
+	}
+	switch {
+	case len(problems) == 0:
+		if err := g.Keep(ctx); err != nil {
+			return true, err
+		}
+		s.say("Verified, and kept.")
+		return true, s.leaveIfUnused(ctx, g)
+	case over:
+		return true, s.giveUp(ctx, g, m, sorted(problems))
+	default:
+		return false, nil
+	}
+}
+
+// giveUp takes everything back. Where even that fails, another start brings the old arguments: they are the default.
+func (s *session) giveUp(ctx context.Context, g *guard.Guard, m machine, problems string) error {
+	next, err := g.TakeBack(ctx, "it was not verified in time: "+problems)
+	if err == nil && next != guard.Reboot {
+		return errors.New("taken back: " + problems)
+	}
+	s.say("The host starts with its old arguments: %s", problems)
+	return errors.Join(err, m.Tool(ctx, "/usr/bin/systemctl", "--no-block", "reboot"))
+}
+
+func uptime(m machine) (time.Duration, error) {
+	text, err := m.Get("/proc/uptime")
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := strings.Cut(text, " ")
+	seconds, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading how long the host is up: %w", err)
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// verify returns what is not as it is to be: of the operations, and of the plan.
+func (s *session) verify(ctx context.Context, g *guard.Guard, onTrial *guard.Trial) ([]string, error) {
+	problems, err := g.CheckWritten()
+	if err != nil || len(problems) > 0 || len(onTrial.Plan) == 0 || string(onTrial.Plan) == "null" {
+		return problems, err
+	}
+	planned := &plan.NodePlan{}
+	if err := json.Unmarshal(onTrial.Plan, planned); err != nil {
+		return nil, fmt.Errorf("reading the plan: %w", err)
+	}
+	opened, err := host.Open(s.root)
+	if err != nil {
+		return nil, fmt.Errorf("reading the host: %w", err)
+	}
+	facts, err := opened.ReadWith(ctx, verify.Requests(planned))
+	if err = errors.Join(err, opened.Close()); err != nil {
+		return nil, fmt.Errorf("reading the host: %w", err)
+	}
+	return judge(planned, facts), nil
+}
+
+// judge names what of the plan needs another kernel still, and which critical checks have failed. Checks of less weight are
+// reported, and no reason to take a host away from its plan.
+func judge(planned *plan.NodePlan, facts *host.Facts) []string {
+	var problems []string
+	for _, change := range plan.DiffRunning(facts, planned).Items {
+		if change.Reboot == v1alpha1.RebootRequired {
+			problems = append(problems, fmt.Sprintf("%s is %q and is to be %q", change.What, change.From, change.To))
+		}
+	}
+	report := verify.Evaluate(verify.Input{Plan: planned, Facts: facts})
+	for _, result := range report.Results {
+		if result.Outcome == v1alpha1.OutcomeFailed && result.Check.Severity == v1alpha1.SeverityCritical {
+			problems = append(problems, string(result.Check.ID)+": "+result.Message)
+		}
+	}
+	return problems
+}

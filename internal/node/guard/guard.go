@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package guard changes a host as operations say, and has a way back at every moment: it writes down what was there before
+// it changes anything, starts a kernel with other arguments once before it keeps them, and puts everything back when the
+// kernel does not come up, when the host is not found as planned, or when that takes too long.
+package guard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/bootloader"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+)
+
+// Machine is what the guard needs of a host besides its files.
+type Machine interface {
+	// Names are the names in a folder, ascending; none where it is absent.
+	Names(folder string) ([]string, error)
+	// Tool runs a program of the host, by its path.
+	Tool(ctx context.Context, program string, arguments ...string) error
+	// Get and Set read and write a value of the running kernel, in a file below /proc/sys, /proc/irq or /sys.
+	Get(name string) (string, error)
+	Set(name, value string) error
+}
+
+// Guard changes one host.
+type Guard struct {
+	disk    hostfile.Disk
+	machine Machine
+	// tell says what is being done, for people.
+	tell func(sentence string)
+}
+
+// New makes the guard of a host.
+func New(disk hostfile.Disk, machine Machine, tell func(sentence string)) *Guard {
+	return &Guard{disk: disk, machine: machine, tell: tell}
+}
+
+// Wanted is what a host is to become.
+type Wanted struct {
+	// Operations; none to bring the host back to what it was before all plans.
+	Operations []operation.Operation
+	// Plan, as JSON, is what the host is verified against.
+	Plan []byte
+	// DeadlineSeconds is how long after its start a trial that was not verified is taken back.
+	DeadlineSeconds int
+	// Again allows a second attempt with operations that were taken back before.
+	Again bool
+}
+
+// Next says what has to happen on the host.
+type Next string
+
+const (
+	// Nothing has to.
+	Nothing Next = "Nothing"
+	// Verify tells that the host runs as it is to be, and that somebody has to look whether it does.
+	Verify Next = "Verify"
+	// Reboot tells that another kernel has to be started.
+	Reboot Next = "Reboot"
+)
+
+var (
+	// ErrUnfinished tells that the host is being changed already.
+	ErrUnfinished = errors.New("a change of this host is not finished")
+	// ErrTried tells that the same operations were taken back before.
+	ErrTried = errors.New("these operations were tried and taken back")
+)
+
+// ForeignError tells that somebody else has changed files that the guard manages.
+type ForeignError struct{ Differences []string }
+
+// Error names the files.
+func (e *ForeignError) Error() string {
+	return "others have changed what the guard manages, and nothing is written over it: " + strings.Join(e.Differences, "; ")
+}
+
+// Apply changes the host. It returns Reboot when a kernel has to be started for it, Verify when the host runs as it is to
+// be already, Nothing when there is nothing to do. After an error before the first write nothing is changed; after a later
+// one everything is put back.
+func (g *Guard) Apply(ctx context.Context, wanted Wanted) (Next, error) {
+	if err := operation.Validate(wanted.Operations); err != nil {
+		return Nothing, fmt.Errorf("the operations are not carried out: %w", err)
+	}
+	h, err := g.load()
+	if err == nil {
+		h, err = g.finish(ctx, h)
+	}
+	if err != nil {
+		return Nothing, err
+	}
+	if done, next, err := g.before(h, wanted); done || err != nil {
+		return next, err
+	}
+	w, err := g.prepare(h, wanted)
+	if err != nil || w.isNothing() && h.hash() == w.begin.Hash {
+		return Nothing, err
+	}
+	next, err := g.carryOut(ctx, w)
+	if err != nil {
+		return Nothing, errors.Join(err, g.takeBack(ctx, "it could not be written: "+err.Error()))
+	}
+	return next, nil
+}
+
+// finish completes or takes back what was interrupted, by a power cut or by the end of the process, so that the host can be
+// changed. A change that is on trial is not interrupted.
+func (g *Guard) finish(ctx context.Context, h *history) (*history, error) {
+	if h.current == nil {
+		return h, nil
+	}
+	switch h.current.stage() {
+	case "", journal.Reverting:
+		if err := g.takeBack(ctx, cmp.Or(h.current.reason(), "it was interrupted before it was complete")); err != nil {
+			return nil, err
+		}
+	case journal.InForce:
+		if err := g.fold(); err != nil {
+			return nil, err
+		}
+	default:
+		return h, nil
+	}
+	return g.load()
+}
+
+// before tells whether the host can be changed now.
+func (g *Guard) before(h *history, wanted Wanted) (done bool, next Next, err error) {
+	hash := operation.Hash(wanted.Operations)
+	switch last := h.current; {
+	case last == nil:
+		return false, Nothing, nil
+	case last.stage() == journal.Reverted && last.begin.Hash == hash && !wanted.Again && len(wanted.Operations) > 0:
+		return true, Nothing, fmt.Errorf("%w: %s", ErrTried, last.reason())
+	case last.stage() == journal.Reverted:
+		return false, Nothing, nil
+	case last.stage() == journal.Armed && last.begin.Hash == hash && last.bootID() == h.bootID:
+		return true, Reboot, nil
+	default:
+		return true, Nothing, fmt.Errorf("%w: it is at the stage %q", ErrUnfinished, last.stage())
+	}
+}
+
+// carryOut writes everything. What it has begun is in the journal.
+func (g *Guard) carryOut(ctx context.Context, w *work) (Next, error) {
+	if err := g.begin(w.begin); err != nil {
+		return Nothing, err
+	}
+	for _, t := range w.targets {
+		if err := g.change(t); err != nil {
+			return Nothing, err
+		}
+	}
+	if err := g.reload(ctx, w.targets); err != nil {
+		return Nothing, err
+	}
+	if !w.reboot {
+		if err := g.changeLive(w.live); err != nil {
+			return Nothing, err
+		}
+		if err := g.services(ctx, w.begin.Operations); err != nil {
+			return Nothing, err
+		}
+		return Verify, g.reach(journal.Written, "", nil)
+	}
+	return Reboot, g.arm(w)
+}
+
+// arm tells the boot loader to start the trial once. That it was told is written down before it is: a kernel that comes up
+// without the arguments is then one that the trial has not survived.
+func (g *Guard) arm(w *work) error {
+	if !w.arguments {
+		return g.reach(journal.Armed, "", nil)
+	}
+	for _, t := range w.trial {
+		if err := g.change(t); err != nil {
+			return err
+		}
+	}
+	environment, err := w.loader.Arm()
+	if err != nil {
+		return fmt.Errorf("naming the trial as what is started next: %w", err)
+	}
+	now, err := g.disk.Read(environment.Path)
+	if err != nil {
+		return err
+	}
+	record := &journal.Change{Path: environment.Path, Role: environment.Role, Before: now, After: environment.State}
+	if err := g.append(journal.Record{Change: record}); err != nil {
+		return err
+	}
+	if err := g.reach(journal.Armed, "", nil); err != nil {
+		return err
+	}
+	return hostfile.Replace(g.disk, environment.Path, environment.State)
+}
+
+// Keep makes what was verified permanent, and completes it when a power cut has interrupted that.
+func (g *Guard) Keep(ctx context.Context) error {
+	h, err := g.load()
+	if err != nil {
+		return err
+	}
+	if !h.onTrial() {
+		return errors.New("there is nothing on trial on this host")
+	}
+	if h.current.stage() != journal.Verified {
+		if err := g.reach(journal.Verified, "", nil); err != nil {
+			return err
+		}
+	}
+	err = g.keepArguments(ctx, h)
+	if err == nil {
+		err = g.removeFolders(h)
+	}
+	if err != nil {
+		return errors.Join(err, g.takeBack(ctx, "it could not be made permanent: "+err.Error()))
+	}
+	if err := g.reach(journal.InForce, "", nil); err != nil {
+		return err
+	}
+	return g.fold()
+}
+
+// keepArguments makes the arguments those of the default entry, and takes the trial away.
+func (g *Guard) keepArguments(ctx context.Context, h *history) error {
+	change := h.arguments()
+	if len(change.Add) == 0 && len(change.Remove) == 0 {
+		return nil
+	}
+	loader, err := bootloader.Find(g.bootHost())
+	if err != nil {
+		return err
+	}
+	permanent, err := loader.Permanent(change.Add)
+	if err != nil {
+		return err
+	}
+	if err := g.write(permanent); err != nil {
+		return err
+	}
+	generated, err := loader.Generate(ctx, change)
+	if err != nil {
+		return err
+	}
+	if err := g.write(generated); err != nil {
+		return err
+	}
+	return g.disarm(loader, h.current)
+}
+
+// disarm takes the trial's entry away, and the boot loader's memory of it. The first change of a path tells what was there
+// before.
+func (g *Guard) disarm(loader bootloader.Loader, last *enactment) error {
+	seen := map[string]bool{}
+	for _, c := range last.changes {
+		first := !seen[c.Path]
+		seen[c.Path] = true
+		switch {
+		case !first:
+		case c.Role == journal.Environment:
+			if err := g.restoreEnvironment(loader, c.Before); err != nil {
+				return err
+			}
+		case c.Role == journal.Trial:
+			if err := g.change(target{path: c.Path, role: c.Role, state: c.Before}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (g *Guard) restoreEnvironment(loader bootloader.Loader, before hostfile.State) error {
+	memory, err := loader.Disarmed(before)
+	if err != nil {
+		return err
+	}
+	if err := hostfile.RemoveLeftover(g.disk, memory.Path); err != nil {
+		return err
+	}
+	now, err := g.disk.Read(memory.Path)
+	if err != nil || now.Equal(memory.State) {
+		return err
+	}
+	return hostfile.Replace(g.disk, memory.Path, memory.State)
+}
+
+// TakeBack puts everything back that the unfinished change has changed, and says why. It returns Reboot when the running
+// kernel has arguments that are none of the host's any more.
+func (g *Guard) TakeBack(ctx context.Context, reason string) (Next, error) {
+	h, err := g.load()
+	if err != nil {
+		return Nothing, err
+	}
+	if h.current == nil || h.current.stage() == journal.Reverted {
+		return Nothing, errors.New("there is nothing to take back on this host")
+	}
+	if h.current.stage() == journal.InForce {
+		return Nothing, g.fold()
+	}
+	if err := g.takeBack(ctx, reason); err != nil {
+		return Nothing, err
+	}
+	if h.rebooted() && h.tried() {
+		return Reboot, nil
+	}
+	return Nothing, nil
+}
+
+// Boot is called at each start of the host before the kubelet starts. It completes what a power cut has interrupted, takes a
+// trial back whose kernel has not come up, and sets the values of the running kernel that are in force.
+func (g *Guard) Boot(ctx context.Context) (Next, error) {
+	h, err := g.load()
+	if err != nil {
+		return Nothing, err
+	}
+	last := h.current
+	if last == nil || last.stage() == journal.Reverted {
+		return Nothing, g.bootInForce(ctx, h)
+	}
+	switch last.stage() {
+	case journal.Armed:
+		return g.bootTrial(ctx, h)
+	case journal.Verified:
+		if h.tried() {
+			g.tell("The arguments were verified, and the power was cut while they were made permanent: this is completed.")
+			return Nothing, errors.Join(g.Keep(ctx), g.bootLive(last.begin.Operations))
+		}
+		return g.TakeBack(ctx, "the power was cut while it was made permanent")
+	case journal.InForce:
+		return Nothing, errors.Join(g.fold(), g.bootLive(last.begin.Operations))
+	case journal.Reverting:
+		return g.TakeBack(ctx, last.reason())
+	default:
+		if !h.rebooted() {
+			// Written and being verified, by somebody who runs.
+			return Nothing, nil
+		}
+		return Nothing, g.takeBack(ctx, "the power was cut before it was complete")
+	}
+}
+
+// bootTrial tells which kernel came up.
+func (g *Guard) bootTrial(ctx context.Context, h *history) (Next, error) {
+	if !h.rebooted() {
+		return Reboot, nil
+	}
+	if !h.tried() {
+		return g.TakeBack(ctx, "the kernel did not come up with the arguments of the trial, and the host started with those before it")
+	}
+	return Verify, g.bootLive(h.current.begin.Operations)
+}
+
+// bootInForce sets the values of the running kernel that are in force.
+func (g *Guard) bootInForce(_ context.Context, h *history) error {
+	if h.inForce == nil {
+		return nil
+	}
+	return g.bootLive(h.inForce.begin.Operations)
+}

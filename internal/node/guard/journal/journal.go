@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package journal holds how the guard writes down what it is about to change on a host, before it does: one line for each
+// record, each with a checksum. A last line that a power cut has left unfinished is none.
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+)
+
+// Stage is how far a change of the host is. A change begins without any.
+type Stage string
+
+const (
+	// Written tells that the host runs as it is to run, without another kernel, and that this is to be verified.
+	Written Stage = "Written"
+	// Armed tells that the boot loader is told, now, to start the trial once.
+	Armed Stage = "Armed"
+	// Verified tells that the kernel and the host were found as planned.
+	Verified Stage = "Verified"
+	// InForce tells that the change is complete, and the next boot is as this one.
+	InForce Stage = "InForce"
+	// Reverting tells that what was changed is being put back.
+	Reverting Stage = "Reverting"
+	// Reverted tells that everything is as before, except for what others have changed since.
+	Reverted Stage = "Reverted"
+)
+
+// Record is one line. Exactly one of its fields is set.
+type Record struct {
+	Begin  *Begin   `json:"begin,omitempty"`
+	Change *Change  `json:"change,omitempty"`
+	Stage  *Reached `json:"stage,omitempty"`
+}
+
+// Begin says what the host is to become.
+type Begin struct {
+	// Number grows with each change of a host.
+	Number int `json:"number"`
+	// Hash of the operations; that of none when the host is to be as it was before all plans.
+	Hash string `json:"hash"`
+	// Operations, in the order in which they are carried out.
+	Operations []operation.Operation `json:"operations,omitempty"`
+	// Plan is the plan that the operations spell, for the verification; empty when there is none.
+	Plan json.RawMessage `json:"plan,omitempty"`
+	// BootID of the running kernel, as /proc/sys/kernel/random/boot_id says it.
+	BootID string `json:"bootID"`
+	// DeadlineSeconds is how long after its start a trial that was not verified is taken back.
+	DeadlineSeconds int `json:"deadlineSeconds"`
+}
+
+// Change says what was at a path and what comes there, before it comes.
+type Change struct {
+	Path string `json:"path"`
+	// Role says who else may change the file.
+	Role Role `json:"role,omitempty"`
+	// BootID of the kernel that had the value before; for live values only.
+	BootID string         `json:"bootID,omitempty"`
+	Before hostfile.State `json:"before"`
+	After  hostfile.State `json:"after"`
+}
+
+// Role says who else changes a file, and so what a content means that is neither the one before nor the one after.
+type Role string
+
+const (
+	// Ours are files that nobody else changes: who did is to be told, and what he wrote stays. It is the zero value.
+	Ours Role = ""
+	// Environment is the boot loader's own memory, which it changes at each boot.
+	Environment Role = "Environment"
+	// Derived files are made by a tool from others, and made again whenever a kernel is installed.
+	Derived Role = "Derived"
+	// Trial are files of the boot loader that go when the trial ends, whichever way.
+	Trial Role = "Trial"
+	// Live are files of the running kernel: their values end with it.
+	Live Role = "Live"
+)
+
+// Reached says how far the change is.
+type Reached struct {
+	Stage Stage `json:"stage"`
+	// BootID of the kernel that ran then.
+	BootID string `json:"bootID"`
+	// Reason says why a change is taken back.
+	Reason string `json:"reason,omitempty"`
+	// Differences are what others have changed, and what was left as they did.
+	Differences []string `json:"differences,omitempty"`
+}
+
+// checksumDigits are those of the checksum in front of each line, with the space behind them.
+const checksumDigits = 9
+
+// Encode writes a record as one line.
+func Encode(record Record) ([]byte, error) {
+	text, err := json.Marshal(record)
+	if err != nil {
+		return nil, fmt.Errorf("writing a record of the journal: %w", err)
+	}
+	return fmt.Appendf(nil, "%08x %s\n", checksum(text), text), nil
+}
+
+func checksum(text []byte) uint32 { return crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)) }
+
+// errDamaged tells of a journal that no power cut can have left.
+var errDamaged = errors.New("the journal is damaged")
+
+// Decode reads a journal, and returns how many of its bytes are whole records. What follows them was being written when the
+// power was cut. A line that is wrong in front of whole ones is no such thing, and an error.
+func Decode(content []byte) (records []Record, whole int, err error) {
+	for whole < len(content) {
+		length := bytes.IndexByte(content[whole:], '\n')
+		if length < 0 {
+			return records, whole, nil
+		}
+		record, wrong := decodeLine(content[whole : whole+length])
+		isLast := bytes.IndexByte(content[whole+length+1:], '\n') < 0
+		if wrong != nil && !isLast {
+			return nil, 0, fmt.Errorf("%w at byte %d: %w", errDamaged, whole, wrong)
+		}
+		if wrong != nil {
+			break
+		}
+		records, whole = append(records, record), whole+length+1
+	}
+	return records, whole, nil
+}
+
+func decodeLine(line []byte) (Record, error) {
+	var record Record
+	if len(line) < checksumDigits || line[checksumDigits-1] != ' ' {
+		return record, errors.New("the line has no checksum")
+	}
+	sum, err := strconv.ParseUint(string(line[:checksumDigits-1]), 16, 32)
+	if err != nil {
+		return record, fmt.Errorf("reading its checksum: %w", err)
+	}
+	text := line[checksumDigits:]
+	if uint32(sum) != checksum(text) {
+		return record, errors.New("its checksum is wrong")
+	}
+	if err := json.Unmarshal(text, &record); err != nil {
+		return record, fmt.Errorf("reading it: %w", err)
+	}
+	return record, nil
+}

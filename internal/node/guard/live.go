@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/bootloader"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+)
+
+// settings are the values of the running kernel that operations set.
+func settings(operations []operation.Operation) []setting {
+	var all []setting
+	for i := range operations {
+		switch o := &operations[i]; o.Kind {
+		case operation.Sysctl:
+			all = append(all, setting{"/proc/sys/" + strings.ReplaceAll(o.Name, ".", "/"), o.Value})
+		case operation.Sysfs:
+			all = append(all, setting{o.Path, o.Value})
+		default:
+		}
+	}
+	return all
+}
+
+// liveSettings are the values that have to be written now: those of the operations, and for those that are in force and are
+// no longer wanted what they were before, in this boot.
+func (g *Guard) liveSettings(h *history, operations []operation.Operation) []setting {
+	var changed []setting
+	wanted := map[string]bool{}
+	for _, s := range settings(operations) {
+		wanted[s.path] = true
+		if now, err := g.machine.Get(s.path); err != nil || now != s.value {
+			changed = append(changed, s)
+		}
+	}
+	if h.inForce == nil {
+		return changed
+	}
+	for _, c := range h.inForce.changes {
+		if c.Role == journal.Live && c.BootID == h.bootID && !wanted[c.Path] {
+			changed = append(changed, setting{c.Path, string(c.Before.Content)})
+		}
+	}
+	return changed
+}
+
+// changeLive sets values of the running kernel, and writes down before what they were.
+func (g *Guard) changeLive(all []setting) error {
+	id, err := g.disk.Read(bootIDFile)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		now, err := g.machine.Get(s.path)
+		if err != nil {
+			return err
+		}
+		record := &journal.Change{
+			Path: s.path, Role: journal.Live, BootID: strings.TrimSpace(string(id.Content)),
+			Before: hostfile.State{Content: []byte(now)}, After: hostfile.State{Content: []byte(s.value)},
+		}
+		if err := g.append(journal.Record{Change: record}); err != nil {
+			return err
+		}
+		if err := g.machine.Set(s.path, s.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bootLive sets the values of the running kernel after a boot. One that cannot be set keeps no other from being set: the
+// verification finds it.
+func (g *Guard) bootLive(operations []operation.Operation) error {
+	var problems []error
+	for _, s := range settings(operations) {
+		if now, err := g.machine.Get(s.path); err == nil && now == s.value {
+			continue
+		}
+		if err := g.machine.Set(s.path, s.value); err != nil {
+			problems = append(problems, fmt.Errorf("setting %s: %w", s.path, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// bootHost is the host as boot loaders see it.
+type bootHost struct{ g *Guard }
+
+func (g *Guard) bootHost() bootloader.Host { return bootHost{g} }
+
+func (b bootHost) Read(name string) (hostfile.State, error) { return b.g.disk.Read(name) }
+func (b bootHost) Names(folder string) ([]string, error)    { return b.g.machine.Names(folder) }
+func (b bootHost) Discard(name string) error                { return b.g.removeFile(name) }
+func (b bootHost) Tool(ctx context.Context, program string, arguments ...string) error {
+	return b.g.machine.Tool(ctx, program, arguments...)
+}

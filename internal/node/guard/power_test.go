@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+)
+
+// trading are operations of each sort: a new file, one that replaces another's, one in a new folder, an enabled unit, a
+// value of the kernel, arguments.
+func trading() []operation.Operation {
+	return []operation.Operation{
+		operation.PutFile("/etc/sysctl.d/99-lowlatency-rps.conf", 0o644, "net.core.rps_default_mask = 3\n"),
+		operation.PutFile("/etc/modprobe.d/lowlatency-trading.conf", 0o644, "new"),
+		operation.PutFile("/etc/lowlatency/irqbalance.env", 0o644, "x"),
+		operation.PutUnit("lowlatency-hugepages.service", "[Install]\nWantedBy=multi-user.target\n", operation.Enabled),
+		operation.SetSysctl("vm.stat_interval", "10"),
+		operation.AddKernelArguments("nohz=on", "isolcpus=2-7"),
+	}
+}
+
+// otherTrading differs in each of them.
+func otherTrading() []operation.Operation {
+	return []operation.Operation{
+		operation.PutFile("/etc/modprobe.d/lowlatency-trading.conf", 0o644, "newer"),
+		operation.PutUnit("lowlatency-hugepages.service", "[Install]\nWantedBy=basic.target\n", operation.Enabled),
+		operation.PutDropIn("irqbalance.service", "90-lowlatency.conf", "[Service]\n"),
+		operation.AddKernelArguments("nohz=on", "isolcpus=4-7"),
+	}
+}
+
+func wanted(operations []operation.Operation) guard.Wanted {
+	return guard.Wanted{Operations: operations, Plan: []byte(`{}`), DeadlineSeconds: 600}
+}
+
+// settle goes on as a host does after a power cut, until nothing is left to do. It fails when the host boots again and again.
+func (w *world) settle(next guard.Next, cut bool) {
+	w.t.Helper()
+	for range 6 {
+		if cut || next == guard.Reboot {
+			w.reboot(!cut)
+			var err error
+			cut, err = w.until(func() error { next, err = w.guard().Boot(context.Background()); return err })
+			if err != nil {
+				w.t.Fatalf("after boot %d: %v", w.boots, err)
+			}
+			continue
+		}
+		if next != guard.Verify {
+			return
+		}
+		var err error
+		cut, err = w.until(func() error { return w.guard().Keep(context.Background()) })
+		if err != nil {
+			w.t.Fatalf("keeping: %v", err)
+		}
+		next = guard.Nothing
+	}
+	w.t.Fatalf("the host boots again and again: %d times", w.boots)
+}
+
+// enact applies operations without a power cut.
+func (w *world) enact(operations []operation.Operation) {
+	w.t.Helper()
+	next, err := w.guard().Apply(context.Background(), wanted(operations))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle(next, false)
+}
+
+func TestApplyAndRemove(t *testing.T) {
+	w := newWorld(t)
+	before := w.manifest()
+	w.enact(trading())
+	if got := lineOf(string(w.seen["/boot/grub/grub.cfg"].Content)); !strings.HasSuffix(got, strings.Join(operation.Arguments(trading()), " ")) {
+		t.Errorf("the permanent line is %q", got)
+	}
+	if w.boots != 2 || w.live["/proc/sys/vm/stat_interval"] != "10" {
+		t.Errorf("%d boots, values %v", w.boots, w.live)
+	}
+	w.enact(otherTrading())
+	if w.boots != 3 {
+		t.Errorf("%d boots", w.boots)
+	}
+	w.enact(nil)
+	if diff := cmp.Diff(before, w.manifest()); diff != "" {
+		t.Errorf("the host before and after (-before +after):\n%s", diff)
+	}
+	if w.boots != 4 || w.seen[guard.StateFolder+"/in-force"].Type != "" || w.seen[guard.StateFolder+"/journal"].Type != "" {
+		t.Errorf("%d boots; the guard remembers %v", w.boots, w.seen[guard.StateFolder+"/in-force"])
+	}
+}
+
+// TestPowerCuts cuts the power at every step, with each part of a record and each survival of what was not synced, of a
+// first plan, of a changed one and of the removal: the host ends as it was or as it is to be, in every file.
+func TestPowerCuts(t *testing.T) {
+	type change struct {
+		name     string
+		from, to []operation.Operation
+	}
+	for _, c := range []change{{"first", nil, trading()}, {"changed", trading(), otherTrading()}, {"removed", trading(), nil}} {
+		t.Run(c.name, func(t *testing.T) {
+			before := prepared(t, c.from)
+			after := prepared(t, c.from)
+			steps := after.steps
+			after.enact(c.to)
+			want := map[string]string{fmt.Sprint(before.manifest()): "reverted", fmt.Sprint(after.manifest()): "enacted"}
+			counts := map[string]int{}
+			for cut := steps + 1; cut <= after.steps; cut++ {
+				for _, part := range after.parts(cut) {
+					for _, survives := range []survival{nothingUnsynced, everything, firstHalf} {
+						w := before.again(t)
+						w.cut, w.part, w.survival = cut, part, survives
+						w.attempt(c.to)
+						got := want[fmt.Sprint(w.manifest())]
+						if got == "" {
+							t.Fatalf("cut at step %d of %d, part %d, survival %d: the host is neither as before nor as planned\n%s", cut, after.steps, part, survives,
+								cmp.Diff(before.manifest(), w.manifest()))
+						}
+						w.checkRunning(got, c.from, c.to)
+						counts[got]++
+					}
+				}
+			}
+			t.Log(counts)
+			if counts["reverted"] == 0 || counts["enacted"] == 0 {
+				t.Errorf("outcomes %v: some cuts must end in each", counts)
+			}
+		})
+	}
+}
+
+// prepared is a host on which operations are in force.
+func prepared(t *testing.T, operations []operation.Operation) *world {
+	t.Helper()
+	w := newWorld(t)
+	if operations != nil {
+		w.enact(operations)
+	}
+	return w
+}
+
+// parts are how many bytes of what is appended at a step a power cut may leave; one where nothing is appended.
+func (w *world) parts(step int) []int {
+	length := w.appended[step]
+	if length == 0 {
+		return []int{0}
+	}
+	return []int{0, 1, length / 2, length - 1, length}
+}
+
+// again is the same host once more.
+func (w *world) again(t *testing.T) *world {
+	t.Helper()
+	other := *w
+	other.t, other.seen, other.kept, other.live = t, maps.Clone(w.seen), maps.Clone(w.kept), maps.Clone(w.live)
+	other.unsynced, other.appended = slices.Clone(w.unsynced), map[int]int{}
+	return &other
+}
+
+// attempt applies operations until the power is cut, and lets the host settle.
+func (w *world) attempt(operations []operation.Operation) {
+	w.t.Helper()
+	var next guard.Next
+	cut, err := w.until(func() (err error) {
+		next, err = w.guard().Apply(context.Background(), wanted(operations))
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle(next, cut)
+}
+
+// checkRunning compares the kernel that runs with the files.
+func (w *world) checkRunning(outcome string, from, to []operation.Operation) {
+	w.t.Helper()
+	operations := from
+	if outcome == "enacted" {
+		operations = to
+	}
+	line := strings.Fields(string(w.seen["/proc/cmdline"].Content))
+	if got := operation.MarkerOf(line); got != operation.MarkerOf(operation.Arguments(operations)) {
+		w.t.Fatalf("cut at %d: the host is %s, and the kernel's line is %q", w.cut, outcome, line)
+	}
+	if next, err := w.guard().Boot(context.Background()); err != nil || next != guard.Nothing {
+		w.t.Fatalf("the host is %s, and something is left to do: %v, %v", outcome, next, err)
+	}
+	for name := range w.seen {
+		if strings.Contains(name, "lowlatency-next") {
+			w.t.Fatalf("the host is %s, and %s is left", outcome, name)
+		}
+	}
+}
+
+// TestSecondPowerCut cuts the power again while the host recovers from the first cut.
+func TestSecondPowerCut(t *testing.T) {
+	before := prepared(t, trading())
+	after := prepared(t, trading())
+	steps := after.steps
+	after.enact(otherTrading())
+	ends := []string{fmt.Sprint(before.manifest()), fmt.Sprint(after.manifest())}
+	for first := steps + 1; first <= after.steps; first += 3 {
+		for second := 1; second <= 40; second += 2 {
+			w := before.again(t)
+			w.cut, w.survival = first, firstHalf
+			w.attemptWithSecondCut(otherTrading(), second)
+			if !slices.Contains(ends, fmt.Sprint(w.manifest())) {
+				t.Fatalf("cuts at step %d and %d steps later: the host is neither as before nor as planned\n%s", first, second,
+					cmp.Diff(before.manifest(), w.manifest()))
+			}
+		}
+	}
+}
+
+func (w *world) attemptWithSecondCut(operations []operation.Operation, second int) {
+	w.t.Helper()
+	var next guard.Next
+	cut, err := w.until(func() (err error) {
+		next, err = w.guard().Apply(context.Background(), wanted(operations))
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if cut {
+		w.reboot(false)
+		w.cut = w.steps + second
+		cut, err = w.until(func() (err error) { next, err = w.guard().Boot(context.Background()); return err })
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.settle(next, cut)
+}
+
+func TestTrialThatDoesNotComeUp(t *testing.T) {
+	w := newWorld(t)
+	before := w.manifest()
+	w.hangs = true
+	w.enact(trading())
+	if diff := cmp.Diff(before, w.manifest()); diff != "" {
+		t.Errorf("the host before and after (-before +after):\n%s", diff)
+	}
+	if w.boots != 2 {
+		t.Errorf("%d boots", w.boots)
+	}
+}
+
+func TestForeignChangesStay(t *testing.T) {
+	const ours = "/etc/modprobe.d/lowlatency-trading.conf"
+	w := prepared(t, trading())
+	w.seen[ours] = hostfile.File("somebody else's", 0o644)
+	w.kept[ours] = w.seen[ours]
+	before := w.manifest()
+	_, err := w.guard().Apply(context.Background(), wanted(otherTrading()))
+	var foreign *guard.ForeignError
+	if !errors.As(err, &foreign) || !strings.Contains(err.Error(), ours+" has another content than the guard has written") {
+		t.Errorf("Apply() = %v", err)
+	}
+	if diff := cmp.Diff(before, w.manifest()); diff != "" {
+		t.Errorf("something was written (-before +after):\n%s", diff)
+	}
+	w.enact(nil)
+	if got := string(w.seen[ours].Content); got != "somebody else's" {
+		t.Errorf("the removal has left %q", got)
+	}
+	if file := w.seen["/etc/sysctl.d/99-lowlatency-rps.conf"]; file.Type != hostfile.Absent {
+		t.Error("the removal has left our own file")
+	}
+}
+
+func TestWhatWasTakenBackIsNotTriedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.hangs = true
+	w.enact(trading())
+	if _, err := w.guard().Apply(context.Background(), wanted(trading())); !errors.Is(err, guard.ErrTried) {
+		t.Errorf("Apply() = %v", err)
+	}
+	w.hangs = false
+	again := wanted(trading())
+	again.Again = true
+	next, err := w.guard().Apply(context.Background(), again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.settle(next, false)
+	if status, err := w.guard().Status(); err != nil || status.InForce != operation.Hash(trading()) || len(status.Missing) > 0 {
+		t.Errorf("Status() = %+v, %v", status, err)
+	}
+}
+
+func TestLiveChangesNeedNoReboot(t *testing.T) {
+	w := prepared(t, trading())
+	live := trading()
+	live[4] = operation.SetSysctl("vm.stat_interval", "20")
+	live[1] = operation.PutFile("/etc/modprobe.d/lowlatency-trading.conf", 0o644, "newer")
+	boots := w.boots
+	w.enact(live)
+	if w.boots != boots || w.live["/proc/sys/vm/stat_interval"] != "20" {
+		t.Errorf("%d boots, values %v", w.boots-boots, w.live)
+	}
+}
+
+func TestATrialThatIsNotVerified(t *testing.T) {
+	w := newWorld(t)
+	before := w.manifest()
+	if next, err := w.guard().Apply(context.Background(), wanted(trading())); next != guard.Reboot || err != nil {
+		t.Fatalf("Apply() = %v, %v", next, err)
+	}
+	w.reboot(true)
+	if next, err := w.guard().Boot(context.Background()); next != guard.Verify || err != nil {
+		t.Fatalf("Boot() = %v, %v", next, err)
+	}
+	next, err := w.guard().TakeBack(context.Background(), "cpu.isolated has failed")
+	if next != guard.Reboot || err != nil {
+		t.Fatalf("TakeBack() = %v, %v", next, err)
+	}
+	w.settle(next, false)
+	if diff := cmp.Diff(before, w.manifest()); diff != "" {
+		t.Errorf("the host before and after (-before +after):\n%s", diff)
+	}
+	if status, err := w.guard().Status(); err != nil || status.Reason != "cpu.isolated has failed" || status.InForce != "" {
+		t.Errorf("Status() = %+v, %v", status, err)
+	}
+}
+
+// TestBrokenTools: the boot loader's tool fails while the verified arguments are made permanent.
+func TestBrokenTools(t *testing.T) {
+	w := newWorld(t)
+	before := w.manifest()
+	if _, err := w.guard().Apply(context.Background(), wanted(trading())); err != nil {
+		t.Fatal(err)
+	}
+	w.reboot(true)
+	w.broken = errors.New("no space left")
+	if err := w.guard().Keep(context.Background()); err == nil || !strings.Contains(err.Error(), "no space left") {
+		t.Fatalf("Keep() = %v", err)
+	}
+	w.settle(guard.Reboot, false)
+	if diff := cmp.Diff(before, w.manifest()); diff != "" {
+		t.Errorf("the host before and after (-before +after):\n%s", diff)
+	}
+}
+
+// TestKernelInstalledMeanwhile: grub.cfg is made again by somebody else while a plan is in force.
+func TestKernelInstalledMeanwhile(t *testing.T) {
+	w := prepared(t, trading())
+	config := w.seen["/boot/grub/grub.cfg"]
+	config.Content = []byte(strings.ReplaceAll(string(config.Content), "6.1", "6.2"))
+	w.seen["/boot/grub/grub.cfg"], w.kept["/boot/grub/grub.cfg"] = config, config
+	w.enact(nil)
+	if got := lineOf(string(w.seen["/boot/grub/grub.cfg"].Content)); strings.Contains(got, "lowlatency") {
+		t.Errorf("the permanent line is %q", got)
+	}
+}

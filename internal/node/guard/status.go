@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+)
+
+// Status is what the guard knows of a host.
+type Status struct {
+	// InForce is the hash of the operations that are in force; "" for none.
+	InForce string `json:"inForce,omitempty"`
+	// Changing is the hash of those that are being tried or were taken back last, Stage how far that is, Reason why they
+	// were taken back.
+	Changing string        `json:"changing,omitempty"`
+	Stage    journal.Stage `json:"stage,omitempty"`
+	Reason   string        `json:"reason,omitempty"`
+	// Arguments of the kernel that are in force, and Missing those of them that the running kernel was not started with.
+	Arguments []string `json:"arguments,omitempty"`
+	Missing   []string `json:"missing,omitempty"`
+	// Differences are what others have changed of what the guard has written.
+	Differences []string `json:"differences,omitempty"`
+}
+
+// Status looks at the host and changes nothing.
+func (g *Guard) Status() (*Status, error) {
+	h, err := g.look()
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{}
+	if h.current != nil {
+		s.Changing, s.Stage, s.Reason = h.current.begin.Hash, h.current.stage(), h.current.reason()
+		s.Differences = h.current.last.Differences
+	}
+	if h.inForce == nil {
+		return s, nil
+	}
+	s.InForce, s.Arguments = h.inForce.begin.Hash, operation.Arguments(h.inForce.begin.Operations)
+	for _, argument := range s.Arguments {
+		if !slices.Contains(h.running, argument) {
+			s.Missing = append(s.Missing, argument)
+		}
+	}
+	_, differences, err := g.compare(h.inForce)
+	s.Differences = append(s.Differences, differences...)
+	return s, err
+}
+
+// Trial is what is to be verified before it is kept.
+type Trial struct {
+	// Plan as JSON; empty when there is none.
+	Plan []byte
+	// DeadlineSeconds after the start of the host it is taken back.
+	DeadlineSeconds int
+}
+
+// OnTrial returns what is on trial; nil where nothing is.
+func (g *Guard) OnTrial() (*Trial, error) {
+	h, err := g.load()
+	if err != nil || !h.onTrial() {
+		return nil, err
+	}
+	return &Trial{Plan: h.current.begin.Plan, DeadlineSeconds: h.current.begin.DeadlineSeconds}, nil
+}
+
+// CheckWritten compares the host with the operations that are on trial: each file, each value of the running kernel, each
+// argument of its command line. It returns what differs.
+func (g *Guard) CheckWritten() ([]string, error) {
+	h, err := g.load()
+	if err != nil {
+		return nil, err
+	}
+	if h.current == nil {
+		return nil, errors.New("nothing is being changed on this host")
+	}
+	operations := h.current.begin.Operations
+	var differences []string
+	wanted := files(operations)
+	for name := range wanted {
+		now, err := g.disk.Read(name)
+		if err != nil {
+			return nil, err
+		}
+		if !now.Equal(wanted[name]) {
+			differences = append(differences, difference(journal.Change{Path: name, After: wanted[name]}, now))
+		}
+	}
+	for _, s := range settings(operations) {
+		if now, err := g.machine.Get(s.path); err != nil || now != s.value {
+			differences = append(differences, fmt.Sprintf("%s is %q and is to be %q", s.path, now, s.value))
+		}
+	}
+	for _, argument := range operation.Arguments(operations) {
+		if !slices.Contains(h.running, argument) {
+			differences = append(differences, "the running kernel was started without "+argument)
+		}
+	}
+	slices.Sort(differences)
+	return differences, nil
+}
+
+// Remove brings the host back to what it was before all plans. What is being tried is taken back first.
+func (g *Guard) Remove(ctx context.Context) (Next, error) {
+	h, err := g.load()
+	if err != nil {
+		return Nothing, err
+	}
+	if h.current != nil && h.current.stage() != journal.Reverted && h.current.stage() != journal.InForce {
+		next, err := g.TakeBack(ctx, "it was asked for")
+		if err != nil || h.inForce == nil || next == Reboot {
+			return next, err
+		}
+	}
+	return g.Apply(ctx, Wanted{DeadlineSeconds: defaultDeadlineSeconds})
+}
+
+// defaultDeadlineSeconds is for the removal, which nobody has given a deadline.
+const defaultDeadlineSeconds = 600
+
+// Forget removes what the guard remembers of a change that was taken back. It is an error when something is in force.
+func (g *Guard) Forget() error {
+	h, err := g.load()
+	if err != nil {
+		return err
+	}
+	if h.inForce != nil || h.current != nil && h.current.stage() != journal.Reverted {
+		return errors.New("something is in force, or being changed, on this host")
+	}
+	if err := g.removeFile(journalFile); err != nil {
+		return err
+	}
+	for _, folder := range []string{StateFolder, "/var/lib/lowlatency"} {
+		names, err := g.machine.Names(folder)
+		if err != nil {
+			return err
+		}
+		if len(names) > 0 {
+			return nil
+		}
+		if err := g.removeFile(folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unused reports whether the guard has nothing to remember: nothing is in force, and nothing was taken back.
+func (g *Guard) Unused() (bool, error) {
+	h, err := g.load()
+	return err == nil && h.inForce == nil && h.current == nil, err
+}
+
+// Describe says in one line each what operations would change, for people; what is as it is to be is left out.
+func (g *Guard) Describe(operations []operation.Operation) ([]string, error) {
+	if err := operation.Validate(operations); err != nil {
+		return nil, fmt.Errorf("the operations are not carried out: %w", err)
+	}
+	h, err := g.load()
+	if err != nil {
+		return nil, err
+	}
+	w, err := g.prepare(h, Wanted{Operations: operations})
+	if err != nil {
+		return nil, err
+	}
+	lines := make([]string, 0, len(w.targets)+len(w.live))
+	for _, t := range w.targets {
+		now, err := g.disk.Read(t.path)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, describe(t, now))
+	}
+	for _, s := range w.live {
+		now, err := g.machine.Get(s.path)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, fmt.Sprintf("set    %s from %s to %s", s.path, now, s.value))
+	}
+	return append(lines, w.describeBoot(h)...), nil
+}
+
+// describeBoot says what becomes of the command line.
+func (w *work) describeBoot(h *history) []string {
+	var lines []string
+	if w.arguments {
+		change := h.argumentsFor(w.begin.Operations)
+		if len(change.Remove) > 0 {
+			lines = append(lines, "remove kernel arguments "+strings.Join(change.Remove, " "))
+		}
+		if len(change.Add) > 0 {
+			lines = append(lines, "add    kernel arguments "+strings.Join(change.Add, " "))
+		}
+		lines = append(lines, "try    once, with an entry of its own of "+w.loader.Name()+", and keep it when it is verified")
+	}
+	if w.reboot {
+		lines = append(lines, "reboot once")
+	}
+	return lines
+}
+
+func describe(t target, now hostfile.State) string {
+	switch {
+	case t.state.Type == hostfile.Absent:
+		return "remove " + t.path
+	case now.Type == hostfile.Absent:
+		return fmt.Sprintf("write  %s, %s", t.path, t.state)
+	default:
+		return fmt.Sprintf("change %s from %s to %s", t.path, now, t.state)
+	}
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package guard
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/bootloader"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+)
+
+// target is what is to be at a path.
+type target struct {
+	path  string
+	role  journal.Role
+	state hostfile.State
+}
+
+// work is everything that a change of the host writes, known before the first write.
+type work struct {
+	begin   journal.Begin
+	targets []target
+	live    []setting
+	// arguments tells that the command line changes; loader and trial are set then.
+	arguments bool
+	loader    bootloader.Loader
+	trial     []target
+	reboot    bool
+}
+
+// isNothing tells that the host is as it is to be.
+func (w *work) isNothing() bool { return len(w.targets)+len(w.live) == 0 && !w.arguments }
+
+// setting is a value of the running kernel.
+type setting struct{ path, value string }
+
+// prepare finds out what has to be written. It changes nothing.
+func (g *Guard) prepare(h *history, wanted Wanted) (*work, error) {
+	operations := operation.Ordered(wanted.Operations)
+	w := &work{begin: journal.Begin{
+		Number: h.number(), Hash: operation.Hash(operations), Operations: operations, Plan: wanted.Plan, BootID: h.bootID, DeadlineSeconds: wanted.DeadlineSeconds,
+	}}
+	all, err := g.targets(h, operations)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range all {
+		now, err := g.disk.Read(t.path)
+		if err != nil {
+			return nil, err
+		}
+		if !now.Equal(t.state) {
+			w.targets = append(w.targets, t)
+		}
+	}
+	w.live = g.liveSettings(h, operations)
+	change := h.argumentsFor(operations)
+	w.arguments = len(change.Add)+len(change.Remove) > 0
+	w.reboot = w.arguments || slices.ContainsFunc(w.targets, needsBoot) || h.unknownBefore(operations)
+	if !w.arguments {
+		return w, nil
+	}
+	if w.loader, err = bootloader.Find(g.bootHost()); err != nil {
+		return nil, err
+	}
+	writes, err := w.loader.Trial(change)
+	if err != nil {
+		return nil, err
+	}
+	for _, write := range writes {
+		w.trial = append(w.trial, target{path: write.Path, role: journal.Trial, state: write.State})
+	}
+	return w, nil
+}
+
+// needsBoot reports whether a file is read by something that starts at boot only.
+func needsBoot(t target) bool {
+	for _, folder := range []string{"/etc/systemd/", "/etc/modules-load.d/", "/etc/udev/", "/etc/containerd/", "/etc/crio/", "/etc/kubernetes/", "/etc/rancher/", "/var/lib/"} {
+		if strings.HasPrefix(t.path, folder) {
+			return true
+		}
+	}
+	return false
+}
+
+// targets are the files of the operations, and what was before at the paths that they leave. Others' changes of files that
+// are in force are an error; when the host is to be as it was before, they are left out.
+func (g *Guard) targets(h *history, operations []operation.Operation) ([]target, error) {
+	wanted := files(operations)
+	var left []target
+	ours, differences, err := g.compare(h.inForce)
+	if err != nil {
+		return nil, err
+	}
+	if len(differences) > 0 && len(operations) > 0 {
+		return nil, &ForeignError{Differences: differences}
+	}
+	for _, d := range differences {
+		g.tell("Left as it is: " + d)
+	}
+	for _, c := range ours {
+		if _, stays := wanted[c.Path]; !stays && !keptUntilVerified(c) {
+			left = append(left, target{path: c.Path, state: c.Before})
+		}
+	}
+	return g.ordered(wanted, left)
+}
+
+// compare returns which changes that are in force are as they were made, or as before, and what others have made of the rest.
+func (g *Guard) compare(inForce *enactment) (ours []journal.Change, differences []string, err error) {
+	if inForce == nil {
+		return nil, nil, nil
+	}
+	for _, c := range inForce.changes {
+		if c.Role != journal.Ours {
+			continue
+		}
+		now, err := g.disk.Read(c.Path)
+		if err != nil {
+			return nil, nil, err
+		}
+		if now.Equal(c.After) || now.Equal(c.Before) {
+			ours = append(ours, c)
+			continue
+		}
+		differences = append(differences, difference(c, now))
+	}
+	return ours, differences, nil
+}
+
+// keptUntilVerified are what the arguments are in, and folders, which are empty only afterwards.
+func keptUntilVerified(c journal.Change) bool {
+	return c.After.Type == hostfile.Folder || strings.HasPrefix(c.Path, "/etc/default/grub.d/")
+}
+
+func difference(c journal.Change, now hostfile.State) string {
+	sameButContent := now
+	sameButContent.Content = c.After.Content
+	if now.Type == hostfile.Regular && sameButContent.Equal(c.After) {
+		return c.Path + " has another content than the guard has written"
+	}
+	return fmt.Sprintf("%s is %s, and the guard has made it %s", c.Path, now, c.After)
+}
+
+// ordered has missing folders first, then what is written, then what is removed.
+func (g *Guard) ordered(wanted map[string]hostfile.State, left []target) ([]target, error) {
+	missing := map[string]bool{}
+	written := make([]target, 0, len(wanted))
+	for name, state := range wanted {
+		folders, err := g.missingFolders(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, folder := range folders {
+			missing[folder] = true
+		}
+		written = append(written, target{path: name, state: state})
+	}
+	folders := make([]target, 0, len(missing))
+	for folder := range missing {
+		folders = append(folders, target{path: folder, state: hostfile.NewFolder()})
+	}
+	slices.SortFunc(folders, byPath)
+	slices.SortFunc(written, byPath)
+	return slices.Concat(folders, written, left), nil
+}
+
+// missingFolders are those that a path needs and the host does not have, the outer ones first.
+func (g *Guard) missingFolders(name string) ([]string, error) {
+	var missing []string
+	for folder := path.Dir(name); folder != "/"; folder = path.Dir(folder) {
+		now, err := g.disk.Read(folder)
+		if err != nil {
+			return nil, err
+		}
+		if now.Type == hostfile.Folder {
+			break
+		}
+		missing = append(missing, folder)
+	}
+	slices.Reverse(missing)
+	return missing, nil
+}
+
+func byPath(a, b target) int { return cmp.Compare(a.path, b.path) }
+
+// files are what operations put at which paths.
+func files(operations []operation.Operation) map[string]hostfile.State {
+	wanted := map[string]hostfile.State{}
+	for i := range operations {
+		o := &operations[i]
+		switch o.Kind {
+		case operation.File, operation.DropIn, operation.RuntimeDropIn, operation.KubeletDropIn:
+			wanted[o.Path] = hostfile.File(o.Content, uint32(o.Mode))
+		case operation.Unit:
+			unitFiles(o, wanted)
+		case operation.TuneDProfile:
+			wanted[o.Path] = hostfile.File(o.Content, uint32(o.Mode))
+			wanted["/etc/tuned/active_profile"] = hostfile.File(o.Name+"\n", 0o644)
+			wanted["/etc/tuned/profile_mode"] = hostfile.File("manual\n", 0o644)
+		default:
+		}
+	}
+	return wanted
+}
+
+// unitFiles are a unit and the links by which systemd starts it at boot, as systemctl enable makes them.
+func unitFiles(o *operation.Operation, wanted map[string]hostfile.State) {
+	if o.State == operation.Masked {
+		wanted[o.Path] = hostfile.LinkTo("/dev/null")
+		return
+	}
+	wanted[o.Path] = hostfile.File(o.Content, uint32(o.Mode))
+	if o.State != operation.Enabled {
+		return
+	}
+	for line := range strings.Lines(o.Content) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		suffix := map[string]string{"WantedBy": ".wants", "RequiredBy": ".requires"}[key]
+		if suffix == "" {
+			continue
+		}
+		for by := range strings.FieldsSeq(value) {
+			wanted[path.Join(path.Dir(o.Path), by+suffix, o.Name)] = hostfile.LinkTo(o.Path)
+		}
+	}
+}
+
+// unknownBefore reports whether values of the running kernel are no longer wanted of which nobody knows what this kernel had
+// before: they were set when it started.
+func (h *history) unknownBefore(operations []operation.Operation) bool {
+	if h.inForce == nil {
+		return false
+	}
+	known := map[string]bool{}
+	for _, s := range settings(operations) {
+		known[s.path] = true
+	}
+	for _, c := range h.inForce.changes {
+		if c.Role == journal.Live && c.BootID == h.bootID {
+			known[c.Path] = true
+		}
+	}
+	return slices.ContainsFunc(settings(h.inForce.begin.Operations), func(s setting) bool { return !known[s.path] })
+}

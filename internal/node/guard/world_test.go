@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+)
+
+// survival says what a power cut leaves of names that were not synced.
+type survival int
+
+const (
+	// nothingUnsynced survives.
+	nothingUnsynced survival = iota
+	// everything survives, as if the disk had written it just before.
+	everything
+	// firstHalf of what was not synced survives.
+	firstHalf
+)
+
+// errCut is the power cut.
+var errCut = errors.New("the power was cut")
+
+// pending is a change of a name that was not synced.
+type pending struct {
+	folder string
+	apply  func(map[string]hostfile.State)
+}
+
+// world is a simulated host: a disk that loses what was not synced, GRUB with its environment, and a kernel.
+type world struct {
+	t *testing.T
+	// seen is what programs see, kept what a power cut leaves.
+	seen, kept map[string]hostfile.State
+	unsynced   []pending
+	// live are the values of the running kernel, firmware what it starts with.
+	live, firmware map[string]string
+	boots          int
+	// steps counts what was done to the disk; at the step cut the power goes, after part of the bytes of an append.
+	steps, cut, part int
+	// appended are the lengths of what was appended, by step.
+	appended map[int]int
+	survival survival
+	// hangs tells that the kernel does not come up with the arguments of a trial.
+	hangs bool
+	// broken makes grub-mkconfig fail.
+	broken error
+	tools  []string
+}
+
+const grubConfig = `if [ "${next_entry}" ] ; then
+   set default="${next_entry}"
+   set next_entry=
+   save_env next_entry
+   set boot_once=true
+else
+   set default="0"
+fi
+menuentry 'Debian GNU/Linux' --class debian $menuentry_id_option 'gnulinux-simple-1' {
+	load_video
+	linux	/boot/vmlinuz-6.1 root=UUID=1 ro quietARGUMENTS
+	initrd	/boot/initrd.img-6.1
+}
+if [ -f  ${config_directory}/custom.cfg ]; then
+  source ${config_directory}/custom.cfg
+fi
+`
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, cut: -1, appended: map[int]int{}, firmware: map[string]string{"/proc/sys/vm/stat_interval": "1"}}
+	w.seen = map[string]hostfile.State{
+		"/etc/default/grub":       hostfile.File("GRUB_DEFAULT=0\n", 0o644),
+		"/boot/grub/grub.cfg":     hostfile.File(strings.Replace(grubConfig, "ARGUMENTS", "", 1), 0o444),
+		"/boot/grub/grubenv":      environment(""),
+		"/proc/1/mounts":          hostfile.File("/dev/vda1 / ext4 rw 0 0\n", 0o444),
+		"/dev/vda1":               {Type: hostfile.Other},
+		"/etc/sysctl.d/60-a.conf": hostfile.File("a", 0o600),
+		// Somebody has put a file there before us.
+		"/etc/modprobe.d/lowlatency-trading.conf": {Type: hostfile.Regular, Mode: 0o640, UID: 3, GID: 4, Label: "etc_t", Content: []byte("old")},
+	}
+	for name := range maps.Clone(w.seen) {
+		for folder := path.Dir(name); folder != "/"; folder = path.Dir(folder) {
+			w.seen[folder] = hostfile.NewFolder()
+		}
+	}
+	for _, folder := range []string{"/", "/var", "/var/lib", "/proc", "/etc/systemd", "/etc/systemd/system"} {
+		w.seen[folder] = hostfile.NewFolder()
+	}
+	w.start("root=UUID=1 ro quiet")
+	w.kept = maps.Clone(w.seen)
+	return w
+}
+
+func environment(variables string) hostfile.State {
+	text := "# GRUB Environment Block\n" + variables
+	return hostfile.File(text+strings.Repeat("#", 1024-len(text)), 0o600)
+}
+
+// start boots a kernel.
+func (w *world) start(line string) {
+	w.boots++
+	w.seen["/proc/cmdline"] = hostfile.File("BOOT_IMAGE=/boot/vmlinuz-6.1 "+line+"\n", 0o444)
+	w.seen["/proc/sys/kernel/random/boot_id"] = hostfile.File("boot-"+strconv.Itoa(w.boots)+"\n", 0o444)
+	w.live = maps.Clone(w.firmware)
+}
+
+// reboot switches the machine off and on: what was not synced is lost as the survival says, or all is there after an
+// orderly shutdown. GRUB reads its environment and its configuration.
+func (w *world) reboot(orderly bool) {
+	keep := map[survival]int{nothingUnsynced: 0, everything: len(w.unsynced), firstHalf: len(w.unsynced) / 2}[w.survival]
+	if orderly {
+		keep = len(w.unsynced)
+	}
+	for _, p := range w.unsynced[:keep] {
+		p.apply(w.kept)
+	}
+	w.unsynced, w.cut = nil, -1
+	w.seen = maps.Clone(w.kept)
+	trial := strings.Contains(string(w.seen["/boot/grub/grubenv"].Content), "next_entry=lowlatency-trial\n")
+	line := lineOf(string(w.seen["/boot/grub/grub.cfg"].Content))
+	if trial {
+		// GRUB clears the variable before it starts the entry, and leaves its name.
+		w.seen["/boot/grub/grubenv"] = environment("next_entry=\n")
+		if custom := lineOf(string(w.seen["/boot/grub/custom.cfg"].Content)); custom != "" && !w.hangs {
+			line = custom
+		}
+	}
+	w.start(line)
+	w.kept = maps.Clone(w.seen)
+}
+
+// lineOf is the line of the first entry.
+func lineOf(config string) string {
+	for line := range strings.Lines(config) {
+		if arguments, found := strings.CutPrefix(strings.TrimSpace(line), "linux"); found {
+			return strings.Join(strings.Fields(arguments)[1:], " ")
+		}
+	}
+	return ""
+}
+
+// step is one thing that is done to the disk. It panics with the power cut, as a process does not go on after one.
+func (w *world) step() {
+	w.steps++
+	if w.steps == w.cut {
+		panic(errCut)
+	}
+}
+
+// Read returns what is at a path.
+func (w *world) Read(name string) (hostfile.State, error) { return w.seen[name], nil }
+
+func (w *world) do(folder string, apply func(map[string]hostfile.State)) error {
+	w.step()
+	apply(w.seen)
+	w.unsynced = append(w.unsynced, pending{folder, apply})
+	return nil
+}
+
+// Create puts a file where none is.
+func (w *world) Create(name string, s hostfile.State) error {
+	if w.seen[name].Type != hostfile.Absent {
+		return unix.EEXIST
+	}
+	if w.seen[path.Dir(name)].Type != hostfile.Folder {
+		return unix.ENOENT
+	}
+	return w.do(path.Dir(name), func(files map[string]hostfile.State) { files[name] = s })
+}
+
+// Rename replaces a file.
+func (w *world) Rename(from, to string) error {
+	s := w.seen[from]
+	return w.do(path.Dir(to), func(files map[string]hostfile.State) {
+		delete(files, from)
+		files[to] = s
+	})
+}
+
+// Remove removes a file or an empty folder.
+func (w *world) Remove(name string) error {
+	if w.seen[name].Type == hostfile.Absent {
+		return unix.ENOENT
+	}
+	for other := range w.seen {
+		if strings.HasPrefix(other, name+"/") {
+			return unix.ENOTEMPTY
+		}
+	}
+	return w.do(path.Dir(name), func(files map[string]hostfile.State) { delete(files, name) })
+}
+
+// Sync makes names survive. A file system that keeps its order keeps what was done before in other folders, too; this one
+// does not.
+func (w *world) Sync(folder string) error {
+	w.step()
+	w.unsynced = slices.DeleteFunc(w.unsynced, func(p pending) bool {
+		if p.folder == folder {
+			p.apply(w.kept)
+		}
+		return p.folder == folder
+	})
+	return nil
+}
+
+// Append adds bytes; a power cut may leave the first of them.
+func (w *world) Append(name string, content []byte) error {
+	w.steps++
+	w.appended[w.steps] = len(content)
+	if w.steps == w.cut {
+		content = content[:min(w.part, len(content))]
+	}
+	for _, files := range []map[string]hostfile.State{w.seen, w.kept} {
+		s := files[name]
+		s.Content = append(slices.Clone(s.Content), content...)
+		files[name] = s
+	}
+	if w.steps == w.cut {
+		panic(errCut)
+	}
+	return nil
+}
+
+// Truncate cuts a file.
+func (w *world) Truncate(name string, size int64) error {
+	w.step()
+	for _, files := range []map[string]hostfile.State{w.seen, w.kept} {
+		s := files[name]
+		s.Content = slices.Clone(s.Content[:size])
+		files[name] = s
+	}
+	return nil
+}
+
+// Names are the names in a folder.
+func (w *world) Names(folder string) ([]string, error) {
+	var names []string
+	for name := range w.seen {
+		if path.Dir(name) == folder {
+			names = append(names, path.Base(name))
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Tool does what GRUB's and systemd's programs do.
+func (w *world) Tool(_ context.Context, program string, arguments ...string) error {
+	w.tools = append(w.tools, strings.Join(append([]string{path.Base(program)}, arguments...), " "))
+	if path.Base(program) != "grub-mkconfig" {
+		return nil
+	}
+	if w.broken != nil {
+		return w.broken
+	}
+	_, added, _ := strings.Cut(string(w.seen["/etc/default/grub.d/zz-lowlatency.cfg"].Content), `="$GRUB_CMDLINE_LINUX_DEFAULT`)
+	added = strings.TrimSuffix(added, "\"\n")
+	made := hostfile.File(strings.Replace(grubConfig, "ARGUMENTS", added, 1), 0o600)
+	to := arguments[1]
+	return w.do(path.Dir(to), func(files map[string]hostfile.State) { files[to] = made })
+}
+
+// Get reads a value of the running kernel.
+func (w *world) Get(name string) (string, error) {
+	value, known := w.live[name]
+	if !known {
+		return "", fmt.Errorf("%s: %w", name, unix.ENOENT)
+	}
+	return value, nil
+}
+
+// Set writes one.
+func (w *world) Set(name, value string) error {
+	w.steps++
+	if w.steps == w.cut {
+		panic(errCut)
+	}
+	w.live[name] = value
+	return nil
+}
+
+func (w *world) guard() *guard.Guard { return guard.New(w, w, func(string) {}) }
+
+// until calls do, and tells whether the power was cut meanwhile.
+func (w *world) until(do func() error) (cut bool, err error) {
+	defer func() {
+		if got := recover(); got != nil {
+			if got != errCut { //nolint:errorlint // A value of panic is no error that anybody wraps.
+				panic(got)
+			}
+			cut = true
+		}
+	}()
+	return false, do()
+}
+
+// manifest is everything on the disk but what the guard remembers and the kernel shows.
+func (w *world) manifest() map[string]hostfile.State {
+	files := maps.Clone(w.seen)
+	maps.DeleteFunc(files, func(name string, _ hostfile.State) bool {
+		return strings.HasPrefix(name, "/var/lib/lowlatency") || strings.HasPrefix(name, "/proc")
+	})
+	return files
+}
