@@ -342,11 +342,19 @@ release: ## Make everything of a release in dist/release: make release VERSION=0
 	go run ./hack/release -version $(VERSION:v%=%) -key "$(RELEASE_KEY)" -output dist/release
 
 .PHONY: test-release
-test-release: ## Make a release twice, check both, and fail when they differ in one byte.
+test-release: envtest $(KUBECTL_HERE) ## Make a release twice, fail when they differ in one byte, install it on a real API server, run its plugin.
 	go run ./hack/release -version 0.1.0 -output dist/release
 	go run ./hack/release -version 0.1.0 -output dist/release-again
 	diff -r dist/release dist/release-again && rm -rf dist/release-again
 	go run ./hack/release -check dist/release && printf 'release: %s files, checksums match, two runs give the same bytes\n' "$$(ls dist/release | wc -l)"
+	$(MAKE) --no-print-directory try-release
+
+.PHONY: try-release
+try-release: envtest $(KUBECTL_HERE) ## Install the release in dist/release on a real API server by kubectl and Helm, and run its plugin.
+	RELEASE=$(CURDIR)/dist/release KUBECTL=$(KUBECTL_HERE) PROMETHEUS_OPERATOR_VERSION=$(PROMETHEUS_OPERATOR_VERSION) \
+		$(GO_TEST) -tags release -count=1 -v ./test/release
+	cd test/helm && CHART=$$(echo $(CURDIR)/dist/release/lowlatency-operator-*.tgz) IMAGE=$$(cat $(CURDIR)/dist/release/image-digest.txt) \
+		$(GO_TEST) -count=1 -v -run '^TestRelease$$' ./...
 
 .PHONY: docker-build
 docker-build: ## Build the image for this machine's architecture.

@@ -95,8 +95,9 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		var err error
-		environment, err = apiserver.Start(apiserver.Options{Platform: apiserver.Kubernetes})
+		constraints, err := apiserver.SecurityConstraintsCRD()
+		Expect(err).NotTo(HaveOccurred())
+		environment, err = apiserver.Start(apiserver.Options{Platform: apiserver.Kubernetes, CRDs: []string{constraints}})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { Expect(environment.Stop()).To(Succeed()) })
 
@@ -112,6 +113,18 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 				Spec:       v1alpha1.LowLatencyNodeSpec{Profile: "trading"},
 			})).To(Succeed())
 		}
+	})
+
+	It("brings security context constraints that the definition of OpenShift permits", func(ctx SpecContext) {
+		applied := 0
+		for _, object := range build("openshift") {
+			if object.GetKind() == "SecurityContextConstraints" {
+				apply := client.ApplyConfigurationFromUnstructured(object)
+				Expect(environment.Client().Apply(ctx, apply, client.FieldOwner("kubectl"))).To(Succeed(), object.GetName())
+				applied++
+			}
+		}
+		Expect(applied).To(Equal(2))
 	})
 
 	Context("the manager", func() {

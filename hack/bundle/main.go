@@ -73,14 +73,17 @@ func run(r release, source, output, installer string) error {
 	return writeInstaller(source, installer, parts)
 }
 
-// writeBundle writes the folder anew.
+// writeBundle writes the bundle anew into a folder.
 func writeBundle(r release, source, output string, p *parts) error {
 	csv, err := newClusterServiceVersion(r, source, p)
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(output); err != nil {
-		return err
+	// What else is in the folder is somebody's.
+	for _, name := range []string{"manifests", "metadata", "tests", "bundle.Dockerfile"} {
+		if err := os.RemoveAll(filepath.Join(output, name)); err != nil {
+			return err
+		}
 	}
 	files := map[string]any{"manifests/lowlatency-operator.clusterserviceversion.yaml": csv.Object}
 	for _, object := range append(p.definitions, p.bundled...) {

@@ -14,10 +14,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -71,8 +73,8 @@ func makeRelease(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(o.output); err != nil {
-		return fmt.Errorf("removing the old release: %w", err)
+	if err := removeRelease(o.output); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(o.output, 0o755); err != nil { //nolint:gosec // Everybody may read it.
 		return fmt.Errorf("making the folder: %w", err)
@@ -92,6 +94,37 @@ func makeRelease(ctx context.Context, o options) error {
 		}
 	}
 	return checkFolder(o.output)
+}
+
+// removeRelease removes the release of a folder. What is anything else is not removed, whatever -output says.
+func removeRelease(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the folder of the release: %w", err)
+	}
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() {
+			return fmt.Errorf("%s holds %s, which is no file of a release: name another folder, or empty it", folder, entry.Name())
+		}
+		if !isOfRelease(entry.Name()) {
+			return fmt.Errorf("%s holds %s, which is of no release: name another folder, or empty it", folder, entry.Name())
+		}
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		return fmt.Errorf("removing the old release: %w", err)
+	}
+	return nil
+}
+
+// isOfRelease reports whether a file has a name that files of releases have.
+func isOfRelease(name string) bool {
+	return slices.ContainsFunc(append(contents(), sumsFile, "*"+signatureEnd), func(pattern string) bool {
+		matched, err := filepath.Match(pattern, name)
+		return err == nil && matched
+	})
 }
 
 // path is that of a file of the release.

@@ -264,3 +264,39 @@ func TestKrew(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyReleasesAreRemoved: whatever folder is named by mistake, nothing of it is lost.
+func TestOnlyReleasesAreRemoved(t *testing.T) {
+	put := func(names ...string) string {
+		folder := t.TempDir()
+		for _, name := range names {
+			if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return folder
+	}
+	withFolder := put("install.yaml")
+	if err := os.Mkdir(filepath.Join(withFolder, "crds.yaml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct{ folder, want string }{
+		"a release":        {put("SHA256SUMS", "SHA256SUMS.sig", "install.yaml", "bundle-0.1.0.tar.gz"), ""},
+		"half a release":   {put("image.tar"), ""},
+		"an empty folder":  {put(), ""},
+		"no folder":        {filepath.Join(t.TempDir(), "none"), ""},
+		"somebody's files": {put("install.yaml", "thesis.txt"), "holds thesis.txt, which is of no release"},
+		"a folder in it":   {withFolder, "holds crds.yaml, which is no file of a release"},
+		"a file":           {filepath.Join(put("x"), "x"), "not a directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := removeRelease(tc.folder)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("error is %v, want %q", err, tc.want)
+			}
+			if _, err := os.Lstat(tc.folder); (err == nil) != (tc.want != "") {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	}
+}

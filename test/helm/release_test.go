@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -18,6 +19,14 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 )
+
+// chartUnderTest is the folder of the chart, or the archive of a released one that CHART names, and the image that it runs by itself.
+func chartUnderTest() (chart, runs string) {
+	if archive := os.Getenv("CHART"); archive != "" {
+		return archive, os.Getenv("IMAGE")
+	}
+	return chartFolder, image
+}
 
 // TestRelease installs, upgrades and uninstalls the chart on a real API server without our CustomResourceDefinitions.
 func TestRelease(t *testing.T) {
@@ -39,11 +48,12 @@ func TestRelease(t *testing.T) {
 	if _, err := install.Run(chart, values); err != nil {
 		t.Fatal(err)
 	}
-	expectManager(t, environment.Client(), image)
+	_, runs := chartUnderTest()
+	expectManager(t, environment.Client(), runs)
 
 	upgrade := action.NewUpgrade(configuration)
 	upgrade.Namespace, upgrade.WaitStrategy = "default", kube.HookOnlyStrategy
-	values["image"] = map[string]any{"tag": "v0.2.0"}
+	values["image"] = map[string]any{"tag": "v0.2.0", "digest": ""}
 	if _, err := upgrade.Run("lowlatency", chart, values); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +78,8 @@ func TestRelease(t *testing.T) {
 
 func load(t *testing.T) any {
 	t.Helper()
-	loaded, err := loader.Load(chartFolder)
+	chart, _ := chartUnderTest()
+	loaded, err := loader.Load(chart)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,6 +65,15 @@ func OpenShiftCRDs() ([]string, error) {
 	), nil
 }
 
+// SecurityConstraintsCRD returns the folder with the CRD of SecurityContextConstraints, from the openshift/api module.
+func SecurityConstraintsCRD() (string, error) {
+	module, err := moduleDirectory(openShiftModule)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(module, "security", "v1", "zz_generated.crd-manifests"), nil
+}
+
 // moduleDirectory asks the go command, which knows the module cache and replacements.
 func moduleDirectory(module string) (string, error) {
 	command := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module)

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+//go:build release
+
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
+)
+
+func TestMain(m *testing.M) {
+	// The library that starts API servers would complain that nobody wants its log.
+	log.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+// released is a file of the release, by what stands before and behind its version.
+func released(t *testing.T, pattern string) string {
+	t.Helper()
+	folder := os.Getenv("RELEASE")
+	if folder == "" {
+		t.Fatal("RELEASE does not name the folder of a release: run make test-release")
+	}
+	found, err := filepath.Glob(filepath.Join(folder, pattern))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%s holds %d files %s, want one: %v", folder, len(found), pattern, err)
+	}
+	return found[0]
+}
+
+// run runs a program to its end, and returns what it prints.
+func run(t *testing.T, environment []string, program string, arguments ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, program, arguments...)
+	command.Env = append(os.Environ(), environment...)
+	output, err := command.CombinedOutput()
+	return string(output), err
+}
+
+// must runs a program that must succeed.
+func must(t *testing.T, environment []string, program string, arguments ...string) string {
+	t.Helper()
+	output, err := run(t, environment, program, arguments...)
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", filepath.Base(program), strings.Join(arguments, " "), err, output)
+	}
+	return output
+}
+
+// module is the folder of a module, which need not be one of this project's.
+func module(t *testing.T, name string) string {
+	t.Helper()
+	var found struct{ Dir, Error string }
+	command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", name)
+	output, err := command.Output()
+	if err = errors.Join(json.Unmarshal(output, &found), err); err != nil || found.Dir == "" {
+		t.Fatalf("downloading %s: %v %s", name, err, found.Error)
+	}
+	return found.Dir
+}
+
+// cluster is an API server without definitions of this project, and kubectl for it.
+type cluster struct {
+	*testing.T
+	client.Client
+	environment []string
+	kubectl     string
+}
+
+// startCluster starts an API server. That of OpenShift has the definitions of its own security constraints, and of the Prometheus operator.
+func startCluster(t *testing.T, platform apiserver.Platform) *cluster {
+	t.Helper()
+	var definitions []string
+	if platform == apiserver.OpenShift {
+		constraints, err := apiserver.SecurityConstraintsCRD()
+		if err != nil {
+			t.Fatal(err)
+		}
+		prometheus := filepath.Join(module(t, "github.com/prometheus-operator/prometheus-operator@"+os.Getenv("PROMETHEUS_OPERATOR_VERSION")), "example", "prometheus-operator-crd")
+		definitions = []string{
+			constraints, filepath.Join(prometheus, "monitoring.coreos.com_prometheusrules.yaml"), filepath.Join(prometheus, "monitoring.coreos.com_servicemonitors.yaml"),
+		}
+	}
+	environment, err := apiserver.Start(apiserver.Options{Platform: platform, CRDs: definitions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := environment.WriteKubeconfig(file); err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{t, environment.Client(), []string{"KUBECONFIG=" + file}, os.Getenv("KUBECTL")}
+	c.run("delete", "crd", "lowlatencynodeprofiles.lowlatency.dev", "lowlatencynodes.lowlatency.dev", "bypassnicpools.lowlatency.dev")
+	return c
+}
+
+func (c *cluster) run(arguments ...string) string {
+	c.Helper()
+	return must(c.T, c.environment, c.kubectl, arguments...)
+}
+
+// apply applies a file of the release as its documentation says, and expects that nothing is left to change afterwards.
+func (c *cluster) apply(name string) {
+	c.Helper()
+	file := released(c.T, name)
+	applied := c.run("apply", "--server-side", "-f", file)
+	c.Logf("%s: %d objects", name, strings.Count(applied, "serverside-applied"))
+	if difference, err := run(c.T, c.environment, c.kubectl, "diff", "--server-side", "-f", file); err != nil || difference != "" {
+		c.Errorf("after %s was applied, kubectl diff says %v:\n%s", name, err, difference)
+	}
+}
+
+// expectImage expects that the manager runs the image that the release names by its digest.
+func (c *cluster) expectImage() {
+	c.Helper()
+	digest, err := os.ReadFile(released(c.T, "image-digest.txt"))
+	if err != nil {
+		c.Fatal(err)
+	}
+	var manager appsv1.Deployment
+	key := types.NamespacedName{Namespace: "lowlatency-operator-system", Name: "lowlatency-operator-controller-manager"}
+	if err := c.Get(c.Context(), key, &manager); err != nil {
+		c.Fatal(err)
+	}
+	if got, want := manager.Spec.Template.Spec.Containers[0].Image, strings.TrimSpace(string(digest)); got != want || !strings.Contains(want, "@sha256:") {
+		c.Errorf("the manager runs %s, want %s", got, want)
+	}
+}
+
+func TestOpenShift(t *testing.T) {
+	c := startCluster(t, apiserver.OpenShift)
+	c.apply("crds.yaml")
+	for _, name := range []string{"install.yaml", "install-repair.yaml"} {
+		c.apply(name)
+		c.expectImage()
+	}
+	c.run("apply", "-f", filepath.Join("..", "..", "config", "samples", "minimal.yaml"))
+}
+
+func TestKubernetes(t *testing.T) {
+	c := startCluster(t, apiserver.Kubernetes)
+	c.apply("install-kubernetes.yaml")
+	c.expectImage()
+	var definitions apiextensionsv1.CustomResourceDefinitionList
+	if err := c.List(t.Context(), &definitions); err != nil || len(definitions.Items) != 3 {
+		t.Errorf("there are %d definitions, want 3: %v", len(definitions.Items), err)
+	}
+
+	folder := t.TempDir()
+	archive := released(t, fmt.Sprintf("kubectl-lowlatency-*-%s-%s.tar.gz", runtime.GOOS, runtime.GOARCH))
+	must(t, nil, "tar", "-xzf", archive, "-C", folder)
+	version, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(archive), "kubectl-lowlatency-"), "-")
+	c.environment = append(c.environment, "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+	said := c.run("lowlatency", "version", "--client")
+	if !strings.HasPrefix(said, "kubectl-lowlatency v"+version+" (commit ") || strings.Contains(said, "unknown") {
+		t.Errorf("the plugin says %q, want version %s with its commit", said, version)
+	}
+	if said, err := run(t, c.environment, c.kubectl, "lowlatency", "pool"); err == nil || !strings.Contains(said, "the cluster has no BypassNICPool") {
+		t.Errorf("asked for pools of a new cluster, the plugin says %v: %s", err, said)
+	}
+}
