@@ -48,8 +48,7 @@ type Loader interface {
 	Arm() (Write, error)
 	// Disarmed is the boot loader's memory without the trial. Before is what it was before it was armed.
 	Disarmed(before hostfile.State) (Write, error)
-	// Permanent are the files that make the arguments those of the default entry, in two parts: those that people and tools
-	// write arguments to, and those that are made of them once they are written.
+	// Permanent are the files of which Generate makes what the boot loader reads; none where there are no such files.
 	Permanent(add []string) ([]Write, error)
 	// Generate makes what the boot loader reads of what is on the disk now, checks it, and returns it. The arguments must be
 	// in the line of the default entry, and no others of ours.

@@ -136,7 +136,6 @@ func TestUnsupportedBootLoaders(t *testing.T) {
 		want string
 	}{
 		"rpm-ostree":           {tree{"/ostree/deploy/fedora/x": "", "/boot/grub/grub.cfg": "", "/etc/default/grub": ""}, "rpm-ostree kargs --append"},
-		"entries of BLS":       {tree{"/boot/loader/entries/a.conf": "", "/boot/grub/grub.cfg": "", "/etc/default/grub": ""}, "grubby --update-kernel=ALL --args"},
 		"systemd-boot":         {tree{"/efi/loader/loader.conf": ""}, "/etc/kernel/cmdline and run kernel-install"},
 		"an image":             {tree{"/efi/EFI/Linux/a.efi": "", "/efi/loader/loader.conf": ""}, "build the image anew"},
 		"extlinux":             {tree{"/boot/extlinux/extlinux.conf": ""}, "the line append of /boot/extlinux/extlinux.conf"},

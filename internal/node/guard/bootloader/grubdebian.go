@@ -40,17 +40,20 @@ func grubDebian() row {
 			}
 			return exists(h, grubDefaults)
 		},
-		loader: func(h Host) Loader { return debian{h} },
+		loader: func(h Host) Loader { return debian{memory{h, grubEnvironment}, h} },
 	}
 }
 
-type debian struct{ host Host }
+type debian struct {
+	memory
+	host Host
+}
 
 func (d debian) Name() string { return "GRUB" }
 
 // Trial adds an entry to custom.cfg, which grub.cfg reads when GRUB starts (41_custom): grub.cfg stays as it is.
 func (d debian) Trial(change Arguments) ([]Write, error) {
-	if err := d.writable(); err != nil {
+	if err := writable(d.host, "/boot/grub"); err != nil {
 		return nil, err
 	}
 	config, text, err := d.config()
@@ -117,63 +120,6 @@ func (d debian) resolved(content []byte) (grubConfig, error) {
 	}
 	config.defaultEntry = e.get("saved_entry")
 	return config, nil
-}
-
-// environment reads GRUB's environment. One that is absent is empty.
-func (d debian) environment() (environment, hostfile.State, error) {
-	file, err := d.host.Read(grubEnvironment)
-	if err != nil || file.Type == hostfile.Absent {
-		return environment{}, hostfile.File("", 0o600), err
-	}
-	e, err := parseEnvironment(file.Content)
-	if err != nil {
-		return e, file, fmt.Errorf("%s: %w", grubEnvironment, err)
-	}
-	return e, file, nil
-}
-
-// Arm names the trial as what GRUB starts next. GRUB takes that away before it starts it.
-func (d debian) Arm() (Write, error) {
-	e, file, err := d.environment()
-	if err != nil {
-		return Write{}, err
-	}
-	if next := e.get(nextEntry); next != "" && next != trialEntry {
-		return Write{}, fmt.Errorf("somebody else has set what GRUB starts next: %q in %s", next, grubEnvironment)
-	}
-	return environmentWrite(e.set(nextEntry, trialEntry), file)
-}
-
-// Disarmed is what the environment was before, where nobody else has changed it.
-func (d debian) Disarmed(before hostfile.State) (Write, error) {
-	e, file, err := d.environment()
-	if err != nil {
-		return Write{}, err
-	}
-	var old environment
-	if before.Type == hostfile.Regular {
-		if old, err = parseEnvironment(before.Content); err != nil {
-			return Write{}, fmt.Errorf("%s before the trial: %w", grubEnvironment, err)
-		}
-	}
-	without := e.without(nextEntry)
-	if sameVariables(without, old.without(nextEntry)) {
-		return Write{Path: grubEnvironment, Role: journal.Environment, State: before}, nil
-	}
-	return environmentWrite(without, file)
-}
-
-func sameVariables(a, b environment) bool {
-	return slices.Equal(a.variables, b.variables) && slices.Equal(a.comments, b.comments)
-}
-
-func environmentWrite(e environment, file hostfile.State) (Write, error) {
-	block, err := e.block()
-	if err != nil {
-		return Write{}, err
-	}
-	file.Content = block
-	return Write{Path: grubEnvironment, Role: journal.Environment, State: file}, nil
 }
 
 // Permanent is the file that adds the arguments whenever grub.cfg is made.

@@ -52,18 +52,6 @@ func systemdBoot() row {
 	}
 }
 
-// grubBLS has an entry for each kernel in a file of its own.
-func grubBLS() row {
-	return row{
-		name: "GRUB with entries in /boot/loader/entries",
-		found: func(h Host) (bool, error) {
-			names, err := h.Names("/boot/loader/entries")
-			return len(names) > 0, err
-		},
-		advice: "Add the arguments with grubby --update-kernel=ALL --args.",
-	}
-}
-
 // extlinux is what U-Boot starts with on boards.
 func extlinux() row {
 	return row{

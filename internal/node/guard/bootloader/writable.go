@@ -4,7 +4,6 @@
 package bootloader
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,28 +13,28 @@ import (
 
 // writable refuses hosts on which GRUB could not clear what it starts once, so that the trial would stay the default
 // (GRUB's 00_header and grub-core/commands/loadenv.c: no writing to LVM, to MD RAID, to btrfs and ZFS).
-func (d debian) writable() error {
-	mounts, err := d.host.Read("/proc/1/mounts")
+func writable(h Host, folder string) error {
+	mounts, err := h.Read("/proc/1/mounts")
 	if err != nil {
 		return err
 	}
-	device, fileSystem := mountOf(string(mounts.Content), "/boot/grub")
+	device, fileSystem := mountOf(string(mounts.Content), folder)
 	switch {
 	case fileSystem == "":
-		return errors.New("it is not known on which file system /boot/grub is")
+		return fmt.Errorf("it is not known on which file system %s is", folder)
 	case !slices.Contains([]string{"ext2", "ext3", "ext4", "xfs", "vfat"}, fileSystem):
-		return fmt.Errorf("/boot/grub is on %s, to which GRUB cannot write: it could not take the trial back", fileSystem)
+		return fmt.Errorf("%s is on %s, to which GRUB cannot write: it could not take the trial back", folder, fileSystem)
 	}
 	name := strings.TrimPrefix(device, "/dev/")
 	if strings.HasPrefix(name, "mapper/") || strings.HasPrefix(name, "dm-") || strings.HasPrefix(name, "md") {
-		return fmt.Errorf("/boot/grub is on %s, a volume of LVM or RAID, to which GRUB cannot write: it could not take the trial back", device)
+		return fmt.Errorf("%s is on %s, a volume of LVM or RAID, to which GRUB cannot write: it could not take the trial back", folder, device)
 	}
-	link, err := d.host.Read(device)
+	link, err := h.Read(device)
 	if err != nil {
 		return err
 	}
 	if link.Type == hostfile.Link {
-		return fmt.Errorf("/boot/grub is on %s, which is a link: it is not known to which device GRUB would write", device)
+		return fmt.Errorf("%s is on %s, which is a link: it is not known to which device GRUB would write", folder, device)
 	}
 	return nil
 }

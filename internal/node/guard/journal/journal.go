@@ -121,12 +121,12 @@ func Decode(content []byte) (records []Record, whole int, err error) {
 		if length < 0 {
 			return records, whole, nil
 		}
-		record, wrong := decodeLine(content[whole : whole+length])
+		record, problem := decodeLine(content[whole : whole+length])
 		isLast := bytes.IndexByte(content[whole+length+1:], '\n') < 0
-		if wrong != nil && !isLast {
-			return nil, 0, fmt.Errorf("%w at byte %d: %w", errDamaged, whole, wrong)
+		if problem != "" && !isLast {
+			return nil, 0, fmt.Errorf("%w at byte %d: %s", errDamaged, whole, problem)
 		}
-		if wrong != nil {
+		if problem != "" {
 			break
 		}
 		records, whole = append(records, record), whole+length+1
@@ -134,21 +134,21 @@ func Decode(content []byte) (records []Record, whole int, err error) {
 	return records, whole, nil
 }
 
-func decodeLine(line []byte) (Record, error) {
-	var record Record
+// decodeLine returns a record, or what is wrong with the line.
+func decodeLine(line []byte) (record Record, problem string) {
 	if len(line) < checksumDigits || line[checksumDigits-1] != ' ' {
-		return record, errors.New("the line has no checksum")
+		return record, "the line has no checksum"
 	}
 	sum, err := strconv.ParseUint(string(line[:checksumDigits-1]), 16, 32)
 	if err != nil {
-		return record, fmt.Errorf("reading its checksum: %w", err)
+		return record, "its checksum is no number"
 	}
 	text := line[checksumDigits:]
 	if uint32(sum) != checksum(text) {
-		return record, errors.New("its checksum is wrong")
+		return record, "its checksum is wrong"
 	}
 	if err := json.Unmarshal(text, &record); err != nil {
-		return record, fmt.Errorf("reading it: %w", err)
+		return record, err.Error()
 	}
-	return record, nil
+	return record, ""
 }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package bootloader
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+)
+
+const (
+	kernel9 = "5f1e2d3c4b5a69788796a5b4c3d2e1f0-5.14.0-503.el9.x86_64"
+	options = "options root=/dev/mapper/rhel-root ro crashkernel=1G-4G:192M rhgb quiet"
+)
+
+// redHatHost is a host as RHEL 9 and its rebuilds set it up: /boot on a partition of its own, the root on LVM.
+func redHatHost() tree {
+	entry := func(version string) string {
+		return "title Linux (" + version + ")\nversion " + version + "\nlinux /vmlinuz-" + version + "\ninitrd /initramfs-" + version +
+			".img $tuned_initrd\n" + options + "\ngrub_users $grub_users\ngrub_arg --unrestricted\ngrub_class rhel\n"
+	}
+	return tree{
+		"/boot/grub2/grub.cfg":                      "if [ \"${next_entry}\" ] ; then\n   set default=\"${next_entry}\"\nfi\ninsmod blscfg\n\nblscfg\n",
+		"/boot/grub2/grubenv":                       block("saved_entry=" + kernel9 + "\nboot_success=1\n"),
+		"/boot/loader/entries/" + kernel9 + ".conf": entry("5.14.0-503.el9.x86_64"),
+		"/boot/loader/entries/5f1e-5.14.0-427.conf": entry("5.14.0-427.el9.x86_64"),
+		"/boot/loader/entries/5f1e-0-rescue.conf":   entry("0-rescue"),
+		"/etc/kernel/cmdline":                       "root=/dev/mapper/rhel-root ro rhgb quiet\n",
+		"/etc/default/grub":                         "GRUB_ENABLE_BLSCFG=true\n",
+		"/proc/1/mounts":                            "/dev/mapper/rhel-root / xfs rw 0 0\n/dev/vda2 /boot xfs rw 0 0\n",
+		"/dev/vda2":                                 "",
+	}
+}
+
+func TestTrialOfRedHat(t *testing.T) {
+	h := redHatHost()
+	loader, err := Find(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := operation.AddKernelArguments("nohz=on").Arguments
+	writes, err := loader.Trial(Arguments{Add: add})
+	if err != nil || len(writes) != 1 || writes[0].Path != "/boot/loader/entries/lowlatency-trial.conf" {
+		t.Fatalf("Trial() = %+v, %v", writes, err)
+	}
+	want := strings.Replace(h["/boot/loader/entries/"+kernel9+".conf"], options, options+" "+strings.Join(add, " "), 1)
+	want = strings.Replace(want, "title Linux (5.14.0-503.el9.x86_64)", "title Low latency: trial", 1)
+	if diff := cmp.Diff(want, string(writes[0].State.Content)); diff != "" {
+		t.Errorf("the trial's entry (-want +got):\n%s", diff)
+	}
+	armed, err := loader.Arm()
+	if err != nil || armed.Path != "/boot/grub2/grubenv" || !strings.Contains(string(armed.State.Content), "\nnext_entry=lowlatency-trial\n") {
+		t.Errorf("Arm() = %+v, %v", armed, err)
+	}
+}
+
+// TestPermanentOfRedHat makes the arguments permanent, makes it twice, and takes them away.
+func TestPermanentOfRedHat(t *testing.T) {
+	h := redHatHost()
+	before := redHatHost()
+	h["/boot/loader/entries/lowlatency-trial.conf"] = "options x\n"
+	before["/boot/loader/entries/lowlatency-trial.conf"] = "options x\n"
+	loader, err := Find(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := operation.AddKernelArguments("nohz=on").Arguments
+	generate := func(change Arguments) {
+		t.Helper()
+		writes, err := loader.Generate(t.Context(), change)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range writes {
+			h[w.Path] = string(w.State.Content)
+		}
+	}
+	generate(Arguments{Add: add})
+	text := " " + strings.Join(add, " ")
+	want := redHatHost()
+	for _, name := range []string{"/boot/loader/entries/" + kernel9 + ".conf", "/boot/loader/entries/5f1e-5.14.0-427.conf"} {
+		want[name] = strings.Replace(want[name], options, options+text, 1)
+	}
+	want["/etc/kernel/cmdline"] = "root=/dev/mapper/rhel-root ro rhgb quiet" + text + "\n"
+	want["/boot/loader/entries/lowlatency-trial.conf"] = "options x\n"
+	if diff := cmp.Diff(want, h); diff != "" {
+		t.Errorf("made permanent (-want +got):\n%s", diff)
+	}
+	generate(Arguments{Add: add})
+	if diff := cmp.Diff(want, h); diff != "" {
+		t.Errorf("made permanent twice (-want +got):\n%s", diff)
+	}
+	generate(Arguments{Remove: add})
+	if diff := cmp.Diff(before, h); diff != "" {
+		t.Errorf("taken away (-before +after):\n%s", diff)
+	}
+}
+
+func TestTrialOfRedHatIsRefused(t *testing.T) {
+	add := operation.AddKernelArguments("nohz=on").Arguments
+	cases := map[string]struct {
+		change func(h tree)
+		add    []string
+		want   string
+	}{
+		"no default that is named": {func(h tree) { h["/boot/grub2/grubenv"] = block("") }, add, "name one with grub2-set-default"},
+		"a default that is gone":   {func(h tree) { h["/boot/grub2/grubenv"] = block("saved_entry=gone\n") }, add, "name one with grub2-set-default"},
+		"/boot on LVM":             {func(h tree) { h["/proc/1/mounts"] = "/dev/mapper/rhel-root / xfs rw 0 0\n" }, add, "a volume of LVM or RAID"},
+		"an argument of others":    {func(tree) {}, operation.AddKernelArguments("crashkernel=1G").Arguments, "already has crashkernel=1G-4G:192M"},
+		"a grub.cfg of somebody":   {func(h tree) { h["/boot/grub2/grub.cfg"] = "blscfg\n" }, add, "does not read next_entry"},
+		"an entry without a line":  {func(h tree) { h["/boot/loader/entries/"+kernel9+".conf"] = "title x\n" }, add, "has no line options"},
+		"an argument in a variable": {func(h tree) {
+			h["/boot/loader/entries/"+kernel9+".conf"] = "options $kernelopts\n"
+			h["/boot/grub2/grubenv"] = block("saved_entry=" + kernel9 + "\nkernelopts=root=a nohz=off\n")
+		}, add, "already has nohz=off"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := redHatHost()
+			tc.change(h)
+			loader, err := Find(h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = loader.Trial(Arguments{Add: tc.add}); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Trial() = %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
