@@ -24,7 +24,7 @@ func redHatHost() tree {
 			".img $tuned_initrd\n" + options + "\ngrub_users $grub_users\ngrub_arg --unrestricted\ngrub_class rhel\n"
 	}
 	return tree{
-		"/boot/grub2/grub.cfg":                      "if [ \"${next_entry}\" ] ; then\n   set default=\"${next_entry}\"\nfi\ninsmod blscfg\n\nblscfg\n",
+		"/boot/grub2/grub.cfg":                      "if [ \"${next_entry}\" ] ; then\n   set default=\"${next_entry}\"\nfi\nblscfg\n",
 		"/boot/grub2/grubenv":                       block("saved_entry=" + kernel9 + "\nboot_success=1\n"),
 		"/boot/loader/entries/" + kernel9 + ".conf": entry("5.14.0-503.el9.x86_64"),
 		"/boot/loader/entries/5f1e-5.14.0-427.conf": entry("5.14.0-427.el9.x86_64"),

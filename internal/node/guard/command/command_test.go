@@ -23,11 +23,16 @@ import (
 // quietMachine runs no programs and notes which it was to run.
 type quietMachine struct {
 	guard.Below
-	tools *[]string
+	tools     *[]string
+	emergency bool
 }
 
 func (q quietMachine) Tool(_ context.Context, program string, arguments ...string) error {
-	*q.tools = append(*q.tools, strings.Join(append([]string{filepath.Base(program)}, arguments...), " "))
+	text := strings.Join(append([]string{filepath.Base(program)}, arguments...), " ")
+	*q.tools = append(*q.tools, text)
+	if q.emergency && strings.Contains(text, "is-active") {
+		return errors.New("exit status 3")
+	}
 	return nil
 }
 
@@ -50,6 +55,8 @@ type tree struct {
 	t     *testing.T
 	root  string
 	tools []string
+	// emergency tells that the host has ended in a shell for its administrator.
+	emergency bool
 }
 
 func newHost(t *testing.T) *tree {
@@ -109,7 +116,7 @@ func (h *tree) run(answer string, arguments ...string) (string, error) {
 	var out bytes.Buffer
 	s := newSession()
 	s.out, s.in = &out, strings.NewReader(answer)
-	s.machineOf = func(root string) machine { return quietMachine{guard.Below{Root: root}, &h.tools} }
+	s.machineOf = func(root string) machine { return quietMachine{guard.Below{Root: root}, &h.tools, h.emergency} }
 	s.diskOf = func(root string) (disk, error) {
 		opened, err := hostfile.OpenRoot(root)
 		return ownDisk{opened}, err
@@ -241,6 +248,23 @@ plan: {kernelArguments: [{text: nohz_full=2-7}]}
 	h.says("", "nohz_full", "trial")
 	h.denies(`"stage": "Reverted"`, "-o", "json")
 	h.denies("it was not verified in time")
+	h.says("", "", "revert", "--yes")
+	if diff := cmp.Diff(before, h.files()); diff != "" {
+		t.Errorf("the host before and after (-before +after):\n%s", diff)
+	}
+}
+
+// TestTrialInAnEmergency: the operations are in force, and the host has not started.
+func TestTrialInAnEmergency(t *testing.T) {
+	h := newHost(t)
+	before := h.files()
+	unit := "operations: [{kind: Unit, name: lowlatency-a.service, path: /etc/systemd/system/lowlatency-a.service, mode: 420, content: x, state: Present}]"
+	h.says("", "reboot once", "apply", "--yes", h.file(unit))
+	h.write("proc/sys/kernel/random/boot_id", "two\n")
+	h.write("proc/uptime", "700.00 10.00\n")
+	h.emergency = true
+	h.says("", "multi-user.target", "trial")
+	h.denies("the host has not started up to multi-user.target")
 	h.says("", "", "revert", "--yes")
 	if diff := cmp.Diff(before, h.files()); diff != "" {
 		t.Errorf("the host before and after (-before +after):\n%s", diff)

@@ -63,7 +63,15 @@ func (s *session) look(ctx context.Context, g *guard.Guard, m machine) (done boo
 	if err != nil {
 		return true, err
 	}
-	return s.decide(ctx, g, m, onTrial, up >= time.Duration(onTrial.DeadlineSeconds)*time.Second)
+	over := up >= time.Duration(onTrial.DeadlineSeconds)*time.Second
+	// A host that has ended in a shell for its administrator has the arguments, too, and nothing else of what it is for.
+	if err := m.Tool(ctx, "/usr/bin/systemctl", "is-active", "--quiet", "multi-user.target"); err != nil {
+		if over {
+			return true, s.giveUp(ctx, g, m, "the host has not started up to multi-user.target")
+		}
+		return false, nil
+	}
+	return s.decide(ctx, g, m, onTrial, over)
 }
 
 func pause(ctx context.Context, long time.Duration) error {
