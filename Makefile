@@ -240,6 +240,11 @@ dashboard: envtest $(PROMTOOL) ## Run the demo, and let the engine of Prometheus
 test-hwloc: programs-test-hwloc ## Compare the topology with lstopo's (needs Debian's hwloc).
 	$(GO_TEST) -count=1 ./test/hwloc/...
 
+.PHONY: judge-latency
+judge-latency: programs-judge-latency ## Judge the measurements over the network beside sockperf and injected faults (needs root); the table is in dist/latency.txt.
+	@mkdir -p dist
+	go run ./test/latency | tee dist/latency.txt
+
 .PHONY: lab
 lab: programs-lab envtest ## Compare real kernels in emulated machines with their plans (needs root, QEMU and mmdebstrap; see docs/lab.md).
 	go test -tags lab -count=1 -timeout 60m -v -run '^(TestNodeTruth|TestTunedBeforeKubelet)$$' ./test/lab

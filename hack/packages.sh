@@ -13,7 +13,9 @@ table() {
   cat <<'EOF'
 lstopo-no-graphics  hwloc-nox        test-hwloc
 ip                  iproute2         test
-gcc                 gcc              test
+gcc                 gcc              test judge-latency
+tc                  iproute2         judge-latency
+sockperf            sockperf         judge-latency
 qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-onload lab-image jitter-pair
 qemu-img            qemu-utils       lab lab-short lab-pools lab-onload lab-image
 mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-onload lab-image

@@ -182,7 +182,7 @@ static int64_t kernel_counted(bool stream)
 /* take receives a message of a stream, of this many bytes, or a datagram, into e->in; the result is its size, -1, or TOO_LATE. */
 static int64_t take(struct end *e, size_t bytes, int64_t patience)
 {
-	int64_t deadline = now() + patience;
+	int64_t deadline = 0; /* the clock is read when nothing has come for a while */
 	for (unsigned looks = 1;; looks++) {
 		struct sockaddr_in from = {0};
 		socklen_t length = sizeof from;
@@ -203,7 +203,13 @@ static int64_t take(struct end *e, size_t bytes, int64_t patience)
 		}
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return -1;
-		if ((!e->spin || looks % EMPTY_LOOKS == 0) && now() > deadline)
+		if (n < 0 && errno == EAGAIN && !e->spin)
+			return TOO_LATE; /* the kernel has waited */
+		if (looks % EMPTY_LOOKS != 0)
+			continue;
+		if (deadline == 0)
+			deadline = now() + patience;
+		else if (now() > deadline)
 			return TOO_LATE;
 	}
 }
@@ -292,23 +298,26 @@ static bool pong(struct end *e, size_t bytes, uint64_t count)
 
 /* A message of a stream begins with this. Times are since the begin of the stream, by the client's clock. */
 struct header {
-	uint64_t sequence;  /* from 0, with flags */
+	uint64_t sequence;  /* from 0, with the number of the stream, and flags */
 	int64_t intended, actual;
 };
-static const uint64_t WANTS_ANSWER = (uint64_t)1 << 63, IS_PROBE = (uint64_t)1 << 62;
+static const uint64_t WANTS_ANSWER = (uint64_t)1 << 63, IS_PROBE = (uint64_t)1 << 62, STREAM = (uint64_t)1 << 48, NUMBERS = ((uint64_t)1 << 48) - 1;
+
+/* stream_of is the number of a stream, from 1, so that what comes late of another stream, or of a ping, is not taken for one of this. */
+static uint64_t stream_of(uint64_t sequence) { return sequence >> 48 & 0xff; }
 
 /* What the server saw of a stream. */
 struct tally {
-	uint64_t count, received, duplicates, reordered, next, gaps;
+	uint64_t stream, count, received, duplicates, reordered, next, gaps;
 	unsigned char *seen; /* a bit for each message */
 };
 static struct tally tallies[2]; /* load and probes */
 static uint64_t foreign;        /* messages of neither */
 
-static bool start_tally(struct tally *t, uint64_t count)
+static bool start_tally(struct tally *t, uint64_t stream, uint64_t count)
 {
 	free(t->seen);
-	*t = (struct tally){.count = count, .seen = calloc(count / 8 + 1, 1)};
+	*t = (struct tally){.stream = stream, .count = count, .seen = calloc(count / 8 + 1, 1)};
 	return t->seen != NULL;
 }
 
@@ -361,8 +370,8 @@ static bool receive(struct end *e)
 		heard = 0;
 		memcpy(&h, e->in, sizeof h);
 		struct tally *t = &tallies[(h.sequence & IS_PROBE) != 0];
-		uint64_t sequence = h.sequence & ~(WANTS_ANSWER | IS_PROBE);
-		if ((size_t)n < sizeof h || sequence >= t->count) {
+		uint64_t sequence = h.sequence & NUMBERS;
+		if ((size_t)n < sizeof h || sequence >= t->count || stream_of(h.sequence) != t->stream) {
 			foreign++;
 			continue;
 		}
@@ -389,10 +398,10 @@ static bool answer(struct end *e, const char *line)
 	char rest;
 	if (sscanf(line, "ping %zu %" SCNu64 "%c", &bytes, &count, &rest) == 2 && bytes <= LARGEST)
 		return say(e, "ready\n") && pong(e, bytes, count);
-	uint64_t load, probes;
-	if (sscanf(line, "stream %" SCNu64 " %" SCNu64 "%c", &load, &probes, &rest) == 2 && !e->stream && load <= MOST_MESSAGES && probes <= MOST_MESSAGES) {
+	uint64_t stream, load, probes;
+	if (sscanf(line, "stream %" SCNu64 " %" SCNu64 " %" SCNu64 "%c", &stream, &load, &probes, &rest) == 3 && !e->stream && load <= MOST_MESSAGES && probes <= MOST_MESSAGES) {
 		foreign = 0;
-		if (!start_tally(&tallies[0], load) || !start_tally(&tallies[1], probes))
+		if (!start_tally(&tallies[0], stream, load) || !start_tally(&tallies[1], stream, probes))
 			return say(e, "error the server has no memory for as many messages\n"), false;
 		return say(e, "ready\n") && receive(e);
 	}
@@ -660,6 +669,7 @@ static void measure_size(struct end *e, size_t bytes, size_t earlier_bytes, int6
 struct streams {
 	uint64_t rate[2], count[2], sent[2], every[2]; /* messages a second, in all, sent, and of how many one wants an answer; 0 for none */
 	int socket[2];
+	uint64_t stream;
 	size_t bytes;
 	int64_t begin, last, latest;                   /* when it began, and after which time the last message left; the most that one was late */
 	uint64_t late, blocked, wanted, answers, room;
@@ -682,7 +692,9 @@ static bool collect(struct end *e, struct streams *s, int which)
 		return false;
 	e->messages++;
 	memcpy(&h, e->in, sizeof h);
-	uint64_t sequence = h.sequence & ~(WANTS_ANSWER | IS_PROBE);
+	uint64_t sequence = h.sequence & NUMBERS;
+	if ((size_t)n == s->bytes && stream_of(h.sequence) != s->stream)
+		return true; /* of an earlier one */
 	if ((size_t)n == s->bytes && h.sequence & WANTS_ANSWER && sequence < s->sent[which] && h.intended == due(s, which, sequence) && s->answers < s->room) {
 		int64_t record[3] = {h.intended, h.actual, back};
 		memcpy(s->times[s->answers++], record, sizeof record);
@@ -696,7 +708,7 @@ static void leave(struct end *e, struct streams *s, int which)
 {
 	uint64_t sequence = s->sent[which];
 	bool wants = s->every[which] && sequence % s->every[which] == 0;
-	struct header h = {.sequence = sequence | (wants ? WANTS_ANSWER : 0) | (which ? IS_PROBE : 0), .intended = due(s, which, sequence)};
+	struct header h = {.sequence = sequence | s->stream * STREAM | (wants ? WANTS_ANSWER : 0) | (which ? IS_PROBE : 0), .intended = due(s, which, sequence)};
 	for (;;) {
 		h.actual = now() - s->begin;
 		memcpy(e->out, &h, sizeof h);
@@ -741,8 +753,9 @@ static void send_all(struct end *e, struct streams *s)
 /* measure_stream sends at one rate, and prints all times. False when the rate was not reached by far: higher ones need not be tried. */
 static bool measure_stream(struct end *e, int probe, uint64_t rate, size_t bytes)
 {
+	static uint64_t stream;
 	char line[LINE];
-	struct streams s = {.rate = {rate, (uint64_t)opt_probes}, .socket = {e->data, probe}, .bytes = bytes};
+	struct streams s = {.stream = ++stream & 0xff, .rate = {rate, (uint64_t)opt_probes}, .socket = {e->data, probe}, .bytes = bytes};
 	for (int i = 0; i < 2; i++)
 		s.count[i] = s.rate[i] * (uint64_t)opt_stream_ms / 1000;
 	s.every[1] = opt_probes > 0;
@@ -752,7 +765,7 @@ static bool measure_stream(struct end *e, int probe, uint64_t rate, size_t bytes
 	s.times = mmap(NULL, s.room * sizeof *s.times, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (s.times == MAP_FAILED)
 		finish("Usage", "no memory for %" PRIu64 " answers", s.room);
-	ask(e, line, "stream %" PRIu64 " %" PRIu64, s.count[0], s.count[1]);
+	ask(e, line, "stream %" PRIu64 " %" PRIu64 " %" PRIu64, s.stream, s.count[0], s.count[1]);
 	if (strcmp(line, "ready") != 0)
 		finish("Stranger", "the server answers a question with %.100s", line);
 	send_all(e, &s);

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package main
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+)
+
+func TestParseSockperf(t *testing.T) {
+	const text = "sockperf: ---> percentile 75.000 =    2.796\nsockperf: ---> percentile 50.000 =    2.623\nsockperf: ---> <MIN> observation =    2.093\n"
+	for line, want := range map[string]int64{medianLine: 2623, minimumLine: 2093} {
+		if got, err := parseSockperf(text, line); err != nil || got != want {
+			t.Errorf("%s: %d, %v", line, got, err)
+		}
+		if _, err := parseSockperf("sockperf: ERROR: ", line); err == nil {
+			t.Error("a complaint has a number")
+		}
+	}
+}
+
+func TestHeldUp(t *testing.T) {
+	begin := time.Unix(0, 0)
+	at := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
+	// A tenth of all messages waits up to 20 ms, so one of ten of these waits longer than 18 ms.
+	var stalls []stalled
+	for ms := 0; ms < 20_000; ms += 200 {
+		stalls = append(stalls, stalled{at(ms), at(ms + 20)})
+	}
+	if got := heldUp(stalls, 0.99); got < 17*time.Millisecond || got > 19*time.Millisecond {
+		t.Errorf("%s", got)
+	}
+	if got := heldUp(stalls, 0.5); got != 0 {
+		t.Errorf("%s", got)
+	}
+	if heldUp(nil, 0.99) != 0 {
+		t.Error("nothing stalls")
+	}
+}
+
+func TestCertain(t *testing.T) {
+	if err := certain([]row{{bound: exact, holds: true}, {bound: "2 %"}}); err != nil {
+		t.Error(err)
+	}
+	if err := certain([]row{{bound: exact, what: "lost", known: "3", measured: "2"}}); err == nil || err.Error() != "lost: 3 were injected, and 2 found" {
+		t.Error(err)
+	}
+}
+
+func TestOfStream(t *testing.T) {
+	packet := make([]byte, 92)
+	packet[0], packet[9] = 0x45, 17
+	binary.LittleEndian.PutUint64(packet[28:], 7)
+	if ofStream(packet) {
+		t.Error("a ping belongs to a stream")
+	}
+	binary.LittleEndian.PutUint64(packet[28:], 1<<63|1<<48|7)
+	if !ofStream(packet) || ofStream(packet[:50]) {
+		t.Error("a message of a stream, or half of one")
+	}
+	packet[9] = 6
+	if ofStream(packet) {
+		t.Error("TCP has no streams of messages")
+	}
+}
