@@ -100,6 +100,8 @@ func (g *Guard) services(ctx context.Context, operations []operation.Operation) 
 			err = g.machine.Tool(ctx, systemctl, "start", o.Name)
 		case o.Kind == operation.Service && o.State == operation.Stopped:
 			err = g.machine.Tool(ctx, systemctl, "stop", o.Name)
+		case o.Kind == operation.TuneDProfile:
+			err = g.machine.Tool(ctx, systemctl, "try-restart", "tuned.service")
 		case o.Kind == operation.Service:
 			err = g.machine.Tool(ctx, systemctl, "try-restart", o.Name)
 		case o.Kind == operation.Module && o.State == operation.Loaded:

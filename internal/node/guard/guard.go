@@ -319,6 +319,9 @@ func (g *Guard) TakeBack(ctx context.Context, reason string) (Next, error) {
 // trial back whose kernel has not come up, and sets the values of the running kernel that are in force.
 func (g *Guard) Boot(ctx context.Context) (Next, error) {
 	h, err := g.load()
+	if err == nil {
+		err = g.removeStateFiles(h)
+	}
 	if err != nil {
 		return Nothing, err
 	}

@@ -92,6 +92,26 @@ func (g *Guard) bootLive(operations []operation.Operation) error {
 	return errors.Join(problems...)
 }
 
+// removeStateFiles removes the files in which the kubelet remembers policies, before it starts: those of a plan that is tried,
+// kept or was taken back. A kubelet does not start with a file of another policy, or of another amount of memory.
+func (g *Guard) removeStateFiles(h *history) error {
+	for _, e := range []*enactment{h.inForce, h.current} {
+		if e == nil {
+			continue
+		}
+		for i := range e.begin.Operations {
+			o := &e.begin.Operations[i]
+			if o.Kind != operation.StateFile {
+				continue
+			}
+			if err := g.removeFile(o.Path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // bootHost is the host as boot loaders see it.
 type bootHost struct{ g *Guard }
 

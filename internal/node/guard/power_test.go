@@ -368,3 +368,32 @@ func TestKernelInstalledMeanwhile(t *testing.T) {
 		t.Errorf("the permanent line is %q", got)
 	}
 }
+
+// TestStateFilesOfTheKubelet: they are removed before the kubelet starts with the plan, and before it starts without.
+func TestStateFilesOfTheKubelet(t *testing.T) {
+	const state = "/var/lib/kubelet/cpu_manager_state"
+	w := newWorld(t)
+	kubeletWrites := func() {
+		for _, files := range []map[string]hostfile.State{w.seen, w.kept} {
+			files["/var/lib/kubelet"], files[state] = hostfile.NewFolder(), hostfile.File("{}", 0o600)
+		}
+	}
+	kubeletWrites()
+	before := w.manifest()
+	w.enact([]operation.Operation{
+		operation.PutKubeletDropIn("/var/lib/kubelet/kubelet.conf.d/90-lowlatency.conf", "cpuManagerPolicy: static\n"),
+		operation.RemoveStateFile(state),
+	})
+	if w.boots != 2 || w.seen[state].Type != hostfile.Absent {
+		t.Errorf("%d boots, and %s is %v", w.boots, state, w.seen[state])
+	}
+	kubeletWrites()
+	w.enact(nil)
+	if w.boots != 3 || w.seen[state].Type != hostfile.Absent {
+		t.Errorf("%d boots, and %s is %v", w.boots, state, w.seen[state])
+	}
+	delete(before, state)
+	if diff := cmp.Diff(before, w.manifest()); diff != "" {
+		t.Errorf("the host before and after (-before +after):\n%s", diff)
+	}
+}

@@ -63,7 +63,7 @@ func (g *Guard) prepare(h *history, wanted Wanted) (*work, error) {
 	w.live = g.liveSettings(h, operations)
 	change := h.argumentsFor(operations)
 	w.arguments = len(change.Add)+len(change.Remove) > 0
-	w.reboot = w.arguments || slices.ContainsFunc(w.targets, needsBoot) || h.unknownBefore(operations)
+	w.reboot = w.arguments || g.changesStateFiles(h, operations) || slices.ContainsFunc(w.targets, needsBoot) || h.unknownBefore(operations)
 	if !w.arguments {
 		return w, nil
 	}
@@ -249,4 +249,11 @@ func (h *history) unknownBefore(operations []operation.Operation) bool {
 		}
 	}
 	return slices.ContainsFunc(settings(h.inForce.begin.Operations), func(s setting) bool { return !known[s.path] })
+}
+
+// changesStateFiles reports whether there are files of the kubelet's state to be removed, for which the kubelet must not run.
+// They come and go with what the kubelet is configured to.
+func (g *Guard) changesStateFiles(h *history, operations []operation.Operation) bool {
+	isStateFile := func(o operation.Operation) bool { return o.Kind == operation.StateFile }
+	return slices.ContainsFunc(operations, isStateFile) && h.hash() == operation.Hash(nil)
 }
