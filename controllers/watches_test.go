@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -74,8 +75,16 @@ func TestCachedObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(onKubernetes) != 4 {
-		t.Errorf("on Kubernetes %d kinds are restricted, want Node, ConfigMap, Lease and DaemonSet", len(onKubernetes))
+	if len(onKubernetes) != 6 {
+		t.Errorf("on Kubernetes %d kinds are restricted, want Node, ConfigMap, Lease, DaemonSet, Job and Pod", len(onKubernetes))
+	}
+	for object, by := range onKubernetes {
+		switch object.(type) {
+		case *batchv1.Job, *corev1.Pod:
+			if by.Label == nil || by.Label.String() != v1alpha1.LabelLatencyTest {
+				t.Errorf("%T is cached as %+v, want those of latency tests", object, by)
+			}
+		}
 	}
 	onOpenShift, err := cachedObjects(platform.OpenShift, Options{Namespace: "operator", AgentNamespace: "agents"})
 	if err != nil {
