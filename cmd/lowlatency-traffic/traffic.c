@@ -45,6 +45,7 @@ enum {
 };
 static const uint64_t MOST_MESSAGES = 400000000; /* of one stream */
 static const int64_t SECOND = 1000000000, MILLISECOND = 1000000;
+static const int64_t REST = 200000000; /* nanoseconds after the last answer of a stream */
 static const int64_t CONTROL_PATIENCE = 5, SESSION_PATIENCE = 30; /* seconds */
 
 /* Options, as name=value. */
@@ -744,7 +745,9 @@ static void send_all(struct end *e, struct streams *s)
 		if (!is_due || behind % SENDS_AT_ONCE == 0)
 			collect(e, s, s->every[1] ? 1 : s->every[0] ? 0 : other);
 	}
-	for (int64_t heard = now(); now() - heard < opt_timeout * MILLISECOND;)
+	/* When every answer is here, what is still under way is a duplicate, or has no answer. */
+	const int64_t patience = opt_timeout * MILLISECOND, rest = patience < REST ? patience : REST;
+	for (int64_t heard = now(); now() - heard < (s->answers < s->wanted ? patience : rest);)
 		for (int i = 0; i < 2; i++)
 			if (collect(e, s, i))
 				heard = now();

@@ -16,7 +16,7 @@ import (
 // stream are the arguments of a short measurement on a schedule.
 func stream(t *testing.T, kind, port string, more ...string) []string {
 	return append([]string{
-		kind, "--client", "127.0.0.1", "--program", trafficProgram(t), "--port", port, "--warm-up", "0", "--warm-up-messages", "1", "--quiet-messages", "1", "--timeout", "500ms", "--wait", "block",
+		kind, "--client", "127.0.0.1", "--program", trafficProgram(t), "--port", port, "--warm-up", "0", "--warm-up-messages", "1", "--quiet-messages", "1", "--timeout", "10s", "--wait", "block",
 	}, more...)
 }
 
