@@ -384,6 +384,31 @@ func TestNodesWait(t *testing.T) {
 	}
 }
 
+// TestNodesThatJoinWait: a node is measured neither before its profile governs it nor before anybody knows its kernel.
+func TestNodesThatJoinWait(t *testing.T) {
+	s := newScene(t, "node-1", "node-2")
+	s.Test.Spec.Nodes = v1alpha1.LatencyTestNodes{Names: []string{"node-1", "node-2"}}
+	s.Profiles[0].Spec.NodeSelector = v1alpha1.NodeSelector{MatchLabels: v1alpha1.Labels{"zone": "a"}}
+	s.Nodes[0].Labels = map[string]string{"zone": "a"}
+	former := s.Reports
+	s.Reports = map[string]*v1alpha1.LowLatencyNode{}
+	s.Nodes[1].Status.NodeInfo.KernelVersion = ""
+	s.step()
+	for node, want := range map[string]string{
+		"node-1": "waits until the node is settled: Applied of its LowLatencyNode is Unknown: the agent has not reported an inventory yet",
+		"node-2": "waits until the node is settled: its kubelet has not reported its kernel yet",
+	} {
+		s.expect(node, "Waiting   ")
+		if got := s.of(node).Message; got != want {
+			t.Errorf("message of %s %q, want %q", node, got, want)
+		}
+	}
+	s.Reports["node-1"], s.Nodes[1].Status.NodeInfo.KernelVersion = former["node-1"], "6.12"
+	s.step()
+	s.expect("node-1", "Running   ")
+	s.expect("node-2", "Running   ")
+}
+
 func TestNodeLeaves(t *testing.T) {
 	s := newScene(t, "node-1", "node-2")
 	s.step()

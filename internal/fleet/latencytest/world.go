@@ -82,6 +82,9 @@ func (c *candidate) unsettled() string {
 		return fmt.Sprintf("the condition Ready of the Node is %s", ready)
 	}
 	if c.profile == nil {
+		if c.node.Status.NodeInfo.KernelVersion == "" {
+			return "its kubelet has not reported its kernel yet"
+		}
 		return ""
 	}
 	hash := ""
@@ -104,7 +107,7 @@ func (w *World) selected() []candidate {
 		if report != nil && !fleet.IsOfMachine(report, node) {
 			report = nil
 		}
-		c := candidate{node: node, report: report, profile: w.governor(report)}
+		c := candidate{node: node, report: report, profile: w.governor(node, report)}
 		if node.DeletionTimestamp.IsZero() && w.selects(&c) {
 			found = append(found, c)
 		}
@@ -113,11 +116,16 @@ func (w *World) selected() []candidate {
 	return found
 }
 
-// governor is the profile that governs a node; nil when none does.
-func (w *World) governor(report *v1alpha1.LowLatencyNode) *v1alpha1.LowLatencyNodeProfile {
+// governor is the profile that governs a node; nil when none does. Before the LowLatencyNode is there, it is the one that is about to
+// create it: what is measured before the plan is in force says nothing about it.
+func (w *World) governor(node *corev1.Node, report *v1alpha1.LowLatencyNode) *v1alpha1.LowLatencyNodeProfile {
 	for i := range w.Profiles {
-		if report != nil && w.Profiles[i].Name == report.Spec.Profile {
-			return &w.Profiles[i]
+		profile := &w.Profiles[i]
+		if report != nil && profile.Name == report.Spec.Profile {
+			return profile
+		}
+		if report == nil && profile.DeletionTimestamp.IsZero() && fleet.Selects(profile.Spec.NodeSelector, node) {
+			return profile
 		}
 	}
 	return nil
