@@ -194,13 +194,21 @@ func (r *Record) checkNumbers() error {
 	if len(r.RepetitionMaximums) == 0 || len(r.RepetitionMaximums) > v1alpha1.MaxTestRepetitions {
 		return fmt.Errorf("the record has %d repetitions, not 1 to %d", len(r.RepetitionMaximums), v1alpha1.MaxTestRepetitions)
 	}
+	if err := r.checkLongest(); err != nil {
+		return err
+	}
+	return r.checkPercentiles()
+}
+
+// checkLongest wants the longest interruption to be that of a repetition, and to have a CPU.
+func (r *Record) checkLongest() error {
 	if slices.Max(r.RepetitionMaximums) != r.MaximumNanoseconds {
 		return errors.New("the longest interruption of the record is not that of its repetitions")
 	}
 	if (r.WorstCPU != nil) != (r.MaximumNanoseconds > 0) {
 		return errors.New("the record has a longest interruption without its CPU, or the other way round")
 	}
-	return r.checkPercentiles()
+	return nil
 }
 
 // checkPercentiles wants each percentile once, in ascending order, none smaller than the one before or above the longest.

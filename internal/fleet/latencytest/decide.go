@@ -85,25 +85,35 @@ func (d *decider) follow(c *candidate, result *v1alpha1.LatencyTestResult) {
 	case job == nil:
 		d.fail(result, faultf(v1alpha1.TestJobGone, "Job %s was deleted before it had a result", result.Job))
 	case isDone(job):
-		measured, problem := d.harvest(job, c, result)
-		if problem != nil {
-			d.fail(result, problem)
-			return
-		}
-		d.succeed(result, measured)
+		d.conclude(job, c, result)
 	default:
-		sentence, started := d.progress(job)
-		if !started && age >= StartTime {
-			d.stop(job)
-			d.fail(result, faultf(v1alpha1.TestNotStarted, "no measurement began within %s: %s", StartTime, sentence))
-			return
-		}
-		if !started {
-			d.again(StartTime - age)
-		}
-		if result.Outcome == "" || result.Outcome == v1alpha1.LatencyInconclusive {
-			result.Message = shorten.Sentence(sentence, v1alpha1.MaxTestMessageLength)
-		}
+		d.wait(job, result, age)
+	}
+}
+
+// conclude takes what the pod of a finished Job has left behind.
+func (d *decider) conclude(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult) {
+	measured, problem := d.harvest(job, c, result)
+	if problem != nil {
+		d.fail(result, problem)
+		return
+	}
+	d.succeed(result, measured)
+}
+
+// wait says how far a Job is that is under way, and ends one whose pod does not start.
+func (d *decider) wait(job *batchv1.Job, result *v1alpha1.LatencyTestResult, age time.Duration) {
+	sentence, started := d.progress(job)
+	if !started && age >= StartTime {
+		d.stop(job)
+		d.fail(result, faultf(v1alpha1.TestNotStarted, "no measurement began within %s: %s", StartTime, sentence))
+		return
+	}
+	if !started {
+		d.again(StartTime - age)
+	}
+	if result.Outcome == "" || result.Outcome == v1alpha1.LatencyInconclusive {
+		result.Message = shorten.Sentence(sentence, v1alpha1.MaxTestMessageLength)
 	}
 }
 

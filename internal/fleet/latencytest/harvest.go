@@ -181,21 +181,23 @@ func whyEnded(job *batchv1.Job) string {
 
 // progress says how far a Job is that is under way, and whether its pod has started.
 func (w *World) progress(job *batchv1.Job) (sentence string, started bool) {
-	for _, pod := range w.podsOf(job) {
-		if pod.Status.Phase != corev1.PodPending {
-			return "pod " + pod.Name + " measures", true
-		}
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue && c.Message != "" {
-				return "pod " + pod.Name + " waits for the scheduler: " + c.Message, false
-			}
-		}
-		for i := range pod.Status.ContainerStatuses {
-			if waiting := pod.Status.ContainerStatuses[i].State.Waiting; waiting != nil {
-				return "pod " + pod.Name + " waits: " + strings.TrimSpace(waiting.Reason+" "+waiting.Message), false
-			}
-		}
-		return "pod " + pod.Name + " starts", false
+	pods := w.podsOf(job)
+	if len(pods) == 0 {
+		return "Job " + job.Name + " has no pod yet: `kubectl describe job` tells why", false
 	}
-	return "Job " + job.Name + " has no pod yet: `kubectl describe job` tells why", false
+	pod := pods[0]
+	if pod.Status.Phase != corev1.PodPending {
+		return "pod " + pod.Name + " measures", true
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue && c.Message != "" {
+			return "pod " + pod.Name + " waits for the scheduler: " + c.Message, false
+		}
+	}
+	for i := range pod.Status.ContainerStatuses {
+		if waiting := pod.Status.ContainerStatuses[i].State.Waiting; waiting != nil {
+			return "pod " + pod.Name + " waits: " + strings.TrimSpace(waiting.Reason+" "+waiting.Message), false
+		}
+	}
+	return "pod " + pod.Name + " starts", false
 }
