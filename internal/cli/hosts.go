@@ -42,6 +42,8 @@ type node struct {
 type reading struct {
 	// hardware reports whether the host's hardware is all that is read; there are no facts then.
 	hardware bool
+	// installation reports whether the host's hardware, configuration and software are all that is read.
+	installation bool
 	// configuration reports whether no more is read than what plans are made from and compared with.
 	configuration bool
 	// nics reports whether what NICs are judged by is all that is read; there is no topology then.
@@ -122,6 +124,8 @@ func (asked reading) read(ctx context.Context, opened *host.Host) (*host.Facts, 
 	switch {
 	case asked.hardware:
 		return opened.ReadHardware(ctx)
+	case asked.installation:
+		return opened.ReadInstallation(ctx)
 	case asked.configuration:
 		return opened.ReadConfiguration(ctx)
 	case asked.nics:

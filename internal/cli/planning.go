@@ -24,6 +24,8 @@ type targets struct {
 	checks bool
 	// hardware reports whether the hardware of the hosts is all that is read.
 	hardware bool
+	// installation reports whether the hardware of the hosts, their configuration and their software are all that is read.
+	installation bool
 	// configuration reports whether no more of the hosts is read than what plans are made from and compared with.
 	configuration bool
 }
@@ -54,7 +56,7 @@ func (t *targets) load(ctx context.Context, a *app) (wanted, []node, error) {
 	if err != nil {
 		return wanted, nil, err
 	}
-	asked := reading{hardware: t.hardware, configuration: t.configuration}
+	asked := reading{hardware: t.hardware, installation: t.installation, configuration: t.configuration}
 	if t.checks {
 		asked.more = wanted.checked
 	}

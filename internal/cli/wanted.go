@@ -17,6 +17,8 @@ import (
 type wanted struct {
 	profile *v1alpha1.LowLatencyNodeProfile
 	pools   []*v1alpha1.BypassNICPool
+	// platform whose rules hold; "" for OpenShift's.
+	platform string
 }
 
 // wanted returns the profile with the name, or the only one when the name is empty, with the pools of the files.
@@ -40,7 +42,7 @@ func (w wanted) planned(node node) planned {
 // plan plans for a node, as the operator does.
 func (w wanted) plan(node node) *fleet.Planned {
 	pools := fleet.NewPoolSet(w.pools, node.isSelectedBy).On(node.report)
-	return fleet.PlanHardware(w.profile, pools, node.topology, platforms()[openShift].Rules)
+	return fleet.PlanHardware(w.profile, pools, node.topology, platforms()[cmp.Or(w.platform, openShift)].Rules)
 }
 
 // checked plans for a node, and returns what the checks of its plan read of its host. Without a plan there is nothing to

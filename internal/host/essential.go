@@ -28,6 +28,8 @@ func essential(file, content string) string {
 		return essentialVersion(content)
 	case initStatusFile:
 		return essentialStatus(content)
+	case osReleaseFile:
+		return essentialRelease(content)
 	case cpuinfoFile:
 		return withoutLines(content, "Serial")
 	case cpuStateFile:
@@ -38,6 +40,14 @@ func essential(file, content string) string {
 		return essentialStacks(content)
 	case "/etc/default/irqbalance", "/etc/sysconfig/irqbalance", "/etc/lowlatency/irqbalance.env":
 		return essentialEnvironment(content)
+	}
+	return essentialByName(file, content)
+}
+
+// essentialByName is essential of files whose folders differ from host to host.
+func essentialByName(file, content string) string {
+	if path.Base(path.Dir(file)) == "kubelet.service.d" {
+		return essentialDropIn(content)
 	}
 	switch path.Base(file) {
 	case "route":

@@ -108,6 +108,8 @@ type Facts struct {
 	PlatformPods Fact[bool]
 	// Bypass is what the host says about kernel-bypass stacks.
 	Bypass Bypass
+	// Software decides how a plan is written on the host. It is read by ReadInstallation alone.
+	Software Software
 	// Settings are small files of /proc/sys, /sys and /etc, by absolute path; see SettingPaths for which.
 	// Use Setting to look one up.
 	Settings map[string]Fact[string]
@@ -355,9 +357,19 @@ type Process struct {
 
 // Kubelet is the state of the kubelet on a host.
 type Kubelet struct {
-	// Config is the text of its KubeletConfiguration, as /etc/kubernetes/kubelet.conf or
-	// /var/lib/kubelet/config.yaml has it; Source says which.
+	// Config is the text of its KubeletConfiguration as the kubelet has it: that of File, or the merged text of File and
+	// DropIns. It does not say what Flags say instead.
 	Config Fact[string]
+	// File is the text of its configuration file, as /etc/kubernetes/kubelet.conf or /var/lib/kubelet/config.yaml has it;
+	// Source says which.
+	File Fact[string]
+	// Flags are those of the running kubelet that bear on its configuration, each as --name=value. Absent when no process
+	// of a kubelet is to be seen.
+	Flags Fact[[]string]
+	// DropInFolder is the folder whose files the kubelet merges over File; "" when it runs without one.
+	DropInFolder Fact[string]
+	// DropIns are the files in that folder, in the order in which they are merged.
+	DropIns Fact[[]KubeletDropIn]
 	// CPUManagerState is /var/lib/kubelet/cpu_manager_state.
 	CPUManagerState Fact[string]
 	// MemoryManagerState is /var/lib/kubelet/memory_manager_state.
@@ -365,6 +377,12 @@ type Kubelet struct {
 	// PodGroups are the containers of the pods to which CPUManagerState gives exclusive CPUs. Absent when the
 	// state or the control groups cannot be read.
 	PodGroups Fact[[]PodGroup]
+}
+
+// KubeletDropIn is a file that the kubelet merges over its configuration.
+type KubeletDropIn struct {
+	Path    string
+	Content Fact[string]
 }
 
 // Task is one thread.

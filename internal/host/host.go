@@ -190,7 +190,11 @@ const (
 // SnapshotWith writes like Snapshot, and returns what the archive holds.
 func (h *Host) SnapshotWith(ctx context.Context, w io.Writer, disclosure Disclosure) (Contents, error) {
 	taken := newRecording()
-	if _, err := h.read(ctx, Request{UserSpaces: defaultUserSpaces()}, taken); err != nil {
+	facts, err := h.read(ctx, Request{UserSpaces: defaultUserSpaces()}, taken)
+	if err == nil {
+		err = h.readInto(ctx, facts, taken, readSoftware)
+	}
+	if err != nil {
 		return Contents{}, err
 	}
 	view := h.tree.view()

@@ -36,6 +36,7 @@ func readProcesses(r *reader, f *Facts) {
 		return
 	}
 	f.Processes = Known[[]Process](nil, procRoot)
+	r.processesSeen = true
 	for _, pid := range numbersIn(names, "", "") {
 		f.Processes.Value = append(f.Processes.Value, r.process(pid)...)
 	}
@@ -66,6 +67,10 @@ func (r *reader) process(pid int) []Process {
 	folder := procRoot + "/" + strconv.Itoa(pid)
 	content, err := r.peek(folder+"/comm", smallFile)
 	name := strings.TrimSpace(content)
+	if err == nil && name == kubeletProcess && r.kubelet == 0 {
+		r.kubelet = pid
+		r.taken.file(folder+"/comm", content, nil)
+	}
 	if err != nil || !processesOfInterest()[name] {
 		return nil
 	}

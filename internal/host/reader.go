@@ -62,6 +62,9 @@ type reader struct {
 	live bool
 	// undisturbed are CPUs that must not be interrupted for a reading.
 	undisturbed cpus.Set
+	// kubelet is the PID of a kubelet, 0 where none was seen; processesSeen tells that all processes have been looked at.
+	kubelet       int
+	processesSeen bool
 	// sets keeps the CPU lists that were parsed: of the thousands that a host shows, few differ.
 	sets map[string]cpus.Set
 }

@@ -122,6 +122,11 @@ func PutTuneDProfile(name, content string) Operation {
 	return Operation{Kind: TuneDProfile, Name: name, Path: path.Join(tunedFolder, name, "tuned.conf"), Mode: fileMode, Content: content}
 }
 
+// PutTuneDProfileIn is PutTuneDProfile in one of the folders in which TuneD looks: since 2.23 it is /etc/tuned/profiles.
+func PutTuneDProfileIn(folder, name, content string) Operation {
+	return Operation{Kind: TuneDProfile, Name: name, Path: path.Join(folder, name, "tuned.conf"), Mode: fileMode, Content: content}
+}
+
 // PutRuntimeDropIn adds a file to the container runtime's folder of configuration.
 func PutRuntimeDropIn(name, content string) Operation {
 	return Operation{Kind: RuntimeDropIn, Path: name, Mode: fileMode, Content: content}

@@ -35,7 +35,7 @@ func places() map[Kind][]place {
 		},
 		Unit:         {{unitFolder, "*"}},
 		DropIn:       {{unitFolder + "/*.d", ours + ".conf"}},
-		TuneDProfile: {{tunedFolder + "/" + ours, "tuned.conf"}},
+		TuneDProfile: {{tunedFolder + "/" + ours, "tuned.conf"}, {tunedFolder + "/profiles/" + ours, "tuned.conf"}},
 		RuntimeDropIn: {
 			{"/etc/containerd/conf.d", ours + ".toml"},
 			{"/etc/crio/crio.conf.d", ours + ".conf"},

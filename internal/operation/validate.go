@@ -6,6 +6,7 @@ package operation
 import (
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -94,7 +95,7 @@ func (o *Operation) made() string {
 	case Unit:
 		return MaskUnit(o.Name).Path
 	case TuneDProfile:
-		return PutTuneDProfile(o.Name, "").Path
+		return PutTuneDProfileIn(path.Dir(path.Dir(o.Path)), o.Name, "").Path
 	case DropIn:
 		return PutDropIn(o.Name, o.Path[strings.LastIndex(o.Path, "/")+1:], "").Path
 	default:

@@ -4,6 +4,7 @@
 package kubelet
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -11,7 +12,9 @@ import (
 	"k8s.io/utils/cpuset"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubernetes"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/topology"
 )
@@ -66,11 +69,35 @@ func judgePlan(p *plan.NodePlan, host *topology.Topology, directory string) erro
 	if err != nil {
 		return fmt.Errorf("the kubelet refuses %s: %w", configuration, err)
 	}
+	if err := judgeMerged(p, &booted, directory); err != nil {
+		return err
+	}
 	if p.Kubelet.CPUManagerPolicy != "static" {
 		return nil
 	}
 	if want := cpuset.New(p.CPUs.Isolated.Difference(p.CPUs.DataPlane).IDs()...); !given.Equals(want) {
 		return fmt.Errorf("the kubelet gives CPUs %s to pods, want %s", given, want)
+	}
+	return nil
+}
+
+// judgeMerged writes the plan for a host of kubeadm, and has the kubelet start with what its files come to together.
+func judgeMerged(p *plan.NodePlan, booted *topology.Topology, directory string) error {
+	facts := &host.Facts{}
+	facts.Software.KubeletUnit = host.Known("kubelet.service", "")
+	facts.Software.KubeletConfigArguments = host.Known("--config=/var/lib/kubelet/config.yaml", "")
+	facts.Kubelet.File = host.Known("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncgroupDriver: systemd\n"+
+		"cpuManagerPolicy: static\ncpuManagerPolicyOptions: {strict-cpu-reservation: \"true\"}\nreservedSystemCPUs: \"0\"\n"+
+		"memoryManagerPolicy: Static\nreservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}]\nevictionHard: {pid.available: 10%}\n", "")
+	written, err := kubernetes.Write(p, facts)
+	if err != nil {
+		return fmt.Errorf("writing for a host of kubeadm: %w", err)
+	}
+	if written.KubeletConfiguration == "" {
+		return errors.New("what the kubelet makes of its files was not computed")
+	}
+	if _, err := Judge([]byte(written.KubeletConfiguration), MachineInfo(booted), directory); err != nil {
+		return fmt.Errorf("the kubelet refuses what its files come to: %s: %w", written.KubeletConfiguration, err)
 	}
 	return nil
 }

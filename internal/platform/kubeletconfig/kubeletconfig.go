@@ -52,6 +52,16 @@ func Print(kubelet plan.KubeletPlan, checks ...Check) ([]byte, error) {
 	return raw, nil
 }
 
+// Judge repeats the kubelet's checks for a whole configuration as it merges one from several files, in JSON. Fields that this
+// release of Kubernetes does not know are passed over.
+func Judge(merged []byte) error {
+	var configuration kubeletv1beta1.KubeletConfiguration
+	if err := json.Unmarshal(merged, &configuration); err != nil {
+		return fmt.Errorf("%s: %w", Kind, err)
+	}
+	return checkKubelet(&configuration)
+}
+
 // joinFields joins the planned fields, which already have the kubelet's names, and the additional ones.
 func joinFields(kubelet plan.KubeletPlan) (map[string]any, error) {
 	additional := kubelet.Additional

@@ -14,6 +14,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
@@ -26,6 +27,8 @@ type Request struct {
 	Namespace string
 	// Group is the name of the group of nodes that exists already, where the profile binds to one without its name.
 	Group string
+	// Facts of the hosts by the names of their nodes, where the platform writes on hosts; those of ReadInstallation.
+	Facts map[string]*host.Facts
 }
 
 // Bundle is what is applied for one group of nodes, the nodes that a platform changes together.
@@ -37,6 +40,64 @@ type Bundle struct {
 	Nodes []string
 	// Objects in the order in which they are applied.
 	Objects []*unstructured.Unstructured
+	// Host is what is written on the nodes, where the platform does so itself.
+	Host *HostWriting
+}
+
+// HostWriting is what is written on hosts, as files with paths and as a change of the command line. It is printed as it is:
+// the names of its fields are part of the command line's documented output.
+type HostWriting struct {
+	// PlanHash identifies the plan.
+	PlanHash string `json:"planHash"`
+	// Nodes on which the same is written, ascending.
+	Nodes []string `json:"nodes"`
+	// Refused tells that nothing is written before something is mended that Findings name.
+	Refused bool `json:"refused,omitempty"`
+	// Findings say what the hosts cannot have, or what has to be done first.
+	Findings []string `json:"findings,omitempty"`
+	// KernelArguments are added to the kernel's command line, in this order.
+	KernelArguments []string `json:"kernelArguments,omitempty"`
+	// Files ascending by path.
+	Files []WrittenFile `json:"files,omitempty"`
+	// Links are masked units.
+	Links []WrittenLink `json:"links,omitempty"`
+	// EnabledUnits are started at boot.
+	EnabledUnits []string `json:"enabledUnits,omitempty"`
+	// TuneDProfile is the profile that becomes the active one of TuneD.
+	TuneDProfile string `json:"tunedProfile,omitempty"`
+	// RemovedFiles are removed while the kubelet is stopped.
+	RemovedFiles []string `json:"removedFiles,omitempty"`
+	// Settings are files of the kernel and their values, now and at each boot.
+	Settings []WrittenSetting `json:"settings,omitempty"`
+	// Services and Modules are changed now.
+	Services []WrittenState `json:"services,omitempty"`
+	Modules  []WrittenState `json:"modules,omitempty"`
+}
+
+// WrittenFile is a file on a host.
+type WrittenFile struct {
+	Path string `json:"path"`
+	// Mode in octal digits.
+	Mode    string `json:"mode"`
+	Content string `json:"content"`
+}
+
+// WrittenLink is a symbolic link on a host.
+type WrittenLink struct {
+	Path   string `json:"path"`
+	Target string `json:"target"`
+}
+
+// WrittenSetting is a file of the kernel and its value.
+type WrittenSetting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// WrittenState is a service or a module, and what becomes of it.
+type WrittenState struct {
+	Name  string `json:"name"`
+	State string `json:"state"`
 }
 
 // Platform is the part of a platform that needs no cluster.

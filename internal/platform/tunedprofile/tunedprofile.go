@@ -16,12 +16,14 @@ import (
 // transparentHugepagesFile has an option of its own in TuneD.
 const transparentHugepagesFile = "/sys/kernel/mm/transparent_hugepage/enabled"
 
-// Text is the TuneD profile of a plan. The parent is the profile that it includes. A name or value that TuneD would read
+// Text is the TuneD profile of a plan. The parent is the profile that it includes, "" for none. A name or value that TuneD would read
 // back as anything but itself is an error.
 func Text(p *plan.NodePlan, parent string) (string, error) {
 	main := section{name: "main"}
 	main.set("summary", "Low-latency node of profile "+p.Profile)
-	main.set("include", parent)
+	if parent != "" {
+		main.set("include", parent)
+	}
 	network, err := networkSection(p.Network)
 	if err != nil {
 		return "", err

@@ -9,8 +9,8 @@ import (
 	"github.com/vincent-petithory/dataurl"
 )
 
-// dataURL encodes file content as Ignition wants it.
-func dataURL(content []byte) string {
+// DataURL encodes file content as Ignition wants it.
+func DataURL(content []byte) string {
 	return dataurl.New(content, "text/plain", "charset", "utf-8").String()
 }
 

@@ -41,7 +41,7 @@ func GeneratedKubelet(config *mcfgv1.KubeletConfig, pool string) (*mcfgv1.Machin
 			Node: types.Node{Path: kubeletConfigPath, Overwrite: new(true)},
 			FileEmbedded1: types.FileEmbedded1{
 				Mode:     new(0o644),
-				Contents: types.Resource{Source: new(dataURL(text))},
+				Contents: types.Resource{Source: new(DataURL(text))},
 			},
 		}}},
 	}

@@ -69,7 +69,7 @@ func configuration(t *testing.T, files []types.File, units []types.Unit, argumen
 func file(path, content string) types.File {
 	return types.File{
 		Node:          types.Node{Path: path},
-		FileEmbedded1: types.FileEmbedded1{Mode: new(0o755), Contents: types.Resource{Source: new(dataURL([]byte(content)))}},
+		FileEmbedded1: types.FileEmbedded1{Mode: new(0o755), Contents: types.Resource{Source: new(DataURL([]byte(content)))}},
 	}
 }
 

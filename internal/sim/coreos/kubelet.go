@@ -29,6 +29,11 @@ func (h *Host) startKubelet() error {
 	if err != nil {
 		return err
 	}
+	return h.WriteKubeletState(config)
+}
+
+// WriteKubeletState leaves the state files that a kubelet with this configuration writes when it starts without pods.
+func (h *Host) WriteKubeletState(config kubeletv1beta1.KubeletConfiguration) error {
 	online, err := h.onlineCPUs()
 	if err != nil {
 		return err
@@ -70,8 +75,17 @@ func (h *Host) kubeletConfig() (kubeletv1beta1.KubeletConfiguration, error) {
 	if err != nil {
 		return config, fmt.Errorf("reading the kubelet configuration of host %s: %w", h.Name, err)
 	}
-	if err := yaml.UnmarshalStrict(text, &config); err != nil {
+	if config, err = ReadKubeletConfiguration(text); err != nil {
 		return config, fmt.Errorf("the kubelet of host %s refuses its configuration: %w", h.Name, err)
+	}
+	return config, nil
+}
+
+// ReadKubeletConfiguration reads a configuration as a kubelet does.
+func ReadKubeletConfiguration(text []byte) (kubeletv1beta1.KubeletConfiguration, error) {
+	var config kubeletv1beta1.KubeletConfiguration
+	if err := yaml.UnmarshalStrict(text, &config); err != nil {
+		return config, fmt.Errorf("reading a KubeletConfiguration: %w", err)
 	}
 	return config, nil
 }

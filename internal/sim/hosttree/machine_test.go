@@ -208,6 +208,8 @@ func absentFacts() map[string]string {
 		`ManagementCPUs$`:                            "the cluster was installed without CPU partitioning",
 		`PodGroups$`:                                 "no pod runs",
 		`VFIO\.NoIOMMU$`:                             "the module vfio is not loaded",
+		`Kubelet\.(Flags|DropInFolder|DropIns)$`:     "no process of a kubelet runs",
+		`^\.Software\.`:                              "read by ReadInstallation alone",
 	}
 }
 

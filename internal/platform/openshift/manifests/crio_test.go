@@ -10,6 +10,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/crioconfig"
 )
 
 // runtimeOf is what the planner decides for a node without shared CPUs whose interrupts stay on housekeeping CPUs.
@@ -114,7 +115,7 @@ resources = { "cpushares" = 0, "cpuset" = "0" }
 			p := &plan.NodePlan{Profile: "trading", CPUs: plan.CPUPlan{Housekeeping: set(t, "0")}}
 			p.ContainerRuntime = runtimeOf(p.CPUs)
 			tc.change(p)
-			got, err := runtimeFile(p)
+			got, err := crioconfig.File(p)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,6 +20,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/crioconfig"
 )
 
 // MachineConfig carries everything that takes effect with a reboot: kernel, kernel arguments, files and
@@ -110,7 +111,7 @@ func ignitionConfig(p *plan.NodePlan) ([]byte, error) {
 
 // hostFiles are the planned files and those that only a node of OpenShift has, ascending by path.
 func hostFiles(p *plan.NodePlan) ([]plan.File, error) {
-	runtime, err := runtimeFile(p)
+	runtime, err := crioconfig.File(p)
 	if err != nil {
 		return nil, err
 	}

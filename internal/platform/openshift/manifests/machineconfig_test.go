@@ -19,6 +19,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/crioconfig"
 )
 
 // ignitionOf renders and reads the Ignition configuration back with Ignition's parser.
@@ -49,7 +50,7 @@ func TestIgnitionHoldsThePlan(t *testing.T) {
 				}
 				files = append(files, plan.File{Path: file.Path, Mode: ptr.Deref(file.Mode, 0), Content: content(t, file)})
 			}
-			runtime, err := runtimeFile(in.Plan)
+			runtime, err := crioconfig.File(in.Plan)
 			if err != nil {
 				t.Fatal(err)
 			}

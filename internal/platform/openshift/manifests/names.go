@@ -4,7 +4,6 @@
 package manifests
 
 import (
-	"cmp"
 	"errors"
 	"maps"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/crioconfig"
 )
 
 const (
@@ -39,7 +39,7 @@ func TunedName(pool string) string { return "lowlatency-" + pool }
 // RuntimeClassName is the name of the RuntimeClass of a profile: the one that the profile gives it, or lowlatency- and the
 // name of the profile.
 func RuntimeClassName(p *plan.NodePlan) string {
-	return cmp.Or(p.ContainerRuntime.RuntimeClassName, "lowlatency-"+p.Profile)
+	return crioconfig.RuntimeClassName(p)
 }
 
 // metadata is what all children of a machine config pool have in common.

@@ -5,9 +5,8 @@ package manifests
 
 import (
 	nodev1 "k8s.io/api/node/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/crioconfig"
 )
 
 // RuntimeClass is how a pod asks for the container runtime's handler of latency-critical pods; it also brings the pod
@@ -18,14 +17,5 @@ func RuntimeClass(in Input) (*nodev1.RuntimeClass, error) {
 	if err != nil {
 		return nil, err
 	}
-	metadata := in.metadata(RuntimeClassName(in.Plan), "runtime-class")
-	metadata.Annotations = nil
-	return &nodev1.RuntimeClass{
-		TypeMeta:   metav1.TypeMeta{APIVersion: nodev1.SchemeGroupVersion.String(), Kind: "RuntimeClass"},
-		ObjectMeta: metadata,
-		Handler:    runtimeHandler,
-		Scheduling: &nodev1.Scheduling{
-			NodeSelector: map[string]string{v1alpha1.LabelProfile: in.Plan.Profile},
-		},
-	}, nil
+	return crioconfig.RuntimeClass(in.Plan, in.planHash), nil
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package manifests
+// Package crioconfig writes what a plan asks of CRI-O, on every platform that has it: its file of configuration, and the
+// RuntimeClass by which pods ask for the handler in it. It is pure.
+package crioconfig
 
 import (
 	"fmt"
@@ -11,20 +13,20 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
-// runtimeHandler is the name of CRI-O's handler for latency-critical pods. CRI-O runs its latency hooks for
+// Handler is the name of CRI-O's handler for latency-critical pods. CRI-O runs its latency hooks for
 // handlers whose name contains high-performance only
 // (internal/runtimehandlerhooks/runtime_handler_hooks_linux.go of CRI-O).
-const runtimeHandler = "high-performance"
+const Handler = "high-performance"
 
 // fewestGoThreads is how many threads a Go program runs at once at least in a pod without CPUs of its own. CRI-O tells such
 // programs by GOMAXPROCS; otherwise each takes the number of all CPUs that it may use, and wakes as many
 // (crio.conf(5), min_injected_gomaxprocs). A CRI-O that does not know the option passes over it.
 const fewestGoThreads = 4
 
-// runtimeFile configures CRI-O: a handler for latency-critical pods, and pause containers on housekeeping
+// File configures CRI-O: a handler for latency-critical pods, and pause containers on housekeeping
 // CPUs, and in a cluster with CPU partitioning the pods of the platform, too. Its name is behind those of the installer's and
 // users' files about these pods (01-workload-pinning-default.conf, 01-workload-partitioning), of which the last counts. A request of pods for which CRI-O has no annotation is an error.
-func runtimeFile(p *plan.NodePlan) (plan.File, error) {
+func File(p *plan.NodePlan) (plan.File, error) {
 	runtime := p.ContainerRuntime
 	var b strings.Builder
 	fmt.Fprintf(&b, "[crio.runtime]\ninfra_ctr_cpuset = %q\n", runtime.InfrastructureCPUs)
@@ -32,7 +34,7 @@ func runtimeFile(p *plan.NodePlan) (plan.File, error) {
 		fmt.Fprintf(&b, "shared_cpuset = %q\n", p.CPUs.Shared)
 	}
 	fmt.Fprintf(&b, "min_injected_gomaxprocs = %d\n", fewestGoThreads)
-	fmt.Fprintf(&b, "\n[crio.runtime.runtimes.%s]\ninherit_default_runtime = true\n", runtimeHandler)
+	fmt.Fprintf(&b, "\n[crio.runtime.runtimes.%s]\ninherit_default_runtime = true\n", Handler)
 	// Otherwise crun makes a second control group below that of the container's systemd scope, and whoever sets the CPUs of
 	// the container has to set both (crun(1), run.oci.systemd.subgroup).
 	b.WriteString("default_annotations = { \"run.oci.systemd.subgroup\" = \"\" }\n")

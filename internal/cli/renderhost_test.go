@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/rendering"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/ordinaryhost"
+)
+
+// ordinaryTree is the tree of a host with an ordinary distribution.
+func ordinaryTree(t *testing.T, name string, with ordinaryhost.Distribution) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ordinaryhost.Install(dir, small(name), with, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func paths(host rendering.HostWriting) []string {
+	names := make([]string, 0, len(host.Files))
+	for _, file := range host.Files {
+		names = append(names, file.Path)
+	}
+	return names
+}
+
+func expectWritten(t *testing.T, host rendering.HostWriting, file string) {
+	t.Helper()
+	if !slices.Contains(paths(host), file) || len(host.KernelArguments) == 0 || host.Refused {
+		t.Errorf("hosts %v: %v with %v, want %s", host.Nodes, paths(host), host.KernelArguments, file)
+	}
+}
+
+// TestRenderOfOrdinaryHosts: the platform is that of the hosts, and what is written is printed with its paths.
+func TestRenderOfOrdinaryHosts(t *testing.T) {
+	debian, rocky := ordinaryTree(t, "debian", ordinaryhost.Debian()), ordinaryTree(t, "rocky", ordinaryhost.Rocky())
+	got := run(t, profileHead, "render", "-f", "-", "-o", "json", "--root", debian, "--root", rocky)
+	if got.code != ExitOK || got.err != "" {
+		t.Fatalf("exit code %d, standard error %q", got.code, got.err)
+	}
+	var list struct {
+		Items []struct{ Kind string }
+		Hosts []rendering.HostWriting
+	}
+	if err := yaml.Unmarshal([]byte(got.out), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Hosts) != 2 || len(list.Items) != 2 {
+		t.Fatalf("%d hosts and %d objects, want a plan and a RuntimeClass for two hosts", len(list.Hosts), len(list.Items))
+	}
+	for i, want := range []string{"/var/lib/kubelet/kubelet.conf.d/90-lowlatency.conf", "/etc/tuned/lowlatency-trading/tuned.conf"} {
+		expectWritten(t, list.Hosts[i], want)
+	}
+	text := run(t, profileHead, "render", "-f", "-", "--root", debian)
+	if !strings.Contains(text.out, "---\n# written on debian\n") || !strings.Contains(text.out, "\nkernelArguments:\n- ") {
+		t.Errorf("rendered:\n%.3000s", text.out)
+	}
+}
+
+func TestRenderChoosesThePlatform(t *testing.T) {
+	debian, coreOS := ordinaryTree(t, "debian", ordinaryhost.Debian()), tree(t, small("coreos"))
+	named := run(t, profileHead, "render", "-f", "-", "--root", debian, "--platform", "OpenShift")
+	if named.code != ExitOK || !strings.Contains(named.out, "kind: MachineConfig\n") {
+		t.Errorf("%+v", named)
+	}
+	both := run(t, profileHead, "render", "-f", "-", "--root", debian, "--root", coreOS)
+	if both.code != ExitUsage || !strings.Contains(both.err, "name the platform with --platform") {
+		t.Errorf("%+v", both)
+	}
+	other := run(t, profileHead, "render", "-f", "-", "--root", debian, "--platform", "nomad")
+	if other.code != ExitUsage || !strings.Contains(other.err, "must be one of openshift, kubernetes") {
+		t.Errorf("%+v", other)
+	}
+}
+
+// TestRenderRefusesHosts: what stands in the way is printed, and nothing else.
+func TestRenderRefusesHosts(t *testing.T) {
+	with := ordinaryhost.Debian()
+	with.Kubelet = append(with.Kubelet, "--system-reserved=memory=1Gi")
+	got := run(t, profileHead, "render", "-f", "-", "--root", ordinaryTree(t, "debian", with))
+	if got.code != ExitFindings || !strings.Contains(got.out, "refused: true") || strings.Contains(got.out, "files:") ||
+		!strings.Contains(got.out, "--system-reserved=memory=1Gi") {
+		t.Errorf("%+v", got)
+	}
+}

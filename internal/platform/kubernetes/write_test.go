@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package kubernetes
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/rendering"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
+)
+
+const configurationHead = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
+// goldenPlan is one of the planner's own golden plans.
+func goldenPlan(t testing.TB) *plan.NodePlan {
+	t.Helper()
+	found := objects.GoldenPlans(t, filepath.Join("..", "..", "plan", "testdata"))["xeon-trading"]
+	if found == nil {
+		t.Fatal("no golden plan")
+	}
+	return found
+}
+
+// kubeadm is a host of kubeadm on Debian, with containerd and without TuneD.
+func kubeadm() *host.Facts {
+	f := &host.Facts{}
+	f.Kernel.CommandLine = host.Known("BOOT_IMAGE=/vmlinuz root=UUID=1 ro quiet", "/proc/cmdline")
+	f.Kernel.Release = host.Known("6.1.0-38-amd64", "/proc/sys/kernel/osrelease")
+	f.Kernel.RealTime = host.Known(false, "/sys/kernel/realtime")
+	f.Kernel.PageSizeBytes = host.Known(int64(4096), "/proc/self/smaps")
+	f.Software = host.Software{
+		OpenShift: host.Known(false, ""), BootLoader: host.Known(host.GRUB, "/boot/grub/grub.cfg"), KubeletUnit: host.Known("kubelet.service", ""),
+		KubeletConfigArguments: host.Known("--config=/var/lib/kubelet/config.yaml", ""),
+		ContainerRuntime:       host.Known(host.Containerd, ""), TuneDProfiles: host.Known("", "/usr/sbin/tuned"),
+	}
+	f.Kubelet.File = host.Known(configurationHead+"cgroupDriver: systemd\n", "/var/lib/kubelet/config.yaml")
+	f.Kubelet.Flags = host.Known([]string{"--config=/var/lib/kubelet/config.yaml"}, "/proc/1/cmdline")
+	f.Kubelet.DropInFolder = host.Known("", "/proc/1/cmdline")
+	f.Kubelet.DropIns = host.Known[[]host.KubeletDropIn](nil, "")
+	return f
+}
+
+// withFolder gives the kubelet a folder with a file in it.
+func withFolder(f *host.Facts, folder, name, content string) *host.Facts {
+	f.Kubelet.DropInFolder = host.Known(folder, "")
+	f.Kubelet.DropIns = host.Known([]host.KubeletDropIn{{Path: folder + "/" + name, Content: host.Known(configurationHead+content, "")}}, folder)
+	return f
+}
+
+// rocky has CRI-O, TuneD in its newer layout, and a kubelet with a folder of its own.
+func rocky() *host.Facts {
+	f := withFolder(kubeadm(), "/etc/kubernetes/kubelet.conf.d", "10-site.conf", "registryBurst: 77\ncpuManagerPolicyOptions: {distribute-cpus-across-numa: \"true\"}\n")
+	f.Software.BootLoader = host.Known(host.GRUBWithEntries, "/boot/loader/entries")
+	f.Software.ContainerRuntime, f.Software.TuneDProfiles = host.Known(host.CRIO, ""), host.Known("/etc/tuned/profiles", "")
+	return f
+}
+
+func k3s() *host.Facts {
+	f := withFolder(kubeadm(), "/var/lib/rancher/k3s/agent/etc/kubelet.conf.d", "00-k3s-defaults.conf", "cgroupDriver: systemd\n")
+	f.Kubelet.File, f.Kubelet.Flags = host.Absent[string]("", "no such file"), host.Absent[[]string]("", "no process")
+	f.Software.KubeletUnit, f.Software.KubeletConfigArguments = host.Known("k3s-agent.service", ""), host.Fact[string]{}
+	return f
+}
+
+// TestGolden compares every byte of what would be written with a file that a person has read.
+func TestGolden(t *testing.T) {
+	for name, facts := range map[string]*host.Facts{"kubeadm": kubeadm(), "rocky": rocky(), "k3s": k3s()} {
+		t.Run(name, func(t *testing.T) {
+			p := goldenPlan(t)
+			bundles, err := Render(rendering.Request{
+				Shapes: []fleet.Shape{{Hash: p.Hash(), Plan: p, Nodes: []string{"a", "b"}}}, Namespace: "lowlatency",
+				Facts: map[string]*host.Facts{"a": facts, "b": facts},
+			})
+			if err != nil || len(bundles) != 1 {
+				t.Fatalf("%d bundles, %v", len(bundles), err)
+			}
+			text, err := yaml.Marshal(bundles[0].Host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Assert(t, string(text), name+".yaml")
+			kinds := []string{"ConfigMap"}
+			if name == "rocky" {
+				kinds = append(kinds, "RuntimeClass")
+			}
+			got := make([]string, 0, len(bundles[0].Objects))
+			for _, object := range bundles[0].Objects {
+				got = append(got, object.GetKind())
+			}
+			if diff := cmp.Diff(kinds, got); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRefusals: nothing is written on a host that could not be brought back, or would not come up.
+func TestRefusals(t *testing.T) {
+	cases := map[string]struct {
+		change func(*host.Facts, *plan.NodePlan)
+		want   string
+	}{
+		"a kernel that is not real-time": {func(_ *host.Facts, p *plan.NodePlan) { p.Kernel.Type = v1alpha1.KernelRealTime }, "needs a real-time kernel"},
+		"small pages":                    {func(_ *host.Facts, p *plan.NodePlan) { p.Kernel.PageSize = v1alpha1.PageSize64Ki }, "needs a kernel with 64 KiB pages"},
+		"arguments of somebody else": {
+			func(f *host.Facts, _ *plan.NodePlan) {
+				f.Kernel.CommandLine = host.Known("root=UUID=1 isolcpus=4-7", "/proc/cmdline")
+			}, "it already has isolcpus=4-7",
+		},
+		"a kubelet that nobody can give a folder": {
+			func(f *host.Facts, _ *plan.NodePlan) { f.Software.KubeletConfigArguments = host.Fact[string]{} }, "its service is not kubeadm's",
+		},
+		"an old K3s": {
+			func(f *host.Facts, _ *plan.NodePlan) { f.Software.KubeletUnit = host.Known("k3s.service", "") }, "k3s.service has no folder",
+		},
+		"a folder elsewhere": {
+			func(f *host.Facts, _ *plan.NodePlan) { f.Kubelet.DropInFolder = host.Known("/opt/kubelet", "") }, "none of the folders",
+		},
+		"a flag": {
+			func(f *host.Facts, _ *plan.NodePlan) {
+				f.Kubelet.Flags = host.Known([]string{"--kube-reserved=memory=1Gi"}, "")
+			}, "--kube-reserved=memory=1Gi, which has more weight",
+		},
+		"a file behind ours": {
+			func(f *host.Facts, _ *plan.NodePlan) {
+				withFolder(f, "/etc/kubernetes/kubelet.conf.d", "99-site.conf", "systemReserved: {memory: 2Gi}\n")
+			}, "systemReserved otherwise",
+		},
+		"memory that does not add up": {
+			func(f *host.Facts, _ *plan.NodePlan) {
+				withFolder(f, "/etc/kubernetes/kubelet.conf.d", "99-site.conf", "systemReserved: {memory: 2Gi}\n")
+			}, "adds up to",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			facts, p := kubeadm(), goldenPlan(t)
+			tc.change(facts, p)
+			got, err := Write(p, facts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !got.Refused() || len(got.Operations) > 0 {
+				t.Errorf("refused: %t, with %d operations", got.Refused(), len(got.Operations))
+			}
+			if !slices.ContainsFunc(got.Findings, func(f plan.Finding) bool {
+				return f.Severity == v1alpha1.SeverityCritical && strings.Contains(f.Message, tc.want)
+			}) {
+				t.Errorf("no critical finding says %q: %+v", tc.want, got.Findings)
+			}
+		})
+	}
+}
+
+// TestFindings say what a host cannot have, and do not keep it from the rest.
+func TestFindings(t *testing.T) {
+	cases := map[string]struct {
+		change func(*host.Facts, *plan.NodePlan)
+		want   string
+	}{
+		"interrupts that follow pods": {func(_ *host.Facts, p *plan.NodePlan) {
+			p.ContainerRuntime.PodRequests = append(p.ContainerRuntime.PodRequests, plan.RequestInterrupts)
+		}, "does not take interrupts off"},
+		"isolation that follows pods": {func(_ *host.Facts, p *plan.NodePlan) { p.CPUs.Isolation = v1alpha1.IsolationPerPod }, "nothing isolates them"},
+		"queues without TuneD":        {func(_ *host.Facts, p *plan.NodePlan) { p.Network.Queues = 2 }, "set by TuneD"},
+		"no runtime":                  {func(f *host.Facts, _ *plan.NodePlan) { f.Software.ContainerRuntime.Known = false }, "none is known by its service"},
+		"a boot loader without trial": {func(f *host.Facts, _ *plan.NodePlan) {
+			f.Software.BootLoader = host.Known(host.Extlinux, "")
+		}, "extlinux cannot try"},
+		"an unknown boot loader": {func(f *host.Facts, _ *plan.NodePlan) { f.Software.BootLoader.Known = false }, "not known by its files"},
+		"an unreadable kubelet":  {func(f *host.Facts, _ *plan.NodePlan) { f.Kubelet.File.Known = false }, "was not checked"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			facts, p := kubeadm(), goldenPlan(t)
+			tc.change(facts, p)
+			got, err := Write(p, facts)
+			if err != nil || got.Refused() {
+				t.Fatalf("%v, %+v", err, got.Findings)
+			}
+			if !slices.ContainsFunc(got.Findings, func(f plan.Finding) bool { return strings.Contains(f.Message, tc.want) }) {
+				t.Errorf("no finding says %q: %+v", tc.want, got.Findings)
+			}
+		})
+	}
+}
+
+// TestOurOwnArgumentsAreNoConflict: behind our marker, what the line has is ours.
+func TestOurOwnArgumentsAreNoConflict(t *testing.T) {
+	facts, p := kubeadm(), goldenPlan(t)
+	facts.Kernel.CommandLine = host.Known("root=UUID=1 isolcpus=4-7 "+operation.Marker([]string{"isolcpus=4-7"}), "/proc/cmdline")
+	got, err := Write(p, facts)
+	if err != nil || got.Refused() {
+		t.Errorf("%v, %+v", err, got.Findings)
+	}
+}
+
+// TestOptionsOfOthersAreRemoved: the kubelet merges maps by name, and an option that the plan does not have would stay.
+func TestOptionsOfOthersAreRemoved(t *testing.T) {
+	got, err := Write(goldenPlan(t), rocky())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var merged struct {
+		RegistryBurst           int
+		CPUManagerPolicyOptions map[string]string
+	}
+	if err := yaml.Unmarshal([]byte(got.KubeletConfiguration), &merged); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"full-pcpus-only": "true"}, merged.CPUManagerPolicyOptions); diff != "" || merged.RegistryBurst != 77 {
+		t.Errorf("registryBurst %d, options (-want +got):\n%s", merged.RegistryBurst, diff)
+	}
+}
+
+// TestWhatIsWrittenDependsOnTheHost: hosts of one plan with different software are written apart.
+func TestWhatIsWrittenDependsOnTheHost(t *testing.T) {
+	p := goldenPlan(t)
+	request := rendering.Request{
+		Shapes: []fleet.Shape{{Hash: p.Hash(), Plan: p, Nodes: []string{"a", "b", "c"}}}, Namespace: "lowlatency",
+		Facts: map[string]*host.Facts{"a": kubeadm(), "b": rocky(), "c": kubeadm()},
+	}
+	bundles, err := Render(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([][]string, 0, len(bundles))
+	for _, bundle := range bundles {
+		got = append(got, bundle.Nodes)
+	}
+	if diff := cmp.Diff([][]string{{"a", "c"}, {"b"}}, got); diff != "" {
+		t.Errorf("nodes (-want +got):\n%s", diff)
+	}
+	delete(request.Facts, "c")
+	if _, err := Render(request); err == nil || !strings.Contains(err.Error(), "node c depends on its software") {
+		t.Errorf("error of a node of which an inventory alone is known: %v", err)
+	}
+}
