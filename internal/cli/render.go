@@ -52,7 +52,7 @@ func (a *app) renderCommand() *cobra.Command {
 	options := &renderOptions{
 		targets:  targets{installation: true},
 		platform: &usage.Choice{Allowed: []string{openShift, ordinary}},
-		format:   &usage.Choice{Value: "yaml", Allowed: []string{"yaml", "json"}},
+		format:   &usage.Choice{Value: "yaml", Allowed: []string{"yaml", "json", "operations"}},
 	}
 	command := &cobra.Command{
 		Use:   "render -f FILE [--root [NAME=]PATH]...",
@@ -67,12 +67,14 @@ are named as here.
 
 On ordinary hosts of Kubernetes it is what has to be written on them: the arguments that the kernel's command line gets,
 files with their paths, masked and enabled units, and what stands in the way. It depends on what a host has (kubelet,
-container runtime, TuneD, boot loader), so that nodes are given by --root. Nothing is written.
+container runtime, TuneD, boot loader), so that nodes are given by --root. Nothing is written. With -o operations the same
+is printed for one host as lowlatency-guard takes it, which writes it with a way back.
 
 Exit codes: 0 done; 1 a node has no plan and nothing is printed for it, or nothing may be written on its host;
 2 wrong usage or input.`,
 		Example: `  kubectl lowlatency render -f trading.yaml --root a.tar.gz --root b.tar.gz > manifests.yaml
-  kubectl lowlatency render -f trading.yaml --root / --platform kubernetes`,
+  kubectl lowlatency render -f trading.yaml --root / --platform kubernetes
+  kubectl lowlatency render -f trading.yaml --root / -o operations > operations.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.render(cmd.Context(), options) },
 	}
@@ -101,17 +103,29 @@ func (a *app) render(ctx context.Context, options *renderOptions) error {
 	if err != nil {
 		return err
 	}
-	write := writeYAMLObjects
-	if options.format.Value == "json" {
-		write = writeJSONObjects
-	}
+	write := map[string]func(io.Writer, []rendering.Bundle) error{"yaml": writeYAMLObjects, "json": writeJSONObjects, "operations": writeOperations}[options.format.Value]
 	if err := write(a.Out, bundles); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(bundles, func(b rendering.Bundle) bool { return b.Host != nil && b.Host.Refused }) {
+	if a.explainRefusals(bundles) {
 		return errFindings
 	}
 	return unplanned(all)
+}
+
+// explainRefusals says on the standard error why nothing may be written on hosts, and whether there are such.
+func (a *app) explainRefusals(bundles []rendering.Bundle) bool {
+	refused := false
+	for _, bundle := range bundles {
+		if bundle.Host == nil || !bundle.Host.Refused {
+			continue
+		}
+		refused = true
+		for _, finding := range bundle.Host.Findings {
+			a.complain("nothing may be written on %s: %s", strings.Join(bundle.Nodes, ", "), finding)
+		}
+	}
+	return refused
 }
 
 // platformOf is the platform that was named, or that of the hosts: where an operating system is not known, they are taken for
@@ -199,6 +213,26 @@ func writeHostDocument(out io.Writer, host *rendering.HostWriting) error {
 		return fmt.Errorf("printing what is written on hosts: %w", err)
 	}
 	_, err = fmt.Fprintf(out, "---\n# written on %s\n%s", strings.Join(host.Nodes, ", "), text)
+	return err
+}
+
+// writeOperations writes what is done to a host as lowlatency-guard takes it: nothing where there is no plan, or nothing may be
+// written. It is that of one host, or of several on which it is the same.
+func writeOperations(out io.Writer, bundles []rendering.Bundle) error {
+	if len(bundles) == 0 {
+		return nil
+	}
+	if len(bundles) != 1 || bundles[0].Host == nil {
+		return errors.New("-o operations prints what is written on one host of Kubernetes: give one by --root, and not one of OpenShift")
+	}
+	if bundles[0].Host.Refused {
+		return nil
+	}
+	text, err := yaml.Marshal(map[string]any{"operations": bundles[0].Operations})
+	if err != nil {
+		return fmt.Errorf("printing operations: %w", err)
+	}
+	_, err = out.Write(text)
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/rendering"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/ordinaryhost"
 )
@@ -70,6 +71,30 @@ func TestRenderOfOrdinaryHosts(t *testing.T) {
 	}
 }
 
+// TestRenderOfOperations: what the guard takes is valid, and is that of one host.
+func TestRenderOfOperations(t *testing.T) {
+	debian, rocky := ordinaryTree(t, "debian", ordinaryhost.Debian()), ordinaryTree(t, "rocky", ordinaryhost.Rocky())
+	got := run(t, profileHead, "render", "-f", "-", "-o", "operations", "--root", debian)
+	if got.code != ExitOK || got.err != "" {
+		t.Fatalf("exit code %d, standard error %q", got.code, got.err)
+	}
+	var list struct {
+		Operations []operation.Operation `json:"operations"`
+	}
+	if err := yaml.UnmarshalStrict([]byte(got.out), &list); err != nil {
+		t.Fatal(err)
+	}
+	if err := operation.Validate(list.Operations); err != nil || len(list.Operations) == 0 {
+		t.Errorf("%d operations: %v", len(list.Operations), err)
+	}
+	for _, roots := range [][]string{{"--root", debian, "--root", rocky}, {"--root", tree(t, small("coreos"))}} {
+		got := run(t, profileHead, append([]string{"render", "-f", "-", "-o", "operations"}, roots...)...)
+		if got.code != ExitUsage || !strings.Contains(got.err, "on one host of Kubernetes") || got.out != "" {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 func TestRenderChoosesThePlatform(t *testing.T) {
 	debian, coreOS := ordinaryTree(t, "debian", ordinaryhost.Debian()), tree(t, small("coreos"))
 	named := run(t, profileHead, "render", "-f", "-", "--root", debian, "--platform", "OpenShift")
@@ -90,7 +115,12 @@ func TestRenderChoosesThePlatform(t *testing.T) {
 func TestRenderRefusesHosts(t *testing.T) {
 	with := ordinaryhost.Debian()
 	with.Kubelet = append(with.Kubelet, "--system-reserved=memory=1Gi")
-	got := run(t, profileHead, "render", "-f", "-", "--root", ordinaryTree(t, "debian", with))
+	debian := ordinaryTree(t, "debian", with)
+	if got := run(t, profileHead, "render", "-f", "-", "-o", "operations", "--root", debian); got.code != ExitFindings || got.out != "" ||
+		!strings.Contains(got.err, "nothing may be written on debian: ") {
+		t.Errorf("%+v", got)
+	}
+	got := run(t, profileHead, "render", "-f", "-", "--root", debian)
 	if got.code != ExitFindings || !strings.Contains(got.out, "refused: true") || strings.Contains(got.out, "files:") ||
 		!strings.Contains(got.out, "--system-reserved=memory=1Gi") {
 		t.Errorf("%+v", got)

@@ -38,7 +38,7 @@ func Render(in rendering.Request) ([]rendering.Bundle, error) {
 		}
 		for i := range written {
 			bundles = append(bundles, rendering.Bundle{
-				GroupType: "plan", Group: shape.Hash, Nodes: written[i].Nodes, Objects: slices.Clone(objects), Host: &written[i],
+				GroupType: "plan", Group: shape.Hash, Nodes: written[i].Nodes, Objects: slices.Clone(objects), Host: &written[i].HostWriting, Operations: written[i].operations,
 			})
 		}
 	}
@@ -73,8 +73,8 @@ func sharedObjects(shape fleet.Shape, in rendering.Request) ([]*unstructured.Uns
 }
 
 // writings are what is written on the nodes of a shape, those together on which it is the same.
-func writings(shape fleet.Shape, facts map[string]*host.Facts) ([]rendering.HostWriting, error) {
-	var all []rendering.HostWriting
+func writings(shape fleet.Shape, facts map[string]*host.Facts) ([]printedWriting, error) {
+	var all []printedWriting
 	places := map[string]int{}
 	for _, name := range shape.Nodes {
 		written, err := writingOf(shape, name, facts[name])
@@ -87,19 +87,20 @@ func writings(shape fleet.Shape, facts map[string]*host.Facts) ([]rendering.Host
 			continue
 		}
 		places[key] = len(all)
-		all = append(all, written.HostWriting)
+		all = append(all, written)
 	}
 	return all, nil
 }
 
-// printedWriting is a writing with what tells it from others.
+// printedWriting is a writing as it is printed, with the operations.
 type printedWriting struct {
 	rendering.HostWriting
 
-	hash string
+	operations []operation.Operation
 }
 
-func (p printedWriting) key() string { return p.hash + fmt.Sprint(p.Findings) }
+// key tells writings apart.
+func (p printedWriting) key() string { return operation.Hash(p.operations) + fmt.Sprint(p.Findings) }
 
 func writingOf(shape fleet.Shape, name string, facts *host.Facts) (printedWriting, error) {
 	if facts == nil {
@@ -114,7 +115,7 @@ func writingOf(shape fleet.Shape, name string, facts *host.Facts) (printedWritin
 		addTo(&printed, &written.Operations[i])
 	}
 	slices.SortStableFunc(printed.Files, func(a, b rendering.WrittenFile) int { return cmp.Compare(a.Path, b.Path) })
-	return printedWriting{printed, operation.Hash(written.Operations)}, nil
+	return printedWriting{printed, written.Operations}, nil
 }
 
 func sentences(findings []plan.Finding) []string {

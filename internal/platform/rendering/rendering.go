@@ -15,6 +15,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
@@ -42,6 +43,8 @@ type Bundle struct {
 	Objects []*unstructured.Unstructured
 	// Host is what is written on the nodes, where the platform does so itself.
 	Host *HostWriting
+	// Operations are the same as a guard on the host takes them; none where nothing may be written.
+	Operations []operation.Operation
 }
 
 // HostWriting is what is written on hosts, as files with paths and as a change of the command line. It is printed as it is:
