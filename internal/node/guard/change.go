@@ -94,26 +94,33 @@ func (g *Guard) reload(ctx context.Context, targets []target) error {
 func (g *Guard) services(ctx context.Context, operations []operation.Operation) error {
 	for i := range operations {
 		o := &operations[i]
-		var err error
-		switch {
-		case o.Kind == operation.Service && o.State == operation.Started:
-			err = g.machine.Tool(ctx, systemctl, "start", o.Name)
-		case o.Kind == operation.Service && o.State == operation.Stopped:
-			err = g.machine.Tool(ctx, systemctl, "stop", o.Name)
-		case o.Kind == operation.TuneDProfile:
-			err = g.machine.Tool(ctx, systemctl, "try-restart", "tuned.service")
-		case o.Kind == operation.Service:
-			err = g.machine.Tool(ctx, systemctl, "try-restart", o.Name)
-		case o.Kind == operation.Module && o.State == operation.Loaded:
-			err = g.machine.Tool(ctx, "/usr/sbin/modprobe", o.Name)
-		case o.Kind == operation.Module:
-			err = g.machine.Tool(ctx, "/usr/sbin/modprobe", "--remove", "--quiet", o.Name)
+		command := now(o)
+		if command == nil {
+			continue
 		}
-		if err != nil {
+		if err := g.machine.Tool(ctx, command[0], command[1:]...); err != nil {
 			return fmt.Errorf("%s %s: %w", strings.ToLower(string(o.Kind)), o.Name, err)
 		}
 	}
 	return nil
+}
+
+// now is the program that carries an operation out on the running system; nil where there is none.
+func now(o *operation.Operation) []string {
+	switch o.Kind {
+	case operation.TuneDProfile:
+		return []string{systemctl, "try-restart", "tuned.service"}
+	case operation.Service:
+		verbs := map[operation.State]string{operation.Started: "start", operation.Stopped: "stop", operation.Restarted: "try-restart"}
+		return []string{systemctl, verbs[o.State], o.Name}
+	case operation.Module:
+		if o.State == operation.Loaded {
+			return []string{"/usr/sbin/modprobe", o.Name}
+		}
+		return []string{"/usr/sbin/modprobe", "--remove", "--quiet", o.Name}
+	default:
+		return nil
+	}
 }
 
 // takeBack undoes the current change, from its last write to its first. What others have changed since stays and is named.

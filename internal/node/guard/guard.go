@@ -325,11 +325,15 @@ func (g *Guard) Boot(ctx context.Context) (Next, error) {
 	if err != nil {
 		return Nothing, err
 	}
-	last := h.current
-	if last == nil || last.stage() == journal.Reverted {
-		return Nothing, g.bootInForce(ctx, h)
+	if h.current == nil || h.current.stage() == journal.Reverted {
+		return Nothing, g.bootInForce(h)
 	}
-	switch last.stage() {
+	return g.bootCurrent(ctx, h)
+}
+
+// bootCurrent goes on with a change that is not finished.
+func (g *Guard) bootCurrent(ctx context.Context, h *history) (Next, error) {
+	switch last := h.current; last.stage() {
 	case journal.Armed:
 		return g.bootTrial(ctx, h)
 	case journal.Verified:
@@ -363,7 +367,7 @@ func (g *Guard) bootTrial(ctx context.Context, h *history) (Next, error) {
 }
 
 // bootInForce sets the values of the running kernel that are in force.
-func (g *Guard) bootInForce(_ context.Context, h *history) error {
+func (g *Guard) bootInForce(h *history) error {
 	if h.inForce == nil {
 		return nil
 	}

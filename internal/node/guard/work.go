@@ -47,18 +47,9 @@ func (g *Guard) prepare(h *history, wanted Wanted) (*work, error) {
 	w := &work{begin: journal.Begin{
 		Number: h.number(), Hash: operation.Hash(operations), Operations: operations, Plan: wanted.Plan, BootID: h.bootID, DeadlineSeconds: wanted.DeadlineSeconds,
 	}}
-	all, err := g.targets(h, operations)
-	if err != nil {
+	var err error
+	if w.targets, err = g.differing(h, operations); err != nil {
 		return nil, err
-	}
-	for _, t := range all {
-		now, err := g.disk.Read(t.path)
-		if err != nil {
-			return nil, err
-		}
-		if !now.Equal(t.state) {
-			w.targets = append(w.targets, t)
-		}
 	}
 	w.live = g.liveSettings(h, operations)
 	change := h.argumentsFor(operations)
@@ -78,6 +69,25 @@ func (g *Guard) prepare(h *history, wanted Wanted) (*work, error) {
 		w.trial = append(w.trial, target{path: write.Path, role: journal.Trial, state: write.State})
 	}
 	return w, nil
+}
+
+// differing are the targets that are not as they are to be.
+func (g *Guard) differing(h *history, operations []operation.Operation) ([]target, error) {
+	all, err := g.targets(h, operations)
+	if err != nil {
+		return nil, err
+	}
+	var differing []target
+	for _, t := range all {
+		now, err := g.disk.Read(t.path)
+		if err != nil {
+			return nil, err
+		}
+		if !now.Equal(t.state) {
+			differing = append(differing, t)
+		}
+	}
+	return differing, nil
 }
 
 // needsBoot reports whether a file is read by something that starts at boot only.
