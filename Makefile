@@ -261,6 +261,10 @@ lab-pools: programs-lab-pools ## Show BypassNICPools on a real node: PREEMPT_RT 
 lab-onload: programs-lab-onload ## Judge a real Onload on AF_XDP: its modules in an emulated machine, and containers with the device plugin's answer.
 	go test -tags lab -count=1 -timeout 90m -v ./test/lab/onload
 
+.PHONY: lab-enact
+lab-enact: programs-lab-enact ## Try, verify and keep kernel arguments on an emulated machine with GRUB on its own disk, and print a table.
+	go test -tags lab -count=1 -timeout 120m -v ./test/lab/enact
+
 .PHONY: lab-image
 lab-image: programs-lab-image ## Build the lab's image into the per-user cache only.
 	go test -tags lab -count=1 -timeout 60m -v -run '^TestImage$$' ./test/lab

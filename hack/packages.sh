@@ -16,10 +16,10 @@ ip                  iproute2         test
 gcc                 gcc              test judge-latency
 tc                  iproute2         judge-latency
 sockperf            sockperf         judge-latency
-qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-onload lab-image jitter-pair
-qemu-img            qemu-utils       lab lab-short lab-pools lab-onload lab-image
-mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-onload lab-image
-mke2fs              e2fsprogs        lab lab-short lab-pools lab-onload lab-image
+qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-onload lab-enact lab-image jitter-pair
+qemu-img            qemu-utils       lab lab-short lab-pools lab-onload lab-enact lab-image
+mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-onload lab-enact lab-image
+mke2fs              e2fsprogs        lab lab-short lab-pools lab-onload lab-enact lab-image
 cpio                cpio             lab jitter-pair
 git                 git              docs-test test-upgrade argocd
 tar                 tar              test-upgrade

@@ -81,7 +81,7 @@ func TestValidate(t *testing.T) {
 		"uneven nodes":  {change: func(s *Spec) { s.Topology.NUMANodes = 3 }, wantError: "8 CPUs cannot be divided over 3 NUMA nodes"},
 		"little memory": {change: func(s *Spec) { s.Topology.MebibytesPerNode = 64 }, wantError: "64 MiB per NUMA node is too little"},
 		"many NICs":     {change: func(s *Spec) { s.NICs = make([]NIC, 13) }, wantError: "13 NICs are more than 12"},
-		"no kernel":     {change: func(s *Spec) { s.Boot.Kernel = "newest" }, wantError: `the lab has no kernel "newest", only ["standard" "rt" "rt-backports"]`},
+		"no kernel":     {change: func(s *Spec) { s.Boot.Kernel = "newest" }, wantError: `the lab has no kernel "newest", only ["standard" "rt" "rt-backports" "installed"]`},
 		"same ID twice": {change: func(s *Spec) { s.NICs[1].ID = "near" }, wantError: `the ID "near" of a NIC is empty or taken`},
 		"no such node":  {change: func(s *Spec) { s.NICs[1].NUMANode = 2 }, wantError: "NIC far is on NUMA node 2"},
 	}

@@ -183,6 +183,9 @@ func (m *Machine) powerOn(ctx context.Context, boot Boot) error {
 
 // kernelFiles are the files of a kernel, which is built first when it is not one of the image and not in the cache.
 func (m *Machine) kernelFiles(ctx context.Context, kernel Kernel) (files, error) {
+	if kernel == Installed {
+		return files{}, nil
+	}
 	if kernel != RealTimeBackports {
 		return files{kernel: m.image.file("vmlinuz-" + string(kernel)), initrd: m.image.file("initrd-" + string(kernel))}, nil
 	}

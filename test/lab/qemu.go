@@ -82,9 +82,11 @@ func (e emulator) machine(s Spec, boot Boot, f files) []string {
 		"-machine", "q35,sata=off,smbus=off,i8042=off,vmport=off",
 		"-m", fmt.Sprintf("%dM", t.parts()*t.MebibytesPerNode),
 		"-smp", fmt.Sprintf("%d,sockets=%d,cores=%d,threads=%d", t.CPUs(), t.Packages, t.CoresPerPackage, t.ThreadsPerCore),
-		"-kernel", f.kernel, "-initrd", f.initrd, "-append", commandLine(s, boot),
-		"-serial", "file:" + f.serial, "-qmp", "unix:" + f.qmp + ",server=on,wait=off",
 	}
+	if f.kernel != "" {
+		args = append(args, "-kernel", f.kernel, "-initrd", f.initrd, "-append", commandLine(s, boot))
+	}
+	args = append(args, "-serial", "file:"+f.serial, "-qmp", "unix:"+f.qmp+",server=on,wait=off")
 	args = append(args, s.numaArguments()...)
 	if s.IOMMU == Present {
 		args = append(args, "-device", "intel-iommu,intremap=off")

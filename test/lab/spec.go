@@ -24,10 +24,12 @@ const (
 	// RealTimeBackports is the linux-image-rt-amd64 of Debian's backports, for what Linux 6.1 cannot do. It is not in the
 	// image: it is built into the cache when the first machine wants it, and has its modules on a disk of its own.
 	RealTimeBackports Kernel = "rt-backports"
+	// Installed is the kernel that the boot loader on the machine's own disk starts, for machines of a bootable image only.
+	Installed Kernel = "installed"
 )
 
 // kernels are all of them.
-func kernels() []Kernel { return []Kernel{Standard, RealTime, RealTimeBackports} }
+func kernels() []Kernel { return []Kernel{Standard, RealTime, RealTimeBackports, Installed} }
 
 // Models of NICs. Igb is the only one with virtual functions, 7 of them; where the installed QEMU is older than 8,
 // which brought it, the lab unpacks a newer one.

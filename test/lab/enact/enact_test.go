@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+//go:build lab
+
+package enact
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+	"github.com/lowlatency-dev/lowlatency-operator/test/lab"
+)
+
+// settleLimit bounds how long a machine takes to verify itself or to be back, with its reboots.
+const settleLimit = 20 * time.Minute
+
+// guardProgram is where the test puts the program before it installs itself.
+const guardProgram = "/root/lowlatency-guard"
+
+// host is the machine with what the test knows of it.
+type host struct {
+	t       *testing.T
+	machine *lab.Machine
+	rows    [][]string
+}
+
+func (h *host) row(columns ...string) {
+	h.t.Logf("%s", strings.Join(columns, " | "))
+	h.rows = append(h.rows, columns)
+}
+
+// ctx is the test's.
+func (h *host) ctx() context.Context { return h.t.Context() }
+
+func (h *host) run(command string) string {
+	h.t.Helper()
+	out, err := h.machine.Run(h.ctx(), command)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+// start boots a machine and puts the program on it.
+func start(t *testing.T) *host {
+	t.Helper()
+	image, err := lab.OpenBootableImage(t.Context(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(files, "lowlatency-guard"),
+		"../../../cmd/lowlatency-guard")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the guard: %v: %s", err, out)
+	}
+	spec := lab.Spec{
+		Name: "enact", Boot: lab.Boot{Kernel: lab.Installed}, Files: files,
+		Topology: lab.Topology{Packages: 1, CoresPerPackage: 2, ThreadsPerCore: 1, MebibytesPerNode: 768},
+	}
+	machine, err := image.Start(t.Context(), spec, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := machine.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	h := &host{t: t, machine: machine}
+	h.run("cp " + lab.FilesPath + "/lowlatency-guard " + guardProgram + " && umount " + lab.FilesPath)
+	return h
+}
+
+// write puts operations into a file of the machine.
+func (h *host) write(name string, operations []operation.Operation) string {
+	h.t.Helper()
+	text, err := json.Marshal(map[string]any{"operations": operations})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	file := "/root/" + name + ".json"
+	if err := h.machine.WriteFile(h.ctx(), file, string(text), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+	return file
+}
+
+func (h *host) status() guard.Status {
+	h.t.Helper()
+	result, err := h.machine.Execute(h.ctx(), guardProgram+" status -o json")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var status guard.Status
+	if err := json.Unmarshal([]byte(result.Stdout), &status); err != nil {
+		h.t.Fatalf("status: %v: %s%s", err, result.Stdout, result.Stderr)
+	}
+	return status
+}
+
+// settled waits until nothing is being changed, and the machine does not reboot for it.
+func (h *host) settled() guard.Status {
+	h.t.Helper()
+	for end := time.Now().Add(settleLimit); time.Now().Before(end); time.Sleep(5 * time.Second) {
+		before, err := h.machine.BootID(h.ctx())
+		if err != nil {
+			if err := h.machine.WaitReboot(h.ctx(), "none"); err != nil {
+				h.t.Fatal(err)
+			}
+			continue
+		}
+		status, quiet := h.quiet()
+		if again, err := h.machine.BootID(h.ctx()); quiet && err == nil && again == before {
+			return status
+		}
+	}
+	h.t.Fatalf("the machine does not settle: %+v\n%s", h.status(), h.machine.Console(20))
+	return guard.Status{}
+}
+
+// quiet tells that nothing is being changed on a machine that has started and is not about to stop.
+func (h *host) quiet() (guard.Status, bool) {
+	var status guard.Status
+	result, err := h.machine.Execute(h.ctx(), guardProgram+" status -o json; systemctl is-system-running")
+	if err != nil || json.NewDecoder(strings.NewReader(result.Stdout)).Decode(&status) != nil {
+		return status, false
+	}
+	state := result.Stdout[strings.LastIndex(strings.TrimSpace(result.Stdout), "\n")+1:]
+	if strings.Contains(state, "ing") && !strings.Contains(state, "running") {
+		return status, false
+	}
+	return status, (status.Changing == "" || status.Stage == journal.Reverted) && h.wellStarted(status)
+}
+
+// wellStarted tells that the running kernel is the one that the status speaks of.
+func (h *host) wellStarted(status guard.Status) bool {
+	line := strings.Fields(h.run("cat /proc/cmdline"))
+	return operation.MarkerOf(line) == operation.MarkerOf(status.Arguments)
+}
+
+func tuned(value string) []operation.Operation {
+	return []operation.Operation{
+		operation.PutFile("/etc/sysctl.d/99-lowlatency-lab.conf", 0o644, "vm.stat_interval = "+value+"\n"),
+		operation.PutFile("/etc/lowlatency/lab.env", 0o600, "VALUE="+value+"\n"),
+		operation.PutUnit("lowlatency-lab.service", "[Service]\nType=oneshot\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n", operation.Enabled),
+		operation.SetSysctl("vm.stat_interval", value),
+		operation.AddKernelArguments("nohz_full=1", "rcu_nocbs=1", "panic=5"),
+	}
+}
+
+// apply changes the machine, and waits until it has settled.
+func (h *host) apply(file string) guard.Status {
+	h.t.Helper()
+	before, err := h.machine.BootID(h.ctx())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	out := h.run(guardProgram + " apply --yes " + file)
+	h.t.Log(out)
+	if strings.Contains(out, "reboots") {
+		if err := h.machine.WaitReboot(h.ctx(), before); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	return h.settled()
+}
+
+func TestEnact(t *testing.T) {
+	h := start(t)
+	defer h.table()
+	first := h.write("first", tuned("10"))
+
+	t.Log(h.run("cat /proc/cmdline"))
+	status := h.apply(first)
+	line := h.run("cat /proc/cmdline")
+	h.expect("arguments, files, unit, sysctl", status, operation.Hash(tuned("10")), "tried, verified, kept: "+line)
+	if isolated := h.run("cat /sys/devices/system/cpu/nohz_full"); isolated != "1" {
+		t.Errorf("nohz_full is %q", isolated)
+	}
+	if value := h.run("cat /proc/sys/vm/stat_interval"); value != "10" {
+		t.Errorf("vm.stat_interval is %q", value)
+	}
+
+	boot, _ := h.machine.BootID(h.ctx())
+	status = h.apply(h.write("live", tuned("20")))
+	again, _ := h.machine.BootID(h.ctx())
+	h.expect("a sysctl and its file alone", status, operation.Hash(tuned("20")), "no reboot: "+strconv.FormatBool(boot == again))
+	if boot != again || h.run("cat /proc/sys/vm/stat_interval") != "20" {
+		t.Error("a change of a sysctl rebooted the machine, or is not in force")
+	}
+}
+
+// expect adds a row and asserts what is in force.
+func (h *host) expect(what string, status guard.Status, hash, note string) {
+	h.t.Helper()
+	if status.InForce != hash {
+		h.t.Errorf("%s: %+v, want %s in force; the console ends with\n%s", what, status, hash, h.machine.Console(10))
+	}
+	h.row(what, "in force: "+status.InForce, note)
+}
+
+// table prints what happened.
+func (h *host) table() {
+	w := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "WHAT WAS DONE\tOUTCOME\tDETAIL")
+	for _, row := range h.rows {
+		_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	_ = w.Flush()
+}
