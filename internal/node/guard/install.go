@@ -20,7 +20,7 @@ const systemdFolder = "/etc/systemd/system"
 // bootUnit runs before everything that must not start with what may have to be taken back.
 const bootUnit = `[Unit]
 Description=Complete or take back what the Low Latency Node Operator changes on this host
-Documentation=https://lowlatency.dev/docs/guard
+Documentation=https://github.com/lowlatency-dev/lowlatency-operator/blob/main/docs/guard.md
 After=local-fs.target systemd-modules-load.service
 Before=kubelet.service k3s.service k3s-agent.service rke2-server.service rke2-agent.service containerd.service crio.service tuned.service
 [Service]
@@ -35,7 +35,7 @@ WantedBy=multi-user.target
 // trialUnit also runs where the host has ended in a shell for its administrator: nobody else would end the trial there.
 const trialUnit = `[Unit]
 Description=Verify what the Low Latency Node Operator tries on this host, and take it back when it fails
-Documentation=https://lowlatency.dev/docs/guard
+Documentation=https://github.com/lowlatency-dev/lowlatency-operator/blob/main/docs/guard.md
 DefaultDependencies=no
 After=lowlatency-guard.service
 IgnoreOnIsolate=yes
