@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -51,7 +50,7 @@ func (s *suite) boots(ctx context.Context, name, boot, kernel string) {
 	Expect(s.client.Status().Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
 }
 
-func (s *suite) addTest(ctx context.Context, name string, change ...func(*v1alpha1.LatencyTest)) {
+func (s *suite) addTest(ctx context.Context, name string) {
 	GinkgoHelper()
 	test := &v1alpha1.LatencyTest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: applications, Name: name},
@@ -59,9 +58,6 @@ func (s *suite) addTest(ctx context.Context, name string, change ...func(*v1alph
 			Nodes: v1alpha1.LatencyTestNodes{Names: []string{tested}}, Kind: v1alpha1.LatencyTestJitter,
 			Budget: &v1alpha1.LatencyBudget{MaximumNanoseconds: 10_000},
 		},
-	}
-	for _, c := range change {
-		c(test)
 	}
 	Expect(s.client.Create(ctx, test)).To(Succeed())
 }
@@ -74,12 +70,12 @@ func (s *suite) result(ctx context.Context, g Gomega, name string) *v1alpha1.Lat
 	return &test.Status.Results[0]
 }
 
-// runningJob is the Job that measures the node now, another one than the former.
-func (s *suite) runningJob(ctx context.Context, test, former string) *batchv1.Job {
+// runningJob is the Job of test quiet that measures the node now, another one than the former.
+func (s *suite) runningJob(ctx context.Context, former string) *batchv1.Job {
 	GinkgoHelper()
 	job := &batchv1.Job{}
 	Eventually(func(g Gomega) {
-		result := s.result(ctx, g, test)
+		result := s.result(ctx, g, "quiet")
 		g.Expect(result.Activity).To(Equal(v1alpha1.LatencyRunning), result.Message)
 		g.Expect(result.Job).NotTo(Equal(former))
 		g.Expect(s.client.Get(ctx, client.ObjectKey{Namespace: applications, Name: result.Job}, job)).To(Succeed())
@@ -110,7 +106,7 @@ func (s *suite) leaves(ctx context.Context, job *batchv1.Job, name, message stri
 func (s *suite) ends(ctx context.Context, job *batchv1.Job) {
 	GinkgoHelper()
 	now := metav1.Now()
-	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = ptr.To(metav1.NewTime(now.Add(-time.Second))), &now, 1
+	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = new(metav1.NewTime(now.Add(-time.Second))), &now, 1
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
 		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
 			Type: kind, Status: corev1.ConditionTrue, LastProbeTime: now, LastTransitionTime: now,
@@ -134,10 +130,10 @@ func jitterRecord(kernel, boot string, maximum int64) string {
 	return string(text)
 }
 
-func (s *suite) expectResult(ctx context.Context, test string, outcome v1alpha1.LatencyOutcome, freshness v1alpha1.LatencyFreshness, reason string) {
+func (s *suite) expectResult(ctx context.Context, outcome v1alpha1.LatencyOutcome, freshness v1alpha1.LatencyFreshness, reason string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		result := s.result(ctx, g, test)
+		result := s.result(ctx, g, "quiet")
 		g.Expect(result.Outcome).To(Equal(outcome), result.Message)
 		g.Expect(result.Freshness).To(Equal(freshness), result.Message)
 		g.Expect(result.Reason).To(Equal(reason), result.Message)
@@ -159,29 +155,29 @@ func (s *suite) expectTest(ctx context.Context, name string, status metav1.Condi
 func (s *suite) measuresAndMeasuresAgain(ctx SpecContext) {
 	s.addTestedNode(ctx)
 	s.addTest(ctx, "quiet")
-	first := s.runningJob(ctx, "quiet", "")
+	first := s.runningJob(ctx, "")
 	s.leaves(ctx, first, "first", jitterRecord("6.12", "b1", 9_000))
 	s.ends(ctx, first)
-	s.expectResult(ctx, "quiet", v1alpha1.LatencyPassed, v1alpha1.LatencyFresh, v1alpha1.TestWithinBudget)
+	s.expectResult(ctx, v1alpha1.LatencyPassed, v1alpha1.LatencyFresh, v1alpha1.TestWithinBudget)
 	s.expectTest(ctx, "quiet", metav1.ConditionTrue, v1alpha1.ReasonTestsPassed)
 
 	s.boots(ctx, tested, "b2", "6.13")
-	second := s.runningJob(ctx, "quiet", first.Name)
-	s.expectResult(ctx, "quiet", v1alpha1.LatencyPassed, v1alpha1.LatencyStale, v1alpha1.TestWithinBudget)
+	second := s.runningJob(ctx, first.Name)
+	s.expectResult(ctx, v1alpha1.LatencyPassed, v1alpha1.LatencyStale, v1alpha1.TestWithinBudget)
 	s.leaves(ctx, second, "second", jitterRecord("6.13", "b2", 11_000))
 	s.ends(ctx, second)
-	s.expectResult(ctx, "quiet", v1alpha1.LatencyFailed, v1alpha1.LatencyFresh, v1alpha1.TestMaximumExceeded)
+	s.expectResult(ctx, v1alpha1.LatencyFailed, v1alpha1.LatencyFresh, v1alpha1.TestMaximumExceeded)
 	s.expectTest(ctx, "quiet", metav1.ConditionFalse, v1alpha1.ReasonTestsFailed)
 }
 
 func (s *suite) refusesForeignResults(ctx SpecContext) {
 	s.addTestedNode(ctx)
 	s.addTest(ctx, "quiet")
-	job := s.runningJob(ctx, "quiet", "")
+	job := s.runningJob(ctx, "")
 	s.leaves(ctx, job, "own", jitterRecord("6.12", "b1", 90_000))
 	s.leaves(ctx, job, "forged", jitterRecord("6.12", "b1", 1))
 	s.ends(ctx, job)
-	s.expectResult(ctx, "quiet", v1alpha1.LatencyInconclusive, "", v1alpha1.TestForeignPod)
+	s.expectResult(ctx, v1alpha1.LatencyInconclusive, "", v1alpha1.TestForeignPod)
 
 	Eventually(func(g Gomega) {
 		test := &v1alpha1.LatencyTest{}
@@ -189,17 +185,17 @@ func (s *suite) refusesForeignResults(ctx SpecContext) {
 		test.Spec.Run = 1
 		g.Expect(s.client.Update(ctx, test)).To(Succeed())
 	}, waitTimeout, pause).Should(Succeed())
-	again := s.runningJob(ctx, "quiet", job.Name)
+	again := s.runningJob(ctx, job.Name)
 	s.leaves(ctx, again, "garbage", "\x1b[2J Passed")
 	s.ends(ctx, again)
-	s.expectResult(ctx, "quiet", v1alpha1.LatencyInconclusive, "", v1alpha1.TestBadResult)
+	s.expectResult(ctx, v1alpha1.LatencyInconclusive, "", v1alpha1.TestBadResult)
 	s.expectTest(ctx, "quiet", metav1.ConditionUnknown, v1alpha1.ReasonTestsInconclusive)
 }
 
 func (s *suite) endsWithTheNode(ctx SpecContext) {
 	s.addTestedNode(ctx)
 	s.addTest(ctx, "quiet")
-	job := s.runningJob(ctx, "quiet", "")
+	job := s.runningJob(ctx, "")
 	test := &v1alpha1.LatencyTest{}
 	Expect(s.client.Get(ctx, client.ObjectKey{Namespace: applications, Name: "quiet"}, test)).To(Succeed())
 	Expect(job.OwnerReferences).To(ConsistOf(HaveField("UID", test.UID)), "the Job goes with its test")
@@ -210,7 +206,7 @@ func (s *suite) endsWithTheNode(ctx SpecContext) {
 		g.Expect(s.result(ctx, g, "other").Message).To(Equal("LatencyTest " + applications + "/quiet measures the node now"))
 	}, waitTimeout, pause).Should(Succeed())
 	Expect(s.client.Delete(ctx, s.node(ctx, tested))).To(Succeed())
-	s.expectResult(ctx, "quiet", v1alpha1.LatencyInconclusive, "", v1alpha1.TestNodeLeft)
+	s.expectResult(ctx, v1alpha1.LatencyInconclusive, "", v1alpha1.TestNodeLeft)
 	Eventually(func(g Gomega) {
 		left := &batchv1.Job{}
 		err := s.client.Get(ctx, client.ObjectKeyFromObject(job), left)

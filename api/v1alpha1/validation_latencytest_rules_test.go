@@ -4,6 +4,7 @@
 package v1alpha1_test
 
 import (
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -56,11 +57,11 @@ func latencyTestRules() []latencyTestRule {
 			accepted: labelled(v1alpha1.Labels{"zone": "rack-1"}), rejected: labelled(v1alpha1.Labels{"zone": "rack 1"}),
 		},
 	}
-	for _, r := range append(selectors, labels...) {
-		r.field = strings.Replace(r.field, "spec.nodeSelector", "spec.nodes.nodeSelector", 1)
-		own = append(own, r)
+	inNodes := slices.Concat(selectors, labels)
+	for i := range inNodes {
+		inNodes[i].field = strings.Replace(inNodes[i].field, "spec.nodeSelector", "spec.nodes.nodeSelector", 1)
 	}
-	return own
+	return slices.Concat(own, inNodes)
 }
 
 func labelled(labels v1alpha1.Labels) func(*latencyTest) {

@@ -27,6 +27,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/installer"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/cluster"
 )
 
@@ -201,9 +202,23 @@ func (o *olm) installed() {
 	}
 	var policies admissionregistrationv1.ValidatingAdmissionPolicyList
 	o.check(o.Client.List(o.t.Context(), &policies))
-	if len(policies.Items) != 7 {
-		o.t.Errorf("there are %d admission policies", len(policies.Items))
+	if want := o.installs("ValidatingAdmissionPolicy"); len(policies.Items) != want {
+		o.t.Errorf("there are %d admission policies, want %d", len(policies.Items), want)
 	}
+}
+
+// installs is how many objects of a kind the installer makes.
+func (o *olm) installs(kind string) int {
+	o.t.Helper()
+	objects, err := installer.Objects(installer.Options{Namespace: cluster.Namespace, Image: "operator:v1", Agents: installer.AgentsRead})
+	o.check(err)
+	count := 0
+	for _, object := range objects {
+		if object.GetKind() == kind {
+			count++
+		}
+	}
+	return count
 }
 
 func (o *olm) bringIntoForce() {

@@ -66,9 +66,9 @@ LatencyTest: see "kubectl explain latencytest".`,
 func (f *testFlags) run(ctx context.Context, out, progress io.Writer) error {
 	record, err := f.measure(ctx, out, progress)
 	if problem, ok := errors.AsType[testrun.Problem](err); ok {
-		record, err = testrun.Failed(problem.Reason, problem), nil
+		record = testrun.Failed(problem.Reason, problem)
 	} else if err != nil {
-		record, err = testrun.Failed(v1alpha1.TestMeasurementFailed, err), nil
+		record = testrun.Failed(v1alpha1.TestMeasurementFailed, err)
 	}
 	text, err := qualification.Encode(record)
 	if err != nil {
