@@ -70,7 +70,7 @@ func (r *PoolReconciler) reconcile(ctx context.Context, name string) (time.Durat
 	pool, err := get(ctx, r.client, client.ObjectKey{Name: name}, &v1alpha1.BypassNICPool{})
 	if pool == nil || err != nil {
 		r.pace.forget(name)
-		r.statuses.forget(name)
+		r.statuses.forget(client.ObjectKey{Name: name})
 		r.selections.Retain(name)
 		return 0, err
 	}

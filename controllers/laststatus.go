@@ -15,7 +15,7 @@ import (
 type lastStatuses[S any] struct {
 	same  func(a, b *S) bool
 	mutex sync.Mutex
-	sent  map[string]sentStatus[S]
+	sent  map[client.ObjectKey]sentStatus[S]
 }
 
 type sentStatus[S any] struct {
@@ -24,7 +24,7 @@ type sentStatus[S any] struct {
 }
 
 func newLastStatuses[S any](same func(a, b *S) bool) *lastStatuses[S] {
-	return &lastStatuses[S]{same: same, sent: map[string]sentStatus[S]{}}
+	return &lastStatuses[S]{same: same, sent: map[client.ObjectKey]sentStatus[S]{}}
 }
 
 // isWritten reports whether an object, whose status is in the cache, needs no write to have the next one. If it does, the next
@@ -32,18 +32,19 @@ func newLastStatuses[S any](same func(a, b *S) bool) *lastStatuses[S] {
 func (l *lastStatuses[S]) isWritten(object client.Object, cached, next *S) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	last, found := l.sent[object.GetName()]
+	key := client.ObjectKeyFromObject(object)
+	last, found := l.sent[key]
 	isLast := !found || last.of != object.GetUID() || l.same(last.status, next)
 	if isLast && l.same(cached, next) {
 		return true
 	}
-	l.sent[object.GetName()] = sentStatus[S]{object.GetUID(), next}
+	l.sent[key] = sentStatus[S]{object.GetUID(), next}
 	return false
 }
 
 // forget forgets an object that is gone.
-func (l *lastStatuses[S]) forget(name string) {
+func (l *lastStatuses[S]) forget(key client.ObjectKey) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	delete(l.sent, name)
+	delete(l.sent, key)
 }

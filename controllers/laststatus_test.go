@@ -102,7 +102,7 @@ func TestStatusOfAnother(t *testing.T) {
 		t.Error("a status that is there is written because of another pool's")
 	}
 	pool.UID = "first"
-	statuses.forget(pool.Name)
+	statuses.forget(client.ObjectKeyFromObject(pool))
 	if !statuses.isWritten(pool, empty, empty) {
 		t.Error("a status that is there is written because of a pool that is forgotten")
 	}

@@ -37,6 +37,7 @@ type TestReconciler struct {
 	image    string
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
+	statuses *lastStatuses[v1alpha1.LatencyTestStatus]
 }
 
 var _ reconcile.Reconciler = (*TestReconciler)(nil)
@@ -59,6 +60,7 @@ func (r *TestReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 func (r *TestReconciler) reconcile(ctx context.Context, key client.ObjectKey) (time.Duration, error) {
 	test, err := get(ctx, r.client, key, &v1alpha1.LatencyTest{})
 	if test == nil || err != nil || !test.DeletionTimestamp.IsZero() {
+		r.statuses.forget(key)
 		return 0, err
 	}
 	world, err := r.gather(ctx, test)
@@ -147,7 +149,7 @@ func (r *TestReconciler) act(ctx context.Context, test *v1alpha1.LatencyTest, de
 // report writes the status, if it has changed, and tells of transitions. It fails with a conflict when the test has changed since
 // it was read: an old view must not forget a Job that runs.
 func (r *TestReconciler) report(ctx context.Context, test *v1alpha1.LatencyTest, next *v1alpha1.LatencyTestStatus) error {
-	if latencytest.SameStatus(&test.Status, next) {
+	if r.statuses.isWritten(test, &test.Status, next) {
 		return nil
 	}
 	object, err := apply.Status(v1alpha1.GroupVersion.WithKind("LatencyTest"), test, next)

@@ -59,7 +59,7 @@ func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request)
 	profile, err := get(ctx, r.client, request.NamespacedName, &v1alpha1.LowLatencyNodeProfile{})
 	if profile == nil || err != nil {
 		r.pace.forget(request.Name)
-		r.statuses.forget(request.Name)
+		r.statuses.forget(request.NamespacedName)
 		r.plans.Retain(request.Name)
 		return ctrl.Result{}, err
 	}

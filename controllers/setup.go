@@ -23,6 +23,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/latencytest"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/status"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/metrics"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
@@ -93,7 +94,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := setupPools(mgr, options, recorder, leases); err != nil {
 		return fmt.Errorf("setting up the reconciler of BypassNICPools: %w", err)
 	}
-	tests := &TestReconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), image: options.Image, recorder: recorder, clock: options.Clock}
+	tests := &TestReconciler{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), image: options.Image, recorder: recorder, clock: options.Clock,
+		statuses: newLastStatuses(latencytest.SameStatus),
+	}
 	if err := tests.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LatencyTests: %w", err)
 	}
