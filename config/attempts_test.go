@@ -365,12 +365,14 @@ func jobAttempts(thief client.Client) []attempt {
 
 // testJob is the Job that the operator makes for a node of a LatencyTest.
 func testJob() *batchv1.Job {
+	node := ownNode()
+	node.Status.NodeInfo.KernelVersion = "6.12"
 	decision := latencytest.Decide(&latencytest.World{
 		Test: &v1alpha1.LatencyTest{
 			ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "quiet", UID: "quiet"},
 			Spec:       v1alpha1.LatencyTestSpec{Kind: v1alpha1.LatencyTestJitter, Nodes: v1alpha1.LatencyTestNodes{Names: []string{"node-1"}}},
 		},
-		Nodes: []corev1.Node{*ownNode()}, Image: "registry.example/lowlatency-operator:v1", Now: time.Now(),
+		Nodes: []corev1.Node{*node}, Image: "registry.example/lowlatency-operator:v1", Now: time.Now(),
 	})
 	return decision.Start[0]
 }

@@ -33,7 +33,7 @@ func establishedCRDs(t *testing.T, reader client.Reader) []string {
 }
 
 func TestStart(t *testing.T) {
-	ours := []string{"bypassnicpools.lowlatency.dev", "lowlatencynodeprofiles.lowlatency.dev", "lowlatencynodes.lowlatency.dev"}
+	ours := []string{"bypassnicpools.lowlatency.dev", "latencytests.lowlatency.dev", "lowlatencynodeprofiles.lowlatency.dev", "lowlatencynodes.lowlatency.dev"}
 	cases := map[string]struct {
 		options  Options
 		wantCRDs []string
