@@ -174,7 +174,7 @@ func (w *world) seen(step, what string, values ...any) {
 
 // definitionNames are the kinds of this project.
 func definitionNames() []string {
-	return []string{"bypassnicpools.lowlatency.dev", "lowlatencynodeprofiles.lowlatency.dev", "lowlatencynodes.lowlatency.dev"}
+	return []string{"bypassnicpools.lowlatency.dev", "latencytests.lowlatency.dev", "lowlatencynodeprofiles.lowlatency.dev", "lowlatencynodes.lowlatency.dev"}
 }
 
 // removeDefinitions removes the kinds of this project.
