@@ -102,7 +102,7 @@ func permissions(rules map[string][]rbacv1.PolicyRule) []any {
 // almExamples are the samples that the console offers, one for each kind.
 func almExamples(source string) (string, error) {
 	examples := make([]any, 0, 3)
-	for _, name := range []string{"samples/trading.yaml", "samples/bypass-onload.yaml", "manifests/lowlatencynode.yaml"} {
+	for _, name := range []string{"samples/trading.yaml", "samples/bypass-onload.yaml", "samples/latency-test.yaml", "manifests/lowlatencynode.yaml"} {
 		object, err := readObject(filepath.Join(source, name))
 		if err != nil {
 			return "", err

@@ -86,7 +86,7 @@ func TestExamplesAreValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	var examples []map[string]any
-	if err := json.Unmarshal([]byte(text), &examples); err != nil || len(examples) != 3 {
+	if err := json.Unmarshal([]byte(text), &examples); err != nil || len(examples) != 4 {
 		t.Fatalf("%d examples, %v", len(examples), err)
 	}
 	for _, example := range examples {

@@ -46,7 +46,7 @@ func definitions(t *testing.T, folder string) map[string]*apiextensionsv1.Custom
 func TestUpgradeKeepsEveryObjectValid(t *testing.T) {
 	now := definitions(t, bundleFolder)
 	previous := definitions(t, previousFolder)
-	if len(previous) != 3 {
+	if len(previous) != 4 {
 		t.Fatalf("the previous release has %d definitions", len(previous))
 	}
 	for name, old := range previous {
