@@ -66,7 +66,7 @@ func built(ctx context.Context, name string, prepare func(dir string) error, pro
 		return "", err
 	}
 	scripts := filepath.Join(root, "hack", "lab", name)
-	version, err := hashTree(scripts)
+	version, err := hashTrees(scripts, filepath.Join(root, "hack", "lab", "debian.sh"))
 	if err != nil {
 		return "", err
 	}
@@ -233,10 +233,19 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// hashTree names a folder by its files: path and content.
-func hashTree(dir string) (string, error) {
+// hashTrees names folders and files by all that they hold: paths and content.
+func hashTrees(roots ...string) (string, error) {
 	sum := sha256.New()
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	for _, root := range roots {
+		if err := addTree(sum, root); err != nil {
+			return "", fmt.Errorf("reading the lab's scripts: %w", err)
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:16], nil
+}
+
+func addTree(sum io.Writer, root string) error {
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
@@ -244,15 +253,11 @@ func hashTree(dir string) (string, error) {
 		if err != nil {
 			return err
 		}
-		name, err := filepath.Rel(dir, path)
+		name, err := filepath.Rel(root, path)
 		if err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(sum, "%q %d\n%s", filepath.ToSlash(name), len(content), content)
 		return err
 	})
-	if err != nil {
-		return "", fmt.Errorf("reading the lab's scripts: %w", err)
-	}
-	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }

@@ -116,16 +116,16 @@ func TestRequirementsNamesPackages(t *testing.T) {
 	}
 }
 
-func TestHashTreeFollowsContentAndNames(t *testing.T) {
+func TestHashTreesFollowContentAndNames(t *testing.T) {
 	write := func(dir, name, content string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	hash := func(dir string) string {
+	hash := func(roots ...string) string {
 		t.Helper()
-		sum, err := hashTree(dir)
+		sum, err := hashTrees(roots...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,6 +140,12 @@ func TestHashTreeFollowsContentAndNames(t *testing.T) {
 	write(two, "a", "y")
 	if hash(one) == hash(two) {
 		t.Error("another content has the same hash")
+	}
+	file := filepath.Join(two, "a")
+	before := hash(one, file)
+	write(two, "a", "z")
+	if hash(one, file) == before {
+		t.Error("another content of a file beside the folder has the same hash")
 	}
 	write(two, "a", "x")
 	if err := os.Rename(filepath.Join(two, "a"), filepath.Join(two, "b")); err != nil {

@@ -9,69 +9,29 @@
 #
 # OUT must hold authorized_keys. Afterwards it also holds disk.raw and host_key.pub, the machine's public ssh key.
 #
-# The packages come from where this machine's own apt gets them, or from LAB_APT_SOURCES: lines of
-# "deb URI SUITE COMPONENT" for Debian bookworm.
+# ../debian.sh says where the packages come from.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-release=bookworm
+# shellcheck source=hack/lab/debian.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../debian.sh"
 megabytes=1400
 # The partition begins where partitioning tools put the first one; GRUB's core fits in front of it.
 start=2048
 
-fail() {
-  printf 'lab: %s\n' "$*" >&2
-  exit 1
-}
-
-for tool in mmdebstrap mke2fs qemu-system-x86_64; do
-  command -v "$tool" >/dev/null || fail "$tool is missing: install Debian's mmdebstrap, e2fsprogs and qemu-system-x86"
-done
-[ "$(id -u)" = 0 ] || fail "building the lab's root file system needs root: it changes into it to run Debian's installation scripts"
+need_tools "mmdebstrap, e2fsprogs and qemu-system-x86" mmdebstrap mke2fs qemu-system-x86_64
+need_root "the lab's disk with GRUB"
 out=${1:?"usage: build.sh OUT"}
 [ -s "$out/authorized_keys" ] || fail "$out/authorized_keys is missing"
 rootfs=$out/rootfs
 trap 'rm -rf "$rootfs" "$out/vmlinuz" "$out/initrd"' EXIT
 
-# sources prints the apt lines of the release that this machine is configured with.
-sources() {
-  if [ -n "${LAB_APT_SOURCES:-}" ]; then
-    printf '%s\n' "$LAB_APT_SOURCES"
-    return
-  fi
-  apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-    awk -v r="$release" '$3 == "main" && ($2 == r || $2 == r "-updates" || $2 == r "-security") && !seen[$0]++ {print "deb", $0}'
-}
-
-mapfile -t lines < <(sources)
-[ "${#lines[@]}" -gt 0 ] || fail "this machine's apt knows no archive of Debian $release: set LAB_APT_SOURCES to lines like 'deb URI $release main'"
-
-excluded=('/usr/share/man/*' '/usr/share/doc/*' '/usr/share/locale/*' '/lib/modules/*/kernel/drivers/gpu/*'
-  '/lib/modules/*/kernel/drivers/infiniband/*' '/lib/modules/*/kernel/sound/*')
-options=()
-for path in "${excluded[@]}"; do options+=(--dpkgopt="path-exclude=$path"); done
-
-packages=$(sed -e '/^#/d' -e '/^$/d' "$here/packages.txt" | paste -sd,)
-mmdebstrap --mode=root --variant=minbase --format=directory \
-  --aptopt='Acquire::Languages "none"' --aptopt='APT::Install-Recommends "false"' \
-  --dpkgopt=force-unsafe-io "${options[@]}" --dpkgopt=force-confold \
-  --essential-hook="cp -r '$here/root/.' \"\$1/\"" \
-  --include="$packages" "$release" "$rootfs" "${lines[@]}" </dev/null
+lines=$(apt_lines)
+debootstrap "$rootfs" "$(listed "$here/packages.txt")" "$lines" --essential-hook="cp -r '$here/root/.' \"\$1/\""
 
 cp -r "$here/root/." "$rootfs/"
-install -d -m 700 "$rootfs/root/.ssh"
-install -m 600 "$out/authorized_keys" "$rootfs/root/.ssh/authorized_keys"
-# dropbear-bin brings no directory for its keys, and without a host key it ends in the key exchange.
-install -d -m 700 "$rootfs/etc/dropbear"
-chroot "$rootfs" dropbearkey -t ed25519 -f /etc/dropbear/dropbear_ed25519_host_key |
-  grep '^ssh-ed25519 ' >"$out/host_key.pub"
-chroot "$rootfs" passwd -d root >/dev/null
-systemctl --root="$rootfs" enable dropbear.service systemd-networkd.service lab-install-grub.service
-systemctl --root="$rootfs" disable tuned.service irqbalance.service
-install -d -m 755 "$rootfs/var/lib/tuned"
-systemctl --root="$rootfs" mask systemd-networkd-wait-online.service systemd-binfmt.service systemd-pstore.service \
-  systemd-timesyncd.service systemd-resolved.service getty@tty1.service serial-getty@ttyS0.service apt-daily.timer \
-  apt-daily-upgrade.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer dpkg-db-backup.timer
+open_to_tests "$rootfs" "$out"
+systemctl --root="$rootfs" enable lab-install-grub.service
 rm -rf "$rootfs"/var/lib/apt/lists/* "$rootfs"/var/cache/apt/*
 cp "$rootfs"/boot/vmlinuz-* "$out/vmlinuz"
 cp "$rootfs"/boot/initrd.img-* "$out/initrd"

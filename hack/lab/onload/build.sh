@@ -14,24 +14,18 @@
 #   other/libonload.so                the library of the release before, which does not belong to these modules
 #
 # The sources come by git from where Onload's project publishes them, or from ONLOAD_REPOSITORY, the address or folder of a
-# copy. Their commits are named below, and git names a commit by the checksum of all that it holds. The packages come from
-# where this machine's own apt gets them, or from LAB_APT_SOURCES: lines of "deb URI SUITE COMPONENT" for Debian bookworm.
+# copy. Their commits are named below, and git names a commit by the checksum of all that it holds. ../debian.sh
+# says where the packages come from.
 set -euo pipefail
 
-release=bookworm
+# shellcheck source=hack/lab/debian.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../debian.sh"
 repository=${ONLOAD_REPOSITORY:-https://github.com/Xilinx-CNS/onload.git}
 commit=24d0c2a76a86ad41056ce192eb9e5df35f07869c # branch v9_2
 before=e455dbe47a48808d517f7c25aeea979caa991270 # branch v9_1
 
-fail() {
-  printf 'lab: %s\n' "$*" >&2
-  exit 1
-}
-
-for tool in mmdebstrap git; do
-  command -v "$tool" >/dev/null || fail "$tool is missing: install Debian's mmdebstrap and git"
-done
-[ "$(id -u)" = 0 ] || fail "building Onload for the lab needs root: it changes into a root file system with Debian's compiler"
+need_tools "mmdebstrap and git" mmdebstrap git
+need_root "Onload for the lab"
 out=${1:?"usage: build.sh OUT"}
 kernel=$(cat "$out/release")
 rootfs=$out/rootfs
@@ -42,24 +36,8 @@ git init -q --bare "$out/git"
 timeout 600 git -C "$out/git" fetch -q --depth 1 "$repository" "$commit" "$before" </dev/null ||
   fail "Onload's sources cannot be had from $repository: set ONLOAD_REPOSITORY to a copy that has the commits $commit and $before"
 
-# sources prints the apt lines of the release that this machine is configured with.
-sources() {
-  if [ -n "${LAB_APT_SOURCES:-}" ]; then
-    printf '%s\n' "$LAB_APT_SOURCES"
-    return
-  fi
-  apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-    awk -v r="$release" '$3 == "main" && ($2 == r || $2 == r "-updates" || $2 == r "-security") && !seen[$0]++ {print "deb", $0}'
-}
-
-mapfile -t lines < <(sources)
-[ "${#lines[@]}" -gt 0 ] || fail "this machine's apt knows no archive of Debian $release: set LAB_APT_SOURCES to lines like 'deb URI $release main'"
-
-mmdebstrap --mode=root --variant=minbase --format=directory \
-  --aptopt='Acquire::Languages "none"' --aptopt='APT::Install-Recommends "false"' --dpkgopt=force-unsafe-io \
-  --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-  --include="gcc,g++,make,libc6-dev,libcap-dev,perl,python3,gawk,kmod,file,linux-headers-$kernel" \
-  "$release" "$rootfs" "${lines[@]}" </dev/null ||
+lines=$(apt_lines)
+debootstrap "$rootfs" "gcc,g++,make,libc6-dev,libcap-dev,perl,python3,gawk,kmod,file,linux-headers-$kernel" "$lines" ||
   fail "Debian's compiler and the headers of the kernel $kernel cannot be had; an image whose kernel the archive has replaced is made anew when its folder in the cache is removed"
 
 # make_onload COMMIT BRANCH FOLDER PARTS ARGUMENT... builds a commit below the root file system, and of its parts for user space,

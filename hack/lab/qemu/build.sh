@@ -8,29 +8,14 @@
 #   hack/lab/qemu/build.sh OUT
 #
 # Afterwards OUT holds usr/bin/qemu-system-x86_64 and what it reads. Its libraries are those of Debian's
-# qemu-system-x86, which must be installed. The packages come from where this machine's own apt gets bookworm's,
-# or from LAB_BACKPORTS_SOURCE: a line like "deb http://deb.debian.org/debian bookworm-backports main".
+# qemu-system-x86, which must be installed. ../debian.sh says where the packages come from.
 set -euo pipefail
 
-release=bookworm
+# shellcheck source=hack/lab/debian.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../debian.sh"
 out=${1:?"usage: build.sh OUT"}
 
-fail() {
-  printf 'lab: %s\n' "$*" >&2
-  exit 1
-}
-
-source_line() {
-  if [ -n "${LAB_BACKPORTS_SOURCE:-}" ]; then
-    printf '%s\n' "$LAB_BACKPORTS_SOURCE"
-    return
-  fi
-  apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-    awk -v r="$release" '$2 == r && $3 == "main" {print "deb", $1, r "-backports", "main"; exit}'
-}
-
-line=$(source_line)
-[ -n "$line" ] || fail "this machine's apt knows no archive of Debian $release: set LAB_BACKPORTS_SOURCE to a line like 'deb URI $release-backports main'"
+line=$(backports_line)
 
 work=$out/apt
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/packages"
@@ -45,4 +30,4 @@ rm -rf "$work"
 # Modules of another QEMU end it, so its own come first, and only those of one device are asked for.
 # QEMU ends with success for a device that it does not know, and prints nothing.
 [ -n "$(QEMU_MODULE_DIR=$out/usr/lib/x86_64-linux-gnu/qemu "$out/usr/bin/qemu-system-x86_64" -device igb,help)" ] ||
-  fail "the QEMU of $release-backports has no NIC model igb, or lacks a library: install Debian's qemu-system-x86"
+  fail "the QEMU of $backports has no NIC model igb, or lacks a library: install Debian's qemu-system-x86"
