@@ -98,6 +98,7 @@ func resources(kind string) []any {
 		},
 		"BypassNICPool":  {{"DaemonSet", "v1", ""}, {"ConfigMap", "v1", ""}, {"DeviceClass", "v1", ""}, {"NetworkAttachmentDefinition", "v1", ""}},
 		"LowLatencyNode": {{"Lease", "v1", ""}},
+		"LatencyTest":    {{"Job", "v1", ""}},
 	}
 	all := make([]any, 0, len(made[kind]))
 	for _, one := range made[kind] {

@@ -8,8 +8,10 @@ package gitops
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,13 +24,14 @@ import (
 
 const (
 	checks = "../../config/gitops/argocd"
-	states = "../../internal/fleet/status/testdata/states"
+	// states are the folders of kinds with files of recorded conditions, wherever the tests are that have recorded them.
+	states = "../../internal/fleet/*/testdata/states"
 
 	healthy, progressing, degraded, suspended = "Healthy", "Progressing", "Degraded", "Suspended"
 )
 
 // kinds are those that have a health check.
-func kinds() []string { return []string{"BypassNICPool", "LowLatencyNode", "LowLatencyNodeProfile"} }
+func kinds() []string { return []string{"BypassNICPool", "LatencyTest", "LowLatencyNode", "LowLatencyNodeProfile"} }
 
 // toLua turns a value of JSON into one of Lua, as Argo CD does: lists count from one.
 func toLua(state *lua.LState, value any) lua.LValue {
@@ -148,7 +151,11 @@ func wanted(conditions []any) (verdict, message string) {
 }
 
 func TestHealthOfEveryState(t *testing.T) {
-	for _, kind := range []string{"BypassNICPool", "LowLatencyNodeProfile"} {
+	for kind, verdicts := range map[string][]string{
+		"BypassNICPool":         {healthy, progressing, degraded, suspended},
+		"LatencyTest":           {healthy, progressing, degraded},
+		"LowLatencyNodeProfile": {healthy, progressing, degraded, suspended},
+	} {
 		seen := map[string]int{}
 		for name, conditions := range recorded(t, kind) {
 			want, wantMessage := wanted(conditions)
@@ -160,10 +167,8 @@ func TestHealthOfEveryState(t *testing.T) {
 			seen[got]++
 		}
 		t.Logf("%s: %v", kind, seen)
-		for _, verdict := range []string{healthy, progressing, degraded, suspended} {
-			if seen[verdict] == 0 {
-				t.Errorf("no recorded state of %s is %s", kind, verdict)
-			}
+		if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, slices.Sorted(slices.Values(verdicts))) {
+			t.Errorf("the recorded states of %s are %v, want %v", kind, got, verdicts)
 		}
 	}
 }

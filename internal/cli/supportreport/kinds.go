@@ -9,6 +9,9 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
+// testsFolder has the LatencyTests.
+const testsFolder = "latencytests"
+
 // kind is one list of objects of a report.
 type kind struct {
 	// folder is where they are in the report, path where the API server has them.
@@ -31,6 +34,10 @@ func kinds(options *Options) []kind {
 		{folder: "lowlatencynodeprofiles", path: ours + "lowlatencynodeprofiles"},
 		{folder: "bypassnicpools", path: ours + "bypassnicpools"},
 		{folder: "lowlatencynodes", path: ours + "lowlatencynodes"},
+		// These are in namespaces of their users.
+		{folder: testsFolder, path: ours + "latencytests"},
+		{folder: "latencytest-jobs", path: "/apis/batch/v1/jobs", selector: v1alpha1.LabelLatencyTest},
+		{folder: "latencytest-pods", path: "/api/v1/pods", selector: v1alpha1.LabelLatencyTest},
 		{folder: "nodes", path: "/api/v1/nodes", keep: options.isOurNode, reduce: reduceNode},
 		{folder: "machineconfigs", path: "/apis/machineconfiguration.openshift.io/v1/machineconfigs", selector: own},
 		{folder: "kubeletconfigs", path: "/apis/machineconfiguration.openshift.io/v1/kubeletconfigs", selector: own},

@@ -47,8 +47,30 @@ func (n *names) learn(folder string, object map[string]any) {
 			n.nodes[label] = true
 		}
 		n.learnAddresses(object)
+	case testsFolder:
+		n.learnTest(object)
 	}
 	n.learnPods(object)
+}
+
+// learnTest notes the nodes of a LatencyTest, which need not have a LowLatencyNode, and its namespace.
+func (n *names) learnTest(test map[string]any) {
+	if namespace, _ := fields(test, "metadata")["namespace"].(string); namespace != "" {
+		n.namespaces[namespace] = true
+	}
+	named, _ := fields(fields(test, "spec"), "nodes")["names"].([]any)
+	for _, entry := range named {
+		if name, _ := entry.(string); name != "" {
+			n.nodes[name] = true
+		}
+	}
+	results, _ := fields(test, "status")["results"].([]any)
+	for _, entry := range results {
+		result, _ := entry.(map[string]any)
+		if name, _ := result["node"].(string); name != "" {
+			n.nodes[name] = true
+		}
+	}
 }
 
 // learnAddresses notes the names among the addresses of a Node.

@@ -128,6 +128,10 @@ func (r *report) gatherObjects(ctx context.Context) error {
 func (r *report) addObject(k *kind, object map[string]any) {
 	r.names.learn(k.folder, object)
 	name, _ := fields(object, "metadata")["name"].(string)
+	in := k.folder
+	if namespace, _ := fields(object, "metadata")["namespace"].(string); !strings.Contains(k.path, "/namespaces/") && namespace != "" {
+		in = path.Join(k.folder, harmless(namespace))
+	}
 	if k.folder == "lowlatencynodes" {
 		r.options.known[name] = true
 	}
@@ -147,7 +151,7 @@ func (r *report) addObject(k *kind, object map[string]any) {
 		return
 	}
 	r.objects[k.folder]++
-	r.files = append(r.files, file{name: path.Join("objects", k.folder, harmless(name)+".yaml"), content: content})
+	r.files = append(r.files, file{name: path.Join("objects", in, harmless(name)+".yaml"), content: content})
 }
 
 // reduce takes away what says nothing about the cluster's state.
@@ -232,7 +236,7 @@ func (r *report) readme() []byte {
 	b.WriteString("objects/  objects of the operator and what it has made of them, with status and events\n" +
 		"nodes/    for each chosen node the full report of its agent, and a snapshot of its host: kubectl lowlatency check --root FILE\n\n")
 	if r.options.Redacted {
-		b.WriteString("Names of nodes, pods, namespaces of pods and containers were replaced, equal ones by equal ones, and addresses left out.\n\n")
+		b.WriteString("Names of nodes, pods, containers, and namespaces of pods and LatencyTests were replaced, equal ones by equal ones, and addresses left out.\n\n")
 	}
 	if len(r.problems) == 0 {
 		b.WriteString("Nothing is missing.\n")

@@ -102,6 +102,14 @@ func options() Options {
 				return apierrors.NewNotFound(schema.GroupResource{}, "")
 			case strings.HasSuffix(path, "deployments"):
 				return errors.New("you may not")
+			case strings.HasSuffix(path, "latencytests"):
+				for _, namespace := range []string{"desk-a", "desk-b"} {
+					each(map[string]any{
+						"kind": "LatencyTest", "metadata": map[string]any{"namespace": namespace, "name": "quiet"},
+						"spec":   map[string]any{"nodes": map[string]any{"names": []any{"w1", "lonely"}}},
+						"status": map[string]any{"results": []any{map[string]any{"node": "w3", "message": "w3 was slow"}}},
+					})
+				}
 			case strings.HasSuffix(path, "lowlatencynodes"):
 				for _, name := range []string{"w1", "w2"} {
 					each(map[string]any{"kind": "LowLatencyNode", "metadata": map[string]any{"name": name, "managedFields": []any{}}})
@@ -134,7 +142,7 @@ func TestWrite(t *testing.T) {
 	problems := []string{
 		"machineconfigs: the cluster has no such kind", "kubeletconfigs: the cluster has no such kind", "machineconfigpools: the cluster has no such kind",
 		"tuneds: the cluster has no such kind", "operator/deployments: you may not",
-		"node node-002: the full report of its agent: the agent of node-002 is away", "node node-002: the snapshot of its host: the agent of this version offers no snapshots",
+		"node node-003: the full report of its agent: the agent of node-003 is away", "node node-003: the snapshot of its host: the agent of this version offers no snapshots",
 	}
 	if diff := cmp.Diff(problems, sum.Problems); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
@@ -144,16 +152,22 @@ func TestWrite(t *testing.T) {
 		t.Errorf("README.txt:\n%s", readme)
 	}
 	delete(got, Folder+"/README.txt")
+	test := func(namespace string) string {
+		return "kind: LatencyTest\nmetadata:\n  name: quiet\n  namespace: " + namespace + "\nspec:\n  nodes:\n    names:\n    - node-002\n    - node-001\n" +
+			"status:\n  results:\n  - message: node-004 was slow\n    node: node-004\n"
+	}
 	want := memory{
-		Folder + "/objects/lowlatencynodes/node-001.yaml": "kind: LowLatencyNode\nmetadata:\n  name: node-001\n",
-		Folder + "/objects/lowlatencynodes/node-002.yaml": "kind: LowLatencyNode\nmetadata:\n  name: node-002\n",
-		Folder + "/nodes/node-001/report.json":            `{"node": "node-001", "containers": [{"namespace": "namespace-001", "pod": "pod-001", "container": "container-001"}]}`,
-		Folder + "/nodes/node-001/snapshot.tar.gz":        "w1 as it was packed",
+		Folder + "/objects/latencytests/namespace-002/quiet.yaml": test("namespace-002"),
+		Folder + "/objects/latencytests/namespace-003/quiet.yaml": test("namespace-003"),
+		Folder + "/objects/lowlatencynodes/node-002.yaml":         "kind: LowLatencyNode\nmetadata:\n  name: node-002\n",
+		Folder + "/objects/lowlatencynodes/node-003.yaml":         "kind: LowLatencyNode\nmetadata:\n  name: node-003\n",
+		Folder + "/nodes/node-002/report.json":                    `{"node": "node-002", "containers": [{"namespace": "namespace-001", "pod": "pod-001", "container": "container-001"}]}`,
+		Folder + "/nodes/node-002/snapshot.tar.gz":                "w1 as it was packed",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	if sum.Files != 5 || sum.Objects["lowlatencynodes"] != 2 {
+	if sum.Files != 7 || sum.Objects["lowlatencynodes"] != 2 {
 		t.Errorf("the sum is %+v", sum)
 	}
 }

@@ -125,7 +125,11 @@ func (d *decider) progressing(counts v1alpha1.LatencyTestCounts) metav1.Conditio
 	return metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsExpected, Message: "no node is to be measured now"}
 }
 
+// degraded is True for what does not mend itself, as with the other kinds.
 func (d *decider) degraded(counts v1alpha1.LatencyTestCounts) metav1.Condition {
+	if reason, message := d.stalled(); reason != "" {
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: reason, Message: message}
+	}
 	if counts.Failed > 0 {
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonTestsFailed, Message: d.first(counts.Failed, v1alpha1.LatencyFailed)}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/states"
 )
 
 // poolWorld is a world that tests change.
@@ -145,7 +146,7 @@ func TestPoolConditions(t *testing.T) {
 			"False/False/True NodesUngoverned", "no LowLatencyNodeProfile selects node bare",
 		},
 	}
-	states := recorder{}
+	recorded := states.Recorder{}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newPoolSummary(tc.world.Pool, fleet.DecidePool(tc.world.PoolWorld, fleet.NewSelections()), tc.failure)
@@ -160,10 +161,10 @@ func TestPoolConditions(t *testing.T) {
 			if again := s.status(metav1.NewTime(time.Unix(99, 0))); !SamePool(&status, &again) {
 				t.Error("the same world makes another status")
 			}
-			states.record(name, status.Conditions)
+			recorded.Record(name, status.Conditions)
 		})
 	}
-	states.assert(t, "BypassNICPool")
+	recorded.Assert(t, "BypassNICPool")
 }
 
 // TestPoolIsReadyWhenPodsCanUseIt: a healthy NIC is not enough. The plan that holds what the pool asks for must be in force, and
@@ -222,7 +223,7 @@ func TestPoolIsReadyWhenPodsCanUseIt(t *testing.T) {
 		},
 		"an unhealthy NIC under the plan in force": {served(unhealthy), "False/False/True NICsUnhealthy", "Why."},
 	}
-	states := recorder{}
+	recorded := states.Recorder{}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			status := newPoolSummary(tc.world.Pool, fleet.DecidePool(tc.world.PoolWorld, fleet.NewSelections()), nil).status(metav1.Now())
@@ -232,10 +233,10 @@ func TestPoolIsReadyWhenPodsCanUseIt(t *testing.T) {
 			if got != tc.want || !strings.Contains(ready.Message, tc.wantMessage) {
 				t.Errorf("conditions are %s (%s), want %s (%s)", got, ready.Message, tc.want, tc.wantMessage)
 			}
-			states.record(name, status.Conditions)
+			recorded.Record(name, status.Conditions)
 		})
 	}
-	states.assert(t, "BypassNICPool")
+	recorded.Assert(t, "BypassNICPool")
 }
 
 func TestPoolStatusIsBounded(t *testing.T) {

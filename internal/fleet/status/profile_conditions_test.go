@@ -15,6 +15,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/states"
 )
 
 // poolsOf makes the outcome of one pool that carries plan h.
@@ -56,7 +57,7 @@ type conditionCase struct {
 }
 
 func runConditions(t *testing.T, cases map[string]conditionCase) {
-	states := recorder{}
+	recorded := states.Recorder{}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if tc.profile == nil {
@@ -64,10 +65,10 @@ func runConditions(t *testing.T, cases map[string]conditionCase) {
 			}
 			s := summarize(tc.profile.Obj(), tc.outcome, tc.members...)
 			expectConditions(t, s, tc.want, tc.wantReasons, tc.wantMessages)
-			states.record(name, s.conditions())
+			recorded.Record(name, s.conditions())
 		})
 	}
-	states.assert(t, "LowLatencyNodeProfile")
+	recorded.Assert(t, "LowLatencyNodeProfile")
 }
 
 func expectConditions(t *testing.T, s *summary, want, wantReasons string, wantMessages map[string]string) {
