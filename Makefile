@@ -336,22 +336,29 @@ run: ## Run the manager on this machine against the current kubeconfig's cluster
 image: ## Build the image for PLATFORMS without a container engine or registry into dist/image.tar; PUSH=registry/name:tag pushes it.
 	go run -C hack/image . -source $(CURDIR) -output $(CURDIR)/dist -name $(IMG) -platforms $(PLATFORMS) -version $(VERSION) -push "$(PUSH)"
 
+.PHONY: traffic-image
+traffic-image: programs-traffic-image ## Build the image that measures over the network, with Debian's C library, into dist/traffic-image.tar; PUSH as with image.
+	go run -C hack/image . -image lowlatency-traffic -source $(CURDIR) -output $(CURDIR)/dist -platforms $(PLATFORMS) -version $(VERSION) -push "$(PUSH)"
+
 .PHONY: image-twice
-image-twice: ## Build the image of the commit from two clones in different folders, and fail when the digests differ.
+image-twice: programs-image-twice ## Build both images of the commit from two clones in different folders, and fail when the digests differ.
 	@rm -rf dist/twice && mkdir -p dist/twice/a dist/twice/another/folder
 	git clone -q . dist/twice/a/source && git clone -q . dist/twice/another/folder/source
-	go run -C hack/image . -source $(CURDIR)/dist/twice/a/source -output $(CURDIR)/dist/twice/a -name $(IMG) -platforms $(PLATFORMS) -version $(VERSION) | tee dist/twice/first
-	go run -C hack/image . -source $(CURDIR)/dist/twice/another/folder/source -output $(CURDIR)/dist/twice/another -name $(IMG) -platforms $(PLATFORMS) -version $(VERSION) | tee dist/twice/second
-	cmp dist/twice/first dist/twice/second && cmp dist/twice/a/image.tar dist/twice/another/image.tar && rm -rf dist/twice
+	for image in lowlatency-operator lowlatency-traffic; do \
+		go run -C hack/image . -image $$image -source $(CURDIR)/dist/twice/a/source -output $(CURDIR)/dist/twice/a -platforms $(PLATFORMS) -version $(VERSION) | tee -a dist/twice/first; \
+		go run -C hack/image . -image $$image -source $(CURDIR)/dist/twice/another/folder/source -output $(CURDIR)/dist/twice/another -platforms $(PLATFORMS) -version $(VERSION) | tee -a dist/twice/second; \
+	done
+	cmp dist/twice/first dist/twice/second && cmp dist/twice/a/image.tar dist/twice/another/image.tar
+	cmp dist/twice/a/traffic-image.tar dist/twice/another/traffic-image.tar && rm -rf dist/twice
 	@printf 'image: two builds, one digest, and the same bytes in the archives\n'
 
 RELEASE_KEY ?=
 .PHONY: release
-release: ## Make everything of a release in dist/release: make release VERSION=0.1.0; RELEASE_KEY=file.pem signs it.
+release: programs-release ## Make everything of a release in dist/release: make release VERSION=0.1.0; RELEASE_KEY=file.pem signs it.
 	go run ./hack/release -version $(VERSION:v%=%) -key "$(RELEASE_KEY)" -output dist/release
 
 .PHONY: test-release
-test-release: envtest $(KUBECTL_HERE) ## Make a release twice, fail when they differ in one byte, install it on a real API server, run its plugin.
+test-release: programs-test-release envtest $(KUBECTL_HERE) ## Make a release twice, fail when they differ in one byte, install it on a real API server, run its plugin.
 	go run ./hack/release -version 0.1.0 -output dist/release
 	go run ./hack/release -version 0.1.0 -output dist/release-again
 	diff -r dist/release dist/release-again && rm -rf dist/release-again

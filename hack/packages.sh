@@ -8,12 +8,17 @@
 #   hack/packages.sh install           install what any target lacks
 set -euo pipefail
 
-# table has a line for each program: its name, its package, and the targets that run it.
+# table has a line for each program: its name, its packages with commas between them, and the targets that run it. gcc has the name of its own
+# architecture, too.
 table() {
   cat <<'EOF'
 lstopo-no-graphics  hwloc-nox        test-hwloc
 ip                  iproute2         test
-gcc                 gcc              test judge-latency
+gcc                 gcc              test judge-latency traffic-image image-twice release test-release
+x86_64-linux-gnu-gcc  gcc-x86-64-linux-gnu,libc6-dev-amd64-cross  traffic-image image-twice release test-release
+aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu,libc6-dev-arm64-cross traffic-image image-twice release test-release
+dpkg-deb            dpkg             traffic-image image-twice release test-release
+apt-get             apt              traffic-image image-twice release test-release
 tc                  iproute2         judge-latency
 sockperf            sockperf         judge-latency
 qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-onload lab-enact lab-image jitter-pair
@@ -52,7 +57,7 @@ check)
   exit 1
   ;;
 install)
-  mapfile -t packages < <(missing | awk '{print $2}' | sort -u)
+  mapfile -t packages < <(missing | awk '{print $2}' | tr , '\n' | sort -u)
   if [ "${#packages[@]}" -eq 0 ]; then
     printf 'every program is here\n'
     exit 0

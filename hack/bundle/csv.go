@@ -24,6 +24,9 @@ import (
 // packageName is the name of the package in catalogs.
 const packageName = "lowlatency-operator"
 
+// trafficName is the name of the image that measures over the network among the related images.
+const trafficName = "lowlatency-traffic"
+
 // newClusterServiceVersion adds to config/manifests/base.yaml what follows from the rest.
 func newClusterServiceVersion(r release, source string, p *parts) (*unstructured.Unstructured, error) {
 	csv, err := readObject(filepath.Join(source, "manifests", "base.yaml"))
@@ -60,7 +63,11 @@ func newClusterServiceVersion(r release, source string, p *parts) (*unstructured
 		spec["replaces"] = packageName + ".v" + r.replaces
 	}
 	spec["icon"] = []any{map[string]any{"base64data": base64.StdEncoding.EncodeToString(icon), "mediatype": "image/svg+xml"}}
-	spec["relatedImages"] = []any{map[string]any{"name": "lowlatency-operator", "image": r.image}}
+	related, _, err := unstructured.NestedSlice(csv.Object, "spec", "relatedImages")
+	if err != nil {
+		return nil, fmt.Errorf("%s/manifests/base.yaml: %w", source, err)
+	}
+	spec["relatedImages"] = append([]any{map[string]any{"name": packageName, "image": r.image}}, withImage(related, trafficName, r.trafficImage)...)
 	spec["install"], err = install(r.image, p)
 	if err != nil {
 		return nil, err
@@ -68,6 +75,16 @@ func newClusterServiceVersion(r release, source string, p *parts) (*unstructured
 	owned, err := ownedDefinitions(p.definitions)
 	spec["customresourcedefinitions"] = map[string]any{"owned": owned}
 	return csv, err
+}
+
+// withImage are related images, the one of a name as a release has it; as they are when it is empty.
+func withImage(related []any, name, image string) []any {
+	for _, one := range related {
+		if entry, ok := one.(map[string]any); ok && entry["name"] == name && image != "" {
+			entry["image"] = image
+		}
+	}
+	return related
 }
 
 // install is the strategy: deployments with the image, and the rights of their accounts.

@@ -4,7 +4,7 @@
 // Command bundle makes the bundle of Operator Lifecycle Manager from config/olm: what a bundle can hold, and, for the installer, what it
 // cannot.
 //
-//	go run ./hack/bundle [-image registry/name@sha256:...] [-version 1.2.3] [-replaces 1.2.2] [-output bundle]
+//	go run ./hack/bundle [-image registry/name@sha256:...] [-traffic-image registry/name@sha256:...] [-version 1.2.3] [-replaces 1.2.2] [-output bundle]
 //
 // With -catalog it then writes a file-based catalog of older bundles, which are its arguments, and of this one; with -catalog-only it
 // makes no bundle, and the catalog holds the arguments alone.
@@ -25,7 +25,7 @@ import (
 
 // release is what differs from release to release; empty is as config/manifests/base.yaml says.
 type release struct {
-	version, image, replaces string
+	version, image, trafficImage, replaces string
 }
 
 func main() {
@@ -34,6 +34,7 @@ func main() {
 	var catalogOnly bool
 	flag.StringVar(&r.version, "version", "", "The version without a v; as in config/manifests/base.yaml when empty.")
 	flag.StringVar(&r.image, "image", "", "The image, by digest for disconnected clusters; as in config/manifests/base.yaml when empty.")
+	flag.StringVar(&r.trafficImage, "traffic-image", "", "The image that measures over the network, for relatedImages; as in config/manifests/base.yaml when empty.")
 	flag.StringVar(&r.replaces, "replaces", "", "The version that this one replaces.")
 	flag.StringVar(&source, "source", "config", "The folder of the manifests.")
 	flag.StringVar(&output, "output", "bundle", "The folder of the bundle.")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -146,7 +147,8 @@ func describedPaths(t *testing.T, list any) map[string]bool {
 func TestRelease(t *testing.T) {
 	output := t.TempDir()
 	image := "registry.example.com/operator@sha256:" + strings.Repeat("0a", 32)
-	if err := run(release{version: "1.2.3", image: image, replaces: "1.2.2"}, "../../config", output, ""); err != nil {
+	traffic := "registry.example.com/traffic@sha256:" + strings.Repeat("0b", 32)
+	if err := run(release{version: "1.2.3", image: image, trafficImage: traffic, replaces: "1.2.2"}, "../../config", output, ""); err != nil {
 		t.Fatal(err)
 	}
 	csv, err := readObject(filepath.Join(output, "manifests", "lowlatency-operator.clusterserviceversion.yaml"))
@@ -167,8 +169,21 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	expectRelatedImages(t, csv, image, traffic)
 	if strings.Contains(string(text), "controller:latest") || strings.Count(string(text), image) != 4 {
 		t.Errorf("the image stands in %d places, want two deployments, an annotation and relatedImages", strings.Count(string(text), image))
+	}
+}
+
+// expectRelatedImages are what a mirror takes over.
+func expectRelatedImages(t *testing.T, csv *unstructured.Unstructured, image, traffic string) {
+	t.Helper()
+	related, _, err := unstructured.NestedSlice(csv.Object, "spec", "relatedImages")
+	want := []any{
+		map[string]any{"name": "lowlatency-operator", "image": image}, map[string]any{"name": "lowlatency-traffic", "image": traffic},
+	}
+	if diff := cmp.Diff(want, related); diff != "" || err != nil {
+		t.Errorf("related images, %v (-want +got):\n%s", err, diff)
 	}
 }
 

@@ -59,7 +59,7 @@ func build(t *testing.T, source, version string) []byte {
 	t.Helper()
 	folder := t.TempDir()
 	must(t, run(t.Context(), options{
-		source: source, folder: folder, reference: "example.com/operator:1", platforms: "linux/amd64,linux/arm64", version: version,
+		image: operatorImage, source: source, folder: folder, reference: "example.com/operator:1", platforms: "linux/amd64,linux/arm64", version: version,
 	}))
 	archive, err := os.ReadFile(filepath.Join(folder, "image.tar"))
 	must(t, err)
@@ -191,7 +191,9 @@ func TestReferrer(t *testing.T) {
 	must(t, err)
 	platforms, err := parsePlatforms("linux/arm64")
 	must(t, err)
-	image, err := buildImage(t.Context(), source, platforms[0], t.TempDir())
+	recipe, err := recipeOf(operatorImage)
+	must(t, err)
+	image, err := buildImage(t.Context(), source, recipe, platforms[0], t.TempDir())
 	must(t, err)
 	referrer, err := image.referrer()
 	must(t, err)
@@ -259,15 +261,16 @@ func TestBillOfAProgram(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	for _, c := range []struct{ name, reference, platforms, want string }{
-		{"name", "Not A Name", "linux/amd64", "-name: "},
-		{"system", "a:1", "windows/amd64", "not a platform of the operator"},
-		{"architecture", "a:1", "linux", "not a platform of the operator"},
-		{"empty", "a:1", "linux/amd64,", "not a platform of the operator"},
-		{"no repository", "a:1", "linux/amd64", "git log"},
+	for _, c := range []struct{ name, image, reference, platforms, want string }{
+		{"image", "lowlatency-guard", "a:1", "linux/amd64", `there is no image "lowlatency-guard", but lowlatency-operator and lowlatency-traffic`},
+		{"name", operatorImage, "Not A Name", "linux/amd64", "-name: "},
+		{"system", operatorImage, "a:1", "windows/amd64", "not a platform of the operator"},
+		{"architecture", operatorImage, "a:1", "linux", "not a platform of the operator"},
+		{"empty", operatorImage, "a:1", "linux/amd64,", "not a platform of the operator"},
+		{"no repository", operatorImage, "", "linux/amd64", "git log"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := run(t.Context(), options{source: t.TempDir(), folder: t.TempDir(), reference: c.reference, platforms: c.platforms})
+			err := run(t.Context(), options{image: c.image, source: t.TempDir(), folder: t.TempDir(), reference: c.reference, platforms: c.platforms})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("run gives %v, want %q", err, c.want)
 			}

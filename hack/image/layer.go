@@ -23,6 +23,8 @@ type file struct {
 	// from is the file on this machine.
 	from string
 	mode int64
+	// link is what a symbolic link points to; empty for a file.
+	link string
 }
 
 // layerOf makes a layer of the files, in their order and with their folders, owned by root, all of one time.
@@ -57,6 +59,9 @@ func addFolders(archive *tar.Writer, folder string, when time.Time, known map[st
 }
 
 func addFile(archive *tar.Writer, f file, when time.Time) error {
+	if f.link != "" {
+		return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: f.path, Linkname: f.link, Mode: 0o777, ModTime: when})
+	}
 	content, err := os.ReadFile(f.from)
 	if err != nil {
 		return err

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Command image builds the operator's container image without a container engine, a registry or a base image: the programs
-// are static, so the image has them and their licence alone. It writes an OCI archive with one image for each platform, which
-// containerd, podman, skopeo and docker load, and a bill of materials for each. Two builds of one commit give one digest.
+// Command image builds container images without a container engine, a registry or a base image. The operator's programs are static, so
+// that its image has them and their licence alone; the image with the C program of measurements has the C library below it, from a
+// package of Debian. It writes an OCI archive with one image for each platform, which containerd, podman, skopeo and docker load,
+// and a bill of materials for each. Two builds of one commit give one digest.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -32,22 +34,26 @@ type options struct {
 	platforms string
 	version   string
 	push      string
+	// image is the name of the recipe.
+	image string
 	// program is one of cmd/ that was built before, of which a bill of materials is written into the file materials, and the licences of
-	// its parts into the file texts; nothing else is made then.
-	program, materials, texts string
+	// its parts into the file texts; nothing else is made then. With beside, lowlatency-traffic is built into that file, too.
+	program, materials, texts, beside string
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.source, "source", ".", "the folder with the source")
-	flag.StringVar(&o.folder, "output", "dist", "the folder for image.tar and the bills of materials")
-	flag.StringVar(&o.reference, "name", "lowlatency-operator:latest", "the name under which the image is loaded")
+	flag.StringVar(&o.image, "image", operatorImage, "the image to build: "+strings.Join(recipeNames(), " or "))
+	flag.StringVar(&o.folder, "output", "dist", "the folder for the archive and the bills of materials")
+	flag.StringVar(&o.reference, "name", "", "the name under which the image is loaded; that of -image with the tag latest without it")
 	flag.StringVar(&o.platforms, "platforms", "linux/amd64,linux/arm64", "the platforms, with commas between them")
 	flag.StringVar(&o.version, "version", "unknown", "the version that the programs and labels state")
 	flag.StringVar(&o.push, "push", "", "push to this name, too, with the credentials of docker's or podman's configuration")
 	flag.StringVar(&o.program, "program", "", "write nothing but the bill of materials and the licences of this program of cmd/, for the one platform of -platforms")
 	flag.StringVar(&o.materials, "materials", "materials.spdx.json", "the file for the bill of materials of -program")
 	flag.StringVar(&o.texts, "licences", "THIRD-PARTY", "the file for the licences of the parts of -program")
+	flag.StringVar(&o.beside, "beside", "", "with -program, build lowlatency-traffic for the platform into this file, and list it in the bill of materials")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -62,7 +68,11 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	reference, err := name.NewTag(o.reference)
+	r, err := recipeOf(o.image)
+	if err != nil {
+		return err
+	}
+	reference, err := name.NewTag(cmp.Or(o.reference, r.name+":latest"))
 	if err != nil {
 		return fmt.Errorf("-name: %w", err)
 	}
@@ -81,15 +91,15 @@ func run(ctx context.Context, o options) error {
 	defer os.RemoveAll(scratch) //nolint:errcheck // Only temporary files are left.
 	images := make([]platformImage, 0, len(platforms))
 	for _, platform := range platforms {
-		fmt.Fprintf(os.Stderr, "image: building for %s\n", platform)
-		image, err := buildImage(ctx, source, platform, filepath.Join(scratch, platform.Architecture))
+		fmt.Fprintf(os.Stderr, "image: building %s for %s\n", r.name, platform)
+		image, err := buildImage(ctx, source, r, platform, filepath.Join(scratch, platform.Architecture))
 		if err != nil {
 			return fmt.Errorf("%s: %w", platform, err)
 		}
 		images = append(images, image)
 	}
 	index := indexOf(source, images)
-	if err := write(o.folder, reference, index, images); err != nil {
+	if err := write(o.folder, r.prefix, reference, index, images); err != nil {
 		return err
 	}
 	if o.push != "" {
@@ -114,7 +124,13 @@ func describeProgram(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	materials, err := materialsOf(source, name, *platform, []file{{from: o.program, path: path}}, modules)
+	var c foreign
+	if o.beside != "" {
+		if c, err = trafficProgram(ctx, source, platform.Architecture, o.beside); err != nil {
+			return err
+		}
+	}
+	materials, err := materialsOf(source, name, *platform, []file{{from: o.program, path: path}}, modules, c.parts)
 	if err != nil {
 		return err
 	}
@@ -141,16 +157,16 @@ func parsePlatforms(list string) ([]v1.Platform, error) {
 }
 
 // write writes the archive and the bills of materials, and prints what pods can be told to run.
-func write(folder string, reference name.Tag, index v1.ImageIndex, images []platformImage) error {
+func write(folder, prefix string, reference name.Tag, index v1.ImageIndex, images []platformImage) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	archive := filepath.Join(folder, "image.tar")
+	archive := filepath.Join(folder, prefix+"image.tar")
 	if err := writeArchive(archive, reference, index); err != nil {
 		return err
 	}
 	for _, image := range images {
-		path := filepath.Join(folder, "image-"+image.platform.Architecture+".spdx.json")
+		path := filepath.Join(folder, prefix+"image-"+image.platform.Architecture+".spdx.json")
 		if err := os.WriteFile(path, image.materials, 0o644); err != nil { //nolint:gosec // Everybody may read it.
 			return err
 		}

@@ -28,8 +28,8 @@ import (
 const unsaid = "NOASSERTION"
 
 // materialsOf lists what the programs of something named are made of, as the compiler has recorded it in them, with the licences that their
-// modules come with: SPDX 2.3 in JSON.
-func materialsOf(s source, name string, platform v1.Platform, built []file, known []licences.Module) ([]byte, error) {
+// modules come with, and what is beside them that is not of Go: SPDX 2.3 in JSON.
+func materialsOf(s source, name string, platform v1.Platform, built []file, known []licences.Module, beside []*v2_3.Package) ([]byte, error) {
 	terms := map[string]string{}
 	for _, module := range known {
 		terms[module.Path] = strings.Join(module.Licences, " AND ")
@@ -60,6 +60,10 @@ func materialsOf(s source, name string, platform v1.Platform, built []file, know
 	for _, id := range slices.Sorted(maps.Keys(modules)) {
 		document.Packages = append(document.Packages, modules[id])
 	}
+	for _, one := range beside {
+		document.Packages = append(document.Packages, one)
+		document.Relationships = append(document.Relationships, relation("DOCUMENT", "DESCRIBES", one.PackageSPDXIdentifier))
+	}
 	var text bytes.Buffer
 	if err := json.Write(document, &text, json.Indent("  ")); err != nil {
 		return nil, fmt.Errorf("printing the bill of materials: %w", err)
@@ -77,14 +81,7 @@ func programMaterials(s source, f file, terms map[string]string) (*v2_3.Package,
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading what %s was built from: %w", f.path, err)
 	}
-	sum := sha256.Sum256(content)
-	name := strings.TrimSuffix(f.path, ".exe")
-	program := part("program-"+name, name, s.version)
-	program.PackageFileName = "/" + f.path
-	program.PackageLicenseDeclared = "Apache-2.0"
-	program.PrimaryPackagePurpose = "APPLICATION"
-	program.PackageChecksums = []common.Checksum{{Algorithm: common.SHA256, Value: hex.EncodeToString(sum[:])}}
-	program.PackageSourceInfo = "built from commit " + s.revision + " by " + info.GoVersion
+	program := ownProgram(s, f.path, content, info.GoVersion)
 	parts := map[string]*v2_3.Package{}
 	for _, module := range append([]*debug.Module{{Path: "stdlib", Version: info.GoVersion[len("go"):]}}, info.Deps...) {
 		if module.Replace != nil {
@@ -101,6 +98,23 @@ func programMaterials(s source, f file, terms map[string]string) (*v2_3.Package,
 		}}
 	}
 	return program, parts, nil
+}
+
+// ownProgram is a program of this repository, with its content and what has compiled it.
+func ownProgram(s source, path string, content []byte, compiler string) *v2_3.Package {
+	name := strings.TrimSuffix(path, ".exe")
+	program := part("program-"+name, name, s.version)
+	program.PackageFileName = "/" + path
+	program.PackageLicenseDeclared = "Apache-2.0"
+	program.PrimaryPackagePurpose = "APPLICATION"
+	program.PackageChecksums = checksum(content)
+	program.PackageSourceInfo = "built from commit " + s.revision + " by " + compiler
+	return program
+}
+
+func checksum(content []byte) []common.Checksum {
+	sum := sha256.Sum256(content)
+	return []common.Checksum{{Algorithm: common.SHA256, Value: hex.EncodeToString(sum[:])}}
 }
 
 func part(id, name, version string) *v2_3.Package {

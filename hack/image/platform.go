@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -37,11 +38,11 @@ type platformImage struct {
 }
 
 // buildImage compiles the programs into the folder, and makes the image of them.
-func buildImage(ctx context.Context, s source, platform v1.Platform, folder string) (platformImage, error) {
-	if err := s.build(ctx, platform.Architecture, folder); err != nil {
+func buildImage(ctx context.Context, s source, r recipe, platform v1.Platform, folder string) (platformImage, error) {
+	if err := s.build(ctx, r.packages(), platform.Architecture, folder); err != nil {
 		return platformImage{}, err
 	}
-	modules, err := licences.Of(ctx, s.folder, []string{platform.OS + "/" + platform.Architecture}, s.packages()...)
+	modules, err := licences.Of(ctx, s.folder, []string{platform.OS + "/" + platform.Architecture}, r.packages()...)
 	if err != nil {
 		return platformImage{}, err
 	}
@@ -49,27 +50,34 @@ func buildImage(ctx context.Context, s source, platform v1.Platform, folder stri
 	if err := os.WriteFile(texts, licences.Texts(modules), 0o600); err != nil {
 		return platformImage{}, err
 	}
-	files := make([]file, 0, len(programs())+2)
-	for _, program := range programs() {
-		files = append(files, file{path: program, from: filepath.Join(folder, program), mode: 0o755})
+	built := make([]file, 0, len(r.programs))
+	for _, program := range r.programs {
+		built = append(built, file{path: program, from: filepath.Join(folder, program), mode: 0o755})
 	}
-	files = append(files,
-		file{path: "licenses/LICENSE", from: filepath.Join(s.folder, "LICENSE"), mode: 0o644},
-		file{path: "licenses/THIRD-PARTY", from: texts, mode: 0o644})
-	materials, err := materialsOf(s, programs()[0], platform, files[:len(programs())], modules)
+	var c foreign
+	if r.traffic {
+		if c, err = trafficWithLibrary(ctx, s, platform.Architecture, folder); err != nil {
+			return platformImage{}, err
+		}
+	}
+	materials, err := materialsOf(s, r.name, platform, built, modules, c.parts)
 	if err != nil {
 		return platformImage{}, err
 	}
+	files := slices.Concat(built, []file{
+		{path: "licenses/LICENSE", from: filepath.Join(s.folder, "LICENSE"), mode: 0o644},
+		{path: "licenses/THIRD-PARTY", from: texts, mode: 0o644},
+	}, c.files)
 	layer, err := layerOf(files, s.committed)
 	if err != nil {
 		return platformImage{}, err
 	}
-	image, err := imageOf(s, platform, layer)
+	image, err := imageOf(s, r, platform, layer)
 	return platformImage{platform: platform, image: image, materials: materials}, err
 }
 
 // imageOf is an image of one layer.
-func imageOf(s source, platform v1.Platform, layer v1.Layer) (v1.Image, error) {
+func imageOf(s source, r recipe, platform v1.Platform, layer v1.Layer) (v1.Image, error) {
 	image, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), mutate.Addendum{
 		Layer:   layer,
 		History: v1.History{Created: v1.Time{Time: s.committed}, CreatedBy: "hack/image", Comment: "the programs and the licences of their parts"},
@@ -84,7 +92,7 @@ func imageOf(s source, platform v1.Platform, layer v1.Layer) (v1.Image, error) {
 	config = config.DeepCopy()
 	config.Created = v1.Time{Time: s.committed}
 	config.OS, config.Architecture = platform.OS, platform.Architecture
-	config.Config = v1.Config{Entrypoint: []string{"/" + programs()[0]}, User: nobody, WorkingDir: "/", Labels: s.labels()}
+	config.Config = v1.Config{Entrypoint: []string{"/" + r.programs[0]}, User: nobody, WorkingDir: "/", Labels: r.labels(s)}
 	image, err = mutate.ConfigFile(image, config)
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of the image: %w", err)
@@ -93,19 +101,19 @@ func imageOf(s source, platform v1.Platform, layer v1.Layer) (v1.Image, error) {
 }
 
 // labels of the image. OpenShift's certification asks for the short ones, the others are of the OCI image specification.
-func (s source) labels() map[string]string {
+func (r recipe) labels(s source) map[string]string {
 	return map[string]string{
-		"name":                                   programs()[0],
+		"name":                                   r.name,
 		"vendor":                                 "The Low Latency Node Operator Authors",
 		"version":                                s.version,
 		"release":                                s.version,
-		"summary":                                "Keeps Kubernetes nodes quiet for low-latency workloads and proves it",
-		"description":                            "Plans, applies and verifies the low-latency tuning of nodes",
+		"summary":                                r.summary,
+		"description":                            r.description,
 		"org.opencontainers.image.licenses":      "Apache-2.0",
 		"org.opencontainers.image.version":       s.version,
 		"org.opencontainers.image.revision":      s.revision,
 		"org.opencontainers.image.created":       s.committed.Format("2006-01-02T15:04:05Z"),
-		"org.opencontainers.image.title":         "Low Latency Node Operator",
+		"org.opencontainers.image.title":         r.title,
 		"org.opencontainers.image.source":        "https://github.com/lowlatency-dev/lowlatency-operator",
 		"org.opencontainers.image.documentation": "https://github.com/lowlatency-dev/lowlatency-operator/blob/main/README.md",
 	}

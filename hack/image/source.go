@@ -15,9 +15,6 @@ import (
 	"time"
 )
 
-// programs of the image, in the order in which they lie in it. The first is its entry point.
-func programs() []string { return []string{"lowlatency-operator", "lowlatency-agent"} }
-
 // source is what is built.
 type source struct {
 	// folder of the module.
@@ -60,17 +57,8 @@ func (s source) release() string {
 	return s.version + "," + commit + "," + s.committed.Format(time.RFC3339)
 }
 
-// packages of the programs.
-func (source) packages() []string {
-	packages := make([]string, 0, len(programs()))
-	for _, program := range programs() {
-		packages = append(packages, "./cmd/"+program)
-	}
-	return packages
-}
-
-// build compiles the programs for an architecture of Linux into a folder.
-func (s source) build(ctx context.Context, architecture, into string) error {
+// build compiles packages with programs for an architecture of Linux into a folder.
+func (s source) build(ctx context.Context, packages []string, architecture, into string) error {
 	into, err := filepath.Abs(into)
 	if err != nil {
 		return err
@@ -79,7 +67,7 @@ func (s source) build(ctx context.Context, architecture, into string) error {
 		return err
 	}
 	arguments := slices.Concat([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.release=" + s.release(),
-		"-o", into + string(os.PathSeparator)}, s.packages())
+		"-o", into + string(os.PathSeparator)}, packages)
 	_, err = output(ctx, s.folder, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + architecture, "GOFLAGS="}, "go", arguments...)
 	return err
 }

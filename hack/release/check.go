@@ -70,10 +70,14 @@ func contents() []string {
 	all := make([]string, 0, 32)
 	all = append(all,
 		"image.tar", "image-amd64.spdx.json", "image-arm64.spdx.json", "image-digest.txt",
+		"traffic-image.tar", "traffic-image-amd64.spdx.json", "traffic-image-arm64.spdx.json", "traffic-image-digest.txt",
 		"install.yaml", "install-repair.yaml", "install-kubernetes.yaml", "crds.yaml",
 		"bundle-*.tar.gz", "catalog-*.tar.gz", "lowlatency-operator-*.tgz", "lowlatency.krew.yaml", "RELEASE_NOTES.md", provenanceFile)
 	for _, one := range platforms() {
 		all = append(all, one.archive("*"), one.materials())
+	}
+	for _, one := range guardPlatforms() {
+		all = append(all, one.guardArchive("*"), one.guardMaterials())
 	}
 	return all
 }

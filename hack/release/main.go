@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Command release makes everything that a release consists of in one folder: the image with its bills of materials, manifests, bundle,
-// catalog, chart, the plugin of kubectl for every platform, release notes, provenance, checksums and, with a key, signatures. Two
-// runs on one commit with one Go release give the same bytes.
+// Command release makes everything that a release consists of in one folder: the images with their bills of materials, manifests, bundle,
+// catalog, chart, the plugin of kubectl for every platform, the guard of hosts, release notes, provenance, checksums and, with a key,
+// signatures. Two runs on one commit with one Go release and one gcc give the same bytes.
 //
 //	go run ./hack/release -version 0.1.0 [-output dist/release] [-key cosign-like.pem]
 //	go run ./hack/release -check dist/release
@@ -25,7 +25,7 @@ import (
 
 // options say what is released.
 type options struct {
-	version, image, key, output, previous string
+	version, image, trafficImage, key, output, previous string
 }
 
 func main() {
@@ -33,6 +33,7 @@ func main() {
 	var check string
 	flag.StringVar(&o.version, "version", "", "The version without a v.")
 	flag.StringVar(&o.image, "image", "ghcr.io/lowlatency-dev/lowlatency-operator", "The image without tag and digest, as it will be pushed.")
+	flag.StringVar(&o.trafficImage, "traffic-image", "ghcr.io/lowlatency-dev/lowlatency-traffic", "The same of the image that measures over the network.")
 	flag.StringVar(&o.key, "key", "", "A private key (ECDSA P-256, PEM, not encrypted) that signs checksums and provenance; none when empty.")
 	flag.StringVar(&o.output, "output", "dist/release", "The folder, which is written anew.")
 	flag.StringVar(&o.previous, "replaces", "", "The version that this one replaces in the catalog.")
@@ -60,8 +61,8 @@ var versions = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0
 type release struct {
 	options
 	source source
-	// digest is that of the image.
-	digest string
+	// digest is that of the image, trafficDigest that of the image that measures over the network.
+	digest, trafficDigest string
 }
 
 // makeRelease makes one release.
@@ -84,8 +85,8 @@ func makeRelease(ctx context.Context, o options) error {
 		name string
 		do   func(context.Context) error
 	}{
-		{"image", r.makeImage}, {"manifests", r.makeManifests}, {"bundle and catalog", r.makeBundle}, {"chart", r.makeChart},
-		{"plugin", r.makePlugins}, {"release notes", r.makeNotes}, {"provenance", r.makeProvenance}, {"checksums", r.makeSums},
+		{"images", r.makeImages}, {"manifests", r.makeManifests}, {"bundle and catalog", r.makeBundle}, {"chart", r.makeChart},
+		{"plugin", r.makePlugins}, {"guard", r.makeGuards}, {"release notes", r.makeNotes}, {"provenance", r.makeProvenance}, {"checksums", r.makeSums},
 		{"signatures", r.sign},
 	} {
 		fmt.Fprintln(os.Stderr, "release:", step.name)
@@ -133,27 +134,38 @@ func (r *release) path(name string) string { return filepath.Join(r.output, name
 // reference is the image by its digest.
 func (r *release) reference() string { return r.image + "@" + r.digest }
 
-// makeImage builds the image for all platforms, and its bills of materials.
-func (r *release) makeImage(ctx context.Context) error {
+// trafficReference is the image that measures over the network, by its digest.
+func (r *release) trafficReference() string { return r.trafficImage + "@" + r.trafficDigest }
+
+// makeImages builds the images for all platforms, and their bills of materials.
+func (r *release) makeImages(ctx context.Context) (err error) {
+	if r.digest, err = r.makeImage(ctx, "lowlatency-operator", r.image, "image-digest.txt"); err != nil {
+		return err
+	}
+	r.trafficDigest, err = r.makeImage(ctx, traffic, r.trafficImage, "traffic-image-digest.txt")
+	return err
+}
+
+// makeImage builds one of hack/image's images, writes its name with the digest into a file, and returns the digest.
+func (r *release) makeImage(ctx context.Context, which, name, file string) (string, error) {
 	folder, err := filepath.Abs(r.output)
 	if err != nil {
-		return fmt.Errorf("finding the folder: %w", err)
+		return "", fmt.Errorf("finding the folder: %w", err)
 	}
 	here, err := filepath.Abs(".")
 	if err != nil {
-		return fmt.Errorf("finding the source: %w", err)
+		return "", fmt.Errorf("finding the source: %w", err)
 	}
-	text, err := run(ctx, nil, "go", "run", "-C", "hack/image", ".", "-source", here, "-output", folder,
-		"-name", r.image+":v"+r.version, "-version", "v"+r.version)
+	text, err := run(ctx, nil, "go", "run", "-C", "hack/image", ".", "-image", which, "-source", here, "-output", folder,
+		"-name", name+":v"+r.version, "-version", "v"+r.version)
 	if err != nil {
-		return err
+		return "", err
 	}
 	_, digest, found := strings.Cut(strings.TrimSpace(text), "@")
 	if !found {
-		return fmt.Errorf("hack/image has printed no digest: %q", text)
+		return "", fmt.Errorf("hack/image has printed no digest: %q", text)
 	}
-	r.digest = digest
-	return os.WriteFile(r.path("image-digest.txt"), []byte(r.reference()+"\n"), 0o644) //nolint:gosec // Everybody may read it.
+	return digest, os.WriteFile(r.path(file), []byte(name+"@"+digest+"\n"), 0o644) //nolint:gosec // Everybody may read it.
 }
 
 // makeManifests writes what can be applied as it is.
@@ -177,7 +189,7 @@ func (r *release) makeBundle(ctx context.Context) error {
 	defer os.RemoveAll(scratch) //nolint:errcheck // Only temporary files are left.
 	bundle, catalog := filepath.Join(scratch, "bundle"), filepath.Join(scratch, "catalog")
 	if _, err := run(ctx, nil, "go", "run", "./hack/bundle", "-version", r.version, "-replaces", r.previous, "-image", r.reference(),
-		"-output", bundle, "-catalog", catalog); err != nil {
+		"-traffic-image", r.trafficReference(), "-output", bundle, "-catalog", catalog); err != nil {
 		return err
 	}
 	if err := r.archiveFolder("bundle-"+r.version+".tar.gz", bundle, "bundle"); err != nil {
@@ -209,7 +221,7 @@ func (r *release) makeNotes(context.Context) error {
 	if err != nil {
 		return err
 	}
-	notes += "\n## Image\n\n`" + r.reference() + "`\n\nCheck every file with `sha256sum --check SHA256SUMS`; docs/release.md says how to check signatures.\n"
+	notes += "\n## Images\n\n- `" + r.reference() + "`\n- `" + r.trafficReference() + "`, which measures over the network\n\nCheck every file with `sha256sum --check SHA256SUMS`; docs/release.md says how to check signatures.\n"
 	return os.WriteFile(r.path("RELEASE_NOTES.md"), []byte(notes), 0o644) //nolint:gosec // Everybody may read it.
 }
 

@@ -24,14 +24,6 @@ func platforms() []platform {
 	return []platform{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}}
 }
 
-// program is the name of the plugin's file.
-func (p platform) program() string {
-	if p.system == "windows" {
-		return plugin + ".exe"
-	}
-	return plugin
-}
-
 // archive is the name of the plugin's archive.
 func (p platform) archive(version string) string {
 	return fmt.Sprintf("%s-%s-%s-%s.tar.gz", plugin, version, p.system, p.architecture)
@@ -93,34 +85,12 @@ func completions(ctx context.Context, scratch string) ([]entry, error) {
 
 // makePlugin builds one archive with its bill of materials, and returns the sum of the archive.
 func (r *release) makePlugin(ctx context.Context, on platform, scratch string, shared []entry) (string, error) {
-	built := filepath.Join(scratch, on.system+"-"+on.architecture, on.program())
-	environment := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOOS=" + on.system, "GOARCH=" + on.architecture}
-	if _, err := run(ctx, environment, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.release="+r.source.stated(r.version), "-o", built, "./cmd/"+plugin); err != nil {
+	entries, err := r.buildProgram(ctx, plugin, on, filepath.Join(scratch, on.system+"-"+on.architecture), r.path(on.materials()))
+	if err != nil {
 		return "", err
-	}
-	here, err := filepath.Abs(".")
-	if err != nil {
-		return "", fmt.Errorf("finding the source: %w", err)
-	}
-	materials, err := filepath.Abs(r.path(on.materials()))
-	if err != nil {
-		return "", fmt.Errorf("finding the folder: %w", err)
-	}
-	texts := filepath.Join(filepath.Dir(built), "THIRD-PARTY")
-	if _, err := run(ctx, nil, "go", "run", "-C", "hack/image", ".", "-source", here, "-version", "v"+r.version,
-		"-platforms", on.system+"/"+on.architecture, "-program", built, "-materials", materials, "-licences", texts); err != nil {
-		return "", err
-	}
-	content, err := os.ReadFile(built)
-	if err != nil {
-		return "", fmt.Errorf("reading the plugin: %w", err)
-	}
-	licences, err := os.ReadFile(texts)
-	if err != nil {
-		return "", fmt.Errorf("reading the licences: %w", err)
 	}
 	name := on.archive(r.version)
-	packed, err := archive(name, append([]entry{{on.program(), content, 0o755}, {"THIRD-PARTY", licences, 0o644}}, shared...), r.source.committed)
+	packed, err := archive(name, append(entries, shared...), r.source.committed)
 	if err != nil {
 		return "", err
 	}
@@ -132,14 +102,15 @@ func (r *release) makePlugin(ctx context.Context, on platform, scratch string, s
 func (r *release) krew(sums map[platform]string) map[string]any {
 	all := make([]any, 0, len(sums))
 	for _, one := range platforms() {
-		files := []any{
-			map[string]any{"from": one.program(), "to": "."}, map[string]any{"from": "LICENSE", "to": "."},
-			map[string]any{"from": "THIRD-PARTY", "to": "."},
+		names := append(one.programs(plugin), "LICENSE", "THIRD-PARTY")
+		files := make([]any, 0, len(names))
+		for _, name := range names {
+			files = append(files, map[string]any{"from": name, "to": "."})
 		}
 		all = append(all, map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"os": one.system, "arch": one.architecture}},
 			"uri":      "https://github.com/lowlatency-dev/lowlatency-operator/releases/download/v" + r.version + "/" + one.archive(r.version),
-			"sha256":   sums[one], "bin": one.program(), "files": files,
+			"sha256":   sums[one], "bin": one.programs(plugin)[0], "files": files,
 		})
 	}
 	return map[string]any{

@@ -30,9 +30,9 @@ import (
 func made(t *testing.T) *release {
 	t.Helper()
 	r := &release{
-		options: options{version: "1.2.3", image: "registry.example.com/operator", output: t.TempDir()},
+		options: options{version: "1.2.3", image: "registry.example.com/operator", trafficImage: "registry.example.com/traffic", output: t.TempDir()},
 		source:  source{revision: strings.Repeat("ab", 20), committed: time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC), compiler: "go1.26.8"},
-		digest:  "sha256:" + strings.Repeat("0a", 32),
+		digest:  "sha256:" + strings.Repeat("0a", 32), trafficDigest: "sha256:" + strings.Repeat("0b", 32),
 	}
 	for _, pattern := range contents() {
 		name := strings.ReplaceAll(pattern, "*", r.version)
@@ -176,7 +176,7 @@ func TestProvenanceNamesEveryFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want[r.image] = strings.Repeat("0a", 32)
+	want[r.image], want[r.trafficImage] = strings.Repeat("0a", 32), strings.Repeat("0b", 32)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("subjects (-want +got):\n%s", diff)
 	}
@@ -255,6 +255,9 @@ func TestKrew(t *testing.T) {
 	text, err := json.Marshal(r.krew(sums))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if found := strings.Count(string(text), `"from":"lowlatency-traffic"`); found != 2 {
+		t.Errorf("%d platforms have the program of measurements, want those of Linux", found)
 	}
 	for _, one := range platforms() {
 		for _, want := range []string{`"sha256":"sum of ` + one.architecture, "/v1.2.3/" + one.archive("1.2.3"), `"os":"linux"`, `"from":"LICENSE"`} {

@@ -20,8 +20,8 @@ type source struct {
 	modified bool
 	// committed is when the commit was made: every file of a release bears this time.
 	committed time.Time
-	// compiler is the Go release.
-	compiler string
+	// compiler is the Go release, compilerC what gcc says of itself.
+	compiler, compilerC string
 }
 
 // describe asks git and go.
@@ -43,7 +43,14 @@ func describe(ctx context.Context) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	return source{revision: revision, modified: changes != "", committed: committed.UTC(), compiler: strings.TrimSpace(compiler)}, nil
+	about, err := run(ctx, nil, "gcc", "--version")
+	if err != nil {
+		return source{}, err
+	}
+	compilerC, _, _ := strings.Cut(about, "\n")
+	return source{
+		revision: revision, modified: changes != "", committed: committed.UTC(), compiler: strings.TrimSpace(compiler), compilerC: compilerC,
+	}, nil
 }
 
 // stated is what internal/version reads.

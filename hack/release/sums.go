@@ -81,8 +81,11 @@ func (r *release) makeProvenance(context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, hexadecimal, _ := strings.Cut(r.digest, ":")
-	subjects := []any{map[string]any{"name": r.image, "digest": map[string]string{"sha256": hexadecimal}}}
+	var subjects []any
+	for _, image := range []struct{ name, digest string }{{r.image, r.digest}, {r.trafficImage, r.trafficDigest}} {
+		_, hexadecimal, _ := strings.Cut(image.digest, ":")
+		subjects = append(subjects, map[string]any{"name": image.name, "digest": map[string]string{"sha256": hexadecimal}})
+	}
 	for _, name := range sorted(all) {
 		subjects = append(subjects, map[string]any{"name": name, "digest": map[string]string{"sha256": all[name]}})
 	}
@@ -92,10 +95,11 @@ func (r *release) makeProvenance(context.Context) error {
 		"predicate": map[string]any{
 			"buildDefinition": map[string]any{
 				"buildType":          "https://github.com/lowlatency-dev/lowlatency-operator/blob/main/docs/release.md",
-				"externalParameters": map[string]any{"version": r.version, "image": r.image, "modified": r.source.modified},
+				"externalParameters": map[string]any{"version": r.version, "image": r.image, "trafficImage": r.trafficImage, "modified": r.source.modified},
 				"resolvedDependencies": []any{
 					map[string]any{"uri": repository, "digest": map[string]string{"gitCommit": r.source.revision}},
 					map[string]any{"name": "go", "annotations": map[string]string{"version": r.source.compiler}},
+					map[string]any{"name": "gcc", "annotations": map[string]string{"version": r.source.compilerC}},
 				},
 			},
 			"runDetails": map[string]any{

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -181,4 +182,57 @@ func TestKubernetes(t *testing.T) {
 	if said, err := run(t, c.environment, c.kubectl, "lowlatency", "pool"); err == nil || !strings.Contains(said, "the cluster has no BypassNICPool") {
 		t.Errorf("asked for pools of a new cluster, the plugin says %v: %s", err, said)
 	}
+}
+
+// TestGuard runs the guard of the release on this machine, which it must not change.
+func TestGuard(t *testing.T) {
+	folder := t.TempDir()
+	archive := released(t, "lowlatency-guard-*-linux-"+runtime.GOARCH+".tar.gz")
+	must(t, nil, "tar", "-xzf", archive, "-C", folder)
+	version, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(archive), "lowlatency-guard-"), "-")
+	said, err := run(t, nil, filepath.Join(folder, "lowlatency-guard"), "--version")
+	if err != nil || !strings.Contains(said, "v"+version+" (commit ") {
+		t.Errorf("the guard says %q, %v, want version %s with its commit", said, err, version)
+	}
+}
+
+// TestTraffic measures over the loopback interface with the two programs of the archive for this machine.
+func TestTraffic(t *testing.T) {
+	folder := t.TempDir()
+	must(t, nil, "tar", "-xzf", released(t, fmt.Sprintf("kubectl-lowlatency-*-linux-%s.tar.gz", runtime.GOARCH)), "-C", folder)
+	program, port := filepath.Join(folder, "kubectl-lowlatency"), freePort(t)
+	server := exec.Command(program, "probe", "pingpong", "--server", "--address", "127.0.0.1", "--port", port)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Signal(os.Interrupt)
+		_ = server.Wait()
+	})
+	var said string
+	var err error
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Second) {
+		said, err = run(t, nil, program, "probe", "pingpong", "--client", "127.0.0.1", "--port", port, "--sizes", "64", "--wait", "block", "-o", "csv")
+		if err == nil {
+			break
+		}
+	}
+	if err != nil || !strings.Contains(said, "64") {
+		t.Errorf("measuring says %v: %s", err, said)
+	}
+}
+
+// freePort is a port that nobody listens on now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // It was only asked for its port.
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
