@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/bootloader"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
@@ -124,14 +125,14 @@ func now(o *operation.Operation) []string {
 }
 
 // takeBack undoes the current change, from its last write to its first. What others have changed since stays and is named.
-func (g *Guard) takeBack(ctx context.Context, reason string) error {
+func (g *Guard) takeBack(ctx context.Context, cause instruction.Reason, reason string) error {
 	h, err := g.load()
 	if err != nil || h.current == nil {
 		return err
 	}
 	last := h.current
 	if last.stage() != journal.Reverting {
-		if err := g.reach(journal.Reverting, reason, nil); err != nil {
+		if err := g.reached(journal.Reached{Stage: journal.Reverting, Cause: cause, Reason: reason}); err != nil {
 			return err
 		}
 	}
@@ -148,7 +149,7 @@ func (g *Guard) takeBack(ctx context.Context, reason string) error {
 		return err
 	}
 	g.tell("Taken back: " + reason + ".")
-	return g.reach(journal.Reverted, reason, u.differences)
+	return g.reached(journal.Reached{Stage: journal.Reverted, Cause: cause, Reason: reason, Differences: u.differences})
 }
 
 func targetsOf(changes []journal.Change) []target {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/bootloader"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
@@ -53,6 +54,10 @@ type Wanted struct {
 	DeadlineSeconds int
 	// Again allows a second attempt with operations that were taken back before.
 	Again bool
+	// RebootForbidden refuses operations that need a reboot.
+	RebootForbidden bool
+	// Instruction that this comes from; nil when somebody asks for it by hand.
+	Instruction *journal.Instruction
 }
 
 // Next says what has to happen on the host.
@@ -103,9 +108,12 @@ func (g *Guard) Apply(ctx context.Context, wanted Wanted) (Next, error) {
 	if err != nil || w.isNothing() && h.hash() == w.begin.Hash {
 		return Nothing, err
 	}
+	if w.reboot && wanted.RebootForbidden {
+		return Nothing, ErrRebootForbidden
+	}
 	next, err := g.carryOut(ctx, w)
 	if err != nil {
-		return Nothing, errors.Join(err, g.takeBack(ctx, "it could not be written: "+err.Error()))
+		return Nothing, errors.Join(err, g.takeBack(ctx, instruction.ReasonNotWritten, "it could not be written: "+err.Error()))
 	}
 	return next, nil
 }
@@ -118,7 +126,8 @@ func (g *Guard) finish(ctx context.Context, h *history) (*history, error) {
 	}
 	switch h.current.stage() {
 	case "", journal.Reverting:
-		if err := g.takeBack(ctx, cmp.Or(h.current.reason(), "it was interrupted before it was complete")); err != nil {
+		cause := cmp.Or(h.current.last.Cause, instruction.ReasonInterrupted)
+		if err := g.takeBack(ctx, cause, cmp.Or(h.current.reason(), "it was interrupted before it was complete")); err != nil {
 			return nil, err
 		}
 	case journal.InForce:
@@ -168,7 +177,7 @@ func (g *Guard) carryOut(ctx context.Context, w *work) (Next, error) {
 		if err := g.services(ctx, w.begin.Operations); err != nil {
 			return Nothing, err
 		}
-		return Verify, g.reach(journal.Written, "", nil)
+		return Verify, g.reach(journal.Written)
 	}
 	return Reboot, g.arm(w)
 }
@@ -177,7 +186,7 @@ func (g *Guard) carryOut(ctx context.Context, w *work) (Next, error) {
 // without the arguments is then one that the trial has not survived.
 func (g *Guard) arm(w *work) error {
 	if !w.arguments {
-		return g.reach(journal.Armed, "", nil)
+		return g.reach(journal.Armed)
 	}
 	for _, t := range w.trial {
 		if err := g.change(t); err != nil {
@@ -196,7 +205,7 @@ func (g *Guard) arm(w *work) error {
 	if err := g.append(journal.Record{Change: record}); err != nil {
 		return err
 	}
-	if err := g.reach(journal.Armed, "", nil); err != nil {
+	if err := g.reach(journal.Armed); err != nil {
 		return err
 	}
 	return hostfile.Replace(g.disk, environment.Path, environment.State)
@@ -212,7 +221,7 @@ func (g *Guard) Keep(ctx context.Context) error {
 		return errors.New("there is nothing on trial on this host")
 	}
 	if h.current.stage() != journal.Verified {
-		if err := g.reach(journal.Verified, "", nil); err != nil {
+		if err := g.reach(journal.Verified); err != nil {
 			return err
 		}
 	}
@@ -221,9 +230,9 @@ func (g *Guard) Keep(ctx context.Context) error {
 		err = g.removeFolders(h)
 	}
 	if err != nil {
-		return errors.Join(err, g.takeBack(ctx, "it could not be made permanent: "+err.Error()))
+		return errors.Join(err, g.takeBack(ctx, instruction.ReasonNotKept, "it could not be made permanent: "+err.Error()))
 	}
-	if err := g.reach(journal.InForce, "", nil); err != nil {
+	if err := g.reach(journal.InForce); err != nil {
 		return err
 	}
 	return g.fold()
@@ -295,7 +304,7 @@ func (g *Guard) restoreEnvironment(loader bootloader.Loader, before hostfile.Sta
 
 // TakeBack puts everything back that the unfinished change has changed, and says why. It returns Reboot when the running
 // kernel has arguments that are none of the host's any more.
-func (g *Guard) TakeBack(ctx context.Context, reason string) (Next, error) {
+func (g *Guard) TakeBack(ctx context.Context, cause instruction.Reason, reason string) (Next, error) {
 	h, err := g.load()
 	if err != nil {
 		return Nothing, err
@@ -306,7 +315,7 @@ func (g *Guard) TakeBack(ctx context.Context, reason string) (Next, error) {
 	if h.current.stage() == journal.InForce {
 		return Nothing, g.fold()
 	}
-	if err := g.takeBack(ctx, reason); err != nil {
+	if err := g.takeBack(ctx, cause, reason); err != nil {
 		return Nothing, err
 	}
 	if h.rebooted() && h.tried() {
@@ -341,17 +350,17 @@ func (g *Guard) bootCurrent(ctx context.Context, h *history) (Next, error) {
 			g.tell("The arguments were verified, and the power was cut while they were made permanent: this is completed.")
 			return Nothing, errors.Join(g.Keep(ctx), g.bootLive(last.begin.Operations))
 		}
-		return g.TakeBack(ctx, "the power was cut while it was made permanent")
+		return g.TakeBack(ctx, instruction.ReasonNotKept, "the power was cut while it was made permanent")
 	case journal.InForce:
 		return Nothing, errors.Join(g.fold(), g.bootLive(last.begin.Operations))
 	case journal.Reverting:
-		return g.TakeBack(ctx, last.reason())
+		return g.TakeBack(ctx, last.last.Cause, last.reason())
 	default:
 		if !h.rebooted() {
 			// Written and being verified, by somebody who runs.
 			return Nothing, nil
 		}
-		return Nothing, g.takeBack(ctx, "the power was cut before it was complete")
+		return Nothing, g.takeBack(ctx, instruction.ReasonInterrupted, "the power was cut before it was complete")
 	}
 }
 
@@ -361,7 +370,7 @@ func (g *Guard) bootTrial(ctx context.Context, h *history) (Next, error) {
 		return Reboot, nil
 	}
 	if !h.tried() {
-		return g.TakeBack(ctx, "the kernel did not come up with the arguments of the trial, and the host started with those before it")
+		return g.TakeBack(ctx, instruction.ReasonNotStarted, "the kernel did not come up with the arguments of the trial, and the host started with those before it")
 	}
 	return Verify, g.bootLive(h.current.begin.Operations)
 }

@@ -232,14 +232,15 @@ func (g *Guard) append(record journal.Record) error {
 }
 
 // reach writes down how far the change is.
-func (g *Guard) reach(stage journal.Stage, reason string, differences []string) error {
+func (g *Guard) reach(stage journal.Stage) error { return g.reached(journal.Reached{Stage: stage}) }
+
+func (g *Guard) reached(stage journal.Reached) error {
 	id, err := g.disk.Read(bootIDFile)
 	if err != nil {
 		return err
 	}
-	return g.append(journal.Record{Stage: &journal.Reached{
-		Stage: stage, BootID: strings.TrimSpace(string(id.Content)), Reason: reason, Differences: differences,
-	}})
+	stage.BootID = strings.TrimSpace(string(id.Content))
+	return g.append(journal.Record{Stage: &stage})
 }
 
 // fold makes what the journal says what is in force: for each path what was there before all plans, and what is there now.

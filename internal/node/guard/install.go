@@ -89,6 +89,17 @@ func (g *Guard) Install(ctx context.Context, program []byte) error {
 	return g.machine.Tool(ctx, systemctl, "daemon-reload")
 }
 
+// Installed reports whether any of the guard's own files is on the host.
+func (g *Guard) Installed() (bool, error) {
+	for _, t := range install(nil) {
+		now, err := g.disk.Read(t.path)
+		if err != nil || now.Type != hostfile.Absent {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
 // Uninstall takes the guard away, with the folders that only it has needed.
 func (g *Guard) Uninstall(ctx context.Context) error {
 	for _, t := range slices.Backward(install(nil)) {

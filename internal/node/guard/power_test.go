@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
@@ -326,7 +327,7 @@ func TestATrialThatIsNotVerified(t *testing.T) {
 	if next, err := w.guard().Boot(context.Background()); next != guard.Verify || err != nil {
 		t.Fatalf("Boot() = %v, %v", next, err)
 	}
-	next, err := w.guard().TakeBack(context.Background(), "cpu.isolated has failed")
+	next, err := w.guard().TakeBack(context.Background(), instruction.ReasonNotVerified, "cpu.isolated has failed")
 	if next != guard.Reboot || err != nil {
 		t.Fatalf("TakeBack() = %v, %v", next, err)
 	}

@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
@@ -116,7 +118,7 @@ func (g *Guard) Remove(ctx context.Context) (Next, error) {
 		return Nothing, err
 	}
 	if h.current != nil && h.current.stage() != journal.Reverted && h.current.stage() != journal.InForce {
-		next, err := g.TakeBack(ctx, "it was asked for")
+		next, err := g.TakeBack(ctx, instruction.ReasonWithdrawn, "it was asked for")
 		if err != nil || h.inForce == nil || next == Reboot {
 			return next, err
 		}
@@ -136,10 +138,24 @@ func (g *Guard) Forget() error {
 	if h.inForce != nil || h.current != nil && h.current.stage() != journal.Reverted {
 		return errors.New("something is in force, or being changed, on this host")
 	}
-	if err := g.removeFile(journalFile); err != nil {
+	folders := []string{StateFolder, path.Dir(StateFolder)}
+	trust, err := g.trust()
+	if err != nil {
 		return err
 	}
-	for _, folder := range []string{StateFolder, "/var/lib/lowlatency"} {
+	if trust != nil {
+		// The agent of a cluster looks into the folder above through a mount that would not see a new one.
+		folders = folders[:1]
+	}
+	for _, name := range []string{journalFile, InboxFile, trustFile, takenFile} {
+		if err := hostfile.RemoveLeftover(g.disk, name); err != nil {
+			return err
+		}
+		if err := g.removeFile(name); err != nil {
+			return err
+		}
+	}
+	for _, folder := range folders {
 		names, err := g.machine.Names(folder)
 		if err != nil {
 			return err
@@ -152,12 +168,6 @@ func (g *Guard) Forget() error {
 		}
 	}
 	return nil
-}
-
-// Unused reports whether the guard has nothing to remember: nothing is in force, and nothing was taken back.
-func (g *Guard) Unused() (bool, error) {
-	h, err := g.load()
-	return err == nil && h.inForce == nil && h.current == nil, err
 }
 
 // Describe says in one line each what operations would change, for people; what is as it is to be is left out.

@@ -46,6 +46,7 @@ func (g *Guard) prepare(h *history, wanted Wanted) (*work, error) {
 	operations := operation.Ordered(wanted.Operations)
 	w := &work{begin: journal.Begin{
 		Number: h.number(), Hash: operation.Hash(operations), Operations: operations, Plan: wanted.Plan, BootID: h.bootID, DeadlineSeconds: wanted.DeadlineSeconds,
+		Instruction: wanted.Instruction,
 	}}
 	var err error
 	if w.targets, err = g.differing(h, operations); err != nil {

@@ -227,6 +227,13 @@ func (s *session) leaveIfUnused(ctx context.Context, g *guard.Guard) error {
 	if err != nil || !unused {
 		return err
 	}
+	installed, err := g.Installed()
+	if err != nil {
+		return err
+	}
+	if !installed {
+		return g.Forget()
+	}
 	s.say("The host is as it was before; the guard goes, too.")
 	if err := g.Forget(); err != nil {
 		return err
@@ -318,6 +325,9 @@ func (s *session) revertCommand() *cobra.Command {
 				if !yes && !s.agreed([]string{"bring this host back to what it was before"}, false) {
 					return errors.New("nothing was changed")
 				}
+				if err := g.Release(); err != nil {
+					return err
+				}
 				next, err := g.Remove(command.Context())
 				if err != nil {
 					return err
@@ -349,7 +359,8 @@ func (s *session) bootCommand() *cobra.Command {
 					return err
 				}
 				if next != guard.Reboot {
-					return nil
+					// The power may have been cut while the guard left the host.
+					return s.leaveIfUnused(command.Context(), g)
 				}
 				return m.Tool(command.Context(), "/usr/bin/systemctl", "--no-block", "reboot")
 			})

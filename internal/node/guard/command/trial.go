@@ -16,6 +16,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
@@ -122,7 +123,7 @@ func (s *session) decide(ctx context.Context, g *guard.Guard, m machine, onTrial
 
 // giveUp takes everything back. Where even that fails, another start brings the old arguments: they are the default.
 func (s *session) giveUp(ctx context.Context, g *guard.Guard, m machine, problems string) error {
-	next, err := g.TakeBack(ctx, "it was not verified in time: "+problems)
+	next, err := g.TakeBack(ctx, instruction.ReasonNotVerified, "it was not verified in time: "+problems)
 	if err == nil && next != guard.Reboot {
 		return errors.New("taken back: " + problems)
 	}

@@ -13,6 +13,7 @@ import (
 	"hash/crc32"
 	"strconv"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
 )
@@ -56,6 +57,14 @@ type Begin struct {
 	BootID string `json:"bootID"`
 	// DeadlineSeconds is how long after its start a trial that was not verified is taken back.
 	DeadlineSeconds int `json:"deadlineSeconds"`
+	// Instruction that the operations come from; nil when somebody has applied them by hand.
+	Instruction *Instruction `json:"instruction,omitempty"`
+}
+
+// Instruction is what a report says of the instruction that a change comes from.
+type Instruction struct {
+	Number   int64  `json:"number"`
+	PlanHash string `json:"planHash,omitempty"`
 }
 
 // Change says what was at a path and what comes there, before it comes.
@@ -90,8 +99,9 @@ type Reached struct {
 	Stage Stage `json:"stage"`
 	// BootID of the kernel that ran then.
 	BootID string `json:"bootID"`
-	// Reason says why a change is taken back.
-	Reason string `json:"reason,omitempty"`
+	// Cause and Reason say why a change is taken back: for programs, and for people.
+	Cause  instruction.Reason `json:"cause,omitempty"`
+	Reason string             `json:"reason,omitempty"`
 	// Differences are what others have changed, and what was left as they did.
 	Differences []string `json:"differences,omitempty"`
 }
