@@ -94,10 +94,7 @@ func (g *Guard) Apply(ctx context.Context, wanted Wanted) (Next, error) {
 	if err := operation.Validate(wanted.Operations); err != nil {
 		return Nothing, fmt.Errorf("the operations are not carried out: %w", err)
 	}
-	h, err := g.load()
-	if err == nil {
-		h, err = g.finish(ctx, h)
-	}
+	h, err := g.settledHistory(ctx)
 	if err != nil {
 		return Nothing, err
 	}
@@ -116,6 +113,15 @@ func (g *Guard) Apply(ctx context.Context, wanted Wanted) (Next, error) {
 		return Nothing, errors.Join(err, g.takeBack(ctx, instruction.ReasonNotWritten, "it could not be written: "+err.Error()))
 	}
 	return next, nil
+}
+
+// settledHistory is what the guard knows of the host once what was interrupted is finished.
+func (g *Guard) settledHistory(ctx context.Context) (*history, error) {
+	h, err := g.load()
+	if err != nil {
+		return nil, err
+	}
+	return g.finish(ctx, h)
 }
 
 // finish completes or takes back what was interrupted, by a power cut or by the end of the process, so that the host can be

@@ -147,13 +147,8 @@ func (g *Guard) Forget() error {
 		// The agent of a cluster looks into the folder above through a mount that would not see a new one.
 		folders = folders[:1]
 	}
-	for _, name := range []string{journalFile, InboxFile, trustFile, takenFile} {
-		if err := hostfile.RemoveLeftover(g.disk, name); err != nil {
-			return err
-		}
-		if err := g.removeFile(name); err != nil {
-			return err
-		}
+	if err := g.removeState(); err != nil {
+		return err
 	}
 	for _, folder := range folders {
 		names, err := g.machine.Names(folder)
@@ -164,6 +159,19 @@ func (g *Guard) Forget() error {
 			return nil
 		}
 		if err := g.removeFile(folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeState removes what is in the guard's folder. Whose instructions were taken goes late: until then the next start goes on.
+func (g *Guard) removeState() error {
+	for _, name := range []string{journalFile, InboxFile, trustFile, takenFile} {
+		if err := hostfile.RemoveLeftover(g.disk, name); err != nil {
+			return err
+		}
+		if err := g.removeFile(name); err != nil {
 			return err
 		}
 	}
