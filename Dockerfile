@@ -20,7 +20,7 @@ COPY config/crd/ config/crd/
 COPY controllers/ controllers/
 COPY internal/ internal/
 RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
-    go build -trimpath -ldflags "-s -w -X main.release=${VERSION},${COMMIT}" -o ./ ./cmd/lowlatency-operator ./cmd/lowlatency-agent
+    go build -trimpath -ldflags "-s -w -X main.release=${VERSION},${COMMIT}" -o ./ ./cmd/lowlatency-operator ./cmd/lowlatency-agent ./cmd/lowlatency-guard
 
 FROM ${BASE_IMAGE}
 ARG VERSION=unknown
@@ -34,5 +34,6 @@ LABEL name="lowlatency-operator" \
 COPY LICENSE /licenses/LICENSE
 COPY --from=builder /workspace/lowlatency-operator /lowlatency-operator
 COPY --from=builder /workspace/lowlatency-agent /lowlatency-agent
+COPY --from=builder /workspace/lowlatency-guard /lowlatency-guard
 USER 65532:65532
 ENTRYPOINT ["/lowlatency-operator"]

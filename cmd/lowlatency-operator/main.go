@@ -32,6 +32,6 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	command.AddCommand(newManagerCommand(), newInstallerCommand(), process.NewAgentCommand(), newDevicePluginCommand(), newDRADriverCommand(), probe.Command("/host"))
+	command.AddCommand(newManagerCommand(), newInstallerCommand(), newInstallGuardCommand(), process.NewAgentCommand(), newDevicePluginCommand(), newDRADriverCommand(), probe.Command("/host"))
 	return command
 }

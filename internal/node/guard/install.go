@@ -42,14 +42,47 @@ IgnoreOnIsolate=yes
 ConditionPathExists=` + journalFile + `
 [Service]
 ExecStart=` + Program + ` trial
+Restart=on-failure
+RestartSec=10
 [Install]
 WantedBy=multi-user.target emergency.target rescue.target
 `
+
+// inboxUnit looks into the inbox after each start, and whenever somebody has put something there. It goes on with what it was
+// killed in.
+const inboxUnit = `[Unit]
+Description=Carry out what the Low Latency Node Operator tells this host
+Documentation=https://github.com/lowlatency-dev/lowlatency-operator/blob/main/docs/guard.md
+After=lowlatency-guard.service
+StartLimitIntervalSec=0
+ConditionPathExists=` + trustFile + `
+[Service]
+ExecStart=` + Program + ` take
+Restart=on-failure
+RestartSec=10
+[Install]
+WantedBy=multi-user.target
+`
+
+const inboxPathUnit = `[Unit]
+Description=Notice what the Low Latency Node Operator tells this host
+Documentation=https://github.com/lowlatency-dev/lowlatency-operator/blob/main/docs/guard.md
+[Path]
+PathChanged=` + InboxFile + `
+[Install]
+WantedBy=multi-user.target
+`
+
+const (
+	inboxService = "lowlatency-guard-inbox.service"
+	inboxPath    = "lowlatency-guard-inbox.path"
+)
 
 // install are the guard's own files on a host: the program, the units, and the links by which systemd starts them.
 func install(program []byte) []target {
 	executable := hostfile.State{Type: hostfile.Regular, Mode: 0o755, Content: program}
 	boot, trial := systemdFolder+"/lowlatency-guard.service", systemdFolder+"/lowlatency-guard-trial.service"
+	inbox, watch := path.Join(systemdFolder, inboxService), path.Join(systemdFolder, inboxPath)
 	wants := func(target, unit string) string {
 		return path.Join(systemdFolder, target+".target.wants", path.Base(unit))
 	}
@@ -57,7 +90,11 @@ func install(program []byte) []target {
 		{path: Program, state: executable},
 		{path: boot, state: hostfile.File(bootUnit, 0o644)},
 		{path: trial, state: hostfile.File(trialUnit, 0o644)},
+		{path: inbox, state: hostfile.File(inboxUnit, 0o644)},
+		{path: watch, state: hostfile.File(inboxPathUnit, 0o644)},
 		{path: wants("multi-user", boot), state: hostfile.LinkTo(boot)},
+		{path: wants("multi-user", inbox), state: hostfile.LinkTo(inbox)},
+		{path: wants("multi-user", watch), state: hostfile.LinkTo(watch)},
 		{path: wants("multi-user", trial), state: hostfile.LinkTo(trial)},
 		{path: wants("emergency", trial), state: hostfile.LinkTo(trial)},
 		{path: wants("rescue", trial), state: hostfile.LinkTo(trial)},
@@ -89,6 +126,20 @@ func (g *Guard) Install(ctx context.Context, program []byte) error {
 	return g.machine.Tool(ctx, systemctl, "daemon-reload")
 }
 
+// Watch has systemd look at the inbox from now on, and once now.
+func (g *Guard) Watch(ctx context.Context) error {
+	if err := g.machine.Tool(ctx, systemctl, "start", inboxPath); err != nil {
+		return err
+	}
+	return g.machine.Tool(ctx, systemctl, "--no-block", "start", inboxService)
+}
+
+// IsChanging reports whether a change of the host is neither complete nor taken back.
+func (g *Guard) IsChanging() (bool, error) {
+	h, err := g.look()
+	return err == nil && h.isChanging(), err
+}
+
 // Installed reports whether any of the guard's own files is on the host.
 func (g *Guard) Installed() (bool, error) {
 	for _, t := range install(nil) {
@@ -102,6 +153,8 @@ func (g *Guard) Installed() (bool, error) {
 
 // Uninstall takes the guard away, with the folders that only it has needed.
 func (g *Guard) Uninstall(ctx context.Context) error {
+	// A path that is watched no longer is no reason to stay.
+	_ = g.machine.Tool(ctx, systemctl, "--no-block", "stop", inboxPath)
 	for _, t := range slices.Backward(install(nil)) {
 		if err := g.removeFile(t.path); err != nil {
 			return err

@@ -67,6 +67,20 @@ func (g *Guard) HandOver(data []byte) error {
 	return hostfile.Replace(g.disk, InboxFile, hostfile.File(string(data), 0o600))
 }
 
+// Waiting reports whether the inbox holds what the guard has not read yet.
+func (g *Guard) Waiting() (bool, error) {
+	trust, err := g.trust()
+	if err != nil || trust == nil {
+		return false, err
+	}
+	given, err := g.taken()
+	if err != nil || given.Released != "" {
+		return false, err
+	}
+	inbox, err := g.disk.Read(InboxFile)
+	return err == nil && inbox.Type == hostfile.Regular && !given.knows(instruction.Digest(inbox.Content)), err
+}
+
 // Handled reports whether the guard has read an instruction: it has taken it, or refused it.
 func (g *Guard) Handled(data []byte) (bool, error) {
 	given, err := g.taken()
@@ -85,10 +99,21 @@ func (g *Guard) Take(ctx context.Context) (Next, error) {
 		return Nothing, err
 	}
 	given, err := g.receive(trust)
-	if err != nil || given.Accepted == nil || given.Accepted.Outcome != instruction.Received {
+	if err != nil || given.Accepted == nil {
 		return Nothing, err
 	}
-	next, settled, err := g.follow(ctx, &given.Accepted.Instruction)
+	h, err := g.load()
+	if err != nil {
+		return Nothing, err
+	}
+	if given.Accepted.Outcome != instruction.Received {
+		// What somebody has applied by hand since then is not replaced by what is older.
+		if !h.isAbout(&given.Accepted.Instruction) {
+			return Nothing, nil
+		}
+		return g.resume(ctx, h)
+	}
+	next, settled, err := g.follow(ctx, h, &given.Accepted.Instruction)
 	if settled.Outcome == "" {
 		return next, err
 	}
@@ -135,14 +160,13 @@ type settled struct {
 }
 
 // follow does what an instruction says. One that has to wait for a change on trial stays received.
-func (g *Guard) follow(ctx context.Context, i *instruction.Instruction) (Next, settled, error) {
-	h, err := g.load()
-	if err != nil {
-		return Nothing, settled{}, err
-	}
+func (g *Guard) follow(ctx context.Context, h *history, i *instruction.Instruction) (Next, settled, error) {
 	if h.isAbout(i) {
 		next, err := g.resume(ctx, h)
 		return next, settled{Outcome: instruction.Written}, err
+	}
+	if h.current != nil && h.current.stage() == journal.Reverted && h.runsTrial() {
+		return Reboot, settled{}, nil
 	}
 	if i.Action == instruction.Remove && h.isChanging() {
 		next, err := g.TakeBack(ctx, instruction.ReasonWithdrawn, "it was withdrawn")

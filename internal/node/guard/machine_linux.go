@@ -46,6 +46,8 @@ func (b Below) Tool(ctx context.Context, program string, arguments ...string) er
 	command.Dir = "/"
 	if filepath.Clean(b.Root) != "/" {
 		command.SysProcAttr = &syscall.SysProcAttr{Chroot: b.Root}
+		// The host's systemd is spoken to through its sockets, which are below its root, too.
+		command.Env = append(command.Env, "SYSTEMD_IGNORE_CHROOT=1")
 	}
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output

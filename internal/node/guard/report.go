@@ -5,7 +5,6 @@ package guard
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -57,17 +56,6 @@ type refused struct {
 	instruction.Refusal
 }
 
-// ReadReport reads what the guard of the host below a root reports. It needs to read the guard's state folder and what the
-// kernel says of itself, /proc/cmdline and /proc/sys/kernel/random/boot_id, and changes nothing.
-func ReadReport(root string) (report *instruction.Report, err error) {
-	disk, err := hostfile.OpenRoot(root)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, disk.Close()) }()
-	return New(disk, Below{Root: root}, func(string) {}).Report()
-}
-
 // Report says how far the guard is with the last instruction. It looks and changes nothing.
 func (g *Guard) Report() (*instruction.Report, error) {
 	h, err := g.look()
@@ -82,15 +70,17 @@ func (g *Guard) Report() (*instruction.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := g.disk.Read(Program)
-	if err != nil {
-		return nil, err
-	}
 	report := h.report(given)
-	if report.Phase == instruction.Removed && (trust != nil || program.Type != hostfile.Absent) {
+	if report.Phase == instruction.Removed && (trust != nil || g.hasProgram()) {
 		report.Phase = instruction.Idle
 	}
 	return report, nil
+}
+
+// hasProgram tells that the guard's program is on the host. Where a link leads to its folder, no guard was installed.
+func (g *Guard) hasProgram() bool {
+	program, err := g.disk.Read(Program)
+	return err == nil && program.Type != hostfile.Absent
 }
 
 func (g *Guard) trust() (*Trust, error) {

@@ -83,7 +83,7 @@ func (s *session) command(version string) *cobra.Command {
 		Version: version, SilenceUsage: true, SilenceErrors: true,
 	}
 	command.PersistentFlags().StringVar(&s.root, "root", "/", "the `FOLDER` that holds the root file system of the host")
-	command.AddCommand(s.applyCommand(), s.statusCommand(), s.revertCommand(), s.bootCommand(), s.trialCommand())
+	command.AddCommand(s.applyCommand(), s.statusCommand(), s.revertCommand(), s.bootCommand(), s.trialCommand(), s.takeCommand())
 	return command
 }
 

@@ -6,6 +6,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"os"
 	"path/filepath"
@@ -14,7 +15,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
@@ -283,11 +286,54 @@ func TestDocumentedOperations(t *testing.T) {
 		t.Fatal("the documentation shows no file of operations")
 	}
 	h := newHost(t)
-	instruction, err := readInstruction(h.file(block))
+	given, err := readInstruction(h.file(block))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := operation.Validate(instruction.Operations); err != nil {
+	if err := operation.Validate(given.Operations); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTake carries out what is in the inbox, verifies it, and looks once more when something else has come meanwhile.
+func TestTake(t *testing.T) {
+	h := newHost(t)
+	before := h.files()
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
+	h.says("", "", "take")
+	opened, err := hostfile.OpenRoot(h.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := guard.New(ownDisk{opened}, quietMachine{guard.Below{Root: h.root}, &h.tools, false}, func(string) {})
+	if err := g.Pin(guard.Trust{Key: key.Public().(ed25519.PublicKey), Node: "worker-1", NodeUID: "uid-1"}); err != nil {
+		t.Fatal(err)
+	}
+	i := instruction.Instruction{
+		Node: "worker-1", NodeUID: "uid-1", PlanHash: "17304b9f96e3aaaa", Number: 1, Action: instruction.Enact, Reboot: instruction.RebootForbidden,
+		Attempt: instruction.FirstAttempt, DeadlineSeconds: 60,
+		Operations: []operation.Operation{operation.SetSysctl("vm.stat_interval", "10"), operation.PutFile("/etc/lowlatency/a", 0o644, "x")},
+	}
+	give := func() {
+		t.Helper()
+		data, err := instruction.Sign(key, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.HandOver(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	give()
+	h.says("", "Verified, and kept", "take")
+	h.holds("proc/sys/vm/stat_interval", "10")
+	if report, err := g.Report(); err != nil || report.Phase != instruction.InForce || report.InForce != i.PlanHash {
+		t.Errorf("Report() = %+v, %v", report, err)
+	}
+	i.Number, i.Action, i.Operations, i.PlanHash = 2, instruction.Remove, nil, ""
+	give()
+	h.says("", "Verified, and kept", "take")
+	if diff := cmp.Diff(before, h.files(), cmpopts.IgnoreSliceElements(func(name string) bool { return name == "/var/lib/lowlatency" })); diff != "" {
+		t.Errorf("the host before and after (-before +after):\n%s", diff)
 	}
 }

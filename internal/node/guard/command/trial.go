@@ -40,19 +40,22 @@ func (s *session) trialCommand() *cobra.Command {
 
 // trial looks at the host until it is verified, or its deadline is over. Between two looks somebody may take it back.
 func (s *session) trial(ctx context.Context) error {
-	for done := false; !done; {
+	for done := false; ; {
 		err := s.with(func(g *guard.Guard, m machine) (err error) {
 			done, err = s.look(ctx, g, m)
 			return err
 		})
-		if err != nil || done {
+		if err != nil {
 			return err
+		}
+		if done {
+			// What has come meanwhile has waited for the end of the trial.
+			return s.take(ctx)
 		}
 		if err := pause(ctx, lookAgain); err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 func (s *session) look(ctx context.Context, g *guard.Guard, m machine) (done bool, err error) {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+)
+
+// deliveryPoll is the time between two looks whether the guard has read its inbox.
+const deliveryPoll = 500 * time.Millisecond
+
+// Delivery is what a pod of the operator brings to a host.
+type Delivery struct {
+	// Program is the guard's, for this host's architecture.
+	Program []byte
+	Trust   Trust
+	// Instruction is signed; empty to install the guard alone.
+	Instruction []byte
+}
+
+// Deliver installs the guard on the host below a root, or brings it up to date, and hands the instruction over. It returns the
+// guard's report once the guard has read the instruction; an error when it has not until the context ends. The program of a guard
+// that is changing its host stays until that is done.
+func Deliver(ctx context.Context, root string, d Delivery, tell func(sentence string)) (*instruction.Report, error) {
+	disk, err := hostfile.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	report, err := deliver(ctx, New(disk, Below{Root: root}, tell), Below{Root: root}.Lock, d, tell)
+	return report, errors.Join(err, disk.Close())
+}
+
+func deliver(ctx context.Context, g *Guard, lock func() (func(), error), d Delivery, tell func(string)) (*instruction.Report, error) {
+	needless, err := g.isNeedless(d)
+	if err != nil || needless {
+		return &instruction.Report{Phase: instruction.Removed}, err
+	}
+	unlock, err := lock()
+	if err != nil {
+		return nil, err
+	}
+	err = g.bring(ctx, d, tell)
+	unlock()
+	if err == nil {
+		err = g.Watch(ctx)
+	}
+	if err != nil || len(d.Instruction) == 0 {
+		report, problem := g.Report()
+		return report, errors.Join(err, problem)
+	}
+	return g.await(ctx, d.Instruction)
+}
+
+// isNeedless tells that there is nothing to remove: no guard is on the host.
+func (g *Guard) isNeedless(d Delivery) (bool, error) {
+	i, err := instruction.Open(d.Trust.Key, d.Instruction, d.Trust.NodeUID, 0)
+	if err != nil || i.Action != instruction.Remove {
+		// The guard itself says why it refuses an instruction.
+		return false, nil //nolint:nilerr // Not this function's question.
+	}
+	report, err := g.Report()
+	return err == nil && report.Phase == instruction.Removed, err
+}
+
+// bring installs and hands over, while nobody else changes the host.
+func (g *Guard) bring(ctx context.Context, d Delivery, tell func(string)) error {
+	if err := g.Pin(d.Trust); err != nil {
+		return err
+	}
+	changing, err := g.IsChanging()
+	if err != nil {
+		return err
+	}
+	if changing {
+		tell("The guard on the host stays as it is until its change of the host is finished.")
+	} else if err := g.Install(ctx, d.Program); err != nil {
+		return err
+	}
+	if len(d.Instruction) == 0 {
+		return nil
+	}
+	return g.HandOver(d.Instruction)
+}
+
+// await looks until the guard has read the instruction.
+func (g *Guard) await(ctx context.Context, data []byte) (*instruction.Report, error) {
+	for {
+		report, err := g.Report()
+		if err != nil {
+			return nil, err
+		}
+		handled, err := g.Handled(data)
+		if err != nil {
+			return nil, err
+		}
+		// A removal that is complete has left nothing that could tell.
+		if handled || report.Phase == instruction.Removed {
+			return report, nil
+		}
+		select {
+		case <-ctx.Done():
+			return report, fmt.Errorf("the guard of the host has not read its instruction: look at %s on the host: %w", inboxService, context.Cause(ctx))
+		case <-time.After(deliveryPoll):
+		}
+	}
+}
+
+// ReadReport reads what the guard of the host below a root reports. It needs to read the guard's state folder and what the
+// kernel says of itself, /proc/cmdline and /proc/sys/kernel/random/boot_id, and changes nothing.
+func ReadReport(root string) (report *instruction.Report, err error) {
+	disk, err := hostfile.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, disk.Close()) }()
+	return New(disk, Below{Root: root}, func(string) {}).Report()
+}
