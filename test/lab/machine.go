@@ -440,6 +440,34 @@ func (m *Machine) withMonitor(ctx context.Context, do func(context.Context, *mon
 	return nil
 }
 
+// CutPower resets the machine at once, as when its power fails: what the guest has not synced to its disk is lost.
+func (m *Machine) CutPower(ctx context.Context) error {
+	err := m.withMonitor(ctx, func(ctx context.Context, qmp *monitor) error {
+		return qmp.execute(ctx, "system_reset", nil)
+	})
+	m.hangUp()
+	return err
+}
+
+// Save keeps the whole state of the running machine, its disk and its memory, under a name.
+func (m *Machine) Save(ctx context.Context, name string) error { return m.human(ctx, "savevm "+name) }
+
+// Load goes back to a state that was kept in this run of the machine, and waits for its shell.
+func (m *Machine) Load(ctx context.Context, name string) error {
+	m.hangUp()
+	if err := m.human(ctx, "loadvm "+name); err != nil {
+		return err
+	}
+	return m.waitForShell(ctx, true)
+}
+
+// human gives QEMU a command of its monitor for people, which has no other form.
+func (m *Machine) human(ctx context.Context, command string) error {
+	return m.withMonitor(ctx, func(ctx context.Context, qmp *monitor) error {
+		return qmp.execute(ctx, "human-monitor-command", map[string]any{"command-line": command})
+	})
+}
+
 // Stop switches the machine off without shutting it down and removes what belongs to it. It may be called on a
 // machine that has ended, and twice.
 func (m *Machine) Stop() error {

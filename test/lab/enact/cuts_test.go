@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+//go:build lab
+
+package enact
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+)
+
+const (
+	// cutsWanted is how often the power is cut when LAB_CUTS does not say.
+	cutsWanted = 30
+	// cutWindow is the time after the beginning of a phase within which the power is cut: a phase takes about as long.
+	cutWindow = 40 * time.Second
+	// longestCuts bounds all cuts together when LAB_MINUTES does not say; what was not reached is said.
+	longestCuts = 150
+)
+
+// number is an environment variable, or what it is without.
+func number(t *testing.T, name string, without int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return without
+	}
+	value, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s is %q, which is no number", name, text)
+	}
+	return value
+}
+
+// manifest is everything that a change of the host must put back: content, mode and owner of each file, and links. GRUB leaves
+// the name of a variable behind in its environment, which is why that is compared by its values.
+func (h *host) manifest() string {
+	h.t.Helper()
+	return h.run(`cd / && find etc boot usr/local var/lib/lowlatency -xdev ! -name grubenv \( -type f -exec stat -c '%n %a %U %G' {} + -o -type l -printf '%p -> %l\n' -o -type d -printf '%p %m\n' \) 2>/dev/null | sort
+find etc boot/grub/*.cfg usr/local var/lib/lowlatency -xdev -type f ! -name grubenv -exec md5sum {} + 2>/dev/null | sort -k2
+grub-editenv /boot/grub/grubenv list | grep -v '=$' || true`)
+}
+
+// cut is one power cut: from which state of the machine, and how long after the command of its phase.
+type cut struct {
+	phase   string
+	command string
+	after   time.Duration
+}
+
+// TestPowerCuts cuts the power of the machine at random points of an enactment, of what follows its reboot, and of the removal.
+// However it comes back, everything is in force or everything is as before, and it comes to rest.
+func TestPowerCuts(t *testing.T) {
+	h := start(t)
+	defer h.table()
+	file := h.write("first", tuned("10"))
+	wanted := operation.Hash(tuned("10"))
+	before := h.manifest()
+	h.save("before")
+
+	h.run(guardProgram + " apply --yes --no-reboot " + file)
+	boot, _ := h.machine.BootID(h.ctx())
+	_, _ = h.machine.Execute(h.ctx(), "systemctl --no-block reboot")
+	if err := h.machine.WaitReboot(h.ctx(), boot); err != nil {
+		t.Fatal(err)
+	}
+	h.save("trial")
+	if status := h.settled(); status.InForce != wanted {
+		t.Fatalf("without a power cut: %+v", status)
+	}
+	after := h.manifest()
+	h.save("in-force")
+
+	seed := uint64(number(t, "LAB_SEED", int(time.Now().UnixNano()%1e6)))
+	t.Logf("the points are those of LAB_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	end := time.Now().Add(time.Duration(number(t, "LAB_MINUTES", longestCuts)) * time.Minute)
+	for i := range number(t, "LAB_CUTS", cutsWanted) {
+		if time.Now().After(end) {
+			t.Logf("the time is over after %d cuts", i)
+			return
+		}
+		c := []cut{
+			{phase: "before", command: guardProgram + " apply --yes " + file},
+			{phase: "trial", command: "true"},
+			{phase: "in-force", command: guardProgram + " revert --yes"},
+		}[i%3]
+		c.after = time.Duration(random.Int64N(int64(cutWindow)))
+		h.cutOnce(i+1, c, wanted, before, after)
+	}
+}
+
+func (h *host) save(name string) {
+	h.t.Helper()
+	h.run("sync")
+	if err := h.machine.Save(h.ctx(), name); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// cutOnce goes back to a state, does what its phase does, cuts the power, and asserts what the machine comes to.
+func (h *host) cutOnce(number int, c cut, wanted, before, after string) {
+	h.t.Helper()
+	if err := h.machine.Load(h.ctx(), c.phase); err != nil {
+		h.t.Fatal(err)
+	}
+	if _, err := h.machine.Execute(h.ctx(), "nohup sh -c '"+c.command+"' >/dev/null 2>&1 &"); err != nil {
+		h.t.Fatal(err)
+	}
+	time.Sleep(c.after)
+	point := h.point()
+	began := time.Now()
+	if err := h.machine.CutPower(h.ctx()); err != nil {
+		h.t.Fatal(err)
+	}
+	status := h.settled()
+	manifest := h.manifest()
+	outcome := "neither as before nor as planned"
+	switch {
+	case status.InForce == wanted && sameFiles(manifest, after):
+		outcome = "in force"
+	case status.InForce == "" && sameFiles(manifest, before):
+		outcome = "as before"
+	default:
+		h.t.Errorf("cut %d of phase %s after %s: %+v\n(-before +now):\n%s", number, c.phase, c.after, status, cmp.Diff(strings.Split(before, "\n"), strings.Split(manifest, "\n")))
+	}
+	h.row(fmt.Sprintf("power cut %d, phase %q, %.1f s after its begin", number, c.phase, c.after.Seconds()), outcome,
+		fmt.Sprintf("at that point: %s; at rest after %.0f s; %s", point, time.Since(began).Seconds(), status.Reason))
+}
+
+// point says where the machine was when the power was cut: the last records of the journal, and whether it was shutting down.
+func (h *host) point() string {
+	result, err := h.machine.Execute(h.ctx(), `J=/var/lib/lowlatency/guard/journal; if [ -e $J ]; then echo "$(wc -l <$J) records"; grep -o '"stage":"[A-Za-z]*"' $J | tail -1; else echo "no journal"; fi; systemctl is-system-running`)
+	if err != nil {
+		return "no shell any more"
+	}
+	return strings.Join(strings.Fields(result.Stdout), " ")
+}
+
+// sameFiles compares manifests without what the guard keeps of a change that was taken back, and its own program and units, which
+// stay with that memory.
+func sameFiles(one, other string) bool {
+	return cmp.Equal(withoutGuard(one), withoutGuard(other))
+}
+
+func withoutGuard(manifest string) []string {
+	var lines []string
+	for line := range strings.Lines(manifest) {
+		if !strings.Contains(line, "lowlatency-guard") && !strings.Contains(line, "var/lib/lowlatency") && !isWants(line) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+// isWants are the folders that the guard's own units need.
+func isWants(line string) bool {
+	return strings.Contains(line, "emergency.target.wants") || strings.Contains(line, "rescue.target.wants")
+}
+
+// Stage words of a status, for the rows.
+func stageOf(stage journal.Stage) string {
+	if stage == "" {
+		return "none"
+	}
+	return string(stage)
+}
