@@ -10,7 +10,7 @@ import (
 // LatencyTestStatus is what was measured.
 type LatencyTestStatus struct {
 	// conditions are Ready, which is True when every selected node has passed and its result is fresh; Progressing, which is
-	// True while nodes are measured or wait for it; and Degraded, which is True when a node has failed.
+	// True while nodes are measured or wait for it; and Degraded, which is True when a node has failed or none can be measured.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
