@@ -81,6 +81,10 @@ func TestTrafficImage(t *testing.T) {
 	must(t, err)
 	s := newTrafficSource(t)
 	kept, err := output(t.Context(), s.folder, nil, "hack/debian-package.sh", library, libraryVersion, runtime.GOARCH, on.librarySum)
+	if err != nil && strings.Contains(err.Error(), "the mirrors have no "+library) {
+		// Debian has mended the library. Who makes a release must follow, and is told so; no other change has to wait for it.
+		t.Skip(err)
+	}
 	must(t, err)
 	root := t.TempDir()
 	digest, files, materials := buildTraffic(t, s, root)
