@@ -279,6 +279,14 @@ const (
 	MaxResourceNameLength = 128
 	// MaxUnitsPerNIC bounds the units of a NIC: its shares, or its queues.
 	MaxUnitsPerNIC = 1024
+	// MaxSharingPools bounds spec.sharing.withPools: the other pools of a node.
+	MaxSharingPools = MaxPoolsPerNode - 1
+	// MaxVLAN is the largest number of a VLAN; 4095 is reserved (IEEE 802.1Q).
+	MaxVLAN = 4094
+	// MaxVLANPriority is the highest priority in the tag of a VLAN.
+	MaxVLANPriority = 7
+	// MaxTransmitMegabits bounds the rates of a virtual function, in megabits per second.
+	MaxTransmitMegabits = 1000000
 	// MaxQueue is the largest number of a queue.
 	MaxQueue = 1023
 	// MaxPoolHugepageSizes bounds spec.hugepages.

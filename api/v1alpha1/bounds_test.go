@@ -59,7 +59,7 @@ func objectBounds() []bound {
 
 func sharedBounds() []bound {
 	return []bound{
-		{v1alpha1.MaxObjectNameLength, "maxLength", "lln: spec.bypassPools[] spec.plannedPools[].name spec.bypassNICs[].pool bnp: status.findings[].conflictingPools[] lt: spec.nodes.profile spec.nodes.bypassNICPool"},
+		{v1alpha1.MaxObjectNameLength, "maxLength", "lln: spec.bypassPools[] spec.plannedPools[].name spec.bypassNICs[].pool bnp: spec.sharing.withPools[] status.findings[].conflictingPools[] lt: spec.nodes.profile spec.nodes.bypassNICPool"},
 		{v1alpha1.MaxNameLength, "maxLength", `bnp: status.findings[].node status.members[].node llnp: spec.containerRuntime.runtimeClassName status.findings[].node
 			status.shapes[].pool lln: spec.planConfigMap spec.profile status.bypassNICs[].pool
 			status.bypassNICs[].users[].pod lt: spec.nodes.names[] status.results[].node`},
@@ -212,6 +212,11 @@ func poolBounds() []bound {
 		{v1alpha1.MaxResourceNameLength, "maxLength", "bnp: spec.resourceName"},
 		{v1alpha1.MaxUnitsPerNIC, "maximum", `bnp: spec.sharing.maximumSharesPerNIC spec.stack.afxdp.queues.count
 			status.members[].nics[].allocated status.members[].nics[].units lln: status.bypassNICs[].units`},
+		{v1alpha1.MaxSharingPools, "maxItems", "bnp: spec.sharing.withPools"},
+		{v1alpha1.MaxVLAN, "maximum", "bnp: spec.networkAttachment.virtualFunction.vlan"},
+		{v1alpha1.MaxVLANPriority, "maximum", "bnp: spec.networkAttachment.virtualFunction.vlanPriority"},
+		{v1alpha1.MaxTransmitMegabits, "maximum", `bnp: spec.networkAttachment.virtualFunction.minimumTransmitMegabits
+			spec.networkAttachment.virtualFunction.maximumTransmitMegabits`},
 		{v1alpha1.MaxQueue, "maximum", "bnp: spec.stack.afxdp.queues.first"},
 		{v1alpha1.MaxPoolHugepageSizes, "maxItems", "bnp: spec.hugepages"},
 		{v1alpha1.MaxVirtualFunctionsPerNIC, "maximum", "bnp: spec.virtualFunctions.countPerNIC"},

@@ -15,8 +15,8 @@ import (
 // A pool serves nodes that a LowLatencyNodeProfile governs: hugepages, IOMMU arguments and virtual functions of the
 // pool become part of that profile's plan.
 //
-// Never handed out are a NIC that carries the node's own traffic, and a NIC that two pools select: status.findings
-// names them.
+// Never handed out are a NIC that carries the node's own traffic, and a NIC that another pool has, unless both pools
+// agree to share it (spec.sharing.withPools): status.findings names them.
 //
 // A pod asks for a NIC as for a CPU, with a limit of the resource that spec.resourceName names:
 //
@@ -67,6 +67,7 @@ type BypassNICPoolList struct {
 // +kubebuilder:validation:XValidation:rule="self.stack.type == 'Onload' || !has(self.networkAttachment) || !(self.networkAttachment.type in ['MACVLAN', 'IPVLAN'])",message="spec.networkAttachment.type MACVLAN and IPVLAN work with spec.stack.type Onload only: ef_vi and TCPDirect find no NIC behind them, AF_XDP sockets no queues, and a VFIO device has no network interface."
 // +kubebuilder:validation:XValidation:rule="self.stack.type != 'VFIO' || !has(self.sharing) || !has(self.sharing.mode) || self.sharing.mode == 'Exclusive'",message="spec.sharing.mode Shared cannot be combined with spec.stack.type VFIO: one program owns a VFIO device."
 // +kubebuilder:validation:XValidation:rule="!has(self.virtualFunctions) || !has(self.sharing) || !has(self.sharing.mode) || self.sharing.mode == 'Exclusive'",message="spec.sharing.mode Shared cannot be combined with spec.virtualFunctions: each virtual function is handed out as a whole."
+// +kubebuilder:validation:XValidation:rule="!has(self.sharing) || !has(self.sharing.withPools) || self.stack.type in ['Onload', 'TCPDirect', 'EFVI']",message="spec.sharing.withPools applies to the stacks Onload, TCPDirect and EFVI only, whose programs each take virtual interfaces of one NIC; divide other NICs with spec.virtualFunctions."
 // +kubebuilder:validation:XValidation:rule="self.stack.type != 'TCPDirect' || (has(self.hugepages) && self.hugepages.exists(page, page.size == '2Mi'))",message="spec.hugepages must hold pages of size 2Mi with spec.stack.type TCPDirect, which allocates its buffers from them even where the default size is another."
 // +kubebuilder:validation:XValidation:rule="self.stack.type != 'VFIO' || !has(self.networkAttachment) || self.networkAttachment.type != 'HostDevice'",message="spec.networkAttachment.type HostDevice cannot be combined with spec.stack.type VFIO: a VFIO device has no network interface that could move; use SRIOV on virtual functions, or omit spec.networkAttachment."
 // +kubebuilder:validation:XValidation:rule="!has(self.networkAttachment) || self.networkAttachment.type != 'SRIOV' || has(self.virtualFunctions) || self.nics.all(nic, has(nic.role) && nic.role == 'VirtualFunction')",message="spec.networkAttachment.type SRIOV needs virtual functions: set spec.virtualFunctions, or role VirtualFunction in every item of spec.nics."
@@ -221,6 +222,7 @@ const (
 // SharingSpec says how many containers may hold one NIC.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.maximumSharesPerNIC) || (has(self.mode) && self.mode == 'Shared')",message="spec.sharing.maximumSharesPerNIC applies to spec.sharing.mode Shared only."
+// +kubebuilder:validation:XValidation:rule="!has(self.withPools) || (has(self.mode) && self.mode == 'Shared' && has(self.maximumSharesPerNIC))",message="spec.sharing.withPools needs spec.sharing.mode Shared and spec.sharing.maximumSharesPerNIC, which says how many virtual interfaces of each NIC this pool hands out."
 type SharingSpec struct {
 	// mode is Exclusive or Shared. Exclusive: one container. Shared: as many containers as the NIC has virtual
 	// interfaces (VIs) for, which is read from the driver, or queues with stack type AFXDP, and no more than
@@ -235,6 +237,20 @@ type SharingSpec struct {
 	// +kubebuilder:validation:Maximum=1024
 	// +optional
 	MaximumSharesPerNIC int32 `json:"maximumSharesPerNIC,omitempty"`
+
+	// withPools are the names of other pools that hand out the same NICs, 1 to 15: such as one for Onload and one for
+	// TCPDirect on the same ports. Each pool names the other, both have the same spec.interrupts.placement, and
+	// maximumSharesPerNIC of each says how the virtual interfaces of a NIC are divided. Where these are more than a NIC has, the
+	// younger pools hand out what is left. Without the other's consent, a NIC belongs to the pool that had it first, and
+	// status.findings says what is missing.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=15
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=40
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="the name of a pool consists of lower-case letters, digits, - and ., and begins and ends with a letter or digit."
+	// +listType=set
+	// +optional
+	WithPools []string `json:"withPools,omitempty"`
 }
 
 // NICHugepages are hugepages for every NIC of a pool.
@@ -303,6 +319,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="(self.type in ['MACVLAN', 'IPVLAN']) == has(self.parentInterface)",message="spec.networkAttachment.parentInterface must be set with type MACVLAN or IPVLAN, and only then."
 // +kubebuilder:validation:XValidation:rule="self.type != 'IPVLAN' || !has(self.addresses) || self.addresses == 'Static'",message="spec.networkAttachment.addresses None cannot be combined with type IPVLAN: the ipvlan plugin makes no interface without an address."
+// +kubebuilder:validation:XValidation:rule="!has(self.virtualFunction) || self.type == 'SRIOV'",message="spec.networkAttachment.virtualFunction applies to type SRIOV only, whose plugin sets virtual functions up."
 type NetworkAttachmentSpec struct {
 	// type is HostDevice, SRIOV, MACVLAN or IPVLAN. HostDevice moves the interface itself into the pod, and back
 	// when the pod ends. SRIOV does so with a virtual function, and sets it up through its NIC; it is the only type
@@ -335,6 +352,84 @@ type NetworkAttachmentSpec struct {
 	// subject to change over time. The current default is Static.
 	// +optional
 	Addresses AddressAssignment `json:"addresses,omitempty"`
+
+	// virtualFunction says how the sriov plugin sets the virtual function of a pod up, through its NIC; the plugin takes
+	// it back when the pod ends. What is omitted stays as it is. A driver that cannot do what is said fails the start of
+	// the pod, with an event of it.
+	//
+	//	virtualFunction: {vlan: 100, trust: "On", spoofCheck: "Off"}
+	// +optional
+	VirtualFunction *VirtualFunctionSettings `json:"virtualFunction,omitempty"`
+}
+
+// OnOff switches a setting of a virtual function.
+//
+// +kubebuilder:validation:Enum="On";"Off"
+type OnOff string
+
+const (
+	// On switches it on.
+	On OnOff = "On"
+	// Off switches it off.
+	Off OnOff = "Off"
+)
+
+// LinkStateSetting says which link a virtual function sees.
+//
+// +kubebuilder:validation:Enum=Auto;Enabled;Disabled
+type LinkStateSetting string
+
+const (
+	// LinkStateAuto follows the link of the NIC.
+	LinkStateAuto LinkStateSetting = "Auto"
+	// LinkStateEnabled is up in any case.
+	LinkStateEnabled LinkStateSetting = "Enabled"
+	// LinkStateDisabled is down in any case.
+	LinkStateDisabled LinkStateSetting = "Disabled"
+)
+
+// VirtualFunctionSettings are what a NIC is told about a virtual function (ip-link(8), "vf").
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minimumTransmitMegabits) || !has(self.maximumTransmitMegabits) || self.minimumTransmitMegabits <= self.maximumTransmitMegabits",message="spec.networkAttachment.virtualFunction.minimumTransmitMegabits must be at most maximumTransmitMegabits."
+// +kubebuilder:validation:XValidation:rule="!has(self.vlanPriority) || has(self.vlan)",message="spec.networkAttachment.virtualFunction.vlanPriority needs vlan: frames without a tag have no priority."
+type VirtualFunctionSettings struct {
+	// vlan is the number of the VLAN, 1 to 4094, whose tag the NIC adds to what the pod sends and removes from what it
+	// receives. The pod sees no tag.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4094
+	// +optional
+	VLAN int32 `json:"vlan,omitempty"`
+
+	// vlanPriority is the priority in the tag, 1 to 7. When omitted, it is 0.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=7
+	// +optional
+	VLANPriority int32 `json:"vlanPriority,omitempty"`
+
+	// trust is On or Off. On lets the pod change the MAC address, and receive all multicast or all frames (promiscuous mode),
+	// as far as the driver permits it to trusted functions. DPDK programs that set MAC addresses or promiscuous mode need it.
+	// +optional
+	Trust OnOff `json:"trust,omitempty"`
+
+	// spoofCheck is On or Off. On makes the NIC drop frames whose source MAC address is not that of the function.
+	// +optional
+	SpoofCheck OnOff `json:"spoofCheck,omitempty"`
+
+	// linkState is Auto, Enabled or Disabled. With Enabled, functions of one NIC reach each other while its link is down.
+	// +optional
+	LinkState LinkStateSetting `json:"linkState,omitempty"`
+
+	// minimumTransmitMegabits is the rate in megabits per second that the function is guaranteed, 1 to 1000000.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	MinimumTransmitMegabits int32 `json:"minimumTransmitMegabits,omitempty"`
+
+	// maximumTransmitMegabits is the rate in megabits per second that the function may not exceed, 1 to 1000000.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	MaximumTransmitMegabits int32 `json:"maximumTransmitMegabits,omitempty"`
 }
 
 // AddressAssignment says how the interface of a pod gets its address.

@@ -105,10 +105,12 @@ type LowLatencyNodeSpec struct {
 	PlannedPools []PlannedPool `json:"plannedPools,omitempty"`
 
 	// bypassNICs says which BypassNICPool has which NIC of the node, at most 256. A pool keeps what it has here as
-	// long as it claims it: another pool that claims the same NIC later does not get it, whichever of the two is older.
+	// long as it claims it: another pool that claims the same NIC later does not get it, whichever of the two is older,
+	// unless both agree to share it.
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
 	// +listMapKey=pciAddress
+	// +listMapKey=pool
 	// +optional
 	BypassNICs []BypassNICClaim `json:"bypassNICs,omitempty"`
 }

@@ -183,8 +183,30 @@ func nodeLabelRules() []nicPoolRule {
 	}
 }
 
+func agreeing(p *nicPool) {
+	p.Spec.Sharing = v1alpha1.SharingSpec{Mode: v1alpha1.SharingShared, MaximumSharesPerNIC: 4, WithPools: []string{"x2-tcpdirect"}}
+}
+
 func sharingRules() []nicPoolRule {
 	return []nicPoolRule{
+		{
+			field:    "spec.sharing",
+			message:  "spec.sharing.withPools needs spec.sharing.mode Shared and spec.sharing.maximumSharesPerNIC, which says how many virtual interfaces of each NIC this pool hands out.",
+			accepted: agreeing,
+			rejected: all(agreeing, func(p *nicPool) { p.Spec.Sharing.MaximumSharesPerNIC = 0 }),
+		},
+		{
+			field:    "spec.sharing.withPools[]",
+			message:  "the name of a pool consists of lower-case letters, digits, - and ., and begins and ends with a letter or digit.",
+			accepted: all(agreeing, func(p *nicPool) { p.Spec.Sharing.WithPools = []string{"a", "b.c-1"} }),
+			rejected: all(agreeing, func(p *nicPool) { p.Spec.Sharing.WithPools = []string{"X2"} }),
+		},
+		{
+			field:    "spec",
+			message:  "spec.sharing.withPools applies to the stacks Onload, TCPDirect and EFVI only, whose programs each take virtual interfaces of one NIC; divide other NICs with spec.virtualFunctions.",
+			accepted: all(useEFVI, agreeing),
+			rejected: all(useAFXDP, agreeing),
+		},
 		{
 			field:    "spec.sharing",
 			message:  "spec.sharing.maximumSharesPerNIC applies to spec.sharing.mode Shared only.",
@@ -303,7 +325,30 @@ func attachmentValueRules() []nicPoolRule {
 			p.Spec.NetworkAttachment.Namespaces = []string{"trading", name}
 		})
 	}
+	function := func(settings v1alpha1.VirtualFunctionSettings) func(*nicPool) {
+		return all(withVFs, attach(v1alpha1.AttachmentSRIOV), func(p *nicPool) { p.Spec.NetworkAttachment.VirtualFunction = &settings })
+	}
 	return []nicPoolRule{
+		{
+			field:    "spec.networkAttachment",
+			message:  "spec.networkAttachment.virtualFunction applies to type SRIOV only, whose plugin sets virtual functions up.",
+			accepted: function(v1alpha1.VirtualFunctionSettings{VLAN: 100, Trust: v1alpha1.On, SpoofCheck: v1alpha1.Off}),
+			rejected: all(attach(v1alpha1.AttachmentHostDevice), func(p *nicPool) {
+				p.Spec.NetworkAttachment.VirtualFunction = &v1alpha1.VirtualFunctionSettings{VLAN: 100}
+			}),
+		},
+		{
+			field:    "spec.networkAttachment.virtualFunction",
+			message:  "spec.networkAttachment.virtualFunction.minimumTransmitMegabits must be at most maximumTransmitMegabits.",
+			accepted: function(v1alpha1.VirtualFunctionSettings{MinimumTransmitMegabits: 100, MaximumTransmitMegabits: 100}),
+			rejected: function(v1alpha1.VirtualFunctionSettings{MinimumTransmitMegabits: 101, MaximumTransmitMegabits: 100}),
+		},
+		{
+			field:    "spec.networkAttachment.virtualFunction",
+			message:  "spec.networkAttachment.virtualFunction.vlanPriority needs vlan: frames without a tag have no priority.",
+			accepted: function(v1alpha1.VirtualFunctionSettings{VLAN: 4094, VLANPriority: 7}),
+			rejected: function(v1alpha1.VirtualFunctionSettings{VLANPriority: 7}),
+		},
 		{
 			field:    "spec.networkAttachment.parentInterface",
 			message:  "an interface name consists of letters, digits and _.:-.",

@@ -38,11 +38,13 @@ type Claimant struct {
 	// VirtualFunctions is how many virtual functions it creates on each NIC; 0 when it hands out the NICs
 	// themselves.
 	VirtualFunctions int32 `json:"virtualFunctions,omitempty"`
+	// Agreement is what it offers to share NICs by.
+	Agreement
 }
 
 // claimantOf returns what a pool claims NICs by.
 func claimantOf(name string, spec *v1alpha1.BypassNICPoolSpec, standing Standing) Claimant {
-	claimant := Claimant{Name: name, Standing: standing, ResourceName: spec.ResourceName, NICs: spec.NICs}
+	claimant := Claimant{Name: name, Standing: standing, ResourceName: spec.ResourceName, NICs: spec.NICs, Agreement: agreementOf(spec)}
 	if spec.VirtualFunctions != nil {
 		claimant.VirtualFunctions = spec.VirtualFunctions.CountPerNIC
 	}
@@ -102,8 +104,9 @@ func CompareAge(a, b *Claimant) int {
 	return cmp.Or(byTime, strings.Compare(a.Name, b.Name))
 }
 
-// Held says which pool has had which NIC of a node up to now: the name of the pool by the address of the NIC.
-type Held map[string]string
+// Held says which pools have had which NIC of a node up to now: their names by the address of the NIC. They are several
+// where they agreed to share it.
+type Held map[string][]string
 
 // HeldBy is what a LowLatencyNode records.
 func HeldBy(recorded []v1alpha1.BypassNICClaim) Held {
@@ -112,7 +115,7 @@ func HeldBy(recorded []v1alpha1.BypassNICClaim) Held {
 	}
 	held := make(Held, len(recorded))
 	for _, claim := range recorded {
-		held[claim.PCIAddress] = claim.Pool
+		held[claim.PCIAddress] = append(held[claim.PCIAddress], claim.Pool)
 	}
 	return held
 }
@@ -133,13 +136,18 @@ type Claim struct {
 	Kept []NICConflict
 	// Conflicts are the NICs that it claims and does not have, in ascending order of PCI address.
 	Conflicts []NICConflict
+	// Shared are the NICs that it has together with other pools, in ascending order of PCI address.
+	Shared []SharedNIC
 }
 
 // NICConflict is a NIC that several pools claim.
 type NICConflict struct {
 	NIC topology.NIC
-	// Pools are the other pools, ascending: those that claim the NIC in vain, or the one that has it.
+	// Pools are the other pools, ascending: those that claim the NIC in vain, or those that have it.
 	Pools []string
+	// Disagreement is why one of Pools does not share the NIC with this pool although one of both offers it; "" when
+	// neither does.
+	Disagreement string
 	// Held is the address of what the pool that has the NIC has recorded: the NIC itself, the NIC on which that pool
 	// creates it, or Function.
 	Held string
@@ -168,10 +176,13 @@ func Recorded(claims []Claim) []v1alpha1.BypassNICClaim {
 			recorded = append(recorded, v1alpha1.BypassNICClaim{PCIAddress: nic.PCIAddress, Pool: claim.Pool})
 		}
 	}
-	slices.SortFunc(recorded, func(a, b v1alpha1.BypassNICClaim) int {
-		return topology.ComparePCIAddresses(a.PCIAddress, b.PCIAddress)
-	})
+	slices.SortFunc(recorded, CompareRecorded)
 	return recorded
+}
+
+// CompareRecorded orders what a LowLatencyNode records: by the address of the NIC, then by the name of the pool.
+func CompareRecorded(a, b v1alpha1.BypassNICClaim) int {
+	return cmp.Or(topology.ComparePCIAddresses(a.PCIAddress, b.PCIAddress), strings.Compare(a.Pool, b.Pool))
 }
 
 // Claims decides what each of the pools that select a node has of its NICs, in the order of the pools. It is the one
@@ -179,7 +190,8 @@ func Recorded(claims []Claim) []v1alpha1.BypassNICClaim {
 // out, and for the command line.
 //
 // A pool claims the NICs that its selectors match and, when it creates virtual functions, all virtual functions of these.
-// Of several pools that claim a NIC, the one that has had it keeps it; else the oldest has it. A pool that has a NIC and
+// Of several pools that claim a NIC, the one that has had it keeps it; else the oldest has it, and with it those that
+// agree with all that have it to share it (Agreement). A pool that has a NIC and
 // creates virtual functions has all of these. It may not have a NIC of whose virtual functions another pool has one:
 // changing their number would take that away.
 func Claims(pools []Claimant, held Held, nics []topology.NIC) []Claim {

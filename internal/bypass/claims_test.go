@@ -78,17 +78,17 @@ func TestClaims(t *testing.T) {
 		},
 		"an older pool that has grown": {
 			pools: at(asking("a", "x.example/a", port, otherPort), asking("b", "x.example/b", otherPort)),
-			held:  Held{port: "a", otherPort: "b"},
+			held:  Held{port: {"a"}, otherPort: {"b"}},
 			want:  []string{"a: " + port + " -" + otherPort + ": b", "b: " + otherPort + " +" + otherPort + ": a"},
 		},
 		"what is held by a pool that does not claim it any more": {
 			pools: at(asking("a", "x.example/a", port), asking("b", "x.example/b", port)),
-			held:  Held{port: "gone"},
+			held:  Held{port: {"gone"}},
 			want:  []string{"a: " + port + " +" + port + ": b", "b: -" + port + ": a"},
 		},
 		"what is held by a pool that has narrowed its selectors": {
 			pools: at(asking("a", "x.example/a", otherPort), asking("b", "x.example/b", port)),
-			held:  Held{port: "a", otherPort: "a"},
+			held:  Held{port: {"a"}, otherPort: {"a"}},
 			want:  []string{"a: " + otherPort, "b: " + port},
 		},
 		"pools of one second": {
@@ -101,7 +101,7 @@ func TestClaims(t *testing.T) {
 		},
 		"two newcomers at once": {
 			pools: at(asking("c", "x.example/c", port), asking("a", "x.example/a", port), asking("b", "x.example/b", port)),
-			held:  Held{port: "c"},
+			held:  Held{port: {"c"}},
 			want:  []string{"c: " + port + " +" + port + ": a,b", "a: -" + port + ": c", "b: -" + port + ": c"},
 		},
 		"pools with one resource": {
@@ -122,7 +122,7 @@ func TestClaimsOfVirtualFunctions(t *testing.T) {
 		},
 		"virtual functions that a younger pool has created, beside an older pool that waits for one": {
 			pools: at(askingForFunctions("b", functionA), creating("a", port)),
-			held:  Held{port: "a"},
+			held:  Held{port: {"a"}},
 			want:  []string{"b: -" + functionA + ": a", "a: " + port + " +" + functionA + ": b"},
 		},
 		"a younger pool that would create virtual functions where an older pool has one": {
@@ -134,7 +134,7 @@ func TestClaimsOfVirtualFunctions(t *testing.T) {
 		},
 		"a pool that begins to create virtual functions where another one has one": {
 			pools: at(creating("a", port), askingForFunctions("b", functionA)),
-			held:  Held{port: "a", functionA: "b"},
+			held:  Held{port: {"a"}, functionA: {"b"}},
 			want: []string{
 				"a: -" + port + " for " + functionA + ": b -" + functionA + ": b -" + functionB + " through " + port + ": b",
 				"b: " + functionA + " +" + functionA + ": a",
@@ -177,6 +177,87 @@ func expectClaims(t *testing.T, cases map[string]claimCase) {
 	}
 }
 
+// sharing is a pool for NICs at the addresses that it offers to share with others.
+func sharing(name string, with []string, addresses ...v1alpha1.PCIAddress) *v1alpha1.BypassNICPool {
+	pool := asking(name, "x.example/"+name, addresses...)
+	pool.Spec.Sharing = v1alpha1.SharingSpec{Mode: v1alpha1.SharingShared, MaximumSharesPerNIC: 4, WithPools: with}
+	return pool
+}
+
+func TestClaimsByAgreement(t *testing.T) {
+	elsewhere := sharing("b", []string{"a"}, port)
+	elsewhere.Spec.Interrupts.Placement = v1alpha1.NICInterruptsKept
+	expectClaims(t, map[string]claimCase{
+		"both agree": {
+			pools: at(sharing("a", []string{"b"}, port, otherPort), sharing("b", []string{"a"}, port)),
+			want:  []string{"a: " + port + " " + otherPort + " =" + port + ": b", "b: " + port + " =" + port + ": a after 4"},
+		},
+		"both agree, and the younger has had it": {
+			pools: at(sharing("a", []string{"b"}, port), sharing("b", []string{"a"}, port)),
+			held:  Held{port: {"b"}},
+			want:  []string{"a: " + port + " =" + port + ": b", "b: " + port + " =" + port + ": a after 4"},
+		},
+		"the older does not agree": {
+			pools: at(asking("a", "x.example/a", port), sharing("b", []string{"a"}, port)),
+			want: []string{
+				"a: " + port + " +" + port + ": b (spec.sharing.withPools of BypassNICPool a does not name b)",
+				"b: -" + port + ": a (spec.sharing.withPools of BypassNICPool a does not name b)",
+			},
+		},
+		"the younger does not agree": {
+			pools: at(sharing("a", []string{"b"}, port), asking("b", "x.example/b", port)),
+			want: []string{
+				"a: " + port + " +" + port + ": b (spec.sharing.withPools of BypassNICPool b does not name a)",
+				"b: -" + port + ": a (spec.sharing.withPools of BypassNICPool b does not name a)",
+			},
+		},
+		"an agreement that is withdrawn while both have it": {
+			pools: at(sharing("a", []string{"gone"}, port), sharing("b", []string{"a"}, port)),
+			held:  Held{port: {"a", "b"}},
+			want: []string{
+				"a: " + port + " +" + port + ": b (spec.sharing.withPools of BypassNICPool a does not name b)",
+				"b: -" + port + ": a (spec.sharing.withPools of BypassNICPool a does not name b)",
+			},
+		},
+		"interrupts in two places": {
+			pools: at(sharing("a", []string{"b"}, port), elsewhere),
+			want: []string{
+				"a: " + port + " +" + port + ": b (spec.interrupts.placement of BypassNICPools a and b differ)",
+				"b: -" + port + ": a (spec.interrupts.placement of BypassNICPools b and a differ)",
+			},
+		},
+		"a third pool that agrees with one of two": {
+			pools: at(sharing("a", []string{"b"}, port), sharing("b", []string{"a", "c"}, port), sharing("c", []string{"b"}, port)),
+			want: []string{
+				"a: " + port + " +" + port + ": c =" + port + ": b",
+				"b: " + port + " +" + port + ": c =" + port + ": a after 4",
+				"c: -" + port + ": a,b",
+			},
+		},
+		"three agree": {
+			pools: at(sharing("a", []string{"b", "c"}, port), sharing("b", []string{"a", "c"}, port), sharing("c", []string{"a", "b"}, port)),
+			want: []string{
+				"a: " + port + " =" + port + ": b,c", "b: " + port + " =" + port + ": a,c after 4", "c: " + port + " =" + port + ": a,b after 8",
+			},
+		},
+		"an older newcomer that nobody agrees with": {
+			pools: at(asking("c", "x.example/c", port), sharing("a", []string{"b"}, port), sharing("b", []string{"a"}, port)),
+			held:  Held{port: {"a", "b"}},
+			want: []string{
+				"c: -" + port + ": a,b", "a: " + port + " +" + port + ": c =" + port + ": b", "b: " + port + " +" + port + ": c =" + port + ": a after 4",
+			},
+		},
+		"a pool that creates virtual functions on the NIC": {
+			pools: at(sharing("a", []string{"b"}, port), creating("b", port)),
+			want: []string{
+				"a: " + port + " +" + port + ": b (spec.sharing.withPools of BypassNICPool b does not name a)",
+				"b: -" + port + ": a (spec.sharing.withPools of BypassNICPool b does not name a) -" + functionA + " through " + port + ": a -" +
+					functionB + " through " + port + ": a",
+			},
+		},
+	})
+}
+
 // TestStandings: a resource name belongs to the oldest pool, and all pools know of each other.
 func TestStandings(t *testing.T) {
 	pools := at(asking("b", "x.example/same", port), asking("a", "x.example/same"), asking("c", "x.example/same"), asking("d", "x.example/d"))
@@ -198,6 +279,8 @@ func TestNoNICIsClaimedTwice(t *testing.T) {
 		kinds = append(kinds,
 			func(name string) *v1alpha1.BypassNICPool { return asking(name, "x.example/"+name, ports...) },
 			func(name string) *v1alpha1.BypassNICPool { return asking(name, "x.example/same", ports...) },
+			func(name string) *v1alpha1.BypassNICPool { return sharing(name, []string{"a", "b"}, ports...) },
+			func(name string) *v1alpha1.BypassNICPool { return sharing(name, []string{"a", "b", "c"}, ports...) },
 			func(name string) *v1alpha1.BypassNICPool { return creating(name, ports...) })
 	}
 	for _, functions := range [][]v1alpha1.PCIAddress{{functionA}, {functionC}, {functionA, functionC}} {
@@ -206,26 +289,21 @@ func TestNoNICIsClaimedTwice(t *testing.T) {
 	for _, a := range kinds {
 		for _, b := range kinds {
 			for _, c := range kinds {
-				for _, held := range []Held{nil, {port: "b", otherPort: "c"}, {functionA: "c", port: "a"}} {
-					expectOneOwner(t, Claims(Claimants(at(a("a"), b("b"), c("c"))), held, twoPorts()))
+				for _, held := range []Held{nil, {port: {"b"}, otherPort: {"c"}}, {functionA: {"c"}, port: {"a"}}} {
+					pools := at(a("a"), b("b"), c("c"))
+					expectOneOwner(t, pools, Claims(Claimants(pools), held, twoPorts()))
 				}
 			}
 		}
 	}
 }
 
-// expectOneOwner wants no NIC in two claims, none on which a pool creates virtual functions beside one of another pool's, and
-// a pool for every conflict.
-func expectOneOwner(t *testing.T, claims []Claim) {
+// expectOneOwner wants no NIC in two claims but by an agreement of both pools, none on which a pool creates virtual functions
+// beside one of another pool's, and a pool for every conflict.
+func expectOneOwner(t *testing.T, pools []*v1alpha1.BypassNICPool, claims []Claim) {
 	t.Helper()
-	owners := map[string]string{}
+	owners := agreedOwners(t, pools, claims)
 	for _, claim := range claims {
-		for _, nic := range claim.NICs {
-			if owner := owners[nic.PCIAddress]; owner != "" {
-				t.Fatalf("pools %s and %s have NIC %s: %+v", owner, claim.Pool, nic.PCIAddress, claims)
-			}
-			owners[nic.PCIAddress] = claim.Pool
-		}
 		for _, conflict := range claim.Conflicts {
 			if len(conflict.Pools) == 0 || slices.Contains(conflict.Pools, claim.Pool) {
 				t.Fatalf("pool %s has a conflict with %v: %+v", claim.Pool, conflict.Pools, claims)
@@ -234,11 +312,32 @@ func expectOneOwner(t *testing.T, claims []Claim) {
 	}
 	for _, claim := range claims {
 		for _, kept := range claim.Kept {
-			if owner := owners[kept.NIC.PCIAddress]; owner != claim.Pool && owners[kept.NIC.PhysicalFunction] != claim.Pool {
-				t.Fatalf("pool %s keeps NIC %s of pool %q: %+v", claim.Pool, kept.NIC.PCIAddress, owner, claims)
+			if holders := owners[kept.NIC.PCIAddress]; !slices.Contains(holders, claim.Pool) && !slices.Contains(owners[kept.NIC.PhysicalFunction], claim.Pool) {
+				t.Fatalf("pool %s keeps NIC %s of pools %q: %+v", claim.Pool, kept.NIC.PCIAddress, holders, claims)
 			}
 		}
 	}
+}
+
+// agreedOwners are the pools that have each NIC. Those that have one together must all name each other.
+func agreedOwners(t *testing.T, pools []*v1alpha1.BypassNICPool, claims []Claim) map[string][]string {
+	t.Helper()
+	offers := map[string][]string{}
+	for _, pool := range pools {
+		offers[pool.Name] = pool.Spec.Sharing.WithPools
+	}
+	owners := map[string][]string{}
+	for _, claim := range claims {
+		for _, nic := range claim.NICs {
+			for _, owner := range owners[nic.PCIAddress] {
+				if !slices.Contains(offers[owner], claim.Pool) || !slices.Contains(offers[claim.Pool], owner) {
+					t.Fatalf("pools %s and %s have NIC %s: %+v", owner, claim.Pool, nic.PCIAddress, claims)
+				}
+			}
+			owners[nic.PCIAddress] = append(owners[nic.PCIAddress], claim.Pool)
+		}
+	}
+	return owners
 }
 
 // TestClaimsAreSettled: what is recorded of claims makes the same claims, whichever pool is the oldest.
@@ -260,7 +359,7 @@ func TestClaimsAreSettled(t *testing.T) {
 	}
 }
 
-// printed is a claim as "POOL: NIC +KEPT: POOLS -CONFLICT: POOLS".
+// printed is a claim as "POOL: NIC +KEPT: POOLS (DISAGREEMENT) -CONFLICT: POOLS (DISAGREEMENT) =SHARED: POOLS after RESERVED".
 func printed(claim Claim) string {
 	var text strings.Builder
 	text.WriteString(claim.Pool + ":")
@@ -271,7 +370,7 @@ func printed(claim Claim) string {
 		text.WriteString(" resource of " + claim.ResourceOwner)
 	}
 	for _, kept := range claim.Kept {
-		text.WriteString(" +" + kept.NIC.PCIAddress + ": " + strings.Join(kept.Pools, ","))
+		text.WriteString(" +" + kept.NIC.PCIAddress + ": " + strings.Join(kept.Pools, ",") + reason(kept.Disagreement))
 	}
 	for _, conflict := range claim.Conflicts {
 		text.WriteString(" -" + conflict.NIC.PCIAddress)
@@ -281,7 +380,13 @@ func printed(claim Claim) string {
 		if conflict.Function != "" {
 			text.WriteString(" for " + conflict.Function)
 		}
-		text.WriteString(": " + strings.Join(conflict.Pools, ","))
+		text.WriteString(": " + strings.Join(conflict.Pools, ",") + reason(conflict.Disagreement))
+	}
+	for _, shared := range claim.Shared {
+		text.WriteString(" =" + shared.PCIAddress + ": " + strings.Join(shared.Pools, ","))
+		if shared.Reserved > 0 {
+			fmt.Fprintf(&text, " after %d", shared.Reserved)
+		}
 	}
 	return text.String()
 }
@@ -320,4 +425,11 @@ func TestPlannedPools(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("planned pools (-want +got):\n%s", diff)
 	}
+}
+
+func reason(disagreement string) string {
+	if disagreement == "" {
+		return ""
+	}
+	return " (" + disagreement + ")"
 }

@@ -19,8 +19,8 @@ type contest struct {
 	// served are the pools that may claim NICs by their names, and inOrder the same from the oldest to the youngest.
 	served  map[string]*contestant
 	inOrder []*contestant
-	// owners are the pools that have NICs, by the address of the NIC.
-	owners map[string]*contestant
+	// owners are the pools that have NICs, by the address of the NIC; those of one NIC share it by agreement.
+	owners map[string][]*contestant
 	// unserved are pools for which the node has too many.
 	unserved map[string]bool
 }
@@ -37,7 +37,7 @@ func (c *contestant) creates() bool { return c.VirtualFunctions > 0 }
 
 func newContest(pools []Claimant, nics []topology.NIC) *contest {
 	c := &contest{
-		nics: nics, functions: map[string][]topology.NIC{}, served: map[string]*contestant{}, owners: map[string]*contestant{},
+		nics: nics, functions: map[string][]topology.NIC{}, served: map[string]*contestant{}, owners: map[string][]*contestant{},
 		unserved: map[string]bool{},
 	}
 	for _, nic := range nics {
@@ -75,29 +75,44 @@ func (c *contest) add(pool *Claimant) {
 func (c *contest) keep(held Held) {
 	for _, functions := range []bool{true, false} {
 		for _, nic := range c.nics {
-			holder := c.served[held[nic.PCIAddress]]
-			if holder != nil && holder.at[nic.PCIAddress] && nic.IsVirtualFunction() == functions && c.mayHave(holder, nic) {
-				c.owners[nic.PCIAddress] = holder
+			if nic.IsVirtualFunction() != functions {
+				continue
+			}
+			for _, pool := range c.inOrder {
+				if pool.at[nic.PCIAddress] && slices.Contains(held[nic.PCIAddress], pool.Name) {
+					c.give(pool, nic)
+				}
 			}
 		}
 	}
 }
 
-// share gives what nobody has to the oldest pool that may have it.
+// share gives what nobody has to the oldest pool that may have it, and to those that share it with all that have it.
 func (c *contest) share() {
 	for _, pool := range c.inOrder {
 		for _, nic := range pool.nics {
-			if c.owners[nic.PCIAddress] == nil && c.mayHave(pool, nic) {
-				c.owners[nic.PCIAddress] = pool
-			}
+			c.give(pool, nic)
 		}
 	}
+}
+
+// give lets a pool have a NIC where it may.
+func (c *contest) give(pool *contestant, nic topology.NIC) {
+	owners := c.owners[nic.PCIAddress]
+	stranger := func(owner *contestant) bool { return owner == pool || !agree(owner.Claimant, pool.Claimant) }
+	if !slices.ContainsFunc(owners, stranger) && c.mayHave(pool, nic) {
+		c.owners[nic.PCIAddress] = append(owners, pool)
+	}
+}
+
+func (c *contest) has(pool *contestant, address string) bool {
+	return slices.Contains(c.owners[address], pool)
 }
 
 // mayHave reports whether a pool does not get into the way of another one when it has a NIC that nobody has.
 func (c *contest) mayHave(pool *contestant, nic topology.NIC) bool {
-	creator := c.owners[nic.PhysicalFunction]
-	if nic.PhysicalFunction != "" && creator != nil && creator.creates() && creator != pool {
+	foreignCreator := func(owner *contestant) bool { return owner.creates() && owner != pool }
+	if nic.PhysicalFunction != "" && slices.ContainsFunc(c.owners[nic.PhysicalFunction], foreignCreator) {
 		return false
 	}
 	return !pool.creates() || c.foreignFunction(pool, nic.PCIAddress) == ""
@@ -106,7 +121,7 @@ func (c *contest) mayHave(pool *contestant, nic topology.NIC) bool {
 // foreignFunction is a virtual function on a NIC that another pool has; "" when there is none.
 func (c *contest) foreignFunction(pool *contestant, address string) string {
 	for _, function := range c.functions[address] {
-		if owner := c.owners[function.PCIAddress]; owner != nil && owner != pool {
+		if owners := c.owners[function.PCIAddress]; len(owners) > 0 && !slices.Contains(owners, pool) {
 			return function.PCIAddress
 		}
 	}
@@ -141,10 +156,15 @@ func (c *contest) claim(of *Claimant) Claim {
 
 // enter notes whether the pool has a NIC that it selects.
 func (c *contest) enter(claim *Claim, pool *contestant, nic topology.NIC) {
-	if c.owners[nic.PCIAddress] == pool {
+	if c.has(pool, nic.PCIAddress) {
 		claim.NICs = append(claim.NICs, nic)
+		if shared := c.shared(pool, nic.PCIAddress); len(shared.Pools) > 0 {
+			claim.Shared = append(claim.Shared, shared)
+		}
 		if others := c.conflicting(pool, nic); len(others) > 0 {
-			claim.Kept = append(claim.Kept, NICConflict{NIC: nic, Pools: others, Held: nic.PCIAddress})
+			claim.Kept = append(claim.Kept, NICConflict{
+				NIC: nic, Pools: others, Held: nic.PCIAddress, Disagreement: c.disagreements(pool, others),
+			})
 		}
 		return
 	}
@@ -153,10 +173,10 @@ func (c *contest) enter(claim *Claim, pool *contestant, nic topology.NIC) {
 
 // enterFunction notes whether the pool has a virtual function that it creates.
 func (c *contest) enterFunction(claim *Claim, pool *contestant, function topology.NIC) {
-	switch owner := c.owners[function.PCIAddress]; {
-	case owner != nil:
-		claim.Conflicts = append(claim.Conflicts, NICConflict{NIC: function, Pools: []string{owner.Name}, Held: function.PCIAddress})
-	case c.owners[function.PhysicalFunction] == pool:
+	switch owners := c.owners[function.PCIAddress]; {
+	case len(owners) > 0:
+		claim.Conflicts = append(claim.Conflicts, NICConflict{NIC: function, Pools: namesOf(owners), Held: function.PCIAddress})
+	case c.has(pool, function.PhysicalFunction):
 		if others := c.conflicting(pool, function); len(others) > 0 {
 			claim.Kept = append(claim.Kept, NICConflict{NIC: function, Pools: others, Held: function.PhysicalFunction})
 		}
@@ -178,10 +198,48 @@ func (c *contest) lost(pool *contestant, nic topology.NIC) NICConflict {
 		conflict.Function = c.foreignFunction(pool, nic.PCIAddress)
 		conflict.Held = conflict.Function
 	}
-	if owner := c.owners[conflict.Held]; owner != nil {
-		conflict.Pools = []string{owner.Name}
+	conflict.Pools = namesOf(c.owners[conflict.Held])
+	if conflict.Held == nic.PCIAddress {
+		conflict.Disagreement = c.disagreements(pool, conflict.Pools)
 	}
 	return conflict
+}
+
+// disagreements says why the first of other pools that offers a pool to share, or to which it offers it, does not.
+func (c *contest) disagreements(pool *contestant, others []string) string {
+	for _, name := range others {
+		if why, offered := disagreement(pool.Claimant, c.served[name].Claimant); offered && why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// shared is what a pool has of a NIC together with others.
+func (c *contest) shared(pool *contestant, address string) SharedNIC {
+	shared := SharedNIC{PCIAddress: address}
+	var others []*contestant
+	for _, owner := range c.owners[address] {
+		if owner == pool {
+			continue
+		}
+		others = append(others, owner)
+		if CompareAge(owner.Claimant, pool.Claimant) < 0 {
+			shared.Reserved += int(owner.SharesPerNIC)
+		}
+	}
+	shared.Pools = namesOf(others)
+	return shared
+}
+
+// namesOf are the names of pools, ascending.
+func namesOf(pools []*contestant) []string {
+	names := make([]string, 0, len(pools))
+	for _, pool := range pools {
+		names = append(names, pool.Name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // conflicting are the other pools that claim a NIC or a virtual function of a pool, ascending.
@@ -189,7 +247,7 @@ func (c *contest) conflicting(of *contestant, nic topology.NIC) []string {
 	var names []string
 	for _, pool := range c.inOrder {
 		claims := pool.at[nic.PCIAddress] || pool.creates() && pool.at[nic.PhysicalFunction]
-		if pool != of && claims && !c.createsBelow(of, pool, nic) {
+		if pool != of && claims && !c.has(pool, nic.PCIAddress) && !c.createsBelow(of, pool, nic) {
 			names = append(names, pool.Name)
 		}
 	}
@@ -200,7 +258,7 @@ func (c *contest) conflicting(of *contestant, nic topology.NIC) []string {
 // createsBelow reports whether a pool claims a virtual function only because it would create it on a NIC of the first one:
 // the conflict is then about that NIC.
 func (c *contest) createsBelow(of, pool *contestant, nic topology.NIC) bool {
-	return !pool.at[nic.PCIAddress] && c.owners[nic.PhysicalFunction] == of
+	return !pool.at[nic.PCIAddress] && c.has(of, nic.PhysicalFunction)
 }
 
 // claim is what the pool has of the NICs of the node.
@@ -222,7 +280,7 @@ func (p *Pool) heldOn(node string) Held {
 	held := Held{}
 	for _, holding := range p.Holdings {
 		if slices.Contains(holding.Nodes, node) {
-			held[holding.PCIAddress] = holding.Pool
+			held[holding.PCIAddress] = append(held[holding.PCIAddress], holding.Pool)
 		}
 	}
 	return held

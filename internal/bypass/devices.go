@@ -69,7 +69,7 @@ func (c *candidate) device() Device {
 		device.Reasons = append(device.Reasons, v.reason)
 	}
 	if device.Health != v1alpha1.NICIneligible && !c.isCreator() {
-		device.Units, _ = Units(c.in, c.nic)
+		device.Units, _ = Units(c.in, c.claim, c.nic)
 		if c.stack.queues != nil {
 			device.Queues = c.stack.queues(c, device.Units)
 		}

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
@@ -80,6 +82,14 @@ func TestUnits(t *testing.T) {
 		},
 		"the cap adds none": {
 			change:     func(in *Input) { setVIs(in, 2); in.Pool.Spec.Sharing.MaximumSharesPerNIC = 100 },
+			wantHealth: healthy, wantIDs: []string{firstX2 + "-0"},
+		},
+		"beside an older pool": {
+			change:     func(in *Input) { setVIs(in, 12); shareWith(in, 4, 100) },
+			wantHealth: healthy, wantIDs: []string{firstX2 + "-0", firstX2 + "-1"},
+		},
+		"beside an older pool that leaves all that is wanted": {
+			change:     func(in *Input) { setVIs(in, 12); shareWith(in, 2, 1) },
 			wantHealth: healthy, wantIDs: []string{firstX2 + "-0"},
 		},
 		"all in use": {
@@ -265,7 +275,36 @@ func TestUnitsOfAStackThatCannotShare(t *testing.T) {
 		Sharing: v1alpha1.SharingSpec{Mode: v1alpha1.SharingShared},
 		Stack:   v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{}},
 	}}}
-	if units, known := Units(in, host.NIC{}); units != 0 || known {
+	if units, known := Units(in, &Claim{}, host.NIC{}); units != 0 || known {
 		t.Errorf("Units() = %d, %t, want 0 and unknown", units, known)
+	}
+}
+
+// shareWith lets the pool and an older one agree about all NICs, with their shares.
+func shareWith(in *Input, shares, own int32) {
+	in.Pool.Created = &metav1.Time{Time: time.Unix(2000, 0)}
+	in.Pool.Spec.Sharing = v1alpha1.SharingSpec{Mode: v1alpha1.SharingShared, MaximumSharesPerNIC: own, WithPools: []string{"older"}}
+	older := claimantOf("older", &in.Pool.Spec, Standing{Created: &metav1.Time{Time: time.Unix(1000, 0)}})
+	older.WithPools, older.SharesPerNIC = []string{in.Pool.Name}, shares
+	in.Pool.OtherPools = []OtherPool{{Claimant: older, Nodes: []string{in.Node}}}
+}
+
+// TestSharedNICsAreDescribed: a pool that gets fewer units than it wants says who has the rest.
+func TestSharedNICsAreDescribed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		shares     int32
+		wantHealth v1alpha1.NICHealth
+		want       string
+	}{
+		"some are left": {shares: 4, wantHealth: healthy, want: "have 4 (it is shared with older), so 2 are left of the 100"},
+		"none is left":  {shares: 7, wantHealth: unhealthy, want: "have 7 (it is shared with older), so 0 are left of the 100"},
+	} {
+		in := onloadInput()
+		setVIs(&in, 12)
+		shareWith(&in, tc.shares, 100)
+		device := firstDevice(t, in)
+		if text := Why(device.Reasons); device.Health != tc.wantHealth || !strings.Contains(text, tc.want) {
+			t.Errorf("%s: %s, %q, want %s with %q", name, device.Health, text, tc.wantHealth, tc.want)
+		}
 	}
 }

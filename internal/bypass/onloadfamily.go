@@ -293,12 +293,28 @@ func (c *candidate) shares() verdict {
 	if !isShared(&c.in.Pool.Spec) || !c.isLoaded() {
 		return passed()
 	}
-	if _, known := Units(c.in, c.nic); known {
-		return passed()
+	if whole, known := wholeShares(c.in, c.nic); known {
+		return c.divided(whole)
 	}
 	return unknown("How many virtual interfaces (VIs) NIC %s has is not known: %s counts those of all registered NICs "+
 		"together, which gives the share of one only when all are of one model; use spec.sharing.mode Exclusive.",
 		c.name(), "/proc/driver/sfc_resource/resources")
+}
+
+// divided wants the virtual interfaces of a NIC that several pools share to be enough for all of them.
+func (c *candidate) divided(whole int) verdict {
+	reserved, wanted := c.claim.Reserved(c.nic.PCIAddress), int(c.in.Pool.Spec.Sharing.MaximumSharesPerNIC)
+	left := max(0, whole-reserved)
+	if reserved == 0 || left >= wanted {
+		return passed()
+	}
+	const text = "NIC %s has %d virtual interfaces (VIs), of which older pools that share it have %d (it is shared with %s), so %d are left of " +
+		"the %d that this pool is to hand out; lower spec.sharing.maximumSharesPerNIC of one of the pools."
+	judge := noted
+	if left == 0 {
+		judge = failed
+	}
+	return judge(text, c.name(), whole, reserved, strings.Join(c.claim.Partners(c.nic.PCIAddress), ", "), left, wanted)
 }
 
 // registeredOthers looks at the other NICs that Onload was told of. A stack takes a virtual interface on every one, so

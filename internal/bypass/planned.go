@@ -19,6 +19,9 @@ func PlannedPools(pools []*v1alpha1.BypassNICPool, claims []Claim) []plan.Pool {
 		pool := plan.Pool{
 			Name: claim.Pool, Spec: spec, NICs: claim.NICs, ResourceOwner: claim.ResourceOwner, Conflicts: plannedConflicts(claim.Conflicts),
 		}
+		for _, shared := range claim.Shared {
+			pool.Shared = append(pool.Shared, shared.PCIAddress)
+		}
 		if isolation := stackOf(spec).isolation; isolation != nil {
 			pool.Isolation = isolation(&spec.Stack)
 		}

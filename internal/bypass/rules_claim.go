@@ -106,6 +106,9 @@ func (c *candidate) claimedByOthers() verdict {
 	case conflict.Function != "":
 		return refused("NIC %s on NIC %s belongs to BypassNICPool %s, so this pool creates no virtual functions there; %s.",
 			conflict.Function, c.name(), pools, remedy)
+	case conflict.Disagreement != "":
+		return refused("NIC %s belongs to BypassNICPool %s, which had it first and does not share it, because %s; mend that, or %s.",
+			c.name(), pools, conflict.Disagreement, remedy)
 	default:
 		return refused("NIC %s belongs to BypassNICPool %s, which had it first, so this pool does not hand it out; %s.",
 			c.name(), pools, remedy)

@@ -11,19 +11,23 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
-// Units returns how many containers may hold a NIC, and whether that is known. It is 1 for a NIC or virtual function
-// that is handed out as a whole. A shared NIC has as many units as its stack makes of it, virtual interfaces or receive
-// queues, and maximumSharesPerNIC at most.
-func Units(in Input, nic host.NIC) (units int, known bool) {
+// Units returns how many containers may hold a NIC that the pool has by a claim, and whether that is known. It is 1 for a NIC
+// or virtual function that is handed out as a whole. A shared NIC has as many units as its stack makes of it, virtual
+// interfaces or receive queues, less those of older pools that share it, and maximumSharesPerNIC at most.
+func Units(in Input, claim *Claim, nic host.NIC) (units int, known bool) {
 	if !isShared(&in.Pool.Spec) {
 		return 1, true
 	}
-	shares := stackOf(&in.Pool.Spec).shares
-	if shares == nil {
-		return 0, false
+	count, known := wholeShares(in, nic)
+	return atMost(in, max(0, count-claim.Reserved(nic.PCIAddress))), known
+}
+
+// wholeShares is how many containers could share a NIC if it belonged to one pool, as far as the stack can tell.
+func wholeShares(in Input, nic host.NIC) (count int, known bool) {
+	if shares := stackOf(&in.Pool.Spec).shares; shares != nil {
+		return shares(in, nic)
 	}
-	count, known := shares(in, nic)
-	return atMost(in, count), known
+	return 0, false
 }
 
 func isShared(spec *v1alpha1.BypassNICPoolSpec) bool {

@@ -138,7 +138,9 @@ func (d *PoolDecision) holdings(pool string) []bypass.Holding {
 			add(n.Name(), kept.Held, pool)
 		}
 		for _, conflict := range n.Selection.Claim.Conflicts {
-			add(n.Name(), conflict.Held, conflict.Pools[0])
+			for _, holder := range conflict.Pools {
+				add(n.Name(), conflict.Held, holder)
+			}
 		}
 		for _, claim := range n.Pools.On(n.Report).creators() {
 			add(n.Name(), claim.PCIAddress, claim.Pool)

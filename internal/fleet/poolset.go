@@ -160,9 +160,7 @@ func (p NodePools) Record(claimed []v1alpha1.BypassNICClaim, inventory *v1alpha1
 		}
 	}
 	record = shorten.List(record, v1alpha1.MaxBypassNICs)
-	slices.SortFunc(record, func(a, b v1alpha1.BypassNICClaim) int {
-		return topology.ComparePCIAddresses(a.PCIAddress, b.PCIAddress)
-	})
+	slices.SortFunc(record, bypass.CompareRecorded)
 	return record
 }
 

@@ -209,14 +209,18 @@ func TestRecord(t *testing.T) {
 		inventory *v1alpha1.Inventory
 		want      []v1alpha1.BypassNICClaim
 	}{
-		"nothing before":                {nil, there, now},
-		"a NIC that is away":            {[]v1alpha1.BypassNICClaim{claim(away, "a")}, there, []v1alpha1.BypassNICClaim{claim(away, "a"), claim(objects.FirstPort, "a")}},
-		"a NIC that is there":           {[]v1alpha1.BypassNICClaim{claim(objects.SecondPort, "a")}, there, now},
-		"a NIC of a pool that left":     {[]v1alpha1.BypassNICClaim{claim(away, "gone")}, there, now},
-		"no inventory":                  {[]v1alpha1.BypassNICClaim{claim(away, "a")}, nil, []v1alpha1.BypassNICClaim{claim(away, "a"), claim(objects.FirstPort, "a")}},
+		"nothing before":            {nil, there, now},
+		"a NIC that is away":        {[]v1alpha1.BypassNICClaim{claim(away, "a")}, there, []v1alpha1.BypassNICClaim{claim(away, "a"), claim(objects.FirstPort, "a")}},
+		"a NIC that is there":       {[]v1alpha1.BypassNICClaim{claim(objects.SecondPort, "a")}, there, now},
+		"a NIC of a pool that left": {[]v1alpha1.BypassNICClaim{claim(away, "gone")}, there, now},
+		"no inventory":              {[]v1alpha1.BypassNICClaim{claim(away, "a")}, nil, []v1alpha1.BypassNICClaim{claim(away, "a"), claim(objects.FirstPort, "a")}},
+		"a NIC that two pools share is away": {
+			[]v1alpha1.BypassNICClaim{claim(away, "b"), claim(away, "a")}, there,
+			[]v1alpha1.BypassNICClaim{claim(away, "a"), claim(away, "b"), claim(objects.FirstPort, "a")},
+		},
 		"two NICs, and one is away now": {[]v1alpha1.BypassNICClaim{claim(objects.SecondPort, "a"), claim(away, "a")}, there, []v1alpha1.BypassNICClaim{claim(away, "a"), claim(objects.FirstPort, "a")}},
 	} {
-		pools := NewPoolIndex([]*v1alpha1.BypassNICPool{objects.MakePool("a").Obj()}).Of(objects.MakeNode("n", "role", "trading"))
+		pools := NewPoolIndex([]*v1alpha1.BypassNICPool{objects.MakePool("a").Obj(), objects.MakePool("b").Obj()}).Of(objects.MakeNode("n", "role", "trading"))
 		report := &v1alpha1.LowLatencyNode{Spec: v1alpha1.LowLatencyNodeSpec{BypassNICs: tc.recorded}}
 		if diff := cmp.Diff(tc.want, pools.On(report).Record(now, tc.inventory)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

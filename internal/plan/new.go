@@ -29,8 +29,10 @@ type Input struct {
 type Pool struct {
 	Name string
 	Spec *v1alpha1.BypassNICPoolSpec
-	// NICs that the pool selects on the node and that no other pool has.
+	// NICs that the pool selects on the node and that no other pool has, but for Shared.
 	NICs []topology.NIC
+	// Shared are the addresses of those that it has together with other pools, which agreed to it.
+	Shared []string
 	// Conflicts are NICs that it selects and that other pools have.
 	Conflicts []PoolConflict
 	// ResourceOwner is another pool that its resource name belongs to, so that it has no NIC; "" for none.

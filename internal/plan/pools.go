@@ -81,7 +81,8 @@ func (p *planner) reportConflicts(pool Pool) {
 func (p *planner) mayClaim(pool Pool, nic topology.NIC) bool {
 	field := poolField(pool.Name, "spec.nics")
 	other := slices.IndexFunc(p.input.Pools, func(o Pool) bool {
-		return o.Name != pool.Name && hasNIC(o.NICs, nic.PCIAddress)
+		return o.Name != pool.Name && hasNIC(o.NICs, nic.PCIAddress) &&
+			(!slices.Contains(pool.Shared, nic.PCIAddress) || !slices.Contains(o.Shared, nic.PCIAddress))
 	})
 	switch {
 	case nic.Management != "":

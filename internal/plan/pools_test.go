@@ -120,6 +120,14 @@ func firstNIC() topology.NIC { return functionsOffered(xeon().NICs[0]) }
 
 func secondNIC() topology.NIC { return functionsOffered(xeon().NICs[1]) }
 
+// shared is a pool that shares its NICs with other pools.
+func shared(pool Pool) Pool {
+	for _, nic := range pool.NICs {
+		pool.Shared = append(pool.Shared, nic.PCIAddress)
+	}
+	return pool
+}
+
 // claimCases are about NICs that pools may have, and their hugepages.
 func claimCases() map[string]poolCase {
 	unplaced := nic("0000:5e:00.0", "ens9f0", "1924", nil)
@@ -146,6 +154,14 @@ func claimCases() map[string]poolCase {
 			pools: []Pool{poolWith("feed", []topology.NIC{managed}, vfio, pagesPerNIC("2Mi", 400))},
 			wantFindings: []string{"High plan.pool-nic: BypassNICPool feed spec.nics: NIC 0000:af:00.0 (ens2f0) carries " +
 				"the default route and is left alone."},
+		},
+		"a NIC that two pools share has the pages of both and one place for its interrupts": {
+			pools: []Pool{shared(poolWith("feed", []topology.NIC{firstNIC()}, pagesPerNIC("2Mi", 400))),
+				shared(poolWith("order", []topology.NIC{firstNIC()}, pagesPerNIC("2Mi", 30)))},
+			want:          []string{"0000:3b:00.0 " + local + " 0,40", "0000:3b:00.0 " + local + " 0,40"},
+			wantUnits:     []string{nicInterruptsUnit},
+			wantPages:     []string{"430 x 2Mi on 0 by Unit"},
+			wantBypassNIC: []string{"0000:3b:00.0"},
 		},
 		"a NIC of two pools is given to neither": {
 			pools:     []Pool{poolWith("feed", []topology.NIC{secondNIC()}), poolWith("order", []topology.NIC{firstNIC(), secondNIC()})},

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -102,7 +103,9 @@ func (p *planner) interruptUnit() {
 			if nic.InterruptCPUs.IsEmpty() {
 				continue
 			}
-			words = append(words, nic.PCIAddress+"="+nic.InterruptCPUs.String())
+			if word := nic.PCIAddress + "=" + nic.InterruptCPUs.String(); !slices.Contains(words, word) {
+				words = append(words, word)
+			}
 			origin = both(origin, Origin{Source: FromPool, Detail: poolField(pool.Name, "spec.interrupts.placement")})
 		}
 	}

@@ -309,6 +309,20 @@ func TestNetworkAttachments(t *testing.T) {
 			v1alpha1.NetworkAttachmentSpec{Type: v1alpha1.AttachmentSRIOV, Addresses: none},
 			`{"cniVersion":"1.0.0","name":"x2","type":"sriov"}`,
 		},
+		"a virtual function with all settings": {
+			v1alpha1.NetworkAttachmentSpec{Type: v1alpha1.AttachmentSRIOV, Addresses: none, VirtualFunction: &v1alpha1.VirtualFunctionSettings{
+				VLAN: 100, VLANPriority: 3, Trust: v1alpha1.On, SpoofCheck: v1alpha1.Off, LinkState: v1alpha1.LinkStateEnabled,
+				MinimumTransmitMegabits: 100, MaximumTransmitMegabits: 10000,
+			}},
+			`{"cniVersion":"1.0.0","name":"x2","type":"sriov","vlan":100,"vlanQoS":3,"spoofchk":"off","trust":"on","link_state":"enable",` +
+				`"min_tx_rate":100,"max_tx_rate":10000}`,
+		},
+		"a virtual function with one setting": {
+			v1alpha1.NetworkAttachmentSpec{Type: v1alpha1.AttachmentSRIOV, Addresses: none, VirtualFunction: &v1alpha1.VirtualFunctionSettings{
+				LinkState: v1alpha1.LinkStateAuto,
+			}},
+			`{"cniVersion":"1.0.0","name":"x2","type":"sriov","link_state":"auto"}`,
+		},
 		"macvlan": {
 			v1alpha1.NetworkAttachmentSpec{Type: v1alpha1.AttachmentMACVLAN, ParentInterface: "ens1f0", Addresses: none},
 			`{"cniVersion":"1.0.0","name":"x2","type":"macvlan","master":"ens1f0","mode":"bridge"}`,

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,9 +36,36 @@ type cniConfig struct {
 	// Master and Mode are those of macvlan and ipvlan.
 	Master string `json:"master,omitempty"`
 	Mode   string `json:"mode,omitempty"`
+	*virtualFunctionConfig
 	// Capabilities lets Multus hand over the addresses of the pod's annotation.
 	Capabilities map[string]bool `json:"capabilities,omitempty"`
 	IPAM         *cniIPAM        `json:"ipam,omitempty"`
+}
+
+// virtualFunctionConfig is what the sriov plugin tells a NIC about a virtual function (sriov-cni, configuration reference).
+type virtualFunctionConfig struct {
+	VLAN       int32  `json:"vlan,omitempty"`
+	VLANQoS    int32  `json:"vlanQoS,omitempty"`
+	SpoofCheck string `json:"spoofchk,omitempty"`
+	Trust      string `json:"trust,omitempty"`
+	LinkState  string `json:"link_state,omitempty"`
+	// MinimumRate and MaximumRate are in megabits per second.
+	MinimumRate int32 `json:"min_tx_rate,omitempty"`
+	MaximumRate int32 `json:"max_tx_rate,omitempty"`
+}
+
+func virtualFunctionConfigOf(settings *v1alpha1.VirtualFunctionSettings) *virtualFunctionConfig {
+	if settings == nil {
+		return nil
+	}
+	states := map[v1alpha1.LinkStateSetting]string{
+		v1alpha1.LinkStateAuto: "auto", v1alpha1.LinkStateEnabled: "enable", v1alpha1.LinkStateDisabled: "disable",
+	}
+	return &virtualFunctionConfig{
+		VLAN: settings.VLAN, VLANQoS: settings.VLANPriority,
+		SpoofCheck: strings.ToLower(string(settings.SpoofCheck)), Trust: strings.ToLower(string(settings.Trust)),
+		LinkState: states[settings.LinkState], MinimumRate: settings.MinimumTransmitMegabits, MaximumRate: settings.MaximumTransmitMegabits,
+	}
 }
 
 type cniIPAM struct {
@@ -72,7 +100,7 @@ func attachmentConfig(pool *v1alpha1.BypassNICPool) (cniConfig, error) {
 	case v1alpha1.AttachmentHostDevice:
 		config.Type = "host-device"
 	case v1alpha1.AttachmentSRIOV:
-		config.Type = "sriov"
+		config.Type, config.virtualFunctionConfig = "sriov", virtualFunctionConfigOf(attachment.VirtualFunction)
 	case v1alpha1.AttachmentMACVLAN:
 		config.Type, config.Master, config.Mode = "macvlan", attachment.ParentInterface, "bridge"
 	case v1alpha1.AttachmentIPVLAN:

@@ -133,6 +133,10 @@ func conflictFindings(n *fleet.PoolNode) []poolFinding {
 		about, others := describeNIC(conflict.NIC.PCIAddress, conflict.NIC.Name), strings.Join(conflict.Pools, ", ")
 		text := fmt.Sprintf("%s on node %s belongs to BypassNICPool %s, which had it first, so this pool does not hand it out: %s",
 			about, n.Name(), others, remedy)
+		if conflict.Disagreement != "" {
+			text = fmt.Sprintf("%s on node %s belongs to BypassNICPool %s, which had it first and does not share it, because %s: mend that, or %s",
+				about, n.Name(), others, conflict.Disagreement, remedy)
+		}
 		if conflict.Function != "" {
 			text = fmt.Sprintf("virtual function %s of %s on node %s belongs to BypassNICPool %s, so this pool creates none there: %s",
 				conflict.Function, about, n.Name(), others, remedy)
@@ -142,10 +146,14 @@ func conflictFindings(n *fleet.PoolNode) []poolFinding {
 		})
 	}
 	for _, kept := range claim.Kept {
+		why := ""
+		if kept.Disagreement != "" {
+			why = ", because " + kept.Disagreement
+		}
 		findings = append(findings, poolFinding{
 			reason: v1alpha1.ReasonNICClaimConflict, node: n.Name(), address: kept.NIC.PCIAddress, pools: kept.Pools, kept: true,
-			text: fmt.Sprintf("%s on node %s is also claimed by BypassNICPool %s, which does not get it; this pool keeps it: %s",
-				describeNIC(kept.NIC.PCIAddress, kept.NIC.Name), n.Name(), strings.Join(kept.Pools, ", "), remedy),
+			text: fmt.Sprintf("%s on node %s is also claimed by BypassNICPool %s, which does not get it%s; this pool keeps it: %s",
+				describeNIC(kept.NIC.PCIAddress, kept.NIC.Name), n.Name(), strings.Join(kept.Pools, ", "), why, remedy),
 		})
 	}
 	return findings
