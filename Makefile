@@ -62,22 +62,32 @@ demo-capture: ## Run the demo in terminals of 80x24 and 120x40, and look at ever
 	@mkdir -p dist
 	LOWLATENCY_DEMO_TMP=$$($(CURDIR)/hack/fast-tmp.sh) go test -tags capture -count=1 -timeout 40m -v ./test/demo -output $(CURDIR)/dist
 
-.PHONY: demo-picture
-demo-picture: programs-demo-picture ## Draw docs/images/demo.svg anew, from a run of the demo (needs script of Debian's bsdutils).
-	script -qec 'make demo ONESHOT=1' /dev/null | go run ./hack/terminalsvg -from 'A node goes wrong' -lines 40 > dist/demo.svg && mv dist/demo.svg docs/images/demo.svg
-
 .PHONY: pictures
-pictures: ## Draw the pictures of the documents anew that need no measurement.
+pictures: ## Draw the pictures of the documents anew, from the code and from what was recorded.
 	go run ./hack/pictures docs/images
+	go run ./test/scale -draw
+
+.PHONY: demo-picture
+demo-picture: programs-demo-picture ## Record the demo anew, and draw docs/images/demo.svg from it.
+	@mkdir -p dist
+	script -qec 'stty cols 80 rows 50 && make demo ONESHOT=1' dist/demo.txt
+	go run ./hack/pictures -demo dist/demo.txt docs/images
 
 .PHONY: jitter-pair
-jitter-pair: programs-jitter-pair ## Measure a CPU of an emulated machine before and after it boots as planned; the results are in dist/jitter.
+jitter-pair: programs-jitter-pair ## Measure a CPU of an emulated machine before and after it boots as planned; the results are in dist/jitter. DOCUMENT=1 puts them into docs.
 	hack/jitter/pair.sh dist/jitter
+ifneq ($(filter-out 0,$(DOCUMENT)),)
+	cp dist/jitter/before.json hack/pictures/recorded/jitter-before.json
+	cp dist/jitter/after.json hack/pictures/recorded/jitter-after.json
+	go run ./hack/pictures docs/images
+endif
 
 .PHONY: jitter-picture
-jitter-picture: ## Measure a CPU of this machine for ten seconds, and draw docs/images/jitter.svg.
+jitter-picture: ## Measure a CPU of this machine for ten seconds, and draw docs/images/jitter.svg from it.
 	@mkdir -p dist
-	go run ./cmd/kubectl-lowlatency probe jitter --cpus 0 --duration 10s --on-busy measure -o svg > dist/jitter.svg && mv dist/jitter.svg docs/images/jitter.svg
+	go run ./cmd/kubectl-lowlatency probe jitter --cpus 0 --duration 10s --on-busy measure -o json > dist/jitter.json
+	cp dist/jitter.json hack/pictures/recorded/jitter.json
+	go run ./hack/pictures docs/images
 
 ##@ Development
 

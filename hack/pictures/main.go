@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Command pictures draws the pictures of the documents that need no measurement into a folder: a simulated node on which something is
-// wrong, by the command line itself, and how data flows.
+// Command pictures draws the pictures of the documents into a folder: a simulated node on which something is wrong, by the command line
+// itself, how data flows, and what was recorded of the demo and of the jitter probe in hack/pictures/recorded.
 //
 //	go run ./hack/pictures docs/images
+//	go run ./hack/pictures -demo RECORDING docs/images   # with another run of the demo, of which it keeps what is shown
 package main
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,28 +28,51 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: go run ./hack/pictures FOLDER")
+	recording := flag.String("demo", "", "what a terminal got from make demo; what the picture shows of it is kept")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: go run ./hack/pictures [-demo RECORDING] FOLDER")
 		os.Exit(2)
 	}
-	if err := draw(context.Background(), ".", os.Args[1]); err != nil {
+	if err := run(context.Background(), *recording, flag.Arg(0)); err != nil {
 		fmt.Fprintf(os.Stderr, "error: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-// draw writes every picture into a folder.
-func draw(ctx context.Context, repository, folder string) error {
-	node, err := nodePicture(ctx, repository)
+func run(ctx context.Context, recording, folder string) error {
+	if recording != "" {
+		if err := keepDemo(".", recording); err != nil {
+			return err
+		}
+	}
+	pictures, err := draw(ctx, ".")
 	if err != nil {
 		return err
 	}
-	for name, picture := range map[string][]byte{"node.svg": node, "dataflow.svg": dataFlow()} {
+	for name, picture := range pictures {
 		if err := os.WriteFile(filepath.Join(folder, name), picture, 0o644); err != nil {
 			return fmt.Errorf("writing a picture: %w", err)
 		}
 	}
 	return nil
+}
+
+// draw returns every picture by the name of its file.
+func draw(ctx context.Context, repository string) (map[string][]byte, error) {
+	node, err := nodePicture(ctx, repository)
+	if err != nil {
+		return nil, err
+	}
+	demo, err := demoPicture(repository)
+	if err != nil {
+		return nil, err
+	}
+	one, err := jitterPicture(repository)
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{"node.svg": node, "dataflow.svg": dataFlow(), "demo.svg": demo, "jitter.svg": one}, nil
 }
 
 // nodePicture is a node that was tuned as the sample profile says, on which an interrupt then went astray and a NIC lost its link.

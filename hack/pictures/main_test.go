@@ -12,21 +12,40 @@ import (
 
 // TestPicturesAreUpToDate compares the pictures of the documents with what is drawn now.
 func TestPicturesAreUpToDate(t *testing.T) {
-	folder := t.TempDir()
-	if err := draw(t.Context(), "../..", folder); err != nil {
+	pictures, err := draw(t.Context(), "../..")
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"node.svg", "dataflow.svg"} {
-		drawn, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+	for name, drawn := range pictures {
 		shown, err := os.ReadFile(filepath.Join("../../docs/images", name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(drawn, shown) {
 			t.Errorf("docs/images/%s is not what is drawn now: make pictures", name)
+		}
+	}
+}
+
+// TestKeepDemo keeps the shown act of a recording, and refuses a recording without it.
+func TestKeepDemo(t *testing.T) {
+	repository := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(repository, recorded), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	recording := filepath.Join(repository, "recording")
+	for text, want := range map[string]string{
+		"one\r\n── 4. A node goes wrong ──\r\ntwo\x1b[K\r\n\x1b[1A\rthree\x1b[K\r\n": "── 4. A node goes wrong ──\nthree\n", "one\r\n": "",
+	} {
+		if err := os.WriteFile(recording, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := keepDemo(repository, recording); (err != nil) != (want == "") {
+			t.Errorf("%q: %v", text, err)
+		} else if want != "" {
+			if kept, err := os.ReadFile(filepath.Join(repository, recorded, demoFile)); err != nil || string(kept) != want {
+				t.Errorf("kept %q, %v, want %q", kept, err, want)
+			}
 		}
 	}
 }

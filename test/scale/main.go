@@ -41,10 +41,14 @@ func run(ctx context.Context) (err error) {
 	binary := flag.String("manager", "", "an operator to measure instead of that of this tree")
 	into := flag.String("results", filepath.Join("dist", "scale.json"), "where the results are written")
 	documented := flag.Bool("document", false, "put the figures and curves into docs")
+	drawn := flag.Bool("draw", false, "measure nothing, and put the figures and curves of "+recordedResults+" into docs")
 	checkout := flag.String("peer", "", "a checkout of OpenShift's Node Tuning Operator, which is measured instead")
 	limit := flag.Duration("limit", 15*time.Minute, "how long one phase may take")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
+	if *drawn {
+		return drawRecorded()
+	}
 	if *checkout != "" {
 		return runPeer(ctx, *checkout, *nodes, *limit)
 	}
@@ -72,9 +76,18 @@ func run(ctx context.Context) (err error) {
 	}
 	fmt.Print(table(results))
 	if *documented {
-		failures = append(failures, document(results))
+		failures = append(failures, save(recordedResults, results), document(".", results))
 	}
 	return errors.Join(failures...)
+}
+
+// drawRecorded draws again what was measured for the documentation.
+func drawRecorded() error {
+	results, err := load(recordedResults)
+	if err != nil {
+		return err
+	}
+	return document(".", results)
 }
 
 // sizes reads the sizes of fleets.

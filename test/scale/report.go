@@ -150,40 +150,68 @@ const (
 	figuresEnd   = "<!-- end -->\n"
 )
 
-// document puts the figures into the documentation.
-func document(results []*result) error {
-	path := filepath.Join("docs", "performance.md")
-	old, err := os.ReadFile(path)
+// recordedResults is where the results that the documentation shows are kept, below the repository, so that table and curves can be drawn anew.
+const recordedResults = "test/scale/recorded.json"
+
+// document writes what the documentation shows of the results, into the repository at a path.
+func document(repository string, results []*result) error {
+	path, page, err := figures(repository, results)
 	if err != nil {
-		return fmt.Errorf("reading the documentation: %w", err)
+		return err
 	}
-	before, rest, found := strings.Cut(string(old), figuresBegin)
-	_, after, ended := strings.Cut(rest, figuresEnd)
-	if !found || !ended {
-		return fmt.Errorf("%s has no place for the figures", path)
-	}
-	if err := os.WriteFile(path, []byte(before+figuresBegin+table(results)+figuresEnd+after), 0o644); err != nil {
+	if err := os.WriteFile(path, page, 0o644); err != nil {
 		return fmt.Errorf("writing the documentation: %w", err)
 	}
 	for name, picture := range charts(results) {
-		if err := os.WriteFile(filepath.Join("docs", "images", name), []byte(picture), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(repository, "docs", "images", name), []byte(picture), 0o644); err != nil {
 			return fmt.Errorf("writing a picture: %w", err)
 		}
 	}
 	return nil
 }
 
-// save writes the results as they are.
+// figures is the page of the documentation with the figures in their place, and where it is.
+func figures(repository string, results []*result) (path string, page []byte, err error) {
+	path = filepath.Join(repository, "docs", "performance.md")
+	old, err := os.ReadFile(path)
+	if err != nil {
+		return "", nil, fmt.Errorf("reading the documentation: %w", err)
+	}
+	before, rest, found := strings.Cut(string(old), figuresBegin)
+	_, after, ended := strings.Cut(rest, figuresEnd)
+	if !found || !ended {
+		return "", nil, fmt.Errorf("%s has no place for the figures", path)
+	}
+	return path, []byte(before + figuresBegin + table(results) + figuresEnd + after), nil
+}
+
+// save writes the results as they are, a line for each fleet.
 func save(path string, results []*result) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("making a folder for the results: %w", err)
 	}
-	text, err := json.MarshalIndent(results, "", "  ")
-	if err != nil {
-		return fmt.Errorf("printing the results: %w", err)
+	lines := make([]string, 0, len(results))
+	for _, one := range results {
+		line, err := json.Marshal(one)
+		if err != nil {
+			return fmt.Errorf("printing the results: %w", err)
+		}
+		lines = append(lines, string(line))
 	}
-	if err := os.WriteFile(path, text, 0o644); err != nil {
+	if err := os.WriteFile(path, []byte("[\n"+strings.Join(lines, ",\n")+"\n]\n"), 0o644); err != nil {
 		return fmt.Errorf("writing the results: %w", err)
 	}
 	return nil
+}
+
+// load reads results that were saved.
+func load(path string) (results []*result, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the results: %w", err)
+	}
+	if err := json.Unmarshal(text, &results); err != nil {
+		return nil, fmt.Errorf("reading the results %s: %w", path, err)
+	}
+	return results, nil
 }

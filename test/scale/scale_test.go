@@ -114,3 +114,29 @@ func TestProcessesAreTold(t *testing.T) {
 		t.Error("parseProcess() takes half a line")
 	}
 }
+
+// TestDocumentationIsUpToDate draws the recorded results again, and compares table and curves with the documentation's.
+func TestDocumentationIsUpToDate(t *testing.T) {
+	const repository = "../.."
+	results, err := load(filepath.Join(repository, recordedResults))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, page, err := figures(repository, results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := map[string]string{path: string(page)}
+	for name, picture := range charts(results) {
+		drawn[filepath.Join(repository, "docs", "images", name)] = picture
+	}
+	for path, want := range drawn {
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Errorf("%s is not what %s gives: make pictures (-want +got):\n%s", path, recordedResults, diff)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,14 +34,18 @@ func Plot(result *Result) string {
 }
 
 // Compare draws two measurements side by side with the same scales: for each CPU of either how many interruptions of which length there
-// were before and after something was changed.
+// were before and after something was changed, and below, for each CPU with counts in both, what the kernel counted.
 func Compare(before, after *Result) string {
 	numbers := cpuNumbers(before, after)
-	c := newCanvas(len(numbers))
+	counted := slices.DeleteFunc(slices.Clone(numbers), func(cpu int) bool { return !isCounted(before.On(cpu), after.On(cpu)) })
+	c := newCanvas(len(numbers) + len(counted))
 	s := scalesOf(before, after)
 	for i, cpu := range numbers {
 		c.lengths(0, i, fmt.Sprintf("CPU %d before", cpu), before.On(cpu), s)
 		c.lengths(1, i, fmt.Sprintf("CPU %d after", cpu), after.On(cpu), s)
+	}
+	for i, cpu := range counted {
+		c.counted(len(numbers)+i, cpu, before.On(cpu), after.On(cpu))
 	}
 	return c.end("A bar counts interruptions from its left to its right edge. Both axes are logarithmic, and the same on both sides.")
 }
@@ -123,11 +128,7 @@ func (c *canvas) lengths(column, row int, title string, one *CPUResult, s scales
 		return
 	}
 	x, y := corner(column, row)
-	var ticks []tick
-	for exponent := s.length.from; exponent <= s.length.to; exponent++ {
-		ticks = append(ticks, tick{s.length.at(math.Pow10(exponent)), short(int64(math.Pow10(exponent)))})
-	}
-	c.vertical(column, row, "length of an interruption", ticks)
+	c.vertical(column, row, "length of an interruption", s.length.ticks(func(length float64) string { return short(int64(length)) }, 1))
 	c.horizontal(column, row, s.rate, "interruptions per second", rate)
 	for _, bucket := range one.Histogram {
 		if bucket.Count == 0 {
@@ -163,10 +164,15 @@ func (c *canvas) times(column, row int, title string, one *CPUResult, s scales) 
 	}
 }
 
+// frame draws the two axes of an area.
+func (c *canvas) frame(x, y float64) {
+	fmt.Fprintf(&c.Builder, `<path d="M%.1f %.1fv%dh%d" fill="none" stroke="#57606a"/>`+"\n", x, y, areaHeight, areaWidth)
+}
+
 // isEmpty writes into an area that there is nothing to draw, when that is so.
 func (c *canvas) isEmpty(column, row int, one *CPUResult) bool {
 	x, y := corner(column, row)
-	fmt.Fprintf(&c.Builder, `<path d="M%.1f %.1fv%dh%d" fill="none" stroke="#57606a"/>`+"\n", x, y, areaHeight, areaWidth)
+	c.frame(x, y)
 	switch {
 	case one == nil:
 		c.words(x+areaWidth/2, y+areaHeight/2, "middle", "", "not measured")

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // elements counts the elements of an SVG document by name, and fails when it is not well-formed.
@@ -103,5 +105,60 @@ func TestScalesAreShared(t *testing.T) {
 	heights := regexp.MustCompile(`<rect x="[^"]*" y="([^"]*)"[^>]*><title>1.024µs`).FindAllStringSubmatch(Compare(twoCPUs(), quiet), -1)
 	if len(heights) != 2 || heights[0][1] != heights[1][1] {
 		t.Errorf("bars begin at %v", heights)
+	}
+}
+
+// countedPair are two results of CPU 3 with more counters than a panel names.
+func countedPair() (before, after *Result) {
+	counted := func(causes ...Cause) *Result {
+		return &Result{CPUs: []CPUResult{{CPU: 3, DurationNanoseconds: 1e9, Counted: causes, CountedNanoseconds: 2e9}}}
+	}
+	before = counted(
+		Cause{CauseInterrupt, "LOC  Local timer interrupts", 2000}, Cause{CauseSoftirq, "TIMER", 400}, Cause{CauseSoftirq, "SCHED", 300}, Cause{CauseSoftirq, "RCU", 200},
+		Cause{CauseInterrupt, "RES <Rescheduling>", 100}, Cause{CauseInterrupt, "CAL", 50}, Cause{CauseInterrupt, "TLB", 6}, Cause{CauseContextSwitch, "nonvoluntary_ctxt_switches", 8},
+	)
+	return before, counted(Cause{CauseInterrupt, "LOC  Local timer interrupts", 1}, Cause{CauseInterrupt, "TLB", 2})
+}
+
+func TestPairs(t *testing.T) {
+	before, after := countedPair()
+	compared := cmp.AllowUnexported(pair{})
+	kinds := []pair{{"interrupts", 1078, 1.5}, {"softirqs", 450, 0}, {"preemptions", 4, 0}}
+	if diff := cmp.Diff(kinds, pairsByKind(before.On(3), after.On(3)), compared); diff != "" {
+		t.Errorf("by kind (-want +got):\n%s", diff)
+	}
+	names := []pair{
+		{"LOC Local timer interrupts", 1000, 0.5}, {"softirq TIMER", 200, 0}, {"softirq SCHED", 150, 0}, {"softirq RCU", 100, 0},
+		{"RES <Rescheduling>", 50, 0}, {"2 others", 28, 1},
+	}
+	if diff := cmp.Diff(names, pairsByName(before.On(3), after.On(3)), compared); diff != "" {
+		t.Errorf("by name (-want +got):\n%s", diff)
+	}
+	if got := pairsByKind(before.On(3), &CPUResult{CPU: 3}); got != nil {
+		t.Errorf("what was not counted is drawn as %v", got)
+	}
+}
+
+func TestCompareCounted(t *testing.T) {
+	before, after := countedPair()
+	document := CompareCounted(before, after)
+	// The background, and two bars for each of three kinds and six names.
+	if counts := elements(t, document); counts["rect"] != 1+2*(3+6) {
+		t.Errorf("%d bars, want 18", counts["rect"]-1)
+	}
+	for _, want := range []string{"CPU 3: what the kernel counted", ">1078<", ">1.5<", "RES &lt;Rescheduling&gt;"} {
+		if !strings.Contains(document, want) {
+			t.Errorf("%q is missing in:\n%s", want, document)
+		}
+	}
+	if document := CompareCounted(before, twoCPUs()); strings.Count(document, "not counted in both") != 2*3 {
+		t.Errorf("CPUs that only one of the results has are compared:\n%s", document)
+	}
+}
+
+// TestCompareShowsCounts tests that a comparison of lengths shows the kernel's counts below, where both results have them.
+func TestCompareShowsCounts(t *testing.T) {
+	if got := strings.Count(Compare(twoCPUs(), twoCPUs()), "what the kernel counted"); got != 1 {
+		t.Errorf("the counts of %d CPUs are shown, want those of CPU 4 only", got)
 	}
 }

@@ -50,12 +50,25 @@ func scalesOf(results ...*Result) scales {
 			}
 		}
 	}
-	s := scales{length: decadesOf(lengths), rate: decadesOf(rates)}
-	if lowest := math.Pow10(s.rate.from); len(rates) > 0 && slices.Min(rates) < 1.5*lowest {
-		// The lowest bar needs some height.
-		s.rate.from--
+	return scales{length: decadesOf(lengths), rate: barsOf(rates)}
+}
+
+// barsOf is the scale of bars: the smallest needs some length.
+func barsOf(values []float64) decades {
+	d := decadesOf(values)
+	if len(values) > 0 && slices.Min(values) < 1.5*math.Pow10(d.from) {
+		d.from--
 	}
-	return s
+	return d
+}
+
+// ticks are marks at the decades on the first share of an axis.
+func (d decades) ticks(label func(float64) string, share float64) []tick {
+	var all []tick
+	for exponent := d.from; exponent <= d.to; exponent++ {
+		all = append(all, tick{d.at(math.Pow10(exponent)) * share, label(math.Pow10(exponent))})
+	}
+	return all
 }
 
 func perSecond(bucket Bucket, one *CPUResult) float64 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-package main
+package terminal
 
 import (
 	"encoding/xml"
@@ -27,7 +27,7 @@ func TestRead(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := read(strings.NewReader(tc.recorded))
+			got, err := Lines(strings.NewReader(tc.recorded))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,15 +40,19 @@ func TestRead(t *testing.T) {
 
 // TestPictureIsXML: no sequence of a terminal is left, which no browser would draw.
 func TestPictureIsXML(t *testing.T) {
-	var picture strings.Builder
-	if err := run(strings.NewReader("\x1b[1mhead\x1b[0m\n1\x1b[K\n\x1b[1A\r<2>\x1b[K\n\x1b[J"), &picture, "head", 9); err != nil {
+	lines, err := Lines(strings.NewReader("before\n\x1b[1mhead\x1b[0m\n1\x1b[K\n\x1b[1A\r<2>\x1b[K\n\x1b[J"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	for decoder := xml.NewDecoder(strings.NewReader(picture.String())); ; {
+	picture := Draw(Cut(lines, "head", 9))
+	if strings.Contains(picture, "before") || !strings.Contains(picture, "&lt;2&gt;") {
+		t.Errorf("other lines are drawn:\n%s", picture)
+	}
+	for decoder := xml.NewDecoder(strings.NewReader(picture)); ; {
 		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			t.Fatalf("%v\n%s", err, picture.String())
+			t.Fatalf("%v\n%s", err, picture)
 		}
 	}
 }

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Command terminalsvg draws terminal output, with its colours, as an SVG for the documentation:
-//
-//	script -qec 'make demo ONESHOT=1' /dev/null | go run ./hack/terminalsvg -from 'The rollout' -lines 20 > docs/images/demo.svg
-package main
+// Package terminal draws what a program wrote to a terminal, with its colours, as SVG.
+package terminal
 
 import (
 	"bufio"
-	"flag"
 	"fmt"
 	"html"
 	"io"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -24,36 +20,9 @@ const (
 	foreground, background        = "#d8dee9", "#1f2430"
 )
 
-func main() {
-	from := flag.String("from", "", "draw from the first line that contains this text")
-	lines := flag.Int("lines", 40, "how many lines to draw")
-	flag.Parse()
-	if err := run(os.Stdin, os.Stdout, *from, *lines); err != nil {
-		fmt.Fprintf(os.Stderr, "error: %v\n", err)
-		os.Exit(1)
-	}
-}
-
-// run draws the wanted lines of a recording.
-func run(in io.Reader, out io.Writer, from string, count int) error {
-	recorded, err := read(in)
-	if err != nil {
-		return err
-	}
-	wanted := cut(recorded, from, count)
-	if len(wanted) == 0 {
-		return fmt.Errorf("no line contains %q", from)
-	}
-	_, err = io.WriteString(out, draw(wanted))
-	if err != nil {
-		return fmt.Errorf("writing the picture: %w", err)
-	}
-	return nil
-}
-
-// read returns the lines as a terminal shows them in the end: "cursor up", "erase below" and "erase to the right" take back what
+// Lines are those of a recording as a terminal shows them in the end: "cursor up", "erase below" and "erase to the right" take back what
 // was drawn before. The first two stand at the beginning of lines.
-func read(in io.Reader) ([]string, error) {
+func Lines(in io.Reader) ([]string, error) {
 	move := regexp.MustCompile(`^\r?\x1b\[(\d*)([AJ])\r?`)
 	var lines []string
 	row := 0
@@ -81,8 +50,8 @@ func read(in io.Reader) ([]string, error) {
 	return lines, nil
 }
 
-// cut returns count lines from the first one that contains the text.
-func cut(lines []string, from string, count int) []string {
+// Cut returns count lines from the first one that contains the text; none when no line does.
+func Cut(lines []string, from string, count int) []string {
 	for i, line := range lines {
 		if strings.Contains(line, from) {
 			return lines[i:min(len(lines), i+count)]
@@ -138,8 +107,8 @@ func spans(line string) []span {
 	return out
 }
 
-// draw lays the lines out in a grid of cells.
-func draw(lines []string) string {
+// Draw lays lines out in a grid of cells. It is a complete SVG document.
+func Draw(lines []string) string {
 	var body strings.Builder
 	widest := 0
 	for row, line := range lines {

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package jitter
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// mostNames is how many counters a panel names; what is less frequent is one bar together.
+const mostNames = 6
+
+// CompareCounted draws only what the kernel counted in two measurements, per second: what compares when the processor is shared or
+// emulated, so that lengths tell of the machine below. CPUs of which either measurement has no counts say so.
+func CompareCounted(before, after *Result) string {
+	numbers := cpuNumbers(before, after)
+	c := newCanvas(len(numbers))
+	for i, cpu := range numbers {
+		c.counted(i, cpu, before.On(cpu), after.On(cpu))
+	}
+	return c.end("Grey before, blue after, on one logarithmic axis in each panel. What was not counted at all has no bar.")
+}
+
+// pair is how often something was counted, per second, before and after.
+type pair struct {
+	name          string
+	before, after float64
+}
+
+// counted draws a row: by kind, and by the names of the kernel's counters.
+func (c *canvas) counted(row, cpu int, before, after *CPUResult) {
+	c.pairs(0, row, fmt.Sprintf("CPU %d: what the kernel counted", cpu), pairsByKind(before, after))
+	c.pairs(1, row, fmt.Sprintf("CPU %d: which counters", cpu), pairsByName(before, after))
+}
+
+// isCounted reports whether there is anything to compare.
+func isCounted(all ...*CPUResult) bool {
+	return !slices.ContainsFunc(all, func(one *CPUResult) bool { return one == nil || one.CountedNanoseconds <= 0 })
+}
+
+func pairsByKind(before, after *CPUResult) []pair {
+	if !isCounted(before, after) {
+		return nil
+	}
+	var all []pair
+	for _, kind := range []struct {
+		kind CauseKind
+		name string
+	}{{CauseInterrupt, "interrupts"}, {CauseSoftirq, "softirqs"}, {CauseContextSwitch, "preemptions"}} {
+		all = append(all, pair{kind.name, before.CountedPerSecond(kind.kind), after.CountedPerSecond(kind.kind)})
+	}
+	return all
+}
+
+// pairsByName are the counters of interrupts and softirqs, the most frequent first, at most mostNames, the last of which is the sum of
+// the others where there are more.
+func pairsByName(before, after *CPUResult) []pair {
+	if !isCounted(before, after) {
+		return nil
+	}
+	var all []pair
+	add := func(one *CPUResult, set func(*pair, float64)) {
+		for _, cause := range one.Counted {
+			if cause.Kind == CauseContextSwitch {
+				continue
+			}
+			name := barName(cause)
+			at := slices.IndexFunc(all, func(p pair) bool { return p.name == name })
+			if at < 0 {
+				all, at = append(all, pair{name: name}), len(all)
+			}
+			set(&all[at], float64(cause.Count)/(float64(one.CountedNanoseconds)/1e9))
+		}
+	}
+	add(before, func(p *pair, value float64) { p.before += value })
+	add(after, func(p *pair, value float64) { p.after += value })
+	slices.SortStableFunc(all, func(a, b pair) int {
+		return cmp.Or(cmp.Compare(max(b.before, b.after), max(a.before, a.after)), cmp.Compare(a.name, b.name))
+	})
+	if len(all) <= mostNames {
+		return all
+	}
+	others := pair{name: fmt.Sprintf("%d others", len(all)-mostNames+1)}
+	for _, one := range all[mostNames-1:] {
+		others.before, others.after = others.before+one.before, others.after+one.after
+	}
+	return append(all[:mostNames-1:mostNames-1], others)
+}
+
+// barName is the name of a counter, with its kind where the name alone could be either.
+func barName(cause Cause) string {
+	if cause.Kind == CauseSoftirq {
+		return "softirq " + cause.Name
+	}
+	return cause.Name
+}
+
+// pairs draws two bars for each pair, the name above them, the rates behind them.
+func (c *canvas) pairs(column, row int, title string, all []pair) {
+	const (
+		thick, gap, named, longest = 7.0, 1, 15, 0.85
+	)
+	x, y := corner(column, row)
+	c.words(x, y-48, "start", `font-size="15" font-weight="bold"`, title)
+	c.frame(x, y)
+	if len(all) == 0 {
+		c.words(x+areaWidth/2, y+areaHeight/2, "middle", "", "not counted in both")
+		return
+	}
+	var values []float64
+	for _, one := range all {
+		values = append(values, one.before, one.after)
+	}
+	s := barsOf(slices.DeleteFunc(values, func(value float64) bool { return value <= 0 }))
+	c.vertical(column, row, "per second", s.ticks(rate, longest))
+	step := float64(areaHeight) / mostNames
+	for i, one := range all {
+		top := y + float64(i)*step
+		c.words(x+6, top+13, "start", "", one.name)
+		for k, bar := range []struct {
+			value  float64
+			colour string
+		}{{one.before, "#8c959f"}, {one.after, "#2f6f9f"}} {
+			length := s.at(bar.value) * areaWidth * longest
+			at := top + named + float64(k)*(thick+gap)
+			fmt.Fprintf(&c.Builder, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`+"\n", x, at, length, thick, bar.colour)
+			c.words(x+length+5, at+thick, "start", `font-size="9"`, rate(bar.value))
+		}
+	}
+}
