@@ -33,6 +33,8 @@ test-release a release that is complete, installs, and is the same when it is ma
 lab         real kernels against their plans
 lab-pools   NIC pools on a real kubelet
 lab-onload  verdicts about a real Onload, on AF_XDP
+lab-enact   kernel arguments tried, verified and kept on a machine with GRUB
+jitter-pair a CPU of an emulated machine before and after its plan
 EOF
 }
 

@@ -22,12 +22,15 @@ apt-get             apt              traffic-image image-twice release test-rele
 tc                  iproute2         judge-latency
 sockperf            sockperf         judge-latency
 qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-onload lab-enact lab-image jitter-pair
+systemctl           systemd          lab lab-short lab-pools lab-onload lab-enact lab-image
 qemu-img            qemu-utils       lab lab-short lab-pools lab-onload lab-enact lab-image
 mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-onload lab-enact lab-image
 mke2fs              e2fsprogs        lab lab-short lab-pools lab-onload lab-enact lab-image
 cpio                cpio             lab jitter-pair
-git                 git              docs-test test-upgrade argocd
-tar                 tar              test-upgrade
+git                 git              docs-test test-upgrade argocd lab-onload image-twice
+tar                 tar              test-upgrade test-hwloc lab-onload lab-pools jitter-pair
+strip               binutils         lab-onload
+dpkg                dpkg             lab lab-pools jitter-pair
 script              bsdutils         demo-picture
 qemu-system-aarch64 qemu-system-arm  lab
 EOF

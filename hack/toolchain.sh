@@ -5,9 +5,9 @@
 # Provides the programs that the project runs and does not import, in a per-user cache that survives a
 # fresh clone:
 #
-#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat|govulncheck|promtool|node|controller-manager|kubectl|olm|argocd]...
+#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat|govulncheck|promtool|prometheus|node|controller-manager|kubectl|olm|argocd]...
 #
-# Without arguments, all of them but promtool, which only make test-alerts needs, and the last five, for the lab, make olm, make argocd
+# Without arguments, all of them but promtool and prometheus, which only make test-alerts and the dashboard need, and the last five, for the lab, make olm, make argocd
 # and make docs-test. Only Go is needed. etcd and kube-apiserver are downloaded with setup-envtest where its index can be reached, and built
 # from Go modules where it cannot. "node" is
 # what runs a real node beside that API server: the kubelet, the controller manager and the scheduler of the same
@@ -275,13 +275,13 @@ present() {
   kustomize) [ -x "$(tool_path kustomize "$KUSTOMIZE_VERSION")" ] ;;
   benchstat) [ -x "$(tool_path benchstat "$BENCHSTAT_VERSION")" ] ;;
   govulncheck) [ -x "$(tool_path govulncheck "$GOVULNCHECK_VERSION")" ] ;;
-  promtool) [ -x "$(tool_path promtool "$PROMETHEUS_VERSION")" ] ;;
+  promtool | prometheus) [ -x "$(tool_path "$1" "$PROMETHEUS_VERSION")" ] ;;
   node) [ -d "$node_store" ] ;;
   kubectl) [ -x "$(tool_path kubectl "$KUBERNETES_VERSION")" ] ;;
   controller-manager) [ -x "$(tool_path kube-controller-manager "$KUBERNETES_VERSION")" ] ;;
   olm) [ -x "$(tool_path olm "$OLM_VERSION")" ] ;;
   argocd) [ -x "$(tool_path argocd "$ARGOCD_VERSION")" ] ;;
-  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat, govulncheck, promtool, node, controller-manager, kubectl, olm and argocd" ;;
+  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat, govulncheck, promtool, prometheus, node, controller-manager, kubectl, olm and argocd" ;;
   esac
 }
 
@@ -299,8 +299,8 @@ install() {
   govulncheck) install_tool govulncheck "$GOVULNCHECK_VERSION" \
     golang.org/x/vuln/cmd/govulncheck "about 20 seconds on 2 cores" ;;
   # Without the libraries of clouds in which Prometheus could look for what it is to scrape.
-  promtool) GOFLAGS=-tags=remove_all_sd install_tool promtool "$PROMETHEUS_VERSION" \
-    github.com/prometheus/prometheus/cmd/promtool "about 2 minutes on 2 cores" ;;
+  promtool | prometheus) GOFLAGS=-tags=remove_all_sd install_tool "$1" "$PROMETHEUS_VERSION" \
+    "github.com/prometheus/prometheus/cmd/$1" "about 2 minutes on 2 cores" ;;
   node) install_node ;;
   controller-manager) install_program kube-controller-manager ;;
   kubectl) install_program kubectl ;;

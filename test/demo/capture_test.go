@@ -22,7 +22,10 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"github.com/google/go-cmp/cmp"
 	"github.com/hinshun/vt10x"
+
+	"github.com/lowlatency-dev/lowlatency-operator/hack/pictures/terminal"
 )
 
 //nolint:gochecknoglobals // That is how flags of tests are made.
@@ -33,7 +36,10 @@ const (
 	patience = 15 * time.Minute
 	// mostLines is what the whole story may leave in the scrollback.
 	mostLines = 280
-	interrupt = "\x03"
+	// picture is what was recorded for docs/images/demo.svg, in a terminal of pictureColumns.
+	picture        = "../../hack/pictures/recorded/demo.txt"
+	pictureColumns = 80
+	interrupt      = "\x03"
 )
 
 // nodes are those of the tables, in their order.
@@ -183,11 +189,33 @@ func (r *recording) judge(t *testing.T) {
 			t.Errorf("the recipe is shown: %q", begin)
 		}
 	}
+	if columns == pictureColumns {
+		r.comparePicture(t)
+	}
 	tables := 0
 	for shown := range strings.SplitSeq(r.screens.String(), strings.Repeat("=", 80)) {
 		tables += wholeTables(t, shown)
 	}
 	t.Logf("%d lines of story, %d whole tables on %d screens", lines, tables, strings.Count(r.screens.String(), strings.Repeat("=", 80)))
+}
+
+// comparePicture fails when the picture of the documents shows something else than the demo does now, but for how long it took.
+func (r *recording) comparePicture(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := terminal.Lines(bytes.NewReader(r.written.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	got := terminal.Cut(told, want[0], len(want))
+	taken := regexp.MustCompile(`\(\d+ s\)`)
+	if diff := cmp.Diff(taken.ReplaceAllString(strings.Join(want, "\n"), ""), taken.ReplaceAllString(strings.Join(got, "\n"), "")); diff != "" {
+		t.Errorf("docs/images/demo.svg shows another demo than there is: make demo-picture (-shown +now):\n%s", diff)
+	}
 }
 
 // wholeTables counts the tables of nodes on a screen. Below each head stand all nodes, or the screen ends.

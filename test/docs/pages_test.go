@@ -202,10 +202,8 @@ func testSources(t *testing.T) string {
 // anything else is made for it, and no other does.
 func TestTargetsLookForTheirPrograms(t *testing.T) {
 	needs := map[string]bool{}
-	_, table, _ := strings.Cut(read(t, "hack/packages.sh"), "cat <<'EOF'")
-	table, _, _ = strings.Cut(table, "EOF")
-	for _, row := range regexp.MustCompile(`(?m)^[a-z0-9_-]+ +[a-z0-9-]+ +((?:[a-z0-9-]+ ?)+)$`).FindAllStringSubmatch(table, -1) {
-		for target := range strings.FieldsSeq(row[1]) {
+	for _, row := range programs(t) {
+		for target := range row.targets {
 			needs[target] = true
 		}
 	}
@@ -217,5 +215,58 @@ func TestTargetsLookForTheirPrograms(t *testing.T) {
 	}
 	for target := range needs {
 		t.Errorf("make %s does not look for its programs first", target)
+	}
+}
+
+// program is a row of the table of hack/packages.sh.
+type program struct {
+	name    string
+	targets map[string]bool
+}
+
+func programs(t *testing.T) []program {
+	t.Helper()
+	_, table, _ := strings.Cut(read(t, "hack/packages.sh"), "cat <<'EOF'")
+	table, _, _ = strings.Cut(table, "EOF")
+	var all []program
+	for _, row := range regexp.MustCompile(`(?m)^([a-z0-9_-]+) +[a-z0-9-]+ +((?:[a-z0-9-]+ ?)+)$`).FindAllStringSubmatch(table, -1) {
+		one := program{row[1], map[string]bool{}}
+		for target := range strings.FieldsSeq(row[2]) {
+			one.targets[target] = true
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// TestScriptsOfLabsUseKnownPrograms wants every program of the table that a script of the lab runs to be in the rows of all targets that
+// run the script, and every lab to have such scripts. Programs of packages that every Debian has, such as coreutils, are not in the table.
+func TestScriptsOfLabsUseKnownPrograms(t *testing.T) {
+	image := []string{"hack/lab/debian.sh", "hack/lab/image/build.sh"}
+	scripts := map[string][]string{
+		"lab":         append([]string{"hack/lab/kernel/build.sh", "hack/lab/qemu/build.sh", "hack/lab/arm64/record.sh"}, image...),
+		"lab-short":   image,
+		"lab-image":   image,
+		"lab-pools":   append([]string{"hack/lab/qemu/build.sh"}, image...),
+		"lab-onload":  append([]string{"hack/lab/onload/build.sh"}, image...),
+		"lab-enact":   {"hack/lab/debian.sh", "hack/lab/grub/build.sh"},
+		"jitter-pair": {"hack/jitter/pair.sh"},
+	}
+	for _, target := range regexp.MustCompile(`(?m)^(lab[a-z-]*):`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		if scripts[target[1]] == nil {
+			t.Errorf("the test does not know which scripts make %s runs", target[1])
+		}
+	}
+	comment := regexp.MustCompile(`(?m)^\s*#.*$|'[^'\n]*'`)
+	for target, files := range scripts {
+		for _, file := range files {
+			text := comment.ReplaceAllString(read(t, file), "")
+			for _, one := range programs(t) {
+				runs := regexp.MustCompile(`(?m)(?:^|[|(&;!]|\bthen|\bdo|\bwith|\btimeout \d+|need_tools .*)\s*` + regexp.QuoteMeta(one.name) + `(?:\s|$)`)
+				if runs.MatchString(text) && !one.targets[target] {
+					t.Errorf("make %s runs %s (%s), but hack/packages.sh does not look for it", target, one.name, file)
+				}
+			}
+		}
 	}
 }
