@@ -23,6 +23,8 @@ const (
 	// recorded needs the hosts of docs/worked-example.md, which belong to another project; DOCS_HOSTS names a folder from which make
 	// example-hosts takes them. make docs-test gets them from GitHub, and says so when it cannot.
 	recorded
+	// parsed is a command of the plugin that needs another host: the command line reads its words and does nothing. why says what runs it.
+	parsed
 	// never is run by no test of this package: why says what runs it, or what would have to be here.
 	never
 )
@@ -65,7 +67,7 @@ func rules() []rule {
 
 		{matches: `^make (help|build-cli)|^make build-installer`, need: builds},
 		{matches: `probe jitter`, need: alone, instead: []string{"--cpus 4-7", "--cpus 0 --on-busy=measure --warm-up 100ms", "60s", "200ms", " -o json >", " --duration 200ms -o json >", " -o svg  >", " --duration 200ms -o svg >"}},
-		{matches: `probe (pingpong|rate|load)`, need: never, why: "needs a server on another host; the tests of internal/cli/probe run both on this one"},
+		{matches: `probe (pingpong|rate|load)`, need: parsed, why: "needs a server on another host; the tests of internal/cli/probe run both on this one"},
 		{matches: `^make traffic`, need: builds},
 		{matches: `^install bin/`, need: builds, instead: []string{"/usr/local/bin/", "installed-"}},
 
@@ -110,11 +112,17 @@ func TestRules(t *testing.T) {
 		used[place] = true
 	}
 	targets := read(t, "Makefile")
+	target := regexp.MustCompile(`^(?:sudo )?(?:env )?make ([a-z][a-z-]*)`)
+	for _, c := range allCommands(t) {
+		if made := target.FindStringSubmatch(c.text); made != nil && !strings.Contains(targets, "\n"+made[1]+":") {
+			t.Errorf("%s:%d: the Makefile has no target %s", c.file, c.line, made[1])
+		}
+	}
 	for i, r := range rules() {
 		if !used[i] {
 			t.Errorf("no command matches %s: take the rule away", r.matches)
 		}
-		if (r.need == never || r.exits != nil) && r.why == "" {
+		if (r.need == never || r.need == parsed || r.exits != nil) && r.why == "" {
 			t.Errorf("%s: say why", r.matches)
 		}
 		for _, named := range regexp.MustCompile(`make ([a-z-]+)`).FindAllStringSubmatch(r.why, -1) {
