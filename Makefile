@@ -27,6 +27,7 @@ GOLANGCI_LINT := $(CACHE)/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-li
 KUSTOMIZE := $(CACHE)/bin/kustomize-$(KUSTOMIZE_VERSION)/kustomize
 KUBECTL_HERE := $(CACHE)/bin/kubectl-$(KUBERNETES_VERSION)/kubectl
 PROMTOOL := $(CACHE)/bin/promtool-$(PROMETHEUS_VERSION)/promtool
+PROMETHEUS := $(CACHE)/bin/prometheus-$(PROMETHEUS_VERSION)/prometheus
 BENCHSTAT := $(CACHE)/bin/benchstat-$(BENCHSTAT_VERSION)/benchstat
 GOVULNCHECK := $(CACHE)/bin/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
 
@@ -88,6 +89,11 @@ jitter-picture: ## Measure a CPU of this machine for ten seconds, and draw docs/
 	go run ./cmd/kubectl-lowlatency probe jitter --cpus 0 --duration 10s --on-busy measure -o json > dist/jitter.json
 	cp dist/jitter.json hack/pictures/recorded/jitter.json
 	go run ./hack/pictures docs/images
+
+.PHONY: dashboard-picture
+dashboard-picture: programs-dashboard-picture envtest $(PROMETHEUS) ## Let a real Prometheus scrape the demo, and draw docs/images/dashboard.png from it (needs Chromium and npm).
+	CGO_ENABLED=0 go build -trimpath -o bin/demo ./hack/demo
+	TMPDIR=$$(hack/fast-tmp.sh) hack/dashboard/picture.sh $(PROMETHEUS) docs/images/dashboard.png
 
 ##@ Development
 
@@ -454,6 +460,9 @@ $(KUBECTL_HERE):
 
 $(PROMTOOL):
 	@hack/toolchain.sh promtool
+
+$(PROMETHEUS):
+	@hack/toolchain.sh prometheus
 
 $(BENCHSTAT):
 	@hack/toolchain.sh benchstat

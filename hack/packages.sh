@@ -32,6 +32,9 @@ tar                 tar              test-upgrade test-hwloc lab-onload lab-pool
 strip               binutils         lab-onload
 dpkg                dpkg             lab lab-pools jitter-pair
 script              bsdutils         demo-picture
+chromium            chromium         dashboard-picture
+node                nodejs           dashboard-picture
+npm                 npm              dashboard-picture
 qemu-system-aarch64 qemu-system-arm  lab
 EOF
 }

@@ -24,8 +24,10 @@ import (
 )
 
 func main() {
-	oneshot := flag.Bool("oneshot", false, "end after the story")
-	scrapes := flag.String("scrapes", "", "a folder for the operator's metrics at the end of each act; none when empty")
+	var o options
+	flag.BoolVar(&o.oneshot, "oneshot", false, "end after the story")
+	flag.StringVar(&o.scrapes, "scrapes", "", "a folder for the operator's metrics at the end of each act; none when empty")
+	flag.StringVar(&o.metrics, "metrics", "", "the address at which the operator's metrics can be read while the demo runs, such as 127.0.0.1:8080; none when empty")
 	verbose := flag.Bool("verbose", false, "print the operator's own log to stderr")
 	flag.Parse()
 	log := logger(*verbose)
@@ -34,7 +36,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	narrator := newNarrator(os.Stdout)
-	err := run(ctx, narrator, *oneshot, *scrapes)
+	err := run(ctx, narrator, &o)
 	switch {
 	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
 		narrator.say("\nEnded, and everything of the demo is removed.")
@@ -52,8 +54,14 @@ func logger(verbose bool) logr.Logger {
 	return funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, prefix, args) }, funcr.Options{})
 }
 
+// options are those of the command line.
+type options struct {
+	oneshot          bool
+	scrapes, metrics string
+}
+
 // run tells the story and, unless oneshot, keeps everything running for the reader to play with.
-func run(ctx context.Context, narrator *narrator, oneshot bool, scrapes string) (err error) {
+func run(ctx context.Context, narrator *narrator, o *options) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	stage, err := newStage(ctx, narrator)
 	if err != nil {
@@ -64,16 +72,19 @@ func run(ctx context.Context, narrator *narrator, oneshot bool, scrapes string) 
 		cancel()
 		err = errors.Join(err, stage.close())
 	}()
+	if err := stage.serveMetrics(ctx, o.metrics); err != nil {
+		return err
+	}
 	for number, act := range acts() {
 		narrator.heading(act.title, act.text)
 		if err := act.play(ctx, stage); err != nil {
 			return err
 		}
-		if err := stage.scrape(scrapes, number+1); err != nil {
+		if err := stage.scrape(o.scrapes, number+1); err != nil {
 			return err
 		}
 	}
-	if oneshot {
+	if o.oneshot {
 		narrator.say("\nThe final state is as promised. make demo without ONESHOT=1 keeps everything running.")
 		return nil
 	}

@@ -68,11 +68,11 @@ func draw(ctx context.Context, repository string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	one, err := jitterPicture(repository)
+	one, pair, err := jitterPictures(repository)
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{"node.svg": node, "dataflow.svg": dataFlow(), "demo.svg": demo, "jitter.svg": one}, nil
+	return map[string][]byte{"node.svg": node, "dataflow.svg": dataFlow(), "demo.svg": demo, "jitter.svg": one, "jitter-pair.svg": pair}, nil
 }
 
 // nodePicture is a node that was tuned as the sample profile says, on which an interrupt then went astray and a NIC lost its link.

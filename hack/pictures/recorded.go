@@ -58,13 +58,16 @@ func demoPicture(repository string) ([]byte, error) {
 	return []byte(terminal.Draw(lines)), nil
 }
 
-// jitterPicture is a measurement on a machine that nobody has tuned.
-func jitterPicture(repository string) ([]byte, error) {
-	result, err := readResult(repository, "jitter.json")
-	if err != nil {
-		return nil, err
+// jitterPictures are one measurement on a machine that nobody has tuned, and what the kernel counted in an emulated machine before and
+// after it booted with the planned arguments. Lengths of the latter say nothing, so they are not drawn.
+func jitterPictures(repository string) (one, pair []byte, err error) {
+	results := map[string]*jitter.Result{}
+	for _, name := range []string{"jitter.json", "jitter-before.json", "jitter-after.json"} {
+		if results[name], err = readResult(repository, name); err != nil {
+			return nil, nil, err
+		}
 	}
-	return []byte(jitter.Plot(result)), nil
+	return []byte(jitter.Plot(results["jitter.json"])), []byte(jitter.CompareCounted(results["jitter-before.json"], results["jitter-after.json"])), nil
 }
 
 // readResult reads a recorded measurement.

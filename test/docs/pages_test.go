@@ -4,10 +4,13 @@
 package docs
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +47,7 @@ func TestYAMLSaysWhatItIs(t *testing.T) {
 func TestPicturesHaveATarget(t *testing.T) {
 	made := map[string]string{
 		"node.svg": "pictures", "dataflow.svg": "pictures", "demo.svg": "demo-picture", "jitter.svg": "jitter-picture", "jitter-pair.svg": "jitter-pair",
+		"dashboard.png":    "dashboard-picture",
 		"scale-change.svg": "scale", "scale-first.svg": "scale", "scale-memory.svg": "scale", "scale-time.svg": "scale",
 	}
 	files, err := filepath.Glob(filepath.Join(repository, "docs/images/*"))
@@ -62,6 +66,20 @@ func TestPicturesHaveATarget(t *testing.T) {
 		}
 		if !strings.Contains(pages.String(), "images/"+name) {
 			t.Errorf("no document shows docs/images/%s", name)
+		}
+	}
+}
+
+// TestTheDashboardsPictureIsUpToDate compares what the picture of the dashboard was drawn from with what is there now.
+func TestTheDashboardsPictureIsUpToDate(t *testing.T) {
+	drawn := strings.Fields(read(t, "hack/dashboard/drawn.sha256"))
+	const pair = 2
+	if len(drawn) < 5*pair {
+		t.Fatalf("only %d words say what was drawn", len(drawn))
+	}
+	for line := range slices.Chunk(drawn, pair) {
+		if sum := sha256.Sum256([]byte(read(t, line[1]))); hex.EncodeToString(sum[:]) != line[0] {
+			t.Errorf("docs/images/dashboard.png was drawn from another %s: make dashboard-picture", line[1])
 		}
 	}
 }
@@ -228,8 +246,9 @@ func programs(t *testing.T) []program {
 	t.Helper()
 	_, table, _ := strings.Cut(read(t, "hack/packages.sh"), "cat <<'EOF'")
 	table, _, _ = strings.Cut(table, "EOF")
-	var all []program
-	for _, row := range regexp.MustCompile(`(?m)^([a-z0-9_-]+) +[a-z0-9-]+ +((?:[a-z0-9-]+ ?)+)$`).FindAllStringSubmatch(table, -1) {
+	rows := regexp.MustCompile(`(?m)^([a-z0-9_-]+) +[a-z0-9-]+ +((?:[a-z0-9-]+ ?)+)$`).FindAllStringSubmatch(table, -1)
+	all := make([]program, 0, len(rows))
+	for _, row := range rows {
 		one := program{row[1], map[string]bool{}}
 		for target := range strings.FieldsSeq(row[2]) {
 			one.targets[target] = true
@@ -257,7 +276,7 @@ func TestScriptsOfLabsUseKnownPrograms(t *testing.T) {
 			t.Errorf("the test does not know which scripts make %s runs", target[1])
 		}
 	}
-	comment := regexp.MustCompile(`(?m)^\s*#.*$|'[^'\n]*'`)
+	comment := regexp.MustCompile(`(?m)^\s*#.*$|'[^'\n]*'|\$\(\([^)]*\)\)`)
 	for target, files := range scripts {
 		for _, file := range files {
 			text := comment.ReplaceAllString(read(t, file), "")

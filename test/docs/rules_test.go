@@ -112,12 +112,6 @@ func TestRules(t *testing.T) {
 		used[place] = true
 	}
 	targets := read(t, "Makefile")
-	target := regexp.MustCompile(`^(?:sudo )?(?:env )?make ([a-z][a-z-]*)`)
-	for _, c := range allCommands(t) {
-		if made := target.FindStringSubmatch(c.text); made != nil && !strings.Contains(targets, "\n"+made[1]+":") {
-			t.Errorf("%s:%d: the Makefile has no target %s", c.file, c.line, made[1])
-		}
-	}
 	for i, r := range rules() {
 		if !used[i] {
 			t.Errorf("no command matches %s: take the rule away", r.matches)
@@ -129,6 +123,16 @@ func TestRules(t *testing.T) {
 			if !strings.Contains(targets, "\n"+named[1]+":") {
 				t.Errorf("%s: the Makefile has no target %s", r.matches, named[1])
 			}
+		}
+	}
+}
+
+// TestCommandsNameTargets finds every target that a command of the documents makes, whether it is run or not.
+func TestCommandsNameTargets(t *testing.T) {
+	targets, target := read(t, "Makefile"), regexp.MustCompile(`^(?:sudo )?(?:env )?make ([a-z][a-z-]*)`)
+	for _, c := range allCommands(t) {
+		if made := target.FindStringSubmatch(c.text); made != nil && !strings.Contains(targets, "\n"+made[1]+":") {
+			t.Errorf("%s:%d: the Makefile has no target %s", c.file, c.line, made[1])
 		}
 	}
 }

@@ -100,7 +100,9 @@ func barName(cause Cause) string {
 // pairs draws two bars for each pair, the name above them, the rates behind them.
 func (c *canvas) pairs(column, row int, title string, all []pair) {
 	const (
-		thick, gap, named, longest = 7.0, 1, 15, 0.85
+		// A name has the height named above its two bars; the longest bar leaves room for its rate.
+		named, gap, longest, thickest = 15, 1, 0.85, 14.0
+		fewest                        = 3
 	)
 	x, y := corner(column, row)
 	c.words(x, y-48, "start", `font-size="15" font-weight="bold"`, title)
@@ -115,7 +117,8 @@ func (c *canvas) pairs(column, row int, title string, all []pair) {
 	}
 	s := barsOf(slices.DeleteFunc(values, func(value float64) bool { return value <= 0 }))
 	c.vertical(column, row, "per second", s.ticks(rate, longest))
-	step := float64(areaHeight) / mostNames
+	step := float64(areaHeight) / float64(max(fewest, len(all)))
+	thick := min(thickest, (step-named-gap)/2-1)
 	for i, one := range all {
 		top := y + float64(i)*step
 		c.words(x+6, top+13, "start", "", one.name)
@@ -126,7 +129,7 @@ func (c *canvas) pairs(column, row int, title string, all []pair) {
 			length := s.at(bar.value) * areaWidth * longest
 			at := top + named + float64(k)*(thick+gap)
 			fmt.Fprintf(&c.Builder, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`+"\n", x, at, length, thick, bar.colour)
-			c.words(x+length+5, at+thick, "start", `font-size="9"`, rate(bar.value))
+			c.words(x+length+5, at+thick, "start", fmt.Sprintf(`font-size="%.0f"`, min(13, thick+3)), rate(bar.value))
 		}
 	}
 }

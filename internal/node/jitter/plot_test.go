@@ -114,10 +114,10 @@ func countedPair() (before, after *Result) {
 		return &Result{CPUs: []CPUResult{{CPU: 3, DurationNanoseconds: 1e9, Counted: causes, CountedNanoseconds: 2e9}}}
 	}
 	before = counted(
-		Cause{CauseInterrupt, "LOC  Local timer interrupts", 2000}, Cause{CauseSoftirq, "TIMER", 400}, Cause{CauseSoftirq, "SCHED", 300}, Cause{CauseSoftirq, "RCU", 200},
+		Cause{CauseInterrupt, "LOC Local timer interrupts", 2000}, Cause{CauseSoftirq, "TIMER", 400}, Cause{CauseSoftirq, "SCHED", 300}, Cause{CauseSoftirq, "RCU", 200},
 		Cause{CauseInterrupt, "RES <Rescheduling>", 100}, Cause{CauseInterrupt, "CAL", 50}, Cause{CauseInterrupt, "TLB", 6}, Cause{CauseContextSwitch, "nonvoluntary_ctxt_switches", 8},
 	)
-	return before, counted(Cause{CauseInterrupt, "LOC  Local timer interrupts", 1}, Cause{CauseInterrupt, "TLB", 2})
+	return before, counted(Cause{CauseInterrupt, "LOC Local timer interrupts", 1}, Cause{CauseInterrupt, "TLB", 2})
 }
 
 func TestPairs(t *testing.T) {

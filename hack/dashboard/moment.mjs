@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Asks Prometheus when the demo's story began, and when a node was last seen to be wrong in it, and prints both in seconds:
+//
+//   node moment.mjs PROMETHEUS-PORT
+const [port] = process.argv.slice(2);
+const now = Math.floor(Date.now() / 1000);
+
+async function values(query) {
+  const asked = new URLSearchParams({ query, start: now - 3600, end: now, step: 1 });
+  const answer = await (await fetch(`http://127.0.0.1:${port}/api/v1/query_range?${asked}`)).json();
+  return answer.data.result.flatMap((series) => series.values.map(([time, value]) => [time, Number(value)]));
+}
+
+const matched = await values('sum(lowlatency_profile_nodes{state="matched"})');
+// Only after the roll-out is a node that is not proven one that went wrong.
+const proven = await values('sum(lowlatency_profile_nodes{state="deJittered"})');
+const all = Math.max(...matched.map(([, value]) => value));
+const rolledOut = proven.findIndex(([, value]) => value === all);
+const wrong = proven.filter(([, value], place) => place > rolledOut && value < all);
+if (rolledOut < 0 || wrong.length === 0) {
+  console.error('dashboard: Prometheus saw no node go wrong after the roll-out; is this machine too busy for the demo?');
+  process.exit(1);
+}
+console.log(matched[0][0], wrong[wrong.length - 1][0]);
