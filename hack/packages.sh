@@ -18,7 +18,7 @@ gcc                 gcc              test judge-latency traffic-image image-twic
 x86_64-linux-gnu-gcc  gcc-x86-64-linux-gnu,libc6-dev-amd64-cross  traffic-image image-twice release test-release
 aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu,libc6-dev-arm64-cross traffic-image image-twice release test-release
 dpkg-deb            dpkg             traffic-image image-twice release test-release
-apt-get             apt              traffic-image image-twice release test-release
+apt-get             apt              lab lab-short lab-pools lab-onload lab-enact lab-image jitter-pair traffic-image image-twice release test-release
 tc                  iproute2         judge-latency
 sockperf            sockperf         judge-latency
 qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-onload lab-enact lab-image jitter-pair
