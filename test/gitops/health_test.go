@@ -31,7 +31,9 @@ const (
 )
 
 // kinds are those that have a health check.
-func kinds() []string { return []string{"BypassNICPool", "LatencyTest", "LowLatencyNode", "LowLatencyNodeProfile"} }
+func kinds() []string {
+	return []string{"BypassNICPool", "LatencyTest", "LowLatencyNode", "LowLatencyNodeProfile"}
+}
 
 // toLua turns a value of JSON into one of Lua, as Argo CD does: lists count from one.
 func toLua(state *lua.LState, value any) lua.LValue {
