@@ -29,7 +29,7 @@ type recipe struct {
 func recipes() []recipe {
 	return []recipe{
 		{
-			name: operatorImage, programs: []string{"lowlatency-operator", "lowlatency-agent"}, title: "Low Latency Node Operator",
+			name: operatorImage, programs: []string{"lowlatency-operator", "lowlatency-agent", "lowlatency-guard"}, title: "Low Latency Node Operator",
 			summary:     "Keeps Kubernetes nodes quiet for low-latency workloads and proves it",
 			description: "Plans, applies and verifies the low-latency tuning of nodes",
 		},

@@ -4,14 +4,16 @@
 package plan
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/json"
-	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -77,14 +79,19 @@ func (p *planner) refuseForeignFields(fields map[string]any) {
 // parseKubeletConfiguration reads YAML or JSON as the kubelet itself does, strictly: unknown fields, fields
 // in the wrong case, fields given twice and values of the wrong type are errors.
 func parseKubeletConfiguration(text string) (map[string]any, error) {
-	scheme := runtime.NewScheme()
-	if err := kubeletconfig.AddToScheme(scheme); err != nil {
+	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
 		return nil, err
 	}
-	decoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme,
-		json.SerializerOptions{Yaml: true, Strict: true})
-	kind := kubeletconfig.SchemeGroupVersion.WithKind("KubeletConfiguration")
-	if _, _, err := decoder.Decode([]byte(text), &kind, &kubeletconfig.KubeletConfiguration{}); err != nil {
+	var typed kubeletConfiguration
+	problems, err := json.UnmarshalStrict(data, &typed)
+	if err != nil {
+		return nil, err
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	if err := checkKubeletKind(typed.TypeMeta); err != nil {
 		return nil, err
 	}
 	fields := map[string]any{}
@@ -94,6 +101,15 @@ func parseKubeletConfiguration(text string) (map[string]any, error) {
 	delete(fields, "kind")
 	delete(fields, "apiVersion")
 	return fields, nil
+}
+
+// checkKubeletKind takes a text of its kind, and one that does not name any.
+func checkKubeletKind(given metav1.TypeMeta) error {
+	const kind, version = "KubeletConfiguration", "kubelet.config.k8s.io/v1beta1"
+	if given.Kind != "" && given.Kind != kind || given.APIVersion != "" && given.APIVersion != version {
+		return fmt.Errorf("it is of the kind %s of %s, and not %s of %s", given.Kind, cmp.Or(given.APIVersion, version), kind, version)
+	}
+	return nil
 }
 
 // sharedMap is a map of KubeletConfiguration that the plan and the user fill together.

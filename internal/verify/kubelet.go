@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -60,10 +59,29 @@ func kubeletChecks() []Check {
 	}
 }
 
+// kubeletSettings are the fields of KubeletConfiguration (kubelet.config.k8s.io/v1beta1) that are judged. The type of that package
+// would link Prometheus' client into every program that judges.
+type kubeletSettings struct {
+	CPUManagerPolicy             string              `json:"cpuManagerPolicy"`
+	CPUManagerPolicyOptions      map[string]string   `json:"cpuManagerPolicyOptions"`
+	ReservedSystemCPUs           string              `json:"reservedSystemCPUs"`
+	TopologyManagerPolicy        string              `json:"topologyManagerPolicy"`
+	TopologyManagerScope         string              `json:"topologyManagerScope"`
+	TopologyManagerPolicyOptions map[string]string   `json:"topologyManagerPolicyOptions"`
+	MemoryManagerPolicy          string              `json:"memoryManagerPolicy"`
+	ReservedMemory               []memoryReservation `json:"reservedMemory"`
+}
+
+// memoryReservation is what the kubelet keeps from pods on one NUMA node.
+type memoryReservation struct {
+	NumaNode int32                        `json:"numaNode"`
+	Limits   map[string]resource.Quantity `json:"limits"`
+}
+
 // kubeletConfiguration reads the kubelet's configuration file, YAML or JSON.
-func (s *state) kubeletConfiguration() host.Fact[*kubeletv1beta1.KubeletConfiguration] {
-	return parseSetting(s.facts.Kubelet.Config, func(text string) (*kubeletv1beta1.KubeletConfiguration, error) {
-		var config kubeletv1beta1.KubeletConfiguration
+func (s *state) kubeletConfiguration() host.Fact[*kubeletSettings] {
+	return parseSetting(s.facts.Kubelet.Config, func(text string) (*kubeletSettings, error) {
+		var config kubeletSettings
 		if err := yaml.Unmarshal([]byte(text), &config); err != nil {
 			return nil, fmt.Errorf("not a KubeletConfiguration: %w", err)
 		}
@@ -72,7 +90,7 @@ func (s *state) kubeletConfiguration() host.Fact[*kubeletv1beta1.KubeletConfigur
 }
 
 // inConfiguration judges the kubelet's configuration.
-func (s *state) inConfiguration(expected string, rule func(*kubeletv1beta1.KubeletConfiguration) verdict) verdict {
+func (s *state) inConfiguration(expected string, rule func(*kubeletSettings) verdict) verdict {
 	return judge(s.kubeletConfiguration(), expected, rule)
 }
 
@@ -101,7 +119,7 @@ func cpuManagerIsPlanned(s *state) verdict {
 	if want.CPUManagerPolicy == "" {
 		return notApplicable()
 	}
-	configured := s.inConfiguration("cpuManagerPolicy "+want.CPUManagerPolicy, func(config *kubeletv1beta1.KubeletConfiguration) verdict {
+	configured := s.inConfiguration("cpuManagerPolicy "+want.CPUManagerPolicy, func(config *kubeletSettings) verdict {
 		return worst(
 			field("cpuManagerPolicy", orDefault(config.CPUManagerPolicy, "none"), want.CPUManagerPolicy),
 			options("cpuManagerPolicyOptions", config.CPUManagerPolicyOptions, want.CPUManagerPolicyOptions),
@@ -207,7 +225,7 @@ func topologyManagerIsPlanned(s *state) verdict {
 	if want.TopologyManagerPolicy == "" {
 		return notApplicable()
 	}
-	return s.inConfiguration("topologyManagerPolicy "+want.TopologyManagerPolicy, func(config *kubeletv1beta1.KubeletConfiguration) verdict {
+	return s.inConfiguration("topologyManagerPolicy "+want.TopologyManagerPolicy, func(config *kubeletSettings) verdict {
 		return worst(
 			field("topologyManagerPolicy", orDefault(config.TopologyManagerPolicy, "none"), want.TopologyManagerPolicy),
 			field("topologyManagerScope", orDefault(config.TopologyManagerScope, "container"), want.TopologyManagerScope),
@@ -221,7 +239,7 @@ func memoryManagerIsPlanned(s *state) verdict {
 	if want.MemoryManagerPolicy == "" {
 		return notApplicable()
 	}
-	configured := s.inConfiguration("memoryManagerPolicy "+want.MemoryManagerPolicy, func(config *kubeletv1beta1.KubeletConfiguration) verdict {
+	configured := s.inConfiguration("memoryManagerPolicy "+want.MemoryManagerPolicy, func(config *kubeletSettings) verdict {
 		return worst(
 			field("memoryManagerPolicy", orDefault(config.MemoryManagerPolicy, "None"), want.MemoryManagerPolicy),
 			s.memoryIsReserved(config.ReservedMemory),
@@ -241,7 +259,7 @@ func memoryManagerIsPlanned(s *state) verdict {
 }
 
 // memoryIsReserved compares the reservations per NUMA node and resource by amount.
-func (s *state) memoryIsReserved(reserved []kubeletv1beta1.MemoryReservation) verdict {
+func (s *state) memoryIsReserved(reserved []memoryReservation) verdict {
 	found := map[string]resource.Quantity{}
 	for _, reservation := range reserved {
 		for name, amount := range reservation.Limits {
@@ -259,7 +277,7 @@ func (s *state) memoryIsReserved(reserved []kubeletv1beta1.MemoryReservation) ve
 }
 
 // otherReservations are what the kubelet reserves and the plan does not know, such as hugepages: pods cannot have them.
-func (s *state) otherReservations(reserved []kubeletv1beta1.MemoryReservation) []verdict {
+func (s *state) otherReservations(reserved []memoryReservation) []verdict {
 	planned := map[int32]map[string]string{}
 	for _, reservation := range s.plan.Kubelet.ReservedMemory {
 		planned[reservation.NUMANode] = reservation.Limits

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
@@ -86,39 +85,39 @@ func (s *state) vectorsOn(set host.Fact[cpus.Set], lines map[int]*host.Interrupt
 }
 
 // configuredAs takes a text out of the kubelet's configuration.
-func configuredAs(config host.Fact[*kubeletv1beta1.KubeletConfiguration], read func(*kubeletv1beta1.KubeletConfiguration) string) host.Fact[string] {
+func configuredAs(config host.Fact[*kubeletSettings], read func(*kubeletSettings) string) host.Fact[string] {
 	if !config.Known {
 		return host.Absent[string](config.Source, config.Reason)
 	}
 	return host.Known(read(config.Value), config.Source)
 }
 
-func kubeletTruth(p *plan.NodePlan, config host.Fact[*kubeletv1beta1.KubeletConfiguration]) []SettingTruth {
+func kubeletTruth(p *plan.NodePlan, config host.Fact[*kubeletSettings]) []SettingTruth {
 	want := p.Kubelet
-	setting := func(name, planned string, read func(*kubeletv1beta1.KubeletConfiguration) string) SettingTruth {
+	setting := func(name, planned string, read func(*kubeletSettings) string) SettingTruth {
 		return SettingTruth{Name: name, Planned: planned, Configured: configuredAs(config, read)}
 	}
 	return []SettingTruth{
-		setting("cpuManagerPolicy", want.CPUManagerPolicy, func(c *kubeletv1beta1.KubeletConfiguration) string {
+		setting("cpuManagerPolicy", want.CPUManagerPolicy, func(c *kubeletSettings) string {
 			return orDefault(c.CPUManagerPolicy, "none")
 		}),
-		setting("reservedSystemCPUs", want.ReservedSystemCPUs, func(c *kubeletv1beta1.KubeletConfiguration) string {
+		setting("reservedSystemCPUs", want.ReservedSystemCPUs, func(c *kubeletSettings) string {
 			return cpus.Normal(c.ReservedSystemCPUs)
 		}),
-		setting("memoryManagerPolicy", want.MemoryManagerPolicy, func(c *kubeletv1beta1.KubeletConfiguration) string {
+		setting("memoryManagerPolicy", want.MemoryManagerPolicy, func(c *kubeletSettings) string {
 			return orDefault(c.MemoryManagerPolicy, "None")
 		}),
-		setting("topologyManagerPolicy", want.TopologyManagerPolicy, func(c *kubeletv1beta1.KubeletConfiguration) string {
+		setting("topologyManagerPolicy", want.TopologyManagerPolicy, func(c *kubeletSettings) string {
 			return orDefault(c.TopologyManagerPolicy, "none")
 		}),
-		setting("topologyManagerScope", want.TopologyManagerScope, func(c *kubeletv1beta1.KubeletConfiguration) string {
+		setting("topologyManagerScope", want.TopologyManagerScope, func(c *kubeletSettings) string {
 			return orDefault(c.TopologyManagerScope, "container")
 		}),
 	}
 }
 
 // reservedTruth lists the resources of a NUMA node that the plan or the kubelet reserves.
-func reservedTruth(p *plan.NodePlan, config host.Fact[*kubeletv1beta1.KubeletConfiguration], node int) []SettingTruth {
+func reservedTruth(p *plan.NodePlan, config host.Fact[*kubeletSettings], node int) []SettingTruth {
 	planned, found := map[string]string{}, map[string]string{}
 	for _, reservation := range p.Kubelet.ReservedMemory {
 		if int(reservation.NUMANode) == node {
@@ -146,7 +145,7 @@ func reservedTruth(p *plan.NodePlan, config host.Fact[*kubeletv1beta1.KubeletCon
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		truths = append(truths, SettingTruth{
 			Name: name, Planned: planned[name],
-			Configured: configuredAs(config, func(*kubeletv1beta1.KubeletConfiguration) string { return sameAmount(found[name], planned[name]) }),
+			Configured: configuredAs(config, func(*kubeletSettings) string { return sameAmount(found[name], planned[name]) }),
 		})
 	}
 	return truths

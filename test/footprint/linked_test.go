@@ -4,7 +4,9 @@
 package footprint
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +22,11 @@ func TestWhatIsLinked(t *testing.T) {
 	cases := map[string][]string{
 		"kubectl-lowlatency": manager,
 		"lowlatency-agent":   append([]string{"github.com/google/cel-go/cel", "github.com/openshift/api/machineconfiguration/v1"}, manager...),
+		// It starts before the kubelet and talks to nobody.
+		"lowlatency-guard": append([]string{
+			"github.com/prometheus/client_golang/prometheus", "google.golang.org/protobuf/proto", "k8s.io/api/core/v1", "k8s.io/client-go/rest",
+			"k8s.io/kubelet/config/v1beta1",
+		}, manager...),
 	}
 	for program, unwanted := range cases {
 		t.Run(program, func(t *testing.T) {
@@ -34,6 +41,25 @@ func TestWhatIsLinked(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTheGuardIsSmall: it stays on every host that is tuned, and a pod carries it there.
+func TestTheGuardIsSmall(t *testing.T) {
+	const maximum = 15 << 20
+	program := filepath.Join(t.TempDir(), "lowlatency-guard")
+	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "../../cmd/lowlatency-guard")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("building the guard: %v: %s", err, out)
+	}
+	info, err := os.Stat(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the guard has %.1f MiB", float64(info.Size())/(1<<20))
+	if info.Size() >= maximum {
+		t.Errorf("the guard has %d bytes, and must have less than %d", info.Size(), maximum)
 	}
 }
 
