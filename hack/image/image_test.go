@@ -30,6 +30,7 @@ func newSource(t *testing.T) string {
 		"go.mod": "module example.com/programs\n\ngo 1.26\n", "LICENSE": "Apache License\n",
 		"cmd/lowlatency-operator/main.go": "package main\n\nvar release string\n\nfunc main() { println(release) }\n",
 		"cmd/lowlatency-agent/main.go":    "package main\n\nvar release string\n\nfunc main() { println(release) }\n",
+		"cmd/lowlatency-guard/main.go":    "package main\n\nvar release string\n\nfunc main() { println(release) }\n",
 	}
 	for path, content := range files {
 		path = filepath.Join(folder, path)
@@ -79,7 +80,7 @@ func expectMaterials(t *testing.T, path string) {
 	for _, part := range document.Packages {
 		names = append(names, part.PackageName+": "+part.PackageLicenseDeclared)
 	}
-	if diff := cmp.Diff([]string{"lowlatency-operator: Apache-2.0", "lowlatency-agent: Apache-2.0", "stdlib: BSD-3-Clause"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"lowlatency-operator: Apache-2.0", "lowlatency-agent: Apache-2.0", "lowlatency-guard: Apache-2.0", "stdlib: BSD-3-Clause"}, names); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", path, diff)
 	}
 }
@@ -178,7 +179,7 @@ func expectFiles(t *testing.T, archive io.Reader) {
 	slices.Sort(found)
 	want := []string{
 		"licenses drwxr-xr-x 10:00:00", "licenses/LICENSE -rw-r--r-- 10:00:00", "licenses/THIRD-PARTY -rw-r--r-- 10:00:00",
-		"lowlatency-agent -rwxr-xr-x 10:00:00", "lowlatency-operator -rwxr-xr-x 10:00:00",
+		"lowlatency-agent -rwxr-xr-x 10:00:00", "lowlatency-guard -rwxr-xr-x 10:00:00", "lowlatency-operator -rwxr-xr-x 10:00:00",
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
