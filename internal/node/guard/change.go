@@ -132,7 +132,10 @@ func (g *Guard) takeBack(ctx context.Context, cause instruction.Reason, reason s
 	}
 	last := h.current
 	if last.stage() != journal.Reverting {
-		if err := g.reached(journal.Reached{Stage: journal.Reverting, Cause: cause, Reason: reason}); err != nil {
+		err := g.reached(journal.Reached{Stage: journal.Reverting, Cause: cause, Reason: reason})
+		// A change that is not armed is taken back at the next start whatever the journal says of its end, so that a disk
+		// without room for the record keeps nothing from being put back now.
+		if err != nil && last.stage() != "" {
 			return err
 		}
 	}

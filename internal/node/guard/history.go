@@ -4,6 +4,7 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -228,7 +229,11 @@ func (g *Guard) append(record journal.Record) error {
 	if err != nil {
 		return err
 	}
-	return g.disk.Append(journalFile, line)
+	if err := g.disk.Append(journalFile, line); err != nil {
+		// A record that did not fit is cut off: the next one must begin a line.
+		return errors.Join(err, g.mend(journalFile))
+	}
+	return nil
 }
 
 // reach writes down how far the change is.

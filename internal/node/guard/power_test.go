@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
@@ -355,6 +356,41 @@ func TestBrokenTools(t *testing.T) {
 	w.settle(guard.Reboot, false)
 	if diff := cmp.Diff(before, w.manifest()); diff != "" {
 		t.Errorf("the host before and after (-before +after):\n%s", diff)
+	}
+}
+
+// TestFullDisk has room for fewer and fewer records: nothing of the change stays, and the host takes the next one when there is room.
+func TestFullDisk(t *testing.T) {
+	after := newWorld(t)
+	if _, err := after.guard().Apply(context.Background(), wanted(trading())); err != nil {
+		t.Fatal(err)
+	}
+	for full := 1; full <= after.steps; full++ {
+		w := newWorld(t)
+		before := w.manifest()
+		w.full, w.part = full, 7
+		next, err := w.guard().Apply(context.Background(), wanted(trading()))
+		if err == nil {
+			// The last record was written before.
+			continue
+		}
+		if next != guard.Nothing || !errors.Is(err, unix.ENOSPC) {
+			t.Fatalf("full at step %d: %v, %v", full, next, err)
+		}
+		if diff := cmp.Diff(before, w.manifest()); diff != "" {
+			t.Fatalf("full at step %d (-before +after):\n%s", full, diff)
+		}
+		w.full = 0
+		again := wanted(trading())
+		again.Again = true
+		next, err = w.guard().Apply(context.Background(), again)
+		if err != nil {
+			t.Fatalf("full at step %d, and then with room: %v", full, err)
+		}
+		w.settle(next, false)
+		if status, err := w.guard().Status(); err != nil || status.InForce != operation.Hash(trading()) {
+			t.Fatalf("full at step %d, and then with room: %+v, %v", full, status, err)
+		}
 	}
 }
 

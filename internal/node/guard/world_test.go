@@ -57,6 +57,8 @@ type world struct {
 	survival survival
 	// hangs tells that the kernel does not come up with the arguments of a trial.
 	hangs bool
+	// full tells that from this step on no record fits on the disk whole; 0 for a disk with room.
+	full int
 	// broken makes grub-mkconfig fail.
 	broken error
 	tools  []string
@@ -222,7 +224,8 @@ func (w *world) Sync(folder string) error {
 func (w *world) Append(name string, content []byte) error {
 	w.steps++
 	w.appended[w.steps] = len(content)
-	if w.steps == w.cut {
+	isFull := w.full > 0 && w.steps >= w.full
+	if w.steps == w.cut || isFull {
 		content = content[:min(w.part, len(content))]
 	}
 	for _, files := range []map[string]hostfile.State{w.seen, w.kept} {
@@ -232,6 +235,9 @@ func (w *world) Append(name string, content []byte) error {
 	}
 	if w.steps == w.cut {
 		panic(errCut)
+	}
+	if isFull {
+		return unix.ENOSPC
 	}
 	return nil
 }

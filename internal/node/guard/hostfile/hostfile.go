@@ -7,6 +7,7 @@ package hostfile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -119,7 +120,8 @@ func Replace(disk Disk, name string, s State) error {
 		return err
 	}
 	if err := disk.Create(beside, s); err != nil {
-		return fmt.Errorf("writing %s: %w", name, err)
+		// What did not fit must not fill the disk of a host.
+		return errors.Join(fmt.Errorf("writing %s: %w", name, err), RemoveLeftover(disk, name))
 	}
 	if err := disk.Rename(beside, name); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
