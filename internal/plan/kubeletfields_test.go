@@ -72,6 +72,10 @@ func spell(t reflect.Type) string {
 	case reflect.TypeFor[resource.Quantity](), reflect.TypeFor[resource.QuantityValue]():
 		return "resource.Quantity"
 	}
+	return spellKind(t)
+}
+
+func spellKind(t reflect.Type) string {
 	pointer := reflect.PointerTo(t)
 	if pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) || pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 		return "any"
@@ -100,8 +104,7 @@ func spellStruct(t reflect.Type) string {
 
 // writeFields puts the fields of embedded types among the others, as JSON has them.
 func writeFields(text *strings.Builder, t reflect.Type) {
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for field := range t.Fields() {
 		spelled, tag := spell(field.Type), field.Tag.Get("json")
 		switch {
 		case !field.Anonymous:

@@ -285,7 +285,7 @@ func (s *state) otherReservations(reserved []memoryReservation) []verdict {
 	var verdicts []verdict
 	for _, reservation := range reserved {
 		for name, found := range reservation.Limits {
-			if _, known := planned[reservation.NumaNode][string(name)]; known || found.IsZero() {
+			if _, known := planned[reservation.NumaNode][name]; known || found.IsZero() {
 				continue
 			}
 			verdicts = append(verdicts, failed(

@@ -130,7 +130,7 @@ func reservedTruth(p *plan.NodePlan, config host.Fact[*kubeletSettings], node in
 				continue
 			}
 			for name, amount := range reservation.Limits {
-				found[string(name)] = amount.String()
+				found[name] = amount.String()
 			}
 		}
 	}

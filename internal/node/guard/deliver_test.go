@@ -5,6 +5,7 @@ package guard_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -51,52 +52,49 @@ func newWatched(t *testing.T) *watched {
 	return w
 }
 
+// delivers fails unless a delivery is answered with a phase, and leaves a program on the host.
+func (w *watched) delivers(t *testing.T, program string, i instruction.Instruction, phase instruction.Phase, left string) *instruction.Report {
+	t.Helper()
+	report, err := w.deliver(t, program, signed(t, i))
+	if err != nil || report.Phase != phase || w.program() != left {
+		t.Fatalf("Deliver() = %+v, %v, want the phase %s; the program is %q, want %q", report, err, phase, w.program(), left)
+	}
+	return report
+}
+
 func TestDeliver(t *testing.T) {
 	w := newWatched(t)
-	before := w.manifest()
-	report, err := w.deliver(t, "one", signed(t, enact(1, trading())))
-	if err != nil || report.Phase != instruction.Armed || report.Number != 1 || w.next != guard.Reboot {
-		t.Fatalf("Deliver() = %+v, %v, and %v is next", report, err, w.next)
+	w.delivers(t, "one", enact(1, trading()), instruction.Armed, "one")
+	if w.next != guard.Reboot || !slices.Contains(w.tools, "systemctl start lowlatency-guard-inbox.path") {
+		t.Errorf("%v is next, and these were run: %q", w.next, w.tools)
 	}
-	if w.program() != "one" || !slices.Contains(w.tools, "systemctl start lowlatency-guard-inbox.path") {
-		t.Errorf("the program is %q, and these were run: %q", w.program(), w.tools)
-	}
-
 	// While the host is being changed, its guard is not replaced.
-	if _, err := w.deliver(t, "two", signed(t, enact(2, otherTrading()))); err != nil || w.program() != "one" {
-		t.Errorf("the program is %q: %v", w.program(), err)
-	}
+	w.delivers(t, "two", enact(2, otherTrading()), instruction.Received, "one")
 	w.settle(guard.Reboot, false)
 	w.settle(w.take(), false)
-	report, err = w.deliver(t, "two", signed(t, enact(2, otherTrading())))
-	if err != nil || w.program() != "two" || report.Phase != instruction.InForce || report.Number != 2 {
-		t.Errorf("Deliver() = %+v, %v; the program is %q", report, err, w.program())
+	w.delivers(t, "two", enact(2, otherTrading()), instruction.InForce, "two")
+	report := w.delivers(t, "two", enact(1, trading()), instruction.InForce, "two")
+	if report.Number != 2 || report.Refused == nil || report.Refused.Reason != instruction.ReasonReplayed {
+		t.Errorf("Deliver() of an old instruction = %+v", report)
 	}
+}
 
-	report, err = w.deliver(t, "two", signed(t, enact(1, trading())))
-	if err != nil || report.Refused == nil || report.Refused.Reason != instruction.ReasonReplayed || report.Phase != instruction.InForce {
-		t.Errorf("Deliver() of an old instruction = %+v, %v", report, err)
-	}
-
-	if _, err = w.deliver(t, "two", signed(t, remove(3))); err != nil {
-		t.Fatal(err)
-	}
+func TestDeliverARemoval(t *testing.T) {
+	w := newWatched(t)
+	before := w.manifest()
+	w.delivers(t, "one", enact(1, trading()), instruction.Armed, "one")
+	w.settle(w.next, false)
+	w.delivers(t, "one", removeThird(), instruction.Armed, "one")
 	w.settle(w.next, false)
 	g := w.guard()
-	if err := g.Forget(); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Uninstall(t.Context()); err != nil {
+	if err := errors.Join(g.Forget(), g.Uninstall(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, w.manifest()); diff != "" {
 		t.Errorf("the host before and after (-before +after):\n%s", diff)
 	}
 	// A pod that starts once more for the same removal finds nothing to do, and brings no guard back.
-	report, err = w.deliver(t, "two", signed(t, remove(3)))
-	if err != nil || report.Phase != instruction.Removed {
-		t.Errorf("Deliver() = %+v, %v", report, err)
-	}
+	w.delivers(t, "one", removeThird(), instruction.Removed, "")
 	if diff := cmp.Diff(before, w.manifest()); diff != "" {
 		t.Errorf("the host before and after (-before +after):\n%s", diff)
 	}

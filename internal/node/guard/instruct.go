@@ -174,6 +174,10 @@ func (g *Guard) follow(ctx context.Context, h *history, i *instruction.Instructi
 			return next, settled{}, err
 		}
 	}
+	return g.applyInstruction(ctx, i)
+}
+
+func (g *Guard) applyInstruction(ctx context.Context, i *instruction.Instruction) (Next, settled, error) {
 	next, err := g.Apply(ctx, Wanted{
 		Operations: i.Operations, Plan: i.Plan, DeadlineSeconds: i.DeadlineSeconds, Again: i.Attempt == instruction.FurtherAttempt,
 		RebootForbidden: i.Reboot == instruction.RebootForbidden, Instruction: &journal.Instruction{Number: i.Number, PlanHash: i.PlanHash},

@@ -45,8 +45,9 @@ func enact(number int64, operations []operation.Operation) instruction.Instructi
 	}
 }
 
-func remove(number int64) instruction.Instruction {
-	i := enact(number, nil)
+// removeThird comes after two other instructions.
+func removeThird() instruction.Instruction {
+	i := enact(3, nil)
 	i.Action, i.PlanHash, i.Plan = instruction.Remove, "", nil
 	return i
 }
@@ -128,7 +129,7 @@ func TestAnInstructionFromEnactToRemove(t *testing.T) {
 	}
 	w.expect(instruction.Report{Phase: instruction.InForce, Number: 2, PlanHash: two.PlanHash, InForce: two.PlanHash})
 
-	w.settle(w.give(signed(t, remove(3))), false)
+	w.settle(w.give(signed(t, removeThird())), false)
 	if unused, err := w.guard().Unused(); !unused || err != nil {
 		t.Fatalf("Unused() = %v, %v", unused, err)
 	}
@@ -227,7 +228,7 @@ func TestInstructionsDuringATrial(t *testing.T) {
 		t.Fatalf("Take() = %v", next)
 	}
 	w.expect(instruction.Report{Phase: instruction.Received, Number: 2, PlanHash: enact(2, nil).PlanHash})
-	if next := w.give(signed(t, remove(3))); next != guard.Reboot {
+	if next := w.give(signed(t, removeThird())); next != guard.Reboot {
 		t.Fatalf("Take() = %v", next)
 	}
 	w.reboot(true)

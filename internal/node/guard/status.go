@@ -138,16 +138,11 @@ func (g *Guard) Forget() error {
 	if h.inForce != nil || h.current != nil && h.current.stage() != journal.Reverted {
 		return errors.New("something is in force, or being changed, on this host")
 	}
-	folders := []string{StateFolder, path.Dir(StateFolder)}
-	trust, err := g.trust()
+	folders, err := g.ownFolders()
+	if err == nil {
+		err = g.removeState()
+	}
 	if err != nil {
-		return err
-	}
-	if trust != nil {
-		// The agent of a cluster looks into the folder above through a mount that would not see a new one.
-		folders = folders[:1]
-	}
-	if err := g.removeState(); err != nil {
 		return err
 	}
 	for _, folder := range folders {
@@ -163,6 +158,16 @@ func (g *Guard) Forget() error {
 		}
 	}
 	return nil
+}
+
+// ownFolders are those that go when they are empty. The agent of a cluster looks into the outer one through a mount, which would
+// not see a new one, so that it stays there.
+func (g *Guard) ownFolders() ([]string, error) {
+	trust, err := g.trust()
+	if err != nil || trust != nil {
+		return []string{StateFolder}, err
+	}
+	return []string{StateFolder, path.Dir(StateFolder)}, nil
 }
 
 // removeState removes what is in the guard's folder. Whose instructions were taken goes late: until then the next start goes on.
