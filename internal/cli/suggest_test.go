@@ -12,6 +12,7 @@ func TestMistypedNames(t *testing.T) {
 		want string
 	}{
 		"a mistyped command":   {args: []string{"pln"}, want: `there is no command "pln" (did you mean plan?); see kubectl lowlatency --help`},
+		"a command, its flag":  {args: []string{"plann", "-f", "x"}, want: `there is no command "plann" (did you mean plan?); see kubectl lowlatency --help`},
 		"a mistyped check":     {args: []string{"explain", "cpu.nohzfull"}, want: `there is no check "cpu.nohzfull" (did you mean cpu.nohz-full?); kubectl lowlatency explain lists all`},
 		"a mistyped kind":      {in: "apiVersion: lowlatency.dev/v1alpha1\nkind: ByPassNicPol\nmetadata: {name: a}\n", args: []string{"plan", "-f", "-"}, want: `-, ByPassNicPol "a": only LowLatencyNodeProfile, BypassNICPool and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not ByPassNicPol of lowlatency.dev/v1alpha1 (did you mean BypassNICPool?)`},
 		"a mistyped flag":      {args: []string{"check", "--windo", "1s"}, want: "unknown flag: --windo (did you mean --window?); see kubectl lowlatency check --help"},

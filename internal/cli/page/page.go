@@ -9,6 +9,7 @@ import (
 	_ "embed"
 	"fmt"
 	"html/template"
+	"regexp"
 	"strings"
 	"time"
 
@@ -102,9 +103,11 @@ func explain(findings []view.NodeFinding) (failed, others []explained) {
 	return failed, others
 }
 
-// list is a text whose lists break after commas: browsers know no place to break "0-3,8-11".
+// list is a text whose lists break after commas, and nowhere else.
 func list(text any) template.HTML {
-	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(fmt.Sprint(text)), ",", ",<wbr>"))
+	escaped := strings.ReplaceAll(template.HTMLEscapeString(fmt.Sprint(text)), ",", ",<wbr>")
+	// Some browsers know no place to break "0-3,8-11", others one after each dash.
+	return template.HTML(regexp.MustCompile(`\d+-\d+`).ReplaceAllString(escaped, `<span class="nw">$0</span>`))
 }
 
 // functions are what the template calls.

@@ -86,6 +86,10 @@ func noSuchCommand(group *cobra.Command, args []string) error {
 
 // FlagError says what is wrong with a flag, and which was probably meant.
 func FlagError(command *cobra.Command, err error) error {
+	if words := command.Flags().Args(); command.HasAvailableSubCommands() && len(words) > 0 {
+		// The flag is one of the command that was meant.
+		return noSuchCommand(command, words)
+	}
 	near := ""
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		var names []string
