@@ -5,14 +5,12 @@ package cli
 
 import (
 	"archive/tar"
-	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/supportreport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/transcript"
 )
 
 // archived are the files of an archive by name.
@@ -119,27 +118,8 @@ func TestAskSnapshot(t *testing.T) {
 	}
 }
 
-// lines are what a command has said so far.
-type lines struct {
-	mutex sync.Mutex
-	text  bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *lines) Write(p []byte) (int, error) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	return l.text.String()
-}
-
 func TestProgress(t *testing.T) {
-	var said lines
+	var said transcript.Transcript
 	p := startProgress(Streams{Err: &said}, time.Millisecond)
 	p.say("reading pods")
 	for deadline := time.Now().Add(time.Minute); !strings.Contains(said.String(), "reading pods ... 0 s\n"); time.Sleep(time.Millisecond) {

@@ -11,12 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
 // FingerprintOf is what decides about the latency of a node, from what its kubelet and its agent have reported. The report is
 // nil for a node that no profile governs: then the kernel alone is known.
 func FingerprintOf(node *corev1.Node, report *v1alpha1.LowLatencyNode) v1alpha1.LatencyFingerprint {
-	found := v1alpha1.LatencyFingerprint{Kernel: bounded(node.Status.NodeInfo.KernelVersion, v1alpha1.MaxInventoryTextLength)}
+	found := v1alpha1.LatencyFingerprint{Kernel: shorten.Value(node.Status.NodeInfo.KernelVersion, v1alpha1.MaxInventoryTextLength)}
 	if report == nil || report.Status.Inventory == nil {
 		return found
 	}
@@ -49,13 +50,6 @@ func nicsOf(report *v1alpha1.LowLatencyNode) []string {
 	}
 	slices.Sort(nics)
 	return slices.Compact(nics)
-}
-
-func bounded(text string, length int) string {
-	if len(text) <= length {
-		return text
-	}
-	return text[:length]
 }
 
 // Differences names what of a fingerprint has become another, in words; nil when nothing has.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
 
 // Verdict is what a measurement is worth.
@@ -50,7 +51,7 @@ func Judge(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.LatencyBudget
 		exceeded = append(exceeded, Verdict{v1alpha1.LatencyFailed, reason, fmt.Sprintf(format, values...)})
 	}
 	if bound := budget.MaximumNanoseconds; bound > 0 && measured.MaximumNanoseconds > bound {
-		exceeds(v1alpha1.TestMaximumExceeded, "the longest interruption%s was %s, more than %s", onWorst(measured), Short(measured.MaximumNanoseconds), Short(bound))
+		exceeds(v1alpha1.TestMaximumExceeded, "the longest interruption%s was %s, more than %s", onWorst(measured), latency.Length(measured.MaximumNanoseconds), latency.Length(bound))
 	}
 	if bound := budget.StolenPartsPerMillion; bound > 0 && measured.StolenPartsPerMillion > bound {
 		exceeds(v1alpha1.TestStolenTimeExceeded, "%d parts per million of the time were taken from a CPU, more than %d", measured.StolenPartsPerMillion, bound)
@@ -58,7 +59,7 @@ func Judge(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.LatencyBudget
 	for _, bound := range budget.Percentiles {
 		value, found := PercentileOf(measured, bound.Percentile)
 		if found && value > bound.Nanoseconds {
-			exceeds(v1alpha1.TestPercentileExceeded, "percentile %s was %s, more than %s", Words(bound.Percentile), Short(value), Short(bound.Nanoseconds))
+			exceeds(v1alpha1.TestPercentileExceeded, "percentile %s was %s, more than %s", Words(bound.Percentile), latency.Length(value), latency.Length(bound.Nanoseconds))
 		}
 	}
 	if len(exceeded) == 0 {
@@ -100,20 +101,7 @@ func blame(measured *v1alpha1.LatencyMeasurement) string {
 // figures is a measurement in few words.
 func figures(measured *v1alpha1.LatencyMeasurement) string {
 	return fmt.Sprintf("longest interruption%s %s, %d parts per million of the time taken, CPUs %s",
-		onWorst(measured), Short(measured.MaximumNanoseconds), measured.StolenPartsPerMillion, measured.CPUs)
-}
-
-// Short is a number of nanoseconds with the unit that fits, such as 12.3 µs.
-func Short(nanoseconds int64) string {
-	const thousand = 1000
-	value := float64(nanoseconds)
-	for _, unit := range []string{"ns", "µs", "ms"} {
-		if value < thousand {
-			return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.3f", value), "0"), ".") + " " + unit
-		}
-		value /= thousand
-	}
-	return fmt.Sprintf("%.2f s", value)
+		onWorst(measured), latency.Length(measured.MaximumNanoseconds), measured.StolenPartsPerMillion, measured.CPUs)
 }
 
 // Freshness says whether a measurement still counts, and why not.

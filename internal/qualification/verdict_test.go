@@ -92,14 +92,6 @@ func TestBudgetOfProfile(t *testing.T) {
 	}
 }
 
-func TestShort(t *testing.T) {
-	for nanoseconds, want := range map[int64]string{0: "0 ns", 500: "500 ns", 1500: "1.5 µs", 12_340: "12.34 µs", 100_000: "100 µs", 3_000_000: "3 ms", 2_500_000_000: "2.50 s"} {
-		if got := Short(nanoseconds); got != want {
-			t.Errorf("%d: %s, want %s", nanoseconds, got, want)
-		}
-	}
-}
-
 // testedNode is a node with its report.
 func testedNode() (*corev1.Node, *v1alpha1.LowLatencyNode) {
 	node := &corev1.Node{}

@@ -20,6 +20,15 @@ func (t *Topology) CoresOf(numaNode int) []Core {
 	return cores
 }
 
+// CoreSets returns the CPUs of each core in ascending order of their first CPU.
+func (t *Topology) CoreSets() []cpus.Set {
+	sets := make([]cpus.Set, 0, len(t.Cores))
+	for _, core := range t.Cores {
+		sets = append(sets, core.CPUs)
+	}
+	return sets
+}
+
 // CoreOf returns the core that holds the CPU. Online CPUs whose core the host does not report are in none.
 func (t *Topology) CoreOf(cpu int) (Core, bool) {
 	at := slices.IndexFunc(t.Cores, func(c Core) bool { return c.CPUs.Contains(cpu) })

@@ -16,7 +16,6 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/affinity"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/testrun"
@@ -133,9 +132,5 @@ func (f *testFlags) place(facts *host.Facts) (jitter.Placement, error) {
 	if err != nil {
 		return jitter.Placement{}, err
 	}
-	cores := make([]cpus.Set, 0, len(machine.Cores))
-	for _, core := range machine.Cores {
-		cores = append(cores, core.CPUs)
-	}
-	return testrun.Place(own, machine.Online, cores, f.cpus, f.own)
+	return testrun.Place(own, machine.Online, machine.CoreSets(), f.cpus, f.own)
 }

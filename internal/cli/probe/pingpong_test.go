@@ -14,13 +14,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/transcript"
 )
 
 // trafficProgram builds the program that sends messages.
@@ -39,29 +39,11 @@ func trafficProgram(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-// safeBuffer is written by a command and read by the test.
-type safeBuffer struct {
-	mutex sync.Mutex
-	text  bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.text.String()
-}
-
 // served starts the command's server, and gives its port once it says it.
 func served(t *testing.T) (port string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	said, ended := &safeBuffer{}, make(chan error, 1)
+	said, ended := &transcript.Transcript{}, make(chan error, 1)
 	command := Command("/")
 	command.SetArgs([]string{"pingpong", "--server", "--program", trafficProgram(t), "--address", "127.0.0.1", "--port", "0"})
 	command.SetOut(said)

@@ -144,11 +144,7 @@ func (f *probeFlags) place(ctx context.Context, h *host.Host) (jitter.Placement,
 	if err != nil {
 		return jitter.Placement{}, err
 	}
-	cores := make([]cpus.Set, 0, len(machine.Cores))
-	for _, core := range machine.Cores {
-		cores = append(cores, core.CPUs)
-	}
-	return jitter.Place(measured, machine.Online, cores, owners)
+	return jitter.Place(measured, machine.Online, machine.CoreSets(), owners)
 }
 
 func (f *probeFlags) measured(facts *host.Facts) (cpus.Set, error) {

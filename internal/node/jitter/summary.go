@@ -100,16 +100,13 @@ func sortedLengths(gaps []gap) []uint64 {
 	return lengths
 }
 
-// percents are those of sysjitter, with the median.
-func percents() []float64 { return []float64{50, 90, 99, 99.9, 99.99, 99.999} }
-
 // overInterruptions are the nearest-rank percentiles of the lengths.
 func overInterruptions(sorted []uint64, c clock) []Percentile {
 	if len(sorted) == 0 {
 		return nil
 	}
 	var all []Percentile
-	for _, percent := range percents() {
+	for _, percent := range latency.Ladder() {
 		rank := int(math.Ceil(percent / 100 * float64(len(sorted))))
 		all = append(all, Percentile{percent, c.length(sorted[max(rank, 1)-1])})
 	}
@@ -119,8 +116,8 @@ func overInterruptions(sorted []uint64, c clock) []Percentile {
 // overTime are the percentiles over moments: the longest gaps whose time together exceeds the share of time that
 // the percentile leaves.
 func overTime(sorted []uint64, duration uint64, c clock) []Percentile {
-	all := make([]Percentile, 0, len(percents()))
-	for _, percent := range percents() {
+	all := make([]Percentile, 0, len(latency.Ladder()))
+	for _, percent := range latency.Ladder() {
 		left := (100 - percent) / 100 * float64(duration)
 		all = append(all, Percentile{percent, c.length(momentLength(sorted, left))})
 	}

@@ -24,30 +24,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/transcript"
 )
 
-// log is written by one goroutine and read by another.
-type log struct {
-	mutex sync.Mutex
-	text  bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *log) String() string {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	return l.text.String()
-}
-
 // serving starts a server and gives its port; it ends with the test, and must not have ended before.
-func serving(t *testing.T) (port int, log *log, stop func()) {
+func serving(t *testing.T) (port int, log *transcript.Transcript, stop func()) {
 	t.Helper()
-	log = newLog()
+	log = &transcript.Transcript{}
 	ctx, cancel := context.WithCancel(t.Context())
 	in, out := io.Pipe()
 	ended := make(chan error, 1)
@@ -70,8 +53,6 @@ func serving(t *testing.T) (port int, log *log, stop func()) {
 	t.Cleanup(stop)
 	return port, log, stop
 }
-
-func newLog() *log { return &log{} }
 
 // quick is a request that takes a moment.
 func quick(port int) Request {
