@@ -39,6 +39,10 @@ func (s *suite) playAgents(ctx context.Context) {
 		if strings.HasPrefix(report.Name, "epyc") {
 			report.Status.Inventory = s.epyc
 		}
+		if kernel := node.Status.NodeInfo.KernelVersion; kernel != "" {
+			report.Status.Inventory = report.Status.Inventory.DeepCopy()
+			report.Status.Inventory.KernelRelease = kernel
+		}
 		report.Status.BypassNICs = slices.DeleteFunc(report.Status.BypassNICs, func(nic v1alpha1.NodeBypassNIC) bool {
 			return !slices.Contains(report.Spec.BypassPools, nic.Pool)
 		})

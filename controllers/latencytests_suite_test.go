@@ -86,6 +86,12 @@ func (s *suite) runningJob(ctx context.Context, former string) *batchv1.Job {
 // leaves plays the Job controller and the kubelet: a pod of the Job ends and leaves a message.
 func (s *suite) leaves(ctx context.Context, job *batchv1.Job, name, message string) {
 	GinkgoHelper()
+	s.leavesOn(ctx, tested, job, name, message)
+}
+
+// leavesOn is leaves on the node of the given name.
+func (s *suite) leavesOn(ctx context.Context, node string, job *batchv1.Job, name, message string) {
+	GinkgoHelper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: job.Namespace, Name: name, Labels: job.Spec.Template.Labels,
@@ -93,7 +99,7 @@ func (s *suite) leaves(ctx context.Context, job *batchv1.Job, name, message stri
 		},
 		Spec: *job.Spec.Template.Spec.DeepCopy(),
 	}
-	pod.Spec.NodeName = tested
+	pod.Spec.NodeName = node
 	Expect(s.client.Create(ctx, pod)).To(Succeed())
 	pod.Status.Phase = corev1.PodSucceeded
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{

@@ -97,7 +97,10 @@ func (r *NodeReconciler) gather(ctx context.Context, name string) (*gate.World, 
 	if w.Profiles, err = listProfiles(ctx, r.client); err != nil {
 		return nil, err
 	}
-	w.Pools, err = livingPools(ctx, r.client)
+	if w.Pools, err = livingPools(ctx, r.client); err != nil {
+		return nil, err
+	}
+	w.Tests, err = readTests(ctx, r.client, w.WantedTests())
 	return w, err
 }
 
@@ -115,6 +118,10 @@ func (r *NodeReconciler) refresh(ctx context.Context, w *gate.World) error {
 	w.Current = nil
 	r.askPlatform(w)
 	w.ForgetFormerMachine()
+	if err != nil {
+		return err
+	}
+	w.Tests, err = readTests(ctx, r.live, w.WantedTests())
 	return err
 }
 

@@ -18,6 +18,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/latencytest"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/status"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
@@ -75,13 +76,15 @@ func (r *ProfileReconciler) reconcile(ctx context.Context, request ctrl.Request)
 		return ctrl.Result{}, err
 	}
 	decision := fleet.DecideProfile(&world.ProfileWorld, r.plans)
+	var expires time.Duration
+	decision.Unqualified, expires = latencytest.Unqualified(&world.ProfileWorld, decision.Members, world.tests, r.now())
 	decided()
 	outcome, failure := r.carryOut(ctx, world, decision)
 	if failure != nil && outcome.GroupOf == nil {
 		return ctrl.Result{}, failure
 	}
 	failure = errors.Join(failure, world.leases.failure, r.report(ctx, profile, status.OfProfile(decision, outcome, r.now())))
-	return ctrl.Result{RequeueAfter: soonest(outcome.RetryAfter, world.leases.again)}, failure
+	return ctrl.Result{RequeueAfter: soonest(soonest(outcome.RetryAfter, expires), world.leases.again)}, failure
 }
 
 // carryOut writes what was decided: plans before who names them, and what moves the fleet, which is little, before the nodes,

@@ -26,12 +26,14 @@ type profileWorld struct {
 	former map[string]*v1alpha1.LowLatencyNode
 	// plans are the names of the ConfigMaps that hold plans of the profile.
 	plans map[string]bool
+	// tests are those of spec.verification.qualification that exist.
+	tests []v1alpha1.LatencyTest
 }
 
 func (r *ProfileReconciler) gather(ctx context.Context, profile *v1alpha1.LowLatencyNodeProfile) (*profileWorld, error) {
 	w := &profileWorld{ProfileWorld: fleet.ProfileWorld{Profile: profile}}
 	for _, read := range []func(context.Context, *profileWorld) error{
-		r.gatherProfiles, r.gatherPools, r.gatherNodes, r.gatherReports, r.gatherPlans,
+		r.gatherProfiles, r.gatherPools, r.gatherNodes, r.gatherReports, r.gatherPlans, r.gatherTests,
 	} {
 		if err := read(ctx, w); err != nil {
 			return nil, err
@@ -101,6 +103,16 @@ func takeFormer(reports map[string]*v1alpha1.LowLatencyNode, nodes map[string]*c
 		}
 	}
 	return former
+}
+
+func (r *ProfileReconciler) gatherTests(ctx context.Context, w *profileWorld) error {
+	wanted := w.Profile.Spec.Verification.Qualification
+	if wanted == nil {
+		return nil
+	}
+	var err error
+	w.tests, err = readTests(ctx, r.client, wanted.Tests)
+	return err
 }
 
 func (r *ProfileReconciler) gatherPlans(ctx context.Context, w *profileWorld) error {

@@ -51,6 +51,22 @@ func listReports(ctx context.Context, reader client.Reader) ([]v1alpha1.LowLaten
 	return reports.Items, nil
 }
 
+// readTests are the LatencyTests of the given names that exist.
+func readTests(ctx context.Context, reader client.Reader, references []v1alpha1.LatencyTestReference) ([]v1alpha1.LatencyTest, error) {
+	tests := make([]v1alpha1.LatencyTest, 0, len(references))
+	for _, reference := range references {
+		key := client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}
+		test, err := get(ctx, reader, key, &v1alpha1.LatencyTest{}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, err
+		}
+		if test != nil {
+			tests = append(tests, *test)
+		}
+	}
+	return tests, nil
+}
+
 // listProfiles are all profiles.
 func listProfiles(ctx context.Context, reader client.Reader) ([]v1alpha1.LowLatencyNodeProfile, error) {
 	var profiles v1alpha1.LowLatencyNodeProfileList

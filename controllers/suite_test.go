@@ -86,6 +86,7 @@ func TestControllers(t *testing.T) {
 	describeOwnership(s)
 	describeRelease(s)
 	describeLatencyTests(s)
+	describeQualification(s)
 	var failures []string
 	ReportAfterEach(func(report SpecReport) {
 		if report.Failed() {

@@ -11,6 +11,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/changes"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/latencytest"
 )
 
 // setup watches everything that a profile is decided from.
@@ -39,6 +41,7 @@ func (r *ProfileReconciler) setup(mgr ctrl.Manager) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, r.pace.of(r.profilesOfNode),
 			updated(decidingNodes().Moved)).
+		Watches(&v1alpha1.LatencyTest{}, r.pace.of(r.profilesOfTest), changed).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(profileOfLabel), changed)
 	for _, watch := range r.platform.Watches() {
 		mapping := profileOfLabel
@@ -63,7 +66,8 @@ func (r *NodeReconciler) setup(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.LowLatencyNodeProfile{}, handler.EnqueueRequestsFromMapFunc(r.reportsOfProfile),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.BypassNICPool{}, handler.EnqueueRequestsFromMapFunc(r.reportsOfPool),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.LatencyTest{}, r.nodesOfTest())
 	return r.heartbeats.watch(build, handler.EnqueueRequestsFromMapFunc, reportOf).WithOptions(controller.Options{MaxConcurrentReconciles: parallelNodes}).Complete(r)
 }
 
@@ -218,6 +222,52 @@ func (r *ProfileReconciler) profilesThat(ctx context.Context, concern func(*v1al
 func (r *NodeReconciler) reportsOfProfile(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.reportsThat(ctx, func(*v1alpha1.LowLatencyNode) bool { return true }, client.MatchingFields{indexProfile: object.GetName()})
 }
+
+// profilesOfTest are the profiles that ask for a test.
+func (r *ProfileReconciler) profilesOfTest(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.profilesThat(ctx, func(profile *v1alpha1.LowLatencyNodeProfile) bool { return latencytest.AsksFor(profile, object) })
+}
+
+// nodesOfTest are the nodes whose gate a test decides. A test writes its status often while it runs: only nodes of which it says
+// something else are looked at, unless the test itself has come, gone or changed.
+func (r *NodeReconciler) nodesOfTest() handler.EventHandler {
+	enqueue := func(ctx context.Context, queue requestQueue, test client.Object, concerns func(node string) bool) {
+		profiles, err := listProfiles(ctx, r.client)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Failed to list LowLatencyNodeProfiles for an event")
+			return
+		}
+		for i := range profiles {
+			if !latencytest.AsksFor(&profiles[i], test) {
+				continue
+			}
+			for _, request := range r.reportsOfProfile(ctx, &profiles[i]) {
+				if concerns(request.Name) {
+					queue.Add(request)
+				}
+			}
+		}
+	}
+	every := func(string) bool { return true }
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue requestQueue) {
+			enqueue(ctx, queue, e.Object, every)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue requestQueue) {
+			enqueue(ctx, queue, e.Object, every)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue requestQueue) {
+			before, isTest := e.ObjectOld.(*v1alpha1.LatencyTest)
+			after, isStill := e.ObjectNew.(*v1alpha1.LatencyTest)
+			if isTest && isStill {
+				enqueue(ctx, queue, after, func(node string) bool { return latencytest.SaysElse(before, after, node) })
+			}
+		},
+	}
+}
+
+// requestQueue is what event handlers put requests into.
+type requestQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // reportsOfPool are the LowLatencyNodes that a pool serves.
 func (r *NodeReconciler) reportsOfPool(ctx context.Context, object client.Object) []reconcile.Request {

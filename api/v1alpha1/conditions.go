@@ -98,6 +98,15 @@ const (
 	ReasonNodeNotReady = "NodeNotReady"
 	// ReasonAwaitingPlugins means that the device plugin or the DRA driver of a pool has not advertised the units of a node yet.
 	ReasonAwaitingPlugins = "AwaitingPlugins"
+	// ReasonAwaitingQualification means that a LatencyTest which the profile names has no fresh result of the node yet.
+	ReasonAwaitingQualification = "AwaitingQualification"
+	// ReasonQualificationFailed means that the node has failed a LatencyTest which the profile names.
+	ReasonQualificationFailed = "QualificationFailed"
+	// ReasonQualificationStale means that the result of a LatencyTest which the profile names does not count any more, because
+	// the node has changed since, or the result has expired.
+	ReasonQualificationStale = "QualificationStale"
+	// ReasonQualificationMissing means that a LatencyTest which the profile names does not exist, or that none of them selects the node.
+	ReasonQualificationMissing = "QualificationMissing"
 	// ReasonNodesUngoverned means that a node of a pool is not governed by exactly one LowLatencyNodeProfile.
 	ReasonNodesUngoverned = "NodesUngoverned"
 	// ReasonTestsPassed means that every node of a LatencyTest has passed, and that the results are fresh.

@@ -43,6 +43,9 @@ const (
 const (
 	// AnnotationStarted on a Node is the boot for which the device plugins of all pools have advertised their units.
 	AnnotationStarted = GroupName + "/started"
+	// AnnotationQualified on a Node is the boot in which its gate has been open: a test that is new, missing or changed does not
+	// close it in that boot.
+	AnnotationQualified = GroupName + "/qualified"
 	// AnnotationPlanHash on an object names the plan that it carries.
 	AnnotationPlanHash = GroupName + "/plan-hash"
 	// AnnotationPausedFor on a MachineConfigPool says that the operator holds it until its rendered configuration has

@@ -269,6 +269,10 @@ type VerificationSpec struct {
 	// +optional
 	Budget *JitterBudget `json:"budget,omitempty"`
 
+	// qualification names LatencyTests that a node must have passed. When omitted, no measurement is asked for.
+	// +optional
+	Qualification *Qualification `json:"qualification,omitempty"`
+
 	// waivedChecks are checks whose failure is accepted, at most 64. A waived check is still evaluated and
 	// counted as waived.
 	// +kubebuilder:validation:MinItems=1
@@ -277,6 +281,42 @@ type VerificationSpec struct {
 	// +listMapKey=check
 	// +optional
 	WaivedChecks []WaivedCheck `json:"waivedChecks,omitempty"`
+}
+
+// Qualification says which measurements a node must have passed before it counts as ready.
+type Qualification struct {
+	// tests are LatencyTests, 1 to 8. A node is qualified when it has passed every one of them that selects it, when each result is
+	// fresh, and when at least one selects it. Until then the condition LowLatencyReady of the Node is not True and says
+	// which test it waits for, and the taint of spec.verification.gate stays. A result that fails, expires or becomes stale by a
+	// change of kernel, firmware or driver closes the gate. A test that does not exist, selects none of the nodes, is measured for the
+	// first time or has other parameters than before closes the gate of no node that was open in its present boot. Who may
+	// write LatencyTests, or create pods, in the namespace of a test decides with it: name one of those who administer the nodes.
+	//
+	//	qualification:
+	//	  tests:
+	//	  - {namespace: lowlatency-operator-agents, name: quiet-cpus}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=namespace
+	// +listMapKey=name
+	// +required
+	Tests []LatencyTestReference `json:"tests"`
+}
+
+// LatencyTestReference names a LatencyTest.
+type LatencyTestReference struct {
+	// namespace is that of the LatencyTest.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Namespace string `json:"namespace"`
+
+	// name is that of the LatencyTest.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Name string `json:"name"`
 }
 
 // JitterBudget limits the jitter measured on isolated CPUs.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
@@ -36,6 +37,8 @@ type ProfileDecision struct {
 	Release Release
 	Kept    []Member
 	Intent  *Intent
+	// Unqualified are members whose plan is in force and that have not passed the tests that the profile names, with why.
+	Unqualified map[string]metav1.Condition
 }
 
 // DecideProfile sorts the nodes, plans for them and groups them by plan.

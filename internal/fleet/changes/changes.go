@@ -27,8 +27,10 @@ type Nodes struct{ Annotations []string }
 // times as large.
 func (n Nodes) Strip(node *corev1.Node) *corev1.Node {
 	annotations := n.annotations(node)
-	if started, found := node.Annotations[v1alpha1.AnnotationStarted]; found {
-		annotations[v1alpha1.AnnotationStarted] = started
+	for _, key := range gate.Notes() {
+		if value, found := node.Annotations[key]; found {
+			annotations[key] = value
+		}
 	}
 	return &corev1.Node{
 		TypeMeta: node.TypeMeta,
@@ -99,7 +101,7 @@ func NodeMarked(before, after *corev1.Node) bool {
 // hasStarted reports whether a node has become another by a boot, a kubelet or a device plugin.
 func hasStarted(before, after *corev1.Node) bool {
 	return before.Status.NodeInfo.BootID != after.Status.NodeInfo.BootID ||
-		before.Annotations[v1alpha1.AnnotationStarted] != after.Annotations[v1alpha1.AnnotationStarted] ||
+		!gate.SameNotes(before, after) ||
 		fleet.NodeReadiness(before) != fleet.NodeReadiness(after) ||
 		!equality.Semantic.DeepEqual(extendedResources(before.Status.Allocatable), extendedResources(after.Status.Allocatable))
 }

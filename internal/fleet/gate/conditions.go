@@ -206,7 +206,7 @@ func (m *mirrored) announcement(before, after *corev1.NodeCondition) (fleet.Anno
 func isOrdinary(reason string) bool {
 	switch reason {
 	case v1alpha1.ReasonAwaitingInventory, v1alpha1.ReasonAwaitingPlan, v1alpha1.ReasonAwaitingVerification,
-		v1alpha1.ReasonRebootPending, v1alpha1.ReasonAwaitingPlugins, v1alpha1.ReasonNodeNotReady:
+		v1alpha1.ReasonRebootPending, v1alpha1.ReasonAwaitingPlugins, v1alpha1.ReasonNodeNotReady, v1alpha1.ReasonAwaitingQualification:
 		return true
 	default:
 		return false

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/latencytest"
 )
 
 const (
@@ -46,6 +47,10 @@ type Input struct {
 	Configured bool
 	// Startup is how far the node is since its boot.
 	Startup Startup
+	// Standings are what the tests that the profile names say of the node, the worst first; nil when it names none.
+	Standings []latencytest.Standing
+	// WasOpen tells that the gate has been open in this boot, and that no test has closed it since.
+	WasOpen bool
 	// Now is the time of the decision.
 	Now time.Time
 }
@@ -92,6 +97,26 @@ func (in *Input) decide(waiting Decision, starting bool) Decision {
 	}
 	if settling, unsettled := in.settling(); unsettled {
 		return settling
+	}
+	return in.qualified(verified)
+}
+
+// qualified looks at the tests. One that is missing, new or changed says nothing about the node: it closes no gate that was open in
+// this boot.
+func (in *Input) qualified(verified Decision) Decision {
+	unmet, found := latencytest.Unmet(in.Standings)
+	again := latencytest.Changes(in.Standings, in.Now)
+	if again > 0 && (verified.RetryAfter == 0 || again < verified.RetryAfter) {
+		verified.RetryAfter = again
+	}
+	switch {
+	case !found && len(in.Standings) > 0:
+		verified.Message += "; " + in.Standings[0].Message
+	case !found:
+	case in.WasOpen && in.Standings[0].State >= latencytest.StateMissing:
+		verified.Message += "; it stays open in this boot, although " + unmet.Message
+	default:
+		verified.Status, verified.Reason, verified.Message = unmet.Status, unmet.Reason, unmet.Message
 	}
 	return verified
 }

@@ -20,8 +20,9 @@ func (w *World) Marked(d *Decision) (*corev1.Node, *fleet.Announcement) {
 	next := w.Node.DeepCopy()
 	next.Spec.Taints = taintsWith(w.Node.Spec.Taints, tainted)
 	w.noteStart(next, d)
+	w.noteOpen(next, d)
 	moved := !slices.Equal(next.Spec.Taints, w.Node.Spec.Taints)
-	if !moved && next.Annotations[v1alpha1.AnnotationStarted] == w.Node.Annotations[v1alpha1.AnnotationStarted] {
+	if !moved && SameNotes(w.Node, next) {
 		return w.Node, nil
 	}
 	if !moved || w.movesOrdinarily(d, tainted) {
@@ -85,6 +86,28 @@ func (w *World) noteStart(node *corev1.Node, d *Decision) {
 	node.Annotations[v1alpha1.AnnotationStarted] = startup.Mark()
 }
 
+// noteOpen notes on the node in which boot its gate has been open, where pods are kept off while it is not, or tests are asked for.
+// What a test says against the node takes the note away.
+func (w *World) noteOpen(node *corev1.Node, d *Decision) {
+	switch {
+	case d == nil || d.Reason == v1alpha1.ReasonQualificationFailed || d.Reason == v1alpha1.ReasonQualificationStale:
+		delete(node.Annotations, v1alpha1.AnnotationQualified)
+	case d.IsOpen() && node.Status.NodeInfo.BootID != "" && (w.isGateTaint() || len(w.WantedTests()) > 0):
+		if node.Annotations == nil {
+			node.Annotations = map[string]string{}
+		}
+		node.Annotations[v1alpha1.AnnotationQualified] = node.Status.NodeInfo.BootID
+	}
+}
+
+// Notes are the annotations by which the gate remembers what it has seen of a node.
+func Notes() []string { return []string{v1alpha1.AnnotationStarted, v1alpha1.AnnotationQualified} }
+
+// SameNotes reports whether the notes of the gate on a node have not changed.
+func SameNotes(before, after *corev1.Node) bool {
+	return !slices.ContainsFunc(Notes(), func(key string) bool { return before.Annotations[key] != after.Annotations[key] })
+}
+
 // NoteJoining notes on a node that joins a profile, and that no pool serves, that it waits for no device plugin in this boot. The
 // write that gives it the label of the profile can so carry what would else be one more write.
 func NoteJoining(node *corev1.Node) {
@@ -115,5 +138,5 @@ func isOurTaint(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintUnv
 
 // HasMarks reports whether the node has a taint, a note or conditions of ours.
 func HasMarks(node *corev1.Node) bool {
-	return node.Annotations[v1alpha1.AnnotationStarted] != "" || slices.ContainsFunc(node.Spec.Taints, isOurTaint) || len(OwnConditions(node.Status.Conditions)) > 0
+	return !SameNotes(node, &corev1.Node{}) || slices.ContainsFunc(node.Spec.Taints, isOurTaint) || len(OwnConditions(node.Status.Conditions)) > 0
 }

@@ -14,6 +14,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/latencytest"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
 
@@ -31,6 +32,8 @@ type World struct {
 	Profiles []v1alpha1.LowLatencyNodeProfile
 	// Pools are the pools that are not being deleted.
 	Pools []*v1alpha1.BypassNICPool
+	// Tests are those of WantedTests that exist.
+	Tests []v1alpha1.LatencyTest
 }
 
 // ForgetFormerMachine drops a report that is about the machine which the Node's machine has replaced.
@@ -88,9 +91,33 @@ func (w *World) Decide(now time.Time) *Decision {
 		return nil
 	}
 	decision := Decide(Input{
-		Conditions: w.conditions(), Transitions: w.transitions(), PlanHash: w.planHash(), Configured: w.Configured, Startup: w.startup(), Now: now,
+		Conditions: w.conditions(), Transitions: w.transitions(), PlanHash: w.planHash(), Configured: w.Configured, Startup: w.startup(),
+		Standings: w.standings(now), WasOpen: w.wasOpen(), Now: now,
 	})
 	return &decision
+}
+
+// WantedTests are the tests that the profile of the node names.
+func (w *World) WantedTests() []v1alpha1.LatencyTestReference {
+	if w.Node == nil {
+		return nil
+	}
+	profile := w.governor()
+	if profile == nil || profile.Spec.Verification.Qualification == nil {
+		return nil
+	}
+	return profile.Spec.Verification.Qualification.Tests
+}
+
+func (w *World) standings(now time.Time) []latencytest.Standing {
+	return latencytest.Standings(&latencytest.Subject{Node: w.Node, Report: w.Report, Profile: w.governor(), Pools: w.Pools}, w.Tests, now)
+}
+
+// wasOpen reports whether the gate has been open in this boot, and no test has closed it since. Where no kubelet says which boot
+// it is, nobody knows.
+func (w *World) wasOpen() bool {
+	boot := w.Node.Status.NodeInfo.BootID
+	return boot != "" && w.Node.Annotations[v1alpha1.AnnotationQualified] == boot
 }
 
 // governor is the profile that governs the node; nil when there is none. Before the LowLatencyNode is there, it is the

@@ -41,12 +41,7 @@ func Decide(w *World) *Decision {
 
 // recorded is what the status says of a node.
 func (w *World) recorded(node string) *v1alpha1.LatencyTestResult {
-	for i := range w.Test.Status.Results {
-		if w.Test.Status.Results[i].Node == node {
-			return w.Test.Status.Results[i].DeepCopy()
-		}
-	}
-	return nil
+	return ResultOf(w.Test, node).DeepCopy()
 }
 
 // of is what the status is to say of a node, but for whether a Job is made for it now.

@@ -108,7 +108,7 @@ func (w *World) selected() []candidate {
 			report = nil
 		}
 		c := candidate{node: node, report: report, profile: w.governor(node, report)}
-		if node.DeletionTimestamp.IsZero() && w.selects(&c) {
+		if node.DeletionTimestamp.IsZero() && selects(w.Test, w.Pools, &c) {
 			found = append(found, c)
 		}
 	}
@@ -131,13 +131,14 @@ func (w *World) governor(node *corev1.Node, report *v1alpha1.LowLatencyNode) *v1
 	return nil
 }
 
-func (w *World) selects(c *candidate) bool {
-	nodes := &w.Test.Spec.Nodes
+// selects reports whether a test measures a node.
+func selects(test *v1alpha1.LatencyTest, pools []*v1alpha1.BypassNICPool, c *candidate) bool {
+	nodes := &test.Spec.Nodes
 	switch {
 	case nodes.Profile != "":
 		return c.profile != nil && c.profile.Name == nodes.Profile
 	case nodes.BypassNICPool != "":
-		return slices.ContainsFunc(w.Pools, func(pool *v1alpha1.BypassNICPool) bool {
+		return slices.ContainsFunc(pools, func(pool *v1alpha1.BypassNICPool) bool {
 			return pool.Name == nodes.BypassNICPool && fleet.Selects(pool.Spec.NodeSelector, c.node)
 		})
 	case nodes.NodeSelector != nil:

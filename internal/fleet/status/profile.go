@@ -36,6 +36,8 @@ type summary struct {
 	// phases of the groups by name.
 	phases    map[string]fleet.Phase
 	effective []v1alpha1.EffectiveSetting
+	// unqualified are members that have not passed the tests which the profile names, with why.
+	unqualified map[string]metav1.Condition
 	// problems are what will not solve itself, the most severe first.
 	problems []problem
 	// returning is set while the profile is being deleted.
@@ -69,10 +71,12 @@ func newSummary(d *fleet.ProfileDecision, outcome fleet.Outcome) *summary {
 		members:    d.Members,
 		kept:       d.Kept,
 		release:    d.Release,
-		shapes:     d.Intent.Shapes,
-		outcome:    outcome,
-		phases:     make(map[string]fleet.Phase, len(outcome.Groups)),
-		effective:  plan.Effective(d.Intent.Profile, architecture(d.Intent.Shapes)).Settings(),
+
+		unqualified: d.Unqualified,
+		shapes:      d.Intent.Shapes,
+		outcome:     outcome,
+		phases:      make(map[string]fleet.Phase, len(outcome.Groups)),
+		effective:   plan.Effective(d.Intent.Profile, architecture(d.Intent.Shapes)).Settings(),
 	}
 	for _, group := range outcome.Groups {
 		s.phases[group.Name] = group.Phase

@@ -204,7 +204,7 @@ func (s *summary) isBlocked() (metav1.Condition, bool) {
 			return s.condition("", metav1.ConditionFalse, v1alpha1.ReasonPaused, group.Message), true
 		}
 	}
-	if len(s.problems) > 0 && s.problems[0].reason != v1alpha1.ReasonChecksFailed {
+	if len(s.problems) > 0 && !isOfNode(s.problems[0].reason) {
 		return s.condition("", metav1.ConditionFalse, s.problems[0].reason, s.problems[0].message()), true
 	}
 	for _, group := range s.outcome.Groups {
@@ -213,6 +213,11 @@ func (s *summary) isBlocked() (metav1.Condition, bool) {
 		}
 	}
 	return metav1.Condition{}, false
+}
+
+// isOfNode reports whether a problem is one of a node that has its plan in force.
+func isOfNode(reason string) bool {
+	return reason == v1alpha1.ReasonChecksFailed || reason == v1alpha1.ReasonQualificationFailed
 }
 
 func (s *summary) names(applies func(*fleet.Member) bool) []string {
@@ -287,8 +292,21 @@ func (s *summary) ready(others []metav1.Condition) metav1.Condition {
 			return s.condition(v1alpha1.ConditionReady, c.Status, c.Reason, c.Message)
 		}
 	}
+	if unmet, found := s.unmet(); found {
+		return unmet
+	}
 	return s.condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonVerified,
 		fmt.Sprintf("all %d nodes are verified for the current plan", len(s.members)))
+}
+
+// unmet names the first node that has not passed the tests which the profile names, and how many more there are.
+func (s *summary) unmet() (metav1.Condition, bool) {
+	waiting := s.names(func(m *fleet.Member) bool { return s.unqualified[m.Name()].Reason != "" })
+	if len(waiting) == 0 {
+		return metav1.Condition{}, false
+	}
+	first := s.unqualified[waiting[0]]
+	return s.condition(v1alpha1.ConditionReady, first.Status, first.Reason, nodeMessage(waiting[0], first)+andMore(len(waiting)-1)), true
 }
 
 // allApplied reports whether every node has its plan in force, although something stands still.

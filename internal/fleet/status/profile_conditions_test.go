@@ -197,6 +197,46 @@ func TestConditionsOfChecks(t *testing.T) {
 	})
 }
 
+// TestConditionsOfQualification: what tests say of nodes that prove their plan decides Ready, and Degraded when one has failed.
+func TestConditionsOfQualification(t *testing.T) {
+	unmet := func(status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Status: status, Reason: reason, Message: "LatencyTest a/b says " + reason}
+	}
+	cases := map[string]struct {
+		unqualified   map[string]metav1.Condition
+		statuses      string
+		want, reasons string
+		message       string
+	}{
+		"waits": {
+			map[string]metav1.Condition{"n2": unmet(metav1.ConditionUnknown, v1alpha1.ReasonAwaitingQualification)}, "TTT",
+			"UFFTT", "AwaitingQualification/RolloutComplete/AsExpected/Verified/Verified", "node n2: LatencyTest a/b says AwaitingQualification",
+		},
+		"stale on both": {
+			map[string]metav1.Condition{"n1": unmet(metav1.ConditionUnknown, v1alpha1.ReasonQualificationStale), "n2": unmet(metav1.ConditionUnknown, v1alpha1.ReasonQualificationStale)}, "TTT",
+			"UFFTT", "QualificationStale/RolloutComplete/AsExpected/Verified/Verified", "node n1: LatencyTest a/b says QualificationStale (and 1 more)",
+		},
+		"failed": {
+			map[string]metav1.Condition{"n1": unmet(metav1.ConditionUnknown, v1alpha1.ReasonAwaitingQualification), "n2": unmet(metav1.ConditionFalse, v1alpha1.ReasonQualificationFailed)}, "TTT",
+			"FFTTT", "QualificationFailed/RolloutComplete/QualificationFailed/Verified/Verified", "node n2: LatencyTest a/b says QualificationFailed",
+		},
+		"a check fails, too": {
+			map[string]metav1.Condition{"n2": unmet(metav1.ConditionFalse, v1alpha1.ReasonQualificationFailed)}, "TFT",
+			"FFTFT", "ChecksFailed/RolloutComplete/ChecksFailed/ChecksFailed/Verified", "IRQ 142 (and 1 more)",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			members := []fleet.Member{verifiedMember("n1", "h", tc.statuses), verifiedMember("n2", "h", "TTT")}
+			d := &fleet.ProfileDecision{
+				Members: members, Unqualified: tc.unqualified,
+				Intent: &fleet.Intent{Profile: objects.MakeProfile("trading").Obj(), Shapes: fleet.ShapesOf(members)},
+			}
+			expectConditions(t, newSummary(d, inForce()), tc.want, tc.reasons, map[string]string{v1alpha1.ConditionReady: tc.message})
+		})
+	}
+}
+
 // TestReadyNeedsBothProofs: what is not known of one of them makes Ready Unknown.
 func TestReadyNeedsBothProofs(t *testing.T) {
 	for statuses, want := range map[string]struct{ conditions, reasons string }{

@@ -61,6 +61,7 @@ func rank(reason string) int {
 		v1alpha1.ReasonPlatformFailed,
 		v1alpha1.ReasonRenderingLate,
 		v1alpha1.ReasonChecksFailed,
+		v1alpha1.ReasonQualificationFailed,
 	}, reason)
 }
 
@@ -75,6 +76,7 @@ func findProblems(s *summary) []problem {
 	}
 	for i := range s.members {
 		problems = append(problems, memberProblems(&s.members[i])...)
+		problems = append(problems, s.failedTests(&s.members[i])...)
 	}
 	if s.release.IsHeld() {
 		problems = append(problems, problem{reason: v1alpha1.ReasonReleaseHeld, about: always(heldRelease(&s.release))})
@@ -144,6 +146,16 @@ func failedChecks(m *fleet.Member) []problem {
 		}
 	}
 	return nil
+}
+
+// failedTests reports a node that has failed a test which the profile names.
+func (s *summary) failedTests(m *fleet.Member) []problem {
+	unmet := s.unqualified[m.Name()]
+	if unmet.Reason != v1alpha1.ReasonQualificationFailed {
+		return nil
+	}
+	about := func(node string) string { return nodeMessage(node, unmet) }
+	return []problem{{reason: v1alpha1.ReasonQualificationFailed, node: m.Name(), about: about}}
 }
 
 // nodeMessage is what a condition says, with the name of the node.
