@@ -2,7 +2,7 @@
 // Copyright The Low Latency Node Operator Authors.
 
 // Package cli is kubectl-lowlatency: it reads hosts, snapshots and manifests, calls the same functions as
-// the operator, and prints what they return. Only the commands report and version ask a cluster, and node and pool do without files.
+// the operator, and prints what they return. Only the commands report, version and test ask a cluster, and node and pool do without files.
 package cli
 
 import (
@@ -94,7 +94,7 @@ func newRoot(release string, streams Streams) *cobra.Command {
 		Use:   "kubectl-lowlatency",
 		Short: "Plan, render and check low-latency nodes without a cluster",
 		Long: `Plan, render and check low-latency nodes, from LowLatencyNodeProfiles and BypassNICPools in files and from hosts or
-their snapshots. Nothing but report, version, and node and pool without -f, asks a cluster; the functions are those of the operator, so
+their snapshots. Nothing but report, version, test, and node and pool without -f, asks a cluster; the functions are those of the operator, so
 what render prints is what the operator applies.
 
 Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a pool is not healthy; 2 wrong usage or input;
@@ -116,6 +116,7 @@ Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a po
 		app.explainCommand(),
 		app.nodeCommand(),
 		app.poolCommand(),
+		app.testCommand(),
 		app.reportCommand(),
 		app.importCommand(),
 		probe.Command("/"),

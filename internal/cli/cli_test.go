@@ -393,7 +393,7 @@ func TestErrors(t *testing.T) {
 		"no YAML":             {in: "a: b: c", args: []string{"plan", "-f", "-"}, want: "-: yaml: mapping values are not allowed in this context"},
 		"a key twice":         {in: "kind: A\nkind: B\n", args: []string{"plan", "-f", "-"}, want: "-: yaml: unmarshal errors:\n  line 2: key \"kind\" already set in map"},
 		"no object":           {in: "[]", args: []string{"plan", "-f", "-"}, want: "-: this is no object with apiVersion and kind"},
-		"another kind":        {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", args: []string{"plan", "-f", "-"}, want: `-, Pod "a": only LowLatencyNodeProfile, BypassNICPool and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not Pod of v1`},
+		"another kind":        {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", args: []string{"plan", "-f", "-"}, want: `-, Pod "a": only LowLatencyNodeProfile, BypassNICPool, LatencyTest and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not Pod of v1`},
 		"an unknown field":    {in: profileText + "---\n" + profileHead + "  cpu: {}\n", args: []string{"plan", "-f", "-"}, want: `-, document 2, LowLatencyNodeProfile "trading": spec.cpu: Forbidden: unknown field; did you mean cpus?`},
 		"a folder":            {args: []string{"plan", "-f", empty}, want: "folder " + empty + " holds no .yaml, .yml or .json file; folders in it are not looked into"},
 		"an unknown metadata": {in: strings.Replace(profileHead, "name: trading", "name: a, title: b", 1), args: []string{"plan", "-f", "-"}, want: `-, LowLatencyNodeProfile "a": strict decoding error: unknown field "metadata.title"`},
@@ -407,7 +407,7 @@ func TestErrors(t *testing.T) {
 		"an item of a list": {
 			in:   "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: node}}\n",
 			args: []string{"plan", "-f", "-"},
-			want: `-, item 1, Node "node": only LowLatencyNodeProfile, BypassNICPool and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not Node of v1`,
+			want: `-, item 1, Node "node": only LowLatencyNodeProfile, BypassNICPool, LatencyTest and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not Node of v1`,
 		},
 		"no profile":           {in: "apiVersion: lowlatency.dev/v1alpha1\nkind: LowLatencyNode\nmetadata: {name: node}\nspec: {profile: a}\n", args: []string{"plan", "-f", "-"}, want: "the files hold no LowLatencyNodeProfile"},
 		"a node without facts": {in: "apiVersion: lowlatency.dev/v1alpha1\nkind: LowLatencyNode\nmetadata: {name: node}\nspec: {profile: a}\n", args: []string{"plan", "-f", "-", "-f", profile}, want: `LowLatencyNode "node" has no status.inventory yet`},

@@ -39,6 +39,7 @@ type manifests struct {
 	profiles []*v1alpha1.LowLatencyNodeProfile
 	pools    []*v1alpha1.BypassNICPool
 	nodes    []*v1alpha1.LowLatencyNode
+	tests    []*v1alpha1.LatencyTest
 }
 
 // manifestReader reads and judges manifests.
@@ -260,6 +261,8 @@ func (r *manifestReader) addObject(ctx context.Context, from origin, object *uns
 		into.pools, err = decodeInto(into.pools, object)
 	case "LowLatencyNode":
 		into.nodes, err = decodeInto(into.nodes, object)
+	case "LatencyTest":
+		into.tests, err = decodeInto(into.tests, object)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", where, err)
@@ -282,12 +285,12 @@ func (r *manifestReader) judge(ctx context.Context, from origin, where string, o
 
 // unknownKind refuses an object that is not read here.
 func unknownKind(where string, object *unstructured.Unstructured) error {
-	kinds := []string{"LowLatencyNodeProfile", "BypassNICPool", "LowLatencyNode"}
+	kinds := []string{"LowLatencyNodeProfile", "BypassNICPool", "LatencyTest", "LowLatencyNode"}
 	near := ""
 	if kind := object.GetKind(); !slices.Contains(kinds, kind) {
 		near = nearname.Of(kind, kinds)
 	}
-	return fmt.Errorf("%s: only %s and %s of %s are read here, not %s of %s%s", where, strings.Join(kinds[:2], ", "), kinds[2], v1alpha1.GroupVersion,
+	return fmt.Errorf("%s: only %s and %s of %s are read here, not %s of %s%s", where, strings.Join(kinds[:3], ", "), kinds[3], v1alpha1.GroupVersion,
 		object.GetKind(), object.GroupVersionKind().GroupVersion(), usage.DidYouMean(near))
 }
 

@@ -52,27 +52,38 @@ func nicsOf(report *v1alpha1.LowLatencyNode) []string {
 	return slices.Compact(nics)
 }
 
+// Part is a part of two fingerprints.
+type Part struct {
+	// Name is what it is, in words.
+	Name string
+	// Then and Now are its values; "" when nobody has reported it.
+	Then, Now string
+	// IsHash says that the values tell people nothing.
+	IsHash bool
+}
+
+// Parts are the parts of two fingerprints, one beside the other.
+func Parts(then, now v1alpha1.LatencyFingerprint) []Part {
+	return []Part{
+		{"the kernel", then.Kernel, now.Kernel, false},
+		{"the kernel's command line", then.CommandLineHash, now.CommandLineHash, true},
+		{"the microcode", then.Microcode, now.Microcode, false},
+		{"the firmware", then.BIOSVersion, now.BIOSVersion, false},
+		{"the plan", then.PlanHash, now.PlanHash, false},
+		{"a NIC, its driver or its stack", then.NICsHash, now.NICsHash, true},
+	}
+}
+
 // Differences names what of a fingerprint has become another, in words; nil when nothing has.
 func Differences(then, now v1alpha1.LatencyFingerprint) []string {
 	var changed []string
-	for _, part := range []struct {
-		name, then, now string
-		// spoken says that the values tell people something.
-		spoken bool
-	}{
-		{"the kernel", then.Kernel, now.Kernel, true},
-		{"the kernel's command line", then.CommandLineHash, now.CommandLineHash, false},
-		{"the microcode", then.Microcode, now.Microcode, true},
-		{"the firmware", then.BIOSVersion, now.BIOSVersion, true},
-		{"the plan", then.PlanHash, now.PlanHash, true},
-		{"a NIC, its driver or its stack", then.NICsHash, now.NICsHash, false},
-	} {
+	for _, part := range Parts(then, now) {
 		switch {
-		case part.then == part.now:
-		case part.spoken:
-			changed = append(changed, fmt.Sprintf("%s (%s, was %s)", part.name, orUnknown(part.now), orUnknown(part.then)))
+		case part.Then == part.Now:
+		case part.IsHash:
+			changed = append(changed, part.Name)
 		default:
-			changed = append(changed, part.name)
+			changed = append(changed, fmt.Sprintf("%s (%s, was %s)", part.Name, orUnknown(part.Now), orUnknown(part.Then)))
 		}
 	}
 	return changed

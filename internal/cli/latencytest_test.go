@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"gotest.tools/v3/golden"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+)
+
+// measurement is one of three repetitions on kernel 6.12.
+func measurement(t *testing.T, maximums ...int64) *v1alpha1.LatencyMeasurement {
+	t.Helper()
+	histogram, err := latency.EncodeHDR(slices.Values(append([]int64{600, 700, 1500}, maximums...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	longest := slices.Max(maximums)
+	m := &v1alpha1.LatencyMeasurement{
+		CompletedTime: metav1.NewTime(time.Date(2026, 11, 23, 7, 0, 0, 0, time.UTC)), ParametersHash: "p1", CPUs: "2-3", WorstCPU: new(int32(2)),
+		Fingerprint: v1alpha1.LatencyFingerprint{Kernel: "6.12", Microcode: "0x1", PlanHash: "plan-1"}, Interruptions: int64(3 + len(maximums)),
+		MaximumNanoseconds: longest, StolenPartsPerMillion: 7, RepetitionMaximumsNanoseconds: maximums, Causes: []string{"LOC ×3"}, Histogram: histogram,
+	}
+	for _, name := range qualification.Percentiles() {
+		value := int64(0)
+		if name == v1alpha1.P99999 {
+			value = longest
+		}
+		m.Percentiles = append(m.Percentiles, v1alpha1.LatencyPercentile{Percentile: name, Nanoseconds: value})
+	}
+	return m
+}
+
+// savedTest has two nodes: n1 has passed and become worse, n2 has failed.
+func savedTest(t *testing.T) *v1alpha1.LatencyTest {
+	t.Helper()
+	test := &v1alpha1.LatencyTest{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "LatencyTest"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "quiet", Generation: 1},
+		Spec:       v1alpha1.LatencyTestSpec{Kind: v1alpha1.LatencyTestJitter, Nodes: v1alpha1.LatencyTestNodes{Profile: "trading"}},
+	}
+	test.Status.ObservedGeneration = 1
+	test.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonTestsFailed, Message: "1 of 2 nodes: Failed",
+		LastTransitionTime: metav1.NewTime(time.Date(2026, 11, 23, 7, 0, 0, 0, time.UTC)), ObservedGeneration: 1,
+	}}
+	before := measurement(t, 4000, 4500, 5000)
+	before.Fingerprint.Kernel, before.Histogram = "6.11", ""
+	test.Status.Results = []v1alpha1.LatencyTestResult{
+		{
+			Node: "n1", Activity: v1alpha1.LatencyIdle, Outcome: v1alpha1.LatencyPassed, Freshness: v1alpha1.LatencyFresh, Reason: v1alpha1.TestWithinBudget,
+			Message: "within the budget", Measured: measurement(t, 6000, 8000, 7000), Previous: before,
+		},
+		{
+			Node: "n2", Activity: v1alpha1.LatencyIdle, Outcome: v1alpha1.LatencyFailed, Freshness: v1alpha1.LatencyFresh, Reason: v1alpha1.TestMaximumExceeded,
+			Message: "the longest interruption (CPU 2) was 90 µs, more than 10 µs", Measured: measurement(t, 90_000, 50_000, 60_000),
+		},
+	}
+	return test
+}
+
+func saved(t *testing.T, test *v1alpha1.LatencyTest) string {
+	t.Helper()
+	data, err := yaml.Marshal(test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write(t, test.Name+".yaml", string(data))
+}
+
+func TestReportOfSavedTests(t *testing.T) {
+	file := saved(t, savedTest(t))
+	report := func(args ...string) result {
+		return run(t, "", append([]string{"test", "report", "-f", file}, args...)...)
+	}
+	got := report()
+	golden.Assert(t, got.out, "latencytest.txt")
+	if got.code != ExitFindings || got.err != "" {
+		t.Errorf("exit code %d, standard error %q", got.code, got.err)
+	}
+
+	var views []view.LatencyTest
+	if err := json.Unmarshal([]byte(report("-o", "json").out), &views); err != nil {
+		t.Fatal(err)
+	}
+	if len(views) != 1 || len(views[0].Nodes) != 2 || views[0].Nodes[0].Change.Trend != qualification.TrendWorse {
+		t.Errorf("%+v", views)
+	}
+
+	rows, err := csv.NewReader(strings.NewReader(report("-o", "csv").out)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.Index(rows[0], "maximum_ns")
+	if len(rows) != 3 || rows[1][at] != "8000" || rows[2][at] != "90000" {
+		t.Errorf("%v", rows)
+	}
+}
+
+func TestReportAsALogOfHistograms(t *testing.T) {
+	test := savedTest(t)
+	test.Status.Results[1].Measured.Histogram = ""
+	got := run(t, "", "test", "report", "-f", saved(t, test), "-o", "hdr")
+	if got.err != "tests/quiet/n2 has no histogram\n" {
+		t.Errorf("%q", got.err)
+	}
+	reader := hdrhistogram.NewHistogramLogReader(strings.NewReader(got.out))
+	first, err := reader.NextIntervalHistogram()
+	if err != nil || first == nil {
+		t.Fatalf("%v: %s", err, got.out)
+	}
+	if first.TotalCount() != 6 || first.Tag() != "tests/quiet/n1" || !first.ValuesAreEquivalent(first.Max(), 8000) {
+		t.Errorf("%d values up to %d with tag %q", first.TotalCount(), first.Max(), first.Tag())
+	}
+	if next, _ := reader.NextIntervalHistogram(); next != nil {
+		t.Error("there is another histogram")
+	}
+}
+
+// TestReportAsAPage: the page loads nothing, shows both plots of each node, and nothing of it is taken for markup.
+func TestReportAsAPage(t *testing.T) {
+	test, other := savedTest(t), savedTest(t)
+	test.Status.Results[1].Message = "<script>alert(1)</script>"
+	other.Name, other.Status.Results = "golden", other.Status.Results[:1]
+	got := run(t, "", "test", "report", "-f", saved(t, test), "-o", "html", "--reference", saved(t, other))
+	if got.code != ExitFindings || got.err != "" {
+		t.Fatalf("exit code %d, standard error %q", got.code, got.err)
+	}
+	// Two plots of each node, and one of all nodes.
+	if count := strings.Count(got.out, "<svg "); count != 5 {
+		t.Errorf("%d plots", count)
+	}
+	for _, want := range []string{"golden on n1", "<td class=\"n\">8 µs</td><td class=\"n\">5 µs</td><td class=\"n\">8 µs</td><td class=\"n\">8 µs</td>", "99.999 % (decided by one interruption)", "<td>the kernel</td><td>6.11</td><td>6.12</td>", "&lt;script&gt;"} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	for _, unwanted := range []string{"<script", "src=", "url("} {
+		if strings.Contains(got.out, unwanted) {
+			t.Errorf("%q is there", unwanted)
+		}
+	}
+}
+
+func TestReportOfABrokenHistogram(t *testing.T) {
+	test := savedTest(t)
+	test.Status.Results[0].Measured.Histogram = "QUFBQQ=="
+	file := saved(t, test)
+	if got := run(t, "", "test", "report", "-f", file, "-o", "html"); !strings.Contains(got.out, "no distribution: the text is no HDR histogram") {
+		t.Errorf("the page does not say what is wrong: %s", got.err)
+	}
+	if got := run(t, "", "test", "report", "-f", file, "-o", "hdr"); got.code != ExitUsage || !strings.Contains(got.err, "the histogram of tests/quiet/n1: ") {
+		t.Errorf("exit code %d, standard error %q", got.code, got.err)
+	}
+}
+
+func TestCompareTests(t *testing.T) {
+	test := savedTest(t)
+	now := saved(t, test)
+	older := savedTest(t)
+	older.Status.Results[0].Measured, older.Status.Results[1].Measured = older.Status.Results[0].Previous, measurement(t, 91_000, 95_000, 99_000)
+	before := saved(t, older)
+	cases := map[string]struct {
+		args []string
+		code int
+		want []string
+		err  string
+	}{
+		"with the run before": {
+			[]string{"quiet", "-f", now}, ExitFindings,
+			[]string{"n1: worse\n", "longest        5 µs", "8 µs", "the kernel     6.11", "has changed meanwhile: the kernel (6.12, was 6.11)", "n2: there are no two measurements of it"}, "",
+		},
+		"two files":         {[]string{before, now}, ExitFindings, []string{"n1: worse\n", "n2: better\n", "nothing that the operator knows of has changed meanwhile"}, ""},
+		"the other way":     {[]string{now, before}, ExitFindings, []string{"n1: better\n", "n2: worse\n"}, ""},
+		"a file, itself":    {[]string{now, now}, ExitOK, []string{"n1: the same\n", "n2: the same\n"}, ""},
+		"a wrong name":      {[]string{"quite", "-f", now}, ExitUsage, nil, "error: the files hold no LatencyTest \"quite\", but quiet\n"},
+		"files and files":   {[]string{now, before, "-f", now}, ExitUsage, nil, "error: give either two files, or -f FILE with one test\n"},
+		"nothing to match":  {[]string{now, saved(t, &v1alpha1.LatencyTest{TypeMeta: test.TypeMeta, ObjectMeta: test.ObjectMeta, Spec: test.Spec})}, ExitUsage, nil, "holds no LatencyTest with a measured node\n"},
+		"a profile instead": {[]string{"-f", write(t, "p.yaml", profileText)}, ExitUsage, nil, "error: the files hold no LatencyTest\n"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, "", append([]string{"test", "compare"}, tc.args...)...)
+			if got.code != tc.code || tc.err == "" && got.err != "" || !strings.Contains(got.err, tc.err) {
+				t.Errorf("exit code %d, standard error %q", got.code, got.err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(got.out, want) {
+					t.Errorf("%q is missing in:\n%s", want, got.out)
+				}
+			}
+		})
+	}
+}
+
+func TestRunTestWithoutACluster(t *testing.T) {
+	file := saved(t, savedTest(t))
+	cases := map[string]struct {
+		args []string
+		code int
+		out  string
+		err  string
+	}{
+		"as a manifest": {
+			args: []string{"quiet", "--profile", "trading", "--duration", "10m", "--repetitions", "3", "--maximum", "10us", "--percentile", "p9999=5us", "--dry-run"},
+			out: `apiVersion: lowlatency.dev/v1alpha1
+kind: LatencyTest
+metadata:
+  name: quiet
+  namespace: lowlatency-operator-agents
+spec:
+  nodes:
+    profile: trading
+  kind: Jitter
+  durationSeconds: 600
+  repetitions: 3
+  budget:
+    maximumNanoseconds: 10000
+    percentiles:
+      - percentile: P9999
+        nanoseconds: 5000
+`,
+		},
+		"of a file":             {args: []string{"-f", file, "--dry-run"}, out: "apiVersion: lowlatency.dev/v1alpha1\nkind: LatencyTest\nmetadata:\n  name: quiet\n  namespace: tests\nspec:\n  nodes:\n    profile: trading\n  kind: Jitter\n"},
+		"nothing":               {code: ExitUsage, err: "error: name the LatencyTest that is to be run, or give one with -f FILE\n"},
+		"no nodes":              {args: []string{"quiet", "--maximum", "10us"}, code: ExitUsage, err: "error: a LatencyTest that exists is run as it is: "},
+		"two ways":              {args: []string{"quiet", "--profile", "a", "--pool", "b", "--dry-run"}, code: ExitUsage, err: "needs exactly one of profile, bypassNICPool, nodeSelector and names."},
+		"a wrong percentile":    {args: []string{"quiet", "--profile", "a", "--percentile", "P98=5us", "--dry-run"}, code: ExitUsage, err: `Unsupported value: "P98"`},
+		"no length":             {args: []string{"quiet", "--profile", "a", "--percentile", "P99", "--dry-run"}, code: ExitUsage, err: "error: --percentile: \"P99\" is not written as P9999=5us\n"},
+		"too long":              {args: []string{"quiet", "--profile", "a", "--duration", "48h", "--dry-run"}, code: ExitUsage, err: "spec.durationSeconds"},
+		"a fraction":            {args: []string{"quiet", "--profile", "a", "--duration", "1500ms", "--dry-run"}, code: ExitUsage, err: "--duration: 1.5s are no whole seconds"},
+		"a file and flags":      {args: []string{"-f", file, "--cpus", "2"}, code: ExitUsage, err: "-f FILE says all about the LatencyTest"},
+		"a file without a test": {args: []string{"-f", write(t, "p.yaml", profileText)}, code: ExitUsage, err: "the files hold 0 LatencyTests, and one is run"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, "", append([]string{"test", "run"}, tc.args...)...)
+			if got.code != tc.code || got.out != tc.out || tc.err == "" && got.err != "" || !strings.Contains(got.err, tc.err) {
+				t.Errorf("exit code %d, standard error %q\n%s", got.code, got.err, got.out)
+			}
+		})
+	}
+}
+
+// testServer is an API server with one LatencyTest, which goes on with each look at it.
+type testServer struct {
+	mutex sync.Mutex
+	test  *v1alpha1.LatencyTest
+	// becomes are what is made of the test before each look.
+	becomes []func(*v1alpha1.LatencyTest)
+	// written are the bodies of requests that write.
+	written []string
+}
+
+func (s *testServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	const collection = "/apis/lowlatency.dev/v1alpha1/namespaces/tests/latencytests"
+	answer := func(code int, value any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(value)
+	}
+	body, _ := io.ReadAll(r.Body)
+	switch {
+	case r.Method == http.MethodPost && r.URL.Path == collection && s.test != nil:
+		answer(http.StatusConflict, metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonAlreadyExists, Code: http.StatusConflict})
+	case r.Method == http.MethodPost && r.URL.Path == collection:
+		s.written, s.test = append(s.written, string(body)), &v1alpha1.LatencyTest{}
+		_ = json.Unmarshal(body, s.test)
+		s.test.Generation = 1
+		answer(http.StatusCreated, s.test)
+	case s.test == nil || r.URL.Path != collection+"/"+s.test.Name:
+		answer(http.StatusNotFound, metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound})
+	case r.Method == http.MethodPatch:
+		s.written = append(s.written, string(body))
+		s.test.Generation++
+		s.test.Spec.Run++
+		answer(http.StatusOK, s.test)
+	default:
+		answer(http.StatusOK, s.test)
+		if len(s.becomes) > 0 {
+			s.becomes[0](s.test)
+			s.becomes = s.becomes[1:]
+		}
+	}
+}
+
+func TestRunAndWatch(t *testing.T) {
+	seen := func(test *v1alpha1.LatencyTest) {
+		test.Status.ObservedGeneration = test.Generation
+		test.Status.Results = []v1alpha1.LatencyTestResult{{Node: "n1", Activity: v1alpha1.LatencyRunning, Message: "pod x measures"}}
+	}
+	done := func(test *v1alpha1.LatencyTest) {
+		test.Status.Results = []v1alpha1.LatencyTestResult{{
+			Node: "n1", Activity: v1alpha1.LatencyIdle, Outcome: v1alpha1.LatencyPassed, Freshness: v1alpha1.LatencyFresh, Measured: measurement(t, 6000),
+		}}
+	}
+	cases := map[string]struct {
+		server  *testServer
+		args    []string
+		code    int
+		out     []string
+		err     []string
+		written string
+	}{
+		"made and watched": {
+			&testServer{becomes: []func(*v1alpha1.LatencyTest){seen, done}}, []string{"run", "quiet", "--nodes", "n1", "--maximum", "10us"}, ExitOK,
+			[]string{"n1    Passed   6 µs"}, []string{"LatencyTest tests/quiet was made\n", "n1  Running  pod x measures\n", "n1  Idle  Passed\n"}, `"names":["n1"]`,
+		},
+		"run again": {
+			&testServer{test: savedTest(t), becomes: []func(*v1alpha1.LatencyTest){func(test *v1alpha1.LatencyTest) { test.ResourceVersion = "7" }, seen, done}},
+			[]string{"run", "quiet"}, ExitOK, []string{"Passed"}, []string{"run 1 of LatencyTest tests/quiet\n"}, `"spec":{"run":1}`,
+		},
+		"detached":           {&testServer{}, []string{"run", "quiet", "--nodes", "n1", "--detach"}, ExitOK, nil, []string{"was made"}, `"n1"`},
+		"it is there":        {&testServer{test: savedTest(t)}, []string{"run", "quiet", "--nodes", "n1"}, ExitUsage, nil, []string{"there is a LatencyTest tests/quiet: run it again by its name alone"}, ""},
+		"it is not there":    {&testServer{}, []string{"run", "quiet"}, ExitUsage, nil, []string{"there is no LatencyTest tests/quiet: say with -n"}, ""},
+		"watched to the end": {&testServer{test: savedTest(t)}, []string{"watch", "quiet"}, ExitFindings, []string{"n2    Failed"}, []string{"n2  Idle  Failed"}, ""},
+		"it takes too long": {
+			&testServer{test: &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "quiet", Generation: 1}}},
+			[]string{"watch", "quiet", "--timeout", "50ms"}, ExitUsage, nil, []string{"error: not all nodes have a result after 50ms"}, "",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(tc.server)
+			t.Cleanup(server.Close)
+			got := run(t, "", append([]string{"test", tc.args[0], "--kubeconfig", kubeconfig(t, server.URL), "-n", "tests"}, tc.args[1:]...)...)
+			if got.code != tc.code {
+				t.Errorf("exit code %d, want %d", got.code, tc.code)
+			}
+			for _, want := range tc.out {
+				if !strings.Contains(got.out, want) {
+					t.Errorf("%q is missing in:\n%s", want, got.out)
+				}
+			}
+			for _, want := range tc.err {
+				if !strings.Contains(got.err, want) {
+					t.Errorf("%q is missing in the standard error:\n%s", want, got.err)
+				}
+			}
+			if written := strings.Join(tc.server.written, "\n"); !strings.Contains(written, tc.written) || tc.written == "" && written != "" {
+				t.Errorf("written was %q", written)
+			}
+		})
+	}
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/crdschema"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+)
+
+// lookEvery is how often a test is looked at that runs.
+const lookEvery = 2 * time.Second
+
+// runOptions say which test is run, and what a new one measures.
+type runOptions struct {
+	testOptions
+	watchOptions
+	profile, pool string
+	nodes         []string
+	cpus          int32
+	duration      time.Duration
+	repetitions   int32
+	maximum       time.Duration
+	stolen        int32
+	percentiles   []string
+	dryRun        bool
+	detach        bool
+}
+
+// watchOptions say how a test is watched.
+type watchOptions struct {
+	timeout time.Duration
+}
+
+func (a *app) testRunCommand() *cobra.Command {
+	options := &runOptions{}
+	command := &cobra.Command{
+		Use:   "run [NAME]",
+		Short: "Make a LatencyTest or run one again, and watch it",
+		Long: `Run a LatencyTest and watch it until each of its nodes has a result. One that exists is run again: its spec.run is raised. A new one is
+made from flags, which say with --profile, --pool or --nodes what it measures, or from a file with -f.
+
+Exit codes: 0 every node has passed; 1 one has failed; 2 wrong usage or input; 3 one gave no result that can be judged.`,
+		Example: `  kubectl lowlatency test run quiet-cpus
+  kubectl lowlatency test run quiet-cpus --profile trading --duration 10m --repetitions 3 --maximum 10us --percentile P9999=5us
+  kubectl lowlatency test run -f test.yaml --detach`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: complete(func(ctx context.Context) ([]string, error) { return a.testNames(ctx, &options.testOptions) }),
+		RunE: func(command *cobra.Command, args []string) error {
+			return a.runTest(command.Context(), strings.Join(args, ""), options)
+		},
+	}
+	options.testOptions.addFlags(command)
+	flags := command.Flags()
+	flags.StringVar(&options.profile, "profile", "", "measure the nodes of the LowLatencyNodeProfile `NAME`")
+	flags.StringVar(&options.pool, "pool", "", "measure the nodes of the BypassNICPool `NAME`")
+	flags.StringSliceVar(&options.nodes, "nodes", nil, "measure these nodes, `NAME,NAME`")
+	flags.Int32Var(&options.cpus, "cpus", 0, "how many CPUs of each node are measured; the operator chooses without it")
+	flags.DurationVar(&options.duration, "duration", 0, "how long each repetition measures, in whole seconds; the operator chooses without it")
+	flags.Int32Var(&options.repetitions, "repetitions", 0, "how often the measurement is made; the operator chooses without it")
+	flags.DurationVar(&options.maximum, "maximum", 0, "the longest interruption that passes, such as 10us")
+	flags.Int32Var(&options.stolen, "stolen", 0, "how many parts per million of the time may be taken from a CPU")
+	flags.StringArrayVar(&options.percentiles, "percentile", nil, "`NAME=LENGTH` that passes, such as P9999=5us; repeatable")
+	flags.BoolVar(&options.dryRun, "dry-run", false, "print the LatencyTest that would be made, and make nothing")
+	flags.BoolVar(&options.detach, "detach", false, "do not watch")
+	options.watchOptions.addFlags(command)
+	return command
+}
+
+func (o *watchOptions) addFlags(command *cobra.Command) {
+	command.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to watch; 0 is until each node has a result")
+}
+
+// makes reports whether a flag says what a new test is to measure.
+func (o *runOptions) makes() bool {
+	return len(o.files) > 0 || o.profile != "" || o.pool != "" || len(o.nodes) > 0
+}
+
+// adjusts reports whether a flag says how a new test is to measure.
+func (o *runOptions) adjusts() bool {
+	return o.cpus != 0 || o.duration != 0 || o.repetitions != 0 || o.maximum != 0 || o.stolen != 0 || len(o.percentiles) > 0
+}
+
+func (a *app) runTest(ctx context.Context, name string, options *runOptions) error {
+	if !options.makes() {
+		switch {
+		case name == "":
+			return errors.New("name the LatencyTest that is to be run, or give one with -f FILE")
+		case options.adjusts() || options.dryRun:
+			return errors.New("a LatencyTest that exists is run as it is: say with --profile, --pool or --nodes what a new one measures, or leave the other flags out")
+		}
+		return a.rerun(ctx, name, options)
+	}
+	test, err := a.newTest(ctx, name, options)
+	if err != nil {
+		return err
+	}
+	if options.dryRun {
+		return a.printManifest(test)
+	}
+	cluster, err := options.access.connect()
+	if err != nil {
+		return err
+	}
+	err = cluster.Post().Namespace(test.Namespace).Resource(latencyTests).Body(test).Do(ctx).Error()
+	if apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("there is a LatencyTest %s/%s: run it again by its name alone, or delete it", test.Namespace, test.Name)
+	}
+	if err != nil {
+		return explain("making LatencyTest "+test.Name, err)
+	}
+	a.complain("LatencyTest %s/%s was made", test.Namespace, test.Name)
+	return a.follow(ctx, cluster, test.Namespace, test.Name, 0, options)
+}
+
+// newTest is a test from the flags or from the file, as an API server would take it.
+func (a *app) newTest(ctx context.Context, name string, options *runOptions) (*v1alpha1.LatencyTest, error) {
+	if len(options.files) > 0 {
+		if options.adjusts() || options.profile != "" || options.pool != "" || len(options.nodes) > 0 || name != "" {
+			return nil, errors.New("-f FILE says all about the LatencyTest: leave the name and the other flags out")
+		}
+		return a.testOfFile(ctx, options)
+	}
+	test, err := options.testOfFlags(name)
+	if err != nil {
+		return nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(test)
+	if err != nil {
+		return nil, fmt.Errorf("writing LatencyTest %s: %w", name, err)
+	}
+	delete(content, "status")
+	schemas, err := crdschema.Load()
+	if err != nil {
+		return nil, err
+	}
+	if errs := schemas.Validate(ctx, &unstructured.Unstructured{Object: content}); len(errs) > 0 {
+		return nil, fmt.Errorf("the flags make no LatencyTest that a cluster takes:%s", sentences(errs))
+	}
+	return test, nil
+}
+
+func (a *app) testOfFile(ctx context.Context, options *runOptions) (*v1alpha1.LatencyTest, error) {
+	all, err := a.readManifests(ctx, options.files)
+	if err != nil {
+		return nil, err
+	}
+	if len(all.tests) != 1 {
+		return nil, fmt.Errorf("the files hold %d LatencyTests, and one is run", len(all.tests))
+	}
+	test := all.tests[0]
+	if test.Namespace == "" {
+		test.Namespace = options.namespace
+	}
+	// What was saved of another cluster or run is no part of a new test.
+	test.ObjectMeta = metav1.ObjectMeta{Namespace: test.Namespace, Name: test.Name, Labels: test.Labels}
+	test.Status = v1alpha1.LatencyTestStatus{}
+	return test, nil
+}
+
+func (o *runOptions) testOfFlags(name string) (*v1alpha1.LatencyTest, error) {
+	if name == "" {
+		return nil, errors.New("name the LatencyTest that is to be made")
+	}
+	if o.duration%time.Second != 0 {
+		return nil, fmt.Errorf("--duration: %s are no whole seconds", o.duration)
+	}
+	test := &v1alpha1.LatencyTest{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "LatencyTest"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name},
+		Spec: v1alpha1.LatencyTestSpec{
+			Kind:            v1alpha1.LatencyTestJitter,
+			Nodes:           v1alpha1.LatencyTestNodes{Profile: o.profile, BypassNICPool: o.pool, Names: o.nodes},
+			DurationSeconds: int32(o.duration / time.Second), Repetitions: o.repetitions,
+		},
+	}
+	if o.cpus != 0 {
+		test.Spec.Jitter = &v1alpha1.JitterTest{CPUs: o.cpus}
+	}
+	budget, err := o.budget()
+	test.Spec.Budget = budget
+	return test, err
+}
+
+// budget is what the flags allow; nil when they say nothing.
+func (o *runOptions) budget() (*v1alpha1.LatencyBudget, error) {
+	if o.maximum == 0 && o.stolen == 0 && len(o.percentiles) == 0 {
+		return nil, nil
+	}
+	budget := &v1alpha1.LatencyBudget{MaximumNanoseconds: o.maximum.Nanoseconds(), StolenPartsPerMillion: o.stolen}
+	for _, given := range o.percentiles {
+		name, length, _ := strings.Cut(given, "=")
+		bound, err := time.ParseDuration(length)
+		if err != nil {
+			return nil, fmt.Errorf("--percentile: %q is not written as P9999=5us", given)
+		}
+		budget.Percentiles = append(budget.Percentiles, v1alpha1.LatencyPercentile{
+			Percentile: v1alpha1.PercentileName(strings.ToUpper(name)), Nanoseconds: bound.Nanoseconds(),
+		})
+	}
+	return budget, nil
+}
+
+// printManifest prints a test as somebody would write it.
+func (a *app) printManifest(test *v1alpha1.LatencyTest) error {
+	manifest := struct {
+		APIVersion string                   `json:"apiVersion"`
+		Kind       string                   `json:"kind"`
+		Metadata   map[string]string        `json:"metadata"`
+		Spec       v1alpha1.LatencyTestSpec `json:"spec"`
+	}{test.APIVersion, test.Kind, map[string]string{"namespace": test.Namespace, "name": test.Name}, test.Spec}
+	data, err := orderedYAML(manifest)
+	if err != nil {
+		return fmt.Errorf("writing YAML: %w", err)
+	}
+	_, err = a.Out.Write(data)
+	return err
+}
+
+// rerun raises spec.run, unless somebody else changes the test at the same moment.
+func (a *app) rerun(ctx context.Context, name string, options *runOptions) error {
+	cluster, err := options.access.connect()
+	if err != nil {
+		return err
+	}
+	test, err := fetchTest(ctx, cluster, options.namespace, name)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": test.ResourceVersion}, "spec": map[string]any{"run": test.Spec.Run + 1},
+	})
+	if err != nil {
+		return fmt.Errorf("writing the patch: %w", err)
+	}
+	err = cluster.Patch(types.MergePatchType).Namespace(options.namespace).Resource(latencyTests).Name(name).Body(patch).Do(ctx).Error()
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("somebody else has just changed LatencyTest %s/%s: run the command again", options.namespace, name)
+	}
+	if err != nil {
+		return explain("raising spec.run of LatencyTest "+name, err)
+	}
+	a.complain("run %d of LatencyTest %s/%s", test.Spec.Run+1, options.namespace, name)
+	return a.follow(ctx, cluster, options.namespace, name, test.Spec.Run+1, options)
+}
+
+func (a *app) follow(ctx context.Context, cluster *rest.RESTClient, namespace, name string, run int32, options *runOptions) error {
+	if options.detach {
+		return nil
+	}
+	return a.watchTest(ctx, cluster, namespace, name, run, options.timeout)
+}
+
+func (a *app) testWatchCommand() *cobra.Command {
+	options, watching := &testOptions{}, &watchOptions{}
+	command := &cobra.Command{
+		Use:   "watch NAME",
+		Short: "Watch a LatencyTest until each of its nodes has a result",
+		Long: `Watch a LatencyTest until none of its nodes is measured or waits for it: a line on the standard error whenever something becomes of a node,
+and at the end the table of test report.
+
+Exit codes: 0 every node has passed; 1 one has failed; 2 wrong usage or input, or the time is over; 3 one gave no result that can be judged.`,
+		Example:           "  kubectl lowlatency test watch quiet-cpus --timeout 1h",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: complete(func(ctx context.Context) ([]string, error) { return a.testNames(ctx, options) }),
+		RunE: func(command *cobra.Command, args []string) error {
+			cluster, err := options.access.connect()
+			if err != nil {
+				return err
+			}
+			return a.watchTest(command.Context(), cluster, options.namespace, args[0], 0, watching.timeout)
+		},
+	}
+	options.addClusterFlags(command)
+	watching.addFlags(command)
+	return command
+}
+
+func fetchTest(ctx context.Context, cluster *rest.RESTClient, namespace, name string) (*v1alpha1.LatencyTest, error) {
+	test := &v1alpha1.LatencyTest{}
+	err := cluster.Get().Namespace(namespace).Resource(latencyTests).Name(name).Do(ctx).Into(test)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no LatencyTest %s/%s: say with -n in which namespace it is, or with --profile, --pool or --nodes what a new one measures", namespace, name)
+	}
+	if err != nil {
+		return nil, explain("reading LatencyTest "+name, err)
+	}
+	return test, nil
+}
+
+// watchTest says what becomes of the nodes until all are done with a run, prints the report, and ends by the outcome.
+func (a *app) watchTest(ctx context.Context, cluster *rest.RESTClient, namespace, name string, run int32, timeout time.Duration) error {
+	if timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		ctx = limited
+	}
+	said := map[string]string{}
+	for {
+		test, err := fetchTest(ctx, cluster, namespace, name)
+		if err != nil {
+			return overdue(ctx, timeout, err)
+		}
+		v := view.OfLatencyTest(test)
+		a.sayProgress(&v, said)
+		if isDone(test, run) {
+			_, err := a.Out.Write([]byte(text.Harmless(text.LatencyTests([]view.LatencyTest{v}, a.palette(), a.width()))))
+			if err != nil {
+				return err
+			}
+			return testVerdict([]view.LatencyTest{v})
+		}
+		select {
+		case <-ctx.Done():
+			return overdue(ctx, timeout, ctx.Err())
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// overdue says that the time is over where that is why something failed.
+func overdue(ctx context.Context, timeout time.Duration, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("not all nodes have a result after %s; the test goes on, and kubectl lowlatency test watch shows how", timeout)
+	}
+	return err
+}
+
+// sayProgress writes a line for each node of which something else is to be said.
+func (a *app) sayProgress(v *view.LatencyTest, said map[string]string) {
+	for i := range v.Nodes {
+		node := &v.Nodes[i]
+		line := text.LatencyProgress(node)
+		if said[node.Node] != line {
+			said[node.Node] = line
+			a.complain("%s  %s", time.Now().UTC().Format(time.TimeOnly), line)
+		}
+	}
+}
+
+// isDone reports whether the operator has seen the test, and measures no node of it and none waits.
+func isDone(test *v1alpha1.LatencyTest, run int32) bool {
+	if test.Status.ObservedGeneration < test.Generation || test.Spec.Run < run || test.Status.ObservedGeneration == 0 {
+		return false
+	}
+	for i := range test.Status.Results {
+		if test.Status.Results[i].Activity != v1alpha1.LatencyIdle {
+			return false
+		}
+	}
+	return true
+}

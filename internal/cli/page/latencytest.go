@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package page
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/picture"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+)
+
+//go:embed latencytest.html.tmpl
+var latencySource string
+
+// Reference is a measurement that all nodes are compared with; its name says whose it is.
+type Reference struct {
+	Name        string
+	Measurement *v1alpha1.LatencyMeasurement
+}
+
+// latencyContent is what the template is filled with.
+type latencyContent struct {
+	Tests     []latencySection
+	Reference *Reference
+	Written   metav1.Time
+}
+
+type latencySection struct {
+	view.LatencyTest
+	// Curves are the percentiles of all nodes.
+	Curves template.HTML
+	Nodes  []latencyNode
+}
+
+type latencyNode struct {
+	view.LatencyNode
+	Rows []latencyRow
+	// Distribution and Curves are complete SVG documents, which escape what they are made of themselves; "" without a measurement.
+	Distribution, Curves template.HTML
+	// Unread says why there is no distribution.
+	Unread string
+}
+
+// latencyRow is a figure of a node beside that of the run before, of the fleet and of the reference; "" where there is none.
+type latencyRow struct{ Name, Now, Before, Fleet, Reference string }
+
+// LatencyTests writes the page of tests. It loads nothing and runs no script. The reference may be nil; the time is that of writing.
+func LatencyTests(tests []view.LatencyTest, reference *Reference, written time.Time) (string, error) {
+	parsed, err := template.New("latency").Funcs(functions()).Funcs(template.FuncMap{
+		"outcome": outcomeClass, "changes": changesOf, "length": latency.Length,
+	}).Parse(latencySource)
+	if err != nil {
+		return "", fmt.Errorf("reading the template of the page: %w", err)
+	}
+	filled := latencyContent{Reference: reference, Written: metav1.NewTime(written)}
+	for i := range tests {
+		filled.Tests = append(filled.Tests, latencySectionOf(&tests[i], reference))
+	}
+	var b strings.Builder
+	if err := parsed.Execute(&b, filled); err != nil {
+		return "", fmt.Errorf("writing the page: %w", err)
+	}
+	return b.String(), nil
+}
+
+func latencySectionOf(test *view.LatencyTest, reference *Reference) latencySection {
+	section := latencySection{LatencyTest: *test}
+	var all []picture.Series
+	for i := range test.Nodes {
+		if node := &test.Nodes[i]; node.Measured != nil {
+			all = append(all, curve(node.Node, node.Measured))
+		}
+	}
+	if len(all) > 1 {
+		section.Curves = template.HTML(picture.Percentiles(all))
+	}
+	for i := range test.Nodes {
+		section.Nodes = append(section.Nodes, latencyNodeOf(&test.Nodes[i], test, reference))
+	}
+	return section
+}
+
+func latencyNodeOf(node *view.LatencyNode, test *view.LatencyTest, reference *Reference) latencyNode {
+	n := latencyNode{LatencyNode: *node}
+	if node.Measured == nil {
+		return n
+	}
+	curves := []picture.Series{curve("now", node.Measured)}
+	if node.Previous != nil {
+		curves = append(curves, curve("the run before", node.Previous))
+	}
+	if reference != nil {
+		curves = append(curves, curve(reference.Name, reference.Measurement))
+	}
+	n.Curves = template.HTML(picture.Percentiles(curves))
+	n.Rows = latencyRows(node, test, reference)
+	if node.Measured.Histogram == "" {
+		n.Unread = "the result has no histogram"
+		return n
+	}
+	bars, err := barsOf(node.Measured)
+	if err != nil {
+		n.Unread = err.Error()
+		return n
+	}
+	series := []picture.Series{{Name: "now", Bars: bars}}
+	if reference != nil {
+		if others, err := barsOf(reference.Measurement); err == nil {
+			series = append(series, picture.Series{Name: reference.Name, Bars: others})
+		}
+	}
+	n.Distribution = template.HTML(picture.Distribution(series))
+	return n
+}
+
+func barsOf(m *v1alpha1.LatencyMeasurement) ([]latency.Bar, error) {
+	histogram, err := latency.DecodeHDR(m.Histogram)
+	if err != nil {
+		return nil, err
+	}
+	return latency.Bars(histogram), nil
+}
+
+// curve are the percentiles of a measurement.
+func curve(name string, m *v1alpha1.LatencyMeasurement) picture.Series {
+	s := picture.Series{Name: name}
+	for i, percentile := range qualification.Percentiles() {
+		if value, found := qualification.PercentileOf(m, percentile); found {
+			s.Points = append(s.Points, picture.Point{Percent: latency.Ladder()[i], Nanoseconds: value})
+		}
+	}
+	return s
+}
+
+// latencyRows are the figures of a node, each beside those of the run before, of the fleet and of the reference.
+func latencyRows(node *view.LatencyNode, test *view.LatencyTest, reference *Reference) []latencyRow {
+	row := func(name string, figure func(*v1alpha1.LatencyMeasurement) (int64, bool), words func(int64) string) latencyRow {
+		r := latencyRow{Name: name, Now: wordsOf(node.Measured, figure, words), Before: wordsOf(node.Previous, figure, words), Fleet: fleetWords(test, figure, words)}
+		if reference != nil {
+			r.Reference = wordsOf(reference.Measurement, figure, words)
+		}
+		return r
+	}
+	rows := []latencyRow{
+		row("longest interruption", func(m *v1alpha1.LatencyMeasurement) (int64, bool) { return m.MaximumNanoseconds, true }, latency.Length),
+		row("stolen, parts per million", func(m *v1alpha1.LatencyMeasurement) (int64, bool) { return int64(m.StolenPartsPerMillion), true }, decimalWords),
+		row("interruptions", func(m *v1alpha1.LatencyMeasurement) (int64, bool) { return m.Interruptions, true }, decimalWords),
+	}
+	for _, name := range qualification.Percentiles() {
+		words := qualification.Words(name)
+		if slices.Contains(node.Single, name) {
+			words += " (decided by one interruption)"
+		}
+		rows = append(rows, row(words, func(m *v1alpha1.LatencyMeasurement) (int64, bool) { return qualification.PercentileOf(m, name) }, latency.Length))
+	}
+	return rows
+}
+
+func decimalWords(value int64) string { return fmt.Sprintf("%d", value) }
+
+func wordsOf(m *v1alpha1.LatencyMeasurement, figure func(*v1alpha1.LatencyMeasurement) (int64, bool), words func(int64) string) string {
+	if m == nil {
+		return ""
+	}
+	if value, found := figure(m); found {
+		return words(value)
+	}
+	return ""
+}
+
+// fleetWords is the median of a figure over the nodes of a test; "" for a single node.
+func fleetWords(test *view.LatencyTest, figure func(*v1alpha1.LatencyMeasurement) (int64, bool), words func(int64) string) string {
+	var values []int64
+	for i := range test.Nodes {
+		if m := test.Nodes[i].Measured; m != nil {
+			if value, found := figure(m); found {
+				values = append(values, value)
+			}
+		}
+	}
+	if len(values) < 2 {
+		return ""
+	}
+	slices.Sort(values)
+	return words(values[int(math.Ceil(float64(len(values))/2))-1])
+}
+
+// changesOf is what of a node has become another since the run before.
+func changesOf(node latencyNode) []qualification.Part {
+	if node.Measured == nil || node.Previous == nil {
+		return nil
+	}
+	return slices.DeleteFunc(qualification.Parts(node.Previous.Fingerprint, node.Measured.Fingerprint), func(p qualification.Part) bool { return p.Then == p.Now })
+}
+
+func outcomeClass(node latencyNode) string {
+	switch {
+	case node.Outcome == v1alpha1.LatencyFailed:
+		return "bad"
+	case node.Outcome == v1alpha1.LatencyPassed && node.Freshness == v1alpha1.LatencyFresh:
+		return "good"
+	default:
+		return "warn"
+	}
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package picture
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+)
+
+// The measures of a plot of lengths, in pixels.
+const (
+	plotWidth, plotHeight = 600, 300
+	plotLeft, plotTop     = 84, 20
+	plotRight, plotBottom = 16, 84
+)
+
+// Series is one line or one row of bars of a plot. The first are told apart by colours, all others are grey.
+type Series struct {
+	Name string
+	// Bars are a distribution; Points a curve over percentiles.
+	Bars   []latency.Bar
+	Points []Point
+}
+
+// Point is a percentile with its length.
+type Point struct {
+	Percent     float64
+	Nanoseconds int64
+}
+
+// seriesColours are told apart with any colour vision. What has no colour of its own is grey.
+func seriesColours() []string { return []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7"} }
+
+// Distribution draws how many interruptions there were of which length, both on logarithmic axes.
+func Distribution(series []Series) string {
+	lengths, counts := span{}, span{}
+	for _, s := range series {
+		for _, bar := range s.Bars {
+			if bar.Count > 0 {
+				lengths.hold(float64(bar.FromNanoseconds))
+				lengths.hold(float64(bar.ToNanoseconds))
+				counts.hold(float64(bar.Count))
+			}
+		}
+	}
+	counts.hold(1)
+	p := newPlot("length of an interruption", "interruptions", lengths.decades(), counts.decades())
+	p.lengthTicks()
+	p.rows(func(value float64) string { return fmt.Sprintf("%.0f", value) })
+	for i, s := range series {
+		var outline strings.Builder
+		for _, bar := range s.Bars {
+			if bar.Count == 0 {
+				continue
+			}
+			left, right, top := p.x(p.across.at(float64(bar.FromNanoseconds))), p.x(p.across.at(float64(bar.ToNanoseconds))), p.y(p.up.at(float64(bar.Count)))
+			fmt.Fprintf(&outline, "M%.1f %.1fV%.1fH%.1fV%.1f", left, p.y(0), top, right, p.y(0))
+		}
+		if outline.Len() > 0 {
+			p.path(i, outline.String(), i == 0)
+		}
+	}
+	return p.end(series)
+}
+
+// Percentiles draws lengths over percentiles. The axis of percentiles has the same room for each nine.
+func Percentiles(series []Series) string {
+	lengths, nines := span{}, span{}
+	for _, s := range series {
+		for _, point := range s.Points {
+			lengths.hold(float64(max(point.Nanoseconds, 1)))
+			nines.hold(remoteness(point.Percent))
+		}
+	}
+	p := newPlot("percentile", "at most so long", nines.decades(), lengths.decades())
+	p.percentTicks(series)
+	p.rows(func(value float64) string { return latency.Length(int64(value)) })
+	for i, s := range series {
+		var line strings.Builder
+		for j, point := range s.Points {
+			x, y := p.x(p.across.at(remoteness(point.Percent))), p.y(p.up.at(float64(max(point.Nanoseconds, 1))))
+			command := "L"
+			if j == 0 {
+				command = "M"
+			}
+			fmt.Fprintf(&line, "%s%.1f %.1f", command, x, y)
+		}
+		if line.Len() > 0 {
+			p.path(i, line.String(), false)
+		}
+	}
+	return p.end(series)
+}
+
+// remoteness of a percentile grows tenfold with each nine.
+func remoteness(percent float64) float64 { return 100 / (100 - percent) }
+
+// span holds positive values.
+type span struct{ least, most float64 }
+
+func (s *span) hold(value float64) {
+	if s.most == 0 {
+		s.least, s.most = value, value
+	}
+	s.least, s.most = min(s.least, value), max(s.most, value)
+}
+
+// decades are the powers of ten around all values; one decade where there are none.
+func (s *span) decades() decades {
+	if s.most == 0 {
+		return decades{0, 1}
+	}
+	d := decades{math.Floor(math.Log10(s.least)), math.Ceil(math.Log10(s.most))}
+	if d.to <= d.from {
+		d.to = d.from + 1
+	}
+	return d
+}
+
+// decades is a logarithmic axis between two powers of ten.
+type decades struct{ from, to float64 }
+
+// at is where a value lies on the axis, from 0 to 1.
+func (d decades) at(value float64) float64 {
+	return min(max((math.Log10(value)-d.from)/(d.to-d.from), 0), 1)
+}
+
+func (d decades) powers() []float64 {
+	var all []float64
+	for exponent := d.from; exponent <= d.to; exponent++ {
+		all = append(all, math.Pow(10, exponent))
+	}
+	return all
+}
+
+// plot collects the elements of a picture with two logarithmic axes.
+type plot struct {
+	strings.Builder
+	across, up decades
+}
+
+func newPlot(below, beside string, across, up decades) *plot {
+	p := &plot{across: across, up: up}
+	fmt.Fprintf(&p.Builder, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="system-ui,'DejaVu Sans',sans-serif" font-size="12" fill="#24292f">`+"\n",
+		plotWidth, plotHeight, plotWidth, plotHeight)
+	p.WriteString(`<rect width="100%" height="100%" fill="#ffffff"/>` + "\n")
+	p.words(p.x(0.5), plotHeight-plotBottom+38, "middle", below)
+	fmt.Fprintf(&p.Builder, `<text transform="translate(14 %.1f) rotate(-90)" text-anchor="middle">%s</text>`+"\n", p.y(0.5), html.EscapeString(beside))
+	return p
+}
+
+func (p *plot) x(share float64) float64 { return plotLeft + share*(plotWidth-plotLeft-plotRight) }
+
+func (p *plot) y(share float64) float64 {
+	return plotHeight - plotBottom - share*(plotHeight-plotTop-plotBottom)
+}
+
+func (p *plot) words(x, y float64, anchor, text string) {
+	fmt.Fprintf(&p.Builder, `<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`+"\n", x, y, anchor, html.EscapeString(text))
+}
+
+// column draws a line up the plot at a share of its width, with its name.
+func (p *plot) column(share float64, name string) {
+	fmt.Fprintf(&p.Builder, `<path d="M%.1f %.1fV%.1f" stroke="#d8dee4"/>`+"\n", p.x(share), p.y(0), p.y(1))
+	p.words(p.x(share), p.y(0)+18, "middle", name)
+}
+
+func (p *plot) lengthTicks() {
+	for _, power := range p.across.powers() {
+		p.column(p.across.at(power), latency.Length(int64(power)))
+	}
+}
+
+// percentTicks are at the percentiles that the series have.
+func (p *plot) percentTicks(series []Series) {
+	var percents []float64
+	for _, s := range series {
+		for _, point := range s.Points {
+			percents = append(percents, point.Percent)
+		}
+	}
+	slices.Sort(percents)
+	for _, percent := range slices.Compact(percents) {
+		p.column(p.across.at(remoteness(percent)), fmt.Sprintf("%g", percent))
+	}
+}
+
+// rows draws a line across the plot at each power of ten, with its name.
+func (p *plot) rows(name func(float64) string) {
+	for _, power := range p.up.powers() {
+		y := p.y(p.up.at(power))
+		fmt.Fprintf(&p.Builder, `<path d="M%.1f %.1fH%.1f" stroke="#d8dee4"/>`+"\n", p.x(0), y, p.x(1))
+		p.words(p.x(0)-6, y+4, "end", name(power))
+	}
+}
+
+// path draws a series.
+func (p *plot) path(index int, d string, filled bool) {
+	fill := "none"
+	if filled {
+		fill = colourOf(index) + "33"
+	}
+	fmt.Fprintf(&p.Builder, `<path d="%s" fill="%s" stroke="%s" stroke-width="2"/>`+"\n", d, fill, colourOf(index))
+}
+
+func colourOf(index int) string {
+	if colours := seriesColours(); index < len(colours) {
+		return colours[index]
+	}
+	return "#8c959f"
+}
+
+// end names the series below the plot, as many as have colours of their own, and closes the document.
+func (p *plot) end(series []Series) string {
+	x := float64(plotLeft)
+	for i, s := range series[:min(len(series), len(seriesColours()))] {
+		fmt.Fprintf(&p.Builder, `<path d="M%.1f %dh14" stroke="%s" stroke-width="3"/>`+"\n", x, plotHeight-18, colourOf(i))
+		p.words(x+20, plotHeight-14, "start", s.Name)
+		x += 44 + 7*float64(len([]rune(s.Name)))
+	}
+	p.WriteString("</svg>\n")
+	return p.String()
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package text
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+)
+
+// LatencyCSV writes a row for each node with all figures, for spreadsheets. Lengths are in nanoseconds.
+func LatencyCSV(w io.Writer, tests []view.LatencyTest) error {
+	out := csv.NewWriter(w)
+	header := []string{"namespace", "test", "node", "outcome", "freshness", "reason", "completed", "cpus", "interruptions", "maximum_ns", "stolen_ppm"}
+	for _, name := range qualification.Percentiles() {
+		header = append(header, strings.ToLower(string(name))+"_ns")
+	}
+	header = append(header, "repetition_maximums_ns", "trend", "kernel", "microcode", "bios", "plan")
+	if err := out.Write(header); err != nil {
+		return err
+	}
+	for i := range tests {
+		for j := range tests[i].Nodes {
+			if err := out.Write(csvRow(&tests[i], &tests[i].Nodes[j])); err != nil {
+				return err
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func csvRow(test *view.LatencyTest, node *view.LatencyNode) []string {
+	row := []string{test.Namespace, test.Name, node.Node, string(node.Outcome), string(node.Freshness), node.Reason}
+	m := node.Measured
+	if m == nil {
+		return append(row, make([]string, 5+len(qualification.Percentiles())+6)...)
+	}
+	row = append(row, m.CompletedTime.UTC().Format(time.RFC3339), m.CPUs, strconv.FormatInt(m.Interruptions, 10),
+		strconv.FormatInt(m.MaximumNanoseconds, 10), strconv.Itoa(int(m.StolenPartsPerMillion)))
+	for _, name := range qualification.Percentiles() {
+		cell := ""
+		if value, found := qualification.PercentileOf(m, name); found {
+			cell = strconv.FormatInt(value, 10)
+		}
+		row = append(row, cell)
+	}
+	repetitions := make([]string, 0, len(m.RepetitionMaximumsNanoseconds))
+	for _, longest := range m.RepetitionMaximumsNanoseconds {
+		repetitions = append(repetitions, strconv.FormatInt(longest, 10))
+	}
+	trend := ""
+	if node.Change != nil {
+		trend = string(node.Change.Trend)
+	}
+	f := m.Fingerprint
+	return append(row, strings.Join(repetitions, " "), trend, f.Kernel, f.Microcode, f.BIOSVersion, f.PlanHash)
+}
+
+// LatencyLog writes the histograms as a log of HdrHistogram, a line for each node with the tag test/node, which its tools read. Nodes
+// without a histogram are returned by name.
+func LatencyLog(w io.Writer, tests []view.LatencyTest) (without []string, err error) {
+	out := hdrhistogram.NewHistogramLogWriter(w)
+	if err := out.OutputLogFormatVersion(); err != nil {
+		return nil, fmt.Errorf("writing the log: %w", err)
+	}
+	if err := out.OutputLegend(); err != nil {
+		return nil, fmt.Errorf("writing the log: %w", err)
+	}
+	for i := range tests {
+		for j := range tests[i].Nodes {
+			node := &tests[i].Nodes[j]
+			name := tests[i].Namespace + "/" + tests[i].Name + "/" + node.Node
+			if node.Measured == nil || node.Measured.Histogram == "" {
+				without = append(without, name)
+				continue
+			}
+			histogram, err := latency.DecodeHDR(node.Measured.Histogram)
+			if err != nil {
+				return without, fmt.Errorf("the histogram of %s: %w", name, err)
+			}
+			histogram.SetTag(name)
+			histogram.SetStartTimeMs(node.Measured.CompletedTime.UnixMilli())
+			histogram.SetEndTimeMs(node.Measured.CompletedTime.UnixMilli())
+			if err := out.OutputIntervalHistogram(histogram); err != nil {
+				return without, fmt.Errorf("writing the log: %w", err)
+			}
+		}
+	}
+	return without, nil
+}

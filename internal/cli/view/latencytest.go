@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package view
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+)
+
+// LatencyTest is a LatencyTest with what was measured.
+type LatencyTest struct {
+	Namespace string                   `json:"namespace"`
+	Name      string                   `json:"name"`
+	Kind      v1alpha1.LatencyTestKind `json:"kind"`
+	// Ready is the condition of that name; nil when the operator has not seen the test.
+	Ready *metav1.Condition `json:"ready"`
+	// Nodes in ascending order of their names.
+	Nodes []LatencyNode `json:"nodes"`
+}
+
+// LatencyNode is what a test says of a node.
+type LatencyNode struct {
+	v1alpha1.LatencyTestResult `json:",inline"`
+	// Single are the percentiles that equal the longest interruption: one event decides them, and another run may show another value.
+	Single []v1alpha1.PercentileName `json:"single,omitempty"`
+	// Change is how the measurement stands to the one before; nil when there is none.
+	Change *qualification.Change `json:"change,omitempty"`
+}
+
+// OfLatencyTest is the view of a test.
+func OfLatencyTest(test *v1alpha1.LatencyTest) LatencyTest {
+	v := LatencyTest{
+		Namespace: test.Namespace, Name: test.Name, Kind: test.Spec.Kind,
+		Ready: meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionReady), Nodes: []LatencyNode{},
+	}
+	for i := range test.Status.Results {
+		v.Nodes = append(v.Nodes, OfLatencyResult(&test.Status.Results[i], test.Status.Results[i].Previous))
+	}
+	slices.SortStableFunc(v.Nodes, func(a, b LatencyNode) int { return cmp.Compare(a.Node, b.Node) })
+	return v
+}
+
+// OfLatencyResult is the view of a result beside another measurement of the node, which may be nil.
+func OfLatencyResult(result *v1alpha1.LatencyTestResult, before *v1alpha1.LatencyMeasurement) LatencyNode {
+	node := LatencyNode{LatencyTestResult: *result.DeepCopy()}
+	node.Previous = before
+	if node.Measured == nil {
+		return node
+	}
+	for _, p := range node.Measured.Percentiles {
+		if p.Nanoseconds > 0 && p.Nanoseconds == node.Measured.MaximumNanoseconds {
+			node.Single = append(node.Single, p.Percentile)
+		}
+	}
+	if before != nil {
+		change := qualification.CompareMeasurements(before, node.Measured)
+		node.Change = &change
+	}
+	return node
+}
+
+// Status sums up nodes: False when one has failed, Unknown when one has no fresh pass or there is none, else True.
+func (v *LatencyTest) Status() metav1.ConditionStatus {
+	status := metav1.ConditionTrue
+	if len(v.Nodes) == 0 {
+		return metav1.ConditionUnknown
+	}
+	for i := range v.Nodes {
+		node := &v.Nodes[i]
+		switch {
+		case node.Outcome == v1alpha1.LatencyFailed && node.Freshness == v1alpha1.LatencyFresh:
+			return metav1.ConditionFalse
+		case node.Outcome != v1alpha1.LatencyPassed || node.Freshness != v1alpha1.LatencyFresh:
+			status = metav1.ConditionUnknown
+		}
+	}
+	return status
+}
+
+// Trend sums up what has become of nodes: False when one is worse, Unknown when one cannot be compared or there is none, else True.
+func (v *LatencyTest) Trend() metav1.ConditionStatus {
+	status := metav1.ConditionTrue
+	if len(v.Nodes) == 0 {
+		return metav1.ConditionUnknown
+	}
+	for i := range v.Nodes {
+		switch change := v.Nodes[i].Change; {
+		case change == nil || change.Trend == qualification.TrendUnknown:
+			status = metav1.ConditionUnknown
+		case change.Trend == qualification.TrendWorse:
+			return metav1.ConditionFalse
+		}
+	}
+	return status
+}

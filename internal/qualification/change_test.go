@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package qualification
+
+import (
+	"strings"
+	"testing"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+func TestCompareMeasurements(t *testing.T) {
+	cases := map[string]struct {
+		before, after []int64
+		change        func(after *v1alpha1.LatencyMeasurement)
+		want          Trend
+		wantText      string
+		wantRatio     bool
+	}{
+		"worse": {
+			[]int64{5000, 6000, 7000}, []int64{7001, 9000, 8000}, nil, TrendWorse,
+			"longer than before in every repetition (7.001 µs to 9 µs, were 5 µs to 7 µs); nothing that the operator knows of has changed", false,
+		},
+		"worse, and the kernel is another": {
+			[]int64{5, 6, 7}, []int64{9, 9, 9}, func(m *v1alpha1.LatencyMeasurement) { m.Fingerprint.Kernel = "6.13" }, TrendWorse,
+			"(9 ns, were 5 ns to 7 ns); what has changed meanwhile: the kernel (6.13, was 6.12)", false,
+		},
+		"the best equals the worst": {[]int64{5, 6, 7}, []int64{7, 8, 9}, nil, TrendSame, "within the spread between repetitions", false},
+		"better":                    {[]int64{5, 6, 7}, []int64{1, 2, 4}, nil, TrendBetter, "shorter than before", false},
+		"five carry a ratio": {
+			[]int64{100, 100, 100, 100, 100}, []int64{200, 200, 200, 200, 200}, nil, TrendWorse, "2.00 times as long (95 % between 2.00 and 2.00)", true,
+		},
+		"no interruption at all, and then some": {[]int64{0, 0, 0, 0, 0}, []int64{1, 1, 1, 1, 1}, nil, TrendWorse, "(1 ns, were 0 ns)", false},
+		"too few":                               {[]int64{5, 6}, []int64{9, 9, 9}, nil, TrendUnknown, "2 and 3 repetitions cannot tell", false},
+		"none":                                  {nil, nil, nil, TrendUnknown, "0 and 0 repetitions", false},
+		"other parameters": {
+			[]int64{5, 6, 7}, []int64{9, 9, 9}, func(m *v1alpha1.LatencyMeasurement) { m.ParametersHash = "other" }, TrendUnknown, "other parameters", false,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := &v1alpha1.LatencyMeasurement{RepetitionMaximumsNanoseconds: tc.before, Fingerprint: v1alpha1.LatencyFingerprint{Kernel: "6.12"}}
+			after := before.DeepCopy()
+			after.RepetitionMaximumsNanoseconds = tc.after
+			if tc.change != nil {
+				tc.change(after)
+			}
+			got := CompareMeasurements(before, after)
+			if got.Trend != tc.want || !strings.Contains(got.Message, tc.wantText) || (got.Ratio != nil) != tc.wantRatio {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
