@@ -38,7 +38,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := map[string]bool{}
-	for _, value := range []any{view.Topology{}, view.Plan{}, view.Check{}, view.Pool{}, view.Node{}, view.Manual{}} {
+	for _, value := range []any{view.Topology{}, view.Plan{}, view.Check{}, view.Pool{}, view.Node{}, view.Manual{}, view.LatencyTest{}} {
 		fields(reflect.TypeOf(value), names)
 	}
 	if len(names) < 50 {

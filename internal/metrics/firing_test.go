@@ -32,6 +32,7 @@ type world struct {
 	pool   v1alpha1.BypassNICPool
 	report v1alpha1.LowLatencyNode
 	gate   corev1.ConditionStatus
+	test   v1alpha1.LatencyTest
 	// renewed is how long ago the agent renewed its Lease.
 	renewed time.Duration
 }
@@ -49,6 +50,12 @@ func healthyWorld() *world {
 	w.report.Status.Conditions = []metav1.Condition{
 		{Type: v1alpha1.ConditionDeJittered, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionNUMAAligned, Status: metav1.ConditionTrue},
 	}
+	w.test.Namespace, w.test.Name = "tests", "quiet"
+	w.test.Status.Nodes = &v1alpha1.LatencyTestCounts{Selected: 1, Passed: 1}
+	w.test.Status.Results = []v1alpha1.LatencyTestResult{{
+		Node: "n1", Measured: &v1alpha1.LatencyMeasurement{MaximumNanoseconds: 7000, RepetitionMaximumsNanoseconds: []int64{5000, 6000, 7000}},
+		Previous: &v1alpha1.LatencyMeasurement{MaximumNanoseconds: 6500, RepetitionMaximumsNanoseconds: []int64{5500, 6500, 6000}},
+	}}
 	w.report.Status.Drift = []v1alpha1.CheckDrift{{Check: "irq.delivered", Drifted: 2, Repaired: 2}}
 	return w
 }
@@ -56,7 +63,7 @@ func healthyWorld() *world {
 // samples are what a scrape of the world gives, by metric.
 func (w *world) samples(t *testing.T) map[string][]sample {
 	t.Helper()
-	objects := []client.Object{&w.pool, &w.report, leaseOf("n1", w.renewed), gateNode("n1", w.gate, "Reason")}
+	objects := []client.Object{&w.pool, &w.report, &w.test, leaseOf("n1", w.renewed), gateNode("n1", w.gate, "Reason")}
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(newCollector(t, true, interceptor.Funcs{}, objects...)); err != nil {
 		t.Fatal(err)
@@ -185,7 +192,13 @@ func TestAlertsFire(t *testing.T) {
 		"the gate does not know":          {func(w *world) { w.gate = corev1.ConditionUnknown }, []string{"LowLatencyNodeClosed"}},
 		"drift":                           {func(w *world) { w.report.Status.Drift[0].Drifted++ }, []string{"LowLatencyDrift"}},
 		"a repair":                        {func(w *world) { w.report.Status.Drift[0].Repaired++ }, nil},
-		"drift that stays":                {func(w *world) { w.report.Status.Drift[0].Unrepaired = []string{"/proc/irq/7"} }, []string{"LowLatencyDriftNotRepaired"}},
+		"a node fails a test":             {func(w *world) { w.test.Status.Nodes.Failed = 1 }, []string{"LowLatencyTestFailed"}},
+		"a node becomes worse":            {func(w *world) { w.test.Status.Results[0].Previous.RepetitionMaximumsNanoseconds = []int64{1, 2, 3} }, []string{"LowLatencyTestWorse"}},
+		"a node becomes better": {func(w *world) {
+			w.test.Status.Results[0].Previous.RepetitionMaximumsNanoseconds = []int64{8000, 9000, 9500}
+		}, nil},
+		"too few repetitions": {func(w *world) { w.test.Status.Results[0].Previous.RepetitionMaximumsNanoseconds = []int64{1} }, nil},
+		"drift that stays":    {func(w *world) { w.report.Status.Drift[0].Unrepaired = []string{"/proc/irq/7"} }, []string{"LowLatencyDriftNotRepaired"}},
 	}
 	before := healthyWorld().samples(t)
 	covered := map[string]bool{}

@@ -51,12 +51,18 @@ const (
 	nodeGate         = "lowlatency_node_gate"
 	nodeChange       = "lowlatency_node_last_transition_timestamp_seconds"
 	drift            = "lowlatency_drift"
+	testCondition    = "lowlatency_test_condition"
+	testNodes        = "lowlatency_test_nodes"
+	testMaximum      = "lowlatency_test_longest_interruption_seconds"
+	testStolen       = "lowlatency_test_stolen_ratio"
+	testCompleted    = "lowlatency_test_completed_timestamp_seconds"
+	testChange       = "lowlatency_test_change"
 	agentHeartbeat   = "lowlatency_agent_heartbeat"
 	agentBeat        = "lowlatency_agent_heartbeat_timestamp_seconds"
 )
 
 // Descriptions describes all metrics, in the order of the documentation. Labels are bounded: by the number of
-// profiles, of nodes, of checks in the catalogue, and of plans in use.
+// profiles, of nodes, of checks in the catalogue, of plans in use, and of tests.
 func Descriptions() []Description {
 	return []Description{
 		{profileCondition, []string{"profile", "type", "status", "reason"},
@@ -97,6 +103,18 @@ func Descriptions() []Description {
 			"Number of NICs of each BypassNICPool by the versions of kernel module and user files that their nodes have, and whether these are Equal, Different or Incomplete."},
 		{poolHugepages, []string{"pool", "hugepages"},
 			"Number of healthy NICs with a free unit of each BypassNICPool that reserves hugepages, by whether pages of every size are Left on the NIC's NUMA node, Exhausted or Unknown."},
+		{testCondition, []string{"namespace", "test", "type", "status", "reason"},
+			"Conditions of each LatencyTest with their reasons: 1 for the status that a condition has; the other statuses are left out."},
+		{testNodes, []string{"namespace", "test", "state"},
+			"Number of nodes of each LatencyTest that are selected, passed, failed, inconclusive, stale, running and waiting."},
+		{testMaximum, []string{"namespace", "test", "node"},
+			"The longest interruption that a LatencyTest last measured on each node. Of all tests together, 2048 nodes are told at most, here and in the metrics below."},
+		{testStolen, []string{"namespace", "test", "node"},
+			"The share of time that was taken from the measured CPU which lost most, 0 to 1."},
+		{testCompleted, []string{"namespace", "test", "node"},
+			"When a LatencyTest last measured each node, in seconds since 1970."},
+		{testChange, []string{"namespace", "test", "node", "trend", "changed"},
+			"How the last measurement of each node stands to the one before: 1 for Better, Same, Worse or Unknown, with what has changed of the node meanwhile (kernel, command line, microcode, firmware, plan, NIC, or nothing). Better and Worse mean that every repetition is shorter or longer than all of the one before."},
 	}
 }
 
@@ -140,7 +158,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	for _, collect := range []func(context.Context, chan<- prometheus.Metric) error{
-		c.collectProfiles, c.collectNodes, c.collectPlans, c.collectPools, c.collectGates,
+		c.collectProfiles, c.collectNodes, c.collectPlans, c.collectPools, c.collectGates, c.collectTests,
 	} {
 		if err := collect(ctx, out); err != nil {
 			logf.Log.WithName("metrics").Error(err, "Failed to read from the cache for a scrape")

@@ -89,8 +89,24 @@ func exampleObjects() []client.Object {
 	second.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDeJittered, Status: metav1.ConditionTrue}}
 	second.Status.BypassNICs = []v1alpha1.NodeBypassNIC{{Pool: "x2", Health: v1alpha1.NICHealthy}}
 	second.Status.Drift = []v1alpha1.CheckDrift{{Check: "irq.affinity", Drifted: 1, Repaired: 1}}
+	test := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "quiet"}}
+	test.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonTestsFailed}}
+	test.Status.Nodes = &v1alpha1.LatencyTestCounts{Selected: 3, Passed: 1, Failed: 1, Waiting: 1}
+	test.Status.Results = []v1alpha1.LatencyTestResult{
+		{
+			Node: "n1", Measured: &v1alpha1.LatencyMeasurement{
+				CompletedTime: metav1.NewTime(now().Add(-time.Hour)), MaximumNanoseconds: 12_500, StolenPartsPerMillion: 50,
+				RepetitionMaximumsNanoseconds: []int64{12_000, 12_500, 11_000}, Fingerprint: v1alpha1.LatencyFingerprint{Kernel: "6.13", PlanHash: "b"},
+			},
+			Previous: &v1alpha1.LatencyMeasurement{
+				RepetitionMaximumsNanoseconds: []int64{9000, 8000, 10_000}, Fingerprint: v1alpha1.LatencyFingerprint{Kernel: "6.12", PlanHash: "a"},
+			},
+		},
+		{Node: "n2", Measured: &v1alpha1.LatencyMeasurement{CompletedTime: metav1.NewTime(now())}},
+		{Node: "n3", Activity: v1alpha1.LatencyWaiting},
+	}
 	return []client.Object{
-		leaseOf("n1", 20*time.Second), leaseOf("n2", 3*time.Minute),
+		test, leaseOf("n1", 20*time.Second), leaseOf("n2", 3*time.Minute),
 		profile, first, second, plan, other, pool, gateNode("n1", corev1.ConditionTrue, "Verified"),
 		gateNode("n2", corev1.ConditionUnknown, "ChecksUnknown"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n3"}},
 	}
@@ -157,6 +173,21 @@ lowlatency_profile_nodes{profile="trading",state="numaAligned"} 2
 lowlatency_profile_nodes{profile="trading",state="pending"} 0
 lowlatency_profile_nodes{profile="trading",state="planned"} 2
 lowlatency_profile_shapes{profile="trading"} 2
+lowlatency_test_change{changed="kernel, plan",namespace="tests",node="n1",test="quiet",trend="Worse"} 1
+lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="quiet"} 1.7952588e+09
+lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n2",test="quiet"} 1.7952624e+09
+lowlatency_test_condition{namespace="tests",reason="TestsFailed",status="False",test="quiet",type="Ready"} 1
+lowlatency_test_longest_interruption_seconds{namespace="tests",node="n1",test="quiet"} 1.25e-05
+lowlatency_test_longest_interruption_seconds{namespace="tests",node="n2",test="quiet"} 0
+lowlatency_test_nodes{namespace="tests",state="failed",test="quiet"} 1
+lowlatency_test_nodes{namespace="tests",state="inconclusive",test="quiet"} 0
+lowlatency_test_nodes{namespace="tests",state="passed",test="quiet"} 1
+lowlatency_test_nodes{namespace="tests",state="running",test="quiet"} 0
+lowlatency_test_nodes{namespace="tests",state="selected",test="quiet"} 3
+lowlatency_test_nodes{namespace="tests",state="stale",test="quiet"} 0
+lowlatency_test_nodes{namespace="tests",state="waiting",test="quiet"} 1
+lowlatency_test_stolen_ratio{namespace="tests",node="n1",test="quiet"} 5e-05
+lowlatency_test_stolen_ratio{namespace="tests",node="n2",test="quiet"} 0
 `
 	if err := testutil.CollectAndCompare(collector, strings.NewReader(withHeaders(want))); err != nil {
 		t.Error(err)
@@ -175,6 +206,21 @@ func withHeaders(samples string) string {
 		}
 	}
 	return text.String()
+}
+
+// TestSeriesOfTestsAreBounded: whoever makes many tests does not fill the memory of Prometheus.
+func TestSeriesOfTestsAreBounded(t *testing.T) {
+	objects := make([]client.Object, 0, 20)
+	for i := range 20 {
+		test := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: fmt.Sprintf("t%d", i)}}
+		for j := range v1alpha1.MaxTestedNodes {
+			test.Status.Results = append(test.Status.Results, v1alpha1.LatencyTestResult{Node: fmt.Sprintf("n%d", j), Measured: &v1alpha1.LatencyMeasurement{}})
+		}
+		objects = append(objects, test)
+	}
+	if count := testutil.CollectAndCount(newCollector(t, true, interceptor.Funcs{}, objects...), testMaximum); count != maximumTestedNodes {
+		t.Errorf("%d nodes are told", count)
+	}
 }
 
 func TestOnlyTheLeaderTells(t *testing.T) {
@@ -235,7 +281,7 @@ func documentation(t *testing.T) string {
 The manager serves these metrics, all gauges, in addition to those of controller-runtime and Go. They are computed from
 the state of the objects at the time of the scrape; of several replicas, only the leader reports them. Controller-runtime
 counts failures of reconciling: ` + "`controller_runtime_reconcile_errors_total`" + `, with the controllers
-` + "`lowlatencynodeprofile`, `lowlatencynode` and `bypassnicpool`" + `.
+` + "`lowlatencynodeprofile`, `lowlatencynode`, `bypassnicpool` and `latencytest`" + `.
 
 This file is written by ` + "`go test ./internal/metrics -update`" + `.
 
@@ -260,7 +306,7 @@ This file is written by ` + "`go test ./internal/metrics -update`" + `.
 ## Dashboard
 
 ` + "`config/dashboard/lowlatency.json`" + ` shows the fleet, the checks that fail, what disturbs isolated CPUs, NUMA alignment, and NICs with their
-versions and hugepages. Measured jitter is not in it, because the [probe](jitter.md) is started by a person and no metric holds its result.
+versions and hugepages. What [LatencyTests](latency-tests.md) measure is in the metrics above, and not in the dashboard yet.
 
 - On OpenShift, ` + "`kubectl apply -k config/dashboard`" + ` puts it into the console, below Observe, Dashboards.
 - In Grafana, import the file. It is in the schema that the console reads, whose panels Grafana converts when it loads them. It has not
@@ -282,6 +328,7 @@ func TestConditionsAreToldAlike(t *testing.T) {
 		"lowlatency_profile_condition": {"profile", "type", "status", "reason"},
 		"lowlatency_node_condition":    {"node", "profile", "type", "status", "reason"},
 		"lowlatency_pool_condition":    {"pool", "type", "status", "reason"},
+		"lowlatency_test_condition":    {"namespace", "test", "type", "status", "reason"},
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("metrics of conditions and their labels (-want +got):\n%s", diff)

@@ -54,8 +54,8 @@ func nicsOf(report *v1alpha1.LowLatencyNode) []string {
 
 // Part is a part of two fingerprints.
 type Part struct {
-	// Name is what it is, in words.
-	Name string
+	// Key is what it is in one or two words, Name in a sentence.
+	Key, Name string
 	// Then and Now are its values; "" when nobody has reported it.
 	Then, Now string
 	// IsHash says that the values tell people nothing.
@@ -65,12 +65,12 @@ type Part struct {
 // Parts are the parts of two fingerprints, one beside the other.
 func Parts(then, now v1alpha1.LatencyFingerprint) []Part {
 	return []Part{
-		{"the kernel", then.Kernel, now.Kernel, false},
-		{"the kernel's command line", then.CommandLineHash, now.CommandLineHash, true},
-		{"the microcode", then.Microcode, now.Microcode, false},
-		{"the firmware", then.BIOSVersion, now.BIOSVersion, false},
-		{"the plan", then.PlanHash, now.PlanHash, false},
-		{"a NIC, its driver or its stack", then.NICsHash, now.NICsHash, true},
+		{"kernel", "the kernel", then.Kernel, now.Kernel, false},
+		{"command line", "the kernel's command line", then.CommandLineHash, now.CommandLineHash, true},
+		{"microcode", "the microcode", then.Microcode, now.Microcode, false},
+		{"firmware", "the firmware", then.BIOSVersion, now.BIOSVersion, false},
+		{"plan", "the plan", then.PlanHash, now.PlanHash, false},
+		{"NIC", "a NIC, its driver or its stack", then.NICsHash, now.NICsHash, true},
 	}
 }
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package metrics
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+)
+
+// maximumTestedNodes bounds the series of single nodes over all tests: whoever may make LatencyTests decides how many there are.
+const maximumTestedNodes = 2048
+
+// partsPerMillion is how many of them are the whole.
+const partsPerMillion = 1e6
+
+// collectTests tells what LatencyTests have measured, in the order of the cache.
+func (c *Collector) collectTests(ctx context.Context, out chan<- prometheus.Metric) error {
+	var tests v1alpha1.LatencyTestList
+	if err := c.reader.List(ctx, &tests, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	told := 0
+	for i := range tests.Items {
+		test := &tests.Items[i]
+		c.conditions(out, testCondition, test.Status.Conditions, test.Namespace, test.Name)
+		c.countTest(out, test)
+		for j := range test.Status.Results {
+			if result := &test.Status.Results[j]; result.Measured != nil && told < maximumTestedNodes {
+				told++
+				c.measured(out, test, result)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Collector) countTest(out chan<- prometheus.Metric, test *v1alpha1.LatencyTest) {
+	counts := test.Status.Nodes
+	if counts == nil {
+		return
+	}
+	for state, count := range map[string]int32{
+		"selected": counts.Selected, "passed": counts.Passed, "failed": counts.Failed, "inconclusive": counts.Inconclusive,
+		"stale": counts.Stale, "running": counts.Running, "waiting": counts.Waiting,
+	} {
+		c.gauge(out, testNodes, float64(count), test.Namespace, test.Name, state)
+	}
+}
+
+// measured tells the figures of a node, and how they stand to the run before.
+func (c *Collector) measured(out chan<- prometheus.Metric, test *v1alpha1.LatencyTest, result *v1alpha1.LatencyTestResult) {
+	m := result.Measured
+	c.gauge(out, testMaximum, time.Duration(m.MaximumNanoseconds).Seconds(), test.Namespace, test.Name, result.Node)
+	c.gauge(out, testStolen, float64(m.StolenPartsPerMillion)/partsPerMillion, test.Namespace, test.Name, result.Node)
+	c.gauge(out, testCompleted, float64(m.CompletedTime.Unix()), test.Namespace, test.Name, result.Node)
+	if result.Previous == nil {
+		return
+	}
+	change := qualification.CompareMeasurements(result.Previous, m)
+	c.gauge(out, testChange, 1, test.Namespace, test.Name, result.Node, string(change.Trend), changedWords(result.Previous, m))
+}
+
+// changedWords are the parts of the fingerprint that differ, in their order; "nothing" when none does.
+func changedWords(before, after *v1alpha1.LatencyMeasurement) string {
+	var words []string
+	for _, part := range qualification.Parts(before.Fingerprint, after.Fingerprint) {
+		if part.Then != part.Now {
+			words = append(words, part.Key)
+		}
+	}
+	if len(words) == 0 {
+		return "nothing"
+	}
+	return strings.Join(words, ", ")
+}
