@@ -32,13 +32,13 @@ func qualified(p *v1alpha1.LowLatencyNodeProfile) {
 	p.Spec.Verification.Qualification = &v1alpha1.Qualification{Tests: []v1alpha1.LatencyTestReference{{Namespace: applications, Name: "quiet"}}}
 }
 
-// addTestOf measures the nodes of a profile.
-func (s *suite) addTestOf(ctx context.Context, profile string) {
+// addQuietTest measures the nodes of profile trading.
+func (s *suite) addQuietTest(ctx context.Context) {
 	GinkgoHelper()
 	Expect(s.client.Create(ctx, &v1alpha1.LatencyTest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: applications, Name: "quiet"},
 		Spec: v1alpha1.LatencyTestSpec{
-			Nodes: v1alpha1.LatencyTestNodes{Profile: profile}, Kind: v1alpha1.LatencyTestJitter, Budget: &v1alpha1.LatencyBudget{MaximumNanoseconds: 10_000},
+			Nodes: v1alpha1.LatencyTestNodes{Profile: "trading"}, Kind: v1alpha1.LatencyTestJitter, Budget: &v1alpha1.LatencyBudget{MaximumNanoseconds: 10_000},
 		},
 	})).To(Succeed())
 }
@@ -74,7 +74,7 @@ func (s *suite) waitsForTests(ctx SpecContext) {
 	s.expectGate(ctx, v1alpha1.ReasonQualificationMissing, true)
 
 	By("measuring for the first time")
-	s.addTestOf(ctx, "trading")
+	s.addQuietTest(ctx)
 	job := s.runningJob(ctx, "")
 	s.expectGate(ctx, v1alpha1.ReasonAwaitingQualification, true)
 	s.expectProfile(ctx, metav1.ConditionUnknown, v1alpha1.ReasonAwaitingQualification, "LatencyTest applications/quiet has not measured the node yet")
@@ -85,7 +85,7 @@ func (s *suite) waitsForTests(ctx SpecContext) {
 	log.expect("closed")
 
 	By("passing")
-	s.runAgain(ctx, 1)
+	s.runAgain(ctx)
 	job = s.measures(ctx, job.Name, "b1", 9_000)
 	s.expectGate(ctx, v1alpha1.ReasonVerified, false)
 	s.expectReady(ctx, "trading")
@@ -114,7 +114,7 @@ func (s *suite) keepsWhatIsOpen(ctx SpecContext) {
 	log.expectStill("open")
 
 	By("making it, and deleting it when it has passed")
-	s.addTestOf(ctx, "trading")
+	s.addQuietTest(ctx)
 	s.measures(ctx, "", "b1", 9_000)
 	s.expectReady(ctx, "trading")
 	s.removeTests(ctx)
@@ -123,12 +123,12 @@ func (s *suite) keepsWhatIsOpen(ctx SpecContext) {
 }
 
 // runAgain raises spec.run of test quiet.
-func (s *suite) runAgain(ctx context.Context, run int32) {
+func (s *suite) runAgain(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		test := &v1alpha1.LatencyTest{}
 		g.Expect(s.client.Get(ctx, client.ObjectKey{Namespace: applications, Name: "quiet"}, test)).To(Succeed())
-		test.Spec.Run = run
+		test.Spec.Run++
 		g.Expect(s.client.Update(ctx, test)).To(Succeed())
 	}, waitTimeout, pause).Should(Succeed())
 }

@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -168,7 +169,7 @@ func latencyRows(node *view.LatencyNode, test *view.LatencyTest, reference *Refe
 	return rows
 }
 
-func decimalWords(value int64) string { return fmt.Sprintf("%d", value) }
+func decimalWords(value int64) string { return strconv.FormatInt(value, 10) }
 
 func wordsOf(m *v1alpha1.LatencyMeasurement, figure func(*v1alpha1.LatencyMeasurement) (int64, bool), words func(int64) string) string {
 	if m == nil {

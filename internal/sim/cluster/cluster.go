@@ -161,6 +161,8 @@ func (c *Cluster) StartPlatform(ctx context.Context) {
 	machineConfig := &embedded.MachineConfigOperator{Client: c.Client, Rebooter: (*rebooter)(c), Clock: ticks, Interval: pace}
 	tuning := &embedded.NodeTuning{Client: c.Client, Fleet: c.Fleet, Clock: ticks, Interval: pace}
 	garbage := &embedded.GarbageCollector{Client: c.Client, Clock: ticks, Interval: collectingPaces * pace}
+	tests := &embedded.TestJobs{Client: c.Client, Clock: ticks, Interval: pace}
+	c.start("the simulated pods of latency tests", func() error { return tests.Run(ctx) })
 	c.start("the simulated machine-config operator", func() error { return machineConfig.Run(ctx) })
 	c.start("the simulated node tuning operator", func() error { return tuning.Run(ctx) })
 	c.start("the garbage collector", func() error { return garbage.Run(ctx) })

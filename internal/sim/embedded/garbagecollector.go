@@ -12,6 +12,7 @@ import (
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,6 +68,7 @@ func collectedKinds() []schema.GroupVersionKind {
 		coordinationv1.SchemeGroupVersion.WithKind("Lease"),
 		v1alpha1.GroupVersion.WithKind("LowLatencyNodeProfile"), v1alpha1.GroupVersion.WithKind("BypassNICPool"),
 		v1alpha1.GroupVersion.WithKind("LowLatencyNode"),
+		v1alpha1.GroupVersion.WithKind("LatencyTest"), batchv1.SchemeGroupVersion.WithKind("Job"), corev1.SchemeGroupVersion.WithKind("Pod"),
 		mcfgv1.GroupVersion.WithKind("KubeletConfig"), mcfgv1.GroupVersion.WithKind("MachineConfig"),
 	}
 }

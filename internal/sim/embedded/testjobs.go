@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+)
+
+// The simulated jitter of a quiet host and of one on which a check fails, in nanoseconds.
+const (
+	quietNanoseconds, quietSpread         = 2_000, 3_000
+	disturbedNanoseconds, disturbedSpread = 40_000, 50_000
+)
+
+// TestJobs simulates, for the Jobs of LatencyTests, the Job controller, the scheduler and the kubelet. No container is made and nothing
+// is measured: a pod leaves invented figures, long interruptions where the agent of its node has found a failed check and short ones
+// elsewhere, and names itself as their cause.
+type TestJobs struct {
+	Client client.Client
+	Clock  clock.WithTicker
+	// Interval between two looks at the cluster; a pod runs for one.
+	Interval time.Duration
+}
+
+// Run works until the context ends.
+func (j *TestJobs) Run(ctx context.Context) error {
+	return repeat(ctx, j.Clock, j.Interval, j.Once)
+}
+
+// Once starts the pods of new Jobs, and ends those that run.
+func (j *TestJobs) Once(ctx context.Context) error {
+	var jobs batchv1.JobList
+	if err := j.Client.List(ctx, &jobs, client.HasLabels{v1alpha1.LabelLatencyTest}); err != nil {
+		return fmt.Errorf("listing Jobs: %w", err)
+	}
+	failures := make([]error, 0, len(jobs.Items)+1)
+	failures = append(failures, j.remove(ctx))
+	for i := range jobs.Items {
+		if job := &jobs.Items[i]; job.DeletionTimestamp.IsZero() && job.Status.CompletionTime == nil {
+			failures = append(failures, j.advance(ctx, job))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// remove lets go of pods that are being deleted, as their kubelets would.
+func (j *TestJobs) remove(ctx context.Context) error {
+	var pods corev1.PodList
+	if err := j.Client.List(ctx, &pods, client.HasLabels{v1alpha1.LabelLatencyTest}); err != nil {
+		return fmt.Errorf("listing Pods: %w", err)
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; !pod.DeletionTimestamp.IsZero() {
+			if err := client.IgnoreNotFound(j.Client.Delete(ctx, pod, client.GracePeriodSeconds(0))); err != nil {
+				return fmt.Errorf("removing Pod %s: %w", pod.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// advance brings a Job one step further: its pod starts, or ends with the Job.
+func (j *TestJobs) advance(ctx context.Context, job *batchv1.Job) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: job.Namespace, Name: job.Name, Labels: job.Spec.Template.Labels,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
+	}}
+	err := j.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("reading Pod %s: %w", pod.Name, err)
+	case err != nil:
+		return j.start(ctx, job, pod)
+	case pod.Status.Phase == corev1.PodRunning:
+		return j.end(ctx, job, pod)
+	default:
+		return nil
+	}
+}
+
+func (j *TestJobs) start(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) error {
+	pod.Spec = *job.Spec.Template.Spec.DeepCopy()
+	pod.Spec.NodeName = job.Annotations[v1alpha1.AnnotationNode]
+	if err := j.Client.Create(ctx, pod); err != nil {
+		return fmt.Errorf("creating Pod %s: %w", pod.Name, err)
+	}
+	pod.Status.Phase = corev1.PodRunning
+	if err := j.Client.Status().Update(ctx, pod); err != nil {
+		return fmt.Errorf("starting Pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+func (j *TestJobs) end(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) error {
+	message, err := j.message(ctx, pod)
+	if err != nil {
+		return err
+	}
+	now := metav1.NewTime(j.Clock.Now())
+	pod.Status.Phase = corev1.PodSucceeded
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: pod.Spec.Containers[0].Name, Image: pod.Spec.Containers[0].Image,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: now, Message: message}},
+	}}
+	if err := j.Client.Status().Update(ctx, pod); err != nil {
+		return fmt.Errorf("ending Pod %s: %w", pod.Name, err)
+	}
+	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &job.CreationTimestamp, &now, 1
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
+			Type: kind, Status: corev1.ConditionTrue, LastProbeTime: now, LastTransitionTime: now,
+		})
+	}
+	if err := j.Client.Status().Update(ctx, job); err != nil {
+		return fmt.Errorf("ending Job %s: %w", job.Name, err)
+	}
+	return nil
+}
+
+// message is what a pod leaves behind.
+func (j *TestJobs) message(ctx context.Context, pod *corev1.Pod) (string, error) {
+	node, report := &corev1.Node{}, &v1alpha1.LowLatencyNode{}
+	key := client.ObjectKey{Name: pod.Spec.NodeName}
+	if err := j.Client.Get(ctx, key, node); err != nil {
+		return "", fmt.Errorf("reading Node %s: %w", key.Name, err)
+	}
+	if err := j.Client.Get(ctx, key, report); err != nil {
+		return "", fmt.Errorf("reading LowLatencyNode %s: %w", key.Name, err)
+	}
+	measured, repetitions, err := asked(pod.Spec.Containers[0].Args)
+	if err != nil {
+		return "", err
+	}
+	record, err := invent(node, report, measured, repetitions, pod.Name)
+	if err != nil {
+		return "", err
+	}
+	text, err := qualification.Encode(record)
+	return string(text), err
+}
+
+// asked is what the arguments of a test's program ask for.
+func asked(arguments []string) (measured, repetitions int, err error) {
+	flags := pflag.NewFlagSet("latencytest", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.IntVar(&measured, "cpus", 1, "")
+	flags.IntVar(&repetitions, "repetitions", 1, "")
+	if err := flags.Parse(arguments); err != nil {
+		return 0, 0, fmt.Errorf("reading the arguments of a test: %w", err)
+	}
+	return measured, repetitions, nil
+}
+
+// invent makes up what was measured on the last CPUs of a node. The same run of the same node gives the same.
+func invent(node *corev1.Node, report *v1alpha1.LowLatencyNode, measured, repetitions int, seed string) (qualification.Record, error) {
+	if report.Status.Inventory == nil {
+		return qualification.Record{}, fmt.Errorf("the agent of node %s has reported nothing yet", node.Name)
+	}
+	online, err := cpus.Parse(report.Status.Inventory.OnlineCPUs)
+	if err != nil {
+		return qualification.Record{}, fmt.Errorf("reading the CPUs of node %s: %w", node.Name, err)
+	}
+	ids := online.IDs()
+	ids = ids[max(len(ids)-measured, 0):]
+	least, spread, cause := quietNanoseconds, quietSpread, "simulated: a quiet host"
+	failed := slices.IndexFunc(report.Status.Findings, func(f v1alpha1.Finding) bool { return f.Outcome == v1alpha1.OutcomeFailed })
+	if failed >= 0 {
+		least, spread, cause = disturbedNanoseconds, disturbedSpread, "simulated: "+string(report.Status.Findings[failed].Check)
+	}
+	r := qualification.Record{
+		Version: qualification.Version, Kind: v1alpha1.LatencyTestJitter, Kernel: report.Status.Inventory.KernelRelease,
+		BootID: node.Status.NodeInfo.BootID, CPUs: cpus.Of(ids...).String(), Causes: []string{cause}, StolenPartsPerMillion: int32(least / 1000),
+	}
+	for repetition := range repetitions {
+		hash := fnv.New32a()
+		_, _ = fmt.Fprintf(hash, "%s/%s/%d", seed, node.Name, repetition)
+		r.RepetitionMaximums = append(r.RepetitionMaximums, int64(least)+int64(hash.Sum32())%int64(spread))
+	}
+	r.MaximumNanoseconds, r.Interruptions = slices.Max(r.RepetitionMaximums), int64(len(r.RepetitionMaximums))
+	worst := int32(ids[len(ids)-1])
+	r.WorstCPU = &worst
+	for _, name := range qualification.Percentiles() {
+		r.Percentiles = append(r.Percentiles, v1alpha1.LatencyPercentile{Percentile: name})
+	}
+	r.Percentiles[len(r.Percentiles)-1].Nanoseconds = r.MaximumNanoseconds
+	r.Histogram, err = latency.EncodeHDR(slices.Values(r.RepetitionMaximums))
+	return r, err
+}
