@@ -329,6 +329,8 @@ const (
 
 // Bounds of a LatencyTest.
 const (
+	// MaxQualificationTests bounds spec.verification.qualification.tests of a profile.
+	MaxQualificationTests = 8
 	// MaxTestNameLength bounds metadata.name of a LatencyTest, which Jobs carry as a label, and the name of a Job.
 	MaxTestNameLength = 63
 	// MaxTestedNodes bounds the nodes of a LatencyTest: spec.nodes.names, status.results and spec.maximumParallelNodes.

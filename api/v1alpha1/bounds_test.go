@@ -63,7 +63,7 @@ func sharedBounds() []bound {
 		{v1alpha1.MaxNameLength, "maxLength", `bnp: status.findings[].node status.members[].node llnp: spec.containerRuntime.runtimeClassName status.findings[].node
 			status.shapes[].pool lln: spec.planConfigMap spec.profile status.bypassNICs[].pool
 			status.bypassNICs[].users[].pod lt: spec.nodes.names[] status.results[].node`},
-		{v1alpha1.MaxNamespaceLength, "maxLength", `bnp: spec.networkAttachment.namespaces[] lln: status.bypassNICs[].users[].container
+		{v1alpha1.MaxNamespaceLength, "maxLength", `llnp: spec.verification.qualification.tests[].namespace bnp: spec.networkAttachment.namespaces[] lln: status.bypassNICs[].users[].container
 			status.bypassNICs[].users[].namespace`},
 		{v1alpha1.MaxMatchLabels, "maxProperties", `bnp: spec.nodeSelector.matchLabels llnp: spec.nodeSelector.matchLabels
 			spec.pools.existing.machineConfigLabels spec.pools.existing.machineConfigPoolSelector lt: spec.nodes.nodeSelector.matchLabels`},
@@ -149,6 +149,7 @@ func profileBounds() []bound {
 		{v1alpha1.MaxModuleNameLength, "maxLength", "llnp: spec.system.unloadModules[]"},
 		{v1alpha1.MaxInterruptionMicroseconds, "maximum", "llnp: spec.verification.budget.maximumInterruptionMicroseconds"},
 		{v1alpha1.MaxStolenPartsPerMillion, "maximum", "llnp: spec.verification.budget.stolenPartsPerMillion lt: spec.budget.stolenPartsPerMillion status.results[].measured.stolenPartsPerMillion status.results[].previous.stolenPartsPerMillion"},
+		{v1alpha1.MaxQualificationTests, "maxItems", "llnp: spec.verification.qualification.tests"},
 		{v1alpha1.MaxWaivedChecks, "maxItems", "llnp: spec.verification.waivedChecks"},
 		{v1alpha1.MaxWaiverReasonLength, "maxLength", "llnp: spec.verification.waivedChecks[].reason"},
 		{v1alpha1.MaxAcceptedRisks, "maxItems", "llnp: spec.acceptedRisks"},
@@ -245,7 +246,7 @@ func testBounds() []bound {
 		return "lt: status.results[].measured." + field + " status.results[].previous." + field
 	}
 	return []bound{
-		{v1alpha1.MaxTestNameLength, "maxLength", "lt: status.results[].job"},
+		{v1alpha1.MaxTestNameLength, "maxLength", "llnp: spec.verification.qualification.tests[].name lt: status.results[].job"},
 		{v1alpha1.MaxTestedNodes, "maxItems", "lt: spec.nodes.names status.results"},
 		{v1alpha1.MaxTestedNodes, "maximum", "lt: spec.maximumParallelNodes"},
 		{v1alpha1.MaxTestDurationSeconds, "maximum", "lt: spec.durationSeconds"},

@@ -254,20 +254,25 @@ func (r *manifestReader) addObject(ctx context.Context, from origin, object *uns
 	if err := r.judge(ctx, from, where, object); err != nil {
 		return err
 	}
-	switch object.GetKind() {
-	case "LowLatencyNodeProfile":
-		into.profiles, err = decodeInto(into.profiles, object)
-	case "BypassNICPool":
-		into.pools, err = decodeInto(into.pools, object)
-	case "LowLatencyNode":
-		into.nodes, err = decodeInto(into.nodes, object)
-	case "LatencyTest":
-		into.tests, err = decodeInto(into.tests, object)
-	}
-	if err != nil {
+	if err := into.take(object); err != nil {
 		return fmt.Errorf("%s: %w", where, err)
 	}
 	return nil
+}
+
+// take decodes an object that was judged.
+func (m *manifests) take(object *unstructured.Unstructured) (err error) {
+	switch object.GetKind() {
+	case "LowLatencyNodeProfile":
+		m.profiles, err = decodeInto(m.profiles, object)
+	case "BypassNICPool":
+		m.pools, err = decodeInto(m.pools, object)
+	case "LowLatencyNode":
+		m.nodes, err = decodeInto(m.nodes, object)
+	case "LatencyTest":
+		m.tests, err = decodeInto(m.tests, object)
+	}
+	return err
 }
 
 // judge holds an object against its CRD, and refuses one that was there before.

@@ -16,13 +16,13 @@ import (
 type Trend string
 
 const (
-	// TrendWorse: every repetition is longer than all of the other measurement.
+	// TrendWorse means that every repetition is longer than all of the other measurement.
 	TrendWorse Trend = "Worse"
-	// TrendBetter: every repetition is shorter than all of the other measurement.
+	// TrendBetter means that every repetition is shorter than all of the other measurement.
 	TrendBetter Trend = "Better"
-	// TrendSame: the repetitions of both overlap.
+	// TrendSame means that the repetitions of both overlap.
 	TrendSame Trend = "Same"
-	// TrendUnknown: the repetitions cannot tell, and the message says why.
+	// TrendUnknown means that the repetitions cannot tell; the message says why.
 	TrendUnknown Trend = "Unknown"
 )
 

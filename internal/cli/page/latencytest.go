@@ -154,11 +154,12 @@ func latencyRows(node *view.LatencyNode, test *view.LatencyTest, reference *Refe
 		}
 		return r
 	}
-	rows := []latencyRow{
+	rows := make([]latencyRow, 0, 3+len(qualification.Percentiles()))
+	rows = append(rows,
 		row("longest interruption", func(m *v1alpha1.LatencyMeasurement) (int64, bool) { return m.MaximumNanoseconds, true }, latency.Length),
 		row("stolen, parts per million", func(m *v1alpha1.LatencyMeasurement) (int64, bool) { return int64(m.StolenPartsPerMillion), true }, decimalWords),
 		row("interruptions", func(m *v1alpha1.LatencyMeasurement) (int64, bool) { return m.Interruptions, true }, decimalWords),
-	}
+	)
 	for _, name := range qualification.Percentiles() {
 		words := qualification.Words(name)
 		if slices.Contains(node.Single, name) {

@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,11 +22,13 @@ import (
 // LatencyCSV writes a row for each node with all figures, for spreadsheets. Lengths are in nanoseconds.
 func LatencyCSV(w io.Writer, tests []view.LatencyTest) error {
 	out := csv.NewWriter(w)
-	header := []string{"namespace", "test", "node", "outcome", "freshness", "reason", "completed", "cpus", "interruptions", "maximum_ns", "stolen_ppm"}
+	percentiles := make([]string, 0, len(qualification.Percentiles()))
 	for _, name := range qualification.Percentiles() {
-		header = append(header, strings.ToLower(string(name))+"_ns")
+		percentiles = append(percentiles, strings.ToLower(string(name))+"_ns")
 	}
-	header = append(header, "repetition_maximums_ns", "trend", "kernel", "microcode", "bios", "plan")
+	header := slices.Concat(
+		[]string{"namespace", "test", "node", "outcome", "freshness", "reason", "completed", "cpus", "interruptions", "maximum_ns", "stolen_ppm"},
+		percentiles, []string{"repetition_maximums_ns", "trend", "kernel", "microcode", "bios", "plan"})
 	if err := out.Write(header); err != nil {
 		return err
 	}

@@ -24,15 +24,15 @@ import (
 type State int
 
 const (
-	// StateFailed: the node shows more than the budget allows.
+	// StateFailed means that the node shows more than the budget allows.
 	StateFailed State = iota
-	// StateStale: the node has changed since it was measured, or the result has expired.
+	// StateStale means that the node has changed since it was measured, or the result has expired.
 	StateStale
-	// StateMissing: the test does not exist, or none of the tests selects the node.
+	// StateMissing means that the test does not exist, or none of the tests selects the node.
 	StateMissing
-	// StateAwaited: there is no result that can be judged yet, or the test or the plan is another than when it was measured.
+	// StateAwaited means that there is no result that can be judged yet, or the test or the plan is another than when it was measured.
 	StateAwaited
-	// StatePassed: the node is within the budget, and the result is fresh.
+	// StatePassed means that the node is within the budget, and the result is fresh.
 	StatePassed
 )
 

@@ -54,7 +54,7 @@ func TestStandings(t *testing.T) {
 		wantText  string
 		wantAgain time.Duration
 	}{
-		"nothing is asked for": {func(w *world) { w.Profile.Spec.Verification.Qualification = nil }, nil, "", 0},
+		"nothing is asked for": {func(w *world) { w.Profile.Spec.Verification.Qualification = nil }, []State{}, "", 0},
 		"passed":               {func(*world) {}, []State{StatePassed}, "LatencyTest tests/quiet: within the budget", 0},
 		"passed, and expires":  {func(w *world) { w.tests[0].Spec.ExpireAfterHours = 3 }, []State{StatePassed}, "within the budget", 2 * time.Hour},
 		"expired":              {func(w *world) { w.tests[0].Spec.ExpireAfterHours = 1 }, []State{StateStale}, "the result of LatencyTest tests/quiet is expired, since more than 1 hours", 0},
@@ -99,7 +99,7 @@ func TestStandings(t *testing.T) {
 			w := &world{subject, tests}
 			tc.change(w)
 			standings := Standings(w.Subject, w.tests, begin())
-			var states []State
+			states := make([]State, 0, len(standings))
 			for _, s := range standings {
 				states = append(states, s.State)
 			}
