@@ -11,12 +11,9 @@ import (
 // Length is a number of nanoseconds with the unit that fits, such as 12.3 µs.
 func Length(nanoseconds int64) string {
 	const thousand = 1000
-	value := float64(nanoseconds)
-	for _, unit := range []string{"ns", "µs", "ms"} {
-		if value < thousand {
-			return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.3f", value), "0"), ".") + " " + unit
-		}
-		value /= thousand
+	value, units := float64(nanoseconds), []string{"ns", "µs", "ms", "s"}
+	for value >= thousand && len(units) > 1 {
+		value, units = value/thousand, units[1:]
 	}
-	return fmt.Sprintf("%.2f s", value)
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.3f", value), "0"), ".") + " " + units[0]
 }
