@@ -64,7 +64,7 @@ func TestPlot(t *testing.T) {
 	if strings.Contains(document, "<eth0>") {
 		t.Error("a name is not escaped")
 	}
-	for _, want := range []string{"4 per second, longest 70 µs, 75 ppm of the time", "kernel, per second: 251 interrupts, 0 softirqs, 1.5 preemptions", ">10 µs<", ">0.1<"} {
+	for _, want := range []string{"4 per second, longest 70µs, 75 ppm of the time", "kernel, per second: 251 interrupts, 0 softirqs, 1.5 preemptions", ">10µs<", ">0.1<"} {
 		if !strings.Contains(document, want) {
 			t.Errorf("%q is missing in:\n%s", want, document)
 		}
@@ -79,7 +79,7 @@ func TestPlotOfNothing(t *testing.T) {
 func TestLabelsDoNotOverlap(t *testing.T) {
 	wide := &Result{CPUs: []CPUResult{{CPU: 1, DurationNanoseconds: 1e10, Histogram: []Bucket{{256, 512, 1}, {268435456, 536870912, 1}}}}}
 	s := scalesOf(wide)
-	const widest, pixels = len("100 ms"), 8
+	const widest, pixels = len("100ms"), 8
 	if room := areaWidth / float64(s.length.to-s.length.from); room < float64(widest*pixels) {
 		t.Errorf("%.0f pixels for a label of up to %d letters", room, widest)
 	}
