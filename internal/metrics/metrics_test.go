@@ -312,6 +312,11 @@ versions and hugepages. What [LatencyTests](latency-tests.md) measure is in the 
 - In Grafana, import the file. It is in the schema that the console reads, whose panels Grafana converts when it loads them. It has not
   been looked at in a running Grafana yet; its queries are compared with the metrics above by a test, and ` + "`make dashboard`" + ` lets the engine of
   Prometheus answer each of them from what the operator of the demo exposes; only the panel of containers with NICs has nothing to show there, as no pod of the demo takes one.
+
+![The dashboard, at the moment when an interrupt sits on an isolated CPU of one of eight nodes](images/dashboard.png)
+
+` + "`make dashboard-picture`" + ` drew this from that file: a Prometheus with the shipped rules scraped the operator of the demo, and the components of
+[Perses](https://perses.dev), not Grafana, drew the panels (` + "`hack/dashboard`" + `).
 `)
 	return text.String()
 }
