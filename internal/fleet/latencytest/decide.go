@@ -80,6 +80,10 @@ func (d *decider) follow(c *candidate, result *v1alpha1.LatencyTestResult) {
 	case job == nil:
 		d.fail(result, faultf(v1alpha1.TestJobGone, "Job %s was deleted before it had a result", result.Job))
 	case isDone(job):
+		if late := d.podIsLate(job); late > 0 {
+			d.again(late)
+			return
+		}
 		d.conclude(job, c, result)
 	default:
 		d.wait(job, result, age)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,12 +26,19 @@ func faultf(reason, format string, values ...any) *fault {
 	return &fault{reason, fmt.Sprintf(format, values...)}
 }
 
-// isDone reports whether a Job has come to its end.
-func isDone(job *batchv1.Job) bool {
-	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+// endOfJob is the condition by which a Job has come to its end; nil when it has not.
+func endOfJob(job *batchv1.Job) *batchv1.JobCondition {
+	at := slices.IndexFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
 		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
 	})
+	if at < 0 {
+		return nil
+	}
+	return &job.Status.Conditions[at]
 }
+
+// isDone reports whether a Job has come to its end.
+func isDone(job *batchv1.Job) bool { return endOfJob(job) != nil }
 
 // jobNamed is the Job of a name; nil when it is not there.
 func (w *World) jobNamed(name string) *batchv1.Job {
@@ -71,6 +79,18 @@ func (w *World) podsOf(job *batchv1.Job) []*corev1.Pod {
 		}
 	}
 	return found
+}
+
+// podIsLate is how long the pod of a finished Job may still be shown as it was before it ended; 0 when it has ended. Jobs and Pods are
+// watched apart, so the news of one can come before that of the other.
+func (w *World) podIsLate(job *batchv1.Job) time.Duration {
+	hasEnded := func(pod *corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	}
+	if pods := w.podsOf(job); len(pods) > 0 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !hasEnded(pod) }) {
+		return 0
+	}
+	return max(0, podEnds-w.Now.Sub(endOfJob(job).LastTransitionTime.Time))
 }
 
 // harvest reads what the pod of a finished Job has left behind.

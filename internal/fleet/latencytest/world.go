@@ -26,6 +26,8 @@ const (
 	StartTime = 10 * time.Minute
 	// jobAppears is for how long a Job that was made may not be seen yet.
 	jobAppears = time.Minute
+	// podEnds is for how long the pod of a Job that has ended may not be seen to have ended yet.
+	podEnds = 30 * time.Second
 	// firstRetry is how long after a run without a result the next one begins; it doubles with each up to maximumRetry.
 	firstRetry   = 5 * time.Minute
 	maximumRetry = time.Hour
