@@ -152,6 +152,23 @@ const (
 	MaxDrift = 128
 	// MaxDriftMessageLength bounds the message of a drift.
 	MaxDriftMessageLength = 1024
+	// MaxKernelPageSizeBytes bounds the size of the kernel's pages.
+	MaxKernelPageSizeBytes = 1 << 20
+	// MaxSoftwarePathLength bounds the path of a file of the kubelet, and a folder of TuneD or the kubelet.
+	MaxSoftwarePathLength = 256
+	// MaxKubeletFlags bounds the flags of a kubelet, MaxKubeletFlagLength one of them, and the arguments of its unit.
+	MaxKubeletFlags      = 64
+	MaxKubeletFlagLength = 512
+	// MaxKubeletFiles bounds the files of a kubelet's configuration, MaxKubeletFileLength the content of one.
+	MaxKubeletFiles      = 17
+	MaxKubeletFileLength = 16384
+	// MaxEnactmentWordLength bounds the reason of an enactment.
+	MaxEnactmentWordLength = 64
+	// MaxEnactmentMessageLength bounds the message of an enactment.
+	MaxEnactmentMessageLength = 1024
+	// MaxDifferences bounds what others have changed of what the guard has written, MaxDifferenceLength one of these.
+	MaxDifferences      = 16
+	MaxDifferenceLength = 512
 	// MaxUnrepairedFiles bounds the files of a drift that could not be repaired.
 	MaxUnrepairedFiles = 16
 	// MaxUnrepairedLength bounds one of these.

@@ -74,18 +74,19 @@ func sharedBounds() []bound {
 			llnp: spec.nodeSelector.matchExpressions[].values[] spec.nodeSelector.matchLabels[]
 			spec.pools.existing.machineConfigLabels[] spec.pools.existing.machineConfigPoolSelector[] lt: spec.nodes.nodeSelector.matchExpressions[].values[] spec.nodes.nodeSelector.matchLabels[]`},
 		{v1alpha1.MaxHashLength, "maxLength", `llnp: status.shapes[].hash lln: spec.planHash spec.pendingPlanHash status.inventory.hash
+			status.enactment.planHash status.enactment.inForcePlanHash
 			status.transitions[].planHash status.verifiedPlanHash lt: status.results[].measured.parametersHash status.results[].previous.parametersHash status.results[].measured.fingerprint.commandLineHash status.results[].measured.fingerprint.planHash status.results[].measured.fingerprint.nicsHash status.results[].previous.fingerprint.commandLineHash status.results[].previous.fingerprint.planHash status.results[].previous.fingerprint.nicsHash status.results[].pendingFingerprint.commandLineHash status.results[].pendingFingerprint.planHash status.results[].pendingFingerprint.nicsHash`},
 		{v1alpha1.MaxCheckLength, "maxLength", `llnp: spec.verification.waivedChecks[].check status.findings[].check lln: status.drift[].check
 			status.findings[].check status.transitions[].check`},
 		{v1alpha1.MaxGeneration, "maximum", `bnp: status.observedGeneration llnp: status.observedGeneration lln:
 			spec.plannedPools[].generation status.bypassNICs[].poolGeneration status.drift[].drifted status.drift[].repaired
-			status.observedGeneration lt: status.observedGeneration status.results[].measured.interruptions status.results[].previous.interruptions status.results[].measured.maximumNanoseconds status.results[].previous.maximumNanoseconds status.results[].measured.repetitionMaximumsNanoseconds[] status.results[].previous.repetitionMaximumsNanoseconds[]`},
+			status.observedGeneration status.enactment.number lt: status.observedGeneration status.results[].measured.interruptions status.results[].previous.interruptions status.results[].measured.maximumNanoseconds status.results[].previous.maximumNanoseconds status.results[].measured.repetitionMaximumsNanoseconds[] status.results[].previous.repetitionMaximumsNanoseconds[]`},
 		{v1alpha1.MaxConditions, "maxItems", "bnp: status.conditions llnp: status.conditions lln: status.conditions lt: status.conditions"},
 		{v1alpha1.MaxCPUListLength, "maxLength", `llnp: spec.cpus.explicit.dataPlane spec.cpus.explicit.housekeeping spec.cpus.explicit.isolated
 			spec.cpus.explicit.offline spec.cpus.explicit.shared status.shapes[].housekeeping
 			status.shapes[].isolated lln: status.inventory.l3Domains[] status.inventory.nics[].localCPUs
 			status.inventory.numaNodes[].cpus status.inventory.efficiencyCPUs status.inventory.offlineCPUs status.inventory.onlineCPUs
-			status.inventory.packages[] status.findings[].objects.cpus status.drift[].objects.cpus llnp: status.findings[].objects.cpus lt: status.results[].measured.cpus status.results[].previous.cpus`},
+			status.inventory.packages[] status.software.possibleCPUs status.findings[].objects.cpus status.drift[].objects.cpus llnp: status.findings[].objects.cpus lt: status.results[].measured.cpus status.results[].previous.cpus`},
 		{v1alpha1.MaxNUMANodeID, "maximum", `bnp: spec.nics[].numaNodes[] status.members[].nics[].numaNode llnp:
 			spec.memory.hugepages[].numaNode lln: status.bypassNICs[].numaNode
 			status.inventory.nics[].numaNode status.inventory.numaNodes[].id status.findings[].objects.numaNodes[]
@@ -144,7 +145,7 @@ func profileBounds() []bound {
 		{v1alpha1.MaxKernelParameters, "maxItems", "llnp: spec.system.kernelParameters"},
 		{v1alpha1.MaxKernelParameterLength, "maxLength", "llnp: spec.system.kernelParameters[].name spec.system.kernelParameters[].value"},
 		{v1alpha1.MaxStoppedServices, "maxItems", "llnp: spec.system.stopServices"},
-		{v1alpha1.MaxUnitNameLength, "maxLength", "llnp: spec.system.stopServices[]"},
+		{v1alpha1.MaxUnitNameLength, "maxLength", "llnp: spec.system.stopServices[] lln: status.software.kubelet.unit"},
 		{v1alpha1.MaxUnloadedModules, "maxItems", "llnp: spec.system.unloadModules"},
 		{v1alpha1.MaxModuleNameLength, "maxLength", "llnp: spec.system.unloadModules[]"},
 		{v1alpha1.MaxInterruptionMicroseconds, "maximum", "llnp: spec.verification.budget.maximumInterruptionMicroseconds"},
@@ -166,7 +167,17 @@ func profileBounds() []bound {
 func nodeBounds() []bound {
 	return []bound{
 		{v1alpha1.MaxPoolsPerNode, "maxItems", "lln: spec.bypassPools spec.plannedPools bnp: status.findings[].conflictingPools"},
-		{v1alpha1.MaxBootIDLength, "maxLength", "lln: status.bootID status.transitions[].bootID"},
+		{v1alpha1.MaxBootIDLength, "maxLength", "lln: status.bootID status.enactment.bootID status.transitions[].bootID"},
+		{v1alpha1.MaxKernelPageSizeBytes, "maximum", "lln: status.software.kernelPageSizeBytes"},
+		{v1alpha1.MaxSoftwarePathLength, "maxLength", "lln: status.software.tunedProfiles status.software.kubelet.dropInFolder status.software.kubelet.files[].path"},
+		{v1alpha1.MaxKubeletFlags, "maxItems", "lln: status.software.kubelet.flags"},
+		{v1alpha1.MaxKubeletFlagLength, "maxLength", "lln: status.software.kubelet.configArguments status.software.kubelet.flags[]"},
+		{v1alpha1.MaxKubeletFiles, "maxItems", "lln: status.software.kubelet.files"},
+		{v1alpha1.MaxKubeletFileLength, "maxLength", "lln: status.software.kubelet.files[].content"},
+		{v1alpha1.MaxEnactmentWordLength, "maxLength", "lln: status.enactment.reason"},
+		{v1alpha1.MaxEnactmentMessageLength, "maxLength", "lln: status.enactment.message"},
+		{v1alpha1.MaxDifferences, "maxItems", "lln: status.enactment.differences"},
+		{v1alpha1.MaxDifferenceLength, "maxLength", "lln: status.enactment.differences[]"},
 		{v1alpha1.MaxChecks, "maximum", "lln: status.checks.failed status.checks.passed status.checks.unknown status.checks.waived"},
 		{v1alpha1.MaxFindings, "maxItems", "lln: status.findings"},
 		{v1alpha1.MaxDecidedConditions, "maxItems", "lln: status.findings[].decides"},

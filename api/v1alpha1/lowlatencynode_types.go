@@ -24,6 +24,7 @@ import (
 // +kubebuilder:printcolumn:name="Changed",type=date,JSONPath=`.status.transitions[0].time`
 // +kubebuilder:printcolumn:name="Last-change",type=string,priority=1,JSONPath=`.status.transitions[0].message`
 // +kubebuilder:printcolumn:name="Plan",type=string,priority=1,JSONPath=`.spec.planHash`
+// +kubebuilder:printcolumn:name="Enactment",type=string,priority=1,JSONPath=`.status.enactment.phase`
 // +kubebuilder:printcolumn:name="Pending-plan",type=string,priority=1,JSONPath=`.spec.pendingPlanHash`
 // +kubebuilder:printcolumn:name="Kernel",type=string,priority=1,JSONPath=`.status.inventory.kernelRelease`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
@@ -168,6 +169,15 @@ type LowLatencyNodeStatus struct {
 	// inventory is the node's hardware and kernel as far as plans depend on it.
 	// +optional
 	Inventory *Inventory `json:"inventory,omitempty"`
+
+	// software is what decides how a plan is written on an ordinary host. It is omitted on nodes of OpenShift.
+	// +optional
+	Software *NodeSoftware `json:"software,omitempty"`
+
+	// enactment is what the guard on an ordinary host says about the plan that it was given. It is omitted where there is no
+	// guard.
+	// +optional
+	Enactment *NodeEnactment `json:"enactment,omitempty"`
 
 	// checks counts the checks by outcome.
 	// +optional

@@ -28,7 +28,7 @@ func essential(file, content string) string {
 		return essentialVersion(content)
 	case initStatusFile:
 		return essentialStatus(content)
-	case osReleaseFile:
+	case osReleaseFile, vendorOSReleaseFile:
 		return essentialRelease(content)
 	case cpuinfoFile:
 		return withoutLines(content, "Serial")
@@ -226,4 +226,11 @@ func isAmount(value any) bool {
 		return regexp.MustCompile(`^(|[0-9]+(\.[0-9]+)?([KMGTPE]i?|[mk%])?|([0-9]+(\.[0-9]+)?(h|m|s|ms|us|µs|ns))+)$`).MatchString(value)
 	}
 	return false
+}
+
+// EssentialKubeletConfiguration is a kubelet's configuration without what might tell whose it is, or give access: numbers,
+// switches, amounts and times of all fields, and the fields that decide about CPUs, memory and pods. It merges like the whole. The
+// error is that of reading it.
+func EssentialKubeletConfiguration(content string) (string, error) {
+	return essentialConfiguration(content)
 }

@@ -139,6 +139,8 @@ type Request struct {
 	Tasks cpus.Set
 	// Units are names of systemd units for Facts.Units.
 	Units []string
+	// Software asks for what decides how a plan is written on the host.
+	Software bool
 	// LatencyHolders asks for the processes that hold /dev/cpu_dma_latency open, if the limit in it cannot be read.
 	LatencyHolders bool
 }
@@ -235,7 +237,7 @@ func (h *Host) read(ctx context.Context, request Request, taken *recording) (*Fa
 		readKernel, h.readProcessor, readCPUs, readNUMANodes, readHugepages, readMemory, h.readInterrupts,
 		readNICs, readProcesses, readTasks(request.Tasks), readKubelet, readWorkloads, readPodGroups, readSettings(request.Settings),
 		readUptime, readTraffic, readUncore, readUnits(request.Units), readRequestedHolders(request.LatencyHolders),
-		readBypass(request.UserSpaces),
+		readBypass(request.UserSpaces), readRequestedSoftware(request.Software),
 	)
 }
 

@@ -63,9 +63,17 @@ func (h *Host) ReadInstallation(ctx context.Context) (*Facts, error) {
 		readNICs, readKubelet, readWorkloads, readSettings(nil), readNetworks, readSoftware)
 }
 
+// readRequestedSoftware is readSoftware for those who ask for it.
+func readRequestedSoftware(asked bool) func(*reader, *Facts) {
+	if asked {
+		return readSoftware
+	}
+	return func(*reader, *Facts) {}
+}
+
 func readSoftware(r *reader, f *Facts) {
 	f.Software = Software{
-		OpenShift:              read(r, source[bool]{osReleaseFile, parseOpenShift}),
+		OpenShift:              r.openShift(),
 		BootLoader:             r.bootLoader(),
 		KubeletUnit:            r.kubeletUnit(),
 		KubeletConfigArguments: r.kubeletConfigArguments(),
@@ -74,7 +82,24 @@ func readSoftware(r *reader, f *Facts) {
 	}
 }
 
-const osReleaseFile = "/etc/os-release"
+// osReleaseFile and the vendor's, which counts where the first is not there (os-release(5)) and where only the latter is
+// mounted.
+const (
+	osReleaseFile       = "/etc/os-release"
+	vendorOSReleaseFile = "/usr/lib/os-release"
+)
+
+// openShift reports whether the operating system is that of a node of OpenShift.
+func (r *reader) openShift() Fact[bool] {
+	found := read(r, source[bool]{osReleaseFile, parseOpenShift})
+	if found.Known {
+		return found
+	}
+	if vendor := read(r, source[bool]{vendorOSReleaseFile, parseOpenShift}); vendor.Known {
+		return vendor
+	}
+	return found
+}
 
 // parseOpenShift looks for the release of OpenShift that its operating systems name in os-release.
 func parseOpenShift(text string) (bool, error) {
@@ -294,8 +319,10 @@ func (r *reader) tunedProfiles() Fact[string] {
 	case !found:
 		return Known("", program)
 	}
-	if newer, _ := r.exists(folder + "/profiles").Get(); newer {
-		return Known(folder+"/profiles", folder+"/profiles")
+	for _, of := range []string{folder, "/usr/lib/tuned"} {
+		if newer, _ := r.exists(of + "/profiles").Get(); newer {
+			return Known(folder+"/profiles", of+"/profiles")
+		}
 	}
 	return Known(folder, program)
 }

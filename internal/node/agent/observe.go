@@ -15,6 +15,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/allocation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/installation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/podresources"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
@@ -32,6 +33,8 @@ type Observation struct {
 	BootID string
 	// Inventory of the host; nil when the host could not be read.
 	Inventory *v1alpha1.Inventory
+	// Software of the host; nil when the host could not be read, and where nobody asks for it.
+	Software *v1alpha1.NodeSoftware
 	// Report of the checks; nil when nothing could be verified, for Reason and Message.
 	Report          *verify.Report
 	Reason, Message string
@@ -58,13 +61,14 @@ func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.
 	status := v1alpha1.LowLatencyNodeStatus{
 		ObservedGeneration: seen.Generation,
 		Inventory:          seen.Inventory,
+		Software:           seen.Software,
 		BypassNICs:         mergeNICs(previous.BypassNICs, seen.Pools),
 		BootID:             cmp.Or(seen.BootID, previous.BootID),
 		Conditions:         append([]metav1.Condition(nil), previous.Conditions...),
 		Drift:              previous.Drift,
 	}
 	if status.Inventory == nil {
-		status.Inventory = previous.Inventory
+		status.Inventory, status.Software = previous.Inventory, previous.Software
 	}
 	conditions := unverified(seen)
 	if seen.Report != nil {
@@ -107,7 +111,7 @@ func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatu
 		return a.unobserved(fmt.Errorf("understanding the host: %w", err))
 	}
 	topology.MarkManagement(found, &facts.Bypass, a.HostAddresses)
-	seen := Observation{Inventory: a.inventory(facts, found, status.Inventory), BootID: shorten.Value(facts.Setting(bootIDPath).Value, v1alpha1.MaxBootIDLength)}
+	seen := Observation{Inventory: a.inventory(facts, found, status.Inventory), Software: installation.Of(facts), BootID: shorten.Value(facts.Setting(bootIDPath).Value, v1alpha1.MaxBootIDLength)}
 	pools, holders := a.observePools(ctx, facts, found)
 	seen.Pools = pools
 	now := a.clock().Now()

@@ -58,7 +58,7 @@ func (a *Agent) read(ctx context.Context) (*host.Facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	request := host.Request{Settings: []string{bootIDPath}, UserSpaces: a.userSpaces()}
+	request := host.Request{Settings: []string{bootIDPath}, UserSpaces: a.userSpaces(), Software: true}
 	if a.plan.plan != nil {
 		planned := verify.Requests(a.plan.plan)
 		request.Settings = append(request.Settings, planned.Settings...)

@@ -64,12 +64,12 @@ func (w *writer) kubeletFolder() (string, bool) {
 			"Start it with --config-dir="+dropInFolder+", and move there what is in its folder.",
 			"it reads %s, which is none of the folders that are written to", folder)
 		return "", false
-	case folder != "":
-		return folder, true
-	case unit == kubeletService && software.KubeletConfigArguments.Known:
+	case (folder == "" || folder == dropInFolder) && w.takesArguments():
 		w.add(operation.PutDropIn(kubeletService, dropIn, fmt.Sprintf("[Service]\nEnvironment=\"KUBELET_CONFIG_ARGS=%s --config-dir=%s\"\n"+
 			"Environment=KUBELET_CONFIG_DROPIN_DIR_ALPHA=true\n", software.KubeletConfigArguments.Value, dropInFolder)))
 		return dropInFolder, true
+	case folder != "":
+		return folder, true
 	case unit != "" && unit != kubeletService:
 		w.report(v1alpha1.SeverityCritical, ruleKubelet, theKubelet, "Upgrade the node to Kubernetes 1.32 or later.",
 			"%s has no folder of configuration for its kubelet", unit)
@@ -79,6 +79,13 @@ func (w *writer) kubeletFolder() (string, bool) {
 			"it reads no folder of configuration, and its service is not kubeadm's, so nobody but its owner can give it one")
 	}
 	return "", false
+}
+
+// takesArguments reports whether the service is kubeadm's, and gives the kubelet no folder by itself. One that runs with our
+// folder all the same has it from our drop-in, which has to stay.
+func (w *writer) takesArguments() bool {
+	arguments, known := w.facts.Software.KubeletConfigArguments.Get()
+	return known && w.facts.Software.KubeletUnit.Value == kubeletService && !strings.Contains(arguments, "--config-dir")
 }
 
 // configurations are the files of others that the kubelet merges, around the place of ours.

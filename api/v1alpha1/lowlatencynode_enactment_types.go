@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package v1alpha1
+
+// EnactmentPhase is how far the guard of a host is with what it was told last.
+//
+// +kubebuilder:validation:Enum=Idle;Received;Refused;Written;Armed;Verifying;InForce;TakenBack;Removed
+type EnactmentPhase string
+
+const (
+	// EnactmentIdle guards are on the host and were told nothing yet.
+	EnactmentIdle EnactmentPhase = "Idle"
+	// EnactmentReceived instructions wait to be carried out.
+	EnactmentReceived EnactmentPhase = "Received"
+	// EnactmentRefused instructions change nothing.
+	EnactmentRefused EnactmentPhase = "Refused"
+	// EnactmentWritten means that the host is being written, or was written without a need for a reboot.
+	EnactmentWritten EnactmentPhase = "Written"
+	// EnactmentArmed means that everything is written, and that the host reboots to try it.
+	EnactmentArmed EnactmentPhase = "Armed"
+	// EnactmentVerifying means that the host has started with what is tried.
+	EnactmentVerifying EnactmentPhase = "Verifying"
+	// EnactmentInForce means that the plan is permanent.
+	EnactmentInForce EnactmentPhase = "InForce"
+	// EnactmentTakenBack means that the plan was taken back; what was before it is in force again.
+	EnactmentTakenBack EnactmentPhase = "TakenBack"
+	// EnactmentRemoved means that neither a plan nor a guard is on the host.
+	EnactmentRemoved EnactmentPhase = "Removed"
+)
+
+// ReasonRebootForbidden is the reason of an enactment that is refused because it needs a reboot, which the operator permits only
+// once pods were evicted.
+const ReasonRebootForbidden = "RebootForbidden"
+
+// ReasonReplayed is the reason of an enactment that is refused because its number is not above the last.
+const ReasonReplayed = "Replayed"
+
+// NodeEnactment is what the guard on an ordinary host has written down about the plan that it was given.
+type NodeEnactment struct {
+	// phase is how far the guard is.
+	// +required
+	Phase EnactmentPhase `json:"phase"`
+
+	// number of the instruction that the phase is about; it grows with each. When omitted, none was given.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	Number int64 `json:"number,omitempty"`
+
+	// planHash identifies the plan that the phase is about. When omitted, it is about the removal, or about what somebody has
+	// done by hand.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	PlanHash string `json:"planHash,omitempty"`
+
+	// inForcePlanHash identifies the plan that is in force on the host, whatever the phase is about. When omitted, none is.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	InForcePlanHash string `json:"inForcePlanHash,omitempty"`
+
+	// reason says in one word why the plan was refused or taken back.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// message says it in a sentence.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// bootID is the boot in which the guard has written this.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	BootID string `json:"bootID,omitempty"`
+
+	// differences are what others have changed of what the guard has written, at most 16.
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=512
+	// +listType=atomic
+	// +optional
+	Differences []string `json:"differences,omitempty"`
+}
