@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+// Package enactment decides how plans come to ordinary hosts: which node has its turn, and what is done on a node that has it.
+// Everything is decided from what is observed now, from what is on the API server and from what the guards report: an operator
+// that was killed at any moment goes on where the nodes are. It is pure.
+package enactment
+
+import (
+	"slices"
+	"time"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// Action is what becomes of a host.
+type Action string
+
+const (
+	// Enact brings a plan to the host.
+	Enact Action = "Enact"
+	// Remove brings the host back to what it was before all plans.
+	Remove Action = "Remove"
+)
+
+// Wanted is what is to become of a node.
+type Wanted struct {
+	Action Action
+	// PlanHash of the plan; "" for Remove.
+	PlanHash string
+	// Refused says why the plan cannot be written on this host; "" when it can.
+	Refused string
+}
+
+// Turn is what the operator has written down about a node that it changes.
+type Turn struct {
+	// Since is when the turn began.
+	Since time.Time
+}
+
+// Issued is the instruction that is there for a node.
+type Issued struct {
+	Number   int64
+	Action   Action
+	PlanHash string
+	// Reboots tells that the guard may reboot the host.
+	Reboots bool
+	Since   time.Time
+}
+
+// Drain is what is left on a node that pods are evicted from.
+type Drain struct {
+	// Left are the pods that are to go and are still there, as namespace/name.
+	Left []string
+	// Blocked says of those that may not be evicted now why.
+	Blocked []string
+}
+
+// Node is what is known of a node now.
+type Node struct {
+	Name string
+	// Profile that governs the node; "" for none.
+	Profile string
+	// IsControlPlane nodes are changed one at a time.
+	IsControlPlane bool
+	// IsReady is what the kubelet says, and IsReporting that the agent has looked at the node in its present boot.
+	IsReady, IsReporting bool
+	// IsCordoned tells that nobody schedules pods there, IsOurCordon that the operator has done it.
+	IsCordoned, IsOurCordon bool
+	// IsGated tells that pods are kept off because the node is not verified.
+	IsGated bool
+	// IsApplied tells that the agent has found the wanted plan on the running node.
+	IsApplied bool
+	// Lock says who else works on the node; "" for nobody.
+	Lock string
+	// Wanted is nil when the node is to stay as it is.
+	Wanted *Wanted
+	// Reported is what the guard says; nil where there is none.
+	Reported *v1alpha1.NodeEnactment
+	// Retry is the number of the failed instruction after which somebody wants another attempt; 0 for none.
+	Retry int64
+	// Turn and Issued are nil when there is none.
+	Turn   *Turn
+	Issued *Issued
+	// Drain is nil when nobody has looked.
+	Drain *Drain
+}
+
+// report is what the guard says, an empty one where there is none.
+func (n *Node) report() v1alpha1.NodeEnactment {
+	if n.Reported == nil {
+		return v1alpha1.NodeEnactment{}
+	}
+	return *n.Reported
+}
+
+// isWorking reports whether the guard is changing the host.
+func (n *Node) isWorking() bool {
+	return slices.Contains([]v1alpha1.EnactmentPhase{
+		v1alpha1.EnactmentReceived, v1alpha1.EnactmentWritten, v1alpha1.EnactmentArmed, v1alpha1.EnactmentVerifying,
+	}, n.report().Phase)
+}
+
+// isByHand reports whether somebody changes the host with the guard, and not the operator.
+func (n *Node) isByHand() bool { return n.isWorking() && n.report().Number == 0 }
+
+// isDone reports whether the host is what it is to be. A plan that was brought to it by other means is left to those.
+func (n *Node) isDone() bool {
+	report := n.report()
+	switch {
+	case n.Wanted == nil || n.isWorking():
+		return n.Wanted == nil
+	case n.Wanted.Action == Remove:
+		return n.Reported == nil || report.Phase == v1alpha1.EnactmentRemoved
+	case report.InForcePlanHash != "":
+		return report.InForcePlanHash == n.Wanted.PlanHash
+	default:
+		return n.IsApplied && report.Number == 0
+	}
+}
+
+// hasFailed reports whether what is wanted was tried and did not come into force, so that trying it again is of no use.
+func (n *Node) hasFailed() bool {
+	report := n.report()
+	if n.Wanted == nil || n.isDone() || report.PlanHash != n.Wanted.PlanHash || report.Number == 0 || report.Number == n.Retry {
+		return false
+	}
+	switch report.Phase {
+	case v1alpha1.EnactmentTakenBack:
+		return true
+	case v1alpha1.EnactmentRefused:
+		return !slices.Contains([]string{v1alpha1.ReasonRebootForbidden, v1alpha1.ReasonReplayed}, report.Reason)
+	default:
+		return false
+	}
+}
+
+// needsReboot reports whether the host reboots, as far as is known. Where a plan is in force, another is tried without at first;
+// the guard refuses that before it writes anything.
+func (n *Node) needsReboot() bool {
+	report := n.report()
+	return n.Wanted.Action == Remove || report.InForcePlanHash == "" || report.PlanHash == n.Wanted.PlanHash &&
+		report.Phase == v1alpha1.EnactmentRefused && report.Reason == v1alpha1.ReasonRebootForbidden
+}
+
+// isAnswered reports whether the guard has taken the instruction, or refused it.
+func (n *Node) isAnswered() bool { return n.Issued != nil && n.report().Number >= n.Issued.Number }
+
+// isMeant reports whether the instruction is the one that the node is to have.
+func (n *Node) isMeant() bool {
+	return n.Wanted != nil && n.Wanted.Refused == "" && n.Issued.Action == n.Wanted.Action && n.Issued.PlanHash == n.Wanted.PlanHash &&
+		(n.Issued.Reboots || !n.needsReboot())
+}
+
+// isBegun reports whether the operator is changing the node. Who has deleted the note of it does not stop that.
+func (n *Node) isBegun() bool {
+	return n.Turn != nil || n.Issued != nil || n.IsOurCordon || n.isWorking() && !n.isByHand()
+}
+
+// isUnavailable reports whether pods cannot count on the node because of the operator.
+func (n *Node) isUnavailable() bool {
+	return n.isBegun() || n.IsGated && n.Wanted != nil && n.isDone() && n.report().InForcePlanHash != ""
+}

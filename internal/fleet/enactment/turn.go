@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package enactment
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// goOn decides about a node that is begun.
+func (n *Node) goOn(now time.Time) (Step, State) {
+	step, stage, message := n.next(now)
+	step.Node = n.Name
+	if stage == StageChanging && n.Turn != nil && now.Sub(n.Turn.Since) >= turnLimit {
+		stage, message = StageLate, message+", for longer than it should"
+	}
+	return step, State{Node: n.Name, Stage: stage, Message: message}
+}
+
+func (n *Node) next(now time.Time) (Step, Stage, string) {
+	switch {
+	case n.Turn == nil:
+		return Step{Verb: TakeTurn}, StageChanging, "its turn goes on"
+	case n.isWorking():
+		return Step{}, StageChanging, n.working()
+	case n.isAnswered():
+		return Step{Verb: Withdraw}, StageChanging, "the guard has answered"
+	case n.Issued != nil && !n.isMeant():
+		return Step{Verb: Withdraw}, StageChanging, "the instruction is withdrawn, because another is to take its place"
+	case n.Issued != nil:
+		return n.handOver(now)
+	case n.isDone() || n.hasFailed() || n.Wanted.Refused != "":
+		return n.finish()
+	case n.needsReboot():
+		return n.empty(now)
+	default:
+		return n.instruct(now), StageChanging, "it is changed without a reboot"
+	}
+}
+
+// working says how far the guard is.
+func (n *Node) working() string {
+	return map[v1alpha1.EnactmentPhase]string{
+		v1alpha1.EnactmentReceived:  "the guard has the instruction",
+		v1alpha1.EnactmentWritten:   "the guard writes and verifies it",
+		v1alpha1.EnactmentArmed:     "it reboots to try the plan",
+		v1alpha1.EnactmentVerifying: "it has started with the plan, which is being verified",
+	}[n.report().Phase]
+}
+
+// instruct is a new instruction. Its number is above all that the guard can have seen, also where nothing is left of what was
+// written down about them: the time in seconds grows, and one more than the last does where a clock was set back.
+func (n *Node) instruct(now time.Time) Step {
+	return Step{
+		Verb: Instruct, Number: max(n.report().Number+1, now.Unix()), Reboots: n.needsReboot(),
+		Again: n.Retry != 0 && n.Retry == n.report().Number,
+	}
+}
+
+// handOver waits for the guard.
+func (n *Node) handOver(now time.Time) (Step, Stage, string) {
+	step := Step{Verb: HandOver}
+	report := n.report()
+	switch {
+	case report.Phase == v1alpha1.EnactmentRefused && report.Number == 0:
+		return step, StageLate, fmt.Sprintf("the guard refuses what it was handed (%s): %s", report.Reason, report.Message)
+	case now.Sub(n.Issued.Since) >= handOverLimit:
+		return step, StageLate, "the guard has not taken its instruction: see the pod that hands it over, in the namespace of the agents"
+	default:
+		return step, StageChanging, "the instruction is handed to the guard"
+	}
+}
+
+// empty makes a node ready to reboot.
+func (n *Node) empty(now time.Time) (Step, Stage, string) {
+	switch {
+	case !n.IsCordoned:
+		return Step{Verb: Cordon}, StageChanging, "it is cordoned"
+	case n.Drain == nil:
+		return Step{Verb: Evict}, StageChanging, "its pods are evicted"
+	case len(n.Drain.Blocked) > 0 && now.Sub(n.Turn.Since) >= blockedLimit:
+		return Step{Verb: Evict}, StageBlocked, "pods may not be evicted: " + some(n.Drain.Blocked)
+	case len(n.Drain.Left)+len(n.Drain.Blocked) > 0:
+		return Step{Verb: Evict}, StageChanging, "its pods are evicted: " + some(append(n.Drain.Blocked, n.Drain.Left...))
+	default:
+		return n.instruct(now), StageChanging, "it is empty"
+	}
+}
+
+// finish ends the turn. A node that has rebooted takes pods again when its kubelet is ready and its agent has looked at it.
+func (n *Node) finish() (Step, Stage, string) {
+	stage, message := StageChanging, "its turn ends"
+	if n.hasFailed() {
+		stage, message = StageFailed, n.failure()
+	}
+	isEnacted := n.Wanted != nil && n.Wanted.Action == Enact && n.isDone()
+	switch {
+	case !n.IsReady:
+		return Step{}, stage, cmp.Or(ifChanging(stage, "its kubelet is not ready yet"), message)
+	case !n.IsReporting:
+		return Step{}, stage, cmp.Or(ifChanging(stage, "its agent has not looked at it since it has rebooted"), message)
+	case isEnacted && !n.IsApplied:
+		return Step{}, stage, "its agent has not found the plan on it yet"
+	case n.IsOurCordon:
+		return Step{Verb: Uncordon}, stage, message
+	default:
+		return Step{Verb: EndTurn}, stage, message
+	}
+}
+
+func ifChanging(stage Stage, message string) string {
+	if stage == StageChanging {
+		return message
+	}
+	return ""
+}
+
+// some are the first of many.
+func some(texts []string) string {
+	const shown = 3
+	if more := len(texts) - shown; more > 0 {
+		return strings.Join(texts[:shown], "; ") + fmt.Sprintf("; and %d more", more)
+	}
+	return strings.Join(texts, "; ")
+}
