@@ -35,6 +35,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/latencytest"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubernetes/rollout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 )
 
@@ -95,6 +96,45 @@ var _ = Describe("Stolen tokens on a real API server", Ordered, ContinueOnFailur
 			return applyAs(ctx, manager, machineConfig("50-lowlatency-master", "master"), client.DryRunAll)
 		}).
 			WithTimeout(policyDelay).Should(Succeed())
+	})
+
+	It("lets the manager cordon nodes and hand instructions over with consent", func(ctx SpecContext) {
+		role, err := os.ReadFile("enactment/role.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		for _, object := range decode(role) {
+			Expect(applyAs(ctx, environment.Client(), object)).To(Succeed())
+		}
+		Eventually(func() error {
+			return patch(ctx, manager, ownNode(), `{"spec":{"unschedulable":true},"metadata":{"annotations":{"lowlatency.dev/cordoned":"now"}}}`)
+		}).WithTimeout(policyDelay).Should(Succeed())
+		Expect(cordon(ctx, manager)).To(Satisfy(apierrors.IsForbidden), "a cordon that nobody could tell from another's")
+		handing := func(change func(*corev1.Pod)) error {
+			node := ownNode()
+			node.UID = "node-1"
+			pod := rollout.Pod(node, "registry.example/lowlatency-operator:v1", agentNamespace)
+			change(pod)
+			return manager.Create(ctx, pod, client.DryRunAll)
+		}
+		Expect(handing(func(*corev1.Pod) {})).To(Succeed())
+		for what, change := range map[string]func(*corev1.Pod){
+			"a shell":            func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"/bin/sh"} },
+			"another role":       func(p *corev1.Pod) { p.Spec.Containers[0].Args[0] = "manager" },
+			"another account":    func(p *corev1.Pod) { p.Spec.ServiceAccountName = "lowlatency-operator-agent" },
+			"a token":            func(p *corev1.Pod) { p.Spec.AutomountServiceAccountToken = new(true) },
+			"no owner":           func(p *corev1.Pod) { p.OwnerReferences = nil },
+			"the host's network": func(p *corev1.Pod) { p.Spec.HostNetwork = true },
+			"a secret": func(p *corev1.Pod) {
+				p.Spec.Volumes[1].VolumeSource = corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "a"}}
+			},
+		} {
+			Expect(handing(change)).To(Satisfy(apierrors.IsForbidden), what)
+		}
+		secret := func(name string) error {
+			return manager.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: name}, Type: corev1.SecretTypeOpaque}, client.DryRunAll)
+		}
+		Expect(secret(rollout.KeySecret)).To(Succeed())
+		Expect(secret("another")).To(Satisfy(apierrors.IsForbidden))
+		Expect(manager.List(ctx, &corev1.SecretList{})).To(Satisfy(apierrors.IsForbidden))
 	})
 
 	It("lets the manager write everything that it renders", func(ctx SpecContext) {

@@ -97,6 +97,7 @@ var _ = Describe("Overlays", func() {
 		Entry("Kubernetes with monitoring that is not verified", "default", "prometheus-unverified"),
 		Entry("Kubernetes with monitoring and repair", "default", "prometheus", "agent-repair"),
 		Entry("Kubernetes with every repair", "default", "agent-repair", "agent-repair-steering", "agent-repair-numa-balancing"),
+		Entry("Kubernetes whose hosts are changed", "default", "enactment"),
 		Entry("OpenShift with every repair and the control plane", "openshift",
 			"agent-repair", "agent-repair-steering", "agent-repair-numa-balancing", "control-plane"),
 	)

@@ -25,6 +25,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/changes"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubernetes/rollout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/manifests"
 )
@@ -184,4 +185,6 @@ func stripNode(object any) (any, error) {
 }
 
 // decidingNodes knows what of a Node is decided by.
-func decidingNodes() changes.Nodes { return changes.Nodes{Annotations: openshift.NodeAnnotations()} }
+func decidingNodes() changes.Nodes {
+	return changes.Nodes{Annotations: append(openshift.NodeAnnotations(), rollout.NodeAnnotations()...)}
+}

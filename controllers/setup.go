@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -28,6 +29,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/metrics"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubernetes/rollout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift"
 )
 
@@ -43,8 +45,11 @@ type Options struct {
 	AgentNamespace string
 	// Image of the operator, which the device plugins run, too. Without it pools are reported as impossible.
 	Image string
-	// Platform brings plans to nodes; nil finds out which one it is by the kinds that the API server serves.
+	// Platform brings plans to nodes; nil makes the one of Kind.
 	Platform platform.Platform
+	// Kind of the platform; "" finds out which one it is by the kinds that the API server serves. Ordinary hosts are changed
+	// where it is platform.Kubernetes alone.
+	Kind platform.Kind
 	// Clock tells the time; nil means the real one.
 	Clock clock.PassiveClock
 	// Registerer takes the metrics; nil means the registry that controller-runtime serves.
@@ -156,22 +161,35 @@ func (o *Options) complete(mgr ctrl.Manager) error {
 	if o.Platform != nil {
 		return nil
 	}
-	detected, err := detectPlatform(mgr, o.Namespace)
-	o.Platform = detected
+	made, err := o.makePlatform(mgr)
+	o.Platform = made
 	return err
 }
 
-func detectPlatform(mgr ctrl.Manager, namespace string) (platform.Platform, error) {
-	kind, err := platform.Detect(mgr.GetRESTMapper())
-	if err != nil {
+func (o *Options) makePlatform(mgr ctrl.Manager) (platform.Platform, error) {
+	kind, err := platform.Choose(o.Kind, mgr.GetRESTMapper())
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if kind != platform.OpenShift {
+	case kind == platform.Kubernetes:
+		return o.makeKubernetes(mgr)
+	case kind == platform.Nowhere:
 		return platform.None{}, nil
 	}
 	return openshift.New(openshift.Options{
 		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Client: mgr.GetClient(),
-		Mapper: mgr.GetRESTMapper(), Namespace: namespace,
+		Mapper: mgr.GetRESTMapper(), Namespace: o.Namespace,
+	})
+}
+
+func (o *Options) makeKubernetes(mgr ctrl.Manager) (platform.Platform, error) {
+	evictions, err := kubernetes.NewForConfig(mgr.GetConfig())
+	if err != nil {
+		return nil, fmt.Errorf("making the client that evicts pods: %w", err)
+	}
+	return rollout.New(rollout.Options{
+		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Client: mgr.GetClient(), Evictions: evictions,
+		Namespace: o.Namespace, AgentNamespace: o.AgentNamespace, Image: o.Image, Clock: o.Clock,
 	})
 }
 

@@ -69,6 +69,15 @@ const (
 	ReasonPlatformFailed = "PlatformFailed"
 	// ReasonRenderingLate means that the platform has not made of what was written, within ten minutes, what nodes boot with.
 	ReasonRenderingLate = "RenderingLate"
+	// ReasonHostRefused means that the plan cannot be written on an ordinary host as that is.
+	ReasonHostRefused = "HostRefused"
+	// ReasonEnactmentFailed means that a host has refused the plan or was brought back to what it was before; no further node is
+	// begun.
+	ReasonEnactmentFailed = "EnactmentFailed"
+	// ReasonEnactmentLate means that a node is being changed for longer than it should take.
+	ReasonEnactmentLate = "EnactmentLate"
+	// ReasonDrainBlocked means that pods of the node whose turn it is may not be evicted.
+	ReasonDrainBlocked = "DrainBlocked"
 	// ReasonAsExpected means that nothing is wrong.
 	ReasonAsExpected = "AsExpected"
 	// ReasonDeleting means that the nodes are being given back.

@@ -35,6 +35,8 @@ const (
 	ComponentHeartbeat = "heartbeat"
 	// ComponentDevicePlugin is the device plugin of a BypassNICPool, or its driver for Dynamic Resource Allocation.
 	ComponentDevicePlugin = "device-plugin"
+	// ComponentEnactment is what is about one ordinary host that is being changed: a Lease, an instruction, a pod.
+	ComponentEnactment = "enactment"
 	// ComponentLatencyTest is a Job of a LatencyTest.
 	ComponentLatencyTest = "latency-test"
 )
@@ -55,7 +57,21 @@ const (
 	// to be there any more: what the desired object does not have is not compared otherwise.
 	AnnotationDigest = GroupName + "/digest"
 
-	// AnnotationNode on the Job of a LatencyTest names the node that it measures.
+	// AnnotationCordoned on a Node says since when the operator keeps pods off it while it changes the host. A cordon without
+	// it belongs to somebody else and is left alone.
+	AnnotationCordoned = GroupName + "/cordoned"
+	// AnnotationRetry on a Node asks for one more attempt with a plan that has failed there: its value is
+	// status.enactment.number of the LowLatencyNode.
+	AnnotationRetry = GroupName + "/retry-enactment"
+	// AnnotationNumber on the ConfigMap of an instruction, and on the pod that hands it over, is its number.
+	AnnotationNumber = GroupName + "/instruction"
+	// AnnotationAction on that ConfigMap is Enact or Remove.
+	AnnotationAction = GroupName + "/action"
+	// AnnotationReboot on that ConfigMap is Allowed or Forbidden.
+	AnnotationReboot = GroupName + "/reboot"
+
+	// AnnotationNode on the Job of a LatencyTest names the node that it measures, and on objects of an enactment the node that
+	// is changed.
 	AnnotationNode = GroupName + "/node"
 
 	// AnnotationClaim on a CDI specification names the ResourceClaim that it was written for.

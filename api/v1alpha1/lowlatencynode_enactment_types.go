@@ -5,7 +5,7 @@ package v1alpha1
 
 // EnactmentPhase is how far the guard of a host is with what it was told last.
 //
-// +kubebuilder:validation:Enum=Idle;Received;Refused;Written;Armed;Verifying;InForce;TakenBack;Removed
+// +kubebuilder:validation:Enum=Idle;Received;Refused;Written;Armed;Verifying;InForce;TakingBack;TakenBack;Removed
 type EnactmentPhase string
 
 const (
@@ -23,6 +23,8 @@ const (
 	EnactmentVerifying EnactmentPhase = "Verifying"
 	// EnactmentInForce means that the plan is permanent.
 	EnactmentInForce EnactmentPhase = "InForce"
+	// EnactmentTakingBack means that the plan is being taken back, or that the host still runs the kernel of the trial.
+	EnactmentTakingBack EnactmentPhase = "TakingBack"
 	// EnactmentTakenBack means that the plan was taken back; what was before it is in force again.
 	EnactmentTakenBack EnactmentPhase = "TakenBack"
 	// EnactmentRemoved means that neither a plan nor a guard is on the host.
@@ -76,10 +78,35 @@ type NodeEnactment struct {
 	// +optional
 	BootID string `json:"bootID,omitempty"`
 
+	// refusal is the instruction that was refused last where phase is about another one. When omitted, none was since the last
+	// that was taken.
+	// +optional
+	Refusal *EnactmentRefusal `json:"refusal,omitempty"`
+
 	// differences are what others have changed of what the guard has written, at most 16.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=512
 	// +listType=atomic
 	// +optional
 	Differences []string `json:"differences,omitempty"`
+}
+
+// EnactmentRefusal says why a guard has not taken an instruction.
+type EnactmentRefusal struct {
+	// number of the instruction. When omitted, nothing tells that the operator wrote it.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	Number int64 `json:"number,omitempty"`
+
+	// reason says in one word why.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	Reason string `json:"reason"`
+
+	// message says it in a sentence.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
 }

@@ -29,7 +29,7 @@ func TestCommands(t *testing.T) {
 	for _, command := range commands {
 		names = append(names, command.Name())
 	}
-	if want := []string{"agent", "device-plugin", "dra-driver", "installer", "manager", "probe"}; !slices.Equal(names, want) {
+	if want := []string{"agent", "device-plugin", "dra-driver", "install-guard", "installer", "manager", "probe"}; !slices.Equal(names, want) {
 		t.Errorf("commands are %v, want %v", names, want)
 	}
 }

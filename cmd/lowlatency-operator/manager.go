@@ -24,6 +24,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/process"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
 // Leader election as OpenShift recommends it: an API server that is away for a minute, as during an upgrade,
@@ -48,6 +49,7 @@ type managerFlags struct {
 	agentNamespace string
 	image          string
 	podName        string
+	platform       string
 	verbose        bool
 }
 
@@ -85,6 +87,9 @@ func (f *managerFlags) register(flags *pflag.FlagSet) {
 		"The image of the operator, which the device plugins of BypassNICPools run. Defaults to the image of the manager's own Pod.")
 	flags.StringVar(&f.podName, "pod-name", os.Getenv("POD_NAME"),
 		"The name of the manager's own Pod, empty outside of a cluster. Defaults to the environment variable POD_NAME.")
+	flags.StringVar(&f.platform, "platform", "",
+		"What changes the nodes: OpenShift, Kubernetes, or None to verify them only. "+
+			"Empty finds out whether it is OpenShift, and changes no node elsewhere.")
 	flags.BoolVar(&f.verbose, "verbose", false, "Log details, too.")
 }
 
@@ -170,7 +175,7 @@ func managerOptions(flags *managerFlags) (ctrl.Options, error) {
 }
 
 func (f *managerFlags) options() controllers.Options {
-	return controllers.Options{Namespace: f.namespace, AgentNamespace: f.agentNamespace, Image: f.image}
+	return controllers.Options{Namespace: f.namespace, AgentNamespace: f.agentNamespace, Image: f.image, Kind: platform.Kind(f.platform)}
 }
 
 func (f *managerFlags) metricsOptions() metricsserver.Options {

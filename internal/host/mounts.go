@@ -22,11 +22,14 @@ func Folders() []string {
 	const kubelet = "/var/lib/kubelet"
 	configurations := slices.DeleteFunc(kubeletConfigFiles(), func(file string) bool { return isBelow(file, kubelet) })
 	return slices.Concat(
-		[]string{"/dev", RuntimeFolder, "/etc/default", "/etc/lowlatency", "/etc/sysconfig", "/opt/onload", "/proc", SocketReports, "/sys", "/usr"},
+		[]string{"/dev", RuntimeFolder, "/etc/default", "/etc/lowlatency", "/etc/sysconfig", "/opt/onload", "/proc", SocketReports, "/sys", "/usr", GuardFolder},
 		[]string{unitFolders()[0], unitFolders()[1], kubelet},
 		configurations, []string{PlatformPodsFile},
 	)
 }
+
+// GuardFolder is where the guard of an ordinary host keeps what it says.
+const GuardFolder = "/var/lib/lowlatency"
 
 // ReasonNotMounted is the reason of a fact whose file is outside what is mounted of the host: nothing is known of it, not even
 // whether it exists.

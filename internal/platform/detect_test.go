@@ -5,6 +5,7 @@ package platform
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -40,6 +41,35 @@ func TestDetect(t *testing.T) {
 			got, err := Detect(tc.mapper)
 			if got != tc.want || !errors.Is(err, tc.wantErr) {
 				t.Errorf("Detect() = %q, %v, want %q, %v", got, err, tc.want, tc.wantErr)
+			}
+		})
+	}
+}
+
+func TestChoose(t *testing.T) {
+	openShift := meta.NewDefaultRESTMapper(nil)
+	openShift.Add(schema.GroupVersionKind{Group: "machineconfiguration.openshift.io", Version: "v1", Kind: "MachineConfigPool"}, meta.RESTScopeRoot)
+	plain := meta.NewDefaultRESTMapper(nil)
+	cases := map[string]struct {
+		asked  Kind
+		mapper meta.RESTMapper
+		want   Kind
+		says   string
+	}{
+		"nothing, on OpenShift":      {mapper: openShift, want: OpenShift},
+		"nothing, elsewhere":         {mapper: plain, want: Nowhere},
+		"Kubernetes":                 {asked: Kubernetes, mapper: plain, want: Kubernetes},
+		"none, on OpenShift":         {asked: Nowhere, mapper: openShift, want: Nowhere},
+		"OpenShift, elsewhere":       {asked: OpenShift, mapper: plain, says: "serves no MachineConfigPools"},
+		"Kubernetes, on OpenShift":   {asked: Kubernetes, mapper: openShift, says: "by the machine-config operator"},
+		"a typo":                     {asked: "kubernetes", mapper: plain, says: `no platform "kubernetes"`},
+		"a server that is not there": {asked: Kubernetes, mapper: brokenMapper{}, says: "unreachable"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Choose(tc.asked, tc.mapper)
+			if got != tc.want || (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("Choose() = %q, %v, want %q, %q", got, err, tc.want, tc.says)
 			}
 		})
 	}

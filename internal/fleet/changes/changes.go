@@ -22,7 +22,7 @@ import (
 // Nodes knows the annotations by which a platform decides about a Node.
 type Nodes struct{ Annotations []string }
 
-// Strip leaves of a Node what is decided by: names, labels, the annotations of the platform and ours, taints, boot and kernel,
+// Strip leaves of a Node what is decided by: names, labels, the annotations of the platform and ours, taints, a cordon, boot and kernel,
 // whether it is ready, our own conditions, and what the kubelet counts of device plugins. A Node's images alone are many
 // times as large.
 func (n Nodes) Strip(node *corev1.Node) *corev1.Node {
@@ -39,7 +39,7 @@ func (n Nodes) Strip(node *corev1.Node) *corev1.Node {
 			Labels: node.Labels, Annotations: annotations,
 			DeletionTimestamp: node.DeletionTimestamp,
 		},
-		Spec: corev1.NodeSpec{Taints: node.Spec.Taints},
+		Spec: corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
 		Status: corev1.NodeStatus{
 			Conditions:  slices.Clip(append(readiness(node), gate.OwnConditions(node.Status.Conditions)...)),
 			Capacity:    extendedResources(node.Status.Capacity),
@@ -88,8 +88,8 @@ func extendedResources(all corev1.ResourceList) corev1.ResourceList {
 
 // Moved reports whether something has changed by which it is decided where a node belongs.
 func (n Nodes) Moved(before, after *corev1.Node) bool {
-	return isOther(before, after) || !maps.Equal(n.annotations(before), n.annotations(after)) ||
-		gate.HasMarks(before) != gate.HasMarks(after)
+	return isOther(before, after) || before.Spec.Unschedulable != after.Spec.Unschedulable ||
+		!maps.Equal(n.annotations(before), n.annotations(after)) || gate.HasMarks(before) != gate.HasMarks(after)
 }
 
 // NodeMarked reports whether what is written on a node has changed, or what the gate is decided by.

@@ -75,28 +75,40 @@ func (c *cluster) guard(n *enactment.Node) {
 	if n.Reported != nil {
 		report = *n.Reported
 	}
-	switch {
-	case report.Phase == v1alpha1.EnactmentArmed:
+	switch report.Phase {
+	case v1alpha1.EnactmentReceived:
+		report.Phase = v1alpha1.EnactmentArmed
+	case v1alpha1.EnactmentArmed:
 		// It comes up again: first the guard, then the kubelet and the agent.
 		n.IsReady, report.Phase = false, v1alpha1.EnactmentVerifying
 		c.reboots[n.Name]++
-	case report.Phase == v1alpha1.EnactmentVerifying && c.fails[n.Name]:
-		report.Phase, report.Reason = v1alpha1.EnactmentTakenBack, "NotStarted"
-	case report.Phase == v1alpha1.EnactmentVerifying && report.PlanHash == "":
-		report = v1alpha1.NodeEnactment{Phase: v1alpha1.EnactmentRemoved, Number: report.Number}
-	case report.Phase == v1alpha1.EnactmentVerifying:
-		report.Phase, report.InForcePlanHash = v1alpha1.EnactmentInForce, report.PlanHash
-	case report.Phase == v1alpha1.EnactmentReceived:
-		report.Phase = v1alpha1.EnactmentArmed
-	case n.Issued != nil && n.Issued.Number > report.Number && !n.Issued.Reboots:
-		report.Phase, report.Number, report.PlanHash, report.Reason = v1alpha1.EnactmentRefused, n.Issued.Number, n.Issued.PlanHash, v1alpha1.ReasonRebootForbidden
-	case n.Issued != nil && n.Issued.Number > report.Number:
-		report.Phase, report.Number, report.PlanHash, report.Reason = v1alpha1.EnactmentReceived, n.Issued.Number, n.Issued.PlanHash, ""
+	case v1alpha1.EnactmentVerifying:
+		c.settle(n, &report)
 	default:
-		n.IsReady, n.IsApplied = true, n.Wanted != nil && report.InForcePlanHash == n.Wanted.PlanHash && report.InForcePlanHash != ""
-		return
+		// Who hands over a removal where nothing is, goes again.
+		isNeedless := n.Issued != nil && n.Issued.Action == enactment.Remove && report.Phase == v1alpha1.EnactmentRemoved
+		if n.Issued == nil || n.Issued.Number <= report.Number || isNeedless {
+			n.IsReady, n.IsApplied = true, n.Wanted != nil && report.InForcePlanHash == n.Wanted.PlanHash && report.InForcePlanHash != ""
+			return
+		}
+		report.Phase, report.Number, report.PlanHash, report.Reason = v1alpha1.EnactmentReceived, n.Issued.Number, n.Issued.PlanHash, ""
+		if !n.Issued.Reboots {
+			report.Phase, report.Reason = v1alpha1.EnactmentRefused, v1alpha1.ReasonRebootForbidden
+		}
 	}
 	n.Reported = &report
+}
+
+// settle ends a trial.
+func (c *cluster) settle(n *enactment.Node, report *v1alpha1.NodeEnactment) {
+	switch {
+	case c.fails[n.Name]:
+		report.Phase, report.Reason = v1alpha1.EnactmentTakenBack, "NotStarted"
+	case report.PlanHash == "":
+		*report = v1alpha1.NodeEnactment{Phase: v1alpha1.EnactmentRemoved}
+	default:
+		report.Phase, report.InForcePlanHash = v1alpha1.EnactmentInForce, report.PlanHash
+	}
 }
 
 // run lets operator and guards go on until nothing happens any more. The operator is killed before it carries out one step, and
@@ -129,7 +141,7 @@ func newCluster() *cluster {
 
 // end is what is left of it.
 func (c *cluster) end() []string {
-	var texts []string
+	texts := make([]string, 0, len(c.nodes))
 	for _, n := range c.nodes {
 		phase := v1alpha1.EnactmentPhase("nothing")
 		if n.Reported != nil {

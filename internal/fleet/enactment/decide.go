@@ -157,19 +157,35 @@ func (n *Node) standing(stopped string) State {
 	case n.hasFailed():
 		return state(StageFailed, "%s", n.failure())
 	case !n.IsReporting:
-		return state(StageWaiting, "its agent has not looked at it since its last boot")
-	case n.isByHand():
-		return state(StageWaiting, "somebody is changing it with lowlatency-guard")
-	case n.Lock != "":
-		return state(StageWaiting, "%s", n.Lock)
-	case n.IsCordoned:
-		return state(StageWaiting, "somebody else has cordoned it")
+		return state(StageWaiting, "%s", n.silence())
+	case n.otherHands() != "":
+		return state(StageWaiting, "%s", n.otherHands())
 	case !n.IsReady:
 		return state(StageWaiting, "its kubelet is not ready")
 	case stopped != "" && n.Wanted.Action == Enact:
 		return state(StageWaiting, "the plan has failed on node %s", stopped)
 	default:
 		return State{Node: n.Name, Stage: StageWaiting}
+	}
+}
+
+// silence says what is awaited of the agent.
+func (n *Node) silence() string {
+	if n.Wanted.Action == Remove {
+		return "no agent says what is on it; to leave the host as it is, take the label " + v1alpha1.LabelPool + " off the node"
+	}
+	return "its agent has not looked at it since its last boot"
+}
+
+// otherHands says who else works on the node; "" for nobody.
+func (n *Node) otherHands() string {
+	switch {
+	case n.isByHand():
+		return "somebody is changing it with lowlatency-guard"
+	case n.Lock == "" && n.IsCordoned:
+		return "somebody else has cordoned it"
+	default:
+		return n.Lock
 	}
 }
 
@@ -195,7 +211,7 @@ func (d *Decision) begin(nodes []Node, waiting []*Node, limits Limits) {
 		case !limits.MayBegin:
 			why = "the rollout is paused"
 		case len(busy) >= max(limits.MaximumUnavailable, 1):
-			why = fmt.Sprintf("%s must be available first (spec.pools.maximumUnavailableNodes)", strings.Join(busy, ", "))
+			why = strings.Join(busy, ", ") + " must be available first (spec.pools.maximumUnavailableNodes)"
 		case n.IsControlPlane && controlPlane != "":
 			why = fmt.Sprintf("nodes of the control plane are changed one at a time, and %s is not available", controlPlane)
 		default:

@@ -7,6 +7,7 @@
 package enactment
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -97,7 +98,7 @@ func (n *Node) report() v1alpha1.NodeEnactment {
 // isWorking reports whether the guard is changing the host.
 func (n *Node) isWorking() bool {
 	return slices.Contains([]v1alpha1.EnactmentPhase{
-		v1alpha1.EnactmentReceived, v1alpha1.EnactmentWritten, v1alpha1.EnactmentArmed, v1alpha1.EnactmentVerifying,
+		v1alpha1.EnactmentReceived, v1alpha1.EnactmentWritten, v1alpha1.EnactmentArmed, v1alpha1.EnactmentVerifying, v1alpha1.EnactmentTakingBack,
 	}, n.report().Phase)
 }
 
@@ -111,7 +112,8 @@ func (n *Node) isDone() bool {
 	case n.Wanted == nil || n.isWorking():
 		return n.Wanted == nil
 	case n.Wanted.Action == Remove:
-		return n.Reported == nil || report.Phase == v1alpha1.EnactmentRemoved
+		// A node of which nobody says anything may have a guard all the same.
+		return n.IsReporting && (n.Reported == nil || report.Phase == v1alpha1.EnactmentRemoved)
 	case report.InForcePlanHash != "":
 		return report.InForcePlanHash == n.Wanted.PlanHash
 	default:
@@ -143,8 +145,30 @@ func (n *Node) needsReboot() bool {
 		report.Phase == v1alpha1.EnactmentRefused && report.Reason == v1alpha1.ReasonRebootForbidden
 }
 
-// isAnswered reports whether the guard has taken the instruction, or refused it.
-func (n *Node) isAnswered() bool { return n.Issued != nil && n.report().Number >= n.Issued.Number }
+// isAnswered reports whether the guard has taken the instruction, or refused it. One that was removed remembers none.
+func (n *Node) isAnswered() bool {
+	switch report := n.report(); {
+	case n.Issued == nil:
+		return false
+	case n.Issued.Action == Remove && n.isDone() || report.Number >= n.Issued.Number:
+		return true
+	default:
+		return report.Refusal != nil && report.Refusal.Number == n.Issued.Number && report.Refusal.Reason == v1alpha1.ReasonReplayed
+	}
+}
+
+// refusal says why the guard has not taken the instruction that is there; "" when nothing tells that it has refused it.
+func (n *Node) refusal() string {
+	report := n.report()
+	refusal := report.Refusal
+	if refusal == nil && report.Phase == v1alpha1.EnactmentRefused && report.Number == 0 {
+		refusal = &v1alpha1.EnactmentRefusal{Reason: report.Reason, Message: report.Message}
+	}
+	if refusal == nil || refusal.Number != 0 && refusal.Number != n.Issued.Number {
+		return ""
+	}
+	return fmt.Sprintf("the guard refuses what it was handed (%s): %s", refusal.Reason, refusal.Message)
+}
 
 // isMeant reports whether the instruction is the one that the node is to have.
 func (n *Node) isMeant() bool {

@@ -4,6 +4,7 @@
 package enactment_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -58,9 +59,9 @@ func cordoned(n *enactment.Node) { n.IsCordoned, n.IsOurCordon = true, true }
 
 func foreignCordon(n *enactment.Node) { n.IsCordoned = true }
 
-func issued(number int64, hash string, reboots bool) change {
+func issued(reboots bool) change {
 	return func(n *enactment.Node) {
-		n.Issued = &enactment.Issued{Number: number, Action: enactment.Enact, PlanHash: hash, Reboots: reboots, Since: now().Add(-time.Minute)}
+		n.Issued = &enactment.Issued{Number: 8, Action: enactment.Enact, PlanHash: planA, Reboots: reboots, Since: now().Add(-time.Minute)}
 	}
 }
 
@@ -131,56 +132,67 @@ func stageOf(t *testing.T, d enactment.Decision, name string) enactment.State {
 	return enactment.State{}
 }
 
-// TestOneNode is one node at every stage: what is done, how far it is said to be.
-func TestOneNode(t *testing.T) {
-	took := func(changes ...change) []change { return append([]change{inTurn}, changes...) }
-	boot := func(changes ...change) []change { return append([]change{inTurn, cordoned}, changes...) }
-	cases := map[string]struct {
-		with  []change
-		step  enactment.Step
-		stage enactment.Stage
-		says  string
-	}{
-		"nothing begun":                      {nil, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, "its turn begins"},
-		"brought by other means":             {[]change{applied}, enactment.Step{}, enactment.StageDone, ""},
-		"a guard without a plan":             {[]change{reported(v1alpha1.EnactmentIdle, 0, "", "")}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
-		"in force":                           {[]change{reported(v1alpha1.EnactmentInForce, 7, planA, planA)}, enactment.Step{}, enactment.StageDone, ""},
-		"in force again after a failure":     {[]change{reported(v1alpha1.EnactmentTakenBack, 7, planB, planA)}, enactment.Step{}, enactment.StageDone, ""},
-		"another plan in force":              {[]change{reported(v1alpha1.EnactmentInForce, 7, planB, planB)}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
-		"no plan":                            {[]change{unwanted, reported(v1alpha1.EnactmentInForce, 7, planB, planB)}, enactment.Step{}, enactment.StageDone, ""},
-		"a host that cannot have it":         {[]change{impossible("no real-time kernel")}, enactment.Step{}, enactment.StageRefused, "no real-time kernel"},
-		"a kubelet that is not ready":        {[]change{notReady}, enactment.Step{}, enactment.StageWaiting, "kubelet is not ready"},
-		"an agent that is silent":            {[]change{silent}, enactment.Step{}, enactment.StageWaiting, "since its last boot"},
-		"a foreign lock":                     {[]change{locked("kured holds its lock")}, enactment.Step{}, enactment.StageWaiting, "kured holds its lock"},
-		"a foreign cordon":                   {[]change{foreignCordon}, enactment.Step{}, enactment.StageWaiting, "somebody else has cordoned it"},
-		"a guard that somebody uses":         {[]change{reported(v1alpha1.EnactmentVerifying, 0, "", "")}, enactment.Step{}, enactment.StageWaiting, "somebody is changing it"},
-		"the first plan needs a reboot":      {took(), enactment.Step{Verb: enactment.Cordon}, enactment.StageChanging, "cordoned"},
-		"a later one is tried without":       {took(reported(v1alpha1.EnactmentInForce, 7, planB, planB)), enactment.Step{Verb: enactment.Instruct, Number: seconds()}, enactment.StageChanging, "without a reboot"},
-		"and handed over":                    {took(reported(v1alpha1.EnactmentInForce, 7, planB, planB), issued(8, planA, false)), enactment.Step{Verb: enactment.HandOver}, enactment.StageChanging, "handed"},
-		"the guard needs a reboot":           {took(reported(v1alpha1.EnactmentRefused, 8, planA, planB), because("RebootForbidden", "it needs a reboot"), issued(8, planA, false)), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, ""},
-		"so the node is emptied":             {took(reported(v1alpha1.EnactmentRefused, 8, planA, planB), because("RebootForbidden", "it needs a reboot")), enactment.Step{Verb: enactment.Cordon}, enactment.StageChanging, ""},
-		"cordoned":                           {boot(), enactment.Step{Verb: enactment.Evict}, enactment.StageChanging, "evicted"},
-		"pods are left":                      {boot(left("a/b")), enactment.Step{Verb: enactment.Evict}, enactment.StageChanging, "a/b"},
-		"a PDB that blocks for a moment":     {boot(blocked("a/b: budget")), enactment.Step{Verb: enactment.Evict}, enactment.StageChanging, "a/b: budget"},
-		"a PDB that blocks":                  {boot(blocked("a/b: budget"), turnSince(10*time.Minute)), enactment.Step{Verb: enactment.Evict}, enactment.StageBlocked, "a/b: budget"},
+// stageCase is one node at one stage.
+type stageCase struct {
+	with  []change
+	step  enactment.Step
+	stage enactment.Stage
+	says  string
+}
+
+func took(changes ...change) []change { return append([]change{inTurn}, changes...) }
+
+func boot(changes ...change) []change { return append([]change{inTurn, cordoned}, changes...) }
+
+// untilEmpty are the stages until a node is empty.
+func untilEmpty() map[string]stageCase {
+	return map[string]stageCase{
+		"nothing begun":                  {nil, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, "its turn begins"},
+		"brought by other means":         {[]change{applied}, enactment.Step{}, enactment.StageDone, ""},
+		"a guard without a plan":         {[]change{reported(v1alpha1.EnactmentIdle, 0, "", "")}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
+		"in force":                       {[]change{reported(v1alpha1.EnactmentInForce, 7, planA, planA)}, enactment.Step{}, enactment.StageDone, ""},
+		"in force again after a failure": {[]change{reported(v1alpha1.EnactmentTakenBack, 7, planB, planA)}, enactment.Step{}, enactment.StageDone, ""},
+		"another plan in force":          {[]change{reported(v1alpha1.EnactmentInForce, 7, planB, planB)}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
+		"no plan":                        {[]change{unwanted, reported(v1alpha1.EnactmentInForce, 7, planB, planB)}, enactment.Step{}, enactment.StageDone, ""},
+		"a host that cannot have it":     {[]change{impossible("no real-time kernel")}, enactment.Step{}, enactment.StageRefused, "no real-time kernel"},
+		"a kubelet that is not ready":    {[]change{notReady}, enactment.Step{}, enactment.StageWaiting, "kubelet is not ready"},
+		"an agent that is silent":        {[]change{silent}, enactment.Step{}, enactment.StageWaiting, "since its last boot"},
+		"a foreign lock":                 {[]change{locked("kured holds its lock")}, enactment.Step{}, enactment.StageWaiting, "kured holds its lock"},
+		"a foreign cordon":               {[]change{foreignCordon}, enactment.Step{}, enactment.StageWaiting, "somebody else has cordoned it"},
+		"a guard that somebody uses":     {[]change{reported(v1alpha1.EnactmentVerifying, 0, "", "")}, enactment.Step{}, enactment.StageWaiting, "somebody is changing it"},
+		"the first plan needs a reboot":  {took(), enactment.Step{Verb: enactment.Cordon}, enactment.StageChanging, "cordoned"},
+		"a later one is tried without":   {took(reported(v1alpha1.EnactmentInForce, 7, planB, planB)), enactment.Step{Verb: enactment.Instruct, Number: seconds()}, enactment.StageChanging, "without a reboot"},
+		"and handed over":                {took(reported(v1alpha1.EnactmentInForce, 7, planB, planB), issued(false)), enactment.Step{Verb: enactment.HandOver}, enactment.StageChanging, "handed"},
+		"the guard needs a reboot":       {took(reported(v1alpha1.EnactmentRefused, 8, planA, planB), because("RebootForbidden", "it needs a reboot"), issued(false)), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, ""},
+		"so the node is emptied":         {took(reported(v1alpha1.EnactmentRefused, 8, planA, planB), because("RebootForbidden", "it needs a reboot")), enactment.Step{Verb: enactment.Cordon}, enactment.StageChanging, ""},
+		"cordoned":                       {boot(), enactment.Step{Verb: enactment.Evict}, enactment.StageChanging, "evicted"},
+		"pods are left":                  {boot(left("a/b")), enactment.Step{Verb: enactment.Evict}, enactment.StageChanging, "a/b"},
+		"a PDB that blocks for a moment": {boot(blocked("a/b: budget")), enactment.Step{Verb: enactment.Evict}, enactment.StageChanging, "a/b: budget"},
+		"a PDB that blocks":              {boot(blocked("a/b: budget"), turnSince(10*time.Minute)), enactment.Step{Verb: enactment.Evict}, enactment.StageBlocked, "a/b: budget"},
+	}
+}
+
+// fromEmpty are those from then on.
+func fromEmpty() map[string]stageCase {
+	return map[string]stageCase{
 		"empty":                              {boot(empty), enactment.Step{Verb: enactment.Instruct, Number: seconds(), Reboots: true}, enactment.StageChanging, "empty"},
 		"a clock that was set back":          {boot(empty, reported(v1alpha1.EnactmentRemoved, seconds()+9, "", "")), enactment.Step{Verb: enactment.Instruct, Number: seconds() + 10, Reboots: true}, enactment.StageChanging, ""},
 		"a replayed number":                  {boot(empty, reported(v1alpha1.EnactmentRefused, 8, planA, ""), because("Replayed", "its number")), enactment.Step{Verb: enactment.Instruct, Number: seconds(), Reboots: true}, enactment.StageChanging, ""},
-		"instructed":                         {boot(issued(8, planA, true)), enactment.Step{Verb: enactment.HandOver}, enactment.StageChanging, "handed"},
-		"not taken for long":                 {boot(issued(8, planA, true), func(n *enactment.Node) { n.Issued.Since = now().Add(-time.Hour) }), enactment.Step{Verb: enactment.HandOver}, enactment.StageLate, "has not taken"},
-		"a key that the guard does not know": {boot(issued(8, planA, true), reported(v1alpha1.EnactmentRefused, 0, "", ""), because("WrongKey", "another key")), enactment.Step{Verb: enactment.HandOver}, enactment.StageLate, "another key"},
-		"received":                           {boot(issued(8, planA, true), reported(v1alpha1.EnactmentReceived, 8, planA, "")), enactment.Step{}, enactment.StageChanging, "has the instruction"},
-		"rebooting, the kubelet away":        {boot(issued(8, planA, true), notReady, reported(v1alpha1.EnactmentArmed, 8, planA, "")), enactment.Step{}, enactment.StageChanging, "reboots"},
-		"verifying":                          {boot(issued(8, planA, true), reported(v1alpha1.EnactmentVerifying, 8, planA, "")), enactment.Step{}, enactment.StageChanging, "verified"},
-		"verifying for long":                 {boot(issued(8, planA, true), turnSince(2*time.Hour), reported(v1alpha1.EnactmentVerifying, 8, planA, "")), enactment.Step{}, enactment.StageLate, "longer than it should"},
-		"kept":                               {boot(issued(8, planA, true), reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, "answered"},
+		"instructed":                         {boot(issued(true)), enactment.Step{Verb: enactment.HandOver}, enactment.StageChanging, "handed"},
+		"not taken for long":                 {boot(issued(true), func(n *enactment.Node) { n.Issued.Since = now().Add(-time.Hour) }), enactment.Step{Verb: enactment.HandOver}, enactment.StageLate, "has not taken"},
+		"a key that the guard does not know": {boot(issued(true), reported(v1alpha1.EnactmentRefused, 0, "", ""), because("WrongKey", "another key")), enactment.Step{Verb: enactment.HandOver}, enactment.StageLate, "another key"},
+		"received":                           {boot(issued(true), reported(v1alpha1.EnactmentReceived, 8, planA, "")), enactment.Step{}, enactment.StageChanging, "has the instruction"},
+		"rebooting, the kubelet away":        {boot(issued(true), notReady, reported(v1alpha1.EnactmentArmed, 8, planA, "")), enactment.Step{}, enactment.StageChanging, "reboots"},
+		"verifying":                          {boot(issued(true), reported(v1alpha1.EnactmentVerifying, 8, planA, "")), enactment.Step{}, enactment.StageChanging, "verified"},
+		"verifying for long":                 {boot(issued(true), turnSince(2*time.Hour), reported(v1alpha1.EnactmentVerifying, 8, planA, "")), enactment.Step{}, enactment.StageLate, "longer than it should"},
+		"kept":                               {boot(issued(true), reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, "answered"},
 		"kept, the kubelet away":             {boot(notReady, reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{}, enactment.StageChanging, "kubelet is not ready"},
 		"kept, the agent away":               {boot(silent, reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{}, enactment.StageChanging, "since it has rebooted"},
 		"kept, not found by the agent":       {boot(reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{}, enactment.StageChanging, "has not found the plan"},
 		"proven":                             {boot(applied, reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{Verb: enactment.Uncordon}, enactment.StageChanging, ""},
 		"uncordoned":                         {took(applied, reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{Verb: enactment.EndTurn}, enactment.StageChanging, ""},
 		"a cordon that is not ours stays":    {took(applied, foreignCordon, reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{Verb: enactment.EndTurn}, enactment.StageChanging, ""},
-		"taken back":                         {boot(issued(8, planA, true), reported(v1alpha1.EnactmentTakenBack, 8, planA, ""), because("NotStarted", "the kernel did not come up.")), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, ""},
+		"taken back":                         {boot(issued(true), reported(v1alpha1.EnactmentTakenBack, 8, planA, ""), because("NotStarted", "the kernel did not come up.")), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, ""},
 		"taken back and given free":          {boot(reported(v1alpha1.EnactmentTakenBack, 8, planA, ""), because("NotStarted", "the kernel did not come up.")), enactment.Step{Verb: enactment.Uncordon}, enactment.StageFailed, "instruction 8 was taken back (NotStarted): the kernel did not come up"},
 		"taken back and over":                {[]change{reported(v1alpha1.EnactmentTakenBack, 8, planA, ""), because("NotStarted", "x")}, enactment.Step{}, enactment.StageFailed, "taken back"},
 		"refused":                            {[]change{reported(v1alpha1.EnactmentRefused, 8, planA, ""), because("CannotEnact", "x")}, enactment.Step{}, enactment.StageFailed, "was refused (CannotEnact)"},
@@ -189,19 +201,26 @@ func TestOneNode(t *testing.T) {
 		"one more attempt failed":            {[]change{reported(v1alpha1.EnactmentTakenBack, 9, planA, ""), retry(8)}, enactment.Step{}, enactment.StageFailed, ""},
 		"corrected after a failure":          {[]change{wants(planB), reported(v1alpha1.EnactmentTakenBack, 8, planA, "")}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
 		"withdrawn while it is emptied":      {boot(unwanted, left("a/b")), enactment.Step{Verb: enactment.Uncordon}, enactment.StageChanging, ""},
-		"withdrawn before it was taken":      {boot(unwanted, issued(8, planA, true)), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, ""},
-		"withdrawn while it reboots":         {boot(unwanted, issued(8, planA, true), reported(v1alpha1.EnactmentArmed, 8, planA, "")), enactment.Step{}, enactment.StageChanging, "reboots"},
-		"corrected before it was taken":      {boot(wants(planB), issued(8, planA, true)), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, "withdrawn"},
+		"withdrawn before it was taken":      {boot(unwanted, issued(true)), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, ""},
+		"withdrawn while it reboots":         {boot(unwanted, issued(true), reported(v1alpha1.EnactmentArmed, 8, planA, "")), enactment.Step{}, enactment.StageChanging, "reboots"},
+		"corrected before it was taken":      {boot(wants(planB), issued(true)), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, "withdrawn"},
 		"found impossible in its turn":       {boot(impossible("a flag")), enactment.Step{Verb: enactment.Uncordon}, enactment.StageChanging, ""},
 		"given back, nothing there":          {[]change{wantsRemoval}, enactment.Step{}, enactment.StageDone, ""},
+		"given back, nobody says anything":   {[]change{wantsRemoval, silent}, enactment.Step{}, enactment.StageWaiting, "take the label lowlatency.dev/pool off"},
 		"given back":                         {[]change{wantsRemoval, reported(v1alpha1.EnactmentInForce, 8, planA, planA)}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
 		"given back, empty":                  {boot(wantsRemoval, empty, reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{Verb: enactment.Instruct, Number: seconds(), Reboots: true}, enactment.StageChanging, ""},
 		"given back, told":                   {boot(wantsRemoval, issuedRemoval(9), reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{Verb: enactment.HandOver}, enactment.StageChanging, ""},
 		"given back, removed":                {boot(wantsRemoval, reported(v1alpha1.EnactmentRemoved, 9, "", "")), enactment.Step{Verb: enactment.Uncordon}, enactment.StageChanging, ""},
 		"given back, failed":                 {[]change{wantsRemoval, reported(v1alpha1.EnactmentTakenBack, 9, "", planA), because("NotStarted", "x")}, enactment.Step{}, enactment.StageFailed, ""},
 		"a turn that somebody has deleted":   {[]change{cordoned, reported(v1alpha1.EnactmentArmed, 8, planA, "")}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageChanging, "goes on"},
-		"an instruction without a turn":      {[]change{issued(8, planA, true)}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageChanging, ""},
+		"an instruction without a turn":      {[]change{issued(true)}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageChanging, ""},
 	}
+}
+
+// TestOneNode is one node at every stage: what is done, how far it is said to be.
+func TestOneNode(t *testing.T) {
+	cases := untilEmpty()
+	maps.Copy(cases, fromEmpty())
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			d := decide(1, node("n1", tc.with...))
@@ -226,7 +245,9 @@ func TestOneNode(t *testing.T) {
 
 // TestWhoIsNext is about several nodes: one budget for all profiles, the control plane one by one, a failure that stops.
 func TestWhoIsNext(t *testing.T) {
-	failed := []change{reported(v1alpha1.EnactmentTakenBack, 8, planA, ""), because("NotStarted", "x")}
+	failed := func(more ...change) []change {
+		return append([]change{reported(v1alpha1.EnactmentTakenBack, 8, planA, ""), because("NotStarted", "x")}, more...)
+	}
 	cases := map[string]struct {
 		limit int
 		nodes []enactment.Node
@@ -239,9 +260,9 @@ func TestWhoIsNext(t *testing.T) {
 		"none is one":                          {0, []enactment.Node{node("n1"), node("n2")}, []string{"TakeTurn n1"}, ""},
 		"another profile's node counts":        {1, []enactment.Node{node("n1", of("other"), inTurn), node("n2")}, nil, "n1 must be available first"},
 		"another profile's may be busy":        {2, []enactment.Node{node("n1", of("other"), inTurn), node("n2")}, []string{"TakeTurn n2"}, ""},
-		"another profile's failure is its own": {1, []enactment.Node{node("n1", append(failed, of("other"))...), node("n2")}, []string{"TakeTurn n2"}, ""},
-		"a failure stops":                      {2, []enactment.Node{node("n1", failed...), node("n2")}, nil, "failed on node n1"},
-		"and gives nodes back all the same":    {2, []enactment.Node{node("n1", failed...), node("n2", wantsRemoval, reported(v1alpha1.EnactmentInForce, 3, planA, planA))}, []string{"TakeTurn n2"}, ""},
+		"another profile's failure is its own": {1, []enactment.Node{node("n1", failed(of("other"))...), node("n2")}, []string{"TakeTurn n2"}, ""},
+		"a failure stops":                      {2, []enactment.Node{node("n1", failed()...), node("n2")}, nil, "failed on node n1"},
+		"and gives nodes back all the same":    {2, []enactment.Node{node("n1", failed()...), node("n2", wantsRemoval, reported(v1alpha1.EnactmentInForce, 3, planA, planA))}, []string{"TakeTurn n2"}, ""},
 		"who is given back goes first":         {1, []enactment.Node{node("n1"), node("n2", wantsRemoval, reported(v1alpha1.EnactmentInForce, 3, planA, planA))}, []string{"TakeTurn n2"}, ""},
 		"a node that is not ready counts":      {1, []enactment.Node{node("n1", notReady), node("n2")}, nil, "n1 must be available first"},
 		"a node that is not verified counts":   {1, []enactment.Node{node("n1", gated, reported(v1alpha1.EnactmentInForce, 3, planA, planA)), node("n2")}, nil, "n1 must be available first"},
@@ -268,7 +289,7 @@ func TestWhoIsNext(t *testing.T) {
 // TestPaused: a profile that is paused begins nothing, and finishes what is begun.
 func TestPaused(t *testing.T) {
 	nodes := []enactment.Node{
-		node("n1", inTurn, cordoned, issued(8, planA, true), reported(v1alpha1.EnactmentInForce, 8, planA, planA)), node("n2"),
+		node("n1", inTurn, cordoned, issued(true), reported(v1alpha1.EnactmentInForce, 8, planA, planA)), node("n2"),
 	}
 	d := enactment.Decide(nodes, enactment.Limits{Profile: "trading", MaximumUnavailable: 5}, now())
 	if diff := cmp.Diff([]string{"Withdraw n1"}, verbs(d)); diff != "" {

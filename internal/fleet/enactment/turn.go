@@ -36,20 +36,27 @@ func (n *Node) next(now time.Time) (Step, Stage, string) {
 		return n.handOver(now)
 	case n.isDone() || n.hasFailed() || n.Wanted.Refused != "":
 		return n.finish()
-	case n.needsReboot():
-		return n.empty(now)
 	default:
-		return n.instruct(now), StageChanging, "it is changed without a reboot"
+		return n.change(now)
 	}
+}
+
+// change begins what is wanted.
+func (n *Node) change(now time.Time) (Step, Stage, string) {
+	if n.needsReboot() {
+		return n.empty(now)
+	}
+	return n.instruct(now), StageChanging, "it is changed without a reboot"
 }
 
 // working says how far the guard is.
 func (n *Node) working() string {
 	return map[v1alpha1.EnactmentPhase]string{
-		v1alpha1.EnactmentReceived:  "the guard has the instruction",
-		v1alpha1.EnactmentWritten:   "the guard writes and verifies it",
-		v1alpha1.EnactmentArmed:     "it reboots to try the plan",
-		v1alpha1.EnactmentVerifying: "it has started with the plan, which is being verified",
+		v1alpha1.EnactmentReceived:   "the guard has the instruction",
+		v1alpha1.EnactmentWritten:    "the guard writes and verifies it",
+		v1alpha1.EnactmentArmed:      "it reboots to try the plan",
+		v1alpha1.EnactmentTakingBack: "the plan is taken back",
+		v1alpha1.EnactmentVerifying:  "it has started with the plan, which is being verified",
 	}[n.report().Phase]
 }
 
@@ -65,10 +72,10 @@ func (n *Node) instruct(now time.Time) Step {
 // handOver waits for the guard.
 func (n *Node) handOver(now time.Time) (Step, Stage, string) {
 	step := Step{Verb: HandOver}
-	report := n.report()
+	refusal := n.refusal()
 	switch {
-	case report.Phase == v1alpha1.EnactmentRefused && report.Number == 0:
-		return step, StageLate, fmt.Sprintf("the guard refuses what it was handed (%s): %s", report.Reason, report.Message)
+	case refusal != "":
+		return step, StageLate, refusal
 	case now.Sub(n.Issued.Since) >= handOverLimit:
 		return step, StageLate, "the guard has not taken its instruction: see the pod that hands it over, in the namespace of the agents"
 	default:

@@ -45,6 +45,10 @@ const (
 	checkObject   = "platform.object"
 	checkRuntime  = "platform.runtime-class"
 	checkRelease  = "profile.release"
+
+	checkHost      = "platform.host"
+	checkEnactment = "platform.enactment"
+	checkDrain     = "platform.drain"
 )
 
 // rank orders the reasons of problems: what makes all others moot comes first.
@@ -58,8 +62,12 @@ func rank(reason string) int {
 		v1alpha1.ReasonObjectConflict,
 		v1alpha1.ReasonPlanImpossible,
 		v1alpha1.ReasonReleaseHeld,
+		v1alpha1.ReasonHostRefused,
+		v1alpha1.ReasonEnactmentFailed,
 		v1alpha1.ReasonPlatformFailed,
 		v1alpha1.ReasonRenderingLate,
+		v1alpha1.ReasonDrainBlocked,
+		v1alpha1.ReasonEnactmentLate,
 		v1alpha1.ReasonChecksFailed,
 		v1alpha1.ReasonQualificationFailed,
 	}, reason)
@@ -260,6 +268,10 @@ func platformCheck(reason string) string {
 		v1alpha1.ReasonObjectConflict:             checkObject,
 		v1alpha1.ReasonPlatformFailed:             checkPlatform,
 		v1alpha1.ReasonRenderingLate:              checkPlatform,
+		v1alpha1.ReasonHostRefused:                checkHost,
+		v1alpha1.ReasonEnactmentFailed:            checkEnactment,
+		v1alpha1.ReasonEnactmentLate:              checkEnactment,
+		v1alpha1.ReasonDrainBlocked:               checkDrain,
 		v1alpha1.ReasonReleaseHeld:                checkRelease,
 	}[reason]
 }

@@ -23,6 +23,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/apply"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
@@ -94,6 +95,8 @@ type Agent struct {
 	KeepTo func(housekeeping cpus.Set) error
 	// Repairer puts back what has drifted where the profile asks for it; nil where the agent may only read the host.
 	Repairer Repairer
+	// Guard reads what the guard of the host below a root says; nil where nobody asks for it. guard.ReadReport does it.
+	Guard func(root string) (*instruction.Report, error)
 	// Announcements tell that something on the host may have changed, and make the agent look at all of it at once;
 	// nil for none. Watch makes them.
 	Announcements <-chan struct{}
@@ -113,6 +116,8 @@ type Agent struct {
 	root    openedRoot
 	drift   driftState
 	latest  latestPass
+	// enacted is what the guard said at the latest pass.
+	enacted *v1alpha1.NodeEnactment
 	// heartbeat is the latest renewal.
 	heartbeat heartbeatState
 	// poolsAreBehind tells that a pool was planned with a spec that its ConfigMap does not have yet.
@@ -157,7 +162,7 @@ func (a *Agent) settle(ctx context.Context) {
 // pass looks at the host once and returns how long to wait for the next time. It looks at the whole host if it is
 // told to, if that is due, or if the counters tell something new.
 func (a *Agent) pass(ctx context.Context, full bool) time.Duration {
-	if !full && !a.fullIsDue() && a.countersTellNothingNew(ctx) {
+	if !full && !a.fullIsDue() && !a.enactmentMoved(ctx) && a.countersTellNothingNew(ctx) {
 		a.sendHeartbeat(ctx)
 		return wait.Jitter(a.interval(), intervalJitter)
 	}
@@ -252,6 +257,8 @@ func (a *Agent) Once(ctx context.Context) error {
 		return fmt.Errorf("reading the host: %w", err)
 	}
 	seen.Generation, seen.Now = node.Generation, metav1.NewTime(a.clock().Now())
+	a.enacted = a.enactment(ctx, node.Status.Enactment)
+	seen.Enactment = a.enacted
 	status := Observe(node.Status, seen)
 	if !equality.Semantic.DeepEqual(node.Status, status) {
 		if err := a.write(ctx, node.ResourceVersion, status); err != nil {

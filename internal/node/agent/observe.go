@@ -35,6 +35,8 @@ type Observation struct {
 	Inventory *v1alpha1.Inventory
 	// Software of the host; nil when the host could not be read, and where nobody asks for it.
 	Software *v1alpha1.NodeSoftware
+	// Enactment is what the guard of the host says; nil where there is none.
+	Enactment *v1alpha1.NodeEnactment
 	// Report of the checks; nil when nothing could be verified, for Reason and Message.
 	Report          *verify.Report
 	Reason, Message string
@@ -62,6 +64,7 @@ func Observe(previous v1alpha1.LowLatencyNodeStatus, seen Observation) v1alpha1.
 		ObservedGeneration: seen.Generation,
 		Inventory:          seen.Inventory,
 		Software:           seen.Software,
+		Enactment:          seen.Enactment,
 		BypassNICs:         mergeNICs(previous.BypassNICs, seen.Pools),
 		BootID:             cmp.Or(seen.BootID, previous.BootID),
 		Conditions:         append([]metav1.Condition(nil), previous.Conditions...),
@@ -111,7 +114,10 @@ func (a *Agent) observe(ctx context.Context, status v1alpha1.LowLatencyNodeStatu
 		return a.unobserved(fmt.Errorf("understanding the host: %w", err))
 	}
 	topology.MarkManagement(found, &facts.Bypass, a.HostAddresses)
-	seen := Observation{Inventory: a.inventory(facts, found, status.Inventory), Software: installation.Of(facts), BootID: shorten.Value(facts.Setting(bootIDPath).Value, v1alpha1.MaxBootIDLength)}
+	seen := Observation{
+		Inventory: a.inventory(facts, found, status.Inventory), Software: installation.Of(facts),
+		BootID: shorten.Value(facts.Setting(bootIDPath).Value, v1alpha1.MaxBootIDLength),
+	}
 	pools, holders := a.observePools(ctx, facts, found)
 	seen.Pools = pools
 	now := a.clock().Now()

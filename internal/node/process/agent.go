@@ -22,6 +22,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/affinity"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/agent"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodeclient"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/repair"
@@ -122,7 +123,7 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 		Client: direct, NodeName: flags.nodeName, Namespace: flags.namespace, Root: flags.root,
 		Interval: flags.interval, FullInterval: flags.full,
 		HostAddresses: addresses, KeepTo: affinity.KeepTo, Reports: &agent.ReportServer{Snapshot: snapshotOf(flags.root)},
-		Settled:   forgetStart,
+		Settled: forgetStart, Guard: guard.ReadReport,
 		Heartbeat: agent.Heartbeat{Namespace: flags.heartbeat, Holder: holder(flags.nodeName)},
 	}
 	if flags.repair {

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package agent
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
+)
+
+// enactment is what the guard of the host says, or, where it cannot be read, what it said before. It is nil where there is no guard.
+func (a *Agent) enactment(ctx context.Context, previous *v1alpha1.NodeEnactment) *v1alpha1.NodeEnactment {
+	if a.Guard == nil {
+		return nil
+	}
+	report, err := a.Guard(a.Root)
+	if err != nil {
+		a.log(ctx).Error(err, "Failed to read what the guard of the host says")
+		return previous
+	}
+	return enactmentOf(report)
+}
+
+// enactmentMoved reports whether the guard says something that the status does not.
+func (a *Agent) enactmentMoved(ctx context.Context) bool {
+	return !equality.Semantic.DeepEqual(a.enacted, a.enactment(ctx, a.enacted))
+}
+
+// enactmentOf is a guard's report within the bounds of the API.
+func enactmentOf(report *instruction.Report) *v1alpha1.NodeEnactment {
+	if report.Phase == instruction.Removed && report.Number == 0 && report.Refused == nil {
+		return nil
+	}
+	enactment := &v1alpha1.NodeEnactment{
+		Phase: v1alpha1.EnactmentPhase(report.Phase), Number: report.Number,
+		PlanHash:        shorten.Value(report.PlanHash, v1alpha1.MaxHashLength),
+		InForcePlanHash: shorten.Value(report.InForce, v1alpha1.MaxHashLength),
+		Reason:          shorten.Value(string(report.Reason), v1alpha1.MaxEnactmentWordLength),
+		Message:         shorten.Sentence(report.Message, v1alpha1.MaxEnactmentMessageLength),
+		BootID:          shorten.Value(report.BootID, v1alpha1.MaxBootIDLength),
+	}
+	for _, difference := range shorten.List(report.Differences, v1alpha1.MaxDifferences) {
+		enactment.Differences = append(enactment.Differences, shorten.Sentence(difference, v1alpha1.MaxDifferenceLength))
+	}
+	if refused := report.Refused; refused != nil {
+		enactment.Refusal = &v1alpha1.EnactmentRefusal{
+			Number: refused.Number, Reason: shorten.Value(string(refused.Reason), v1alpha1.MaxEnactmentWordLength),
+			Message: shorten.Sentence(refused.Message, v1alpha1.MaxEnactmentMessageLength),
+		}
+	}
+	return enactment
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/enactment"
+)
+
+const (
+	// kuredReboots is on a Node that kured reboots, where it annotates nodes (kubereboot/kured, cmd/kured).
+	kuredReboots = "weave.works/kured-reboot-in-progress"
+	// kuredLock is on the DaemonSet of kured (pkg/daemonsetlock).
+	kuredLock      = "weave.works/kured-node-lock"
+	kuredName      = "kured"
+	kuredNamespace = "kube-system"
+	// medik8sNamespace is where operators of medik8s keep a Lease for each node that they work on.
+	medik8sNamespace = "medik8s-leases"
+	medik8sPrefix    = "node-"
+	// upgradeNode is on the pods of Jobs of the system-upgrade-controller.
+	upgradeNode = "upgrade.cattle.io/node"
+)
+
+// foreignTaints begin the taints by which others say that they take a node away: Karpenter, the Cluster Autoscaler, medik8s.
+func foreignTaints() []string {
+	return []string{"karpenter.sh/disrupted", "karpenter.sh/disruption", "ToBeDeletedByClusterAutoscaler", "medik8s.io/"}
+}
+
+// lockOf says by the Node alone who else works on it.
+func lockOf(node *corev1.Node) string {
+	if node.Annotations[kuredReboots] != "" {
+		return "kured is rebooting it"
+	}
+	if node.DeletionTimestamp != nil {
+		return "it is being deleted"
+	}
+	for _, taint := range node.Spec.Taints {
+		if slices.ContainsFunc(foreignTaints(), func(prefix string) bool { return strings.HasPrefix(taint.Key, prefix) }) {
+			return "somebody else takes it away: it has the taint " + taint.Key
+		}
+	}
+	return ""
+}
+
+// findLock looks, before a turn begins, whether somebody else has locked the node. It notes the first lock that it finds, and
+// reports whether there is one: then it is to be decided again.
+func (p *Platform) findLock(ctx context.Context, w *world, d *enactment.Decision) (bool, error) {
+	for _, step := range d.Steps {
+		if step.Verb != enactment.TakeTurn {
+			continue
+		}
+		at := slices.IndexFunc(w.nodes, func(n enactment.Node) bool { return n.Name == step.Node })
+		if n := &w.nodes[at]; n.Lock == "" && !n.IsOurCordon && n.Issued == nil {
+			var err error
+			if n.Lock, err = p.lockElsewhere(ctx, step.Node); n.Lock != "" || err != nil {
+				return n.Lock != "", err
+			}
+		}
+	}
+	return false, nil
+}
+
+// lockElsewhere says by other objects who else works on a node.
+func (p *Platform) lockElsewhere(ctx context.Context, node string) (string, error) {
+	for _, look := range []func(context.Context, string) (string, error){p.lockOfKured, p.lockOfMedik8s, p.lockOfUpgrades} {
+		if lock, err := look(ctx, node); lock != "" || err != nil {
+			return lock, err
+		}
+	}
+	return "", nil
+}
+
+func (p *Platform) lockOfKured(ctx context.Context, _ string) (string, error) {
+	daemonSet := &appsv1.DaemonSet{}
+	err := p.Live.Get(ctx, client.ObjectKey{Namespace: kuredNamespace, Name: kuredName}, daemonSet)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("reading the lock of kured: %w", err)
+	}
+	return readKuredLock(daemonSet.Annotations[kuredLock], p.Clock.Now()), nil
+}
+
+// kuredHolder is who holds kured's lock.
+type kuredHolder struct {
+	NodeID  string    `json:"nodeID"`
+	Created time.Time `json:"created"`
+	// TTL in nanoseconds; 0 for ever.
+	TTL time.Duration `json:"TTL"`
+}
+
+func (h kuredHolder) isHeld(now time.Time) bool {
+	return h.NodeID != "" && (h.TTL == 0 || h.Created.Add(h.TTL).After(now))
+}
+
+// readKuredLock says for which node kured holds its lock. It has one form for one holder and another for several.
+func readKuredLock(text string, now time.Time) string {
+	if text == "" {
+		return ""
+	}
+	var lock struct {
+		kuredHolder
+
+		Locks []kuredHolder `json:"locks"`
+	}
+	if err := json.Unmarshal([]byte(text), &lock); err != nil {
+		return "nobody can tell who holds the lock of kured: its annotation is no JSON"
+	}
+	for _, holder := range append(lock.Locks, lock.kuredHolder) {
+		if holder.isHeld(now) {
+			return "kured holds its lock for node " + holder.NodeID
+		}
+	}
+	return ""
+}
+
+func (p *Platform) lockOfMedik8s(ctx context.Context, node string) (string, error) {
+	lease := &coordinationv1.Lease{}
+	err := p.Live.Get(ctx, client.ObjectKey{Namespace: medik8sNamespace, Name: medik8sPrefix + node}, lease)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("reading the Lease of medik8s: %w", err)
+	}
+	if !isHeld(lease, p.Clock.Now()) {
+		return "", nil
+	}
+	return fmt.Sprintf("%s holds Lease %s/%s", *lease.Spec.HolderIdentity, lease.Namespace, lease.Name), nil
+}
+
+// isHeld reports whether a Lease has a holder and has not ended.
+func isHeld(lease *coordinationv1.Lease, now time.Time) bool {
+	spec := lease.Spec
+	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" {
+		return false
+	}
+	if spec.LeaseDurationSeconds == nil || spec.RenewTime == nil {
+		return true
+	}
+	return spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second).After(now)
+}
+
+func (p *Platform) lockOfUpgrades(ctx context.Context, node string) (string, error) {
+	var pods corev1.PodList
+	if err := p.Live.List(ctx, &pods, client.MatchingLabels{upgradeNode: node}); err != nil {
+		return "", fmt.Errorf("listing the pods of the system-upgrade-controller: %w", err)
+	}
+	for i := range pods.Items {
+		if phase := pods.Items[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+			return fmt.Sprintf("the system-upgrade-controller works on it with pod %s/%s", pods.Items[i].Namespace, pods.Items[i].Name), nil
+		}
+	}
+	return "", nil
+}

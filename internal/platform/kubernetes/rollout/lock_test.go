@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package rollout
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func noon() time.Time { return time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) }
+
+func TestReadKuredLock(t *testing.T) {
+	cases := map[string]struct{ text, want string }{
+		"none":            {"", ""},
+		"for ever":        {`{"nodeID":"a","metadata":{"unschedulable":false},"created":"2026-11-23T11:00:00Z","TTL":0}`, "for node a"},
+		"not over":        {`{"nodeID":"a","created":"2026-11-23T11:00:00Z","TTL":7200000000000}`, "for node a"},
+		"over":            {`{"nodeID":"a","created":"2026-11-23T11:00:00Z","TTL":60000000000}`, ""},
+		"several":         {`{"maxOwners":2,"locks":[{"nodeID":"a","created":"2026-11-23T11:00:00Z","TTL":1},{"nodeID":"b","created":"2026-11-23T11:00:00Z","TTL":0}]}`, "for node b"},
+		"several, nobody": {`{"maxOwners":2,"locks":[]}`, ""},
+		"garbage":         {`x`, "nobody can tell"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := readKuredLock(tc.text, noon()); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+				t.Errorf("readKuredLock() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestIsHeld(t *testing.T) {
+	lease := func(holder string, seconds int32, ago time.Duration) *coordinationv1.Lease {
+		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: new(metav1.NewMicroTime(noon().Add(-ago))),
+		}}
+	}
+	cases := map[string]struct {
+		lease *coordinationv1.Lease
+		want  bool
+	}{
+		"held":             {lease("node-maintenance", 3600, time.Minute), true},
+		"over":             {lease("node-maintenance", 60, time.Hour), false},
+		"given up":         {lease("", 3600, time.Minute), false},
+		"nobody":           {&coordinationv1.Lease{}, false},
+		"without a length": {&coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: new("a")}}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := isHeld(tc.lease, noon()); got != tc.want {
+				t.Errorf("isHeld() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestLockOf(t *testing.T) {
+	cases := map[string]struct {
+		change func(*corev1.Node)
+		want   string
+	}{
+		"nobody":         {func(*corev1.Node) {}, ""},
+		"our own taint":  {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "lowlatency.dev/unverified"}} }, ""},
+		"kured":          {func(n *corev1.Node) { n.Annotations = map[string]string{kuredReboots: "now"} }, "kured"},
+		"Karpenter":      {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} }, "karpenter.sh/disrupted"},
+		"the autoscaler": {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}} }, "ToBeDeleted"},
+		"medik8s":        {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "medik8s.io/drain"}} }, "medik8s.io/drain"},
+		"deletion":       {func(n *corev1.Node) { n.DeletionTimestamp = new(metav1.NewTime(noon())) }, "deleted"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			node := &corev1.Node{}
+			tc.change(node)
+			if got := lockOf(node); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+				t.Errorf("lockOf() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestObjectName: names of nodes may be longer than those of pods.
+func TestObjectName(t *testing.T) {
+	if got := objectName("worker-1"); got != "enact-worker-1" {
+		t.Errorf("objectName() = %q", got)
+	}
+	long, other := strings.Repeat("a", 252)+"b", strings.Repeat("a", 252)+"c"
+	if len(objectName(long)) > 63 || objectName(long) == objectName(other) {
+		t.Errorf("objectName() = %q and %q", objectName(long), objectName(other))
+	}
+}
