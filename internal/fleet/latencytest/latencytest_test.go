@@ -513,3 +513,31 @@ func TestSelection(t *testing.T) {
 		}
 	}
 }
+
+// TestNewsOfThePodComesLater: a Job is seen to be done before its pod is; that is no run without a result until the news stays away.
+func TestNewsOfThePodComesLater(t *testing.T) {
+	for name, tc := range map[string]struct {
+		then    func(s *scene, pod corev1.Pod)
+		outcome v1alpha1.LatencyOutcome
+	}{
+		"it comes":         {func(s *scene, pod corev1.Pod) { s.Pods[0] = pod }, v1alpha1.LatencyPassed},
+		"it does not come": {func(s *scene, _ corev1.Pod) { s.Now = s.Now.Add(podEnds) }, v1alpha1.LatencyInconclusive},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, "node-1")
+			s.step()
+			s.ends("node-1", record(t, 1))
+			s.Jobs[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(s.Now)
+			ended := *s.Pods[0].DeepCopy()
+			s.Pods[0].Status = corev1.PodStatus{Phase: corev1.PodRunning}
+			if d := s.step(); s.of("node-1").Outcome != "" || d.Again != podEnds {
+				t.Fatalf("outcome %q, looked at again after %s, want none yet and %s", s.of("node-1").Outcome, d.Again, podEnds)
+			}
+			tc.then(s, ended)
+			s.step()
+			if got := s.of("node-1").Outcome; got != tc.outcome {
+				t.Errorf("outcome is %q (%s), want %s", got, s.of("node-1").Message, tc.outcome)
+			}
+		})
+	}
+}
