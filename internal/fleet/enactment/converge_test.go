@@ -85,18 +85,26 @@ func (c *cluster) guard(n *enactment.Node) {
 	case v1alpha1.EnactmentVerifying:
 		c.settle(n, &report)
 	default:
-		// Who hands over a removal where nothing is, goes again.
-		isNeedless := n.Issued != nil && n.Issued.Action == enactment.Remove && report.Phase == v1alpha1.EnactmentRemoved
-		if n.Issued == nil || n.Issued.Number <= report.Number || isNeedless {
+		if !take(n, &report) {
 			n.IsReady, n.IsApplied = true, n.Wanted != nil && report.InForcePlanHash == n.Wanted.PlanHash && report.InForcePlanHash != ""
 			return
 		}
-		report.Phase, report.Number, report.PlanHash, report.Reason = v1alpha1.EnactmentReceived, n.Issued.Number, n.Issued.PlanHash, ""
-		if !n.Issued.Reboots {
-			report.Phase, report.Reason = v1alpha1.EnactmentRefused, v1alpha1.ReasonRebootForbidden
-		}
 	}
 	n.Reported = &report
+}
+
+// take lets a guard at rest take the instruction of its node, and reports whether there was one that it had not answered.
+func take(n *enactment.Node, report *v1alpha1.NodeEnactment) bool {
+	// Who hands over a removal where nothing is, goes again.
+	isNeedless := n.Issued != nil && n.Issued.Action == enactment.Remove && report.Phase == v1alpha1.EnactmentRemoved
+	if n.Issued == nil || n.Issued.Number <= report.Number || isNeedless {
+		return false
+	}
+	report.Phase, report.Number, report.PlanHash, report.Reason = v1alpha1.EnactmentReceived, n.Issued.Number, n.Issued.PlanHash, ""
+	if !n.Issued.Reboots {
+		report.Phase, report.Reason = v1alpha1.EnactmentRefused, v1alpha1.ReasonRebootForbidden
+	}
+	return true
 }
 
 // settle ends a trial.
