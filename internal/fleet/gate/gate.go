@@ -66,6 +66,8 @@ type Decision struct {
 	// Waiting says what the node waits for since its boot, whatever the checks say; "" when its device plugins have
 	// advertised.
 	Waiting string
+	// Disproven tells that a test says something against the node, whatever else is said of it.
+	Disproven bool
 	// RetryAfter is when the decision becomes another although nothing happens; zero means never.
 	RetryAfter time.Duration
 }
@@ -78,6 +80,7 @@ func Decide(in Input) Decision {
 	waiting, starting := in.Startup.waiting()
 	decision := in.decide(waiting, starting)
 	decision.Waiting = waiting.Message
+	decision.Disproven = len(in.Standings) > 0 && in.Standings[0].State < latencytest.StateMissing
 	return decision
 }
 

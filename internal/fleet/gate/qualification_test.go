@@ -56,6 +56,12 @@ func opened(w *World) {
 	w.Node.Spec.Taints = nil
 }
 
+// shownOpen is a node of which the condition alone says that its gate was open.
+func shownOpen(w *World) {
+	delete(w.Node.Annotations, v1alpha1.AnnotationQualified)
+	w.Node.Status.Conditions = append(w.Node.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.NodeConditionReady, Status: corev1.ConditionTrue})
+}
+
 func TestQualification(t *testing.T) {
 	cases := map[string]struct {
 		changes    []func(*World)
@@ -84,6 +90,16 @@ func TestQualification(t *testing.T) {
 		"open in the boot before": {
 			[]func(*World){opened, unmeasured, func(w *World) { w.Node.Annotations[v1alpha1.AnnotationQualified] = "b0" }},
 			v1alpha1.ReasonAwaitingQualification, "has not measured", true, "b0",
+		},
+		"open before anybody noted it": {
+			[]func(*World){opened, shownOpen, missing}, v1alpha1.ReasonVerified, "it stays open in this boot, although", false, "b1",
+		},
+		"open before anybody noted it, and fails": {[]func(*World){opened, shownOpen, failing}, v1alpha1.ReasonQualificationFailed, "9 µs", true, ""},
+		"a check fails, and the test, too": {
+			[]func(*World){opened, failing, func(w *World) {
+				w.Report.Status.Conditions[1].Status, w.Report.Status.Conditions[1].Reason = metav1.ConditionFalse, v1alpha1.ReasonChecksFailed
+			}},
+			v1alpha1.ReasonChecksFailed, "", true, "",
 		},
 		"a check fails, and the test has gone": {
 			[]func(*World){opened, missing, func(w *World) {

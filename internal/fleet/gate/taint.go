@@ -90,7 +90,8 @@ func (w *World) noteStart(node *corev1.Node, d *Decision) {
 // What a test says against the node takes the note away.
 func (w *World) noteOpen(node *corev1.Node, d *Decision) {
 	switch {
-	case d == nil || d.Reason == v1alpha1.ReasonQualificationFailed || d.Reason == v1alpha1.ReasonQualificationStale:
+	case d == nil || d.Reason == v1alpha1.ReasonQualificationFailed || d.Reason == v1alpha1.ReasonQualificationStale ||
+		d.Disproven && fleet.HasInventory(w.Report):
 		delete(node.Annotations, v1alpha1.AnnotationQualified)
 	case d.IsOpen() && node.Status.NodeInfo.BootID != "" && (w.isGateTaint() || len(w.WantedTests()) > 0):
 		if node.Annotations == nil {

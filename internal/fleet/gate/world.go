@@ -114,10 +114,15 @@ func (w *World) standings(now time.Time) []latencytest.Standing {
 }
 
 // wasOpen reports whether the gate has been open in this boot, and no test has closed it since. Where no kubelet says which boot
-// it is, nobody knows.
+// it is, nobody knows. Where nobody has noted it, because no test was asked for or an older operator did not know any, the
+// condition of the Node tells: what closes the gate makes it False or Unknown, and a boot needs its device plugins again.
 func (w *World) wasOpen() bool {
 	boot := w.Node.Status.NodeInfo.BootID
-	return boot != "" && w.Node.Annotations[v1alpha1.AnnotationQualified] == boot
+	if noted, found := w.Node.Annotations[v1alpha1.AnnotationQualified]; found || boot == "" {
+		return boot != "" && noted == boot
+	}
+	shown := findCondition(w.Node.Status.Conditions, v1alpha1.NodeConditionReady)
+	return shown != nil && shown.Status == corev1.ConditionTrue && w.Node.Annotations[v1alpha1.AnnotationStarted] == boot
 }
 
 // governor is the profile that governs the node; nil when there is none. Before the LowLatencyNode is there, it is the
