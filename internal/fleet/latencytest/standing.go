@@ -108,11 +108,14 @@ func standing(test *v1alpha1.LatencyTest, name string, c *candidate, now time.Ti
 		s.Message = fmt.Sprintf("LatencyTest %s has not measured the node yet%s", name, meanwhile(test, result))
 		return s
 	}
+	expires := qualification.Expires(&test.Spec, result.Measured)
+	isExpired := !expires.IsZero() && !now.Before(expires)
+	s.Until = expires
 	freshness, why := qualification.Freshness(&test.Spec, result.Measured, c.fingerprint(), now)
 	verdict := qualification.Judge(result.Measured, qualification.BudgetOf(&test.Spec, c.profile))
 	switch {
 	case freshness != v1alpha1.LatencyFresh:
-		if freshness == v1alpha1.LatencyExpired || c.hasChanged(result.Measured) {
+		if isExpired || c.hasChanged(result.Measured) {
 			s.State = StateStale
 		}
 		s.Message = fmt.Sprintf("the result of LatencyTest %s is %s%s", name, why, meanwhile(test, result))
@@ -122,7 +125,6 @@ func standing(test *v1alpha1.LatencyTest, name string, c *candidate, now time.Ti
 	case verdict.Outcome == v1alpha1.LatencyFailed:
 		s.State = StateFailed
 	}
-	s.Until = qualification.Expires(&test.Spec, result.Measured)
 	s.Message = fmt.Sprintf("LatencyTest %s: %s", name, verdict.Message)
 	return s
 }

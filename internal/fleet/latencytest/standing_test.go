@@ -69,8 +69,14 @@ func TestStandings(t *testing.T) {
 			w.Report.Status.Inventory.KernelRelease = "6.13"
 		}, []State{StateStale}, "(6.13, was 6.12); the last run gave no result (NotExclusive: no CPUs of its own)", 0},
 		"another plan alone": {func(w *world) { w.Report.Spec.PlanHash = "plan-2" }, []State{StateAwaited}, "the plan (plan-2, was plan-1)", 0},
-		"other parameters":   {func(w *world) { w.tests[0].Spec.DurationSeconds = 7 }, []State{StateAwaited}, "measures something else now", 0},
-		"no budget":          {func(w *world) { w.tests[0].Spec.Budget = nil }, []State{StateAwaited}, "neither spec.budget nor", 0},
+		"another plan, and it expires": {func(w *world) {
+			w.Report.Spec.PlanHash, w.tests[0].Spec.ExpireAfterHours = "plan-2", 3
+		}, []State{StateAwaited}, "the plan (plan-2, was plan-1)", 2 * time.Hour},
+		"another plan, and expired": {func(w *world) {
+			w.Report.Spec.PlanHash, w.tests[0].Spec.ExpireAfterHours = "plan-2", 1
+		}, []State{StateStale}, "the plan (plan-2, was plan-1)", 0},
+		"other parameters": {func(w *world) { w.tests[0].Spec.DurationSeconds = 7 }, []State{StateAwaited}, "measures something else now", 0},
+		"no budget":        {func(w *world) { w.tests[0].Spec.Budget = nil }, []State{StateAwaited}, "neither spec.budget nor", 0},
 		"not measured": {func(w *world) {
 			w.tests[0].Status.Results = []v1alpha1.LatencyTestResult{{Node: "n1", Activity: v1alpha1.LatencyWaiting, Message: "waits for its turn"}}
 		}, []State{StateAwaited}, "LatencyTest tests/quiet has not measured the node yet: waits for its turn", 0},
