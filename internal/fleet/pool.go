@@ -136,6 +136,9 @@ func (d *PoolDecision) holdings(pool string) []bypass.Holding {
 		n := &d.Nodes[i]
 		for _, kept := range n.Selection.Claim.Kept {
 			add(n.Name(), kept.Held, pool)
+			for _, partner := range n.Selection.Claim.Partners(kept.Held) {
+				add(n.Name(), kept.Held, partner)
+			}
 		}
 		for _, conflict := range n.Selection.Claim.Conflicts {
 			for _, holder := range conflict.Pools {

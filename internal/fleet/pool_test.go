@@ -129,6 +129,26 @@ func TestHoldingsNameEveryNode(t *testing.T) {
 	}
 }
 
+// TestHoldingsNameThosePoolsThatShare: a node is told of all pools that share a NIC where another one claims it, too.
+func TestHoldingsNameThosePoolsThatShare(t *testing.T) {
+	sharing := func(name, with string, age int64) *v1alpha1.BypassNICPool {
+		pool := objects.MakePool(name).Age(age).Obj()
+		pool.Spec.Sharing = v1alpha1.SharingSpec{Mode: v1alpha1.SharingShared, MaximumSharesPerNIC: 4, WithPools: []string{with}}
+		return pool
+	}
+	w := poolWorldOf(t, []*v1alpha1.BypassNICPool{sharing("a", "c", 1), objects.MakePool("b").Age(3).Obj(), sharing("c", "a", 2)}, tradingNode("n1"))
+	w.Reports["n1"].Spec.BypassNICs = []v1alpha1.BypassNICClaim{{PCIAddress: objects.FirstPort, Pool: "a"}, {PCIAddress: objects.FirstPort, Pool: "c"}}
+	var holders []string
+	for _, holding := range DecidePool(w.PoolWorld, NewSelections()).Content.Holdings {
+		if holding.PCIAddress == objects.FirstPort {
+			holders = append(holders, holding.Pool)
+		}
+	}
+	if diff := cmp.Diff([]string{"a", "c"}, holders); diff != "" {
+		t.Errorf("holders (-want +got):\n%s", diff)
+	}
+}
+
 func TestRemainderIsDone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rest Remainder
