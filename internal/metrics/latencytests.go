@@ -4,7 +4,9 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,12 +23,16 @@ const maximumTestedNodes = 2048
 // partsPerMillion is how many of them are the whole.
 const partsPerMillion = 1e6
 
-// collectTests tells what LatencyTests have measured, in the order of the cache.
+// collectTests tells what LatencyTests have measured. The order is that of their names: where there are too many, each scrape tells
+// the same.
 func (c *Collector) collectTests(ctx context.Context, out chan<- prometheus.Metric) error {
 	var tests v1alpha1.LatencyTestList
 	if err := c.reader.List(ctx, &tests, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
+	slices.SortFunc(tests.Items, func(a, b v1alpha1.LatencyTest) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
 	told := 0
 	for i := range tests.Items {
 		test := &tests.Items[i]
