@@ -23,11 +23,14 @@ func DecodeHDR(text string) (histogram *hdrhistogram.Histogram, err error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("the text is no HDR histogram: %w", err)
-	case histogram == nil || histogram.LowestTrackableValue() < 1 || histogram.HighestTrackableValue() < histogram.LowestTrackableValue():
+	case histogram == nil || histogram.LowestTrackableValue() < 1 || histogram.HighestTrackableValue() > maximumLength || histogram.HighestTrackableValue() < histogram.LowestTrackableValue():
 		return nil, errors.New("the text is no HDR histogram of lengths")
 	}
 	return histogram, nil
 }
+
+// maximumLength is the longest length that a histogram may be for, in nanoseconds: 73 years, the half of which a Bar can still double.
+const maximumLength = 1 << 61
 
 // Bar is how many samples of a histogram lie between two lengths.
 type Bar struct {
@@ -43,7 +46,7 @@ func Bars(histogram *hdrhistogram.Histogram) []Bar {
 			continue
 		}
 		from := int64(1)
-		for from*2 <= b.From {
+		for from <= b.From/2 {
 			from *= 2
 		}
 		for len(bars) > 0 && bars[len(bars)-1].FromNanoseconds < from {

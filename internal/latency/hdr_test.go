@@ -4,9 +4,11 @@
 package latency
 
 import (
+	"math"
 	"slices"
 	"testing"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -29,6 +31,24 @@ func TestBarsOfADecodedHistogram(t *testing.T) {
 	want := []Bar{{1, 2, 1}, {2, 4, 2}, {512, 1024, 1}, {65536, 131072, 1}}
 	if diff := cmp.Diff(want, counts); diff != "" || len(bars) != 17 {
 		t.Errorf("%d bars: %s", len(bars), diff)
+	}
+}
+
+// TestHistogramsOfEndlessLengths: what somebody else has encoded may be for any length, and ends all the same.
+func TestHistogramsOfEndlessLengths(t *testing.T) {
+	histogram := hdrhistogram.New(1, math.MaxInt64, 1)
+	if err := histogram.RecordValue(1 << 62); err != nil {
+		t.Fatal(err)
+	}
+	text, err := histogram.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := DecodeHDR(string(text)); err == nil {
+		t.Error("a histogram of 146 years is accepted")
+	}
+	if bars := Bars(histogram); len(bars) != 1 || bars[0].FromNanoseconds != 1<<62 {
+		t.Errorf("bars %+v", bars)
 	}
 }
 
