@@ -112,16 +112,24 @@ func (a *app) reportTests(ctx context.Context, tests []*v1alpha1.LatencyTest, fo
 	return testVerdict(views)
 }
 
+// printHarmless prints text in which others may have written what a terminal obeys.
+func (a *app) printHarmless(words string) error {
+	_, err := io.WriteString(a.Out, text.Harmless(words))
+	return err
+}
+
 func (a *app) writeTests(ctx context.Context, views []view.LatencyTest, format, reference string) error {
 	switch format {
 	case "csv":
-		return text.LatencyCSV(a.Out, views)
+		var rows strings.Builder
+		return errors.Join(text.LatencyCSV(&rows, views), a.printHarmless(rows.String()))
 	case "hdr":
-		without, err := text.LatencyLog(a.Out, views)
+		var log strings.Builder
+		without, err := text.LatencyLog(&log, views)
 		for _, node := range without {
 			a.complain("%s has no histogram", node)
 		}
-		return err
+		return errors.Join(err, a.printHarmless(log.String()))
 	case "html":
 		compared, err := a.readReference(ctx, reference)
 		if err != nil {
@@ -224,17 +232,24 @@ func (a *app) comparedFiles(ctx context.Context, before, after string) (*view.La
 	if err != nil {
 		return nil, err
 	}
-	compared := &view.LatencyTest{Kind: is[0].kind, Nodes: []view.LatencyNode{}}
+	compared, found := &view.LatencyTest{Kind: is[0].kind, Nodes: []view.LatencyNode{}}, 0
 	for i := range is {
 		at := slices.IndexFunc(was, func(m measuredNode) bool { return m.test == is[i].test && m.result.Node == is[i].result.Node })
 		if at < 0 && len(was) == 1 && len(is) == 1 {
 			at = 0
 		}
+		var measured *v1alpha1.LatencyMeasurement
 		if at >= 0 {
-			compared.Nodes = append(compared.Nodes, view.OfLatencyResult(is[i].result, was[at].result.Measured))
+			measured, found = was[at].result.Measured, found+1
+		}
+		compared.Nodes = append(compared.Nodes, view.OfLatencyResult(is[i].result, measured))
+	}
+	for i := range was {
+		if !slices.ContainsFunc(compared.Nodes, func(n view.LatencyNode) bool { return n.Node == was[i].result.Node }) {
+			compared.Nodes = append(compared.Nodes, view.OfLatencyResult(&v1alpha1.LatencyTestResult{Node: was[i].result.Node}, was[i].result.Measured))
 		}
 	}
-	if len(compared.Nodes) == 0 {
+	if found == 0 {
 		return nil, fmt.Errorf("no test of %s has measured a node that the same test of %s has measured, too", after, before)
 	}
 	return compared, nil
@@ -278,12 +293,15 @@ func (a *app) readTests(ctx context.Context, name string, options *testOptions) 
 	if name == "" {
 		return tests, nil
 	}
-	for _, test := range tests {
-		if test.Name == name {
-			return []*v1alpha1.LatencyTest{test}, nil
-		}
+	named := slices.DeleteFunc(slices.Clone(tests), func(test *v1alpha1.LatencyTest) bool { return test.Name != name })
+	switch len(named) {
+	case 0:
+		return nil, fmt.Errorf("%s no LatencyTest %q, but %s", where, name, strings.Join(namesOf(tests), ", "))
+	case 1:
+		return named, nil
+	default:
+		return nil, fmt.Errorf("%s %d LatencyTests of this name, %s: give those of one namespace", where, len(named), strings.Join(namesOf(named), ", "))
 	}
-	return nil, fmt.Errorf("%s no LatencyTest %q, but %s", where, name, strings.Join(namesOf(tests), ", "))
 }
 
 func (a *app) findTests(ctx context.Context, options *testOptions) (tests []*v1alpha1.LatencyTest, where string, err error) {

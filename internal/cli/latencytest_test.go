@@ -172,6 +172,14 @@ func TestReportOfABrokenHistogram(t *testing.T) {
 	}
 }
 
+// alone is the saved test with its first node alone.
+func alone(t *testing.T) *v1alpha1.LatencyTest {
+	t.Helper()
+	test := savedTest(t)
+	test.Status.Results = test.Status.Results[:1]
+	return test
+}
+
 func TestCompareTests(t *testing.T) {
 	test := savedTest(t)
 	now := saved(t, test)
@@ -188,9 +196,15 @@ func TestCompareTests(t *testing.T) {
 			[]string{"quiet", "-f", now}, ExitFindings,
 			[]string{"n1: worse\n", "longest        5 µs", "8 µs", "the kernel     6.11", "has changed meanwhile: the kernel (6.12, was 6.11)", "n2: there are no two measurements of it"}, "",
 		},
-		"two files":         {[]string{before, now}, ExitFindings, []string{"n1: worse\n", "n2: better\n", "nothing that the operator knows of has changed meanwhile"}, ""},
-		"the other way":     {[]string{now, before}, ExitFindings, []string{"n1: better\n", "n2: worse\n"}, ""},
-		"a file, itself":    {[]string{now, now}, ExitOK, []string{"n1: the same\n", "n2: the same\n"}, ""},
+		"two files":      {[]string{before, now}, ExitFindings, []string{"n1: worse\n", "n2: better\n", "nothing that the operator knows of has changed meanwhile"}, ""},
+		"the other way":  {[]string{now, before}, ExitFindings, []string{"n1: better\n", "n2: worse\n"}, ""},
+		"a file, itself": {[]string{now, now}, ExitOK, []string{"n1: the same\n", "n2: the same\n"}, ""},
+		"a node that was not measured before": {
+			[]string{saved(t, alone(t)), now}, ExitUnknown, []string{"n1: the same\n", "n2: there are no two measurements of it"}, "",
+		},
+		"a node that is not measured any more": {
+			[]string{now, saved(t, alone(t))}, ExitUnknown, []string{"n1: the same\n", "n2: there are no two measurements of it"}, "",
+		},
 		"a wrong name":      {[]string{"quite", "-f", now}, ExitUsage, nil, "error: the files hold no LatencyTest \"quite\", but quiet\n"},
 		"files and files":   {[]string{now, before, "-f", now}, ExitUsage, nil, "error: give either two files, or -f FILE with one test\n"},
 		"nothing to match":  {[]string{now, saved(t, &v1alpha1.LatencyTest{TypeMeta: test.TypeMeta, ObjectMeta: test.ObjectMeta, Spec: test.Spec})}, ExitUsage, nil, "holds no LatencyTest with a measured node\n"},
@@ -313,6 +327,11 @@ func TestRunAndWatch(t *testing.T) {
 		test.Status.Results = []v1alpha1.LatencyTestResult{{
 			Node: "n1", Activity: v1alpha1.LatencyIdle, Outcome: v1alpha1.LatencyPassed, Freshness: v1alpha1.LatencyFresh, Measured: measurement(t, 6000),
 		}}
+		test.Status.Results[0].Measured.Run = test.Spec.Run
+	}
+	inVain := func(test *v1alpha1.LatencyTest) {
+		done(test)
+		test.Status.Results[0].Measured.Run--
 	}
 	cases := map[string]struct {
 		server  *testServer
@@ -329,6 +348,10 @@ func TestRunAndWatch(t *testing.T) {
 		"run again": {
 			&testServer{test: savedTest(t), becomes: []func(*v1alpha1.LatencyTest){func(test *v1alpha1.LatencyTest) { test.ResourceVersion = "7" }, seen, done}},
 			[]string{"run", "quiet"}, ExitOK, []string{"Passed"}, []string{"run 1 of LatencyTest tests/quiet\n"}, `"spec":{"run":1}`,
+		},
+		"run again in vain": {
+			&testServer{test: savedTest(t), becomes: []func(*v1alpha1.LatencyTest){seen, seen, inVain}},
+			[]string{"run", "quiet"}, ExitUnknown, []string{"n1: run 1 gave no result; what is shown is of run 0"}, nil, `"spec":{"run":1}`,
 		},
 		"detached":           {&testServer{}, []string{"run", "quiet", "--nodes", "n1", "--detach"}, ExitOK, nil, []string{"was made"}, `"n1"`},
 		"it is there":        {&testServer{test: savedTest(t)}, []string{"run", "quiet", "--nodes", "n1"}, ExitUsage, nil, []string{"there is a LatencyTest tests/quiet: run it again by its name alone"}, ""},

@@ -321,6 +321,7 @@ func (a *app) watchTest(ctx context.Context, cluster *rest.RESTClient, namespace
 		v := view.OfLatencyTest(test)
 		a.sayProgress(&v, said)
 		if isDone(test, run) {
+			v.OnlyRun(run)
 			_, err := a.Out.Write([]byte(text.Harmless(text.LatencyTests([]view.LatencyTest{v}, a.palette(), a.width()))))
 			if err != nil {
 				return err

@@ -5,6 +5,7 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -64,6 +65,17 @@ func OfLatencyResult(result *v1alpha1.LatencyTestResult, before *v1alpha1.Latenc
 		node.Change = &change
 	}
 	return node
+}
+
+// OnlyRun makes nodes Inconclusive whose measurement is of a run before the wanted one: it stands where a later run gave no result,
+// but says nothing of that run. 0 wants none in particular.
+func (v *LatencyTest) OnlyRun(run int32) {
+	for i := range v.Nodes {
+		if n := &v.Nodes[i]; run > 0 && n.Measured != nil && n.Measured.Run < run {
+			n.Outcome, n.Reason = v1alpha1.LatencyInconclusive, v1alpha1.TestMeasurementFailed
+			n.Message = fmt.Sprintf("run %d gave no result; what is shown is of run %d", run, n.Measured.Run)
+		}
+	}
 }
 
 // Status sums up nodes: False when one has failed, Unknown when one has no fresh pass or there is none, else True.
