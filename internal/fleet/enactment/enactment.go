@@ -47,6 +47,8 @@ type Issued struct {
 	// Reboots tells that the guard may reboot the host.
 	Reboots bool
 	Since   time.Time
+	// Delivered tells that the pod which hands it over has run: the guard may have taken it, and says so later.
+	Delivered bool
 }
 
 // Drain is what is left on a node that pods are evicted from.
@@ -175,6 +177,10 @@ func (n *Node) isMeant() bool {
 	return n.Wanted != nil && n.Wanted.Refused == "" && n.Issued.Action == n.Wanted.Action && n.Issued.PlanHash == n.Wanted.PlanHash &&
 		(n.Issued.Reboots || !n.needsReboot())
 }
+
+// mayWithdraw reports whether the guard will not act on the instruction any more once it is gone. A guard is heard with a delay, so
+// that one which was reached and says nothing may be about to reboot the host.
+func (n *Node) mayWithdraw() bool { return !n.Issued.Delivered || n.refusal() != "" }
 
 // isBegun reports whether the operator is changing the node. Who has deleted the note of it does not stop that.
 func (n *Node) isBegun() bool {

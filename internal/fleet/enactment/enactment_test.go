@@ -65,6 +65,8 @@ func issued(reboots bool) change {
 	}
 }
 
+func delivered(n *enactment.Node) { n.Issued.Delivered = true }
+
 func issuedRemoval(number int64) change {
 	return func(n *enactment.Node) {
 		n.Issued = &enactment.Issued{Number: number, Action: enactment.Remove, Reboots: true, Since: now()}
@@ -202,8 +204,12 @@ func fromEmpty() map[string]stageCase {
 		"corrected after a failure":          {[]change{wants(planB), reported(v1alpha1.EnactmentTakenBack, 8, planA, "")}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
 		"withdrawn while it is emptied":      {boot(unwanted, left("a/b")), enactment.Step{Verb: enactment.Uncordon}, enactment.StageChanging, ""},
 		"withdrawn before it was taken":      {boot(unwanted, issued(true)), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, ""},
+		"withdrawn, the guard unheard":       {boot(unwanted, issued(true), delivered), enactment.Step{Verb: enactment.HandOver}, enactment.StageChanging, "handed"},
+		"withdrawn, refused by the guard":    {boot(unwanted, issued(true), delivered, reported(v1alpha1.EnactmentRefused, 0, "", ""), because("WrongKey", "another key")), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, ""},
+		"withdrawn, the guard was heard":     {boot(unwanted, issued(true), delivered, reported(v1alpha1.EnactmentTakenBack, 8, planA, "")), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, "answered"},
 		"withdrawn while it reboots":         {boot(unwanted, issued(true), reported(v1alpha1.EnactmentArmed, 8, planA, "")), enactment.Step{}, enactment.StageChanging, "reboots"},
 		"corrected before it was taken":      {boot(wants(planB), issued(true)), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, "withdrawn"},
+		"corrected, the guard unheard":       {boot(wants(planB), issued(true), delivered), enactment.Step{Verb: enactment.HandOver}, enactment.StageChanging, "handed"},
 		"found impossible in its turn":       {boot(impossible("a flag")), enactment.Step{Verb: enactment.Uncordon}, enactment.StageChanging, ""},
 		"given back, nothing there":          {[]change{wantsRemoval}, enactment.Step{}, enactment.StageDone, ""},
 		"given back, nobody says anything":   {[]change{wantsRemoval, silent}, enactment.Step{}, enactment.StageWaiting, "take the label lowlatency.dev/pool off"},

@@ -30,7 +30,7 @@ func (n *Node) next(now time.Time) (Step, Stage, string) {
 		return Step{}, StageChanging, n.working()
 	case n.isAnswered():
 		return Step{Verb: Withdraw}, StageChanging, "the guard has answered"
-	case n.Issued != nil && !n.isMeant():
+	case n.Issued != nil && !n.isMeant() && n.mayWithdraw():
 		return Step{Verb: Withdraw}, StageChanging, "the instruction is withdrawn, because another is to take its place"
 	case n.Issued != nil:
 		return n.handOver(now)
