@@ -139,11 +139,15 @@ func (n *Node) hasFailed() bool {
 	}
 }
 
+// isRetry reports whether the next instruction is another attempt at what has failed.
+func (n *Node) isRetry() bool { return n.Retry != 0 && n.Retry == n.report().Number }
+
 // needsReboot reports whether the host reboots, as far as is known. Where a plan is in force, another is tried without at first;
-// the guard refuses that before it writes anything.
+// the guard refuses that before it writes anything. Another attempt goes to an empty node at once: its number is that of the
+// last instruction, and would not be any more after such a refusal.
 func (n *Node) needsReboot() bool {
 	report := n.report()
-	return n.Wanted.Action == Remove || report.InForcePlanHash == "" || report.PlanHash == n.Wanted.PlanHash &&
+	return n.Wanted.Action == Remove || report.InForcePlanHash == "" || n.isRetry() || report.PlanHash == n.Wanted.PlanHash &&
 		report.Phase == v1alpha1.EnactmentRefused && report.Reason == v1alpha1.ReasonRebootForbidden
 }
 

@@ -200,6 +200,8 @@ func fromEmpty() map[string]stageCase {
 		"refused":                            {[]change{reported(v1alpha1.EnactmentRefused, 8, planA, ""), because("CannotEnact", "x")}, enactment.Step{}, enactment.StageFailed, "was refused (CannotEnact)"},
 		"another attempt":                    {[]change{reported(v1alpha1.EnactmentTakenBack, 8, planA, ""), retry(8)}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
 		"another attempt is told so":         {boot(empty, reported(v1alpha1.EnactmentTakenBack, 8, planA, ""), retry(8)), enactment.Step{Verb: enactment.Instruct, Number: seconds(), Reboots: true, Again: true}, enactment.StageChanging, ""},
+		"another attempt, a plan in force":   {took(reported(v1alpha1.EnactmentTakenBack, 8, planA, planB), retry(8)), enactment.Step{Verb: enactment.Cordon}, enactment.StageChanging, "cordoned"},
+		"which is told so, too":              {boot(empty, reported(v1alpha1.EnactmentTakenBack, 8, planA, planB), retry(8)), enactment.Step{Verb: enactment.Instruct, Number: seconds(), Reboots: true, Again: true}, enactment.StageChanging, ""},
 		"one more attempt failed":            {[]change{reported(v1alpha1.EnactmentTakenBack, 9, planA, ""), retry(8)}, enactment.Step{}, enactment.StageFailed, ""},
 		"corrected after a failure":          {[]change{wants(planB), reported(v1alpha1.EnactmentTakenBack, 8, planA, "")}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
 		"withdrawn while it is emptied":      {boot(unwanted, left("a/b")), enactment.Step{Verb: enactment.Uncordon}, enactment.StageChanging, ""},

@@ -65,7 +65,7 @@ func (n *Node) working() string {
 func (n *Node) instruct(now time.Time) Step {
 	return Step{
 		Verb: Instruct, Number: max(n.report().Number+1, now.Unix()), Reboots: n.needsReboot(),
-		Again: n.Retry != 0 && n.Retry == n.report().Number,
+		Again: n.isRetry(),
 	}
 }
 
