@@ -146,12 +146,18 @@ func (p *Platform) sign(ctx context.Context, w *world, node *corev1.Node, wanted
 	return signed, public, err
 }
 
-// withdraw removes the instruction and the pod.
-func (p *Platform) withdraw(ctx context.Context, node *corev1.Node) error {
-	if err := p.remove(ctx, &corev1.Pod{ObjectMeta: p.named(node)}); err != nil {
-		return err
+// withdraw removes the pod, as it was when that was decided, and the instruction once the pod is gone: until then it is seen
+// whether the pod has run after all.
+func (p *Platform) withdraw(ctx context.Context, w *world, node *corev1.Node) error {
+	pod := w.pods[node.Name]
+	switch {
+	case pod == nil:
+		return p.remove(ctx, &corev1.ConfigMap{ObjectMeta: p.named(node)})
+	case pod.DeletionTimestamp != nil:
+		return nil
+	default:
+		return p.remove(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
 	}
-	return p.remove(ctx, &corev1.ConfigMap{ObjectMeta: p.named(node)})
 }
 
 // handOver sees to it that the pod is there. One of another instruction is removed first; it comes the next time.

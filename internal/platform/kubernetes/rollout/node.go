@@ -77,8 +77,8 @@ func (p *Platform) named(node *corev1.Node) metav1.ObjectMeta {
 }
 
 // remove deletes an object that may be gone already.
-func (p *Platform) remove(ctx context.Context, object client.Object) error {
-	if err := p.Client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+func (p *Platform) remove(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+	if err := p.Client.Delete(ctx, object, options...); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %T %s: %w", object, object.GetName(), err)
 	}
 	return nil

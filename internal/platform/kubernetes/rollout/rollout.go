@@ -174,7 +174,7 @@ func (p *Platform) do(ctx context.Context, w *world, step enactment.Step) error 
 	case enactment.HandOver:
 		return p.handOver(ctx, node, w.issued[step.Node])
 	case enactment.Withdraw:
-		return p.withdraw(ctx, node)
+		return p.withdraw(ctx, w, node)
 	case enactment.Uncordon:
 		return p.uncordon(ctx, node)
 	case enactment.EndTurn:

@@ -14,6 +14,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,6 +40,8 @@ type world struct {
 	// turns and issued are the Leases and ConfigMaps of nodes.
 	turns  map[string]*coordinationv1.Lease
 	issued map[string]*corev1.ConfigMap
+	// pods hand the instructions over.
+	pods map[string]*corev1.Pod
 }
 
 // gather reads what is known now. Turns and instructions come from the API server, because two decisions from an old view could
@@ -46,7 +49,7 @@ type world struct {
 func (p *Platform) gather(ctx context.Context, intent *fleet.Intent, wanted map[string]*enactment.Wanted, plans map[string]*plan.NodePlan) (*world, error) {
 	w := &world{
 		intent: intent, known: intent.Nodes, wanted: wanted, plans: plans, reports: map[string]*v1alpha1.LowLatencyNode{},
-		turns: map[string]*coordinationv1.Lease{}, issued: map[string]*corev1.ConfigMap{},
+		turns: map[string]*coordinationv1.Lease{}, issued: map[string]*corev1.ConfigMap{}, pods: map[string]*corev1.Pod{},
 		limits: enactment.Limits{
 			Profile: intent.Profile.Name, MaximumUnavailable: int(intent.Profile.Spec.Pools.MaximumUnavailableNodes), MayBegin: !intent.ReadOnly,
 		},
@@ -93,6 +96,22 @@ func (p *Platform) gatherTurns(ctx context.Context, w *world) error {
 			w.issued[name] = &instructions.Items[i]
 		}
 	}
+	return p.gatherPods(ctx, w)
+}
+
+// gatherPods reads the pods that hand instructions over.
+func (p *Platform) gatherPods(ctx context.Context, w *world) error {
+	for name := range w.issued {
+		pod := &corev1.Pod{}
+		err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.AgentNamespace, Name: objectName(name)}, pod)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("reading Pod %s: %w", objectName(name), err)
+		default:
+			w.pods[name] = pod
+		}
+	}
 	return nil
 }
 
@@ -126,7 +145,7 @@ func (p *Platform) nodeOf(w *world, node *corev1.Node) enactment.Node {
 		IsCordoned:  node.Spec.Unschedulable, IsOurCordon: node.Annotations[v1alpha1.AnnotationCordoned] != "",
 		IsGated: slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintUnverified }),
 		Retry:   numberOf(node.Annotations[v1alpha1.AnnotationRetry]), Wanted: w.wanted[node.Name],
-		Turn: turnOf(w.turns[node.Name]), Issued: issuedOf(w.issued[node.Name]), Drain: p.drainOf(node.Name), Lock: lockOf(node),
+		Turn: turnOf(w.turns[node.Name]), Issued: issuedOf(w.issued[node.Name], w.pods[node.Name]), Drain: p.drainOf(node.Name), Lock: lockOf(node),
 	}
 	if report == nil {
 		return n
@@ -156,7 +175,7 @@ func turnOf(lease *coordinationv1.Lease) *enactment.Turn {
 	return turn
 }
 
-func issuedOf(configMap *corev1.ConfigMap) *enactment.Issued {
+func issuedOf(configMap *corev1.ConfigMap, pod *corev1.Pod) *enactment.Issued {
 	if configMap == nil {
 		return nil
 	}
@@ -164,7 +183,14 @@ func issuedOf(configMap *corev1.ConfigMap) *enactment.Issued {
 		Number: numberOf(configMap.Annotations[v1alpha1.AnnotationNumber]), Action: enactment.Action(configMap.Annotations[v1alpha1.AnnotationAction]),
 		PlanHash: configMap.Annotations[v1alpha1.AnnotationPlanHash],
 		Reboots:  configMap.Annotations[v1alpha1.AnnotationReboot] == rebootAllowed, Since: configMap.CreationTimestamp.Time,
+		Delivered: hasRun(pod, configMap),
 	}
+}
+
+// hasRun reports whether the pod of an instruction has left the phase in which nothing of it has run.
+func hasRun(pod *corev1.Pod, configMap *corev1.ConfigMap) bool {
+	return pod != nil && pod.Annotations[v1alpha1.AnnotationNumber] == configMap.Annotations[v1alpha1.AnnotationNumber] &&
+		pod.Status.Phase != "" && pod.Status.Phase != corev1.PodPending
 }
 
 // numberOf reads the number of an instruction; 0 for what is none.
