@@ -18,7 +18,7 @@ import (
 func (w *world) remainder(d *enactment.Decision) fleet.Remainder {
 	rest := fleet.Remainder{}
 	for _, state := range d.States {
-		if w.wanted[state.Node] == nil || state.Stage == enactment.StageDone {
+		if state.Stage == enactment.StageDone || w.wanted[state.Node] == nil && w.turns[state.Node] == nil {
 			continue
 		}
 		rest.RetryAfter = turnPause

@@ -133,12 +133,21 @@ func isControlPlane(node *corev1.Node) bool {
 	return controlPlane || master
 }
 
+// profileOf is the profile that looks after a node: the one that governs it, or the one that has begun its turn where somebody has
+// taken our labels off since.
+func (w *world) profileOf(node *corev1.Node) string {
+	if profile := node.Labels[v1alpha1.LabelProfile]; profile != "" || w.turns[node.Name] == nil {
+		return profile
+	}
+	return w.turns[node.Name].Labels[v1alpha1.LabelProfile]
+}
+
 // nodeOf is what is known of a node.
 func (p *Platform) nodeOf(w *world, node *corev1.Node) enactment.Node {
 	ready := fleet.NodeReadiness(node)
 	report := w.reports[node.Name]
 	n := enactment.Node{
-		Name: node.Name, Profile: node.Labels[v1alpha1.LabelProfile], IsControlPlane: isControlPlane(node),
+		Name: node.Name, Profile: w.profileOf(node), IsControlPlane: isControlPlane(node),
 		// Simulated kubelets say nothing.
 		IsReady:     ready == "" || ready == corev1.ConditionTrue,
 		IsReporting: fleet.HasInventory(report) && report.Status.Software != nil && fleet.IsOfBoot(report, node),
