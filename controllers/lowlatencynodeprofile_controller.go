@@ -123,7 +123,7 @@ func (r *ProfileReconciler) roll(ctx context.Context, intent *fleet.Intent) (fle
 
 // refused reports whether trying the same again is of no use.
 func refused(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err)
+	return errors.Is(err, platform.ErrUnusable) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err)
 }
 
 // now is the time to the second, as the API server keeps times.

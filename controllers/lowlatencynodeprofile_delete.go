@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,6 +31,9 @@ func (r *ProfileReconciler) giveBack(ctx context.Context, w *profileWorld) (ctrl
 	d := fleet.DecideReturn(&w.ProfileWorld)
 	rest, err := r.platform.Return(ctx, d.Intent)
 	if err != nil {
+		if !rest.Done() {
+			err = errors.Join(err, r.report(ctx, w.Profile, status.OfReturn(w.Profile, rest, r.now())))
+		}
 		return ctrl.Result{}, err
 	}
 	if rest.Done() {

@@ -8,6 +8,7 @@ package platform
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,9 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 )
+
+// ErrUnusable is in an error of which the profile's user has to know, because trying the same again is of no use.
+var ErrUnusable = errors.New("somebody has to correct that first")
 
 // Platform changes nodes. Both verbs take only the steps that are possible now and are called again
 // whenever a watched object changes; neither blocks.

@@ -22,6 +22,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/enactment"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 )
 
 const (
@@ -70,8 +71,8 @@ func (p *Platform) signingKey(ctx context.Context) (ed25519.PrivateKey, error) {
 	}
 	seed := secret.Data[keyEntry]
 	if len(seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("reading the key that signs instructions: entry %s of Secret %s has %d bytes, and a seed of Ed25519 has %d",
-			keyEntry, name, len(seed), ed25519.SeedSize)
+		return nil, fmt.Errorf("reading the key that signs instructions: entry %s of Secret %s has %d bytes, and a seed of Ed25519 has %d: %w",
+			keyEntry, name, len(seed), ed25519.SeedSize, platform.ErrUnusable)
 	}
 	p.key = ed25519.NewKeyFromSeed(seed)
 	return p.key, nil
@@ -158,6 +159,18 @@ func (p *Platform) withdraw(ctx context.Context, w *world, node *corev1.Node) er
 	default:
 		return p.remove(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
 	}
+}
+
+// tryHandOver finds out whether an instruction can be signed, and whether the API server would take the pod that hands it over.
+func (p *Platform) tryHandOver(ctx context.Context, w *world, node *corev1.Node) error {
+	if _, err := p.signingKey(ctx); err != nil {
+		return err
+	}
+	pod := p.pod(node, &corev1.ConfigMap{ObjectMeta: p.metadata(w, node)})
+	if err := p.Client.Create(ctx, pod, client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("asking whether Pod %s could be created: %w", pod.Name, err)
+	}
+	return nil
 }
 
 // handOver sees to it that the pod is there. One of another instruction is removed first; it comes the next time.

@@ -48,9 +48,14 @@ func metadataOf(node *corev1.Node, namespace string) metav1.ObjectMeta {
 }
 
 // takeTurn notes on the node that the operator has something there, so that nobody forgets it before it was given back, and then
-// that the node is being changed.
+// that the node is being changed. A turn in which nothing could be handed over is not begun; one that is begun goes on.
 func (p *Platform) takeTurn(ctx context.Context, w *world, node *corev1.Node) error {
 	p.setDrain(node.Name, nil)
+	if w.issued[node.Name] == nil && node.Annotations[v1alpha1.AnnotationCordoned] == "" {
+		if err := p.tryHandOver(ctx, w, node); err != nil {
+			return err
+		}
+	}
 	if fleet.IsUntouched(node) {
 		if err := platform.LabelNode(ctx, p.Client, node, node.Labels[v1alpha1.LabelProfile], w.limits.Profile); err != nil {
 			return err

@@ -108,13 +108,10 @@ func (p *Platform) Roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcom
 	if err != nil {
 		return fleet.Outcome{}, err
 	}
-	decision, err := p.goOn(ctx, w)
-	if err != nil {
-		return fleet.Outcome{}, err
-	}
+	decision, failure := p.goOn(ctx, w)
 	outcome := w.outcome(&decision)
 	outcome.Returning, err = p.release(ctx, w, &decision)
-	return outcome, err
+	return outcome, errors.Join(failure, err)
 }
 
 // Return implements platform.Platform.
