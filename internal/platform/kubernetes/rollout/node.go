@@ -90,8 +90,10 @@ func (p *Platform) remove(ctx context.Context, object client.Object, options ...
 }
 
 // cordon keeps new pods off, and writes in the same request that it was the operator. It fails when the node has changed since it
-// was read: a cordon of somebody else is never taken for ours.
+// was read: a cordon of somebody else is never taken for ours. What an eviction has left before says nothing about a node to which
+// pods could come meanwhile.
 func (p *Platform) cordon(ctx context.Context, node *corev1.Node) error {
+	p.setDrain(node.Name, nil)
 	return p.patchNode(ctx, node, func(next *corev1.Node) {
 		if next.Annotations == nil {
 			next.Annotations = map[string]string{}
@@ -102,6 +104,7 @@ func (p *Platform) cordon(ctx context.Context, node *corev1.Node) error {
 }
 
 func (p *Platform) uncordon(ctx context.Context, node *corev1.Node) error {
+	p.setDrain(node.Name, nil)
 	return p.patchNode(ctx, node, func(next *corev1.Node) {
 		delete(next.Annotations, v1alpha1.AnnotationCordoned)
 		next.Spec.Unschedulable = false
@@ -123,7 +126,7 @@ func (p *Platform) patchNode(ctx context.Context, node *corev1.Node, change func
 func (p *Platform) evict(ctx context.Context, node *corev1.Node) error {
 	helper := &drain.Helper{
 		Ctx: ctx, Client: p.Evictions, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
-		Out: io.Discard, ErrOut: io.Discard,
+		AdditionalFilters: []drain.PodFilter{p.skipManager}, Out: io.Discard, ErrOut: io.Discard,
 	}
 	pods, problems := helper.GetPodsForDeletion(node.Name)
 	found := &enactment.Drain{}
@@ -139,6 +142,21 @@ func (p *Platform) evict(ctx context.Context, node *corev1.Node) error {
 	slices.Sort(found.Blocked)
 	p.setDrain(node.Name, found)
 	return nil
+}
+
+// managerLabel is on the pods of the operator (config/manager).
+const (
+	managerLabel = "control-plane"
+	managerValue = "controller-manager"
+)
+
+// skipManager leaves the operator where it is: on the only node of a cluster it would not come back to end the turn. It starts
+// again with the host.
+func (p *Platform) skipManager(pod corev1.Pod) drain.PodDeleteStatus {
+	if pod.Namespace == p.Namespace && pod.Labels[managerLabel] == managerValue {
+		return drain.MakePodDeleteStatusSkip()
+	}
+	return drain.MakePodDeleteStatusOkay()
 }
 
 func evictPod(helper *drain.Helper, pod corev1.Pod, found *enactment.Drain) {
