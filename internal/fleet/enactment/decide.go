@@ -204,7 +204,7 @@ func (d *Decision) begin(nodes []Node, waiting []*Node, limits Limits) {
 	slices.SortFunc(waiting, func(a, b *Node) int {
 		return cmp.Or(-cmp.Compare(a.Wanted.Action, b.Wanted.Action), cmp.Compare(a.Name, b.Name))
 	})
-	busy, controlPlane := unavailable(nodes, limits.Profile)
+	busy, controlPlane := unavailable(nodes)
 	for _, n := range waiting {
 		why := ""
 		switch {
@@ -227,12 +227,12 @@ func (d *Decision) begin(nodes []Node, waiting []*Node, limits Limits) {
 	}
 }
 
-// unavailable are the nodes of all profiles that are being changed, with those of the profile that are not ready or not verified;
-// and one of the control plane that does not work.
-func unavailable(nodes []Node, profile string) (busy []string, controlPlane string) {
+// unavailable are the nodes of all profiles that are being changed, not ready, or not verified after their change; and one of the control
+// plane that does not work.
+func unavailable(nodes []Node) (busy []string, controlPlane string) {
 	for i := range nodes {
 		n := &nodes[i]
-		if n.isUnavailable() || !n.IsReady && n.Profile == profile {
+		if n.isUnavailable() || !n.IsReady && n.Profile != "" {
 			busy = append(busy, n.Name)
 		}
 		if n.IsControlPlane && (n.isUnavailable() || n.IsCordoned || !n.IsReady) {

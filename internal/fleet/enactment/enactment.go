@@ -193,5 +193,5 @@ func (n *Node) isBegun() bool {
 
 // isUnavailable reports whether pods cannot count on the node because of the operator.
 func (n *Node) isUnavailable() bool {
-	return n.isBegun() || n.IsGated && n.Wanted != nil && n.isDone() && n.report().InForcePlanHash != ""
+	return n.isBegun() || n.IsGated && n.report().InForcePlanHash != "" && n.isDone()
 }
