@@ -5,12 +5,16 @@ package platform
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 )
 
@@ -89,9 +93,27 @@ func TestNone(t *testing.T) {
 	if err != nil || len(outcome.Turned) > 0 {
 		t.Errorf("Roll() of a paused profile = %v, %v, want nobody's turn", outcome, err)
 	}
-	rest, err := None{}.Return(t.Context(), &fleet.Intent{})
+	labelled := func(labels map[string]string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}} }
+	returning := &fleet.Intent{
+		Profile: &v1alpha1.LowLatencyNodeProfile{ObjectMeta: metav1.ObjectMeta{Name: "trading"}},
+		Held:    map[string]string{"taken-over": "another profile"},
+		Nodes: map[string]*corev1.Node{
+			"verified":   labelled(map[string]string{v1alpha1.LabelProfile: "trading"}),
+			"another's":  labelled(map[string]string{v1alpha1.LabelProfile: "other", v1alpha1.LabelPool: "other"}),
+			"taken-over": labelled(map[string]string{v1alpha1.LabelProfile: "trading", v1alpha1.LabelPool: "trading"}),
+		},
+	}
+	rest, err := None{}.Return(t.Context(), returning)
 	if err != nil || !rest.Done() {
 		t.Errorf("Return() = %v, %v, want nothing left", rest, err)
+	}
+	for _, name := range []string{"n2", "n1"} {
+		returning.Nodes[name] = labelled(map[string]string{v1alpha1.LabelProfile: "trading", v1alpha1.LabelPool: "trading"})
+	}
+	rest, err = None{}.Return(t.Context(), returning)
+	if err != nil || !slices.Equal(rest.Nodes, []string{"n1", "n2"}) || rest.RetryAfter == 0 || !strings.Contains(rest.Waiting, "node n1") ||
+		!strings.Contains(rest.Waiting, "--platform=Kubernetes") {
+		t.Errorf("Return() = %+v, %v, want the nodes that were changed", rest, err)
 	}
 	if watches := (None{}).Watches(); len(watches) > 0 {
 		t.Errorf("Watches() = %v, want none", watches)
