@@ -108,6 +108,11 @@ var _ = Describe("Stolen tokens on a real API server", Ordered, ContinueOnFailur
 			return patch(ctx, manager, ownNode(), `{"spec":{"unschedulable":true},"metadata":{"annotations":{"lowlatency.dev/cordoned":"now"}}}`)
 		}).WithTimeout(policyDelay).Should(Succeed())
 		Expect(cordon(ctx, manager)).To(Satisfy(apierrors.IsForbidden), "a cordon that nobody could tell from another's")
+		foreign := ownNode()
+		Expect(environment.Client().Patch(ctx, foreign, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`)))).To(Succeed())
+		Expect(patch(ctx, manager, ownNode(), `{"metadata":{"annotations":{"lowlatency.dev/cordoned":"now"}}}`)).
+			To(Satisfy(apierrors.IsForbidden), "the cordon of somebody else as its own")
+		Expect(environment.Client().Patch(ctx, foreign, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"unschedulable":null}}`)))).To(Succeed())
 		handing := func(change func(*corev1.Pod)) error {
 			node := ownNode()
 			node.UID = "node-1"
@@ -441,6 +446,7 @@ func nodeAttempts(thief client.Client) []attempt {
 		{who, "its own taint of a node", true, taint("lowlatency.dev/unverified")},
 		{who, "to evict pods by another taint", false, taint("gone")},
 		{who, "to cordon a node", false, change(`{"spec":{"unschedulable":true}}`)},
+		{who, "to say that it has cordoned a node", false, change(`{"metadata":{"annotations":{"lowlatency.dev/cordoned":"now"}}}`)},
 		{who, "a finalizer of a node", false, change(`{"metadata":{"finalizers":["a.example/b"]}}`)},
 		{who, "its own condition of a node", true, status(`{"status":{"conditions":[{"type":"LowLatencyReady","status":"True"}]}}`)},
 		{who, "the condition Ready of a node", false, status(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`)},

@@ -93,7 +93,9 @@ func TestNone(t *testing.T) {
 	if err != nil || len(outcome.Turned) > 0 {
 		t.Errorf("Roll() of a paused profile = %v, %v, want nobody's turn", outcome, err)
 	}
-	labelled := func(labels map[string]string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}} }
+	labelled := func(labels map[string]string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+	}
 	returning := &fleet.Intent{
 		Profile: &v1alpha1.LowLatencyNodeProfile{ObjectMeta: metav1.ObjectMeta{Name: "trading"}},
 		Held:    map[string]string{"taken-over": "another profile"},
