@@ -332,6 +332,55 @@ func TestReportOfAFailedWrite(t *testing.T) {
 	if err != nil || report.Phase != instruction.TakingBack || report.Reason != instruction.ReasonNotKept {
 		t.Fatalf("Report() = %+v, %v: the kernel of the trial still runs", report, err)
 	}
+	w.mustLeave(true)
 	w.settle(guard.Reboot, false)
+	w.mustLeave(false)
 	w.expect(instruction.Report{Phase: instruction.TakenBack, Number: 1, PlanHash: enact(1, nil).PlanHash, Reason: instruction.ReasonNotKept})
+}
+
+func (w *world) mustLeave(want bool) {
+	w.t.Helper()
+	if must, err := w.guard().MustLeave(); must != want || err != nil {
+		w.t.Fatalf("MustLeave() = %v, %v, want %v", must, err, want)
+	}
+}
+
+// TestArgumentsThatAnotherStartBringsAgain: somebody has put those of the trial on the default line. The host reboots for them
+// once, and what comes then is carried out.
+func TestArgumentsThatAnotherStartBringsAgain(t *testing.T) {
+	w := instructed(t)
+	w.give(signed(t, enact(1, trading())))
+	w.reboot(true)
+	line := w.seen["/proc/cmdline"]
+	w.broken = errors.New("no space left")
+	if err := w.guard().Keep(context.Background()); err == nil {
+		t.Fatal("Keep() has succeeded")
+	}
+	w.mustLeave(true)
+	w.reboot(true)
+	w.seen["/proc/cmdline"] = line
+	w.mustLeave(false)
+	report, err := w.guard().Report()
+	if err != nil || report.Phase != instruction.TakenBack || len(report.Differences) != 1 || !strings.Contains(report.Differences[0], operation.MarkerParameter) {
+		t.Fatalf("Report() = %+v, %v", report, err)
+	}
+	if next := w.give(signed(t, removeThird())); next != guard.Nothing {
+		t.Fatalf("Take() = %v: the host has rebooted for it already", next)
+	}
+	if unused, err := w.guard().Unused(); !unused || err != nil {
+		t.Fatalf("Unused() = %v, %v", unused, err)
+	}
+}
+
+// TestAWithdrawnTrialIsLeftByWhoeverHasWithdrawnIt: root may have asked for no reboot.
+func TestAWithdrawnTrialIsLeftByWhoeverHasWithdrawnIt(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.guard().Apply(context.Background(), wanted(trading())); err != nil {
+		t.Fatal(err)
+	}
+	w.reboot(true)
+	if next, err := w.guard().Remove(context.Background()); next != guard.Reboot || err != nil {
+		t.Fatalf("Remove() = %v, %v", next, err)
+	}
+	w.mustLeave(false)
 }

@@ -173,6 +173,10 @@ func (h *history) progress() *instruction.Report {
 	if report.Phase == instruction.TakenBack || report.Phase == instruction.TakingBack {
 		report.Reason, report.Message = e.last.Cause, e.reason()
 	}
+	if report.Phase == instruction.TakenBack && h.hasTrialArguments() {
+		report.Differences = append(report.Differences, "the running kernel was started again with arguments that were taken back: take "+
+			operation.MarkerOf(h.running)+" and what came with it off the boot loader's default line")
+	}
 	return report
 }
 
@@ -203,8 +207,14 @@ func (h *history) phase() instruction.Phase {
 	}
 }
 
-// runsTrial tells that the running kernel is that of a trial which was taken back: a reboot is to come.
+// runsTrial tells that the running kernel is that of a trial which was taken back since it started: a reboot is to come. When
+// another start brings the same arguments, they are on the default line, where no further reboot ends them.
 func (h *history) runsTrial() bool {
+	return h.current.bootID() == h.bootID && h.hasTrialArguments()
+}
+
+// hasTrialArguments tells that the kernel was started with the arguments of the current change, which are not in force.
+func (h *history) hasTrialArguments() bool {
 	inForce := ""
 	if h.inForce != nil {
 		inForce = operation.MarkerOf(operation.Arguments(h.inForce.begin.Operations))

@@ -75,6 +75,17 @@ func (g *Guard) OnTrial() (*Trial, error) {
 	return &Trial{Plan: h.current.begin.Plan, DeadlineSeconds: h.current.begin.DeadlineSeconds}, nil
 }
 
+// MustLeave reports whether the host has to reboot because it still runs the kernel of a trial that was taken back: when what
+// was verified could not be kept, or when the guard was killed before it had the host reboot. It is so once for each trial that
+// was taken back. Whoever has withdrawn a trial decides when the host reboots.
+func (g *Guard) MustLeave() (bool, error) {
+	h, err := g.load()
+	if err != nil || h.current == nil || h.current.stage() != journal.Reverted {
+		return false, err
+	}
+	return h.runsTrial() && h.current.last.Cause != instruction.ReasonWithdrawn, nil
+}
+
 // CheckWritten compares the host with the operations that are on trial: each file, each value of the running kernel, each
 // argument of its command line. It returns what differs.
 func (g *Guard) CheckWritten() ([]string, error) {

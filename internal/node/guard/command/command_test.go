@@ -20,6 +20,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
 )
 
@@ -335,5 +336,41 @@ func TestTake(t *testing.T) {
 	h.says("", "Verified, and kept", "take")
 	if diff := cmp.Diff(before, h.files(), cmpopts.IgnoreSliceElements(func(name string) bool { return name == "/var/lib/lowlatency" })); diff != "" {
 		t.Errorf("the host before and after (-before +after):\n%s", diff)
+	}
+}
+
+// remember writes down what the guard has done before.
+func (h *tree) remember(records ...journal.Record) {
+	h.t.Helper()
+	var text []byte
+	for _, record := range records {
+		line, err := journal.Encode(record)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		text = append(text, line...)
+	}
+	h.write("var/lib/lowlatency/guard/journal", string(text))
+}
+
+// TestTrialThatCouldNotBeKept: everything is taken back, and the kernel of the trial runs. The unit that verifies starts again and
+// has the host reboot, once.
+func TestTrialThatCouldNotBeKept(t *testing.T) {
+	h := newHost(t)
+	added := operation.AddKernelArguments("nohz_full=2-7")
+	h.remember(
+		journal.Record{Begin: &journal.Begin{Number: 1, Hash: operation.Hash([]operation.Operation{added}), Operations: []operation.Operation{added}, BootID: "one"}},
+		journal.Record{Stage: &journal.Reached{Stage: journal.Reverted, BootID: "two", Cause: instruction.ReasonNotKept, Reason: "it could not be made permanent"}},
+	)
+	h.write("proc/cmdline", "ro quiet "+strings.Join(added.Arguments, " ")+"\n")
+	h.write("proc/sys/kernel/random/boot_id", "two\n")
+	h.says("", "The host starts with its old arguments", "trial")
+	if !slices.Equal(h.tools, []string{"systemctl --no-block reboot"}) {
+		t.Errorf("programs that ran: %q", h.tools)
+	}
+	h.write("proc/sys/kernel/random/boot_id", "three\n")
+	h.says("", "", "trial")
+	if len(h.tools) != 1 {
+		t.Errorf("programs that ran: %q", h.tools)
 	}
 }

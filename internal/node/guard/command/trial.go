@@ -60,8 +60,11 @@ func (s *session) trial(ctx context.Context) error {
 
 func (s *session) look(ctx context.Context, g *guard.Guard, m machine) (done bool, err error) {
 	onTrial, err := g.OnTrial()
-	if err != nil || onTrial == nil {
+	if err != nil {
 		return true, err
+	}
+	if onTrial == nil {
+		return true, s.leave(ctx, g, m)
 	}
 	up, err := uptime(m)
 	if err != nil {
@@ -76,6 +79,16 @@ func (s *session) look(ctx context.Context, g *guard.Guard, m machine) (done boo
 		return false, nil
 	}
 	return s.decide(ctx, g, m, onTrial, over)
+}
+
+// leave reboots a host that still runs the kernel of a trial which was taken back.
+func (s *session) leave(ctx context.Context, g *guard.Guard, m machine) error {
+	must, err := g.MustLeave()
+	if err != nil || !must {
+		return err
+	}
+	s.say("The host starts with its old arguments: what it was started with is taken back.")
+	return m.Tool(ctx, "/usr/bin/systemctl", "--no-block", "reboot")
 }
 
 func pause(ctx context.Context, long time.Duration) error {
