@@ -123,6 +123,10 @@ func (g *Guard) look() (*history, error) {
 	if h.inForce, err = g.read(inForceFile); err != nil {
 		return nil, err
 	}
+	if h.inForce != nil && len(h.inForce.begin.Operations) == 0 {
+		// Guards before this one left such a file when the power was cut at the end of a removal.
+		h.inForce = nil
+	}
 	if h.current, err = g.read(journalFile); err != nil {
 		return nil, err
 	}
@@ -255,32 +259,29 @@ func (g *Guard) fold() error {
 	if err != nil {
 		return err
 	}
-	if h.inForce == nil || h.inForce.begin.Number != h.current.begin.Number {
-		if err := g.replaceJournal(inForceFile, h.folded()); err != nil {
-			return err
-		}
+	switch {
+	case len(h.current.begin.Operations) == 0:
+		// Nothing is managed any more. Until that is forgotten the journal tells that it has to be.
+		err = g.removeFile(inForceFile)
+	case h.inForce == nil || h.inForce.begin.Number != h.current.begin.Number:
+		err = g.replaceJournal(inForceFile, h.folded())
 	}
-	if err := g.removeFile(journalFile); err != nil {
+	if err != nil {
 		return err
 	}
-	if len(h.current.begin.Operations) == 0 {
-		return g.removeFile(inForceFile)
-	}
-	return nil
+	return g.removeFile(journalFile)
 }
 
-// folded is what is in force once the current change is. Without operations nothing is managed any more.
+// folded is what is in force once the current change is.
 func (h *history) folded() []journal.Record {
 	records := []journal.Record{{Begin: &h.current.begin}}
-	if len(h.current.begin.Operations) > 0 {
-		var before []journal.Change
-		if h.inForce != nil {
-			before = h.inForce.changes
-		}
-		folded := foldChanges(slices.Concat(before, h.current.changes))
-		for i := range folded {
-			records = append(records, journal.Record{Change: &folded[i]})
-		}
+	var before []journal.Change
+	if h.inForce != nil {
+		before = h.inForce.changes
+	}
+	folded := foldChanges(slices.Concat(before, h.current.changes))
+	for i := range folded {
+		records = append(records, journal.Record{Change: &folded[i]})
 	}
 	return append(records, journal.Record{Stage: &h.current.last})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
 )
 
@@ -134,6 +135,7 @@ func TestPowerCuts(t *testing.T) {
 								cmp.Diff(before.manifest(), w.manifest()))
 						}
 						w.checkRunning(got, c.from, c.to)
+						w.checkMemory(got, c.from, c.to)
 						counts[got]++
 					}
 				}
@@ -206,6 +208,41 @@ func (w *world) checkRunning(outcome string, from, to []operation.Operation) {
 		if strings.Contains(name, "lowlatency-next") {
 			w.t.Fatalf("the host is %s, and %s is left", outcome, name)
 		}
+	}
+}
+
+// checkMemory compares what the guard remembers to be in force with what is.
+func (w *world) checkMemory(outcome string, from, to []operation.Operation) {
+	w.t.Helper()
+	isInForce := outcome == "enacted" && to != nil || outcome == "reverted" && from != nil
+	if remembers := w.seen[guard.StateFolder+"/in-force"].Type != hostfile.Absent; remembers != isInForce {
+		w.t.Fatalf("cut at %d: the host is %s, and that the guard remembers what is in force is %v", w.cut, outcome, remembers)
+	}
+	if outcome == "enacted" && w.seen[guard.StateFolder+"/journal"].Type != hostfile.Absent {
+		w.t.Fatalf("cut at %d: the host is enacted, and the guard still has a journal", w.cut)
+	}
+}
+
+// TestWhatAnOlderGuardHasLeft: nothing is in force, and a file says so.
+func TestWhatAnOlderGuardHasLeft(t *testing.T) {
+	w := newWorld(t)
+	left := []byte(nil)
+	for _, record := range []journal.Record{{Begin: &journal.Begin{Number: 2, Hash: operation.Hash(nil), BootID: "boot-1"}}, {Stage: &journal.Reached{Stage: journal.InForce, BootID: "boot-1"}}} {
+		line, err := journal.Encode(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, line...)
+	}
+	for _, folder := range []string{"/var/lib/lowlatency", guard.StateFolder} {
+		w.seen[folder] = hostfile.NewFolder()
+	}
+	w.seen[guard.StateFolder+"/in-force"] = hostfile.File(string(left), 0o600)
+	if unused, err := w.guard().Unused(); !unused || err != nil {
+		t.Errorf("Unused() = %v, %v", unused, err)
+	}
+	if err := w.guard().Forget(); err != nil || w.seen[guard.StateFolder].Type != hostfile.Absent {
+		t.Errorf("Forget() = %v, and %s is %v", err, guard.StateFolder, w.seen[guard.StateFolder])
 	}
 }
 

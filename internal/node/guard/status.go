@@ -183,7 +183,7 @@ func (g *Guard) ownFolders() ([]string, error) {
 
 // removeState removes what is in the guard's folder. Whose instructions were taken goes late: until then the next start goes on.
 func (g *Guard) removeState() error {
-	for _, name := range []string{journalFile, InboxFile, trustFile, takenFile} {
+	for _, name := range []string{inForceFile, journalFile, InboxFile, trustFile, takenFile} {
 		if err := hostfile.RemoveLeftover(g.disk, name); err != nil {
 			return err
 		}
