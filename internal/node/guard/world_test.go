@@ -59,6 +59,8 @@ type world struct {
 	hangs bool
 	// full tells that from this step on no record fits on the disk whole; 0 for a disk with room.
 	full int
+	// stuck tells that no value of the running kernel can be set.
+	stuck bool
 	// broken makes grub-mkconfig fail.
 	broken error
 	tools  []string
@@ -131,7 +133,11 @@ func (w *world) reboot(orderly bool) {
 	for _, p := range w.unsynced[:keep] {
 		p.apply(w.kept)
 	}
-	w.unsynced, w.cut = nil, -1
+	w.unsynced = nil
+	if !orderly {
+		// A cut that is still to come comes after an orderly start, too.
+		w.cut = -1
+	}
 	w.seen = maps.Clone(w.kept)
 	trial := strings.Contains(string(w.seen["/boot/grub/grubenv"].Content), "next_entry=lowlatency-trial\n")
 	line := lineOf(string(w.seen["/boot/grub/grub.cfg"].Content))
@@ -295,6 +301,9 @@ func (w *world) Set(name, value string) error {
 	w.steps++
 	if w.steps == w.cut {
 		panic(errCut)
+	}
+	if w.stuck {
+		return unix.EIO
 	}
 	w.live[name] = value
 	return nil
