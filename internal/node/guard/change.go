@@ -174,7 +174,8 @@ type undo struct {
 
 func (u *undo) change(c journal.Change) error {
 	if c.Role == journal.Live {
-		return u.live(c)
+		u.live(c)
+		return nil
 	}
 	if c.Role == journal.Environment {
 		loader, err := bootloader.Find(u.g.bootHost())
@@ -211,16 +212,19 @@ func (u *undo) file(c journal.Change, now hostfile.State) error {
 	return err
 }
 
-// live puts a value of the running kernel back. After a reboot it is none of ours any more.
-func (u *undo) live(c journal.Change) error {
+// live puts a value of the running kernel back. After a reboot it is none of ours any more. One that cannot be set keeps no file
+// from being put back.
+func (u *undo) live(c journal.Change) {
 	if c.BootID != u.h.bootID {
-		return nil
+		return
 	}
 	now, err := u.g.machine.Get(c.Path)
-	if err != nil || now != string(c.After.Content) {
-		return err
+	if err == nil && now == string(c.After.Content) {
+		err = u.g.machine.Set(c.Path, string(c.Before.Content))
 	}
-	return u.g.machine.Set(c.Path, string(c.Before.Content))
+	if err != nil {
+		u.differences = append(u.differences, fmt.Sprintf("%s could not be set back to %q: %v", c.Path, c.Before.Content, err))
+	}
 }
 
 // bootLoader has the boot loader's tool make its files of what is on the disk now, where they are neither as before nor as

@@ -355,6 +355,27 @@ func TestLiveChangesNeedNoReboot(t *testing.T) {
 	}
 }
 
+// TestAValueThatCannotBeSetBack keeps no file from being put back, and is named.
+func TestAValueThatCannotBeSetBack(t *testing.T) {
+	w := newWorld(t)
+	before := w.manifest()
+	live := []operation.Operation{trading()[1], operation.SetSysctl("vm.stat_interval", "10")}
+	if next, err := w.guard().Apply(context.Background(), wanted(live)); next != guard.Verify || err != nil {
+		t.Fatalf("Apply() = %v, %v", next, err)
+	}
+	w.stuck = true
+	if next, err := w.guard().TakeBack(context.Background(), instruction.ReasonNotVerified, "cpu.isolated has failed"); next != guard.Nothing || err != nil {
+		t.Fatalf("TakeBack() = %v, %v", next, err)
+	}
+	if diff := cmp.Diff(before, w.manifest()); diff != "" {
+		t.Errorf("the host before and after (-before +after):\n%s", diff)
+	}
+	want := []string{`/proc/sys/vm/stat_interval could not be set back to "1": input/output error`}
+	if status, err := w.guard().Status(); err != nil || !cmp.Equal(want, status.Differences) {
+		t.Errorf("Status() = %+v, %v", status, err)
+	}
+}
+
 func TestATrialThatIsNotVerified(t *testing.T) {
 	w := newWorld(t)
 	before := w.manifest()

@@ -64,6 +64,9 @@ type Trial struct {
 	Plan []byte
 	// DeadlineSeconds after the start of the host it is taken back.
 	DeadlineSeconds int
+	// OtherLine tells that the kernel was started with another command line for it than is the default: another start alone ends
+	// the trial.
+	OtherLine bool
 }
 
 // OnTrial returns what is on trial; nil where nothing is.
@@ -72,7 +75,10 @@ func (g *Guard) OnTrial() (*Trial, error) {
 	if err != nil || !h.onTrial() {
 		return nil, err
 	}
-	return &Trial{Plan: h.current.begin.Plan, DeadlineSeconds: h.current.begin.DeadlineSeconds}, nil
+	change := h.arguments()
+	return &Trial{
+		Plan: h.current.begin.Plan, DeadlineSeconds: h.current.begin.DeadlineSeconds, OtherLine: len(change.Add)+len(change.Remove) > 0,
+	}, nil
 }
 
 // MustLeave reports whether the host has to reboot because it still runs the kernel of a trial that was taken back: when what

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
@@ -41,7 +42,18 @@ func (q quietMachine) Tool(_ context.Context, program string, arguments ...strin
 }
 
 // ownDisk has all files belong to whoever runs the test.
-type ownDisk struct{ *hostfile.Root }
+type ownDisk struct {
+	*hostfile.Root
+	// isFull tells that no record fits on it.
+	isFull bool
+}
+
+func (o ownDisk) Append(name string, content []byte) error {
+	if o.isFull {
+		return unix.ENOSPC
+	}
+	return o.Root.Append(name, content)
+}
 
 func (o ownDisk) Create(name string, s hostfile.State) error {
 	s.UID, s.GID = os.Getuid(), os.Getgid()
@@ -61,6 +73,8 @@ type tree struct {
 	tools []string
 	// emergency tells that the host has ended in a shell for its administrator.
 	emergency bool
+	// isFull tells that the disk has no room for a record.
+	isFull bool
 }
 
 func newHost(t *testing.T) *tree {
@@ -123,7 +137,7 @@ func (h *tree) run(answer string, arguments ...string) (string, error) {
 	s.machineOf = func(root string) machine { return quietMachine{guard.Below{Root: root}, &h.tools, h.emergency} }
 	s.diskOf = func(root string) (disk, error) {
 		opened, err := hostfile.OpenRoot(root)
-		return ownDisk{opened}, err
+		return ownDisk{opened, h.isFull}, err
 	}
 	command := s.command("test")
 	command.SetArgs(append([]string{"--root", h.root}, arguments...))
@@ -306,7 +320,7 @@ func TestTake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := guard.New(ownDisk{opened}, quietMachine{guard.Below{Root: h.root}, &h.tools, false}, func(string) {})
+	g := guard.New(ownDisk{opened, false}, quietMachine{guard.Below{Root: h.root}, &h.tools, false}, func(string) {})
 	if err := g.Pin(guard.Trust{Key: key.Public().(ed25519.PublicKey), Node: "worker-1", NodeUID: "uid-1"}); err != nil {
 		t.Fatal(err)
 	}
@@ -373,4 +387,28 @@ func TestTrialThatCouldNotBeKept(t *testing.T) {
 	if len(h.tools) != 1 {
 		t.Errorf("programs that ran: %q", h.tools)
 	}
+}
+
+// TestTrialThatCannotBeTakenBack: a host with its own arguments is not rebooted because the disk is full, and everything is put back
+// once there is room.
+func TestTrialThatCannotBeTakenBack(t *testing.T) {
+	h := newHost(t)
+	set := operation.SetSysctl("vm.stat_interval", "10")
+	h.remember(
+		journal.Record{Begin: &journal.Begin{Number: 1, Hash: operation.Hash([]operation.Operation{set}), Operations: []operation.Operation{set}, BootID: "one"}},
+		journal.Record{Stage: &journal.Reached{Stage: journal.Written, BootID: "one"}},
+	)
+	h.write("proc/uptime", "700.00 10.00\n")
+	h.isFull = true
+	if out, err := h.run("", "trial"); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("trial: %q, %v", out, err)
+	}
+	if slices.Contains(h.tools, "systemctl --no-block reboot") {
+		t.Errorf("programs that ran: %q", h.tools)
+	}
+	h.isFull = false
+	if out, err := h.run("", "trial"); err == nil || !strings.Contains(err.Error(), "taken back: ") {
+		t.Errorf("trial: %q, %v", out, err)
+	}
+	h.denies(`"stage": "Reverted"`, "-o", "json")
 }

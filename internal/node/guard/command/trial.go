@@ -74,7 +74,7 @@ func (s *session) look(ctx context.Context, g *guard.Guard, m machine) (done boo
 	// A host that has ended in a shell for its administrator has the arguments, too, and nothing else of what it is for.
 	if err := m.Tool(ctx, "/usr/bin/systemctl", "is-active", "--quiet", "multi-user.target"); err != nil {
 		if over {
-			return true, s.giveUp(ctx, g, m, "the host has not started up to multi-user.target")
+			return true, s.giveUp(ctx, g, m, onTrial, "the host has not started up to multi-user.target")
 		}
 		return false, nil
 	}
@@ -131,15 +131,19 @@ func (s *session) decide(ctx context.Context, g *guard.Guard, m machine, onTrial
 		s.say("Verified, and kept.")
 		return true, s.leaveIfUnused(ctx, g)
 	case over:
-		return true, s.giveUp(ctx, g, m, sorted(problems))
+		return true, s.giveUp(ctx, g, m, onTrial, sorted(problems))
 	default:
 		return false, nil
 	}
 }
 
-// giveUp takes everything back. Where even that fails, another start brings the old arguments: they are the default.
-func (s *session) giveUp(ctx context.Context, g *guard.Guard, m machine, problems string) error {
+// giveUp takes everything back. Where even that fails, another start brings the old arguments: they are the default. A host whose
+// arguments are as before does not reboot for that.
+func (s *session) giveUp(ctx context.Context, g *guard.Guard, m machine, onTrial *guard.Trial, problems string) error {
 	next, err := g.TakeBack(ctx, instruction.ReasonNotVerified, "it was not verified in time: "+problems)
+	if err != nil && !onTrial.OtherLine {
+		return fmt.Errorf("taking back what was not verified in time: %w", err)
+	}
 	if err == nil && next != guard.Reboot {
 		return errors.New("taken back: " + problems)
 	}
