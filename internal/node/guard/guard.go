@@ -156,11 +156,21 @@ func (g *Guard) before(h *history, wanted Wanted) (done bool, next Next, err err
 		return true, Nothing, fmt.Errorf("%w: %s", ErrTried, last.reason())
 	case last.stage() == journal.Reverted:
 		return false, Nothing, nil
-	case last.stage() == journal.Armed && last.begin.Hash == hash && last.bootID() == h.bootID:
+	case last.isArmedFor(wanted) && last.bootID() == h.bootID:
+		if wanted.RebootForbidden {
+			return true, Nothing, ErrRebootForbidden
+		}
 		return true, Reboot, nil
 	default:
 		return true, Nothing, fmt.Errorf("%w: it is at the stage %q", ErrUnfinished, last.stage())
 	}
+}
+
+// isArmedFor tells that a reboot alone is left to do for what is wanted. When root has armed it by hand, root has the host reboot,
+// and an instruction for the same waits.
+func (e *enactment) isArmedFor(wanted Wanted) bool {
+	isForeign := e.begin.Instruction == nil && wanted.Instruction != nil
+	return e.stage() == journal.Armed && e.begin.Hash == operation.Hash(wanted.Operations) && !isForeign
 }
 
 // carryOut writes everything. What it has begun is in the journal.

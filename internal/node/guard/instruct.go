@@ -237,10 +237,11 @@ func (h *history) isChanging() bool {
 	return h.current != nil && h.current.stage() != journal.Reverted && h.current.stage() != journal.InForce
 }
 
-// resume goes on with the change that the guard was interrupted in, in the same boot or in another.
+// resume goes on with the change that the guard was interrupted in, in the same boot or in another. What root has armed is not
+// rebooted for an instruction.
 func (g *Guard) resume(ctx context.Context, h *history) (Next, error) {
 	h, err := g.finish(ctx, h)
-	if err != nil || !h.isChanging() {
+	if err != nil || !h.isChanging() || h.current.begin.Instruction == nil {
 		return Nothing, err
 	}
 	switch {

@@ -384,3 +384,37 @@ func TestAWithdrawnTrialIsLeftByWhoeverHasWithdrawnIt(t *testing.T) {
 	}
 	w.mustLeave(false)
 }
+
+// TestWhatRootHasArmed by hand, without a reboot, is not rebooted for an instruction: neither for an old one that is looked at again,
+// nor for one that is refused, nor for one of the same operations, which is in force once root has had the host reboot.
+func TestWhatRootHasArmed(t *testing.T) {
+	w := instructed(t)
+	w.settle(w.give(signed(t, enact(2, trading()))), false)
+	if next, err := w.guard().Apply(context.Background(), wanted(otherTrading())); next != guard.Reboot || err != nil {
+		t.Fatalf("Apply() = %v, %v", next, err)
+	}
+	for name, data := range map[string][]byte{"the same": signed(t, enact(2, trading())), "an old one": signed(t, enact(1, trading())), "garbage": []byte("x")} {
+		if next := w.give(data); next != guard.Nothing {
+			t.Errorf("%s: Take() = %v", name, next)
+		}
+	}
+	same := enact(3, otherTrading())
+	if next := w.give(signed(t, same)); next != guard.Nothing {
+		t.Errorf("the same operations: Take() = %v", next)
+	}
+	w.settle(guard.Reboot, false)
+	w.settle(w.take(), false)
+	w.expect(instruction.Report{Phase: instruction.InForce, Number: 3, PlanHash: same.PlanHash, InForce: same.PlanHash})
+}
+
+// TestArmedAndThenForbidden: an instruction without the right to reboot does not have the host reboot for one before it.
+func TestArmedAndThenForbidden(t *testing.T) {
+	w := instructed(t)
+	w.give(signed(t, enact(1, trading())))
+	forbidden := enact(2, trading())
+	forbidden.Reboot = instruction.RebootForbidden
+	if next := w.give(signed(t, forbidden)); next != guard.Nothing {
+		t.Errorf("Take() = %v", next)
+	}
+	w.expect(instruction.Report{Phase: instruction.Refused, Number: 2, PlanHash: forbidden.PlanHash, Reason: instruction.ReasonRebootForbidden})
+}
