@@ -55,15 +55,19 @@ func deliver(ctx context.Context, g *Guard, lock func() (func(), error), d Deliv
 		report, problem := g.Report()
 		return report, errors.Join(err, problem)
 	}
-	return g.await(ctx, d.Instruction)
+	return g.await(ctx, d)
+}
+
+// removes tells that the instruction is one to remove. The guard itself says why it refuses another.
+func (d Delivery) removes() bool {
+	i, err := instruction.Open(d.Trust.Key, d.Instruction, d.Trust.NodeUID, 0)
+	return err == nil && i.Action == instruction.Remove
 }
 
 // isNeedless tells that there is nothing to remove: no guard is on the host.
 func (g *Guard) isNeedless(d Delivery) (bool, error) {
-	i, err := instruction.Open(d.Trust.Key, d.Instruction, d.Trust.NodeUID, 0)
-	if err != nil || i.Action != instruction.Remove {
-		// The guard itself says why it refuses an instruction.
-		return false, nil //nolint:nilerr // Not this function's question.
+	if !d.removes() {
+		return false, nil
 	}
 	report, err := g.Report()
 	return err == nil && report.Phase == instruction.Removed, err
@@ -90,18 +94,18 @@ func (g *Guard) bring(ctx context.Context, d Delivery, tell func(string)) error 
 }
 
 // await looks until the guard has read the instruction.
-func (g *Guard) await(ctx context.Context, data []byte) (*instruction.Report, error) {
+func (g *Guard) await(ctx context.Context, d Delivery) (*instruction.Report, error) {
 	for {
 		report, err := g.Report()
 		if err != nil {
 			return nil, err
 		}
-		handled, err := g.Handled(data)
+		handled, err := g.Handled(d.Instruction)
 		if err != nil {
 			return nil, err
 		}
-		// A removal that is complete has left nothing that could tell.
-		if handled || report.Phase == instruction.Removed {
+		// A removal that is complete has left nothing that could tell. Another one is no answer to what was delivered.
+		if handled || report.Phase == instruction.Removed && d.removes() {
 			return report, nil
 		}
 		select {

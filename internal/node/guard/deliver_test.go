@@ -127,3 +127,25 @@ func TestDeliverToAHostOfAnotherOperator(t *testing.T) {
 		t.Errorf("the host before and after (-before +after):\n%s", diff)
 	}
 }
+
+// leaving is a host whose guard removes itself, with the inbox, when systemd is to start it.
+type leaving struct{ *world }
+
+func (l leaving) Tool(ctx context.Context, program string, arguments ...string) error {
+	if slices.Equal(arguments, []string{"--no-block", "start", "lowlatency-guard-inbox.service"}) {
+		g := l.guard()
+		return errors.Join(g.Forget(), g.Uninstall(ctx))
+	}
+	return l.world.Tool(ctx, program, arguments...)
+}
+
+// TestDeliverToAGuardThatLeaves: that a guard has left says nothing of an instruction to enact.
+func TestDeliverToAGuardThatLeaves(t *testing.T) {
+	w := leaving{newWatched(t).world}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	d := guard.Delivery{Program: []byte("one"), Trust: trusted(), Instruction: signed(t, enact(1, trading()))}
+	if report, err := guard.DeliverTo(ctx, guard.New(w, w, func(string) {}), d, func(string) {}); err == nil {
+		t.Errorf("Deliver() = %+v, and nobody has read the instruction", report)
+	}
+}

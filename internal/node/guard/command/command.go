@@ -221,8 +221,11 @@ func (s *session) goOn(ctx context.Context, g *guard.Guard, m machine, next guar
 	}
 }
 
-// leaveIfUnused takes the guard away from a host that is as before.
+// leaveIfUnused takes the guard away from a host that is as before, unless an instruction has come since that nobody has read.
 func (s *session) leaveIfUnused(ctx context.Context, g *guard.Guard) error {
+	if waiting, err := g.Waiting(); err != nil || waiting {
+		return err
+	}
 	unused, err := g.Unused()
 	if err != nil || !unused {
 		return err

@@ -310,43 +310,57 @@ func TestDocumentedOperations(t *testing.T) {
 	}
 }
 
+// instructed is the guard of a host that takes instructions signed with a key.
+func (h *tree) instructed(key ed25519.PrivateKey) *guard.Guard {
+	h.t.Helper()
+	opened, err := hostfile.OpenRoot(h.root)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() {
+		if err := opened.Close(); err != nil {
+			h.t.Error(err)
+		}
+	})
+	g := guard.New(ownDisk{opened, false}, quietMachine{guard.Below{Root: h.root}, &h.tools, false}, func(string) {})
+	if err := g.Pin(guard.Trust{Key: key.Public().(ed25519.PublicKey), Node: "worker-1", NodeUID: "uid-1"}); err != nil {
+		h.t.Fatal(err)
+	}
+	return g
+}
+
+// give hands a signed instruction over.
+func (h *tree) give(g *guard.Guard, key ed25519.PrivateKey, i instruction.Instruction) {
+	h.t.Helper()
+	data, err := instruction.Sign(key, i)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := g.HandOver(data); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
 // TestTake carries out what is in the inbox, verifies it, and looks once more when something else has come meanwhile.
 func TestTake(t *testing.T) {
 	h := newHost(t)
 	before := h.files()
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
 	h.says("", "", "take")
-	opened, err := hostfile.OpenRoot(h.root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := guard.New(ownDisk{opened, false}, quietMachine{guard.Below{Root: h.root}, &h.tools, false}, func(string) {})
-	if err := g.Pin(guard.Trust{Key: key.Public().(ed25519.PublicKey), Node: "worker-1", NodeUID: "uid-1"}); err != nil {
-		t.Fatal(err)
-	}
+	g := h.instructed(key)
 	i := instruction.Instruction{
 		Node: "worker-1", NodeUID: "uid-1", PlanHash: "17304b9f96e3aaaa", Number: 1, Action: instruction.Enact, Reboot: instruction.RebootForbidden,
 		Attempt: instruction.FirstAttempt, DeadlineSeconds: 60,
 		Operations: []operation.Operation{operation.SetSysctl("vm.stat_interval", "10"), operation.PutFile("/etc/lowlatency/a", 0o644, "x")},
 	}
-	give := func() {
-		t.Helper()
-		data, err := instruction.Sign(key, i)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := g.HandOver(data); err != nil {
-			t.Fatal(err)
-		}
-	}
-	give()
+	h.give(g, key, i)
 	h.says("", "Verified, and kept", "take")
 	h.holds("proc/sys/vm/stat_interval", "10")
 	if report, err := g.Report(); err != nil || report.Phase != instruction.InForce || report.InForce != i.PlanHash {
 		t.Errorf("Report() = %+v, %v", report, err)
 	}
 	i.Number, i.Action, i.Operations, i.PlanHash = 2, instruction.Remove, nil, ""
-	give()
+	h.give(g, key, i)
 	h.says("", "Verified, and kept", "take")
 	if diff := cmp.Diff(before, h.files(), cmpopts.IgnoreSliceElements(func(name string) bool { return name == "/var/lib/lowlatency" })); diff != "" {
 		t.Errorf("the host before and after (-before +after):\n%s", diff)
@@ -411,4 +425,31 @@ func TestTrialThatCannotBeTakenBack(t *testing.T) {
 		t.Errorf("trial: %q, %v", out, err)
 	}
 	h.denies(`"stage": "Reverted"`, "-o", "json")
+}
+
+// TestAnInstructionThatComesDuringARemoval is carried out: the guard stays for it.
+func TestAnInstructionThatComesDuringARemoval(t *testing.T) {
+	h := newHost(t)
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
+	g := h.instructed(key)
+	i := instruction.Instruction{
+		Node: "worker-1", NodeUID: "uid-1", PlanHash: "17304b9f96e3aaaa", Number: 1, Action: instruction.Enact, Reboot: instruction.RebootAllowed,
+		Attempt: instruction.FirstAttempt, DeadlineSeconds: 60,
+		Operations: []operation.Operation{operation.PutUnit("lowlatency-a.service", "[Service]\n", operation.Present)},
+	}
+	h.give(g, key, i)
+	h.says("", "", "take")
+	h.write("proc/sys/kernel/random/boot_id", "two\n")
+	h.says("", "Verified, and kept", "trial")
+	h.give(g, key, instruction.Instruction{
+		Node: i.Node, NodeUID: i.NodeUID, Number: 2, Action: instruction.Remove, Reboot: i.Reboot, Attempt: i.Attempt, DeadlineSeconds: i.DeadlineSeconds,
+	})
+	h.says("", "", "take")
+	h.write("proc/sys/kernel/random/boot_id", "three\n")
+	i.Number, i.Attempt = 3, instruction.FurtherAttempt
+	h.give(g, key, i)
+	h.says("", "Verified, and kept", "trial")
+	if report, err := g.Report(); err != nil || report.Number != 3 || report.Phase != instruction.Armed {
+		t.Errorf("Report() = %+v, %v", report, err)
+	}
 }
