@@ -78,7 +78,16 @@ func TestValidateRefuses(t *testing.T) {
 		"a distribution's unit":         {PutUnit("irqbalance.service", "[Unit]\n", Enabled), "unit irqbalance.service is not ours"},
 		"a unit without content":        {PutUnit("lowlatency-a.service", "", Enabled), "needs a content unless it is masked"},
 		"the kubelet masked":            {MaskUnit("kubelet.service"), "without unit kubelet.service nobody reaches the host"},
-		"the guard stopped":             {SetService("lowlatency-guard.service", Stopped), "without unit lowlatency-guard.service"},
+		"the guard stopped":             {SetService("lowlatency-guard.service", Stopped), "unit lowlatency-guard.service is the guard's own"},
+		"the guard restarted":           {SetService("lowlatency-guard-inbox.service", Restarted), "unit lowlatency-guard-inbox.service is the guard's own"},
+		"the guard masked":              {MaskUnit("lowlatency-guard-trial.service"), "unit lowlatency-guard-trial.service is the guard's own"},
+		"the guard's unit":              {PutUnit("lowlatency-guard.service", "[Unit]\n", Enabled), "unit lowlatency-guard.service is the guard's own"},
+		"a drop-in for the guard":       {PutDropIn("lowlatency-guard.service", "90-lowlatency.conf", "[Service]\n"), "unit lowlatency-guard.service is the guard's own"},
+		"a drop-in for the guard, too":  {PutDropIn("lowlatency-.service", "90-lowlatency.conf", "[Service]\n"), "unit lowlatency-.service is the guard's own"},
+		"the guard's program":           {PutFile("/usr/local/bin/lowlatency-guard", 0o755, "x"), "/usr/local/bin/lowlatency-guard is the guard's own"},
+		"a need of the guard":           {PutUnit("lowlatency-a.service", "[Install]\nRequiredBy=lowlatency-guard.service\n", Enabled), "unit lowlatency-guard.service is the guard's own, and does not start"},
+		"a unit in another folder":      {PutUnit("lowlatency-a.service", "[Install]\nWantedBy=../../../home/a\n", Enabled), `"../../../home/a", by which unit lowlatency-a.service is to be started, is not the name of a unit`},
+		"a unit in a folder below":      {PutUnit("lowlatency-a.service", "[Install]\nRequiredBy=a.target basic.target/b.target\n", Enabled), `"basic.target/b.target", by which`},
 		"a state of another kind":       {SetModule("a", Masked), `"Masked" is not a state of module a`},
 		"a state where there is none":   {Operation{Kind: Sysctl, Name: "vm.stat_interval", Value: "1", State: Enabled}, "is not a state of sysctl"},
 		"a file that anybody may write": {PutFile("/etc/lowlatency/x", 0o666, "x"), "would have the mode 0666"},
@@ -142,4 +151,24 @@ func TestKernelArgumentsHaveTheWayBack(t *testing.T) {
 	if diff := cmp.Diff(want, Arguments([]Operation{SetModule("a", Loaded), AddKernelArguments("nohz=on")})); diff != "" {
 		t.Errorf("arguments of operations (-want +got):\n%s", diff)
 	}
+}
+
+// FuzzLinks holds that the links of whatever is valid are in folders beside the unit.
+func FuzzLinks(f *testing.F) {
+	f.Add("[Install]\nWantedBy=multi-user.target basic.target\nRequiredBy=kubelet.service\n")
+	f.Add("[Install]\nWantedBy=../../../home/a\n")
+	f.Add("RequiredBy=/a.target\n")
+	f.Fuzz(func(t *testing.T, content string) {
+		unit := PutUnit("lowlatency-a.service", content, Enabled)
+		if Validate([]Operation{unit}) != nil {
+			return
+		}
+		for _, link := range unit.Links() {
+			folder, found := strings.CutPrefix(link, "/etc/systemd/system/")
+			folder, name, _ := strings.Cut(folder, "/")
+			if !found || name != unit.Name || !strings.HasSuffix(folder, ".wants") && !strings.HasSuffix(folder, ".requires") {
+				t.Errorf("%q makes %s", content, link)
+			}
+		}
+	})
 }

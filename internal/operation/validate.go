@@ -83,6 +83,9 @@ func (o *Operation) validatePath() error {
 	if !Allowed(o.Kind, o.Path) {
 		return fmt.Errorf("%q is not among the paths that operations of the kind %s may change", o.Path, o.Kind)
 	}
+	if strings.HasPrefix(o.Path, guardProgram) {
+		return fmt.Errorf("%s is the guard's own, and no operation changes it", o.Path)
+	}
 	if made := o.made(); made != "" && made != o.Path {
 		return fmt.Errorf("%s %q is written to %s and not to %q", o.Kind, o.Name, made, o.Path)
 	}
@@ -113,7 +116,7 @@ func (o *Operation) validateName() error {
 		return fmt.Errorf("an operation of the kind %s has no name, and this one is called %q", o.Kind, o.Name)
 	case pattern != nil && !pattern.MatchString(o.Name):
 		return fmt.Errorf("%q is not a name that an operation of the kind %s can have", o.Name, o.Kind)
-	case o.Kind == Unit || o.Kind == Service:
+	case o.Kind == Unit || o.Kind == DropIn || o.Kind == Service:
 		return o.validateUnit()
 	default:
 		return nil
@@ -123,13 +126,28 @@ func (o *Operation) validateName() error {
 // validateUnit keeps the units of others as they are, and those running that a host is reached by.
 func (o *Operation) validateUnit() error {
 	switch {
-	case o.Content != "" && !strings.Contains(o.Name, "lowlatency") && o.Name != dataPlaneSlice:
+	case isGuards(o.Name):
+		return fmt.Errorf("unit %s is the guard's own, and no operation changes it", o.Name)
+	case o.Kind == Unit && o.Content != "" && !strings.Contains(o.Name, "lowlatency") && o.Name != dataPlaneSlice:
 		return fmt.Errorf("unit %s is not ours: its content is not replaced, drop-ins are", o.Name)
 	case protected(o.Name) && (o.State == Masked || o.State == Stopped):
 		return fmt.Errorf("without unit %s nobody reaches the host any more, so it is not stopped or masked", o.Name)
 	default:
 		return nil
 	}
+}
+
+// guardProgram is the guard, and what the names of its units begin with.
+const (
+	guardProgram = "/usr/local/bin/lowlatency-guard"
+	guardUnits   = "lowlatency-guard"
+)
+
+// isGuards tells that a unit is one of the guard's, or a name by which drop-ins are for them, too: systemd takes those of
+// a-.service for each unit whose name begins with a- (systemd.unit(5)).
+func isGuards(unit string) bool {
+	name, _, _ := strings.Cut(unit, ".")
+	return strings.HasPrefix(name, guardUnits) || strings.HasSuffix(name, "-") && strings.HasPrefix(guardUnits, name)
 }
 
 // dataPlaneSlice has no dash in its name, because systemd would make it the child of another slice.
@@ -139,7 +157,7 @@ const dataPlaneSlice = "dataplane.slice"
 func protected(unit string) bool {
 	name, _, _ := strings.Cut(unit, ".")
 	return strings.HasPrefix(name, "systemd-") || slices.Contains([]string{
-		"containerd", "crio", "dbus", "dbus-broker", "docker", "k3s", "k3s-agent", "kubelet", "lowlatency-guard", "network",
+		"containerd", "crio", "dbus", "dbus-broker", "docker", "k3s", "k3s-agent", "kubelet", "network",
 		"networking", "NetworkManager", "rke2-agent", "rke2-server", "ssh", "sshd",
 	}, name)
 }
@@ -156,6 +174,19 @@ func (o *Operation) validateState() error {
 	}
 	if o.Kind == Unit && (o.State == Masked) != (o.Content == "") {
 		return fmt.Errorf("unit %s needs a content unless it is masked", o.Name)
+	}
+	return o.validateStarts()
+}
+
+// validateStarts keeps the links of an enabled unit in folders of units, and the guard from depending on it.
+func (o *Operation) validateStarts() error {
+	for _, s := range o.starts() {
+		if !unitName.MatchString(s.unit) {
+			return fmt.Errorf("%q, by which unit %s is to be started, is not the name of a unit", s.unit, o.Name)
+		}
+		if isGuards(s.unit) {
+			return fmt.Errorf("unit %s is the guard's own, and does not start unit %s", s.unit, o.Name)
+		}
 	}
 	return nil
 }

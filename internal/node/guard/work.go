@@ -229,18 +229,8 @@ func unitFiles(o *operation.Operation, wanted map[string]hostfile.State) {
 		return
 	}
 	wanted[o.Path] = hostfile.File(o.Content, uint32(o.Mode))
-	if o.State != operation.Enabled {
-		return
-	}
-	for line := range strings.Lines(o.Content) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		suffix := map[string]string{"WantedBy": ".wants", "RequiredBy": ".requires"}[key]
-		if suffix == "" {
-			continue
-		}
-		for by := range strings.FieldsSeq(value) {
-			wanted[path.Join(path.Dir(o.Path), by+suffix, o.Name)] = hostfile.LinkTo(o.Path)
-		}
+	for _, link := range o.Links() {
+		wanted[link] = hostfile.LinkTo(o.Path)
 	}
 }
 
