@@ -78,7 +78,8 @@ const (
 	inboxPath    = "lowlatency-guard-inbox.path"
 )
 
-// install are the guard's own files on a host: the program, the units, and the links by which systemd starts them.
+// install are the guard's own files on a host: the program, the units, and the links by which systemd starts them. Removed from the
+// end, what goes on with the removal at the next start goes after everything else.
 func install(program []byte) []target {
 	executable := hostfile.State{Type: hostfile.Regular, Mode: 0o755, Content: program}
 	boot, trial := systemdFolder+"/lowlatency-guard.service", systemdFolder+"/lowlatency-guard-trial.service"
@@ -89,10 +90,10 @@ func install(program []byte) []target {
 	return []target{
 		{path: Program, state: executable},
 		{path: boot, state: hostfile.File(bootUnit, 0o644)},
+		{path: wants("multi-user", boot), state: hostfile.LinkTo(boot)},
 		{path: trial, state: hostfile.File(trialUnit, 0o644)},
 		{path: inbox, state: hostfile.File(inboxUnit, 0o644)},
 		{path: watch, state: hostfile.File(inboxPathUnit, 0o644)},
-		{path: wants("multi-user", boot), state: hostfile.LinkTo(boot)},
 		{path: wants("multi-user", inbox), state: hostfile.LinkTo(inbox)},
 		{path: wants("multi-user", watch), state: hostfile.LinkTo(watch)},
 		{path: wants("multi-user", trial), state: hostfile.LinkTo(trial)},

@@ -492,3 +492,48 @@ func TestStateFilesOfTheKubelet(t *testing.T) {
 		t.Errorf("the host before and after (-before +after):\n%s", diff)
 	}
 }
+
+// TestPowerCutsWhileTheGuardLeaves: as long as anything but its program and the unit of its start is on the host, the next start
+// goes on with the removal.
+func TestPowerCutsWhileTheGuardLeaves(t *testing.T) {
+	before := newWatched(t).world
+	if err := before.guard().Install(t.Context(), []byte("program")); err != nil {
+		t.Fatal(err)
+	}
+	before.reboot(true)
+	after := before.again(t)
+	if err := after.guard().Uninstall(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const units = "/etc/systemd/system/"
+	for cut := before.steps + 1; cut <= after.steps; cut++ {
+		w := before.again(t)
+		w.cut = cut
+		if wasCut, err := w.until(func() error { return w.guard().Uninstall(t.Context()) }); !wasCut || err != nil {
+			t.Fatalf("cut at step %d of %d: %v, %v", cut, after.steps, wasCut, err)
+		}
+		w.reboot(false)
+		left := slices.DeleteFunc(slices.Collect(maps.Keys(w.seen)), func(name string) bool {
+			return !strings.Contains(name, "lowlatency-guard") || name == guard.Program || name == units+"lowlatency-guard.service"
+		})
+		if len(left) > 0 && w.seen[units+"multi-user.target.wants/lowlatency-guard.service"].Type == hostfile.Absent {
+			t.Fatalf("cut at step %d of %d: nothing removes %q at the next start", cut, after.steps, left)
+		}
+	}
+}
+
+// TestTheFolderOfAnAgentStays: a pod of a cluster looks into it through a mount, also when the removal is gone through twice.
+func TestTheFolderOfAnAgentStays(t *testing.T) {
+	w := instructed(t)
+	for _, files := range []map[string]hostfile.State{w.seen, w.kept} {
+		files["/var/lib/kubelet"] = hostfile.NewFolder()
+	}
+	for range 2 {
+		if err := w.guard().Forget(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.seen[guard.StateFolder].Type != hostfile.Absent || w.seen["/var/lib/lowlatency"].Type != hostfile.Folder {
+		t.Errorf("%s is %v, and /var/lib/lowlatency %v", guard.StateFolder, w.seen[guard.StateFolder], w.seen["/var/lib/lowlatency"])
+	}
+}

@@ -184,6 +184,11 @@ func (g *Guard) ownFolders() ([]string, error) {
 	if err != nil || trust != nil {
 		return []string{StateFolder}, err
 	}
+	// Whose instructions were taken is forgotten with the rest, and a removal that was interrupted is gone through again.
+	kubelet, err := g.disk.Read("/var/lib/kubelet")
+	if err != nil || kubelet.Type != hostfile.Absent {
+		return []string{StateFolder}, err
+	}
 	return []string{StateFolder, path.Dir(StateFolder)}, nil
 }
 
