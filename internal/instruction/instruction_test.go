@@ -120,6 +120,7 @@ func TestOpenRefuses(t *testing.T) {
 		},
 		"a changed content":   {bytes.Replace(good, []byte(`"10"`), []byte(`"99"`), 1), 6, ReasonContentChanged, 0, "its signature does not fit its content"},
 		"a changed signature": {bytes.Replace(good, good[45:49], []byte("AAAA"), 1), 6, ReasonContentChanged, 0, "its signature does not fit its content"},
+		"a carriage return":   {bytes.Replace(good, []byte("\n"), []byte("\r\n"), 1), 6, ReasonContentChanged, 0, "its signature does not fit its content"},
 		"more behind it":      {append(slices.Clone(good), '\n'), 6, ReasonContentChanged, 0, "its signature does not fit its content"},
 		"too long":            {bytes.Repeat([]byte("a"), MaximumBytes+1), 6, ReasonTooLong, 0, "it has 1048577 bytes, and at most 1048576 are taken"},
 		"nothing":             {nil, 6, ReasonMalformed, 0, "it does not begin with a line of lowlatency-instruction/1"},
@@ -225,4 +226,12 @@ func FuzzSigned(f *testing.F) {
 			t.Fatalf("%q is read as %+v, which is signed as %q: %v", payload, i, again, err)
 		}
 	})
+}
+
+func TestSignRefusesAKeyOfAnotherLength(t *testing.T) {
+	for _, length := range []int{0, ed25519.SeedSize, ed25519.PrivateKeySize - 1} {
+		if _, err := Sign(keyOf(1)[:length], enact()); err == nil || !strings.Contains(err.Error(), "a private key of Ed25519 has 64") {
+			t.Errorf("Sign() with %d bytes = %v", length, err)
+		}
+	}
 }

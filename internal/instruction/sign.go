@@ -48,8 +48,7 @@ func Digest(data []byte) string {
 // Sign makes the bytes that Open takes. The operations are brought into the order in which they are carried out. It is an error
 // when no guard would carry the instruction out, or when it is longer than MaximumBytes.
 func Sign(key ed25519.PrivateKey, i Instruction) ([]byte, error) {
-	public, ok := key.Public().(ed25519.PublicKey)
-	if !ok || len(key) != ed25519.PrivateKeySize {
+	if len(key) != ed25519.PrivateKeySize {
 		return nil, fmt.Errorf("the key to sign with has %d bytes, and a private key of Ed25519 has %d", len(key), ed25519.PrivateKeySize)
 	}
 	if err := i.validate(); err != nil {
@@ -60,6 +59,7 @@ func Sign(key ed25519.PrivateKey, i Instruction) ([]byte, error) {
 		return nil, err
 	}
 	signature := base64.StdEncoding.EncodeToString(ed25519.Sign(key, signed(payload)))
+	public := ed25519.PublicKey(key[ed25519.PrivateKeySize-ed25519.PublicKeySize:])
 	data := bytesOf(version, " ", KeyID(public), " ", signature, "\n", string(payload))
 	if len(data) > MaximumBytes {
 		return nil, fmt.Errorf("the instruction for node %s has %d bytes, and at most %d are taken", i.Node, len(data), MaximumBytes)
@@ -121,7 +121,9 @@ func verify(key ed25519.PublicKey, data []byte) ([]byte, error) {
 		return nil, refuse(ReasonWrongKey, 0, "it is signed with key %.32q, and this host takes instructions signed with key %s", words[1], KeyID(key))
 	}
 	signature, err := base64.StdEncoding.Strict().DecodeString(words[2])
-	if err != nil || !ed25519.Verify(key, signed(payload), signature) {
+	// The decoder skips line breaks: one signature has one spelling.
+	isSpelled := err == nil && base64.StdEncoding.EncodeToString(signature) == words[2]
+	if !isSpelled || !ed25519.Verify(key, signed(payload), signature) {
 		return nil, refuse(ReasonContentChanged, 0, "its signature does not fit its content: one of them was changed after it was signed")
 	}
 	return payload, nil
