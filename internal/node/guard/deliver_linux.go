@@ -84,13 +84,41 @@ func (g *Guard) bring(ctx context.Context, d Delivery, tell func(string)) error 
 	}
 	if changing {
 		tell("The guard on the host stays as it is until its change of the host is finished.")
-	} else if err := g.Install(ctx, d.Program); err != nil {
+	} else if err := g.update(ctx, d.Program); err != nil {
 		return err
 	}
 	if len(d.Instruction) == 0 {
 		return nil
 	}
 	return g.HandOver(d.Instruction)
+}
+
+// update installs the guard. Another one may be able to read what the one before has refused, and looks at it once more. The refusal
+// is forgotten first: after a power cut in between, the guard is another one still.
+func (g *Guard) update(ctx context.Context, program []byte) error {
+	isSame, err := g.hasInstalled(program)
+	if err != nil {
+		return err
+	}
+	if !isSame {
+		if err := g.forgetUnreadable(); err != nil {
+			return err
+		}
+	}
+	return g.Install(ctx, program)
+}
+
+// forgetUnreadable forgets an instruction that was refused because this guard could not read it.
+func (g *Guard) forgetUnreadable() error {
+	given, err := g.taken()
+	if err != nil || given.Refused == nil {
+		return err
+	}
+	if given.Refused.Reason != instruction.ReasonMalformed && given.Refused.Reason != instruction.ReasonUnknownField {
+		return nil
+	}
+	given.Refused = nil
+	return g.writeState(takenFile, given)
 }
 
 // await looks until the guard has read the instruction.

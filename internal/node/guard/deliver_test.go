@@ -6,6 +6,7 @@ package guard_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -148,4 +149,19 @@ func TestDeliverToAGuardThatLeaves(t *testing.T) {
 	if report, err := guard.DeliverTo(ctx, guard.New(w, w, func(string) {}), d, func(string) {}); err == nil {
 		t.Errorf("Deliver() = %+v, and nobody has read the instruction", report)
 	}
+}
+
+// TestDeliverToAnOlderGuard that has refused to read the same instruction: the new one reads it, and is not asked to once more.
+func TestDeliverToAnOlderGuard(t *testing.T) {
+	w := newWatched(t)
+	w.delivers(t, "old", enact(1, trading()), instruction.Armed, "old")
+	w.settle(w.next, false)
+	data := signed(t, enact(2, otherTrading()))
+	const name = guard.StateFolder + "/instructions"
+	refusal := fmt.Sprintf(`,"refused":{"digest":%q,"reason":"UnknownField","message":"it has a field"}}`, instruction.Digest(data))
+	w.seen[name] = hostfile.File(strings.TrimSuffix(string(w.seen[name].Content), "}")+refusal, w.seen[name].Mode)
+	if report, err := w.deliver(t, "old", data); err != nil || report.Refused == nil {
+		t.Fatalf("Deliver() = %+v, %v: nothing but another guard can read it", report, err)
+	}
+	w.delivers(t, "new", enact(2, otherTrading()), instruction.Armed, "new")
 }

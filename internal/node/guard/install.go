@@ -127,6 +127,17 @@ func (g *Guard) Install(ctx context.Context, program []byte) error {
 	return g.machine.Tool(ctx, systemctl, "daemon-reload")
 }
 
+// hasInstalled tells that this very guard is on the host, with all that belongs to it.
+func (g *Guard) hasInstalled(program []byte) (bool, error) {
+	for _, t := range install(program) {
+		now, err := g.disk.Read(t.path)
+		if err != nil || !now.Equal(t.state) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // Watch has systemd look at the inbox from now on, and once now.
 func (g *Guard) Watch(ctx context.Context) error {
 	if err := g.machine.Tool(ctx, systemctl, "start", inboxPath); err != nil {
