@@ -20,6 +20,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -244,6 +245,8 @@ func (f *fleet) take(m *machine, node *corev1.Node) {
 		return
 	}
 	check(f.t, err)
+	pod.Status.Phase = corev1.PodRunning
+	check(f.t, f.client.Status().Update(f.t.Context(), pod))
 	before := v1alpha1.NodeEnactment{}
 	if m.report != nil {
 		before = *m.report
@@ -377,7 +380,9 @@ func (f *fleet) change(change func(*v1alpha1.LowLatencyNodeProfileSpec)) {
 func TestRollout(t *testing.T) {
 	f := newFleet(t, "n1", "n2")
 	profile := objects.MakeProfile("trading").Selecting(v1alpha1.Labels{"trading": ""}).Obj()
+	f.enforce("restricted")
 	check(t, f.client.Create(t.Context(), profile))
+	f.notAdmitted()
 
 	f.until("the operator is killed once a node is cordoned", func() string {
 		if f.most == 0 {
@@ -413,6 +418,30 @@ func TestRollout(t *testing.T) {
 			t.Errorf("label %s is left", key)
 		}
 	}
+}
+
+// notAdmitted: no node is touched while the pod that hands instructions over is not admitted, and the profile says so.
+func (f *fleet) notAdmitted() {
+	f.t.Helper()
+	f.until("the profile says that the pod is not admitted", func() string {
+		c := f.condition(v1alpha1.ConditionDegraded)
+		if c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonPlatformFailed || !strings.Contains(c.Message, "PodSecurity") {
+			return fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message)
+		}
+		return f.leftovers()
+	})
+	if f.most > 0 {
+		f.t.Error("a node was cordoned although nothing can be handed to it")
+	}
+	f.enforce("privileged")
+}
+
+// enforce sets the level of Pod Security in the namespace of the agents.
+func (f *fleet) enforce(level string) {
+	f.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controllers.DefaultAgentNamespace}}
+	text := fmt.Sprintf(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":%q}}}`, level)
+	check(f.t, f.client.Patch(f.t.Context(), namespace, client.RawPatch(types.MergePatchType, []byte(text))))
 }
 
 // blockedDrain: a disruption budget is honoured and named, and the node goes on when it allows the eviction.
