@@ -232,7 +232,17 @@ func (a *app) comparedFiles(ctx context.Context, before, after string) (*view.La
 	if err != nil {
 		return nil, err
 	}
-	compared, found := &view.LatencyTest{Kind: is[0].kind, Nodes: []view.LatencyNode{}}, 0
+	compared, found := matchMeasured(was, is)
+	if found == 0 {
+		return nil, fmt.Errorf("no test of %s has measured a node that the same test of %s has measured, too", after, before)
+	}
+	return compared, nil
+}
+
+// matchMeasured puts each node beside the same one of before, and says how many have one. Those that one side lacks have one
+// measurement.
+func matchMeasured(was, is []measuredNode) (compared *view.LatencyTest, found int) {
+	compared = &view.LatencyTest{Kind: is[0].kind, Nodes: []view.LatencyNode{}}
 	for i := range is {
 		at := slices.IndexFunc(was, func(m measuredNode) bool { return m.test == is[i].test && m.result.Node == is[i].result.Node })
 		if at < 0 && len(was) == 1 && len(is) == 1 {
@@ -249,10 +259,7 @@ func (a *app) comparedFiles(ctx context.Context, before, after string) (*view.La
 			compared.Nodes = append(compared.Nodes, view.OfLatencyResult(&v1alpha1.LatencyTestResult{Node: was[i].result.Node}, was[i].result.Measured))
 		}
 	}
-	if found == 0 {
-		return nil, fmt.Errorf("no test of %s has measured a node that the same test of %s has measured, too", after, before)
-	}
-	return compared, nil
+	return compared, found
 }
 
 // measuredNode is a node that a test has measured.

@@ -93,6 +93,13 @@ func TestNone(t *testing.T) {
 	if err != nil || len(outcome.Turned) > 0 {
 		t.Errorf("Roll() of a paused profile = %v, %v, want nobody's turn", outcome, err)
 	}
+	if watches := (None{}).Watches(); len(watches) > 0 {
+		t.Errorf("Watches() = %v, want none", watches)
+	}
+}
+
+// TestNoneKeepsChangedHosts: a profile whose hosts were changed by an operator with the other platform is not forgotten.
+func TestNoneKeepsChangedHosts(t *testing.T) {
 	labelled := func(labels map[string]string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
 	}
@@ -116,8 +123,5 @@ func TestNone(t *testing.T) {
 	if err != nil || !slices.Equal(rest.Nodes, []string{"n1", "n2"}) || rest.RetryAfter == 0 || !strings.Contains(rest.Waiting, "node n1") ||
 		!strings.Contains(rest.Waiting, "--platform=Kubernetes") {
 		t.Errorf("Return() = %+v, %v, want the nodes that were changed", rest, err)
-	}
-	if watches := (None{}).Watches(); len(watches) > 0 {
-		t.Errorf("Watches() = %v, want none", watches)
 	}
 }

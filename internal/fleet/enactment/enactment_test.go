@@ -107,7 +107,8 @@ func locked(why string) change { return func(n *enactment.Node) { n.Lock = why }
 
 func of(profile string) change { return func(n *enactment.Node) { n.Profile = profile } }
 
-func retry(number int64) change { return func(n *enactment.Node) { n.Retry = number } }
+// retry allows one more attempt after instruction 8.
+func retry(n *enactment.Node) { n.Retry = 8 }
 
 func decide(limit int, nodes ...enactment.Node) enactment.Decision {
 	return enactment.Decide(nodes, enactment.Limits{Profile: "trading", MaximumUnavailable: limit, MayBegin: true}, now())
@@ -198,11 +199,11 @@ func fromEmpty() map[string]stageCase {
 		"taken back and given free":          {boot(reported(v1alpha1.EnactmentTakenBack, 8, planA, ""), because("NotStarted", "the kernel did not come up.")), enactment.Step{Verb: enactment.Uncordon}, enactment.StageFailed, "instruction 8 was taken back (NotStarted): the kernel did not come up"},
 		"taken back and over":                {[]change{reported(v1alpha1.EnactmentTakenBack, 8, planA, ""), because("NotStarted", "x")}, enactment.Step{}, enactment.StageFailed, "taken back"},
 		"refused":                            {[]change{reported(v1alpha1.EnactmentRefused, 8, planA, ""), because("CannotEnact", "x")}, enactment.Step{}, enactment.StageFailed, "was refused (CannotEnact)"},
-		"another attempt":                    {[]change{reported(v1alpha1.EnactmentTakenBack, 8, planA, ""), retry(8)}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
-		"another attempt is told so":         {boot(empty, reported(v1alpha1.EnactmentTakenBack, 8, planA, ""), retry(8)), enactment.Step{Verb: enactment.Instruct, Number: seconds(), Reboots: true, Again: true}, enactment.StageChanging, ""},
-		"another attempt, a plan in force":   {took(reported(v1alpha1.EnactmentTakenBack, 8, planA, planB), retry(8)), enactment.Step{Verb: enactment.Cordon}, enactment.StageChanging, "cordoned"},
-		"which is told so, too":              {boot(empty, reported(v1alpha1.EnactmentTakenBack, 8, planA, planB), retry(8)), enactment.Step{Verb: enactment.Instruct, Number: seconds(), Reboots: true, Again: true}, enactment.StageChanging, ""},
-		"one more attempt failed":            {[]change{reported(v1alpha1.EnactmentTakenBack, 9, planA, ""), retry(8)}, enactment.Step{}, enactment.StageFailed, ""},
+		"another attempt":                    {[]change{reported(v1alpha1.EnactmentTakenBack, 8, planA, ""), retry}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
+		"another attempt is told so":         {boot(empty, reported(v1alpha1.EnactmentTakenBack, 8, planA, ""), retry), enactment.Step{Verb: enactment.Instruct, Number: seconds(), Reboots: true, Again: true}, enactment.StageChanging, ""},
+		"another attempt, a plan in force":   {took(reported(v1alpha1.EnactmentTakenBack, 8, planA, planB), retry), enactment.Step{Verb: enactment.Cordon}, enactment.StageChanging, "cordoned"},
+		"which is told so, too":              {boot(empty, reported(v1alpha1.EnactmentTakenBack, 8, planA, planB), retry), enactment.Step{Verb: enactment.Instruct, Number: seconds(), Reboots: true, Again: true}, enactment.StageChanging, ""},
+		"one more attempt failed":            {[]change{reported(v1alpha1.EnactmentTakenBack, 9, planA, ""), retry}, enactment.Step{}, enactment.StageFailed, ""},
 		"corrected after a failure":          {[]change{wants(planB), reported(v1alpha1.EnactmentTakenBack, 8, planA, "")}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageWaiting, ""},
 		"withdrawn while it is emptied":      {boot(unwanted, left("a/b")), enactment.Step{Verb: enactment.Uncordon}, enactment.StageChanging, ""},
 		"withdrawn before it was taken":      {boot(unwanted, issued(true)), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, ""},

@@ -30,15 +30,21 @@ func (n *Node) next(now time.Time) (Step, Stage, string) {
 		return Step{}, StageChanging, n.working()
 	case n.isAnswered():
 		return Step{Verb: Withdraw}, StageChanging, "the guard has answered"
-	case n.Issued != nil && !n.isMeant() && n.mayWithdraw():
-		return Step{Verb: Withdraw}, StageChanging, "the instruction is withdrawn, because another is to take its place"
 	case n.Issued != nil:
-		return n.handOver(now)
+		return n.pursue(now)
 	case n.isDone() || n.hasFailed() || n.Wanted.Refused != "":
 		return n.finish()
 	default:
 		return n.change(now)
 	}
+}
+
+// pursue goes on with an instruction that the guard has not answered.
+func (n *Node) pursue(now time.Time) (Step, Stage, string) {
+	if !n.isMeant() && n.mayWithdraw() {
+		return Step{Verb: Withdraw}, StageChanging, "the instruction is withdrawn, because another is to take its place"
+	}
+	return n.handOver(now)
 }
 
 // change begins what is wanted.
