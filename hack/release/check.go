@@ -74,10 +74,10 @@ func contents() []string {
 		"install.yaml", "install-repair.yaml", "install-kubernetes.yaml", "crds.yaml",
 		"bundle-*.tar.gz", "catalog-*.tar.gz", "lowlatency-operator-*.tgz", "lowlatency.krew.yaml", "RELEASE_NOTES.md", provenanceFile)
 	for _, one := range platforms() {
-		all = append(all, one.archive("*"), one.materials())
+		all = append(all, one.archive(plugin, "*"), one.materials(plugin))
 	}
 	for _, one := range guardPlatforms() {
-		all = append(all, one.guardArchive("*"), one.guardMaterials())
+		all = append(all, one.archive(guard, "*"), one.materials(guard))
 	}
 	return all
 }

@@ -24,14 +24,14 @@ func platforms() []platform {
 	return []platform{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}}
 }
 
-// archive is the name of the plugin's archive.
-func (p platform) archive(version string) string {
-	return fmt.Sprintf("%s-%s-%s-%s.tar.gz", plugin, version, p.system, p.architecture)
+// archive is the name of a program's archive.
+func (p platform) archive(program, version string) string {
+	return fmt.Sprintf("%s-%s-%s-%s.tar.gz", program, version, p.system, p.architecture)
 }
 
-// materials is the name of the plugin's bill of materials.
-func (p platform) materials() string {
-	return fmt.Sprintf("%s-%s-%s.spdx.json", plugin, p.system, p.architecture)
+// materials is the name of a program's bill of materials.
+func (p platform) materials(program string) string {
+	return fmt.Sprintf("%s-%s-%s.spdx.json", program, p.system, p.architecture)
 }
 
 // makePlugins builds the plugin for every platform, and the manifest by which krew installs it.
@@ -85,11 +85,11 @@ func completions(ctx context.Context, scratch string) ([]entry, error) {
 
 // makePlugin builds one archive with its bill of materials, and returns the sum of the archive.
 func (r *release) makePlugin(ctx context.Context, on platform, scratch string, shared []entry) (string, error) {
-	entries, err := r.buildProgram(ctx, plugin, on, filepath.Join(scratch, on.system+"-"+on.architecture), r.path(on.materials()))
+	entries, err := r.buildProgram(ctx, plugin, on, filepath.Join(scratch, on.system+"-"+on.architecture), r.path(on.materials(plugin)))
 	if err != nil {
 		return "", err
 	}
-	name := on.archive(r.version)
+	name := on.archive(plugin, r.version)
 	packed, err := archive(name, append(entries, shared...), r.source.committed)
 	if err != nil {
 		return "", err
@@ -109,7 +109,7 @@ func (r *release) krew(sums map[platform]string) map[string]any {
 		}
 		all = append(all, map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"os": one.system, "arch": one.architecture}},
-			"uri":      "https://github.com/lowlatency-dev/lowlatency-operator/releases/download/v" + r.version + "/" + one.archive(r.version),
+			"uri":      "https://github.com/lowlatency-dev/lowlatency-operator/releases/download/v" + r.version + "/" + one.archive(plugin, r.version),
 			"sha256":   sums[one], "bin": one.programs(plugin)[0], "files": files,
 		})
 	}

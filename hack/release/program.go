@@ -31,17 +31,7 @@ func (p platform) programs(name string) []string {
 // guardPlatforms are those of hosts.
 func guardPlatforms() []platform { return []platform{{"linux", "amd64"}, {"linux", "arm64"}} }
 
-// guardArchive is the name of the guard's archive.
-func (p platform) guardArchive(version string) string {
-	return fmt.Sprintf("%s-%s-%s-%s.tar.gz", guard, version, p.system, p.architecture)
-}
-
-// guardMaterials is the name of the guard's bill of materials.
-func (p platform) guardMaterials() string {
-	return fmt.Sprintf("%s-%s-%s.spdx.json", guard, p.system, p.architecture)
-}
-
-// makeGuards builds the guard for hosts. It is in no image: it runs before there is a container runtime.
+// makeGuards builds the guard for hosts that no operator brings it to; for the others it is in the operator's image.
 func (r *release) makeGuards(ctx context.Context) error {
 	scratch, err := os.MkdirTemp("", "release-")
 	if err != nil {
@@ -53,11 +43,11 @@ func (r *release) makeGuards(ctx context.Context) error {
 		return fmt.Errorf("packing the guard: %w", err)
 	}
 	for _, on := range guardPlatforms() {
-		entries, err := r.buildProgram(ctx, guard, on, filepath.Join(scratch, on.architecture), r.path(on.guardMaterials()))
+		entries, err := r.buildProgram(ctx, guard, on, filepath.Join(scratch, on.architecture), r.path(on.materials(guard)))
 		if err != nil {
 			return fmt.Errorf("%s/%s: %w", on.system, on.architecture, err)
 		}
-		name := on.guardArchive(r.version)
+		name := on.archive(guard, r.version)
 		packed, err := archive(name, append(entries, entry{"LICENSE", licence, 0o644}), r.source.committed)
 		if err != nil {
 			return err

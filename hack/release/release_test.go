@@ -260,7 +260,7 @@ func TestKrew(t *testing.T) {
 		t.Errorf("%d platforms have the program of measurements, want those of Linux", found)
 	}
 	for _, one := range platforms() {
-		for _, want := range []string{`"sha256":"sum of ` + one.architecture, "/v1.2.3/" + one.archive("1.2.3"), `"os":"linux"`, `"from":"LICENSE"`} {
+		for _, want := range []string{`"sha256":"sum of ` + one.architecture, "/v1.2.3/" + one.archive(plugin, "1.2.3"), `"os":"linux"`, `"from":"LICENSE"`} {
 			if !strings.Contains(string(text), want) {
 				t.Errorf("there is no %s in %s", want, text)
 			}
