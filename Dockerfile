@@ -19,8 +19,14 @@ COPY cmd/ cmd/
 COPY config/crd/ config/crd/
 COPY controllers/ controllers/
 COPY internal/ internal/
+COPY hack/image/go.mod hack/image/go.sum hack/image/
+COPY hack/image/licences/ hack/image/licences/
+COPY hack/image/thirdparty/ hack/image/thirdparty/
 RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
     go build -trimpath -ldflags "-s -w -X main.release=${VERSION},${COMMIT}" -o ./ ./cmd/lowlatency-operator ./cmd/lowlatency-agent ./cmd/lowlatency-guard
+# The licences and notices of the modules in the programs, as make image writes them.
+RUN CGO_ENABLED=0 go -C hack/image run ./thirdparty -texts -platforms ${TARGETOS}/${TARGETARCH} /workspace \
+    ./cmd/lowlatency-operator ./cmd/lowlatency-agent ./cmd/lowlatency-guard > THIRD-PARTY
 
 FROM ${BASE_IMAGE}
 ARG VERSION=unknown
@@ -32,6 +38,7 @@ LABEL name="lowlatency-operator" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}"
 COPY LICENSE /licenses/LICENSE
+COPY --from=builder /workspace/THIRD-PARTY /licenses/THIRD-PARTY
 COPY --from=builder /workspace/lowlatency-operator /lowlatency-operator
 COPY --from=builder /workspace/lowlatency-agent /lowlatency-agent
 COPY --from=builder /workspace/lowlatency-guard /lowlatency-guard

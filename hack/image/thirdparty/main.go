@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Command thirdparty prints the modules that the project's programs contain, with their licences, as a page of Markdown. It fails
-// when one of them has terms that are not on the list of those that the project accepts.
+// Command thirdparty prints the modules that the project's programs contain, with their licences, as a page of Markdown; with -texts, the
+// licences and notices themselves, as images carry them. It fails when one of them has terms that are not on the list of those that the
+// project accepts.
+//
+//	thirdparty [-texts] [-platforms linux/amd64] [FOLDER [PACKAGE ...]]
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -30,25 +34,35 @@ func platforms() []string {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	folder := "."
-	if len(os.Args) > 1 {
-		folder = os.Args[1]
+	texts := flag.Bool("texts", false, "print the licences and notices themselves")
+	on := flag.String("platforms", strings.Join(platforms(), ","), "the platforms of the programs, with commas between them")
+	flag.Parse()
+	show := page
+	if *texts {
+		show = func(modules []licences.Module) string { return string(licences.Texts(modules)) }
 	}
-	if err := run(ctx, folder, os.Stdout); err != nil {
+	folder, packages := ".", []string{"./cmd/..."}
+	if flag.NArg() > 0 {
+		folder = flag.Arg(0)
+	}
+	if flag.NArg() > 1 {
+		packages = flag.Args()[1:]
+	}
+	if err := run(ctx, os.Stdout, show, folder, strings.Split(*on, ","), packages); err != nil {
 		fmt.Fprintln(os.Stderr, "thirdparty:", err)
 		os.Exit(1) //nolint:gocritic // The signal handler goes with the process.
 	}
 }
 
-func run(ctx context.Context, folder string, out io.Writer) error {
-	modules, err := licences.Of(ctx, folder, platforms(), "./cmd/...")
+func run(ctx context.Context, out io.Writer, show func([]licences.Module) string, folder string, platforms, packages []string) error {
+	modules, err := licences.Of(ctx, folder, platforms, packages...)
 	if err != nil {
 		return err
 	}
 	if err := check(modules); err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, page(modules))
+	_, err = io.WriteString(out, show(modules))
 	return err
 }
 
