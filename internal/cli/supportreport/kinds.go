@@ -4,24 +4,42 @@
 package supportreport
 
 import (
+	"maps"
 	"net/url"
+	"path"
+	"slices"
+	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-// testsFolder has the LatencyTests.
-const testsFolder = "latencytests"
+// testsFolder has the LatencyTests, jobsFolder the Jobs that measure for them.
+const (
+	testsFolder = "latencytests"
+	jobsFolder  = "latencytest-jobs"
+)
 
 // kind is one list of objects of a report.
 type kind struct {
 	// folder is where they are in the report, path where the API server has them.
 	folder, path string
+	// namespace is that of all of the list, where it is one of users.
+	namespace string
 	// selector is a label selector; "" for all of the list.
 	selector string
 	// keep tells those that belong into the report; nil for all.
 	keep func(object map[string]any) bool
 	// reduce takes away what does not; nil for nothing but what no object needs.
 	reduce func(object map[string]any)
+}
+
+// in is the folder of an object: lists of namespaces of users have one for each.
+func (k *kind) in(object map[string]any) string {
+	namespace, _ := fields(object, "metadata")["namespace"].(string)
+	if namespace != "" && (k.namespace != "" || !strings.Contains(k.path, "/namespaces/")) {
+		return path.Join(k.folder, harmless(namespace))
+	}
+	return k.folder
 }
 
 // kinds are the table of all that a report holds of the API server. Secrets are not in it and must never be, nor is what others have
@@ -36,7 +54,7 @@ func kinds(options *Options) []kind {
 		{folder: "lowlatencynodes", path: ours + "lowlatencynodes"},
 		// These are in namespaces of their users.
 		{folder: testsFolder, path: ours + "latencytests"},
-		{folder: "latencytest-jobs", path: "/apis/batch/v1/jobs", selector: v1alpha1.LabelLatencyTest},
+		{folder: jobsFolder, path: "/apis/batch/v1/jobs", selector: v1alpha1.LabelLatencyTest},
 		{folder: "latencytest-pods", path: "/api/v1/pods", selector: v1alpha1.LabelLatencyTest},
 		{folder: "nodes", path: "/api/v1/nodes", keep: options.isOurNode, reduce: reduceNode},
 		{folder: "machineconfigs", path: "/apis/machineconfiguration.openshift.io/v1/machineconfigs", selector: own},
@@ -64,6 +82,59 @@ func isOurEvent(event map[string]any) bool {
 	version, _ := about["apiVersion"].(string)
 	group, err := url.Parse(version)
 	return about["kind"] == "Node" || err == nil && group.Path == v1alpha1.GroupVersion.String()
+}
+
+// testEvents are the lists of events about LatencyTests, their Jobs and pods, of which the API server has one in each namespace with such
+// tests. They are known when the tests have been read.
+func (r *report) testEvents() []kind {
+	lists := make([]kind, 0, len(r.tested))
+	for _, namespace := range slices.Sorted(maps.Keys(r.tested)) {
+		jobs := r.tested[namespace]
+		lists = append(lists, kind{
+			folder: "latencytest-events", namespace: namespace, path: "/api/v1/namespaces/" + url.PathEscape(namespace) + "/events",
+			keep: func(event map[string]any) bool { return isTestEvent(event, jobs) },
+		})
+	}
+	return lists
+}
+
+// isTestEvent reports whether an event is about a LatencyTest, one of the Jobs, or a pod of one, which may be gone.
+func isTestEvent(event map[string]any, jobs map[string]bool) bool {
+	about := fields(event, "involvedObject")
+	name, _ := about["name"].(string)
+	switch about["kind"] {
+	case "Job":
+		return jobs[name]
+	case "Pod":
+		end := max(strings.LastIndexByte(name, '-'), 0)
+		return jobs[name[:end]]
+	case "LatencyTest":
+		return isOurEvent(event)
+	}
+	return false
+}
+
+// learnTest notes the namespace of a LatencyTest and the Jobs that it names.
+func (r *report) learnTest(test map[string]any) {
+	r.learnJobs(test)
+	results, _ := fields(test, "status")["results"].([]any)
+	for _, entry := range results {
+		result, _ := entry.(map[string]any)
+		r.learnJobs(test, result["job"])
+	}
+}
+
+// learnJobs notes the namespace of an object and names of Jobs in it.
+func (r *report) learnJobs(in map[string]any, names ...any) {
+	namespace, _ := fields(in, "metadata")["namespace"].(string)
+	if r.tested[namespace] == nil {
+		r.tested[namespace] = map[string]bool{}
+	}
+	for _, name := range names {
+		if name, _ := name.(string); name != "" {
+			r.tested[namespace][name] = true
+		}
+	}
 }
 
 // reduceNode leaves what the operator reads and writes of a Node: images, addresses and annotations of others say whose cluster it is.

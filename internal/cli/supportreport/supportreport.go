@@ -75,11 +75,13 @@ type report struct {
 	names    *names
 	problems []string
 	objects  map[string]int
+	// tested are the namespaces with LatencyTests, and the Jobs of these by name.
+	tested map[string]map[string]bool
 }
 
 // Write gathers a report and writes it. The error is about writing, or says that nothing of the cluster could be read at all.
 func Write(ctx context.Context, options Options, to Writer) (Summary, error) {
-	r := &report{options: &options, names: newNames(), objects: map[string]int{}}
+	r := &report{options: &options, names: newNames(), objects: map[string]int{}, tested: map[string]map[string]bool{}}
 	options.known = map[string]bool{}
 	if err := r.gatherObjects(ctx); err != nil {
 		return Summary{}, err
@@ -101,39 +103,51 @@ func (o *Options) isOurNode(object map[string]any) bool {
 // gatherObjects reads all kinds.
 func (r *report) gatherObjects(ctx context.Context) error {
 	all := kinds(r.options)
-	var failures []error
-	for _, k := range all {
-		r.options.Progress("reading " + k.folder)
-		err := r.options.List(ctx, k.path, k.selector, func(object map[string]any) { r.addObject(&k, object) })
-		switch {
-		case err == nil:
-		case apierrors.IsNotFound(err):
-			r.problems = append(r.problems, k.folder+": the cluster has no such kind")
-			failures = append(failures, err)
-		default:
-			r.problems = append(r.problems, fmt.Sprintf("%s: %v", k.folder, err))
-			failures = append(failures, err)
-		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("gathering the report: %w", ctx.Err())
-		}
+	failures, err := r.gatherLists(ctx, all)
+	if err != nil {
+		return err
 	}
 	if len(failures) == len(all) {
 		return fmt.Errorf("nothing of the cluster can be read: %w", failures[0])
 	}
-	return nil
+	_, err = r.gatherLists(ctx, r.testEvents())
+	return err
+}
+
+// gatherLists reads lists, and returns why some could not be read.
+func (r *report) gatherLists(ctx context.Context, lists []kind) (failures []error, err error) {
+	for i := range lists {
+		k := &lists[i]
+		what := path.Join(k.folder, k.namespace)
+		r.options.Progress("reading " + what)
+		err := r.options.List(ctx, k.path, k.selector, func(object map[string]any) { r.addObject(k, object) })
+		switch {
+		case err == nil:
+		case apierrors.IsNotFound(err):
+			r.problems = append(r.problems, what+": the cluster has no such kind")
+			failures = append(failures, err)
+		default:
+			r.problems = append(r.problems, fmt.Sprintf("%s: %v", what, err))
+			failures = append(failures, err)
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("gathering the report: %w", ctx.Err())
+		}
+	}
+	return failures, nil
 }
 
 // addObject takes an object into the report.
 func (r *report) addObject(k *kind, object map[string]any) {
 	r.names.learn(k.folder, object)
 	name, _ := fields(object, "metadata")["name"].(string)
-	in := k.folder
-	if namespace, _ := fields(object, "metadata")["namespace"].(string); !strings.Contains(k.path, "/namespaces/") && namespace != "" {
-		in = path.Join(k.folder, harmless(namespace))
-	}
-	if k.folder == "lowlatencynodes" {
+	switch k.folder {
+	case "lowlatencynodes":
 		r.options.known[name] = true
+	case testsFolder:
+		r.learnTest(object)
+	case jobsFolder:
+		r.learnJobs(object, name)
 	}
 	if k.keep != nil && !k.keep(object) {
 		return
@@ -151,7 +165,7 @@ func (r *report) addObject(k *kind, object map[string]any) {
 		return
 	}
 	r.objects[k.folder]++
-	r.files = append(r.files, file{name: path.Join("objects", in, harmless(name)+".yaml"), content: content})
+	r.files = append(r.files, file{name: path.Join("objects", k.in(object), harmless(name)+".yaml"), content: content})
 }
 
 // reduce takes away what says nothing about the cluster's state.

@@ -92,6 +92,25 @@ func (m memory) Add(name string, content []byte) error {
 	return nil
 }
 
+// listOfTests are Jobs of LatencyTests, and what happened in their namespaces.
+func listOfTests(path string, each func(map[string]any)) error {
+	switch {
+	case strings.HasSuffix(path, "/jobs"):
+		each(map[string]any{"kind": "Job", "metadata": map[string]any{"namespace": "desk-b", "name": "quiet-new"}})
+	case strings.HasSuffix(path, "/desk-a/events"):
+		return errors.New("you may not read desk-a")
+	case strings.HasSuffix(path, "/desk-b/events"):
+		for name, about := range map[string]map[string]any{
+			"test": {"kind": "LatencyTest", "apiVersion": "lowlatency.dev/v1alpha1", "name": "quiet"}, "job": {"kind": "Job", "name": "quiet-new"},
+			"pod": {"kind": "Pod", "name": "quiet-old-x1y2z"}, "of-others": {"kind": "Pod", "name": "engine-0"},
+			"their-job": {"kind": "Job", "name": "quiet"}, "no-name": {"kind": "Pod"}, "namesake": {"kind": "LatencyTest", "apiVersion": "example.com/v1"},
+		} {
+			each(map[string]any{"kind": "Event", "metadata": map[string]any{"namespace": "desk-b", "name": name}, "involvedObject": about})
+		}
+	}
+	return nil
+}
+
 // options are those of a cluster without OpenShift in which Deployments may not be read, with two nodes that have agents.
 func options() Options {
 	return Options{
@@ -107,9 +126,11 @@ func options() Options {
 					each(map[string]any{
 						"kind": "LatencyTest", "metadata": map[string]any{"namespace": namespace, "name": "quiet"},
 						"spec":   map[string]any{"nodes": map[string]any{"names": []any{"w1", "lonely"}}},
-						"status": map[string]any{"results": []any{map[string]any{"node": "w3", "message": "w3 was slow"}}},
+						"status": map[string]any{"results": []any{map[string]any{"node": "w3", "message": "w3 was slow", "job": "quiet-old"}}},
 					})
 				}
+			case strings.HasSuffix(path, "/jobs"), strings.HasSuffix(path, "/events"):
+				return listOfTests(path, each)
 			case strings.HasSuffix(path, "lowlatencynodes"):
 				for _, name := range []string{"w1", "w2"} {
 					each(map[string]any{"kind": "LowLatencyNode", "metadata": map[string]any{"name": name, "managedFields": []any{}}})
@@ -141,7 +162,7 @@ func TestWrite(t *testing.T) {
 	}
 	problems := []string{
 		"machineconfigs: the cluster has no such kind", "kubeletconfigs: the cluster has no such kind", "machineconfigpools: the cluster has no such kind",
-		"tuneds: the cluster has no such kind", "operator/deployments: you may not",
+		"tuneds: the cluster has no such kind", "operator/deployments: you may not", "latencytest-events/namespace-002: you may not read namespace-002",
 		"node node-003: the full report of its agent: the agent of node-003 is away", "node node-003: the snapshot of its host: the agent of this version offers no snapshots",
 	}
 	if diff := cmp.Diff(problems, sum.Problems); diff != "" {
@@ -154,20 +175,28 @@ func TestWrite(t *testing.T) {
 	delete(got, Folder+"/README.txt")
 	test := func(namespace string) string {
 		return "kind: LatencyTest\nmetadata:\n  name: quiet\n  namespace: " + namespace + "\nspec:\n  nodes:\n    names:\n    - node-002\n    - node-001\n" +
-			"status:\n  results:\n  - message: node-004 was slow\n    node: node-004\n"
+			"status:\n  results:\n  - job: quiet-old\n    message: node-004 was slow\n    node: node-004\n"
 	}
+	event := func(name, about string) string {
+		return "involvedObject:\n" + about + "kind: Event\nmetadata:\n  name: " + name + "\n  namespace: namespace-003\n"
+	}
+	const events = Folder + "/objects/latencytest-events/namespace-003/"
 	want := memory{
-		Folder + "/objects/latencytests/namespace-002/quiet.yaml": test("namespace-002"),
-		Folder + "/objects/latencytests/namespace-003/quiet.yaml": test("namespace-003"),
-		Folder + "/objects/lowlatencynodes/node-002.yaml":         "kind: LowLatencyNode\nmetadata:\n  name: node-002\n",
-		Folder + "/objects/lowlatencynodes/node-003.yaml":         "kind: LowLatencyNode\nmetadata:\n  name: node-003\n",
-		Folder + "/nodes/node-002/report.json":                    `{"node": "node-002", "containers": [{"namespace": "namespace-001", "pod": "pod-001", "container": "container-001"}]}`,
-		Folder + "/nodes/node-002/snapshot.tar.gz":                "w1 as it was packed",
+		Folder + "/objects/latencytests/namespace-002/quiet.yaml":         test("namespace-002"),
+		Folder + "/objects/latencytests/namespace-003/quiet.yaml":         test("namespace-003"),
+		Folder + "/objects/latencytest-jobs/namespace-003/quiet-new.yaml": "kind: Job\nmetadata:\n  name: quiet-new\n  namespace: namespace-003\n",
+		events + "test.yaml": event("test", "  apiVersion: lowlatency.dev/v1alpha1\n  kind: LatencyTest\n  name: quiet\n"),
+		events + "job.yaml":  event("job", "  kind: Job\n  name: quiet-new\n"),
+		events + "pod.yaml":  event("pod", "  kind: Pod\n  name: quiet-old-x1y2z\n"),
+		Folder + "/objects/lowlatencynodes/node-002.yaml": "kind: LowLatencyNode\nmetadata:\n  name: node-002\n",
+		Folder + "/objects/lowlatencynodes/node-003.yaml": "kind: LowLatencyNode\nmetadata:\n  name: node-003\n",
+		Folder + "/nodes/node-002/report.json":            `{"node": "node-002", "containers": [{"namespace": "namespace-001", "pod": "pod-001", "container": "container-001"}]}`,
+		Folder + "/nodes/node-002/snapshot.tar.gz":        "w1 as it was packed",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	if sum.Files != 7 || sum.Objects["lowlatencynodes"] != 2 {
+	if sum.Files != 11 || sum.Objects["lowlatencynodes"] != 2 {
 		t.Errorf("the sum is %+v", sum)
 	}
 }
