@@ -316,6 +316,8 @@ const (
 	MaxSteeredPorts = 16
 	// MaxPort is the largest number of a port.
 	MaxPort = 65535
+	// MaxFingerprintStacks bounds the stacks in the fingerprint of a measured node.
+	MaxFingerprintStacks = 8
 	// MaxStackVersionLength bounds the version of a stack.
 	MaxStackVersionLength = 64
 	// MaxHostPathLength bounds a folder of the node.

@@ -62,7 +62,7 @@ func sharedBounds() []bound {
 		{v1alpha1.MaxObjectNameLength, "maxLength", "lln: spec.bypassPools[] spec.plannedPools[].name spec.bypassNICs[].pool bnp: spec.sharing.withPools[] status.findings[].conflictingPools[] lt: spec.nodes.profile spec.nodes.bypassNICPool"},
 		{v1alpha1.MaxNameLength, "maxLength", `bnp: status.findings[].node status.members[].node llnp: spec.containerRuntime.runtimeClassName status.findings[].node
 			status.shapes[].pool lln: spec.planConfigMap spec.profile status.bypassNICs[].pool
-			status.bypassNICs[].users[].pod lt: spec.nodes.names[] status.results[].node`},
+			status.bypassNICs[].users[].pod lt: spec.nodes.names[] status.results[].node status.results[].measured.fingerprint.stacks[].pool status.results[].previous.fingerprint.stacks[].pool status.results[].pendingFingerprint.stacks[].pool`},
 		{v1alpha1.MaxNamespaceLength, "maxLength", `llnp: spec.verification.qualification.tests[].namespace bnp: spec.networkAttachment.namespaces[] lln: status.bypassNICs[].users[].container
 			status.bypassNICs[].users[].namespace`},
 		{v1alpha1.MaxMatchLabels, "maxProperties", `bnp: spec.nodeSelector.matchLabels llnp: spec.nodeSelector.matchLabels
@@ -237,7 +237,8 @@ func poolBounds() []bound {
 		{v1alpha1.MaxPort, "maximum", "bnp: spec.stack.afxdp.steering.udpPorts[]"},
 		{v1alpha1.MaxStackVersionLength, "maxLength", `bnp: spec.stack.efvi.onloadVersion spec.stack.onload.version spec.stack.tcpDirect.onloadVersion
 			spec.stack.tcpDirect.version lln: status.bypassNICs[].moduleVersion
-			status.bypassNICs[].userVersion`},
+			status.bypassNICs[].userVersion lt: status.results[].measured.fingerprint.stacks[].versions status.results[].previous.fingerprint.stacks[].versions status.results[].pendingFingerprint.stacks[].versions`},
+		{v1alpha1.MaxFingerprintStacks, "maxItems", "lt: status.results[].measured.fingerprint.stacks status.results[].previous.fingerprint.stacks status.results[].pendingFingerprint.stacks"},
 		{v1alpha1.MaxHostPathLength, "maxLength", `bnp: spec.stack.efvi.userSpace.hostPath spec.stack.onload.userSpace.hostPath
 			spec.stack.tcpDirect.userSpace.hostPath`},
 		{v1alpha1.MaxOnloadOptions, "maxItems", "bnp: spec.stack.onload.options"},

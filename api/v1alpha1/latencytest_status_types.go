@@ -291,8 +291,33 @@ type LatencyFingerprint struct {
 	// +optional
 	PlanHash string `json:"planHash,omitempty"`
 
-	// nicsHash is a hash of the NICs with their drivers, and of the versions of their stacks.
+	// nicsHash is a hash of the NICs with their drivers.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	NICsHash string `json:"nicsHash,omitempty"`
+
+	// stacks are the stacks of the BypassNICPools on the node whose versions are known, at most 8. A stack that is there before
+	// a measurement and not after it, or after it and not before, is no change: a pool says what the node gives to pods, not
+	// what runs on it.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=pool
+	// +optional
+	Stacks []LatencyFingerprintStack `json:"stacks,omitempty"`
+}
+
+// LatencyFingerprintStack is the stack of a BypassNICPool on a node.
+type LatencyFingerprintStack struct {
+	// pool is the name of the BypassNICPool.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Pool string `json:"pool"`
+
+	// versions are that of the kernel module and that of the user files, with a slash between them; a hyphen stands for one that
+	// nobody reports.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	Versions string `json:"versions"`
 }

@@ -4,7 +4,9 @@
 package qualification
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,10 +34,11 @@ func FingerprintOf(node *corev1.Node, report *v1alpha1.LowLatencyNode) v1alpha1.
 	if nics := nicsOf(report); len(nics) > 0 {
 		found.NICsHash = hashOf(strings.Join(nics, "\n"))
 	}
+	found.Stacks = stacksOf(report)
 	return found
 }
 
-// nicsOf are the NICs with their drivers, and the versions of stacks. Virtual functions come and go with pods.
+// nicsOf are the NICs with their drivers. Virtual functions come and go with pods.
 func nicsOf(report *v1alpha1.LowLatencyNode) []string {
 	var nics []string
 	for i := range report.Status.Inventory.NICs {
@@ -43,13 +46,30 @@ func nicsOf(report *v1alpha1.LowLatencyNode) []string {
 			nics = append(nics, fmt.Sprintf("%s %s:%s %s", nic.PCIAddress, nic.Vendor, nic.Device, nic.Driver))
 		}
 	}
-	for i := range report.Status.BypassNICs {
-		if nic := &report.Status.BypassNICs[i]; nic.ModuleVersion != "" || nic.UserVersion != "" {
-			nics = append(nics, fmt.Sprintf("stack %s %s", nic.ModuleVersion, nic.UserVersion))
-		}
-	}
 	slices.Sort(nics)
 	return slices.Compact(nics)
+}
+
+// stacksOf are the stacks of the pools on a node in the order of the pools' names, at most as many as the API holds. Where the NICs of
+// a pool tell different versions, all of them are told.
+func stacksOf(report *v1alpha1.LowLatencyNode) []v1alpha1.LatencyFingerprintStack {
+	versions := map[string][]string{}
+	for i := range report.Status.BypassNICs {
+		if nic := &report.Status.BypassNICs[i]; nic.ModuleVersion != "" || nic.UserVersion != "" {
+			versions[nic.Pool] = append(versions[nic.Pool], cmp.Or(nic.ModuleVersion, "-")+"/"+cmp.Or(nic.UserVersion, "-"))
+		}
+	}
+	if len(versions) == 0 {
+		return nil
+	}
+	stacks := make([]v1alpha1.LatencyFingerprintStack, 0, len(versions))
+	for _, pool := range slices.Sorted(maps.Keys(versions)) {
+		told := versions[pool]
+		slices.Sort(told)
+		text := strings.Join(slices.Compact(told), ", ")
+		stacks = append(stacks, v1alpha1.LatencyFingerprintStack{Pool: pool, Versions: shorten.Value(text, v1alpha1.MaxStackVersionLength)})
+	}
+	return stacks[:min(len(stacks), v1alpha1.MaxFingerprintStacks)]
 }
 
 // Part is a part of two fingerprints.
@@ -62,16 +82,24 @@ type Part struct {
 	IsHash bool
 }
 
-// Parts are the parts of two fingerprints, one beside the other.
+// Parts are the parts of two fingerprints, one beside the other. A stack is a part only where both have it: a pool that was added,
+// deleted or mistyped changes nothing that runs on the node.
 func Parts(then, now v1alpha1.LatencyFingerprint) []Part {
-	return []Part{
+	parts := []Part{
 		{"kernel", "the kernel", then.Kernel, now.Kernel, false},
 		{"command line", "the kernel's command line", then.CommandLineHash, now.CommandLineHash, true},
 		{"microcode", "the microcode", then.Microcode, now.Microcode, false},
 		{"firmware", "the firmware", then.BIOSVersion, now.BIOSVersion, false},
 		{"plan", "the plan", then.PlanHash, now.PlanHash, false},
-		{"NIC", "a NIC, its driver or its stack", then.NICsHash, now.NICsHash, true},
+		{"NIC", "a NIC or its driver", then.NICsHash, now.NICsHash, true},
 	}
+	for _, before := range then.Stacks {
+		at := slices.IndexFunc(now.Stacks, func(s v1alpha1.LatencyFingerprintStack) bool { return s.Pool == before.Pool })
+		if at >= 0 {
+			parts = append(parts, Part{"stack", "the stack of BypassNICPool " + before.Pool, before.Versions, now.Stacks[at].Versions, false})
+		}
+	}
+	return parts
 }
 
 // Differences names what of a fingerprint has become another, in words; nil when nothing has.

@@ -101,6 +101,10 @@ func testedNode() (*corev1.Node, *v1alpha1.LowLatencyNode) {
 		KernelRelease: "6.12.0-rt", KernelCommandLine: "isolcpus=4-7", Microcode: "0x1", BIOSVersion: "2.1",
 		NICs: []v1alpha1.InventoryNIC{{PCIAddress: "0000:3b:00.0", Vendor: "1924", Device: "0b03", Driver: "sfc"}},
 	}
+	report.Status.BypassNICs = []v1alpha1.NodeBypassNIC{
+		{Pool: "feed", PCIAddress: "0000:3b:00.0", ModuleVersion: "9.1", UserVersion: "9.1"},
+		{Pool: "feed", PCIAddress: "0000:3b:00.1", ModuleVersion: "9.1", UserVersion: "9.1"},
+	}
 	return node, report
 }
 
@@ -122,11 +126,23 @@ func TestFingerprintDifferences(t *testing.T) {
 			r.Status.Inventory.Microcode, r.Status.Inventory.BIOSVersion, r.Spec.PlanHash = "0x2", "2.2", ""
 		}, []string{"the microcode (0x2, was 0x1)", "the firmware (2.2, was 2.1)", "the plan (not reported, was plan-1)"}},
 		"a driver": {
-			func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.Inventory.NICs[0].Driver = "vfio-pci" }, []string{"a NIC, its driver or its stack"},
+			func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.Inventory.NICs[0].Driver = "vfio-pci" }, []string{"a NIC or its driver"},
 		},
-		"a stack": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
-			r.Status.BypassNICs = []v1alpha1.NodeBypassNIC{{ModuleVersion: "9.1"}}
-		}, []string{"a NIC, its driver or its stack"}},
+		"a stack of another version": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
+			r.Status.BypassNICs[0].ModuleVersion, r.Status.BypassNICs[1].ModuleVersion = "9.2", "9.2"
+		}, []string{"the stack of BypassNICPool feed (9.2/9.1, was 9.1/9.1)"}},
+		"a NIC of a pool with another version": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
+			r.Status.BypassNICs = append(r.Status.BypassNICs, v1alpha1.NodeBypassNIC{Pool: "feed", UserVersion: "9.0"})
+		}, []string{"the stack of BypassNICPool feed (-/9.0, 9.1/9.1, was 9.1/9.1)"}},
+		"an added pool": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
+			r.Status.BypassNICs = append(r.Status.BypassNICs, v1alpha1.NodeBypassNIC{Pool: "orders", UserVersion: "9.0"})
+		}, nil},
+		"a deleted pool": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) { r.Status.BypassNICs = nil }, nil},
+		"a pool whose stack nobody sees for now": {func(_ *corev1.Node, r *v1alpha1.LowLatencyNode) {
+			for i := range r.Status.BypassNICs {
+				r.Status.BypassNICs[i].ModuleVersion, r.Status.BypassNICs[i].UserVersion = "", ""
+			}
+		}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -139,8 +155,8 @@ func TestFingerprintDifferences(t *testing.T) {
 		})
 	}
 	node, _ := testedNode()
-	if got := FingerprintOf(node, nil); got != (v1alpha1.LatencyFingerprint{Kernel: "6.12.0-rt"}) {
-		t.Errorf("a node without a report has the fingerprint %+v", got)
+	if diff := cmp.Diff(v1alpha1.LatencyFingerprint{Kernel: "6.12.0-rt"}, FingerprintOf(node, nil)); diff != "" {
+		t.Errorf("a node without a report (-want +got):\n%s", diff)
 	}
 }
 
