@@ -79,7 +79,8 @@ decides is marked. Without a name, all tests of the namespace or of the files ar
 -o html is one page that loads nothing: distribution and percentiles of each node beside the run before, the other nodes, and a reference.
 -o hdr is a log of HdrHistogram with a line for each node, -o csv a row for each node with lengths in nanoseconds.
 
-Exit codes: 0 every node has passed, and its result is fresh; 1 one has failed; 2 wrong usage or input; 3 one has no such result.`,
+Exit codes: 0 every node has passed, and its result is fresh; 1 one has failed; 2 wrong usage or input; 3 one has no such result, or
+the test was changed since or stands still.`,
 		Example: `  kubectl lowlatency test report quiet-cpus
   kubectl get latencytests -A -o yaml > tests.yaml; kubectl lowlatency test report -f tests.yaml -o html > report.html`,
 		Args:              cobra.MaximumNArgs(1),

@@ -23,15 +23,20 @@ const maximumTestedNodes = 2048
 // partsPerMillion is how many of them are the whole.
 const partsPerMillion = 1e6
 
-// collectTests tells what LatencyTests have measured. The order is that of their names: where there are too many, each scrape tells
-// the same.
+// collectTests tells what LatencyTests have measured: first those that a profile asks for, since they decide about nodes, then the
+// others, each in the order of their names. Where there are too many, each scrape tells the same.
 func (c *Collector) collectTests(ctx context.Context, out chan<- prometheus.Metric) error {
 	var tests v1alpha1.LatencyTestList
 	if err := c.reader.List(ctx, &tests, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
+	var profiles v1alpha1.LowLatencyNodeProfileList
+	if err := c.reader.List(ctx, &profiles, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	wanted := wantedTests(profiles.Items)
 	slices.SortFunc(tests.Items, func(a, b v1alpha1.LatencyTest) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+		return cmp.Or(wanted[referenceTo(&b)]-wanted[referenceTo(&a)], strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	told := 0
 	for i := range tests.Items {
@@ -46,6 +51,23 @@ func (c *Collector) collectTests(ctx context.Context, out chan<- prometheus.Metr
 		}
 	}
 	return nil
+}
+
+// wantedTests are the tests that profiles ask for, each with a 1.
+func wantedTests(profiles []v1alpha1.LowLatencyNodeProfile) map[v1alpha1.LatencyTestReference]int {
+	wanted := map[v1alpha1.LatencyTestReference]int{}
+	for i := range profiles {
+		if asked := profiles[i].Spec.Verification.Qualification; asked != nil {
+			for _, test := range asked.Tests {
+				wanted[test] = 1
+			}
+		}
+	}
+	return wanted
+}
+
+func referenceTo(test *v1alpha1.LatencyTest) v1alpha1.LatencyTestReference {
+	return v1alpha1.LatencyTestReference{Namespace: test.Namespace, Name: test.Name}
 }
 
 func (c *Collector) countTest(out chan<- prometheus.Metric, test *v1alpha1.LatencyTest) {
@@ -78,7 +100,7 @@ func (c *Collector) measured(out chan<- prometheus.Metric, test *v1alpha1.Latenc
 func changedWords(before, after *v1alpha1.LatencyMeasurement) string {
 	var words []string
 	for _, part := range qualification.Parts(before.Fingerprint, after.Fingerprint) {
-		if part.Then != part.Now {
+		if part.Then != part.Now && !slices.Contains(words, part.Key) {
 			words = append(words, part.Key)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/common/expfmt"
 	"gotest.tools/v3/golden"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -218,8 +219,19 @@ func TestSeriesOfTestsAreBounded(t *testing.T) {
 		}
 		objects = append(objects, test)
 	}
-	if count := testutil.CollectAndCount(newCollector(t, true, interceptor.Funcs{}, objects...), testMaximum); count != maximumTestedNodes {
+	profile := &v1alpha1.LowLatencyNodeProfile{ObjectMeta: metav1.ObjectMeta{Name: "trading"}}
+	profile.Spec.Verification.Qualification = &v1alpha1.Qualification{Tests: []v1alpha1.LatencyTestReference{{Namespace: "tests", Name: "t9"}}}
+	collector := newCollector(t, true, interceptor.Funcs{}, append(objects, profile)...)
+	if count := testutil.CollectAndCount(collector, testMaximum); count != maximumTestedNodes {
 		t.Errorf("%d nodes are told", count)
+	}
+	// By its name, t9 comes last.
+	told, err := testutil.CollectAndFormat(collector, expfmt.TypeTextPlain, testMaximum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if count := strings.Count(string(told), `test="t9"`); count != v1alpha1.MaxTestedNodes {
+		t.Errorf("%d nodes are told of the test that a profile asks for, want all %d", count, v1alpha1.MaxTestedNodes)
 	}
 }
 

@@ -37,7 +37,11 @@ func latencyTitle(test *view.LatencyTest, palette Palette) string {
 	if test.Ready == nil {
 		return title + ": the operator has not looked at it yet\n"
 	}
-	return fmt.Sprintf("%s: Ready is %s (%s)\n", title, test.Ready.Status, test.Ready.Reason)
+	title = fmt.Sprintf("%s: Ready is %s (%s)\n", title, test.Ready.Status, test.Ready.Reason)
+	if test.Undecided != "" {
+		title += test.Undecided + "; what is shown is from before\n"
+	}
+	return title
 }
 
 // latencyTable has a row for each node.

@@ -22,6 +22,8 @@ type LatencyTest struct {
 	Kind      v1alpha1.LatencyTestKind `json:"kind"`
 	// Ready is the condition of that name; nil when the operator has not seen the test.
 	Ready *metav1.Condition `json:"ready"`
+	// Undecided says why the results do not tell of the test as it is written now; "" when they do.
+	Undecided string `json:"undecided,omitempty"`
 	// Nodes in ascending order of their names.
 	Nodes []LatencyNode `json:"nodes"`
 }
@@ -40,12 +42,26 @@ func OfLatencyTest(test *v1alpha1.LatencyTest) LatencyTest {
 	v := LatencyTest{
 		Namespace: test.Namespace, Name: test.Name, Kind: test.Spec.Kind,
 		Ready: meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionReady), Nodes: []LatencyNode{},
+		Undecided: undecided(test),
 	}
 	for i := range test.Status.Results {
 		v.Nodes = append(v.Nodes, OfLatencyResult(&test.Status.Results[i], test.Status.Results[i].Previous))
 	}
 	slices.SortStableFunc(v.Nodes, func(a, b LatencyNode) int { return cmp.Compare(a.Node, b.Node) })
 	return v
+}
+
+// undecided says why the results of a test do not tell of it as it is written now; "" when they do.
+func undecided(test *v1alpha1.LatencyTest) string {
+	stalled := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionStalled)
+	switch {
+	case test.Status.ObservedGeneration < test.Generation:
+		return "the operator has not looked at the last change of the test"
+	case stalled != nil && stalled.Status == metav1.ConditionTrue:
+		return "the test stands still: " + stalled.Message
+	default:
+		return ""
+	}
 }
 
 // OfLatencyResult is the view of a result beside another measurement of the node, which may be nil.
@@ -78,11 +94,12 @@ func (v *LatencyTest) OnlyRun(run int32) {
 	}
 }
 
-// Status sums up nodes: False when one has failed, Unknown when one has no fresh pass or there is none, else True.
+// Status sums up nodes: False when one has failed, Unknown when one has no fresh pass, there is none, or the results do not tell of the
+// test as it is written now, else True.
 func (v *LatencyTest) Status() metav1.ConditionStatus {
 	status := metav1.ConditionTrue
-	if len(v.Nodes) == 0 {
-		return metav1.ConditionUnknown
+	if len(v.Nodes) == 0 || v.Undecided != "" {
+		status = metav1.ConditionUnknown
 	}
 	for i := range v.Nodes {
 		node := &v.Nodes[i]

@@ -23,3 +23,41 @@ func TestOnlyRun(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusOfUndecidedTests: what a test measured before it was changed, or before it came to a stand, is no pass of it. A failure stays
+// one.
+func TestStatusOfUndecidedTests(t *testing.T) {
+	stalled := func(status metav1.ConditionStatus) func(*v1alpha1.LatencyTest) {
+		return func(test *v1alpha1.LatencyTest) {
+			test.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: status, Message: "no node"}}
+		}
+	}
+	failed := func(test *v1alpha1.LatencyTest) {
+		test.Generation, test.Status.Results[0].Outcome = 3, v1alpha1.LatencyFailed
+	}
+	cases := map[string]struct {
+		change    func(*v1alpha1.LatencyTest)
+		want      metav1.ConditionStatus
+		undecided string
+	}{
+		"current":           {func(*v1alpha1.LatencyTest) {}, metav1.ConditionTrue, ""},
+		"changed":           {func(test *v1alpha1.LatencyTest) { test.Generation = 3 }, metav1.ConditionUnknown, "the operator has not looked at the last change of the test"},
+		"stalled":           {stalled(metav1.ConditionTrue), metav1.ConditionUnknown, "the test stands still: no node"},
+		"no longer stalled": {stalled(metav1.ConditionFalse), metav1.ConditionTrue, ""},
+		"failed":            {failed, metav1.ConditionFalse, "the operator has not looked at the last change of the test"},
+		"without nodes":     {func(test *v1alpha1.LatencyTest) { test.Status.Results = nil }, metav1.ConditionUnknown, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			test := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: v1alpha1.LatencyTestStatus{
+				ObservedGeneration: 2,
+				Results:            []v1alpha1.LatencyTestResult{{Node: "n1", Outcome: v1alpha1.LatencyPassed, Freshness: v1alpha1.LatencyFresh}},
+			}}
+			tc.change(test)
+			v := OfLatencyTest(test)
+			if got := v.Status(); got != tc.want || v.Undecided != tc.undecided {
+				t.Errorf("%s (%q), want %s (%q)", got, v.Undecided, tc.want, tc.undecided)
+			}
+		})
+	}
+}
