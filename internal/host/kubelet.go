@@ -106,7 +106,7 @@ func (r *reader) dropInFolder(flags Fact[[]string]) Fact[string] {
 	if given, known := flags.Get(); known {
 		return Known(flagValue(given, "config-dir"), flags.Source)
 	}
-	for _, unit := range kubeletUnits() {
+	for _, unit := range KubeletUnits() {
 		folder, isRancher := rancherFolders()[unit]
 		if !isRancher {
 			continue

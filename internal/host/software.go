@@ -188,19 +188,19 @@ func (r *reader) present(file string) Fact[bool] {
 	return Absent[bool](file, reasonMissing)
 }
 
-// kubeletUnits are the services that run a kubelet: of packages and OpenShift, and of Rancher's distributions.
-func kubeletUnits() []string {
+// KubeletUnits are the services that run a kubelet: of packages and OpenShift, and of Rancher's distributions.
+func KubeletUnits() []string {
 	return []string{"kubelet.service", "k3s.service", "k3s-agent.service", "rke2-server.service", "rke2-agent.service"}
 }
 
 // kubeletUnit is the first of these that runs, else the first that is installed.
 func (r *reader) kubeletUnit() Fact[string] {
-	for _, name := range kubeletUnits() {
+	for _, name := range KubeletUnits() {
 		if running, _ := r.exists(systemSlice + name).Get(); running {
 			return Known(name, systemSlice+name)
 		}
 	}
-	for _, name := range kubeletUnits() {
+	for _, name := range KubeletUnits() {
 		for _, folder := range unitFolders() {
 			if found, _ := r.present(folder + "/" + name).Get(); found {
 				return Known(name, folder+"/"+name)

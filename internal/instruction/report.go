@@ -56,6 +56,9 @@ const (
 	ReasonRebootForbidden Reason = "RebootForbidden"
 	// ReasonForeignChange tells that somebody else has changed what the guard manages.
 	ReasonForeignChange Reason = "ForeignChange"
+	// ReasonKubeletUnhealthy tells of a kubelet that was not healthy before anything was changed, or, of operations that were taken
+	// back, that it was not healthy with them.
+	ReasonKubeletUnhealthy Reason = "KubeletUnhealthy"
 	// ReasonCannotEnact tells that this host cannot have the operations: no way back with its boot loader, an argument that
 	// somebody else has set, a path that is no file.
 	ReasonCannotEnact Reason = "CannotEnact"

@@ -151,6 +151,7 @@ func (g *Guard) takeBack(ctx context.Context, cause instruction.Reason, reason s
 	if err := g.reload(ctx, targetsOf(last.changes)); err != nil {
 		return err
 	}
+	u.differences = append(u.differences, g.restoreKubelet(ctx, h)...)
 	g.tell("Taken back: " + reason + ".")
 	return g.reached(journal.Reached{Stage: journal.Reverted, Cause: cause, Reason: reason, Differences: u.differences})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/bootloader"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/kubelet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
 )
 
@@ -29,6 +30,10 @@ type Machine interface {
 	// Get and Set read and write a value of the running kernel, in a file below /proc/sys, /proc/irq or /sys.
 	Get(name string) (string, error)
 	Set(name, value string) error
+	// Unit is what systemd says of a service; nil where the host has none of this name.
+	Unit(ctx context.Context, name string) (*kubelet.Unit, error)
+	// Health asks a kubelet at an address whether it is healthy.
+	Health(ctx context.Context, address string) error
 }
 
 // Guard changes one host.
@@ -54,7 +59,7 @@ type Wanted struct {
 	DeadlineSeconds int
 	// Again allows a second attempt with operations that were taken back before.
 	Again bool
-	// RebootForbidden refuses operations that need a reboot.
+	// RebootForbidden refuses operations that need a reboot, or another start of the kubelet.
 	RebootForbidden bool
 	// Instruction that this comes from; nil when somebody asks for it by hand.
 	Instruction *journal.Instruction
@@ -101,18 +106,29 @@ func (g *Guard) Apply(ctx context.Context, wanted Wanted) (Next, error) {
 	if done, next, err := g.before(h, wanted); done || err != nil {
 		return next, err
 	}
-	w, err := g.prepare(h, wanted)
+	w, err := g.prepare(ctx, h, wanted)
 	if err != nil || w.isNothing() && h.hash() == w.begin.Hash {
 		return Nothing, err
 	}
-	if w.reboot && wanted.RebootForbidden {
-		return Nothing, ErrRebootForbidden
+	if err := g.permit(w, wanted); err != nil {
+		return Nothing, err
 	}
 	next, err := g.carryOut(ctx, w)
 	if err != nil {
 		return Nothing, errors.Join(err, g.takeBack(ctx, instruction.ReasonNotWritten, "it could not be written: "+err.Error()))
 	}
 	return next, nil
+}
+
+// permit refuses work for which the host is not ready, or for which nobody has given leave. Nothing is written yet.
+func (g *Guard) permit(w *work, wanted Wanted) error {
+	if err := g.checkKubelet(w); err != nil {
+		return err
+	}
+	if (w.reboot || w.restarts()) && wanted.RebootForbidden {
+		return ErrRebootForbidden
+	}
+	return nil
 }
 
 // settledHistory is what the guard knows of the host once what was interrupted is finished.
@@ -186,16 +202,21 @@ func (g *Guard) carryOut(ctx context.Context, w *work) (Next, error) {
 	if err := g.reload(ctx, w.targets); err != nil {
 		return Nothing, err
 	}
-	if !w.reboot {
-		if err := g.changeLive(w.live); err != nil {
-			return Nothing, err
-		}
-		if err := g.services(ctx, w.begin.Operations); err != nil {
-			return Nothing, err
-		}
-		return Verify, g.reach(journal.Written)
+	if w.reboot {
+		return Reboot, g.arm(w)
 	}
-	return Reboot, g.arm(w)
+	if err := g.changeLive(w.live); err != nil {
+		return Nothing, err
+	}
+	if err := g.services(ctx, w.begin.Operations); err != nil {
+		return Nothing, err
+	}
+	if w.kubelet {
+		if err := g.renewKubelet(ctx, w.begin.Kubelet); err != nil {
+			return Nothing, err
+		}
+	}
+	return Verify, g.reach(journal.Written)
 }
 
 // arm tells the boot loader to start the trial once. That it was told is written down before it is: a kernel that comes up

@@ -17,8 +17,8 @@ import (
 // InboxFile is where a signed instruction is put for the guard of a host.
 const InboxFile = StateFolder + "/inbox"
 
-// ErrRebootForbidden tells of operations that need a reboot which nobody has allowed.
-var ErrRebootForbidden = errors.New("the operations need a reboot of this host, and it is not allowed")
+// ErrRebootForbidden tells of operations that need a reboot, or another start of the kubelet, which nobody has allowed.
+var ErrRebootForbidden = errors.New("the operations need a reboot of this host, or another start of its kubelet, and it is not allowed")
 
 // Pin has the guard take the instructions of one operator for one node. Another key, or another node, is an error: who holds
 // this host today decides that, by bringing it back first.
@@ -185,6 +185,8 @@ func (g *Guard) applyInstruction(ctx context.Context, i *instruction.Instruction
 	switch {
 	case errors.Is(err, ErrUnfinished):
 		return Nothing, settled{}, nil
+	case isYoung(err):
+		return Nothing, settled{}, err
 	case err != nil:
 		return g.failed(i, err)
 	case next == Nothing:
@@ -192,6 +194,12 @@ func (g *Guard) applyInstruction(ctx context.Context, i *instruction.Instruction
 	default:
 		return next, settled{Outcome: instruction.Written}, nil
 	}
+}
+
+// isYoung tells that the instruction has to wait until the kubelet can be judged: the unit that carries it out starts again.
+func isYoung(err error) bool {
+	problem, is := errors.AsType[*KubeletError](err)
+	return is && problem.IsOpen
 }
 
 // failed tells whether anything was written: the journal tells then what has become of it.
@@ -211,6 +219,9 @@ func (g *Guard) failed(i *instruction.Instruction, problem error) (Next, settled
 func reasonOf(problem error) instruction.Reason {
 	if _, is := errors.AsType[*ForeignError](problem); is {
 		return instruction.ReasonForeignChange
+	}
+	if _, is := errors.AsType[*KubeletError](problem); is {
+		return instruction.ReasonKubeletUnhealthy
 	}
 	switch {
 	case errors.Is(problem, ErrTried):

@@ -9,12 +9,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/kubelet"
 )
 
 // maximumOutput is how much of what a failed program has written is in the error.
@@ -41,6 +46,12 @@ func (b Below) Names(folder string) ([]string, error) {
 
 // Tool runs a program of the host. Its environment is fixed: no variable of whoever calls changes what it does.
 func (b Below) Tool(ctx context.Context, program string, arguments ...string) error {
+	_, err := b.output(ctx, program, arguments...)
+	return err
+}
+
+// output runs a program, and returns what it has written.
+func (b Below) output(ctx context.Context, program string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, program, arguments...)
 	command.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
 	command.Dir = "/"
@@ -53,9 +64,54 @@ func (b Below) Tool(ctx context.Context, program string, arguments ...string) er
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
 		written := strings.TrimSpace(output.String())
-		return fmt.Errorf("%s %s: %w: %s", program, strings.Join(arguments, " "), err, written[max(0, len(written)-maximumOutput):])
+		return "", fmt.Errorf("%s %s: %w: %s", program, strings.Join(arguments, " "), err, written[max(0, len(written)-maximumOutput):])
+	}
+	return output.String(), nil
+}
+
+// healthTimeout is how long a healthy kubelet may take to say so.
+const healthTimeout = 5 * time.Second
+
+// Health asks a kubelet whether it is healthy. No proxy is asked, and no other address followed.
+func (b Below) Health(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", http.NoBody)
+	if err != nil {
+		return fmt.Errorf("asking the kubelet: %w", err)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return fmt.Errorf("http://%s/healthz: %w", address, err)
+	}
+	if err := response.Body.Close(); err != nil {
+		return fmt.Errorf("http://%s/healthz: %w", address, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("http://%s/healthz says %s", address, response.Status)
 	}
 	return nil
+}
+
+// Unit asks systemd for a service. Where no systemd runs, as in an image that is being built, there is none.
+func (b Below) Unit(ctx context.Context, name string) (*kubelet.Unit, error) {
+	_, err := os.Stat(filepath.Join(b.Root, "run/systemd/system"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // There is no such service, and that is no error.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for systemd: %w", err)
+	}
+	output, err := b.output(ctx, systemctl, "show", "--property="+strings.Join(kubelet.Properties(), ","), name)
+	if err != nil {
+		return nil, err
+	}
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return nil, fmt.Errorf("reading the clock: %w", err)
+	}
+	return kubelet.ReadUnit(name, output, time.Duration(now.Nano()))
 }
 
 // Get reads a value of the running kernel. The kernel's own links, such as /sys/bus/workqueue/devices, are followed.

@@ -64,6 +64,10 @@ type Trial struct {
 	Plan []byte
 	// DeadlineSeconds after the start of the host it is taken back.
 	DeadlineSeconds int
+	// Kubelet is the service of a kubelet that was healthy before, and has to be proven healthy; "" for none. IsKubeletStarted tells
+	// that it was started for the trial alone, without the host.
+	Kubelet          string
+	IsKubeletStarted bool
 	// OtherLine tells that the kernel was started with another command line for it than is the default: another start alone ends
 	// the trial.
 	OtherLine bool
@@ -76,9 +80,13 @@ func (g *Guard) OnTrial() (*Trial, error) {
 		return nil, err
 	}
 	change := h.arguments()
-	return &Trial{
+	trial := &Trial{
 		Plan: h.current.begin.Plan, DeadlineSeconds: h.current.begin.DeadlineSeconds, OtherLine: len(change.Add)+len(change.Remove) > 0,
-	}, nil
+	}
+	if k := h.current.begin.Kubelet; k != nil && k.Problem == "" {
+		trial.Kubelet, trial.IsKubeletStarted = k.Unit, k.Restarts
+	}
+	return trial, nil
 }
 
 // MustLeave reports whether the host has to reboot because it still runs the kernel of a trial that was taken back: when what
@@ -206,7 +214,7 @@ func (g *Guard) removeState() error {
 }
 
 // Describe says in one line each what operations would change, for people; what is as it is to be is left out.
-func (g *Guard) Describe(operations []operation.Operation) ([]string, error) {
+func (g *Guard) Describe(ctx context.Context, operations []operation.Operation) ([]string, error) {
 	if err := operation.Validate(operations); err != nil {
 		return nil, fmt.Errorf("the operations are not carried out: %w", err)
 	}
@@ -214,7 +222,7 @@ func (g *Guard) Describe(operations []operation.Operation) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := g.prepare(h, Wanted{Operations: operations})
+	w, err := g.prepare(ctx, h, Wanted{Operations: operations})
 	if err != nil {
 		return nil, err
 	}
@@ -251,6 +259,19 @@ func (w *work) describeBoot(h *history) []string {
 	}
 	if w.reboot {
 		lines = append(lines, "reboot once")
+	}
+	return append(lines, w.describeKubelet()...)
+}
+
+// describeKubelet says what becomes of the kubelet.
+func (w *work) describeKubelet() []string {
+	var lines []string
+	k := w.begin.Kubelet
+	if w.restarts() {
+		lines = append(lines, "start  "+k.Unit+" again, and keep the change when the kubelet is healthy for a minute")
+	}
+	if k != nil && k.Problem != "" {
+		lines = append(lines, "beware the kubelet is not healthy now, and is not waited for: "+k.Problem)
 	}
 	return lines
 }

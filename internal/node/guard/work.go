@@ -5,6 +5,7 @@ package guard
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"path"
 	"slices"
@@ -33,6 +34,8 @@ type work struct {
 	loader    bootloader.Loader
 	trial     []target
 	reboot    bool
+	// kubelet tells that it reads what changes when it starts, isKubeletYoung that its process could not be judged yet.
+	kubelet, isKubeletYoung bool
 }
 
 // isNothing tells that the host is as it is to be.
@@ -42,7 +45,7 @@ func (w *work) isNothing() bool { return len(w.targets)+len(w.live) == 0 && !w.a
 type setting struct{ path, value string }
 
 // prepare finds out what has to be written. It changes nothing.
-func (g *Guard) prepare(h *history, wanted Wanted) (*work, error) {
+func (g *Guard) prepare(ctx context.Context, h *history, wanted Wanted) (*work, error) {
 	operations := operation.Ordered(wanted.Operations)
 	w := &work{begin: journal.Begin{
 		Number: h.number(), Hash: operation.Hash(operations), Operations: operations, Plan: wanted.Plan, BootID: h.bootID, DeadlineSeconds: wanted.DeadlineSeconds,
@@ -55,7 +58,11 @@ func (g *Guard) prepare(h *history, wanted Wanted) (*work, error) {
 	w.live = g.liveSettings(h, operations)
 	change := h.argumentsFor(operations)
 	w.arguments = len(change.Add)+len(change.Remove) > 0
-	w.reboot = w.arguments || g.changesStateFiles(h, operations) || slices.ContainsFunc(w.targets, needsBoot) || h.unknownBefore(operations)
+	w.kubelet = h.changesStateFiles(operations) || slices.ContainsFunc(w.targets, isKubelets)
+	w.reboot = w.arguments || slices.ContainsFunc(w.targets, needsBoot) || h.unknownBefore(operations)
+	if err := g.prepareKubelet(ctx, w); err != nil {
+		return nil, err
+	}
 	if !w.arguments {
 		return w, nil
 	}
@@ -91,8 +98,11 @@ func (g *Guard) differing(h *history, operations []operation.Operation) ([]targe
 	return differing, nil
 }
 
-// needsBoot reports whether a file is read by something that starts at boot only.
+// needsBoot reports whether a file is read by something that starts at boot only. The kubelet can be started alone.
 func needsBoot(t target) bool {
+	if t.state.Type == hostfile.Folder || isKubelets(t) {
+		return false
+	}
 	for _, folder := range []string{"/etc/systemd/", "/etc/modules-load.d/", "/etc/udev/", "/etc/containerd/", "/etc/crio/", "/etc/kubernetes/", "/etc/rancher/", "/var/lib/"} {
 		if strings.HasPrefix(t.path, folder) {
 			return true
@@ -254,7 +264,7 @@ func (h *history) unknownBefore(operations []operation.Operation) bool {
 
 // changesStateFiles reports whether there are files of the kubelet's state to be removed, for which the kubelet must not run.
 // They come and go with what the kubelet is configured to.
-func (g *Guard) changesStateFiles(h *history, operations []operation.Operation) bool {
+func (h *history) changesStateFiles(operations []operation.Operation) bool {
 	isStateFile := func(o operation.Operation) bool { return o.Kind == operation.StateFile }
 	return slices.ContainsFunc(operations, isStateFile) && h.hash() == operation.Hash(nil)
 }

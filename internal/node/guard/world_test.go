@@ -18,6 +18,8 @@ import (
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/kubelet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/kubeletservice"
 )
 
 // survival says what a power cut leaves of names that were not synced.
@@ -64,6 +66,8 @@ type world struct {
 	// broken makes grub-mkconfig fail.
 	broken error
 	tools  []string
+	// kubelet is nil on a host without one.
+	kubelet *kubeletservice.Service
 }
 
 const grubConfig = `if [ "${next_entry}" ] ; then
@@ -121,6 +125,9 @@ func (w *world) start(line string) {
 	w.seen["/proc/cmdline"] = hostfile.File("BOOT_IMAGE=/boot/vmlinuz-6.1 "+line+"\n", 0o444)
 	w.seen["/proc/sys/kernel/random/boot_id"] = hostfile.File("boot-"+strconv.Itoa(w.boots)+"\n", 0o444)
 	w.live = maps.Clone(w.firmware)
+	if w.kubelet != nil {
+		w.kubelet.Stop()
+	}
 }
 
 // reboot switches the machine off and on: what was not synced is lost as the survival says, or all is there after an
@@ -271,8 +278,23 @@ func (w *world) Names(folder string) ([]string, error) {
 	return names, nil
 }
 
+// Unit is what systemd says of a service.
+func (w *world) Unit(_ context.Context, name string) (*kubelet.Unit, error) {
+	if w.kubelet == nil {
+		return nil, nil //nolint:nilnil // There is no such service, and that is no error.
+	}
+	return w.kubelet.Unit(name), nil
+}
+
+// Health is what the kubelet says.
+func (w *world) Health(context.Context, string) error { return w.kubelet.Health() }
+
 // Tool does what GRUB's and systemd's programs do.
 func (w *world) Tool(_ context.Context, program string, arguments ...string) error {
+	if w.kubelet != nil && path.Base(program) == "systemctl" {
+		w.step()
+		w.kubelet.Tool(arguments...)
+	}
 	w.tools = append(w.tools, strings.Join(append([]string{path.Base(program)}, arguments...), " "))
 	if path.Base(program) != "grub-mkconfig" {
 		return nil

@@ -23,6 +23,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/kubelet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
 )
 
@@ -54,6 +55,11 @@ type session struct {
 	root string
 	out  io.Writer
 	in   io.Reader
+	// now and pause are the clock.
+	now   func() time.Time
+	pause func(ctx context.Context, long time.Duration) error
+	// watch is what was seen of the kubelet while something is tried; nil before the first look.
+	watch *kubelet.Watch
 	// machineOf and diskOf open the host below a root.
 	machineOf func(root string) machine
 	diskOf    func(root string) (disk, error)
@@ -61,7 +67,7 @@ type session struct {
 
 func newSession() *session {
 	return &session{
-		out: os.Stdout, in: os.Stdin,
+		out: os.Stdout, in: os.Stdin, now: time.Now, pause: pause,
 		machineOf: func(root string) machine { return guard.Below{Root: root} },
 		diskOf:    func(root string) (disk, error) { return hostfile.OpenRoot(root) },
 	}
@@ -146,7 +152,7 @@ func (s *session) apply(ctx context.Context, file string, flags *applyFlags) err
 		return fmt.Errorf("--deadline %s is shorter than a minute, which no host starts and verifies itself in", flags.deadline)
 	}
 	return s.with(func(g *guard.Guard, m machine) error {
-		lines, err := g.Describe(instruction.Operations)
+		lines, err := g.Describe(ctx, instruction.Operations)
 		if err != nil {
 			return err
 		}

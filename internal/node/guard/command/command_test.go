@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -22,7 +23,9 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/kubelet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/kubeletservice"
 )
 
 // quietMachine runs no programs and notes which it was to run.
@@ -30,11 +33,25 @@ type quietMachine struct {
 	guard.Below
 	tools     *[]string
 	emergency bool
+	// kubelet is nil on a host without one.
+	kubelet *kubeletservice.Service
 }
+
+func (q quietMachine) Unit(_ context.Context, name string) (*kubelet.Unit, error) {
+	if q.kubelet == nil {
+		return nil, nil //nolint:nilnil // There is no such service, and that is no error.
+	}
+	return q.kubelet.Unit(name), nil
+}
+
+func (q quietMachine) Health(context.Context, string) error { return q.kubelet.Health() }
 
 func (q quietMachine) Tool(_ context.Context, program string, arguments ...string) error {
 	text := strings.Join(append([]string{filepath.Base(program)}, arguments...), " ")
 	*q.tools = append(*q.tools, text)
+	if q.kubelet != nil {
+		q.kubelet.Tool(arguments...)
+	}
 	if q.emergency && strings.Contains(text, "is-active") {
 		return errors.New("exit status 3")
 	}
@@ -75,6 +92,8 @@ type tree struct {
 	emergency bool
 	// isFull tells that the disk has no room for a record.
 	isFull bool
+	// kubelet is nil on a host without one.
+	kubelet *kubeletservice.Service
 }
 
 func newHost(t *testing.T) *tree {
@@ -134,10 +153,15 @@ func (h *tree) run(answer string, arguments ...string) (string, error) {
 	var out bytes.Buffer
 	s := newSession()
 	s.out, s.in = &out, strings.NewReader(answer)
-	s.machineOf = func(root string) machine { return quietMachine{guard.Below{Root: root}, &h.tools, h.emergency} }
+	s.machineOf = func(root string) machine {
+		return quietMachine{guard.Below{Root: root}, &h.tools, h.emergency, h.kubelet}
+	}
 	s.diskOf = func(root string) (disk, error) {
 		opened, err := hostfile.OpenRoot(root)
 		return ownDisk{opened, h.isFull}, err
+	}
+	if h.kubelet != nil {
+		s.now, s.pause = h.kubelet.Now, func(_ context.Context, long time.Duration) error { h.kubelet.Pass(long); return nil }
 	}
 	command := s.command("test")
 	command.SetArgs(append([]string{"--root", h.root}, arguments...))
@@ -322,7 +346,7 @@ func (h *tree) instructed(key ed25519.PrivateKey) *guard.Guard {
 			h.t.Error(err)
 		}
 	})
-	g := guard.New(ownDisk{opened, false}, quietMachine{guard.Below{Root: h.root}, &h.tools, false}, func(string) {})
+	g := guard.New(ownDisk{opened, false}, quietMachine{guard.Below{Root: h.root}, &h.tools, false, h.kubelet}, func(string) {})
 	if err := g.Pin(guard.Trust{Key: key.Public().(ed25519.PublicKey), Node: "worker-1", NodeUID: "uid-1"}); err != nil {
 		h.t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/kubelet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
 )
@@ -27,6 +28,8 @@ const (
 	lookAgain = 10 * time.Second
 	// liveDeadline bounds the verification of a change without a reboot.
 	liveDeadline = time.Minute
+	// kubeletDeadline is added where the kubelet was started again for it: it has two minutes, and one more to prove itself.
+	kubeletDeadline = 3 * time.Minute
 )
 
 func (s *session) trialCommand() *cobra.Command {
@@ -52,7 +55,7 @@ func (s *session) trial(ctx context.Context) error {
 			// What has come meanwhile has waited for the end of the trial.
 			return s.take(ctx)
 		}
-		if err := pause(ctx, lookAgain); err != nil {
+		if err := s.pause(ctx, lookAgain); err != nil {
 			return err
 		}
 	}
@@ -64,6 +67,7 @@ func (s *session) look(ctx context.Context, g *guard.Guard, m machine) (done boo
 		return true, err
 	}
 	if onTrial == nil {
+		s.watch = nil
 		return true, s.leave(ctx, g, m)
 	}
 	up, err := uptime(m)
@@ -74,7 +78,7 @@ func (s *session) look(ctx context.Context, g *guard.Guard, m machine) (done boo
 	// A host that has ended in a shell for its administrator has the arguments, too, and nothing else of what it is for.
 	if err := m.Tool(ctx, "/usr/bin/systemctl", "is-active", "--quiet", "multi-user.target"); err != nil {
 		if over {
-			return true, s.giveUp(ctx, g, m, onTrial, "the host has not started up to multi-user.target")
+			return true, s.giveUp(ctx, g, m, onTrial, instruction.ReasonNotVerified, notInTime+"the host has not started up to multi-user.target")
 		}
 		return false, nil
 	}
@@ -106,12 +110,17 @@ func (s *session) verifyNow(ctx context.Context, g *guard.Guard, m machine) erro
 	if err != nil || onTrial == nil {
 		return errors.Join(err, errors.New("the change of this host cannot be verified"))
 	}
-	for start := time.Now(); ; {
-		done, err := s.decide(ctx, g, m, onTrial, time.Since(start) > liveDeadline)
+	s.watch = nil
+	limit := liveDeadline
+	if onTrial.IsKubeletStarted {
+		limit += kubeletDeadline
+	}
+	for start := s.now(); ; {
+		done, err := s.decide(ctx, g, m, onTrial, s.now().Sub(start) > limit)
 		if err != nil || done {
 			return err
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := s.pause(ctx, time.Second); err != nil {
 			return err
 		}
 	}
@@ -119,30 +128,61 @@ func (s *session) verifyNow(ctx context.Context, g *guard.Guard, m machine) erro
 
 // decide keeps what is verified, and takes back what is not when its time is over.
 func (s *session) decide(ctx context.Context, g *guard.Guard, m machine, onTrial *guard.Trial, over bool) (done bool, err error) {
+	verdict, problem, err := s.seeKubelet(ctx, g, onTrial)
+	switch {
+	case err != nil:
+		return false, err
+	case verdict == kubelet.Broken, verdict == kubelet.Open && over:
+		return true, s.giveUp(ctx, g, m, onTrial, instruction.ReasonKubeletUnhealthy, "the kubelet is not healthy with it: "+problem)
+	case verdict == kubelet.Open:
+		return false, nil
+	}
 	problems, err := s.verify(ctx, g, onTrial)
 	if err != nil {
 		problems = []string{err.Error()}
 	}
 	switch {
 	case len(problems) == 0:
+		s.watch = nil
 		if err := g.Keep(ctx); err != nil {
 			return true, err
 		}
 		s.say("Verified, and kept.")
 		return true, s.leaveIfUnused(ctx, g)
 	case over:
-		return true, s.giveUp(ctx, g, m, onTrial, sorted(problems))
+		return true, s.giveUp(ctx, g, m, onTrial, instruction.ReasonNotVerified, notInTime+sorted(problems))
 	default:
 		return false, nil
 	}
 }
 
+// notInTime begins what is said of a host whose time is over.
+const notInTime = "it was not verified in time: "
+
+// seeKubelet looks once more at a kubelet that was healthy before. Where there was none, there is nothing to prove. What is tried has
+// one watch: another trial follows another run of the guard.
+func (s *session) seeKubelet(ctx context.Context, g *guard.Guard, onTrial *guard.Trial) (kubelet.Verdict, string, error) {
+	if onTrial.Kubelet == "" {
+		return kubelet.Healthy, "", nil
+	}
+	if s.watch == nil {
+		s.watch = &kubelet.Watch{IsStarted: onTrial.IsKubeletStarted}
+	}
+	sight, err := g.SeeKubelet(ctx, onTrial.Kubelet)
+	if err != nil {
+		return kubelet.Open, "", err
+	}
+	verdict, problem := s.watch.Look(s.now(), sight)
+	return verdict, problem, nil
+}
+
 // giveUp takes everything back. Where even that fails, another start brings the old arguments: they are the default. A host whose
 // arguments are as before does not reboot for that.
-func (s *session) giveUp(ctx context.Context, g *guard.Guard, m machine, onTrial *guard.Trial, problems string) error {
-	next, err := g.TakeBack(ctx, instruction.ReasonNotVerified, "it was not verified in time: "+problems)
+func (s *session) giveUp(ctx context.Context, g *guard.Guard, m machine, onTrial *guard.Trial, cause instruction.Reason, problems string) error {
+	s.watch = nil
+	next, err := g.TakeBack(ctx, cause, problems)
 	if err != nil && !onTrial.OtherLine {
-		return fmt.Errorf("taking back what was not verified in time: %w", err)
+		return fmt.Errorf("taking back what was not verified: %w", err)
 	}
 	if err == nil && next != guard.Reboot {
 		return errors.New("taken back: " + problems)

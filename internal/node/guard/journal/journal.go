@@ -59,6 +59,18 @@ type Begin struct {
 	DeadlineSeconds int `json:"deadlineSeconds"`
 	// Instruction that the operations come from; nil when somebody has applied them by hand.
 	Instruction *Instruction `json:"instruction,omitempty"`
+	// Kubelet is how the kubelet was before; nil where there is none, and where the change is none of its business.
+	Kubelet *Kubelet `json:"kubelet,omitempty"`
+}
+
+// Kubelet is how the kubelet of a host was before a change.
+type Kubelet struct {
+	// Unit is the service that runs it.
+	Unit string `json:"unit"`
+	// Problem is what was wrong with it already; empty for one that was healthy, and has to be afterwards.
+	Problem string `json:"problem,omitempty"`
+	// Restarts tells that the change starts it again, without a reboot.
+	Restarts bool `json:"restarts,omitempty"`
 }
 
 // Instruction is what a report says of the instruction that a change comes from.

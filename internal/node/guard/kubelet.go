@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/kubelet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+)
+
+// KubeletError tells of a kubelet that was not healthy before anything was changed: nobody could tell afterwards what the change has
+// done to it.
+type KubeletError struct {
+	Problem string
+	// IsOpen tells that its process is too young to be judged.
+	IsOpen bool
+}
+
+// Error says what was found.
+func (e *KubeletError) Error() string {
+	return "the kubelet is not healthy, and was not touched: " + e.Problem
+}
+
+// findKubelet is the service of the kubelet: the first that runs, else the first that is there; nil on a host without one.
+func (g *Guard) findKubelet(ctx context.Context) (*kubelet.Unit, error) {
+	var found *kubelet.Unit
+	for _, name := range host.KubeletUnits() {
+		unit, err := g.machine.Unit(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("looking for the kubelet: %w", err)
+		}
+		if unit != nil && (found == nil || unit.IsUp() && !found.IsUp()) {
+			found = unit
+		}
+	}
+	return found, nil
+}
+
+// SeeKubelet looks at the kubelet once.
+func (g *Guard) SeeKubelet(ctx context.Context, name string) (kubelet.Sight, error) {
+	unit, err := g.machine.Unit(ctx, name)
+	if err != nil {
+		return kubelet.Sight{}, fmt.Errorf("looking at the kubelet: %w", err)
+	}
+	if unit == nil {
+		return kubelet.Sight{Unit: kubelet.Unit{Name: name, Active: "absent"}}, nil
+	}
+	return g.seeUnit(ctx, unit), nil
+}
+
+func (g *Guard) seeUnit(ctx context.Context, unit *kubelet.Unit) kubelet.Sight {
+	s := kubelet.Sight{Unit: *unit}
+	if unit.Process == 0 {
+		s.Health = errors.New("it has no process")
+		return s
+	}
+	if address := g.healthAddress(unit.Process); address != "" {
+		s.Health = g.machine.Health(ctx, address)
+	}
+	return s
+}
+
+// healthAddress is where the running kubelet says whether it is healthy: by its flags, its file and its drop-ins. What cannot be read
+// changes nothing about where it is by default.
+func (g *Guard) healthAddress(process int) string {
+	line, err := g.disk.Read(path.Join("/proc", strconv.Itoa(process), "cmdline"))
+	if err != nil {
+		return kubelet.Flags{}.Address("")
+	}
+	flags := kubelet.ReadFlags(string(line.Content))
+	files := []string{flags.File}
+	if flags.Folder != "" {
+		names, err := g.machine.Names(flags.Folder)
+		for _, name := range names {
+			if err == nil && path.Ext(name) == ".conf" {
+				files = append(files, path.Join(flags.Folder, name))
+			}
+		}
+	}
+	var texts []string
+	for _, name := range files {
+		if file, err := g.disk.Read(name); err == nil && file.Type == hostfile.Regular {
+			texts = append(texts, string(file.Content))
+		}
+	}
+	merged, err := host.MergeKubeletConfigurations(texts...)
+	if err != nil {
+		merged = ""
+	}
+	return flags.Address(merged)
+}
+
+// isKubelets tells that a file is read by the kubelet or its service, when that starts.
+func isKubelets(t target) bool {
+	if operation.Allowed(operation.KubeletDropIn, t.path) {
+		return true
+	}
+	return slices.ContainsFunc(host.KubeletUnits(), func(unit string) bool { return path.Dir(t.path) == path.Join(systemdFolder, unit+".d") })
+}
+
+// prepareKubelet finds out how the kubelet is before it is touched, and whether it has to be started again. Without a reboot it
+// is the only thing that reads its files; a host without a kubelet that systemd knows needs a reboot for them.
+func (g *Guard) prepareKubelet(ctx context.Context, w *work) error {
+	if !w.kubelet && !w.reboot {
+		return nil
+	}
+	unit, err := g.findKubelet(ctx)
+	if err != nil {
+		return err
+	}
+	if unit == nil {
+		w.reboot = w.reboot || w.kubelet
+		return nil
+	}
+	problem, isOpen := g.seeUnit(ctx, unit).Before()
+	w.begin.Kubelet = &journal.Kubelet{Unit: unit.Name, Problem: problem, Restarts: w.kubelet && !w.reboot && unit.IsUp()}
+	w.isKubeletYoung = isOpen
+	return nil
+}
+
+// restarts tells that the kubelet is started again.
+func (w *work) restarts() bool { return w.begin.Kubelet != nil && w.begin.Kubelet.Restarts }
+
+// checkKubelet refuses an instruction for a kubelet that is not healthy already. Whoever changes a host by hand is told; a removal
+// is no reason to keep what may be the cause.
+func (g *Guard) checkKubelet(w *work) error {
+	k := w.begin.Kubelet
+	switch {
+	case k == nil || k.Problem == "":
+		return nil
+	case w.begin.Instruction != nil && len(w.begin.Operations) > 0:
+		return &KubeletError{Problem: k.Problem, IsOpen: w.isKubeletYoung}
+	default:
+		g.tell("The kubelet was not healthy before anything was changed, and is not waited for: " + k.Problem + ".")
+		return nil
+	}
+}
+
+// renewKubelet stops the kubelet, removes the files in which it remembers policies, and starts it. One that somebody has stopped is
+// not started.
+func (g *Guard) renewKubelet(ctx context.Context, k *journal.Kubelet) error {
+	h, err := g.load()
+	if err != nil {
+		return err
+	}
+	if k == nil || !k.Restarts {
+		return g.removeStateFiles(h)
+	}
+	g.tell("The kubelet is started again: " + k.Unit + ".")
+	if err := g.machine.Tool(ctx, systemctl, "stop", k.Unit); err != nil {
+		return fmt.Errorf("stopping the kubelet: %w", err)
+	}
+	problem := g.removeStateFiles(h)
+	// A service that says when it is ready is not waited for here: nobody knows whether it ever is.
+	for _, arguments := range [][]string{{"reset-failed", k.Unit}, {"--no-block", "start", k.Unit}} {
+		if err := g.machine.Tool(ctx, systemctl, arguments...); err != nil {
+			problem = errors.Join(problem, fmt.Errorf("starting the kubelet again: %w", err))
+		}
+	}
+	return problem
+}
+
+// restoreKubelet starts the kubelet again with what was there before; where the host has rebooted since, it starts with that by
+// itself. It returns what has failed, which keeps nothing else from being put back.
+func (g *Guard) restoreKubelet(ctx context.Context, h *history) []string {
+	k := h.current.begin.Kubelet
+	if k == nil || !k.Restarts || h.rebooted() {
+		return nil
+	}
+	if err := g.renewKubelet(ctx, k); err != nil {
+		return []string{strings.ReplaceAll(err.Error(), "\n", "; ")}
+	}
+	return nil
+}
