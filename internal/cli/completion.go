@@ -110,6 +110,48 @@ func (a *app) poolNames(ctx context.Context, files []string, access *clusterAcce
 	return names, err
 }
 
+// governing are the LowLatencyNodeProfiles of the cluster by name.
+func governing(ctx context.Context, access *clusterAccess) ([]string, error) {
+	cluster, err := access.connect()
+	if err != nil {
+		return nil, err
+	}
+	var list v1alpha1.LowLatencyNodeProfileList
+	if err := cluster.Get().Resource("lowlatencynodeprofiles").Do(ctx).Into(&list); err != nil {
+		return nil, explain("listing LowLatencyNodeProfiles", err)
+	}
+	names := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, nil
+}
+
+// listed completes the last of several words with commas between them; no word is offered twice.
+func listed(words completer) cobra.CompletionFunc {
+	one := complete(words)
+	return func(command *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		before, last := "", begun
+		if comma := strings.LastIndexByte(begun, ','); comma >= 0 {
+			before, last = begun[:comma+1], begun[comma+1:]
+		}
+		names, directive := one(command, nil, last)
+		names = slices.DeleteFunc(names, func(name string) bool { return strings.Contains(","+before, ","+name+",") })
+		for i := range names {
+			names[i] = before + names[i]
+		}
+		return names, directive | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// forFlag completes a flag whose argument is no other's: what stands on the line beside it does not matter.
+func forFlag(words completer) cobra.CompletionFunc {
+	one := complete(words)
+	return func(command *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return one(command, nil, begun)
+	}
+}
+
 // profileNames are those of the LowLatencyNodeProfiles in the files.
 func (a *app) profileNames(ctx context.Context, files []string) ([]string, error) {
 	return a.namesInFiles(ctx, files, func(m *manifests) []string { return namesOf(m.profiles) })

@@ -4,12 +4,17 @@
 package cli
 
 import (
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
 // offered are the words that a shell is told for an unfinished command line, without their descriptions.
@@ -55,6 +60,45 @@ spec: {profile: trading}
 		"pools of files":   {[]string{"pool", "-f", objects, ""}, []string{"x2"}},
 		"profiles":         {[]string{"plan", "-f", objects, "--profile", ""}, []string{"trading"}},
 		"profiles of none": {[]string{"plan", "--profile", ""}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, offered(t, "", tc.args...)); diff != "" {
+				t.Errorf("offered (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestCompletionFromTheCluster asks an API server for names, with the flags of the line that is being typed.
+func TestCompletionFromTheCluster(t *testing.T) {
+	var pool v1alpha1.BypassNICPool
+	if err := yaml.UnmarshalStrict([]byte(poolText), &pool); err != nil {
+		t.Fatal(err)
+	}
+	other := *pool.DeepCopy()
+	other.Name = "e810"
+	config := cluster(t, []v1alpha1.BypassNICPool{pool, other}, []v1alpha1.LowLatencyNode{reported("xeon-2", nil), reported("xeon-1", nil), reported("epyc-1", nil)},
+		func(mux *http.ServeMux) {
+			mux.HandleFunc("GET /apis/lowlatency.dev/v1alpha1/lowlatencynodeprofiles", func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, `{"kind": "LowLatencyNodeProfileList", "apiVersion": "lowlatency.dev/v1alpha1", "metadata": {}, "items": [{"metadata": {"name": "trading"}}]}`)
+			})
+		})
+	away := kubeconfig(t, "http://127.0.0.1:1")
+	cases := map[string]struct {
+		args, want []string
+	}{
+		"nodes":                    {[]string{"node", "--kubeconfig", config, ""}, []string{"epyc-1", "xeon-1", "xeon-2"}},
+		"nodes that begin so":      {[]string{"node", "--kubeconfig", config, "x"}, []string{"xeon-1", "xeon-2"}},
+		"pools":                    {[]string{"pool", "--kubeconfig", config, ""}, []string{"e810", "x2"}},
+		"a node of a report":       {[]string{"report", "--kubeconfig", config, "--node", "e"}, []string{"epyc-1"}},
+		"another node of a report": {[]string{"report", "--kubeconfig", config, "--node", "epyc-1", "--node", "xeon"}, []string{"xeon-1", "xeon-2"}},
+		"the profile of a test":    {[]string{"test", "run", "quiet", "--kubeconfig", config, "--profile", ""}, []string{"trading"}},
+		"the pool of a test":       {[]string{"test", "run", "quiet", "--kubeconfig", config, "--pool", "x"}, []string{"x2"}},
+		"a node of a test":         {[]string{"test", "run", "quiet", "--kubeconfig", config, "--nodes", "e"}, []string{"epyc-1"}},
+		"a second node of a test":  {[]string{"test", "run", "quiet", "--kubeconfig", config, "--nodes", "xeon-2,x"}, []string{"xeon-2,xeon-1"}},
+		"a cluster that is away":   {[]string{"node", "--kubeconfig", away, ""}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

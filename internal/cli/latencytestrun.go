@@ -81,6 +81,10 @@ Exit codes: 0 every node has passed; 1 one has failed; 2 wrong usage or input; 3
 	flags.BoolVar(&options.dryRun, "dry-run", false, "print the LatencyTest that would be made, and make nothing")
 	flags.BoolVar(&options.detach, "detach", false, "do not watch")
 	options.watchOptions.addFlags(command)
+	access := &options.access
+	register(command, "profile", forFlag(func(ctx context.Context) ([]string, error) { return governing(ctx, access) }))
+	register(command, "pool", forFlag(func(ctx context.Context) ([]string, error) { return a.poolNames(ctx, nil, access) }))
+	register(command, "nodes", listed(func(ctx context.Context) ([]string, error) { return a.nodeNames(ctx, nil, access) }))
 	return command
 }
 

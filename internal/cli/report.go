@@ -75,7 +75,7 @@ that are not about the kernel are left out. What could not be read is said in RE
 	flags.StringVarP(&options.namespace, "namespace", "n", defaultNamespace, "`NAMESPACE` of the operator in the cluster")
 	flags.StringVar(&options.agents, "agent-namespace", heartbeat.DefaultNamespace, "`NAMESPACE` of the agents in the cluster")
 	options.access.addFlags(flags)
-	register(command, "node", complete(func(ctx context.Context) ([]string, error) { return a.nodeNames(ctx, nil, &options.access) }))
+	register(command, "node", forFlag(func(ctx context.Context) ([]string, error) { return a.nodeNames(ctx, nil, &options.access) }))
 	return command
 }
 
