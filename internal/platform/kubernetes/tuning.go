@@ -50,6 +50,8 @@ func (w *writer) writeTuning() error {
 		// The settings are to be in force when the first pod starts.
 		operation.PutDropIn(tunedService, dropIn, "[Unit]\nBefore="+beforePods+"\n"),
 	)
+	// TuneD sets them with a module of Python that Debian does not have, and leaves them out without it.
+	w.writeThreadPriorities()
 	return nil
 }
 
@@ -90,10 +92,11 @@ func (w *writer) writeFrequency() {
 	w.oneshot(frequencyUnit, "Set the frequency of CPUs", "/usr/bin/systemd-tmpfiles --create "+frequencyFile)
 }
 
-// oneshot is a unit that runs a command at boot before pods start, and now.
-func (w *writer) oneshot(name, description, command string) {
+// oneshot is a unit that runs commands at boot before pods start, and now.
+func (w *writer) oneshot(name, description string, commands ...string) {
 	w.add(operation.PutUnit(name, "[Unit]\nDescription="+description+"\nAfter=systemd-modules-load.service\nBefore="+beforePods+
-		"\n\n[Service]\nType=oneshot\nRemainAfterExit=true\nExecStart="+command+"\n\n[Install]\nWantedBy=multi-user.target\n", operation.Enabled),
+		"\n\n[Service]\nType=oneshot\nRemainAfterExit=true\nExecStart="+strings.Join(commands, "\nExecStart=")+
+		"\n\n[Install]\nWantedBy=multi-user.target\n", operation.Enabled),
 		operation.SetService(name, operation.Started))
 }
 

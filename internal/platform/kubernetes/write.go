@@ -53,7 +53,7 @@ func Write(p *plan.NodePlan, facts *host.Facts) (Writing, error) {
 	}
 	w := &writer{plan: p, facts: facts}
 	for _, part := range []func() error{
-		w.checkKernel, w.writeArguments, w.writeFiles, w.writeUnits, w.writeSystem, w.writeTuning, w.writeRuntime, w.writeKubelet,
+		w.checkKernel, w.writeArguments, w.writeFiles, w.writeUnits, w.writeSystem, w.writeAffinity, w.writeTuning, w.writeRuntime, w.writeKubelet,
 	} {
 		if err := part(); err != nil {
 			return Writing{}, fmt.Errorf("writing the plan of profile %q: %w", p.Profile, err)

@@ -211,9 +211,12 @@ func givenFolder(operations []operation.Operation) string {
 	return ""
 }
 
+// affinityUnit keeps programs on the CPUs of the command line. Those of a tree never leave them.
+const affinityUnit = "lowlatency-cpu-affinity.service"
+
 // interpreted are the units whose programs would change the machine that the tree is on, and not the tree.
 func interpreted(name string) bool {
-	return slices.Contains([]string{"lowlatency-thread-priorities.service", "lowlatency-latency-limit.service"}, name)
+	return slices.Contains([]string{affinityUnit, "lowlatency-thread-priorities.service", "lowlatency-latency-limit.service"}, name)
 }
 
 // configuration is what is written, in the words that the tree boots with.
@@ -305,6 +308,9 @@ func (h *Host) applyTemporaryFiles(text string) error {
 
 // interpret does to the tree what a unit does to a host.
 func (h *Host) interpret(o *operation.Operation) error {
+	if o.Name == affinityUnit {
+		return nil
+	}
 	_, command, _ := strings.Cut(o.Content, "ExecStart=")
 	command, _, _ = strings.Cut(command, "\n")
 	arguments := strings.Fields(command)[1:]
