@@ -63,6 +63,8 @@ type session struct {
 	// machineOf and diskOf open the host below a root.
 	machineOf func(root string) machine
 	diskOf    func(root string) (disk, error)
+	// awaited is what was said last of a host that is not verified yet.
+	awaited string
 }
 
 func newSession() *session {

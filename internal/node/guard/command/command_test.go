@@ -151,8 +151,17 @@ func (h *tree) files() []string {
 func (h *tree) run(answer string, arguments ...string) (string, error) {
 	h.t.Helper()
 	var out bytes.Buffer
+	command := h.session(answer, &out).command("test")
+	command.SetArgs(append([]string{"--root", h.root}, arguments...))
+	command.SetOut(&out)
+	err := command.ExecuteContext(h.t.Context())
+	return out.String(), err
+}
+
+// session of somebody who answers something, on the host.
+func (h *tree) session(answer string, out *bytes.Buffer) *session {
 	s := newSession()
-	s.out, s.in = &out, strings.NewReader(answer)
+	s.root, s.out, s.in = h.root, out, strings.NewReader(answer)
 	s.machineOf = func(root string) machine {
 		return quietMachine{guard.Below{Root: root}, &h.tools, h.emergency, h.kubelet}
 	}
@@ -163,11 +172,7 @@ func (h *tree) run(answer string, arguments ...string) (string, error) {
 	if h.kubelet != nil {
 		s.now, s.pause = h.kubelet.Now, func(_ context.Context, long time.Duration) error { h.kubelet.Pass(long); return nil }
 	}
-	command := s.command("test")
-	command.SetArgs(append([]string{"--root", h.root}, arguments...))
-	command.SetOut(&out)
-	err := command.ExecuteContext(h.t.Context())
-	return out.String(), err
+	return s
 }
 
 const operations = `
@@ -475,5 +480,41 @@ func TestAnInstructionThatComesDuringARemoval(t *testing.T) {
 	h.says("", "Verified, and kept", "trial")
 	if report, err := g.Report(); err != nil || report.Number != 3 || report.Phase != instruction.Armed {
 		t.Errorf("Report() = %+v, %v", report, err)
+	}
+}
+
+// TestNotVerifiedYet says what a host on trial lacks, once until that changes.
+func TestNotVerifiedYet(t *testing.T) {
+	h := newHost(t)
+	unit := "- {kind: Unit, name: lowlatency-a.service, path: /etc/systemd/system/lowlatency-a.service, mode: 420, content: x, state: Present}\n"
+	h.says("", "reboot once", "apply", "--yes", h.file(operations+unit+"plan: {kernelArguments: [{text: nohz_full=2-7}]}\n"))
+	h.write("proc/sys/kernel/random/boot_id", "two\n")
+	h.says("", "", "boot")
+	var out bytes.Buffer
+	s := h.session("", &out)
+	look := func() {
+		t.Helper()
+		err := s.open(func(g *guard.Guard, m machine) error {
+			onTrial, err := g.OnTrial()
+			if err != nil || onTrial == nil {
+				t.Fatalf("on trial: %v, %v", onTrial, err)
+			}
+			done, err := s.decide(t.Context(), g, m, onTrial, false)
+			if done {
+				t.Error("a host that is not as planned is settled")
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	look()
+	look()
+	h.write("proc/sys/vm/stat_interval", "1\n")
+	look()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], "nohz_full") || strings.Contains(lines[0], "stat_interval") || !strings.Contains(lines[1], "stat_interval") {
+		t.Errorf("said %q", lines)
 	}
 }

@@ -152,6 +152,7 @@ func (s *session) decide(ctx context.Context, g *guard.Guard, m machine, onTrial
 	case over:
 		return true, s.giveUp(ctx, g, m, onTrial, instruction.ReasonNotVerified, notInTime+sorted(problems))
 	default:
+		s.await(sorted(problems))
 		return false, nil
 	}
 }
@@ -174,6 +175,14 @@ func (s *session) seeKubelet(ctx context.Context, g *guard.Guard, onTrial *guard
 	}
 	verdict, problem := s.watch.Look(s.now(), sight)
 	return verdict, problem, nil
+}
+
+// await says what is awaited of the host, once until it changes: who looks at a host on trial sees why it takes so long.
+func (s *session) await(problems string) {
+	if problems != s.awaited {
+		s.say("Not verified yet: %s", problems)
+	}
+	s.awaited = problems
 }
 
 // giveUp takes everything back. Where even that fails, another start brings the old arguments: they are the default. A host whose
