@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
@@ -32,16 +33,19 @@ import (
 )
 
 const (
-	olmModule    = "github.com/operator-framework/operator-lifecycle-manager"
-	olmNamespace = "olm"
-	oldBundle    = "../olm/testdata/v0.0.1"
-	oldRelease   = "lowlatency-operator.v0.0.1"
-	newRelease   = "lowlatency-operator.v0.1.0"
+	olmModule  = "github.com/operator-framework/operator-lifecycle-manager"
+	oldBundle  = "../olm/testdata/v0.0.1"
+	oldRelease = "lowlatency-operator.v0.0.1"
+	newRelease = "lowlatency-operator.v0.1.0"
+	// installedBy is the file of a bundle that says what is installed with which rights.
+	installedBy = "manifests/lowlatency-operator.clusterserviceversion.yaml"
 )
 
 // olm is Operator Lifecycle Manager and its catalog.
 type olm struct {
 	*world
+	// namespace is that of catalogs for the whole cluster.
+	namespace    string
 	opm, address string
 	catalog      *process
 	catalogs     int
@@ -51,10 +55,8 @@ type olm struct {
 func TestOLM(t *testing.T) {
 	w := newWorld(t, "Operator Lifecycle Manager "+version(t, "OLM_VERSION"),
 		map[string]string{"xeon-1": tradingLabel, "xeon-2": tradingLabel, "epyc-1": tradingLabel})
-	o := &olm{world: w, opm: tool(t, "olm-"+version(t, "OLM_VERSION"), "opm")}
-	o.startOLM()
+	o := newOLM(w, "olm")
 	o.serve(oldBundle)
-	o.check(w.apply(catalogSource(o.address)))
 	o.subscribe()
 	o.succeeded(oldRelease)
 	o.installed()
@@ -69,6 +71,15 @@ func TestOLM(t *testing.T) {
 	o.finish("olm.txt")
 }
 
+// newOLM starts Operator Lifecycle Manager, and tells it of a catalog that is served later.
+func newOLM(w *world, namespace string) *olm {
+	w.t.Helper()
+	o := &olm{world: w, namespace: namespace, opm: tool(w.t, "olm-"+version(w.t, "OLM_VERSION"), "opm")}
+	o.startOLM()
+	o.check(o.apply(o.catalogSource()))
+	return o
+}
+
 // startOLM starts the two operators of Operator Lifecycle Manager.
 func (o *olm) startOLM() {
 	o.t.Helper()
@@ -77,11 +88,11 @@ func (o *olm) startOLM() {
 		Paths: []string{filepath.Join(folder, "deploy", "chart", "crds")}, ErrorIfPathMissing: true, MaxTime: patience,
 	})
 	o.check(err)
-	o.check(o.Client.Create(o.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: olmNamespace}}))
-	environment := []string{"KUBECONFIG=" + o.kubeconfig, "OPERATOR_NAMESPACE=" + olmNamespace, "OPERATOR_NAME=olm-operator", "HOME=" + o.dir}
+	o.check(o.Client.Create(o.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.namespace}}))
+	environment := []string{"KUBECONFIG=" + o.kubeconfig, "OPERATOR_NAMESPACE=" + o.namespace, "OPERATOR_NAME=olm-operator", "HOME=" + o.dir}
 	release := "olm-" + version(o.t, "OLM_VERSION")
 	start(o.t, filepath.Join(o.dir, "olm.log"), environment, tool(o.t, release, "olm"),
-		"--namespace", olmNamespace, "--writeStatusName", "", "--writePackageServerStatusName", "")
+		"--namespace", o.namespace, "--writeStatusName", "", "--writePackageServerStatusName", "")
 	// Both have an endpoint for their health at a port that cannot be chosen, one for HTTP and one for HTTPS.
 	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
 	o.check(err)
@@ -90,7 +101,7 @@ func (o *olm) startOLM() {
 		o.check(os.WriteFile(filepath.Join(o.dir, name), content, 0o600))
 	}
 	start(o.t, filepath.Join(o.dir, "catalog.log"), environment, tool(o.t, release, "catalog"),
-		"--namespace", olmNamespace, "--writeStatusName", "", "--tls-cert", filepath.Join(o.dir, "tls.crt"),
+		"--namespace", o.namespace, "--writeStatusName", "", "--tls-cert", filepath.Join(o.dir, "tls.crt"),
 		"--tls-key", filepath.Join(o.dir, "tls.key"), "--client-ca", filepath.Join(o.dir, "tls.crt"))
 	o.address = "127.0.0.1:" + port(o.t)
 }
@@ -107,9 +118,9 @@ func (o *olm) serve(bundles ...string) {
 	switch len(bundles) {
 	case 1:
 		// The last bundle is the one that hack/bundle makes; the catalog of the previous release has no newer one.
-		o.catalogOf(folder, bundles[0])
+		o.catalogOf(folder, o.played(bundles[0]))
 	default:
-		arguments = append(arguments, "-replaces", "0.0.1", "-output", filepath.Join(o.dir, "bundle"), "test/olm/testdata/v0.0.1")
+		arguments = append(arguments, "-replaces", "0.0.1", "-output", filepath.Join(o.dir, "bundle"), o.played(bundles[0]))
 		output(o.t, "../..", "go", arguments...)
 	}
 	_, listens, _ := strings.Cut(o.address, ":")
@@ -121,9 +132,39 @@ func (o *olm) serve(bundles ...string) {
 // catalogOf writes a catalog of one bundle.
 func (o *olm) catalogOf(folder, bundle string) {
 	o.t.Helper()
-	here, err := filepath.Abs(bundle)
+	output(o.t, "../..", "go", "run", "./hack/bundle", "-catalog-only", "-catalog", folder, bundle)
+}
+
+// played is a copy of an older bundle with the rights of today's: pods of both run today's program, which may install and watch more than
+// the older one did.
+func (o *olm) played(bundle string) string {
+	o.t.Helper()
+	folder := filepath.Join(o.dir, "played")
+	if _, err := os.Stat(folder); err == nil {
+		return folder
+	}
+	o.check(os.CopyFS(folder, os.DirFS(bundle)))
+	csv := filepath.Join(folder, installedBy)
+	older, today := o.readCSV(csv), o.readCSV(filepath.Join("../../bundle", installedBy))
+	for _, rights := range []string{"permissions", "clusterPermissions"} {
+		path := []string{"spec", "install", "spec", rights}
+		needed, _, err := unstructured.NestedSlice(today, path...)
+		o.check(err)
+		o.check(unstructured.SetNestedSlice(older, needed, path...))
+	}
+	content, err := yaml.Marshal(older)
 	o.check(err)
-	output(o.t, "../..", "go", "run", "./hack/bundle", "-catalog-only", "-catalog", folder, here)
+	o.check(os.WriteFile(csv, content, 0o600))
+	return folder
+}
+
+func (o *olm) readCSV(file string) map[string]any {
+	o.t.Helper()
+	content, err := os.ReadFile(file)
+	o.check(err)
+	var csv map[string]any
+	o.check(yaml.Unmarshal(content, &csv))
+	return csv
 }
 
 // apply applies objects of any kind.
@@ -136,11 +177,11 @@ func (w *world) apply(objects ...map[string]any) error {
 	return errors.Join(failures...)
 }
 
-func catalogSource(address string) map[string]any {
+func (o *olm) catalogSource() map[string]any {
 	return map[string]any{
 		"apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
-		"metadata": map[string]any{"name": "lowlatency", "namespace": olmNamespace},
-		"spec":     map[string]any{"sourceType": "grpc", "address": address, "displayName": "Low latency", "publisher": "us"},
+		"metadata": map[string]any{"name": "lowlatency", "namespace": o.namespace},
+		"spec":     map[string]any{"sourceType": "grpc", "address": o.address, "displayName": "Low latency", "publisher": "us"},
 	}
 }
 
@@ -156,7 +197,7 @@ func (o *olm) subscribe() {
 			"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
 			"metadata": map[string]any{"name": "lowlatency-operator", "namespace": cluster.Namespace},
 			"spec": map[string]any{
-				"channel": "candidate", "name": "lowlatency-operator", "source": "lowlatency", "sourceNamespace": olmNamespace,
+				"channel": "candidate", "name": "lowlatency-operator", "source": "lowlatency", "sourceNamespace": o.namespace,
 				"installPlanApproval": "Automatic",
 			},
 		}))
@@ -228,8 +269,19 @@ func (o *olm) bringIntoForce() {
 	o.inForce()
 }
 
-// upgrade offers the next release and waits until it is there.
+// upgrade offers the next release and waits until it is there and everything in force again.
 func (o *olm) upgrade(before map[string]string) {
+	o.t.Helper()
+	o.offerUpgrade()
+	o.inForce()
+	if diff := cmp.Diff(before, o.rendered()); diff != "" {
+		o.t.Errorf("the upgrade has changed what is rendered (-before +after):\n%s", diff)
+	}
+	o.seen("upgrade", "%s replaces %s; %d rendered objects unchanged, no reboot, profile and pool Ready", newRelease, oldRelease, len(before)-3)
+}
+
+// offerUpgrade offers the next release and waits until its manager leads.
+func (o *olm) offerUpgrade() {
 	o.t.Helper()
 	o.serve(oldBundle, "../../bundle")
 	o.succeeded(newRelease)
@@ -241,11 +293,6 @@ func (o *olm) upgrade(before map[string]string) {
 	})
 	o.installed()
 	o.newManagerLeads()
-	o.inForce()
-	if diff := cmp.Diff(before, o.rendered()); diff != "" {
-		o.t.Errorf("the upgrade has changed what is rendered (-before +after):\n%s", diff)
-	}
-	o.seen("upgrade", "%s replaces %s; %d rendered objects unchanged, no reboot, profile and pool Ready", newRelease, oldRelease, len(before)-3)
 }
 
 // newManagerLeads waits until a pod of the Deployment's present template holds the lease, and agents report to it.

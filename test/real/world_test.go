@@ -36,7 +36,7 @@ import (
 
 const (
 	// patience is how long anything may take: machines of CI are slow.
-	patience = 5 * time.Minute
+	patience = 10 * time.Minute
 	// pace is that of the simulated platform and of all waiting.
 	pace         = 300 * time.Millisecond
 	bootTime     = 400 * time.Millisecond
