@@ -69,10 +69,13 @@ children+=($!)
 "$root/bin/demo" -oneshot -metrics "127.0.0.1:$metrics" >"$work/demo.log" 2>&1 || fail "the demo fails: $(tail -n 20 "$work/demo.log")"
 kill -0 "${children[@]}" 2>/dev/null || fail "Prometheus or the page's server ended: $(tail -n 5 "$work/prometheus.log")"
 moment=$(node "$here/moment.mjs" "$api")
-# Chromium ends with 0 also when a panel has drawn nothing, but then its console says why.
-chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/chromium" --virtual-time-budget=30000 --timeout=120000 \
-  --enable-logging=stderr --window-size=1280,2300 --screenshot="$work/dashboard.png" \
-  "http://127.0.0.1:$page/?start=${moment% *}&end=${moment#* }" >"$work/chromium.log" 2>&1 || fail "Chromium fails: $(tail -n 5 "$work/chromium.log")"
+# Chromium ends with 0 also when a panel has drawn nothing, but then its console says why. On a busy machine it may wait for ever.
+draw() {
+  timeout --kill-after=10 180 chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$(mktemp -d -p "$work")" \
+    --virtual-time-budget=30000 --timeout=120000 --enable-logging=stderr --window-size=1280,3000 --screenshot="$work/dashboard.png" \
+    "http://127.0.0.1:$page/?start=${moment% *}&end=${moment#* }" >"$work/chromium.log" 2>&1
+}
+draw || draw || draw || fail "Chromium fails three times: $(tail -n 5 "$work/chromium.log")"
 if grep CONSOLE "$work/chromium.log" >&2; then fail 'the page has errors, see above'; fi
 [ -s "$work/dashboard.png" ] || fail "Chromium drew nothing: $(tail -n 5 "$work/chromium.log")"
 mkdir -p "$(dirname "$out")"

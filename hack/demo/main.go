@@ -26,7 +26,7 @@ import (
 func main() {
 	var o options
 	flag.BoolVar(&o.oneshot, "oneshot", false, "end after the story")
-	flag.StringVar(&o.scrapes, "scrapes", "", "a folder for the operator's metrics at the end of each act; none when empty")
+	flag.StringVar(&o.scrapes, "scrapes", "", "a folder for the operator's metrics at the end of each act, with a LatencyTest; none when empty")
 	flag.StringVar(&o.metrics, "metrics", "", "the address at which the operator's metrics can be read while the demo runs, such as 127.0.0.1:8080; none when empty")
 	verbose := flag.Bool("verbose", false, "print the operator's own log to stderr")
 	flag.Parse()
@@ -80,7 +80,10 @@ func run(ctx context.Context, narrator *narrator, o *options) (err error) {
 		if err := act.play(ctx, stage); err != nil {
 			return err
 		}
-		if err := stage.scrape(o.scrapes, number+1); err != nil {
+		if o.scrapes == "" && o.metrics == "" {
+			continue
+		}
+		if err := errors.Join(stage.measure(ctx), stage.scrape(o.scrapes, number+1)); err != nil {
 			return err
 		}
 	}

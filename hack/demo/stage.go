@@ -71,17 +71,11 @@ func (s *stage) close() error {
 
 // untilPoolSeen waits until the operator has seen the pool.
 func (s *stage) untilPoolSeen(ctx context.Context) error {
-	for {
+	return s.await(ctx, "the operator has seen the pool", func() bool {
 		var pool v1alpha1.BypassNICPool
-		if err := s.client.Get(ctx, client.ObjectKey{Name: poolName}, &pool); err == nil && pool.Status.ObservedGeneration == pool.Generation {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting until the operator has seen the pool: %w", context.Cause(ctx))
-		case <-time.After(pace):
-		}
-	}
+		err := s.client.Get(ctx, client.ObjectKey{Name: poolName}, &pool)
+		return err == nil && pool.Status.ObservedGeneration == pool.Generation
+	})
 }
 
 // addMachines builds the fleet.

@@ -317,8 +317,8 @@ This file is written by ` + "`go test ./internal/metrics -update`" + `.
 	text.WriteString(`
 ## Dashboard
 
-` + "`config/dashboard/lowlatency.json`" + ` shows the fleet, the checks that fail, what disturbs isolated CPUs, NUMA alignment, and NICs with their
-versions and hugepages. What [LatencyTests](latency-tests.md) measure is in the metrics above, and not in the dashboard yet.
+` + "`config/dashboard/lowlatency.json`" + ` shows the fleet, the checks that fail, what disturbs isolated CPUs, what [LatencyTests](latency-tests.md)
+measured (of the 20 nodes with the longest interruption, how they stand to the run before), NUMA alignment, and NICs with their versions and hugepages.
 
 - On OpenShift, ` + "`kubectl apply -k config/dashboard`" + ` puts it into the console, below Observe, Dashboards.
 - In Grafana, import the file. It is in the schema that the console reads, whose panels Grafana converts when it loads them. It has not
@@ -328,7 +328,7 @@ versions and hugepages. What [LatencyTests](latency-tests.md) measure is in the 
 ![The dashboard, at the moment when an interrupt sits on an isolated CPU of one of eight nodes](images/dashboard.png)
 
 ` + "`make dashboard-picture`" + ` drew this from that file: a Prometheus with the shipped rules scraped the operator of the demo, and the components of
-[Perses](https://perses.dev), not Grafana, drew the panels (` + "`hack/dashboard`" + `).
+[Perses](https://perses.dev), not Grafana, drew the panels (` + "`hack/dashboard`" + `). The measured jitter in it is invented by the demo's simulated platform.
 `)
 	return text.String()
 }
