@@ -295,6 +295,11 @@ argocd: programs-argocd envtest $(KUSTOMIZE) ## Sync, change, roll back, prune a
 	hack/toolchain.sh controller-manager argocd
 	$(GO_TEST) -tags lab -count=1 -timeout 60m -run '^TestArgoCD$$' ./test/real
 
+.PHONY: argocd-olm
+argocd-olm: programs-argocd-olm envtest $(KUSTOMIZE) ## Let the real Argo CD sync a Subscription, and the real Operator Lifecycle Manager install it; the table is in dist/argocd-olm.txt.
+	hack/toolchain.sh controller-manager olm argocd
+	$(GO_TEST) -tags lab -count=1 -timeout 60m -run '^TestArgoCDWithOLM$$' ./test/real
+
 .PHONY: test-fuzz
 test-fuzz: ## Run each fuzz target for FUZZTIME.
 	hack/fuzz.sh $(FUZZTIME)

@@ -28,6 +28,7 @@ churn       an hour of flapping nodes, edited profiles and restarted agents
 test-upgrade versions of definitions, manager and agents mixed, forth and back
 olm         installed, upgraded and removed by Operator Lifecycle Manager
 argocd      synced, changed, rolled back, pruned and removed by Argo CD
+argocd-olm  installed by a Subscription that Argo CD syncs, upgraded without drift, removed
 image-twice one digest for two builds of each image
 test-release a release that is complete, installs, and is the same when it is made again
 lab         real kernels against their plans

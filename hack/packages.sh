@@ -27,7 +27,7 @@ qemu-img            qemu-utils       lab lab-short lab-pools lab-onload lab-enac
 mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-onload lab-enact lab-image
 mke2fs              e2fsprogs        lab lab-short lab-pools lab-onload lab-enact lab-image
 cpio                cpio             lab jitter-pair
-git                 git              docs-test test-upgrade argocd lab-onload image-twice
+git                 git              docs-test test-upgrade argocd argocd-olm lab-onload image-twice
 tar                 tar              test-upgrade test-hwloc lab-onload lab-pools jitter-pair
 strip               binutils         lab-onload
 dpkg                dpkg             lab lab-pools jitter-pair

@@ -54,18 +54,15 @@ type application struct {
 // TestArgoCD lets Argo CD install the operator and its profiles from git, change them, roll back, prune and delete.
 func TestArgoCD(t *testing.T) {
 	w := newWorld(t, "Argo CD "+version(t, "ARGOCD_VERSION"), map[string]string{"xeon-1": canaryLabel, "xeon-2": tradingLabel, "epyc-1": tradingLabel})
-	a := &argo{world: w, repository: filepath.Join(w.dir, "git")}
-	a.makeRepository()
+	a := newArgo(w)
+	a.useHelm()
+	a.firstCommit()
 	a.startArgo()
 	a.reportAgents()
-	a.firstSync()
+	a.firstSync("operator by Helm")
 	first := a.rendered()
 	a.noDrift("client-side diff")
-	a.commit("diff on the server", func() {
-		a.edit("config/gitops/apps/nodes.yaml", "  annotations:\n", "  annotations:\n    argocd.argoproj.io/compare-options: ServerSideDiff=true\n")
-		a.edit("config/gitops/apps/operator.yaml", "  annotations:\n", "  annotations:\n    argocd.argoproj.io/compare-options: ServerSideDiff=true\n")
-	})
-	a.settled("lowlatency")
+	a.diffOnServer()
 	a.noDrift("server-side diff")
 	a.change(first)
 	a.degrade(first)
@@ -74,18 +71,40 @@ func TestArgoCD(t *testing.T) {
 	a.finish("argocd.txt")
 }
 
-// makeRepository makes the repository of a platform team: the layout of config/gitops with the Helm chart.
-func (a *argo) makeRepository() {
+// diffOnServer lets the API server compare what git and cluster have.
+func (a *argo) diffOnServer() {
 	a.t.Helper()
+	a.commit("diff on the server", func() {
+		for _, file := range []string{"config/gitops/apps/nodes.yaml", "config/gitops/apps/operator.yaml"} {
+			a.edit(file, "  annotations:\n", "  annotations:\n    argocd.argoproj.io/compare-options: ServerSideDiff=true\n")
+		}
+	})
+	a.settled("lowlatency")
+}
+
+// newArgo makes the repository of a platform team, with the layout of config/gitops.
+func newArgo(w *world) *argo {
+	w.t.Helper()
+	a := &argo{world: w, repository: filepath.Join(w.dir, "git")}
 	for _, folder := range []string{"config/helm", "config/gitops"} {
 		a.check(os.CopyFS(filepath.Join(a.repository, folder), os.DirFS(filepath.Join("..", "..", folder))))
 	}
 	for _, file := range []string{"root.yaml", "apps/operator.yaml", "apps/nodes.yaml", "apps-helm/kustomization.yaml"} {
 		a.edit("config/gitops/"+file, publicSource, "file://"+a.repository)
 	}
+	return a
+}
+
+// useHelm lets the Helm chart bring the operator.
+func (a *argo) useHelm() {
+	a.t.Helper()
 	a.edit("config/gitops/root.yaml", "config/gitops/apps", "config/gitops/apps-helm")
 	// The API server has none of the kinds of the Prometheus operator, and no constraints of OpenShift.
 	a.edit("config/gitops/apps-helm/kustomization.yaml", "platform: OpenShift, monitoring: Enabled", "platform: Kubernetes, monitoring: Disabled")
+}
+
+func (a *argo) firstCommit() {
+	a.t.Helper()
 	a.git("init", "-q", "-b", "main")
 	a.git("add", ".")
 	a.git("commit", "-q", "-m", "all")
@@ -306,7 +325,7 @@ func applications() []string {
 }
 
 // firstSync applies the one file that somebody applies by hand.
-func (a *argo) firstSync() {
+func (a *argo) firstSync(operator string) {
 	a.t.Helper()
 	content, err := os.ReadFile(filepath.Join(a.repository, "config/gitops/root.yaml"))
 	a.check(err)
@@ -336,8 +355,8 @@ func (a *argo) firstSync() {
 	}
 	a.expectProgress("first sync", verdicts, "Healthy")
 	a.canaryFirst()
-	a.seen("first sync", "app of apps, operator by Helm, 2 profiles and 2 pools; health %s; production after the canary was Ready",
-		strings.Join(verdicts, " > "))
+	a.seen("first sync", "app of apps, %s, 2 profiles and 2 pools; health %s; production after the canary was Ready",
+		operator, strings.Join(verdicts, " > "))
 }
 
 // expectProgress: health said Progressing before it said how it ended. At first it may still speak of the commit before.
@@ -477,8 +496,16 @@ func isProfile(object client.Object) bool {
 	return ok
 }
 
-// remove deletes the Applications with what they manage: first the nodes, then the operator.
+// remove deletes the Applications with what they manage, and the operator's kinds.
 func (a *argo) remove() {
+	a.t.Helper()
+	a.deleteApplications()
+	a.removeDefinitions()
+	a.seen("delete", "Applications deleted with their objects: nodes released, then the operator; no finalizer left")
+}
+
+// deleteApplications deletes the Applications with what they manage: first the nodes, then the operator.
+func (a *argo) deleteApplications() {
 	a.t.Helper()
 	root, _, err := a.read("lowlatency")
 	a.check(err)
@@ -500,6 +527,4 @@ func (a *argo) remove() {
 			a.released()
 		}
 	}
-	a.removeDefinitions()
-	a.seen("delete", "Applications deleted with their objects: nodes released, then the operator; no finalizer left")
 }
