@@ -27,12 +27,8 @@ func (r *NodeReconciler) mark(ctx context.Context, w *gate.World, d *gate.Decisi
 	if next == w.Node {
 		return nil
 	}
-	// The patch below carries nothing else, because the cache holds nodes without the rest.
-	patch := client.MergeFrom(w.Node)
-	if !slices.Equal(next.Spec.Taints, w.Node.Spec.Taints) {
-		patch = client.MergeFromWithOptions(w.Node, client.MergeFromWithOptimisticLock{})
-	}
-	if err := r.client.Patch(ctx, next, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	// The patch carries nothing else, because the cache holds nodes without the rest.
+	if err := platform.PatchNode(ctx, r.client, w.Node, next, !slices.Equal(next.Spec.Taints, w.Node.Spec.Taints)); err != nil {
 		return fmt.Errorf("writing the taints of Node %s: %w", w.Node.Name, err)
 	}
 	if announcement != nil && w.Report != nil {

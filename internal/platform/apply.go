@@ -97,8 +97,7 @@ func LabelNode(ctx context.Context, writer client.Client, node *corev1.Node, pro
 			delete(next.Labels, key)
 		}
 	}
-	patch := client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
-	if err := writer.Patch(ctx, next, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	if err := PatchNode(ctx, writer, node, next, true); err != nil {
 		return fmt.Errorf("writing the labels of Node %s: %w", node.Name, err)
 	}
 	return nil

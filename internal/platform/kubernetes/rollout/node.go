@@ -114,8 +114,7 @@ func (p *Platform) uncordon(ctx context.Context, node *corev1.Node) error {
 func (p *Platform) patchNode(ctx context.Context, node *corev1.Node, change func(*corev1.Node)) error {
 	next := node.DeepCopy()
 	change(next)
-	patch := client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
-	if err := p.Client.Patch(ctx, next, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	if err := platform.PatchNode(ctx, p.Client, node, next, true); err != nil {
 		return fmt.Errorf("writing Node %s: %w", node.Name, err)
 	}
 	return nil
