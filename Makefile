@@ -278,8 +278,8 @@ lab-onload: programs-lab-onload ## Judge a real Onload on AF_XDP: its modules in
 	go test -tags lab -count=1 -timeout 90m -v ./test/lab/onload
 
 .PHONY: lab-enact
-lab-enact: programs-lab-enact ## Try, verify and keep kernel arguments on an emulated machine with GRUB on its own disk, and print a table.
-	go test -tags lab -count=1 -timeout 120m -v ./test/lab/enact
+lab-enact: programs-lab-enact ## Change ordinary hosts, with GRUB on their own disks, by the guard and by the operator on a real control plane, and print tables.
+	go test -tags lab -count=1 -timeout 360m -v ./test/lab/enact
 
 .PHONY: lab-image
 lab-image: programs-lab-image ## Build the lab's image into the per-user cache only.

@@ -34,7 +34,7 @@ test-release a release that is complete, installs, and is the same when it is ma
 lab         real kernels against their plans
 lab-pools   NIC pools on a real kubelet
 lab-onload  verdicts about a real Onload, on AF_XDP
-lab-enact   kernel arguments tried, verified and kept on a machine with GRUB
+lab-enact   ordinary hosts with GRUB changed by the guard, and by the operator on a real control plane
 jitter-pair a CPU of an emulated machine before and after its plan
 EOF
 }

@@ -2,17 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Low Latency Node Operator Authors.
 #
-# Prints a whole deployment, a folder of config/, with an image, without changing a file of the work tree:
+# Prints a whole deployment, a folder of config/, with an image, without changing a file of the work tree; components are folders
+# of config/, too:
 #
-#   hack/kustomize-build.sh path/to/kustomize default registry/name:tag
+#   hack/kustomize-build.sh path/to/kustomize default registry/name:tag [COMPONENT]...
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 overlay=$(mktemp -d config/.overlay.XXXXXX)
 trap 'rm -rf "$overlay"' EXIT
-cat >"$overlay/kustomization.yaml" <<YAML
-resources: [../$2]
-sortOptions: {order: legacy}
-YAML
-(cd "$overlay" && "$1" edit set image "controller=$3" >&2)
-"$1" build "$overlay"
+kustomize=$1 folder=$2 image=$3
+shift 3
+{
+  printf 'resources: [../%s]\nsortOptions: {order: legacy}\n' "$folder"
+  [ $# -eq 0 ] || printf 'components:\n'
+  [ $# -eq 0 ] || printf -- '- ../%s\n' "$@"
+} >"$overlay/kustomization.yaml"
+(cd "$overlay" && "$kustomize" edit set image "controller=$image" >&2)
+"$kustomize" build "$overlay"

@@ -28,7 +28,7 @@ func (p Programs) NodeFiles(dir string, images map[string]ContainerImage) error 
 		}
 	}
 	for _, name := range []string{"kubelet", "containerd", "containerd-shim-runc-v2", "ctr"} {
-		if err := copyProgram(p.File(name), filepath.Join(dir, "bin", name)); err != nil {
+		if err := copyContent(p.File(name), filepath.Join(dir, "bin", name), 0o755); err != nil {
 			return err
 		}
 	}
@@ -43,13 +43,13 @@ func (p Programs) NodeFiles(dir string, images map[string]ContainerImage) error 
 // PauseImage is what holds the namespaces of a pod.
 const PauseImage = "lab.local/pause:1"
 
-func copyProgram(from, to string) error {
+func copyContent(from, to string, mode os.FileMode) error {
 	content, err := os.ReadFile(from)
 	if err == nil {
-		err = os.WriteFile(to, content, 0o755)
+		err = os.WriteFile(to, content, mode)
 	}
 	if err != nil {
-		return fmt.Errorf("copying a node's program: %w", err)
+		return fmt.Errorf("copying what a node needs: %w", err)
 	}
 	return nil
 }

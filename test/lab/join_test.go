@@ -111,10 +111,11 @@ func TestNodeFiles(t *testing.T) {
 		got[path] = text.String()
 	}
 	wants := map[string]string{
-		"/etc/containerd/config.toml":         `sandbox = "lab.local/pause:1"`,
-		"/etc/systemd/system/kubelet.service": "/opt/lab/bin/kubelet --config=/var/lib/kubelet/config.yaml",
-		"/etc/nftables.d/lab.conf":            "ip daddr 10.0.0.1 tcp dport 443 dnat to 10.0.2.2:16443",
-		"/etc/kubernetes/kubelet.kubeconfig":  "kind: Config",
+		"/etc/containerd/config.toml":                               `sandbox = "lab.local/pause:1"`,
+		"/etc/systemd/system/kubelet.service":                       "/opt/lab/bin/kubelet",
+		"/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf": "/opt/lab/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS",
+		"/etc/nftables.d/lab.conf":                                  "ip daddr 10.0.0.1 tcp dport 443 dnat to 10.0.2.2:16443",
+		"/etc/kubernetes/kubelet.kubeconfig":                        "kind: Config",
 	}
 	for path, want := range wants {
 		if !strings.Contains(got[path], want) {

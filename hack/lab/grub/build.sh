@@ -15,7 +15,8 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=hack/lab/debian.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../debian.sh"
-megabytes=1400
+# Room for the images of containers, too; the file has holes where nothing is.
+megabytes=4096
 # The partition begins where partitioning tools put the first one; GRUB's core fits in front of it.
 start=2048
 

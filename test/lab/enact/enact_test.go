@@ -10,8 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,11 +60,8 @@ func start(t *testing.T) *host {
 		t.Fatal(err)
 	}
 	files := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(files, "lowlatency-guard"),
-		"../../../cmd/lowlatency-guard")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the guard: %v: %s", err, out)
+	if err := lab.BuildPrograms(t.Context(), files, "cmd/lowlatency-guard"); err != nil {
+		t.Fatal(err)
 	}
 	spec := lab.Spec{
 		Name: "enact", Boot: lab.Boot{Kernel: lab.Installed}, Files: files,
@@ -216,9 +211,12 @@ func (h *host) expect(what string, status guard.Status, hash, note string) {
 
 // table prints what happened.
 func (h *host) table() {
+	printTable(append([][]string{{"WHAT WAS DONE", "OUTCOME", "DETAIL"}}, h.rows...))
+}
+
+func printTable(rows [][]string) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "WHAT WAS DONE\tOUTCOME\tDETAIL")
-	for _, row := range h.rows {
+	for _, row := range rows {
 		_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	_ = w.Flush()

@@ -12,18 +12,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"text/tabwriter"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
@@ -31,9 +27,6 @@ import (
 )
 
 const (
-	module = "github.com/lowlatency-dev/lowlatency-operator"
-	// operatorImage is the image as make image builds it, imported on the node; no registry has it.
-	operatorImage = "lab.local/lowlatency-operator:lab"
 	workloadImage = "lab.local/workload:1"
 
 	operatorNamespace = "lowlatency-operator-system"
@@ -94,15 +87,10 @@ func (o *outcomes) print() {
 	_ = writer.Flush()
 }
 
-// build builds the project's programs as they are released, static, and that of the lab's pods.
+// build builds the project's programs, and that of the lab's pods.
 func (s *scene) build(t *testing.T) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", s.built+"/",
-		module+"/cmd/...", module+"/test/lab/workload")
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("building the programs: %v\n%s", err, out)
-	}
+	must(t, lab.BuildPrograms(t.Context(), s.built, "cmd/...", "test/lab/workload"))
 }
 
 // nodeFiles are the programs and images for the machine.
@@ -113,26 +101,13 @@ func (s *scene) nodeFiles(t *testing.T) string {
 		"pause":    {Name: lab.PauseImage, Program: filepath.Join(s.built, "workload")},
 		"workload": {Name: workloadImage, Program: filepath.Join(s.built, "workload")},
 	}))
-	s.buildImage(t, filepath.Join(dir, "images", "operator.tar"))
+	must(t, lab.BuildOperatorImage(t.Context(), filepath.Join(dir, "images", "operator.tar")))
 	for _, program := range []string{"kubectl-lowlatency", "workload"} {
 		content, err := os.ReadFile(filepath.Join(s.built, program))
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(dir, "bin", program), content, 0o755))
 	}
 	return dir
-}
-
-// buildImage writes the image of the operator for this machine, by the program that builds the one that is released.
-func (s *scene) buildImage(t *testing.T, path string) {
-	t.Helper()
-	folder := t.TempDir()
-	command := exec.CommandContext(t.Context(), "go", "run", ".", "-source", moduleRoot(t), "-output", folder, "-name", operatorImage,
-		"-platforms", "linux/"+runtime.GOARCH, "-version", "lab")
-	command.Dir = filepath.Join(moduleRoot(t), "hack", "image")
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("building the image: %v\n%s", err, out)
-	}
-	must(t, os.Rename(filepath.Join(folder, "image.tar"), path))
 }
 
 // startCluster starts the control plane.
@@ -152,25 +127,10 @@ func (s *scene) startCluster(t *testing.T) {
 // install applies what make deploy applies. The manager's pod waits for a node.
 func (s *scene) install(t *testing.T) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), filepath.Join(moduleRoot(t), "hack", "kustomize-build.sh"),
-		s.programs.File("kustomize"), "default", operatorImage)
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	deployment, err := command.Output()
-	if err != nil {
-		t.Fatalf("printing the deployment: %v\n%s", err, &stderr)
-	}
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(deployment), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(object)
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		must(t, err)
-		if object.Object != nil {
-			s.create(t, object)
-		}
+	objects, err := s.programs.Deployment(t.Context())
+	must(t, err)
+	for _, object := range objects {
+		s.create(t, object)
 	}
 }
 
@@ -247,19 +207,14 @@ func (s *scene) pool(t *testing.T, arguments ...string) string {
 	return string(out)
 }
 
-func moduleRoot(t *testing.T) string {
-	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	must(t, err)
-	return root
-}
-
 // stop ends everything. With LAB_HOLD set to the path of a file, it first waits until somebody removes that file, so
 // that one can look around.
 func (s *scene) stop(t *testing.T) {
 	s.table.print()
-	if path := os.Getenv("LAB_HOLD"); path != "" && s.machine != nil {
-		s.hold(t, path)
+	if s.machine != nil {
+		if err := lab.Hold(s.machine.Login()+"\nexport KUBECONFIG="+s.admin+"\nexport PATH="+s.built+":$PATH\n", os.Stderr); err != nil {
+			t.Error(err)
+		}
 	}
 	if s.machine != nil {
 		if err := s.machine.Stop(); err != nil {
@@ -270,19 +225,5 @@ func (s *scene) stop(t *testing.T) {
 		if err := s.cluster.Stop(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-func (s *scene) hold(t *testing.T, path string) {
-	if err := os.WriteFile(path, []byte(s.machine.Login()+"\nexport KUBECONFIG="+s.admin+"\nexport PATH="+s.built+":$PATH\n"), 0o600); err != nil {
-		t.Error(err)
-		return
-	}
-	_, _ = fmt.Fprintf(os.Stderr, "lab: everything is kept until %s is removed, which holds how to look around\n", path)
-	for {
-		if _, err := os.Stat(path); err != nil {
-			return
-		}
-		time.Sleep(time.Second)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/manifests"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/test/lab"
 )
 
 const (
@@ -99,7 +100,7 @@ func (s *scene) deployStandin(t *testing.T) {
 	pool := &v1alpha1.BypassNICPool{}
 	must(t, yaml.UnmarshalStrict(readFile(t, "onload-standin.yaml"), pool))
 	objects, err := manifests.PoolObjects(manifests.PoolInput{
-		Pool: pool, Config: bypass.Pool{Name: pool.Name, Generation: 1, Spec: pool.Spec}, Image: operatorImage,
+		Pool: pool, Config: bypass.Pool{Name: pool.Name, Generation: 1, Spec: pool.Spec}, Image: lab.OperatorImage,
 		OperatorNamespace: operatorNamespace, AgentNamespace: agentNamespace,
 	})
 	must(t, err)

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+//go:build lab
+
+package enact
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// isWithPlan tells that a machine is what it is to be, and works again.
+func isWithPlan(s machineState) bool {
+	return s.phase == string(v1alpha1.EnactmentInForce) && !s.isOut() && !s.gated && strings.Count(s.conditions, " ") == 2
+}
+
+// planned are facts of a machine with the plan of the profile, and how to see them.
+func planned() []struct{ name, command, want string } {
+	return []struct{ name, command, want string }{
+		{"isolated CPUs", "cat /sys/devices/system/cpu/isolated", "1,3"},
+		{"CPUs without a tick", "cat /sys/devices/system/cpu/nohz_full", "1,3"},
+		{"marker on the command line", "grep -c lowlatency.boot= /proc/cmdline", "1"},
+		{"hugepages on NUMA node 0", "cat /sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "16"},
+		{"hugepages on NUMA node 1", "cat /sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages", "32"},
+		{"TuneD's profile", "cat /etc/tuned/active_profile", "lowlatency-lab"},
+		{"TuneD runs", "systemctl is-active tuned", "active"},
+		{"CPU manager", `grep -o '"policyName":"[a-zA-Z]*"' /var/lib/kubelet/cpu_manager_state`, `"policyName":"static"`},
+		{"memory manager", `grep -o '"policyName":"[a-zA-Z]*"' /var/lib/kubelet/memory_manager_state`, `"policyName":"Static"`},
+		{"topology manager", "journalctl -b -u kubelet | grep -o 'topologyManagerPolicy: [a-z-]*' | tail -1", "topologyManagerPolicy: single-numa-node"},
+		{"the arguments are permanent", "grep -c lowlatency.boot= /etc/default/grub.d/*lowlatency*.cfg", "1"},
+		{"the trial's entry is gone", "cat /boot/grub/custom.cfg 2>/dev/null | grep -c lowlatency; true", "0"},
+		{"nothing is armed", "grub-editenv /boot/grub/grubenv list | grep -c 'next_entry=.'; true", "0"},
+		{"units that failed", "systemctl list-units --state=failed --plain --no-legend | wc -l", "0"},
+	}
+}
+
+// TestFleet brings a profile to machines of a real control plane, one after the other, and takes it back. The operator, its agents,
+// the guards, GRUB and the kernels do all of it; the test creates a profile, looks, and deletes it. LAB_MACHINES is how many there are.
+func TestFleet(t *testing.T) {
+	names := []string{"worker-0", "worker-1"}[:number(t, "LAB_MACHINES", 1)]
+	f := newFleet(t, names...)
+	f.workload()
+	f.row("all", fmt.Sprintf("%d machines are ready, the operator is deployed, the workload runs", len(names)))
+	before, lines := map[string]string{}, map[string]string{}
+	for _, h := range f.hosts {
+		before[h.machine.Name()], lines[h.machine.Name()] = h.manifest(), h.run("cat /proc/cmdline")
+	}
+
+	profile := f.profile()
+	f.create(profile)
+	f.row("all", "the profile is created")
+	f.follow("the plan to be in force on all machines", f.all(isWithPlan))
+	f.reconnect()
+	for _, h := range f.hosts {
+		f.expectPlan(h)
+	}
+	f.workloadRuns()
+	f.row("all", "the workload runs")
+
+	f.must(f.api.Delete(t.Context(), profile))
+	f.row("all", "the profile is deleted")
+	f.follow("the profile to be gone", func(map[string]machineState) bool {
+		err := f.api.Get(t.Context(), client.ObjectKeyFromObject(profile), profile)
+		return err != nil && client.IgnoreNotFound(err) == nil
+	})
+	f.reconnect()
+	for _, h := range f.hosts {
+		f.expectBack(h, before[h.machine.Name()], lines[h.machine.Name()])
+	}
+	f.workloadRuns()
+	f.row("all", "the workload runs")
+}
+
+func (f *fleet) expectPlan(h *host) {
+	f.t.Helper()
+	f.row(h.machine.Name(), h.run("cat /proc/cmdline"))
+	wrong := 0
+	for _, fact := range planned() {
+		if got := h.run(fact.command); got != fact.want {
+			wrong++
+			f.t.Errorf("%s: %s: got %q, want %q", h.machine.Name(), fact.name, got, fact.want)
+		}
+	}
+	f.row(h.machine.Name(), fmt.Sprintf("%d of %d facts are as planned", len(planned())-wrong, len(planned())))
+}
+
+// expectBack compares a machine with what it was before the profile.
+func (f *fleet) expectBack(h *host, before, line string) {
+	f.t.Helper()
+	manifest, outcome := h.manifest(), "every file, link, owner and mode, and the command line, are as before"
+	if difference := cmp.Diff(withoutMounts(before), withoutMounts(manifest)); difference != "" {
+		outcome = "NOT as before"
+		f.t.Errorf("%s before and after (-before +after):\n%s", h.machine.Name(), difference)
+	}
+	if now := h.run("cat /proc/cmdline"); now != line {
+		outcome = "ANOTHER command line"
+		f.t.Errorf("%s runs with %q, and %q was before", h.machine.Name(), now, line)
+	}
+	f.row(h.machine.Name(), outcome)
+}
+
+// withoutMounts leaves the folders out that the kubelet makes for the agent to look into, which stay.
+func withoutMounts(manifest string) []string {
+	var lines []string
+	for line := range strings.Lines(manifest) {
+		if path, _, _ := strings.Cut(line, " "); path != "etc/lowlatency" && path != "var/lib/lowlatency" {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
