@@ -21,10 +21,10 @@ func Hold(how string, progress io.Writer) error {
 		return fmt.Errorf("keeping everything for somebody to look around: %w", err)
 	}
 	report(progress, "everything is kept until %s is removed, which holds how to look around", path)
-	for {
-		if _, err := os.Stat(path); err != nil {
-			return nil
-		}
+	for isThere := true; isThere; {
 		time.Sleep(time.Second)
+		_, err := os.Stat(path)
+		isThere = err == nil
 	}
+	return nil
 }

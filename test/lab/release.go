@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,11 +25,11 @@ const OperatorImage = "lab.local/lowlatency-operator:lab"
 
 // BuildPrograms builds packages of the project, by their paths in it, into a folder: static, as programs are released.
 func BuildPrograms(ctx context.Context, folder string, packages ...string) error {
-	arguments := []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", folder + "/"}
-	for _, path := range packages {
-		arguments = append(arguments, module+"/"+path)
+	named := make([]string, len(packages))
+	for i, path := range packages {
+		named[i] = module + "/" + path
 	}
-	command := exec.CommandContext(ctx, "go", arguments...)
+	command := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", folder + "/"}, named)...)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w: %s", strings.Join(packages, ", "), err, out)

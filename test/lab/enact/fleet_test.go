@@ -250,18 +250,18 @@ func (f *fleet) stop() {
 	if f.t.Failed() {
 		_, _ = fmt.Fprintln(os.Stderr, f.remains())
 	}
-	how := ""
+	var how strings.Builder
 	for _, h := range f.hosts {
-		how += h.machine.Login() + "\n"
+		how.WriteString(h.machine.Login() + "\n")
 	}
 	if f.cluster != nil {
 		admin, err := f.cluster.Kubeconfig("admin", "system:masters")
 		if err != nil {
 			f.t.Error(err)
 		}
-		how += "export KUBECONFIG=" + admin + "\n"
+		how.WriteString("export KUBECONFIG=" + admin + "\n")
 	}
-	if err := lab.Hold(how, os.Stderr); err != nil {
+	if err := lab.Hold(how.String(), os.Stderr); err != nil {
 		f.t.Error(err)
 	}
 	for _, h := range f.hosts {

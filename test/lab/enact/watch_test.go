@@ -36,7 +36,7 @@ type machineState struct {
 func (s machineState) isOut() bool { return s.turn || s.cordoned || !s.ready }
 
 func (s machineState) String() string {
-	words := []string{"guard: " + string(or(s.phase, "none"))}
+	words := []string{"guard: " + or(s.phase, "none")}
 	for _, word := range []struct {
 		is   bool
 		text string
