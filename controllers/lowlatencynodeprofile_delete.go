@@ -48,7 +48,8 @@ func (r *ProfileReconciler) giveBack(ctx context.Context, w *profileWorld) (ctrl
 }
 
 // forget removes what the operator keeps besides the platform: plans, LowLatencyNodes and labels. Taints and
-// Node conditions go with the LowLatencyNodes.
+// Node conditions go with the LowLatencyNodes. A node loses its labels first: with them and without a LowLatencyNode it would be one
+// of which nobody knows whether it was given back, and would be waited for.
 func (r *ProfileReconciler) forget(ctx context.Context, w *profileWorld, d *fleet.ProfileDecision) (fleet.Remainder, error) {
 	rest := fleet.Remainder{RetryAfter: returnRetry}
 	for _, name := range slices.Sorted(maps.Keys(w.plans)) {
@@ -64,7 +65,9 @@ func (r *ProfileReconciler) forget(ctx context.Context, w *profileWorld, d *flee
 			continue
 		}
 		rest.Objects = append(rest.Objects, "LowLatencyNode "+name)
-		if report.DeletionTimestamp.IsZero() {
+		node := w.Nodes[name]
+		isLabelled := node != nil && node.Labels[v1alpha1.LabelProfile] == w.Profile.Name
+		if report.DeletionTimestamp.IsZero() && !isLabelled {
 			writes = append(writes, platform.NodeWrite{Do: func(ctx context.Context) error { return r.deleteReport(ctx, report) }})
 		}
 	}
