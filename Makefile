@@ -55,8 +55,8 @@ help: ## Show this text.
 		/^[a-zA-Z_-]+:.*?##/ {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Watch the operator tune and prove a simulated fleet; ONESHOT=1 runs it through and judges the end.
-	@hack/demo.sh $(if $(filter-out 0,$(ONESHOT)),--oneshot)
+demo: ## Watch the operator tune and prove a simulated fleet; PLATFORM=kubernetes has one of ordinary hosts, ONESHOT=1 judges the end.
+	@hack/demo.sh $(if $(PLATFORM),--platform=$(PLATFORM)) $(if $(filter-out 0,$(ONESHOT)),--oneshot)
 
 .PHONY: demo-capture
 demo-capture: ## Run the demo in terminals of 80x24 and 120x40, and look at every picture; the screens are in dist/demo-*.txt.

@@ -26,6 +26,7 @@ import (
 func main() {
 	var o options
 	flag.BoolVar(&o.oneshot, "oneshot", false, "end after the story")
+	flag.StringVar(&o.platform, "platform", "openshift", "whose nodes are simulated: openshift or kubernetes")
 	flag.StringVar(&o.scrapes, "scrapes", "", "a folder for the operator's metrics at the end of each act, with a LatencyTest; none when empty")
 	flag.StringVar(&o.metrics, "metrics", "", "the address at which the operator's metrics can be read while the demo runs, such as 127.0.0.1:8080; none when empty")
 	verbose := flag.Bool("verbose", false, "print the operator's own log to stderr")
@@ -57,11 +58,24 @@ func logger(verbose bool) logr.Logger {
 // options are those of the command line.
 type options struct {
 	oneshot          bool
+	platform         string
 	scrapes, metrics string
 }
 
-// run tells the story and, unless oneshot, keeps everything running for the reader to play with.
-func run(ctx context.Context, narrator *narrator, o *options) (err error) {
+// run tells the story of a platform.
+func run(ctx context.Context, narrator *narrator, o *options) error {
+	switch o.platform {
+	case "openshift":
+		return runOpenShift(ctx, narrator, o)
+	case "kubernetes":
+		return runOrdinary(ctx, narrator)
+	default:
+		return fmt.Errorf("there is no story of the platform %q: openshift or kubernetes", o.platform)
+	}
+}
+
+// runOpenShift tells the story and, unless oneshot, keeps everything running for the reader to play with.
+func runOpenShift(ctx context.Context, narrator *narrator, o *options) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	stage, err := newStage(ctx, narrator)
 	if err != nil {

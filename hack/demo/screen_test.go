@@ -50,11 +50,11 @@ func newTerminal(columns, rows int) (*terminal, *narrator) {
 
 // fleetAt is a fleet of which so many nodes are proven.
 func fleetAt(proven int) view {
-	v := view{}
+	v := view{third: "pool"}
 	v.profile.Name = "trading"
 	v.profile.Status.Nodes = &v1alpha1.NodeCounts{Matched: 8, Planned: 8, Applied: int32(proven)}
 	for i := range 8 {
-		row := nodeRow{name: fmt.Sprintf("xeon-%d", i+1), machine: "2 x EPYC, 8 NUMA nodes", pool: "trading-ec742baf", platform: "rebooting"}
+		row := nodeRow{name: fmt.Sprintf("xeon-%d", i+1), machine: "2 x EPYC, 8 NUMA nodes", third: "trading-ec742baf", platform: "rebooting"}
 		if i < proven {
 			row.platform = "up"
 			row.node = &v1alpha1.LowLatencyNode{}

@@ -69,7 +69,7 @@ func number[N int | int32 | int64](n N) string { return strconv.FormatInt(int64(
 
 // profileTable is what `kubectl get llnp` and `kubectl get lln` show, in one picture.
 func profileTable(v view, width int) string {
-	return grid(width, profileColumns(), []*v1alpha1.LowLatencyNodeProfile{&v.profile}) + "\n\n" + grid(width, nodeColumns(), v.rows)
+	return grid(width, profileColumns(), []*v1alpha1.LowLatencyNodeProfile{&v.profile}) + "\n\n" + grid(width, nodeColumns(v.third), v.rows)
 }
 
 func profileColumns() []column[*v1alpha1.LowLatencyNodeProfile] {
@@ -96,9 +96,9 @@ func counts(profile *v1alpha1.LowLatencyNodeProfile) v1alpha1.NodeCounts {
 
 // nodeRow is one node as the demo shows it.
 type nodeRow struct {
-	name, machine, pool, platform string
-	reboots                       int
-	node                          *v1alpha1.LowLatencyNode
+	name, machine, third, platform string
+	reboots                        int
+	node                           *v1alpha1.LowLatencyNode
 }
 
 func (r nodeRow) condition(kind string) *metav1.Condition {
@@ -115,11 +115,11 @@ func (r nodeRow) checks() v1alpha1.CheckCounts {
 	return *r.node.Status.Checks
 }
 
-func nodeColumns() []column[nodeRow] {
+func nodeColumns(third string) []column[nodeRow] {
 	return []column[nodeRow]{
 		{title: "node", cell: func(r nodeRow) string { return r.name }},
 		{title: "machine", drop: 1, cell: func(r nodeRow) string { return r.machine }},
-		{title: "pool", drop: 3, cell: func(r nodeRow) string { return r.pool }},
+		{title: third, drop: 3, cell: func(r nodeRow) string { return r.third }},
 		{title: "platform", cell: func(r nodeRow) string { return r.platform }},
 		{title: "reboots", cell: func(r nodeRow) string { return number(r.reboots) }},
 		{title: "applied", cell: func(r nodeRow) string { return status(r.condition(v1alpha1.ConditionApplied)) }},

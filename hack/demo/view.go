@@ -23,6 +23,8 @@ import (
 type view struct {
 	profile v1alpha1.LowLatencyNodeProfile
 	rows    []nodeRow
+	// third is the title of the third column.
+	third string
 }
 
 // summary is the profile in one line.
@@ -34,7 +36,7 @@ func (v view) summary() string {
 
 // look reads the profile and its nodes.
 func (s *stage) look(ctx context.Context) (view, error) {
-	var v view
+	v := view{third: "pool"}
 	if err := s.client.Get(ctx, client.ObjectKey{Name: profileName}, &v.profile); err != nil {
 		return v, fmt.Errorf("reading the profile: %w", err)
 	}
@@ -53,7 +55,7 @@ func (s *stage) look(ctx context.Context) (view, error) {
 		}
 		v.rows = append(v.rows, nodeRow{
 			name: name, machine: s.machines[name], reboots: s.fleet.Reboots(name), node: byName[name],
-			pool:     node.Labels[v1alpha1.LabelPool],
+			third:    node.Labels[v1alpha1.LabelPool],
 			platform: platformState(&node),
 		})
 	}
@@ -85,9 +87,14 @@ func (s *stage) tradingNodes() []string {
 
 // watch redraws the table until the state is reached.
 func (s *stage) watch(ctx context.Context, goal string, reached func(view) bool) error {
-	screen := s.narrator.screen()
-	return s.until(ctx, goal, func(v view) bool {
-		screen.show(v.summary(), profileTable(v, s.narrator.columns()))
+	return watch(ctx, s.narrator, follow{look: s.look, failure: s.cluster.Failure}, goal, reached)
+}
+
+// watch is until with the table redrawn.
+func watch(ctx context.Context, narrator *narrator, with follow, goal string, reached func(view) bool) error {
+	screen := narrator.screen()
+	return until(ctx, narrator, with, goal, func(v view) bool {
+		screen.show(v.summary(), profileTable(v, narrator.columns()))
 		if !reached(v) {
 			return false
 		}
@@ -98,20 +105,31 @@ func (s *stage) watch(ctx context.Context, goal string, reached func(view) bool)
 
 // until looks at the cluster until the state is reached or the act times out.
 func (s *stage) until(ctx context.Context, goal string, reached func(view) bool) error {
+	return until(ctx, s.narrator, follow{look: s.look, failure: s.cluster.Failure}, goal, reached)
+}
+
+// follow is how a cluster is looked at: what it shows, and what has failed that should not.
+type follow struct {
+	look    func(context.Context) (view, error)
+	failure func() error
+}
+
+// until looks until the state is reached or the act times out.
+func until(ctx context.Context, narrator *narrator, with follow, goal string, reached func(view) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
 	var last view
 	for {
-		if err := s.cluster.Failure(); err != nil {
+		if err := with.failure(); err != nil {
 			return err
 		}
-		v, err := s.look(ctx)
+		v, err := with.look(ctx)
 		if err == nil {
 			last = v
 			if reached(v) {
-				s.narrator.done("%s", goal)
+				narrator.done("%s", goal)
 				return nil
 			}
 		}

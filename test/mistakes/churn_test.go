@@ -108,7 +108,7 @@ func playRole(text string) error {
 	}
 	connection.QPS = -1
 	if r.Name == "manager" {
-		return cluster.RunOperator(ctx, connection)
+		return cluster.RunOperator(ctx, connection, "")
 	}
 	direct, err := nodeclient.New(connection)
 	if err != nil {

@@ -33,11 +33,12 @@ func Deliver(ctx context.Context, root string, d Delivery, tell func(sentence st
 	if err != nil {
 		return nil, err
 	}
-	report, err := deliver(ctx, New(disk, Below{Root: root}, tell), Below{Root: root}.Lock, d, tell)
+	report, err := DeliverTo(ctx, New(disk, Below{Root: root}, tell), Below{Root: root}.Lock, d, tell)
 	return report, errors.Join(err, disk.Close())
 }
 
-func deliver(ctx context.Context, g *Guard, lock func() (func(), error), d Delivery, tell func(string)) (*instruction.Report, error) {
+// DeliverTo is Deliver for a guard of whatever host, which nobody else changes while the lock is held.
+func DeliverTo(ctx context.Context, g *Guard, lock func() (func(), error), d Delivery, tell func(string)) (*instruction.Report, error) {
 	needless, err := g.isNeedless(d)
 	if err != nil || needless {
 		return &instruction.Report{Phase: instruction.Removed}, err

@@ -33,13 +33,16 @@ func (w *watched) Tool(ctx context.Context, program string, arguments ...string)
 	return err
 }
 
+// unlocked: nobody else changes the host.
+func unlocked() (func(), error) { return func() {}, nil }
+
 // deliver brings an instruction as a pod does.
 func (w *watched) deliver(t *testing.T, program string, data []byte) (*instruction.Report, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	g := guard.New(w, w, func(string) {})
-	return guard.DeliverTo(ctx, g, guard.Delivery{Program: []byte(program), Trust: trusted(), Instruction: data}, func(string) {})
+	return guard.DeliverTo(ctx, g, unlocked, guard.Delivery{Program: []byte(program), Trust: trusted(), Instruction: data}, func(string) {})
 }
 
 func (w *watched) program() string { return string(w.seen[guard.Program].Content) }
@@ -107,7 +110,7 @@ func TestDeliverToAHostThatDoesNotAnswer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	d := guard.Delivery{Program: []byte("one"), Trust: trusted(), Instruction: signed(t, enact(1, trading()))}
-	if _, err := guard.DeliverTo(ctx, w.guard(), d, func(string) {}); err == nil || !strings.Contains(err.Error(), "lowlatency-guard-inbox.service") {
+	if _, err := guard.DeliverTo(ctx, w.guard(), unlocked, d, func(string) {}); err == nil || !strings.Contains(err.Error(), "lowlatency-guard-inbox.service") {
 		t.Errorf("Deliver() = %v", err)
 	}
 }
@@ -146,7 +149,7 @@ func TestDeliverToAGuardThatLeaves(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	d := guard.Delivery{Program: []byte("one"), Trust: trusted(), Instruction: signed(t, enact(1, trading()))}
-	if report, err := guard.DeliverTo(ctx, guard.New(w, w, func(string) {}), d, func(string) {}); err == nil {
+	if report, err := guard.DeliverTo(ctx, guard.New(w, w, func(string) {}), unlocked, d, func(string) {}); err == nil {
 		t.Errorf("Deliver() = %+v, and nobody has read the instruction", report)
 	}
 }

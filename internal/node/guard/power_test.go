@@ -20,6 +20,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/grub"
 )
 
 // trading are operations of each sort: a new file, one that replaces another's, one in a new folder, an enabled unit, a
@@ -89,7 +90,7 @@ func TestApplyAndRemove(t *testing.T) {
 	w := newWorld(t)
 	before := w.manifest()
 	w.enact(trading())
-	if got := lineOf(string(w.seen["/boot/grub/grub.cfg"].Content)); !strings.HasSuffix(got, strings.Join(operation.Arguments(trading()), " ")) {
+	if got := grub.LineOf(string(w.seen["/boot/grub/grub.cfg"].Content)); !strings.HasSuffix(got, strings.Join(operation.Arguments(trading()), " ")) {
 		t.Errorf("the permanent line is %q", got)
 	}
 	if w.boots != 2 || w.live["/proc/sys/vm/stat_interval"] != "10" {
@@ -459,7 +460,7 @@ func TestKernelInstalledMeanwhile(t *testing.T) {
 	config.Content = []byte(strings.ReplaceAll(string(config.Content), "6.1", "6.2"))
 	w.seen["/boot/grub/grub.cfg"], w.kept["/boot/grub/grub.cfg"] = config, config
 	w.enact(nil)
-	if got := lineOf(string(w.seen["/boot/grub/grub.cfg"].Content)); strings.Contains(got, "lowlatency") {
+	if got := grub.LineOf(string(w.seen["/boot/grub/grub.cfg"].Content)); strings.Contains(got, "lowlatency") {
 		t.Errorf("the permanent line is %q", got)
 	}
 }

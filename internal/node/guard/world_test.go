@@ -19,6 +19,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/kubelet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/grub"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/kubeletservice"
 )
 
@@ -70,30 +71,12 @@ type world struct {
 	kubelet *kubeletservice.Service
 }
 
-const grubConfig = `if [ "${next_entry}" ] ; then
-   set default="${next_entry}"
-   set next_entry=
-   save_env next_entry
-   set boot_once=true
-else
-   set default="0"
-fi
-menuentry 'Debian GNU/Linux' --class debian $menuentry_id_option 'gnulinux-simple-1' {
-	load_video
-	linux	/boot/vmlinuz-6.1 root=UUID=1 ro quietARGUMENTS
-	initrd	/boot/initrd.img-6.1
-}
-if [ -f  ${config_directory}/custom.cfg ]; then
-  source ${config_directory}/custom.cfg
-fi
-`
-
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, cut: -1, appended: map[int]int{}, firmware: map[string]string{"/proc/sys/vm/stat_interval": "1"}}
 	w.seen = map[string]hostfile.State{
 		"/etc/default/grub":       hostfile.File("GRUB_DEFAULT=0\n", 0o644),
-		"/boot/grub/grub.cfg":     hostfile.File(strings.Replace(grubConfig, "ARGUMENTS", "", 1), 0o444),
+		"/boot/grub/grub.cfg":     hostfile.File(grub.Config(baseLine), 0o444),
 		"/boot/grub/grubenv":      environment(""),
 		"/proc/1/mounts":          hostfile.File("/dev/vda1 / ext4 rw 0 0\n", 0o444),
 		"/dev/vda1":               {Type: hostfile.Other},
@@ -109,14 +92,16 @@ func newWorld(t *testing.T) *world {
 	for _, folder := range []string{"/", "/var", "/var/lib", "/proc", "/etc/systemd", "/etc/systemd/system"} {
 		w.seen[folder] = hostfile.NewFolder()
 	}
-	w.start("root=UUID=1 ro quiet")
+	w.start(baseLine)
 	w.kept = maps.Clone(w.seen)
 	return w
 }
 
+// baseLine is the line of the host before anything is added.
+const baseLine = "root=UUID=1 ro quiet"
+
 func environment(variables string) hostfile.State {
-	text := "# GRUB Environment Block\n" + variables
-	return hostfile.File(text+strings.Repeat("#", 1024-len(text)), 0o600)
+	return hostfile.File(grub.Environment(variables), 0o600)
 }
 
 // start boots a kernel.
@@ -146,27 +131,16 @@ func (w *world) reboot(orderly bool) {
 		w.cut = -1
 	}
 	w.seen = maps.Clone(w.kept)
-	trial := strings.Contains(string(w.seen["/boot/grub/grubenv"].Content), "next_entry=lowlatency-trial\n")
-	line := lineOf(string(w.seen["/boot/grub/grub.cfg"].Content))
-	if trial {
-		// GRUB clears the variable before it starts the entry, and leaves its name.
-		w.seen["/boot/grub/grubenv"] = environment("next_entry=\n")
-		if custom := lineOf(string(w.seen["/boot/grub/custom.cfg"].Content)); custom != "" && !w.hangs {
-			line = custom
-		}
+	read := func(name string) string { return string(w.seen[name].Content) }
+	line, trial, left := grub.Start(read(grub.ConfigFile), read(grub.CustomFile), read(grub.EnvironmentFile))
+	if left != read(grub.EnvironmentFile) {
+		w.seen[grub.EnvironmentFile] = hostfile.File(left, 0o600)
+	}
+	if trial != "" && !w.hangs {
+		line = trial
 	}
 	w.start(line)
 	w.kept = maps.Clone(w.seen)
-}
-
-// lineOf is the line of the first entry.
-func lineOf(config string) string {
-	for line := range strings.Lines(config) {
-		if arguments, found := strings.CutPrefix(strings.TrimSpace(line), "linux"); found {
-			return strings.Join(strings.Fields(arguments)[1:], " ")
-		}
-	}
-	return ""
 }
 
 // step is one thing that is done to the disk. It panics with the power cut, as a process does not go on after one.
@@ -302,9 +276,7 @@ func (w *world) Tool(_ context.Context, program string, arguments ...string) err
 	if w.broken != nil {
 		return w.broken
 	}
-	_, added, _ := strings.Cut(string(w.seen["/etc/default/grub.d/zz-lowlatency.cfg"].Content), `="$GRUB_CMDLINE_LINUX_DEFAULT`)
-	added = strings.TrimSuffix(added, "\"\n")
-	made := hostfile.File(strings.Replace(grubConfig, "ARGUMENTS", added, 1), 0o600)
+	made := hostfile.File(grub.Made(baseLine, string(w.seen[grub.ArgumentsFile].Content)), 0o600)
 	to := arguments[1]
 	return w.do(path.Dir(to), func(files map[string]hostfile.State) { files[to] = made })
 }

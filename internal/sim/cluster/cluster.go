@@ -32,6 +32,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/deviceplugin"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/agent"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodeclient"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/embedded"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
@@ -214,7 +215,7 @@ func (c *Cluster) StartOperator(ctx context.Context, wrap func(http.RoundTripper
 	if wrap != nil {
 		connection.Wrap(wrap)
 	}
-	manager, err := newManager(connection, c.options.Image)
+	manager, err := newManager(connection, c.options.Image, "")
 	if err != nil {
 		return nil, err
 	}
@@ -230,9 +231,9 @@ func (c *Cluster) StartOperator(ctx context.Context, wrap func(http.RoundTripper
 	}, nil
 }
 
-// RunOperator runs the operator's manager on an API server until the context ends.
-func RunOperator(ctx context.Context, connection *rest.Config) error {
-	manager, err := newManager(connection, "")
+// RunOperator runs the operator's manager on an API server until the context ends. The platform is found when kind is "".
+func RunOperator(ctx context.Context, connection *rest.Config, kind platform.Kind) error {
+	manager, err := newManager(connection, "", kind)
 	if err != nil {
 		return err
 	}
@@ -243,13 +244,13 @@ func RunOperator(ctx context.Context, connection *rest.Config) error {
 }
 
 // newManager wires the manager as in production.
-func newManager(connection *rest.Config, image string) (ctrl.Manager, error) {
+func newManager(connection *rest.Config, image string, kind platform.Kind) (ctrl.Manager, error) {
 	scheme, err := controllers.Scheme()
 	if err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	options := controllers.Options{
-		Namespace: Namespace, Image: cmp.Or(image, "lowlatency-operator:demo"), Registerer: prometheus.NewRegistry(),
+		Namespace: Namespace, Image: cmp.Or(image, "lowlatency-operator:demo"), Registerer: prometheus.NewRegistry(), Kind: kind,
 	}
 	manager, err := ctrl.NewManager(connection, controllers.ManagerOptions(ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",

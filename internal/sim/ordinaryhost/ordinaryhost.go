@@ -193,7 +193,7 @@ func (h *Host) BootWith(ctx context.Context, operations []operation.Operation) e
 	if err := h.startServices(givenFolder(operations)); err != nil {
 		return err
 	}
-	return h.startKubelet(ctx)
+	return h.StartKubelet(ctx)
 }
 
 // givenFolder is the folder of configuration that a drop-in of the kubelet's service gives to it.
@@ -326,8 +326,8 @@ func (h *Host) interpret(o *operation.Operation) error {
 	return h.ApplyTuned(profile.String())
 }
 
-// startKubelet leaves the state of a kubelet that has come up with its files and assigned nothing yet.
-func (h *Host) startKubelet(ctx context.Context) error {
+// StartKubelet leaves the state of a kubelet that has come up with its files and assigned nothing yet.
+func (h *Host) StartKubelet(ctx context.Context) error {
 	opened, err := host.Open(h.Dir)
 	if err != nil {
 		return err

@@ -38,14 +38,14 @@ type Instruction struct {
 	Plan json.RawMessage `json:"plan,omitempty"`
 }
 
-// machine is a host with the lock that keeps others from changing it.
-type machine interface {
+// Machine is a host with the lock that keeps others from changing it.
+type Machine interface {
 	guard.Machine
 	Lock() (func(), error)
 }
 
-// disk is a host's file system.
-type disk interface {
+// Disk is a host's file system.
+type Disk interface {
 	hostfile.Disk
 	Close() error
 }
@@ -61,8 +61,8 @@ type session struct {
 	// watch is what was seen of the kubelet while something is tried; nil before the first look.
 	watch *kubelet.Watch
 	// machineOf and diskOf open the host below a root.
-	machineOf func(root string) machine
-	diskOf    func(root string) (disk, error)
+	machineOf func(root string) Machine
+	diskOf    func(root string) (Disk, error)
 	// awaited is what was said last of a host that is not verified yet.
 	awaited string
 }
@@ -70,14 +70,31 @@ type session struct {
 func newSession() *session {
 	return &session{
 		out: os.Stdout, in: os.Stdin, now: time.Now, pause: pause,
-		machineOf: func(root string) machine { return guard.Below{Root: root} },
-		diskOf:    func(root string) (disk, error) { return hostfile.OpenRoot(root) },
+		machineOf: func(root string) Machine { return guard.Below{Root: root} },
+		diskOf:    func(root string) (Disk, error) { return hostfile.OpenRoot(root) },
 	}
 }
 
 // New returns the command with all subcommands.
 func New(version string) *cobra.Command {
 	return newSession().command(version)
+}
+
+// Played are the parts of a host that is played, and not the one that the program runs on.
+type Played struct {
+	Out io.Writer
+	// Machine and Disk open the host below a root.
+	Machine func(root string) Machine
+	Disk    func(root string) (Disk, error)
+	// Now and Pause are its clock.
+	Now   func() time.Time
+	Pause func(ctx context.Context, long time.Duration) error
+}
+
+// NewPlayed is New for a host that is played.
+func NewPlayed(on Played) *cobra.Command {
+	s := &session{out: on.Out, in: strings.NewReader(""), now: on.Now, pause: on.Pause, machineOf: on.Machine, diskOf: on.Disk}
+	return s.command("played")
 }
 
 func (s *session) command(version string) *cobra.Command {
@@ -96,7 +113,7 @@ func (s *session) command(version string) *cobra.Command {
 }
 
 // with opens the host, and calls do while nobody else changes it.
-func (s *session) with(do func(g *guard.Guard, m machine) error) error {
+func (s *session) with(do func(g *guard.Guard, m Machine) error) error {
 	unlock, err := s.machineOf(s.root).Lock()
 	if err != nil {
 		return err
@@ -106,7 +123,7 @@ func (s *session) with(do func(g *guard.Guard, m machine) error) error {
 }
 
 // open opens the host, for those who only look.
-func (s *session) open(do func(g *guard.Guard, m machine) error) error {
+func (s *session) open(do func(g *guard.Guard, m Machine) error) error {
 	m := s.machineOf(s.root)
 	opened, err := s.diskOf(s.root)
 	if err != nil {
@@ -153,7 +170,7 @@ func (s *session) apply(ctx context.Context, file string, flags *applyFlags) err
 	if flags.deadline < time.Minute {
 		return fmt.Errorf("--deadline %s is shorter than a minute, which no host starts and verifies itself in", flags.deadline)
 	}
-	return s.with(func(g *guard.Guard, m machine) error {
+	return s.with(func(g *guard.Guard, m Machine) error {
 		lines, err := g.Describe(ctx, instruction.Operations)
 		if err != nil {
 			return err
@@ -214,7 +231,7 @@ func (s *session) installSelf(ctx context.Context, g *guard.Guard) error {
 }
 
 // goOn does what has to happen next on the host.
-func (s *session) goOn(ctx context.Context, g *guard.Guard, m machine, next guard.Next, stay bool) error {
+func (s *session) goOn(ctx context.Context, g *guard.Guard, m Machine, next guard.Next, stay bool) error {
 	switch {
 	case next == guard.Reboot && stay:
 		s.say("Reboot this host: it then verifies itself.")
@@ -268,7 +285,7 @@ func (s *session) statusCommand() *cobra.Command {
 }
 
 func (s *session) status(format string) error {
-	return s.open(func(g *guard.Guard, _ machine) error {
+	return s.open(func(g *guard.Guard, _ Machine) error {
 		status, err := g.Status()
 		if err != nil {
 			return err
@@ -332,7 +349,7 @@ func (s *session) revertCommand() *cobra.Command {
 			"kernel arguments go, the host reboots once, by the same trial. What others have changed stays and is named.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return s.with(func(g *guard.Guard, m machine) error {
+			return s.with(func(g *guard.Guard, m Machine) error {
 				if !yes && !s.agreed([]string{"bring this host back to what it was before"}, false) {
 					return errors.New("nothing was changed")
 				}
@@ -364,7 +381,7 @@ func (s *session) bootCommand() *cobra.Command {
 		Short: "Complete or take back what was interrupted, before the kubelet starts; for the unit lowlatency-guard.service",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return s.with(func(g *guard.Guard, m machine) error {
+			return s.with(func(g *guard.Guard, m Machine) error {
 				next, err := g.Boot(command.Context())
 				if err != nil {
 					return err

@@ -162,10 +162,10 @@ func (h *tree) run(answer string, arguments ...string) (string, error) {
 func (h *tree) session(answer string, out *bytes.Buffer) *session {
 	s := newSession()
 	s.root, s.out, s.in = h.root, out, strings.NewReader(answer)
-	s.machineOf = func(root string) machine {
+	s.machineOf = func(root string) Machine {
 		return quietMachine{guard.Below{Root: root}, &h.tools, h.emergency, h.kubelet}
 	}
-	s.diskOf = func(root string) (disk, error) {
+	s.diskOf = func(root string) (Disk, error) {
 		opened, err := hostfile.OpenRoot(root)
 		return ownDisk{opened, h.isFull}, err
 	}
@@ -494,7 +494,7 @@ func TestNotVerifiedYet(t *testing.T) {
 	s := h.session("", &out)
 	look := func() {
 		t.Helper()
-		err := s.open(func(g *guard.Guard, m machine) error {
+		err := s.open(func(g *guard.Guard, m Machine) error {
 			onTrial, err := g.OnTrial()
 			if err != nil || onTrial == nil {
 				t.Fatalf("on trial: %v, %v", onTrial, err)

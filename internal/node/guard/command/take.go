@@ -23,7 +23,7 @@ func (s *session) takeCommand() *cobra.Command {
 // take carries out what is in the inbox, until nothing new is: what comes while the unit runs does not start it again.
 func (s *session) take(ctx context.Context) error {
 	for again := true; again; {
-		err := s.with(func(g *guard.Guard, m machine) error {
+		err := s.with(func(g *guard.Guard, m Machine) error {
 			next, err := g.Take(ctx)
 			if err != nil {
 				return err

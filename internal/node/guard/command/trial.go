@@ -44,7 +44,7 @@ func (s *session) trialCommand() *cobra.Command {
 // trial looks at the host until it is verified, or its deadline is over. Between two looks somebody may take it back.
 func (s *session) trial(ctx context.Context) error {
 	for done := false; ; {
-		err := s.with(func(g *guard.Guard, m machine) (err error) {
+		err := s.with(func(g *guard.Guard, m Machine) (err error) {
 			done, err = s.look(ctx, g, m)
 			return err
 		})
@@ -61,7 +61,7 @@ func (s *session) trial(ctx context.Context) error {
 	}
 }
 
-func (s *session) look(ctx context.Context, g *guard.Guard, m machine) (done bool, err error) {
+func (s *session) look(ctx context.Context, g *guard.Guard, m Machine) (done bool, err error) {
 	onTrial, err := g.OnTrial()
 	if err != nil {
 		return true, err
@@ -86,7 +86,7 @@ func (s *session) look(ctx context.Context, g *guard.Guard, m machine) (done boo
 }
 
 // leave reboots a host that still runs the kernel of a trial which was taken back.
-func (s *session) leave(ctx context.Context, g *guard.Guard, m machine) error {
+func (s *session) leave(ctx context.Context, g *guard.Guard, m Machine) error {
 	must, err := g.MustLeave()
 	if err != nil || !must {
 		return err
@@ -105,7 +105,7 @@ func pause(ctx context.Context, long time.Duration) error {
 }
 
 // verifyNow verifies a change without a reboot.
-func (s *session) verifyNow(ctx context.Context, g *guard.Guard, m machine) error {
+func (s *session) verifyNow(ctx context.Context, g *guard.Guard, m Machine) error {
 	onTrial, err := g.OnTrial()
 	if err != nil || onTrial == nil {
 		return errors.Join(err, errors.New("the change of this host cannot be verified"))
@@ -127,7 +127,7 @@ func (s *session) verifyNow(ctx context.Context, g *guard.Guard, m machine) erro
 }
 
 // decide keeps what is verified, and takes back what is not when its time is over.
-func (s *session) decide(ctx context.Context, g *guard.Guard, m machine, onTrial *guard.Trial, over bool) (done bool, err error) {
+func (s *session) decide(ctx context.Context, g *guard.Guard, m Machine, onTrial *guard.Trial, over bool) (done bool, err error) {
 	verdict, problem, err := s.seeKubelet(ctx, g, onTrial)
 	switch {
 	case err != nil:
@@ -187,7 +187,7 @@ func (s *session) await(problems string) {
 
 // giveUp takes everything back. Where even that fails, another start brings the old arguments: they are the default. A host whose
 // arguments are as before does not reboot for that.
-func (s *session) giveUp(ctx context.Context, g *guard.Guard, m machine, onTrial *guard.Trial, cause instruction.Reason, problems string) error {
+func (s *session) giveUp(ctx context.Context, g *guard.Guard, m Machine, onTrial *guard.Trial, cause instruction.Reason, problems string) error {
 	s.watch = nil
 	next, err := g.TakeBack(ctx, cause, problems)
 	if err != nil && !onTrial.OtherLine {
@@ -200,7 +200,7 @@ func (s *session) giveUp(ctx context.Context, g *guard.Guard, m machine, onTrial
 	return errors.Join(err, m.Tool(ctx, "/usr/bin/systemctl", "--no-block", "reboot"))
 }
 
-func uptime(m machine) (time.Duration, error) {
+func uptime(m Machine) (time.Duration, error) {
 	text, err := m.Get("/proc/uptime")
 	if err != nil {
 		return 0, err
