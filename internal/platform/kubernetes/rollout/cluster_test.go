@@ -45,7 +45,7 @@ import (
 
 const (
 	namespace = "lowlatency-operator-system"
-	patience  = 2 * time.Minute
+	patience  = 5 * time.Minute
 	pause     = 100 * time.Millisecond
 )
 
@@ -316,6 +316,16 @@ func (f *fleet) describe() string {
 	}
 	for _, m := range f.machines {
 		fmt.Fprintf(&text, "%s: %+v\n", m.name, m.report)
+	}
+	reports := &v1alpha1.LowLatencyNodeList{}
+	if f.client.List(context.Background(), reports) == nil {
+		for i := range reports.Items {
+			r := &reports.Items[i]
+			fmt.Fprintf(&text, "%s: boot %s, plan %s, verified %s, guard %+v\n", r.Name, r.Status.BootID, r.Spec.PlanHash, r.Status.VerifiedPlanHash, r.Status.Enactment)
+			for _, c := range r.Status.Conditions {
+				fmt.Fprintf(&text, "  %s %s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+			}
+		}
 	}
 	return text.String()
 }
