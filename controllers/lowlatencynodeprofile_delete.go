@@ -65,9 +65,7 @@ func (r *ProfileReconciler) forget(ctx context.Context, w *profileWorld, d *flee
 			continue
 		}
 		rest.Objects = append(rest.Objects, "LowLatencyNode "+name)
-		node := w.Nodes[name]
-		isLabelled := node != nil && node.Labels[v1alpha1.LabelProfile] == w.Profile.Name
-		if report.DeletionTimestamp.IsZero() && !isLabelled {
+		if w.mayGo(report) {
 			writes = append(writes, platform.NodeWrite{Do: func(ctx context.Context) error { return r.deleteReport(ctx, report) }})
 		}
 	}
@@ -98,10 +96,20 @@ func (r *ProfileReconciler) deleteReport(ctx context.Context, report *v1alpha1.L
 // returnRetry is when to look again at what is being removed; all of it is watched.
 const returnRetry = 30 * time.Second
 
+// mayGo tells that a LowLatencyNode is to be deleted now: its node has lost its label.
+func (w *profileWorld) mayGo(report *v1alpha1.LowLatencyNode) bool {
+	return report.DeletionTimestamp.IsZero() && !w.isLabelled(w.Nodes[report.Name])
+}
+
+// isLabelled tells that a node has the label of the profile; one that has gone has none.
+func (w *profileWorld) isLabelled(node *corev1.Node) bool {
+	return node != nil && node.Labels[v1alpha1.LabelProfile] == w.Profile.Name
+}
+
 // isMarked reports whether a node has our labels, which are to be taken away, and whether it has any mark of ours. Marks
 // besides labels are taken away by the reconciler of LowLatencyNodes.
 func (w *profileWorld) isMarked(d *fleet.ProfileDecision, node *corev1.Node) (labelled, marked bool) {
-	if node.Labels[v1alpha1.LabelProfile] == w.Profile.Name && d.Intent.Held[node.Name] == "" {
+	if w.isLabelled(node) && d.Intent.Held[node.Name] == "" {
 		return true, true
 	}
 	return false, fleet.Selects(w.Profile.Spec.NodeSelector, node) && len(fleet.SelectingProfiles(w.Others, node)) == 0 && gate.HasMarks(node)
