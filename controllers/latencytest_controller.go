@@ -33,11 +33,12 @@ import (
 type TestReconciler struct {
 	client client.Client
 	// live reads from the API server, past the cache.
-	live     client.Reader
-	image    string
-	recorder events.EventRecorder
-	clock    clock.PassiveClock
-	statuses *lastStatuses[v1alpha1.LatencyTestStatus]
+	live client.Reader
+	// image is that of the operator, trafficImage the one that measures over the network; "" when it is not known.
+	image, trafficImage string
+	recorder            events.EventRecorder
+	clock               clock.PassiveClock
+	statuses            *lastStatuses[v1alpha1.LatencyTestStatus]
 }
 
 var _ reconcile.Reconciler = (*TestReconciler)(nil)
@@ -82,7 +83,7 @@ func (r *TestReconciler) reconcile(ctx context.Context, key client.ObjectKey) (t
 }
 
 func (r *TestReconciler) gather(ctx context.Context, test *v1alpha1.LatencyTest) (*latencytest.World, error) {
-	w := &latencytest.World{Test: test, Image: r.image, Now: r.clock.Now().Truncate(time.Second), Reports: map[string]*v1alpha1.LowLatencyNode{}}
+	w := &latencytest.World{Test: test, Image: r.image, TrafficImage: r.trafficImage, Now: r.clock.Now().Truncate(time.Second), Reports: map[string]*v1alpha1.LowLatencyNode{}}
 	reports, err := listReports(ctx, r.client)
 	if err != nil {
 		return nil, err

@@ -30,6 +30,8 @@ func describeLatencyTests(s *suite) {
 
 		It("believe no pod but that of their own Job", s.refusesForeignResults)
 
+		It("measure the way between two nodes: the server first, its client when it is ready, and both go", s.measuresBetweenNodes)
+
 		It("say that a node left while it was measured, and leave nothing behind", s.endsWithTheNode)
 	})
 }
@@ -174,6 +176,139 @@ func (s *suite) measuresAndMeasuresAgain(ctx SpecContext) {
 	s.ends(ctx, second)
 	s.expectResult(ctx, v1alpha1.LatencyFailed, v1alpha1.LatencyFresh, v1alpha1.TestMaximumExceeded)
 	s.expectTest(ctx, "quiet", metav1.ConditionFalse, v1alpha1.ReasonTestsFailed)
+}
+
+// answering is another node, which runs servers.
+const answering = "answering-1"
+
+func (s *suite) measuresBetweenNodes(ctx SpecContext) {
+	s.addTestedNode(ctx)
+	Expect(s.client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: answering}})).To(Succeed())
+	s.boots(ctx, answering, "b9", "6.12")
+	test := &v1alpha1.LatencyTest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: applications, Name: "quiet"},
+		Spec: v1alpha1.LatencyTestSpec{
+			Nodes: v1alpha1.LatencyTestNodes{Names: []string{tested}}, Kind: v1alpha1.LatencyTestPingPong,
+			Traffic: &v1alpha1.TestTraffic{
+				Transport: v1alpha1.TransportTCP, Server: v1alpha1.TestServer{Placement: v1alpha1.ServerOnNodes, NodeNames: []string{answering}},
+			},
+			PingPong: &v1alpha1.PingPongTest{Sizes: []int32{64}}, Budget: &v1alpha1.LatencyBudget{MaximumNanoseconds: 10_000},
+		},
+	}
+	Expect(s.client.Create(ctx, test)).To(Succeed())
+	server := s.serverJob(ctx)
+	Expect(server.OwnerReferences).To(ConsistOf(HaveField("UID", test.UID)), "the Job goes with its test")
+	Expect(server.Spec.Template.Spec.Containers[0].Image).To(Equal("traffic:v1"))
+	s.becomesReady(ctx, server, "10.0.0.9")
+	measuring := s.measuringJob(ctx)
+	Expect(measuring.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--server=10.0.0.9"))
+	s.leaves(ctx, measuring, "client", pingPongRecord("6.12", "b1", 9_000))
+	s.ends(ctx, measuring)
+	s.expectResult(ctx, v1alpha1.LatencyPassed, v1alpha1.LatencyFresh, v1alpha1.TestWithinBudget)
+	s.expectGone(ctx, server)
+	Eventually(func(g Gomega) {
+		measured := s.result(ctx, g, "quiet").Measured
+		g.Expect(measured.Network.Server).To(Equal(answering))
+		g.Expect(measured.Network.Sizes).To(ConsistOf(HaveField("Samples", int64(2000))))
+	}, waitTimeout, pause).Should(Succeed())
+
+	// It is measured again, and the server vanishes with its node.
+	s.forget(ctx, server)
+	Eventually(func(g Gomega) {
+		g.Expect(s.client.Get(ctx, client.ObjectKey{Namespace: applications, Name: "quiet"}, test)).To(Succeed())
+		test.Spec.Run = 1
+		g.Expect(s.client.Update(ctx, test)).To(Succeed())
+	}, waitTimeout, pause).Should(Succeed())
+	second := s.serverJob(ctx)
+	Expect(second.Name).NotTo(Equal(server.Name))
+	Expect(s.client.Delete(ctx, s.node(ctx, answering))).To(Succeed())
+	s.expectGone(ctx, second)
+	Eventually(func(g Gomega) {
+		result := s.result(ctx, g, "quiet")
+		g.Expect(result.Attempts).To(Equal(int32(1)), result.Message)
+		g.Expect(result.Outcome).To(Equal(v1alpha1.LatencyPassed), "a run without a result takes nothing from a fresh one")
+	}, waitTimeout, pause).Should(Succeed())
+	Expect(s.client.Delete(ctx, s.node(ctx, tested))).To(Succeed())
+}
+
+// serverJob is the Job of the server of test quiet, whose client waits for it.
+func (s *suite) serverJob(ctx context.Context) *batchv1.Job {
+	GinkgoHelper()
+	job := &batchv1.Job{}
+	Eventually(func(g Gomega) {
+		result := s.result(ctx, g, "quiet")
+		g.Expect(result.Activity).To(Equal(v1alpha1.LatencyRunning), result.Message)
+		g.Expect(result.Server).NotTo(BeNil())
+		g.Expect(result.Server.Address).To(BeEmpty())
+		g.Expect(s.client.Get(ctx, client.ObjectKey{Namespace: applications, Name: result.Server.Job}, job)).To(Succeed())
+	}, waitTimeout, pause).Should(Succeed())
+	return job
+}
+
+// measuringJob is the Job of the client of test quiet, which is made when its server is ready.
+func (s *suite) measuringJob(ctx context.Context) *batchv1.Job {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(s.result(ctx, g, "quiet").Server).To(HaveField("Address", Not(BeEmpty())))
+	}, waitTimeout, pause).Should(Succeed())
+	return s.runningJob(ctx, "")
+}
+
+// becomesReady plays scheduler and kubelet: the pod of a server has started.
+func (s *suite) becomesReady(ctx context.Context, job *batchv1.Job, address string) {
+	GinkgoHelper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: job.Namespace, Name: "server", Labels: job.Spec.Template.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
+		},
+		Spec: *job.Spec.Template.Spec.DeepCopy(),
+	}
+	pod.Spec.NodeName = job.Annotations[v1alpha1.AnnotationNode]
+	Expect(s.client.Create(ctx, pod)).To(Succeed())
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, address, []corev1.PodIP{{IP: address}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	Expect(s.client.Status().Update(ctx, pod)).To(Succeed())
+}
+
+// expectGone waits until a Job is deleted, but for what the garbage collector does.
+func (s *suite) expectGone(ctx context.Context, job *batchv1.Job) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		left := &batchv1.Job{}
+		err := s.client.Get(ctx, client.ObjectKeyFromObject(job), left)
+		g.Expect(err != nil || !left.DeletionTimestamp.IsZero()).To(BeTrue(), "the Job is deleted")
+	}, waitTimeout, pause).Should(Succeed())
+}
+
+// forget plays the garbage collector for a Job that is deleted.
+func (s *suite) forget(ctx context.Context, job *batchv1.Job) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		left := &batchv1.Job{}
+		if err := s.client.Get(ctx, client.ObjectKeyFromObject(job), left); err != nil {
+			g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+			return
+		}
+		left.Finalizers = nil
+		g.Expect(client.IgnoreNotFound(s.client.Update(ctx, left))).To(Succeed())
+	}, waitTimeout, pause).Should(Succeed())
+}
+
+// pingPongRecord is what a client leaves behind whose longest latency is so long.
+func pingPongRecord(kernel, boot string, maximum int64) string {
+	GinkgoHelper()
+	record := qualification.Record{
+		Version: qualification.Version, Kind: v1alpha1.LatencyTestPingPong, Kernel: kernel, BootID: boot, CPUs: "2", MaximumNanoseconds: maximum,
+		RepetitionMaximums: []int64{maximum}, Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: maximum / 2}},
+		Network: &qualification.NetworkRecord{
+			Path: v1alpha1.LatencyPathKernel, PathMessage: "counted", ServerKernel: kernel, Medians: []int64{maximum / 2},
+			Sizes: [][]int64{{64, 2000, 0, 0, maximum / 4, maximum / 2, 10, maximum, maximum / 2}},
+		},
+	}
+	text, err := qualification.Encode(record)
+	Expect(err).NotTo(HaveOccurred())
+	return string(text)
 }
 
 func (s *suite) refusesForeignResults(ctx SpecContext) {

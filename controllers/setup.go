@@ -45,6 +45,8 @@ type Options struct {
 	AgentNamespace string
 	// Image of the operator, which the device plugins run, too. Without it pools are reported as impossible.
 	Image string
+	// TrafficImage measures over the network. Without it LatencyTests that do are reported as impossible.
+	TrafficImage string
 	// Platform brings plans to nodes; nil makes the one of Kind.
 	Platform platform.Platform
 	// Kind of the platform; "" finds out which one it is by the kinds that the API server serves. Ordinary hosts are changed
@@ -100,7 +102,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return fmt.Errorf("setting up the reconciler of BypassNICPools: %w", err)
 	}
 	tests := &TestReconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), image: options.Image, recorder: recorder, clock: options.Clock,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), image: options.Image, trafficImage: options.TrafficImage, recorder: recorder, clock: options.Clock,
 		statuses: newLastStatuses(latencytest.SameStatus),
 	}
 	if err := tests.setup(mgr); err != nil {

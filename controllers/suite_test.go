@@ -141,7 +141,7 @@ func (s *suite) startManager(ctx context.Context, processes *sync.WaitGroup, req
 	restConfig.QPS = -1
 	restConfig.Impersonate = impersonation()
 	restConfig.Wrap(requests.wrap)
-	options := controllers.Options{Namespace: namespace, Image: image, Registerer: prometheus.NewRegistry()}
+	options := controllers.Options{Namespace: namespace, Image: image, TrafficImage: "traffic:v1", Registerer: prometheus.NewRegistry()}
 	mgr, err := ctrl.NewManager(restConfig, controllers.ManagerOptions(ctrl.Options{
 		Scheme: s.client.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: config.Controller{SkipNameValidation: new(true)},

@@ -381,4 +381,16 @@ const (
 	MaxTestCauseLength = 96
 	// MaxHistogramLength bounds the histogram of a measurement.
 	MaxHistogramLength = 2048
+	// MaxTestServers bounds spec.traffic.server.nodeNames.
+	MaxTestServers = 16
+	// MaxTestSizes bounds spec.pingPong.sizes and the sizes of a measurement, MaxMessageBytes each of them.
+	MaxTestSizes    = 8
+	MaxMessageBytes = 65536
+	// MaxLossPartsPerMillion bounds spec.budget.lossPartsPerMillion.
+	MaxLossPartsPerMillion = 1000000
+	// MaxPathMessageLength bounds what a measurement says of its path.
+	MaxPathMessageLength = 256
+	// MaxIPv4Length bounds an address of IPv4, MaxIPv4PrefixLength one with the length of its prefix.
+	MaxIPv4Length       = 15
+	MaxIPv4PrefixLength = 18
 )

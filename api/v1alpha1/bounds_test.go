@@ -258,25 +258,39 @@ func testBounds() []bound {
 		return "lt: status.results[].measured." + field + " status.results[].previous." + field
 	}
 	return []bound{
-		{v1alpha1.MaxTestNameLength, "maxLength", "llnp: spec.verification.qualification.tests[].name lt: status.results[].job"},
+		{v1alpha1.MaxTestNameLength, "maxLength", "llnp: spec.verification.qualification.tests[].name lt: status.results[].job status.results[].server.job"},
 		{v1alpha1.MaxTestedNodes, "maxItems", "lt: spec.nodes.names status.results"},
 		{v1alpha1.MaxTestedNodes, "maximum", "lt: spec.maximumParallelNodes"},
 		{v1alpha1.MaxTestDurationSeconds, "maximum", "lt: spec.durationSeconds"},
 		{v1alpha1.MaxTestRepetitions, "maximum", "lt: spec.repetitions"},
-		{v1alpha1.MaxTestRepetitions, "maxItems", measured("repetitionMaximumsNanoseconds")},
+		{v1alpha1.MaxTestRepetitions, "maxItems", measured("repetitionMaximumsNanoseconds") + " " + measured("network.repetitionMediansNanoseconds")},
 		{v1alpha1.MaxTestRuns, "maximum", "lt: spec.run status.results[].attempts " + measured("run")},
 		{v1alpha1.MaxRepeatHours, "maximum", "lt: spec.repeatAfterHours"},
 		{v1alpha1.MaxExpiryHours, "maximum", "lt: spec.expireAfterHours"},
 		{v1alpha1.MaxMeasuredCPUs, "maximum", "lt: spec.jitter.cpus"},
 		{v1alpha1.MaxThresholdNanoseconds, "maximum", "lt: spec.jitter.thresholdNanoseconds"},
-		{v1alpha1.MaxLatencyNanoseconds, "maximum", "lt: spec.budget.maximumNanoseconds spec.budget.percentiles[].nanoseconds " + measured("percentiles[].nanoseconds")},
-		{v1alpha1.MaxPercentiles, "maxItems", "lt: spec.budget.percentiles " + measured("percentiles")},
+		{v1alpha1.MaxLatencyNanoseconds, "maximum", "lt: spec.budget.maximumNanoseconds spec.budget.percentiles[].nanoseconds " + measured("percentiles[].nanoseconds") + " " +
+			measured("network.sizes[].percentiles[].nanoseconds")},
+		{v1alpha1.MaxPercentiles, "maxItems", "lt: spec.budget.percentiles " + measured("percentiles") + " " + measured("network.sizes[].percentiles")},
 		{v1alpha1.MaxTestReasonLength, "maxLength", "lt: status.results[].reason"},
 		{v1alpha1.MaxTestMessageLength, "maxLength", "lt: status.results[].message"},
 		{v1alpha1.MaxCPUNumber, "maximum", measured("worstCPU")},
 		{v1alpha1.MaxTestCauses, "maxItems", measured("causes")},
 		{v1alpha1.MaxTestCauseLength, "maxLength", measured("causes[]")},
 		{v1alpha1.MaxHistogramLength, "maxLength", measured("histogram")},
+		{v1alpha1.MaxObjectNameLength, "maxLength", "lt: spec.traffic.client.bypassNICPool spec.traffic.server.bypassNICPool"},
+		{v1alpha1.MaxNameLength, "maxLength", "lt: spec.traffic.server.nodeNames[] status.results[].server.node " + measured("network.server")},
+		{v1alpha1.MaxInventoryTextLength, "maxLength", measured("network.serverKernel")},
+		{v1alpha1.MaxGeneration, "maximum", measured("network.repetitionMediansNanoseconds[]") + " " + measured("network.sizes[].samples") + " " +
+			measured("network.sizes[].lost") + " " + measured("network.sizes[].stray") + " " + measured("network.sizes[].minimumNanoseconds") + " " +
+			measured("network.sizes[].meanNanoseconds") + " " + measured("network.sizes[].deviationNanoseconds") + " " + measured("network.sizes[].maximumNanoseconds")},
+		{v1alpha1.MaxTestServers, "maxItems", "lt: spec.traffic.server.nodeNames"},
+		{v1alpha1.MaxTestSizes, "maxItems", "lt: spec.pingPong.sizes " + measured("network.sizes")},
+		{v1alpha1.MaxMessageBytes, "maximum", "lt: spec.pingPong.sizes[] " + measured("network.sizes[].bytes")},
+		{v1alpha1.MaxLossPartsPerMillion, "maximum", "lt: spec.budget.lossPartsPerMillion"},
+		{v1alpha1.MaxPathMessageLength, "maxLength", measured("network.pathMessage")},
+		{v1alpha1.MaxIPv4Length, "maxLength", "lt: status.results[].server.address"},
+		{v1alpha1.MaxIPv4PrefixLength, "maxLength", "lt: spec.traffic.client.address spec.traffic.server.address"},
 	}
 }
 

@@ -164,6 +164,38 @@ const (
 	TestNodeChanged = "NodeChanged"
 )
 
+// Reasons of the results of a LatencyTest that sends messages.
+const (
+	// TestOverBudget: Failed, a latency is beyond the budget.
+	TestOverBudget = "OverBudget"
+	// TestLoss: Failed, more messages were lost than the budget allows.
+	TestLoss = "Loss"
+	// TestTooFewSamples: Inconclusive, the samples do not carry a percentile of the budget.
+	TestTooFewSamples = "TooFewSamples"
+	// TestNotAccelerated: Inconclusive, messages did not go past the network stack of the kernel, as the budget asks for.
+	TestNotAccelerated = "NotAccelerated"
+	// TestNotThroughKernel: Inconclusive, messages did not go through the network stack of the kernel, as the budget asks for.
+	TestNotThroughKernel = "NotThroughKernel"
+	// TestMachineBusy: Inconclusive, something else ran on the CPU of the client.
+	TestMachineBusy = "MachineBusy"
+	// TestUnreachable: Inconclusive, no connection reaches the server.
+	TestUnreachable = "Unreachable"
+	// TestStranger: Inconclusive, something else listens on the port of the server, or another version of it.
+	TestStranger = "Stranger"
+	// TestRefused: Inconclusive, the server will not measure so; the message is its own.
+	TestRefused = "Refused"
+	// TestPeerVanished: Inconclusive, the server or its node went away while it was measured.
+	TestPeerVanished = "PeerVanished"
+	// TestPeerFailed: Inconclusive, the pod of the server has ended by itself.
+	TestPeerFailed = "PeerFailed"
+	// TestNoAnswer: Inconclusive, the server is there while no message comes back.
+	TestNoAnswer = "NoAnswer"
+	// TestWrongAnswer: Inconclusive, an answer is not the message that was sent.
+	TestWrongAnswer = "WrongAnswer"
+	// TestClockUnsteady: Inconclusive, a clock went back, or its rate changed.
+	TestClockUnsteady = "ClockUnsteady"
+)
+
 // Conditions of a Node, as the operator repeats those of its LowLatencyNode.
 const (
 	// NodeConditionDeJittered on a Node is DeJittered of its LowLatencyNode.

@@ -158,7 +158,11 @@ type LatencyTestResult struct {
 	// +optional
 	Job string `json:"job,omitempty"`
 
-	// startedTime is when that Job was made.
+	// server is the other end of a measurement over the network. When omitted, there is none.
+	// +optional
+	Server *LatencyTestPeer `json:"server,omitempty"`
+
+	// startedTime is when that Job was made, or the one of its server while it has none yet.
 	// +optional
 	StartedTime *metav1.Time `json:"startedTime,omitempty"`
 
@@ -185,6 +189,26 @@ type LatencyTestResult struct {
 	Previous *LatencyMeasurement `json:"previous,omitempty"`
 }
 
+// LatencyTestPeer is the other end of a measurement over the network.
+type LatencyTestPeer struct {
+	// node is the name of the node that runs the server.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Node string `json:"node"`
+
+	// job is the name of the Job of the server.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Job string `json:"job"`
+
+	// address is where the server listens. When omitted, its pod is not ready yet, and the measurement waits for it.
+	// +kubebuilder:validation:MaxLength=15
+	// +optional
+	Address string `json:"address,omitempty"`
+}
+
 // LatencyMeasurement is what was measured on a node.
 type LatencyMeasurement struct {
 	// completedTime is when the measurement was received.
@@ -206,7 +230,7 @@ type LatencyMeasurement struct {
 	// +required
 	Fingerprint LatencyFingerprint `json:"fingerprint"`
 
-	// cpus are the CPUs that were measured.
+	// cpus are the CPUs that were measured, or to which the client of a measurement over the network was kept.
 	// +kubebuilder:validation:MaxLength=1024
 	// +required
 	CPUs string `json:"cpus"`
@@ -217,32 +241,39 @@ type LatencyMeasurement struct {
 	// +optional
 	WorstCPU *int32 `json:"worstCPU,omitempty"`
 
-	// interruptions is how many interruptions there were on all CPUs in all repetitions.
+	// interruptions is how many interruptions there were on all CPUs in all repetitions. When omitted, kind Jitter has seen none,
+	// and the other kinds do not count them.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
-	// +required
-	Interruptions int64 `json:"interruptions"`
+	// +optional
+	Interruptions int64 `json:"interruptions,omitempty"`
 
-	// maximumNanoseconds is the longest interruption.
+	// maximumNanoseconds is the longest interruption, or the longest latency of a message.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
 	// +required
 	MaximumNanoseconds int64 `json:"maximumNanoseconds"`
 
-	// stolenPartsPerMillion is the share of time that was taken from the CPU which lost most in one repetition.
+	// stolenPartsPerMillion is the share of time that was taken from the CPU which lost most in one repetition. When omitted, kind
+	// Jitter has seen none, and the other kinds do not measure it.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
-	// +required
-	StolenPartsPerMillion int32 `json:"stolenPartsPerMillion"`
+	// +optional
+	StolenPartsPerMillion int32 `json:"stolenPartsPerMillion,omitempty"`
 
-	// percentiles are those of the CPU and repetition in which each was largest, at most 6.
+	// percentiles are those of the CPU and repetition in which each was largest, or of the size of messages, at most 6. One that
+	// the samples do not carry is absent.
 	// +kubebuilder:validation:MaxItems=6
 	// +listType=map
 	// +listMapKey=percentile
 	// +optional
 	Percentiles []LatencyPercentile `json:"percentiles,omitempty"`
 
-	// repetitionMaximumsNanoseconds are the longest interruptions of the repetitions, at most 10.
+	// network is what was measured over the network. When omitted, nothing was.
+	// +optional
+	Network *NetworkMeasurement `json:"network,omitempty"`
+
+	// repetitionMaximumsNanoseconds are the longest interruptions, or latencies, of the repetitions, at most 10.
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:Minimum=0
 	// +kubebuilder:validation:items:Maximum=9007199254740991
@@ -257,11 +288,104 @@ type LatencyMeasurement struct {
 	// +optional
 	Causes []string `json:"causes,omitempty"`
 
-	// histogram is the HDR histogram of the lengths of all interruptions in nanoseconds, in the compressed V2 encoding and
-	// base64. It is absent where it would be too large.
+	// histogram is the HDR histogram of the lengths of all interruptions in nanoseconds, or of the latencies of messages of the
+	// first size, in the compressed V2 encoding and base64. It is absent where it would be too large.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Histogram string `json:"histogram,omitempty"`
+}
+
+// NetworkMeasurement is what was measured over the network. Of each figure, the worst repetition counts.
+type NetworkMeasurement struct {
+	// server is the name of the node that ran the server.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Server string `json:"server,omitempty"`
+
+	// serverKernel is the release of its kernel.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	ServerKernel string `json:"serverKernel,omitempty"`
+
+	// path is the way that messages took: Kernel, Accelerated, Mixed or Unknown, by what the kernel counted at both ends.
+	// +required
+	Path LatencyPath `json:"path"`
+
+	// pathMessage says in a sentence what the kernel counted.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	PathMessage string `json:"pathMessage,omitempty"`
+
+	// sizes are what was measured with messages of each size, one at a time, at most 8, in the order of the measurement.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	Sizes []SizeMeasurement `json:"sizes,omitempty"`
+
+	// repetitionMediansNanoseconds are the medians of the first size in the repetitions, at most 10.
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:Minimum=0
+	// +kubebuilder:validation:items:Maximum=9007199254740991
+	// +listType=atomic
+	// +optional
+	RepetitionMediansNanoseconds []int64 `json:"repetitionMediansNanoseconds,omitempty"`
+}
+
+// SizeMeasurement is what was measured with messages of one size.
+type SizeMeasurement struct {
+	// bytes is the size of the messages.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65536
+	// +required
+	Bytes int32 `json:"bytes"`
+
+	// samples is how many latencies were taken in all repetitions.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	Samples int64 `json:"samples"`
+
+	// lost is how many messages had no answer in time, in all repetitions.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	Lost int64 `json:"lost"`
+
+	// stray is how many answers came twice or too late, in all repetitions.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	Stray int64 `json:"stray"`
+
+	// minimumNanoseconds is the shortest latency of all repetitions.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	MinimumNanoseconds int64 `json:"minimumNanoseconds"`
+
+	// meanNanoseconds is the largest mean of a repetition.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	MeanNanoseconds int64 `json:"meanNanoseconds"`
+
+	// deviationNanoseconds is the largest standard deviation of a repetition.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	DeviationNanoseconds int64 `json:"deviationNanoseconds"`
+
+	// maximumNanoseconds is the longest latency of all repetitions.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	MaximumNanoseconds int64 `json:"maximumNanoseconds"`
+
+	// percentiles are those that the samples of every repetition carry, at most 6, each of the repetition in which it was largest.
+	// +kubebuilder:validation:MaxItems=6
+	// +listType=atomic
+	// +optional
+	Percentiles []LatencyPercentile `json:"percentiles,omitempty"`
 }
 
 // LatencyFingerprint is what decides about the latency of a node. A field is absent when nobody tells.

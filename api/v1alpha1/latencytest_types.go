@@ -60,19 +60,32 @@ type LatencyTestList struct {
 
 // LatencyTestKind says what is measured.
 //
-// +kubebuilder:validation:Enum=Jitter
+// +kubebuilder:validation:Enum=Jitter;PingPong
 type LatencyTestKind string
 
-// LatencyTestJitter measures how often and for how long something else runs on a CPU that a program believes to own.
-const LatencyTestJitter LatencyTestKind = "Jitter"
+const (
+	// LatencyTestJitter measures how often and for how long something else runs on a CPU that a program believes to own.
+	LatencyTestJitter LatencyTestKind = "Jitter"
+	// LatencyTestPingPong measures how long a message takes to a server and back, with one message under way at a time.
+	LatencyTestPingPong LatencyTestKind = "PingPong"
+)
 
 // LatencyTestSpec says what is measured on which nodes, and what is good enough.
+//
+// +kubebuilder:validation:XValidation:rule="self.kind == 'Jitter' || !has(self.jitter)",message="spec.jitter stands with spec.kind Jitter only."
+// +kubebuilder:validation:XValidation:rule="self.kind == 'PingPong' || !has(self.pingPong)",message="spec.pingPong stands with spec.kind PingPong only."
+// +kubebuilder:validation:XValidation:rule="(self.kind != 'Jitter') == has(self.traffic)",message="spec.traffic says between which ends messages go: every spec.kind but Jitter needs it, and Jitter has none."
+// +kubebuilder:validation:XValidation:rule="!has(self.pingPong) || !has(self.pingPong.sizes) || !has(self.traffic) || self.pingPong.sizes.all(size, self.traffic.transport == 'TCP' ? size >= 1 : size <= 65507)",message="spec.pingPong.sizes are 1 to 65536 bytes over TCP, and 0 to 65507 bytes in datagrams."
+// +kubebuilder:validation:XValidation:rule="!has(self.budget) || self.kind == 'Jitter' || !has(self.budget.stolenPartsPerMillion)",message="spec.budget.stolenPartsPerMillion stands with spec.kind Jitter only."
+// +kubebuilder:validation:XValidation:rule="!has(self.budget) || self.kind != 'Jitter' || (!has(self.budget.lossPartsPerMillion) && !has(self.budget.path))",message="spec.budget.lossPartsPerMillion and spec.budget.path are about messages, which spec.kind Jitter does not send."
 type LatencyTestSpec struct {
 	// nodes are those that are measured, at most 128.
 	// +required
 	Nodes LatencyTestNodes `json:"nodes"`
 
-	// kind is Jitter: a loop on the cycle counter notes when and for how long something else runs on its CPU.
+	// kind is Jitter or PingPong. Jitter: a loop on the cycle counter notes when and for how long something else runs on its
+	// CPU. PingPong: messages go to a server and come back, one at a time, and half of the time that takes is the latency, as
+	// sfnt-pingpong has it; such a number is a floor, since nothing is sent while an answer is late.
 	// +required
 	Kind LatencyTestKind `json:"kind"`
 
@@ -80,7 +93,16 @@ type LatencyTestSpec struct {
 	// +optional
 	Jitter *JitterTest `json:"jitter,omitempty"`
 
-	// durationSeconds is how long each repetition measures, 1 to 86400. When omitted, this means the user has no opinion and
+	// traffic says between which ends messages go, and how. Kind PingPong needs it.
+	// +optional
+	Traffic *TestTraffic `json:"traffic,omitempty"`
+
+	// pingPong has the parameters of kind PingPong. When omitted, each of them is as if it were omitted.
+	// +optional
+	PingPong *PingPongTest `json:"pingPong,omitempty"`
+
+	// durationSeconds is how long each repetition measures, 1 to 86400; kind PingPong shares it out among its sizes, each of
+	// which ends earlier with a million messages. When omitted, this means the user has no opinion and
 	// the operator chooses a default, which is subject to change over time. The current default is 60.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
@@ -95,8 +117,8 @@ type LatencyTestSpec struct {
 	Repetitions int32 `json:"repetitions,omitempty"`
 
 	// budget is what a node may show at most. A result that is there is judged anew by a changed budget. When omitted, the
-	// budget of the LowLatencyNodeProfile that governs the node counts (spec.verification.budget); without that, the outcome
-	// is Inconclusive.
+	// budget of the LowLatencyNodeProfile that governs the node counts for kind Jitter (spec.verification.budget); without that,
+	// and for the other kinds, the outcome is Inconclusive.
 	// +optional
 	Budget *LatencyBudget `json:"budget,omitempty"`
 
@@ -177,11 +199,148 @@ type JitterTest struct {
 	ThresholdNanoseconds int32 `json:"thresholdNanoseconds,omitempty"`
 }
 
+// TestTraffic says between which ends messages go, and how. Both ends are pods of Jobs, as that of kind Jitter: Guaranteed, with whole
+// CPUs, without rights. The program is not that of the operator, but of the image lowlatency-traffic, which has a C library that a
+// stack such as Onload takes over.
+type TestTraffic struct {
+	// server is the end that answers.
+	// +required
+	Server TestServer `json:"server"`
+
+	// client is the end that measures, on each of spec.nodes. When omitted, it is a pod on the pods' own network.
+	// +optional
+	Client *TestEnd `json:"client,omitempty"`
+
+	// transport is TCP, UDP or Multicast. TCP: one connection without Nagle's algorithm. UDP: unicast. Multicast: datagrams to the
+	// group 224.1.2.48 in both directions.
+	// +required
+	Transport TestTransport `json:"transport"`
+
+	// waiting is Spin or Block: how both ends wait for a message. Spin asks the socket again and again, Block sleeps in the kernel.
+	// When omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over
+	// time. The current default is Spin.
+	// +optional
+	Waiting TestWaiting `json:"waiting,omitempty"`
+}
+
+// TestTransport is what carries messages.
+//
+// +kubebuilder:validation:Enum=TCP;UDP;Multicast
+type TestTransport string
+
+const (
+	// TransportTCP is a connection without Nagle's algorithm.
+	TransportTCP TestTransport = "TCP"
+	// TransportUDP is unicast.
+	TransportUDP TestTransport = "UDP"
+	// TransportMulticast is UDP to a group, in both directions.
+	TransportMulticast TestTransport = "Multicast"
+)
+
+// TestWaiting is how a program waits for a message.
+//
+// +kubebuilder:validation:Enum=Spin;Block
+type TestWaiting string
+
+const (
+	// WaitingSpin asks the socket again and again.
+	WaitingSpin TestWaiting = "Spin"
+	// WaitingBlock sleeps in the kernel.
+	WaitingBlock TestWaiting = "Block"
+)
+
+// ServerPlacement says which node runs the server.
+//
+// +kubebuilder:validation:Enum=Nodes;SameNode
+type ServerPlacement string
+
+const (
+	// ServerOnNodes is one of the nodes that are named.
+	ServerOnNodes ServerPlacement = "Nodes"
+	// ServerOnSameNode is the measured node itself, in another pod.
+	ServerOnSameNode ServerPlacement = "SameNode"
+)
+
+// TestServer is the end that answers.
+//
+// +kubebuilder:validation:XValidation:rule="(self.placement == 'Nodes') == has(self.nodeNames)",message="spec.traffic.server.nodeNames stands with placement Nodes, which needs it, and with no other."
+type TestServer struct {
+	// placement is Nodes or SameNode. Nodes: the first of nodeNames that is not the measured node and that no test uses runs the
+	// server; without one, the measured node waits. SameNode: the server is another pod of the measured node; the kubelet chooses
+	// its CPUs, and with them the NUMA node.
+	// +required
+	Placement ServerPlacement `json:"placement"`
+
+	// nodeNames are the names of nodes that may run the server, 1 to 16, the preferred one first. No test measures a node while it
+	// runs a server.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=atomic
+	// +optional
+	NodeNames []string `json:"nodeNames,omitempty"`
+
+	TestEnd `json:",inline"`
+}
+
+// TestEnd is what the pod of an end asks for.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.address) || has(self.bypassNICPool)",message="an address needs bypassNICPool, whose network attachment takes it."
+type TestEnd struct {
+	// bypassNICPool is the name of a BypassNICPool with allocation DevicePlugin. The pod asks for one unit of its resource, so that
+	// the stack of the pool is there as in any other pod, and for the network that the pool makes in the namespace of the test. When omitted, the pod
+	// has the pods' own network alone.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +optional
+	BypassNICPool string `json:"bypassNICPool,omitempty"`
+
+	// address is the IPv4 address of the interface in the network of the pool, with the length of its prefix, such as
+	// 192.0.2.31/24. A pool whose addresses are Static needs it. A test with an address measures one node at a time. When omitted, the address is what the network gives.
+	// +kubebuilder:validation:MinLength=9
+	// +kubebuilder:validation:MaxLength=18
+	// +kubebuilder:validation:XValidation:rule="self.matches('^((25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])[.]){3}(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])/(3[0-2]|[12]?[0-9])$')",message="an address is one of IPv4 with the length of its prefix, such as 192.0.2.31/24."
+	// +optional
+	Address string `json:"address,omitempty"`
+}
+
+// PingPongTest has the parameters of kind PingPong.
+type PingPongTest struct {
+	// sizes are those of the messages in bytes, 1 to 8 of 0 to 65536. The histogram of the result is that of the first. When
+	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over time. The
+	// current default is 64, 1, 32, 128, 256, 512, 1024 and 1472.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:Minimum=0
+	// +kubebuilder:validation:items:Maximum=65536
+	// +listType=set
+	// +optional
+	Sizes []int32 `json:"sizes,omitempty"`
+}
+
+// LatencyPath is the way that messages took, by what the kernel counted at both ends.
+//
+// +kubebuilder:validation:Enum=Kernel;Accelerated;Mixed;Unknown
+type LatencyPath string
+
+const (
+	// LatencyPathKernel is the network stack of the kernel.
+	LatencyPathKernel LatencyPath = "Kernel"
+	// LatencyPathAccelerated is past the network stack of the kernel.
+	LatencyPathAccelerated LatencyPath = "Accelerated"
+	// LatencyPathMixed is one end this way and the other that way, or some messages of an end.
+	LatencyPathMixed LatencyPath = "Mixed"
+	// LatencyPathUnknown is where the counters could not be read.
+	LatencyPathUnknown LatencyPath = "Unknown"
+)
+
 // LatencyBudget is what a node may show at most. A value that equals the bound is within it.
 //
 // +kubebuilder:validation:MinProperties=1
 type LatencyBudget struct {
-	// maximumNanoseconds bounds the longest interruption, 1 to 10000000000. When omitted, it is not judged.
+	// maximumNanoseconds bounds the longest interruption, or the longest latency of a message, 1 to 10000000000. When omitted, it
+	// is not judged.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000000000
 	// +optional
@@ -193,6 +352,18 @@ type LatencyBudget struct {
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	StolenPartsPerMillion int32 `json:"stolenPartsPerMillion,omitempty"`
+
+	// lossPartsPerMillion bounds the share of messages that are lost, 0 to 1000000. When omitted, it is not judged.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	LossPartsPerMillion *int32 `json:"lossPartsPerMillion,omitempty"`
+
+	// path is Accelerated or Kernel: the way that messages have to take by what the kernel counts at both ends. A result of
+	// another way is Inconclusive: it says nothing about this one. When omitted, the way is told and not judged.
+	// +kubebuilder:validation:Enum=Accelerated;Kernel
+	// +optional
+	Path LatencyPath `json:"path,omitempty"`
 
 	// percentiles bound single percentiles, at most 6. When omitted, none is judged.
 	// +kubebuilder:validation:MinItems=1
@@ -226,7 +397,8 @@ const (
 // LatencyPercentile is a percentile with its value, or with its bound.
 type LatencyPercentile struct {
 	// percentile is P50, P90, P99, P999 (99.9 %), P9999 or P99999. Of kind Jitter it is over time: at a random
-	// moment, the interruption that is going on is at most so long, and 0 when none is.
+	// moment, the interruption that is going on is at most so long, and 0 when none is. Of kind PingPong it is over messages,
+	// and takes a hundred of them above it: P99999 ten million.
 	// +required
 	Percentile PercentileName `json:"percentile"`
 

@@ -29,7 +29,7 @@ func newLatencyTest() *latencyTest {
 
 // latencyTestRules returns a case for each CEL rule of LatencyTest.
 func latencyTestRules() []latencyTestRule {
-	own := []latencyTestRule{
+	names := []latencyTestRule{
 		{
 			message:  "metadata.name must be at most 63 characters long, because Jobs carry it as a label.",
 			accepted: func(t *latencyTest) { t.Name = strings.Repeat("a", 63) },
@@ -61,7 +61,88 @@ func latencyTestRules() []latencyTestRule {
 	for i := range inNodes {
 		inNodes[i].field = strings.Replace(inNodes[i].field, "spec.nodeSelector", "spec.nodes.nodeSelector", 1)
 	}
-	return slices.Concat(own, inNodes)
+	return slices.Concat(names, trafficRules(), inNodes)
+}
+
+// newPingPong makes a test one that sends messages.
+func newPingPong(t *latencyTest) {
+	t.Spec.Kind = v1alpha1.LatencyTestPingPong
+	t.Spec.Traffic = &v1alpha1.TestTraffic{
+		Transport: v1alpha1.TransportUDP, Server: v1alpha1.TestServer{Placement: v1alpha1.ServerOnNodes, NodeNames: []string{"node-2"}},
+	}
+}
+
+// pingPong makes a test one that sends messages, and changes it.
+func pingPong(change func(*latencyTest)) func(*latencyTest) {
+	return func(t *latencyTest) {
+		newPingPong(t)
+		change(t)
+	}
+}
+
+// trafficRules returns a case for each CEL rule about messages.
+func trafficRules() []latencyTestRule {
+	rules := []latencyTestRule{
+		{
+			field: "spec", message: "spec.jitter stands with spec.kind Jitter only.",
+			accepted: func(t *latencyTest) { t.Spec.Jitter = &v1alpha1.JitterTest{CPUs: 1} },
+			rejected: pingPong(func(t *latencyTest) { t.Spec.Jitter = &v1alpha1.JitterTest{CPUs: 1} }),
+		},
+		{
+			field: "spec", message: "spec.pingPong stands with spec.kind PingPong only.",
+			accepted: pingPong(func(t *latencyTest) { t.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64}} }),
+			rejected: func(t *latencyTest) { t.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64}} },
+		},
+		{
+			field: "spec", message: "spec.traffic says between which ends messages go: every spec.kind but Jitter needs it, and Jitter has none.",
+			accepted: newPingPong, rejected: pingPong(func(t *latencyTest) { t.Spec.Traffic = nil }),
+		},
+		{
+			field: "spec", message: "spec.pingPong.sizes are 1 to 65536 bytes over TCP, and 0 to 65507 bytes in datagrams.",
+			accepted: pingPong(func(t *latencyTest) { t.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{0, 65507}} }),
+			rejected: pingPong(func(t *latencyTest) {
+				t.Spec.Traffic.Transport, t.Spec.PingPong = v1alpha1.TransportTCP, &v1alpha1.PingPongTest{Sizes: []int32{0, 65536}}
+			}),
+		},
+		{
+			field: "spec", message: "spec.budget.stolenPartsPerMillion stands with spec.kind Jitter only.",
+			accepted: func(t *latencyTest) { t.Spec.Budget = &v1alpha1.LatencyBudget{StolenPartsPerMillion: 1} },
+			rejected: pingPong(func(t *latencyTest) { t.Spec.Budget = &v1alpha1.LatencyBudget{StolenPartsPerMillion: 1} }),
+		},
+		{
+			field: "spec", message: "spec.budget.lossPartsPerMillion and spec.budget.path are about messages, which spec.kind Jitter does not send.",
+			accepted: pingPong(func(t *latencyTest) { t.Spec.Budget = &v1alpha1.LatencyBudget{LossPartsPerMillion: new(int32)} }),
+			rejected: func(t *latencyTest) { t.Spec.Budget = &v1alpha1.LatencyBudget{Path: v1alpha1.LatencyPathKernel} },
+		},
+		{
+			field: "spec.traffic.server", message: "spec.traffic.server.nodeNames stands with placement Nodes, which needs it, and with no other.",
+			accepted: newPingPong, rejected: pingPong(func(t *latencyTest) { t.Spec.Traffic.Server.Placement = v1alpha1.ServerOnSameNode }),
+		},
+	}
+	return slices.Concat(rules,
+		endRules("spec.traffic.server", func(t *latencyTest) *v1alpha1.TestEnd { return &t.Spec.Traffic.Server.TestEnd }),
+		endRules("spec.traffic.client", func(t *latencyTest) *v1alpha1.TestEnd {
+			t.Spec.Traffic.Client = &v1alpha1.TestEnd{}
+			return t.Spec.Traffic.Client
+		}))
+}
+
+// endRules returns a case for each CEL rule about one end.
+func endRules(field string, end func(*latencyTest) *v1alpha1.TestEnd) []latencyTestRule {
+	with := func(value v1alpha1.TestEnd) func(*latencyTest) {
+		return pingPong(func(t *latencyTest) { *end(t) = value })
+	}
+	return []latencyTestRule{
+		{
+			field: field, message: "an address needs bypassNICPool, whose network attachment takes it.",
+			accepted: with(v1alpha1.TestEnd{BypassNICPool: "x2", Address: "192.0.2.1/24"}), rejected: with(v1alpha1.TestEnd{Address: "192.0.2.1/24"}),
+		},
+		{
+			field: field + ".address", message: "an address is one of IPv4 with the length of its prefix, such as 192.0.2.31/24.",
+			accepted: with(v1alpha1.TestEnd{BypassNICPool: "x2", Address: "255.255.255.255/32"}),
+			rejected: with(v1alpha1.TestEnd{BypassNICPool: "x2", Address: "192.0.2.256/24"}),
+		},
+	}
 }
 
 func labelled(labels v1alpha1.Labels) func(*latencyTest) {

@@ -48,6 +48,7 @@ type managerFlags struct {
 	namespace      string
 	agentNamespace string
 	image          string
+	trafficImage   string
 	podName        string
 	platform       string
 	verbose        bool
@@ -85,6 +86,8 @@ func (f *managerFlags) register(flags *pflag.FlagSet) {
 		"The namespace in which pods may use the host, where the device plugins of BypassNICPools run.")
 	flags.StringVar(&f.image, "image", "",
 		"The image of the operator, which the device plugins of BypassNICPools run. Defaults to the image of the manager's own Pod.")
+	flags.StringVar(&f.trafficImage, "traffic-image", os.Getenv("RELATED_IMAGE_TRAFFIC"),
+		"The image lowlatency-traffic, which LatencyTests run that measure over the network. Defaults to the environment variable RELATED_IMAGE_TRAFFIC.")
 	flags.StringVar(&f.podName, "pod-name", os.Getenv("POD_NAME"),
 		"The name of the manager's own Pod, empty outside of a cluster. Defaults to the environment variable POD_NAME.")
 	flags.StringVar(&f.platform, "platform", "",
@@ -175,7 +178,7 @@ func managerOptions(flags *managerFlags) (ctrl.Options, error) {
 }
 
 func (f *managerFlags) options() controllers.Options {
-	return controllers.Options{Namespace: f.namespace, AgentNamespace: f.agentNamespace, Image: f.image, Kind: platform.Kind(f.platform)}
+	return controllers.Options{Namespace: f.namespace, AgentNamespace: f.agentNamespace, Image: f.image, TrafficImage: f.trafficImage, Kind: platform.Kind(f.platform)}
 }
 
 func (f *managerFlags) metricsOptions() metricsserver.Options {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -68,7 +69,7 @@ func newClusterServiceVersion(r release, source string, p *parts) (*unstructured
 		return nil, fmt.Errorf("%s/manifests/base.yaml: %w", source, err)
 	}
 	spec["relatedImages"] = append([]any{map[string]any{"name": packageName, "image": r.image}}, withImage(related, trafficName, r.trafficImage)...)
-	spec["install"], err = install(r.image, p)
+	spec["install"], err = install(r, p)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +88,9 @@ func withImage(related []any, name, image string) []any {
 	return related
 }
 
-// install is the strategy: deployments with the image, and the rights of their accounts.
-func install(image string, p *parts) (map[string]any, error) {
+// install is the strategy: deployments with the images, and the rights of their accounts.
+func install(r release, p *parts) (map[string]any, error) {
+	replace := strings.NewReplacer(installer.SourceImage, r.image, installer.SourceTrafficImage, cmp.Or(r.trafficImage, installer.SourceTrafficImage))
 	var deployments []any
 	for _, deployment := range p.deployments {
 		spec, err := json.Marshal(deployment.Object["spec"])
@@ -96,7 +98,7 @@ func install(image string, p *parts) (map[string]any, error) {
 			return nil, err
 		}
 		var withImage any
-		if err := json.Unmarshal([]byte(strings.ReplaceAll(string(spec), installer.SourceImage, image)), &withImage); err != nil {
+		if err := json.Unmarshal([]byte(replace.Replace(string(spec))), &withImage); err != nil {
 			return nil, err
 		}
 		deployments = append(deployments, map[string]any{

@@ -25,6 +25,7 @@ func main() {
 	flag.StringVar(&output, "output", "", "The folder in which the chart of a release is written; empty generates the templates in the chart.")
 	flag.StringVar(&r.version, "version", "", "The version of the release without a v; as in Chart.yaml when empty.")
 	flag.StringVar(&r.image, "image", "", "The image with tag or digest; as in values.yaml when empty.")
+	flag.StringVar(&r.trafficImage, "traffic-image", "", "The image that measures over the network, likewise.")
 	flag.Parse()
 	if err := run(r, source, chart, output); err != nil {
 		fmt.Fprintln(os.Stderr, "helm:", err)
@@ -62,7 +63,7 @@ func run(r release, source, chart, output string) error {
 
 // release is what differs from release to release.
 type release struct {
-	version, image string
+	version, image, trafficImage string
 }
 
 // copyChart copies what is written by hand, as a release has it.
@@ -103,7 +104,11 @@ func (r release) replacements(name string) map[string]string {
 		if colon := strings.LastIndex(repository, ":"); colon > strings.LastIndex(repository, "/") {
 			repository, tag = repository[:colon], repository[colon+1:]
 		}
-		return map[string]string{"  repository": repository, "  tag": `"` + tag + `"`, "  digest": `"` + digest + `"`}
+		values := map[string]string{"  repository": repository, "  tag": `"` + tag + `"`, "  digest": `"` + digest + `"`}
+		if r.trafficImage != "" {
+			values["trafficImage"] = `"` + r.trafficImage + `"`
+		}
+		return values
 	}
 	return nil
 }

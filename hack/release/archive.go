@@ -12,11 +12,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/lowlatency-dev/lowlatency-operator/hack/kustomization"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/installer"
 )
 
 // entry is a file of an archive.
@@ -90,7 +92,8 @@ func (r *release) writeManifest(name string, folders []string) error {
 			return fmt.Errorf("writing %s: %w", name, err)
 		}
 		text.WriteString("---\n")
-		text.Write(content)
+		// kustomize replaces images of containers only, and this one stands in a variable of the manager.
+		text.WriteString(strings.ReplaceAll(string(content), installer.SourceTrafficImage, r.trafficReference()))
 	}
 	return os.WriteFile(r.path(name), text.Bytes(), 0o644) //nolint:gosec // Everybody may read it.
 }

@@ -205,7 +205,7 @@ func (r *release) makeChart(ctx context.Context) error {
 		return fmt.Errorf("making a folder: %w", err)
 	}
 	defer os.RemoveAll(scratch) //nolint:errcheck // Only temporary files are left.
-	if _, err := run(ctx, nil, "go", "run", "./hack/helm", "-version", r.version, "-image", r.reference(), "-output", scratch); err != nil {
+	if _, err := run(ctx, nil, "go", "run", "./hack/helm", "-version", r.version, "-image", r.reference(), "-traffic-image", r.trafficReference(), "-output", scratch); err != nil {
 		return err
 	}
 	return r.archiveFolder("lowlatency-operator-"+r.version+".tgz", scratch, "lowlatency-operator")

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/google/go-cmp/cmp"
 	"gotest.tools/v3/golden"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -384,5 +385,99 @@ func TestRunAndWatch(t *testing.T) {
 				t.Errorf("written was %q", written)
 			}
 		})
+	}
+}
+
+// pingPongTest has one node whose way to a server was measured twice.
+func pingPongTest(t *testing.T) *v1alpha1.LatencyTest {
+	t.Helper()
+	test := savedTest(t)
+	test.Name, test.Spec.Kind = "way", v1alpha1.LatencyTestPingPong
+	test.Spec.Traffic = &v1alpha1.TestTraffic{Transport: v1alpha1.TransportUDP, Server: v1alpha1.TestServer{Placement: v1alpha1.ServerOnSameNode}}
+	over := func(median int64) *v1alpha1.LatencyMeasurement {
+		m := measurement(t, 40_000, 45_000, 50_000)
+		m.WorstCPU, m.Interruptions, m.StolenPartsPerMillion, m.Causes = nil, 0, 0, nil
+		m.Percentiles = []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: 2 * median}, {Percentile: v1alpha1.P99, Nanoseconds: 30_000}}
+		m.Network = &v1alpha1.NetworkMeasurement{
+			Server: "n9", ServerKernel: "6.12", Path: v1alpha1.LatencyPathKernel, PathMessage: "the kernel counted 2 for 2 messages",
+			RepetitionMediansNanoseconds: []int64{median, median + 1, median + 2},
+			Sizes: []v1alpha1.SizeMeasurement{
+				{
+					Bytes: 64, Samples: 300_000, Lost: 1, MinimumNanoseconds: 900, MeanNanoseconds: median + 100, MaximumNanoseconds: 45_000,
+					Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: median}, {Percentile: v1alpha1.P99, Nanoseconds: 20_000}},
+				},
+				{
+					Bytes: 1024, Samples: 200, MinimumNanoseconds: 1900, MeanNanoseconds: 2 * median, MaximumNanoseconds: 50_000,
+					Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: 2 * median}},
+				},
+			},
+		}
+		return m
+	}
+	test.Status.Results = test.Status.Results[:1]
+	test.Status.Results[0].Measured, test.Status.Results[0].Previous = over(5000), over(4000)
+	test.Status.Results = append(test.Status.Results, v1alpha1.LatencyTestResult{
+		Node: "n2", Activity: v1alpha1.LatencyIdle, Outcome: v1alpha1.LatencyInconclusive, Reason: v1alpha1.TestPeerVanished, Message: "the server went away",
+	})
+	return test
+}
+
+func TestReportOfPingPong(t *testing.T) {
+	file := saved(t, pingPongTest(t))
+	got := run(t, "", "test", "report", "-f", file)
+	compared := run(t, "", "test", "compare", "-f", file)
+	golden.Assert(t, got.out+"\n"+compared.out, "latencytest-pingpong.txt")
+	if got.code != ExitUnknown || compared.code != ExitFindings {
+		t.Errorf("exit codes %d and %d", got.code, compared.code)
+	}
+}
+
+func TestRowsOfPingPong(t *testing.T) {
+	file := saved(t, pingPongTest(t))
+	rows, err := csv.NewReader(strings.NewReader(run(t, "", "test", "report", "-f", file, "-o", "csv").out)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([][]string, 0, len(rows))
+	for _, row := range rows {
+		at := func(name string) string { return row[slices.Index(rows[0], name)] }
+		got = append(got, []string{at("bytes"), at("p99_ns"), at("maximum_ns"), at("stolen_ppm"), at("reason")})
+	}
+	want := [][]string{
+		{"bytes", "p99_ns", "maximum_ns", "stolen_ppm", "reason"},
+		{"64", "20000", "45000", "", v1alpha1.TestWithinBudget},
+		{"1024", "", "50000", "", v1alpha1.TestWithinBudget},
+		{"", "", "", "", v1alpha1.TestPeerVanished},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestPageOfPingPong(t *testing.T) {
+	file := saved(t, pingPongTest(t))
+	page := run(t, "", "test", "report", "-f", file, "-o", "html").out
+	for _, want := range []string{"64 bytes: 99 %", "1024 bytes: longest", "to a server on node n9", "path Kernel"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(page, "stolen") {
+		t.Error("the page says what was stolen, which was not measured")
+	}
+}
+
+func TestPingPongOfFlags(t *testing.T) {
+	got := run(t, "", "test", "run", "way", "--nodes=n1", "--kind=PingPong", "--server-nodes=n2,n3", "--transport=UDP", "--wait=Block", "--sizes=64,1472",
+		"--percentile=P99=20us", "--loss=0", "--path=Kernel", "--repetitions=3", "--dry-run")
+	golden.Assert(t, got.out, "latencytest-pingpong.yaml")
+	for name, args := range map[string][]string{
+		"messages without a kind": {"--transport=UDP"},
+		"no size of a datagram":   {"--kind=PingPong", "--transport=UDP", "--sizes=65536"},
+		"stolen time of messages": {"--kind=PingPong", "--stolen=5"},
+	} {
+		if got := run(t, "", append([]string{"test", "run", "way", "--nodes=n1", "--dry-run"}, args...)...); got.code != ExitUsage || got.err == "" {
+			t.Errorf("%s: exit code %d, %s", name, got.code, got.err)
+		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/crdschema"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 )
 
@@ -40,8 +41,78 @@ type runOptions struct {
 	maximum       time.Duration
 	stolen        int32
 	percentiles   []string
+	traffic       trafficOptions
 	dryRun        bool
 	detach        bool
+}
+
+// trafficOptions say what a new test measures that sends messages.
+type trafficOptions struct {
+	kind, transport, waiting, path *usage.Choice
+	servers                        []string
+	sizes                          []int32
+	loss                           int32
+}
+
+func newTrafficOptions() trafficOptions {
+	choice := func(words ...string) *usage.Choice { return &usage.Choice{Value: words[0], Allowed: words} }
+	return trafficOptions{
+		kind:      choice(string(v1alpha1.LatencyTestJitter), string(v1alpha1.LatencyTestPingPong)),
+		transport: choice(string(v1alpha1.TransportTCP), string(v1alpha1.TransportUDP), string(v1alpha1.TransportMulticast)),
+		waiting:   choice(string(v1alpha1.WaitingSpin), string(v1alpha1.WaitingBlock)),
+		path:      choice("Any", string(v1alpha1.LatencyPathAccelerated), string(v1alpha1.LatencyPathKernel)),
+	}
+}
+
+func (o *trafficOptions) addFlags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.Var(o.kind, "kind", "what is measured")
+	flags.StringSliceVar(&o.servers, "server-nodes", nil, "the first free one of these nodes, `NAME,NAME`, runs the server; the measured node itself without it")
+	flags.Var(o.transport, "transport", "what carries messages")
+	flags.Var(o.waiting, "wait", "how both ends wait for a message")
+	flags.Int32SliceVar(&o.sizes, "sizes", nil, "sizes of messages in bytes, `SIZE,SIZE`; the operator chooses without it")
+	flags.Var(o.path, "path", "the way that messages have to take for the result to be judged")
+	flags.Int32Var(&o.loss, "loss", -1, "how many parts per million of the messages may be lost; -1 for no limit")
+}
+
+// adjusts reports whether a flag says how messages are to be sent.
+func (o *trafficOptions) adjusts() bool {
+	return o.kind.Value != o.kind.Allowed[0] || len(o.servers) > 0 || o.transport.Value != o.transport.Allowed[0] || o.waiting.Value != o.waiting.Allowed[0] ||
+		len(o.sizes) > 0 || o.path.Value != o.path.Allowed[0] || o.loss >= 0
+}
+
+// fill makes a test one that sends messages, when it is to be one.
+func (o *trafficOptions) fill(spec *v1alpha1.LatencyTestSpec) error {
+	spec.Kind = v1alpha1.LatencyTestKind(o.kind.Value)
+	if spec.Kind == v1alpha1.LatencyTestJitter {
+		if o.adjusts() {
+			return errors.New("--server-nodes, --transport, --wait, --sizes, --path and --loss are about messages: say --kind=PingPong")
+		}
+		return nil
+	}
+	spec.Traffic = &v1alpha1.TestTraffic{
+		Server:    v1alpha1.TestServer{Placement: v1alpha1.ServerOnSameNode, NodeNames: o.servers},
+		Transport: v1alpha1.TestTransport(o.transport.Value), Waiting: v1alpha1.TestWaiting(o.waiting.Value),
+	}
+	if len(o.servers) > 0 {
+		spec.Traffic.Server.Placement = v1alpha1.ServerOnNodes
+	}
+	if len(o.sizes) > 0 {
+		spec.PingPong = &v1alpha1.PingPongTest{Sizes: o.sizes}
+	}
+	if o.path.Value == o.path.Allowed[0] && o.loss < 0 {
+		return nil
+	}
+	if spec.Budget == nil {
+		spec.Budget = &v1alpha1.LatencyBudget{}
+	}
+	if o.path.Value != o.path.Allowed[0] {
+		spec.Budget.Path = v1alpha1.LatencyPath(o.path.Value)
+	}
+	if o.loss >= 0 {
+		spec.Budget.LossPartsPerMillion = &o.loss
+	}
+	return nil
 }
 
 // watchOptions say how a test is watched.
@@ -50,7 +121,7 @@ type watchOptions struct {
 }
 
 func (a *app) testRunCommand() *cobra.Command {
-	options := &runOptions{}
+	options := &runOptions{traffic: newTrafficOptions()}
 	command := &cobra.Command{
 		Use:   "run [NAME]",
 		Short: "Make a LatencyTest or run one again, and watch it",
@@ -60,6 +131,7 @@ made from flags, which say with --profile, --pool or --nodes what it measures, o
 Exit codes: 0 every node has passed; 1 one has failed; 2 wrong usage or input; 3 one gave no result that can be judged.`,
 		Example: `  kubectl lowlatency test run quiet-cpus
   kubectl lowlatency test run quiet-cpus --profile trading --duration 10m --repetitions 3 --maximum 10us --percentile P9999=5us
+  kubectl lowlatency test run way --nodes node-1 --kind PingPong --server-nodes node-2 --transport UDP --percentile P99=20us
   kubectl lowlatency test run -f test.yaml --detach`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: complete(func(ctx context.Context) ([]string, error) { return a.testNames(ctx, &options.testOptions) }),
@@ -75,11 +147,12 @@ Exit codes: 0 every node has passed; 1 one has failed; 2 wrong usage or input; 3
 	flags.Int32Var(&options.cpus, "cpus", 0, "how many CPUs of each node are measured; the operator chooses without it")
 	flags.DurationVar(&options.duration, "duration", 0, "how long each repetition measures, in whole seconds; the operator chooses without it")
 	flags.Int32Var(&options.repetitions, "repetitions", 0, "how often the measurement is made; the operator chooses without it")
-	flags.DurationVar(&options.maximum, "maximum", 0, "the longest interruption that passes, such as 10us")
+	flags.DurationVar(&options.maximum, "maximum", 0, "the longest interruption, or latency of a message, that passes, such as 10us")
 	flags.Int32Var(&options.stolen, "stolen", 0, "how many parts per million of the time may be taken from a CPU")
 	flags.StringArrayVar(&options.percentiles, "percentile", nil, "`NAME=LENGTH` that passes, such as P9999=5us; repeatable")
 	flags.BoolVar(&options.dryRun, "dry-run", false, "print the LatencyTest that would be made, and make nothing")
 	flags.BoolVar(&options.detach, "detach", false, "do not watch")
+	options.traffic.addFlags(command)
 	options.watchOptions.addFlags(command)
 	access := &options.access
 	register(command, "profile", forFlag(func(ctx context.Context) ([]string, error) { return governing(ctx, access) }))
@@ -99,7 +172,7 @@ func (o *runOptions) makes() bool {
 
 // adjusts reports whether a flag says how a new test is to measure.
 func (o *runOptions) adjusts() bool {
-	return o.cpus != 0 || o.duration != 0 || o.repetitions != 0 || o.maximum != 0 || o.stolen != 0 || len(o.percentiles) > 0
+	return o.traffic.adjusts() || o.cpus != 0 || o.duration != 0 || o.repetitions != 0 || o.maximum != 0 || o.stolen != 0 || len(o.percentiles) > 0
 }
 
 func (a *app) runTest(ctx context.Context, name string, options *runOptions) error {
@@ -190,7 +263,6 @@ func (o *runOptions) testOfFlags(name string) (*v1alpha1.LatencyTest, error) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "LatencyTest"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name},
 		Spec: v1alpha1.LatencyTestSpec{
-			Kind:            v1alpha1.LatencyTestJitter,
 			Nodes:           v1alpha1.LatencyTestNodes{Profile: o.profile, BypassNICPool: o.pool, Names: o.nodes},
 			DurationSeconds: int32(o.duration / time.Second), Repetitions: o.repetitions,
 		},
@@ -199,8 +271,11 @@ func (o *runOptions) testOfFlags(name string) (*v1alpha1.LatencyTest, error) {
 		test.Spec.Jitter = &v1alpha1.JitterTest{CPUs: o.cpus}
 	}
 	budget, err := o.budget()
+	if err != nil {
+		return nil, err
+	}
 	test.Spec.Budget = budget
-	return test, err
+	return test, o.traffic.fill(&test.Spec)
 }
 
 // budget is what the flags allow; nil when they say nothing.

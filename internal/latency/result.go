@@ -25,6 +25,10 @@ type Result struct {
 	Outcome Outcome `json:"outcome"`
 	Setup   Setup   `json:"setup"`
 	Path    Path    `json:"path"`
+	// Preemptions is how often the kernel gave the CPU of the client to something else over ElapsedNanoseconds. Both are 0 where nobody
+	// tells, and the time also where the measurement did not come to its end.
+	Preemptions        uint64 `json:"preemptions,omitempty"`
+	ElapsedNanoseconds int64  `json:"elapsedNanoseconds,omitempty"`
 	// Remarks are sentences about what happened meanwhile and does not change the outcome.
 	Remarks []string `json:"remarks,omitempty"`
 	// Sizes are what ping-pong found, in the order of the measurement. Other kinds have one, found while nothing else was sent.

@@ -87,7 +87,9 @@ func (c *Collector) countTest(out chan<- prometheus.Metric, test *v1alpha1.Laten
 func (c *Collector) measured(out chan<- prometheus.Metric, test *v1alpha1.LatencyTest, result *v1alpha1.LatencyTestResult) {
 	m := result.Measured
 	c.gauge(out, testMaximum, time.Duration(m.MaximumNanoseconds).Seconds(), test.Namespace, test.Name, result.Node)
-	c.gauge(out, testStolen, float64(m.StolenPartsPerMillion)/partsPerMillion, test.Namespace, test.Name, result.Node)
+	if m.Network == nil {
+		c.gauge(out, testStolen, float64(m.StolenPartsPerMillion)/partsPerMillion, test.Namespace, test.Name, result.Node)
+	}
 	c.gauge(out, testCompleted, float64(m.CompletedTime.Unix()), test.Namespace, test.Name, result.Node)
 	if result.Previous == nil {
 		return

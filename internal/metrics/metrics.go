@@ -108,7 +108,7 @@ func Descriptions() []Description {
 		{testNodes, []string{"namespace", "test", "state"},
 			"Number of nodes of each LatencyTest that are selected, passed, failed, inconclusive, stale, running and waiting."},
 		{testMaximum, []string{"namespace", "test", "node"},
-			"The longest interruption that a LatencyTest last measured on each node. Of all tests together, 2048 nodes are told at most, here and in the metrics below."},
+			"The longest interruption, or the longest latency of a message, that a LatencyTest last measured on each node. Of all tests together, 2048 nodes are told at most, here and in the metrics below."},
 		{testStolen, []string{"namespace", "test", "node"},
 			"The share of time that was taken from the measured CPU which lost most, 0 to 1."},
 		{testCompleted, []string{"namespace", "test", "node"},

@@ -41,11 +41,21 @@ type Change struct {
 	Fingerprint []string `json:"fingerprint,omitempty"`
 }
 
-// CompareMeasurements compares the longest interruptions of the repetitions of two measurements of a node. It needs no assumption about
-// their distribution: a change is one that the spread between repetitions does not explain.
+// Repetitions are the figures by which the repetitions of a measurement are compared, and their name: the medians of latencies, else the
+// longest interruptions.
+func Repetitions(measured *v1alpha1.LatencyMeasurement) (figures []int64, name string) {
+	if measured.Network != nil {
+		return measured.Network.RepetitionMediansNanoseconds, "medians"
+	}
+	return measured.RepetitionMaximumsNanoseconds, "longest interruptions"
+}
+
+// CompareMeasurements compares the longest interruptions, or the median latencies, of the repetitions of two measurements of a node. It
+// needs no assumption about their distribution: a change is one that the spread between repetitions does not explain.
 func CompareMeasurements(before, after *v1alpha1.LatencyMeasurement) Change {
 	c := Change{Trend: TrendUnknown, Fingerprint: Differences(before.Fingerprint, after.Fingerprint)}
-	was, is := before.RepetitionMaximumsNanoseconds, after.RepetitionMaximumsNanoseconds
+	was, _ := Repetitions(before)
+	is, name := Repetitions(after)
 	switch {
 	case before.ParametersHash != after.ParametersHash:
 		c.Message = "the two were measured with other parameters, so that they cannot be compared"
@@ -64,15 +74,15 @@ func CompareMeasurements(before, after *v1alpha1.LatencyMeasurement) Change {
 	if ratio, err := latency.Compare(is, was); err == nil {
 		c.Ratio = &ratio
 	}
-	c.Message = c.sentence(spread(was), spread(is))
+	c.Message = c.sentence(name, spread(was), spread(is))
 	return c
 }
 
-func (c *Change) sentence(was, is string) string {
+func (c *Change) sentence(name, was, is string) string {
 	words := map[Trend]string{
 		TrendWorse: "longer than before in every repetition", TrendBetter: "shorter than before in every repetition", TrendSame: "within the spread between repetitions",
 	}[c.Trend]
-	text := fmt.Sprintf("the longest interruptions are %s (%s, were %s)", words, is, was)
+	text := fmt.Sprintf("the %s are %s (%s, were %s)", name, words, is, was)
 	if c.Ratio != nil {
 		text += fmt.Sprintf(", %.2f times as long (95 %% between %.2f and %.2f)", c.Ratio.Value, c.Ratio.Low, c.Ratio.High)
 	}

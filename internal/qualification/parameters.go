@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
@@ -30,7 +32,25 @@ type Parameters struct {
 	CPUs          int32
 	Threshold     time.Duration
 	ParallelNodes int
+	// Sizes of messages in bytes, of kind PingPong.
+	Sizes []int32
+	// Traffic is nil for kind Jitter.
+	Traffic *Traffic
 }
+
+// Traffic is between which ends messages go, with the values in force of what is omitted.
+type Traffic struct {
+	Transport v1alpha1.TestTransport
+	Waiting   v1alpha1.TestWaiting
+	Server    v1alpha1.TestServer
+	Client    v1alpha1.TestEnd
+}
+
+// HasAddresses reports whether an end has an address of its own, so that there can be one such end at a time only.
+func (t *Traffic) HasAddresses() bool { return t.Server.Address != "" || t.Client.Address != "" }
+
+// defaultSizes are the sizes of messages of kind PingPong; the first is that of the histogram. 1472 bytes fill a frame of Ethernet.
+func defaultSizes() []int32 { return []int32{64, 1, 32, 128, 256, 512, 1024, 1472} }
 
 // ParametersOf are those of a test.
 func ParametersOf(spec *v1alpha1.LatencyTestSpec) Parameters {
@@ -38,7 +58,7 @@ func ParametersOf(spec *v1alpha1.LatencyTestSpec) Parameters {
 	if spec.Jitter != nil {
 		jitter = *spec.Jitter
 	}
-	return Parameters{
+	p := Parameters{
 		Kind:          spec.Kind,
 		Duration:      time.Duration(cmp.Or(spec.DurationSeconds, defaultDurationSeconds)) * time.Second,
 		Repetitions:   cmp.Or(spec.Repetitions, defaultRepetitions),
@@ -46,11 +66,32 @@ func ParametersOf(spec *v1alpha1.LatencyTestSpec) Parameters {
 		Threshold:     time.Duration(cmp.Or(jitter.ThresholdNanoseconds, defaultThresholdNanoseconds)),
 		ParallelNodes: int(cmp.Or(spec.MaximumParallelNodes, defaultParallelNodes)),
 	}
+	if spec.Traffic == nil {
+		return p
+	}
+	p.Traffic = &Traffic{
+		Transport: spec.Traffic.Transport, Waiting: cmp.Or(spec.Traffic.Waiting, v1alpha1.WaitingSpin), Server: spec.Traffic.Server,
+		Client: ptr.Deref(spec.Traffic.Client, v1alpha1.TestEnd{}),
+	}
+	if p.Traffic.HasAddresses() {
+		p.ParallelNodes = 1
+	}
+	if spec.Kind == v1alpha1.LatencyTestPingPong {
+		p.Sizes = ptr.Deref(spec.PingPong, v1alpha1.PingPongTest{}).Sizes
+		if len(p.Sizes) == 0 {
+			p.Sizes = defaultSizes()
+		}
+	}
+	return p
 }
 
 // Hash tells measurements with different parameters apart.
 func (p Parameters) Hash() string {
-	return hashOf(fmt.Sprintf("%s %s %d %d %s", p.Kind, p.Duration, p.Repetitions, p.CPUs, p.Threshold))
+	text := fmt.Sprintf("%s %s %d %d %s", p.Kind, p.Duration, p.Repetitions, p.CPUs, p.Threshold)
+	if p.Traffic != nil {
+		text += fmt.Sprintf(" %v %+v", p.Sizes, *p.Traffic)
+	}
+	return hashOf(text)
 }
 
 // hashOf is short, and the same on every machine.

@@ -52,11 +52,13 @@ type Record struct {
 	RepetitionMaximums []int64  `json:"repetitionMaximums,omitempty"`
 	Causes             []string `json:"causes,omitempty"`
 	Histogram          string   `json:"histogram,omitempty"`
+	// Network is what was measured over the network; nil for kind Jitter.
+	Network *NetworkRecord `json:"network,omitempty"`
 }
 
 // Problem says why nothing was measured.
 type Problem struct {
-	// Reason is NotExclusive or MeasurementFailed.
+	// Reason is one of problems.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 }
@@ -106,7 +108,7 @@ func (r *Record) check() error {
 	if r.Version != Version {
 		return fmt.Errorf("the record has version %d, and not %d", r.Version, Version)
 	}
-	if r.Kind != v1alpha1.LatencyTestJitter {
+	if !slices.Contains(kinds(), r.Kind) {
 		return errors.New("the record is of a kind that is not known")
 	}
 	if r.Problem != nil {
@@ -115,11 +117,30 @@ func (r *Record) check() error {
 	if err := r.checkWords(); err != nil {
 		return err
 	}
+	if (r.Network != nil) != (r.Kind != v1alpha1.LatencyTestJitter) {
+		return errors.New("the record is of one kind and has what another one measures")
+	}
+	if r.Network != nil {
+		return r.checkNetwork()
+	}
 	return r.checkNumbers()
 }
 
+// kinds are those of which there are records.
+func kinds() []v1alpha1.LatencyTestKind {
+	return []v1alpha1.LatencyTestKind{v1alpha1.LatencyTestJitter, v1alpha1.LatencyTestPingPong}
+}
+
+// problems are the reasons that a program may have for measuring nothing.
+func problems() []string {
+	return []string{
+		v1alpha1.TestNotExclusive, v1alpha1.TestMeasurementFailed, v1alpha1.TestMachineBusy, v1alpha1.TestUnreachable, v1alpha1.TestStranger,
+		v1alpha1.TestRefused, v1alpha1.TestPeerVanished, v1alpha1.TestNoAnswer, v1alpha1.TestWrongAnswer, v1alpha1.TestClockUnsteady,
+	}
+}
+
 func (p *Problem) check() error {
-	if p.Reason != v1alpha1.TestNotExclusive && p.Reason != v1alpha1.TestMeasurementFailed {
+	if !slices.Contains(problems(), p.Reason) {
 		return errors.New("the record names a problem that is not known")
 	}
 	return checkWord("the problem", p.Message, MaxProblemLength)

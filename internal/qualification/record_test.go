@@ -83,7 +83,7 @@ func TestHostileRecordsAreRefused(t *testing.T) {
 			`{"version":"1"}`, "what the pod left behind is no record: json: cannot unmarshal string into Go struct field Record.version of type int",
 		},
 		"a later version":       {with(func(r *Record) { r.Version = 2 }), "the record has version 2, and not 1"},
-		"another kind":          {with(func(r *Record) { r.Kind = "PingPong" }), "the record is of a kind that is not known"},
+		"another kind":          {with(func(r *Record) { r.Kind = "Quick" }), "the record is of a kind that is not known"},
 		"another problem":       {with(func(r *Record) { r.Problem = &Problem{"Fine", "x"} }), "the record names a problem that is not known"},
 		"a problem with escape": {with(func(r *Record) { r.Problem = &Problem{v1alpha1.TestNotExclusive, "\x1b[2J"} }), "the problem has characters in the record that cannot be printed"},
 		"no kernel":             {with(func(r *Record) { r.Kernel = "" }), "the kernel is missing in the record"},
@@ -123,6 +123,10 @@ func TestHostileRecordsAreRefused(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	text, err := Encode(measuredRecord())
 	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(text))
+	if text, err = Encode(networkRecord()); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(string(text))

@@ -21,13 +21,13 @@ type Verdict struct {
 	Message string
 }
 
-// BudgetOf is the budget by which a node is judged: that of the test, else that of the profile which governs the node, else nil.
-// The profile is nil when none does.
+// BudgetOf is the budget by which a node is judged: that of the test, else for kind Jitter that of the profile which governs the node,
+// else nil. The profile is nil when none does.
 func BudgetOf(spec *v1alpha1.LatencyTestSpec, profile *v1alpha1.LowLatencyNodeProfile) *v1alpha1.LatencyBudget {
 	if spec.Budget != nil {
 		return spec.Budget
 	}
-	if profile == nil || profile.Spec.Verification.Budget == nil {
+	if spec.Traffic != nil || profile == nil || profile.Spec.Verification.Budget == nil {
 		return nil
 	}
 	budget := profile.Spec.Verification.Budget
@@ -40,6 +40,13 @@ func BudgetOf(spec *v1alpha1.LatencyTestSpec, profile *v1alpha1.LowLatencyNodePr
 // Judge compares a measurement with a budget; nil is no budget. Every bound that is exceeded is named, the longest interruption
 // first, which gives the reason.
 func Judge(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.LatencyBudget) Verdict {
+	if measured.Network != nil {
+		return judgeNetwork(measured, budget)
+	}
+	return judgeJitter(measured, budget)
+}
+
+func judgeJitter(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.LatencyBudget) Verdict {
 	if budget == nil {
 		return Verdict{
 			v1alpha1.LatencyInconclusive, v1alpha1.TestNoBudget,

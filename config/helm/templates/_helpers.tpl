@@ -1,3 +1,8 @@
+{{/* The image that measures over the network. */}}
+{{- define "lowlatency-operator.trafficImage" -}}
+{{ .Values.trafficImage | default (printf "ghcr.io/lowlatency-dev/lowlatency-traffic:v%s" .Chart.AppVersion) }}
+{{- end -}}
+
 {{/* The image with its digest, or else its tag. All values are refused here that the schema cannot refuse. */}}
 {{- define "lowlatency-operator.image" -}}
 {{- if eq .Values.namespaces.operator .Values.namespaces.agents -}}

@@ -147,12 +147,15 @@ func curve(name string, m *v1alpha1.LatencyMeasurement) picture.Series {
 
 // latencyRows are the figures of a node, each beside those of the run before, of the fleet and of the reference.
 func latencyRows(node *view.LatencyNode, test *view.LatencyTest, reference *Reference) []latencyRow {
-	row := func(name string, figure func(*v1alpha1.LatencyMeasurement) (int64, bool), words func(int64) string) latencyRow {
+	row := func(name string, figure figure, words func(int64) string) latencyRow {
 		r := latencyRow{Name: name, Now: wordsOf(node.Measured, figure, words), Before: wordsOf(node.Previous, figure, words), Fleet: fleetWords(test, figure, words)}
 		if reference != nil {
 			r.Reference = wordsOf(reference.Measurement, figure, words)
 		}
 		return r
+	}
+	if node.Measured.Network != nil {
+		return networkRows(node, row)
 	}
 	rows := make([]latencyRow, 0, 3+len(qualification.Percentiles()))
 	rows = append(rows,
@@ -166,6 +169,43 @@ func latencyRows(node *view.LatencyNode, test *view.LatencyTest, reference *Refe
 			words += " (decided by one interruption)"
 		}
 		rows = append(rows, row(words, func(m *v1alpha1.LatencyMeasurement) (int64, bool) { return qualification.PercentileOf(m, name) }, latency.Length))
+	}
+	return rows
+}
+
+// figure is a number of a measurement, where it has one.
+type figure = func(*v1alpha1.LatencyMeasurement) (int64, bool)
+
+// networkRows are the figures of each size of messages.
+func networkRows(node *view.LatencyNode, row func(string, figure, func(int64) string) latencyRow) []latencyRow {
+	var rows []latencyRow
+	for i := range node.Measured.Network.Sizes {
+		bytes := node.Measured.Network.Sizes[i].Bytes
+		of := func(name string, of func(*v1alpha1.SizeMeasurement) (int64, bool), words func(int64) string) {
+			rows = append(rows, row(fmt.Sprintf("%d bytes: %s", bytes, name), func(m *v1alpha1.LatencyMeasurement) (int64, bool) {
+				if m.Network == nil {
+					return 0, false
+				}
+				at := slices.IndexFunc(m.Network.Sizes, func(s v1alpha1.SizeMeasurement) bool { return s.Bytes == bytes })
+				if at < 0 {
+					return 0, false
+				}
+				return of(&m.Network.Sizes[at])
+			}, words))
+		}
+		of("shortest", func(s *v1alpha1.SizeMeasurement) (int64, bool) { return s.MinimumNanoseconds, true }, latency.Length)
+		of("mean", func(s *v1alpha1.SizeMeasurement) (int64, bool) { return s.MeanNanoseconds, true }, latency.Length)
+		for _, p := range node.Measured.Network.Sizes[i].Percentiles {
+			of(qualification.Words(p.Percentile), func(s *v1alpha1.SizeMeasurement) (int64, bool) {
+				at := slices.IndexFunc(s.Percentiles, func(other v1alpha1.LatencyPercentile) bool { return other.Percentile == p.Percentile })
+				if at < 0 {
+					return 0, false
+				}
+				return s.Percentiles[at].Nanoseconds, true
+			}, latency.Length)
+		}
+		of("longest", func(s *v1alpha1.SizeMeasurement) (int64, bool) { return s.MaximumNanoseconds, true }, latency.Length)
+		of("lost messages", func(s *v1alpha1.SizeMeasurement) (int64, bool) { return s.Lost, true }, decimalWords)
 	}
 	return rows
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
@@ -32,16 +33,20 @@ type testFlags struct {
 	repetitions      int
 	record           string
 	root             string
+	end              *testEnd
 }
 
 // testCommand is the program of a LatencyTest's pod.
 func testCommand() *cobra.Command {
-	flags := &testFlags{kind: &usage.Choice{Value: string(v1alpha1.LatencyTestJitter), Allowed: []string{string(v1alpha1.LatencyTestJitter)}}}
+	flags := &testFlags{
+		kind: &usage.Choice{Value: string(v1alpha1.LatencyTestJitter), Allowed: []string{string(v1alpha1.LatencyTestJitter), string(v1alpha1.LatencyTestPingPong)}},
+		end:  newTestEnd(),
+	}
 	command := &cobra.Command{
 		Use:   "latencytest",
-		Short: "Measure the CPUs that this container has for itself, as the Job of a LatencyTest",
-		Long: `Measure the CPUs that this container has for itself and leave a record of it for the operator. It is the program of the Job of a
-LatencyTest: see "kubectl explain latencytest".`,
+		Short: "Measure from the CPUs that this container has for itself, as the Job of a LatencyTest",
+		Long: `Measure the CPUs that this container has for itself, or from one of them over the network, and leave a record of it for the operator. It
+is the program of the Jobs of a LatencyTest: see "kubectl explain latencytest".`,
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -58,16 +63,25 @@ LatencyTest: see "kubectl explain latencytest".`,
 	f.IntVar(&flags.repetitions, "repetitions", 1, "how often the measurement is made")
 	f.StringVar(&flags.record, "record", "", "`FILE` for the record; the standard output without it")
 	f.StringVar(&flags.root, "root", "/", "`PATH` of /proc and /sys")
+	flags.end.register(f)
 	return command
 }
 
 // run measures and leaves the record. A measurement that cannot be made is a record, too: the operator tells people why.
 func (f *testFlags) run(ctx context.Context, out, progress io.Writer) error {
-	record, err := f.measure(ctx, out, progress)
+	measure, kind := f.measureJitter, v1alpha1.LatencyTestKind(f.kind.Value)
+	if kind != v1alpha1.LatencyTestJitter {
+		measure = f.measureTraffic
+	}
+	found, err := measure(ctx, out, progress)
+	if found == nil && err == nil {
+		return nil
+	}
+	record := ptr.Deref(found, qualification.Record{})
 	if problem, ok := errors.AsType[testrun.Problem](err); ok {
-		record = testrun.Failed(problem.Reason, problem)
+		record = testrun.Failed(kind, problem.Reason, problem)
 	} else if err != nil {
-		record = testrun.Failed(v1alpha1.TestMeasurementFailed, err)
+		record = testrun.Failed(kind, v1alpha1.TestMeasurementFailed, err)
 	}
 	text, err := qualification.Encode(record)
 	if err != nil {
@@ -87,19 +101,19 @@ func (f *testFlags) run(ctx context.Context, out, progress io.Writer) error {
 	return nil
 }
 
-func (f *testFlags) measure(ctx context.Context, out, progress io.Writer) (qualification.Record, error) {
+func (f *testFlags) measureJitter(ctx context.Context, out, progress io.Writer) (*qualification.Record, error) {
 	h, err := host.Open(f.root)
 	if err != nil {
-		return qualification.Record{}, err
+		return nil, err
 	}
 	defer func() { _ = h.Close() }()
 	facts, err := h.Read(ctx)
 	if err != nil {
-		return qualification.Record{}, err
+		return nil, err
 	}
 	placement, err := f.place(facts)
 	if err != nil {
-		return qualification.Record{}, err
+		return nil, err
 	}
 	say(progress, "measuring CPUs %s, %d times %s, controlled from CPUs %s\n", placement.Measured, f.repetitions, f.duration, placement.Control)
 	var results []*jitter.Result
@@ -109,17 +123,18 @@ func (f *testFlags) measure(ctx context.Context, out, progress io.Writer) (quali
 			Placement: placement, Host: h, Command: measuringProcess, Progress: showProgress(progress, f.duration),
 		})
 		if err != nil {
-			return qualification.Record{}, err
+			return nil, err
 		}
 		say(out, "repetition %d of %d\n", repetition+1, f.repetitions)
 		if f.record != "" {
 			if err := writeText(out, result); err != nil {
-				return qualification.Record{}, err
+				return nil, err
 			}
 		}
 		results = append(results, result)
 	}
-	return testrun.RecordOf(results, facts.Kernel.Release.Value, facts.Setting("/proc/sys/kernel/random/boot_id").Value)
+	record, err := testrun.RecordOf(results, facts.Kernel.Release.Value, facts.Setting("/proc/sys/kernel/random/boot_id").Value)
+	return &record, err
 }
 
 // place decides where the container measures: on CPUs that it has for itself.

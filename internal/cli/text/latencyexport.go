@@ -19,7 +19,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
-// LatencyCSV writes a row for each node with all figures, for spreadsheets. Lengths are in nanoseconds.
+// LatencyCSV writes a row for each node with all figures, or for each size of its messages, for spreadsheets. Lengths are in nanoseconds.
 func LatencyCSV(w io.Writer, tests []view.LatencyTest) error {
 	out := csv.NewWriter(w)
 	percentiles := make([]string, 0, len(qualification.Percentiles()))
@@ -28,13 +28,13 @@ func LatencyCSV(w io.Writer, tests []view.LatencyTest) error {
 	}
 	header := slices.Concat(
 		[]string{"namespace", "test", "node", "outcome", "freshness", "reason", "completed", "cpus", "interruptions", "maximum_ns", "stolen_ppm"},
-		percentiles, []string{"repetition_maximums_ns", "trend", "kernel", "microcode", "bios", "plan"})
+		percentiles, []string{"repetition_maximums_ns", "trend", "kernel", "microcode", "bios", "plan"}, networkColumns())
 	if err := out.Write(header); err != nil {
 		return err
 	}
 	for i := range tests {
 		for j := range tests[i].Nodes {
-			if err := out.Write(csvRow(&tests[i], &tests[i].Nodes[j])); err != nil {
+			if err := out.WriteAll(csvRows(&tests[i], &tests[i].Nodes[j])); err != nil {
 				return err
 			}
 		}
@@ -43,14 +43,52 @@ func LatencyCSV(w io.Writer, tests []view.LatencyTest) error {
 	return out.Error()
 }
 
+// networkColumns are those of measurements over the network, at the end of a row.
+func networkColumns() []string {
+	return []string{"server", "path", "bytes", "samples", "lost", "stray", "minimum_ns", "mean_ns", "deviation_ns", "repetition_medians_ns"}
+}
+
+// csvRows are the row of a node, or those of its sizes of messages.
+func csvRows(test *view.LatencyTest, node *view.LatencyNode) [][]string {
+	if node.Measured == nil || node.Measured.Network == nil {
+		return [][]string{append(csvRow(test, node), make([]string, len(networkColumns()))...)}
+	}
+	n := node.Measured.Network
+	var rows [][]string
+	for i := range n.Sizes {
+		s := &n.Sizes[i]
+		ofSize := *node
+		ofSize.Measured = node.Measured.DeepCopy()
+		ofSize.Measured.MaximumNanoseconds, ofSize.Measured.Percentiles = s.MaximumNanoseconds, s.Percentiles
+		row := append(csvRow(test, &ofSize), n.Server, string(n.Path))
+		for _, number := range []int64{int64(s.Bytes), s.Samples, s.Lost, s.Stray, s.MinimumNanoseconds, s.MeanNanoseconds, s.DeviationNanoseconds} {
+			row = append(row, strconv.FormatInt(number, 10))
+		}
+		rows = append(rows, append(row, spaced(n.RepetitionMediansNanoseconds)))
+	}
+	return rows
+}
+
+// spaced are numbers with spaces between them.
+func spaced(numbers []int64) string {
+	words := make([]string, 0, len(numbers))
+	for _, n := range numbers {
+		words = append(words, strconv.FormatInt(n, 10))
+	}
+	return strings.Join(words, " ")
+}
+
 func csvRow(test *view.LatencyTest, node *view.LatencyNode) []string {
 	row := []string{test.Namespace, test.Name, node.Node, string(node.Outcome), string(node.Freshness), node.Reason}
 	m := node.Measured
 	if m == nil {
 		return append(row, make([]string, 5+len(qualification.Percentiles())+6)...)
 	}
-	row = append(row, m.CompletedTime.UTC().Format(time.RFC3339), m.CPUs, strconv.FormatInt(m.Interruptions, 10),
-		strconv.FormatInt(m.MaximumNanoseconds, 10), strconv.Itoa(int(m.StolenPartsPerMillion)))
+	interruptions, stolen := strconv.FormatInt(m.Interruptions, 10), strconv.Itoa(int(m.StolenPartsPerMillion))
+	if m.Network != nil {
+		interruptions, stolen = "", ""
+	}
+	row = append(row, m.CompletedTime.UTC().Format(time.RFC3339), m.CPUs, interruptions, strconv.FormatInt(m.MaximumNanoseconds, 10), stolen)
 	for _, name := range qualification.Percentiles() {
 		cell := ""
 		if value, found := qualification.PercentileOf(m, name); found {
@@ -58,16 +96,12 @@ func csvRow(test *view.LatencyTest, node *view.LatencyNode) []string {
 		}
 		row = append(row, cell)
 	}
-	repetitions := make([]string, 0, len(m.RepetitionMaximumsNanoseconds))
-	for _, longest := range m.RepetitionMaximumsNanoseconds {
-		repetitions = append(repetitions, strconv.FormatInt(longest, 10))
-	}
 	trend := ""
 	if node.Change != nil {
 		trend = string(node.Change.Trend)
 	}
 	f := m.Fingerprint
-	return append(row, strings.Join(repetitions, " "), trend, f.Kernel, f.Microcode, f.BIOSVersion, f.PlanHash)
+	return append(row, spaced(m.RepetitionMaximumsNanoseconds), trend, f.Kernel, f.Microcode, f.BIOSVersion, f.PlanHash)
 }
 
 // LatencyLog writes the histograms as a log of HdrHistogram, a line for each node with the tag test/node, which its tools read. Nodes

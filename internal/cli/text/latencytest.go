@@ -26,7 +26,11 @@ func LatencyTests(tests []view.LatencyTest, palette Palette, columns int) string
 			b.WriteString("\n")
 		}
 		b.WriteString(latencyTitle(&tests[i], palette))
-		b.WriteString(latencyTable(&tests[i], palette, columns))
+		if tests[i].Kind == v1alpha1.LatencyTestJitter {
+			b.WriteString(latencyTable(&tests[i], palette, columns))
+		} else {
+			b.WriteString(networkTable(&tests[i], palette, columns))
+		}
 		b.WriteString(latencyRemarks(&tests[i], columns))
 	}
 	return b.String()
@@ -186,10 +190,31 @@ func changeRows(before, after *v1alpha1.LatencyMeasurement) [][]string {
 		{"measured", before.CompletedTime.UTC().Format(form), after.CompletedTime.UTC().Format(form)},
 		{"CPUs", before.CPUs, after.CPUs},
 		{"longest", latency.Length(before.MaximumNanoseconds), latency.Length(after.MaximumNanoseconds)},
-		{"repetitions", spreadWords(before.RepetitionMaximumsNanoseconds), spreadWords(after.RepetitionMaximumsNanoseconds)},
-		{"stolen", fmt.Sprintf("%d ppm", before.StolenPartsPerMillion), fmt.Sprintf("%d ppm", after.StolenPartsPerMillion)},
-		{"interruptions", strconv.FormatInt(before.Interruptions, 10), strconv.FormatInt(after.Interruptions, 10)},
+		{"repetitions", repetitionWords(before), repetitionWords(after)},
 	}
+	if before.Network != nil && after.Network != nil {
+		rows = append(rows, networkChangeRows(before.Network, after.Network)...)
+	} else {
+		rows = append(rows, jitterChangeRows(before, after)...)
+	}
+	for _, part := range qualification.Parts(before.Fingerprint, after.Fingerprint) {
+		if part.Then != part.Now {
+			rows = append(rows, []string{part.Name, part.Then, part.Now})
+		}
+	}
+	return rows
+}
+
+// repetitionWords are the figures by which repetitions are compared.
+func repetitionWords(m *v1alpha1.LatencyMeasurement) string {
+	figures, _ := qualification.Repetitions(m)
+	return spreadWords(figures)
+}
+
+func jitterChangeRows(before, after *v1alpha1.LatencyMeasurement) [][]string {
+	rows := append(make([][]string, 0, 2+len(qualification.Percentiles())),
+		[]string{"stolen", fmt.Sprintf("%d ppm", before.StolenPartsPerMillion), fmt.Sprintf("%d ppm", after.StolenPartsPerMillion)},
+		[]string{"interruptions", strconv.FormatInt(before.Interruptions, 10), strconv.FormatInt(after.Interruptions, 10)})
 	length := func(m *v1alpha1.LatencyMeasurement, name v1alpha1.PercentileName) string {
 		if value, found := qualification.PercentileOf(m, name); found {
 			return latency.Length(value)
@@ -198,11 +223,6 @@ func changeRows(before, after *v1alpha1.LatencyMeasurement) [][]string {
 	}
 	for _, name := range qualification.Percentiles() {
 		rows = append(rows, []string{qualification.Words(name), length(before, name), length(after, name)})
-	}
-	for _, part := range qualification.Parts(before.Fingerprint, after.Fingerprint) {
-		if part.Then != part.Now {
-			rows = append(rows, []string{part.Name, part.Then, part.Now})
-		}
 	}
 	return rows
 }

@@ -67,12 +67,26 @@ func (d *decider) of(c *candidate) v1alpha1.LatencyTestResult {
 	return *result
 }
 
-// follow looks after the Job of a node.
+// follow looks after the Job of a node, and after its server where it has one. A server goes when its client is done.
 func (d *decider) follow(c *candidate, result *v1alpha1.LatencyTestResult) {
+	if result.Server == nil {
+		d.followClient(c, result)
+		return
+	}
+	if d.followServer(c, result) {
+		d.followClient(c, result)
+	}
+	if result.Activity != v1alpha1.LatencyRunning {
+		d.stopNamed(result.Server.Job)
+	}
+}
+
+// followClient looks after the Job that measures a node.
+func (d *decider) followClient(c *candidate, result *v1alpha1.LatencyTestResult) {
 	job := d.jobNamed(result.Job)
 	age := d.Now.Sub(result.StartedTime.Time)
 	switch {
-	case job != nil && d.isOutdated(job, c):
+	case job != nil && d.isOutdated(job, c, result):
 		d.stop(job)
 		result.Activity, result.PendingFingerprint = v1alpha1.LatencyIdle, nil
 	case job == nil && age < jobAppears:
@@ -111,14 +125,19 @@ func (d *decider) wait(job *batchv1.Job, result *v1alpha1.LatencyTestResult, age
 	if !started {
 		d.again(StartTime - age)
 	}
-	if result.Outcome == "" || result.Outcome == v1alpha1.LatencyInconclusive {
-		result.Message = shorten.Sentence(sentence, v1alpha1.MaxTestMessageLength)
-	}
+	d.tell(result, sentence)
 }
 
 // isOutdated reports whether a Job measures what the test asked for before it was changed.
-func (d *decider) isOutdated(job *batchv1.Job, c *candidate) bool {
-	return d.Test.Status.ObservedGeneration != d.Test.Generation && isControlledBy(job, d.Test.UID) && !d.isOwn(job, c)
+func (d *decider) isOutdated(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult) bool {
+	return d.Test.Status.ObservedGeneration != d.Test.Generation && isControlledBy(job, d.Test.UID) && !d.isOwn(job, c, result)
+}
+
+// stopNamed deletes a Job of the test by its name, if it is under way.
+func (d *decider) stopNamed(name string) {
+	if job := d.jobNamed(name); job != nil {
+		d.stop(job)
+	}
 }
 
 // stop deletes a Job of the test that is under way.
@@ -213,55 +232,88 @@ func (d *decider) startDue() {
 		if result.Activity != v1alpha1.LatencyWaiting {
 			continue
 		}
-		if waits := d.obstacle(&d.selectedNodes[i], result, room); waits != "" {
-			if result.Outcome == "" {
-				result.Message = shorten.Sentence(waits, v1alpha1.MaxTestMessageLength)
-			}
-			continue
+		waits := d.obstacle(&d.selectedNodes[i], result, room)
+		if waits == "" {
+			waits = d.start(&d.selectedNodes[i], result)
 		}
-		room--
-		d.start(&d.selectedNodes[i], result)
+		if waits == "" {
+			room--
+		} else if result.Outcome == "" {
+			result.Message = shorten.Sentence(waits, v1alpha1.MaxTestMessageLength)
+		}
 	}
 }
 
 // obstacle says why a node cannot be measured now; "" when it can.
 func (d *decider) obstacle(c *candidate, result *v1alpha1.LatencyTestResult, room int) string {
+	if why := d.occupied(c, d.jobName(c, result)); why != "" {
+		return why
+	}
+	if why := d.poolMissing(); why != "" {
+		return why
+	}
+	if room <= 0 {
+		return "waits for its turn: as many nodes as the test may measure at the same time are measured now"
+	}
+	return ""
+}
+
+// occupied says why a node can take no pod of the test now; "" when it can. The Job with the wanted name may be there already.
+func (d *decider) occupied(c *candidate, wanted string) string {
 	if other := d.Elsewhere[c.node.Name]; other != "" {
 		return fmt.Sprintf("LatencyTest %s measures the node now", other)
 	}
-	if former := d.underWay(c.node.Name, d.jobName(c, result)); former != "" {
+	if d.isTaken(c.node.Name) {
+		return "the node runs the server of another one, or is measured now"
+	}
+	if former := d.underWay(c.node.Name, wanted); former != "" {
 		return fmt.Sprintf("waits until Job %s has ended", former)
 	}
 	if why := c.unsettled(); why != "" {
 		return "waits until the node is settled: " + why
 	}
-	if room <= 0 {
-		return "waits for its turn: spec.maximumParallelNodes nodes are measured now"
-	}
 	return ""
 }
 
-// underWay is another Job of the test than the wanted one that still measures a node; "" when there is none.
+// underWay is another Job of the test than the wanted one and its server that still runs on a node; "" when there is none.
 func (d *decider) underWay(node, wanted string) string {
 	for i := range d.Jobs {
-		if job := &d.Jobs[i]; job.Annotations[v1alpha1.AnnotationNode] == node && job.Name != wanted && isControlledBy(job, d.Test.UID) && !isDone(job) {
+		job := &d.Jobs[i]
+		if job.Annotations[v1alpha1.AnnotationNode] == node && job.Name != wanted && job.Name != wanted+serverSuffix && isControlledBy(job, d.Test.UID) && !isDone(job) {
 			return job.Name
 		}
 	}
 	return ""
 }
 
-func (d *decider) start(c *candidate, result *v1alpha1.LatencyTestResult) {
-	job := d.jobFor(c, result)
+// start makes the Job that measures a node, or its server first.
+func (d *decider) start(c *candidate, result *v1alpha1.LatencyTestResult) (waits string) {
+	name := d.jobName(c, result)
+	var job *batchv1.Job
+	if d.Test.Spec.Kind == v1alpha1.LatencyTestJitter {
+		job, result.Server = d.jobFor(c, result), nil
+	} else {
+		server, why := d.serverFor(c, name+serverSuffix)
+		if why != "" {
+			return why
+		}
+		result.Server = &v1alpha1.LatencyTestPeer{Node: server.node.Name, Job: name + serverSuffix}
+		if made := d.jobNamed(result.Server.Job); made != nil && isControlledBy(made, d.Test.UID) {
+			// It was made before, and what was said of it then is lost.
+			result.Server.Node = made.Annotations[v1alpha1.AnnotationNode]
+		}
+		job = d.serverJobFor(server, result)
+	}
 	if d.jobNamed(job.Name) == nil {
 		d.Start = append(d.Start, job)
 	}
-	result.Activity, result.Job, result.StartedTime = v1alpha1.LatencyRunning, job.Name, new(metav1.NewTime(d.Now))
+	result.Activity, result.Job, result.StartedTime = v1alpha1.LatencyRunning, name, new(metav1.NewTime(d.Now))
 	result.PendingFingerprint = new(c.fingerprint())
 	if result.Outcome == "" {
 		result.Message = "Job " + job.Name + " was made"
 	}
 	d.again(jobAppears)
+	return ""
 }
 
 // departed says of nodes that went away, or are not selected any more, while they were measured that nothing came of it.
@@ -272,8 +324,9 @@ func (d *decider) departed() {
 			continue
 		}
 		if result.Activity == v1alpha1.LatencyRunning {
-			if job := d.jobNamed(result.Job); job != nil {
-				d.stop(job)
+			d.stopNamed(result.Job)
+			if result.Server != nil {
+				d.stopNamed(result.Server.Job)
 			}
 			result.Measured, result.Previous, result.Freshness = nil, nil, ""
 			d.fail(result, faultf(v1alpha1.TestNodeLeft, "the node went away, or the test does not select it any more, while it was measured"))
@@ -296,7 +349,7 @@ func (d *decider) again(after time.Duration) {
 	}
 }
 
-// RunningElsewhere are the nodes that other tests measure, with these tests as their statuses say it. Jobs do not tell: whoever may
+// RunningElsewhere are the nodes that other tests measure, or on which their servers run, with these tests as their statuses say it. Jobs do not tell: whoever may
 // make one could keep a node from being measured.
 func RunningElsewhere(tests []v1alpha1.LatencyTest, except *v1alpha1.LatencyTest) map[string]string {
 	running := map[string]string{}
@@ -308,20 +361,22 @@ func RunningElsewhere(tests []v1alpha1.LatencyTest, except *v1alpha1.LatencyTest
 		for j := range test.Status.Results {
 			if result := &test.Status.Results[j]; result.Activity == v1alpha1.LatencyRunning {
 				running[result.Node] = test.Namespace + "/" + test.Name
+				if result.Server != nil {
+					running[result.Server.Node] = test.Namespace + "/" + test.Name
+				}
 			}
 		}
 	}
 	return running
 }
 
-// Freed reports whether a test measures a node no more that it measured: others may wait for it.
+// Freed reports whether a test uses a node no more that it used: others may wait for it.
 func Freed(before, after *v1alpha1.LatencyTest) bool {
-	running := func(test *v1alpha1.LatencyTest, node string) bool {
-		return slices.ContainsFunc(test.Status.Results, func(r v1alpha1.LatencyTestResult) bool {
-			return r.Node == node && r.Activity == v1alpha1.LatencyRunning
-		})
+	still := RunningElsewhere([]v1alpha1.LatencyTest{*after}, &v1alpha1.LatencyTest{})
+	for node := range RunningElsewhere([]v1alpha1.LatencyTest{*before}, &v1alpha1.LatencyTest{}) {
+		if still[node] == "" {
+			return true
+		}
 	}
-	return slices.ContainsFunc(before.Status.Results, func(r v1alpha1.LatencyTestResult) bool {
-		return r.Activity == v1alpha1.LatencyRunning && !running(after, r.Node)
-	})
+	return false
 }

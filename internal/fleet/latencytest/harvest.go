@@ -52,10 +52,24 @@ func (w *World) jobNamed(name string) *batchv1.Job {
 
 // isOwn reports whether a Job is that which the operator makes for the node: of this test, with this name, and with the arguments
 // that it gives. Somebody else may have made one in its place.
-func (w *World) isOwn(job *batchv1.Job, c *candidate) bool {
-	wanted := w.jobFor(c, &v1alpha1.LatencyTestResult{})
+func (w *World) isOwn(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult) bool {
+	wanted := w.jobFor(c, result)
+	if result.Server != nil && job.Name == result.Server.Job {
+		return isControlledBy(job, w.Test.UID) && w.isOwnServer(job, result)
+	}
 	return isControlledBy(job, w.Test.UID) && job.Annotations[v1alpha1.AnnotationNode] == c.node.Name &&
 		sameProgram(&job.Spec.Template.Spec, &wanted.Spec.Template.Spec)
+}
+
+// isOwnServer reports whether a Job runs the server that the operator makes for the node.
+func (w *World) isOwnServer(job *batchv1.Job, result *v1alpha1.LatencyTestResult) bool {
+	for i := range w.Nodes {
+		if w.Nodes[i].Name == result.Server.Node && w.Test.Spec.Traffic != nil {
+			on := w.candidateOf(&w.Nodes[i])
+			return sameProgram(&job.Spec.Template.Spec, &w.serverJobFor(&on, result).Spec.Template.Spec)
+		}
+	}
+	return false
 }
 
 // isControlledBy reports whether an object is made for another.
@@ -95,7 +109,7 @@ func (w *World) podIsLate(job *batchv1.Job) time.Duration {
 
 // harvest reads what the pod of a finished Job has left behind.
 func (w *World) harvest(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult) (*v1alpha1.LatencyMeasurement, *fault) {
-	record, problem := w.record(job, c)
+	record, problem := w.record(job, c, result)
 	if problem != nil {
 		return nil, problem
 	}
@@ -105,17 +119,21 @@ func (w *World) harvest(job *batchv1.Job, c *candidate, result *v1alpha1.Latency
 	if problem := w.contradiction(record, c, result); problem != nil {
 		return nil, problem
 	}
-	return &v1alpha1.LatencyMeasurement{
+	measured := &v1alpha1.LatencyMeasurement{
 		CompletedTime: metav1.NewTime(w.Now), Run: w.Test.Spec.Run, ParametersHash: qualification.ParametersOf(&w.Test.Spec).Hash(),
 		Fingerprint: c.fingerprint(), CPUs: record.CPUs, WorstCPU: record.WorstCPU, Interruptions: record.Interruptions,
 		MaximumNanoseconds: record.MaximumNanoseconds, StolenPartsPerMillion: record.StolenPartsPerMillion, Percentiles: record.Percentiles,
 		RepetitionMaximumsNanoseconds: record.RepetitionMaximums, Causes: record.Causes, Histogram: record.Histogram,
-	}, nil
+	}
+	if record.Network != nil {
+		measured.Network = record.Network.Measurement(result.Server.Node)
+	}
+	return measured, nil
 }
 
 // record is what the only pod of the Job has left behind.
-func (w *World) record(job *batchv1.Job, c *candidate) (*qualification.Record, *fault) {
-	if !w.isOwn(job, c) {
+func (w *World) record(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult) (*qualification.Record, *fault) {
+	if !w.isOwn(job, c, result) {
 		return nil, faultf(v1alpha1.TestForeignPod, "Job %s is not as the operator has made it", job.Name)
 	}
 	pods := w.podsOf(job)
@@ -138,17 +156,17 @@ func (w *World) record(job *batchv1.Job, c *candidate) (*qualification.Record, *
 	if err != nil {
 		return nil, faultf(v1alpha1.TestBadResult, "%s (pod %s)", err, pod.Name)
 	}
+	if record.Kind != w.Test.Spec.Kind {
+		return nil, faultf(v1alpha1.TestBadResult, "the record is of kind %s, and the test of kind %s", record.Kind, w.Test.Spec.Kind)
+	}
 	return record, nil
 }
 
 // contradiction says what of a record cannot be true of the node.
 func (w *World) contradiction(record *qualification.Record, c *candidate, result *v1alpha1.LatencyTestResult) *fault {
-	parameters := qualification.ParametersOf(&w.Test.Spec)
 	now := c.fingerprint()
-	measured, err := cpus.Parse(record.CPUs)
-	if err != nil || measured.Len() != int(parameters.CPUs) || len(record.RepetitionMaximums) != int(parameters.Repetitions) {
-		return faultf(v1alpha1.TestBadResult, "the record is of CPUs %s in %d repetitions, and %d CPUs in %d repetitions were asked for",
-			record.CPUs, len(record.RepetitionMaximums), parameters.CPUs, parameters.Repetitions)
+	if problem := w.notAskedFor(record); problem != nil {
+		return problem
 	}
 	if result.PendingFingerprint != nil {
 		if changed := qualification.Differences(*result.PendingFingerprint, now); len(changed) > 0 {
@@ -164,6 +182,28 @@ func (w *World) contradiction(record *qualification.Record, c *candidate, result
 	if record.NotRecorded > 0 {
 		return faultf(v1alpha1.TestMeasurementFailed, "%d interruptions found no room in the record: raise spec.jitter.thresholdNanoseconds or "+
 			"shorten spec.durationSeconds", record.NotRecorded)
+	}
+	return nil
+}
+
+// notAskedFor says in what a record differs from what the program was asked for; nil when in nothing.
+func (w *World) notAskedFor(record *qualification.Record) *fault {
+	parameters := qualification.ParametersOf(&w.Test.Spec)
+	if record.Network != nil {
+		sizes := make([]int32, 0, len(record.Network.Sizes))
+		for _, row := range record.Network.Sizes {
+			sizes = append(sizes, int32(row[0]))
+		}
+		if !slices.Equal(sizes, parameters.Sizes) || len(record.RepetitionMaximums) != int(parameters.Repetitions) {
+			return faultf(v1alpha1.TestBadResult, "the record is of %v bytes in %d repetitions, and %v bytes in %d repetitions were asked for",
+				sizes, len(record.RepetitionMaximums), parameters.Sizes, parameters.Repetitions)
+		}
+		return nil
+	}
+	measured, err := cpus.Parse(record.CPUs)
+	if err != nil || measured.Len() != int(parameters.CPUs) || len(record.RepetitionMaximums) != int(parameters.Repetitions) {
+		return faultf(v1alpha1.TestBadResult, "the record is of CPUs %s in %d repetitions, and %d CPUs in %d repetitions were asked for",
+			record.CPUs, len(record.RepetitionMaximums), parameters.CPUs, parameters.Repetitions)
 	}
 	return nil
 }

@@ -39,15 +39,23 @@ const (
 // jobFor is the Job that measures a node. Its pod is Guaranteed and asks for whole CPUs, tolerates the taints that keep other pods
 // off the node (and not those by which Kubernetes says that a node is unwell), and may do nothing but measure.
 func (w *World) jobFor(c *candidate, result *v1alpha1.LatencyTestResult) *batchv1.Job {
+	if w.Test.Spec.Kind != v1alpha1.LatencyTestJitter {
+		return w.clientJobFor(c, result.Job, result)
+	}
 	parameters := qualification.ParametersOf(&w.Test.Spec)
+	seconds := int64(parameters.Repetitions) * int64(parameters.Duration.Seconds()+repetitionOverheadSeconds)
+	return w.job(c, w.jobName(c, result), seconds, w.jitterContainer(c, parameters))
+}
+
+// job is a Job with one pod on a node, which takes so many seconds.
+func (w *World) job(on *candidate, name string, seconds int64, container corev1.Container) *batchv1.Job {
 	labels := manifest.Labels(v1alpha1.ComponentLatencyTest)
 	labels[v1alpha1.LabelLatencyTest] = w.Test.Name
-	seconds := int64(parameters.Repetitions) * int64(parameters.Duration.Seconds()+repetitionOverheadSeconds)
 	return &batchv1.Job{
 		TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: w.Test.Namespace, Name: w.jobName(c, result), Labels: labels,
-			Annotations: map[string]string{v1alpha1.AnnotationNode: c.node.Name},
+			Namespace: w.Test.Namespace, Name: name, Labels: labels,
+			Annotations: map[string]string{v1alpha1.AnnotationNode: on.node.Name},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "LatencyTest", Name: w.Test.Name, UID: w.Test.UID, Controller: new(true),
 			}},
@@ -58,7 +66,7 @@ func (w *World) jobFor(c *candidate, result *v1alpha1.LatencyTestResult) *batchv
 			TTLSecondsAfterFinished: new(int32(keptSeconds)),
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       w.pod(c, parameters),
+				Spec:       pod(on, container),
 			},
 		},
 	}
@@ -69,7 +77,8 @@ func (w *World) jobName(c *candidate, result *v1alpha1.LatencyTestResult) string
 	seed := []string{string(w.Test.UID), string(c.node.UID), c.node.Name, qualification.ParametersOf(&w.Test.Spec).Hash(),
 		strconv.Itoa(int(w.Test.Spec.Run)), strconv.Itoa(int(result.Attempts)), result.Job}
 	sum := sha256.Sum256([]byte(strings.Join(seed, "\n")))
-	const readable, bytes = 40, 8
+	// The server of a measurement has the name of its Job with a suffix.
+	const readable, bytes = 38, 8
 	name := w.Test.Name
 	if len(name) > readable {
 		name = strings.TrimRight(name[:readable], "-.")
@@ -77,7 +86,7 @@ func (w *World) jobName(c *candidate, result *v1alpha1.LatencyTestResult) string
 	return name + "-" + hex.EncodeToString(sum[:bytes])
 }
 
-func (w *World) pod(c *candidate, parameters qualification.Parameters) corev1.PodSpec {
+func pod(c *candidate, container corev1.Container) corev1.PodSpec {
 	return corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		AutomountServiceAccountToken:  new(false),
@@ -95,23 +104,28 @@ func (w *World) pod(c *candidate, parameters qualification.Parameters) corev1.Po
 			RunAsNonRoot:   new(true),
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
-		Containers: []corev1.Container{w.container(c, parameters)},
+		Containers: []corev1.Container{container},
 	}
 }
 
-func (w *World) container(c *candidate, parameters qualification.Parameters) corev1.Container {
+func (w *World) jitterContainer(c *candidate, parameters qualification.Parameters) corev1.Container {
 	wanted := CPUsAskedFor(parameters.CPUs, c.report)
 	resources := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(int64(wanted), resource.DecimalSI),
 		corev1.ResourceMemory: resource.MustParse(fmt.Sprintf("%dMi", baseMemoryMebibytes+cpuMemoryMebibytes*int(parameters.CPUs))),
 	}
+	return w.container(w.Image, resources, []string{
+		"--kind=" + string(parameters.Kind), fmt.Sprintf("--cpus=%d", parameters.CPUs), fmt.Sprintf("--own=%d", wanted),
+		"--duration=" + parameters.Duration.String(), fmt.Sprintf("--repetitions=%d", parameters.Repetitions),
+		"--threshold=" + parameters.Threshold.String(), "--record=" + RecordFile,
+	})
+}
+
+// container runs the probe of a test.
+func (w *World) container(image string, resources corev1.ResourceList, args []string) corev1.Container {
 	return corev1.Container{
-		Name: containerName, Image: w.Image, ImagePullPolicy: corev1.PullIfNotPresent,
-		Args: []string{
-			"probe", "latencytest", "--kind=" + string(parameters.Kind), fmt.Sprintf("--cpus=%d", parameters.CPUs), fmt.Sprintf("--own=%d", wanted),
-			"--duration=" + parameters.Duration.String(), fmt.Sprintf("--repetitions=%d", parameters.Repetitions),
-			"--threshold=" + parameters.Threshold.String(), "--record=" + RecordFile,
-		},
+		Name: containerName, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Args:                     append([]string{"probe", "latencytest"}, args...),
 		Resources:                corev1.ResourceRequirements{Requests: resources, Limits: resources},
 		TerminationMessagePath:   RecordFile,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,

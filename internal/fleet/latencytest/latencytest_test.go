@@ -371,7 +371,7 @@ func TestNodesWait(t *testing.T) {
 	want := map[string]string{
 		"node-1": "waits until the node is settled: the condition Ready of the Node is False",
 		"node-2": "waits until the node is settled: Applied of its LowLatencyNode is False: ",
-		"node-4": "waits for its turn: spec.maximumParallelNodes nodes are measured now",
+		"node-4": "waits for its turn: as many nodes as the test may measure at the same time are measured now",
 	}
 	got := map[string]string{}
 	for _, r := range s.Test.Status.Results {

@@ -20,7 +20,10 @@ func compare(a, b string) int { return cmp.Compare(a, b) }
 // stalled says why nothing can be measured, whatever the nodes do; "" when something can.
 func (d *decider) stalled() (reason, message string) {
 	switch {
-	case d.Image == "":
+	case d.Test.Spec.Kind != v1alpha1.LatencyTestJitter && d.TrafficImage == "":
+		return v1alpha1.ReasonImageUnknown, "the image lowlatency-traffic, which measures over the network, is not known: start the operator's " +
+			"manager with --traffic-image or the environment variable RELATED_IMAGE_TRAFFIC"
+	case d.Test.Spec.Kind == v1alpha1.LatencyTestJitter && d.Image == "":
 		return v1alpha1.ReasonImageUnknown, "the image of the operator's program is not known: start the operator's manager with --image, " +
 			"or as a Pod with the environment variable POD_NAME"
 	case len(d.selectedNodes) > v1alpha1.MaxTestedNodes:

@@ -46,11 +46,11 @@ type World struct {
 	// Jobs and Pods are those in the namespace of the test that carry its label, whoever has made them.
 	Jobs []batchv1.Job
 	Pods []corev1.Pod
-	// Elsewhere names, for each node that another test measures now, that test.
+	// Elsewhere names, for each node that another test measures now or that runs its server, that test.
 	Elsewhere map[string]string
-	// Image of the program; "" when it is not known.
-	Image string
-	Now   time.Time
+	// Image of the operator's program, and TrafficImage of the one that measures over the network; "" when it is not known.
+	Image, TrafficImage string
+	Now                 time.Time
 }
 
 // Decision is what is to be done.
@@ -104,18 +104,22 @@ func (c *candidate) unsettled() string {
 func (w *World) selected() []candidate {
 	var found []candidate
 	for i := range w.Nodes {
-		node := &w.Nodes[i]
-		report := w.Reports[node.Name]
-		if report != nil && !fleet.IsOfMachine(report, node) {
-			report = nil
-		}
-		c := candidate{node: node, report: report, profile: w.governor(node, report)}
-		if node.DeletionTimestamp.IsZero() && selects(w.Test, w.Pools, &c) {
+		c := w.candidateOf(&w.Nodes[i])
+		if c.node.DeletionTimestamp.IsZero() && selects(w.Test, w.Pools, &c) {
 			found = append(found, c)
 		}
 	}
 	slices.SortFunc(found, func(a, b candidate) int { return cmp.Compare(a.node.Name, b.node.Name) })
 	return found
+}
+
+// candidateOf is a node with what is known of it.
+func (w *World) candidateOf(node *corev1.Node) candidate {
+	report := w.Reports[node.Name]
+	if report != nil && !fleet.IsOfMachine(report, node) {
+		report = nil
+	}
+	return candidate{node: node, report: report, profile: w.governor(node, report)}
 }
 
 // governor is the profile that governs a node; nil when none does. Before the LowLatencyNode is there, it is the one that is about to

@@ -30,10 +30,10 @@ type Problem struct {
 // Error implements error.
 func (p Problem) Error() string { return p.Message }
 
-// Failed is the record of a measurement that could not be made.
-func Failed(reason string, err error) qualification.Record {
+// Failed is the record of a measurement of a kind that could not be made.
+func Failed(kind v1alpha1.LatencyTestKind, reason string, err error) qualification.Record {
 	return qualification.Record{
-		Version: qualification.Version, Kind: v1alpha1.LatencyTestJitter,
+		Version: qualification.Version, Kind: kind,
 		Problem: &qualification.Problem{Reason: reason, Message: printable(err.Error(), qualification.MaxProblemLength)},
 	}
 }
@@ -91,8 +91,12 @@ func RecordOf(results []*jitter.Result, kernel, boot string) (qualification.Reco
 		r.Percentiles = append(r.Percentiles, v1alpha1.LatencyPercentile{Percentile: name, Nanoseconds: worst[i]})
 	}
 	r.Causes = causes(all)
+	histograms := make([]string, 0, len(all))
+	for _, one := range all {
+		histograms = append(histograms, one.HDR)
+	}
 	var err error
-	r.Histogram, err = histogram(all)
+	r.Histogram, err = histogram(histograms)
 	return r, err
 }
 
@@ -138,15 +142,15 @@ func causes(all []*jitter.CPUResult) []string {
 	return names[:min(v1alpha1.MaxTestCauses, len(names))]
 }
 
-// histogram merges those of all CPUs and repetitions, with as many digits as there is room for; "" when there is none.
-func histogram(all []*jitter.CPUResult) (string, error) {
+// histogram merges histograms, with as many digits as there is room for; "" when there is none.
+func histogram(all []string) (string, error) {
 	const longest, digits = 100_000_000_000, 3
 	for precision := digits; precision > 0; precision-- {
 		merged := hdrhistogram.New(1, longest, precision)
 		for _, one := range all {
-			part, err := hdrhistogram.Decode([]byte(one.HDR))
+			part, err := hdrhistogram.Decode([]byte(one))
 			if err != nil {
-				return "", fmt.Errorf("reading the histogram of CPU %d: %w", one.CPU, err)
+				return "", fmt.Errorf("reading a histogram: %w", err)
 			}
 			merged.Merge(part)
 		}

@@ -122,7 +122,7 @@ func TestQuietNodeHasARecord(t *testing.T) {
 }
 
 func TestFailed(t *testing.T) {
-	text, err := qualification.Encode(Failed(v1alpha1.TestMeasurementFailed, errors.New("no\nCPU \x1b[31m")))
+	text, err := qualification.Encode(Failed(v1alpha1.LatencyTestJitter, v1alpha1.TestMeasurementFailed, errors.New("no\nCPU \x1b[31m")))
 	if err != nil {
 		t.Fatal(err)
 	}

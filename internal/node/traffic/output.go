@@ -39,6 +39,8 @@ type Output struct {
 	// Steady, Raw and Wall are how far three clocks went over the measurement; 0 when it did not end.
 	Steady, Raw, Wall int64
 	Client, Server    Counted
+	// Preemptions is how often the kernel gave the CPU of the program to something else; 0 where nobody tells.
+	Preemptions uint64
 	// End is the word for how it ended, and Message the sentence.
 	End, Message string
 }

@@ -39,7 +39,8 @@ func resultOf(kind latency.Kind, request *Request, here latency.Host, output *Ou
 			Client:     here,
 			Server:     latency.Host{Name: output.ServerName, Kernel: output.ServerKernel, CPU: output.ServerCPU, Environment: output.ServerEnvironment},
 		},
-		Path: latency.PathOf(endOf(output.Client), endOf(output.Server)),
+		Path:        latency.PathOf(endOf(output.Client), endOf(output.Server)),
+		Preemptions: output.Preemptions, ElapsedNanoseconds: output.Steady,
 	}
 	if request.Transport == latency.Multicast {
 		result.Setup.Group = request.Group

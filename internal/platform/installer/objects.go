@@ -31,6 +31,8 @@ const (
 	SourceNamespace = "lowlatency-operator-system"
 	// SourceImage stands in the generated objects for the operator's image.
 	SourceImage = "controller:latest"
+	// SourceTrafficImage stands in the generated objects for the image that measures over the network.
+	SourceTrafficImage = "ghcr.io/lowlatency-dev/lowlatency-traffic:v0.1.0"
 )
 
 // Agents says which agents are installed.

@@ -250,7 +250,8 @@ func newManager(connection *rest.Config, image string, kind platform.Kind) (ctrl
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	options := controllers.Options{
-		Namespace: Namespace, Image: cmp.Or(image, "lowlatency-operator:demo"), Registerer: prometheus.NewRegistry(), Kind: kind,
+		Namespace: Namespace, Image: cmp.Or(image, "lowlatency-operator:demo"), TrafficImage: "lowlatency-traffic:demo",
+		Registerer: prometheus.NewRegistry(), Kind: kind,
 	}
 	manager, err := ctrl.NewManager(connection, controllers.ManagerOptions(ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -32,7 +33,8 @@ const (
 
 // TestJobs simulates, for the Jobs of LatencyTests, the Job controller, the scheduler and the kubelet. No container is made and nothing
 // is measured: a pod leaves invented figures, long interruptions where the agent of its node has found a failed check and short ones
-// elsewhere, and names itself as their cause.
+// elsewhere, and names itself as their cause. The pod of a server is ready at an invented address until its Job is deleted, and its client
+// leaves invented latencies, which its words about the path say.
 type TestJobs struct {
 	Client client.Client
 	Clock  clock.WithTicker
@@ -89,7 +91,7 @@ func (j *TestJobs) advance(ctx context.Context, job *batchv1.Job) error {
 		return fmt.Errorf("reading Pod %s: %w", pod.Name, err)
 	case err != nil:
 		return j.start(ctx, job, pod)
-	case pod.Status.Phase == corev1.PodRunning:
+	case pod.Status.Phase == corev1.PodRunning && !slices.Contains(job.Spec.Template.Spec.Containers[0].Args, "--role=Server"):
 		return j.end(ctx, job, pod)
 	default:
 		return nil
@@ -102,7 +104,10 @@ func (j *TestJobs) start(ctx context.Context, job *batchv1.Job, pod *corev1.Pod)
 	if err := j.Client.Create(ctx, pod); err != nil {
 		return fmt.Errorf("creating Pod %s: %w", pod.Name, err)
 	}
-	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, simulatedAddress
+	pod.Status.PodIPs = []corev1.PodIP{{IP: simulatedAddress}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(j.Clock.Now())}}
+	pod.Annotations = job.Spec.Template.Annotations
 	if err := j.Client.Status().Update(ctx, pod); err != nil {
 		return fmt.Errorf("starting Pod %s: %w", pod.Name, err)
 	}
@@ -145,11 +150,11 @@ func (j *TestJobs) message(ctx context.Context, pod *corev1.Pod) (string, error)
 	if err := j.Client.Get(ctx, key, report); err != nil {
 		return "", fmt.Errorf("reading LowLatencyNode %s: %w", key.Name, err)
 	}
-	measured, repetitions, err := asked(pod.Spec.Containers[0].Args)
+	wanted, err := asked(pod.Spec.Containers[0].Args)
 	if err != nil {
 		return "", err
 	}
-	record, err := invent(node, report, measured, repetitions, pod.Name)
+	record, err := invent(node, report, wanted, pod.Name)
 	if err != nil {
 		return "", err
 	}
@@ -157,20 +162,75 @@ func (j *TestJobs) message(ctx context.Context, pod *corev1.Pod) (string, error)
 	return string(text), err
 }
 
-// asked is what the arguments of a test's program ask for.
-func asked(arguments []string) (measured, repetitions int, err error) {
-	flags := pflag.NewFlagSet("latencytest", pflag.ContinueOnError)
-	flags.ParseErrorsAllowlist.UnknownFlags = true
-	flags.IntVar(&measured, "cpus", 1, "")
-	flags.IntVar(&repetitions, "repetitions", 1, "")
-	if err := flags.Parse(arguments); err != nil {
-		return 0, 0, fmt.Errorf("reading the arguments of a test: %w", err)
-	}
-	return measured, repetitions, nil
+// simulatedAddress is that of all pods: nobody sends anything there (RFC 5737).
+const simulatedAddress = "192.0.2.1"
+
+// request is what the arguments of a test's program ask for.
+type request struct {
+	kind                  string
+	measured, repetitions int
+	sizes                 []int32
 }
 
-// invent makes up what was measured on the last CPUs of a node. The same run of the same node gives the same.
-func invent(node *corev1.Node, report *v1alpha1.LowLatencyNode, measured, repetitions int, seed string) (qualification.Record, error) {
+func asked(arguments []string) (request, error) {
+	var r request
+	flags := pflag.NewFlagSet("latencytest", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.StringVar(&r.kind, "kind", string(v1alpha1.LatencyTestJitter), "")
+	flags.IntVar(&r.measured, "cpus", 1, "")
+	flags.IntVar(&r.repetitions, "repetitions", 1, "")
+	flags.Int32SliceVar(&r.sizes, "sizes", nil, "")
+	if err := flags.Parse(arguments); err != nil {
+		return r, fmt.Errorf("reading the arguments of a test: %w", err)
+	}
+	return r, nil
+}
+
+// invent makes up what was measured on a node. The same run of the same node gives the same.
+func invent(node *corev1.Node, report *v1alpha1.LowLatencyNode, wanted request, seed string) (qualification.Record, error) {
+	jitter, err := inventJitter(node, report, wanted.measured, wanted.repetitions, seed)
+	if err != nil || wanted.kind == string(v1alpha1.LatencyTestJitter) {
+		return jitter, err
+	}
+	return inventTraffic(&jitter, wanted), nil
+}
+
+// Shares of the longest latency that the shortest, the mean and the percentiles of invented latencies are, in hundredths.
+const shortestShare, medianShare, meanShare, tailShare, samplesInvented = 40, 50, 55, 80, 100_000
+
+// inventTraffic makes latencies of invented interruptions: a larger message takes longer.
+func inventTraffic(jitter *qualification.Record, wanted request) qualification.Record {
+	r := qualification.Record{
+		Version: qualification.Version, Kind: v1alpha1.LatencyTestKind(wanted.kind), Kernel: jitter.Kernel, BootID: jitter.BootID,
+		CPUs: strconv.Itoa(int(*jitter.WorstCPU)), Causes: jitter.Causes, Histogram: jitter.Histogram,
+		Network: &qualification.NetworkRecord{
+			Path: v1alpha1.LatencyPathUnknown, PathMessage: "simulated: no message was sent", ServerKernel: jitter.Kernel,
+		},
+	}
+	longestOf := func(longest int64, bytes int32) int64 { return longest + int64(bytes) }
+	sizes := make([]v1alpha1.SizeMeasurement, 0, len(wanted.sizes))
+	for _, bytes := range wanted.sizes {
+		longest := longestOf(jitter.MaximumNanoseconds, bytes)
+		sizes = append(sizes, v1alpha1.SizeMeasurement{
+			Bytes: bytes, Samples: samplesInvented, MinimumNanoseconds: longest * shortestShare / 100, MeanNanoseconds: longest * meanShare / 100,
+			MaximumNanoseconds: longest,
+			Percentiles: []v1alpha1.LatencyPercentile{
+				{Percentile: v1alpha1.P50, Nanoseconds: longest * medianShare / 100}, {Percentile: v1alpha1.P90, Nanoseconds: longest * meanShare / 100},
+				{Percentile: v1alpha1.P99, Nanoseconds: longest * tailShare / 100},
+			},
+		})
+		r.Network.Sizes = append(r.Network.Sizes, qualification.SizeRow(&sizes[len(sizes)-1]))
+	}
+	r.MaximumNanoseconds, r.Percentiles = qualification.WorstOfSizes(sizes)
+	for _, longest := range jitter.RepetitionMaximums {
+		r.RepetitionMaximums = append(r.RepetitionMaximums, longestOf(longest, slices.Max(wanted.sizes)))
+		r.Network.Medians = append(r.Network.Medians, longestOf(longest, wanted.sizes[0])*medianShare/100)
+	}
+	return r
+}
+
+// inventJitter makes up what was measured on the last CPUs of a node.
+func inventJitter(node *corev1.Node, report *v1alpha1.LowLatencyNode, measured, repetitions int, seed string) (qualification.Record, error) {
 	if report.Status.Inventory == nil {
 		return qualification.Record{}, fmt.Errorf("the agent of node %s has reported nothing yet", node.Name)
 	}

@@ -24,20 +24,20 @@ import (
 func TestInventedRecordsAreTaken(t *testing.T) {
 	node, report := &corev1.Node{}, &v1alpha1.LowLatencyNode{}
 	node.Name, node.Status.NodeInfo.BootID = "n1", "b1"
-	if _, err := invent(node, report, 1, 1, "job"); err == nil {
+	if _, err := invent(node, report, request{}, "job"); err == nil {
 		t.Error("a node without a report is measured")
 	}
 	report.Status.Inventory = &v1alpha1.Inventory{KernelRelease: "6.12", OnlineCPUs: "0-7"}
-	measured, repetitions, err := asked([]string{"probe", "latencytest", "--kind=Jitter", "--cpus=2", "--own=4", "--duration=1m0s", "--repetitions=3"})
-	if err != nil || measured != 2 || repetitions != 3 {
-		t.Fatalf("%d CPUs, %d repetitions, %v", measured, repetitions, err)
+	wanted, err := asked([]string{"probe", "latencytest", "--kind=Jitter", "--cpus=2", "--own=4", "--duration=1m0s", "--repetitions=3"})
+	if err != nil || wanted.measured != 2 || wanted.repetitions != 3 {
+		t.Fatalf("%+v, %v", wanted, err)
 	}
-	quiet, err := invent(node, report, measured, repetitions, "job")
+	quiet, err := invent(node, report, wanted, "job")
 	if err != nil {
 		t.Fatal(err)
 	}
 	report.Status.Findings = []v1alpha1.Finding{{Check: "irq.delivered", Outcome: v1alpha1.OutcomeFailed}}
-	disturbed, err := invent(node, report, measured, repetitions, "job")
+	disturbed, err := invent(node, report, wanted, "job")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +48,24 @@ func TestInventedRecordsAreTaken(t *testing.T) {
 		&v1alpha1.LatencyMeasurement{RepetitionMaximumsNanoseconds: disturbed.RepetitionMaximums})
 	if quiet.CPUs != "6-7" || change.Trend != qualification.TrendWorse || disturbed.Causes[0] != "simulated: irq.delivered" {
 		t.Errorf("%+v and %+v", quiet, disturbed)
+	}
+}
+
+// TestInventedLatenciesAreTaken: the same of messages, with the fewest and with the most sizes.
+func TestInventedLatenciesAreTaken(t *testing.T) {
+	node, report := &corev1.Node{}, &v1alpha1.LowLatencyNode{}
+	node.Name, node.Status.NodeInfo.BootID = "n1", "b1"
+	report.Status.Inventory = &v1alpha1.Inventory{KernelRelease: "6.12", OnlineCPUs: "0-7"}
+	for _, more := range [][]string{{"--sizes=64"}, {"--sizes=0,1,64,128,256,1024,1472,65507", "--repetitions=10"}} {
+		network, err := asked(append([]string{"probe", "latencytest", "--kind=PingPong", "--role=Client", "--server=" + simulatedAddress}, more...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		record, err := invent(node, report, network, "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		expectTaken(t, record)
 	}
 }
 

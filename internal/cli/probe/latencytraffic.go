@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package probe
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"github.com/spf13/pflag"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/testrun"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/traffic"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+)
+
+// testEnd says what an end of a LatencyTest over the network does.
+type testEnd struct {
+	role               *usage.Choice
+	server             string
+	port               int
+	transport, waiting *usage.Choice
+	sizes              []int
+	program            string
+	onBusy             *usage.Choice
+	patience           time.Duration
+}
+
+func newTestEnd() *testEnd {
+	choice := func(value string, others ...string) *usage.Choice {
+		return &usage.Choice{Value: value, Allowed: append([]string{value}, others...)}
+	}
+	return &testEnd{
+		role:      choice("Client", "Server"),
+		transport: choice(string(latency.TCP), string(latency.UDP), string(latency.Multicast)),
+		waiting:   choice(string(latency.Spin), string(latency.Block)),
+		onBusy:    choice("refuse", "measure"),
+	}
+}
+
+func (e *testEnd) register(flags *pflag.FlagSet) {
+	flags.Var(e.role, "role", "which end of a measurement over the network this is")
+	flags.StringVar(&e.server, "server", "", "`ADDRESS` of the server")
+	flags.IntVar(&e.port, "port", traffic.Port, "TCP port of the server")
+	flags.Var(e.transport, "transport", "what carries messages")
+	flags.Var(e.waiting, "waiting", "how both ends wait for a message")
+	flags.IntSliceVar(&e.sizes, "sizes", nil, "sizes of messages in bytes")
+	flags.StringVar(&e.program, "program", "", "`PATH` of lowlatency-traffic; beside this program, or on PATH, without it")
+	flags.Var(e.onBusy, "on-busy", "what to do when something else runs on the CPU")
+	flags.DurationVar(&e.patience, "patience", 30*time.Second, "for how long a server may not listen yet")
+}
+
+// measureTraffic measures as the client, or serves until the context ends. The record is nil for a server.
+func (f *testFlags) measureTraffic(ctx context.Context, out, progress io.Writer) (*qualification.Record, error) {
+	h, err := host.Open(f.root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = h.Close() }()
+	facts, err := h.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	placement, err := f.place(facts)
+	if err != nil {
+		return nil, err
+	}
+	path, err := traffic.Find(f.end.program)
+	if err != nil {
+		return nil, err
+	}
+	cpu := placement.Measured.IDs()[0]
+	if f.end.role.Value == "Server" {
+		say(progress, "answering on port %d from CPU %d\n", f.end.port, cpu)
+		return nil, traffic.Serve(ctx, traffic.ServerOptions{Program: path, Address: "0.0.0.0", Port: f.end.port, CPU: cpu, Out: progress, Log: progress})
+	}
+	if err := f.end.checkIdle(ctx, placement.Measured); err != nil {
+		return nil, err
+	}
+	var results []*latency.Result
+	for repetition := range f.repetitions {
+		result, err := f.pingPong(ctx, path, cpu, progress)
+		if err != nil {
+			return nil, err
+		}
+		say(out, "repetition %d of %d\n%s", repetition+1, f.repetitions, text.Latency(result))
+		if err := f.end.check(result); err != nil {
+			return nil, err
+		}
+		results = append(results, result)
+	}
+	record, err := testrun.TrafficRecord(v1alpha1.LatencyTestKind(f.kind.Value), cpu, results, facts.Kernel.Release.Value,
+		facts.Setting("/proc/sys/kernel/random/boot_id").Value)
+	return &record, err
+}
+
+// check is an error when a measurement says nothing about the node.
+func (e *testEnd) check(result *latency.Result) error {
+	if err := testrun.CheckEnded(result); err != nil || e.onBusy.Value == "measure" {
+		return err
+	}
+	return testrun.CheckQuiet(result)
+}
+
+// checkIdle is an error when the CPU of the client is at work for others before anything is measured.
+func (e *testEnd) checkIdle(ctx context.Context, measured cpus.Set) error {
+	if e.onBusy.Value == "measure" {
+		return nil
+	}
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return fmt.Errorf("reading /proc: %w", err)
+	}
+	before, err := proc.Stat()
+	if err != nil {
+		return fmt.Errorf("reading /proc/stat: %w", err)
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(busyWindow):
+	}
+	after, err := proc.Stat()
+	if err != nil {
+		return fmt.Errorf("reading /proc/stat: %w", err)
+	}
+	if busy := jitter.Busy(measured, before, after); busy != "" {
+		return testrun.Problem{Reason: v1alpha1.TestMachineBusy, Message: "the machine was busy: " + busy + " before anything was measured"}
+	}
+	return nil
+}
+
+// pingPong measures once. A server may not listen yet when its pod has just started.
+func (f *testFlags) pingPong(ctx context.Context, path string, cpu int, progress io.Writer) (*latency.Result, error) {
+	e, begin := f.end, time.Now()
+	r := traffic.DefaultRequest()
+	r.Host, r.Port, r.CPU, r.Sizes = e.server, e.port, cpu, e.sizes
+	r.Transport, r.Waiting = latency.Transport(e.transport.Value), latency.Waiting(e.waiting.Value)
+	r.MaximumTime = f.duration / time.Duration(max(1, len(e.sizes)))
+	r.MinimumTime, r.WarmUp = min(r.MinimumTime, r.MaximumTime), min(r.WarmUp, f.warmUp)
+	for {
+		result, err := traffic.Measure(ctx, traffic.Options{Program: path, Request: r, Progress: func(p traffic.Progress) {
+			say(progress, "%d bytes: %d samples\n", p.Bytes, p.Samples)
+		}})
+		if err != nil || result.Outcome.Reason != latency.ReasonUnreachable || time.Since(begin) >= e.patience {
+			return result, err
+		}
+		select {
+		case <-ctx.Done():
+			return result, ctx.Err()
+		case <-time.After(min(time.Second, e.patience)):
+		}
+	}
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package latencytest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
+)
+
+const (
+	// annotationNetworks asks Multus for networks, and annotationNetworkStatus is where it says what a pod was given (the de-facto
+	// standard of the Network Plumbing Working Group, version 1.3, sections 4.1 and 5).
+	annotationNetworks      = "k8s.v1.cni.cncf.io/networks"
+	annotationNetworkStatus = "k8s.v1.cni.cncf.io/network-status"
+	// mostHugepages of 2 MiB are asked for by the pod of an end: as many as a stack takes for one program.
+	mostHugepages      = 64
+	hugepageMebibytes  = 2
+	trafficMebibytes   = 256
+	sizeMebibytes      = 48
+	trafficOverhead    = 90 * time.Second
+	serverSuffix       = "-server"
+	sizeOfAllHugepages = "2Mi"
+)
+
+// serverFor is the node that is to run the server of a node that is to be measured; otherwise why there is none now.
+func (d *decider) serverFor(c *candidate, wanted string) (*candidate, string) {
+	server := qualification.ParametersOf(&d.Test.Spec).Traffic.Server
+	if server.Placement == v1alpha1.ServerOnSameNode {
+		return c, ""
+	}
+	why := "none of the nodes of spec.traffic.server.nodeNames exists beside the measured one"
+	for _, name := range server.NodeNames {
+		at := slices.IndexFunc(d.Nodes, func(n corev1.Node) bool { return n.Name == name && n.DeletionTimestamp.IsZero() })
+		if at < 0 || name == c.node.Name {
+			continue
+		}
+		s := d.candidateOf(&d.Nodes[at])
+		if why = d.occupied(&s, wanted); why == "" {
+			return &s, ""
+		}
+		why = fmt.Sprintf("waits for node %s, which is to run the server: %s", name, why)
+	}
+	return nil, why
+}
+
+// isTaken reports whether the test itself uses a node now, to measure it or for a server.
+func (d *decider) isTaken(node string) bool {
+	return slices.ContainsFunc(d.Status.Results, func(r v1alpha1.LatencyTestResult) bool {
+		return r.Activity == v1alpha1.LatencyRunning && uses(&r, node)
+	})
+}
+
+// uses reports whether a result that is under way takes a node.
+func uses(result *v1alpha1.LatencyTestResult, node string) bool {
+	return result.Node == node || (result.Server != nil && result.Server.Node == node)
+}
+
+// poolOf is the pool of an end; nil for none. Otherwise it says why there is none.
+func (w *World) poolOf(end *v1alpha1.TestEnd) (*v1alpha1.BypassNICPool, string) {
+	if end.BypassNICPool == "" {
+		return nil, ""
+	}
+	at := slices.IndexFunc(w.Pools, func(p *v1alpha1.BypassNICPool) bool { return p.Name == end.BypassNICPool })
+	if at < 0 {
+		return nil, fmt.Sprintf("waits for BypassNICPool %s, which does not exist", end.BypassNICPool)
+	}
+	pool := w.Pools[at]
+	if pool.Spec.Allocation == v1alpha1.AllocationDynamic {
+		return nil, fmt.Sprintf("BypassNICPool %s has allocation DynamicResourceAllocation, and a LatencyTest asks for NICs of device plugins", pool.Name)
+	}
+	if attachment := pool.Spec.NetworkAttachment; attachment != nil && !slices.Contains(attachment.Namespaces, w.Test.Namespace) {
+		return nil, fmt.Sprintf("spec.networkAttachment.namespaces of BypassNICPool %s does not have %s, the namespace of the test", pool.Name, w.Test.Namespace)
+	}
+	return pool, ""
+}
+
+// poolMissing says which pool of the test cannot be used; "" when all can.
+func (w *World) poolMissing() string {
+	traffic := qualification.ParametersOf(&w.Test.Spec).Traffic
+	if traffic == nil {
+		return ""
+	}
+	for _, end := range []*v1alpha1.TestEnd{&traffic.Server.TestEnd, &traffic.Client} {
+		if _, why := w.poolOf(end); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// followServer looks after the server of a node that is measured, and makes the Job of the client when it is ready. It reports whether
+// the client is to be looked after, too.
+func (d *decider) followServer(c *candidate, result *v1alpha1.LatencyTestResult) bool {
+	client, server := d.jobNamed(result.Job), d.jobNamed(result.Server.Job)
+	if client != nil && isDone(client) {
+		return true
+	}
+	age := d.Now.Sub(result.StartedTime.Time)
+	switch {
+	case server != nil && d.isOutdated(server, c, result):
+		result.Activity, result.PendingFingerprint = v1alpha1.LatencyIdle, nil
+	case !d.exists(result.Server.Node):
+		d.fail(result, faultf(v1alpha1.TestPeerVanished, "node %s, which ran the server, went away", result.Server.Node))
+	case server == nil:
+		d.missServer(result, age)
+	case isDone(server):
+		d.concludeServer(server, result)
+	case result.Server.Address == "":
+		d.awaitServer(server, c, result, age)
+	default:
+		return true
+	}
+	if result.Activity != v1alpha1.LatencyRunning {
+		d.stopNamed(result.Job)
+	}
+	return false
+}
+
+// exists reports whether a node is there and stays.
+func (w *World) exists(node string) bool {
+	return slices.ContainsFunc(w.Nodes, func(n corev1.Node) bool { return n.Name == node && n.DeletionTimestamp.IsZero() })
+}
+
+// missServer waits for a Job of a server that was just made, and gives up one that somebody has deleted.
+func (d *decider) missServer(result *v1alpha1.LatencyTestResult, age time.Duration) {
+	if result.Server.Address == "" && age < jobAppears {
+		d.again(jobAppears - age)
+		return
+	}
+	d.fail(result, faultf(v1alpha1.TestJobGone, "Job %s of the server was deleted before there was a result", result.Server.Job))
+}
+
+// concludeServer says why a server has ended, once the news of its pod is there.
+func (d *decider) concludeServer(server *batchv1.Job, result *v1alpha1.LatencyTestResult) {
+	if late := d.podIsLate(server); late > 0 {
+		d.again(late)
+		return
+	}
+	d.fail(result, d.whyServerEnded(server))
+}
+
+// whyServerEnded is why a server has ended, which none does by itself.
+func (d *decider) whyServerEnded(job *batchv1.Job) *fault {
+	for _, pod := range d.podsOf(job) {
+		ended := endOf(pod)
+		if ended == nil {
+			continue
+		}
+		if record, err := qualification.Parse(ended.Message); err == nil && record.Problem != nil {
+			return faultf(record.Problem.Reason, "the server: %s", record.Problem.Message)
+		}
+		return faultf(v1alpha1.TestPeerFailed, "pod %s of the server has ended: %s", pod.Name, whyFailed(pod, ended))
+	}
+	return faultf(v1alpha1.TestPeerFailed, "Job %s of the server ended without a pod: %s", job.Name, whyEnded(job))
+}
+
+// awaitServer makes the Job of the client when the pod of the server is ready, and gives up when that takes too long.
+func (d *decider) awaitServer(server *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult, age time.Duration) {
+	address, sentence := d.addressOf(server)
+	switch {
+	case !d.isServer(server, result):
+		d.fail(result, faultf(v1alpha1.TestForeignPod, "Job %s or its pod is not the server that the operator has made on node %s", server.Name, result.Server.Node))
+	case address != "":
+		result.Server.Address, result.StartedTime = address, new(metav1.NewTime(d.Now))
+		job := d.jobFor(c, result)
+		if d.jobNamed(job.Name) == nil {
+			d.Start = append(d.Start, job)
+		}
+		d.again(jobAppears)
+	case age >= StartTime:
+		d.fail(result, faultf(v1alpha1.TestNotStarted, "the server did not start on node %s within %s: %s", result.Server.Node, StartTime, sentence))
+	default:
+		d.again(StartTime - age)
+		d.tell(result, sentence)
+	}
+}
+
+// isServer reports whether a Job is that of the server, and its pod, where there is one, the only one and where it belongs.
+func (d *decider) isServer(job *batchv1.Job, result *v1alpha1.LatencyTestResult) bool {
+	pods := d.podsOf(job)
+	if !isControlledBy(job, d.Test.UID) || !d.isOwnServer(job, result) || len(pods) > 1 {
+		return false
+	}
+	return len(pods) == 0 || pods[0].Spec.NodeName == "" ||
+		(pods[0].Spec.NodeName == result.Server.Node && sameProgram(&pods[0].Spec, &job.Spec.Template.Spec))
+}
+
+// tell says how far a node is that has no outcome which people would rather read.
+func (d *decider) tell(result *v1alpha1.LatencyTestResult, sentence string) {
+	if result.Outcome == "" || result.Outcome == v1alpha1.LatencyInconclusive {
+		result.Message = shorten.Sentence(sentence, v1alpha1.MaxTestMessageLength)
+	}
+}
+
+// addressOf is where the server of a Job listens; otherwise how far it is.
+func (d *decider) addressOf(job *batchv1.Job) (address, sentence string) {
+	sentence, started := d.progress(job)
+	if !started {
+		return "", "the server: " + sentence
+	}
+	pod := d.podsOf(job)[0]
+	isReady := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+	if !isReady {
+		return "", "the server: pod " + pod.Name + " is not ready yet"
+	}
+	end := &qualification.ParametersOf(&d.Test.Spec).Traffic.Server.TestEnd
+	pool, _ := d.poolOf(end)
+	if pool == nil || pool.Spec.NetworkAttachment == nil {
+		return ipv4(pod.Status.PodIP), "the server: pod " + pod.Name + " has no IPv4 address"
+	}
+	return attachedAddress(pod, pool.Name), "the server: pod " + pod.Name + " has no IPv4 address in the network of BypassNICPool " + pool.Name
+}
+
+// ipv4 is an address as the program takes it; "" when it is none.
+func ipv4(text string) string {
+	address, err := netip.ParseAddr(text)
+	if err != nil || !address.Is4() || address.IsUnspecified() || address.IsMulticast() || address.IsLoopback() {
+		return ""
+	}
+	return address.String()
+}
+
+// attachedAddress is the first IPv4 address that a pod was given in the network of a pool.
+func attachedAddress(pod *corev1.Pod, pool string) string {
+	var networks []struct {
+		Name string   `json:"name"`
+		IPs  []string `json:"ips"`
+	}
+	if json.Unmarshal([]byte(pod.Annotations[annotationNetworkStatus]), &networks) != nil {
+		return ""
+	}
+	for _, network := range networks {
+		if network.Name != pod.Namespace+"/"+pool && network.Name != pool {
+			continue
+		}
+		for _, ip := range network.IPs {
+			if address := ipv4(ip); address != "" {
+				return address
+			}
+		}
+	}
+	return ""
+}
+
+// networksOf is what an end asks of Multus; "" for the pods' own network alone.
+func networksOf(pool *v1alpha1.BypassNICPool, end *v1alpha1.TestEnd) string {
+	if pool == nil || pool.Spec.NetworkAttachment == nil {
+		return ""
+	}
+	network := struct {
+		Name string   `json:"name"`
+		IPs  []string `json:"ips,omitempty"`
+	}{Name: pool.Name}
+	if end.Address != "" {
+		network.IPs = []string{end.Address}
+	}
+	text, err := json.Marshal([]any{network})
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// serverJobFor is the Job of the server of a node; the candidate is the node that runs it.
+func (w *World) serverJobFor(server *candidate, result *v1alpha1.LatencyTestResult) *batchv1.Job {
+	parameters := qualification.ParametersOf(&w.Test.Spec)
+	seconds := int64(StartTime.Seconds()) + trafficSeconds(&parameters)
+	args := []string{"--kind=" + string(parameters.Kind), "--role=Server"}
+	return w.trafficJob(server, &parameters.Traffic.Server.TestEnd, result.Server.Job, seconds, trafficMebibytes, args)
+}
+
+// clientJobFor is the Job of the client that measures a node.
+func (w *World) clientJobFor(c *candidate, name string, result *v1alpha1.LatencyTestResult) *batchv1.Job {
+	parameters := qualification.ParametersOf(&w.Test.Spec)
+	address := ""
+	if result.Server != nil {
+		address = result.Server.Address
+	}
+	args := []string{
+		"--kind=" + string(parameters.Kind), "--role=Client", "--server=" + address, "--transport=" + string(parameters.Traffic.Transport),
+		"--waiting=" + string(parameters.Traffic.Waiting), "--sizes=" + commas(parameters.Sizes),
+		"--duration=" + parameters.Duration.String(), fmt.Sprintf("--repetitions=%d", parameters.Repetitions),
+	}
+	mebibytes := trafficMebibytes + sizeMebibytes*len(parameters.Sizes)
+	return w.trafficJob(c, &parameters.Traffic.Client, name, trafficSeconds(&parameters), mebibytes, args)
+}
+
+// trafficSeconds is what a measurement takes at most.
+func trafficSeconds(p *qualification.Parameters) int64 {
+	return int64(p.Repetitions) * int64((p.Duration + trafficOverhead).Seconds())
+}
+
+func commas(numbers []int32) string {
+	words := make([]string, 0, len(numbers))
+	for _, n := range numbers {
+		words = append(words, strconv.Itoa(int(n)))
+	}
+	return strings.Join(words, ",")
+}
+
+// trafficJob is the Job of an end.
+func (w *World) trafficJob(on *candidate, end *v1alpha1.TestEnd, name string, seconds int64, mebibytes int, args []string) *batchv1.Job {
+	pool, _ := w.poolOf(end)
+	cpus := CPUsAskedFor(1, on.report)
+	resources := corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewQuantity(int64(cpus), resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(int64(mebibytes)<<20, resource.BinarySI),
+	}
+	if pool != nil {
+		resources[corev1.ResourceName(pool.Spec.ResourceName)] = *resource.NewQuantity(1, resource.DecimalSI)
+		if pages := hugepagesOf(pool); pages > 0 {
+			resources[corev1.ResourceHugePagesPrefix+sizeOfAllHugepages] = *resource.NewQuantity(int64(pages*hugepageMebibytes)<<20, resource.BinarySI)
+		}
+	}
+	job := w.job(on, name, seconds, w.container(w.TrafficImage, resources, slices.Concat(args, []string{
+		fmt.Sprintf("--own=%d", cpus), "--record=" + RecordFile,
+	})))
+	if networks := networksOf(pool, end); networks != "" {
+		job.Spec.Template.Annotations = map[string]string{annotationNetworks: networks}
+	}
+	return job
+}
+
+// hugepagesOf is how many hugepages of 2 MiB an end asks for: those that the pool reserves for each NIC, as far as a program takes them.
+func hugepagesOf(pool *v1alpha1.BypassNICPool) int32 {
+	for _, pages := range pool.Spec.Hugepages {
+		if pages.Size == sizeOfAllHugepages {
+			return min(pages.CountPerNIC, mostHugepages)
+		}
+	}
+	return 0
+}

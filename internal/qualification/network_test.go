@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package qualification
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+)
+
+// networkRecord is a record of two sizes, of which the second carries the median alone.
+func networkRecord() Record {
+	return Record{
+		Version: Version, Kind: v1alpha1.LatencyTestPingPong, Kernel: "6.12", BootID: "b1", CPUs: "4", MaximumNanoseconds: 90_000,
+		RepetitionMaximums: []int64{90_000, 40_000}, Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: 7_000}},
+		Histogram: "SElTVA==",
+		Network: &NetworkRecord{
+			Path: v1alpha1.LatencyPathKernel, PathMessage: "the kernel counted 2 for 2 messages", ServerKernel: "6.12", Medians: []int64{5_000, 6_000},
+			Sizes: [][]int64{{64, 20_000, 3, 1, 4_000, 6_000, 500, 40_000, 6_000, 8_000, 20_000}, {1024, 200, 0, 0, 5_000, 7_500, 900, 90_000, 7_000}},
+		},
+	}
+}
+
+func TestNetworkRecordsAreReadAsTheyAreWritten(t *testing.T) {
+	want := networkRecord()
+	got, err := Parse(encoded(t, want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	m := got.Network.Measurement("node-2")
+	if m.Server != "node-2" || len(m.Sizes) != 2 || m.Sizes[0].Lost != 3 || len(m.Sizes[1].Percentiles) != 1 || m.Sizes[0].Percentiles[2].Percentile != v1alpha1.P99 {
+		t.Errorf("%+v", m)
+	}
+	for i := range m.Sizes {
+		if diff := cmp.Diff(want.Network.Sizes[i], SizeRow(&m.Sizes[i])); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestHostileNetworkRecordsAreRefused(t *testing.T) {
+	const rising = "the latencies of a size of the record do not rise towards its longest"
+	for name, tc := range map[string]struct {
+		change func(*Record)
+		want   string
+	}{
+		"jitter that was measured over the network": {func(r *Record) { r.Kind = v1alpha1.LatencyTestJitter }, "the record is of one kind and has what another one measures"},
+		"a ping-pong without a network":             {func(r *Record) { r.Network = nil }, "the record is of one kind and has what another one measures"},
+		"two CPUs":                                  {func(r *Record) { r.CPUs = "4-5" }, "the record has what measurements over the network do not measure"},
+		"stolen time":                               {func(r *Record) { r.StolenPartsPerMillion = 1 }, "the record has what measurements over the network do not measure"},
+		"another path":                              {func(r *Record) { r.Network.Path = "Fast" }, "the record names a path that is not known"},
+		"a path in red":                             {func(r *Record) { r.Network.PathMessage = "\x1b[31m" }, "the path has characters in the record that cannot be printed"},
+		"no kernel of the server":                   {func(r *Record) { r.Network.ServerKernel = "" }, "the kernel of the server is missing in the record"},
+		"a median less":                             {func(r *Record) { r.Network.Medians = r.Network.Medians[:1] }, "the record has 1 medians of 2 repetitions"},
+		"a median above all":                        {func(r *Record) { r.Network.Medians[0] = 90_001 }, "a repetition of the record has a latency above the longest"},
+		"no size":                                   {func(r *Record) { r.Network.Sizes = nil }, "the record has 0 sizes, not 1 to 8"},
+		"too many sizes":                            {func(r *Record) { r.Network.Sizes = make([][]int64, 9) }, "the record has 9 sizes, not 1 to 8"},
+		"a short row":                               {func(r *Record) { r.Network.Sizes[0] = r.Network.Sizes[0][:7] }, "a size of the record has 7 numbers"},
+		"a long row":                                {func(r *Record) { r.Network.Sizes[0] = make([]int64, 15) }, "a size of the record has 15 numbers"},
+		"a negative number":                         {func(r *Record) { r.Network.Sizes[0][2] = -1 }, "a number of a size of the record is out of its bounds"},
+		"a giant message":                           {func(r *Record) { r.Network.Sizes[0][0] = 1 << 40 }, "a number of a size of the record is out of its bounds"},
+		"a percentile that falls":                   {func(r *Record) { r.Network.Sizes[0][9] = 5_999 }, rising},
+		"a median below the shortest":               {func(r *Record) { r.Network.Sizes[0][8] = 3_999 }, rising},
+		"a percentile above the longest":            {func(r *Record) { r.Network.Sizes[0][10] = 40_001 }, rising},
+		"a mean above the longest":                  {func(r *Record) { r.Network.Sizes[0][5] = 40_001 }, "the mean of a size of the record is not between its latencies"},
+		"a percentile of too few samples":           {func(r *Record) { r.Network.Sizes[0][1] = 9_999 }, "a size of the record has a percentile that its samples do not carry"},
+		"a longest of no size":                      {func(r *Record) { r.MaximumNanoseconds = 90_001 }, "the longest latency and the percentiles of the record are not the worst of its sizes"},
+		"percentiles of no size":                    {func(r *Record) { r.Percentiles[0].Nanoseconds = 1 }, "the longest latency and the percentiles of the record are not the worst of its sizes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := networkRecord()
+			tc.change(&r)
+			if _, err := Parse(encoded(t, r)); err == nil || err.Error() != tc.want {
+				t.Errorf("refused with %v, want %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestJudgeNetwork(t *testing.T) {
+	record := networkRecord()
+	measured := &v1alpha1.LatencyMeasurement{MaximumNanoseconds: record.MaximumNanoseconds, Network: record.Network.Measurement("node-2")}
+	at := func(name v1alpha1.PercentileName, bound int64) []v1alpha1.LatencyPercentile {
+		return []v1alpha1.LatencyPercentile{{Percentile: name, Nanoseconds: bound}}
+	}
+	figures := "64 bytes: median 6 µs, longest 40 µs; 1024 bytes: median 7 µs, longest 90 µs; to a server on node node-2, path Kernel"
+	for name, tc := range map[string]struct {
+		budget *v1alpha1.LatencyBudget
+		want   Verdict
+	}{
+		"no budget": {nil, Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestNoBudget, "measured, but spec.budget does not say what is good enough: " + figures}},
+		"at the bound": {
+			&v1alpha1.LatencyBudget{MaximumNanoseconds: 90_000, Percentiles: at(v1alpha1.P50, 7_000), LossPartsPerMillion: new(int32(150))},
+			Verdict{v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget, "within the budget: " + figures},
+		},
+		"one beyond the longest": {
+			&v1alpha1.LatencyBudget{MaximumNanoseconds: 89_999},
+			Verdict{v1alpha1.LatencyFailed, v1alpha1.TestOverBudget, "1024 bytes: the maximum is 90µs, and the budget has 89.999µs"},
+		},
+		"a percentile of the second size": {
+			&v1alpha1.LatencyBudget{Percentiles: at(v1alpha1.P50, 6_999)},
+			Verdict{v1alpha1.LatencyFailed, v1alpha1.TestOverBudget, "1024 bytes: 50 % is 7µs, and the budget has 6.999µs"},
+		},
+		"a percentile that is not carried": {
+			&v1alpha1.LatencyBudget{Percentiles: at(v1alpha1.P99, 50_000)},
+			Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestTooFewSamples, "1024 bytes: 200 samples do not carry 99 %, which takes 10000"},
+		},
+		"loss": {
+			&v1alpha1.LatencyBudget{LossPartsPerMillion: new(int32)},
+			Verdict{v1alpha1.LatencyFailed, v1alpha1.TestLoss, "64 bytes: 3 of 20003 messages were lost, and the budget has 0 parts per million"},
+		},
+		"through the kernel": {
+			&v1alpha1.LatencyBudget{Path: v1alpha1.LatencyPathAccelerated, MaximumNanoseconds: 1},
+			Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestNotAccelerated, "the path was not accelerated: the kernel counted 2 for 2 messages"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Judge(measured, tc.budget)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	measured.Network.Path = v1alpha1.LatencyPathMixed
+	if got := Judge(measured, &v1alpha1.LatencyBudget{Path: v1alpha1.LatencyPathKernel}); got.Reason != v1alpha1.TestNotThroughKernel {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestParametersOfTraffic: what is measured decides about the hash, and that of jitter is as it was before there was anything else.
+func TestParametersOfTraffic(t *testing.T) {
+	if got, want := ParametersOf(&v1alpha1.LatencyTestSpec{Kind: v1alpha1.LatencyTestJitter}).Hash(), hashOf("Jitter 1m0s 1 1 500ns"); got != want {
+		t.Errorf("the hash of jitter is %s, want %s", got, want)
+	}
+	spec := func(change func(*v1alpha1.LatencyTestSpec)) string {
+		s := v1alpha1.LatencyTestSpec{Kind: v1alpha1.LatencyTestPingPong, Traffic: &v1alpha1.TestTraffic{Transport: v1alpha1.TransportUDP}}
+		change(&s)
+		return ParametersOf(&s).Hash()
+	}
+	base := spec(func(*v1alpha1.LatencyTestSpec) {})
+	for name, change := range map[string]func(*v1alpha1.LatencyTestSpec){
+		"transport": func(s *v1alpha1.LatencyTestSpec) { s.Traffic.Transport = v1alpha1.TransportTCP },
+		"waiting":   func(s *v1alpha1.LatencyTestSpec) { s.Traffic.Waiting = v1alpha1.WaitingBlock },
+		"sizes":     func(s *v1alpha1.LatencyTestSpec) { s.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{1}} },
+		"server":    func(s *v1alpha1.LatencyTestSpec) { s.Traffic.Server.NodeNames = []string{"a"} },
+		"client":    func(s *v1alpha1.LatencyTestSpec) { s.Traffic.Client = &v1alpha1.TestEnd{BypassNICPool: "x2"} },
+	} {
+		if spec(change) == base {
+			t.Errorf("another %s measures the same", name)
+		}
+	}
+	if spec(func(s *v1alpha1.LatencyTestSpec) { s.Traffic.Waiting = v1alpha1.WaitingSpin }) != base {
+		t.Error("the value in force measures something else when it is written")
+	}
+}
