@@ -94,8 +94,11 @@ func TestEveryMetricIsUsedOrKnownNotToBe(t *testing.T) {
 			queries.WriteString(target.Expr + "\n")
 		}
 	}
-	// For questions of people: how old plans are, when something changed last, what a scrape says of one profile, node or test.
-	unused := []string{profileCondition, profileShapes, nodeChecks, planAge, nodeChange, agentBeat, testCondition, testCompleted}
+	// For questions of people: how old plans are, when something changed last, what a scrape says of one profile, node or test, and of
+	// messages of one size.
+	unused := []string{
+		profileCondition, profileShapes, nodeChecks, planAge, nodeChange, agentBeat, testCondition, testCompleted, testLatency, testLongest,
+	}
 	for _, d := range Descriptions() {
 		if got, want := regexp.MustCompile(d.Name+`\b`).MatchString(queries.String()), !slices.Contains(unused, d.Name); got != want {
 			t.Errorf("%s is used: %t, wanted %t", d.Name, got, want)

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,8 +45,8 @@ func (c *Collector) collectTests(ctx context.Context, out chan<- prometheus.Metr
 		c.conditions(out, testCondition, test.Status.Conditions, test.Namespace, test.Name)
 		c.countTest(out, test)
 		for j := range test.Status.Results {
-			if result := &test.Status.Results[j]; result.Measured != nil && told < maximumTestedNodes {
-				told++
+			if result := &test.Status.Results[j]; result.Measured != nil && told+weightOf(result.Measured) <= maximumTestedNodes {
+				told += weightOf(result.Measured)
 				c.measured(out, test, result)
 			}
 		}
@@ -86,8 +87,10 @@ func (c *Collector) countTest(out chan<- prometheus.Metric, test *v1alpha1.Laten
 // measured tells the figures of a node, and how they stand to the run before.
 func (c *Collector) measured(out chan<- prometheus.Metric, test *v1alpha1.LatencyTest, result *v1alpha1.LatencyTestResult) {
 	m := result.Measured
-	c.gauge(out, testMaximum, time.Duration(m.MaximumNanoseconds).Seconds(), test.Namespace, test.Name, result.Node)
-	if m.Network == nil {
+	if m.Network != nil {
+		c.messages(out, test, result)
+	} else {
+		c.gauge(out, testMaximum, time.Duration(m.MaximumNanoseconds).Seconds(), test.Namespace, test.Name, result.Node)
 		c.gauge(out, testStolen, float64(m.StolenPartsPerMillion)/partsPerMillion, test.Namespace, test.Name, result.Node)
 	}
 	c.gauge(out, testCompleted, float64(m.CompletedTime.Unix()), test.Namespace, test.Name, result.Node)
@@ -110,4 +113,26 @@ func changedWords(before, after *v1alpha1.LatencyMeasurement) string {
 		return "nothing"
 	}
 	return strings.Join(words, ", ")
+}
+
+// weightOf is as how many nodes a measurement counts: one with several sizes of messages has as many times the series.
+func weightOf(m *v1alpha1.LatencyMeasurement) int {
+	if m.Network == nil {
+		return 1
+	}
+	return max(1, len(m.Network.Sizes))
+}
+
+// messages tells the latencies of messages by their size: the median, the tail where the samples carry it, and the longest.
+func (c *Collector) messages(out chan<- prometheus.Metric, test *v1alpha1.LatencyTest, result *v1alpha1.LatencyTestResult) {
+	for i := range result.Measured.Network.Sizes {
+		size := &result.Measured.Network.Sizes[i]
+		bytes := strconv.Itoa(int(size.Bytes))
+		for _, p := range size.Percentiles {
+			if p.Percentile == v1alpha1.P50 || p.Percentile == v1alpha1.P99 {
+				c.gauge(out, testLatency, time.Duration(p.Nanoseconds).Seconds(), test.Namespace, test.Name, result.Node, bytes, string(p.Percentile))
+			}
+		}
+		c.gauge(out, testLongest, time.Duration(size.MaximumNanoseconds).Seconds(), test.Namespace, test.Name, result.Node, bytes)
+	}
 }

@@ -55,6 +55,8 @@ const (
 	testNodes        = "lowlatency_test_nodes"
 	testMaximum      = "lowlatency_test_longest_interruption_seconds"
 	testStolen       = "lowlatency_test_stolen_ratio"
+	testLatency      = "lowlatency_test_latency_seconds"
+	testLongest      = "lowlatency_test_longest_latency_seconds"
 	testCompleted    = "lowlatency_test_completed_timestamp_seconds"
 	testChange       = "lowlatency_test_change"
 	agentHeartbeat   = "lowlatency_agent_heartbeat"
@@ -108,13 +110,17 @@ func Descriptions() []Description {
 		{testNodes, []string{"namespace", "test", "state"},
 			"Number of nodes of each LatencyTest that are selected, passed, failed, inconclusive, stale, running and waiting."},
 		{testMaximum, []string{"namespace", "test", "node"},
-			"The longest interruption, or the longest latency of a message, that a LatencyTest last measured on each node. Of all tests together, 2048 nodes are told at most, here and in the metrics below."},
+			"The longest interruption that a LatencyTest of kind Jitter last measured on each node. Of all tests together, 2048 nodes are told at most, here and in the metrics below; each size of messages counts as one."},
 		{testStolen, []string{"namespace", "test", "node"},
 			"The share of time that was taken from the measured CPU which lost most, 0 to 1."},
+		{testLatency, []string{"namespace", "test", "node", "bytes", "percentile"},
+			"Half of the time that a message of each size took to a server and back, of LatencyTests that send messages: the percentiles P50 and P99, where the samples carry them."},
+		{testLongest, []string{"namespace", "test", "node", "bytes"},
+			"The longest of these latencies."},
 		{testCompleted, []string{"namespace", "test", "node"},
 			"When a LatencyTest last measured each node, in seconds since 1970."},
 		{testChange, []string{"namespace", "test", "node", "trend", "changed"},
-			"How the last measurement of each node stands to the one before: 1 for Better, Same, Worse or Unknown, with what has changed of the node meanwhile (kernel, command line, microcode, firmware, plan, NIC, or nothing). Better and Worse mean that every repetition is shorter or longer than all of the one before."},
+			"How the last measurement of each node stands to the one before: 1 for Better, Same, Worse or Unknown, with what has changed of the node meanwhile (kernel, command line, microcode, firmware, plan, NIC, stack, or nothing). Better and Worse mean that every repetition is shorter or longer than all of the one before."},
 	}
 }
 

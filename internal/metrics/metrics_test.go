@@ -106,8 +106,17 @@ func exampleObjects() []client.Object {
 		{Node: "n2", Measured: &v1alpha1.LatencyMeasurement{CompletedTime: metav1.NewTime(now())}},
 		{Node: "n3", Activity: v1alpha1.LatencyWaiting},
 	}
+	way := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "way"}}
+	way.Status.Results = []v1alpha1.LatencyTestResult{{Node: "n1", Measured: &v1alpha1.LatencyMeasurement{
+		CompletedTime: metav1.NewTime(now()), MaximumNanoseconds: 45_000, Network: &v1alpha1.NetworkMeasurement{Sizes: []v1alpha1.SizeMeasurement{
+			{Bytes: 64, MaximumNanoseconds: 45_000, Percentiles: []v1alpha1.LatencyPercentile{
+				{Percentile: v1alpha1.P50, Nanoseconds: 5000}, {Percentile: v1alpha1.P90, Nanoseconds: 6000}, {Percentile: v1alpha1.P99, Nanoseconds: 20_000},
+			}},
+			{Bytes: 1024, MaximumNanoseconds: 40_000},
+		}},
+	}}}
 	return []client.Object{
-		test, leaseOf("n1", 20*time.Second), leaseOf("n2", 3*time.Minute),
+		test, way, leaseOf("n1", 20*time.Second), leaseOf("n2", 3*time.Minute),
 		profile, first, second, plan, other, pool, gateNode("n1", corev1.ConditionTrue, "Verified"),
 		gateNode("n2", corev1.ConditionUnknown, "ChecksUnknown"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n3"}},
 	}
@@ -177,9 +186,14 @@ lowlatency_profile_shapes{profile="trading"} 2
 lowlatency_test_change{changed="kernel, plan",namespace="tests",node="n1",test="quiet",trend="Worse"} 1
 lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="quiet"} 1.7952588e+09
 lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n2",test="quiet"} 1.7952624e+09
+lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="way"} 1.7952624e+09
 lowlatency_test_condition{namespace="tests",reason="TestsFailed",status="False",test="quiet",type="Ready"} 1
+lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P50",test="way"} 5e-06
+lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P99",test="way"} 2e-05
 lowlatency_test_longest_interruption_seconds{namespace="tests",node="n1",test="quiet"} 1.25e-05
 lowlatency_test_longest_interruption_seconds{namespace="tests",node="n2",test="quiet"} 0
+lowlatency_test_longest_latency_seconds{bytes="1024",namespace="tests",node="n1",test="way"} 4e-05
+lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",test="way"} 4.5e-05
 lowlatency_test_nodes{namespace="tests",state="failed",test="quiet"} 1
 lowlatency_test_nodes{namespace="tests",state="inconclusive",test="quiet"} 0
 lowlatency_test_nodes{namespace="tests",state="passed",test="quiet"} 1
