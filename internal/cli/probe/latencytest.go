@@ -69,11 +69,8 @@ is the program of the Jobs of a LatencyTest: see "kubectl explain latencytest".`
 
 // run measures and leaves the record. A measurement that cannot be made is a record, too: the operator tells people why.
 func (f *testFlags) run(ctx context.Context, out, progress io.Writer) error {
-	measure, kind := f.measureJitter, v1alpha1.LatencyTestKind(f.kind.Value)
-	if kind != v1alpha1.LatencyTestJitter {
-		measure = f.measureTraffic
-	}
-	found, err := measure(ctx, out, progress)
+	kind := v1alpha1.LatencyTestKind(f.kind.Value)
+	found, err := f.measure(ctx, kind, out, progress)
 	if found == nil && err == nil {
 		return nil
 	}
@@ -101,7 +98,15 @@ func (f *testFlags) run(ctx context.Context, out, progress io.Writer) error {
 	return nil
 }
 
-func (f *testFlags) measureJitter(ctx context.Context, out, progress io.Writer) (*qualification.Record, error) {
+// site is where a measurement is made.
+type site struct {
+	host      *host.Host
+	facts     *host.Facts
+	placement jitter.Placement
+}
+
+// measure reads the host, and measures on CPUs that the container has for itself. The record is nil for a server.
+func (f *testFlags) measure(ctx context.Context, kind v1alpha1.LatencyTestKind, out, progress io.Writer) (*qualification.Record, error) {
 	h, err := host.Open(f.root)
 	if err != nil {
 		return nil, err
@@ -115,12 +120,21 @@ func (f *testFlags) measureJitter(ctx context.Context, out, progress io.Writer) 
 	if err != nil {
 		return nil, err
 	}
+	s := &site{h, facts, placement}
+	if kind == v1alpha1.LatencyTestJitter {
+		return f.measureJitter(ctx, s, out, progress)
+	}
+	return f.measureTraffic(ctx, s, out, progress)
+}
+
+func (f *testFlags) measureJitter(ctx context.Context, s *site, out, progress io.Writer) (*qualification.Record, error) {
+	placement := s.placement
 	say(progress, "measuring CPUs %s, %d times %s, controlled from CPUs %s\n", placement.Measured, f.repetitions, f.duration, placement.Control)
 	var results []*jitter.Result
 	for repetition := range f.repetitions {
 		result, err := jitter.Run(ctx, jitter.Options{
 			Request:   jitter.Request{Duration: f.duration, WarmUp: min(f.warmUp, f.duration), Threshold: f.threshold},
-			Placement: placement, Host: h, Command: measuringProcess, Progress: showProgress(progress, f.duration),
+			Placement: placement, Host: s.host, Command: measuringProcess, Progress: showProgress(progress, f.duration),
 		})
 		if err != nil {
 			return nil, err
@@ -133,7 +147,7 @@ func (f *testFlags) measureJitter(ctx context.Context, out, progress io.Writer) 
 		}
 		results = append(results, result)
 	}
-	record, err := testrun.RecordOf(results, facts.Kernel.Release.Value, facts.Setting("/proc/sys/kernel/random/boot_id").Value)
+	record, err := testrun.RecordOf(results, s.facts.Kernel.Release.Value, s.facts.Setting("/proc/sys/kernel/random/boot_id").Value)
 	return &record, err
 }
 

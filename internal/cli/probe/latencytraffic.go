@@ -5,20 +5,16 @@ package probe
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"github.com/spf13/pflag"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/testrun"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/traffic"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
@@ -61,30 +57,17 @@ func (e *testEnd) register(flags *pflag.FlagSet) {
 }
 
 // measureTraffic measures as the client, or serves until the context ends. The record is nil for a server.
-func (f *testFlags) measureTraffic(ctx context.Context, out, progress io.Writer) (*qualification.Record, error) {
-	h, err := host.Open(f.root)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = h.Close() }()
-	facts, err := h.Read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	placement, err := f.place(facts)
-	if err != nil {
-		return nil, err
-	}
+func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, progress io.Writer) (*qualification.Record, error) {
 	path, err := traffic.Find(f.end.program)
 	if err != nil {
 		return nil, err
 	}
-	cpu := placement.Measured.IDs()[0]
+	cpu := s.placement.Measured.IDs()[0]
 	if f.end.role.Value == "Server" {
 		say(progress, "answering on port %d from CPU %d\n", f.end.port, cpu)
 		return nil, traffic.Serve(ctx, traffic.ServerOptions{Program: path, Address: "0.0.0.0", Port: f.end.port, CPU: cpu, Out: progress, Log: progress})
 	}
-	if err := f.end.checkIdle(ctx, placement.Measured); err != nil {
+	if err := f.checkIdle(ctx, s.placement.Measured); err != nil {
 		return nil, err
 	}
 	var results []*latency.Result
@@ -99,8 +82,8 @@ func (f *testFlags) measureTraffic(ctx context.Context, out, progress io.Writer)
 		}
 		results = append(results, result)
 	}
-	record, err := testrun.TrafficRecord(v1alpha1.LatencyTestKind(f.kind.Value), cpu, results, facts.Kernel.Release.Value,
-		facts.Setting("/proc/sys/kernel/random/boot_id").Value)
+	record, err := testrun.TrafficRecord(v1alpha1.LatencyTestKind(f.kind.Value), cpu, results, s.facts.Kernel.Release.Value,
+		s.facts.Setting("/proc/sys/kernel/random/boot_id").Value)
 	return &record, err
 }
 
@@ -113,31 +96,15 @@ func (e *testEnd) check(result *latency.Result) error {
 }
 
 // checkIdle is an error when the CPU of the client is at work for others before anything is measured.
-func (e *testEnd) checkIdle(ctx context.Context, measured cpus.Set) error {
-	if e.onBusy.Value == "measure" {
+func (f *testFlags) checkIdle(ctx context.Context, measured cpus.Set) error {
+	if f.end.onBusy.Value == "measure" {
 		return nil
 	}
-	proc, err := procfs.NewDefaultFS()
-	if err != nil {
-		return fmt.Errorf("reading /proc: %w", err)
+	busy, err := busyAmong(ctx, f.root, measured)
+	if err != nil || busy == "" {
+		return err
 	}
-	before, err := proc.Stat()
-	if err != nil {
-		return fmt.Errorf("reading /proc/stat: %w", err)
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(busyWindow):
-	}
-	after, err := proc.Stat()
-	if err != nil {
-		return fmt.Errorf("reading /proc/stat: %w", err)
-	}
-	if busy := jitter.Busy(measured, before, after); busy != "" {
-		return testrun.Problem{Reason: v1alpha1.TestMachineBusy, Message: "the machine was busy: " + busy + " before anything was measured"}
-	}
-	return nil
+	return testrun.Problem{Reason: v1alpha1.TestMachineBusy, Message: "the machine was busy: " + busy + " before anything was measured"}
 }
 
 // pingPong measures once. A server may not listen yet when its pod has just started.

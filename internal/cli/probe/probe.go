@@ -182,27 +182,33 @@ func cpuOwners(ctx context.Context, root string) ([]jitter.Owner, error) {
 
 // refuseBusy is an error that names the CPUs that are at work.
 func refuseBusy(ctx context.Context, root string, measured cpus.Set) error {
+	busy, err := busyAmong(ctx, root, measured)
+	if err != nil || busy == "" {
+		return err
+	}
+	return fmt.Errorf("%s: the probe would disturb that work and measure it; stop it, measure other CPUs, or say --on-busy=measure", busy)
+}
+
+// busyAmong names those CPUs of a host that are at work for others; "" when none is.
+func busyAmong(ctx context.Context, root string, measured cpus.Set) (string, error) {
 	proc, err := procfs.NewFS(filepath.Join(root, "proc"))
 	if err != nil {
-		return fmt.Errorf("reading /proc of the host: %w", err)
+		return "", fmt.Errorf("reading /proc of the host: %w", err)
 	}
 	before, err := proc.Stat()
 	if err != nil {
-		return fmt.Errorf("reading /proc/stat: %w", err)
+		return "", fmt.Errorf("reading /proc/stat: %w", err)
 	}
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return "", ctx.Err()
 	case <-time.After(busyWindow):
 	}
 	after, err := proc.Stat()
 	if err != nil {
-		return fmt.Errorf("reading /proc/stat: %w", err)
+		return "", fmt.Errorf("reading /proc/stat: %w", err)
 	}
-	if busy := jitter.Busy(measured, before, after); busy != "" {
-		return fmt.Errorf("%s: the probe would disturb that work and measure it; stop it, measure other CPUs, or say --on-busy=measure", busy)
-	}
-	return nil
+	return jitter.Busy(measured, before, after), nil
 }
 
 // measuringProcess is this program again.
