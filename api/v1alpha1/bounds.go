@@ -353,7 +353,9 @@ const (
 	// MaxTestNameLength bounds metadata.name of a LatencyTest, which Jobs carry as a label, and the name of a Job.
 	MaxTestNameLength = 63
 	// MaxTestedNodes bounds the nodes of a LatencyTest: spec.nodes.names, status.results and spec.maximumParallelNodes.
+	// MaxSweptNodes bounds them where rates are measured, whose results are larger.
 	MaxTestedNodes = 128
+	MaxSweptNodes  = 64
 	// MaxTestDurationSeconds bounds spec.durationSeconds.
 	MaxTestDurationSeconds = 86400
 	// MaxTestRepetitions bounds spec.repetitions.
@@ -386,7 +388,13 @@ const (
 	// MaxTestSizes bounds spec.pingPong.sizes and the sizes of a measurement, MaxMessageBytes each of them.
 	MaxTestSizes    = 8
 	MaxMessageBytes = 65536
-	// MaxLossPartsPerMillion bounds spec.budget.lossPartsPerMillion.
+	// MaxTestRates bounds spec.rateSweep.messagesPerSecond and the rates of a measurement, MaxMessagesPerSecond each of them,
+	// MaxDatagramBytes spec.rateSweep.bytes and MaxAnswersPerRate spec.rateSweep.answersPerRate.
+	MaxTestRates         = 8
+	MaxMessagesPerSecond = 5000000
+	MaxDatagramBytes     = 65507
+	MaxAnswersPerRate    = 1000000
+	// MaxLossPartsPerMillion bounds spec.budget.lossPartsPerMillion and spec.budget.latePartsPerMillion.
 	MaxLossPartsPerMillion = 1000000
 	// MaxPathMessageLength bounds what a measurement says of its path.
 	MaxPathMessageLength = 256

@@ -62,7 +62,7 @@ func sharedBounds() []bound {
 		{v1alpha1.MaxObjectNameLength, "maxLength", "lln: spec.bypassPools[] spec.plannedPools[].name spec.bypassNICs[].pool bnp: spec.sharing.withPools[] status.findings[].conflictingPools[] lt: spec.nodes.profile spec.nodes.bypassNICPool"},
 		{v1alpha1.MaxNameLength, "maxLength", `bnp: status.findings[].node status.members[].node llnp: spec.containerRuntime.runtimeClassName status.findings[].node
 			status.shapes[].pool lln: spec.planConfigMap spec.profile status.bypassNICs[].pool
-			status.bypassNICs[].users[].pod lt: spec.nodes.names[] status.results[].node status.results[].measured.fingerprint.stacks[].pool status.results[].previous.fingerprint.stacks[].pool status.results[].pendingFingerprint.stacks[].pool`},
+			status.bypassNICs[].users[].pod lt: spec.nodes.names[] status.results[].node status.results[].measured.fingerprint.stacks[].pool status.results[].measured.network.serverFingerprint.stacks[].pool status.results[].previous.fingerprint.stacks[].pool status.results[].previous.network.serverFingerprint.stacks[].pool status.results[].pendingFingerprint.stacks[].pool`},
 		{v1alpha1.MaxNamespaceLength, "maxLength", `llnp: spec.verification.qualification.tests[].namespace bnp: spec.networkAttachment.namespaces[] lln: status.bypassNICs[].users[].container
 			status.bypassNICs[].users[].namespace`},
 		{v1alpha1.MaxMatchLabels, "maxProperties", `bnp: spec.nodeSelector.matchLabels llnp: spec.nodeSelector.matchLabels
@@ -75,7 +75,7 @@ func sharedBounds() []bound {
 			spec.pools.existing.machineConfigLabels[] spec.pools.existing.machineConfigPoolSelector[] lt: spec.nodes.nodeSelector.matchExpressions[].values[] spec.nodes.nodeSelector.matchLabels[]`},
 		{v1alpha1.MaxHashLength, "maxLength", `llnp: status.shapes[].hash lln: spec.planHash spec.pendingPlanHash status.inventory.hash
 			status.enactment.planHash status.enactment.inForcePlanHash
-			status.transitions[].planHash status.verifiedPlanHash lt: status.results[].measured.parametersHash status.results[].previous.parametersHash status.results[].measured.fingerprint.commandLineHash status.results[].measured.fingerprint.planHash status.results[].measured.fingerprint.nicsHash status.results[].previous.fingerprint.commandLineHash status.results[].previous.fingerprint.planHash status.results[].previous.fingerprint.nicsHash status.results[].pendingFingerprint.commandLineHash status.results[].pendingFingerprint.planHash status.results[].pendingFingerprint.nicsHash`},
+			status.transitions[].planHash status.verifiedPlanHash lt: status.results[].measured.parametersHash status.results[].previous.parametersHash status.results[].measured.fingerprint.commandLineHash status.results[].measured.network.serverFingerprint.commandLineHash status.results[].measured.fingerprint.planHash status.results[].measured.network.serverFingerprint.planHash status.results[].measured.fingerprint.nicsHash status.results[].measured.network.serverFingerprint.nicsHash status.results[].previous.fingerprint.commandLineHash status.results[].previous.network.serverFingerprint.commandLineHash status.results[].previous.fingerprint.planHash status.results[].previous.network.serverFingerprint.planHash status.results[].previous.fingerprint.nicsHash status.results[].previous.network.serverFingerprint.nicsHash status.results[].pendingFingerprint.commandLineHash status.results[].pendingFingerprint.planHash status.results[].pendingFingerprint.nicsHash`},
 		{v1alpha1.MaxCheckLength, "maxLength", `llnp: spec.verification.waivedChecks[].check status.findings[].check lln: status.drift[].check
 			status.findings[].check status.transitions[].check`},
 		{v1alpha1.MaxGeneration, "maximum", `bnp: status.observedGeneration llnp: status.observedGeneration lln:
@@ -199,9 +199,9 @@ func nodeBounds() []bound {
 		{v1alpha1.MaxArchitectureLength, "maxLength", "lln: status.inventory.architecture"},
 		{v1alpha1.MaxProcessorVendorLength, "maxLength", "lln: status.inventory.processorVendor"},
 		{v1alpha1.MaxHypervisorLength, "maxLength", "lln: status.inventory.hypervisor"},
-		{v1alpha1.MaxMicrocodeLength, "maxLength", "lln: status.inventory.microcode lt: status.results[].measured.fingerprint.microcode status.results[].previous.fingerprint.microcode status.results[].pendingFingerprint.microcode"},
+		{v1alpha1.MaxMicrocodeLength, "maxLength", "lln: status.inventory.microcode lt: status.results[].measured.fingerprint.microcode status.results[].measured.network.serverFingerprint.microcode status.results[].previous.fingerprint.microcode status.results[].previous.network.serverFingerprint.microcode status.results[].pendingFingerprint.microcode"},
 		{v1alpha1.MaxInventoryTextLength, "maxLength", `lln: status.inventory.biosVersion status.inventory.kernelRelease
-			status.inventory.nics[].management status.inventory.processorModel status.inventory.product lt: status.results[].measured.fingerprint.kernel status.results[].measured.fingerprint.biosVersion status.results[].previous.fingerprint.kernel status.results[].previous.fingerprint.biosVersion status.results[].pendingFingerprint.kernel status.results[].pendingFingerprint.biosVersion`},
+			status.inventory.nics[].management status.inventory.processorModel status.inventory.product lt: status.results[].measured.fingerprint.kernel status.results[].measured.network.serverFingerprint.kernel status.results[].measured.fingerprint.biosVersion status.results[].measured.network.serverFingerprint.biosVersion status.results[].previous.fingerprint.kernel status.results[].previous.network.serverFingerprint.kernel status.results[].previous.fingerprint.biosVersion status.results[].previous.network.serverFingerprint.biosVersion status.results[].pendingFingerprint.kernel status.results[].pendingFingerprint.biosVersion`},
 		{v1alpha1.MaxReportedFrequencyKilohertz, "maximum", "lln: status.inventory.maximumFrequencyKilohertz status.inventory.minimumFrequencyKilohertz"},
 		{v1alpha1.MaxCores, "maxItems", "lln: status.inventory.cores"},
 		{v1alpha1.MaxCoreLength, "maxLength", "lln: status.inventory.cores[]"},
@@ -237,8 +237,8 @@ func poolBounds() []bound {
 		{v1alpha1.MaxPort, "maximum", "bnp: spec.stack.afxdp.steering.udpPorts[]"},
 		{v1alpha1.MaxStackVersionLength, "maxLength", `bnp: spec.stack.efvi.onloadVersion spec.stack.onload.version spec.stack.tcpDirect.onloadVersion
 			spec.stack.tcpDirect.version lln: status.bypassNICs[].moduleVersion
-			status.bypassNICs[].userVersion lt: status.results[].measured.fingerprint.stacks[].versions status.results[].previous.fingerprint.stacks[].versions status.results[].pendingFingerprint.stacks[].versions`},
-		{v1alpha1.MaxFingerprintStacks, "maxItems", "lt: status.results[].measured.fingerprint.stacks status.results[].previous.fingerprint.stacks status.results[].pendingFingerprint.stacks"},
+			status.bypassNICs[].userVersion lt: status.results[].measured.fingerprint.stacks[].versions status.results[].measured.network.serverFingerprint.stacks[].versions status.results[].previous.fingerprint.stacks[].versions status.results[].previous.network.serverFingerprint.stacks[].versions status.results[].pendingFingerprint.stacks[].versions`},
+		{v1alpha1.MaxFingerprintStacks, "maxItems", "lt: status.results[].measured.fingerprint.stacks status.results[].measured.network.serverFingerprint.stacks status.results[].previous.fingerprint.stacks status.results[].previous.network.serverFingerprint.stacks status.results[].pendingFingerprint.stacks"},
 		{v1alpha1.MaxHostPathLength, "maxLength", `bnp: spec.stack.efvi.userSpace.hostPath spec.stack.onload.userSpace.hostPath
 			spec.stack.tcpDirect.userSpace.hostPath`},
 		{v1alpha1.MaxOnloadOptions, "maxItems", "bnp: spec.stack.onload.options"},
@@ -257,6 +257,10 @@ func testBounds() []bound {
 	measured := func(field string) string {
 		return "lt: status.results[].measured." + field + " status.results[].previous." + field
 	}
+	rate := func(field string) string { return measured("network.rates[]." + field) }
+	figures := func(field string) string {
+		return measured("network.sizes[]."+field) + " " + rate("fromIntended."+field) + " " + rate("fromSent."+field)
+	}
 	return []bound{
 		{v1alpha1.MaxTestNameLength, "maxLength", "llnp: spec.verification.qualification.tests[].name lt: status.results[].job status.results[].server.job"},
 		{v1alpha1.MaxTestedNodes, "maxItems", "lt: spec.nodes.names status.results"},
@@ -270,8 +274,8 @@ func testBounds() []bound {
 		{v1alpha1.MaxMeasuredCPUs, "maximum", "lt: spec.jitter.cpus"},
 		{v1alpha1.MaxThresholdNanoseconds, "maximum", "lt: spec.jitter.thresholdNanoseconds"},
 		{v1alpha1.MaxLatencyNanoseconds, "maximum", "lt: spec.budget.maximumNanoseconds spec.budget.percentiles[].nanoseconds " + measured("percentiles[].nanoseconds") + " " +
-			measured("network.sizes[].percentiles[].nanoseconds")},
-		{v1alpha1.MaxPercentiles, "maxItems", "lt: spec.budget.percentiles " + measured("percentiles") + " " + measured("network.sizes[].percentiles")},
+			figures("percentiles[].nanoseconds")},
+		{v1alpha1.MaxPercentiles, "maxItems", "lt: spec.budget.percentiles " + measured("percentiles") + " " + figures("percentiles")},
 		{v1alpha1.MaxTestReasonLength, "maxLength", "lt: status.results[].reason"},
 		{v1alpha1.MaxTestMessageLength, "maxLength", "lt: status.results[].message"},
 		{v1alpha1.MaxCPUNumber, "maximum", measured("worstCPU")},
@@ -281,13 +285,18 @@ func testBounds() []bound {
 		{v1alpha1.MaxObjectNameLength, "maxLength", "lt: spec.traffic.client.bypassNICPool spec.traffic.server.bypassNICPool"},
 		{v1alpha1.MaxNameLength, "maxLength", "lt: spec.traffic.server.nodeNames[] status.results[].server.node " + measured("network.server")},
 		{v1alpha1.MaxInventoryTextLength, "maxLength", measured("network.serverKernel")},
-		{v1alpha1.MaxGeneration, "maximum", measured("network.repetitionMediansNanoseconds[]") + " " + measured("network.sizes[].samples") + " " +
-			measured("network.sizes[].lost") + " " + measured("network.sizes[].stray") + " " + measured("network.sizes[].minimumNanoseconds") + " " +
-			measured("network.sizes[].meanNanoseconds") + " " + measured("network.sizes[].deviationNanoseconds") + " " + measured("network.sizes[].maximumNanoseconds")},
+		{v1alpha1.MaxGeneration, "maximum", measured("network.repetitionMediansNanoseconds[]") + " " + figures("samples") + " " + figures("minimumNanoseconds") + " " +
+			figures("meanNanoseconds") + " " + figures("deviationNanoseconds") + " " + figures("maximumNanoseconds") + " " +
+			measured("network.sizes[].lost") + " " + measured("network.sizes[].stray") + " " + rate("achievedPerSecond") + " " + rate("sent") + " " + rate("lost") + " " +
+			rate("gaps") + " " + rate("duplicates") + " " + rate("reordered") + " " + rate("late") + " " + rate("maximumLatenessNanoseconds") + " " + rate("answersLost")},
 		{v1alpha1.MaxTestServers, "maxItems", "lt: spec.traffic.server.nodeNames"},
 		{v1alpha1.MaxTestSizes, "maxItems", "lt: spec.pingPong.sizes " + measured("network.sizes")},
-		{v1alpha1.MaxMessageBytes, "maximum", "lt: spec.pingPong.sizes[] " + measured("network.sizes[].bytes")},
-		{v1alpha1.MaxLossPartsPerMillion, "maximum", "lt: spec.budget.lossPartsPerMillion"},
+		{v1alpha1.MaxMessageBytes, "maximum", "lt: spec.pingPong.sizes[] " + measured("network.sizes[].bytes") + " " + rate("bytes")},
+		{v1alpha1.MaxTestRates, "maxItems", "lt: spec.rateSweep.messagesPerSecond " + measured("network.rates")},
+		{v1alpha1.MaxMessagesPerSecond, "maximum", "lt: spec.rateSweep.messagesPerSecond[] " + rate("messagesPerSecond")},
+		{v1alpha1.MaxDatagramBytes, "maximum", "lt: spec.rateSweep.bytes"},
+		{v1alpha1.MaxAnswersPerRate, "maximum", "lt: spec.rateSweep.answersPerRate"},
+		{v1alpha1.MaxLossPartsPerMillion, "maximum", "lt: spec.budget.lossPartsPerMillion spec.budget.latePartsPerMillion"},
 		{v1alpha1.MaxPathMessageLength, "maxLength", measured("network.pathMessage")},
 		{v1alpha1.MaxIPv4Length, "maxLength", "lt: status.results[].server.address"},
 		{v1alpha1.MaxIPv4PrefixLength, "maxLength", "lt: spec.traffic.client.address spec.traffic.server.address"},

@@ -170,6 +170,10 @@ const (
 	TestOverBudget = "OverBudget"
 	// TestLoss: Failed, more messages were lost than the budget allows.
 	TestLoss = "Loss"
+	// TestLateSends: Failed, more messages left late than the budget allows.
+	TestLateSends = "LateSends"
+	// TestGeneratorLimit: Inconclusive, the client did not reach a rate, which says nothing about what receives.
+	TestGeneratorLimit = "GeneratorLimit"
 	// TestTooFewSamples: Inconclusive, the samples do not carry a percentile of the budget.
 	TestTooFewSamples = "TooFewSamples"
 	// TestNotAccelerated: Inconclusive, messages did not go past the network stack of the kernel, as the budget asks for.
@@ -206,4 +210,19 @@ const (
 	// its current plan and boot, and its device plugins advertise. It is what the gate decides, settling times
 	// included, whether or not spec.verification.gate is Taint; the node readiness controller can act on it.
 	NodeConditionReady = "LowLatencyReady"
+)
+
+// Reasons of the standard conditions of a Node about its maintenance, MaintenancePlanned and the like. By this prefix the operator
+// tells its own from those of others.
+const (
+	// NodeReasonPrefix begins them all.
+	NodeReasonPrefix = "LowLatency"
+	// NodeReasonPlanned means that the node waits for its turn to be changed.
+	NodeReasonPlanned = NodeReasonPrefix + "PlanWaits"
+	// NodeReasonChanging means that the operator changes the host.
+	NodeReasonChanging = NodeReasonPrefix + "HostChanges"
+	// NodeReasonDraining means that the operator evicts the pods of the node, because the host is to reboot.
+	NodeReasonDraining = NodeReasonPrefix + "PodsEvicted"
+	// NodeReasonDrained means that the pods are gone that the operator evicts.
+	NodeReasonDrained = NodeReasonPrefix + "NodeEmpty"
 )

@@ -60,6 +60,9 @@ const (
 	// AnnotationCordoned on a Node says since when the operator keeps pods off it while it changes the host. A cordon without
 	// it belongs to somebody else and is left alone.
 	AnnotationCordoned = GroupName + "/cordoned"
+	// AnnotationHeld on a Node names the labels and annotations, separated by commas, by which the operator keeps others from
+	// replacing the node while it changes the host. What it does not name belongs to somebody else and is left alone.
+	AnnotationHeld = GroupName + "/held"
 	// AnnotationRetry on a Node asks for one more attempt with a plan that has failed there: its value is
 	// status.enactment.number of the LowLatencyNode.
 	AnnotationRetry = GroupName + "/retry-enactment"

@@ -261,7 +261,7 @@ type LatencyMeasurement struct {
 	// +optional
 	StolenPartsPerMillion int32 `json:"stolenPartsPerMillion,omitempty"`
 
-	// percentiles are those of the CPU and repetition in which each was largest, or of the size of messages, at most 6. One that
+	// percentiles are those of the CPU and repetition in which each was largest, or of the size or rate of messages, at most 6. One that
 	// the samples do not carry is absent.
 	// +kubebuilder:validation:MaxItems=6
 	// +listType=map
@@ -288,12 +288,32 @@ type LatencyMeasurement struct {
 	// +optional
 	Causes []string `json:"causes,omitempty"`
 
+	// countedInterrupts is All, Devices or None: which interrupts causes can name. Devices: the container runtime hides
+	// /proc/interrupts from pods, so that interrupts of devices were counted from /sys/kernel/irq, and those of the kernel itself, such as
+	// its timer's, were not. None: none were counted. When omitted, nothing is measured that has causes.
+	// +optional
+	CountedInterrupts CountedInterrupts `json:"countedInterrupts,omitempty"`
+
 	// histogram is the HDR histogram of the lengths of all interruptions in nanoseconds, or of the latencies of messages of the
-	// first size, in the compressed V2 encoding and base64. It is absent where it would be too large.
+	// first size or rate, in the compressed V2 encoding and base64. It is absent where it would be too large.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Histogram string `json:"histogram,omitempty"`
 }
+
+// CountedInterrupts says which interrupts the kernel showed to a measurement.
+//
+// +kubebuilder:validation:Enum=All;Devices;None
+type CountedInterrupts string
+
+const (
+	// CountedInterruptsAll are those of /proc/interrupts.
+	CountedInterruptsAll CountedInterrupts = "All"
+	// CountedInterruptsDevices are those of /sys/kernel/irq: of devices alone.
+	CountedInterruptsDevices CountedInterrupts = "Devices"
+	// CountedInterruptsNone are none.
+	CountedInterruptsNone CountedInterrupts = "None"
+)
 
 // NetworkMeasurement is what was measured over the network. Of each figure, the worst repetition counts.
 type NetworkMeasurement struct {
@@ -307,6 +327,10 @@ type NetworkMeasurement struct {
 	// +optional
 	ServerKernel string `json:"serverKernel,omitempty"`
 
+	// serverFingerprint is what that node was. When omitted, it was the measured node itself.
+	// +optional
+	ServerFingerprint *LatencyFingerprint `json:"serverFingerprint,omitempty"`
+
 	// path is the way that messages took: Kernel, Accelerated, Mixed or Unknown, by what the kernel counted at both ends.
 	// +required
 	Path LatencyPath `json:"path"`
@@ -316,13 +340,21 @@ type NetworkMeasurement struct {
 	// +optional
 	PathMessage string `json:"pathMessage,omitempty"`
 
-	// sizes are what was measured with messages of each size, one at a time, at most 8, in the order of the measurement.
+	// sizes are what was measured with messages of each size, one at a time, at most 8, in the order of the measurement. Kind
+	// RateSweep has one, measured while nothing else was sent.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
 	Sizes []SizeMeasurement `json:"sizes,omitempty"`
 
-	// repetitionMediansNanoseconds are the medians of the first size in the repetitions, at most 10.
+	// rates are what was measured with messages that leave on a schedule, at most 8, in the order of the measurement. When
+	// omitted, none left so.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	Rates []RateMeasurement `json:"rates,omitempty"`
+
+	// repetitionMediansNanoseconds are the medians of the first rate, or of the first size, in the repetitions, at most 10.
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:Minimum=0
 	// +kubebuilder:validation:items:Maximum=9007199254740991
@@ -339,12 +371,6 @@ type SizeMeasurement struct {
 	// +required
 	Bytes int32 `json:"bytes"`
 
-	// samples is how many latencies were taken in all repetitions.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=9007199254740991
-	// +required
-	Samples int64 `json:"samples"`
-
 	// lost is how many messages had no answer in time, in all repetitions.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
@@ -356,6 +382,95 @@ type SizeMeasurement struct {
 	// +kubebuilder:validation:Maximum=9007199254740991
 	// +required
 	Stray int64 `json:"stray"`
+
+	LatencyFigures `json:",inline"`
+}
+
+// RateMeasurement is what was measured with messages that leave on a schedule, at one rate. Counts are of all repetitions.
+type RateMeasurement struct {
+	// messagesPerSecond is the rate.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=5000000
+	// +required
+	MessagesPerSecond int32 `json:"messagesPerSecond"`
+
+	// achievedPerSecond is the rate at which messages left in the repetition in which it was lowest.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	AchievedPerSecond int64 `json:"achievedPerSecond"`
+
+	// bytes is the size of the messages.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65536
+	// +required
+	Bytes int32 `json:"bytes"`
+
+	// sent is how many messages were sent.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	Sent int64 `json:"sent"`
+
+	// lost is how many of them the server did not receive.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	Lost int64 `json:"lost"`
+
+	// gaps is in how many runs they were lost.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	Gaps int64 `json:"gaps"`
+
+	// duplicates is how many the server received once more.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	Duplicates int64 `json:"duplicates"`
+
+	// reordered is how many the server received after one that was sent later.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	Reordered int64 `json:"reordered"`
+
+	// late is how many left more than an interval of the rate after their time.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	Late int64 `json:"late"`
+
+	// maximumLatenessNanoseconds is how late the latest of them left.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	MaximumLatenessNanoseconds int64 `json:"maximumLatenessNanoseconds"`
+
+	// answersLost is how many answers did not come back; the message was lost, or its answer.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	AnswersLost int64 `json:"answersLost"`
+
+	// fromIntended are the latencies from when messages were to leave, so that a client that was held up hides nothing. They are
+	// estimates of one way: the time until the answer, less the mean half round trip of the sizes. They are judged.
+	// +required
+	FromIntended LatencyFigures `json:"fromIntended"`
+
+	// fromSent are the latencies of the same messages from when they left, as sfnt-stream counts them.
+	// +required
+	FromSent LatencyFigures `json:"fromSent"`
+}
+
+// LatencyFigures are what is known of many latencies. Of each figure, the worst repetition counts.
+type LatencyFigures struct {
+	// samples is how many latencies were taken in all repetitions.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +required
+	Samples int64 `json:"samples"`
 
 	// minimumNanoseconds is the shortest latency of all repetitions.
 	// +kubebuilder:validation:Minimum=0

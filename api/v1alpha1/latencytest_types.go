@@ -60,7 +60,7 @@ type LatencyTestList struct {
 
 // LatencyTestKind says what is measured.
 //
-// +kubebuilder:validation:Enum=Jitter;PingPong
+// +kubebuilder:validation:Enum=Jitter;PingPong;RateSweep
 type LatencyTestKind string
 
 const (
@@ -68,24 +68,31 @@ const (
 	LatencyTestJitter LatencyTestKind = "Jitter"
 	// LatencyTestPingPong measures how long a message takes to a server and back, with one message under way at a time.
 	LatencyTestPingPong LatencyTestKind = "PingPong"
+	// LatencyTestRateSweep measures how long messages take that leave on a schedule, at one rate after the other.
+	LatencyTestRateSweep LatencyTestKind = "RateSweep"
 )
 
 // LatencyTestSpec says what is measured on which nodes, and what is good enough.
 //
 // +kubebuilder:validation:XValidation:rule="self.kind == 'Jitter' || !has(self.jitter)",message="spec.jitter stands with spec.kind Jitter only."
 // +kubebuilder:validation:XValidation:rule="self.kind == 'PingPong' || !has(self.pingPong)",message="spec.pingPong stands with spec.kind PingPong only."
+// +kubebuilder:validation:XValidation:rule="self.kind == 'RateSweep' || !has(self.rateSweep)",message="spec.rateSweep stands with spec.kind RateSweep only."
 // +kubebuilder:validation:XValidation:rule="(self.kind != 'Jitter') == has(self.traffic)",message="spec.traffic says between which ends messages go: every spec.kind but Jitter needs it, and Jitter has none."
+// +kubebuilder:validation:XValidation:rule="self.kind == 'PingPong' || !has(self.traffic) || self.traffic.transport != 'TCP'",message="spec.traffic.transport TCP stands with spec.kind PingPong only: messages that leave on a schedule are datagrams, so use UDP or Multicast."
+// +kubebuilder:validation:XValidation:rule="!has(self.nodes.names) || !has(self.traffic) || !has(self.traffic.server.nodeNames) || self.nodes.names.all(node, self.traffic.server.nodeNames.exists(server, server != node))",message="spec.traffic.server.nodeNames needs for each of spec.nodes.names a node that is another one: a measured node runs its own server with placement SameNode only."
 // +kubebuilder:validation:XValidation:rule="!has(self.pingPong) || !has(self.pingPong.sizes) || !has(self.traffic) || self.pingPong.sizes.all(size, self.traffic.transport == 'TCP' ? size >= 1 : size <= 65507)",message="spec.pingPong.sizes are 1 to 65536 bytes over TCP, and 0 to 65507 bytes in datagrams."
 // +kubebuilder:validation:XValidation:rule="!has(self.budget) || self.kind == 'Jitter' || !has(self.budget.stolenPartsPerMillion)",message="spec.budget.stolenPartsPerMillion stands with spec.kind Jitter only."
 // +kubebuilder:validation:XValidation:rule="!has(self.budget) || self.kind != 'Jitter' || (!has(self.budget.lossPartsPerMillion) && !has(self.budget.path))",message="spec.budget.lossPartsPerMillion and spec.budget.path are about messages, which spec.kind Jitter does not send."
+// +kubebuilder:validation:XValidation:rule="!has(self.budget) || !has(self.budget.latePartsPerMillion) || self.kind == 'RateSweep'",message="spec.budget.latePartsPerMillion stands with spec.kind RateSweep only, whose messages leave on a schedule."
 type LatencyTestSpec struct {
-	// nodes are those that are measured, at most 128.
+	// nodes are those that are measured, at most 128, and 64 with kind RateSweep.
 	// +required
 	Nodes LatencyTestNodes `json:"nodes"`
 
-	// kind is Jitter or PingPong. Jitter: a loop on the cycle counter notes when and for how long something else runs on its
-	// CPU. PingPong: messages go to a server and come back, one at a time, and half of the time that takes is the latency, as
-	// sfnt-pingpong has it; such a number is a floor, since nothing is sent while an answer is late.
+	// kind is Jitter, PingPong or RateSweep. Jitter: a loop on the cycle counter notes when and for how long something else runs on
+	// its CPU. PingPong: messages go to a server and come back, one at a time, and half of the time that takes is the latency, as
+	// sfnt-pingpong has it; such a number is a floor, since nothing is sent while an answer is late. RateSweep: messages leave on a
+	// schedule whatever comes back, at one rate after the other, and the latency counts from when a message was to leave.
 	// +required
 	Kind LatencyTestKind `json:"kind"`
 
@@ -93,7 +100,7 @@ type LatencyTestSpec struct {
 	// +optional
 	Jitter *JitterTest `json:"jitter,omitempty"`
 
-	// traffic says between which ends messages go, and how. Kind PingPong needs it.
+	// traffic says between which ends messages go, and how. Every kind but Jitter needs it.
 	// +optional
 	Traffic *TestTraffic `json:"traffic,omitempty"`
 
@@ -101,8 +108,13 @@ type LatencyTestSpec struct {
 	// +optional
 	PingPong *PingPongTest `json:"pingPong,omitempty"`
 
-	// durationSeconds is how long each repetition measures, 1 to 86400; kind PingPong shares it out among its sizes, each of
-	// which ends earlier with a million messages. When omitted, this means the user has no opinion and
+	// rateSweep has the parameters of kind RateSweep. When omitted, each of them is as if it were omitted.
+	// +optional
+	RateSweep *RateSweepTest `json:"rateSweep,omitempty"`
+
+	// durationSeconds is how long each repetition measures, 1 to 86400. Kind PingPong shares it out among its sizes, each of
+	// which ends earlier with a million messages; kind RateSweep among its rates, and the highest sends 400 million messages at
+	// most. When omitted, this means the user has no opinion and
 	// the operator chooses a default, which is subject to change over time. The current default is 60.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
@@ -319,6 +331,37 @@ type PingPongTest struct {
 	Sizes []int32 `json:"sizes,omitempty"`
 }
 
+// RateSweepTest has the parameters of kind RateSweep.
+type RateSweepTest struct {
+	// messagesPerSecond are the rates, 1 to 8 of 1 to 5000000 messages a second, in the order of the measurement. A rate that the
+	// client missed by more than 10 % is the last. The histogram of the result is that of the first. When omitted, this means the
+	// user has no opinion and the operator chooses a default, which is subject to change over time. The current default is 10000,
+	// 50000 and 100000.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=5000000
+	// +listType=set
+	// +optional
+	MessagesPerSecond []int32 `json:"messagesPerSecond,omitempty"`
+
+	// bytes is the size of messages, 24 to 65507. When omitted, this means the user has no opinion and the operator chooses a
+	// default, which is subject to change over time. The current default is 64.
+	// +kubebuilder:validation:Minimum=24
+	// +kubebuilder:validation:Maximum=65507
+	// +optional
+	Bytes int32 `json:"bytes,omitempty"`
+
+	// answersPerRate is of how many messages of each rate the time is taken at least, where so many are sent, 1000 to 1000000; twice
+	// as many at most. The server answers these alone, so that the way back is quiet. 99 % takes 10000 of them, 99.9 % 100000. When
+	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over time. The
+	// current default is 120000.
+	// +kubebuilder:validation:Minimum=1000
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	AnswersPerRate int32 `json:"answersPerRate,omitempty"`
+}
+
 // LatencyPath is the way that messages took, by what the kernel counted at both ends.
 //
 // +kubebuilder:validation:Enum=Kernel;Accelerated;Mixed;Unknown
@@ -359,13 +402,20 @@ type LatencyBudget struct {
 	// +optional
 	LossPartsPerMillion *int32 `json:"lossPartsPerMillion,omitempty"`
 
+	// latePartsPerMillion bounds the share of messages that left more than an interval of their rate after their time, 0 to 1000000:
+	// the CPU of the client was held up. When omitted, it is not judged.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	LatePartsPerMillion *int32 `json:"latePartsPerMillion,omitempty"`
+
 	// path is Accelerated or Kernel: the way that messages have to take by what the kernel counts at both ends. A result of
 	// another way is Inconclusive: it says nothing about this one. When omitted, the way is told and not judged.
 	// +kubebuilder:validation:Enum=Accelerated;Kernel
 	// +optional
 	Path LatencyPath `json:"path,omitempty"`
 
-	// percentiles bound single percentiles, at most 6. When omitted, none is judged.
+	// percentiles bound single percentiles, of each size or rate of messages, at most 6. When omitted, none is judged.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=6
 	// +listType=map
@@ -397,7 +447,7 @@ const (
 // LatencyPercentile is a percentile with its value, or with its bound.
 type LatencyPercentile struct {
 	// percentile is P50, P90, P99, P999 (99.9 %), P9999 or P99999. Of kind Jitter it is over time: at a random
-	// moment, the interruption that is going on is at most so long, and 0 when none is. Of kind PingPong it is over messages,
+	// moment, the interruption that is going on is at most so long, and 0 when none is. Of the other kinds it is over messages,
 	// and takes a hundred of them above it: P99999 ten million.
 	// +required
 	Percentile PercentileName `json:"percentile"`

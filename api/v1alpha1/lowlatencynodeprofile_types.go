@@ -277,6 +277,18 @@ const (
 	RolloutPaused RolloutState = "Paused"
 )
 
+// BootFallback says what may have to happen where a kernel does not come up with new arguments.
+//
+// +kubebuilder:validation:Enum=Automatic;ByHandAccepted
+type BootFallback string
+
+const (
+	// BootFallbackAutomatic has arguments tried only on hosts that start with the former ones by themselves.
+	BootFallbackAutomatic BootFallback = "Automatic"
+	// BootFallbackByHandAccepted has them tried also where somebody has to choose the former entry at the console.
+	BootFallbackByHandAccepted BootFallback = "ByHandAccepted"
+)
+
 // RolloutSpec says whether changes are carried out, and how many nodes may leave the profile at once.
 type RolloutSpec struct {
 	// state is Active or Paused. Paused: nodes are planned and verified, but nothing is written to the
@@ -296,4 +308,14 @@ type RolloutSpec struct {
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	MaximumReleasedNodes *int32 `json:"maximumReleasedNodes,omitempty"`
+
+	// bootFallback is Automatic or ByHandAccepted: what may have to happen on an ordinary host whose kernel does not come
+	// up with new arguments. Automatic: arguments are tried only where the boot loader starts them once, so that the host
+	// comes back with the former ones by itself; others are refused. ByHandAccepted: they are tried also where GRUB keeps
+	// its environment on LVM, MD RAID, btrfs or ZFS and cannot write there. A kernel that does not come up is then started
+	// again and again until somebody chooses the former entry at the console; one that comes up and is not verified is
+	// taken back as elsewhere. It has no effect on OpenShift. When omitted, this means the user has no opinion and the
+	// operator chooses a default, which is subject to change over time. The current default is Automatic.
+	// +optional
+	BootFallback BootFallback `json:"bootFallback,omitempty"`
 }

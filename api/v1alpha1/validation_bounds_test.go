@@ -89,6 +89,8 @@ func describeBounds(admin func() client.Client) {
 			"spec.verification.repair", `supported values: "ReportOnly", "Runtime"`),
 		Entry("an empty enum value", `rollout: {state: ""}`,
 			"spec.rollout.state", `supported values: "Active", "Paused"`),
+		Entry("a way back that there is not", `rollout: {bootFallback: None}`,
+			"spec.rollout.bootFallback", `supported values: "Automatic", "ByHandAccepted"`),
 		Entry("zero hugepages", `memory: {defaultHugepageSize: 1Gi, hugepages: [{size: 1Gi, count: 0}]}`,
 			"spec.memory.hugepages[0].count", "greater than or equal to 1"),
 		Entry("more hugepages than any host has", `memory: {defaultHugepageSize: 1Gi, hugepages: [{size: 1Gi, count: 16777217}]}`,

@@ -80,6 +80,14 @@ func pingPong(change func(*latencyTest)) func(*latencyTest) {
 	}
 }
 
+// rateSweep makes a test one that sends messages on a schedule, and changes it.
+func rateSweep(change func(*latencyTest)) func(*latencyTest) {
+	return pingPong(func(t *latencyTest) {
+		t.Spec.Kind = v1alpha1.LatencyTestRateSweep
+		change(t)
+	})
+}
+
 // trafficRules returns a case for each CEL rule about messages.
 func trafficRules() []latencyTestRule {
 	rules := []latencyTestRule{
@@ -92,6 +100,31 @@ func trafficRules() []latencyTestRule {
 			field: "spec", message: "spec.pingPong stands with spec.kind PingPong only.",
 			accepted: pingPong(func(t *latencyTest) { t.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64}} }),
 			rejected: func(t *latencyTest) { t.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64}} },
+		},
+		{
+			field: "spec", message: "spec.rateSweep stands with spec.kind RateSweep only.",
+			accepted: rateSweep(func(t *latencyTest) { t.Spec.RateSweep = &v1alpha1.RateSweepTest{Bytes: 24} }),
+			rejected: pingPong(func(t *latencyTest) { t.Spec.RateSweep = &v1alpha1.RateSweepTest{Bytes: 24} }),
+		},
+		{
+			field: "spec", message: "spec.traffic.transport TCP stands with spec.kind PingPong only: messages that leave on a schedule are datagrams, so use UDP or Multicast.",
+			accepted: pingPong(func(t *latencyTest) { t.Spec.Traffic.Transport = v1alpha1.TransportTCP }),
+			rejected: rateSweep(func(t *latencyTest) { t.Spec.Traffic.Transport = v1alpha1.TransportTCP }),
+		},
+		{
+			field:   "spec",
+			message: "spec.traffic.server.nodeNames needs for each of spec.nodes.names a node that is another one: a measured node runs its own server with placement SameNode only.",
+			accepted: pingPong(func(t *latencyTest) {
+				t.Spec.Nodes, t.Spec.Traffic.Server.NodeNames = v1alpha1.LatencyTestNodes{Names: []string{"node-1", "node-2"}}, []string{"node-2", "node-1"}
+			}),
+			rejected: pingPong(func(t *latencyTest) {
+				t.Spec.Nodes, t.Spec.Traffic.Server.NodeNames = v1alpha1.LatencyTestNodes{Names: []string{"node-1", "node-2"}}, []string{"node-2", "node-2"}
+			}),
+		},
+		{
+			field: "spec", message: "spec.budget.latePartsPerMillion stands with spec.kind RateSweep only, whose messages leave on a schedule.",
+			accepted: rateSweep(func(t *latencyTest) { t.Spec.Budget = &v1alpha1.LatencyBudget{LatePartsPerMillion: new(int32)} }),
+			rejected: pingPong(func(t *latencyTest) { t.Spec.Budget = &v1alpha1.LatencyBudget{LatePartsPerMillion: new(int32)} }),
 		},
 		{
 			field: "spec", message: "spec.traffic says between which ends messages go: every spec.kind but Jitter needs it, and Jitter has none.",
