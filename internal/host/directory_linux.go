@@ -144,14 +144,20 @@ func (v *directoryView) lstat(name string) (node, error) {
 	if err != nil {
 		return node{}, v.mounted.explain(name, err)
 	}
-	found := node{kind: kindOfMode(stat.Mode), size: stat.Size, permissions: stat.Mode & permissionBits, inode: stat.Ino}
-	if found.kind == kindDevice {
-		found.major, found.minor = unix.Major(stat.Rdev), unix.Minor(stat.Rdev)
-	}
+	found := nodeOf(&stat)
 	if found.kind == kindLink {
 		found.target, err = v.readLink(dir, base)
 	}
 	return found, err
+}
+
+// nodeOf is what the kernel says of a name, without the target of a link.
+func nodeOf(stat *unix.Stat_t) node {
+	found := node{kind: kindOfMode(stat.Mode), size: stat.Size, permissions: stat.Mode & permissionBits, inode: stat.Ino}
+	if found.kind == kindDevice {
+		found.major, found.minor = unix.Major(stat.Rdev), unix.Minor(stat.Rdev)
+	}
+	return found
 }
 
 func statAt(dir int, base string) (unix.Stat_t, error) {
@@ -228,8 +234,8 @@ func (v *directoryView) pieces(name string, limit int, do func(piece []byte, las
 	if err := unix.Fstat(file, &stat); err != nil {
 		return err
 	}
-	if kindOfMode(stat.Mode) != kindFile {
-		return errNotRegular
+	if found := nodeOf(&stat); found.kind != kindFile {
+		return found.notRegular()
 	}
 	return v.copyContent(file, stat.Size, limit, do)
 }

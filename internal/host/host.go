@@ -27,6 +27,8 @@ type Host struct {
 	cpuinfo atomic.Pointer[cpuinfo]
 	// interrupts and softirqs are the tables as they were read latest.
 	interrupts, softirqs atomic.Pointer[counterTable]
+	// deviceInterrupts is what stood for interrupts where they are hidden.
+	deviceInterrupts atomic.Pointer[counterTable]
 }
 
 // Open opens a host: a directory that holds proc and sys ("/", "/host", an unpacked snapshot), or an

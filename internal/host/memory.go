@@ -71,7 +71,7 @@ func (t *memoryTree) readFile(name string, limit int) (string, error) {
 	case !ok:
 		return "", fs.ErrNotExist
 	case found.kind != kindFile:
-		return "", errNotRegular
+		return "", found.notRegular()
 	case found.oversized > 0:
 		return "", tooLargeError{min(limit, found.oversized)}
 	case len(found.content) > limit:

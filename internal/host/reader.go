@@ -311,7 +311,7 @@ func numberIn(name, prefix, suffix string) (int, bool) {
 
 // isAbsent tells an error that leaves a fact absent from one that shows a damaged or hostile host.
 func isAbsent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, errHidden)
 }
 
 // relative makes a path of the host relative to the root.

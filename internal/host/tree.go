@@ -77,7 +77,18 @@ var (
 	errPCITree      = errors.New("more PCI devices, or more bridges behind each other, than a host can have")
 	errTooDeep      = errors.New("more directories deep than any file of the kernel")
 	errOutside      = errors.New("a symbolic link leads out of the root")
+	errHidden       = errors.New(reasonHidden)
 )
+
+// notRegular says why a name that is no regular file cannot be read as one. A container runtime puts the device of /dev/null over a file
+// that a container is not to see (maskedPaths of the OCI runtime specification; maskPaths of runc).
+func (n node) notRegular() error {
+	const nullMajor, nullMinor = 1, 3
+	if n.kind == kindDevice && n.major == nullMajor && n.minor == nullMinor {
+		return errHidden
+	}
+	return errNotRegular
+}
 
 // tooLargeError says that a file is longer than is sensible for it.
 type tooLargeError struct{ limit int }
@@ -94,14 +105,15 @@ type unreadableError struct{ reason string }
 
 func (e unreadableError) Error() string { return e.reason }
 
-// Is makes a recorded "permission denied" behave like the original.
+// Is makes a recorded reason behave like the original.
 func (e unreadableError) Is(target error) bool {
-	return target == fs.ErrPermission && (e.reason == reasonPermission || e.reason == ReasonNotMounted)
+	return target == errHidden && e.reason == reasonHidden || target == fs.ErrPermission && (e.reason == reasonPermission || e.reason == ReasonNotMounted)
 }
 
 const (
 	reasonMissing    = "no such file"
 	reasonPermission = "permission denied"
+	reasonHidden     = "the container runtime hides it"
 )
 
 // reasonOf puts an error of a tree into the words of Fact.Reason, without the path: a Fact has it.

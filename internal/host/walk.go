@@ -81,7 +81,7 @@ func (w *walk) regular(name string) (string, error) {
 	case err != nil:
 		return "", err
 	case found.node.kind != kindFile:
-		return "", errNotRegular
+		return "", found.node.notRegular()
 	}
 	return found.name, nil
 }
