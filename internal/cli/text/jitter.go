@@ -95,6 +95,9 @@ func worst(one *jitter.CPUResult, palette Palette, columns int) string {
 	if one.NotRecorded > 0 {
 		title += palette.Warn(fmt.Sprintf(" (%d interruptions had no room in the record)", one.NotRecorded))
 	}
+	if one.DevicesOnly() {
+		title = "/proc/interrupts is hidden here: interrupts of devices were counted, and those of the kernel's timer and between CPUs were not\n" + title
+	}
 	if one.CountedNanoseconds > 0 {
 		title = "CPU " + strconv.Itoa(one.CPU) + ", what the kernel counted, per second: " + jitter.CountedWords(one) + "\n" + title
 	}
@@ -105,14 +108,17 @@ func worst(one *jitter.CPUResult, palette Palette, columns int) string {
 	slices.SortStableFunc(longest, func(a, b jitter.Interruption) int { return cmp.Compare(b.LengthNanoseconds, a.LengthNanoseconds) })
 	var rows [][]string
 	for _, i := range longest[:min(worstShown, len(longest))] {
-		rows = append(rows, []string{nanoseconds(i.LengthNanoseconds), "+" + nanoseconds(i.AtNanoseconds), causes(i.Causes)})
+		rows = append(rows, []string{nanoseconds(i.LengthNanoseconds), "+" + nanoseconds(i.AtNanoseconds), causes(i.Causes, one.HidesCauses())})
 	}
 	return title + "\n" + Table([]string{"LENGTH", "AT", "WHAT THE KERNEL COUNTED MEANWHILE"}, rows, palette, columns)
 }
 
 // causes names the counters that moved, at most five.
-func causes(all []jitter.Cause) string {
+func causes(all []jitter.Cause, hidden bool) string {
 	const most = 5
+	if len(all) == 0 && hidden {
+		return "nothing that is seen here: the kernel's own interrupts, firmware (SMI), the hypervisor or the hardware"
+	}
 	if len(all) == 0 {
 		return "nothing: firmware (SMI), the hypervisor or the hardware"
 	}

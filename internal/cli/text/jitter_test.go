@@ -4,10 +4,13 @@
 package text
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 )
 
@@ -48,6 +51,25 @@ CPU 5, the longest: none
 `
 	if diff := cmp.Diff(want, Jitter(result, NewPalette(false), 120)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestJitterBlamesNobodyForWhatIsHidden: where interrupts are not all counted, an interruption without a cause may be one of them.
+func TestJitterBlamesNobodyForWhatIsHidden(t *testing.T) {
+	const blamed, hidden = "nothing: firmware (SMI), the hypervisor or the hardware", "nothing that is seen here: the kernel's own interrupts, firmware (SMI)"
+	for from, want := range map[string][]string{
+		"":                    {blamed},
+		"/proc/interrupts":    {blamed},
+		host.DeviceInterrupts: {hidden, "/proc/interrupts is hidden here", "0 interrupts of devices,"},
+		jitter.NoInterrupts:   {hidden, "interrupts unknown, 0 softirqs"},
+	} {
+		result := &jitter.Result{CPUs: []jitter.CPUResult{{CPU: 4, InterruptsFrom: from, CountedNanoseconds: 1e9, Worst: []jitter.Interruption{{LengthNanoseconds: 900}}}}}
+		got := Jitter(result, NewPalette(false), 160)
+		for _, sentence := range []string{blamed, hidden, "/proc/interrupts is hidden here", "interrupts unknown, 0 softirqs", "0 interrupts of devices,"} {
+			if strings.Contains(got, sentence) != slices.Contains(want, sentence) {
+				t.Errorf("interrupts from %q, %q:\n%s", from, sentence, got)
+			}
+		}
 	}
 }
 

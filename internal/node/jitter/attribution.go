@@ -26,6 +26,7 @@ type sample struct {
 func attribute(result *Result, samples []sample) {
 	for i := range result.CPUs {
 		one := &result.CPUs[i]
+		one.InterruptsFrom = interruptsFrom(samples)
 		for j := range one.Worst {
 			worst := &one.Worst[j]
 			before, after, found := around(samples, worst.ClockNanoseconds, worst.ClockNanoseconds+worst.LengthNanoseconds)
@@ -38,6 +39,14 @@ func attribute(result *Result, samples []sample) {
 			one.Counted, one.CountedNanoseconds = moved(one.CPU, first, last), last.ClockNanoseconds-first.ClockNanoseconds
 		}
 	}
+}
+
+// interruptsFrom is where the samples have their interrupts from.
+func interruptsFrom(samples []sample) string {
+	if len(samples) == 0 || !samples[0].Counters.Interrupts.Lines.Known {
+		return NoInterrupts
+	}
+	return samples[0].Counters.Interrupts.Lines.Source
 }
 
 // around finds the samples that enclose a time.

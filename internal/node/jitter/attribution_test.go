@@ -58,6 +58,9 @@ func TestAttribute(t *testing.T) {
 		}
 	}
 	one := result.CPUs[0]
+	if one.InterruptsFrom != "/proc/interrupts" || one.HidesCauses() {
+		t.Errorf("interrupts from %q", one.InterruptsFrom)
+	}
 	if diff := cmp.Diff(moved, one.Counted); diff != "" || one.CountedNanoseconds != 2_000 {
 		t.Errorf("over %d ns (-want +got):\n%s", one.CountedNanoseconds, diff)
 	}
@@ -66,6 +69,16 @@ func TestAttribute(t *testing.T) {
 	}
 	if got := (&CPUResult{}).CountedPerSecond(CauseInterrupt); got != 0 {
 		t.Errorf("%v interrupts per second of nothing", got)
+	}
+}
+
+func TestAttributeWithoutInterrupts(t *testing.T) {
+	without := counted(0, [2]uint64{}, [2]uint64{}, [2]uint64{}, 0)
+	without.Counters.Interrupts.Lines = host.Absent[[]host.InterruptLine]("/proc/interrupts", "no such file")
+	result := &Result{CPUs: []CPUResult{{CPU: 3}}}
+	attribute(result, []sample{without})
+	if one := result.CPUs[0]; one.InterruptsFrom != NoInterrupts || !one.HidesCauses() || one.DevicesOnly() || CountedWords(&one) != "interrupts unknown, 0 softirqs, 0 preemptions" {
+		t.Errorf("interrupts from %q: %s", one.InterruptsFrom, CountedWords(&one))
 	}
 }
 

@@ -31,7 +31,11 @@ type pair struct {
 
 // counted draws a row: by kind, and by the names of the kernel's counters.
 func (c *canvas) counted(row, cpu int, before, after *CPUResult) {
-	c.pairs(0, row, fmt.Sprintf("CPU %d: what the kernel counted", cpu), pairsByKind(before, after))
+	but := ""
+	if isCounted(before, after) && !before.CountsAlike(after) {
+		but = ", but interrupts: not the same were"
+	}
+	c.pairs(0, row, fmt.Sprintf("CPU %d: what the kernel counted%s", cpu, but), pairsByKind(before, after))
 	c.pairs(1, row, fmt.Sprintf("CPU %d: which counters", cpu), pairsByName(before, after))
 }
 
@@ -44,11 +48,15 @@ func pairsByKind(before, after *CPUResult) []pair {
 	if !isCounted(before, after) {
 		return nil
 	}
+	alike := before.CountsAlike(after)
 	var all []pair
 	for _, kind := range []struct {
 		kind CauseKind
 		name string
 	}{{CauseInterrupt, "interrupts"}, {CauseSoftirq, "softirqs"}, {CauseContextSwitch, "preemptions"}} {
+		if kind.kind == CauseInterrupt && !alike {
+			continue
+		}
 		all = append(all, pair{kind.name, before.CountedPerSecond(kind.kind), after.CountedPerSecond(kind.kind)})
 	}
 	return all
@@ -60,10 +68,11 @@ func pairsByName(before, after *CPUResult) []pair {
 	if !isCounted(before, after) {
 		return nil
 	}
+	alike := before.CountsAlike(after)
 	var all []pair
 	add := func(one *CPUResult, set func(*pair, float64)) {
 		for _, cause := range one.Counted {
-			if cause.Kind == CauseContextSwitch {
+			if cause.Kind == CauseContextSwitch || cause.Kind == CauseInterrupt && !alike {
 				continue
 			}
 			name := barName(cause)

@@ -30,7 +30,11 @@ func Plot(result *Result) string {
 		c.lengths(0, i, fmt.Sprintf("CPU %d: how long", one.CPU), one, s)
 		c.times(1, i, fmt.Sprintf("CPU %d: when the longest came", one.CPU), one, s)
 	}
-	return c.end("Each line is an interruption: blue with something that the kernel counted about that time, red without (firmware, hypervisor, hardware).")
+	without := "firmware, hypervisor, hardware"
+	if slices.ContainsFunc(result.CPUs, func(one CPUResult) bool { return one.HidesCauses() }) {
+		without = "the kernel's own interrupts, " + without
+	}
+	return c.end("Each line is an interruption: blue with something that the kernel counted about that time, red without (" + without + ").")
 }
 
 // Compare draws two measurements side by side with the same scales: for each CPU of either how many interruptions of which length there

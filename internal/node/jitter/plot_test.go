@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
 // elements counts the elements of an SVG document by name, and fails when it is not well-formed.
@@ -153,6 +155,17 @@ func TestCompareCounted(t *testing.T) {
 	}
 	if document := CompareCounted(before, twoCPUs()); strings.Count(document, "not counted in both") != 2*3 {
 		t.Errorf("CPUs that only one of the results has are compared:\n%s", document)
+	}
+}
+
+// TestCompareCountedOtherwise: interrupts of devices are not compared with those of devices and kernel.
+func TestCompareCountedOtherwise(t *testing.T) {
+	before, after := countedPair()
+	after.CPUs[0].InterruptsFrom = host.DeviceInterrupts
+	document := CompareCounted(before, after)
+	if strings.Contains(document, ">interrupts<") || strings.Contains(document, "RES &lt;Rescheduling&gt;") || !strings.Contains(document, "softirqs") ||
+		!strings.Contains(document, "but interrupts: not the same were") {
+		t.Errorf("what was not counted alike is compared:\n%s", document)
 	}
 }
 

@@ -3,6 +3,8 @@
 
 package jitter
 
+import "github.com/lowlatency-dev/lowlatency-operator/internal/host"
+
 // Result is what a measurement found. Its JSON form is documented in docs/jitter.md.
 type Result struct {
 	// CounterHertz is the frequency of the cycle counter, and CalibrationPartsPerMillion how far the clock of the
@@ -48,6 +50,23 @@ type CPUResult struct {
 	// the measurement, the most frequent first. Unlike lengths, it does not depend on what the machine below a virtual one does.
 	Counted            []Cause `json:"counted"`
 	CountedNanoseconds int64   `json:"countedNanoseconds"`
+	// InterruptsFrom is where interrupts were counted: /proc/interrupts, or /sys/kernel/irq, which has those of devices alone and not
+	// the kernel's own, such as those of its timer, or NoInterrupts. It is empty in results that were saved before it was noted.
+	InterruptsFrom string `json:"interruptsFrom,omitempty"`
+}
+
+// NoInterrupts stands where none could be counted.
+const NoInterrupts = "none"
+
+// DevicesOnly reports whether interrupts of devices were counted, and those of the kernel itself were not.
+func (r *CPUResult) DevicesOnly() bool { return r.InterruptsFrom == host.DeviceInterrupts }
+
+// HidesCauses reports whether an interrupt of the kernel itself may be behind an interruption without a cause.
+func (r *CPUResult) HidesCauses() bool { return r.DevicesOnly() || r.InterruptsFrom == NoInterrupts }
+
+// CountsAlike reports whether what was counted of interrupts in two measurements is of the same ones.
+func (r *CPUResult) CountsAlike(other *CPUResult) bool {
+	return r.DevicesOnly() == other.DevicesOnly() && r.HidesCauses() == other.HidesCauses()
 }
 
 // CountedPerSecond is how often the kernel counted something of a kind on this CPU; 0 when nothing was counted.
@@ -83,7 +102,7 @@ type Interruption struct {
 	AtNanoseconds     int64 `json:"atNanoseconds"`
 	LengthNanoseconds int64 `json:"lengthNanoseconds"`
 	// Causes are the counters of the kernel that moved on this CPU about that time. When none did, it was
-	// firmware (SMI), the hypervisor, or the hardware.
+	// firmware (SMI), the hypervisor, or the hardware, or what CPUResult.InterruptsFrom does not have.
 	Causes []Cause `json:"causes,omitempty"`
 
 	// ClockNanoseconds is when it began, by CLOCK_MONOTONIC of the host.

@@ -98,8 +98,15 @@ func cpuNumbers(results ...*Result) []int {
 
 // CountedWords says how often, per second, the kernel counted interrupts, softirqs and preemptions on a CPU.
 func CountedWords(one *CPUResult) string {
+	interrupts := rate(one.CountedPerSecond(CauseInterrupt)) + " interrupts"
+	switch {
+	case one.DevicesOnly():
+		interrupts += " of devices"
+	case one.HidesCauses():
+		interrupts = "interrupts unknown"
+	}
 	return strings.Join([]string{
-		rate(one.CountedPerSecond(CauseInterrupt)) + " interrupts",
+		interrupts,
 		rate(one.CountedPerSecond(CauseSoftirq)) + " softirqs",
 		rate(one.CountedPerSecond(CauseContextSwitch)) + " preemptions",
 	}, ", ")
