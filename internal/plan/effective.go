@@ -78,6 +78,7 @@ func (e *EffectiveSpec) fillPools() {
 	fill(e, "spec.pools.management", &e.Spec.Pools.Management, v1alpha1.PoolsManaged)
 	fill(e, "spec.pools.maximumUnavailableNodes", &e.Spec.Pools.MaximumUnavailableNodes, 0)
 	fill(e, "spec.rollout.state", &e.Spec.Rollout.State, v1alpha1.RolloutActive)
+	fill(e, "spec.rollout.bootFallback", &e.Spec.Rollout.BootFallback, v1alpha1.BootFallbackAutomatic)
 	note(e, "spec.acceptedRisks", e.Spec.AcceptedRisks)
 }
 

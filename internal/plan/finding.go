@@ -60,6 +60,7 @@ const (
 	ruleRealTime          = "plan.real-time-kernel"
 	ruleSMT               = "plan.smt"
 	ruleClock             = "plan.clock"
+	ruleBootFallback      = "plan.boot-fallback"
 	ruleOfflineCPUs       = "plan.offline-cpus"
 	ruleCPUList           = "plan.cpu-list"
 	ruleCPUsExist         = "plan.cpus-exist"

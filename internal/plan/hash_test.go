@@ -6,6 +6,7 @@ package plan
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -132,5 +133,19 @@ func TestPlanSurvivesJSON(t *testing.T) {
 	}
 	if plan.Hash() != read.Hash() {
 		t.Errorf("hash %s becomes %s", plan.Hash(), read.Hash())
+	}
+}
+
+// TestHashOfAWayBack: a profile that says what is so anyhow has the same plan, and one that accepts another way back has its own.
+func TestHashOfAWayBack(t *testing.T) {
+	with := func(fallback v1alpha1.BootFallback) change {
+		return func(s *v1alpha1.LowLatencyNodeProfileSpec) { s.Rollout.BootFallback = fallback }
+	}
+	if got := findingsOf(xeon(), with(v1alpha1.BootFallbackByHandAccepted)); !slices.Contains(got, "plan.boot-fallback Low spec.rollout.bootFallback") {
+		t.Errorf("findings %q", got)
+	}
+	none, automatic, byHand := planOf(t, xeon()), planOf(t, xeon(), with(v1alpha1.BootFallbackAutomatic)), planOf(t, xeon(), with(v1alpha1.BootFallbackByHandAccepted))
+	if automatic.Hash() != none.Hash() || byHand.Hash() == none.Hash() || byHand.Kernel.BootFallback != v1alpha1.BootFallbackByHandAccepted {
+		t.Errorf("hashes %s, %s and %s; the way back is %q", none.Hash(), automatic.Hash(), byHand.Hash(), byHand.Kernel.BootFallback)
 	}
 }

@@ -92,12 +92,24 @@ func (p *planner) checkOfflineCPUs() {
 		about(finding.OfCPUs(p.machine.hidden))
 }
 
+// reportByHand says what it means that a way back by hand is enough.
+func (p *planner) reportByHand() {
+	p.report(v1alpha1.SeverityLow, ruleBootFallback, "spec.rollout.bootFallback",
+		"Have the console of such hosts at hand, or give /boot a partition of its own with ext4 there and leave the field out.",
+		"on an ordinary host whose boot loader cannot take a trial back, a kernel that does not come up is started again and "+
+			"again until somebody chooses the former entry at the console")
+}
+
 // planKernel decides the kernel flavour and page size. 64 KiB pages exist on arm64 only, and there is no
 // real-time kernel with them.
 func (p *planner) planKernel() {
 	const field = "spec.memory.kernelPageSize"
 	kernel, pages := p.spec.Kernel.Type, p.spec.Memory.KernelPageSize
 	p.plan.Kernel = KernelPlan{Type: kernel, PageSize: pages, Origin: p.origin("spec.kernel.type")}
+	if fallback := p.spec.Rollout.BootFallback; fallback == v1alpha1.BootFallbackByHandAccepted {
+		p.plan.Kernel.BootFallback = fallback
+		p.reportByHand()
+	}
 	if pages != v1alpha1.PageSize64Ki {
 		return
 	}

@@ -33,7 +33,8 @@ func (p *planner) planHost() {
 // requires them: it stays down on a host that has not got its hugepages.
 func (p *planner) hugepageUnits() {
 	script := ""
-	for _, pages := range p.plan.Hugepages {
+	for i := range p.plan.Hugepages {
+		pages := &p.plan.Hugepages[i]
 		if pages.Method != ByUnit {
 			continue
 		}
@@ -41,7 +42,7 @@ func (p *planner) hugepageUnits() {
 			script = p.addScript("lowlatency-hugepages", hugepagesScript, pages.Origin)
 		}
 		p.addUnit(Unit{
-			Name:    fmt.Sprintf("lowlatency-hugepages-%dkB-numa%d.service", pages.SizeKibibytes, *pages.NUMANode),
+			Name:    pages.UnitName(),
 			Enabled: true,
 			Content: oneshot{
 				description: fmt.Sprintf("Reserve %d hugepages of %s on NUMA node %d", pages.Count, pages.Size, *pages.NUMANode),

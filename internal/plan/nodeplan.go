@@ -7,6 +7,8 @@
 package plan
 
 import (
+	"fmt"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 )
@@ -115,7 +117,9 @@ type Derivation struct {
 type KernelPlan struct {
 	Type     v1alpha1.KernelType `json:"type"`
 	PageSize v1alpha1.PageSize   `json:"pageSize"`
-	Origin   Origin              `json:"origin"`
+	// BootFallback is ByHandAccepted where a kernel that does not come up may stay until somebody comes, else "".
+	BootFallback v1alpha1.BootFallback `json:"bootFallback,omitempty"`
+	Origin       Origin                `json:"origin"`
 }
 
 // Argument is one argument of the kernel command line.
@@ -144,6 +148,11 @@ type HugepagePlan struct {
 	NUMANode *int           `json:"numaNode,omitempty"`
 	Method   HugepageMethod `json:"method"`
 	Origin   Origin         `json:"origin"`
+}
+
+// UnitName is the unit of pages that are reserved by one.
+func (h *HugepagePlan) UnitName() string {
+	return fmt.Sprintf("lowlatency-hugepages-%dkB-numa%d.service", h.SizeKibibytes, *h.NUMANode)
 }
 
 // InterruptPlan says where device interrupts are handled.

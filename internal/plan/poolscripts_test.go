@@ -32,6 +32,8 @@ type fakeKernel struct {
 	root string
 	// refuses is a driver that takes no device.
 	refuses string
+	// wasProbing has the device's own driver take it once more: it began before it was told to leave it.
+	wasProbing bool
 }
 
 // newFakeKernel has a NIC with an interface, its driver sfc, and an IOMMU.
@@ -114,8 +116,8 @@ func (k *fakeKernel) probe() {
 			continue
 		}
 		driver := strings.TrimSpace(string(wanted))
-		if driver == "" {
-			driver = "sfc"
+		if driver == "" || k.wasProbing {
+			driver, k.wasProbing = "sfc", false
 		}
 		_ = os.Remove(k.path(device + "/driver"))
 		if driver != k.refuses {
@@ -280,6 +282,21 @@ func nicScriptCases() map[string]scriptCase {
 		"a kernel without the module": {
 			host:      func(k *fakeKernel) { _ = os.RemoveAll(k.path("bus/pci/drivers/vfio-pci")) },
 			wantError: "the kernel has no driver vfio-pci", wantDrivers: map[string]string{testNIC: "sfc"},
+		},
+		"a NIC that its own driver was taking meanwhile": {
+			host: func(k *fakeKernel) {
+				_ = os.Remove(k.path(devices + testNIC + "/driver"))
+				k.wasProbing = true
+			},
+			wantDrivers: map[string]string{testNIC: DriverVFIO}, wantFiles: map[string]string{devices + testNIC + override: DriverVFIO},
+		},
+		"a NIC that its own driver was taking meanwhile, and the host with it": {
+			host: func(k *fakeKernel) {
+				_ = os.Remove(k.path(devices + testNIC + "/driver"))
+				k.wasProbing = true
+				k.write("proc/net/route", "ens1f0 00000000 0102A8C0\n")
+			},
+			wantError: "ens1f0 carries the default route of the host",
 		},
 		"a driver that does not take the NIC gives it back": {
 			host:      func(k *fakeKernel) { k.refuses = DriverVFIO },

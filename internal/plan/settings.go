@@ -171,6 +171,7 @@ func (e EffectiveSpec) platformSettings() []fieldValue {
 		{"spec.pools.management", string(pools.Management)},
 		{"spec.pools.maximumUnavailableNodes", number(pools.MaximumUnavailableNodes)},
 		{"spec.rollout.state", string(e.Spec.Rollout.State)},
+		{"spec.rollout.bootFallback", string(e.Spec.Rollout.BootFallback)},
 		{"spec.acceptedRisks", joined(e.Spec.AcceptedRisks, func(r v1alpha1.AcceptedRisk) string { return r.Setting })},
 		{"spec.kubelet.resourceManagement", string(k.ResourceManagement)},
 		{"spec.kubelet.fullCores", string(k.FullCores)},

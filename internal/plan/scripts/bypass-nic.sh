@@ -71,20 +71,10 @@ has_default_route() {
 	return 1
 }
 
-# has_interface_or_no_driver is true once a driver has made its interface: the kernel shows the driver of a device
-# before the driver has probed it (really_probe in drivers/base/dd.c).
-has_interface_or_no_driver() {
-	for folder in "$pci/devices/$1"/net/* "$pci/devices/$1"/virtio*/net/*; do
-		if [ -e "$folder" ]; then
-			return 0
-		fi
-	done
-	! has_driver "$1"
-}
-
-# check_unused fails when the host or a pod uses the interface of a device.
-check_unused() {
-	retry has_interface_or_no_driver "$1" || true
+# has_free_interface_or_no_driver fails when the host uses the interface of a device, and is true once it is known that nobody does. The
+# kernel shows the driver of a device before the driver has made its interface, and for a moment also one that does not take the device
+# (really_probe in drivers/base/dd.c).
+has_free_interface_or_no_driver() {
 	interfaces=0
 	for folder in "$pci/devices/$1"/net/* "$pci/devices/$1"/virtio*/net/*; do
 		if [ ! -e "$folder" ]; then
@@ -99,9 +89,14 @@ check_unused() {
 			fail "$interface carries the default route of the host; it is left alone"
 		fi
 	done
-	if [ "$interfaces" -eq 0 ] && has_driver "$1"; then
-		fail "device $1 has driver $(driver_of "$1") but no interface on the host; a pod may hold it, so it is left alone"
-	fi
+	holder=$(driver_of "$1")
+	[ "$interfaces" -gt 0 ] || [ -z "$holder" ]
+}
+
+# check_unused fails when the host or a pod uses the interface of a device.
+check_unused() {
+	retry has_free_interface_or_no_driver "$1" ||
+		fail "device $1 has driver $holder but no interface on the host; a pod may hold it, so it is left alone"
 }
 
 create_functions() {
@@ -139,7 +134,27 @@ check_isolation() {
 	echo 1 >"$unsafe"
 }
 
-# bind gives a device to the driver (Documentation/ABI/testing/sysfs-bus-pci, driver_override).
+# take gives a device to the driver, from whichever has it. Another driver that began to probe the device before the override was written
+# ends up with it, so this is to be tried again.
+take() {
+	if is_bound "$1"; then
+		return 0
+	fi
+	has_free_interface_or_no_driver "$1" || return 1
+	if [ -e "$device/driver/unbind" ]; then
+		echo "$1" >"$device/driver/unbind"
+	fi
+	echo "$1" >"$pci/drivers_probe" || true
+	is_bound "$1"
+}
+
+# give_back lets the device's own driver have it again.
+give_back() {
+	echo >"$device/driver_override"
+	echo "$1" >"$pci/drivers_probe" || true
+}
+
+# bind gives a device to the driver for as long as the kernel runs (Documentation/ABI/testing/sysfs-bus-pci, driver_override).
 bind() {
 	device=$pci/devices/$1
 	if is_bound "$1"; then
@@ -147,18 +162,12 @@ bind() {
 	fi
 	check_unused "$1"
 	check_isolation "$1"
+	taken=$1
+	trap 'give_back "$taken"' EXIT
 	echo "$driver" >"$device/driver_override"
-	if [ -e "$device/driver/unbind" ]; then
-		echo "$1" >"$device/driver/unbind"
-	fi
-	echo "$1" >"$pci/drivers_probe" || true
-	if retry is_bound "$1"; then
-		echo "NIC $nic: bound $1 to $driver"
-		return
-	fi
-	echo >"$device/driver_override"
-	echo "$1" >"$pci/drivers_probe" || true
-	fail "$driver does not take device $1; its own driver has it back, and the kernel's log says why"
+	retry take "$1" || fail "$driver does not take device $1; its own driver has it back, and the kernel's log says why"
+	trap - EXIT
+	echo "NIC $nic: bound $1 to $driver"
 }
 
 retry [ -e "$pci/devices/$nic" ] || fail "there is no such device"
