@@ -22,6 +22,8 @@ import (
 // systemctl is how services are told, and systemd that its files have changed.
 const systemctl = "/usr/bin/systemctl"
 
+const tunedService = "tuned.service"
+
 // change brings a path into a state, and writes down before what was there.
 func (g *Guard) change(t target) error {
 	now, err := g.disk.Read(t.path)
@@ -96,7 +98,7 @@ func (g *Guard) services(ctx context.Context, operations []operation.Operation) 
 	for i := range operations {
 		o := &operations[i]
 		command := now(o)
-		if command == nil {
+		if command == nil || o.Kind == operation.Service && isRepeated(operations, o.Name) {
 			continue
 		}
 		if err := g.machine.Tool(ctx, command[0], command[1:]...); err != nil {
@@ -110,7 +112,7 @@ func (g *Guard) services(ctx context.Context, operations []operation.Operation) 
 func now(o *operation.Operation) []string {
 	switch o.Kind {
 	case operation.TuneDProfile:
-		return []string{systemctl, "try-restart", "tuned.service"}
+		return []string{systemctl, "try-restart", tunedService}
 	case operation.Service:
 		verbs := map[operation.State]string{operation.Started: "start", operation.Stopped: "stop", operation.Restarted: "try-restart"}
 		return []string{systemctl, verbs[o.State], o.Name}
@@ -151,9 +153,23 @@ func (g *Guard) takeBack(ctx context.Context, cause instruction.Reason, reason s
 	if err := g.reload(ctx, targetsOf(last.changes)); err != nil {
 		return err
 	}
+	u.differences = append(u.differences, g.restoreTuneD(ctx, h)...)
 	u.differences = append(u.differences, g.restoreKubelet(ctx, h)...)
 	g.tell("Taken back: " + reason + ".")
 	return g.reached(journal.Reached{Stage: journal.Reverted, Cause: cause, Reason: reason, Differences: u.differences})
+}
+
+// restoreTuneD has TuneD read its files again that were put back. It returns what has failed, which keeps nothing else from being put
+// back. A host that has rebooted, or is to, starts it with them by itself.
+func (g *Guard) restoreTuneD(ctx context.Context, h *history) []string {
+	if h.rebooted() || h.current.stage() == journal.Armed ||
+		!slices.ContainsFunc(h.current.changes, func(c journal.Change) bool { return strings.HasPrefix(c.Path, "/etc/tuned/") }) {
+		return nil
+	}
+	if err := g.machine.Tool(ctx, systemctl, "try-restart", tunedService); err != nil {
+		return []string{"starting TuneD again: " + err.Error()}
+	}
+	return nil
 }
 
 func targetsOf(changes []journal.Change) []target {
@@ -239,7 +255,7 @@ func (u *undo) bootLoader(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if left := loader.Leftover(); left != "" {
+	for _, left := range loader.Leftovers() {
 		if err := u.g.removeFile(left); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
 )
 
 // watched is a world whose systemd starts the guard's unit when it is asked to.
@@ -167,4 +169,56 @@ func TestDeliverToAnOlderGuard(t *testing.T) {
 		t.Fatalf("Deliver() = %+v, %v: nothing but another guard can read it", report, err)
 	}
 	w.delivers(t, "new", enact(2, otherTrading()), instruction.Armed, "new")
+}
+
+// TestNewerGuard: what a newer guard has written is misread by nobody, in whichever file it says so, and nothing is changed.
+func TestNewerGuard(t *testing.T) {
+	newer := map[string]func(string) string{
+		"/in-force": func(text string) string { return reencoded(text, `{"begin":{`, `{"begin":{"format":2,`) },
+		"/journal": func(string) string {
+			return reencoded("", "", `{"begin":{"format":7,"number":9,"what":"nobody knows"}}`)
+		},
+		"/trust":        func(text string) string { return strings.Replace(text, "{", `{"format":2,`, 1) },
+		"/instructions": func(text string) string { return strings.Replace(text, "{", `{"format":2,`, 1) },
+	}
+	for name, change := range newer {
+		t.Run(name, func(t *testing.T) {
+			w := newWatched(t)
+			w.delivers(t, "new", enact(1, trading()), instruction.Armed, "new")
+			w.settle(w.next, false)
+			file := w.seen[guard.StateFolder+name]
+			w.seen[guard.StateFolder+name] = hostfile.File(change(string(file.Content)), 0o600)
+			before := w.manifest()
+			g := w.guard()
+			_, delivered := w.deliver(t, "old", signed(t, enact(2, otherTrading())))
+			_, removed := w.deliver(t, "old", signed(t, removeThird()))
+			installed := g.Install(t.Context(), []byte("old"))
+			_, reported := g.Report()
+			for what, err := range map[string]error{"delivered": delivered, "removed": removed, "installed": installed, "reported": reported} {
+				if problem, is := errors.AsType[*journal.FormatError](err); !is || problem.Path != guard.StateFolder+name {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if diff := cmp.Diff(before, w.manifest()); diff != "" {
+				t.Errorf("the host before and after (-before +after):\n%s", diff)
+			}
+		})
+	}
+	// One that says the format of today is read, and its program replaced by an older one.
+	w := newWatched(t)
+	w.delivers(t, "new", enact(1, trading()), instruction.Armed, "new")
+	w.settle(w.next, false)
+	file := w.seen[guard.StateFolder+"/in-force"]
+	w.seen[guard.StateFolder+"/in-force"] = hostfile.File(reencoded(string(file.Content), `{"begin":{`, `{"begin":{"format":1,`), 0o600)
+	w.delivers(t, "old", enact(2, otherTrading()), instruction.Armed, "old")
+}
+
+// reencoded replaces something in the first line of a journal, and gives it the checksum that it has then.
+func reencoded(text, before, after string) string {
+	first, rest, _ := strings.Cut(text, "\n")
+	if len(first) > 9 {
+		first = first[9:]
+	}
+	first = strings.Replace(first, before, after, 1)
+	return fmt.Sprintf("%08x %s\n%s", crc32.Checksum([]byte(first), crc32.MakeTable(crc32.Castagnoli)), first, rest)
 }

@@ -409,7 +409,23 @@ func (g *Guard) bootTrial(ctx context.Context, h *history) (Next, error) {
 	if !h.tried() {
 		return g.TakeBack(ctx, instruction.ReasonNotStarted, "the kernel did not come up with the arguments of the trial, and the host started with those before it")
 	}
-	return Verify, g.bootLive(h.current.begin.Operations)
+	return Verify, errors.Join(g.forgetTrial(h.current), g.bootLive(h.current.begin.Operations))
+}
+
+// forgetTrial has the boot loader start its default entry next, where it has not seen to that itself: from here on no crash of the trial
+// brings it back.
+func (g *Guard) forgetTrial(last *enactment) error {
+	for _, c := range last.changes {
+		if c.Role != journal.Environment {
+			continue
+		}
+		loader, err := bootloader.Find(g.bootHost())
+		if err != nil {
+			return err
+		}
+		return g.restoreEnvironment(loader, c.Before)
+	}
+	return nil
 }
 
 // bootInForce sets the values of the running kernel that are in force.

@@ -71,9 +71,13 @@ func (h *history) arguments() bootloader.Arguments {
 }
 
 func (h *history) argumentsFor(operations []operation.Operation) bootloader.Arguments {
-	change := bootloader.Arguments{Add: operation.Arguments(operations)}
+	change := bootloader.Arguments{Add: operation.Arguments(operations), Fallback: operation.FallbackOf(operations)}
 	if h.inForce != nil {
 		change.Remove = operation.Arguments(h.inForce.begin.Operations)
+	}
+	if len(operations) == 0 && h.inForce != nil {
+		// The way back to the host as it was is that by which it came here.
+		change.Fallback = operation.FallbackOf(h.inForce.begin.Operations)
 	}
 	if slices.Equal(change.Add, change.Remove) {
 		return bootloader.Arguments{}
@@ -164,6 +168,9 @@ func (g *Guard) mend(name string) error {
 // decode reads a journal that must begin with what the host is to become.
 func decode(name string, content []byte) (records []journal.Record, whole int, err error) {
 	const untouched = "nothing is changed on this host until somebody has looked at it"
+	if err := journal.CheckFormat(name, content); err != nil {
+		return nil, 0, err
+	}
 	records, whole, err = journal.Decode(content)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w; %s", name, err, untouched)

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
 )
 
 // Program is where the guard is on a host.
@@ -102,8 +103,12 @@ func install(program []byte) []target {
 	}
 }
 
-// Install puts the guard on the host: without it nobody takes a trial back.
+// Install puts the guard on the host: without it nobody takes a trial back. It takes over from any other one whose files it can read,
+// older or newer.
 func (g *Guard) Install(ctx context.Context, program []byte) error {
+	if err := g.checkFormats(); err != nil {
+		return fmt.Errorf("the guard on the host stays: %w", err)
+	}
 	changed := false
 	for _, t := range install(program) {
 		now, err := g.disk.Read(t.path)
@@ -125,6 +130,20 @@ func (g *Guard) Install(ctx context.Context, program []byte) error {
 		return nil
 	}
 	return g.machine.Tool(ctx, systemctl, "daemon-reload")
+}
+
+// checkFormats refuses to work with what a newer guard has written.
+func (g *Guard) checkFormats() error {
+	for _, name := range []string{inForceFile, journalFile, trustFile, takenFile} {
+		file, err := g.disk.Read(name)
+		if err != nil {
+			return err
+		}
+		if err := journal.CheckFormat(name, file.Content); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hasInstalled tells that this very guard is on the host, with all that belongs to it.

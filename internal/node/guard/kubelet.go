@@ -111,7 +111,7 @@ func isKubelets(t target) bool {
 
 // prepareKubelet finds out how the kubelet is before it is touched, and whether it has to be started again. Without a reboot it
 // is the only thing that reads its files; a host without a kubelet that systemd knows needs a reboot for them.
-func (g *Guard) prepareKubelet(ctx context.Context, w *work) error {
+func (g *Guard) prepareKubelet(ctx context.Context, w *work, again []string) error {
 	if !w.kubelet && !w.reboot {
 		return nil
 	}
@@ -125,6 +125,9 @@ func (g *Guard) prepareKubelet(ctx context.Context, w *work) error {
 	}
 	problem, isOpen := g.seeUnit(ctx, unit).Before()
 	w.begin.Kubelet = &journal.Kubelet{Unit: unit.Name, Problem: problem, Restarts: w.kubelet && !w.reboot && unit.IsUp()}
+	if !w.reboot {
+		w.begin.Kubelet.Again = again
+	}
 	w.isKubeletYoung = isOpen
 	return nil
 }
@@ -147,21 +150,21 @@ func (g *Guard) checkKubelet(w *work) error {
 	}
 }
 
-// renewKubelet stops the kubelet, removes the files in which it remembers policies, and starts it. One that somebody has stopped is
-// not started.
+// renewKubelet stops the kubelet, removes the files in which it remembers policies, has the units that it needs run again, and starts
+// it. One that somebody has stopped is not started.
 func (g *Guard) renewKubelet(ctx context.Context, k *journal.Kubelet) error {
 	h, err := g.load()
 	if err != nil {
 		return err
 	}
 	if k == nil || !k.Restarts {
-		return g.removeStateFiles(h)
+		return errors.Join(g.removeStateFiles(h), g.runUnits(ctx, k))
 	}
 	g.tell("The kubelet is started again: " + k.Unit + ".")
 	if err := g.machine.Tool(ctx, systemctl, "stop", k.Unit); err != nil {
 		return fmt.Errorf("stopping the kubelet: %w", err)
 	}
-	problem := g.removeStateFiles(h)
+	problem := errors.Join(g.removeStateFiles(h), g.runUnits(ctx, k))
 	// A service that says when it is ready is not waited for here: nobody knows whether it ever is.
 	for _, arguments := range [][]string{{"reset-failed", k.Unit}, {"--no-block", "start", k.Unit}} {
 		if err := g.machine.Tool(ctx, systemctl, arguments...); err != nil {
@@ -171,15 +174,74 @@ func (g *Guard) renewKubelet(ctx context.Context, k *journal.Kubelet) error {
 	return problem
 }
 
+// runUnits has the units that the kubelet needs run again. At the start of a host they are not waited for: they may wait for the guard.
+func (g *Guard) runUnits(ctx context.Context, k *journal.Kubelet, flags ...string) error {
+	if k == nil {
+		return nil
+	}
+	for _, unit := range k.Again {
+		if err := g.machine.Tool(ctx, systemctl, append(flags, "restart", unit)...); err != nil {
+			return fmt.Errorf("running %s again: %w", unit, err)
+		}
+	}
+	return nil
+}
+
 // restoreKubelet starts the kubelet again with what was there before; where the host has rebooted since, it starts with that by
 // itself. It returns what has failed, which keeps nothing else from being put back.
 func (g *Guard) restoreKubelet(ctx context.Context, h *history) []string {
 	k := h.current.begin.Kubelet
-	if k == nil || !k.Restarts || h.rebooted() {
-		return nil
+	var err error
+	switch {
+	case k == nil:
+	case h.rebooted():
+		// They may have run with what was not to stay.
+		err = g.runUnits(ctx, k, "--no-block")
+	case k.Restarts || len(k.Again) > 0:
+		err = g.renewKubelet(ctx, k)
 	}
-	if err := g.renewKubelet(ctx, k); err != nil {
+	if err != nil {
 		return []string{strings.ReplaceAll(err.Error(), "\n", "; ")}
 	}
 	return nil
+}
+
+// Restored is the service of a kubelet that was healthy before a change, was started again when that was taken back, and of which nobody
+// has found out since how it is; "" for none. One that has started with the host since is judged as any other.
+func (g *Guard) Restored() (string, error) {
+	h, err := g.load()
+	if err != nil || h.current == nil || h.current.stage() != journal.Reverted || h.rebooted() {
+		return "", err
+	}
+	k := h.current.begin.Kubelet
+	if k == nil || !k.Restarts || k.Problem != "" || h.current.last.Kubelet != "" {
+		return "", nil
+	}
+	return k.Unit, nil
+}
+
+// NoteRestored writes down how that kubelet is: what is wrong with it, or "".
+func (g *Guard) NoteRestored(problem string) error {
+	h, err := g.load()
+	if err != nil {
+		return err
+	}
+	last := h.current.last
+	last.Kubelet, last.KubeletProblem = journal.RestoredHealthy, problem
+	if problem != "" {
+		last.Kubelet = journal.RestoredBroken
+	}
+	return g.reached(last)
+}
+
+// told is why a change was taken back, and how the kubelet is since then.
+func (e *enactment) told() string {
+	switch e.last.Kubelet {
+	case journal.RestoredHealthy:
+		return e.reason() + "; with what was there before, the kubelet is healthy again"
+	case journal.RestoredBroken:
+		return e.reason() + "; with what was there before, the kubelet is not healthy any more either: " + e.last.KubeletProblem
+	default:
+		return e.reason()
+	}
 }

@@ -198,6 +198,7 @@ func TestAKubeletThatSomebodyHasStopped(t *testing.T) {
 func TestPowerCutsAndTheKubelet(t *testing.T) {
 	for name, c := range map[string]struct{ from, to []operation.Operation }{
 		"first": {nil, kubeletOnly("static")}, "changed": {kubeletOnly("static"), kubeletOnly("restricted")}, "removed": {kubeletOnly("static"), nil},
+		"hugepages": {hugepages("16"), hugepages("24")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			prepare := func() *world {
@@ -284,4 +285,68 @@ func (w *world) judgeKubelet(cut int, kills bool, before, after *world) string {
 	}
 	w.t.Fatalf("step %d (killed: %v): neither as before nor as planned (-planned +got):\n%s", cut, kills, cmp.Diff(after.manifest(), got))
 	return ""
+}
+
+// hugepages are reserved by a unit that the kubelet needs.
+func hugepages(count string) []operation.Operation {
+	return slices.Concat(kubeletOnly("static"), []operation.Operation{
+		operation.PutUnit(hugepageUnit, "[Service]\nType=oneshot\nExecStart=/usr/local/bin/lowlatency-hugepages "+count+"\n"+
+			"[Install]\nWantedBy=multi-user.target\nRequiredBy="+kubeletService+"\n", operation.Enabled),
+		operation.SetService(hugepageUnit, operation.Restarted),
+		operation.PutFile("/etc/sysctl.d/99-lowlatency.conf", 0o644, "a = "+count+"\n"),
+	})
+}
+
+const hugepageUnit = "lowlatency-hugepages.service"
+
+// TestOtherHugepagesNeedNoReboot: the unit runs again while the kubelet is stopped, also when the change is taken back. What is not changed
+// is left alone.
+func TestOtherHugepagesNeedNoReboot(t *testing.T) {
+	w := newWorld(t).withKubelet()
+	w.enact(hugepages("16"))
+	if w.boots != 2 {
+		t.Errorf("%d boots for a unit that was not there, want 2", w.boots)
+	}
+	w.tools = nil
+	if next, err := w.guard().Apply(t.Context(), instructedTo(hugepages("24"))); next != guard.Verify || err != nil {
+		t.Fatalf("Apply() = %v, %v", next, err)
+	}
+	again := []string{
+		"systemctl daemon-reload", "systemctl stop kubelet.service", "systemctl restart " + hugepageUnit,
+		"systemctl reset-failed kubelet.service", "systemctl --no-block start kubelet.service",
+	}
+	if diff := cmp.Diff(again, w.tools); diff != "" {
+		t.Errorf("programs (-want +got):\n%s", diff)
+	}
+	w.tools = nil
+	if next, err := w.guard().TakeBack(t.Context(), instruction.ReasonKubeletUnhealthy, "it has crashed"); next != guard.Nothing || err != nil {
+		t.Fatalf("TakeBack() = %v, %v", next, err)
+	}
+	if diff := cmp.Diff(again, w.tools); diff != "" {
+		t.Errorf("programs of the way back (-want +got):\n%s", diff)
+	}
+	w.tools = nil
+	other := append(hugepages("16"), operation.PutFile("/etc/sysctl.d/98-lowlatency.conf", 0o644, "b = 1\n"))
+	if next, err := w.guard().Apply(t.Context(), instructedTo(other)); next != guard.Verify || err != nil || len(w.tools) > 0 {
+		t.Errorf("Apply() of another file = %v, %v, with %v", next, err, w.tools)
+	}
+}
+
+// TestTuneDReadsWhatWasPutBack: what it has set of a change without a reboot is what it set before.
+func TestTuneDReadsWhatWasPutBack(t *testing.T) {
+	w := newWorld(t)
+	profile := func(value string) []operation.Operation {
+		return []operation.Operation{operation.PutTuneDProfile("lowlatency-trading", "[sysctl]\nvm.stat_interval="+value+"\n")}
+	}
+	w.enact(profile("10"))
+	if next, err := w.guard().Apply(t.Context(), instructedTo(profile("20"))); next != guard.Verify || err != nil {
+		t.Fatalf("Apply() = %v, %v", next, err)
+	}
+	w.tools = nil
+	if _, err := w.guard().TakeBack(t.Context(), instruction.ReasonNotVerified, "it is not as planned"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"systemctl try-restart tuned.service"}, w.tools); diff != "" {
+		t.Errorf("programs (-want +got):\n%s", diff)
+	}
 }

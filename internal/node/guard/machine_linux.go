@@ -176,7 +176,7 @@ func (b Below) Lock() (func(), error) {
 			return func() { _ = file.Close() }, nil
 		}
 		if time.Now().After(end) {
-			return nil, errors.Join(fmt.Errorf("another guard is changing this host: %w", err), file.Close())
+			return nil, errors.Join(fmt.Errorf("the guard of this host has been at work for %s and still is, changing it, taking something back, or removing itself: try again: %w", lockWait, err), file.Close())
 		}
 	}
 }

@@ -79,11 +79,15 @@ func (w *world) settle(next guard.Next, cut bool) {
 // enact applies operations without a power cut.
 func (w *world) enact(operations []operation.Operation) {
 	w.t.Helper()
+	boots := w.boots
 	next, err := w.guard().Apply(context.Background(), wanted(operations))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.settle(next, false)
+	if w.kubelet != nil && w.boots > boots {
+		w.kubelet.Start()
+	}
 }
 
 func TestApplyAndRemove(t *testing.T) {
@@ -112,14 +116,24 @@ func TestApplyAndRemove(t *testing.T) {
 // TestPowerCuts cuts the power at every step, with each part of a record and each survival of what was not synced, of a
 // first plan, of a changed one and of the removal: the host ends as it was or as it is to be, in every file.
 func TestPowerCuts(t *testing.T) {
+	t.Run("GRUB", func(t *testing.T) { cutEverywhere(t, newWorld, trading(), otherTrading()) })
+	t.Run("GRUB with an entry for each kernel", func(t *testing.T) { cutEverywhere(t, newEntriesWorld, trading(), otherTrading()) })
+	t.Run("systemd-boot", func(t *testing.T) { cutEverywhere(t, newSystemdBootWorld, trading(), otherTrading()) })
+	t.Run("GRUB that clears nothing", func(t *testing.T) {
+		cutEverywhere(t, newStuckWorld, byHand(trading()), byHand(otherTrading()))
+	})
+}
+
+func cutEverywhere(t *testing.T, newHost func(*testing.T) *world, first, other []operation.Operation) {
+	t.Helper()
 	type change struct {
 		name     string
 		from, to []operation.Operation
 	}
-	for _, c := range []change{{"first", nil, trading()}, {"changed", trading(), otherTrading()}, {"removed", trading(), nil}} {
+	for _, c := range []change{{"first", nil, first}, {"changed", first, other}, {"removed", first, nil}} {
 		t.Run(c.name, func(t *testing.T) {
-			before := prepared(t, c.from)
-			after := prepared(t, c.from)
+			before := newHost(t).with(c.from)
+			after := newHost(t).with(c.from)
 			steps := after.steps
 			after.enact(c.to)
 			want := map[string]string{fmt.Sprint(before.manifest()): "reverted", fmt.Sprint(after.manifest()): "enacted"}
@@ -152,7 +166,12 @@ func TestPowerCuts(t *testing.T) {
 // prepared is a host on which operations are in force.
 func prepared(t *testing.T, operations []operation.Operation) *world {
 	t.Helper()
-	w := newWorld(t)
+	return newWorld(t).with(operations)
+}
+
+// with is the host once operations are in force on it.
+func (w *world) with(operations []operation.Operation) *world {
+	w.t.Helper()
 	if operations != nil {
 		w.enact(operations)
 	}

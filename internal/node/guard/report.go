@@ -104,6 +104,9 @@ func (g *Guard) readState(name string, into any) (found bool, err error) {
 	if err != nil || file.Type == hostfile.Absent {
 		return false, err
 	}
+	if err := journal.CheckFormat(name, file.Content); err != nil {
+		return false, err
+	}
 	if err := json.Unmarshal(file.Content, into); err != nil {
 		return false, fmt.Errorf("reading %s, which the guard has written: %w", name, err)
 	}
@@ -171,7 +174,7 @@ func (h *history) progress() *instruction.Report {
 		report.Number = e.begin.Instruction.Number
 	}
 	if report.Phase == instruction.TakenBack || report.Phase == instruction.TakingBack {
-		report.Reason, report.Message = e.last.Cause, e.reason()
+		report.Reason, report.Message = e.last.Cause, e.told()
 	}
 	if report.Phase == instruction.TakenBack && h.hasTrialArguments() {
 		report.Differences = append(report.Differences, "the running kernel was started again with arguments that were taken back: take "+

@@ -41,7 +41,7 @@ func (g *Guard) Status() (*Status, error) {
 	}
 	s := &Status{}
 	if h.current != nil {
-		s.Changing, s.Stage, s.Reason = h.current.begin.Hash, h.current.stage(), h.current.reason()
+		s.Changing, s.Stage, s.Reason = h.current.begin.Hash, h.current.stage(), h.current.told()
 		s.Differences = h.current.last.Differences
 	}
 	if h.inForce == nil {
@@ -256,6 +256,9 @@ func (w *work) describeBoot(h *history) []string {
 			lines = append(lines, "add    kernel arguments "+strings.Join(change.Add, " "))
 		}
 		lines = append(lines, "try    once, with an entry of its own of "+w.loader.Name()+", and keep it when it is verified")
+		if w.stuck != "" {
+			lines = append(lines, "beware a kernel that does not come up is started again and again, until somebody chooses the entry before at the console: "+w.stuck)
+		}
 	}
 	if w.reboot {
 		lines = append(lines, "reboot once")

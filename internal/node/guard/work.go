@@ -33,7 +33,9 @@ type work struct {
 	arguments bool
 	loader    bootloader.Loader
 	trial     []target
-	reboot    bool
+	// stuck says why a kernel that does not come up would stay; "" where the loader comes back by itself.
+	stuck  string
+	reboot bool
 	// kubelet tells that it reads what changes when it starts, isKubeletYoung that its process could not be judged yet.
 	kubelet, isKubeletYoung bool
 }
@@ -58,25 +60,33 @@ func (g *Guard) prepare(ctx context.Context, h *history, wanted Wanted) (*work, 
 	w.live = g.liveSettings(h, operations)
 	change := h.argumentsFor(operations)
 	w.arguments = len(change.Add)+len(change.Remove) > 0
-	w.kubelet = h.changesStateFiles(operations) || slices.ContainsFunc(w.targets, isKubelets)
-	w.reboot = w.arguments || slices.ContainsFunc(w.targets, needsBoot) || h.unknownBefore(operations)
-	if err := g.prepareKubelet(ctx, w); err != nil {
+	again := h.runAgain(w.targets, operations)
+	w.kubelet = h.changesStateFiles(operations) || slices.ContainsFunc(w.targets, isKubelets) || len(again) > 0
+	w.reboot = w.arguments || slices.ContainsFunc(w.targets, needsBootBut(again)) || h.unknownBefore(operations)
+	if err := g.prepareKubelet(ctx, w, again); err != nil {
 		return nil, err
 	}
-	if !w.arguments {
-		return w, nil
+	if w.arguments {
+		err = g.prepareTrial(w, change)
 	}
+	return w, err
+}
+
+// prepareTrial finds out how arguments are tried.
+func (g *Guard) prepareTrial(w *work, change bootloader.Arguments) error {
+	var err error
 	if w.loader, err = bootloader.Find(g.bootHost()); err != nil {
-		return nil, err
+		return err
 	}
 	writes, err := w.loader.Trial(change)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, write := range writes {
 		w.trial = append(w.trial, target{path: write.Path, role: journal.Trial, state: write.State})
 	}
-	return w, nil
+	w.stuck, err = w.loader.Stuck()
+	return err
 }
 
 // differing are the targets that are not as they are to be.
@@ -96,6 +106,39 @@ func (g *Guard) differing(h *history, operations []operation.Operation) ([]targe
 		}
 	}
 	return differing, nil
+}
+
+// needsBootBut is needsBoot for all but the files of some units.
+func needsBootBut(units []string) func(target) bool {
+	return func(t target) bool {
+		return needsBoot(t) && (path.Dir(t.path) != systemdFolder || !slices.Contains(units, path.Base(t.path)))
+	}
+}
+
+// runAgain are our own units with another content than the one in force, that the kubelet needs and that set what they set whatever was
+// before: their operations have them restarted. They run once more while the kubelet is stopped.
+func (h *history) runAgain(targets []target, operations []operation.Operation) []string {
+	if h.inForce == nil {
+		return nil
+	}
+	inForce := files(h.inForce.begin.Operations)
+	var again []string
+	for _, t := range targets {
+		before := inForce[t.path]
+		if before.Type == hostfile.Regular && t.state.Type == hostfile.Regular && isRepeated(operations, path.Base(t.path)) {
+			again = append(again, path.Base(t.path))
+		}
+	}
+	return again
+}
+
+// isRepeated reports whether a unit is one of the operations' own and restarted by them. It is no service that runs on: it has nothing to
+// do but where it has changed.
+func isRepeated(operations []operation.Operation, unit string) bool {
+	has := func(kind operation.Kind, state operation.State) bool {
+		return slices.ContainsFunc(operations, func(o operation.Operation) bool { return o.Kind == kind && o.Name == unit && o.State == state })
+	}
+	return has(operation.Unit, operation.Enabled) && has(operation.Service, operation.Restarted)
 }
 
 // needsBoot reports whether a file is read by something that starts at boot only. The kubelet can be started alone.

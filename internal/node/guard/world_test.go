@@ -14,13 +14,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/kubelet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/grub"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/kubeletservice"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/systemdboot"
 )
 
 // survival says what a power cut leaves of names that were not synced.
@@ -69,21 +72,28 @@ type world struct {
 	tools  []string
 	// kubelet is nil on a host without one.
 	kubelet *kubeletservice.Service
+	// loader starts the line of the default entry, or once that of the trial, "" where none is to be tried.
+	loader func(w *world) (line, trial string)
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, cut: -1, appended: map[int]int{}, firmware: map[string]string{"/proc/sys/vm/stat_interval": "1"}}
-	w.seen = map[string]hostfile.State{
-		"/etc/default/grub":       hostfile.File("GRUB_DEFAULT=0\n", 0o644),
-		"/boot/grub/grub.cfg":     hostfile.File(grub.Config(baseLine), 0o444),
-		"/boot/grub/grubenv":      environment(""),
-		"/proc/1/mounts":          hostfile.File("/dev/vda1 / ext4 rw 0 0\n", 0o444),
-		"/dev/vda1":               {Type: hostfile.Other},
-		"/etc/sysctl.d/60-a.conf": hostfile.File("a", 0o600),
-		// Somebody has put a file there before us.
-		"/etc/modprobe.d/lowlatency-trading.conf": {Type: hostfile.Regular, Mode: 0o640, UID: 3, GID: 4, Label: "etc_t", Content: []byte("old")},
-	}
+	return newWorldWith(t, startGRUB, map[string]hostfile.State{
+		"/etc/default/grub":   hostfile.File("GRUB_DEFAULT=0\n", 0o644),
+		"/boot/grub/grub.cfg": hostfile.File(grub.Config(baseLine), 0o444),
+		"/boot/grub/grubenv":  environment(""),
+		"/proc/1/mounts":      hostfile.File("/dev/vda1 / ext4 rw 0 0\n", 0o444),
+		"/dev/vda1":           {Type: hostfile.Other},
+	})
+}
+
+// newWorldWith is a host with the files of a boot loader.
+func newWorldWith(t *testing.T, loader func(w *world) (line, trial string), files map[string]hostfile.State) *world {
+	t.Helper()
+	w := &world{t: t, cut: -1, appended: map[int]int{}, firmware: map[string]string{"/proc/sys/vm/stat_interval": "1"}, loader: loader, seen: files}
+	w.seen["/etc/sysctl.d/60-a.conf"] = hostfile.File("a", 0o600)
+	// Somebody has put a file there before us.
+	w.seen["/etc/modprobe.d/lowlatency-trading.conf"] = hostfile.State{Type: hostfile.Regular, Mode: 0o640, UID: 3, GID: 4, Label: "etc_t", Content: []byte("old")}
 	for name := range maps.Clone(w.seen) {
 		for folder := path.Dir(name); folder != "/"; folder = path.Dir(folder) {
 			w.seen[folder] = hostfile.NewFolder()
@@ -131,16 +141,22 @@ func (w *world) reboot(orderly bool) {
 		w.cut = -1
 	}
 	w.seen = maps.Clone(w.kept)
-	read := func(name string) string { return string(w.seen[name].Content) }
-	line, trial, left := grub.Start(read(grub.ConfigFile), read(grub.CustomFile), read(grub.EnvironmentFile))
-	if left != read(grub.EnvironmentFile) {
-		w.seen[grub.EnvironmentFile] = hostfile.File(left, 0o600)
-	}
+	line, trial := w.loader(w)
 	if trial != "" && !w.hangs {
 		line = trial
 	}
 	w.start(line)
 	w.kept = maps.Clone(w.seen)
+}
+
+// startGRUB plays GRUB, which clears its variable before it starts anything.
+func startGRUB(w *world) (line, trial string) {
+	read := func(name string) string { return string(w.seen[name].Content) }
+	line, trial, left := grub.Start(read(grub.ConfigFile), read(grub.CustomFile), read(grub.EnvironmentFile))
+	if left != read(grub.EnvironmentFile) {
+		w.seen[grub.EnvironmentFile] = hostfile.File(left, 0o600)
+	}
+	return line, trial
 }
 
 // step is one thing that is done to the disk. It panics with the power cut, as a process does not go on after one.
@@ -168,6 +184,13 @@ func (w *world) Create(name string, s hostfile.State) error {
 	}
 	if w.seen[path.Dir(name)].Type != hostfile.Folder {
 		return unix.ENOENT
+	}
+	if strings.HasPrefix(name, systemdboot.Partition+"/") {
+		// FAT has one owner, mode and label for all files, and refuses another label.
+		if s.Label != "" && s.Label != fatLabel {
+			return unix.ENOTSUP
+		}
+		s.Mode, s.Label = fatMode, fatLabel
 	}
 	return w.do(path.Dir(name), func(files map[string]hostfile.State) { files[name] = s })
 }
@@ -240,6 +263,18 @@ func (w *world) Truncate(name string, size int64) error {
 	return nil
 }
 
+// SetVariable changes a variable of the firmware, which keeps it at once.
+func (w *world) SetVariable(name string, content []byte) error {
+	w.step()
+	for _, files := range []map[string]hostfile.State{w.seen, w.kept} {
+		delete(files, name)
+		if len(content) > 0 {
+			files[name] = hostfile.State{Type: hostfile.Regular, Mode: 0o644, Content: content}
+		}
+	}
+	return nil
+}
+
 // Names are the names in a folder.
 func (w *world) Names(folder string) ([]string, error) {
 	var names []string
@@ -277,8 +312,14 @@ func (w *world) Tool(_ context.Context, program string, arguments ...string) err
 		return w.broken
 	}
 	made := hostfile.File(grub.Made(baseLine, string(w.seen[grub.ArgumentsFile].Content)), 0o600)
-	to := arguments[1]
-	return w.do(path.Dir(to), func(files map[string]hostfile.State) { files[to] = made })
+	// As the real one does, it writes beside what it was told, looks at that, and renames it.
+	to, beside := arguments[1], arguments[1]+".new"
+	return errors.Join(
+		w.do(path.Dir(to), func(files map[string]hostfile.State) { files[beside] = made }),
+		w.do(path.Dir(to), func(files map[string]hostfile.State) {
+			files[to] = made
+			delete(files, beside)
+		}))
 }
 
 // Get reads a value of the running kernel.
@@ -301,6 +342,29 @@ func (w *world) Set(name, value string) error {
 	}
 	w.live[name] = value
 	return nil
+}
+
+// asBefore fails the test when the host is not what it was, or has booted more or less often than that takes.
+func (w *world) asBefore(t *testing.T, before map[string]hostfile.State, boots int) {
+	t.Helper()
+	if diff := cmp.Diff(before, w.manifest()); diff != "" || w.boots != boots {
+		t.Errorf("%d boots, want %d; the host before and after (-before +after):\n%s", w.boots, boots, diff)
+	}
+}
+
+// fails tries a plan whose kernel does not come up, and then lets another come up.
+func (w *world) fails(t *testing.T, plan, then []operation.Operation) {
+	t.Helper()
+	before := w.manifest()
+	w.hangs = true
+	w.enact(plan)
+	w.asBefore(t, before, 2)
+	w.hangs = false
+	next, err := w.guard().Apply(t.Context(), wanted(then))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.settle(next, false)
 }
 
 func (w *world) guard() *guard.Guard { return guard.New(w, w, func(string) {}) }

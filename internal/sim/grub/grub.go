@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Low Latency Node Operator Authors.
 
-// Package grub plays GRUB as Debian sets it up: what it reads when a machine starts, and what its tools write.
+// Package grub plays GRUB as Debian sets it up, and as RHEL and Fedora do, with an entry for each kernel: what it reads when a machine
+// starts, and what its tools write.
 package grub
 
 import "strings"
@@ -14,6 +15,9 @@ const (
 	ArgumentsFile   = "/etc/default/grub.d/zz-lowlatency.cfg"
 	DefaultsFile    = "/etc/default/grub"
 )
+
+// environmentHeader is in front of the variables.
+const environmentHeader = "# GRUB Environment Block\n"
 
 // environmentBytes is the size of GRUB's environment, which it overwrites and never makes longer.
 const environmentBytes = 1024
@@ -47,7 +51,7 @@ func Made(line, arguments string) string {
 
 // Environment is a block with variables, each a line.
 func Environment(variables string) string {
-	text := "# GRUB Environment Block\n" + variables
+	text := environmentHeader + variables
 	return text + strings.Repeat("#", environmentBytes-len(text))
 }
 

@@ -167,7 +167,9 @@ func (f *Fleet) report(ctx context.Context, m *member, ready corev1.ConditionSta
 			return err
 		}
 		node.Status.NodeInfo.BootID = strings.TrimSpace(m.read("/proc/sys/kernel/random/boot_id"))
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+		// What others say in conditions stays.
+		node.Status.Conditions = append(slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady }),
+			corev1.NodeCondition{Type: corev1.NodeReady, Status: ready})
 		return f.Client.Status().Update(ctx, node)
 	})
 	if err != nil {

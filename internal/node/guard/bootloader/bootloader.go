@@ -36,12 +36,18 @@ type Write struct {
 }
 
 // Arguments are a change of the kernel's command line: those that we added before and take away, and those that we add.
-type Arguments struct{ Remove, Add []string }
+type Arguments struct {
+	Remove, Add []string
+	// Fallback says which way back is enough while they are tried.
+	Fallback operation.Fallback
+}
 
 // Loader is one boot loader on one host.
 type Loader interface {
 	// Name of the boot loader, for people.
 	Name() string
+	// Stuck says why a trial whose kernel does not come up would be started again and again; "" where it is started once.
+	Stuck() (string, error)
 	// Trial are the files of an entry with the changed arguments. The default entry stays as it is.
 	Trial(change Arguments) ([]Write, error)
 	// Arm is the boot loader's memory, in which the next start is the trial, once.
@@ -53,8 +59,8 @@ type Loader interface {
 	// Generate makes what the boot loader reads of what is on the disk now, checks it, and returns it. The arguments must be
 	// in the line of the default entry, and no others of ours.
 	Generate(ctx context.Context, change Arguments) ([]Write, error)
-	// Leftover is a file that is there while Generate runs, and afterwards only when it was interrupted; "" for none.
-	Leftover() string
+	// Leftovers are files that are there while Generate runs, and afterwards only when it was interrupted.
+	Leftovers() []string
 }
 
 // row is a boot loader: how it is found on a host.
@@ -69,7 +75,7 @@ type row struct {
 
 // rows are the boot loaders, the more particular ones first.
 func rows() []row {
-	return []row{rpmOSTree(), unifiedKernelImage(), systemdBoot(), grubBLS(), grubDebian(), extlinux()}
+	return []row{rpmOSTree(), raspberryPi(), unifiedKernelImage(), systemdBoot(), grubBLS(), grubDebian(), extlinux()}
 }
 
 // Find returns the boot loader of a host. It is an error, with what to do instead, when the host has one with which

@@ -135,9 +135,9 @@ func TestUnsupportedBootLoaders(t *testing.T) {
 		host tree
 		want string
 	}{
-		"rpm-ostree":           {tree{"/ostree/deploy/fedora/x": "", "/boot/grub/grub.cfg": "", "/etc/default/grub": ""}, "rpm-ostree kargs --append"},
-		"systemd-boot":         {tree{"/efi/loader/loader.conf": ""}, "/etc/kernel/cmdline and run kernel-install"},
+		"rpm-ostree":           {tree{"/ostree/deploy/fedora/x": "", "/boot/grub/grub.cfg": "", "/etc/default/grub": ""}, "rpm-ostree kargs --append-if-missing=ARGUMENT"},
 		"an image":             {tree{"/efi/EFI/Linux/a.efi": "", "/efi/loader/loader.conf": ""}, "build the image anew"},
+		"a Raspberry Pi":       {tree{"/boot/firmware/cmdline.txt": "console=tty1 root=a\n"}, "the only line of /boot/firmware/cmdline.txt"},
 		"extlinux":             {tree{"/boot/extlinux/extlinux.conf": ""}, "the line append of /boot/extlinux/extlinux.conf"},
 		"nothing that we know": {tree{}, "neither GRUB nor another known boot loader"},
 	}

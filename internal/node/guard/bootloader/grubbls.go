@@ -16,14 +16,12 @@ import (
 )
 
 const (
-	blsFolder  = "/boot/loader/entries"
-	blsGRUB    = "/boot/grub2"
-	blsEnding  = ".conf"
-	blsOptions = "options"
+	blsFolder = "/boot/loader/entries"
+	blsGRUB   = "/boot/grub2"
 	// kernelOptions is the variable of GRUB's environment that entries of RHEL 8 take their arguments from.
 	kernelOptions = "$kernelopts"
-	// blsNewKernels is where kernel-install takes the arguments of a new kernel's entry from.
-	blsNewKernels = "/etc/kernel/cmdline"
+	// rescue is in the names of entries that are to start whatever has become of all others.
+	rescue = "rescue"
 )
 
 // grubBLS is GRUB as RHEL, its rebuilds and Fedora set it up: an entry for each kernel in a file of its own (the Boot Loader
@@ -50,12 +48,12 @@ type bls struct {
 
 func (b bls) Name() string { return "GRUB" }
 
-// Leftover is nothing: the entries are written by the guard alone.
-func (b bls) Leftover() string { return "" }
+// Leftovers are none: the entries are written by the guard alone.
+func (b bls) Leftovers() []string { return nil }
 
 // Trial is a copy of the default entry with other arguments.
 func (b bls) Trial(change Arguments) ([]Write, error) {
-	if err := writable(b.host, blsGRUB); err != nil {
+	if err := b.checkFallback(change); err != nil {
 		return nil, err
 	}
 	config, err := b.host.Read(blsGRUB + "/grub.cfg")
@@ -70,7 +68,7 @@ func (b bls) Trial(change Arguments) ([]Write, error) {
 		return nil, err
 	}
 	// GRUB sorts the entries by their names, so that a new one could become the first: what it starts must be named.
-	name := path.Join(blsFolder, e.get("saved_entry")+blsEnding)
+	name := path.Join(blsFolder, e.get("saved_entry")+entryEnding)
 	start, err := b.host.Read(name)
 	if err != nil {
 		return nil, err
@@ -79,59 +77,22 @@ func (b bls) Trial(change Arguments) ([]Write, error) {
 		return nil, fmt.Errorf("saved_entry in %s does not name an entry in %s, so that the trial could become what is started by default: "+
 			"name one with grub2-set-default", b.path, blsFolder)
 	}
-	text, err := withOptions(string(start.Content), e, change)
+	text, err := change.changeOptions(string(start.Content), expanding(e))
 	if err != nil {
 		return nil, err
 	}
-	start.Content = []byte(titled(text))
-	return []Write{{Path: path.Join(blsFolder, trialEntry+blsEnding), State: start}}, nil
+	start.Content = []byte(asTrial(text))
+	return []Write{{Path: path.Join(blsFolder, trialEntry+entryEnding), State: start}}, nil
 }
 
-// titled names the trial for people.
-func titled(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "title ") {
-			line = "title Low latency: trial\n"
+// expanding adds what a variable of GRUB's environment stands for.
+func expanding(e environment) func([]string) []string {
+	return func(options []string) []string {
+		if !slices.Contains(options, kernelOptions) {
+			return options
 		}
-		b.WriteString(line)
+		return append(slices.Clone(options), strings.Fields(e.get(strings.TrimPrefix(kernelOptions, "$")))...)
 	}
-	return b.String()
-}
-
-// withOptions changes the arguments of an entry.
-func withOptions(text string, e environment, change Arguments) (string, error) {
-	var b strings.Builder
-	found := false
-	for line := range strings.Lines(text) {
-		key, value, _ := strings.Cut(strings.TrimRight(line, "\n"), " ")
-		if key != blsOptions || found {
-			b.WriteString(line)
-			continue
-		}
-		found = true
-		options, err := changeOptions(strings.Fields(value), e, change)
-		if err != nil {
-			return "", err
-		}
-		b.WriteString(blsOptions + " " + strings.Join(options, " ") + "\n")
-	}
-	if !found {
-		return "", errors.New("an entry has no line options, so that its kernel would be started without arguments")
-	}
-	return b.String(), nil
-}
-
-// changeOptions changes arguments, and looks for those of others in what a variable stands for, too.
-func changeOptions(options []string, e environment, change Arguments) ([]string, error) {
-	expanded := slices.Clone(options)
-	if slices.Contains(options, kernelOptions) {
-		expanded = append(expanded, strings.Fields(e.get(strings.TrimPrefix(kernelOptions, "$")))...)
-	}
-	if _, err := change.change(expanded); err != nil {
-		return nil, err
-	}
-	return change.change(options)
 }
 
 // Permanent is nothing: the entries are what people and tools write to.
@@ -150,31 +111,23 @@ func (b bls) Generate(_ context.Context, change Arguments) ([]Write, error) {
 	}
 	var writes []Write
 	for _, name := range names {
-		if !strings.HasSuffix(name, blsEnding) || strings.Contains(name, "rescue") || name == trialEntry+blsEnding {
+		if !strings.HasSuffix(name, entryEnding) || strings.Contains(name, rescue) || name == trialEntry+entryEnding {
 			continue
 		}
-		text := func(content string) (string, error) { return withOptions(content, e, change.afresh()) }
-		if writes, err = b.rewrite(writes, path.Join(blsFolder, name), text); err != nil {
+		text := func(content string) (string, error) { return change.changeOptions(content, expanding(e)) }
+		if writes, err = rewrite(b.host, writes, path.Join(blsFolder, name), text); err != nil {
 			return nil, err
 		}
 	}
 	if len(writes) == 0 {
 		return nil, fmt.Errorf("%s has no entry of a kernel", blsFolder)
 	}
-	return b.rewrite(writes, blsNewKernels, func(content string) (string, error) {
-		line, err := change.afresh().change(strings.Fields(content))
-		return strings.Join(line, " ") + "\n", err
-	})
-}
-
-// afresh takes away what is to be added, too, so that a change that was made already is the same when it is made again.
-func (a Arguments) afresh() Arguments {
-	return Arguments{Remove: slices.Concat(a.Remove, a.Add), Add: a.Add}
+	return rewrite(b.host, writes, newKernels, change.changeText)
 }
 
 // rewrite adds a file with another content, where there is one.
-func (b bls) rewrite(writes []Write, name string, change func(string) (string, error)) ([]Write, error) {
-	file, err := b.host.Read(name)
+func rewrite(h Host, writes []Write, name string, change func(string) (string, error)) ([]Write, error) {
+	file, err := h.Read(name)
 	if err != nil || file.Type != hostfile.Regular {
 		return writes, err
 	}

@@ -53,7 +53,7 @@ func (d debian) Name() string { return "GRUB" }
 
 // Trial adds an entry to custom.cfg, which grub.cfg reads when GRUB starts (41_custom): grub.cfg stays as it is.
 func (d debian) Trial(change Arguments) ([]Write, error) {
-	if err := writable(d.host, "/boot/grub"); err != nil {
+	if err := d.checkFallback(change); err != nil {
 		return nil, err
 	}
 	config, text, err := d.config()
@@ -132,8 +132,8 @@ func (d debian) Permanent(add []string) ([]Write, error) {
 	return []Write{{Path: grubArguments, State: hostfile.File(content, 0o644)}}, nil
 }
 
-// Leftover is what grub-mkconfig was writing.
-func (d debian) Leftover() string { return grubGenerated }
+// Leftovers are what grub-mkconfig was writing: it writes beside the file that it is told, and renames that (util/grub-mkconfig.in).
+func (d debian) Leftovers() []string { return []string{grubGenerated + ".new", grubGenerated} }
 
 // Generate has grub-mkconfig make a grub.cfg beside the one in use, and looks at it before it takes its place.
 func (d debian) Generate(ctx context.Context, change Arguments) ([]Write, error) {

@@ -23,6 +23,9 @@ func (m memory) environment() (environment, hostfile.State, error) {
 	if err != nil || file.Type == hostfile.Absent {
 		return environment{}, hostfile.File("", 0o600), err
 	}
+	if file.Type != hostfile.Regular {
+		return environment{}, file, fmt.Errorf("%s is %s, and no link is followed: GRUB's environment has to be a file there", m.path, file)
+	}
 	e, err := parseEnvironment(file.Content)
 	if err != nil {
 		return e, file, fmt.Errorf("%s: %w", m.path, err)

@@ -10,7 +10,7 @@ func rpmOSTree() row {
 	return row{
 		name:   "rpm-ostree or bootc",
 		found:  func(h Host) (bool, error) { return exists(h, "/ostree/deploy") },
-		advice: "Add the arguments with rpm-ostree kargs --append, and keep the deployment before it to go back to.",
+		advice: "Add each argument with rpm-ostree kargs --append-if-missing=ARGUMENT, and boot; rpm-ostree rollback and another boot bring the former ones back.",
 	}
 }
 
@@ -36,19 +36,12 @@ func unifiedKernelImage() row {
 	}
 }
 
-// systemdBoot keeps what starts once in a variable of the firmware.
-func systemdBoot() row {
+// raspberryPi has a firmware of its own, which starts a kernel with the only line of a file.
+func raspberryPi() row {
 	return row{
-		name: "systemd-boot",
-		found: func(h Host) (bool, error) {
-			for _, name := range []string{"/boot/loader/loader.conf", "/boot/efi/loader/loader.conf", "/efi/loader/loader.conf"} {
-				if found, err := exists(h, name); found || err != nil {
-					return found, err
-				}
-			}
-			return false, nil
-		},
-		advice: "Put the arguments into /etc/kernel/cmdline and run kernel-install add.",
+		name:   "the firmware of a Raspberry Pi",
+		found:  func(h Host) (bool, error) { return exists(h, "/boot/firmware/cmdline.txt") },
+		advice: "Add the arguments to the only line of /boot/firmware/cmdline.txt.",
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/kubelet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/kubeletservice"
 )
@@ -81,8 +83,12 @@ func TestAKubeletThatFails(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "the kubelet is not healthy with it: ") || !strings.Contains(err.Error(), tc.says) {
 				t.Fatalf("%q, %v", out, err)
 			}
-			if took := h.kubelet.Now().Sub(start); took > tc.within {
+			// The minute in which the kubelet is proven again comes on top.
+			if took := h.kubelet.Now().Sub(start); took > tc.within+kubelet.Proof+2*time.Second {
 				t.Errorf("it was taken back after %v", took)
+			}
+			if !strings.Contains(out, "the kubelet is healthy again") {
+				t.Errorf("nothing is said of the kubelet as it was before: %q", out)
 			}
 			if slices.Contains(h.tools, reboot) || h.kubelet.Health() != nil {
 				t.Errorf("programs %q, the kubelet %v", h.tools, h.kubelet.Health())
@@ -91,6 +97,41 @@ func TestAKubeletThatFails(t *testing.T) {
 			h.says("", "", "revert", "--yes")
 			if diff := cmp.Diff(before, h.files(), ignoreGuardFolder()); diff != "" {
 				t.Errorf("the host before and after (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAKubeletThatStaysBroken with what was there before is said to be so, where people and programs look.
+func TestAKubeletThatStaysBroken(t *testing.T) {
+	for unit, dropIn := range map[string]string{
+		kubeletService:       kubeletDropIn,
+		"k3s.service":        "/var/lib/rancher/k3s/agent/etc/kubelet.conf.d/90-lowlatency.conf",
+		"rke2-agent.service": "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d/90-lowlatency.conf",
+	} {
+		t.Run(unit, func(t *testing.T) {
+			h := newHost(t)
+			life := kubeletservice.Healthy()
+			h.kubelet = kubeletservice.New(unit, func() kubeletservice.Life { return life })
+			life = kubeletservice.Refuses()
+			out, err := h.run("", "apply", "--yes", h.file(strings.ReplaceAll(kubeletOnly, kubeletDropIn, dropIn)))
+			const says = "the kubelet is not healthy any more either: its process has ended 3 times"
+			if err == nil || !strings.Contains(err.Error(), "the kubelet is not healthy with it: ") || !strings.Contains(err.Error(), says) {
+				t.Fatalf("%q, %v", out, err)
+			}
+			if _, err := os.Stat(filepath.Join(h.root, dropIn)); err == nil || slices.Contains(h.tools, reboot) {
+				t.Errorf("the file is there (%v), programs %q", err, h.tools)
+			}
+			h.denies(says)
+			report, err := guard.ReadReport(h.root)
+			if err != nil || !strings.Contains(report.Message, says) {
+				t.Errorf("reported is %+v, %v", report, err)
+			}
+			// It is judged once.
+			starts := h.kubelet.Now()
+			h.says("", "", "take")
+			if passed := h.kubelet.Now().Sub(starts); passed > 0 {
+				t.Errorf("it was looked at for %v once more", passed)
 			}
 		})
 	}

@@ -25,6 +25,10 @@ func (s *session) take(ctx context.Context) error {
 	for again := true; again; {
 		err := s.with(func(g *guard.Guard, m Machine) error {
 			next, err := g.Take(ctx)
+			if err == nil {
+				// One that nobody has looked at, because the guard was killed.
+				err = s.proveRestored(ctx, g)
+			}
 			if err != nil {
 				return err
 			}

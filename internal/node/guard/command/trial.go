@@ -194,10 +194,38 @@ func (s *session) giveUp(ctx context.Context, g *guard.Guard, m Machine, onTrial
 		return fmt.Errorf("taking back what was not verified: %w", err)
 	}
 	if err == nil && next != guard.Reboot {
-		return errors.New("taken back: " + problems)
+		return errors.Join(errors.New("taken back: "+problems), s.proveRestored(ctx, g))
 	}
 	s.say("The host starts with its old arguments: %s", problems)
 	return errors.Join(err, m.Tool(ctx, "/usr/bin/systemctl", "--no-block", "reboot"))
+}
+
+// proveRestored finds out whether a kubelet that was started again with what was there before is healthy, by the same rule as before,
+// and notes it.
+func (s *session) proveRestored(ctx context.Context, g *guard.Guard) error {
+	unit, err := g.Restored()
+	if err != nil || unit == "" {
+		return err
+	}
+	watch := &kubelet.Watch{IsStarted: true}
+	for {
+		sight, err := g.SeeKubelet(ctx, unit)
+		if err != nil {
+			return err
+		}
+		verdict, problem := watch.Look(s.now(), sight)
+		switch verdict {
+		case kubelet.Healthy:
+			s.say("With what was there before, the kubelet is healthy again.")
+			return g.NoteRestored("")
+		case kubelet.Broken:
+			return errors.Join(errors.New("with what was there before, the kubelet is not healthy any more either: "+problem), g.NoteRestored(problem))
+		case kubelet.Open:
+		}
+		if err := s.pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
 }
 
 func uptime(m Machine) (time.Duration, error) {

@@ -132,10 +132,7 @@ func (s *State) read(folder int, base string) error {
 }
 
 func (s *State) readOpened(file *os.File) error {
-	label := make([]byte, maximumLabel)
-	if n, err := unix.Fgetxattr(int(file.Fd()), labelAttribute, label); err == nil {
-		s.Label = strings.TrimRight(string(label[:n]), "\x00")
-	}
+	s.Label = labelOf(int(file.Fd()))
 	if s.Type == Folder {
 		return nil
 	}
@@ -189,13 +186,35 @@ func (s *State) finish(folder int, base string, flags int) error {
 		// After the owner, because changing that takes the bits above 0o777 away.
 		err = unix.Fchmod(fd, s.Mode)
 	}
-	if err == nil && s.Label != "" {
-		err = unix.Fsetxattr(fd, labelAttribute, []byte(s.Label), 0)
+	if err == nil {
+		err = s.setLabel(fd)
 	}
 	if err == nil {
 		err = file.Sync()
 	}
 	return errors.Join(err, file.Close())
+}
+
+// setLabel gives what is new its label. A file system without labels of its own, such as FAT, has that of its mount for each file.
+func (s *State) setLabel(fd int) error {
+	if s.Label == "" {
+		return nil
+	}
+	err := unix.Fsetxattr(fd, labelAttribute, []byte(s.Label), 0)
+	if errors.Is(err, unix.ENOTSUP) && labelOf(fd) == s.Label {
+		return nil
+	}
+	return err
+}
+
+// labelOf is the label of what is open; "" where there is none.
+func labelOf(fd int) string {
+	label := make([]byte, maximumLabel)
+	n, err := unix.Fgetxattr(fd, labelAttribute, label)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimRight(string(label[:n]), "\x00")
 }
 
 // Rename replaces what is at a path by what is at another of the same folder.
@@ -257,4 +276,53 @@ func (r *Root) write(name string, flags int, change func(*os.File) error) error 
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	return nil
+}
+
+// immutableFlag is FS_IMMUTABLE_FL of linux/fs.h.
+const immutableFlag = 0x10
+
+// SetVariable writes a variable of the firmware with one call, as efivarfs wants it, or removes it. The kernel makes the files of
+// variables that it does not know immutable, against mistakes: that is taken off, and set again on one that is written over.
+func (r *Root) SetVariable(name string, content []byte) error {
+	isProtected, err := r.setFlag(name, immutableFlag, false)
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	if len(content) == 0 {
+		return r.Remove(name)
+	}
+	err = r.inFolder(name, func(folder int, base string) error {
+		fd, err := unix.Openat(folder, base, unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+		if err != nil {
+			return err
+		}
+		_, err = unix.Write(fd, content)
+		return errors.Join(err, unix.Close(fd))
+	})
+	if isProtected {
+		_, protected := r.setFlag(name, immutableFlag, true)
+		err = errors.Join(err, protected)
+	}
+	return err
+}
+
+// setFlag changes an attribute of a file, and returns whether it was set. A file system without attributes has none set.
+func (r *Root) setFlag(name string, flag int, set bool) (was bool, err error) {
+	fd, err := r.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
+	if err != nil {
+		return false, nil
+	}
+	was = flags&flag != 0
+	if was == set {
+		return was, nil
+	}
+	if err := unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, flags^flag); err != nil {
+		return was, fmt.Errorf("changing the attributes of %s: %w", name, err)
+	}
+	return was, nil
 }

@@ -125,6 +125,35 @@ func TestLinksAreReplaced(t *testing.T) {
 	}
 }
 
+// TestVariables are played by files: no file system here protects them, or wants them written with one call.
+func TestVariables(t *testing.T) {
+	const name = VariablesFolder + "/LoaderEntryOneShot-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+	root, folder := open(t)
+	if err := os.MkdirAll(filepath.Join(folder, VariablesFolder), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, content := range []string{"\x07\x00\x00\x00a", "\x07\x00\x00\x00b"} {
+		if err := Replace(root, name, File(content, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(own(File(content, 0o644)), read(t, root, name)); diff != "" {
+			t.Errorf("the variable (-want +got):\n%s", diff)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Join(folder, VariablesFolder)); err != nil || len(left) != 1 {
+		t.Errorf("something is beside it: %v, %v", left, err)
+	}
+	if err := RemoveLeftover(root, name); err != nil {
+		t.Error(err)
+	}
+	if err := Replace(root, name, State{}); err != nil || read(t, root, name).Type != Absent {
+		t.Errorf("it is not removed: %v", err)
+	}
+	if err := Replace(root, "/sys/firmware/efi/efivars/none/a", File("x", 0o644)); err == nil {
+		t.Error("something is written where no variable is")
+	}
+}
+
 func TestAppendAndTruncate(t *testing.T) {
 	root, _ := open(t)
 	if err := Replace(root, "/etc/a", own(File("one", 0o600))); err != nil {

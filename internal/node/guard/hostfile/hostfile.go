@@ -93,7 +93,15 @@ type Disk interface {
 	Append(name string, content []byte) error
 	// Truncate cuts a file.
 	Truncate(name string, size int64) error
+	// SetVariable gives a variable of the firmware its content, and removes it where that is empty.
+	SetVariable(name string, content []byte) error
 }
+
+// VariablesFolder is where the kernel shows the variables of an EFI firmware (efivarfs). Each is written whole and at once: there is
+// nothing beside it, and nothing to sync.
+const VariablesFolder = "/sys/firmware/efi/efivars"
+
+func isVariable(name string) bool { return path.Dir(name) == VariablesFolder }
 
 // Beside is the name under which the next content of a path waits to be renamed. It begins with a dot and has no suffix that
 // any reader of a folder of drop-ins takes.
@@ -103,6 +111,12 @@ func Beside(name string) string {
 
 // Replace brings a path into a state, in one step as far as readers and power cuts see it.
 func Replace(disk Disk, name string, s State) error {
+	if isVariable(name) {
+		if err := disk.SetVariable(name, s.Content); err != nil {
+			return fmt.Errorf("writing a variable of the firmware: %w", err)
+		}
+		return nil
+	}
 	if s.Type == Absent {
 		if err := disk.Remove(name); err != nil {
 			return fmt.Errorf("removing %s: %w", name, err)
@@ -131,6 +145,9 @@ func Replace(disk Disk, name string, s State) error {
 
 // RemoveLeftover removes what a power cut within Replace has left beside a path.
 func RemoveLeftover(disk Disk, name string) error {
+	if isVariable(name) {
+		return nil
+	}
 	left, err := disk.Read(Beside(name))
 	if err != nil || left.Type == Absent {
 		return err

@@ -43,6 +43,11 @@ type Record struct {
 	Stage  *Reached `json:"stage,omitempty"`
 }
 
+// Format is that of journals and of everything else that the guard writes down for itself. It grows whenever a guard before would
+// take for something else what this one writes, and stands then as "format" in the first record of a journal, and in the other files;
+// those without have format 1. A guard reads what has its own format or a lower one.
+const Format = 1
+
 // Begin says what the host is to become.
 type Begin struct {
 	// Number grows with each change of a host.
@@ -71,6 +76,8 @@ type Kubelet struct {
 	Problem string `json:"problem,omitempty"`
 	// Restarts tells that the change starts it again, without a reboot.
 	Restarts bool `json:"restarts,omitempty"`
+	// Again are units that it needs and that run once more for the change, without a reboot, while it is stopped.
+	Again []string `json:"again,omitempty"`
 }
 
 // Instruction is what a report says of the instruction that a change comes from.
@@ -116,7 +123,21 @@ type Reached struct {
 	Reason string             `json:"reason,omitempty"`
 	// Differences are what others have changed, and what was left as they did.
 	Differences []string `json:"differences,omitempty"`
+	// Kubelet is what was found of one that was started again with what was there before; empty while nobody knows.
+	Kubelet Restored `json:"kubelet,omitempty"`
+	// KubeletProblem is what is wrong with it.
+	KubeletProblem string `json:"kubeletProblem,omitempty"`
 }
+
+// Restored is what was found of a kubelet that was started again with what was there before.
+type Restored string
+
+const (
+	// RestoredHealthy tells that it was proven healthy once more.
+	RestoredHealthy Restored = "Healthy"
+	// RestoredBroken tells that it is not healthy any more.
+	RestoredBroken Restored = "Broken"
+)
 
 // checksumDigits are those of the checksum in front of each line, with the space behind them.
 const checksumDigits = 9
@@ -173,4 +194,39 @@ func decodeLine(line []byte) (record Record, problem string) {
 		return record, err.Error()
 	}
 	return record, ""
+}
+
+// FormatError tells of what another guard has written that this one would take for something else.
+type FormatError struct {
+	// Path of the file, and the Format that it has.
+	Path   string
+	Format int
+}
+
+// Error says who can read it.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s was written by a newer guard, in format %d, and this one reads up to format %d: nothing is changed on this host until the newer "+
+		"guard, or one after it, is on it again, with the operator that has brought it", e.Path, e.Format, Format)
+}
+
+// CheckFormat refuses a file of a newer guard. Of a journal, the first line tells; of other files, the object that they hold.
+func CheckFormat(path string, content []byte) error {
+	var written struct {
+		Format int `json:"format"`
+		Begin  struct {
+			Format int `json:"format"`
+		} `json:"begin"`
+	}
+	line, _, _ := bytes.Cut(content, []byte("\n"))
+	if len(line) >= checksumDigits && line[checksumDigits-1] == ' ' {
+		line = line[checksumDigits:]
+	}
+	// What is not even JSON is judged by who reads it.
+	if json.Unmarshal(line, &written) != nil {
+		return nil //nolint:nilerr // It is no statement about a format.
+	}
+	if format := max(written.Format, written.Begin.Format); format > Format {
+		return &FormatError{Path: path, Format: format}
+	}
+	return nil
 }

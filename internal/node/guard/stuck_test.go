@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package guard_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/grub"
+)
+
+// newStuckWorld is a host whose GRUB reads its environment and cannot write to it: it is on btrfs.
+func newStuckWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.loader = startStuckGRUB
+	for _, files := range []map[string]hostfile.State{w.seen, w.kept} {
+		files["/proc/1/mounts"] = hostfile.File("/dev/vda1 / btrfs rw 0 0\n", 0o444)
+	}
+	return w
+}
+
+func startStuckGRUB(w *world) (line, trial string) {
+	read := func(name string) string { return string(w.seen[name].Content) }
+	line, trial, _ = grub.Start(read(grub.ConfigFile), read(grub.CustomFile), read(grub.EnvironmentFile))
+	return line, trial
+}
+
+// byHand accepts that somebody has to choose the entry before at the console.
+func byHand(operations []operation.Operation) []operation.Operation {
+	operations = slices.Clone(operations)
+	for i := range operations {
+		if operations[i].Kind == operation.KernelArguments {
+			operations[i].Fallback = operation.ByHandAccepted
+		}
+	}
+	return operations
+}
+
+func TestATrialThatWouldStayIsRefused(t *testing.T) {
+	w := newStuckWorld(t)
+	before := w.manifest()
+	_, err := w.guard().Apply(t.Context(), wanted(trading()))
+	if err == nil || !strings.Contains(err.Error(), "/boot/grub is on btrfs, to which GRUB cannot write") || !strings.Contains(err.Error(), "spec.rollout.bootFallback") {
+		t.Errorf("Apply() = %v", err)
+	}
+	if diff := cmp.Diff(before, w.manifest()); diff != "" {
+		t.Errorf("something was written (-before +after):\n%s", diff)
+	}
+}
+
+func TestATrialThatWouldStayIsAccepted(t *testing.T) {
+	w := newStuckWorld(t)
+	before := w.manifest()
+	lines, err := w.guard().Describe(t.Context(), byHand(trading()))
+	if err != nil || !strings.Contains(strings.Join(lines, "\n"), "beware a kernel that does not come up is started again and again") {
+		t.Errorf("Describe() = %q, %v", lines, err)
+	}
+	w.enact(byHand(trading()))
+	if status, err := w.guard().Status(); err != nil || status.InForce != operation.Hash(byHand(trading())) || len(status.Missing) > 0 {
+		t.Errorf("Status() = %+v, %v", status, err)
+	}
+	// It came here by that way, and goes back by it.
+	w.enact(nil)
+	w.asBefore(t, before, 3)
+}
+
+// TestACrashOfAStuckTrial: once the guard has run in the trial, another start brings the old line, as where GRUB clears its environment.
+func TestACrashOfAStuckTrial(t *testing.T) {
+	w := newStuckWorld(t)
+	before := w.manifest()
+	if next, err := w.guard().Apply(t.Context(), wanted(byHand(trading()))); next != guard.Reboot || err != nil {
+		t.Fatalf("Apply() = %v, %v", next, err)
+	}
+	w.reboot(true)
+	if next, err := w.guard().Boot(t.Context()); next != guard.Verify || err != nil {
+		t.Fatalf("Boot() = %v, %v", next, err)
+	}
+	w.settle(guard.Nothing, true)
+	w.asBefore(t, before, 3)
+}
+
+// TestAStuckTrialThatDoesNotComeUp is started again until somebody chooses the entry before: then it is taken back.
+func TestAStuckTrialThatDoesNotComeUp(t *testing.T) {
+	w := newStuckWorld(t)
+	before := w.manifest()
+	if next, err := w.guard().Apply(t.Context(), wanted(byHand(trading()))); next != guard.Reboot || err != nil {
+		t.Fatalf("Apply() = %v, %v", next, err)
+	}
+	for range 3 {
+		w.reboot(false)
+		if line := string(w.seen["/proc/cmdline"].Content); !strings.Contains(line, "isolcpus=2-7") {
+			t.Fatalf("the machine came back by itself, with %q", line)
+		}
+	}
+	w.loader = func(w *world) (line, trial string) {
+		line, _ = startStuckGRUB(w)
+		return line, ""
+	}
+	w.reboot(false)
+	w.loader = startStuckGRUB
+	if next, err := w.guard().Boot(t.Context()); next != guard.Nothing || err != nil {
+		t.Fatalf("Boot() = %v, %v", next, err)
+	}
+	w.reboot(false)
+	if diff := cmp.Diff(before, w.manifest()); diff != "" || strings.Contains(string(w.seen["/proc/cmdline"].Content), "lowlatency") {
+		t.Errorf("the host before and after (-before +after):\n%s", diff)
+	}
+	report, err := w.guard().Report()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := instruction.Report{Phase: instruction.TakenBack, Reason: instruction.ReasonNotStarted}
+	if got := (instruction.Report{Phase: report.Phase, Reason: report.Reason}); !cmp.Equal(want, got) {
+		t.Errorf("Report() = %+v", report)
+	}
+}
