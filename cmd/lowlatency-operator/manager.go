@@ -90,9 +90,9 @@ func (f *managerFlags) register(flags *pflag.FlagSet) {
 		"The image lowlatency-traffic, which LatencyTests run that measure over the network. Defaults to the environment variable RELATED_IMAGE_TRAFFIC.")
 	flags.StringVar(&f.podName, "pod-name", os.Getenv("POD_NAME"),
 		"The name of the manager's own Pod, empty outside of a cluster. Defaults to the environment variable POD_NAME.")
-	flags.StringVar(&f.platform, "platform", "",
+	flags.StringVar(&f.platform, "platform", os.Getenv("PLATFORM"),
 		"What changes the nodes: OpenShift, Kubernetes, or None to verify them only. "+
-			"Empty finds out whether it is OpenShift, and changes no node elsewhere.")
+			"Empty finds out whether it is OpenShift, and changes no node elsewhere. Defaults to the environment variable PLATFORM.")
 	flags.BoolVar(&f.verbose, "verbose", false, "Log details, too.")
 }
 

@@ -87,7 +87,16 @@ type Operation struct {
 	Value string `json:"value,omitempty"`
 	// Arguments of the kernel's command line, in their order, the marker among them.
 	Arguments []string `json:"arguments,omitempty"`
+	// Fallback says which way back is enough where the arguments are tried; empty for one that needs nobody.
+	Fallback Fallback `json:"fallback,omitempty"`
 }
+
+// Fallback says what has to happen where a kernel does not come up with other arguments.
+type Fallback string
+
+// ByHandAccepted has arguments tried also where the boot loader would start a kernel that does not come up again and again: somebody
+// chooses the entry before at the console.
+const ByHandAccepted Fallback = "ByHandAccepted"
 
 const (
 	unitFolder = "/etc/systemd/system"
@@ -165,4 +174,14 @@ func SetService(name string, state State) Operation {
 // arguments from any other. Both are added unless they are among the arguments already.
 func AddKernelArguments(arguments ...string) Operation {
 	return Operation{Kind: KernelArguments, Arguments: withWayBack(slices.Clone(arguments))}
+}
+
+// FallbackOf is the way back that operations say is enough.
+func FallbackOf(operations []Operation) Fallback {
+	for i := range operations {
+		if operations[i].Kind == KernelArguments {
+			return operations[i].Fallback
+		}
+	}
+	return ""
 }

@@ -228,6 +228,7 @@ func (o *Operation) validateFields() error {
 		{"mode", o.Mode != 0, o.Kind.hasContent() && o.State != Masked},
 		{"value", o.Value != "", o.Kind.hasValue()},
 		{"arguments", len(o.Arguments) > 0, o.Kind == KernelArguments},
+		{"fallback", o.Fallback != "", o.Kind == KernelArguments},
 	} {
 		if field.given && !field.has {
 			return fmt.Errorf("the operation on %s is of the kind %s, which has no %s", o.about(), o.Kind, field.name)
@@ -243,6 +244,8 @@ func (o *Operation) validateMeaning() error {
 		return fmt.Errorf("%s is set to no value", o.about())
 	case o.Kind.hasContent() && o.State != Masked && !safeMode(o.Mode):
 		return fmt.Errorf("%s would have the mode %#o: it must be readable, and writable by its owner alone", o.Path, o.Mode)
+	case o.Fallback != "" && o.Fallback != ByHandAccepted:
+		return fmt.Errorf("%q is no fallback: %s, or none", o.Fallback, ByHandAccepted)
 	case o.Kind == KernelArguments && MarkerOf(o.Arguments) != Marker(o.Arguments):
 		return errors.New("the kernel arguments have no marker, so that nobody could tell which kernel came up")
 	default:

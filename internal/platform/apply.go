@@ -65,12 +65,16 @@ func remove(ctx context.Context, writer client.Client, live *unstructured.Unstru
 // ApplyStatus replaces what a field manager has said in the status of an existing object, a pointer to a struct, by
 // server-side apply. The error is that of the API server or of the conversion.
 func ApplyStatus(ctx context.Context, writer client.Client, kind schema.GroupVersionKind, existing client.Object, status any) error {
+	return ApplyStatusAs(ctx, writer, v1alpha1.FieldManager, kind, existing, status)
+}
+
+// ApplyStatusAs does so for another field manager than the usual one, which keeps what that has said.
+func ApplyStatusAs(ctx context.Context, writer client.Client, manager client.FieldOwner, kind schema.GroupVersionKind, existing client.Object, status any) error {
 	object, err := apply.Status(kind, existing, status)
 	if err != nil {
 		return err
 	}
-	return writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
-		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
+	return writer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), manager, client.ForceOwnership)
 }
 
 // Describe names an object as people do: "MachineConfig 50-lowlatency-trading".

@@ -16,6 +16,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/enactment"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/gate"
 )
 
@@ -23,7 +24,7 @@ import (
 type Nodes struct{ Annotations []string }
 
 // Strip leaves of a Node what is decided by: names, labels, the annotations of the platform and ours, taints, a cordon, boot and kernel,
-// whether it is ready, our own conditions, and what the kubelet counts of device plugins. A Node's images alone are many
+// whether it is ready, our own conditions, those about maintenance, and what the kubelet counts of device plugins. A Node's images alone are many
 // times as large.
 func (n Nodes) Strip(node *corev1.Node) *corev1.Node {
 	annotations := n.annotations(node)
@@ -41,7 +42,7 @@ func (n Nodes) Strip(node *corev1.Node) *corev1.Node {
 		},
 		Spec: corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
 		Status: corev1.NodeStatus{
-			Conditions:  slices.Clip(append(readiness(node), gate.OwnConditions(node.Status.Conditions)...)),
+			Conditions:  slices.Concat(readiness(node), gate.OwnConditions(node.Status.Conditions), enactment.MaintenanceConditions(node.Status.Conditions)),
 			Capacity:    extendedResources(node.Status.Capacity),
 			Allocatable: extendedResources(node.Status.Allocatable),
 			NodeInfo: corev1.NodeSystemInfo{

@@ -30,7 +30,7 @@ func (c *cluster) carryOut(step enactment.Step) {
 	n := c.find(step.Node)
 	switch step.Verb {
 	case enactment.TakeTurn:
-		n.Turn = &enactment.Turn{Since: c.at}
+		n.IsHeld, n.Turn = true, &enactment.Turn{Since: c.at}
 	case enactment.Cordon:
 		n.IsCordoned, n.IsOurCordon = true, true
 	case enactment.Evict:
@@ -40,10 +40,17 @@ func (c *cluster) carryOut(step enactment.Step) {
 	case enactment.Withdraw:
 		n.Issued = nil
 	case enactment.Uncordon:
-		n.IsCordoned, n.IsOurCordon, n.Drain = false, false, nil
+		n.IsCordoned, n.IsOurCordon, n.IsHeld, n.Drain = false, false, false, nil
 	case enactment.EndTurn:
 		n.Turn = nil
 	case enactment.HandOver:
+	}
+}
+
+// beginTo does the first write of a step that has two.
+func (c *cluster) beginTo(step enactment.Step) {
+	if step.Verb == enactment.TakeTurn {
+		c.find(step.Node).IsHeld = true
 	}
 }
 
@@ -129,6 +136,7 @@ func (c *cluster) run(t *testing.T, killedAt int) {
 		for _, step := range d.Steps {
 			quiet = 0
 			if steps++; steps == killedAt {
+				c.beginTo(step)
 				for range killedAt % 7 {
 					c.live()
 				}
@@ -155,7 +163,7 @@ func (c *cluster) end() []string {
 		if n.Reported != nil {
 			phase = n.Reported.Phase
 		}
-		texts = append(texts, fmt.Sprintf("%s %s, turn %v, issued %v, cordoned %v, %d reboots", n.Name, phase, n.Turn != nil, n.Issued != nil, n.IsCordoned, c.reboots[n.Name]))
+		texts = append(texts, fmt.Sprintf("%s %s, turn %v, issued %v, cordoned %v, %d reboots", n.Name, phase, n.Turn != nil, n.Issued != nil, n.IsCordoned || n.IsHeld, c.reboots[n.Name]))
 	}
 	return texts
 }

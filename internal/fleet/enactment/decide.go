@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
@@ -17,7 +19,7 @@ import (
 type Verb string
 
 const (
-	// TakeTurn notes that the node is being changed. Everything else comes after it.
+	// TakeTurn notes that the node is being changed, and keeps others from replacing it. Everything else comes after it.
 	TakeTurn Verb = "TakeTurn"
 	// Cordon keeps new pods off the node, and notes that it was the operator.
 	Cordon Verb = "Cordon"
@@ -29,7 +31,7 @@ const (
 	HandOver Verb = "HandOver"
 	// Withdraw removes the instruction and the pod.
 	Withdraw Verb = "Withdraw"
-	// Uncordon lets pods come again.
+	// Uncordon lets pods come again, and others replace the node.
 	Uncordon Verb = "Uncordon"
 	// EndTurn removes the note.
 	EndTurn Verb = "EndTurn"
@@ -72,6 +74,8 @@ type State struct {
 	Stage Stage
 	// Message is a part of a sentence about the node; "" for StageDone.
 	Message string
+	// Holding are the standard conditions about maintenance that hold of the node.
+	Holding []corev1.NodeConditionType
 }
 
 // Decision is what is to be done now about the nodes of one profile.
@@ -114,9 +118,13 @@ func Decide(nodes []Node, limits Limits, now time.Time) Decision {
 		case n.isBegun():
 			var step Step
 			step, state = n.goOn(now)
+			state.Holding = n.duringTurn(step.Verb)
 			d.add(step)
 		case !n.isDone():
 			state = n.standing(stopped)
+			if state.Stage == StageWaiting {
+				state.Holding = []corev1.NodeConditionType{corev1.NodeMaintenancePlanned}
+			}
 			if state.Stage == StageWaiting && state.Message == "" {
 				waiting = append(waiting, n)
 			}

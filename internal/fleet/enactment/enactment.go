@@ -70,6 +70,8 @@ type Node struct {
 	IsReady, IsReporting bool
 	// IsCordoned tells that nobody schedules pods there, IsOurCordon that the operator has done it.
 	IsCordoned, IsOurCordon bool
+	// IsHeld tells that the operator keeps others from replacing the node.
+	IsHeld bool
 	// IsGated tells that pods are kept off because the node is not verified.
 	IsGated bool
 	// IsApplied tells that the agent has found the wanted plan on the running node.
@@ -188,7 +190,7 @@ func (n *Node) mayWithdraw() bool { return !n.Issued.Delivered || n.refusal() !=
 
 // isBegun reports whether the operator is changing the node. Who has deleted the note of it does not stop that.
 func (n *Node) isBegun() bool {
-	return n.Turn != nil || n.Issued != nil || n.IsOurCordon || n.isWorking() && !n.isByHand()
+	return n.Turn != nil || n.Issued != nil || n.IsOurCordon || n.IsHeld || n.isWorking() && !n.isByHand()
 }
 
 // isUnavailable reports whether pods cannot count on the node because of the operator.

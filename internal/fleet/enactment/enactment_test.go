@@ -65,6 +65,8 @@ func issued(reboots bool) change {
 	}
 }
 
+func held(n *enactment.Node) { n.IsHeld = true }
+
 func delivered(n *enactment.Node) { n.Issued.Delivered = true }
 
 func issuedRemoval(number int64) change {
@@ -221,6 +223,14 @@ func fromEmpty() map[string]stageCase {
 		"given back, told":                   {boot(wantsRemoval, issuedRemoval(9), reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{Verb: enactment.HandOver}, enactment.StageChanging, ""},
 		"given back, removed":                {boot(wantsRemoval, reported(v1alpha1.EnactmentRemoved, 9, "", "")), enactment.Step{Verb: enactment.Uncordon}, enactment.StageChanging, ""},
 		"given back, failed":                 {[]change{wantsRemoval, reported(v1alpha1.EnactmentTakenBack, 9, "", planA), because("NotStarted", "x")}, enactment.Step{}, enactment.StageFailed, ""},
+		"taken away before it was cordoned":  {took(locked("Karpenter takes it away")), enactment.Step{}, enactment.StageChanging, "Karpenter takes it away; it is left alone"},
+		"taken away while it is emptied":     {boot(left("a/b"), locked("Karpenter takes it away")), enactment.Step{}, enactment.StageChanging, "left alone"},
+		"taken away when it is empty":        {boot(empty, locked("Karpenter takes it away")), enactment.Step{}, enactment.StageChanging, "left alone"},
+		"taken away before it was told":      {boot(issued(true), locked("Karpenter takes it away")), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, "withdrawn"},
+		"taken away, the guard unheard":      {boot(issued(true), delivered, locked("Karpenter takes it away")), enactment.Step{Verb: enactment.HandOver}, enactment.StageChanging, "handed"},
+		"taken away when it was changed":     {boot(applied, reported(v1alpha1.EnactmentInForce, 8, planA, planA), locked("Karpenter takes it away")), enactment.Step{}, enactment.StageChanging, "left alone"},
+		"held, and nothing begun":            {[]change{held}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageChanging, "goes on"},
+		"changed without a cordon":           {took(held, applied, reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{Verb: enactment.Uncordon}, enactment.StageChanging, ""},
 		"a turn that somebody has deleted":   {[]change{cordoned, reported(v1alpha1.EnactmentArmed, 8, planA, "")}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageChanging, "goes on"},
 		"an instruction without a turn":      {[]change{issued(true)}, enactment.Step{Verb: enactment.TakeTurn}, enactment.StageChanging, ""},
 	}

@@ -32,6 +32,8 @@ func (n *Node) next(now time.Time) (Step, Stage, string) {
 		return Step{Verb: Withdraw}, StageChanging, "the guard has answered"
 	case n.Issued != nil:
 		return n.pursue(now)
+	case n.Lock != "":
+		return Step{}, StageChanging, n.Lock + "; it is left alone meanwhile"
 	case n.isDone() || n.hasFailed() || n.Wanted.Refused != "":
 		return n.finish()
 	default:
@@ -41,8 +43,12 @@ func (n *Node) next(now time.Time) (Step, Stage, string) {
 
 // pursue goes on with an instruction that the guard has not answered.
 func (n *Node) pursue(now time.Time) (Step, Stage, string) {
-	if !n.isMeant() && n.mayWithdraw() {
+	switch {
+	case !n.mayWithdraw():
+	case !n.isMeant():
 		return Step{Verb: Withdraw}, StageChanging, "the instruction is withdrawn, because another is to take its place"
+	case n.Lock != "":
+		return Step{Verb: Withdraw}, StageChanging, n.Lock + "; the instruction is withdrawn"
 	}
 	return n.handOver(now)
 }
@@ -119,7 +125,7 @@ func (n *Node) finish() (Step, Stage, string) {
 		return Step{}, stage, cmp.Or(ifChanging(stage, "its agent has not looked at it since it has rebooted"), message)
 	case isEnacted && !n.IsApplied:
 		return Step{}, stage, "its agent has not found the plan on it yet"
-	case n.IsOurCordon:
+	case n.IsOurCordon || n.IsHeld:
 		return Step{Verb: Uncordon}, stage, message
 	default:
 		return Step{Verb: EndTurn}, stage, message

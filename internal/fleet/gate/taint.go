@@ -59,6 +59,8 @@ func (w *World) isTainted(d *Decision) (bool, string) {
 	switch {
 	case d == nil:
 		return false, "no profile governs the node"
+	case w.isGateTaint() && w.isGivenBack():
+		return false, "the profile is being deleted, and the node has its plan no more"
 	case w.isGateTaint():
 		return !d.IsOpen(), d.Message
 	case d.IsStarting() && w.startsTainted():

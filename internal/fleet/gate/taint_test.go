@@ -48,6 +48,28 @@ func TestIsTainted(t *testing.T) {
 	}
 }
 
+// TestTaintOfAProfileThatIsDeleted goes from each node as soon as that has its plan no more, and from none before.
+func TestTaintOfAProfileThatIsDeleted(t *testing.T) {
+	profile := objects.MakeProfile("trading").Gated().Obj()
+	profile.DeletionTimestamp = new(metav1.NewTime(noon()))
+	for name, tc := range map[string]struct {
+		report *v1alpha1.LowLatencyNode
+		want   bool
+	}{
+		"given back":            {objects.MakeReport("n", "trading").Verified("h", "FFF").Obj(), false},
+		"it has its plan":       {objects.MakeReport("n", "trading").Verified("h", "TFT").Obj(), true},
+		"nobody knows":          {objects.MakeReport("n", "trading").Verified("h", "UUU").Obj(), true},
+		"verified, as it waits": {objects.MakeReport("n", "trading").Verified("h", "TTT").Obj(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &World{Node: objects.MakeNode("n", "role", "trading"), Report: tc.report, Current: tc.report, Profiles: []v1alpha1.LowLatencyNodeProfile{*profile}}
+			if got, why := w.isTainted(w.Decide(noon())); got != tc.want {
+				t.Errorf("isTainted() = %v, %q, want %v", got, why, tc.want)
+			}
+		})
+	}
+}
+
 // staleReport speaks of a plan that the node is not to have any more.
 func staleReport() *v1alpha1.LowLatencyNode {
 	report := objects.MakeReport("n", "trading").Verified("old", "TTT").Obj()

@@ -146,6 +146,14 @@ func (w *World) isGateTaint() bool {
 	return profile != nil && plan.Effective(profile, "").Spec.Verification.Gate == v1alpha1.GateTaint
 }
 
+// isGivenBack reports whether the profile is being deleted and the node has its plan no more. It is as any other then, and pods need not
+// wait until the last node of the profile is.
+func (w *World) isGivenBack() bool {
+	profile := w.governor()
+	return profile != nil && !profile.DeletionTimestamp.IsZero() && w.Current != nil &&
+		meta.IsStatusConditionFalse(w.Current.Status.Conditions, v1alpha1.ConditionApplied)
+}
+
 // startsTainted reports whether a pool of the node keeps pods off while its device plugin starts.
 func (w *World) startsTainted() bool {
 	return slices.ContainsFunc(w.ownPools(), func(pool *v1alpha1.BypassNICPool) bool {

@@ -4,7 +4,6 @@
 package kubernetes
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -61,7 +60,11 @@ func (w *writer) writeArguments() error {
 	for _, argument := range w.plan.KernelArguments {
 		texts = append(texts, argument.Text)
 	}
-	w.add(operation.AddKernelArguments(texts...))
+	arguments := operation.AddKernelArguments(texts...)
+	if w.plan.Kernel.BootFallback == v1alpha1.BootFallbackByHandAccepted {
+		arguments.Fallback = operation.ByHandAccepted
+	}
+	w.add(arguments)
 	w.checkBootLoader()
 	w.checkCommandLine()
 	return nil
@@ -70,17 +73,17 @@ func (w *writer) writeArguments() error {
 // checkBootLoader: where a line can be tried once before it stays, it is written; elsewhere somebody has to do it.
 func (w *writer) checkBootLoader() {
 	loader, known := w.facts.Software.BootLoader.Get()
+	byHand := map[host.BootLoader]string{
+		host.Extlinux:    "Add the arguments to the line append of the entries in /boot/extlinux/extlinux.conf by hand, and boot.",
+		host.RaspberryPi: "Add the arguments to the only line of /boot/firmware/cmdline.txt by hand, and boot.",
+		host.OSTree:      "Add the arguments with \"rpm-ostree kargs --append-if-missing=ARGUMENT\", and boot; \"rpm-ostree rollback\" and another boot bring the former ones back.",
+	}
 	switch {
 	case !known:
 		w.report(v1alpha1.SeverityHigh, ruleBootLoader, "the boot loader",
 			"Add the arguments to the kernel's command line by the means of the host.", "it is not known by its files")
-	case loader == host.Extlinux, loader == host.RaspberryPi:
-		place := map[host.BootLoader]string{
-			host.Extlinux:    "the line append of the entries in /boot/extlinux/extlinux.conf",
-			host.RaspberryPi: "the only line of /boot/firmware/cmdline.txt",
-		}
-		w.report(v1alpha1.SeverityHigh, ruleBootLoader, "the boot loader",
-			fmt.Sprintf("Add the arguments to %s by hand, and boot.", place[loader]),
+	case byHand[loader] != "":
+		w.report(v1alpha1.SeverityHigh, ruleBootLoader, "the boot loader", byHand[loader],
 			"%s cannot try a command line once and fall back, so its files are not written", loader)
 	}
 }

@@ -37,6 +37,23 @@ func (w Writing) Refused() bool {
 // services off.
 const packetFilterUnit = "lowlatency-flush-packet-filter.service"
 
+// stateNow is what becomes of a unit on the running host, which starts it at boot; false for nothing. A unit that reserves hugepages sets
+// how many there are, whatever there was before: with another number it runs again, and so does the kubelet, which counts them when it
+// starts.
+func (w *writer) stateNow(unit string) (operation.State, bool) {
+	reserves := func(pages plan.HugepagePlan) bool {
+		return pages.Method == plan.ByUnit && pages.UnitName() == unit && plan.RebootForHugepages(pages.SizeKibibytes) == v1alpha1.RebootNotRequired
+	}
+	switch {
+	case unit == packetFilterUnit:
+		return "", false
+	case slices.ContainsFunc(w.plan.Hugepages, reserves):
+		return operation.Restarted, true
+	default:
+		return operation.Started, true
+	}
+}
+
 // writer collects what is written on one host.
 type writer struct {
 	Writing
@@ -103,8 +120,8 @@ func (w *writer) writeUnit(unit plan.Unit) {
 		w.add(operation.MaskUnit(unit.Name), operation.SetService(unit.Name, operation.Stopped))
 	case unit.Content != "" && unit.Enabled:
 		w.add(operation.PutUnit(unit.Name, unit.Content, operation.Enabled))
-		if unit.Name != packetFilterUnit {
-			w.add(operation.SetService(unit.Name, operation.Started))
+		if state, now := w.stateNow(unit.Name); now {
+			w.add(operation.SetService(unit.Name, state))
 		}
 	case unit.Content != "":
 		w.add(operation.PutUnit(unit.Name, unit.Content, operation.Present))

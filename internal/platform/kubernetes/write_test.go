@@ -180,6 +180,9 @@ func TestFindings(t *testing.T) {
 		"a boot loader without trial": {func(f *host.Facts, _ *plan.NodePlan) {
 			f.Software.BootLoader = host.Known(host.Extlinux, "")
 		}, "extlinux cannot try"},
+		"deployments without a trial": {func(f *host.Facts, _ *plan.NodePlan) {
+			f.Software.BootLoader = host.Known(host.OSTree, "")
+		}, "OSTree cannot try"},
 		"an unknown boot loader": {func(f *host.Facts, _ *plan.NodePlan) { f.Software.BootLoader.Known = false }, "not known by its files"},
 		"an unreadable kubelet":  {func(f *host.Facts, _ *plan.NodePlan) { f.Kubelet.File.Known = false }, "was not checked"},
 	}
@@ -195,6 +198,21 @@ func TestFindings(t *testing.T) {
 				t.Errorf("no finding says %q: %+v", tc.want, got.Findings)
 			}
 		})
+	}
+}
+
+// TestWayBackByHand: the guard tries arguments where nobody but a person brings the host back only when the plan says so.
+func TestWayBackByHand(t *testing.T) {
+	p := goldenPlan(t)
+	for _, fallback := range []operation.Fallback{"", operation.ByHandAccepted} {
+		p.Kernel.BootFallback = v1alpha1.BootFallback(fallback)
+		got, err := Write(p, kubeadm())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is := operation.FallbackOf(got.Operations); is != fallback {
+			t.Errorf("the plan says %q and the operation %q", fallback, is)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -72,9 +73,11 @@ type fleet struct {
 	fails string
 	// most is the largest number of nodes that were cordoned at one time.
 	most int
-	stop context.CancelFunc
-	done *sync.WaitGroup
-	env  *apiserver.Environment
+	// marked is all that others have seen on nodes of their maintenance.
+	marked map[string]bool
+	stop   context.CancelFunc
+	done   *sync.WaitGroup
+	env    *apiserver.Environment
 }
 
 func check(t *testing.T, err error) {
@@ -106,7 +109,7 @@ func newFleet(t *testing.T, names ...string) *fleet {
 	env, err := apiserver.Start(apiserver.Options{Platform: apiserver.Kubernetes})
 	check(t, err)
 	t.Cleanup(func() { check(t, env.Stop()) })
-	f := &fleet{t: t, env: env, machines: map[string]*machine{}}
+	f := &fleet{t: t, env: env, machines: map[string]*machine{}, marked: map[string]bool{}}
 	f.inventory, f.software = hostOf(t)
 	f.client, err = client.New(env.Config(), client.Options{Scheme: scheme})
 	check(t, err)
@@ -121,6 +124,7 @@ func newFleet(t *testing.T, names ...string) *fleet {
 		f.reboot(f.machines[name])
 		f.machines[name].reboots = 0
 	}
+	f.grant()
 	f.start()
 	t.Cleanup(f.kill)
 	return f
@@ -132,7 +136,7 @@ func (f *fleet) start() {
 	options := controllers.Options{
 		Namespace: namespace, Image: "registry.example/lowlatency-operator:v1", Registerer: prometheus.NewRegistry(), Kind: platform.Kubernetes,
 	}
-	mgr, err := ctrl.NewManager(f.env.Config(), controllers.ManagerOptions(ctrl.Options{
+	mgr, err := ctrl.NewManager(asOperator(f.env.Config()), controllers.ManagerOptions(ctrl.Options{
 		Scheme: f.client.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}, options))
@@ -163,7 +167,9 @@ func (f *fleet) reboot(m *machine) {
 			return err
 		}
 		node.Status.NodeInfo.BootID = m.bootID()
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		if m.boot == 1 {
+			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		}
 		return f.client.Status().Update(f.t.Context(), node)
 	}))
 }
@@ -180,6 +186,7 @@ func (f *fleet) live() {
 		if node.Spec.Unschedulable {
 			cordoned++
 		}
+		f.marked[marksOf(node)] = true
 		f.guard(m, node)
 		f.agent(m)
 	}
@@ -357,6 +364,8 @@ func (f *fleet) leftovers() string {
 	for i := range nodes.Items {
 		if node := &nodes.Items[i]; node.Spec.Unschedulable || node.Annotations[v1alpha1.AnnotationCordoned] != "" {
 			return node.Name + " is cordoned"
+		} else if marks := marksOf(node); marks != "" && !strings.HasPrefix(marks, string(corev1.NodeMaintenancePlanned)) {
+			return node.Name + " has " + marks
 		}
 	}
 	ours := []client.ListOption{client.InNamespace(controllers.DefaultAgentNamespace), client.MatchingLabels{v1alpha1.LabelComponent: v1alpha1.ComponentEnactment}}
@@ -409,6 +418,7 @@ func TestRollout(t *testing.T) {
 	}
 
 	f.blockedDrain()
+	f.seen()
 	f.failure()
 
 	check(t, f.client.Delete(t.Context(), profile))
@@ -452,6 +462,21 @@ func (f *fleet) enforce(level string) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controllers.DefaultAgentNamespace}}
 	text := fmt.Sprintf(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":%q}}}`, level)
 	check(f.t, f.client.Patch(f.t.Context(), namespace, client.RawPatch(types.MergePatchType, []byte(text))))
+}
+
+// seen: others see what the operator does with nodes, and on each only while it does.
+func (f *fleet) seen() {
+	f.t.Helper()
+	const held = "cluster-autoscaler.kubernetes.io/scale-down-disabled=true, held, karpenter.sh/do-not-disrupt=true, remediation.medik8s.io/exclude-from-remediation=true"
+	for _, marks := range []string{
+		"MaintenancePlanned LowLatencyPlanWaits",
+		"DrainInProgress LowLatencyPodsEvicted, MaintenanceInProgress LowLatencyHostChanges, " + held,
+		"Drained LowLatencyNodeEmpty, MaintenanceInProgress LowLatencyHostChanges, " + held,
+	} {
+		if !f.marked[marks] {
+			f.t.Errorf("no node was seen with %s, but with %q", marks, slices.Sorted(maps.Keys(f.marked)))
+		}
+	}
 }
 
 // blockedDrain: a disruption budget is honoured and named, and the node goes on when it allows the eviction.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -124,6 +125,27 @@ func (s *stage) there() string {
 		found = append(found, "cordon")
 	}
 	return strings.Join(found, ", ")
+}
+
+// TestPause: the operator waits for others, and not for itself.
+func TestPause(t *testing.T) {
+	running := func() []client.Object { return []client.Object{turn(), instructed(), podIn(corev1.PodRunning)} }
+	cases := map[string]struct {
+		objects []client.Object
+		want    time.Duration
+	}{
+		"the guard is waited for":   {running(), turnPause},
+		"the pod is to go":          {[]client.Object{turn(), instructed(), podIn(corev1.PodPending)}, stepPause},
+		"the cordon was taken away": {[]client.Object{turn()}, stepPause},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, interceptor.Funcs{}, append(tc.objects, nodeWith(governed(), true), reportOf(nil))...)
+			if outcome, err := s.Roll(t.Context(), s.look()); err != nil || outcome.RetryAfter != tc.want {
+				t.Errorf("looked at again after %v, %v, want %v", outcome.RetryAfter, err, tc.want)
+			}
+		})
+	}
 }
 
 // TestWithdraw: nobody wants the plan any more whose instruction is there.

@@ -34,9 +34,32 @@ const (
 	upgradeNode = "upgrade.cattle.io/node"
 )
 
-// foreignTaints begin the taints by which others say that they take a node away: Karpenter, the Cluster Autoscaler, medik8s.
-func foreignTaints() []string {
-	return []string{"karpenter.sh/disrupted", "karpenter.sh/disruption", "ToBeDeletedByClusterAutoscaler", "medik8s.io/"}
+// foreignTaint is a taint by which somebody else says what is done with a node.
+type foreignTaint struct {
+	// key of the taint; one that ends with a slash begins the keys of several.
+	key string
+	// says what it means.
+	says string
+}
+
+// foreignTaints are those of Karpenter (pkg/apis/v1/taints.go), the Cluster Autoscaler (utils/taints), medik8s
+// (common/pkg/taints and its operators), Cluster API (api/core, common_types.go) and Kubernetes.
+func foreignTaints() []foreignTaint {
+	return []foreignTaint{
+		{"karpenter.sh/disrupted", "Karpenter takes it away"},
+		{"karpenter.sh/disruption", "Karpenter takes it away"},
+		{"karpenter.sh/rebooting", "Karpenter reboots it"},
+		{"karpenter.sh/unregistered", "Karpenter has not registered it yet"},
+		{"ToBeDeletedByClusterAutoscaler", "the Cluster Autoscaler takes it away"},
+		{"medik8s.io/", "medik8s works on it"},
+		{"node.cluster.x-k8s.io/outdated-revision", "Cluster API is about to replace it"},
+		{"node.cluster.x-k8s.io/uninitialized", "Cluster API has not initialized it yet"},
+		{corev1.TaintNodeOutOfService, "somebody has declared it out of service"},
+	}
+}
+
+func (f foreignTaint) is(key string) bool {
+	return key == f.key || strings.HasSuffix(f.key, "/") && strings.HasPrefix(key, f.key)
 }
 
 // lockOf says by the Node alone who else works on it.
@@ -44,38 +67,50 @@ func lockOf(node *corev1.Node) string {
 	if node.Annotations[kuredReboots] != "" {
 		return "kured is rebooting it"
 	}
+	for _, taint := range node.Spec.Taints {
+		if at := slices.IndexFunc(foreignTaints(), func(f foreignTaint) bool { return f.is(taint.Key) }); at >= 0 {
+			return fmt.Sprintf("%s: it has the taint %s", foreignTaints()[at].says, taint.Key)
+		}
+	}
 	if node.DeletionTimestamp != nil {
 		return "it is being deleted"
 	}
-	for _, taint := range node.Spec.Taints {
-		if slices.ContainsFunc(foreignTaints(), func(prefix string) bool { return strings.HasPrefix(taint.Key, prefix) }) {
-			return "somebody else takes it away: it has the taint " + taint.Key
-		}
+	if c := enactment.ForeignMaintenance(node.Status.Conditions); c != nil {
+		return fmt.Sprintf("somebody else works on it: its condition %s is True with the reason %q", c.Type, c.Reason)
 	}
 	return ""
 }
 
-// findLock looks, before a turn begins, whether somebody else has locked the node. It notes the first lock that it finds, and
-// reports whether there is one: then it is to be decided again.
+// findLock looks, before a turn begins, whether somebody else has locked the node, and before anything else is done on it, whether
+// its machine is taken away. It notes the first lock that it finds, and reports whether there is one: then it is to be decided again.
 func (p *Platform) findLock(ctx context.Context, w *world, d *enactment.Decision) (bool, error) {
 	for _, step := range d.Steps {
-		if step.Verb != enactment.TakeTurn {
+		at := slices.IndexFunc(w.nodes, func(n enactment.Node) bool { return n.Name == step.Node })
+		n := &w.nodes[at]
+		if n.Lock != "" {
 			continue
 		}
-		at := slices.IndexFunc(w.nodes, func(n enactment.Node) bool { return n.Name == step.Node })
-		if n := &w.nodes[at]; n.Lock == "" && !n.IsOurCordon && n.Issued == nil {
-			var err error
-			if n.Lock, err = p.lockElsewhere(ctx, step.Node); n.Lock != "" || err != nil {
-				return n.Lock != "", err
+		var err error
+		switch step.Verb {
+		case enactment.TakeTurn:
+			if n.IsOurCordon || n.IsHeld || n.Issued != nil {
+				continue
 			}
+			n.Lock, err = p.lockElsewhere(ctx, w.known[step.Node])
+		case enactment.Cordon, enactment.Evict, enactment.Instruct, enactment.Uncordon:
+			n.Lock, err = p.lockOfMachine(ctx, w.known[step.Node])
+		case enactment.HandOver, enactment.Withdraw, enactment.EndTurn:
+		}
+		if n.Lock != "" || err != nil {
+			return n.Lock != "", err
 		}
 	}
 	return false, nil
 }
 
 // lockElsewhere says by other objects who else works on a node.
-func (p *Platform) lockElsewhere(ctx context.Context, node string) (string, error) {
-	for _, look := range []func(context.Context, string) (string, error){p.lockOfKured, p.lockOfMedik8s, p.lockOfUpgrades} {
+func (p *Platform) lockElsewhere(ctx context.Context, node *corev1.Node) (string, error) {
+	for _, look := range []func(context.Context, *corev1.Node) (string, error){p.lockOfMachine, p.lockOfKured, p.lockOfMedik8s, p.lockOfUpgrades} {
 		if lock, err := look(ctx, node); lock != "" || err != nil {
 			return lock, err
 		}
@@ -83,7 +118,7 @@ func (p *Platform) lockElsewhere(ctx context.Context, node string) (string, erro
 	return "", nil
 }
 
-func (p *Platform) lockOfKured(ctx context.Context, _ string) (string, error) {
+func (p *Platform) lockOfKured(ctx context.Context, _ *corev1.Node) (string, error) {
 	daemonSet := &appsv1.DaemonSet{}
 	err := p.Live.Get(ctx, client.ObjectKey{Namespace: kuredNamespace, Name: kuredName}, daemonSet)
 	switch {
@@ -128,9 +163,9 @@ func readKuredLock(text string, now time.Time) string {
 	return ""
 }
 
-func (p *Platform) lockOfMedik8s(ctx context.Context, node string) (string, error) {
+func (p *Platform) lockOfMedik8s(ctx context.Context, node *corev1.Node) (string, error) {
 	lease := &coordinationv1.Lease{}
-	err := p.Live.Get(ctx, client.ObjectKey{Namespace: medik8sNamespace, Name: medik8sPrefix + node}, lease)
+	err := p.Live.Get(ctx, client.ObjectKey{Namespace: medik8sNamespace, Name: medik8sPrefix + node.Name}, lease)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", nil
@@ -155,9 +190,9 @@ func isHeld(lease *coordinationv1.Lease, now time.Time) bool {
 	return spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second).After(now)
 }
 
-func (p *Platform) lockOfUpgrades(ctx context.Context, node string) (string, error) {
+func (p *Platform) lockOfUpgrades(ctx context.Context, node *corev1.Node) (string, error) {
 	var pods corev1.PodList
-	if err := p.Live.List(ctx, &pods, client.MatchingLabels{upgradeNode: node}); err != nil {
+	if err := p.Live.List(ctx, &pods, client.MatchingLabels{upgradeNode: node.Name}); err != nil {
 		return "", fmt.Errorf("listing the pods of the system-upgrade-controller: %w", err)
 	}
 	for i := range pods.Items {

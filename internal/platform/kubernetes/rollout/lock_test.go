@@ -8,9 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
 func noon() time.Time { return time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) }
@@ -70,7 +74,14 @@ func TestLockOf(t *testing.T) {
 		"Karpenter":      {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} }, "karpenter.sh/disrupted"},
 		"the autoscaler": {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}} }, "ToBeDeleted"},
 		"medik8s":        {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "medik8s.io/drain"}} }, "medik8s.io/drain"},
-		"deletion":       {func(n *corev1.Node) { n.DeletionTimestamp = new(metav1.NewTime(noon())) }, "deleted"},
+		"Karpenter, new": {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/rebooting"}} }, "Karpenter reboots it"},
+		"Cluster API":    {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "node.cluster.x-k8s.io/outdated-revision"}} }, "about to replace"},
+		"a name alike":   {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disruptedness"}} }, ""},
+		"our hold":       {func(n *corev1.Node) { hold(n) }, ""},
+		"kubectl drain": {func(n *corev1.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeDrainInProgress, Status: corev1.ConditionTrue, Reason: "KubectlDrainStarted"}}
+		}, "KubectlDrainStarted"},
+		"deletion": {func(n *corev1.Node) { n.DeletionTimestamp = new(metav1.NewTime(noon())) }, "deleted"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -91,5 +102,87 @@ func TestObjectName(t *testing.T) {
 	long, other := strings.Repeat("a", 252)+"b", strings.Repeat("a", 252)+"c"
 	if len(objectName(long)) > 63 || objectName(long) == objectName(other) {
 		t.Errorf("objectName() = %q and %q", objectName(long), objectName(other))
+	}
+}
+
+// TestHold: what others have set stays as it is, and what we have set goes.
+func TestHold(t *testing.T) {
+	cases := map[string]struct {
+		before func(*corev1.Node)
+		held   string
+		// meanwhile is what somebody does while the node is held.
+		meanwhile func(*corev1.Node)
+		after     func(*corev1.Node)
+	}{
+		"nobody else": {func(*corev1.Node) {}, karpenterHold + "," + autoscalerHold + "," + medik8sHold, func(*corev1.Node) {}, func(*corev1.Node) {}},
+		"somebody holds it, too": {
+			func(n *corev1.Node) { n.Annotations[karpenterHold] = "true" }, autoscalerHold + "," + medik8sHold,
+			func(*corev1.Node) {}, func(n *corev1.Node) { n.Annotations[karpenterHold] = "true" },
+		},
+		"somebody says the contrary": {
+			func(n *corev1.Node) { n.Labels[medik8sHold] = "false" }, karpenterHold + "," + autoscalerHold,
+			func(*corev1.Node) {}, func(n *corev1.Node) { n.Labels[medik8sHold] = "false" },
+		},
+		"somebody changes it": {
+			func(*corev1.Node) {}, karpenterHold + "," + autoscalerHold + "," + medik8sHold,
+			func(n *corev1.Node) { n.Annotations[autoscalerHold] = "false" }, func(n *corev1.Node) { n.Annotations[autoscalerHold] = "false" },
+		},
+		"somebody notes what is not ours": {
+			func(*corev1.Node) {}, karpenterHold + "," + autoscalerHold + "," + medik8sHold,
+			func(n *corev1.Node) {
+				n.Annotations[v1alpha1.AnnotationHeld] += ",other"
+				n.Annotations["other"] = "true"
+			},
+			func(n *corev1.Node) { n.Annotations["other"] = "true" },
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "true"}, Annotations: map[string]string{"b": "true"}}}
+			node := want.DeepCopy()
+			tc.before(node)
+			for range 2 {
+				hold(node)
+			}
+			if got := node.Annotations[v1alpha1.AnnotationHeld]; got != tc.held {
+				t.Errorf("noted is %q, want %q", got, tc.held)
+			}
+			tc.meanwhile(node)
+			tc.after(want)
+			giveUp(node)
+			if diff := cmp.Diff(want, node); diff != "" {
+				t.Errorf("given up (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReadMachine: the Machine of another node says nothing.
+func TestReadMachine(t *testing.T) {
+	cases := map[string]struct {
+		node   string
+		change func(*unstructured.Unstructured)
+		want   string
+	}{
+		"nothing":    {"n1", func(*unstructured.Unstructured) {}, ""},
+		"deleted":    {"n1", func(m *unstructured.Unstructured) { m.SetDeletionTimestamp(new(metav1.NewTime(noon()))) }, "Cluster API deletes its Machine fleet/m1"},
+		"of another": {"n2", func(m *unstructured.Unstructured) { m.SetDeletionTimestamp(new(metav1.NewTime(noon()))) }, ""},
+		"to be deleted": {"n1", func(m *unstructured.Unstructured) {
+			m.SetAnnotations(map[string]string{"cluster.x-k8s.io/delete-machine": ""})
+		}, "marked to be deleted"},
+		"updated": {"n1", func(m *unstructured.Unstructured) {
+			m.SetAnnotations(map[string]string{"in-place-updates.internal.cluster.x-k8s.io/update-in-progress": ""})
+		}, "updated in place"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			machine := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"nodeRef": map[string]any{"name": "n1"}}}}
+			machine.SetNamespace("fleet")
+			machine.SetName("m1")
+			tc.change(machine)
+			if got := readMachine(machine, tc.node); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+				t.Errorf("readMachine() = %q, want %q", got, tc.want)
+			}
+		})
 	}
 }

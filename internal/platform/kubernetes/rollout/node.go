@@ -13,6 +13,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubectl/pkg/drain"
@@ -27,7 +28,10 @@ import (
 
 // NodeAnnotations are the annotations of a Node by which it is decided.
 func NodeAnnotations() []string {
-	return []string{v1alpha1.AnnotationCordoned, v1alpha1.AnnotationRetry, kuredReboots}
+	return []string{
+		v1alpha1.AnnotationCordoned, v1alpha1.AnnotationHeld, v1alpha1.AnnotationRetry, kuredReboots, karpenterHold, autoscalerHold,
+		nodeMachine, nodeMachineNamespace,
+	}
 }
 
 // metadata is that of an object about a node, which goes with the Node.
@@ -47,19 +51,19 @@ func metadataOf(node *corev1.Node, namespace string) metav1.ObjectMeta {
 	}
 }
 
-// takeTurn notes on the node that the operator has something there, so that nobody forgets it before it was given back, and then
-// that the node is being changed. A turn in which nothing could be handed over is not begun; one that is begun goes on.
+// takeTurn notes on the node that the operator has something there, so that nobody forgets it before it was given back, keeps others
+// from replacing it, and notes then that the node is being changed. A turn in which nothing could be handed over is not begun; one that
+// is begun goes on.
 func (p *Platform) takeTurn(ctx context.Context, w *world, node *corev1.Node) error {
 	p.setDrain(node.Name, nil)
-	if w.issued[node.Name] == nil && node.Annotations[v1alpha1.AnnotationCordoned] == "" {
+	isBegun := w.issued[node.Name] != nil || node.Annotations[v1alpha1.AnnotationCordoned] != "" || node.Annotations[v1alpha1.AnnotationHeld] != ""
+	if !isBegun {
 		if err := p.tryHandOver(ctx, w, node); err != nil {
 			return err
 		}
 	}
-	if fleet.IsUntouched(node) {
-		if err := platform.LabelNode(ctx, p.Client, node, node.Labels[v1alpha1.LabelProfile], w.limits.Profile); err != nil {
-			return err
-		}
+	if err := p.hold(ctx, w, node); err != nil {
+		return err
 	}
 	holder := v1alpha1.ProjectName
 	lease := &coordinationv1.Lease{
@@ -70,6 +74,14 @@ func (p *Platform) takeTurn(ctx context.Context, w *world, node *corev1.Node) er
 		return fmt.Errorf("creating Lease %s: %w", lease.Name, err)
 	}
 	return nil
+}
+
+// hold writes to the node, at once, whose it is and that others are to leave it alone.
+func (p *Platform) hold(ctx context.Context, w *world, node *corev1.Node) error {
+	if fleet.IsUntouched(node) {
+		return platform.LabelNode(ctx, p.Client, node, node.Labels[v1alpha1.LabelProfile], w.limits.Profile, hold)
+	}
+	return p.patchNode(ctx, node, hold)
 }
 
 func (p *Platform) endTurn(ctx context.Context, node *corev1.Node) error {
@@ -103,17 +115,24 @@ func (p *Platform) cordon(ctx context.Context, node *corev1.Node) error {
 	})
 }
 
+// uncordon lets pods come again where the operator has kept them off, and others replace the node where it has kept them from that.
 func (p *Platform) uncordon(ctx context.Context, node *corev1.Node) error {
 	p.setDrain(node.Name, nil)
 	return p.patchNode(ctx, node, func(next *corev1.Node) {
-		delete(next.Annotations, v1alpha1.AnnotationCordoned)
-		next.Spec.Unschedulable = false
+		giveUp(next)
+		if _, ours := next.Annotations[v1alpha1.AnnotationCordoned]; ours {
+			delete(next.Annotations, v1alpha1.AnnotationCordoned)
+			next.Spec.Unschedulable = false
+		}
 	})
 }
 
 func (p *Platform) patchNode(ctx context.Context, node *corev1.Node, change func(*corev1.Node)) error {
 	next := node.DeepCopy()
 	change(next)
+	if equality.Semantic.DeepEqual(node, next) {
+		return nil
+	}
 	if err := platform.PatchNode(ctx, p.Client, node, next, true); err != nil {
 		return fmt.Errorf("writing Node %s: %w", node.Name, err)
 	}

@@ -81,7 +81,9 @@ func (p *Platform) IsConfigured(*corev1.Node) bool { return false }
 func (p *Platform) Watches() []platform.Watch { return nil }
 
 const (
-	// turnPause is when to look again at nodes that have their turn, waitPause at those that wait for others.
+	// turnPause is when to look again at nodes that have their turn, waitPause at those that wait for others. Where a step was done and
+	// nobody is waited for, stepPause is enough: the next step only needs to see what the last one has written.
+	stepPause = time.Second
 	turnPause = 5 * time.Second
 	waitPause = 30 * time.Second
 )
@@ -110,6 +112,7 @@ func (p *Platform) Roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcom
 	}
 	decision, failure := p.goOn(ctx, w)
 	outcome := w.outcome(&decision)
+	outcome.RetryAfter = sooner(outcome.RetryAfter, p.afterSteps(&decision))
 	outcome.Returning, err = p.release(ctx, w, &decision)
 	return outcome, errors.Join(failure, err)
 }
@@ -127,7 +130,24 @@ func (p *Platform) Return(ctx context.Context, intent *fleet.Intent) (fleet.Rema
 		return fleet.Remainder{}, err
 	}
 	decision, err := p.goOn(ctx, w)
-	return w.remainder(&decision), err
+	rest := w.remainder(&decision)
+	if !rest.Done() {
+		rest.RetryAfter = sooner(rest.RetryAfter, p.afterSteps(&decision))
+	}
+	return rest, err
+}
+
+// afterSteps is when to look again because of what was done; 0 where somebody else is waited for.
+func (p *Platform) afterSteps(d *enactment.Decision) time.Duration {
+	for _, step := range d.Steps {
+		switch drained := p.drainOf(step.Node); {
+		case step.Verb == enactment.HandOver:
+		case step.Verb == enactment.Evict && (drained == nil || len(drained.Left)+len(drained.Blocked) > 0):
+		default:
+			return stepPause
+		}
+	}
+	return 0
 }
 
 // goOn decides, and does what was decided. A node on which somebody else works keeps its turn to itself, and the next is looked
@@ -142,7 +162,7 @@ func (p *Platform) goOn(ctx context.Context, w *world) (enactment.Decision, erro
 		if locked {
 			continue
 		}
-		return decision, p.carryOut(ctx, w, &decision)
+		return decision, errors.Join(p.carryOut(ctx, w, &decision), p.publish(ctx, w, &decision))
 	}
 }
 
