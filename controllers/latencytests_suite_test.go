@@ -303,7 +303,7 @@ func pingPongRecord(kernel, boot string, maximum int64) string {
 		RepetitionMaximums: []int64{maximum}, Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: maximum / 2}},
 		Network: &qualification.NetworkRecord{
 			Path: v1alpha1.LatencyPathKernel, PathMessage: "counted", ServerKernel: kernel, Medians: []int64{maximum / 2},
-			Sizes: [][]int64{{64, 2000, 0, 0, maximum / 4, maximum / 2, 10, maximum, maximum / 2}},
+			Sizes: [][]int64{{64, 0, 0, 2000, maximum / 4, maximum / 2, 10, maximum, maximum / 2}},
 		},
 	}
 	text, err := qualification.Encode(record)

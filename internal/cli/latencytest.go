@@ -73,8 +73,8 @@ func (a *app) testReportCommand() *cobra.Command {
 		Use:   "report [NAME]",
 		Short: "Show what LatencyTests have measured on each node",
 		Long: `Show what LatencyTests have measured: a row for each node with the longest interruption, the share of time that was taken, percentiles
-over time, the spread between repetitions, and whether it has become worse since the run before. A percentile that one interruption
-decides is marked. Without a name, all tests of the namespace or of the files are shown.
+over time, the spread between repetitions, and whether it has become worse since the run before; of tests that send messages, a row for each
+size or rate. A percentile that one interruption decides is marked. Without a name, all tests of the namespace or of the files are shown.
 
 -o html is one page that loads nothing: distribution and percentiles of each node beside the run before, the other nodes, and a reference.
 -o hdr is a log of HdrHistogram with a line for each node, -o csv a row for each node with lengths in nanoseconds.

@@ -403,12 +403,16 @@ func pingPongTest(t *testing.T) *v1alpha1.LatencyTest {
 			RepetitionMediansNanoseconds: []int64{median, median + 1, median + 2},
 			Sizes: []v1alpha1.SizeMeasurement{
 				{
-					Bytes: 64, Samples: 300_000, Lost: 1, MinimumNanoseconds: 900, MeanNanoseconds: median + 100, MaximumNanoseconds: 45_000,
-					Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: median}, {Percentile: v1alpha1.P99, Nanoseconds: 20_000}},
+					Bytes: 64, Lost: 1, LatencyFigures: v1alpha1.LatencyFigures{
+						Samples: 300_000, MinimumNanoseconds: 900, MeanNanoseconds: median + 100, MaximumNanoseconds: 45_000,
+						Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: median}, {Percentile: v1alpha1.P99, Nanoseconds: 20_000}},
+					},
 				},
 				{
-					Bytes: 1024, Samples: 200, MinimumNanoseconds: 1900, MeanNanoseconds: 2 * median, MaximumNanoseconds: 50_000,
-					Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: 2 * median}},
+					Bytes: 1024, LatencyFigures: v1alpha1.LatencyFigures{
+						Samples: 200, MinimumNanoseconds: 1900, MeanNanoseconds: 2 * median, MaximumNanoseconds: 50_000,
+						Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: 2 * median}},
+					},
 				},
 			},
 		}
@@ -477,6 +481,61 @@ func TestPingPongOfFlags(t *testing.T) {
 		"stolen time of messages": {"--kind=PingPong", "--stolen=5"},
 	} {
 		if got := run(t, "", append([]string{"test", "run", "way", "--nodes=n1", "--dry-run"}, args...)...); got.code != ExitUsage || got.err == "" {
+			t.Errorf("%s: exit code %d, %s", name, got.code, got.err)
+		}
+	}
+}
+
+// rateSweepTest has one node that was measured twice at two rates, of which the second was not reached the second time.
+func rateSweepTest(t *testing.T) *v1alpha1.LatencyTest {
+	t.Helper()
+	test := pingPongTest(t)
+	test.Name, test.Spec.Kind = "rates", v1alpha1.LatencyTestRateSweep
+	result := &test.Status.Results[0]
+	for i, m := range []*v1alpha1.LatencyMeasurement{result.Previous, result.Measured} {
+		m.Network.Sizes = m.Network.Sizes[:1]
+		figures := m.Network.Sizes[0].LatencyFigures
+		reached := []int64{50_000, 41_234}[i]
+		m.Network.Rates = []v1alpha1.RateMeasurement{
+			{MessagesPerSecond: 10_000, AchievedPerSecond: 10_000, Bytes: 64, Sent: 600_000, FromIntended: figures, FromSent: figures},
+			{
+				MessagesPerSecond: 50_000, AchievedPerSecond: reached, Bytes: 64, Sent: 3_000_000, Lost: 7, Gaps: 2, Duplicates: 1, Reordered: 3, Late: 900,
+				MaximumLatenessNanoseconds: 80_000, AnswersLost: 4, FromIntended: figures, FromSent: v1alpha1.LatencyFigures{Samples: figures.Samples, MaximumNanoseconds: 30_000},
+			},
+		}
+	}
+	result.Outcome, result.Reason = v1alpha1.LatencyInconclusive, v1alpha1.TestGeneratorLimit
+	result.Message = "50000 messages a second: the generator was the limit: it sent 41234"
+	return test
+}
+
+func TestReportOfARateSweep(t *testing.T) {
+	file := saved(t, rateSweepTest(t))
+	report, compared := run(t, "", "test", "report", "-f", file), run(t, "", "test", "compare", "-f", file)
+	rows := run(t, "", "test", "report", "-f", file, "-o", "csv")
+	golden.Assert(t, report.out+"\n"+compared.out+"\n"+rows.out, "latencytest-ratesweep.txt")
+	page := run(t, "", "test", "report", "-f", file, "-o", "html").out
+	for _, want := range []string{"10000 a second: 99 %", "50000 a second: late messages", "50000 a second: messages a second", "from when it left"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+func TestRateSweepOfFlags(t *testing.T) {
+	got := run(t, "", "test", "run", "rates", "--nodes=n1", "--kind=RateSweep", "--server-nodes=n2", "--transport=UDP", "--rates=1000,20000", "--bytes=256",
+		"--answers=200000", "--percentile=P999=50us", "--loss=10", "--late=100", "--dry-run")
+	golden.Assert(t, got.out, "latencytest-ratesweep.yaml")
+	for name, args := range map[string][]string{
+		"rates without a kind":     {"--rates=1000"},
+		"a schedule over TCP":      {"--kind=RateSweep", "--transport=TCP"},
+		"rates of a ping-pong":     {"--kind=PingPong", "--rates=1000"},
+		"late without a schedule":  {"--kind=PingPong", "--late=1"},
+		"its own node as a server": {"--kind=RateSweep", "--transport=UDP", "--server-nodes=n1"},
+		"a rate beyond all":        {"--kind=RateSweep", "--transport=UDP", "--rates=5000001"},
+		"sizes of a rate sweep":    {"--kind=RateSweep", "--transport=UDP", "--sizes=64"},
+	} {
+		if got := run(t, "", append([]string{"test", "run", "rates", "--nodes=n1", "--dry-run"}, args...)...); got.code != ExitUsage || got.err == "" {
 			t.Errorf("%s: exit code %d, %s", name, got.code, got.err)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/text"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
 // lookEvery is how often a test is looked at that runs.
@@ -50,14 +51,15 @@ type runOptions struct {
 type trafficOptions struct {
 	kind, transport, waiting, path *usage.Choice
 	servers                        []string
-	sizes                          []int32
-	loss                           int32
+	sizes, rates                   []int32
+	bytes, answers                 int32
+	loss, late                     int32
 }
 
 func newTrafficOptions() trafficOptions {
 	choice := func(words ...string) *usage.Choice { return &usage.Choice{Value: words[0], Allowed: words} }
 	return trafficOptions{
-		kind:      choice(string(v1alpha1.LatencyTestJitter), string(v1alpha1.LatencyTestPingPong)),
+		kind:      choice(qualification.Kinds()...),
 		transport: choice(string(v1alpha1.TransportTCP), string(v1alpha1.TransportUDP), string(v1alpha1.TransportMulticast)),
 		waiting:   choice(string(v1alpha1.WaitingSpin), string(v1alpha1.WaitingBlock)),
 		path:      choice("Any", string(v1alpha1.LatencyPathAccelerated), string(v1alpha1.LatencyPathKernel)),
@@ -73,12 +75,21 @@ func (o *trafficOptions) addFlags(command *cobra.Command) {
 	flags.Int32SliceVar(&o.sizes, "sizes", nil, "sizes of messages in bytes, `SIZE,SIZE`; the operator chooses without it")
 	flags.Var(o.path, "path", "the way that messages have to take for the result to be judged")
 	flags.Int32Var(&o.loss, "loss", -1, "how many parts per million of the messages may be lost; -1 for no limit")
+	flags.Int32SliceVar(&o.rates, "rates", nil, "rates of kind RateSweep in messages a second, `RATE,RATE`; the operator chooses without it")
+	flags.Int32Var(&o.bytes, "bytes", 0, "size of messages of kind RateSweep in bytes; the operator chooses without it")
+	flags.Int32Var(&o.answers, "answers", 0, "of how many messages of each rate the time is taken; the operator chooses without it")
+	flags.Int32Var(&o.late, "late", -1, "how many parts per million of the messages of kind RateSweep may leave late; -1 for no limit")
 }
 
 // adjusts reports whether a flag says how messages are to be sent.
 func (o *trafficOptions) adjusts() bool {
 	return o.kind.Value != o.kind.Allowed[0] || len(o.servers) > 0 || o.transport.Value != o.transport.Allowed[0] || o.waiting.Value != o.waiting.Allowed[0] ||
-		len(o.sizes) > 0 || o.path.Value != o.path.Allowed[0] || o.loss >= 0
+		o.sends() || o.path.Value != o.path.Allowed[0] || max(o.loss, o.late) >= 0
+}
+
+// sends reports whether a flag says which messages are to be sent.
+func (o *trafficOptions) sends() bool {
+	return len(o.sizes)+len(o.rates) > 0 || o.bytes != 0 || o.answers != 0
 }
 
 // fill makes a test one that sends messages, when it is to be one.
@@ -86,7 +97,8 @@ func (o *trafficOptions) fill(spec *v1alpha1.LatencyTestSpec) error {
 	spec.Kind = v1alpha1.LatencyTestKind(o.kind.Value)
 	if spec.Kind == v1alpha1.LatencyTestJitter {
 		if o.adjusts() {
-			return errors.New("--server-nodes, --transport, --wait, --sizes, --path and --loss are about messages: say --kind=PingPong")
+			return errors.New("--server-nodes, --transport, --wait, --sizes, --rates, --bytes, --answers, --path, --loss and --late are about messages: " +
+				"say --kind=PingPong or --kind=RateSweep")
 		}
 		return nil
 	}
@@ -100,8 +112,17 @@ func (o *trafficOptions) fill(spec *v1alpha1.LatencyTestSpec) error {
 	if len(o.sizes) > 0 {
 		spec.PingPong = &v1alpha1.PingPongTest{Sizes: o.sizes}
 	}
-	if o.path.Value == o.path.Allowed[0] && o.loss < 0 {
-		return nil
+	if len(o.rates) > 0 || o.bytes != 0 || o.answers != 0 {
+		spec.RateSweep = &v1alpha1.RateSweepTest{MessagesPerSecond: o.rates, Bytes: o.bytes, AnswersPerRate: o.answers}
+	}
+	o.limit(spec)
+	return nil
+}
+
+// limit adds to the budget what is about messages alone.
+func (o *trafficOptions) limit(spec *v1alpha1.LatencyTestSpec) {
+	if o.path.Value == o.path.Allowed[0] && max(o.loss, o.late) < 0 {
+		return
 	}
 	if spec.Budget == nil {
 		spec.Budget = &v1alpha1.LatencyBudget{}
@@ -112,7 +133,9 @@ func (o *trafficOptions) fill(spec *v1alpha1.LatencyTestSpec) error {
 	if o.loss >= 0 {
 		spec.Budget.LossPartsPerMillion = &o.loss
 	}
-	return nil
+	if o.late >= 0 {
+		spec.Budget.LatePartsPerMillion = &o.late
+	}
 }
 
 // watchOptions say how a test is watched.
@@ -132,6 +155,7 @@ Exit codes: 0 every node has passed; 1 one has failed; 2 wrong usage or input; 3
 		Example: `  kubectl lowlatency test run quiet-cpus
   kubectl lowlatency test run quiet-cpus --profile trading --duration 10m --repetitions 3 --maximum 10us --percentile P9999=5us
   kubectl lowlatency test run way --nodes node-1 --kind PingPong --server-nodes node-2 --transport UDP --percentile P99=20us
+  kubectl lowlatency test run rates --nodes node-1 --kind RateSweep --server-nodes node-2 --transport UDP --rates 10000,50000 --loss 0
   kubectl lowlatency test run -f test.yaml --detach`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: complete(func(ctx context.Context) ([]string, error) { return a.testNames(ctx, &options.testOptions) }),

@@ -34,6 +34,8 @@ const (
 	ReasonOverBudget Reason = "OverBudget"
 	// ReasonLoss is more loss than the budget has.
 	ReasonLoss Reason = "Loss"
+	// ReasonLateSends is more messages that left late than the budget has.
+	ReasonLateSends Reason = "LateSends"
 	// ReasonTooFewSamples is a percentile of the budget that the samples do not carry.
 	ReasonTooFewSamples Reason = "TooFewSamples"
 	// ReasonNotAccelerated is a path through the kernel where another was asked for, or one that is not known.
@@ -76,6 +78,8 @@ type Budget struct {
 	MaximumNanoseconds int64 `json:"maximumNanoseconds,omitempty"`
 	// LossPartsPerMillion is the limit of lost messages; nil is none.
 	LossPartsPerMillion *float64 `json:"lossPartsPerMillion,omitempty"`
+	// LatePartsPerMillion is the limit of messages on a schedule that left late; nil is none.
+	LatePartsPerMillion *float64 `json:"latePartsPerMillion,omitempty"`
 	// Accelerated asks for a path past the kernel's network stack.
 	Accelerated bool `json:"accelerated,omitempty"`
 }
@@ -88,7 +92,7 @@ type Limit struct {
 
 // asks reports whether the budget asks for anything.
 func (b *Budget) asks() bool {
-	return len(b.Limits) > 0 || b.MaximumNanoseconds > 0 || b.LossPartsPerMillion != nil || b.Accelerated
+	return len(b.Limits) > 0 || b.MaximumNanoseconds > 0 || b.LossPartsPerMillion != nil || b.LatePartsPerMillion != nil || b.Accelerated
 }
 
 // Judge holds a result against a budget. What is certain comes first: a latency above its limit fails whatever else is not known. The
@@ -136,7 +140,7 @@ func judgeOne(what string, d *Distribution, lost uint64, budget Budget) Outcome 
 	if limit := budget.MaximumNanoseconds; limit > 0 && d.MaximumNanoseconds > limit {
 		return over(what, "the maximum", d.MaximumNanoseconds, limit)
 	}
-	if limit, sent := budget.LossPartsPerMillion, lost+d.Samples; limit != nil && float64(lost)*1e6 > *limit*float64(sent) {
+	if limit, sent := budget.LossPartsPerMillion, lost+d.Samples; exceeds(lost, sent, limit) {
 		return Outcome{Failed, ReasonLoss, fmt.Sprintf("%s: %d of %d messages were lost, and the budget has %g parts per million", what, lost, sent, *limit)}
 	}
 	if d.Samples == 0 {

@@ -6,6 +6,7 @@ package latency
 import (
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // Rate is what was found with messages on a schedule.
@@ -46,14 +47,23 @@ const achievedShare = 0.98
 // IsOnSchedule reports whether the sender kept up: otherwise the rate says nothing about what receives.
 func (r *Rate) IsOnSchedule() bool { return r.AchievedPerSecond >= achievedShare*float64(r.PerSecond) }
 
+// exceeds reports whether a share is above its limit in parts per million; nil is none.
+func exceeds(part, of uint64, limit *float64) bool {
+	return limit != nil && float64(part)*1e6 > *limit*float64(of)
+}
+
 // judgeRate holds a rate against a budget.
 func judgeRate(r *Rate, budget Budget) Outcome {
 	what := strconv.FormatUint(r.PerSecond, 10) + " messages a second"
 	if !r.IsOnSchedule() {
 		return Outcome{Inconclusive, ReasonGeneratorLimit, fmt.Sprintf("%s: the generator was the limit: it sent %.0f", what, r.AchievedPerSecond)}
 	}
-	if limit := budget.LossPartsPerMillion; limit != nil && float64(r.Load.Lost)*1e6 > *limit*float64(r.Load.Sent) {
+	if limit := budget.LossPartsPerMillion; exceeds(r.Load.Lost, r.Load.Sent, limit) {
 		return Outcome{Failed, ReasonLoss, fmt.Sprintf("%s: %d of %d messages were lost, and the budget has %g parts per million", what, r.Load.Lost, r.Load.Sent, *limit)}
+	}
+	if limit := budget.LatePartsPerMillion; exceeds(r.Late, r.Load.Sent, limit) {
+		return Outcome{Failed, ReasonLateSends, fmt.Sprintf("%s: %d of %d messages left late, the latest by %s, and the budget has %g parts per million", what,
+			r.Late, r.Load.Sent, time.Duration(r.MaximumLatenessNanoseconds), *limit)}
 	}
 	budget.LossPartsPerMillion = nil
 	return judgeOne(what, &r.FromIntended, 0, budget)

@@ -53,7 +53,7 @@ func Repetitions(measured *v1alpha1.LatencyMeasurement) (figures []int64, name s
 // CompareMeasurements compares the longest interruptions, or the median latencies, of the repetitions of two measurements of a node. It
 // needs no assumption about their distribution: a change is one that the spread between repetitions does not explain.
 func CompareMeasurements(before, after *v1alpha1.LatencyMeasurement) Change {
-	c := Change{Trend: TrendUnknown, Fingerprint: Differences(before.Fingerprint, after.Fingerprint)}
+	c := Change{Trend: TrendUnknown, Fingerprint: append(Differences(before.Fingerprint, after.Fingerprint), serverDifferences(before.Network, after.Network)...)}
 	was, _ := Repetitions(before)
 	is, name := Repetitions(after)
 	switch {
@@ -76,6 +76,24 @@ func CompareMeasurements(before, after *v1alpha1.LatencyMeasurement) Change {
 	}
 	c.Message = c.sentence(name, spread(was), spread(is))
 	return c
+}
+
+// serverDifferences names what of the server has become another between two measurements over the network; nil when nothing has.
+func serverDifferences(before, after *v1alpha1.NetworkMeasurement) []string {
+	if before == nil || after == nil {
+		return nil
+	}
+	if before.Server != after.Server {
+		return []string{fmt.Sprintf("the node of the server (%s, was %s)", after.Server, before.Server)}
+	}
+	if before.ServerFingerprint == nil || after.ServerFingerprint == nil {
+		return nil
+	}
+	changed := Differences(*before.ServerFingerprint, *after.ServerFingerprint)
+	for i := range changed {
+		changed[i] = "on the node of the server " + changed[i]
+	}
+	return changed
 }
 
 func (c *Change) sentence(name, was, is string) string {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
@@ -51,5 +53,28 @@ func TestCompareMeasurements(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+func TestChangesOfServers(t *testing.T) {
+	over := func(server string, fingerprint *v1alpha1.LatencyFingerprint) *v1alpha1.LatencyMeasurement {
+		return &v1alpha1.LatencyMeasurement{Network: &v1alpha1.NetworkMeasurement{Server: server, ServerFingerprint: fingerprint}}
+	}
+	kernel := func(release string) *v1alpha1.LatencyFingerprint {
+		return &v1alpha1.LatencyFingerprint{Kernel: release}
+	}
+	for name, tc := range map[string]struct {
+		before, after *v1alpha1.LatencyMeasurement
+		want          []string
+	}{
+		"nothing":        {over("b", kernel("6.12")), over("b", kernel("6.12")), nil},
+		"its kernel":     {over("b", kernel("6.12")), over("b", kernel("6.13")), []string{"on the node of the server the kernel (6.13, was 6.12)"}},
+		"another server": {over("b", kernel("6.12")), over("c", kernel("6.13")), []string{"the node of the server (c, was b)"}},
+		"nobody told":    {over("b", nil), over("b", kernel("6.13")), nil},
+		"jitter":         {&v1alpha1.LatencyMeasurement{}, over("b", kernel("6.13")), nil},
+	} {
+		if diff := cmp.Diff(tc.want, CompareMeasurements(tc.before, tc.after).Fingerprint); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

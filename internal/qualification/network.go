@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
@@ -20,30 +19,64 @@ type NetworkRecord struct {
 	PathMessage string               `json:"pathMessage"`
 	// ServerKernel is what the server says of its kernel.
 	ServerKernel string `json:"serverKernel"`
-	// Sizes has a row for each size of messages: its bytes, samples, lost and stray messages, the shortest and the mean latency, the
-	// deviation and the longest latency, and after these the percentiles that the samples carry, the lowest first.
+	// Sizes has a row for each size of messages that went one at a time: its bytes, its lost and stray messages, and its figures.
 	Sizes [][]int64 `json:"sizes,omitempty"`
-	// Medians are those of the first size in the repetitions.
+	// Rates has a row for each rate of messages on a schedule: the rate, the achieved one, the bytes, what was sent, lost, in how many
+	// gaps, duplicated, reordered and late, the largest lateness, the lost answers, and the figures from the intended and from the
+	// actual time of sending.
+	Rates [][]int64 `json:"rates,omitempty"`
+	// Medians are those of the first rate, or of the first size, in the repetitions.
 	Medians []int64 `json:"medians,omitempty"`
 }
 
-// sizeColumns is how many numbers of a row of sizes come before the percentiles.
-const sizeColumns = 8
+// Figures of a row are the samples, the shortest and the mean latency, the deviation and the longest latency, and after these the
+// percentiles that the samples carry, the lowest first.
+const (
+	figureColumns = 5
+	sizeColumns   = 3
+	rateColumns   = 11
+)
 
-// SizeRow is the row of a size in a record.
-func SizeRow(s *v1alpha1.SizeMeasurement) []int64 {
-	row := append(make([]int64, 0, sizeColumns+len(s.Percentiles)),
-		int64(s.Bytes), s.Samples, s.Lost, s.Stray, s.MinimumNanoseconds, s.MeanNanoseconds, s.DeviationNanoseconds, s.MaximumNanoseconds)
-	for _, p := range s.Percentiles {
+func figuresRow(f *v1alpha1.LatencyFigures) []int64 {
+	row := append(make([]int64, 0, figureColumns+len(f.Percentiles)),
+		f.Samples, f.MinimumNanoseconds, f.MeanNanoseconds, f.DeviationNanoseconds, f.MaximumNanoseconds)
+	for _, p := range f.Percentiles {
 		row = append(row, p.Nanoseconds)
 	}
 	return row
 }
 
+func figuresOf(row []int64) v1alpha1.LatencyFigures {
+	return v1alpha1.LatencyFigures{
+		Samples: row[0], MinimumNanoseconds: row[1], MeanNanoseconds: row[2], DeviationNanoseconds: row[3], MaximumNanoseconds: row[4],
+		Percentiles: percentilesOf(row[figureColumns:]),
+	}
+}
+
+// SizeRow is the row of a size in a record.
+func SizeRow(s *v1alpha1.SizeMeasurement) []int64 {
+	return append([]int64{int64(s.Bytes), s.Lost, s.Stray}, figuresRow(&s.LatencyFigures)...)
+}
+
 func sizeOf(row []int64) v1alpha1.SizeMeasurement {
-	return v1alpha1.SizeMeasurement{
-		Bytes: int32(row[0]), Samples: row[1], Lost: row[2], Stray: row[3], MinimumNanoseconds: row[4], MeanNanoseconds: row[5],
-		DeviationNanoseconds: row[6], MaximumNanoseconds: row[7], Percentiles: percentilesOf(row[sizeColumns:]),
+	return v1alpha1.SizeMeasurement{Bytes: int32(row[0]), Lost: row[1], Stray: row[2], LatencyFigures: figuresOf(row[sizeColumns:])}
+}
+
+// RateRow is the row of a rate in a record.
+func RateRow(r *v1alpha1.RateMeasurement) []int64 {
+	return slices.Concat([]int64{
+		int64(r.MessagesPerSecond), r.AchievedPerSecond, int64(r.Bytes), r.Sent, r.Lost, r.Gaps, r.Duplicates, r.Reordered, r.Late,
+		r.MaximumLatenessNanoseconds, r.AnswersLost,
+	}, figuresRow(&r.FromIntended), figuresRow(&r.FromSent))
+}
+
+func rateOf(row []int64) v1alpha1.RateMeasurement {
+	// Both have the same samples, and so as many percentiles.
+	middle := rateColumns + (len(row)-rateColumns)/2
+	return v1alpha1.RateMeasurement{
+		MessagesPerSecond: int32(row[0]), AchievedPerSecond: row[1], Bytes: int32(row[2]), Sent: row[3], Lost: row[4], Gaps: row[5],
+		Duplicates: row[6], Reordered: row[7], Late: row[8], MaximumLatenessNanoseconds: row[9], AnswersLost: row[10],
+		FromIntended: figuresOf(row[rateColumns:middle]), FromSent: figuresOf(row[middle:]),
 	}
 }
 
@@ -67,6 +100,9 @@ func (n *NetworkRecord) Measurement(server string) *v1alpha1.NetworkMeasurement 
 	for _, row := range n.Sizes {
 		m.Sizes = append(m.Sizes, sizeOf(row))
 	}
+	for _, row := range n.Rates {
+		m.Rates = append(m.Rates, rateOf(row))
+	}
 	return m
 }
 
@@ -86,7 +122,7 @@ func (r *Record) checkNetwork() error {
 		checkWord("the kernel of the server", n.ServerKernel, v1alpha1.MaxInventoryTextLength)); err != nil {
 		return err
 	}
-	return errors.Join(r.checkRepetitions(), r.checkSizes())
+	return errors.Join(r.checkRepetitions(), r.checkRows())
 }
 
 // checkRepetitions wants a median and a longest latency of each repetition, none above the longest of all.
@@ -103,59 +139,110 @@ func (r *Record) checkRepetitions() error {
 	return nil
 }
 
-// checkSizes wants a row for each size, numbers that can be true together, and the figures of the record to be the worst of them.
-func (r *Record) checkSizes() error {
-	if len(r.Network.Sizes) == 0 || len(r.Network.Sizes) > v1alpha1.MaxTestSizes {
-		return fmt.Errorf("the record has %d sizes, not 1 to %d", len(r.Network.Sizes), v1alpha1.MaxTestSizes)
+// checkRows wants a row for each size and for each rate, numbers that can be true together, and the figures of the record to be the
+// worst of what is judged.
+func (r *Record) checkRows() error {
+	n := r.Network
+	if len(n.Sizes) == 0 || len(n.Sizes) > v1alpha1.MaxTestSizes {
+		return fmt.Errorf("the record has %d sizes, not 1 to %d", len(n.Sizes), v1alpha1.MaxTestSizes)
 	}
-	sizes := make([]v1alpha1.SizeMeasurement, 0, len(r.Network.Sizes))
-	for _, row := range r.Network.Sizes {
+	if len(n.Rates) > v1alpha1.MaxTestRates || (len(n.Rates) > 0) != (r.Kind == v1alpha1.LatencyTestRateSweep) {
+		return fmt.Errorf("the record of kind %s has %d rates", r.Kind, len(n.Rates))
+	}
+	for _, row := range n.Sizes {
 		if err := checkSize(row); err != nil {
 			return err
 		}
-		sizes = append(sizes, sizeOf(row))
 	}
-	longest, percentiles := WorstOfSizes(sizes)
+	for _, row := range n.Rates {
+		if err := checkRate(row); err != nil {
+			return err
+		}
+	}
+	longest, percentiles := Worst(Judged(n.Measurement("")))
 	if longest != r.MaximumNanoseconds || !slices.Equal(percentiles, r.Percentiles) {
-		return errors.New("the longest latency and the percentiles of the record are not the worst of its sizes")
+		return errors.New("the longest latency and the percentiles of the record are not the worst of its sizes or rates")
 	}
 	return nil
 }
 
-// checkSize wants the numbers of a row to be in their bounds, and latencies to rise from the shortest to the longest.
 func checkSize(row []int64) error {
-	if len(row) < sizeColumns || len(row) > sizeColumns+len(Percentiles()) {
+	if len(row) < sizeColumns {
 		return fmt.Errorf("a size of the record has %d numbers", len(row))
 	}
-	if slices.ContainsFunc(row, func(n int64) bool { return n < 0 || n > v1alpha1.MaxGeneration }) || row[0] > v1alpha1.MaxMessageBytes {
+	if outOfBounds(row) || row[0] > v1alpha1.MaxMessageBytes {
 		return errors.New("a number of a size of the record is out of its bounds")
 	}
-	if carried := len(row) - sizeColumns; carried > 0 && uint64(row[1]) < latency.Samples(latency.Ladder()[carried-1]) {
-		return errors.New("a size of the record has a percentile that its samples do not carry")
-	}
-	return checkRising(row)
+	return checkFigures("size", row[sizeColumns:])
 }
 
-// checkRising wants the latencies of a row to rise from the shortest to the longest, with the mean between them.
-func checkRising(row []int64) error {
-	least, longest := row[4], row[7]
-	for _, value := range append(slices.Clone(row[sizeColumns:]), longest) {
+// checkRate wants counts that are not above what was sent, and the figures of the same samples twice.
+func checkRate(row []int64) error {
+	if len(row) < rateColumns || (len(row)-rateColumns)%2 != 0 {
+		return fmt.Errorf("a rate of the record has %d numbers", len(row))
+	}
+	if outOfBounds(row) || row[0] < 1 || row[0] > v1alpha1.MaxMessagesPerSecond || row[2] > v1alpha1.MaxMessageBytes {
+		return errors.New("a number of a rate of the record is out of its bounds")
+	}
+	return checkRateFigures(row)
+}
+
+func checkRateFigures(row []int64) error {
+	middle := rateColumns + (len(row)-rateColumns)/2
+	for _, figures := range [][]int64{row[rateColumns:middle], row[middle:]} {
+		if err := checkFigures("rate", figures); err != nil {
+			return err
+		}
+	}
+	r := rateOf(row)
+	if max(r.Lost, r.Late) > r.Sent || r.Gaps > r.Lost || r.FromIntended.Samples != r.FromSent.Samples {
+		return errors.New("the counts of a rate of the record contradict each other")
+	}
+	return nil
+}
+
+func outOfBounds(row []int64) bool {
+	return slices.ContainsFunc(row, func(n int64) bool { return n < 0 || n > v1alpha1.MaxGeneration })
+}
+
+// checkFigures wants the figures of a size or rate to be complete, and latencies to rise from the shortest to the longest.
+func checkFigures(of string, row []int64) error {
+	if len(row) < figureColumns || len(row) > figureColumns+len(Percentiles()) {
+		return fmt.Errorf("the figures of a %s of the record are %d numbers", of, len(row))
+	}
+	f := figuresOf(row)
+	if carried := len(f.Percentiles); carried > 0 && uint64(f.Samples) < latency.Samples(latency.Ladder()[carried-1]) {
+		return fmt.Errorf("a %s of the record has a percentile that its samples do not carry", of)
+	}
+	least := f.MinimumNanoseconds
+	for _, value := range append(slices.Clone(row[figureColumns:]), f.MaximumNanoseconds) {
 		if value < least || value > v1alpha1.MaxLatencyNanoseconds {
-			return errors.New("the latencies of a size of the record do not rise towards its longest")
+			return fmt.Errorf("the latencies of a %s of the record do not rise towards its longest", of)
 		}
 		least = value
 	}
-	if mean := row[5]; mean < row[4] || mean > longest {
-		return errors.New("the mean of a size of the record is not between its latencies")
+	if f.MeanNanoseconds < f.MinimumNanoseconds || f.MeanNanoseconds > f.MaximumNanoseconds {
+		return fmt.Errorf("the mean of a %s of the record is not between its latencies", of)
 	}
 	return nil
 }
 
-// WorstOfSizes is the longest latency of all sizes, and of each percentile that every size carries the largest.
-func WorstOfSizes(sizes []v1alpha1.SizeMeasurement) (longest int64, worst []v1alpha1.LatencyPercentile) {
-	for i := range sizes {
-		longest = max(longest, sizes[i].MaximumNanoseconds)
-		worst = WorstPercentiles(i == 0, worst, sizes[i].Percentiles)
+// Judged are the figures of a measurement that a budget is held against: those of its rates from when messages were to leave, or those of its
+// sizes.
+func Judged(n *v1alpha1.NetworkMeasurement) []*v1alpha1.LatencyFigures {
+	rows := Rows(n)
+	found := make([]*v1alpha1.LatencyFigures, len(rows))
+	for i := range rows {
+		found[i] = rows[i].Figures
+	}
+	return found
+}
+
+// Worst is the longest latency of all figures, and of each percentile that all carry the largest.
+func Worst(all []*v1alpha1.LatencyFigures) (longest int64, worst []v1alpha1.LatencyPercentile) {
+	for i, f := range all {
+		longest = max(longest, f.MaximumNanoseconds)
+		worst = WorstPercentiles(i == 0, worst, f.Percentiles)
 	}
 	return longest, worst
 }
@@ -169,85 +256,8 @@ func WorstPercentiles(first bool, a, b []v1alpha1.LatencyPercentile) []v1alpha1.
 	for i := range worst {
 		worst[i].Nanoseconds = max(worst[i].Nanoseconds, b[i].Nanoseconds)
 	}
+	if len(worst) == 0 {
+		return nil
+	}
 	return worst
-}
-
-// judgeNetwork compares a measurement over the network with a budget; nil is no budget.
-func judgeNetwork(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.LatencyBudget) Verdict {
-	if budget == nil {
-		return Verdict{
-			v1alpha1.LatencyInconclusive, v1alpha1.TestNoBudget, "measured, but spec.budget does not say what is good enough: " + networkFigures(measured),
-		}
-	}
-	if budget.Path == v1alpha1.LatencyPathKernel && measured.Network.Path != v1alpha1.LatencyPathKernel {
-		return Verdict{
-			v1alpha1.LatencyInconclusive, v1alpha1.TestNotThroughKernel,
-			fmt.Sprintf("the path was %s, and not through the kernel alone: %s", measured.Network.Path, measured.Network.PathMessage),
-		}
-	}
-	outcome := latency.Judge(ResultOf(measured), latencyBudget(budget))
-	verdict := Verdict{v1alpha1.LatencyOutcome(outcome.Verdict), string(outcome.Reason), outcome.Message}
-	if verdict.Outcome == v1alpha1.LatencyPassed {
-		verdict.Reason, verdict.Message = v1alpha1.TestWithinBudget, "within the budget: "+networkFigures(measured)
-	}
-	return verdict
-}
-
-// ResultOf is a measurement of a status as the programs that measure have it.
-func ResultOf(measured *v1alpha1.LatencyMeasurement) *latency.Result {
-	n := measured.Network
-	result := &latency.Result{
-		Version: latency.Version, Kind: latency.KindPingPong, Path: latency.Path{State: latency.PathState(n.Path), Message: n.PathMessage},
-	}
-	for i := range n.Sizes {
-		s := &n.Sizes[i]
-		result.Sizes = append(result.Sizes, latency.Size{
-			Bytes: int(s.Bytes), Lost: uint64(s.Lost), Stray: uint64(s.Stray),
-			Distribution: latency.Distribution{
-				Samples: uint64(s.Samples), MinimumNanoseconds: s.MinimumNanoseconds, MeanNanoseconds: float64(s.MeanNanoseconds),
-				MaximumNanoseconds: s.MaximumNanoseconds, DeviationNanoseconds: float64(s.DeviationNanoseconds), Percentiles: ladderOf(s.Percentiles),
-			},
-		})
-	}
-	return result
-}
-
-// PercentOf is a percentile as a number.
-func PercentOf(name v1alpha1.PercentileName) float64 {
-	return latency.Ladder()[slices.Index(Percentiles(), name)]
-}
-
-func ladderOf(percentiles []v1alpha1.LatencyPercentile) []latency.Percentile {
-	found := make([]latency.Percentile, 0, len(percentiles))
-	for _, p := range percentiles {
-		found = append(found, latency.Percentile{Percent: PercentOf(p.Percentile), Nanoseconds: p.Nanoseconds})
-	}
-	return found
-}
-
-// latencyBudget is a budget of the API as the programs that measure have it.
-func latencyBudget(budget *v1alpha1.LatencyBudget) latency.Budget {
-	b := latency.Budget{MaximumNanoseconds: budget.MaximumNanoseconds, Accelerated: budget.Path == v1alpha1.LatencyPathAccelerated}
-	if budget.LossPartsPerMillion != nil {
-		b.LossPartsPerMillion = new(float64(*budget.LossPartsPerMillion))
-	}
-	for _, bound := range budget.Percentiles {
-		b.Limits = append(b.Limits, latency.Limit{Percent: PercentOf(bound.Percentile), Nanoseconds: bound.Nanoseconds})
-	}
-	return b
-}
-
-// networkFigures is a measurement over the network in few words.
-func networkFigures(measured *v1alpha1.LatencyMeasurement) string {
-	n := measured.Network
-	words := make([]string, 0, len(n.Sizes))
-	for i := range n.Sizes {
-		s := &n.Sizes[i]
-		one := fmt.Sprintf("%d bytes: longest %s", s.Bytes, latency.Length(s.MaximumNanoseconds))
-		if len(s.Percentiles) > 0 {
-			one = fmt.Sprintf("%d bytes: median %s, longest %s", s.Bytes, latency.Length(s.Percentiles[0].Nanoseconds), latency.Length(s.MaximumNanoseconds))
-		}
-		words = append(words, one)
-	}
-	return fmt.Sprintf("%s; to a server on node %s, path %s", strings.Join(words, "; "), n.Server, n.Path)
 }

@@ -19,7 +19,7 @@ func networkRecord() Record {
 		Histogram: "SElTVA==",
 		Network: &NetworkRecord{
 			Path: v1alpha1.LatencyPathKernel, PathMessage: "the kernel counted 2 for 2 messages", ServerKernel: "6.12", Medians: []int64{5_000, 6_000},
-			Sizes: [][]int64{{64, 20_000, 3, 1, 4_000, 6_000, 500, 40_000, 6_000, 8_000, 20_000}, {1024, 200, 0, 0, 5_000, 7_500, 900, 90_000, 7_000}},
+			Sizes: [][]int64{{64, 3, 1, 20_000, 4_000, 6_000, 500, 40_000, 6_000, 8_000, 20_000}, {1024, 0, 0, 200, 5_000, 7_500, 900, 90_000, 7_000}},
 		},
 	}
 }
@@ -61,17 +61,17 @@ func TestHostileNetworkRecordsAreRefused(t *testing.T) {
 		"a median above all":                        {func(r *Record) { r.Network.Medians[0] = 90_001 }, "a repetition of the record has a latency above the longest"},
 		"no size":                                   {func(r *Record) { r.Network.Sizes = nil }, "the record has 0 sizes, not 1 to 8"},
 		"too many sizes":                            {func(r *Record) { r.Network.Sizes = make([][]int64, 9) }, "the record has 9 sizes, not 1 to 8"},
-		"a short row":                               {func(r *Record) { r.Network.Sizes[0] = r.Network.Sizes[0][:7] }, "a size of the record has 7 numbers"},
-		"a long row":                                {func(r *Record) { r.Network.Sizes[0] = make([]int64, 15) }, "a size of the record has 15 numbers"},
+		"a short row":                               {func(r *Record) { r.Network.Sizes[0] = r.Network.Sizes[0][:7] }, "the figures of a size of the record are 4 numbers"},
+		"a long row":                                {func(r *Record) { r.Network.Sizes[0] = make([]int64, 15) }, "the figures of a size of the record are 12 numbers"},
 		"a negative number":                         {func(r *Record) { r.Network.Sizes[0][2] = -1 }, "a number of a size of the record is out of its bounds"},
 		"a giant message":                           {func(r *Record) { r.Network.Sizes[0][0] = 1 << 40 }, "a number of a size of the record is out of its bounds"},
 		"a percentile that falls":                   {func(r *Record) { r.Network.Sizes[0][9] = 5_999 }, rising},
 		"a median below the shortest":               {func(r *Record) { r.Network.Sizes[0][8] = 3_999 }, rising},
 		"a percentile above the longest":            {func(r *Record) { r.Network.Sizes[0][10] = 40_001 }, rising},
 		"a mean above the longest":                  {func(r *Record) { r.Network.Sizes[0][5] = 40_001 }, "the mean of a size of the record is not between its latencies"},
-		"a percentile of too few samples":           {func(r *Record) { r.Network.Sizes[0][1] = 9_999 }, "a size of the record has a percentile that its samples do not carry"},
-		"a longest of no size":                      {func(r *Record) { r.MaximumNanoseconds = 90_001 }, "the longest latency and the percentiles of the record are not the worst of its sizes"},
-		"percentiles of no size":                    {func(r *Record) { r.Percentiles[0].Nanoseconds = 1 }, "the longest latency and the percentiles of the record are not the worst of its sizes"},
+		"a percentile of too few samples":           {func(r *Record) { r.Network.Sizes[0][3] = 9_999 }, "a size of the record has a percentile that its samples do not carry"},
+		"a longest of no size":                      {func(r *Record) { r.MaximumNanoseconds = 90_001 }, "the longest latency and the percentiles of the record are not the worst of its sizes or rates"},
+		"percentiles of no size":                    {func(r *Record) { r.Percentiles[0].Nanoseconds = 1 }, "the longest latency and the percentiles of the record are not the worst of its sizes or rates"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := networkRecord()
@@ -132,6 +132,106 @@ func TestJudgeNetwork(t *testing.T) {
 	}
 }
 
+// rateRecord is a record of two rates, of which the client missed the second.
+func rateRecord() Record {
+	r := networkRecord()
+	r.Kind, r.RepetitionMaximums, r.MaximumNanoseconds = v1alpha1.LatencyTestRateSweep, []int64{90_000, 50_000}, 90_000
+	r.Percentiles = []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: 9_000}}
+	r.Network.Sizes = r.Network.Sizes[:1]
+	r.Network.Rates = [][]int64{
+		{10_000, 10_000, 64, 200_000, 2, 1, 0, 0, 40, 60_000, 3, 20_000, 4_000, 6_000, 500, 50_000, 6_500, 8_000, 20_000, 20_000, 4_000, 5_500, 500, 40_000, 6_000, 7_000, 9_000},
+		{50_000, 41_000, 64, 1_000_000, 0, 0, 1, 4, 900_000, 80_000, 0, 300, 4_000, 9_000, 500, 90_000, 9_000, 300, 4_000, 6_000, 500, 30_000, 6_000},
+	}
+	return r
+}
+
+func TestRateRecordsAreReadAsTheyAreWritten(t *testing.T) {
+	want := rateRecord()
+	got, err := Parse(encoded(t, want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := got.Network.Measurement("node-2")
+	for i := range m.Rates {
+		if diff := cmp.Diff(want.Network.Rates[i], RateRow(&m.Rates[i])); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	first := &m.Rates[0]
+	if first.Late != 40 || first.AnswersLost != 3 || first.FromIntended.Percentiles[2].Nanoseconds != 20_000 || first.FromSent.Percentiles[2].Nanoseconds != 9_000 {
+		t.Errorf("%+v", first)
+	}
+}
+
+func TestHostileRateRecordsAreRefused(t *testing.T) {
+	const contradiction = "the counts of a rate of the record contradict each other"
+	for name, tc := range map[string]struct {
+		change func(*Record)
+		want   string
+	}{
+		"no rate":                {func(r *Record) { r.Network.Rates = nil }, "the record of kind RateSweep has 0 rates"},
+		"rates of a ping-pong":   {func(r *Record) { r.Kind = v1alpha1.LatencyTestPingPong }, "the record of kind PingPong has 2 rates"},
+		"too many rates":         {func(r *Record) { r.Network.Rates = make([][]int64, 9) }, "the record of kind RateSweep has 9 rates"},
+		"a short row":            {func(r *Record) { r.Network.Rates[0] = r.Network.Rates[0][:11] }, "the figures of a rate of the record are 0 numbers"},
+		"an odd row":             {func(r *Record) { r.Network.Rates[0] = r.Network.Rates[0][:26] }, "a rate of the record has 26 numbers"},
+		"a rate of nothing":      {func(r *Record) { r.Network.Rates[0][0] = 0 }, "a number of a rate of the record is out of its bounds"},
+		"a rate beyond all":      {func(r *Record) { r.Network.Rates[0][0] = 5_000_001 }, "a number of a rate of the record is out of its bounds"},
+		"a negative count":       {func(r *Record) { r.Network.Rates[0][7] = -1 }, "a number of a rate of the record is out of its bounds"},
+		"more lost than sent":    {func(r *Record) { r.Network.Rates[0][4] = 200_001 }, contradiction},
+		"more late than sent":    {func(r *Record) { r.Network.Rates[0][8] = 200_001 }, contradiction},
+		"more gaps than losses":  {func(r *Record) { r.Network.Rates[0][5] = 3 }, contradiction},
+		"samples that differ":    {func(r *Record) { r.Network.Rates[0][19] = 20_001 }, contradiction},
+		"a percentile too many":  {func(r *Record) { r.Network.Rates[0][11] = 9_999 }, "a rate of the record has a percentile that its samples do not carry"},
+		"a mean above all":       {func(r *Record) { r.Network.Rates[1][19] = 30_001 }, "the mean of a rate of the record is not between its latencies"},
+		"a longest of the sizes": {func(r *Record) { r.MaximumNanoseconds, r.RepetitionMaximums[0] = 90_001, 90_001 }, "the longest latency and the percentiles of the record are not the worst of its sizes or rates"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rateRecord()
+			tc.change(&r)
+			if _, err := Parse(encoded(t, r)); err == nil || err.Error() != tc.want {
+				t.Errorf("refused with %v, want %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestJudgeRates(t *testing.T) {
+	record := rateRecord()
+	measured := &v1alpha1.LatencyMeasurement{MaximumNanoseconds: record.MaximumNanoseconds, Network: record.Network.Measurement("node-2")}
+	missed := Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestGeneratorLimit, "50000 messages a second: the generator was the limit: it sent 41000"}
+	at := func(name v1alpha1.PercentileName, bound int64) *v1alpha1.LatencyBudget {
+		return &v1alpha1.LatencyBudget{Percentiles: []v1alpha1.LatencyPercentile{{Percentile: name, Nanoseconds: bound}}}
+	}
+	for name, tc := range map[string]struct {
+		rates  int
+		budget *v1alpha1.LatencyBudget
+		want   Verdict
+	}{
+		"no budget": {1, nil, Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestNoBudget, "measured, but spec.budget does not say what is good enough: " +
+			"10000 a second: median 6.5 µs, longest 50 µs, 2 lost; to a server on node node-2, path Kernel"}},
+		"at the bound": {1, at(v1alpha1.P99, 20_000), Verdict{v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget, "within the budget: " +
+			"10000 a second: median 6.5 µs, longest 50 µs, 2 lost; to a server on node node-2, path Kernel"}},
+		// From when messages left, 99 % is 9 µs: what the client was late itself must not be hidden.
+		"from the intended time": {1, at(v1alpha1.P99, 19_999), Verdict{v1alpha1.LatencyFailed, v1alpha1.TestOverBudget,
+			"10000 messages a second: 99 % is 20µs, and the budget has 19.999µs"}},
+		"a rate that was missed":            {2, at(v1alpha1.P50, 20_000), missed},
+		"what failed before a missed rate":  {2, at(v1alpha1.P50, 6_499), Verdict{v1alpha1.LatencyFailed, v1alpha1.TestOverBudget, "10000 messages a second: 50 % is 6.5µs, and the budget has 6.499µs"}},
+		"a missed rate proves no late send": {2, &v1alpha1.LatencyBudget{LatePartsPerMillion: new(int32(200))}, missed},
+		"loss": {1, &v1alpha1.LatencyBudget{LossPartsPerMillion: new(int32(9))},
+			Verdict{v1alpha1.LatencyFailed, v1alpha1.TestLoss, "10000 messages a second: 2 of 200000 messages were lost, and the budget has 9 parts per million"}},
+		"late": {1, &v1alpha1.LatencyBudget{LatePartsPerMillion: new(int32(199))},
+			Verdict{v1alpha1.LatencyFailed, v1alpha1.TestLateSends, "10000 messages a second: 40 of 200000 messages left late, the latest by 60µs, and the budget has 199 parts per million"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := measured.DeepCopy()
+			m.Network.Rates = m.Network.Rates[:tc.rates]
+			if diff := cmp.Diff(tc.want, Judge(m, tc.budget)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestParametersOfTraffic: what is measured decides about the hash, and that of jitter is as it was before there was anything else.
 func TestParametersOfTraffic(t *testing.T) {
 	if got, want := ParametersOf(&v1alpha1.LatencyTestSpec{Kind: v1alpha1.LatencyTestJitter}).Hash(), hashOf("Jitter 1m0s 1 1 500ns"); got != want {
@@ -151,6 +251,16 @@ func TestParametersOfTraffic(t *testing.T) {
 		"client":    func(s *v1alpha1.LatencyTestSpec) { s.Traffic.Client = &v1alpha1.TestEnd{BypassNICPool: "x2"} },
 	} {
 		if spec(change) == base {
+			t.Errorf("another %s measures the same", name)
+		}
+	}
+	sweep := func(value v1alpha1.RateSweepTest) string {
+		return spec(func(s *v1alpha1.LatencyTestSpec) { s.Kind, s.RateSweep = v1alpha1.LatencyTestRateSweep, &value })
+	}
+	for name, value := range map[string]v1alpha1.RateSweepTest{
+		"rate": {MessagesPerSecond: []int32{1}}, "size": {Bytes: 65}, "number of answers": {AnswersPerRate: 1000},
+	} {
+		if sweep(value) == sweep(v1alpha1.RateSweepTest{}) {
 			t.Errorf("another %s measures the same", name)
 		}
 	}

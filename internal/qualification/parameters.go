@@ -22,6 +22,9 @@ const (
 	defaultParallelNodes        = 8
 	defaultCPUs                 = 1
 	defaultThresholdNanoseconds = 500
+	defaultMessageBytes         = 64
+	// defaultAnswers carry 99.9 %.
+	defaultAnswers = 120_000
 )
 
 // Parameters are what a test measures, with the values in force of what is omitted.
@@ -32,8 +35,11 @@ type Parameters struct {
 	CPUs          int32
 	Threshold     time.Duration
 	ParallelNodes int
-	// Sizes of messages in bytes, of kind PingPong.
+	// Sizes of messages in bytes: several of kind PingPong, one of those that send on a schedule.
 	Sizes []int32
+	// Rates in messages a second, of kind RateSweep, and of how many messages of each the time is taken.
+	Rates   []int32
+	Answers int32
 	// Traffic is nil for kind Jitter.
 	Traffic *Traffic
 }
@@ -51,6 +57,9 @@ func (t *Traffic) HasAddresses() bool { return t.Server.Address != "" || t.Clien
 
 // defaultSizes are the sizes of messages of kind PingPong; the first is that of the histogram. 1472 bytes fill a frame of Ethernet.
 func defaultSizes() []int32 { return []int32{64, 1, 32, 128, 256, 512, 1024, 1472} }
+
+// defaultRates are those of kind RateSweep in messages a second; the first is that of the histogram.
+func defaultRates() []int32 { return []int32{10_000, 50_000, 100_000} }
 
 // ParametersOf are those of a test.
 func ParametersOf(spec *v1alpha1.LatencyTestSpec) Parameters {
@@ -76,13 +85,28 @@ func ParametersOf(spec *v1alpha1.LatencyTestSpec) Parameters {
 	if p.Traffic.HasAddresses() {
 		p.ParallelNodes = 1
 	}
-	if spec.Kind == v1alpha1.LatencyTestPingPong {
-		p.Sizes = ptr.Deref(spec.PingPong, v1alpha1.PingPongTest{}).Sizes
-		if len(p.Sizes) == 0 {
-			p.Sizes = defaultSizes()
-		}
-	}
+	p.fillMessages(spec)
 	return p
+}
+
+// fillMessages are the sizes of messages, and their rates.
+func (p *Parameters) fillMessages(spec *v1alpha1.LatencyTestSpec) {
+	switch spec.Kind {
+	case v1alpha1.LatencyTestPingPong:
+		p.Sizes = orDefault(ptr.Deref(spec.PingPong, v1alpha1.PingPongTest{}).Sizes, defaultSizes())
+	case v1alpha1.LatencyTestRateSweep:
+		sweep := ptr.Deref(spec.RateSweep, v1alpha1.RateSweepTest{})
+		p.Sizes, p.Rates = []int32{cmp.Or(sweep.Bytes, defaultMessageBytes)}, orDefault(sweep.MessagesPerSecond, defaultRates())
+		p.Answers = cmp.Or(sweep.AnswersPerRate, defaultAnswers)
+	case v1alpha1.LatencyTestJitter:
+	}
+}
+
+func orDefault(given, otherwise []int32) []int32 {
+	if len(given) == 0 {
+		return otherwise
+	}
+	return given
 }
 
 // Hash tells measurements with different parameters apart.
@@ -90,6 +114,9 @@ func (p Parameters) Hash() string {
 	text := fmt.Sprintf("%s %s %d %d %s", p.Kind, p.Duration, p.Repetitions, p.CPUs, p.Threshold)
 	if p.Traffic != nil {
 		text += fmt.Sprintf(" %v %+v", p.Sizes, *p.Traffic)
+	}
+	if len(p.Rates) > 0 {
+		text += fmt.Sprintf(" %v %d", p.Rates, p.Answers)
 	}
 	return hashOf(text)
 }

@@ -51,7 +51,9 @@ type Record struct {
 	// RepetitionMaximums are the longest interruptions of the repetitions.
 	RepetitionMaximums []int64  `json:"repetitionMaximums,omitempty"`
 	Causes             []string `json:"causes,omitempty"`
-	Histogram          string   `json:"histogram,omitempty"`
+	// CountedInterrupts are those that causes can name.
+	CountedInterrupts v1alpha1.CountedInterrupts `json:"countedInterrupts,omitempty"`
+	Histogram         string                     `json:"histogram,omitempty"`
 	// Network is what was measured over the network; nil for kind Jitter.
 	Network *NetworkRecord `json:"network,omitempty"`
 }
@@ -108,7 +110,7 @@ func (r *Record) check() error {
 	if r.Version != Version {
 		return fmt.Errorf("the record has version %d, and not %d", r.Version, Version)
 	}
-	if !slices.Contains(kinds(), r.Kind) {
+	if !slices.Contains(Kinds(), string(r.Kind)) {
 		return errors.New("the record is of a kind that is not known")
 	}
 	if r.Problem != nil {
@@ -126,9 +128,9 @@ func (r *Record) check() error {
 	return r.checkNumbers()
 }
 
-// kinds are those of which there are records.
-func kinds() []v1alpha1.LatencyTestKind {
-	return []v1alpha1.LatencyTestKind{v1alpha1.LatencyTestJitter, v1alpha1.LatencyTestPingPong}
+// Kinds are those of which there are records, Jitter first.
+func Kinds() []string {
+	return []string{string(v1alpha1.LatencyTestJitter), string(v1alpha1.LatencyTestPingPong), string(v1alpha1.LatencyTestRateSweep)}
 }
 
 // problems are the reasons that a program may have for measuring nothing.
@@ -165,6 +167,9 @@ func (r *Record) checkWords() error {
 		if err := checkWord("a cause", cause, v1alpha1.MaxTestCauseLength); err != nil {
 			return err
 		}
+	}
+	if !slices.Contains([]v1alpha1.CountedInterrupts{"", v1alpha1.CountedInterruptsAll, v1alpha1.CountedInterruptsDevices, v1alpha1.CountedInterruptsNone}, r.CountedInterrupts) {
+		return errors.New("the record has counted interrupts that are not known")
 	}
 	if len(r.Histogram) > v1alpha1.MaxHistogramLength || !base64Text().MatchString(r.Histogram) {
 		return fmt.Errorf("the histogram is not base64 of at most %d characters", v1alpha1.MaxHistogramLength)

@@ -91,6 +91,7 @@ func TestHostileRecordsAreRefused(t *testing.T) {
 		"a long boot":           {with(func(r *Record) { r.BootID = strings.Repeat("b", 65) }), "the boot has 65 bytes in the record, more than 64"},
 		"no CPUs":               {with(func(r *Record) { r.CPUs = "all" }), "the record has no list of CPUs"},
 		"many causes":           {with(func(r *Record) { r.Causes = []string{"a", "b", "c", "d", "e"} }), "the record names 5 causes, more than 4"},
+		"strange interrupts":    {with(func(r *Record) { r.CountedInterrupts = "Some" }), "the record has counted interrupts that are not known"},
 		"a cause of two lines":  {with(func(r *Record) { r.Causes = []string{"a\nb"} }), "a cause has characters in the record that cannot be printed"},
 		"a histogram of text":   {with(func(r *Record) { r.Histogram = "<script>" }), "the histogram is not base64 of at most 2048 characters"},
 		"a CPU that was not measured": {

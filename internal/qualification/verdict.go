@@ -64,7 +64,7 @@ func judgeJitter(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.Latency
 		exceeds(v1alpha1.TestStolenTimeExceeded, "%d parts per million of the time were taken from a CPU, more than %d", measured.StolenPartsPerMillion, bound)
 	}
 	for _, bound := range budget.Percentiles {
-		value, found := PercentileOf(measured, bound.Percentile)
+		value, found := PercentileOf(measured.Percentiles, bound.Percentile)
 		if found && value > bound.Nanoseconds {
 			exceeds(v1alpha1.TestPercentileExceeded, "percentile %s was %s, more than %s", Words(bound.Percentile), latency.Length(value), latency.Length(bound.Nanoseconds))
 		}
@@ -80,9 +80,9 @@ func judgeJitter(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.Latency
 	return exceeded[0]
 }
 
-// PercentileOf is a percentile of a measurement.
-func PercentileOf(measured *v1alpha1.LatencyMeasurement, name v1alpha1.PercentileName) (int64, bool) {
-	for _, p := range measured.Percentiles {
+// PercentileOf is one of some percentiles.
+func PercentileOf(percentiles []v1alpha1.LatencyPercentile, name v1alpha1.PercentileName) (int64, bool) {
+	for _, p := range percentiles {
 		if p.Percentile == name {
 			return p.Nanoseconds, true
 		}
@@ -99,10 +99,13 @@ func onWorst(measured *v1alpha1.LatencyMeasurement) string {
 
 // blame says what the kernel counted when the longest interruptions came.
 func blame(measured *v1alpha1.LatencyMeasurement) string {
-	if len(measured.Causes) == 0 {
-		return "; the kernel counted nothing about that time: firmware, hypervisor or hardware"
+	switch {
+	case len(measured.Causes) > 0:
+		return "; the kernel counted " + strings.Join(measured.Causes, ", ")
+	case measured.CountedInterrupts == v1alpha1.CountedInterruptsDevices || measured.CountedInterrupts == v1alpha1.CountedInterruptsNone:
+		return "; the kernel counted nothing about that time that a pod may see: its own interrupts, firmware, hypervisor or hardware"
 	}
-	return "; the kernel counted " + strings.Join(measured.Causes, ", ")
+	return "; the kernel counted nothing about that time: firmware, hypervisor or hardware"
 }
 
 // figures is a measurement in few words.

@@ -47,6 +47,14 @@ func TestJudge(t *testing.T) {
 				"12 parts per million of the time were taken from a CPU, more than 11; percentile 99 % was 2 µs, more than 1.5 µs; " +
 				"the kernel counted nothing about that time: firmware, hypervisor or hardware"},
 		},
+		"nothing was counted where the kernel's own interrupts are hidden": {
+			change: func(m *v1alpha1.LatencyMeasurement) {
+				m.Causes, m.CountedInterrupts = nil, v1alpha1.CountedInterruptsDevices
+			},
+			budget: &v1alpha1.LatencyBudget{MaximumNanoseconds: 8999},
+			want: Verdict{v1alpha1.LatencyFailed, v1alpha1.TestMaximumExceeded, "the longest interruption (CPU 5) was 9 µs, more than 8.999 µs; " +
+				"the kernel counted nothing about that time that a pod may see: its own interrupts, firmware, hypervisor or hardware"},
+		},
 		"a percentile alone": {
 			budget: &v1alpha1.LatencyBudget{Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P99999, Nanoseconds: 0}}},
 			want:   Verdict{v1alpha1.LatencyFailed, v1alpha1.TestPercentileExceeded, "percentile 99.999 % was 5 µs, more than 0 ns; the kernel counted Interrupt LOC"},

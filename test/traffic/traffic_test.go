@@ -231,20 +231,9 @@ func TestPingPongFromApplyToVerdict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, change)
-			c.step()
-			server := c.pod()
-			c.step()
-			c.ends(c.pod())
-			if d := c.step(); len(d.Stop) != 1 {
-				t.Errorf("%d Jobs are deleted at the end, want that of the server", len(d.Stop))
-			}
+			c.measures()
 			c.expect(v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget)
-			server.kill()
-			if err := <-server.ended; err != nil && !strings.Contains(err.Error(), "canceled") {
-				t.Errorf("the server ended with %v: %s", err, server.log)
-			}
 			c.expectMeasured()
-			t.Log(c.result().Message)
 		})
 	}
 }
@@ -301,36 +290,56 @@ func TestHostilePeers(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, func(*v1alpha1.LatencyTestSpec) {})
-			c.step()
-			c.played()
-			tc.peer(c)
-			c.step()
-			c.ends(c.pod("--patience=1s"))
-			c.step()
-			c.expect(v1alpha1.LatencyInconclusive, tc.reason)
-			t.Log(c.result().Message)
+			c.expectOf(tc.peer, tc.reason)
 		})
 	}
 }
 
+// expectOf measures with another peer in the place of the server, which gives nothing that can be judged.
+func (c *cluster) expectOf(peer func(*cluster), reason string) {
+	c.t.Helper()
+	c.step()
+	c.played()
+	peer(c)
+	c.step()
+	c.ends(c.pod("--patience=1s"))
+	c.step()
+	c.expect(v1alpha1.LatencyInconclusive, reason)
+	c.t.Log(c.result().Message)
+}
+
 // TestPeerThatVanishes kills the server while it is measured.
 func TestPeerThatVanishes(t *testing.T) {
-	c := newCluster(t, func(spec *v1alpha1.LatencyTestSpec) { spec.DurationSeconds = 60 })
-	c.step()
-	server := c.pod()
-	c.step()
-	client := c.pod()
-	for !strings.Contains(client.log.String(), "bytes:") {
-		select {
-		case err := <-client.ended:
-			t.Fatalf("the client ended with %v: %s", err, client.log)
-		case <-time.After(10 * time.Millisecond):
-		}
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.LatencyTestSpec)
+		// begun is what the client says when it measures.
+		begun string
+	}{
+		"one at a time": {func(spec *v1alpha1.LatencyTestSpec) { spec.DurationSeconds = 60 }, "bytes:"},
+		"on a schedule": {func(spec *v1alpha1.LatencyTestSpec) {
+			sweeps(1000)(spec)
+			spec.DurationSeconds = 60
+		}, "measuring the rates"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, tc.change)
+			c.step()
+			server := c.pod()
+			c.step()
+			client := c.pod()
+			for !strings.Contains(client.log.String(), tc.begun) || !strings.Contains(server.log.String(), "measures:") {
+				select {
+				case err := <-client.ended:
+					t.Fatalf("the client ended with %v: %s", err, client.log)
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+			server.kill()
+			c.ends(client)
+			c.step()
+			c.expect(v1alpha1.LatencyInconclusive, v1alpha1.TestPeerVanished)
+		})
 	}
-	server.kill()
-	c.ends(client)
-	c.step()
-	c.expect(v1alpha1.LatencyInconclusive, v1alpha1.TestPeerVanished)
 }
 
 // played is the pod of a server in which something else runs.
@@ -343,10 +352,10 @@ func (c *cluster) played() {
 	c.world.Pods = append(c.world.Pods, pod)
 }
 
-// listens answers connections on the port of the server.
-func (c *cluster) listens(answer func(net.Conn)) {
+// inFar calls something in the network namespace of the server's node. Sockets that it opens stay there.
+func (c *cluster) inFar(call func() error) {
 	c.t.Helper()
-	listening := make(chan net.Listener)
+	done := make(chan error)
 	go func() {
 		// The thread stays in the namespace, and ends with this function.
 		runtime.LockOSThread()
@@ -354,21 +363,25 @@ func (c *cluster) listens(answer func(net.Conn)) {
 		if err == nil {
 			err = unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
 		}
-		if err != nil {
-			c.t.Error(err)
-			close(listening)
-			return
+		if err == nil {
+			err = call()
 		}
-		listener, err := net.Listen("tcp4", farAddress+":2048")
-		if err != nil {
-			c.t.Error(err)
-		}
-		listening <- listener
+		done <- err
 	}()
-	listener := <-listening
-	if listener == nil {
-		c.t.FailNow()
+	if err := <-done; err != nil {
+		c.t.Fatal(err)
 	}
+}
+
+// listens answers connections on the port of the server.
+func (c *cluster) listens(answer func(net.Conn)) {
+	c.t.Helper()
+	var listener net.Listener
+	c.inFar(func() error {
+		var err error
+		listener, err = net.Listen("tcp4", farAddress+":2048")
+		return err
+	})
 	c.t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {

@@ -138,7 +138,7 @@ func barsOf(m *v1alpha1.LatencyMeasurement) ([]latency.Bar, error) {
 func curve(name string, m *v1alpha1.LatencyMeasurement) picture.Series {
 	s := picture.Series{Name: name}
 	for i, percentile := range qualification.Percentiles() {
-		if value, found := qualification.PercentileOf(m, percentile); found {
+		if value, found := qualification.PercentileOf(m.Percentiles, percentile); found {
 			s.Points = append(s.Points, picture.Point{Percent: latency.Ladder()[i], Nanoseconds: value})
 		}
 	}
@@ -168,7 +168,9 @@ func latencyRows(node *view.LatencyNode, test *view.LatencyTest, reference *Refe
 		if slices.Contains(node.Single, name) {
 			words += " (decided by one interruption)"
 		}
-		rows = append(rows, row(words, func(m *v1alpha1.LatencyMeasurement) (int64, bool) { return qualification.PercentileOf(m, name) }, latency.Length))
+		rows = append(rows, row(words, func(m *v1alpha1.LatencyMeasurement) (int64, bool) {
+			return qualification.PercentileOf(m.Percentiles, name)
+		}, latency.Length))
 	}
 	return rows
 }
@@ -176,36 +178,40 @@ func latencyRows(node *view.LatencyNode, test *view.LatencyTest, reference *Refe
 // figure is a number of a measurement, where it has one.
 type figure = func(*v1alpha1.LatencyMeasurement) (int64, bool)
 
-// networkRows are the figures of each size of messages.
+// networkRows are the figures of each size of messages, or of each rate.
 func networkRows(node *view.LatencyNode, row func(string, figure, func(int64) string) latencyRow) []latencyRow {
 	var rows []latencyRow
-	for i := range node.Measured.Network.Sizes {
-		bytes := node.Measured.Network.Sizes[i].Bytes
-		of := func(name string, of func(*v1alpha1.SizeMeasurement) (int64, bool), words func(int64) string) {
-			rows = append(rows, row(fmt.Sprintf("%d bytes: %s", bytes, name), func(m *v1alpha1.LatencyMeasurement) (int64, bool) {
+	for _, measured := range qualification.Rows(node.Measured.Network) {
+		of := func(name string, of func(*qualification.Row) (int64, bool), words func(int64) string) {
+			rows = append(rows, row(measured.Name+": "+name, func(m *v1alpha1.LatencyMeasurement) (int64, bool) {
 				if m.Network == nil {
 					return 0, false
 				}
-				at := slices.IndexFunc(m.Network.Sizes, func(s v1alpha1.SizeMeasurement) bool { return s.Bytes == bytes })
-				if at < 0 {
-					return 0, false
+				if other := qualification.RowNamed(m.Network, measured.Name); other != nil {
+					return of(other)
 				}
-				return of(&m.Network.Sizes[at])
+				return 0, false
 			}, words))
 		}
-		of("shortest", func(s *v1alpha1.SizeMeasurement) (int64, bool) { return s.MinimumNanoseconds, true }, latency.Length)
-		of("mean", func(s *v1alpha1.SizeMeasurement) (int64, bool) { return s.MeanNanoseconds, true }, latency.Length)
-		for _, p := range node.Measured.Network.Sizes[i].Percentiles {
-			of(qualification.Words(p.Percentile), func(s *v1alpha1.SizeMeasurement) (int64, bool) {
-				at := slices.IndexFunc(s.Percentiles, func(other v1alpha1.LatencyPercentile) bool { return other.Percentile == p.Percentile })
-				if at < 0 {
-					return 0, false
-				}
-				return s.Percentiles[at].Nanoseconds, true
+		of("shortest", func(r *qualification.Row) (int64, bool) { return r.Figures.MinimumNanoseconds, true }, latency.Length)
+		of("mean", func(r *qualification.Row) (int64, bool) { return r.Figures.MeanNanoseconds, true }, latency.Length)
+		for _, p := range measured.Figures.Percentiles {
+			of(qualification.Words(p.Percentile), func(r *qualification.Row) (int64, bool) {
+				return qualification.PercentileOf(r.Figures.Percentiles, p.Percentile)
 			}, latency.Length)
+			if measured.Rate != nil {
+				of(qualification.Words(p.Percentile)+" from when it left", func(r *qualification.Row) (int64, bool) {
+					return qualification.PercentileOf(r.Rate.FromSent.Percentiles, p.Percentile)
+				}, latency.Length)
+			}
 		}
-		of("longest", func(s *v1alpha1.SizeMeasurement) (int64, bool) { return s.MaximumNanoseconds, true }, latency.Length)
-		of("lost messages", func(s *v1alpha1.SizeMeasurement) (int64, bool) { return s.Lost, true }, decimalWords)
+		of("longest", func(r *qualification.Row) (int64, bool) { return r.Figures.MaximumNanoseconds, true }, latency.Length)
+		of("lost messages", func(r *qualification.Row) (int64, bool) { return r.Lost, true }, decimalWords)
+		if measured.Rate != nil {
+			of("reordered messages", func(r *qualification.Row) (int64, bool) { return r.Rate.Reordered, true }, decimalWords)
+			of("late messages", func(r *qualification.Row) (int64, bool) { return r.Rate.Late, true }, decimalWords)
+			of("messages a second", func(r *qualification.Row) (int64, bool) { return r.Rate.AchievedPerSecond, true }, decimalWords)
+		}
 	}
 	return rows
 }

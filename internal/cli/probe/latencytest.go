@@ -39,7 +39,7 @@ type testFlags struct {
 // testCommand is the program of a LatencyTest's pod.
 func testCommand() *cobra.Command {
 	flags := &testFlags{
-		kind: &usage.Choice{Value: string(v1alpha1.LatencyTestJitter), Allowed: []string{string(v1alpha1.LatencyTestJitter), string(v1alpha1.LatencyTestPingPong)}},
+		kind: &usage.Choice{Value: string(v1alpha1.LatencyTestJitter), Allowed: qualification.Kinds()},
 		end:  newTestEnd(),
 	}
 	command := &cobra.Command{

@@ -27,6 +27,8 @@ type testEnd struct {
 	port               int
 	transport, waiting *usage.Choice
 	sizes              []int
+	rates              []uint
+	answers            int
 	program            string
 	onBusy             *usage.Choice
 	patience           time.Duration
@@ -51,6 +53,8 @@ func (e *testEnd) register(flags *pflag.FlagSet) {
 	flags.Var(e.transport, "transport", "what carries messages")
 	flags.Var(e.waiting, "waiting", "how both ends wait for a message")
 	flags.IntSliceVar(&e.sizes, "sizes", nil, "sizes of messages in bytes")
+	flags.UintSliceVar(&e.rates, "rates", nil, "rates in messages a second, with one size")
+	flags.IntVar(&e.answers, "answers", 1000, "of about how many messages of each rate the time is taken")
 	flags.StringVar(&e.program, "program", "", "`PATH` of lowlatency-traffic; beside this program, or on PATH, without it")
 	flags.Var(e.onBusy, "on-busy", "what to do when something else runs on the CPU")
 	flags.DurationVar(&e.patience, "patience", 30*time.Second, "for how long a server may not listen yet")
@@ -62,7 +66,7 @@ func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, progress i
 	if err != nil {
 		return nil, err
 	}
-	cpu := s.placement.Measured.IDs()[0]
+	kind, cpu := v1alpha1.LatencyTestKind(f.kind.Value), s.placement.Measured.IDs()[0]
 	if f.end.role.Value == "Server" {
 		say(progress, "answering on port %d from CPU %d\n", f.end.port, cpu)
 		return nil, traffic.Serve(ctx, traffic.ServerOptions{Program: path, Address: "0.0.0.0", Port: f.end.port, CPU: cpu, Out: progress, Log: progress})
@@ -72,7 +76,7 @@ func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, progress i
 	}
 	var results []*latency.Result
 	for repetition := range f.repetitions {
-		result, err := f.pingPong(ctx, path, cpu, progress)
+		result, err := f.patiently(ctx, func() (*latency.Result, error) { return f.measureOnce(ctx, kind, path, cpu, progress) })
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +86,7 @@ func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, progress i
 		}
 		results = append(results, result)
 	}
-	record, err := testrun.TrafficRecord(v1alpha1.LatencyTestKind(f.kind.Value), cpu, results, s.facts.Kernel.Release.Value,
+	record, err := testrun.TrafficRecord(kind, cpu, results, s.facts.Kernel.Release.Value,
 		s.facts.Setting("/proc/sys/kernel/random/boot_id").Value)
 	return &record, err
 }
@@ -107,18 +111,51 @@ func (f *testFlags) checkIdle(ctx context.Context, measured cpus.Set) error {
 	return testrun.Problem{Reason: v1alpha1.TestMachineBusy, Message: "the machine was busy: " + busy + " before anything was measured"}
 }
 
-// pingPong measures once. A server may not listen yet when its pod has just started.
-func (f *testFlags) pingPong(ctx context.Context, path string, cpu int, progress io.Writer) (*latency.Result, error) {
-	e, begin := f.end, time.Now()
-	r := traffic.DefaultRequest()
+// measureOnce makes a repetition.
+func (f *testFlags) measureOnce(ctx context.Context, kind v1alpha1.LatencyTestKind, path string, cpu int, progress io.Writer) (*latency.Result, error) {
+	if kind == v1alpha1.LatencyTestRateSweep {
+		return f.rateSweep(ctx, path, cpu, progress)
+	}
+	return f.pingPong(ctx, path, cpu, progress)
+}
+
+// request is where messages go, and how both ends wait.
+func (f *testFlags) request(r traffic.Request, cpu int) traffic.Request {
+	e := f.end
 	r.Host, r.Port, r.CPU, r.Sizes = e.server, e.port, cpu, e.sizes
 	r.Transport, r.Waiting = latency.Transport(e.transport.Value), latency.Waiting(e.waiting.Value)
-	r.MaximumTime = f.duration / time.Duration(max(1, len(e.sizes)))
-	r.MinimumTime, r.WarmUp = min(r.MinimumTime, r.MaximumTime), min(r.WarmUp, f.warmUp)
+	r.WarmUp = min(r.WarmUp, f.warmUp)
+	return r
+}
+
+// pingPong shares the time out among the sizes.
+func (f *testFlags) pingPong(ctx context.Context, path string, cpu int, progress io.Writer) (*latency.Result, error) {
+	r := f.request(traffic.DefaultRequest(), cpu)
+	r.MaximumTime = f.duration / time.Duration(max(1, len(r.Sizes)))
+	r.MinimumTime = min(r.MinimumTime, r.MaximumTime)
+	return traffic.Measure(ctx, traffic.Options{Program: path, Request: r, Progress: func(p traffic.Progress) {
+		say(progress, "%d bytes: %d samples\n", p.Bytes, p.Samples)
+	}})
+}
+
+// rateSweep shares the time out among the rates, of which the highest sends as much as the program can count at most.
+func (f *testFlags) rateSweep(ctx context.Context, path string, cpu int, progress io.Writer) (*latency.Result, error) {
+	r := traffic.DefaultRateRequest()
+	r.Request, r.Answers = f.request(r.Request, cpu), f.end.answers
+	r.MinimumTime, r.MaximumPings = 0, quietMessages
+	for _, rate := range f.end.rates {
+		r.Rates = append(r.Rates, uint64(rate))
+	}
+	r.Duration = r.Longest(f.duration / time.Duration(max(1, len(r.Rates))))
+	say(progress, "measuring the rates %v for %s each\n", r.Rates, r.Duration)
+	return traffic.MeasureRates(ctx, path, r, latency.Budget{}, func(traffic.Progress) {})
+}
+
+// patiently measures once. A server may not listen yet when its pod has just started.
+func (f *testFlags) patiently(ctx context.Context, measure func() (*latency.Result, error)) (*latency.Result, error) {
+	e, begin := f.end, time.Now()
 	for {
-		result, err := traffic.Measure(ctx, traffic.Options{Program: path, Request: r, Progress: func(p traffic.Progress) {
-			say(progress, "%d bytes: %d samples\n", p.Bytes, p.Samples)
-		}})
+		result, err := measure()
 		if err != nil || result.Outcome.Reason != latency.ReasonUnreachable || time.Since(begin) >= e.patience {
 			return result, err
 		}

@@ -16,6 +16,9 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/traffic"
 )
 
+// quietMessages are those with which the way back is measured before messages leave on a schedule.
+const quietMessages = 100_000
+
 // streamFlags are those of measurements with messages on a schedule.
 type streamFlags struct {
 	trafficFlags
@@ -50,7 +53,7 @@ func (f *streamFlags) register(flags *pflag.FlagSet, root string) {
 	flags.DurationVar(&r.WarmUp, "warm-up", r.WarmUp, "how long to send messages one at a time before, at least")
 	flags.IntVar(&r.WarmUpPings, "warm-up-messages", r.WarmUpPings, "how many messages to send one at a time before, at least")
 	flags.DurationVar(&r.MaximumTime, "quiet-time", r.MaximumTime, "how long to measure the way back with one message at a time, at most")
-	flags.IntVar(&r.MaximumPings, "quiet-messages", 100_000, "with how many messages to measure the way back, at most")
+	flags.IntVar(&r.MaximumPings, "quiet-messages", quietMessages, "with how many messages to measure the way back, at most")
 	flags.DurationVar(&r.Timeout, "timeout", r.Timeout, "how long to wait for answers after the last message")
 	flags.IntVar(&f.buffer, "buffer", 0, "`BYTES` of the receive buffers of this end, --server or --client; 0 for the kernel's own")
 	flags.Var(f.report, "report", "report an estimate of one way, or the round trip")

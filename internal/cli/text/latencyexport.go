@@ -14,12 +14,13 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
-// LatencyCSV writes a row for each node with all figures, or for each size of its messages, for spreadsheets. Lengths are in nanoseconds.
+// LatencyCSV writes a row for each node with all figures, or for each size or rate of its messages, for spreadsheets. Lengths are in nanoseconds.
 func LatencyCSV(w io.Writer, tests []view.LatencyTest) error {
 	out := csv.NewWriter(w)
 	percentiles := make([]string, 0, len(qualification.Percentiles()))
@@ -45,28 +46,58 @@ func LatencyCSV(w io.Writer, tests []view.LatencyTest) error {
 
 // networkColumns are those of measurements over the network, at the end of a row.
 func networkColumns() []string {
-	return []string{"server", "path", "bytes", "samples", "lost", "stray", "minimum_ns", "mean_ns", "deviation_ns", "repetition_medians_ns"}
+	return []string{
+		"server", "path", "bytes", "samples", "lost", "stray", "minimum_ns", "mean_ns", "deviation_ns", "repetition_medians_ns",
+		"rate", "achieved", "sent", "gaps", "duplicates", "reordered", "late", "maximum_lateness_ns", "answers_lost", "sent_p50_ns", "sent_p99_ns", "sent_maximum_ns",
+	}
 }
 
-// csvRows are the row of a node, or those of its sizes of messages.
+// csvRows are the row of a node, or those of its sizes or rates of messages.
 func csvRows(test *view.LatencyTest, node *view.LatencyNode) [][]string {
 	if node.Measured == nil || node.Measured.Network == nil {
 		return [][]string{append(csvRow(test, node), make([]string, len(networkColumns()))...)}
 	}
 	n := node.Measured.Network
-	var rows [][]string
-	for i := range n.Sizes {
-		s := &n.Sizes[i]
-		ofSize := *node
-		ofSize.Measured = node.Measured.DeepCopy()
-		ofSize.Measured.MaximumNanoseconds, ofSize.Measured.Percentiles = s.MaximumNanoseconds, s.Percentiles
-		row := append(csvRow(test, &ofSize), n.Server, string(n.Path))
-		for _, number := range []int64{int64(s.Bytes), s.Samples, s.Lost, s.Stray, s.MinimumNanoseconds, s.MeanNanoseconds, s.DeviationNanoseconds} {
-			row = append(row, strconv.FormatInt(number, 10))
+	measured := qualification.Rows(n)
+	rows := make([][]string, 0, len(measured))
+	for i := range measured {
+		row := &measured[i]
+		f := row.Figures
+		ofRow := *node
+		ofRow.Measured = node.Measured.DeepCopy()
+		ofRow.Measured.MaximumNanoseconds, ofRow.Measured.Percentiles = f.MaximumNanoseconds, f.Percentiles
+		stray := ""
+		if row.Size != nil {
+			stray = decimal(row.Size.Stray)
 		}
-		rows = append(rows, append(row, spaced(n.RepetitionMediansNanoseconds)))
+		rows = append(rows, slices.Concat(csvRow(test, &ofRow), []string{
+			n.Server, string(n.Path), decimal(int64(row.Bytes)), decimal(f.Samples), decimal(row.Lost), stray, decimal(f.MinimumNanoseconds),
+			decimal(f.MeanNanoseconds), decimal(f.DeviationNanoseconds), spaced(n.RepetitionMediansNanoseconds),
+		}, rateCells(row.Rate)))
 	}
 	return rows
+}
+
+// rateCells are the columns of messages on a schedule; empty for others.
+func rateCells(r *v1alpha1.RateMeasurement) []string {
+	if r == nil {
+		const ofRates = 12
+		return make([]string, ofRates)
+	}
+	cells := make([]string, 0, len(networkColumns()))
+	for _, number := range []int64{
+		int64(r.MessagesPerSecond), r.AchievedPerSecond, r.Sent, r.Gaps, r.Duplicates, r.Reordered, r.Late, r.MaximumLatenessNanoseconds, r.AnswersLost,
+	} {
+		cells = append(cells, decimal(number))
+	}
+	for _, name := range []v1alpha1.PercentileName{v1alpha1.P50, v1alpha1.P99} {
+		cell := ""
+		if value, found := qualification.PercentileOf(r.FromSent.Percentiles, name); found {
+			cell = decimal(value)
+		}
+		cells = append(cells, cell)
+	}
+	return append(cells, decimal(r.FromSent.MaximumNanoseconds))
 }
 
 // spaced are numbers with spaces between them.
@@ -91,7 +122,7 @@ func csvRow(test *view.LatencyTest, node *view.LatencyNode) []string {
 	row = append(row, m.CompletedTime.UTC().Format(time.RFC3339), m.CPUs, interruptions, strconv.FormatInt(m.MaximumNanoseconds, 10), stolen)
 	for _, name := range qualification.Percentiles() {
 		cell := ""
-		if value, found := qualification.PercentileOf(m, name); found {
+		if value, found := qualification.PercentileOf(m.Percentiles, name); found {
 			cell = strconv.FormatInt(value, 10)
 		}
 		row = append(row, cell)

@@ -4,7 +4,6 @@
 package text
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,12 +14,12 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
-// networkTable has a row for each size of messages of each node.
+// networkTable has a row for each size of messages of each node, or for each rate.
 func networkTable(test *view.LatencyTest, palette Palette, columns int) string {
 	if len(test.Nodes) == 0 {
 		return "no node was measured\n"
 	}
-	header := []string{"NODE", "OUTCOME", "SERVER", "PATH", "BYTES", "SAMPLES", "LOST", "MINIMUM", "MEAN"}
+	header := slices.Concat([]string{"NODE", "OUTCOME", "SERVER", "PATH"}, messageColumns(test.Kind), []string{"MINIMUM", "MEAN"})
 	for _, name := range qualification.Percentiles() {
 		header = append(header, strings.TrimSuffix(qualification.Words(name), " %")+"%")
 	}
@@ -32,57 +31,74 @@ func networkTable(test *view.LatencyTest, palette Palette, columns int) string {
 	return Table(header, rows, palette, columns)
 }
 
+// messageColumns say what was sent, and what became of it.
+func messageColumns(kind v1alpha1.LatencyTestKind) []string {
+	if kind == v1alpha1.LatencyTestPingPong {
+		return []string{"BYTES", "SAMPLES", "LOST"}
+	}
+	return []string{"RATE", "REACHED", "BYTES", "SAMPLES", "LOST", "REORDERED", "LATE"}
+}
+
+// messageCells are the cells of messageColumns.
+func messageCells(row *qualification.Row) []string {
+	cells := []string{strconv.Itoa(int(row.Bytes)), decimal(row.Figures.Samples), decimal(row.Lost)}
+	if row.Rate == nil {
+		return cells
+	}
+	return slices.Concat([]string{row.PerSecond(), decimal(row.Rate.AchievedPerSecond)}, cells, []string{decimal(row.Rate.Reordered), decimal(row.Rate.Late)})
+}
+
 func networkRows(node *view.LatencyNode, palette Palette, columns int) [][]string {
 	if node.Measured == nil || node.Measured.Network == nil {
 		return [][]string{slices.Concat([]string{node.Node, outcomeWords(node, palette)}, slices.Repeat([]string{"-"}, columns-2))}
 	}
 	n := node.Measured.Network
-	var rows [][]string
-	for i := range n.Sizes {
-		s := &n.Sizes[i]
-		row := []string{
-			node.Node, outcomeWords(node, palette), n.Server, string(n.Path), strconv.Itoa(int(s.Bytes)), strconv.FormatInt(s.Samples, 10),
-			strconv.FormatInt(s.Lost, 10), latency.Length(s.MinimumNanoseconds), latency.Length(s.MeanNanoseconds),
-		}
+	measured := qualification.Rows(n)
+	rows := make([][]string, 0, len(measured))
+	for i := range measured {
+		f := measured[i].Figures
+		row := slices.Concat([]string{node.Node, outcomeWords(node, palette), n.Server, string(n.Path)}, messageCells(&measured[i]),
+			[]string{latency.Length(f.MinimumNanoseconds), latency.Length(f.MeanNanoseconds)})
 		for _, name := range qualification.Percentiles() {
-			row = append(row, percentileWords(s.Percentiles, name))
+			row = append(row, percentileWords(f.Percentiles, name))
 		}
 		medians := "-"
 		if i == 0 {
 			medians = spreadWords(n.RepetitionMediansNanoseconds)
 		}
-		rows = append(rows, append(row, latency.Length(s.MaximumNanoseconds), medians, trendWords(node.Change, palette)))
+		rows = append(rows, append(row, latency.Length(f.MaximumNanoseconds), medians, trendWords(node.Change, palette)))
 	}
 	return rows
 }
 
 // percentileWords is a percentile; "-" where the samples do not carry it.
 func percentileWords(percentiles []v1alpha1.LatencyPercentile, name v1alpha1.PercentileName) string {
-	at := slices.IndexFunc(percentiles, func(p v1alpha1.LatencyPercentile) bool { return p.Percentile == name })
-	if at < 0 {
+	value, found := qualification.PercentileOf(percentiles, name)
+	if !found {
 		return notCarried
 	}
-	return latency.Length(percentiles[at].Nanoseconds)
+	return latency.Length(value)
 }
 
 // networkChangeRows are the figures of two measurements over the network.
 func networkChangeRows(before, after *v1alpha1.NetworkMeasurement) [][]string {
 	rows := [][]string{{"server", before.Server, after.Server}, {"path", string(before.Path), string(after.Path)}}
-	for i := range after.Sizes {
-		is := &after.Sizes[i]
-		at := slices.IndexFunc(before.Sizes, func(s v1alpha1.SizeMeasurement) bool { return s.Bytes == is.Bytes })
-		if at < 0 {
+	for _, is := range qualification.Rows(after) {
+		was := qualification.RowNamed(before, is.Name)
+		if was == nil {
 			continue
 		}
-		was := &before.Sizes[at]
 		row := func(what, then, now string) {
-			rows = append(rows, []string{fmt.Sprintf("%d bytes, %s", is.Bytes, what), then, now})
+			rows = append(rows, []string{is.Name + ", " + what, then, now})
 		}
-		for _, p := range is.Percentiles {
-			row(qualification.Words(p.Percentile), percentileWords(was.Percentiles, p.Percentile), latency.Length(p.Nanoseconds))
+		for _, p := range is.Figures.Percentiles {
+			row(qualification.Words(p.Percentile), percentileWords(was.Figures.Percentiles, p.Percentile), latency.Length(p.Nanoseconds))
 		}
-		row("longest", latency.Length(was.MaximumNanoseconds), latency.Length(is.MaximumNanoseconds))
-		row("lost", strconv.FormatInt(was.Lost, 10), strconv.FormatInt(is.Lost, 10))
+		row("longest", latency.Length(was.Figures.MaximumNanoseconds), latency.Length(is.Figures.MaximumNanoseconds))
+		row("lost", decimal(was.Lost), decimal(is.Lost))
+		if is.Rate != nil && was.Rate != nil {
+			row("late", decimal(was.Rate.Late), decimal(is.Rate.Late))
+		}
 	}
 	return rows
 }

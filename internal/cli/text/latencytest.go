@@ -79,7 +79,7 @@ func latencyRow(node *view.LatencyNode, palette Palette) []string {
 }
 
 func latencyPercentile(node *view.LatencyNode, name v1alpha1.PercentileName) string {
-	value, found := qualification.PercentileOf(node.Measured, name)
+	value, found := qualification.PercentileOf(node.Measured.Percentiles, name)
 	switch {
 	case !found:
 		return "-"
@@ -216,7 +216,7 @@ func jitterChangeRows(before, after *v1alpha1.LatencyMeasurement) [][]string {
 		[]string{"stolen", fmt.Sprintf("%d ppm", before.StolenPartsPerMillion), fmt.Sprintf("%d ppm", after.StolenPartsPerMillion)},
 		[]string{"interruptions", strconv.FormatInt(before.Interruptions, 10), strconv.FormatInt(after.Interruptions, 10)})
 	length := func(m *v1alpha1.LatencyMeasurement, name v1alpha1.PercentileName) string {
-		if value, found := qualification.PercentileOf(m, name); found {
+		if value, found := qualification.PercentileOf(m.Percentiles, name); found {
 			return latency.Length(value)
 		}
 		return "-"

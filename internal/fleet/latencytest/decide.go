@@ -6,6 +6,7 @@ package latencytest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -173,7 +174,7 @@ func (d *decider) judge(c *candidate, result *v1alpha1.LatencyTestResult) {
 		return
 	}
 	var why string
-	result.Freshness, why = qualification.Freshness(&d.Test.Spec, result.Measured, c.fingerprint(), d.Now)
+	result.Freshness, why = d.freshness(c, result.Measured)
 	if result.Freshness != v1alpha1.LatencyFresh && result.Attempts > 0 {
 		// The last run says more than one that does not count any more.
 		return
@@ -187,6 +188,24 @@ func (d *decider) judge(c *candidate, result *v1alpha1.LatencyTestResult) {
 	if expires := qualification.Expires(&d.Test.Spec, result.Measured); !expires.IsZero() {
 		d.again(expires.Sub(d.Now))
 	}
+}
+
+// freshness says whether a measurement still counts, and why not. One stands for the way to a server, too, as long as its node is there: a
+// gate goes by the measured node alone.
+func (w *World) freshness(c *candidate, measured *v1alpha1.LatencyMeasurement) (v1alpha1.LatencyFreshness, string) {
+	freshness, why := qualification.Freshness(&w.Test.Spec, measured, c.fingerprint(), w.Now)
+	if freshness != v1alpha1.LatencyFresh || measured.Network == nil || measured.Network.ServerFingerprint == nil {
+		return freshness, why
+	}
+	now := w.serverFingerprint(c, measured.Network.Server)
+	if now == nil {
+		return freshness, why
+	}
+	if changed := qualification.Differences(*measured.Network.ServerFingerprint, *now); len(changed) > 0 {
+		return v1alpha1.LatencyStale, fmt.Sprintf("stale, since this changed on node %s, which ran the server, after the measurement: %s",
+			measured.Network.Server, strings.Join(changed, ", "))
+	}
+	return freshness, why
 }
 
 // isDue reports whether a node that is not measured now is to be.
@@ -331,7 +350,7 @@ func (d *decider) departed() {
 			result.Measured, result.Previous, result.Freshness = nil, nil, ""
 			d.fail(result, faultf(v1alpha1.TestNodeLeft, "the node went away, or the test does not select it any more, while it was measured"))
 		}
-		if result.Reason != v1alpha1.TestNodeLeft || result.AttemptedTime == nil || len(d.Status.Results) >= v1alpha1.MaxTestedNodes {
+		if result.Reason != v1alpha1.TestNodeLeft || result.AttemptedTime == nil || len(d.Status.Results) >= d.mostNodes() {
 			continue
 		}
 		if left := result.AttemptedTime.Add(leftKept).Sub(d.Now); left > 0 {

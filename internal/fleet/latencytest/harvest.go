@@ -123,12 +123,23 @@ func (w *World) harvest(job *batchv1.Job, c *candidate, result *v1alpha1.Latency
 		CompletedTime: metav1.NewTime(w.Now), Run: w.Test.Spec.Run, ParametersHash: qualification.ParametersOf(&w.Test.Spec).Hash(),
 		Fingerprint: c.fingerprint(), CPUs: record.CPUs, WorstCPU: record.WorstCPU, Interruptions: record.Interruptions,
 		MaximumNanoseconds: record.MaximumNanoseconds, StolenPartsPerMillion: record.StolenPartsPerMillion, Percentiles: record.Percentiles,
-		RepetitionMaximumsNanoseconds: record.RepetitionMaximums, Causes: record.Causes, Histogram: record.Histogram,
+		RepetitionMaximumsNanoseconds: record.RepetitionMaximums, Causes: record.Causes, CountedInterrupts: record.CountedInterrupts, Histogram: record.Histogram,
 	}
 	if record.Network != nil {
 		measured.Network = record.Network.Measurement(result.Server.Node)
+		measured.Network.ServerFingerprint = w.serverFingerprint(c, result.Server.Node)
 	}
 	return measured, nil
+}
+
+// serverFingerprint is what the node of a server is now; nil for the measured node itself, and for one that is not there.
+func (w *World) serverFingerprint(c *candidate, server string) *v1alpha1.LatencyFingerprint {
+	at := slices.IndexFunc(w.Nodes, func(n corev1.Node) bool { return n.Name == server })
+	if at < 0 || server == c.node.Name {
+		return nil
+	}
+	on := w.candidateOf(&w.Nodes[at])
+	return new(on.fingerprint())
 }
 
 // record is what the only pod of the Job has left behind.
@@ -190,20 +201,33 @@ func (w *World) contradiction(record *qualification.Record, c *candidate, result
 func (w *World) notAskedFor(record *qualification.Record) *fault {
 	parameters := qualification.ParametersOf(&w.Test.Spec)
 	if record.Network != nil {
-		sizes := make([]int32, 0, len(record.Network.Sizes))
-		for _, row := range record.Network.Sizes {
-			sizes = append(sizes, int32(row[0]))
-		}
-		if !slices.Equal(sizes, parameters.Sizes) || len(record.RepetitionMaximums) != int(parameters.Repetitions) {
-			return faultf(v1alpha1.TestBadResult, "the record is of %v bytes in %d repetitions, and %v bytes in %d repetitions were asked for",
-				sizes, len(record.RepetitionMaximums), parameters.Sizes, parameters.Repetitions)
-		}
-		return nil
+		return notSent(record, &parameters)
 	}
 	measured, err := cpus.Parse(record.CPUs)
 	if err != nil || measured.Len() != int(parameters.CPUs) || len(record.RepetitionMaximums) != int(parameters.Repetitions) {
 		return faultf(v1alpha1.TestBadResult, "the record is of CPUs %s in %d repetitions, and %d CPUs in %d repetitions were asked for",
 			record.CPUs, len(record.RepetitionMaximums), parameters.CPUs, parameters.Repetitions)
+	}
+	return nil
+}
+
+// notSent says in what the messages of a record differ from those that were asked for. A sweep may end with a rate that the client missed.
+func notSent(record *qualification.Record, asked *qualification.Parameters) *fault {
+	m := record.Network.Measurement("")
+	sizes, rates := make([]int32, 0, len(m.Sizes)), make([]int32, 0, len(m.Rates))
+	for i := range m.Sizes {
+		sizes = append(sizes, m.Sizes[i].Bytes)
+	}
+	for i := range m.Rates {
+		rates = append(rates, m.Rates[i].MessagesPerSecond)
+	}
+	wanted := asked.Rates
+	if last := len(rates); last > 0 && last < len(wanted) && qualification.IsMissed(&m.Rates[last-1]) {
+		wanted = wanted[:last]
+	}
+	if !slices.Equal(sizes, asked.Sizes) || !slices.Equal(rates, wanted) || len(record.RepetitionMaximums) != int(asked.Repetitions) {
+		return faultf(v1alpha1.TestBadResult, "the record is of %v bytes at %v a second in %d repetitions, and %v bytes at %v a second in %d repetitions were asked for",
+			sizes, rates, len(record.RepetitionMaximums), asked.Sizes, asked.Rates, asked.Repetitions)
 	}
 	return nil
 }

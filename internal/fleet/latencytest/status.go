@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
@@ -26,11 +27,19 @@ func (d *decider) stalled() (reason, message string) {
 	case d.Test.Spec.Kind == v1alpha1.LatencyTestJitter && d.Image == "":
 		return v1alpha1.ReasonImageUnknown, "the image of the operator's program is not known: start the operator's manager with --image, " +
 			"or as a Pod with the environment variable POD_NAME"
-	case len(d.selectedNodes) > v1alpha1.MaxTestedNodes:
-		return v1alpha1.ReasonTooManyNodes, fmt.Sprintf("spec.nodes selects %d nodes, and a LatencyTest has at most %d: make several of it by nodeSelector",
-			len(d.selectedNodes), v1alpha1.MaxTestedNodes)
+	case len(d.selectedNodes) > d.mostNodes():
+		return v1alpha1.ReasonTooManyNodes, fmt.Sprintf("spec.nodes selects %d nodes, and a LatencyTest of kind %s has at most %d: make several of it by nodeSelector",
+			len(d.selectedNodes), d.Test.Spec.Kind, d.mostNodes())
 	}
 	return "", ""
+}
+
+// mostNodes is how many nodes a test has at most: what was measured of them has to find room in one object.
+func (w *World) mostNodes() int {
+	if len(qualification.ParametersOf(&w.Test.Spec).Rates) > 0 {
+		return v1alpha1.MaxSweptNodes
+	}
+	return v1alpha1.MaxTestedNodes
 }
 
 // summarize writes counts and conditions.

@@ -28,10 +28,12 @@ const (
 	annotationNetworks      = "k8s.v1.cni.cncf.io/networks"
 	annotationNetworkStatus = "k8s.v1.cni.cncf.io/network-status"
 	// mostHugepages of 2 MiB are asked for by the pod of an end: as many as a stack takes for one program.
-	mostHugepages      = 64
-	hugepageMebibytes  = 2
-	trafficMebibytes   = 256
-	sizeMebibytes      = 48
+	mostHugepages     = 64
+	hugepageMebibytes = 2
+	trafficMebibytes  = 256
+	sizeMebibytes     = 48
+	// answerBytes is what the time of an answer takes, of which there may be twice as many as asked for, in both programs.
+	answerBytes        = 256
 	trafficOverhead    = 90 * time.Second
 	serverSuffix       = "-server"
 	sizeOfAllHugepages = "2Mi"
@@ -298,8 +300,16 @@ func (w *World) clientJobFor(c *candidate, name string, result *v1alpha1.Latency
 		"--waiting=" + string(parameters.Traffic.Waiting), "--sizes=" + commas(parameters.Sizes),
 		"--duration=" + parameters.Duration.String(), fmt.Sprintf("--repetitions=%d", parameters.Repetitions),
 	}
-	mebibytes := trafficMebibytes + sizeMebibytes*len(parameters.Sizes)
-	return w.trafficJob(c, &parameters.Traffic.Client, name, trafficSeconds(&parameters), mebibytes, args)
+	if len(parameters.Rates) > 0 {
+		args = append(args, "--rates="+commas(parameters.Rates), fmt.Sprintf("--answers=%d", parameters.Answers))
+	}
+	return w.trafficJob(c, &parameters.Traffic.Client, name, trafficSeconds(&parameters), clientMebibytes(&parameters), args)
+}
+
+// clientMebibytes are what the client needs: the times of the messages of each size, and those of the answers at each rate.
+func clientMebibytes(p *qualification.Parameters) int {
+	answers := int64(p.Answers) * answerBytes * int64(len(p.Rates)+1)
+	return trafficMebibytes + sizeMebibytes*len(p.Sizes) + int(answers>>20)
 }
 
 // trafficSeconds is what a measurement takes at most.

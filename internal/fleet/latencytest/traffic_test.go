@@ -63,8 +63,10 @@ func pingPongRecord(t *testing.T, p99 int64, change ...func(*qualification.Recor
 	t.Helper()
 	size := func(bytes int32, p99 int64) []int64 {
 		return qualification.SizeRow(&v1alpha1.SizeMeasurement{
-			Bytes: bytes, Samples: 20_000, MinimumNanoseconds: 5_000, MeanNanoseconds: 6_000, MaximumNanoseconds: 90_000,
-			Percentiles: []v1alpha1.LatencyPercentile{{Nanoseconds: 5_500}, {Nanoseconds: 7_000}, {Nanoseconds: p99}},
+			Bytes: bytes, LatencyFigures: v1alpha1.LatencyFigures{
+				Samples: 20_000, MinimumNanoseconds: 5_000, MeanNanoseconds: 6_000, MaximumNanoseconds: 90_000,
+				Percentiles: []v1alpha1.LatencyPercentile{{Nanoseconds: 5_500}, {Nanoseconds: 7_000}, {Nanoseconds: p99}},
+			},
 		})
 	}
 	r := qualification.Record{
@@ -325,6 +327,46 @@ func TestEndsShareNoNode(t *testing.T) {
 	}
 }
 
+// TestChangedServers: what changes on the node of the server makes a result stale, and closes no gate; a node that goes away says nothing.
+func TestChangedServers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change  func(*scene)
+		want    string
+		message string
+	}{
+		"nothing": {func(*scene) {}, "Idle Passed Fresh WithinBudget", ""},
+		"another kernel": {func(s *scene) { s.Reports["node-2"].Status.Inventory.KernelRelease = "6.13" }, "Running Passed Stale WithinBudget",
+			"stale, since this changed on node node-2, which ran the server, after the measurement: the kernel (6.13, was 6.12); it was: "},
+		"a node that is no server":   {func(s *scene) { s.Reports["node-3"].Status.Inventory.KernelRelease = "6.13" }, "Idle Passed Fresh WithinBudget", ""},
+		"a server whose node leaves": {func(s *scene) { s.Nodes = append(s.Nodes[:1:1], s.Nodes[2:]...) }, "Idle Passed Fresh WithinBudget", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newPingPong(t, "node-2")
+			s.step()
+			s.serves("node-1", "10.0.0.7")
+			s.step()
+			s.ends("node-1", pingPongRecord(t, 9_000))
+			s.step()
+			s.expect("node-1", "Idle Passed Fresh WithinBudget")
+			if got := s.of("node-1").Measured.Network.ServerFingerprint; got == nil || got.Kernel != "6.12" {
+				t.Fatalf("the fingerprint of the server is %+v", got)
+			}
+			tc.change(s)
+			s.step()
+			s.expect("node-1", tc.want)
+			if got := s.of("node-1").Message; !strings.HasPrefix(got, tc.message) {
+				t.Errorf("message %q, want %q", got, tc.message)
+			}
+			profile := s.Profiles[0].DeepCopy()
+			profile.Spec.Verification.Qualification = &v1alpha1.Qualification{Tests: []v1alpha1.LatencyTestReference{{Namespace: "tests", Name: "quiet"}}}
+			standings := Standings(&Subject{Node: &s.Nodes[0], Report: s.Reports["node-1"], Profile: profile}, []v1alpha1.LatencyTest{*s.Test}, s.Now)
+			if len(standings) != 1 || standings[0].State != StatePassed {
+				t.Errorf("the gate goes by %+v", standings)
+			}
+		})
+	}
+}
+
 func TestServerOnTheSameNode(t *testing.T) {
 	s := newPingPong(t)
 	if got, want := names(s.step().Start), "node-1:-server"; got != want {
@@ -337,6 +379,9 @@ func TestServerOnTheSameNode(t *testing.T) {
 	s.ends("node-1", pingPongRecord(t, 20_001))
 	s.step()
 	s.expect("node-1", "Idle Failed Fresh OverBudget")
+	if got := s.of("node-1").Measured.Network.ServerFingerprint; got != nil {
+		t.Errorf("the node is its own server, and has two fingerprints: %+v", got)
+	}
 }
 
 func TestWhatPingPongWaitsFor(t *testing.T) {

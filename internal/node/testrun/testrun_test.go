@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
@@ -74,22 +75,29 @@ func measured(t *testing.T, cpu int, stolen float64, lengths ...int64) jitter.CP
 	return one
 }
 
+// accepted fails the test when the operator would not take what a program leaves behind.
+func accepted(t *testing.T, record qualification.Record) {
+	t.Helper()
+	text, err := qualification.Encode(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := qualification.Parse(string(text)); err != nil {
+		t.Fatalf("the operator refuses the record: %v: %s", err, text)
+	}
+}
+
 func TestRecordOf(t *testing.T) {
 	results := []*jitter.Result{
 		{CPUs: []jitter.CPUResult{measured(t, 4, 1.2, 1000, 5000), measured(t, 5, 0.5, 2000)}},
 		{CPUs: []jitter.CPUResult{measured(t, 4, 0, 700), measured(t, 5, 7.01, 8000)}},
 	}
+	results[1].CPUs[0].InterruptsFrom = host.DeviceInterrupts
 	got, err := RecordOf(results, "6.12", "b1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := qualification.Encode(got)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := qualification.Parse(string(text)); err != nil {
-		t.Errorf("the operator refuses the record: %v", err)
-	}
+	accepted(t, got)
 	histogram, err := hdrhistogram.Decode([]byte(got.Histogram))
 	if err != nil || histogram.TotalCount() != 5 {
 		t.Errorf("the histogram: %v", err)
@@ -98,6 +106,7 @@ func TestRecordOf(t *testing.T) {
 	want := qualification.Record{
 		Version: 1, Kind: v1alpha1.LatencyTestJitter, Kernel: "6.12", BootID: "b1", CPUs: "4-5", WorstCPU: new(int32(5)), Interruptions: 5,
 		MaximumNanoseconds: 8000, StolenPartsPerMillion: 8, RepetitionMaximums: []int64{5000, 8000}, Causes: []string{"Interrupt 142 eth0"},
+		CountedInterrupts: v1alpha1.CountedInterruptsDevices,
 	}
 	for i, name := range qualification.Percentiles() {
 		want.Percentiles = append(want.Percentiles, v1alpha1.LatencyPercentile{Percentile: name, Nanoseconds: 8000 * int64(i) / 5})
@@ -107,18 +116,28 @@ func TestRecordOf(t *testing.T) {
 	}
 }
 
+// TestCounted tests that what a repetition has not counted is not claimed of all.
+func TestCounted(t *testing.T) {
+	all, devices, none := &jitter.CPUResult{InterruptsFrom: "/proc/interrupts"}, &jitter.CPUResult{InterruptsFrom: host.DeviceInterrupts}, &jitter.CPUResult{InterruptsFrom: jitter.NoInterrupts}
+	for _, c := range []struct {
+		results []*jitter.CPUResult
+		want    v1alpha1.CountedInterrupts
+	}{
+		{[]*jitter.CPUResult{all, all}, v1alpha1.CountedInterruptsAll}, {[]*jitter.CPUResult{devices, all}, v1alpha1.CountedInterruptsDevices},
+		{[]*jitter.CPUResult{all, none, devices}, v1alpha1.CountedInterruptsNone},
+	} {
+		if got := counted(c.results); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
 func TestQuietNodeHasARecord(t *testing.T) {
 	got, err := RecordOf([]*jitter.Result{{CPUs: []jitter.CPUResult{measured(t, 4, 0)}}}, "6.12", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := qualification.Encode(got)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := qualification.Parse(string(text)); err != nil {
-		t.Errorf("the operator refuses the record: %v", err)
-	}
+	accepted(t, got)
 }
 
 func TestFailed(t *testing.T) {

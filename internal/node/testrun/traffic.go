@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -30,9 +31,9 @@ func CheckQuiet(result *latency.Result) error {
 		result.Preemptions, elapsed.Round(time.Millisecond), busyPreemptions)}
 }
 
-// CheckEnded is an error when a measurement did not come to its end, or cannot be trusted.
+// CheckEnded is an error when a measurement did not come to its end, or cannot be trusted. What its figures show is for the operator to judge.
 func CheckEnded(result *latency.Result) error {
-	if result.Outcome.Verdict != latency.Inconclusive {
+	if result.Outcome.Verdict != latency.Inconclusive || slices.Contains([]latency.Reason{latency.ReasonGeneratorLimit, latency.ReasonTooFewSamples}, result.Outcome.Reason) {
 		return nil
 	}
 	return Problem{string(result.Outcome.Reason), result.Outcome.Message}
@@ -52,30 +53,79 @@ func TrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Re
 			ServerKernel: printable(last.Setup.Server.Kernel, v1alpha1.MaxInventoryTextLength),
 		},
 	}
+	rates, err := shortest(results)
+	if err != nil {
+		return qualification.Record{}, err
+	}
 	var histograms []string
 	for _, result := range results {
+		judged := distributions(result, rates)
 		longest := int64(0)
-		for i := range result.Sizes {
-			longest = max(longest, result.Sizes[i].Distribution.MaximumNanoseconds)
+		for _, d := range judged {
+			longest = max(longest, d.MaximumNanoseconds)
 		}
-		first := &result.Sizes[0].Distribution
 		r.RepetitionMaximums = append(r.RepetitionMaximums, bounded(longest))
-		r.Network.Medians = append(r.Network.Medians, bounded(first.MedianNanoseconds))
-		histograms = append(histograms, first.HDR)
+		r.Network.Medians = append(r.Network.Medians, bounded(judged[0].MedianNanoseconds))
+		histograms = append(histograms, judged[0].HDR)
 	}
-	sizes := make([]v1alpha1.SizeMeasurement, 0, len(results[0].Sizes))
+	measured := &v1alpha1.NetworkMeasurement{}
+	if err := addRows(measured, results, rates); err != nil {
+		return qualification.Record{}, err
+	}
+	for i := range measured.Sizes {
+		r.Network.Sizes = append(r.Network.Sizes, qualification.SizeRow(&measured.Sizes[i]))
+	}
+	for i := range measured.Rates {
+		r.Network.Rates = append(r.Network.Rates, qualification.RateRow(&measured.Rates[i]))
+	}
+	r.MaximumNanoseconds, r.Percentiles = qualification.Worst(qualification.Judged(measured))
+	r.Histogram, err = histogram(histograms)
+	return r, err
+}
+
+// shortest is how many rates every repetition has: one in which the client missed a rate by far ends with it.
+func shortest(results []*latency.Result) (int, error) {
+	least := len(results[0].Rates)
+	for _, result := range results {
+		if (len(result.Rates) == 0) != (len(results[0].Rates) == 0) {
+			return 0, errors.New("a repetition has no rate")
+		}
+		least = min(least, len(result.Rates))
+	}
+	return least, nil
+}
+
+// distributions are those of a repetition that are judged: of its rates, or where there are none of its sizes.
+func distributions(result *latency.Result, rates int) []*latency.Distribution {
+	found := make([]*latency.Distribution, 0, rates+len(result.Sizes))
+	for i := range rates {
+		found = append(found, &result.Rates[i].FromIntended)
+	}
+	for i := range result.Sizes {
+		if rates == 0 {
+			found = append(found, &result.Sizes[i].Distribution)
+		}
+	}
+	return found
+}
+
+// addRows sums up the repetitions of each size and rate.
+func addRows(measured *v1alpha1.NetworkMeasurement, results []*latency.Result, rates int) error {
 	for i := range results[0].Sizes {
 		size, err := sizeOf(results, i)
 		if err != nil {
-			return qualification.Record{}, err
+			return err
 		}
-		sizes = append(sizes, size)
-		r.Network.Sizes = append(r.Network.Sizes, qualification.SizeRow(&size))
+		measured.Sizes = append(measured.Sizes, size)
 	}
-	r.MaximumNanoseconds, r.Percentiles = qualification.WorstOfSizes(sizes)
-	var err error
-	r.Histogram, err = histogram(histograms)
-	return r, err
+	for i := range rates {
+		rate, err := rateOf(results, i)
+		if err != nil {
+			return err
+		}
+		measured.Rates = append(measured.Rates, rate)
+	}
+	return nil
 }
 
 // pathOf is the path of all repetitions; Mixed when they went different ways.
@@ -94,24 +144,66 @@ func pathOf(results []*latency.Result) v1alpha1.LatencyPath {
 
 // sizeOf sums up the repetitions of the size at an index.
 func sizeOf(results []*latency.Result, index int) (v1alpha1.SizeMeasurement, error) {
-	s := v1alpha1.SizeMeasurement{Bytes: int32(results[0].Sizes[index].Bytes), MinimumNanoseconds: math.MaxInt64}
-	for repetition, result := range results {
+	s := v1alpha1.SizeMeasurement{Bytes: int32(results[0].Sizes[index].Bytes)}
+	all := make([]*latency.Distribution, 0, len(results))
+	for _, result := range results {
 		if len(result.Sizes) <= index || result.Sizes[index].Bytes != int(s.Bytes) {
 			return s, errors.New("the repetitions are of different sizes")
 		}
 		one := &result.Sizes[index]
-		d := &one.Distribution
-		if d.Samples == 0 {
+		if one.Distribution.Samples == 0 {
 			return s, Problem{v1alpha1.TestNoAnswer, fmt.Sprintf("no message of %d bytes came back", s.Bytes)}
 		}
-		s.Samples, s.Lost, s.Stray = s.Samples+int64(d.Samples), s.Lost+int64(one.Lost), s.Stray+int64(one.Stray)
-		s.MinimumNanoseconds = min(s.MinimumNanoseconds, bounded(d.MinimumNanoseconds))
-		s.MeanNanoseconds = max(s.MeanNanoseconds, bounded(int64(math.Round(d.MeanNanoseconds))))
-		s.DeviationNanoseconds = max(s.DeviationNanoseconds, int64(math.Round(d.DeviationNanoseconds)))
-		s.MaximumNanoseconds = max(s.MaximumNanoseconds, bounded(d.MaximumNanoseconds))
-		s.Percentiles = qualification.WorstPercentiles(repetition == 0, s.Percentiles, percentilesOf(d))
+		s.Lost, s.Stray = s.Lost+int64(one.Lost), s.Stray+int64(one.Stray)
+		all = append(all, &one.Distribution)
 	}
+	s.LatencyFigures = figuresOf(all)
 	return s, nil
+}
+
+// rateOf sums up the repetitions of the rate at an index.
+func rateOf(results []*latency.Result, index int) (v1alpha1.RateMeasurement, error) {
+	first := &results[0].Rates[index]
+	r := v1alpha1.RateMeasurement{MessagesPerSecond: int32(first.PerSecond), Bytes: int32(first.Bytes), AchievedPerSecond: math.MaxInt64}
+	intended, sent := make([]*latency.Distribution, 0, len(results)), make([]*latency.Distribution, 0, len(results))
+	for _, result := range results {
+		one := &result.Rates[index]
+		if one.PerSecond != first.PerSecond || one.Bytes != first.Bytes {
+			return r, errors.New("the repetitions are of different rates")
+		}
+		r.AchievedPerSecond = min(r.AchievedPerSecond, int64(math.Round(one.AchievedPerSecond)))
+		for _, count := range []struct {
+			of    *int64
+			value uint64
+		}{
+			{&r.Sent, one.Load.Sent}, {&r.Lost, one.Load.Lost}, {&r.Gaps, one.Load.Gaps}, {&r.Duplicates, one.Load.Duplicates},
+			{&r.Reordered, one.Load.Reordered}, {&r.Late, one.Late}, {&r.AnswersLost, one.AnswersLost},
+		} {
+			*count.of += int64(count.value)
+		}
+		r.MaximumLatenessNanoseconds = max(r.MaximumLatenessNanoseconds, one.MaximumLatenessNanoseconds)
+		intended, sent = append(intended, &one.FromIntended), append(sent, &one.FromActual)
+	}
+	r.FromIntended, r.FromSent = figuresOf(intended), figuresOf(sent)
+	return r, nil
+}
+
+// figuresOf sums up repetitions: of each figure the worst.
+func figuresOf(all []*latency.Distribution) v1alpha1.LatencyFigures {
+	f := v1alpha1.LatencyFigures{MinimumNanoseconds: math.MaxInt64}
+	for repetition, d := range all {
+		f.Percentiles = qualification.WorstPercentiles(repetition == 0, f.Percentiles, percentilesOf(d))
+		if d.Samples == 0 {
+			continue
+		}
+		f.Samples += int64(d.Samples)
+		f.MinimumNanoseconds = min(f.MinimumNanoseconds, bounded(d.MinimumNanoseconds))
+		f.MeanNanoseconds = max(f.MeanNanoseconds, bounded(int64(math.Round(d.MeanNanoseconds))))
+		f.DeviationNanoseconds = max(f.DeviationNanoseconds, int64(math.Round(d.DeviationNanoseconds)))
+		f.MaximumNanoseconds = max(f.MaximumNanoseconds, bounded(d.MaximumNanoseconds))
+	}
+	f.MinimumNanoseconds = min(f.MinimumNanoseconds, f.MaximumNanoseconds)
+	return f
 }
 
 // percentilesOf are those that a distribution carries, the lowest first.

@@ -60,7 +60,7 @@ func TestTrafficRecord(t *testing.T) {
 		RepetitionMaximums: []int64{16_014, 10_014}, Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: 11_024}},
 		Network: &qualification.NetworkRecord{
 			Path: v1alpha1.LatencyPathKernel, PathMessage: "counted", ServerKernel: "6.12 [2J", Medians: []int64{10_064, 7_564},
-			Sizes: [][]int64{{64, 1300, 0, 0, 5064, 10_059, 2888, 15_054, 10_064}, {1024, 1300, 2, 0, 6024, 11_019, 2888, 16_014, 11_024}},
+			Sizes: [][]int64{{64, 0, 0, 1300, 5064, 10_059, 2888, 15_054, 10_064}, {1024, 2, 0, 1300, 6024, 11_019, 2888, 16_014, 11_024}},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -76,6 +76,70 @@ func TestTrafficRecord(t *testing.T) {
 	} {
 		if got := pathOf(tc.results); got != tc.want {
 			t.Errorf("%s: the path is %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+// sweep is a repetition at the rates 1000 and 2000, each with so many answers that took 10 ns more than the one before.
+func sweep(t *testing.T, least int64, counts ...int) *latency.Result {
+	t.Helper()
+	result := pingPong(t, latency.PathKernel, 1000, 5000)
+	result.Kind, result.Sizes = latency.KindRateSweep, result.Sizes[:1]
+	for i, count := range counts {
+		samples := make([]int64, 0, count)
+		for sample := range count {
+			samples = append(samples, least+10*int64(sample))
+		}
+		d, err := latency.Distribute(samples)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result.Rates = append(result.Rates, latency.Rate{
+			PerSecond: uint64(1000 * (i + 1)), AchievedPerSecond: float64(1000*(i+1)) - float64(least)/1000, Bytes: 64,
+			Load: latency.Stream{Sent: 2000, Lost: 3, Duplicates: 1, Reordered: 2, Gaps: 1}, Late: 5, MaximumLatenessNanoseconds: least, AnswersLost: 4,
+			FromIntended: d, FromActual: d,
+		})
+	}
+	return result
+}
+
+func TestRecordOfARateSweep(t *testing.T) {
+	// The second repetition ended with the first rate, and has too few samples for 90 %.
+	r, err := TrafficRecord(v1alpha1.LatencyTestRateSweep, 3, []*latency.Result{sweep(t, 5000, 1000, 200), sweep(t, 6000, 300)}, "6.12", "b1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted(t, r)
+	figures := []int64{1300, 5000, 9995, 2888, 14_990, 10_000}
+	want := [][]int64{append(append([]int64{1000, 994, 64, 4000, 6, 2, 2, 4, 10, 6000, 8}, figures...), figures...)}
+	if diff := cmp.Diff(want, r.Network.Rates); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]int64{10_000, 7500}, r.Network.Medians); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestRatesWithoutAnswers: that nothing came back is a measurement, of which the budget says what it is worth.
+func TestRatesWithoutAnswers(t *testing.T) {
+	r, err := TrafficRecord(v1alpha1.LatencyTestRateSweep, 3, []*latency.Result{sweep(t, 5000, 0)}, "6.12", "b1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted(t, r)
+	if _, err := TrafficRecord(v1alpha1.LatencyTestRateSweep, 3, []*latency.Result{sweep(t, 5000, 100), sweep(t, 5000)}, "6.12", "b1"); err == nil {
+		t.Error("a repetition without a rate is a record")
+	}
+}
+
+// TestWhatEnds: what the figures show is for the operator to judge, and what kept them from being taken is not.
+func TestWhatEnds(t *testing.T) {
+	for reason, ended := range map[latency.Reason]bool{
+		latency.ReasonGeneratorLimit: true, latency.ReasonTooFewSamples: true, latency.ReasonPeerVanished: false, latency.ReasonClockUnsteady: false,
+	} {
+		err := CheckEnded(&latency.Result{Outcome: latency.Outcome{Verdict: latency.Inconclusive, Reason: reason}})
+		if (err == nil) != ended {
+			t.Errorf("%s: %v", reason, err)
 		}
 	}
 }

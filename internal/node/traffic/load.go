@@ -6,6 +6,7 @@ package traffic
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
@@ -24,7 +25,8 @@ func SearchLoad(ctx context.Context, program string, request RateRequest, option
 			break
 		}
 		trial(step)
-		request.Rates, request.Duration, request.Probes = []uint64{step.Rate}, step.Duration, int(options.Probes)
+		request.Rates, request.Probes = []uint64{step.Rate}, int(options.Probes)
+		request.Duration = request.Longest(step.Duration)
 		one, err := measureRates(ctx, latency.KindLoadSearch, program, &request, latency.Budget{}, func(Progress) {})
 		if err != nil {
 			return nil, err
@@ -42,6 +44,10 @@ func SearchLoad(ctx context.Context, program string, request RateRequest, option
 		if options.Budget.Accelerated && one.Path.State != latency.PathAccelerated {
 			result.Outcome = latency.Outcome{Verdict: latency.Inconclusive, Reason: latency.ReasonNotAccelerated, Message: "the path was not accelerated: " + one.Path.Message}
 			return finished(result, search), nil
+		}
+		if request.Duration < step.Duration {
+			one.Remarks = append(one.Remarks, fmt.Sprintf("%d messages a second were sent for %s and not for %s: a stream has %d at most",
+				step.Rate, request.Duration, step.Duration, mostMessages))
 		}
 		result.Path, result.Remarks = one.Path, append(result.Remarks, one.Remarks...)
 		search.Record(one.Rates[0])

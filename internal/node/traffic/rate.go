@@ -47,6 +47,14 @@ func DefaultRateRequest() RateRequest {
 	return r
 }
 
+// Longest is how long each rate can be measured at most, as far as the most messages go that the program counts; no longer than wanted.
+func (r *RateRequest) Longest(wanted time.Duration) time.Duration {
+	for _, rate := range r.Rates {
+		wanted = min(wanted, time.Duration(float64(mostMessages)/float64(max(1, rate))*float64(time.Second)))
+	}
+	return wanted.Truncate(time.Millisecond)
+}
+
 // Check says what is wrong with a request.
 func (r *RateRequest) Check() error {
 	if err := r.Request.Check(); err != nil {

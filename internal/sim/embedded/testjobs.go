@@ -169,7 +169,7 @@ const simulatedAddress = "192.0.2.1"
 type request struct {
 	kind                  string
 	measured, repetitions int
-	sizes                 []int32
+	sizes, rates          []int32
 }
 
 func asked(arguments []string) (request, error) {
@@ -180,6 +180,7 @@ func asked(arguments []string) (request, error) {
 	flags.IntVar(&r.measured, "cpus", 1, "")
 	flags.IntVar(&r.repetitions, "repetitions", 1, "")
 	flags.Int32SliceVar(&r.sizes, "sizes", nil, "")
+	flags.Int32SliceVar(&r.rates, "rates", nil, "")
 	if err := flags.Parse(arguments); err != nil {
 		return r, fmt.Errorf("reading the arguments of a test: %w", err)
 	}
@@ -198,7 +199,10 @@ func invent(node *corev1.Node, report *v1alpha1.LowLatencyNode, wanted request, 
 // Shares of the longest latency that the shortest, the mean and the percentiles of invented latencies are, in hundredths.
 const shortestShare, medianShare, meanShare, tailShare, samplesInvented = 40, 50, 55, 80, 100_000
 
-// inventTraffic makes latencies of invented interruptions: a larger message takes longer.
+// perMessage is by how much an invented latency grows with the rate: a nanosecond for so many messages a second.
+const perMessage = 100
+
+// inventTraffic makes latencies of invented interruptions: a larger message takes longer, and one at a higher rate.
 func inventTraffic(jitter *qualification.Record, wanted request) qualification.Record {
 	r := qualification.Record{
 		Version: qualification.Version, Kind: v1alpha1.LatencyTestKind(wanted.kind), Kernel: jitter.Kernel, BootID: jitter.BootID,
@@ -207,26 +211,36 @@ func inventTraffic(jitter *qualification.Record, wanted request) qualification.R
 			Path: v1alpha1.LatencyPathUnknown, PathMessage: "simulated: no message was sent", ServerKernel: jitter.Kernel,
 		},
 	}
-	longestOf := func(longest int64, bytes int32) int64 { return longest + int64(bytes) }
-	sizes := make([]v1alpha1.SizeMeasurement, 0, len(wanted.sizes))
+	measured := &v1alpha1.NetworkMeasurement{}
 	for _, bytes := range wanted.sizes {
-		longest := longestOf(jitter.MaximumNanoseconds, bytes)
-		sizes = append(sizes, v1alpha1.SizeMeasurement{
-			Bytes: bytes, Samples: samplesInvented, MinimumNanoseconds: longest * shortestShare / 100, MeanNanoseconds: longest * meanShare / 100,
-			MaximumNanoseconds: longest,
-			Percentiles: []v1alpha1.LatencyPercentile{
-				{Percentile: v1alpha1.P50, Nanoseconds: longest * medianShare / 100}, {Percentile: v1alpha1.P90, Nanoseconds: longest * meanShare / 100},
-				{Percentile: v1alpha1.P99, Nanoseconds: longest * tailShare / 100},
-			},
-		})
-		r.Network.Sizes = append(r.Network.Sizes, qualification.SizeRow(&sizes[len(sizes)-1]))
+		measured.Sizes = append(measured.Sizes, v1alpha1.SizeMeasurement{Bytes: bytes, LatencyFigures: inventFigures(jitter.MaximumNanoseconds + int64(bytes))})
+		r.Network.Sizes = append(r.Network.Sizes, qualification.SizeRow(&measured.Sizes[len(measured.Sizes)-1]))
 	}
-	r.MaximumNanoseconds, r.Percentiles = qualification.WorstOfSizes(sizes)
+	for _, rate := range wanted.rates {
+		figures := inventFigures(jitter.MaximumNanoseconds + int64(rate/perMessage))
+		measured.Rates = append(measured.Rates, v1alpha1.RateMeasurement{
+			MessagesPerSecond: rate, AchievedPerSecond: int64(rate), Bytes: wanted.sizes[0], Sent: int64(rate), FromIntended: figures, FromSent: figures,
+		})
+		r.Network.Rates = append(r.Network.Rates, qualification.RateRow(&measured.Rates[len(measured.Rates)-1]))
+	}
+	judged := qualification.Judged(measured)
+	r.MaximumNanoseconds, r.Percentiles = qualification.Worst(judged)
 	for _, longest := range jitter.RepetitionMaximums {
-		r.RepetitionMaximums = append(r.RepetitionMaximums, longestOf(longest, slices.Max(wanted.sizes)))
-		r.Network.Medians = append(r.Network.Medians, longestOf(longest, wanted.sizes[0])*medianShare/100)
+		r.RepetitionMaximums = append(r.RepetitionMaximums, longest+r.MaximumNanoseconds-jitter.MaximumNanoseconds)
+		r.Network.Medians = append(r.Network.Medians, (longest+judged[0].MaximumNanoseconds-jitter.MaximumNanoseconds)*medianShare/100)
 	}
 	return r
+}
+
+// inventFigures are those of latencies of which the longest is given.
+func inventFigures(longest int64) v1alpha1.LatencyFigures {
+	return v1alpha1.LatencyFigures{
+		Samples: samplesInvented, MinimumNanoseconds: longest * shortestShare / 100, MeanNanoseconds: longest * meanShare / 100, MaximumNanoseconds: longest,
+		Percentiles: []v1alpha1.LatencyPercentile{
+			{Percentile: v1alpha1.P50, Nanoseconds: longest * medianShare / 100}, {Percentile: v1alpha1.P90, Nanoseconds: longest * meanShare / 100},
+			{Percentile: v1alpha1.P99, Nanoseconds: longest * tailShare / 100},
+		},
+	}
 }
 
 // inventJitter makes up what was measured on the last CPUs of a node.

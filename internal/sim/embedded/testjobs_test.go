@@ -51,13 +51,16 @@ func TestInventedRecordsAreTaken(t *testing.T) {
 	}
 }
 
-// TestInventedLatenciesAreTaken: the same of messages, with the fewest and with the most sizes.
+// TestInventedLatenciesAreTaken: the same of messages, with the fewest and with the most sizes and rates.
 func TestInventedLatenciesAreTaken(t *testing.T) {
 	node, report := &corev1.Node{}, &v1alpha1.LowLatencyNode{}
 	node.Name, node.Status.NodeInfo.BootID = "n1", "b1"
 	report.Status.Inventory = &v1alpha1.Inventory{KernelRelease: "6.12", OnlineCPUs: "0-7"}
-	for _, more := range [][]string{{"--sizes=64"}, {"--sizes=0,1,64,128,256,1024,1472,65507", "--repetitions=10"}} {
-		network, err := asked(append([]string{"probe", "latencytest", "--kind=PingPong", "--role=Client", "--server=" + simulatedAddress}, more...))
+	for _, more := range [][]string{
+		{"--kind=PingPong", "--sizes=64"}, {"--kind=PingPong", "--sizes=0,1,64,128,256,1024,1472,65507", "--repetitions=10"},
+		{"--kind=RateSweep", "--sizes=64", "--rates=1"}, {"--kind=RateSweep", "--sizes=65507", "--rates=1,2,3,4,5,6,7,5000000", "--repetitions=10"},
+	} {
+		network, err := asked(append([]string{"probe", "latencytest", "--role=Client", "--server=" + simulatedAddress}, more...))
 		if err != nil {
 			t.Fatal(err)
 		}

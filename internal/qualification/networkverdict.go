@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package qualification
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+)
+
+// judgeNetwork compares a measurement over the network with a budget; nil is no budget.
+func judgeNetwork(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.LatencyBudget) Verdict {
+	if budget == nil {
+		return Verdict{
+			v1alpha1.LatencyInconclusive, v1alpha1.TestNoBudget, "measured, but spec.budget does not say what is good enough: " + networkFigures(measured),
+		}
+	}
+	if budget.Path == v1alpha1.LatencyPathKernel && measured.Network.Path != v1alpha1.LatencyPathKernel {
+		return Verdict{
+			v1alpha1.LatencyInconclusive, v1alpha1.TestNotThroughKernel,
+			fmt.Sprintf("the path was %s, and not through the kernel alone: %s", measured.Network.Path, measured.Network.PathMessage),
+		}
+	}
+	outcome := latency.Judge(ResultOf(measured), latencyBudget(budget))
+	verdict := Verdict{v1alpha1.LatencyOutcome(outcome.Verdict), string(outcome.Reason), outcome.Message}
+	if verdict.Outcome == v1alpha1.LatencyPassed {
+		verdict.Reason, verdict.Message = v1alpha1.TestWithinBudget, "within the budget: "+networkFigures(measured)
+	}
+	return verdict
+}
+
+// ResultOf is a measurement of a status as the programs that measure have it.
+func ResultOf(measured *v1alpha1.LatencyMeasurement) *latency.Result {
+	n := measured.Network
+	result := &latency.Result{
+		Version: latency.Version, Kind: latency.KindPingPong, Path: latency.Path{State: latency.PathState(n.Path), Message: n.PathMessage},
+	}
+	for i := range n.Sizes {
+		s := &n.Sizes[i]
+		result.Sizes = append(result.Sizes, latency.Size{
+			Bytes: int(s.Bytes), Lost: uint64(s.Lost), Stray: uint64(s.Stray), Distribution: distributionOf(&s.LatencyFigures),
+		})
+	}
+	for i := range n.Rates {
+		result.Kind = latency.KindRateSweep
+		result.Rates = append(result.Rates, latencyRate(&n.Rates[i]))
+	}
+	return result
+}
+
+// latencyRate is a rate of a status as the programs that measure have it.
+func latencyRate(r *v1alpha1.RateMeasurement) latency.Rate {
+	return latency.Rate{
+		PerSecond: uint64(r.MessagesPerSecond), AchievedPerSecond: float64(r.AchievedPerSecond), Bytes: int(r.Bytes),
+		Load: latency.Stream{
+			Sent: uint64(r.Sent), Lost: uint64(r.Lost), Duplicates: uint64(r.Duplicates), Reordered: uint64(r.Reordered), Gaps: uint64(r.Gaps),
+		},
+		Late: uint64(r.Late), MaximumLatenessNanoseconds: r.MaximumLatenessNanoseconds,
+		AnswersWanted: uint64(r.AnswersLost + r.FromIntended.Samples), AnswersLost: uint64(r.AnswersLost),
+		FromIntended: distributionOf(&r.FromIntended), FromActual: distributionOf(&r.FromSent),
+	}
+}
+
+// IsMissed reports whether the client did not reach a rate.
+func IsMissed(r *v1alpha1.RateMeasurement) bool {
+	rate := latencyRate(r)
+	return !rate.IsOnSchedule()
+}
+
+func distributionOf(f *v1alpha1.LatencyFigures) latency.Distribution {
+	return latency.Distribution{
+		Samples: uint64(f.Samples), MinimumNanoseconds: f.MinimumNanoseconds, MeanNanoseconds: float64(f.MeanNanoseconds),
+		MaximumNanoseconds: f.MaximumNanoseconds, DeviationNanoseconds: float64(f.DeviationNanoseconds), Percentiles: ladderOf(f.Percentiles),
+	}
+}
+
+// PercentOf is a percentile as a number.
+func PercentOf(name v1alpha1.PercentileName) float64 {
+	return latency.Ladder()[slices.Index(Percentiles(), name)]
+}
+
+func ladderOf(percentiles []v1alpha1.LatencyPercentile) []latency.Percentile {
+	found := make([]latency.Percentile, 0, len(percentiles))
+	for _, p := range percentiles {
+		found = append(found, latency.Percentile{Percent: PercentOf(p.Percentile), Nanoseconds: p.Nanoseconds})
+	}
+	return found
+}
+
+// latencyBudget is a budget of the API as the programs that measure have it.
+func latencyBudget(budget *v1alpha1.LatencyBudget) latency.Budget {
+	b := latency.Budget{MaximumNanoseconds: budget.MaximumNanoseconds, Accelerated: budget.Path == v1alpha1.LatencyPathAccelerated}
+	if budget.LossPartsPerMillion != nil {
+		b.LossPartsPerMillion = new(float64(*budget.LossPartsPerMillion))
+	}
+	if budget.LatePartsPerMillion != nil {
+		b.LatePartsPerMillion = new(float64(*budget.LatePartsPerMillion))
+	}
+	for _, bound := range budget.Percentiles {
+		b.Limits = append(b.Limits, latency.Limit{Percent: PercentOf(bound.Percentile), Nanoseconds: bound.Nanoseconds})
+	}
+	return b
+}
+
+// Row is what a measurement over the network has of one size of messages, or of one rate.
+type Row struct {
+	// Name says which, such as "64 bytes" or "50000 a second".
+	Name  string
+	Bytes int32
+	// Lost messages, and all that were sent.
+	Lost, Sent int64
+	// Figures are those that are judged.
+	Figures *v1alpha1.LatencyFigures
+	// Rate is nil for messages that went one at a time, which Size has.
+	Rate *v1alpha1.RateMeasurement
+	Size *v1alpha1.SizeMeasurement
+}
+
+// PerSecond is the rate of a row in words; "" for messages that went one at a time.
+func (r *Row) PerSecond() string {
+	if r.Rate == nil {
+		return ""
+	}
+	return strconv.Itoa(int(r.Rate.MessagesPerSecond))
+}
+
+// Rows are those that are judged: the rates, or where there are none the sizes.
+func Rows(n *v1alpha1.NetworkMeasurement) []Row {
+	rows := make([]Row, 0, len(n.Rates)+len(n.Sizes))
+	for i := range n.Rates {
+		r := &n.Rates[i]
+		rows = append(rows, Row{
+			Name: fmt.Sprintf("%d a second", r.MessagesPerSecond), Bytes: r.Bytes, Lost: r.Lost, Sent: r.Sent, Figures: &r.FromIntended, Rate: r,
+		})
+	}
+	for i := range n.Sizes {
+		if s := &n.Sizes[i]; len(n.Rates) == 0 {
+			rows = append(rows, Row{
+				Name: fmt.Sprintf("%d bytes", s.Bytes), Bytes: s.Bytes, Lost: s.Lost, Sent: s.Lost + s.Samples, Figures: &s.LatencyFigures, Size: s,
+			})
+		}
+	}
+	return rows
+}
+
+// RowNamed is the row of a name; nil when there is none.
+func RowNamed(n *v1alpha1.NetworkMeasurement, name string) *Row {
+	rows := Rows(n)
+	at := slices.IndexFunc(rows, func(r Row) bool { return r.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &rows[at]
+}
+
+// networkFigures is a measurement over the network in few words.
+func networkFigures(measured *v1alpha1.LatencyMeasurement) string {
+	n := measured.Network
+	rows := Rows(n)
+	words := make([]string, 0, len(rows))
+	for i := range rows {
+		words = append(words, rows[i].words())
+	}
+	return fmt.Sprintf("%s; to a server on node %s, path %s", strings.Join(words, "; "), n.Server, n.Path)
+}
+
+func (r *Row) words() string {
+	text := r.Name + ": "
+	if len(r.Figures.Percentiles) > 0 {
+		text += fmt.Sprintf("median %s, ", latency.Length(r.Figures.Percentiles[0].Nanoseconds))
+	}
+	text += "longest " + latency.Length(r.Figures.MaximumNanoseconds)
+	if r.Rate != nil && r.Lost > 0 {
+		text += fmt.Sprintf(", %d lost", r.Lost)
+	}
+	return text
+}
