@@ -54,7 +54,7 @@ cp "$here/index.html" "$root/config/dashboard/lowlatency.json" "$work/page/"
 
 sed -e '1,/^spec:/d' -e 's/^  //' "$root/config/prometheus/alerts.yaml" >"$work/rules.yaml"
 cat >"$work/prometheus.yaml" <<EOF
-global: {scrape_interval: 2s, evaluation_interval: 2s}
+global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [rules.yaml]
 scrape_configs:
 - job_name: lowlatency-operator
@@ -72,7 +72,7 @@ moment=$(node "$here/moment.mjs" "$api")
 # Chromium ends with 0 also when a panel has drawn nothing, but then its console says why. On a busy machine it may wait for ever.
 draw() {
   timeout --kill-after=10 180 chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$(mktemp -d -p "$work")" \
-    --virtual-time-budget=30000 --timeout=120000 --enable-logging=stderr --window-size=1280,3000 --screenshot="$work/dashboard.png" \
+    --virtual-time-budget=30000 --timeout=120000 --enable-logging=stderr --window-size=1280,3380 --screenshot="$work/dashboard.png" \
     "http://127.0.0.1:$page/?start=${moment% *}&end=${moment#* }" >"$work/chromium.log" 2>&1
 }
 draw || draw || draw || fail "Chromium fails three times: $(tail -n 5 "$work/chromium.log")"

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,28 +16,53 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
 
-// measure lets a LatencyTest measure the nodes once more, and waits for its results: the metrics are to have something of it. The story does
+// measure lets LatencyTests measure the nodes once more, and waits for their results: the metrics are to have something of them. The story does
 // without, as the simulated platform invents the figures.
 func (s *stage) measure(ctx context.Context) error {
-	test := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "quiet"}}
-	_, err := controllerutil.CreateOrUpdate(ctx, s.client, test, func() error {
-		const budget, repetitions = 20 * time.Microsecond, 3
-		test.Spec.Kind, test.Spec.Nodes.Profile = v1alpha1.LatencyTestJitter, profileName
-		test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: budget.Nanoseconds()}
-		test.Spec.DurationSeconds, test.Spec.Repetitions = 1, repetitions
-		test.Spec.Run++
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("asking for a measurement: %w", err)
+	tests := []*v1alpha1.LatencyTest{s.test("quiet"), s.test("way")}
+	for _, test := range tests {
+		wanted := test.Spec
+		_, err := controllerutil.CreateOrPatch(ctx, s.client, test, func() error {
+			run := test.Spec.Run
+			test.Spec = *wanted.DeepCopy()
+			test.Spec.Run = run + 1
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("asking for a measurement: %w", err)
+		}
 	}
 	return s.await(ctx, "the nodes are measured", func() bool {
-		if err := s.client.Get(ctx, client.ObjectKeyFromObject(test), test); err != nil {
-			return false
-		}
-		counts := test.Status.Nodes
-		return test.Status.ObservedGeneration == test.Generation && counts != nil && counts.Selected > 0 && counts.Running+counts.Waiting == 0
+		return !slices.ContainsFunc(tests, func(test *v1alpha1.LatencyTest) bool { return !s.isMeasured(ctx, test) })
 	})
+}
+
+// test is the LatencyTest with a name: of jitter, or of messages that leave on a schedule between two pods of each node.
+func (s *stage) test(name string) *v1alpha1.LatencyTest {
+	const budget, slow, rate, repetitions = 20 * time.Microsecond, 100 * time.Microsecond, 10_000, 3
+	test := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
+	test.Spec.Nodes.Profile, test.Spec.DurationSeconds, test.Spec.Repetitions = profileName, 1, repetitions
+	if name == "quiet" {
+		test.Spec.Kind = v1alpha1.LatencyTestJitter
+		test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: budget.Nanoseconds()}
+		return test
+	}
+	test.Spec.Kind = v1alpha1.LatencyTestRateSweep
+	test.Spec.Traffic = &v1alpha1.TestTraffic{
+		Transport: v1alpha1.TransportUDP, Waiting: v1alpha1.WaitingSpin, Server: v1alpha1.TestServer{Placement: v1alpha1.ServerOnSameNode},
+	}
+	test.Spec.RateSweep = &v1alpha1.RateSweepTest{MessagesPerSecond: []int32{rate}}
+	test.Spec.Budget = &v1alpha1.LatencyBudget{Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P99, Nanoseconds: slow.Nanoseconds()}}}
+	return test
+}
+
+// isMeasured reports whether nothing more of a test is to be measured.
+func (s *stage) isMeasured(ctx context.Context, test *v1alpha1.LatencyTest) bool {
+	if err := s.client.Get(ctx, client.ObjectKeyFromObject(test), test); err != nil {
+		return false
+	}
+	counts := test.Status.Nodes
+	return test.Status.ObservedGeneration == test.Generation && counts != nil && counts.Selected > 0 && counts.Running+counts.Waiting == 0
 }
 
 // await waits until something is there.

@@ -115,24 +115,31 @@ func changedWords(before, after *v1alpha1.LatencyMeasurement) string {
 	return strings.Join(words, ", ")
 }
 
-// weightOf is as how many nodes a measurement counts: one with several sizes of messages has as many times the series.
+// weightOf is as how many nodes a measurement counts: one with several sizes or rates of messages has as many times the series.
 func weightOf(m *v1alpha1.LatencyMeasurement) int {
 	if m.Network == nil {
 		return 1
 	}
-	return max(1, len(m.Network.Sizes))
+	return max(1, len(qualification.Judged(m.Network)))
 }
 
-// messages tells the latencies of messages by their size: the median, the tail where the samples carry it, and the longest.
+// messages tells the latencies of messages by their size and rate: the median, the tail where the samples carry it, and the longest; and
+// what was lost or left late.
 func (c *Collector) messages(out chan<- prometheus.Metric, test *v1alpha1.LatencyTest, result *v1alpha1.LatencyTestResult) {
-	for i := range result.Measured.Network.Sizes {
-		size := &result.Measured.Network.Sizes[i]
-		bytes := strconv.Itoa(int(size.Bytes))
-		for _, p := range size.Percentiles {
+	for _, row := range qualification.Rows(result.Measured.Network) {
+		labels := []string{test.Namespace, test.Name, result.Node, strconv.Itoa(int(row.Bytes)), row.PerSecond()}
+		for _, p := range row.Figures.Percentiles {
 			if p.Percentile == v1alpha1.P50 || p.Percentile == v1alpha1.P99 {
-				c.gauge(out, testLatency, time.Duration(p.Nanoseconds).Seconds(), test.Namespace, test.Name, result.Node, bytes, string(p.Percentile))
+				c.gauge(out, testLatency, time.Duration(p.Nanoseconds).Seconds(), append(slices.Clone(labels), string(p.Percentile))...)
 			}
 		}
-		c.gauge(out, testLongest, time.Duration(size.MaximumNanoseconds).Seconds(), test.Namespace, test.Name, result.Node, bytes)
+		c.gauge(out, testLongest, time.Duration(row.Figures.MaximumNanoseconds).Seconds(), labels...)
+		c.gauge(out, testLost, share(row.Lost, row.Sent), labels...)
+		if row.Rate != nil {
+			c.gauge(out, testLate, share(row.Rate.Late, row.Sent), labels...)
+		}
 	}
 }
+
+// share is a part of messages, 0 of none.
+func share(part, of int64) float64 { return float64(part) / float64(max(1, of)) }

@@ -57,6 +57,8 @@ const (
 	testStolen       = "lowlatency_test_stolen_ratio"
 	testLatency      = "lowlatency_test_latency_seconds"
 	testLongest      = "lowlatency_test_longest_latency_seconds"
+	testLost         = "lowlatency_test_lost_ratio"
+	testLate         = "lowlatency_test_late_ratio"
 	testCompleted    = "lowlatency_test_completed_timestamp_seconds"
 	testChange       = "lowlatency_test_change"
 	agentHeartbeat   = "lowlatency_agent_heartbeat"
@@ -110,13 +112,17 @@ func Descriptions() []Description {
 		{testNodes, []string{"namespace", "test", "state"},
 			"Number of nodes of each LatencyTest that are selected, passed, failed, inconclusive, stale, running and waiting."},
 		{testMaximum, []string{"namespace", "test", "node"},
-			"The longest interruption that a LatencyTest of kind Jitter last measured on each node. Of all tests together, 2048 nodes are told at most, here and in the metrics below; each size of messages counts as one."},
+			"The longest interruption that a LatencyTest of kind Jitter last measured on each node. Of all tests together, 2048 nodes are told at most, here and in the metrics below; each size or rate of messages counts as one."},
 		{testStolen, []string{"namespace", "test", "node"},
 			"The share of time that was taken from the measured CPU which lost most, 0 to 1."},
-		{testLatency, []string{"namespace", "test", "node", "bytes", "percentile"},
-			"Half of the time that a message of each size took to a server and back, of LatencyTests that send messages: the percentiles P50 and P99, where the samples carry them."},
-		{testLongest, []string{"namespace", "test", "node", "bytes"},
+		{testLatency, []string{"namespace", "test", "node", "bytes", "rate", "percentile"},
+			"How long messages took one way, of LatencyTests that send messages: the percentiles P50 and P99, where the samples carry them, by the size of messages and by the rate at which they left; without a rate, one was under way at a time."},
+		{testLongest, []string{"namespace", "test", "node", "bytes", "rate"},
 			"The longest of these latencies."},
+		{testLost, []string{"namespace", "test", "node", "bytes", "rate"},
+			"The share of these messages that was lost, 0 to 1."},
+		{testLate, []string{"namespace", "test", "node", "bytes", "rate"},
+			"The share of messages on a schedule that left more than an interval of their rate after their time, 0 to 1."},
 		{testCompleted, []string{"namespace", "test", "node"},
 			"When a LatencyTest last measured each node, in seconds since 1970."},
 		{testChange, []string{"namespace", "test", "node", "trend", "changed"},

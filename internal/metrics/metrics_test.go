@@ -109,14 +109,25 @@ func exampleObjects() []client.Object {
 	way := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "way"}}
 	way.Status.Results = []v1alpha1.LatencyTestResult{{Node: "n1", Measured: &v1alpha1.LatencyMeasurement{
 		CompletedTime: metav1.NewTime(now()), MaximumNanoseconds: 45_000, Network: &v1alpha1.NetworkMeasurement{Sizes: []v1alpha1.SizeMeasurement{
-			{Bytes: 64, MaximumNanoseconds: 45_000, Percentiles: []v1alpha1.LatencyPercentile{
+			{Bytes: 64, LatencyFigures: v1alpha1.LatencyFigures{Samples: 99, MaximumNanoseconds: 45_000, Percentiles: []v1alpha1.LatencyPercentile{
 				{Percentile: v1alpha1.P50, Nanoseconds: 5000}, {Percentile: v1alpha1.P90, Nanoseconds: 6000}, {Percentile: v1alpha1.P99, Nanoseconds: 20_000},
-			}},
-			{Bytes: 1024, MaximumNanoseconds: 40_000},
+			}}, Lost: 1},
+			{Bytes: 1024, LatencyFigures: v1alpha1.LatencyFigures{MaximumNanoseconds: 40_000}},
 		}},
 	}}}
+	rates := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "rates"}}
+	rates.Status.Results = []v1alpha1.LatencyTestResult{{Node: "n1", Measured: &v1alpha1.LatencyMeasurement{
+		CompletedTime: metav1.NewTime(now()), MaximumNanoseconds: 30_000, Network: &v1alpha1.NetworkMeasurement{
+			Sizes: []v1alpha1.SizeMeasurement{{Bytes: 64}},
+			Rates: []v1alpha1.RateMeasurement{{
+				MessagesPerSecond: 5000, Bytes: 64, Sent: 1000, Lost: 2, Late: 5, FromIntended: v1alpha1.LatencyFigures{
+					MaximumNanoseconds: 30_000, Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P50, Nanoseconds: 7000}},
+				},
+			}},
+		},
+	}}}
 	return []client.Object{
-		test, way, leaseOf("n1", 20*time.Second), leaseOf("n2", 3*time.Minute),
+		test, way, rates, leaseOf("n1", 20*time.Second), leaseOf("n2", 3*time.Minute),
 		profile, first, second, plan, other, pool, gateNode("n1", corev1.ConditionTrue, "Verified"),
 		gateNode("n2", corev1.ConditionUnknown, "ChecksUnknown"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n3"}},
 	}
@@ -186,14 +197,21 @@ lowlatency_profile_shapes{profile="trading"} 2
 lowlatency_test_change{changed="kernel, plan",namespace="tests",node="n1",test="quiet",trend="Worse"} 1
 lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="quiet"} 1.7952588e+09
 lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n2",test="quiet"} 1.7952624e+09
+lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="rates"} 1.7952624e+09
 lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="way"} 1.7952624e+09
 lowlatency_test_condition{namespace="tests",reason="TestsFailed",status="False",test="quiet",type="Ready"} 1
-lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P50",test="way"} 5e-06
-lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P99",test="way"} 2e-05
+lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P50",rate="",test="way"} 5e-06
+lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P99",rate="",test="way"} 2e-05
+lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P50",rate="5000",test="rates"} 7e-06
+lowlatency_test_late_ratio{bytes="64",namespace="tests",node="n1",rate="5000",test="rates"} 0.005
 lowlatency_test_longest_interruption_seconds{namespace="tests",node="n1",test="quiet"} 1.25e-05
 lowlatency_test_longest_interruption_seconds{namespace="tests",node="n2",test="quiet"} 0
-lowlatency_test_longest_latency_seconds{bytes="1024",namespace="tests",node="n1",test="way"} 4e-05
-lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",test="way"} 4.5e-05
+lowlatency_test_longest_latency_seconds{bytes="1024",namespace="tests",node="n1",rate="",test="way"} 4e-05
+lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="",test="way"} 4.5e-05
+lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="5000",test="rates"} 3e-05
+lowlatency_test_lost_ratio{bytes="1024",namespace="tests",node="n1",rate="",test="way"} 0
+lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="",test="way"} 0.01
+lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="5000",test="rates"} 0.002
 lowlatency_test_nodes{namespace="tests",state="failed",test="quiet"} 1
 lowlatency_test_nodes{namespace="tests",state="inconclusive",test="quiet"} 0
 lowlatency_test_nodes{namespace="tests",state="passed",test="quiet"} 1
@@ -332,12 +350,12 @@ This file is written by ` + "`go test ./internal/metrics -update`" + `.
 ## Dashboard
 
 ` + "`config/dashboard/lowlatency.json`" + ` shows the fleet, the checks that fail, what disturbs isolated CPUs, what [LatencyTests](latency-tests.md)
-measured (of the 20 nodes with the longest interruption, how they stand to the run before), NUMA alignment, and NICs with their versions and hugepages.
+measured (of the 20 nodes with the longest interruption or latency, how they stand to the run before), NUMA alignment, and NICs with their versions and hugepages.
 
 - On OpenShift, ` + "`kubectl apply -k config/dashboard`" + ` puts it into the console, below Observe, Dashboards.
 - In Grafana, import the file. It is in the schema that the console reads, whose panels Grafana converts when it loads them. It has not
   been looked at in a running Grafana yet; its queries are compared with the metrics above by a test, and ` + "`make dashboard`" + ` lets the engine of
-  Prometheus answer each of them from what the operator of the demo exposes; only the panel of containers with NICs has nothing to show there, as no pod of the demo takes one.
+  Prometheus answer each of them from what the operator of the demo exposes; only the panels of containers with NICs and of messages between pods have nothing to show there, as no pod of the demo takes a NIC and no test of it sends messages.
 
 ![The dashboard, at the moment when an interrupt sits on an isolated CPU of one of eight nodes](images/dashboard.png)
 
