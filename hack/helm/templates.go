@@ -36,7 +36,7 @@ type answer struct {
 }
 
 // questionCount is how many questions there are.
-const questionCount = 3
+const questionCount = 4
 
 // questions are those of all templates.
 func questions() [questionCount]question {
@@ -49,6 +49,7 @@ func questions() [questionCount]question {
 			{"Unverified", nil, []string{"prometheus-unverified"}}, {"Disabled", nil, nil},
 		}},
 		{".Values.agents", []answer{{"Read", nil, nil}, {"Repair", nil, []string{"agent-repair"}}}},
+		{".Values.enactment", []answer{{"Disabled", nil, nil}, {"Enabled", nil, []string{"enactment"}}}},
 	}
 }
 

@@ -131,6 +131,7 @@ func TestTemplatesAreWhatKustomizeBuilds(t *testing.T) {
 		folder, component string
 		values            map[string]any
 	}{
+		{"default", "enactment", map[string]any{"platform": "Kubernetes", "monitoring": "Disabled", "enactment": "Enabled"}},
 		{"openshift", "", nil},
 		{"openshift-repair", "", map[string]any{"agents": "Repair"}},
 		{"default", "", map[string]any{"platform": "Kubernetes", "monitoring": "Disabled"}},
@@ -213,12 +214,14 @@ func TestBadValuesAreRefused(t *testing.T) {
 		values map[string]any
 		want   string
 	}{
-		"a platform that is none":  {map[string]any{"platform": "openshift"}, "platform"},
-		"monitoring by somebody":   {map[string]any{"monitoring": "LetsEncrypt"}, "monitoring"},
-		"a value that is none":     {map[string]any{"replicas": 3}, "replicas"},
-		"a digest that is none":    {map[string]any{"image": map[string]any{"digest": "latest"}}, "digest"},
-		"a namespace that is none": {map[string]any{"namespaces": map[string]any{"operator": "A b"}}, "operator"},
-		"one namespace for both":   {map[string]any{"namespaces": map[string]any{"operator": "one", "agents": "one"}}, "are the same"},
+		"a platform that is none":     {map[string]any{"platform": "openshift"}, "platform"},
+		"monitoring by somebody":      {map[string]any{"monitoring": "LetsEncrypt"}, "monitoring"},
+		"a value that is none":        {map[string]any{"replicas": 3}, "replicas"},
+		"a digest that is none":       {map[string]any{"image": map[string]any{"digest": "latest"}}, "digest"},
+		"a namespace that is none":    {map[string]any{"namespaces": map[string]any{"operator": "A b"}}, "operator"},
+		"an enactment that is none":   {map[string]any{"enactment": "true"}, "enactment"},
+		"ordinary hosts on OpenShift": {map[string]any{"enactment": "Enabled"}, "machine-config operator"},
+		"one namespace for both":      {map[string]any{"namespaces": map[string]any{"operator": "one", "agents": "one"}}, "are the same"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := render(t, "default", tc.values); err == nil || !strings.Contains(err.Error(), tc.want) {

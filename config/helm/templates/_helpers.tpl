@@ -8,6 +8,9 @@
 {{- if eq .Values.namespaces.operator .Values.namespaces.agents -}}
 {{- fail "namespaces.operator and namespaces.agents are the same: the operator needs a namespace that admits restricted pods only, and agents one that admits what mounts the host" -}}
 {{- end -}}
+{{- if and (eq .Values.platform "OpenShift") (eq .Values.enactment "Enabled") -}}
+{{- fail "enactment is Enabled and platform is OpenShift: nodes of OpenShift are changed by its machine-config operator; set platform to Kubernetes for ordinary hosts" -}}
+{{- end -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
 {{- else -}}
