@@ -200,9 +200,9 @@ churn: envtest ## Let nodes flap and profiles change for CHURN; fail when manage
 	$(GO_TEST) -count=1 -timeout 0 ./test/mistakes -run '^TestChurn$$' -churn $(CHURN) -series $(CURDIR)/dist/churn.csv -table $(CURDIR)/dist/churn.txt
 	@cat dist/churn.txt
 
-# The commit that stands for the version before, until there is a release: the state of 22 November 2026, 11:57 UTC, with
-# definitions that lack a field of today's agents. With a release, it is its tag.
-PREVIOUS ?= 8555ddf85cd7b183d4052ca1d442626f6d0c1639
+# The commit that stands for the version before, until there is a release: the state of 23 November 2026, after which nothing that is
+# rendered has changed. With a release, it is its tag.
+PREVIOUS ?= 130cd715ad86c0f18abdfef5486c9e84ed6612ba
 .PHONY: test-upgrade
 test-upgrade: programs-test-upgrade envtest ## Mix definitions, manager and agents of the commit PREVIOUS with those of now; the table is in dist/upgrade.txt.
 	@mkdir -p dist && rm -rf dist/previous dist/upgrade.txt && mkdir dist/previous
@@ -273,13 +273,20 @@ lab-short: programs-lab-short ## The same on one machine, with few scenarios.
 lab-pools: programs-lab-pools ## Show BypassNICPools on a real node: PREEMPT_RT kernel, kubelet and containerd in an emulated machine.
 	go test -tags lab -count=1 -timeout 180m -v ./test/lab/pools
 
+.PHONY: lab-latency
+lab-latency: programs-lab-latency ## Let LatencyTests measure the same real node: jitter, a neighbour that must be named, messages between two pods.
+	go test -tags lab -count=1 -timeout 180m -v -run 'TestPools/^(control|boot|plan|kernel_is|node_joins|the_manager|operator|LatencyTest)' ./test/lab/pools
+
 .PHONY: lab-onload
 lab-onload: programs-lab-onload ## Judge a real Onload on AF_XDP: its modules in an emulated machine, and containers with the device plugin's answer.
 	go test -tags lab -count=1 -timeout 90m -v ./test/lab/onload
 
 .PHONY: lab-enact
-lab-enact: programs-lab-enact ## Change ordinary hosts, with GRUB on their own disks, by the guard and by the operator on a real control plane, and print tables.
-	go test -tags lab -count=1 -timeout 360m -v ./test/lab/enact
+lab-enact: programs-lab-enact ## Change ordinary hosts, with GRUB on their own disks, by the guard and by the operator on a real control plane, and print one table; it is in dist/lab-enact.txt, too.
+	@mkdir -p dist
+	@printf 'TEST\tOUTCOME\tSECONDS\tWHAT\n' >dist/lab-enact.txt
+	LAB_TABLE=$(CURDIR)/dist/lab-enact.txt go test -tags lab -count=1 -timeout 480m -v $(if $(TESTS),-run '$(TESTS)') ./test/lab/enact; status=$$?; \
+		awk -F '\t' '{ printf "%-18s %-30s %7s  %s\n", $$1, $$2, $$3, $$4 }' dist/lab-enact.txt; exit $$status
 
 .PHONY: lab-image
 lab-image: programs-lab-image ## Build the lab's image into the per-user cache only.
@@ -316,10 +323,11 @@ acceptance: ## Run every long proof and print one table: make acceptance PROOFS=
 	hack/acceptance.sh $(PROOFS)
 
 .PHONY: bench
-bench: envtest ## Run the benchmarks; the result is in dist/bench.txt.
+bench: programs-bench envtest ## Run the benchmarks, and the generator of messages beside sockperf's (needs root); the results are in dist/bench.txt and dist/generator.txt.
 	@mkdir -p dist
 	$(GO_TEST) -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) \
 		$$(hack/packages-with.sh '^func Benchmark') | tee dist/bench.txt
+	go run ./test/latency -only generator | tee dist/generator.txt
 
 .PHONY: bench-compare
 bench-compare: $(BENCHSTAT) ## Compare dist/bench.txt with an older result: make bench-compare OLD=file.

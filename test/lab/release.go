@@ -39,22 +39,32 @@ func BuildPrograms(ctx context.Context, folder string, packages ...string) error
 
 // BuildOperatorImage writes OperatorImage for this architecture into an archive, by the program that builds the one that is released.
 func BuildOperatorImage(ctx context.Context, path string) error {
+	return buildImage(ctx, "lowlatency-operator", OperatorImage, "image.tar", path)
+}
+
+// BuildTrafficImage writes the image that measures over the network, under a name.
+func BuildTrafficImage(ctx context.Context, name, path string) error {
+	return buildImage(ctx, "lowlatency-traffic", name, "traffic-image.tar", path)
+}
+
+// buildImage writes one of the project's images, of which the program that builds it makes an archive.
+func buildImage(ctx context.Context, image, name, archive, path string) error {
 	root, err := moduleRoot(ctx)
 	if err != nil {
 		return err
 	}
 	folder, err := os.MkdirTemp("", "lab-image-")
 	if err != nil {
-		return fmt.Errorf("making a folder for the operator's image: %w", err)
+		return fmt.Errorf("making a folder for image %s: %w", image, err)
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	command := exec.CommandContext(ctx, "go", "run", ".", "-source", root, "-output", folder, "-name", OperatorImage,
+	command := exec.CommandContext(ctx, "go", "run", ".", "-image", image, "-source", root, "-output", folder, "-name", name,
 		"-platforms", "linux/"+runtime.GOARCH, "-version", "lab")
 	command.Dir = filepath.Join(root, "hack", "image")
 	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the operator's image: %w: %s", err, out)
+		return fmt.Errorf("building image %s: %w: %s", image, err, out)
 	}
-	return copyContent(filepath.Join(folder, "image.tar"), path, 0o644)
+	return copyContent(filepath.Join(folder, archive), path, 0o644)
 }
 
 // Deployment is what make deploy applies, in its order: a folder of config/ with components of it, and OperatorImage.

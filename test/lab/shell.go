@@ -50,8 +50,14 @@ func (i *Image) dial(ctx context.Context, address string) (*ssh.Client, error) {
 	return ssh.NewClient(secured, channels, requests), nil
 }
 
+// errNoShell tells of a machine whose power was cut, until its shell is opened again.
+var errNoShell = errors.New("the machine has no shell")
+
 // execute runs a command with an input and an output; a nil output is collected into the result.
 func execute(ctx context.Context, client *ssh.Client, command string, input io.Reader, output io.Writer) (Result, error) {
+	if client == nil {
+		return Result{}, fmt.Errorf("starting %q: %w", short(command), errNoShell)
+	}
 	session, err := client.NewSession()
 	if err != nil {
 		return Result{}, fmt.Errorf("starting %q: %w", short(command), err)

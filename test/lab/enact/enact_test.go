@@ -33,11 +33,20 @@ type host struct {
 	t       *testing.T
 	machine *lab.Machine
 	rows    [][]string
+	// began is when the next row began, failed whether the test had failed then.
+	began  time.Time
+	failed bool
 }
 
-func (h *host) row(columns ...string) {
-	h.t.Logf("%s", strings.Join(columns, " | "))
-	h.rows = append(h.rows, columns)
+// row says what was done, what came of it, and more about it.
+func (h *host) row(what, outcome, detail string) {
+	h.t.Logf("%s | %s | %s", what, outcome, detail)
+	h.rows = append(h.rows, []string{what, outcome, detail})
+	if h.t.Failed() && !h.failed {
+		outcome = "FAILED: " + outcome
+	}
+	record(h.t, what, outcome, time.Since(h.began))
+	h.began, h.failed = time.Now(), h.t.Failed()
 }
 
 // ctx is the test's.
@@ -76,7 +85,7 @@ func start(t *testing.T) *host {
 			t.Error(err)
 		}
 	})
-	h := &host{t: t, machine: machine}
+	h := &host{t: t, machine: machine, began: time.Now()}
 	h.run("cp " + lab.FilesPath + "/lowlatency-guard " + guardProgram + " && umount " + lab.FilesPath)
 	return h
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,8 +23,8 @@ func isWithPlan(s machineState) bool {
 }
 
 // planned are facts of a machine with the plan of the profile, and how to see them.
-func planned() []struct{ name, command, want string } {
-	return []struct{ name, command, want string }{
+func planned() []fact {
+	return []fact{
 		{"isolated CPUs", "cat /sys/devices/system/cpu/isolated", "1,3"},
 		{"CPUs without a tick", "cat /sys/devices/system/cpu/nohz_full", "1,3"},
 		{"marker on the command line", "grep -c lowlatency.boot= /proc/cmdline", "1"},
@@ -44,7 +45,7 @@ func planned() []struct{ name, command, want string } {
 // TestFleet brings a profile to machines of a real control plane, one after the other, and takes it back. The operator, its agents,
 // the guards, GRUB and the kernels do all of it; the test creates a profile, looks, and deletes it. LAB_MACHINES is how many there are.
 func TestFleet(t *testing.T) {
-	names := []string{"worker-0", "worker-1"}[:number(t, "LAB_MACHINES", 1)]
+	names := []string{"worker-0", "worker-1"}[:number(t, "LAB_MACHINES", 2)]
 	f := newFleet(t, names...)
 	f.workload()
 	f.row("all", fmt.Sprintf("%d machines are ready, the operator is deployed, the workload runs", len(names)))
@@ -54,41 +55,114 @@ func TestFleet(t *testing.T) {
 	}
 
 	profile := f.profile()
-	f.create(profile)
-	f.row("all", "the profile is created")
-	f.follow("the plan to be in force on all machines", f.all(isWithPlan))
-	f.reconnect()
-	for _, h := range f.hosts {
-		f.expectPlan(h)
-	}
-	f.workloadRuns()
-	f.row("all", "the workload runs")
-
-	f.must(f.api.Delete(t.Context(), profile))
-	f.row("all", "the profile is deleted")
-	f.follow("the profile to be gone", func(map[string]machineState) bool {
-		err := f.api.Get(t.Context(), client.ObjectKeyFromObject(profile), profile)
-		return err != nil && client.IgnoreNotFound(err) == nil
+	f.prove(fmt.Sprintf("a profile comes to %d machines, one after the other, is verified and permanent", len(names)), func() {
+		f.create(profile)
+		f.row("all", "the profile is created")
+		f.follow("the plan to be in force on all machines", f.all(isWithPlan))
+		f.reconnect()
+		for _, h := range f.hosts {
+			f.expectPlan(h, planned())
+		}
+		f.workloadRuns()
+		f.row("all", "the workload runs")
 	})
-	f.reconnect()
-	for _, h := range f.hosts {
-		f.expectBack(h, before[h.machine.Name()], lines[h.machine.Name()])
-	}
-	f.workloadRuns()
-	f.row("all", "the workload runs")
+	f.prove("the profile is deleted: every machine is as before", func() {
+		f.must(f.api.Delete(f.t.Context(), profile))
+		f.row("all", "the profile is deleted")
+		f.gone(profile)
+		f.reconnect()
+		for _, h := range f.hosts {
+			f.expectBack(h, before[h.machine.Name()], lines[h.machine.Name()])
+		}
+		f.workloadRuns()
+		f.row("all", "the workload runs")
+	})
 }
 
-func (f *fleet) expectPlan(h *host) {
+// gone waits for the end of a profile that was deleted.
+func (f *fleet) gone(profile *v1alpha1.LowLatencyNodeProfile) {
+	f.t.Helper()
+	f.follow("the profile to be gone", func(map[string]machineState) bool {
+		err := f.api.Get(f.t.Context(), client.ObjectKeyFromObject(profile), profile)
+		return err != nil && client.IgnoreNotFound(err) == nil
+	})
+}
+
+// TestFleetStops brings arguments to two machines with which the kernel panics: the first comes back with its old line by itself and
+// says so, and the second is never touched.
+func TestFleetStops(t *testing.T) {
+	f := newFleet(t, "worker-0", "worker-1")
+	f.workload()
+	before, lines := map[string]string{}, map[string]string{}
+	for _, h := range f.hosts {
+		before[h.machine.Name()], lines[h.machine.Name()] = h.manifest(), h.run("cat /proc/cmdline")
+	}
+	f.rest(time.Second)
+	profile := f.profile()
+	// Without its initial memory disk the kernel has no driver for the root.
+	const panics = "initcall_blacklist=populate_rootfs"
+	profile.Spec.Kernel.AdditionalArguments = []v1alpha1.KernelArgument{panics}
+	profile.Spec.AcceptedRisks = []v1alpha1.AcceptedRisk{{Setting: panics, Reason: "this is what is tried"}}
+	f.prove("arguments with which the kernel panics: back on the old line by itself, said, and the second machine never touched", func() {
+		f.create(profile)
+		f.said("lab", v1alpha1.ReasonEnactmentFailed, "worker-")
+		f.follow("the machines to be available", f.all(func(s machineState) bool { return !s.isOut() }))
+		f.rest(40 * time.Second)
+		f.reconnect()
+		f.expectFirstOnly(lines, before)
+	})
+	f.prove("the profile is deleted: both machines are as before", func() {
+		f.must(f.api.Delete(f.t.Context(), profile))
+		f.gone(profile)
+		for _, h := range f.hosts {
+			f.expectBack(h, before[h.machine.Name()], lines[h.machine.Name()])
+		}
+	})
+}
+
+// expectFirstOnly asserts that one machine has tried, and the other was left alone.
+func (f *fleet) expectFirstOnly(lines, before map[string]string) {
+	f.t.Helper()
+	tried := 0
+	for _, h := range f.hosts {
+		name := h.machine.Name()
+		if now := h.run("cat /proc/cmdline"); now != lines[name] {
+			f.t.Errorf("%s runs with %q, and %q was before", name, now, lines[name])
+		}
+		panicked, got := strings.Contains(h.machine.Console(1<<20), "Kernel panic"), f.counted[name]
+		f.row(name, fmt.Sprintf("reboots %d, cordons %d, panicked %t, %s", got.reboots, got.cordons, panicked, f.seen[name].reason))
+		if panicked {
+			tried++
+			if got.reboots != 1 || got.cordons != 1 || f.seen[name].phase != string(v1alpha1.EnactmentTakenBack) {
+				t := f.seen[name]
+				f.t.Errorf("%s: %+v, %s", name, got, t)
+			}
+			continue
+		}
+		f.expectBack(h, before[name], lines[name])
+		if got != (counts{taints: 1}) {
+			f.t.Errorf("%s was to be left alone: %+v", name, got)
+		}
+	}
+	if tried != 1 {
+		f.t.Errorf("%d machines have tried, want 1", tried)
+	}
+}
+
+// fact is something to be seen on a machine, and how.
+type fact struct{ name, command, want string }
+
+func (f *fleet) expectPlan(h *host, facts []fact) {
 	f.t.Helper()
 	f.row(h.machine.Name(), h.run("cat /proc/cmdline"))
 	wrong := 0
-	for _, fact := range planned() {
+	for _, fact := range facts {
 		if got := h.run(fact.command); got != fact.want {
 			wrong++
 			f.t.Errorf("%s: %s: got %q, want %q", h.machine.Name(), fact.name, got, fact.want)
 		}
 	}
-	f.row(h.machine.Name(), fmt.Sprintf("%d of %d facts are as planned", len(planned())-wrong, len(planned())))
+	f.row(h.machine.Name(), fmt.Sprintf("%d of %d facts are as planned", len(facts)-wrong, len(facts)))
 }
 
 // expectBack compares a machine with what it was before the profile.

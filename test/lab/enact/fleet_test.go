@@ -46,9 +46,13 @@ type fleet struct {
 	api      client.Client
 	hosts    []*host
 	began    time.Time
-	// seen is what was seen of the machines last; rows are what was seen happening, and what was asserted.
-	seen map[string]machineState
-	rows [][]string
+	// seen is what was seen of the machines last, counted what has happened to them; rows are what was seen happening, and what was
+	// asserted.
+	seen    map[string]machineState
+	counted map[string]counts
+	rows    [][]string
+	// disturbances are still to come.
+	disturbances []disturbance
 }
 
 func (f *fleet) must(err error) {
@@ -64,7 +68,7 @@ func newFleet(t *testing.T, names ...string) *fleet {
 	ctrl.SetLogger(logr.Discard())
 	// What runs ends with stop, which still looks at it when the test has failed.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	f := &fleet{t: t, ctx: ctx, began: time.Now(), seen: map[string]machineState{}}
+	f := &fleet{t: t, ctx: ctx, began: time.Now(), seen: map[string]machineState{}, counted: map[string]counts{}}
 	t.Cleanup(func() {
 		f.stop()
 		cancel()

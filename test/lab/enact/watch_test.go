@@ -28,8 +28,25 @@ type machineState struct {
 	ready, cordoned, gated, turn bool
 	// pod is the phase of the one that hands an instruction over; "" for none.
 	pod corev1.PodPhase
-	// phase and reason are what the guard says, through the agent; conditions are those of the agent that are True.
-	phase, reason, conditions string
+	// phase and reason are what the guard says, through the agent, and plan which one is in force; conditions are those of the agent
+	// that are True.
+	phase, reason, plan, conditions string
+}
+
+// counts are what has happened to a machine.
+type counts struct{ reboots, cordons, taints int }
+
+// count adds what is different from before.
+func (c *counts) count(before, now machineState) {
+	if before.bootID != "" && now.bootID != before.bootID {
+		c.reboots++
+	}
+	if before.bootID != "" && now.cordoned && !before.cordoned {
+		c.cordons++
+	}
+	if before.bootID != "" && now.gated && !before.gated {
+		c.taints++
+	}
 }
 
 // isOut tells that pods cannot count on the node.
@@ -100,7 +117,8 @@ func (f *fleet) look(ctx context.Context) (map[string]machineState, error) {
 
 func (s *machineState) report(report *v1alpha1.LowLatencyNode) {
 	if report.Status.Enactment != nil {
-		s.phase, s.reason = string(report.Status.Enactment.Phase), report.Status.Enactment.Reason
+		enactment := report.Status.Enactment
+		s.phase, s.reason, s.plan = string(enactment.Phase), enactment.Reason, enactment.InForcePlanHash
 	}
 	var held []string
 	for _, condition := range []string{v1alpha1.ConditionApplied, v1alpha1.ConditionDeJittered, v1alpha1.ConditionNUMAAligned} {
@@ -111,8 +129,8 @@ func (s *machineState) report(report *v1alpha1.LowLatencyNode) {
 	s.conditions = strings.Join(held, " ")
 }
 
-// follow looks until something is true of all machines, writes a row for each change that it sees, and asserts that no two machines
-// are out at once, and that none reboots without its turn.
+// follow looks until something is true of all machines, writes a row for each change that it sees, disturbs, and asserts that no two
+// machines are out at once, and that none reboots without its turn.
 func (f *fleet) follow(what string, done func(map[string]machineState) bool) {
 	f.t.Helper()
 	f.wait(what, func() (bool, string) {
@@ -130,6 +148,9 @@ func (f *fleet) follow(what string, done func(map[string]machineState) bool) {
 			if before.bootID != "" && state.bootID != before.bootID && !before.turn {
 				f.t.Errorf("%s has rebooted without its turn", name)
 			}
+			counted := f.counted[name]
+			counted.count(before, state)
+			f.counted[name] = counted
 			if state.isOut() {
 				out = append(out, name)
 			}
@@ -138,6 +159,7 @@ func (f *fleet) follow(what string, done func(map[string]machineState) bool) {
 		if len(out) > 1 {
 			f.t.Errorf("%s are out at once: %v", strings.Join(out, " and "), states)
 		}
+		f.disturb(states)
 		return done(states), fmt.Sprint(states)
 	})
 }

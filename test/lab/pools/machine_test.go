@@ -172,11 +172,11 @@ func (s *scene) apply(t *testing.T, p *plan.NodePlan) {
 	c.Files = append(c.Files, lab.File{Path: "/etc/sysctl.d/99-plan.conf", Content: sysctls.String(), Mode: 0o644},
 		lab.File{Path: "/etc/tmpfiles.d/plan.conf", Content: sysfs.String(), Mode: 0o644})
 	must(t, s.machine.Configure(t.Context(), c))
-	arguments := slotArguments()
+	s.arguments = slotArguments()
 	for _, argument := range p.KernelArguments {
-		arguments = append(arguments, argument.Text)
+		s.arguments = append(s.arguments, argument.Text)
 	}
-	must(t, s.machine.Reboot(s.ctx, lab.Boot{Kernel: kernel, Arguments: arguments}))
+	must(t, s.machine.Reboot(s.ctx, lab.Boot{Kernel: kernel, Arguments: s.arguments}))
 	s.run(t, "systemctl is-system-running --wait || true")
 }
 

@@ -57,6 +57,7 @@ func TestPools(t *testing.T) {
 	s.step(t, "versions that differ (stand-ins for Onload)", s.versions)
 	s.step(t, "an AF_XDP socket in a pod without privileges", s.socketPod)
 	s.claims(t)
+	s.measurements(t)
 }
 
 // raise brings up the cluster and its node.
@@ -64,6 +65,8 @@ func (s *scene) raise(t *testing.T) bool {
 	t.Helper()
 	var err error
 	s.programs, err = lab.OpenPrograms(t.Context(), os.Stderr)
+	must(t, err)
+	s.deployment, err = s.programs.Deployment(t.Context())
 	must(t, err)
 	s.build(t)
 	files := s.nodeFiles(t)

@@ -20,6 +20,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
@@ -46,7 +47,11 @@ type scene struct {
 	api      client.Client
 	// built is the folder with the project's own programs, admin an administrator's kubeconfig.
 	built, admin string
-	table        *outcomes
+	// deployment is what make deploy applies.
+	deployment []*unstructured.Unstructured
+	// arguments are those with which the machine boots as planned.
+	arguments []string
+	table     *outcomes
 }
 
 func must(t *testing.T, err error) {
@@ -102,6 +107,7 @@ func (s *scene) nodeFiles(t *testing.T) string {
 		"workload": {Name: workloadImage, Program: filepath.Join(s.built, "workload")},
 	}))
 	must(t, lab.BuildOperatorImage(t.Context(), filepath.Join(dir, "images", "operator.tar")))
+	must(t, lab.BuildTrafficImage(t.Context(), s.trafficImage(t), filepath.Join(dir, "images", "traffic.tar")))
 	for _, program := range []string{"kubectl-lowlatency", "workload"} {
 		content, err := os.ReadFile(filepath.Join(s.built, program))
 		must(t, err)
@@ -127,9 +133,7 @@ func (s *scene) startCluster(t *testing.T) {
 // install applies what make deploy applies. The manager's pod waits for a node.
 func (s *scene) install(t *testing.T) {
 	t.Helper()
-	objects, err := s.programs.Deployment(t.Context())
-	must(t, err)
-	for _, object := range objects {
+	for _, object := range s.deployment {
 		s.create(t, object)
 	}
 }

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+//go:build lab
+
+package pools_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/test/lab"
+)
+
+const (
+	// longest is an interruption that no machine of the lab has without a neighbour: the host of a busy lab takes a processor away for
+	// a second at most.
+	longest = 5 * time.Second
+	// neighbour is how long the neighbour keeps the CPUs for itself.
+	neighbour = 12 * time.Second
+)
+
+// measurements shows LatencyTests on the real kubelet.
+func (s *scene) measurements(t *testing.T) {
+	t.Helper()
+	s.step(t, "LatencyTest: jitter of CPUs that its pod has for itself", s.jitter)
+	s.step(t, "LatencyTest: a neighbour turns the verdict, and is named", s.neighbour)
+	s.step(t, "LatencyTest: messages between pods on two NUMA nodes", s.messages)
+	s.step(t, "LatencyTest: the node's gate closes for a failure, and opens for a pass", s.closes)
+	s.step(t, "LatencyTest: another command line makes the pass stale; measured again, the gate opens", s.stale)
+}
+
+// latencyTest is a test of the node, without its kind.
+func latencyTest(name string) *v1alpha1.LatencyTest {
+	return &v1alpha1.LatencyTest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: name},
+		Spec:       v1alpha1.LatencyTestSpec{Nodes: v1alpha1.LatencyTestNodes{Profile: "lab"}},
+	}
+}
+
+// outcome waits until the node has a result of a run, and nothing more is to be measured.
+func (s *scene) outcome(t *testing.T, test *v1alpha1.LatencyTest, run int32) v1alpha1.LatencyTestResult {
+	t.Helper()
+	var result v1alpha1.LatencyTestResult
+	s.wait(t, fmt.Sprintf("run %d of LatencyTest %s", run, test.Name), func(ctx context.Context) (bool, string) {
+		if err := s.api.Get(ctx, client.ObjectKeyFromObject(test), test); err != nil || len(test.Status.Results) != 1 {
+			return false, fmt.Sprint(test.Status, err)
+		}
+		result = test.Status.Results[0]
+		seen := fmt.Sprintf("%s %s %s: %s", result.Activity, result.Outcome, result.Reason, result.Message)
+		measured := result.Measured != nil && result.Measured.Run == run
+		return result.Activity == v1alpha1.LatencyIdle && measured && test.Status.ObservedGeneration == test.Generation, seen
+	})
+	return result
+}
+
+// expect compares a result with what it is to be.
+func expect(t *testing.T, result v1alpha1.LatencyTestResult, want v1alpha1.LatencyOutcome) {
+	t.Helper()
+	if diff := cmp.Diff(want, result.Outcome); diff != "" {
+		t.Fatalf("outcome (-want +got):\n%s%s: %s", diff, result.Reason, result.Message)
+	}
+}
+
+// isolated are the CPUs of a list in the kernel's format, which must be isolated ones.
+func (s *scene) isolated(t *testing.T, list string) cpus.Set {
+	t.Helper()
+	all, err := cpus.Parse(s.run(t, "cat /sys/devices/system/cpu/isolated"))
+	must(t, err)
+	set, err := cpus.Parse(list)
+	must(t, err)
+	if set.IsEmpty() || !set.IsSubsetOf(all) {
+		t.Errorf("CPUs %s were measured, and %s are isolated", list, all)
+	}
+	return set
+}
+
+// report is what the command line says of a test, and with which code it ends.
+func (s *scene) report(t *testing.T, test string) (string, int) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), filepath.Join(s.built, "kubectl-lowlatency"),
+		"test", "report", test, "--namespace", agentNamespace, "--kubeconfig", s.admin)
+	out, _ := command.CombinedOutput()
+	return string(out), command.ProcessState.ExitCode()
+}
+
+func (s *scene) jitter(t *testing.T) string {
+	test := latencyTest("quiet")
+	test.Spec.Kind, test.Spec.DurationSeconds, test.Spec.Repetitions = v1alpha1.LatencyTestJitter, 10, 2
+	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds()}
+	s.create(t, test)
+	result := s.outcome(t, test, 0)
+	expect(t, result, v1alpha1.LatencyPassed)
+	measured := result.Measured
+	s.isolated(t, measured.CPUs)
+	if kernel := s.run(t, "uname -r"); measured.Fingerprint.Kernel != kernel || len(measured.RepetitionMaximumsNanoseconds) != 2 {
+		t.Errorf("%d repetitions with kernel %s, want 2 with %s", len(measured.RepetitionMaximumsNanoseconds), measured.Fingerprint.Kernel, kernel)
+	}
+	if text, code := s.report(t, test.Name); code != 0 || !strings.Contains(text, string(v1alpha1.LatencyPassed)) {
+		t.Errorf("the report ends with %d:\n%s", code, text)
+	}
+	return fmt.Sprintf("Passed: CPU %s, %d interruptions, longest %s", measured.CPUs, measured.Interruptions, time.Duration(measured.MaximumNanoseconds))
+}
+
+// neighbour lets a real-time program take the CPUs of the measuring pod away.
+func (s *scene) neighbour(t *testing.T) string {
+	test := latencyTest("quiet")
+	must(t, s.api.Get(t.Context(), client.ObjectKeyFromObject(test), test))
+	before := test.Status.Results[0].Job
+	must(t, s.api.Patch(t.Context(), test, client.RawPatch("application/merge-patch+json",
+		[]byte(`{"spec":{"run":1,"durationSeconds":120,"repetitions":1}}`))))
+	pod := s.measuring(t, test, before)
+	own := s.isolated(t, s.run(t, "awk '/^Cpus_allowed_list:/ {print $2}' /proc/"+s.process(t, pod)+"/status"))
+	for _, cpu := range own.IDs() {
+		s.run(t, fmt.Sprintf("systemd-run --quiet --unit=neighbour-%d --property=CPUSchedulingPolicy=fifo --property=CPUSchedulingPriority=50 "+
+			"--property=CPUAffinity=%d timeout %.0f sh -c 'while :; do :; done'", cpu, cpu, neighbour.Seconds()))
+	}
+	result := s.outcome(t, test, 1)
+	expect(t, result, v1alpha1.LatencyFailed)
+	if result.Reason != v1alpha1.TestMaximumExceeded || len(result.Measured.Causes) == 0 {
+		t.Errorf("%s without a cause: %s", result.Reason, result.Message)
+	}
+	if text, code := s.report(t, test.Name); code != 1 {
+		t.Errorf("the report ends with %d:\n%s", code, text)
+	}
+	return "Failed: " + result.Message
+}
+
+// measuring is the pod that measures for a test now, and no longer for a Job of before, once it runs.
+func (s *scene) measuring(t *testing.T, test *v1alpha1.LatencyTest, before string) *corev1.Pod {
+	t.Helper()
+	var found *corev1.Pod
+	s.wait(t, "the pod of LatencyTest "+test.Name, func(ctx context.Context) (bool, string) {
+		if err := s.api.Get(ctx, client.ObjectKeyFromObject(test), test); err != nil || test.Status.Results[0].Job == before {
+			return false, fmt.Sprint("no other Job yet ", err)
+		}
+		pods := &corev1.PodList{}
+		err := s.api.List(ctx, pods, client.InNamespace(agentNamespace), client.MatchingLabels{batchv1.JobNameLabel: test.Status.Results[0].Job})
+		if err != nil || len(pods.Items) != 1 || pods.Items[0].Status.Phase != corev1.PodRunning {
+			return false, fmt.Sprintf("%d pods, none runs %v", len(pods.Items), err)
+		}
+		found = &pods.Items[0]
+		return s.process(t, found) != "", "its container has no process"
+	})
+	return found
+}
+
+// messages measures between two pods of the node. Each asks for two CPUs, and a NUMA node has three for pods. Both ends sleep while they wait:
+// two emulated processors that spin take the host from each other.
+func (s *scene) messages(t *testing.T) string {
+	test := latencyTest("way")
+	test.Spec.Kind, test.Spec.DurationSeconds = v1alpha1.LatencyTestPingPong, 20
+	test.Spec.Traffic = &v1alpha1.TestTraffic{Transport: v1alpha1.TransportUDP, Waiting: v1alpha1.WaitingBlock, Server: v1alpha1.TestServer{Placement: v1alpha1.ServerOnSameNode}}
+	test.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64, 1472}}
+	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathKernel}
+	s.create(t, test)
+	result := s.outcome(t, test, 0)
+	expect(t, result, v1alpha1.LatencyPassed)
+	client := s.isolated(t, result.Measured.CPUs)
+	network := result.Measured.Network
+	if network == nil || network.Path != v1alpha1.LatencyPathKernel || len(network.Sizes) != 2 {
+		t.Fatalf("over the network: %+v", network)
+	}
+	return fmt.Sprintf("Passed: client on CPU %s, %s, %d messages of 64 bytes, P50 %s", client, network.Path, network.Sizes[0].Samples,
+		time.Duration(network.Sizes[0].Percentiles[0].Nanoseconds))
+}
+
+// gate waits until the node says this of its readiness, and has the taint of the gate or not. It returns what the node says.
+func (s *scene) gate(t *testing.T, status corev1.ConditionStatus, reason string) string {
+	t.Helper()
+	said := ""
+	s.wait(t, fmt.Sprintf("%s of the node to be %s, %s", v1alpha1.NodeConditionReady, status, reason), func(ctx context.Context) (bool, string) {
+		node := &corev1.Node{}
+		if err := s.api.Get(ctx, client.ObjectKey{Name: nodeName}, node); err != nil {
+			return false, err.Error()
+		}
+		tainted := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintUnverified })
+		for _, c := range node.Status.Conditions {
+			if c.Type == v1alpha1.NodeConditionReady {
+				said = fmt.Sprintf("%s %s, tainted %t: %s", c.Status, c.Reason, tainted, c.Message)
+				return c.Status == status && (reason == "" || c.Reason == reason) && tainted == (status != corev1.ConditionTrue), said
+			}
+		}
+		return false, "no condition yet"
+	})
+	return said
+}
+
+// closes lets the profile ask for the test that has failed, and measures once more without the neighbour.
+func (s *scene) closes(t *testing.T) string {
+	s.gate(t, corev1.ConditionTrue, "")
+	must(t, s.api.Patch(t.Context(), readProfile(t), client.RawPatch("application/merge-patch+json", fmt.Appendf(nil,
+		`{"spec":{"verification":{"gate":"Taint","qualification":{"tests":[{"namespace":%q,"name":"quiet"}]}}}}`, agentNamespace))))
+	closed := s.gate(t, corev1.ConditionFalse, v1alpha1.ReasonQualificationFailed)
+	test := latencyTest("quiet")
+	must(t, s.api.Patch(t.Context(), test, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"run":2}}`))))
+	expect(t, s.outcome(t, test, 2), v1alpha1.LatencyPassed)
+	return closed + "; then " + s.gate(t, corev1.ConditionTrue, "")
+}
+
+// stale boots the node with a word more on its command line, which the kernel does not know.
+func (s *scene) stale(t *testing.T) string {
+	test := latencyTest("quiet")
+	must(t, s.api.Get(t.Context(), client.ObjectKeyFromObject(test), test))
+	before := test.Status.Results[0].Measured.Fingerprint
+	must(t, s.machine.Reboot(s.ctx, lab.Boot{Kernel: kernel, Arguments: append(slices.Clone(s.arguments), "lab.changed=1")}))
+	closed := s.gate(t, corev1.ConditionUnknown, v1alpha1.ReasonQualificationStale)
+	open := s.gate(t, corev1.ConditionTrue, "")
+	must(t, s.api.Get(t.Context(), client.ObjectKeyFromObject(test), test))
+	if after := test.Status.Results[0].Measured.Fingerprint; after.CommandLineHash == before.CommandLineHash || after.Kernel != before.Kernel {
+		t.Errorf("the gate opened for a measurement of %+v, and before the reboot the node was %+v", after, before)
+	}
+	return closed + "; then " + open
+}
+
+// trafficImage is the image of lowlatency-traffic that the manager of the deployment is told.
+func (s *scene) trafficImage(t *testing.T) string {
+	t.Helper()
+	for _, object := range s.deployment {
+		deployment := &appsv1.Deployment{}
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment))
+		for _, container := range deployment.Spec.Template.Spec.Containers {
+			for _, variable := range container.Env {
+				if variable.Name == "RELATED_IMAGE_TRAFFIC" {
+					return variable.Value
+				}
+			}
+		}
+	}
+	t.Fatal("no Deployment names the image that measures over the network")
+	return ""
+}
