@@ -65,3 +65,26 @@ func TestOfStream(t *testing.T) {
 		t.Error("TCP has no streams of messages")
 	}
 }
+
+func TestParseTimes(t *testing.T) {
+	if got, err := parseTimes("0m0.010000s 0m0.000000s\n1m1.250000s 0m0.500000s\n"); err != nil || got != 61750*time.Millisecond {
+		t.Errorf("%s, %v", got, err)
+	}
+	for _, text := range []string{"", "0m0.01s 0m0.00s\n", "0m0.01s 0m0.00s\n0m0.00s 0m0.00s\n", "a\nb c\n"} {
+		if got, err := parseTimes(text); err == nil {
+			t.Errorf("%q has %s", text, got)
+		}
+	}
+}
+
+func TestParseThroughput(t *testing.T) {
+	const text = "sockperf: Total of 1206610 messages sent in 1.500 sec\n\nsockperf: Summary: Message Rate is 804407 [msg/sec]\n"
+	if sent, rate, err := parseThroughput(text); err != nil || sent != 1206610 || rate != 804407 {
+		t.Errorf("%d, %g, %v", sent, rate, err)
+	}
+	for _, bad := range []string{"", "Total of 0 messages sent, Message Rate is 0", "Message Rate is 5"} {
+		if _, _, err := parseThroughput(bad); err == nil {
+			t.Errorf("%q has a rate", bad)
+		}
+	}
+}

@@ -48,7 +48,7 @@ type judge struct {
 
 // judges are all, in the order of the table.
 func judges() []judge {
-	return []judge{{"count", judgeCounts}, {"delay", judgeDelays}, {"capacity", judgeCapacity}, {"stall", judgeStall}, {"sockperf", judgeSockperf}}
+	return []judge{{"count", judgeCounts}, {"delay", judgeDelays}, {"capacity", judgeCapacity}, {"stall", judgeStall}, {"sockperf", judgeSockperf}, {"generator", judgeGenerator}}
 }
 
 func run(ctx context.Context) error {
