@@ -14,23 +14,23 @@ table() {
   cat <<'EOF'
 lstopo-no-graphics  hwloc-nox        test-hwloc
 ip                  iproute2         test
-gcc                 gcc              test judge-latency traffic-image image-twice release test-release
-x86_64-linux-gnu-gcc  gcc-x86-64-linux-gnu,libc6-dev-amd64-cross  traffic-image image-twice release test-release
-aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu,libc6-dev-arm64-cross traffic-image image-twice release test-release
-dpkg-deb            dpkg             traffic-image image-twice release test-release
-apt-get             apt              lab lab-short lab-pools lab-onload lab-enact lab-image jitter-pair traffic-image image-twice release test-release
-tc                  iproute2         judge-latency
-sockperf            sockperf         judge-latency
-qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-onload lab-enact lab-image jitter-pair
-systemctl           systemd          lab lab-short lab-pools lab-onload lab-enact lab-image
-qemu-img            qemu-utils       lab lab-short lab-pools lab-onload lab-enact lab-image
-mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-onload lab-enact lab-image
-mke2fs              e2fsprogs        lab lab-short lab-pools lab-onload lab-enact lab-image
+gcc                 gcc              test judge-latency bench lab-pools lab-latency traffic-image image-twice release test-release
+x86_64-linux-gnu-gcc  gcc-x86-64-linux-gnu,libc6-dev-amd64-cross  lab-pools lab-latency traffic-image image-twice release test-release
+aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu,libc6-dev-arm64-cross lab-pools lab-latency traffic-image image-twice release test-release
+dpkg-deb            dpkg             lab-pools lab-latency traffic-image image-twice release test-release
+apt-get             apt              lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image jitter-pair traffic-image image-twice release test-release
+tc                  iproute2         judge-latency bench
+sockperf            sockperf         judge-latency bench
+qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image jitter-pair
+systemctl           systemd          lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image
+qemu-img            qemu-utils       lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image
+mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image
+mke2fs              e2fsprogs        lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image
 cpio                cpio             lab jitter-pair
 git                 git              docs-test test-upgrade argocd argocd-olm lab-onload image-twice
-tar                 tar              test-upgrade test-hwloc lab-onload lab-pools jitter-pair
+tar                 tar              test-upgrade test-hwloc lab-onload lab-pools lab-latency jitter-pair
 strip               binutils         lab-onload
-dpkg                dpkg             lab lab-pools jitter-pair
+dpkg                dpkg             lab lab-pools lab-latency jitter-pair
 script              bsdutils         demo-picture
 chromium            chromium         dashboard-picture
 node                nodejs           dashboard-picture

@@ -404,9 +404,17 @@ func (a *argo) operations() map[string]string {
 	a.t.Helper()
 	all := map[string]string{}
 	for _, name := range applications() {
-		object, _, err := a.read(name)
-		a.check(err)
-		all[name], _, _ = unstructured.NestedString(object.Object, "status", "operationState", "finishedAt")
+		// An Application is Synced and Healthy before its operation says that it has ended.
+		a.await(name+" has applied what it had to", func() string {
+			object, _, err := a.read(name)
+			if err != nil {
+				return err.Error()
+			}
+			if all[name], _, _ = unstructured.NestedString(object.Object, "status", "operationState", "finishedAt"); all[name] == "" {
+				return "its operation is under way"
+			}
+			return ""
+		})
 	}
 	return all
 }
