@@ -202,7 +202,7 @@ churn: envtest ## Let nodes flap and profiles change for CHURN; fail when manage
 
 # The commit that stands for the version before, until there is a release: the state of 23 November 2026, after which nothing that is
 # rendered has changed. With a release, it is its tag.
-PREVIOUS ?= 130cd715ad86c0f18abdfef5486c9e84ed6612ba
+PREVIOUS ?= 848e40fb4914574ffae9b5d462ba19e237a6cf46
 .PHONY: test-upgrade
 test-upgrade: programs-test-upgrade envtest ## Mix definitions, manager and agents of the commit PREVIOUS with those of now; the table is in dist/upgrade.txt.
 	@mkdir -p dist && rm -rf dist/previous dist/upgrade.txt && mkdir dist/previous
