@@ -57,8 +57,11 @@ func (r *PoolReconciler) gather(ctx context.Context, pool *v1alpha1.BypassNICPoo
 }
 
 func (r *PoolReconciler) gatherPools(ctx context.Context, w *poolWorld) error {
-	pools, err := livingPools(ctx, r.client)
-	w.Pools = pools
+	var err error
+	if w.Pools, err = livingPools(ctx, r.client); err != nil {
+		return err
+	}
+	w.Incumbents, err = incumbentPools(ctx, r.client, w.Pools)
 	return err
 }
 

@@ -49,8 +49,11 @@ func (r *ProfileReconciler) gatherProfiles(ctx context.Context, w *profileWorld)
 }
 
 func (r *ProfileReconciler) gatherPools(ctx context.Context, w *profileWorld) error {
-	pools, err := livingPools(ctx, r.client)
-	w.Pools = pools
+	var err error
+	if w.Pools, err = livingPools(ctx, r.client); err != nil {
+		return err
+	}
+	w.Incumbents, err = incumbentPools(ctx, r.client, w.Pools)
 	return err
 }
 

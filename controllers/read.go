@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 )
 
 // get reads an object into an empty one; it returns nil when the object does not exist.
@@ -102,4 +103,21 @@ func livingPools(ctx context.Context, reader client.Reader) ([]*v1alpha1.BypassN
 	}
 	slices.SortFunc(pools, func(a, b *v1alpha1.BypassNICPool) int { return cmp.Compare(a.Name, b.Name) })
 	return pools, nil
+}
+
+// incumbentPools are those of the pools that have NICs of any node. It reads all LowLatencyNodes only where it matters: where
+// two of the pools have the same resource name; else it returns nil.
+func incumbentPools(ctx context.Context, reader client.Reader, pools []*v1alpha1.BypassNICPool) (bypass.Incumbents, error) {
+	if !bypass.ShareResourceName(pools) {
+		return nil, nil
+	}
+	var list v1alpha1.LowLatencyNodeList
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing LowLatencyNodes: %w", err)
+	}
+	nodes := make([]*v1alpha1.LowLatencyNode, 0, len(list.Items))
+	for i := range list.Items {
+		nodes = append(nodes, &list.Items[i])
+	}
+	return bypass.IncumbentsOf(nodes...), nil
 }

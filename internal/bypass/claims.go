@@ -18,8 +18,8 @@ import (
 type Standing struct {
 	// Created is when it was created; nil for one that is in no cluster yet, which is younger than all others.
 	Created *metav1.Time `json:"created,omitempty"`
-	// ResourceOwner is the pool that its resource name belongs to; "" when that is itself. A name belongs to the oldest
-	// pool that has it, whatever nodes the pools select.
+	// ResourceOwner is the pool that its resource name belongs to; "" when that is itself. A name belongs to the pool
+	// that has had NICs under it, else to the oldest that asks for it, whatever nodes the pools select.
 	ResourceOwner string `json:"resourceOwner,omitempty"`
 	// SameResource are the other pools that have its resource name, ascending.
 	SameResource []string `json:"sameResource,omitempty"`
@@ -51,9 +51,36 @@ func claimantOf(name string, spec *v1alpha1.BypassNICPoolSpec, standing Standing
 	return claimant
 }
 
+// Incumbents are the pools that have NICs of any node, by their names.
+type Incumbents map[string]bool
+
+// IncumbentsOf are the pools that have NICs as LowLatencyNodes record it.
+func IncumbentsOf(nodes ...*v1alpha1.LowLatencyNode) Incumbents {
+	incumbents := Incumbents{}
+	for _, node := range nodes {
+		for _, claim := range node.Spec.BypassNICs {
+			incumbents[claim.Pool] = true
+		}
+	}
+	return incumbents
+}
+
+// ShareResourceName reports whether two of the pools have the same resource name. Only then does it matter to Claimants which
+// pools hold NICs.
+func ShareResourceName(pools []*v1alpha1.BypassNICPool) bool {
+	seen := make(map[string]bool, len(pools))
+	for _, pool := range pools {
+		if seen[pool.Spec.ResourceName] {
+			return true
+		}
+		seen[pool.Spec.ResourceName] = true
+	}
+	return false
+}
+
 // Claimants returns what pools claim NICs by, in their order. They are all pools: to which of them a resource name belongs
-// does not depend on the nodes that they select.
-func Claimants(pools []*v1alpha1.BypassNICPool) []Claimant {
+// does not depend on the nodes that they select. The incumbents are those of all nodes; nil where nobody has recorded any.
+func Claimants(pools []*v1alpha1.BypassNICPool, incumbents Incumbents) []Claimant {
 	claimants := make([]Claimant, 0, len(pools))
 	named := map[string][]int{}
 	for i, pool := range pools {
@@ -65,17 +92,21 @@ func Claimants(pools []*v1alpha1.BypassNICPool) []Claimant {
 		named[pool.Spec.ResourceName] = append(named[pool.Spec.ResourceName], i)
 	}
 	for _, same := range named {
-		settleResource(claimants, same)
+		settleResource(claimants, same, incumbents)
 	}
 	return claimants
 }
 
-// settleResource gives the resource name that some of the claimants have in common to the oldest of them.
-func settleResource(claimants []Claimant, same []int) {
+// settleResource gives the resource name that some of the claimants have in common to the one that has NICs under it: pods
+// run with them. A pool cannot change its resource name, so that it has had its NICs under this one. Of several, and when
+// none has any, the oldest gets it. Age alone would not do: the clock of an API server can be set back.
+func settleResource(claimants []Claimant, same []int, incumbents Incumbents) {
 	if len(same) < 2 {
 		return
 	}
-	owner := slices.MinFunc(same, func(a, b int) int { return CompareAge(&claimants[a], &claimants[b]) })
+	owner := slices.MinFunc(same, func(a, b int) int {
+		return cmp.Or(compareIncumbency(incumbents, claimants[a].Name, claimants[b].Name), CompareAge(&claimants[a], &claimants[b]))
+	})
 	for _, i := range same {
 		for _, other := range same {
 			if other != i {
@@ -87,6 +118,17 @@ func settleResource(claimants []Claimant, same []int) {
 			claimants[i].ResourceOwner = claimants[owner].Name
 		}
 	}
+}
+
+// compareIncumbency puts a pool that holds NICs before one that does not.
+func compareIncumbency(incumbents Incumbents, a, b string) int {
+	switch {
+	case incumbents[a] == incumbents[b]:
+		return 0
+	case incumbents[a]:
+		return -1
+	}
+	return 1
 }
 
 // CompareAge orders pools: the older one first, of those of one second the first by name. A pool that is in no cluster yet is

@@ -167,7 +167,7 @@ func expectClaims(t *testing.T, cases map[string]claimCase) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := make([]string, 0, len(tc.pools))
-			for _, claim := range Claims(Claimants(tc.pools), tc.held, twoPorts()) {
+			for _, claim := range Claims(Claimants(tc.pools, nil), tc.held, twoPorts()) {
 				got = append(got, printed(claim))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -258,16 +258,47 @@ func TestClaimsByAgreement(t *testing.T) {
 	})
 }
 
-// TestStandings: a resource name belongs to the oldest pool, and all pools know of each other.
+// TestStandings: a resource name belongs to the pool that has NICs under it, else to the oldest, and all pools know of each
+// other.
 func TestStandings(t *testing.T) {
 	pools := at(asking("b", "x.example/same", port), asking("a", "x.example/same"), asking("c", "x.example/same"), asking("d", "x.example/d"))
-	got := make([]string, 0, len(pools))
-	for _, claimant := range Claimants(pools) {
-		got = append(got, fmt.Sprintf("%s: of %q, beside %v", claimant.Name, claimant.ResourceOwner, claimant.SameResource))
+	for name, tc := range map[string]struct {
+		incumbents Incumbents
+		want       []string
+	}{
+		"nobody has NICs": {
+			want: []string{`b: of "", beside [a c]`, `a: of "b", beside [b c]`, `c: of "b", beside [a b]`, `d: of "", beside []`},
+		},
+		"a younger pool has some": {
+			incumbents: Incumbents{"c": true, "d": true, "gone": true},
+			want:       []string{`b: of "c", beside [a c]`, `a: of "c", beside [b c]`, `c: of "", beside [a b]`, `d: of "", beside []`},
+		},
+		"two have some": {
+			incumbents: Incumbents{"a": true, "c": true},
+			want:       []string{`b: of "a", beside [a c]`, `a: of "", beside [b c]`, `c: of "a", beside [a b]`, `d: of "", beside []`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := make([]string, 0, len(pools))
+			for _, claimant := range Claimants(pools, tc.incumbents) {
+				got = append(got, fmt.Sprintf("%s: of %q, beside %v", claimant.Name, claimant.ResourceOwner, claimant.SameResource))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("standings (-want +got):\n%s", diff)
+			}
+		})
 	}
-	want := []string{`b: of "", beside [a c]`, `a: of "b", beside [b c]`, `c: of "b", beside [a b]`, `d: of "", beside []`}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("standings (-want +got):\n%s", diff)
+}
+
+// TestIncumbents: it matters who has NICs as soon as two pools have one resource name.
+func TestIncumbents(t *testing.T) {
+	node := &v1alpha1.LowLatencyNode{Spec: v1alpha1.LowLatencyNodeSpec{BypassNICs: []v1alpha1.BypassNICClaim{{PCIAddress: port, Pool: "a"}}}}
+	if diff := cmp.Diff(Incumbents{"a": true}, IncumbentsOf(node, &v1alpha1.LowLatencyNode{})); diff != "" {
+		t.Errorf("incumbents (-want +got):\n%s", diff)
+	}
+	pools := at(asking("a", "x.example/a"), asking("b", "x.example/b"), asking("c", "x.example/a"))
+	if !ShareResourceName(pools) || ShareResourceName(pools[:2]) {
+		t.Error("ShareResourceName does not tell pools with one resource name from those with different ones")
 	}
 }
 
@@ -291,7 +322,7 @@ func TestNoNICIsClaimedTwice(t *testing.T) {
 			for _, c := range kinds {
 				for _, held := range []Held{nil, {port: {"b"}, otherPort: {"c"}}, {functionA: {"c"}, port: {"a"}}} {
 					pools := at(a("a"), b("b"), c("c"))
-					expectOneOwner(t, pools, Claims(Claimants(pools), held, twoPorts()))
+					expectOneOwner(t, pools, Claims(Claimants(pools, nil), held, twoPorts()))
 				}
 			}
 		}
@@ -348,12 +379,12 @@ func TestClaimsAreSettled(t *testing.T) {
 		{askingForFunctions("a", functionA), creating("b", port)},
 		{creating("a", port), creating("b", port, otherPort), asking("c", "x.example/c", otherPort)},
 	} {
-		first := Claims(Claimants(at(pools...)), nil, twoPorts())
+		first := Claims(Claimants(at(pools...), nil), nil, twoPorts())
 		held := HeldBy(Recorded(first))
 		for i, pool := range pools {
 			pool.CreationTimestamp = metav1.Unix(int64(2000-i), 0)
 		}
-		if diff := cmp.Diff(first, Claims(Claimants(pools), held, twoPorts())); diff != "" {
+		if diff := cmp.Diff(first, Claims(Claimants(pools, nil), held, twoPorts())); diff != "" {
 			t.Errorf("claims when the ages are reversed (-first +then):\n%s", diff)
 		}
 	}
@@ -399,7 +430,7 @@ func TestUnservedPools(t *testing.T) {
 		pools = append(pools, asking(fmt.Sprintf("pool-%02d", i), fmt.Sprintf("x.example/%d", i), nowhere))
 	}
 	pools[1].Spec.NICs[0].PCIAddresses[0] = nearZero
-	claims := Claims(Claimants(pools), nil, twoNodes().NICs)
+	claims := Claims(Claimants(pools, nil), nil, twoNodes().NICs)
 	if diff := cmp.Diff(Claim{Pool: "unserved", Unserved: true}, claims[0]); diff != "" {
 		t.Errorf("claim (-want +got):\n%s", diff)
 	}
@@ -416,7 +447,7 @@ func TestPlannedPools(t *testing.T) {
 	functions.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{}}
 	unsafe.Spec.Stack = v1alpha1.BypassStack{Type: v1alpha1.StackVFIO, VFIO: &v1alpha1.VFIOStack{Isolation: v1alpha1.VFIOIsolationNoIOMMU}}
 	pools := []*v1alpha1.BypassNICPool{onload, functions, unsafe}
-	planned := PlannedPools(pools, Claims(Claimants(pools), nil, nics))
+	planned := PlannedPools(pools, Claims(Claimants(pools, nil), nil, nics))
 	got := make([]string, 0, len(planned))
 	for _, pool := range planned {
 		got = append(got, fmt.Sprintf("%s %s %q", pool.Name, pool.NICs[0].PCIAddress, pool.Isolation))

@@ -90,7 +90,7 @@ func (c *candidate) claimedByOthers() verdict {
 			"spec.nodeSelector of some of them.", v1alpha1.MaxPoolsPerNode)
 	}
 	if c.claim.ResourceOwner != "" {
-		return refused("Resource %s belongs to BypassNICPool %s, which is older, so this pool hands out no NIC, not NIC %s either; "+
+		return refused("Resource %s belongs to BypassNICPool %s, which had it first, so this pool hands out no NIC, not NIC %s either; "+
 			"create it again with another spec.resourceName.", c.in.Pool.Spec.ResourceName, c.claim.ResourceOwner, c.name())
 	}
 	conflict := c.claim.Conflict(c.nic.PCIAddress)

@@ -205,7 +205,7 @@ func TestOtherPools(t *testing.T) {
 		"other NIC":                {input: onloadInput, change: other(testNode, 0, e810), want: healthy},
 		"resource of another pool on other nodes": {
 			input: onloadInput, change: func(in *Input) { in.Pool.ResourceOwner = "other" },
-			want: ineligible, wantReason: "belongs to BypassNICPool other, which is older, so this pool hands out no NIC",
+			want: ineligible, wantReason: "belongs to BypassNICPool other, which had it first, so this pool hands out no NIC",
 		},
 		"NIC on which this pool creates virtual functions": {
 			input: func() Input { return virtualInput(2) }, change: other(testNode, 0, e810),

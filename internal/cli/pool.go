@@ -168,7 +168,7 @@ func poolRequest(pools []*v1alpha1.BypassNICPool) host.Request {
 
 // poolInput is what a pool is evaluated on, when all pools select all nodes with the names.
 func poolInput(pool *v1alpha1.BypassNICPool, all []*v1alpha1.BypassNICPool, on node, names []string) bypass.Input {
-	content := fleet.PoolContent(pool, all, func(*v1alpha1.BypassNICPool) []string { return names })
+	content := fleet.PoolContent(pool, all, nil, func(*v1alpha1.BypassNICPool) []string { return names })
 	return bypass.Input{Pool: content, Node: on.name, HostAddresses: on.addresses, Facts: on.facts}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/verify"
@@ -17,6 +18,8 @@ import (
 type wanted struct {
 	profile *v1alpha1.LowLatencyNodeProfile
 	pools   []*v1alpha1.BypassNICPool
+	// incumbents are those of the pools that have NICs as the LowLatencyNodes beside them record it.
+	incumbents bypass.Incumbents
 	// platform whose rules hold; "" for OpenShift's.
 	platform string
 }
@@ -24,7 +27,7 @@ type wanted struct {
 // wanted returns the profile with the name, or the only one when the name is empty, with the pools of the files.
 func (m *manifests) wanted(profile string) (wanted, error) {
 	chosen, err := m.profile(profile)
-	return wanted{profile: chosen, pools: m.sortedPools()}, err
+	return wanted{profile: chosen, pools: m.sortedPools(), incumbents: bypass.IncumbentsOf(m.nodes...)}, err
 }
 
 func (m *manifests) sortedPools() []*v1alpha1.BypassNICPool {
@@ -41,7 +44,7 @@ func (w wanted) planned(node node) planned {
 
 // plan plans for a node, as the operator does.
 func (w wanted) plan(node node) *fleet.Planned {
-	pools := fleet.NewPoolSet(w.pools, node.isSelectedBy).On(node.report)
+	pools := fleet.NewPoolSet(w.pools, w.incumbents, node.isSelectedBy).On(node.report)
 	return fleet.PlanHardware(w.profile, pools, node.topology, platforms()[cmp.Or(w.platform, openShift)].Rules)
 }
 

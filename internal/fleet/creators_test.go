@@ -28,7 +28,7 @@ func TestCreators(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, NodePools{PoolSet: NewPoolSet(tc.pools, nil), recorded: recorded}.creators()); diff != "" {
+			if diff := cmp.Diff(tc.want, NodePools{PoolSet: NewPoolSet(tc.pools, nil, nil), recorded: recorded}.creators()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

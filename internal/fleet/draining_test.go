@@ -143,8 +143,12 @@ func TestPoolContent(t *testing.T) {
 	older.CreationTimestamp = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	want := bypass.Standing{Created: &older.CreationTimestamp, SameResource: []string{"rival"}}
 	nobody := func(*v1alpha1.BypassNICPool) []string { return nil }
-	if diff := cmp.Diff(want, PoolContent(older, []*v1alpha1.BypassNICPool{rival, older}, nobody).Standing); diff != "" {
+	if diff := cmp.Diff(want, PoolContent(older, []*v1alpha1.BypassNICPool{rival, older}, nil, nobody).Standing); diff != "" {
 		t.Errorf("standing (-want +got):\n%s", diff)
+	}
+	at.Pools, at.Incumbents = []*v1alpha1.BypassNICPool{rival, older}, bypass.Incumbents{"rival": true}
+	if owner := DecidePool(at.PoolWorld, NewSelections()).Content.ResourceOwner; owner != "rival" {
+		t.Errorf("the resource name of x2 belongs to %q, and rival has NICs under it", owner)
 	}
 	if content.Name != "x2" || content.Generation != pool.Generation {
 		t.Errorf("content of pool %s, generation %d", content.Name, content.Generation)

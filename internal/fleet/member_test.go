@@ -94,7 +94,7 @@ func TestPlannedPoolsOfAMember(t *testing.T) {
 	pool := objects.MakePool("x2").Obj()
 	pool.Generation = 7
 	node := objects.MakeNode("n", "role", "trading")
-	pools := NewPoolIndex([]*v1alpha1.BypassNICPool{pool}).Of(node)
+	pools := NewPoolIndex([]*v1alpha1.BypassNICPool{pool}, nil).Of(node)
 	report := func(hash string) *v1alpha1.LowLatencyNode {
 		r := objects.MakeReport("n", "p").Obj()
 		r.Spec = v1alpha1.LowLatencyNodeSpec{Profile: "p", PlanHash: hash, PlanConfigMap: "p-" + hash, PlannedPools: then}

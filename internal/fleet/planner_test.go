@@ -99,7 +99,7 @@ func TestClaimsOfAnInventoryThatCannotBeRead(t *testing.T) {
 	inventory := objects.InventoryOf(t, hosttree.Xeon())
 	inventory.Hash, inventory.OnlineCPUs = "broken", "x"
 	had := []v1alpha1.BypassNICClaim{{PCIAddress: objects.FirstPort, Pool: "a"}}
-	pools := NewPoolIndex([]*v1alpha1.BypassNICPool{objects.MakePool("a").Obj()}).Of(objects.MakeNode("n", "role", "trading")).
+	pools := NewPoolIndex([]*v1alpha1.BypassNICPool{objects.MakePool("a").Obj()}, nil).Of(objects.MakeNode("n", "role", "trading")).
 		On(&v1alpha1.LowLatencyNode{Spec: v1alpha1.LowLatencyNodeSpec{BypassNICs: had}})
 	planned := NewPlanner(plan.PlatformRules{}).Plan(objects.MakeProfile("trading").Obj(), pools, "n", inventory)
 	if diff := cmp.Diff(had, planned.Claimed); planned.Plan != nil || diff != "" {

@@ -19,6 +19,8 @@ type PoolWorld struct {
 	Pool *v1alpha1.BypassNICPool
 	// Pools are all pools that are not being deleted, this one included, in ascending order of their names.
 	Pools []*v1alpha1.BypassNICPool
+	// Incumbents are those of Pools that have NICs of any node; nil where no two have the same resource name.
+	Incumbents bypass.Incumbents
 	// Profiles are the profiles that are not being deleted.
 	Profiles []*v1alpha1.LowLatencyNodeProfile
 	// Nodes are those that the pool selects, in ascending order of their names.
@@ -69,7 +71,7 @@ func DecidePool(w *PoolWorld, selections *Selections) *PoolDecision {
 		Nodes:   make([]PoolNode, 0, len(w.Nodes)),
 		Plugins: countPlugins(w.DaemonSet),
 	}
-	index := NewPoolIndex(w.Pools)
+	index := NewPoolIndex(w.Pools, w.Incumbents)
 	names := make([]string, 0, len(w.Nodes))
 	for _, node := range w.Nodes {
 		names = append(names, node.Name)
@@ -87,7 +89,7 @@ func DecidePool(w *PoolWorld, selections *Selections) *PoolDecision {
 		d.Nodes = append(d.Nodes, n)
 	}
 	selections.Retain(w.Pool.Name, names...)
-	d.Content = PoolContent(w.Pool, w.Pools, d.selectedBy)
+	d.Content = PoolContent(w.Pool, w.Pools, w.Incumbents, d.selectedBy)
 	d.Content.Holdings = d.holdings(w.Pool.Name)
 	d.Draining, d.Nameless = isDraining(w, d), isNameless(w.Pool, d)
 	return d
@@ -107,11 +109,13 @@ func NICsOfPool(report *v1alpha1.LowLatencyNode, pool string) []*v1alpha1.NodeBy
 	return nics
 }
 
-// PoolContent is what the nodes of a pool are told, but what it holds there. The function returns which of them another pool
-// selects, too.
-func PoolContent(pool *v1alpha1.BypassNICPool, pools []*v1alpha1.BypassNICPool, common func(other *v1alpha1.BypassNICPool) []string) bypass.Pool {
+// PoolContent is what the nodes of a pool are told, but what it holds there: one of the pools that there are, of which the
+// incumbents have NICs. The function returns which of its nodes another pool selects, too.
+func PoolContent(
+	pool *v1alpha1.BypassNICPool, pools []*v1alpha1.BypassNICPool, incumbents bypass.Incumbents, common func(other *v1alpha1.BypassNICPool) []string,
+) bypass.Pool {
 	content := bypass.Pool{Name: pool.Name, Generation: pool.Generation, Spec: pool.Spec}
-	for i, claimant := range bypass.Claimants(pools) {
+	for i, claimant := range bypass.Claimants(pools, incumbents) {
 		if claimant.Name == pool.Name {
 			content.Standing = claimant.Standing
 		} else if nodes := common(pools[i]); len(nodes) > 0 {

@@ -28,7 +28,7 @@ func poolWorldOf(t *testing.T, pools []*v1alpha1.BypassNICPool, nodes ...*corev1
 	xeon := objects.InventoryOf(t, hosttree.Xeon())
 	for _, node := range nodes {
 		report := objects.MakeReport(node.Name, "trading").Inventory(xeon).Obj()
-		report.Spec.BypassPools = NewPoolIndex(pools).Of(node).Names()
+		report.Spec.BypassPools = NewPoolIndex(pools, nil).Of(node).Names()
 		w.Reports[node.Name] = report
 	}
 	return w

@@ -33,10 +33,10 @@ type PoolSet struct {
 	identity string
 }
 
-// NewPoolSet makes a set of all the pools that there are, of which those select the node that the function chooses; nil
-// chooses all.
-func NewPoolSet(all []*v1alpha1.BypassNICPool, selecting func(*v1alpha1.BypassNICPool) bool) *PoolSet {
-	return newPoolSet(all, bypass.Claimants(all), selecting)
+// NewPoolSet makes a set of all the pools that there are, of which the incumbents have NICs, and those select the node that the
+// function chooses; nil chooses all.
+func NewPoolSet(all []*v1alpha1.BypassNICPool, incumbents bypass.Incumbents, selecting func(*v1alpha1.BypassNICPool) bool) *PoolSet {
+	return newPoolSet(all, bypass.Claimants(all, incumbents), selecting)
 }
 
 func newPoolSet(all []*v1alpha1.BypassNICPool, claimants []bypass.Claimant, selecting func(*v1alpha1.BypassNICPool) bool) *PoolSet {
@@ -172,9 +172,9 @@ type PoolIndex struct {
 	buffer    []byte
 }
 
-// NewPoolIndex makes an index over all pools.
-func NewPoolIndex(pools []*v1alpha1.BypassNICPool) *PoolIndex {
-	return &PoolIndex{pools: pools, claimants: bypass.Claimants(pools), known: map[string]*PoolSet{}}
+// NewPoolIndex makes an index over all pools, of which the incumbents have NICs.
+func NewPoolIndex(pools []*v1alpha1.BypassNICPool, incumbents bypass.Incumbents) *PoolIndex {
+	return &PoolIndex{pools: pools, claimants: bypass.Claimants(pools, incumbents), known: map[string]*PoolSet{}}
 }
 
 // Of returns the pools that select the node; nil when none does.

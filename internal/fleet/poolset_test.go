@@ -6,12 +6,15 @@ package fleet
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
@@ -21,7 +24,7 @@ import (
 // TestClaimOfAPool: each pool has its own claim, and one that is not of the node an empty one.
 func TestClaimOfAPool(t *testing.T) {
 	first, second := objects.MakePool("first").Obj(), objects.MakePool("second").Obj()
-	set := NewPoolSet([]*v1alpha1.BypassNICPool{first, second}, nil).On(nil)
+	set := NewPoolSet([]*v1alpha1.BypassNICPool{first, second}, nil, nil).On(nil)
 	for _, pool := range []string{"first", "second", "third"} {
 		if got := set.claim(pool, nil).Pool; got != pool {
 			t.Errorf("the claim of %s is that of %s", pool, got)
@@ -59,7 +62,7 @@ func TestIsOfMachine(t *testing.T) {
 
 func TestPoolIndex(t *testing.T) {
 	first, second := objects.MakePool("first").Obj(), objects.MakePool("second").Selecting(v1alpha1.Labels{"second": "yes"}).Obj()
-	index := NewPoolIndex([]*v1alpha1.BypassNICPool{first, second})
+	index := NewPoolIndex([]*v1alpha1.BypassNICPool{first, second}, nil)
 	cases := map[string]struct {
 		labels []string
 		want   []string
@@ -81,7 +84,7 @@ func TestPoolIndex(t *testing.T) {
 		t.Error("nodes of the same pools do not share a set")
 	}
 	first.Generation = 2
-	if changed := NewPoolIndex([]*v1alpha1.BypassNICPool{first, second}).Of(objects.MakeNode("a", "role", "trading")); changed.On(nil).key() == one.On(nil).key() {
+	if changed := NewPoolIndex([]*v1alpha1.BypassNICPool{first, second}, nil).Of(objects.MakeNode("a", "role", "trading")); changed.On(nil).key() == one.On(nil).key() {
 		t.Error("a pool that has changed has the key that it had before")
 	}
 }
@@ -93,17 +96,17 @@ func TestKeyOfPools(t *testing.T) {
 		return &v1alpha1.LowLatencyNode{Spec: v1alpha1.LowLatencyNodeSpec{BypassNICs: []v1alpha1.BypassNICClaim{{PCIAddress: objects.FirstPort, Pool: pool}}}}
 	}
 	for count, want := range []bool{false, false, true, true} {
-		set := NewPoolIndex(all[:count]).Of(objects.MakeNode("n", "role", "trading"))
+		set := NewPoolIndex(all[:count], nil).Of(objects.MakeNode("n", "role", "trading"))
 		if got := set.On(claim("a")).key() != set.On(claim("b")).key(); got != want {
 			t.Errorf("keys of %d pools that had other NICs differ: %t, want %t", count, got, want)
 		}
 	}
-	before := NewPoolIndex(all[:2]).Of(objects.MakeNode("n", "role", "trading")).On(claim("a")).key()
+	before := NewPoolIndex(all[:2], nil).Of(objects.MakeNode("n", "role", "trading")).On(claim("a")).key()
 	all[1].Generation = 2
-	if after := NewPoolIndex(all[:2]).Of(objects.MakeNode("n", "role", "trading")).On(claim("a")).key(); after == before {
+	if after := NewPoolIndex(all[:2], nil).Of(objects.MakeNode("n", "role", "trading")).On(claim("a")).key(); after == before {
 		t.Error("two pools of which one has changed have the key that they had before")
 	}
-	one := NewPoolIndex(all[:2])
+	one := NewPoolIndex(all[:2], nil)
 	if again := one.Of(objects.MakeNode("m", "role", "trading")); again != one.Of(objects.MakeNode("n", "role", "trading")) {
 		t.Error("the same pools are another set")
 	}
@@ -114,7 +117,7 @@ func TestPoolsPerNodeAreBounded(t *testing.T) {
 	for i := range v1alpha1.MaxPoolsPerNode + 1 {
 		pools = append(pools, objects.MakePool(fmt.Sprintf("pool-%02d", i)).Obj())
 	}
-	names := NewPoolIndex(pools).Of(objects.MakeNode("n", "role", "trading")).Names()
+	names := NewPoolIndex(pools, nil).Of(objects.MakeNode("n", "role", "trading")).Names()
 	if len(names) != v1alpha1.MaxPoolsPerNode || names[0] != "pool-00" {
 		t.Errorf("pools are %v, want the first %d", names, v1alpha1.MaxPoolsPerNode)
 	}
@@ -148,7 +151,7 @@ func TestPlannedPools(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := map[string][]string{}
-			pools, _ := NewPoolIndex(tc.pools).Of(objects.MakeNode("n", "role", "trading")).On(nil).planned(hardware.NICs)
+			pools, _ := NewPoolIndex(tc.pools, nil).Of(objects.MakeNode("n", "role", "trading")).On(nil).planned(hardware.NICs)
 			for _, planned := range pools {
 				got[planned.Name] = nil
 				for _, nic := range planned.NICs {
@@ -220,7 +223,7 @@ func TestRecord(t *testing.T) {
 		},
 		"two NICs, and one is away now": {[]v1alpha1.BypassNICClaim{claim(objects.SecondPort, "a"), claim(away, "a")}, there, []v1alpha1.BypassNICClaim{claim(away, "a"), claim(objects.FirstPort, "a")}},
 	} {
-		pools := NewPoolIndex([]*v1alpha1.BypassNICPool{objects.MakePool("a").Obj(), objects.MakePool("b").Obj()}).Of(objects.MakeNode("n", "role", "trading"))
+		pools := NewPoolIndex([]*v1alpha1.BypassNICPool{objects.MakePool("a").Obj(), objects.MakePool("b").Obj()}, nil).Of(objects.MakeNode("n", "role", "trading"))
 		report := &v1alpha1.LowLatencyNode{Spec: v1alpha1.LowLatencyNodeSpec{BypassNICs: tc.recorded}}
 		if diff := cmp.Diff(tc.want, pools.On(report).Record(now, tc.inventory)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -228,5 +231,34 @@ func TestRecord(t *testing.T) {
 	}
 	if len(now) != 1 {
 		t.Errorf("the claims of now were changed: %v", now)
+	}
+}
+
+// TestClaimsOfIncumbents: beside an older pool of the same resource name, the one that has had NICs of a node keeps its name, on
+// all nodes.
+func TestClaimsOfIncumbents(t *testing.T) {
+	newcomer, served := objects.MakePool("a").Resource("x.example/same").Obj(), objects.MakePool("b").Resource("x.example/same").Obj()
+	newcomer.CreationTimestamp = metav1.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	served.CreationTimestamp = metav1.Date(2026, 1, 1, 0, 0, 9, 0, time.UTC)
+	world := &ProfileWorld{
+		Profile: objects.MakeProfile("trading").Obj(),
+		Pools:   []*v1alpha1.BypassNICPool{newcomer, served},
+		Nodes:   map[string]*corev1.Node{"n1": tradingNode("n1")},
+	}
+	owners := func() []string {
+		var owners []string
+		for _, claimant := range DecideProfile(world, NewPlanner(plan.PlatformRules{})).Members[0].Pools.claimants {
+			owners = append(owners, claimant.Name+" of "+claimant.ResourceOwner)
+		}
+		return owners
+	}
+	if diff := cmp.Diff([]string{"a of ", "b of a"}, owners()); diff != "" {
+		t.Errorf("owners of the name, when none has NICs (-want +got):\n%s", diff)
+	}
+	world.Incumbents = bypass.IncumbentsOf(&v1alpha1.LowLatencyNode{Spec: v1alpha1.LowLatencyNodeSpec{
+		BypassNICs: []v1alpha1.BypassNICClaim{{PCIAddress: objects.FirstPort, Pool: "b"}},
+	}})
+	if diff := cmp.Diff([]string{"a of b", "b of "}, owners()); diff != "" {
+		t.Errorf("owners of the name, when b has NICs (-want +got):\n%s", diff)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 )
 
 // ProfileWorld is what a profile is decided from. Everything in it but the profile may be shared: it is not changed.
@@ -22,6 +23,8 @@ type ProfileWorld struct {
 	Others []*v1alpha1.LowLatencyNodeProfile
 	// Pools are the BypassNICPools that are not being deleted, in ascending order of their names.
 	Pools []*v1alpha1.BypassNICPool
+	// Incumbents are those of Pools that have NICs of any node; nil where no two have the same resource name.
+	Incumbents bypass.Incumbents
 	// Nodes are all nodes of the cluster by name.
 	Nodes map[string]*corev1.Node
 	// Reports are the LowLatencyNodes by name: those of the profile, and those of the nodes that it selects, as far as
@@ -52,7 +55,7 @@ func DecideProfile(w *ProfileWorld, plans *Planner) *ProfileDecision {
 
 		RuntimeClassClaims: RuntimeClassClaims(w.Profile, w.Others),
 	}}
-	pools := NewPoolIndex(w.Pools)
+	pools := NewPoolIndex(w.Pools, w.Incumbents)
 	for _, node := range w.Nodes {
 		others := SelectingProfiles(w.Others, node)
 		switch {

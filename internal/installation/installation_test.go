@@ -45,7 +45,7 @@ func planOn(t *testing.T, facts *host.Facts) *plan.NodePlan {
 		t.Fatal(err)
 	}
 	profile := objects.MakeProfile("trading").Obj()
-	planned := fleet.PlanHardware(profile, fleet.NewPoolSet(nil, nil).On(nil), hardware, kubernetes.Rules())
+	planned := fleet.PlanHardware(profile, fleet.NewPoolSet(nil, nil, nil).On(nil), hardware, kubernetes.Rules())
 	if planned.Plan == nil {
 		t.Fatalf("no plan: %v", planned.Findings)
 	}

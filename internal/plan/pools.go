@@ -73,7 +73,7 @@ func (p *planner) reportConflicts(pool Pool) {
 	if pool.ResourceOwner != "" {
 		p.report(v1alpha1.SeverityHigh, RulePoolConflict, poolField(pool.Name, "spec.resourceName"),
 			fmt.Sprintf("Create BypassNICPool %s again with another resource name.", pool.Name),
-			"resource name %s belongs to BypassNICPool %s, which is older, so BypassNICPool %s has no NIC",
+			"resource name %s belongs to BypassNICPool %s, which had it first, so BypassNICPool %s has no NIC",
 			pool.Spec.ResourceName, pool.ResourceOwner, pool.Name)
 	}
 }

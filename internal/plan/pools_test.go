@@ -429,7 +429,7 @@ func TestPoolConflicts(t *testing.T) {
 		"High plan.pool-conflict: BypassNICPool dpdk spec.nics: NIC 0000:3b:00.0 (ens1f0), 0000:af:00.0 (ens2f0) belongs to BypassNICPool feed, " +
 			"which had it first, so BypassNICPool dpdk does not get it.",
 		"High plan.pool-conflict: BypassNICPool dpdk spec.resourceName: resource name lowlatency.dev/x2 belongs to BypassNICPool orders, " +
-			"which is older, so BypassNICPool dpdk has no NIC.",
+			"which had it first, so BypassNICPool dpdk has no NIC.",
 	}
 	if diff := cmp.Diff(want, list(about, ruleAndMessage)); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)

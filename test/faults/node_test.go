@@ -152,7 +152,7 @@ func (n *node) look(ctx context.Context) (read reading, err error) {
 		return read, err
 	}
 	topology.MarkManagement(found, &read.facts.Bypass, nil)
-	read.planned = fleet.PlanHardware(n.profile, fleet.NewPoolSet(n.pools, nil).On(nil), found, manifests.Rules())
+	read.planned = fleet.PlanHardware(n.profile, fleet.NewPoolSet(n.pools, nil, nil).On(nil), found, manifests.Rules())
 	request := host.Request{}
 	for _, wanted := range []*plan.NodePlan{n.plan, read.planned.Plan} {
 		if wanted != nil {

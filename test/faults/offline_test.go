@@ -115,7 +115,7 @@ func (n *node) planOf(inventory *v1alpha1.Inventory) string {
 	n.t.Helper()
 	hardware, err := topology.FromInventory(inventory)
 	n.must(err)
-	return fleet.PlanHardware(n.profile, fleet.NewPoolSet(n.pools, nil).On(nil), hardware, manifests.Rules()).Hash
+	return fleet.PlanHardware(n.profile, fleet.NewPoolSet(n.pools, nil, nil).On(nil), hardware, manifests.Rules()).Hash
 }
 
 func checkOffline(t *testing.T, way string, id int, report verify.Report) {

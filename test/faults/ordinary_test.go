@@ -86,7 +86,7 @@ func writeAndBoot(ctx context.Context, dir string, wanted asked, hardware hosttr
 	if err != nil {
 		return verify.Report{}, err
 	}
-	planned := fleet.PlanHardware(wanted.profile, fleet.NewPoolSet(wanted.pools, nil).On(nil), found, kubernetes.Rules())
+	planned := fleet.PlanHardware(wanted.profile, fleet.NewPoolSet(wanted.pools, nil, nil).On(nil), found, kubernetes.Rules())
 	if planned.Plan == nil {
 		return verify.Report{}, errors.New("no plan: " + refusals(planned.Findings))
 	}

@@ -110,7 +110,7 @@ func resourceFindings(pool *v1alpha1.BypassNICPool, standing *bypass.Standing) [
 	switch {
 	case standing.ResourceOwner != "":
 		return []poolFinding{{reason: v1alpha1.ReasonNICClaimConflict, pools: []string{standing.ResourceOwner}, text: fmt.Sprintf(
-			"resource name %s belongs to BypassNICPool %s, which is older, so this pool hands out nothing: create it again with "+
+			"resource name %s belongs to BypassNICPool %s, which had it first, so this pool hands out nothing: create it again with "+
 				"another spec.resourceName", pool.Spec.ResourceName, standing.ResourceOwner)}}
 	case others != "":
 		return []poolFinding{{reason: v1alpha1.ReasonNICClaimConflict, kept: true, pools: standing.SameResource, text: fmt.Sprintf(

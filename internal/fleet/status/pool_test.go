@@ -39,7 +39,7 @@ func poolWorldOf(t *testing.T, pools []*v1alpha1.BypassNICPool, nodes ...*corev1
 	xeon := objects.InventoryOf(t, hosttree.Xeon())
 	for _, node := range nodes {
 		report := objects.MakeReport(node.Name, "trading").Inventory(xeon).Verified("plan", "TTT").Obj()
-		selecting := fleet.NewPoolIndex(pools).Of(node)
+		selecting := fleet.NewPoolIndex(pools, nil).Of(node)
 		report.Spec.BypassPools, report.Spec.PlannedPools = selecting.Names(), selecting.Generations()
 		w.Reports[node.Name] = report
 	}
@@ -311,7 +311,7 @@ func TestConflictFindings(t *testing.T) {
 		},
 		"a resource name is another pool's on whatever nodes": {
 			pool: namesake,
-			want: []string{"  [x2]: resource name lowlatency.dev/x2 belongs to BypassNICPool x2, which is older, so this pool hands out nothing: " +
+			want: []string{"  [x2]: resource name lowlatency.dev/x2 belongs to BypassNICPool x2, which had it first, so this pool hands out nothing: " +
 				"create it again with another spec.resourceName"},
 			degraded: "True NICClaimConflict",
 		},

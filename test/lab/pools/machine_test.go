@@ -122,7 +122,7 @@ func (s *scene) planPools(t *testing.T) *plan.NodePlan {
 	t.Helper()
 	machine := s.topology(t)
 	input, pools := plan.Input{Profile: readProfile(t), Topology: machine}, readPools(t)
-	input.Pools = bypass.PlannedPools(pools, bypass.Claims(bypass.Claimants(pools), nil, machine.NICs))
+	input.Pools = bypass.PlannedPools(pools, bypass.Claims(bypass.Claimants(pools, nil), nil, machine.NICs))
 	planned, findings := plan.New(input)
 	if planned == nil {
 		t.Fatalf("no plan: %+v", findings)
