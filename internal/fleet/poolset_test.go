@@ -246,8 +246,9 @@ func TestClaimsOfIncumbents(t *testing.T) {
 		Nodes:   map[string]*corev1.Node{"n1": tradingNode("n1")},
 	}
 	owners := func() []string {
-		var owners []string
-		for _, claimant := range DecideProfile(world, NewPlanner(plan.PlatformRules{})).Members[0].Pools.claimants {
+		claimants := DecideProfile(world, NewPlanner(plan.PlatformRules{})).Members[0].Pools.claimants
+		owners := make([]string, 0, len(claimants))
+		for _, claimant := range claimants {
 			owners = append(owners, claimant.Name+" of "+claimant.ResourceOwner)
 		}
 		return owners
