@@ -206,12 +206,15 @@ func (c *cluster) ends(p *process) {
 	if err := <-p.ended; err != nil {
 		c.t.Errorf("the program ended with %v: %s", err, p.log)
 	}
+	c.stops(corev1.PodSucceeded, batchv1.JobComplete, corev1.ContainerStateTerminated{Message: read(c.t, p.record)})
+}
+
+// stops tells the API server what has become of the newest pod and its Job.
+func (c *cluster) stops(phase corev1.PodPhase, end batchv1.JobConditionType, how corev1.ContainerStateTerminated) {
 	pod, job := &c.world.Pods[len(c.world.Pods)-1], &c.world.Jobs[len(c.world.Jobs)-1]
-	pod.Status.Phase = corev1.PodSucceeded
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: "measure", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: read(c.t, p.record)}},
-	}}
-	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	pod.Status.Phase = phase
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "measure", State: corev1.ContainerState{Terminated: &how}}}
+	job.Status.Conditions = []batchv1.JobCondition{{Type: end, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
 }
 
 // expect compares outcome and reason of the node.
@@ -306,6 +309,22 @@ func (c *cluster) expectOf(peer func(*cluster), reason string) {
 	c.step()
 	c.expect(v1alpha1.LatencyInconclusive, reason)
 	c.t.Log(c.result().Message)
+}
+
+// TestFullDisk: a record for which the node has no space left is no result, and the pod's log says why there is none.
+func TestFullDisk(t *testing.T) {
+	c := newCluster(t, func(*v1alpha1.LatencyTestSpec) {})
+	c.step()
+	c.pod()
+	c.step()
+	client := c.pod("--record=/dev/full")
+	if err := <-client.ended; err == nil || !strings.Contains(client.log.String(), "leaving the record: write /dev/full: no space left on device") {
+		t.Errorf("the program ended with %v: %s", err, client.log)
+	}
+	c.stops(corev1.PodFailed, batchv1.JobFailed, corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error"})
+	c.step()
+	c.expect(v1alpha1.LatencyInconclusive, v1alpha1.TestPodFailed)
+	t.Log(c.result().Message)
 }
 
 // TestPeerThatVanishes kills the server while it is measured.
