@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -88,6 +89,7 @@ func cachedObjects(kind platform.Kind, own Options) (map[client.Object]cache.ByO
 		&corev1.Pod{}:           {Label: ofTests},
 	}
 	if kind != platform.OpenShift {
+		byObject[&nodev1.RuntimeClass{}] = cache.ByObject{Label: selector}
 		return byObject, nil
 	}
 	// Who has paused a machine config pool is read from its managed fields.

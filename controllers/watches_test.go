@@ -91,8 +91,8 @@ func TestCachedObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(onKubernetes) != 6 {
-		t.Errorf("on Kubernetes %d kinds are restricted, want Node, ConfigMap, Lease, DaemonSet, Job and Pod", len(onKubernetes))
+	if len(onKubernetes) != 7 {
+		t.Errorf("on Kubernetes %d kinds are restricted, want Node, ConfigMap, Lease, DaemonSet, Job, Pod and RuntimeClass", len(onKubernetes))
 	}
 	onOpenShift, err := cachedObjects(platform.OpenShift, Options{Namespace: "operator", AgentNamespace: "agents"})
 	if err != nil {

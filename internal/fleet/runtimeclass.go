@@ -5,10 +5,20 @@ package fleet
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 )
+
+// RuntimeClassTaken is that the RuntimeClass of a name is that of another profile, the holder.
+func RuntimeClassTaken(name, holder string) Conflict {
+	return Conflict{
+		Reason: v1alpha1.ReasonRuntimeClassConflict,
+		Message: fmt.Sprintf("RuntimeClass %s is that of profile %s, and a RuntimeClass brings pods to the nodes of one profile only: take "+
+			"spec.containerRuntime.runtimeClassName out of one of the two", name, holder),
+	}
+}
 
 // RuntimeClassClaims are the names of the profiles, the given one among them, that give their RuntimeClass the name which it gives
 // to its own, the oldest first; nil when there is no other.

@@ -165,9 +165,5 @@ func (w *world) runtimeClassConflict(t *target, intent *fleet.Intent) *fleet.Con
 	if holder == intent.Profile.Name {
 		return nil
 	}
-	return &fleet.Conflict{
-		Reason: v1alpha1.ReasonRuntimeClassConflict,
-		Message: fmt.Sprintf("RuntimeClass %s is that of profile %s, and a RuntimeClass brings pods to the nodes of one profile only: take "+
-			"spec.containerRuntime.runtimeClassName out of one of the two", name, holder),
-	}
+	return new(fleet.RuntimeClassTaken(name, holder))
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +30,7 @@ import (
 
 // Options are what the platform works with.
 type Options struct {
-	// Cache answers from memory; it holds Nodes and LowLatencyNodes.
+	// Cache answers from memory; it holds Nodes, LowLatencyNodes and the operator's RuntimeClasses.
 	Cache client.Reader
 	// Live answers from the API server: turns and instructions are few, and what is decided by them must not be old.
 	Live client.Reader
@@ -78,7 +79,9 @@ func (p *Platform) Rules() plan.PlatformRules { return kubernetes.Rules() }
 func (p *Platform) IsConfigured(*corev1.Node) bool { return false }
 
 // Watches implements platform.Platform: what guards say comes with LowLatencyNodes, which are watched anyway.
-func (p *Platform) Watches() []platform.Watch { return nil }
+func (p *Platform) Watches() []platform.Watch {
+	return []platform.Watch{{Object: &nodev1.RuntimeClass{}}}
+}
 
 const (
 	// turnPause is when to look again at nodes that have their turn, waitPause at those that wait for others. Where a step was done and
@@ -110,11 +113,15 @@ func (p *Platform) Roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcom
 	if err != nil {
 		return fleet.Outcome{}, err
 	}
+	conflicts, unoffered := p.offerHandler(ctx, w)
+	// Who may not have the RuntimeClass begins nothing.
+	w.limits.MayBegin = w.limits.MayBegin && len(conflicts) == 0
 	decision, failure := p.goOn(ctx, w)
 	outcome := w.outcome(&decision)
+	outcome.Conflicts = append(outcome.Conflicts, conflicts...)
 	outcome.RetryAfter = sooner(outcome.RetryAfter, p.afterSteps(&decision))
 	outcome.Returning, err = p.release(ctx, w, &decision)
-	return outcome, errors.Join(failure, err)
+	return outcome, errors.Join(failure, err, unoffered)
 }
 
 // Return implements platform.Platform.
@@ -133,8 +140,9 @@ func (p *Platform) Return(ctx context.Context, intent *fleet.Intent) (fleet.Rema
 	rest := w.remainder(&decision)
 	if !rest.Done() {
 		rest.RetryAfter = sooner(rest.RetryAfter, p.afterSteps(&decision))
+		return rest, err
 	}
-	return rest, err
+	return rest, errors.Join(err, p.removeClasses(ctx, intent.Profile.Name, ""))
 }
 
 // afterSteps is when to look again because of what was done; 0 where somebody else is waited for.
