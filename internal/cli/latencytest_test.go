@@ -461,7 +461,7 @@ func TestRowsOfPingPong(t *testing.T) {
 func TestPageOfPingPong(t *testing.T) {
 	file := saved(t, pingPongTest(t))
 	page := run(t, "", "test", "report", "-f", file, "-o", "html").out
-	for _, want := range []string{"64 bytes: 99 %", "1024 bytes: longest", "to a server on node n9", "path Kernel"} {
+	for _, want := range []string{"64 bytes: 99 %", "1024 bytes: longest", "to a server on node n9", "path Kernel", "bytes of a message<", "50 %, the run before<"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -515,7 +515,7 @@ func TestReportOfARateSweep(t *testing.T) {
 	rows := run(t, "", "test", "report", "-f", file, "-o", "csv")
 	golden.Assert(t, report.out+"\n"+compared.out+"\n"+rows.out, "latencytest-ratesweep.txt")
 	page := run(t, "", "test", "report", "-f", file, "-o", "html").out
-	for _, want := range []string{"10000 a second: 99 %", "50000 a second: late messages", "50000 a second: messages a second", "from when it left"} {
+	for _, want := range []string{"10000 a second: 99 %", "50000 a second: late messages", "50000 a second: messages a second", "from when it left", ">messages a second<", ">50000<"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

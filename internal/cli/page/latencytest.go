@@ -50,6 +50,8 @@ type latencyNode struct {
 	Rows []latencyRow
 	// Distribution and Curves are complete SVG documents, which escape what they are made of themselves; "" without a measurement.
 	Distribution, Curves template.HTML
+	// Way are latencies of messages over their sizes or rates; "" where there is only one.
+	Way template.HTML
 	// Unread says why there is no distribution.
 	Unread string
 }
@@ -106,6 +108,7 @@ func latencyNodeOf(node *view.LatencyNode, test *view.LatencyTest, reference *Re
 		curves = append(curves, curve(reference.Name, reference.Measurement))
 	}
 	n.Curves = template.HTML(picture.Percentiles(curves))
+	n.Way = way(node)
 	n.Rows = latencyRows(node, test, reference)
 	if node.Measured.Histogram == "" {
 		n.Unread = "the result has no histogram"
@@ -122,7 +125,11 @@ func latencyNodeOf(node *view.LatencyNode, test *view.LatencyTest, reference *Re
 			series = append(series, picture.Series{Name: reference.Name, Bars: others})
 		}
 	}
-	n.Distribution = template.HTML(picture.Distribution(series))
+	below, beside := "length of an interruption", "interruptions"
+	if node.Measured.Network != nil {
+		below, beside = "latency of a message", "messages"
+	}
+	n.Distribution = template.HTML(picture.Distribution(below, beside, series))
 	return n
 }
 
@@ -139,7 +146,7 @@ func curve(name string, m *v1alpha1.LatencyMeasurement) picture.Series {
 	s := picture.Series{Name: name}
 	for i, percentile := range qualification.Percentiles() {
 		if value, found := qualification.PercentileOf(m.Percentiles, percentile); found {
-			s.Points = append(s.Points, picture.Point{Percent: latency.Ladder()[i], Nanoseconds: value})
+			s.Points = append(s.Points, picture.Point{Across: latency.Ladder()[i], Nanoseconds: value})
 		}
 	}
 	return s
