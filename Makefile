@@ -275,7 +275,7 @@ lab-pools: programs-lab-pools ## Show BypassNICPools on a real node: PREEMPT_RT 
 
 .PHONY: lab-latency
 lab-latency: programs-lab-latency ## Let LatencyTests measure the same real node: jitter, a neighbour that must be named, messages between two pods.
-	go test -tags lab -count=1 -timeout 180m -v -run 'TestPools/^(control|boot|plan|kernel_is|node_joins|the_manager|operator|LatencyTest)' ./test/lab/pools
+	go test -tags lab -count=1 -timeout 180m -v -run 'TestPools/^(control|boot|plan|kernel_is|node_joins|something|the_manager|operator|LatencyTest)' ./test/lab/pools
 
 .PHONY: lab-onload
 lab-onload: programs-lab-onload ## Judge a real Onload on AF_XDP: its modules in an emulated machine, and containers with the device plugin's answer.

@@ -27,8 +27,8 @@ import (
 const (
 	// gateway is this machine as the virtual machines see it: QEMU's user network leads it to the loopback address.
 	gateway = "10.0.2.2"
-	// serviceAddress is the API server's as pods know it: the first address of the services.
-	serviceAddress = "10.0.0.1"
+	// ServiceAddress is the API server's as pods know it: the first address of the services.
+	ServiceAddress = "10.0.0.1"
 	services       = "10.0.0.0/24"
 	// controlPlaneLimit bounds the start of etcd and kube-apiserver: seconds on idle cores.
 	controlPlaneLimit = 3 * time.Minute
@@ -98,7 +98,7 @@ func (c *Cluster) startServer() error {
 // writeKeys makes what envtest would make with fewer names: the server's certificate and the key of service accounts.
 func (c *Cluster) writeKeys() (authority []byte, err error) {
 	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost",
-		[]net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(serviceAddress), net.ParseIP(gateway)},
+		[]net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(ServiceAddress), net.ParseIP(gateway)},
 		[]string{"kubernetes.default", "kubernetes.default.svc"})
 	if err != nil {
 		return nil, fmt.Errorf("making the API server's certificate: %w", err)
@@ -183,6 +183,12 @@ func (c *Cluster) Kubeconfig(user string, groups ...string) (string, error) {
 		return "", fmt.Errorf("writing the kubeconfig of %s: %w", user, err)
 	}
 	return path, nil
+}
+
+// KubeconfigInside is the connection of a user in some groups for a program on a machine of the lab.
+func (c *Cluster) KubeconfigInside(user string, groups ...string) (string, error) {
+	content, err := c.kubeconfig("https://"+gateway+":"+c.port(), user, groups)
+	return string(content), err
 }
 
 // kubeconfig of a user who finds the API server at an address.

@@ -64,7 +64,7 @@ func (c *Cluster) Join(ctx context.Context, m *Machine, configuration []byte, pr
 		return err
 	}
 	values := map[string]string{
-		"Files": FilesPath, "Gateway": gateway, "Port": c.port(), "Service": serviceAddress, "Pause": PauseImage,
+		"Files": FilesPath, "Gateway": gateway, "Port": c.port(), "Service": ServiceAddress, "Pause": PauseImage,
 		"Kubeconfig": string(kubeconfig),
 	}
 	files, err := nodeFiles()

@@ -99,7 +99,7 @@ func TestNodeFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := map[string]string{
-		"Files": FilesPath, "Gateway": gateway, "Port": "16443", "Service": serviceAddress, "Pause": PauseImage,
+		"Files": FilesPath, "Gateway": gateway, "Port": "16443", "Service": ServiceAddress, "Pause": PauseImage,
 		"Kubeconfig": "kind: Config",
 	}
 	got := map[string]string{}

@@ -46,6 +46,7 @@ func TestPools(t *testing.T) {
 		return
 	}
 	s.step(t, "allocatable appears", s.allocatable)
+	s.step(t, "network policies are in force", s.policies)
 	s.step(t, "who has taken over a pod gets nothing more", s.takenOver)
 	s.step(t, "a pod that cannot be aligned is foreseen and refused", s.refused)
 	s.step(t, "a Guaranteed pod gets NIC, CPUs and hugepages on one NUMA node", s.firstPod)
@@ -90,7 +91,7 @@ func (s *scene) raise(t *testing.T) bool {
 		seen := s.ready(t)
 		s.compare(t, hugepageFacts())
 		return seen
-	}) && s.step(t, "the manager runs as a pod of the image", s.managerPod) &&
+	}) && s.step(t, "something enforces network policies", s.enforce) && s.step(t, "the manager runs as a pod of the image", s.managerPod) &&
 		s.step(t, "operator deploys device plugins", s.deploy)
 }
 

@@ -9,6 +9,7 @@ package pools_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,7 @@ func (o *outcomes) print() {
 // build builds the project's programs, and that of the lab's pods.
 func (s *scene) build(t *testing.T) {
 	t.Helper()
-	must(t, lab.BuildPrograms(t.Context(), s.built, "cmd/...", "test/lab/workload"))
+	must(t, lab.BuildPrograms(t.Context(), s.built, "cmd/...", "test/lab/workload", "test/lab/enforcer"))
 }
 
 // nodeFiles are the programs and images for the machine.
@@ -108,10 +109,13 @@ func (s *scene) nodeFiles(t *testing.T) string {
 	}))
 	must(t, lab.BuildOperatorImage(t.Context(), filepath.Join(dir, "images", "operator.tar")))
 	must(t, lab.BuildTrafficImage(t.Context(), s.trafficImage(t), filepath.Join(dir, "images", "traffic.tar")))
-	for _, program := range []string{"kubectl-lowlatency", "workload"} {
-		content, err := os.ReadFile(filepath.Join(s.built, program))
+	for name, path := range map[string]string{
+		"kubectl-lowlatency": filepath.Join(s.built, "kubectl-lowlatency"), "workload": filepath.Join(s.built, "workload"),
+		"enforcer": cmp.Or(os.Getenv(foreignEnforcer), filepath.Join(s.built, "enforcer")),
+	} {
+		content, err := os.ReadFile(path)
 		must(t, err)
-		must(t, os.WriteFile(filepath.Join(dir, "bin", program), content, 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, "bin", name), content, 0o755))
 	}
 	return dir
 }

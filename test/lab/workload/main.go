@@ -41,8 +41,14 @@ func main() {
 	queues := flag.String("queues", "", "the environment variable that names queues for AF_XDP")
 	trials := flag.String("try", "", "what to try, as JSON, in place of all else; what came of each is printed")
 	address := flag.String("get", "", "an https address to ask, with the TOKEN of the environment, in place of all else; the status is printed")
+	connect := flag.String("connect", "", "a TCP address to connect to, in place of all else; what comes of it is printed")
+	listen := flag.String("listen", "", "a TCP address to take connections at, in place of all else")
 	flag.Parse()
 	switch {
+	case *connect != "":
+		exit(dial(*connect))
+	case *listen != "":
+		exit(take(*listen))
 	case *trials != "":
 		exit(try(*trials))
 	case *address != "":

@@ -9,10 +9,13 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/lowlatency-dev/lowlatency-operator/test/confinement/attempts"
@@ -57,4 +60,42 @@ func get(address, token string) error {
 	}
 	fmt.Println(answer.StatusCode, len(content))
 	return err
+}
+
+// dialLimit is longer than a connection takes on a busy emulated machine, and not so long that one tries again many times.
+const dialLimit = 6 * time.Second
+
+// dial connects and prints what came of it: "connected", "refused" where nobody listens, or "no answer" where packets are dropped.
+func dial(address string) error {
+	connection, err := net.DialTimeout("tcp", address, dialLimit)
+	timeout, isNetwork := errors.AsType[net.Error](err)
+	switch {
+	case err == nil:
+		fmt.Println("connected")
+		return connection.Close()
+	case errors.Is(err, syscall.ECONNREFUSED):
+		fmt.Println("refused")
+	case isNetwork && timeout.Timeout():
+		fmt.Println("no answer")
+	default:
+		return err
+	}
+	return nil
+}
+
+// take takes connections until the program is ended, and ends each at once.
+func take(address string) error {
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return err
+	}
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return err
+		}
+		if err := connection.Close(); err != nil {
+			return err
+		}
+	}
 }
