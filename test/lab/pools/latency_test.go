@@ -31,6 +31,8 @@ const (
 	// longest is an interruption that no machine of the lab has without a neighbour: the host of a busy lab takes a processor away for
 	// a second at most.
 	longest = 5 * time.Second
+	// busyTries is how often a machine may be too busy to be measured, after which it is measured again at once.
+	busyTries = 8
 	// neighbour is how long the neighbour keeps the CPUs for itself.
 	neighbour = 12 * time.Second
 )
@@ -156,15 +158,35 @@ func (s *scene) messages(t *testing.T) string {
 	test.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64, 1472}}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathKernel}
 	s.create(t, test)
-	result := s.outcome(t, test, 0)
+	result, tries := s.whenQuiet(t, test)
 	expect(t, result, v1alpha1.LatencyPassed)
 	client := s.isolated(t, result.Measured.CPUs)
 	network := result.Measured.Network
 	if network == nil || network.Path != v1alpha1.LatencyPathKernel || len(network.Sizes) != 2 {
 		t.Fatalf("over the network: %+v", network)
 	}
-	return fmt.Sprintf("Passed: client on CPU %s, %s, %d messages of 64 bytes, P50 %s", client, network.Path, network.Sizes[0].Samples,
-		time.Duration(network.Sizes[0].Percentiles[0].Nanoseconds))
+	return fmt.Sprintf("Passed: client on CPU %s, %s, %d messages of 64 bytes, P50 %s; Inconclusive before, the machine was busy: %d times", client,
+		network.Path, network.Sizes[0].Samples, time.Duration(network.Sizes[0].Percentiles[0].Nanoseconds), tries)
+}
+
+// whenQuiet measures until the machine is not too busy to measure, as it is when its host takes processors away. It returns how often it was.
+func (s *scene) whenQuiet(t *testing.T, test *v1alpha1.LatencyTest) (result v1alpha1.LatencyTestResult, tries int32) {
+	t.Helper()
+	for ; ; tries++ {
+		s.wait(t, fmt.Sprintf("run %d of LatencyTest %s", tries, test.Name), func(ctx context.Context) (bool, string) {
+			if err := s.api.Get(ctx, client.ObjectKeyFromObject(test), test); err != nil || len(test.Status.Results) != 1 {
+				return false, fmt.Sprint(test.Status, err)
+			}
+			result = test.Status.Results[0]
+			isTried := result.Attempts > 0 || result.Measured != nil && result.Measured.Run == tries
+			return result.Activity == v1alpha1.LatencyIdle && isTried && test.Status.ObservedGeneration == test.Generation,
+				fmt.Sprintf("%s %s %s: %s", result.Activity, result.Outcome, result.Reason, result.Message)
+		})
+		if result.Outcome != v1alpha1.LatencyInconclusive || result.Reason != v1alpha1.TestMachineBusy || tries == busyTries {
+			return result, tries
+		}
+		must(t, s.api.Patch(t.Context(), test, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"run":%d}}`, tries+1))))
+	}
 }
 
 // gate waits until the node says this of its readiness, and has the taint of the gate or not. It returns what the node says.
