@@ -123,7 +123,7 @@ func (m *Machine) makeFilesDisk(ctx context.Context) error {
 		}
 		info, err := entry.Info()
 		if err == nil {
-			size += info.Size() + info.Size()/50
+			size += info.Size() + info.Size()/20
 		}
 		return err
 	})
