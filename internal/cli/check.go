@@ -44,7 +44,7 @@ its place. With a severity, the failed checks of that severity and of higher one
 Exit codes: 0 all conditions are True; 1 one is False, or the profile does not fit the host; 2 wrong usage or input;
 3 one is Unknown and none is False: the host does not report what a critical check needs.`,
 		Example: "  kubectl lowlatency check -f trading.yaml --window 10s\n  kubectl lowlatency check -f trading.yaml --root node.tar.gz",
-		Args:    cobra.NoArgs,
+		Args:    usage.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), options) },
 	}
 	options.addFlags(command, a)

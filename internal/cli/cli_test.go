@@ -383,7 +383,7 @@ func TestErrors(t *testing.T) {
 		"an unknown flag":     {args: []string{"plan", "--rot", "/"}, want: "unknown flag: --rot (did you mean --root?); see kubectl lowlatency plan --help"},
 		"an unknown format":   {args: []string{"plan", "-o", "xml"}, want: `invalid argument "xml" for "-o, --output" flag: must be one of text, json, yaml, markdown, jsonpath=..., go-template=...; see kubectl lowlatency plan --help`},
 		"an unknown colour":   {args: []string{"plan", "--color", "red"}, want: `invalid argument "red" for "--color" flag: must be one of auto, always, never; see kubectl lowlatency plan --help`},
-		"an argument":         {args: []string{"topology", "x"}, want: `unknown command "x" for "kubectl lowlatency topology"`},
+		"an argument":         {args: []string{"topology", "x"}, want: `topology takes no arguments, and "x" is one; see kubectl lowlatency topology --help`},
 		"no file":             {args: []string{"plan"}, want: "give the file with what is wanted: -f FILE, or -f - for the standard input"},
 		"no file to import":   {args: []string{"import"}, want: "give the file with the PerformanceProfile: -f FILE, or -f - for the standard input"},
 		"no file to write":    {args: []string{"snapshot", "--root", host}, want: "say where the snapshot goes, for example with -o node.tar.gz"},

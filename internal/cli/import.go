@@ -34,7 +34,7 @@ func (a *app) importCommand() *cobra.Command {
 behaviour. Whatever has no exact counterpart is a comment above the object; with -o json, it is a line on
 the standard error.`,
 		Example: "  oc get performanceprofile performance -o yaml | kubectl lowlatency import -f - > trading.yaml",
-		Args:    cobra.NoArgs,
+		Args:    usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.importProfiles(cmd.Context(), files, format.Value)
 		},

@@ -50,7 +50,7 @@ plan, and the changes reboot a node.`,
   kubectl lowlatency plan -f trading.yaml --root a.tar.gz --against running
   kubectl lowlatency plan -f profiles --root snapshots/a.tar.gz --against origin/main -o markdown --exit-code
   kubectl get llnp,lln -o yaml | kubectl lowlatency plan -f - --profile trading -o json`,
-		Args: cobra.NoArgs,
+		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.plan(cmd.Context(), options) },
 	}
 	options.addFlags(command, a)

@@ -75,7 +75,7 @@ Exit codes: 0 done; 1 a node has no plan and nothing is printed for it, or nothi
 		Example: `  kubectl lowlatency render -f trading.yaml --root a.tar.gz --root b.tar.gz > manifests.yaml
   kubectl lowlatency render -f trading.yaml --root / --platform kubernetes
   kubectl lowlatency render -f trading.yaml --root / -o operations > operations.yaml`,
-		Args: cobra.NoArgs,
+		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.render(cmd.Context(), options) },
 	}
 	options.addFlags(command, a)

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/supportreport"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/version"
@@ -64,7 +65,7 @@ that are not about the kernel are left out. What could not be read is said in RE
 		Example: `  kubectl lowlatency report -o report.tar.gz
   kubectl lowlatency report --redact --node worker-1 --node worker-2 -o report.tar.gz
   kubectl lowlatency report --directory /must-gather`,
-		Args: cobra.NoArgs,
+		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.report(cmd.Context(), options) },
 	}
 	flags := command.Flags()

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/atomicfile"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 )
 
@@ -32,7 +33,7 @@ With --redact, other names take the place of those of the host, its users, units
 addresses, routes but those that are default routes, and the values of kernel arguments that are not about CPUs, memory,
 power or drivers are left out. check and plan say the same of it, but for these names and arguments.`,
 		Example: "  kubectl lowlatency snapshot -o node.tar.gz\n  kubectl lowlatency topology --root node.tar.gz\n  kubectl lowlatency snapshot --redact -o for-others.tar.gz",
-		Args:    cobra.NoArgs,
+		Args:    usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			disclosure := host.Disclosed
 			if redacted {

@@ -29,7 +29,7 @@ func (a *app) topologyCommand() *cobra.Command {
 		Use:     "topology",
 		Short:   "Draw the CPUs, caches, NUMA nodes, memory and NICs of a host",
 		Example: "  kubectl lowlatency topology\n  kubectl lowlatency topology --root node.tar.gz -o json\n  kubectl lowlatency topology --root node.tar.gz -o svg > node.svg",
-		Args:    cobra.NoArgs,
+		Args:    usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.topology(cmd.Context(), root, format.Value)
 		},

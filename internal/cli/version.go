@@ -36,7 +36,7 @@ node pulled. Several lines for one of them mean that an upgrade is under way, or
 Without a cluster, only the version of this program is printed, and the standard error says why. A cluster that is configured and
 does not answer is an error.`,
 		Example: "  kubectl lowlatency version\n  kubectl lowlatency version --client",
-		Args:    cobra.NoArgs,
+		Args:    usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.printVersions(cmd.Context(), &options, format.Value)
 		},

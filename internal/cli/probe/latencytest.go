@@ -48,7 +48,7 @@ func testCommand() *cobra.Command {
 		Long: `Measure the CPUs that this container has for itself, or from one of them over the network, and leave a record of it for the operator. It
 is the program of the Jobs of a LatencyTest: see "kubectl explain latencytest".`,
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return flags.run(command.Context(), command.OutOrStdout(), command.ErrOrStderr())
 		},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/traffic"
 )
@@ -38,7 +39,7 @@ each long one, and the best rate must hold over a longer one. The answer is an i
 that the sender does not reach says nothing about the receiver, and is told so. Latencies are those of probes, a second stream of few messages.`,
 		Example: "  kubectl lowlatency probe load --server\n  kubectl lowlatency probe load --client 10.0.0.2 --limit 99=50us --growth 3\n" +
 			"  kubectl lowlatency probe load --client 10.0.0.2 --at-least 200000 --confirm 1h",
-		Args: cobra.NoArgs,
+		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return flags.run(command, flags.measure)
 		},

@@ -47,7 +47,7 @@ LD_PRELOAD=libonload.so kubectl lowlatency probe pingpong ... The path that mess
 counters at both ends and printed with the result.`,
 		Example: "  kubectl lowlatency probe pingpong --server\n  kubectl lowlatency probe pingpong --client 10.0.0.2 --transport udp --sizes 32,64,256\n" +
 			"  kubectl lowlatency probe pingpong --client 10.0.0.2 --limit 99=20us --accelerated -o json > result.json",
-		Args: cobra.NoArgs,
+		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := flags.check(command.Context()); err != nil {
 				return err

@@ -61,7 +61,7 @@ func Command(root string) *cobra.Command {
 counted when it happened. Without --cpus, the isolated CPUs of the running kernel are measured. The probe never runs on CPUs that
 a pod owns, nor on CPUs that are at work. It runs on the host itself, as root where --priority is set.`,
 		Example: "  kubectl lowlatency probe jitter --cpus 4-7 --duration 60s\n  kubectl lowlatency probe jitter --cpus 4-7 -o svg > jitter.svg\n  kubectl lowlatency probe jitter --cpus 4-7 -o json > before.json",
-		Args:    cobra.NoArgs,
+		Args:    usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if flags.measure {
 				return jitter.Serve(command.InOrStdin(), command.OutOrStdout())

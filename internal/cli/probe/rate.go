@@ -86,7 +86,7 @@ that stalls is seen as long as it stalls. Latencies count from when a message wa
 estimated as sfnt-stream does: the time until the answer, less the mean half round trip with one message at a time. A rate that the
 sender missed by more than 10 % is the last.`,
 		Example: "  kubectl lowlatency probe rate --server\n  kubectl lowlatency probe rate --client 10.0.0.2 --rates 10000,50000,100000 --duration 10s",
-		Args:    cobra.NoArgs,
+		Args:    usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return flags.run(command, flags.measure)
 		},

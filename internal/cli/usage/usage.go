@@ -84,6 +84,18 @@ func noSuchCommand(group *cobra.Command, args []string) error {
 	return fmt.Errorf("there is no command %q%s; see %s --help", args[0], DidYouMean(nearname.Of(args[0], names)), group.CommandPath())
 }
 
+// NoArguments refuses arguments of a command that has none, and says where a file belongs.
+func NoArguments(command *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	where := ""
+	if flag := command.Flags().Lookup("filename"); flag != nil {
+		where = "; a file is given by -f"
+	}
+	return fmt.Errorf("%s takes no arguments, and %q is one%s; see %s --help", command.Name(), args[0], where, command.CommandPath())
+}
+
 // FlagError says what is wrong with a flag, and which was probably meant.
 func FlagError(command *cobra.Command, err error) error {
 	if words := command.Flags().Args(); command.HasAvailableSubCommands() && len(words) > 0 {

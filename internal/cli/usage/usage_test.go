@@ -42,12 +42,14 @@ func TestChoice(t *testing.T) {
 }
 
 func TestGroup(t *testing.T) {
-	child := &cobra.Command{Use: "child", RunE: func(*cobra.Command, []string) error { return nil }}
+	nothing := func(*cobra.Command, []string) error { return nil }
+	child := &cobra.Command{Use: "child", Args: NoArguments, RunE: nothing}
+	child.Flags().StringP("filename", "f", "", "")
 	child.Flags().Bool("window", false, "")
 	child.Flags().Bool("windy", false, "")
 	_ = child.Flags().MarkHidden("windy")
 	group := Group(&cobra.Command{Use: "group", SilenceErrors: true, SilenceUsage: true})
-	group.AddCommand(child)
+	group.AddCommand(child, &cobra.Command{Use: "other", Args: NoArguments, RunE: nothing})
 	group.SetOut(io.Discard)
 	for line, want := range map[string]string{
 		"":               "",
@@ -55,6 +57,8 @@ func TestGroup(t *testing.T) {
 		"chld":           `there is no command "chld" (did you mean child?); see group --help`,
 		"child --wind":   "unknown flag: --wind (did you mean --window?); see group child --help",
 		"child --zzzzzz": "unknown flag: --zzzzzz; see group child --help",
+		"child file":     `child takes no arguments, and "file" is one; a file is given by -f; see group child --help`,
+		"other file":     `other takes no arguments, and "file" is one; see group other --help`,
 	} {
 		group.SetArgs(append([]string{}, strings.Fields(line)...))
 		said := ""
