@@ -83,6 +83,7 @@ func (s *scene) policies(t *testing.T) string {
 	ways := s.ways(t)
 	defer s.leaveWays(t, ways)
 	s.expectWays(t, ways, func(w way) bool { return w.allowed })
+	s.expectScraped(t, ways)
 	shipped := s.shippedPolicies()
 	for _, policy := range shipped {
 		must(t, s.api.Delete(t.Context(), policy.DeepCopy()))
@@ -161,6 +162,22 @@ func (s *scene) ways(t *testing.T) []way {
 		{sender, end{name: "API server"}, 443, false},
 		{agent, end{name: "API server"}, 443, true},
 		{manager, end{name: "API server"}, 443, true},
+	}
+}
+
+// expectScraped reads the manager's metrics from where the policies allow it.
+func (s *scene) expectScraped(t *testing.T, ways []way) {
+	t.Helper()
+	token := s.token(t, "metrics-reader")
+	for _, w := range ways {
+		if w.port != 8443 || !w.allowed {
+			continue
+		}
+		said := s.run(t, fmt.Sprintf("TOKEN=%s nsenter -t %s -n %s/bin/workload -get https://%s:%d/metrics", token, w.from.process, lab.FilesPath,
+			w.to.pod.Status.PodIP, w.port))
+		if !strings.HasPrefix(said, "200 ") {
+			t.Errorf("%s: the metrics are answered with %s", w, said)
+		}
 	}
 }
 
