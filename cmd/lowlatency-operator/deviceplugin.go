@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -26,10 +25,9 @@ import (
 // devicePluginFlags say which pool the device plugin serves, and where it finds the host, the kubelet and the
 // container runtime.
 type devicePluginFlags struct {
+	process.NodeFlags
+
 	poolFile      string
-	root          string
-	nodeName      string
-	hostIP        string
 	kubeletFolder string
 	cdiFolder     string
 	socketsFolder string
@@ -58,12 +56,8 @@ func newDevicePluginCommand() *cobra.Command {
 
 func (f *devicePluginFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.poolFile, "pool-file", "", "The file that holds the pool as JSON, from the pool's ConfigMap.")
-	flags.StringVar(&f.root, "root", "/host", "The folder at which the root file system of the host is mounted.")
-	flags.StringVar(&f.nodeName, "node-name", os.Getenv("NODE_NAME"),
-		"The name of the node. Defaults to the environment variable NODE_NAME.")
-	flags.StringVar(&f.hostIP, "host-ip", os.Getenv("HOST_IP"),
-		"The addresses of the node, with commas between them: the NIC that carries them is never given away. "+
-			"Defaults to the environment variable HOST_IP.")
+	f.NodeFlags.Register(flags)
+	f.RegisterAddresses(flags)
 	flags.StringVar(&f.kubeletFolder, "kubelet-dir", deviceplugin.DefaultKubeletFolder, "The folder of the kubelet.")
 	flags.StringVar(&f.cdiFolder, "cdi-dir", deviceplugin.DefaultCDIFolder,
 		"The folder in which the container runtime looks for CDI specifications.")
@@ -79,12 +73,10 @@ func (f *devicePluginFlags) check() error {
 	switch {
 	case f.poolFile == "":
 		return errors.New("no pool is given: set --pool-file to the file with the pool")
-	case f.nodeName == "":
-		return errors.New("no node is given: set --node-name or the environment variable NODE_NAME")
 	case f.interval <= 0:
 		return fmt.Errorf("--interval %s is not positive", f.interval)
 	default:
-		return nil
+		return f.Check()
 	}
 }
 
@@ -93,15 +85,15 @@ func (f *devicePluginFlags) plugin() (*deviceplugin.Plugin, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	addresses, err := process.ParseAddresses(f.hostIP)
+	addresses, err := f.Addresses()
 	if err != nil {
 		return nil, err
 	}
 	source := &deviceplugin.Source{
-		PoolFile: f.poolFile, Root: f.root, NodeName: f.nodeName, HostAddresses: addresses,
-		Containers: containersOf(f.root),
+		PoolFile: f.poolFile, Root: f.Root, NodeName: f.NodeName, HostAddresses: addresses,
+		Containers: containersOf(f.Root),
 	}
-	log := ctrl.Log.WithName("device-plugin").WithValues("node", f.nodeName)
+	log := ctrl.Log.WithName("device-plugin").WithValues("node", f.NodeName)
 	return &deviceplugin.Plugin{
 		Evaluate: source.Evaluate, Handover: &afxdp.Manager{Pins: f.pinsFolder, Folder: f.socketsFolder, Log: log}, PoolFile: f.poolFile, KubeletFolder: f.kubeletFolder, CDIFolder: f.cdiFolder,
 		Interval: f.interval, Log: log,
@@ -120,7 +112,7 @@ func runDevicePlugin(ctx context.Context, flags *devicePluginFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := process.RefuseWritableHost(flags.root); err != nil {
+	if err := process.RefuseWritableHost(flags.Root); err != nil {
 		return err
 	}
 	process.SetLogger(flags.verbose)

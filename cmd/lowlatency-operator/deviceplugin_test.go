@@ -21,6 +21,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/bypass/manifests"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/process"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
@@ -51,8 +52,8 @@ func TestDevicePluginRefusesBadFlags(t *testing.T) {
 
 func TestDevicePluginFlags(t *testing.T) {
 	flags := &devicePluginFlags{
-		poolFile: filepath.Join("etc", "pool.json"), nodeName: "worker-1", root: t.TempDir(),
-		hostIP: "192.0.2.1, 2001:db8::1,", kubeletFolder: "kubelet", cdiFolder: "cdi", interval: 1,
+		NodeFlags: process.NodeFlags{NodeName: "worker-1", Root: t.TempDir(), HostIP: "192.0.2.1, 2001:db8::1,"},
+		poolFile:  filepath.Join("etc", "pool.json"), kubeletFolder: "kubelet", cdiFolder: "cdi", interval: 1,
 	}
 	plugin, err := flags.plugin()
 	if err != nil {

@@ -59,17 +59,17 @@ func (f *draDriverFlags) driver() (*dradriver.Driver, error) {
 	if f.pool == "" {
 		return nil, errors.New("no pool is given: set --pool to the name of the BypassNICPool")
 	}
-	addresses, err := process.ParseAddresses(f.hostIP)
+	addresses, err := f.Addresses()
 	if err != nil {
 		return nil, err
 	}
-	source := &deviceplugin.Source{PoolFile: f.poolFile, Root: f.root, NodeName: f.nodeName, HostAddresses: addresses}
+	source := &deviceplugin.Source{PoolFile: f.poolFile, Root: f.Root, NodeName: f.NodeName, HostAddresses: addresses}
 	return &dradriver.Driver{
-		Pool: f.pool, NodeName: f.nodeName, Evaluate: source.Evaluate,
-		Containers:    containersOf(f.root),
+		Pool: f.pool, NodeName: f.NodeName, Evaluate: source.Evaluate,
+		Containers:    containersOf(f.Root),
 		PoolFile:      f.poolFile,
 		KubeletFolder: f.kubeletFolder, CDIFolder: f.cdiFolder, Interval: f.interval, Draining: f.drain,
-		Log: ctrl.Log.WithName("dra-driver").WithValues("node", f.nodeName),
+		Log: ctrl.Log.WithName("dra-driver").WithValues("node", f.NodeName),
 	}, nil
 }
 
@@ -79,7 +79,7 @@ func runDRADriver(ctx context.Context, flags *draDriverFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := process.RefuseWritableHost(flags.root); err != nil {
+	if err := process.RefuseWritableHost(flags.Root); err != nil {
 		return err
 	}
 	process.SetLogger(flags.verbose)

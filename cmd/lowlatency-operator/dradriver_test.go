@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/process"
 )
 
 func TestDRADriverRefusesBadFlags(t *testing.T) {
@@ -40,8 +42,8 @@ func TestDRADriverRefusesBadFlags(t *testing.T) {
 
 func TestDRADriverFlags(t *testing.T) {
 	flags := &draDriverFlags{pool: "x2", drain: true, devicePluginFlags: devicePluginFlags{
-		poolFile: filepath.Join("etc", "pool.json"), nodeName: "worker-1", root: t.TempDir(), kubeletFolder: "kubelet",
-		cdiFolder: "cdi", interval: time.Minute,
+		NodeFlags: process.NodeFlags{NodeName: "worker-1", Root: t.TempDir()},
+		poolFile:  filepath.Join("etc", "pool.json"), kubeletFolder: "kubelet", cdiFolder: "cdi", interval: time.Minute,
 	}}
 	driver, err := flags.driver()
 	if err != nil {
@@ -54,7 +56,7 @@ func TestDRADriverFlags(t *testing.T) {
 	if _, err := driver.Evaluate(t.Context()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error is %v, want that there is no pool", err)
 	}
-	if containers := driver.Containers(t.Context()); containers.Known || !strings.HasPrefix(containers.Source, flags.root) {
+	if containers := driver.Containers(t.Context()); containers.Known || !strings.HasPrefix(containers.Source, flags.Root) {
 		t.Errorf("containers are %+v, want that no kubelet answers below the root", containers)
 	}
 }

@@ -17,13 +17,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/process"
 )
 
 // installGuardFlags say what is brought to the host.
 type installGuardFlags struct {
-	root, program          string
+	process.NodeFlags
+
+	program, nodeUID       string
 	instruction, publicKey string
-	nodeName, nodeUID      string
 	timeout                time.Duration
 }
 
@@ -46,36 +48,32 @@ func newInstallGuardCommand() *cobra.Command {
 }
 
 func (f *installGuardFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.root, "root", "/host", "The folder at which the root file system of the host is mounted, writable.")
+	f.NodeFlags.Register(flags)
 	flags.StringVar(&f.program, "program", "/lowlatency-guard", "The file with the guard's program.")
 	flags.StringVar(&f.instruction, "instruction", "", "The file with the signed instruction; without it, the guard alone is installed.")
 	flags.StringVar(&f.publicKey, "public-key", "",
 		"The file with the 32 bytes of the operator's public key of Ed25519. The host keeps the first that it is given.")
-	flags.StringVar(&f.nodeName, "node-name", os.Getenv("NODE_NAME"),
-		"The name of the node. Defaults to the environment variable NODE_NAME.")
 	flags.StringVar(&f.nodeUID, "node-uid", "", "The UID of the node.")
 	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "How long the guard may take to read its instruction.")
 }
 
 func (f *installGuardFlags) check() error {
 	switch {
-	case f.nodeName == "":
-		return errors.New("no node is given: set --node-name or the environment variable NODE_NAME")
 	case f.nodeUID == "":
 		return errors.New("no UID of the node is given: set --node-uid")
 	case f.publicKey == "":
 		return errors.New("no key is given: set --public-key to the file with the operator's public key")
 	case f.timeout <= 0:
 		return fmt.Errorf("--timeout %s is not positive", f.timeout)
-	case filepath.Clean(f.root) == "/":
+	case filepath.Clean(f.Root) == "/":
 		return errors.New("--root is this program's own file system: on a host without a cluster, lowlatency-guard installs itself")
 	default:
-		return nil
+		return f.Check()
 	}
 }
 
 func (f *installGuardFlags) delivery() (guard.Delivery, error) {
-	d := guard.Delivery{Trust: guard.Trust{Node: f.nodeName, NodeUID: f.nodeUID}}
+	d := guard.Delivery{Trust: guard.Trust{Node: f.NodeName, NodeUID: f.nodeUID}}
 	var err error
 	if d.Program, err = os.ReadFile(f.program); err != nil {
 		return d, fmt.Errorf("reading the guard's program: %w", err)
@@ -109,7 +107,7 @@ func (f *installGuardFlags) run(command *cobra.Command) error {
 	}
 	ctx, cancel := context.WithTimeout(command.Context(), f.timeout)
 	defer cancel()
-	report, err := guard.Deliver(ctx, f.root, d, func(sentence string) { command.PrintErrln(sentence) })
+	report, err := guard.Deliver(ctx, f.Root, d, func(sentence string) { command.PrintErrln(sentence) })
 	if err != nil {
 		return err
 	}

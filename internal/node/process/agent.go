@@ -10,9 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,9 +28,8 @@ import (
 
 // agentFlags say where the agent runs and what it reads.
 type agentFlags struct {
-	nodeName  string
-	root      string
-	hostIP    string
+	NodeFlags
+
 	namespace string
 	heartbeat string
 	interval  time.Duration
@@ -61,17 +58,13 @@ func NewAgentCommand() *cobra.Command {
 }
 
 func (f *agentFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.nodeName, "node-name", os.Getenv("NODE_NAME"),
-		"The name of the node. Defaults to the environment variable NODE_NAME.")
-	flags.StringVar(&f.root, "root", "/host", "The folder at which the root file system of the host is mounted.")
+	f.NodeFlags.Register(flags)
 	flags.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
 		"The namespace of the plans. Defaults to the environment variable POD_NAMESPACE.")
 	flags.StringVar(&f.heartbeat, "heartbeat-namespace", heartbeat.DefaultNamespace,
 		"The namespace of the Leases that the operator makes for the nodes, its --agent-namespace. "+
 			"The agent renews that of its node after each look at the host.")
-	flags.StringVar(&f.hostIP, "host-ip", os.Getenv("HOST_IP"),
-		"The addresses of the node, with commas between them: the NIC that carries them is never given away. "+
-			"Defaults to the environment variable HOST_IP.")
+	f.RegisterAddresses(flags)
 	flags.DurationVar(&f.interval, "interval", 0, "The time between two looks at the counters of the host; 0 for the agent's own default.")
 	flags.DurationVar(&f.full, "full-interval", 0, "The time between two looks at the whole host; 0 for the agent's own default.")
 	flags.StringVar(&f.listen, "listen", "",
@@ -83,9 +76,10 @@ func (f *agentFlags) register(flags *pflag.FlagSet) {
 }
 
 func (f *agentFlags) check() error {
+	if err := f.NodeFlags.Check(); err != nil {
+		return err
+	}
 	switch {
-	case f.nodeName == "":
-		return errors.New("no node is given: set --node-name or the environment variable NODE_NAME")
 	case f.namespace == "":
 		return errors.New("no namespace is given: set --namespace or the environment variable POD_NAMESPACE")
 	case f.interval < 0:
@@ -102,11 +96,11 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 	if err := flags.check(); err != nil {
 		return err
 	}
-	addresses, err := ParseAddresses(flags.hostIP)
+	addresses, err := flags.Addresses()
 	if err != nil {
 		return err
 	}
-	if err := refuseHost(flags.root, flags.repair); err != nil {
+	if err := refuseHost(flags.Root, flags.repair); err != nil {
 		return err
 	}
 	SetLogger(flags.verbose)
@@ -120,14 +114,14 @@ func runAgent(ctx context.Context, flags *agentFlags) error {
 		return fmt.Errorf("connecting to the API server: %w", err)
 	}
 	worker := &agent.Agent{
-		Client: direct, NodeName: flags.nodeName, Namespace: flags.namespace, Root: flags.root,
+		Client: direct, NodeName: flags.NodeName, Namespace: flags.namespace, Root: flags.Root,
 		Interval: flags.interval, FullInterval: flags.full,
-		HostAddresses: addresses, KeepTo: affinity.KeepTo, Reports: &agent.ReportServer{Snapshot: snapshotOf(flags.root)},
+		HostAddresses: addresses, KeepTo: affinity.KeepTo, Reports: &agent.ReportServer{Snapshot: snapshotOf(flags.Root)},
 		Settled: forgetStart, Guard: guard.ReadReport,
-		Heartbeat: agent.Heartbeat{Namespace: flags.heartbeat, Holder: holder(flags.nodeName)},
+		Heartbeat: agent.Heartbeat{Namespace: flags.heartbeat, Holder: holder(flags.NodeName)},
 	}
 	if flags.repair {
-		worker.Repairer = repair.Files{Root: flags.root}
+		worker.Repairer = repair.Files{Root: flags.Root}
 	}
 	return superviseAgent(ctx, worker, flags.listen)
 }
@@ -184,21 +178,4 @@ func superviseAgent(ctx context.Context, worker *agent.Agent, listen string) err
 	err = worker.Run(ctx)
 	stop()
 	return errors.Join(err, <-served, <-watched)
-}
-
-// ParseAddresses reads addresses with commas between them, as the downward API writes status.hostIPs.
-func ParseAddresses(text string) ([]netip.Addr, error) {
-	var addresses []netip.Addr
-	for part := range strings.SplitSeq(text, ",") {
-		part = strings.TrimSpace(part)
-		if part == "" {
-			continue
-		}
-		address, err := netip.ParseAddr(part)
-		if err != nil {
-			return nil, fmt.Errorf("--host-ip holds %q, which is no IP address", part)
-		}
-		addresses = append(addresses, address)
-	}
-	return addresses, nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
 
-func TestParseAddresses(t *testing.T) {
+func TestAddresses(t *testing.T) {
 	cases := map[string]struct {
 		text, wantError string
 		want            []netip.Addr
@@ -32,7 +32,7 @@ func TestParseAddresses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := ParseAddresses(tc.text)
+			got, err := (&NodeFlags{HostIP: tc.text}).Addresses()
 			if (err == nil) != (tc.wantError == "") || err != nil && err.Error() != tc.wantError {
 				t.Errorf("error %v, want %q", err, tc.wantError)
 			}
