@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -114,6 +115,7 @@ func TestForbiddenWrites(t *testing.T) {
 	check(t, f.client.Status().Update(t.Context(), node))
 	operator, err := client.New(asOperator(f.env.Config()), client.Options{Scheme: f.client.Scheme()})
 	check(t, err)
+	f.awaitPolicies(operator)
 	cases := map[string]struct {
 		change   func(*corev1.Node)
 		isStatus bool
@@ -145,6 +147,35 @@ func TestForbiddenWrites(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tc.refused)
 			}
 		})
+	}
+}
+
+// awaitPolicies waits until the admission policies are in force, which the API server has them some time after they were made.
+func (f *fleet) awaitPolicies(operator client.Client) {
+	f.t.Helper()
+	forbidden := map[string]func(*corev1.Node) error{
+		"labels and annotations": func(n *corev1.Node) error {
+			before := n.DeepCopy()
+			mark(n, "example.com/hold", "true")
+			return operator.Patch(f.t.Context(), n, client.MergeFrom(before), client.DryRunAll)
+		},
+		"the status": func(n *corev1.Node) error {
+			before := n.DeepCopy()
+			publish(corev1.NodeDiskPressure, v1alpha1.NodeReasonDraining)(n)
+			return operator.Status().Patch(f.t.Context(), n, client.MergeFrom(before), client.DryRunAll)
+		},
+	}
+	for what, try := range forbidden {
+		for end := time.Now().Add(patience); ; time.Sleep(pause) {
+			node := &corev1.Node{}
+			check(f.t, f.client.Get(f.t.Context(), client.ObjectKey{Name: "n1"}, node))
+			if try(node) != nil {
+				break
+			}
+			if time.Now().After(end) {
+				f.t.Fatalf("%s of a node may be written", what)
+			}
+		}
 	}
 }
 
