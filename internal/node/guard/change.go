@@ -93,12 +93,17 @@ func (g *Guard) reload(ctx context.Context, targets []target) error {
 	return g.machine.Tool(ctx, systemctl, "daemon-reload")
 }
 
-// services starts and stops services, and loads modules, as the operations say.
+// services starts and stops services, and loads modules, as the operations say. TuneD is started again for other files only: when it stops,
+// it puts back all that it has set, and what the kernel does until it has set that again stays.
 func (g *Guard) services(ctx context.Context, operations []operation.Operation) error {
+	h, err := g.load()
+	if err != nil {
+		return err
+	}
 	for i := range operations {
 		o := &operations[i]
 		command := now(o)
-		if command == nil || o.Kind == operation.Service && isRepeated(operations, o.Name) {
+		if command == nil || o.Kind == operation.Service && isRepeated(operations, o.Name) || o.Kind == operation.TuneDProfile && !h.changesTuneD() {
 			continue
 		}
 		if err := g.machine.Tool(ctx, command[0], command[1:]...); err != nil {
@@ -162,14 +167,18 @@ func (g *Guard) takeBack(ctx context.Context, cause instruction.Reason, reason s
 // restoreTuneD has TuneD read its files again that were put back. It returns what has failed, which keeps nothing else from being put
 // back. A host that has rebooted, or is to, starts it with them by itself.
 func (g *Guard) restoreTuneD(ctx context.Context, h *history) []string {
-	if h.rebooted() || h.current.stage() == journal.Armed ||
-		!slices.ContainsFunc(h.current.changes, func(c journal.Change) bool { return strings.HasPrefix(c.Path, "/etc/tuned/") }) {
+	if h.rebooted() || h.current.stage() == journal.Armed || !h.changesTuneD() {
 		return nil
 	}
 	if err := g.machine.Tool(ctx, systemctl, "try-restart", tunedService); err != nil {
 		return []string{"starting TuneD again: " + err.Error()}
 	}
 	return nil
+}
+
+// changesTuneD reports whether the current change has written files that TuneD reads when it starts.
+func (h *history) changesTuneD() bool {
+	return slices.ContainsFunc(h.current.changes, func(c journal.Change) bool { return strings.HasPrefix(c.Path, "/etc/tuned/") })
 }
 
 func targetsOf(changes []journal.Change) []target {

@@ -332,6 +332,33 @@ func TestOtherHugepagesNeedNoReboot(t *testing.T) {
 	}
 }
 
+// TestTuneDRunsOn: who changes nothing of what TuneD reads leaves it alone, because it puts all settings back while it is started again. A
+// change that was interrupted behind the file of a profile has it started all the same.
+func TestTuneDRunsOn(t *testing.T) {
+	w := newWorld(t)
+	host := func(profile, other string) []operation.Operation {
+		return []operation.Operation{
+			operation.PutTuneDProfile("lowlatency-trading", "[sysctl]\nvm.stat_interval="+profile+"\n"), operation.PutFile("/etc/lowlatency/a", 0o644, other),
+		}
+	}
+	w.enact(host("10", "a"))
+	for _, step := range []struct {
+		operations []operation.Operation
+		want       []string
+	}{{host("10", "b"), nil}, {host("20", "b"), []string{"systemctl try-restart tuned.service"}}} {
+		w.tools = nil
+		if next, err := w.guard().Apply(t.Context(), instructedTo(step.operations)); next != guard.Verify || err != nil {
+			t.Fatalf("Apply() = %v, %v", next, err)
+		}
+		if diff := cmp.Diff(step.want, w.tools); diff != "" {
+			t.Errorf("programs (-want +got):\n%s", diff)
+		}
+		if err := w.guard().Keep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestTuneDReadsWhatWasPutBack: what it has set of a change without a reboot is what it set before.
 func TestTuneDReadsWhatWasPutBack(t *testing.T) {
 	w := newWorld(t)

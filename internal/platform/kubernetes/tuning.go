@@ -45,6 +45,7 @@ func (w *writer) writeTuning() error {
 	if err != nil {
 		return err
 	}
+	w.holdBalancing()
 	w.add(
 		operation.PutTuneDProfileIn(folder, "lowlatency-"+w.plan.Profile, text),
 		// The settings are to be in force when the first pod starts.
@@ -53,6 +54,17 @@ func (w *writer) writeTuning() error {
 	// TuneD sets them with a module of Python that Debian does not have, and leaves them out without it.
 	w.writeThreadPriorities()
 	return nil
+}
+
+// holdBalancing keeps the kernel from balancing NUMA nodes where TuneD does so, too: it does not from the boot until TuneD runs, nor while TuneD
+// is started again, which puts back what it found. A few seconds are enough for the kernel to move threads to idle CPUs without a
+// scheduling domain (task_numa_find_cpu in kernel/sched/fair.c), where they stay. Set before TuneD starts, it is what TuneD puts back.
+func (w *writer) holdBalancing() {
+	for _, setting := range w.plan.Sysctls {
+		if setting.Name == "kernel.numa_balancing" && setting.Value == "0" {
+			w.add(operation.SetSysctl(setting.Name, setting.Value))
+		}
+	}
 }
 
 // writeSettings does without TuneD what its profile would do.

@@ -15,6 +15,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -30,7 +31,8 @@ type machineState struct {
 	pod corev1.PodPhase
 	// phase and reason are what the guard says, through the agent, and plan which one is in force; conditions are those of the agent
 	// that are True.
-	phase, reason, plan, conditions string
+	// why is what the agent says of jitter, when there is some.
+	phase, reason, plan, conditions, why string
 }
 
 // counts are what has happened to a machine.
@@ -65,7 +67,7 @@ func (s machineState) String() string {
 	if s.pod != "" {
 		words = append(words, "pod "+string(s.pod))
 	}
-	return strings.Join(words, ", ") + "; boot " + s.bootID[:min(len(s.bootID), 8)] + or("; "+s.conditions, "") + or(" "+s.reason, "")
+	return strings.Join(words, ", ") + "; boot " + s.bootID[:min(len(s.bootID), 8)] + or("; "+s.conditions, "") + or(" "+s.reason, "") + or("; "+s.why, "")
 }
 
 func or(text, without string) string {
@@ -127,6 +129,9 @@ func (s *machineState) report(report *v1alpha1.LowLatencyNode) {
 		}
 	}
 	s.conditions = strings.Join(held, " ")
+	if jitter := meta.FindStatusCondition(report.Status.Conditions, v1alpha1.ConditionDeJittered); jitter != nil && jitter.Status == metav1.ConditionFalse {
+		s.why = jitter.Message[:min(len(jitter.Message), 300)]
+	}
 }
 
 // follow looks until something is true of all machines, writes a row for each change that it sees, disturbs, and asserts that no two
