@@ -5,35 +5,25 @@ package picture
 
 import (
 	"fmt"
-	"image/color"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
-	"unicode"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
 
+// The measures of a plot of lengths, in pixels.
 const (
-	// plotWidth and plotHeight are those of a plot.
-	plotWidth, plotHeight = vg.Length(450), vg.Length(240)
-	// closestTicks is how near to each other two names below a plot may be, as a share of its width.
-	closestTicks = 0.07
-	// typeface is what the library measures words with. A browser without it takes one with the same measures.
-	typeface, typefaces = "font-family:Liberation Sans", "font-family:'Liberation Sans',Arial,Helvetica,sans-serif"
+	plotWidth, plotHeight = 600, 300
+	plotLeft, plotTop     = 84, 20
+	plotRight, plotBottom = 32, 84
 )
 
 // Series is one line or one row of bars of a plot. The first are told apart by colours, all others are grey.
 type Series struct {
 	Name string
-	// Bars are a distribution, in ascending order of lengths; Points a curve, in ascending order.
+	// Bars are a distribution; Points a curve, in ascending order.
 	Bars   []latency.Bar
 	Points []Point
 }
@@ -45,100 +35,94 @@ type Point struct {
 }
 
 // seriesColours are told apart with any colour vision. What has no colour of its own is grey.
-func seriesColours() []color.NRGBA {
-	return []color.NRGBA{{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff}}
-}
-
-func colourOf(index int) color.NRGBA {
-	if colours := seriesColours(); index < len(colours) {
-		return colours[index]
-	}
-	return color.NRGBA{0x8c, 0x95, 0x9f, 0xff}
-}
+func seriesColours() []string { return []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7"} }
 
 // Distribution draws how many there were of which length, both on logarithmic axes, which are named as they are called. It is a
 // complete SVG document without any reference to another, as all plots are.
 func Distribution(below, beside string, series []Series) string {
 	lengths, counts := span{}, span{}
-	counts.hold(1)
 	for _, s := range series {
 		for _, bar := range s.Bars {
 			if bar.Count > 0 {
-				lengths.hold(positive(bar.FromNanoseconds))
-				lengths.hold(positive(bar.ToNanoseconds))
+				lengths.hold(float64(bar.FromNanoseconds))
+				lengths.hold(float64(bar.ToNanoseconds))
 				counts.hold(float64(bar.Count))
 			}
 		}
 	}
+	counts.hold(1)
 	p := newPlot(below, beside, lengths.decades(), counts.decades())
-	p.X.Tick.Marker = powers(p.X.Min, p.X.Max, lengthWords)
-	p.Y.Tick.Marker = powers(p.Y.Min, p.Y.Max, func(value float64) string { return fmt.Sprintf("%.0f", value) })
+	p.lengthTicks()
+	p.rows(func(value float64) string { return fmt.Sprintf("%.0f", value) })
 	for i, s := range series {
-		var outline plotter.XYs
+		var outline strings.Builder
 		for _, bar := range s.Bars {
-			if from, to, count := positive(bar.FromNanoseconds), positive(bar.ToNanoseconds), float64(bar.Count); count > 0 {
-				outline = append(outline, plotter.XY{X: from, Y: p.Y.Min}, plotter.XY{X: from, Y: count}, plotter.XY{X: to, Y: count}, plotter.XY{X: to, Y: p.Y.Min})
+			if bar.Count == 0 {
+				continue
 			}
+			left, right, top := p.x(p.across.at(float64(bar.FromNanoseconds))), p.x(p.across.at(float64(bar.ToNanoseconds))), p.y(p.up.at(float64(bar.Count)))
+			fmt.Fprintf(&outline, "M%.1f %.1fV%.1fH%.1fV%.1f", left, p.y(0), top, right, p.y(0))
 		}
-		add(p, i, s.Name, outline, i == 0)
+		if outline.Len() > 0 {
+			p.path(i, outline.String(), i == 0)
+		}
 	}
-	return written(p)
+	return p.end(series)
 }
 
-// Percentiles draws lengths over percentiles. The lower axis has the same room for each nine.
+// Percentiles draws lengths over percentiles. The axis of percentiles has the same room for each nine.
 func Percentiles(series []Series) string {
-	return curves("percentile", "at most so long", series, remoteness, func(percent float64) string { return fmt.Sprintf("%g", percent) })
+	return curves("percentile", "at most so long", series, remoteness)
 }
 
 // Rates draws latencies over rates in messages a second.
-func Rates(series []Series) string {
-	return curves("messages a second", "latency", series, itself, func(rate float64) string { return fmt.Sprintf("%.0f", rate) })
-}
+func Rates(series []Series) string { return curves("messages a second", "latency", series, itself) }
 
 // Sizes draws latencies over sizes of messages.
-func Sizes(series []Series) string {
-	return curves("bytes of a message", "latency", series, itself, func(size float64) string { return fmt.Sprintf("%.0f", size) })
-}
+func Sizes(series []Series) string { return curves("bytes of a message", "latency", series, itself) }
 
-// curves draws lengths of time, on a logarithmic axis, over something else, which the lower axis shows as its logarithm, too.
-func curves(below, beside string, series []Series, across func(float64) float64, name func(float64) string) string {
-	lengths, width := span{}, span{}
-	var places []float64
+// curves draws lengths of time over something else, which has its place on a logarithmic axis.
+func curves(below, beside string, series []Series, place func(float64) float64) string {
+	lengths, places := span{}, span{}
 	for _, s := range series {
 		for _, point := range s.Points {
-			lengths.hold(positive(point.Nanoseconds))
-			width.hold(across(point.Across))
-			places = append(places, point.Across)
+			lengths.hold(float64(point.Nanoseconds))
+			places.hold(place(point.Across))
 		}
 	}
-	p := newPlot(below, beside, width, lengths.decades())
-	p.X.Tick.Marker = named(places, across, name)
-	p.Y.Tick.Marker = powers(p.Y.Min, p.Y.Max, lengthWords)
+	p := newPlot(below, beside, places.decades(), lengths.decades())
+	p.places(series, place)
+	p.rows(func(value float64) string { return latency.Length(int64(value)) })
 	for i, s := range series {
-		line := make(plotter.XYs, 0, len(s.Points))
-		for _, point := range s.Points {
-			line = append(line, plotter.XY{X: across(point.Across), Y: positive(point.Nanoseconds)})
+		var line, dots strings.Builder
+		for j, point := range s.Points {
+			x, y := p.x(p.across.at(place(point.Across))), p.y(p.up.at(float64(point.Nanoseconds)))
+			command := "L"
+			if j == 0 {
+				command = "M"
+			}
+			fmt.Fprintf(&line, "%s%.1f %.1f", command, x, y)
+			fmt.Fprintf(&dots, `<circle cx="%.1f" cy="%.1f" r="2.5" fill="%s"/>`+"\n", x, y, colourOf(i))
 		}
-		add(p, i, s.Name, line, false)
-		p.Add(&plotter.Scatter{XYs: line, GlyphStyle: draw.GlyphStyle{Color: colourOf(i), Radius: 2, Shape: draw.CircleGlyph{}}})
+		if line.Len() > 0 {
+			p.path(i, line.String(), false)
+			p.WriteString(dots.String())
+		}
 	}
-	return written(p)
+	return p.end(series)
 }
 
 // remoteness of a percentile grows tenfold with each nine.
 func remoteness(percent float64) float64 { return 100 / max(100-percent, 1e-9) }
 
-// itself is at least one: nothing else has a place on a logarithmic axis, and the library would panic.
-func itself(value float64) float64 { return max(value, 1) }
-
-func positive(nanoseconds int64) float64 { return itself(float64(nanoseconds)) }
-
-func lengthWords(nanoseconds float64) string { return latency.Length(int64(nanoseconds)) }
+func itself(value float64) float64 { return value }
 
 // span holds positive values.
 type span struct{ least, most float64 }
 
+// hold widens the span by a value, which is at least one: nothing smaller has a place on these axes.
 func (s *span) hold(value float64) {
+	value = max(value, 1)
 	if s.most == 0 {
 		s.least, s.most = value, value
 	}
@@ -146,100 +130,126 @@ func (s *span) hold(value float64) {
 }
 
 // decades are the powers of ten around all values; one decade where there are none.
-func (s *span) decades() span {
+func (s *span) decades() decades {
 	if s.most == 0 {
-		return span{1, 10}
+		return decades{0, 1}
 	}
-	d := span{math.Pow(10, math.Floor(math.Log10(s.least))), math.Pow(10, math.Ceil(math.Log10(s.most)))}
-	if d.most <= d.least {
-		d.most = 10 * d.least
+	d := decades{math.Floor(math.Log10(s.least)), math.Ceil(math.Log10(s.most))}
+	if d.to <= d.from {
+		d.to = d.from + 1
 	}
 	return d
 }
 
-// powers are ticks at the powers of ten.
-func powers(from, to float64, name func(float64) string) plot.ConstantTicks {
-	var ticks plot.ConstantTicks
-	for power := from; power <= to*1.01; power *= 10 {
-		ticks = append(ticks, plot.Tick{Value: power, Label: name(math.Round(power))})
-	}
-	return ticks
+// decades is a logarithmic axis between two powers of ten.
+type decades struct{ from, to float64 }
+
+// at is where a value lies on the axis, from 0 to 1.
+func (d decades) at(value float64) float64 {
+	return min(max((math.Log10(max(value, 1))-d.from)/(d.to-d.from), 0), 1)
 }
 
-// named are ticks at places, of which those have names that are not too near to the one before.
-func named(places []float64, across func(float64) float64, name func(float64) string) plot.ConstantTicks {
-	slices.Sort(places)
-	places = slices.Compact(places)
-	ticks := make(plot.ConstantTicks, 0, len(places))
-	if len(places) == 0 {
-		return ticks
+func (d decades) powers() []float64 {
+	var all []float64
+	for exponent := d.from; exponent <= d.to; exponent++ {
+		all = append(all, math.Pow(10, exponent))
 	}
-	position := func(place float64) float64 { return math.Log(across(place)) }
-	width, last := position(places[len(places)-1])-position(places[0]), math.Inf(-1)
-	for _, place := range places {
-		tick := plot.Tick{Value: across(place)}
-		if position(place)-last >= closestTicks*width {
-			tick.Label, last = name(place), position(place)
-		}
-		ticks = append(ticks, tick)
-	}
-	return ticks
+	return all
 }
 
-// newPlot is a plot without any series, with two logarithmic axes.
-func newPlot(below, beside string, across, up span) *plot.Plot {
-	if across.most <= across.least {
-		across = across.decades()
-	}
-	p := plot.New()
-	p.X.Scale, p.X.Min, p.X.Max, p.X.Label.Text = plot.LogScale{}, across.least, across.most, below
-	p.Y.Scale, p.Y.Min, p.Y.Max, p.Y.Label.Text = plot.LogScale{}, up.least, up.most, beside
-	small := font.Font{Typeface: "Liberation", Variant: "Sans", Size: 9}
-	for _, f := range []*font.Font{&p.X.Label.TextStyle.Font, &p.Y.Label.TextStyle.Font, &p.X.Tick.Label.Font, &p.Y.Tick.Label.Font, &p.Legend.TextStyle.Font} {
-		*f = small
-	}
-	grid := plotter.NewGrid()
-	grid.Horizontal.Color, grid.Vertical.Color = color.NRGBA{0xd8, 0xde, 0xe4, 0xff}, color.NRGBA{0xd8, 0xde, 0xe4, 0xff}
-	p.Add(grid)
-	p.Legend.Top, p.Legend.Left, p.Legend.Padding, p.Legend.YOffs = true, true, 2, -6
+// plot collects the elements of a picture with two logarithmic axes.
+type plot struct {
+	strings.Builder
+	across, up decades
+}
+
+func newPlot(below, beside string, across, up decades) *plot {
+	p := &plot{across: across, up: up}
+	fmt.Fprintf(&p.Builder, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="system-ui,'DejaVu Sans',sans-serif" font-size="12" fill="#24292f">`+"\n",
+		plotWidth, plotHeight, plotWidth, plotHeight)
+	p.WriteString(`<rect width="100%" height="100%" fill="#ffffff"/>` + "\n")
+	p.words(p.x(0.5), plotHeight-plotBottom+38, "middle", below)
+	fmt.Fprintf(&p.Builder, `<text transform="translate(14 %.1f) rotate(-90)" text-anchor="middle">%s</text>`+"\n", p.y(0.5), escape(beside))
 	return p
 }
 
-// add draws a series, and names it where it has a colour of its own. Nothing of a plot depends on a series without values.
-func add(p *plot.Plot, index int, name string, values plotter.XYs, filled bool) {
-	if len(values) == 0 {
-		return
-	}
-	style := draw.LineStyle{Color: colourOf(index), Width: 1.5}
-	if filled {
-		light := colourOf(index)
-		light.A = 0x33
-		p.Add(&plotter.Polygon{XYs: []plotter.XYs{values}, Color: light})
-	}
-	line := &plotter.Line{XYs: values, LineStyle: style}
-	p.Add(line)
-	if index < len(seriesColours()) {
-		p.Legend.Add(printable(name), line)
+func (p *plot) x(share float64) float64 { return plotLeft + share*(plotWidth-plotLeft-plotRight) }
+
+func (p *plot) y(share float64) float64 {
+	return plotHeight - plotBottom - share*(plotHeight-plotTop-plotBottom)
+}
+
+func (p *plot) words(x, y float64, anchor, text string) {
+	fmt.Fprintf(&p.Builder, `<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`+"\n", x, y, anchor, escape(text))
+}
+
+// column draws a line up the plot at a share of its width, with its name.
+func (p *plot) column(share float64, name string) {
+	fmt.Fprintf(&p.Builder, `<path d="M%.1f %.1fV%.1f" stroke="#d8dee4"/>`+"\n", p.x(share), p.y(0), p.y(1))
+	p.words(p.x(share), p.y(0)+18, "middle", name)
+}
+
+func (p *plot) lengthTicks() {
+	for _, power := range p.across.powers() {
+		p.column(p.across.at(power), latency.Length(int64(power)))
 	}
 }
 
-// printable leaves out what XML does not allow; the library escapes markup.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
+// closestNames is how near to each other two names below a plot may be, as a share of its width.
+const closestNames = 0.08
+
+// places are lines up the plot where the series have values, with their names where there is room.
+func (p *plot) places(series []Series, place func(float64) float64) {
+	var all []float64
+	for _, s := range series {
+		for _, point := range s.Points {
+			all = append(all, point.Across)
 		}
-		return r
-	}, text)
+	}
+	slices.Sort(all)
+	last := math.Inf(-1)
+	for _, across := range slices.Compact(all) {
+		share, name := p.across.at(place(across)), ""
+		if share-last >= closestNames {
+			last, name = share, strconv.FormatFloat(across, 'f', -1, 64)
+		}
+		p.column(share, name)
+	}
 }
 
-// written is the plot as an SVG element, fit for a page.
-func written(p *plot.Plot) string {
-	c := vgsvg.New(plotWidth, plotHeight)
-	p.Draw(draw.New(c))
-	var b strings.Builder
-	// A strings.Builder returns no error.
-	_, _ = c.WriteTo(&b)
-	_, element, _ := strings.Cut(b.String(), "<svg")
-	return "<svg" + strings.ReplaceAll(element, typeface, typefaces)
+// rows draws a line across the plot at each power of ten, with its name.
+func (p *plot) rows(name func(float64) string) {
+	for _, power := range p.up.powers() {
+		y := p.y(p.up.at(power))
+		fmt.Fprintf(&p.Builder, `<path d="M%.1f %.1fH%.1f" stroke="#d8dee4"/>`+"\n", p.x(0), y, p.x(1))
+		p.words(p.x(0)-6, y+4, "end", name(power))
+	}
+}
+
+// path draws a series.
+func (p *plot) path(index int, d string, filled bool) {
+	fill := "none"
+	if filled {
+		fill = colourOf(index) + "33"
+	}
+	fmt.Fprintf(&p.Builder, `<path d="%s" fill="%s" stroke="%s" stroke-width="2"/>`+"\n", d, fill, colourOf(index))
+}
+
+func colourOf(index int) string {
+	if colours := seriesColours(); index < len(colours) {
+		return colours[index]
+	}
+	return "#8c959f"
+}
+
+// end names the series below the plot, as many as have colours of their own, and closes the document.
+func (p *plot) end(series []Series) string {
+	x := float64(plotLeft)
+	for i, s := range series[:min(len(series), len(seriesColours()))] {
+		fmt.Fprintf(&p.Builder, `<path d="M%.1f %dh14" stroke="%s" stroke-width="3"/>`+"\n", x, plotHeight-18, colourOf(i))
+		p.words(x+20, plotHeight-14, "start", s.Name)
+		x += 44 + 7*float64(len([]rune(s.Name)))
+	}
+	p.WriteString("</svg>\n")
+	return p.String()
 }
