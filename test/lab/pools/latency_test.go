@@ -43,6 +43,7 @@ func (s *scene) measurements(t *testing.T) {
 	s.step(t, "LatencyTest: jitter of CPUs that its pod has for itself", s.jitter)
 	s.step(t, "LatencyTest: a neighbour turns the verdict, and is named", s.neighbour)
 	s.step(t, "LatencyTest: messages between pods on two NUMA nodes", s.messages)
+	s.step(t, "LatencyTest: messages at two rates", s.rates)
 	s.step(t, "LatencyTest: the node's gate closes for a failure, and opens for a pass", s.closes)
 	s.step(t, "LatencyTest: another command line makes the pass stale; measured again, the gate opens", s.stale)
 }
@@ -120,12 +121,13 @@ func (s *scene) jitter(t *testing.T) string {
 }
 
 // hog waits on the machine for a process that measures, and then keeps each of its CPUs for itself for a while, with real-time priority. The
-// API server would tell too late: under emulation it hears of a pod's start when much of a measurement is over.
+// API server would tell too late: under emulation it hears of a pod's start when much of a measurement is over. What ends it is on other CPUs,
+// for nothing else runs on these.
 const hog = `until pid=$(pgrep -o -f '[p]robe latencytest'); do sleep 0.2; done
 awk '/^Cpus_allowed_list:/ {print $2}' /proc/$pid/status >/run/neighbour
 mask=$(awk '/^Cpus_allowed:/ {print $2}' /proc/$pid/status)
 for cpu in $(seq 0 7); do
-  [ $((0x$mask >> cpu & 1)) = 0 ] || chrt -f 50 taskset -c $cpu timeout %.0f sh -c 'while :; do :; done' &
+  [ $((0x$mask >> cpu & 1)) = 0 ] || timeout %.0f chrt -f 50 taskset -c $cpu sh -c 'while :; do :; done' &
 done
 wait
 `
@@ -167,6 +169,25 @@ func (s *scene) messages(t *testing.T) string {
 	}
 	return fmt.Sprintf("Passed: client on CPU %s, %s, %d messages of 64 bytes, P50 %s; Inconclusive before, the machine was busy: %d times", client,
 		network.Path, network.Sizes[0].Samples, time.Duration(network.Sizes[0].Percentiles[0].Nanoseconds), tries)
+}
+
+// rates lets messages leave on a schedule between two pods of the node, as few as an emulated processor manages.
+func (s *scene) rates(t *testing.T) string {
+	test := latencyTest("way-at-rates")
+	test.Spec.Kind, test.Spec.DurationSeconds = v1alpha1.LatencyTestRateSweep, 60
+	test.Spec.Traffic = &v1alpha1.TestTraffic{Transport: v1alpha1.TransportUDP, Waiting: v1alpha1.WaitingBlock, Server: v1alpha1.TestServer{Placement: v1alpha1.ServerOnSameNode}}
+	test.Spec.RateSweep = &v1alpha1.RateSweepTest{MessagesPerSecond: []int32{20, 50}, AnswersPerRate: 1000}
+	test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: longest.Nanoseconds(), Path: v1alpha1.LatencyPathKernel}
+	s.create(t, test)
+	result, tries := s.whenQuiet(t, test)
+	expect(t, result, v1alpha1.LatencyPassed)
+	network := result.Measured.Network
+	if network == nil || len(network.Rates) != 2 {
+		t.Fatalf("over the network: %+v", network)
+	}
+	last := network.Rates[1]
+	return fmt.Sprintf("Passed: %d of %d messages lost at %d a second, %d late; Inconclusive before, the machine was busy: %d times",
+		last.Lost, last.Sent, last.MessagesPerSecond, last.Late, tries)
 }
 
 // whenQuiet measures until the machine is not too busy to measure, as it is when its host takes processors away. It returns how often it was.
