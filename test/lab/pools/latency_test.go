@@ -122,10 +122,10 @@ func (s *scene) jitter(t *testing.T) string {
 
 // hog waits on the machine for a process that measures, and then keeps each of its CPUs for itself for a while, with real-time priority. The
 // API server would tell too late: under emulation it hears of a pod's start when much of a measurement is over. What ends it is on other CPUs,
-// for nothing else runs on these.
+// for nothing else runs on these. Which those of the pod are says its control group: the process has divided them among its threads.
 const hog = `until pid=$(pgrep -o -f '[p]robe latencytest'); do sleep 0.2; done
-awk '/^Cpus_allowed_list:/ {print $2}' /proc/$pid/status >/run/neighbour
-mask=$(awk '/^Cpus_allowed:/ {print $2}' /proc/$pid/status)
+cat /sys/fs/cgroup$(cut -d: -f3 /proc/$pid/cgroup)/cpuset.cpus.effective >/run/neighbour
+mask=$(taskset -c $(cat /run/neighbour) awk '/^Cpus_allowed:/ {print $2}' /proc/self/status)
 for cpu in $(seq 0 7); do
   [ $((0x$mask >> cpu & 1)) = 0 ] || timeout %.0f chrt -f 50 taskset -c $cpu sh -c 'while :; do :; done' &
 done
