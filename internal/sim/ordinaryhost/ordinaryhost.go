@@ -22,6 +22,8 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/release"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/operation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/coreos"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
@@ -100,6 +102,8 @@ type Host struct {
 	distribution Distribution
 	kernel       v1alpha1.KernelType
 	pageSize     v1alpha1.PageSize
+	// confined are the CPUs of programs outside of pods by a unit that has run since the boot; empty where none has.
+	confined cpus.Set
 }
 
 // Install puts a distribution on a machine in an empty folder and boots it with a kernel of the distribution.
@@ -185,6 +189,7 @@ func (h *Host) BootWith(ctx context.Context, operations []operation.Operation) e
 	if err := h.Boot(ctx, config); err != nil {
 		return err
 	}
+	h.confined = cpus.Set{}
 	for i := range operations {
 		if err := h.afterBoot(&operations[i]); err != nil {
 			return fmt.Errorf("host %s: %w", h.Name, err)
@@ -211,7 +216,7 @@ func givenFolder(operations []operation.Operation) string {
 	return ""
 }
 
-// affinityUnit keeps programs on the CPUs of the command line. Those of a tree never leave them.
+// affinityUnit keeps programs on the CPUs of the command line.
 const affinityUnit = "lowlatency-cpu-affinity.service"
 
 // interpreted are the units whose programs would change the machine that the tree is on, and not the tree.
@@ -309,7 +314,11 @@ func (h *Host) applyTemporaryFiles(text string) error {
 // interpret does to the tree what a unit does to a host.
 func (h *Host) interpret(o *operation.Operation) error {
 	if o.Name == affinityUnit {
-		return nil
+		_, list, _ := strings.Cut(o.Content, "system.slice AllowedCPUs=")
+		list, _, _ = strings.Cut(list, "\n")
+		var err error
+		h.confined, err = cpus.Parse(list)
+		return err
 	}
 	_, command, _ := strings.Cut(o.Content, "ExecStart=")
 	command, _, _ = strings.Cut(command, "\n")
@@ -344,5 +353,23 @@ func (h *Host) StartKubelet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.WriteKubeletState(config)
+	if err := h.WriteKubeletState(config); err != nil {
+		return err
+	}
+	if config.CPUManagerPolicy != "static" {
+		return nil
+	}
+	return h.divideCPUs(facts)
+}
+
+// divideCPUs is what comes of control groups with CPUs of their own, which containers have once the kubelet divides CPUs among them.
+func (h *Host) divideCPUs(facts *host.Facts) error {
+	if running, _ := release.Parse(facts.Kernel.Release.Value); running.AtLeast(6, 2) {
+		return nil
+	}
+	to := h.confined
+	if to.IsEmpty() {
+		to = facts.CPUs.Online.Value
+	}
+	return hosttree.Confine(h.Dir, []string{"/init.scope", "/system.slice", "/user.slice"}, to)
 }
