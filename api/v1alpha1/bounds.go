@@ -394,7 +394,21 @@ const (
 	MaxMessagesPerSecond = 5000000
 	MaxDatagramBytes     = 65507
 	MaxAnswersPerRate    = 1000000
-	// MaxLossPartsPerMillion bounds spec.budget.lossPartsPerMillion and spec.budget.latePartsPerMillion.
+	// MaxGranularity bounds spec.loadSearch.granularityPartsPerThousand, MaxProbesPerSecond spec.loadSearch.probesPerSecond and MaxTrialProbes those of
+	// a trial. MaxTrialSeconds bounds the length of trials but that of the confirmation, which MaxConfirmSeconds bounds, and
+	// MaxTestRetries how often one is made again. MaxGrowthPercent bounds spec.loadSearch.growth.maximumPercent.
+	MaxGranularity     = 1000
+	MaxProbesPerSecond = 100000
+	MaxTrialProbes     = 5000000
+	MaxTrialSeconds    = 3600
+	MaxConfirmSeconds  = 43200
+	MaxTestRetries     = 10
+	MaxGrowthPercent   = 100000
+	// MaxTrials bounds how many trials were made.
+	MaxTrials = 1000000
+	// MaxFailMessageLength bounds why a rate did not pass.
+	MaxFailMessageLength = 256
+	// MaxLossPartsPerMillion bounds spec.budget.lossPartsPerMillion, spec.budget.latePartsPerMillion and spec.loadSearch.lossPartsPerMillion.
 	MaxLossPartsPerMillion = 1000000
 	// MaxPathMessageLength bounds what a measurement says of its path.
 	MaxPathMessageLength = 256

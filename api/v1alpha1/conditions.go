@@ -168,12 +168,19 @@ const (
 const (
 	// TestOverBudget: Failed, a latency is beyond the budget.
 	TestOverBudget = "OverBudget"
-	// TestLoss: Failed, more messages were lost than the budget allows.
+	// TestLoss: Failed, more messages were lost than the budget allows; Inconclusive, a search found no rate without too much loss.
 	TestLoss = "Loss"
 	// TestLateSends: Failed, more messages left late than the budget allows.
 	TestLateSends = "LateSends"
 	// TestGeneratorLimit: Inconclusive, the client did not reach a rate, which says nothing about what receives.
 	TestGeneratorLimit = "GeneratorLimit"
+	// TestRate: Failed, the highest rate that passes is below the one that the budget asks for; Inconclusive, the search did not tell the
+	// two apart.
+	TestRate = "Rate"
+	// TestGrowth: Inconclusive, no rate passed, because latencies grew too much.
+	TestGrowth = "Growth"
+	// TestUnfinished: Inconclusive, a search had no time to come to its end.
+	TestUnfinished = "Unfinished"
 	// TestTooFewSamples: Inconclusive, the samples do not carry a percentile of the budget.
 	TestTooFewSamples = "TooFewSamples"
 	// TestNotAccelerated: Inconclusive, messages did not go past the network stack of the kernel, as the budget asks for.

@@ -295,7 +295,7 @@ type LatencyMeasurement struct {
 	CountedInterrupts CountedInterrupts `json:"countedInterrupts,omitempty"`
 
 	// histogram is the HDR histogram of the lengths of all interruptions in nanoseconds, or of the latencies of messages of the
-	// first size or rate, in the compressed V2 encoding and base64. It is absent where it would be too large.
+	// first size or rate, or of the best rate that a search found, in the compressed V2 encoding and base64. It is absent where it would be too large.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Histogram string `json:"histogram,omitempty"`
@@ -341,18 +341,22 @@ type NetworkMeasurement struct {
 	PathMessage string `json:"pathMessage,omitempty"`
 
 	// sizes are what was measured with messages of each size, one at a time, at most 8, in the order of the measurement. Kind
-	// RateSweep has one, measured while nothing else was sent.
+	// RateSweep and LoadSearch have one, measured while nothing else was sent.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
 	Sizes []SizeMeasurement `json:"sizes,omitempty"`
 
-	// rates are what was measured with messages that leave on a schedule, at most 8, in the order of the measurement. When
-	// omitted, none left so.
+	// rates are what was measured with messages that leave on a schedule, at most 8, in the order of the measurement. Kind LoadSearch
+	// has those of its trials Low, BestPass and LowestFail, as far as there are such. When omitted, none left so.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
 	Rates []RateMeasurement `json:"rates,omitempty"`
+
+	// load is what a search for the highest rate found. When omitted, none was made.
+	// +optional
+	Load *LoadMeasurement `json:"load,omitempty"`
 
 	// repetitionMediansNanoseconds are the medians of the first rate, or of the first size, in the repetitions, at most 10.
 	// +kubebuilder:validation:MaxItems=10
@@ -386,8 +390,13 @@ type SizeMeasurement struct {
 	LatencyFigures `json:",inline"`
 }
 
-// RateMeasurement is what was measured with messages that leave on a schedule, at one rate. Counts are of all repetitions.
+// RateMeasurement is what was measured with messages that leave on a schedule, at one rate. Counts are of all repetitions, and of kind
+// LoadSearch of one trial.
 type RateMeasurement struct {
+	// trial is Low, BestPass or LowestFail: which trial of a search it was. When omitted, it was none.
+	// +optional
+	Trial LoadTrial `json:"trial,omitempty"`
+
 	// messagesPerSecond is the rate.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=5000000
@@ -454,7 +463,7 @@ type RateMeasurement struct {
 	// +required
 	AnswersLost int64 `json:"answersLost"`
 
-	// fromIntended are the latencies from when messages were to leave, so that a client that was held up hides nothing. They are
+	// fromIntended are the latencies from when messages, or probes, were to leave, so that a client that was held up hides nothing. They are
 	// estimates of one way: the time until the answer, less the mean half round trip of the sizes. They are judged.
 	// +required
 	FromIntended LatencyFigures `json:"fromIntended"`

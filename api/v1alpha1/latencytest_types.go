@@ -60,7 +60,7 @@ type LatencyTestList struct {
 
 // LatencyTestKind says what is measured.
 //
-// +kubebuilder:validation:Enum=Jitter;PingPong;RateSweep
+// +kubebuilder:validation:Enum=Jitter;PingPong;RateSweep;LoadSearch
 type LatencyTestKind string
 
 const (
@@ -70,6 +70,8 @@ const (
 	LatencyTestPingPong LatencyTestKind = "PingPong"
 	// LatencyTestRateSweep measures how long messages take that leave on a schedule, at one rate after the other.
 	LatencyTestRateSweep LatencyTestKind = "RateSweep"
+	// LatencyTestLoadSearch looks for the highest rate of messages without loss and with a stable latency.
+	LatencyTestLoadSearch LatencyTestKind = "LoadSearch"
 )
 
 // LatencyTestSpec says what is measured on which nodes, and what is good enough.
@@ -77,22 +79,28 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.kind == 'Jitter' || !has(self.jitter)",message="spec.jitter stands with spec.kind Jitter only."
 // +kubebuilder:validation:XValidation:rule="self.kind == 'PingPong' || !has(self.pingPong)",message="spec.pingPong stands with spec.kind PingPong only."
 // +kubebuilder:validation:XValidation:rule="self.kind == 'RateSweep' || !has(self.rateSweep)",message="spec.rateSweep stands with spec.kind RateSweep only."
+// +kubebuilder:validation:XValidation:rule="self.kind == 'LoadSearch' || !has(self.loadSearch)",message="spec.loadSearch stands with spec.kind LoadSearch only."
 // +kubebuilder:validation:XValidation:rule="(self.kind != 'Jitter') == has(self.traffic)",message="spec.traffic says between which ends messages go: every spec.kind but Jitter needs it, and Jitter has none."
 // +kubebuilder:validation:XValidation:rule="self.kind == 'PingPong' || !has(self.traffic) || self.traffic.transport != 'TCP'",message="spec.traffic.transport TCP stands with spec.kind PingPong only: messages that leave on a schedule are datagrams, so use UDP or Multicast."
 // +kubebuilder:validation:XValidation:rule="!has(self.nodes.names) || !has(self.traffic) || !has(self.traffic.server.nodeNames) || self.nodes.names.all(node, self.traffic.server.nodeNames.exists(server, server != node))",message="spec.traffic.server.nodeNames needs for each of spec.nodes.names a node that is another one: a measured node runs its own server with placement SameNode only."
 // +kubebuilder:validation:XValidation:rule="!has(self.pingPong) || !has(self.pingPong.sizes) || !has(self.traffic) || self.pingPong.sizes.all(size, self.traffic.transport == 'TCP' ? size >= 1 : size <= 65507)",message="spec.pingPong.sizes are 1 to 65536 bytes over TCP, and 0 to 65507 bytes in datagrams."
 // +kubebuilder:validation:XValidation:rule="!has(self.budget) || self.kind == 'Jitter' || !has(self.budget.stolenPartsPerMillion)",message="spec.budget.stolenPartsPerMillion stands with spec.kind Jitter only."
 // +kubebuilder:validation:XValidation:rule="!has(self.budget) || self.kind != 'Jitter' || (!has(self.budget.lossPartsPerMillion) && !has(self.budget.path))",message="spec.budget.lossPartsPerMillion and spec.budget.path are about messages, which spec.kind Jitter does not send."
-// +kubebuilder:validation:XValidation:rule="!has(self.budget) || !has(self.budget.latePartsPerMillion) || self.kind == 'RateSweep'",message="spec.budget.latePartsPerMillion stands with spec.kind RateSweep only, whose messages leave on a schedule."
+// +kubebuilder:validation:XValidation:rule="!has(self.budget) || !has(self.budget.latePartsPerMillion) || self.kind == 'RateSweep'",message="spec.budget.latePartsPerMillion stands with spec.kind RateSweep only, which judges single rates on a schedule."
+// +kubebuilder:validation:XValidation:rule="!has(self.budget) || !has(self.budget.minimumMessagesPerSecond) || self.kind == 'LoadSearch'",message="spec.budget.minimumMessagesPerSecond stands with spec.kind LoadSearch only."
+// +kubebuilder:validation:XValidation:rule="!has(self.budget) || self.kind != 'LoadSearch' || (!has(self.budget.maximumNanoseconds) && !has(self.budget.percentiles) && !has(self.budget.lossPartsPerMillion))",message="spec.budget of kind LoadSearch has minimumMessagesPerSecond and path only: by what loss and latencies a rate passes is in spec.loadSearch."
+// +kubebuilder:validation:XValidation:rule="!has(self.budget) || !has(self.budget.minimumMessagesPerSecond) || !has(self.loadSearch) || !has(self.loadSearch.highestMessagesPerSecond) || self.budget.minimumMessagesPerSecond <= self.loadSearch.highestMessagesPerSecond",message="spec.budget.minimumMessagesPerSecond must not be above spec.loadSearch.highestMessagesPerSecond, which no trial exceeds."
+// +kubebuilder:validation:XValidation:rule="self.kind != 'LoadSearch' || !has(self.durationSeconds) || self.durationSeconds >= (has(self.loadSearch) && has(self.loadSearch.confirmSeconds) ? self.loadSearch.confirmSeconds : 60) + (has(self.loadSearch) && has(self.loadSearch.trialSeconds) ? self.loadSearch.trialSeconds : 15)",message="spec.durationSeconds ends a search, so it must have time for spec.loadSearch.trialSeconds (15 when omitted) and spec.loadSearch.confirmSeconds (60 when omitted)."
 type LatencyTestSpec struct {
-	// nodes are those that are measured, at most 128, and 64 with kind RateSweep.
+	// nodes are those that are measured, at most 128, and 64 with kind RateSweep or LoadSearch.
 	// +required
 	Nodes LatencyTestNodes `json:"nodes"`
 
-	// kind is Jitter, PingPong or RateSweep. Jitter: a loop on the cycle counter notes when and for how long something else runs on
+	// kind is Jitter, PingPong, RateSweep or LoadSearch. Jitter: a loop on the cycle counter notes when and for how long something else runs on
 	// its CPU. PingPong: messages go to a server and come back, one at a time, and half of the time that takes is the latency, as
 	// sfnt-pingpong has it; such a number is a floor, since nothing is sent while an answer is late. RateSweep: messages leave on a
-	// schedule whatever comes back, at one rate after the other, and the latency counts from when a message was to leave.
+	// schedule whatever comes back, at one rate after the other, and the latency counts from when a message was to leave. LoadSearch:
+	// messages leave so at rates that are chosen by what came of those before, until the highest one is found that passes.
 	// +required
 	Kind LatencyTestKind `json:"kind"`
 
@@ -112,10 +120,16 @@ type LatencyTestSpec struct {
 	// +optional
 	RateSweep *RateSweepTest `json:"rateSweep,omitempty"`
 
+	// loadSearch has the parameters of kind LoadSearch. When omitted, each of them is as if it were omitted.
+	// +optional
+	LoadSearch *LoadSearchTest `json:"loadSearch,omitempty"`
+
 	// durationSeconds is how long each repetition measures, 1 to 86400. Kind PingPong shares it out among its sizes, each of
 	// which ends earlier with a million messages; kind RateSweep among its rates, and the highest sends 400 million messages at
-	// most. When omitted, this means the user has no opinion and
-	// the operator chooses a default, which is subject to change over time. The current default is 60.
+	// most. A repetition of kind LoadSearch ends after that time at the latest, and what it has not found by then is Inconclusive. When
+	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over time. The
+	// current default is 60, and for kind LoadSearch the time of 60 pairs of a sniff and a trial and of four confirmations, but 86400 at
+	// most.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
@@ -408,6 +422,12 @@ type LatencyBudget struct {
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	LatePartsPerMillion *int32 `json:"latePartsPerMillion,omitempty"`
+
+	// minimumMessagesPerSecond is the rate that must pass, 1 to 5000000. When omitted, any rate is good enough that was found.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=5000000
+	// +optional
+	MinimumMessagesPerSecond int32 `json:"minimumMessagesPerSecond,omitempty"`
 
 	// path is Accelerated or Kernel: the way that messages have to take by what the kernel counts at both ends. A result of
 	// another way is Inconclusive: it says nothing about this one. When omitted, the way is told and not judged.

@@ -61,7 +61,7 @@ func latencyTestRules() []latencyTestRule {
 	for i := range inNodes {
 		inNodes[i].field = strings.Replace(inNodes[i].field, "spec.nodeSelector", "spec.nodes.nodeSelector", 1)
 	}
-	return slices.Concat(names, trafficRules(), inNodes)
+	return slices.Concat(names, trafficRules(), loadRules(), inNodes)
 }
 
 // newPingPong makes a test one that sends messages.
@@ -86,6 +86,82 @@ func rateSweep(change func(*latencyTest)) func(*latencyTest) {
 		t.Spec.Kind = v1alpha1.LatencyTestRateSweep
 		change(t)
 	})
+}
+
+// loadSearch makes a test a search with these parameters.
+func loadSearch(search v1alpha1.LoadSearchTest) func(*latencyTest) {
+	return pingPong(func(t *latencyTest) { t.Spec.Kind, t.Spec.LoadSearch = v1alpha1.LatencyTestLoadSearch, &search })
+}
+
+// loadSearchFor makes a test a search with a budget.
+func loadSearchFor(budget v1alpha1.LatencyBudget, search v1alpha1.LoadSearchTest) func(*latencyTest) {
+	return func(t *latencyTest) {
+		loadSearch(search)(t)
+		t.Spec.Budget = &budget
+	}
+}
+
+// loadRules returns a case for each CEL rule about searches for the highest rate.
+func loadRules() []latencyTestRule {
+	type search = v1alpha1.LoadSearchTest
+	at99 := []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P99, Nanoseconds: 1}}
+	grows := func(name v1alpha1.PercentileName) *v1alpha1.LatencyGrowth {
+		return &v1alpha1.LatencyGrowth{Percentile: name, MaximumPercent: 300}
+	}
+	lasts := func(seconds int32, given search) func(*latencyTest) {
+		return func(t *latencyTest) {
+			loadSearch(given)(t)
+			t.Spec.DurationSeconds = seconds
+		}
+	}
+	const carried = ": P99 takes 10000, P999 100000, P9999 1000000, and P99999 is out of reach; raise spec.loadSearch.probesPerSecond or trialSeconds."
+	return []latencyTestRule{
+		{
+			field: "spec", message: "spec.loadSearch stands with spec.kind LoadSearch only.",
+			accepted: loadSearch(search{Bytes: 24}), rejected: rateSweep(func(t *latencyTest) { t.Spec.LoadSearch = &search{Bytes: 24} }),
+		},
+		{
+			field: "spec", message: "spec.budget.minimumMessagesPerSecond stands with spec.kind LoadSearch only.",
+			accepted: loadSearchFor(v1alpha1.LatencyBudget{MinimumMessagesPerSecond: 1}, search{Bytes: 24}),
+			rejected: rateSweep(func(t *latencyTest) { t.Spec.Budget = &v1alpha1.LatencyBudget{MinimumMessagesPerSecond: 1} }),
+		},
+		{
+			field: "spec", message: "spec.budget of kind LoadSearch has minimumMessagesPerSecond and path only: by what loss and latencies a rate passes is in spec.loadSearch.",
+			accepted: loadSearchFor(v1alpha1.LatencyBudget{Path: v1alpha1.LatencyPathKernel}, search{Percentiles: at99}),
+			rejected: loadSearchFor(v1alpha1.LatencyBudget{Percentiles: at99}, search{Bytes: 24}),
+		},
+		{
+			field: "spec", message: "spec.budget.minimumMessagesPerSecond must not be above spec.loadSearch.highestMessagesPerSecond, which no trial exceeds.",
+			accepted: loadSearchFor(v1alpha1.LatencyBudget{MinimumMessagesPerSecond: 50}, search{HighestMessagesPerSecond: 50}),
+			rejected: loadSearchFor(v1alpha1.LatencyBudget{MinimumMessagesPerSecond: 51}, search{HighestMessagesPerSecond: 50}),
+		},
+		{
+			field: "spec", message: "spec.durationSeconds ends a search, so it must have time for spec.loadSearch.trialSeconds (15 when omitted) and spec.loadSearch.confirmSeconds (60 when omitted).",
+			accepted: lasts(75, search{Bytes: 24}), rejected: lasts(74, search{Bytes: 24}),
+		},
+		{
+			field: "spec.loadSearch", message: "spec.loadSearch.lowestMessagesPerSecond, firstMessagesPerSecond and highestMessagesPerSecond must not descend.",
+			accepted: loadSearch(search{LowestMessagesPerSecond: 2, FirstMessagesPerSecond: 2, HighestMessagesPerSecond: 2}),
+			rejected: loadSearch(search{LowestMessagesPerSecond: 3, HighestMessagesPerSecond: 2}),
+		},
+		{
+			field: "spec.loadSearch", message: "spec.loadSearch.sniffSeconds, trialSeconds and confirmSeconds must not descend.",
+			accepted: loadSearch(search{SniffSeconds: 5, TrialSeconds: 5, ConfirmSeconds: 5}), rejected: loadSearch(search{SniffSeconds: 6, ConfirmSeconds: 5}),
+		},
+		{
+			field:    "spec.loadSearch",
+			message:  "a trial has 5000000 probes at most: lower spec.loadSearch.probesPerSecond (1000 when omitted), or shorten spec.loadSearch.confirmSeconds or trialSeconds.",
+			accepted: loadSearch(search{ConfirmSeconds: 5000}), rejected: loadSearch(search{ConfirmSeconds: 5001}),
+		},
+		{
+			field: "spec.loadSearch", message: "the probes of a trial, a tenth less, must carry spec.loadSearch.percentiles" + carried,
+			accepted: loadSearch(search{Percentiles: at99, TrialSeconds: 12}), rejected: loadSearch(search{Percentiles: at99, TrialSeconds: 11}),
+		},
+		{
+			field: "spec.loadSearch", message: "the probes of a trial, a tenth less, must carry spec.loadSearch.growth.percentile" + carried,
+			accepted: loadSearch(search{Growth: grows(v1alpha1.P9999)}), rejected: loadSearch(search{Growth: grows(v1alpha1.P99999)}),
+		},
+	}
 }
 
 // trafficRules returns a case for each CEL rule about messages.
@@ -122,7 +198,7 @@ func trafficRules() []latencyTestRule {
 			}),
 		},
 		{
-			field: "spec", message: "spec.budget.latePartsPerMillion stands with spec.kind RateSweep only, whose messages leave on a schedule.",
+			field: "spec", message: "spec.budget.latePartsPerMillion stands with spec.kind RateSweep only, which judges single rates on a schedule.",
 			accepted: rateSweep(func(t *latencyTest) { t.Spec.Budget = &v1alpha1.LatencyBudget{LatePartsPerMillion: new(int32)} }),
 			rejected: pingPong(func(t *latencyTest) { t.Spec.Budget = &v1alpha1.LatencyBudget{LatePartsPerMillion: new(int32)} }),
 		},

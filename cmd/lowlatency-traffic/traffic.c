@@ -162,6 +162,8 @@ static bool control_speaks(struct end *e)
 static int64_t kernel_counted(bool stream)
 {
 	const char *protocol = stream ? "Tcp: " : "Udp: ", *in = stream ? "InSegs" : "InDatagrams", *out = stream ? "OutSegs" : "OutDatagrams";
+	/* datagrams that the kernel took, and dropped before they left, as from a full queue of the interface */
+	const char *dropped = stream ? "" : "SndbufErrors";
 	char names[1024], values[1024], *name_at = NULL, *value_at = NULL;
 	int64_t sum = 0;
 	int found = 0;
@@ -175,6 +177,8 @@ static int64_t kernel_counted(bool stream)
 		for (; name && value; name = strtok_r(NULL, " \n", &name_at), value = strtok_r(NULL, " \n", &value_at))
 			if (strcmp(name, in) == 0 || strcmp(name, out) == 0)
 				found++, sum += strtoll(value, NULL, 10);
+			else if (strcmp(name, dropped) == 0)
+				sum += strtoll(value, NULL, 10);
 	}
 	fclose(file);
 	return found == 2 ? sum : -1;
@@ -720,7 +724,7 @@ static void leave(struct end *e, struct streams *s, int which)
 		s->blocked++;
 	}
 	int64_t lateness = h.actual - h.intended;
-	s->late += lateness > SECOND / (int64_t)s->rate[which];
+	s->late += which == 0 && lateness > SECOND / (int64_t)s->rate[0];
 	s->latest = lateness > s->latest ? lateness : s->latest;
 	s->last = h.actual;
 	s->sent[which]++;

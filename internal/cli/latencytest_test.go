@@ -540,3 +540,63 @@ func TestRateSweepOfFlags(t *testing.T) {
 		}
 	}
 }
+
+// loadSearchTest has one node on which a search was made twice, and found a lower rate the second time.
+func loadSearchTest(t *testing.T) *v1alpha1.LatencyTest {
+	t.Helper()
+	test := rateSweepTest(t)
+	test.Name, test.Spec.Kind = "load", v1alpha1.LatencyTestLoadSearch
+	result := &test.Status.Results[0]
+	for i, m := range []*v1alpha1.LatencyMeasurement{result.Previous, result.Measured} {
+		best := []int32{49_800, 41_000}[i]
+		m.Network.Load = &v1alpha1.LoadMeasurement{
+			BestPassPerSecond: best, LowestFailPerSecond: best + 300, Confirmation: v1alpha1.LoadConfirmed, FailReason: v1alpha1.TestLoss, FailMessage: "7 were lost",
+			Trials: 22, RepetitionBestPassesPerSecond: []int32{best + 20, best, best + 10},
+		}
+		low, pass := m.Network.Rates[0], m.Network.Rates[0]
+		fail := m.Network.Rates[1]
+		low.Trial, pass.Trial, fail.Trial = v1alpha1.LoadTrialLow, v1alpha1.LoadTrialBestPass, v1alpha1.LoadTrialLowestFail
+		pass.MessagesPerSecond, pass.AchievedPerSecond, fail.MessagesPerSecond = best, int64(best), best+300
+		m.Network.Rates = []v1alpha1.RateMeasurement{low, pass, fail}
+	}
+	result.Outcome, result.Reason = v1alpha1.LatencyFailed, v1alpha1.TestRate
+	result.Message = "41000 messages a second passed, and the budget asks for 45000: 7 were lost"
+	return test
+}
+
+func TestReportOfASearch(t *testing.T) {
+	file := saved(t, loadSearchTest(t))
+	report, compared := run(t, "", "test", "report", "-f", file), run(t, "", "test", "compare", "-f", file)
+	rows := run(t, "", "test", "report", "-f", file, "-o", "csv")
+	golden.Assert(t, report.out+"\n"+compared.out+"\n"+rows.out, "latencytest-loadsearch.txt")
+	page := run(t, "", "test", "report", "-f", file, "-o", "html").out
+	for _, want := range []string{"highest rate that passed, messages a second", "lowest rate above it that did not", "best pass: 99 %", "lowest fail: lost messages"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+func TestSearchOfFlags(t *testing.T) {
+	got := run(t, "", "test", "run", "load", "--nodes=n1", "--kind=LoadSearch", "--server-nodes=n2", "--transport=UDP", "--bytes=256", "--percentile=P99=50us", "--loss=10",
+		"--growth=300", "--confirm=10m", "--highest=500000", "--at-least=200000", "--path=Kernel", "--dry-run")
+	golden.Assert(t, got.out, "latencytest-loadsearch.yaml")
+	if plain := run(t, "", "test", "run", "load", "--nodes=n1", "--kind=LoadSearch", "--transport=UDP", "--dry-run"); strings.Contains(plain.out, "budget") || strings.Contains(plain.out, "loadSearch") {
+		t.Errorf("what nobody asks for is written: %s", plain.out)
+	}
+	for name, args := range map[string][]string{
+		"a rate without a kind":      {"--at-least=1000"},
+		"a search of a sweep":        {"--kind=RateSweep", "--transport=UDP", "--growth=300"},
+		"rates of a search":          {"--kind=LoadSearch", "--transport=UDP", "--rates=1000"},
+		"a search over TCP":          {"--kind=LoadSearch", "--transport=TCP"},
+		"a bound on single messages": {"--kind=LoadSearch", "--transport=UDP", "--maximum=1ms"},
+		"parts of seconds":           {"--kind=LoadSearch", "--transport=UDP", "--trial=1500ms"},
+		"trials that descend":        {"--kind=LoadSearch", "--transport=UDP", "--trial=20s", "--confirm=10s"},
+		"more than the highest":      {"--kind=LoadSearch", "--transport=UDP", "--highest=10", "--at-least=11"},
+		"more than all probes carry": {"--kind=LoadSearch", "--transport=UDP", "--percentile=P99999=1ms"},
+	} {
+		if got := run(t, "", append([]string{"test", "run", "load", "--nodes=n1", "--dry-run"}, args...)...); got.code != ExitUsage || got.err == "" {
+			t.Errorf("%s: exit code %d, %s", name, got.code, got.err)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -54,6 +55,10 @@ type trafficOptions struct {
 	sizes, rates                   []int32
 	bytes, answers                 int32
 	loss, late                     int32
+	// What a search for the highest rate asks for.
+	least, highest int32
+	trial, confirm time.Duration
+	growth         int32
 }
 
 func newTrafficOptions() trafficOptions {
@@ -76,15 +81,20 @@ func (o *trafficOptions) addFlags(command *cobra.Command) {
 	flags.Var(o.path, "path", "the way that messages have to take for the result to be judged")
 	flags.Int32Var(&o.loss, "loss", -1, "how many parts per million of the messages may be lost; -1 for no limit")
 	flags.Int32SliceVar(&o.rates, "rates", nil, "rates of kind RateSweep in messages a second, `RATE,RATE`; the operator chooses without it")
-	flags.Int32Var(&o.bytes, "bytes", 0, "size of messages of kind RateSweep in bytes; the operator chooses without it")
+	flags.Int32Var(&o.bytes, "bytes", 0, "size of messages of kind RateSweep or LoadSearch in bytes; the operator chooses without it")
 	flags.Int32Var(&o.answers, "answers", 0, "of how many messages of each rate the time is taken; the operator chooses without it")
 	flags.Int32Var(&o.late, "late", -1, "how many parts per million of the messages of kind RateSweep may leave late; -1 for no limit")
+	flags.Int32Var(&o.least, "at-least", 0, "the rate in messages a second that kind LoadSearch must find to pass; 0 for any")
+	flags.Int32Var(&o.highest, "highest", 0, "the highest rate that kind LoadSearch tries; the operator chooses without it")
+	flags.DurationVar(&o.trial, "trial", 0, "how long a trial of kind LoadSearch is, in whole seconds; the operator chooses without it")
+	flags.DurationVar(&o.confirm, "confirm", 0, "how long the highest rate must hold, in whole seconds; the operator chooses without it")
+	flags.Int32Var(&o.growth, "growth", 0, "how large 99 % may be in per cent of that at the lowest rate, 300 for three times, with kind LoadSearch; 0 for no limit")
 }
 
 // adjusts reports whether a flag says how messages are to be sent.
 func (o *trafficOptions) adjusts() bool {
 	return o.kind.Value != o.kind.Allowed[0] || len(o.servers) > 0 || o.transport.Value != o.transport.Allowed[0] || o.waiting.Value != o.waiting.Allowed[0] ||
-		o.sends() || o.path.Value != o.path.Allowed[0] || max(o.loss, o.late) >= 0
+		o.sends() || o.searches() || o.path.Value != o.path.Allowed[0] || max(o.loss, o.late) >= 0
 }
 
 // sends reports whether a flag says which messages are to be sent.
@@ -92,13 +102,18 @@ func (o *trafficOptions) sends() bool {
 	return len(o.sizes)+len(o.rates) > 0 || o.bytes != 0 || o.answers != 0
 }
 
+// searches reports whether a flag says how the highest rate is to be searched for.
+func (o *trafficOptions) searches() bool {
+	return o.least != 0 || o.highest != 0 || o.trial != 0 || o.confirm != 0 || o.growth != 0
+}
+
 // fill makes a test one that sends messages, when it is to be one.
 func (o *trafficOptions) fill(spec *v1alpha1.LatencyTestSpec) error {
 	spec.Kind = v1alpha1.LatencyTestKind(o.kind.Value)
 	if spec.Kind == v1alpha1.LatencyTestJitter {
 		if o.adjusts() {
-			return errors.New("--server-nodes, --transport, --wait, --sizes, --rates, --bytes, --answers, --path, --loss and --late are about messages: " +
-				"say --kind=PingPong or --kind=RateSweep")
+			return errors.New("--server-nodes, --transport, --wait, --sizes, --rates, --bytes, --answers, --path, --loss, --late, --at-least, --highest, --trial, --confirm and --growth " +
+				"are about messages: say --kind=PingPong, --kind=RateSweep or --kind=LoadSearch")
 		}
 		return nil
 	}
@@ -112,10 +127,58 @@ func (o *trafficOptions) fill(spec *v1alpha1.LatencyTestSpec) error {
 	if len(o.sizes) > 0 {
 		spec.PingPong = &v1alpha1.PingPongTest{Sizes: o.sizes}
 	}
+	if spec.Kind == v1alpha1.LatencyTestLoadSearch {
+		return o.fillSearch(spec)
+	}
+	if o.searches() {
+		return errors.New("--at-least, --highest, --trial, --confirm and --growth say how the highest rate is searched for: say --kind=LoadSearch")
+	}
 	if len(o.rates) > 0 || o.bytes != 0 || o.answers != 0 {
 		spec.RateSweep = &v1alpha1.RateSweepTest{MessagesPerSecond: o.rates, Bytes: o.bytes, AnswersPerRate: o.answers}
 	}
 	o.limit(spec)
+	return nil
+}
+
+// fillSearch says how the highest rate is searched for. What bounds loss and percentiles decides whether a rate passes, and not the budget.
+func (o *trafficOptions) fillSearch(spec *v1alpha1.LatencyTestSpec) error {
+	if err := o.checkSearch(); err != nil {
+		return err
+	}
+	search := &v1alpha1.LoadSearchTest{
+		Bytes: o.bytes, HighestMessagesPerSecond: o.highest, TrialSeconds: int32(o.trial / time.Second), ConfirmSeconds: int32(o.confirm / time.Second),
+	}
+	if o.loss >= 0 {
+		search.LossPartsPerMillion = &o.loss
+	}
+	if o.growth != 0 {
+		search.Growth = &v1alpha1.LatencyGrowth{Percentile: v1alpha1.P99, MaximumPercent: o.growth}
+	}
+	budget := &v1alpha1.LatencyBudget{MinimumMessagesPerSecond: o.least}
+	if spec.Budget != nil {
+		search.Percentiles, budget.MaximumNanoseconds, budget.StolenPartsPerMillion = spec.Budget.Percentiles, spec.Budget.MaximumNanoseconds, spec.Budget.StolenPartsPerMillion
+	}
+	if o.path.Value != o.path.Allowed[0] {
+		budget.Path = v1alpha1.LatencyPath(o.path.Value)
+	}
+	if !reflect.DeepEqual(search, &v1alpha1.LoadSearchTest{}) {
+		spec.LoadSearch = search
+	}
+	spec.Budget = nil
+	if !reflect.DeepEqual(budget, &v1alpha1.LatencyBudget{}) {
+		spec.Budget = budget
+	}
+	return nil
+}
+
+// checkSearch says which flags do not stand with a search, or are none of it.
+func (o *trafficOptions) checkSearch() error {
+	if len(o.rates) > 0 || o.answers != 0 || o.late >= 0 {
+		return errors.New("--rates, --answers and --late stand with --kind=RateSweep: a search chooses its rates")
+	}
+	if o.trial%time.Second != 0 || o.confirm%time.Second != 0 {
+		return fmt.Errorf("--trial %s and --confirm %s: they have whole seconds", o.trial, o.confirm)
+	}
 	return nil
 }
 
@@ -156,6 +219,7 @@ Exit codes: 0 every node has passed; 1 one has failed; 2 wrong usage or input; 3
   kubectl lowlatency test run quiet-cpus --profile trading --duration 10m --repetitions 3 --maximum 10us --percentile P9999=5us
   kubectl lowlatency test run way --nodes node-1 --kind PingPong --server-nodes node-2 --transport UDP --percentile P99=20us
   kubectl lowlatency test run rates --nodes node-1 --kind RateSweep --server-nodes node-2 --transport UDP --rates 10000,50000 --loss 0
+  kubectl lowlatency test run load --nodes node-1 --kind LoadSearch --server-nodes node-2 --transport UDP --growth 300 --at-least 200000
   kubectl lowlatency test run -f test.yaml --detach`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: complete(func(ctx context.Context) ([]string, error) { return a.testNames(ctx, &options.testOptions) }),

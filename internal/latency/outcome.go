@@ -44,8 +44,10 @@ const (
 	ReasonGeneratorLimit Reason = "GeneratorLimit"
 	// ReasonGrowth is a latency that grew too much over that of a low rate.
 	ReasonGrowth Reason = "Growth"
-	// ReasonRate is a highest rate below the one that the budget asks for.
+	// ReasonRate is a highest rate below the one that the budget asks for, or not told apart from it.
 	ReasonRate Reason = "Rate"
+	// ReasonUnfinished is a search that had no time to come to its end.
+	ReasonUnfinished Reason = "Unfinished"
 	// ReasonUnreachable is a server that no connection reaches.
 	ReasonUnreachable Reason = "Unreachable"
 	// ReasonStranger is something else that listens on the server's port, or another version of it.
@@ -80,6 +82,8 @@ type Budget struct {
 	LossPartsPerMillion *float64 `json:"lossPartsPerMillion,omitempty"`
 	// LatePartsPerMillion is the limit of messages on a schedule that left late; nil is none.
 	LatePartsPerMillion *float64 `json:"latePartsPerMillion,omitempty"`
+	// LeastPerSecond is the least that the highest rate of a search must be; 0 is none.
+	LeastPerSecond uint64 `json:"leastPerSecond,omitempty"`
 	// Accelerated asks for a path past the kernel's network stack.
 	Accelerated bool `json:"accelerated,omitempty"`
 }
@@ -96,8 +100,15 @@ func (b *Budget) asks() bool {
 }
 
 // Judge holds a result against a budget. What is certain comes first: a latency above its limit fails whatever else is not known. The
-// path comes before all: a number of another path says nothing about the one that was asked for.
+// path comes before all: a number of another path says nothing about the one that was asked for. What a search found is held against the
+// least rate alone: its trials were held against limits before.
 func Judge(result *Result, budget Budget) Outcome {
+	if budget.Accelerated && result.Path.State != PathAccelerated {
+		return Outcome{Inconclusive, ReasonNotAccelerated, "the path was not accelerated: " + result.Path.Message}
+	}
+	if result.Load != nil {
+		return result.Load.Outcome(budget.LeastPerSecond)
+	}
 	if !budget.asks() {
 		for i := range result.Rates {
 			if one := judgeRate(&result.Rates[i], Budget{}); one.Verdict != Passed {
@@ -105,9 +116,6 @@ func Judge(result *Result, budget Budget) Outcome {
 			}
 		}
 		return Outcome{Passed, ReasonMeasured, "measured, without a budget"}
-	}
-	if budget.Accelerated && result.Path.State != PathAccelerated {
-		return Outcome{Inconclusive, ReasonNotAccelerated, "the path was not accelerated: " + result.Path.Message}
 	}
 	var found []Outcome
 	if result.Kind == KindPingPong {

@@ -69,6 +69,17 @@ func PathOf(client, server PathEnd) Path {
 	return p
 }
 
+// And is the path of one measurement and the next, with the words of the next: Mixed when they went different ways.
+func (p Path) And(next Path) Path {
+	switch {
+	case p.State == PathUnknown || next.State == PathUnknown:
+		next.State = PathUnknown
+	case p.State != next.State:
+		next.State = PathMixed
+	}
+	return next
+}
+
 func (e PathEnd) words() string {
 	if e.State == PathUnknown {
 		return "what could not be read"

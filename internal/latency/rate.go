@@ -58,8 +58,13 @@ func judgeRate(r *Rate, budget Budget) Outcome {
 	if !r.IsOnSchedule() {
 		return Outcome{Inconclusive, ReasonGeneratorLimit, fmt.Sprintf("%s: the generator was the limit: it sent %.0f", what, r.AchievedPerSecond)}
 	}
-	if limit := budget.LossPartsPerMillion; exceeds(r.Load.Lost, r.Load.Sent, limit) {
-		return Outcome{Failed, ReasonLoss, fmt.Sprintf("%s: %d of %d messages were lost, and the budget has %g parts per million", what, r.Load.Lost, r.Load.Sent, *limit)}
+	lost, sent := r.Load.Lost, r.Load.Sent
+	if r.Probes != nil {
+		// A way that is full may drop these alone.
+		lost, sent = lost+r.Probes.Lost, sent+r.Probes.Sent
+	}
+	if limit := budget.LossPartsPerMillion; exceeds(lost, sent, limit) {
+		return Outcome{Failed, ReasonLoss, fmt.Sprintf("%s: %d of %d messages were lost, and the budget has %g parts per million", what, lost, sent, *limit)}
 	}
 	if limit := budget.LatePartsPerMillion; exceeds(r.Late, r.Load.Sent, limit) {
 		return Outcome{Failed, ReasonLateSends, fmt.Sprintf("%s: %d of %d messages left late, the latest by %s, and the budget has %g parts per million", what,

@@ -32,6 +32,8 @@ type SearchOptions struct {
 	Granularity float64
 	// Sniff, Search and Confirm are how long the trials are.
 	Sniff, Search, Confirm time.Duration
+	// Longest is how long all trials together take at most; 0 for no limit. A search that has no time for its next trial is at its end.
+	Longest time.Duration
 	// Retries is how often a failed trial is made again before its rate counts as failed.
 	Retries int
 	// Growth is by how much the percentile GrowthPercent may be above that of the low rate; 0 for no limit.
@@ -77,6 +79,7 @@ type Search struct {
 	passed  []uint64
 	low     *Distribution
 	step    Step
+	spent   time.Duration
 	failed  int
 	done    bool
 }
@@ -97,6 +100,9 @@ func (o *SearchOptions) check() error {
 	if o.Sniff <= 0 || o.Search < o.Sniff || o.Confirm < o.Search {
 		return fmt.Errorf("trials of %s, %s and %s: they get longer", o.Sniff, o.Search, o.Confirm)
 	}
+	if least := o.Search + o.Confirm; o.Longest > 0 && o.Longest < least {
+		return fmt.Errorf("a search of %s: a trial at the least rate and a confirmation alone take %s", o.Longest, least)
+	}
 	return o.checkRules()
 }
 
@@ -104,14 +110,14 @@ func (o *SearchOptions) checkRules() error {
 	if o.Granularity < 0.001 || o.Granularity > 1 || o.Retries < 0 || o.Growth < 0 || o.Growth > 0 && o.Growth < 1 {
 		return fmt.Errorf("granularity %g is from 0.001 to 1, and growth %g at least 1", o.Granularity, o.Growth)
 	}
-	if percent := o.highestPercent(); percent > 0 && float64(o.Probes)*o.Search.Seconds()*probesBack < float64(Samples(percent)) {
+	if percent := o.highestPercent(); percent > 0 && float64(o.Probes)*o.Search.Seconds()*ProbesBack < float64(Samples(percent)) {
 		return fmt.Errorf("%d probes a second for %s do not carry %g %%, which takes %d samples: send more, or search longer", o.Probes, o.Search, percent, Samples(percent))
 	}
 	return nil
 }
 
-// probesBack is the share of probes that must come back from a trial whose percentiles are judged.
-const probesBack = 0.9
+// ProbesBack is the share of probes that must come back from a trial whose percentiles are judged.
+const ProbesBack = 0.9
 
 // highestPercent is the highest percentile that trials are judged by; 0 for none.
 func (o *SearchOptions) highestPercent() float64 {
@@ -126,7 +132,10 @@ func (o *SearchOptions) highestPercent() float64 {
 }
 
 // Next is the next trial; false when the search is at its end.
-func (s *Search) Next() (Step, bool) { return s.step, !s.done }
+func (s *Search) Next() (Step, bool) {
+	hasTime := s.options.Longest == 0 || s.spent+s.step.Duration <= s.options.Longest
+	return s.step, !s.done && hasTime
+}
 
 // Found is what was found so far.
 func (s *Search) Found() Load { return s.load }
@@ -135,6 +144,7 @@ func (s *Search) Found() Load { return s.load }
 func (s *Search) Record(rate Rate) {
 	outcome := s.judge(&rate)
 	s.load.Trials = append(s.load.Trials, Trial{s.step.Phase, outcome, rate})
+	s.spent += s.step.Duration
 	if outcome.Verdict != Passed {
 		if s.failed++; s.failed <= s.options.Retries {
 			return
@@ -238,20 +248,84 @@ func (s *Search) try(rate uint64) {
 	s.step = Step{PhaseSniff, rate, s.options.Sniff}
 }
 
-// Outcome is the verdict of a search that is at its end. least is the rate that the budget asks for; 0 for none.
-func (s *Search) Outcome(least uint64) Outcome {
-	found := &s.load
-	switch {
-	case found.BestPass == 0 || !found.Confirmed:
-		return Outcome{Inconclusive, found.Why.Reason, "no rate passed: " + found.Why.Message}
-	case least > 0 && found.BestPass >= least:
-		return Outcome{Passed, ReasonWithinBudget, fmt.Sprintf("%d messages a second passed, and the budget asks for %d", found.BestPass, least)}
-	case found.LowestFail == 0:
-		return Outcome{Inconclusive, ReasonGeneratorLimit, fmt.Sprintf("every rate up to %d messages a second passed: look higher", found.BestPass)}
-	case found.Why.Reason == ReasonGeneratorLimit:
-		return Outcome{Inconclusive, ReasonGeneratorLimit, "the next rate was not reached: " + found.Why.Message}
-	case least > 0:
-		return Outcome{Failed, ReasonRate, fmt.Sprintf("%d messages a second passed, and the budget asks for %d: %s", found.BestPass, least, found.Why.Message)}
+// Low is the trial at the least rate; nil when none was made.
+func (l *Load) Low() *Trial {
+	return l.last(func(t *Trial) bool { return t.Phase == PhaseLow })
+}
+
+// Best is the longest trial of the best pass: its confirmation, where it was confirmed; nil when no rate passed.
+func (l *Load) Best() *Trial {
+	return l.last(func(t *Trial) bool {
+		return t.Rate.PerSecond == l.BestPass && t.Outcome.Verdict == Passed && t.Phase != PhaseSniff
+	})
+}
+
+// Lowest is the trial for which the lowest fail failed; nil when none did.
+func (l *Load) Lowest() *Trial {
+	return l.last(func(t *Trial) bool { return t.Rate.PerSecond == l.LowestFail && t.Outcome.Verdict != Passed })
+}
+
+func (l *Load) last(is func(*Trial) bool) *Trial {
+	for i := len(l.Trials) - 1; i >= 0; i-- {
+		if is(&l.Trials[i]) {
+			return &l.Trials[i]
+		}
 	}
-	return Outcome{Passed, ReasonMeasured, fmt.Sprintf("the highest rate that passes is from %d to %d messages a second", found.BestPass, found.LowestFail)}
+	return nil
+}
+
+// Outcome is the verdict of a search. least is the rate that the budget asks for; 0 for none. A rate that could not be judged, as when the
+// generator did not reach it, says nothing about what receives.
+func (l *Load) Outcome(least uint64) Outcome {
+	if least > 0 {
+		if o, decided := l.against(least); decided {
+			return o
+		}
+	}
+	if o, found := l.withoutInterval(); !found {
+		return o
+	}
+	if least > 0 {
+		return Outcome{Inconclusive, ReasonRate, fmt.Sprintf("the budget asks for %d messages a second, and the highest rate that passes is from %d to %d: look with a finer granularity",
+			least, l.BestPass, l.LowestFail)}
+	}
+	return Outcome{Passed, ReasonMeasured, fmt.Sprintf("the highest rate that passes is from %d to %d messages a second", l.BestPass, l.LowestFail)}
+}
+
+// against holds the interval against the rate that the budget asks for; false where it says neither that this passes nor that it does not.
+func (l *Load) against(least uint64) (o Outcome, decided bool) {
+	switch {
+	case l.Confirmed && l.BestPass >= least:
+		return Outcome{Passed, ReasonWithinBudget, fmt.Sprintf("%d messages a second passed, and the budget asks for %d", l.BestPass, least)}, true
+	case l.isBroken() && l.LowestFail <= least:
+		return Outcome{Failed, ReasonRate, fmt.Sprintf("%s, and the budget asks for %d: %s", l.passed(), least, l.Why.Message)}, true
+	}
+	return Outcome{}, false
+}
+
+// isBroken reports whether the lowest fail is one of what receives.
+func (l *Load) isBroken() bool { return l.LowestFail > 0 && l.Why.Verdict == Failed }
+
+// withoutInterval says why the highest rate is not known; found says that it is.
+func (l *Load) withoutInterval() (o Outcome, found bool) {
+	switch {
+	case l.LowestFail > 0 && l.BestPass == 0:
+		return Outcome{Inconclusive, l.Why.Reason, "no rate passed: " + l.Why.Message}, false
+	case !l.Confirmed:
+		return Outcome{Inconclusive, ReasonUnfinished, "the search did not come to its end in its time: " + l.passed() + ", and it was not confirmed"}, false
+	case l.LowestFail == 0:
+		return Outcome{Inconclusive, ReasonGeneratorLimit, fmt.Sprintf("every rate up to %d messages a second passed: look higher", l.BestPass)}, false
+	case l.isBroken():
+		return Outcome{}, true
+	case l.Why.Reason == ReasonGeneratorLimit:
+		return Outcome{Inconclusive, ReasonGeneratorLimit, "the next rate was not reached: " + l.Why.Message}, false
+	}
+	return Outcome{Inconclusive, l.Why.Reason, "the next rate could not be judged: " + l.Why.Message}, false
+}
+
+func (l *Load) passed() string {
+	if l.BestPass == 0 {
+		return "no rate passed"
+	}
+	return fmt.Sprintf("%d messages a second passed", l.BestPass)
 }

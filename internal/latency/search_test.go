@@ -18,7 +18,9 @@ type world struct {
 	lucky uint64
 	// flaky fails the first trial of each rate.
 	flaky bool
-	seen  map[uint64]bool
+	// mute is the rate from which probes do not come back; 0 for none.
+	mute uint64
+	seen map[uint64]bool
 }
 
 // loses reports whether a trial loses messages.
@@ -39,6 +41,9 @@ func (w *world) trial(t *testing.T, step Step) Rate {
 	}
 	w.seen[step.Rate] = true
 	samples := ramp(10_000)
+	if w.mute > 0 && step.Rate >= w.mute {
+		samples = samples[:10]
+	}
 	for i := range samples {
 		if w.grows > 0 && step.Rate >= w.grows {
 			samples[i] *= 10
@@ -82,7 +87,7 @@ func TestSearchFindsTheCapacity(t *testing.T) {
 		if found.BestPass > capacity || found.LowestFail <= capacity || float64(found.LowestFail) > 1.0101*float64(found.BestPass) || !found.Confirmed {
 			t.Errorf("capacity %d: from %d to %d", capacity, found.BestPass, found.LowestFail)
 		}
-		if o := s.Outcome(0); o.Verdict != Passed || o.Reason != ReasonMeasured {
+		if o := found.Outcome(0); o.Verdict != Passed || o.Reason != ReasonMeasured {
 			t.Errorf("capacity %d: %+v", capacity, o)
 		}
 		last := found.Trials[len(found.Trials)-1]
@@ -99,11 +104,16 @@ func TestSearchOutcomes(t *testing.T) {
 		least  uint64
 		want   Outcome
 	}{
-		"below the least":   {world{capacity: 500, generator: 1e9}, nil, 0, Outcome{Inconclusive, ReasonLoss, "no rate passed: 1000 messages a second: 101 of 10000"}},
-		"everything passes": {world{capacity: 1e9, generator: 1e9}, nil, 0, Outcome{Inconclusive, ReasonGeneratorLimit, "every rate up to 10000000 messages a second passed"}},
-		"the generator":     {world{capacity: 1e9, generator: 50_000}, nil, 0, Outcome{Inconclusive, ReasonGeneratorLimit, "the next rate was not reached: "}},
-		"enough":            {world{capacity: 1e9, generator: 50_000}, nil, 40_000, Outcome{Passed, ReasonWithinBudget, "5"}},
-		"too little":        {world{capacity: 50_000, generator: 1e9}, nil, 60_000, Outcome{Failed, ReasonRate, "49"}},
+		"below the least":         {world{capacity: 500, generator: 1e9}, nil, 0, Outcome{Inconclusive, ReasonLoss, "no rate passed: 1000 messages a second: 101 of 10000"}},
+		"everything passes":       {world{capacity: 1e9, generator: 1e9}, nil, 0, Outcome{Inconclusive, ReasonGeneratorLimit, "every rate up to 10000000 messages a second passed"}},
+		"the generator":           {world{capacity: 1e9, generator: 50_000}, nil, 0, Outcome{Inconclusive, ReasonGeneratorLimit, "the next rate was not reached: "}},
+		"less than the least":     {world{capacity: 500, generator: 1e9}, nil, 2000, Outcome{Failed, ReasonRate, "no rate passed, and the budget asks for 2000: 1000 messages a second: 101 of 10000"}},
+		"not told apart":          {world{capacity: 50_000, generator: 1e9}, func(o *SearchOptions) { o.Granularity = 0.5 }, 50_000, Outcome{Inconclusive, ReasonRate, "the budget asks for 50000 messages a second, and the highest rate that passes is from 4"}},
+		"too few samples":         {world{capacity: 1e9, generator: 1e9, mute: 50_000}, func(o *SearchOptions) { o.Budget.Limits = []Limit{{99, 100_000}} }, 0, Outcome{Inconclusive, ReasonTooFewSamples, "the next rate could not be judged: "}},
+		"no time":                 {world{capacity: 50_000, generator: 1e9}, func(o *SearchOptions) { o.Longest = 100 * time.Second }, 0, Outcome{Inconclusive, ReasonUnfinished, "the search did not come to its end in its time: 4"}},
+		"no time, and too little": {world{capacity: 50_000, generator: 1e9}, func(o *SearchOptions) { o.Longest = 100 * time.Second }, 90_000, Outcome{Failed, ReasonRate, "4"}},
+		"enough":                  {world{capacity: 1e9, generator: 50_000}, nil, 40_000, Outcome{Passed, ReasonWithinBudget, "5"}},
+		"too little":              {world{capacity: 50_000, generator: 1e9}, nil, 60_000, Outcome{Failed, ReasonRate, "49"}},
 		"growth": {world{capacity: 1e9, generator: 1e9, grows: 70_000}, func(o *SearchOptions) { o.Growth = 5 }, 0,
 			Outcome{Passed, ReasonMeasured, "the highest rate that passes is from 69"}},
 		"latency": {world{capacity: 1e9, generator: 1e9, grows: 30_000}, func(o *SearchOptions) { o.Budget.Limits = []Limit{{99, 10_000}} }, 0,
@@ -113,11 +123,35 @@ func TestSearchOutcomes(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := search(t, &tc.world, tc.change).Outcome(tc.least)
+			found := search(t, &tc.world, tc.change).Found()
+			got := Judge(&Result{Load: &found}, Budget{LeastPerSecond: tc.least})
 			if got.Verdict != tc.want.Verdict || got.Reason != tc.want.Reason || !strings.HasPrefix(got.Message, tc.want.Message) {
 				t.Errorf("%+v, want %+v", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestTrialsOfALoad: the trials that are told are those by which the interval was found.
+func TestTrialsOfALoad(t *testing.T) {
+	found := search(t, &world{capacity: 50_000, generator: 1e9}, nil).Found()
+	low, best, lowest := found.Low(), found.Best(), found.Lowest()
+	if low == nil || best == nil || lowest == nil {
+		t.Fatalf("%+v", found)
+	}
+	if low.Rate.PerSecond != 1000 || best.Phase != PhaseConfirm || best.Rate.PerSecond != found.BestPass || lowest.Rate.PerSecond != found.LowestFail || lowest.Outcome != found.Why {
+		t.Errorf("%+v, %+v, %+v", low.Outcome, best.Outcome, lowest.Outcome)
+	}
+}
+
+// TestTrialsOfNothing: where no rate passed, the lowest is the one that failed.
+func TestTrialsOfNothing(t *testing.T) {
+	found := search(t, &world{capacity: 500, generator: 1e9}, nil).Found()
+	if found.Best() != nil || found.Lowest() != found.Low() {
+		t.Errorf("%+v", found)
+	}
+	if none := (&Load{}).Outcome(0); none.Reason != ReasonUnfinished {
+		t.Errorf("%+v", none)
 	}
 }
 
@@ -131,6 +165,7 @@ func TestSearchRefuses(t *testing.T) {
 		"granularity": func(o *SearchOptions) { o.Granularity = 0 },
 		"growth":      func(o *SearchOptions) { o.Growth = 0.5 },
 		"durations":   func(o *SearchOptions) { o.Confirm = 0 },
+		"no time":     func(o *SearchOptions) { o.Longest = 1 },
 		"few probes": func(o *SearchOptions) {
 			o.Probes, o.Search, o.Confirm, o.Budget.Limits = 1000, 10*time.Second, time.Minute, []Limit{{99, 1}}
 		},
@@ -152,6 +187,10 @@ func TestJudgeRates(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got := Judge(r, Budget{Limits: []Limit{{90, 901}}}); got.Reason != ReasonWithinBudget {
+		t.Errorf("%+v", got)
+	}
+	r.Rates[0].Load.Lost, r.Rates[0].Probes = 0, &Stream{Sent: 100, Lost: 2}
+	if got := Judge(r, Budget{LossPartsPerMillion: &most}); got.Reason != ReasonLoss || !strings.Contains(got.Message, "2 of 1100 messages") {
 		t.Errorf("%+v", got)
 	}
 	r.Rates[0].AchievedPerSecond = 90

@@ -120,14 +120,20 @@ func weightOf(m *v1alpha1.LatencyMeasurement) int {
 	if m.Network == nil {
 		return 1
 	}
-	return max(1, len(qualification.Judged(m.Network)))
+	return max(1, len(qualification.Rows(m.Network)))
 }
 
 // messages tells the latencies of messages by their size and rate: the median, the tail where the samples carry it, and the longest; and
-// what was lost or left late.
+// what was lost or left late; and the highest rate of a search.
 func (c *Collector) messages(out chan<- prometheus.Metric, test *v1alpha1.LatencyTest, result *v1alpha1.LatencyTestResult) {
+	if l := result.Measured.Network.Load; l != nil {
+		c.gauge(out, testHighest, float64(l.BestPassPerSecond), test.Namespace, test.Name, result.Node, string(v1alpha1.LoadTrialBestPass))
+		if l.LowestFailPerSecond > 0 {
+			c.gauge(out, testHighest, float64(l.LowestFailPerSecond), test.Namespace, test.Name, result.Node, string(v1alpha1.LoadTrialLowestFail))
+		}
+	}
 	for _, row := range qualification.Rows(result.Measured.Network) {
-		labels := []string{test.Namespace, test.Name, result.Node, strconv.Itoa(int(row.Bytes)), row.PerSecond()}
+		labels := []string{test.Namespace, test.Name, result.Node, strconv.Itoa(int(row.Bytes)), row.Series()}
 		for _, p := range row.Figures.Percentiles {
 			if p.Percentile == v1alpha1.P50 || p.Percentile == v1alpha1.P99 {
 				c.gauge(out, testLatency, time.Duration(p.Nanoseconds).Seconds(), append(slices.Clone(labels), string(p.Percentile))...)

@@ -59,6 +59,7 @@ const (
 	testLongest      = "lowlatency_test_longest_latency_seconds"
 	testLost         = "lowlatency_test_lost_ratio"
 	testLate         = "lowlatency_test_late_ratio"
+	testHighest      = "lowlatency_test_highest_rate"
 	testCompleted    = "lowlatency_test_completed_timestamp_seconds"
 	testChange       = "lowlatency_test_change"
 	agentHeartbeat   = "lowlatency_agent_heartbeat"
@@ -116,17 +117,19 @@ func Descriptions() []Description {
 		{testStolen, []string{"namespace", "test", "node"},
 			"The share of time that was taken from the measured CPU which lost most, 0 to 1."},
 		{testLatency, []string{"namespace", "test", "node", "bytes", "rate", "percentile"},
-			"How long messages took one way, of LatencyTests that send messages: the percentiles P50 and P99, where the samples carry them, by the size of messages and by the rate at which they left; without a rate, one was under way at a time."},
+			"How long messages took one way, of LatencyTests that send messages: the percentiles P50 and P99, where the samples carry them, by the size of messages and by the rate at which they left; without a rate, one was under way at a time. Rates of a search are told by their trial, Low, BestPass or LowestFail."},
 		{testLongest, []string{"namespace", "test", "node", "bytes", "rate"},
 			"The longest of these latencies."},
 		{testLost, []string{"namespace", "test", "node", "bytes", "rate"},
 			"The share of these messages that was lost, 0 to 1."},
 		{testLate, []string{"namespace", "test", "node", "bytes", "rate"},
 			"The share of messages on a schedule that left more than an interval of their rate after their time, 0 to 1."},
+		{testHighest, []string{"namespace", "test", "node", "bound"},
+			"What a LatencyTest of kind LoadSearch last found on each node, in messages a second: BestPass is the highest rate that passed, 0 where none did, and LowestFail the lowest above it that did not; without it, every rate passed that was tried."},
 		{testCompleted, []string{"namespace", "test", "node"},
 			"When a LatencyTest last measured each node, in seconds since 1970."},
 		{testChange, []string{"namespace", "test", "node", "trend", "changed"},
-			"How the last measurement of each node stands to the one before: 1 for Better, Same, Worse or Unknown, with what has changed of the node meanwhile (kernel, command line, microcode, firmware, plan, NIC, stack, or nothing). Better and Worse mean that every repetition is shorter or longer than all of the one before."},
+			"How the last measurement of each node stands to the one before: 1 for Better, Same, Worse or Unknown, with what has changed of the node meanwhile (kernel, command line, microcode, firmware, plan, NIC, stack, or nothing). Better and Worse mean that every repetition is shorter or longer than all of the one before, and of kind LoadSearch that every highest rate is higher or lower."},
 	}
 }
 

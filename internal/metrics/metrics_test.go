@@ -227,6 +227,36 @@ lowlatency_test_stolen_ratio{namespace="tests",node="n2",test="quiet"} 0
 	}
 }
 
+// exampleSearch is a test that has looked for the highest rate.
+func exampleSearch() *v1alpha1.LatencyTest {
+	load := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "load"}}
+	load.Status.Results = []v1alpha1.LatencyTestResult{{Node: "n1", Measured: &v1alpha1.LatencyMeasurement{
+		CompletedTime: metav1.NewTime(now()), Network: &v1alpha1.NetworkMeasurement{
+			Load: &v1alpha1.LoadMeasurement{BestPassPerSecond: 49_000, LowestFailPerSecond: 49_400},
+			Rates: []v1alpha1.RateMeasurement{{MessagesPerSecond: 49_000, Trial: v1alpha1.LoadTrialBestPass, Bytes: 64, Sent: 1000, FromIntended: v1alpha1.LatencyFigures{
+				MaximumNanoseconds: 20_000,
+			}}},
+		},
+	}}}
+	return load
+}
+
+// TestHighestRates: what a search found, whose rates are other ones in each run and therefore no labels.
+func TestHighestRates(t *testing.T) {
+	collector := newCollector(t, true, interceptor.Funcs{}, exampleSearch())
+	want := `
+lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="load"} 1.7952624e+09
+lowlatency_test_highest_rate{bound="BestPass",namespace="tests",node="n1",test="load"} 49000
+lowlatency_test_highest_rate{bound="LowestFail",namespace="tests",node="n1",test="load"} 49400
+lowlatency_test_late_ratio{bytes="64",namespace="tests",node="n1",rate="BestPass",test="load"} 0
+lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="BestPass",test="load"} 2e-05
+lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="BestPass",test="load"} 0
+`
+	if err := testutil.CollectAndCompare(collector, strings.NewReader(withHeaders(want))); err != nil {
+		t.Error(err)
+	}
+}
+
 // withHeaders puts the comments of a scrape before the samples of each metric.
 func withHeaders(samples string) string {
 	var text strings.Builder
@@ -300,7 +330,7 @@ func TestNamesAndHelpFollowTheConventions(t *testing.T) {
 
 func TestRegister(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(newCollector(t, true, interceptor.Funcs{}, exampleObjects()...)); err != nil {
+	if err := registry.Register(newCollector(t, true, interceptor.Funcs{}, append(exampleObjects(), exampleSearch())...)); err != nil {
 		t.Fatal(err)
 	}
 	families, err := registry.Gather()

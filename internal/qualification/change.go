@@ -6,6 +6,7 @@ package qualification
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -35,46 +36,91 @@ type Change struct {
 	Trend Trend `json:"trend"`
 	// Message is one sentence.
 	Message string `json:"message"`
-	// Ratio is that of the longest interruptions, after to before, with its interval; nil where the repetitions do not carry one.
+	// Ratio is that of the figures of the repetitions, after to before, with its interval; nil where the repetitions do not carry one.
 	Ratio *latency.Ratio `json:"ratio,omitempty"`
 	// Fingerprint names what of the node has become another between the two; nil when nothing has.
 	Fingerprint []string `json:"fingerprint,omitempty"`
 }
 
-// Repetitions are the figures by which the repetitions of a measurement are compared, and their name: the medians of latencies, else the
-// longest interruptions.
-func Repetitions(measured *v1alpha1.LatencyMeasurement) (figures []int64, name string) {
-	if measured.Network != nil {
-		return measured.Network.RepetitionMediansNanoseconds, "medians"
-	}
-	return measured.RepetitionMaximumsNanoseconds, "longest interruptions"
+// Repeated are the figures by which the repetitions of a measurement are compared.
+type Repeated struct {
+	Figures []int64
+	Name    string
+	// AreRates says that they are messages a second, of which more is better; else they are lengths in nanoseconds.
+	AreRates bool
 }
 
-// CompareMeasurements compares the longest interruptions, or the median latencies, of the repetitions of two measurements of a node. It
+// Repetitions are the highest rates that passed, else the medians of latencies, else the longest interruptions.
+func Repetitions(measured *v1alpha1.LatencyMeasurement) Repeated {
+	switch n := measured.Network; {
+	case n == nil:
+		return Repeated{Figures: measured.RepetitionMaximumsNanoseconds, Name: "longest interruptions"}
+	case n.Load != nil:
+		r := Repeated{Name: "highest rates that passed", AreRates: true}
+		for _, rate := range n.Load.RepetitionBestPassesPerSecond {
+			r.Figures = append(r.Figures, int64(rate))
+		}
+		return r
+	default:
+		return Repeated{Figures: n.RepetitionMediansNanoseconds, Name: "medians"}
+	}
+}
+
+// Words is one of the figures; of rates without a unit.
+func (r *Repeated) Words(figure int64) string {
+	if r.AreRates {
+		return strconv.FormatInt(figure, 10)
+	}
+	return latency.Length(figure)
+}
+
+// spread is the least and the most of the figures.
+func (r *Repeated) spread() string {
+	low, high := r.Words(slices.Min(r.Figures)), r.Words(slices.Max(r.Figures))
+	unit := ""
+	if r.AreRates {
+		unit = " a second"
+	}
+	if low == high {
+		return low + unit
+	}
+	return low + " to " + high + unit
+}
+
+// trendOf says how figures stand to others.
+func (r *Repeated) trendOf(was []int64) Trend {
+	above, below := TrendWorse, TrendBetter
+	if r.AreRates {
+		above, below = below, above
+	}
+	switch {
+	case slices.Min(r.Figures) > slices.Max(was):
+		return above
+	case slices.Max(r.Figures) < slices.Min(was):
+		return below
+	}
+	return TrendSame
+}
+
+// CompareMeasurements compares the longest interruptions, the median latencies, or the highest rates, of the repetitions of two measurements of a node. It
 // needs no assumption about their distribution: a change is one that the spread between repetitions does not explain.
 func CompareMeasurements(before, after *v1alpha1.LatencyMeasurement) Change {
 	c := Change{Trend: TrendUnknown, Fingerprint: append(Differences(before.Fingerprint, after.Fingerprint), serverDifferences(before.Network, after.Network)...)}
-	was, _ := Repetitions(before)
-	is, name := Repetitions(after)
+	was, is := Repetitions(before), Repetitions(after)
 	switch {
 	case before.ParametersHash != after.ParametersHash:
 		c.Message = "the two were measured with other parameters, so that they cannot be compared"
 		return c
-	case min(len(was), len(is)) < RepetitionsToCompare:
+	case min(len(was.Figures), len(is.Figures)) < RepetitionsToCompare:
 		c.Message = fmt.Sprintf("%d and %d repetitions cannot tell a change from the spread between them: set spec.repetitions to %d or more",
-			len(was), len(is), RepetitionsToCompare)
+			len(was.Figures), len(is.Figures), RepetitionsToCompare)
 		return c
-	case slices.Min(is) > slices.Max(was):
-		c.Trend = TrendWorse
-	case slices.Max(is) < slices.Min(was):
-		c.Trend = TrendBetter
-	default:
-		c.Trend = TrendSame
 	}
-	if ratio, err := latency.Compare(is, was); err == nil {
+	c.Trend = is.trendOf(was.Figures)
+	if ratio, err := latency.Compare(is.Figures, was.Figures); err == nil {
 		c.Ratio = &ratio
 	}
-	c.Message = c.sentence(name, spread(was), spread(is))
+	c.Message = c.sentence(&was, &is)
 	return c
 }
 
@@ -96,25 +142,21 @@ func serverDifferences(before, after *v1alpha1.NetworkMeasurement) []string {
 	return changed
 }
 
-func (c *Change) sentence(name, was, is string) string {
+func (c *Change) sentence(was, is *Repeated) string {
 	words := map[Trend]string{
 		TrendWorse: "longer than before in every repetition", TrendBetter: "shorter than before in every repetition", TrendSame: "within the spread between repetitions",
-	}[c.Trend]
-	text := fmt.Sprintf("the %s are %s (%s, were %s)", name, words, is, was)
+	}
+	size := "as long"
+	if is.AreRates {
+		words[TrendWorse], words[TrendBetter] = "lower than before in every repetition", "higher than before in every repetition"
+		size = "as high"
+	}
+	text := fmt.Sprintf("the %s are %s (%s, were %s)", is.Name, words[c.Trend], is.spread(), was.spread())
 	if c.Ratio != nil {
-		text += fmt.Sprintf(", %.2f times as long (95 %% between %.2f and %.2f)", c.Ratio.Value, c.Ratio.Low, c.Ratio.High)
+		text += fmt.Sprintf(", %.2f times %s (95 %% between %.2f and %.2f)", c.Ratio.Value, size, c.Ratio.Low, c.Ratio.High)
 	}
 	if len(c.Fingerprint) > 0 {
 		return text + "; what has changed meanwhile: " + strings.Join(c.Fingerprint, ", ")
 	}
 	return text + "; nothing that the operator knows of has changed meanwhile"
-}
-
-// spread is the shortest and the longest of some lengths.
-func spread(lengths []int64) string {
-	low, high := latency.Length(slices.Min(lengths)), latency.Length(slices.Max(lengths))
-	if low == high {
-		return low
-	}
-	return low + " to " + high
 }

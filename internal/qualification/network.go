@@ -27,6 +27,8 @@ type NetworkRecord struct {
 	Rates [][]int64 `json:"rates,omitempty"`
 	// Medians are those of the first rate, or of the first size, in the repetitions.
 	Medians []int64 `json:"medians,omitempty"`
+	// Load is what a search found; nil where none was made.
+	Load *LoadRecord `json:"load,omitempty"`
 }
 
 // Figures of a row are the samples, the shortest and the mean latency, the deviation and the longest latency, and after these the
@@ -103,6 +105,12 @@ func (n *NetworkRecord) Measurement(server string) *v1alpha1.NetworkMeasurement 
 	for _, row := range n.Rates {
 		m.Rates = append(m.Rates, rateOf(row))
 	}
+	if n.Load != nil {
+		m.Load = n.Load.measurement()
+		for i, trial := range n.Load.Trials {
+			m.Rates[i].Trial = trial
+		}
+	}
 	return m
 }
 
@@ -122,32 +130,35 @@ func (r *Record) checkNetwork() error {
 		checkWord("the kernel of the server", n.ServerKernel, v1alpha1.MaxInventoryTextLength)); err != nil {
 		return err
 	}
-	return errors.Join(r.checkRepetitions(), r.checkRows())
+	if err := errors.Join(r.checkRepetitions(), r.checkRows()); err != nil {
+		return err
+	}
+	return r.checkWorst()
 }
 
-// checkRepetitions wants a median and a longest latency of each repetition, none above the longest of all.
+// checkRepetitions wants a median and a longest latency of each repetition, none above the longest of all; repetitions of a search have each their
+// own rate.
 func (r *Record) checkRepetitions() error {
-	n := r.Network
+	n, longest := r.Network, r.MaximumNanoseconds
+	if n.Load != nil {
+		longest = v1alpha1.MaxLatencyNanoseconds
+	}
 	if len(n.Medians) == 0 || len(n.Medians) != len(r.RepetitionMaximums) || len(n.Medians) > v1alpha1.MaxTestRepetitions {
 		return fmt.Errorf("the record has %d medians of %d repetitions", len(n.Medians), len(r.RepetitionMaximums))
 	}
 	for _, number := range slices.Concat(n.Medians, r.RepetitionMaximums) {
-		if number < 0 || number > r.MaximumNanoseconds {
+		if number < 0 || number > longest {
 			return errors.New("a repetition of the record has a latency above the longest")
 		}
 	}
 	return nil
 }
 
-// checkRows wants a row for each size and for each rate, numbers that can be true together, and the figures of the record to be the
-// worst of what is judged.
+// checkRows wants a row for each size and for each rate, and numbers that can be true together.
 func (r *Record) checkRows() error {
 	n := r.Network
-	if len(n.Sizes) == 0 || len(n.Sizes) > v1alpha1.MaxTestSizes {
-		return fmt.Errorf("the record has %d sizes, not 1 to %d", len(n.Sizes), v1alpha1.MaxTestSizes)
-	}
-	if len(n.Rates) > v1alpha1.MaxTestRates || (len(n.Rates) > 0) != (r.Kind == v1alpha1.LatencyTestRateSweep) {
-		return fmt.Errorf("the record of kind %s has %d rates", r.Kind, len(n.Rates))
+	if err := r.checkCounts(); err != nil {
+		return err
 	}
 	for _, row := range n.Sizes {
 		if err := checkSize(row); err != nil {
@@ -159,7 +170,31 @@ func (r *Record) checkRows() error {
 			return err
 		}
 	}
-	longest, percentiles := Worst(Judged(n.Measurement("")))
+	if n.Load != nil {
+		return n.checkLoad()
+	}
+	return nil
+}
+
+// checkCounts wants as many rows as the kind has, and a search where it makes one.
+func (r *Record) checkCounts() error {
+	n := r.Network
+	if len(n.Sizes) == 0 || len(n.Sizes) > v1alpha1.MaxTestSizes {
+		return fmt.Errorf("the record has %d sizes, not 1 to %d", len(n.Sizes), v1alpha1.MaxTestSizes)
+	}
+	isSearch := r.Kind == v1alpha1.LatencyTestLoadSearch
+	if len(n.Rates) > v1alpha1.MaxTestRates || (len(n.Rates) > 0) != (isSearch || r.Kind == v1alpha1.LatencyTestRateSweep) {
+		return fmt.Errorf("the record of kind %s has %d rates", r.Kind, len(n.Rates))
+	}
+	if (n.Load != nil) != isSearch {
+		return fmt.Errorf("the record of kind %s has a search, or none", r.Kind)
+	}
+	return nil
+}
+
+// checkWorst wants the figures of the record to be the worst of what is judged.
+func (r *Record) checkWorst() error {
+	longest, percentiles := Worst(Judged(r.Network.Measurement("")))
 	if longest != r.MaximumNanoseconds || !slices.Equal(percentiles, r.Percentiles) {
 		return errors.New("the longest latency and the percentiles of the record are not the worst of its sizes or rates")
 	}
@@ -228,14 +263,25 @@ func checkFigures(of string, row []int64) error {
 }
 
 // Judged are the figures of a measurement that a budget is held against: those of its rates from when messages were to leave, or those of its
-// sizes.
+// sizes. Of a search they are those of the best rate that passed; where none did, of the lowest.
 func Judged(n *v1alpha1.NetworkMeasurement) []*v1alpha1.LatencyFigures {
 	rows := Rows(n)
-	found := make([]*v1alpha1.LatencyFigures, len(rows))
+	found := make([]*v1alpha1.LatencyFigures, 0, len(rows))
 	for i := range rows {
-		found[i] = rows[i].Figures
+		if n.Load == nil || rows[i].Rate == bestRate(n) {
+			found = append(found, rows[i].Figures)
+		}
 	}
 	return found
+}
+
+// bestRate is the rate of the best pass of a search, or the lowest one where none passed; nil when there is no rate.
+func bestRate(n *v1alpha1.NetworkMeasurement) *v1alpha1.RateMeasurement {
+	if len(n.Rates) == 0 {
+		return nil
+	}
+	at := slices.IndexFunc(n.Rates, func(r v1alpha1.RateMeasurement) bool { return r.Trial == v1alpha1.LoadTrialBestPass })
+	return &n.Rates[max(0, at)]
 }
 
 // Worst is the longest latency of all figures, and of each percentile that all carry the largest.

@@ -264,6 +264,17 @@ func TestParametersOfTraffic(t *testing.T) {
 			t.Errorf("another %s measures the same", name)
 		}
 	}
+	search := func(value v1alpha1.LoadSearchTest) string {
+		return spec(func(s *v1alpha1.LatencyTestSpec) { s.Kind, s.LoadSearch = v1alpha1.LatencyTestLoadSearch, &value })
+	}
+	for name, value := range map[string]v1alpha1.LoadSearchTest{
+		"size": {Bytes: 65}, "lowest rate": {LowestMessagesPerSecond: 1}, "loss": {LossPartsPerMillion: new(int32(1))}, "number of retries": {Retries: new(int32)},
+		"growth": {Growth: &v1alpha1.LatencyGrowth{Percentile: v1alpha1.P50, MaximumPercent: 200}}, "confirmation": {ConfirmSeconds: 61},
+	} {
+		if search(value) == search(v1alpha1.LoadSearchTest{}) {
+			t.Errorf("another %s measures the same", name)
+		}
+	}
 	if spec(func(s *v1alpha1.LatencyTestSpec) { s.Traffic.Waiting = v1alpha1.WaitingSpin }) != base {
 		t.Error("the value in force measures something else when it is written")
 	}

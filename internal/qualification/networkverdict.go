@@ -4,6 +4,7 @@
 package qualification
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,6 +46,10 @@ func ResultOf(measured *v1alpha1.LatencyMeasurement) *latency.Result {
 		result.Sizes = append(result.Sizes, latency.Size{
 			Bytes: int(s.Bytes), Lost: uint64(s.Lost), Stray: uint64(s.Stray), Distribution: distributionOf(&s.LatencyFigures),
 		})
+	}
+	if n.Load != nil {
+		result.Kind, result.Load = latency.KindLoadSearch, latencyLoad(n.Load)
+		return result
 	}
 	for i := range n.Rates {
 		result.Kind = latency.KindRateSweep
@@ -94,7 +99,7 @@ func ladderOf(percentiles []v1alpha1.LatencyPercentile) []latency.Percentile {
 
 // latencyBudget is a budget of the API as the programs that measure have it.
 func latencyBudget(budget *v1alpha1.LatencyBudget) latency.Budget {
-	b := latency.Budget{MaximumNanoseconds: budget.MaximumNanoseconds, Accelerated: budget.Path == v1alpha1.LatencyPathAccelerated}
+	b := latency.Budget{MaximumNanoseconds: budget.MaximumNanoseconds, Accelerated: budget.Path == v1alpha1.LatencyPathAccelerated, LeastPerSecond: uint64(budget.MinimumMessagesPerSecond)}
 	if budget.LossPartsPerMillion != nil {
 		b.LossPartsPerMillion = new(float64(*budget.LossPartsPerMillion))
 	}
@@ -109,7 +114,7 @@ func latencyBudget(budget *v1alpha1.LatencyBudget) latency.Budget {
 
 // Row is what a measurement over the network has of one size of messages, or of one rate.
 type Row struct {
-	// Name says which, such as "64 bytes" or "50000 a second".
+	// Name says which, such as "64 bytes", "50000 a second", or "best pass" of a search, whose rates are others in each run.
 	Name  string
 	Bytes int32
 	// Lost messages, and all that were sent.
@@ -119,6 +124,15 @@ type Row struct {
 	// Rate is nil for messages that went one at a time, which Size has.
 	Rate *v1alpha1.RateMeasurement
 	Size *v1alpha1.SizeMeasurement
+}
+
+// Series is a name of few values for the rate of a row: the rate itself, or which trial of a search it was; "" for messages that went one at a
+// time.
+func (r *Row) Series() string {
+	if r.Rate != nil && r.Rate.Trial != "" {
+		return string(r.Rate.Trial)
+	}
+	return r.PerSecond()
 }
 
 // PerSecond is the rate of a row in words; "" for messages that went one at a time.
@@ -135,7 +149,7 @@ func Rows(n *v1alpha1.NetworkMeasurement) []Row {
 	for i := range n.Rates {
 		r := &n.Rates[i]
 		rows = append(rows, Row{
-			Name: fmt.Sprintf("%d a second", r.MessagesPerSecond), Bytes: r.Bytes, Lost: r.Lost, Sent: r.Sent, Figures: &r.FromIntended, Rate: r,
+			Name: cmp.Or(trialName(r.Trial), fmt.Sprintf("%d a second", r.MessagesPerSecond)), Bytes: r.Bytes, Lost: r.Lost, Sent: r.Sent, Figures: &r.FromIntended, Rate: r,
 		})
 	}
 	for i := range n.Sizes {
@@ -162,9 +176,14 @@ func RowNamed(n *v1alpha1.NetworkMeasurement, name string) *Row {
 func networkFigures(measured *v1alpha1.LatencyMeasurement) string {
 	n := measured.Network
 	rows := Rows(n)
-	words := make([]string, 0, len(rows))
+	words := make([]string, 0, len(rows)+1)
+	if n.Load != nil {
+		words = append(words, LoadWords(n.Load))
+	}
 	for i := range rows {
-		words = append(words, rows[i].words())
+		if n.Load == nil || rows[i].Rate == bestRate(n) {
+			words = append(words, rows[i].words())
+		}
 	}
 	return fmt.Sprintf("%s; to a server on node %s, path %s", strings.Join(words, "; "), n.Server, n.Path)
 }

@@ -40,6 +40,8 @@ type Parameters struct {
 	// Rates in messages a second, of kind RateSweep, and of how many messages of each the time is taken.
 	Rates   []int32
 	Answers int32
+	// Load is how a search goes; nil for the other kinds.
+	Load *Load
 	// Traffic is nil for kind Jitter.
 	Traffic *Traffic
 }
@@ -51,6 +53,9 @@ type Traffic struct {
 	Server    v1alpha1.TestServer
 	Client    v1alpha1.TestEnd
 }
+
+// IsOnSchedule reports whether messages leave on a schedule, so that what was measured of them takes more room.
+func (p *Parameters) IsOnSchedule() bool { return len(p.Rates) > 0 || p.Load != nil }
 
 // HasAddresses reports whether an end has an address of its own, so that there can be one such end at a time only.
 func (t *Traffic) HasAddresses() bool { return t.Server.Address != "" || t.Client.Address != "" }
@@ -98,6 +103,12 @@ func (p *Parameters) fillMessages(spec *v1alpha1.LatencyTestSpec) {
 		sweep := ptr.Deref(spec.RateSweep, v1alpha1.RateSweepTest{})
 		p.Sizes, p.Rates = []int32{cmp.Or(sweep.Bytes, defaultMessageBytes)}, orDefault(sweep.MessagesPerSecond, defaultRates())
 		p.Answers = cmp.Or(sweep.AnswersPerRate, defaultAnswers)
+	case v1alpha1.LatencyTestLoadSearch:
+		search := ptr.Deref(spec.LoadSearch, v1alpha1.LoadSearchTest{})
+		p.Sizes, p.Load = []int32{cmp.Or(search.Bytes, defaultMessageBytes)}, loadOf(&search)
+		if spec.DurationSeconds == 0 {
+			p.Duration = p.Load.longest()
+		}
 	case v1alpha1.LatencyTestJitter:
 	}
 }
@@ -117,6 +128,9 @@ func (p Parameters) Hash() string {
 	}
 	if len(p.Rates) > 0 {
 		text += fmt.Sprintf(" %v %d", p.Rates, p.Answers)
+	}
+	if p.Load != nil {
+		text += fmt.Sprintf(" %+v", *p.Load)
 	}
 	return hashOf(text)
 }

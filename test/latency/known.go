@@ -93,11 +93,12 @@ func judgeDelays(ctx context.Context, s *stage) ([]row, error) {
 	return rows, nil
 }
 
-// judgeCapacity lets a token bucket pass so many messages, and searches for how many.
+// judgeCapacity lets a token bucket pass so many messages, and searches for how many. It queues fewer messages than the socket of the sender
+// holds: with more, the sender would be held up by its own socket, and nothing would be lost.
 func judgeCapacity(ctx context.Context, s *stage) ([]row, error) {
 	const bytes, headers, bits, probes = 1000, 42, 20_000_000, 100
 	const bound = 0.02
-	command := []string{"netns", "exec", s.near, "tc", "qdisc", "replace", "dev", "v0", "root", "tbf", "rate", strconv.Itoa(bits), "burst", "5000", "limit", "300000"}
+	command := []string{"netns", "exec", s.near, "tc", "qdisc", "replace", "dev", "v0", "root", "tbf", "rate", strconv.Itoa(bits), "burst", "5000", "limit", "50000"}
 	if err := tool(ctx, "ip", command...); err != nil {
 		return nil, err
 	}
@@ -107,7 +108,7 @@ func judgeCapacity(ctx context.Context, s *stage) ([]row, error) {
 		// What the bucket queues is below a hundredth of what it passes in a trial.
 		Minimum: 200, Start: 2000, Maximum: 100_000, Granularity: 0.01, Sniff: 2 * time.Second, Search: 15 * time.Second, Confirm: 20 * time.Second, Retries: 2,
 		Probes: probes, Budget: latency.Budget{LossPartsPerMillion: new(float64)},
-	}, 0, func(latency.Step) {})
+	}, func(latency.Step) {})
 	if err := tool(ctx, "ip", "netns", "exec", s.near, "tc", "qdisc", "del", "dev", "v0", "root"); err != nil {
 		return nil, err
 	}

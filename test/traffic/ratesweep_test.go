@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -154,8 +155,31 @@ func TestHostilePeersOfASchedule(t *testing.T) {
 	}
 }
 
-// lies is a server that answers messages one at a time, and says this of a stream.
+// stream is what becomes of the messages on a schedule at a server that is played.
+type stream interface {
+	// begin is told the question with which a stream begins.
+	begin(question string)
+	// takes reports whether a message is answered.
+	takes(message []byte) bool
+	// end is what the server says of the stream.
+	end() string
+}
+
+// liar says the same of each stream.
+type liar string
+
+func (liar) begin(string)      {}
+func (liar) takes([]byte) bool { return true }
+func (l liar) end() string     { return string(l) }
+
+// lies is a server that answers messages, and says this of a stream.
 func (c *cluster) lies(received string) {
+	c.t.Helper()
+	c.serves(liar(received))
+}
+
+// serves is a server that answers messages one at a time, and those on a schedule as it is told.
+func (c *cluster) serves(s stream) {
 	c.t.Helper()
 	var messages net.PacketConn
 	c.inFar(func() error {
@@ -164,16 +188,8 @@ func (c *cluster) lies(received string) {
 		return err
 	})
 	c.t.Cleanup(func() { _ = messages.Close() })
-	go func() {
-		message := make([]byte, 65536)
-		for {
-			n, from, err := messages.ReadFrom(message)
-			if err != nil {
-				return
-			}
-			_, _ = messages.WriteTo(message[:n], from)
-		}
-	}()
+	var mutex sync.Mutex
+	go c.answers(messages, s, &mutex)
 	_, port, err := net.SplitHostPort(messages.LocalAddr().String())
 	if err != nil {
 		c.t.Fatal(err)
@@ -181,17 +197,47 @@ func (c *cluster) lies(received string) {
 	c.listens(func(peer net.Conn) {
 		questions := bufio.NewScanner(peer)
 		for questions.Scan() {
-			word, _, _ := strings.Cut(questions.Text(), " ")
-			switch word {
-			case "ping", "stream":
-				_, _ = fmt.Fprintln(peer, "ready")
-			case "counts":
-				_, _ = fmt.Fprintln(peer, "counts 0 0")
-			case "end":
-				_, _ = fmt.Fprintln(peer, received)
-			default:
-				_, _ = fmt.Fprintf(peer, "ok %s 0 host kernel\nintroduced\nopen\n", port)
-			}
+			mutex.Lock()
+			c.hears(peer, questions.Text(), port, s)
+			mutex.Unlock()
 		}
 	})
+}
+
+// hears gives the answer to a question.
+func (c *cluster) hears(peer net.Conn, question, port string, s stream) {
+	word, _, _ := strings.Cut(question, " ")
+	switch word {
+	case "ping":
+		_, _ = fmt.Fprintln(peer, "ready")
+	case "stream":
+		s.begin(question)
+		_, _ = fmt.Fprintln(peer, "ready")
+	case "counts":
+		_, _ = fmt.Fprintln(peer, "counts 0 0")
+	case "end":
+		_, _ = fmt.Fprintln(peer, s.end())
+	default:
+		_, _ = fmt.Fprintf(peer, "ok %s 0 host kernel\nintroduced\nopen\n", port)
+	}
+}
+
+// answers sends messages back until the connection is closed.
+func (c *cluster) answers(messages net.PacketConn, s stream, mutex *sync.Mutex) {
+	const header, streamByte = 24, 6
+	message := make([]byte, 65536)
+	for {
+		n, from, err := messages.ReadFrom(message)
+		if err != nil {
+			return
+		}
+		mutex.Lock()
+		// Messages of a stream carry its number.
+		ofStream := n >= header && message[streamByte] != 0
+		isAnswered := !ofStream || s.takes(message[:n])
+		mutex.Unlock()
+		if isAnswered {
+			_, _ = messages.WriteTo(message[:n], from)
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,8 @@ type cluster struct {
 	program []string
 	// spaces are the network namespaces of nodes.
 	spaces map[string]string
+	// before is what the programs are started by.
+	before []string
 }
 
 func newCluster(t *testing.T, change func(*v1alpha1.LatencyTestSpec)) *cluster {
@@ -172,8 +175,9 @@ func (c *cluster) pod(more ...string) *process {
 	}
 	ctx, kill := context.WithCancel(c.t.Context())
 	p.kill = kill
-	arguments := append([]string{"netns", "exec", c.spaces[node], c.program[0]}, job.Spec.Template.Spec.Containers[0].Args...)
-	command := exec.CommandContext(ctx, "ip", append(append(arguments, c.program[1], "--own=0", "--on-busy=measure", "--record="+p.record), more...)...)
+	arguments := slices.Concat([]string{"netns", "exec", c.spaces[node]}, c.before, c.program[:1], job.Spec.Template.Spec.Containers[0].Args,
+		[]string{c.program[1], "--own=0", "--on-busy=measure", "--record=" + p.record}, more)
+	command := exec.CommandContext(ctx, "ip", arguments...)
 	command.Stdout, command.Stderr = p.log, p.log
 	// As a kubelet stops containers.
 	command.Cancel = func() error { return command.Process.Signal(unix.SIGTERM) }
@@ -339,6 +343,7 @@ func TestPeerThatVanishes(t *testing.T) {
 			sweeps(1000)(spec)
 			spec.DurationSeconds = 60
 		}, "measuring the rates"},
+		"in a search": {searches(1000, 1000, 2000, func(l *v1alpha1.LoadSearchTest) { l.TrialSeconds, l.ConfirmSeconds = 60, 60 }), "Low:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, tc.change)

@@ -187,7 +187,7 @@ type figure = func(*v1alpha1.LatencyMeasurement) (int64, bool)
 
 // networkRows are the figures of each size of messages, or of each rate.
 func networkRows(node *view.LatencyNode, row func(string, figure, func(int64) string) latencyRow) []latencyRow {
-	var rows []latencyRow
+	rows := loadRows(node, row)
 	for _, measured := range qualification.Rows(node.Measured.Network) {
 		of := func(name string, of func(*qualification.Row) (int64, bool), words func(int64) string) {
 			rows = append(rows, row(measured.Name+": "+name, func(m *v1alpha1.LatencyMeasurement) (int64, bool) {
@@ -221,6 +221,25 @@ func networkRows(node *view.LatencyNode, row func(string, figure, func(int64) st
 		}
 	}
 	return rows
+}
+
+// loadRows are the interval that a search found; none of other measurements.
+func loadRows(node *view.LatencyNode, row func(string, figure, func(int64) string) latencyRow) []latencyRow {
+	if node.Measured.Network.Load == nil {
+		return nil
+	}
+	of := func(name string, rate func(*v1alpha1.LoadMeasurement) int32) latencyRow {
+		return row(name, func(m *v1alpha1.LatencyMeasurement) (int64, bool) {
+			if m.Network == nil || m.Network.Load == nil || rate(m.Network.Load) == 0 {
+				return 0, false
+			}
+			return int64(rate(m.Network.Load)), true
+		}, decimalWords)
+	}
+	return []latencyRow{
+		of("highest rate that passed, messages a second", func(l *v1alpha1.LoadMeasurement) int32 { return l.BestPassPerSecond }),
+		of("lowest rate above it that did not", func(l *v1alpha1.LoadMeasurement) int32 { return l.LowestFailPerSecond }),
+	}
 }
 
 func decimalWords(value int64) string { return strconv.FormatInt(value, 10) }

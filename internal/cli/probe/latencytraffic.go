@@ -29,6 +29,8 @@ type testEnd struct {
 	sizes              []int
 	rates              []uint
 	answers            int
+	limits             budgetFlags
+	search             searchFlags
 	program            string
 	onBusy             *usage.Choice
 	patience           time.Duration
@@ -43,6 +45,7 @@ func newTestEnd() *testEnd {
 		transport: choice(string(latency.TCP), string(latency.UDP), string(latency.Multicast)),
 		waiting:   choice(string(latency.Spin), string(latency.Block)),
 		onBusy:    choice("refuse", "measure"),
+		search:    newSearchFlags(),
 	}
 }
 
@@ -55,6 +58,8 @@ func (e *testEnd) register(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&e.sizes, "sizes", nil, "sizes of messages in bytes")
 	flags.UintSliceVar(&e.rates, "rates", nil, "rates in messages a second, with one size")
 	flags.IntVar(&e.answers, "answers", 1000, "of about how many messages of each rate the time is taken")
+	e.limits.register(flags)
+	e.search.register(flags)
 	flags.StringVar(&e.program, "program", "", "`PATH` of lowlatency-traffic; beside this program, or on PATH, without it")
 	flags.Var(e.onBusy, "on-busy", "what to do when something else runs on the CPU")
 	flags.DurationVar(&e.patience, "patience", 30*time.Second, "for how long a server may not listen yet")
@@ -86,9 +91,15 @@ func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, progress i
 		}
 		results = append(results, result)
 	}
-	record, err := testrun.TrafficRecord(kind, cpu, results, s.facts.Kernel.Release.Value,
-		s.facts.Setting("/proc/sys/kernel/random/boot_id").Value)
+	record, err := recordOf(kind, cpu, results, s.facts.Kernel.Release.Value, s.facts.Setting("/proc/sys/kernel/random/boot_id").Value)
 	return &record, err
+}
+
+func recordOf(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Result, kernel, boot string) (qualification.Record, error) {
+	if kind == v1alpha1.LatencyTestLoadSearch {
+		return testrun.LoadRecord(cpu, results, kernel, boot)
+	}
+	return testrun.TrafficRecord(kind, cpu, results, kernel, boot)
 }
 
 // check is an error when a measurement says nothing about the node.
@@ -116,6 +127,9 @@ func (f *testFlags) measureOnce(ctx context.Context, kind v1alpha1.LatencyTestKi
 	if kind == v1alpha1.LatencyTestRateSweep {
 		return f.rateSweep(ctx, path, cpu, progress)
 	}
+	if kind == v1alpha1.LatencyTestLoadSearch {
+		return f.loadSearch(ctx, path, cpu, progress)
+	}
 	return f.pingPong(ctx, path, cpu, progress)
 }
 
@@ -140,15 +154,32 @@ func (f *testFlags) pingPong(ctx context.Context, path string, cpu int, progress
 
 // rateSweep shares the time out among the rates, of which the highest sends as much as the program can count at most.
 func (f *testFlags) rateSweep(ctx context.Context, path string, cpu int, progress io.Writer) (*latency.Result, error) {
-	r := traffic.DefaultRateRequest()
-	r.Request, r.Answers = f.request(r.Request, cpu), f.end.answers
-	r.MinimumTime, r.MaximumPings = 0, quietMessages
+	r := f.stream(cpu)
 	for _, rate := range f.end.rates {
 		r.Rates = append(r.Rates, uint64(rate))
 	}
 	r.Duration = r.Longest(f.duration / time.Duration(max(1, len(r.Rates))))
 	say(progress, "measuring the rates %v for %s each\n", r.Rates, r.Duration)
 	return traffic.MeasureRates(ctx, path, r, latency.Budget{}, func(traffic.Progress) {})
+}
+
+// stream is what is the same for all messages on a schedule.
+func (f *testFlags) stream(cpu int) traffic.RateRequest {
+	r := traffic.DefaultRateRequest()
+	r.Request, r.Answers = f.request(r.Request, cpu), f.end.answers
+	r.MinimumTime, r.MaximumPings = 0, quietMessages
+	return r
+}
+
+// loadSearch looks for the highest rate, for as long as a repetition may take.
+func (f *testFlags) loadSearch(ctx context.Context, path string, cpu int, progress io.Writer) (*latency.Result, error) {
+	budget, err := f.end.limits.budget()
+	if err != nil {
+		return nil, err
+	}
+	options := f.end.search.options(&budget)
+	options.Longest = f.duration
+	return traffic.SearchLoad(ctx, path, f.stream(cpu), options, trialsTo(progress))
 }
 
 // patiently measures once. A server may not listen yet when its pod has just started.

@@ -16,20 +16,28 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/traffic"
 )
 
-// loadFlags say how a search goes.
-type loadFlags struct {
-	*streamFlags
-
+// searchFlags say how a search goes.
+type searchFlags struct {
 	search                         latency.SearchOptions
 	minimum, start, maximum, least uint
 	probes                         uint
 }
 
-// loadCommand looks for the highest rate.
-func loadCommand(root string) *cobra.Command {
-	flags := &loadFlags{streamFlags: newStreamFlags(), search: latency.SearchOptions{
+func newSearchFlags() searchFlags {
+	return searchFlags{search: latency.SearchOptions{
 		Granularity: 0.01, Sniff: 2 * time.Second, Search: 15 * time.Second, Confirm: time.Minute, Retries: 1, GrowthPercent: 99,
 	}}
+}
+
+// loadFlags say what is searched for.
+type loadFlags struct {
+	*streamFlags
+	searchFlags
+}
+
+// loadCommand looks for the highest rate.
+func loadCommand(root string) *cobra.Command {
+	flags := &loadFlags{streamFlags: newStreamFlags(), searchFlags: newSearchFlags()}
 	command := &cobra.Command{
 		Use:   "load --server | --client HOST",
 		Short: "Look for the highest rate of messages without loss and with a stable latency",
@@ -45,11 +53,12 @@ that the sender does not reach says nothing about the receiver, and is told so. 
 		},
 	}
 	flags.streamFlags.register(command.Flags(), root)
-	flags.register(command.Flags())
+	flags.searchFlags.register(command.Flags())
+	command.Flags().DurationVar(&flags.search.Longest, "longest", 0, "how long all trials together may take; 0 for no limit")
 	return command
 }
 
-func (f *loadFlags) register(flags *pflag.FlagSet) {
+func (f *searchFlags) register(flags *pflag.FlagSet) {
 	o := &f.search
 	flags.UintVar(&f.minimum, "minimum", 1000, "least rate, with which others are compared, in messages a second")
 	flags.UintVar(&f.start, "start", 10_000, "rate to begin with")
@@ -61,7 +70,8 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.Search, "search", o.Search, "how long a trial is")
 	flags.DurationVar(&o.Confirm, "confirm", o.Confirm, "how long the best rate must hold")
 	flags.IntVar(&o.Retries, "retries", o.Retries, "how often a trial that did not pass is made again")
-	flags.Float64Var(&o.Growth, "growth", 0, "by how many times 99 % may be above that of the least rate; 0 for no limit")
+	flags.Float64Var(&o.Growth, "growth", 0, "how many times as large the percentile of --growth-percentile may be as at the least rate; 0 for no limit")
+	flags.Float64Var(&o.GrowthPercent, "growth-percentile", o.GrowthPercent, "which percentile may grow by --growth")
 }
 
 func (f *loadFlags) measure(ctx context.Context, path string, progress io.Writer) (*latency.Result, error) {
@@ -69,12 +79,23 @@ func (f *loadFlags) measure(ctx context.Context, path string, progress io.Writer
 	if err != nil {
 		return nil, err
 	}
-	if budget.LossPartsPerMillion == nil {
-		budget.LossPartsPerMillion = new(float64)
-	}
+	return traffic.SearchLoad(ctx, path, f.request, f.options(&budget), trialsTo(progress))
+}
+
+// options are those of a search whose trials keep a budget, which has no loss unless it says otherwise.
+func (f *searchFlags) options(budget *latency.Budget) latency.SearchOptions {
 	o := f.search
-	o.Budget, o.Minimum, o.Start, o.Maximum, o.Probes = budget, uint64(f.minimum), uint64(f.start), uint64(f.maximum), uint64(f.probes)
-	return traffic.SearchLoad(ctx, path, f.request, o, uint64(f.least), func(step latency.Step) {
+	o.Budget, o.Minimum, o.Start, o.Maximum, o.Probes = *budget, uint64(f.minimum), uint64(f.start), uint64(f.maximum), uint64(f.probes)
+	o.Budget.LeastPerSecond = uint64(f.least)
+	if o.Budget.LossPartsPerMillion == nil {
+		o.Budget.LossPartsPerMillion = new(float64)
+	}
+	return o
+}
+
+// trialsTo says which trial is made.
+func trialsTo(progress io.Writer) func(latency.Step) {
+	return func(step latency.Step) {
 		say(progress, "%s: %d messages a second for %s\n", step.Phase, step.Rate, step.Duration)
-	})
+	}
 }

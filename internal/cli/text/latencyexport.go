@@ -49,6 +49,7 @@ func networkColumns() []string {
 	return []string{
 		"server", "path", "bytes", "samples", "lost", "stray", "minimum_ns", "mean_ns", "deviation_ns", "repetition_medians_ns",
 		"rate", "achieved", "sent", "gaps", "duplicates", "reordered", "late", "maximum_lateness_ns", "answers_lost", "sent_p50_ns", "sent_p99_ns", "sent_maximum_ns",
+		"trial", "confirmation", "repetition_best_passes",
 	}
 }
 
@@ -73,9 +74,22 @@ func csvRows(test *view.LatencyTest, node *view.LatencyNode) [][]string {
 		rows = append(rows, slices.Concat(csvRow(test, &ofRow), []string{
 			n.Server, string(n.Path), decimal(int64(row.Bytes)), decimal(f.Samples), decimal(row.Lost), stray, decimal(f.MinimumNanoseconds),
 			decimal(f.MeanNanoseconds), decimal(f.DeviationNanoseconds), spaced(n.RepetitionMediansNanoseconds),
-		}, rateCells(row.Rate)))
+		}, rateCells(row.Rate), loadCells(n.Load, row.Rate)))
 	}
 	return rows
+}
+
+// loadCells are the columns of searches; empty for others.
+func loadCells(l *v1alpha1.LoadMeasurement, r *v1alpha1.RateMeasurement) []string {
+	if l == nil || r == nil {
+		const ofLoads = 3
+		return make([]string, ofLoads)
+	}
+	passes := make([]int64, 0, len(l.RepetitionBestPassesPerSecond))
+	for _, rate := range l.RepetitionBestPassesPerSecond {
+		passes = append(passes, int64(rate))
+	}
+	return []string{string(r.Trial), string(l.Confirmation), spaced(passes)}
 }
 
 // rateCells are the columns of messages on a schedule; empty for others.

@@ -23,7 +23,7 @@ func networkTable(test *view.LatencyTest, palette Palette, columns int) string {
 	for _, name := range qualification.Percentiles() {
 		header = append(header, strings.TrimSuffix(qualification.Words(name), " %")+"%")
 	}
-	header = append(header, "MAXIMUM", "MEDIANS", "CHANGE")
+	header = append(header, "MAXIMUM", repetitionsColumn(test.Kind), "CHANGE")
 	var rows [][]string
 	for i := range test.Nodes {
 		rows = append(rows, networkRows(&test.Nodes[i], palette, len(header))...)
@@ -31,12 +31,24 @@ func networkTable(test *view.LatencyTest, palette Palette, columns int) string {
 	return Table(header, rows, palette, columns)
 }
 
+// repetitionsColumn is the name of what is compared between runs.
+func repetitionsColumn(kind v1alpha1.LatencyTestKind) string {
+	if kind == v1alpha1.LatencyTestLoadSearch {
+		return "BEST PASSES"
+	}
+	return "MEDIANS"
+}
+
 // messageColumns say what was sent, and what became of it.
 func messageColumns(kind v1alpha1.LatencyTestKind) []string {
 	if kind == v1alpha1.LatencyTestPingPong {
 		return []string{"BYTES", "SAMPLES", "LOST"}
 	}
-	return []string{"RATE", "REACHED", "BYTES", "SAMPLES", "LOST", "REORDERED", "LATE"}
+	columns := []string{"RATE", "REACHED", "BYTES", "SAMPLES", "LOST", "REORDERED", "LATE"}
+	if kind == v1alpha1.LatencyTestLoadSearch {
+		return append([]string{"TRIAL"}, columns...)
+	}
+	return columns
 }
 
 // messageCells are the cells of messageColumns.
@@ -45,7 +57,11 @@ func messageCells(row *qualification.Row) []string {
 	if row.Rate == nil {
 		return cells
 	}
-	return slices.Concat([]string{row.PerSecond(), decimal(row.Rate.AchievedPerSecond)}, cells, []string{decimal(row.Rate.Reordered), decimal(row.Rate.Late)})
+	var trial []string
+	if row.Rate.Trial != "" {
+		trial = []string{row.Name}
+	}
+	return slices.Concat(trial, []string{row.PerSecond(), decimal(row.Rate.AchievedPerSecond)}, cells, []string{decimal(row.Rate.Reordered), decimal(row.Rate.Late)})
 }
 
 func networkRows(node *view.LatencyNode, palette Palette, columns int) [][]string {
@@ -64,7 +80,7 @@ func networkRows(node *view.LatencyNode, palette Palette, columns int) [][]strin
 		}
 		medians := "-"
 		if i == 0 {
-			medians = spreadWords(n.RepetitionMediansNanoseconds)
+			medians = repetitionWords(node.Measured)
 		}
 		rows = append(rows, append(row, latency.Length(f.MaximumNanoseconds), medians, trendWords(node.Change, palette)))
 	}
@@ -83,6 +99,9 @@ func percentileWords(percentiles []v1alpha1.LatencyPercentile, name v1alpha1.Per
 // networkChangeRows are the figures of two measurements over the network.
 func networkChangeRows(before, after *v1alpha1.NetworkMeasurement) [][]string {
 	rows := [][]string{{"server", before.Server, after.Server}, {"path", string(before.Path), string(after.Path)}}
+	if before.Load != nil && after.Load != nil {
+		rows = append(rows, []string{"load", qualification.LoadWords(before.Load), qualification.LoadWords(after.Load)})
+	}
 	for _, is := range qualification.Rows(after) {
 		was := qualification.RowNamed(before, is.Name)
 		if was == nil {

@@ -75,7 +75,7 @@ func latencyRow(node *view.LatencyNode, palette Palette) []string {
 	for _, name := range qualification.Percentiles() {
 		row = append(row, latencyPercentile(node, name))
 	}
-	return append(row, spreadWords(m.RepetitionMaximumsNanoseconds), trendWords(node.Change, palette))
+	return append(row, repetitionWords(m), trendWords(node.Change, palette))
 }
 
 func latencyPercentile(node *view.LatencyNode, name v1alpha1.PercentileName) string {
@@ -113,12 +113,12 @@ func outcomeWords(node *view.LatencyNode, palette Palette) string {
 	return strings.Join(parts, ", ")
 }
 
-// spreadWords are the shortest and the longest of repetitions, and how many there are.
-func spreadWords(maximums []int64) string {
-	if len(maximums) == 0 {
+// repeatedWords are the least and the most of repetitions, and how many there are.
+func repeatedWords(r *qualification.Repeated) string {
+	if len(r.Figures) == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%d: %s to %s", len(maximums), latency.Length(slices.Min(maximums)), latency.Length(slices.Max(maximums)))
+	return fmt.Sprintf("%d: %s to %s", len(r.Figures), r.Words(slices.Min(r.Figures)), r.Words(slices.Max(r.Figures)))
 }
 
 func trendWords(change *qualification.Change, palette Palette) string {
@@ -207,8 +207,8 @@ func changeRows(before, after *v1alpha1.LatencyMeasurement) [][]string {
 
 // repetitionWords are the figures by which repetitions are compared.
 func repetitionWords(m *v1alpha1.LatencyMeasurement) string {
-	figures, _ := qualification.Repetitions(m)
-	return spreadWords(figures)
+	r := qualification.Repetitions(m)
+	return repeatedWords(&r)
 }
 
 func jitterChangeRows(before, after *v1alpha1.LatencyMeasurement) [][]string {

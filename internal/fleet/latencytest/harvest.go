@@ -222,6 +222,12 @@ func notSent(record *qualification.Record, asked *qualification.Parameters) *fau
 		rates = append(rates, m.Rates[i].MessagesPerSecond)
 	}
 	wanted := asked.Rates
+	if asked.Load != nil {
+		wanted = rates
+		if why := notSearched(m, asked.Load); why != "" {
+			return faultf(v1alpha1.TestBadResult, "%s", why)
+		}
+	}
 	if last := len(rates); last > 0 && last < len(wanted) && qualification.IsMissed(&m.Rates[last-1]) {
 		wanted = wanted[:last]
 	}
@@ -230,6 +236,16 @@ func notSent(record *qualification.Record, asked *qualification.Parameters) *fau
 			sizes, rates, len(record.RepetitionMaximums), asked.Sizes, asked.Rates, asked.Repetitions)
 	}
 	return nil
+}
+
+// notSearched says in what a search differs from the one that was asked for; "" when in nothing.
+func notSearched(m *v1alpha1.NetworkMeasurement, asked *qualification.Load) string {
+	low := m.Rates[0].MessagesPerSecond
+	if low != asked.Lowest || max(m.Load.BestPassPerSecond, m.Load.LowestFailPerSecond) > asked.Highest {
+		return fmt.Sprintf("the record is of a search from %d to %d messages a second, and one from %d to %d was asked for",
+			low, max(m.Load.BestPassPerSecond, m.Load.LowestFailPerSecond), asked.Lowest, asked.Highest)
+	}
+	return ""
 }
 
 // endOf is how the container of a pod ended; nil when it has not.

@@ -36,7 +36,7 @@ func (d *decider) stalled() (reason, message string) {
 
 // mostNodes is how many nodes a test has at most: what was measured of them has to find room in one object.
 func (w *World) mostNodes() int {
-	if len(qualification.ParametersOf(&w.Test.Spec).Rates) > 0 {
+	if p := qualification.ParametersOf(&w.Test.Spec); p.IsOnSchedule() {
 		return v1alpha1.MaxSweptNodes
 	}
 	return v1alpha1.MaxTestedNodes

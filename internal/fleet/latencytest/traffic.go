@@ -303,18 +303,45 @@ func (w *World) clientJobFor(c *candidate, name string, result *v1alpha1.Latency
 	if len(parameters.Rates) > 0 {
 		args = append(args, "--rates="+commas(parameters.Rates), fmt.Sprintf("--answers=%d", parameters.Answers))
 	}
+	if parameters.Load != nil {
+		args = append(args, searchArgs(parameters.Load)...)
+	}
 	return w.trafficJob(c, &parameters.Traffic.Client, name, trafficSeconds(&parameters), clientMebibytes(&parameters), args)
 }
 
-// clientMebibytes are what the client needs: the times of the messages of each size, and those of the answers at each rate.
+// searchArgs say how a search goes.
+func searchArgs(l *qualification.Load) []string {
+	args := []string{
+		fmt.Sprintf("--minimum=%d", l.Lowest), fmt.Sprintf("--start=%d", l.First), fmt.Sprintf("--highest=%d", l.Highest), fmt.Sprintf("--granularity=%g", l.Granularity()),
+		fmt.Sprintf("--probes=%d", l.ProbesPerSecond), "--sniff=" + l.Sniff.String(), "--search=" + l.Trial.String(), "--confirm=" + l.Confirm.String(),
+		fmt.Sprintf("--retries=%d", l.Retries), fmt.Sprintf("--loss=%d", l.LossPartsPerMillion),
+	}
+	for _, bound := range l.Percentiles {
+		args = append(args, fmt.Sprintf("--limit=%g=%dns", qualification.PercentOf(bound.Percentile), bound.Nanoseconds))
+	}
+	if l.GrowthPercentile != "" {
+		args = append(args, fmt.Sprintf("--growth=%g", l.Growth()), fmt.Sprintf("--growth-percentile=%g", qualification.PercentOf(l.GrowthPercentile)))
+	}
+	return args
+}
+
+// clientMebibytes are what the client needs: the times of the messages of each size, and those of the answers at each rate or of the probes of a
+// trial.
 func clientMebibytes(p *qualification.Parameters) int {
 	answers := int64(p.Answers) * answerBytes * int64(len(p.Rates)+1)
+	if p.Load != nil {
+		answers = int64(p.Load.ProbesPerSecond) * int64(p.Load.Confirm.Seconds()) * answerBytes
+	}
 	return trafficMebibytes + sizeMebibytes*len(p.Sizes) + int(answers>>20)
 }
 
-// trafficSeconds is what a measurement takes at most.
+// trafficSeconds is what a measurement takes at most. Each trial of a search takes longer than its messages are sent.
 func trafficSeconds(p *qualification.Parameters) int64 {
-	return int64(p.Repetitions) * int64((p.Duration + trafficOverhead).Seconds())
+	longest := p.Duration
+	if p.Load != nil {
+		longest *= 2
+	}
+	return int64(p.Repetitions) * int64((longest + trafficOverhead).Seconds())
 }
 
 func commas(numbers []int32) string {

@@ -33,7 +33,9 @@ func CheckQuiet(result *latency.Result) error {
 
 // CheckEnded is an error when a measurement did not come to its end, or cannot be trusted. What its figures show is for the operator to judge.
 func CheckEnded(result *latency.Result) error {
-	if result.Outcome.Verdict != latency.Inconclusive || slices.Contains([]latency.Reason{latency.ReasonGeneratorLimit, latency.ReasonTooFewSamples}, result.Outcome.Reason) {
+	if result.Outcome.Verdict != latency.Inconclusive || slices.Contains([]latency.Reason{
+		latency.ReasonGeneratorLimit, latency.ReasonTooFewSamples, latency.ReasonUnfinished, latency.ReasonRate, latency.ReasonLoss, latency.ReasonOverBudget, latency.ReasonGrowth,
+	}, result.Outcome.Reason) {
 		return nil
 	}
 	return Problem{string(result.Outcome.Reason), result.Outcome.Message}
@@ -44,15 +46,7 @@ func TrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Re
 	if len(results) == 0 || len(results[0].Sizes) == 0 {
 		return qualification.Record{}, errors.New("nothing was measured")
 	}
-	last := results[len(results)-1]
-	r := qualification.Record{
-		Version: qualification.Version, Kind: kind, CPUs: cpus.Of(cpu).String(),
-		Kernel: printable(kernel, v1alpha1.MaxInventoryTextLength), BootID: printable(boot, v1alpha1.MaxBootIDLength),
-		Network: &qualification.NetworkRecord{
-			Path: pathOf(results), PathMessage: printable(last.Path.Message, v1alpha1.MaxPathMessageLength),
-			ServerKernel: printable(last.Setup.Server.Kernel, v1alpha1.MaxInventoryTextLength),
-		},
-	}
+	r := newTrafficRecord(kind, cpu, results, kernel, boot)
 	rates, err := shortest(results)
 	if err != nil {
 		return qualification.Record{}, err
@@ -72,15 +66,33 @@ func TrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Re
 	if err := addRows(measured, results, rates); err != nil {
 		return qualification.Record{}, err
 	}
+	addToRecord(&r, measured)
+	r.MaximumNanoseconds, r.Percentiles = qualification.Worst(qualification.Judged(measured))
+	r.Histogram, err = histogram(histograms)
+	return r, err
+}
+
+// newTrafficRecord is a record without figures. The repetitions are one at least.
+func newTrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Result, kernel, boot string) qualification.Record {
+	last := results[len(results)-1]
+	return qualification.Record{
+		Version: qualification.Version, Kind: kind, CPUs: cpus.Of(cpu).String(),
+		Kernel: printable(kernel, v1alpha1.MaxInventoryTextLength), BootID: printable(boot, v1alpha1.MaxBootIDLength),
+		Network: &qualification.NetworkRecord{
+			Path: pathOf(results), PathMessage: printable(last.Path.Message, v1alpha1.MaxPathMessageLength),
+			ServerKernel: printable(last.Setup.Server.Kernel, v1alpha1.MaxInventoryTextLength),
+		},
+	}
+}
+
+// addToRecord adds the rows of a measurement to a record.
+func addToRecord(r *qualification.Record, measured *v1alpha1.NetworkMeasurement) {
 	for i := range measured.Sizes {
 		r.Network.Sizes = append(r.Network.Sizes, qualification.SizeRow(&measured.Sizes[i]))
 	}
 	for i := range measured.Rates {
 		r.Network.Rates = append(r.Network.Rates, qualification.RateRow(&measured.Rates[i]))
 	}
-	r.MaximumNanoseconds, r.Percentiles = qualification.Worst(qualification.Judged(measured))
-	r.Histogram, err = histogram(histograms)
-	return r, err
 }
 
 // shortest is how many rates every repetition has: one in which the client missed a rate by far ends with it.
@@ -130,16 +142,11 @@ func addRows(measured *v1alpha1.NetworkMeasurement, results []*latency.Result, r
 
 // pathOf is the path of all repetitions; Mixed when they went different ways.
 func pathOf(results []*latency.Result) v1alpha1.LatencyPath {
-	path := results[0].Path.State
+	path := results[0].Path
 	for _, result := range results {
-		switch {
-		case result.Path.State == latency.PathUnknown:
-			return v1alpha1.LatencyPathUnknown
-		case result.Path.State != path:
-			path = latency.PathMixed
-		}
+		path = path.And(result.Path)
 	}
-	return v1alpha1.LatencyPath(path)
+	return v1alpha1.LatencyPath(path.State)
 }
 
 // sizeOf sums up the repetitions of the size at an index.

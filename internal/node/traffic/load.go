@@ -11,9 +11,9 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
 
-// SearchLoad looks for the highest rate that passes. Request has everything but rates, duration and probes; least is the rate that the budget asks
-// for, 0 for none. Each trial is called before it is made.
-func SearchLoad(ctx context.Context, program string, request RateRequest, options latency.SearchOptions, least uint64, trial func(latency.Step)) (*latency.Result, error) {
+// SearchLoad looks for the highest rate that passes, and holds it against the budget of its options. Request has everything but rates, duration and
+// probes. Each trial is called before it is made.
+func SearchLoad(ctx context.Context, program string, request RateRequest, options latency.SearchOptions, trial func(latency.Step)) (*latency.Result, error) {
 	search, err := latency.NewSearch(options)
 	if err != nil {
 		return nil, err
@@ -35,6 +35,8 @@ func SearchLoad(ctx context.Context, program string, request RateRequest, option
 			result = one
 			// Both ends are warm now.
 			request.WarmUp, request.WarmUpPings, request.MaximumPings = 0, 1, min(request.MaximumPings, request.Batch)
+		} else {
+			result.Preemptions, result.ElapsedNanoseconds = result.Preemptions+one.Preemptions, result.ElapsedNanoseconds+one.ElapsedNanoseconds
 		}
 		if len(one.Rates) == 0 {
 			// The other end is gone, or no server: the search says what it found before.
@@ -49,14 +51,15 @@ func SearchLoad(ctx context.Context, program string, request RateRequest, option
 			one.Remarks = append(one.Remarks, fmt.Sprintf("%d messages a second were sent for %s and not for %s: a stream has %d at most",
 				step.Rate, request.Duration, step.Duration, mostMessages))
 		}
-		result.Path, result.Remarks = one.Path, append(result.Remarks, one.Remarks...)
+		result.Path, result.Remarks = result.Path.And(one.Path), append(result.Remarks, one.Remarks...)
 		search.Record(one.Rates[0])
 	}
 	if result == nil {
 		return nil, errors.New("the search made no trial")
 	}
-	result.Outcome = search.Outcome(least)
-	return finished(result, search), nil
+	result = finished(result, search)
+	result.Outcome = latency.Judge(result, options.Budget)
+	return result, nil
 }
 
 // finished puts what a search found into its result.

@@ -127,11 +127,12 @@ func TestSearchLoad(t *testing.T) {
 	port, _, _ := serving(t)
 	options := latency.SearchOptions{
 		Minimum: 50, Start: 100, Maximum: 200, Granularity: 0.5, Sniff: 200 * time.Millisecond, Search: 500 * time.Millisecond, Confirm: 500 * time.Millisecond, Probes: 50, Retries: 3,
+		Budget: latency.Budget{LeastPerSecond: 200},
 	}
 	var steps []latency.Phase
 	r := slow(port)
 	r.Timeout = 10 * time.Second
-	got, err := SearchLoad(t.Context(), os.Getenv(sanitizedVariable), r, options, 200, func(s latency.Step) { steps = append(steps, s.Phase) })
+	got, err := SearchLoad(t.Context(), os.Getenv(sanitizedVariable), r, options, func(s latency.Step) { steps = append(steps, s.Phase) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestSearchWithoutEnd(t *testing.T) {
 	r.Timeout = 10 * time.Second
 	options.Budget.Accelerated = true
 	look := func() (*latency.Result, error) {
-		return SearchLoad(t.Context(), os.Getenv(sanitizedVariable), r, options, 0, func(latency.Step) {})
+		return SearchLoad(t.Context(), os.Getenv(sanitizedVariable), r, options, func(latency.Step) {})
 	}
 	if got, err := look(); err != nil || got.Outcome.Reason != latency.ReasonNotAccelerated {
 		t.Errorf("%+v, %v", got, err)

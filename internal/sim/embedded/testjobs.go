@@ -170,6 +170,9 @@ type request struct {
 	kind                  string
 	measured, repetitions int
 	sizes, rates          []int32
+	// minimum, highest and granularity are those of a search.
+	minimum, highest int32
+	granularity      float64
 }
 
 func asked(arguments []string) (request, error) {
@@ -181,6 +184,9 @@ func asked(arguments []string) (request, error) {
 	flags.IntVar(&r.repetitions, "repetitions", 1, "")
 	flags.Int32SliceVar(&r.sizes, "sizes", nil, "")
 	flags.Int32SliceVar(&r.rates, "rates", nil, "")
+	flags.Int32Var(&r.minimum, "minimum", 1, "")
+	flags.Int32Var(&r.highest, "highest", v1alpha1.MaxMessagesPerSecond, "")
+	flags.Float64Var(&r.granularity, "granularity", 1, "")
 	if err := flags.Parse(arguments); err != nil {
 		return r, fmt.Errorf("reading the arguments of a test: %w", err)
 	}
@@ -216,12 +222,19 @@ func inventTraffic(jitter *qualification.Record, wanted request) qualification.R
 		measured.Sizes = append(measured.Sizes, v1alpha1.SizeMeasurement{Bytes: bytes, LatencyFigures: inventFigures(jitter.MaximumNanoseconds + int64(bytes))})
 		r.Network.Sizes = append(r.Network.Sizes, qualification.SizeRow(&measured.Sizes[len(measured.Sizes)-1]))
 	}
-	for _, rate := range wanted.rates {
+	if wanted.kind == string(v1alpha1.LatencyTestLoadSearch) {
+		r.Network.Load = inventLoad(jitter, &wanted)
+		measured.Load = &v1alpha1.LoadMeasurement{}
+	}
+	for i, rate := range wanted.rates {
 		figures := inventFigures(jitter.MaximumNanoseconds + int64(rate/perMessage))
 		measured.Rates = append(measured.Rates, v1alpha1.RateMeasurement{
 			MessagesPerSecond: rate, AchievedPerSecond: int64(rate), Bytes: wanted.sizes[0], Sent: int64(rate), FromIntended: figures, FromSent: figures,
 		})
-		r.Network.Rates = append(r.Network.Rates, qualification.RateRow(&measured.Rates[len(measured.Rates)-1]))
+		if l := r.Network.Load; l != nil {
+			measured.Rates[i].Trial = l.Trials[i]
+		}
+		r.Network.Rates = append(r.Network.Rates, qualification.RateRow(&measured.Rates[i]))
 	}
 	judged := qualification.Judged(measured)
 	r.MaximumNanoseconds, r.Percentiles = qualification.Worst(judged)
@@ -230,6 +243,26 @@ func inventTraffic(jitter *qualification.Record, wanted request) qualification.R
 		r.Network.Medians = append(r.Network.Medians, (longest+judged[0].MaximumNanoseconds-jitter.MaximumNanoseconds)*medianShare/100)
 	}
 	return r
+}
+
+// inventLoad makes up a search for what a server carries that takes as long for each message as the longest interruption, and asks for its rates.
+func inventLoad(jitter *qualification.Record, wanted *request) *qualification.LoadRecord {
+	carries := func(longest int64) int32 {
+		return int32(min(max(int64(time.Second)/max(1, longest), int64(wanted.minimum)), int64(wanted.highest)))
+	}
+	l := &qualification.LoadRecord{State: v1alpha1.LoadConfirmed, Trials: []v1alpha1.LoadTrial{v1alpha1.LoadTrialLow, v1alpha1.LoadTrialBestPass}}
+	for _, longest := range jitter.RepetitionMaximums {
+		l.BestPasses = append(l.BestPasses, carries(longest))
+	}
+	best := slices.Min(l.BestPasses)
+	wanted.rates, l.BestPass = []int32{wanted.minimum, best}, int64(best)
+	if fail := best + max(1, int32(float64(best)*wanted.granularity)); fail <= wanted.highest {
+		wanted.rates, l.LowestFail = append(wanted.rates, fail), int64(fail)
+		l.Trials = append(l.Trials, v1alpha1.LoadTrialLowestFail)
+		l.Reason, l.Message = string(latency.ReasonLoss), "simulated: no message was sent"
+	}
+	l.Made = int64(len(l.Trials))
+	return l
 }
 
 // inventFigures are those of latencies of which the longest is given.
