@@ -56,7 +56,7 @@ func newDevicePluginCommand() *cobra.Command {
 
 func (f *devicePluginFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.poolFile, "pool-file", "", "The file that holds the pool as JSON, from the pool's ConfigMap.")
-	f.NodeFlags.Register(flags)
+	f.Register(flags)
 	f.RegisterAddresses(flags)
 	flags.StringVar(&f.kubeletFolder, "kubelet-dir", deviceplugin.DefaultKubeletFolder, "The folder of the kubelet.")
 	flags.StringVar(&f.cdiFolder, "cdi-dir", deviceplugin.DefaultCDIFolder,

@@ -48,7 +48,7 @@ func newInstallGuardCommand() *cobra.Command {
 }
 
 func (f *installGuardFlags) register(flags *pflag.FlagSet) {
-	f.NodeFlags.Register(flags)
+	f.Register(flags)
 	flags.StringVar(&f.program, "program", "/lowlatency-guard", "The file with the guard's program.")
 	flags.StringVar(&f.instruction, "instruction", "", "The file with the signed instruction; without it, the guard alone is installed.")
 	flags.StringVar(&f.publicKey, "public-key", "",

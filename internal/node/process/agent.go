@@ -58,7 +58,7 @@ func NewAgentCommand() *cobra.Command {
 }
 
 func (f *agentFlags) register(flags *pflag.FlagSet) {
-	f.NodeFlags.Register(flags)
+	f.Register(flags)
 	flags.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
 		"The namespace of the plans. Defaults to the environment variable POD_NAMESPACE.")
 	flags.StringVar(&f.heartbeat, "heartbeat-namespace", heartbeat.DefaultNamespace,
@@ -76,7 +76,7 @@ func (f *agentFlags) register(flags *pflag.FlagSet) {
 }
 
 func (f *agentFlags) check() error {
-	if err := f.NodeFlags.Check(); err != nil {
+	if err := f.Check(); err != nil {
 		return err
 	}
 	switch {
