@@ -93,12 +93,11 @@ func judgeDelays(ctx context.Context, s *stage) ([]row, error) {
 	return rows, nil
 }
 
-// judgeCapacity lets a token bucket pass so many messages, and searches for how many. It queues fewer messages than the socket of the sender
-// holds: with more, the sender would be held up by its own socket, and nothing would be lost.
+// judgeCapacity lets a token bucket pass so many messages, and searches for how many.
 func judgeCapacity(ctx context.Context, s *stage) ([]row, error) {
 	const bytes, headers, bits, probes = 1000, 42, 20_000_000, 100
 	const bound = 0.02
-	command := []string{"netns", "exec", s.near, "tc", "qdisc", "replace", "dev", "v0", "root", "tbf", "rate", strconv.Itoa(bits), "burst", "5000", "limit", "50000"}
+	command := []string{"netns", "exec", s.near, "tc", "qdisc", "replace", "dev", "v0", "root", "tbf", "rate", strconv.Itoa(bits), "burst", "5000", "limit", "300000"}
 	if err := tool(ctx, "ip", command...); err != nil {
 		return nil, err
 	}
