@@ -4,6 +4,8 @@
 // Asks Prometheus when the demo's story began, and when a node was last seen to be wrong in it, and prints both in seconds:
 //
 //   node moment.mjs PROMETHEUS-PORT
+//
+// It ends with 3 when a scrape between the two came to nothing.
 const [port] = process.argv.slice(2);
 const now = Math.floor(Date.now() / 1000);
 
@@ -25,4 +27,10 @@ if (wrong.length === 0) {
   console.error('dashboard: Prometheus saw no node go wrong after the roll-out; is this machine too busy for the demo?');
   process.exit(1);
 }
-console.log(matched[0][0], wrong[wrong.length - 1][0]);
+const [start, end] = [matched[0][0], wrong[wrong.length - 1][0]];
+const missed = (await values('up')).filter(([time, value]) => time > start && time <= end && value === 0);
+if (missed.length > 0) {
+  console.error(`dashboard: for ${missed.length} of ${end - start} seconds Prometheus got no answer in time`);
+  process.exit(3);
+}
+console.log(start, end);

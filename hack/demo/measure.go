@@ -19,7 +19,7 @@ import (
 // measure lets LatencyTests measure the nodes once more, and waits for their results: the metrics are to have something of them. The story does
 // without, as the simulated platform invents the figures.
 func (s *stage) measure(ctx context.Context) error {
-	tests := []*v1alpha1.LatencyTest{s.test("quiet"), s.test("way")}
+	tests := []*v1alpha1.LatencyTest{s.test("quiet"), s.test("way"), s.test("load")}
 	for _, test := range tests {
 		wanted := test.Spec
 		_, err := controllerutil.CreateOrPatch(ctx, s.client, test, func() error {
@@ -37,20 +37,26 @@ func (s *stage) measure(ctx context.Context) error {
 	})
 }
 
-// test is the LatencyTest with a name: of jitter, or of messages that leave on a schedule between two pods of each node.
+// test is the LatencyTest with a name: of jitter, of messages that leave on a schedule between two pods of each node, or the search for the
+// highest rate that these carry.
 func (s *stage) test(name string) *v1alpha1.LatencyTest {
 	const budget, slow, rate, repetitions = 20 * time.Microsecond, 100 * time.Microsecond, 10_000, 3
 	test := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
-	test.Spec.Nodes.Profile, test.Spec.DurationSeconds, test.Spec.Repetitions = profileName, 1, repetitions
+	test.Spec.Nodes.Profile, test.Spec.Repetitions = profileName, repetitions
 	if name == "quiet" {
-		test.Spec.Kind = v1alpha1.LatencyTestJitter
+		test.Spec.Kind, test.Spec.DurationSeconds = v1alpha1.LatencyTestJitter, 1
 		test.Spec.Budget = &v1alpha1.LatencyBudget{MaximumNanoseconds: budget.Nanoseconds()}
 		return test
 	}
-	test.Spec.Kind = v1alpha1.LatencyTestRateSweep
 	test.Spec.Traffic = &v1alpha1.TestTraffic{
 		Transport: v1alpha1.TransportUDP, Waiting: v1alpha1.WaitingSpin, Server: v1alpha1.TestServer{Placement: v1alpha1.ServerOnSameNode},
 	}
+	if name == "load" {
+		test.Spec.Kind = v1alpha1.LatencyTestLoadSearch
+		test.Spec.Budget = &v1alpha1.LatencyBudget{MinimumMessagesPerSecond: rate}
+		return test
+	}
+	test.Spec.Kind, test.Spec.DurationSeconds = v1alpha1.LatencyTestRateSweep, 1
 	test.Spec.RateSweep = &v1alpha1.RateSweepTest{MessagesPerSecond: []int32{rate}}
 	test.Spec.Budget = &v1alpha1.LatencyBudget{Percentiles: []v1alpha1.LatencyPercentile{{Percentile: v1alpha1.P99, Nanoseconds: slow.Nanoseconds()}}}
 	return test

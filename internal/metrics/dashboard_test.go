@@ -95,10 +95,8 @@ func TestEveryMetricIsUsedOrKnownNotToBe(t *testing.T) {
 		}
 	}
 	// For questions of people: how old plans are, when something changed last, what a scrape says of one profile, node or test, and the
-	// longest of messages, those that left late and their highest rate.
-	unused := []string{
-		profileCondition, profileShapes, nodeChecks, planAge, nodeChange, agentBeat, testCondition, testCompleted, testLongest, testLate, testHighest,
-	}
+	// longest of messages.
+	unused := []string{profileCondition, profileShapes, nodeChecks, planAge, nodeChange, agentBeat, testCondition, testCompleted, testLongest}
 	for _, d := range Descriptions() {
 		if got, want := regexp.MustCompile(d.Name+`\b`).MatchString(queries.String()), !slices.Contains(unused, d.Name); got != want {
 			t.Errorf("%s is used: %t, wanted %t", d.Name, got, want)

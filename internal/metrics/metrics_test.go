@@ -380,17 +380,20 @@ This file is written by ` + "`go test ./internal/metrics -update`" + `.
 ## Dashboard
 
 ` + "`config/dashboard/lowlatency.json`" + ` shows the fleet, the checks that fail, what disturbs isolated CPUs, what [LatencyTests](latency-tests.md)
-measured (of the 20 nodes with the longest interruption or latency, how they stand to the run before), NUMA alignment, and NICs with their versions and hugepages.
+measured (of the 20 nodes with the longest interruption or latency, or the lowest rate that a load search found, and how they stand to the
+run before), NUMA alignment, and NICs with their versions and hugepages.
 
 - On OpenShift, ` + "`kubectl apply -k config/dashboard`" + ` puts it into the console, below Observe, Dashboards.
 - In Grafana, import the file. It is in the schema that the console reads, whose panels Grafana converts when it loads them. It has not
   been looked at in a running Grafana yet; its queries are compared with the metrics above by a test, and ` + "`make dashboard`" + ` lets the engine of
-  Prometheus answer each of them from what the operator of the demo exposes; only the panels of containers with NICs and of messages between pods have nothing to show there, as no pod of the demo takes a NIC and no test of it sends messages.
+  Prometheus answer each of them from what the operator of the demo exposes; only the panel of containers with NICs has nothing to show
+  there, as no pod of the demo takes a NIC.
 
 ![The dashboard, at the moment when an interrupt sits on an isolated CPU of one of eight nodes](images/dashboard.png)
 
 ` + "`make dashboard-picture`" + ` drew this from that file: a Prometheus with the shipped rules scraped the operator of the demo, and the components of
-[Perses](https://perses.dev), not Grafana, drew the panels (` + "`hack/dashboard`" + `). The measured jitter in it is invented by the demo's simulated platform.
+[Perses](https://perses.dev), not Grafana, drew the panels (` + "`hack/dashboard`" + `). What LatencyTests measured in it is invented by the demo's
+simulated platform.
 `)
 	return text.String()
 }
