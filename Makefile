@@ -414,9 +414,13 @@ docker-buildx: ## Build and push the image for PLATFORMS.
 	$(CONTAINER_TOOL) buildx build --push --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .
 
 .PHONY: must-gather
-must-gather: ## Build the image IMG for oc adm must-gather on BASE_IMAGE, which has a shell, du, pkill and rsync.
+must-gather: ## Build the image IMG for oc adm must-gather on BASE_IMAGE, which has bash, procps, util-linux and rsync.
 	$(CONTAINER_TOOL) build -f config/must-gather/Dockerfile --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) \
 		--build-arg BASE_IMAGE=$(or $(BASE_IMAGE),$(error BASE_IMAGE must name an image by its digest, such as oc adm release info --image-for=must-gather prints)) .
+
+.PHONY: test-must-gather
+test-must-gather: programs-test-must-gather envtest ## Put what that image has onto a base of Debian's packages, and gather there as oc does (needs root).
+	$(GO_TEST) -tags lab -count=1 -v -run '^TestMustGatherImage$$' ./test/report
 
 .PHONY: build-installer
 build-installer: $(KUSTOMIZE) ## Write everything that make deploy applies into dist/install.yaml.

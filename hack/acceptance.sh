@@ -30,6 +30,7 @@ olm         installed, upgraded and removed by Operator Lifecycle Manager
 argocd      synced, changed, rolled back, pruned and removed by Argo CD
 argocd-olm  installed by a Subscription that Argo CD syncs, upgraded without drift, removed
 image-twice one digest for two builds of each image
+test-must-gather a report gathered as oc adm must-gather does, on a base of Debian's packages
 test-release a release that is complete, installs, and is the same when it is made again
 lab         real kernels against their plans
 lab-pools   NIC pools on a real kubelet

@@ -18,13 +18,13 @@ gcc                 gcc              test judge-latency bench lab-pools lab-late
 x86_64-linux-gnu-gcc  gcc-x86-64-linux-gnu,libc6-dev-amd64-cross  lab-pools lab-latency traffic-image image-twice release test-release
 aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu,libc6-dev-arm64-cross lab-pools lab-latency traffic-image image-twice release test-release
 dpkg-deb            dpkg             lab-pools lab-latency traffic-image image-twice release test-release
-apt-get             apt              lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image jitter-pair traffic-image image-twice release test-release
+apt-get             apt              test-must-gather lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image jitter-pair traffic-image image-twice release test-release
 tc                  iproute2         judge-latency bench
 sockperf            sockperf         judge-latency bench
 qemu-system-x86_64  qemu-system-x86  lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image jitter-pair
 systemctl           systemd          lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image
 qemu-img            qemu-utils       lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image
-mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image
+mmdebstrap          mmdebstrap       lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image test-must-gather
 mke2fs              e2fsprogs        lab lab-short lab-pools lab-latency lab-onload lab-enact lab-image
 cpio                cpio             lab jitter-pair
 git                 git              docs-test test-upgrade argocd argocd-olm lab-onload image-twice

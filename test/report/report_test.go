@@ -61,8 +61,18 @@ func run(ctx context.Context, args ...string) result {
 	return result{code, out.String(), err.String()}
 }
 
-// newCluster starts an API server with what a report is made of, and with what must not be in one.
+// newCluster starts an API server as newEnvironment does, and writes how it is reached.
 func newCluster(t *testing.T) string {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := newEnvironment(t).WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
+}
+
+// newEnvironment starts an API server with what a report is made of, and with what must not be in one.
+func newEnvironment(t *testing.T) *apiserver.Environment {
 	t.Helper()
 	environment, err := apiserver.Start(apiserver.Options{})
 	if err != nil {
@@ -85,11 +95,7 @@ func newCluster(t *testing.T) string {
 			}
 		}
 	}
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := environment.WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
-	return kubeconfig
+	return environment
 }
 
 func meta(namespace, name string) metav1.ObjectMeta {
@@ -247,23 +253,32 @@ func fails(t *testing.T, why string, args ...string) {
 	}
 }
 
-func asItIs(t *testing.T, kubeconfig string) {
-	t.Helper()
-	file := archive(t)
-	got := succeeds(t, "-o", file, "--kubeconfig", kubeconfig)
-	files := unpack(t, file)
-	want := []string{
+// reportFiles are the names in a report of newEnvironment.
+func reportFiles() []string {
+	return []string{
 		"README.txt", "objects/agents/daemonsets/pool-x2.yaml", "objects/agents/leases/" + nodeName + ".yaml", "objects/agents/pods/agent-abcde.yaml",
 		"objects/events/about-us.yaml", "objects/lowlatencynodeprofiles/trading.yaml", "objects/lowlatencynodes/" + nodeName + ".yaml",
 		"objects/machineconfigs/50-lowlatency-trading.yaml", "objects/nodes/" + nodeName + ".yaml", "objects/operator/configmaps/trading-plan.yaml",
 		"objects/operator/deployments/controller-manager.yaml",
 	}
+}
+
+// namesOf are the names of files below the folder of a report.
+func namesOf(files map[string]string) []string {
 	names := make([]string, 0, len(files))
 	for name := range files {
 		names = append(names, strings.TrimPrefix(name, supportreport.Folder+"/"))
 	}
 	slices.Sort(names)
-	if diff := cmp.Diff(want, names); diff != "" {
+	return names
+}
+
+func asItIs(t *testing.T, kubeconfig string) {
+	t.Helper()
+	file := archive(t)
+	got := succeeds(t, "-o", file, "--kubeconfig", kubeconfig)
+	files := unpack(t, file)
+	if diff := cmp.Diff(reportFiles(), namesOf(files)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	without(t, files, "secret-password", "managedFields", "uuid-of-the-machine")
