@@ -10,6 +10,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
+// Terminals that know synchronized updates (DEC private mode 2026) show nothing of what is between the two before it is whole, and others pass over
+// them. The driver of a terminal hands on a longer piece in parts.
+const beginUpdate, endUpdate = "\x1b[?2026h", "\x1b[?2026l"
+
 // screen shows a changing picture: redrawn in place on a terminal. Elsewhere it prints a line for each change of the summary,
 // and the picture once, when it is final.
 type screen struct {
@@ -50,13 +54,14 @@ func (s *screen) redraw(picture string) {
 	}
 	lines := fit(strings.Split(picture, "\n"), columns-len(margin), rows-1)
 	var drawing strings.Builder
+	drawing.WriteString(beginUpdate)
 	if s.rows > 0 && columns == s.columns {
 		fmt.Fprintf(&drawing, "\x1b[%dA\r", min(s.rows, rows-1))
 	}
 	for _, line := range lines {
 		fmt.Fprintf(&drawing, "%s\x1b[K\n", strings.TrimRight(margin+line, " "))
 	}
-	drawing.WriteString("\x1b[J")
+	drawing.WriteString("\x1b[J" + endUpdate)
 	s.narrator.printf("%s", drawing.String())
 	s.rows, s.columns = len(lines), columns
 }

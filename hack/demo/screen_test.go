@@ -128,7 +128,7 @@ func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 		n.say("modprobe onload    # on %s", "xeon-2")
 		n.done("%s", strings.Repeat("every NIC can be asked for ", 8))
 		for line := range strings.SplitSeq(out.String(), "\n") {
-			line = strings.NewReplacer("\x1b[K", "", "\x1b[J", "").Replace(line)
+			line = strings.NewReplacer("\x1b[K", "", "\x1b[J", "", beginUpdate, "", endUpdate, "").Replace(line)
 			if got := len([]rune(line)); got > columns {
 				t.Errorf("%d columns, but a line has %d: %q", columns, got, line)
 			}

@@ -21,14 +21,15 @@ const (
 )
 
 // Lines are those of a recording as a terminal shows them in the end: "cursor up", "erase below" and "erase to the right" take back what
-// was drawn before. The first two stand at the beginning of lines.
+// was drawn before. The first two stand at the beginning of lines; the marks of synchronized updates (DEC private mode 2026) change nothing.
 func Lines(in io.Reader) ([]string, error) {
 	move := regexp.MustCompile(`^\r?\x1b\[(\d*)([AJ])\r?`)
+	updates := strings.NewReplacer("\x1b[?2026h", "", "\x1b[?2026l", "")
 	var lines []string
 	row := 0
 	scanner := bufio.NewScanner(in)
 	for scanner.Scan() {
-		line := strings.TrimRight(scanner.Text(), "\r")
+		line := strings.TrimRight(updates.Replace(scanner.Text()), "\r")
 		for match := move.FindStringSubmatch(line); match != nil; match = move.FindStringSubmatch(line) {
 			line = line[len(match[0]):]
 			if match[2] == "J" {

@@ -21,6 +21,7 @@ func TestRead(t *testing.T) {
 		"lines":                         {"a\r\nb\r\n", []string{"a", "b"}},
 		"a table drawn again":           {"head\n1\n2\n\x1b[2A\x1b[J3\n4\n", []string{"head", "3", "4"}},
 		"lines erased to the right":     {"head\n1\x1b[K\n2\x1b[K\n\x1b[2A\r3\x1b[K\n4\x1b[K\n\x1b[Jnext\n", []string{"head", "3", "4", "next"}},
+		"a synchronized update":         {"1\n\x1b[?2026h\x1b[1A\r2\x1b[K\n\x1b[J\x1b[?2026lnext\n", []string{"2", "next"}},
 		"a shorter table":               {"1\n2\n3\n\x1b[3A\r4\x1b[K\n\x1b[Jnext\n", []string{"4", "next"}},
 		"further up than there is":      {"1\n\x1b[9A2\n", []string{"2"}},
 		"what is below stays otherwise": {"1\n2\n\x1b[2A3\n", []string{"3", "2"}},
