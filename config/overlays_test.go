@@ -133,6 +133,27 @@ var _ = Describe("Overlays", func() {
 		Entry("not verified", "prometheus-unverified", map[string]any{"insecureSkipVerify": true}, false),
 	)
 
+	It("are written as the documents show them", func() {
+		page, err := os.ReadFile("../docs/install.md")
+		Expect(err).NotTo(HaveOccurred())
+		_, shown, found := strings.Cut(string(page), "kind: Kustomization\n")
+		Expect(found).To(BeTrue())
+		shown, _, _ = strings.Cut(shown, "\n```")
+		folder := GinkgoT().TempDir()
+		here, err := filepath.Abs(".")
+		Expect(err).NotTo(HaveOccurred())
+		from, err := filepath.Rel(folder, here)
+		Expect(err).NotTo(HaveOccurred())
+		registry, digest, _ := strings.Cut(givenImage, "/lowlatency-operator@sha256:")
+		written := strings.NewReplacer("https://github.com/lowlatency-dev/lowlatency-operator//config", from, "?ref=<tag or commit>", "",
+			"<registry>", registry, "<digest>", digest).Replace(shown)
+		Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(written), 0o600)).To(Succeed())
+		objects := build(folder)
+		expectImage(objects)
+		manager := find[appsv1.Deployment](objects, "Deployment", "lowlatency-operator-controller-manager").Spec.Template.Spec.Containers[0]
+		Expect(manager.Env).To(ContainElement(corev1.EnvVar{Name: "RELATED_IMAGE_TRAFFIC", Value: registry + "/lowlatency-traffic@sha256:" + digest}))
+	})
+
 	It("of a repository elsewhere are built by its URL", func(ctx SpecContext) {
 		repository := GinkgoT().TempDir()
 		Expect(os.CopyFS(filepath.Join(repository, "config"), os.DirFS("."))).To(Succeed())
