@@ -203,10 +203,12 @@ churn: envtest ## Let nodes flap and profiles change for CHURN; fail when manage
 # The commit that stands for the version before, until there is a release: the state of 23 November 2026, after which nothing that is
 # rendered has changed. With a release, it is its tag.
 PREVIOUS ?= 848e40fb4914574ffae9b5d462ba19e237a6cf46
+# Puts the source of that commit into dist/previous.
+EXTRACT_PREVIOUS = rm -rf dist/previous && mkdir -p dist/previous && git archive $(PREVIOUS) | tar -x -C dist/previous
 .PHONY: test-upgrade
 test-upgrade: programs-test-upgrade envtest ## Mix definitions, manager and agents of the commit PREVIOUS with those of now; the table is in dist/upgrade.txt.
-	@mkdir -p dist && rm -rf dist/previous dist/upgrade.txt && mkdir dist/previous
-	git archive $(PREVIOUS) | tar -x -C dist/previous
+	@rm -f dist/upgrade.txt
+	$(EXTRACT_PREVIOUS)
 	cd dist/previous && go test -c -o mistakes.test ./test/mistakes
 	$(GO_TEST) -count=1 -timeout 60m ./test/mistakes -run '^TestUpgrade$$' -previous $(CURDIR)/dist/previous -table $(CURDIR)/dist/upgrade.txt
 	@rm -rf dist/previous
@@ -293,9 +295,11 @@ lab-image: programs-lab-image ## Build the lab's image into the per-user cache o
 	go test -tags lab -count=1 -timeout 60m -v -run '^TestImage$$' ./test/lab
 
 .PHONY: olm
-olm: envtest ## Install, upgrade and remove the operator by the real Operator Lifecycle Manager; the table is in dist/olm.txt.
+olm: programs-olm envtest ## Install, upgrade and remove the operator by the real Operator Lifecycle Manager; the table is in dist/olm.txt.
 	hack/toolchain.sh controller-manager olm
-	$(GO_TEST) -tags lab -count=1 -timeout 60m -run '^TestOLM$$' ./test/real
+	$(EXTRACT_PREVIOUS)
+	$(GO_TEST) -tags lab -count=1 -timeout 60m ./test/real -run '^TestOLM$$' -previous $(CURDIR)/dist/previous
+	@rm -rf dist/previous
 
 .PHONY: argocd
 argocd: programs-argocd envtest $(KUSTOMIZE) ## Sync, change, roll back, prune and remove the operator by the real Argo CD; the table is in dist/argocd.txt.
@@ -305,7 +309,9 @@ argocd: programs-argocd envtest $(KUSTOMIZE) ## Sync, change, roll back, prune a
 .PHONY: argocd-olm
 argocd-olm: programs-argocd-olm envtest $(KUSTOMIZE) ## Let the real Argo CD sync a Subscription, and the real Operator Lifecycle Manager install it; the table is in dist/argocd-olm.txt.
 	hack/toolchain.sh controller-manager olm argocd
-	$(GO_TEST) -tags lab -count=1 -timeout 60m -run '^TestArgoCDWithOLM$$' ./test/real
+	$(EXTRACT_PREVIOUS)
+	$(GO_TEST) -tags lab -count=1 -timeout 60m ./test/real -run '^TestArgoCDWithOLM$$' -previous $(CURDIR)/dist/previous
+	@rm -rf dist/previous
 
 .PHONY: test-fuzz
 test-fuzz: ## Run each fuzz target for FUZZTIME.

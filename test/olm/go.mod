@@ -7,7 +7,6 @@ go 1.26.0
 require (
 	github.com/operator-framework/api v0.36.0
 	github.com/operator-framework/operator-registry v1.61.0
-	k8s.io/api v0.34.1
 	k8s.io/apiextensions-apiserver v0.34.1
 	sigs.k8s.io/yaml v1.6.0
 )
@@ -83,6 +82,7 @@ require (
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/warnings.v0 v0.1.2 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
+	k8s.io/api v0.34.1 // indirect
 	k8s.io/apimachinery v0.34.1 // indirect
 	k8s.io/apiserver v0.34.1 // indirect
 	k8s.io/client-go v0.34.1 // indirect

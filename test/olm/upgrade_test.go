@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -199,63 +198,5 @@ func TestUpgradeJudges(t *testing.T) {
 		if problems := strings.Join(unsafe(old, now), "\n"); !strings.Contains(problems, want) {
 			t.Errorf("problems are %q, want %s", problems, want)
 		}
-	}
-}
-
-// rights are what each service account of a bundle may do.
-func rights(t *testing.T, folder string) map[string]bool {
-	t.Helper()
-	content, err := os.ReadFile(filepath.Join(folder, "manifests", "lowlatency-operator.clusterserviceversion.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	type permission struct {
-		ServiceAccountName string              `json:"serviceAccountName"`
-		Rules              []rbacv1.PolicyRule `json:"rules"`
-	}
-	var version struct {
-		Spec struct {
-			Install struct {
-				Spec map[string]any `json:"spec"`
-			} `json:"install"`
-		} `json:"spec"`
-	}
-	if err := yaml.Unmarshal(content, &version); err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]bool{}
-	for _, scope := range []string{"clusterPermissions", "permissions"} {
-		text, err := yaml.Marshal(version.Spec.Install.Spec[scope])
-		if err != nil {
-			t.Fatal(err)
-		}
-		var given []permission
-		if err := yaml.UnmarshalStrict(text, &given); err != nil {
-			t.Fatal(err)
-		}
-		for _, one := range given {
-			for _, rule := range one.Rules {
-				for _, verb := range rule.Verbs {
-					for _, resource := range slices.Concat(rule.Resources, rule.NonResourceURLs) {
-						all[fmt.Sprintf("%s %s: %s %s %s %s", scope, one.ServiceAccountName, verb, resource, rule.APIGroups, rule.ResourceNames)] = true
-					}
-				}
-			}
-		}
-	}
-	return all
-}
-
-// TestProgramsOfNowWorkWithThePreviousRights: "make olm" has today's programs under the previous release's bundle. A manager that may not
-// list what it watches never begins.
-func TestProgramsOfNowWorkWithThePreviousRights(t *testing.T) {
-	previous := rights(t, previousFolder)
-	for right := range rights(t, bundleFolder) {
-		if !previous[right] && (strings.Contains(right, ": list ") || strings.Contains(right, ": watch ")) {
-			t.Errorf("the previous bundle does not give this right: %s", right)
-		}
-	}
-	if len(previous) < 50 {
-		t.Errorf("the previous bundle gives %d rights only", len(previous))
 	}
 }

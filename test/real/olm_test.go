@@ -24,21 +24,18 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/controllers"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/installer"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/cluster"
 )
 
 const (
-	olmModule  = "github.com/operator-framework/operator-lifecycle-manager"
-	oldBundle  = "../olm/testdata/v0.0.1"
-	oldRelease = "lowlatency-operator.v0.0.1"
+	olmModule = "github.com/operator-framework/operator-lifecycle-manager"
+	// oldVersion is what the version before is called here, as long as it has no number of its own.
+	oldVersion = "0.0.1"
+	oldRelease = "lowlatency-operator.v" + oldVersion
 	newRelease = "lowlatency-operator.v0.1.0"
-	// installedBy is the file of a bundle that says what is installed with which rights.
-	installedBy = "manifests/lowlatency-operator.clusterserviceversion.yaml"
 )
 
 // olm is Operator Lifecycle Manager and its catalog.
@@ -51,15 +48,15 @@ type olm struct {
 	catalogs     int
 }
 
-// TestOLM installs the previous release, upgrades it while a profile is in force, and removes it in the right and in the wrong order.
+// TestOLM installs the previous version, upgrades it while a profile is in force, and removes it in the right and in the wrong order.
 func TestOLM(t *testing.T) {
 	w := newWorld(t, "Operator Lifecycle Manager "+version(t, "OLM_VERSION"),
 		map[string]string{"xeon-1": tradingLabel, "xeon-2": tradingLabel, "epyc-1": tradingLabel})
 	o := newOLM(w, "olm")
-	o.serve(oldBundle)
+	o.serveOlder()
 	o.subscribe()
 	o.succeeded(oldRelease)
-	o.installed()
+	o.installed(*previousFlag)
 	o.seen("install", "Subscription, InstallPlan, %s Succeeded; manager and installer ready with their service accounts' tokens", oldRelease)
 
 	o.bringIntoForce()
@@ -74,6 +71,9 @@ func TestOLM(t *testing.T) {
 // newOLM starts Operator Lifecycle Manager, and tells it of a catalog that is served later.
 func newOLM(w *world, namespace string) *olm {
 	w.t.Helper()
+	if *previousFlag == "" {
+		w.t.Fatal("-previous does not say from where to upgrade: run make olm or make argocd-olm")
+	}
 	o := &olm{world: w, namespace: namespace, opm: tool(w.t, "olm-"+version(w.t, "OLM_VERSION"), "opm")}
 	o.startOLM()
 	o.check(o.apply(o.catalogSource()))
@@ -106,65 +106,34 @@ func (o *olm) startOLM() {
 	o.address = "127.0.0.1:" + port(o.t)
 }
 
-// serve serves a catalog of bundles, the oldest first, in place of the one before.
-func (o *olm) serve(bundles ...string) {
+// serveOlder serves a catalog of the version before alone.
+func (o *olm) serveOlder() {
+	o.t.Helper()
+	output(o.t, *previousFlag, "go", "run", "./hack/bundle", "-version", oldVersion, "-image", o.pods.olderImage, "-output", o.olderBundle())
+	o.serve("-catalog-only", o.olderBundle())
+}
+
+// serveBoth serves a catalog in which today's version replaces the one before.
+func (o *olm) serveBoth() {
+	o.t.Helper()
+	o.serve("-replaces", oldVersion, "-output", filepath.Join(o.dir, "bundle"), o.olderBundle())
+}
+
+func (o *olm) olderBundle() string { return filepath.Join(o.dir, "older-bundle") }
+
+// serve serves the catalog that hack/bundle makes with these arguments, in place of the one before.
+func (o *olm) serve(arguments ...string) {
 	o.t.Helper()
 	if o.catalog != nil {
 		o.catalog.stop()
 	}
 	o.catalogs++
 	folder := filepath.Join(o.dir, fmt.Sprint("catalog-", o.catalogs))
-	arguments := []string{"run", "./hack/bundle", "-catalog", folder}
-	switch len(bundles) {
-	case 1:
-		// The last bundle is the one that hack/bundle makes; the catalog of the previous release has no newer one.
-		o.catalogOf(folder, o.played(bundles[0]))
-	default:
-		arguments = append(arguments, "-replaces", "0.0.1", "-output", filepath.Join(o.dir, "bundle"), o.played(bundles[0]))
-		output(o.t, "../..", "go", arguments...)
-	}
+	output(o.t, "../..", "go", append([]string{"run", "./hack/bundle", "-catalog", folder}, arguments...)...)
 	_, listens, _ := strings.Cut(o.address, ":")
 	o.catalog = start(o.t, filepath.Join(o.dir, "opm.log"), []string{"HOME=" + o.dir, "PATH=/nowhere"}, o.opm,
 		"serve", folder, "-p", listens, "--cache-dir", filepath.Join(o.dir, fmt.Sprint("cache-", o.catalogs)),
 		"--cache-enforce-integrity=false", "--pprof-addr", "")
-}
-
-// catalogOf writes a catalog of one bundle.
-func (o *olm) catalogOf(folder, bundle string) {
-	o.t.Helper()
-	output(o.t, "../..", "go", "run", "./hack/bundle", "-catalog-only", "-catalog", folder, bundle)
-}
-
-// played is a copy of an older bundle with the rights of today's: pods of both run today's program, which may install and watch more than
-// the older one did.
-func (o *olm) played(bundle string) string {
-	o.t.Helper()
-	folder := filepath.Join(o.dir, "played")
-	if _, err := os.Stat(folder); err == nil {
-		return folder
-	}
-	o.check(os.CopyFS(folder, os.DirFS(bundle)))
-	csv := filepath.Join(folder, installedBy)
-	older, today := o.readCSV(csv), o.readCSV(filepath.Join("../../bundle", installedBy))
-	for _, rights := range []string{"permissions", "clusterPermissions"} {
-		path := []string{"spec", "install", "spec", rights}
-		needed, _, err := unstructured.NestedSlice(today, path...)
-		o.check(err)
-		o.check(unstructured.SetNestedSlice(older, needed, path...))
-	}
-	content, err := yaml.Marshal(older)
-	o.check(err)
-	o.check(os.WriteFile(csv, content, 0o600))
-	return folder
-}
-
-func (o *olm) readCSV(file string) map[string]any {
-	o.t.Helper()
-	content, err := os.ReadFile(file)
-	o.check(err)
-	var csv map[string]any
-	o.check(yaml.Unmarshal(content, &csv))
-	return csv
 }
 
 // apply applies objects of any kind.
@@ -228,13 +197,16 @@ func (o *olm) succeeded(release string) {
 	})
 }
 
-// installed holds what runs against what the ClusterServiceVersion promises.
-func (o *olm) installed() {
+// installed holds what runs against what the version with this source promises.
+func (o *olm) installed(source string) {
 	o.t.Helper()
 	var manager appsv1.Deployment
 	o.check(o.Client.Get(o.t.Context(), client.ObjectKey{Namespace: cluster.Namespace, Name: managerName}, &manager))
 	if manager.Status.AvailableReplicas != 2 {
 		o.t.Errorf("%d managers are available", manager.Status.AvailableReplicas)
+	}
+	if runsOlder := manager.Spec.Template.Spec.Containers[0].Image == o.pods.olderImage; runsOlder != (source == *previousFlag) {
+		o.t.Errorf("the program of the version before runs: %t", runsOlder)
 	}
 	var agent appsv1.DaemonSet
 	o.check(o.Client.Get(o.t.Context(), client.ObjectKey{Namespace: controllers.DefaultAgentNamespace, Name: "lowlatency-operator-agent"}, &agent))
@@ -243,23 +215,11 @@ func (o *olm) installed() {
 	}
 	var policies admissionregistrationv1.ValidatingAdmissionPolicyList
 	o.check(o.Client.List(o.t.Context(), &policies))
-	if want := o.installs("ValidatingAdmissionPolicy"); len(policies.Items) != want {
+	content, err := os.ReadFile(filepath.Join(source, "internal/platform/installer/objects.yaml"))
+	o.check(err)
+	if want := strings.Count(string(content), "\nkind: ValidatingAdmissionPolicy\n"); want == 0 || len(policies.Items) != want {
 		o.t.Errorf("there are %d admission policies, want %d", len(policies.Items), want)
 	}
-}
-
-// installs is how many objects of a kind the installer makes.
-func (o *olm) installs(kind string) int {
-	o.t.Helper()
-	objects, err := installer.Objects(installer.Options{Namespace: cluster.Namespace, Image: "operator:v1", Agents: installer.AgentsRead})
-	o.check(err)
-	count := 0
-	for _, object := range objects {
-		if object.GetKind() == kind {
-			count++
-		}
-	}
-	return count
 }
 
 func (o *olm) bringIntoForce() {
@@ -283,7 +243,7 @@ func (o *olm) upgrade(before map[string]string) {
 // offerUpgrade offers the next release and waits until its manager leads.
 func (o *olm) offerUpgrade() {
 	o.t.Helper()
-	o.serve(oldBundle, "../../bundle")
+	o.serveBoth()
 	o.succeeded(newRelease)
 	o.await(oldRelease+" is gone", func() string {
 		if _, err := o.olmObject("ClusterServiceVersion", oldRelease); !apierrors.IsNotFound(err) {
@@ -291,7 +251,7 @@ func (o *olm) offerUpgrade() {
 		}
 		return ""
 	})
-	o.installed()
+	o.installed("../..")
 	o.newManagerLeads()
 }
 

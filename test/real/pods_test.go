@@ -45,8 +45,9 @@ type podRunner struct {
 	client    client.Client
 	config    *rest.Config
 	namespace string
-	// node is where pods are scheduled to; program is the one that the image holds; folder is for logs, tokens and mounts.
-	node, program, folder string
+	// node is where pods are scheduled to; program is the one that images hold, but for olderImage, which holds older; folder is for logs, tokens
+	// and mounts.
+	node, program, olderImage, older, folder string
 
 	pods map[types.UID]*runningPod
 	done sync.WaitGroup
@@ -156,7 +157,11 @@ func (r *podRunner) startPod(ctx context.Context, pod *corev1.Pod) (*runningPod,
 	for _, variable := range container.Env {
 		environment = append(environment, variable.Name+"="+valueOf(pod, &variable))
 	}
-	p, err := launch(filepath.Join(r.folder, pod.Name+".log"), environment, r.program, arguments...)
+	program := r.program
+	if container.Image == r.olderImage {
+		program = r.older
+	}
+	p, err := launch(filepath.Join(r.folder, pod.Name+".log"), environment, program, arguments...)
 	if err != nil {
 		return nil, err
 	}

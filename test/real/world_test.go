@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,7 +43,14 @@ const (
 	bootTime     = 400 * time.Millisecond
 	tradingLabel = "node-role.kubernetes.io/trading"
 	managerName  = "lowlatency-operator-controller-manager"
+	// olderImage is what the bundle of the version before names.
+	olderImage = "ghcr.io/lowlatency-dev/lowlatency-operator:v" + oldVersion
 )
+
+// previousFlag names what Operator Lifecycle Manager upgrades from: with its own bundle, rights and program.
+//
+//nolint:gochecknoglobals // That is how flags of tests are made.
+var previousFlag = flag.String("previous", "", "the folder with the source of the version before")
 
 // world is a cluster without the operator.
 type world struct {
@@ -123,6 +131,10 @@ func (w *world) populate(ctx context.Context, labels map[string]string) {
 	program := filepath.Join(w.dir, "lowlatency-operator")
 	output(w.t, "../..", "go", "build", "-o", program, "./cmd/lowlatency-operator")
 	w.pods = &podRunner{client: w.Client, config: w.Config(), namespace: cluster.Namespace, node: "worker", program: program, folder: w.dir}
+	if *previousFlag != "" {
+		w.pods.olderImage, w.pods.older = olderImage, filepath.Join(w.dir, "older-operator")
+		output(w.t, *previousFlag, "go", "build", "-o", w.pods.older, "./cmd/lowlatency-operator")
+	}
 	w.check(w.WriteKubeconfig(w.kubeconfig))
 	// The API server of tests begins with our definitions; here they come with the operator.
 	w.removeDefinitions()
