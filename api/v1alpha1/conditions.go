@@ -187,7 +187,7 @@ const (
 	TestNotAccelerated = "NotAccelerated"
 	// TestNotThroughKernel: Inconclusive, messages did not go through the network stack of the kernel, as the budget asks for.
 	TestNotThroughKernel = "NotThroughKernel"
-	// TestMachineBusy: Inconclusive, something else ran on the CPU of the client.
+	// TestMachineBusy: Inconclusive, something else ran on the CPU of the client or of the server.
 	TestMachineBusy = "MachineBusy"
 	// TestUnreachable: Inconclusive, no connection reaches the server.
 	TestUnreachable = "Unreachable"

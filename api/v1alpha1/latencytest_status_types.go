@@ -281,7 +281,8 @@ type LatencyMeasurement struct {
 	// +optional
 	RepetitionMaximumsNanoseconds []int64 `json:"repetitionMaximumsNanoseconds,omitempty"`
 
-	// causes are what the kernel counted when the longest interruptions came, the most frequent first, at most 4.
+	// causes are what the kernel counted when the longest interruptions came, the most frequent first, at most 4. Of kinds over the network
+	// they are what it counted on the CPU of the client during all repetitions, with the rate of each, and softirqs last.
 	// +kubebuilder:validation:MaxItems=4
 	// +kubebuilder:validation:items:MaxLength=96
 	// +listType=atomic

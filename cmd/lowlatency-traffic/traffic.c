@@ -28,12 +28,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
-#define PROGRAM "lowlatency-traffic 1"
+#define PROGRAM "lowlatency-traffic 2"
 
 enum {
 	LARGEST = 65536,          /* bytes of a message */
@@ -182,6 +183,21 @@ static int64_t kernel_counted(bool stream)
 	}
 	fclose(file);
 	return found == 2 ? sum : -1;
+}
+
+/* numbers are what an end counts of itself, and the kernel of it. */
+struct numbers {
+	uint64_t messages;
+	int64_t kernel;               /* messages that went through the kernel's stack; -1 when it does not say */
+	uint64_t preemptions, faults; /* of this thread: its CPU was given to something else; a page was not there */
+};
+
+static struct numbers numbers_of(const struct end *e)
+{
+	struct rusage used = {0};
+	getrusage(RUSAGE_THREAD, &used);
+	return (struct numbers){.messages = e->messages, .kernel = kernel_counted(e->stream), .preemptions = (uint64_t)used.ru_nivcsw,
+	                        .faults = (uint64_t)used.ru_minflt + (uint64_t)used.ru_majflt};
 }
 
 /* take receives a message of a stream, of this many bytes, or a datagram, into e->in; the result is its size, -1, or TOO_LATE. */
@@ -412,8 +428,10 @@ static bool answer(struct end *e, const char *line)
 	}
 	if (strcmp(line, "end") == 0 && tallies[0].seen)
 		return say_tallies(e);
-	if (strcmp(line, "counts") == 0)
-		return say(e, "counts %" PRIu64 " %" PRId64 "\n", e->messages, kernel_counted(e->stream));
+	if (strcmp(line, "counts") == 0) {
+		struct numbers n = numbers_of(e);
+		return say(e, "counts %" PRIu64 " %" PRId64 " %" PRIu64 " %" PRIu64 "\n", n.messages, n.kernel, n.preemptions, n.faults);
+	}
 	say(e, "error this is no question of " PROGRAM "\n");
 	return false;
 }
@@ -811,17 +829,21 @@ static void measure_streams(struct end *e, size_t bytes)
 	close(probe);
 }
 
-static void counts_of_server(struct end *e, uint64_t *messages, int64_t *kernel)
+static struct numbers numbers_of_server(struct end *e)
 {
 	char line[LINE];
+	struct numbers n;
 	ask(e, line, "counts");
-	if (sscanf(line, "counts %" SCNu64 " %" SCNd64, messages, kernel) != 2)
+	if (sscanf(line, "counts %" SCNu64 " %" SCNd64 " %" SCNu64 " %" SCNu64, &n.messages, &n.kernel, &n.preemptions, &n.faults) != 4)
 		finish("Stranger", "the server answers a question with %.100s", line);
+	return n;
 }
 
-static void print_counted(const char *end, uint64_t messages, int64_t before, int64_t after)
+static void print_counted(const char *end, const struct numbers *before, const struct numbers *after)
 {
-	printf("counted %s %" PRIu64 " %" PRId64 "\n", end, messages, before < 0 || after < before ? -1 : after - before);
+	int64_t kernel = before->kernel < 0 || after->kernel < before->kernel ? -1 : after->kernel - before->kernel;
+	printf("counted %s %" PRIu64 " %" PRId64 " %" PRIu64 " %" PRIu64 "\n", end, after->messages - before->messages, kernel,
+	       after->preemptions - before->preemptions, after->faults - before->faults);
 }
 
 /* measure is the client: warm up, then one size after the other. */
@@ -829,15 +851,13 @@ static int measure(void)
 {
 	static struct end e;
 	size_t room = (size_t)(opt_max_pings + opt_batch) * sizeof(int64_t);
-	uint64_t server_messages[2];
-	int64_t server_kernel[2];
 	int64_t *times = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (times == MAP_FAILED)
 		finish("Usage", "no memory for %" PRId64 " times", opt_max_pings);
 	printf(PROGRAM "\nclock %" PRId64 "\n", clock_cost());
 	meet(&e);
-	counts_of_server(&e, &server_messages[0], &server_kernel[0]);
-	int64_t kernel = kernel_counted(e.stream), steady = now(), raw = clock_of(CLOCK_MONOTONIC_RAW), wall = clock_of(CLOCK_REALTIME);
+	struct numbers server = numbers_of_server(&e), client = numbers_of(&e);
+	int64_t steady = now(), raw = clock_of(CLOCK_MONOTONIC_RAW), wall = clock_of(CLOCK_REALTIME);
 	struct counts ignored = {0};
 	for (int64_t done = 0; done < opt_warm_pings || now() - steady < opt_warm_ms * MILLISECOND; done += opt_batch)
 		batch(&e, 1, (size_t)opt_batch, times, &ignored);
@@ -852,9 +872,9 @@ static int measure(void)
 	}
 	measure_streams(&e, earlier);
 	printf("clocks %" PRId64 " %" PRId64 " %" PRId64 "\n", now() - steady, clock_of(CLOCK_MONOTONIC_RAW) - raw, clock_of(CLOCK_REALTIME) - wall);
-	print_counted("client", e.messages, kernel, kernel_counted(e.stream));
-	counts_of_server(&e, &server_messages[1], &server_kernel[1]);
-	print_counted("server", server_messages[1] - server_messages[0], server_kernel[0], server_kernel[1]);
+	struct numbers here = numbers_of(&e), there = numbers_of_server(&e);
+	print_counted("client", &client, &here);
+	print_counted("server", &server, &there);
 	finish("Done", "measured");
 }
 

@@ -3,6 +3,8 @@
 
 package latency
 
+import "github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
+
 // Version is the version of the form of Result. It changes when a field changes its meaning, not when one is added.
 const Version = 1
 
@@ -25,10 +27,18 @@ type Result struct {
 	Outcome Outcome `json:"outcome"`
 	Setup   Setup   `json:"setup"`
 	Path    Path    `json:"path"`
-	// Preemptions is how often the kernel gave the CPU of the client to something else over ElapsedNanoseconds. Both are 0 where nobody
-	// tells, and the time also where the measurement did not come to its end.
+	// Preemptions is how often the kernel gave the CPU of the client to something else over ElapsedNanoseconds, ServerPreemptions the same of
+	// the server, and PageFaults how often a page of the client's memory was not there. All are 0 where the measurement did not come to its end.
 	Preemptions        uint64 `json:"preemptions,omitempty"`
+	ServerPreemptions  uint64 `json:"serverPreemptions,omitempty"`
+	PageFaults         uint64 `json:"pageFaults,omitempty"`
 	ElapsedNanoseconds int64  `json:"elapsedNanoseconds,omitempty"`
+	// Counted are the interrupts and softirqs on the CPU of the client over CountedNanoseconds, from before the client was started until it had
+	// ended, the most frequent first. The time is 0 where nothing was counted, as where the client was kept to no CPU.
+	Counted            []counted.Event `json:"counted,omitempty"`
+	CountedNanoseconds int64           `json:"countedNanoseconds,omitempty"`
+	// InterruptsFrom is where interrupts were counted: /proc/interrupts; /sys/kernel/irq, which has those of devices alone; or none.
+	InterruptsFrom string `json:"interruptsFrom,omitempty"`
 	// Remarks are sentences about what happened meanwhile and does not change the outcome.
 	Remarks []string `json:"remarks,omitempty"`
 	// Sizes are what ping-pong found, in the order of the measurement. Other kinds have one, found while nothing else was sent.

@@ -4,6 +4,7 @@
 package qualification
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -125,6 +126,14 @@ func TestJudgeNetwork(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+	measured.CPUs, measured.Causes = "3", []string{"Interrupt 24 eth0 1200 a second", "Softirq NET_RX 9 a second"}
+	want := "1024 bytes: the maximum is 90µs, and the budget has 89.999µs; on CPU 3 of the client the kernel counted Interrupt 24 eth0 1200 a second, Softirq NET_RX 9 a second"
+	if got := Judge(measured, &v1alpha1.LatencyBudget{MaximumNanoseconds: 89_999}); got.Message != want {
+		t.Errorf("a failure is blamed on: %s", got.Message)
+	}
+	if got := Judge(measured, &v1alpha1.LatencyBudget{MaximumNanoseconds: 90_000}); strings.Contains(got.Message, "counted") {
+		t.Errorf("a pass is blamed on something: %s", got.Message)
 	}
 	measured.Network.Path = v1alpha1.LatencyPathMixed
 	if got := Judge(measured, &v1alpha1.LatencyBudget{Path: v1alpha1.LatencyPathKernel}); got.Reason != v1alpha1.TestNotThroughKernel {

@@ -32,6 +32,9 @@ func judgeNetwork(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.Latenc
 	if verdict.Outcome == v1alpha1.LatencyPassed {
 		verdict.Reason, verdict.Message = v1alpha1.TestWithinBudget, "within the budget: "+networkFigures(measured)
 	}
+	if verdict.Outcome == v1alpha1.LatencyFailed && len(measured.Causes) > 0 {
+		verdict.Message += fmt.Sprintf("; on CPU %s of the client the kernel counted %s", measured.CPUs, strings.Join(measured.Causes, ", "))
+	}
 	return verdict
 }
 

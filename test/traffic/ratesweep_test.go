@@ -214,7 +214,7 @@ func (c *cluster) hears(peer net.Conn, question, port string, s stream) {
 		s.begin(question)
 		_, _ = fmt.Fprintln(peer, "ready")
 	case "counts":
-		_, _ = fmt.Fprintln(peer, "counts 0 0")
+		_, _ = fmt.Fprintln(peer, "counts 0 0 0 0")
 	case "end":
 		_, _ = fmt.Fprintln(peer, s.end())
 	default:

@@ -289,7 +289,7 @@ func TestHostilePeers(t *testing.T) {
 		"a peer that hangs up": {func(c *cluster) { c.listens(func(net.Conn) {}) }, v1alpha1.TestPeerVanished},
 		"a peer that promises an answer and gives none": {func(c *cluster) {
 			c.listens(func(peer net.Conn) {
-				_, _ = peer.Write([]byte("ok 9 0 host kernel\nintroduced\nopen\ncounts 0 0\nready\n"))
+				_, _ = peer.Write([]byte("ok 9 0 host kernel\nintroduced\nopen\ncounts 0 0 0 0\nready\n"))
 				time.Sleep(time.Minute)
 			})
 		}, v1alpha1.TestNoAnswer},

@@ -17,6 +17,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/view"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/finding"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/nodereport"
@@ -59,7 +60,7 @@ func nodeOf(words string) view.Node {
 		Containers:   []nodereport.Container{{Namespace: new("ns"), Pod: &words, Container: "app", CPUs: cpus.Of(1), NUMANodes: []int{0, 1}}},
 		Jitter: &jitter.Result{ThresholdNanoseconds: 1000, Scheduling: words, CPUs: []jitter.CPUResult{{
 			CPU: 1, DurationNanoseconds: 1e9, MaximumNanoseconds: 5000, Histogram: []jitter.Bucket{{FromNanoseconds: 1024, ToNanoseconds: 2048, Count: 3}},
-			Worst: []jitter.Interruption{{AtNanoseconds: 5, LengthNanoseconds: 5000, Causes: []jitter.Cause{{Name: words, Count: 1}}}},
+			Worst: []jitter.Interruption{{AtNanoseconds: 5, LengthNanoseconds: 5000, Causes: []counted.Event{{Name: words, Count: 1}}}},
 		}}},
 	}, object)
 	v.Problems = append(v.Problems, words)

@@ -81,7 +81,9 @@ func (f *testFlags) measureTraffic(ctx context.Context, s *site, out, progress i
 	}
 	var results []*latency.Result
 	for repetition := range f.repetitions {
-		result, err := f.patiently(ctx, func() (*latency.Result, error) { return f.measureOnce(ctx, kind, path, cpu, progress) })
+		result, err := f.patiently(ctx, func() (*latency.Result, error) {
+			return traffic.Counting(ctx, s.host, cpu, func() (*latency.Result, error) { return f.measureOnce(ctx, kind, path, cpu, progress) })
+		})
 		if err != nil {
 			return nil, err
 		}

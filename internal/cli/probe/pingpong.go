@@ -109,7 +109,7 @@ func (f *pingPongFlags) measure(ctx context.Context, out, progress io.Writer) er
 		options.Times = file.write
 		defer file.abandon()
 	}
-	result, err := traffic.Measure(ctx, options)
+	result, err := f.counting(ctx, func() (*latency.Result, error) { return traffic.Measure(ctx, options) })
 	if err != nil {
 		return err
 	}

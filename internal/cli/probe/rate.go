@@ -111,7 +111,9 @@ func (f *streamFlags) run(command *cobra.Command, measure func(context.Context, 
 		return err
 	}
 	f.settle()
-	result, err := measure(command.Context(), path, command.ErrOrStderr())
+	result, err := f.counting(command.Context(), func() (*latency.Result, error) {
+		return measure(command.Context(), path, command.ErrOrStderr())
+	})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/usage"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/traffic"
 )
@@ -70,6 +71,16 @@ func (f *trafficFlags) serve(ctx context.Context, progress io.Writer) error {
 		return err
 	}
 	return traffic.Serve(ctx, traffic.ServerOptions{Program: path, Address: f.address, Port: f.port, CPU: f.cpu, Buffer: f.buffer, Out: progress, Log: progress})
+}
+
+// counting measures, and lets the kernel of this host say what happened meanwhile on the CPU of the client.
+func (f *trafficFlags) counting(ctx context.Context, measure func() (*latency.Result, error)) (*latency.Result, error) {
+	h, err := host.Open(f.root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = h.Close() }()
+	return traffic.Counting(ctx, h, f.cpu, measure)
 }
 
 // transportChoice and waitingChoice are flags with the words of a request.

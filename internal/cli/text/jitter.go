@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 )
 
@@ -114,7 +115,7 @@ func worst(one *jitter.CPUResult, palette Palette, columns int) string {
 }
 
 // causes names the counters that moved, at most five.
-func causes(all []jitter.Cause, hidden bool) string {
+func causes(all []counted.Event, hidden bool) string {
 	const most = 5
 	if len(all) == 0 && hidden {
 		return "nothing that is seen here: the kernel's own interrupts, firmware (SMI), the hypervisor or the hardware"

@@ -11,11 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 )
 
 func TestJitter(t *testing.T) {
-	cause := func(name string, count uint64) jitter.Cause { return jitter.Cause{Name: name, Count: count} }
+	cause := func(name string, count uint64) counted.Event { return counted.Event{Name: name, Count: count} }
 	result := &jitter.Result{
 		CounterHertz: 2.6e9, CalibrationPartsPerMillion: 0.04, ThresholdNanoseconds: 500, MemoryLocked: "locked", Scheduling: "SCHED_FIFO 1",
 		CPUs: []jitter.CPUResult{
@@ -23,10 +24,10 @@ func TestJitter(t *testing.T) {
 				CPU: 4, LoopNanoseconds: 6.92, Interruptions: 3, NotRecorded: 1, InterruptionsPerSecond: 0.3, StolenPartsPerMillion: 12.34, MaximumNanoseconds: 7_920_090,
 				OverInterruptions: []jitter.Percentile{{Percent: 50, Nanoseconds: 900}, {Percent: 99, Nanoseconds: 7_920_090}, {Percent: 99.9, Nanoseconds: 7_920_090}},
 				OverTime:          []jitter.Percentile{{Percent: 99.99, Nanoseconds: 1_234}},
-				Counted:           []jitter.Cause{{Kind: jitter.CauseInterrupt, Name: "LOC", Count: 12}, {Kind: jitter.CauseSoftirq, Name: "TIMER", Count: 3}}, CountedNanoseconds: 2e9,
+				Counted:           []counted.Event{{Kind: counted.Interrupt, Name: "LOC", Count: 12}, {Kind: counted.Softirq, Name: "TIMER", Count: 3}}, CountedNanoseconds: 2e9,
 				Worst: []jitter.Interruption{
 					{AtNanoseconds: 1_000_000, LengthNanoseconds: 900},
-					{AtNanoseconds: 2_500_000_000, LengthNanoseconds: 7_920_090, Causes: []jitter.Cause{
+					{AtNanoseconds: 2_500_000_000, LengthNanoseconds: 7_920_090, Causes: []counted.Event{
 						cause("LOC Local timer interrupts", 7), cause("a", 6), cause("b", 5), cause("c", 4), cause("d", 3), cause("e", 2), cause("f", 1),
 					}},
 				},
@@ -61,7 +62,7 @@ func TestJitterBlamesNobodyForWhatIsHidden(t *testing.T) {
 		"":                    {blamed},
 		"/proc/interrupts":    {blamed},
 		host.DeviceInterrupts: {hidden, "/proc/interrupts is hidden here", "0 interrupts of devices,"},
-		jitter.NoInterrupts:   {hidden, "interrupts unknown, 0 softirqs"},
+		host.NoInterrupts:     {hidden, "interrupts unknown, 0 softirqs"},
 	} {
 		result := &jitter.Result{CPUs: []jitter.CPUResult{{CPU: 4, InterruptsFrom: from, CountedNanoseconds: 1e9, Worst: []jitter.Interruption{{LengthNanoseconds: 900}}}}}
 		got := Jitter(result, NewPalette(false), 160)
@@ -78,7 +79,7 @@ func TestJitterPair(t *testing.T) {
 		{
 			CPU: 9, InterruptionsPerSecond: 250.4, StolenPartsPerMillion: 1234.5, MaximumNanoseconds: 7_920_090,
 			OverInterruptions:  []jitter.Percentile{{Percent: 50, Nanoseconds: 900}, {Percent: 99, Nanoseconds: 7_000_000}},
-			CountedNanoseconds: 1e9, Counted: []jitter.Cause{{Kind: jitter.CauseInterrupt, Name: "LOC", Count: 250}},
+			CountedNanoseconds: 1e9, Counted: []counted.Event{{Kind: counted.Interrupt, Name: "LOC", Count: 250}},
 		},
 		{CPU: 10},
 	}}

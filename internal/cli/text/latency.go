@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
 )
@@ -26,11 +27,34 @@ func Latency(result *latency.Result) string {
 		latencyLoad(&b, result.Load)
 	}
 	fmt.Fprintf(&b, "# path: %s: %s\n", result.Path.State, result.Path.Message)
+	latencyCounted(&b, result)
 	for _, remark := range result.Remarks {
 		fmt.Fprintf(&b, "# remark: %s\n", remark)
 	}
 	fmt.Fprintf(&b, "# outcome: %s (%s): %s\n", result.Outcome.Verdict, result.Outcome.Reason, result.Outcome.Message)
 	return b.String()
+}
+
+// mostEvents is how many counters a report names.
+const mostEvents = 8
+
+// latencyCounted is what the kernel counted meanwhile: a bad figure comes with what may have made it.
+func latencyCounted(b *strings.Builder, result *latency.Result) {
+	if result.ElapsedNanoseconds > 0 {
+		fmt.Fprintf(b, "# preempted: the client %d times, the server %d times, in %s; page faults of the client: %d\n",
+			result.Preemptions, result.ServerPreemptions, time.Duration(result.ElapsedNanoseconds).Round(time.Millisecond), result.PageFaults)
+	}
+	if result.CountedNanoseconds <= 0 {
+		return
+	}
+	fmt.Fprintf(b, "# counted on CPU %d of the client, a second", result.Setup.Client.CPU)
+	if result.InterruptsFrom != "/proc/interrupts" {
+		fmt.Fprintf(b, " (interrupts from: %s)", result.InterruptsFrom)
+	}
+	b.WriteString(":\n")
+	for _, event := range result.Counted[:min(mostEvents, len(result.Counted))] {
+		fmt.Fprintf(b, "#   %s %s\n", latency.PerSecond(event.Count, result.CountedNanoseconds), event.Title())
+	}
 }
 
 func latencySetup(b *strings.Builder, result *latency.Result) {

@@ -8,7 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
 func TestLatency(t *testing.T) {
@@ -26,8 +28,11 @@ func TestLatency(t *testing.T) {
 			Transport: latency.Multicast, Group: "224.1.2.48", Waiting: latency.Spin, Peer: "10.0.0.2:2048", Timestamps: "the program's", ClockNanoseconds: 20,
 			Client: latency.Host{Name: "near", Kernel: "6.1", CPU: 4, Environment: []string{"EF_POLL_USEC=1"}}, Server: latency.Host{Name: "far", Kernel: "6.2", CPU: -1},
 		},
-		Path:    latency.Path{State: latency.PathKernel, Message: "counted"},
-		Remarks: []string{"the clock stepped"},
+		Path:        latency.Path{State: latency.PathKernel, Message: "counted"},
+		Remarks:     []string{"the clock stepped"},
+		Preemptions: 3, ServerPreemptions: 4, PageFaults: 5, ElapsedNanoseconds: 2_500_000_000,
+		CountedNanoseconds: 2e9, InterruptsFrom: host.DeviceInterrupts,
+		Counted: []counted.Event{{Kind: counted.Interrupt, Name: "24 eth0-rx-0", Count: 2400}, {Kind: counted.Softirq, Name: "NET_RX", Count: 3}},
 		Sizes:   []latency.Size{{Bytes: 64, Lost: 2, Stray: 1, Distribution: some}, {Bytes: 1024, Lost: 3}},
 	}
 	want := `# pingpong with 10.0.0.2:2048 over Multicast to 224.1.2.48, waiting: spin
@@ -44,6 +49,10 @@ func TestLatency(t *testing.T) {
   #64  1500 (1468..1531)  1900 (1880..1919)    -      -       -        -
 #1024                  -                  -    -      -       -        -
 # path: Kernel: counted
+# preempted: the client 3 times, the server 4 times, in 2.5s; page faults of the client: 5
+# counted on CPU 4 of the client, a second (interrupts from: /sys/kernel/irq):
+#   1200 24 eth0-rx-0
+#   1.5 softirq NET_RX
 # remark: the clock stepped
 # outcome: Passed (Measured): measured
 `

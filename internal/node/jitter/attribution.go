@@ -4,11 +4,8 @@
 package jitter
 
 import (
-	"cmp"
-	"slices"
-	"strings"
-
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
 // sample is what the kernel had counted at one moment.
@@ -43,10 +40,10 @@ func attribute(result *Result, samples []sample) {
 
 // interruptsFrom is where the samples have their interrupts from.
 func interruptsFrom(samples []sample) string {
-	if len(samples) == 0 || !samples[0].Counters.Interrupts.Lines.Known {
-		return NoInterrupts
+	if len(samples) == 0 {
+		return host.NoInterrupts
 	}
-	return samples[0].Counters.Interrupts.Lines.Source
+	return samples[0].Counters.InterruptsFrom()
 }
 
 // around finds the samples that enclose a time.
@@ -65,49 +62,11 @@ func around(samples []sample, from, to int64) (before, after *sample, found bool
 }
 
 // moved lists the counters of one CPU that moved between two samples.
-func moved(cpu int, before, after *sample) []Cause {
-	causes := movedLines(CauseInterrupt, cpu,
-		before.Counters.Interrupts.Columns, before.Counters.Interrupts.Lines.Value,
-		after.Counters.Interrupts.Columns, after.Counters.Interrupts.Lines.Value)
-	causes = append(causes, movedLines(CauseSoftirq, cpu,
-		before.Counters.Softirqs.Columns, before.Counters.Softirqs.Lines.Value,
-		after.Counters.Softirqs.Columns, after.Counters.Softirqs.Lines.Value)...)
+func moved(cpu int, before, after *sample) []counted.Event {
+	events := after.Counters.Since(before.Counters, cpu)
 	if was, now := before.Preemptions[cpu], after.Preemptions[cpu]; now > was {
-		causes = append(causes, Cause{CauseContextSwitch, "nonvoluntary_ctxt_switches", now - was})
+		events = append(events, counted.Preemptions(now-was))
 	}
-	slices.SortStableFunc(causes, func(a, b Cause) int { return cmp.Compare(b.Count, a.Count) })
-	return causes
-}
-
-// movedLines compares the lines of two counter tables in the column of a CPU.
-func movedLines(kind CauseKind, cpu int, oldColumns []int, old []host.InterruptLine, newColumns []int, now []host.InterruptLine) []Cause {
-	oldColumn, newColumn := slices.Index(oldColumns, cpu), slices.Index(newColumns, cpu)
-	if oldColumn < 0 || newColumn < 0 {
-		return nil
-	}
-	was := make(map[string]uint64, len(old))
-	for _, line := range old {
-		if oldColumn < len(line.Counts) {
-			was[line.Name] = line.Counts[oldColumn]
-		}
-	}
-	var causes []Cause
-	for _, line := range now {
-		if newColumn >= len(line.Counts) {
-			continue
-		}
-		if count, known := was[line.Name]; known && line.Counts[newColumn] > count {
-			causes = append(causes, Cause{kind, nameOf(line), line.Counts[newColumn] - count})
-		}
-	}
-	return causes
-}
-
-// nameOf is the name of a counter with what the kernel says of it.
-func nameOf(line host.InterruptLine) string {
-	description := strings.Join(strings.Fields(line.Description), " ")
-	if description == "" {
-		return line.Name
-	}
-	return line.Name + " " + description
+	counted.Sort(events)
+	return events
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
-// counted is a sample with two CPUs, 2 and 3.
-func counted(at int64, timer, network, softirq [2]uint64, preemptions uint64) sample {
+// sampled is a sample with two CPUs, 2 and 3.
+func sampled(at int64, timer, network, softirq [2]uint64, preemptions uint64) sample {
 	line := func(name, description string, counts [2]uint64) host.InterruptLine {
 		return host.InterruptLine{Name: name, Description: description, Counts: counts[:]}
 	}
@@ -29,9 +30,9 @@ func counted(at int64, timer, network, softirq [2]uint64, preemptions uint64) sa
 
 func TestAttribute(t *testing.T) {
 	samples := []sample{
-		counted(1_000, [2]uint64{5, 5}, [2]uint64{0, 0}, [2]uint64{0, 0}, 1),
-		counted(2_000, [2]uint64{9, 6}, [2]uint64{0, 3}, [2]uint64{0, 2}, 2),
-		counted(3_000, [2]uint64{9, 6}, [2]uint64{4, 3}, [2]uint64{0, 2}, 2),
+		sampled(1_000, [2]uint64{5, 5}, [2]uint64{0, 0}, [2]uint64{0, 0}, 1),
+		sampled(2_000, [2]uint64{9, 6}, [2]uint64{0, 3}, [2]uint64{0, 2}, 2),
+		sampled(3_000, [2]uint64{9, 6}, [2]uint64{4, 3}, [2]uint64{0, 2}, 2),
 	}
 	result := &Result{CPUs: []CPUResult{{CPU: 3, Worst: []Interruption{
 		{ClockNanoseconds: 500, LengthNanoseconds: 10},
@@ -41,11 +42,11 @@ func TestAttribute(t *testing.T) {
 		{ClockNanoseconds: 2_950, LengthNanoseconds: 100},
 	}}}}
 	attribute(result, samples)
-	moved := []Cause{
-		{CauseInterrupt, "142 PCI-MSI 524288-edge eth0-rx-0", 3}, {CauseSoftirq, "NET_RX", 2},
-		{CauseInterrupt, "LOC Local timer interrupts", 1}, {CauseContextSwitch, "nonvoluntary_ctxt_switches", 1},
+	moved := []counted.Event{
+		{Kind: counted.Interrupt, Name: "142 PCI-MSI 524288-edge eth0-rx-0", Count: 3}, {Kind: counted.Softirq, Name: "NET_RX", Count: 2},
+		{Kind: counted.Interrupt, Name: "LOC Local timer interrupts", Count: 1}, {Kind: counted.ContextSwitch, Name: "nonvoluntary_ctxt_switches", Count: 1},
 	}
-	want := [][]Cause{
+	want := [][]counted.Event{
 		nil,   // before the first sample
 		moved, // within two samples
 		moved, // across a sample
@@ -64,26 +65,26 @@ func TestAttribute(t *testing.T) {
 	if diff := cmp.Diff(moved, one.Counted); diff != "" || one.CountedNanoseconds != 2_000 {
 		t.Errorf("over %d ns (-want +got):\n%s", one.CountedNanoseconds, diff)
 	}
-	if got := one.CountedPerSecond(CauseInterrupt); got != 4/2e-6 {
+	if got := one.CountedPerSecond(counted.Interrupt); got != 4/2e-6 {
 		t.Errorf("%v interrupts per second", got)
 	}
-	if got := (&CPUResult{}).CountedPerSecond(CauseInterrupt); got != 0 {
+	if got := (&CPUResult{}).CountedPerSecond(counted.Interrupt); got != 0 {
 		t.Errorf("%v interrupts per second of nothing", got)
 	}
 }
 
 func TestAttributeWithoutInterrupts(t *testing.T) {
-	without := counted(0, [2]uint64{}, [2]uint64{}, [2]uint64{}, 0)
+	without := sampled(0, [2]uint64{}, [2]uint64{}, [2]uint64{}, 0)
 	without.Counters.Interrupts.Lines = host.Absent[[]host.InterruptLine]("/proc/interrupts", "no such file")
 	result := &Result{CPUs: []CPUResult{{CPU: 3}}}
 	attribute(result, []sample{without})
-	if one := result.CPUs[0]; one.InterruptsFrom != NoInterrupts || !one.HidesCauses() || one.DevicesOnly() || CountedWords(&one) != "interrupts unknown, 0 softirqs, 0 preemptions" {
+	if one := result.CPUs[0]; one.InterruptsFrom != host.NoInterrupts || !one.HidesCauses() || one.DevicesOnly() || CountedWords(&one) != "interrupts unknown, 0 softirqs, 0 preemptions" {
 		t.Errorf("interrupts from %q: %s", one.InterruptsFrom, CountedWords(&one))
 	}
 }
 
 func TestAttributeToACPUThatCameOnline(t *testing.T) {
-	before, after := counted(0, [2]uint64{}, [2]uint64{}, [2]uint64{}, 0), counted(100, [2]uint64{1, 1}, [2]uint64{}, [2]uint64{}, 0)
+	before, after := sampled(0, [2]uint64{}, [2]uint64{}, [2]uint64{}, 0), sampled(100, [2]uint64{1, 1}, [2]uint64{}, [2]uint64{}, 0)
 	before.Counters.Interrupts.Columns = []int{2}
 	result := &Result{CPUs: []CPUResult{{CPU: 3, Worst: []Interruption{{ClockNanoseconds: 50, LengthNanoseconds: 1}}}}}
 	attribute(result, []sample{before, after})

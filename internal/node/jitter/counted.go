@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
 // mostNames is how many counters a panel names; what is less frequent is one bar together.
@@ -51,10 +53,10 @@ func pairsByKind(before, after *CPUResult) []pair {
 	alike := before.CountsAlike(after)
 	var all []pair
 	for _, kind := range []struct {
-		kind CauseKind
+		kind counted.Kind
 		name string
-	}{{CauseInterrupt, "interrupts"}, {CauseSoftirq, "softirqs"}, {CauseContextSwitch, "preemptions"}} {
-		if kind.kind == CauseInterrupt && !alike {
+	}{{counted.Interrupt, "interrupts"}, {counted.Softirq, "softirqs"}, {counted.ContextSwitch, "preemptions"}} {
+		if kind.kind == counted.Interrupt && !alike {
 			continue
 		}
 		all = append(all, pair{kind.name, before.CountedPerSecond(kind.kind), after.CountedPerSecond(kind.kind)})
@@ -72,10 +74,10 @@ func pairsByName(before, after *CPUResult) []pair {
 	var all []pair
 	add := func(one *CPUResult, set func(*pair, float64)) {
 		for _, cause := range one.Counted {
-			if cause.Kind == CauseContextSwitch || cause.Kind == CauseInterrupt && !alike {
+			if cause.Kind == counted.ContextSwitch || cause.Kind == counted.Interrupt && !alike {
 				continue
 			}
-			name := barName(cause)
+			name := cause.Title()
 			at := slices.IndexFunc(all, func(p pair) bool { return p.name == name })
 			if at < 0 {
 				all, at = append(all, pair{name: name}), len(all)
@@ -96,14 +98,6 @@ func pairsByName(before, after *CPUResult) []pair {
 		others.before, others.after = others.before+one.before, others.after+one.after
 	}
 	return append(all[:mostNames-1:mostNames-1], others)
-}
-
-// barName is the name of a counter, with its kind where the name alone could be either.
-func barName(cause Cause) string {
-	if cause.Kind == CauseSoftirq {
-		return "softirq " + cause.Name
-	}
-	return cause.Name
 }
 
 // pairs draws two bars for each pair, the name above them, the rates behind them.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
 // elements counts the elements of an SVG document by name, and fails when it is not well-formed.
@@ -41,10 +42,10 @@ func twoCPUs() *Result {
 			CPU: 4, DurationNanoseconds: 1e9, MaximumNanoseconds: 70_000, InterruptionsPerSecond: 4, StolenPartsPerMillion: 75,
 			Histogram: []Bucket{{1024, 2048, 3}, {2048, 4096, 0}, {4096, 8192, 1}},
 			Worst: []Interruption{
-				{AtNanoseconds: 1e6, LengthNanoseconds: 70_000, Causes: []Cause{{CauseInterrupt, `142 <eth0> & "x"`, 1}}},
+				{AtNanoseconds: 1e6, LengthNanoseconds: 70_000, Causes: []counted.Event{{Kind: counted.Interrupt, Name: `142 <eth0> & "x"`, Count: 1}}},
 				{AtNanoseconds: 2e6, LengthNanoseconds: 1_500},
 			},
-			Counted: []Cause{{CauseInterrupt, "LOC", 500}, {CauseInterrupt, "142", 2}, {CauseContextSwitch, "nonvoluntary_ctxt_switches", 3}}, CountedNanoseconds: 2e9,
+			Counted: []counted.Event{{Kind: counted.Interrupt, Name: "LOC", Count: 500}, {Kind: counted.Interrupt, Name: "142", Count: 2}, {Kind: counted.ContextSwitch, Name: "nonvoluntary_ctxt_switches", Count: 3}}, CountedNanoseconds: 2e9,
 		},
 		{CPU: 5, DurationNanoseconds: 1e9},
 	}}
@@ -112,14 +113,14 @@ func TestScalesAreShared(t *testing.T) {
 
 // countedPair are two results of CPU 3 with more counters than a panel names.
 func countedPair() (before, after *Result) {
-	counted := func(causes ...Cause) *Result {
+	of := func(causes ...counted.Event) *Result {
 		return &Result{CPUs: []CPUResult{{CPU: 3, DurationNanoseconds: 1e9, Counted: causes, CountedNanoseconds: 2e9}}}
 	}
-	before = counted(
-		Cause{CauseInterrupt, "LOC Local timer interrupts", 2000}, Cause{CauseSoftirq, "TIMER", 400}, Cause{CauseSoftirq, "SCHED", 300}, Cause{CauseSoftirq, "RCU", 200},
-		Cause{CauseInterrupt, "RES <Rescheduling>", 100}, Cause{CauseInterrupt, "CAL", 50}, Cause{CauseInterrupt, "TLB", 6}, Cause{CauseContextSwitch, "nonvoluntary_ctxt_switches", 8},
+	before = of(
+		counted.Event{Kind: counted.Interrupt, Name: "LOC Local timer interrupts", Count: 2000}, counted.Event{Kind: counted.Softirq, Name: "TIMER", Count: 400}, counted.Event{Kind: counted.Softirq, Name: "SCHED", Count: 300}, counted.Event{Kind: counted.Softirq, Name: "RCU", Count: 200},
+		counted.Event{Kind: counted.Interrupt, Name: "RES <Rescheduling>", Count: 100}, counted.Event{Kind: counted.Interrupt, Name: "CAL", Count: 50}, counted.Event{Kind: counted.Interrupt, Name: "TLB", Count: 6}, counted.Event{Kind: counted.ContextSwitch, Name: "nonvoluntary_ctxt_switches", Count: 8},
 	)
-	return before, counted(Cause{CauseInterrupt, "LOC Local timer interrupts", 1}, Cause{CauseInterrupt, "TLB", 2})
+	return before, of(counted.Event{Kind: counted.Interrupt, Name: "LOC Local timer interrupts", Count: 1}, counted.Event{Kind: counted.Interrupt, Name: "TLB", Count: 2})
 }
 
 func TestPairs(t *testing.T) {

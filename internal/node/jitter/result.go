@@ -3,7 +3,10 @@
 
 package jitter
 
-import "github.com/lowlatency-dev/lowlatency-operator/internal/host"
+import (
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
+)
 
 // Result is what a measurement found. Its JSON form is documented in docs/jitter.md.
 type Result struct {
@@ -48,21 +51,20 @@ type CPUResult struct {
 	Worst []Interruption `json:"worst"`
 	// Counted is what the kernel counted on this CPU over CountedNanoseconds, the time from the begin of the warm-up to the end of
 	// the measurement, the most frequent first. Unlike lengths, it does not depend on what the machine below a virtual one does.
-	Counted            []Cause `json:"counted"`
-	CountedNanoseconds int64   `json:"countedNanoseconds"`
+	Counted            []counted.Event `json:"counted"`
+	CountedNanoseconds int64           `json:"countedNanoseconds"`
 	// InterruptsFrom is where interrupts were counted: /proc/interrupts, or /sys/kernel/irq, which has those of devices alone and not
-	// the kernel's own, such as those of its timer, or NoInterrupts. It is empty in results that were saved before it was noted.
+	// the kernel's own, such as those of its timer, or host.NoInterrupts. It is empty in results that were saved before it was noted.
 	InterruptsFrom string `json:"interruptsFrom,omitempty"`
 }
-
-// NoInterrupts stands where none could be counted.
-const NoInterrupts = "none"
 
 // DevicesOnly reports whether interrupts of devices were counted, and those of the kernel itself were not.
 func (r *CPUResult) DevicesOnly() bool { return r.InterruptsFrom == host.DeviceInterrupts }
 
 // HidesCauses reports whether an interrupt of the kernel itself may be behind an interruption without a cause.
-func (r *CPUResult) HidesCauses() bool { return r.DevicesOnly() || r.InterruptsFrom == NoInterrupts }
+func (r *CPUResult) HidesCauses() bool {
+	return r.DevicesOnly() || r.InterruptsFrom == host.NoInterrupts
+}
 
 // CountsAlike reports whether what was counted of interrupts in two measurements is of the same ones.
 func (r *CPUResult) CountsAlike(other *CPUResult) bool {
@@ -70,17 +72,11 @@ func (r *CPUResult) CountsAlike(other *CPUResult) bool {
 }
 
 // CountedPerSecond is how often the kernel counted something of a kind on this CPU; 0 when nothing was counted.
-func (r *CPUResult) CountedPerSecond(kind CauseKind) float64 {
+func (r *CPUResult) CountedPerSecond(kind counted.Kind) float64 {
 	if r.CountedNanoseconds <= 0 {
 		return 0
 	}
-	total := uint64(0)
-	for _, cause := range r.Counted {
-		if cause.Kind == kind {
-			total += cause.Count
-		}
-	}
-	return float64(total) / (float64(r.CountedNanoseconds) / 1e9)
+	return float64(counted.Total(r.Counted, kind)) / (float64(r.CountedNanoseconds) / 1e9)
 }
 
 // Percentile is a length that a share of all stays below.
@@ -103,30 +99,8 @@ type Interruption struct {
 	LengthNanoseconds int64 `json:"lengthNanoseconds"`
 	// Causes are the counters of the kernel that moved on this CPU about that time. When none did, it was
 	// firmware (SMI), the hypervisor, or the hardware, or what CPUResult.InterruptsFrom does not have.
-	Causes []Cause `json:"causes,omitempty"`
+	Causes []counted.Event `json:"causes,omitempty"`
 
 	// ClockNanoseconds is when it began, by CLOCK_MONOTONIC of the host.
 	ClockNanoseconds int64 `json:"clockNanoseconds"`
 }
-
-// Cause is a counter of the kernel that moved.
-type Cause struct {
-	// Kind is Interrupt, Softirq or ContextSwitch.
-	Kind CauseKind `json:"kind"`
-	// Name is the line of /proc/interrupts or /proc/softirqs, with its description.
-	Name string `json:"name"`
-	// Count is by how much the counter moved between the two readings around the interruption.
-	Count uint64 `json:"count"`
-}
-
-// CauseKind is the kind of a counter.
-type CauseKind string
-
-const (
-	// CauseInterrupt is a line of /proc/interrupts.
-	CauseInterrupt CauseKind = "Interrupt"
-	// CauseSoftirq is a line of /proc/softirqs.
-	CauseSoftirq CauseKind = "Softirq"
-	// CauseContextSwitch is nonvoluntary_ctxt_switches of the measuring thread.
-	CauseContextSwitch CauseKind = "ContextSwitch"
-)

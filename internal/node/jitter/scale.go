@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 )
 
 // scales are those of all panels of a plot, so that they can be compared.
@@ -98,7 +100,7 @@ func cpuNumbers(results ...*Result) []int {
 
 // CountedWords says how often, per second, the kernel counted interrupts, softirqs and preemptions on a CPU.
 func CountedWords(one *CPUResult) string {
-	interrupts := rate(one.CountedPerSecond(CauseInterrupt)) + " interrupts"
+	interrupts := rate(one.CountedPerSecond(counted.Interrupt)) + " interrupts"
 	switch {
 	case one.DevicesOnly():
 		interrupts += " of devices"
@@ -107,8 +109,8 @@ func CountedWords(one *CPUResult) string {
 	}
 	return strings.Join([]string{
 		interrupts,
-		rate(one.CountedPerSecond(CauseSoftirq)) + " softirqs",
-		rate(one.CountedPerSecond(CauseContextSwitch)) + " preemptions",
+		rate(one.CountedPerSecond(counted.Softirq)) + " softirqs",
+		rate(one.CountedPerSecond(counted.ContextSwitch)) + " preemptions",
 	}, ", ")
 }
 

@@ -90,11 +90,11 @@ func RecordOf(results []*jitter.Result, kernel, boot string) (qualification.Reco
 	for i, name := range qualification.Percentiles() {
 		r.Percentiles = append(r.Percentiles, v1alpha1.LatencyPercentile{Percentile: name, Nanoseconds: worst[i]})
 	}
-	r.Causes, r.CountedInterrupts = causes(all), counted(all)
-	histograms := make([]string, 0, len(all))
+	histograms, from := make([]string, 0, len(all)), make([]string, 0, len(all))
 	for _, one := range all {
-		histograms = append(histograms, one.HDR)
+		histograms, from = append(histograms, one.HDR), append(from, one.InterruptsFrom)
 	}
+	r.Causes, r.CountedInterrupts = causes(all), countedInterrupts(from)
 	var err error
 	r.Histogram, err = histogram(histograms)
 	return r, err
@@ -116,20 +116,6 @@ func add(r *qualification.Record, one *jitter.CPUResult, worst []int64) error {
 		worst[i] = max(worst[i], min(one.OverTime[i].Nanoseconds, v1alpha1.MaxLatencyNanoseconds))
 	}
 	return nil
-}
-
-// counted are the interrupts that were counted on every CPU in every repetition.
-func counted(all []*jitter.CPUResult) v1alpha1.CountedInterrupts {
-	least := v1alpha1.CountedInterruptsAll
-	for _, one := range all {
-		switch {
-		case one.DevicesOnly():
-			least = v1alpha1.CountedInterruptsDevices
-		case one.HidesCauses():
-			return v1alpha1.CountedInterruptsNone
-		}
-	}
-	return least
 }
 
 // causesOf is how many of the longest interruptions are asked for their causes.

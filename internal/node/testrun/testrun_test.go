@@ -12,6 +12,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/jitter"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
@@ -62,7 +63,7 @@ func measured(t *testing.T, cpu int, stolen float64, lengths ...int64) jitter.CP
 			t.Fatal(err)
 		}
 		one.MaximumNanoseconds = max(one.MaximumNanoseconds, length)
-		one.Worst = append(one.Worst, jitter.Interruption{LengthNanoseconds: length, Causes: []jitter.Cause{{Kind: jitter.CauseInterrupt, Name: "142\teth0"}}})
+		one.Worst = append(one.Worst, jitter.Interruption{LengthNanoseconds: length, Causes: []counted.Event{{Kind: counted.Interrupt, Name: "142\teth0"}}})
 	}
 	for i, percent := range []float64{50, 90, 99, 99.9, 99.99, 99.999} {
 		one.OverTime = append(one.OverTime, jitter.Percentile{Percent: percent, Nanoseconds: one.MaximumNanoseconds * int64(i) / 5})
@@ -118,15 +119,15 @@ func TestRecordOf(t *testing.T) {
 
 // TestCounted tests that what a repetition has not counted is not claimed of all.
 func TestCounted(t *testing.T) {
-	all, devices, none := &jitter.CPUResult{InterruptsFrom: "/proc/interrupts"}, &jitter.CPUResult{InterruptsFrom: host.DeviceInterrupts}, &jitter.CPUResult{InterruptsFrom: jitter.NoInterrupts}
+	const all = "/proc/interrupts"
 	for _, c := range []struct {
-		results []*jitter.CPUResult
-		want    v1alpha1.CountedInterrupts
+		from []string
+		want v1alpha1.CountedInterrupts
 	}{
-		{[]*jitter.CPUResult{all, all}, v1alpha1.CountedInterruptsAll}, {[]*jitter.CPUResult{devices, all}, v1alpha1.CountedInterruptsDevices},
-		{[]*jitter.CPUResult{all, none, devices}, v1alpha1.CountedInterruptsNone},
+		{[]string{all, all}, v1alpha1.CountedInterruptsAll}, {[]string{host.DeviceInterrupts, all}, v1alpha1.CountedInterruptsDevices},
+		{[]string{all, host.NoInterrupts, host.DeviceInterrupts}, v1alpha1.CountedInterruptsNone},
 	} {
-		if got := counted(c.results); got != c.want {
+		if got := countedInterrupts(c.from); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
 		}
 	}

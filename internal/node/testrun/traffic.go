@@ -16,19 +16,24 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
-// busyPreemptions is how often a second the kernel may give the CPU of the client to something else. Threads of the kernel do so a few
+// busyPreemptions is how often a second the kernel may give the CPU of an end to something else. Threads of the kernel do so a few
 // times on a CPU that nobody else has; another program that runs there does a hundred times and more.
 const busyPreemptions = 50
 
-// CheckQuiet is an error when something else ran on the CPU of the client while it measured.
+// CheckQuiet is an error when something else ran on the CPU of an end while it measured.
 func CheckQuiet(result *latency.Result) error {
 	elapsed := time.Duration(result.ElapsedNanoseconds)
-	if elapsed <= 0 || float64(result.Preemptions) <= busyPreemptions*max(1, elapsed.Seconds()) {
-		return nil
+	for _, end := range []struct {
+		name        string
+		preemptions uint64
+	}{{"client", result.Preemptions}, {"server", result.ServerPreemptions}} {
+		if elapsed > 0 && float64(end.preemptions) > busyPreemptions*max(1, elapsed.Seconds()) {
+			return Problem{v1alpha1.TestMachineBusy, fmt.Sprintf(
+				"the machine was busy: the kernel gave the CPU of the %s to something else %d times in %s, more than %d times a second",
+				end.name, end.preemptions, elapsed.Round(time.Millisecond), busyPreemptions)}
+		}
 	}
-	return Problem{v1alpha1.TestMachineBusy, fmt.Sprintf(
-		"the machine was busy: the kernel gave the CPU of the client to something else %d times in %s, more than %d times a second",
-		result.Preemptions, elapsed.Round(time.Millisecond), busyPreemptions)}
+	return nil
 }
 
 // CheckEnded is an error when a measurement did not come to its end, or cannot be trusted. What its figures show is for the operator to judge.
@@ -75,8 +80,9 @@ func TrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Re
 // newTrafficRecord is a record without figures. The repetitions are one at least.
 func newTrafficRecord(kind v1alpha1.LatencyTestKind, cpu int, results []*latency.Result, kernel, boot string) qualification.Record {
 	last := results[len(results)-1]
+	causes, interrupts := trafficCauses(results)
 	return qualification.Record{
-		Version: qualification.Version, Kind: kind, CPUs: cpus.Of(cpu).String(),
+		Version: qualification.Version, Kind: kind, CPUs: cpus.Of(cpu).String(), Causes: causes, CountedInterrupts: interrupts,
 		Kernel: printable(kernel, v1alpha1.MaxInventoryTextLength), BootID: printable(boot, v1alpha1.MaxBootIDLength),
 		Network: &qualification.NetworkRecord{
 			Path: pathOf(results), PathMessage: printable(last.Path.Message, v1alpha1.MaxPathMessageLength),

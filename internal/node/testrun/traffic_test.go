@@ -5,6 +5,7 @@ package testrun
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -156,19 +157,21 @@ func TestTrafficWithoutAnswers(t *testing.T) {
 
 func TestBusyMachines(t *testing.T) {
 	for name, tc := range map[string]struct {
-		preemptions uint64
-		elapsed     time.Duration
-		busy        bool
+		client, server uint64
+		elapsed        time.Duration
+		busy           string
 	}{
-		"threads of the kernel": {1000, time.Minute, false},
-		"another program":       {6000, time.Minute, true},
-		"a short measurement":   {40, 100 * time.Millisecond, false},
-		"nobody tells":          {0, time.Minute, false},
-		"no end":                {6000, 0, false},
+		"threads of the kernel":    {1000, 1000, time.Minute, ""},
+		"another program":          {6000, 0, time.Minute, "client"},
+		"another program far away": {1000, 6000, time.Minute, "server"},
+		"another program at both":  {6000, 6000, time.Minute, "client"},
+		"a short measurement":      {40, 40, 100 * time.Millisecond, ""},
+		"nobody tells":             {0, 0, time.Minute, ""},
+		"no end":                   {6000, 6000, 0, ""},
 	} {
-		err := CheckQuiet(&latency.Result{Preemptions: tc.preemptions, ElapsedNanoseconds: tc.elapsed.Nanoseconds()})
+		err := CheckQuiet(&latency.Result{Preemptions: tc.client, ServerPreemptions: tc.server, ElapsedNanoseconds: tc.elapsed.Nanoseconds()})
 		problem, _ := errors.AsType[Problem](err)
-		if (err != nil) != tc.busy || (tc.busy && problem.Reason != v1alpha1.TestMachineBusy) {
+		if (err != nil) != (tc.busy != "") || (tc.busy != "" && (problem.Reason != v1alpha1.TestMachineBusy || !strings.Contains(problem.Message, "CPU of the "+tc.busy))) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

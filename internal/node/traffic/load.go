@@ -36,7 +36,7 @@ func SearchLoad(ctx context.Context, program string, request RateRequest, option
 			// Both ends are warm now.
 			request.WarmUp, request.WarmUpPings, request.MaximumPings = 0, 1, min(request.MaximumPings, request.Batch)
 		} else {
-			result.Preemptions, result.ElapsedNanoseconds = result.Preemptions+one.Preemptions, result.ElapsedNanoseconds+one.ElapsedNanoseconds
+			addUsage(result, one)
 		}
 		if len(one.Rates) == 0 {
 			// The other end is gone, or no server: the search says what it found before.
@@ -60,6 +60,14 @@ func SearchLoad(ctx context.Context, program string, request RateRequest, option
 	result = finished(result, search)
 	result.Outcome = latency.Judge(result, options.Budget)
 	return result, nil
+}
+
+// addUsage adds what a trial used of both CPUs.
+func addUsage(result, trial *latency.Result) {
+	result.Preemptions += trial.Preemptions
+	result.ServerPreemptions += trial.ServerPreemptions
+	result.PageFaults += trial.PageFaults
+	result.ElapsedNanoseconds += trial.ElapsedNanoseconds
 }
 
 // finished puts what a search found into its result.

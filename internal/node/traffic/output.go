@@ -16,7 +16,7 @@ import (
 
 const (
 	// protocolLine is the first line of what the program prints.
-	protocolLine = "lowlatency-traffic 1"
+	protocolLine = "lowlatency-traffic 2"
 	// longestLine and mostLines bound what the program may print besides times.
 	longestLine = 8192
 	mostLines   = 100_000
@@ -39,8 +39,6 @@ type Output struct {
 	// Steady, Raw and Wall are how far three clocks went over the measurement; 0 when it did not end.
 	Steady, Raw, Wall int64
 	Client, Server    Counted
-	// Preemptions is how often the kernel gave the CPU of the program to something else; 0 where nobody tells.
-	Preemptions uint64
 	// End is the word for how it ended, and Message the sentence.
 	End, Message string
 }
@@ -85,6 +83,8 @@ type Answer struct{ Intended, Actual, Back int64 }
 type Counted struct {
 	Messages uint64
 	Kernel   int64
+	// Preemptions is how often the kernel gave the CPU of the program to something else, and Faults how often a page was not there.
+	Preemptions, Faults uint64
 }
 
 // Progress is how far a measurement is.
@@ -174,14 +174,14 @@ func (r *reader) end(text string) error {
 }
 
 func (r *reader) counted(fields []string) error {
-	if len(fields) != 3 {
-		return errors.New("3 words are needed")
+	if len(fields) == 0 {
+		return errors.New("an end is needed")
 	}
 	end := &r.out.Client
 	if fields[0] == "server" {
 		end = &r.out.Server
 	}
-	return scan(fields[1:], &end.Messages, &end.Kernel)
+	return scan(fields[1:], &end.Messages, &end.Kernel, &end.Preemptions, &end.Faults)
 }
 
 // samples reads the times of a size, which follow the line as 8 bytes each, the lowest first.

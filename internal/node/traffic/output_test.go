@@ -14,7 +14,7 @@ import (
 )
 
 // printed is what the program prints for two times of one size.
-const printed = `lowlatency-traffic 1
+const printed = `lowlatency-traffic 2
 clock 20
 server 3 far 6.1.0
 environment LD_PRELOAD=libonload.so
@@ -24,8 +24,8 @@ samples 64 2 1 3 5000
 stream 1000 64 10 2 9000 1 700 3 4 1 8 5 2 1 2 0 0 0 6
 ` + "\x01\x00\x00\x00\x00\x00\x00\x00" + "\x02\x00\x00\x00\x00\x00\x00\x00" + "\x03\x00\x00\x00\x00\x00\x00\x00" + `
 clocks 5000 5001 5002
-counted client 8 9
-counted server 7 -1
+counted client 8 9 3 4
+counted server 7 -1 5 6
 end Done measured
 `
 
@@ -47,7 +47,7 @@ func TestRead(t *testing.T) {
 			Rate: 1000, Bytes: 64, Count: 10, ProbeCount: 2, Elapsed: 9000, Late: 1, Latest: 700, Blocked: 3, Wanted: 4,
 			Load: Tally{8, 5, 2, 1}, Probes: Tally{Received: 2}, Foreign: 6, Answers: []Answer{{1, 2, 3}},
 		}},
-		Steady: 5000, Raw: 5001, Wall: 5002, Client: Counted{8, 9}, Server: Counted{7, -1}, End: "Done", Message: "measured",
+		Steady: 5000, Raw: 5001, Wall: 5002, Client: Counted{8, 9, 3, 4}, Server: Counted{7, -1, 5, 6}, End: "Done", Message: "measured",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -61,7 +61,7 @@ func TestReadRefuses(t *testing.T) {
 	start := protocolLine + "\n"
 	cases := map[string]struct{ text, want string }{
 		"nothing":           {"", "it is another version"},
-		"another version":   {"lowlatency-traffic 2\n", "it is another version"},
+		"another version":   {"lowlatency-traffic 1\n", "it is another version"},
 		"no end":            {start, "ended without a word"},
 		"an end of nothing": {start + "end \n", "no word for the end"},
 		"an unknown line":   {start + "hello\n", "no such line is known"},
@@ -71,7 +71,7 @@ func TestReadRefuses(t *testing.T) {
 		"times that lack":   {start + "samples 1 2 0 0 0\n12345678", "2 of 2 times are missing"},
 		"times without end": {start + "samples 1 1 0 0 0\n123456789", "do not end with a line"},
 		"too many times":    {start + "samples 1 101000001 0 0 0\n", "are too many"},
-		"counted words":     {start + "counted client\n", "3 words are needed"},
+		"counted words":     {start + "counted client 8 9\n", "4 words are needed"},
 		"too many lines":    {start + strings.Repeat("clock 1\n", mostLines), "more than"},
 		"more than sent":    {start + "stream 1 64 1 0 1 0 0 0 1 0 2 0 0 0 0 0 0 0 0\n", "more came than was sent"},
 		"a stream":          {start + "stream 1 64\n", "19 words are needed"},

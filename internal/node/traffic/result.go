@@ -40,7 +40,7 @@ func resultOf(kind latency.Kind, request *Request, here latency.Host, output *Ou
 			Server:     latency.Host{Name: output.ServerName, Kernel: output.ServerKernel, CPU: output.ServerCPU, Environment: output.ServerEnvironment},
 		},
 		Path:        latency.PathOf(endOf(output.Client), endOf(output.Server)),
-		Preemptions: output.Preemptions, ElapsedNanoseconds: output.Steady,
+		Preemptions: output.Client.Preemptions, ServerPreemptions: output.Server.Preemptions, PageFaults: output.Client.Faults, ElapsedNanoseconds: output.Steady,
 	}
 	if request.Transport == latency.Multicast {
 		result.Setup.Group = request.Group

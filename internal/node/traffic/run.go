@@ -94,7 +94,6 @@ func runClient(ctx context.Context, program string, arguments []string, progress
 	if readErr != nil {
 		return nil, errors.Join(readErr, waitErr, complaint(&complaints))
 	}
-	output.Preemptions = preemptions(command.ProcessState)
 	return output, nil
 }
 

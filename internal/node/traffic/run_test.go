@@ -156,8 +156,8 @@ func TestServerOutlivesStrangers(t *testing.T) {
 	port, log, _ := serving(t)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	for name, text := range map[string]string{
-		"a line": "GET / HTTP/1.1\r\n\r\n", "no line": strings.Repeat("x", 10_000), "zeros": "\x00\x00\n", "another version": "lowlatency-traffic 2 TCP Spin -\n",
-		"a group that is none": "lowlatency-traffic 1 Multicast Spin 10.0.0.1\n", "more than a line": "lowlatency-traffic 1 TCP Spin - and more\n",
+		"a line": "GET / HTTP/1.1\r\n\r\n", "no line": strings.Repeat("x", 10_000), "zeros": "\x00\x00\n", "another version": "lowlatency-traffic 1 TCP Spin -\n",
+		"a group that is none": "lowlatency-traffic 2 Multicast Spin 10.0.0.1\n", "more than a line": "lowlatency-traffic 2 TCP Spin - and more\n",
 	} {
 		connection, err := net.Dial("tcp", address)
 		if err != nil {
@@ -224,7 +224,7 @@ func (h hostile) session(control, data net.Listener) {
 		}
 		var size, count int
 		if _, err := fmt.Sscanf(line, "ping %d %d", &size, &count); err != nil {
-			_, _ = io.WriteString(connection, "counts 10 -1\n")
+			_, _ = io.WriteString(connection, "counts 10 -1 0 0\n")
 			continue
 		}
 		_, _ = io.WriteString(connection, "ready\n")

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package testrun
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/counted"
+)
+
+func TestTrafficCauses(t *testing.T) {
+	event := func(kind counted.Kind, name string, count uint64) counted.Event {
+		return counted.Event{Kind: kind, Name: name, Count: count}
+	}
+	long := strings.Repeat("x", 200)
+	two := []*latency.Result{
+		{
+			CountedNanoseconds: 1e9, InterruptsFrom: "/proc/interrupts", Preemptions: 2,
+			Counted: []counted.Event{event(counted.Softirq, "NET_RX", 90_000), event(counted.Interrupt, "24 eth0", 2000), event(counted.Interrupt, "LOC", 1)},
+		},
+		{CountedNanoseconds: 3e9, InterruptsFrom: host.DeviceInterrupts, PageFaults: 1, Counted: []counted.Event{event(counted.Interrupt, "24 eth0", 2400)}},
+	}
+	for name, tc := range map[string]struct {
+		results []*latency.Result
+		causes  []string
+		from    v1alpha1.CountedInterrupts
+	}{
+		"nothing was counted": {[]*latency.Result{{Preemptions: 5}}, nil, ""},
+		"two repetitions, of which one saw devices alone": {two, []string{
+			"Interrupt 24 eth0 1100 a second", "ContextSwitch nonvoluntary_ctxt_switches 0.5 a second", "Interrupt LOC 0.25 a second", "PageFault minor or major 0.25 a second",
+		}, v1alpha1.CountedInterruptsDevices},
+		"softirqs alone": {[]*latency.Result{{CountedNanoseconds: 1e9, InterruptsFrom: host.NoInterrupts, Counted: []counted.Event{event(counted.Softirq, "RCU", 9)}}},
+			[]string{"Softirq RCU 9 a second"}, v1alpha1.CountedInterruptsNone},
+		"a quiet CPU": {[]*latency.Result{{CountedNanoseconds: 1e9, InterruptsFrom: "/proc/interrupts"}}, nil, v1alpha1.CountedInterruptsAll},
+	} {
+		causes, from := trafficCauses(tc.results)
+		if diff := cmp.Diff(tc.causes, causes); diff != "" || from != tc.from {
+			t.Errorf("%s: interrupts %q, want %q (-want +got):\n%s", name, from, tc.from, diff)
+		}
+	}
+	causes, _ := trafficCauses([]*latency.Result{{CountedNanoseconds: 1e9, Counted: []counted.Event{event(counted.Interrupt, long+"\x1b[2J", 12)}}})
+	if len(causes) != 1 || len(causes[0]) > v1alpha1.MaxTestCauseLength || !strings.HasSuffix(causes[0], " 12 a second") || strings.Contains(causes[0], "\x1b") {
+		t.Errorf("a long name is %q", causes)
+	}
+}
+
+// TestCausesAreInTheRecord: the operator reads them there, and takes no record that it does not know.
+func TestCausesAreInTheRecord(t *testing.T) {
+	result := pingPong(t, latency.PathKernel, 1000, 5000)
+	result.CountedNanoseconds, result.InterruptsFrom = 2e9, "/proc/interrupts"
+	result.Counted = []counted.Event{{Kind: counted.Interrupt, Name: "24 eth0", Count: 600}}
+	r, err := TrafficRecord(v1alpha1.LatencyTestPingPong, 3, []*latency.Result{result}, "6.12", "b1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted(t, r)
+	if diff := cmp.Diff([]string{"Interrupt 24 eth0 300 a second"}, r.Causes); diff != "" || r.CountedInterrupts != v1alpha1.CountedInterruptsAll {
+		t.Errorf("interrupts %s (-want +got):\n%s", r.CountedInterrupts, diff)
+	}
+}
