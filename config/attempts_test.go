@@ -368,6 +368,13 @@ func jobAttempts(thief client.Client) []attempt {
 			return thief.Create(ctx, made, client.DryRunAll)
 		}
 	}
+	host := func(change func(*batchv1.Job)) func(context.Context) error {
+		return func(ctx context.Context) error {
+			made := hostJob()
+			change(made)
+			return thief.Create(ctx, made, client.DryRunAll)
+		}
+	}
 	pod := func(change func(*corev1.PodSpec)) func(context.Context) error {
 		return job(func(j *batchv1.Job) { change(&j.Spec.Template.Spec) })
 	}
@@ -392,6 +399,21 @@ func jobAttempts(thief client.Client) []attempt {
 		{who, "a Job that runs the manager", false, container(func(c *corev1.Container) { c.Args = []string{"manager"} })},
 		{who, "a Job with a second container", false, pod(func(p *corev1.PodSpec) { p.Containers = append(p.Containers, corev1.Container{Name: "b", Image: "b"}) })},
 		{who, "a Job in the host's network", false, pod(func(p *corev1.PodSpec) { p.HostNetwork = true })},
+		{who, "the Job that compares with a host", true, host(func(*batchv1.Job) {})},
+		{who, "the same in another namespace", false, host(func(j *batchv1.Job) { j.Namespace = systemNamespace })},
+		{who, "the same without its account", false, host(func(j *batchv1.Job) { j.Spec.Template.Spec.ServiceAccountName = "" })},
+		{who, "the same under another account", false, host(func(j *batchv1.Job) { j.Spec.Template.Spec.ServiceAccountName = "lowlatency-operator-agent" })},
+		{who, "a server in the host's network", false, host(func(j *batchv1.Job) {
+			j.Spec.Template.Spec.Containers[0].Args = append(j.Spec.Template.Spec.Containers[0].Args, "--role=Server")
+		})},
+		{who, "another kind in the host's network", false, host(func(j *batchv1.Job) {
+			j.Spec.Template.Spec.Containers[0].Args = append(j.Spec.Template.Spec.Containers[0].Args, "--kind=PingPong")
+		})},
+		{who, "a port of the host", false, host(func(j *batchv1.Job) {
+			j.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 2048, HostPort: 2048}}
+		})},
+		{who, "the processes of the host", false, host(func(j *batchv1.Job) { j.Spec.Template.Spec.HostPID = true })},
+		{who, "that account without the host's network", false, pod(func(p *corev1.PodSpec) { p.ServiceAccountName = latencytest.HostServiceAccount })},
 		{who, "a privileged Job", false, container(func(c *corev1.Container) {
 			c.SecurityContext.Privileged, c.SecurityContext.AllowPrivilegeEscalation = new(true), new(true)
 		})},
@@ -420,6 +442,35 @@ func testJob() *batchv1.Job {
 		Nodes: []corev1.Node{*node}, Image: "registry.example/lowlatency-operator:v1", Now: time.Now(),
 	})
 	return decision.Start[0]
+}
+
+// hostJob is the Job that the operator makes to measure a node from its own network.
+func hostJob() *batchv1.Job {
+	node, other := ownNode(), ownNode()
+	other.Name = "node-2"
+	node.Status.NodeInfo.KernelVersion, other.Status.NodeInfo.KernelVersion = "6.12", "6.12"
+	w := &latencytest.World{
+		Test: &v1alpha1.LatencyTest{
+			ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: "pods", UID: "pods"},
+			Spec: v1alpha1.LatencyTestSpec{
+				Kind: v1alpha1.LatencyTestContainerVersusHost, Nodes: v1alpha1.LatencyTestNodes{Names: []string{"node-1"}},
+				Traffic: &v1alpha1.TestTraffic{Transport: v1alpha1.TransportUDP, Server: v1alpha1.TestServer{Placement: v1alpha1.ServerOnNodes, NodeNames: []string{"node-2"}}},
+			},
+		},
+		Nodes: []corev1.Node{*node, *other}, TrafficImage: "registry.example/lowlatency-traffic:v1", HostNamespace: agentNamespace, Now: time.Now(),
+	}
+	decision := latencytest.Decide(w)
+	server := decision.Start[0]
+	server.UID = "server"
+	w.Test.Status, w.Jobs = decision.Status, []batchv1.Job{*server}
+	// One measurement from a pod has ended.
+	w.Test.Status.Results[0].ComparedRuns = 1
+	ready := corev1.Pod{Spec: server.Spec.Template.Spec}
+	ready.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(server, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	ready.Spec.NodeName, ready.Status.Phase, ready.Status.PodIP = "node-2", corev1.PodRunning, "10.0.0.9"
+	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	w.Pods = []corev1.Pod{ready}
+	return latencytest.Decide(w).Start[0]
 }
 
 // nodeAttempts are those of the token of the manager on nodes.

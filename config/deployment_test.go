@@ -124,7 +124,7 @@ var _ = Describe("The deployment on a real API server", Ordered, ContinueOnFailu
 				applied++
 			}
 		}
-		Expect(applied).To(Equal(2))
+		Expect(applied).To(Equal(3))
 	})
 
 	Context("the manager", func() {

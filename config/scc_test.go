@@ -94,6 +94,23 @@ var _ = Describe("The security context constraints of OpenShift", func() {
 		expectCovered(given, needed)
 	})
 
+	It("give clients of LatencyTests the network of their node, and nothing else of it", func() {
+		template := hostJob().Spec.Template
+		Expect(template.Spec.HostNetwork).To(BeTrue())
+		Expect(template.Spec.HostPID || template.Spec.HostIPC).To(BeFalse())
+		given := constraintOf(build("openshift"), template)
+		Expect(given).To(Equal(constraint{AllowHostNetwork: true, AllowedCapabilities: []corev1.Capability{}, Volumes: []string{"none"}}))
+		content := find[unstructured.Unstructured](build("openshift"), "SecurityContextConstraints", template.Annotations["openshift.io/required-scc"]).Object
+		Expect(content).To(HaveKeyWithValue("seccompProfiles", []any{"unconfined"}))
+		Expect(content).To(HaveKeyWithValue("runAsUser", map[string]any{"type": "MustRunAsNonRoot"}))
+		for _, field := range []string{"allowHostDirVolumePlugin", "allowHostIPC", "allowHostPID", "allowHostPorts", "allowPrivilegedContainer", "allowPrivilegeEscalation"} {
+			Expect(content).To(HaveKeyWithValue(field, false))
+		}
+		Expect(template.Spec.SecurityContext.SeccompProfile.Type).To(Equal(corev1.SeccompProfileTypeUnconfined))
+		Expect(*template.Spec.SecurityContext.RunAsNonRoot && *template.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem).To(BeTrue())
+		Expect(template.Spec.Containers[0].SecurityContext.Capabilities.Drop).To(ConsistOf(corev1.Capability("ALL")))
+	})
+
 	It("are asked for by no pod as privileged", func() {
 		for _, object := range build("openshift-repair") {
 			content, err := object.MarshalJSON()

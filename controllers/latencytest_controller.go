@@ -36,9 +36,11 @@ type TestReconciler struct {
 	live client.Reader
 	// image is that of the operator, trafficImage the one that measures over the network; "" when it is not known.
 	image, trafficImage string
-	recorder            events.EventRecorder
-	clock               clock.PassiveClock
-	statuses            *lastStatuses[v1alpha1.LatencyTestStatus]
+	// agentNamespace is the one in which pods may use the network namespace of a node.
+	agentNamespace string
+	recorder       events.EventRecorder
+	clock          clock.PassiveClock
+	statuses       *lastStatuses[v1alpha1.LatencyTestStatus]
 }
 
 var _ reconcile.Reconciler = (*TestReconciler)(nil)
@@ -83,7 +85,10 @@ func (r *TestReconciler) reconcile(ctx context.Context, key client.ObjectKey) (t
 }
 
 func (r *TestReconciler) gather(ctx context.Context, test *v1alpha1.LatencyTest) (*latencytest.World, error) {
-	w := &latencytest.World{Test: test, Image: r.image, TrafficImage: r.trafficImage, Now: r.clock.Now().Truncate(time.Second), Reports: map[string]*v1alpha1.LowLatencyNode{}}
+	w := &latencytest.World{
+		Test: test, Image: r.image, TrafficImage: r.trafficImage, HostNamespace: r.agentNamespace, Now: r.clock.Now().Truncate(time.Second),
+		Reports: map[string]*v1alpha1.LowLatencyNode{},
+	}
 	reports, err := listReports(ctx, r.client)
 	if err != nil {
 		return nil, err

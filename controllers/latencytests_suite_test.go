@@ -5,6 +5,7 @@ package controllers_test
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/controllers"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/qualification"
 )
 
@@ -31,6 +33,8 @@ func describeLatencyTests(s *suite) {
 		It("believe no pod but that of their own Job", s.refusesForeignResults)
 
 		It("measure the way between two nodes: the server first, its client when it is ready, and both go", s.measuresBetweenNodes)
+
+		It("compare a pod with its host in turns, with one server, from Job to Job", s.comparesWithTheHost)
 
 		It("say that a node left while it was measured, and leave nothing behind", s.endsWithTheNode)
 	})
@@ -148,11 +152,11 @@ func (s *suite) expectResult(ctx context.Context, outcome v1alpha1.LatencyOutcom
 	}, waitTimeout, pause).Should(Succeed())
 }
 
-func (s *suite) expectTest(ctx context.Context, name string, status metav1.ConditionStatus, reason string) {
+func (s *suite) expectTest(ctx context.Context, status metav1.ConditionStatus, reason string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		test := &v1alpha1.LatencyTest{}
-		g.Expect(s.client.Get(ctx, client.ObjectKey{Namespace: applications, Name: name}, test)).To(Succeed())
+		g.Expect(s.client.Get(ctx, client.ObjectKey{Namespace: applications, Name: "quiet"}, test)).To(Succeed())
 		ready := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionReady)
 		g.Expect(ready).NotTo(BeNil())
 		g.Expect(ready.Status).To(Equal(status), ready.Message)
@@ -167,7 +171,7 @@ func (s *suite) measuresAndMeasuresAgain(ctx SpecContext) {
 	s.leaves(ctx, first, "first", jitterRecord("6.12", "b1", 9_000))
 	s.ends(ctx, first)
 	s.expectResult(ctx, v1alpha1.LatencyPassed, v1alpha1.LatencyFresh, v1alpha1.TestWithinBudget)
-	s.expectTest(ctx, "quiet", metav1.ConditionTrue, v1alpha1.ReasonTestsPassed)
+	s.expectTest(ctx, metav1.ConditionTrue, v1alpha1.ReasonTestsPassed)
 
 	s.boots(ctx, tested, "b2", "6.13")
 	second := s.runningJob(ctx, first.Name)
@@ -175,7 +179,7 @@ func (s *suite) measuresAndMeasuresAgain(ctx SpecContext) {
 	s.leaves(ctx, second, "second", jitterRecord("6.13", "b2", 11_000))
 	s.ends(ctx, second)
 	s.expectResult(ctx, v1alpha1.LatencyFailed, v1alpha1.LatencyFresh, v1alpha1.TestMaximumExceeded)
-	s.expectTest(ctx, "quiet", metav1.ConditionFalse, v1alpha1.ReasonTestsFailed)
+	s.expectTest(ctx, metav1.ConditionFalse, v1alpha1.ReasonTestsFailed)
 }
 
 // answering is another node, which runs servers.
@@ -229,6 +233,77 @@ func (s *suite) measuresBetweenNodes(ctx SpecContext) {
 		g.Expect(result.Outcome).To(Equal(v1alpha1.LatencyPassed), "a run without a result takes nothing from a fresh one")
 	}, waitTimeout, pause).Should(Succeed())
 	Expect(s.client.Delete(ctx, s.node(ctx, tested))).To(Succeed())
+}
+
+func (s *suite) comparesWithTheHost(ctx SpecContext) {
+	s.addTestedNode(ctx)
+	Expect(s.client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: answering}})).To(Succeed())
+	s.boots(ctx, answering, "b9", "6.12")
+	test := &v1alpha1.LatencyTest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: applications, Name: "quiet"},
+		Spec: v1alpha1.LatencyTestSpec{
+			Nodes: v1alpha1.LatencyTestNodes{Names: []string{tested}}, Kind: v1alpha1.LatencyTestContainerVersusHost, Repetitions: 5,
+			Traffic: &v1alpha1.TestTraffic{
+				Transport: v1alpha1.TransportTCP, Server: v1alpha1.TestServer{Placement: v1alpha1.ServerOnNodes, NodeNames: []string{answering}},
+			},
+			PingPong: &v1alpha1.PingPongTest{Sizes: []int32{64}},
+			Budget:   &v1alpha1.LatencyBudget{Ratios: []v1alpha1.LatencyRatioBound{{Percentile: v1alpha1.P50, MaximumPartsPerThousand: 1050}}},
+		},
+	}
+	elsewhere := test.DeepCopy()
+	Expect(s.client.Create(ctx, elsewhere)).To(Succeed())
+	s.expectTest(ctx, metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotPermitted)
+
+	test.Namespace = controllers.DefaultAgentNamespace
+	Expect(s.client.Create(ctx, test)).To(Succeed())
+	key := client.ObjectKeyFromObject(test)
+	server := &batchv1.Job{}
+	Eventually(func(g Gomega) {
+		g.Expect(s.client.Get(ctx, key, test)).To(Succeed())
+		g.Expect(test.Status.Results).To(ConsistOf(HaveField("Server", Not(BeNil()))))
+		g.Expect(s.client.Get(ctx, client.ObjectKey{Namespace: test.Namespace, Name: test.Status.Results[0].Server.Job}, server)).To(Succeed())
+	}, waitTimeout, pause).Should(Succeed())
+	s.becomesReady(ctx, server, "10.0.0.9")
+	order := make([]bool, 0, 10)
+	for run := range 10 {
+		job := &batchv1.Job{}
+		Eventually(func(g Gomega) {
+			g.Expect(s.client.Get(ctx, key, test)).To(Succeed())
+			g.Expect(test.Status.Results[0].ComparedRuns).To(Equal(int32(run)), test.Status.Results[0].Message)
+			g.Expect(test.Status.Results[0].Server.Address).NotTo(BeEmpty())
+			g.Expect(s.client.Get(ctx, client.ObjectKey{Namespace: test.Namespace, Name: test.Status.Results[0].Job}, job)).To(Succeed())
+		}, waitTimeout, pause).Should(Succeed())
+		isHost, median := job.Spec.Template.Spec.HostNetwork, int64(2000)
+		if isHost {
+			median = 1000
+		}
+		order = append(order, isHost)
+		s.leaves(ctx, job, job.Name, comparedRecord(median))
+		s.ends(ctx, job)
+	}
+	Expect(order).To(Equal([]bool{false, true, true, false, false, true, true, false, false, true}))
+	Eventually(func(g Gomega) {
+		g.Expect(s.client.Get(ctx, key, test)).To(Succeed())
+		g.Expect(test.Status.Results[0].Outcome).To(Equal(v1alpha1.LatencyFailed), test.Status.Results[0].Message)
+		g.Expect(test.Status.Results[0].Reason).To(Equal(v1alpha1.TestRatio))
+		g.Expect(test.Status.Results[0].Measured.Network.Comparison.Sides[0].Ratios).To(ConsistOf(v1alpha1.LatencyRatio{
+			Bytes: 64, Percentile: v1alpha1.P50, PartsPerThousand: 2000, LowPartsPerThousand: 2000, HighPartsPerThousand: 2000,
+		}))
+	}, waitTimeout, pause).Should(Succeed())
+	s.expectGone(ctx, server)
+	Expect(s.client.Delete(ctx, s.node(ctx, answering))).To(Succeed())
+	Expect(s.client.Delete(ctx, s.node(ctx, tested))).To(Succeed())
+}
+
+// comparedRecord is what a measurement of a comparison leaves behind.
+func comparedRecord(median int64) string {
+	GinkgoHelper()
+	record := qualification.Record{}
+	Expect(json.Unmarshal([]byte(pingPongRecord("6.12", "b1", 2*median)), &record)).To(Succeed())
+	record.Kind = v1alpha1.LatencyTestContainerVersusHost
+	text, err := qualification.Encode(record)
+	Expect(err).NotTo(HaveOccurred())
+	return string(text)
 }
 
 // serverJob is the Job of the server of test quiet, whose client waits for it.
@@ -330,7 +405,7 @@ func (s *suite) refusesForeignResults(ctx SpecContext) {
 	s.leaves(ctx, again, "garbage", "\x1b[2J Passed")
 	s.ends(ctx, again)
 	s.expectResult(ctx, v1alpha1.LatencyInconclusive, "", v1alpha1.TestBadResult)
-	s.expectTest(ctx, "quiet", metav1.ConditionUnknown, v1alpha1.ReasonTestsInconclusive)
+	s.expectTest(ctx, metav1.ConditionUnknown, v1alpha1.ReasonTestsInconclusive)
 }
 
 func (s *suite) endsWithTheNode(ctx SpecContext) {
@@ -357,9 +432,16 @@ func (s *suite) endsWithTheNode(ctx SpecContext) {
 
 // removeTests deletes tests, and what the garbage collector would.
 func (s *suite) removeTests(ctx SpecContext) {
-	Expect(s.client.DeleteAllOf(ctx, &v1alpha1.LatencyTest{}, client.InNamespace(applications))).To(Succeed())
+	for _, namespace := range []string{applications, controllers.DefaultAgentNamespace} {
+		s.removeTestsOf(ctx, namespace)
+	}
+}
+
+func (s *suite) removeTestsOf(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	Expect(s.client.DeleteAllOf(ctx, &v1alpha1.LatencyTest{}, client.InNamespace(namespace))).To(Succeed())
 	var jobs batchv1.JobList
-	Expect(s.client.List(ctx, &jobs, client.InNamespace(applications))).To(Succeed())
+	Expect(s.client.List(ctx, &jobs, client.InNamespace(namespace))).To(Succeed())
 	for i := range jobs.Items {
 		job := &jobs.Items[i]
 		Expect(metav1.GetControllerOf(job)).To(HaveField("Kind", "LatencyTest"), "everything is owned by a test")
@@ -367,5 +449,5 @@ func (s *suite) removeTests(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(s.client.Update(ctx, job))).To(Succeed())
 		Expect(client.IgnoreNotFound(s.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground)))).To(Succeed())
 	}
-	Expect(s.client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(applications), client.GracePeriodSeconds(0))).To(Succeed())
+	Expect(s.client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelLatencyTest}, client.GracePeriodSeconds(0))).To(Succeed())
 }

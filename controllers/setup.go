@@ -102,8 +102,8 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return fmt.Errorf("setting up the reconciler of BypassNICPools: %w", err)
 	}
 	tests := &TestReconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), image: options.Image, trafficImage: options.TrafficImage, recorder: recorder, clock: options.Clock,
-		statuses: newLastStatuses(latencytest.SameStatus),
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), image: options.Image, trafficImage: options.TrafficImage, agentNamespace: options.AgentNamespace,
+		recorder: recorder, clock: options.Clock, statuses: newLastStatuses(latencytest.SameStatus),
 	}
 	if err := tests.setup(mgr); err != nil {
 		return fmt.Errorf("setting up the reconciler of LatencyTests: %w", err)

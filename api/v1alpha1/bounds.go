@@ -354,8 +354,10 @@ const (
 	MaxTestNameLength = 63
 	// MaxTestedNodes bounds the nodes of a LatencyTest: spec.nodes.names, status.results and spec.maximumParallelNodes.
 	// MaxSweptNodes bounds them where rates are measured, whose results are larger.
-	MaxTestedNodes = 128
-	MaxSweptNodes  = 64
+	// MaxComparedNodes bounds them where sides are compared.
+	MaxTestedNodes   = 128
+	MaxSweptNodes    = 64
+	MaxComparedNodes = 32
 	// MaxTestDurationSeconds bounds spec.durationSeconds.
 	MaxTestDurationSeconds = 86400
 	// MaxTestRepetitions bounds spec.repetitions.
@@ -404,6 +406,12 @@ const (
 	MaxConfirmSeconds  = 43200
 	MaxTestRetries     = 10
 	MaxGrowthPercent   = 100000
+	// MaxRatio bounds spec.budget.ratios[].maximumPartsPerThousand, MaxSides the sides of a comparison, MaxRatios the ratios of one, and
+	// MaxComparedRuns its measurements.
+	MaxRatio        = 1000000
+	MaxSides        = 2
+	MaxRatios       = MaxTestSizes * MaxPercentiles
+	MaxComparedRuns = MaxSides * MaxTestRepetitions
 	// MaxTrials bounds how many trials were made.
 	MaxTrials = 1000000
 	// MaxFailMessageLength bounds why a rate did not pass.

@@ -258,8 +258,9 @@ func testBounds() []bound {
 		return "lt: status.results[].measured." + field + " status.results[].previous." + field
 	}
 	rate := func(field string) string { return measured("network.rates[]." + field) }
+	side := func(field string) string { return measured("network.comparison.sides[]." + field) }
 	figures := func(field string) string {
-		return measured("network.sizes[]."+field) + " " + rate("fromIntended."+field) + " " + rate("fromSent."+field)
+		return measured("network.sizes[]."+field) + " " + side("sizes[]."+field) + " " + rate("fromIntended."+field) + " " + rate("fromSent."+field)
 	}
 	return []bound{
 		{v1alpha1.MaxTestNameLength, "maxLength", "llnp: spec.verification.qualification.tests[].name lt: status.results[].job status.results[].server.job"},
@@ -268,7 +269,7 @@ func testBounds() []bound {
 		{v1alpha1.MaxTestDurationSeconds, "maximum", "lt: spec.durationSeconds"},
 		{v1alpha1.MaxTestRepetitions, "maximum", "lt: spec.repetitions"},
 		{v1alpha1.MaxTestRepetitions, "maxItems", measured("repetitionMaximumsNanoseconds") + " " + measured("network.repetitionMediansNanoseconds") + " " +
-			measured("network.load.repetitionBestPassesPerSecond")},
+			measured("network.load.repetitionBestPassesPerSecond") + " " + side("repetitionMediansNanoseconds")},
 		{v1alpha1.MaxTestRuns, "maximum", "lt: spec.run status.results[].attempts " + measured("run")},
 		{v1alpha1.MaxRepeatHours, "maximum", "lt: spec.repeatAfterHours"},
 		{v1alpha1.MaxExpiryHours, "maximum", "lt: spec.expireAfterHours"},
@@ -276,23 +277,29 @@ func testBounds() []bound {
 		{v1alpha1.MaxThresholdNanoseconds, "maximum", "lt: spec.jitter.thresholdNanoseconds"},
 		{v1alpha1.MaxLatencyNanoseconds, "maximum", "lt: spec.budget.maximumNanoseconds spec.budget.percentiles[].nanoseconds spec.loadSearch.percentiles[].nanoseconds " + measured("percentiles[].nanoseconds") + " " +
 			figures("percentiles[].nanoseconds")},
-		{v1alpha1.MaxPercentiles, "maxItems", "lt: spec.budget.percentiles spec.loadSearch.percentiles " + measured("percentiles") + " " + figures("percentiles")},
+		{v1alpha1.MaxPercentiles, "maxItems", "lt: spec.budget.percentiles spec.budget.ratios spec.loadSearch.percentiles " + measured("percentiles") + " " + figures("percentiles")},
 		{v1alpha1.MaxTestReasonLength, "maxLength", "lt: status.results[].reason " + measured("network.load.failReason")},
 		{v1alpha1.MaxTestMessageLength, "maxLength", "lt: status.results[].message"},
 		{v1alpha1.MaxCPUNumber, "maximum", measured("worstCPU")},
 		{v1alpha1.MaxTestCauses, "maxItems", measured("causes")},
 		{v1alpha1.MaxTestCauseLength, "maxLength", measured("causes[]")},
-		{v1alpha1.MaxHistogramLength, "maxLength", measured("histogram")},
+		{v1alpha1.MaxHistogramLength, "maxLength", measured("histogram") + " " + side("histogram")},
+		{v1alpha1.MaxRatio, "maximum", "lt: spec.budget.ratios[].maximumPartsPerThousand"},
+		{v1alpha1.MaxSides, "maxItems", measured("network.comparison.sides")},
+		{v1alpha1.MaxRatios, "maxItems", side("ratios")},
+		{v1alpha1.MaxComparedRuns, "maximum", "lt: status.results[].comparedRuns"},
+		{v1alpha1.MaxCPUListLength, "maxLength", side("cpus")},
 		{v1alpha1.MaxObjectNameLength, "maxLength", "lt: spec.traffic.client.bypassNICPool spec.traffic.server.bypassNICPool"},
 		{v1alpha1.MaxNameLength, "maxLength", "lt: spec.traffic.server.nodeNames[] status.results[].server.node " + measured("network.server")},
 		{v1alpha1.MaxInventoryTextLength, "maxLength", measured("network.serverKernel")},
-		{v1alpha1.MaxGeneration, "maximum", measured("network.repetitionMediansNanoseconds[]") + " " + figures("samples") + " " + figures("minimumNanoseconds") + " " +
+		{v1alpha1.MaxGeneration, "maximum", measured("network.repetitionMediansNanoseconds[]") + " " + side("repetitionMediansNanoseconds[]") + " " +
+			side("ratios[].partsPerThousand") + " " + side("ratios[].lowPartsPerThousand") + " " + side("ratios[].highPartsPerThousand") + " " + side("sizes[].lost") + " " + side("sizes[].stray") + " " + figures("samples") + " " + figures("minimumNanoseconds") + " " +
 			figures("meanNanoseconds") + " " + figures("deviationNanoseconds") + " " + figures("maximumNanoseconds") + " " +
 			measured("network.sizes[].lost") + " " + measured("network.sizes[].stray") + " " + rate("achievedPerSecond") + " " + rate("sent") + " " + rate("lost") + " " +
 			rate("gaps") + " " + rate("duplicates") + " " + rate("reordered") + " " + rate("late") + " " + rate("maximumLatenessNanoseconds") + " " + rate("answersLost")},
 		{v1alpha1.MaxTestServers, "maxItems", "lt: spec.traffic.server.nodeNames"},
-		{v1alpha1.MaxTestSizes, "maxItems", "lt: spec.pingPong.sizes " + measured("network.sizes")},
-		{v1alpha1.MaxMessageBytes, "maximum", "lt: spec.pingPong.sizes[] " + measured("network.sizes[].bytes") + " " + rate("bytes")},
+		{v1alpha1.MaxTestSizes, "maxItems", "lt: spec.pingPong.sizes " + measured("network.sizes") + " " + side("sizes")},
+		{v1alpha1.MaxMessageBytes, "maximum", "lt: spec.pingPong.sizes[] " + measured("network.sizes[].bytes") + " " + rate("bytes") + " " + side("sizes[].bytes") + " " + side("ratios[].bytes")},
 		{v1alpha1.MaxTestRates, "maxItems", "lt: spec.rateSweep.messagesPerSecond " + measured("network.rates")},
 		{v1alpha1.MaxMessagesPerSecond, "maximum", "lt: spec.rateSweep.messagesPerSecond[] spec.budget.minimumMessagesPerSecond " +
 			"spec.loadSearch.lowestMessagesPerSecond spec.loadSearch.firstMessagesPerSecond spec.loadSearch.highestMessagesPerSecond " +
@@ -309,7 +316,7 @@ func testBounds() []bound {
 		{v1alpha1.MaxDatagramBytes, "maximum", "lt: spec.rateSweep.bytes spec.loadSearch.bytes"},
 		{v1alpha1.MaxAnswersPerRate, "maximum", "lt: spec.rateSweep.answersPerRate"},
 		{v1alpha1.MaxLossPartsPerMillion, "maximum", "lt: spec.budget.lossPartsPerMillion spec.budget.latePartsPerMillion spec.loadSearch.lossPartsPerMillion"},
-		{v1alpha1.MaxPathMessageLength, "maxLength", measured("network.pathMessage")},
+		{v1alpha1.MaxPathMessageLength, "maxLength", measured("network.pathMessage") + " " + side("pathMessage")},
 		{v1alpha1.MaxIPv4Length, "maxLength", "lt: status.results[].server.address"},
 		{v1alpha1.MaxIPv4PrefixLength, "maxLength", "lt: spec.traffic.client.address spec.traffic.server.address"},
 	}

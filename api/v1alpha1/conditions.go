@@ -130,6 +130,9 @@ const (
 	ReasonTooManyNodes = "TooManyNodes"
 	// ReasonImageUnknown means that the operator does not know the image of its own program.
 	ReasonImageUnknown = "ImageUnknown"
+	// ReasonNamespaceNotPermitted means that a LatencyTest would have a pod in the network namespace of its nodes, and is in a namespace that is
+	// not made for such pods.
+	ReasonNamespaceNotPermitted = "NamespaceNotPermitted"
 )
 
 // Reasons of the results of a LatencyTest.
@@ -181,6 +184,10 @@ const (
 	TestGrowth = "Growth"
 	// TestUnfinished: Inconclusive, a search had no time to come to its end.
 	TestUnfinished = "Unfinished"
+	// TestRatio: Failed, messages take more times as long on one side as the budget allows; Inconclusive, the measurements do not tell.
+	TestRatio = "Ratio"
+	// TestPathsDiffer: Inconclusive, the sides of a comparison do not have one known path.
+	TestPathsDiffer = "PathsDiffer"
 	// TestTooFewSamples: Inconclusive, the samples do not carry a percentile of the budget.
 	TestTooFewSamples = "TooFewSamples"
 	// TestNotAccelerated: Inconclusive, messages did not go past the network stack of the kernel, as the budget asks for.

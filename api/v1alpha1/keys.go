@@ -16,6 +16,8 @@ const (
 	LabelBypassPool = GroupName + "/bypass-pool"
 	// LabelLatencyTest on a Job and its Pod names the LatencyTest of their namespace that they were made for.
 	LabelLatencyTest = GroupName + "/latency-test"
+	// LabelTestClients on the Pod of a server of a LatencyTest says from where clients come that are no pods of the cluster's network: Host.
+	LabelTestClients = GroupName + "/latency-test-clients"
 
 	// LabelName is the recommended label for the name of a program.
 	LabelName = "app.kubernetes.io/name"

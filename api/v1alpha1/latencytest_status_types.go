@@ -166,6 +166,12 @@ type LatencyTestResult struct {
 	// +optional
 	StartedTime *metav1.Time `json:"startedTime,omitempty"`
 
+	// comparedRuns is how many measurements of a comparison that is under way have ended. Their Jobs stay until it has ended, too.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=20
+	// +optional
+	ComparedRuns int32 `json:"comparedRuns,omitempty"`
+
 	// attempts is how many runs in a row gave nothing that could be judged.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
@@ -296,7 +302,8 @@ type LatencyMeasurement struct {
 	CountedInterrupts CountedInterrupts `json:"countedInterrupts,omitempty"`
 
 	// histogram is the HDR histogram of the lengths of all interruptions in nanoseconds, or of the latencies of messages of the
-	// first size or rate, or of the best rate that a search found, in the compressed V2 encoding and base64. It is absent where it would be too large.
+	// first size or rate, or of the best rate that a search found, in the compressed V2 encoding and base64. It is absent where it would be too large,
+	// and where there is one for each side of a comparison.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Histogram string `json:"histogram,omitempty"`
@@ -342,7 +349,7 @@ type NetworkMeasurement struct {
 	PathMessage string `json:"pathMessage,omitempty"`
 
 	// sizes are what was measured with messages of each size, one at a time, at most 8, in the order of the measurement. Kind
-	// RateSweep and LoadSearch have one, measured while nothing else was sent.
+	// RateSweep and LoadSearch have one, measured while nothing else was sent, and kind ContainerVersusHost those of its sides.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
@@ -358,6 +365,11 @@ type NetworkMeasurement struct {
 	// load is what a search for the highest rate found. When omitted, none was made.
 	// +optional
 	Load *LoadMeasurement `json:"load,omitempty"`
+
+	// comparison is what was measured on several sides in turns, in place of sizes. The figures of the measurement are then those of the first
+	// side. When omitted, nothing was compared.
+	// +optional
+	Comparison *ComparisonMeasurement `json:"comparison,omitempty"`
 
 	// repetitionMediansNanoseconds are the medians of the first rate, or of the first size, in the repetitions, at most 10.
 	// +kubebuilder:validation:MaxItems=10

@@ -60,7 +60,7 @@ type LatencyTestList struct {
 
 // LatencyTestKind says what is measured.
 //
-// +kubebuilder:validation:Enum=Jitter;PingPong;RateSweep;LoadSearch
+// +kubebuilder:validation:Enum=Jitter;PingPong;RateSweep;LoadSearch;ContainerVersusHost
 type LatencyTestKind string
 
 const (
@@ -72,16 +72,19 @@ const (
 	LatencyTestRateSweep LatencyTestKind = "RateSweep"
 	// LatencyTestLoadSearch looks for the highest rate of messages without loss and with a stable latency.
 	LatencyTestLoadSearch LatencyTestKind = "LoadSearch"
+	// LatencyTestContainerVersusHost measures as PingPong does, in turns from a pod as users have it and from the network namespace of the
+	// node, and tells how many times as long messages take from the pod.
+	LatencyTestContainerVersusHost LatencyTestKind = "ContainerVersusHost"
 )
 
 // LatencyTestSpec says what is measured on which nodes, and what is good enough.
 //
 // +kubebuilder:validation:XValidation:rule="self.kind == 'Jitter' || !has(self.jitter)",message="spec.jitter stands with spec.kind Jitter only."
-// +kubebuilder:validation:XValidation:rule="self.kind == 'PingPong' || !has(self.pingPong)",message="spec.pingPong stands with spec.kind PingPong only."
+// +kubebuilder:validation:XValidation:rule="self.kind in ['PingPong', 'ContainerVersusHost'] || !has(self.pingPong)",message="spec.pingPong stands with spec.kind PingPong or ContainerVersusHost only."
 // +kubebuilder:validation:XValidation:rule="self.kind == 'RateSweep' || !has(self.rateSweep)",message="spec.rateSweep stands with spec.kind RateSweep only."
 // +kubebuilder:validation:XValidation:rule="self.kind == 'LoadSearch' || !has(self.loadSearch)",message="spec.loadSearch stands with spec.kind LoadSearch only."
 // +kubebuilder:validation:XValidation:rule="(self.kind != 'Jitter') == has(self.traffic)",message="spec.traffic says between which ends messages go: every spec.kind but Jitter needs it, and Jitter has none."
-// +kubebuilder:validation:XValidation:rule="self.kind == 'PingPong' || !has(self.traffic) || self.traffic.transport != 'TCP'",message="spec.traffic.transport TCP stands with spec.kind PingPong only: messages that leave on a schedule are datagrams, so use UDP or Multicast."
+// +kubebuilder:validation:XValidation:rule="!(self.kind in ['RateSweep', 'LoadSearch']) || !has(self.traffic) || self.traffic.transport != 'TCP'",message="spec.traffic.transport TCP does not stand with spec.kind RateSweep and LoadSearch: messages that leave on a schedule are datagrams, so use UDP or Multicast."
 // +kubebuilder:validation:XValidation:rule="!has(self.nodes.names) || !has(self.traffic) || !has(self.traffic.server.nodeNames) || self.nodes.names.all(node, self.traffic.server.nodeNames.exists(server, server != node))",message="spec.traffic.server.nodeNames needs for each of spec.nodes.names a node that is another one: a measured node runs its own server with placement SameNode only."
 // +kubebuilder:validation:XValidation:rule="!has(self.pingPong) || !has(self.pingPong.sizes) || !has(self.traffic) || self.pingPong.sizes.all(size, self.traffic.transport == 'TCP' ? size >= 1 : size <= 65507)",message="spec.pingPong.sizes are 1 to 65536 bytes over TCP, and 0 to 65507 bytes in datagrams."
 // +kubebuilder:validation:XValidation:rule="!has(self.budget) || self.kind == 'Jitter' || !has(self.budget.stolenPartsPerMillion)",message="spec.budget.stolenPartsPerMillion stands with spec.kind Jitter only."
@@ -91,16 +94,21 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.budget) || self.kind != 'LoadSearch' || (!has(self.budget.maximumNanoseconds) && !has(self.budget.percentiles) && !has(self.budget.lossPartsPerMillion))",message="spec.budget of kind LoadSearch has minimumMessagesPerSecond and path only: by what loss and latencies a rate passes is in spec.loadSearch."
 // +kubebuilder:validation:XValidation:rule="!has(self.budget) || !has(self.budget.minimumMessagesPerSecond) || !has(self.loadSearch) || !has(self.loadSearch.highestMessagesPerSecond) || self.budget.minimumMessagesPerSecond <= self.loadSearch.highestMessagesPerSecond",message="spec.budget.minimumMessagesPerSecond must not be above spec.loadSearch.highestMessagesPerSecond, which no trial exceeds."
 // +kubebuilder:validation:XValidation:rule="self.kind != 'LoadSearch' || !has(self.durationSeconds) || self.durationSeconds >= (has(self.loadSearch) && has(self.loadSearch.confirmSeconds) ? self.loadSearch.confirmSeconds : 60) + (has(self.loadSearch) && has(self.loadSearch.trialSeconds) ? self.loadSearch.trialSeconds : 15)",message="spec.durationSeconds ends a search, so it must have time for spec.loadSearch.trialSeconds (15 when omitted) and spec.loadSearch.confirmSeconds (60 when omitted)."
+// +kubebuilder:validation:XValidation:rule="!has(self.budget) || !has(self.budget.ratios) || self.kind == 'ContainerVersusHost'",message="spec.budget.ratios stands with spec.kind ContainerVersusHost only, which compares."
+// +kubebuilder:validation:XValidation:rule="!has(self.budget) || self.kind != 'ContainerVersusHost' || (!has(self.budget.maximumNanoseconds) && !has(self.budget.percentiles) && !has(self.budget.lossPartsPerMillion))",message="spec.budget of kind ContainerVersusHost has ratios and path only: what single latencies may be is judged by kind PingPong."
+// +kubebuilder:validation:XValidation:rule="self.kind != 'ContainerVersusHost' || !has(self.repetitions) || self.repetitions >= 5",message="spec.repetitions of kind ContainerVersusHost is at least 5: fewer pairs of measurements carry no interval of confidence."
 type LatencyTestSpec struct {
-	// nodes are those that are measured, at most 128, and 64 with kind RateSweep or LoadSearch.
+	// nodes are those that are measured, at most 128, 64 with kind RateSweep or LoadSearch, and 32 with kind ContainerVersusHost.
 	// +required
 	Nodes LatencyTestNodes `json:"nodes"`
 
-	// kind is Jitter, PingPong, RateSweep or LoadSearch. Jitter: a loop on the cycle counter notes when and for how long something else runs on
+	// kind is Jitter, PingPong, RateSweep, LoadSearch or ContainerVersusHost. Jitter: a loop on the cycle counter notes when and for how long something else runs on
 	// its CPU. PingPong: messages go to a server and come back, one at a time, and half of the time that takes is the latency, as
 	// sfnt-pingpong has it; such a number is a floor, since nothing is sent while an answer is late. RateSweep: messages leave on a
 	// schedule whatever comes back, at one rate after the other, and the latency counts from when a message was to leave. LoadSearch:
 	// messages leave so at rates that are chosen by what came of those before, until the highest one is found that passes.
+	// ContainerVersusHost: what PingPong measures is measured in turns from a pod as users have it and from the network namespace of the
+	// node, and the ratio of the two is judged. Its LatencyTests are in namespace lowlatency-operator-agents, which alone admits such pods.
 	// +required
 	Kind LatencyTestKind `json:"kind"`
 
@@ -112,7 +120,7 @@ type LatencyTestSpec struct {
 	// +optional
 	Traffic *TestTraffic `json:"traffic,omitempty"`
 
-	// pingPong has the parameters of kind PingPong. When omitted, each of them is as if it were omitted.
+	// pingPong has the parameters of kind PingPong and ContainerVersusHost. When omitted, each of them is as if it were omitted.
 	// +optional
 	PingPong *PingPongTest `json:"pingPong,omitempty"`
 
@@ -125,7 +133,7 @@ type LatencyTestSpec struct {
 	LoadSearch *LoadSearchTest `json:"loadSearch,omitempty"`
 
 	// durationSeconds is how long each repetition measures, 1 to 86400. Kind PingPong shares it out among its sizes, each of
-	// which ends earlier with a million messages; kind RateSweep among its rates, and the highest sends 400 million messages at
+	// which ends earlier with a million messages, and kind ContainerVersusHost does so on each of its two sides; kind RateSweep among its rates, and the highest sends 400 million messages at
 	// most. A repetition of kind LoadSearch ends after that time at the latest, and what it has not found by then is Inconclusive. When
 	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over time. The
 	// current default is 60, and for kind LoadSearch the time of 60 pairs of a sniff and a trial and of four confirmations, but 86400 at
@@ -135,8 +143,10 @@ type LatencyTestSpec struct {
 	// +optional
 	DurationSeconds int32 `json:"durationSeconds,omitempty"`
 
-	// repetitions is how often the measurement is made, 1 to 10; the worst repetition is judged. When omitted, this means the
-	// user has no opinion and the operator chooses a default, which is subject to change over time. The current default is 1.
+	// repetitions is how often the measurement is made, 1 to 10; the worst repetition is judged. Kind ContainerVersusHost has 5 to 10, each of
+	// which measures both sides, one after the other, in an order that turns round with each repetition. When omitted, this means the
+	// user has no opinion and the operator chooses a default, which is subject to change over time. The current default is 1, and 6 for kind
+	// ContainerVersusHost.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	// +optional
@@ -331,7 +341,7 @@ type TestEnd struct {
 	Address string `json:"address,omitempty"`
 }
 
-// PingPongTest has the parameters of kind PingPong.
+// PingPongTest has the parameters of kind PingPong and ContainerVersusHost.
 type PingPongTest struct {
 	// sizes are those of the messages in bytes, 1 to 8 of 0 to 65536. The histogram of the result is that of the first. When
 	// omitted, this means the user has no opinion and the operator chooses a default, which is subject to change over time. The
@@ -442,6 +452,16 @@ type LatencyBudget struct {
 	// +listMapKey=percentile
 	// +optional
 	Percentiles []LatencyPercentile `json:"percentiles,omitempty"`
+
+	// ratios bound how many times as long messages of each size may take as on the side with which others are compared, at most 6 percentiles. The whole
+	// interval of confidence has to be within the bound for a pass, and beyond it for a failure. When omitted, any ratio is good enough that was
+	// found.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=6
+	// +listType=map
+	// +listMapKey=percentile
+	// +optional
+	Ratios []LatencyRatioBound `json:"ratios,omitempty"`
 }
 
 // PercentileName is a percentile as people write it, without the point.

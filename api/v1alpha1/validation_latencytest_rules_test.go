@@ -61,7 +61,34 @@ func latencyTestRules() []latencyTestRule {
 	for i := range inNodes {
 		inNodes[i].field = strings.Replace(inNodes[i].field, "spec.nodeSelector", "spec.nodes.nodeSelector", 1)
 	}
-	return slices.Concat(names, trafficRules(), loadRules(), inNodes)
+	return slices.Concat(names, trafficRules(), loadRules(), comparisonRules(), inNodes)
+}
+
+// compares makes a test a comparison with a budget.
+func compares(repetitions int32, budget v1alpha1.LatencyBudget) func(*latencyTest) {
+	return pingPong(func(t *latencyTest) {
+		t.Spec.Kind, t.Spec.Repetitions, t.Spec.Budget = v1alpha1.LatencyTestContainerVersusHost, repetitions, &budget
+	})
+}
+
+// comparisonRules returns a case for each CEL rule about comparisons.
+func comparisonRules() []latencyTestRule {
+	ratios := v1alpha1.LatencyBudget{Ratios: []v1alpha1.LatencyRatioBound{{Percentile: v1alpha1.P50, MaximumPartsPerThousand: 1050}}}
+	return []latencyTestRule{
+		{
+			field: "spec", message: "spec.budget.ratios stands with spec.kind ContainerVersusHost only, which compares.",
+			accepted: compares(0, ratios), rejected: pingPong(func(t *latencyTest) { t.Spec.Budget = &ratios }),
+		},
+		{
+			field: "spec", message: "spec.budget of kind ContainerVersusHost has ratios and path only: what single latencies may be is judged by kind PingPong.",
+			accepted: compares(0, v1alpha1.LatencyBudget{Path: v1alpha1.LatencyPathKernel}),
+			rejected: compares(0, v1alpha1.LatencyBudget{MaximumNanoseconds: 1}),
+		},
+		{
+			field: "spec", message: "spec.repetitions of kind ContainerVersusHost is at least 5: fewer pairs of measurements carry no interval of confidence.",
+			accepted: compares(5, ratios), rejected: compares(4, ratios),
+		},
+	}
 }
 
 // newPingPong makes a test one that sends messages.
@@ -173,7 +200,7 @@ func trafficRules() []latencyTestRule {
 			rejected: pingPong(func(t *latencyTest) { t.Spec.Jitter = &v1alpha1.JitterTest{CPUs: 1} }),
 		},
 		{
-			field: "spec", message: "spec.pingPong stands with spec.kind PingPong only.",
+			field: "spec", message: "spec.pingPong stands with spec.kind PingPong or ContainerVersusHost only.",
 			accepted: pingPong(func(t *latencyTest) { t.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64}} }),
 			rejected: func(t *latencyTest) { t.Spec.PingPong = &v1alpha1.PingPongTest{Sizes: []int32{64}} },
 		},
@@ -183,7 +210,7 @@ func trafficRules() []latencyTestRule {
 			rejected: pingPong(func(t *latencyTest) { t.Spec.RateSweep = &v1alpha1.RateSweepTest{Bytes: 24} }),
 		},
 		{
-			field: "spec", message: "spec.traffic.transport TCP stands with spec.kind PingPong only: messages that leave on a schedule are datagrams, so use UDP or Multicast.",
+			field: "spec", message: "spec.traffic.transport TCP does not stand with spec.kind RateSweep and LoadSearch: messages that leave on a schedule are datagrams, so use UDP or Multicast.",
 			accepted: pingPong(func(t *latencyTest) { t.Spec.Traffic.Transport = v1alpha1.TransportTCP }),
 			rejected: rateSweep(func(t *latencyTest) { t.Spec.Traffic.Transport = v1alpha1.TransportTCP }),
 		},

@@ -600,3 +600,76 @@ func TestSearchOfFlags(t *testing.T) {
 		}
 	}
 }
+
+// comparisonTest has one node on which a container was compared with its host twice, and became slower than it the second time.
+func comparisonTest(t *testing.T) *v1alpha1.LatencyTest {
+	t.Helper()
+	test := pingPongTest(t)
+	test.Name, test.Spec.Kind = "pods", v1alpha1.LatencyTestContainerVersusHost
+	result := &test.Status.Results[0]
+	for i, m := range []*v1alpha1.LatencyMeasurement{result.Previous, result.Measured} {
+		parts := []int64{1010, 1240}[i]
+		container, host := v1alpha1.SideMeasurement{Side: v1alpha1.LatencySideContainer}, v1alpha1.SideMeasurement{Side: v1alpha1.LatencySideHost}
+		for _, side := range []*v1alpha1.SideMeasurement{&container, &host} {
+			side.Path, side.PathMessage, side.CPUs, side.Histogram = v1alpha1.LatencyPathKernel, "the kernel counted 2 for 2 messages", "2", m.Histogram
+			side.Sizes, side.RepetitionMediansNanoseconds = m.Network.Sizes, []int64{5000, 5000, 5000, 5000, 5000}
+		}
+		container.RepetitionMediansNanoseconds = nil
+		for _, more := range []int64{0, 1, 2, 3, 4} {
+			container.RepetitionMediansNanoseconds = append(container.RepetitionMediansNanoseconds, 5*parts+more)
+		}
+		for _, ratio := range []v1alpha1.LatencyRatio{{Bytes: 64, Percentile: v1alpha1.P50}, {Bytes: 64, Percentile: v1alpha1.P99}, {Bytes: 1024, Percentile: v1alpha1.P50}} {
+			ratio.PartsPerThousand, ratio.LowPartsPerThousand, ratio.HighPartsPerThousand = parts, parts-12, parts+9
+			container.Ratios = append(container.Ratios, ratio)
+		}
+		m.Network.Sizes, m.Histogram = nil, ""
+		m.Network.Comparison = &v1alpha1.ComparisonMeasurement{Base: v1alpha1.LatencySideHost, Sides: []v1alpha1.SideMeasurement{container, host}}
+	}
+	result.Outcome, result.Reason = v1alpha1.LatencyFailed, v1alpha1.TestRatio
+	result.Message = "container to host, 64 bytes, 50 %: 1.240 (1.228 to 1.249) times as long, and the budget has 1.050"
+	return test
+}
+
+func TestReportOfAComparison(t *testing.T) {
+	file := saved(t, comparisonTest(t))
+	report, compared := run(t, "", "test", "report", "-f", file), run(t, "", "test", "compare", "-f", file)
+	rows := run(t, "", "test", "report", "-f", file, "-o", "csv")
+	golden.Assert(t, report.out+"\n"+compared.out+"\n"+rows.out, "latencytest-comparison.txt")
+	page := run(t, "", "test", "report", "-f", file, "-o", "html").out
+	for _, want := range []string{
+		"container to host, 64 bytes: 99 %", ">1.240<", "host, 1024 bytes: longest", ">container to host, 50 %<", ">container to host, tail<", "times as long, and the interval",
+		">container, 50 %<", ">host, 50 %<", ">container<", ">host<",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	log := run(t, "", "test", "report", "-f", file, "-o", "hdr").out
+	for _, want := range []string{"Tag=tests/pods/n1/container,", "Tag=tests/pods/n1/host,"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log lacks %q:\n%s", want, log)
+		}
+	}
+}
+
+func TestComparisonOfFlags(t *testing.T) {
+	got := run(t, "", "test", "run", "pods", "--nodes=n1", "--kind=ContainerVersusHost", "--server-nodes=n2", "--transport=UDP", "--sizes=64,1472",
+		"--ratio=P50=1.05", "--ratio=p99=1.2", "--path=Kernel", "--repetitions=8", "--dry-run")
+	golden.Assert(t, got.out, "latencytest-comparison.yaml")
+	for name, args := range map[string][]string{
+		"a ratio without a kind":     {"--ratio=P50=1.05"},
+		"a ratio of a ping-pong":     {"--kind=PingPong", "--ratio=P50=1.05"},
+		"a ratio of a search":        {"--kind=LoadSearch", "--transport=UDP", "--ratio=P50=1.05"},
+		"no ratio":                   {"--kind=ContainerVersusHost", "--ratio=P50=fast"},
+		"a ratio that is no number":  {"--kind=ContainerVersusHost", "--ratio=P50=NaN"},
+		"a ratio beyond all":         {"--kind=ContainerVersusHost", "--ratio=P50=1001"},
+		"a ratio of nought":          {"--kind=ContainerVersusHost", "--ratio=P50=0"},
+		"too few repetitions":        {"--kind=ContainerVersusHost", "--ratio=P50=1.05", "--repetitions=4"},
+		"a bound on single messages": {"--kind=ContainerVersusHost", "--maximum=1ms"},
+		"rates":                      {"--kind=ContainerVersusHost", "--rates=1000"},
+	} {
+		if got := run(t, "", append([]string{"test", "run", "pods", "--nodes=n1", "--dry-run"}, args...)...); got.code != ExitUsage || got.err == "" {
+			t.Errorf("%s: exit code %d, %s", name, got.code, got.err)
+		}
+	}
+}

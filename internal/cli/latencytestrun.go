@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,6 +61,8 @@ type trafficOptions struct {
 	least, highest int32
 	trial, confirm time.Duration
 	growth         int32
+	// ratios of a comparison that pass.
+	ratios []string
 }
 
 func newTrafficOptions() trafficOptions {
@@ -89,12 +93,13 @@ func (o *trafficOptions) addFlags(command *cobra.Command) {
 	flags.DurationVar(&o.trial, "trial", 0, "how long a trial of kind LoadSearch is, in whole seconds; the operator chooses without it")
 	flags.DurationVar(&o.confirm, "confirm", 0, "how long the highest rate must hold, in whole seconds; the operator chooses without it")
 	flags.Int32Var(&o.growth, "growth", 0, "how large 99 % may be in per cent of that at the lowest rate, 300 for three times, with kind LoadSearch; 0 for no limit")
+	flags.StringArrayVar(&o.ratios, "ratio", nil, "`NAME=RATIO` that passes, such as P50=1.05, with kind ContainerVersusHost; repeatable")
 }
 
 // adjusts reports whether a flag says how messages are to be sent.
 func (o *trafficOptions) adjusts() bool {
 	return o.kind.Value != o.kind.Allowed[0] || len(o.servers) > 0 || o.transport.Value != o.transport.Allowed[0] || o.waiting.Value != o.waiting.Allowed[0] ||
-		o.sends() || o.searches() || o.path.Value != o.path.Allowed[0] || max(o.loss, o.late) >= 0
+		o.sends() || o.searches() || o.path.Value != o.path.Allowed[0] || max(o.loss, o.late) >= 0 || len(o.ratios) > 0
 }
 
 // sends reports whether a flag says which messages are to be sent.
@@ -112,8 +117,8 @@ func (o *trafficOptions) fill(spec *v1alpha1.LatencyTestSpec) error {
 	spec.Kind = v1alpha1.LatencyTestKind(o.kind.Value)
 	if spec.Kind == v1alpha1.LatencyTestJitter {
 		if o.adjusts() {
-			return errors.New("--server-nodes, --transport, --wait, --sizes, --rates, --bytes, --answers, --path, --loss, --late, --at-least, --highest, --trial, --confirm and --growth " +
-				"are about messages: say --kind=PingPong, --kind=RateSweep or --kind=LoadSearch")
+			return errors.New("--server-nodes, --transport, --wait, --sizes, --rates, --bytes, --answers, --path, --loss, --late, --at-least, --highest, --trial, --confirm, --growth and --ratio " +
+				"are about messages: say --kind=PingPong, --kind=RateSweep, --kind=LoadSearch or --kind=ContainerVersusHost")
 		}
 		return nil
 	}
@@ -136,8 +141,7 @@ func (o *trafficOptions) fill(spec *v1alpha1.LatencyTestSpec) error {
 	if len(o.rates) > 0 || o.bytes != 0 || o.answers != 0 {
 		spec.RateSweep = &v1alpha1.RateSweepTest{MessagesPerSecond: o.rates, Bytes: o.bytes, AnswersPerRate: o.answers}
 	}
-	o.limit(spec)
-	return nil
+	return o.limit(spec)
 }
 
 // fillSearch says how the highest rate is searched for. What bounds loss and percentiles decides whether a rate passes, and not the budget.
@@ -176,6 +180,9 @@ func (o *trafficOptions) checkSearch() error {
 	if len(o.rates) > 0 || o.answers != 0 || o.late >= 0 {
 		return errors.New("--rates, --answers and --late stand with --kind=RateSweep: a search chooses its rates")
 	}
+	if len(o.ratios) > 0 {
+		return errors.New("--ratio stands with --kind=ContainerVersusHost, which compares")
+	}
 	if o.trial%time.Second != 0 || o.confirm%time.Second != 0 {
 		return fmt.Errorf("--trial %s and --confirm %s: they have whole seconds", o.trial, o.confirm)
 	}
@@ -183,9 +190,9 @@ func (o *trafficOptions) checkSearch() error {
 }
 
 // limit adds to the budget what is about messages alone.
-func (o *trafficOptions) limit(spec *v1alpha1.LatencyTestSpec) {
-	if o.path.Value == o.path.Allowed[0] && max(o.loss, o.late) < 0 {
-		return
+func (o *trafficOptions) limit(spec *v1alpha1.LatencyTestSpec) error {
+	if o.path.Value == o.path.Allowed[0] && max(o.loss, o.late) < 0 && len(o.ratios) == 0 {
+		return nil
 	}
 	if spec.Budget == nil {
 		spec.Budget = &v1alpha1.LatencyBudget{}
@@ -199,7 +206,27 @@ func (o *trafficOptions) limit(spec *v1alpha1.LatencyTestSpec) {
 	if o.late >= 0 {
 		spec.Budget.LatePartsPerMillion = &o.late
 	}
+	return o.limitRatios(spec.Budget)
 }
+
+// limitRatios adds the ratios of a comparison that pass to a budget.
+func (o *trafficOptions) limitRatios(budget *v1alpha1.LatencyBudget) error {
+	for _, given := range o.ratios {
+		name, times, _ := strings.Cut(given, "=")
+		ratio, err := strconv.ParseFloat(times, 64)
+		parts := math.Round(ratio * ratioParts)
+		if err != nil || math.IsNaN(ratio) || math.Abs(parts) > v1alpha1.MaxRatio {
+			return fmt.Errorf("--ratio: %q is not written as P50=1.05", given)
+		}
+		budget.Ratios = append(budget.Ratios, v1alpha1.LatencyRatioBound{
+			Percentile: v1alpha1.PercentileName(strings.ToUpper(name)), MaximumPartsPerThousand: int32(parts),
+		})
+	}
+	return nil
+}
+
+// ratioParts are the parts of a ratio of one.
+const ratioParts = 1000
 
 // watchOptions say how a test is watched.
 type watchOptions struct {
@@ -220,6 +247,7 @@ Exit codes: 0 every node has passed; 1 one has failed; 2 wrong usage or input; 3
   kubectl lowlatency test run way --nodes node-1 --kind PingPong --server-nodes node-2 --transport UDP --percentile P99=20us
   kubectl lowlatency test run rates --nodes node-1 --kind RateSweep --server-nodes node-2 --transport UDP --rates 10000,50000 --loss 0
   kubectl lowlatency test run load --nodes node-1 --kind LoadSearch --server-nodes node-2 --transport UDP --growth 300 --at-least 200000
+  kubectl lowlatency test run pods --nodes node-1 --kind ContainerVersusHost --server-nodes node-2 --transport UDP --ratio P50=1.05
   kubectl lowlatency test run -f test.yaml --detach`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: complete(func(ctx context.Context) ([]string, error) { return a.testNames(ctx, &options.testOptions) }),

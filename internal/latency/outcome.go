@@ -103,8 +103,8 @@ func (b *Budget) asks() bool {
 // path comes before all: a number of another path says nothing about the one that was asked for. What a search found is held against the
 // least rate alone: its trials were held against limits before.
 func Judge(result *Result, budget Budget) Outcome {
-	if budget.Accelerated && result.Path.State != PathAccelerated {
-		return Outcome{Inconclusive, ReasonNotAccelerated, "the path was not accelerated: " + result.Path.Message}
+	if outcome, other := JudgePath(result.Path, budget); other {
+		return outcome
 	}
 	if result.Load != nil {
 		return result.Load.Outcome(budget.LeastPerSecond)
@@ -128,6 +128,14 @@ func Judge(result *Result, budget Budget) Outcome {
 		found = append(found, judgeRate(&result.Rates[i], budget))
 	}
 	return worst(found)
+}
+
+// JudgePath reports whether messages took another path than the budget asks for, and what that is worth.
+func JudgePath(path Path, budget Budget) (outcome Outcome, other bool) {
+	if !budget.Accelerated || path.State == PathAccelerated {
+		return Outcome{}, false
+	}
+	return Outcome{Inconclusive, ReasonNotAccelerated, "the path was not accelerated: " + path.Message}, true
 }
 
 // worst is the first that failed, else the first that is inconclusive.

@@ -14,8 +14,8 @@ const (
 	// resamples of a bootstrap, and tail of them on each side of the interval of 95 %.
 	resamples = 4000
 	tail      = resamples / 40
-	// pairsNeeded is the least number of pairs: with fewer, no two resamples bound 95 %.
-	pairsNeeded = 5
+	// PairsNeeded is the least number of pairs of runs that carry an interval: with fewer, no two resamples bound 95 %.
+	PairsNeeded = 5
 )
 
 // Ratio compares two things that were measured in turns.
@@ -35,8 +35,8 @@ func Compare(first, second []int64) (Ratio, error) {
 	if len(first) != len(second) {
 		return Ratio{}, fmt.Errorf("%d runs of one and %d of the other are no pairs", len(first), len(second))
 	}
-	if len(first) < pairsNeeded {
-		return Ratio{}, fmt.Errorf("%d pairs of runs carry no interval; it takes %d", len(first), pairsNeeded)
+	if len(first) < PairsNeeded {
+		return Ratio{}, fmt.Errorf("%d pairs of runs carry no interval; it takes %d", len(first), PairsNeeded)
 	}
 	if slices.Min(first) <= 0 || slices.Min(second) <= 0 {
 		return Ratio{}, errors.New("a run took no time")

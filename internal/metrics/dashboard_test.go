@@ -95,8 +95,10 @@ func TestEveryMetricIsUsedOrKnownNotToBe(t *testing.T) {
 		}
 	}
 	// For questions of people: how old plans are, when something changed last, what a scrape says of one profile, node or test, and the
-	// longest of messages.
-	unused := []string{profileCondition, profileShapes, nodeChecks, planAge, nodeChange, agentBeat, testCondition, testCompleted, testLongest}
+	// longest of messages and the ratio of two sides.
+	unused := []string{
+		profileCondition, profileShapes, nodeChecks, planAge, nodeChange, agentBeat, testCondition, testCompleted, testLongest, testRatio,
+	}
 	for _, d := range Descriptions() {
 		if got, want := regexp.MustCompile(d.Name+`\b`).MatchString(queries.String()), !slices.Contains(unused, d.Name); got != want {
 			t.Errorf("%s is used: %t, wanted %t", d.Name, got, want)

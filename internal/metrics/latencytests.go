@@ -24,6 +24,9 @@ const maximumTestedNodes = 2048
 // partsPerMillion is how many of them are the whole.
 const partsPerMillion = 1e6
 
+// partsPerThousand are the parts of a ratio of one.
+const partsPerThousand = 1e3
+
 // collectTests tells what LatencyTests have measured: first those that a profile asks for, since they decide about nodes, then the
 // others, each in the order of their names. Where there are too many, each scrape tells the same.
 func (c *Collector) collectTests(ctx context.Context, out chan<- prometheus.Metric) error {
@@ -133,7 +136,12 @@ func (c *Collector) messages(out chan<- prometheus.Metric, test *v1alpha1.Latenc
 		}
 	}
 	for _, row := range qualification.Rows(result.Measured.Network) {
-		labels := []string{test.Namespace, test.Name, result.Node, strconv.Itoa(int(row.Bytes)), row.Series()}
+		side := ""
+		if row.Side != nil {
+			side = string(row.Side.Side)
+			c.ratios(out, &row, test.Namespace, test.Name, result.Node, side, strconv.Itoa(int(row.Bytes)))
+		}
+		labels := []string{test.Namespace, test.Name, result.Node, side, strconv.Itoa(int(row.Bytes)), row.Series()}
 		for _, p := range row.Figures.Percentiles {
 			if p.Percentile == v1alpha1.P50 || p.Percentile == v1alpha1.P99 {
 				c.gauge(out, testLatency, time.Duration(p.Nanoseconds).Seconds(), append(slices.Clone(labels), string(p.Percentile))...)
@@ -143,6 +151,18 @@ func (c *Collector) messages(out chan<- prometheus.Metric, test *v1alpha1.Latenc
 		c.gauge(out, testLost, share(row.Lost, row.Sent), labels...)
 		if row.Rate != nil {
 			c.gauge(out, testLate, share(row.Rate.Late, row.Sent), labels...)
+		}
+	}
+}
+
+// ratios tells how many times as long messages took as on the base of a comparison: at the median, and at the highest percentile.
+func (c *Collector) ratios(out chan<- prometheus.Metric, row *qualification.Row, labels ...string) {
+	for _, ratio := range []*v1alpha1.LatencyRatio{qualification.RatioOf(row.Side, row.Bytes, v1alpha1.P50), qualification.TailRatioOf(row.Side, row.Bytes)} {
+		if ratio == nil {
+			continue
+		}
+		for bound, parts := range map[string]int64{"Ratio": ratio.PartsPerThousand, "Low": ratio.LowPartsPerThousand, "High": ratio.HighPartsPerThousand} {
+			c.gauge(out, testRatio, float64(parts)/partsPerThousand, append(slices.Clone(labels), string(ratio.Percentile), bound)...)
 		}
 	}
 }

@@ -60,6 +60,7 @@ const (
 	testLost         = "lowlatency_test_lost_ratio"
 	testLate         = "lowlatency_test_late_ratio"
 	testHighest      = "lowlatency_test_highest_rate"
+	testRatio        = "lowlatency_test_latency_ratio"
 	testCompleted    = "lowlatency_test_completed_timestamp_seconds"
 	testChange       = "lowlatency_test_change"
 	agentHeartbeat   = "lowlatency_agent_heartbeat"
@@ -116,20 +117,22 @@ func Descriptions() []Description {
 			"The longest interruption that a LatencyTest of kind Jitter last measured on each node. Of all tests together, 2048 nodes are told at most, here and in the metrics below; each size or rate of messages counts as one."},
 		{testStolen, []string{"namespace", "test", "node"},
 			"The share of time that was taken from the measured CPU which lost most, 0 to 1."},
-		{testLatency, []string{"namespace", "test", "node", "bytes", "rate", "percentile"},
-			"How long messages took one way, of LatencyTests that send messages: the percentiles P50 and P99, where the samples carry them, by the size of messages and by the rate at which they left; without a rate, one was under way at a time. Rates of a search are told by their trial, Low, BestPass or LowestFail."},
-		{testLongest, []string{"namespace", "test", "node", "bytes", "rate"},
+		{testLatency, []string{"namespace", "test", "node", "side", "bytes", "rate", "percentile"},
+			"How long messages took one way, of LatencyTests that send messages: the percentiles P50 and P99, where the samples carry them, by the size of messages and by the rate at which they left; without a rate, one was under way at a time. The side is Container or Host of kind ContainerVersusHost, and empty of others. Rates of a search are told by their trial, Low, BestPass or LowestFail."},
+		{testLongest, []string{"namespace", "test", "node", "side", "bytes", "rate"},
 			"The longest of these latencies."},
-		{testLost, []string{"namespace", "test", "node", "bytes", "rate"},
+		{testLost, []string{"namespace", "test", "node", "side", "bytes", "rate"},
 			"The share of these messages that was lost, 0 to 1."},
-		{testLate, []string{"namespace", "test", "node", "bytes", "rate"},
+		{testLate, []string{"namespace", "test", "node", "side", "bytes", "rate"},
 			"The share of messages on a schedule that left more than an interval of their rate after their time, 0 to 1."},
 		{testHighest, []string{"namespace", "test", "node", "bound"},
 			"What a LatencyTest of kind LoadSearch last found on each node, in messages a second: BestPass is the highest rate that passed, 0 where none did, and LowestFail the lowest above it that did not; without it, every rate passed that was tried."},
+		{testRatio, []string{"namespace", "test", "node", "side", "bytes", "percentile", "bound"},
+			"How many times as long messages took as on the side with which others are compared, of LatencyTests of kind ContainerVersusHost: the ratio of the percentile P50 and of the highest that the samples carry, with the bound Ratio, and Low and High, between which it is with 95 % confidence."},
 		{testCompleted, []string{"namespace", "test", "node"},
 			"When a LatencyTest last measured each node, in seconds since 1970."},
 		{testChange, []string{"namespace", "test", "node", "trend", "changed"},
-			"How the last measurement of each node stands to the one before: 1 for Better, Same, Worse or Unknown, with what has changed of the node meanwhile (kernel, command line, microcode, firmware, plan, NIC, stack, or nothing). Better and Worse mean that every repetition is shorter or longer than all of the one before, and of kind LoadSearch that every highest rate is higher or lower."},
+			"How the last measurement of each node stands to the one before: 1 for Better, Same, Worse or Unknown, with what has changed of the node meanwhile (kernel, command line, microcode, firmware, plan, NIC, stack, or nothing). Better and Worse mean that every repetition is shorter or longer than all of the one before, of kind LoadSearch that every highest rate is higher or lower, and of kind ContainerVersusHost that every ratio is smaller or larger."},
 	}
 }
 

@@ -200,18 +200,18 @@ lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n2",test="qu
 lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="rates"} 1.7952624e+09
 lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="way"} 1.7952624e+09
 lowlatency_test_condition{namespace="tests",reason="TestsFailed",status="False",test="quiet",type="Ready"} 1
-lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P50",rate="",test="way"} 5e-06
-lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P99",rate="",test="way"} 2e-05
-lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P50",rate="5000",test="rates"} 7e-06
-lowlatency_test_late_ratio{bytes="64",namespace="tests",node="n1",rate="5000",test="rates"} 0.005
+lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P50",rate="",side="",test="way"} 5e-06
+lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P99",rate="",side="",test="way"} 2e-05
+lowlatency_test_latency_seconds{bytes="64",namespace="tests",node="n1",percentile="P50",rate="5000",side="",test="rates"} 7e-06
+lowlatency_test_late_ratio{bytes="64",namespace="tests",node="n1",rate="5000",side="",test="rates"} 0.005
 lowlatency_test_longest_interruption_seconds{namespace="tests",node="n1",test="quiet"} 1.25e-05
 lowlatency_test_longest_interruption_seconds{namespace="tests",node="n2",test="quiet"} 0
-lowlatency_test_longest_latency_seconds{bytes="1024",namespace="tests",node="n1",rate="",test="way"} 4e-05
-lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="",test="way"} 4.5e-05
-lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="5000",test="rates"} 3e-05
-lowlatency_test_lost_ratio{bytes="1024",namespace="tests",node="n1",rate="",test="way"} 0
-lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="",test="way"} 0.01
-lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="5000",test="rates"} 0.002
+lowlatency_test_longest_latency_seconds{bytes="1024",namespace="tests",node="n1",rate="",side="",test="way"} 4e-05
+lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="",side="",test="way"} 4.5e-05
+lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="5000",side="",test="rates"} 3e-05
+lowlatency_test_lost_ratio{bytes="1024",namespace="tests",node="n1",rate="",side="",test="way"} 0
+lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="",side="",test="way"} 0.01
+lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="5000",side="",test="rates"} 0.002
 lowlatency_test_nodes{namespace="tests",state="failed",test="quiet"} 1
 lowlatency_test_nodes{namespace="tests",state="inconclusive",test="quiet"} 0
 lowlatency_test_nodes{namespace="tests",state="passed",test="quiet"} 1
@@ -248,9 +248,43 @@ func TestHighestRates(t *testing.T) {
 lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="load"} 1.7952624e+09
 lowlatency_test_highest_rate{bound="BestPass",namespace="tests",node="n1",test="load"} 49000
 lowlatency_test_highest_rate{bound="LowestFail",namespace="tests",node="n1",test="load"} 49400
-lowlatency_test_late_ratio{bytes="64",namespace="tests",node="n1",rate="BestPass",test="load"} 0
-lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="BestPass",test="load"} 2e-05
-lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="BestPass",test="load"} 0
+lowlatency_test_late_ratio{bytes="64",namespace="tests",node="n1",rate="BestPass",side="",test="load"} 0
+lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="BestPass",side="",test="load"} 2e-05
+lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="BestPass",side="",test="load"} 0
+`
+	if err := testutil.CollectAndCompare(collector, strings.NewReader(withHeaders(want))); err != nil {
+		t.Error(err)
+	}
+}
+
+// exampleComparison is a test that has compared a container with its host.
+func exampleComparison() *v1alpha1.LatencyTest {
+	test := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: "tests", Name: "pods"}}
+	sizes := []v1alpha1.SizeMeasurement{{Bytes: 64, LatencyFigures: v1alpha1.LatencyFigures{MaximumNanoseconds: 20_000}}}
+	test.Status.Results = []v1alpha1.LatencyTestResult{{Node: "n1", Measured: &v1alpha1.LatencyMeasurement{
+		CompletedTime: metav1.NewTime(now()), Network: &v1alpha1.NetworkMeasurement{Comparison: &v1alpha1.ComparisonMeasurement{
+			Base: v1alpha1.LatencySideHost, Sides: []v1alpha1.SideMeasurement{
+				{Side: v1alpha1.LatencySideContainer, Sizes: sizes, Ratios: []v1alpha1.LatencyRatio{
+					{Bytes: 64, Percentile: v1alpha1.P50, PartsPerThousand: 1020, LowPartsPerThousand: 990, HighPartsPerThousand: 1040},
+				}},
+				{Side: v1alpha1.LatencySideHost, Sizes: sizes},
+			},
+		}},
+	}}}
+	return test
+}
+
+func TestRatios(t *testing.T) {
+	collector := newCollector(t, true, interceptor.Funcs{}, exampleComparison())
+	want := `
+lowlatency_test_completed_timestamp_seconds{namespace="tests",node="n1",test="pods"} 1.7952624e+09
+lowlatency_test_latency_ratio{bound="High",bytes="64",namespace="tests",node="n1",percentile="P50",side="Container",test="pods"} 1.04
+lowlatency_test_latency_ratio{bound="Low",bytes="64",namespace="tests",node="n1",percentile="P50",side="Container",test="pods"} 0.99
+lowlatency_test_latency_ratio{bound="Ratio",bytes="64",namespace="tests",node="n1",percentile="P50",side="Container",test="pods"} 1.02
+lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="",side="Container",test="pods"} 2e-05
+lowlatency_test_longest_latency_seconds{bytes="64",namespace="tests",node="n1",rate="",side="Host",test="pods"} 2e-05
+lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="",side="Container",test="pods"} 0
+lowlatency_test_lost_ratio{bytes="64",namespace="tests",node="n1",rate="",side="Host",test="pods"} 0
 `
 	if err := testutil.CollectAndCompare(collector, strings.NewReader(withHeaders(want))); err != nil {
 		t.Error(err)
@@ -330,7 +364,7 @@ func TestNamesAndHelpFollowTheConventions(t *testing.T) {
 
 func TestRegister(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(newCollector(t, true, interceptor.Funcs{}, append(exampleObjects(), exampleSearch())...)); err != nil {
+	if err := registry.Register(newCollector(t, true, interceptor.Funcs{}, append(exampleObjects(), exampleSearch(), exampleComparison())...)); err != nil {
 		t.Fatal(err)
 	}
 	families, err := registry.Gather()

@@ -46,11 +46,12 @@ type Change struct {
 type Repeated struct {
 	Figures []int64
 	Name    string
-	// AreRates says that they are messages a second, of which more is better; else they are lengths in nanoseconds.
-	AreRates bool
+	// AreRates says that they are messages a second, of which more is better; AreRatios that they are parts per thousand; else they are lengths in
+	// nanoseconds.
+	AreRates, AreRatios bool
 }
 
-// Repetitions are the highest rates that passed, else the medians of latencies, else the longest interruptions.
+// Repetitions are the highest rates that passed, or the ratios of a comparison, else the medians of latencies, else the longest interruptions.
 func Repetitions(measured *v1alpha1.LatencyMeasurement) Repeated {
 	switch n := measured.Network; {
 	case n == nil:
@@ -61,6 +62,8 @@ func Repetitions(measured *v1alpha1.LatencyMeasurement) Repeated {
 			r.Figures = append(r.Figures, int64(rate))
 		}
 		return r
+	case n.Comparison != nil:
+		return Repeated{Figures: pairedRatios(n.Comparison), Name: "ratios of medians", AreRatios: true}
 	default:
 		return Repeated{Figures: n.RepetitionMediansNanoseconds, Name: "medians"}
 	}
@@ -68,8 +71,11 @@ func Repetitions(measured *v1alpha1.LatencyMeasurement) Repeated {
 
 // Words is one of the figures; of rates without a unit.
 func (r *Repeated) Words(figure int64) string {
-	if r.AreRates {
+	switch {
+	case r.AreRates:
 		return strconv.FormatInt(figure, 10)
+	case r.AreRatios:
+		return TimesWords(figure)
 	}
 	return latency.Length(figure)
 }
@@ -147,9 +153,13 @@ func (c *Change) sentence(was, is *Repeated) string {
 		TrendWorse: "longer than before in every repetition", TrendBetter: "shorter than before in every repetition", TrendSame: "within the spread between repetitions",
 	}
 	size := "as long"
-	if is.AreRates {
+	switch {
+	case is.AreRates:
 		words[TrendWorse], words[TrendBetter] = "lower than before in every repetition", "higher than before in every repetition"
 		size = "as high"
+	case is.AreRatios:
+		words[TrendWorse], words[TrendBetter] = "larger than before in every repetition", "smaller than before in every repetition"
+		size = "as large"
 	}
 	text := fmt.Sprintf("the %s are %s (%s, were %s)", is.Name, words[c.Trend], is.spread(), was.spread())
 	if c.Ratio != nil {

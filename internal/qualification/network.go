@@ -263,12 +263,12 @@ func checkFigures(of string, row []int64) error {
 }
 
 // Judged are the figures of a measurement that a budget is held against: those of its rates from when messages were to leave, or those of its
-// sizes. Of a search they are those of the best rate that passed; where none did, of the lowest.
+// sizes. Of a search they are those of the best rate that passed; where none did, of the lowest. Of a comparison they are those of the first side.
 func Judged(n *v1alpha1.NetworkMeasurement) []*v1alpha1.LatencyFigures {
 	rows := Rows(n)
 	found := make([]*v1alpha1.LatencyFigures, 0, len(rows))
 	for i := range rows {
-		if n.Load == nil || rows[i].Rate == bestRate(n) {
+		if rows[i].isJudged(n) {
 			found = append(found, rows[i].Figures)
 		}
 	}

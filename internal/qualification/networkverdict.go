@@ -27,6 +27,9 @@ func judgeNetwork(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.Latenc
 			fmt.Sprintf("the path was %s, and not through the kernel alone: %s", measured.Network.Path, measured.Network.PathMessage),
 		}
 	}
+	if measured.Network.Comparison != nil {
+		return judgeComparison(measured, budget)
+	}
 	outcome := latency.Judge(ResultOf(measured), latencyBudget(budget))
 	verdict := Verdict{v1alpha1.LatencyOutcome(outcome.Verdict), string(outcome.Reason), outcome.Message}
 	if verdict.Outcome == v1alpha1.LatencyPassed {
@@ -117,8 +120,10 @@ func latencyBudget(budget *v1alpha1.LatencyBudget) latency.Budget {
 
 // Row is what a measurement over the network has of one size of messages, or of one rate.
 type Row struct {
-	// Name says which, such as "64 bytes", "50000 a second", or "best pass" of a search, whose rates are others in each run.
-	Name  string
+	// Name says which, such as "64 bytes", "host, 64 bytes", "50000 a second", or "best pass" of a search, whose rates are others in each run.
+	Name string
+	// Side of a comparison; nil where nothing was compared.
+	Side  *v1alpha1.SideMeasurement
 	Bytes int32
 	// Lost messages, and all that were sent.
 	Lost, Sent int64
@@ -127,6 +132,19 @@ type Row struct {
 	// Rate is nil for messages that went one at a time, which Size has.
 	Rate *v1alpha1.RateMeasurement
 	Size *v1alpha1.SizeMeasurement
+}
+
+// isJudged reports whether the figures of a row are those of a measurement.
+func (r *Row) isJudged(n *v1alpha1.NetworkMeasurement) bool {
+	return (n.Load == nil || r.Rate == bestRate(n)) && (n.Comparison == nil || r.Side == &n.Comparison.Sides[0])
+}
+
+// Path is the way that the messages of a row took.
+func (r *Row) Path(n *v1alpha1.NetworkMeasurement) v1alpha1.LatencyPath {
+	if r.Side != nil {
+		return r.Side.Path
+	}
+	return n.Path
 }
 
 // Series is a name of few values for the rate of a row: the rate itself, or which trial of a search it was; "" for messages that went one at a
@@ -146,7 +164,7 @@ func (r *Row) PerSecond() string {
 	return strconv.Itoa(int(r.Rate.MessagesPerSecond))
 }
 
-// Rows are those that are judged: the rates, or where there are none the sizes.
+// Rows are those that are judged: the rates, or where there are none the sizes. Of a comparison they are the sizes of all sides.
 func Rows(n *v1alpha1.NetworkMeasurement) []Row {
 	rows := make([]Row, 0, len(n.Rates)+len(n.Sizes))
 	for i := range n.Rates {
@@ -156,13 +174,29 @@ func Rows(n *v1alpha1.NetworkMeasurement) []Row {
 		})
 	}
 	for i := range n.Sizes {
-		if s := &n.Sizes[i]; len(n.Rates) == 0 {
-			rows = append(rows, Row{
-				Name: fmt.Sprintf("%d bytes", s.Bytes), Bytes: s.Bytes, Lost: s.Lost, Sent: s.Lost + s.Samples, Figures: &s.LatencyFigures, Size: s,
-			})
+		if len(n.Rates) == 0 {
+			rows = append(rows, sizeRow(nil, &n.Sizes[i]))
+		}
+	}
+	if n.Comparison == nil {
+		return rows
+	}
+	for i := range n.Comparison.Sides {
+		side := &n.Comparison.Sides[i]
+		for j := range side.Sizes {
+			rows = append(rows, sizeRow(side, &side.Sizes[j]))
 		}
 	}
 	return rows
+}
+
+// sizeRow is the row of a size, of a side of a comparison or of none.
+func sizeRow(side *v1alpha1.SideMeasurement, s *v1alpha1.SizeMeasurement) Row {
+	name := fmt.Sprintf("%d bytes", s.Bytes)
+	if side != nil {
+		name = sideWords(side.Side) + ", " + name
+	}
+	return Row{Name: name, Side: side, Bytes: s.Bytes, Lost: s.Lost, Sent: s.Lost + s.Samples, Figures: &s.LatencyFigures, Size: s}
 }
 
 // RowNamed is the row of a name; nil when there is none.
@@ -183,8 +217,11 @@ func networkFigures(measured *v1alpha1.LatencyMeasurement) string {
 	if n.Load != nil {
 		words = append(words, LoadWords(n.Load))
 	}
+	if n.Comparison != nil {
+		words = append(words, ratioFigures(n.Comparison)...)
+	}
 	for i := range rows {
-		if n.Load == nil || rows[i].Rate == bestRate(n) {
+		if n.Comparison == nil && rows[i].isJudged(n) {
 			words = append(words, rows[i].words())
 		}
 	}

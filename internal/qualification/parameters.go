@@ -44,6 +44,8 @@ type Parameters struct {
 	Load *Load
 	// Traffic is nil for kind Jitter.
 	Traffic *Traffic
+	// Comparison is what is measured in turns; nil for the kinds that compare nothing. Repetitions measures each side so often.
+	Comparison *Comparison
 }
 
 // Traffic is between which ends messages go, with the values in force of what is omitted.
@@ -97,6 +99,9 @@ func ParametersOf(spec *v1alpha1.LatencyTestSpec) Parameters {
 // fillMessages are the sizes of messages, and their rates.
 func (p *Parameters) fillMessages(spec *v1alpha1.LatencyTestSpec) {
 	switch spec.Kind {
+	case v1alpha1.LatencyTestContainerVersusHost:
+		p.Comparison, p.Repetitions = containerVersusHost(p.Traffic), cmp.Or(spec.Repetitions, defaultPairs)
+		p.Sizes = orDefault(ptr.Deref(spec.PingPong, v1alpha1.PingPongTest{}).Sizes, defaultSizes())
 	case v1alpha1.LatencyTestPingPong:
 		p.Sizes = orDefault(ptr.Deref(spec.PingPong, v1alpha1.PingPongTest{}).Sizes, defaultSizes())
 	case v1alpha1.LatencyTestRateSweep:

@@ -130,7 +130,8 @@ func (r *Record) check() error {
 
 // Kinds are those of which there are records, Jitter first.
 func Kinds() []string {
-	return []string{string(v1alpha1.LatencyTestJitter), string(v1alpha1.LatencyTestPingPong), string(v1alpha1.LatencyTestRateSweep), string(v1alpha1.LatencyTestLoadSearch)}
+	return []string{string(v1alpha1.LatencyTestJitter), string(v1alpha1.LatencyTestPingPong), string(v1alpha1.LatencyTestRateSweep), string(v1alpha1.LatencyTestLoadSearch),
+		string(v1alpha1.LatencyTestContainerVersusHost)}
 }
 
 // problems are the reasons that a program may have for measuring nothing.

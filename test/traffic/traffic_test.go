@@ -34,12 +34,15 @@ import (
 // The addresses of both ends.
 const nearAddress, farAddress = "10.98.1.1", "10.98.1.2"
 
+// podOn comes before the name of a node whose pods have a network namespace of their own.
+const podOn = "pod on "
+
 // cluster is two nodes, each a network namespace of this machine, with what the operator has decided so far.
 type cluster struct {
 	t       *testing.T
 	world   *latencytest.World
 	program []string
-	// spaces are the network namespaces of nodes.
+	// spaces are the network namespaces of nodes, and with podOn before their names those of pods on them, where these have their own.
 	spaces map[string]string
 	// before is what the programs are started by.
 	before []string
@@ -169,13 +172,17 @@ func (c *cluster) pod(more ...string) *process {
 	c.t.Helper()
 	job := &c.world.Jobs[len(c.world.Jobs)-1]
 	node := job.Annotations[v1alpha1.AnnotationNode]
+	space := c.spaces[node]
+	if own := c.spaces[podOn+node]; own != "" && !job.Spec.Template.Spec.HostNetwork {
+		space = own
+	}
 	p := &process{record: filepath.Join(c.t.TempDir(), "termination-log"), log: &transcript.Transcript{}, ended: make(chan error, 1)}
 	if err := os.WriteFile(p.record, nil, 0o600); err != nil {
 		c.t.Fatal(err)
 	}
 	ctx, kill := context.WithCancel(c.t.Context())
 	p.kill = kill
-	arguments := slices.Concat([]string{"netns", "exec", c.spaces[node]}, c.before, c.program[:1], job.Spec.Template.Spec.Containers[0].Args,
+	arguments := slices.Concat([]string{"netns", "exec", space}, c.before, c.program[:1], job.Spec.Template.Spec.Containers[0].Args,
 		[]string{c.program[1], "--own=0", "--on-busy=measure", "--record=" + p.record}, more)
 	command := exec.CommandContext(ctx, "ip", arguments...)
 	command.Stdout, command.Stderr = p.log, p.log

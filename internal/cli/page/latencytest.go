@@ -50,8 +50,8 @@ type latencyNode struct {
 	Rows []latencyRow
 	// Distribution and Curves are complete SVG documents, which escape what they are made of themselves; "" without a measurement.
 	Distribution, Curves template.HTML
-	// Way are latencies of messages over their sizes or rates; "" where there is only one.
-	Way template.HTML
+	// Way are latencies of messages over their sizes or rates; "" where there is only one. Ratios are those of a comparison.
+	Way, Ratios template.HTML
 	// Unread says why there is no distribution.
 	Unread string
 }
@@ -100,7 +100,7 @@ func latencyNodeOf(node *view.LatencyNode, test *view.LatencyTest, reference *Re
 	if node.Measured == nil {
 		return n
 	}
-	curves := []picture.Series{curve("now", node.Measured)}
+	curves := sideCurves(node.Measured)
 	if node.Previous != nil {
 		curves = append(curves, curve("the run before", node.Previous))
 	}
@@ -108,21 +108,20 @@ func latencyNodeOf(node *view.LatencyNode, test *view.LatencyTest, reference *Re
 		curves = append(curves, curve(reference.Name, reference.Measurement))
 	}
 	n.Curves = template.HTML(picture.Percentiles(curves))
-	n.Way = way(node)
+	n.Way, n.Ratios = way(node), ratios(node)
 	n.Rows = latencyRows(node, test, reference)
-	if node.Measured.Histogram == "" {
-		n.Unread = "the result has no histogram"
-		return n
-	}
-	bars, err := barsOf(node.Measured)
+	series, err := barsOf("now", node.Measured)
 	if err != nil {
 		n.Unread = err.Error()
 		return n
 	}
-	series := []picture.Series{{Name: "now", Bars: bars}}
+	if len(series) == 0 {
+		n.Unread = "the result has no histogram"
+		return n
+	}
 	if reference != nil {
-		if others, err := barsOf(reference.Measurement); err == nil {
-			series = append(series, picture.Series{Name: reference.Name, Bars: others})
+		if others, err := barsOf(reference.Name, reference.Measurement); err == nil {
+			series = append(series, others...)
 		}
 	}
 	below, beside := "length of an interruption", "interruptions"
@@ -133,12 +132,38 @@ func latencyNodeOf(node *view.LatencyNode, test *view.LatencyTest, reference *Re
 	return n
 }
 
-func barsOf(m *v1alpha1.LatencyMeasurement) ([]latency.Bar, error) {
-	histogram, err := latency.DecodeHDR(m.Histogram)
-	if err != nil {
-		return nil, err
+// barsOf are the distributions of a measurement: one, or one for each side of a comparison.
+func barsOf(name string, m *v1alpha1.LatencyMeasurement) ([]picture.Series, error) {
+	var series []picture.Series
+	for _, one := range view.Histograms(m) {
+		histogram, err := latency.DecodeHDR(one.Text)
+		if err != nil {
+			return nil, err
+		}
+		series = append(series, picture.Series{Name: strings.TrimPrefix(name+", "+one.Side, "now, "), Bars: latency.Bars(histogram)})
+		if one.Side == "" {
+			series[len(series)-1].Name = name
+		}
 	}
-	return latency.Bars(histogram), nil
+	return series, nil
+}
+
+// sideCurves are the percentiles of a measurement now: those of each side of a comparison, over all sizes.
+func sideCurves(m *v1alpha1.LatencyMeasurement) []picture.Series {
+	if m.Network == nil || m.Network.Comparison == nil {
+		return []picture.Series{curve("now", m)}
+	}
+	var series []picture.Series
+	for i := range m.Network.Comparison.Sides {
+		side := &m.Network.Comparison.Sides[i]
+		figures := make([]*v1alpha1.LatencyFigures, 0, len(side.Sizes))
+		for j := range side.Sizes {
+			figures = append(figures, &side.Sizes[j].LatencyFigures)
+		}
+		_, percentiles := qualification.Worst(figures)
+		series = append(series, curve(strings.ToLower(string(side.Side)), &v1alpha1.LatencyMeasurement{Percentiles: percentiles}))
+	}
+	return series
 }
 
 // curve are the percentiles of a measurement.
@@ -187,7 +212,7 @@ type figure = func(*v1alpha1.LatencyMeasurement) (int64, bool)
 
 // networkRows are the figures of each size of messages, or of each rate.
 func networkRows(node *view.LatencyNode, row func(string, figure, func(int64) string) latencyRow) []latencyRow {
-	rows := loadRows(node, row)
+	rows := append(loadRows(node, row), ratioRows(node, row)...)
 	for _, measured := range qualification.Rows(node.Measured.Network) {
 		of := func(name string, of func(*qualification.Row) (int64, bool), words func(int64) string) {
 			rows = append(rows, row(measured.Name+": "+name, func(m *v1alpha1.LatencyMeasurement) (int64, bool) {
@@ -240,6 +265,31 @@ func loadRows(node *view.LatencyNode, row func(string, figure, func(int64) strin
 		of("highest rate that passed, messages a second", func(l *v1alpha1.LoadMeasurement) int32 { return l.BestPassPerSecond }),
 		of("lowest rate above it that did not", func(l *v1alpha1.LoadMeasurement) int32 { return l.LowestFailPerSecond }),
 	}
+}
+
+// ratioRows are how many times as long messages took as on the base of a comparison; none of other measurements.
+func ratioRows(node *view.LatencyNode, row func(string, figure, func(int64) string) latencyRow) []latencyRow {
+	c := node.Measured.Network.Comparison
+	if c == nil {
+		return nil
+	}
+	var rows []latencyRow
+	for i := range c.Sides {
+		for _, ratio := range c.Sides[i].Ratios {
+			name := fmt.Sprintf("%s to %s, %d bytes: %s", strings.ToLower(string(c.Sides[i].Side)), strings.ToLower(string(c.Base)), ratio.Bytes, qualification.Words(ratio.Percentile))
+			rows = append(rows, row(name, func(m *v1alpha1.LatencyMeasurement) (int64, bool) {
+				if m.Network == nil || m.Network.Comparison == nil || len(m.Network.Comparison.Sides) <= i {
+					return 0, false
+				}
+				found := qualification.RatioOf(&m.Network.Comparison.Sides[i], ratio.Bytes, ratio.Percentile)
+				if found == nil {
+					return 0, false
+				}
+				return found.PartsPerThousand, true
+			}, qualification.TimesWords))
+		}
+	}
+	return rows
 }
 
 func decimalWords(value int64) string { return strconv.FormatInt(value, 10) }

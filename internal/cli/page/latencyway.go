@@ -4,7 +4,9 @@
 package page
 
 import (
+	"fmt"
 	"html/template"
+	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/cli/picture"
@@ -22,6 +24,9 @@ func way(node *view.LatencyNode) template.HTML {
 	if len(rows) < 2 {
 		return ""
 	}
+	if node.Measured.Network.Comparison != nil {
+		return sidesWay(rows)
+	}
 	var series []picture.Series
 	for _, name := range []v1alpha1.PercentileName{v1alpha1.P50, v1alpha1.P99, v1alpha1.P999} {
 		if s := overRows(qualification.Words(name), name, rows); len(s.Points) > 0 {
@@ -36,6 +41,64 @@ func way(node *view.LatencyNode) template.HTML {
 		return template.HTML(picture.Rates(series))
 	}
 	return template.HTML(picture.Sizes(series))
+}
+
+// sidesWay draws the latencies of each side of a comparison over the sizes of messages.
+func sidesWay(rows []qualification.Row) template.HTML {
+	var series []picture.Series
+	for _, name := range []v1alpha1.PercentileName{v1alpha1.P50, v1alpha1.P99} {
+		for begin := 0; begin < len(rows); {
+			end := begin
+			for end < len(rows) && rows[end].Side == rows[begin].Side {
+				end++
+			}
+			title := strings.ToLower(string(rows[begin].Side.Side)) + ", " + qualification.Words(name)
+			if s := overRows(title, name, rows[begin:end]); len(s.Points) > 0 {
+				series = append(series, s)
+			}
+			begin = end
+		}
+	}
+	return template.HTML(picture.Sizes(series))
+}
+
+// ratios draws how many times as long messages took as on the base of a comparison, over their sizes; "" where nothing was compared.
+func ratios(node *view.LatencyNode) template.HTML {
+	if node.Measured.Network == nil || node.Measured.Network.Comparison == nil {
+		return ""
+	}
+	c := node.Measured.Network.Comparison
+	var series []picture.RatioSeries
+	for i := range c.Sides {
+		side := &c.Sides[i]
+		median, tail := picture.RatioSeries{Name: "50 %"}, picture.RatioSeries{Name: "tail"}
+		for j := range side.Sizes {
+			bytes := side.Sizes[j].Bytes
+			addRatio(&median, qualification.RatioOf(side, bytes, v1alpha1.P50))
+			addRatio(&tail, qualification.TailRatioOf(side, bytes))
+		}
+		for _, s := range []picture.RatioSeries{median, tail} {
+			if len(s.Points) > 0 {
+				s.Name = fmt.Sprintf("%s to %s, %s", strings.ToLower(string(side.Side)), strings.ToLower(string(c.Base)), s.Name)
+				series = append(series, s)
+			}
+		}
+	}
+	if len(series) == 0 {
+		return ""
+	}
+	return template.HTML(picture.Ratios(series))
+}
+
+// addRatio adds a ratio to a plot, where the measurements carry one.
+func addRatio(series *picture.RatioSeries, ratio *v1alpha1.LatencyRatio) {
+	if ratio != nil {
+		const parts = 1000
+		series.Points = append(series.Points, picture.Ratio{
+			Across: float64(ratio.Bytes), Value: float64(ratio.PartsPerThousand) / parts,
+			Low: float64(ratio.LowPartsPerThousand) / parts, High: float64(ratio.HighPartsPerThousand) / parts,
+		})
+	}
 }
 
 // overRows is a percentile over the sizes or rates that have it.

@@ -25,7 +25,10 @@ func TestPlots(t *testing.T) {
 		"distribution": Distribution("length of an interruption", "interruptions", []Series{{Name: "now", Bars: bars}, {Name: "reference", Bars: bars[2:]}}),
 		"percentiles":  Percentiles([]Series{over("now", 50, 90, 99, 99.9, 99.99), over("the run before", 50, 90, 99)}),
 		"rates":        Rates([]Series{over("50 %", 1000, 10_000, 10_500, 100_000), over("99 %", 10_000)}),
-		"sizes":        Sizes([]Series{over("50 %", 1, 64, 1472)}),
+		"ratios": Ratios([]RatioSeries{
+			{Name: "container to host, 50 %", Points: []Ratio{{64, 1.02, 0.99, 1.04}, {1472, 1.3, 1.25, 1.41}}}, {Name: "tail", Points: []Ratio{{64, 1.1, 0.8, 1.2}}},
+		}),
+		"sizes": Sizes([]Series{over("50 %", 1, 64, 1472)}),
 	} {
 		t.Run(name, func(t *testing.T) { golden.Assert(t, plot, "plot-"+name+".svg") })
 	}
@@ -46,6 +49,8 @@ func TestPlotsOfAnything(t *testing.T) {
 		"all of them":     Percentiles([]Series{{Name: hostile, Points: []Point{{Across: 100, Nanoseconds: 1}}}}),
 		"one place":       Rates([]Series{equal}),
 		"more than named": Sizes(six),
+		"no ratios":       Ratios(nil),
+		"a hostile ratio": Ratios([]RatioSeries{{Name: hostile, Points: []Ratio{{0, 0, 0, 0}, {-1, 9e15, -5, 9e15}}}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if counts, _ := elements(t, plot); counts["svg"] != 1 {

@@ -58,7 +58,7 @@ is the program of the Jobs of a LatencyTest: see "kubectl explain latencytest".`
 	f.IntVar(&flags.cpus, "cpus", 1, "how many CPUs are measured")
 	f.IntVar(&flags.own, "own", 0, "how many CPUs the container has asked for; 0 takes what it may use")
 	f.DurationVar(&flags.duration, "duration", time.Minute, "how long each repetition measures")
-	f.DurationVar(&flags.warmUp, "warm-up", time.Second, "how long to run the loop before")
+	f.DurationVar(&flags.warmUp, "warm-up", time.Second, "how long to run the loop, or to send messages, before; 0 for not at all")
 	f.DurationVar(&flags.threshold, "threshold", 500*time.Nanosecond, "the least length of an interruption")
 	f.IntVar(&flags.repetitions, "repetitions", 1, "how often the measurement is made")
 	f.StringVar(&flags.record, "record", "", "`FILE` for the record; the standard output without it")

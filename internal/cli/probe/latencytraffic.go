@@ -141,6 +141,9 @@ func (f *testFlags) request(r traffic.Request, cpu int) traffic.Request {
 	r.Host, r.Port, r.CPU, r.Sizes = e.server, e.port, cpu, e.sizes
 	r.Transport, r.Waiting = latency.Transport(e.transport.Value), latency.Waiting(e.waiting.Value)
 	r.WarmUp = min(r.WarmUp, f.warmUp)
+	if f.warmUp == 0 {
+		r.WarmUpPings = 0
+	}
 	return r
 }
 

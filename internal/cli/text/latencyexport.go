@@ -50,6 +50,7 @@ func networkColumns() []string {
 		"server", "path", "bytes", "samples", "lost", "stray", "minimum_ns", "mean_ns", "deviation_ns", "repetition_medians_ns",
 		"rate", "achieved", "sent", "gaps", "duplicates", "reordered", "late", "maximum_lateness_ns", "answers_lost", "sent_p50_ns", "sent_p99_ns", "sent_maximum_ns",
 		"trial", "confirmation", "repetition_best_passes",
+		"side", "base", "ratio_p50_ppt", "ratio_p50_low_ppt", "ratio_p50_high_ppt", "tail", "ratio_tail_ppt", "ratio_tail_low_ppt", "ratio_tail_high_ppt",
 	}
 }
 
@@ -72,11 +73,38 @@ func csvRows(test *view.LatencyTest, node *view.LatencyNode) [][]string {
 			stray = decimal(row.Size.Stray)
 		}
 		rows = append(rows, slices.Concat(csvRow(test, &ofRow), []string{
-			n.Server, string(n.Path), decimal(int64(row.Bytes)), decimal(f.Samples), decimal(row.Lost), stray, decimal(f.MinimumNanoseconds),
-			decimal(f.MeanNanoseconds), decimal(f.DeviationNanoseconds), spaced(n.RepetitionMediansNanoseconds),
-		}, rateCells(row.Rate), loadCells(n.Load, row.Rate)))
+			n.Server, string(row.Path(n)), decimal(int64(row.Bytes)), decimal(f.Samples), decimal(row.Lost), stray, decimal(f.MinimumNanoseconds),
+			decimal(f.MeanNanoseconds), decimal(f.DeviationNanoseconds), spaced(mediansOf(n, row)),
+		}, rateCells(row.Rate), loadCells(n.Load, row.Rate), sideCells(n.Comparison, row)))
 	}
 	return rows
+}
+
+// mediansOf are the medians of the repetitions, of the side of a comparison where there are several.
+func mediansOf(n *v1alpha1.NetworkMeasurement, row *qualification.Row) []int64 {
+	if row.Side != nil {
+		return row.Side.RepetitionMediansNanoseconds
+	}
+	return n.RepetitionMediansNanoseconds
+}
+
+// sideCells are the columns of comparisons; empty for others. The base has no ratios.
+func sideCells(c *v1alpha1.ComparisonMeasurement, row *qualification.Row) []string {
+	const ofSides, ofRatio = 9, 3
+	if row.Side == nil {
+		return make([]string, ofSides)
+	}
+	cells := func(r *v1alpha1.LatencyRatio) []string {
+		if r == nil {
+			return make([]string, ofRatio)
+		}
+		return []string{decimal(r.PartsPerThousand), decimal(r.LowPartsPerThousand), decimal(r.HighPartsPerThousand)}
+	}
+	tail, name := qualification.TailRatioOf(row.Side, row.Bytes), ""
+	if tail != nil {
+		name = string(tail.Percentile)
+	}
+	return slices.Concat([]string{string(row.Side.Side), string(c.Base)}, cells(qualification.RatioOf(row.Side, row.Bytes, v1alpha1.P50)), []string{name}, cells(tail))
 }
 
 // loadCells are the columns of searches; empty for others.
@@ -149,8 +177,8 @@ func csvRow(test *view.LatencyTest, node *view.LatencyNode) []string {
 	return append(row, spaced(m.RepetitionMaximumsNanoseconds), trend, f.Kernel, f.Microcode, f.BIOSVersion, f.PlanHash)
 }
 
-// LatencyLog writes the histograms as a log of HdrHistogram, a line for each node with the tag test/node, which its tools read. Nodes
-// without a histogram are returned by name.
+// LatencyLog writes the histograms as a log of HdrHistogram, a line for each node with the tag test/node, or for each side of a comparison with the
+// tag test/node/side, which its tools read. Nodes without a histogram are returned by name.
 func LatencyLog(w io.Writer, tests []view.LatencyTest) (without []string, err error) {
 	out := hdrhistogram.NewHistogramLogWriter(w)
 	if err := out.OutputLogFormatVersion(); err != nil {
@@ -163,21 +191,31 @@ func LatencyLog(w io.Writer, tests []view.LatencyTest) (without []string, err er
 		for j := range tests[i].Nodes {
 			node := &tests[i].Nodes[j]
 			name := tests[i].Namespace + "/" + tests[i].Name + "/" + node.Node
-			if node.Measured == nil || node.Measured.Histogram == "" {
+			found := view.Histograms(node.Measured)
+			if len(found) == 0 {
 				without = append(without, name)
-				continue
 			}
-			histogram, err := latency.DecodeHDR(node.Measured.Histogram)
-			if err != nil {
-				return without, fmt.Errorf("the histogram of %s: %w", name, err)
-			}
-			histogram.SetTag(name)
-			histogram.SetStartTimeMs(node.Measured.CompletedTime.UnixMilli())
-			histogram.SetEndTimeMs(node.Measured.CompletedTime.UnixMilli())
-			if err := out.OutputIntervalHistogram(histogram); err != nil {
-				return without, fmt.Errorf("writing the log: %w", err)
+			for _, one := range found {
+				if err := logOf(out, strings.TrimSuffix(name+"/"+one.Side, "/"), one.Text, node.Measured.CompletedTime.UnixMilli()); err != nil {
+					return without, err
+				}
 			}
 		}
 	}
 	return without, nil
+}
+
+// logOf writes a line of a log.
+func logOf(out *hdrhistogram.HistogramLogWriter, name, text string, milliseconds int64) error {
+	histogram, err := latency.DecodeHDR(text)
+	if err != nil {
+		return fmt.Errorf("the histogram of %s: %w", name, err)
+	}
+	histogram.SetTag(name)
+	histogram.SetStartTimeMs(milliseconds)
+	histogram.SetEndTimeMs(milliseconds)
+	if err := out.OutputIntervalHistogram(histogram); err != nil {
+		return fmt.Errorf("writing the log: %w", err)
+	}
+	return nil
 }

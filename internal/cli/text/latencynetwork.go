@@ -23,7 +23,7 @@ func networkTable(test *view.LatencyTest, palette Palette, columns int) string {
 	for _, name := range qualification.Percentiles() {
 		header = append(header, strings.TrimSuffix(qualification.Words(name), " %")+"%")
 	}
-	header = append(header, "MAXIMUM", repetitionsColumn(test.Kind), "CHANGE")
+	header = append(append(header, "MAXIMUM"), append(ratioColumns(test.Kind), repetitionsColumn(test.Kind), "CHANGE")...)
 	var rows [][]string
 	for i := range test.Nodes {
 		rows = append(rows, networkRows(&test.Nodes[i], palette, len(header))...)
@@ -33,16 +33,46 @@ func networkTable(test *view.LatencyTest, palette Palette, columns int) string {
 
 // repetitionsColumn is the name of what is compared between runs.
 func repetitionsColumn(kind v1alpha1.LatencyTestKind) string {
-	if kind == v1alpha1.LatencyTestLoadSearch {
+	switch kind {
+	case v1alpha1.LatencyTestLoadSearch:
 		return "BEST PASSES"
+	case v1alpha1.LatencyTestContainerVersusHost:
+		return "RATIOS"
+	default:
+		return "MEDIANS"
 	}
-	return "MEDIANS"
+}
+
+// ratioColumns are how many times as long messages took as on the base of a comparison; none of other kinds.
+func ratioColumns(kind v1alpha1.LatencyTestKind) []string {
+	if kind == v1alpha1.LatencyTestContainerVersusHost {
+		return []string{"50% RATIO", "TAIL RATIO"}
+	}
+	return nil
+}
+
+// ratioCells are the cells of ratioColumns.
+func ratioCells(row *qualification.Row) []string {
+	if row.Side == nil {
+		return nil
+	}
+	median, tail := notCarried, notCarried
+	if ratio := qualification.RatioOf(row.Side, row.Bytes, v1alpha1.P50); ratio != nil {
+		median = qualification.RatioWords(ratio)
+	}
+	if ratio := qualification.TailRatioOf(row.Side, row.Bytes); ratio != nil {
+		tail = qualification.Words(ratio.Percentile) + ": " + qualification.RatioWords(ratio)
+	}
+	return []string{median, tail}
 }
 
 // messageColumns say what was sent, and what became of it.
 func messageColumns(kind v1alpha1.LatencyTestKind) []string {
 	if kind == v1alpha1.LatencyTestPingPong {
 		return []string{"BYTES", "SAMPLES", "LOST"}
+	}
+	if kind == v1alpha1.LatencyTestContainerVersusHost {
+		return []string{"SIDE", "BYTES", "SAMPLES", "LOST"}
 	}
 	columns := []string{"RATE", "REACHED", "BYTES", "SAMPLES", "LOST", "REORDERED", "LATE"}
 	if kind == v1alpha1.LatencyTestLoadSearch {
@@ -54,6 +84,9 @@ func messageColumns(kind v1alpha1.LatencyTestKind) []string {
 // messageCells are the cells of messageColumns.
 func messageCells(row *qualification.Row) []string {
 	cells := []string{strconv.Itoa(int(row.Bytes)), decimal(row.Figures.Samples), decimal(row.Lost)}
+	if row.Side != nil {
+		return append([]string{string(row.Side.Side)}, cells...)
+	}
 	if row.Rate == nil {
 		return cells
 	}
@@ -73,7 +106,7 @@ func networkRows(node *view.LatencyNode, palette Palette, columns int) [][]strin
 	rows := make([][]string, 0, len(measured))
 	for i := range measured {
 		f := measured[i].Figures
-		row := slices.Concat([]string{node.Node, outcomeWords(node, palette), n.Server, string(n.Path)}, messageCells(&measured[i]),
+		row := slices.Concat([]string{node.Node, outcomeWords(node, palette), n.Server, string(measured[i].Path(n))}, messageCells(&measured[i]),
 			[]string{latency.Length(f.MinimumNanoseconds), latency.Length(f.MeanNanoseconds)})
 		for _, name := range qualification.Percentiles() {
 			row = append(row, percentileWords(f.Percentiles, name))
@@ -82,7 +115,8 @@ func networkRows(node *view.LatencyNode, palette Palette, columns int) [][]strin
 		if i == 0 {
 			medians = repetitionWords(node.Measured)
 		}
-		rows = append(rows, append(row, latency.Length(f.MaximumNanoseconds), medians, trendWords(node.Change, palette)))
+		row = append(append(row, latency.Length(f.MaximumNanoseconds)), ratioCells(&measured[i])...)
+		rows = append(rows, append(row, medians, trendWords(node.Change, palette)))
 	}
 	return rows
 }
@@ -118,6 +152,20 @@ func networkChangeRows(before, after *v1alpha1.NetworkMeasurement) [][]string {
 		if is.Rate != nil && was.Rate != nil {
 			row("late", decimal(was.Rate.Late), decimal(is.Rate.Late))
 		}
+		ratioChanges(was, &is, row)
 	}
 	return rows
+}
+
+// ratioChanges tells the ratios of a side of a comparison in both measurements; the base has none.
+func ratioChanges(was, is *qualification.Row, row func(what, then, now string)) {
+	if is.Side == nil || was.Side == nil {
+		return
+	}
+	then, now := ratioCells(was), ratioCells(is)
+	for i, what := range []string{"ratio of 50 %", "ratio of the tail"} {
+		if now[i] != notCarried || then[i] != notCarried {
+			row(what, then[i], now[i])
+		}
+	}
 }

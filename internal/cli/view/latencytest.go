@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,6 +82,24 @@ func OfLatencyResult(result *v1alpha1.LatencyTestResult, before *v1alpha1.Latenc
 		node.Change = &change
 	}
 	return node
+}
+
+// Histogram is an encoded histogram of a measurement, of a side of a comparison in lower case, or of none.
+type Histogram struct{ Side, Text string }
+
+// Histograms are those that a measurement has, which may be nil.
+func Histograms(m *v1alpha1.LatencyMeasurement) []Histogram {
+	if m == nil {
+		return nil
+	}
+	found := []Histogram{{Text: m.Histogram}}
+	if m.Network != nil && m.Network.Comparison != nil {
+		for i := range m.Network.Comparison.Sides {
+			side := &m.Network.Comparison.Sides[i]
+			found = append(found, Histogram{strings.ToLower(string(side.Side)), side.Histogram})
+		}
+	}
+	return slices.DeleteFunc(found, func(h Histogram) bool { return h.Text == "" })
 }
 
 // OnlyRun makes nodes Inconclusive whose measurement is of a run before the wanted one: it stands where a later run gave no result,

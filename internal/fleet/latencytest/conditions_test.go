@@ -119,6 +119,12 @@ func otherOutcomes() map[string]outcome {
 			s.Image = ""
 			s.step()
 		}, "False/False/True/True ImageUnknown"},
+		"the namespace is not made for pods in the network of a node": {func(s *scene) {
+			s.TrafficImage, s.HostNamespace = "registry.example/lowlatency-traffic:v1", "agents"
+			s.Test.Spec.Kind = v1alpha1.LatencyTestContainerVersusHost
+			s.Test.Spec.Traffic = &v1alpha1.TestTraffic{Transport: v1alpha1.TransportUDP, Server: v1alpha1.TestServer{Placement: v1alpha1.ServerOnSameNode}}
+			s.step()
+		}, "False/False/True/True NamespaceNotPermitted"},
 		"too many nodes are selected": {func(s *scene) {
 			for i := range v1alpha1.MaxTestedNodes {
 				s.add(fmt.Sprintf("more-%03d", i))

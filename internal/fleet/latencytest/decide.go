@@ -59,7 +59,7 @@ func (d *decider) of(c *candidate) v1alpha1.LatencyTestResult {
 		d.follow(c, result)
 	}
 	if result.Activity != v1alpha1.LatencyRunning {
-		result.Activity = v1alpha1.LatencyIdle
+		result.Activity, result.ComparedRuns = v1alpha1.LatencyIdle, 0
 	}
 	d.judge(c, result)
 	if result.Activity == v1alpha1.LatencyIdle && d.isDue(result) {
@@ -105,9 +105,17 @@ func (d *decider) followClient(c *candidate, result *v1alpha1.LatencyTestResult)
 	}
 }
 
-// conclude takes what the pod of a finished Job has left behind.
+// conclude takes what the pod of a finished Job has left behind. Where sides are compared, the next run begins.
 func (d *decider) conclude(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult) {
-	measured, problem := d.harvest(job, c, result)
+	record, problem := d.harvest(job, c, result)
+	if problem != nil {
+		d.fail(result, problem)
+		return
+	}
+	if d.nextRun(c, result) {
+		return
+	}
+	measured, problem := d.measured(record, c, result)
 	if problem != nil {
 		d.fail(result, problem)
 		return
@@ -118,6 +126,7 @@ func (d *decider) conclude(job *batchv1.Job, c *candidate, result *v1alpha1.Late
 // wait says how far a Job is that is under way, and ends one whose pod does not start.
 func (d *decider) wait(job *batchv1.Job, result *v1alpha1.LatencyTestResult, age time.Duration) {
 	sentence, started := d.progress(job)
+	sentence = d.inSeries(result) + sentence
 	if !started && age >= StartTime {
 		d.stop(job)
 		d.fail(result, faultf(v1alpha1.TestNotStarted, "no measurement began within %s: %s", StartTime, sentence))
@@ -150,7 +159,8 @@ func (d *decider) stop(job *batchv1.Job) {
 
 // fail notes that a run gave nothing that can be judged.
 func (d *decider) fail(result *v1alpha1.LatencyTestResult, problem *fault) {
-	result.Activity, result.PendingFingerprint = v1alpha1.LatencyIdle, nil
+	problem.message = d.inSeries(result) + problem.message
+	result.Activity, result.PendingFingerprint, result.ComparedRuns = v1alpha1.LatencyIdle, nil, 0
 	result.Outcome, result.Reason = v1alpha1.LatencyInconclusive, shorten.Sentence(problem.reason, v1alpha1.MaxTestReasonLength)
 	result.Message = shorten.Sentence(problem.message, v1alpha1.MaxTestMessageLength)
 	result.Attempts, result.AttemptedTime = min(result.Attempts+1, v1alpha1.MaxTestRuns), new(metav1.NewTime(d.Now))
@@ -161,8 +171,7 @@ func (d *decider) succeed(result *v1alpha1.LatencyTestResult, measured *v1alpha1
 	result.Activity, result.PendingFingerprint = v1alpha1.LatencyIdle, nil
 	result.Attempts, result.AttemptedTime = 0, nil
 	if result.Measured != nil {
-		result.Previous = result.Measured
-		result.Previous.Histogram = ""
+		result.Previous = withoutHistograms(result.Measured)
 	}
 	result.Measured = measured
 }
@@ -326,7 +335,7 @@ func (d *decider) start(c *candidate, result *v1alpha1.LatencyTestResult) (waits
 	if d.jobNamed(job.Name) == nil {
 		d.Start = append(d.Start, job)
 	}
-	result.Activity, result.Job, result.StartedTime = v1alpha1.LatencyRunning, name, new(metav1.NewTime(d.Now))
+	result.Activity, result.Job, result.StartedTime = v1alpha1.LatencyRunning, d.nameOfRun(name, 0), new(metav1.NewTime(d.Now))
 	result.PendingFingerprint = new(c.fingerprint())
 	if result.Outcome == "" {
 		result.Message = "Job " + job.Name + " was made"

@@ -78,9 +78,9 @@ func isControlledBy(object metav1.Object, uid types.UID) bool {
 	return owner != nil && uid != "" && owner.UID == uid
 }
 
-// sameProgram compares what containers run; the image may be that of another version of the operator.
+// sameProgram compares what containers run and in which network; the image may be that of another version of the operator.
 func sameProgram(have, want *corev1.PodSpec) bool {
-	return len(have.InitContainers) == 0 && len(have.Containers) == 1 && len(have.Containers[0].Command) == 0 &&
+	return have.HostNetwork == want.HostNetwork && len(have.InitContainers) == 0 && len(have.Containers) == 1 && len(have.Containers[0].Command) == 0 &&
 		slices.Equal(have.Containers[0].Args, want.Containers[0].Args)
 }
 
@@ -108,7 +108,7 @@ func (w *World) podIsLate(job *batchv1.Job) time.Duration {
 }
 
 // harvest reads what the pod of a finished Job has left behind.
-func (w *World) harvest(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult) (*v1alpha1.LatencyMeasurement, *fault) {
+func (w *World) harvest(job *batchv1.Job, c *candidate, result *v1alpha1.LatencyTestResult) (*qualification.Record, *fault) {
 	record, problem := w.record(job, c, result)
 	if problem != nil {
 		return nil, problem
@@ -116,17 +116,30 @@ func (w *World) harvest(job *batchv1.Job, c *candidate, result *v1alpha1.Latency
 	if record.Problem != nil {
 		return nil, &fault{record.Problem.Reason, record.Problem.Message}
 	}
-	if problem := w.contradiction(record, c, result); problem != nil {
-		return nil, problem
-	}
+	return record, w.contradiction(record, c, result)
+}
+
+// measured is what the Jobs of a node have measured, of which the last left a record.
+func (w *World) measured(record *qualification.Record, c *candidate, result *v1alpha1.LatencyTestResult) (*v1alpha1.LatencyMeasurement, *fault) {
+	parameters := qualification.ParametersOf(&w.Test.Spec)
 	measured := &v1alpha1.LatencyMeasurement{
-		CompletedTime: metav1.NewTime(w.Now), Run: w.Test.Spec.Run, ParametersHash: qualification.ParametersOf(&w.Test.Spec).Hash(),
-		Fingerprint: c.fingerprint(), CPUs: record.CPUs, WorstCPU: record.WorstCPU, Interruptions: record.Interruptions,
+		CPUs: record.CPUs, WorstCPU: record.WorstCPU, Interruptions: record.Interruptions,
 		MaximumNanoseconds: record.MaximumNanoseconds, StolenPartsPerMillion: record.StolenPartsPerMillion, Percentiles: record.Percentiles,
 		RepetitionMaximumsNanoseconds: record.RepetitionMaximums, Causes: record.Causes, CountedInterrupts: record.CountedInterrupts, Histogram: record.Histogram,
 	}
-	if record.Network != nil {
+	switch {
+	case parameters.Comparison != nil:
+		records, problem := w.recordsOfRuns(&parameters, c, result)
+		if problem != nil {
+			return nil, problem
+		}
+		measured = qualification.Compared(&parameters, records, result.Server.Node)
+	case record.Network != nil:
 		measured.Network = record.Network.Measurement(result.Server.Node)
+	}
+	measured.CompletedTime, measured.Run, measured.ParametersHash = metav1.NewTime(w.Now), w.Test.Spec.Run, parameters.Hash()
+	measured.Fingerprint = c.fingerprint()
+	if measured.Network != nil {
 		measured.Network.ServerFingerprint = w.serverFingerprint(c, result.Server.Node)
 	}
 	return measured, nil
@@ -231,9 +244,9 @@ func notSent(record *qualification.Record, asked *qualification.Parameters) *fau
 	if last := len(rates); last > 0 && last < len(wanted) && qualification.IsMissed(&m.Rates[last-1]) {
 		wanted = wanted[:last]
 	}
-	if !slices.Equal(sizes, asked.Sizes) || !slices.Equal(rates, wanted) || len(record.RepetitionMaximums) != int(asked.Repetitions) {
+	if !slices.Equal(sizes, asked.Sizes) || !slices.Equal(rates, wanted) || len(record.RepetitionMaximums) != int(asked.RepetitionsOfRun()) {
 		return faultf(v1alpha1.TestBadResult, "the record is of %v bytes at %v a second in %d repetitions, and %v bytes at %v a second in %d repetitions were asked for",
-			sizes, rates, len(record.RepetitionMaximums), asked.Sizes, asked.Rates, asked.Repetitions)
+			sizes, rates, len(record.RepetitionMaximums), asked.Sizes, asked.Rates, asked.RepetitionsOfRun())
 	}
 	return nil
 }

@@ -27,6 +27,9 @@ func (d *decider) stalled() (reason, message string) {
 	case d.Test.Spec.Kind == v1alpha1.LatencyTestJitter && d.Image == "":
 		return v1alpha1.ReasonImageUnknown, "the image of the operator's program is not known: start the operator's manager with --image, " +
 			"or as a Pod with the environment variable POD_NAME"
+	case d.needsHosts() && d.Test.Namespace != d.HostNamespace:
+		return v1alpha1.ReasonNamespaceNotPermitted, fmt.Sprintf("a LatencyTest of kind %s has pods in the network namespace of its nodes, which only namespace %s is made for: make it there",
+			d.Test.Spec.Kind, d.HostNamespace)
 	case len(d.selectedNodes) > d.mostNodes():
 		return v1alpha1.ReasonTooManyNodes, fmt.Sprintf("spec.nodes selects %d nodes, and a LatencyTest of kind %s has at most %d: make several of it by nodeSelector",
 			len(d.selectedNodes), d.Test.Spec.Kind, d.mostNodes())
@@ -36,7 +39,11 @@ func (d *decider) stalled() (reason, message string) {
 
 // mostNodes is how many nodes a test has at most: what was measured of them has to find room in one object.
 func (w *World) mostNodes() int {
-	if p := qualification.ParametersOf(&w.Test.Spec); p.IsOnSchedule() {
+	p := qualification.ParametersOf(&w.Test.Spec)
+	switch {
+	case p.Comparison != nil:
+		return v1alpha1.MaxComparedNodes
+	case p.IsOnSchedule():
 		return v1alpha1.MaxSweptNodes
 	}
 	return v1alpha1.MaxTestedNodes

@@ -114,7 +114,7 @@ func (d *decider) followServer(c *candidate, result *v1alpha1.LatencyTestResult)
 	}
 	age := d.Now.Sub(result.StartedTime.Time)
 	switch {
-	case server != nil && d.isOutdated(server, c, result):
+	case d.isOutdatedSeries(server, c, result):
 		result.Activity, result.PendingFingerprint = v1alpha1.LatencyIdle, nil
 	case !d.exists(result.Server.Node):
 		d.fail(result, faultf(v1alpha1.TestPeerVanished, "node %s, which ran the server, went away", result.Server.Node))
@@ -283,9 +283,14 @@ func networksOf(pool *v1alpha1.BypassNICPool, end *v1alpha1.TestEnd) string {
 // serverJobFor is the Job of the server of a node; the candidate is the node that runs it.
 func (w *World) serverJobFor(server *candidate, result *v1alpha1.LatencyTestResult) *batchv1.Job {
 	parameters := qualification.ParametersOf(&w.Test.Spec)
-	seconds := int64(StartTime.Seconds()) + trafficSeconds(&parameters)
+	// The client of each run has to start.
+	seconds := int64(parameters.Runs()) * (int64(StartTime.Seconds()) + trafficSeconds(&parameters))
 	args := []string{"--kind=" + string(parameters.Kind), "--role=Server"}
-	return w.trafficJob(server, &parameters.Traffic.Server.TestEnd, result.Server.Job, seconds, trafficMebibytes, args)
+	job := w.trafficJob(server, &parameters.Traffic.Server.TestEnd, result.Server.Job, seconds, trafficMebibytes, args)
+	if w.needsHosts() {
+		job.Spec.Template.Labels = withLabel(job.Spec.Template.Labels, v1alpha1.LabelTestClients, string(v1alpha1.LatencySideHost))
+	}
+	return job
 }
 
 // clientJobFor is the Job of the client that measures a node.
@@ -298,7 +303,7 @@ func (w *World) clientJobFor(c *candidate, name string, result *v1alpha1.Latency
 	args := []string{
 		"--kind=" + string(parameters.Kind), "--role=Client", "--server=" + address, "--transport=" + string(parameters.Traffic.Transport),
 		"--waiting=" + string(parameters.Traffic.Waiting), "--sizes=" + commas(parameters.Sizes),
-		"--duration=" + parameters.Duration.String(), fmt.Sprintf("--repetitions=%d", parameters.Repetitions),
+		"--duration=" + parameters.Duration.String(), fmt.Sprintf("--repetitions=%d", parameters.RepetitionsOfRun()),
 	}
 	if len(parameters.Rates) > 0 {
 		args = append(args, "--rates="+commas(parameters.Rates), fmt.Sprintf("--answers=%d", parameters.Answers))
@@ -306,7 +311,15 @@ func (w *World) clientJobFor(c *candidate, name string, result *v1alpha1.Latency
 	if parameters.Load != nil {
 		args = append(args, searchArgs(parameters.Load)...)
 	}
-	return w.trafficJob(c, &parameters.Traffic.Client, name, trafficSeconds(&parameters), clientMebibytes(&parameters), args)
+	side := parameters.SideOf(int(result.ComparedRuns))
+	job := w.trafficJob(c, &side.Client, name, trafficSeconds(&parameters), clientMebibytes(&parameters), args)
+	if side.IsOnHost {
+		moveToHost(job)
+	}
+	if parameters.Comparison != nil {
+		job.Spec.TTLSecondsAfterFinished = new(int32(keptSeconds + parameters.Runs()*int(StartTime.Seconds()+float64(trafficSeconds(&parameters)))))
+	}
+	return job
 }
 
 // searchArgs say how a search goes.
@@ -335,13 +348,13 @@ func clientMebibytes(p *qualification.Parameters) int {
 	return trafficMebibytes + sizeMebibytes*len(p.Sizes) + int(answers>>20)
 }
 
-// trafficSeconds is what a measurement takes at most. Each trial of a search takes longer than its messages are sent.
+// trafficSeconds is what the measurement of a Job takes at most. Each trial of a search takes longer than its messages are sent.
 func trafficSeconds(p *qualification.Parameters) int64 {
 	longest := p.Duration
 	if p.Load != nil {
 		longest *= 2
 	}
-	return int64(p.Repetitions) * int64((longest + trafficOverhead).Seconds())
+	return int64(p.RepetitionsOfRun()) * int64((longest + trafficOverhead).Seconds())
 }
 
 func commas(numbers []int32) string {

@@ -50,7 +50,9 @@ type World struct {
 	Elsewhere map[string]string
 	// Image of the operator's program, and TrafficImage of the one that measures over the network; "" when it is not known.
 	Image, TrafficImage string
-	Now                 time.Time
+	// HostNamespace is the only namespace whose tests may have pods in the network namespace of a node.
+	HostNamespace string
+	Now           time.Time
 }
 
 // Decision is what is to be done.

@@ -155,7 +155,7 @@ func TestInstall(t *testing.T) {
 	}{
 		"everything": {cluster: &cluster{}},
 		"kinds that the API server does not have are left out": {
-			cluster: &cluster{}, missing: []string{"SecurityContextConstraints", "ServiceMonitor", "PrometheusRule"}, want: 4,
+			cluster: &cluster{}, missing: []string{"SecurityContextConstraints", "ServiceMonitor", "PrometheusRule"}, want: 5,
 		},
 		"one refusal keeps nothing else from it": {
 			cluster: &cluster{refused: "DaemonSet"}, want: 1, problem: "installing DaemonSet lowlatency-operator-agent: no",

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Low Latency Node Operator Authors.
+
+package qualification
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/latency"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
+)
+
+// defaultPairs is how often each side of a comparison is measured: one more than carries an interval, and as often first as last.
+const defaultPairs = 6
+
+// Side is one of the things that a comparison measures in turns: which pods its client and its server are.
+type Side struct {
+	Name           v1alpha1.LatencySide
+	Client, Server v1alpha1.TestEnd
+	// IsOnHost says that the client is in the network namespace of its node.
+	IsOnHost bool
+}
+
+// Comparison is what is measured in turns.
+type Comparison struct {
+	Sides []Side
+	// Base is the side with which the others are compared.
+	Base v1alpha1.LatencySide
+}
+
+// containerVersusHost compares a pod as users have it with the namespace of its node. The server is the same pod for both.
+func containerVersusHost(traffic *Traffic) *Comparison {
+	host := traffic.Client
+	// There is no network of a pod in the namespace of the node, which has its own addresses.
+	host.Address = ""
+	return &Comparison{Base: v1alpha1.LatencySideHost, Sides: []Side{
+		{Name: v1alpha1.LatencySideContainer, Client: traffic.Client, Server: traffic.Server.TestEnd},
+		{Name: v1alpha1.LatencySideHost, Client: host, Server: traffic.Server.TestEnd, IsOnHost: true},
+	}}
+}
+
+// at is the index of the side that a run measures. The order turns round with each repetition, so that what becomes slower or faster meanwhile favours
+// no side.
+func (c *Comparison) at(run int) int {
+	repetition, turn := run/len(c.Sides), run%len(c.Sides)
+	if repetition%2 == 1 {
+		return len(c.Sides) - 1 - turn
+	}
+	return turn
+}
+
+// Runs is how many Jobs measure a node, one after the other: one for each side in each repetition, or one that makes all repetitions.
+func (p *Parameters) Runs() int {
+	if p.Comparison == nil {
+		return 1
+	}
+	return len(p.Comparison.Sides) * int(p.Repetitions)
+}
+
+// RepetitionsOfRun is how often one Job measures.
+func (p *Parameters) RepetitionsOfRun() int32 {
+	if p.Comparison == nil {
+		return p.Repetitions
+	}
+	return 1
+}
+
+// SideOf is the side that a run measures; of a kind that compares nothing, the only one, which has no name.
+func (p *Parameters) SideOf(run int) Side {
+	if p.Comparison == nil {
+		return Side{Client: p.Traffic.Client, Server: p.Traffic.Server.TestEnd}
+	}
+	return p.Comparison.Sides[p.Comparison.at(run)]
+}
+
+// Compared puts the records of all runs of a comparison together, in the order of the runs; server is the node of the server. Each record is of the
+// same sizes.
+func Compared(p *Parameters, records []*Record, server string) *v1alpha1.LatencyMeasurement {
+	c := p.Comparison
+	of := make([][]*Record, len(c.Sides))
+	for run, record := range records {
+		of[c.at(run)] = append(of[c.at(run)], record)
+	}
+	compared := &v1alpha1.ComparisonMeasurement{Base: c.Base}
+	for i := range c.Sides {
+		compared.Sides = append(compared.Sides, sideOf(c.Sides[i].Name, of[i]))
+	}
+	base := slices.IndexFunc(c.Sides, func(s Side) bool { return s.Name == c.Base })
+	for i := range compared.Sides {
+		if i != base {
+			compared.Sides[i].Ratios = ratiosOf(of[i], of[base])
+		}
+	}
+	first := &compared.Sides[0]
+	measured := &v1alpha1.LatencyMeasurement{Network: &v1alpha1.NetworkMeasurement{
+		Server: server, ServerKernel: records[0].Network.ServerKernel, Path: pathOfSides(compared.Sides), PathMessage: first.PathMessage,
+		Comparison: compared, RepetitionMediansNanoseconds: first.RepetitionMediansNanoseconds,
+	}}
+	for _, record := range of[0] {
+		measured.RepetitionMaximumsNanoseconds = append(measured.RepetitionMaximumsNanoseconds, record.MaximumNanoseconds)
+	}
+	measured.CPUs = cpusOf(records)
+	measured.MaximumNanoseconds, measured.Percentiles = Worst(Judged(measured.Network))
+	return measured
+}
+
+// sideOf is what was measured on one side.
+func sideOf(name v1alpha1.LatencySide, records []*Record) v1alpha1.SideMeasurement {
+	last := records[len(records)-1]
+	s := v1alpha1.SideMeasurement{Side: name, PathMessage: last.Network.PathMessage, CPUs: cpusOf(records), Histogram: middle(records).Histogram}
+	path := latency.Path{State: latency.PathState(last.Network.Path)}
+	for i, record := range records {
+		path = latency.Path{State: latency.PathState(record.Network.Path)}.And(path)
+		s.RepetitionMediansNanoseconds = append(s.RepetitionMediansNanoseconds, record.Network.Medians[0])
+		for j, row := range record.Network.Sizes {
+			if size := sizeOf(row); i == 0 {
+				s.Sizes = append(s.Sizes, size)
+			} else {
+				addSize(&s.Sizes[j], &size)
+			}
+		}
+	}
+	s.Path = v1alpha1.LatencyPath(path.State)
+	return s
+}
+
+// middle is the record whose median is in the middle.
+func middle(records []*Record) *Record {
+	sorted := slices.SortedFunc(slices.Values(records), func(a, b *Record) int { return cmp.Compare(a.Network.Medians[0], b.Network.Medians[0]) })
+	return sorted[(len(sorted)-1)/2]
+}
+
+// addSize takes another repetition into the figures of a size: counts add up, and of each figure the worst counts.
+func addSize(s, one *v1alpha1.SizeMeasurement) {
+	s.Lost, s.Stray, s.Samples = s.Lost+one.Lost, s.Stray+one.Stray, s.Samples+one.Samples
+	s.MinimumNanoseconds = min(s.MinimumNanoseconds, one.MinimumNanoseconds)
+	s.MeanNanoseconds = max(s.MeanNanoseconds, one.MeanNanoseconds)
+	s.DeviationNanoseconds = max(s.DeviationNanoseconds, one.DeviationNanoseconds)
+	s.MaximumNanoseconds = max(s.MaximumNanoseconds, one.MaximumNanoseconds)
+	s.Percentiles = WorstPercentiles(false, s.Percentiles, one.Percentiles)
+}
+
+// cpusOf are those to which clients were kept.
+func cpusOf(records []*Record) string {
+	var all cpus.Set
+	for _, record := range records {
+		if set, err := cpus.Parse(record.CPUs); err == nil {
+			all = all.Union(set)
+		}
+	}
+	return all.String()
+}
+
+// ratiosOf are how many times as long messages took as on the base, for each size and each percentile that all runs carry. There are none of fewer runs
+// than carry an interval.
+func ratiosOf(side, base []*Record) []v1alpha1.LatencyRatio {
+	var ratios []v1alpha1.LatencyRatio
+	for size, row := range side[0].Network.Sizes {
+		for i, name := range Percentiles() {
+			these, carriedHere := percentileOfRuns(side, size, i)
+			those, carriedThere := percentileOfRuns(base, size, i)
+			if !carriedHere || !carriedThere {
+				break
+			}
+			ratio, err := latency.Compare(these, those)
+			if err != nil {
+				continue
+			}
+			ratios = append(ratios, v1alpha1.LatencyRatio{
+				Bytes: int32(row[0]), Percentile: name, PartsPerThousand: int64(math.Round(ratio.Value * partsPerThousand)),
+				// Outwards, so that rounding decides nothing.
+				LowPartsPerThousand: int64(math.Floor(ratio.Low * partsPerThousand)), HighPartsPerThousand: int64(math.Ceil(ratio.High * partsPerThousand)),
+			})
+		}
+	}
+	return ratios
+}
+
+// percentileOfRuns is a percentile of the size at an index in each run, and whether all runs carry it.
+func percentileOfRuns(records []*Record, size, percentile int) (values []int64, carried bool) {
+	for _, record := range records {
+		figures := record.Network.Sizes[size][sizeColumns+figureColumns:]
+		if percentile >= len(figures) {
+			return nil, false
+		}
+		values = append(values, figures[percentile])
+	}
+	return values, true
+}
+
+// pathOfSides is the path of all sides; Mixed when they went different ways.
+func pathOfSides(sides []v1alpha1.SideMeasurement) v1alpha1.LatencyPath {
+	path := latency.Path{State: latency.PathState(sides[0].Path)}
+	for i := range sides {
+		path = path.And(latency.Path{State: latency.PathState(sides[i].Path)})
+	}
+	return v1alpha1.LatencyPath(path.State)
+}
+
+// judgeComparison holds the ratios of a comparison against a budget. Sides that took different paths, or one that is not known, tell of the paths and
+// not of the sides.
+func judgeComparison(measured *v1alpha1.LatencyMeasurement, budget *v1alpha1.LatencyBudget) Verdict {
+	n := measured.Network
+	if outcome, other := latency.JudgePath(latency.Path{State: latency.PathState(n.Path), Message: n.PathMessage}, latencyBudget(budget)); other {
+		return Verdict{v1alpha1.LatencyOutcome(outcome.Verdict), string(outcome.Reason), outcome.Message}
+	}
+	if n.Path != v1alpha1.LatencyPathKernel && n.Path != v1alpha1.LatencyPathAccelerated {
+		return Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestPathsDiffer, "messages did not go one known way on all sides, so that nothing can be compared: " + pathsWords(n.Comparison)}
+	}
+	var found []Verdict
+	for i := range n.Comparison.Sides {
+		if side := &n.Comparison.Sides[i]; side.Side != n.Comparison.Base {
+			found = append(found, judgeSide(side, n.Comparison.Base, budget)...)
+		}
+	}
+	for _, outcome := range []v1alpha1.LatencyOutcome{v1alpha1.LatencyFailed, v1alpha1.LatencyInconclusive} {
+		if at := slices.IndexFunc(found, func(v Verdict) bool { return v.Outcome == outcome }); at >= 0 {
+			return found[at]
+		}
+	}
+	return Verdict{v1alpha1.LatencyPassed, v1alpha1.TestWithinBudget, "within the budget: " + networkFigures(measured)}
+}
+
+// judgeSide has a verdict for each size and bound that is not kept, or not known to be.
+func judgeSide(side *v1alpha1.SideMeasurement, base v1alpha1.LatencySide, budget *v1alpha1.LatencyBudget) []Verdict {
+	var found []Verdict
+	for i := range side.Sizes {
+		for _, bound := range budget.Ratios {
+			if v := judgeRatio(side, base, side.Sizes[i].Bytes, bound); v.Outcome != v1alpha1.LatencyPassed {
+				found = append(found, v)
+			}
+		}
+	}
+	return found
+}
+
+func judgeRatio(side *v1alpha1.SideMeasurement, base v1alpha1.LatencySide, bytes int32, bound v1alpha1.LatencyRatioBound) Verdict {
+	what := fmt.Sprintf("%s to %s, %d bytes, %s", sideWords(side.Side), sideWords(base), bytes, Words(bound.Percentile))
+	ratio := RatioOf(side, bytes, bound.Percentile)
+	if ratio == nil {
+		return Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestTooFewSamples, fmt.Sprintf(
+			"%s: %d pairs of measurements carry no ratio: each takes %d samples of the size, and %d pairs an interval",
+			what, len(side.RepetitionMediansNanoseconds), latency.Samples(PercentOf(bound.Percentile)), latency.PairsNeeded)}
+	}
+	limit, words := int64(bound.MaximumPartsPerThousand), RatioWords(ratio)
+	switch {
+	case ratio.LowPartsPerThousand > limit:
+		return Verdict{v1alpha1.LatencyFailed, v1alpha1.TestRatio, fmt.Sprintf("%s: %s times as long, and the budget has %s", what, words, TimesWords(limit))}
+	case ratio.HighPartsPerThousand > limit:
+		return Verdict{v1alpha1.LatencyInconclusive, v1alpha1.TestRatio, fmt.Sprintf(
+			"%s: %s times as long, which the measurements do not tell apart from the %s of the budget: measure longer, or with more repetitions", what, words, TimesWords(limit))}
+	}
+	return Verdict{Outcome: v1alpha1.LatencyPassed}
+}
+
+// RatioOf is the ratio of a side for a size and a percentile; nil where the measurements carry none.
+func RatioOf(side *v1alpha1.SideMeasurement, bytes int32, percentile v1alpha1.PercentileName) *v1alpha1.LatencyRatio {
+	at := slices.IndexFunc(side.Ratios, func(r v1alpha1.LatencyRatio) bool { return r.Bytes == bytes && r.Percentile == percentile })
+	if at < 0 {
+		return nil
+	}
+	return &side.Ratios[at]
+}
+
+// TailRatioOf is the ratio of the highest percentile above the median; nil where the measurements carry none.
+func TailRatioOf(side *v1alpha1.SideMeasurement, bytes int32) *v1alpha1.LatencyRatio {
+	for _, name := range slices.Backward(Percentiles()) {
+		if ratio := RatioOf(side, bytes, name); ratio != nil && name != v1alpha1.P50 {
+			return ratio
+		}
+	}
+	return nil
+}
+
+// RatioWords is a ratio with its interval.
+func RatioWords(r *v1alpha1.LatencyRatio) string {
+	return fmt.Sprintf("%s (%s to %s)", TimesWords(r.PartsPerThousand), TimesWords(r.LowPartsPerThousand), TimesWords(r.HighPartsPerThousand))
+}
+
+// TimesWords are parts per thousand as people write a ratio.
+func TimesWords(parts int64) string {
+	return fmt.Sprintf("%d.%03d", parts/partsPerThousand, parts%partsPerThousand)
+}
+
+// sideWords is a side within a sentence.
+func sideWords(side v1alpha1.LatencySide) string { return strings.ToLower(string(side)) }
+
+// pathsWords are the paths of all sides.
+func pathsWords(c *v1alpha1.ComparisonMeasurement) string {
+	words := make([]string, 0, len(c.Sides))
+	for i := range c.Sides {
+		words = append(words, fmt.Sprintf("%s %s (%s)", sideWords(c.Sides[i].Side), c.Sides[i].Path, c.Sides[i].PathMessage))
+	}
+	return strings.Join(words, ", ")
+}
+
+// ratioFigures are the ratios of a comparison in few words: of each size the median, and the tail that is carried.
+func ratioFigures(c *v1alpha1.ComparisonMeasurement) []string {
+	var words []string
+	for i := range c.Sides {
+		side := &c.Sides[i]
+		for j := range side.Sizes {
+			bytes := side.Sizes[j].Bytes
+			for _, ratio := range []*v1alpha1.LatencyRatio{RatioOf(side, bytes, v1alpha1.P50), TailRatioOf(side, bytes)} {
+				if ratio != nil {
+					words = append(words, fmt.Sprintf("%s to %s, %d bytes, %s: %s", sideWords(side.Side), sideWords(c.Base), bytes, Words(ratio.Percentile), RatioWords(ratio)))
+				}
+			}
+		}
+	}
+	return words
+}
+
+// pairedRatios are the ratios of the medians of the first size, of the first side to the base, in the repetitions, in parts per thousand.
+func pairedRatios(c *v1alpha1.ComparisonMeasurement) []int64 {
+	at := slices.IndexFunc(c.Sides, func(s v1alpha1.SideMeasurement) bool { return s.Side == c.Base })
+	if at < 0 {
+		return nil
+	}
+	first, base := c.Sides[0].RepetitionMediansNanoseconds, c.Sides[at].RepetitionMediansNanoseconds
+	ratios := make([]int64, 0, len(first))
+	for i := range min(len(first), len(base)) {
+		ratios = append(ratios, first[i]*partsPerThousand/max(1, base[i]))
+	}
+	return ratios
+}
