@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/process"
 )
@@ -26,6 +27,7 @@ type installGuardFlags struct {
 
 	program, nodeUID       string
 	instruction, publicKey string
+	keyChain               string
 	timeout                time.Duration
 }
 
@@ -53,6 +55,9 @@ func (f *installGuardFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.instruction, "instruction", "", "The file with the signed instruction; without it, the guard alone is installed.")
 	flags.StringVar(&f.publicKey, "public-key", "",
 		"The file with the 32 bytes of the operator's public key of Ed25519. The host keeps the first that it is given.")
+	flags.StringVar(&f.keyChain, "key-chain", "",
+		"The file in which each of the operator's keys has signed the next one, up to that of --public-key; a host with one of them moves on to the last. "+
+			"One that is empty or absent is that of an operator with its first key.")
 	flags.StringVar(&f.nodeUID, "node-uid", "", "The UID of the node.")
 	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "How long the guard may take to read its instruction.")
 }
@@ -84,6 +89,9 @@ func (f *installGuardFlags) delivery() (guard.Delivery, error) {
 	if len(d.Trust.Key) != ed25519.PublicKeySize {
 		return d, fmt.Errorf("%s has %d bytes, and a public key of Ed25519 has %d", f.publicKey, len(d.Trust.Key), ed25519.PublicKeySize)
 	}
+	if d.Chain, err = f.chain(); err != nil {
+		return d, err
+	}
 	if f.instruction == "" {
 		return d, nil
 	}
@@ -94,6 +102,18 @@ func (f *installGuardFlags) delivery() (guard.Delivery, error) {
 		return d, fmt.Errorf("%s is empty, and no instruction", f.instruction)
 	}
 	return d, nil
+}
+
+// chain reads the chain of keys.
+func (f *installGuardFlags) chain() (instruction.Chain, error) {
+	if f.keyChain == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(f.keyChain)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("reading the chain of keys: %w", err)
+	}
+	return instruction.ParseChain(text)
 }
 
 // run brings the guard and prints its report.

@@ -100,6 +100,16 @@ type Report struct {
 	// Refused is the instruction that was refused last, also where the phase is about another one: what somebody without the
 	// key, or with an old number, has handed over changes no phase. It is nil where none was since the last that was taken.
 	Refused *Refusal `json:"refused,omitempty"`
+	// Key is the one whose instructions the guard takes; nil where none was given.
+	Key *TrustedKey `json:"key,omitempty"`
+}
+
+// TrustedKey is the key whose instructions a guard takes.
+type TrustedKey struct {
+	// ID is what KeyID makes of it.
+	ID string `json:"id"`
+	// Serial of the key among those of its operator; 0 where nobody has said it.
+	Serial int64 `json:"serial,omitempty"`
 }
 
 // Refusal says why an instruction was not taken.

@@ -21,6 +21,8 @@ type Delivery struct {
 	// Program is the guard's, for this host's architecture.
 	Program []byte
 	Trust   Trust
+	// Chain leads from the operator's keys before to the one of Trust.
+	Chain instruction.Chain
 	// Instruction is signed; empty to install the guard alone.
 	Instruction []byte
 }
@@ -76,7 +78,7 @@ func (g *Guard) isNeedless(d Delivery) (bool, error) {
 
 // bring installs and hands over, while nobody else changes the host.
 func (g *Guard) bring(ctx context.Context, d Delivery, tell func(string)) error {
-	if err := g.Pin(d.Trust); err != nil {
+	if err := g.Pin(d.Trust, d.Chain); err != nil {
 		return err
 	}
 	changing, err := g.IsChanging()

@@ -122,7 +122,7 @@ func TestDeliverToAHostOfAnotherOperator(t *testing.T) {
 	w := newWatched(t)
 	other := trusted()
 	other.Key = []byte(strings.Repeat("k", 32))
-	if err := w.guard().Pin(other); err != nil {
+	if err := w.guard().Pin(other, nil); err != nil {
 		t.Fatal(err)
 	}
 	before := w.manifest()

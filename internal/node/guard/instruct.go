@@ -4,10 +4,8 @@
 package guard
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
@@ -19,34 +17,6 @@ const InboxFile = StateFolder + "/inbox"
 
 // ErrRebootForbidden tells of operations that need a reboot, or another start of the kubelet, which nobody has allowed.
 var ErrRebootForbidden = errors.New("the operations need a reboot of this host, or another start of its kubelet, and it is not allowed")
-
-// Pin has the guard take the instructions of one operator for one node. Another key, or another node, is an error: who holds
-// this host today decides that, by bringing it back first.
-func (g *Guard) Pin(trust Trust) error {
-	now, err := g.trust()
-	if err != nil {
-		return err
-	}
-	if now == nil {
-		return g.writeState(trustFile, trust)
-	}
-	given, err := g.taken()
-	if err != nil {
-		return err
-	}
-	if given.Released != "" {
-		return errors.New("the guard of this host takes no instructions: " + given.Released)
-	}
-	if !bytes.Equal(now.Key, trust.Key) {
-		return fmt.Errorf("the guard of this host takes instructions signed with key %s, and the operator has key %s: "+
-			"bring the host back with \"lowlatency-guard revert\" on it to give it to another operator", instruction.KeyID(now.Key), instruction.KeyID(trust.Key))
-	}
-	if now.NodeUID != trust.NodeUID {
-		return fmt.Errorf("the guard of this host takes instructions for node %s with UID %s, and not for node %s with UID %s: "+
-			"bring the host back with \"lowlatency-guard revert\" on it when its node was made anew", now.Node, now.NodeUID, trust.Node, trust.NodeUID)
-	}
-	return nil
-}
 
 // Release has the guard take no instructions any more and leave the host when nothing is in force: root has taken it back.
 func (g *Guard) Release() error {

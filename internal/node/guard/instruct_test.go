@@ -32,7 +32,7 @@ func trusted() guard.Trust {
 func instructed(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	if err := w.guard().Pin(trusted()); err != nil {
+	if err := w.guard().Pin(trusted(), nil); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -86,7 +86,7 @@ func (w *world) expect(want instruction.Report) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	ignored := cmpopts.IgnoreFields(instruction.Report{}, "BootID", "Message")
+	ignored := cmpopts.IgnoreFields(instruction.Report{}, "BootID", "Message", "Key")
 	if diff := cmp.Diff(&want, got, ignored, cmpopts.IgnoreFields(instruction.Refusal{}, "Message")); diff != "" {
 		w.t.Fatalf("report (-want +got):\n%s", diff)
 	}
@@ -100,7 +100,7 @@ func TestAnInstructionFromEnactToRemove(t *testing.T) {
 	w := newWorld(t)
 	w.expect(instruction.Report{Phase: instruction.Removed})
 	before := w.manifest()
-	if err := w.guard().Pin(trusted()); err != nil {
+	if err := w.guard().Pin(trusted(), nil); err != nil {
 		t.Fatal(err)
 	}
 	w.expect(instruction.Report{Phase: instruction.Idle})
@@ -248,14 +248,14 @@ func TestInstructionsDuringATrial(t *testing.T) {
 
 func TestPin(t *testing.T) {
 	w := instructed(t)
-	if err := w.guard().Pin(trusted()); err != nil {
+	if err := w.guard().Pin(trusted(), nil); err != nil {
 		t.Errorf("pinning the same again: %v", err)
 	}
 	otherKey, otherNode := trusted(), trusted()
 	otherKey.Key = bytes.Repeat([]byte{7}, ed25519.PublicKeySize)
 	otherNode.NodeUID = "uid-2"
 	for want, trust := range map[string]guard.Trust{"and the operator has key " + instruction.KeyID(otherKey.Key): otherKey, "and not for node worker-1 with UID uid-2": otherNode} {
-		if err := w.guard().Pin(trust); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "lowlatency-guard revert") {
+		if err := w.guard().Pin(trust, nil); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "lowlatency-guard revert") {
 			t.Errorf("Pin() = %v, want %q", err, want)
 		}
 	}
@@ -265,7 +265,7 @@ func TestPin(t *testing.T) {
 	if next := w.give(signed(t, enact(9, trading()))); next != guard.Nothing {
 		t.Errorf("a guard that root has released takes an instruction: %v", next)
 	}
-	if err := w.guard().Pin(trusted()); err == nil || !strings.Contains(err.Error(), "takes no instructions") {
+	if err := w.guard().Pin(trusted(), nil); err == nil || !strings.Contains(err.Error(), "takes no instructions") {
 		t.Errorf("Pin() of a released host = %v", err)
 	}
 }

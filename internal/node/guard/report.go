@@ -25,6 +25,8 @@ const (
 type Trust struct {
 	// Key is the operator's public key of Ed25519.
 	Key []byte `json:"key"`
+	// Serial of the key among those of its operator; 0 where nobody has said it.
+	Serial int64 `json:"serial,omitempty"`
 	// Node is the name of the node, and NodeUID the UID of its object.
 	Node    string `json:"node"`
 	NodeUID string `json:"nodeUID"`
@@ -71,6 +73,7 @@ func (g *Guard) Report() (*instruction.Report, error) {
 		return nil, err
 	}
 	report := h.report(given)
+	report.Key = trust.reported()
 	if report.Phase == instruction.Removed && (trust != nil || g.hasProgram()) {
 		report.Phase = instruction.Idle
 	}

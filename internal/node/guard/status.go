@@ -31,6 +31,8 @@ type Status struct {
 	Missing   []string `json:"missing,omitempty"`
 	// Differences are what others have changed of what the guard has written.
 	Differences []string `json:"differences,omitempty"`
+	// Key is the one whose instructions are taken; nil for none.
+	Key *instruction.TrustedKey `json:"key,omitempty"`
 }
 
 // Status looks at the host and changes nothing.
@@ -39,7 +41,11 @@ func (g *Guard) Status() (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Status{}
+	trust, err := g.trust()
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{Key: trust.reported()}
 	if h.current != nil {
 		s.Changing, s.Stage, s.Reason = h.current.begin.Hash, h.current.stage(), h.current.told()
 		s.Differences = h.current.last.Differences

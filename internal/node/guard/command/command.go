@@ -108,7 +108,7 @@ func (s *session) command(version string) *cobra.Command {
 		Version: version, SilenceUsage: true, SilenceErrors: true,
 	}
 	command.PersistentFlags().StringVar(&s.root, "root", "/", "the `FOLDER` that holds the root file system of the host")
-	command.AddCommand(s.applyCommand(), s.statusCommand(), s.revertCommand(), s.bootCommand(), s.trialCommand(), s.takeCommand())
+	command.AddCommand(s.applyCommand(), s.statusCommand(), s.revertCommand(), s.bootCommand(), s.trialCommand(), s.takeCommand(), s.trustCommand())
 	return command
 }
 
@@ -326,6 +326,9 @@ func (s *session) printStatus(status *guard.Status) {
 	}
 	if status.Reason != "" {
 		s.say("Reason:    %s", status.Reason)
+	}
+	if status.Key != nil {
+		s.say("Key:       instructions signed with %s are taken", status.Key.ID)
 	}
 	for _, d := range status.Differences {
 		s.say("Changed by others: %s", d)

@@ -352,7 +352,7 @@ func (h *tree) instructed(key ed25519.PrivateKey) *guard.Guard {
 		}
 	})
 	g := guard.New(ownDisk{opened, false}, quietMachine{guard.Below{Root: h.root}, &h.tools, false, h.kubelet}, func(string) {})
-	if err := g.Pin(guard.Trust{Key: key.Public().(ed25519.PublicKey), Node: "worker-1", NodeUID: "uid-1"}); err != nil {
+	if err := g.Pin(guard.Trust{Key: key.Public().(ed25519.PublicKey), Node: "worker-1", NodeUID: "uid-1"}, nil); err != nil {
 		h.t.Fatal(err)
 	}
 	return g
