@@ -106,9 +106,9 @@ func livingPools(ctx context.Context, reader client.Reader) ([]*v1alpha1.BypassN
 }
 
 // incumbentPools are those of the pools that have NICs of any node. It reads all LowLatencyNodes only where it matters: where
-// two of the pools have the same resource name; else it returns nil.
+// two of the pools have the same resource name, and where there are more than one node can have; else it returns nil.
 func incumbentPools(ctx context.Context, reader client.Reader, pools []*v1alpha1.BypassNICPool) (bypass.Incumbents, error) {
-	if !bypass.ShareResourceName(pools) {
+	if !bypass.NeedIncumbents(pools) {
 		return nil, nil
 	}
 	var list v1alpha1.LowLatencyNodeList

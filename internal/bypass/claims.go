@@ -23,6 +23,8 @@ type Standing struct {
 	ResourceOwner string `json:"resourceOwner,omitempty"`
 	// SameResource are the other pools that have its resource name, ascending.
 	SameResource []string `json:"sameResource,omitempty"`
+	// Incumbent tells that it has NICs of a node, where there are more pools than one node can have; false where that does not matter.
+	Incumbent bool `json:"incumbent,omitempty"`
 }
 
 // Claimant is a BypassNICPool as far as it claims NICs.
@@ -65,9 +67,12 @@ func IncumbentsOf(nodes ...*v1alpha1.LowLatencyNode) Incumbents {
 	return incumbents
 }
 
-// ShareResourceName reports whether two of the pools have the same resource name. Only then does it matter to Claimants which
-// pools hold NICs.
-func ShareResourceName(pools []*v1alpha1.BypassNICPool) bool {
+// NeedIncumbents reports whether it matters to Claimants which pools hold NICs: only where two of the pools have the same resource name,
+// or where there are more than one node can have.
+func NeedIncumbents(pools []*v1alpha1.BypassNICPool) bool {
+	if len(pools) > v1alpha1.MaxPoolsPerNode {
+		return true
+	}
 	seen := make(map[string]bool, len(pools))
 	for _, pool := range pools {
 		if seen[pool.Spec.ResourceName] {
@@ -88,6 +93,7 @@ func Claimants(pools []*v1alpha1.BypassNICPool, incumbents Incumbents) []Claiman
 		if !pool.CreationTimestamp.IsZero() {
 			standing.Created = &pool.CreationTimestamp
 		}
+		standing.Incumbent = len(pools) > v1alpha1.MaxPoolsPerNode && incumbents[pool.Name]
 		claimants = append(claimants, claimantOf(pool.Name, &pool.Spec, standing))
 		named[pool.Spec.ResourceName] = append(named[pool.Spec.ResourceName], i)
 	}
@@ -131,6 +137,17 @@ func compareIncumbency(incumbents Incumbents, a, b string) int {
 	return 1
 }
 
+// CompareStanding orders the pools of a node for which it has too many: those that hold NICs first, because pods run with them, then by age.
+func CompareStanding(a, b *Claimant) int {
+	switch {
+	case a.Incumbent == b.Incumbent:
+		return CompareAge(a, b)
+	case a.Incumbent:
+		return -1
+	}
+	return 1
+}
+
 // CompareAge orders pools: the older one first, of those of one second the first by name. A pool that is in no cluster yet is
 // younger than all that are.
 func CompareAge(a, b *Claimant) int {
@@ -166,7 +183,7 @@ func HeldBy(recorded []v1alpha1.BypassNICClaim) Held {
 type Claim struct {
 	// Pool is its name.
 	Pool string
-	// Unserved means that v1alpha1.MaxPoolsPerNode other pools of the node are older. It then claims no NIC.
+	// Unserved means that v1alpha1.MaxPoolsPerNode other pools of the node hold NICs or are older. It then claims no NIC.
 	Unserved bool
 	// ResourceOwner is another pool that its resource name belongs to; "" when there is none. It then claims no NIC: the
 	// kubelet would serve the pool that registered last, whatever NIC the other has promised.

@@ -297,8 +297,8 @@ func TestIncumbents(t *testing.T) {
 		t.Errorf("incumbents (-want +got):\n%s", diff)
 	}
 	pools := at(asking("a", "x.example/a"), asking("b", "x.example/b"), asking("c", "x.example/a"))
-	if !ShareResourceName(pools) || ShareResourceName(pools[:2]) {
-		t.Error("ShareResourceName does not tell pools with one resource name from those with different ones")
+	if !NeedIncumbents(pools) || NeedIncumbents(pools[:2]) {
+		t.Error("NeedIncumbents does not tell pools with one resource name from those with different ones")
 	}
 }
 
@@ -436,6 +436,36 @@ func TestUnservedPools(t *testing.T) {
 	}
 	if got, want := printed(claims[1]), "pool-00: "+nearZero; got != want {
 		t.Errorf("claim is %q, want %q", got, want)
+	}
+}
+
+// TestUnservedNewcomers: of more pools than a node can have, one that hands NICs out is served before one that is as old, or is said to be
+// older because a clock was set back.
+func TestUnservedNewcomers(t *testing.T) {
+	pools := at(asking("zz-served", "x.example/z", nearZero))
+	for i := range v1alpha1.MaxPoolsPerNode {
+		pools = append(pools, at(asking(fmt.Sprintf("pool-%02d", i), fmt.Sprintf("x.example/%d", i), nowhere))...)
+	}
+	if !NeedIncumbents(pools) || NeedIncumbents(pools[:v1alpha1.MaxPoolsPerNode]) {
+		t.Error("NeedIncumbents does not tell more pools than a node can have from as many")
+	}
+	last := len(pools) - 1
+	for name, tc := range map[string]struct {
+		incumbents Incumbents
+		unserved   int
+	}{
+		"nobody has NICs":    {nil, 0},
+		"the served one has": {Incumbents{"zz-served": true}, last},
+	} {
+		claims := Claims(Claimants(pools, tc.incumbents), nil, twoNodes().NICs)
+		for i, claim := range claims {
+			if claim.Unserved != (i == tc.unserved) {
+				t.Errorf("%s: %s: unserved %v", name, claim.Pool, claim.Unserved)
+			}
+		}
+	}
+	if Claimants(pools[:2], Incumbents{"zz-served": true})[0].Incumbent {
+		t.Error("a pool is written as an incumbent where that does not matter")
 	}
 }
 

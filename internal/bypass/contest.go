@@ -49,12 +49,15 @@ func newContest(pools []Claimant, nics []topology.NIC) *contest {
 	for i := range pools {
 		byAgeFirst = append(byAgeFirst, &pools[i])
 	}
+	slices.SortFunc(byAgeFirst, CompareStanding)
+	servable := min(len(byAgeFirst), v1alpha1.MaxPoolsPerNode)
+	for _, pool := range byAgeFirst[servable:] {
+		c.unserved[pool.Name] = true
+	}
+	byAgeFirst = byAgeFirst[:servable]
 	slices.SortFunc(byAgeFirst, CompareAge)
-	for i, pool := range byAgeFirst {
-		switch {
-		case i >= v1alpha1.MaxPoolsPerNode:
-			c.unserved[pool.Name] = true
-		case pool.ResourceOwner == "":
+	for _, pool := range byAgeFirst {
+		if pool.ResourceOwner == "" {
 			c.add(pool)
 		}
 	}

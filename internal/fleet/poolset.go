@@ -21,7 +21,7 @@ import (
 
 // PoolSet are the BypassNICPools that select a node. Nodes that the same pools select share one. A nil set is empty.
 type PoolSet struct {
-	// pools in ascending order of their names, at most v1alpha1.MaxPoolsPerNode: the oldest.
+	// pools in ascending order of their names, at most v1alpha1.MaxPoolsPerNode: those that hold NICs first, then the oldest.
 	pools []*v1alpha1.BypassNICPool
 	// claimants are what the pools claim NICs by, in the same order.
 	claimants []bypass.Claimant
@@ -46,7 +46,7 @@ func newPoolSet(all []*v1alpha1.BypassNICPool, claimants []bypass.Claimant, sele
 			chosen = append(chosen, i)
 		}
 	}
-	slices.SortFunc(chosen, func(a, b int) int { return bypass.CompareAge(&claimants[a], &claimants[b]) })
+	slices.SortFunc(chosen, func(a, b int) int { return bypass.CompareStanding(&claimants[a], &claimants[b]) })
 	chosen = shorten.List(chosen, v1alpha1.MaxPoolsPerNode)
 	slices.SortFunc(chosen, func(a, b int) int { return cmp.Compare(all[a].Name, all[b].Name) })
 	set := &PoolSet{}
