@@ -36,6 +36,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/latencytest"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/heartbeat"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubernetes/rollout"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubernetes/signingkey"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 )
 
@@ -137,7 +138,7 @@ var _ = Describe("Stolen tokens on a real API server", Ordered, ContinueOnFailur
 		secret := func(name string) error {
 			return manager.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: name}, Type: corev1.SecretTypeOpaque}, client.DryRunAll)
 		}
-		Expect(secret(rollout.KeySecret)).To(Succeed())
+		Expect(secret(signingkey.SecretName)).To(Succeed())
 		Expect(secret("another")).To(Satisfy(apierrors.IsForbidden))
 		Expect(manager.List(ctx, &corev1.SecretList{})).To(Satisfy(apierrors.IsForbidden))
 	})

@@ -38,6 +38,9 @@ const ReasonRebootForbidden = "RebootForbidden"
 // ReasonReplayed is the reason of an enactment that is refused because its number is not above the last.
 const ReasonReplayed = "Replayed"
 
+// ReasonWrongKey is the reason of an enactment that is refused because another key has signed it than the guard takes instructions of.
+const ReasonWrongKey = "WrongKey"
+
 // NodeEnactment is what the guard on an ordinary host has written down about the plan that it was given.
 type NodeEnactment struct {
 	// phase is how far the guard is.
@@ -83,12 +86,32 @@ type NodeEnactment struct {
 	// +optional
 	Refusal *EnactmentRefusal `json:"refusal,omitempty"`
 
+	// key is the key whose instructions the guard takes. When omitted, it is a guard, or an agent, that does not say so.
+	// +optional
+	Key *EnactmentKey `json:"key,omitempty"`
+
 	// differences are what others have changed of what the guard has written, at most 16.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=512
 	// +listType=atomic
 	// +optional
 	Differences []string `json:"differences,omitempty"`
+}
+
+// EnactmentKey identifies the key whose instructions the guard of a host takes.
+type EnactmentKey struct {
+	// id identifies the public key: the first 16 hexadecimal digits of its SHA-256.
+	// +kubebuilder:validation:MinLength=16
+	// +kubebuilder:validation:MaxLength=16
+	// +required
+	ID string `json:"id"`
+
+	// serial is the number of the key among those of the operator, which grows with each. When omitted, nobody has told the guard: root has
+	// given it the key by hand.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	Serial int64 `json:"serial,omitempty"`
 }
 
 // EnactmentRefusal says why a guard has not taken an instruction.

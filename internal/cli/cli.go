@@ -94,7 +94,7 @@ func newRoot(release string, streams Streams) *cobra.Command {
 		Use:   "kubectl-lowlatency",
 		Short: "Plan, render and check low-latency nodes without a cluster",
 		Long: `Plan, render and check low-latency nodes, from LowLatencyNodeProfiles and BypassNICPools in files and from hosts or
-their snapshots. Nothing but report, version, test, and node and pool without -f, asks a cluster; the functions are those of the operator, so
+their snapshots. Nothing but report, version, test, signing-key, and node and pool without -f, asks a cluster; the functions are those of the operator, so
 what render prints is what the operator applies.
 
 Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a pool is not healthy; 2 wrong usage or input;
@@ -118,6 +118,7 @@ Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a po
 		app.poolCommand(),
 		app.testCommand(),
 		app.reportCommand(),
+		app.signingKeyCommand(),
 		app.importCommand(),
 		probe.Command("/"),
 		app.versionCommand(),

@@ -35,6 +35,8 @@ const (
 	Uncordon Verb = "Uncordon"
 	// EndTurn removes the note.
 	EndTurn Verb = "EndTurn"
+	// TellKey puts the operator's key there with those before, and a pod that tells the guard of it.
+	TellKey Verb = "TellKey"
 )
 
 // Step is one thing to do. Each is followed by another look.
@@ -64,6 +66,8 @@ const (
 	StageLate Stage = "Late"
 	// StageRefused nodes cannot have the plan.
 	StageRefused Stage = "Refused"
+	// StageTold nodes have what they are to have, or wait for it, and their guards are told of the operator's key.
+	StageTold Stage = "Told"
 	// StageFailed nodes have tried and are as they were before.
 	StageFailed Stage = "Failed"
 )
@@ -115,11 +119,19 @@ func Decide(nodes []Node, limits Limits, now time.Time) Decision {
 		}
 		state := State{Node: n.Name, Stage: StageDone}
 		switch {
+		case n.isToldOfKey():
+			var step Step
+			step, state = n.moveKey(now)
+			d.add(step)
 		case n.isBegun():
 			var step Step
 			step, state = n.goOn(now)
 			state.Holding = n.duringTurn(step.Verb)
 			d.add(step)
+		case n.Estranged != "" && n.Wanted != nil:
+			state = State{Node: n.Name, Stage: StageRefused, Message: n.Estranged}
+		case n.needsKey() && limits.MayBegin:
+			state = State{Node: n.Name, Stage: StageTold, Message: "its guard waits to be told of the operator's key"}
 		case !n.isDone():
 			state = n.standing(stopped)
 			if state.Stage == StageWaiting {
@@ -131,6 +143,7 @@ func Decide(nodes []Node, limits Limits, now time.Time) Decision {
 		}
 		d.States = append(d.States, state)
 	}
+	d.tellKeys(nodes, limits, now)
 	d.begin(nodes, waiting, limits)
 	slices.SortFunc(d.States, func(a, b State) int { return cmp.Compare(a.Node, b.Node) })
 	return d

@@ -49,6 +49,8 @@ type Issued struct {
 	Since   time.Time
 	// Delivered tells that the pod which hands it over has run: the guard may have taken it, and says so later.
 	Delivered bool
+	// IsOutdated tells that it was signed with another key than the operator has now.
+	IsOutdated bool
 }
 
 // Drain is what is left on a node that pods are evicted from.
@@ -89,6 +91,12 @@ type Node struct {
 	Issued *Issued
 	// Drain is nil when nobody has looked.
 	Drain *Drain
+	// HasCurrentKey tells that the guard takes instructions of the operator's key.
+	HasCurrentKey bool
+	// HasFormerKey tells that the guard takes instructions of a key that the operator had before.
+	HasFormerKey bool
+	// Estranged says why the guard takes no instructions of the operator; "" when it does, and where there is none.
+	Estranged string
 }
 
 // report is what the guard says, an empty one where there is none.
@@ -135,7 +143,7 @@ func (n *Node) hasFailed() bool {
 	case v1alpha1.EnactmentTakenBack:
 		return true
 	case v1alpha1.EnactmentRefused:
-		return !slices.Contains([]string{v1alpha1.ReasonRebootForbidden, v1alpha1.ReasonReplayed}, report.Reason)
+		return !slices.Contains([]string{v1alpha1.ReasonRebootForbidden, v1alpha1.ReasonReplayed, v1alpha1.ReasonWrongKey}, report.Reason)
 	default:
 		return false
 	}
@@ -180,17 +188,20 @@ func (n *Node) refusal() string {
 
 // isMeant reports whether the instruction is the one that the node is to have.
 func (n *Node) isMeant() bool {
-	return n.Wanted != nil && n.Wanted.Refused == "" && n.Issued.Action == n.Wanted.Action && n.Issued.PlanHash == n.Wanted.PlanHash &&
+	return n.Wanted != nil && n.Wanted.Refused == "" && n.Estranged == "" && !n.Issued.IsOutdated && n.Issued.Action == n.Wanted.Action && n.Issued.PlanHash == n.Wanted.PlanHash &&
 		(n.Issued.Reboots || !n.needsReboot())
 }
 
 // mayWithdraw reports whether the guard will not act on the instruction any more once it is gone. A guard is heard with a delay, so
-// that one which was reached and says nothing may be about to reboot the host.
-func (n *Node) mayWithdraw() bool { return !n.Issued.Delivered || n.refusal() != "" }
+// that one which was reached and says nothing may be about to reboot the host. One that takes instructions of another key than this was
+// signed with has refused it, or will.
+func (n *Node) mayWithdraw() bool {
+	return !n.Issued.Delivered || n.refusal() != "" || n.Estranged != "" || n.Issued.IsOutdated && n.HasCurrentKey
+}
 
 // isBegun reports whether the operator is changing the node. Who has deleted the note of it does not stop that.
 func (n *Node) isBegun() bool {
-	return n.Turn != nil || n.Issued != nil || n.IsOurCordon || n.IsHeld || n.isWorking() && !n.isByHand()
+	return n.Turn != nil || n.Issued != nil && !n.isToldOfKey() || n.IsOurCordon || n.IsHeld || n.isWorking() && !n.isByHand()
 }
 
 // isUnavailable reports whether pods cannot count on the node because of the operator.

@@ -34,7 +34,7 @@ func (n *Node) next(now time.Time) (Step, Stage, string) {
 		return n.pursue(now)
 	case n.Lock != "":
 		return Step{}, StageChanging, n.Lock + "; it is left alone meanwhile"
-	case n.isDone() || n.hasFailed() || n.Wanted.Refused != "":
+	case n.isDone() || n.hasFailed() || n.Wanted.Refused != "" || n.Estranged != "":
 		return n.finish()
 	default:
 		return n.change(now)

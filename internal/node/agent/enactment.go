@@ -44,6 +44,9 @@ func enactmentOf(report *instruction.Report) *v1alpha1.NodeEnactment {
 		Message:         shorten.Sentence(report.Message, v1alpha1.MaxEnactmentMessageLength),
 		BootID:          shorten.Value(report.BootID, v1alpha1.MaxBootIDLength),
 	}
+	if key := report.Key; key != nil {
+		enactment.Key = &v1alpha1.EnactmentKey{ID: key.ID, Serial: key.Serial}
+	}
 	for _, difference := range shorten.List(report.Differences, v1alpha1.MaxDifferences) {
 		enactment.Differences = append(enactment.Differences, shorten.Sentence(difference, v1alpha1.MaxDifferenceLength))
 	}

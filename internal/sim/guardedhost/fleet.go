@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubernetes/rollout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
@@ -198,7 +199,12 @@ func (f *Fleet) handOver(ctx context.Context, m *member) error {
 	if err := f.setPhase(ctx, pod, corev1.PodRunning); err != nil {
 		return err
 	}
+	chain, err := instruction.ParseChain(configMap.BinaryData[rollout.KeyChainEntry])
+	if err != nil {
+		return fmt.Errorf("reading the chain of keys: %w", err)
+	}
 	delivery := guard.Delivery{
+		Chain:   chain,
 		Program: []byte("lowlatency-guard"), Instruction: configMap.BinaryData[rollout.InstructionEntry],
 		Trust: guard.Trust{Key: configMap.BinaryData[rollout.PublicKeyEntry], Node: m.name, NodeUID: string(node.UID)},
 	}

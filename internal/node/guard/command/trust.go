@@ -15,7 +15,7 @@ func (s *session) trustCommand() *cobra.Command {
 		Use:   "trust KEY",
 		Short: "Take the instructions of another key from now on, when the operator has lost the one before",
 		Long: "Take the instructions that are signed with KEY from now on, and none of the key before. KEY is the operator's public key in\n" +
-			"base64, as \"kubectl lowlatency signing-key\" prints it. What is in force on this host stays. Nothing but root's word makes the\n" +
+			"base64, as \"kubectl lowlatency signing-key show\" prints it. What is in force on this host stays. Nothing but root's word makes the\n" +
 			"key right: compare it with what the operator has.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, arguments []string) error {

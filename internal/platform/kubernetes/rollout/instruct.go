@@ -5,8 +5,6 @@ package rollout
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,27 +13,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/enactment"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/manifest"
-	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubernetes/signingkey"
 )
 
 const (
-	// KeySecret is the Secret in the operator's namespace with the key that signs instructions. It is made once: guards take
-	// instructions of this key alone, and where it is lost, root has to bring each host back.
-	KeySecret = "lowlatency-operator-instructions"
-	// keyEntry is the seed of a private key of Ed25519 (RFC 8032), 32 bytes.
-	keyEntry = "ed25519-seed"
-
 	// InstructionEntry is the entry of a ConfigMap with what instruction.Sign makes.
 	InstructionEntry = "instruction"
 	// PublicKeyEntry is the entry with the public key, 32 bytes.
 	PublicKeyEntry = "public-key"
+	// KeyChainEntry is the entry with the chain of keys that leads to it; absent with the operator's first key.
+	KeyChainEntry = "key-chain"
 
 	// rebootAllowed is the value of AnnotationReboot.
 	rebootAllowed = string(instruction.RebootAllowed)
@@ -53,58 +45,39 @@ func objectName(node string) string {
 	return "enact-" + hex.EncodeToString(digest[:room/4])
 }
 
-// signingKey reads the key, or makes it.
-func (p *Platform) signingKey(ctx context.Context) (ed25519.PrivateKey, error) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	if p.key != nil {
-		return p.key, nil
-	}
-	secret := &corev1.Secret{}
-	name := client.ObjectKey{Namespace: p.Namespace, Name: KeySecret}
-	err := p.Live.Get(ctx, name, secret)
-	if apierrors.IsNotFound(err) {
-		secret, err = p.makeKey(ctx)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the key that signs instructions from Secret %s: %w", name, err)
-	}
-	seed := secret.Data[keyEntry]
-	if len(seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("reading the key that signs instructions: entry %s of Secret %s has %d bytes, and a seed of Ed25519 has %d: %w",
-			keyEntry, name, len(seed), ed25519.SeedSize, platform.ErrUnusable)
-	}
-	p.key = ed25519.NewKeyFromSeed(seed)
-	return p.key, nil
-}
-
-// makeKey fails when there is a key by now: then it is read the next time.
-func (p *Platform) makeKey(ctx context.Context) (*corev1.Secret, error) {
-	seed := make([]byte, ed25519.SeedSize)
-	if _, err := rand.Read(seed); err != nil {
-		return nil, fmt.Errorf("making a key: %w", err)
-	}
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: KeySecret, Labels: manifest.Labels(v1alpha1.ComponentEnactment)},
-		Immutable:  new(true), Type: corev1.SecretTypeOpaque, Data: map[string][]byte{keyEntry: seed},
-	}
-	return secret, p.Client.Create(ctx, secret)
-}
-
 // instruct puts a signed instruction there, and a pod that hands it over.
 func (p *Platform) instruct(ctx context.Context, w *world, node *corev1.Node, step enactment.Step) error {
 	wanted := w.wanted[node.Name]
-	signed, public, err := p.sign(ctx, w, node, wanted, step)
+	key, err := p.signingKey(ctx, w)
 	if err != nil {
 		return err
 	}
-	configMap := &corev1.ConfigMap{ObjectMeta: p.metadata(w, node), BinaryData: map[string][]byte{InstructionEntry: signed, PublicKeyEntry: public}, Immutable: new(true)}
-	configMap.Annotations[v1alpha1.AnnotationNumber] = strconv.FormatInt(step.Number, 10)
-	configMap.Annotations[v1alpha1.AnnotationAction] = string(wanted.Action)
+	signed, err := p.sign(key, w, node, wanted, step)
+	if err != nil {
+		return err
+	}
+	configMap := p.configMap(w, node, key, step.Number, wanted.Action)
+	configMap.BinaryData[InstructionEntry] = signed
 	configMap.Annotations[v1alpha1.AnnotationReboot] = string(rebootOf(step))
 	if wanted.PlanHash != "" {
 		configMap.Annotations[v1alpha1.AnnotationPlanHash] = wanted.PlanHash
 	}
+	return p.issue(ctx, node, configMap)
+}
+
+// configMap has what a guard is told, apart from an instruction.
+func (p *Platform) configMap(w *world, node *corev1.Node, key *signingkey.Key, number int64, action enactment.Action) *corev1.ConfigMap {
+	configMap := &corev1.ConfigMap{ObjectMeta: p.metadata(w, node), BinaryData: map[string][]byte{PublicKeyEntry: key.Last.Public}, Immutable: new(true)}
+	if len(key.Chain) > 0 {
+		configMap.BinaryData[KeyChainEntry] = key.Chain.Bytes()
+	}
+	configMap.Annotations[v1alpha1.AnnotationNumber] = strconv.FormatInt(number, 10)
+	configMap.Annotations[v1alpha1.AnnotationAction] = string(action)
+	return configMap
+}
+
+// issue puts it there, and a pod that hands it over.
+func (p *Platform) issue(ctx context.Context, node *corev1.Node, configMap *corev1.ConfigMap) error {
 	if err := p.Client.Create(ctx, configMap); err != nil {
 		return fmt.Errorf("creating ConfigMap %s: %w", configMap.Name, err)
 	}
@@ -119,12 +92,7 @@ func rebootOf(step enactment.Step) instruction.Reboot {
 }
 
 // sign makes the instruction for a node.
-func (p *Platform) sign(ctx context.Context, w *world, node *corev1.Node, wanted *enactment.Wanted, step enactment.Step) (signed []byte, public ed25519.PublicKey, err error) {
-	key, err := p.signingKey(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	public, _ = key.Public().(ed25519.PublicKey)
+func (p *Platform) sign(key *signingkey.Key, w *world, node *corev1.Node, wanted *enactment.Wanted, step enactment.Step) ([]byte, error) {
 	i := instruction.Instruction{
 		Node: node.Name, NodeUID: string(node.UID), PlanHash: wanted.PlanHash, Number: step.Number, Action: instruction.Action(wanted.Action),
 		Reboot: rebootOf(step), Attempt: instruction.FirstAttempt, DeadlineSeconds: deadlineSeconds,
@@ -136,15 +104,14 @@ func (p *Platform) sign(ctx context.Context, w *world, node *corev1.Node, wanted
 		planned := w.plans[wanted.PlanHash]
 		written, err := p.writing(planned, wanted.PlanHash, w.reports[node.Name])
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		i.Operations = written.Operations
 		if i.Plan, err = json.Marshal(planned); err != nil {
-			return nil, nil, fmt.Errorf("printing the plan: %w", err)
+			return nil, fmt.Errorf("printing the plan: %w", err)
 		}
 	}
-	signed, err = instruction.Sign(key, i)
-	return signed, public, err
+	return instruction.Sign(key.Private, i)
 }
 
 // withdraw removes the pod, as it was when that was decided, and the instruction once the pod is gone: until then it is seen
@@ -163,7 +130,7 @@ func (p *Platform) withdraw(ctx context.Context, w *world, node *corev1.Node) er
 
 // tryHandOver finds out whether an instruction can be signed, and whether the API server would take the pod that hands it over.
 func (p *Platform) tryHandOver(ctx context.Context, w *world, node *corev1.Node) error {
-	if _, err := p.signingKey(ctx); err != nil {
+	if _, err := p.signingKey(ctx, w); err != nil {
 		return err
 	}
 	pod := p.pod(node, &corev1.ConfigMap{ObjectMeta: p.metadata(w, node)})

@@ -23,6 +23,7 @@ import (
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/enactment"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubernetes/signingkey"
 )
 
 const (
@@ -214,7 +215,7 @@ func TestNothingCanBeHandedOver(t *testing.T) {
 		}
 		return writer.Create(ctx, object, options...)
 	}}
-	badKey := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operators, Name: KeySecret}, Data: map[string][]byte{keyEntry: []byte("x")}}
+	badKey := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operators, Name: signingkey.SecretName}, Data: map[string][]byte{"ed25519-seed": []byte("x")}}
 	for name, tc := range map[string]struct {
 		funcs   interceptor.Funcs
 		objects []client.Object

@@ -61,7 +61,7 @@ func (w *world) outcome(d *enactment.Decision) fleet.Outcome {
 // pauseOf is when to look again at a node at a stage; 0 for when something happens.
 func pauseOf(stage enactment.Stage) time.Duration {
 	switch stage {
-	case enactment.StageChanging, enactment.StageBlocked, enactment.StageLate:
+	case enactment.StageChanging, enactment.StageBlocked, enactment.StageLate, enactment.StageTold:
 		return turnPause
 	case enactment.StageWaiting, enactment.StageFailed:
 		return waitPause

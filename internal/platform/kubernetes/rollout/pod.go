@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/enactment"
 )
 
 // Where the pod finds the host and the instruction.
@@ -29,8 +30,21 @@ const (
 func (p *Platform) pod(node *corev1.Node, configMap *corev1.ConfigMap) *corev1.Pod {
 	pod := Pod(node, p.Image, p.AgentNamespace)
 	pod.Labels = maps.Clone(configMap.Labels)
+	pod.Spec.Containers[0].Args = args(node, configMap)
 	pod.Annotations[v1alpha1.AnnotationNumber] = configMap.Annotations[v1alpha1.AnnotationNumber]
 	return pod
+}
+
+// args are the arguments of the operator's program in the pod.
+func args(node *corev1.Node, configMap *corev1.ConfigMap) []string {
+	given := []string{
+		installRole, "--root=" + hostMount, "--public-key=" + instructionMount + "/" + PublicKeyEntry,
+		"--key-chain=" + instructionMount + "/" + KeyChainEntry, "--node-name=" + node.Name, "--node-uid=" + string(node.UID),
+	}
+	if configMap.Annotations[v1alpha1.AnnotationAction] == string(enactment.MoveKey) {
+		return given
+	}
+	return append(given, "--instruction="+instructionMount+"/"+InstructionEntry)
 }
 
 // Pod is that pod for a node, without the profile and the number of the instruction.
@@ -42,10 +56,7 @@ func Pod(node *corev1.Node, image, namespace string) *corev1.Pod {
 		Affinity: onNode(node.Name),
 		Containers: []corev1.Container{{
 			Name: installRole, Image: image,
-			Args: []string{
-				installRole, "--root=" + hostMount, "--instruction=" + instructionMount + "/" + InstructionEntry,
-				"--public-key=" + instructionMount + "/" + PublicKeyEntry, "--node-name=" + node.Name, "--node-uid=" + string(node.UID),
-			},
+			Args: args(node, &corev1.ConfigMap{}),
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 				corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
 			}},

@@ -8,7 +8,6 @@ package rollout
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"sync"
@@ -51,8 +50,6 @@ type Platform struct {
 	Options
 
 	mutex sync.Mutex
-	// key signs instructions; nil until it was read.
-	key ed25519.PrivateKey
 	// drains are what the latest evictions have left, by node. Who does not know evicts again.
 	drains map[string]*enactment.Drain
 	// writings are what is written on the hosts that wait for it.
@@ -89,6 +86,8 @@ const (
 	stepPause = time.Second
 	turnPause = 5 * time.Second
 	waitPause = 30 * time.Second
+	// keyPause is when to look whether somebody has put another key in the place of the one before.
+	keyPause = 2 * time.Minute
 )
 
 // Roll implements platform.Platform. A profile that is paused begins no node, and finishes those that are begun.
@@ -120,6 +119,9 @@ func (p *Platform) Roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcom
 	outcome := w.outcome(&decision)
 	outcome.Conflicts = append(outcome.Conflicts, conflicts...)
 	outcome.RetryAfter = sooner(outcome.RetryAfter, p.afterSteps(&decision))
+	if w.hasGuards() {
+		outcome.RetryAfter = sooner(outcome.RetryAfter, keyPause)
+	}
 	outcome.Returning, err = p.release(ctx, w, &decision)
 	return outcome, errors.Join(failure, err, unoffered)
 }
@@ -204,6 +206,8 @@ func (p *Platform) do(ctx context.Context, w *world, step enactment.Step) error 
 		return p.uncordon(ctx, node)
 	case enactment.EndTurn:
 		return p.endTurn(ctx, node)
+	case enactment.TellKey:
+		return p.tellKey(ctx, w, node, step)
 	}
 	return fmt.Errorf("nobody knows how to %q", step.Verb)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/installation"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/plan"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubernetes"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubernetes/signingkey"
 )
 
 // world is what is decided from.
@@ -42,6 +43,9 @@ type world struct {
 	issued map[string]*corev1.ConfigMap
 	// pods hand the instructions over.
 	pods map[string]*corev1.Pod
+	// key signs instructions; nil where there is none, or where it cannot be read because of keyError.
+	key      *signingkey.Key
+	keyError error
 }
 
 // gather reads what is known now. Turns and instructions come from the API server, because two decisions from an old view could
@@ -66,6 +70,7 @@ func (p *Platform) gather(ctx context.Context, intent *fleet.Intent, wanted map[
 	if err := p.gatherTurns(ctx, w); err != nil {
 		return nil, err
 	}
+	p.gatherKey(ctx, w)
 	for _, node := range w.known {
 		if isControlPlane(node) || node.Labels[v1alpha1.LabelProfile] != "" || w.turns[node.Name] != nil {
 			w.nodes = append(w.nodes, p.nodeOf(w, node))
@@ -161,6 +166,7 @@ func (p *Platform) nodeOf(w *world, node *corev1.Node) enactment.Node {
 		return n
 	}
 	n.Reported = report.Status.Enactment
+	p.keyOf(w, &n)
 	if n.Wanted != nil && n.Wanted.Action == enactment.Enact {
 		n.IsApplied = isApplied(node, report, n.Wanted.PlanHash)
 		n.Wanted.Refused = p.refusal(w, report, n.Wanted.PlanHash)
