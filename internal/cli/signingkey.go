@@ -164,16 +164,9 @@ func keyTable(key *signingkey.Key, nodes []v1alpha1.LowLatencyNode) (string, err
 	return text.String(), verdict
 }
 
-// rotateKey writes the next key.
-func (a *app) rotateKey(ctx context.Context, options *keyOptions) error {
-	core, _, err := options.connect()
-	if err != nil {
-		return err
-	}
-	secret, err := readSecret(ctx, core, options.namespace)
+// mayRotate says why the key of a Secret, which was read with err, does not sign another one.
+func mayRotate(secret *corev1.Secret, err error, options *keyOptions) error {
 	switch {
-	case apierrors.IsNotFound(err) && options.isLost:
-		return a.replaceLostKey(ctx, core, options.namespace)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%w: restore it from a backup, or give --lost when it is lost for good and hosts have to be told by hand", err)
 	case err != nil:
@@ -183,6 +176,22 @@ func (a *app) rotateKey(ctx context.Context, options *keyOptions) error {
 	case secret.Immutable != nil && *secret.Immutable:
 		return errors.New("the Secret is immutable, as operators before this one made it: save it, delete it and create it again without \"immutable: true\" " +
 			"while the operator is scaled to zero")
+	}
+	return nil
+}
+
+// rotateKey writes the next key.
+func (a *app) rotateKey(ctx context.Context, options *keyOptions) error {
+	core, _, err := options.connect()
+	if err != nil {
+		return err
+	}
+	secret, err := readSecret(ctx, core, options.namespace)
+	if apierrors.IsNotFound(err) && options.isLost {
+		return a.replaceLostKey(ctx, core, options.namespace)
+	}
+	if err := mayRotate(secret, err, options); err != nil {
+		return err
 	}
 	key, err := signingkey.Read(secret)
 	if err != nil {

@@ -137,7 +137,7 @@ func (c *cluster) holds(times map[string]time.Duration) {
 			case "ping":
 				_, _ = fmt.Fprintln(peer, "ready")
 			case "counts":
-				_, _ = fmt.Fprintf(peer, "counts %d %d\n", counted.Load(), counted.Load())
+				_, _ = fmt.Fprintf(peer, "counts %d %d 0 0\n", counted.Load(), counted.Load())
 			default:
 				_, _ = fmt.Fprintf(peer, "ok %s 0 host kernel\nintroduced\nopen\n", port)
 			}

@@ -43,7 +43,7 @@ func (c *cluster) carryOut(step enactment.Step) {
 		n.IsCordoned, n.IsOurCordon, n.IsHeld, n.Drain = false, false, false, nil
 	case enactment.EndTurn:
 		n.Turn = nil
-	case enactment.HandOver:
+	case enactment.HandOver, enactment.TellKey:
 	}
 }
 

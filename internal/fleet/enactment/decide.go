@@ -117,29 +117,10 @@ func Decide(nodes []Node, limits Limits, now time.Time) Decision {
 		if n.Profile != limits.Profile {
 			continue
 		}
-		state := State{Node: n.Name, Stage: StageDone}
-		switch {
-		case n.isToldOfKey():
-			var step Step
-			step, state = n.moveKey(now)
-			d.add(step)
-		case n.isBegun():
-			var step Step
-			step, state = n.goOn(now)
-			state.Holding = n.duringTurn(step.Verb)
-			d.add(step)
-		case n.Estranged != "" && n.Wanted != nil:
-			state = State{Node: n.Name, Stage: StageRefused, Message: n.Estranged}
-		case n.needsKey() && limits.MayBegin:
-			state = State{Node: n.Name, Stage: StageTold, Message: "its guard waits to be told of the operator's key"}
-		case !n.isDone():
-			state = n.standing(stopped)
-			if state.Stage == StageWaiting {
-				state.Holding = []corev1.NodeConditionType{corev1.NodeMaintenancePlanned}
-			}
-			if state.Stage == StageWaiting && state.Message == "" {
-				waiting = append(waiting, n)
-			}
+		step, state := n.decide(stopped, limits.MayBegin, now)
+		d.add(step)
+		if state.Stage == StageWaiting && state.Message == "" {
+			waiting = append(waiting, n)
 		}
 		d.States = append(d.States, state)
 	}
@@ -147,6 +128,29 @@ func Decide(nodes []Node, limits Limits, now time.Time) Decision {
 	d.begin(nodes, waiting, limits)
 	slices.SortFunc(d.States, func(a, b State) int { return cmp.Compare(a.Node, b.Node) })
 	return d
+}
+
+// decide decides about one node, as far as the others leave it alone: a node that waits without a message could have a turn.
+func (n *Node) decide(stopped string, mayBegin bool, now time.Time) (Step, State) {
+	state := State{Node: n.Name, Stage: StageDone}
+	switch {
+	case n.isToldOfKey():
+		return n.moveKey(now)
+	case n.isBegun():
+		step, state := n.goOn(now)
+		state.Holding = n.duringTurn(step.Verb)
+		return step, state
+	case n.Estranged != "" && n.Wanted != nil:
+		state = State{Node: n.Name, Stage: StageRefused, Message: n.Estranged}
+	case n.needsKey() && mayBegin:
+		state = State{Node: n.Name, Stage: StageTold, Message: "its guard waits to be told of the operator's key"}
+	case !n.isDone():
+		state = n.standing(stopped)
+		if state.Stage == StageWaiting {
+			state.Holding = []corev1.NodeConditionType{corev1.NodeMaintenancePlanned}
+		}
+	}
+	return Step{}, state
 }
 
 func (d *Decision) add(step Step) {

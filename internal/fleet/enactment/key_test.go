@@ -70,8 +70,10 @@ func TestKeyOfANode(t *testing.T) {
 
 // TestKeysOfManyNodes: some at a time are told, which takes no turn from others; none is begun while the profile is paused.
 func TestKeysOfManyNodes(t *testing.T) {
-	nodes := []enactment.Node{node("a"), node("b", reported(v1alpha1.EnactmentInForce, 7, planA, planA), formerKey, told(time.Minute))}
-	for i := range 20 {
+	const inForce = 20
+	nodes := make([]enactment.Node, 0, 2+inForce)
+	nodes = append(nodes, node("a"), node("b", reported(v1alpha1.EnactmentInForce, 7, planA, planA), formerKey, told(time.Minute)))
+	for i := range inForce {
 		nodes = append(nodes, node(fmt.Sprintf("n%02d", i), reported(v1alpha1.EnactmentInForce, 7, planA, planA), formerKey))
 	}
 	verbsOf := map[enactment.Verb]int{}

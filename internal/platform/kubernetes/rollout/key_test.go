@@ -42,6 +42,29 @@ func TestAnotherKey(t *testing.T) {
 	if got := s.there(); got != "instruction, pod" {
 		t.Fatalf("there is %q", got)
 	}
+	s.tellsOf(first, next)
+	// An operator that was killed goes on, and the guard answers.
+	s.roll()
+	report := &v1alpha1.LowLatencyNode{}
+	if err := s.Live.Get(t.Context(), client.ObjectKey{Name: "n1"}, report); err != nil {
+		t.Fatal(err)
+	}
+	report.Status.Enactment = trusting(next.Last).Status.Enactment
+	if err := s.Client.Update(t.Context(), report); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		s.roll()
+	}
+	if got := s.there(); got != "" {
+		t.Errorf("there is still %q", got)
+	}
+}
+
+// tellsOf fails unless the pod and its ConfigMap lead a guard from one key to another, and nowhere else.
+func (s *stage) tellsOf(first, next *signingkey.Key) {
+	t := s.t
+	t.Helper()
 	of := client.ObjectKey{Namespace: agents, Name: "enact-n1"}
 	configMap, pod := &corev1.ConfigMap{}, &corev1.Pod{}
 	for _, object := range []client.Object{configMap, pod} {
@@ -59,22 +82,6 @@ func TestAnotherKey(t *testing.T) {
 	args := strings.Join(pod.Spec.Containers[0].Args, " ")
 	if strings.Contains(args, "--instruction=") || !strings.Contains(args, "--key-chain=/instruction/key-chain") {
 		t.Errorf("the pod is started with %s", args)
-	}
-	// An operator that was killed goes on, and the guard answers.
-	s.roll()
-	report := &v1alpha1.LowLatencyNode{}
-	if err := s.Live.Get(t.Context(), client.ObjectKey{Name: "n1"}, report); err != nil {
-		t.Fatal(err)
-	}
-	report.Status.Enactment = trusting(next.Last).Status.Enactment
-	if err := s.Client.Update(t.Context(), report); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		s.roll()
-	}
-	if got := s.there(); got != "" {
-		t.Errorf("there is still %q", got)
 	}
 }
 

@@ -5,6 +5,7 @@ package rollout
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -37,14 +38,14 @@ func (p *Platform) pod(node *corev1.Node, configMap *corev1.ConfigMap) *corev1.P
 
 // args are the arguments of the operator's program in the pod.
 func args(node *corev1.Node, configMap *corev1.ConfigMap) []string {
-	given := []string{
+	var instruction []string
+	if configMap.Annotations[v1alpha1.AnnotationAction] != string(enactment.MoveKey) {
+		instruction = []string{"--instruction=" + instructionMount + "/" + InstructionEntry}
+	}
+	return slices.Concat([]string{
 		installRole, "--root=" + hostMount, "--public-key=" + instructionMount + "/" + PublicKeyEntry,
 		"--key-chain=" + instructionMount + "/" + KeyChainEntry, "--node-name=" + node.Name, "--node-uid=" + string(node.UID),
-	}
-	if configMap.Annotations[v1alpha1.AnnotationAction] == string(enactment.MoveKey) {
-		return given
-	}
-	return append(given, "--instruction="+instructionMount+"/"+InstructionEntry)
+	}, instruction)
 }
 
 // Pod is that pod for a node, without the profile and the number of the instruction.

@@ -93,7 +93,7 @@ func (k *Key) Secret(namespace string) *corev1.Secret {
 type Standing string
 
 const (
-	// Unknown: the guard says nothing of its key.
+	// Unknown is that of a guard that says nothing of its key.
 	Unknown Standing = "Unknown"
 	// Current is the operator's key.
 	Current Standing = "Current"
