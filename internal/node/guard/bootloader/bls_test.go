@@ -33,6 +33,7 @@ func redHatHost() tree {
 		"/etc/default/grub":                         "GRUB_ENABLE_BLSCFG=true\n",
 		"/proc/1/mounts":                            "/dev/mapper/rhel-root / xfs rw 0 0\n/dev/vda2 /boot xfs rw 0 0\n",
 		"/dev/vda2":                                 "",
+		"/usr/bin/dracut":                           "",
 	}
 }
 
@@ -47,7 +48,7 @@ func TestTrialOfRedHat(t *testing.T) {
 	if err != nil || len(writes) != 1 || writes[0].Path != "/boot/loader/entries/lowlatency-trial.conf" {
 		t.Fatalf("Trial() = %+v, %v", writes, err)
 	}
-	want := strings.Replace(h["/boot/loader/entries/"+kernel9+".conf"], options, options+" "+strings.Join(add, " "), 1)
+	want := strings.Replace(h["/boot/loader/entries/"+kernel9+".conf"], options, options+" "+strings.Join(add, " ")+" rd.shell=0 rd.emergency=reboot", 1)
 	want = strings.Replace(want, "title Linux (5.14.0-503.el9.x86_64)", "title Low latency: trial", 1)
 	if diff := cmp.Diff(want, string(writes[0].State.Content)); diff != "" {
 		t.Errorf("the trial's entry (-want +got):\n%s", diff)
@@ -55,6 +56,33 @@ func TestTrialOfRedHat(t *testing.T) {
 	armed, err := loader.Arm()
 	if err != nil || armed.Path != "/boot/grub2/grubenv" || !strings.Contains(string(armed.State.Content), "\nnext_entry=lowlatency-trial\n") {
 		t.Errorf("Arm() = %+v, %v", armed, err)
+	}
+}
+
+// TestTrialsWithDracut: the initial memory disk of a trial that does not find the root reboots. Nothing that stays has the words.
+func TestTrialsWithDracut(t *testing.T) {
+	add := operation.AddKernelArguments("nohz=on").Arguments
+	const words = " rd.shell=0 rd.emergency=reboot\n"
+	lines := systemdBootHost()
+	lines[newest] = strings.Replace(lines[newest], "linux ", "options rd.shell=1\nlinux ", 1)
+	for name, h := range map[string]tree{"Debian": debianHost(t), "systemd-boot": systemdBootHost(), "two lines of options": lines} {
+		t.Run(name, func(t *testing.T) {
+			text := func() string {
+				t.Helper()
+				writes, err := findLoader(t, h).Trial(Arguments{Add: add})
+				if err != nil || len(writes) != 1 {
+					t.Fatalf("Trial() = %+v, %v", writes, err)
+				}
+				return string(writes[0].State.Content)
+			}
+			without := text()
+			h["/usr/bin/dracut"] = ""
+			// The marker is the last argument of the plan, and the words stand behind it.
+			marker := operation.MarkerOf(add)
+			if diff := cmp.Diff(strings.Replace(without, marker+"\n", marker+words, 1), text()); diff != "" || strings.Contains(without, words) {
+				t.Errorf("the trial's entry (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -104,6 +104,17 @@ func exists(h Host, name string) (bool, error) {
 	return s.Type != hostfile.Absent, err
 }
 
+// initialDiskReboots are the words by which an initial memory disk of dracut reboots where it does not find the root: it would wait in a
+// shell for ever, and panic= does not act there. They are for the entry of a trial alone, because a host that somebody repairs needs the
+// shell. Of a word that is given twice, dracut takes the last one.
+func initialDiskReboots(h Host) ([]string, error) {
+	found, err := exists(h, "/usr/bin/dracut")
+	if err != nil || !found {
+		return nil, err
+	}
+	return []string{"rd.shell=0", "rd.emergency=reboot"}, nil
+}
+
 // repeatable parameters may be given twice: the last one counts, or each adds something.
 func repeatable(parameter string) bool {
 	return slices.Contains([]string{"console", "panic", operation.MarkerParameter}, parameter)

@@ -115,6 +115,19 @@ func (a Arguments) changeOptions(text string, expand func([]string) []string) (s
 	return strings.Join(lines, ""), nil
 }
 
+// appendOptions adds words behind all options of an entry.
+func appendOptions(text string, words []string) string {
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range slices.Backward(lines) {
+		if key := optionsLine.FindString(line); key != "" {
+			edited, _ := Arguments{Add: words}.edit(line[len(key):])
+			lines[i] = key + edited
+			break
+		}
+	}
+	return strings.Join(lines, "")
+}
+
 // entryKeys are the keys of an entry with their values: of a key that is given twice, the last one.
 func entryKeys(text string) map[string]string {
 	keys := map[string]string{}

@@ -81,7 +81,11 @@ func (b bls) Trial(change Arguments) ([]Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	start.Content = []byte(asTrial(text))
+	words, err := initialDiskReboots(b.host)
+	if err != nil {
+		return nil, err
+	}
+	start.Content = []byte(asTrial(appendOptions(text, words)))
 	return []Write{{Path: path.Join(blsFolder, trialEntry+entryEnding), State: start}}, nil
 }
 

@@ -71,11 +71,15 @@ func (d debian) Trial(change Arguments) ([]Write, error) {
 	if err != nil {
 		return nil, err
 	}
+	words, err := initialDiskReboots(d.host)
+	if err != nil {
+		return nil, err
+	}
 	custom, err := d.host.Read(grubCustomFile)
 	if err != nil {
 		return nil, err
 	}
-	lines := append([]string{"menuentry 'Low latency: trial' --id " + trialEntry + " {"}, start.with(arguments)...)
+	lines := append([]string{"menuentry 'Low latency: trial' --id " + trialEntry + " {"}, start.with(append(arguments, words...))...)
 	content := string(custom.Content) + strings.Join(append(lines, "}"), "\n") + "\n"
 	state := hostfile.File(content, 0o644)
 	if custom.Type == hostfile.Regular {

@@ -120,8 +120,12 @@ func (s entries) Trial(change Arguments) ([]Write, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", start.path, err)
 	}
+	words, err := initialDiskReboots(s.host)
+	if err != nil {
+		return nil, err
+	}
 	state := start.state
-	state.Content, state.Label = []byte(asTrial(text)), ""
+	state.Content, state.Label = []byte(asTrial(appendOptions(text, words))), ""
 	trial := newMenuEntry(path.Join(path.Dir(start.path), trialEntry+entryEnding), state)
 	with := menu{defaults: m.defaults, entries: append(slices.Clone(m.entries), trial)}
 	if then, err := with.start(); err != nil || then.path != start.path {
