@@ -85,6 +85,28 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
+// TestAnotherProgramReloadsNothing: on a node whose pods were not evicted, systemd must not read all its units again. It does so for units
+// of the guard that have changed.
+func TestAnotherProgramReloadsNothing(t *testing.T) {
+	w := newWatched(t)
+	const unit = "/etc/systemd/system/lowlatency-guard-trial.service"
+	reloads := func(program string) int {
+		t.Helper()
+		w.tools = nil
+		if err := w.guard().Install(t.Context(), []byte(program)); err != nil || w.program() != program {
+			t.Fatalf("Install() = %v; the program is %q", err, w.program())
+		}
+		return strings.Count(strings.Join(w.tools, "\n")+"\n", "systemctl daemon-reload\n")
+	}
+	if first, same, program := reloads("one"), reloads("one"), reloads("two"); first != 1 || same != 0 || program != 0 {
+		t.Errorf("reloaded %d times when the guard came, %d for the same one, %d for another program", first, same, program)
+	}
+	w.seen[unit] = hostfile.File("[Unit]\n", 0o644)
+	if n := reloads("three"); n != 1 {
+		t.Errorf("reloaded %d times for another unit", n)
+	}
+}
+
 func TestDeliverARemoval(t *testing.T) {
 	w := newWatched(t)
 	before := w.manifest()

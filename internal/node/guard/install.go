@@ -109,7 +109,7 @@ func (g *Guard) Install(ctx context.Context, program []byte) error {
 	if err := g.checkFormats(); err != nil {
 		return fmt.Errorf("the guard on the host stays: %w", err)
 	}
-	changed := false
+	var changed []target
 	for _, t := range install(program) {
 		now, err := g.disk.Read(t.path)
 		if err != nil {
@@ -124,12 +124,10 @@ func (g *Guard) Install(ctx context.Context, program []byte) error {
 		if err := hostfile.Replace(g.disk, t.path, t.state); err != nil {
 			return fmt.Errorf("installing the guard: %w", err)
 		}
-		changed = true
+		changed = append(changed, t)
 	}
-	if !changed {
-		return nil
-	}
-	return g.machine.Tool(ctx, systemctl, "daemon-reload")
+	// Not for the program alone: it is replaced on nodes with pods, too, on which systemd would forget what they have changed of its units.
+	return g.reload(ctx, changed)
 }
 
 // checkFormats refuses to work with what a newer guard has written.
