@@ -52,8 +52,26 @@ func TestATrialThatWouldStayIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "/boot/grub is on btrfs, to which GRUB cannot write") || !strings.Contains(err.Error(), "spec.rollout.bootFallback") {
 		t.Errorf("Apply() = %v", err)
 	}
+	if err == nil || !strings.Contains(err.Error(), "(the arguments are: nohz=on isolcpus=2-7 panic=30 lowlatency.boot=") {
+		t.Errorf("Apply() = %v, and nobody is told which arguments", err)
+	}
 	if diff := cmp.Diff(before, w.manifest()); diff != "" {
 		t.Errorf("something was written (-before +after):\n%s", diff)
+	}
+}
+
+// TestArgumentsOfAHostWithoutTrials: a boot loader that knows no trial is told what to add, and what to take away.
+func TestArgumentsOfAHostWithoutTrials(t *testing.T) {
+	w := newWorld(t)
+	w.enact(trading())
+	w.seen["/boot/firmware"], w.seen["/boot/firmware/cmdline.txt"] = hostfile.NewFolder(), hostfile.File(baseLine, 0o644)
+	for want, operations := range map[string][]operation.Operation{
+		"(the arguments are: ": append(otherTrading()[:3:3], operation.AddKernelArguments("nohz=off")), "(the arguments to take away are: nohz=on isolcpus=2-7 ": otherTrading()[:3],
+	} {
+		_, err := w.guard().Apply(t.Context(), wanted(operations))
+		if err == nil || !strings.Contains(err.Error(), "kernel arguments are not supported here") || !strings.Contains(err.Error(), want) {
+			t.Errorf("Apply() = %v, want %q", err, want)
+		}
 	}
 }
 

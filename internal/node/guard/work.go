@@ -76,17 +76,25 @@ func (g *Guard) prepare(ctx context.Context, h *history, wanted Wanted) (*work, 
 func (g *Guard) prepareTrial(w *work, change bootloader.Arguments) error {
 	var err error
 	if w.loader, err = bootloader.Find(g.bootHost()); err != nil {
-		return err
+		return withArguments(err, change)
 	}
 	writes, err := w.loader.Trial(change)
 	if err != nil {
-		return err
+		return withArguments(err, change)
 	}
 	for _, write := range writes {
 		w.trial = append(w.trial, target{path: write.Path, role: journal.Trial, state: write.State})
 	}
 	w.stuck, err = w.loader.Stuck()
 	return err
+}
+
+// withArguments says which arguments a boot loader does not get: whoever adds them by hand needs them, and on a cluster nothing else tells.
+func withArguments(err error, change bootloader.Arguments) error {
+	if len(change.Add) == 0 {
+		return fmt.Errorf("%w (the arguments to take away are: %s)", err, strings.Join(change.Remove, " "))
+	}
+	return fmt.Errorf("%w (the arguments are: %s)", err, strings.Join(change.Add, " "))
 }
 
 // differing are the targets that are not as they are to be.
