@@ -164,6 +164,8 @@ const (
 	MaxKubeletFileLength = 16384
 	// MaxEnactmentWordLength bounds the reason of an enactment.
 	MaxEnactmentWordLength = 64
+	// EnactmentKeyIDLength is the length of what identifies the key of a guard.
+	EnactmentKeyIDLength = 16
 	// MaxEnactmentMessageLength bounds the message of an enactment.
 	MaxEnactmentMessageLength = 1024
 	// MaxDifferences bounds what others have changed of what the guard has written, MaxDifferenceLength one of these.

@@ -80,7 +80,7 @@ func sharedBounds() []bound {
 			status.findings[].check status.transitions[].check`},
 		{v1alpha1.MaxGeneration, "maximum", `bnp: status.observedGeneration llnp: status.observedGeneration lln:
 			spec.plannedPools[].generation status.bypassNICs[].poolGeneration status.drift[].drifted status.drift[].repaired
-			status.observedGeneration status.enactment.number status.enactment.refusal.number lt: status.observedGeneration status.results[].measured.interruptions status.results[].previous.interruptions status.results[].measured.maximumNanoseconds status.results[].previous.maximumNanoseconds status.results[].measured.repetitionMaximumsNanoseconds[] status.results[].previous.repetitionMaximumsNanoseconds[]`},
+			status.observedGeneration status.enactment.number status.enactment.refusal.number status.enactment.key.serial lt: status.observedGeneration status.results[].measured.interruptions status.results[].previous.interruptions status.results[].measured.maximumNanoseconds status.results[].previous.maximumNanoseconds status.results[].measured.repetitionMaximumsNanoseconds[] status.results[].previous.repetitionMaximumsNanoseconds[]`},
 		{v1alpha1.MaxConditions, "maxItems", "bnp: status.conditions llnp: status.conditions lln: status.conditions lt: status.conditions"},
 		{v1alpha1.MaxCPUListLength, "maxLength", `llnp: spec.cpus.explicit.dataPlane spec.cpus.explicit.housekeeping spec.cpus.explicit.isolated
 			spec.cpus.explicit.offline spec.cpus.explicit.shared status.shapes[].housekeeping
@@ -175,6 +175,7 @@ func nodeBounds() []bound {
 		{v1alpha1.MaxKubeletFiles, "maxItems", "lln: status.software.kubelet.files"},
 		{v1alpha1.MaxKubeletFileLength, "maxLength", "lln: status.software.kubelet.files[].content"},
 		{v1alpha1.MaxEnactmentWordLength, "maxLength", "lln: status.enactment.reason status.enactment.refusal.reason"},
+		{v1alpha1.EnactmentKeyIDLength, "maxLength", "lln: status.enactment.key.id"},
 		{v1alpha1.MaxEnactmentMessageLength, "maxLength", "lln: status.enactment.message status.enactment.refusal.message"},
 		{v1alpha1.MaxDifferences, "maxItems", "lln: status.enactment.differences"},
 		{v1alpha1.MaxDifferenceLength, "maxLength", "lln: status.enactment.differences[]"},
