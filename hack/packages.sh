@@ -8,13 +8,14 @@
 #   hack/packages.sh install           install what any target lacks
 set -euo pipefail
 
-# table has a line for each program: its name, its packages with commas between them, and the targets that run it. gcc has the name of its own
-# architecture, too.
+# table has a line for each program, or file by its whole path: its name, its packages with commas between them, and the targets that need it.
+# gcc has the name of its own architecture, too; it comes without the headers of the C library when recommended packages are left out.
 table() {
   cat <<'EOF'
 lstopo-no-graphics  hwloc-nox        test-hwloc
 ip                  iproute2         test
-gcc                 gcc              test judge-latency bench lab-pools lab-latency traffic-image image-twice release test-release
+gcc                 gcc,libc6-dev    test judge-latency bench lab-pools lab-latency traffic-image image-twice release test-release
+/usr/include/stdio.h libc6-dev       test judge-latency bench lab-pools lab-latency traffic-image image-twice release test-release
 x86_64-linux-gnu-gcc  gcc-x86-64-linux-gnu,libc6-dev-amd64-cross  lab-pools lab-latency traffic-image image-twice release test-release
 aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu,libc6-dev-arm64-cross lab-pools lab-latency traffic-image image-twice release test-release
 dpkg-deb            dpkg             lab-pools lab-latency traffic-image image-twice release test-release
@@ -39,6 +40,14 @@ qemu-system-aarch64 qemu-system-arm  lab
 EOF
 }
 
+# is_here looks for a program of the table, or for a file.
+is_here() {
+  case $1 in
+  /*) [ -e "$1" ] ;;
+  *) command -v "$1" >/dev/null || PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null ;;
+  esac
+}
+
 # missing prints program and package of what targets lack; without targets, of what any lacks.
 missing() {
   local program package targets target
@@ -48,7 +57,7 @@ missing() {
       for target in "$@"; do case " $targets " in *" $target "*) wanted=yes ;; esac; done
       [ "$wanted" = yes ] || continue
     fi
-    command -v "$program" >/dev/null || PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || printf '%s %s\n' "$program" "$package"
+    is_here "$program" || printf '%s %s\n' "$program" "$package"
   done < <(table)
 }
 

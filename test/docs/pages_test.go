@@ -236,7 +236,7 @@ func TestTargetsLookForTheirPrograms(t *testing.T) {
 	}
 }
 
-// program is a row of the table of hack/packages.sh.
+// program is a row of the table of hack/packages.sh: a program, or a file by its path.
 type program struct {
 	name    string
 	targets map[string]bool
@@ -246,7 +246,7 @@ func programs(t *testing.T) []program {
 	t.Helper()
 	_, table, _ := strings.Cut(read(t, "hack/packages.sh"), "cat <<'EOF'")
 	table, _, _ = strings.Cut(table, "EOF")
-	rows := regexp.MustCompile(`(?m)^([a-z0-9_-]+) +[a-z0-9,-]+ +((?:[a-z0-9-]+ ?)+)$`).FindAllStringSubmatch(table, -1)
+	rows := regexp.MustCompile(`(?m)^([a-z0-9_./-]+) +[a-z0-9,-]+ +((?:[a-z0-9-]+ ?)+)$`).FindAllStringSubmatch(table, -1)
 	all := make([]program, 0, len(rows))
 	for _, row := range rows {
 		one := program{row[1], map[string]bool{}}
