@@ -77,7 +77,7 @@ func rules() []rule {
 		{
 			matches: `^kubectl wait `, need: clusters, instead: []string{"30m", "5m"},
 		},
-		{matches: `^kubectl delete (bnp|llnp)`, need: last},
+		{matches: `^kubectl delete (bnp|llnp|latencytests)`, need: last},
 		{matches: `xeon-2`, need: clusters, instead: []string{"xeon-2", "worker-1"}, illustrates: "a node with a history"},
 		{matches: `get bnp newcomer`, need: clusters, instead: []string{"newcomer", "x2-onload"}, illustrates: "a pool with a conflict"},
 		{matches: `--acceleration`, need: clusters, exits: []int{3}, why: "nobody holds a NIC", instead: []string{"pool x2 ", "pool x2-onload "}, illustrates: "programs with NICs"},
