@@ -51,7 +51,7 @@ func rules() []rule {
 		{matches: `^make (scale|faults|mistakes|churn|judge-latency)\b|^go run ./test/scale|^go test ./test/mistakes`, need: never, why: "a proof of its own, of minutes to hours: make scale, faults, mistakes, churn"},
 		{matches: `^make (release|test-release|try-release)\b|^go run ./hack/release`, need: never, why: "make test-release runs all of them"},
 		{matches: `^make packages`, need: never, why: "it installs programs on this machine"},
-		{matches: `^make image PUSH=|^(podman|skopeo|docker|ctr|cosign) `, need: never, why: "needs a registry or a container engine; make lab-pools builds the image and runs it in containerd"},
+		{matches: `^make (traffic-)?image PUSH=|^(podman|skopeo|docker|ctr|cosign) `, need: never, why: "needs a registry or a container engine; make lab-pools builds the image and runs it in containerd"},
 		{matches: `^base64 -d SHA256SUMS`, need: never, why: "needs a signed release; the tests of hack/release verify one"},
 		{matches: `^make (deploy|undeploy|install|uninstall)\b`, need: never, why: "needs an image that a kubelet can pull; the tests of config apply the same output to a real API server"},
 		{matches: `^make must-gather`, need: never, why: "needs a container engine and an image of OpenShift; test/report runs what is in the image"},
