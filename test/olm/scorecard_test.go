@@ -93,7 +93,8 @@ func examplesHaveSpecs(s scored) []string {
 }
 
 func defaultValidators(s scored) []string {
-	objects := []any{s.bundle, s.bundle.CSV}
+	objects := make([]any, 0, 2+len(s.bundle.V1CRDs))
+	objects = append(objects, s.bundle, s.bundle.CSV)
 	for _, definition := range s.bundle.V1CRDs {
 		objects = append(objects, definition)
 	}
