@@ -464,7 +464,7 @@ func (m *Machine) Load(ctx context.Context, name string) error {
 // human gives QEMU a command of its monitor for people, which has no other form.
 func (m *Machine) human(ctx context.Context, command string) error {
 	return m.withMonitor(ctx, func(ctx context.Context, qmp *monitor) error {
-		return qmp.execute(ctx, "human-monitor-command", map[string]any{"command-line": command})
+		return qmp.human(ctx, command)
 	})
 }
 

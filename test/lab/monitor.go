@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 )
 
 // monitor is a connection to QEMU's machine protocol (QMP; QEMU's docs/interop/qmp-spec). It is used by one
@@ -58,6 +59,28 @@ func (m *monitor) bound(ctx context.Context) func() bool {
 
 // execute sends a command and waits for its answer; events in between are dropped.
 func (m *monitor) execute(ctx context.Context, command string, arguments map[string]any) error {
+	_, err := m.ask(ctx, command, arguments)
+	return err
+}
+
+// human gives QEMU a command of its monitor for people, which says in its answer, and not by an error, what went wrong.
+func (m *monitor) human(ctx context.Context, command string) error {
+	answer, err := m.ask(ctx, "human-monitor-command", map[string]any{"command-line": command})
+	if err != nil {
+		return err
+	}
+	var text string
+	if err := json.Unmarshal(answer, &text); err != nil {
+		return fmt.Errorf("reading QEMU's answer to %s: %w", command, err)
+	}
+	if text = strings.TrimSpace(text); text != "" {
+		return fmt.Errorf("QEMU says to %s: %s", command, text)
+	}
+	return nil
+}
+
+// ask sends a command and returns what QEMU answers; events in between are dropped.
+func (m *monitor) ask(ctx context.Context, command string, arguments map[string]any) (json.RawMessage, error) {
 	stop := m.bound(ctx)
 	defer stop()
 	request := map[string]any{"execute": command}
@@ -65,18 +88,18 @@ func (m *monitor) execute(ctx context.Context, command string, arguments map[str
 		request["arguments"] = arguments
 	}
 	if err := json.NewEncoder(m.connection).Encode(request); err != nil {
-		return fmt.Errorf("sending %s to QEMU: %w", command, cause(ctx, err))
+		return nil, fmt.Errorf("sending %s to QEMU: %w", command, cause(ctx, err))
 	}
 	for {
 		var answer message
 		if err := m.decoder.Decode(&answer); err != nil {
-			return fmt.Errorf("waiting for QEMU's answer to %s: %w", command, cause(ctx, err))
+			return nil, fmt.Errorf("waiting for QEMU's answer to %s: %w", command, cause(ctx, err))
 		}
 		if answer.Error != nil {
-			return fmt.Errorf("QEMU refuses %s: %s", command, answer.Error.Desc)
+			return nil, fmt.Errorf("QEMU refuses %s: %s", command, answer.Error.Desc)
 		}
 		if answer.Event == "" {
-			return nil
+			return answer.Return, nil
 		}
 	}
 }

@@ -88,7 +88,7 @@ func TestPowerCuts(t *testing.T) {
 	end := time.Now().Add(time.Duration(number(t, "LAB_MINUTES", longestCuts)) * time.Minute)
 	for i := range number(t, "LAB_CUTS", cutsWanted) {
 		if time.Now().After(end) {
-			t.Logf("the time is over after %d cuts", i)
+			t.Errorf("the time is over after %d cuts: LAB_CUTS says how many there are to be, LAB_MINUTES for how long", i)
 			return
 		}
 		c := []cut{
@@ -135,8 +135,9 @@ func (h *host) cutOnce(number int, c cut, wanted, before, after string) {
 	default:
 		h.t.Errorf("cut %d of phase %s after %s: %+v\n(-before +now):\n%s", number, c.phase, c.after, status, cmp.Diff(strings.Split(before, "\n"), strings.Split(manifest, "\n")))
 	}
-	h.row(fmt.Sprintf("power cut %d, phase %q, %.1f s after its begin", number, c.phase, c.after.Seconds()), outcome,
-		fmt.Sprintf("at that point: %s; at rest after %.0f s; %s", point, time.Since(began).Seconds(), status.Reason))
+	what := fmt.Sprintf("power cut %d, phase %q, %.1f s after its begin", number, c.phase, c.after.Seconds())
+	h.row(what, outcome, fmt.Sprintf("at that point: %s; at rest after %.0f s; %s", point, time.Since(began).Seconds(), status.Reason))
+	record(h.t, what+"; at that point: "+point, outcome, time.Since(began))
 }
 
 // point says where the machine was when the power was cut: the last records of the journal, and whether it was shutting down.

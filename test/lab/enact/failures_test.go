@@ -87,7 +87,7 @@ func (h *host) back(name string) {
 func (h *host) fullDisk(before string) {
 	h.t.Helper()
 	file := h.write("full", tuned("10"))
-	h.run("dd if=/dev/zero of=/filler bs=1M 2>/dev/null; dd if=/dev/zero of=/filler2 bs=1k 2>/dev/null; sync; true")
+	h.run("fallocate -l $(df --output=avail -B1 / | tail -1) /filler; dd if=/dev/zero of=/filler2 bs=1k 2>/dev/null; sync; true")
 	result, err := h.machine.Execute(h.ctx(), guardProgram+" apply --yes "+file)
 	if err != nil || result.ExitCode == 0 || !strings.Contains(result.Stderr, "no space left") {
 		h.t.Errorf("on a full disk: %+v, %v", result, err)
@@ -113,5 +113,8 @@ func TestKilled(t *testing.T) {
 	}
 	// The trial's unit is killed as soon as it runs.
 	killed := h.run(`for i in $(seq 600); do p=$(systemctl show -P MainPID lowlatency-guard-trial.service); if [ "$p" != 0 ]; then kill -9 $p && echo "killed $p" && break; fi; sleep 0.2; done`)
+	if killed == "" {
+		t.Error("the guard did not verify for two minutes, so that it was not killed")
+	}
 	h.expect("the guard is killed while it verifies", h.settled(), wanted, killed+", restarts: "+h.run("systemctl show -P NRestarts lowlatency-guard-trial.service"))
 }

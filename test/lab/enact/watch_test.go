@@ -51,6 +51,9 @@ func (c *counts) count(before, now machineState) {
 	}
 }
 
+// isChanged tells that the operator has taken the node.
+func (s machineState) isChanged() bool { return s.turn || s.cordoned }
+
 // isOut tells that pods cannot count on the node.
 func (s machineState) isOut() bool { return s.turn || s.cordoned || !s.ready }
 
@@ -156,8 +159,11 @@ func (f *fleet) follow(what string, done func(map[string]machineState) bool) {
 			counted := f.counted[name]
 			counted.count(before, state)
 			f.counted[name] = counted
-			if state.isOut() {
+			if state.isChanged() {
 				out = append(out, name)
+			}
+			if state.turn && !before.turn {
+				f.expectOthersReady(states, name)
 			}
 			f.seen[name] = state
 		}
@@ -167,6 +173,16 @@ func (f *fleet) follow(what string, done func(map[string]machineState) bool) {
 		f.disturb(states)
 		return done(states), fmt.Sprint(states)
 	})
+}
+
+// expectOthersReady asserts that every other machine is ready when the turn of one begins. A starved machine may be not ready at any other time.
+func (f *fleet) expectOthersReady(states map[string]machineState, turn string) {
+	f.t.Helper()
+	for _, h := range f.hosts {
+		if name := h.machine.Name(); name != turn && !states[name].ready {
+			f.t.Errorf("the turn of %s begins while %s is not ready", turn, name)
+		}
+	}
 }
 
 // all tells that something is true of every machine.
