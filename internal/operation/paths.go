@@ -33,14 +33,10 @@ func places() map[Kind][]place {
 			{"/etc/udev/rules.d", ours + ".rules"},
 			{"/usr/local/bin", "lowlatency-*"},
 		},
-		Unit:         {{unitFolder, "*"}},
-		DropIn:       {{unitFolder + "/*.d", ours + ".conf"}},
-		TuneDProfile: {{tunedFolder + "/" + ours, "tuned.conf"}, {tunedFolder + "/profiles/" + ours, "tuned.conf"}},
-		RuntimeDropIn: {
-			{"/etc/containerd/conf.d", ours + ".toml"},
-			{"/etc/crio/crio.conf.d", ours + ".conf"},
-			{"/var/lib/rancher/*/agent/etc/containerd/config*.toml.d", ours + ".toml"},
-		},
+		Unit:          {{unitFolder, "*"}},
+		DropIn:        {{unitFolder + "/*.d", ours + ".conf"}},
+		TuneDProfile:  {{tunedFolder + "/" + ours, "tuned.conf"}, {tunedFolder + "/profiles/" + ours, "tuned.conf"}},
+		RuntimeDropIn: {{"/etc/crio/crio.conf.d", ours + ".conf"}},
 		KubeletDropIn: {
 			{"/etc/kubernetes/kubelet.conf.d", ours + ".conf"},
 			{"/etc/kubernetes/kubelet/config.json.d", ours + ".conf"},
