@@ -308,6 +308,7 @@ olm: programs-olm envtest ## Install, upgrade and remove the operator by the rea
 .PHONY: argocd
 argocd: programs-argocd envtest $(KUSTOMIZE) ## Sync, change, roll back, prune and remove the operator by the real Argo CD; the table is in dist/argocd.txt.
 	hack/toolchain.sh controller-manager argocd
+	cd test/gitops && go test -tags argocd -count=1 -v -run '^TestArgoCDItself$$' . -argocd $(CACHE)/bin/argocd-$(ARGOCD_VERSION)/argocd
 	$(GO_TEST) -tags lab -count=1 -timeout 60m -run '^TestArgoCD$$' ./test/real
 
 .PHONY: argocd-olm
