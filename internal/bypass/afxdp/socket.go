@@ -6,6 +6,7 @@ package afxdp
 import (
 	"errors"
 	"fmt"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,10 @@ const (
 	memoryLimit = 1 << 30
 	// sectorSize is the unit of st_blocks.
 	sectorSize = 512
+	// busyQueueLimit is how long a queue may be busy: the kernel gives it back some time after the last socket on it was closed, when nobody
+	// reads the list of sockets any more (xp_put_pool of net/xdp/xsk_buff_pool.c), so that a program that starts again would be refused.
+	busyQueueLimit = time.Second
+	busyQueuePause = 10 * time.Millisecond
 )
 
 // newSocket makes an AF_XDP socket over the memory of a memfd and binds it to a queue. Nothing that needs a privilege
@@ -89,7 +94,11 @@ func bindQueue(socket, device int, wanted geometry, copies bool) error {
 	if !copies {
 		bound.Flags |= unix.XDP_ZEROCOPY
 	}
-	if err := unix.Bind(socket, bound); err != nil {
+	err := unix.Bind(socket, bound)
+	for until := time.Now().Add(busyQueueLimit); errors.Is(err, unix.EBUSY) && time.Now().Before(until); err = unix.Bind(socket, bound) {
+		time.Sleep(busyQueuePause)
+	}
+	if err != nil {
 		return fmt.Errorf("binding a socket to queue %d of interface number %d, zero copy %t: %w", wanted.queue, device, !copies, err)
 	}
 	return nil
