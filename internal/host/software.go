@@ -47,6 +47,9 @@ type Software struct {
 	BootLoader Fact[BootLoader]
 	// KubeletUnit is the unit that runs the kubelet, such as kubelet.service or k3s-agent.service; absent where none does.
 	KubeletUnit Fact[string]
+	// NoKubelet reports whether the host has neither a service nor a process of a kubelet. It is read where the host is there as a whole,
+	// and absent elsewhere: what nobody has reported may be there all the same.
+	NoKubelet Fact[bool]
 	// KubeletConfigArguments is the variable KUBELET_CONFIG_ARGS of kubelet.service, by which kubeadm gives the kubelet its
 	// configuration file; absent where the unit has none.
 	KubeletConfigArguments Fact[string]
@@ -80,6 +83,15 @@ func readSoftware(r *reader, f *Facts) {
 		ContainerRuntime:       r.containerRuntime(),
 		TuneDProfiles:          r.tunedProfiles(),
 	}
+	f.Software.NoKubelet = r.noKubelet(f)
+}
+
+// noKubelet is known where what is not to be seen is not on the host.
+func (r *reader) noKubelet(f *Facts) Fact[bool] {
+	if !r.complete {
+		return Absent[bool](systemSlice, reasonMissing)
+	}
+	return Known(!f.Software.KubeletUnit.Known && !f.Kubelet.Flags.Known, systemSlice)
 }
 
 // osReleaseFile and the vendor's, which counts where the first is not there (os-release(5)) and where only the latter is

@@ -36,6 +36,11 @@ func stateFiles() []string {
 // writeKubelet adds a file to the folder whose files the kubelet merges over its configuration. The configuration file
 // itself belongs to whoever installed the kubelet.
 func (w *writer) writeKubelet() error {
+	if w.facts.Software.NoKubelet.Value {
+		w.report(v1alpha1.SeverityLow, ruleKubelet, theKubelet, "Do this again once the host has joined a cluster, if it is to.",
+			"the host has no kubelet: its part is left out")
+		return nil
+	}
 	folder, found := w.kubeletFolder()
 	if !found {
 		return nil

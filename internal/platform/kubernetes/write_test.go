@@ -201,6 +201,36 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// withoutKubelet takes the kubelet off a host.
+func withoutKubelet(f *host.Facts) *host.Facts {
+	f.Software.KubeletUnit, f.Software.KubeletConfigArguments = host.Absent[string]("", "none"), host.Absent[string]("", "none")
+	f.Kubelet = host.Kubelet{}
+	return f
+}
+
+// TestHostWithoutKubelet: a plain server gets the rest of its plan; a kubelet of which nobody has reported anything is no such server.
+func TestHostWithoutKubelet(t *testing.T) {
+	facts := withoutKubelet(kubeadm())
+	if unreported, err := Write(goldenPlan(t), facts); err != nil || !unreported.Refused() {
+		t.Errorf("%v, refused: %t, want a refusal of a host that was not read whole", err, unreported.Refused())
+	}
+	facts.Software.NoKubelet = host.Known(true, "")
+	got, err := Write(goldenPlan(t), facts)
+	if err != nil || got.Refused() || len(got.Operations) == 0 {
+		t.Fatalf("%v, %d operations, %+v", err, len(got.Operations), got.Findings)
+	}
+	for i := range got.Operations {
+		if o := &got.Operations[i]; o.Kind == operation.KubeletDropIn || o.Kind == operation.StateFile || o.Path == stateCleanup || o.Name == kubeletService {
+			t.Errorf("%s %s%s is the kubelet's", o.Kind, o.Name, o.Path)
+		}
+	}
+	if !slices.ContainsFunc(got.Findings, func(f plan.Finding) bool {
+		return f.Severity == v1alpha1.SeverityLow && strings.Contains(f.Message, "no kubelet: its part is left out")
+	}) {
+		t.Errorf("no finding says that the kubelet's part is left out: %+v", got.Findings)
+	}
+}
+
 // TestWayBackByHand: the guard tries arguments where nobody but a person brings the host back only when the plan says so.
 func TestWayBackByHand(t *testing.T) {
 	p := goldenPlan(t)
