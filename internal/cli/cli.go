@@ -113,6 +113,7 @@ Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a po
 		app.planCommand(),
 		app.renderCommand(),
 		app.checkCommand(),
+		app.hostCommand(),
 		app.explainCommand(),
 		app.nodeCommand(),
 		app.poolCommand(),
