@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,11 +59,12 @@ kernel arguments change, and keeps what was written or takes it back. A host wit
 Exit codes: 0 done; 1 the profile does not fit the host, nothing may be written on it, or the guard has not done it; 2 wrong
 usage or input.`,
 		Example: `  kubectl lowlatency host apply -f trading.yaml
-  kubectl lowlatency host apply -f trading.yaml --root /mnt/image --yes --no-reboot`,
+  kubectl lowlatency host apply -f trading.yaml --yes --no-reboot   # while an image is built on a machine of its kind`,
 		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.applyHost(cmd.Context(), options) },
 	}
-	options.addFlags(command, a)
+	options.addFlags(command)
+	options.addProfile(command, a)
 	options.addReboot(command)
 	command.Flags().BoolVar(&options.again, "again", false, "try again what was taken back before")
 	command.Flags().DurationVar(&options.deadline, "deadline", 10*time.Minute, "how long after its start a host that is not verified takes everything back")
@@ -74,14 +76,14 @@ func (a *app) hostStatusCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "status",
 		Short: "Say what is in force on this host, and what is being tried",
-		Long: `Say what is in force on this host, what is being tried or was taken back, and what others have changed. With -f, also check the running
-kernel against the plan of the profile.
+		Long: `Say what is in force on this host, what is being tried or was taken back, and what others have changed. What the running kernel says of the
+profile is told by check -f FILE --root /.
 
-Exit codes: 0 what was asked for last is in force, or nothing was; 1 it is not; with -f also those of check.`,
+Exit codes: 0 what was asked for last is in force, or nothing was; 1 it is not.`,
 		Args: usage.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.hostStatus(cmd.Context(), options) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runGuard(cmd.Context(), options, "status") },
 	}
-	options.addFlags(command, a)
+	options.addFlags(command)
 	return command
 }
 
@@ -91,25 +93,29 @@ func (a *app) revertHostCommand() *cobra.Command {
 		Use:   "revert",
 		Short: "Bring this host back to what it was before",
 		Long: `Take back what is being tried, or bring the host back to what it was before all plans, and take the guard away. Where kernel arguments go,
-the host reboots once. -f is accepted, so that the same line as with apply can be typed; what is taken back does not depend on it.`,
+the host reboots once.`,
 		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.runGuard(cmd.Context(), options, append([]string{"revert"}, options.flags()...)...)
 		},
 	}
-	options.addFlags(command, a)
+	options.addFlags(command)
 	options.addReboot(command)
 	return command
 }
 
-func (o *hostOptions) addFlags(command *cobra.Command, a *app) {
+func (o *hostOptions) addProfile(command *cobra.Command, a *app) {
 	flags := command.Flags()
 	flags.StringArrayVarP(&o.files, "filename", "f", nil, "`FILE` or folder with a LowLatencyNodeProfile, with BypassNICPools beside it; - for the standard input; repeatable")
 	flags.StringVar(&o.profile, "profile", "", "`NAME` of the profile, when the files hold several")
-	flags.StringVar(&o.root, "root", "/", "the `FOLDER` that holds the root file system of the host")
 	flags.StringArrayVar(&o.hostIPs, "host-ip", nil, hostIPHelp)
-	flags.StringVar(&o.guard, "guard", "", "`FILE` of lowlatency-guard; found beside this program, in the PATH or in /usr/local/bin when it is not given")
 	register(command, "profile", complete(func(ctx context.Context) ([]string, error) { return a.profileNames(ctx, o.files) }))
+}
+
+func (o *hostOptions) addFlags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&o.root, "root", "/", "the `FOLDER` that holds the root file system of the host")
+	flags.StringVar(&o.guard, "guard", "", "`FILE` of lowlatency-guard; found beside this program, in the PATH or in /usr/local/bin when it is not given")
 }
 
 func (o *hostOptions) addReboot(command *cobra.Command) {
@@ -132,6 +138,9 @@ func (o *hostOptions) flags() []string {
 }
 
 func (a *app) applyHost(ctx context.Context, options *hostOptions) error {
+	if slices.Contains(options.files, "-") && !options.yes {
+		return errors.New("the profile comes by the standard input, by which nobody can answer the question then: give a file, or --yes")
+	}
 	options.roots, options.installation = []string{options.root}, true
 	wanted, nodes, err := options.load(ctx, a)
 	if err != nil {
@@ -195,19 +204,6 @@ func (a *app) giveToGuard(ctx context.Context, options *hostOptions, instruction
 	return a.runGuard(ctx, options, words...)
 }
 
-func (a *app) hostStatus(ctx context.Context, options *hostOptions) error {
-	err := a.runGuard(ctx, options, "status")
-	if len(options.files) == 0 || err != nil && !errors.Is(err, errFindings) {
-		return err
-	}
-	options.roots = []string{options.root}
-	checked := a.check(ctx, &checkOptions{targets: options.targets, failOn: &usage.Choice{}, format: newFormat()})
-	if err != nil && (checked == nil || errors.Is(checked, errUnknown)) {
-		return err
-	}
-	return checked
-}
-
 // runGuard runs the guard with the streams of this program, so that it asks who sits at the terminal.
 func (a *app) runGuard(ctx context.Context, options *hostOptions, words ...string) error {
 	program, err := findGuard(options.guard)
@@ -216,6 +212,8 @@ func (a *app) runGuard(ctx context.Context, options *hostOptions, words ...strin
 	}
 	command := exec.CommandContext(ctx, program, append([]string{"--root", options.root}, words...)...)
 	command.Stdin, command.Stdout, command.Stderr = a.In, a.Out, a.Err
+	// A guard that is interrupted ends what it has begun, or leaves it to be resumed; one that is killed could not say so.
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	err = command.Run()
 	if _, ended := errors.AsType[*exec.ExitError](err); ended {
 		// It has said why.

@@ -50,6 +50,36 @@ func kubeadmHost() map[string]string {
 	}
 }
 
+// TestNoKubelet: a host has none when nothing of one is there, and what cannot be looked for may be there.
+func TestNoKubelet(t *testing.T) {
+	for name, tc := range map[string]struct {
+		file string
+		want Fact[bool]
+	}{
+		"nothing of one":         {"/etc/hostname", Known(true, systemSlice)},
+		"MicroK8s":               {"/var/snap/microk8s/current/args/kubelet", Known(false, "/var/snap/microk8s")},
+		"k0s that does not run":  {"/var/lib/k0s/bin/kubelet", Known(false, "/var/lib/k0s")},
+		"the state of one":       {"/var/lib/kubelet/config.yaml", Known(false, "/var/lib/kubelet")},
+		"a service that is idle": {"/usr/lib/systemd/system/kubelet.service", Known(false, systemSlice)},
+		"a process":              {"/proc/77/cmdline", Known(false, systemSlice)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{tc.file: "x\n"}
+			if name == "a process" {
+				files = map[string]string{"/proc/77/comm": "kubelet\n", tc.file: "/opt/kubelet\x00--config=/etc/k.yaml\x00"}
+			}
+			opened, err := Open(writeTree(t, files))
+			must(t, err)
+			defer func() { _ = opened.Close() }()
+			facts, err := opened.ReadInstallation(t.Context())
+			must(t, err)
+			if diff := cmp.Diff(tc.want, facts.Software.NoKubelet); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestInstallation reads what decides how a plan is written, from a host and from its snapshot alike.
 func TestInstallation(t *testing.T) {
 	dir := writeTree(t, kubeadmHost())
@@ -73,7 +103,7 @@ func TestInstallation(t *testing.T) {
 		must(t, of.Close())
 		want := Software{
 			OpenShift: Known(false, osReleaseFile), BootLoader: Known(GRUB, "/boot/grub/grub.cfg"),
-			KubeletUnit:            Known("kubelet.service", systemSlice+"kubelet.service"),
+			KubeletUnit: Known("kubelet.service", systemSlice+"kubelet.service"), NoKubelet: Known(false, systemSlice),
 			KubeletConfigArguments: Known("--config=/var/lib/kubelet/config.yaml", "/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf"),
 			ContainerRuntime:       Known(CRIO, systemSlice+"crio.service"), TuneDProfiles: Known("/etc/tuned/profiles", "/etc/tuned/profiles"),
 		}

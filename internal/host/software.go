@@ -47,8 +47,9 @@ type Software struct {
 	BootLoader Fact[BootLoader]
 	// KubeletUnit is the unit that runs the kubelet, such as kubelet.service or k3s-agent.service; absent where none does.
 	KubeletUnit Fact[string]
-	// NoKubelet reports whether the host has neither a service nor a process of a kubelet. It is read where the host is there as a whole,
-	// and absent elsewhere: what nobody has reported may be there all the same.
+	// NoKubelet reports whether the host has no kubelet: no service and no process of one, and no folder in which one of any distribution
+	// keeps its state. It is read where the host is there as a whole, and absent elsewhere and where a folder could not be looked for: what
+	// nobody has seen may be there all the same.
 	NoKubelet Fact[bool]
 	// KubeletConfigArguments is the variable KUBELET_CONFIG_ARGS of kubelet.service, by which kubeadm gives the kubelet its
 	// configuration file; absent where the unit has none.
@@ -86,12 +87,29 @@ func readSoftware(r *reader, f *Facts) {
 	f.Software.NoKubelet = r.noKubelet(f)
 }
 
+// kubeletFolders are where kubelets keep their state: each, Rancher's distributions, k0s, and MicroK8s.
+func kubeletFolders() []string {
+	return []string{"/var/lib/kubelet", "/var/lib/rancher", "/var/lib/k0s", "/var/snap/microk8s"}
+}
+
 // noKubelet is known where what is not to be seen is not on the host.
 func (r *reader) noKubelet(f *Facts) Fact[bool] {
+	if f.Software.KubeletUnit.Known || f.Kubelet.Flags.Known {
+		return Known(false, systemSlice)
+	}
 	if !r.complete {
 		return Absent[bool](systemSlice, reasonMissing)
 	}
-	return Known(!f.Software.KubeletUnit.Known && !f.Kubelet.Flags.Known, systemSlice)
+	for _, folder := range kubeletFolders() {
+		found := r.exists(folder)
+		if !found.Known {
+			return found
+		}
+		if found.Value {
+			return Known(false, folder)
+		}
+	}
+	return Known(true, systemSlice)
 }
 
 // osReleaseFile and the vendor's, which counts where the first is not there (os-release(5)) and where only the latter is

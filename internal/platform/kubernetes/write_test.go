@@ -220,7 +220,7 @@ func TestHostWithoutKubelet(t *testing.T) {
 		t.Fatalf("%v, %d operations, %+v", err, len(got.Operations), got.Findings)
 	}
 	for i := range got.Operations {
-		if o := &got.Operations[i]; o.Kind == operation.KubeletDropIn || o.Kind == operation.StateFile || o.Path == stateCleanup || o.Name == kubeletService {
+		if o := &got.Operations[i]; isKubelets(o) {
 			t.Errorf("%s %s%s is the kubelet's", o.Kind, o.Name, o.Path)
 		}
 	}
@@ -229,6 +229,10 @@ func TestHostWithoutKubelet(t *testing.T) {
 	}) {
 		t.Errorf("no finding says that the kubelet's part is left out: %+v", got.Findings)
 	}
+}
+
+func isKubelets(o *operation.Operation) bool {
+	return o.Kind == operation.KubeletDropIn || o.Kind == operation.StateFile || o.Path == stateCleanup || o.Name == kubeletService
 }
 
 // TestWayBackByHand: the guard tries arguments where nobody but a person brings the host back only when the plan says so.
