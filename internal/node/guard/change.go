@@ -33,6 +33,10 @@ func (g *Guard) change(t target) error {
 	if now.Type == hostfile.Other || now.Type == hostfile.Folder && t.state.Type != hostfile.Absent {
 		return fmt.Errorf("%s is %s, which is not replaced by a file", t.path, now)
 	}
+	if t.state.Label == "" && now.Type == t.state.Type {
+		// A file in the place of another has its label: made anew, it would have that of its folder, with which whoever reads it may not.
+		t.state.Label = now.Label
+	}
 	record := &journal.Change{Path: t.path, Role: t.role, Before: now, After: t.state}
 	if err := g.append(journal.Record{Change: record}); err != nil {
 		return err

@@ -320,6 +320,19 @@ func TestTrialThatDoesNotComeUp(t *testing.T) {
 	}
 }
 
+// TestReplacedFilesKeepTheirLabels: who may read a file by its label still may.
+func TestReplacedFilesKeepTheirLabels(t *testing.T) {
+	const replaced = "/etc/modprobe.d/lowlatency-trading.conf"
+	w := prepared(t, trading())
+	if file := w.seen[replaced]; file.Label != "etc_t" || string(file.Content) != "new" {
+		t.Errorf("in force: %+v", file)
+	}
+	w.enact(nil)
+	if file := w.seen[replaced]; file.Label != "etc_t" || string(file.Content) != "old" {
+		t.Errorf("given back: %+v", file)
+	}
+}
+
 func TestForeignChangesStay(t *testing.T) {
 	const ours = "/etc/modprobe.d/lowlatency-trading.conf"
 	w := prepared(t, trading())

@@ -116,7 +116,7 @@ func (s *State) read(folder int, base string) error {
 		if err != nil {
 			return err
 		}
-		s.Content = target[:n]
+		s.Content, s.Label = target[:n], labelOfLink(folder, base)
 		return nil
 	case Regular, Folder:
 		fd, err := unix.Openat(folder, base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -155,7 +155,10 @@ func (r *Root) Create(name string, s State) error {
 			if err := unix.Symlinkat(string(s.Content), folder, base); err != nil {
 				return err
 			}
-			return unix.Fchownat(folder, base, s.UID, s.GID, unix.AT_SYMLINK_NOFOLLOW)
+			if err := unix.Fchownat(folder, base, s.UID, s.GID, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+				return err
+			}
+			return s.setLabelOfLink(folder, base)
 		case Folder:
 			if err := unix.Mkdirat(folder, base, 0o700); err != nil {
 				return err
@@ -215,6 +218,27 @@ func labelOf(fd int) string {
 		return ""
 	}
 	return strings.TrimRight(string(label[:n]), "\x00")
+}
+
+// linkPath is a path of a link for calls that take no folder: a link has no file that could be open.
+func linkPath(folder int, base string) string {
+	return fmt.Sprintf("/proc/self/fd/%d/%s", folder, base)
+}
+
+func labelOfLink(folder int, base string) string {
+	label := make([]byte, maximumLabel)
+	n, err := unix.Lgetxattr(linkPath(folder, base), labelAttribute, label)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimRight(string(label[:n]), "\x00")
+}
+
+func (s *State) setLabelOfLink(folder int, base string) error {
+	if s.Label == "" {
+		return nil
+	}
+	return unix.Lsetxattr(linkPath(folder, base), labelAttribute, []byte(s.Label), 0)
 }
 
 // Rename replaces what is at a path by what is at another of the same folder.

@@ -5,6 +5,7 @@ package hostfile_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -76,6 +77,29 @@ func TestReplace(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Join(folder, "etc")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestLabels: the labels of SELinux are read and put back, those of links, too.
+func TestLabels(t *testing.T) {
+	root, _ := open(t)
+	for i, s := range []State{File("one", 0o644), LinkTo("/dev/null"), NewFolder()} {
+		name := fmt.Sprintf("/etc/%d", i)
+		want := own(s)
+		want.Label = fmt.Sprintf("system_u:object_r:lab%d_t:s0", i)
+		err := Replace(root, name, want)
+		if os.Getuid() != 0 {
+			if !errors.Is(err, unix.EPERM) {
+				t.Errorf("who is not root sets a label: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, root, name); got.Label != want.Label {
+			t.Errorf("the label of a %s is %q, want %q", s.Type, got.Label, want.Label)
+		}
 	}
 }
 
