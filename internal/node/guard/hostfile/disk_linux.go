@@ -24,7 +24,11 @@ const maximumLabel = 4096
 const maximumFile = 64 << 20
 
 // Root is the file system of a host below a folder.
-type Root struct{ fd int }
+type Root struct {
+	fd int
+	// sync makes what was written survive a power cut.
+	sync func(*os.File) error
+}
 
 // OpenRoot opens the root of a host: "/" for this one.
 func OpenRoot(folder string) (*Root, error) {
@@ -32,7 +36,7 @@ func OpenRoot(folder string) (*Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the root %s: %w", folder, err)
 	}
-	return &Root{fd: fd}, nil
+	return &Root{fd: fd, sync: (*os.File).Sync}, nil
 }
 
 // Close gives the root back.
@@ -163,9 +167,9 @@ func (r *Root) Create(name string, s State) error {
 			if err := unix.Mkdirat(folder, base, 0o700); err != nil {
 				return err
 			}
-			return s.finish(folder, base, unix.O_RDONLY|unix.O_DIRECTORY)
+			return r.finish(&s, folder, base, unix.O_RDONLY|unix.O_DIRECTORY)
 		case Regular:
-			return s.finish(folder, base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
+			return r.finish(&s, folder, base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
 		default:
 			return fmt.Errorf("nothing of the type %q is made", s.Type)
 		}
@@ -173,7 +177,7 @@ func (r *Root) Create(name string, s State) error {
 }
 
 // finish gives what is new its content, owner, mode and label, and makes them survive a power cut.
-func (s *State) finish(folder int, base string, flags int) error {
+func (r *Root) finish(s *State, folder int, base string, flags int) error {
 	fd, err := unix.Openat(folder, base, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
@@ -193,7 +197,7 @@ func (s *State) finish(folder int, base string, flags int) error {
 		err = s.setLabel(fd)
 	}
 	if err == nil {
-		err = file.Sync()
+		err = r.sync(file)
 	}
 	return errors.Join(err, file.Close())
 }
@@ -266,7 +270,7 @@ func (r *Root) Sync(folder string) error {
 		return err
 	}
 	file := os.NewFile(uintptr(fd), folder)
-	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+	if err := errors.Join(r.sync(file), file.Close()); err != nil {
 		return fmt.Errorf("syncing %s: %w", folder, err)
 	}
 	return nil
@@ -294,7 +298,7 @@ func (r *Root) write(name string, flags int, change func(*os.File) error) error 
 	file := os.NewFile(uintptr(fd), name)
 	err = change(file)
 	if err == nil {
-		err = file.Sync()
+		err = r.sync(file)
 	}
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
