@@ -153,7 +153,12 @@ func (h *host) quiet() (guard.Status, bool) {
 
 // wellStarted tells that the running kernel is the one that the status speaks of.
 func (h *host) wellStarted(status guard.Status) bool {
-	line := strings.Fields(h.run("cat /proc/cmdline"))
+	// It may reboot by itself between two looks.
+	result, err := h.machine.Execute(h.ctx(), "cat /proc/cmdline")
+	if err != nil {
+		return false
+	}
+	line := strings.Fields(result.Stdout)
 	return operation.MarkerOf(line) == operation.MarkerOf(status.Arguments)
 }
 
@@ -201,11 +206,13 @@ func TestEnact(t *testing.T) {
 	}
 
 	boot, _ := h.machine.BootID(h.ctx())
-	status = h.apply(h.write("live", tuned("20")))
+	const interrupts = "/proc/irq/default_smp_affinity"
+	live := append(tuned("20"), operation.SetSysfs(interrupts, "1"))
+	status = h.apply(h.write("live", live))
 	again, _ := h.machine.BootID(h.ctx())
-	h.expect("a sysctl and its file alone", status, operation.Hash(tuned("20")), "no reboot: "+strconv.FormatBool(boot == again))
-	if boot != again || h.run("cat /proc/sys/vm/stat_interval") != "20" {
-		t.Error("a change of a sysctl rebooted the machine, or is not in force")
+	h.expect("a sysctl, its file, and where new interrupts go", status, operation.Hash(live), "no reboot: "+strconv.FormatBool(boot == again))
+	if boot != again || h.run("cat /proc/sys/vm/stat_interval") != "20" || h.run("cat "+interrupts) != "1" {
+		t.Error("a change of a sysctl and of interrupts rebooted the machine, or is not in force")
 	}
 }
 
