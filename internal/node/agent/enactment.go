@@ -13,7 +13,8 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
-// enactment is what the guard of the host says, or, where it cannot be read, what it said before. It is nil where there is no guard.
+// enactment is what the guard of the host says, or, where it cannot be read, what it said before, with a message that says so: an agent that is
+// older than the guard would repeat an old report for ever, and nobody could tell. It is nil where there is no guard.
 func (a *Agent) enactment(ctx context.Context, previous *v1alpha1.NodeEnactment) *v1alpha1.NodeEnactment {
 	if a.Guard == nil {
 		return nil
@@ -21,9 +22,19 @@ func (a *Agent) enactment(ctx context.Context, previous *v1alpha1.NodeEnactment)
 	report, err := a.Guard(a.Root)
 	if err != nil {
 		a.log(ctx).Error(err, "Failed to read what the guard of the host says")
-		return previous
+		return repeated(previous, err)
 	}
 	return enactmentOf(report)
+}
+
+// repeated is what a guard said before, of which nothing newer can be read.
+func repeated(previous *v1alpha1.NodeEnactment, err error) *v1alpha1.NodeEnactment {
+	if previous == nil {
+		return nil
+	}
+	repeated := previous.DeepCopy()
+	repeated.Message = shorten.Sentence("This is what the guard said before; the agent cannot read what it says now: "+err.Error(), v1alpha1.MaxEnactmentMessageLength)
+	return repeated
 }
 
 // enactmentMoved reports whether the guard says something that the status does not.

@@ -14,7 +14,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
 )
 
-// TestEnactment: what a guard says is reported within bounds, and what cannot be read stays what it was.
+// TestEnactment: what a guard says is reported within bounds, and what cannot be read stays what it was, with the reason.
 func TestEnactment(t *testing.T) {
 	before := &v1alpha1.NodeEnactment{Phase: v1alpha1.EnactmentArmed, Number: 3}
 	long := strings.Repeat("word ", 600)
@@ -23,8 +23,11 @@ func TestEnactment(t *testing.T) {
 		err    error
 		want   *v1alpha1.NodeEnactment
 	}{
-		"no guard":   {report: &instruction.Report{Phase: instruction.Removed, BootID: "b"}},
-		"unreadable": {err: errors.New("permission denied"), want: before},
+		"no guard": {report: &instruction.Report{Phase: instruction.Removed, BootID: "b"}},
+		"unreadable": {err: errors.New("the journal is of a newer guard"), want: &v1alpha1.NodeEnactment{
+			Phase: v1alpha1.EnactmentArmed, Number: 3,
+			Message: "This is what the guard said before; the agent cannot read what it says now: the journal is of a newer guard",
+		}},
 		"in force": {
 			report: &instruction.Report{Phase: instruction.InForce, Number: 4, PlanHash: "aaaaaaaa", InForce: "aaaaaaaa", BootID: "b", Differences: []string{"/etc/x is absent"}},
 			want: &v1alpha1.NodeEnactment{
@@ -47,6 +50,11 @@ func TestEnactment(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+	unread := &Agent{Guard: func(string) (*instruction.Report, error) { return nil, errors.New("unreadable") }}
+	once := unread.enactment(t.Context(), before)
+	if again := unread.enactment(t.Context(), once); !cmp.Equal(once, again) || before.Message != "" {
+		t.Errorf("said again: %+v, after %+v of %+v", again, once, before)
 	}
 	tight := enactmentOf(&instruction.Report{Phase: instruction.Refused, Number: 1, Message: long, Differences: strings.Split(long, " ")})
 	if len(tight.Message) > v1alpha1.MaxEnactmentMessageLength || len(tight.Differences) > v1alpha1.MaxDifferences {
