@@ -135,9 +135,8 @@ func (h *host) cutOnce(number int, c cut, wanted, before, after string) {
 	default:
 		h.t.Errorf("cut %d of phase %s after %s: %+v\n(-before +now):\n%s", number, c.phase, c.after, status, cmp.Diff(strings.Split(before, "\n"), strings.Split(manifest, "\n")))
 	}
-	what := fmt.Sprintf("power cut %d, phase %q, %.1f s after its begin", number, c.phase, c.after.Seconds())
-	h.row(what, outcome, fmt.Sprintf("at that point: %s; at rest after %.0f s; %s", point, time.Since(began).Seconds(), status.Reason))
-	record(h.t, what+"; at that point: "+point, outcome, time.Since(began))
+	h.row(fmt.Sprintf("power cut %d, phase %q, %.1f s after its begin; at that point: %s", number, c.phase, c.after.Seconds(), point), outcome,
+		fmt.Sprintf("at rest after %.0f s; %s", time.Since(began).Seconds(), status.Reason))
 }
 
 // point says where the machine was when the power was cut: the last records of the journal, and whether it was shutting down.
