@@ -57,7 +57,7 @@ func (f *fleet) duringTurn(end v1alpha1.EnactmentPhase) []disturbance {
 		{"the operator is killed: the instruction is there", func(s machineState) bool { return s.pod != "" }, f.killOperator},
 		{"the API server was away while the machine rebooted", func(s machineState) bool { return s.pod == corev1.PodRunning }, f.serverAway},
 		{"the operator is killed: on trial", phase(v1alpha1.EnactmentVerifying), f.killOperator},
-		{"the operator is killed: before the cordon is taken back", func(s machineState) bool { return phase(end)(s) && s.cordoned && s.pod == "" }, f.killOperator},
+		{"the operator is killed: before the cordon is taken back", func(s machineState) bool { return phase(end)(s) && s.cordoned }, f.killOperator},
 	}
 }
 
