@@ -23,6 +23,7 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet/enactment"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 )
 
 const account = "lowlatency-operator-controller-manager"
@@ -148,6 +149,27 @@ func TestForbiddenWrites(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWithoutRights: an operator without config/enactment changes no node, and says what is missing; with it, it goes on.
+func TestWithoutRights(t *testing.T) {
+	f := newFleet(t, "n1", "n2")
+	role := &rbacv1.ClusterRole{}
+	check(t, f.client.Get(t.Context(), client.ObjectKey{Name: "lowlatency-operator-enactment"}, role))
+	check(t, f.client.Delete(t.Context(), role))
+	check(t, f.client.Create(t.Context(), objects.MakeProfile("trading").Selecting(v1alpha1.Labels{"trading": ""}).Obj()))
+	f.until("the profile says what is missing", func() string {
+		if said := f.condition(v1alpha1.ConditionDegraded).Message; !strings.Contains(said, "config/enactment/role.yaml") {
+			return "it says " + said
+		}
+		return ""
+	})
+	if f.most != 0 {
+		t.Error("the node was cordoned")
+	}
+	role.ResourceVersion = ""
+	check(t, f.client.Create(t.Context(), role))
+	f.until("both nodes have the plan", func() string { return f.settled(v1alpha1.EnactmentInForce) })
 }
 
 // awaitPolicies waits until the admission policies are in force, which the API server has them some time after they were made.

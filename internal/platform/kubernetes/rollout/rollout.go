@@ -92,6 +92,11 @@ const (
 
 // Roll implements platform.Platform. A profile that is paused begins no node, and finishes those that are begun.
 func (p *Platform) Roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcome, error) {
+	outcome, err := p.roll(ctx, intent)
+	return outcome, p.explain(ctx, err)
+}
+
+func (p *Platform) roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcome, error) {
 	wanted := map[string]*enactment.Wanted{}
 	plans := map[string]*plan.NodePlan{}
 	for i := range intent.Shapes {
@@ -128,6 +133,11 @@ func (p *Platform) Roll(ctx context.Context, intent *fleet.Intent) (fleet.Outcom
 
 // Return implements platform.Platform.
 func (p *Platform) Return(ctx context.Context, intent *fleet.Intent) (fleet.Remainder, error) {
+	remainder, err := p.giveBack(ctx, intent)
+	return remainder, p.explain(ctx, err)
+}
+
+func (p *Platform) giveBack(ctx context.Context, intent *fleet.Intent) (fleet.Remainder, error) {
 	wanted := map[string]*enactment.Wanted{}
 	for name, node := range intent.Nodes {
 		if node.Labels[v1alpha1.LabelProfile] == intent.Profile.Name && intent.Held[name] == "" && !fleet.IsUntouched(node) {
