@@ -299,10 +299,10 @@ lab-image: programs-lab-image ## Build the lab's image into the per-user cache o
 	go test -tags lab -count=1 -timeout 60m -v -run '^TestImage$$' ./test/lab
 
 .PHONY: olm
-olm: programs-olm envtest ## Install, upgrade and remove the operator by the real Operator Lifecycle Manager; the table is in dist/olm.txt.
-	hack/toolchain.sh controller-manager olm
+olm: programs-olm envtest ## Install, upgrade and remove the operator by the real Operator Lifecycle Manager, on OpenShift and on ordinary Kubernetes; the tables are in dist/olm.txt and dist/olm-ordinary.txt.
+	hack/toolchain.sh controller-manager olm kubectl
 	$(EXTRACT_PREVIOUS)
-	$(GO_TEST) -tags lab -count=1 -timeout 60m ./test/real -run '^TestOLM$$' -previous $(CURDIR)/dist/previous
+	$(GO_TEST) -tags lab -count=1 -timeout 60m ./test/real -run '^TestOLM(Ordinary)?$$' -previous $(CURDIR)/dist/previous
 	@rm -rf dist/previous
 
 .PHONY: argocd

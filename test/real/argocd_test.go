@@ -508,7 +508,7 @@ func isProfile(object client.Object) bool {
 func (a *argo) remove() {
 	a.t.Helper()
 	a.deleteApplications()
-	a.removeDefinitions()
+	a.removeDefinitions(definitionNames()...)
 	a.seen("delete", "Applications deleted with their objects: nodes released, then the operator; no finalizer left")
 }
 

@@ -54,7 +54,7 @@ func TestOLM(t *testing.T) {
 		map[string]string{"xeon-1": tradingLabel, "xeon-2": tradingLabel, "epyc-1": tradingLabel})
 	o := newOLM(w, "olm")
 	o.serveOlder()
-	o.subscribe()
+	o.subscribe(map[string]any{})
 	o.succeeded(oldRelease)
 	o.installed(*previousFlag)
 	o.seen("install", "Subscription, InstallPlan, %s Succeeded; manager and installer ready with their service accounts' tokens", oldRelease)
@@ -71,9 +71,6 @@ func TestOLM(t *testing.T) {
 // newOLM starts Operator Lifecycle Manager, and tells it of a catalog that is served later.
 func newOLM(w *world, namespace string) *olm {
 	w.t.Helper()
-	if *previousFlag == "" {
-		w.t.Fatal("-previous does not say from where to upgrade: run make olm or make argocd-olm")
-	}
 	o := &olm{world: w, namespace: namespace, opm: tool(w.t, "olm-"+version(w.t, "OLM_VERSION"), "opm")}
 	o.startOLM()
 	o.check(o.apply(o.catalogSource()))
@@ -109,6 +106,9 @@ func (o *olm) startOLM() {
 // serveOlder serves a catalog of the version before alone.
 func (o *olm) serveOlder() {
 	o.t.Helper()
+	if *previousFlag == "" {
+		o.t.Fatal("-previous does not say from where to upgrade: run make olm or make argocd-olm")
+	}
 	output(o.t, *previousFlag, "go", "run", "./hack/bundle", "-version", oldVersion, "-image", o.pods.olderImage, "-output", o.olderBundle())
 	o.serve("-catalog-only", o.olderBundle())
 }
@@ -154,8 +154,8 @@ func (o *olm) catalogSource() map[string]any {
 	}
 }
 
-// subscribe does what an administrator does to install the operator.
-func (o *olm) subscribe() {
+// subscribe does what an administrator does to install the operator; config is what the Subscription says of the manager's pods.
+func (o *olm) subscribe(config map[string]any) {
 	o.t.Helper()
 	o.check(o.apply(
 		map[string]any{
@@ -167,7 +167,7 @@ func (o *olm) subscribe() {
 			"metadata": map[string]any{"name": "lowlatency-operator", "namespace": cluster.Namespace},
 			"spec": map[string]any{
 				"channel": "candidate", "name": "lowlatency-operator", "source": "lowlatency", "sourceNamespace": o.namespace,
-				"installPlanApproval": "Automatic",
+				"installPlanApproval": "Automatic", "config": config,
 			},
 		}))
 }
@@ -304,7 +304,7 @@ func (o *olm) unsubscribe() {
 // nothingIsLeft removes our kinds and expects that what was installed goes with them.
 func (o *olm) nothingIsLeft() {
 	o.t.Helper()
-	o.removeDefinitions()
+	o.removeDefinitions(definitionNames()...)
 	o.await("nothing of the operator is left", func() string {
 		var policies admissionregistrationv1.ValidatingAdmissionPolicyList
 		var namespace corev1.Namespace
@@ -335,7 +335,7 @@ func (o *olm) removeInOrder() {
 // removeOperatorFirst deletes the operator while a profile is in force, and then the profile.
 func (o *olm) removeOperatorFirst() {
 	o.t.Helper()
-	o.subscribe()
+	o.subscribe(map[string]any{})
 	o.succeeded(newRelease)
 	o.bringIntoForce()
 	before := o.rendered()
@@ -354,7 +354,7 @@ func (o *olm) removeOperatorFirst() {
 	}
 	o.seen("operator removed first", "nodes keep %d rendered objects, agents stay; the deleted profile waits with its finalizer", len(before)-3)
 
-	o.subscribe()
+	o.subscribe(map[string]any{})
 	o.succeeded(newRelease)
 	o.released()
 	o.unsubscribe()

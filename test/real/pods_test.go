@@ -40,7 +40,7 @@ const (
 // listens matches the value of a flag that is a port on all addresses.
 var listens = regexp.MustCompile(`=:([0-9]+)$`)
 
-// podRunner does for the pods of one namespace what scheduler, kubelet and OpenShift's service CA do.
+// podRunner does for the pods of one namespace what scheduler and kubelet do, and OpenShift's service CA where there is one.
 type podRunner struct {
 	client    client.Client
 	config    *rest.Config
@@ -48,6 +48,8 @@ type podRunner struct {
 	// node is where pods are scheduled to; program is the one that images hold, but for olderImage, which holds older; folder is for logs, tokens
 	// and mounts.
 	node, program, olderImage, older, folder string
+	// certifies is whether there is a service CA.
+	certifies bool
 
 	pods map[types.UID]*runningPod
 	done sync.WaitGroup
@@ -92,7 +94,10 @@ func (r *podRunner) once(ctx context.Context) error {
 	if err := r.client.List(ctx, &pods, client.InNamespace(r.namespace)); err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}
-	failures := []error{r.certify(ctx)}
+	var failures []error
+	if r.certifies {
+		failures = append(failures, r.certify(ctx))
+	}
 	seen := map[types.UID]bool{}
 	for i := range pods.Items {
 		seen[pods.Items[i].UID] = true

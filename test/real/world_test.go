@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/cluster"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 )
@@ -67,18 +68,36 @@ type world struct {
 // the operator needs is not there yet.
 func newWorld(t *testing.T, title string, labels map[string]string) *world {
 	t.Helper()
+	w, ctx := startWorld(t, title, apiserver.OpenShift)
+	w.pods.certifies = true
+	for name, label := range labels {
+		machine := hosttree.Xeon().Small()
+		if strings.HasPrefix(name, "epyc") {
+			machine = hosttree.EPYC().Small()
+		}
+		w.check(w.Fleet.Add(ctx, name, machine, map[string]string{label: ""}))
+	}
+	w.StartPlatform(ctx)
+	w.pods.run(ctx)
+	return w
+}
+
+// startWorld starts a cluster without hosts, with a real controller manager. The context ends with the test.
+func startWorld(t *testing.T, title string, platform apiserver.Platform) (*world, context.Context) {
+	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	dir, err := os.MkdirTemp("", "rl-") //nolint:usetesting // Paths of unix sockets must be short.
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	w := &world{t: t, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"), rows: table.NewWriter(), step: time.Now()}
+	w := &world{t: t, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"), pods: &podRunner{}, rows: table.NewWriter(), step: time.Now()}
 	w.rows.SetStyle(table.StyleLight)
 	w.rows.SetTitle(title)
+	w.rows.SetColumnConfigs([]table.ColumnConfig{{Number: 2, WidthMax: 100}})
 	w.rows.AppendHeader(table.Row{"step", "what was seen", "seconds"})
 	w.Cluster, err = cluster.Start(ctx, cluster.Options{
-		Dir: dir, Pace: pace, BootTime: bootTime, PluginInterval: 2 * time.Second,
+		Dir: dir, Platform: platform, Pace: pace, BootTime: bootTime, PluginInterval: 2 * time.Second,
 		AgentPace: cluster.AgentPace{Interval: time.Second, FullInterval: 4 * time.Second, Window: 200 * time.Millisecond},
 	})
 	if err != nil {
@@ -95,8 +114,8 @@ func newWorld(t *testing.T, title string, labels map[string]string) *world {
 			t.Error(err)
 		}
 	})
-	w.populate(ctx, labels)
-	return w
+	w.populate(ctx)
+	return w, ctx
 }
 
 // tell logs what the state of the cluster is when the test fails.
@@ -126,7 +145,8 @@ func (w *world) keepLogs() error {
 	return err
 }
 
-func (w *world) populate(ctx context.Context, labels map[string]string) {
+// populate builds what pods run, and starts the controller manager.
+func (w *world) populate(ctx context.Context) {
 	w.t.Helper()
 	program := filepath.Join(w.dir, "lowlatency-operator")
 	output(w.t, "../..", "go", "build", "-o", program, "./cmd/lowlatency-operator")
@@ -137,21 +157,12 @@ func (w *world) populate(ctx context.Context, labels map[string]string) {
 	}
 	w.check(w.WriteKubeconfig(w.kubeconfig))
 	// The API server of tests begins with our definitions; here they come with the operator.
-	w.removeDefinitions()
+	w.removeDefinitions(definitionNames()...)
 	w.check(w.Client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker", Labels: map[string]string{"kubernetes.io/os": "linux"}}}))
-	for name, label := range labels {
-		machine := hosttree.Xeon().Small()
-		if strings.HasPrefix(name, "epyc") {
-			machine = hosttree.EPYC().Small()
-		}
-		w.check(w.Fleet.Add(ctx, name, machine, map[string]string{label: ""}))
-	}
-	w.StartPlatform(ctx)
 	start(w.t, filepath.Join(w.dir, "controller-manager.log"), nil,
 		tool(w.t, "kube-controller-manager-"+version(w.t, "KUBERNETES_VERSION"), "kube-controller-manager"),
 		"--kubeconfig="+w.kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port="+port(w.t),
 		"--controllers=deployment-controller,replicaset-controller,garbage-collector-controller,namespace-controller,serviceaccount-controller,disruption-controller")
-	w.pods.run(ctx)
 }
 
 // check ends the test on an error.
@@ -189,24 +200,22 @@ func definitionNames() []string {
 	return []string{"bypassnicpools.lowlatency.dev", "latencytests.lowlatency.dev", "lowlatencynodeprofiles.lowlatency.dev", "lowlatencynodes.lowlatency.dev"}
 }
 
-// removeDefinitions removes the kinds of this project.
-func (w *world) removeDefinitions() {
+// removeDefinitions removes kinds.
+func (w *world) removeDefinitions(names ...string) {
 	w.t.Helper()
-	for _, name := range definitionNames() {
+	for _, name := range names {
 		definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		w.check(client.IgnoreNotFound(w.Client.Delete(w.t.Context(), definition)))
 	}
-	w.await("our CustomResourceDefinitions are gone", w.noDefinitions)
-}
-
-func (w *world) noDefinitions() string {
-	for _, name := range definitionNames() {
-		definition := &apiextensionsv1.CustomResourceDefinition{}
-		if err := w.Client.Get(w.t.Context(), client.ObjectKey{Name: name}, definition); !apierrors.IsNotFound(err) {
-			return fmt.Sprintf("%s is there: %v %v", name, err, definition.Status.Conditions)
+	w.await("CustomResourceDefinitions are gone", func() string {
+		for _, name := range names {
+			definition := &apiextensionsv1.CustomResourceDefinition{}
+			if err := w.Client.Get(w.t.Context(), client.ObjectKey{Name: name}, definition); !apierrors.IsNotFound(err) {
+				return fmt.Sprintf("%s is there: %v %v", name, err, definition.Status.Conditions)
+			}
 		}
-	}
-	return ""
+		return ""
+	})
 }
 
 // profile is what is in force.

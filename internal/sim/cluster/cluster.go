@@ -53,6 +53,9 @@ const (
 type Options struct {
 	// Dir holds host trees and the folders of kubelets. Its path must be short: unix sockets are below it.
 	Dir string
+	// Platform is OpenShift when it is not given. On ordinary Kubernetes there is nothing to start by StartPlatform, and hosts are not this
+	// cluster's: see guardedhost.Fleet.
+	Platform apiserver.Platform
 	// Pace is the interval between two looks of the simulated platform at the cluster.
 	Pace time.Duration
 	// BootTime is how long a host stays away when it reboots.
@@ -91,12 +94,11 @@ type Cluster struct {
 	failures    chan error
 }
 
-// Start starts the API server and makes what an OpenShift cluster has before any operator is installed. The caller must
-// Close the cluster.
+// Start starts the API server and makes what a cluster has before any operator is installed. The caller must Close the cluster.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	c := &Cluster{options: options, failures: make(chan error, 16)}
 	var err error
-	if c.environment, err = apiserver.Start(apiserver.Options{}); err != nil {
+	if c.environment, err = apiserver.Start(apiserver.Options{Platform: c.options.Platform}); err != nil {
 		return nil, fmt.Errorf("starting the API server: %w", err)
 	}
 	if err := c.connect(ctx); err != nil {
@@ -133,13 +135,14 @@ func (c *Cluster) unlimited() *rest.Config {
 	return connection
 }
 
-// prepare creates what an OpenShift cluster has.
+// prepare creates what a cluster of the platform has.
 func (c *Cluster) prepare(ctx context.Context) error {
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controllers.DefaultAgentNamespace}},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tunedNamespace}},
-		embedded.WorkerPool(),
+	}
+	if c.options.Platform == apiserver.OpenShift {
+		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tunedNamespace}}, embedded.WorkerPool())
 	}
 	for _, object := range objects {
 		if err := c.Client.Create(ctx, object); err != nil {
