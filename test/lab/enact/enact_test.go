@@ -61,20 +61,24 @@ func (h *host) run(command string) string {
 	return strings.TrimSpace(out)
 }
 
-// start boots a machine and puts the program on it.
+// start boots a small machine and puts the guard on it.
 func start(t *testing.T) *host {
+	t.Helper()
+	return startMachine(t, lab.Spec{
+		Name: "enact", Boot: lab.Boot{Kernel: lab.Installed}, Files: t.TempDir(),
+		Topology: lab.Topology{Packages: 1, CoresPerPackage: 2, ThreadsPerCore: 1, MebibytesPerNode: 768},
+	}, "cmd/lowlatency-guard")
+}
+
+// startMachine boots a machine and puts programs into the home of root.
+func startMachine(t *testing.T, spec lab.Spec, packages ...string) *host {
 	t.Helper()
 	image, err := lab.OpenBootableImage(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := t.TempDir()
-	if err := lab.BuildPrograms(t.Context(), files, "cmd/lowlatency-guard"); err != nil {
+	if err := lab.BuildPrograms(t.Context(), spec.Files, packages...); err != nil {
 		t.Fatal(err)
-	}
-	spec := lab.Spec{
-		Name: "enact", Boot: lab.Boot{Kernel: lab.Installed}, Files: files,
-		Topology: lab.Topology{Packages: 1, CoresPerPackage: 2, ThreadsPerCore: 1, MebibytesPerNode: 768},
 	}
 	machine, err := image.Start(t.Context(), spec, os.Stderr)
 	if err != nil {
@@ -86,7 +90,7 @@ func start(t *testing.T) *host {
 		}
 	})
 	h := &host{t: t, machine: machine, began: time.Now()}
-	h.run("cp " + lab.FilesPath + "/lowlatency-guard " + guardProgram + " && umount " + lab.FilesPath)
+	h.run("cp " + lab.FilesPath + "/* /root/ && umount " + lab.FilesPath)
 	return h
 }
 

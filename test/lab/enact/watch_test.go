@@ -35,7 +35,8 @@ type machineState struct {
 	phase, reason, plan, conditions, why string
 }
 
-// counts are what has happened to a machine.
+// counts are what has happened to a machine. A taint that comes while the machine is cordoned, as it does while its kubelet starts with another
+// configuration, is not counted: it keeps no pod away that the cordon lets in.
 type counts struct{ reboots, cordons, taints int }
 
 // count adds what is different from before.
@@ -46,7 +47,7 @@ func (c *counts) count(before, now machineState) {
 	if before.bootID != "" && now.cordoned && !before.cordoned {
 		c.cordons++
 	}
-	if before.bootID != "" && now.gated && !before.gated {
+	if before.bootID != "" && now.gated && !before.gated && !now.cordoned {
 		c.taints++
 	}
 }
