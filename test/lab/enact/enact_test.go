@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,7 +91,10 @@ func startMachine(t *testing.T, spec lab.Spec, packages ...string) *host {
 		}
 	})
 	h := &host{t: t, machine: machine, began: time.Now()}
-	h.run("cp " + lab.FilesPath + "/* /root/ && umount " + lab.FilesPath)
+	for _, program := range packages {
+		h.run("cp " + lab.FilesPath + "/" + path.Base(program) + " /root/")
+	}
+	h.run("umount " + lab.FilesPath)
 	return h
 }
 
