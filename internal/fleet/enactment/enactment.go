@@ -70,6 +70,9 @@ type Node struct {
 	IsControlPlane bool
 	// IsReady is what the kubelet says, and IsReporting that the agent has looked at the node in its present boot.
 	IsReady, IsReporting bool
+	// Unrenewed says of a node that has its turn why nothing tells that its kubelet lives now, which said last that it is ready: it is not
+	// ready then. "" for any other node.
+	Unrenewed string
 	// IsCordoned tells that nobody schedules pods there, IsOurCordon that the operator has done it.
 	IsCordoned, IsOurCordon bool
 	// IsHeld tells that the operator keeps others from replacing the node.

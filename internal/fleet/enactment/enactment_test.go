@@ -89,6 +89,8 @@ func applied(n *enactment.Node) { n.IsApplied = true }
 
 func notReady(n *enactment.Node) { n.IsReady = false }
 
+func unrenewed(n *enactment.Node) { n.IsReady, n.Unrenewed = false, "its Lease stands still" }
+
 func silent(n *enactment.Node) { n.IsReporting = false }
 
 func gated(n *enactment.Node) { n.IsGated = true }
@@ -192,6 +194,8 @@ func fromEmpty() map[string]stageCase {
 		"verifying for long":                 {boot(issued(true), turnSince(2*time.Hour), reported(v1alpha1.EnactmentVerifying, 8, planA, "")), enactment.Step{}, enactment.StageLate, "longer than it should"},
 		"kept":                               {boot(issued(true), reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{Verb: enactment.Withdraw}, enactment.StageChanging, "answered"},
 		"kept, the kubelet away":             {boot(notReady, reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{}, enactment.StageChanging, "kubelet is not ready"},
+		"kept, no word of the kubelet":       {boot(unrenewed, reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{}, enactment.StageChanging, "its Lease stands still"},
+		"taken back, no word of the kubelet": {boot(unrenewed, reported(v1alpha1.EnactmentTakenBack, 8, planA, ""), because("NotStarted", "x")), enactment.Step{}, enactment.StageFailed, "(NotStarted): x; its Lease stands still"},
 		"kept, the agent away":               {boot(silent, reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{}, enactment.StageChanging, "since it has rebooted"},
 		"kept, not found by the agent":       {boot(reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{}, enactment.StageChanging, "has not found the plan"},
 		"proven":                             {boot(applied, reported(v1alpha1.EnactmentInForce, 8, planA, planA)), enactment.Step{Verb: enactment.Uncordon}, enactment.StageChanging, ""},

@@ -120,9 +120,9 @@ func (n *Node) finish() (Step, Stage, string) {
 	isEnacted := n.Wanted != nil && n.Wanted.Action == Enact && n.isDone()
 	switch {
 	case !n.IsReady:
-		return Step{}, stage, cmp.Or(ifChanging(stage, "its kubelet is not ready yet"), message)
+		return Step{}, stage, whileAwaiting(stage, message, cmp.Or(n.Unrenewed, "its kubelet is not ready yet"))
 	case !n.IsReporting:
-		return Step{}, stage, cmp.Or(ifChanging(stage, "its agent has not looked at it since it has rebooted"), message)
+		return Step{}, stage, whileAwaiting(stage, message, "its agent has not looked at it since it has rebooted")
 	case isEnacted && !n.IsApplied:
 		return Step{}, stage, "its agent has not found the plan on it yet"
 	case n.IsOurCordon || n.IsHeld:
@@ -132,11 +132,12 @@ func (n *Node) finish() (Step, Stage, string) {
 	}
 }
 
-func ifChanging(stage Stage, message string) string {
-	if stage == StageChanging {
-		return message
+// whileAwaiting is the message of a turn that ends once something has happened. Of a node that has failed, that comes after what has failed.
+func whileAwaiting(stage Stage, message, awaited string) string {
+	if stage == StageFailed {
+		return message + "; " + awaited
 	}
-	return ""
+	return awaited
 }
 
 // some are the first of many.

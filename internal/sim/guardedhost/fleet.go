@@ -14,12 +14,14 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
@@ -53,7 +55,12 @@ type member struct {
 	// handled is the pod that has handed an instruction over last.
 	handled types.UID
 	stop    context.CancelFunc
+	// renewed is when the kubelet has renewed its Lease last.
+	renewed time.Time
 }
+
+// renewalPause is how long a kubelet waits before it renews its Lease again: ten seconds for a real one.
+const renewalPause = time.Second
 
 // Add installs a host and registers its node.
 func (f *Fleet) Add(ctx context.Context, name string, machine hosttree.Machine, labels map[string]string) error {
@@ -141,7 +148,34 @@ func (f *Fleet) look(ctx context.Context, m *member) error {
 	if m.IsRebooting() {
 		return f.reboot(ctx, m)
 	}
-	return m.Live(ctx)
+	if err := m.Live(ctx); err != nil {
+		return err
+	}
+	return f.renew(ctx, m)
+}
+
+// renew renews the Lease by which a kubelet says that it lives. One that is not healthy does not.
+func (f *Fleet) renew(ctx context.Context, m *member) error {
+	isHealthy := m.kubelet.Health() == nil
+	if !isHealthy || time.Since(m.renewed) < renewalPause {
+		return nil
+	}
+	m.renewed = time.Now()
+	return RenewLease(ctx, f.Client, m.name)
+}
+
+// RenewLease writes what a kubelet writes to show that it lives.
+func RenewLease(ctx context.Context, writer client.Client, node string) error {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: node}}
+	_, err := controllerutil.CreateOrUpdate(ctx, writer, lease, func() error {
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &node, new(metav1.NowMicro())
+		return nil
+	})
+	// The API server makes the namespace some time after its start.
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("renewing the Lease of node %s: %w", node, err)
+	}
+	return nil
 }
 
 // reboot takes the host down and lets it come up; its agent is away meanwhile.

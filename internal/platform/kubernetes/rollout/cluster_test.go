@@ -19,6 +19,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +39,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/kubernetes/rollout"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/apiserver"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/guardedhost"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/objects"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/ordinaryhost"
@@ -189,6 +191,7 @@ func (f *fleet) live() {
 		f.marked[marksOf(node)] = true
 		f.guard(m, node)
 		f.agent(m)
+		check(f.t, guardedhost.RenewLease(f.t.Context(), f.client, m.name))
 	}
 	f.most = max(f.most, cordoned)
 }
@@ -253,7 +256,12 @@ func (f *fleet) take(m *machine, node *corev1.Node) {
 	}
 	check(f.t, err)
 	pod.Status.Phase = corev1.PodRunning
-	check(f.t, f.client.Status().Update(f.t.Context(), pod))
+	err = f.client.Status().Update(f.t.Context(), pod)
+	if apierrors.IsNotFound(err) {
+		// It was removed before it has run.
+		return
+	}
+	check(f.t, err)
 	before := v1alpha1.NodeEnactment{}
 	if m.report != nil {
 		before = *m.report

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/fleet"
@@ -35,6 +36,8 @@ const (
 type stage struct {
 	*Platform
 	t *testing.T
+	// renewed is how often the kubelet has said that it lives.
+	renewed int64
 }
 
 func newStage(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *stage {
@@ -103,8 +106,24 @@ func (s *stage) look(leaving ...string) *fleet.Intent {
 	}
 }
 
+// renew lets the kubelet say that it lives.
+func (s *stage) renew() {
+	s.t.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: "n1"}}
+	s.renewed++
+	_, err := controllerutil.CreateOrUpdate(s.t.Context(), s.Client, lease, func() error {
+		lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Unix(s.renewed, 0)))
+		return nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// roll is a look of the operator at a node whose kubelet lives.
 func (s *stage) roll() {
 	s.t.Helper()
+	s.renew()
 	if _, err := s.Roll(s.t.Context(), s.look()); err != nil {
 		s.t.Fatal(err)
 	}
@@ -133,15 +152,21 @@ func TestPause(t *testing.T) {
 	running := func() []client.Object { return []client.Object{turn(), instructed(), podIn(corev1.PodRunning)} }
 	cases := map[string]struct {
 		objects []client.Object
+		looks   int
 		want    time.Duration
 	}{
-		"the guard is waited for":   {running(), turnPause},
-		"the pod is to go":          {[]client.Object{turn(), instructed(), podIn(corev1.PodPending)}, stepPause},
-		"the cordon was taken away": {[]client.Object{turn()}, stepPause},
+		"the guard is waited for":   {running(), 1, turnPause},
+		"the pod is to go":          {[]client.Object{turn(), instructed(), podIn(corev1.PodPending)}, 1, stepPause},
+		"the kubelet is awaited":    {[]client.Object{turn()}, 1, turnPause},
+		"the cordon was taken away": {[]client.Object{turn()}, 2, stepPause},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, interceptor.Funcs{}, append(tc.objects, nodeWith(governed(), true), reportOf(nil))...)
+			for range tc.looks - 1 {
+				s.roll()
+			}
+			s.renew()
 			if outcome, err := s.Roll(t.Context(), s.look()); err != nil || outcome.RetryAfter != tc.want {
 				t.Errorf("looked at again after %v, %v, want %v", outcome.RetryAfter, err, tc.want)
 			}
@@ -153,7 +178,7 @@ func TestPause(t *testing.T) {
 func TestWithdraw(t *testing.T) {
 	t.Run("the pod waits for its image", func(t *testing.T) {
 		s := newStage(t, interceptor.Funcs{}, nodeWith(governed(), true), reportOf(nil), turn(), instructed(), podIn(corev1.PodPending))
-		for _, want := range []string{"turn, instruction, cordon", "turn, cordon", "turn", ""} {
+		for _, want := range []string{"turn, instruction, cordon", "turn, cordon", "turn, cordon", "turn", ""} {
 			s.roll()
 			if got := s.there(); got != want {
 				t.Fatalf("there is %q, want %q", got, want)
@@ -197,7 +222,9 @@ func TestLabelsTakenOff(t *testing.T) {
 	if err != nil || cmp.Diff([]string{"n1"}, rest.Nodes) != "" {
 		t.Errorf("Return() = %+v, %v, want node n1", rest, err)
 	}
-	s.roll()
+	for range 3 {
+		s.roll()
+	}
 	if got := s.there(); got != "" {
 		t.Errorf("there is still %q", got)
 	}

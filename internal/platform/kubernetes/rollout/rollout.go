@@ -54,6 +54,8 @@ type Platform struct {
 	drains map[string]*enactment.Drain
 	// writings are what is written on the hosts that wait for it.
 	writings map[string]kubernetes.Writing
+	// renewals are what the kubelets of nodes whose turn may end have written last when that was seen first.
+	renewals map[string]renewal
 }
 
 var _ platform.Platform = (*Platform)(nil)
@@ -66,7 +68,9 @@ func New(options Options) (*Platform, error) {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Platform{Options: options, drains: map[string]*enactment.Drain{}, writings: map[string]kubernetes.Writing{}}, nil
+	return &Platform{
+		Options: options, drains: map[string]*enactment.Drain{}, writings: map[string]kubernetes.Writing{}, renewals: map[string]renewal{},
+	}, nil
 }
 
 // Rules implements platform.Platform.

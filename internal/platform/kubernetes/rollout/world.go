@@ -43,6 +43,8 @@ type world struct {
 	issued map[string]*corev1.ConfigMap
 	// pods hand the instructions over.
 	pods map[string]*corev1.Pod
+	// unrenewed says of nodes whose turn may end why nothing tells that their kubelets live.
+	unrenewed map[string]string
 	// key signs instructions; nil where there is none, or where it cannot be read because of keyError.
 	key      *signingkey.Key
 	keyError error
@@ -53,7 +55,7 @@ type world struct {
 func (p *Platform) gather(ctx context.Context, intent *fleet.Intent, wanted map[string]*enactment.Wanted, plans map[string]*plan.NodePlan) (*world, error) {
 	w := &world{
 		intent: intent, known: intent.Nodes, wanted: wanted, plans: plans, reports: map[string]*v1alpha1.LowLatencyNode{},
-		turns: map[string]*coordinationv1.Lease{}, issued: map[string]*corev1.ConfigMap{}, pods: map[string]*corev1.Pod{},
+		turns: map[string]*coordinationv1.Lease{}, issued: map[string]*corev1.ConfigMap{}, pods: map[string]*corev1.Pod{}, unrenewed: map[string]string{},
 		limits: enactment.Limits{
 			Profile: intent.Profile.Name, MaximumUnavailable: int(intent.Profile.Spec.Pools.MaximumUnavailableNodes), MayBegin: !intent.ReadOnly,
 		},
@@ -70,6 +72,7 @@ func (p *Platform) gather(ctx context.Context, intent *fleet.Intent, wanted map[
 	if err := p.gatherTurns(ctx, w); err != nil {
 		return nil, err
 	}
+	p.gatherRenewals(ctx, w)
 	p.gatherKey(ctx, w)
 	for _, node := range w.known {
 		if isControlPlane(node) || node.Labels[v1alpha1.LabelProfile] != "" || w.turns[node.Name] != nil {
@@ -161,6 +164,10 @@ func (p *Platform) nodeOf(w *world, node *corev1.Node) enactment.Node {
 		IsGated: slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintUnverified }),
 		Retry:   numberOf(node.Annotations[v1alpha1.AnnotationRetry]), Wanted: w.wanted[node.Name],
 		Turn: turnOf(w.turns[node.Name]), Issued: issuedOf(w.issued[node.Name], w.pods[node.Name]), Drain: p.drainOf(node.Name), Lock: lockOf(node),
+	}
+	if n.IsReady {
+		n.Unrenewed = w.unrenewed[node.Name]
+		n.IsReady = n.Unrenewed == ""
 	}
 	if report == nil {
 		return n
