@@ -5,7 +5,7 @@ package v1alpha1
 
 // EnactmentPhase is how far the guard of a host is with what it was told last.
 //
-// +kubebuilder:validation:Enum=Idle;Received;Refused;Written;Armed;Verifying;InForce;TakingBack;TakenBack;Removed
+// +kubebuilder:validation:Enum=Idle;Received;Refused;Written;Armed;Verifying;InForce;TakingBack;TakenBack;Removed;Unreadable
 type EnactmentPhase string
 
 const (
@@ -29,6 +29,9 @@ const (
 	EnactmentTakenBack EnactmentPhase = "TakenBack"
 	// EnactmentRemoved means that neither a plan nor a guard is on the host.
 	EnactmentRemoved EnactmentPhase = "Removed"
+	// EnactmentUnreadable means that the agent cannot read what the guard says now, as when it is older than the guard; message says why. The
+	// other fields are what the guard said before, as far as anything was read.
+	EnactmentUnreadable EnactmentPhase = "Unreadable"
 )
 
 // ReasonRebootForbidden is the reason of an enactment that is refused because it needs a reboot, which the operator permits only

@@ -146,7 +146,7 @@ func (n *Node) decide(stopped string, mayBegin bool, now time.Time) (Step, State
 		state = State{Node: n.Name, Stage: StageTold, Message: "its guard waits to be told of the operator's key"}
 	case !n.isDone():
 		state = n.standing(stopped)
-		if state.Stage == StageWaiting {
+		if state.Stage == StageWaiting && !n.isUnreadable() {
 			state.Holding = []corev1.NodeConditionType{corev1.NodeMaintenancePlanned}
 		}
 	}
@@ -183,6 +183,8 @@ func (n *Node) standing(stopped string) State {
 		return state(StageFailed, "%s", n.failure())
 	case !n.IsReporting:
 		return state(StageWaiting, "%s", n.silence())
+	case n.isUnreadable():
+		return state(StageWaiting, "%s", n.unread())
 	case n.otherHands() != "":
 		return state(StageWaiting, "%s", n.otherHands())
 	case !n.IsReady:

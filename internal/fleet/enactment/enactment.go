@@ -9,6 +9,7 @@ package enactment
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -117,6 +118,15 @@ func (n *Node) isWorking() bool {
 	}, n.report().Phase)
 }
 
+// isUnreadable reports whether the agent cannot read what the guard says: what is known of it is from before, and neither that it works nor that it
+// does not.
+func (n *Node) isUnreadable() bool { return n.report().Phase == v1alpha1.EnactmentUnreadable }
+
+// unread says so, with what the agent says about it.
+func (n *Node) unread() string {
+	return "its agent cannot read what the guard says: " + strings.TrimSuffix(n.report().Message, ".")
+}
+
 // isByHand reports whether somebody changes the host with the guard, and not the operator.
 func (n *Node) isByHand() bool { return n.isWorking() && n.report().Number == 0 }
 
@@ -124,7 +134,7 @@ func (n *Node) isByHand() bool { return n.isWorking() && n.report().Number == 0 
 func (n *Node) isDone() bool {
 	report := n.report()
 	switch {
-	case n.Wanted == nil || n.isWorking():
+	case n.Wanted == nil || n.isWorking() || n.isUnreadable():
 		return n.Wanted == nil
 	case n.Wanted.Action == Remove:
 		// A node of which nobody says anything may have a guard all the same.
@@ -207,7 +217,7 @@ func (n *Node) isBegun() bool {
 	return n.Turn != nil || n.Issued != nil && !n.isToldOfKey() || n.IsOurCordon || n.IsHeld || n.isWorking() && !n.isByHand()
 }
 
-// isUnavailable reports whether pods cannot count on the node because of the operator.
+// isUnavailable reports whether pods cannot count on the node because of the operator. What a guard does of which nothing is read may be anything.
 func (n *Node) isUnavailable() bool {
-	return n.isBegun() || n.IsGated && n.report().InForcePlanHash != "" && n.isDone()
+	return n.isBegun() || n.isUnreadable() && n.Profile != "" || n.IsGated && n.report().InForcePlanHash != "" && n.isDone()
 }

@@ -19,7 +19,7 @@ func (n *Node) isToldOfKey() bool {
 
 // needsKey tells that the guard is to be told of a key, and that nothing else is being done on the node.
 func (n *Node) needsKey() bool {
-	return n.HasFormerKey && !n.isBegun() && !n.isWorking() && n.IsReady && n.IsReporting
+	return n.HasFormerKey && !n.isBegun() && !n.isWorking() && !n.isUnreadable() && n.IsReady && n.IsReporting
 }
 
 // moveKey goes on with a node that is told of a key.

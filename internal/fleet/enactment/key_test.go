@@ -38,6 +38,7 @@ func TestKeyOfANode(t *testing.T) {
 		"being told":                     {[]change{inForce, formerKey, told(time.Minute)}, enactment.Step{Verb: enactment.HandOver}, enactment.StageTold, "is told"},
 		"told":                           {[]change{inForce, currentKey, told(time.Minute)}, enactment.Step{Verb: enactment.Withdraw}, enactment.StageTold, ""},
 		"not told for long":              {[]change{inForce, formerKey, told(time.Hour)}, enactment.Step{Verb: enactment.HandOver}, enactment.StageLate, "has not taken"},
+		"unreadable":                     {[]change{reported(v1alpha1.EnactmentUnreadable, 7, planA, planA), formerKey}, enactment.Step{}, enactment.StageWaiting, "cannot read"},
 		"away":                           {[]change{inForce, formerKey, notReady}, enactment.Step{}, enactment.StageDone, ""},
 		"in its turn":                    {took(inForce, formerKey, applied), enactment.Step{Verb: enactment.EndTurn}, enactment.StageChanging, ""},
 		"strange":                        {[]change{inForce, estranged}, enactment.Step{}, enactment.StageRefused, "somebody else"},

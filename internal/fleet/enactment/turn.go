@@ -28,8 +28,8 @@ func (n *Node) next(now time.Time) (Step, Stage, string) {
 		return Step{Verb: TakeTurn}, StageChanging, "its turn goes on"
 	case n.isWorking():
 		return Step{}, StageChanging, n.working()
-	case n.isAnswered():
-		return Step{Verb: Withdraw}, StageChanging, "the guard has answered"
+	case n.isUnreadable():
+		return n.stay()
 	case n.Issued != nil:
 		return n.pursue(now)
 	case n.Lock != "":
@@ -41,9 +41,11 @@ func (n *Node) next(now time.Time) (Step, Stage, string) {
 	}
 }
 
-// pursue goes on with an instruction that the guard has not answered.
+// pursue goes on with an instruction.
 func (n *Node) pursue(now time.Time) (Step, Stage, string) {
 	switch {
+	case n.isAnswered():
+		return Step{Verb: Withdraw}, StageChanging, "the guard has answered"
 	case !n.mayWithdraw():
 	case !n.isMeant():
 		return Step{Verb: Withdraw}, StageChanging, "the instruction is withdrawn, because another is to take its place"
@@ -51,6 +53,15 @@ func (n *Node) pursue(now time.Time) (Step, Stage, string) {
 		return Step{Verb: Withdraw}, StageChanging, n.Lock + "; the instruction is withdrawn"
 	}
 	return n.handOver(now)
+}
+
+// stay keeps everything as it is while nothing is read of the guard, but for an instruction that has not got to it and is not to.
+func (n *Node) stay() (Step, Stage, string) {
+	step := Step{}
+	if n.Issued != nil && !n.Issued.Delivered && (!n.isMeant() || n.Lock != "") {
+		step.Verb = Withdraw
+	}
+	return step, StageLate, n.unread()
 }
 
 // change begins what is wanted.

@@ -13,8 +13,8 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/shorten"
 )
 
-// enactment is what the guard of the host says, or, where it cannot be read, what it said before, with a message that says so: an agent that is
-// older than the guard would repeat an old report for ever, and nobody could tell. It is nil where there is no guard.
+// enactment is what the guard of the host says. Where that cannot be read, it is what the guard said before, of which nobody can tell any more whether
+// it still is so: an agent that is older than the guard would repeat an old report for ever. It is nil where there is no guard.
 func (a *Agent) enactment(ctx context.Context, previous *v1alpha1.NodeEnactment) *v1alpha1.NodeEnactment {
 	if a.Guard == nil {
 		return nil
@@ -22,19 +22,20 @@ func (a *Agent) enactment(ctx context.Context, previous *v1alpha1.NodeEnactment)
 	report, err := a.Guard(a.Root)
 	if err != nil {
 		a.log(ctx).Error(err, "Failed to read what the guard of the host says")
-		return repeated(previous, err)
+		return unreadable(previous, err)
 	}
 	return enactmentOf(report)
 }
 
-// repeated is what a guard said before, of which nothing newer can be read.
-func repeated(previous *v1alpha1.NodeEnactment, err error) *v1alpha1.NodeEnactment {
-	if previous == nil {
-		return nil
+// unreadable is what a guard said before, nil for nothing, of which nothing newer can be read.
+func unreadable(previous *v1alpha1.NodeEnactment, err error) *v1alpha1.NodeEnactment {
+	unread := &v1alpha1.NodeEnactment{}
+	if previous != nil {
+		unread = previous.DeepCopy()
 	}
-	repeated := previous.DeepCopy()
-	repeated.Message = shorten.Sentence("This is what the guard said before; the agent cannot read what it says now: "+err.Error(), v1alpha1.MaxEnactmentMessageLength)
-	return repeated
+	unread.Phase = v1alpha1.EnactmentUnreadable
+	unread.Message = shorten.Sentence(err.Error(), v1alpha1.MaxEnactmentMessageLength)
+	return unread
 }
 
 // enactmentMoved reports whether the guard says something that the status does not.

@@ -5,6 +5,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -12,21 +13,25 @@ import (
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
 )
 
-// TestEnactment: what a guard says is reported within bounds, and what cannot be read stays what it was, with the reason.
+// TestEnactment: what a guard says is reported within bounds. What cannot be read is not taken for what it was, nor for no guard.
 func TestEnactment(t *testing.T) {
 	before := &v1alpha1.NodeEnactment{Phase: v1alpha1.EnactmentArmed, Number: 3}
 	long := strings.Repeat("word ", 600)
+	newer := &journal.FormatError{Path: "/var/lib/lowlatency/guard/journal", Format: journal.Format + 1}
 	cases := map[string]struct {
 		report *instruction.Report
 		err    error
 		want   *v1alpha1.NodeEnactment
 	}{
 		"no guard": {report: &instruction.Report{Phase: instruction.Removed, BootID: "b"}},
-		"unreadable": {err: errors.New("the journal is of a newer guard"), want: &v1alpha1.NodeEnactment{
-			Phase: v1alpha1.EnactmentArmed, Number: 3,
-			Message: "This is what the guard said before; the agent cannot read what it says now: the journal is of a newer guard",
+		"unreadable": {err: errors.New("input/output error"), want: &v1alpha1.NodeEnactment{
+			Phase: v1alpha1.EnactmentUnreadable, Number: 3, Message: "input/output error",
+		}},
+		"a newer guard": {err: fmt.Errorf("reading: %w", newer), want: &v1alpha1.NodeEnactment{
+			Phase: v1alpha1.EnactmentUnreadable, Number: 3, Message: "reading: " + newer.Error(),
 		}},
 		"in force": {
 			report: &instruction.Report{Phase: instruction.InForce, Number: 4, PlanHash: "aaaaaaaa", InForce: "aaaaaaaa", BootID: "b", Differences: []string{"/etc/x is absent"}},
@@ -55,6 +60,10 @@ func TestEnactment(t *testing.T) {
 	once := unread.enactment(t.Context(), before)
 	if again := unread.enactment(t.Context(), once); !cmp.Equal(once, again) || before.Message != "" {
 		t.Errorf("said again: %+v, after %+v of %+v", again, once, before)
+	}
+	never := &v1alpha1.NodeEnactment{Phase: v1alpha1.EnactmentUnreadable, Message: "unreadable"}
+	if diff := cmp.Diff(never, unread.enactment(t.Context(), nil)); diff != "" {
+		t.Errorf("never read (-want +got):\n%s", diff)
 	}
 	tight := enactmentOf(&instruction.Report{Phase: instruction.Refused, Number: 1, Message: long, Differences: strings.Split(long, " ")})
 	if len(tight.Message) > v1alpha1.MaxEnactmentMessageLength || len(tight.Differences) > v1alpha1.MaxDifferences {
