@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/instruction"
+	notation "github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/bootloader"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
@@ -249,7 +250,7 @@ func (u *undo) live(c journal.Change) {
 		return
 	}
 	now, err := u.g.machine.Get(c.Path)
-	if err == nil && now == string(c.After.Content) {
+	if err == nil && notation.Same(c.Path, now, string(c.After.Content)) {
 		err = u.g.machine.Set(c.Path, string(c.Before.Content))
 	}
 	if err != nil {

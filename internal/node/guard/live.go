@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
+	notation "github.com/lowlatency-dev/lowlatency-operator/internal/linux/setting"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/bootloader"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/hostfile"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/node/guard/journal"
@@ -30,6 +32,33 @@ func settings(operations []operation.Operation) []setting {
 	return all
 }
 
+// holds reports whether the running kernel has a value: in its own notation, which for CPU masks depends on how many CPUs it can have, or by being
+// built without what the value switches off.
+func (g *Guard) holds(s setting) bool {
+	now, err := g.machine.Get(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return notation.HoldsWithout(s.path, s.value)
+	}
+	return err == nil && notation.Same(s.path, now, s.value)
+}
+
+// otherValues names each value that the running kernel does not have.
+func (g *Guard) otherValues(operations []operation.Operation) []string {
+	var differences []string
+	for _, s := range settings(operations) {
+		if g.holds(s) {
+			continue
+		}
+		now, err := g.machine.Get(s.path)
+		if err != nil {
+			differences = append(differences, fmt.Sprintf("%s is to be %q: %v", s.path, s.value, err))
+			continue
+		}
+		differences = append(differences, fmt.Sprintf("%s is %q and is to be %q", s.path, now, s.value))
+	}
+	return differences
+}
+
 // liveSettings are the values that have to be written now: those of the operations, and for those that are in force and are
 // no longer wanted what they were before, in this boot.
 func (g *Guard) liveSettings(h *history, operations []operation.Operation) []setting {
@@ -37,7 +66,7 @@ func (g *Guard) liveSettings(h *history, operations []operation.Operation) []set
 	wanted := map[string]bool{}
 	for _, s := range settings(operations) {
 		wanted[s.path] = true
-		if now, err := g.machine.Get(s.path); err != nil || now != s.value {
+		if !g.holds(s) {
 			changed = append(changed, s)
 		}
 	}
@@ -82,7 +111,7 @@ func (g *Guard) changeLive(all []setting) error {
 func (g *Guard) bootLive(operations []operation.Operation) error {
 	var problems []error
 	for _, s := range settings(operations) {
-		if now, err := g.machine.Get(s.path); err == nil && now == s.value {
+		if g.holds(s) {
 			continue
 		}
 		if err := g.machine.Set(s.path, s.value); err != nil {

@@ -128,11 +128,7 @@ func (g *Guard) CheckWritten() ([]string, error) {
 			differences = append(differences, difference(journal.Change{Path: name, After: wanted[name]}, now))
 		}
 	}
-	for _, s := range settings(operations) {
-		if now, err := g.machine.Get(s.path); err != nil || now != s.value {
-			differences = append(differences, fmt.Sprintf("%s is %q and is to be %q", s.path, now, s.value))
-		}
-	}
+	differences = append(differences, g.otherValues(operations)...)
 	for _, argument := range operation.Arguments(operations) {
 		if !slices.Contains(h.running, argument) {
 			differences = append(differences, "the running kernel was started without "+argument)
