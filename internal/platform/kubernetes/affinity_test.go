@@ -80,29 +80,3 @@ func TestThreadPrioritiesWithTuneD(t *testing.T) {
 		}
 	}
 }
-
-// TestBalancingIsHeldWithTuneD: of what TuneD sets, the guard sets what must not be away while TuneD is started again, and nothing that the
-// plan leaves alone.
-func TestBalancingIsHeldWithTuneD(t *testing.T) {
-	for value, want := range map[string][]string{"0": {"kernel.numa_balancing=0"}, "1": nil} {
-		p := goldenPlan(t)
-		for i := range p.Sysctls {
-			if p.Sysctls[i].Name == "kernel.numa_balancing" {
-				p.Sysctls[i].Value = value
-			}
-		}
-		written, err := Write(p, rocky())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for i := range written.Operations {
-			if o := &written.Operations[i]; o.Kind == operation.Sysctl {
-				got = append(got, o.Name+"="+o.Value)
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("with %s: %q, want %q", value, got, want)
-		}
-	}
-}

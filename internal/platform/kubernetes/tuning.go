@@ -6,6 +6,7 @@ package kubernetes
 import (
 	_ "embed" // for the scripts
 	"fmt"
+	"slices"
 	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
@@ -45,7 +46,7 @@ func (w *writer) writeTuning() error {
 	if err != nil {
 		return err
 	}
-	w.holdBalancing()
+	w.holdSettings()
 	w.add(
 		operation.PutTuneDProfileIn(folder, "lowlatency-"+w.plan.Profile, text),
 		// The settings are to be in force when the first pod starts.
@@ -56,13 +57,48 @@ func (w *writer) writeTuning() error {
 	return nil
 }
 
-// holdBalancing keeps the kernel from balancing NUMA nodes where TuneD does so, too: it does not from the boot until TuneD runs, nor while TuneD
-// is started again, which puts back what it found. A few seconds are enough for the kernel to move threads to idle CPUs without a
-// scheduling domain (task_numa_find_cpu in kernel/sched/fair.c), where they stay. Set before TuneD starts, it is what TuneD puts back.
-func (w *writer) holdBalancing() {
+// heldParameters are the parameters of the kernel, with the values that plans derive, without which the kernel disturbs isolated CPUs within half a
+// minute.
+func heldParameters() map[string][]string {
+	return map[string][]string{
+		// A counter that interrupts each CPU.
+		"kernel.nmi_watchdog": {"0"},
+		// A few seconds are enough for the kernel to move threads to idle CPUs without a scheduling domain (task_numa_find_cpu in
+		// kernel/sched/fair.c), where they stay.
+		"kernel.numa_balancing": {"0"},
+		// A real-time thread that never sleeps is taken off its CPU for a part of each second.
+		"kernel.sched_rt_runtime_us": {"-1"},
+		// Timers go to the CPU that starts them, or to a housekeeping one.
+		"kernel.timer_migration": {"0", "1"},
+		// Compaction in the background makes tasks wait for page locks.
+		"vm.compaction_proactiveness": {"0"},
+		// Each second, the vmstat worker looks at every CPU.
+		"vm.stat_interval": {"10"},
+	}
+}
+
+// heldFiles are such files below /sys: where work of the kernel may run, and who changes the memory of programs. What firmware may refuse, below
+// /sys/devices/system/cpu, is none: it would have the guard take back a plan that works.
+func heldFiles() []string {
+	return []string{
+		"/sys/bus/workqueue/devices/writeback/cpumask", "/sys/devices/virtual/workqueue/cpumask", "/sys/kernel/mm/ksm/run",
+		"/sys/kernel/mm/transparent_hugepage/enabled",
+	}
+}
+
+// holdSettings sets what must not be away even while TuneD is: from the boot until it runs, and while it is started again or upgraded, when it puts back
+// what it found. Set before TuneD starts, it is what TuneD finds and puts back. Whatever decides here is in the plan's hash, which tells nobody whether a
+// value was derived or given by the user: so it is decided by the value. What else the user gives is TuneD's alone, and can be taken out without a
+// reboot.
+func (w *writer) holdSettings() {
 	for _, setting := range w.plan.Sysctls {
-		if setting.Name == "kernel.numa_balancing" && setting.Value == "0" {
+		if slices.Contains(heldParameters()[setting.Name], setting.Value) {
 			w.add(operation.SetSysctl(setting.Name, setting.Value))
+		}
+	}
+	for _, setting := range w.plan.Sysfs {
+		if slices.Contains(heldFiles(), setting.Name) {
+			w.add(operation.SetSysfs(setting.Name, setting.Value))
 		}
 	}
 }
