@@ -61,6 +61,8 @@ func (w *writer) writeTuning() error {
 // minute.
 func heldParameters() map[string][]string {
 	return map[string][]string{
+		// khungtaskd walks through all tasks less often.
+		"kernel.hung_task_timeout_secs": {"600"},
 		// A counter that interrupts each CPU.
 		"kernel.nmi_watchdog": {"0"},
 		// A few seconds are enough for the kernel to move threads to idle CPUs without a scheduling domain (task_numa_find_cpu in
