@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	v1alpha1 "github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/host"
@@ -115,6 +116,7 @@ func (w *writer) writeUnits() error {
 }
 
 func (w *writer) writeUnit(unit plan.Unit) {
+	unit.Content = w.startedAtBoot(unit.Content)
 	switch {
 	case unit.Masked:
 		w.add(operation.MaskUnit(unit.Name), operation.SetService(unit.Name, operation.Stopped))
@@ -132,6 +134,15 @@ func (w *writer) writeUnit(unit plan.Unit) {
 	if len(unit.DropIns) > 0 && unit.Content == "" && !unit.Masked {
 		w.add(operation.SetService(unit.Name, operation.Restarted))
 	}
+}
+
+// startedAtBoot has the boot start what a kubelet would require, on a host that has none: nobody else would. The order before a kubelet stays, for
+// one that comes later.
+func (w *writer) startedAtBoot(unit string) string {
+	if !w.facts.Software.NoKubelet.Value {
+		return unit
+	}
+	return strings.ReplaceAll(unit, "RequiredBy="+kubeletService, "WantedBy=multi-user.target")
 }
 
 // writeSystem unloads modules now; a file keeps them from coming back. What stops services is among the units.

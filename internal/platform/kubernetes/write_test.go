@@ -219,10 +219,20 @@ func TestHostWithoutKubelet(t *testing.T) {
 	if err != nil || got.Refused() || len(got.Operations) == 0 {
 		t.Fatalf("%v, %d operations, %+v", err, len(got.Operations), got.Findings)
 	}
+	started := false
 	for i := range got.Operations {
-		if o := &got.Operations[i]; isKubelets(o) {
+		o := &got.Operations[i]
+		if isKubelets(o) {
 			t.Errorf("%s %s%s is the kubelet's", o.Kind, o.Name, o.Path)
 		}
+		// In the lab, no hugepages were reserved, because units waited for a kubelet to require them.
+		if strings.Contains(o.Content, "RequiredBy="+kubeletService) {
+			t.Errorf("%s is started by nobody:\n%s", o.Name, o.Content)
+		}
+		started = started || strings.Contains(o.Name, "hugepages") && strings.Contains(o.Content, "WantedBy=multi-user.target")
+	}
+	if !started {
+		t.Error("the boot does not start the unit that reserves hugepages")
 	}
 	if !slices.ContainsFunc(got.Findings, func(f plan.Finding) bool {
 		return f.Severity == v1alpha1.SeverityLow && strings.Contains(f.Message, "no kubelet: its part is left out")
