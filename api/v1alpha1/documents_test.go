@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/samples"
 )
 
 // fencedYAML is a block of YAML in a Markdown document.
@@ -58,11 +59,12 @@ func fencedText(markdown string) string {
 	return text.String()
 }
 
-// documents are all files that show whole objects to users.
+// documents are all files that show whole objects to users, but for a rule of the node readiness controller: its CustomResourceDefinition
+// is not here.
 func documents() []string {
 	GinkgoHelper()
-	var files []string
-	for _, pattern := range []string{"../../docs/examples/*.yaml", "../../docs/*.md", "../../docs/guides/*.md", "../../*.md"} {
+	files := slices.DeleteFunc(originalFiles(), func(file string) bool { return strings.Contains(file, "readiness") })
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/guides/*.md", "../../*.md"} {
 		found, err := filepath.Glob(pattern)
 		Expect(err).NotTo(HaveOccurred())
 		files = append(files, found...)
@@ -72,8 +74,8 @@ func documents() []string {
 
 // surroundings are the namespaces and runtime classes that the documents name, besides the namespace of the agents.
 func surroundings() []client.Object {
-	namespaces := []string{"trading", "trading-host", "dataplane", "orders"}
-	profiles := []string{"trading", "marketdata", "dataplane", "ticktotrade", "orders", "realtime"}
+	namespaces := []string{"trading", "market-data", "orders", "order-entry", "order-entry-host", "dataplane", "real-time"}
+	profiles := []string{"trading", "marketdata", "orders", "orderentry", "dataplane", "realtime"}
 	objects := make([]client.Object, 0, len(namespaces)+len(profiles))
 	for _, name := range namespaces {
 		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -139,19 +141,27 @@ func nameOf(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + object.GetName()
 }
 
+// originalFiles are those that hold nothing but objects.
+func originalFiles() []string {
+	GinkgoHelper()
+	var files []string
+	for _, folder := range []string{"../../config/samples", "../../docs/examples"} {
+		found, err := samples.Files(folder)
+		Expect(err).NotTo(HaveOccurred())
+		files = append(files, found...)
+	}
+	return files
+}
+
 // originalObjects are those that have a file of their own, by kind and name. Profiles are left out: a document may show
 // a shorter one under the same name.
 func originalObjects() map[string]map[string]any {
 	GinkgoHelper()
 	originals := map[string]map[string]any{}
-	for _, pattern := range []string{"../../config/samples/*.yaml", "../../docs/examples/*.yaml"} {
-		files, err := filepath.Glob(pattern)
-		Expect(err).NotTo(HaveOccurred())
-		for _, file := range files {
-			for _, object := range wholeObjects(file) {
-				if object.GetKind() != "LowLatencyNodeProfile" {
-					originals[nameOf(object)] = object.Object
-				}
+	for _, file := range originalFiles() {
+		for _, object := range wholeObjects(file) {
+			if object.GetKind() != "LowLatencyNodeProfile" {
+				originals[nameOf(object)] = object.Object
 			}
 		}
 	}
@@ -161,15 +171,9 @@ func originalObjects() map[string]map[string]any {
 // samplePools are the pools of config/samples by the name of their resource.
 func samplePools() map[string]*nicPool {
 	GinkgoHelper()
-	files, err := filepath.Glob("../../config/samples/bypass-*.yaml")
-	Expect(err).NotTo(HaveOccurred())
 	pools := map[string]*nicPool{}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		Expect(err).NotTo(HaveOccurred())
-		pool := &nicPool{}
-		Expect(yaml.UnmarshalStrict(content, pool)).To(Succeed(), file)
-		pools[pool.Spec.ResourceName] = pool
+	for _, file := range originalFiles() {
+		pools = withPoolsOf(pools, wholeObjects(file))
 	}
 	stacks := map[v1alpha1.StackType]bool{}
 	for _, pool := range pools {

@@ -99,10 +99,17 @@ func literals(name string, text []byte) []string {
 	}
 }
 
-// TestManifestsUseTheListOfKeys finds keys in manifests that no constant has. A resource is named by a user.
+// TestManifestsUseTheListOfKeys finds keys in manifests that no constant has. A resource is named by a user: in a pool, and by pods as the pool
+// does.
 func TestManifestsUseTheListOfKeys(t *testing.T) {
 	known := append(keys(t), v1alpha1.GroupVersion.String())
 	key := regexp.MustCompile(`\blowlatency\.dev/[A-Za-z0-9._-]+`)
+	resource := regexp.MustCompile(`(?m)^  resourceName: (\S+)$`)
+	files(t, "config/samples", ".yaml", func(_ string, text []byte) {
+		for _, found := range resource.FindAllStringSubmatch(string(text), -1) {
+			known = append(known, found[1])
+		}
+	})
 	files(t, "config", ".yaml", func(name string, text []byte) {
 		// The chart has a copy of them.
 		if strings.HasPrefix(name, crdFolder) || strings.HasSuffix(name, "zz_generated.customresourcedefinition.yaml") {

@@ -4,9 +4,6 @@
 package v1alpha1_test
 
 import (
-	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lowlatency-dev/lowlatency-operator/api/v1alpha1"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/samples"
 )
 
 func parse(text string) *unstructured.Unstructured {
@@ -145,19 +143,21 @@ func describeBounds(admin func() client.Client) {
 // describeSamples applies each file of config/samples as a user would.
 func describeSamples(admin func() client.Client) {
 	It("apply unchanged", func(ctx SpecContext) {
-		files, err := filepath.Glob("../../config/samples/*.yaml")
+		files, err := samples.Files("../../config/samples")
 		Expect(err).NotTo(HaveOccurred())
-		files = slices.DeleteFunc(files, func(file string) bool { return filepath.Base(file) == "kustomization.yaml" })
-		Expect(len(files)).To(BeNumerically(">=", 7), "samples: %v", files)
+		ours := 0
 		for _, file := range files {
-			content, err := os.ReadFile(file)
-			Expect(err).NotTo(HaveOccurred())
-			object := parse(string(content))
-			Expect(admin().Create(ctx, object, client.FieldValidation("Strict"))).To(Succeed(), file)
-			DeferCleanup(func(ctx SpecContext) { Expect(admin().Delete(ctx, object)).To(Succeed()) })
-
-			again := client.ApplyConfigurationFromUnstructured(parse(string(content)))
-			Expect(admin().Apply(ctx, again, client.FieldOwner("gitops"))).To(Succeed(), file)
+			for _, object := range wholeObjects(file) {
+				if object.GroupVersionKind().Group != v1alpha1.GroupVersion.Group {
+					continue
+				}
+				ours++
+				again := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
+				Expect(admin().Create(ctx, object, client.FieldValidation("Strict"))).To(Succeed(), file)
+				DeferCleanup(func(ctx SpecContext) { Expect(admin().Delete(ctx, object)).To(Succeed()) })
+				Expect(admin().Apply(ctx, again, client.FieldOwner("gitops"))).To(Succeed(), file)
+			}
 		}
+		Expect(ours).To(BeNumerically(">=", 35), "samples: %v", files)
 	})
 }

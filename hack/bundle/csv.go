@@ -121,7 +121,7 @@ func permissions(rules map[string][]rbacv1.PolicyRule) []any {
 // almExamples are the samples that the console offers, one for each kind.
 func almExamples(source string) (string, error) {
 	examples := make([]any, 0, 3)
-	for _, name := range []string{"samples/trading.yaml", "samples/bypass-onload.yaml", "samples/latency-test.yaml", "manifests/lowlatencynode.yaml"} {
+	for _, name := range []string{"samples/tick-to-trade/profile.yaml", "samples/tick-to-trade/pool.yaml", "samples/qualification/jitter.yaml", "manifests/lowlatencynode.yaml"} {
 		object, err := readObject(filepath.Join(source, name))
 		if err != nil {
 			return "", err

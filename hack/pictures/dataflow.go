@@ -25,23 +25,27 @@ type arrow struct{ from, to, by string }
 func boxes() []box {
 	return []box{
 		{"host", "a node's /proc and /sys", 20, 30, 190, 44, "outside"},
-		{"facts", "Facts", 300, 30, 120, 44, "value"},
-		{"topology", "Topology", 530, 30, 120, 44, "value"},
-		{"wishes", "LowLatencyNodeProfile\nBypassNICPools", 20, 150, 190, 60, "wish"},
-		{"plan", "NodePlan, one for\neach shape", 510, 150, 160, 60, "value"},
-		{"objects", "MachineConfig, KubeletConfig,\nTuned, device plugins", 745, 150, 240, 60, "outside"},
-		{"findings", "Findings", 300, 280, 120, 44, "value"},
-		{"kernel", "the running kernel\nafter one reboot", 755, 272, 220, 60, "outside"},
-		{"node", "LowLatencyNode.status", 260, 380, 200, 44, "value"},
-		{"status", "status of profile and pools,\nNode conditions, labels, taint", 640, 372, 250, 60, "wish"},
+		{"facts", "Facts", 270, 30, 120, 44, "value"},
+		{"topology", "Topology", 480, 30, 120, 44, "value"},
+		{"wishes", "LowLatencyNodeProfile\nBypassNICPools", 20, 160, 190, 60, "wish"},
+		{"plan", "NodePlan, one for\neach shape", 460, 130, 160, 120, "value"},
+		{"pods", "device plugins, DRA drivers,\nnetwork attachments", 710, 78, 230, 56, "outside"},
+		{"openshift", "on OpenShift: MachineConfig,\nKubeletConfig, Tuned", 710, 147, 230, 56, "outside"},
+		{"ordinary", "on ordinary hosts: operations,\nsigned as an instruction", 710, 216, 230, 56, "outside"},
+		{"kernel", "the running\nkernel after\none reboot", 1090, 130, 130, 120, "outside"},
+		{"findings", "Findings", 270, 390, 120, 44, "value"},
+		{"node", "LowLatencyNode.status", 480, 390, 210, 44, "value"},
+		{"test", "LatencyTest", 480, 480, 210, 44, "wish"},
+		{"status", "status of profile, pools\nand tests, Node conditions,\nlabels, taint", 850, 390, 230, 134, "wish"},
 	}
 }
 
 func arrows() []arrow {
 	return []arrow{
 		{"host", "facts", "host"}, {"facts", "topology", "topology"}, {"topology", "plan", "plan"}, {"wishes", "plan", "plan"},
-		{"plan", "objects", "render"}, {"objects", "kernel", "the platform"}, {"plan", "findings", "verify"},
-		{"kernel", "findings", "verify: read again"}, {"findings", "node", "the agent"}, {"node", "status", "fleet"},
+		{"plan", "pods", "render"}, {"plan", "openshift", "render"}, {"plan", "ordinary", "render"},
+		{"openshift", "kernel", "its operators"}, {"ordinary", "kernel", "the guard"}, {"plan", "findings", "verify"},
+		{"kernel", "findings", "verify: read again"}, {"findings", "node", "the agent"}, {"node", "status", "fleet"}, {"test", "status", "Jobs on nodes"},
 	}
 }
 
@@ -60,8 +64,8 @@ line { stroke: #57606a; stroke-width: 1.5; marker-end: url(#head); }
 // dataFlow draws how values follow from each other.
 func dataFlow() []byte {
 	var out bytes.Buffer
-	out.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 450" role="img" aria-label="From a host and the objects of users to the plan, and from the running kernel to the status">` + "\n" + dataFlowStyle)
-	out.WriteString(`<rect x="0" y="0" width="1000" height="450" fill="#ffffff"/>` + "\n")
+	out.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1240 550" role="img" aria-label="From a host and the objects of users to the plan, and from the running kernel to the status">` + "\n" + dataFlowStyle)
+	out.WriteString(`<rect x="0" y="0" width="1240" height="550" fill="#ffffff"/>` + "\n")
 	at := map[string]box{}
 	for _, b := range boxes() {
 		at[b.name] = b

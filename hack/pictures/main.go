@@ -77,7 +77,7 @@ func draw(ctx context.Context, repository string) (map[string][]byte, error) {
 
 // nodePicture is a node that was tuned as the sample profile says, on which an interrupt then went astray and a NIC lost its link.
 func nodePicture(ctx context.Context, repository string) (picture []byte, err error) {
-	sample := filepath.Join(repository, "config/samples/trading.yaml")
+	sample := filepath.Join(repository, "config/samples/tick-to-trade/profile.yaml")
 	text, err := os.ReadFile(sample)
 	if err != nil {
 		return nil, fmt.Errorf("reading the sample: %w", err)
@@ -104,7 +104,7 @@ func nodePicture(ctx context.Context, repository string) (picture []byte, err er
 		return nil, err
 	}
 	var out, said bytes.Buffer
-	args := []string{"node", "-f", sample, "-f", filepath.Join(repository, "config/samples/bypass-onload.yaml"), "--root", dir, "--host-ip", hosttree.NodeAddress, "-o", "svg"}
+	args := []string{"node", "-f", sample, "-f", filepath.Join(repository, "config/samples/tick-to-trade/pool.yaml"), "--root", dir, "--host-ip", hosttree.NodeAddress, "-o", "svg"}
 	if code := cli.Run(ctx, "", args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &said}); code != cli.ExitFindings {
 		return nil, fmt.Errorf("kubectl lowlatency node ends with exit code %d: %s", code, said.String())
 	}

@@ -23,6 +23,7 @@ import (
 	"strings"
 
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/samples"
 )
 
 func main() {
@@ -135,8 +136,8 @@ func (i input) hosts(all []string) []string {
 // PerformanceProfiles of the importer's tests.
 func findInputs(tree string) ([]input, error) {
 	var inputs []input
-	for _, pattern := range []string{"config/samples/*.yaml", "docs/examples/*.yaml"} {
-		files, err := filepath.Glob(filepath.Join(tree, pattern))
+	for _, folder := range []string{"config/samples", "docs/examples"} {
+		files, err := samples.Files(filepath.Join(tree, folder))
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +174,14 @@ func sample(tree, file string) ([]input, error) {
 	case strings.Contains(string(text), "\nkind: LowLatencyNodeProfile\n"):
 		return []input{{name: relative, files: []string{relative}}}, nil
 	case strings.Contains(string(text), "\nkind: BypassNICPool\n"):
-		return []input{{name: relative, files: []string{"config/samples/trading.yaml", relative}}}, nil
+		profile, err := samples.ProfileFor(file)
+		if err != nil {
+			return nil, err
+		}
+		if profile, err = filepath.Rel(tree, profile); err != nil {
+			return nil, err
+		}
+		return []input{{name: relative, files: []string{profile, relative}}}, nil
 	default:
 		return nil, nil
 	}

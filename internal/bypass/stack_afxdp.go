@@ -24,7 +24,7 @@ const (
 // for their pinned memory (CAP_IPC_LOCK). Two plugins cannot have the sockets of the same containers.
 func afxdpStack() Stack {
 	return Stack{
-		Type: v1alpha1.StackAFXDP, Sample: "bypass-afxdp.yaml", Section: "AF_XDP",
+		Type: v1alpha1.StackAFXDP, Sample: "market-data/afxdp/pool.yaml", Section: "AF_XDP",
 		Plugin: PluginPod{
 			HostNetwork:  true,
 			Capabilities: []string{"BPF", "IPC_LOCK", "NET_ADMIN", "NET_RAW"},

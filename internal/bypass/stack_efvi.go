@@ -11,7 +11,7 @@ const fileEFVI = "libciul.so.1"
 
 func efviStack() Stack {
 	return Stack{
-		Type: v1alpha1.StackEFVI, Sample: "bypass-efvi.yaml", Section: "ef_vi",
+		Type: v1alpha1.StackEFVI, Sample: "market-data/efvi/pool.yaml", Section: "ef_vi",
 		hasSection: func(s *v1alpha1.BypassStack) bool { return s.EFVI != nil },
 		needs:      func(s *v1alpha1.BypassStack) needs { return efviNeeds(s.EFVI) },
 		supported:  (*candidate).supported,

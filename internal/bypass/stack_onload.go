@@ -22,7 +22,7 @@ const (
 
 func onloadStack() Stack {
 	return Stack{
-		Type: v1alpha1.StackOnload, Sample: "bypass-onload.yaml", Section: "Onload",
+		Type: v1alpha1.StackOnload, Sample: "tick-to-trade/pool.yaml", Section: "Onload",
 		HasStackdump: true,
 		hasSection:   func(s *v1alpha1.BypassStack) bool { return s.Onload != nil },
 		needs:        func(s *v1alpha1.BypassStack) needs { return onloadNeeds(s.Onload) },

@@ -21,7 +21,7 @@ const (
 // that could tell a link.
 func vfioStack() Stack {
 	return Stack{
-		Type: v1alpha1.StackVFIO, Sample: "bypass-vfio.yaml", Section: "DPDK on VFIO",
+		Type: v1alpha1.StackVFIO, Sample: "dataplane/pool.yaml", Section: "DPDK on VFIO",
 		// All fields of the section have defaults, so that it may be missing.
 		hasSection: func(s *v1alpha1.BypassStack) bool { return s.VFIO != nil || s.Type == v1alpha1.StackVFIO },
 		needs:      func(*v1alpha1.BypassStack) needs { return needs{nodes: []string{nodeVFIO}} },

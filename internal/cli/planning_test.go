@@ -19,7 +19,7 @@ import (
 // TestPlanReadsAllThatPlansAreComparedWith: plans and what they change are the same when no more of a host is read than its
 // configuration.
 func TestPlanReadsAllThatPlansAreComparedWith(t *testing.T) {
-	pool, err := filepath.Abs("../../config/samples/bypass-vfio.yaml")
+	pool, err := filepath.Abs("../../config/samples/dataplane/pool.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestCommandsOfACluster(t *testing.T) {
 	w := newWorld(t)
 	w.cluster(t)
 	for _, text := range []string{
-		"kubectl apply -f config/samples/trading.yaml -f config/samples/bypass-onload.yaml",
+		"kubectl apply -f config/samples/tick-to-trade/profile.yaml -f config/samples/tick-to-trade/pool.yaml",
 		"kubectl wait llnp/trading bnp/x2-onload --for=condition=Ready --timeout=5m",
 	} {
 		w.run(t, &command{file: "cluster_test.go", text: text})

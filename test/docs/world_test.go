@@ -153,8 +153,8 @@ spec:
 // files are what readers are said to have: profiles and pools under the names that documents give them.
 func (w *world) files(t *testing.T) {
 	t.Helper()
-	profile := read(t, "config/samples/trading.yaml")
-	pool := read(t, "config/samples/bypass-onload.yaml")
+	profile := read(t, "config/samples/tick-to-trade/profile.yaml")
+	pool := read(t, "config/samples/tick-to-trade/pool.yaml")
 	older := strings.Replace(profile, "preset: MaximumDeterminism", "preset: HighPerformance", 1)
 	for name, text := range map[string]string{
 		"trading.yaml": profile, "new.yaml": profile, "old.yaml": older, "older.yaml": older, "pool.yaml": pool,
@@ -216,7 +216,7 @@ func harms() map[string]func(*tunedhost.Host) error {
 func tradingProfile(t *testing.T) *v1alpha1.LowLatencyNodeProfile {
 	t.Helper()
 	profile := &v1alpha1.LowLatencyNodeProfile{}
-	if err := yaml.UnmarshalStrict([]byte(read(t, "config/samples/trading.yaml")), profile); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(read(t, "config/samples/tick-to-trade/profile.yaml")), profile); err != nil {
 		t.Fatal(err)
 	}
 	return profile
@@ -239,7 +239,7 @@ func (w *world) snapshot(t *testing.T, dir, file string) {
 // commit makes the folder a clone of git whose remote branch main is older than the files: the profile there sets another preset.
 func (w *world) commit(t *testing.T) {
 	t.Helper()
-	current := read(t, "config/samples/trading.yaml")
+	current := read(t, "config/samples/tick-to-trade/profile.yaml")
 	w.write(t, "profiles/trading.yaml", []byte(strings.Replace(current, "preset: MaximumDeterminism", "preset: HighPerformance", 1)), 0o644)
 	for _, args := range [][]string{
 		{"init", "-q", "-b", "main"}, {"add", "profiles", "snapshots", "Makefile"},

@@ -20,6 +20,7 @@ import (
 	"github.com/lowlatency-dev/lowlatency-operator/internal/linux/cpus"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/platform/openshift/importer"
 	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/hosttree"
+	"github.com/lowlatency-dev/lowlatency-operator/internal/sim/samples"
 )
 
 // asked is what files ask for: a profile, alone or with a pool.
@@ -28,24 +29,28 @@ type asked struct {
 	pools   []*v1alpha1.BypassNICPool
 }
 
-// documents are the objects of one kind in the YAML files that a pattern names, by file.
-func documents[T any](t *testing.T, pattern, kind string) map[string]*T {
+// documents are the objects of one kind in the YAML files below a folder, by file and place in it.
+func documents[T any](t *testing.T, folder, kind string) map[string]*T {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", pattern))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no file %s: %v", pattern, err)
+	files, err := samples.Files(filepath.Join("..", "..", folder))
+	if err != nil {
+		t.Fatal(err)
 	}
 	found := map[string]*T{}
 	for _, file := range files {
-		for text := range strings.SplitSeq(read(t, file), "\n---\n") {
+		for i, text := range strings.Split(read(t, file), "\n---\n") {
 			var object T
-			if !strings.Contains(text, "\nkind: "+kind+"\n") {
+			if !strings.Contains("\n"+text, "\nkind: "+kind+"\n") {
 				continue
 			}
 			if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			found[strings.TrimSuffix(filepath.Base(file), ".yaml")] = &object
+			name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), "../../"), ".yaml")
+			if i > 0 {
+				name += fmt.Sprintf(" (%d)", i+1)
+			}
+			found[name] = &object
 		}
 	}
 	return found
@@ -64,12 +69,12 @@ func read(t *testing.T, file string) string {
 func allAsked(t *testing.T) map[string]asked {
 	t.Helper()
 	all := map[string]asked{}
-	for _, pattern := range []string{"config/samples/*.yaml", "docs/examples/*.yaml"} {
-		for name, profile := range documents[v1alpha1.LowLatencyNodeProfile](t, pattern, "LowLatencyNodeProfile") {
+	for _, folder := range []string{"config/samples", "docs/examples"} {
+		for name, profile := range documents[v1alpha1.LowLatencyNodeProfile](t, folder, "LowLatencyNodeProfile") {
 			all[name] = asked{profile: profile}
 		}
 	}
-	for name, pool := range documents[v1alpha1.BypassNICPool](t, "config/samples/*.yaml", "BypassNICPool") {
+	for name, pool := range documents[v1alpha1.BypassNICPool](t, "config/samples", "BypassNICPool") {
 		// The machines have none of the NICs that most samples name.
 		pool.Spec.NICs = onloadPool().Spec.NICs
 		all[name] = asked{profile: trading(), pools: []*v1alpha1.BypassNICPool{pool}}

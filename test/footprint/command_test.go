@@ -45,7 +45,7 @@ func BenchmarkCommand(b *testing.B) {
 // debuggers as their makefiles leave them.
 func BenchmarkPool(b *testing.B) {
 	program, runner := build(b, "cmd/kubectl-lowlatency"), build(b, "test/footprint/run")
-	pool, err := filepath.Abs("../../config/samples/bypass-onload.yaml")
+	pool, err := filepath.Abs("../../config/samples/tick-to-trade/pool.yaml")
 	if err != nil {
 		b.Fatal(err)
 	}

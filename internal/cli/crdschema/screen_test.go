@@ -5,10 +5,8 @@ package crdschema
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +18,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/lowlatency-dev/lowlatency-operator/config/crd"
+	simsamples "github.com/lowlatency-dev/lowlatency-operator/internal/sim/samples"
 )
 
 // TestRulesAreJudgedAsByTheWholeValidator breaks every field of every sample in several ways. The short ways, screening and
@@ -128,23 +127,24 @@ func samples(t *testing.T) map[string]sample {
 	}
 	found := map[string]sample{}
 	for _, folder := range []string{"../../../config/samples", "../../../docs/examples"} {
-		names, err := fs.Glob(os.DirFS(folder), "*.yaml")
+		files, err := simsamples.Files(folder)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range names {
-			text, err := os.ReadFile(filepath.Join(folder, name))
+		for _, file := range files {
+			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			first, _, _ := strings.Cut(strings.TrimPrefix(string(text), "---\n"), "\n---")
-			read := object(t, first)
-			k, err := schemas.find(read.GroupVersionKind())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if k != nil {
-				found[name] = sample{k, read.Object}
+			for part := range strings.SplitSeq(string(text), "\n---\n") {
+				read := object(t, part)
+				k, err := schemas.find(read.GroupVersionKind())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if k != nil {
+					found[file+" "+read.GetName()] = sample{k, read.Object}
+				}
 			}
 		}
 	}

@@ -23,15 +23,29 @@ import (
 // managerPod waits until the managers are ready, as its probes say, and looks at what holds the process of one and who may read its metrics.
 func (s *scene) managerPod(t *testing.T) string {
 	pod := s.readyPod(t, operatorNamespace, client.MatchingLabels{"control-plane": "controller-manager"})
+	held := s.expectHeld(t, pod, nobody)
+	s.expectMetrics(t, "https://"+pod.Status.PodIP+":8443/metrics")
+	return held + "; metrics by TLS: 401 without a token, 403 for others, 200 for their reader"
+}
+
+const (
+	// nobody is the user of the image; root is that of agents and device plugins, which read files of the host that are root's.
+	nobody = 65532
+	root   = 0
+)
+
+// expectHeld looks from the node at what holds the first process of a pod, as the kernel says: its user, and for every pod of the operator no
+// capability, no way to new ones, a filter of system calls, and a root that cannot be written.
+func (s *scene) expectHeld(t *testing.T, pod *corev1.Pod, user int) string {
+	t.Helper()
 	pid := s.process(t, pod)
 	held := s.run(t, "grep -E '^(Uid|CapEff|NoNewPrivs|Seccomp):' /proc/"+pid+"/status | awk '{print $1 $2}'; "+
 		"awk '$5 == \"/\" {print \"Root:\" substr($6, 1, 2)}' /proc/"+pid+"/mountinfo")
-	want := []string{"Uid:65532", "CapEff:0000000000000000", "NoNewPrivs:1", "Seccomp:2", "Root:ro"}
+	want := []string{fmt.Sprintf("Uid:%d", user), "CapEff:0000000000000000", "NoNewPrivs:1", "Seccomp:2", "Root:ro"}
 	if diff := cmp.Diff(want, strings.Fields(held)); diff != "" {
-		t.Errorf("what holds the manager (-want +got):\n%s", diff)
+		t.Errorf("what holds %s (-want +got):\n%s", pod.Name, diff)
 	}
-	s.expectMetrics(t, "https://"+pod.Status.PodIP+":8443/metrics")
-	return strings.Join(want, " ") + "; metrics by TLS: 401 without a token, 403 for others, 200 for their reader"
+	return strings.Join(want, " ")
 }
 
 // expectMetrics asks for the metrics as nobody, as an account without rights, and as one that may read them.

@@ -125,15 +125,15 @@ func (s *scene) ready(t *testing.T) string {
 	return "Ready, kubelet " + node.Status.NodeInfo.KubeletVersion + ", " + node.Status.NodeInfo.ContainerRuntimeVersion
 }
 
-// deploy creates the profile and the pools and waits until the pods run that come of them.
+// deploy creates the profile and the pools, waits until the pods run that come of them, and looks at what holds each.
 func (s *scene) deploy(t *testing.T) string {
 	s.create(t, readProfile(t))
 	for _, pool := range readPools(t) {
 		s.create(t, pool)
 	}
 	var names []string
+	pods := &corev1.PodList{}
 	s.wait(t, "the agent and two device plugins to run", func(ctx context.Context) (bool, string) {
-		pods := &corev1.PodList{}
 		err := s.api.List(ctx, pods, client.InNamespace(agentNamespace))
 		names = make([]string, 0, len(pods.Items))
 		running := 0
@@ -146,7 +146,11 @@ func (s *scene) deploy(t *testing.T) string {
 		}
 		return running == 3, fmt.Sprint(names, err)
 	})
-	return fmt.Sprintf("agent and %d device plugins run", len(names)-1)
+	var held string
+	for i := range pods.Items {
+		held = s.expectHeld(t, &pods.Items[i], root)
+	}
+	return fmt.Sprintf("agent and %d device plugins run, each with %s", len(names)-1, held)
 }
 
 func isReady(pod *corev1.Pod) bool {
