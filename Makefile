@@ -29,6 +29,7 @@ KUBECTL_HERE := $(CACHE)/bin/kubectl-$(KUBERNETES_VERSION)/kubectl
 PROMTOOL := $(CACHE)/bin/promtool-$(PROMETHEUS_VERSION)/promtool
 PROMETHEUS := $(CACHE)/bin/prometheus-$(PROMETHEUS_VERSION)/prometheus
 BENCHSTAT := $(CACHE)/bin/benchstat-$(BENCHSTAT_VERSION)/benchstat
+COSIGN := $(CACHE)/bin/cosign-$(COSIGN_VERSION)/cosign
 GOVULNCHECK := $(CACHE)/bin/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
 
 # One binary without C code, reproducible from the source alone.
@@ -372,13 +373,17 @@ traffic: ## Build lowlatency-traffic, the C program that sends and answers the m
 run: ## Run the manager on this machine against the current kubeconfig's cluster.
 	go run ./cmd/lowlatency-operator manager
 
+RELEASE_KEY ?=
+# Programs that run in the folder of another module are given the path from the root.
+KEY_PATH = $(if $(RELEASE_KEY),$(abspath $(RELEASE_KEY)))
+
 .PHONY: image
-image: ## Build the image for PLATFORMS without a container engine or registry into dist/image.tar; PUSH=registry/name:tag pushes it.
-	go run -C hack/image . -source $(CURDIR) -output $(CURDIR)/dist -name $(IMG) -platforms $(PLATFORMS) -version $(VERSION) -push "$(PUSH)"
+image: ## Build the image for PLATFORMS without a container engine or registry into dist/image.tar; PUSH=registry/name:tag pushes it, RELEASE_KEY=file.pem signs it there.
+	go run -C hack/image . -source $(CURDIR) -output $(CURDIR)/dist -name $(IMG) -platforms $(PLATFORMS) -version $(VERSION) -push "$(PUSH)" -key "$(KEY_PATH)"
 
 .PHONY: traffic-image
 traffic-image: programs-traffic-image ## Build the image that measures over the network, with Debian's C library, into dist/traffic-image.tar; PUSH as with image.
-	go run -C hack/image . -image lowlatency-traffic -source $(CURDIR) -output $(CURDIR)/dist -platforms $(PLATFORMS) -version $(VERSION) -push "$(PUSH)"
+	go run -C hack/image . -image lowlatency-traffic -source $(CURDIR) -output $(CURDIR)/dist -platforms $(PLATFORMS) -version $(VERSION) -push "$(PUSH)" -key "$(KEY_PATH)"
 
 .PHONY: image-twice
 image-twice: programs-image-twice ## Build both images of the commit from two clones in different folders, and fail when the digests differ.
@@ -392,10 +397,22 @@ image-twice: programs-image-twice ## Build both images of the commit from two cl
 	cmp dist/twice/a/traffic-image.tar dist/twice/another/traffic-image.tar && rm -rf dist/twice
 	@printf 'image: two builds, one digest, and the same bytes in the archives\n'
 
-RELEASE_KEY ?=
 .PHONY: release
 release: programs-release ## Make everything of a release in dist/release: make release VERSION=0.1.0; RELEASE_KEY=file.pem signs it.
 	go run ./hack/release -version $(VERSION:v%=%) -key "$(RELEASE_KEY)" -output dist/release
+
+.PHONY: publish-release
+publish-release: ## Push the images in dist/release to where they are named, or to REGISTRY; RELEASE_KEY=file.pem signs them and attaches their provenance.
+	go run ./hack/release -check dist/release
+	go run -C hack/image . -publish $(CURDIR)/dist/release -registry "$(REGISTRY)" -key "$(KEY_PATH)"
+
+.PHONY: sign-image
+sign-image: ## Sign the image IMG, which a registry has, with RELEASE_KEY=file.pem: that for must-gather, a bundle's, a catalog's.
+	go run -C hack/image . -sign "$(IMG)" -key "$(or $(KEY_PATH),$(error RELEASE_KEY must name the file of a private key))"
+
+.PHONY: test-cosign
+test-cosign: $(COSIGN) ## Push images to a registry on this machine, that of dist/release among them where there is one, and have the real cosign judge their signatures.
+	cd hack/image && COSIGN=$(COSIGN) RELEASE=$(if $(wildcard dist/release/image.tar),$(CURDIR)/dist/release) go test -count=1 -v -run '^TestCosign$$' .
 
 .PHONY: test-release
 test-release: programs-test-release envtest $(KUBECTL_HERE) ## Make a release twice, fail when they differ in one byte, install it on a real API server, run its plugin.
@@ -494,6 +511,9 @@ $(PROMETHEUS):
 
 $(BENCHSTAT):
 	@hack/toolchain.sh benchstat
+
+$(COSIGN):
+	@hack/toolchain.sh cosign
 
 $(GOVULNCHECK):
 	@hack/toolchain.sh govulncheck

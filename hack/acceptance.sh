@@ -32,6 +32,7 @@ argocd-olm  installed by a Subscription that Argo CD syncs, upgraded without dri
 image-twice one digest for two builds of each image
 test-must-gather a report gathered as oc adm must-gather does, on a base of Debian's packages
 test-release a release that is complete, installs, and is the same when it is made again
+test-cosign signatures and provenance of images, judged by cosign
 lab         real kernels against their plans
 lab-pools   NIC pools on a real kubelet
 lab-onload  verdicts about a real Onload, on AF_XDP

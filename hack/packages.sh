@@ -14,6 +14,7 @@ table() {
   cat <<'EOF'
 lstopo-no-graphics  hwloc-nox        test-hwloc
 ip                  iproute2         test
+openssl             openssl          test
 gcc                 gcc,libc6-dev    test judge-latency bench lab-pools lab-latency traffic-image image-twice release test-release
 /usr/include/stdio.h libc6-dev       test judge-latency bench lab-pools lab-latency traffic-image image-twice release test-release
 x86_64-linux-gnu-gcc  gcc-x86-64-linux-gnu,libc6-dev-amd64-cross  lab-pools lab-latency traffic-image image-twice release test-release

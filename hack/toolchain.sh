@@ -5,15 +5,15 @@
 # Provides the programs that the project runs and does not import, in a per-user cache that survives a
 # fresh clone:
 #
-#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat|govulncheck|promtool|prometheus|node|controller-manager|kubectl|olm|argocd]...
+#   hack/toolchain.sh [envtest|controller-gen|golangci-lint|kustomize|benchstat|govulncheck|promtool|prometheus|node|controller-manager|kubectl|olm|argocd|cosign]...
 #
-# Without arguments, all of them but promtool and prometheus, which only make test-alerts and the dashboard need, and the last five, for the lab, make olm, make argocd
-# and make docs-test. Only Go is needed. etcd and kube-apiserver are downloaded with setup-envtest where its index can be reached, and built
+# Without arguments, all of them but promtool and prometheus, which only make test-alerts and the dashboard need, and the last six, for the lab, make olm, make argocd,
+# make docs-test and make test-cosign. Only Go is needed. etcd and kube-apiserver are downloaded with setup-envtest where its index can be reached, and built
 # from Go modules where it cannot. "node" is
 # what runs a real node beside that API server: the kubelet, the controller manager and the scheduler of the same
 # release, and containerd with its shim and ctr; they are downloaded with curl from where Kubernetes releases its
 # programs, and built from Go modules where that cannot be reached. "olm" is Operator Lifecycle Manager with its
-# server of catalogs, "argocd" is Argo CD; both are built. Several runs at the same time are safe: they
+# server of catalogs, "argocd" is Argo CD; both are built, and so is "cosign". Several runs at the same time are safe: they
 # take turns, and a program appears in the cache only when it is complete.
 #
 #   LOWLATENCY_CACHE     the cache (default: $XDG_CACHE_HOME/lowlatency-operator)
@@ -281,7 +281,8 @@ present() {
   controller-manager) [ -x "$(tool_path kube-controller-manager "$KUBERNETES_VERSION")" ] ;;
   olm) [ -x "$(tool_path olm "$OLM_VERSION")" ] ;;
   argocd) [ -x "$(tool_path argocd "$ARGOCD_VERSION")" ] ;;
-  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat, govulncheck, promtool, prometheus, node, controller-manager, kubectl, olm and argocd" ;;
+  cosign) [ -x "$(tool_path cosign "$COSIGN_VERSION")" ] ;;
+  *) fail "unknown tool $1: known are envtest, controller-gen, golangci-lint, kustomize, benchstat, govulncheck, promtool, prometheus, node, controller-manager, kubectl, olm, argocd and cosign" ;;
   esac
 }
 
@@ -309,6 +310,8 @@ install() {
     github.com/operator-framework/operator-lifecycle-manager/cmd/{olm,catalog} github.com/operator-framework/operator-registry/cmd/opm ;;
   argocd) install_from argocd argocd "$ARGOCD_VERSION" "" "about 6 minutes on 2 cores" \
     github.com/argoproj/argo-cd/v3/cmd ./redis ;;
+  cosign) install_tool cosign "$COSIGN_VERSION" \
+    github.com/sigstore/cosign/v3/cmd/cosign "about 10 minutes on 2 cores" ;;
   esac
 }
 

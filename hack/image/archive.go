@@ -17,6 +17,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
+// nameKey is the annotation with the whole name of an image in an archive.
+const nameKey = "io.containerd.image.name"
+
 // writeArchive writes an OCI image layout (image-spec, image-layout.md) as a tar archive. Its name is in the annotations
 // that containerd and podman read. Its bytes depend on the image alone.
 func writeArchive(path string, reference name.Tag, index v1.ImageIndex) error {
@@ -30,7 +33,7 @@ func writeArchive(path string, reference name.Tag, index v1.ImageIndex) error {
 		return err
 	}
 	err = files.AppendIndex(index, layout.WithAnnotations(map[string]string{
-		"org.opencontainers.image.ref.name": reference.TagStr(), "io.containerd.image.name": reference.Name(),
+		"org.opencontainers.image.ref.name": reference.TagStr(), nameKey: reference.Name(),
 	}))
 	if err != nil {
 		return err

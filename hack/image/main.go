@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/lowlatency-dev/lowlatency-operator/hack/image/licences"
+	"github.com/lowlatency-dev/lowlatency-operator/hack/image/signing"
 )
 
 // options say what is built and where it goes.
@@ -36,6 +37,12 @@ type options struct {
 	push      string
 	// image is the name of the recipe.
 	image string
+	// key is the file of a private key that signs what is pushed.
+	key string
+	// publish is the folder of a release, whose images are pushed instead of being built; to another registry when that is named.
+	publish, registry string
+	// sign are images in registries, and signFiles are files, with commas between them, that are signed, and nothing else is done.
+	sign, signFiles string
 	// program is one of cmd/ that was built before, of which a bill of materials is written into the file materials, and the licences of
 	// its parts into the file texts; nothing else is made then. With beside, lowlatency-traffic is built into that file, too.
 	program, materials, texts, beside string
@@ -50,6 +57,11 @@ func main() {
 	flag.StringVar(&o.platforms, "platforms", "linux/amd64,linux/arm64", "the platforms, with commas between them")
 	flag.StringVar(&o.version, "version", "unknown", "the version that the programs and labels state")
 	flag.StringVar(&o.push, "push", "", "push to this name, too, with the credentials of docker's or podman's configuration")
+	flag.StringVar(&o.key, "key", "", "a private key (ECDSA P-256, PEM, not encrypted) that signs the image which -push pushes, and what the next flags name")
+	flag.StringVar(&o.publish, "publish", "", "build nothing, but push the images of a release in this folder; with -key, sign them and say where they come from")
+	flag.StringVar(&o.registry, "registry", "", "with -publish, the registry and folder in the place of those that the images are named after")
+	flag.StringVar(&o.sign, "sign", "", "build nothing, but sign these images in registries, with commas between them")
+	flag.StringVar(&o.signFiles, "sign-files", "", "build nothing, but write signatures of these files beside them, with commas between them")
 	flag.StringVar(&o.program, "program", "", "write nothing but the bill of materials and the licences of this program of cmd/, for the one platform of -platforms")
 	flag.StringVar(&o.materials, "materials", "materials.spdx.json", "the file for the bill of materials of -program")
 	flag.StringVar(&o.texts, "licences", "THIRD-PARTY", "the file for the licences of the parts of -program")
@@ -57,14 +69,23 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	work := run
-	if o.program != "" {
-		work = describeProgram
-	}
-	if err := work(ctx, o); err != nil {
+	if err := o.work()(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1) //nolint:gocritic // The signal handler goes with the process.
 	}
+}
+
+// work is what the options ask for.
+func (o options) work() func(context.Context, options) error {
+	switch {
+	case o.program != "":
+		return describeProgram
+	case o.publish != "":
+		return publish
+	case o.sign != "" || o.signFiles != "":
+		return sign
+	}
+	return run
 }
 
 func run(ctx context.Context, o options) error {
@@ -103,9 +124,26 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	if o.push != "" {
-		return push(ctx, o.push, index, images)
+		return pushSigned(ctx, o, index, images)
 	}
 	return nil
+}
+
+// pushSigned pushes an image that was built, and signs it when there is a key.
+func pushSigned(ctx context.Context, o options, index v1.ImageIndex, images []platformImage) error {
+	reference, err := name.NewTag(o.push)
+	if err != nil {
+		return fmt.Errorf("-push: %w", err)
+	}
+	pushed, err := push(ctx, reference, index, images)
+	if err != nil || o.key == "" {
+		return err
+	}
+	key, err := signing.ReadKey(o.key)
+	if err != nil {
+		return err
+	}
+	return key.SignImage(ctx, pushed, access(ctx)...)
 }
 
 // describeProgram writes the bill of materials of one program for any platform.
@@ -179,27 +217,28 @@ func write(folder, prefix string, reference name.Tag, index v1.ImageIndex, image
 	return nil
 }
 
-// push pushes the image, and the bills of materials as what refers to it.
-func push(ctx context.Context, to string, index v1.ImageIndex, images []platformImage) error {
-	reference, err := name.NewTag(to)
-	if err != nil {
-		return fmt.Errorf("-push: %w", err)
-	}
-	access := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
-	failure := remote.WriteIndex(reference, index, access...)
+// access is how registries are asked: with the credentials of docker's or podman's configuration.
+func access(ctx context.Context) []remote.Option {
+	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+}
+
+// push pushes the image, and the bills of materials as what refers to it, and returns where it is.
+func push(ctx context.Context, reference name.Tag, index v1.ImageIndex, images []platformImage) (name.Digest, error) {
+	failure := remote.WriteIndex(reference, index, access(ctx)...)
 	for _, image := range images {
 		referrer, err := image.referrer()
 		if err != nil {
-			return err
+			return name.Digest{}, err
 		}
 		digest, err := referrer.Digest()
 		if err != nil {
-			return err
+			return name.Digest{}, err
 		}
-		failure = errors.Join(failure, remote.Write(reference.Context().Digest(digest.String()), referrer, access...))
+		failure = errors.Join(failure, remote.Write(reference.Context().Digest(digest.String()), referrer, access(ctx)...))
 	}
 	if failure != nil {
-		return fmt.Errorf("pushing %s: %w", reference, failure)
+		return name.Digest{}, fmt.Errorf("pushing %s: %w", reference, failure)
 	}
-	return nil
+	digest, err := index.Digest()
+	return reference.Context().Digest(digest.String()), err
 }

@@ -5,15 +5,9 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -115,52 +109,23 @@ func (r *release) makeProvenance(context.Context) error {
 	return os.WriteFile(r.path(provenanceFile), append(content, '\n'), 0o644) //nolint:gosec // Everybody may read it.
 }
 
-// sign signs as "cosign sign-blob --key" does: ECDSA over the SHA-256 of the file, in base64. Without a key it does nothing.
-func (r *release) sign(context.Context) error {
+// sign writes signatures as "cosign sign-blob --key" does: ECDSA over the SHA-256 of the file, in base64. Without a key it does nothing.
+func (r *release) sign(ctx context.Context) error {
 	if r.key == "" {
 		return nil
 	}
-	key, err := readKey(r.key)
+	key, err := filepath.Abs(r.key)
 	if err != nil {
-		return err
+		return fmt.Errorf("finding the key: %w", err)
 	}
+	files := make([]string, 0, len(signedFiles()))
 	for _, name := range signedFiles() {
-		content, err := os.ReadFile(r.path(name))
+		file, err := filepath.Abs(r.path(name))
 		if err != nil {
-			return fmt.Errorf("signing: %w", err)
+			return fmt.Errorf("finding the folder: %w", err)
 		}
-		sum := sha256.Sum256(content)
-		signature, err := ecdsa.SignASN1(rand.Reader, key, sum[:])
-		if err != nil {
-			return fmt.Errorf("signing %s: %w", name, err)
-		}
-		text := base64.StdEncoding.EncodeToString(signature)
-		if err := os.WriteFile(r.path(name+signatureEnd), []byte(text), 0o644); err != nil { //nolint:gosec // Everybody may read it.
-			return fmt.Errorf("signing %s: %w", name, err)
-		}
+		files = append(files, file)
 	}
-	return nil
-}
-
-// readKey reads a private key as "openssl ecparam -genkey" or "openssl genpkey" write it.
-func readKey(path string) (*ecdsa.PrivateKey, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the key: %w", err)
-	}
-	for block, rest := pem.Decode(content); block != nil; block, rest = pem.Decode(rest) {
-		switch block.Type {
-		case "EC PRIVATE KEY":
-			return x509.ParseECPrivateKey(block.Bytes)
-		case "PRIVATE KEY":
-			key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-			if err != nil {
-				return nil, fmt.Errorf("reading the key: %w", err)
-			}
-			if found, ok := key.(*ecdsa.PrivateKey); ok {
-				return found, nil
-			}
-		}
-	}
-	return nil, errors.New("the file has no ECDSA key that is not encrypted: for a key of cosign's own, sign with \"cosign sign-blob\"")
+	_, err = run(ctx, nil, "go", "run", "-C", "hack/image", ".", "-key", key, "-sign-files", strings.Join(files, ","))
+	return err
 }

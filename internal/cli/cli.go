@@ -94,11 +94,11 @@ func newRoot(release string, streams Streams) *cobra.Command {
 		Use:   "kubectl-lowlatency",
 		Short: "Plan, render and check low-latency nodes without a cluster",
 		Long: `Plan, render and check low-latency nodes, from LowLatencyNodeProfiles and BypassNICPools in files and from hosts or
-their snapshots. Nothing but report, version, test, signing-key, and node and pool without -f, asks a cluster; the functions are those of the operator, so
-what render prints is what the operator applies.
+their snapshots. Nothing but report, version, test, signing-key, and node and pool without -f, asks a cluster. The
+functions are those of the operator, so what render prints is what the operator applies.
 
-Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a pool is not healthy; 2 wrong usage or input;
-3 a condition is Unknown and none is False; 4 with plan --exit-code, the changes reboot a node.`,
+Exit codes: 0 done; 1 a condition is False, a node has no plan, or a NIC of a pool is not healthy; 2 wrong usage or
+input; 3 a condition is Unknown and none is False; 4 with plan --exit-code, the changes reboot a node.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl lowlatency"},
 		SilenceErrors: true,
 		SilenceUsage:  true,

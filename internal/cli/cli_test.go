@@ -13,8 +13,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	"gotest.tools/v3/golden"
 	"sigs.k8s.io/yaml"
 
@@ -393,7 +395,7 @@ func TestErrors(t *testing.T) {
 		"no YAML":             {in: "a: b: c", args: []string{"plan", "-f", "-"}, want: "-: yaml: mapping values are not allowed in this context"},
 		"a key twice":         {in: "kind: A\nkind: B\n", args: []string{"plan", "-f", "-"}, want: "-: yaml: unmarshal errors:\n  line 2: key \"kind\" already set in map"},
 		"no object":           {in: "[]", args: []string{"plan", "-f", "-"}, want: "-: this is no object with apiVersion and kind"},
-		"another kind":        {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", args: []string{"plan", "-f", "-"}, want: `-, Pod "a": only LowLatencyNodeProfile, BypassNICPool, LatencyTest and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not Pod of v1`},
+		"another group":       {in: strings.Replace(profileText, "lowlatency.dev", "lowlatency.io", 1), args: []string{"plan", "-f", "-"}, want: `-, LowLatencyNodeProfile "trading": only LowLatencyNodeProfile, BypassNICPool, LatencyTest and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not LowLatencyNodeProfile of lowlatency.io/v1alpha1`},
 		"an unknown field":    {in: profileText + "---\n" + profileHead + "  cpu: {}\n", args: []string{"plan", "-f", "-"}, want: `-, document 2, LowLatencyNodeProfile "trading": spec.cpu: Forbidden: unknown field; did you mean cpus?`},
 		"a folder":            {args: []string{"plan", "-f", empty}, want: "folder " + empty + " holds no .yaml, .yml or .json file; folders in it are not looked into"},
 		"an unknown metadata": {in: strings.Replace(profileHead, "name: trading", "name: a, title: b", 1), args: []string{"plan", "-f", "-"}, want: `-, LowLatencyNodeProfile "a": strict decoding error: unknown field "metadata.title"`},
@@ -405,9 +407,9 @@ func TestErrors(t *testing.T) {
 				`  spec.numa.scope: Unsupported value: "Rack": supported values: "Container", "Pod"`,
 		},
 		"an item of a list": {
-			in:   "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: node}}\n",
+			in:   "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: LowLatencyNode, metadata: {name: node}}\n",
 			args: []string{"plan", "-f", "-"},
-			want: `-, item 1, Node "node": only LowLatencyNodeProfile, BypassNICPool, LatencyTest and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not Node of v1`,
+			want: `-, item 1, LowLatencyNode "node": only LowLatencyNodeProfile, BypassNICPool, LatencyTest and LowLatencyNode of lowlatency.dev/v1alpha1 are read here, not LowLatencyNode of v1`,
 		},
 		"no profile":           {in: "apiVersion: lowlatency.dev/v1alpha1\nkind: LowLatencyNode\nmetadata: {name: node}\nspec: {profile: a}\n", args: []string{"plan", "-f", "-"}, want: "the files hold no LowLatencyNodeProfile"},
 		"a node without facts": {in: "apiVersion: lowlatency.dev/v1alpha1\nkind: LowLatencyNode\nmetadata: {name: node}\nspec: {profile: a}\n", args: []string{"plan", "-f", "-", "-f", profile}, want: `LowLatencyNode "node" has no status.inventory yet`},
@@ -641,6 +643,21 @@ spec:
 	var profile v1alpha1.LowLatencyNodeProfile
 	if err := yaml.UnmarshalStrict([]byte(inJSON.out), &profile); err != nil || profile.Spec.CPUs.Explicit.Isolated != "2-3" {
 		t.Errorf("import -o json printed %s: %v", inJSON.out, err)
+	}
+}
+
+// TestHelpFitsATerminal: the prose of each command, and of every command below it. The lists of flags are as long as what they say.
+func TestHelpFitsATerminal(t *testing.T) {
+	const widest = 120
+	commands := []*cobra.Command{Command()}
+	for len(commands) > 0 {
+		command := commands[0]
+		commands = append(commands[1:], command.Commands()...)
+		for line := range strings.Lines(command.Long) {
+			if length := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); length > widest {
+				t.Errorf("%s has a line of %d characters: %s", command.CommandPath(), length, line)
+			}
+		}
 	}
 }
 

@@ -139,3 +139,34 @@ func TestFolders(t *testing.T) {
 		t.Errorf("exit code %d: %s, want a complaint about the kind", got.code, got.err)
 	}
 }
+
+// TestObjectsOfOthers passes over them in files that are named and on the standard input, as in folders.
+func TestObjectsOfOthers(t *testing.T) {
+	const pods = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: c}\n"
+	const passed = "passed over: 1 of kind Deployment\npassed over: 2 of kind Pod\n"
+	host := tree(t, small("epyc"))
+	alone := run(t, profileText, "plan", "-f", "-", "--root", host)
+	for name, tc := range map[string]struct {
+		in   string
+		args []string
+	}{
+		"standard input": {profileText + pods, []string{"-f", "-"}},
+		"a file":         {"", []string{"-f", write(t, "all.yaml", profileText+pods)}},
+		"before":         {"", []string{"-f", write(t, "before.yaml", strings.TrimPrefix(pods, "---\n")+"---\n"+profileText)}},
+		"two files":      {pods, []string{"-f", "-", "-f", write(t, "profile.yaml", profileText)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, tc.in, append([]string{"plan", "--root", host}, tc.args...)...)
+			if got.out != alone.out || got.code != alone.code || got.err != alone.err+passed {
+				t.Errorf("exit code %d, standard error %q, want %d, %q; the plan is the same: %t", got.code, got.err, alone.code, alone.err+passed, got.out == alone.out)
+			}
+		})
+	}
+	for command, want := range map[string]string{
+		"plan": "the files hold no LowLatencyNodeProfile", "pool": "the files hold no BypassNICPool", "node": "the files hold no LowLatencyNodeProfile",
+	} {
+		if got := run(t, pods, command, "-f", "-"); got.code != ExitUsage || got.err != passed+"error: "+want+"\n" {
+			t.Errorf("%s with objects of others alone: exit code %d, %q", command, got.code, got.err)
+		}
+	}
+}

@@ -21,9 +21,9 @@ func (a *app) explainCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "explain [CHECK|GROUP]",
 		Short: "Say what a check asks the kernel, what its failure costs, and how to mend it",
-		Long: `Print the manual of one check: what holds when it passes, what its failure costs, which files it reads, how to mend it, and
-where the rule comes from. Of a group, such as cpu, list the checks that begin with it; without a name, list all. The texts are
-those of docs/checks.md.`,
+		Long: `Print the manual of one check: what holds when it passes, what its failure costs, which files it reads, how to mend
+it, and where the rule comes from. Of a group, such as cpu, list the checks that begin with it; without a name, list
+all. The texts are those of docs/checks.md.`,
 		Example: "  kubectl lowlatency explain\n  kubectl lowlatency explain irq\n  kubectl lowlatency explain cpu.nohz-full",
 		Args:    cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {

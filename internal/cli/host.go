@@ -41,8 +41,9 @@ func (a *app) hostCommand() *cobra.Command {
 	command := usage.Group(&cobra.Command{
 		Use:   "host",
 		Short: "Change one host without a cluster, with a way back",
-		Long: `Change one host as a profile says, without a cluster: what render -o operations prints for it is given to lowlatency-guard, which
-shows it, asks, writes it, reboots once where that is needed, verifies the host, and keeps the change or takes it back.`,
+		Long: `Change one host as a profile says, without a cluster: what render -o operations prints for it is given to
+lowlatency-guard, which shows it, asks, writes it, reboots once where that is needed, verifies the host, and keeps the
+change or takes it back.`,
 	})
 	command.AddCommand(a.applyHostCommand(), a.hostStatusCommand(), a.revertHostCommand())
 	return command
@@ -53,11 +54,12 @@ func (a *app) applyHostCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Change this host as a profile says",
-		Long: `Plan this host, show what would be written and whether it reboots, ask, and change it. The host verifies itself, after one reboot where
-kernel arguments change, and keeps what was written or takes it back. A host without a kubelet gets the rest of its plan.
+		Long: `Plan this host, show what would be written and whether it reboots, ask, and change it. The host verifies itself, after
+one reboot where kernel arguments change, and keeps what was written or takes it back. A host without a kubelet gets
+the rest of its plan.
 
-Exit codes: 0 done; 1 the profile does not fit the host, nothing may be written on it, or the guard has not done it; 2 wrong
-usage or input.`,
+Exit codes: 0 done; 1 the profile does not fit the host, nothing may be written on it, or the guard has not done it; 2
+wrong usage or input.`,
 		Example: `  kubectl lowlatency host apply -f trading.yaml
   kubectl lowlatency host apply -f trading.yaml --yes --no-reboot   # while an image is built on a machine of its kind`,
 		Args: usage.NoArguments,
@@ -76,8 +78,8 @@ func (a *app) hostStatusCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "status",
 		Short: "Say what is in force on this host, and what is being tried",
-		Long: `Say what is in force on this host, what is being tried or was taken back, and what others have changed. What the running kernel says of the
-profile is told by check -f FILE --root /.
+		Long: `Say what is in force on this host, what is being tried or was taken back, and what others have changed. What the
+running kernel says of the profile is told by check -f FILE --root /.
 
 Exit codes: 0 what was asked for last is in force, or nothing was; 1 it is not.`,
 		Args: usage.NoArguments,
@@ -92,8 +94,8 @@ func (a *app) revertHostCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "revert",
 		Short: "Bring this host back to what it was before",
-		Long: `Take back what is being tried, or bring the host back to what it was before all plans, and take the guard away. Where kernel arguments go,
-the host reboots once.`,
+		Long: `Take back what is being tried, or bring the host back to what it was before all plans, and take the guard away. Where
+kernel arguments go, the host reboots once.`,
 		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.runGuard(cmd.Context(), options, append([]string{"revert"}, options.flags()...)...)

@@ -49,8 +49,8 @@ func (a *app) testCommand() *cobra.Command {
 	command := usage.Group(&cobra.Command{
 		Use:   "test",
 		Short: "Run LatencyTests, watch them, and report and compare what they measured",
-		Long: `Run LatencyTests in a cluster, watch them, and report and compare what they measured. report and compare do without a cluster
-when they are given files: kubectl get latencytests -A -o yaml > tests.yaml saves what there is.`,
+		Long: `Run LatencyTests in a cluster, watch them, and report and compare what they measured. report and compare do without a
+cluster when they are given files: kubectl get latencytests -A -o yaml > tests.yaml saves what there is.`,
 	})
 	command.AddCommand(a.testRunCommand(), a.testWatchCommand(), a.testReportCommand(), a.testCompareCommand())
 	return command
@@ -72,15 +72,17 @@ func (a *app) testReportCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "report [NAME]",
 		Short: "Show what LatencyTests have measured on each node",
-		Long: `Show what LatencyTests have measured: a row for each node with the longest interruption, the share of time that was taken, percentiles
-over time, the spread between repetitions, and whether it has become worse since the run before; of tests that send messages, a row for each
-size or rate. A percentile that one interruption decides is marked. Without a name, all tests of the namespace or of the files are shown.
+		Long: `Show what LatencyTests have measured: a row for each node with the longest interruption, the share of time that was
+taken, percentiles over time, the spread between repetitions, and whether it has become worse since the run before; of
+tests that send messages, a row for each size or rate. A percentile that one interruption decides is marked. Without a
+name, all tests of the namespace or of the files are shown.
 
--o html is one page that loads nothing: distribution and percentiles of each node beside the run before, the other nodes, and a reference.
--o hdr is a log of HdrHistogram with a line for each node, -o csv a row for each node with lengths in nanoseconds.
+-o html is one page that loads nothing: distribution and percentiles of each node beside the run before, the other
+nodes, and a reference. -o hdr is a log of HdrHistogram with a line for each node, -o csv a row for each node with
+lengths in nanoseconds.
 
-Exit codes: 0 every node has passed, and its result is fresh; 1 one has failed; 2 wrong usage or input; 3 one has no such result, or
-the test was changed since or stands still.`,
+Exit codes: 0 every node has passed, and its result is fresh; 1 one has failed; 2 wrong usage or input; 3 one has no
+such result, or the test was changed since or stands still.`,
 		Example: `  kubectl lowlatency test report quiet-cpus
   kubectl get latencytests -A -o yaml > tests.yaml; kubectl lowlatency test report -f tests.yaml -o html > report.html`,
 		Args:              cobra.MaximumNArgs(1),
@@ -176,12 +178,12 @@ func (a *app) testCompareCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "compare [NAME | BEFORE AFTER]",
 		Short: "Compare what LatencyTests have measured with the run before, or two files",
-		Long: `Compare what a LatencyTest has measured with the run before, node by node; or two files with saved LatencyTests, which are matched by the
-names of tests and nodes, or are compared as they are where each has one node.
+		Long: `Compare what a LatencyTest has measured with the run before, node by node; or two files with saved LatencyTests, which
+are matched by the names of tests and nodes, or are compared as they are where each has one node.
 
-A node is worse when every repetition is longer than all of the other measurement, which by chance happens in 5 of 100 cases with three
-repetitions of each, and in 1 of 250 with five. With five or more, the ratio is printed with its interval. What has changed in the
-fingerprint of the node is named.
+A node is worse when every repetition is longer than all of the other measurement, which by chance happens in 5 of 100
+cases with three repetitions of each, and in 1 of 250 with five. With five or more, the ratio is printed with its
+interval. What has changed in the fingerprint of the node is named.
 
 Exit codes: 0 no node is worse; 1 one is worse; 2 wrong usage or input; 3 none is worse, and one cannot be compared.`,
 		Example: `  kubectl lowlatency test compare quiet-cpus

@@ -238,8 +238,9 @@ func (a *app) testRunCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "run [NAME]",
 		Short: "Make a LatencyTest or run one again, and watch it",
-		Long: `Run a LatencyTest and watch it until each of its nodes has a result. One that exists is run again: its spec.run is raised. A new one is
-made from flags, which say with --profile, --pool or --nodes what it measures, or from a file with -f.
+		Long: `Run a LatencyTest and watch it until each of its nodes has a result. One that exists is run again: its spec.run is
+raised. A new one is made from flags, which say with --profile, --pool or --nodes what it measures, or from a file
+with -f.
 
 Exit codes: 0 every node has passed; 1 one has failed; 2 wrong usage or input; 3 one gave no result that can be judged.`,
 		Example: `  kubectl lowlatency test run quiet-cpus
@@ -468,10 +469,11 @@ func (a *app) testWatchCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "watch NAME",
 		Short: "Watch a LatencyTest until each of its nodes has a result",
-		Long: `Watch a LatencyTest until none of its nodes is measured or waits for it: a line on the standard error whenever something becomes of a node,
-and at the end the table of test report.
+		Long: `Watch a LatencyTest until none of its nodes is measured or waits for it: a line on the standard error whenever
+something becomes of a node, and at the end the table of test report.
 
-Exit codes: 0 every node has passed; 1 one has failed; 2 wrong usage or input, or the time is over; 3 one gave no result that can be judged.`,
+Exit codes: 0 every node has passed; 1 one has failed; 2 wrong usage or input, or the time is over; 3 one gave no
+result that can be judged.`,
 		Example:           "  kubectl lowlatency test watch quiet-cpus --timeout 1h",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: complete(func(ctx context.Context) ([]string, error) { return a.testNames(ctx, options) }),

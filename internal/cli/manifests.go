@@ -46,7 +46,7 @@ type manifests struct {
 type manifestReader struct {
 	in      io.Reader
 	schemas *crdschema.Schemas
-	// passed counts the objects of folders that are none of ours, by their kinds.
+	// passed counts the objects that are none of ours, by their kinds.
 	passed map[string]int
 	// seen says where each object was found, by kind and name.
 	seen map[string]string
@@ -56,7 +56,7 @@ type manifestReader struct {
 type origin struct {
 	// where names the file, and the place in it.
 	where string
-	// inFolder tells that the file was not named itself: it may hold objects of others.
+	// inFolder tells that the file was not named itself: what import does not know there is passed over.
 	inFolder bool
 }
 
@@ -67,7 +67,8 @@ func (o origin) part(what string, index int) origin {
 }
 
 // readManifests reads YAML or JSON files, each with any number of documents and lists; "-" is the
-// standard input. Of a folder the files that kubectl takes are read, and what is of another group there is passed over.
+// standard input. Of a folder the files that kubectl takes are read. Objects of others are passed over, wherever they are: they do not
+// change a plan, and a file that is applied to a cluster may hold a workload beside its profile.
 func (a *app) readManifests(ctx context.Context, files []string) (*manifests, error) {
 	if len(files) == 0 {
 		return nil, errors.New("give the file with what is wanted: -f FILE, or -f - for the standard input")
@@ -245,7 +246,7 @@ func (r *manifestReader) addObject(ctx context.Context, from origin, object *uns
 	switch {
 	case err != nil:
 		return err
-	case !known && from.inFolder && object.GroupVersionKind().Group != v1alpha1.GroupVersion.Group:
+	case !known && isOfOthers(object):
 		r.passed[object.GetKind()]++
 		return nil
 	case !known:
@@ -258,6 +259,17 @@ func (r *manifestReader) addObject(ctx context.Context, from origin, object *uns
 		return fmt.Errorf("%s: %w", where, err)
 	}
 	return nil
+}
+
+// kindsRead are the kinds that are read from manifests.
+func kindsRead() []string {
+	return []string{"LowLatencyNodeProfile", "BypassNICPool", "LatencyTest", "LowLatencyNode"}
+}
+
+// isOfOthers reports whether an object is meant for somebody else: neither its group nor its kind is ours. One of our kinds in another
+// group is a mistake, and passing over it would plan without it.
+func isOfOthers(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind().Group != v1alpha1.GroupVersion.Group && !slices.Contains(kindsRead(), object.GetKind())
 }
 
 // take decodes an object that was judged.
@@ -290,7 +302,7 @@ func (r *manifestReader) judge(ctx context.Context, from origin, where string, o
 
 // unknownKind refuses an object that is not read here.
 func unknownKind(where string, object *unstructured.Unstructured) error {
-	kinds := []string{"LowLatencyNodeProfile", "BypassNICPool", "LatencyTest", "LowLatencyNode"}
+	kinds := kindsRead()
 	near := ""
 	if kind := object.GetKind(); !slices.Contains(kinds, kind) {
 		near = nearname.Of(kind, kinds)

@@ -54,16 +54,16 @@ func (a *app) nodeCommand() *cobra.Command {
 		Long: `Draw one node: NUMA nodes as boxes, CPUs with their roles, NICs and hugepages where they are, the containers that own
 CPUs or hold NICs, and every check that did not pass beside the CPU or NIC that it names.
 
-Without -f, the node's LowLatencyNode, its plan and the BypassNICPools come from the cluster of the kubeconfig, and what
-no status holds from the agent on the node, through a port-forward: which containers own CPUs, hugepages, interrupts, the
-kubelet's settings and the checks that passed. With -f, nothing is asked of a cluster: the profile of the file is planned
-for a host or its snapshot and held against what its kernel says, as check does. On a live host, the kubelet is asked who
-owns CPUs and NICs. LowLatencyNodes in the files are drawn as their agents report them.
+Without -f, the node's LowLatencyNode, its plan and the BypassNICPools come from the cluster of the kubeconfig, and
+what no status holds from the agent on the node, through a port-forward: which containers own CPUs, hugepages,
+interrupts, the kubelet's settings and the checks that passed. With -f, nothing is asked of a cluster: the profile of
+the file is planned for a host or its snapshot and held against what its kernel says, as check does. On a live host,
+the kubelet is asked who owns CPUs and NICs. LowLatencyNodes in the files are drawn as their agents report them.
 
 -o html writes one page that needs no other file; -o svg the drawing alone.
 
-Exit codes: 0 all conditions are True; 1 one is False, or there is no plan; 2 wrong usage or input; 3 one is Unknown and none
-is False.`,
+Exit codes: 0 all conditions are True; 1 one is False, or there is no plan; 2 wrong usage or input; 3 one is Unknown
+and none is False.`,
 		Example: `  kubectl lowlatency node worker-1
   kubectl lowlatency node worker-1 -o html > worker-1.html
   kubectl lowlatency node -f trading.yaml --root / --window 10s

@@ -39,16 +39,16 @@ func (a *app) poolCommand() *cobra.Command {
 		Long: `Show the NICs that BypassNICPools select, whether each can be handed out and why not, which versions of the
 stack were found, and how many units are free on each NUMA node.
 
-Without -f, the pools and what the agents report come from the cluster of the kubeconfig, with the containers that hold
-each NIC. With -f, nothing is asked of a cluster: the pools of the files are evaluated on hosts or their snapshots, by the
-same functions as on the nodes, and what a container with each NIC gets is shown.
+Without -f, the pools and what the agents report come from the cluster of the kubeconfig, with the containers that
+hold each NIC. With -f, nothing is asked of a cluster: the pools of the files are evaluated on hosts or their
+snapshots, by the same functions as on the nodes, and what a container with each NIC gets is shown.
 
-With --acceleration, onload_stackdump is run in each container that holds a NIC of a pool of Onload, as by kubectl exec, and
-its counters show whether the program receives at user level: Onload fails open, to kernel sockets. This takes the right to
-create pods/exec, and for some milliseconds the CPUs of the container.
+With --acceleration, onload_stackdump is run in each container that holds a NIC of a pool of Onload, as by kubectl
+exec, and its counters show whether the program receives at user level: Onload fails open, to kernel sockets. This
+takes the right to create pods/exec, and for some milliseconds the CPUs of the container.
 
-Exit codes: 0 every NIC is healthy; 1 one is not, there is none, or a program is not accelerated; 2 wrong usage or input;
-3 --acceleration found no container to ask, or could not ask one.`,
+Exit codes: 0 every NIC is healthy; 1 one is not, there is none, or a program is not accelerated; 2 wrong usage or
+input; 3 --acceleration found no container to ask, or could not ask one.`,
 		Example: `  kubectl lowlatency pool x2
   kubectl lowlatency pool x2 --acceleration
   kubectl lowlatency pool -f pool.yaml --root /

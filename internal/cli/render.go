@@ -67,8 +67,8 @@ are named as here.
 
 On ordinary hosts of Kubernetes it is what has to be written on them: the arguments that the kernel's command line gets,
 files with their paths, masked and enabled units, and what stands in the way. It depends on what a host has (kubelet,
-container runtime, TuneD, boot loader), so that nodes are given by --root. Nothing is written. With -o operations the same
-is printed for one host as lowlatency-guard takes it, which writes it with a way back.
+container runtime, TuneD, boot loader), so that nodes are given by --root. Nothing is written. With -o operations the
+same is printed for one host as lowlatency-guard takes it, which writes it with a way back.
 
 Exit codes: 0 done; 1 a node has no plan and nothing is printed for it, or nothing may be written on its host;
 2 wrong usage or input.`,

@@ -54,14 +54,15 @@ func (a *app) reportCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "report -o FILE [--node NAME]...",
 		Short: "Gather what somebody needs to help with a cluster into one archive",
-		Long: `Gather into one .tar.gz, for somebody who is to help: profiles, pools and LowLatencyNodes with their conditions, what the
-operator has made of them (MachineConfigs, KubeletConfigs, TuneD profiles, RuntimeClasses, plans, DaemonSets), its pods, Leases and
-events, LatencyTests with their Jobs, pods and events, and for each --node the full report of its agent and a snapshot of its host, which
-check and node take as --root.
+		Long: `Gather into one .tar.gz, for somebody who is to help: profiles, pools and LowLatencyNodes with their conditions, what
+the operator has made of them (MachineConfigs, KubeletConfigs, TuneD profiles, RuntimeClasses, plans, DaemonSets), its
+pods, Leases and events, LatencyTests with their Jobs, pods and events, and for each --node the full report of its
+agent and a snapshot of its host, which check and node take as --root.
 
-Secrets are not asked for, and users and passwords in URLs are left out. With --redact, other names take the place of those of nodes,
-pods, containers, and namespaces of pods and LatencyTests, as in redacted snapshots, and addresses and the values of kernel arguments
-that are not about the kernel are left out. What could not be read is said in README.txt of the archive.`,
+Secrets are not asked for, and users and passwords in URLs are left out. With --redact, other names take the place of
+those of nodes, pods, containers, and namespaces of pods and LatencyTests, as in redacted snapshots, and addresses and
+the values of kernel arguments that are not about the kernel are left out. What could not be read is said in
+README.txt of the archive.`,
 		Example: `  kubectl lowlatency report -o report.tar.gz
   kubectl lowlatency report --redact --node worker-1 --node worker-2 -o report.tar.gz
   kubectl lowlatency report --directory /must-gather`,

@@ -41,8 +41,9 @@ func (a *app) signingKeyCommand() *cobra.Command {
 	command := usage.Group(&cobra.Command{
 		Use:   "signing-key",
 		Short: "Show which hosts trust the key that signs instructions for them, and put another in its place",
-		Long: `Show which hosts trust the key by which the operator signs instructions for the guards of ordinary hosts, and put another key in its
-place. Both need the right to read the operator's Secret, and rotate the right to write it: with it, one is root of these hosts.`,
+		Long: `Show which hosts trust the key by which the operator signs instructions for the guards of ordinary hosts, and put
+another key in its place. Both need the right to read the operator's Secret, and rotate the right to write it: with
+it, one is root of these hosts.`,
 	})
 	command.AddCommand(a.showKeyCommand(), a.rotateKeyCommand())
 	return command
@@ -53,8 +54,9 @@ func (a *app) showKeyCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "show",
 		Short: "Show the operator's key, and which key the guard of each node trusts",
-		Long: `Show the operator's public key, and of each node with a guard whether that takes instructions of this key, of one before it, or of a strange
-one. A key that was leaked is of use to a thief until no node trusts one before it any more.
+		Long: `Show the operator's public key, and of each node with a guard whether that takes instructions of this key, of one
+before it, or of a strange one. A key that was leaked is of use to a thief until no node trusts one before it any
+more.
 
 Exit codes: 0 all guards take instructions of the operator's key; 1 one does not; 3 one does not say so.`,
 		Args: usage.NoArguments,
@@ -79,11 +81,12 @@ func (a *app) rotateKeyCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "rotate",
 		Short: "Put another key in the place of the one that signs instructions",
-		Long: `Make another key, sign it with the one before, and write both to the operator's Secret in one step. The key before is of no use from then on, and is
-not kept. The operator tells each guard within minutes, without a cordon or a reboot; a node that is away is told when it is back.
+		Long: `Make another key, sign it with the one before, and write both to the operator's Secret in one step. The key before is
+of no use from then on, and is not kept. The operator tells each guard within minutes, without a cordon or a reboot; a
+node that is away is told when it is back.
 
---lost makes a key that nothing signs, when the Secret is gone: each guard is then to be told on its host, by the command that the
-profile's status names.`,
+--lost makes a key that nothing signs, when the Secret is gone: each guard is then to be told on its host, by the
+command that the profile's status names.`,
 		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return a.rotateKey(command.Context(), options)

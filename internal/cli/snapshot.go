@@ -29,9 +29,9 @@ func (a *app) snapshotCommand() *cobra.Command {
 		Long: `Save the files of /proc, /sys and /etc that the other commands read into a .tar.gz, which every
 command takes as --root. Nothing but these files is read, and nothing on the host is changed.
 
-With --redact, other names take the place of those of the host, its users, units, programs, pods, containers and swap files;
-addresses, routes but those that are default routes, and the values of kernel arguments that are not about CPUs, memory,
-power or drivers are left out. check and plan say the same of it, but for these names and arguments.`,
+With --redact, other names take the place of those of the host, its users, units, programs, pods, containers and swap
+files; addresses, routes but those that are default routes, and the values of kernel arguments that are not about
+CPUs, memory, power or drivers are left out. check and plan say the same of it, but for these names and arguments.`,
 		Example: "  kubectl lowlatency snapshot -o node.tar.gz\n  kubectl lowlatency topology --root node.tar.gz\n  kubectl lowlatency snapshot --redact -o for-others.tar.gz",
 		Args:    usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -30,11 +30,11 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the versions of this program and of the operator in the cluster",
 		Long: `Print the version of this program, and what of the operator runs in the cluster of the kubeconfig: each pod of the
-operator is asked for its own version, as kubectl exec would, and pods of the operator and of its agents are counted by the image that their
-node pulled. Several lines for one of them mean that an upgrade is under way, or stuck.
+operator is asked for its own version, as kubectl exec would, and pods of the operator and of its agents are counted
+by the image that their node pulled. Several lines for one of them mean that an upgrade is under way, or stuck.
 
-Without a cluster, only the version of this program is printed, and the standard error says why. A cluster that is configured and
-does not answer is an error.`,
+Without a cluster, only the version of this program is printed, and the standard error says why. A cluster that is
+configured and does not answer is an error.`,
 		Example: "  kubectl lowlatency version\n  kubectl lowlatency version --client",
 		Args:    usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -50,6 +50,7 @@ func rules() []rule {
 		{matches: `^sudo .*make lab`, need: never, why: "a proof of its own, of minutes to hours in emulated machines: make lab, lab-short, lab-pools"},
 		{matches: `^make (scale|faults|mistakes|churn|judge-latency)\b|^go run ./test/scale|^go test ./test/mistakes`, need: never, why: "a proof of its own, of minutes to hours: make scale, faults, mistakes, churn"},
 		{matches: `^make (release|test-release|try-release)\b|^go run ./hack/release`, need: never, why: "make test-release runs all of them"},
+		{matches: `^make publish-release\b`, need: never, why: "needs a registry; make test-cosign publishes to one on this machine"},
 		{matches: `^make packages`, need: never, why: "it installs programs on this machine"},
 		{matches: `^make (traffic-)?image PUSH=|^(podman|skopeo|docker|ctr|cosign) `, need: never, why: "needs a registry or a container engine; make lab-pools builds the image and runs it in containerd"},
 		{matches: `^base64 -d SHA256SUMS`, need: never, why: "needs a signed release; the tests of hack/release verify one"},

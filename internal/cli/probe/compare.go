@@ -22,8 +22,8 @@ func compareCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "compare BEFORE AFTER",
 		Short: "Put two measurements of jitter side by side",
-		Long: `Put two results of probe jitter -o json side by side, a line or a picture for each CPU, on the same scales: before and after a
-node was tuned, or a change of its firmware. Nothing is measured, and the files may come from other machines.`,
+		Long: `Put two results of probe jitter -o json side by side, a line or a picture for each CPU, on the same scales: before and
+after a node was tuned, or a change of its firmware. Nothing is measured, and the files may come from other machines.`,
 		Example: "  kubectl lowlatency probe compare before.json after.json\n  kubectl lowlatency probe compare before.json after.json -o svg > pair.svg",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {

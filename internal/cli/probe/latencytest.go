@@ -45,8 +45,8 @@ func testCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "latencytest",
 		Short: "Measure from the CPUs that this container has for itself, as the Job of a LatencyTest",
-		Long: `Measure the CPUs that this container has for itself, or from one of them over the network, and leave a record of it for the operator. It
-is the program of the Jobs of a LatencyTest: see "kubectl explain latencytest".`,
+		Long: `Measure the CPUs that this container has for itself, or from one of them over the network, and leave a record of it
+for the operator. It is the program of the Jobs of a LatencyTest: see "kubectl explain latencytest".`,
 		Hidden: true,
 		Args:   usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -38,13 +38,13 @@ func pingPongCommand(root string) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "pingpong --server | --client HOST",
 		Short: "Measure how long messages take to another host and back",
-		Long: `Measure how long messages take to another host and back, with one under way at a time, as sfnt-pingpong does: a warm-up, then for each
-size batches that begin with a message whose time is not taken, until there are enough. Times are half of the round trip. Start the
-server on one host, or on this one, and the client on the other.
+		Long: `Measure how long messages take to another host and back, with one under way at a time, as sfnt-pingpong does: a
+warm-up, then for each size batches that begin with a message whose time is not taken, until there are enough. Times
+are half of the round trip. Start the server on one host, or on this one, and the client on the other.
 
-The traffic itself is sent by lowlatency-traffic, which a preloaded network stack accelerates:
-LD_PRELOAD=libonload.so kubectl lowlatency probe pingpong ... The path that messages really took is read from the kernel's
-counters at both ends and printed with the result.`,
+The traffic itself is sent by lowlatency-traffic, which a preloaded network stack accelerates: LD_PRELOAD=libonload.so
+kubectl lowlatency probe pingpong ... The path that messages really took is read from the kernel's counters at both
+ends and printed with the result.`,
 		Example: "  kubectl lowlatency probe pingpong --server\n  kubectl lowlatency probe pingpong --client 10.0.0.2 --transport udp --sizes 32,64,256\n" +
 			"  kubectl lowlatency probe pingpong --client 10.0.0.2 --limit 99=20us --accelerated -o json > result.json",
 		Args: usage.NoArguments,

@@ -57,9 +57,10 @@ func Command(root string) *cobra.Command {
 	measure := &cobra.Command{
 		Use:   "jitter",
 		Short: "Measure how often and for how long something else runs on CPUs",
-		Long: `Measure how often and for how long something else runs on CPUs, with a loop on the cycle counter, and say what the kernel
-counted when it happened. Without --cpus, the isolated CPUs of the running kernel are measured. The probe never runs on CPUs that
-a pod owns, nor on CPUs that are at work. It runs on the host itself, as root where --priority is set.`,
+		Long: `Measure how often and for how long something else runs on CPUs, with a loop on the cycle counter, and say what the
+kernel counted when it happened. Without --cpus, the isolated CPUs of the running kernel are measured. The probe never
+runs on CPUs that a pod owns, nor on CPUs that are at work. It runs on the host itself, as root where --priority is
+set.`,
 		Example: "  kubectl lowlatency probe jitter --cpus 4-7 --duration 60s\n  kubectl lowlatency probe jitter --cpus 4-7 -o svg > jitter.svg\n  kubectl lowlatency probe jitter --cpus 4-7 -o json > before.json",
 		Args:    usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {

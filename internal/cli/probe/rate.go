@@ -81,10 +81,10 @@ func rateCommand(root string) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "rate --server | --client HOST",
 		Short: "Measure how long messages take at rates of messages",
-		Long: `Measure how long messages take at one rate of messages after the other. They leave on a schedule whatever comes back, so that a receiver
-that stalls is seen as long as it stalls. Latencies count from when a message was to leave, and beside it from when it left. One way is
-estimated as sfnt-stream does: the time until the answer, less the mean half round trip with one message at a time. A rate that the
-sender missed by more than 10 % is the last.`,
+		Long: `Measure how long messages take at one rate of messages after the other. They leave on a schedule whatever comes back,
+so that a receiver that stalls is seen as long as it stalls. Latencies count from when a message was to leave, and
+beside it from when it left. One way is estimated as sfnt-stream does: the time until the answer, less the mean half
+round trip with one message at a time. A rate that the sender missed by more than 10 % is the last.`,
 		Example: "  kubectl lowlatency probe rate --server\n  kubectl lowlatency probe rate --client 10.0.0.2 --rates 10000,50000,100000 --duration 10s",
 		Args:    usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
