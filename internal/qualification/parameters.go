@@ -5,9 +5,6 @@ package qualification
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -123,26 +120,4 @@ func orDefault(given, otherwise []int32) []int32 {
 		return otherwise
 	}
 	return given
-}
-
-// Hash tells measurements with different parameters apart.
-func (p Parameters) Hash() string {
-	text := fmt.Sprintf("%s %s %d %d %s", p.Kind, p.Duration, p.Repetitions, p.CPUs, p.Threshold)
-	if p.Traffic != nil {
-		text += fmt.Sprintf(" %v %+v", p.Sizes, *p.Traffic)
-	}
-	if len(p.Rates) > 0 {
-		text += fmt.Sprintf(" %v %d", p.Rates, p.Answers)
-	}
-	if p.Load != nil {
-		text += fmt.Sprintf(" %+v", *p.Load)
-	}
-	return hashOf(text)
-}
-
-// hashOf is short, and the same on every machine.
-func hashOf(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	const bytes = 8
-	return hex.EncodeToString(sum[:bytes])
 }
