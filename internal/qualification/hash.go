@@ -25,6 +25,9 @@ func (p Parameters) Hash() string {
 	if p.Load != nil {
 		text += " " + p.Load.hashed()
 	}
+	if p.Kind == v1alpha1.LatencyTestStackComparison && p.Comparison != nil {
+		text += " " + p.Comparison.hashed()
+	}
 	return hashOf(text)
 }
 
@@ -35,7 +38,21 @@ func (t *Traffic) hashed() string {
 }
 
 func hashedEnd(e *v1alpha1.TestEnd) string {
-	return fmt.Sprintf("{BypassNICPool:%s Address:%s}", e.BypassNICPool, e.Address)
+	text := fmt.Sprintf("{BypassNICPool:%s Address:%s", e.BypassNICPool, e.Address)
+	if e.Sockets != "" {
+		text += fmt.Sprintf(" Sockets:%s", e.Sockets)
+	}
+	return text + "}"
+}
+
+// hashed is what a hash is made of. The sides of a pod and its host follow from the traffic, which is hashed before.
+func (c *Comparison) hashed() string {
+	sides := make([]string, 0, len(c.Sides))
+	for i := range c.Sides {
+		side := &c.Sides[i]
+		sides = append(sides, fmt.Sprintf("{Name:%s Path:%s IsOnHost:%t Client:%s Server:%s}", side.Name, side.Path, side.IsOnHost, hashedEnd(&side.Client), hashedEnd(&side.Server)))
+	}
+	return fmt.Sprintf("{Base:%s Sides:%s}", c.Base, strings.Join(sides, " "))
 }
 
 // hashed is what a hash is made of.
